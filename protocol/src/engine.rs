@@ -1,0 +1,56 @@
+//! The boundary between scheduling and computing.
+
+use crate::{OpError, OpResult, Operation, RequestId, RunId};
+
+/// A base model as the engine serves it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BaseModel {
+    /// The name that clients use.
+    pub name: String,
+    /// The family, e.g. `llama`.
+    pub arch: String,
+    /// Most tokens of prompt and completion together.
+    pub max_context_length: usize,
+    /// Token ids are below this.
+    pub vocab_size: usize,
+    /// Parameters of the base model.
+    pub parameters: u64,
+}
+
+/// A finished operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Completion {
+    /// The request that [`Engine::start`] named.
+    pub id: RequestId,
+    /// What came of it.
+    pub result: Result<OpResult, OpError>,
+}
+
+/// An engine: executes operations in bounded steps on the thread that owns it.
+///
+/// The caller keeps the order of a run's operations: it starts the next one after the last one's
+/// completion. A failed operation leaves the run as it was before it.
+pub trait Engine: Send {
+    /// The models it serves.
+    fn models(&self) -> Vec<BaseModel>;
+
+    /// Takes an operation; its completion comes from a later [`Engine::step`].
+    fn start(&mut self, id: RequestId, operation: Operation);
+
+    /// Does a bounded piece of work (one microbatch, one decoding step, one save) and returns what
+    /// finished. Returns at once when idle.
+    fn step(&mut self) -> Vec<Completion>;
+
+    /// Whether nothing is started and unfinished.
+    fn is_idle(&self) -> bool;
+
+    /// Gives up an unfinished sample and frees what it holds; it gets no completion. False when
+    /// there is no such sample.
+    fn cancel(&mut self, id: &RequestId) -> bool;
+
+    /// Forgets a run and frees its memory.
+    fn unload_run(&mut self, run: &RunId);
+
+    /// Forgets an in-memory sampler snapshot. Samples that use it finish.
+    fn drop_snapshot(&mut self, key: &str);
+}

@@ -1,0 +1,4 @@
+//! The trainyard server: HTTP API, command line and the worker that joins scheduler and runtime.
+
+pub mod codec;
+pub mod wire;

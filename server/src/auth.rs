@@ -100,7 +100,9 @@ impl<S: Sync> FromRequestParts<S> for Tenant {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let tenant = parts.extensions.get::<TenantId>().cloned();
-        tenant.map(Self).ok_or_else(|| ApiError::Internal(format!("{} is served without a key check", parts.uri.path())))
+        tenant
+            .map(Self)
+            .ok_or_else(|| ApiError::Internal(format!("{} is served without a key check", parts.uri.path())))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::wire::training::ForwardBody;
 /// Computes a loss without its gradient; JSON, as older clients send it.
 #[utoipa::path(
     post, path = "/api/v1/forward", tag = "training", request_body = ForwardBody,
-    responses((status = 200, body = SubmitResponse), Refusals),
+    responses((status = 200, description = "accepted: its future", body = SubmitResponse), Refusals),
 )]
 pub(super) async fn forward(
     State(state): State<AppState>,

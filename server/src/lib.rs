@@ -2,3 +2,4 @@
 
 pub mod codec;
 pub mod wire;
+pub mod worker;

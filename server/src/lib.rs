@@ -1,5 +1,11 @@
 //! The trainyard server: HTTP API, command line and the worker that joins scheduler and runtime.
 
+pub mod api;
+pub mod auth;
 pub mod codec;
+pub mod error;
+pub mod openapi;
+pub mod signed_urls;
+pub mod state;
 pub mod wire;
 pub mod worker;

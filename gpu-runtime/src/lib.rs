@@ -2,3 +2,4 @@
 //! files. It knows tensors and files; it knows no HTTP, no SQL and no tenants.
 
 pub mod config;
+pub mod load;

@@ -40,11 +40,7 @@ impl GgufFile {
     }
 
     pub(super) fn number(&self, key: &str) -> Result<Option<f64>, LoadError> {
-        self.read(key, "a number", |value| match value {
-            Value::F32(v) => decimal(*v),
-            Value::F64(v) => Some(*v),
-            other => integer(other).map(|v| v as f64),
-        })
+        self.read(key, "a number", number)
     }
 
     pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, LoadError> {
@@ -53,6 +49,18 @@ impl GgufFile {
 
     pub(super) fn text(&self, key: &str) -> Result<Option<&str>, LoadError> {
         self.read(key, "a string", |value| value.to_string().ok().map(String::as_str))
+    }
+
+    pub(super) fn list(&self, key: &str) -> Result<Option<&[Value]>, LoadError> {
+        self.read(key, "a list", |value| value.to_vec().ok().map(Vec::as_slice))
+    }
+
+    pub(super) fn integers(&self, key: &str) -> Result<Option<Vec<u64>>, LoadError> {
+        self.read(key, "a list of integers", |value| value.to_vec().ok()?.iter().map(integer).collect())
+    }
+
+    pub(super) fn numbers(&self, key: &str) -> Result<Option<Vec<f64>>, LoadError> {
+        self.read(key, "a list of numbers", |value| value.to_vec().ok()?.iter().map(number).collect())
     }
 
     pub(super) fn malformed(&self, reason: impl Into<String>) -> LoadError {
@@ -71,6 +79,14 @@ impl GgufFile {
                 convert(value).map(Some).ok_or_else(|| self.malformed(format!("metadata key {key} is not {kind}")))
             }
         }
+    }
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::F32(v) => decimal(*v),
+        Value::F64(v) => Some(*v),
+        other => integer(other).map(|v| v as f64),
     }
 }
 

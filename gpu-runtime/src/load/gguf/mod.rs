@@ -14,6 +14,7 @@ mod metadata;
 mod names;
 mod rope;
 mod tensors;
+mod tokenizer;
 
 pub(super) fn has_extension(path: &Path) -> bool {
     path.extension() == Some(OsStr::new("gguf"))
@@ -41,5 +42,6 @@ pub(super) fn load(path: &Path) -> Result<ModelSource, LoadError> {
     let mut config = families::config(Keys::new(&name, &json))?;
     config.eos_token_ids = config::end_tokens(&file)?;
     check::check(&config, &tensors)?;
-    Ok(ModelSource { config, files: Default::default(), tensors: Box::new(tensors) })
+    let files = tokenizer::files(&file, &json, &config.eos_token_ids)?;
+    Ok(ModelSource { config, files, tensors: Box::new(tensors) })
 }

@@ -82,6 +82,15 @@ fn write(path: &Path, metadata: &[(String, Value)], tensors: &[(String, Tensor)]
     gguf_file::write(&mut File::create(path).unwrap(), &metadata, &tensors).unwrap();
 }
 
+/// A llama file with more metadata.
+pub(super) fn write_llama(path: &Path, extra: &[(String, Value)]) {
+    let source = load(&golden("llama")).unwrap();
+    let mut metadata = metadata("llama", &source);
+    metadata.retain(|(key, _)| extra.iter().all(|(other, _)| other != key));
+    metadata.extend_from_slice(extra);
+    write(path, &metadata, &tensors("llama", &source));
+}
+
 /// The refusal of a llama file after a change to its metadata or tensors.
 fn refused(change: impl FnOnce(&mut Vec<(String, Value)>, &mut Vec<(String, Tensor)>)) -> String {
     let folder = tempfile::tempdir().unwrap();

@@ -3,3 +3,7 @@
 
 pub mod config;
 pub mod kernels;
+pub mod load;
+pub mod loss;
+pub mod model;
+pub mod optim;

@@ -2,3 +2,8 @@
 //! files. It knows tensors and files; it knows no HTTP, no SQL and no tenants.
 
 pub mod config;
+pub mod kernels;
+pub mod load;
+pub mod loss;
+pub mod model;
+pub mod optim;

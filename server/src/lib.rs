@@ -2,9 +2,14 @@
 
 pub mod api;
 pub mod auth;
+pub mod cli;
 pub mod codec;
+pub mod config;
+pub mod engine;
 pub mod error;
+pub mod hub;
 pub mod openapi;
 pub mod signed_urls;
 pub mod state;
 pub mod wire;
+pub mod worker;

@@ -1,0 +1,153 @@
+//! RMSNorm (Zhang & Sennrich 2019, arXiv:1910.07467): `y = x / rms(x) · w`, `rms = sqrt(mean(x²) + eps)`.
+
+use super::elementwise::for_rows;
+use super::vexp::{multiversion, sum_by};
+use super::{Cpu, Shared, par_chunks, rows_per_task};
+
+#[inline(always)]
+fn inverse_rms(x: &[f32], eps: f32) -> f32 {
+    1.0 / (sum_by(x, |x| x * x) / x.len() as f32 + eps).sqrt()
+}
+
+multiversion! {
+    fn row(x: &[f32], w: &[f32], eps: f32, y: &mut [f32]) {
+        let scale = inverse_rms(x, eps);
+        for ((y, x), w) in y.iter_mut().zip(x).zip(w) {
+            *y = x * scale * w;
+        }
+    }
+}
+
+multiversion! {
+    fn row_in_place(x: &mut [f32], w: &[f32], eps: f32) {
+        let scale = inverse_rms(x, eps);
+        for (x, w) in x.iter_mut().zip(w) {
+            *x = *x * scale * w;
+        }
+    }
+}
+
+multiversion! {
+    /// `dx += d`, or `dx = d` when `accumulate` is off, where d is the gradient by x.
+    fn row_backward(x: &[f32], w: &[f32], eps: f32, dy: &[f32], dx: &mut [f32], accumulate: bool) {
+        let scale = inverse_rms(x, eps);
+        let mut lanes = [0f32; super::vexp::LANES];
+        for (i, ((x, w), dy)) in x.iter().zip(w).zip(dy).enumerate() {
+            lanes[i % super::vexp::LANES] += dy * w * x;
+        }
+        let mean = lanes.iter().sum::<f32>() * scale * scale * scale / x.len() as f32;
+        for (((dx, x), w), dy) in dx.iter_mut().zip(x).zip(w).zip(dy) {
+            let d = dy * w * scale - x * mean;
+            *dx = if accumulate { *dx + d } else { d };
+        }
+    }
+}
+
+/// `y = rmsnorm(x)` for every row of `w.len()` elements.
+pub fn rms_norm(cpu: &Cpu, x: &[f32], w: &[f32], eps: f32, y: &mut [f32]) {
+    let width = w.len();
+    for_rows(cpu, y, width, |i, y| row(cpu.isa(), &x[i * width..(i + 1) * width], w, eps, y));
+}
+
+/// Normalises every head of `heads` consecutive heads of `w.len()` elements at `offset` of each row.
+pub fn rms_norm_heads(cpu: &Cpu, x: &mut [f32], stride: usize, offset: usize, heads: usize, w: &[f32], eps: f32) {
+    for_rows(cpu, x, stride, |_, x| {
+        for head in x[offset..offset + heads * w.len()].chunks_exact_mut(w.len()) {
+            row_in_place(cpu.isa(), head, w, eps);
+        }
+    });
+}
+
+/// `dx += ∂/∂x`, and `dw += ∂/∂w` (rows in order) if asked for.
+pub fn rms_norm_backward(
+    cpu: &Cpu,
+    x: &[f32],
+    w: &[f32],
+    eps: f32,
+    dy: &[f32],
+    dx: &mut [f32],
+    dw: Option<&mut [f32]>,
+) {
+    let width = w.len();
+    for_rows(cpu, dx, width, |i, dx| {
+        let at = i * width..(i + 1) * width;
+        row_backward(cpu.isa(), &x[at.clone()], w, eps, &dy[at], dx, true);
+    });
+    if let Some(dw) = dw {
+        add_weight_gradient(cpu, x, width, 0, 1, eps, dy, dw);
+    }
+}
+
+/// Backward of [`rms_norm_heads`]: `dy` at the same place becomes the gradient by x; `x` are the heads
+/// before normalisation.
+#[expect(clippy::too_many_arguments, reason = "place, extents and operands of one op")]
+pub fn rms_norm_heads_backward(
+    cpu: &Cpu,
+    x: &[f32],
+    stride: usize,
+    offset: usize,
+    heads: usize,
+    w: &[f32],
+    eps: f32,
+    dy: &mut [f32],
+    dw: Option<&mut [f32]>,
+) {
+    let width = w.len();
+    if let Some(dw) = dw {
+        let rows = x.len() / stride;
+        let mut xs = vec![0.0; rows * heads * width];
+        let mut dys = vec![0.0; rows * heads * width];
+        for (r, (xs, dys)) in xs.chunks_exact_mut(heads * width).zip(dys.chunks_exact_mut(heads * width)).enumerate() {
+            let at = r * stride + offset;
+            xs.copy_from_slice(&x[at..at + heads * width]);
+            dys.copy_from_slice(&dy[at..at + heads * width]);
+        }
+        add_weight_gradient(cpu, &xs, width, 0, 1, eps, &dys, dw);
+    }
+    for_rows(cpu, dy, stride, |i, dy| {
+        let mut dx = vec![0.0; width];
+        for h in 0..heads {
+            let at = offset + h * width;
+            let x = &x[i * stride + at..i * stride + at + width];
+            row_backward(cpu.isa(), x, w, eps, &dy[at..at + width], &mut dx, false);
+            dy[at..at + width].copy_from_slice(&dx);
+        }
+    });
+}
+
+#[expect(clippy::too_many_arguments, reason = "place, extents and operands of one op")]
+fn add_weight_gradient(
+    cpu: &Cpu,
+    x: &[f32],
+    stride: usize,
+    offset: usize,
+    heads: usize,
+    eps: f32,
+    dy: &[f32],
+    dw: &mut [f32],
+) {
+    let width = dw.len();
+    let rows = x.len() / stride;
+    let mut scales = vec![0f32; rows * heads];
+    let chunk = rows_per_task(&cpu.pool, rows * heads);
+    par_chunks(&cpu.pool, &mut scales, chunk, |i, scales| {
+        for (j, scale) in scales.iter_mut().enumerate() {
+            let (r, h) = ((i * chunk + j) / heads, (i * chunk + j) % heads);
+            let at = r * stride + offset + h * width;
+            *scale = inverse_rms(&x[at..at + width], eps);
+        }
+    });
+    let out = Shared(dw.as_mut_ptr());
+    let columns = 64;
+    cpu.pool.run(width.div_ceil(columns), |task| {
+        let (start, end) = (task * columns, ((task + 1) * columns).min(width));
+        // SAFETY: tasks have disjoint columns of `dw`, which has `width` elements.
+        let dw = unsafe { std::slice::from_raw_parts_mut(out.ptr().add(start), end - start) };
+        for (i, scale) in scales.iter().enumerate() {
+            let at = i / heads * stride + offset + i % heads * width;
+            for ((dw, x), dy) in dw.iter_mut().zip(&x[at + start..at + end]).zip(&dy[at + start..at + end]) {
+                *dw += dy * x * scale;
+            }
+        }
+    });
+}

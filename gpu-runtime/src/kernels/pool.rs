@@ -1,0 +1,220 @@
+//! A fork-join pool for regions of microseconds: workers spin for a moment before they sleep.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// Polls before a waiting thread yields, and before a worker goes to sleep.
+const SPINS: usize = 4_000;
+const YIELDS: usize = 200;
+
+type Job = *const (dyn Fn(usize) + Sync);
+
+struct State {
+    /// Counts regions; workers wait for it to change.
+    epoch: AtomicUsize,
+    /// The region's closure and number of tasks; written before `epoch` changes.
+    job: Mutex<Option<(SendJob, usize)>>,
+    /// The next task to take.
+    next: AtomicUsize,
+    /// Workers that have not finished the region.
+    active: AtomicUsize,
+    panicked: AtomicBool,
+    stop: AtomicBool,
+    sleepers: Mutex<usize>,
+    wake: Condvar,
+}
+
+#[derive(Clone, Copy)]
+struct SendJob(Job);
+// SAFETY: the closure is Sync, and `run` does not return before every worker is done with it.
+unsafe impl Send for SendJob {}
+
+/// Threads that execute parallel regions together with the caller.
+pub struct Pool {
+    state: Arc<State>,
+    workers: Vec<JoinHandle<()>>,
+    region: Mutex<()>,
+    threads: usize,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pool {
+    /// A pool of `threads` threads, the caller included.
+    pub fn new(threads: usize) -> Self {
+        let state = Arc::new(State {
+            epoch: AtomicUsize::new(0),
+            job: Mutex::new(None),
+            next: AtomicUsize::new(0),
+            active: AtomicUsize::new(0),
+            panicked: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            sleepers: Mutex::new(0),
+            wake: Condvar::new(),
+        });
+        // A thread that cannot be started leaves a smaller pool, not a broken one.
+        let workers: Vec<_> = (1..threads.max(1))
+            .filter_map(|i| {
+                let state = Arc::clone(&state);
+                std::thread::Builder::new().name(format!("kernel-{i}")).spawn(move || work(&state)).ok()
+            })
+            .collect();
+        let threads = workers.len() + 1;
+        Self { state, workers, region: Mutex::new(()), threads }
+    }
+
+    /// Number of threads, the caller included.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Runs `f(0) … f(tasks - 1)`, each once, and returns when all are done. A panic in a task
+    /// panics here, after the region has ended.
+    pub fn run(&self, tasks: usize, f: impl Fn(usize) + Sync) {
+        if tasks <= 1 || self.workers.is_empty() {
+            (0..tasks).for_each(f);
+            return;
+        }
+        let _region = lock(&self.region);
+        let state = &*self.state;
+        let job: &(dyn Fn(usize) + Sync) = &f;
+        // SAFETY: only the lifetime is erased; `run` returns after `active` has dropped to zero, so
+        // no worker holds the reference beyond the closure's life.
+        let job: Job = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), Job>(job) };
+        *lock(&state.job) = Some((SendJob(job), tasks));
+        state.next.store(0, Ordering::Relaxed);
+        state.active.store(self.workers.len(), Ordering::Relaxed);
+        {
+            // Under the lock, so that a worker on its way to sleep cannot miss it.
+            let sleepers = lock(&state.sleepers);
+            state.epoch.fetch_add(1, Ordering::Release);
+            if *sleepers > 0 {
+                state.wake.notify_all();
+            }
+        }
+        let outcome = catch_unwind(AssertUnwindSafe(|| take_tasks(state, &f, tasks)));
+        let mut polls = 0;
+        while state.active.load(Ordering::Acquire) > 0 {
+            polls += 1;
+            if polls < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+        }
+        *lock(&state.job) = None;
+        let worker_panicked = state.panicked.swap(false, Ordering::Relaxed);
+        if let Err(payload) = outcome {
+            std::panic::resume_unwind(payload);
+        }
+        if worker_panicked {
+            std::panic::resume_unwind(Box::new("a kernel task panicked"));
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        {
+            let _sleepers = lock(&self.state.sleepers);
+            self.state.stop.store(true, Ordering::Relaxed);
+            self.state.epoch.fetch_add(1, Ordering::Release);
+            self.state.wake.notify_all();
+        }
+        for worker in self.workers.drain(..) {
+            // A worker catches panics, so joining it cannot fail.
+            drop(worker.join());
+        }
+    }
+}
+
+fn take_tasks(state: &State, f: &(dyn Fn(usize) + Sync), tasks: usize) {
+    loop {
+        let i = state.next.fetch_add(1, Ordering::Relaxed);
+        if i >= tasks {
+            return;
+        }
+        f(i);
+    }
+}
+
+fn work(state: &State) {
+    let mut seen = 0;
+    loop {
+        seen = wait_for_region(state, seen);
+        if state.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let job = *lock(&state.job);
+        if let Some((SendJob(job), tasks)) = job {
+            // SAFETY: `run` keeps the closure alive until `active` drops, which happens below.
+            let f = unsafe { &*job };
+            if catch_unwind(AssertUnwindSafe(|| take_tasks(state, f, tasks))).is_err() {
+                state.panicked.store(true, Ordering::Relaxed);
+            }
+        }
+        state.active.fetch_sub(1, Ordering::Release);
+    }
+}
+
+fn wait_for_region(state: &State, seen: usize) -> usize {
+    for poll in 0..SPINS + YIELDS {
+        let epoch = state.epoch.load(Ordering::Acquire);
+        if epoch != seen {
+            return epoch;
+        }
+        if poll < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+    }
+    let mut sleepers = lock(&state.sleepers);
+    loop {
+        let epoch = state.epoch.load(Ordering::Acquire);
+        if epoch != seen {
+            return epoch;
+        }
+        *sleepers += 1;
+        sleepers = state.wake.wait(sleepers).unwrap_or_else(PoisonError::into_inner);
+        *sleepers -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_task_runs_once() {
+        let pool = Pool::new(3);
+        for tasks in [0, 1, 2, 7, 1000] {
+            let counts: Vec<_> = (0..tasks).map(|_| AtomicUsize::new(0)).collect();
+            pool.run(tasks, |i| {
+                counts[i].fetch_add(1, Ordering::Relaxed);
+            });
+            assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 1));
+        }
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_and_the_pool_survives() {
+        let pool = Pool::new(2);
+        let result = catch_unwind(AssertUnwindSafe(|| pool.run(64, |i| assert!(i != 40, "boom"))));
+        assert!(result.is_err());
+        let sum = AtomicUsize::new(0);
+        pool.run(10, |i| {
+            sum.fetch_add(i, Ordering::Relaxed);
+        });
+        assert_eq!(sum.load(Ordering::Relaxed), 45);
+    }
+
+    #[test]
+    fn sleeping_workers_wake() {
+        let pool = Pool::new(2);
+        for _ in 0..3 {
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            let sum = AtomicUsize::new(0);
+            pool.run(8, |i| {
+                sum.fetch_add(i, Ordering::Relaxed);
+            });
+            assert_eq!(sum.load(Ordering::Relaxed), 28);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! GGUF metadata in the spelling of a Hugging Face `config.json`.
+
+use serde_json::{Map, Value, json};
+
+use super::metadata::GgufFile;
+use super::rope;
+use super::tensors::GgufSource;
+use crate::config::{LoadError, TensorSource};
+
+/// The family: `general.architecture`, if the runtime has it.
+pub(super) fn architecture(file: &GgufFile) -> Result<String, LoadError> {
+    match file.text("general.architecture")? {
+        Some(arch @ ("llama" | "qwen2" | "qwen3")) => Ok(arch.to_owned()),
+        Some(other) => {
+            Err(LoadError::Unsupported(format!("GGUF architecture {other:?} (supported: llama, qwen2, qwen3)")))
+        }
+        None => Err(file.malformed("metadata key general.architecture is missing")),
+    }
+}
+
+/// What `transformers` would have in the folder that the file was made from.
+pub(super) fn config_json(file: &GgufFile, arch: &str, tensors: &GgufSource) -> Result<Map<String, Value>, LoadError> {
+    let key = |name: &str| format!("{arch}.{name}");
+    let size = |name: &str| {
+        let key = key(name);
+        file.integer(&key)?.ok_or_else(|| file.malformed(format!("metadata key {key} is missing")))
+    };
+    if let Some(experts) = file.integer(&key("expert_count"))?.filter(|&count| count > 0) {
+        return Err(LoadError::Unsupported(format!("{} {experts} (a mixture of experts)", key("expert_count"))));
+    }
+    let embedding = tensors.shape("model.embed_tokens.weight");
+    let embedding = embedding.ok_or_else(|| LoadError::MissingTensor("model.embed_tokens.weight".into()))?;
+    let heads = size("attention.head_count")?.max(1);
+    let theta = file.number(&key("rope.freq_base"))?.unwrap_or(10_000.0);
+    let has = |name: &str| tensors.shape(&format!("model.layers.0.{name}.bias")).is_some();
+    let mut json = json!({
+        "architectures": [architecture_class(arch)],
+        "model_type": arch,
+        "hidden_act": "silu",
+        "hidden_size": size("embedding_length")?,
+        "intermediate_size": size("feed_forward_length")?,
+        "num_hidden_layers": size("block_count")?,
+        "num_attention_heads": heads,
+        "num_key_value_heads": file.integer(&key("attention.head_count_kv"))?.unwrap_or(heads),
+        "head_dim": head_dim(file, arch, size("embedding_length")? / heads)?,
+        "vocab_size": embedding[0],
+        "max_position_embeddings": size("context_length")?,
+        "rms_norm_eps": file.number(&key("attention.layer_norm_rms_epsilon"))?.unwrap_or(1e-6),
+        "rope_theta": theta,
+        "rope_scaling": rope::scaling(file, arch, theta, tensors.rope_factors()?.as_deref())?,
+        "tie_word_embeddings": tensors.shape("lm_head.weight").is_none(),
+        "bos_token_id": file.integer("tokenizer.ggml.bos_token_id")?,
+        "eos_token_id": file.integer("tokenizer.ggml.eos_token_id")?,
+        "pad_token_id": file.integer("tokenizer.ggml.padding_token_id")?,
+    });
+    if arch != "qwen2" {
+        json["attention_bias"] = has("self_attn.q_proj").into();
+    }
+    if arch == "llama" {
+        json["mlp_bias"] = has("mlp.up_proj").into();
+    }
+    match json {
+        Value::Object(map) => Ok(map),
+        _ => Err(file.malformed("no configuration")),
+    }
+}
+
+/// End of text, of turn and of message: whatever the file names.
+pub(super) fn end_tokens(file: &GgufFile) -> Result<Vec<u32>, LoadError> {
+    let mut ids = Vec::new();
+    for kind in ["eos", "eot", "eom"] {
+        let id = file.integer(&format!("tokenizer.ggml.{kind}_token_id"))?.and_then(|id| u32::try_from(id).ok());
+        ids.extend(id.filter(|id| !ids.contains(id)));
+    }
+    Ok(ids)
+}
+
+fn head_dim(file: &GgufFile, arch: &str, default: u64) -> Result<u64, LoadError> {
+    let width = file.integer(&format!("{arch}.attention.key_length"))?.unwrap_or(default);
+    for name in ["attention.value_length", "rope.dimension_count"] {
+        let key = format!("{arch}.{name}");
+        if let Some(other) = file.integer(&key)?.filter(|&other| other != width) {
+            return Err(LoadError::Unsupported(format!("{key} {other} with heads of width {width}")));
+        }
+    }
+    Ok(width)
+}
+
+fn architecture_class(arch: &str) -> &'static str {
+    match arch {
+        "qwen2" => "Qwen2ForCausalLM",
+        "qwen3" => "Qwen3ForCausalLM",
+        _ => "LlamaForCausalLM",
+    }
+}

@@ -1,0 +1,47 @@
+//! GGUF files: one file with weights, configuration and tokenizer.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use self::metadata::GgufFile;
+use self::tensors::GgufSource;
+use super::keys::Keys;
+use super::{check, families, io};
+use crate::config::{LoadError, ModelSource};
+
+mod config;
+mod metadata;
+mod names;
+mod rope;
+mod tensors;
+mod tokenizer;
+
+pub(super) fn has_extension(path: &Path) -> bool {
+    path.extension() == Some(OsStr::new("gguf"))
+}
+
+/// The `*.gguf` files of a folder, sorted.
+pub(super) fn files_in(folder: &Path) -> Result<Vec<PathBuf>, LoadError> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(|e| io(folder, e))? {
+        let path = entry.map_err(|e| io(folder, e))?.path();
+        if has_extension(&path) && path.is_file() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+pub(super) fn load(path: &Path) -> Result<ModelSource, LoadError> {
+    let file = GgufFile::open(path)?;
+    let arch = config::architecture(&file)?;
+    let tensors = GgufSource::open(&file, &arch)?;
+    let json = config::config_json(&file, &arch, &tensors)?;
+    let name = path.display().to_string();
+    let mut config = families::config(Keys::new(&name, &json))?;
+    config.eos_token_ids = config::end_tokens(&file)?;
+    check::check(&config, &tensors)?;
+    let files = tokenizer::files(&file, &json, &config.eos_token_ids)?;
+    Ok(ModelSource { config, files, tensors: Box::new(tensors) })
+}

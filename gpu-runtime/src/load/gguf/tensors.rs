@@ -1,0 +1,165 @@
+//! Tensors of a GGUF file, dequantized when they are read.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use candle_core::Device;
+use candle_core::quantized::GgmlDType;
+use candle_core::quantized::ggml_file::qtensor_from_ggml;
+use candle_core::quantized::gguf_file::TensorInfo;
+
+use super::metadata::GgufFile;
+use super::names;
+use crate::config::{LoadError, TensorSource};
+use crate::load::{io, malformed};
+
+/// Elements dequantized at a time; a multiple of every block size.
+const PIECE: usize = 1 << 20;
+
+/// Rotary frequency factors, which are no parameter of the model.
+const ROPE_FACTORS: &str = "rope_freqs.weight";
+
+/// The tensors of a GGUF file, under Hugging Face names and in Hugging Face row order.
+pub(super) struct GgufSource {
+    path: PathBuf,
+    file: File,
+    tensors: BTreeMap<String, Entry>,
+    rope_factors: Option<Entry>,
+}
+
+struct Entry {
+    dtype: GgmlDType,
+    shape: Vec<usize>,
+    /// First byte in the file, elements.
+    offset: u64,
+    elements: usize,
+    /// Heads whose rows llama.cpp interleaved.
+    interleaved_heads: Option<usize>,
+}
+
+impl GgufSource {
+    /// Finds every tensor of the file and checks that its bytes are there.
+    pub(super) fn open(file: &GgufFile, arch: &str) -> Result<Self, LoadError> {
+        let handle = File::open(&file.path).map_err(|e| io(&file.path, e))?;
+        let mut source = Self { path: file.path.clone(), file: handle, tensors: BTreeMap::new(), rope_factors: None };
+        let size = source.file.metadata().map_err(|e| io(&file.path, e))?.len();
+        // Sorted, so that of several faults the same one is reported every time.
+        let infos: BTreeMap<_, _> = file.content.tensor_infos.iter().collect();
+        for (name, info) in infos {
+            let entry = entry(file, size, name, info)?;
+            if name == ROPE_FACTORS {
+                source.rope_factors = Some(entry);
+                continue;
+            }
+            let Some(canonical) = names::canonical(name) else {
+                return Err(LoadError::Unsupported(format!("GGUF tensor {name}")));
+            };
+            source.tensors.insert(canonical, entry);
+        }
+        // The converter interleaves the two halves of each head's q and k rows in the llama family alone.
+        if arch == "llama" {
+            source.mark_interleaved("q_proj", heads(file, "llama.attention.head_count")?);
+            let queries = "llama.attention.head_count";
+            let keys = "llama.attention.head_count_kv";
+            source.mark_interleaved("k_proj", heads(file, if file.value(keys).is_some() { keys } else { queries })?);
+        }
+        Ok(source)
+    }
+
+    /// Divisors of the rotary frequencies, one for each pair of a head's elements.
+    pub(super) fn rope_factors(&self) -> Result<Option<Vec<f32>>, LoadError> {
+        self.rope_factors.as_ref().map(|entry| self.values(ROPE_FACTORS, entry)).transpose()
+    }
+
+    fn mark_interleaved(&mut self, module: &str, heads: usize) {
+        for (name, entry) in &mut self.tensors {
+            if name.rsplit('.').nth(1) == Some(module) {
+                entry.interleaved_heads = Some(heads);
+            }
+        }
+    }
+
+    fn values(&self, name: &str, entry: &Entry) -> Result<Vec<f32>, LoadError> {
+        let mut values = Vec::with_capacity(entry.elements);
+        let mut raw = Vec::new();
+        let mut offset = entry.offset;
+        while values.len() < entry.elements {
+            let count = PIECE.min(entry.elements - values.len());
+            raw.resize(bytes(entry.dtype, count), 0);
+            self.file.read_exact_at(&mut raw, offset).map_err(|e| io(&self.path, e))?;
+            let piece = dequantize(entry.dtype, &raw, count);
+            values.extend(piece.map_err(|e| malformed(&self.path, format!("tensor {name}: {e}")))?);
+            offset += raw.len() as u64;
+        }
+        Ok(values)
+    }
+}
+
+impl TensorSource for GgufSource {
+    fn shape(&self, name: &str) -> Option<Vec<usize>> {
+        self.tensors.get(name).map(|entry| entry.shape.clone())
+    }
+
+    fn read(&self, name: &str) -> Result<Vec<f32>, LoadError> {
+        let entry = self.tensors.get(name).ok_or_else(|| LoadError::MissingTensor(name.to_owned()))?;
+        let values = self.values(name, entry)?;
+        Ok(match entry.interleaved_heads {
+            Some(heads) => split_halves(&values, entry.shape[0], heads),
+            None => values,
+        })
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.tensors.keys().cloned().collect()
+    }
+}
+
+fn entry(file: &GgufFile, size: u64, name: &str, info: &TensorInfo) -> Result<Entry, LoadError> {
+    let (dtype, shape) = (info.ggml_dtype, info.shape.dims());
+    if matches!(dtype, GgmlDType::Q8_1 | GgmlDType::Q8K) {
+        return Err(LoadError::Unsupported(format!("GGUF tensor {name} of type {dtype:?}")));
+    }
+    let odd = || file.malformed(format!("tensor {name} has shape {shape:?}"));
+    let elements = shape.iter().try_fold(1_usize, |product, &extent| product.checked_mul(extent)).ok_or_else(odd)?;
+    if shape.is_empty() || elements > isize::MAX as usize / 8 || !elements.is_multiple_of(dtype.block_size()) {
+        return Err(odd());
+    }
+    let offset = file.content.tensor_data_offset.saturating_add(info.offset);
+    let end = offset.saturating_add(bytes(dtype, elements) as u64);
+    if end > size {
+        return Err(file.malformed(format!("truncated GGUF file: tensor {name} ends at byte {end} of {size}")));
+    }
+    Ok(Entry { dtype, shape: shape.to_vec(), offset, elements, interleaved_heads: None })
+}
+
+fn heads(file: &GgufFile, key: &str) -> Result<usize, LoadError> {
+    let heads = file.integer(key)?.and_then(|heads| usize::try_from(heads).ok()).filter(|&heads| heads > 0);
+    heads.ok_or_else(|| file.malformed(format!("metadata key {key} is missing or zero")))
+}
+
+fn bytes(dtype: GgmlDType, elements: usize) -> usize {
+    elements / dtype.block_size() * dtype.type_size()
+}
+
+fn dequantize(dtype: GgmlDType, raw: &[u8], elements: usize) -> candle_core::Result<Vec<f32>> {
+    qtensor_from_ggml(dtype, raw, vec![elements], &Device::Cpu)?.dequantize(&Device::Cpu)?.to_vec1()
+}
+
+/// Undoes the interleaving of rotary halves: rows `2j` and `2j + 1` of a head become `j` and `j + width / 2`.
+/// Works for weights (`rows` of equal length) and biases (rows of one element). Rows that do not divide into
+/// heads are left to the shape check.
+fn split_halves(values: &[f32], rows: usize, heads: usize) -> Vec<f32> {
+    let (width, length) = (rows / heads, values.len() / rows.max(1));
+    let mut out = Vec::with_capacity(values.len());
+    for head in 0..heads {
+        for half in 0..2 {
+            for pair in 0..width / 2 {
+                let row = head * width + 2 * pair + half;
+                out.extend_from_slice(&values[row * length..][..length]);
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,82 @@
+//! Byte-level BPE (`tokenizer.ggml.model` = `gpt2`), with the pre-tokenizer that the file names.
+
+use serde_json::{Value, json};
+
+use super::Pipeline;
+use super::vocabulary::{Vocabulary, merges};
+use crate::config::LoadError;
+use crate::load::gguf::metadata::GgufFile;
+
+/// GPT-2's pattern.
+const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+
+/// Llama 3's pattern: up to three digits together.
+const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+
+/// Qwen2's pattern: every digit alone.
+const QWEN2: &str =
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+
+pub(super) fn pipeline(file: &GgufFile, vocabulary: &Vocabulary<'_>) -> Result<Pipeline, LoadError> {
+    let pre = file.text("tokenizer.ggml.pre")?.unwrap_or("default");
+    let pre_tokenizer = pre_tokenizer(pre)?;
+    let qwen = is_qwen(pre);
+    let merges = merges(file)?.ok_or_else(|| file.malformed("metadata key tokenizer.ggml.merges is missing"))?;
+    Ok(Pipeline {
+        normalizer: if qwen { json!({"type": "NFC"}) } else { Value::Null },
+        pre_tokenizer,
+        post_processors: vec![byte_level(false)],
+        decoder: byte_level(false),
+        model: json!({
+            "type": "BPE",
+            "dropout": null,
+            "unk_token": null,
+            "continuing_subword_prefix": null,
+            "end_of_word_suffix": null,
+            "fuse_unk": false,
+            "byte_fallback": false,
+            "ignore_merges": is_llama3(pre),
+            "vocab": vocabulary.ids(),
+            "merges": merges,
+        }),
+    })
+}
+
+/// The steps that llama.cpp takes under the given name.
+fn pre_tokenizer(name: &str) -> Result<Value, LoadError> {
+    let steps = match name {
+        "gpt-2" => return Ok(byte_level(true)),
+        "smollm" => vec![json!({"type": "Digits", "individual_digits": true}), byte_level(true)],
+        name if is_llama3(name) => vec![split(LLAMA3), byte_level(false)],
+        name if is_qwen(name) => vec![split(QWEN2), byte_level(false)],
+        "default" => vec![
+            split(r"[\p{P}\$\+<=>\^~\|]+"),
+            split(GPT2),
+            split(r"\p{N}+"),
+            split("[0-9][0-9][0-9]"),
+            byte_level(false),
+        ],
+        other => {
+            return Err(LoadError::Unsupported(format!(
+                "GGUF pre-tokenizer {other:?} (supported: default, gpt-2, smollm, llama-bpe, qwen2)"
+            )));
+        }
+    };
+    Ok(json!({"type": "Sequence", "pretokenizers": steps}))
+}
+
+fn is_llama3(pre: &str) -> bool {
+    matches!(pre, "llama-bpe" | "llama3" | "llama-v3")
+}
+
+fn is_qwen(pre: &str) -> bool {
+    matches!(pre, "qwen2" | "deepseek-r1-qwen")
+}
+
+fn split(pattern: &str) -> Value {
+    json!({"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": false})
+}
+
+fn byte_level(use_regex: bool) -> Value {
+    json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex})
+}

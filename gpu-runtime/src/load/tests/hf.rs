@@ -1,0 +1,228 @@
+//! Hugging Face folders.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use half::{bf16, f16};
+use safetensors::tensor::{SafeTensors, TensorView};
+use safetensors::{Dtype, serialize};
+use serde_json::{Value, json};
+
+use super::{FAMILIES, assert_same_tensors, config_of, folder, golden, refusal};
+use crate::config::{Arch, RopeScaling};
+use crate::load::load;
+
+#[test]
+fn every_golden_folder_loads() {
+    for family in FAMILIES {
+        let source = load(&golden(family)).unwrap();
+        let bytes = fs::read(golden(family).join("model.safetensors")).unwrap();
+        for (name, view) in SafeTensors::deserialize(&bytes).unwrap().tensors() {
+            let expected: Vec<f32> = view.data().as_chunks().0.iter().map(|&b| f32::from_le_bytes(b)).collect();
+            assert_eq!(source.tensors.shape(&name).unwrap(), view.shape());
+            assert!(source.tensors.read(&name).unwrap() == expected, "{family} {name}");
+        }
+        assert_eq!(source.files.keys().collect::<Vec<_>>(), ["config.json"]);
+    }
+}
+
+#[test]
+fn configurations_say_what_the_families_are() {
+    let of = |family| load(&golden(family)).unwrap().config;
+    let llama = of("llama");
+    assert_eq!((llama.arch, llama.num_kv_heads, llama.head_dim, llama.vocab_size), (Arch::Llama, 2, 16, 512));
+    assert_eq!((llama.rms_norm_eps, llama.rope.theta, &llama.eos_token_ids[..]), (1e-5, 1e4, &[2][..]));
+    assert!(!llama.tie_word_embeddings && !llama.qkv_bias && !llama.qk_norm);
+    let expected = RopeScaling::Llama3 {
+        factor: 8.0,
+        low_freq_factor: 1.0,
+        high_freq_factor: 4.0,
+        original_max_position_embeddings: 64,
+    };
+    assert_eq!(of("llama3_rope").rope.scaling, expected);
+    assert!(of("llama_tied").tie_word_embeddings);
+    assert_eq!(of("mistral_swa").sliding_window, [Some(16); 2]);
+    let qwen2 = of("qwen2");
+    assert!(qwen2.qkv_bias && !qwen2.o_bias && qwen2.sliding_window == [None; 2] && qwen2.eos_token_ids.is_empty());
+    let qwen3 = of("qwen3");
+    assert!(qwen3.qk_norm && !qwen3.qkv_bias && qwen3.head_dim == 32);
+}
+
+#[test]
+fn old_spellings_load_the_same() {
+    for family in FAMILIES {
+        let mut config = config_of(family);
+        let Some(Value::Object(mut rope)) = config.remove("rope_parameters") else { panic!("rope_parameters") };
+        config.insert("rope_theta".into(), rope.remove("rope_theta").unwrap());
+        let kind = rope.remove("rope_type").unwrap();
+        config.insert("rope_scaling".into(), Value::Null);
+        if kind != "default" {
+            rope.insert("type".into(), kind);
+            config.insert("rope_scaling".into(), Value::Object(rope));
+        }
+        let dtype = config.remove("dtype").unwrap();
+        config.insert("torch_dtype".into(), dtype);
+        if family != "qwen3" {
+            // Old files leave out what follows from other keys.
+            config.remove("head_dim");
+            config.remove("layer_types");
+        }
+        let folder = folder(family, &config);
+        assert_eq!(load(folder.path()).unwrap().config, load(&golden(family)).unwrap().config, "{family}");
+    }
+}
+
+#[test]
+fn end_tokens_of_both_files_are_merged() {
+    let mut config = config_of("llama");
+    config.insert("eos_token_id".into(), json!([5, 2]));
+    let folder = folder("llama", &config);
+    fs::write(folder.path().join("generation_config.json"), r#"{"eos_token_id": [2, 7], "temperature": 0.6}"#).unwrap();
+    fs::write(folder.path().join("pytorch_model.bin"), "never served").unwrap();
+    let source = load(folder.path()).unwrap();
+    assert_eq!(source.config.eos_token_ids, [5, 2, 7]);
+    assert_eq!(source.files.keys().collect::<Vec<_>>(), ["config.json", "generation_config.json"]);
+}
+
+#[test]
+fn qwen_windows_follow_the_switch_and_the_layers() {
+    let mut config = config_of("qwen2");
+    config.remove("layer_types");
+    config.insert("sliding_window".into(), json!(8));
+    config.insert("max_window_layers".into(), json!(1));
+    assert_eq!(load(folder("qwen2", &config).path()).unwrap().config.sliding_window, [None, None]);
+    config.insert("use_sliding_window".into(), json!(true));
+    assert_eq!(load(folder("qwen2", &config).path()).unwrap().config.sliding_window, [None, Some(8)]);
+    config.insert("layer_types".into(), json!(["sliding_attention", "full_attention"]));
+    assert_eq!(load(folder("qwen2", &config).path()).unwrap().config.sliding_window, [Some(8), None]);
+    config.insert("layer_types".into(), json!(["sliding_attention"]));
+    assert!(refusal(folder("qwen2", &config).path()).contains("layer_types has 1 entries for 2 layers"));
+}
+
+#[test]
+fn mistral_windows_distinguish_null_from_unwritten() {
+    let mut config = config_of("mistral_swa");
+    config.insert("sliding_window".into(), Value::Null);
+    assert_eq!(load(folder("mistral_swa", &config).path()).unwrap().config.sliding_window, [None; 2]);
+    config.remove("sliding_window");
+    assert_eq!(load(folder("mistral_swa", &config).path()).unwrap().config.sliding_window, [Some(4096); 2]);
+}
+
+#[test]
+fn what_is_unsupported_is_refused_by_name() {
+    let cases = [
+        ("model_type", json!("falcon"), "model_type \"falcon\" (supported: llama, mistral, qwen2, qwen3)"),
+        ("hidden_act", json!("gelu"), "hidden_act \"gelu\""),
+        ("rope_parameters", json!({"rope_type": "yarn", "factor": 4.0}), "rope scaling \"yarn\""),
+        ("rope_parameters", json!({"rope_type": "longrope"}), "rope scaling \"longrope\""),
+        ("partial_rotary_factor", json!(0.5), "partial_rotary_factor 0.5"),
+        ("quantization_config", json!({"quant_method": "fp8"}), "quantization_config"),
+        ("num_key_value_heads", json!(3), "num_key_value_heads 3 does not divide 4 heads"),
+        ("hidden_size", json!("64"), "hidden_size is \"64\""),
+        ("hidden_size", Value::Null, "hidden_size is missing"),
+        ("num_hidden_layers", json!(1_000_000), "num_hidden_layers is 1000000"),
+        ("head_dim", json!(15), "head_dim is 15"),
+        ("num_hidden_layers", json!(3), "tensor model.layers.2.self_attn.q_proj.weight is missing"),
+        ("attention_bias", json!(true), "tensor model.layers.0.self_attn.q_proj.bias is missing"),
+        ("vocab_size", json!(500), "model.embed_tokens.weight has shape [512, 64], expected [500, 64]"),
+    ];
+    for (key, value, expected) in cases {
+        let mut config = config_of("llama");
+        config.insert(key.into(), value);
+        let found = refusal(folder("llama", &config).path());
+        assert!(found.contains(expected), "{key}: {found}");
+    }
+}
+
+#[test]
+fn an_output_projection_is_needed_unless_tied() {
+    let mut config = config_of("llama_tied");
+    config.insert("tie_word_embeddings".into(), json!(false));
+    assert_eq!(refusal(folder("llama_tied", &config).path()), "tensor lm_head.weight is missing");
+}
+
+#[test]
+fn damaged_safetensors_are_refused() {
+    let whole = fs::read(golden("llama").join("model.safetensors")).unwrap();
+    for (bytes, expected) in [
+        (&whole[..whole.len() - 1], "truncated safetensors file"),
+        (&whole[..100], "truncated safetensors file: the header ends after the file"),
+        (&whole[..4], "truncated safetensors file: no header"),
+        (b"{\"not\": \"a safetensors file\"}", "not a safetensors file"),
+    ] {
+        let folder = folder("llama", &config_of("llama"));
+        let path = folder.path().join("model.safetensors");
+        fs::write(&path, bytes).unwrap();
+        let found = refusal(folder.path());
+        assert!(found.contains(expected) && found.contains("model.safetensors"), "{found}");
+    }
+}
+
+/// Rewrites a golden checkpoint as two shards without the `model.` prefix.
+#[test]
+fn shards_and_bare_names_load_the_same() {
+    let folder = folder("llama_tied", &config_of("llama_tied"));
+    let path = folder.path().join("model.safetensors");
+    let bytes = fs::read(&path).unwrap();
+    fs::remove_file(path).unwrap();
+    let tensors = SafeTensors::deserialize(&bytes).unwrap();
+    let (mut shards, mut map) = ([BTreeMap::new(), BTreeMap::new()], BTreeMap::new());
+    for (index, (name, view)) in tensors.tensors().into_iter().enumerate() {
+        let name = name.strip_prefix("model.").unwrap().to_owned();
+        map.insert(name.clone(), format!("model-{}.safetensors", index % 2));
+        shards[index % 2].insert(name, view);
+    }
+    for (index, shard) in shards.iter().enumerate() {
+        let file = folder.path().join(format!("model-{index}.safetensors"));
+        fs::write(file, serialize(shard, None).unwrap()).unwrap();
+    }
+    let index = folder.path().join("model.safetensors.index.json");
+    fs::write(&index, json!({"weight_map": map}).to_string()).unwrap();
+    assert_same_tensors(&load(folder.path()).unwrap(), &load(&golden("llama_tied")).unwrap());
+
+    fs::write(&index, r#"{"weight_map": {"a": "../model.safetensors"}}"#).unwrap();
+    assert!(refusal(folder.path()).contains("weight_map of a is not a file name"));
+}
+
+#[test]
+fn narrow_and_wide_floats_are_widened_and_others_refused() {
+    let golden_folder = golden("llama_tied");
+    let reference = load(&golden_folder).unwrap();
+    let bytes = fs::read(golden_folder.join("model.safetensors")).unwrap();
+    let tensors = SafeTensors::deserialize(&bytes).unwrap();
+    let name = "model.layers.0.mlp.up_proj.weight";
+    let values = reference.tensors.read(name).unwrap();
+    type Encode = fn(f32) -> Vec<u8>;
+    type Round = fn(f32) -> f32;
+    let cases: [(Dtype, Encode, Round); 3] = [
+        (Dtype::F16, |v| f16::from_f32(v).to_le_bytes().to_vec(), |v| f16::from_f32(v).to_f32()),
+        (Dtype::BF16, |v| bf16::from_f32(v).to_le_bytes().to_vec(), |v| bf16::from_f32(v).to_f32()),
+        (Dtype::F64, |v| f64::from(v).to_le_bytes().to_vec(), |v| v),
+    ];
+    let with = |dtype, data: &[u8], shape: &[usize]| {
+        let mut all: BTreeMap<String, TensorView<'_>> = tensors.tensors().into_iter().collect();
+        all.insert(name.to_owned(), TensorView::new(dtype, shape.to_vec(), data).unwrap());
+        let folder = folder("llama_tied", &config_of("llama_tied"));
+        fs::write(folder.path().join("model.safetensors"), serialize(all, None).unwrap()).unwrap();
+        folder
+    };
+    for (dtype, encode, expected) in cases {
+        let data: Vec<u8> = values.iter().flat_map(|&v| encode(v)).collect();
+        let folder = with(dtype, &data, &[160, 64]);
+        let expected: Vec<f32> = values.iter().map(|&v| expected(v)).collect();
+        assert!(load(folder.path()).unwrap().tensors.read(name).unwrap() == expected, "{dtype:?}");
+    }
+    let found = refusal(with(Dtype::I8, &vec![0; 160 * 64], &[160, 64]).path());
+    assert!(found.contains(&format!("tensor {name} has dtype I8")), "{found}");
+    let found = refusal(with(Dtype::BF16, &vec![0; 160 * 64 * 2], &[64, 160]).path());
+    assert_eq!(found, format!("tensor {name} has shape [64, 160], expected [160, 64]"));
+}
+
+#[test]
+fn a_path_without_a_model_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(refusal(folder.path()).contains("neither config.json nor a .gguf file"));
+    assert!(refusal(&folder.path().join("absent")).contains("absent"));
+    fs::write(folder.path().join("config.json"), "{").unwrap();
+    assert!(refusal(folder.path()).contains("config.json"));
+}

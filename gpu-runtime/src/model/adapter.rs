@@ -1,0 +1,156 @@
+//! LoRA adapters (Hu et al. 2021, arXiv:2106.09685): `y = W x + (alpha / rank) B A x`.
+
+use trainyard_protocol::LoraSpec;
+use trainyard_protocol::limits::LORA_ALPHA;
+
+use super::params::{Gradients, ParamSpec};
+use crate::config::ModelConfig;
+
+/// A projection of a decoder block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Module {
+    /// Queries.
+    Q,
+    /// Keys.
+    K,
+    /// Values.
+    V,
+    /// Attention output.
+    O,
+    /// MLP gate.
+    Gate,
+    /// MLP up.
+    Up,
+    /// MLP down.
+    Down,
+}
+
+impl Module {
+    /// In parameter order.
+    pub const ALL: [Self; 7] = [Self::Q, Self::K, Self::V, Self::O, Self::Gate, Self::Up, Self::Down];
+
+    /// Its name within a block, as Hugging Face has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Q => "self_attn.q_proj",
+            Self::K => "self_attn.k_proj",
+            Self::V => "self_attn.v_proj",
+            Self::O => "self_attn.o_proj",
+            Self::Gate => "mlp.gate_proj",
+            Self::Up => "mlp.up_proj",
+            Self::Down => "mlp.down_proj",
+        }
+    }
+
+    /// (outputs, inputs).
+    pub fn extents(self, c: &ModelConfig) -> (usize, usize) {
+        let (q, kv) = (c.num_heads * c.head_dim, c.num_kv_heads * c.head_dim);
+        match self {
+            Self::Q => (q, c.hidden_size),
+            Self::K | Self::V => (kv, c.hidden_size),
+            Self::O => (c.hidden_size, q),
+            Self::Gate | Self::Up => (c.intermediate_size, c.hidden_size),
+            Self::Down => (c.hidden_size, c.intermediate_size),
+        }
+    }
+
+    fn is_attention(self) -> bool {
+        matches!(self, Self::Q | Self::K | Self::V | Self::O)
+    }
+}
+
+/// A and B of one projection, each in both orders.
+pub struct LoraPair {
+    /// Place of A in the adapter's parameters; B follows.
+    pub place: usize,
+    /// Outputs.
+    pub n: usize,
+    /// Inputs.
+    pub k: usize,
+    /// `[rank, k]`.
+    pub a: Vec<f32>,
+    /// `[k, rank]`.
+    pub at: Vec<f32>,
+    /// `[n, rank]`.
+    pub b: Vec<f32>,
+    /// `[rank, n]`.
+    pub bt: Vec<f32>,
+}
+
+/// An adapter's weights, immutable: training makes a new one.
+pub struct Adapter {
+    /// Its rank.
+    pub rank: usize,
+    /// alpha / rank.
+    pub scale: f32,
+    /// Per block, by [`Module`].
+    pub layers: Vec<[Option<LoraPair>; 7]>,
+    /// On the unembedding.
+    pub unembed: Option<LoraPair>,
+}
+
+fn transpose(x: &[f32], rows: usize, columns: usize) -> Vec<f32> {
+    let mut t = vec![0.0; x.len()];
+    for r in 0..rows {
+        for c in 0..columns {
+            t[c * rows + r] = x[r * columns + c];
+        }
+    }
+    t
+}
+
+impl Adapter {
+    /// Names of adapted modules, `model.layers.0.self_attn.q_proj` … `lm_head`, with (outputs, inputs), in parameter
+    /// order: A and B of each are two consecutive parameters.
+    pub fn modules(c: &ModelConfig, spec: &LoraSpec) -> Vec<(String, (usize, usize))> {
+        let wanted = |m: &Module| if m.is_attention() { spec.train_attn } else { spec.train_mlp };
+        let mut modules: Vec<_> = (0..c.num_layers)
+            .flat_map(|l| Module::ALL.into_iter().filter(wanted).map(move |m| (l, m)))
+            .map(|(l, m)| (format!("model.layers.{l}.{}", m.name()), m.extents(c)))
+            .collect();
+        if spec.train_unembed {
+            modules.push(("lm_head".into(), (c.vocab_size, c.hidden_size)));
+        }
+        modules
+    }
+
+    /// The adapter's parameters: A `[rank, in]` and B `[out, rank]` of each module.
+    pub fn params(c: &ModelConfig, spec: &LoraSpec) -> Vec<ParamSpec> {
+        let rank = spec.rank as usize;
+        Self::modules(c, spec)
+            .into_iter()
+            .flat_map(|(name, (n, k))| {
+                [
+                    ParamSpec { name: format!("{name}.lora_A"), shape: vec![rank, k] },
+                    ParamSpec { name: format!("{name}.lora_B"), shape: vec![n, rank] },
+                ]
+            })
+            .collect()
+    }
+
+    /// The adapter that `params` (in the order of [`Adapter::params`]) describe.
+    pub fn build(c: &ModelConfig, spec: &LoraSpec, params: &Gradients) -> Self {
+        let rank = spec.rank as usize;
+        let mut next = 0;
+        let mut pair = |(n, k): (usize, usize)| {
+            let (a, b) = (params[next].clone(), params[next + 1].clone());
+            next += 2;
+            LoraPair { place: next - 2, n, k, at: transpose(&a, rank, k), bt: transpose(&b, n, rank), a, b }
+        };
+        let layers = (0..c.num_layers)
+            .map(|_| {
+                Module::ALL.map(|m| {
+                    let wanted = if m.is_attention() { spec.train_attn } else { spec.train_mlp };
+                    wanted.then(|| pair(m.extents(c)))
+                })
+            })
+            .collect();
+        let unembed = spec.train_unembed.then(|| pair((c.vocab_size, c.hidden_size)));
+        Self { rank, scale: LORA_ALPHA / spec.rank as f32, layers, unembed }
+    }
+
+    /// The pair on a module of a block.
+    pub fn pair(&self, layer: usize, module: Module) -> Option<&LoraPair> {
+        self.layers[layer][module as usize].as_ref()
+    }
+}

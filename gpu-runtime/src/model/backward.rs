@@ -1,0 +1,259 @@
+//! The backward pass over a packed batch. Weight gradients add up rows in order, group by group.
+
+use std::ops::Range;
+
+use super::adapter::{Adapter, LoraPair, Module};
+use super::forward::{Activations, Group, LayerActivations, Place, gate_up_places, qkv_places};
+use super::params::{Gradients, LayerParams};
+use super::weights::{Layer, Linear, Weights};
+use crate::kernels::attention::{AttentionGradient, KvSequence, Span, attention_backward};
+use crate::kernels::elementwise::{add_column_sums, scale, swiglu, swiglu_backward};
+use crate::kernels::gemm::{Extents, Operand, Strided, matmul, strided, strided_columns, strided_rows};
+use crate::kernels::norm::{rms_norm, rms_norm_backward, rms_norm_heads_backward};
+use crate::kernels::{Cpu, par_chunks, rows_per_task};
+
+/// Where gradients go.
+pub enum Sink<'a> {
+    /// One set per group that has an adapter; `None` for groups that do not train.
+    Adapters(&'a mut [Option<&'a mut Gradients>]),
+    /// All parameters of the model.
+    Full(&'a mut Gradients),
+}
+
+/// The batch as the forward pass saw it.
+pub struct BatchView<'a> {
+    /// Rows of each sequence; every sequence starts at position 0.
+    pub spans: &'a [(Range<usize>, usize)],
+    /// Their keys and values.
+    pub kv: &'a [KvSequence],
+    /// Rows by adapter.
+    pub groups: &'a [Group],
+    /// Position of every row.
+    pub positions: &'a [u32],
+    /// Token of every row.
+    pub tokens: &'a [u32],
+}
+
+struct Backward<'a, 'b> {
+    cpu: &'a Cpu,
+    w: &'a Weights,
+    batch: &'a BatchView<'a>,
+    sink: Sink<'b>,
+}
+
+/// Adds the gradient to `sink`, given that by the residual stream after the last block, `dx`.
+pub fn backward(
+    cpu: &Cpu,
+    w: &Weights,
+    batch: &BatchView<'_>,
+    activations: Activations,
+    mut dx: Vec<f32>,
+    sink: Sink<'_>,
+) {
+    let mut pass = Backward { cpu, w, batch, sink };
+    for (l, saved) in activations.into_iter().enumerate().rev() {
+        pass.block(l, &saved, &mut dx);
+    }
+    if let Sink::Full(grads) = &mut pass.sink {
+        let (hidden, embed) = (w.config.hidden_size, &mut grads[w.layout.embed]);
+        for (token, dx) in batch.tokens.iter().zip(dx.chunks_exact(hidden)) {
+            let at = *token as usize * hidden;
+            for (g, d) in embed[at..at + hidden].iter_mut().zip(dx) {
+                *g += d;
+            }
+        }
+    }
+}
+
+/// Gradients of one adapter pair over a group's rows: adds to A's, B's and to `dx[rows, k]`.
+#[expect(clippy::too_many_arguments, reason = "operands of one op")]
+pub fn lora_backward(
+    cpu: &Cpu,
+    rows: &Range<usize>,
+    adapter: &Adapter,
+    pair: &LoraPair,
+    x: &[f32],
+    z: &[f32],
+    dy: &[f32],
+    stride: usize,
+    at: usize,
+    grads: &mut Gradients,
+    dx: &mut [f32],
+) {
+    let (m, rank, k) = (rows.len(), adapter.rank, pair.k);
+    let dy = &dy[rows.start * stride + at..];
+    let by_row = Strided { data: dy, row_stride: stride, col_stride: 1 };
+    let by_column = Strided { data: dy, row_stride: 1, col_stride: stride };
+    strided_rows(cpu, Extents { m: pair.n, n: rank, k: m }, by_column, z, rank, &mut grads[pair.place + 1], true);
+    let mut dz = vec![0f32; m * rank];
+    strided_rows(cpu, Extents { m, n: rank, k: pair.n }, by_row, &pair.b, rank, &mut dz, false);
+    lora_backward_down(cpu, rows, adapter, pair, x, &mut dz, grads, &mut dx[rows.start * k..rows.end * k]);
+}
+
+/// The part of [`lora_backward`] below the scaled `z`, given its gradient `dz`. `dx` holds the group's rows.
+#[expect(clippy::too_many_arguments, reason = "operands of one op")]
+pub fn lora_backward_down(
+    cpu: &Cpu,
+    rows: &Range<usize>,
+    adapter: &Adapter,
+    pair: &LoraPair,
+    x: &[f32],
+    dz: &mut [f32],
+    grads: &mut Gradients,
+    dx: &mut [f32],
+) {
+    let (m, rank, k) = (rows.len(), adapter.rank, pair.k);
+    scale(dz, adapter.scale);
+    let x = &x[rows.start * k..];
+    let left = Strided { data: &*dz, row_stride: 1, col_stride: rank };
+    strided_columns(cpu, Extents { m: rank, n: k, k: m }, left, x, k, &mut grads[pair.place], k, true);
+    let chunk = rows_per_task(&cpu.pool, m);
+    let dz = &*dz;
+    par_chunks(&cpu.pool, dx, chunk * k, |i, dx| {
+        let left = Strided { data: &dz[i * chunk * rank..], row_stride: rank, col_stride: 1 };
+        strided(cpu, Extents { m: dx.len() / k, n: k, k: rank }, left, &pair.a, k, dx, k, true);
+    });
+}
+
+/// Weight, bias places of the parts of a fused projection, with their widths.
+struct FullPlaces<'a> {
+    weights: &'a [usize],
+    biases: Option<&'a [usize]>,
+}
+
+impl Backward<'_, '_> {
+    /// Gradient by the input of a linear layer, `dx[rows, k]` (overwritten), and of its weights.
+    #[expect(clippy::too_many_arguments, reason = "operands of one op")]
+    fn project(
+        &mut self,
+        layer: usize,
+        linear: &Linear,
+        places: &[Place],
+        full: &FullPlaces<'_>,
+        x: &[f32],
+        z: &[Vec<Vec<f32>>; 7],
+        dy: &[f32],
+        dx: &mut [f32],
+    ) {
+        let (k, n) = (linear.weight.k(), linear.weight.n());
+        let operand = Operand::new(self.cpu, self.w.dtype, dy, n);
+        matmul(self.cpu, &operand, linear.transposed(self.cpu), dx, false);
+        match &mut self.sink {
+            Sink::Full(grads) => full_gradient(self.cpu, &self.w.layout.specs, full, x, k, dy, n, grads),
+            Sink::Adapters(sinks) => {
+                for place in places {
+                    for (i, (group, grads)) in self.batch.groups.iter().zip(sinks.iter_mut()).enumerate() {
+                        let (Some(adapter), Some(grads)) = (group.adapter.as_deref(), grads.as_deref_mut()) else {
+                            continue;
+                        };
+                        let Some(pair) = adapter.pair(layer, place.module) else { continue };
+                        let z = &z[place.module as usize][i];
+                        lora_backward(self.cpu, &group.rows, adapter, pair, x, z, dy, n, place.at, grads, dx);
+                    }
+                }
+            }
+        }
+    }
+
+    fn block(&mut self, l: usize, saved: &LayerActivations, dx: &mut [f32]) {
+        let layer: &Layer = &self.w.layers[l];
+        let params = self.w.layout.layers[l].clone();
+        self.mlp(l, layer, &params, saved, dx);
+        self.attention(l, layer, &params, saved, dx);
+    }
+
+    fn mlp(&mut self, l: usize, layer: &Layer, params: &LayerParams, saved: &LayerActivations, dx: &mut [f32]) {
+        let (cpu, w) = (self.cpu, self.w);
+        let (rows, width, eps) = (self.batch.positions.len(), w.config.intermediate_size, w.config.rms_norm_eps);
+        let mut act = vec![0f32; rows * width];
+        swiglu(cpu, &saved.gate_up, width, &mut act);
+        let mut dact = vec![0f32; rows * width];
+        let down_bias = params.mlp_bias.map(|b| [b[2]]);
+        let full = FullPlaces { weights: &[params.down], biases: down_bias.as_ref().map(|b| &b[..]) };
+        let place = [Place { module: Module::Down, at: 0 }];
+        self.project(l, &layer.down, &place, &full, &act, &saved.z, dx, &mut dact);
+        drop(act);
+        let mut dgate_up = saved.gate_up.clone();
+        swiglu_backward(cpu, &dact, width, &mut dgate_up);
+        drop(dact);
+        let mut normed = vec![0f32; dx.len()];
+        rms_norm(cpu, &saved.mid, &layer.post_norm, eps, &mut normed);
+        let mut dnormed = vec![0f32; dx.len()];
+        let full = FullPlaces { weights: &params.gate_up, biases: params.mlp_bias.as_ref().map(|b| &b[..2]) };
+        self.project(l, &layer.gate_up, &gate_up_places(w), &full, &normed, &saved.z, &dgate_up, &mut dnormed);
+        let dw = self.full_param(params.post_norm);
+        rms_norm_backward(cpu, &saved.mid, &layer.post_norm, eps, &dnormed, dx, dw);
+    }
+
+    fn attention(&mut self, l: usize, layer: &Layer, params: &LayerParams, saved: &LayerActivations, dx: &mut [f32]) {
+        let (cpu, w, eps) = (self.cpu, self.w, self.w.config.rms_norm_eps);
+        let (rows, shape) = (self.batch.positions.len(), &w.shape);
+        let mut dattn = vec![0f32; rows * shape.q_width()];
+        let o_bias = params.o_bias.map(|b| [b]);
+        let full = FullPlaces { weights: &[params.o], biases: o_bias.as_ref().map(|b| &b[..]) };
+        let place = [Place { module: Module::O, at: 0 }];
+        self.project(l, &layer.o, &place, &full, &saved.attn, &saved.z, dx, &mut dattn);
+        let spans: Vec<_> = self
+            .batch
+            .spans
+            .iter()
+            .zip(self.batch.kv)
+            .map(|((rows, start), kv)| Span { rows: rows.clone(), start: *start, kv })
+            .collect();
+        let gradient = AttentionGradient { qkv: &saved.qkv, out: &saved.attn, lse: &saved.lse, dout: &dattn };
+        let mut dqkv = vec![0f32; rows * shape.qkv_width()];
+        attention_backward(cpu, shape, l, w.config.sliding_window[l], &spans, &gradient, &mut dqkv);
+        self.unrotate(layer, params, saved, &mut dqkv);
+        let mut normed = vec![0f32; dx.len()];
+        rms_norm(cpu, &saved.x, &layer.input_norm, eps, &mut normed);
+        let mut dnormed = vec![0f32; dx.len()];
+        let full = FullPlaces { weights: &params.qkv, biases: params.qkv_bias.as_ref().map(|b| &b[..]) };
+        self.project(l, &layer.qkv, &qkv_places(w), &full, &normed, &saved.z, &dqkv, &mut dnormed);
+        let dw = self.full_param(params.input_norm);
+        rms_norm_backward(cpu, &saved.x, &layer.input_norm, eps, &dnormed, dx, dw);
+    }
+
+    fn unrotate(&mut self, layer: &Layer, params: &LayerParams, saved: &LayerActivations, dqkv: &mut [f32]) {
+        let (cpu, w, eps) = (self.cpu, self.w, self.w.config.rms_norm_eps);
+        let (shape, stride) = (&w.shape, w.shape.qkv_width());
+        w.rope.apply(cpu, dqkv, stride, 0, shape.heads + shape.kv_heads, self.batch.positions, true);
+        let (Some([q, k]), Some(raw)) = (&layer.qk_norm, &saved.raw_qkv) else { return };
+        let places = params.qk_norm;
+        let dq = places.and_then(|p| self.full_param(p[0]));
+        rms_norm_heads_backward(cpu, raw, stride, 0, shape.heads, q, eps, dqkv, dq);
+        let dk = places.and_then(|p| self.full_param(p[1]));
+        rms_norm_heads_backward(cpu, raw, stride, shape.q_width(), shape.kv_heads, k, eps, dqkv, dk);
+    }
+
+    fn full_param(&mut self, place: usize) -> Option<&mut [f32]> {
+        match &mut self.sink {
+            Sink::Full(grads) => Some(&mut grads[place]),
+            Sink::Adapters(_) => None,
+        }
+    }
+}
+
+/// `dW += dyᵀ x` and `db += Σ dy` for every part of a fused projection.
+#[expect(clippy::too_many_arguments, reason = "operands of one op")]
+fn full_gradient(
+    cpu: &Cpu,
+    specs: &[super::params::ParamSpec],
+    full: &FullPlaces<'_>,
+    x: &[f32],
+    k: usize,
+    dy: &[f32],
+    n: usize,
+    grads: &mut Gradients,
+) {
+    let rows = dy.len() / n;
+    let mut at = 0;
+    for (i, place) in full.weights.iter().enumerate() {
+        let width = specs[*place].shape[0];
+        let left = Strided { data: &dy[at..], row_stride: 1, col_stride: n };
+        strided_rows(cpu, Extents { m: width, n: k, k: rows }, left, x, k, &mut grads[*place], true);
+        if let Some(bias) = full.biases.and_then(|b| b.get(i)) {
+            add_column_sums(cpu, dy, n, at, &mut grads[*bias]);
+        }
+        at += width;
+    }
+}

@@ -1,0 +1,237 @@
+//! The forward pass over a packed batch: rows of many sequences, with an adapter per group of rows.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::adapter::{Adapter, LoraPair, Module};
+use super::weights::{Layer, Linear, Weights};
+use crate::kernels::attention::{KvSequence, Span, attention, write_kv};
+use crate::kernels::elementwise::{add_bias, for_rows, scale, swiglu};
+use crate::kernels::gemm::{Extents, Operand, Strided, matmul, strided, strided_columns, strided_rows};
+use crate::kernels::norm::{rms_norm, rms_norm_heads};
+use crate::kernels::{Cpu, par_chunks, rows_per_task};
+
+/// Rows with one adapter.
+#[derive(Clone)]
+pub struct Group {
+    /// Rows of the batch.
+    pub rows: Range<usize>,
+    /// Their adapter.
+    pub adapter: Option<Arc<Adapter>>,
+}
+
+/// A batch: every sequence contributes consecutive rows, groups cover the rows in order.
+pub struct PassInput<'a> {
+    /// Token of every row, below the vocabulary's size.
+    pub tokens: &'a [u32],
+    /// Rows of each sequence and the position of its first row.
+    pub spans: &'a [(Range<usize>, usize)],
+    /// Keys and values of each sequence, up to its first row.
+    pub kv: &'a mut [KvSequence],
+    /// Rows by adapter.
+    pub groups: &'a [Group],
+}
+
+/// What a block's backward pass needs.
+pub struct LayerActivations {
+    /// Residual stream before the block, `[rows, hidden]`.
+    pub x: Vec<f32>,
+    /// q, k, v before head normalisation, where there is one.
+    pub raw_qkv: Option<Vec<f32>>,
+    /// q, k, v, rotated.
+    pub qkv: Vec<f32>,
+    /// Attention output.
+    pub attn: Vec<f32>,
+    /// Log-sum-exp of the scores.
+    pub lse: Vec<f32>,
+    /// Residual stream before the MLP.
+    pub mid: Vec<f32>,
+    /// gate and up.
+    pub gate_up: Vec<f32>,
+    /// Scaled `x Aᵀ` by module and group.
+    pub z: [Vec<Vec<f32>>; 7],
+}
+
+/// Activations of all blocks.
+pub type Activations = Vec<LayerActivations>;
+
+/// What a forward pass returns.
+pub struct Pass {
+    /// Residual stream after the last block, `[rows, hidden]`.
+    pub x: Vec<f32>,
+    /// For the backward pass, if asked for.
+    pub activations: Option<Activations>,
+}
+
+/// Position of every row.
+pub fn positions(rows: usize, spans: &[(Range<usize>, usize)]) -> Vec<u32> {
+    let mut positions = vec![0; rows];
+    for (rows, start) in spans {
+        for (i, row) in rows.clone().enumerate() {
+            positions[row] = (start + i) as u32;
+        }
+    }
+    positions
+}
+
+/// Adds the adapter's part to `out[rows, at .. at + n]` (rows of `stride`) and returns the scaled `x Aᵀ`.
+/// `x` and `out` are those of all rows of the pass.
+fn add_lora(
+    cpu: &Cpu,
+    rows: &Range<usize>,
+    adapter: &Adapter,
+    pair: &LoraPair,
+    x: &[f32],
+    out: &mut [f32],
+    stride: usize,
+    at: usize,
+) -> Vec<f32> {
+    let z = lora_down(cpu, rows, adapter, pair, x);
+    let (m, rank) = (rows.len(), adapter.rank);
+    let e = Extents { m, n: pair.n, k: rank };
+    let left = Strided { data: &z, row_stride: rank, col_stride: 1 };
+    let out = &mut out[rows.start * stride..rows.end * stride];
+    if m < 24 {
+        strided_columns(cpu, e, left, &pair.bt, pair.n, &mut out[at..], stride, true);
+    } else {
+        let chunk = rows_per_task(&cpu.pool, m);
+        par_chunks(&cpu.pool, out, chunk * stride, |i, out| {
+            let left = Strided { data: &z[i * chunk * rank..], ..left };
+            strided(cpu, Extents { m: out.len() / stride, ..e }, left, &pair.bt, pair.n, &mut out[at..], stride, true);
+        });
+    }
+    z
+}
+
+/// Scaled `x Aᵀ` of the rows.
+pub fn lora_down(cpu: &Cpu, rows: &Range<usize>, adapter: &Adapter, pair: &LoraPair, x: &[f32]) -> Vec<f32> {
+    let rank = adapter.rank;
+    let mut z = vec![0f32; rows.len() * rank];
+    let left = Strided { data: &x[rows.start * pair.k..], row_stride: pair.k, col_stride: 1 };
+    strided_rows(cpu, Extents { m: rows.len(), n: rank, k: pair.k }, left, &pair.at, rank, &mut z, false);
+    scale(&mut z, adapter.scale);
+    z
+}
+
+/// Where a module's outputs are in its fused projection.
+#[derive(Clone, Copy)]
+pub struct Place {
+    /// Which.
+    pub module: Module,
+    /// First column.
+    pub at: usize,
+}
+
+/// Places in the fused q, k, v projection.
+pub fn qkv_places(w: &Weights) -> [Place; 3] {
+    let (q, kv) = (w.shape.q_width(), w.shape.kv_width());
+    [Place { module: Module::Q, at: 0 }, Place { module: Module::K, at: q }, Place { module: Module::V, at: q + kv }]
+}
+
+/// Places in the fused gate and up projection.
+pub fn gate_up_places(w: &Weights) -> [Place; 2] {
+    [Place { module: Module::Gate, at: 0 }, Place { module: Module::Up, at: w.config.intermediate_size }]
+}
+
+/// Runs linear layers of one block and keeps what adapters compute on the way.
+struct Projector<'a> {
+    cpu: &'a Cpu,
+    w: &'a Weights,
+    groups: &'a [Group],
+    layer: usize,
+    z: [Vec<Vec<f32>>; 7],
+}
+
+impl Projector<'_> {
+    /// `out (+)= x Wᵀ + b`, and the adapters' parts.
+    fn project(&mut self, linear: &Linear, places: &[Place], x: &[f32], out: &mut [f32], accumulate: bool) {
+        let (k, n) = (linear.weight.k(), linear.weight.n());
+        let operand = Operand::new(self.cpu, self.w.dtype, x, k);
+        matmul(self.cpu, &operand, &linear.weight, out, accumulate);
+        if let Some(bias) = &linear.bias {
+            add_bias(self.cpu, out, bias);
+        }
+        for place in places {
+            for group in self.groups {
+                let pair =
+                    group.adapter.as_deref().and_then(|a| a.pair(self.layer, place.module).map(|pair| (a, pair)));
+                let z = pair.map_or_else(Vec::new, |(adapter, pair)| {
+                    add_lora(self.cpu, &group.rows, adapter, pair, x, out, n, place.at)
+                });
+                self.z[place.module as usize].push(z);
+            }
+        }
+    }
+}
+
+/// Runs the batch through all blocks. The sequences' keys and values grow by their rows. With `keep`, what
+/// [`super::backward`] needs is kept.
+pub fn forward(cpu: &Cpu, w: &Weights, input: PassInput<'_>, keep: bool) -> Pass {
+    let hidden = w.config.hidden_size;
+    let rows = input.tokens.len();
+    let positions = positions(rows, input.spans);
+    let mut x = vec![0f32; rows * hidden];
+    for_rows(cpu, &mut x, hidden, |row, out| w.embed(input.tokens[row], out));
+    for ((rows, start), kv) in input.spans.iter().zip(input.kv.iter_mut()) {
+        kv.reserve(&w.shape, start + rows.len());
+    }
+    let mut activations = Vec::new();
+    for (l, layer) in w.layers.iter().enumerate() {
+        let p = Projector { cpu, w, groups: input.groups, layer: l, z: Default::default() };
+        let kept = block(p, layer, &positions, input.spans, input.kv, &mut x, keep);
+        activations.extend(kept);
+    }
+    for ((rows, start), kv) in input.spans.iter().zip(input.kv.iter_mut()) {
+        kv.set_len(start + rows.len());
+    }
+    Pass { x, activations: keep.then_some(activations) }
+}
+
+fn block(
+    mut p: Projector<'_>,
+    layer: &Layer,
+    positions: &[u32],
+    spans: &[(Range<usize>, usize)],
+    kv: &mut [KvSequence],
+    x: &mut Vec<f32>,
+    keep: bool,
+) -> Option<LayerActivations> {
+    let (cpu, w, l) = (p.cpu, p.w, p.layer);
+    let (rows, shape, eps) = (positions.len(), &w.shape, w.config.rms_norm_eps);
+    let before = keep.then(|| x.clone());
+    let mut normed = vec![0f32; x.len()];
+    rms_norm(cpu, x, &layer.input_norm, eps, &mut normed);
+    let mut qkv = vec![0f32; rows * shape.qkv_width()];
+    p.project(&layer.qkv, &qkv_places(w), &normed, &mut qkv, false);
+    let raw_qkv = (keep && layer.qk_norm.is_some()).then(|| qkv.clone());
+    rotate(cpu, w, layer, positions, &mut qkv);
+    let mut writers: Vec<_> =
+        spans.iter().zip(kv.iter_mut()).map(|((rows, start), kv)| (rows.clone(), *start, kv)).collect();
+    write_kv(cpu, shape, l, &qkv, &mut writers);
+    let views: Vec<_> =
+        spans.iter().zip(kv.iter()).map(|((rows, start), kv)| Span { rows: rows.clone(), start: *start, kv }).collect();
+    let mut attn = vec![0f32; rows * shape.q_width()];
+    let mut lse = vec![0f32; rows * shape.heads];
+    attention(cpu, shape, l, w.config.sliding_window[l], &views, &qkv, &mut attn, &mut lse);
+    p.project(&layer.o, &[Place { module: Module::O, at: 0 }], &attn, x, true);
+    let mid = keep.then(|| x.clone());
+    rms_norm(cpu, x, &layer.post_norm, eps, &mut normed);
+    let width = w.config.intermediate_size;
+    let mut gate_up = vec![0f32; rows * 2 * width];
+    p.project(&layer.gate_up, &gate_up_places(w), &normed, &mut gate_up, false);
+    let mut act = vec![0f32; rows * width];
+    swiglu(cpu, &gate_up, width, &mut act);
+    p.project(&layer.down, &[Place { module: Module::Down, at: 0 }], &act, x, true);
+    let (x, mid) = (before?, mid?);
+    Some(LayerActivations { x, raw_qkv, qkv, attn, lse, mid, gate_up, z: p.z })
+}
+
+/// Normalises heads where the family does, and rotates q and k.
+fn rotate(cpu: &Cpu, w: &Weights, layer: &Layer, positions: &[u32], qkv: &mut [f32]) {
+    let (shape, stride) = (&w.shape, w.shape.qkv_width());
+    if let Some([q, k]) = &layer.qk_norm {
+        rms_norm_heads(cpu, qkv, stride, 0, shape.heads, q, w.config.rms_norm_eps);
+        rms_norm_heads(cpu, qkv, stride, shape.q_width(), shape.kv_heads, k, w.config.rms_norm_eps);
+    }
+    w.rope.apply(cpu, qkv, stride, 0, shape.heads + shape.kv_heads, positions, false);
+}

@@ -1,0 +1,16 @@
+//! The decoder: weights, adapters, and its forward and backward passes over packed batches.
+
+mod adapter;
+mod backward;
+mod forward;
+mod params;
+mod score;
+mod train;
+mod weights;
+
+pub use adapter::{Adapter, LoraPair, Module};
+pub use forward::{Activations, Group, Pass, PassInput, forward};
+pub use params::{Gradients, ParamLayout, ParamSpec};
+pub use score::{ScoredRows, score_rows};
+pub use train::{TrainGroup, TrainOutput, train_pass};
+pub use weights::{Layer, Linear, Weights};

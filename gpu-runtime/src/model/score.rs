@@ -1,0 +1,97 @@
+//! Log-probabilities of given tokens, from the residual stream.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::adapter::Adapter;
+use super::forward::{Group, lora_down};
+use super::weights::Weights;
+use crate::kernels::Cpu;
+use crate::kernels::gemm::{Extents, Operand, Strided, matmul, strided_columns};
+use crate::kernels::head::{Head, HeadAdapter, HeadGroup, Targets};
+use crate::kernels::norm::rms_norm;
+
+/// Rows whose residual stream has been normalised for the unembedding.
+pub struct ScoredRows<'a> {
+    w: &'a Weights,
+    /// Normalised hidden states, `[rows, hidden]`.
+    pub hidden: Vec<f32>,
+    operand: Operand,
+    /// Groups of these rows with the scaled `x Aᵀ` of their adapter on the unembedding.
+    groups: Vec<(Range<usize>, Option<Arc<Adapter>>, Vec<f32>)>,
+}
+
+/// Normalises the residual stream `x[rows, hidden]`; groups cover the rows in order.
+pub fn score_rows<'a>(cpu: &Cpu, w: &'a Weights, x: &[f32], groups: &[Group]) -> ScoredRows<'a> {
+    let mut hidden = vec![0f32; x.len()];
+    rms_norm(cpu, x, &w.norm, w.config.rms_norm_eps, &mut hidden);
+    ScoredRows::from_hidden(cpu, w, hidden, groups)
+}
+
+impl<'a> ScoredRows<'a> {
+    /// From hidden states that are normalised already.
+    pub fn from_hidden(cpu: &Cpu, w: &'a Weights, hidden: Vec<f32>, groups: &[Group]) -> Self {
+        let operand = Operand::new(cpu, w.dtype, &hidden, w.config.hidden_size);
+        let groups = groups
+            .iter()
+            .map(|group| {
+                let adapter = group.adapter.clone().filter(|a| a.unembed.is_some());
+                let z = adapter.as_deref().and_then(|a| a.unembed.as_ref().map(|pair| (a, pair)));
+                let z = z.map_or_else(Vec::new, |(a, pair)| lora_down(cpu, &group.rows, a, pair, &hidden));
+                (group.rows.clone(), adapter, z)
+            })
+            .collect();
+        Self { w, hidden, operand, groups }
+    }
+
+    /// The unembedding's groups; gradients by `z` begin at `dz_at`.
+    pub fn head_groups(&self) -> Vec<HeadGroup<'_>> {
+        let mut dz_at = 0;
+        self.groups
+            .iter()
+            .map(|(rows, adapter, z)| {
+                let pair = adapter.as_deref().and_then(|a| a.unembed.as_ref().map(|pair| (a, pair)));
+                let adapter = pair.map(|(a, pair)| HeadAdapter { z, bt: &pair.bt, b: &pair.b, rank: a.rank });
+                let group = HeadGroup { rows: rows.clone(), adapter, dz_at };
+                dz_at += z.len();
+                group
+            })
+            .collect()
+    }
+
+    /// Scaled `x Aᵀ` of a group.
+    pub fn z(&self, group: usize) -> &[f32] {
+        &self.groups[group].2
+    }
+
+    /// Elements of all groups' `z`.
+    pub fn z_len(&self) -> usize {
+        self.groups.iter().map(|(_, _, z)| z.len()).sum()
+    }
+
+    /// The loss head over these rows.
+    pub fn head<'b>(&'b self, groups: &'b [HeadGroup<'b>]) -> Head<'b> {
+        Head { x: &self.operand, w: &self.w.head.weight, groups }
+    }
+
+    /// Log-probabilities of the targets at temperature 1, and the log-sum-exp of every row.
+    pub fn target_logprobs(&self, cpu: &Cpu, targets: &Targets) -> (Vec<f32>, Vec<f32>) {
+        let groups = self.head_groups();
+        self.head(&groups).target_logprobs(cpu, targets)
+    }
+
+    /// All logits, `[rows, vocabulary]`: for rows that are sampled from.
+    pub fn logits(&self, cpu: &Cpu) -> Vec<f32> {
+        let vocab = self.w.config.vocab_size;
+        let mut logits = vec![0f32; self.hidden.len() / self.w.config.hidden_size * vocab];
+        matmul(cpu, &self.operand, &self.w.head.weight, &mut logits, false);
+        for group in self.head_groups() {
+            if let Some(a) = group.adapter {
+                let e = Extents { m: group.rows.len(), n: vocab, k: a.rank };
+                let z = Strided { data: a.z, row_stride: a.rank, col_stride: 1 };
+                strided_columns(cpu, e, z, a.bt, vocab, &mut logits[group.rows.start * vocab..], vocab, true);
+            }
+        }
+        logits
+    }
+}

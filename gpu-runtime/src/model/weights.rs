@@ -1,0 +1,183 @@
+//! Weights in the form that the kernels read.
+
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+use half::bf16;
+
+use super::params::{LayerParams, ParamLayout};
+use crate::config::{LoadError, ModelConfig};
+use crate::kernels::Cpu;
+use crate::kernels::attention::AttentionShape;
+use crate::kernels::packed::{Dtype, PackedMatrix};
+use crate::kernels::rope::Rope;
+
+/// A linear layer `y = x Wᵀ + b`, perhaps several fused along the outputs.
+pub struct Linear {
+    /// `[out, in]`.
+    pub weight: PackedMatrix,
+    transposed: OnceLock<PackedMatrix>,
+    /// `[out]`.
+    pub bias: Option<Vec<f32>>,
+}
+
+impl Linear {
+    fn new(weight: PackedMatrix, bias: Option<Vec<f32>>) -> Self {
+        Self { weight, transposed: OnceLock::new(), bias }
+    }
+
+    /// The transpose, packed at the first backward pass: servers that only sample never pay for it.
+    pub fn transposed(&self, cpu: &Cpu) -> &PackedMatrix {
+        self.transposed.get_or_init(|| self.weight.transposed(cpu))
+    }
+}
+
+/// A decoder block.
+pub struct Layer {
+    /// RMSNorm before attention.
+    pub input_norm: Vec<f32>,
+    /// Fused q, k and v projections.
+    pub qkv: Linear,
+    /// RMSNorm of q heads and of k heads.
+    pub qk_norm: Option<[Vec<f32>; 2]>,
+    /// Output projection.
+    pub o: Linear,
+    /// RMSNorm before the MLP.
+    pub post_norm: Vec<f32>,
+    /// Fused gate and up projections.
+    pub gate_up: Linear,
+    /// Down projection.
+    pub down: Linear,
+}
+
+enum Embedding {
+    Bf16(Vec<u16>),
+    F32(Vec<f32>),
+}
+
+/// A model's weights, immutable: training makes a new one.
+pub struct Weights {
+    /// What the model is made of.
+    pub config: Arc<ModelConfig>,
+    /// Its parameters.
+    pub layout: Arc<ParamLayout>,
+    /// Rotary tables.
+    pub rope: Arc<Rope>,
+    /// Extents of its attention.
+    pub shape: AttentionShape,
+    /// Element type.
+    pub dtype: Dtype,
+    embed: Embedding,
+    /// Decoder blocks.
+    pub layers: Vec<Layer>,
+    /// Final RMSNorm.
+    pub norm: Vec<f32>,
+    /// Unembedding.
+    pub head: Linear,
+}
+
+/// Gives the elements of the parameter at a place of the layout.
+pub type ReadParam<'a> = dyn FnMut(usize) -> Result<Cow<'a, [f32]>, LoadError> + 'a;
+
+impl Weights {
+    /// Packs all parameters that `read` gives.
+    pub fn build(
+        cpu: &Cpu,
+        config: &Arc<ModelConfig>,
+        layout: &Arc<ParamLayout>,
+        rope: &Arc<Rope>,
+        dtype: Dtype,
+        read: &mut ReadParam<'_>,
+    ) -> Result<Self, LoadError> {
+        let c = config;
+        let embed = read(layout.embed)?;
+        let head = if layout.head == layout.embed {
+            PackedMatrix::pack(cpu, dtype, c.hidden_size, &[&embed])
+        } else {
+            PackedMatrix::pack(cpu, dtype, c.hidden_size, &[&*read(layout.head)?])
+        };
+        let embed = match dtype {
+            Dtype::Bf16 => Embedding::Bf16(embed.iter().map(|x| bf16::from_f32(*x).to_bits()).collect()),
+            Dtype::F32 => Embedding::F32(embed.into_owned()),
+        };
+        let layers = layout.layers.iter().map(|p| Layer::build(cpu, c, p, dtype, read)).collect::<Result<_, _>>()?;
+        Ok(Self {
+            config: Arc::clone(config),
+            layout: Arc::clone(layout),
+            rope: Arc::clone(rope),
+            shape: AttentionShape {
+                layers: c.num_layers,
+                heads: c.num_heads,
+                kv_heads: c.num_kv_heads,
+                head_dim: c.head_dim,
+            },
+            dtype,
+            embed,
+            layers,
+            norm: read(layout.norm)?.into_owned(),
+            head: Linear::new(head, None),
+        })
+    }
+
+    /// Writes the embedding of `token` to `out`.
+    pub fn embed(&self, token: u32, out: &mut [f32]) {
+        let at = token as usize * out.len();
+        match &self.embed {
+            Embedding::Bf16(rows) => {
+                for (out, bits) in out.iter_mut().zip(&rows[at..]) {
+                    *out = f32::from_bits(u32::from(*bits) << 16);
+                }
+            }
+            Embedding::F32(rows) => {
+                let row = &rows[at..at + out.len()];
+                out.copy_from_slice(row);
+            }
+        }
+    }
+}
+
+impl Layer {
+    fn build(
+        cpu: &Cpu,
+        c: &ModelConfig,
+        p: &LayerParams,
+        dtype: Dtype,
+        read: &mut ReadParam<'_>,
+    ) -> Result<Self, LoadError> {
+        let q_width = c.num_heads * c.head_dim;
+        Ok(Self {
+            input_norm: read(p.input_norm)?.into_owned(),
+            qkv: {
+                let parts = [read(p.qkv[0])?, read(p.qkv[1])?, read(p.qkv[2])?];
+                let bias = p.qkv_bias.map(|b| concat(read, &b)).transpose()?;
+                Linear::new(PackedMatrix::pack(cpu, dtype, c.hidden_size, &[&parts[0], &parts[1], &parts[2]]), bias)
+            },
+            qk_norm: match p.qk_norm {
+                Some([q, k]) => Some([read(q)?.into_owned(), read(k)?.into_owned()]),
+                None => None,
+            },
+            o: {
+                let bias = p.o_bias.map(|b| concat(read, &[b])).transpose()?;
+                Linear::new(PackedMatrix::pack(cpu, dtype, q_width, &[&*read(p.o)?]), bias)
+            },
+            post_norm: read(p.post_norm)?.into_owned(),
+            gate_up: {
+                let parts = [read(p.gate_up[0])?, read(p.gate_up[1])?];
+                let bias = p.mlp_bias.map(|b| concat(read, &b[..2])).transpose()?;
+                Linear::new(PackedMatrix::pack(cpu, dtype, c.hidden_size, &[&parts[0], &parts[1]]), bias)
+            },
+            down: {
+                let bias = p.mlp_bias.map(|b| concat(read, &b[2..])).transpose()?;
+                Linear::new(PackedMatrix::pack(cpu, dtype, c.intermediate_size, &[&*read(p.down)?]), bias)
+            },
+        })
+    }
+}
+
+fn concat(read: &mut ReadParam<'_>, places: &[usize]) -> Result<Vec<f32>, LoadError> {
+    let mut all = Vec::new();
+    for place in places {
+        all.extend_from_slice(&read(*place)?);
+    }
+    Ok(all)
+}

@@ -74,7 +74,7 @@ fn check_queue(state: &AppState) -> Result<(), ApiError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
     use serde_json::json;
     use trainyard_scheduler::RequestKind;
 

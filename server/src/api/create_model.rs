@@ -50,7 +50,7 @@ pub(super) fn check_number(field: &str, value: i64) -> Result<(), ApiError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
     use serde_json::{Value, json};
 
     use super::super::testing::*;

@@ -1,10 +1,11 @@
 //! `POST forward_backward`.
 
 use axum::extract::State;
-use trainyard_protocol::OpError;
+use bytes::Bytes;
+use trainyard_protocol::{OpError, RunId};
 use trainyard_scheduler::RequestKind;
 
-use super::body::{Media, RawBody};
+use super::body::{Media, RawBody, decode};
 use super::respond::Reply;
 use super::submit::{self, Prepared};
 use crate::auth::Tenant;
@@ -28,21 +29,31 @@ pub(super) async fn forward_backward(
     Tenant(tenant): Tenant,
     body: RawBody,
 ) -> Reply<SubmitResponse> {
-    let (found, request) = match body.media {
-        Media::Protobuf => (training::proto_ids(&body.bytes), training::decode(body.bytes.clone())),
-        Media::Json => (
-            json::training_ids(&body.bytes),
-            json::parse::<ForwardBackwardBody>(&body.bytes).and_then(ForwardBackwardBody::into_proto),
-        ),
+    let read = match body.media {
+        Media::Protobuf => read_protobuf,
+        Media::Json => read_json,
         Media::Other => {
             let text = "content-type must be application/x-protobuf or application/json".to_owned();
             return Err(ApiError::UnsupportedMediaType(text));
         }
     };
+    let (found, request) = decode(body.bytes.clone(), read).await?;
     let (run, seq_id) = submit::ids(found, request.as_ref().err())?;
     let run = submit::find_run(&state, &tenant, &run, seq_id).await?;
     let (kind, prepared) = prepare(request, &body);
     submit::submit(&state, &tenant, &run, seq_id, kind, prepared).await
+}
+
+/// The ids, which may be readable when the rest is not, and the request.
+type Read = (Option<(RunId, i64)>, Result<ForwardBackwardRequest, OpError>);
+
+fn read_protobuf(bytes: &Bytes) -> Read {
+    (training::proto_ids(bytes), training::decode(bytes.clone()))
+}
+
+fn read_json(bytes: &Bytes) -> Read {
+    let request = json::parse::<ForwardBackwardBody>(bytes).and_then(ForwardBackwardBody::into_proto);
+    (json::training_ids(bytes), request)
 }
 
 /// What is stored: the message as the client sent it, or as it is written from JSON. The content is

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use trainyard_protocol::{OpError, RunId, RunSpec, SessionId, TenantId};
 use trainyard_scheduler::{Error, NewRun, RequestKind, Run};
 
-use super::body::RawBody;
+use super::body::{RawBody, decode};
 use super::create_model::check_number;
 use super::respond::Reply;
 use super::submit::{self, Prepared, future_of};
@@ -30,8 +30,7 @@ pub(super) async fn load_weights(
     body: RawBody,
 ) -> Reply<SubmitResponse> {
     let body = body.bytes;
-    let parsed = json::parse::<LoadWeightsRequest>(&body).and_then(|request| Ok((request.form()?, request)));
-    match parsed {
+    match decode(body.clone(), read).await? {
         Ok((LoadForm::Create { session, model_seq_id }, request)) => {
             create(&state, &tenant, session, model_seq_id, request).await
         }
@@ -43,6 +42,11 @@ pub(super) async fn load_weights(
             existing(&state, &tenant, run, seq_id, Err(error), &body).await
         }
     }
+}
+
+fn read(body: &Bytes) -> Result<(LoadForm, LoadWeightsRequest), OpError> {
+    let request = json::parse::<LoadWeightsRequest>(body)?;
+    Ok((request.form()?, request))
 }
 
 async fn create(

@@ -28,7 +28,7 @@ pub(super) async fn save_weights_for_sampler(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
     use serde_json::json;
 
     use super::super::testing::*;

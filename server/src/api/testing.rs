@@ -1,6 +1,6 @@
 //! A whole API on a real scheduler in a temporary folder. Tests play the worker by hand.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

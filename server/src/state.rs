@@ -26,8 +26,8 @@ pub struct Limits {
     pub max_body_bytes: usize,
     /// How long a poll is held open. Clients give up after 45 s.
     pub long_poll: Duration,
-    /// Samples that may wait for their turn before more are put off.
-    pub max_queued_samples: u64,
+    /// Requests that may wait for their turn before further samples are put off.
+    pub max_queued: u64,
     /// How long a download URL works.
     pub download_url_lifetime: Duration,
 }
@@ -37,7 +37,7 @@ impl Default for Limits {
         Self {
             max_body_bytes: 256 << 20,
             long_poll: Duration::from_secs(30),
-            max_queued_samples: 16_384,
+            max_queued: 16_384,
             download_url_lifetime: Duration::from_secs(3_600),
         }
     }

@@ -64,7 +64,7 @@ fn check_against_model(payload: &SamplePayload, model: &BaseModel) -> Result<(),
 
 /// Puts a sample off while too many wait; the client sends the same request again.
 fn check_queue(state: &AppState) -> Result<(), ApiError> {
-    let (queued, most) = (state.scheduler.stats().queued, state.limits.max_queued_samples);
+    let (queued, most) = (state.scheduler.stats().queued, state.limits.max_queued);
     if queued < most {
         return Ok(());
     }
@@ -138,7 +138,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_queue_puts_samples_off() {
-        let limits = Limits { max_queued_samples: 1, ..Limits::default() };
+        let limits = Limits { max_queued: 1, ..Limits::default() };
         let server = Server::with(limits, Keys::local()).await;
         let sampler = server.sampler().await;
         server.post("asample", sample(&sampler, 0)).await.json();

@@ -2,3 +2,5 @@
 //! files. It knows tensors and files; it knows no HTTP, no SQL and no tenants.
 
 pub mod config;
+pub mod loss;
+pub mod optim;

@@ -1,0 +1,142 @@
+//! Checks a datum against its loss function before any work is done for it.
+
+use trainyard_protocol::{Datum, OpError, Tensor, TensorValues};
+
+use super::LossFn;
+
+/// A checked datum: every per-token input has the length of `tokens`, every id is in the vocabulary,
+/// every float is finite.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PreparedDatum {
+    /// Position in the request, for error texts.
+    pub index: usize,
+    /// Input token ids, `[N]`, at least one.
+    pub tokens: Vec<u32>,
+    /// Target token ids, `[N * k]`, row-major.
+    pub targets: Vec<u32>,
+    /// Targets per position.
+    pub k: usize,
+    /// Shape of `target_tokens`: `[N]` or `[N, k]`.
+    pub shape: Vec<usize>,
+    /// Factor of each target's term, `[N * k]`; ones when absent.
+    pub weights: Option<Vec<f32>>,
+    /// Log-probabilities under the sampling policy, `[N]`; empty for cross_entropy.
+    pub logprobs: Vec<f32>,
+    /// Advantages, `[N]`; empty for cross_entropy.
+    pub advantages: Vec<f32>,
+}
+
+/// Checks datum `index` of a request. Errors name the datum and the field.
+pub fn prepare(loss: &LossFn, index: usize, datum: &Datum, vocab_size: usize) -> Result<PreparedDatum, OpError> {
+    let fields = Fields { loss, index, datum };
+    fields.refuse_unknown()?;
+    let n = datum.tokens.len();
+    if n == 0 {
+        return Err(OpError::user(format!("data[{index}].model_input: must hold at least one token")));
+    }
+    let tokens = token_ids(&datum.tokens, vocab_size, &format!("data[{index}].model_input"))?;
+    let targets = fields.mandatory("target_tokens")?;
+    let shape = fields.target_shape(targets, n)?;
+    let weights = fields.optional("weights").map(|tensor| fields.floats("weights", tensor, &shape)).transpose()?;
+    let (logprobs, advantages) = if loss.is_policy_gradient() {
+        let per_token = |name| fields.floats(name, fields.mandatory(name)?, &[n]);
+        (per_token("logprobs")?, per_token("advantages")?)
+    } else {
+        (Vec::new(), Vec::new())
+    };
+    Ok(PreparedDatum {
+        index,
+        tokens,
+        targets: fields.target_ids(targets, vocab_size)?,
+        k: shape.get(1).copied().unwrap_or(1),
+        shape,
+        weights,
+        logprobs,
+        advantages,
+    })
+}
+
+/// A datum's loss inputs, with what error texts need.
+struct Fields<'a> {
+    loss: &'a LossFn,
+    index: usize,
+    datum: &'a Datum,
+}
+
+impl<'a> Fields<'a> {
+    fn error(&self, name: &str, reason: impl std::fmt::Display) -> OpError {
+        OpError::user(format!("data[{}].loss_fn_inputs.{name}: {reason}", self.index))
+    }
+
+    fn refuse_unknown(&self) -> Result<(), OpError> {
+        let known = self.loss.inputs();
+        match self.datum.loss_fn_inputs.keys().find(|name| !known.contains(&name.as_str())) {
+            None => Ok(()),
+            Some(name) => Err(self
+                .error(name, format_args!("not an input of {}; its inputs: {}", self.loss.name(), known.join(", ")))),
+        }
+    }
+
+    fn optional(&self, name: &str) -> Option<&'a Tensor> {
+        self.datum.loss_fn_inputs.get(name)
+    }
+
+    fn mandatory(&self, name: &str) -> Result<&'a Tensor, OpError> {
+        self.optional(name).ok_or_else(|| self.error(name, format_args!("missing; {} needs it", self.loss.name())))
+    }
+
+    /// The shape of the targets of `n` input tokens: `[n]`, or `[n, k]` where the loss takes it.
+    fn target_shape(&self, targets: &Tensor, n: usize) -> Result<Vec<usize>, OpError> {
+        let name = "target_tokens";
+        match targets.shape.as_slice() {
+            [rows] | [rows, _] if *rows != n => {
+                Err(self.error(name, format_args!("has {rows} rows, model_input has {n} tokens")))
+            }
+            [_, _] if self.loss.is_policy_gradient() => {
+                Err(self.error(name, format_args!("{} takes one target per position, shape (N,)", self.loss.name())))
+            }
+            [_, 0] => Err(self.error(name, "has no columns")),
+            [_] | [_, _] => Ok(targets.shape.clone()),
+            other => Err(self.error(name, format_args!("has {} dimensions, expected 1 or 2", other.len()))),
+        }
+    }
+
+    fn target_ids(&self, targets: &Tensor, vocab_size: usize) -> Result<Vec<u32>, OpError> {
+        let name = "target_tokens";
+        let TensorValues::I64(ids) = &targets.values else {
+            return Err(self.error(name, format_args!("is {}, must be int64", targets.dtype())));
+        };
+        self.check_count(name, targets)?;
+        token_ids(ids, vocab_size, &format!("data[{}].loss_fn_inputs.{name}", self.index))
+    }
+
+    fn floats(&self, name: &str, tensor: &Tensor, shape: &[usize]) -> Result<Vec<f32>, OpError> {
+        let TensorValues::F32(values) = &tensor.values else {
+            return Err(self.error(name, format_args!("is {}, must be float32", tensor.dtype())));
+        };
+        if tensor.shape != shape {
+            return Err(self.error(name, format_args!("has shape {:?}, expected {shape:?}", tensor.shape)));
+        }
+        self.check_count(name, tensor)?;
+        match values.iter().position(|value| !value.is_finite()) {
+            None => Ok(values.clone()),
+            Some(at) => Err(self.error(name, format_args!("element {at} is {}, must be finite", values[at]))),
+        }
+    }
+
+    fn check_count(&self, name: &str, tensor: &Tensor) -> Result<(), OpError> {
+        let implied = tensor.shape.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent));
+        if implied == Some(tensor.len()) {
+            return Ok(());
+        }
+        Err(self.error(name, format_args!("has {} elements, its shape is {:?}", tensor.len(), tensor.shape)))
+    }
+}
+
+fn token_ids(ids: &[i64], vocab_size: usize, field: &str) -> Result<Vec<u32>, OpError> {
+    let checked = |(at, &id): (usize, &i64)| match u32::try_from(id) {
+        Ok(token) if (token as usize) < vocab_size => Ok(token),
+        _ => Err(OpError::user(format!("{field}: element {at} is token {id}, outside the vocabulary of {vocab_size}"))),
+    };
+    ids.iter().enumerate().map(checked).collect()
+}

@@ -2,5 +2,7 @@
 //! files. It knows tensors and files; it knows no HTTP, no SQL and no tenants.
 
 pub mod config;
+pub mod draw;
 pub mod loss;
 pub mod optim;
+pub mod rng;

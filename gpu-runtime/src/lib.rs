@@ -2,8 +2,14 @@
 //! files. It knows tensors and files; it knows no HTTP, no SQL and no tenants.
 
 pub mod config;
+pub mod draw;
+mod engine;
 pub mod kernels;
 pub mod load;
 pub mod loss;
 pub mod model;
 pub mod optim;
+pub mod rng;
+
+pub use engine::{CpuEngine, EngineOptions};
+pub use kernels::packed::Dtype;

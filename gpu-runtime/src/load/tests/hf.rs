@@ -174,7 +174,7 @@ fn shards_and_bare_names_load_the_same() {
     }
     for (index, shard) in shards.iter().enumerate() {
         let file = folder.path().join(format!("model-{index}.safetensors"));
-        fs::write(file, serialize(shard.iter().map(|(name, view)| (name, view)), None).unwrap()).unwrap();
+        fs::write(file, serialize(shard, None).unwrap()).unwrap();
     }
     let index = folder.path().join("model.safetensors.index.json");
     fs::write(&index, json!({"weight_map": map}).to_string()).unwrap();
@@ -193,7 +193,8 @@ fn narrow_and_wide_floats_are_widened_and_others_refused() {
     let name = "model.layers.0.mlp.up_proj.weight";
     let values = reference.tensors.read(name).unwrap();
     type Encode = fn(f32) -> Vec<u8>;
-    let cases: [(Dtype, Encode, fn(f32) -> f32); 3] = [
+    type Round = fn(f32) -> f32;
+    let cases: [(Dtype, Encode, Round); 3] = [
         (Dtype::F16, |v| f16::from_f32(v).to_le_bytes().to_vec(), |v| f16::from_f32(v).to_f32()),
         (Dtype::BF16, |v| bf16::from_f32(v).to_le_bytes().to_vec(), |v| bf16::from_f32(v).to_f32()),
         (Dtype::F64, |v| f64::from(v).to_le_bytes().to_vec(), |v| v),

@@ -10,6 +10,7 @@ pub mod loss;
 pub mod model;
 pub mod optim;
 pub mod rng;
+pub mod stop;
 
 pub use engine::{CpuEngine, EngineOptions};
 pub use kernels::packed::Dtype;

@@ -1,9 +1,8 @@
 //! The engine: runs, training microbatches and continuous batching over one processor.
 
 mod base;
-mod outputs;
+mod request;
 mod run;
-mod sample;
 mod sampler;
 mod saves;
 mod train;
@@ -171,11 +170,11 @@ impl CpuEngine {
     fn resolve(&mut self, source: &SamplerSource) -> Result<SamplerWeights, OpError> {
         match source {
             SamplerSource::Base { model } => Ok(SamplerWeights::of_base(self.base(model)?)),
-            SamplerSource::Snapshot { key } => self
-                .snapshots
-                .get(key)
-                .cloned()
-                .ok_or_else(|| OpError::user("the sampling session's weights are gone; save them for sampling again")),
+            SamplerSource::Snapshot { key } => {
+                self.snapshots.get(key).cloned().ok_or_else(|| {
+                    OpError::user("the sampling session's weights are gone; save them for sampling again")
+                })
+            }
             SamplerSource::Checkpoint { base_model, dir } => {
                 let at = self.checkpoints.iter().position(|(cached, _)| cached == dir);
                 let weights = match at {

@@ -85,11 +85,7 @@ impl Run {
     }
 
     pub(super) fn sampler_weights(&self) -> SamplerWeights {
-        SamplerWeights {
-            base: Arc::clone(&self.base),
-            weights: Arc::clone(self.weights()),
-            adapter: self.adapter(),
-        }
+        SamplerWeights { base: Arc::clone(&self.base), weights: Arc::clone(self.weights()), adapter: self.adapter() }
     }
 
     pub(super) fn zero_gradient(&self) -> Gradients {
@@ -133,7 +129,12 @@ impl Run {
 type Part<'a> = (&'a mut [f32], &'a [f32], &'a mut [f32], &'a mut [f32]);
 
 /// Cuts parameters, gradients and moments into pieces for the threads.
-fn update_parts<'a>(p: &'a mut Gradients, g: &'a Gradients, m: &'a mut Gradients, v: &'a mut Gradients) -> Vec<Part<'a>> {
+fn update_parts<'a>(
+    p: &'a mut Gradients,
+    g: &'a Gradients,
+    m: &'a mut Gradients,
+    v: &'a mut Gradients,
+) -> Vec<Part<'a>> {
     const PIECE: usize = 1 << 16;
     let mut parts = Vec::new();
     for (((p, g), m), v) in p.iter_mut().zip(g).zip(m).zip(v) {

@@ -137,7 +137,9 @@ impl Trainer {
         let shares = |job: &Job| {
             let same = |run: &Run| Arc::ptr_eq(run.weights(), lead_run.weights()) && run.adapter().is_some();
             job.id == leader.id
-                || (lead_run.adapter().is_some() && job.trains() == leader.trains() && runs.get(&job.run).is_some_and(same))
+                || (lead_run.adapter().is_some()
+                    && job.trains() == leader.trains()
+                    && runs.get(&job.run).is_some_and(same))
         };
         let order = (0..self.jobs.len()).map(|i| (self.turn + i) % self.jobs.len());
         let mut plan: Vec<(usize, usize)> = order.filter(|i| shares(&self.jobs[*i])).map(|i| (i, 0)).collect();

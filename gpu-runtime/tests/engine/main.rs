@@ -1,0 +1,7 @@
+//! The engine through its trait: sampler equals trainer, isolation, determinism, errors.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod equality;
+mod isolation;
+mod smollm2;
+mod support;

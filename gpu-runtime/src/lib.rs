@@ -1,6 +1,7 @@
 //! The engine of Trainyard: model families, kernels, LoRA, losses, optimizers, the sampler and weight
 //! files. It knows tensors and files; it knows no HTTP, no SQL and no tenants.
 
+pub mod checkpoint;
 pub mod config;
 pub mod draw;
 mod engine;

@@ -7,3 +7,4 @@ pub mod draw;
 pub mod loss;
 pub mod optim;
 pub mod rng;
+pub mod stop;

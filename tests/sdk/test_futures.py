@@ -63,6 +63,7 @@ def test_other_content_under_the_same_number_is_422(wire, fresh):
 
 
 def test_creation_is_idempotent(wire):
+    """Trap 45: a creation that was repeated after a timeout is the first one."""
     session = wire.session()
     assert id_of(wire.create_model(session)) == id_of(wire.create_model(session))
     raw.refused(wire.create_model(session, rank=4), "model_seq_id", statuses=(422,))
@@ -160,6 +161,63 @@ def test_unknown_futures(wire, fresh):
     assert wire.poll(other(known_sample)).status_code == 410
     raw.refused(wire.poll(other(known_step)), "request_id", statuses=(404,))
     raw.refused(wire.poll("nonsense"), "request_id", statuses=(404,))
+
+
+def test_metadata_is_answered_once_at_most(wire, fresh):
+    """Trap 40: a poll that wants the payload gets it."""
+    request = id_of(wire.forward_backward(fresh, 1))
+    whole = wire.result(request)
+    for _ in range(2):
+        answer = wire.poll(request, allow_metadata_only=False)
+        assert answer.content == whole.content and answer.headers["content-type"].startswith(raw.PROTOBUF)
+
+
+def test_polls_never_fault(wire):
+    """Trap 3: a 5xx would be polled again without a pause, for ever."""
+    for body in ({}, {"request_id": None}, {"request_id": 7}, {"request_id": ""}, {"request_id": "x" * 10_000}, [], "x", None):
+        assert 400 <= wire.post("retrieve_future", body).status_code < 500
+    odd = {"request_id": "\u0000'; drop table requests; --"}
+    assert wire.post("retrieve_future", odd).status_code in (400, 404, 410, 422)
+
+
+def test_training_submits_are_queued_not_refused(wire, fresh):
+    """Trap 42: a 429 would be retried and then fail; hundreds of requests of one run wait in line."""
+    requests = [id_of(wire.forward_backward(fresh, i)) for i in range(1, 301)]
+    assert len(set(requests)) == 300
+    assert wire.loss(requests[-1]) > 0
+
+
+def test_settings_come_from_the_second_map(wire, fresh):
+    """Trap 37: it holds texts too, and it wins over the legacy one."""
+
+    def submit(seq, legacy, second):
+        request = raw.message(fresh, seq, [[1, 2, 3]], loss="ppo")
+        for key, value in {"logprobs": [-6.0] * 2, "advantages": [1.0] * 2}.items():
+            raw.put(request.data[0], key, value, "<f4", raw.pb.DTYPE_FLOAT32)
+        for key, value in legacy.items():
+            request.loss_fn_config[key] = value
+        for key, value in second.items():
+            field = "text" if isinstance(value, str) else "number"
+            setattr(request.loss_fn_config_v2[key], field, value)
+        return id_of(wire.forward_backward_bytes(request.SerializeToString()))
+
+    tight, wide = {"clip_high_threshold": 1e-3, "clip_low_threshold": 1e-4}, {"clip_high_threshold": 1e9}
+    legacy, both, second = submit(1, tight, {}), submit(2, wide, tight), submit(3, {}, tight)
+    assert wire.loss(legacy) == wire.loss(both) == wire.loss(second)
+    raw.failed(wire.result(submit(4, tight, {"loss_id": "text"})), "loss_id")
+
+
+def test_the_type_of_a_response_is_absent_or_right(wire):
+    """Trap 28: the client refuses an answer with another literal."""
+    session = wire.session()
+    bodies = {
+        "client/config": {"sdk_version": "0.38.0"},
+        "session_heartbeat": {"session_id": session, "type": "session_heartbeat"},
+        "get_info": {"model_id": wire.run(session), "type": "get_info"},
+        "create_sampling_session": {"session_id": session, "sampling_session_seq_id": 0, "base_model": TINY},
+    }
+    for path, body in bodies.items():
+        assert wire.ok(path, body).get("type") in (None, path)
 
 
 def test_batched_completions(wire):

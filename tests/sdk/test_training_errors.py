@@ -179,6 +179,7 @@ def test_a_lora_config_that_trains_nothing(wire):
 
 
 def test_no_data(wire):
+    """Trap 20: an output without datums would make the client divide by zero."""
     run = wire.run()
     raw.refused_or_failed(wire, wire.forward_backward(run, 1, data=[]), "data")
     assert wire.loss(wire.forward_backward(run, 2).json()["request_id"]) > 0

@@ -134,6 +134,4 @@ def golden(family="llama") -> dict:
 
 def golden_data(reference, *keys) -> list[types.Datum]:
     """The reference's datums with the named inputs besides `target_tokens`."""
-    return [
-        datum(d["tokens"], target_tokens=d["target_tokens"], **{k: d[k] for k in keys}) for d in reference["data"]
-    ]
+    return [datum(d["tokens"], target_tokens=d["target_tokens"], **{k: d[k] for k in keys}) for d in reference["data"]]

@@ -13,7 +13,21 @@ import tinker
 from safetensors.numpy import load_file
 from tinker import types
 
-from helpers import KEY, TOKENS, WAIT, assert_bits_equal, client, datum, forward, full, logprobs, lora, refused, rest, train
+from helpers import (
+    KEY,
+    TOKENS,
+    WAIT,
+    assert_bits_equal,
+    client,
+    datum,
+    forward,
+    full,
+    logprobs,
+    lora,
+    refused,
+    rest,
+    train,
+)
 from server import GOLDEN, TINY
 
 MODELS = {TINY: GOLDEN / "llama", "tiny-qwen2": GOLDEN / "qwen2"}

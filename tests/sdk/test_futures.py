@@ -33,7 +33,11 @@ def test_execution_follows_seq_id_not_arrival(wire, fresh):
     first = id_of(wire.forward_backward(fresh, 1))
     assert "error" not in wire.result(step).json()
     ordered = wire.run()
-    expected = [id_of(wire.forward_backward(ordered, 1)), id_of(wire.optim_step(ordered, 2)), id_of(wire.forward_backward(ordered, 3))]
+    expected = [
+        id_of(wire.forward_backward(ordered, 1)),
+        id_of(wire.optim_step(ordered, 2)),
+        id_of(wire.forward_backward(ordered, 3)),
+    ]
     wire.result(expected[1])
     assert [wire.loss(first), wire.loss(last)] == [wire.loss(expected[0]), wire.loss(expected[2])]
     assert wire.loss(last) < wire.loss(first)
@@ -174,7 +178,16 @@ def test_metadata_is_answered_once_at_most(wire, fresh):
 
 def test_polls_never_fault(wire):
     """Trap 3: a 5xx would be polled again without a pause, for ever."""
-    for body in ({}, {"request_id": None}, {"request_id": 7}, {"request_id": ""}, {"request_id": "x" * 10_000}, [], "x", None):
+    for body in (
+        {},
+        {"request_id": None},
+        {"request_id": 7},
+        {"request_id": ""},
+        {"request_id": "x" * 10_000},
+        [],
+        "x",
+        None,
+    ):
         assert 400 <= wire.post("retrieve_future", body).status_code < 500
     odd = {"request_id": "\u0000'; drop table requests; --"}
     assert wire.post("retrieve_future", odd).status_code in (400, 404, 410, 422)
@@ -236,11 +249,18 @@ def test_batched_completions(wire):
         states |= {c["request_id"]: c["state"] for c in answer["completions"]}
     assert states == {r: "finished" for r in wanted} | {r: "failed" for r in failing}
     started = time.monotonic()
-    empty = wire.ok("retrieve_futures", {"target": target, "prev_cursor": cursor, "timeout": 0.0, "retrieved_request_ids": []})
+    empty = wire.ok(
+        "retrieve_futures", {"target": target, "prev_cursor": cursor, "timeout": 0.0, "retrieved_request_ids": []}
+    )
     assert (empty["completions"], empty["cursor"]) == ([], cursor)
     assert time.monotonic() - started < 3
     clone = {**target, "cloned_sampler_id": 3}
-    assert wire.ok("retrieve_futures", {"target": clone, "prev_cursor": 0, "timeout": 0.0, "retrieved_request_ids": []})["completions"] == []
+    assert (
+        wire.ok("retrieve_futures", {"target": clone, "prev_cursor": 0, "timeout": 0.0, "retrieved_request_ids": []})[
+            "completions"
+        ]
+        == []
+    )
 
 
 def test_cancelling(wire):

@@ -4,7 +4,20 @@ import numpy as np
 import pytest
 from tinker import types
 
-from helpers import ADAM, TOKENS, WAIT, assert_bits_equal, datum, forward, full, logprobs, lora, prompt, rl_datum, sample
+from helpers import (
+    ADAM,
+    TOKENS,
+    WAIT,
+    assert_bits_equal,
+    datum,
+    forward,
+    full,
+    logprobs,
+    lora,
+    prompt,
+    rl_datum,
+    sample,
+)
 from server import GOLDEN, TINY
 
 MODELS = {TINY: GOLDEN / "llama", "tiny-qwen3": GOLDEN / "qwen3"}

@@ -17,7 +17,12 @@ def trained(request, tmp_path_factory):
     rng = np.random.default_rng(0)
     batch = [datum(rng.integers(0, 512, 30).tolist()) for _ in range(3)]
     with client(running) as service:
-        runs = {"base": lora(service), "lora": lora(service, rank=3), "full": full(service), "window": lora(service, "tiny-mistral")}
+        runs = {
+            "base": lora(service),
+            "lora": lora(service, rank=3),
+            "full": full(service),
+            "window": lora(service, "tiny-mistral"),
+        }
         for name, run in runs.items():
             if name != "base":
                 train(run, batch, adam=types.AdamParams(learning_rate=1e-3, eps=1e-8))

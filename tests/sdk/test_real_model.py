@@ -52,7 +52,9 @@ def tokenized(server, tmp_path_factory):
         "TINKER_BASE_URL": server.url, "TINKER_API_KEY": KEY, "HF_ENDPOINT": f"{server.url}/hf", "HF_HOME": str(home),
         "HOME": str(home), "TRANSFORMERS_VERBOSITY": "error",
     }  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", TOKENIZE], env=environment, capture_output=True, text=True, timeout=200)
+    done = subprocess.run(
+        [sys.executable, "-c", TOKENIZE], env=environment, capture_output=True, text=True, timeout=200
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -79,9 +81,7 @@ def test_weights_are_never_served(server, name):
 
 @pytest.mark.parametrize("item", REFERENCE, ids=range(len(REFERENCE)))
 def test_prompt_logprobs_and_greedy_tokens_of_the_reference(smol, item):
-    response = sample(
-        smol, item["tokens"], temperature=0.0, max_tokens=32, stop=[], include_prompt_logprobs=True
-    )
+    response = sample(smol, item["tokens"], temperature=0.0, max_tokens=32, stop=[], include_prompt_logprobs=True)
     expected = np.asarray(item["prompt_logprobs_f32"][1:])
     np.testing.assert_allclose(response.prompt_logprobs_np[1:], expected, rtol=0, atol=2e-3)
     assert response.sequences[0].tokens == item["greedy_tokens"]

@@ -7,7 +7,21 @@ import httpx
 import pytest
 
 import wire as raw
-from helpers import ADAM, TOKENS, WAIT, assert_bits_equal, client, datum, forward, full, logprobs, lora, rest, sample, train
+from helpers import (
+    ADAM,
+    TOKENS,
+    WAIT,
+    assert_bits_equal,
+    client,
+    datum,
+    forward,
+    full,
+    logprobs,
+    lora,
+    rest,
+    sample,
+    train,
+)
 from server import Server
 
 BATCH = [datum(TOKENS), datum(TOKENS[::-1])]
@@ -92,7 +106,9 @@ def test_results_samplers_and_checkpoints_survive(own):
         listed = {c.tinker_path for c in rest(own).list_checkpoints(run.model_id).result(WAIT).checkpoints}
         assert listed == {state, named}
         frozen = service.create_sampling_client(model_path=named).result(WAIT)
-        assert [s.tokens for s in sample(frozen, TOKENS, 4, seed=1, stop=[]).sequences] == [s.tokens for s in after.sequences]
+        assert [s.tokens for s in sample(frozen, TOKENS, 4, seed=1, stop=[]).sequences] == [
+            s.tokens for s in after.sequences
+        ]
         assert raw.Wire(own).poll(request).status_code in (200, 408)
 
 

@@ -7,7 +7,23 @@ import pytest
 from tinker import types
 
 import wire as raw
-from helpers import TOKENS, WAIT, assert_bits_equal, client, datum, forward, logprobs, lora, prompt, refused, rest, sample, tensor, csr, train
+from helpers import (
+    TOKENS,
+    WAIT,
+    assert_bits_equal,
+    client,
+    datum,
+    forward,
+    logprobs,
+    lora,
+    prompt,
+    refused,
+    rest,
+    sample,
+    tensor,
+    csr,
+    train,
+)
 from server import TINY
 
 
@@ -37,7 +53,9 @@ def test_a_seed_repeats_and_samples_differ(sampler):
     assert_bits_equal([s.logprobs for s in first.sequences], [s.logprobs for s in again.sequences])
     assert texts(first) != texts(other)
     assert len(set(texts(first))) > 1
-    assert texts(sample(sampler, TOKENS, max_tokens=16, stop=[])) != texts(sample(sampler, TOKENS, max_tokens=16, stop=[]))
+    assert texts(sample(sampler, TOKENS, max_tokens=16, stop=[])) != texts(
+        sample(sampler, TOKENS, max_tokens=16, stop=[])
+    )
 
 
 def test_a_sample_does_not_depend_on_how_many_are_drawn(sampler):
@@ -59,7 +77,10 @@ def test_greedy_and_top_one_agree(sampler):
 def test_top_k_and_top_p_cut_the_tail(sampler):
     """At every position the drawn token is among the k most likely, or inside the smallest set of mass p."""
     k, p = 4, 0.3
-    for params, inside in (({"top_k": k}, lambda rank, before: rank < k), ({"top_p": p}, lambda rank, before: before < p)):
+    for params, inside in (
+        ({"top_k": k}, lambda rank, before: rank < k),
+        ({"top_p": p}, lambda rank, before: before < p),
+    ):
         response = sample(sampler, TOKENS, 8, seed=2, max_tokens=8, stop=[], topk_sample_logprobs=512, **params)
         for sequence in response.sequences:
             for token, row in zip(sequence.tokens, sequence.topk_logprobs, strict=True):
@@ -133,7 +154,9 @@ def test_prompt_logprobs_equal_the_trainer(service, sampler):
 def test_only_the_last_prompt_logprobs(sampler):
     """Trap 30: entries before the last n are absent, and the others do not change."""
     whole = sample(sampler, TOKENS, max_tokens=1, include_prompt_logprobs=True, topk_prompt_logprobs=3)
-    last = sample(sampler, TOKENS, max_tokens=1, include_prompt_logprobs=True, topk_prompt_logprobs=3, prompt_logprobs_last_n=2)
+    last = sample(
+        sampler, TOKENS, max_tokens=1, include_prompt_logprobs=True, topk_prompt_logprobs=3, prompt_logprobs_last_n=2
+    )
     assert np.isnan(last.prompt_logprobs_np[:-2]).all()
     assert_bits_equal([last.prompt_logprobs_np[-2:]], [whole.prompt_logprobs_np[-2:]])
     assert last.topk_prompt_logprobs[:-2] == [None] * (len(TOKENS) - 2)
@@ -263,7 +286,10 @@ def test_stop_strings_need_a_tokenizer(sampler):
 
 def test_unknown_sources(service):
     refused(lambda: service.create_sampling_client(base_model="no/such").result(WAIT), "no/such")
-    refused(lambda: service.create_sampling_client(model_path="tinker://no:train:0/sampler_weights/x").result(WAIT), "tinker://")
+    refused(
+        lambda: service.create_sampling_client(model_path="tinker://no:train:0/sampler_weights/x").result(WAIT),
+        "tinker://",
+    )
 
 
 def test_a_training_checkpoint_is_not_a_sampler(service, run):

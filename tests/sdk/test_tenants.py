@@ -129,5 +129,7 @@ def test_a_public_checkpoint_is_readable_by_others(server, hers):
 def test_the_same_idempotency_key_of_two_tenants(server):
     body = {"tags": [], "user_metadata": {}, "sdk_version": "0.38.0", "type": "create_session"}
     headers = {"x-idempotency-key": "the-same"}
-    ids = {raw.Wire(server, key).post("create_session", body, headers=headers).json()["session_id"] for key in (ALICE, BOB)}
+    ids = {
+        raw.Wire(server, key).post("create_session", body, headers=headers).json()["session_id"] for key in (ALICE, BOB)
+    }
     assert len(ids) == 2

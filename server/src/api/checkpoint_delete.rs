@@ -1,0 +1,71 @@
+//! `DELETE training_runs/{run_id}/checkpoints/{kind}/{name}`.
+
+use std::io;
+use std::path::Path;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+
+use super::extract::{ApiPath, checkpoint_path};
+use crate::auth::Tenant;
+use crate::error::ApiError;
+use crate::openapi::Refusals;
+use crate::state::AppState;
+
+/// Deletes a checkpoint with its files.
+#[utoipa::path(
+    delete, path = "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}", tag = "catalogue",
+    params(("run_id" = String, Path), ("kind" = String, Path), ("name" = String, Path)),
+    responses((status = 204, description = "deleted"), Refusals),
+)]
+pub(super) async fn checkpoint_delete(
+    State(state): State<AppState>,
+    Tenant(tenant): Tenant,
+    ApiPath(parts): ApiPath<(String, String, String)>,
+) -> Result<StatusCode, ApiError> {
+    let deleted = state.scheduler.delete_checkpoint(&tenant, &checkpoint_path(parts)?).await?;
+    remove_folder(&deleted.dir).await;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The catalogue has forgotten the checkpoint, so what remains of its folder is only space.
+async fn remove_folder(dir: &Path) {
+    match tokio::fs::remove_dir_all(dir).await {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => tracing::warn!(dir = %dir.display(), %error, "the folder of a deleted checkpoint remains"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use axum::http::Method;
+
+    use super::super::testing::*;
+
+    /// Ids with raw colons, kinds and names in segments of their own, and both percent-encoded.
+    #[tokio::test]
+    async fn every_spelling_of_an_id_reaches_the_checkpoint_and_its_files_go() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        let encoded = run.replace(':', "%3A");
+        let spellings = [
+            format!("{run}/checkpoints/weights/c"),
+            format!("{encoded}/checkpoints/weights/c"),
+            format!("{encoded}/checkpoints/weights%2Fc"),
+        ];
+        for (n, spelling) in spellings.iter().enumerate() {
+            let path = server.checkpoint(&run, n as i64 + 1, "weights", "c").await;
+            let dir = crate::codec::checkpoint_dir(server.dir.path(), &path.parse().unwrap());
+            assert!(dir.exists());
+            let got = server.on_run(Method::DELETE, spelling, None).await;
+            assert_eq!((got.status.as_u16(), got.body.len()), (204, 0), "{spelling}");
+            assert!(!dir.exists());
+            server.on_run(Method::DELETE, spelling, None).await.refused(404);
+        }
+        for wrong in ["none/c", "weights/..%2F..%2Fx", "weights/%2e%2e", "weights/.x"] {
+            server.on_run(Method::DELETE, &format!("{run}/checkpoints/{wrong}"), None).await.refused(404);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! `POST retrieve_future`.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::response::{IntoResponse, Response};
+use trainyard_protocol::{OpError, RequestId, TenantId};
+use trainyard_scheduler::{Encoding, Error, Poll};
+
+use super::body::JsonBody;
+use super::respond::Answer;
+use crate::auth::Tenant;
+use crate::error::{ApiError, full_response};
+use crate::openapi::Refusals;
+use crate::state::AppState;
+use crate::wire::futures::{FailedResponse, RetrieveFutureRequest, TryAgainResponse};
+
+const REQUEST_TYPE: HeaderName = HeaderName::from_static("x-tinker-request-type");
+
+/// Waits for a request to finish, for half a minute at most, and says what came of it. A result can be
+/// read again. Failures are answers with status 200 and a key `error`; a pending request says `try_again`.
+#[utoipa::path(
+    post, path = "/api/v1/retrieve_future", tag = "futures", request_body = RetrieveFutureRequest,
+    responses(
+        (status = 200, description = "the result, `TryAgainResponse` or `FailedResponse`",
+            content((serde_json::Value = "application/json"), (Vec<u8> = "application/x-protobuf"))),
+        Refusals,
+    ),
+)]
+pub(super) async fn retrieve_future(
+    State(state): State<AppState>,
+    Tenant(tenant): Tenant,
+    headers: HeaderMap,
+    JsonBody(request): JsonBody<RetrieveFutureRequest>,
+) -> Result<Response, ApiError> {
+    let id = RequestId::new(request.request_id);
+    match wait(&state, &tenant, &id).await {
+        Ok(poll) => Ok(answer(&id, poll)),
+        Err(error) => Err(refusal(error, is_sample(&headers))),
+    }
+}
+
+async fn wait(state: &AppState, tenant: &TenantId, id: &RequestId) -> Result<Poll, Error> {
+    tokio::select! {
+        poll = state.scheduler.poll(tenant, id, state.limits.long_poll) => poll,
+        () = state.shutdown.requested() => state.scheduler.poll(tenant, id, Duration::ZERO).await,
+    }
+}
+
+fn answer(id: &RequestId, poll: Poll) -> Response {
+    match poll {
+        Poll::Pending => Answer(TryAgainResponse::active(id.as_str())).into_response(),
+        Poll::Succeeded { encoding: Encoding::Json, payload } => {
+            full_response(StatusCode::OK, "application/json", payload)
+        }
+        Poll::Succeeded { encoding: Encoding::Protobuf, payload } => {
+            full_response(StatusCode::OK, "application/x-protobuf", payload)
+        }
+        Poll::Failed(error) => Answer(FailedResponse::from(error)).into_response(),
+        Poll::Cancelled => Answer(FailedResponse::from(OpError::user("cancelled"))).into_response(),
+    }
+}
+
+fn is_sample(headers: &HeaderMap) -> bool {
+    headers.get(REQUEST_TYPE).is_some_and(|kind| kind == "Sample")
+}
+
+/// Sampling recovers from a 410 by sending the sample again; any client polls again after a 5xx without
+/// a pause, so a fault of the store is said as 429.
+fn refusal(error: Error, sample: bool) -> ApiError {
+    match error {
+        Error::NotFound { what, id } if sample => ApiError::Gone(format!("{what} {id:?} does not exist any more")),
+        Error::Store(doing) => {
+            tracing::error!(doing, "a future could not be read");
+            ApiError::Busy { message: "the store is not available; try again".to_owned(), retry_after_seconds: 1 }
+        }
+        other => other.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::time::Instant;
+
+    use axum::http::Method;
+    use serde_json::json;
+    use trainyard_scheduler::Outcome;
+
+    use super::super::testing::*;
+    use super::*;
+    use crate::auth::Keys;
+    use crate::state::Limits;
+
+    async fn poll_as(server: &Server, kind: &str, id: &str) -> Got {
+        let headers = [("x-tinker-request-type", kind), ("accept", "application/x-protobuf")];
+        let body = json!({"request_id": id, "allow_metadata_only": true}).to_string();
+        server.call(Method::POST, "/api/v1/retrieve_future", &headers, body).await
+    }
+
+    #[tokio::test]
+    async fn a_pending_poll_is_held_open_and_says_try_again() {
+        let server = Server::start().await;
+        let sampler = server.sampler().await;
+        let id = server.post("asample", sample(&sampler, 0)).await.text("request_id");
+        let start = Instant::now();
+        let pending = poll_as(&server, "Sample", &id).await.json();
+        assert!(start.elapsed() >= server.state.limits.long_poll);
+        assert_eq!(pending, json!({"type": "try_again", "request_id": id, "queue_state": "active"}));
+    }
+
+    #[tokio::test]
+    async fn shutdown_ends_polls_at_once() {
+        let limits = Limits { long_poll: Duration::from_secs(600), ..Limits::default() };
+        let server = Server::with(limits, Keys::local()).await;
+        let sampler = server.sampler().await;
+        let id = server.post("asample", sample(&sampler, 0)).await.text("request_id");
+        let (pending, ()) = tokio::join!(poll_as(&server, "Sample", &id), async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            server.shutdown.send_replace(true);
+        });
+        assert_eq!(pending.text("type"), "try_again");
+    }
+
+    #[tokio::test]
+    async fn a_result_wakes_the_poll_and_can_be_read_again() {
+        let limits = Limits { long_poll: Duration::from_secs(600), ..Limits::default() };
+        let server = Server::with(limits, Keys::local()).await;
+        let sampler = server.sampler().await;
+        let id = server.post("asample", sample(&sampler, 0)).await.text("request_id");
+        let work = server.next_work().await;
+        let (got, ()) = tokio::join!(poll_as(&server, "Sample", &id), async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            server.succeed_with_bytes(&work, b"tokens");
+        });
+        for got in [got, poll_as(&server, "Sample", &id).await] {
+            assert_eq!((got.status, &got.body[..]), (StatusCode::OK, &b"tokens"[..]));
+            assert_eq!(got.headers["content-type"], "application/x-protobuf");
+            assert_eq!(got.headers["content-length"], "6");
+        }
+    }
+
+    #[tokio::test]
+    async fn failures_and_cancellations_are_json_whatever_is_accepted() {
+        let server = Server::start().await;
+        let sampler = server.sampler().await;
+        let failing = server.post("asample", sample(&sampler, 0)).await.text("request_id");
+        let work = server.next_work().await;
+        let outcome = Outcome::Failed(OpError::server("out of memory"));
+        server.state.scheduler.complete(work.request, outcome, vec![]);
+        let failed = poll_as(&server, "Sample", &failing).await.json();
+        assert_eq!(failed, json!({"error": "out of memory", "category": "server"}));
+
+        let cancelled = server.post("asample", sample(&sampler, 1)).await.text("request_id");
+        for _ in 0..2 {
+            server.post("cancel_future", json!({"request_id": cancelled})).await.json();
+        }
+        let failed = poll_as(&server, "Sample", &cancelled).await.json();
+        assert_eq!(failed, json!({"error": "cancelled", "category": "user"}));
+        server.post("cancel_future", json!({"request_id": "none"})).await.refused(404);
+    }
+
+    #[tokio::test]
+    async fn an_unknown_sample_is_gone_and_any_other_is_not_found() {
+        let server = Server::start().await;
+        poll_as(&server, "Sample", "none").await.refused(410);
+        poll_as(&server, "OptimStep", "none").await.refused(404);
+    }
+
+    /// Clients poll again after a 5xx without any pause.
+    #[test]
+    fn a_fault_of_the_store_is_no_5xx() {
+        let response = refusal(Error::Store("read a result"), true).into_response();
+        assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+    }
+}

@@ -17,6 +17,8 @@ mod sessions;
 mod store;
 mod submit;
 mod sweep;
+#[cfg(test)]
+mod tests;
 mod types;
 mod waiters;
 mod work;

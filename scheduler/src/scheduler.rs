@@ -18,8 +18,8 @@ use crate::writer::{Message, Write, Writer};
 use crate::{Clock, Error, SystemClock, recovery};
 
 /// How long to wait for another scheduler on the same database to go, in steps.
-const GUARD_STEPS: u32 = 100;
-const GUARD_STEP: Duration = Duration::from_millis(50);
+const GUARD_STEPS: u32 = 500;
+const GUARD_STEP: Duration = Duration::from_millis(10);
 
 /// How to open a scheduler.
 #[derive(Clone)]

@@ -6,8 +6,6 @@
 
 mod runs;
 mod samples;
-#[cfg(test)]
-mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;

@@ -37,8 +37,7 @@ pub fn build_engine(config: &Config) -> Result<Loaded, EngineError> {
     let mut models = Vec::with_capacity(config.models.len());
     let mut files = BTreeMap::new();
     for model in &config.models {
-        let source =
-            load(&model.path).map_err(|source| EngineError::Model { name: model.name.clone(), source })?;
+        let source = load(&model.path).map_err(|source| EngineError::Model { name: model.name.clone(), source })?;
         files.insert(model.name.clone(), source.files.clone());
         models.push((model.name.clone(), source));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::error::Category;
@@ -59,6 +59,15 @@ where
 pub fn text_metadata(metadata: &Metadata) -> BTreeMap<String, String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     metadata.iter().map(|(key, value)| (key.clone(), text(value))).collect()
+}
+
+/// Reads a seed: any integer that JSON libraries keep exact.
+pub(crate) fn seed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i128>, D::Error> {
+    let number = Option::<serde_json::Number>::deserialize(deserializer)?;
+    let integer = |number: serde_json::Number| {
+        number.as_i128().ok_or_else(|| D::Error::custom(format!("{number} is no 64-bit integer")))
+    };
+    number.map(integer).transpose()
 }
 
 /// A seed as the engine takes it: any integer, folded into `[0, 2^63)`.

@@ -37,7 +37,7 @@ pub struct LoraConfig {
     /// Rank; 0 trains all parameters.
     pub rank: i64,
     /// Seed of the start.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::seed")]
     #[schema(value_type = Option<i64>)]
     pub seed: Option<i128>,
     /// Adapt the unembedding.

@@ -140,6 +140,7 @@ pub struct SamplingParams {
     /// Most tokens to draw; up to the context limit when null.
     pub max_tokens: Option<u32>,
     /// Makes the draws repeatable.
+    #[serde(deserialize_with = "json::seed")]
     #[schema(value_type = Option<i64>)]
     pub seed: Option<i128>,
     /// A string, strings, token ids, or an empty list to switch all stopping off; the model's end tokens when

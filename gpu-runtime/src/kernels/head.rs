@@ -214,7 +214,7 @@ impl<'a> Head<'a> {
                 let d = &mut logits[..rows.len() * width];
                 self.dlogits(cpu, block, columns.clone(), targets, dlogprobs, lse, d);
                 let mut operand = Operand::zeros(cpu.isa(), wt.dtype(), rows.len(), width);
-                operand.fill(wt.dtype(), d);
+                operand.fill(d);
                 matmul_block(cpu, &operand, 0..rows.len(), wt, 0..hidden, columns.clone(), dx, hidden, true);
                 if let Some((a, _)) = block.adapter {
                     let e = Extents { m: rows.len(), n: a.rank, k: width };
@@ -253,7 +253,6 @@ impl<'a> Head<'a> {
         });
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one tile of one op")]
     fn dlogits(
         &self,
         cpu: &Cpu,

@@ -1,0 +1,283 @@
+//! LoRA adapters as PEFT folders: `adapter_config.json` and `adapter_model.safetensors`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+use trainyard_protocol::limits::{LORA_ALPHA, MAX_LORA_RANK};
+use trainyard_protocol::{LoraSpec, OpError};
+
+use super::{NamedTensor, TensorMap, io_error, malformed, read_tensors, write_json, write_tensors};
+use crate::config::LoadError;
+
+/// The adapter's description.
+pub const CONFIG_FILE: &str = "adapter_config.json";
+/// The adapter's tensors.
+pub const TENSORS_FILE: &str = "adapter_model.safetensors";
+
+const PREFIX: &str = "base_model.model.";
+const A_SUFFIX: &str = ".lora_A.weight";
+const B_SUFFIX: &str = ".lora_B.weight";
+
+/// A module's adapter, to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct AdapterModule<'a> {
+    /// The module in the base model: `model.layers.0.self_attn.q_proj`, `lm_head`.
+    pub name: &'a str,
+    /// Width of its input.
+    pub in_features: usize,
+    /// Width of its output.
+    pub out_features: usize,
+    /// `[rank, in_features]`.
+    pub a: &'a [f32],
+    /// `[out_features, rank]`.
+    pub b: &'a [f32],
+}
+
+/// A module's adapter, as read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AdapterTensors {
+    /// Width of the module's input.
+    pub in_features: usize,
+    /// Width of its output.
+    pub out_features: usize,
+    /// `[rank, in_features]`.
+    pub a: Vec<f32>,
+    /// `[out_features, rank]`.
+    pub b: Vec<f32>,
+}
+
+/// An adapter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Adapter {
+    /// Rank of every module's matrices.
+    pub rank: usize,
+    /// The product of B and A is multiplied by `alpha / rank`.
+    pub alpha: f32,
+    /// By module.
+    pub tensors: BTreeMap<String, AdapterTensors>,
+}
+
+/// Writes an adapter into the folder `dir`. `target_modules` are the last parts of the modules' names, by which PEFT
+/// finds them. Matrices that do not have the spec's rank are the server's error.
+pub fn write_adapter<'a>(
+    dir: &Path,
+    base_model_name: &str,
+    spec: &LoraSpec,
+    target_modules: &[String],
+    modules: impl Iterator<Item = AdapterModule<'a>>,
+) -> Result<(), OpError> {
+    let rank = spec.rank as usize;
+    let mut tensors: Vec<NamedTensor<'_>> = Vec::new();
+    for module in modules {
+        tensors.push((format!("{PREFIX}{}{A_SUFFIX}", module.name), vec![rank, module.in_features], module.a));
+        tensors.push((format!("{PREFIX}{}{B_SUFFIX}", module.name), vec![module.out_features, rank], module.b));
+    }
+    write_tensors(&dir.join(TENSORS_FILE), &tensors)?;
+    // Only keys that all versions of PEFT with safetensors know: some refuse a folder for one they do not.
+    let config = serde_json::json!({
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM",
+        "auto_mapping": null,
+        "base_model_name_or_path": base_model_name,
+        "revision": null,
+        "inference_mode": true,
+        "r": spec.rank,
+        "lora_alpha": LORA_ALPHA as u32,
+        "lora_dropout": 0.0,
+        "target_modules": target_modules,
+        "fan_in_fan_out": false,
+        "bias": "none",
+        "modules_to_save": null,
+        "init_lora_weights": true,
+        "layers_to_transform": null,
+        "layers_pattern": null,
+    });
+    write_json(&dir.join(CONFIG_FILE), &config)
+}
+
+/// Reads an adapter. Variants of LoRA that compute something else, and tensors that do not form pairs of the
+/// declared rank, are refused by name.
+pub fn read_adapter(dir: &Path) -> Result<Adapter, LoadError> {
+    let config = read_config(&dir.join(CONFIG_FILE))?;
+    let path = dir.join(TENSORS_FILE);
+    let mut stored = read_tensors(&path)?;
+    let mut tensors = BTreeMap::new();
+    while let Some(name) = stored.keys().next().cloned() {
+        let module = name
+            .strip_prefix(PREFIX)
+            .and_then(|rest| rest.strip_suffix(A_SUFFIX).or_else(|| rest.strip_suffix(B_SUFFIX)))
+            .ok_or_else(|| malformed(&path, format_args!("tensor {name} is not part of a LoRA adapter")))?;
+        tensors.insert(module.to_owned(), take_pair(&mut stored, module, config.r)?);
+    }
+    Ok(Adapter { rank: config.r, alpha: config.lora_alpha, tensors })
+}
+
+fn take_pair(stored: &mut TensorMap, module: &str, rank: usize) -> Result<AdapterTensors, LoadError> {
+    let mut take = |suffix: &str| {
+        let name = format!("{PREFIX}{module}{suffix}");
+        match stored.remove(&name) {
+            Some((shape, values)) => Ok((name, shape, values)),
+            None => Err(LoadError::MissingTensor(name)),
+        }
+    };
+    let (a_name, a_shape, a) = take(A_SUFFIX)?;
+    let (b_name, b_shape, b) = take(B_SUFFIX)?;
+    let &[a_rank, in_features] = a_shape.as_slice() else {
+        return Err(LoadError::WrongShape { name: a_name, found: a_shape, expected: vec![rank, 0] });
+    };
+    if a_rank != rank {
+        return Err(LoadError::WrongShape { name: a_name, found: a_shape, expected: vec![rank, in_features] });
+    }
+    match b_shape.as_slice() {
+        &[out_features, b_rank] if b_rank == rank => Ok(AdapterTensors { in_features, out_features, a, b }),
+        other => {
+            let expected = vec![other.first().copied().unwrap_or(0), rank];
+            Err(LoadError::WrongShape { name: b_name, found: b_shape, expected })
+        }
+    }
+}
+
+/// The keys of `adapter_config.json` that matter.
+#[derive(Deserialize)]
+struct Config {
+    peft_type: String,
+    r: usize,
+    lora_alpha: f32,
+    #[serde(default)]
+    bias: Option<String>,
+    #[serde(default)]
+    fan_in_fan_out: bool,
+    #[serde(default)]
+    use_dora: bool,
+    #[serde(default)]
+    use_rslora: bool,
+    #[serde(default)]
+    modules_to_save: Option<Vec<String>>,
+    #[serde(default)]
+    rank_pattern: Option<BTreeMap<String, serde_json::Value>>,
+    #[serde(default)]
+    alpha_pattern: Option<BTreeMap<String, serde_json::Value>>,
+}
+
+fn read_config(path: &Path) -> Result<Config, LoadError> {
+    let bytes = std::fs::read(path).map_err(|error| io_error(path, error))?;
+    let config: Config = serde_json::from_slice(&bytes).map_err(|error| malformed(path, error))?;
+    let is_filled = |pattern: &Option<BTreeMap<_, _>>| pattern.as_ref().is_some_and(|pattern| !pattern.is_empty());
+    let variants = [
+        ("peft_type", config.peft_type != "LORA"),
+        ("bias", config.bias.as_ref().is_some_and(|bias| bias != "none")),
+        ("fan_in_fan_out", config.fan_in_fan_out),
+        ("use_dora", config.use_dora),
+        ("use_rslora", config.use_rslora),
+        ("modules_to_save", config.modules_to_save.as_ref().is_some_and(|modules| !modules.is_empty())),
+        ("rank_pattern", is_filled(&config.rank_pattern)),
+        ("alpha_pattern", is_filled(&config.alpha_pattern)),
+    ];
+    if let Some((key, _)) = variants.iter().find(|(_, differs)| *differs) {
+        return Err(LoadError::Unsupported(format!("{CONFIG_FILE}: this value of {key}")));
+    }
+    if config.r == 0 || config.r > MAX_LORA_RANK as usize {
+        return Err(malformed(path, format_args!("r is {}, expected 1 to {MAX_LORA_RANK}", config.r)));
+    }
+    if !config.lora_alpha.is_finite() {
+        return Err(malformed(path, "lora_alpha is not finite"));
+    }
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    const Q: &str = "model.layers.0.self_attn.q_proj";
+
+    fn spec() -> LoraSpec {
+        LoraSpec { rank: 2, seed: 1, train_unembed: true, train_mlp: false, train_attn: true }
+    }
+
+    fn write(dir: &Path) {
+        let (a, b) = ([0.1f32, 0.2, 0.3, 0.4, 0.5, 0.6], [1.0f32, -2.0]);
+        let modules = [
+            AdapterModule { name: Q, in_features: 3, out_features: 1, a: &a, b: &b },
+            AdapterModule { name: "lm_head", in_features: 3, out_features: 1, a: &a, b: &b },
+        ];
+        let targets = ["q_proj".to_owned(), "lm_head".to_owned()];
+        write_adapter(dir, "base", &spec(), &targets, modules.into_iter()).unwrap();
+    }
+
+    #[test]
+    fn round_trip_in_the_format_of_peft() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path());
+        let adapter = read_adapter(dir.path()).unwrap();
+        assert_eq!((adapter.rank, adapter.alpha), (2, 32.0));
+        assert_eq!(adapter.tensors.keys().collect::<Vec<_>>(), ["lm_head", Q]);
+        let q = &adapter.tensors[Q];
+        assert_eq!((q.in_features, q.out_features), (3, 1));
+        assert_eq!(
+            (q.a.as_slice(), q.b.as_slice()),
+            ([0.1, 0.2, 0.3, 0.4, 0.5, 0.6].as_slice(), [1.0, -2.0].as_slice())
+        );
+
+        let names: Vec<String> = read_tensors(&dir.path().join(TENSORS_FILE)).unwrap().into_keys().collect();
+        assert_eq!(
+            names,
+            [
+                "base_model.model.lm_head.lora_A.weight",
+                "base_model.model.lm_head.lora_B.weight",
+                "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight",
+                "base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight",
+            ]
+        );
+        let config: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(dir.path().join(CONFIG_FILE)).unwrap()).unwrap();
+        assert_eq!((&config["peft_type"], &config["task_type"]), (&"LORA".into(), &"CAUSAL_LM".into()));
+        assert_eq!((&config["r"], &config["lora_alpha"]), (&2.into(), &32.into()));
+        assert_eq!(config["target_modules"], serde_json::json!(["q_proj", "lm_head"]));
+    }
+
+    #[test]
+    fn other_adapters_are_refused_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let refused = |key: &str, value: serde_json::Value| {
+            write(dir.path());
+            let path = dir.path().join(CONFIG_FILE);
+            let mut config: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+            config[key] = value;
+            write_json(&path, &config).unwrap();
+            read_adapter(dir.path()).unwrap_err().to_string()
+        };
+        for (key, value) in [
+            ("peft_type", "IA3".into()),
+            ("use_dora", true.into()),
+            ("use_rslora", true.into()),
+            ("bias", "all".into()),
+            ("rank_pattern", serde_json::json!({"q_proj": 4})),
+            ("modules_to_save", serde_json::json!(["lm_head"])),
+        ] {
+            let message = refused(key, value);
+            assert!(message.contains(&format!("this value of {key}")), "{message}");
+        }
+        assert!(refused("r", 0.into()).contains("r is 0"));
+        let message = refused("r", 3.into());
+        assert!(message.contains("lora_A.weight has shape [2, 3], expected [3, 3]"), "{message}");
+    }
+
+    #[test]
+    fn incomplete_folders_are_refused_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(TENSORS_FILE);
+        let refused = || read_adapter(dir.path()).unwrap_err().to_string();
+        assert!(refused().contains(CONFIG_FILE));
+        write(dir.path());
+        let lone: NamedTensor<'_> = (format!("{PREFIX}x{A_SUFFIX}"), vec![2, 1], &[0.0, 0.0]);
+        write_tensors(&path, &[lone]).unwrap();
+        assert!(refused().contains("tensor base_model.model.x.lora_B.weight is missing"));
+        let stranger: NamedTensor<'_> = ("base_model.model.x.weight".to_owned(), vec![1], &[0.0]);
+        write_tensors(&path, &[stranger]).unwrap();
+        assert!(refused().contains("base_model.model.x.weight is not part"));
+    }
+}

@@ -1,0 +1,167 @@
+//! What a training checkpoint holds beside the weights.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use trainyard_protocol::{OpError, RunSpec};
+
+use super::{NamedTensor, io_error, malformed, read_tensors, unwritable, write_json, write_tensors};
+use crate::config::{LoadError, ModelFiles};
+
+/// All parameters of a run that trains them all, under their Hugging Face names.
+pub const MODEL_FILE: &str = "model.safetensors";
+/// The optimizer's moments.
+pub const OPTIMIZER_FILE: &str = "optimizer.safetensors";
+/// See [`Manifest`].
+pub const MANIFEST_FILE: &str = "trainyard.json";
+
+const FORMAT: u32 = 1;
+const M_SUFFIX: &str = ".m";
+const V_SUFFIX: &str = ".v";
+
+/// What was trained and how far.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The run's spec.
+    pub spec: RunSpec,
+    /// Optimizer steps taken.
+    pub step: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Versioned<T> {
+    format: u32,
+    #[serde(flatten)]
+    content: T,
+}
+
+/// Writes the manifest into the folder `dir`.
+pub fn write_manifest(dir: &Path, manifest: &Manifest) -> Result<(), OpError> {
+    write_json(&dir.join(MANIFEST_FILE), &Versioned { format: FORMAT, content: manifest })
+}
+
+/// Reads the manifest of the folder `dir`. A format that this version does not know is refused.
+pub fn read_manifest(dir: &Path) -> Result<Manifest, LoadError> {
+    let path = dir.join(MANIFEST_FILE);
+    let bytes = std::fs::read(&path).map_err(|error| io_error(&path, error))?;
+    let Versioned { format, content }: Versioned<serde_json::Value> =
+        serde_json::from_slice(&bytes).map_err(|error| malformed(&path, error))?;
+    if format != FORMAT {
+        return Err(malformed(&path, format_args!("has format {format}, this version reads {FORMAT}")));
+    }
+    serde_json::from_value(content).map_err(|error| malformed(&path, error))
+}
+
+/// A parameter's moments, to be written.
+#[derive(Clone, Debug)]
+pub struct MomentsRef<'a> {
+    /// The parameter.
+    pub name: String,
+    /// Its extents.
+    pub shape: Vec<usize>,
+    /// First moment.
+    pub m: &'a [f32],
+    /// Second moment.
+    pub v: &'a [f32],
+}
+
+/// A parameter's moments, as read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moments {
+    /// The parameter's extents.
+    pub shape: Vec<usize>,
+    /// First moment.
+    pub m: Vec<f32>,
+    /// Second moment.
+    pub v: Vec<f32>,
+}
+
+/// Writes the moments into the folder `dir`, as `<parameter>.m` and `<parameter>.v`.
+pub fn write_optimizer<'a>(dir: &Path, moments: impl Iterator<Item = MomentsRef<'a>>) -> Result<(), OpError> {
+    let mut tensors: Vec<NamedTensor<'_>> = Vec::new();
+    for MomentsRef { name, shape, m, v } in moments {
+        tensors.push((format!("{name}{M_SUFFIX}"), shape.clone(), m));
+        tensors.push((format!("{name}{V_SUFFIX}"), shape, v));
+    }
+    write_tensors(&dir.join(OPTIMIZER_FILE), &tensors)
+}
+
+/// Reads the moments of the folder `dir` by parameter. A moment without its sibling, or of other extents, is refused.
+pub fn read_optimizer(dir: &Path) -> Result<BTreeMap<String, Moments>, LoadError> {
+    let path = dir.join(OPTIMIZER_FILE);
+    let mut stored = read_tensors(&path)?;
+    let mut moments = BTreeMap::new();
+    while let Some((name, (shape, values))) = stored.pop_first() {
+        // "p.m" sorts before "p.v": a second moment that comes up here has lost its first.
+        let Some(parameter) = name.strip_suffix(M_SUFFIX) else {
+            return Err(malformed(&path, format_args!("tensor {name} is not one of a pair of moments")));
+        };
+        let sibling = format!("{parameter}{V_SUFFIX}");
+        match stored.remove(&sibling) {
+            None => return Err(LoadError::MissingTensor(sibling)),
+            Some((found, _)) if found != shape => {
+                return Err(LoadError::WrongShape { name: sibling, found, expected: shape });
+            }
+            Some((_, v)) => moments.insert(parameter.to_owned(), Moments { shape, m: values, v }),
+        };
+    }
+    Ok(moments)
+}
+
+/// Writes a base model's configuration and tokenizer files into the folder `dir`.
+pub fn write_model_files(dir: &Path, files: &ModelFiles) -> Result<(), OpError> {
+    for (name, content) in files {
+        let path = dir.join(name);
+        std::fs::write(&path, content).map_err(|error| unwritable(&path, &error))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use trainyard_protocol::{LoraSpec, Optimizer};
+
+    use super::*;
+
+    #[test]
+    fn manifests_round_trip_and_have_a_format() {
+        let dir = tempfile::tempdir().unwrap();
+        let lora = LoraSpec { rank: 8, seed: u64::MAX, train_unembed: true, train_mlp: true, train_attn: false };
+        for lora in [None, Some(lora)] {
+            let spec = RunSpec { base_model: "a/b".to_owned(), lora, optimizer: Optimizer::AdamW };
+            let manifest = Manifest { spec, step: 12 };
+            write_manifest(dir.path(), &manifest).unwrap();
+            assert_eq!(read_manifest(dir.path()).unwrap(), manifest);
+        }
+        let path = dir.path().join(MANIFEST_FILE);
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.replace("\"format\": 1", "\"format\": 2")).unwrap();
+        assert!(read_manifest(dir.path()).unwrap_err().to_string().contains("has format 2"));
+        std::fs::write(&path, &text[..20]).unwrap();
+        assert!(read_manifest(dir.path()).is_err());
+    }
+
+    #[test]
+    fn moments_come_in_pairs() {
+        let dir = tempfile::tempdir().unwrap();
+        let one = |name: &str| MomentsRef { name: name.to_owned(), shape: vec![1, 2], m: &[1.0, 2.0], v: &[3.0, 4.0] };
+        // Parameters whose names look like moments of each other.
+        write_optimizer(dir.path(), ["p", "p.m", "p.v", "q"].map(one).into_iter()).unwrap();
+        let read = read_optimizer(dir.path()).unwrap();
+        assert_eq!(read.keys().collect::<Vec<_>>(), ["p", "p.m", "p.v", "q"]);
+        assert_eq!(read["q"], Moments { shape: vec![1, 2], m: vec![1.0, 2.0], v: vec![3.0, 4.0] });
+
+        let path = dir.path().join(OPTIMIZER_FILE);
+        let refused = |tensors: &[NamedTensor<'_>]| {
+            write_tensors(&path, tensors).unwrap();
+            read_optimizer(dir.path()).unwrap_err().to_string()
+        };
+        assert_eq!(refused(&[("p.m".into(), vec![1], &[0.0])]), "tensor p.v is missing");
+        assert!(refused(&[("p.v".into(), vec![1], &[0.0])]).contains("p.v is not one of a pair"));
+        let uneven: [NamedTensor<'_>; 2] = [("p.m".into(), vec![1], &[0.0]), ("p.v".into(), vec![2], &[0.0; 2])];
+        assert_eq!(refused(&uneven), "tensor p.v has shape [2], expected [1]");
+    }
+}

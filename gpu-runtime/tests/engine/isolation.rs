@@ -1,0 +1,96 @@
+//! A run's numbers do not depend on its company, nor on how its requests are cut.
+
+use trainyard_gpu_runtime::{Dtype, EngineOptions};
+use trainyard_protocol::{Datum, ForwardBackwardResult, Operation, SamplerSource};
+
+use crate::support::{Driver, datum, golden, lora, loss_op, loss_result, optim, params, sample, tokens};
+
+fn batch(seed: usize, count: usize) -> Vec<Datum> {
+    (0..count).map(|i| datum(&tokens(2 + (i * 13 + seed * 7) % 70, 512, seed * 100 + i))).collect()
+}
+
+/// Trains run `x` for three steps, beside `others` busy runs.
+fn train(d: &mut Driver, others: usize, full: bool) -> (Vec<ForwardBackwardResult>, ForwardBackwardResult) {
+    d.create("x", if full { None } else { Some(lora(6, 9)) });
+    for o in 0..others {
+        d.create(&format!("o{o}"), if o == 2 { None } else { Some(lora(3 + o as u32 * 8, o as u64)) });
+    }
+    let mut results = Vec::new();
+    for step in 0..3 {
+        let mut ids = Vec::new();
+        for o in 0..others {
+            ids.push(d.start(loss_op(&format!("o{o}"), batch(step * 10 + o, 9), o == 1)));
+            let source = SamplerSource::Base { model: "m".into() };
+            ids.push(d.start(Operation::Sample(Box::new(sample(source, tokens(20, 512, o), 2, params(9, 1.0, 3))))));
+        }
+        let own = d.start(loss_op("x", batch(step, 12), false));
+        results.push(loss_result(d.take(&own)));
+        for id in ids {
+            d.take(&id).unwrap();
+        }
+        for o in 0..others {
+            d.start(optim(&format!("o{o}"), 1e-2));
+        }
+        d.step("x", 1e-2);
+    }
+    let last = d.forward("x", batch(77, 5));
+    (results, last)
+}
+
+#[test]
+fn a_run_is_bit_equal_alone_and_in_company() {
+    for full in [false, true] {
+        for dtype in [Dtype::Bf16, Dtype::F32] {
+            let alone = train(&mut Driver::open(&golden("qwen3"), dtype), 0, full);
+            let beside = train(&mut Driver::open(&golden("qwen3"), dtype), 3, full);
+            assert_eq!(alone, beside, "full {full}, {dtype:?}");
+        }
+    }
+}
+
+#[test]
+fn microbatches_do_not_change_bits() {
+    let train_with = |microbatch_tokens| {
+        let options = EngineOptions { dtype: Dtype::Bf16, threads: 2, microbatch_tokens, ..EngineOptions::default() };
+        train(&mut Driver::with_options(&golden("llama"), options), 0, false)
+    };
+    let whole = train_with(1 << 20);
+    assert_eq!(whole, train_with(100));
+    assert_eq!(whole, train_with(1));
+}
+
+#[test]
+fn a_failed_request_leaves_the_run_unchanged() {
+    let mut with_failure = Driver::open(&golden("llama"), Dtype::F32);
+    let mut without = Driver::open(&golden("llama"), Dtype::F32);
+    for d in [&mut with_failure, &mut without] {
+        d.create("x", Some(lora(4, 1)));
+        d.forward_backward("x", batch(1, 4));
+    }
+    let mut bad = batch(2, 4);
+    bad[3].tokens[0] = 512;
+    let error = with_failure.run(loss_op("x", bad, false)).unwrap_err();
+    assert!(error.message.contains("data[3]"), "{error}");
+    assert!(with_failure.run(loss_op("x", Vec::new(), false)).unwrap_err().message.contains("data"));
+    for d in [&mut with_failure, &mut without] {
+        d.step("x", 1e-2);
+    }
+    assert_eq!(with_failure.forward("x", batch(3, 3)), without.forward("x", batch(3, 3)));
+}
+
+#[test]
+fn a_step_without_gradient_is_accepted() {
+    let mut d = Driver::open(&golden("llama"), Dtype::F32);
+    d.create("x", Some(lora(4, 1)));
+    let before = d.forward("x", batch(1, 2));
+    d.step("x", 1e-2);
+    assert_eq!(before.outputs.len(), d.forward("x", batch(1, 2)).outputs.len());
+}
+
+#[test]
+fn a_fresh_adapter_is_an_exact_no_op() {
+    let mut d = Driver::open(&golden("llama"), Dtype::F32);
+    d.create("a", Some(lora(4, 1)));
+    d.create("b", Some(lora(32, 2)));
+    assert_eq!(d.forward("a", batch(1, 3)), d.forward("b", batch(1, 3)));
+}

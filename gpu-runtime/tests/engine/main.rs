@@ -1,0 +1,8 @@
+//! The engine through its trait: sampler equals trainer, isolation, determinism, errors.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod equality;
+mod isolation;
+mod saves;
+mod smollm2;
+mod support;

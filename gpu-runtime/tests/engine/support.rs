@@ -1,0 +1,157 @@
+//! A driver for engines under test.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use trainyard_gpu_runtime::load::load;
+use trainyard_gpu_runtime::{CpuEngine, Dtype, EngineOptions};
+use trainyard_protocol::{
+    AdamParams, Completion, Datum, Engine, ForwardBackward, ForwardBackwardResult, LoraSpec, OpError, OpResult,
+    Operation, Optimizer, RequestId, RunId, RunSpec, Sample, SampleResult, SamplerSource, SamplingParams,
+    SamplingSessionId, Stop, Tensor,
+};
+
+pub(crate) fn golden(family: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family)
+}
+
+pub(crate) struct Driver {
+    pub(crate) engine: CpuEngine,
+    next: usize,
+    done: BTreeMap<RequestId, Result<OpResult, OpError>>,
+}
+
+impl Driver {
+    pub(crate) fn open(path: &Path, dtype: Dtype) -> Self {
+        let options = EngineOptions { dtype, threads: 2, ..EngineOptions::default() };
+        Self::with_options(path, options)
+    }
+
+    pub(crate) fn with_options(path: &Path, options: EngineOptions) -> Self {
+        let engine = CpuEngine::new(vec![("m".into(), load(path).unwrap())], options).unwrap();
+        Self { engine, next: 0, done: BTreeMap::new() }
+    }
+
+    pub(crate) fn start(&mut self, operation: Operation) -> RequestId {
+        self.next += 1;
+        let id = RequestId::new(format!("r{:04}", self.next));
+        self.engine.start(id.clone(), operation);
+        id
+    }
+
+    pub(crate) fn tick(&mut self) {
+        for Completion { id, result } in self.engine.step() {
+            assert!(self.done.insert(id, result).is_none(), "completed twice");
+        }
+    }
+
+    pub(crate) fn drain(&mut self) {
+        while !self.engine.is_idle() {
+            self.tick();
+        }
+    }
+
+    pub(crate) fn take(&mut self, id: &RequestId) -> Result<OpResult, OpError> {
+        self.drain();
+        self.done.remove(id).expect("completed")
+    }
+
+    pub(crate) fn run(&mut self, operation: Operation) -> Result<OpResult, OpError> {
+        let id = self.start(operation);
+        self.take(&id)
+    }
+
+    pub(crate) fn create(&mut self, run: &str, lora: Option<LoraSpec>) {
+        let spec = RunSpec { base_model: "m".into(), lora, optimizer: Optimizer::AdamW };
+        self.run(Operation::CreateRun { run: RunId::new(run), spec }).unwrap();
+    }
+
+    pub(crate) fn forward(&mut self, run: &str, data: Vec<Datum>) -> ForwardBackwardResult {
+        loss_result(self.run(loss_op(run, data, true)))
+    }
+
+    pub(crate) fn forward_backward(&mut self, run: &str, data: Vec<Datum>) -> ForwardBackwardResult {
+        loss_result(self.run(loss_op(run, data, false)))
+    }
+
+    pub(crate) fn step(&mut self, run: &str, learning_rate: f64) {
+        self.run(optim(run, learning_rate)).unwrap();
+    }
+
+    pub(crate) fn snapshot(&mut self, run: &str, key: &str) {
+        let save = trainyard_protocol::SaveSampler { run: RunId::new(run), snapshot: Some(key.into()), target: None };
+        self.run(Operation::SaveSampler(save)).unwrap();
+    }
+}
+
+pub(crate) fn optim(run: &str, learning_rate: f64) -> Operation {
+    let params =
+        AdamParams { learning_rate, beta1: 0.9, beta2: 0.95, eps: 1e-12, weight_decay: 0.01, grad_clip_norm: 1.0 };
+    Operation::OptimStep { run: RunId::new(run), params }
+}
+
+pub(crate) fn loss_op(run: &str, data: Vec<Datum>, forward_only: bool) -> Operation {
+    Operation::ForwardBackward(ForwardBackward {
+        run: RunId::new(run),
+        data,
+        loss_fn: "cross_entropy".into(),
+        loss_fn_config: BTreeMap::new(),
+        forward_only,
+    })
+}
+
+pub(crate) fn loss_result(result: Result<OpResult, OpError>) -> ForwardBackwardResult {
+    match result.unwrap() {
+        OpResult::ForwardBackward(result) => result,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) fn sample_result(result: Result<OpResult, OpError>) -> SampleResult {
+    match result.unwrap() {
+        OpResult::Sample(result) => result,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) fn lora(rank: u32, seed: u64) -> LoraSpec {
+    LoraSpec { rank, seed, train_unembed: true, train_mlp: true, train_attn: true }
+}
+
+/// Tokens that depend on a seed.
+pub(crate) fn tokens(n: usize, vocab: usize, seed: usize) -> Vec<i64> {
+    (0..n).map(|i| ((i * 7919 + seed * 104_729 + i * i * 31) % vocab) as i64).collect()
+}
+
+/// A next-token datum.
+pub(crate) fn datum(tokens: &[i64]) -> Datum {
+    let targets = tokens[1..].to_vec();
+    let weights = (0..targets.len()).map(|i| if i % 3 == 0 { 0.0 } else { 0.5 }).collect();
+    Datum {
+        tokens: tokens[..tokens.len() - 1].to_vec(),
+        loss_fn_inputs: BTreeMap::from([
+            ("target_tokens".into(), Tensor::i64(targets)),
+            ("weights".into(), Tensor::f32(weights)),
+        ]),
+    }
+}
+
+pub(crate) fn params(max_tokens: u32, temperature: f32, seed: u64) -> SamplingParams {
+    SamplingParams { max_tokens: Some(max_tokens), seed, stop: Stop::Nothing, temperature, top_k: None, top_p: 1.0 }
+}
+
+pub(crate) fn sample(source: SamplerSource, prompt: Vec<i64>, num_samples: u32, params: SamplingParams) -> Sample {
+    Sample {
+        sampling_session: SamplingSessionId::new("s"),
+        source,
+        prompt,
+        num_samples,
+        params,
+        prompt_logprobs: true,
+        prompt_logprobs_last_n: None,
+        topk_prompt_logprobs: 0,
+        topk_sample_logprobs: 0,
+        target_prompt_logprobs: None,
+        prompt_alt_tokens_k: 0,
+    }
+}

@@ -102,9 +102,10 @@ pub struct SampleRequest {
     #[serde(default = "one")]
     pub num_samples: u32,
     /// What to complete.
+    #[serde(deserialize_with = "json::object")]
     pub prompt: ModelInput,
     /// How to draw.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default, deserialize_with = "json::object_or_default")]
     pub sampling_params: SamplingParams,
     /// Return the prompt's log-probabilities.
     #[serde(default, deserialize_with = "json::or_default")]
@@ -116,7 +117,7 @@ pub struct SampleRequest {
     #[serde(default, deserialize_with = "json::or_default")]
     pub topk_sample_logprobs: u32,
     /// `int64` token ids `[len(prompt) - 1, K]` whose log-probabilities to return; -1 skips a cell.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::object_or_null")]
     pub target_prompt_logprobs: Option<TensorData>,
     /// Independent draws per prompt position; 0 is off.
     #[serde(default, deserialize_with = "json::or_default")]

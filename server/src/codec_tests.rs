@@ -1,1 +1,98 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+use proptest::prelude::*;
+use trainyard_protocol::{LoraSpec, Optimizer};
 
+use super::*;
+
+fn spec(seed: u64) -> RunSpec {
+    let lora = LoraSpec { rank: 4, seed, train_unembed: true, train_mlp: true, train_attn: true };
+    RunSpec { base_model: "m".to_owned(), lora: Some(lora), optimizer: Optimizer::AdamW }
+}
+
+fn sample(seed: u64, seed_drawn: bool) -> Payload {
+    Payload::Sample(Box::new(SamplePayload {
+        prompt: vec![1, 2],
+        num_samples: 1,
+        max_tokens: None,
+        seed,
+        seed_drawn,
+        stop: Stop::Default,
+        temperature: 0.7,
+        top_k: None,
+        top_p: 1.0,
+        prompt_logprobs: false,
+        prompt_logprobs_last_n: None,
+        topk_prompt_logprobs: 0,
+        topk_sample_logprobs: 0,
+        target_prompt_logprobs: None,
+        prompt_alt_tokens_k: 0,
+    }))
+}
+
+fn ephemeral(seq_id: i64, kind: EphemeralKind) -> Payload {
+    Payload::EphemeralSampler {
+        session: SessionId::new("s"),
+        sampling_session_seq_id: seq_id,
+        base_model: "m".to_owned(),
+        kind,
+    }
+}
+
+#[test]
+fn payloads_survive_storage() {
+    let save = NamedSave {
+        name: "a".to_owned(),
+        overwrite: true,
+        ttl_seconds: Some(3600),
+        user_metadata: BTreeMap::from([("k".to_owned(), "v".to_owned())]),
+        spec: spec(1),
+    };
+    let adam =
+        AdamParams { learning_rate: 1e-4, beta1: 0.9, beta2: 0.95, eps: 1e-12, weight_decay: 0.1, grad_clip_norm: 0.0 };
+    for payload in [
+        Payload::CreateModel { spec: spec(u64::MAX), seed_drawn: true },
+        Payload::LoadWeights { path: "tinker://r/weights/a".to_owned(), with_optimizer: true, create: Some(spec(2)) },
+        Payload::OptimStep { params: adam },
+        Payload::SaveWeights(save.clone()),
+        Payload::SaveWeightsForSampler(save.clone()),
+        Payload::SaveWeightsExternal(save),
+        ephemeral(3, EphemeralKind::Inflight),
+        sample(u64::MAX, false),
+    ] {
+        assert_eq!(Payload::decode(&payload.encode().unwrap()).unwrap(), payload);
+    }
+}
+
+#[test]
+fn identities_leave_out_what_a_retry_changes() {
+    let same = |a: &Payload, b: &Payload| a.identity().unwrap() == b.identity().unwrap();
+    let create = |seed, seed_drawn| Payload::CreateModel { spec: spec(seed), seed_drawn };
+    assert!(same(&create(1, true), &create(2, true)));
+    assert!(!same(&create(1, false), &create(2, false)));
+    assert!(!same(&create(0, false), &create(0, true)));
+    assert!(same(&sample(1, true), &sample(2, true)));
+    assert!(!same(&sample(1, false), &sample(2, false)));
+    assert!(same(&ephemeral(1, EphemeralKind::Snapshot), &ephemeral(2, EphemeralKind::Snapshot)));
+    assert!(!same(&ephemeral(1, EphemeralKind::Snapshot), &ephemeral(1, EphemeralKind::Inflight)));
+}
+
+#[test]
+fn folders_cannot_leave_the_data_directory() {
+    let path: TinkerPath = "tinker://0c1f-2:train:0/sampler_weights/step-400".parse().unwrap();
+    let expected = PathBuf::from("/data/checkpoints/0c1f-2%3atrain%3a0/sampler_weights/step-400");
+    assert_eq!(checkpoint_dir(Path::new("/data"), &path), expected);
+    let path: TinkerPath = "tinker://../weights/a".parse().unwrap();
+    assert_eq!(checkpoint_dir(Path::new("/d"), &path), PathBuf::from("/d/checkpoints/%2e%2e/weights/a"));
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        let _ = Payload::decode(&bytes);
+    }
+
+    #[test]
+    fn different_runs_have_different_folders(a in "[a%:/.]{1,4}", b in "[a%:/.]{1,4}") {
+        prop_assert_eq!(folder_name(&RunId::new(a.clone())) == folder_name(&RunId::new(b.clone())), a == b);
+    }
+}

@@ -139,7 +139,7 @@ impl<M: Mailbox> Worker<M> {
         let creates = work.seq_id == 0;
         let run = work.run.clone();
         match job::prepare(work, &self.data_dir) {
-            Ok(Prepared::Start(operation, job)) => self.start_operation(request, operation, job),
+            Ok(Prepared::Start(operation, job)) => self.start_operation(request, *operation, *job),
             Ok(Prepared::Done(outcome, effects)) => self.mailbox.complete(request, outcome, effects),
             Err(error) => {
                 let effects = run.filter(|_| creates).map(Effect::RunFailed).into_iter().collect();

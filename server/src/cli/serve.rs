@@ -51,6 +51,7 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
         .map_err(|error| format!("cannot listen on {}:{}: {error}", config.host, config.port))?;
     let address = listener.local_addr()?;
     tracing::info!(%address, "listening; loading models");
+    let scheduler = Scheduler::open(Options::new(&config.database, config.data_dir.join("blobs"))).await?;
     let (stop, stopping) = Shutdown::channel();
     let gate = Gate::default();
     let http = serve_http(listener, gate.router(), stopping.clone());
@@ -60,10 +61,10 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
         loaded = loading => loaded?,
         signal = signals.next() => {
             tracing::info!(signal, "ending before the models are loaded");
+            scheduler.close().await;
             return Ok(());
         }
     };
-    let scheduler = Scheduler::open(Options::new(&config.database, config.data_dir.join("blobs"))).await?;
     let worker = open(&config, address, loaded, &scheduler, stopping, &gate)?;
     let sweeping = tokio::spawn(sweep::sweep(scheduler.clone()));
 

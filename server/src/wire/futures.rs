@@ -68,6 +68,7 @@ impl From<OpError> for FailedResponse {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RetrieveFuturesRequest {
     /// Whose completions.
+    #[serde(deserialize_with = "json::object")]
     pub target: FuturesTarget,
     /// The cursor of the last answer; 0 at first.
     #[serde(default, deserialize_with = "json::or_default")]

@@ -1,8 +1,11 @@
 //! Reading JSON bodies with errors that name the field at fault.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::error::Category;
@@ -14,7 +17,7 @@ pub type Metadata = BTreeMap<String, Value>;
 /// Reads a body. The error is the user's and says where: `sampling_params.temperature: invalid type …`.
 pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, OpError> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
-    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+    let Object(value) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
         OpError::user(describe(&path, error.inner()))
     })?;
@@ -61,6 +64,65 @@ pub fn text_metadata(metadata: &Metadata) -> BTreeMap<String, String> {
     metadata.iter().map(|(key, value)| (key.clone(), text(value))).collect()
 }
 
+/// Reads a JSON object alone. A struct by itself would take an array for its fields in their order.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MapOnly<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for MapOnly<T> {
+            type Value = T;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map))
+            }
+        }
+
+        deserializer.deserialize_map(MapOnly(PhantomData)).map(Self)
+    }
+}
+
+/// Reads a field that must be an object.
+pub(crate) fn object<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Object::deserialize(deserializer).map(|Object(value)| value)
+}
+
+/// Reads a field that is an object or null; use with `#[serde(default)]`.
+pub(crate) fn object_or_null<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.map(|Object(value)| value))
+}
+
+/// Reads a field that is an object, or null for the type's default; use with `#[serde(default)]`.
+pub(crate) fn object_or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(object_or_null(deserializer)?.unwrap_or_default())
+}
+
+/// Reads a seed: any integer that JSON libraries keep exact.
+pub(crate) fn seed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i128>, D::Error> {
+    let number = Option::<serde_json::Number>::deserialize(deserializer)?;
+    let integer = |number: serde_json::Number| {
+        number.as_i128().ok_or_else(|| D::Error::custom(format!("{number} is no 64-bit integer")))
+    };
+    number.map(integer).transpose()
+}
+
 /// A seed as the engine takes it: any integer, folded into `[0, 2^63)`.
 pub(crate) fn fold_seed(seed: i128) -> u64 {
     // The modulus is 2^63, so the remainder fits.
@@ -104,6 +166,19 @@ mod tests {
         assert!(message(r#"{"inner":[{"number":NaN}]}"#).starts_with("the body is not valid JSON"));
         assert!(message(r#"{"inner":[]} x"#).starts_with("the body is not valid JSON"));
         assert!(message("").starts_with("the body is not valid JSON"));
+    }
+
+    #[test]
+    fn an_array_is_no_object() {
+        assert_eq!(message("[[]]"), "invalid type: sequence, expected an object");
+        #[derive(Debug, Deserialize)]
+        #[allow(dead_code, reason = "only the error matters")]
+        struct Holder {
+            #[serde(deserialize_with = "object")]
+            inner: Inner,
+        }
+        let error = parse::<Holder>(br#"{"inner":[1]}"#).unwrap_err();
+        assert_eq!(error.message, "inner: invalid type: sequence, expected an object");
     }
 
     #[test]

@@ -23,10 +23,10 @@ pub struct CreateModelRequest {
     #[schema(value_type = Object)]
     pub user_metadata: Metadata,
     /// The adapter; all parameters are trained without one.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::object_or_null")]
     pub lora_config: Option<LoraConfig>,
     /// The optimizer family.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default, deserialize_with = "json::object_or_default")]
     pub optimizer_config: OptimizerConfig,
 }
 
@@ -37,7 +37,7 @@ pub struct LoraConfig {
     /// Rank; 0 trains all parameters.
     pub rank: i64,
     /// Seed of the start.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::seed")]
     #[schema(value_type = Option<i64>)]
     pub seed: Option<i128>,
     /// Adapt the unembedding.
@@ -174,7 +174,7 @@ pub struct OptimStepRequest {
     /// Its place in the run's order, from 1.
     pub seq_id: i64,
     /// Hyper-parameters of AdamW.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::object_or_null")]
     pub adam_params: Option<AdamParamsBody>,
     /// Hyper-parameters of another family; none is supported.
     #[serde(default)]

@@ -102,9 +102,10 @@ pub struct SampleRequest {
     #[serde(default = "one")]
     pub num_samples: u32,
     /// What to complete.
+    #[serde(deserialize_with = "json::object")]
     pub prompt: ModelInput,
     /// How to draw.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default, deserialize_with = "json::object_or_default")]
     pub sampling_params: SamplingParams,
     /// Return the prompt's log-probabilities.
     #[serde(default, deserialize_with = "json::or_default")]
@@ -116,7 +117,7 @@ pub struct SampleRequest {
     #[serde(default, deserialize_with = "json::or_default")]
     pub topk_sample_logprobs: u32,
     /// `int64` token ids `[len(prompt) - 1, K]` whose log-probabilities to return; -1 skips a cell.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::object_or_null")]
     pub target_prompt_logprobs: Option<TensorData>,
     /// Independent draws per prompt position; 0 is off.
     #[serde(default, deserialize_with = "json::or_default")]
@@ -140,6 +141,7 @@ pub struct SamplingParams {
     /// Most tokens to draw; up to the context limit when null.
     pub max_tokens: Option<u32>,
     /// Makes the draws repeatable.
+    #[serde(deserialize_with = "json::seed")]
     #[schema(value_type = Option<i64>)]
     pub seed: Option<i128>,
     /// A string, strings, token ids, or an empty list to switch all stopping off; the model's end tokens when

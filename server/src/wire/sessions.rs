@@ -49,6 +49,7 @@ pub struct HeartbeatResponse {}
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct FinishRequest {
     /// Why.
+    #[serde(deserialize_with = "json::object")]
     pub reason: FinishReason,
     /// More about it.
     #[serde(default)]

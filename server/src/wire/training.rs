@@ -114,6 +114,7 @@ pub struct ForwardBackwardBody {
     /// Its place in the run's order, from 1.
     pub seq_id: i64,
     /// What to compute.
+    #[serde(deserialize_with = "json::object")]
     pub forward_backward_input: ForwardBackwardInput,
 }
 
@@ -125,6 +126,7 @@ pub struct ForwardBody {
     /// Its place in the run's order, from 1.
     pub seq_id: i64,
     /// What to compute.
+    #[serde(deserialize_with = "json::object")]
     pub forward_input: ForwardBackwardInput,
 }
 
@@ -144,6 +146,7 @@ pub struct ForwardBackwardInput {
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 pub struct DatumBody {
     /// The input.
+    #[serde(deserialize_with = "json::object")]
     pub model_input: ModelInput,
     /// Inputs of the loss function by name.
     #[serde(default)]

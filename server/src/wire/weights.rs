@@ -204,7 +204,7 @@ pub struct LoadWeightsRequest {
     /// Restore the optimizer's state too.
     pub optimizer: bool,
     /// The new run's optimizer when its state is not restored.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::object_or_null")]
     pub optimizer_config: Option<OptimizerConfig>,
     /// Not supported: access to others' checkpoints.
     #[serde(default)]

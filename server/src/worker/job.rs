@@ -22,7 +22,7 @@ use crate::wire::{sampling, training};
 /// What a request becomes.
 pub(super) enum Prepared {
     /// Work for the engine, and how to answer once it is done.
-    Start(Operation, Job),
+    Start(Box<Operation>, Box<Job>),
     /// Nothing to do: a save whose checkpoint was written before a restart.
     Done(Outcome, Vec<Effect>),
 }
@@ -55,11 +55,15 @@ pub(super) fn prepare(work: Work, data_dir: &Path) -> Result<Prepared, OpError> 
     }
 }
 
+fn start(operation: Operation, run: Option<RunId>, answer: Answer) -> Prepared {
+    Prepared::Start(Box::new(operation), Box::new(Job { run, answer }))
+}
+
 fn prepare_pass(work: Work) -> Result<Prepared, OpError> {
     let run = run_of(&work)?;
     let mut pass = training::operation(training::decode(work.payload)?)?;
     pass.run = run.clone();
-    Ok(Prepared::Start(Operation::ForwardBackward(pass), Job { run: Some(run), answer: Answer::ForwardBackward }))
+    Ok(start(Operation::ForwardBackward(pass), Some(run), Answer::ForwardBackward))
 }
 
 fn prepare_sample(work: Work, data_dir: &Path) -> Result<Prepared, OpError> {
@@ -68,12 +72,12 @@ fn prepare_sample(work: Work, data_dir: &Path) -> Result<Prepared, OpError> {
     };
     let session = work.sampling_session.as_ref().ok_or_else(|| unreadable(&work, "it has no sampling session"))?;
     let (operation, target) = sample(*payload, session, data_dir)?;
-    Ok(Prepared::Start(Operation::Sample(Box::new(operation)), Job { run: None, answer: Answer::Sample { target } }))
+    Ok(start(Operation::Sample(Box::new(operation)), None, Answer::Sample { target }))
 }
 
 fn prepare_run_operation(work: Work, data_dir: &Path) -> Result<Prepared, OpError> {
     let run = run_of(&work)?;
-    let start = |operation, answer| Ok(Prepared::Start(operation, Job { run: Some(run.clone()), answer }));
+    let start = |operation, answer| Ok(start(operation, Some(run.clone()), answer));
     match read(&work)? {
         Payload::CreateModel { spec, .. } => {
             start(Operation::CreateRun { run: run.clone(), spec }, Answer::CreateModel { run: run.clone() })
@@ -129,7 +133,7 @@ fn prepare_save(
         }
         CheckpointKind::External => Operation::SaveExternal(SaveExternal { run: run.clone(), target }),
     };
-    Ok(Prepared::Start(operation, Job { run: Some(run), answer: Answer::Saved { path, save } }))
+    Ok(start(operation, Some(run), Answer::Saved { path, save }))
 }
 
 fn sample(

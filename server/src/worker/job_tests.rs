@@ -1,1 +1,139 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+use std::path::PathBuf;
 
+use prost::Message;
+use trainyard_protocol::{
+    ForwardBackwardResult, RequestId, SampleResult, SampledSequence, SessionId, Stop, StopReason, TenantId,
+};
+use trainyard_scheduler::Timestamp;
+
+use super::*;
+use crate::wire::proto;
+
+fn session(model_path: Option<&str>, snapshot: Option<&str>) -> SamplingSession {
+    SamplingSession {
+        id: SamplingSessionId::new("s:sample:0"),
+        session: SessionId::new("s"),
+        seq_id: 0,
+        base_model: "m".to_owned(),
+        model_path: model_path.map(|path| path.parse().unwrap()),
+        checkpoint_dir: None,
+        snapshot: snapshot.map(str::to_owned),
+        created_at: Timestamp(0),
+    }
+}
+
+fn sampling(session: Option<SamplingSession>) -> Work {
+    let payload = Payload::Sample(Box::new(SamplePayload {
+        prompt: vec![1, 2],
+        num_samples: 3,
+        max_tokens: Some(4),
+        seed: 5,
+        seed_drawn: false,
+        stop: Stop::Nothing,
+        temperature: 0.5,
+        top_k: Some(6),
+        top_p: 0.9,
+        prompt_logprobs: true,
+        prompt_logprobs_last_n: Some(1),
+        topk_prompt_logprobs: 7,
+        topk_sample_logprobs: 8,
+        target_prompt_logprobs: None,
+        prompt_alt_tokens_k: 9,
+    }));
+    Work {
+        request: RequestId::new("r"),
+        tenant: TenantId::new("t"),
+        run: None,
+        sampling_session: session,
+        kind: RequestKind::Sample,
+        seq_id: 0,
+        payload: payload.encode().unwrap(),
+        replay: false,
+    }
+}
+
+fn started(work: Work) -> (Operation, Job) {
+    match prepare(work, Path::new("/data")).unwrap() {
+        Prepared::Start(operation, job) => (*operation, *job),
+        Prepared::Done(..) => unreachable!("there is work to do"),
+    }
+}
+
+fn source_of(session: SamplingSession) -> SamplerSource {
+    match started(sampling(Some(session))).0 {
+        Operation::Sample(sample) => sample.source,
+        other => unreachable!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_sample_uses_the_weights_of_its_session() {
+    assert_eq!(source_of(session(None, None)), SamplerSource::Base { model: "m".to_owned() });
+    let dir = PathBuf::from("/data/checkpoints/r%3atrain%3a0/sampler_weights/a");
+    let path = "tinker://r:train:0/sampler_weights/a";
+    let base_model = "m".to_owned();
+    assert_eq!(source_of(session(Some(path), None)), SamplerSource::Checkpoint { base_model: base_model.clone(), dir });
+    let mut recorded = session(Some(path), None);
+    recorded.checkpoint_dir = Some(PathBuf::from("/elsewhere"));
+    assert_eq!(source_of(recorded), SamplerSource::Checkpoint { base_model, dir: PathBuf::from("/elsewhere") });
+    assert_eq!(source_of(session(None, Some("k"))), SamplerSource::Snapshot { key: "k".to_owned() });
+    assert!(prepare(sampling(None), Path::new("/data")).is_err());
+}
+
+#[test]
+fn a_sample_is_answered_in_protobuf() {
+    let (operation, job) = started(sampling(Some(session(None, None))));
+    let Operation::Sample(sample) = operation else { unreachable!("a sample") };
+    assert_eq!((sample.num_samples, sample.params.seed, sample.params.top_k), (3, 5, Some(6)));
+    assert_eq!((sample.topk_prompt_logprobs, sample.topk_sample_logprobs, sample.prompt_alt_tokens_k), (7, 8, 9));
+    let sequence = SampledSequence { stop_reason: StopReason::Stop, tokens: vec![1], logprobs: vec![-1.0], topk: None };
+    let result = SampleResult {
+        sequences: vec![sequence],
+        prompt_logprobs: None,
+        topk_prompt_logprobs: None,
+        target_prompt_logprobs: None,
+        prompt_alt_tokens: None,
+        prompt_cache_hit_tokens: 0,
+    };
+    let (outcome, effects) = job.finish(Ok(OpResult::Sample(result)));
+    let Outcome::Succeeded { encoding: Encoding::Protobuf, payload } = outcome else { unreachable!("a result") };
+    assert_eq!(proto::SampleResponse::decode(payload).unwrap().sequences.len(), 1);
+    assert!(effects.is_empty());
+}
+
+#[test]
+fn a_pass_belongs_to_the_run_that_it_was_queued_for() {
+    let chunk = proto::EncodedTextChunk { tokens: Bytes::from_static(&[1, 0, 0, 0]) };
+    let datum = proto::Datum {
+        model_input: vec![proto::Chunk { chunk: Some(proto::chunk::Content::EncodedText(chunk)) }],
+        ..proto::Datum::default()
+    };
+    let request = proto::ForwardBackwardRequest {
+        model_id: "another".to_owned(),
+        data: vec![datum],
+        forward_only: true,
+        ..proto::ForwardBackwardRequest::default()
+    };
+    let work = Work {
+        run: Some(RunId::new("s:train:0")),
+        kind: RequestKind::Forward,
+        payload: training::encode(&request),
+        ..sampling(None)
+    };
+    let (operation, job) = started(work);
+    let Operation::ForwardBackward(pass) = operation else { unreachable!("a pass") };
+    assert_eq!((pass.run, pass.forward_only), (RunId::new("s:train:0"), true));
+    let result = ForwardBackwardResult { outputs: vec![], metrics: [("loss:sum".to_owned(), 0.5)].into() };
+    let (outcome, _) = job.finish(Ok(OpResult::ForwardBackward(result)));
+    let Outcome::Succeeded { encoding: Encoding::Protobuf, payload } = outcome else { unreachable!("a result") };
+    assert_eq!(proto::ForwardBackwardOutput::decode(payload).unwrap().metrics["loss:sum"], 0.5);
+}
+
+#[test]
+fn another_operations_result_is_a_fault_of_the_service() {
+    let (_, job) = started(sampling(Some(session(None, None))));
+    let (outcome, effects) = job.finish(Ok(OpResult::RunReady));
+    assert!(matches!(outcome, Outcome::Failed(error) if error.category == trainyard_protocol::Category::Server));
+    assert!(effects.is_empty());
+}

@@ -1,1 +1,362 @@
+//! The worker against a scripted mailbox and a scripted engine.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex};
+use std::time::Instant;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use trainyard_protocol::{
+    AdamParams, BaseModel, Category, OpResult, Optimizer, RunId, RunSpec, SaveTarget, SavedFiles, SessionId, TenantId,
+};
+use trainyard_scheduler::{Encoding, RequestKind};
+
+use super::*;
+use crate::codec::{EphemeralKind, NamedSave, Payload};
+
+#[derive(Default)]
+struct State {
+    work: VecDeque<WorkItem>,
+    done: Vec<(RequestId, Outcome, Vec<Effect>)>,
+}
+
+#[derive(Clone, Default)]
+struct Fake(Arc<(Mutex<State>, Condvar)>);
+
+impl Fake {
+    fn send(&self, item: WorkItem) {
+        self.0.0.lock().unwrap().work.push_back(item);
+        self.0.1.notify_all();
+    }
+
+    /// The request's answer, once there is one.
+    fn answer(&self, id: &str) -> (Outcome, Vec<Effect>) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let mut state = self.0.0.lock().unwrap();
+        loop {
+            if let Some((_, outcome, effects)) = state.done.iter().find(|(request, ..)| request.as_str() == id) {
+                return (outcome.clone(), effects.clone());
+            }
+            assert!(Instant::now() < deadline, "{id} was not answered");
+            state = self.0.1.wait_timeout(state, Duration::from_millis(50)).unwrap().0;
+        }
+    }
+}
+
+impl Mailbox for Fake {
+    fn take_work(&self) -> Vec<WorkItem> {
+        self.0.0.lock().unwrap().work.drain(..).collect()
+    }
+
+    fn wait_work(&self, timeout: Duration) -> Vec<WorkItem> {
+        let mut state = self.0.0.lock().unwrap();
+        if state.work.is_empty() {
+            state = self.0.1.wait_timeout(state, timeout).unwrap().0;
+        }
+        state.work.drain(..).collect()
+    }
+
+    fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>) {
+        self.0.0.lock().unwrap().done.push((request, outcome, effects));
+        self.0.1.notify_all();
+    }
+}
+
+/// Answers every operation at the next step; panics when told to by a run's name.
+#[derive(Clone, Default)]
+struct Script {
+    calls: Arc<Mutex<Vec<String>>>,
+    queue: Arc<Mutex<VecDeque<(RequestId, Operation)>>>,
+}
+
+impl Script {
+    fn log(&self, call: impl Into<String>) {
+        self.calls.lock().unwrap().push(call.into());
+    }
+
+    fn calls(&self) -> Vec<String> {
+        self.calls.lock().unwrap().clone()
+    }
+}
+
+fn save(target: &SaveTarget) -> OpResult {
+    std::fs::create_dir_all(&target.dir).unwrap();
+    OpResult::Saved(Some(SavedFiles { dir: target.dir.clone(), size_bytes: 42 }))
+}
+
+impl Engine for Script {
+    fn models(&self) -> Vec<BaseModel> {
+        Vec::new()
+    }
+
+    fn start(&mut self, id: RequestId, operation: Operation) {
+        if matches!(&operation, Operation::CreateRun { run, .. } if run.as_str() == "panics-at-start") {
+            panic!("scripted");
+        }
+        self.log(format!("start {id}"));
+        self.queue.lock().unwrap().push_back((id, operation));
+    }
+
+    fn step(&mut self) -> Vec<Completion> {
+        let Some((id, operation)) = self.queue.lock().unwrap().pop_front() else { return Vec::new() };
+        let result = match &operation {
+            Operation::CreateRun { run, .. } if run.as_str() == "panics" => panic!("scripted"),
+            Operation::CreateRun { run, .. } if run.as_str() == "fails" => Err(OpError::user("base_model: no")),
+            Operation::CreateRun { .. } | Operation::LoadState(_) => Ok(OpResult::RunReady),
+            Operation::OptimStep { .. } => {
+                let metrics = [("grad_norm".to_owned(), 1.5), ("bad".to_owned(), f64::NAN)];
+                Ok(OpResult::OptimStep { metrics: metrics.into() })
+            }
+            Operation::SaveState(op) => Ok(save(&op.target)),
+            Operation::SaveExternal(op) => Ok(save(&op.target)),
+            Operation::SaveSampler(op) => {
+                self.log(format!("snapshot {:?}", op.snapshot));
+                Ok(op.target.as_ref().map_or(OpResult::Saved(None), save))
+            }
+            Operation::ForwardBackward(_) | Operation::Sample(_) => Err(OpError::server("not scripted")),
+        };
+        vec![Completion { id, result }]
+    }
+
+    fn is_idle(&self) -> bool {
+        self.queue.lock().unwrap().is_empty()
+    }
+
+    fn cancel(&mut self, id: &RequestId) -> bool {
+        self.log(format!("cancel {id}"));
+        true
+    }
+
+    fn unload_run(&mut self, run: &RunId) {
+        self.log(format!("unload {run}"));
+    }
+
+    fn drop_snapshot(&mut self, key: &str) {
+        self.log(format!("drop {key}"));
+    }
+}
+
+struct Bench {
+    mailbox: Fake,
+    engine: Script,
+    data: tempfile::TempDir,
+    worker: Option<WorkerHandle>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let (mailbox, engine) = (Fake::default(), Script::default());
+        let data = tempfile::tempdir().unwrap();
+        let worker = spawn(mailbox.clone(), Box::new(engine.clone()), data.path().to_owned()).unwrap();
+        Self { mailbox, engine, data, worker: Some(worker) }
+    }
+
+    fn submit(&self, work: Work) -> (Outcome, Vec<Effect>) {
+        let id = work.request.to_string();
+        self.mailbox.send(WorkItem::Start(work));
+        self.mailbox.answer(&id)
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        if let Some(worker) = self.worker.take() {
+            worker.join();
+        }
+    }
+}
+
+fn spec() -> RunSpec {
+    RunSpec { base_model: "m".to_owned(), lora: None, optimizer: Optimizer::AdamW }
+}
+
+fn work(id: &str, run: &str, seq_id: i64, kind: RequestKind, payload: Bytes) -> Work {
+    Work {
+        request: RequestId::new(id),
+        tenant: TenantId::new("t"),
+        run: Some(RunId::new(run)),
+        sampling_session: None,
+        kind,
+        seq_id,
+        payload,
+        replay: false,
+    }
+}
+
+fn create(id: &str, run: &str) -> Work {
+    let payload = Payload::CreateModel { spec: spec(), seed_drawn: false };
+    work(id, run, 0, RequestKind::CreateModel, payload.encode().unwrap())
+}
+
+fn saving(id: &str, kind: RequestKind) -> Work {
+    let save = NamedSave {
+        name: "a".to_owned(),
+        overwrite: false,
+        ttl_seconds: Some(3600),
+        user_metadata: [("k".to_owned(), "v".to_owned())].into(),
+        spec: spec(),
+    };
+    let payload = match kind {
+        RequestKind::SaveWeights => Payload::SaveWeights(save),
+        RequestKind::SaveWeightsForSampler => Payload::SaveWeightsForSampler(save),
+        _ => Payload::SaveWeightsExternal(save),
+    };
+    work(id, "s:train:0", 3, kind, payload.encode().unwrap())
+}
+
+#[track_caller]
+fn json_of(outcome: &Outcome) -> Value {
+    match outcome {
+        Outcome::Succeeded { encoding: Encoding::Json, payload } => serde_json::from_slice(payload).unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn error_of(outcome: &Outcome) -> &OpError {
+    match outcome {
+        Outcome::Failed(error) => error,
+        Outcome::Succeeded { .. } => panic!("{outcome:?}"),
+    }
+}
+
+#[test]
+fn a_run_is_created_stepped_and_saved() {
+    let bench = Bench::new();
+    let (outcome, effects) = bench.submit(create("1", "s:train:0"));
+    assert_eq!(json_of(&outcome), json!({"model_id": "s:train:0"}));
+    assert_eq!(effects, [Effect::RunReady(RunId::new("s:train:0"))]);
+
+    let params =
+        AdamParams { learning_rate: 1e-4, beta1: 0.9, beta2: 0.95, eps: 1e-12, weight_decay: 0.0, grad_clip_norm: 0.0 };
+    let step = Payload::OptimStep { params }.encode().unwrap();
+    let (outcome, effects) = bench.submit(work("2", "s:train:0", 1, RequestKind::OptimStep, step));
+    assert_eq!(json_of(&outcome), json!({"metrics": {"grad_norm": 1.5}}), "JSON has no NaN");
+    assert!(effects.is_empty());
+
+    let (outcome, effects) = bench.submit(saving("3", RequestKind::SaveWeights));
+    assert_eq!(json_of(&outcome), json!({"path": "tinker://s:train:0/weights/a"}));
+    let [Effect::Checkpoint(checkpoint)] = effects.as_slice() else { panic!("{effects:?}") };
+    assert_eq!(checkpoint.dir, bench.data.path().join("checkpoints/s%3atrain%3a0/weights/a"));
+    assert_eq!((checkpoint.size_bytes, checkpoint.expires_in), (42, Some(3600)));
+    assert_eq!((checkpoint.user_metadata["k"].as_str(), &checkpoint.spec), ("v", &spec()));
+
+    let (outcome, _) = bench.submit(saving("4", RequestKind::SaveWeightsForSampler));
+    assert_eq!(json_of(&outcome), json!({"path": "tinker://s:train:0/sampler_weights/a"}));
+    let (outcome, _) = bench.submit(saving("5", RequestKind::SaveWeightsExternal));
+    assert_eq!(json_of(&outcome), json!({"path": "tinker://s:train:0/external_weights/a", "size_bytes": 42}));
+
+    let path = "tinker://s:train:0/weights/a".to_owned();
+    let load = Payload::LoadWeights { path: path.clone(), with_optimizer: true, create: Some(spec()) };
+    let load = work("6", "s:train:1", 0, RequestKind::LoadWeights, load.encode().unwrap());
+    let (outcome, effects) = bench.submit(load);
+    assert_eq!(json_of(&outcome), json!({"path": path, "model_id": "s:train:1"}));
+    assert_eq!(effects, [Effect::RunReady(RunId::new("s:train:1"))]);
+}
+
+#[test]
+fn a_save_is_repeated_by_its_own_request_alone() {
+    let bench = Bench::new();
+    let (first, _) = bench.submit(saving("1", RequestKind::SaveWeights));
+    json_of(&first);
+    let (other, effects) = bench.submit(saving("2", RequestKind::SaveWeights));
+    assert_eq!(error_of(&other).category, Category::User);
+    assert!(error_of(&other).message.contains("\"a\" exists"));
+    assert!(effects.is_empty());
+    // The server died before it recorded request 1.
+    bench.mailbox.0.0.lock().unwrap().done.clear();
+    let (again, effects) = bench.submit(saving("1", RequestKind::SaveWeights));
+    json_of(&again);
+    assert_eq!(effects.len(), 1);
+}
+
+#[test]
+fn a_replay_does_not_write_again_but_restores_memory() {
+    let bench = Bench::new();
+    let mut named = saving("1", RequestKind::SaveWeights);
+    named.replay = true;
+    json_of(&bench.submit(named).0);
+    assert!(bench.engine.calls().is_empty());
+    assert!(!bench.data.path().join("checkpoints").exists());
+    for (id, kind, key) in
+        [("2", EphemeralKind::Snapshot, "s:sample:4"), ("3", EphemeralKind::Inflight, "s:train:0/inflight")]
+    {
+        let payload = Payload::EphemeralSampler {
+            session: SessionId::new("s"),
+            sampling_session_seq_id: 4,
+            base_model: "m".to_owned(),
+            kind,
+        };
+        let mut work = work(id, "s:train:0", 2, RequestKind::SaveWeightsForSampler, payload.encode().unwrap());
+        work.replay = true;
+        let (outcome, effects) = bench.submit(work);
+        assert_eq!(json_of(&outcome), json!({"sampling_session_id": "s:sample:4"}));
+        let [Effect::SamplingSession(session)] = effects.as_slice() else { panic!("{effects:?}") };
+        assert_eq!((session.seq_id, session.snapshot.as_deref()), (4, Some(key)));
+        assert!(bench.engine.calls().contains(&format!("snapshot {:?}", Some(key))));
+    }
+}
+
+#[test]
+fn failures_keep_their_category() {
+    let bench = Bench::new();
+    let (outcome, effects) = bench.submit(create("1", "fails"));
+    assert_eq!(error_of(&outcome), &OpError::user("base_model: no"));
+    assert_eq!(effects, [Effect::RunFailed(RunId::new("fails"))]);
+
+    let body = work("2", "s:train:0", 1, RequestKind::ForwardBackward, Bytes::from_static(b"\xff"));
+    let (outcome, effects) = bench.submit(body);
+    assert_eq!(error_of(&outcome).category, Category::User);
+    assert!(effects.is_empty());
+
+    let (outcome, _) = bench.submit(work("3", "s:train:0", 1, RequestKind::OptimStep, Bytes::from_static(b"{")));
+    assert_eq!(error_of(&outcome).category, Category::Server);
+    assert!(!error_of(&outcome).message.contains("EOF"), "internal detail stays in the log");
+    let (outcome, _) = bench.submit(work("4", "s:train:0", 1, RequestKind::Sample, Bytes::from_static(b"{}")));
+    assert_eq!(error_of(&outcome).category, Category::Server);
+}
+
+#[test]
+fn a_panic_fails_its_request_and_spares_others() {
+    let bench = Bench::new();
+    for (id, run) in [("1", "panics"), ("2", "panics-at-start")] {
+        let (outcome, effects) = bench.submit(create(id, run));
+        assert_eq!(error_of(&outcome).category, Category::Server);
+        assert!(!error_of(&outcome).message.contains("scripted"));
+        assert_eq!(effects, [Effect::RunFailed(RunId::new(run))]);
+        assert!(bench.engine.calls().contains(&format!("unload {run}")));
+    }
+    let (outcome, _) = bench.submit(create("3", "s:train:0"));
+    json_of(&outcome);
+}
+
+#[test]
+fn an_engine_that_keeps_panicking_is_given_up() {
+    let bench = Bench::new();
+    for id in ["1", "2", "3"] {
+        error_of(&bench.submit(create(id, "panics")).0);
+    }
+    let (outcome, _) = bench.submit(create("4", "s:train:0"));
+    assert!(error_of(&outcome).message.contains("restarted"));
+}
+
+#[test]
+fn housekeeping_reaches_the_engine() {
+    let bench = Bench::new();
+    bench.mailbox.send(WorkItem::Cancel(RequestId::new("9")));
+    bench.mailbox.send(WorkItem::UnloadRun(RunId::new("r")));
+    bench.mailbox.send(WorkItem::DropSnapshot("k".to_owned()));
+    json_of(&bench.submit(create("1", "s:train:0")).0);
+    assert_eq!(bench.engine.calls(), ["cancel 9", "unload r", "drop k", "start 1"]);
+}
+
+#[test]
+fn it_stops_when_asked() {
+    let mut bench = Bench::new();
+    let worker = bench.worker.take().unwrap();
+    assert!(!worker.is_finished());
+    worker.join();
+    bench.mailbox.send(WorkItem::UnloadRun(RunId::new("r")));
+    assert!(bench.engine.calls().is_empty());
+}

@@ -132,6 +132,11 @@ pub struct Span<'a> {
     pub kv: &'a KvSequence,
 }
 
+/// Whether spans have their rows in order and to themselves.
+fn disjoint(spans: &[Span<'_>]) -> bool {
+    spans.is_sorted_by(|a, b| a.rows.end <= b.rows.start)
+}
+
 /// Writes the keys and values of the rows of `qkv` into their sequences.
 pub fn write_kv(
     cpu: &Cpu,
@@ -252,6 +257,7 @@ pub fn attention(
     lse: &mut [f32],
 ) {
     let (hd, width, q_width) = (shape.head_dim, shape.qkv_width(), shape.q_width());
+    assert!(disjoint(spans), "spans overlap");
     let tiles = query_tiles(shape, spans, width);
     let (out_at, lse_at) = (Shared(out.as_mut_ptr()), Shared(lse.as_mut_ptr()));
     let (out_len, lse_len) = (out.len(), lse.len());
@@ -352,6 +358,7 @@ pub fn attention_backward(
     dqkv: &mut [f32],
 ) {
     let (hd, q_width) = (shape.head_dim, shape.q_width());
+    assert!(disjoint(spans), "spans overlap");
     let mut delta = vec![0f32; g.lse.len()];
     for_rows(cpu, &mut delta, shape.heads, |row, delta| {
         for (head, delta) in delta.iter_mut().enumerate() {

@@ -41,7 +41,7 @@ impl Operand {
     /// Converts rows `[rows, k]` for weights of type `dtype`.
     pub fn new(cpu: &Cpu, dtype: Dtype, x: &[f32], k: usize) -> Self {
         let rows = x.len().checked_div(k).unwrap_or(0);
-        let mut operand = Self::zeros(cpu.isa(), dtype, rows, k);
+        let mut operand = Self::zeros(cpu, dtype, rows, k);
         let stride = operand.stride;
         let chunk = rows_per_task(&cpu.pool, rows);
         match &mut operand.data {
@@ -56,12 +56,12 @@ impl Operand {
     }
 
     /// Zeros, to be filled by [`Operand::fill`].
-    pub fn zeros(isa: Isa, dtype: Dtype, rows: usize, k: usize) -> Self {
+    pub fn zeros(cpu: &Cpu, dtype: Dtype, rows: usize, k: usize) -> Self {
         let stride = match dtype {
             Dtype::Bf16 => k.next_multiple_of(2),
             Dtype::F32 => k,
         };
-        let data = match (isa, dtype) {
+        let data = match (cpu.isa(), dtype) {
             (Isa::Avx512Bf16, Dtype::Bf16) => OperandData::Bf16(vec![0; rows * stride]),
             _ => OperandData::F32(vec![0.0; rows * stride]),
         };

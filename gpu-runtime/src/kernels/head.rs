@@ -97,7 +97,16 @@ struct RowBlock<'a> {
 }
 
 impl<'a> Head<'a> {
-    fn blocks(&self, cpu: &Cpu) -> Vec<RowBlock<'a>> {
+    /// Blocks of rows that tasks may work on at once: their rows, targets and parts of `dz` are disjoint.
+    fn blocks(&self, cpu: &Cpu, targets: &Targets) -> Vec<RowBlock<'a>> {
+        let (mut row, mut z) = (0, 0);
+        for group in self.groups {
+            assert!(group.rows.start >= row && group.dz_at >= z, "groups overlap");
+            row = group.rows.end.max(row);
+            z = group.dz_at + group.rows.len() * group.adapter.map_or(0, |a| a.rank);
+        }
+        assert!(row < targets.offsets.len(), "rows without targets");
+        assert!(targets.offsets.is_sorted() && targets.offsets[row] <= targets.ids.len(), "targets overlap");
         let total: usize = self.groups.iter().map(|g| g.rows.len()).sum();
         let height = total.div_ceil(cpu.pool.threads() * 2).clamp(6, ROWS);
         let split = |group: &HeadGroup<'a>| {
@@ -135,13 +144,13 @@ impl<'a> Head<'a> {
     /// Log-probabilities of the targets, and the log-sum-exp of every row.
     pub fn target_logprobs(&self, cpu: &Cpu, targets: &Targets) -> (Vec<f32>, Vec<f32>) {
         let mut logprobs = vec![0f32; targets.ids.len()];
+        let blocks = self.blocks(cpu, targets);
         let mut lse = vec![0f32; targets.offsets.len() - 1];
-        let blocks = self.blocks(cpu);
         let (out, sums) = (Shared(logprobs.as_mut_ptr()), Shared(lse.as_mut_ptr()));
         cpu.pool.run(blocks.len(), |i| {
             let rows = blocks[i].rows.clone();
             let at = targets.offsets[rows.start]..targets.offsets[rows.end];
-            // SAFETY: blocks have disjoint rows, and so disjoint targets; both ranges lie in their vectors.
+            // SAFETY: blocks have disjoint rows and targets, which lie in their vectors.
             let (logprobs, lse) = unsafe {
                 (
                     std::slice::from_raw_parts_mut(out.ptr().add(at.start), at.len()),
@@ -193,7 +202,7 @@ impl<'a> Head<'a> {
         dz: &mut [f32],
     ) {
         let hidden = self.w.k();
-        let blocks = self.blocks(cpu);
+        let blocks = self.blocks(cpu, targets);
         let (dx_len, dz_len) = (dx.len(), dz.len());
         let (dx, dz) = (Shared(dx.as_mut_ptr()), Shared(dz.as_mut_ptr()));
         cpu.pool.run(blocks.len(), |i| {
@@ -201,7 +210,7 @@ impl<'a> Head<'a> {
             let rows = block.rows.clone();
             let z_len = rows.len() * block.adapter.map_or(0, |(a, _)| a.rank);
             assert!(rows.end * hidden <= dx_len && block.dz_at + z_len <= dz_len);
-            // SAFETY: in bounds; blocks have disjoint rows, and the caller gives each group its own part of `dz`.
+            // SAFETY: in bounds; blocks have disjoint rows and parts of `dz`.
             let (dx, dz) = unsafe {
                 (
                     std::slice::from_raw_parts_mut(dx.ptr().add(rows.start * hidden), rows.len() * hidden),
@@ -213,7 +222,7 @@ impl<'a> Head<'a> {
                 let width = columns.len();
                 let d = &mut logits[..rows.len() * width];
                 self.dlogits(cpu, block, columns.clone(), targets, dlogprobs, lse, d);
-                let mut operand = Operand::zeros(cpu.isa(), wt.dtype(), rows.len(), width);
+                let mut operand = Operand::zeros(cpu, wt.dtype(), rows.len(), width);
                 operand.fill(d);
                 matmul_block(cpu, &operand, 0..rows.len(), wt, 0..hidden, columns.clone(), dx, hidden, true);
                 if let Some((a, _)) = block.adapter {
@@ -238,7 +247,7 @@ impl<'a> Head<'a> {
         out: &mut [f32],
     ) {
         let chunks: Vec<_> = self.chunks().collect();
-        let blocks: Vec<_> = self.blocks(cpu);
+        let blocks = self.blocks(cpu, targets);
         super::par_chunks(&cpu.pool, out, CHUNK * width, |i, out| {
             let columns = chunks[i].clone();
             let mut logits = vec![0f32; ROWS * columns.len()];

@@ -74,7 +74,7 @@ pub fn rms_norm_backward(
         row_backward(cpu.isa(), &x[at.clone()], w, eps, &dy[at], dx, true);
     });
     if let Some(dw) = dw {
-        add_weight_gradient(cpu, x, width, 0, 1, eps, dy, dw);
+        add_weight_gradient(cpu, x, eps, dy, dw);
     }
 }
 
@@ -101,7 +101,7 @@ pub fn rms_norm_heads_backward(
             xs.copy_from_slice(&x[at..at + heads * width]);
             dys.copy_from_slice(&dy[at..at + heads * width]);
         }
-        add_weight_gradient(cpu, &xs, width, 0, 1, eps, &dys, dw);
+        add_weight_gradient(cpu, &xs, eps, &dys, dw);
     }
     for_rows(cpu, dy, stride, |i, dy| {
         let mut dx = vec![0.0; width];
@@ -114,25 +114,13 @@ pub fn rms_norm_heads_backward(
     });
 }
 
-fn add_weight_gradient(
-    cpu: &Cpu,
-    x: &[f32],
-    stride: usize,
-    offset: usize,
-    heads: usize,
-    eps: f32,
-    dy: &[f32],
-    dw: &mut [f32],
-) {
+fn add_weight_gradient(cpu: &Cpu, x: &[f32], eps: f32, dy: &[f32], dw: &mut [f32]) {
     let width = dw.len();
-    let rows = x.len() / stride;
-    let mut scales = vec![0f32; rows * heads];
-    let chunk = rows_per_task(&cpu.pool, rows * heads);
+    let mut scales = vec![0f32; x.len() / width];
+    let chunk = rows_per_task(&cpu.pool, scales.len());
     par_chunks(&cpu.pool, &mut scales, chunk, |i, scales| {
-        for (j, scale) in scales.iter_mut().enumerate() {
-            let (r, h) = ((i * chunk + j) / heads, (i * chunk + j) % heads);
-            let at = r * stride + offset + h * width;
-            *scale = inverse_rms(&x[at..at + width], eps);
+        for (scale, x) in scales.iter_mut().zip(x[i * chunk * width..].chunks_exact(width)) {
+            *scale = inverse_rms(x, eps);
         }
     });
     let out = Shared(dw.as_mut_ptr());
@@ -141,9 +129,8 @@ fn add_weight_gradient(
         let (start, end) = (task * columns, ((task + 1) * columns).min(width));
         // SAFETY: tasks have disjoint columns of `dw`, which has `width` elements.
         let dw = unsafe { std::slice::from_raw_parts_mut(out.ptr().add(start), end - start) };
-        for (i, scale) in scales.iter().enumerate() {
-            let at = i / heads * stride + offset + i % heads * width;
-            for ((dw, x), dy) in dw.iter_mut().zip(&x[at + start..at + end]).zip(&dy[at + start..at + end]) {
+        for (scale, (x, dy)) in scales.iter().zip(x.chunks_exact(width).zip(dy.chunks_exact(width))) {
+            for ((dw, x), dy) in dw.iter_mut().zip(&x[start..end]).zip(&dy[start..end]) {
                 *dw += dy * x * scale;
             }
         }

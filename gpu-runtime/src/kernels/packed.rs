@@ -64,13 +64,6 @@ impl PackedMatrix {
         Self::build(cpu, dtype, rows.len(), k, at)
     }
 
-    /// Packs the transpose of row-major matrices `[n_i, k]`, stacked: a matrix `[k, n]`.
-    pub fn pack_transposed(cpu: &Cpu, dtype: Dtype, k: usize, parts: &[&[f32]]) -> Self {
-        let rows: Vec<&[f32]> = parts.iter().flat_map(|part| part.chunks_exact(k)).collect();
-        let at = |row: usize, col: usize| rows.get(col).and_then(|r| r.get(row)).copied().unwrap_or(0.0);
-        Self::build(cpu, dtype, k, rows.len(), at)
-    }
-
     /// The transpose, packed.
     pub fn transposed(&self, cpu: &Cpu) -> Self {
         let dtype = match &self.data {
@@ -123,13 +116,6 @@ impl PackedMatrix {
         }
     }
 
-    /// Writes row `row`, widened, to `out`.
-    pub fn read_row(&self, row: usize, out: &mut [f32]) {
-        for (col, value) in out.iter_mut().enumerate() {
-            *value = self.get(row, col);
-        }
-    }
-
     /// Outputs.
     pub fn n(&self) -> usize {
         self.n
@@ -152,14 +138,6 @@ impl PackedMatrix {
             PackedData::F32(_) => Dtype::F32,
         }
     }
-
-    /// Bytes held.
-    pub fn bytes(&self) -> usize {
-        match &self.data {
-            PackedData::Bf16(data) => data.len() * 4,
-            PackedData::F32(data) => data.len() * 4,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -174,13 +152,11 @@ mod tests {
         for dtype in [Dtype::Bf16, Dtype::F32] {
             let packed = PackedMatrix::pack(&cpu, dtype, k, &[&w[..10 * k], &w[10 * k..]]);
             let transposed = packed.transposed(&cpu);
-            let direct = PackedMatrix::pack_transposed(&cpu, dtype, k, &[&w]);
             for row in 0..n {
                 for col in 0..k {
                     let expected = dtype.round(w[row * k + col]);
                     assert_eq!(packed.get(row, col), expected);
                     assert_eq!(transposed.get(col, row), expected);
-                    assert_eq!(direct.get(col, row), expected);
                 }
             }
         }

@@ -60,6 +60,7 @@ fn wrong_steps_are_named() {
     assert!(refused(json!({"optimizer_params": {"type": "dimuon", "learning_rate": 1.0}})).contains("\"dimuon\""));
     assert!(refused(json!({"adam_params": {}, "optimizer_params": {}})).contains("optimizer_params"));
     assert!(refused(json!({"adam_params": {"learning_rate": -1.0}})).starts_with("adam_params.learning_rate"));
+    assert!(refused(json!({"adam_params": {"learning_rate": 1e300}})).starts_with("adam_params.learning_rate"));
     assert!(refused(json!({"adam_params": {"beta1": 1.0}})).starts_with("adam_params.beta1"));
     assert!(refused(json!({"adam_params": {"beta2": -0.1}})).starts_with("adam_params.beta2"));
     assert!(refused(json!({"adam_params": {"eps": "x"}})).starts_with("adam_params.eps: invalid type"));

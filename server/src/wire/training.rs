@@ -27,10 +27,13 @@ pub fn encode(request: &proto::ForwardBackwardRequest) -> Bytes {
     request.encode_to_vec().into()
 }
 
-/// The run and `seq_id` of a protobuf body whose other fields may be malformed.
+/// The run and `seq_id` of a protobuf body whose other fields may be malformed or cut off.
 pub fn proto_ids(body: &[u8]) -> Option<(RunId, i64)> {
-    let ids = proto::TrainingIds::decode(body).ok()?;
-    (!ids.model_id.is_empty()).then(|| (RunId::new(ids.model_id), i64::from(ids.seq_id)))
+    let mut ids = proto::TrainingIds::default();
+    // Clients write the ids first, and what was read before an error stays. `decode` reports the error.
+    let _ = ids.merge(body);
+    let readable = !ids.model_id.is_empty() && ids.seq_id != 0;
+    readable.then(|| (RunId::new(ids.model_id), i64::from(ids.seq_id)))
 }
 
 /// Checks a request and makes it an operation. Errors are the user's and name the field.

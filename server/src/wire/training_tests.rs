@@ -117,6 +117,13 @@ fn ids_are_read_from_a_damaged_body() {
     let body = [0x0a, 1, b'm', 0x10, 7, 0x1a, 2, 0xff, 0xff];
     assert!(decode(Bytes::copy_from_slice(&body)).is_err());
     assert_eq!(proto_ids(&body), Some((RunId::new("m"), 7)));
+    let whole = encode(&request());
+    let front = [0x0a, 9, b's', b':', b't', b'r', b'a', b'i', b'n', b':', b'0', 0x10, 1];
+    assert!(whole.starts_with(&front));
+    for length in 0..whole.len() {
+        let expected = (length >= front.len()).then(|| (RunId::new("s:train:0"), 1));
+        assert_eq!(proto_ids(&whole[..length]), expected, "cut to {length} bytes");
+    }
     assert_eq!(proto_ids(&[]), None);
     assert_eq!(proto_ids(&[0xff]), None);
 }

@@ -231,8 +231,8 @@ impl AdamParamsBody {
         for (field, value) in
             [("learning_rate", self.learning_rate), ("eps", self.eps), ("weight_decay", self.weight_decay)]
         {
-            if !(value >= 0.0 && value.is_finite()) {
-                return refuse(field, value, "a finite number from 0");
+            if !(0.0..=f64::from(f32::MAX)).contains(&value) {
+                return refuse(field, value, "a finite 32-bit number from 0");
             }
         }
         for (field, value) in [("beta1", self.beta1), ("beta2", self.beta2)] {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use prost::Message;
+use prost::encoding::{DecodeContext, decode_key};
 use serde::Deserialize;
 use trainyard_protocol::limits::MAX_DATUMS;
 use trainyard_protocol::{
@@ -27,9 +28,15 @@ pub fn encode(request: &proto::ForwardBackwardRequest) -> Bytes {
     request.encode_to_vec().into()
 }
 
-/// The run and `seq_id` of a protobuf body whose other fields may be malformed.
+/// The run and `seq_id` of a protobuf body whose other fields may be malformed or cut off.
 pub fn proto_ids(body: &[u8]) -> Option<(RunId, i64)> {
-    let ids = proto::TrainingIds::decode(body).ok()?;
+    // Field by field: as a whole, a message that was cut off is refused. The last value of a field counts.
+    let (mut ids, mut rest) = (proto::TrainingIds::default(), body);
+    while let Ok((tag, wire_type)) = decode_key(&mut rest) {
+        if ids.merge_field(tag, wire_type, &mut rest, DecodeContext::default()).is_err() {
+            break;
+        }
+    }
     (!ids.model_id.is_empty()).then(|| (RunId::new(ids.model_id), i64::from(ids.seq_id)))
 }
 

@@ -37,6 +37,13 @@ impl Scheduler {
         checkpoints::readable_checkpoint(&mut *self.core.reader().await?, tenant, path, now).await
     }
 
+    /// Whether the tenant has a checkpoint of this path; saves that were completed before the call are seen.
+    /// Blocks the calling thread, which must not be one of the runtime's.
+    pub fn has_checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<bool, Error> {
+        // Through the writer, because it may still hold what the worker completed.
+        self.core.runtime.block_on(self.write(HasCheckpoint { tenant: tenant.clone(), path: path.clone() }))
+    }
+
     /// Removes a checkpoint from the catalogue. The caller removes its folder.
     pub async fn delete_checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<Checkpoint, Error> {
         self.write(DeleteCheckpoint { tenant: tenant.clone(), path: path.clone() }).await
@@ -67,6 +74,19 @@ impl Scheduler {
     /// Checkpoints of all tenants whose time is over, up to a thousand.
     pub async fn expired_checkpoints(&self) -> Result<Vec<(TenantId, Checkpoint)>, Error> {
         checkpoints::expired_checkpoints(&mut *self.core.reader().await?, self.core.now()).await
+    }
+}
+
+struct HasCheckpoint {
+    tenant: TenantId,
+    path: TinkerPath,
+}
+
+impl Write for HasCheckpoint {
+    type Output = bool;
+
+    async fn apply(&mut self, conn: &mut SqliteConnection, _core: &Core) -> Result<bool, Error> {
+        checkpoints::has_checkpoint(conn, &self.tenant, &self.path).await
     }
 }
 

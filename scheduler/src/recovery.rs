@@ -29,7 +29,7 @@ pub(crate) async fn recover(core: &Arc<Core>, conn: &mut SqliteConnection) -> Re
         }
         add_samples(&mut queue, conn, &session.id).await?;
     }
-    let (queued, _) = queue.counts();
+    let (queued, ..) = queue.counts();
     tracing::info!(sessions = live.len(), queued, interrupted, "the request log was read");
     core.with_queue(|shared| {
         *shared = queue;

@@ -59,6 +59,8 @@ pub struct Stats {
     pub writes: u64,
     /// Requests that wait for their turn.
     pub queued: u64,
+    /// Samples among them.
+    pub queued_samples: u64,
     /// Requests that the worker holds.
     pub in_flight: u64,
 }
@@ -115,11 +117,12 @@ impl Scheduler {
 
     /// Counters, for metrics and tests.
     pub fn stats(&self) -> Stats {
-        let (queued, in_flight) = lock(&self.core.queue).counts();
+        let (queued, queued_samples, in_flight) = lock(&self.core.queue).counts();
         Stats {
             transactions: self.core.transactions.load(Ordering::Relaxed),
             writes: self.core.writes.load(Ordering::Relaxed),
             queued,
+            queued_samples,
             in_flight,
         }
     }

@@ -148,7 +148,9 @@ impl Write for SubmitCreate {
         let session = sessions::session_row(conn, &self.tenant, &self.new.session).await?;
         let target = Target::Run(&self.run);
         if let Some(existing) = requests::find_request(conn, &self.tenant, target, 0).await? {
-            existing.ensure_same(&self.fingerprint, || format!("the creation of {}", self.run))?;
+            existing.ensure_same(&self.fingerprint, || {
+                format!("model_seq_id {}: the creation of {}", self.new.model_seq_id, self.run)
+            })?;
             return Ok(Accepted::known(existing.id, 0));
         }
         session.ensure_active()?;
@@ -210,7 +212,7 @@ impl Write for SubmitRun {
         let session = runs::run(conn, &self.tenant, run).await?.session;
         let target = Target::Run(run);
         if let Some(existing) = requests::find_request(conn, &self.tenant, target, *seq_id).await? {
-            existing.ensure_same(&self.fingerprint, || format!("request {seq_id} of {run}"))?;
+            existing.ensure_same(&self.fingerprint, || format!("seq_id {seq_id}: this request of {run}"))?;
             return Ok(Accepted::known(existing.id, 0));
         }
         sessions::session_row(conn, &self.tenant, &session).await?.ensure_active()?;
@@ -268,7 +270,8 @@ impl Write for SubmitSample {
         let sampling = sampling::sampling_session(conn, &self.tenant, sampling_session).await?;
         let target = Target::Sampling(sampling_session);
         if let Some(existing) = requests::find_request(conn, &self.tenant, target, *seq_id).await? {
-            existing.ensure_same(&self.fingerprint, || format!("sample {seq_id} of {sampling_session}"))?;
+            existing
+                .ensure_same(&self.fingerprint, || format!("seq_id {seq_id}: this sample of {sampling_session}"))?;
             return Ok(Accepted::known(existing.id, existing.num_samples));
         }
         sessions::session_row(conn, &self.tenant, &sampling.session).await?.ensure_active()?;

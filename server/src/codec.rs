@@ -153,11 +153,14 @@ impl Payload {
     }
 }
 
+/// The folder of all checkpoints in the data directory.
+pub const CHECKPOINTS: &str = "checkpoints";
+
 /// Where a checkpoint lives: `<data dir>/checkpoints/<run>/<segment>/<name>`, with every character of the run
 /// id that is unsafe in a file name written as `%` and its bytes in hexadecimal.
 pub fn checkpoint_dir(data_dir: &Path, path: &TinkerPath) -> PathBuf {
     let segment: &str = CheckpointKind::segment(path.kind);
-    data_dir.join("checkpoints").join(folder_name(&path.run)).join(segment).join(path.name.as_str())
+    data_dir.join(CHECKPOINTS).join(folder_name(&path.run)).join(segment).join(path.name.as_str())
 }
 
 fn folder_name(run: &RunId) -> String {

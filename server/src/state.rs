@@ -26,7 +26,7 @@ pub struct Limits {
     pub max_body_bytes: usize,
     /// How long a poll is held open. Clients give up after 45 s.
     pub long_poll: Duration,
-    /// Requests that may wait for their turn before further samples are put off.
+    /// Samples that may wait for their turn before further ones are put off.
     pub max_queued: u64,
     /// How long a download URL works.
     pub download_url_lifetime: Duration,

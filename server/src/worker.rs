@@ -1,7 +1,6 @@
 //! The thread that joins scheduler and engine: it takes work, executes it in the engine's bounded steps, and
 //! reports what came of it. HTTP never waits for it.
 
-mod claim;
 mod job;
 
 use std::any::Any;
@@ -15,8 +14,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use job::{Job, Prepared};
-use trainyard_protocol::{Completion, Engine, OpError, Operation, RequestId};
-use trainyard_scheduler::{Effect, Outcome, Scheduler, Work, WorkItem};
+use trainyard_protocol::{Completion, Engine, OpError, Operation, RequestId, TenantId, TinkerPath};
+use trainyard_scheduler::{Effect, Error, Outcome, Scheduler, Work, WorkItem};
 
 /// How long an idle worker waits before it looks whether it shall stop. Work wakes it at once.
 const IDLE_WAIT: Duration = Duration::from_millis(200);
@@ -30,6 +29,8 @@ pub trait Mailbox: Send + 'static {
     fn take_work(&self) -> Vec<WorkItem>;
     /// What is ready, waiting for it.
     fn wait_work(&self, timeout: Duration) -> Vec<WorkItem>;
+    /// Whether the tenant has a checkpoint of this path.
+    fn has_checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<bool, Error>;
     /// Reports a request's end; returns at once.
     fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>);
 }
@@ -41,6 +42,10 @@ impl Mailbox for Scheduler {
 
     fn wait_work(&self, timeout: Duration) -> Vec<WorkItem> {
         Self::wait_work(self, timeout)
+    }
+
+    fn has_checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<bool, Error> {
+        Self::has_checkpoint(self, tenant, path)
     }
 
     fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>) {
@@ -138,7 +143,7 @@ impl<M: Mailbox> Worker<M> {
         }
         let creates = work.seq_id == 0;
         let run = work.run.clone();
-        match job::prepare(work, &self.data_dir) {
+        match job::prepare(work, &self.data_dir, &self.mailbox) {
             Ok(Prepared::Start(operation, job)) => self.start_operation(request, *operation, *job),
             Ok(Prepared::Done(outcome, effects)) => self.mailbox.complete(request, outcome, effects),
             Err(error) => {

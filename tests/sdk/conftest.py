@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import signal
 import sys
 
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -13,8 +12,6 @@ import pytest
 from helpers import client, lora
 from server import TINY, Server
 from wire import Wire
-
-TEST_LIMIT_SECONDS = 240
 
 
 @pytest.fixture(scope="module")
@@ -50,20 +47,6 @@ def sampler(service):
 @pytest.fixture(scope="module")
 def wire(server):
     return Wire(server)
-
-
-@pytest.fixture(autouse=True)
-def limit(request):
-    """The SDK retries some failures for minutes: a test that hangs says where."""
-
-    def expire(signum, frame):
-        raise TimeoutError(f"{request.node.name} ran longer than {TEST_LIMIT_SECONDS} s")
-
-    previous = signal.signal(signal.SIGALRM, expire)
-    signal.alarm(TEST_LIMIT_SECONDS)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, previous)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -24,6 +24,21 @@ def id_of(response) -> str:
     return response.json()["request_id"]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def held(server):
+    """A poll that waits while the other tests run: its run, its request, its answer and the seconds it took."""
+    wire = raw.Wire(server)
+    run = wire.run()
+    parked = id_of(wire.forward_backward(run, 2))
+
+    def poll():
+        started = time.monotonic()
+        return wire.poll(parked, accept=raw.PROTOBUF), time.monotonic() - started
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        yield run, parked, pool.submit(poll)
+
+
 def test_execution_follows_seq_id_not_arrival(wire, fresh):
     """Traps 9 and 10: 3, 2, then 1; every submit is answered at once and executes when its turn comes."""
     started = time.monotonic()
@@ -128,19 +143,6 @@ def test_encodings(wire, fresh):
     raw.failed(wire.poll(bad, accept=raw.PROTOBUF), "no_such_loss")
 
 
-def test_the_poll_is_held_open(wire, fresh):
-    """Traps 1 and 2: a pending answer comes after a long wait, below the client's 45 s."""
-    parked = id_of(wire.forward_backward(fresh, 2))
-    started = time.monotonic()
-    answer = wire.poll(parked, accept=raw.PROTOBUF)
-    waited = time.monotonic() - started
-    assert 15 < waited < 44
-    assert answer.status_code == 408 or (raw.is_json(answer) and answer.json()["type"] == "try_again")
-    assert answer.json()["queue_state"] in ("active", "paused_capacity", "paused_rate_limit")
-    wire.forward_backward(fresh, 1)
-    assert wire.loss(parked) > 0
-
-
 def test_a_held_poll_wakes_at_once(wire, fresh):
     parked = id_of(wire.forward_backward(fresh, 2))
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -152,19 +154,13 @@ def test_a_held_poll_wakes_at_once(wire, fresh):
 
 
 def test_unknown_futures(wire, fresh):
-    """Trap 8: 410 for what looks like a sample, so that the client samples again; 404 for the rest."""
-    sampler = wire.sampling_session(wire.session()).json()["sampling_session_id"]
-    known_sample, known_step = id_of(wire.asample(sampler, 0)), id_of(wire.optim_step(fresh, 1))
-
-    def other(request):
-        """The same kind of id, of nothing."""
-        digits = [i for i, c in enumerate(request) if c in "0123456789abcdef"]
-        at = digits[-1]
-        return request[:at] + ("1" if request[at] != "1" else "2") + request[at + 1 :] + "7"
-
-    assert wire.poll(other(known_sample)).status_code == 410
-    raw.refused(wire.poll(other(known_step)), "request_id", statuses=(404,))
-    raw.refused(wire.poll("nonsense"), "request_id", statuses=(404,))
+    """Trap 8: 410 for whoever waits for a sample, so that it samples again; 404 for the rest."""
+    known = id_of(wire.optim_step(fresh, 1))
+    for unknown in (known[:-1] + ("1" if known[-1] != "1" else "2"), "nonsense"):
+        raw.refused(wire.poll(unknown, kind="Sample"), unknown, statuses=(410,))
+        for kind in ("OptimStep", "ForwardBackward", None):
+            raw.refused(wire.poll(unknown, kind=kind), unknown, statuses=(404,))
+    assert wire.poll(known, kind="Sample").status_code == 200
 
 
 def test_metadata_is_answered_once_at_most(wire, fresh):
@@ -348,9 +344,15 @@ def test_large_but_legal_bodies(wire, fresh):
 
 
 def test_oversized_bodies(wire, fresh):
-    """A body beyond the limit is 413, said before all of it is read."""
+    """A body beyond the limit is 413; of one far beyond it the rest is not read."""
+
+    def send(mebibytes):
+        size = {"content-length": str(mebibytes << 20)}
+        return wire.forward_backward_bytes((bytes(1 << 20) for _ in range(mebibytes)), size)
+
+    raw.refused(send(257), str(256 << 20), statuses=(413,))
     try:
-        answer = wire.forward_backward_bytes(b"\0" * (1 << 30))
+        answer = send(2048)
     except httpx.TransportError:
         pass
     else:
@@ -497,3 +499,14 @@ def test_what_is_not_supported_says_so(wire, method, path):
 
 def test_wrong_method(wire):
     assert wire.http.get("create_session").status_code in (404, 405)
+
+
+def test_the_poll_is_held_open(wire, held):
+    """Traps 1 and 2: a pending answer comes after a long wait, below the client's 45 s."""
+    run, parked, polled = held
+    answer, waited = polled.result()
+    assert 15 < waited < 44
+    assert answer.status_code == 408 or (raw.is_json(answer) and answer.json()["type"] == "try_again")
+    assert answer.json()["queue_state"] in ("active", "paused_capacity", "paused_rate_limit")
+    wire.forward_backward(run, 1)
+    assert wire.loss(parked) > 0

@@ -85,7 +85,8 @@ def test_bad_datum(shared, case, forward_only):
     run, reference = shared
     item, loss, config, names = CASES[case]
     call = run.forward if forward_only else run.forward_backward
-    refused(lambda: call([datum(TOKENS), item], loss, config).result(WAIT), *names)
+    good = datum(TOKENS) if loss == "cross_entropy" else rl_datum(TOKENS)
+    refused(lambda: call([good, item], loss, config).result(WAIT), *names)
     assert_bits_equal(reference, logprobs(forward(run, [datum(TOKENS)])))
 
 

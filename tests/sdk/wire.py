@@ -1,5 +1,7 @@
 """The protocol without the SDK: for what the SDK hides or never does."""
 
+import time
+
 import httpx
 import numpy as np
 from tinker.proto import tinker_public_pb2 as pb
@@ -7,13 +9,14 @@ from tinker.proto import tinker_public_pb2 as pb
 from server import KEY, TINY
 
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
+RESULT_SECONDS = 60
 
 
 class Wire:
     """Raw requests of one tenant."""
 
-    def __init__(self, server, key=KEY):
-        self.http = httpx.Client(base_url=f"{server.url}/api/v1/", headers={"x-api-key": key}, timeout=60)
+    def __init__(self, server, key=KEY, timeout=60):
+        self.http = httpx.Client(base_url=f"{server.url}/api/v1/", headers={"x-api-key": key}, timeout=timeout)
 
     def post(self, path, body=None, **kwargs) -> httpx.Response:
         return self.http.post(path, json=body, **kwargs)
@@ -75,17 +78,21 @@ class Wire:
         }
         return self.post("asample", body | fields)
 
-    def poll(self, request, accept=JSON, **fields) -> httpx.Response:
+    def poll(self, request, accept=JSON, kind=None, **fields) -> httpx.Response:
+        """`kind` is what the client says that it waits for."""
         body = {"request_id": request, "allow_metadata_only": True} | fields
-        return self.post("retrieve_future", body, headers={"accept": accept})
+        headers = {"accept": accept} | ({"x-tinker-request-type": kind} if kind else {})
+        return self.post("retrieve_future", body, headers=headers)
 
     def result(self, request) -> httpx.Response:
-        """Polls until it is final."""
-        while True:
+        """Polls until it is final; never longer than a few polls, so that a stuck run is an error."""
+        deadline = time.monotonic() + RESULT_SECONDS
+        while time.monotonic() < deadline:
             response = self.poll(request)
             pending = response.status_code == 408 or (is_json(response) and response.json().get("type") == "try_again")
             if not pending:
                 return response
+        raise AssertionError(f"{request} is still pending after {RESULT_SECONDS} s")
 
     def outputs(self, request) -> pb.ForwardBackwardOutput:
         response = self.result(request)

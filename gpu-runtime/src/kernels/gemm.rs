@@ -8,7 +8,8 @@
 
 use std::ops::Range;
 
-use super::packed::{Dtype, NR, PackedData, PackedMatrix};
+use super::packed::{Dtype, NR, PackedData, PackedMatrix, bf16_bits};
+use super::vexp::multiversion;
 use super::{Cpu, Isa, Shared, par_chunks, rows_per_task};
 
 /// Rows of a block of the left side that stays in the second-level cache.
@@ -49,7 +50,7 @@ impl Operand {
                 convert_f32(&x[i * chunk * k..], k, out, stride);
             }),
             OperandData::Bf16(data) => par_chunks(&cpu.pool, data, chunk * stride, |i, out| {
-                convert_bf16(&x[i * chunk * k..], k, out, stride);
+                convert_bf16(cpu.isa(), &x[i * chunk * k..], k, out, stride);
             }),
         }
         operand
@@ -69,10 +70,10 @@ impl Operand {
     }
 
     /// Overwrites the first rows with `x`, on the calling thread.
-    pub fn fill(&mut self, x: &[f32]) {
+    pub fn fill(&mut self, cpu: &Cpu, x: &[f32]) {
         match &mut self.data {
             OperandData::F32(data) => convert_f32(x, self.k, data, self.stride),
-            OperandData::Bf16(data) => convert_bf16(x, self.k, data, self.stride),
+            OperandData::Bf16(data) => convert_bf16(cpu.isa(), x, self.k, data, self.stride),
         }
     }
 
@@ -90,10 +91,16 @@ fn convert_f32(x: &[f32], k: usize, out: &mut [f32], stride: usize) {
     }
 }
 
-fn convert_bf16(x: &[f32], k: usize, out: &mut [u16], stride: usize) {
+fn convert_bf16(isa: Isa, x: &[f32], k: usize, out: &mut [u16], stride: usize) {
     for (x, out) in x.chunks_exact(k).zip(out.chunks_exact_mut(stride)) {
+        round_row(isa, x, out);
+    }
+}
+
+multiversion! {
+    fn round_row(x: &[f32], out: &mut [u16]) {
         for (x, out) in x.iter().zip(out) {
-            *out = half::bf16::from_f32(*x).to_bits();
+            *out = bf16_bits(*x);
         }
     }
 }

@@ -223,7 +223,7 @@ impl<'a> Head<'a> {
                 let d = &mut logits[..rows.len() * width];
                 self.dlogits(cpu, block, columns.clone(), targets, dlogprobs, lse, d);
                 let mut operand = Operand::zeros(cpu, wt.dtype(), rows.len(), width);
-                operand.fill(d);
+                operand.fill(cpu, d);
                 matmul_block(cpu, &operand, 0..rows.len(), wt, 0..hidden, columns.clone(), dx, hidden, true);
                 if let Some((a, _)) = block.adapter {
                     let e = Extents { m: rows.len(), n: a.rank, k: width };

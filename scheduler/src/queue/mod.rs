@@ -130,10 +130,11 @@ impl Queue {
         std::mem::take(&mut self.out)
     }
 
-    /// Requests that wait, and requests that the worker holds.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        let waiting = self.samples.len() + self.runs.values().map(RunQueue::waiting).sum::<usize>();
-        (waiting as u64, self.flights.len() as u64)
+    /// Requests that wait, the samples among them, and requests that the worker holds.
+    pub(crate) fn counts(&self) -> (u64, u64, u64) {
+        let samples = self.samples.len();
+        let waiting = samples + self.runs.values().map(RunQueue::waiting).sum::<usize>();
+        (waiting as u64, samples as u64, self.flights.len() as u64)
     }
 
     /// A session that may get work.

@@ -111,6 +111,24 @@ pub(crate) async fn expired_checkpoints(
     rows.iter().map(|row| Ok((TenantId::new(column::<String>(row, "tenant")?), to_checkpoint(row)?))).collect()
 }
 
+/// Whether the tenant has a checkpoint of this path, expired or not.
+pub(crate) async fn has_checkpoint(
+    conn: &mut SqliteConnection,
+    tenant: &TenantId,
+    path: &TinkerPath,
+) -> Result<bool, Error> {
+    const SQL: &str = "-- has_checkpoint
+        SELECT EXISTS (SELECT 1 FROM checkpoints WHERE run_id = ?1 AND kind = ?2 AND name = ?3 AND tenant = ?4)";
+    sqlx::query_scalar(SQL)
+        .bind(path.run.as_str())
+        .bind(path.kind.segment())
+        .bind(path.name.as_str())
+        .bind(tenant.as_str())
+        .fetch_one(conn)
+        .await
+        .map_err(failed("find a checkpoint"))
+}
+
 /// Removes a checkpoint of the tenant.
 pub(crate) async fn delete_checkpoint(
     conn: &mut SqliteConnection,

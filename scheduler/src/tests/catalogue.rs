@@ -50,6 +50,26 @@ async fn a_checkpoint_is_there_once_its_save_succeeded() {
     assert_eq!(s.checkpoints(&bench.me, None, PAGE).await.unwrap().1, 1);
 }
 
+/// The worker asks right after it completed a save, before anything is committed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_worker_sees_a_checkpoint_as_soon_as_it_completed_its_save() {
+    let bench = Bench::new().await;
+    let run = bench.ready_run(0).await;
+    bench.submit(&run, 1, RequestKind::SaveWeightsForSampler).await;
+    let new = checkpoint(&run, "a", None);
+    let path = new.path.clone();
+    let work = bench.start().await;
+    let has = |tenant: &TenantId| {
+        let (scheduler, tenant, path) = (bench.scheduler.clone(), tenant.clone(), path.clone());
+        std::thread::spawn(move || scheduler.has_checkpoint(&tenant, &path)).join().unwrap().unwrap()
+    };
+    assert!(!has(&bench.me));
+    bench.succeed_with(&work, vec![Effect::Checkpoint(new)]);
+    assert!(has(&bench.me) && !has(&TenantId::new("other")));
+    bench.scheduler.delete_checkpoint(&bench.me, &path).await.unwrap();
+    assert!(!has(&bench.me));
+}
+
 #[tokio::test]
 async fn only_public_checkpoints_are_read_by_others() {
     let bench = Bench::new().await;

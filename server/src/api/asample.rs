@@ -1,7 +1,7 @@
 //! `POST asample`.
 
 use axum::extract::State;
-use trainyard_protocol::{BaseModel, SamplingSessionId};
+use trainyard_protocol::{BaseModel, SamplingSessionId, Stop};
 use trainyard_scheduler::SampleSubmission;
 
 use super::body::JsonBody;
@@ -48,6 +48,13 @@ pub(super) async fn asample(
 
 fn check_against_model(payload: &SamplePayload, model: &BaseModel) -> Result<(), ApiError> {
     let vocabulary = model.vocab_size as i64;
+    if let Stop::Tokens(tokens) = &payload.stop
+        && let Some(id) = tokens.iter().find(|&id| !(0..vocabulary).contains(id))
+    {
+        return Err(ApiError::invalid(format!(
+            "sampling_params.stop: token {id} is outside the vocabulary of {vocabulary}"
+        )));
+    }
     if let Some((at, id)) = payload.prompt.iter().enumerate().find(|&(_, id)| !(0..vocabulary).contains(id)) {
         return Err(ApiError::invalid(format!("prompt: token {at} is {id}, outside the vocabulary of {vocabulary}")));
     }
@@ -64,11 +71,11 @@ fn check_against_model(payload: &SamplePayload, model: &BaseModel) -> Result<(),
 
 /// Puts a sample off while too many wait; the client sends the same request again.
 fn check_queue(state: &AppState) -> Result<(), ApiError> {
-    let (queued, most) = (state.scheduler.stats().queued, state.limits.max_queued);
+    let (queued, most) = (state.scheduler.stats().queued_samples, state.limits.max_queued);
     if queued < most {
         return Ok(());
     }
-    let message = format!("{queued} requests are queued, at most {most} are taken; try again");
+    let message = format!("{queued} samples are queued, at most {most} are taken; try again");
     Err(ApiError::Busy { message, retry_after_seconds: RETRY_AFTER_SECONDS })
 }
 
@@ -122,6 +129,7 @@ mod tests {
             ("sampling_params", json!({"temperature": -1.0}), "sampling_params.temperature"),
             ("sampling_params", json!({"top_p": 0.0}), "sampling_params.top_p"),
             ("sampling_params", json!({"stop": [1, "a"]}), "stop"),
+            ("sampling_params", json!({"stop": [100]}), "sampling_params.stop: token 100"),
             ("prompt_logprobs_last_n", json!(1), "prompt_logprobs_last_n"),
         ] {
             let mut body = sample(&sampler, 0);
@@ -141,6 +149,10 @@ mod tests {
         let limits = Limits { max_queued: 1, ..Limits::default() };
         let server = Server::with(limits, Keys::local()).await;
         let sampler = server.sampler().await;
+        let run = server.run().await;
+        for seq_id in 2..5 {
+            server.post("optim_step", adam(&run, seq_id, 0.1)).await.json();
+        }
         server.post("asample", sample(&sampler, 0)).await.json();
         let busy = server.post("asample", sample(&sampler, 1)).await;
         busy.refused(429);

@@ -52,13 +52,15 @@ pub(super) struct Signature {
 pub(super) async fn download(
     State(state): State<AppState>,
     ApiPath((run, kind, name, file)): ApiPath<(String, String, String, String)>,
-    ApiQuery(query): ApiQuery<Signature>,
+    query: Result<ApiQuery<Signature>, ApiError>,
 ) -> Result<Response, ApiError> {
+    let forged = ApiError::Forbidden("the signature of this URL is wrong");
+    let Ok(ApiQuery(query)) = query else { return Err(forged) };
     let path = checkpoint_path((run, kind, name))?;
     let tenant = TenantId::new(query.tenant);
     let grant = Grant { tenant: &tenant, path: &path, file: &file, expires: query.expires };
     if !state.signer.verify(grant, &query.signature) {
-        return Err(ApiError::Forbidden("the signature of this URL is wrong"));
+        return Err(forged);
     }
     if state.clock.now().as_millis() / 1_000 >= query.expires {
         return Err(ApiError::Forbidden("this URL has expired; ask for a new one"));

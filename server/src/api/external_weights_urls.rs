@@ -104,7 +104,7 @@ mod tests {
             assert!(path.contains(from));
             fetch(&path.replace(from, to)).await.refused(403);
         }
-        fetch(path.split('?').next().unwrap()).await.refused(400);
+        fetch(path.split('?').next().unwrap()).await.refused(403);
         server.clock.advance(3_600);
         fetch(path).await.refused(403);
     }

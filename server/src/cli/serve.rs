@@ -14,12 +14,14 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
+use trainyard_gpu_runtime::checkpoint::remove_leftovers;
 use trainyard_protocol::Engine;
 use trainyard_scheduler::{Options, Scheduler, SystemClock};
 
 use super::gate::Gate;
 use super::shutdown::Signals;
 use super::{banner, logging, sweep};
+use crate::codec::CHECKPOINTS;
 use crate::config::Config;
 use crate::engine::{Loaded, build_engine};
 use crate::state::{AppState, Limits, Setup, Shutdown, system_random};
@@ -46,6 +48,7 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     let mut signals = Signals::new()?;
     fs::create_dir_all(&config.data_dir).map_err(|error| format!("--data-dir: {error}"))?;
     let _lock = lock(&config.data_dir)?;
+    mend_checkpoints(&config.data_dir)?;
     let listener = TcpListener::bind((config.host, config.port))
         .await
         .map_err(|error| format!("cannot listen on {}:{}: {error}", config.host, config.port))?;
@@ -93,6 +96,15 @@ fn lock(data_dir: &Path) -> Result<File, String> {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(format!("--data-dir: another server is using {}", data_dir.display())),
         Err(TryLockError::Error(error)) => Err(format!("{}: {error}", path.display())),
+    }
+}
+
+/// Finishes or undoes what a crash interrupted, before anything is read there.
+fn mend_checkpoints(data_dir: &Path) -> Result<(), String> {
+    let dir = data_dir.join(CHECKPOINTS);
+    match remove_leftovers(&dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(format!("{}: {error}", dir.display())),
+        _ => Ok(()),
     }
 }
 

@@ -12,7 +12,7 @@ use trainyard_scheduler::{
     Effect, Encoding, NewCheckpoint, NewSamplingSession, Outcome, RequestKind, SamplingSession, Work,
 };
 
-use super::claim;
+use super::Mailbox;
 use crate::codec::{EphemeralKind, NamedSave, Payload, SamplePayload, checkpoint_dir};
 use crate::wire::models::{CreateModelResult, OptimStepResult};
 use crate::wire::tensor::TensorData;
@@ -47,11 +47,11 @@ enum Answer {
 }
 
 /// Reads a stored request. Errors are the user's when the request is wrong, the server's when its bytes are.
-pub(super) fn prepare(work: Work, data_dir: &Path) -> Result<Prepared, OpError> {
+pub(super) fn prepare(work: Work, data_dir: &Path, mailbox: &impl Mailbox) -> Result<Prepared, OpError> {
     match work.kind {
         RequestKind::Sample => prepare_sample(work, data_dir),
         RequestKind::Forward | RequestKind::ForwardBackward => prepare_pass(work),
-        _ => prepare_run_operation(work, data_dir),
+        _ => prepare_run_operation(work, data_dir, mailbox),
     }
 }
 
@@ -75,7 +75,7 @@ fn prepare_sample(work: Work, data_dir: &Path) -> Result<Prepared, OpError> {
     Ok(start(Operation::Sample(Box::new(operation)), None, Answer::Sample { target }))
 }
 
-fn prepare_run_operation(work: Work, data_dir: &Path) -> Result<Prepared, OpError> {
+fn prepare_run_operation(work: Work, data_dir: &Path, mailbox: &impl Mailbox) -> Result<Prepared, OpError> {
     let run = run_of(&work)?;
     let start = |operation, answer| Ok(start(operation, Some(run.clone()), answer));
     match read(&work)? {
@@ -104,9 +104,13 @@ fn prepare_run_operation(work: Work, data_dir: &Path) -> Result<Prepared, OpErro
             let save = SaveSampler { run: run.clone(), snapshot: Some(key), target: None };
             start(Operation::SaveSampler(save), Answer::Ephemeral(created))
         }
-        Payload::SaveWeights(save) => prepare_save(&work, run, CheckpointKind::Training, save, data_dir),
-        Payload::SaveWeightsForSampler(save) => prepare_save(&work, run, CheckpointKind::Sampler, save, data_dir),
-        Payload::SaveWeightsExternal(save) => prepare_save(&work, run, CheckpointKind::External, save, data_dir),
+        Payload::SaveWeights(save) => prepare_save(&work, run, CheckpointKind::Training, save, data_dir, mailbox),
+        Payload::SaveWeightsForSampler(save) => {
+            prepare_save(&work, run, CheckpointKind::Sampler, save, data_dir, mailbox)
+        }
+        Payload::SaveWeightsExternal(save) => {
+            prepare_save(&work, run, CheckpointKind::External, save, data_dir, mailbox)
+        }
         Payload::Sample(_) => Err(unreadable(&work, "it is a sample")),
     }
 }
@@ -117,6 +121,7 @@ fn prepare_save(
     kind: CheckpointKind,
     save: NamedSave,
     data_dir: &Path,
+    mailbox: &impl Mailbox,
 ) -> Result<Prepared, OpError> {
     let path = TinkerPath { run: run.clone(), kind, name: save.name.parse()? };
     let dir = checkpoint_dir(data_dir, &path);
@@ -124,8 +129,11 @@ fn prepare_save(
         let written = SavedFiles { dir, size_bytes: 0 };
         return Ok(Prepared::Done(saved_outcome(&path, &written), Vec::new()));
     }
-    let overwrite = claim::claim(&dir, &work.request, save.overwrite)?;
-    let target = SaveTarget { dir, overwrite };
+    if !save.overwrite {
+        ensure_free(work, &path, mailbox)?;
+    }
+    // The catalogue decides: a folder that it does not list was left by a server that died, or by a deletion.
+    let target = SaveTarget { dir, overwrite: true };
     let operation = match kind {
         CheckpointKind::Training => Operation::SaveState(SaveState { run: run.clone(), target }),
         CheckpointKind::Sampler => {
@@ -134,6 +142,17 @@ fn prepare_save(
         CheckpointKind::External => Operation::SaveExternal(SaveExternal { run: run.clone(), target }),
     };
     Ok(start(operation, Some(run), Answer::Saved { path, save }))
+}
+
+fn ensure_free(work: &Work, path: &TinkerPath, mailbox: &impl Mailbox) -> Result<(), OpError> {
+    match mailbox.has_checkpoint(&work.tenant, path) {
+        Ok(false) => Ok(()),
+        Ok(true) => {
+            let name = path.name.as_str();
+            Err(OpError::user(format!("path: a checkpoint named {name:?} exists; choose another name or overwrite")))
+        }
+        Err(error) => Err(OpError::server(error.to_string())),
+    }
 }
 
 fn sample(

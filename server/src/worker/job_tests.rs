@@ -1,14 +1,34 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 use std::path::PathBuf;
+use std::time::Duration;
 
 use prost::Message;
 use trainyard_protocol::{
     ForwardBackwardResult, RequestId, SampleResult, SampledSequence, SessionId, Stop, StopReason, TenantId,
 };
-use trainyard_scheduler::Timestamp;
+use trainyard_scheduler::{Error, Timestamp, WorkItem};
 
 use super::*;
 use crate::wire::proto;
+
+/// A catalogue without checkpoints.
+struct NoMail;
+
+impl Mailbox for NoMail {
+    fn take_work(&self) -> Vec<WorkItem> {
+        Vec::new()
+    }
+
+    fn wait_work(&self, _timeout: Duration) -> Vec<WorkItem> {
+        Vec::new()
+    }
+
+    fn has_checkpoint(&self, _tenant: &TenantId, _path: &TinkerPath) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    fn complete(&self, _request: RequestId, _outcome: Outcome, _effects: Vec<Effect>) {}
+}
 
 fn session(model_path: Option<&str>, snapshot: Option<&str>) -> SamplingSession {
     SamplingSession {
@@ -54,7 +74,7 @@ fn sampling(session: Option<SamplingSession>) -> Work {
 }
 
 fn started(work: Work) -> (Operation, Job) {
-    match prepare(work, Path::new("/data")).unwrap() {
+    match prepare(work, Path::new("/data"), &NoMail).unwrap() {
         Prepared::Start(operation, job) => (*operation, *job),
         Prepared::Done(..) => unreachable!("there is work to do"),
     }
@@ -78,7 +98,7 @@ fn a_sample_uses_the_weights_of_its_session() {
     recorded.checkpoint_dir = Some(PathBuf::from("/elsewhere"));
     assert_eq!(source_of(recorded), SamplerSource::Checkpoint { base_model, dir: PathBuf::from("/elsewhere") });
     assert_eq!(source_of(session(None, Some("k"))), SamplerSource::Snapshot { key: "k".to_owned() });
-    assert!(prepare(sampling(None), Path::new("/data")).is_err());
+    assert!(prepare(sampling(None), Path::new("/data"), &NoMail).is_err());
 }
 
 #[test]

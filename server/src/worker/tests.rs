@@ -19,6 +19,8 @@ use crate::codec::{EphemeralKind, NamedSave, Payload};
 struct State {
     work: VecDeque<WorkItem>,
     done: Vec<(RequestId, Outcome, Vec<Effect>)>,
+    /// What the catalogue lists.
+    saved: Vec<TinkerPath>,
 }
 
 #[derive(Clone, Default)]
@@ -55,6 +57,10 @@ impl Mailbox for Fake {
             state = self.0.1.wait_timeout(state, timeout).unwrap().0;
         }
         state.work.drain(..).collect()
+    }
+
+    fn has_checkpoint(&self, _tenant: &TenantId, path: &TinkerPath) -> Result<bool, Error> {
+        Ok(self.0.0.lock().unwrap().saved.contains(path))
     }
 
     fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>) {
@@ -256,19 +262,18 @@ fn a_run_is_created_stepped_and_saved() {
 }
 
 #[test]
-fn a_save_is_repeated_by_its_own_request_alone() {
+fn the_catalogue_decides_whether_a_name_is_free() {
     let bench = Bench::new();
-    let (first, _) = bench.submit(saving("1", RequestKind::SaveWeights));
-    json_of(&first);
-    let (other, effects) = bench.submit(saving("2", RequestKind::SaveWeights));
+    json_of(&bench.submit(saving("1", RequestKind::SaveWeights)).0);
+    // The server died before it recorded request 1, or the checkpoint was deleted and its folder remained.
+    let (again, effects) = bench.submit(saving("2", RequestKind::SaveWeights));
+    json_of(&again);
+    assert_eq!(effects.len(), 1);
+    bench.mailbox.0.0.lock().unwrap().saved.push("tinker://s:train:0/weights/a".parse().unwrap());
+    let (other, effects) = bench.submit(saving("3", RequestKind::SaveWeights));
     assert_eq!(error_of(&other).category, Category::User);
     assert!(error_of(&other).message.contains("\"a\" exists"));
     assert!(effects.is_empty());
-    // The server died before it recorded request 1.
-    bench.mailbox.0.0.lock().unwrap().done.clear();
-    let (again, effects) = bench.submit(saving("1", RequestKind::SaveWeights));
-    json_of(&again);
-    assert_eq!(effects.len(), 1);
 }
 
 #[test]

@@ -175,6 +175,21 @@ mod tests {
         assert_eq!(server.next_work().await.seq_id, 2);
     }
 
+    /// The ids are at the front, so they survive the loss of the rest.
+    #[tokio::test]
+    async fn a_body_that_was_cut_off_consumes_its_seq_id() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        let mut body = message(&run, 1, false);
+        prost::encoding::bytes::encode(3, &vec![0_u8; 100], &mut body);
+        body.truncate(body.len() - 50);
+        let future = post(&server, "identity", body).await.text("request_id");
+        let failed = server.poll(&future).await.json();
+        assert!(failed["error"].as_str().unwrap().contains("ForwardBackwardRequest"), "{failed}");
+        post(&server, "identity", message(&run, 2, false)).await.json();
+        assert_eq!(server.next_work().await.seq_id, 2);
+    }
+
     #[tokio::test]
     async fn json_is_stored_as_protobuf() {
         let server = Server::start().await;

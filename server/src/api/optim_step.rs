@@ -43,6 +43,8 @@ mod tests {
             (2, json!({"model_id": run, "seq_id": 2, "adam_params": {"lr": 1}}), "adam_params"),
             (3, json!({"model_id": run, "seq_id": 3, "optimizer_params": {"type": "dimuon"}}), "dimuon"),
             (4, json!({"model_id": run, "seq_id": 4, "adam_params": "x"}), "adam_params"),
+            (5, json!({"model_id": run, "seq_id": 5, "adam_params": [1]}), "adam_params"),
+            (6, adam(&run, 6, 1e300), "adam_params.learning_rate"),
         ] {
             let submitted = server.post("optim_step", body).await;
             assert_eq!(submitted.text("model_id"), run);
@@ -50,8 +52,8 @@ mod tests {
             assert_eq!(failed["category"], "user", "{seq_id}");
             assert!(failed["error"].as_str().unwrap().contains(field), "{failed}");
         }
-        server.post("optim_step", adam(&run, 5, 0.1)).await.json();
-        assert_eq!(server.next_work().await.seq_id, 5);
+        server.post("optim_step", adam(&run, 7, 0.1)).await.json();
+        assert_eq!(server.next_work().await.seq_id, 7);
     }
 
     /// `x-idempotency-key` changes with every retry; run and seq_id are the identity.

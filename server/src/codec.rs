@@ -163,7 +163,8 @@ pub fn checkpoint_dir(data_dir: &Path, path: &TinkerPath) -> PathBuf {
     data_dir.join(CHECKPOINTS).join(folder_name(&path.run)).join(segment).join(path.name.as_str())
 }
 
-fn folder_name(run: &RunId) -> String {
+/// A run's name as a folder.
+pub(crate) fn folder_name(run: &RunId) -> String {
     let mut name = String::with_capacity(run.as_str().len());
     for byte in run.as_str().bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {

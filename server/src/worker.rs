@@ -2,6 +2,7 @@
 //! reports what came of it. HTTP never waits for it.
 
 mod job;
+mod loads;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -128,6 +129,7 @@ impl<M: Mailbox> Worker<M> {
             }
             WorkItem::UnloadRun(run) => {
                 self.guard("unload_run", |engine| engine.unload_run(&run));
+                loads::forget(&self.data_dir, &run);
             }
             WorkItem::DropSnapshot(key) => {
                 self.guard("drop_snapshot", |engine| engine.drop_snapshot(&key));

@@ -131,6 +131,36 @@ def test_killed_again_and_again(own):
         assert losses == expected
 
 
+def test_killed_while_saving(own):
+    """A save that was acknowledged ends well, whatever it had written, and leaves nothing else behind."""
+    wire = raw.Wire(own)
+    run = wire.run()
+    for seq, pause in enumerate((0.0, 0.002, 0.005, 0.01, 0.05), start=1):
+        body = {"model_id": run, "seq_id": seq, "path": f"save-{seq}", "overwrite": False, "type": "save_weights"}
+        request = wire.ok("save_weights", body)["request_id"]
+        time.sleep(pause)
+        own.kill()
+        own.start()
+        wire = raw.Wire(own)
+        assert wire.result(request).json()["path"] == f"tinker://{run}/weights/save-{seq}"
+    names = {c.tinker_path.split("/")[-1] for c in rest(own).list_checkpoints(run).result(WAIT).checkpoints}
+    assert names == {f"save-{seq}" for seq in range(1, 6)}
+    (folder,) = {config.parent.parent for config in (own.folder / "data").rglob("adapter_config.json")}
+    assert {entry.name for entry in folder.iterdir()} == names
+
+
+def test_a_resumed_run_outlives_its_checkpoint(own):
+    with client(own) as service:
+        source = lora(service)
+        step(source)
+        path = source.save_state("rolling").result(WAIT).path
+        resumed = service.create_training_client_from_state_with_optimizer(path).result(WAIT)
+        rest(own).delete_checkpoint_from_tinker_path(path).result(WAIT)
+        own.kill()
+        own.start()
+        assert step(resumed) == step(source)
+
+
 def test_graceful_stop_and_start(own):
     """SIGTERM ends with 0, with a run mid-way and a client polling; the run goes on afterwards."""
     with client(own) as service:

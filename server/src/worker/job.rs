@@ -12,7 +12,7 @@ use trainyard_scheduler::{
     Effect, Encoding, NewCheckpoint, NewSamplingSession, Outcome, RequestKind, SamplingSession, Work,
 };
 
-use super::Mailbox;
+use super::{Mailbox, loads};
 use crate::codec::{EphemeralKind, NamedSave, Payload, SamplePayload, checkpoint_dir};
 use crate::wire::models::{CreateModelResult, OptimStepResult};
 use crate::wire::tensor::TensorData;
@@ -83,7 +83,11 @@ fn prepare_run_operation(work: Work, data_dir: &Path, mailbox: &impl Mailbox) ->
             start(Operation::CreateRun { run: run.clone(), spec }, Answer::CreateModel { run: run.clone() })
         }
         Payload::LoadWeights { path, with_optimizer, create } => {
-            let dir = checkpoint_dir(data_dir, &path.parse()?);
+            let dir = if work.replay {
+                loads::kept(data_dir, &run, work.seq_id)
+            } else {
+                loads::keep(data_dir, &run, work.seq_id, &checkpoint_dir(data_dir, &path.parse()?))?
+            };
             let answer = Answer::LoadWeights { run: run.clone(), path, creates: create.is_some() };
             start(Operation::LoadState(LoadState { run: run.clone(), dir, with_optimizer, create }), answer)
         }

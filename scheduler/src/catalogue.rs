@@ -1,5 +1,7 @@
 //! Runs and checkpoints.
 
+use std::{fs, io};
+
 use sqlx::SqliteConnection;
 use trainyard_protocol::limits::{MAX_TTL_SECONDS, MIN_TTL_SECONDS};
 use trainyard_protocol::{RunId, TenantId, TinkerPath};
@@ -44,7 +46,9 @@ impl Scheduler {
         self.core.runtime.block_on(self.write(HasCheckpoint { tenant: tenant.clone(), path: path.clone() }))
     }
 
-    /// Removes a checkpoint from the catalogue. The caller removes its folder.
+    /// Removes a checkpoint from the catalogue, and its folder from its place: the name is free at once. The caller
+    /// removes the folder from where the answer says that it is, a hidden name that ends in `.saving`, as unfinished
+    /// folders do.
     pub async fn delete_checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<Checkpoint, Error> {
         self.write(DeleteCheckpoint { tenant: tenant.clone(), path: path.clone() }).await
     }
@@ -98,8 +102,16 @@ struct DeleteCheckpoint {
 impl Write for DeleteCheckpoint {
     type Output = Checkpoint;
 
-    async fn apply(&mut self, conn: &mut SqliteConnection, _core: &Core) -> Result<Checkpoint, Error> {
-        checkpoints::delete_checkpoint(conn, &self.tenant, &self.path).await
+    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<Checkpoint, Error> {
+        let mut deleted = checkpoints::delete_checkpoint(conn, &self.tenant, &self.path).await?;
+        let away = deleted.dir.with_file_name(format!(".{}-{}.saving", self.path.name, core.new_uuid()));
+        // Moved here, because whoever asks the writer next may write a new folder of this name.
+        match fs::rename(&deleted.dir, &away) {
+            Ok(()) => deleted.dir = away,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::store("move a deleted checkpoint", error)),
+        }
+        Ok(deleted)
     }
 }
 

@@ -71,6 +71,23 @@ async fn the_worker_sees_a_checkpoint_as_soon_as_it_completed_its_save() {
 }
 
 #[tokio::test]
+async fn a_deleted_checkpoints_folder_leaves_its_place() {
+    let bench = Bench::new().await;
+    let run = bench.ready_run(0).await;
+    let root = tempfile::tempdir().unwrap();
+    let new = NewCheckpoint { dir: root.path().join("a"), ..checkpoint(&run, "a", None) };
+    std::fs::create_dir(&new.dir).unwrap();
+    let path = new.path.clone();
+    let request = bench.submit(&run, 1, RequestKind::SaveWeightsForSampler).await;
+    bench.succeed_with(&bench.start().await, vec![Effect::Checkpoint(new.clone())]);
+    bench.poll(&request).await;
+    let deleted = bench.scheduler.delete_checkpoint(&bench.me, &path).await.unwrap();
+    assert!(!new.dir.exists() && deleted.dir.exists());
+    let name = deleted.dir.file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with(".a-") && name.ends_with(".saving"), "{name}");
+}
+
+#[tokio::test]
 async fn only_public_checkpoints_are_read_by_others() {
     let bench = Bench::new().await;
     let run = bench.ready_run(0).await;

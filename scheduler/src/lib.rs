@@ -1,1 +1,25 @@
-//! x
+//! The durable request log of Trainyard: ordering, idempotency, waiting and recovery.
+//!
+//! [`Scheduler`] accepts requests durably, hands them to one worker in the right order, stores what
+//! came of them and wakes whoever waits. It knows neither HTTP nor tensors: payloads and results are
+//! bytes that the server encodes. `docs/data-model.md` tells the tables and their transitions.
+
+mod catalogue;
+mod clock;
+mod error;
+mod futures;
+mod scheduler;
+mod sessions;
+mod submit;
+mod sweep;
+mod types;
+mod work;
+
+pub use clock::{Clock, SystemClock, Timestamp};
+pub use error::Error;
+pub use scheduler::{Options, Scheduler, Stats};
+pub use types::{
+    Checkpoint, CompletionItem, Completions, Effect, Encoding, FinishReason, NewCheckpoint, NewRun, NewSamplingSession,
+    NewSession, Outcome, Page, Poll, RequestKind, RequestState, Run, RunState, RunSubmission, SampleSubmission,
+    SamplingSession, Session, SessionStatus, Submitted, Swept, Work, WorkItem,
+};

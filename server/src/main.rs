@@ -1,2 +1,5 @@
-//! x
-fn main() {}
+//! The `trainyard` binary.
+
+fn main() -> std::process::ExitCode {
+    trainyard_server::cli::run()
+}

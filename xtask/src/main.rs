@@ -1,2 +1,50 @@
-//! x
-fn main() {}
+//! Tasks of the repository, for `make` and for people: `cargo run -p xtask -- help`.
+//!
+//! Every task does its own set-up and can be run again at any time. What it fetches or builds lies under
+//! `.cache/` and `target/`; nothing else is touched.
+
+mod demo;
+mod process;
+mod python;
+mod tasks;
+
+use std::process::ExitCode;
+
+/// A task fails with one line for a person.
+type Result<T = ()> = std::result::Result<T, String>;
+
+/// Name, what it does, how.
+type Task = (&'static str, &'static str, fn() -> Result);
+
+const TASKS: &[Task] = &[
+    ("build", "build the release binary", tasks::build),
+    ("lint", "check formatting and lints", tasks::lint),
+    ("test", "lint, Rust tests, then the SDK suite against a real server", tasks::test),
+    ("test-sdk", "the SDK suite alone", tasks::test_sdk),
+    ("demo", "train a real model through the official SDK and show what it learned", demo::demo),
+    ("bench", "measure training and sampling on the test model", tasks::bench),
+    ("model", "fetch the test model into .cache/", tasks::model),
+    ("openapi", "write openapi/openapi.json from the server's code", tasks::openapi),
+];
+
+fn main() -> ExitCode {
+    let name = std::env::args().nth(1).unwrap_or_else(|| "help".into());
+    match TASKS.iter().find(|(task, ..)| *task == name) {
+        Some((_, _, run)) => match run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(message) => {
+                eprintln!("\nxtask {name}: {message}");
+                ExitCode::FAILURE
+            }
+        },
+        None => help(&name),
+    }
+}
+
+fn help(name: &str) -> ExitCode {
+    eprintln!("Tasks:");
+    for (task, about, _) in TASKS {
+        eprintln!("  {task:<10} {about}");
+    }
+    if name == "help" { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,31 @@
+# Every target does its own set-up: it needs Rust, Python >= 3.11 and a C compiler, nothing else.
+XTASK := cargo run --quiet --locked --package xtask --
+
+.PHONY: help demo test test-sdk build lint bench model openapi
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: ## train a real model through the official SDK and show what it learned
+	@$(XTASK) demo
+
+test: ## lint, Rust tests, then the SDK suite against a real server
+	@$(XTASK) test
+
+test-sdk: ## the SDK suite alone; ARGS go to pytest
+	@$(XTASK) test-sdk $(ARGS)
+
+build: ## build target/release/trainyard
+	@$(XTASK) build
+
+lint: ## check formatting and lints
+	@$(XTASK) lint
+
+bench: ## measure training and sampling on the test model; ARGS go to `trainyard bench`
+	@$(XTASK) bench $(ARGS)
+
+model: ## fetch the test model into .cache/
+	@$(XTASK) model
+
+openapi: ## write openapi/openapi.json from the server's code
+	@$(XTASK) openapi

@@ -1,0 +1,36 @@
+//! Values that cross the scheduler's boundary.
+
+mod catalogue;
+mod requests;
+mod sessions;
+mod work;
+
+pub use catalogue::{Checkpoint, NewCheckpoint, Page, Run, RunState, Swept};
+pub use requests::{
+    CompletionItem, Completions, Encoding, NewRun, Poll, RequestKind, RequestState, RunSubmission, SampleSubmission,
+    Submitted,
+};
+pub use sessions::{FinishReason, NewSamplingSession, NewSession, SamplingSession, Session, SessionStatus};
+pub use work::{Effect, Outcome, Work, WorkItem};
+
+/// A fieldless enum that a column holds as text.
+macro_rules! text_enum {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name { $($(#[$vdoc])* $variant),+ }
+
+        impl $name {
+            /// The name under which it is stored.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+
+            /// The value stored under `text`.
+            pub fn from_text(text: &str) -> Option<Self> {
+                match text { $($text => Some(Self::$variant),)+ _ => None }
+            }
+        }
+    };
+}
+pub(crate) use text_enum;

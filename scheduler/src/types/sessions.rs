@@ -1,0 +1,114 @@
+//! Sessions and sampling sessions.
+
+use std::path::PathBuf;
+
+use trainyard_protocol::{RunId, SamplingSessionId, SessionId, TinkerPath};
+
+use super::text_enum;
+use crate::Timestamp;
+
+/// A session to create.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewSession {
+    /// Labels.
+    pub tags: Vec<String>,
+    /// What the client attached; an object.
+    pub user_metadata: serde_json::Value,
+    /// The client's version.
+    pub sdk_version: String,
+    /// The project it belongs to.
+    pub project_id: Option<String>,
+    /// A name to show.
+    pub display_name: Option<String>,
+    /// A repetition with the same key returns the same session.
+    pub idempotency_key: Option<String>,
+}
+
+text_enum!(
+    /// How the client says that a session ended.
+    FinishReason {
+        /// All went well; accepted work is still done.
+        Success = "success",
+        /// The client failed; queued work is cancelled.
+        Errored = "errored",
+        /// The client was stopped; queued work is cancelled.
+        Interrupted = "interrupted",
+    }
+);
+
+/// Whether a session lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionStatus {
+    /// It accepts requests.
+    Active,
+    /// The client ended it.
+    Finished {
+        /// How.
+        reason: FinishReason,
+        /// What the client said about it.
+        detail: Option<String>,
+    },
+    /// Its heartbeats stopped.
+    Expired,
+}
+
+/// A client's session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    /// Labels.
+    pub tags: Vec<String>,
+    /// What the client attached; an object.
+    pub user_metadata: serde_json::Value,
+    /// The client's version.
+    pub sdk_version: String,
+    /// The project it belongs to.
+    pub project_id: Option<String>,
+    /// A name to show.
+    pub display_name: Option<String>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Whether it lives.
+    pub status: SessionStatus,
+    /// Its runs, oldest first.
+    pub training_run_ids: Vec<RunId>,
+    /// Its sampling sessions, oldest first.
+    pub sampler_ids: Vec<SamplingSessionId>,
+}
+
+/// A sampling session to create. Its identity is (session, seq_id).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSamplingSession {
+    /// The session it belongs to.
+    pub session: SessionId,
+    /// The client's number, unique within the session.
+    pub seq_id: i64,
+    /// Name of the base model.
+    pub base_model: String,
+    /// A sampler checkpoint; must exist and be readable by the tenant.
+    pub model_path: Option<TinkerPath>,
+    /// Key of an in-memory snapshot.
+    pub snapshot: Option<String>,
+}
+
+/// Where samples get their weights.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SamplingSession {
+    /// `<session>:sample:<seq_id>`.
+    pub id: SamplingSessionId,
+    /// The session it belongs to.
+    pub session: SessionId,
+    /// The client's number.
+    pub seq_id: i64,
+    /// Name of the base model.
+    pub base_model: String,
+    /// The sampler checkpoint.
+    pub model_path: Option<TinkerPath>,
+    /// Folder of that checkpoint, as of the creation of the sampling session.
+    pub checkpoint_dir: Option<PathBuf>,
+    /// Key of the in-memory snapshot.
+    pub snapshot: Option<String>,
+    /// When it was created.
+    pub created_at: Timestamp,
+}

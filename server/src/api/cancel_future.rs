@@ -1,0 +1,25 @@
+//! `POST cancel_future`.
+
+use axum::extract::State;
+use trainyard_protocol::RequestId;
+
+use super::body::JsonBody;
+use super::respond::{Answer, Reply};
+use crate::auth::Tenant;
+use crate::openapi::Refusals;
+use crate::state::AppState;
+use crate::wire::futures::{CancelFutureRequest, CancelFutureResponse};
+
+/// Gives up a sample. Repetitions are accepted, and a finished sample keeps its result.
+#[utoipa::path(
+    post, path = "/api/v1/cancel_future", tag = "futures", request_body = CancelFutureRequest,
+    responses((status = 200, body = CancelFutureResponse), Refusals),
+)]
+pub(super) async fn cancel_future(
+    State(state): State<AppState>,
+    Tenant(tenant): Tenant,
+    JsonBody(request): JsonBody<CancelFutureRequest>,
+) -> Reply<CancelFutureResponse> {
+    state.scheduler.cancel(&tenant, &RequestId::new(request.request_id)).await?;
+    Ok(Answer(CancelFutureResponse {}))
+}

@@ -1,0 +1,25 @@
+//! `POST training_runs/{run_id}/checkpoints/{kind}/{name}/publish`.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+
+use super::extract::{ApiPath, checkpoint_path};
+use crate::auth::Tenant;
+use crate::error::ApiError;
+use crate::openapi::Refusals;
+use crate::state::AppState;
+
+/// Lets every tenant read a checkpoint. Repetitions are accepted.
+#[utoipa::path(
+    post, path = "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/publish", tag = "catalogue",
+    params(("run_id" = String, Path), ("kind" = String, Path), ("name" = String, Path)),
+    responses((status = 204, description = "done"), Refusals),
+)]
+pub(super) async fn checkpoint_publish(
+    State(state): State<AppState>,
+    Tenant(tenant): Tenant,
+    ApiPath(parts): ApiPath<(String, String, String)>,
+) -> Result<StatusCode, ApiError> {
+    state.scheduler.set_public(&tenant, &checkpoint_path(parts)?, true).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

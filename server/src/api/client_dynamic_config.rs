@@ -1,0 +1,17 @@
+//! `POST client/dynamic_config`.
+
+use super::body::JsonBody;
+use super::respond::{Answer, Reply};
+use crate::openapi::Refusals;
+use crate::wire::client::{ClientConfigRequest, ClientDynamicConfigResponse};
+
+/// Settings that a client asks for again from time to time.
+#[utoipa::path(
+    post, path = "/api/v1/client/dynamic_config", tag = "client", request_body = ClientConfigRequest,
+    responses((status = 200, body = ClientDynamicConfigResponse), Refusals),
+)]
+pub(super) async fn client_dynamic_config(
+    JsonBody(_request): JsonBody<ClientConfigRequest>,
+) -> Reply<ClientDynamicConfigResponse> {
+    Ok(Answer(ClientDynamicConfigResponse::default()))
+}

@@ -1,0 +1,71 @@
+//! `POST create_sampling_session`.
+
+use axum::extract::State;
+use trainyard_protocol::{CheckpointKind, OpError, SessionId, TenantId, TinkerPath};
+use trainyard_scheduler::NewSamplingSession;
+
+use super::body::JsonBody;
+use super::create_model::check_number;
+use super::respond::{Answer, Reply};
+use crate::auth::Tenant;
+use crate::error::ApiError;
+use crate::openapi::Refusals;
+use crate::state::AppState;
+use crate::wire::sampling::{CreateSamplingSessionRequest, CreateSamplingSessionResponse};
+
+/// Opens a sampling session on a base model or a sampler checkpoint. Identified by session and
+/// `sampling_session_seq_id`; weights load when they are first needed.
+#[utoipa::path(
+    post, path = "/api/v1/create_sampling_session", tag = "sampling", request_body = CreateSamplingSessionRequest,
+    responses((status = 200, body = CreateSamplingSessionResponse), Refusals),
+)]
+pub(super) async fn create_sampling_session(
+    State(state): State<AppState>,
+    Tenant(tenant): Tenant,
+    JsonBody(request): JsonBody<CreateSamplingSessionRequest>,
+) -> Reply<CreateSamplingSessionResponse> {
+    check_number("sampling_session_seq_id", request.sampling_session_seq_id)?;
+    let (base_model, model_path) = source(&state, &tenant, request.base_model, request.model_path).await?;
+    state.require_model(&base_model)?;
+    let new = NewSamplingSession {
+        session: SessionId::new(request.session_id),
+        seq_id: request.sampling_session_seq_id,
+        base_model,
+        model_path,
+        snapshot: None,
+    };
+    let sampling_session_id = state.scheduler.create_sampling_session(&tenant, new).await?.to_string();
+    Ok(Answer(CreateSamplingSessionResponse { sampling_session_id }))
+}
+
+/// Base model and checkpoint; with both, the path wins and the base must match.
+async fn source(
+    state: &AppState,
+    tenant: &TenantId,
+    base_model: Option<String>,
+    model_path: Option<String>,
+) -> Result<(String, Option<TinkerPath>), ApiError> {
+    let Some(text) = model_path else {
+        let base = base_model.ok_or_else(|| ApiError::invalid("base_model is required when there is no model_path"))?;
+        return Ok((base, None));
+    };
+    let path = sampler_path(&text)?;
+    let found = state.scheduler.checkpoint(tenant, &path).await?.spec.base_model;
+    match base_model {
+        Some(base) if base != found => {
+            Err(ApiError::invalid(format!("base_model: {base:?} is not the checkpoint's {found:?}")))
+        }
+        _ => Ok((found, Some(path))),
+    }
+}
+
+fn sampler_path(text: &str) -> Result<TinkerPath, ApiError> {
+    let path: TinkerPath =
+        text.parse().map_err(|error: OpError| ApiError::invalid(format!("model_path: {}", error.message)))?;
+    if path.kind != CheckpointKind::Sampler {
+        return Err(ApiError::invalid(format!(
+            "model_path: {text:?} is no sampler checkpoint (sampler_weights/<name>)"
+        )));
+    }
+    Ok(path)
+}

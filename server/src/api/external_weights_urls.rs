@@ -1,0 +1,72 @@
+//! `GET training_runs/{run_id}/checkpoints/{kind}/{name}/external_weights_urls`.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use trainyard_protocol::CheckpointKind;
+
+use super::download::{encode_component, list_files};
+use super::extract::{ApiPath, checkpoint_path};
+use super::respond::{Answer, Reply};
+use crate::auth::Tenant;
+use crate::error::ApiError;
+use crate::openapi::Refusals;
+use crate::signed_urls::Grant;
+use crate::state::AppState;
+use crate::wire::timestamp::rfc3339;
+use crate::wire::weights::ExternalUrlsResponse;
+
+/// Self-authorising URLs of an exported checkpoint's files.
+#[utoipa::path(
+    get, path = "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/external_weights_urls", tag = "catalogue",
+    params(("run_id" = String, Path), ("kind" = String, Path), ("name" = String, Path)),
+    responses((status = 200, body = ExternalUrlsResponse), Refusals),
+)]
+pub(super) async fn external_weights_urls(
+    State(state): State<AppState>,
+    Tenant(tenant): Tenant,
+    headers: HeaderMap,
+    ApiPath(parts): ApiPath<(String, String, String)>,
+) -> Reply<ExternalUrlsResponse> {
+    let path = checkpoint_path(parts)?;
+    if path.kind != CheckpointKind::External {
+        return Err(ApiError::invalid(format!("{path} is no external checkpoint (external_weights/<name>)")));
+    }
+    let checkpoint = state.scheduler.checkpoint(&tenant, &path).await?;
+    let base = base_url(&state, &headers)?;
+    let end = state.clock.now().plus(state.limits.download_url_lifetime);
+    let expires = end.as_millis() / 1_000;
+    let mut urls = BTreeMap::new();
+    for file in list_files(&checkpoint.dir).await?.into_keys() {
+        let url = url(&state, &base, Grant { tenant: &tenant, path: &path, file: &file, expires });
+        urls.insert(file, url);
+    }
+    Ok(Answer(ExternalUrlsResponse { urls, expires: rfc3339(expires * 1_000) }))
+}
+
+fn url(state: &AppState, base: &str, grant: Grant<'_>) -> String {
+    format!(
+        "{base}/api/v1/downloads/{}/{}/{}/{}?tenant={}&expires={}&signature={}",
+        encode_component(grant.path.run.as_str()),
+        grant.path.kind.segment(),
+        grant.path.name,
+        encode_component(grant.file),
+        encode_component(grant.tenant.as_str()),
+        grant.expires,
+        state.signer.sign(grant),
+    )
+}
+
+/// Where the client reaches this server: as configured, else as its request and the proxies before it say.
+fn base_url(state: &AppState, headers: &HeaderMap) -> Result<String, ApiError> {
+    if let Some(url) = &state.public_url {
+        return Ok(url.to_string());
+    }
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).filter(|value| !value.is_empty());
+    let host = text("x-forwarded-host").or_else(|| text("host"));
+    let host = host.ok_or_else(|| ApiError::invalid("the header Host is missing"))?;
+    let scheme = text("x-forwarded-proto").unwrap_or("http");
+    let prefix = text("x-forwarded-prefix").unwrap_or_default().trim_end_matches('/');
+    Ok(format!("{scheme}://{host}{prefix}"))
+}

@@ -1,0 +1,36 @@
+//! Paths and methods that the server does not serve.
+
+use axum::extract::Request;
+use axum::http::{Method, Uri};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use crate::error::ApiError;
+
+/// 404 that names the path: clients retry anything from 500 for minutes.
+pub(super) async fn not_supported(uri: Uri) -> ApiError {
+    ApiError::Unsupported(uri.path().to_owned())
+}
+
+/// 405 in JSON.
+pub(super) async fn method_not_allowed(method: Method, uri: Uri) -> ApiError {
+    ApiError::MethodNotAllowed { method: method.to_string(), path: uri.path().to_owned() }
+}
+
+/// Splits percent-encoded slashes before routing: a checkpoint id is `weights/<name>`, and clients send
+/// it as two segments or encoded as one.
+pub(super) async fn split_encoded_ids(mut request: Request, next: Next) -> Response {
+    let path_and_query = request.uri().path_and_query().map(|value| value.as_str()).unwrap_or_default();
+    let (path, query) = path_and_query.split_once('?').map_or((path_and_query, None), |(p, q)| (p, Some(q)));
+    if path.starts_with("/api/v1/training_runs/") && (path.contains("%2F") || path.contains("%2f")) {
+        let mut split = path.replace("%2F", "/").replace("%2f", "/");
+        if let Some(query) = query {
+            split.push('?');
+            split.push_str(query);
+        }
+        if let Ok(uri) = split.parse::<Uri>() {
+            *request.uri_mut() = uri;
+        }
+    }
+    next.run(request).await
+}

@@ -1,0 +1,35 @@
+//! `POST get_info`.
+
+use axum::extract::State;
+use trainyard_protocol::RunId;
+
+use super::body::JsonBody;
+use super::respond::{Answer, Reply};
+use crate::auth::Tenant;
+use crate::openapi::Refusals;
+use crate::state::AppState;
+use crate::wire::models::{GetInfoRequest, GetInfoResponse, ModelData};
+
+/// What a run trains, and where its tokenizer is.
+#[utoipa::path(
+    post, path = "/api/v1/get_info", tag = "training", request_body = GetInfoRequest,
+    responses((status = 200, body = GetInfoResponse), Refusals),
+)]
+pub(super) async fn get_info(
+    State(state): State<AppState>,
+    Tenant(tenant): Tenant,
+    JsonBody(request): JsonBody<GetInfoRequest>,
+) -> Reply<GetInfoResponse> {
+    let run = state.scheduler.run(&tenant, &RunId::new(request.model_id)).await?;
+    let name = run.spec.base_model;
+    // A run outlives its base model when the server is started without it.
+    let arch = state.model(&name).map_or_else(|| "unknown".to_owned(), |model| model.arch.clone());
+    Ok(Answer(GetInfoResponse {
+        model_id: run.id.to_string(),
+        model_data: ModelData { arch, model_name: name.clone(), tokenizer_id: Some(name.clone()) },
+        optimizer_config: run.spec.optimizer.into(),
+        is_lora: run.spec.lora.is_some(),
+        lora_rank: run.spec.lora.map(|lora| lora.rank),
+        model_name: name,
+    }))
+}

@@ -1,0 +1,23 @@
+//! `GET get_server_capabilities`.
+
+use axum::extract::State;
+
+use super::respond::{Answer, Reply};
+use crate::openapi::Refusals;
+use crate::state::AppState;
+use crate::wire::client::{ServerCapabilities, SupportedModel};
+
+/// The base models that are served.
+#[utoipa::path(
+    get, path = "/api/v1/get_server_capabilities", tag = "client",
+    responses((status = 200, body = ServerCapabilities), Refusals),
+)]
+pub(super) async fn get_server_capabilities(State(state): State<AppState>) -> Reply<ServerCapabilities> {
+    let models = state.models.iter().map(|model| SupportedModel {
+        model_name: model.name.clone(),
+        max_context_length: model.max_context_length as u64,
+        trainable: true,
+        sampleable: true,
+    });
+    Ok(Answer(ServerCapabilities { supported_models: models.collect() }))
+}

@@ -1,0 +1,20 @@
+//! `GET healthz`.
+
+use axum::extract::State;
+
+use super::respond::{Answer, Reply};
+use crate::error::ApiError;
+use crate::state::AppState;
+use crate::wire::client::{ErrorBody, HealthResponse};
+
+/// Whether the models are loaded. Needs no key.
+#[utoipa::path(
+    get, path = "/api/v1/healthz", tag = "client", security(()),
+    responses(
+        (status = 200, description = "ready", body = HealthResponse),
+        (status = 503, description = "the models are still loading", body = ErrorBody),
+    ),
+)]
+pub(super) async fn healthz(State(state): State<AppState>) -> Reply<HealthResponse> {
+    if state.is_ready() { Ok(Answer(HealthResponse { status: "ok".to_owned() })) } else { Err(ApiError::NotReady) }
+}

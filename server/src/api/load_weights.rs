@@ -1,0 +1,114 @@
+//! `POST load_weights`.
+
+use axum::extract::State;
+use bytes::Bytes;
+use trainyard_protocol::{OpError, RunId, RunSpec, SessionId, TenantId};
+use trainyard_scheduler::{Error, NewRun, RequestKind, Run};
+
+use super::body::RawBody;
+use super::create_model::check_number;
+use super::respond::Reply;
+use super::submit::{self, Prepared, future_of};
+use crate::auth::Tenant;
+use crate::codec::Payload;
+use crate::error::ApiError;
+use crate::openapi::Refusals;
+use crate::state::AppState;
+use crate::wire::futures::SubmitResponse;
+use crate::wire::json;
+use crate::wire::weights::{LoadForm, LoadWeightsRequest};
+
+/// Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads one into an
+/// existing run (`model_id`, `seq_id`).
+#[utoipa::path(
+    post, path = "/api/v1/load_weights", tag = "weights", request_body = LoadWeightsRequest,
+    responses((status = 200, body = SubmitResponse), Refusals),
+)]
+pub(super) async fn load_weights(
+    State(state): State<AppState>,
+    Tenant(tenant): Tenant,
+    body: RawBody,
+) -> Reply<SubmitResponse> {
+    let body = body.bytes;
+    let parsed = json::parse::<LoadWeightsRequest>(&body).and_then(|request| Ok((request.form()?, request)));
+    match parsed {
+        Ok((LoadForm::Create { session, model_seq_id }, request)) => {
+            create(&state, &tenant, session, model_seq_id, request).await
+        }
+        Ok((LoadForm::Existing { run, seq_id }, request)) => {
+            existing(&state, &tenant, run, seq_id, Ok(request), &body).await
+        }
+        Err(error) => {
+            let (run, seq_id) = submit::ids(json::training_ids(&body), Some(&error))?;
+            existing(&state, &tenant, run, seq_id, Err(error), &body).await
+        }
+    }
+}
+
+async fn create(
+    state: &AppState,
+    tenant: &TenantId,
+    session: SessionId,
+    model_seq_id: i64,
+    request: LoadWeightsRequest,
+) -> Reply<SubmitResponse> {
+    check_number("model_seq_id", model_seq_id)?;
+    let spec = state.scheduler.checkpoint(tenant, &request.checkpoint()?).await?.spec;
+    state.require_model(&spec.base_model)?;
+    let payload = request.payload(&spec)?;
+    let new = NewRun {
+        session,
+        model_seq_id,
+        spec,
+        user_metadata: json::text_metadata(&request.user_metadata),
+        kind: RequestKind::LoadWeights,
+        payload: payload.encode()?,
+        identity: payload.identity()?,
+        rejected: None,
+    };
+    let (run, submitted) = state.scheduler.submit_create(tenant, new).await?;
+    Ok(future_of(submitted, Some(&run)))
+}
+
+async fn existing(
+    state: &AppState,
+    tenant: &TenantId,
+    run: RunId,
+    seq_id: i64,
+    request: Result<LoadWeightsRequest, OpError>,
+    body: &Bytes,
+) -> Reply<SubmitResponse> {
+    let run = submit::find_run(state, tenant, &run, seq_id).await?;
+    let built = match request {
+        Ok(request) => build(state, tenant, &run, &request).await?,
+        Err(error) => Err(error),
+    };
+    let prepared = Prepared::new(built, body)?;
+    submit::submit(state, tenant, &run, seq_id, RequestKind::LoadWeights, prepared).await
+}
+
+/// The payload, or what is wrong with the request; the outer error is the service's.
+async fn build(
+    state: &AppState,
+    tenant: &TenantId,
+    run: &Run,
+    request: &LoadWeightsRequest,
+) -> Result<Result<Payload, OpError>, ApiError> {
+    let path = match request.checkpoint() {
+        Ok(path) => path,
+        Err(error) => return Ok(Err(error)),
+    };
+    match state.scheduler.checkpoint(tenant, &path).await {
+        Ok(checkpoint) => Ok(same_base(&run.spec, &checkpoint.spec).and_then(|()| request.payload(&checkpoint.spec))),
+        Err(error @ (Error::NotFound { .. } | Error::Gone { .. })) => Ok(Err(OpError::user(format!("path: {error}")))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn same_base(run: &RunSpec, checkpoint: &RunSpec) -> Result<(), OpError> {
+    if run.base_model == checkpoint.base_model {
+        return Ok(());
+    }
+    let (found, wanted) = (&checkpoint.base_model, &run.base_model);
+    Err(OpError::user(format!("path: the checkpoint's base model {found:?} is not the model's {wanted:?}")))
+}

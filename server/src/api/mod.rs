@@ -1,0 +1,140 @@
+//! The HTTP API: one endpoint per file, and the table that joins them.
+
+mod body;
+mod extract;
+mod fallback;
+mod listing;
+mod respond;
+mod submit;
+
+mod asample;
+mod cancel_future;
+mod checkpoint_delete;
+mod checkpoint_publish;
+mod checkpoint_ttl;
+mod checkpoint_unpublish;
+mod checkpoints;
+mod client_config;
+mod client_dynamic_config;
+mod create_model;
+mod create_sampling_session;
+mod create_session;
+mod download;
+mod external_weights_urls;
+mod forward;
+mod forward_backward;
+mod get_info;
+mod get_server_capabilities;
+mod healthz;
+mod load_weights;
+mod openapi_json;
+mod optim_step;
+mod retrieve_future;
+mod retrieve_futures;
+mod run_checkpoints;
+mod sampler;
+mod save_weights;
+mod save_weights_external;
+mod save_weights_for_sampler;
+mod session;
+mod session_finish;
+mod session_heartbeat;
+mod sessions;
+mod telemetry;
+mod training_run;
+mod training_runs;
+mod weights_info;
+
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{any, delete, get, post, put};
+
+use crate::auth::require_key;
+use crate::state::AppState;
+
+/// One line per endpoint: its method, its path, its file (and the handler of the same name). Routes and
+/// document both come from here, so that neither can lack one. Keyed endpoints need an API key.
+macro_rules! endpoints {
+    (
+        keyed { $($method:ident $path:literal $name:ident;)* }
+        open { $($open_method:ident $open_path:literal $open_name:ident;)* }
+    ) => {
+        fn keyed() -> Router<AppState> {
+            Router::new()$(.route($path, $method($name::$name)))*
+        }
+
+        fn open() -> Router<AppState> {
+            Router::new()$(.route($open_path, $open_method($open_name::$open_name)))*
+        }
+
+        /// Collects the endpoints' descriptions.
+        #[derive(utoipa::OpenApi)]
+        #[openapi(paths($($name::$name,)* $($open_name::$open_name),*))]
+        pub(crate) struct Endpoints;
+
+        #[cfg(test)]
+        const TABLE: &[(&str, &str)] = &[
+            $((stringify!($method), $path),)*
+            $((stringify!($open_method), $open_path)),*
+        ];
+    };
+}
+
+endpoints! {
+    keyed {
+        post "/api/v1/client/config" client_config;
+        post "/api/v1/client/dynamic_config" client_dynamic_config;
+        get "/api/v1/get_server_capabilities" get_server_capabilities;
+        post "/api/v1/telemetry" telemetry;
+        post "/api/v1/create_session" create_session;
+        post "/api/v1/session_heartbeat" session_heartbeat;
+        get "/api/v1/sessions" sessions;
+        get "/api/v1/sessions/{session_id}" session;
+        post "/api/v1/sessions/{session_id}/finish" session_finish;
+        post "/api/v1/create_model" create_model;
+        post "/api/v1/get_info" get_info;
+        post "/api/v1/forward_backward" forward_backward;
+        post "/api/v1/forward" forward;
+        post "/api/v1/optim_step" optim_step;
+        post "/api/v1/save_weights" save_weights;
+        post "/api/v1/save_weights_for_sampler" save_weights_for_sampler;
+        post "/api/v1/save_weights_external" save_weights_external;
+        post "/api/v1/load_weights" load_weights;
+        post "/api/v1/weights_info" weights_info;
+        post "/api/v1/create_sampling_session" create_sampling_session;
+        get "/api/v1/samplers/{sampler_id}" sampler;
+        post "/api/v1/asample" asample;
+        post "/api/v1/retrieve_future" retrieve_future;
+        post "/api/v1/retrieve_futures" retrieve_futures;
+        post "/api/v1/cancel_future" cancel_future;
+        get "/api/v1/training_runs" training_runs;
+        get "/api/v1/training_runs/{run_id}" training_run;
+        get "/api/v1/training_runs/{run_id}/checkpoints" run_checkpoints;
+        get "/api/v1/checkpoints" checkpoints;
+        delete "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}" checkpoint_delete;
+        put "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/ttl" checkpoint_ttl;
+        post "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/publish" checkpoint_publish;
+        delete "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/publish" checkpoint_unpublish;
+        get "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/external_weights_urls" external_weights_urls;
+    }
+    open {
+        get "/api/v1/healthz" healthz;
+        get "/api/v1/downloads/{run_id}/{kind}/{name}/{file}" download;
+        get "/openapi.json" openapi_json;
+    }
+}
+
+/// Every endpoint of the API, with JSON refusals for all other paths and methods.
+pub fn router(state: AppState) -> Router {
+    let key_check = from_fn_with_state(state.clone(), require_key);
+    let routes = keyed()
+        .route_layer(key_check)
+        // Without this line it would be a session of that name.
+        .route("/api/v1/sessions/search", any(fallback::not_supported))
+        .merge(open())
+        .method_not_allowed_fallback(fallback::method_not_allowed)
+        .fallback(fallback::not_supported)
+        .with_state(state);
+    // The outer router changes paths before the inner one matches them.
+    Router::new().fallback_service(routes).layer(from_fn(fallback::split_encoded_ids))
+}

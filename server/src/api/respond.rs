@@ -1,0 +1,22 @@
+//! Answers of known length.
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::error::{ApiError, full_response};
+
+/// A JSON answer with status 200.
+pub(super) struct Answer<T>(pub(super) T);
+
+impl<T: Serialize> IntoResponse for Answer<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_vec(&self.0) {
+            Ok(body) => full_response(StatusCode::OK, "application/json", body.into()),
+            Err(error) => ApiError::Internal(format!("an answer could not be written: {error}")).into_response(),
+        }
+    }
+}
+
+/// What a handler returns.
+pub(super) type Reply<T> = Result<Answer<T>, ApiError>;

@@ -1,0 +1,32 @@
+//! `GET training_runs/{run_id}/checkpoints`.
+
+use axum::extract::State;
+use trainyard_protocol::RunId;
+use trainyard_scheduler::Page;
+
+use super::extract::ApiPath;
+use super::listing::{checkpoint, cursor};
+use super::respond::{Answer, Reply};
+use crate::auth::Tenant;
+use crate::openapi::Refusals;
+use crate::state::AppState;
+use crate::wire::catalogue::CheckpointsResponse;
+
+/// Everything: clients don't ask for pages here.
+const ALL: Page = Page { limit: u32::MAX, offset: 0 };
+
+/// A run's checkpoints, newest first.
+#[utoipa::path(
+    get, path = "/api/v1/training_runs/{run_id}/checkpoints", tag = "catalogue", params(("run_id" = String, Path)),
+    responses((status = 200, body = CheckpointsResponse), Refusals),
+)]
+pub(super) async fn run_checkpoints(
+    State(state): State<AppState>,
+    Tenant(tenant): Tenant,
+    ApiPath(run_id): ApiPath<String>,
+) -> Reply<CheckpointsResponse> {
+    let run = state.scheduler.run(&tenant, &RunId::new(run_id)).await?;
+    let (found, total) = state.scheduler.checkpoints(&tenant, Some(&run.id), ALL).await?;
+    let checkpoints = found.into_iter().map(checkpoint).collect();
+    Ok(Answer(CheckpointsResponse { checkpoints, cursor: Some(cursor(ALL, total)) }))
+}

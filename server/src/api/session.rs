@@ -1,0 +1,32 @@
+//! `GET sessions/{session_id}`.
+
+use axum::extract::State;
+use trainyard_protocol::SessionId;
+
+use super::extract::ApiPath;
+use super::respond::{Answer, Reply};
+use crate::auth::Tenant;
+use crate::openapi::Refusals;
+use crate::state::AppState;
+use crate::wire::json;
+use crate::wire::sessions::SessionResponse;
+
+/// A session with its runs and samplers.
+#[utoipa::path(
+    get, path = "/api/v1/sessions/{session_id}", tag = "sessions", params(("session_id" = String, Path)),
+    responses((status = 200, body = SessionResponse), Refusals),
+)]
+pub(super) async fn session(
+    State(state): State<AppState>,
+    Tenant(tenant): Tenant,
+    ApiPath(session_id): ApiPath<String>,
+) -> Reply<SessionResponse> {
+    let session = state.scheduler.session(&tenant, &SessionId::new(session_id)).await?;
+    let metadata: json::Metadata = serde_json::from_value(session.user_metadata).unwrap_or_default();
+    Ok(Answer(SessionResponse {
+        training_run_ids: session.training_run_ids.iter().map(ToString::to_string).collect(),
+        sampler_ids: session.sampler_ids.iter().map(ToString::to_string).collect(),
+        user_metadata: json::text_metadata(&metadata),
+        display_name: session.display_name,
+    }))
+}

@@ -1,0 +1,108 @@
+//! What the endpoints that submit work share.
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use trainyard_protocol::{OpError, RunId, TenantId};
+use trainyard_scheduler::{RequestKind, Run, RunSubmission, Submitted};
+
+use super::respond::{Answer, Reply};
+use crate::codec::{CodecError, Payload};
+use crate::error::ApiError;
+use crate::state::AppState;
+use crate::wire::futures::SubmitResponse;
+use crate::wire::json;
+
+/// A payload as the scheduler stores it, or why the request is refused.
+pub(super) struct Prepared {
+    pub(super) payload: Bytes,
+    pub(super) identity: Bytes,
+    pub(super) rejected: Option<OpError>,
+}
+
+impl Prepared {
+    /// Encodes a payload. `body` identifies a refused request on a retry.
+    pub(super) fn new(built: Result<Payload, OpError>, body: &Bytes) -> Result<Self, ApiError> {
+        match built {
+            Ok(payload) => Ok(Self { payload: payload.encode()?, identity: payload.identity()?, rejected: None }),
+            Err(error) => Ok(Self::rejected(error, body)),
+        }
+    }
+
+    /// A request that takes its place in the order and fails.
+    pub(super) fn rejected(error: OpError, body: &Bytes) -> Self {
+        Self { payload: Bytes::new(), identity: without_sampling_number(body), rejected: Some(error) }
+    }
+}
+
+/// Clients renew `sampling_session_seq_id` when they repeat a save.
+fn without_sampling_number(body: &Bytes) -> Bytes {
+    match serde_json::from_slice(body) {
+        Ok(serde_json::Value::Object(mut fields)) => {
+            fields.remove("sampling_session_seq_id");
+            serde_json::Value::Object(fields).to_string().into()
+        }
+        _ => body.clone(),
+    }
+}
+
+impl From<CodecError> for ApiError {
+    fn from(error: CodecError) -> Self {
+        Self::Internal(error.to_string())
+    }
+}
+
+/// Submits a JSON training request. When its ids are readable it is accepted, and what is wrong with it
+/// is said by its future: a client never sends a refused `seq_id` again, and later ones would wait for it.
+pub(super) async fn submit_json<T: DeserializeOwned>(
+    state: &AppState,
+    tenant: &TenantId,
+    kind: RequestKind,
+    body: Bytes,
+    build: impl FnOnce(T, &Run) -> Result<Payload, OpError>,
+) -> Reply<SubmitResponse> {
+    let parsed = json::parse::<T>(&body);
+    let (run, seq_id) = ids(json::training_ids(&body), parsed.as_ref().err())?;
+    let run = find_run(state, tenant, &run, seq_id).await?;
+    let prepared = Prepared::new(parsed.and_then(|request| build(request, &run)), &body)?;
+    submit(state, tenant, &run, seq_id, kind, prepared).await
+}
+
+/// The ids of a training request, or why there are none.
+pub(super) fn ids(found: Option<(RunId, i64)>, error: Option<&OpError>) -> Result<(RunId, i64), ApiError> {
+    found.ok_or_else(|| match error {
+        Some(error) => ApiError::invalid(error.message.clone()),
+        None => ApiError::invalid("model_id and seq_id are required"),
+    })
+}
+
+/// The run of a training request.
+pub(super) async fn find_run(state: &AppState, tenant: &TenantId, run: &RunId, seq_id: i64) -> Result<Run, ApiError> {
+    if seq_id < 1 {
+        return Err(ApiError::invalid(format!("seq_id: {seq_id} is below 1")));
+    }
+    Ok(state.scheduler.run(tenant, run).await?)
+}
+
+/// Hands a training request to the scheduler.
+pub(super) async fn submit(
+    state: &AppState,
+    tenant: &TenantId,
+    run: &Run,
+    seq_id: i64,
+    kind: RequestKind,
+    prepared: Prepared,
+) -> Reply<SubmitResponse> {
+    let Prepared { payload, identity, rejected } = prepared;
+    let submission = RunSubmission { run: run.id.clone(), seq_id, kind, payload, identity, rejected };
+    let submitted = state.scheduler.submit_run(tenant, submission).await?;
+    Ok(future_of(submitted, Some(&run.id)))
+}
+
+/// The answer to a training submit.
+pub(super) fn future_of(submitted: Submitted, run: Option<&RunId>) -> Answer<SubmitResponse> {
+    Answer(SubmitResponse {
+        request_id: submitted.request_id.to_string(),
+        model_id: run.map(ToString::to_string),
+        sample_sequence_ids: None,
+    })
+}

@@ -1,0 +1,132 @@
+//! Who is calling: `X-API-Key` to tenant.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use sha2::{Digest, Sha256};
+use trainyard_protocol::TenantId;
+
+use crate::error::ApiError;
+
+/// The header that carries the key.
+pub const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+/// What every key starts with.
+pub const KEY_PREFIX: &str = "tml-";
+/// The tenant of a server without configured keys.
+pub const LOCAL_TENANT: &str = "local";
+
+/// The keys that the server accepts, as SHA-256 digests.
+#[derive(Clone, Debug, Default)]
+pub struct Keys {
+    entries: Vec<([u8; 32], TenantId)>,
+}
+
+impl Keys {
+    /// No configured keys: every well-formed key is the tenant `local`. For loopback alone.
+    pub fn local() -> Self {
+        Self::default()
+    }
+
+    /// Accepts only these keys, given as (SHA-256 of the key, its tenant).
+    pub fn new(entries: Vec<([u8; 32], TenantId)>) -> Self {
+        Self { entries }
+    }
+
+    /// The digest under which a key is kept.
+    pub fn digest(key: &str) -> [u8; 32] {
+        Sha256::digest(key.as_bytes()).into()
+    }
+
+    /// Whether any keys are configured.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The tenant of a key; `None` when the key is malformed or unknown. Looks at every entry, so that
+    /// the time it takes does not depend on which one matches.
+    pub fn tenant(&self, key: &str) -> Option<TenantId> {
+        if key.len() <= KEY_PREFIX.len() || !key.starts_with(KEY_PREFIX) {
+            return None;
+        }
+        if self.entries.is_empty() {
+            return Some(TenantId::new(LOCAL_TENANT));
+        }
+        let digest = Self::digest(key);
+        let mut found = None;
+        for (known, tenant) in &self.entries {
+            if equal(known, &digest) {
+                found = Some(tenant);
+            }
+        }
+        found.cloned()
+    }
+}
+
+/// Compares without an early exit.
+fn equal(a: &[u8; 32], b: &[u8; 32]) -> bool {
+    let difference = a.iter().zip(b).fold(0u8, |difference, (x, y)| difference | (x ^ y));
+    std::hint::black_box(difference) == 0
+}
+
+/// Refuses a request without a valid key and notes the tenant for [`Tenant`].
+pub async fn require_key(State(keys): State<Arc<Keys>>, mut request: Request, next: Next) -> Response {
+    match authenticate(&keys, request.headers()) {
+        Ok(tenant) => {
+            request.extensions_mut().insert(tenant);
+            next.run(request).await
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+fn authenticate(keys: &Keys, headers: &HeaderMap) -> Result<TenantId, ApiError> {
+    let key = headers.get(API_KEY).ok_or(ApiError::Unauthorized("the header X-API-Key is missing"))?;
+    let key = key.to_str().map_err(|_| ApiError::Unauthorized("the header X-API-Key is not text"))?;
+    if !key.starts_with(KEY_PREFIX) {
+        return Err(ApiError::Unauthorized("the API key is malformed: it must start with \"tml-\""));
+    }
+    keys.tenant(key).ok_or(ApiError::Unauthorized("the API key is not known to this server"))
+}
+
+/// The tenant that [`require_key`] found.
+pub struct Tenant(pub TenantId);
+
+impl<S: Sync> FromRequestParts<S> for Tenant {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let tenant = parts.extensions.get::<TenantId>().cloned();
+        tenant
+            .map(Self)
+            .ok_or_else(|| ApiError::Internal(format!("{} is served without a key check", parts.uri.path())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_keys_any_well_formed_key_is_local() {
+        let keys = Keys::local();
+        assert_eq!(keys.tenant("tml-anything"), Some(TenantId::new("local")));
+        for key in ["", "tml-", "abc", "sk-tml-x"] {
+            assert_eq!(keys.tenant(key), None, "{key:?}");
+        }
+    }
+
+    #[test]
+    fn configured_keys_name_their_tenant_and_exclude_others() {
+        let keys = Keys::new(vec![
+            (Keys::digest("tml-a"), TenantId::new("alpha")),
+            (Keys::digest("tml-b"), TenantId::new("beta")),
+        ]);
+        assert_eq!(keys.tenant("tml-a"), Some(TenantId::new("alpha")));
+        assert_eq!(keys.tenant("tml-b"), Some(TenantId::new("beta")));
+        assert_eq!(keys.tenant("tml-c"), None);
+    }
+}

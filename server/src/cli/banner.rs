@@ -1,0 +1,78 @@
+//! What the server says once it is ready.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+
+use trainyard_protocol::BaseModel;
+
+use crate::config::Config;
+
+/// The start-up text: what is served, where, and how to point a client at it.
+pub(super) fn banner(config: &Config, address: SocketAddr, models: &[BaseModel]) -> String {
+    let url = reachable(address);
+    let mut text = format!("\nTrainyard {}\n\n", env!("CARGO_PKG_VERSION"));
+    let mut line = |label: &str, value: &str| {
+        // Writing to a string never fails.
+        let _ = writeln!(text, "  {label:<10}{value}");
+    };
+    line("listening", &format!("http://{address}"));
+    for (index, model) in models.iter().enumerate() {
+        let label = if index == 0 { "models" } else { "" };
+        line(label, &describe(model));
+    }
+    let threads = if config.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", config.threads) };
+    line("compute", &format!("{}, {threads}", config.dtype.name()));
+    line("data", &config.data_dir.display().to_string());
+    line("keys", if config.keys.is_empty() { "any tml-… key, from this machine alone" } else { "as configured" });
+    let key = if config.keys.is_empty() { "tml-local" } else { "tml-…" };
+    let _ = write!(
+        text,
+        "\nPoint the Tinker SDK at it:\n\n  export TINKER_BASE_URL={url}\n  export TINKER_API_KEY={key}\n  \
+         export HF_ENDPOINT={url}/hf   # tokenizers from this server, no model hub needed\n\n"
+    );
+    text
+}
+
+/// An address that a client can connect to: all interfaces includes this machine.
+fn reachable(address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        format!("http://localhost:{}", address.port())
+    } else {
+        format!("http://{address}")
+    }
+}
+
+fn describe(model: &BaseModel) -> String {
+    let millions = model.parameters.div_ceil(1_000_000);
+    format!("{} ({}, {millions}M parameters, {} tokens of context)", model.name, model.arch, model.max_context_length)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::config::{NamedPath, ServeFlags};
+
+    #[test]
+    fn it_says_where_what_and_how() {
+        let model = NamedPath { name: "m".to_owned(), path: "/m".into() };
+        let config = Config::resolve(ServeFlags { models: vec![model], ..ServeFlags::default() }).unwrap();
+        let models = [BaseModel {
+            name: "org/m".to_owned(),
+            arch: "llama".to_owned(),
+            max_context_length: 8192,
+            vocab_size: 10,
+            parameters: 134_515_008,
+        }];
+        let text = banner(&config, "127.0.0.1:4321".parse().unwrap(), &models);
+        for part in [
+            "http://127.0.0.1:4321\n",
+            "org/m (llama, 135M parameters, 8192 tokens",
+            "TINKER_BASE_URL=http://127.0.0.1:4321",
+            "TINKER_API_KEY=tml-",
+            "HF_ENDPOINT=http://127.0.0.1:4321/hf",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in {text}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Answers before the models are loaded: the listener is open, and everything says 503 until the API takes over.
+
+use std::sync::{Arc, OnceLock};
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use tower::ServiceExt;
+
+use crate::error::json_response;
+
+/// Holds the API once it is ready. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Gate(Arc<OnceLock<Router>>);
+
+impl Gate {
+    /// Serves `api` from now on. The first one stays.
+    pub(super) fn open(&self, api: Router) {
+        if self.0.set(api).is_err() {
+            tracing::error!("the API was already being served");
+        }
+    }
+
+    /// What the listener serves.
+    pub(super) fn router(&self) -> Router {
+        Router::new().fallback(pass).with_state(self.clone())
+    }
+}
+
+async fn pass(State(gate): State<Gate>, request: Request) -> Response {
+    match gate.0.get() {
+        Some(api) => match api.clone().oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        },
+        None => {
+            let body = json!({ "status": "loading", "detail": "the models are still loading" });
+            ([(RETRY_AFTER, "1")], json_response(StatusCode::SERVICE_UNAVAILABLE, &body)).into_response()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use axum::body::Body;
+    use axum::routing::get;
+
+    use super::*;
+
+    async fn status(gate: &Gate) -> StatusCode {
+        let request = Request::get("/api/v1/healthz").body(Body::empty()).unwrap();
+        gate.router().oneshot(request).await.unwrap().status()
+    }
+
+    #[tokio::test]
+    async fn says_503_until_it_opens() {
+        let gate = Gate::default();
+        assert_eq!(status(&gate).await, StatusCode::SERVICE_UNAVAILABLE);
+        gate.open(Router::new().route("/api/v1/healthz", get(|| async { "ok" })));
+        assert_eq!(status(&gate).await, StatusCode::OK);
+    }
+}

@@ -1,0 +1,65 @@
+//! The command line.
+
+mod banner;
+mod gate;
+mod logging;
+mod serve;
+mod shutdown;
+mod sweep;
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::{Config, ServeFlags};
+
+/// A training service for language models that speaks the Tinker protocol.
+#[derive(Debug, Parser)]
+#[command(name = "trainyard", version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve base models for training and sampling.
+    Serve(Box<ServeFlags>),
+    /// Print the API's OpenAPI document.
+    Openapi,
+}
+
+/// Runs the program.
+pub fn run() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Serve(flags) => Config::resolve(*flags).map_err(Into::into).and_then(serve::serve),
+        Command::Openapi => print_openapi(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nothing more can be done when standard error is gone.
+            let _ = writeln!(io::stderr(), "trainyard: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print_openapi() -> Result<(), Box<dyn Error>> {
+    io::stdout().write_all(crate::openapi::json()?.as_bytes())?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Cli;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,43 @@
+//! SIGINT and SIGTERM.
+
+use std::io;
+use std::process;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Exit status after a second signal, as a shell reports an interrupted program.
+const INTERRUPTED: i32 = 130;
+
+/// The two signals that end the server.
+pub(super) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    /// Starts to catch them.
+    ///
+    /// # Errors
+    /// When the system refuses to.
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// Waits for one.
+    pub(super) async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.terminate.recv() => "SIGTERM",
+        }
+    }
+
+    /// Ends the process at the next one, whatever it is doing. Nothing acknowledged is lost by that: the store
+    /// takes it up again.
+    pub(super) fn exit_at_next(mut self) {
+        tokio::spawn(async move {
+            let signal = self.next().await;
+            tracing::warn!(signal, "ending at once");
+            process::exit(INTERRUPTED);
+        });
+    }
+}

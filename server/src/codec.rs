@@ -1,0 +1,177 @@
+//! What is stored of a request until the worker executes it.
+//!
+//! `forward` and `forward_backward` are stored as their protobuf message (see [`crate::wire::training`]);
+//! everything else is a [`Payload`] in JSON. A payload is complete: seeds that the client left open are drawn
+//! before it is stored, so that executing it again gives the same bits.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use trainyard_protocol::{AdamParams, CheckpointKind, RunId, RunSpec, SessionId, Stop, TinkerPath};
+
+use crate::wire::tensor::TensorData;
+
+/// A stored request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Payload {
+    /// `create_model`.
+    CreateModel {
+        /// What the run trains.
+        spec: RunSpec,
+        /// The spec's seed is the server's, not the client's.
+        seed_drawn: bool,
+    },
+    /// `load_weights`.
+    LoadWeights {
+        /// The checkpoint, `tinker://…`.
+        path: String,
+        /// Restore the optimizer's state too.
+        with_optimizer: bool,
+        /// Create the run with this spec.
+        create: Option<RunSpec>,
+    },
+    /// `optim_step`.
+    OptimStep {
+        /// The step's hyper-parameters.
+        params: AdamParams,
+    },
+    /// `save_weights`.
+    SaveWeights(NamedSave),
+    /// Named `save_weights_for_sampler`.
+    SaveWeightsForSampler(NamedSave),
+    /// Ephemeral `save_weights_for_sampler`.
+    EphemeralSampler {
+        /// The run's session.
+        session: SessionId,
+        /// Counts the session's sampling sessions.
+        sampling_session_seq_id: i64,
+        /// The run's base model.
+        base_model: String,
+        /// Whether later saves change it.
+        kind: EphemeralKind,
+    },
+    /// `save_weights_external`.
+    SaveWeightsExternal(NamedSave),
+    /// `asample`.
+    Sample(Box<SamplePayload>),
+}
+
+/// A save under a name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NamedSave {
+    /// The checkpoint's name, checked at submission.
+    pub name: String,
+    /// Replace a checkpoint of that name.
+    pub overwrite: bool,
+    /// Seconds until it is deleted.
+    pub ttl_seconds: Option<i64>,
+    /// Kept with the checkpoint.
+    pub user_metadata: BTreeMap<String, String>,
+    /// What the run trains, for the catalogue.
+    pub spec: RunSpec,
+}
+
+/// Whether later saves change an ephemeral sampler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EphemeralKind {
+    /// Frozen.
+    Snapshot,
+    /// One sampler per run, which each such save updates.
+    Inflight,
+}
+
+/// A sample.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SamplePayload {
+    /// Prompt token ids.
+    pub prompt: Vec<i64>,
+    /// Completions to draw.
+    pub num_samples: u32,
+    /// Most tokens to draw.
+    pub max_tokens: Option<u32>,
+    /// In `[0, 2^63)`.
+    pub seed: u64,
+    /// The seed is the server's, not the client's.
+    pub seed_drawn: bool,
+    /// When to end early.
+    pub stop: Stop,
+    /// Divides the logits.
+    pub temperature: f32,
+    /// Keep the `k` most likely.
+    pub top_k: Option<u32>,
+    /// Keep the smallest set whose probability reaches `p`.
+    pub top_p: f32,
+    /// Return the prompt's log-probabilities.
+    pub prompt_logprobs: bool,
+    /// Only the last `n` prompt positions.
+    pub prompt_logprobs_last_n: Option<u32>,
+    /// Candidates per prompt position.
+    pub topk_prompt_logprobs: u32,
+    /// Candidates per sampled token.
+    pub topk_sample_logprobs: u32,
+    /// Token ids to score, in the request's layout.
+    pub target_prompt_logprobs: Option<TensorData>,
+    /// Independent draws per prompt position.
+    pub prompt_alt_tokens_k: u32,
+}
+
+/// A payload that cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+#[error("stored request: {0}")]
+pub struct CodecError(#[from] serde_json::Error);
+
+impl Payload {
+    /// The bytes to store.
+    pub fn encode(&self) -> Result<Bytes, CodecError> {
+        Ok(serde_json::to_vec(self)?.into())
+    }
+
+    /// Reads what [`Payload::encode`] wrote.
+    pub fn decode(bytes: &[u8]) -> Result<Self, CodecError> {
+        Ok(serde_json::from_slice(bytes)?)
+    }
+
+    /// The bytes that a retry must repeat: the payload without what the server drew and without the sampling
+    /// session's number, which the client renews with every retry of an ephemeral save.
+    pub fn identity(&self) -> Result<Bytes, CodecError> {
+        let mut identity = self.clone();
+        match &mut identity {
+            Self::CreateModel { spec, seed_drawn: true } => {
+                if let Some(lora) = &mut spec.lora {
+                    lora.seed = 0;
+                }
+            }
+            Self::Sample(sample) if sample.seed_drawn => sample.seed = 0,
+            Self::EphemeralSampler { sampling_session_seq_id, .. } => *sampling_session_seq_id = 0,
+            _ => {}
+        }
+        identity.encode()
+    }
+}
+
+/// Where a checkpoint lives: `<data dir>/checkpoints/<run>/<segment>/<name>`, with every character of the run
+/// id that is unsafe in a file name written as `%` and its bytes in hexadecimal.
+pub fn checkpoint_dir(data_dir: &Path, path: &TinkerPath) -> PathBuf {
+    let segment: &str = CheckpointKind::segment(path.kind);
+    data_dir.join("checkpoints").join(folder_name(&path.run)).join(segment).join(path.name.as_str())
+}
+
+fn folder_name(run: &RunId) -> String {
+    let mut name = String::with_capacity(run.as_str().len());
+    for byte in run.as_str().bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {
+            name.push(char::from(byte));
+        } else {
+            name.push_str(&format!("%{byte:02x}"));
+        }
+    }
+    name
+}
+
+#[cfg(test)]
+#[path = "codec_tests.rs"]
+mod tests;

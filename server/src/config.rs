@@ -1,0 +1,341 @@
+//! What `trainyard serve` runs with: flags override `TRAINYARD_*` variables, which override `trainyard.toml`,
+//! which overrides the defaults.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::{fs, io, thread};
+
+use clap::{Args, ValueEnum};
+use serde::Deserialize;
+use trainyard_protocol::TenantId;
+
+use crate::auth::{KEY_PREFIX, Keys};
+
+/// The file that is read when `--config` names no other.
+const DEFAULT_FILE: &str = "trainyard.toml";
+
+/// Flags of `trainyard serve`; each also has a `TRAINYARD_*` variable.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ServeFlags {
+    /// A base model: its name and its Hugging Face folder or GGUF file. May be repeated.
+    #[arg(long = "model", env = "TRAINYARD_MODEL", value_name = "NAME=PATH")]
+    pub models: Vec<NamedPath>,
+    /// Address to listen on. Any but loopback needs keys in the configuration file.
+    #[arg(long, env = "TRAINYARD_HOST")]
+    pub host: Option<String>,
+    /// Port to listen on; 0 picks a free one.
+    #[arg(long, env = "TRAINYARD_PORT")]
+    pub port: Option<u16>,
+    /// Folder of the store, payloads and checkpoints.
+    #[arg(long, env = "TRAINYARD_DATA_DIR", value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// The store, sqlite://PATH; DIR/trainyard.db when absent.
+    #[arg(long, env = "TRAINYARD_DATABASE_URL", value_name = "URL")]
+    pub database_url: Option<String>,
+    /// Compute type.
+    #[arg(long, env = "TRAINYARD_DTYPE")]
+    pub dtype: Option<ComputeType>,
+    /// Threads of the engine; one per processor when absent.
+    #[arg(long, env = "TRAINYARD_THREADS", value_name = "N")]
+    pub threads: Option<usize>,
+    /// Form of the log on standard error.
+    #[arg(long, env = "TRAINYARD_LOG_FORMAT")]
+    pub log_format: Option<LogFormat>,
+    /// Largest request body in bytes, before and after decompression.
+    #[arg(long, env = "TRAINYARD_MAX_BODY_BYTES", value_name = "BYTES")]
+    pub max_body_bytes: Option<usize>,
+    /// Where clients reach the server, for download links; taken from each request when absent.
+    #[arg(long, env = "TRAINYARD_PUBLIC_URL", value_name = "URL")]
+    pub public_url: Option<String>,
+    /// Configuration file; trainyard.toml in the working directory when absent.
+    #[arg(long, env = "TRAINYARD_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// `NAME=PATH`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedPath {
+    /// The name that clients use.
+    pub name: String,
+    /// A folder or a file.
+    pub path: PathBuf,
+}
+
+impl FromStr for NamedPath {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((name, path)) if !name.is_empty() && !path.is_empty() => {
+                Ok(Self { name: name.to_owned(), path: PathBuf::from(path) })
+            }
+            _ => Err("expected NAME=PATH".to_owned()),
+        }
+    }
+}
+
+/// Type of the matrix products.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ComputeType {
+    /// 16-bit inputs, 32-bit sums.
+    #[default]
+    Bf16,
+    /// 32-bit throughout.
+    F32,
+}
+
+impl ComputeType {
+    /// As the flag spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bf16 => "bf16",
+            Self::F32 => "f32",
+        }
+    }
+}
+
+/// Form of the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One object per line.
+    Json,
+}
+
+/// The configuration file.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct FileConfig {
+    models: BTreeMap<String, PathBuf>,
+    host: Option<String>,
+    port: Option<u16>,
+    data_dir: Option<PathBuf>,
+    database_url: Option<String>,
+    dtype: Option<ComputeType>,
+    threads: Option<usize>,
+    log_format: Option<LogFormat>,
+    max_body_bytes: Option<usize>,
+    public_url: Option<String>,
+    keys: Vec<FileKey>,
+}
+
+/// An accepted API key: its text, or the SHA-256 of it for those who keep secrets out of files.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileKey {
+    tenant: String,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    key: Option<String>,
+    #[serde(default)]
+    sha256: Option<String>,
+}
+
+/// What the server runs with.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Base models, in the order given.
+    pub models: Vec<NamedPath>,
+    /// Address to listen on.
+    pub host: IpAddr,
+    /// Port to listen on; 0 picks a free one.
+    pub port: u16,
+    /// Folder of the store, payloads and checkpoints.
+    pub data_dir: PathBuf,
+    /// The SQLite file.
+    pub database: PathBuf,
+    /// Compute type.
+    pub dtype: ComputeType,
+    /// Threads of the engine, at least 1.
+    pub threads: usize,
+    /// Form of the log.
+    pub log_format: LogFormat,
+    /// Largest body; the API's default when `None`.
+    pub max_body_bytes: Option<usize>,
+    /// Where clients reach the server.
+    pub public_url: Option<String>,
+    /// Accepted keys; empty on loopback accepts any well-formed one.
+    pub keys: Keys,
+}
+
+/// A configuration that the server refuses to start with.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is not valid.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Where and why.
+        reason: String,
+    },
+    /// There is nothing to serve.
+    #[error("no model to serve: give --model NAME=PATH")]
+    NoModel,
+    /// Two models have the same name.
+    #[error("--model: the name {0:?} is given twice")]
+    DuplicateModel(String),
+    /// The address is not one.
+    #[error("--host: {0:?} is no IP address")]
+    Host(String),
+    /// A store that this build does not have.
+    #[error("--database-url: {0:?} is not supported; use sqlite://PATH")]
+    DatabaseUrl(String),
+    /// No threads to compute with.
+    #[error("--threads: must be at least 1")]
+    Threads,
+    /// No room for a body.
+    #[error("--max-body-bytes: must be at least 1")]
+    MaxBodyBytes,
+    /// A key that is given in no way, or in two.
+    #[error("keys: {0:?} must have either key or sha256")]
+    KeyForm(String),
+    /// A key that no client can send.
+    #[error("keys: key of {0:?} does not start with {KEY_PREFIX:?}")]
+    KeyText(String),
+    /// A key's digest is not one.
+    #[error("keys: sha256 of {0:?} is not 64 hexadecimal digits")]
+    KeyDigest(String),
+    /// A key without a tenant.
+    #[error("keys: tenant of {0:?} is empty")]
+    KeyTenant(String),
+    /// Reachable by others, and open to all of them.
+    #[error("--host: {0} is not loopback, so the configuration file must list [[keys]]")]
+    KeysNeeded(IpAddr),
+}
+
+impl Config {
+    /// Joins flags (with their variables), the file and the defaults.
+    pub fn resolve(flags: ServeFlags) -> Result<Self, ConfigError> {
+        let file = read_file(flags.config.as_deref())?;
+        let data_dir = flags.data_dir.or(file.data_dir).unwrap_or_else(|| PathBuf::from("data"));
+        let host = parse_host(flags.host.or(file.host))?;
+        let keys = parse_keys(&file.keys)?;
+        if !host.is_loopback() && keys.is_empty() {
+            return Err(ConfigError::KeysNeeded(host));
+        }
+        let processors = || thread::available_parallelism().map_or(1, usize::from);
+        let config = Self {
+            models: models(flags.models, file.models)?,
+            host,
+            port: flags.port.or(file.port).unwrap_or(8000),
+            database: parse_database(flags.database_url.or(file.database_url), &data_dir)?,
+            data_dir,
+            dtype: flags.dtype.or(file.dtype).unwrap_or_default(),
+            threads: flags.threads.or(file.threads).unwrap_or_else(processors),
+            log_format: flags.log_format.or(file.log_format).unwrap_or_default(),
+            max_body_bytes: flags.max_body_bytes.or(file.max_body_bytes),
+            public_url: flags.public_url.or(file.public_url),
+            keys,
+        };
+        match config {
+            Self { threads: 0, .. } => Err(ConfigError::Threads),
+            Self { max_body_bytes: Some(0), .. } => Err(ConfigError::MaxBodyBytes),
+            config => Ok(config),
+        }
+    }
+}
+
+/// The default file may be absent; a named one may not.
+fn read_file(named: Option<&Path>) -> Result<FileConfig, ConfigError> {
+    let path = named.unwrap_or(Path::new(DEFAULT_FILE));
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => return Ok(FileConfig::default()),
+        Err(source) => return Err(ConfigError::Read { path: path.to_owned(), source }),
+    };
+    toml::from_str(&text)
+        .map_err(|error| ConfigError::File { path: path.to_owned(), reason: error.to_string().trim_end().to_owned() })
+}
+
+fn models(flags: Vec<NamedPath>, file: BTreeMap<String, PathBuf>) -> Result<Vec<NamedPath>, ConfigError> {
+    let models = if flags.is_empty() {
+        file.into_iter().map(|(name, path)| NamedPath { name, path }).collect()
+    } else {
+        flags
+    };
+    if models.is_empty() {
+        return Err(ConfigError::NoModel);
+    }
+    for (index, model) in models.iter().enumerate() {
+        if models[..index].iter().any(|earlier| earlier.name == model.name) {
+            return Err(ConfigError::DuplicateModel(model.name.clone()));
+        }
+    }
+    Ok(models)
+}
+
+fn parse_host(host: Option<String>) -> Result<IpAddr, ConfigError> {
+    match host.as_deref() {
+        None | Some("localhost") => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        Some(text) => text.parse().map_err(|_| ConfigError::Host(text.to_owned())),
+    }
+}
+
+fn parse_database(url: Option<String>, data_dir: &Path) -> Result<PathBuf, ConfigError> {
+    let Some(url) = url else { return Ok(data_dir.join("trainyard.db")) };
+    match url.strip_prefix("sqlite://") {
+        Some(path) if !path.is_empty() && !path.contains(['?', '#']) && !path.starts_with(":memory:") => {
+            Ok(PathBuf::from(path))
+        }
+        _ => Err(ConfigError::DatabaseUrl(without_password(&url))),
+    }
+}
+
+/// A URL that is safe to print: `scheme://user:secret@host` loses what is before the `@`.
+fn without_password(url: &str) -> String {
+    match (url.split_once("://"), url.rfind('@')) {
+        (Some((scheme, _)), Some(at)) => format!("{scheme}://…{}", &url[at..]),
+        _ => url.to_owned(),
+    }
+}
+
+fn parse_keys(keys: &[FileKey]) -> Result<Keys, ConfigError> {
+    let mut entries = Vec::with_capacity(keys.len());
+    for key in keys {
+        let name = || key.name.clone().unwrap_or_else(|| key.tenant.clone());
+        if key.tenant.is_empty() {
+            return Err(ConfigError::KeyTenant(name()));
+        }
+        let digest = match (&key.key, &key.sha256) {
+            (Some(text), None) if text.starts_with(KEY_PREFIX) => Keys::digest(text),
+            (Some(_), None) => return Err(ConfigError::KeyText(name())),
+            (None, Some(digest)) => parse_digest(digest).ok_or_else(|| ConfigError::KeyDigest(name()))?,
+            _ => return Err(ConfigError::KeyForm(name())),
+        };
+        entries.push((digest, TenantId::new(key.tenant.clone())));
+    }
+    Ok(Keys::new(entries))
+}
+
+fn parse_digest(text: &str) -> Option<[u8; 32]> {
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let mut digest = [0_u8; 32];
+    if pairs.len() != digest.len() || !rest.is_empty() {
+        return None;
+    }
+    for (byte, &[high, low]) in digest.iter_mut().zip(pairs) {
+        let (high, low) = (char::from(high).to_digit(16)?, char::from(low).to_digit(16)?);
+        *byte = (high * 16 + low) as u8;
+    }
+    Some(digest)
+}
+
+#[cfg(test)]
+#[path = "config_tests.rs"]
+mod tests;

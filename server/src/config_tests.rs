@@ -1,0 +1,86 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+use super::*;
+
+fn flags(file: &str) -> (tempfile::TempDir, ServeFlags) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("trainyard.toml");
+    fs::write(&path, file).unwrap();
+    let model = NamedPath { name: "m".to_owned(), path: PathBuf::from("/m") };
+    (dir, ServeFlags { config: Some(path), models: vec![model], ..ServeFlags::default() })
+}
+
+fn refusal(file: &str, change: impl FnOnce(&mut ServeFlags)) -> String {
+    let (_dir, mut flags) = flags(file);
+    change(&mut flags);
+    Config::resolve(flags).unwrap_err().to_string()
+}
+
+const KEY: &str = "[[keys]]\nname = \"ci\"\ntenant = \"t\"\nsha256 = \"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"\n";
+
+#[test]
+fn flags_override_the_file_which_overrides_the_defaults() {
+    let (_dir, mut flags) = flags("port = 9000\ndtype = \"f32\"\ndata_dir = \"/from-file\"\n");
+    flags.data_dir = Some(PathBuf::from("/from-flag"));
+    let config = Config::resolve(flags).unwrap();
+    assert_eq!((config.port, config.dtype), (9000, ComputeType::F32));
+    assert_eq!(config.data_dir, PathBuf::from("/from-flag"));
+    assert_eq!(config.database, PathBuf::from("/from-flag/trainyard.db"));
+    assert_eq!(config.host, IpAddr::V4(Ipv4Addr::LOCALHOST));
+    assert!(config.threads >= 1);
+}
+
+#[test]
+fn models_come_from_the_file_when_no_flag_names_one() {
+    let (_dir, mut flags) = flags("[models]\nb = \"/b\"\n\"org/a\" = \"/a\"\n");
+    flags.models.clear();
+    let names: Vec<_> = Config::resolve(flags).unwrap().models.into_iter().map(|model| model.name).collect();
+    assert_eq!(names, ["b", "org/a"]);
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    assert!(refusal("prot = 1\n", |_| {}).contains("prot"));
+    assert!(refusal("", |flags| flags.models.clear()).contains("--model"));
+    assert!(refusal("", |flags| flags.models.extend(flags.models.clone())).contains("\"m\""));
+    assert!(refusal("", |flags| flags.host = Some("nowhere".into())).contains("\"nowhere\""));
+    assert!(refusal("", |flags| flags.threads = Some(0)).contains("--threads"));
+    let url = refusal("", |flags| flags.database_url = Some("postgres://u:secret@h/db".into()));
+    assert!(url.contains("postgres://…@h/db") && !url.contains("secret"), "{url}");
+    assert!(refusal("", |flags| flags.database_url = Some("sqlite://".into())).contains("sqlite://PATH"));
+    assert!(refusal(&KEY.replace("e3b0", "xyz0"), |_| {}).contains("\"ci\""));
+    assert!(refusal("[[keys]]\ntenant = \"t\"\n", |_| {}).contains("either key or sha256"));
+    assert!(refusal("[[keys]]\ntenant = \"t\"\nkey = \"sk-1\"\n", |_| {}).contains("tml-"));
+    let missing = refusal("", |flags| flags.config = Some(PathBuf::from("/no/such/file.toml")));
+    assert!(missing.contains("/no/such/file.toml"));
+}
+
+#[test]
+fn only_loopback_does_without_keys() {
+    assert!(refusal("", |flags| flags.host = Some("0.0.0.0".into())).contains("[[keys]]"));
+    let (_dir, mut flags) = flags(KEY);
+    flags.host = Some("0.0.0.0".into());
+    let config = Config::resolve(flags).unwrap();
+    assert!(!config.keys.is_empty());
+}
+
+#[test]
+fn keys_are_given_as_text_or_digest() {
+    let digest: String = Keys::digest("tml-b").iter().map(|byte| format!("{byte:02x}")).collect();
+    let file = format!(
+        "[[keys]]\ntenant = \"alice\"\nkey = \"tml-a\"\n[[keys]]\ntenant = \"bob\"\nsha256 = \"{digest}\"\n"
+    );
+    let (_dir, flags) = flags(&file);
+    let keys = Config::resolve(flags).unwrap().keys;
+    assert_eq!(keys.tenant("tml-a"), Some(TenantId::new("alice")));
+    assert_eq!(keys.tenant("tml-b"), Some(TenantId::new("bob")));
+    assert_eq!(keys.tenant("tml-c"), None);
+}
+
+#[test]
+fn models_are_written_name_equals_path() {
+    let model: NamedPath = "org/name=/a=b".parse().unwrap();
+    assert_eq!((model.name.as_str(), model.path), ("org/name", PathBuf::from("/a=b")));
+    for text in ["", "name", "=path", "name="] {
+        assert!(text.parse::<NamedPath>().is_err(), "{text:?}");
+    }
+}

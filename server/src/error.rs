@@ -1,0 +1,182 @@
+//! Every failure that HTTP answers, and the one place that gives it a status.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use trainyard_protocol::OpError;
+use trainyard_scheduler as scheduler;
+
+/// A refused request. The text is for the client, except that of [`ApiError::Internal`].
+///
+/// There is no 409: clients retry it for minutes.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// No key, a malformed one or an unknown one.
+    #[error("{0}")]
+    Unauthorized(&'static str),
+    /// A download whose signature is wrong.
+    #[error("{0}")]
+    Forbidden(&'static str),
+    /// An id or path that this tenant does not have.
+    #[error("{what} {id:?} does not exist")]
+    NotFound {
+        /// What was looked for.
+        what: &'static str,
+        /// The id as the client sent it.
+        id: String,
+    },
+    /// A path that this server does not serve.
+    #[error("{0} is not supported by this server")]
+    Unsupported(String),
+    /// A path that this server serves with other methods.
+    #[error("{method} is not allowed on {path}")]
+    MethodNotAllowed {
+        /// The request's method.
+        method: String,
+        /// The request's path.
+        path: String,
+    },
+    /// Something that existed and is over.
+    #[error("{0}")]
+    Gone(String),
+    /// A body beyond the limit, before or after decompression.
+    #[error("the body is larger than {limit} bytes")]
+    TooLarge {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// A content type or content encoding that the endpoint does not read.
+    #[error("{0}")]
+    UnsupportedMediaType(String),
+    /// An identity that was used with other content.
+    #[error("{0}")]
+    Mismatch(String),
+    /// A wrong field; the text names it.
+    #[error("{0}")]
+    Invalid(String),
+    /// Too much is queued; the same request may be sent again.
+    #[error("{message}")]
+    Busy {
+        /// What is full.
+        message: String,
+        /// When to try again.
+        retry_after_seconds: u32,
+    },
+    /// The models are still loading.
+    #[error("the models are still loading")]
+    NotReady,
+    /// A fault of the service: the text goes to the log alone.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl ApiError {
+    /// A wrong field.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::Invalid(message.into())
+    }
+
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Unauthorized(_) => StatusCode::UNAUTHORIZED,
+            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::NotFound { .. } | Self::Unsupported(_) => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Gone(_) => StatusCode::GONE,
+            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::UnsupportedMediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Mismatch(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Invalid(_) => StatusCode::BAD_REQUEST,
+            Self::Busy { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::NotReady => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let detail = match &self {
+            Self::Internal(text) => {
+                tracing::error!(error = %text, "a request failed");
+                "internal error; the server's log has the details".to_owned()
+            }
+            other => other.to_string(),
+        };
+        let mut response = json_response(self.status(), &serde_json::json!({ "detail": detail }));
+        if let Self::Busy { retry_after_seconds, .. } = self {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry_after_seconds));
+        }
+        response
+    }
+}
+
+/// A JSON response of known length: clients take a 400 without `content-length` for a proxy's.
+pub fn json_response(status: StatusCode, value: &serde_json::Value) -> Response {
+    full_response(status, "application/json", value.to_string().into())
+}
+
+/// A response of known length.
+pub fn full_response(status: StatusCode, content_type: &'static str, body: bytes::Bytes) -> Response {
+    let length = HeaderValue::from(body.len());
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response.headers_mut().insert(header::CONTENT_LENGTH, length);
+    response
+}
+
+impl From<scheduler::Error> for ApiError {
+    fn from(error: scheduler::Error) -> Self {
+        match error {
+            scheduler::Error::NotFound { what, id } => Self::NotFound { what, id },
+            error @ (scheduler::Error::Gone { .. } | scheduler::Error::SessionFinished { .. }) => {
+                Self::Gone(error.to_string())
+            }
+            scheduler::Error::Mismatch(message) => Self::Mismatch(message),
+            scheduler::Error::Invalid(message) => Self::Invalid(message),
+            error @ scheduler::Error::Store(..) => Self::Internal(error.to_string()),
+        }
+    }
+}
+
+/// A protocol error found while reading a request is the client's.
+impl From<OpError> for ApiError {
+    fn from(error: OpError) -> Self {
+        Self::Invalid(error.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_has_a_length_and_a_detail() {
+        let errors = [
+            ApiError::Unauthorized("no key"),
+            ApiError::Forbidden("wrong signature"),
+            ApiError::NotFound { what: "session", id: "x".into() },
+            ApiError::Unsupported("/api/v1/audit".into()),
+            ApiError::Gone("over".into()),
+            ApiError::TooLarge { limit: 9 },
+            ApiError::Mismatch("other content".into()),
+            ApiError::invalid("prompt: empty"),
+            ApiError::Internal("secret".into()),
+        ];
+        for error in errors {
+            let shown = error.to_string();
+            let response = error.into_response();
+            assert!(response.headers().contains_key(header::CONTENT_LENGTH), "{shown}");
+            assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
+            assert_ne!(response.status(), StatusCode::CONFLICT);
+        }
+    }
+
+    #[test]
+    fn a_busy_answer_says_when_to_come_back() {
+        let response = ApiError::Busy { message: "full".into(), retry_after_seconds: 2 }.into_response();
+        assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(response.headers()[header::RETRY_AFTER], "2");
+    }
+}

@@ -1,0 +1,15 @@
+//! The trainyard server: HTTP API, command line and the worker that joins scheduler and runtime.
+
+pub mod api;
+pub mod auth;
+pub mod cli;
+pub mod codec;
+pub mod config;
+pub mod engine;
+pub mod error;
+pub mod hub;
+pub mod openapi;
+pub mod signed_urls;
+pub mod state;
+pub mod wire;
+pub mod worker;

@@ -1,0 +1,171 @@
+//! What every handler shares.
+
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::extract::FromRef;
+use tokio::sync::watch;
+use trainyard_protocol::BaseModel;
+use trainyard_scheduler::{Clock, Scheduler};
+
+use crate::auth::Keys;
+use crate::error::ApiError;
+use crate::signed_urls::Signer;
+
+/// The file in the data directory that holds the key of download URLs.
+const SIGNING_KEY_FILE: &str = "url-signing.key";
+
+/// Bounds on what a client may ask for.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Bytes of a body, before and after decompression.
+    pub max_body_bytes: usize,
+    /// How long a poll is held open. Clients give up after 45 s.
+    pub long_poll: Duration,
+    /// Samples that may wait for their turn before more are put off.
+    pub max_queued_samples: u64,
+    /// How long a download URL works.
+    pub download_url_lifetime: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_body_bytes: 256 << 20,
+            long_poll: Duration::from_secs(30),
+            max_queued_samples: 16_384,
+            download_url_lifetime: Duration::from_secs(3_600),
+        }
+    }
+}
+
+/// Tells long polls that the server is going down.
+#[derive(Clone, Debug)]
+pub struct Shutdown(watch::Receiver<bool>);
+
+impl Shutdown {
+    /// The side that announces it (send `true`) and the side that listens.
+    pub fn channel() -> (watch::Sender<bool>, Self) {
+        let (sender, receiver) = watch::channel(false);
+        (sender, Self(receiver))
+    }
+
+    /// Returns once shutdown is announced; never when the announcing side is gone without a word.
+    pub async fn requested(&self) {
+        if self.0.clone().wait_for(|stop| *stop).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Draws 64 random bits, for seeds that a client left open.
+pub type Random = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// Random bits from the operating system's entropy, through the standard library's keyed hasher.
+pub fn system_random() -> Random {
+    Arc::new(|| RandomState::new().hash_one(0_u8))
+}
+
+/// What [`AppState::new`] joins.
+pub struct Setup {
+    /// The durable request log.
+    pub scheduler: Scheduler,
+    /// The base models that are served.
+    pub models: Vec<BaseModel>,
+    /// Who may call.
+    pub keys: Keys,
+    /// Bounds on requests.
+    pub limits: Limits,
+    /// The listening side of [`Shutdown::channel`].
+    pub shutdown: Shutdown,
+    /// Holds checkpoints and the key of download URLs.
+    pub data_dir: PathBuf,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Draws seeds.
+    pub random: Random,
+    /// Where clients reach the server; taken from each request's headers when `None`.
+    pub public_url: Option<String>,
+}
+
+/// What every handler shares. Cheap to clone.
+#[derive(Clone)]
+pub struct AppState {
+    /// The durable request log.
+    pub scheduler: Scheduler,
+    /// The base models that are served.
+    pub models: Arc<Vec<BaseModel>>,
+    /// Who may call.
+    pub keys: Arc<Keys>,
+    /// Bounds on requests.
+    pub limits: Arc<Limits>,
+    /// Ends long polls.
+    pub shutdown: Shutdown,
+    /// Holds checkpoints and the key of download URLs.
+    pub data_dir: Arc<Path>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Draws seeds.
+    pub random: Random,
+    /// Signs download URLs.
+    pub signer: Arc<Signer>,
+    /// Where clients reach the server; taken from each request's headers when `None`.
+    pub public_url: Option<Arc<str>>,
+    ready: Arc<AtomicBool>,
+}
+
+impl AppState {
+    /// Joins the parts. The server is not ready until [`AppState::set_ready`].
+    ///
+    /// # Errors
+    /// When the key of download URLs can be neither read nor written.
+    pub fn new(setup: Setup) -> io::Result<Self> {
+        let signer = Signer::open(&setup.data_dir.join(SIGNING_KEY_FILE))?;
+        Ok(Self {
+            scheduler: setup.scheduler,
+            models: Arc::new(setup.models),
+            keys: Arc::new(setup.keys),
+            limits: Arc::new(setup.limits),
+            shutdown: setup.shutdown,
+            data_dir: setup.data_dir.into(),
+            clock: setup.clock,
+            random: setup.random,
+            signer: Arc::new(signer),
+            public_url: setup.public_url.map(|url| url.trim_end_matches('/').into()),
+            ready: Arc::default(),
+        })
+    }
+
+    /// Announces that the models are loaded; shared by all clones.
+    pub fn set_ready(&self) {
+        self.ready.store(true, Ordering::Release);
+    }
+
+    /// Whether the models are loaded.
+    pub fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire)
+    }
+
+    /// A served base model.
+    pub fn model(&self, name: &str) -> Option<&BaseModel> {
+        self.models.iter().find(|model| model.name == name)
+    }
+
+    /// A served base model that a request names, or a refusal that lists what is served.
+    pub fn require_model(&self, name: &str) -> Result<&BaseModel, ApiError> {
+        self.model(name).ok_or_else(|| {
+            let served: Vec<&str> = self.models.iter().map(|model| model.name.as_str()).collect();
+            ApiError::invalid(format!("base_model: {name:?} is not served here; served: {}", served.join(", ")))
+        })
+    }
+}
+
+impl FromRef<AppState> for Arc<Keys> {
+    fn from_ref(state: &AppState) -> Self {
+        state.keys.clone()
+    }
+}

@@ -1,0 +1,108 @@
+//! `training_runs` and `checkpoints`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// Query of the listings.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct PageQuery {
+    /// Most items to return.
+    #[serde(default = "default_limit")]
+    pub limit: u32,
+    /// Items to skip.
+    #[serde(default)]
+    pub offset: u64,
+    /// `owned` or `accessible`; the same while nothing is shared.
+    #[serde(default)]
+    pub access_scope: Option<String>,
+    /// Only runs of this project.
+    #[serde(default)]
+    pub project_id: Option<String>,
+}
+
+fn default_limit() -> u32 {
+    20
+}
+
+/// Where a page lies in its listing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Cursor {
+    /// Items skipped.
+    pub offset: u64,
+    /// Most items asked for.
+    pub limit: u32,
+    /// Items in all.
+    pub total_count: u64,
+}
+
+/// Answer of `training_runs`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TrainingRunsResponse {
+    /// The page.
+    pub training_runs: Vec<TrainingRun>,
+    /// Where it lies.
+    pub cursor: Cursor,
+}
+
+/// A training run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TrainingRun {
+    /// Its id; the `model_id`.
+    pub training_run_id: String,
+    /// Name of the base model.
+    pub base_model: String,
+    /// Its tenant.
+    pub model_owner: String,
+    /// Whether it trains an adapter.
+    pub is_lora: bool,
+    /// The adapter's rank.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lora_rank: Option<u32>,
+    /// Whether its state is lost.
+    pub corrupted: bool,
+    /// RFC 3339.
+    pub last_request_time: String,
+    /// Its newest training checkpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_checkpoint: Option<Checkpoint>,
+    /// Its newest sampler checkpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_sampler_checkpoint: Option<Checkpoint>,
+    /// As given at creation.
+    pub user_metadata: BTreeMap<String, String>,
+}
+
+/// Answer of `checkpoints` and `training_runs/{id}/checkpoints`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CheckpointsResponse {
+    /// The page.
+    pub checkpoints: Vec<Checkpoint>,
+    /// Where it lies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<Cursor>,
+}
+
+/// A checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Checkpoint {
+    /// `<segment>/<name>`.
+    pub checkpoint_id: String,
+    /// `training`, `sampler` or `external`.
+    pub checkpoint_type: String,
+    /// When it was made, RFC 3339.
+    pub time: String,
+    /// `tinker://<run>/<segment>/<name>`.
+    pub tinker_path: String,
+    /// Bytes of all its files.
+    pub size_bytes: u64,
+    /// Whether others may read it.
+    pub public: bool,
+    /// When it is deleted, RFC 3339; never when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+    /// As given with the save.
+    pub user_metadata: BTreeMap<String, String>,
+}

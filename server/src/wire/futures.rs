@@ -1,0 +1,136 @@
+//! Futures: the answer of a submit, `retrieve_future`, `retrieve_futures`, `cancel_future`.
+
+use serde::{Deserialize, Serialize};
+use trainyard_protocol::{Category, OpError};
+use utoipa::ToSchema;
+
+use super::json;
+
+/// Answer of every submit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SubmitResponse {
+    /// The future.
+    pub request_id: String,
+    /// The run, of training requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_id: Option<String>,
+    /// One id per sample, of `asample`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample_sequence_ids: Option<Vec<String>>,
+}
+
+/// Body of `retrieve_future`.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct RetrieveFutureRequest {
+    /// The future.
+    pub request_id: String,
+    /// The server may answer with the size alone; this one never does.
+    #[serde(default, deserialize_with = "json::or_default")]
+    pub allow_metadata_only: bool,
+}
+
+/// Answer of `retrieve_future` while the result is pending.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TryAgainResponse {
+    /// `try_again`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The future.
+    pub request_id: String,
+    /// `active`.
+    pub queue_state: String,
+}
+
+impl TryAgainResponse {
+    /// Ask again: the request is queued or running.
+    pub fn active(request_id: impl Into<String>) -> Self {
+        Self { kind: "try_again".to_owned(), request_id: request_id.into(), queue_state: "active".to_owned() }
+    }
+}
+
+/// Answer of `retrieve_future` for a failed request. No other JSON answer has a key `error`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FailedResponse {
+    /// What is wrong, naming the field.
+    pub error: String,
+    /// `user`, `server` or `unknown`.
+    #[schema(value_type = String)]
+    pub category: Category,
+}
+
+impl From<OpError> for FailedResponse {
+    fn from(error: OpError) -> Self {
+        Self { error: error.message, category: error.category }
+    }
+}
+
+/// Body of `retrieve_futures`.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct RetrieveFuturesRequest {
+    /// Whose completions.
+    pub target: FuturesTarget,
+    /// The cursor of the last answer; 0 at first.
+    #[serde(default, deserialize_with = "json::or_default")]
+    pub prev_cursor: i64,
+    /// Seconds to wait; the server's choice when null, 0 returns at once.
+    #[serde(default)]
+    pub timeout: Option<f64>,
+    /// Results that the server may drop.
+    #[serde(default, deserialize_with = "json::or_default")]
+    pub retrieved_request_ids: Vec<String>,
+}
+
+/// One, possibly cloned, sampling session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FuturesTarget {
+    /// `sampling_session`.
+    #[serde(rename = "type", default = "sampling_session")]
+    pub kind: String,
+    /// The sampling session.
+    pub sampling_session_id: String,
+    /// `seq_id` divided by 10^9.
+    #[serde(default, deserialize_with = "json::or_default")]
+    pub cloned_sampler_id: i64,
+}
+
+fn sampling_session() -> String {
+    "sampling_session".to_owned()
+}
+
+/// Answer of `retrieve_futures`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RetrieveFuturesResponse {
+    /// What finished after `prev_cursor`.
+    pub completions: Vec<FutureCompletion>,
+    /// Covers exactly the completions above.
+    pub cursor: i64,
+}
+
+/// A finished future.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "state", rename_all = "lowercase")]
+pub enum FutureCompletion {
+    /// It has a result.
+    Finished {
+        /// The future.
+        request_id: String,
+        /// Bytes of the result.
+        response_payload_uncompressed_size: u64,
+    },
+    /// It failed.
+    Failed {
+        /// The future.
+        request_id: String,
+    },
+}
+
+/// Body of `cancel_future`.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CancelFutureRequest {
+    /// The future.
+    pub request_id: String,
+}
+
+/// Answer of `cancel_future`: an empty object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CancelFutureResponse {}

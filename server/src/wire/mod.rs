@@ -1,0 +1,15 @@
+//! What travels over HTTP: protobuf messages, JSON bodies, and their conversion to and from the
+//! protocol crate's operations and results.
+
+pub mod catalogue;
+pub mod client;
+pub mod futures;
+pub mod json;
+pub mod models;
+pub mod proto;
+pub mod sampling;
+pub mod sessions;
+pub mod tensor;
+pub mod timestamp;
+pub mod training;
+pub mod weights;

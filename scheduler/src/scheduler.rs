@@ -1,17 +1,33 @@
 //! The scheduler's handle: opening and closing.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use crate::{Clock, Error, SystemClock};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::core::Core;
+use crate::queue::Queue;
+use crate::store::blobs::Blobs;
+use crate::store::schema;
+use crate::waiters::{Cache, Waiters, lock};
+use crate::writer::{Message, Write, Writer};
+use crate::{Clock, Error, SystemClock, recovery};
+
+/// How long to wait for another scheduler on the same database to go, in steps.
+const GUARD_STEPS: u32 = 500;
+const GUARD_STEP: Duration = Duration::from_millis(10);
 
 /// How to open a scheduler.
 #[derive(Clone)]
 pub struct Options {
     /// The SQLite file; created when missing.
     pub database: PathBuf,
-    /// The folder for payloads and results that are too large for a row; created when missing.
+    /// The folder for payloads and results that are too large for a row; created when missing. Files
+    /// in it that no row names are removed.
     pub blobs: PathBuf,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
@@ -49,22 +65,92 @@ pub struct Stats {
 
 /// The durable request log. Cheap to clone; all clones are one scheduler.
 #[derive(Clone)]
-pub struct Scheduler {}
+pub struct Scheduler {
+    pub(crate) core: Arc<Core>,
+    messages: mpsc::UnboundedSender<Message>,
+}
 
 impl Scheduler {
-    /// Opens the store, migrates it and queues again what had not finished.
+    /// Opens the store, migrates it and queues again what had not finished. Sessions get a fresh period
+    /// for their next heartbeat. To be called within a tokio runtime, which then reads and writes.
     ///
     /// # Errors
-    /// [`Error::Store`] when files can't be opened or the schema is newer than this program knows.
-    pub async fn open(_options: Options) -> Result<Self, Error> {
-        Err(Error::Store("open"))
+    /// [`Error::Invalid`] when the schema is newer than this program knows or another process uses the
+    /// database; [`Error::Store`] when files can't be opened or read.
+    pub async fn open(options: Options) -> Result<Self, Error> {
+        let guard = exclusive(&options.database).await?;
+        let mut conn = schema::open_writer(&options.database).await?;
+        let readers = schema::open_readers(&options.database).await?;
+        let blobs = Blobs::open(options.blobs.clone()).await?;
+        let (messages, received) = mpsc::unbounded_channel();
+        let core = Arc::new(Core {
+            options,
+            readers,
+            blobs,
+            queue: Mutex::new(Queue::default()),
+            ready: Condvar::new(),
+            waiters: Waiters::default(),
+            events: Waiters::default(),
+            cache: Cache::default(),
+            runtime: Handle::current(),
+            messages: messages.downgrade(),
+            transactions: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+            #[cfg(test)]
+            killed: std::sync::atomic::AtomicBool::new(false),
+        });
+        recovery::recover(&core, &mut conn).await?;
+        tokio::spawn(Writer::new(conn, Arc::clone(&core), received, guard).run());
+        Ok(Self { core, messages })
     }
 
-    /// Writes what is still to be written and stops accepting anything.
-    pub async fn close(&self) {}
+    /// Writes what is still to be written and closes the store. Every later call fails.
+    pub async fn close(&self) {
+        let (closed, done) = oneshot::channel();
+        if self.messages.send(Message::Close(closed)).is_ok() {
+            let _ = done.await;
+        }
+        self.core.ready.notify_all();
+    }
 
     /// Counters, for metrics and tests.
     pub fn stats(&self) -> Stats {
-        Stats::default()
+        let (queued, in_flight) = lock(&self.core.queue).counts();
+        Stats {
+            transactions: self.core.transactions.load(Ordering::Relaxed),
+            writes: self.core.writes.load(Ordering::Relaxed),
+            queued,
+            in_flight,
+        }
     }
+
+    /// Makes a change durable.
+    pub(crate) async fn write<W: Write>(&self, write: W) -> Result<W::Output, Error> {
+        const CLOSED: Error = Error::Store("write after it was closed");
+        let (message, answer) = Message::call(write);
+        self.messages.send(message).map_err(|_| CLOSED)?;
+        answer.await.unwrap_or(Err(CLOSED))
+    }
+}
+
+/// Locks the database against other processes, which would each believe that the runs are theirs.
+async fn exclusive(database: &Path) -> Result<File, Error> {
+    const OPENING: &str = "open the database";
+    let mut path = database.as_os_str().to_owned();
+    path.push(".lock");
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(PathBuf::from(path))
+        .map_err(|error| Error::store(OPENING, error))?;
+    for _ in 0..GUARD_STEPS {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            // The last process may be about to end.
+            Err(TryLockError::WouldBlock) => tokio::time::sleep(GUARD_STEP).await,
+            Err(TryLockError::Error(error)) => return Err(Error::store(OPENING, error)),
+        }
+    }
+    Err(Error::Invalid(format!("database {} is in use by another process", database.display())))
 }

@@ -1,42 +1,68 @@
 //! Sessions and sampling sessions.
 
+use std::sync::Arc;
+
+use sqlx::SqliteConnection;
 use trainyard_protocol::{SamplingSessionId, SessionId, TenantId};
 
-use crate::{Error, FinishReason, NewSamplingSession, NewSession, Page, SamplingSession, Scheduler, Session};
+use crate::core::Core;
+use crate::store::{checkpoints, sampling, sessions};
+use crate::waiters::lock;
+use crate::writer::Write;
+use crate::{
+    Error, FinishReason, NewSamplingSession, NewSession, Page, SamplingSession, Scheduler, Session, SessionStatus,
+};
 
 impl Scheduler {
     /// Creates a session; the same one again for the same idempotency key.
-    pub async fn create_session(&self, _tenant: &TenantId, _new: NewSession) -> Result<SessionId, Error> {
-        Err(Error::Store("x"))
+    pub async fn create_session(&self, tenant: &TenantId, new: NewSession) -> Result<SessionId, Error> {
+        if !new.user_metadata.is_object() {
+            return Err(Error::Invalid("user_metadata must be an object".into()));
+        }
+        let id = SessionId::from_uuid(self.core.new_uuid());
+        self.write(CreateSession { tenant: tenant.clone(), id, new }).await
     }
 
-    /// Keeps a session alive.
+    /// Keeps a session alive. Submissions do so too.
     ///
     /// # Errors
     /// [`Error::Gone`] when it is finished or expired.
-    pub async fn heartbeat(&self, _tenant: &TenantId, _session: &SessionId) -> Result<(), Error> {
-        Err(Error::Store("x"))
+    pub async fn heartbeat(&self, tenant: &TenantId, session: &SessionId) -> Result<(), Error> {
+        if lock(&self.core.queue).touch(tenant, session, self.core.now()) {
+            return Ok(());
+        }
+        match sessions::session_row(&mut *self.core.reader().await?, tenant, session).await?.status {
+            SessionStatus::Active => Ok(()),
+            _ => Err(Error::Gone { what: "session", id: session.to_string() }),
+        }
     }
 
-    /// Ends a session. The first reason wins; repetitions are accepted.
+    /// Ends a session. The first reason wins; repetitions are accepted. After a success, accepted work
+    /// is still done; otherwise what waits is cancelled.
     pub async fn finish_session(
         &self,
-        _tenant: &TenantId,
-        _session: &SessionId,
-        _reason: FinishReason,
-        _detail: Option<String>,
+        tenant: &TenantId,
+        session: &SessionId,
+        reason: FinishReason,
+        detail: Option<String>,
     ) -> Result<(), Error> {
-        Err(Error::Store("x"))
+        let end = EndSession {
+            tenant: Some(tenant.clone()),
+            session: session.clone(),
+            status: SessionStatus::Finished { reason, detail },
+        };
+        self.write(end).await?;
+        Ok(())
     }
 
     /// A session with its runs and sampling sessions.
-    pub async fn session(&self, _tenant: &TenantId, _session: &SessionId) -> Result<Session, Error> {
-        Err(Error::Store("x"))
+    pub async fn session(&self, tenant: &TenantId, session: &SessionId) -> Result<Session, Error> {
+        sessions::session(&mut *self.core.reader().await?, tenant, session).await
     }
 
     /// Sessions, newest first.
-    pub async fn list_sessions(&self, _tenant: &TenantId, _page: Page) -> Result<Vec<SessionId>, Error> {
-        Err(Error::Store("x"))
+    pub async fn list_sessions(&self, tenant: &TenantId, page: Page) -> Result<Vec<SessionId>, Error> {
+        sessions::list_sessions(&mut *self.core.reader().await?, tenant, page).await
     }
 
     /// Creates a sampling session, identified by (session, seq_id).
@@ -45,18 +71,109 @@ impl Scheduler {
     /// [`Error::NotFound`] for an unknown session or checkpoint.
     pub async fn create_sampling_session(
         &self,
-        _tenant: &TenantId,
-        _new: NewSamplingSession,
+        tenant: &TenantId,
+        new: NewSamplingSession,
     ) -> Result<SamplingSessionId, Error> {
-        Err(Error::Store("x"))
+        self.write(CreateSamplingSession { tenant: tenant.clone(), new }).await
     }
 
     /// A sampling session.
-    pub async fn sampling_session(
-        &self,
-        _tenant: &TenantId,
-        _id: &SamplingSessionId,
-    ) -> Result<SamplingSession, Error> {
-        Err(Error::Store("x"))
+    pub async fn sampling_session(&self, tenant: &TenantId, id: &SamplingSessionId) -> Result<SamplingSession, Error> {
+        sampling::sampling_session(&mut *self.core.reader().await?, tenant, id).await
+    }
+}
+
+struct CreateSession {
+    tenant: TenantId,
+    id: SessionId,
+    new: NewSession,
+}
+
+impl Write for CreateSession {
+    type Output = SessionId;
+
+    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<SessionId, Error> {
+        if let Some(key) = &self.new.idempotency_key
+            && let Some(id) = sessions::session_by_idempotency_key(conn, &self.tenant, key).await?
+        {
+            return Ok(id);
+        }
+        sessions::insert_session(conn, &self.tenant, &self.id, &self.new, core.now()).await?;
+        Ok(self.id.clone())
+    }
+
+    fn committed(&mut self, id: &SessionId, core: &Arc<Core>) {
+        if *id == self.id {
+            let now = core.now();
+            core.with_queue(|queue| queue.add_session(id.clone(), self.tenant.clone(), now));
+        }
+    }
+}
+
+/// Ends a session; the output tells whether it was active.
+pub(crate) struct EndSession {
+    /// Who asks; `None` for the scheduler itself.
+    pub(crate) tenant: Option<TenantId>,
+    pub(crate) session: SessionId,
+    pub(crate) status: SessionStatus,
+}
+
+impl Write for EndSession {
+    type Output = bool;
+
+    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<bool, Error> {
+        if let Some(tenant) = &self.tenant {
+            sessions::session_row(conn, tenant, &self.session).await?;
+        }
+        sessions::end_session(conn, &self.session, &self.status, core.now()).await
+    }
+
+    fn committed(&mut self, ended: &bool, core: &Arc<Core>) {
+        if *ended {
+            let drain = matches!(self.status, SessionStatus::Finished { reason: FinishReason::Success, .. });
+            core.with_queue(|queue| queue.end_session(&self.session, !drain));
+        }
+    }
+}
+
+struct CreateSamplingSession {
+    tenant: TenantId,
+    new: NewSamplingSession,
+}
+
+impl Write for CreateSamplingSession {
+    type Output = SamplingSessionId;
+
+    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<SamplingSessionId, Error> {
+        let session = sessions::session_row(conn, &self.tenant, &self.new.session).await?;
+        if let Some(id) = sampling::equal_sampling_session(conn, &self.tenant, &self.new).await? {
+            return Ok(id);
+        }
+        session.ensure_active()?;
+        let mut dir = None;
+        if let Some(path) = &self.new.model_path {
+            let checkpoint = checkpoints::readable_checkpoint(conn, &self.tenant, path, core.now()).await?;
+            if checkpoint.spec.base_model != self.new.base_model {
+                return Err(Error::Invalid(format!(
+                    "base_model {:?} is not that of {path}, which is {:?}",
+                    self.new.base_model, checkpoint.spec.base_model
+                )));
+            }
+            dir = Some(checkpoint.dir);
+        }
+        let save = match &self.new.snapshot {
+            Some(key) => sampling::save_of_snapshot(conn, &self.new.session, key).await?,
+            None => None,
+        };
+        let origin = sampling::Origin {
+            checkpoint_dir: dir.as_deref(),
+            save: save.as_ref().map(|(run, request)| (run, request)),
+        };
+        sampling::insert_sampling_session(conn, &self.tenant, &self.new, origin, core.now()).await
+    }
+
+    fn committed(&mut self, _id: &SamplingSessionId, core: &Arc<Core>) {
+        let now = core.now();
+        core.with_queue(|queue| queue.touch(&self.tenant, &self.new.session, now));
     }
 }

@@ -1,22 +1,302 @@
 //! Accepting requests.
 
-use trainyard_protocol::{RunId, TenantId};
+use std::sync::Arc;
 
-use crate::{Error, NewRun, RunSubmission, SampleSubmission, Scheduler, Submitted};
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use sqlx::SqliteConnection;
+use trainyard_protocol::{RequestId, RunId, SessionId, TenantId};
+
+use crate::core::Core;
+use crate::queue::{History, RunQueue, creation_failed};
+use crate::store::blobs::Stored;
+use crate::store::requests::{self, NewRequest, Target};
+use crate::store::{runs, sampling, sessions};
+use crate::writer::Write;
+use crate::{Error, NewRun, RequestKind, RunSubmission, SampleSubmission, SamplingSession, Scheduler, Submitted};
 
 impl Scheduler {
     /// Accepts the creation of a run, identified by (session, model_seq_id).
-    pub async fn submit_create(&self, _tenant: &TenantId, _new: NewRun) -> Result<(RunId, Submitted), Error> {
-        Err(Error::Store("x"))
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for an unknown session, [`Error::SessionFinished`], [`Error::Mismatch`] when it
+    /// was submitted before with other content.
+    pub async fn submit_create(&self, tenant: &TenantId, new: NewRun) -> Result<(RunId, Submitted), Error> {
+        if !matches!(new.kind, RequestKind::CreateModel | RequestKind::LoadWeights) {
+            return Err(Error::Invalid(format!("a {} request does not create a run", new.kind.as_str())));
+        }
+        let run = RunId::of_session(&new.session, new.model_seq_id);
+        let fingerprint = fingerprint(new.kind, 0, &new.identity);
+        let (id, payload) = self.store_payload(&new.payload).await?;
+        let write = SubmitCreate { tenant: tenant.clone(), run: run.clone(), id, new, payload, fingerprint };
+        let submitted = self.submit(write).await?;
+        Ok((run, submitted))
     }
 
     /// Accepts a request to a run, identified by (run, seq_id), in any order of arrival.
-    pub async fn submit_run(&self, _tenant: &TenantId, _submission: RunSubmission) -> Result<Submitted, Error> {
-        Err(Error::Store("x"))
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for an unknown run, [`Error::SessionFinished`], [`Error::Mismatch`] when it was
+    /// submitted before with other content, [`Error::Invalid`] for a seq_id below 1.
+    pub async fn submit_run(&self, tenant: &TenantId, submission: RunSubmission) -> Result<Submitted, Error> {
+        if submission.seq_id < 1 {
+            return Err(Error::Invalid(format!("seq_id {} is invalid: it starts at 1", submission.seq_id)));
+        }
+        if matches!(submission.kind, RequestKind::CreateModel | RequestKind::Sample) {
+            return Err(Error::Invalid(format!("a {} request is not addressed to a run", submission.kind.as_str())));
+        }
+        let fingerprint = fingerprint(submission.kind, 0, &submission.identity);
+        let (id, payload) = self.store_payload(&submission.payload).await?;
+        self.submit(SubmitRun { tenant: tenant.clone(), id, submission, payload, fingerprint }).await
     }
 
     /// Accepts a sample, identified by (sampling_session, seq_id).
-    pub async fn submit_sample(&self, _tenant: &TenantId, _submission: SampleSubmission) -> Result<Submitted, Error> {
-        Err(Error::Store("x"))
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for an unknown sampling session, [`Error::SessionFinished`], [`Error::Mismatch`]
+    /// when it was submitted before with other content.
+    pub async fn submit_sample(&self, tenant: &TenantId, submission: SampleSubmission) -> Result<Submitted, Error> {
+        if submission.seq_id < 0 {
+            return Err(Error::Invalid(format!("seq_id {} is invalid: it starts at 0", submission.seq_id)));
+        }
+        let fingerprint = fingerprint(RequestKind::Sample, submission.num_samples, &submission.identity);
+        let (id, payload) = self.store_payload(&submission.payload).await?;
+        self.submit(SubmitSample { tenant: tenant.clone(), id, submission, payload, fingerprint }).await
+    }
+
+    /// Names a new request and stores its payload, in a file when it is large.
+    async fn store_payload(&self, payload: &Bytes) -> Result<(RequestId, Stored), Error> {
+        let id = RequestId::from_uuid(self.core.new_uuid());
+        let stored = self.core.blobs.put(format!("{id}.payload"), payload).await?;
+        Ok((id, stored))
+    }
+
+    async fn submit<W: Submit>(&self, write: W) -> Result<Submitted, Error> {
+        let file = write.payload().file().map(str::to_owned);
+        let accepted = self.write(write).await;
+        // A retry, or a refused request, has no row for its file.
+        let unneeded = !matches!(&accepted, Ok(Accepted { fresh: Some(_), .. }));
+        if let Some(file) = file.filter(|_| unneeded) {
+            self.core.blobs.remove(vec![file]).await;
+        }
+        Ok(accepted?.submitted)
+    }
+}
+
+/// A durably accepted request.
+struct Accepted {
+    submitted: Submitted,
+    /// What the queue has to know, unless it was accepted before.
+    fresh: Option<Fresh>,
+}
+
+struct Fresh {
+    arrival: i64,
+    session: SessionId,
+    sampling: Option<SamplingSession>,
+}
+
+impl Accepted {
+    fn known(id: RequestId, num_samples: u32) -> Self {
+        Self { submitted: submitted(id, num_samples), fresh: None }
+    }
+
+    fn fresh(id: RequestId, num_samples: u32, fresh: Fresh) -> Self {
+        Self { submitted: submitted(id, num_samples), fresh: Some(fresh) }
+    }
+}
+
+fn submitted(id: RequestId, num_samples: u32) -> Submitted {
+    let sample_sequence_ids = (0..num_samples).map(|index| format!("{id}:{index}")).collect();
+    Submitted { request_id: id, sample_sequence_ids }
+}
+
+/// What a retry must have in common with the first attempt.
+fn fingerprint(kind: RequestKind, num_samples: u32, identity: &[u8]) -> Vec<u8> {
+    let mut hash = Sha256::new();
+    hash.update(kind.as_str().as_bytes());
+    hash.update([0]);
+    hash.update(num_samples.to_le_bytes());
+    hash.update(identity);
+    hash.finalize().to_vec()
+}
+
+/// A write that accepts a request.
+trait Submit: Write<Output = Accepted> {
+    fn payload(&self) -> &Stored;
+}
+
+struct SubmitCreate {
+    tenant: TenantId,
+    run: RunId,
+    id: RequestId,
+    new: NewRun,
+    payload: Stored,
+    fingerprint: Vec<u8>,
+}
+
+impl Submit for SubmitCreate {
+    fn payload(&self) -> &Stored {
+        &self.payload
+    }
+}
+
+impl Write for SubmitCreate {
+    type Output = Accepted;
+
+    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<Accepted, Error> {
+        let session = sessions::session_row(conn, &self.tenant, &self.new.session).await?;
+        let target = Target::Run(&self.run);
+        if let Some(existing) = requests::find_request(conn, &self.tenant, target, 0).await? {
+            existing.ensure_same(&self.fingerprint, || format!("the creation of {}", self.run))?;
+            return Ok(Accepted::known(existing.id, 0));
+        }
+        session.ensure_active()?;
+        let now = core.now();
+        runs::insert_run(conn, &self.tenant, &self.run, &self.new, now).await?;
+        let request = NewRequest {
+            id: &self.id,
+            tenant: &self.tenant,
+            session: &self.new.session,
+            target,
+            seq_id: 0,
+            kind: self.new.kind,
+            num_samples: 0,
+            fingerprint: &self.fingerprint,
+            payload: &self.payload,
+            rejected: self.new.rejected.as_ref(),
+        };
+        let arrival = requests::insert_request(conn, &request, now).await?;
+        if let Some(cause) = &self.new.rejected {
+            runs::fail_run(conn, &self.run, &creation_failed(&self.run, cause), false).await?;
+        }
+        Ok(Accepted::fresh(self.id.clone(), 0, Fresh { arrival, session: session.id, sampling: None }))
+    }
+
+    fn committed(&mut self, accepted: &Accepted, core: &Arc<Core>) {
+        let Some(fresh) = &accepted.fresh else { return };
+        let now = core.now();
+        core.with_queue(|queue| {
+            queue.touch(&self.tenant, &fresh.session, now);
+            let run = RunQueue::new(self.tenant.clone(), fresh.session.clone(), 0, History::Loaded);
+            queue.add_run(self.run.clone(), run);
+            match &self.new.rejected {
+                Some(cause) => queue.fail_run(&self.run, creation_failed(&self.run, cause)),
+                None => queue.park(&self.run, 0, self.id.clone(), self.new.kind, Some(self.new.payload.clone())),
+            }
+        });
+    }
+}
+
+struct SubmitRun {
+    tenant: TenantId,
+    id: RequestId,
+    submission: RunSubmission,
+    payload: Stored,
+    fingerprint: Vec<u8>,
+}
+
+impl Submit for SubmitRun {
+    fn payload(&self) -> &Stored {
+        &self.payload
+    }
+}
+
+impl Write for SubmitRun {
+    type Output = Accepted;
+
+    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<Accepted, Error> {
+        let RunSubmission { run, seq_id, kind, rejected, .. } = &self.submission;
+        let session = runs::run(conn, &self.tenant, run).await?.session;
+        let target = Target::Run(run);
+        if let Some(existing) = requests::find_request(conn, &self.tenant, target, *seq_id).await? {
+            existing.ensure_same(&self.fingerprint, || format!("request {seq_id} of {run}"))?;
+            return Ok(Accepted::known(existing.id, 0));
+        }
+        sessions::session_row(conn, &self.tenant, &session).await?.ensure_active()?;
+        let now = core.now();
+        let request = NewRequest {
+            id: &self.id,
+            tenant: &self.tenant,
+            session: &session,
+            target,
+            seq_id: *seq_id,
+            kind: *kind,
+            num_samples: 0,
+            fingerprint: &self.fingerprint,
+            payload: &self.payload,
+            rejected: rejected.as_ref(),
+        };
+        let arrival = requests::insert_request(conn, &request, now).await?;
+        runs::touch_run(conn, run, now).await?;
+        Ok(Accepted::fresh(self.id.clone(), 0, Fresh { arrival, session, sampling: None }))
+    }
+
+    fn committed(&mut self, accepted: &Accepted, core: &Arc<Core>) {
+        let Some(fresh) = &accepted.fresh else { return };
+        let RunSubmission { run, seq_id, kind, payload, rejected, .. } = &self.submission;
+        let now = core.now();
+        core.with_queue(|queue| {
+            queue.touch(&self.tenant, &fresh.session, now);
+            match rejected {
+                Some(_) => queue.consume(run, *seq_id),
+                None => queue.park(run, *seq_id, self.id.clone(), *kind, Some(payload.clone())),
+            }
+        });
+    }
+}
+
+struct SubmitSample {
+    tenant: TenantId,
+    id: RequestId,
+    submission: SampleSubmission,
+    payload: Stored,
+    fingerprint: Vec<u8>,
+}
+
+impl Submit for SubmitSample {
+    fn payload(&self) -> &Stored {
+        &self.payload
+    }
+}
+
+impl Write for SubmitSample {
+    type Output = Accepted;
+
+    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<Accepted, Error> {
+        let SampleSubmission { sampling_session, seq_id, num_samples, .. } = &self.submission;
+        let sampling = sampling::sampling_session(conn, &self.tenant, sampling_session).await?;
+        let target = Target::Sampling(sampling_session);
+        if let Some(existing) = requests::find_request(conn, &self.tenant, target, *seq_id).await? {
+            existing.ensure_same(&self.fingerprint, || format!("sample {seq_id} of {sampling_session}"))?;
+            return Ok(Accepted::known(existing.id, existing.num_samples));
+        }
+        sessions::session_row(conn, &self.tenant, &sampling.session).await?.ensure_active()?;
+        let request = NewRequest {
+            id: &self.id,
+            tenant: &self.tenant,
+            session: &sampling.session,
+            target,
+            seq_id: *seq_id,
+            kind: RequestKind::Sample,
+            num_samples: *num_samples,
+            fingerprint: &self.fingerprint,
+            payload: &self.payload,
+            rejected: None,
+        };
+        let arrival = requests::insert_request(conn, &request, core.now()).await?;
+        let fresh = Fresh { arrival, session: sampling.session.clone(), sampling: Some(sampling) };
+        Ok(Accepted::fresh(self.id.clone(), *num_samples, fresh))
+    }
+
+    fn committed(&mut self, accepted: &Accepted, core: &Arc<Core>) {
+        let Some(Fresh { arrival, session, sampling: Some(sampling) }) = &accepted.fresh else { return };
+        let now = core.now();
+        let payload = Some(self.submission.payload.clone());
+        core.with_queue(|queue| {
+            queue.touch(&self.tenant, session, now);
+            let sampling = Arc::new(sampling.clone());
+            queue.add_sample(*arrival, self.id.clone(), self.tenant.clone(), self.submission.seq_id, sampling, payload);
+        });
     }
 }

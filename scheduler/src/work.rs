@@ -1,23 +1,280 @@
 //! The worker's side; called from a plain thread.
 
-use std::time::Duration;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
-use trainyard_protocol::RequestId;
+use sqlx::SqliteConnection;
+use trainyard_protocol::{OpError, RequestId, RunId};
 
-use crate::{Effect, Outcome, Scheduler, WorkItem};
+use crate::core::Core;
+use crate::queue::{Doom, Flight, Queue, creation_failed};
+use crate::store::results::{self, End, Ended};
+use crate::store::{checkpoints, failed, requests, runs, sampling};
+use crate::waiters::lock;
+use crate::writer::{Urgency, Write};
+use crate::{Effect, Error, Outcome, Poll, RequestKind, Scheduler, Timestamp, WorkItem};
 
 impl Scheduler {
     /// What is ready now: heads of runs in seq order (one in flight per run), samples in arrival order.
     pub fn take_work(&self) -> Vec<WorkItem> {
-        Vec::new()
+        self.core.with_queue(|queue| {
+            let items = queue.take();
+            let started: Vec<RequestId> = items.iter().filter_map(newly_started).collect();
+            if !started.is_empty() {
+                self.core.record(Started(started));
+            }
+            items
+        })
     }
 
     /// As [`Self::take_work`], but blocks the calling thread until something is ready or time is up.
-    pub fn wait_work(&self, _timeout: Duration) -> Vec<WorkItem> {
-        Vec::new()
+    pub fn wait_work(&self, timeout: Duration) -> Vec<WorkItem> {
+        let start = Instant::now();
+        loop {
+            let items = self.take_work();
+            let left = timeout.saturating_sub(start.elapsed());
+            if !items.is_empty() || left.is_zero() {
+                return items;
+            }
+            let queue = lock(&self.core.queue);
+            if !queue.is_ready() {
+                drop(self.core.ready.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner));
+            }
+        }
     }
 
     /// Reports what came of a request. Returns at once; the run's next request is ready now, and
-    /// waiters wake after the commit that holds outcome and effects together.
-    pub fn complete(&self, _request: RequestId, _outcome: Outcome, _effects: Vec<Effect>) {}
+    /// waiters wake after the commit that holds outcome and effects together. What the worker does not
+    /// hold, as a cancelled sample, is ignored.
+    pub fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>) {
+        self.core.with_queue(|queue| {
+            let error = match &outcome {
+                Outcome::Succeeded { .. } => None,
+                Outcome::Failed(error) => Some(error),
+            };
+            let Some(flight) = queue.finish(&request, error) else {
+                return tracing::debug!(%request, "a completion came for a request that is not in flight");
+            };
+            if flight.replay {
+                return;
+            }
+            note_effects(queue, &flight, &effects);
+            self.core.record(Complete { request, flight, outcome, effects });
+        });
+    }
+}
+
+fn newly_started(item: &WorkItem) -> Option<RequestId> {
+    match item {
+        WorkItem::Start(work) if !work.replay => Some(work.request.clone()),
+        _ => None,
+    }
+}
+
+/// What the queue has to know of effects.
+fn note_effects(queue: &mut Queue, flight: &Flight, effects: &[Effect]) {
+    for effect in effects {
+        match (effect, &flight.run) {
+            (Effect::SamplingSession(new), Some(run)) => {
+                if let Some(key) = &new.snapshot {
+                    queue.add_snapshot(&flight.session, key.clone(), run.clone(), true);
+                }
+            }
+            (Effect::RunFailed(run), _) if flight.kind != RequestKind::CreateModel => {
+                queue.fail_run(run, unusable(run));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn unusable(run: &RunId) -> OpError {
+    OpError::server(format!("training run {run} can't be used any more"))
+}
+
+/// The worker has these requests.
+struct Started(Vec<RequestId>);
+
+impl Write for Started {
+    type Output = ();
+    const URGENCY: Urgency = Urgency::Note;
+
+    async fn apply(&mut self, conn: &mut SqliteConnection, _core: &Core) -> Result<(), Error> {
+        for request in &self.0 {
+            requests::start_request(conn, request).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Outcome and effects of a request.
+struct Complete {
+    request: RequestId,
+    flight: Flight,
+    outcome: Outcome,
+    effects: Vec<Effect>,
+}
+
+impl Complete {
+    /// The outcome, unless an effect contradicts what the store holds: then the request failed.
+    async fn outcome_with_effects(&self, conn: &mut SqliteConnection, now: Timestamp) -> Result<Outcome, Error> {
+        execute(conn, "SAVEPOINT effects").await?;
+        let outcome = match self.apply_effects(conn, now).await {
+            Ok(()) => self.outcome.clone(),
+            Err(error @ Error::Store(_)) => return Err(error),
+            Err(error) => {
+                execute(conn, "ROLLBACK TO effects").await?;
+                Outcome::Failed(OpError::user(error.to_string()))
+            }
+        };
+        execute(conn, "RELEASE effects").await?;
+        Ok(outcome)
+    }
+
+    async fn apply_effects(&self, conn: &mut SqliteConnection, now: Timestamp) -> Result<(), Error> {
+        for effect in &self.effects {
+            self.apply_effect(conn, effect, now).await?;
+        }
+        Ok(())
+    }
+
+    async fn apply_effect(&self, conn: &mut SqliteConnection, effect: &Effect, now: Timestamp) -> Result<(), Error> {
+        let tenant = &self.flight.tenant;
+        match effect {
+            Effect::RunReady(run) => {
+                runs::ready_run(conn, run).await?;
+            }
+            // A creation that failed is recorded with its cause.
+            Effect::RunFailed(_) if self.flight.kind == RequestKind::CreateModel => {}
+            Effect::RunFailed(run) => {
+                runs::fail_run(conn, run, &unusable(run), true).await?;
+            }
+            Effect::Checkpoint(new) => {
+                runs::run(conn, tenant, &new.path.run).await?;
+                checkpoints::upsert_checkpoint(conn, tenant, new, now).await?;
+            }
+            Effect::SamplingSession(new) => {
+                let save = self.flight.run.as_ref().map(|run| (run, &self.request));
+                let origin = sampling::Origin { checkpoint_dir: None, save: save.filter(|_| new.snapshot.is_some()) };
+                sampling::insert_sampling_session(conn, tenant, new, origin, now).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the request is executed again after a restart: it changed what the worker holds in memory.
+    fn replays(&self) -> bool {
+        match self.flight.kind {
+            RequestKind::CreateModel
+            | RequestKind::LoadWeights
+            | RequestKind::ForwardBackward
+            | RequestKind::OptimStep => true,
+            RequestKind::SaveWeightsForSampler => self
+                .effects
+                .iter()
+                .any(|effect| matches!(effect, Effect::SamplingSession(new) if new.snapshot.is_some())),
+            RequestKind::Forward
+            | RequestKind::SaveWeights
+            | RequestKind::SaveWeightsExternal
+            | RequestKind::Sample => false,
+        }
+    }
+}
+
+impl Write for Complete {
+    type Output = Option<(Ended, Poll)>;
+    const URGENCY: Urgency = Urgency::Record;
+
+    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<Self::Output, Error> {
+        let now = core.now();
+        let outcome = self.outcome_with_effects(conn, now).await?;
+        let (ended, poll) = match outcome {
+            Outcome::Succeeded { encoding, payload } => {
+                let result = core.blobs.put(format!("{}.result", self.request), &payload).await?;
+                let size = payload.len() as u64;
+                let end = End::Succeeded { encoding, result: &result, size, replays: self.replays() };
+                let ended = results::end_request(conn, &self.request, &end, now).await?;
+                (ended, Poll::Succeeded { encoding, payload })
+            }
+            Outcome::Failed(error) => {
+                let ended = results::end_request(conn, &self.request, &End::Failed(&error), now).await?;
+                (ended, Poll::Failed(error))
+            }
+        };
+        let Some(ended) = ended else { return Ok(None) };
+        if let Some(run) = &ended.creates {
+            match &poll {
+                Poll::Failed(cause) => runs::fail_run(conn, run, &creation_failed(run, cause), false).await?,
+                _ => runs::ready_run(conn, run).await?,
+            };
+        }
+        Ok(Some((ended, poll)))
+    }
+
+    fn committed(&mut self, output: &Self::Output, core: &Arc<Core>) {
+        if let Some((ended, poll)) = output {
+            core.cache.put(self.flight.tenant.clone(), self.request.clone(), poll.clone());
+            announce(core, &self.request, ended);
+        }
+    }
+}
+
+/// Ends of requests that never reached the worker, or that it gave up; and runs that can't be restored.
+pub(crate) struct EndUnstarted {
+    lost: Vec<(RunId, OpError)>,
+    doomed: Vec<(RequestId, Doom)>,
+}
+
+impl EndUnstarted {
+    pub(crate) fn new(lost: Vec<(RunId, OpError)>, doomed: Vec<(RequestId, Doom)>) -> Self {
+        Self { lost, doomed }
+    }
+}
+
+impl Write for EndUnstarted {
+    type Output = Vec<(RequestId, Ended)>;
+    const URGENCY: Urgency = Urgency::Record;
+
+    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<Self::Output, Error> {
+        let now = core.now();
+        for (run, error) in &self.lost {
+            runs::fail_run(conn, run, error, true).await?;
+        }
+        let mut all = Vec::with_capacity(self.doomed.len());
+        for (request, doom) in &self.doomed {
+            let (end, cause) = match doom {
+                Doom::Cancelled => (End::Cancelled, OpError::user("its session ended")),
+                Doom::Failed(error) => (End::Failed(error), error.clone()),
+            };
+            let Some(ended) = results::end_request(conn, request, &end, now).await? else { continue };
+            if let Some(run) = &ended.creates {
+                runs::fail_run(conn, run, &creation_failed(run, &cause), false).await?;
+            }
+            all.push((request.clone(), ended));
+        }
+        Ok(all)
+    }
+
+    fn committed(&mut self, output: &Self::Output, core: &Arc<Core>) {
+        for (request, ended) in output {
+            announce(core, request, ended);
+        }
+    }
+}
+
+/// Wakes who waits for a request that ended, and frees what it no longer needs.
+fn announce(core: &Arc<Core>, request: &RequestId, ended: &Ended) {
+    core.waiters.wake(request);
+    if let Some(sample) = &ended.sample {
+        core.events.wake(sample);
+    }
+    if let Some(file) = ended.unneeded.clone() {
+        let blobs = core.blobs.clone();
+        core.runtime.spawn(async move { blobs.remove(vec![file]).await });
+    }
+}
+
+async fn execute(conn: &mut SqliteConnection, sql: &'static str) -> Result<(), Error> {
+    sqlx::query(sql).execute(conn).await.map_err(failed("complete a request"))?;
+    Ok(())
 }

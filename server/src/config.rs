@@ -264,11 +264,8 @@ fn read_file(named: Option<&Path>) -> Result<FileConfig, ConfigError> {
 }
 
 fn models(flags: Vec<NamedPath>, file: BTreeMap<String, PathBuf>) -> Result<Vec<NamedPath>, ConfigError> {
-    let models = if flags.is_empty() {
-        file.into_iter().map(|(name, path)| NamedPath { name, path }).collect()
-    } else {
-        flags
-    };
+    let models =
+        if flags.is_empty() { file.into_iter().map(|(name, path)| NamedPath { name, path }).collect() } else { flags };
     if models.is_empty() {
         return Err(ConfigError::NoModel);
     }

@@ -66,9 +66,8 @@ fn only_loopback_does_without_keys() {
 #[test]
 fn keys_are_given_as_text_or_digest() {
     let digest: String = Keys::digest("tml-b").iter().map(|byte| format!("{byte:02x}")).collect();
-    let file = format!(
-        "[[keys]]\ntenant = \"alice\"\nkey = \"tml-a\"\n[[keys]]\ntenant = \"bob\"\nsha256 = \"{digest}\"\n"
-    );
+    let file =
+        format!("[[keys]]\ntenant = \"alice\"\nkey = \"tml-a\"\n[[keys]]\ntenant = \"bob\"\nsha256 = \"{digest}\"\n");
     let (_dir, flags) = flags(&file);
     let keys = Config::resolve(flags).unwrap().keys;
     assert_eq!(keys.tenant("tml-a"), Some(TenantId::new("alice")));

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use trainyard_gpu_runtime::config::{LoadError, ModelFiles, ModelSource};
 use trainyard_gpu_runtime::load::load;
+use trainyard_gpu_runtime::{CpuEngine, Dtype, EngineOptions};
 use trainyard_protocol::Engine;
 
-use crate::config::Config;
+use crate::config::{ComputeType, Config};
 
 /// A loaded engine and what clients may read of its models.
 pub struct Loaded {
@@ -27,9 +28,9 @@ pub enum EngineError {
         /// Why.
         source: LoadError,
     },
-    /// No runtime executes on this machine.
-    #[error("this build of trainyard has no runtime linked in")]
-    NoRuntime,
+    /// The engine cannot be made of them.
+    #[error(transparent)]
+    Engine(#[from] LoadError),
 }
 
 /// Loads the configured models. Takes as long as reading and packing their weights takes.
@@ -37,14 +38,25 @@ pub fn build_engine(config: &Config) -> Result<Loaded, EngineError> {
     let mut models = Vec::with_capacity(config.models.len());
     let mut files = BTreeMap::new();
     for model in &config.models {
-        let source =
-            load(&model.path).map_err(|source| EngineError::Model { name: model.name.clone(), source })?;
+        let source = load(&model.path).map_err(|source| EngineError::Model { name: model.name.clone(), source })?;
         files.insert(model.name.clone(), source.files.clone());
         models.push((model.name.clone(), source));
     }
     Ok(Loaded { engine: link(models, config)?, files })
 }
 
-fn link(_models: Vec<(String, ModelSource)>, _config: &Config) -> Result<Box<dyn Engine>, EngineError> {
-    Err(EngineError::NoRuntime)
+fn link(models: Vec<(String, ModelSource)>, config: &Config) -> Result<Box<dyn Engine>, EngineError> {
+    let dtype = match config.dtype {
+        ComputeType::Bf16 => Dtype::Bf16,
+        ComputeType::F32 => Dtype::F32,
+    };
+    let options = EngineOptions { dtype, threads: config.threads, ..EngineOptions::default() };
+    let engine = CpuEngine::new(models, options)?;
+    tracing::info!(
+        dtype = config.dtype.name(),
+        threads = engine.threads(),
+        isa = engine.isa().name(),
+        "models are packed"
+    );
+    Ok(Box::new(engine))
 }

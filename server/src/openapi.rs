@@ -1,7 +1,7 @@
 //! The API's OpenAPI document, made from the endpoints' own descriptions.
 
-use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
+use utoipa::openapi::{OpenApi, Ref, RefOr};
 use utoipa::{IntoResponses, Modify, OpenApi as _};
 
 use crate::api::Endpoints;
@@ -67,11 +67,44 @@ impl Modify for Security {
     }
 }
 
+/// The names under which the refusals stand in the document, by status.
+const REFUSAL_NAMES: [(&str, &str); 10] = [
+    ("400", "Invalid"),
+    ("401", "Unauthorized"),
+    ("403", "Forbidden"),
+    ("404", "NotFound"),
+    ("410", "Gone"),
+    ("413", "TooLarge"),
+    ("415", "UnsupportedMediaType"),
+    ("422", "Mismatch"),
+    ("429", "Busy"),
+    ("500", "Internal"),
+];
+
 /// The document.
 pub fn document() -> OpenApi {
     let mut document = Frame::openapi();
     document.merge(Endpoints::openapi());
+    share_refusals(&mut document);
     document
+}
+
+/// Writes each refusal once, and refers to it everywhere else.
+fn share_refusals(document: &mut OpenApi) {
+    let mut refusals = Refusals::responses();
+    for item in document.paths.paths.values_mut() {
+        for operation in [&mut item.get, &mut item.put, &mut item.post, &mut item.delete].into_iter().flatten() {
+            for (status, name) in REFUSAL_NAMES {
+                if let Some(response) = operation.responses.responses.get_mut(status) {
+                    *response = RefOr::Ref(Ref::from_response_name(name));
+                }
+            }
+        }
+    }
+    let components = document.components.get_or_insert_default();
+    for (status, name) in REFUSAL_NAMES {
+        components.responses.extend(refusals.remove(status).map(|response| (name.to_owned(), response)));
+    }
 }
 
 /// The document as `openapi/openapi.json` holds it: indented, with a line feed at the end.

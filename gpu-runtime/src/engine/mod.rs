@@ -124,7 +124,7 @@ impl CpuEngine {
         match load.create {
             Some(spec) => {
                 let base = self.base(&spec.base_model)?;
-                let run = Run::load(&self.cpu, base, Some(&spec), &load.dir, load.with_optimizer)?;
+                let run = Run::load(&self.cpu, base, &spec, &load.dir, load.with_optimizer)?;
                 self.runs.insert(load.run, run);
             }
             None => {
@@ -132,7 +132,7 @@ impl CpuEngine {
                     let run = self.run_mut(&load.run)?;
                     (Arc::clone(&run.base), run.spec.clone())
                 };
-                let loaded = Run::load(&self.cpu, base, Some(&spec), &load.dir, load.with_optimizer)?;
+                let loaded = Run::load(&self.cpu, base, &spec, &load.dir, load.with_optimizer)?;
                 self.runs.insert(load.run, loaded);
             }
         }

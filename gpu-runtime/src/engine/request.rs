@@ -177,7 +177,7 @@ impl SampleJob {
         check_counts(&request, prompt.len())?;
         let max_new = max_new_tokens(&request.params, prompt.len(), config.max_position_embeddings)?;
         let outputs = PromptOutputs::new(&request, prompt.len(), config.vocab_size)?;
-        let stop = StopMatcher::new(&request.params.stop, &config.eos_token_ids, weights.base.detokenizer.as_ref())?;
+        let stop = StopMatcher::new(&request.params.stop, &config.eos_token_ids, weights.base.detokenizer.clone())?;
         let sequence = || Sequence {
             kv: KvSequence::default(),
             tokens: Vec::new(),

@@ -1,22 +1,215 @@
 //! Saving runs and loading checkpoints.
-use super::base::Base;
-use super::run::Run;
-use super::sampler::SamplerWeights;
-use crate::kernels::Cpu;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use trainyard_protocol::{OpError, OpResult, RunSpec, SaveTarget};
+
+use trainyard_protocol::{LoraSpec, OpError, OpResult, RunSpec, SaveTarget};
+
+use super::base::Base;
+use super::run::{Run, params};
+use super::sampler::SamplerWeights;
+use crate::checkpoint::adapter::CONFIG_FILE;
+use crate::checkpoint::{
+    AdapterModule, AdapterTensors, MODEL_FILE, Manifest, MomentsRef, NamedTensor, read_adapter, read_manifest,
+    read_optimizer, read_tensors, unreadable, write_adapter, write_atomically, write_manifest, write_model_files,
+    write_optimizer, write_tensors,
+};
+use crate::config::LoadError;
+use crate::kernels::Cpu;
+use crate::model::{Adapter, Gradients, Module, ParamSpec, Weights};
+
 impl Run {
-    pub(super) fn save_state(&self, _t: &SaveTarget) -> Result<OpResult, OpError> {
-        Err(OpError::server("x"))
+    /// Writes weights, moments and step count.
+    pub(super) fn save_state(&self, target: &SaveTarget) -> Result<OpResult, OpError> {
+        let saved = write_atomically(target, |dir| {
+            self.write_weights(dir)?;
+            if let Some([m, v]) = &self.moments {
+                let moments = self.params().into_iter().zip(m).zip(v);
+                write_optimizer(dir, moments.map(|((p, m), v)| MomentsRef { name: p.name, shape: p.shape, m, v }))?;
+            }
+            write_manifest(dir, &Manifest { spec: self.spec.clone(), step: self.step })
+        })?;
+        Ok(OpResult::Saved(Some(saved)))
     }
-    pub(super) fn save_weights(&self, _t: &SaveTarget) -> Result<OpResult, OpError> {
-        Err(OpError::server("x"))
+
+    /// Writes weights alone: a PEFT adapter, or a Hugging Face folder.
+    pub(super) fn save_weights(&self, target: &SaveTarget) -> Result<OpResult, OpError> {
+        let saved = write_atomically(target, |dir| self.write_weights(dir))?;
+        Ok(OpResult::Saved(Some(saved)))
     }
-    pub(super) fn load(_: &Cpu, _: Arc<Base>, _: Option<&RunSpec>, _: &Path, _: bool) -> Result<Run, OpError> {
-        Err(OpError::server("x"))
+
+    fn write_weights(&self, dir: &Path) -> Result<(), OpError> {
+        let Some(lora) = &self.spec.lora else {
+            write_model_files(dir, &self.base.files)?;
+            let named: Vec<NamedTensor<'_>> = self
+                .params()
+                .into_iter()
+                .zip(&self.masters)
+                .map(|(p, values)| (p.name, p.shape, &values[..]))
+                .collect();
+            return write_tensors(&dir.join(MODEL_FILE), &named);
+        };
+        let modules = Adapter::modules(&self.base.config, lora);
+        let written = modules.iter().zip(self.masters.chunks_exact(2)).map(|((name, (n, k)), pair)| AdapterModule {
+            name,
+            in_features: *k,
+            out_features: *n,
+            a: &pair[0],
+            b: &pair[1],
+        });
+        write_adapter(dir, &self.base.name, lora, &target_modules(lora), written)
+    }
+
+    /// A run from a training checkpoint, whose spec must agree with `expected`.
+    pub(super) fn load(
+        cpu: &Cpu,
+        base: Arc<Base>,
+        expected: &RunSpec,
+        dir: &Path,
+        with_optimizer: bool,
+    ) -> Result<Self, OpError> {
+        let manifest = read_manifest(dir).map_err(|error| unreadable(&error))?;
+        check_spec(&manifest.spec, expected)?;
+        let masters = read_masters(&base, &manifest.spec, dir)?;
+        let specs = params(&base, manifest.spec.lora.as_ref());
+        // The run keeps the seed of the weights that it continues.
+        let mut run = Self::from_masters(cpu, base, manifest.spec, masters)?;
+        if with_optimizer && manifest.step > 0 {
+            run.moments = Some(read_moments(dir, &specs)?);
+            run.step = manifest.step;
+        }
+        Ok(run)
     }
 }
-pub(super) fn load_sampler(_: &Cpu, _: Arc<Base>, _: &Path) -> Result<SamplerWeights, OpError> {
-    Err(OpError::server("x"))
+
+/// Names by which PEFT finds the adapted modules.
+fn target_modules(lora: &LoraSpec) -> Vec<String> {
+    let name = |m: &Module| m.name().rsplit('.').next().unwrap_or_default().to_owned();
+    let mut names: Vec<String> = Module::ALL
+        .iter()
+        .filter(|m| if m.is_attention() { lora.train_attn } else { lora.train_mlp })
+        .map(name)
+        .collect();
+    if lora.train_unembed {
+        names.push("lm_head".to_owned());
+    }
+    names
+}
+
+fn check_spec(found: &RunSpec, expected: &RunSpec) -> Result<(), OpError> {
+    if found.base_model != expected.base_model {
+        return Err(OpError::user(format!(
+            "path: the checkpoint's base model is {:?}, not {:?}",
+            found.base_model, expected.base_model
+        )));
+    }
+    let shape = |spec: &RunSpec| spec.lora.as_ref().map(|l| (l.rank, l.train_attn, l.train_mlp, l.train_unembed));
+    let describe = |spec: &RunSpec| match &spec.lora {
+        None => "all parameters".to_owned(),
+        Some(l) => {
+            format!("LoRA of rank {} (attn {}, mlp {}, unembed {})", l.rank, l.train_attn, l.train_mlp, l.train_unembed)
+        }
+    };
+    if shape(found) != shape(expected) {
+        return Err(OpError::user(format!(
+            "path: the checkpoint trains {}, the model {}",
+            describe(found),
+            describe(expected)
+        )));
+    }
+    Ok(())
+}
+
+fn read_masters(base: &Base, spec: &RunSpec, dir: &Path) -> Result<Gradients, OpError> {
+    match &spec.lora {
+        None => {
+            let mut tensors = read_tensors(&dir.join(MODEL_FILE)).map_err(|error| unreadable(&error))?;
+            base.layout.specs.iter().map(|param| take(param, tensors.remove(&param.name))).collect()
+        }
+        Some(lora) => {
+            let mut stored = read_adapter(dir).map_err(|error| unreadable(&error))?;
+            let mut masters = Vec::new();
+            for (name, (n, k)) in Adapter::modules(&base.config, lora) {
+                let pair = stored.tensors.remove(&name).ok_or_else(|| missing(&name))?;
+                check_extents(&name, &pair, stored.rank, (n, k), lora.rank as usize)?;
+                masters.extend([pair.a, pair.b]);
+            }
+            Ok(masters)
+        }
+    }
+}
+
+fn read_moments(dir: &Path, specs: &[ParamSpec]) -> Result<[Gradients; 2], OpError> {
+    let mut stored = read_optimizer(dir).map_err(|error| unreadable(&error))?;
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    for param in specs {
+        let moments = stored.remove(&param.name).ok_or_else(|| missing(&param.name))?;
+        first.push(take(param, Some((moments.shape.clone(), moments.m)))?);
+        second.push(take(param, Some((moments.shape, moments.v)))?);
+    }
+    Ok([first, second])
+}
+
+fn take(param: &ParamSpec, found: Option<(Vec<usize>, Vec<f32>)>) -> Result<Vec<f32>, OpError> {
+    match found {
+        Some((shape, values)) if shape == param.shape => Ok(values),
+        Some((shape, _)) => {
+            Err(OpError::server(format!("checkpoint tensor {} has shape {shape:?}, not {:?}", param.name, param.shape)))
+        }
+        None => Err(missing(&param.name)),
+    }
+}
+
+fn missing(name: &str) -> OpError {
+    OpError::server(format!("checkpoint tensor {name} is missing"))
+}
+
+fn check_extents(
+    name: &str,
+    pair: &AdapterTensors,
+    rank: usize,
+    (n, k): (usize, usize),
+    expected: usize,
+) -> Result<(), OpError> {
+    if (pair.out_features, pair.in_features, rank) == (n, k, expected) {
+        return Ok(());
+    }
+    Err(OpError::user(format!(
+        "checkpoint module {name} is {}x{} of rank {rank}, the model's is {n}x{k} of rank {expected}",
+        pair.out_features, pair.in_features
+    )))
+}
+
+/// Weights of a sampler checkpoint: a PEFT adapter for `base`, or a full model of its shape.
+pub(super) fn load_sampler(cpu: &Cpu, base: Arc<Base>, dir: &Path) -> Result<SamplerWeights, OpError> {
+    if dir.join(CONFIG_FILE).exists() {
+        let adapter = load_adapter(&base, dir)?;
+        return Ok(SamplerWeights { weights: Arc::clone(&base.weights), adapter: Some(Arc::new(adapter)), base });
+    }
+    let source = crate::load::load(dir).map_err(|error| unreadable(&error))?;
+    let same_names = base.layout.specs.iter().all(|p| source.tensors.shape(&p.name).as_ref() == Some(&p.shape));
+    if !same_names {
+        return Err(OpError::user(format!("model_path: the checkpoint is not of base model {:?}", base.name)));
+    }
+    let mut read = |i: usize| source.tensors.read(&base.layout.specs[i].name).map(Cow::Owned);
+    let weights = Weights::build(cpu, &base.config, &base.layout, &base.rope, base.dtype, &mut read)
+        .map_err(|error: LoadError| unreadable(&error))?;
+    Ok(SamplerWeights { weights: Arc::new(weights), adapter: None, base })
+}
+
+fn load_adapter(base: &Base, dir: &Path) -> Result<Adapter, OpError> {
+    let mut stored = read_adapter(dir).map_err(|error| unreadable(&error))?;
+    let (rank, scale) = (stored.rank, stored.alpha / stored.rank as f32);
+    let tensors: &mut BTreeMap<String, AdapterTensors> = &mut stored.tensors;
+    let adapter = Adapter::from_pairs(&base.config, rank, scale, |name, extents| {
+        let Some(pair) = tensors.remove(name) else { return Ok(None) };
+        check_extents(name, &pair, rank, extents, rank)?;
+        Ok(Some((pair.a, pair.b)))
+    })?;
+    match tensors.keys().next() {
+        Some(name) => Err(OpError::user(format!("model_path: base model {:?} has no module {name}", base.name))),
+        None => Ok(adapter),
+    }
 }

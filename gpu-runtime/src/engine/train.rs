@@ -178,7 +178,7 @@ impl Trainer {
                 let job = &self.jobs[*i];
                 TrainGroup {
                     adapter: runs.get(&job.run).and_then(Run::adapter),
-                    loss: job.loss.clone(),
+                    loss: job.loss,
                     data: job.data[job.next..job.next + count].iter().collect(),
                     grads: grads.as_mut(),
                 }

@@ -274,7 +274,6 @@ pub fn attention(
     });
 }
 
-#[expect(clippy::too_many_arguments, reason = "one tile of one op: place, operands and running state")]
 fn attend(
     cpu: &Cpu,
     shape: &AttentionShape,
@@ -379,7 +378,6 @@ struct HeadGradient {
 }
 
 impl HeadGradient {
-    #[expect(clippy::too_many_arguments, reason = "one head of one op")]
     fn compute(
         cpu: &Cpu,
         shape: &AttentionShape,
@@ -414,7 +412,6 @@ impl HeadGradient {
         grads
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one tile of one op")]
     fn add_block(
         &mut self,
         cpu: &Cpu,

@@ -142,7 +142,7 @@ pub fn matmul_block(
     accumulate: bool,
 ) {
     let width = columns.len();
-    assert!(columns.start % NR == 0 && columns.end <= w.n() && k.start % 2 == 0 && k.end <= w.k());
+    assert!(columns.start.is_multiple_of(NR) && columns.end <= w.n() && k.start.is_multiple_of(2) && k.end <= w.k());
     assert!(k.len() <= x.stride && rows.end <= x.rows && width <= ldc);
     assert!(rows.is_empty() || c.len() >= (rows.len() - 1) * ldc + width);
     let panels = columns.start / NR..columns.end.div_ceil(NR);
@@ -168,7 +168,6 @@ unsafe fn packed_block(
 
 /// # Safety
 /// As [`packed_block`]; columns from `end` on are not written.
-#[expect(clippy::too_many_arguments, reason = "the innermost driver: a struct would be built per call")]
 unsafe fn packed_columns(
     isa: Isa,
     x: &Operand,
@@ -375,7 +374,6 @@ unsafe fn bf16_avx2<const M: usize>(
 
 /// # Safety
 /// `a` has `height` rows of `2 * k2` elements, `b` `k2` rows of [`NR`], `c` `height` rows of [`NR`].
-#[expect(clippy::too_many_arguments, reason = "same shape as the SIMD kernels")]
 unsafe fn bf16_portable(
     height: usize,
     k2: usize,

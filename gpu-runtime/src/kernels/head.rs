@@ -253,7 +253,6 @@ impl<'a> Head<'a> {
         });
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one tile of one op")]
     fn dlogits(
         &self,
         cpu: &Cpu,

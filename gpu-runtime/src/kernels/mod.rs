@@ -5,6 +5,7 @@
     unsafe_code,
     reason = "SIMD intrinsics and disjoint writes from several threads; each block says why it is sound"
 )]
+#![expect(clippy::too_many_arguments, reason = "kernels take operands with extents and strides, as BLAS does")]
 
 pub mod attention;
 pub mod elementwise;

@@ -80,7 +80,6 @@ pub fn rms_norm_backward(
 
 /// Backward of [`rms_norm_heads`]: `dy` at the same place becomes the gradient by x; `x` are the heads
 /// before normalisation.
-#[expect(clippy::too_many_arguments, reason = "place, extents and operands of one op")]
 pub fn rms_norm_heads_backward(
     cpu: &Cpu,
     x: &[f32],
@@ -115,7 +114,6 @@ pub fn rms_norm_heads_backward(
     });
 }
 
-#[expect(clippy::too_many_arguments, reason = "place, extents and operands of one op")]
 fn add_weight_gradient(
     cpu: &Cpu,
     x: &[f32],

@@ -117,7 +117,7 @@ impl PackedMatrix {
         match &self.data {
             PackedData::Bf16(data) => {
                 let word = data[(row / NR * self.k.div_ceil(2) + col / 2) * NR + row % NR];
-                f32::from_bits(if col % 2 == 0 { word << 16 } else { word & 0xffff_0000 })
+                f32::from_bits(if col.is_multiple_of(2) { word << 16 } else { word & 0xffff_0000 })
             }
             PackedData::F32(data) => data[(row / NR * self.k + col) * NR + row % NR],
         }

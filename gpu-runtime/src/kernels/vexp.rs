@@ -34,8 +34,8 @@ pub(crate) const LANES: usize = 8;
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
     const MAGIC: f32 = 12_582_912.0; // 1.5 · 2^23: adding it rounds to an integer
-    // Beyond the bounds the value is replaced below; the clamp keeps the exponent in range (and NaN out).
-    let clamped = x.max(-87.4).min(88.8);
+    // Beyond the bounds the value is replaced below; the clamp keeps the exponent in range, and NaN as it is.
+    let clamped = x.clamp(-87.4, 88.8);
     let n = clamped.mul_add(std::f32::consts::LOG2_E, MAGIC) - MAGIC;
     let r = n.mul_add(-0.693_359_4, clamped);
     let r = n.mul_add(2.121_944_4e-4, r);
@@ -150,5 +150,6 @@ mod tests {
         assert_eq!(exp(0.0), 1.0);
         assert_eq!(exp(f32::INFINITY), f32::INFINITY);
         assert_eq!(exp(89.0), f32::INFINITY);
+        assert!(exp(f32::NAN).is_nan());
     }
 }

@@ -54,7 +54,8 @@ impl Module {
         }
     }
 
-    fn is_attention(self) -> bool {
+    /// Whether it belongs to attention, else to the MLP.
+    pub fn is_attention(self) -> bool {
         matches!(self, Self::Q | Self::K | Self::V | Self::O)
     }
 }
@@ -130,23 +131,41 @@ impl Adapter {
 
     /// The adapter that `params` (in the order of [`Adapter::params`]) describe.
     pub fn build(c: &ModelConfig, spec: &LoraSpec, params: &Gradients) -> Self {
-        let rank = spec.rank as usize;
-        let mut next = 0;
-        let mut pair = |(n, k): (usize, usize)| {
-            let (a, b) = (params[next].clone(), params[next + 1].clone());
-            next += 2;
-            LoraPair { place: next - 2, n, k, at: transpose(&a, rank, k), bt: transpose(&b, n, rank), a, b }
+        let scale = LORA_ALPHA / spec.rank as f32;
+        let mut pairs = Self::modules(c, spec).into_iter().zip(params.chunks_exact(2)).peekable();
+        let built = Self::from_pairs(c, spec.rank as usize, scale, |name, _| {
+            let own = pairs.next_if(|((next, _), _)| next == name);
+            Ok::<_, std::convert::Infallible>(own.map(|(_, pair)| (pair[0].clone(), pair[1].clone())))
+        });
+        match built {
+            Ok(adapter) => adapter,
+        }
+    }
+
+    /// An adapter on the modules for which `pair` (given name and (outputs, inputs)) returns A and B. Modules are
+    /// asked for in parameter order.
+    pub fn from_pairs<E>(
+        c: &ModelConfig,
+        rank: usize,
+        scale: f32,
+        mut pair: impl FnMut(&str, (usize, usize)) -> Result<Option<(Vec<f32>, Vec<f32>)>, E>,
+    ) -> Result<Self, E> {
+        let mut place = 0;
+        let mut next = |name: &str, (n, k): (usize, usize)| -> Result<Option<LoraPair>, E> {
+            let Some((a, b)) = pair(name, (n, k))? else { return Ok(None) };
+            place += 2;
+            Ok(Some(LoraPair { place: place - 2, n, k, at: transpose(&a, rank, k), bt: transpose(&b, n, rank), a, b }))
         };
-        let layers = (0..c.num_layers)
-            .map(|_| {
-                Module::ALL.map(|m| {
-                    let wanted = if m.is_attention() { spec.train_attn } else { spec.train_mlp };
-                    wanted.then(|| pair(m.extents(c)))
-                })
-            })
-            .collect();
-        let unembed = spec.train_unembed.then(|| pair((c.vocab_size, c.hidden_size)));
-        Self { rank, scale: LORA_ALPHA / spec.rank as f32, layers, unembed }
+        let mut layers = Vec::with_capacity(c.num_layers);
+        for l in 0..c.num_layers {
+            let mut layer: [Option<LoraPair>; 7] = Default::default();
+            for (m, slot) in Module::ALL.into_iter().zip(&mut layer) {
+                *slot = next(&format!("model.layers.{l}.{}", m.name()), m.extents(c))?;
+            }
+            layers.push(layer);
+        }
+        let unembed = next("lm_head", (c.vocab_size, c.hidden_size))?;
+        Ok(Self { rank, scale, layers, unembed })
     }
 
     /// The pair on a module of a block.

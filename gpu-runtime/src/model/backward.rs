@@ -13,7 +13,7 @@ use crate::kernels::norm::{rms_norm, rms_norm_backward, rms_norm_heads_backward}
 use crate::kernels::{Cpu, par_chunks, rows_per_task};
 
 /// Where gradients go.
-pub enum Sink<'a> {
+pub(super) enum Sink<'a> {
     /// One set per group that has an adapter; `None` for groups that do not train.
     Adapters(&'a mut [Option<&'a mut Gradients>]),
     /// All parameters of the model.
@@ -21,7 +21,7 @@ pub enum Sink<'a> {
 }
 
 /// The batch as the forward pass saw it.
-pub struct BatchView<'a> {
+pub(super) struct BatchView<'a> {
     /// Rows of each sequence; every sequence starts at position 0.
     pub spans: &'a [(Range<usize>, usize)],
     /// Their keys and values.
@@ -42,7 +42,7 @@ struct Backward<'a, 'b> {
 }
 
 /// Adds the gradient to `sink`, given that by the residual stream after the last block, `dx`.
-pub fn backward(
+pub(super) fn backward(
     cpu: &Cpu,
     w: &Weights,
     batch: &BatchView<'_>,
@@ -66,8 +66,7 @@ pub fn backward(
 }
 
 /// Gradients of one adapter pair over a group's rows: adds to A's, B's and to `dx[rows, k]`.
-#[expect(clippy::too_many_arguments, reason = "operands of one op")]
-pub fn lora_backward(
+pub(super) fn lora_backward(
     cpu: &Cpu,
     rows: &Range<usize>,
     adapter: &Adapter,
@@ -91,8 +90,7 @@ pub fn lora_backward(
 }
 
 /// The part of [`lora_backward`] below the scaled `z`, given its gradient `dz`. `dx` holds the group's rows.
-#[expect(clippy::too_many_arguments, reason = "operands of one op")]
-pub fn lora_backward_down(
+pub(super) fn lora_backward_down(
     cpu: &Cpu,
     rows: &Range<usize>,
     adapter: &Adapter,
@@ -123,7 +121,6 @@ struct FullPlaces<'a> {
 
 impl Backward<'_, '_> {
     /// Gradient by the input of a linear layer, `dx[rows, k]` (overwritten), and of its weights.
-    #[expect(clippy::too_many_arguments, reason = "operands of one op")]
     fn project(
         &mut self,
         layer: usize,
@@ -234,7 +231,6 @@ impl Backward<'_, '_> {
 }
 
 /// `dW += dyᵀ x` and `db += Σ dy` for every part of a fused projection.
-#[expect(clippy::too_many_arguments, reason = "operands of one op")]
 fn full_gradient(
     cpu: &Cpu,
     specs: &[super::params::ParamSpec],

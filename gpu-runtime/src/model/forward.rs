@@ -64,7 +64,7 @@ pub struct Pass {
 }
 
 /// Position of every row.
-pub fn positions(rows: usize, spans: &[(Range<usize>, usize)]) -> Vec<u32> {
+pub(super) fn positions(rows: usize, spans: &[(Range<usize>, usize)]) -> Vec<u32> {
     let mut positions = vec![0; rows];
     for (rows, start) in spans {
         for (i, row) in rows.clone().enumerate() {
@@ -104,7 +104,7 @@ fn add_lora(
 }
 
 /// Scaled `x Aᵀ` of the rows.
-pub fn lora_down(cpu: &Cpu, rows: &Range<usize>, adapter: &Adapter, pair: &LoraPair, x: &[f32]) -> Vec<f32> {
+pub(super) fn lora_down(cpu: &Cpu, rows: &Range<usize>, adapter: &Adapter, pair: &LoraPair, x: &[f32]) -> Vec<f32> {
     let rank = adapter.rank;
     let mut z = vec![0f32; rows.len() * rank];
     let left = Strided { data: &x[rows.start * pair.k..], row_stride: pair.k, col_stride: 1 };
@@ -115,7 +115,7 @@ pub fn lora_down(cpu: &Cpu, rows: &Range<usize>, adapter: &Adapter, pair: &LoraP
 
 /// Where a module's outputs are in its fused projection.
 #[derive(Clone, Copy)]
-pub struct Place {
+pub(super) struct Place {
     /// Which.
     pub module: Module,
     /// First column.
@@ -123,13 +123,13 @@ pub struct Place {
 }
 
 /// Places in the fused q, k, v projection.
-pub fn qkv_places(w: &Weights) -> [Place; 3] {
+pub(super) fn qkv_places(w: &Weights) -> [Place; 3] {
     let (q, kv) = (w.shape.q_width(), w.shape.kv_width());
     [Place { module: Module::Q, at: 0 }, Place { module: Module::K, at: q }, Place { module: Module::V, at: q + kv }]
 }
 
 /// Places in the fused gate and up projection.
-pub fn gate_up_places(w: &Weights) -> [Place; 2] {
+pub(super) fn gate_up_places(w: &Weights) -> [Place; 2] {
     [Place { module: Module::Gate, at: 0 }, Place { module: Module::Up, at: w.config.intermediate_size }]
 }
 
@@ -193,12 +193,12 @@ fn block(
     positions: &[u32],
     spans: &[(Range<usize>, usize)],
     kv: &mut [KvSequence],
-    x: &mut Vec<f32>,
+    x: &mut [f32],
     keep: bool,
 ) -> Option<LayerActivations> {
     let (cpu, w, l) = (p.cpu, p.w, p.layer);
     let (rows, shape, eps) = (positions.len(), &w.shape, w.config.rms_norm_eps);
-    let before = keep.then(|| x.clone());
+    let before = keep.then(|| x.to_vec());
     let mut normed = vec![0f32; x.len()];
     rms_norm(cpu, x, &layer.input_norm, eps, &mut normed);
     let mut qkv = vec![0f32; rows * shape.qkv_width()];
@@ -214,7 +214,7 @@ fn block(
     let mut lse = vec![0f32; rows * shape.heads];
     attention(cpu, shape, l, w.config.sliding_window[l], &views, &qkv, &mut attn, &mut lse);
     p.project(&layer.o, &[Place { module: Module::O, at: 0 }], &attn, x, true);
-    let mid = keep.then(|| x.clone());
+    let mid = keep.then(|| x.to_vec());
     rms_norm(cpu, x, &layer.post_norm, eps, &mut normed);
     let width = w.config.intermediate_size;
     let mut gate_up = vec![0f32; rows * 2 * width];

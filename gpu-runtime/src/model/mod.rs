@@ -1,5 +1,7 @@
 //! The decoder: weights, adapters, and its forward and backward passes over packed batches.
 
+#![expect(clippy::too_many_arguments, reason = "ops take operands with extents and strides, as BLAS does")]
+
 mod adapter;
 mod backward;
 mod forward;

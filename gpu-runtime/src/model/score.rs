@@ -11,6 +11,9 @@ use crate::kernels::gemm::{Extents, Operand, Strided, matmul, strided_columns};
 use crate::kernels::head::{Head, HeadAdapter, HeadGroup, Targets};
 use crate::kernels::norm::rms_norm;
 
+/// Rows, their adapter if it is on the unembedding, and its scaled `x Aᵀ`.
+type ScoredGroup = (Range<usize>, Option<Arc<Adapter>>, Vec<f32>);
+
 /// Rows whose residual stream has been normalised for the unembedding.
 pub struct ScoredRows<'a> {
     w: &'a Weights,
@@ -18,7 +21,7 @@ pub struct ScoredRows<'a> {
     pub hidden: Vec<f32>,
     operand: Operand,
     /// Groups of these rows with the scaled `x Aᵀ` of their adapter on the unembedding.
-    groups: Vec<(Range<usize>, Option<Arc<Adapter>>, Vec<f32>)>,
+    groups: Vec<ScoredGroup>,
 }
 
 /// Normalises the residual stream `x[rows, hidden]`; groups cover the rows in order.

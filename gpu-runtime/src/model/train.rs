@@ -185,7 +185,6 @@ impl Active {
 }
 
 /// Gradient by the residual stream after the last block, `dx`, and those of the head's parameters.
-#[expect(clippy::too_many_arguments, reason = "operands of one op")]
 fn head_backward(
     cpu: &Cpu,
     w: &Weights,
@@ -235,7 +234,6 @@ fn head_backward(
 }
 
 /// Gradient of an adapter's B on the unembedding: over the group's own rows alone.
-#[expect(clippy::too_many_arguments, reason = "operands of one op")]
 fn unembed_gradient(
     cpu: &Cpu,
     w: &Weights,

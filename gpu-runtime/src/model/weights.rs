@@ -77,7 +77,7 @@ pub struct Weights {
 }
 
 /// Gives the elements of the parameter at a place of the layout.
-pub type ReadParam<'a> = dyn FnMut(usize) -> Result<Cow<'a, [f32]>, LoadError> + 'a;
+pub(super) type ReadParam<'a> = dyn FnMut(usize) -> Result<Cow<'a, [f32]>, LoadError> + 'a;
 
 impl Weights {
     /// Packs all parameters that `read` gives.

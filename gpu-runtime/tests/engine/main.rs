@@ -3,5 +3,6 @@
 
 mod equality;
 mod isolation;
+mod saves;
 mod smollm2;
 mod support;

@@ -7,6 +7,7 @@ use super::{Encoding, NewCheckpoint, NewSamplingSession, RequestKind, SamplingSe
 
 /// Something for the worker to do.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "nearly all items are work")]
 pub enum WorkItem {
     /// Execute a request, then call [`crate::Scheduler::complete`].
     Start(Work),

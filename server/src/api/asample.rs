@@ -21,7 +21,7 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 /// Draws completions of a prompt. Identified by sampling session and `seq_id`, which orders nothing.
 #[utoipa::path(
     post, path = "/api/v1/asample", tag = "sampling", request_body = SampleRequest,
-    responses((status = 200, body = SubmitResponse), Refusals),
+    responses((status = 200, description = "accepted: its future", body = SubmitResponse), Refusals),
 )]
 pub(super) async fn asample(
     State(state): State<AppState>,
@@ -70,4 +70,82 @@ fn check_queue(state: &AppState) -> Result<(), ApiError> {
     }
     let message = format!("{queued} requests are queued, at most {most} are taken; try again");
     Err(ApiError::Busy { message, retry_after_seconds: RETRY_AFTER_SECONDS })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+    use serde_json::json;
+    use trainyard_scheduler::RequestKind;
+
+    use super::super::testing::*;
+    use crate::auth::Keys;
+    use crate::codec::Payload;
+    use crate::state::Limits;
+
+    #[tokio::test]
+    async fn each_completion_has_an_id_and_a_retry_repeats_them() {
+        let server = Server::start().await;
+        let sampler = server.sampler().await;
+        // Clones count from a thousand million: seq_id needs 64 bits.
+        let body = sample(&sampler, 7_000_000_000_000_000_000);
+        let first = server.post("asample", body.clone()).await.json();
+        assert_eq!(first["sample_sequence_ids"].as_array().unwrap().len(), 2);
+        assert_eq!(server.post("asample", body.clone()).await.json(), first);
+        let mut other = body;
+        other["num_samples"] = json!(3);
+        server.post("asample", other).await.refused(422);
+        let work = server.next_work().await;
+        assert_eq!((work.seq_id, work.kind), (7_000_000_000_000_000_000, RequestKind::Sample));
+        let Payload::Sample(stored) = Payload::decode(&work.payload).unwrap() else { panic!() };
+        assert_eq!((stored.prompt.as_slice(), stored.seed), (&[1, 2][..], 40));
+    }
+
+    #[tokio::test]
+    async fn a_bad_sample_is_refused_by_name() {
+        let server = Server::start().await;
+        let sampler = server.sampler().await;
+        let prompt = |tokens: Vec<i64>| json!({"chunks": [{"type": "encoded_text", "tokens": tokens}]});
+        for (field, value, text) in [
+            ("prompt", prompt(vec![]), "prompt"),
+            ("prompt", prompt(vec![1, 100]), "prompt: token 1 is 100"),
+            ("prompt", prompt(vec![-1]), "prompt: token 0 is -1"),
+            (
+                "prompt",
+                prompt(vec![1; 61]),
+                "Prompt length plus max_tokens exceeds the model's context window: 61 + 4 > 64",
+            ),
+            ("prompt", json!({"chunks": [{"type": "image", "data": "", "format": "png"}]}), "image"),
+            ("num_samples", json!(0), "num_samples"),
+            ("num_samples", json!(100_000), "num_samples"),
+            ("seq_id", json!(-1), "seq_id"),
+            ("sampling_params", json!({"temperature": -1.0}), "sampling_params.temperature"),
+            ("sampling_params", json!({"top_p": 0.0}), "sampling_params.top_p"),
+            ("sampling_params", json!({"stop": [1, "a"]}), "stop"),
+            ("prompt_logprobs_last_n", json!(1), "prompt_logprobs_last_n"),
+        ] {
+            let mut body = sample(&sampler, 0);
+            body[field] = value;
+            let refused = server.post("asample", body).await.refused(400);
+            assert!(refused.contains(text), "{refused}");
+        }
+        let mut unbounded = sample(&sampler, 1);
+        unbounded["prompt"] = prompt(vec![1; 64]);
+        unbounded["sampling_params"] = json!({});
+        server.post("asample", unbounded).await.refused(400);
+        server.post("asample", sample("none:sample:0", 0)).await.refused(404);
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_puts_samples_off() {
+        let limits = Limits { max_queued_samples: 1, ..Limits::default() };
+        let server = Server::with(limits, Keys::local()).await;
+        let sampler = server.sampler().await;
+        server.post("asample", sample(&sampler, 0)).await.json();
+        let busy = server.post("asample", sample(&sampler, 1)).await;
+        busy.refused(429);
+        assert_eq!(busy.headers["retry-after"], "1");
+        server.next_work().await;
+        server.post("asample", sample(&sampler, 1)).await.json();
+    }
 }

@@ -13,6 +13,9 @@ use crate::error::ApiError;
 use crate::state::AppState;
 use crate::wire::json;
 
+/// Bodies up to so many bytes are decoded where they are read.
+const INLINE_DECODING: usize = 1 << 20;
+
 /// The content types that endpoints tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Media {
@@ -29,7 +32,7 @@ pub(super) struct RawBody {
 
 impl RawBody {
     /// The same body, read as JSON whatever its content type says.
-    pub(super) fn as_json(self) -> Self {
+    pub(super) fn into_json(self) -> Self {
         Self { media: Media::Json, ..self }
     }
 }
@@ -53,12 +56,12 @@ impl FromRequest<AppState> for RawBody {
     }
 }
 
-impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<AppState> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
         let body = RawBody::from_request(request, state).await?;
-        Ok(Self(json::parse(&body.bytes)?))
+        Ok(Self(decode(body.bytes, |bytes| json::parse(bytes)).await??))
     }
 }
 
@@ -108,6 +111,18 @@ async fn read(body: Body, limit: usize) -> Result<Bytes, ApiError> {
         }
     }
     if total > limit { Err(ApiError::TooLarge { limit }) } else { Ok(kept.freeze()) }
+}
+
+/// Decodes a body, on a thread of its own when it is large.
+pub(super) async fn decode<T: Send + 'static>(
+    bytes: Bytes,
+    read: impl FnOnce(&Bytes) -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    if bytes.len() <= INLINE_DECODING {
+        return Ok(read(&bytes));
+    }
+    let done = tokio::task::spawn_blocking(move || read(&bytes)).await;
+    done.map_err(|error| ApiError::Internal(format!("decoding did not finish: {error}")))
 }
 
 async fn decompress(body: Bytes, limit: usize) -> Result<Bytes, ApiError> {

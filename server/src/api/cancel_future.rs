@@ -13,7 +13,7 @@ use crate::wire::futures::{CancelFutureRequest, CancelFutureResponse};
 /// Gives up a sample. Repetitions are accepted, and a finished sample keeps its result.
 #[utoipa::path(
     post, path = "/api/v1/cancel_future", tag = "futures", request_body = CancelFutureRequest,
-    responses((status = 200, body = CancelFutureResponse), Refusals),
+    responses((status = 200, description = "done", body = CancelFutureResponse), Refusals),
 )]
 pub(super) async fn cancel_future(
     State(state): State<AppState>,

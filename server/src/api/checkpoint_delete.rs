@@ -36,3 +36,36 @@ async fn remove_folder(dir: &Path) {
         Err(error) => tracing::warn!(dir = %dir.display(), %error, "the folder of a deleted checkpoint remains"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use axum::http::Method;
+
+    use super::super::testing::*;
+
+    /// Ids with raw colons, kinds and names in segments of their own, and both percent-encoded.
+    #[tokio::test]
+    async fn every_spelling_of_an_id_reaches_the_checkpoint_and_its_files_go() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        let encoded = run.replace(':', "%3A");
+        let spellings = [
+            format!("{run}/checkpoints/weights/c"),
+            format!("{encoded}/checkpoints/weights/c"),
+            format!("{encoded}/checkpoints/weights%2Fc"),
+        ];
+        for (n, spelling) in spellings.iter().enumerate() {
+            let path = server.checkpoint(&run, n as i64 + 1, "weights", "c").await;
+            let dir = crate::codec::checkpoint_dir(server.dir.path(), &path.parse().unwrap());
+            assert!(dir.exists());
+            let got = server.on_run(Method::DELETE, spelling, None).await;
+            assert_eq!((got.status.as_u16(), got.body.len()), (204, 0), "{spelling}");
+            assert!(!dir.exists());
+            server.on_run(Method::DELETE, spelling, None).await.refused(404);
+        }
+        for wrong in ["none/c", "weights/..%2F..%2Fx", "weights/%2e%2e", "weights/.x"] {
+            server.on_run(Method::DELETE, &format!("{run}/checkpoints/{wrong}"), None).await.refused(404);
+        }
+    }
+}

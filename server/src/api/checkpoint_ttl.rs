@@ -27,3 +27,32 @@ pub(super) async fn checkpoint_ttl(
     state.scheduler.set_ttl(&tenant, &checkpoint_path(parts)?, request.ttl_seconds).await?;
     Ok(StatusCode::NO_CONTENT)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use axum::http::Method;
+    use serde_json::json;
+
+    use super::super::testing::*;
+
+    #[tokio::test]
+    async fn a_ttl_counts_from_now_and_null_removes_it() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        server.checkpoint(&run, 1, "weights", "a").await;
+        let path = format!("{run}/checkpoints/weights/a/ttl");
+        let expiry = async || server.get("checkpoints").await.json()["checkpoints"][0].get("expires_at").cloned();
+        assert_eq!(server.on_run(Method::PUT, &path, Some(json!({"ttl_seconds": 3_600}))).await.status, 204);
+        assert_eq!(expiry().await, Some(json!("2023-11-14T23:13:20Z")));
+        for bad in
+            [json!({"ttl_seconds": 3_599}), json!({"ttl_seconds": 315_360_001}), json!({"ttl_seconds": "1"}), json!({})]
+        {
+            assert!(server.on_run(Method::PUT, &path, Some(bad)).await.refused(400).contains("ttl_seconds"));
+        }
+        assert_eq!(server.on_run(Method::PUT, &path, Some(json!({"ttl_seconds": null}))).await.status, 204);
+        assert_eq!(expiry().await, None);
+        let missing = format!("{run}/checkpoints/weights/b/ttl");
+        server.on_run(Method::PUT, &missing, Some(json!({"ttl_seconds": null}))).await.refused(404);
+    }
+}

@@ -13,7 +13,7 @@ use crate::wire::catalogue::{CheckpointsResponse, PageQuery};
 /// The caller's checkpoints across runs, newest first.
 #[utoipa::path(
     get, path = "/api/v1/checkpoints", tag = "catalogue", params(PageQuery),
-    responses((status = 200, body = CheckpointsResponse), Refusals),
+    responses((status = 200, description = "done", body = CheckpointsResponse), Refusals),
 )]
 pub(super) async fn checkpoints(
     State(state): State<AppState>,
@@ -24,4 +24,29 @@ pub(super) async fn checkpoints(
     let (found, total) = state.scheduler.checkpoints(&tenant, None, page).await?;
     let checkpoints = found.into_iter().map(checkpoint).collect();
     Ok(Answer(CheckpointsResponse { checkpoints, cursor: Some(cursor(page, total)) }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use serde_json::json;
+
+    use super::super::testing::*;
+
+    #[tokio::test]
+    async fn both_listings_show_a_checkpoint() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        let path = server.checkpoint(&run, 1, "sampler_weights", "step-1").await;
+        let listed = server.get("checkpoints?limit=1000&offset=0").await.json();
+        assert_eq!(listed["cursor"]["total_count"], 1);
+        let expected = json!({
+            "checkpoint_id": "sampler_weights/step-1", "checkpoint_type": "sampler", "time": "2023-11-14T22:13:20Z",
+            "tinker_path": path, "size_bytes": 7, "public": false, "user_metadata": {"k": "v"},
+        });
+        assert_eq!(listed["checkpoints"], json!([expected]));
+        let of_run = server.get(&format!("training_runs/{run}/checkpoints")).await.json();
+        assert_eq!(of_run["checkpoints"], json!([expected]));
+        server.get("training_runs/none/checkpoints").await.refused(404);
+    }
 }

@@ -8,8 +8,24 @@ use crate::wire::client::{ClientConfigRequest, ClientConfigResponse};
 /// Settings that the server chooses for a client.
 #[utoipa::path(
     post, path = "/api/v1/client/config", tag = "client", request_body = ClientConfigRequest,
-    responses((status = 200, body = ClientConfigResponse), Refusals),
+    responses((status = 200, description = "done", body = ClientConfigResponse), Refusals),
 )]
 pub(super) async fn client_config(JsonBody(_request): JsonBody<ClientConfigRequest>) -> Reply<ClientConfigResponse> {
     Ok(Answer(ClientConfigResponse::default()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use serde_json::json;
+
+    use super::super::testing::*;
+
+    #[tokio::test]
+    async fn a_client_can_start() {
+        let server = Server::start().await;
+        let body = json!({"sdk_version": "0.38.0"});
+        assert_eq!(server.post("client/config", body.clone()).await.json()["pjwt_auth_enabled"], false);
+        assert!(server.post("client/dynamic_config", body).await.json()["refresh_interval_sec"].is_u64());
+    }
 }

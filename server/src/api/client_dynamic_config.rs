@@ -8,7 +8,7 @@ use crate::wire::client::{ClientConfigRequest, ClientDynamicConfigResponse};
 /// Settings that a client asks for again from time to time.
 #[utoipa::path(
     post, path = "/api/v1/client/dynamic_config", tag = "client", request_body = ClientConfigRequest,
-    responses((status = 200, body = ClientDynamicConfigResponse), Refusals),
+    responses((status = 200, description = "done", body = ClientDynamicConfigResponse), Refusals),
 )]
 pub(super) async fn client_dynamic_config(
     JsonBody(_request): JsonBody<ClientConfigRequest>,

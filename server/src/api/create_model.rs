@@ -19,7 +19,7 @@ use crate::wire::models::CreateModelRequest;
 /// `model_seq_id`.
 #[utoipa::path(
     post, path = "/api/v1/create_model", tag = "training", request_body = CreateModelRequest,
-    responses((status = 200, body = SubmitResponse), Refusals),
+    responses((status = 200, description = "accepted: its future", body = SubmitResponse), Refusals),
 )]
 pub(super) async fn create_model(
     State(state): State<AppState>,
@@ -46,4 +46,73 @@ pub(super) async fn create_model(
 /// Refuses a negative counter.
 pub(super) fn check_number(field: &str, value: i64) -> Result<(), ApiError> {
     if value < 0 { Err(ApiError::invalid(format!("{field}: {value} is negative"))) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+    use serde_json::{Value, json};
+
+    use super::super::testing::*;
+    use crate::codec::Payload;
+
+    fn body(session: &str, changes: &Value) -> Value {
+        let mut body =
+            json!({"session_id": session, "model_seq_id": 0, "base_model": MODEL, "lora_config": {"rank": 4}});
+        for (key, value) in changes.as_object().unwrap() {
+            body[key] = value.clone();
+        }
+        body
+    }
+
+    #[tokio::test]
+    async fn the_id_is_the_one_that_clients_compute_and_a_retry_is_the_same_future() {
+        let server = Server::start().await;
+        let session = server.session().await;
+        let first = server.post("create_model", body(&session, &json!({}))).await;
+        assert_eq!(first.text("model_id"), format!("{session}:train:0"));
+        // The server draws another seed for the retry, and the first one stands.
+        let again = server.post("create_model", body(&session, &json!({}))).await;
+        assert_eq!(again.text("request_id"), first.text("request_id"));
+        let other = json!({"lora_config": {"rank": 5}});
+        server.post("create_model", body(&session, &other)).await.refused(422);
+        let work = server.next_work().await;
+        let Payload::CreateModel { spec, seed_drawn } = Payload::decode(&work.payload).unwrap() else { panic!() };
+        assert_eq!((spec.lora.unwrap().seed, seed_drawn), (40, true));
+        server.succeed(&work, &json!({"model_id": format!("{session}:train:0")}), vec![]);
+        assert_eq!(server.poll(&first.text("request_id")).await.text("model_id"), format!("{session}:train:0"));
+    }
+
+    #[tokio::test]
+    async fn no_lora_or_rank_0_trains_everything() {
+        let server = Server::start().await;
+        let session = server.session().await;
+        for (n, lora) in [json!(null), json!({"rank": 0})].into_iter().enumerate() {
+            let changes = json!({"model_seq_id": n, "lora_config": lora});
+            server.post("create_model", body(&session, &changes)).await.json();
+            let Payload::CreateModel { spec, .. } = Payload::decode(&server.next_work().await.payload).unwrap() else {
+                panic!()
+            };
+            assert_eq!(spec.lora, None);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_trained_is_refused_by_name() {
+        let server = Server::start().await;
+        let session = server.session().await;
+        let off = json!({"rank": 4, "train_attn": false, "train_mlp": false, "train_unembed": false});
+        for (changes, text) in [
+            (json!({"base_model": "nobody/none"}), "served: acme/tiny"),
+            (json!({"lora_config": off}), "At least one of train_unembed, train_mlp, train_attn must be True"),
+            (json!({"lora_config": {"rank": -1}}), "lora_config.rank"),
+            (json!({"optimizer_config": {"type": "dimuon", "version": 1}}), "dimuon"),
+            (json!({"model_seq_id": -1}), "model_seq_id"),
+            (json!({"model_seq_id": "x"}), "model_seq_id"),
+        ] {
+            let refused = server.post("create_model", body(&session, &changes)).await.refused(400);
+            assert!(refused.contains(text), "{refused}");
+        }
+        server.post("create_model", body("none", &json!({}))).await.refused(404);
+    }
 }

@@ -17,7 +17,7 @@ use crate::wire::sampling::{CreateSamplingSessionRequest, CreateSamplingSessionR
 /// `sampling_session_seq_id`; weights load when they are first needed.
 #[utoipa::path(
     post, path = "/api/v1/create_sampling_session", tag = "sampling", request_body = CreateSamplingSessionRequest,
-    responses((status = 200, body = CreateSamplingSessionResponse), Refusals),
+    responses((status = 200, description = "done", body = CreateSamplingSessionResponse), Refusals),
 )]
 pub(super) async fn create_sampling_session(
     State(state): State<AppState>,
@@ -68,4 +68,53 @@ fn sampler_path(text: &str) -> Result<TinkerPath, ApiError> {
         )));
     }
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use serde_json::{Value, json};
+
+    use super::super::testing::*;
+
+    #[tokio::test]
+    async fn the_same_numbers_are_the_same_session() {
+        let server = Server::start().await;
+        let session = server.session().await;
+        let body = json!({"session_id": session, "sampling_session_seq_id": 2, "base_model": MODEL});
+        for _ in 0..2 {
+            let id = server.post("create_sampling_session", body.clone()).await.text("sampling_session_id");
+            assert_eq!(id, format!("{session}:sample:2"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_checkpoint_gives_its_base_model() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        let path = server.checkpoint(&run, 1, "sampler_weights", "s").await;
+        let session = server.session().await;
+        let body = |extra: &Value| {
+            let mut body = json!({"session_id": session, "sampling_session_seq_id": 0});
+            extra.as_object().unwrap().iter().for_each(|(key, value)| body[key] = value.clone());
+            body
+        };
+        let created = server.post("create_sampling_session", body(&json!({"model_path": path}))).await;
+        let id = created.text("sampling_session_id");
+        let expected = json!({"sampler_id": id, "base_model": MODEL, "model_path": path});
+        assert_eq!(server.get(&format!("samplers/{id}")).await.json(), expected);
+        assert_eq!(server.get(&format!("samplers/{}", id.replace(':', "%3A"))).await.json(), expected);
+        server.get("samplers/none").await.refused(404);
+        for (status, extra) in [
+            (400, json!({})),
+            (400, json!({"base_model": "other"})),
+            (400, json!({"base_model": "other", "model_path": path})),
+            (400, json!({"model_path": "tinker://x"})),
+            (400, json!({"model_path": path.replace("sampler_weights", "weights")})),
+            (404, json!({"model_path": format!("{path}2")})),
+            (400, json!({"base_model": MODEL, "sampling_session_seq_id": -1})),
+        ] {
+            server.post("create_sampling_session", body(&extra)).await.refused(status);
+        }
+    }
 }

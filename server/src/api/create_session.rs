@@ -16,7 +16,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("x-idempotency-key")
 /// Opens a session. A repetition with the same `x-idempotency-key` returns the same one.
 #[utoipa::path(
     post, path = "/api/v1/create_session", tag = "sessions", request_body = CreateSessionRequest,
-    responses((status = 200, body = CreateSessionResponse), Refusals),
+    responses((status = 200, description = "done", body = CreateSessionResponse), Refusals),
 )]
 pub(super) async fn create_session(
     State(state): State<AppState>,
@@ -35,4 +35,36 @@ pub(super) async fn create_session(
     };
     let session_id = state.scheduler.create_session(&tenant, session).await?.to_string();
     Ok(Answer(CreateSessionResponse { session_id }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use axum::http::Method;
+    use serde_json::json;
+
+    use super::super::testing::*;
+
+    #[tokio::test]
+    async fn a_repetition_with_the_same_key_is_the_same_session() {
+        let server = Server::start().await;
+        let create = async |key: &str| {
+            let headers = [("x-idempotency-key", key)];
+            server
+                .call(Method::POST, "/api/v1/create_session", &headers, json!({}).to_string())
+                .await
+                .text("session_id")
+        };
+        let first = create("a").await;
+        assert!(!first.contains(['/', ':', '?', '#']));
+        assert_eq!(create("a").await, first);
+        assert_ne!(create("b").await, first);
+    }
+
+    #[tokio::test]
+    async fn a_wrong_field_is_named() {
+        let server = Server::start().await;
+        let refused = server.post("create_session", json!({"tags": [1]})).await.refused(400);
+        assert!(refused.starts_with("tags[0]: "), "{refused}");
+    }
 }

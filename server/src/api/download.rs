@@ -40,8 +40,14 @@ pub(super) struct Signature {
 /// A file of an exported checkpoint. The URL is its own authorisation.
 #[utoipa::path(
     get, path = "/api/v1/downloads/{run_id}/{kind}/{name}/{file}", tag = "catalogue", security(()),
-    params(("run_id" = String, Path), ("kind" = String, Path), ("name" = String, Path), ("file" = String, Path), Signature),
-    responses((status = 200, description = "the file", body = Vec<u8>, content_type = "application/octet-stream"), Refusals),
+    params(
+        ("run_id" = String, Path), ("kind" = String, Path), ("name" = String, Path), ("file" = String, Path),
+        Signature,
+    ),
+    responses(
+        (status = 200, description = "the file", body = Vec<u8>, content_type = "application/octet-stream"),
+        Refusals,
+    ),
 )]
 pub(super) async fn download(
     State(state): State<AppState>,

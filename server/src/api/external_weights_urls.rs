@@ -21,7 +21,7 @@ use crate::wire::weights::ExternalUrlsResponse;
 #[utoipa::path(
     get, path = "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/external_weights_urls", tag = "catalogue",
     params(("run_id" = String, Path), ("kind" = String, Path), ("name" = String, Path)),
-    responses((status = 200, body = ExternalUrlsResponse), Refusals),
+    responses((status = 200, description = "done", body = ExternalUrlsResponse), Refusals),
 )]
 pub(super) async fn external_weights_urls(
     State(state): State<AppState>,
@@ -69,4 +69,58 @@ fn base_url(state: &AppState, headers: &HeaderMap) -> Result<String, ApiError> {
     let scheme = text("x-forwarded-proto").unwrap_or("http");
     let prefix = text("x-forwarded-prefix").unwrap_or_default().trim_end_matches('/');
     Ok(format!("{scheme}://{host}{prefix}"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use axum::body::Body;
+    use axum::http::{Method, Request};
+
+    use super::super::testing::*;
+
+    #[tokio::test]
+    async fn urls_work_without_a_key_until_they_expire() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        server.checkpoint(&run, 1, "external_weights", "download").await;
+        let got = server
+            .get(&format!("training_runs/{run}/checkpoints/external_weights/download/external_weights_urls"))
+            .await;
+        let got = got.json();
+        assert_eq!(got["expires"], "2023-11-14T23:13:20Z");
+        let url = got["urls"]["adapter_model.safetensors"].as_str().unwrap();
+        let path = url.strip_prefix("http://trainyard.test:8000").unwrap();
+        let fetch = async |path: &str| server.send(Request::get(path).body(Body::empty()).unwrap()).await;
+        let file = fetch(path).await;
+        assert_eq!((file.status.as_u16(), &file.body[..]), (200, &b"weights"[..]));
+        assert_eq!(file.headers["content-length"], "7");
+        for (from, to) in [
+            ("safetensors?", "bin?"),
+            ("tenant=local", "tenant=other"),
+            ("expires=1", "expires=2"),
+            ("signature=", "signature=A"),
+        ] {
+            assert!(path.contains(from));
+            fetch(&path.replace(from, to)).await.refused(403);
+        }
+        fetch(path.split('?').next().unwrap()).await.refused(400);
+        server.clock.advance(3_600);
+        fetch(path).await.refused(403);
+    }
+
+    #[tokio::test]
+    async fn the_url_is_where_the_proxy_says_and_only_exports_have_one() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        server.checkpoint(&run, 1, "external_weights", "x").await;
+        server.checkpoint(&run, 2, "weights", "x").await;
+        let headers =
+            [("x-forwarded-proto", "https"), ("x-forwarded-host", "y.example"), ("x-forwarded-prefix", "/t/")];
+        let path = format!("/api/v1/training_runs/{run}/checkpoints/external_weights/x/external_weights_urls");
+        let got = server.call(Method::GET, &path, &headers, Body::empty()).await.json();
+        let url = got["urls"]["adapter_model.safetensors"].as_str().unwrap();
+        assert!(url.starts_with("https://y.example/t/api/v1/downloads/"), "{url}");
+        server.get(&format!("training_runs/{run}/checkpoints/weights/x/external_weights_urls")).await.refused(400);
+    }
 }

@@ -1,8 +1,9 @@
 //! `POST forward`.
 
 use axum::extract::State;
+use bytes::Bytes;
 
-use super::body::RawBody;
+use super::body::{RawBody, decode};
 use super::forward_backward::prepare;
 use super::respond::Reply;
 use super::submit;
@@ -16,16 +17,19 @@ use crate::wire::training::ForwardBody;
 /// Computes a loss without its gradient; JSON, as older clients send it.
 #[utoipa::path(
     post, path = "/api/v1/forward", tag = "training", request_body = ForwardBody,
-    responses((status = 200, body = SubmitResponse), Refusals),
+    responses((status = 200, description = "accepted: its future", body = SubmitResponse), Refusals),
 )]
 pub(super) async fn forward(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,
     body: RawBody,
 ) -> Reply<SubmitResponse> {
-    let body = body.as_json();
-    let request = json::parse::<ForwardBody>(&body.bytes).and_then(ForwardBody::into_proto);
-    let (run, seq_id) = submit::ids(json::training_ids(&body.bytes), request.as_ref().err())?;
+    let body = body.into_json();
+    let read = |bytes: &Bytes| {
+        (json::training_ids(bytes), json::parse::<ForwardBody>(bytes).and_then(ForwardBody::into_proto))
+    };
+    let (found, request) = decode(body.bytes.clone(), read).await?;
+    let (run, seq_id) = submit::ids(found, request.as_ref().err())?;
     let run = submit::find_run(&state, &tenant, &run, seq_id).await?;
     let (kind, prepared) = prepare(request, &body);
     submit::submit(&state, &tenant, &run, seq_id, kind, prepared).await

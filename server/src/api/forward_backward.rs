@@ -1,10 +1,11 @@
 //! `POST forward_backward`.
 
 use axum::extract::State;
-use trainyard_protocol::OpError;
+use bytes::Bytes;
+use trainyard_protocol::{OpError, RunId};
 use trainyard_scheduler::RequestKind;
 
-use super::body::{Media, RawBody};
+use super::body::{Media, RawBody, decode};
 use super::respond::Reply;
 use super::submit::{self, Prepared};
 use crate::auth::Tenant;
@@ -21,28 +22,38 @@ use crate::wire::training::{self, ForwardBackwardBody};
 #[utoipa::path(
     post, path = "/api/v1/forward_backward", tag = "training",
     request_body(content((Vec<u8> = "application/x-protobuf"), (ForwardBackwardBody = "application/json"))),
-    responses((status = 200, body = SubmitResponse), Refusals),
+    responses((status = 200, description = "accepted: its future", body = SubmitResponse), Refusals),
 )]
 pub(super) async fn forward_backward(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,
     body: RawBody,
 ) -> Reply<SubmitResponse> {
-    let (found, request) = match body.media {
-        Media::Protobuf => (training::proto_ids(&body.bytes), training::decode(body.bytes.clone())),
-        Media::Json => (
-            json::training_ids(&body.bytes),
-            json::parse::<ForwardBackwardBody>(&body.bytes).and_then(ForwardBackwardBody::into_proto),
-        ),
+    let read = match body.media {
+        Media::Protobuf => read_protobuf,
+        Media::Json => read_json,
         Media::Other => {
             let text = "content-type must be application/x-protobuf or application/json".to_owned();
             return Err(ApiError::UnsupportedMediaType(text));
         }
     };
+    let (found, request) = decode(body.bytes.clone(), read).await?;
     let (run, seq_id) = submit::ids(found, request.as_ref().err())?;
     let run = submit::find_run(&state, &tenant, &run, seq_id).await?;
     let (kind, prepared) = prepare(request, &body);
     submit::submit(&state, &tenant, &run, seq_id, kind, prepared).await
+}
+
+/// The ids, which may be readable when the rest is not, and the request.
+type Read = (Option<(RunId, i64)>, Result<ForwardBackwardRequest, OpError>);
+
+fn read_protobuf(bytes: &Bytes) -> Read {
+    (training::proto_ids(bytes), training::decode(bytes.clone()))
+}
+
+fn read_json(bytes: &Bytes) -> Read {
+    let request = json::parse::<ForwardBackwardBody>(bytes).and_then(ForwardBackwardBody::into_proto);
+    (json::training_ids(bytes), request)
 }
 
 /// What is stored: the message as the client sent it, or as it is written from JSON. The content is
@@ -58,5 +69,128 @@ pub(super) fn prepare(request: Result<ForwardBackwardRequest, OpError>, body: &R
             (kind, Prepared { identity: payload.clone(), payload, rejected: None })
         }
         Err(error) => (RequestKind::ForwardBackward, Prepared::rejected(error, &body.bytes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use axum::http::Method;
+    use prost::Message;
+    use serde_json::json;
+
+    use super::super::testing::*;
+    use super::*;
+    use crate::auth::Keys;
+    use crate::state::Limits;
+
+    fn message(run: &str, seq_id: i32, forward_only: bool) -> Vec<u8> {
+        let request = ForwardBackwardRequest {
+            model_id: run.to_owned(),
+            seq_id,
+            loss_fn: "cross_entropy".to_owned(),
+            forward_only,
+            ..ForwardBackwardRequest::default()
+        };
+        request.encode_to_vec()
+    }
+
+    async fn post(server: &Server, encoding: &str, body: Vec<u8>) -> Got {
+        let headers = [("content-type", "application/x-protobuf"), ("content-encoding", encoding)];
+        server.call(Method::POST, "/api/v1/forward_backward", &headers, body).await
+    }
+
+    /// Chunks 2 and 3 arrive before chunk 1, are answered at once and run after it.
+    #[tokio::test]
+    async fn chunks_run_in_order_whatever_the_order_of_arrival() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        let mut futures = vec![];
+        for seq_id in [2, 3, 1] {
+            futures.push(post(&server, "identity", message(&run, seq_id, false)).await.text("request_id"));
+        }
+        for seq_id in 1..=3 {
+            let work = server.next_work().await;
+            assert_eq!((work.seq_id, work.kind), (seq_id, RequestKind::ForwardBackward));
+            server.succeed_with_bytes(&work, b"result");
+        }
+        for future in &futures {
+            let got = server.poll(future).await;
+            assert_eq!(&got.body[..], b"result");
+            assert_eq!(got.headers["content-type"], "application/x-protobuf");
+        }
+    }
+
+    #[tokio::test]
+    async fn zstd_and_retries_and_other_content() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        let body = message(&run, 1, true);
+        let compressed = zstd::encode_all(&body[..], 3).unwrap();
+        let first = post(&server, "zstd", compressed).await.text("request_id");
+        assert_eq!(post(&server, "identity", body).await.text("request_id"), first);
+        post(&server, "identity", message(&run, 1, false)).await.refused(422);
+        assert_eq!(server.next_work().await.kind, RequestKind::Forward);
+    }
+
+    #[tokio::test]
+    async fn large_bodies_pass_and_too_large_ones_are_refused() {
+        let limits = Limits { max_body_bytes: 4 << 20, ..Limits::default() };
+        let server = Server::with(limits, Keys::local()).await;
+        let run = server.run().await;
+        let mut large = message(&run, 1, false);
+        // An unknown field of 3 MB, which readers skip.
+        prost::encoding::bytes::encode(99, &vec![0_u8; 3 << 20], &mut large);
+        post(&server, "identity", large.clone()).await.json();
+        large.resize(5 << 20, 0);
+        assert!(post(&server, "identity", large.clone()).await.refused(413).contains("4194304"));
+        let bomb = zstd::encode_all(&large[..], 3).unwrap();
+        assert!(bomb.len() < 1 << 20);
+        post(&server, "zstd", bomb).await.refused(413);
+    }
+
+    #[tokio::test]
+    async fn foreign_media_are_refused() {
+        let server = Server::start().await;
+        assert!(post(&server, "br", vec![]).await.refused(415).contains("br"));
+        let headers = [("content-type", "text/plain")];
+        server.call(Method::POST, "/api/v1/forward_backward", &headers, "x").await.refused(415);
+        post(&server, "zstd", b"not zstd".to_vec()).await.refused(400);
+        post(&server, "identity", b"\xff\xff".to_vec()).await.refused(400);
+        post(&server, "identity", message("none:train:0", 1, false)).await.refused(404);
+        post(&server, "identity", message("none:train:0", 0, false)).await.refused(400);
+    }
+
+    /// A datum that is no message: the ids are readable, so the request takes its place and fails.
+    #[tokio::test]
+    async fn a_malformed_datum_consumes_its_seq_id() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        let mut body = message(&run, 1, false);
+        prost::encoding::bytes::encode(3, &vec![0xff_u8; 4], &mut body);
+        let future = post(&server, "identity", body).await.text("request_id");
+        let failed = server.poll(&future).await.json();
+        assert_eq!(failed["category"], "user");
+        post(&server, "identity", message(&run, 2, false)).await.json();
+        assert_eq!(server.next_work().await.seq_id, 2);
+    }
+
+    #[tokio::test]
+    async fn json_is_stored_as_protobuf() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        let input = json!({
+            "data": [{"model_input": {"chunks": [{"type": "encoded_text", "tokens": [1]}]},
+                "loss_fn_inputs": {"target_tokens": {"data": [2], "dtype": "int64", "shape": [1]}}}],
+            "loss_fn": "cross_entropy",
+        });
+        let body = json!({"model_id": run, "seq_id": 1, "forward_backward_input": input});
+        server.post("forward_backward", body).await.json();
+        let work = server.next_work().await;
+        let stored = training::decode(work.payload.clone()).unwrap();
+        assert_eq!((stored.seq_id, stored.data.len(), stored.forward_only), (1, 1, false));
+        server.succeed_with_bytes(&work, b"result");
+        server.post("forward", json!({"model_id": run, "seq_id": 2, "forward_input": input})).await.json();
+        assert_eq!(server.next_work().await.kind, RequestKind::Forward);
     }
 }

@@ -13,7 +13,7 @@ use crate::wire::models::{GetInfoRequest, GetInfoResponse, ModelData};
 /// What a run trains, and where its tokenizer is.
 #[utoipa::path(
     post, path = "/api/v1/get_info", tag = "training", request_body = GetInfoRequest,
-    responses((status = 200, body = GetInfoResponse), Refusals),
+    responses((status = 200, description = "done", body = GetInfoResponse), Refusals),
 )]
 pub(super) async fn get_info(
     State(state): State<AppState>,
@@ -32,4 +32,23 @@ pub(super) async fn get_info(
         lora_rank: run.spec.lora.map(|lora| lora.rank),
         model_name: name,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use serde_json::json;
+
+    use super::super::testing::*;
+
+    #[tokio::test]
+    async fn it_names_model_and_tokenizer() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        let info = server.post("get_info", json!({"model_id": run, "type": "get_info"})).await.json();
+        let data = json!({"arch": "llama", "model_name": MODEL, "tokenizer_id": MODEL});
+        assert_eq!((&info["model_data"], &info["is_lora"], &info["lora_rank"]), (&data, &json!(true), &json!(8)));
+        assert_eq!(info["optimizer_config"], json!({"type": "adamw"}));
+        server.post("get_info", json!({"model_id": "none:train:0"})).await.refused(404);
+    }
 }

@@ -10,7 +10,7 @@ use crate::wire::client::{ServerCapabilities, SupportedModel};
 /// The base models that are served.
 #[utoipa::path(
     get, path = "/api/v1/get_server_capabilities", tag = "client",
-    responses((status = 200, body = ServerCapabilities), Refusals),
+    responses((status = 200, description = "done", body = ServerCapabilities), Refusals),
 )]
 pub(super) async fn get_server_capabilities(State(state): State<AppState>) -> Reply<ServerCapabilities> {
     let models = state.models.iter().map(|model| SupportedModel {
@@ -20,4 +20,19 @@ pub(super) async fn get_server_capabilities(State(state): State<AppState>) -> Re
         sampleable: true,
     });
     Ok(Answer(ServerCapabilities { supported_models: models.collect() }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use serde_json::json;
+
+    use super::super::testing::*;
+
+    #[tokio::test]
+    async fn it_lists_the_models() {
+        let server = Server::start().await;
+        let model = json!({"model_name": MODEL, "max_context_length": 64, "trainable": true, "sampleable": true});
+        assert_eq!(server.get("get_server_capabilities").await.json(), json!({"supported_models": [model]}));
+    }
 }

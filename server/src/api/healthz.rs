@@ -18,3 +18,21 @@ use crate::wire::client::{ErrorBody, HealthResponse};
 pub(super) async fn healthz(State(state): State<AppState>) -> Reply<HealthResponse> {
     if state.is_ready() { Ok(Answer(HealthResponse { status: "ok".to_owned() })) } else { Err(ApiError::NotReady) }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use axum::body::Body;
+    use axum::http::Request;
+
+    use super::super::testing::*;
+
+    #[tokio::test]
+    async fn it_waits_for_the_models_and_needs_no_key() {
+        let server = Server::start().await;
+        let ask = || Request::get("/api/v1/healthz").body(Body::empty()).unwrap();
+        server.send(ask()).await.refused(503);
+        server.state.set_ready();
+        assert_eq!(server.send(ask()).await.text("status"), "ok");
+    }
+}

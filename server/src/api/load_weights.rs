@@ -5,7 +5,7 @@ use bytes::Bytes;
 use trainyard_protocol::{OpError, RunId, RunSpec, SessionId, TenantId};
 use trainyard_scheduler::{Error, NewRun, RequestKind, Run};
 
-use super::body::RawBody;
+use super::body::{RawBody, decode};
 use super::create_model::check_number;
 use super::respond::Reply;
 use super::submit::{self, Prepared, future_of};
@@ -22,7 +22,7 @@ use crate::wire::weights::{LoadForm, LoadWeightsRequest};
 /// existing run (`model_id`, `seq_id`).
 #[utoipa::path(
     post, path = "/api/v1/load_weights", tag = "weights", request_body = LoadWeightsRequest,
-    responses((status = 200, body = SubmitResponse), Refusals),
+    responses((status = 200, description = "accepted: its future", body = SubmitResponse), Refusals),
 )]
 pub(super) async fn load_weights(
     State(state): State<AppState>,
@@ -30,8 +30,7 @@ pub(super) async fn load_weights(
     body: RawBody,
 ) -> Reply<SubmitResponse> {
     let body = body.bytes;
-    let parsed = json::parse::<LoadWeightsRequest>(&body).and_then(|request| Ok((request.form()?, request)));
-    match parsed {
+    match decode(body.clone(), read).await? {
         Ok((LoadForm::Create { session, model_seq_id }, request)) => {
             create(&state, &tenant, session, model_seq_id, request).await
         }
@@ -43,6 +42,11 @@ pub(super) async fn load_weights(
             existing(&state, &tenant, run, seq_id, Err(error), &body).await
         }
     }
+}
+
+fn read(body: &Bytes) -> Result<(LoadForm, LoadWeightsRequest), OpError> {
+    let request = json::parse::<LoadWeightsRequest>(body)?;
+    Ok((request.form()?, request))
 }
 
 async fn create(
@@ -111,4 +115,64 @@ fn same_base(run: &RunSpec, checkpoint: &RunSpec) -> Result<(), OpError> {
     }
     let (found, wanted) = (&checkpoint.base_model, &run.base_model);
     Err(OpError::user(format!("path: the checkpoint's base model {found:?} is not the model's {wanted:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use serde_json::json;
+
+    use super::super::testing::*;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_run_is_created_from_a_checkpoint_and_counts_from_1() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        let path = server.checkpoint(&run, 1, "weights", "a").await;
+        let session = server.session().await;
+        let body = json!({"session_id": session, "model_seq_id": 0, "path": path, "optimizer": true});
+        let first = server.post("load_weights", body.clone()).await;
+        assert_eq!(first.text("model_id"), format!("{session}:train:0"));
+        assert_eq!(server.post("load_weights", body).await.text("request_id"), first.text("request_id"));
+        let work = server.next_work().await;
+        assert_eq!((work.seq_id, work.kind), (0, RequestKind::LoadWeights));
+        server.succeed(&work, &json!({"path": path}), vec![]);
+        let info = server.post("get_info", json!({"model_id": format!("{session}:train:0")})).await.json();
+        assert_eq!(info["is_lora"], false);
+        server.post("optim_step", adam(&format!("{session}:train:0"), 1, 0.1)).await.json();
+        assert_eq!(server.next_work().await.seq_id, 1);
+    }
+
+    #[tokio::test]
+    async fn a_bad_creation_is_refused() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        let path = server.checkpoint(&run, 1, "weights", "a").await;
+        let session = server.session().await;
+        let create = |path: &str| json!({"session_id": session, "model_seq_id": 0, "path": path, "optimizer": false});
+        server.post("load_weights", create(&format!("tinker://{run}/weights/none"))).await.refused(404);
+        server.post("load_weights", create(&format!("tinker://{run}/sampler_weights/a"))).await.refused(400);
+        assert!(server.post("load_weights", create("weights/a")).await.refused(400).starts_with("path: "));
+        let mut wrong_base = create(&path);
+        wrong_base["base_model"] = json!("other");
+        assert!(server.post("load_weights", wrong_base).await.refused(400).contains("base_model"));
+        server.post("load_weights", json!({"path": path, "optimizer": false})).await.refused(400);
+    }
+
+    #[tokio::test]
+    async fn loading_into_a_run_takes_a_seq_id() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        let path = server.checkpoint(&run, 1, "weights", "a").await;
+        let missing = json!({"model_id": run, "seq_id": 2, "path": format!("{path}x"), "optimizer": false});
+        let failed = server.post("load_weights", missing).await.text("request_id");
+        assert_eq!(server.poll(&failed).await.json()["category"], "user");
+        server
+            .post("load_weights", json!({"model_id": run, "seq_id": 3, "path": path, "optimizer": false}))
+            .await
+            .json();
+        let work = server.next_work().await;
+        assert_eq!((work.seq_id, work.kind), (3, RequestKind::LoadWeights));
+    }
 }

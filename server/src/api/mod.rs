@@ -6,6 +6,10 @@ mod fallback;
 mod listing;
 mod respond;
 mod submit;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 
 mod asample;
 mod cancel_future;

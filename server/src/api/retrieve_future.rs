@@ -78,3 +78,100 @@ fn refusal(error: Error, sample: bool) -> ApiError {
         other => other.into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::time::Instant;
+
+    use axum::http::Method;
+    use serde_json::json;
+    use trainyard_scheduler::Outcome;
+
+    use super::super::testing::*;
+    use super::*;
+    use crate::auth::Keys;
+    use crate::state::Limits;
+
+    async fn poll_as(server: &Server, kind: &str, id: &str) -> Got {
+        let headers = [("x-tinker-request-type", kind), ("accept", "application/x-protobuf")];
+        let body = json!({"request_id": id, "allow_metadata_only": true}).to_string();
+        server.call(Method::POST, "/api/v1/retrieve_future", &headers, body).await
+    }
+
+    #[tokio::test]
+    async fn a_pending_poll_is_held_open_and_says_try_again() {
+        let server = Server::start().await;
+        let sampler = server.sampler().await;
+        let id = server.post("asample", sample(&sampler, 0)).await.text("request_id");
+        let start = Instant::now();
+        let pending = poll_as(&server, "Sample", &id).await.json();
+        assert!(start.elapsed() >= server.state.limits.long_poll);
+        assert_eq!(pending, json!({"type": "try_again", "request_id": id, "queue_state": "active"}));
+    }
+
+    #[tokio::test]
+    async fn shutdown_ends_polls_at_once() {
+        let limits = Limits { long_poll: Duration::from_secs(600), ..Limits::default() };
+        let server = Server::with(limits, Keys::local()).await;
+        let sampler = server.sampler().await;
+        let id = server.post("asample", sample(&sampler, 0)).await.text("request_id");
+        let (pending, ()) = tokio::join!(poll_as(&server, "Sample", &id), async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            server.shutdown.send_replace(true);
+        });
+        assert_eq!(pending.text("type"), "try_again");
+    }
+
+    #[tokio::test]
+    async fn a_result_wakes_the_poll_and_can_be_read_again() {
+        let limits = Limits { long_poll: Duration::from_secs(600), ..Limits::default() };
+        let server = Server::with(limits, Keys::local()).await;
+        let sampler = server.sampler().await;
+        let id = server.post("asample", sample(&sampler, 0)).await.text("request_id");
+        let work = server.next_work().await;
+        let (got, ()) = tokio::join!(poll_as(&server, "Sample", &id), async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            server.succeed_with_bytes(&work, b"tokens");
+        });
+        for got in [got, poll_as(&server, "Sample", &id).await] {
+            assert_eq!((got.status, &got.body[..]), (StatusCode::OK, &b"tokens"[..]));
+            assert_eq!(got.headers["content-type"], "application/x-protobuf");
+            assert_eq!(got.headers["content-length"], "6");
+        }
+    }
+
+    #[tokio::test]
+    async fn failures_and_cancellations_are_json_whatever_is_accepted() {
+        let server = Server::start().await;
+        let sampler = server.sampler().await;
+        let failing = server.post("asample", sample(&sampler, 0)).await.text("request_id");
+        let work = server.next_work().await;
+        let outcome = Outcome::Failed(OpError::server("out of memory"));
+        server.state.scheduler.complete(work.request, outcome, vec![]);
+        let failed = poll_as(&server, "Sample", &failing).await.json();
+        assert_eq!(failed, json!({"error": "out of memory", "category": "server"}));
+
+        let cancelled = server.post("asample", sample(&sampler, 1)).await.text("request_id");
+        for _ in 0..2 {
+            server.post("cancel_future", json!({"request_id": cancelled})).await.json();
+        }
+        let failed = poll_as(&server, "Sample", &cancelled).await.json();
+        assert_eq!(failed, json!({"error": "cancelled", "category": "user"}));
+        server.post("cancel_future", json!({"request_id": "none"})).await.refused(404);
+    }
+
+    #[tokio::test]
+    async fn an_unknown_sample_is_gone_and_any_other_is_not_found() {
+        let server = Server::start().await;
+        poll_as(&server, "Sample", "none").await.refused(410);
+        poll_as(&server, "OptimStep", "none").await.refused(404);
+    }
+
+    /// Clients poll again after a 5xx without any pause.
+    #[test]
+    fn a_fault_of_the_store_is_no_5xx() {
+        let response = refusal(Error::Store("read a result"), true).into_response();
+        assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+    }
+}

@@ -17,7 +17,7 @@ use crate::wire::futures::{FutureCompletion, RetrieveFuturesRequest, RetrieveFut
 /// Waits for samples of one sampling session to finish. The cursor covers exactly what is returned.
 #[utoipa::path(
     post, path = "/api/v1/retrieve_futures", tag = "futures", request_body = RetrieveFuturesRequest,
-    responses((status = 200, body = RetrieveFuturesResponse), Refusals),
+    responses((status = 200, description = "done", body = RetrieveFuturesResponse), Refusals),
 )]
 pub(super) async fn retrieve_futures(
     State(state): State<AppState>,
@@ -77,5 +77,61 @@ fn completion(item: CompletionItem) -> FutureCompletion {
         FutureCompletion::Failed { request_id }
     } else {
         FutureCompletion::Finished { request_id, response_payload_uncompressed_size: item.payload_size }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use serde_json::{Value, json};
+    use trainyard_protocol::OpError;
+    use trainyard_scheduler::Outcome;
+
+    use super::super::testing::*;
+
+    fn ask(sampler: &str, cursor: i64, timeout: Option<f64>) -> Value {
+        let target = json!({"type": "sampling_session", "sampling_session_id": sampler, "cloned_sampler_id": 0});
+        json!({"target": target, "prev_cursor": cursor, "timeout": timeout, "retrieved_request_ids": []})
+    }
+
+    #[tokio::test]
+    async fn the_cursor_covers_what_is_delivered_failures_too() {
+        let server = Server::start().await;
+        let sampler = server.sampler().await;
+        for seq_id in 0..2 {
+            server.post("asample", sample(&sampler, seq_id)).await.json();
+        }
+        let work = server.work().await;
+        server.succeed_with_bytes(&work[0], b"tokens");
+        let outcome = Outcome::Failed(OpError::server("no"));
+        server.state.scheduler.complete(work[1].request.clone(), outcome, vec![]);
+        let (mut cursor, mut seen) = (0, vec![]);
+        while seen.len() < 2 {
+            let got = server.post("retrieve_futures", ask(&sampler, cursor, None)).await.json();
+            let new = got["completions"].as_array().unwrap().clone();
+            assert!(!new.is_empty());
+            seen.extend(new);
+            cursor = got["cursor"].as_i64().unwrap();
+        }
+        seen.sort_by_key(|item| item["state"].to_string());
+        assert_eq!(seen[0], json!({"state": "failed", "request_id": work[1].request.as_str()}));
+        assert_eq!(seen[1]["response_payload_uncompressed_size"], 6);
+        let mut last = ask(&sampler, cursor, Some(0.0));
+        last["retrieved_request_ids"] = json!([work[0].request.as_str(), "unknown"]);
+        let empty = server.post("retrieve_futures", last).await.json();
+        assert_eq!(empty, json!({"completions": [], "cursor": cursor}));
+    }
+
+    #[tokio::test]
+    async fn bad_fields_are_refused() {
+        let server = Server::start().await;
+        let sampler = server.sampler().await;
+        for (status, body) in [
+            (400, ask(&sampler, -1, None)),
+            (400, ask(&sampler, 0, Some(-1.0))),
+            (404, ask("none:sample:0", 0, Some(0.0))),
+        ] {
+            server.post("retrieve_futures", body).await.refused(status);
+        }
     }
 }

@@ -18,7 +18,7 @@ const ALL: Page = Page { limit: u32::MAX, offset: 0 };
 /// A run's checkpoints, newest first.
 #[utoipa::path(
     get, path = "/api/v1/training_runs/{run_id}/checkpoints", tag = "catalogue", params(("run_id" = String, Path)),
-    responses((status = 200, body = CheckpointsResponse), Refusals),
+    responses((status = 200, description = "done", body = CheckpointsResponse), Refusals),
 )]
 pub(super) async fn run_checkpoints(
     State(state): State<AppState>,

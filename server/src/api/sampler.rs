@@ -13,7 +13,7 @@ use crate::wire::sampling::SamplerResponse;
 /// What a sampling session samples from.
 #[utoipa::path(
     get, path = "/api/v1/samplers/{sampler_id}", tag = "sampling", params(("sampler_id" = String, Path)),
-    responses((status = 200, body = SamplerResponse), Refusals),
+    responses((status = 200, description = "done", body = SamplerResponse), Refusals),
 )]
 pub(super) async fn sampler(
     State(state): State<AppState>,

@@ -15,7 +15,7 @@ use crate::wire::weights::SaveWeightsRequest;
 /// Saves weights and optimizer state under a name.
 #[utoipa::path(
     post, path = "/api/v1/save_weights", tag = "weights", request_body = SaveWeightsRequest,
-    responses((status = 200, body = SubmitResponse), Refusals),
+    responses((status = 200, description = "accepted: its future", body = SubmitResponse), Refusals),
 )]
 pub(super) async fn save_weights(
     State(state): State<AppState>,
@@ -24,4 +24,28 @@ pub(super) async fn save_weights(
 ) -> Reply<SubmitResponse> {
     let build = |request: SaveWeightsRequest, run: &Run| request.payload(run.spec.clone());
     submit_json(&state, &tenant, RequestKind::SaveWeights, body.bytes, build).await
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use serde_json::json;
+
+    use super::super::testing::*;
+
+    #[tokio::test]
+    async fn a_bad_name_or_ttl_fails_in_the_future() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        let bad = [json!({"path": "../up"}), json!({"path": "a", "ttl_seconds": 3_599}), json!({"path": 3})];
+        for (n, mut body) in bad.into_iter().enumerate() {
+            body["model_id"] = json!(run);
+            body["seq_id"] = json!(n + 1);
+            let submitted = server.post("save_weights", body).await.text("request_id");
+            assert_eq!(server.poll(&submitted).await.json()["category"], "user");
+        }
+        let body = json!({"model_id": run, "seq_id": 4, "path": "a", "ttl_seconds": 3_600, "overwrite": true});
+        server.post("save_weights", body).await.json();
+        assert_eq!(server.next_work().await.seq_id, 4);
+    }
 }

@@ -15,7 +15,7 @@ use crate::wire::weights::SaveWeightsExternalRequest;
 /// Exports a run's weights for download.
 #[utoipa::path(
     post, path = "/api/v1/save_weights_external", tag = "weights", request_body = SaveWeightsExternalRequest,
-    responses((status = 200, body = SubmitResponse), Refusals),
+    responses((status = 200, description = "accepted: its future", body = SubmitResponse), Refusals),
 )]
 pub(super) async fn save_weights_external(
     State(state): State<AppState>,

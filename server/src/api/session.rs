@@ -14,7 +14,7 @@ use crate::wire::sessions::SessionResponse;
 /// A session with its runs and samplers.
 #[utoipa::path(
     get, path = "/api/v1/sessions/{session_id}", tag = "sessions", params(("session_id" = String, Path)),
-    responses((status = 200, body = SessionResponse), Refusals),
+    responses((status = 200, description = "done", body = SessionResponse), Refusals),
 )]
 pub(super) async fn session(
     State(state): State<AppState>,
@@ -29,4 +29,26 @@ pub(super) async fn session(
         user_metadata: json::text_metadata(&metadata),
         display_name: session.display_name,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use serde_json::json;
+
+    use super::super::testing::*;
+
+    #[tokio::test]
+    async fn it_tells_runs_samplers_and_metadata() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        let session = run.split(':').next().unwrap();
+        let sampling = json!({"session_id": session, "sampling_session_seq_id": 3, "base_model": MODEL});
+        let sampler = server.post("create_sampling_session", sampling).await.text("sampling_session_id");
+        let expected = json!({"training_run_ids": [run], "sampler_ids": [sampler], "user_metadata": {"a": "1"}});
+        assert_eq!(server.get(&format!("sessions/{session}")).await.json(), expected);
+        server.get("sessions/none").await.refused(404);
+        let listed = server.get("sessions?limit=5&offset=0&access_scope=owned").await.json();
+        assert_eq!(listed, json!({"sessions": [session]}));
+    }
 }

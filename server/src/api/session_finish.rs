@@ -32,3 +32,27 @@ pub(super) async fn session_finish(
     state.scheduler.finish_session(&tenant, &SessionId::new(session_id), reason, request.detail).await?;
     Ok(StatusCode::NO_CONTENT)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use serde_json::json;
+
+    use super::super::testing::*;
+
+    #[tokio::test]
+    async fn it_repeats_and_heartbeats_are_gone() {
+        let server = Server::start().await;
+        let session = server.session().await;
+        server.post("session_heartbeat", json!({"session_id": session})).await.json();
+        let path = format!("sessions/{session}/finish");
+        for reason in ["success", "errored"] {
+            let body = json!({"reason": {"type": reason}, "detail": null});
+            let got = server.post(&path, body).await;
+            assert_eq!((got.status.as_u16(), got.body.len()), (204, 0));
+        }
+        server.post("session_heartbeat", json!({"session_id": session})).await.refused(410);
+        server.post("session_heartbeat", json!({"session_id": "none"})).await.refused(404);
+        server.post(&path, json!({"reason": {"type": "bored"}})).await.refused(400);
+    }
+}

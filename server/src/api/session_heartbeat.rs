@@ -13,7 +13,7 @@ use crate::wire::sessions::{HeartbeatRequest, HeartbeatResponse};
 /// Keeps a session alive; 410 once it is over, so that the client stops.
 #[utoipa::path(
     post, path = "/api/v1/session_heartbeat", tag = "sessions", request_body = HeartbeatRequest,
-    responses((status = 200, body = HeartbeatResponse), Refusals),
+    responses((status = 200, description = "done", body = HeartbeatResponse), Refusals),
 )]
 pub(super) async fn session_heartbeat(
     State(state): State<AppState>,

@@ -14,7 +14,7 @@ use crate::wire::sessions::SessionsResponse;
 /// The caller's sessions, newest first.
 #[utoipa::path(
     get, path = "/api/v1/sessions", tag = "sessions", params(PageQuery),
-    responses((status = 200, body = SessionsResponse), Refusals),
+    responses((status = 200, description = "done", body = SessionsResponse), Refusals),
 )]
 pub(super) async fn sessions(
     State(state): State<AppState>,
@@ -23,4 +23,21 @@ pub(super) async fn sessions(
 ) -> Reply<SessionsResponse> {
     let sessions = state.scheduler.list_sessions(&tenant, page(&query)?).await?;
     Ok(Answer(SessionsResponse { sessions: sessions.iter().map(ToString::to_string).collect() }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::super::testing::*;
+
+    #[tokio::test]
+    async fn wrong_pages_are_refused_by_name() {
+        let server = Server::start().await;
+        for (query, field) in [("limit=0", "limit"), ("limit=1001", "limit"), ("access_scope=all", "access_scope")] {
+            let refused = server.get(&format!("sessions?{query}")).await.refused(400);
+            assert!(refused.starts_with(field), "{refused}");
+        }
+        server.get("sessions?limit=x").await.refused(400);
+        server.get("training_runs?project_id=p").await.refused(400);
+    }
 }

@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use trainyard_protocol::{OpError, RunId, TenantId};
 use trainyard_scheduler::{RequestKind, Run, RunSubmission, Submitted};
 
+use super::body::decode;
 use super::respond::{Answer, Reply};
 use crate::codec::{CodecError, Payload};
 use crate::error::ApiError;
@@ -53,15 +54,16 @@ impl From<CodecError> for ApiError {
 
 /// Submits a JSON training request. When its ids are readable it is accepted, and what is wrong with it
 /// is said by its future: a client never sends a refused `seq_id` again, and later ones would wait for it.
-pub(super) async fn submit_json<T: DeserializeOwned>(
+pub(super) async fn submit_json<T: DeserializeOwned + Send + 'static>(
     state: &AppState,
     tenant: &TenantId,
     kind: RequestKind,
     body: Bytes,
     build: impl FnOnce(T, &Run) -> Result<Payload, OpError>,
 ) -> Reply<SubmitResponse> {
-    let parsed = json::parse::<T>(&body);
-    let (run, seq_id) = ids(json::training_ids(&body), parsed.as_ref().err())?;
+    let read = |bytes: &Bytes| (json::training_ids(bytes), json::parse::<T>(bytes));
+    let (found, parsed) = decode(body.clone(), read).await?;
+    let (run, seq_id) = ids(found, parsed.as_ref().err())?;
     let run = find_run(state, tenant, &run, seq_id).await?;
     let prepared = Prepared::new(parsed.and_then(|request| build(request, &run)), &body)?;
     submit(state, tenant, &run, seq_id, kind, prepared).await

@@ -14,7 +14,7 @@ use crate::wire::catalogue::TrainingRun;
 /// A training run.
 #[utoipa::path(
     get, path = "/api/v1/training_runs/{run_id}", tag = "catalogue", params(("run_id" = String, Path)),
-    responses((status = 200, body = TrainingRun), Refusals),
+    responses((status = 200, description = "done", body = TrainingRun), Refusals),
 )]
 pub(super) async fn training_run(
     State(state): State<AppState>,

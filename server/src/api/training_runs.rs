@@ -13,7 +13,7 @@ use crate::wire::catalogue::{PageQuery, TrainingRunsResponse};
 /// The caller's training runs, newest first.
 #[utoipa::path(
     get, path = "/api/v1/training_runs", tag = "catalogue", params(PageQuery),
-    responses((status = 200, body = TrainingRunsResponse), Refusals),
+    responses((status = 200, description = "done", body = TrainingRunsResponse), Refusals),
 )]
 pub(super) async fn training_runs(
     State(state): State<AppState>,
@@ -27,4 +27,33 @@ pub(super) async fn training_runs(
         training_runs.push(training_run(&state, &tenant, run).await?);
     }
     Ok(Answer(TrainingRunsResponse { training_runs, cursor: cursor(page, total) }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use serde_json::json;
+
+    use super::super::testing::*;
+
+    #[tokio::test]
+    async fn runs_come_with_their_newest_checkpoints() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        for (n, name) in ["a", "b"].iter().enumerate() {
+            server.checkpoint(&run, n as i64 * 2 + 1, "weights", name).await;
+            server.checkpoint(&run, n as i64 * 2 + 2, "external_weights", name).await;
+            server.clock.advance(1);
+        }
+        let listed = server.get("training_runs?limit=20&offset=0").await.json();
+        assert_eq!(listed["cursor"], json!({"offset": 0, "limit": 20, "total_count": 1}));
+        let first = &listed["training_runs"][0];
+        assert_eq!((&first["training_run_id"], &first["model_owner"]), (&json!(run), &json!("local")));
+        assert_eq!(first["last_checkpoint"]["checkpoint_id"], "weights/b");
+        assert_eq!(first.get("last_sampler_checkpoint"), None);
+        assert_eq!(first["user_metadata"], json!({"who": "me"}));
+        assert_eq!(&server.get(&format!("training_runs/{run}?access_scope=owned")).await.json(), first);
+        let past = server.get("training_runs?offset=1").await.json();
+        assert_eq!(past["training_runs"], json!([]));
+    }
 }

@@ -90,9 +90,7 @@ fn lock(data_dir: &Path) -> Result<File, String> {
     let file = File::create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(format!("--data-dir: another server is using {}", data_dir.display()))
-        }
+        Err(TryLockError::WouldBlock) => Err(format!("--data-dir: another server is using {}", data_dir.display())),
         Err(TryLockError::Error(error)) => Err(format!("{}: {error}", path.display())),
     }
 }

@@ -1,0 +1,90 @@
+//! What all parts of a scheduler share.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Condvar, Mutex};
+
+use sqlx::pool::PoolConnection;
+use sqlx::{Sqlite, SqlitePool};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::WeakUnboundedSender;
+use trainyard_protocol::{RequestId, SamplingSessionId};
+use uuid::{NoContext, Uuid};
+
+use crate::queue::{Fetch, Queue};
+use crate::scheduler::Options;
+use crate::store::blobs::Blobs;
+use crate::store::failed;
+use crate::waiters::{Cache, Waiters, lock};
+use crate::work::EndUnstarted;
+use crate::writer::{Message, Write};
+use crate::{Error, Timestamp};
+
+/// Shared by the handle, the writer and the tasks that read payloads.
+pub(crate) struct Core {
+    pub(crate) options: Options,
+    pub(crate) readers: SqlitePool,
+    pub(crate) blobs: Blobs,
+    pub(crate) queue: Mutex<Queue>,
+    /// Signalled when the queue has something for the worker.
+    pub(crate) ready: Condvar,
+    pub(crate) waiters: Waiters<RequestId>,
+    /// Who waits for samples of (sampling session, clone) to finish.
+    pub(crate) events: Waiters<(SamplingSessionId, i64)>,
+    pub(crate) cache: Cache,
+    pub(crate) runtime: Handle,
+    /// Weak, because the writer holds this and stops when the last handle is gone.
+    pub(crate) messages: WeakUnboundedSender<Message>,
+    pub(crate) transactions: AtomicU64,
+    pub(crate) writes: AtomicU64,
+    /// Tests: the writer drops what it has not written, as a killed process does.
+    #[cfg(test)]
+    pub(crate) killed: std::sync::atomic::AtomicBool,
+}
+
+impl Core {
+    pub(crate) fn now(&self) -> Timestamp {
+        self.options.clock.now()
+    }
+
+    /// A time-ordered UUID of the present moment.
+    pub(crate) fn new_uuid(&self) -> Uuid {
+        let millis = u64::try_from(self.now().as_millis()).unwrap_or(0);
+        let nanos = u32::try_from(millis % 1000).unwrap_or(0) * 1_000_000;
+        Uuid::new_v7(uuid::Timestamp::from_unix(NoContext, millis / 1000, nanos))
+    }
+
+    pub(crate) async fn reader(&self) -> Result<PoolConnection<Sqlite>, Error> {
+        self.readers.acquire().await.map_err(failed("read"))
+    }
+
+    /// Sends a record to the writer. When the scheduler has closed, a restart finds the same again.
+    pub(crate) fn record<W: Write>(&self, write: W) {
+        if let Some(messages) = self.messages.upgrade() {
+            let _ = messages.send(Message::record(write));
+        }
+    }
+
+    /// Changes the queue, then does what follows. Records are sent under the lock, so that they reach
+    /// the writer in the order of the changes.
+    pub(crate) fn with_queue<T>(self: &Arc<Self>, change: impl FnOnce(&mut Queue) -> T) -> T {
+        let mut queue = lock(&self.queue);
+        let value = change(&mut queue);
+        let out = queue.take_out();
+        if !out.lost.is_empty() || !out.doomed.is_empty() {
+            self.record(EndUnstarted::new(out.lost, out.doomed));
+        }
+        drop(queue);
+        if out.ready {
+            self.ready.notify_all();
+        }
+        for fetch in out.fetches {
+            self.spawn_fetch(fetch);
+        }
+        value
+    }
+
+    fn spawn_fetch(self: &Arc<Self>, fetch: Fetch) {
+        let core = Arc::clone(self);
+        self.runtime.spawn(async move { core.fetch(fetch).await });
+    }
+}

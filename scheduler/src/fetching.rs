@@ -1,0 +1,55 @@
+//! Reading back what the queue needs: payloads that are not in memory, and histories to replay.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use trainyard_protocol::{RequestId, RunId};
+
+use crate::core::Core;
+use crate::queue::{Entry, Fetch, Replayed, Slot};
+use crate::store::requests;
+use crate::{Error, RequestKind};
+
+impl Core {
+    /// Reads and tells the queue. What can't be read is logged where it failed.
+    pub(crate) async fn fetch(self: Arc<Self>, fetch: Fetch) {
+        match fetch {
+            Fetch::Head { run, request } => {
+                let payload = self.payload(&request).await.ok();
+                self.with_queue(|queue| queue.head_read(&run, &request, payload));
+            }
+            Fetch::Sample { request } => {
+                let payload = self.payload(&request).await.ok();
+                self.with_queue(|queue| queue.sample_read(&request, payload));
+            }
+            Fetch::History { run } => {
+                let history = self.history(&run).await.ok();
+                self.with_queue(|queue| queue.history_read(&run, history));
+            }
+        }
+    }
+
+    async fn payload(&self, request: &RequestId) -> Result<Bytes, Error> {
+        let stored = requests::payload_of_request(&mut *self.reader().await?, request).await?;
+        self.blobs.get(stored).await
+    }
+
+    /// The operations that made a run what it was, in order.
+    async fn history(&self, run: &RunId) -> Result<VecDeque<Replayed>, Error> {
+        let mut conn = self.reader().await?;
+        let mut history = VecDeque::new();
+        for row in requests::requests_of_run(&mut conn, run).await? {
+            if !row.replays {
+                continue;
+            }
+            let snapshots = match row.kind {
+                RequestKind::SaveWeightsForSampler => requests::snapshots_of_request(&mut conn, &row.id).await?,
+                _ => Vec::new(),
+            };
+            let entry = Entry { request: row.id, kind: row.kind, payload: Slot::Stored };
+            history.push_back(Replayed { seq_id: row.seq_id, entry, snapshots });
+        }
+        Ok(history)
+    }
+}

@@ -1,0 +1,315 @@
+//! What waits and what the worker holds: the order of execution, in memory.
+//!
+//! The queue is a plain state machine without input or output. A call changes it and leaves in [`Out`]
+//! what has to follow: ends to record, bytes to read. The store is its log: everything here can be
+//! built again from rows.
+
+mod runs;
+mod samples;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId, TenantId};
+
+use crate::{RequestKind, SamplingSession, Timestamp, Work, WorkItem};
+
+pub(crate) use runs::{History, Replayed, RunQueue, creation_failed};
+pub(crate) use samples::Sample;
+
+/// Payloads of waiting requests are kept in memory up to this many bytes; beyond, they are read back
+/// when their turn comes.
+const HELD_BYTES: usize = 512 * 1024 * 1024;
+
+/// A request's payload.
+#[derive(Debug)]
+pub(crate) enum Slot {
+    /// In memory.
+    Held(Bytes),
+    /// In the store.
+    Stored,
+    /// Being read from the store.
+    Reading,
+}
+
+/// A request of a run.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) request: RequestId,
+    pub(crate) kind: RequestKind,
+    pub(crate) payload: Slot,
+}
+
+/// How a request ends that never reached the worker, or whose worker gave it up.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Doom {
+    Cancelled,
+    Failed(OpError),
+}
+
+/// Bytes or rows to read.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Fetch {
+    /// The payload of a request of a run, or of its replay.
+    Head { run: RunId, request: RequestId },
+    /// The payload of a sample.
+    Sample { request: RequestId },
+    /// The operations to replay.
+    History { run: RunId },
+}
+
+/// What follows from a change.
+#[derive(Debug, Default)]
+pub(crate) struct Out {
+    /// Ends to record, in this order.
+    pub(crate) doomed: Vec<(RequestId, Doom)>,
+    /// Runs that could not be restored: to be recorded before `doomed`.
+    pub(crate) lost: Vec<(RunId, OpError)>,
+    /// What to read.
+    pub(crate) fetches: Vec<Fetch>,
+    /// Something is ready for the worker.
+    pub(crate) ready: bool,
+}
+
+/// A request that the worker holds.
+#[derive(Clone, Debug)]
+pub(crate) struct Flight {
+    pub(crate) tenant: TenantId,
+    pub(crate) session: SessionId,
+    pub(crate) kind: RequestKind,
+    /// The run, unless it is a sample.
+    pub(crate) run: Option<RunId>,
+    pub(crate) sampling_session: Option<SamplingSessionId>,
+    pub(crate) replay: bool,
+}
+
+/// A session with work, or that may get some.
+#[derive(Debug)]
+struct Load {
+    tenant: TenantId,
+    last_seen: Timestamp,
+    /// It accepts nothing more; it goes once nothing is pending.
+    ending: bool,
+    /// Requests that wait or are held by the worker, replays included.
+    pending: usize,
+    runs: BTreeSet<RunId>,
+    snapshots: BTreeSet<String>,
+}
+
+/// An in-memory snapshot of a run.
+#[derive(Debug)]
+struct Snapshot {
+    run: RunId,
+    /// False until a replay has made it again.
+    ready: bool,
+    /// Samples that wait for it, by arrival.
+    waiting: BTreeSet<i64>,
+}
+
+/// See the module's description.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    sessions: BTreeMap<SessionId, Load>,
+    runs: HashMap<RunId, RunQueue>,
+    /// Runs whose head may be startable, in the order in which they became so.
+    ready_runs: VecDeque<RunId>,
+    samples: BTreeMap<i64, Sample>,
+    arrivals: HashMap<RequestId, i64>,
+    ready_samples: BTreeSet<i64>,
+    snapshots: HashMap<String, Snapshot>,
+    flights: HashMap<RequestId, Flight>,
+    signals: VecDeque<WorkItem>,
+    held_bytes: usize,
+    out: Out,
+}
+
+impl Queue {
+    /// What follows from the changes since the last call.
+    pub(crate) fn take_out(&mut self) -> Out {
+        std::mem::take(&mut self.out)
+    }
+
+    /// Requests that wait, and requests that the worker holds.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let waiting = self.samples.len() + self.runs.values().map(RunQueue::waiting).sum::<usize>();
+        (waiting as u64, self.flights.len() as u64)
+    }
+
+    /// A session that may get work.
+    pub(crate) fn add_session(&mut self, id: SessionId, tenant: TenantId, now: Timestamp) {
+        self.sessions.entry(id).or_insert(Load {
+            tenant,
+            last_seen: now,
+            ending: false,
+            pending: 0,
+            runs: BTreeSet::new(),
+            snapshots: BTreeSet::new(),
+        });
+    }
+
+    /// Notes a sign of life. False when the session is not known to be active.
+    pub(crate) fn touch(&mut self, tenant: &TenantId, session: &SessionId, now: Timestamp) -> bool {
+        match self.sessions.get_mut(session) {
+            Some(load) if !load.ending && load.tenant == *tenant => {
+                load.last_seen = load.last_seen.max(now);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Active sessions without a sign of life since `deadline`.
+    pub(crate) fn silent_since(&self, deadline: Timestamp) -> Vec<SessionId> {
+        let silent = self.sessions.iter().filter(|(_, load)| !load.ending && load.last_seen < deadline);
+        silent.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Ends a session. With `cancel` everything that waits is given up; without, what can still be
+    /// executed is, and only requests behind a gap fail, since the gap can't close any more.
+    pub(crate) fn end_session(&mut self, session: &SessionId, cancel: bool) {
+        let Some(load) = self.sessions.get_mut(session) else { return };
+        load.ending = true;
+        for run in load.runs.clone() {
+            self.end_run(session, &run, cancel);
+        }
+        if cancel {
+            self.cancel_samples_of(session);
+        }
+        self.release_ended(session);
+    }
+
+    /// Once an ended session has nothing pending, the worker forgets what it held for it.
+    fn release_ended(&mut self, session: &SessionId) {
+        if !self.sessions.get(session).is_some_and(|load| load.ending && load.pending == 0) {
+            return;
+        }
+        let Some(load) = self.sessions.remove(session) else { return };
+        for run in load.runs {
+            self.runs.remove(&run);
+            self.signal(WorkItem::UnloadRun(run));
+        }
+        for key in load.snapshots {
+            self.snapshots.remove(&key);
+            self.signal(WorkItem::DropSnapshot(key));
+        }
+    }
+
+    /// A snapshot of a run: taken now (`ready`), or to be made again by a replay.
+    pub(crate) fn add_snapshot(&mut self, session: &SessionId, key: String, run: RunId, ready: bool) {
+        if let Some(load) = self.sessions.get_mut(session) {
+            load.snapshots.insert(key.clone());
+        }
+        let snapshot = self.snapshots.entry(key).or_insert(Snapshot { run, ready, waiting: BTreeSet::new() });
+        if ready {
+            snapshot.ready = true;
+            for arrival in std::mem::take(&mut snapshot.waiting) {
+                self.prepare_sample(arrival);
+            }
+        }
+    }
+
+    /// All that the worker may do now: signals, then heads of runs, then samples by arrival.
+    pub(crate) fn take(&mut self) -> Vec<WorkItem> {
+        let mut items: Vec<WorkItem> = self.signals.drain(..).collect();
+        while let Some(run) = self.ready_runs.pop_front() {
+            items.extend(self.start_head(&run).map(WorkItem::Start));
+        }
+        while let Some(arrival) = self.ready_samples.pop_first() {
+            items.extend(self.start_sample(arrival).map(WorkItem::Start));
+        }
+        items
+    }
+
+    /// Whether [`Self::take`] may have something to give.
+    pub(crate) fn is_ready(&self) -> bool {
+        !(self.signals.is_empty() && self.ready_runs.is_empty() && self.ready_samples.is_empty())
+    }
+
+    /// The worker is done with a request. `None` when it held no such request, as after a cancellation.
+    pub(crate) fn finish(&mut self, request: &RequestId, error: Option<&OpError>) -> Option<Flight> {
+        let flight = self.flights.remove(request)?;
+        if let Some(run) = &flight.run {
+            self.finish_of_run(run, &flight, error);
+        }
+        self.settled(&flight.session);
+        Some(flight)
+    }
+
+    /// Gives up a sample that waits or is executed. False when there is no such sample.
+    pub(crate) fn cancel_sample(&mut self, request: &RequestId) -> bool {
+        if let Some(arrival) = self.arrivals.get(request).copied() {
+            self.doom_sample(arrival, Doom::Cancelled);
+            return true;
+        }
+        let Some(flight) = self.flights.get(request).filter(|flight| flight.sampling_session.is_some()) else {
+            return false;
+        };
+        let session = flight.session.clone();
+        self.flights.remove(request);
+        self.signal(WorkItem::Cancel(request.clone()));
+        self.out.doomed.push((request.clone(), Doom::Cancelled));
+        self.settled(&session);
+        true
+    }
+
+    /// One more request of a session is pending.
+    fn pending(&mut self, session: &SessionId) {
+        if let Some(load) = self.sessions.get_mut(session) {
+            load.pending += 1;
+        }
+    }
+
+    /// One request less of a session is pending.
+    fn settled(&mut self, session: &SessionId) {
+        if let Some(load) = self.sessions.get_mut(session) {
+            load.pending = load.pending.saturating_sub(1);
+        }
+        self.release_ended(session);
+    }
+
+    fn signal(&mut self, item: WorkItem) {
+        self.signals.push_back(item);
+        self.out.ready = true;
+    }
+
+    /// Keeps a payload in memory while there is room.
+    fn hold(&mut self, payload: Option<Bytes>) -> Slot {
+        match payload {
+            Some(bytes) if self.held_bytes + bytes.len() <= HELD_BYTES => {
+                self.held_bytes += bytes.len();
+                Slot::Held(bytes)
+            }
+            _ => Slot::Stored,
+        }
+    }
+
+    /// Forgets a payload's bytes in the account of what is held.
+    fn released(&mut self, slot: &Slot) {
+        if let Slot::Held(bytes) = slot {
+            self.held_bytes = self.held_bytes.saturating_sub(bytes.len());
+        }
+    }
+
+    fn launch(
+        &mut self,
+        request: RequestId,
+        flight: Flight,
+        seq_id: i64,
+        sampling: Option<&Arc<SamplingSession>>,
+        payload: Bytes,
+    ) -> Work {
+        let work = Work {
+            request: request.clone(),
+            tenant: flight.tenant.clone(),
+            run: flight.run.clone(),
+            sampling_session: sampling.map(|session| SamplingSession::clone(session)),
+            kind: flight.kind,
+            seq_id,
+            payload,
+            replay: flight.replay,
+        };
+        self.flights.insert(request, flight);
+        work
+    }
+}

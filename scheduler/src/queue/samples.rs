@@ -1,0 +1,127 @@
+//! Samples: no order among them but that of arrival.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use trainyard_protocol::{OpError, RequestId, RunId, SessionId, TenantId};
+
+use super::{Doom, Fetch, Flight, Queue, Slot};
+use crate::{RequestKind, SamplingSession, Work};
+
+/// A sample that waits.
+#[derive(Debug)]
+pub(crate) struct Sample {
+    pub(crate) request: RequestId,
+    pub(crate) tenant: TenantId,
+    pub(crate) seq_id: i64,
+    pub(crate) sampling: Arc<SamplingSession>,
+    pub(crate) payload: Slot,
+}
+
+impl Queue {
+    /// A durably accepted sample; `payload` is read back when it is not given.
+    pub(crate) fn add_sample(
+        &mut self,
+        arrival: i64,
+        request: RequestId,
+        tenant: TenantId,
+        seq_id: i64,
+        sampling: Arc<SamplingSession>,
+        payload: Option<Bytes>,
+    ) {
+        let payload = self.hold(payload);
+        self.pending(&sampling.session);
+        self.arrivals.insert(request.clone(), arrival);
+        let snapshot = sampling.snapshot.clone();
+        self.samples.insert(arrival, Sample { request, tenant, seq_id, sampling, payload });
+        let absent = snapshot.and_then(|key| self.snapshots.get_mut(&key)).filter(|snapshot| !snapshot.ready);
+        match absent {
+            Some(snapshot) => {
+                snapshot.waiting.insert(arrival);
+                let run = snapshot.run.clone();
+                self.want_restored(&run);
+            }
+            None => self.prepare_sample(arrival),
+        }
+    }
+
+    /// Lists a sample for the worker, once its payload is in memory.
+    pub(super) fn prepare_sample(&mut self, arrival: i64) {
+        let Some(sample) = self.samples.get_mut(&arrival) else { return };
+        match sample.payload {
+            Slot::Held(_) => {
+                self.ready_samples.insert(arrival);
+                self.out.ready = true;
+            }
+            Slot::Stored => {
+                sample.payload = Slot::Reading;
+                self.out.fetches.push(Fetch::Sample { request: sample.request.clone() });
+            }
+            Slot::Reading => {}
+        }
+    }
+
+    /// A sample's payload was read, or is lost.
+    pub(crate) fn sample_read(&mut self, request: &RequestId, payload: Option<Bytes>) {
+        let Some(arrival) = self.arrivals.get(request).copied() else { return };
+        let Some(bytes) = payload else {
+            return self.doom_sample(arrival, Doom::Failed(OpError::server("the stored request could not be read")));
+        };
+        self.held_bytes += bytes.len();
+        if let Some(sample) = self.samples.get_mut(&arrival) {
+            sample.payload = Slot::Held(bytes);
+        }
+        self.prepare_sample(arrival);
+    }
+
+    pub(super) fn start_sample(&mut self, arrival: i64) -> Option<Work> {
+        let Sample { request, tenant, seq_id, sampling, payload } = self.samples.remove(&arrival)?;
+        self.arrivals.remove(&request);
+        self.released(&payload);
+        let Slot::Held(payload) = payload else { return None };
+        let flight = Flight {
+            tenant,
+            session: sampling.session.clone(),
+            kind: RequestKind::Sample,
+            run: None,
+            sampling_session: Some(sampling.id.clone()),
+            replay: false,
+        };
+        Some(self.launch(request, flight, seq_id, Some(&sampling), payload))
+    }
+
+    /// Ends a sample that waits.
+    pub(super) fn doom_sample(&mut self, arrival: i64, doom: Doom) {
+        let Some(sample) = self.samples.remove(&arrival) else { return };
+        self.arrivals.remove(&sample.request);
+        self.ready_samples.remove(&arrival);
+        self.released(&sample.payload);
+        if let Some(snapshot) = sample.sampling.snapshot.as_ref().and_then(|key| self.snapshots.get_mut(key)) {
+            snapshot.waiting.remove(&arrival);
+        }
+        self.out.doomed.push((sample.request, doom));
+        self.settled(&sample.sampling.session);
+    }
+
+    pub(super) fn cancel_samples_of(&mut self, session: &SessionId) {
+        let of_session = self.samples.iter().filter(|(_, sample)| sample.sampling.session == *session);
+        let arrivals: Vec<i64> = of_session.map(|(arrival, _)| *arrival).collect();
+        for arrival in arrivals {
+            self.doom_sample(arrival, Doom::Cancelled);
+        }
+    }
+
+    /// Fails the samples that wait for snapshots of a run that can't be restored.
+    pub(super) fn doom_samples_of_run(&mut self, run: &RunId, error: &OpError) {
+        let mut arrivals: Vec<i64> = self
+            .snapshots
+            .values_mut()
+            .filter(|snapshot| snapshot.run == *run && !snapshot.ready)
+            .flat_map(|snapshot| std::mem::take(&mut snapshot.waiting))
+            .collect();
+        arrivals.sort_unstable();
+        for arrival in arrivals {
+            self.doom_sample(arrival, Doom::Failed(error.clone()));
+        }
+    }
+}

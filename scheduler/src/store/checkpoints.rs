@@ -1,0 +1,203 @@
+//! The table `checkpoints`.
+
+use std::path::PathBuf;
+
+use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
+use trainyard_protocol::{CheckpointKind, RunId, TenantId, TinkerPath};
+
+use super::{as_i64, as_u64, column, failed, from_json, parsed, to_json};
+use crate::{Checkpoint, Error, NewCheckpoint, Page, Timestamp};
+
+/// Registers a checkpoint; replaces an older one of the same path.
+pub(crate) async fn upsert_checkpoint(
+    conn: &mut SqliteConnection,
+    tenant: &TenantId,
+    new: &NewCheckpoint,
+    now: Timestamp,
+) -> Result<(), Error> {
+    const SQL: &str = "-- upsert_checkpoint
+        INSERT INTO checkpoints (run_id, kind, name, tenant, spec, dir, size_bytes, user_metadata, created_at, expires_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+        ON CONFLICT (run_id, kind, name) DO UPDATE SET spec = excluded.spec, dir = excluded.dir,
+            size_bytes = excluded.size_bytes, user_metadata = excluded.user_metadata,
+            created_at = excluded.created_at, expires_at = excluded.expires_at";
+    sqlx::query(SQL)
+        .bind(new.path.run.as_str())
+        .bind(new.path.kind.segment())
+        .bind(new.path.name.as_str())
+        .bind(tenant.as_str())
+        .bind(to_json(&new.spec)?)
+        .bind(new.dir.to_string_lossy().into_owned())
+        .bind(as_i64(new.size_bytes))
+        .bind(to_json(&new.user_metadata)?)
+        .bind(now.0)
+        .bind(new.expires_in.map(|seconds| now.0.saturating_add(seconds.saturating_mul(1000))))
+        .execute(conn)
+        .await
+        .map_err(failed("register a checkpoint"))?;
+    Ok(())
+}
+
+/// A checkpoint that the tenant may read and whose time is not over.
+pub(crate) async fn readable_checkpoint(
+    conn: &mut SqliteConnection,
+    tenant: &TenantId,
+    path: &TinkerPath,
+    now: Timestamp,
+) -> Result<Checkpoint, Error> {
+    const SQL: &str = "-- readable_checkpoint
+        SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
+        FROM checkpoints
+        WHERE run_id = ?1 AND kind = ?2 AND name = ?3 AND (tenant = ?4 OR public = 1)
+            AND (expires_at IS NULL OR expires_at > ?5)";
+    let row = sqlx::query(SQL)
+        .bind(path.run.as_str())
+        .bind(path.kind.segment())
+        .bind(path.name.as_str())
+        .bind(tenant.as_str())
+        .bind(now.0)
+        .fetch_optional(conn)
+        .await
+        .map_err(failed("find a checkpoint"))?
+        .ok_or_else(|| Error::not_found("checkpoint", path))?;
+    to_checkpoint(&row)
+}
+
+/// The tenant's checkpoints whose time is not over.
+pub(crate) async fn list_checkpoints(
+    conn: &mut SqliteConnection,
+    tenant: &TenantId,
+    run: Option<&RunId>,
+    page: Page,
+    now: Timestamp,
+) -> Result<(Vec<Checkpoint>, u64), Error> {
+    const SQL: &str = "-- list_checkpoints
+        SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
+        FROM checkpoints
+        WHERE tenant = ?1 AND (?2 IS NULL OR run_id = ?2) AND (expires_at IS NULL OR expires_at > ?3)
+        ORDER BY created_at DESC, run_id, kind, name LIMIT ?4 OFFSET ?5";
+    const COUNT: &str = "-- list_checkpoints: count
+        SELECT count(*) FROM checkpoints
+        WHERE tenant = ?1 AND (?2 IS NULL OR run_id = ?2) AND (expires_at IS NULL OR expires_at > ?3)";
+    let rows = sqlx::query(SQL)
+        .bind(tenant.as_str())
+        .bind(run.map(RunId::as_str))
+        .bind(now.0)
+        .bind(i64::from(page.limit))
+        .bind(as_i64(page.offset))
+        .fetch_all(&mut *conn)
+        .await
+        .map_err(failed("list checkpoints"))?;
+    let total: i64 = sqlx::query_scalar(COUNT)
+        .bind(tenant.as_str())
+        .bind(run.map(RunId::as_str))
+        .bind(now.0)
+        .fetch_one(conn)
+        .await
+        .map_err(failed("count checkpoints"))?;
+    Ok((rows.iter().map(to_checkpoint).collect::<Result<_, _>>()?, as_u64(total)))
+}
+
+/// Checkpoints of all tenants whose time is over.
+pub(crate) async fn expired_checkpoints(
+    conn: &mut SqliteConnection,
+    now: Timestamp,
+) -> Result<Vec<(TenantId, Checkpoint)>, Error> {
+    const SQL: &str = "-- expired_checkpoints
+        SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
+        FROM checkpoints WHERE expires_at <= ?1 ORDER BY expires_at LIMIT 1000";
+    let rows = sqlx::query(SQL).bind(now.0).fetch_all(conn).await.map_err(failed("list checkpoints"))?;
+    rows.iter().map(|row| Ok((TenantId::new(column::<String>(row, "tenant")?), to_checkpoint(row)?))).collect()
+}
+
+/// Removes a checkpoint of the tenant.
+pub(crate) async fn delete_checkpoint(
+    conn: &mut SqliteConnection,
+    tenant: &TenantId,
+    path: &TinkerPath,
+) -> Result<Checkpoint, Error> {
+    const SQL: &str = "-- delete_checkpoint
+        DELETE FROM checkpoints WHERE run_id = ?1 AND kind = ?2 AND name = ?3 AND tenant = ?4
+        RETURNING run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at";
+    let row = sqlx::query(SQL)
+        .bind(path.run.as_str())
+        .bind(path.kind.segment())
+        .bind(path.name.as_str())
+        .bind(tenant.as_str())
+        .fetch_optional(conn)
+        .await
+        .map_err(failed("delete a checkpoint"))?
+        .ok_or_else(|| Error::not_found("checkpoint", path))?;
+    to_checkpoint(&row)
+}
+
+/// Sets when a checkpoint of the tenant expires.
+pub(crate) async fn set_checkpoint_expiry(
+    conn: &mut SqliteConnection,
+    tenant: &TenantId,
+    path: &TinkerPath,
+    expires_at: Option<Timestamp>,
+    now: Timestamp,
+) -> Result<(), Error> {
+    const SQL: &str = "-- set_checkpoint_expiry
+        UPDATE checkpoints SET expires_at = ?5
+        WHERE run_id = ?1 AND kind = ?2 AND name = ?3 AND tenant = ?4 AND (expires_at IS NULL OR expires_at > ?6)";
+    let done = sqlx::query(SQL)
+        .bind(path.run.as_str())
+        .bind(path.kind.segment())
+        .bind(path.name.as_str())
+        .bind(tenant.as_str())
+        .bind(expires_at.map(Timestamp::as_millis))
+        .bind(now.0)
+        .execute(conn)
+        .await
+        .map_err(failed("update a checkpoint"))?;
+    ensure_found(done.rows_affected(), path)
+}
+
+/// Sets whether every tenant may read a checkpoint of the tenant.
+pub(crate) async fn set_checkpoint_public(
+    conn: &mut SqliteConnection,
+    tenant: &TenantId,
+    path: &TinkerPath,
+    public: bool,
+    now: Timestamp,
+) -> Result<(), Error> {
+    const SQL: &str = "-- set_checkpoint_public
+        UPDATE checkpoints SET public = ?5
+        WHERE run_id = ?1 AND kind = ?2 AND name = ?3 AND tenant = ?4 AND (expires_at IS NULL OR expires_at > ?6)";
+    let done = sqlx::query(SQL)
+        .bind(path.run.as_str())
+        .bind(path.kind.segment())
+        .bind(path.name.as_str())
+        .bind(tenant.as_str())
+        .bind(public)
+        .bind(now.0)
+        .execute(conn)
+        .await
+        .map_err(failed("update a checkpoint"))?;
+    ensure_found(done.rows_affected(), path)
+}
+
+fn ensure_found(rows: u64, path: &TinkerPath) -> Result<(), Error> {
+    if rows == 1 { Ok(()) } else { Err(Error::not_found("checkpoint", path)) }
+}
+
+fn to_checkpoint(row: &SqliteRow) -> Result<Checkpoint, Error> {
+    let path = TinkerPath {
+        run: RunId::new(column::<String>(row, "run_id")?),
+        kind: parsed(row, "kind", CheckpointKind::from_segment)?,
+        name: parsed(row, "name", |name| name.parse().ok())?,
+    };
+    Ok(Checkpoint {
+        path,
+        spec: from_json(row, "spec")?,
+        dir: PathBuf::from(column::<String>(row, "dir")?),
+        created_at: Timestamp(column(row, "created_at")?),
+        size_bytes: as_u64(column(row, "size_bytes")?),
+        public: column(row, "public")?,
+        expires_at: column::<Option<i64>>(row, "expires_at")?.map(Timestamp),
+        user_metadata: from_json(row, "user_metadata")?,
+    })
+}

@@ -1,0 +1,58 @@
+//! The tables: one file per table, each statement beside the function named for it.
+//!
+//! The functions take a connection: the writer's inside a transaction, or a reader's.
+
+pub(crate) mod blobs;
+pub(crate) mod checkpoints;
+pub(crate) mod pruning;
+pub(crate) mod requests;
+pub(crate) mod results;
+pub(crate) mod runs;
+pub(crate) mod sampling;
+pub(crate) mod schema;
+pub(crate) mod sessions;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sqlx::Row;
+use sqlx::sqlite::SqliteRow;
+
+use crate::Error;
+
+/// Turns a database error into one without detail for the client.
+pub(crate) fn failed(doing: &'static str) -> impl Fn(sqlx::Error) -> Error {
+    move |error| Error::store(doing, error)
+}
+
+/// A column's value.
+fn column<'r, T>(row: &'r SqliteRow, name: &'static str) -> Result<T, Error>
+where
+    T: sqlx::Decode<'r, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite>,
+{
+    row.try_get(name).map_err(failed("read a row"))
+}
+
+/// A column's value through a conversion that refuses what does not belong there.
+fn parsed<T>(row: &SqliteRow, name: &'static str, parse: impl Fn(&str) -> Option<T>) -> Result<T, Error> {
+    let text: &str = column(row, name)?;
+    parse(text).ok_or_else(|| Error::store("read a row", format!("column {name} holds {text:?}")))
+}
+
+fn from_json<T: DeserializeOwned>(row: &SqliteRow, name: &'static str) -> Result<T, Error> {
+    let text: &str = column(row, name)?;
+    serde_json::from_str(text).map_err(|error| Error::store("read a row", format!("column {name}: {error}")))
+}
+
+fn to_json(value: &impl Serialize) -> Result<String, Error> {
+    serde_json::to_string(value).map_err(|error| Error::store("write a row", error))
+}
+
+/// A size or count as SQLite holds it.
+fn as_i64(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// A size or count that SQLite holds.
+fn as_u64(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}

@@ -1,0 +1,89 @@
+//! The table `requests`: dropping what is no longer needed.
+
+use std::collections::HashSet;
+
+use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
+use trainyard_protocol::RequestId;
+
+use super::{as_u64, column, failed};
+use crate::{Error, Timestamp};
+
+/// Most rows that one statement touches, so that a sweep never holds up the writer for long.
+const ROWS: i64 = 500;
+
+/// What a statement dropped.
+#[derive(Default)]
+pub(crate) struct Dropped {
+    /// The requests that it touched.
+    pub(crate) requests: Vec<RequestId>,
+    /// Files that no row names any more.
+    pub(crate) files: Vec<String>,
+}
+
+impl Dropped {
+    /// Whether there may be more to drop.
+    pub(crate) fn is_full(&self) -> bool {
+        self.requests.len() as u64 >= as_u64(ROWS)
+    }
+}
+
+/// Drops results of requests that finished, or were acknowledged, before the given moments.
+pub(crate) async fn drop_results(
+    conn: &mut SqliteConnection,
+    finished_before: Timestamp,
+    acknowledged_before: Timestamp,
+) -> Result<Dropped, Error> {
+    const FILES: &str = "-- drop_results: files
+        SELECT id, result_file FROM requests
+        WHERE dropped = 0 AND finished_at IS NOT NULL
+            AND (finished_at < ?1 OR (acknowledged_at IS NOT NULL AND acknowledged_at < ?2)) LIMIT ?3";
+    const SQL: &str = "-- drop_results
+        UPDATE requests SET dropped = 1, encoding = NULL, result = NULL, result_file = NULL WHERE id = ?1";
+    let rows = sqlx::query(FILES)
+        .bind(finished_before.0)
+        .bind(acknowledged_before.0)
+        .bind(ROWS)
+        .fetch_all(&mut *conn)
+        .await
+        .map_err(failed("drop results"))?;
+    for row in &rows {
+        let id: &str = column(row, "id")?;
+        sqlx::query(SQL).bind(id).execute(&mut *conn).await.map_err(failed("drop results"))?;
+    }
+    Ok(Dropped { requests: ids_of(&rows)?, files: files_of(&rows, &["result_file"])? })
+}
+
+/// Forgets the requests of sessions that ended before `ended_before`. Runs and checkpoints stay.
+pub(crate) async fn delete_requests(conn: &mut SqliteConnection, ended_before: Timestamp) -> Result<Dropped, Error> {
+    const SQL: &str = "-- delete_requests
+        DELETE FROM requests WHERE arrival IN (
+            SELECT requests.arrival FROM requests JOIN sessions ON sessions.id = requests.session_id
+            WHERE sessions.ended_at < ?1 AND requests.finished_at < ?1 LIMIT ?2)
+        RETURNING id, payload_file, result_file";
+    let rows =
+        sqlx::query(SQL).bind(ended_before.0).bind(ROWS).fetch_all(conn).await.map_err(failed("forget requests"))?;
+    Ok(Dropped { requests: ids_of(&rows)?, files: files_of(&rows, &["payload_file", "result_file"])? })
+}
+
+/// All files that rows name.
+pub(crate) async fn named_files(conn: &mut SqliteConnection) -> Result<HashSet<String>, Error> {
+    const SQL: &str = "-- named_files
+        SELECT payload_file, result_file FROM requests WHERE payload_file IS NOT NULL OR result_file IS NOT NULL";
+    let rows = sqlx::query(SQL).fetch_all(conn).await.map_err(failed("list blobs"))?;
+    Ok(files_of(&rows, &["payload_file", "result_file"])?.into_iter().collect())
+}
+
+fn ids_of(rows: &[SqliteRow]) -> Result<Vec<RequestId>, Error> {
+    rows.iter().map(|row| Ok(RequestId::new(column::<String>(row, "id")?))).collect()
+}
+
+fn files_of(rows: &[SqliteRow], columns: &[&'static str]) -> Result<Vec<String>, Error> {
+    let mut files = Vec::new();
+    for row in rows {
+        for name in columns {
+            files.extend(column::<Option<String>>(row, name)?);
+        }
+    }
+    Ok(files)
+}

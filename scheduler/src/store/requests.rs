@@ -1,0 +1,244 @@
+//! The table `requests`: accepting requests, and reading back what is to be executed.
+
+use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
+use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId, TenantId};
+
+use super::blobs::Stored;
+use super::{column, failed, parsed, to_json};
+use crate::{Error, RequestKind, RequestState, Timestamp};
+
+/// What a request is addressed to; with the seq_id it is the request's identity.
+#[derive(Clone, Copy)]
+pub(crate) enum Target<'a> {
+    Run(&'a RunId),
+    Sampling(&'a SamplingSessionId),
+}
+
+impl Target<'_> {
+    fn run(&self) -> Option<&str> {
+        match self {
+            Self::Run(id) => Some(id.as_str()),
+            Self::Sampling(_) => None,
+        }
+    }
+
+    fn sampling(&self) -> Option<&str> {
+        match self {
+            Self::Run(_) => None,
+            Self::Sampling(id) => Some(id.as_str()),
+        }
+    }
+}
+
+/// A request to insert.
+pub(crate) struct NewRequest<'a> {
+    pub(crate) id: &'a RequestId,
+    pub(crate) tenant: &'a TenantId,
+    pub(crate) session: &'a SessionId,
+    pub(crate) target: Target<'a>,
+    pub(crate) seq_id: i64,
+    pub(crate) kind: RequestKind,
+    pub(crate) num_samples: u32,
+    pub(crate) fingerprint: &'a [u8],
+    pub(crate) payload: &'a Stored,
+    /// It is refused: it is stored as failed.
+    pub(crate) rejected: Option<&'a OpError>,
+}
+
+/// Inserts a request and returns its place in the order of arrival.
+pub(crate) async fn insert_request(
+    conn: &mut SqliteConnection,
+    new: &NewRequest<'_>,
+    now: Timestamp,
+) -> Result<i64, Error> {
+    const SQL: &str = "-- insert_request
+        INSERT INTO requests (id, tenant, session_id, run_id, sampling_session_id, seq_id, kind, num_samples,
+            fingerprint, state, payload, payload_file, error, created_at, finished_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+        RETURNING arrival";
+    // A refused request is never executed, so nobody needs its payload.
+    let payload = new.rejected.is_none().then_some(new.payload);
+    let state = if new.rejected.is_some() { RequestState::Failed } else { RequestState::Queued };
+    sqlx::query_scalar(SQL)
+        .bind(new.id.as_str())
+        .bind(new.tenant.as_str())
+        .bind(new.session.as_str())
+        .bind(new.target.run())
+        .bind(new.target.sampling())
+        .bind(new.seq_id)
+        .bind(new.kind.as_str())
+        .bind(i64::from(new.num_samples))
+        .bind(new.fingerprint)
+        .bind(state.as_str())
+        .bind(payload.and_then(Stored::inline))
+        .bind(payload.and_then(Stored::file))
+        .bind(new.rejected.map(to_json).transpose()?)
+        .bind(now.0)
+        .bind(new.rejected.map(|_| now.0))
+        .fetch_one(conn)
+        .await
+        .map_err(failed("accept a request"))
+}
+
+/// A request that has the identity of a new one.
+pub(crate) struct Existing {
+    pub(crate) id: RequestId,
+    pub(crate) num_samples: u32,
+    fingerprint: Vec<u8>,
+}
+
+impl Existing {
+    /// Refuses a new request that has other content.
+    pub(crate) fn ensure_same(&self, fingerprint: &[u8], what: impl FnOnce() -> String) -> Result<(), Error> {
+        if self.fingerprint == fingerprint {
+            return Ok(());
+        }
+        Err(Error::Mismatch(format!("{} was submitted before with other content", what())))
+    }
+}
+
+/// The request with this identity, if there is one.
+pub(crate) async fn find_request(
+    conn: &mut SqliteConnection,
+    tenant: &TenantId,
+    target: Target<'_>,
+    seq_id: i64,
+) -> Result<Option<Existing>, Error> {
+    const OF_RUN: &str = "-- find_request: of a run
+        SELECT id, num_samples, fingerprint FROM requests WHERE run_id = ?1 AND seq_id = ?2 AND tenant = ?3";
+    const OF_SAMPLING: &str = "-- find_request: of a sampling session
+        SELECT id, num_samples, fingerprint FROM requests
+        WHERE sampling_session_id = ?1 AND seq_id = ?2 AND tenant = ?3";
+    let (sql, id) = match target {
+        Target::Run(id) => (OF_RUN, id.as_str()),
+        Target::Sampling(id) => (OF_SAMPLING, id.as_str()),
+    };
+    let row = sqlx::query(sql)
+        .bind(id)
+        .bind(seq_id)
+        .bind(tenant.as_str())
+        .fetch_optional(conn)
+        .await
+        .map_err(failed("find a request"))?;
+    row.map(|row| {
+        Ok(Existing {
+            id: RequestId::new(column::<String>(&row, "id")?),
+            num_samples: column(&row, "num_samples")?,
+            fingerprint: column(&row, "fingerprint")?,
+        })
+    })
+    .transpose()
+}
+
+/// Whether the tenant's request is a sample.
+pub(crate) async fn request_kind(
+    conn: &mut SqliteConnection,
+    tenant: &TenantId,
+    id: &RequestId,
+) -> Result<RequestKind, Error> {
+    const SQL: &str = "-- request_kind
+        SELECT kind FROM requests WHERE id = ?1 AND tenant = ?2";
+    let row = sqlx::query(SQL)
+        .bind(id.as_str())
+        .bind(tenant.as_str())
+        .fetch_optional(conn)
+        .await
+        .map_err(failed("find a request"))?
+        .ok_or_else(|| Error::not_found("request", id))?;
+    parsed(&row, "kind", RequestKind::from_text)
+}
+
+/// Notes that the worker has a request. False when it was not queued.
+pub(crate) async fn start_request(conn: &mut SqliteConnection, id: &RequestId) -> Result<bool, Error> {
+    const SQL: &str = "-- start_request
+        UPDATE requests SET state = 'running' WHERE id = ?1 AND state = 'queued'";
+    let done = sqlx::query(SQL).bind(id.as_str()).execute(conn).await.map_err(failed("start a request"))?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Queues again what the last process had started. Returns how many.
+pub(crate) async fn requeue_running(conn: &mut SqliteConnection) -> Result<u64, Error> {
+    const SQL: &str = "-- requeue_running
+        UPDATE requests SET state = 'queued' WHERE state = 'running'";
+    let done = sqlx::query(SQL).execute(conn).await.map_err(failed("queue requests again"))?;
+    Ok(done.rows_affected())
+}
+
+/// A request as recovery and replay need it, without its payload.
+pub(crate) struct RequestRow {
+    pub(crate) arrival: i64,
+    pub(crate) id: RequestId,
+    pub(crate) seq_id: i64,
+    pub(crate) kind: RequestKind,
+    pub(crate) state: RequestState,
+    /// Whether it is executed again after a restart.
+    pub(crate) replays: bool,
+}
+
+/// All requests of a run, in order.
+pub(crate) async fn requests_of_run(conn: &mut SqliteConnection, run: &RunId) -> Result<Vec<RequestRow>, Error> {
+    const SQL: &str = "-- requests_of_run
+        SELECT arrival, id, seq_id, kind, state, replays FROM requests WHERE run_id = ?1 ORDER BY seq_id";
+    let rows = sqlx::query(SQL).bind(run.as_str()).fetch_all(conn).await.map_err(failed("list requests"))?;
+    rows.iter().map(to_request_row).collect()
+}
+
+/// A sample that waits, with the sampling session it belongs to.
+pub(crate) struct QueuedSample {
+    pub(crate) request: RequestRow,
+    pub(crate) tenant: TenantId,
+    pub(crate) sampling_session: SamplingSessionId,
+}
+
+/// Samples that wait, in order of arrival.
+pub(crate) async fn queued_samples(
+    conn: &mut SqliteConnection,
+    session: &SessionId,
+) -> Result<Vec<QueuedSample>, Error> {
+    const SQL: &str = "-- queued_samples
+        SELECT arrival, id, seq_id, kind, state, replays, tenant, sampling_session_id FROM requests
+        WHERE session_id = ?1 AND finished_at IS NULL AND sampling_session_id IS NOT NULL ORDER BY arrival";
+    let rows = sqlx::query(SQL).bind(session.as_str()).fetch_all(conn).await.map_err(failed("list requests"))?;
+    rows.iter()
+        .map(|row| {
+            Ok(QueuedSample {
+                request: to_request_row(row)?,
+                tenant: TenantId::new(column::<String>(row, "tenant")?),
+                sampling_session: SamplingSessionId::new(column::<String>(row, "sampling_session_id")?),
+            })
+        })
+        .collect()
+}
+
+/// The keys of the in-memory snapshots that a save took.
+pub(crate) async fn snapshots_of_request(conn: &mut SqliteConnection, id: &RequestId) -> Result<Vec<String>, Error> {
+    const SQL: &str = "-- snapshots_of_request
+        SELECT DISTINCT snapshot FROM sampling_sessions WHERE request_id = ?1 AND snapshot IS NOT NULL";
+    sqlx::query_scalar(SQL).bind(id.as_str()).fetch_all(conn).await.map_err(failed("list snapshots"))
+}
+
+/// Where a request's payload is. The id comes from the queue, not from a client.
+pub(crate) async fn payload_of_request(conn: &mut SqliteConnection, id: &RequestId) -> Result<Stored, Error> {
+    const SQL: &str = "-- payload_of_request
+        SELECT payload, payload_file FROM requests WHERE id = ?1";
+    let row = sqlx::query(SQL)
+        .bind(id.as_str())
+        .fetch_optional(conn)
+        .await
+        .map_err(failed("read a payload"))?
+        .ok_or_else(|| Error::not_found("request", id))?;
+    Stored::from_columns(column(&row, "payload")?, column(&row, "payload_file")?)
+        .ok_or_else(|| Error::store("read a payload", format!("request {id} has none")))
+}
+
+fn to_request_row(row: &SqliteRow) -> Result<RequestRow, Error> {
+    Ok(RequestRow {
+        arrival: column(row, "arrival")?,
+        id: RequestId::new(column::<String>(row, "id")?),
+        seq_id: column(row, "seq_id")?,
+        kind: parsed(row, "kind", RequestKind::from_text)?,
+        state: parsed(row, "state", RequestState::from_text)?,
+        replays: column(row, "replays")?,
+    })
+}

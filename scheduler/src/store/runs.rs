@@ -1,0 +1,144 @@
+//! The table `runs`.
+
+use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
+use trainyard_protocol::{OpError, RunId, SessionId, TenantId};
+
+use super::{as_i64, as_u64, column, failed, from_json, parsed, to_json};
+use crate::{Error, NewRun, Page, Run, RunState, Timestamp};
+
+pub(crate) async fn insert_run(
+    conn: &mut SqliteConnection,
+    tenant: &TenantId,
+    id: &RunId,
+    new: &NewRun,
+    now: Timestamp,
+) -> Result<(), Error> {
+    const SQL: &str = "-- insert_run
+        INSERT INTO runs (id, tenant, session_id, model_seq_id, spec, state, user_metadata, created_at, last_request_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, 'creating', ?6, ?7, ?7)";
+    sqlx::query(SQL)
+        .bind(id.as_str())
+        .bind(tenant.as_str())
+        .bind(new.session.as_str())
+        .bind(new.model_seq_id)
+        .bind(to_json(&new.spec)?)
+        .bind(to_json(&new.user_metadata)?)
+        .bind(now.0)
+        .execute(conn)
+        .await
+        .map_err(failed("create a run"))?;
+    Ok(())
+}
+
+pub(crate) async fn run(conn: &mut SqliteConnection, tenant: &TenantId, id: &RunId) -> Result<Run, Error> {
+    const SQL: &str = "-- run
+        SELECT id, session_id, spec, state, user_metadata, created_at, last_request_at, corrupted
+        FROM runs WHERE id = ?1 AND tenant = ?2";
+    let row = sqlx::query(SQL)
+        .bind(id.as_str())
+        .bind(tenant.as_str())
+        .fetch_optional(conn)
+        .await
+        .map_err(failed("find a run"))?
+        .ok_or_else(|| Error::not_found("training run", id))?;
+    to_run(&row)
+}
+
+pub(crate) async fn list_runs(
+    conn: &mut SqliteConnection,
+    tenant: &TenantId,
+    page: Page,
+) -> Result<(Vec<Run>, u64), Error> {
+    const SQL: &str = "-- list_runs
+        SELECT id, session_id, spec, state, user_metadata, created_at, last_request_at, corrupted
+        FROM runs WHERE tenant = ?1 ORDER BY created_at DESC, id DESC LIMIT ?2 OFFSET ?3";
+    const COUNT: &str = "-- list_runs: count
+        SELECT count(*) FROM runs WHERE tenant = ?1";
+    let rows = sqlx::query(SQL)
+        .bind(tenant.as_str())
+        .bind(i64::from(page.limit))
+        .bind(as_i64(page.offset))
+        .fetch_all(&mut *conn)
+        .await
+        .map_err(failed("list runs"))?;
+    let total: i64 =
+        sqlx::query_scalar(COUNT).bind(tenant.as_str()).fetch_one(conn).await.map_err(failed("count runs"))?;
+    Ok((rows.iter().map(to_run).collect::<Result<_, _>>()?, as_u64(total)))
+}
+
+/// Notes that a request of the run was submitted.
+pub(crate) async fn touch_run(conn: &mut SqliteConnection, id: &RunId, now: Timestamp) -> Result<(), Error> {
+    const SQL: &str = "-- touch_run
+        UPDATE runs SET last_request_at = ?2 WHERE id = ?1";
+    sqlx::query(SQL).bind(id.as_str()).bind(now.0).execute(conn).await.map_err(failed("update a run"))?;
+    Ok(())
+}
+
+/// The run exists now. False when it was not being created.
+pub(crate) async fn ready_run(conn: &mut SqliteConnection, id: &RunId) -> Result<bool, Error> {
+    const SQL: &str = "-- ready_run
+        UPDATE runs SET state = 'ready' WHERE id = ?1 AND state = 'creating'";
+    let done = sqlx::query(SQL).bind(id.as_str()).execute(conn).await.map_err(failed("update a run"))?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// The run can't be used; `failure` is what later requests are told. False when it had failed already.
+pub(crate) async fn fail_run(
+    conn: &mut SqliteConnection,
+    id: &RunId,
+    failure: &OpError,
+    corrupted: bool,
+) -> Result<bool, Error> {
+    const SQL: &str = "-- fail_run
+        UPDATE runs SET state = 'failed', failure = ?2, corrupted = ?3 WHERE id = ?1 AND state <> 'failed'";
+    let done = sqlx::query(SQL)
+        .bind(id.as_str())
+        .bind(to_json(failure)?)
+        .bind(corrupted)
+        .execute(conn)
+        .await
+        .map_err(failed("update a run"))?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// A run as recovery needs it.
+pub(crate) struct RunRow {
+    pub(crate) id: RunId,
+    pub(crate) tenant: TenantId,
+    pub(crate) session: SessionId,
+    pub(crate) state: RunState,
+    pub(crate) failure: Option<OpError>,
+}
+
+/// The runs of a session, oldest first.
+pub(crate) async fn runs_of_session(conn: &mut SqliteConnection, session: &SessionId) -> Result<Vec<RunRow>, Error> {
+    const SQL: &str = "-- runs_of_session
+        SELECT id, tenant, session_id, state, coalesce(failure, 'null') AS failure
+        FROM runs WHERE session_id = ?1 ORDER BY model_seq_id";
+    let rows = sqlx::query(SQL).bind(session.as_str()).fetch_all(conn).await.map_err(failed("list runs"))?;
+    rows.iter()
+        .map(|row| {
+            Ok(RunRow {
+                id: RunId::new(column::<String>(row, "id")?),
+                tenant: TenantId::new(column::<String>(row, "tenant")?),
+                session: SessionId::new(column::<String>(row, "session_id")?),
+                state: parsed(row, "state", RunState::from_text)?,
+                failure: from_json(row, "failure")?,
+            })
+        })
+        .collect()
+}
+
+fn to_run(row: &SqliteRow) -> Result<Run, Error> {
+    Ok(Run {
+        id: RunId::new(column::<String>(row, "id")?),
+        session: SessionId::new(column::<String>(row, "session_id")?),
+        spec: from_json(row, "spec")?,
+        state: parsed(row, "state", RunState::from_text)?,
+        user_metadata: from_json(row, "user_metadata")?,
+        created_at: Timestamp(column(row, "created_at")?),
+        last_request_at: Timestamp(column(row, "last_request_at")?),
+        corrupted: column(row, "corrupted")?,
+    })
+}

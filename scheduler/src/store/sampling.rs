@@ -1,0 +1,152 @@
+//! The table `sampling_sessions`.
+
+use std::path::{Path, PathBuf};
+
+use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
+use trainyard_protocol::{RequestId, RunId, SamplingSessionId, SessionId, TenantId};
+
+use super::{column, failed};
+use crate::{Error, NewSamplingSession, SamplingSession, Timestamp};
+
+/// Where a sampling session's weights come from.
+#[derive(Default)]
+pub(crate) struct Origin<'a> {
+    /// Folder of the checkpoint.
+    pub(crate) checkpoint_dir: Option<&'a Path>,
+    /// The run that the snapshot was taken of, and the save that took it.
+    pub(crate) save: Option<(&'a RunId, &'a RequestId)>,
+}
+
+/// Creates a sampling session; an equal one that exists is taken for this one.
+///
+/// # Errors
+/// [`Error::Mismatch`] when one with this identity and other content exists.
+pub(crate) async fn insert_sampling_session(
+    conn: &mut SqliteConnection,
+    tenant: &TenantId,
+    new: &NewSamplingSession,
+    origin: Origin<'_>,
+    now: Timestamp,
+) -> Result<SamplingSessionId, Error> {
+    const SQL: &str = "-- insert_sampling_session
+        INSERT INTO sampling_sessions (id, tenant, session_id, seq_id, base_model, model_path, checkpoint_dir, snapshot,
+            run_id, request_id, created_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+    if let Some(id) = equal_sampling_session(conn, tenant, new).await? {
+        return Ok(id);
+    }
+    let id = SamplingSessionId::of_session(&new.session, new.seq_id);
+    sqlx::query(SQL)
+        .bind(id.as_str())
+        .bind(tenant.as_str())
+        .bind(new.session.as_str())
+        .bind(new.seq_id)
+        .bind(new.base_model.as_str())
+        .bind(new.model_path.as_ref().map(ToString::to_string))
+        .bind(origin.checkpoint_dir.map(|dir| dir.to_string_lossy().into_owned()))
+        .bind(new.snapshot.as_deref())
+        .bind(origin.save.map(|(run, _)| run.as_str()))
+        .bind(origin.save.map(|(_, request)| request.as_str()))
+        .bind(now.0)
+        .execute(conn)
+        .await
+        .map_err(failed("create a sampling session"))?;
+    Ok(id)
+}
+
+/// The sampling session with the identity of `new`, if there is one.
+///
+/// # Errors
+/// [`Error::Mismatch`] when it has other content.
+pub(crate) async fn equal_sampling_session(
+    conn: &mut SqliteConnection,
+    tenant: &TenantId,
+    new: &NewSamplingSession,
+) -> Result<Option<SamplingSessionId>, Error> {
+    let id = SamplingSessionId::of_session(&new.session, new.seq_id);
+    let found = match sampling_session(conn, tenant, &id).await {
+        Ok(found) => found,
+        Err(Error::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let equal =
+        found.base_model == new.base_model && found.model_path == new.model_path && found.snapshot == new.snapshot;
+    if !equal {
+        return Err(Error::Mismatch(format!("sampling session {id} was created before with other content")));
+    }
+    Ok(Some(id))
+}
+
+pub(crate) async fn sampling_session(
+    conn: &mut SqliteConnection,
+    tenant: &TenantId,
+    id: &SamplingSessionId,
+) -> Result<SamplingSession, Error> {
+    const SQL: &str = "-- sampling_session
+        SELECT id, session_id, seq_id, base_model, model_path, checkpoint_dir, snapshot, created_at
+        FROM sampling_sessions WHERE id = ?1 AND tenant = ?2";
+    let row = sqlx::query(SQL)
+        .bind(id.as_str())
+        .bind(tenant.as_str())
+        .fetch_optional(conn)
+        .await
+        .map_err(failed("find a sampling session"))?
+        .ok_or_else(|| Error::not_found("sampling session", id))?;
+    to_sampling_session(&row)
+}
+
+/// An in-memory snapshot as recovery needs it.
+pub(crate) struct SnapshotRow {
+    pub(crate) key: String,
+    pub(crate) run: RunId,
+}
+
+/// The in-memory snapshots of a session that a run's replay makes again.
+pub(crate) async fn snapshots_of_session(
+    conn: &mut SqliteConnection,
+    session: &SessionId,
+) -> Result<Vec<SnapshotRow>, Error> {
+    const SQL: &str = "-- snapshots_of_session
+        SELECT DISTINCT snapshot, run_id FROM sampling_sessions
+        WHERE session_id = ?1 AND snapshot IS NOT NULL AND run_id IS NOT NULL ORDER BY snapshot";
+    let rows = sqlx::query(SQL).bind(session.as_str()).fetch_all(conn).await.map_err(failed("list snapshots"))?;
+    rows.iter()
+        .map(|row| Ok(SnapshotRow { key: column(row, "snapshot")?, run: RunId::new(column::<String>(row, "run_id")?) }))
+        .collect()
+}
+
+/// The run and the save that a snapshot of a session comes from.
+pub(crate) async fn save_of_snapshot(
+    conn: &mut SqliteConnection,
+    session: &SessionId,
+    key: &str,
+) -> Result<Option<(RunId, RequestId)>, Error> {
+    const SQL: &str = "-- save_of_snapshot
+        SELECT run_id, request_id FROM sampling_sessions
+        WHERE session_id = ?1 AND snapshot = ?2 AND run_id IS NOT NULL AND request_id IS NOT NULL
+        ORDER BY seq_id DESC LIMIT 1";
+    let found: Option<(String, String)> = sqlx::query_as(SQL)
+        .bind(session.as_str())
+        .bind(key)
+        .fetch_optional(conn)
+        .await
+        .map_err(failed("find a snapshot"))?;
+    Ok(found.map(|(run, request)| (RunId::new(run), RequestId::new(request))))
+}
+
+fn to_sampling_session(row: &SqliteRow) -> Result<SamplingSession, Error> {
+    let path: Option<String> = column(row, "model_path")?;
+    let model_path = path.map(|text| text.parse()).transpose().map_err(|error| Error::store("read a row", error))?;
+    let dir: Option<String> = column(row, "checkpoint_dir")?;
+    Ok(SamplingSession {
+        id: SamplingSessionId::new(column::<String>(row, "id")?),
+        session: SessionId::new(column::<String>(row, "session_id")?),
+        seq_id: column(row, "seq_id")?,
+        base_model: column(row, "base_model")?,
+        model_path,
+        checkpoint_dir: dir.map(PathBuf::from),
+        snapshot: column(row, "snapshot")?,
+        created_at: Timestamp(column(row, "created_at")?),
+    })
+}

@@ -1,0 +1,57 @@
+use super::*;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_submissions_share_transactions() {
+    let bench = Bench::new().await;
+    let run = bench.ready_run(0).await;
+    let before = bench.scheduler.stats();
+    let submissions: Vec<_> = (1..=500)
+        .map(|seq_id| {
+            let (scheduler, tenant) = (bench.scheduler.clone(), bench.me.clone());
+            let submission = submission(&run, seq_id, RequestKind::Forward);
+            tokio::spawn(async move { scheduler.submit_run(&tenant, submission).await })
+        })
+        .collect();
+    for submitted in submissions {
+        submitted.await.unwrap().unwrap();
+    }
+    let after = bench.scheduler.stats();
+    assert_eq!(after.writes - before.writes, 500);
+    assert!(
+        after.transactions - before.transactions < 100,
+        "{} transactions",
+        after.transactions - before.transactions
+    );
+    assert_eq!(after.queued, 500);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn thousands_of_polls_wait_at_once() {
+    let bench = Bench::new().await;
+    let sampler = bench.sampling_session(0).await;
+    let request = bench.submit_sample(&sampler, 0).await.request_id;
+    let polls: Vec<_> = (0..3000)
+        .map(|_| {
+            let (scheduler, tenant, request) = (bench.scheduler.clone(), bench.me.clone(), request.clone());
+            tokio::spawn(async move { scheduler.poll(&tenant, &request, LONG).await })
+        })
+        .collect();
+    let work = bench.start().await;
+    bench.succeed(&work);
+    for poll in polls {
+        assert!(matches!(poll.await.unwrap().unwrap(), Poll::Succeeded { .. }));
+    }
+}
+
+#[tokio::test]
+async fn one_failure_does_not_fail_its_neighbours() {
+    let bench = Bench::new().await;
+    let run = bench.ready_run(0).await;
+    let good = bench.scheduler.submit_run(&bench.me, submission(&run, 1, RequestKind::Forward));
+    let unknown = RunId::new("unknown");
+    let bad = bench.scheduler.submit_run(&bench.me, submission(&unknown, 1, RequestKind::Forward));
+    let other = bench.scheduler.submit_run(&bench.me, submission(&run, 2, RequestKind::Forward));
+    let (good, bad, other) = tokio::join!(good, bad, other);
+    assert!(good.is_ok() && other.is_ok());
+    assert!(is_not_found(bad));
+}

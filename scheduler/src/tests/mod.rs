@@ -1,0 +1,222 @@
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod catalogue;
+mod concurrency;
+mod interleavings;
+mod ordering;
+mod recovery;
+mod results;
+mod sampling;
+mod sessions;
+mod transitions;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tempfile::TempDir;
+use trainyard_protocol::{
+    LoraSpec, OpError, Optimizer, RequestId, RunId, RunSpec, SamplingSessionId, SessionId, TenantId,
+};
+
+use crate::{
+    Clock, Effect, Encoding, Error, NewRun, NewSamplingSession, NewSession, Options, Outcome, Poll, RequestKind,
+    RunSubmission, SampleSubmission, Scheduler, Submitted, Timestamp, Work, WorkItem,
+};
+
+/// A clock that tests move.
+#[derive(Default)]
+pub(super) struct TestClock(AtomicI64);
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// A scheduler on a folder of its own, with one session of the tenant `me`.
+pub(super) struct Bench {
+    pub(super) dir: TempDir,
+    clock: Arc<TestClock>,
+    pub(super) scheduler: Scheduler,
+    pub(super) me: TenantId,
+    pub(super) session: SessionId,
+}
+
+pub(super) const NO_WAIT: Duration = Duration::ZERO;
+pub(super) const LONG: Duration = Duration::from_secs(10);
+
+impl Bench {
+    pub(super) async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000_000)));
+        let scheduler = Scheduler::open(options(&dir, &clock)).await.unwrap();
+        let me = TenantId::new("me");
+        let session = scheduler.create_session(&me, new_session(None)).await.unwrap();
+        Self { dir, clock, scheduler, me, session }
+    }
+
+    /// Lets time pass.
+    pub(super) fn pass(&self, time: Duration) {
+        self.clock.0.fetch_add(i64::try_from(time.as_millis()).unwrap(), Ordering::SeqCst);
+    }
+
+    /// Ends the process and starts a new one. With `kill`, what was not committed is lost.
+    pub(super) async fn restart(self, kill: bool) -> Self {
+        let Self { dir, clock, scheduler, me, session } = self;
+        if kill {
+            scheduler.core.killed.store(true, Ordering::SeqCst);
+        }
+        drop(scheduler);
+        let scheduler = Scheduler::open(options(&dir, &clock)).await.unwrap();
+        Self { dir, clock, scheduler, me, session }
+    }
+
+    pub(super) async fn create(&self, model_seq_id: i64) -> (RunId, RequestId) {
+        let (run, submitted) =
+            self.scheduler.submit_create(&self.me, new_run(&self.session, model_seq_id)).await.unwrap();
+        (run, submitted.request_id)
+    }
+
+    /// A run whose creation has succeeded.
+    pub(super) async fn ready_run(&self, model_seq_id: i64) -> RunId {
+        let (run, request) = self.create(model_seq_id).await;
+        self.succeed(&self.start().await);
+        assert!(matches!(self.poll(&request).await, Poll::Succeeded { .. }));
+        run
+    }
+
+    pub(super) async fn submit(&self, run: &RunId, seq_id: i64, kind: RequestKind) -> RequestId {
+        self.scheduler.submit_run(&self.me, submission(run, seq_id, kind)).await.unwrap().request_id
+    }
+
+    pub(super) async fn submit_sample(&self, sampling_session: &SamplingSessionId, seq_id: i64) -> Submitted {
+        self.scheduler.submit_sample(&self.me, sample(sampling_session, seq_id)).await.unwrap()
+    }
+
+    /// The items that are ready within a while, off the runtime's threads as the worker does.
+    pub(super) async fn items(&self) -> Vec<WorkItem> {
+        let scheduler = self.scheduler.clone();
+        tokio::task::spawn_blocking(move || scheduler.wait_work(Duration::from_secs(5))).await.unwrap()
+    }
+
+    /// The one piece of work that is ready.
+    pub(super) async fn start(&self) -> Work {
+        let items = self.items().await;
+        match <[WorkItem; 1]>::try_from(items) {
+            Ok([WorkItem::Start(work)]) => work,
+            other => panic!("expected one piece of work, got {other:?}"),
+        }
+    }
+
+    pub(super) fn nothing_ready(&self) {
+        assert_eq!(self.scheduler.take_work(), Vec::new());
+    }
+
+    pub(super) fn succeed(&self, work: &Work) {
+        self.scheduler.complete(work.request.clone(), result(work.seq_id), Vec::new());
+    }
+
+    pub(super) fn succeed_with(&self, work: &Work, effects: Vec<Effect>) {
+        self.scheduler.complete(work.request.clone(), result(work.seq_id), effects);
+    }
+
+    pub(super) fn fail(&self, work: &Work, message: &str) {
+        self.scheduler.complete(work.request.clone(), Outcome::Failed(OpError::user(message)), Vec::new());
+    }
+
+    pub(super) async fn poll(&self, request: &RequestId) -> Poll {
+        self.scheduler.poll(&self.me, request, LONG).await.unwrap()
+    }
+
+    pub(super) async fn sampling_session(&self, seq_id: i64) -> SamplingSessionId {
+        self.scheduler.create_sampling_session(&self.me, new_sampling(&self.session, seq_id, None)).await.unwrap()
+    }
+
+    pub(super) fn blobs(&self) -> Vec<String> {
+        let files = std::fs::read_dir(self.dir.path().join("blobs")).unwrap();
+        files.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+}
+
+fn options(dir: &TempDir, clock: &Arc<TestClock>) -> Options {
+    let clock: Arc<dyn Clock> = Arc::<TestClock>::clone(clock);
+    Options { clock, ..Options::new(dir.path().join("trainyard.db"), dir.path().join("blobs")) }
+}
+
+pub(super) fn result(seq_id: i64) -> Outcome {
+    Outcome::Succeeded { encoding: Encoding::Json, payload: Bytes::from(format!("result {seq_id}")) }
+}
+
+pub(super) fn new_session(key: Option<&str>) -> NewSession {
+    NewSession {
+        tags: vec!["a".into()],
+        user_metadata: serde_json::json!({"k": 1}),
+        sdk_version: "0.38.0".into(),
+        project_id: None,
+        display_name: Some("name".into()),
+        idempotency_key: key.map(str::to_owned),
+    }
+}
+
+pub(super) fn spec() -> RunSpec {
+    let lora = LoraSpec { rank: 8, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
+    RunSpec { base_model: "base".into(), lora: Some(lora), optimizer: Optimizer::AdamW }
+}
+
+pub(super) fn new_run(session: &SessionId, model_seq_id: i64) -> NewRun {
+    NewRun {
+        session: session.clone(),
+        model_seq_id,
+        spec: spec(),
+        user_metadata: BTreeMap::from([("k".to_owned(), "v".to_owned())]),
+        kind: RequestKind::CreateModel,
+        payload: Bytes::from_static(b"create"),
+        identity: Bytes::from_static(b"create"),
+        rejected: None,
+    }
+}
+
+pub(super) fn submission(run: &RunId, seq_id: i64, kind: RequestKind) -> RunSubmission {
+    let payload = Bytes::from(format!("payload {seq_id}"));
+    RunSubmission { run: run.clone(), seq_id, kind, payload: payload.clone(), identity: payload, rejected: None }
+}
+
+pub(super) fn sample(sampling_session: &SamplingSessionId, seq_id: i64) -> SampleSubmission {
+    let payload = Bytes::from(format!("sample {seq_id}"));
+    SampleSubmission {
+        sampling_session: sampling_session.clone(),
+        seq_id,
+        num_samples: 2,
+        payload: payload.clone(),
+        identity: payload,
+    }
+}
+
+pub(super) fn new_sampling(session: &SessionId, seq_id: i64, snapshot: Option<&str>) -> NewSamplingSession {
+    NewSamplingSession {
+        session: session.clone(),
+        seq_id,
+        base_model: "base".into(),
+        model_path: None,
+        snapshot: snapshot.map(str::to_owned),
+    }
+}
+
+pub(super) fn is_not_found<T: std::fmt::Debug>(result: Result<T, Error>) -> bool {
+    matches!(result, Err(Error::NotFound { .. }))
+}
+
+#[test]
+fn futures_can_cross_threads() {
+    fn send<T: Send>(_: T) {}
+    fn check(scheduler: &Scheduler, tenant: &TenantId, request: &RequestId, run: RunSubmission) {
+        send(scheduler.poll(tenant, request, LONG));
+        send(scheduler.submit_run(tenant, run));
+        send(scheduler.sweep());
+        send(scheduler.close());
+    }
+    let _ = check;
+}

@@ -1,0 +1,160 @@
+use super::*;
+use crate::{FinishReason, NewCheckpoint, RunState};
+
+/// Takes, checks and completes the operations that are replayed first.
+async fn replay(bench: &Bench, seq_ids: &[i64]) {
+    for seq_id in seq_ids {
+        let work = bench.start().await;
+        assert!(work.replay, "{work:?}");
+        assert_eq!(work.seq_id, *seq_id);
+        bench.succeed(&work);
+    }
+}
+
+#[tokio::test]
+async fn a_run_is_replayed_before_its_first_new_request() {
+    use RequestKind::*;
+    let bench = Bench::new().await;
+    let run = bench.ready_run(0).await;
+    let kinds = [ForwardBackward, Forward, ForwardBackward, OptimStep, SaveWeights, SaveWeightsForSampler, OptimStep];
+    let mut requests = Vec::new();
+    for (seq_id, kind) in (1..).zip(kinds) {
+        requests.push(bench.submit(&run, seq_id, kind).await);
+        let work = bench.start().await;
+        match (seq_id, kind) {
+            (3, _) => bench.fail(&work, "NaN"),
+            (_, SaveWeights) => {
+                let checkpoint = NewCheckpoint {
+                    path: format!("tinker://{run}/weights/a").parse().unwrap(),
+                    dir: "/a".into(),
+                    size_bytes: 1,
+                    spec: spec(),
+                    expires_in: None,
+                    user_metadata: BTreeMap::new(),
+                };
+                bench.succeed_with(&work, vec![Effect::Checkpoint(checkpoint)]);
+            }
+            (_, SaveWeightsForSampler) => {
+                let new = new_sampling(&bench.session, 0, Some("key"));
+                bench.succeed_with(&work, vec![Effect::SamplingSession(new)]);
+            }
+            _ => bench.succeed(&work),
+        }
+        bench.poll(&requests[requests.len() - 1]).await;
+    }
+    let (queued, gap) = (bench.submit(&run, 8, OptimStep).await, bench.submit(&run, 10, OptimStep).await);
+    let started = bench.start().await;
+    assert_eq!(started.request, queued);
+    let bench = bench.restart(true).await;
+    replay(&bench, &[0, 1, 4, 6, 7]).await;
+    let again = bench.start().await;
+    assert_eq!((again.request.clone(), again.replay, again.payload.clone()), (queued, false, started.payload));
+    bench.succeed(&again);
+    bench.nothing_ready();
+    bench.submit(&run, 9, ForwardBackward).await;
+    bench.succeed(&bench.start().await);
+    let last = bench.start().await;
+    assert_eq!(last.request, gap);
+    bench.succeed(&last);
+    assert!(matches!(bench.poll(&gap).await, Poll::Succeeded { .. }));
+    let stored = Poll::Succeeded { encoding: Encoding::Json, payload: Bytes::from_static(b"result 1") };
+    assert_eq!(bench.poll(&requests[0]).await, stored, "a replay leaves the stored result alone");
+    assert_eq!(bench.poll(&requests[2]).await, Poll::Failed(OpError::user("NaN")));
+}
+
+#[tokio::test]
+async fn a_run_without_new_work_is_not_replayed() {
+    let bench = Bench::new().await;
+    let run = bench.ready_run(0).await;
+    let bench = bench.restart(true).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    bench.nothing_ready();
+    bench.submit(&run, 1, RequestKind::Forward).await;
+    replay(&bench, &[0]).await;
+    assert_eq!(bench.start().await.seq_id, 1);
+}
+
+#[tokio::test]
+async fn a_sample_restores_the_snapshot_that_it_needs() {
+    let bench = Bench::new().await;
+    let run = bench.ready_run(0).await;
+    bench.submit(&run, 1, RequestKind::SaveWeightsForSampler).await;
+    let new = new_sampling(&bench.session, 0, Some("key"));
+    let sampler = SamplingSessionId::of_session(&bench.session, 0);
+    bench.succeed_with(&bench.start().await, vec![Effect::SamplingSession(new)]);
+    bench.submit(&run, 2, RequestKind::OptimStep).await;
+    bench.succeed(&bench.start().await);
+    let base = bench.sampling_session(1).await;
+    let bench = bench.restart(false).await;
+    let request = bench.submit_sample(&sampler, 0).await.request_id;
+    bench.submit_sample(&base, 0).await;
+    let mut items = bench.items().await;
+    while items.len() < 2 {
+        items.extend(bench.items().await);
+    }
+    let works: Vec<&Work> = items
+        .iter()
+        .map(|item| match item {
+            WorkItem::Start(work) => work,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert!(
+        works.iter().any(|work| work.sampling_session.as_ref().is_some_and(|s| s.id == base)),
+        "it waits for nothing"
+    );
+    let create = works.iter().find(|work| work.replay).unwrap();
+    assert_eq!(create.seq_id, 0);
+    bench.succeed(create);
+    replay(&bench, &[1]).await;
+    let items = bench.items().await;
+    let sample = items.iter().find_map(|item| match item {
+        WorkItem::Start(work) if !work.replay => Some(work),
+        _ => None,
+    });
+    assert_eq!(sample.unwrap().request, request);
+    assert_eq!(sample.unwrap().sampling_session.as_ref().unwrap().snapshot.as_deref(), Some("key"));
+    bench.succeed(sample.unwrap());
+    assert!(matches!(bench.poll(&request).await, Poll::Succeeded { .. }));
+    bench.scheduler.finish_session(&bench.me, &bench.session, FinishReason::Interrupted, None).await.unwrap();
+    assert!(bench.scheduler.stats().in_flight >= 1, "the base sample still runs");
+}
+
+#[tokio::test]
+async fn the_end_of_a_session_drops_its_snapshots() {
+    let bench = Bench::new().await;
+    let run = bench.ready_run(0).await;
+    let request = bench.submit(&run, 1, RequestKind::SaveWeightsForSampler).await;
+    let new = new_sampling(&bench.session, 0, Some("key"));
+    bench.succeed_with(&bench.start().await, vec![Effect::SamplingSession(new)]);
+    bench.poll(&request).await;
+    bench.scheduler.finish_session(&bench.me, &bench.session, FinishReason::Success, None).await.unwrap();
+    assert_eq!(bench.scheduler.take_work(), vec![WorkItem::UnloadRun(run), WorkItem::DropSnapshot("key".into())]);
+}
+
+#[tokio::test]
+async fn a_run_that_can_not_be_restored_is_corrupted() {
+    let bench = Bench::new().await;
+    let run = bench.ready_run(0).await;
+    let request = bench.submit(&run, 1, RequestKind::OptimStep).await;
+    let bench = bench.restart(true).await;
+    bench.fail(&bench.start().await, "out of memory");
+    let Poll::Failed(error) = bench.poll(&request).await else { panic!("must fail") };
+    assert!(error.message.contains("could not be restored") && error.message.contains("out of memory"), "{error}");
+    let found = bench.scheduler.run(&bench.me, &run).await.unwrap();
+    assert_eq!((found.state, found.corrupted), (RunState::Failed, true));
+    let later = bench.submit(&run, 2, RequestKind::OptimStep).await;
+    assert_eq!(bench.poll(&later).await, Poll::Failed(error));
+}
+
+#[tokio::test]
+async fn an_effect_that_contradicts_the_store_fails_its_request() {
+    let bench = Bench::new().await;
+    let run = bench.ready_run(0).await;
+    bench.sampling_session(0).await;
+    let request = bench.submit(&run, 1, RequestKind::SaveWeightsForSampler).await;
+    let new = new_sampling(&bench.session, 0, Some("key"));
+    bench.succeed_with(&bench.start().await, vec![Effect::SamplingSession(new)]);
+    let Poll::Failed(error) = bench.poll(&request).await else { panic!("must fail") };
+    assert!(error.message.contains("other content"), "{error}");
+}

@@ -1,0 +1,267 @@
+//! A whole API on a real scheduler in a temporary folder. Tests play the worker by hand.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Method, Request, StatusCode, header};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tower::ServiceExt;
+use trainyard_protocol::{BaseModel, Optimizer, RunSpec, TinkerPath};
+use trainyard_scheduler::{
+    Clock, Effect, Encoding, NewCheckpoint, Options, Outcome, Scheduler, Timestamp, Work, WorkItem,
+};
+
+use crate::auth::Keys;
+use crate::state::{AppState, Limits, Setup, Shutdown};
+
+pub(super) const KEY: &str = "tml-test";
+pub(super) const MODEL: &str = "acme/tiny";
+
+/// A clock that tests set.
+pub(super) struct TestClock(AtomicI64);
+
+impl TestClock {
+    pub(super) fn advance(&self, seconds: i64) {
+        self.0.fetch_add(seconds * 1_000, Ordering::SeqCst);
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::SeqCst))
+    }
+}
+
+pub(super) struct Server {
+    pub(super) state: AppState,
+    pub(super) shutdown: watch::Sender<bool>,
+    pub(super) clock: Arc<TestClock>,
+    pub(super) dir: TempDir,
+    router: Router,
+}
+
+/// An answer, read to its end.
+pub(super) struct Got {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+impl Got {
+    /// The JSON body of a 200.
+    pub(super) fn json(&self) -> Value {
+        assert_eq!(self.status, StatusCode::OK, "{}", String::from_utf8_lossy(&self.body));
+        self.any_json()
+    }
+
+    /// The JSON body of any answer.
+    pub(super) fn any_json(&self) -> Value {
+        assert_eq!(self.headers[header::CONTENT_TYPE], "application/json");
+        assert_eq!(self.headers[header::CONTENT_LENGTH], self.body.len().to_string().as_str());
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    /// A text field of a 200.
+    pub(super) fn text(&self, field: &str) -> String {
+        self.json()[field].as_str().unwrap_or_else(|| panic!("{field} in {}", self.json())).to_owned()
+    }
+
+    /// Checks a refusal and returns its text.
+    pub(super) fn refused(&self, status: u16) -> String {
+        assert_eq!(self.status.as_u16(), status, "{}", String::from_utf8_lossy(&self.body));
+        assert!(!self.headers.contains_key(header::TRANSFER_ENCODING));
+        assert!(!self.headers.contains_key(header::CONTENT_ENCODING));
+        self.any_json()["detail"].as_str().unwrap().to_owned()
+    }
+}
+
+impl Server {
+    pub(super) async fn start() -> Self {
+        Self::with(Limits { long_poll: Duration::from_millis(150), ..Limits::default() }, Keys::local()).await
+    }
+
+    pub(super) async fn with(limits: Limits, keys: Keys) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000_000)));
+        let options =
+            Options { clock: clock.clone(), ..Options::new(dir.path().join("t.db"), dir.path().join("blobs")) };
+        let (stop, shutdown) = Shutdown::channel();
+        let model = BaseModel {
+            name: MODEL.to_owned(),
+            arch: "llama".to_owned(),
+            max_context_length: 64,
+            vocab_size: 100,
+            parameters: 1_000,
+        };
+        let state = AppState::new(Setup {
+            scheduler: Scheduler::open(options).await.unwrap(),
+            models: vec![model],
+            keys,
+            limits,
+            shutdown,
+            data_dir: dir.path().to_owned(),
+            clock: clock.clone(),
+            random: {
+                let next = AtomicI64::new(40);
+                Arc::new(move || next.fetch_add(1, Ordering::SeqCst) as u64)
+            },
+            public_url: None,
+        })
+        .unwrap();
+        let router = super::router(state.clone());
+        Self { state, shutdown: stop, clock, dir, router }
+    }
+
+    pub(super) async fn send(&self, request: Request<Body>) -> Got {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body = to_bytes(body, usize::MAX).await.unwrap();
+        Got { status: parts.status, headers: parts.headers, body }
+    }
+
+    /// A request with a key and further headers.
+    pub(super) async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> Got {
+        let mut request = Request::builder().method(method).uri(path).header("host", "trainyard.test:8000");
+        if !headers.iter().any(|(name, _)| *name == "x-api-key") {
+            request = request.header("x-api-key", KEY);
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.send(request.body(body.into()).unwrap()).await
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Got {
+        self.call(Method::GET, &format!("/api/v1/{path}"), &[], Body::empty()).await
+    }
+
+    pub(super) async fn post(&self, path: &str, body: Value) -> Got {
+        self.post_as(KEY, path, body).await
+    }
+
+    pub(super) async fn post_as(&self, key: &str, path: &str, body: Value) -> Got {
+        let headers = [("x-api-key", key), ("content-type", "application/json")];
+        self.call(Method::POST, &format!("/api/v1/{path}"), &headers, body.to_string()).await
+    }
+
+    /// `method` on a path below `training_runs/`.
+    pub(super) async fn on_run(&self, method: Method, path: &str, body: Option<Value>) -> Got {
+        let body = body.map_or_else(Body::empty, |value| Body::from(value.to_string()));
+        let headers = [("content-type", "application/json")];
+        self.call(method, &format!("/api/v1/training_runs/{path}"), &headers, body).await
+    }
+
+    pub(super) async fn session(&self) -> String {
+        let body = json!({"tags": [], "user_metadata": {"a": 1}, "sdk_version": "0.38.0", "type": "create_session"});
+        self.post("create_session", body).await.text("session_id")
+    }
+
+    /// A run of rank 8 that exists.
+    pub(super) async fn run(&self) -> String {
+        let session = self.session().await;
+        let body = json!({
+            "session_id": session, "model_seq_id": 0, "base_model": MODEL, "user_metadata": {"who": "me"},
+            "lora_config": {"rank": 8}, "optimizer_config": {"type": "adamw"}, "type": "create_model",
+        });
+        let run = self.post("create_model", body).await.text("model_id");
+        let work = self.next_work().await;
+        self.succeed(&work, &json!({"model_id": run}), vec![]);
+        run
+    }
+
+    /// A sampling session on the base model.
+    pub(super) async fn sampler(&self) -> String {
+        let session = self.session().await;
+        let body = json!({"session_id": session, "sampling_session_seq_id": 0, "base_model": MODEL});
+        self.post("create_sampling_session", body).await.text("sampling_session_id")
+    }
+
+    /// A checkpoint of a run, with one file.
+    pub(super) async fn checkpoint(&self, run: &str, seq_id: i64, kind: &str, name: &str) -> String {
+        let call = match kind {
+            "weights" => "save_weights",
+            "sampler_weights" => "save_weights_for_sampler",
+            _ => "save_weights_external",
+        };
+        let submitted = self.post(call, json!({"model_id": run, "seq_id": seq_id, "path": name})).await;
+        let work = self.next_work().await;
+        let path: TinkerPath = format!("tinker://{run}/{kind}/{name}").parse().unwrap();
+        let dir = crate::codec::checkpoint_dir(self.dir.path(), &path);
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("adapter_model.safetensors"), b"weights").unwrap();
+        let spec = RunSpec { base_model: MODEL.to_owned(), lora: None, optimizer: Optimizer::AdamW };
+        let checkpoint = NewCheckpoint {
+            path: path.clone(),
+            dir,
+            size_bytes: 7,
+            spec,
+            expires_in: None,
+            user_metadata: BTreeMap::from([("k".to_owned(), "v".to_owned())]),
+        };
+        self.succeed(&work, &json!({"path": path.to_string()}), vec![Effect::Checkpoint(checkpoint)]);
+        let done = self.poll(&submitted.text("request_id")).await;
+        assert_eq!(done.text("path"), path.to_string());
+        path.to_string()
+    }
+
+    /// What the worker is asked to start next.
+    pub(super) async fn next_work(&self) -> Work {
+        let items = self.work().await;
+        assert_eq!(items.len(), 1, "{items:?}");
+        items.into_iter().next().unwrap()
+    }
+
+    /// All that the worker is asked to start now.
+    pub(super) async fn work(&self) -> Vec<Work> {
+        let scheduler = self.state.scheduler.clone();
+        let items = tokio::task::spawn_blocking(move || scheduler.wait_work(Duration::from_secs(5))).await.unwrap();
+        let start = |item| match item {
+            WorkItem::Start(work) => Some(work),
+            WorkItem::Cancel(_) | WorkItem::UnloadRun(_) | WorkItem::DropSnapshot(_) => None,
+        };
+        items.into_iter().filter_map(start).collect()
+    }
+
+    pub(super) fn succeed(&self, work: &Work, result: &Value, effects: Vec<Effect>) {
+        let outcome = Outcome::Succeeded { encoding: Encoding::Json, payload: result.to_string().into() };
+        self.state.scheduler.complete(work.request.clone(), outcome, effects);
+    }
+
+    pub(super) fn succeed_with_bytes(&self, work: &Work, payload: &'static [u8]) {
+        let outcome = Outcome::Succeeded { encoding: Encoding::Protobuf, payload: Bytes::from_static(payload) };
+        self.state.scheduler.complete(work.request.clone(), outcome, vec![]);
+    }
+
+    pub(super) async fn poll(&self, request_id: &str) -> Got {
+        self.post("retrieve_future", json!({"request_id": request_id, "allow_metadata_only": true})).await
+    }
+}
+
+/// A LoRA step's parameters.
+pub(super) fn adam(run: &str, seq_id: i64, learning_rate: f64) -> Value {
+    json!({"model_id": run, "seq_id": seq_id, "type": "optim_step", "adam_params": {"learning_rate": learning_rate}})
+}
+
+/// A sample of a short prompt.
+pub(super) fn sample(sampler: &str, seq_id: i64) -> Value {
+    json!({
+        "sampling_session_id": sampler, "seq_id": seq_id, "num_samples": 2, "type": "sample",
+        "prompt": {"chunks": [{"type": "encoded_text", "tokens": [1, 2]}, {"type": "encoded_text", "tokens": []}]},
+        "sampling_params": {"max_tokens": 4, "temperature": 1.0, "top_k": -1, "top_p": 1.0},
+    })
+}

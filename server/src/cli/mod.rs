@@ -1,6 +1,7 @@
 //! The command line.
 
 mod banner;
+mod bench;
 mod gate;
 mod logging;
 mod serve;
@@ -27,6 +28,8 @@ struct Cli {
 enum Command {
     /// Serve base models for training and sampling.
     Serve(Box<ServeFlags>),
+    /// Measure training and sampling on this machine.
+    Bench(bench::BenchFlags),
     /// Print the API's OpenAPI document.
     Openapi,
 }
@@ -35,6 +38,7 @@ enum Command {
 pub fn run() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(flags) => Config::resolve(*flags).map_err(Into::into).and_then(serve::serve),
+        Command::Bench(flags) => bench::bench(flags),
         Command::Openapi => print_openapi(),
     };
     match result {

@@ -1,0 +1,159 @@
+//! `trainyard bench`: how fast the engine is on this machine, without the API around it.
+
+mod driver;
+mod gemm;
+mod report;
+mod system;
+mod workload;
+
+use std::error::Error;
+use std::io::{self, Write};
+
+use clap::{Args, ValueEnum};
+use trainyard_gpu_runtime::load::load;
+use trainyard_gpu_runtime::{CpuEngine, Dtype, EngineOptions};
+use trainyard_protocol::Engine;
+
+use crate::config::{ComputeType, NamedPath};
+use driver::Driver;
+use report::Report;
+
+/// Flags of `trainyard bench`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct BenchFlags {
+    /// The base model: a name and its Hugging Face folder or GGUF file.
+    #[arg(long, value_name = "NAME=PATH")]
+    model: NamedPath,
+    /// Compute type.
+    #[arg(long, default_value = "bf16")]
+    dtype: ComputeType,
+    /// Threads; one per processor when absent.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    threads: usize,
+    /// What to measure, separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "all")]
+    workload: Vec<Choice>,
+    /// Measured repetitions after one warm-up.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    reps: u32,
+    /// Rank of the adapters.
+    #[arg(long, default_value_t = 32)]
+    rank: u32,
+    /// Sequences of w1, w1f and w4.
+    #[arg(long, default_value_t = 8)]
+    batch: usize,
+    /// Tokens per sequence of w1, w1f, w2 and w4.
+    #[arg(long, default_value_t = 256)]
+    seq: usize,
+    /// Sample (w3, w3b1, w4) from the base model instead of from a trained adapter.
+    #[arg(long)]
+    base: bool,
+    /// Also adapt the unembedding.
+    #[arg(long)]
+    train_unembed: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A workload, or all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Choice {
+    /// One LoRA step: forward, backward, AdamW.
+    W1,
+    /// The same with all parameters trained.
+    W1f,
+    /// Eight adapters, one sequence and one step each.
+    W2,
+    /// Sampling: 16 prompts of 64 tokens, 64 new tokens each.
+    W3,
+    /// Sampling: one prompt of 64 tokens, 128 new tokens.
+    W3b1,
+    /// Prompt log-probabilities.
+    W4,
+    /// Everything above.
+    All,
+}
+
+const EVERY: [Choice; 6] = [Choice::W1, Choice::W1f, Choice::W2, Choice::W3, Choice::W3b1, Choice::W4];
+
+/// Measures and prints.
+pub(super) fn bench(flags: BenchFlags) -> Result<(), Box<dyn Error>> {
+    let report = measure(&flags)?;
+    let mut out = io::stdout().lock();
+    if flags.json {
+        serde_json::to_writer(&mut out, &report)?;
+        writeln!(out)?;
+    } else {
+        report.write_table(&mut out)?;
+    }
+    Ok(())
+}
+
+fn measure(flags: &BenchFlags) -> Result<Report, Box<dyn Error>> {
+    if flags.batch == 0 || flags.seq == 0 {
+        return Err("--batch and --seq must be at least 1".into());
+    }
+    let dtype = match flags.dtype {
+        ComputeType::Bf16 => Dtype::Bf16,
+        ComputeType::F32 => Dtype::F32,
+    };
+    let gemm_gflops = gemm::peak(dtype, flags.threads);
+    let name = &flags.model.name;
+    let source = load(&flags.model.path).map_err(|error| format!("--model {name}: {error}"))?;
+    let options = EngineOptions { dtype, threads: flags.threads, ..EngineOptions::default() };
+    let engine = CpuEngine::new(vec![(name.clone(), source)], options)?;
+    let (isa, threads) = (engine.isa().name(), engine.threads());
+    let model = engine.models().into_iter().next().ok_or("the engine serves no model")?;
+    let mut driver = Driver::new(engine, model.clone());
+    let choices = if flags.workload.contains(&Choice::All) { &EVERY[..] } else { &flags.workload[..] };
+    let workloads =
+        choices.iter().map(|choice| workload::measure(&mut driver, *choice, flags)).collect::<Result<Vec<_>, _>>()?;
+    Ok(Report {
+        model: model.name,
+        parameters: model.parameters,
+        dtype: flags.dtype.name(),
+        isa,
+        threads,
+        load_average: system::load_average(),
+        gemm_gflops,
+        workloads,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+    use std::path::Path;
+
+    use clap::Parser;
+
+    use super::{BenchFlags, measure};
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        flags: BenchFlags,
+    }
+
+    fn run(extra: &[&str]) -> Result<super::Report, Box<dyn Error>> {
+        let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/llama");
+        let model = format!("m={}", model.display());
+        let args = ["bench", "--model", &model, "--reps", "1", "--rank", "2", "--batch", "2", "--seq", "8"];
+        measure(&Program::try_parse_from(args.iter().chain(extra))?.flags)
+    }
+
+    #[test]
+    fn training_and_scoring_count_every_token() -> Result<(), Box<dyn Error>> {
+        let report = run(&["--workload", "w1,w1f,w2,w4", "--threads", "1"])?;
+        let counted: Vec<_> = report.workloads.iter().map(|w| (w.name, w.tokens)).collect();
+        assert_eq!(counted, [("w1", 16), ("w1f", 16), ("w2", 64), ("w4", 16)]);
+        assert!(report.workloads.iter().all(|w| w.tokens_per_second.median > 0.0 && w.seconds.len() == 1));
+        Ok(())
+    }
+
+    #[test]
+    fn empty_batches_are_refused() {
+        assert!(run(&["--batch", "0"]).is_err());
+    }
+}

@@ -1,0 +1,74 @@
+//! What the operating system says of this process and of its neighbours. Linux only; `None` elsewhere.
+
+use std::fs;
+use std::time::Instant;
+
+/// Clock ticks per second in `/proc`: a constant of Linux's interface to programs.
+const TICKS: f64 = 100.0;
+
+/// Starts the peak of resident memory anew. Where the kernel does not offer that, the peak of the whole
+/// process stands.
+pub(super) fn reset_peak_memory() {
+    // Its failure is the documented fallback.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+/// Peak resident memory in MiB.
+pub(super) fn peak_memory() -> Option<f64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: f64 = line.trim().trim_end_matches("kB").trim_end().parse().ok()?;
+    Some(kib / 1024.0)
+}
+
+/// The load average of the last minute.
+pub(super) fn load_average() -> Option<f64> {
+    fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
+}
+
+/// Measures how many cores other processes keep busy.
+pub(super) struct Neighbours {
+    start: Instant,
+    busy: Option<f64>,
+}
+
+impl Neighbours {
+    pub(super) fn watch() -> Self {
+        Self { start: Instant::now(), busy: others_busy() }
+    }
+
+    /// Cores since [`Neighbours::watch`].
+    pub(super) fn cores(&self) -> Option<f64> {
+        let seconds = (others_busy()? - self.busy?) / TICKS;
+        Some((seconds / self.start.elapsed().as_secs_f64()).max(0.0))
+    }
+}
+
+/// Ticks that all processors but for this process were busy.
+fn others_busy() -> Option<f64> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    let fields = numbers(stat.lines().next()?.strip_prefix("cpu ")?);
+    // user nice system idle iowait irq softirq steal
+    let busy: f64 = fields.iter().take(8).sum::<f64>() - fields.get(3)? - fields.get(4)?;
+    let own = fs::read_to_string("/proc/self/stat").ok()?;
+    // The name, in parentheses, may hold spaces; user and system time are fields 14 and 15 of all.
+    let own = numbers(own.rsplit_once(')')?.1.trim_start().split_once(' ')?.1);
+    Some(busy - own.get(10)? - own.get(11)?)
+}
+
+fn numbers(text: &str) -> Vec<f64> {
+    text.split_whitespace().map_while(|field| field.parse().ok()).collect()
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use super::{Neighbours, load_average, peak_memory};
+
+    #[test]
+    fn linux_answers() {
+        assert!(peak_memory().is_some_and(|mib| mib > 1.0));
+        assert!(load_average().is_some());
+        assert!(Neighbours::watch().cores().is_some());
+    }
+}

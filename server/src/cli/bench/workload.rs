@@ -1,0 +1,163 @@
+//! The workloads: what is set up, what is timed and which tokens count.
+
+use std::error::Error;
+use std::time::Instant;
+
+use trainyard_protocol::{LoraSpec, OpResult, SamplerSource};
+
+use super::driver::{Driver, forward_backward, optim_step, sample, sampled};
+use super::report::{Measured, Spread};
+use super::system::{self, Neighbours};
+use super::{BenchFlags, Choice};
+
+/// Step size of the timed steps.
+const LEARNING_RATE: f64 = 1e-4;
+/// Runs of w2.
+const TENANTS: usize = 8;
+/// Prompt tokens of w3 and w3b1.
+const PROMPT: usize = 64;
+
+/// Sets a workload up, warms up once and repeats it.
+pub(super) fn measure(driver: &mut Driver, choice: Choice, flags: &BenchFlags) -> Result<Measured, Box<dyn Error>> {
+    system::reset_peak_memory();
+    match choice {
+        Choice::W1 => train(driver, "w1", Some(lora(flags, 0)), flags),
+        Choice::W1f => train(driver, "w1f", None, flags),
+        Choice::W2 => many_runs(driver, flags),
+        Choice::W3 => generate(driver, "w3", 16, 64, flags),
+        Choice::W3b1 => generate(driver, "w3b1", 1, 128, flags),
+        Choice::W4 => score(driver, flags),
+        Choice::All => Err("all is not one workload".into()),
+    }
+}
+
+fn lora(flags: &BenchFlags, seed: u64) -> LoraSpec {
+    LoraSpec { rank: flags.rank, seed, train_unembed: flags.train_unembed, train_mlp: true, train_attn: true }
+}
+
+fn train(
+    driver: &mut Driver,
+    name: &'static str,
+    lora: Option<LoraSpec>,
+    flags: &BenchFlags,
+) -> Result<Measured, Box<dyn Error>> {
+    driver.create_trained(name, lora)?;
+    let data: Vec<_> = (0..flags.batch).map(|_| driver.datum(flags.seq)).collect();
+    let shape = format!("{}x{}", flags.batch, flags.seq);
+    let measured = repeat(name, shape, flags.batch * flags.seq, flags.reps, || {
+        driver.run_all([forward_backward(name, data.clone())])?;
+        driver.run_all([optim_step(name, LEARNING_RATE)])?;
+        Ok(())
+    });
+    driver.forget(name);
+    measured
+}
+
+fn many_runs(driver: &mut Driver, flags: &BenchFlags) -> Result<Measured, Box<dyn Error>> {
+    let runs: Vec<_> = (0..TENANTS).map(|i| format!("w2-{i}")).collect();
+    let mut data = Vec::new();
+    for (run, seed) in runs.iter().zip(0..) {
+        driver.create_trained(run, Some(lora(flags, seed)))?;
+        data.push(driver.datum(flags.seq));
+    }
+    let shape = format!("{TENANTS} runs x {}", flags.seq);
+    let measured = repeat("w2", shape, TENANTS * flags.seq, flags.reps, || {
+        driver.run_all(runs.iter().zip(&data).map(|(run, datum)| forward_backward(run, vec![datum.clone()])))?;
+        driver.run_all(runs.iter().map(|run| optim_step(run, LEARNING_RATE)))?;
+        Ok(())
+    });
+    runs.iter().for_each(|run| driver.forget(run));
+    measured
+}
+
+fn generate(
+    driver: &mut Driver,
+    name: &'static str,
+    prompts: usize,
+    new: u32,
+    flags: &BenchFlags,
+) -> Result<Measured, Box<dyn Error>> {
+    let source = source(driver, name, flags)?;
+    let prompts: Vec<_> = (0..prompts).map(|_| driver.tokens(PROMPT)).collect();
+    let expected = prompts.len() * new as usize;
+    let shape = format!("{}x({PROMPT}+{new}){}", prompts.len(), weights(flags));
+    let measured = repeat(name, shape, expected, flags.reps, || {
+        let samples = prompts.iter().map(|prompt| sample(source.clone(), prompt.clone(), new, false));
+        let results = driver.run_all(samples)?;
+        check(results, expected, 0)
+    });
+    driver.forget(name);
+    measured.map(|mut measured| {
+        measured.ms_per_token = Some(measured.seconds_median() * 1000.0 / f64::from(new));
+        measured
+    })
+}
+
+fn score(driver: &mut Driver, flags: &BenchFlags) -> Result<Measured, Box<dyn Error>> {
+    let source = source(driver, "w4", flags)?;
+    let prompts: Vec<_> = (0..flags.batch).map(|_| driver.tokens(flags.seq)).collect();
+    let shape = format!("{}x{}{}", flags.batch, flags.seq, weights(flags));
+    let measured = repeat("w4", shape, flags.batch * flags.seq, flags.reps, || {
+        let samples = prompts.iter().map(|prompt| sample(source.clone(), prompt.clone(), 1, true));
+        let results = driver.run_all(samples)?;
+        check(results, prompts.len(), flags.batch * flags.seq)
+    });
+    driver.forget("w4");
+    measured
+}
+
+/// A trained adapter's snapshot, or the base model.
+fn source(driver: &mut Driver, name: &str, flags: &BenchFlags) -> Result<SamplerSource, Box<dyn Error>> {
+    if flags.base {
+        return Ok(driver.base());
+    }
+    driver.create_trained(name, Some(lora(flags, 0)))?;
+    driver.snapshot(name)
+}
+
+fn weights(flags: &BenchFlags) -> &'static str {
+    if flags.base { ", base" } else { ", LoRA" }
+}
+
+/// A speed counts only when the work was done.
+fn check(results: Vec<OpResult>, new_tokens: usize, prompt_logprobs: usize) -> Result<(), Box<dyn Error>> {
+    let (mut drawn, mut scored) = (0, 0);
+    for result in results {
+        let sample = sampled(result)?;
+        drawn += sample.sequences.iter().map(|sequence| sequence.tokens.len()).sum::<usize>();
+        scored += sample.prompt_logprobs.map_or(0, |logprobs| logprobs.len());
+    }
+    if (drawn, scored) == (new_tokens, prompt_logprobs) {
+        Ok(())
+    } else {
+        Err(format!("{drawn} of {new_tokens} tokens drawn, {scored} of {prompt_logprobs} scored").into())
+    }
+}
+
+fn repeat(
+    name: &'static str,
+    shape: String,
+    tokens: usize,
+    reps: u32,
+    mut work: impl FnMut() -> Result<(), Box<dyn Error>>,
+) -> Result<Measured, Box<dyn Error>> {
+    let timed = |work: &mut dyn FnMut() -> Result<(), Box<dyn Error>>| {
+        let start = Instant::now();
+        work().map(|()| start.elapsed().as_secs_f64())
+    };
+    let first_seconds = timed(&mut work)?;
+    let neighbours = Neighbours::watch();
+    let seconds = (0..reps).map(|_| timed(&mut work)).collect::<Result<Vec<_>, _>>()?;
+    let rates = seconds.iter().map(|seconds| tokens as f64 / seconds).collect();
+    Ok(Measured {
+        name,
+        shape,
+        tokens,
+        tokens_per_second: Spread::of(rates),
+        ms_per_token: None,
+        first_seconds,
+        seconds,
+        peak_memory_mib: system::peak_memory(),
+        other_cores: neighbours.cores(),
+    })
+}

@@ -195,6 +195,8 @@ impl fmt::Display for TinkerPath {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
     use super::*;
 
     #[test]

@@ -103,7 +103,7 @@ impl Golden {
         grads: Option<&mut Gradients>,
     ) -> Vec<TrainOutput> {
         let (loss, data) = self.loss(loss);
-        let adapter = adapter.map(|p| Arc::new(Adapter::build(&self.config, &LORA, p)));
+        let adapter = adapter.map(|p| Arc::new(Adapter::build(&self.cpu, w.dtype, &self.config, &LORA, p)));
         let full = adapter.is_none();
         let mut groups = [TrainGroup { adapter, loss, data: data.iter().collect(), grads }];
         train_pass(&self.cpu, w, &mut groups, full).remove(0).unwrap()

@@ -58,7 +58,7 @@ impl Run {
     /// A run with given parameters and no optimizer state.
     pub(super) fn from_masters(cpu: &Cpu, base: Arc<Base>, spec: RunSpec, masters: Gradients) -> Result<Self, OpError> {
         let trained = match &spec.lora {
-            Some(lora) => Trained::Lora(Arc::new(Adapter::build(&base.config, lora, &masters))),
+            Some(lora) => Trained::Lora(Arc::new(Adapter::build(cpu, base.dtype, &base.config, lora, &masters))),
             None => Trained::Full(Arc::new(base.pack(cpu, &masters)?)),
         };
         Ok(Self { base, spec, masters, moments: None, step: 0, grads: None, trained })
@@ -119,7 +119,9 @@ impl Run {
         drop(parts);
         self.moments = Some([m, v]);
         self.trained = match &self.spec.lora {
-            Some(lora) => Trained::Lora(Arc::new(Adapter::build(&self.base.config, lora, &self.masters))),
+            Some(lora) => {
+                Trained::Lora(Arc::new(Adapter::build(cpu, self.base.dtype, &self.base.config, lora, &self.masters)))
+            }
             None => Trained::Full(Arc::new(self.base.pack(cpu, &self.masters)?)),
         };
         Ok(OpResult::OptimStep { metrics: BTreeMap::from([("grad_norm".to_owned(), norm)]) })

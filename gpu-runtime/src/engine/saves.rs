@@ -185,7 +185,7 @@ fn check_extents(
 /// Weights of a sampler checkpoint: a PEFT adapter for `base`, or a full model of its shape.
 pub(super) fn load_sampler(cpu: &Cpu, base: Arc<Base>, dir: &Path) -> Result<SamplerWeights, OpError> {
     if dir.join(CONFIG_FILE).exists() {
-        let adapter = load_adapter(&base, dir)?;
+        let adapter = load_adapter(cpu, &base, dir)?;
         return Ok(SamplerWeights { weights: Arc::clone(&base.weights), adapter: Some(Arc::new(adapter)), base });
     }
     let source = crate::load::load(dir).map_err(|error| unreadable(&error))?;
@@ -199,14 +199,14 @@ pub(super) fn load_sampler(cpu: &Cpu, base: Arc<Base>, dir: &Path) -> Result<Sam
     Ok(SamplerWeights { weights: Arc::new(weights), adapter: None, base })
 }
 
-fn load_adapter(base: &Base, dir: &Path) -> Result<Adapter, OpError> {
+fn load_adapter(cpu: &Cpu, base: &Base, dir: &Path) -> Result<Adapter, OpError> {
     let mut stored = read_adapter(dir).map_err(|error| unreadable(&error))?;
     let (rank, scale) = (stored.rank, stored.alpha / stored.rank as f32);
     let tensors: &mut BTreeMap<String, AdapterTensors> = &mut stored.tensors;
-    let adapter = Adapter::from_pairs(&base.config, rank, scale, |name, extents| {
+    let adapter = Adapter::from_pairs(cpu, base.dtype, &base.config, rank, scale, |name, extents| {
         let Some(pair) = tensors.remove(name) else { return Ok(None) };
         check_extents(name, &pair, rank, extents, rank)?;
-        Ok(Some((pair.a, pair.b)))
+        Ok(Some((Cow::Owned(pair.a), Cow::Owned(pair.b))))
     })?;
     match tensors.keys().next() {
         Some(name) => Err(OpError::user(format!("model_path: base model {:?} has no module {name}", base.name))),

@@ -3,25 +3,25 @@
 
 use std::ops::Range;
 
-use super::gemm::{Extents, Operand, Strided, matmul_block, strided};
+use super::gemm::{Gradient, Operand, Rows, add_gradient_block, matmul_block};
 use super::packed::PackedMatrix;
 use super::vexp::{exp, max, multiversion, sum_by};
 use super::{Cpu, Shared};
 
 /// Columns of a chunk of the vocabulary. Log-sum-exp combines chunks in order, so it is part of the result's bits.
-const CHUNK: usize = 1024;
+const CHUNK: usize = 512;
 /// Rows of a block.
-const ROWS: usize = 60;
+const ROWS: usize = 120;
 
 /// What a low-rank adapter adds to the logits of rows: `(alpha / rank) z Bᵀ`.
 #[derive(Clone, Copy)]
 pub struct HeadAdapter<'a> {
     /// Scaled `x Aᵀ`, `[rows, rank]`, of the group's rows.
     pub z: &'a [f32],
-    /// Bᵀ, `[rank, vocabulary]`.
-    pub bt: &'a [f32],
     /// B, `[vocabulary, rank]`.
-    pub b: &'a [f32],
+    pub b: &'a PackedMatrix,
+    /// Bᵀ, `[rank, vocabulary]`.
+    pub b_t: &'a PackedMatrix,
     /// Its rank.
     pub rank: usize,
 }
@@ -108,7 +108,9 @@ impl<'a> Head<'a> {
         assert!(row < targets.offsets.len(), "rows without targets");
         assert!(targets.offsets.is_sorted() && targets.offsets[row] <= targets.ids.len(), "targets overlap");
         let total: usize = self.groups.iter().map(|g| g.rows.len()).sum();
-        let height = total.div_ceil(cpu.pool.threads() * 2).clamp(6, ROWS);
+        // As many blocks of one height as threads can share evenly.
+        let threads = cpu.pool.threads();
+        let height = total.div_ceil(total.div_ceil(ROWS).next_multiple_of(threads).max(1)).max(6);
         let split = |group: &HeadGroup<'a>| {
             let (rows, adapter, dz_at) = (group.rows.clone(), group.adapter, group.dz_at);
             let starts = rows.clone().step_by(height);
@@ -130,9 +132,10 @@ impl<'a> Head<'a> {
         let width = columns.len();
         matmul_block(cpu, self.x, block.rows.clone(), self.w, columns.clone(), 0..self.w.k(), out, width, false);
         if let Some((a, at)) = block.adapter {
-            let e = Extents { m: block.rows.len(), n: width, k: a.rank };
-            let z = Strided { data: &a.z[at..], row_stride: a.rank, col_stride: 1 };
-            strided(cpu, e, z, &a.bt[columns.start..], self.w.n(), out, width, true);
+            let rows = block.rows.len();
+            let mut z = Operand::empty(cpu, a.b.dtype(), rows, a.rank);
+            z.fill(cpu, &a.z[at..at + rows * a.rank]);
+            matmul_block(cpu, &z, 0..rows, a.b, columns, 0..a.rank, out, width, true);
         }
     }
 
@@ -164,7 +167,7 @@ impl<'a> Head<'a> {
 
     fn block_logprobs(&self, cpu: &Cpu, block: &RowBlock<'_>, targets: &Targets, out: &mut [f32], lse: &mut [f32]) {
         let rows = block.rows.clone();
-        let mut logits = vec![0f32; rows.len() * CHUNK];
+        let mut logits = cpu.buffer(rows.len() * CHUNK);
         let mut states = vec![LogSum::EMPTY; rows.len()];
         let first = targets.offsets[rows.start];
         for columns in self.chunks() {
@@ -217,18 +220,16 @@ impl<'a> Head<'a> {
                     std::slice::from_raw_parts_mut(dz.ptr().add(block.dz_at), z_len),
                 )
             };
-            let mut logits = vec![0f32; rows.len() * CHUNK];
+            let mut logits = cpu.buffer(rows.len() * CHUNK);
             for columns in self.chunks() {
                 let width = columns.len();
                 let d = &mut logits[..rows.len() * width];
                 self.dlogits(cpu, block, columns.clone(), targets, dlogprobs, lse, d);
-                let mut operand = Operand::zeros(cpu, wt.dtype(), rows.len(), width);
+                let mut operand = Operand::empty(cpu, wt.dtype(), rows.len(), width);
                 operand.fill(cpu, d);
                 matmul_block(cpu, &operand, 0..rows.len(), wt, 0..hidden, columns.clone(), dx, hidden, true);
                 if let Some((a, _)) = block.adapter {
-                    let e = Extents { m: rows.len(), n: a.rank, k: width };
-                    let left = Strided { data: d, row_stride: width, col_stride: 1 };
-                    strided(cpu, e, left, &a.b[columns.start * a.rank..], a.rank, dz, a.rank, true);
+                    matmul_block(cpu, &operand, 0..rows.len(), a.b_t, 0..a.rank, columns, dz, a.rank, true);
                 }
             }
         });
@@ -250,14 +251,14 @@ impl<'a> Head<'a> {
         let blocks = self.blocks(cpu, targets);
         super::par_chunks(&cpu.pool, out, CHUNK * width, |i, out| {
             let columns = chunks[i].clone();
-            let mut logits = vec![0f32; ROWS * columns.len()];
+            let mut logits = cpu.buffer(ROWS * columns.len());
             for block in &blocks {
                 let rows = block.rows.clone();
                 let d = &mut logits[..rows.len() * columns.len()];
                 self.dlogits(cpu, block, columns.clone(), targets, dlogprobs, lse, d);
-                let e = Extents { m: columns.len(), n: width, k: rows.len() };
-                let left = Strided { data: d, row_stride: 1, col_stride: columns.len() };
-                strided(cpu, e, left, &right[rows.start * width..], width, out, width, true);
+                let (left, right) = (Rows::dense(d, columns.len()), Rows::dense(&right[rows.start * width..], width));
+                let gradient = Gradient { rows: rows.len(), left, right, transposed: false, out: &mut *out };
+                add_gradient_block(cpu, gradient);
             }
         });
     }

@@ -8,6 +8,7 @@
 #![expect(clippy::too_many_arguments, reason = "kernels take operands with extents and strides, as BLAS does")]
 
 pub mod attention;
+pub mod buffer;
 pub mod elementwise;
 pub mod gemm;
 pub mod head;
@@ -17,6 +18,7 @@ pub mod pool;
 pub mod rope;
 pub mod vexp;
 
+use buffer::{Buffer, Buffers};
 use pool::Pool;
 
 /// The instruction sets that kernels are written for.
@@ -70,6 +72,8 @@ pub struct Cpu {
     /// The threads.
     pub pool: Pool,
     isa: Isa,
+    floats: Buffers<f32>,
+    words: Buffers<u32>,
 }
 
 impl Cpu {
@@ -84,7 +88,33 @@ impl Cpu {
             if threads == 0 { std::thread::available_parallelism().map_or(1, std::num::NonZero::get) } else { threads };
         // Kernels rely on this check: an instruction set that the processor lacks never gets in.
         let isa = if Isa::available().contains(&isa) { isa } else { Isa::detect() };
-        Self { pool: Pool::new(threads), isa }
+        Self { pool: Pool::new(threads), isa, floats: Buffers::default(), words: Buffers::default() }
+    }
+
+    /// A buffer that holds whatever its last user left: for results that are written whole.
+    pub fn buffer(&self, len: usize) -> Buffer<f32> {
+        self.floats.take(len)
+    }
+
+    /// A buffer of zeros.
+    pub fn zeros(&self, len: usize) -> Buffer<f32> {
+        self.floats.zeros(len)
+    }
+
+    /// A copy.
+    pub fn copy(&self, of: &[f32]) -> Buffer<f32> {
+        self.floats.copy(of)
+    }
+
+    /// As [`Cpu::buffer`], for pairs of bf16.
+    fn word_buffer(&self, len: usize) -> Buffer<u32> {
+        self.words.take(len)
+    }
+
+    /// Gives buffers that are not in use back to the system.
+    pub fn trim(&self) {
+        self.floats.trim();
+        self.words.trim();
     }
 
     /// The instruction set in use; always one that the processor has.

@@ -73,6 +73,13 @@ impl PackedMatrix {
         Self::build(cpu, dtype, rows.len(), k, at)
     }
 
+    /// Packs the matrix `[n, k]` whose transpose `x[k, n]` is given.
+    pub fn pack_transposed(cpu: &Cpu, dtype: Dtype, n: usize, x: &[f32]) -> Self {
+        let k = x.len().checked_div(n).unwrap_or(0);
+        let at = |row: usize, col: usize| if row < n && col < k { x[col * n + row] } else { 0.0 };
+        Self::build(cpu, dtype, n, k, at)
+    }
+
     /// The transpose, packed.
     pub fn transposed(&self, cpu: &Cpu) -> Self {
         let dtype = match &self.data {
@@ -172,11 +179,13 @@ mod tests {
         for dtype in [Dtype::Bf16, Dtype::F32] {
             let packed = PackedMatrix::pack(&cpu, dtype, k, &[&w[..10 * k], &w[10 * k..]]);
             let transposed = packed.transposed(&cpu);
+            let columns = PackedMatrix::pack_transposed(&cpu, dtype, k, &w);
             for row in 0..n {
                 for col in 0..k {
                     let expected = dtype.round(w[row * k + col]);
                     assert_eq!(packed.get(row, col), expected);
                     assert_eq!(transposed.get(col, row), expected);
+                    assert_eq!(columns.get(col, row), expected);
                 }
             }
         }

@@ -1,10 +1,14 @@
 //! LoRA adapters (Hu et al. 2021, arXiv:2106.09685): `y = W x + (alpha / rank) B A x`.
 
+use std::borrow::Cow;
+
 use trainyard_protocol::LoraSpec;
 use trainyard_protocol::limits::LORA_ALPHA;
 
 use super::params::{Gradients, ParamSpec};
 use crate::config::ModelConfig;
+use crate::kernels::packed::{Dtype, PackedMatrix};
+use crate::kernels::{Cpu, Isa};
 
 /// A projection of a decoder block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +64,7 @@ impl Module {
     }
 }
 
-/// A and B of one projection, each in both orders.
+/// A and B of one projection, packed for the forward and for the backward pass.
 pub struct LoraPair {
     /// Place of A in the adapter's parameters; B follows.
     pub place: usize,
@@ -68,14 +72,14 @@ pub struct LoraPair {
     pub n: usize,
     /// Inputs.
     pub k: usize,
-    /// `[rank, k]`.
-    pub a: Vec<f32>,
-    /// `[k, rank]`.
-    pub at: Vec<f32>,
-    /// `[n, rank]`.
-    pub b: Vec<f32>,
-    /// `[rank, n]`.
-    pub bt: Vec<f32>,
+    /// A, `[rank, k]`.
+    pub a: PackedMatrix,
+    /// Aᵀ, `[k, rank]`.
+    pub a_t: PackedMatrix,
+    /// B, `[n, rank]`.
+    pub b: PackedMatrix,
+    /// Bᵀ, `[rank, n]`.
+    pub b_t: PackedMatrix,
 }
 
 /// An adapter's weights, immutable: training makes a new one.
@@ -90,14 +94,9 @@ pub struct Adapter {
     pub unembed: Option<LoraPair>,
 }
 
-fn transpose(x: &[f32], rows: usize, columns: usize) -> Vec<f32> {
-    let mut t = vec![0.0; x.len()];
-    for r in 0..rows {
-        for c in 0..columns {
-            t[c * rows + r] = x[r * columns + c];
-        }
-    }
-    t
+/// Type in which an adapter's weights are multiplied: that of the inputs which it shares with the base weights.
+fn compute_type(cpu: &Cpu, base: Dtype) -> Dtype {
+    if cpu.isa() == Isa::Avx512Bf16 { base } else { Dtype::F32 }
 }
 
 impl Adapter {
@@ -130,12 +129,12 @@ impl Adapter {
     }
 
     /// The adapter that `params` (in the order of [`Adapter::params`]) describe.
-    pub fn build(c: &ModelConfig, spec: &LoraSpec, params: &Gradients) -> Self {
+    pub fn build(cpu: &Cpu, base: Dtype, c: &ModelConfig, spec: &LoraSpec, params: &Gradients) -> Self {
         let scale = LORA_ALPHA / spec.rank as f32;
         let mut pairs = Self::modules(c, spec).into_iter().zip(params.chunks_exact(2)).peekable();
-        let built = Self::from_pairs(c, spec.rank as usize, scale, |name, _| {
+        let built = Self::from_pairs(cpu, base, c, spec.rank as usize, scale, |name, _| {
             let own = pairs.next_if(|((next, _), _)| next == name);
-            Ok::<_, std::convert::Infallible>(own.map(|(_, pair)| (pair[0].clone(), pair[1].clone())))
+            Ok::<_, std::convert::Infallible>(own.map(|(_, pair)| (Cow::Borrowed(&*pair[0]), Cow::Borrowed(&*pair[1]))))
         });
         match built {
             Ok(adapter) => adapter,
@@ -144,17 +143,28 @@ impl Adapter {
 
     /// An adapter on the modules for which `pair` (given name and (outputs, inputs)) returns A and B. Modules are
     /// asked for in parameter order.
-    pub fn from_pairs<E>(
+    pub fn from_pairs<'p, E>(
+        cpu: &Cpu,
+        base: Dtype,
         c: &ModelConfig,
         rank: usize,
         scale: f32,
-        mut pair: impl FnMut(&str, (usize, usize)) -> Result<Option<(Vec<f32>, Vec<f32>)>, E>,
+        mut pair: impl FnMut(&str, (usize, usize)) -> Result<Option<(Cow<'p, [f32]>, Cow<'p, [f32]>)>, E>,
     ) -> Result<Self, E> {
+        let dtype = compute_type(cpu, base);
         let mut place = 0;
         let mut next = |name: &str, (n, k): (usize, usize)| -> Result<Option<LoraPair>, E> {
             let Some((a, b)) = pair(name, (n, k))? else { return Ok(None) };
             place += 2;
-            Ok(Some(LoraPair { place: place - 2, n, k, at: transpose(&a, rank, k), bt: transpose(&b, n, rank), a, b }))
+            Ok(Some(LoraPair {
+                place: place - 2,
+                n,
+                k,
+                a: PackedMatrix::pack(cpu, dtype, k, &[&a]),
+                a_t: PackedMatrix::pack_transposed(cpu, dtype, k, &a),
+                b: PackedMatrix::pack(cpu, dtype, rank, &[&b]),
+                b_t: PackedMatrix::pack_transposed(cpu, dtype, rank, &b),
+            }))
         };
         let mut layers = Vec::with_capacity(c.num_layers);
         for l in 0..c.num_layers {

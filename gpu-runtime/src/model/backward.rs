@@ -2,15 +2,17 @@
 
 use std::ops::Range;
 
-use super::adapter::{Adapter, LoraPair, Module};
-use super::forward::{Activations, Group, LayerActivations, Place, gate_up_places, qkv_places};
+use super::adapter::Module;
+use super::forward::{Activations, Group, LayerActivations, gate_up_places, qkv_places};
+use super::lora::{Down, Place, adapted, backward_down, backward_up};
 use super::params::{Gradients, LayerParams};
 use super::weights::{Layer, Linear, Weights};
+use crate::kernels::Cpu;
 use crate::kernels::attention::{AttentionGradient, KvSequence, Span, attention_backward};
-use crate::kernels::elementwise::{add_column_sums, scale, swiglu, swiglu_backward};
-use crate::kernels::gemm::{Extents, Operand, Strided, matmul, strided, strided_columns, strided_rows};
+use crate::kernels::buffer::Buffer;
+use crate::kernels::elementwise::{add_column_sums, swiglu, swiglu_backward};
+use crate::kernels::gemm::{Gradient, Operand, Product, Rows, add_gradients, run_products};
 use crate::kernels::norm::{rms_norm, rms_norm_backward, rms_norm_heads_backward};
-use crate::kernels::{Cpu, par_chunks, rows_per_task};
 
 /// Where gradients go.
 pub(super) enum Sink<'a> {
@@ -47,7 +49,7 @@ pub(super) fn backward(
     w: &Weights,
     batch: &BatchView<'_>,
     activations: Activations,
-    mut dx: Vec<f32>,
+    mut dx: Buffer<f32>,
     sink: Sink<'_>,
 ) {
     let mut pass = Backward { cpu, w, batch, sink };
@@ -65,54 +67,6 @@ pub(super) fn backward(
     }
 }
 
-/// Gradients of one adapter pair over a group's rows: adds to A's, B's and to `dx[rows, k]`.
-pub(super) fn lora_backward(
-    cpu: &Cpu,
-    rows: &Range<usize>,
-    adapter: &Adapter,
-    pair: &LoraPair,
-    x: &[f32],
-    z: &[f32],
-    dy: &[f32],
-    stride: usize,
-    at: usize,
-    grads: &mut Gradients,
-    dx: &mut [f32],
-) {
-    let (m, rank, k) = (rows.len(), adapter.rank, pair.k);
-    let dy = &dy[rows.start * stride + at..];
-    let by_row = Strided { data: dy, row_stride: stride, col_stride: 1 };
-    let by_column = Strided { data: dy, row_stride: 1, col_stride: stride };
-    strided_rows(cpu, Extents { m: pair.n, n: rank, k: m }, by_column, z, rank, &mut grads[pair.place + 1], true);
-    let mut dz = vec![0f32; m * rank];
-    strided_rows(cpu, Extents { m, n: rank, k: pair.n }, by_row, &pair.b, rank, &mut dz, false);
-    lora_backward_down(cpu, rows, adapter, pair, x, &mut dz, grads, &mut dx[rows.start * k..rows.end * k]);
-}
-
-/// The part of [`lora_backward`] below the scaled `z`, given its gradient `dz`. `dx` holds the group's rows.
-pub(super) fn lora_backward_down(
-    cpu: &Cpu,
-    rows: &Range<usize>,
-    adapter: &Adapter,
-    pair: &LoraPair,
-    x: &[f32],
-    dz: &mut [f32],
-    grads: &mut Gradients,
-    dx: &mut [f32],
-) {
-    let (m, rank, k) = (rows.len(), adapter.rank, pair.k);
-    scale(dz, adapter.scale);
-    let x = &x[rows.start * k..];
-    let left = Strided { data: &*dz, row_stride: 1, col_stride: rank };
-    strided_columns(cpu, Extents { m: rank, n: k, k: m }, left, x, k, &mut grads[pair.place], k, true);
-    let chunk = rows_per_task(&cpu.pool, m);
-    let dz = &*dz;
-    par_chunks(&cpu.pool, dx, chunk * k, |i, dx| {
-        let left = Strided { data: &dz[i * chunk * rank..], row_stride: rank, col_stride: 1 };
-        strided(cpu, Extents { m: dx.len() / k, n: k, k: rank }, left, &pair.a, k, dx, k, true);
-    });
-}
-
 /// Weight, bias places of the parts of a fused projection, with their widths.
 struct FullPlaces<'a> {
     weights: &'a [usize],
@@ -128,26 +82,34 @@ impl Backward<'_, '_> {
         places: &[Place],
         full: &FullPlaces<'_>,
         x: &[f32],
-        z: &[Vec<Vec<f32>>; 7],
+        z: &[Vec<f32>],
         dy: &[f32],
         dx: &mut [f32],
     ) {
         let (k, n) = (linear.weight.k(), linear.weight.n());
         let operand = Operand::new(self.cpu, self.w.dtype, dy, n);
-        matmul(self.cpu, &operand, linear.transposed(self.cpu), dx, false);
+        let rows = operand.rows();
+        let w = linear.transposed(self.cpu);
+        let base = Product { x: &operand, rows: 0..rows, x_k: 0, w, out: dx, accumulate: false };
         match &mut self.sink {
-            Sink::Full(grads) => full_gradient(self.cpu, &self.w.layout.specs, full, x, k, dy, n, grads),
+            Sink::Full(grads) => {
+                run_products(self.cpu, &mut [base]);
+                full_gradient(self.cpu, &self.w.layout.specs, full, x, k, dy, n, grads);
+            }
             Sink::Adapters(sinks) => {
-                for place in places {
-                    for (i, (group, grads)) in self.batch.groups.iter().zip(sinks.iter_mut()).enumerate() {
-                        let (Some(adapter), Some(grads)) = (group.adapter.as_deref(), grads.as_deref_mut()) else {
-                            continue;
-                        };
-                        let Some(pair) = adapter.pair(layer, place.module) else { continue };
-                        let z = &z[place.module as usize][i];
-                        lora_backward(self.cpu, &group.rows, adapter, pair, x, z, dy, n, place.at, grads, dx);
-                    }
-                }
+                let all = adapted(self.batch.groups, layer, places).into_iter().zip(z);
+                let (adapted, z): (Vec<_>, Vec<_>) = all.filter(|(a, _)| sinks[a.group].is_some()).unzip();
+                let dzs = backward_up(self.cpu, base, &operand, dy, self.w.dtype, &adapted);
+                let mut downs: Vec<Down<'_>> = adapted
+                    .iter()
+                    .zip(z)
+                    .zip(dzs)
+                    .map(|((a, z), dz)| {
+                        let data = &dy[a.rows.start * n + a.at..];
+                        Down { adapted: a, up: Some((z, Rows { data, stride: n, width: a.pair.n })), dz }
+                    })
+                    .collect();
+                backward_down(self.cpu, &mut downs, x, k, sinks, dx);
             }
         }
     }
@@ -162,22 +124,22 @@ impl Backward<'_, '_> {
     fn mlp(&mut self, l: usize, layer: &Layer, params: &LayerParams, saved: &LayerActivations, dx: &mut [f32]) {
         let (cpu, w) = (self.cpu, self.w);
         let (rows, width, eps) = (self.batch.positions.len(), w.config.intermediate_size, w.config.rms_norm_eps);
-        let mut act = vec![0f32; rows * width];
+        let mut act = cpu.buffer(rows * width);
         swiglu(cpu, &saved.gate_up, width, &mut act);
-        let mut dact = vec![0f32; rows * width];
+        let mut dact = cpu.buffer(rows * width);
         let down_bias = params.mlp_bias.map(|b| [b[2]]);
         let full = FullPlaces { weights: &[params.down], biases: down_bias.as_ref().map(|b| &b[..]) };
         let place = [Place { module: Module::Down, at: 0 }];
-        self.project(l, &layer.down, &place, &full, &act, &saved.z, dx, &mut dact);
+        self.project(l, &layer.down, &place, &full, &act, &saved.z[3], dx, &mut dact);
         drop(act);
-        let mut dgate_up = saved.gate_up.clone();
+        let mut dgate_up = cpu.copy(&saved.gate_up);
         swiglu_backward(cpu, &dact, width, &mut dgate_up);
         drop(dact);
-        let mut normed = vec![0f32; dx.len()];
+        let mut normed = cpu.buffer(dx.len());
         rms_norm(cpu, &saved.mid, &layer.post_norm, eps, &mut normed);
-        let mut dnormed = vec![0f32; dx.len()];
+        let mut dnormed = cpu.buffer(dx.len());
         let full = FullPlaces { weights: &params.gate_up, biases: params.mlp_bias.as_ref().map(|b| &b[..2]) };
-        self.project(l, &layer.gate_up, &gate_up_places(w), &full, &normed, &saved.z, &dgate_up, &mut dnormed);
+        self.project(l, &layer.gate_up, &gate_up_places(w), &full, &normed, &saved.z[2], &dgate_up, &mut dnormed);
         let dw = self.full_param(params.post_norm);
         rms_norm_backward(cpu, &saved.mid, &layer.post_norm, eps, &dnormed, dx, dw);
     }
@@ -185,11 +147,11 @@ impl Backward<'_, '_> {
     fn attention(&mut self, l: usize, layer: &Layer, params: &LayerParams, saved: &LayerActivations, dx: &mut [f32]) {
         let (cpu, w, eps) = (self.cpu, self.w, self.w.config.rms_norm_eps);
         let (rows, shape) = (self.batch.positions.len(), &w.shape);
-        let mut dattn = vec![0f32; rows * shape.q_width()];
+        let mut dattn = cpu.buffer(rows * shape.q_width());
         let o_bias = params.o_bias.map(|b| [b]);
         let full = FullPlaces { weights: &[params.o], biases: o_bias.as_ref().map(|b| &b[..]) };
         let place = [Place { module: Module::O, at: 0 }];
-        self.project(l, &layer.o, &place, &full, &saved.attn, &saved.z, dx, &mut dattn);
+        self.project(l, &layer.o, &place, &full, &saved.attn, &saved.z[1], dx, &mut dattn);
         let spans: Vec<_> = self
             .batch
             .spans
@@ -198,14 +160,14 @@ impl Backward<'_, '_> {
             .map(|((rows, start), kv)| Span { rows: rows.clone(), start: *start, kv })
             .collect();
         let gradient = AttentionGradient { qkv: &saved.qkv, out: &saved.attn, lse: &saved.lse, dout: &dattn };
-        let mut dqkv = vec![0f32; rows * shape.qkv_width()];
+        let mut dqkv = cpu.buffer(rows * shape.qkv_width());
         attention_backward(cpu, shape, l, w.config.sliding_window[l], &spans, &gradient, &mut dqkv);
         self.unrotate(layer, params, saved, &mut dqkv);
-        let mut normed = vec![0f32; dx.len()];
+        let mut normed = cpu.buffer(dx.len());
         rms_norm(cpu, &saved.x, &layer.input_norm, eps, &mut normed);
-        let mut dnormed = vec![0f32; dx.len()];
+        let mut dnormed = cpu.buffer(dx.len());
         let full = FullPlaces { weights: &params.qkv, biases: params.qkv_bias.as_ref().map(|b| &b[..]) };
-        self.project(l, &layer.qkv, &qkv_places(w), &full, &normed, &saved.z, &dqkv, &mut dnormed);
+        self.project(l, &layer.qkv, &qkv_places(w), &full, &normed, &saved.z[0], &dqkv, &mut dnormed);
         let dw = self.full_param(params.input_norm);
         rms_norm_backward(cpu, &saved.x, &layer.input_norm, eps, &dnormed, dx, dw);
     }
@@ -245,8 +207,9 @@ fn full_gradient(
     let mut at = 0;
     for (i, place) in full.weights.iter().enumerate() {
         let width = specs[*place].shape[0];
-        let left = Strided { data: &dy[at..], row_stride: 1, col_stride: n };
-        strided_rows(cpu, Extents { m: width, n: k, k: rows }, left, x, k, &mut grads[*place], true);
+        let left = Rows { data: &dy[at..], stride: n, width };
+        let out = &mut grads[*place];
+        add_gradients(cpu, &mut [Gradient { rows, left, right: Rows::dense(x, k), transposed: false, out }]);
         if let Some(bias) = full.biases.and_then(|b| b.get(i)) {
             add_column_sums(cpu, dy, n, at, &mut grads[*bias]);
         }

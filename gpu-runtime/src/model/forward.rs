@@ -3,13 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::adapter::{Adapter, LoraPair, Module};
+use super::adapter::{Adapter, Module};
+use super::lora::{Place, adapted, project_down, project_up};
 use super::weights::{Layer, Linear, Weights};
+use crate::kernels::Cpu;
 use crate::kernels::attention::{KvSequence, Span, attention, write_kv};
-use crate::kernels::elementwise::{add_bias, for_rows, scale, swiglu};
-use crate::kernels::gemm::{Extents, Operand, Strided, matmul, strided, strided_columns, strided_rows};
+use crate::kernels::buffer::Buffer;
+use crate::kernels::elementwise::{add_bias, for_rows, swiglu};
+use crate::kernels::gemm::{Operand, Product};
 use crate::kernels::norm::{rms_norm, rms_norm_heads};
-use crate::kernels::{Cpu, par_chunks, rows_per_task};
 
 /// Rows with one adapter.
 #[derive(Clone)]
@@ -35,21 +37,21 @@ pub struct PassInput<'a> {
 /// What a block's backward pass needs.
 pub struct LayerActivations {
     /// Residual stream before the block, `[rows, hidden]`.
-    pub x: Vec<f32>,
+    pub x: Buffer<f32>,
     /// q, k, v before head normalisation, where there is one.
-    pub raw_qkv: Option<Vec<f32>>,
+    pub raw_qkv: Option<Buffer<f32>>,
     /// q, k, v, rotated.
-    pub qkv: Vec<f32>,
+    pub qkv: Buffer<f32>,
     /// Attention output.
-    pub attn: Vec<f32>,
+    pub attn: Buffer<f32>,
     /// Log-sum-exp of the scores.
-    pub lse: Vec<f32>,
+    pub lse: Buffer<f32>,
     /// Residual stream before the MLP.
-    pub mid: Vec<f32>,
+    pub mid: Buffer<f32>,
     /// gate and up.
-    pub gate_up: Vec<f32>,
-    /// Scaled `x Aᵀ` by module and group.
-    pub z: [Vec<Vec<f32>>; 7],
+    pub gate_up: Buffer<f32>,
+    /// Scaled `x Aᵀ` of the pairs of each projection: q, k, v; o; gate, up; down.
+    pub z: Vec<Vec<Vec<f32>>>,
 }
 
 /// Activations of all blocks.
@@ -58,7 +60,7 @@ pub type Activations = Vec<LayerActivations>;
 /// What a forward pass returns.
 pub struct Pass {
     /// Residual stream after the last block, `[rows, hidden]`.
-    pub x: Vec<f32>,
+    pub x: Buffer<f32>,
     /// For the backward pass, if asked for.
     pub activations: Option<Activations>,
 }
@@ -72,54 +74,6 @@ pub(super) fn positions(rows: usize, spans: &[(Range<usize>, usize)]) -> Vec<u32
         }
     }
     positions
-}
-
-/// Adds the adapter's part to `out[rows, at .. at + n]` (rows of `stride`) and returns the scaled `x Aᵀ`.
-/// `x` and `out` are those of all rows of the pass.
-fn add_lora(
-    cpu: &Cpu,
-    rows: &Range<usize>,
-    adapter: &Adapter,
-    pair: &LoraPair,
-    x: &[f32],
-    out: &mut [f32],
-    stride: usize,
-    at: usize,
-) -> Vec<f32> {
-    let z = lora_down(cpu, rows, adapter, pair, x);
-    let (m, rank) = (rows.len(), adapter.rank);
-    let e = Extents { m, n: pair.n, k: rank };
-    let left = Strided { data: &z, row_stride: rank, col_stride: 1 };
-    let out = &mut out[rows.start * stride..rows.end * stride];
-    if m < 24 {
-        strided_columns(cpu, e, left, &pair.bt, pair.n, &mut out[at..], stride, true);
-    } else {
-        let chunk = rows_per_task(&cpu.pool, m);
-        par_chunks(&cpu.pool, out, chunk * stride, |i, out| {
-            let left = Strided { data: &z[i * chunk * rank..], ..left };
-            strided(cpu, Extents { m: out.len() / stride, ..e }, left, &pair.bt, pair.n, &mut out[at..], stride, true);
-        });
-    }
-    z
-}
-
-/// Scaled `x Aᵀ` of the rows.
-pub(super) fn lora_down(cpu: &Cpu, rows: &Range<usize>, adapter: &Adapter, pair: &LoraPair, x: &[f32]) -> Vec<f32> {
-    let rank = adapter.rank;
-    let mut z = vec![0f32; rows.len() * rank];
-    let left = Strided { data: &x[rows.start * pair.k..], row_stride: pair.k, col_stride: 1 };
-    strided_rows(cpu, Extents { m: rows.len(), n: rank, k: pair.k }, left, &pair.at, rank, &mut z, false);
-    scale(&mut z, adapter.scale);
-    z
-}
-
-/// Where a module's outputs are in its fused projection.
-#[derive(Clone, Copy)]
-pub(super) struct Place {
-    /// Which.
-    pub module: Module,
-    /// First column.
-    pub at: usize,
 }
 
 /// Places in the fused q, k, v projection.
@@ -139,7 +93,8 @@ struct Projector<'a> {
     w: &'a Weights,
     groups: &'a [Group],
     layer: usize,
-    z: [Vec<Vec<f32>>; 7],
+    /// By projection, in the order of [`adapted`].
+    z: Vec<Vec<Vec<f32>>>,
 }
 
 impl Projector<'_> {
@@ -147,20 +102,14 @@ impl Projector<'_> {
     fn project(&mut self, linear: &Linear, places: &[Place], x: &[f32], out: &mut [f32], accumulate: bool) {
         let (k, n) = (linear.weight.k(), linear.weight.n());
         let operand = Operand::new(self.cpu, self.w.dtype, x, k);
-        matmul(self.cpu, &operand, &linear.weight, out, accumulate);
+        let adapted = adapted(self.groups, self.layer, places);
+        let base = Product { x: &operand, rows: 0..operand.rows(), x_k: 0, w: &linear.weight, out, accumulate };
+        let zs = project_down(self.cpu, Some(base), &operand, &adapted);
         if let Some(bias) = &linear.bias {
             add_bias(self.cpu, out, bias);
         }
-        for place in places {
-            for group in self.groups {
-                let pair =
-                    group.adapter.as_deref().and_then(|a| a.pair(self.layer, place.module).map(|pair| (a, pair)));
-                let z = pair.map_or_else(Vec::new, |(adapter, pair)| {
-                    add_lora(self.cpu, &group.rows, adapter, pair, x, out, n, place.at)
-                });
-                self.z[place.module as usize].push(z);
-            }
-        }
+        project_up(self.cpu, &adapted, &zs, out, n);
+        self.z.push(zs);
     }
 }
 
@@ -170,14 +119,14 @@ pub fn forward(cpu: &Cpu, w: &Weights, input: PassInput<'_>, keep: bool) -> Pass
     let hidden = w.config.hidden_size;
     let rows = input.tokens.len();
     let positions = positions(rows, input.spans);
-    let mut x = vec![0f32; rows * hidden];
+    let mut x = cpu.buffer(rows * hidden);
     for_rows(cpu, &mut x, hidden, |row, out| w.embed(input.tokens[row], out));
     for ((rows, start), kv) in input.spans.iter().zip(input.kv.iter_mut()) {
         kv.reserve(&w.shape, start + rows.len());
     }
     let mut activations = Vec::new();
     for (l, layer) in w.layers.iter().enumerate() {
-        let p = Projector { cpu, w, groups: input.groups, layer: l, z: Default::default() };
+        let p = Projector { cpu, w, groups: input.groups, layer: l, z: Vec::new() };
         let kept = block(p, layer, &positions, input.spans, input.kv, &mut x, keep);
         activations.extend(kept);
     }
@@ -198,28 +147,28 @@ fn block(
 ) -> Option<LayerActivations> {
     let (cpu, w, l) = (p.cpu, p.w, p.layer);
     let (rows, shape, eps) = (positions.len(), &w.shape, w.config.rms_norm_eps);
-    let before = keep.then(|| x.to_vec());
-    let mut normed = vec![0f32; x.len()];
+    let before = keep.then(|| cpu.copy(x));
+    let mut normed = cpu.buffer(x.len());
     rms_norm(cpu, x, &layer.input_norm, eps, &mut normed);
-    let mut qkv = vec![0f32; rows * shape.qkv_width()];
+    let mut qkv = cpu.buffer(rows * shape.qkv_width());
     p.project(&layer.qkv, &qkv_places(w), &normed, &mut qkv, false);
-    let raw_qkv = (keep && layer.qk_norm.is_some()).then(|| qkv.clone());
+    let raw_qkv = (keep && layer.qk_norm.is_some()).then(|| cpu.copy(&qkv));
     rotate(cpu, w, layer, positions, &mut qkv);
     let mut writers: Vec<_> =
         spans.iter().zip(kv.iter_mut()).map(|((rows, start), kv)| (rows.clone(), *start, kv)).collect();
     write_kv(cpu, shape, l, &qkv, &mut writers);
     let views: Vec<_> =
         spans.iter().zip(kv.iter()).map(|((rows, start), kv)| Span { rows: rows.clone(), start: *start, kv }).collect();
-    let mut attn = vec![0f32; rows * shape.q_width()];
-    let mut lse = vec![0f32; rows * shape.heads];
+    let mut attn = cpu.buffer(rows * shape.q_width());
+    let mut lse = cpu.buffer(rows * shape.heads);
     attention(cpu, shape, l, w.config.sliding_window[l], &views, &qkv, &mut attn, &mut lse);
     p.project(&layer.o, &[Place { module: Module::O, at: 0 }], &attn, x, true);
-    let mid = keep.then(|| x.to_vec());
+    let mid = keep.then(|| cpu.copy(x));
     rms_norm(cpu, x, &layer.post_norm, eps, &mut normed);
     let width = w.config.intermediate_size;
-    let mut gate_up = vec![0f32; rows * 2 * width];
+    let mut gate_up = cpu.buffer(rows * 2 * width);
     p.project(&layer.gate_up, &gate_up_places(w), &normed, &mut gate_up, false);
-    let mut act = vec![0f32; rows * width];
+    let mut act = cpu.buffer(rows * width);
     swiglu(cpu, &gate_up, width, &mut act);
     p.project(&layer.down, &[Place { module: Module::Down, at: 0 }], &act, x, true);
     let (x, mid) = (before?, mid?);

@@ -5,6 +5,7 @@
 mod adapter;
 mod backward;
 mod forward;
+mod lora;
 mod params;
 mod score;
 mod train;

@@ -4,10 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::adapter::Adapter;
-use super::forward::{Group, lora_down};
+use super::forward::Group;
+use super::lora::{Adapted, project_down};
 use super::weights::Weights;
 use crate::kernels::Cpu;
-use crate::kernels::gemm::{Extents, Operand, Strided, matmul, strided_columns};
+use crate::kernels::gemm::{LowRank, Operand, add_low_rank, matmul};
 use crate::kernels::head::{Head, HeadAdapter, HeadGroup, Targets};
 use crate::kernels::norm::rms_norm;
 
@@ -31,19 +32,25 @@ pub fn score_rows<'a>(cpu: &Cpu, w: &'a Weights, x: &[f32], groups: &[Group]) ->
     ScoredRows::from_hidden(cpu, w, hidden, groups)
 }
 
+/// A group's adapter on the unembedding, if it has one.
+pub(super) fn unembedding(group: usize, of: &Group) -> Option<Adapted<'_>> {
+    let adapter = of.adapter.as_deref()?;
+    let pair = adapter.unembed.as_ref()?;
+    Some(Adapted { group, rows: of.rows.clone(), at: 0, adapter, pair })
+}
+
 impl<'a> ScoredRows<'a> {
     /// From hidden states that are normalised already.
     pub fn from_hidden(cpu: &Cpu, w: &'a Weights, hidden: Vec<f32>, groups: &[Group]) -> Self {
         let operand = Operand::new(cpu, w.dtype, &hidden, w.config.hidden_size);
-        let groups = groups
-            .iter()
-            .map(|group| {
-                let adapter = group.adapter.clone().filter(|a| a.unembed.is_some());
-                let z = adapter.as_deref().and_then(|a| a.unembed.as_ref().map(|pair| (a, pair)));
-                let z = z.map_or_else(Vec::new, |(a, pair)| lora_down(cpu, &group.rows, a, pair, &hidden));
-                (group.rows.clone(), adapter, z)
-            })
-            .collect();
+        let adapted: Vec<_> = groups.iter().enumerate().filter_map(|(i, g)| unembedding(i, g)).collect();
+        let zs = project_down(cpu, None, &operand, &adapted);
+        let mut scored: Vec<ScoredGroup> = groups.iter().map(|g| (g.rows.clone(), None, Vec::new())).collect();
+        for (a, z) in adapted.iter().zip(zs) {
+            scored[a.group].1 = groups[a.group].adapter.clone();
+            scored[a.group].2 = z;
+        }
+        let groups = scored;
         Self { w, hidden, operand, groups }
     }
 
@@ -54,7 +61,7 @@ impl<'a> ScoredRows<'a> {
             .iter()
             .map(|(rows, adapter, z)| {
                 let pair = adapter.as_deref().and_then(|a| a.unembed.as_ref().map(|pair| (a, pair)));
-                let adapter = pair.map(|(a, pair)| HeadAdapter { z, bt: &pair.bt, b: &pair.b, rank: a.rank });
+                let adapter = pair.map(|(a, pair)| HeadAdapter { z, b: &pair.b, b_t: &pair.b_t, rank: a.rank });
                 let group = HeadGroup { rows: rows.clone(), adapter, dz_at };
                 dz_at += z.len();
                 group
@@ -88,13 +95,12 @@ impl<'a> ScoredRows<'a> {
         let vocab = self.w.config.vocab_size;
         let mut logits = vec![0f32; self.hidden.len() / self.w.config.hidden_size * vocab];
         matmul(cpu, &self.operand, &self.w.head.weight, &mut logits, false);
-        for group in self.head_groups() {
-            if let Some(a) = group.adapter {
-                let e = Extents { m: group.rows.len(), n: vocab, k: a.rank };
-                let z = Strided { data: a.z, row_stride: a.rank, col_stride: 1 };
-                strided_columns(cpu, e, z, a.bt, vocab, &mut logits[group.rows.start * vocab..], vocab, true);
-            }
-        }
+        let groups = self.head_groups();
+        let parts: Vec<_> = groups
+            .iter()
+            .filter_map(|g| g.adapter.map(|a| LowRank { rows: g.rows.clone(), at: 0, terms: vec![(a.z, a.b)] }))
+            .collect();
+        add_low_rank(cpu, &mut logits, vocab, &parts);
         logits
     }
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use trainyard_protocol::OpError;
 
 use super::adapter::Adapter;
-use super::backward::{BatchView, Sink, backward, lora_backward_down};
+use super::backward::{BatchView, Sink, backward};
 use super::forward::{Group, PassInput, forward, positions};
+use super::lora::{Down, backward_down};
 use super::params::Gradients;
-use super::score::{ScoredRows, score_rows};
+use super::score::{ScoredRows, score_rows, unembedding};
 use super::weights::Weights;
 use crate::kernels::Cpu;
 use crate::kernels::attention::KvSequence;
@@ -75,7 +76,7 @@ pub fn train_pass(
                 .zip(failed)
                 .map(|(g, failed)| if failed { None } else { g.grads.as_deref_mut() })
                 .collect();
-            let mut dx = vec![0f32; pass.x.len()];
+            let mut dx = cpu.zeros(pass.x.len());
             head_backward(cpu, w, &scored, &pass.x, &active, &lse, &mut sinks, full, &mut dx);
             let positions = positions(tokens.len(), &spans);
             let batch =
@@ -203,7 +204,7 @@ fn head_backward(
     let rows = ScoredRows::from_hidden(cpu, w, gather(&scored.hidden), &active.groups);
     let groups = rows.head_groups();
     let head = rows.head(&groups);
-    let mut dhidden = vec![0f32; rows.hidden.len()];
+    let mut dhidden = cpu.zeros(rows.hidden.len());
     let mut dz = vec![0f32; rows.z_len()];
     let wt = w.head.transposed(cpu);
     head.backward(cpu, wt, &active.targets, &active.dlogprobs, lse, &mut dhidden, &mut dz);
@@ -213,16 +214,14 @@ fn head_backward(
             let out = &mut grads[w.layout.head];
             head.weight_gradient(cpu, &active.targets, &active.dlogprobs, lse, &rows.hidden, hidden, out);
         }
-        let Some((adapter, pair)) = group.adapter.as_deref().and_then(|a| a.unembed.as_ref().map(|p| (a, p))) else {
-            continue;
-        };
+        let Some(own) = unembedding(i, group) else { continue };
         let at = groups[i].dz_at;
-        let dz = &mut dz[at..at + group.rows.len() * adapter.rank];
-        unembed_gradient(cpu, w, group, &rows, i, active, lse, &mut grads[pair.place + 1]);
-        let dh = &mut dhidden[group.rows.start * hidden..group.rows.end * hidden];
-        lora_backward_down(cpu, &group.rows, adapter, pair, &rows.hidden, dz, grads, dh);
+        let dz = dz[at..at + group.rows.len() * own.adapter.rank].to_vec();
+        unembed_gradient(cpu, w, group, &rows, i, active, lse, &mut grads[own.pair.place + 1]);
+        let mut downs = [Down { adapted: &own, up: None, dz }];
+        backward_down(cpu, &mut downs, &rows.hidden, hidden, sinks, &mut dhidden);
     }
-    let mut dx_active = vec![0f32; dhidden.len()];
+    let mut dx_active = cpu.zeros(dhidden.len());
     let dw = match (full, sinks.first_mut()) {
         (true, Some(Some(grads))) => Some(grads[w.layout.norm].as_mut_slice()),
         _ => None,

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use trainyard_gpu_runtime::config::{RopeConfig, RopeScaling};
 use trainyard_gpu_runtime::kernels::elementwise::{add_bias, add_column_sums, swiglu, swiglu_backward};
-use trainyard_gpu_runtime::kernels::gemm::{Extents, Operand, Strided, matmul, strided_columns, strided_rows};
+use trainyard_gpu_runtime::kernels::gemm::{Gradient, LowRank, Operand, Rows, add_gradients, add_low_rank, matmul};
 use trainyard_gpu_runtime::kernels::head::{Head, HeadAdapter, HeadGroup, Targets};
 use trainyard_gpu_runtime::kernels::norm::{rms_norm, rms_norm_backward, rms_norm_heads, rms_norm_heads_backward};
 use trainyard_gpu_runtime::kernels::packed::{Dtype, PackedMatrix};
@@ -118,18 +118,21 @@ proptest! {
 
     #[test]
     fn products_of_matrices(rows in 1usize..30, n in 1usize..50, k in 1usize..40, seed: u64) {
-        let (x, b) = (values(rows * k, seed), values(k * n, seed ^ 1));
-        let left = |r: &std::ops::Range<usize>| Strided { data: &x[r.start * k..], row_stride: k, col_stride: 1 };
-        check_rows(rows, |cpu, r| {
-            let mut c = vec![0.5; r.len() * n];
-            strided_rows(cpu, Extents { m: r.len(), n, k }, left(&r), &b, n, &mut c, true);
-            c
+        let (x, b, y) = (values(rows * k, seed), values(k * n, seed ^ 1), values(rows * n, seed ^ 2));
+        check_sum(rows, k * n, |cpu, r, out| {
+            let left = Rows::dense(&x[r.start * k..], k);
+            let right = Rows::dense(&y[r.start * n..], n);
+            add_gradients(cpu, &mut [Gradient { rows: r.len(), left, right, transposed: false, out }]);
         });
-        check_rows(rows, |cpu, r| {
-            let mut c = vec![0.5; r.len() * n];
-            strided_columns(cpu, Extents { m: r.len(), n, k }, left(&r), &b, n, &mut c, n, true);
-            c
-        });
+        for dtype in [Dtype::F32, Dtype::Bf16] {
+            check_rows(rows, |cpu, r| {
+                let w = PackedMatrix::pack(cpu, dtype, k, &[&b]);
+                let mut c = y[r.start * n..r.end * n].to_vec();
+                let z = &x[r.start * k..r.end * k];
+                add_low_rank(cpu, &mut c, n, &[LowRank { rows: 0..r.len(), at: 0, terms: vec![(z, &w), (z, &w)] }]);
+                c
+            });
+        }
         for dtype in [Dtype::F32, Dtype::Bf16] {
             check_rows(rows, |cpu, r| {
                 let w = PackedMatrix::pack(cpu, dtype, k, &[&b]);
@@ -190,7 +193,6 @@ struct HeadRows {
     w: Vec<f32>,
     z: Vec<f32>,
     b: Vec<f32>,
-    bt: Vec<f32>,
     ids: Vec<u32>,
     dlogprobs: Vec<f32>,
 }
@@ -198,11 +200,10 @@ struct HeadRows {
 impl HeadRows {
     fn new(count: usize, hidden: usize, rank: usize, vocab: usize, dtype: Dtype, seed: u64) -> Self {
         let b = values(vocab * rank, seed ^ 3);
-        let bt = (0..vocab * rank).map(|i| b[i % vocab * rank + i / vocab]).collect();
         let ids = (0..count * 2).map(|i| ((i as u64 * 7919 + seed % 1000) % vocab as u64) as u32).collect();
         let (x, w) = (values(count * hidden, seed), values(vocab * hidden, seed ^ 1));
         let (z, dlogprobs) = (values(count * rank, seed ^ 2), values(count * 2, seed ^ 4));
-        Self { count, hidden, rank, vocab, dtype, x, w, z, b, bt, ids, dlogprobs }
+        Self { count, hidden, rank, vocab, dtype, x, w, z, b, ids, dlogprobs }
     }
 
     /// Log-probabilities, log-sum-exp, dx and dz, row by row; adds the gradient by the unembedding to `dw`.
@@ -211,7 +212,10 @@ impl HeadRows {
         let w = PackedMatrix::pack(cpu, self.dtype, hidden, &[&self.w]);
         let x = &self.x[r.start * hidden..r.end * hidden];
         let z = &self.z[r.start * rank..r.end * rank];
-        let adapter = (rank > 0).then_some(HeadAdapter { z, bt: &self.bt, b: &self.b, rank });
+        let dtype = if cpu.isa() == Isa::Avx512Bf16 { self.dtype } else { Dtype::F32 };
+        let b = PackedMatrix::pack(cpu, dtype, rank.max(1), &[&self.b]);
+        let b_t = PackedMatrix::pack_transposed(cpu, dtype, rank.max(1), &self.b);
+        let adapter = (rank > 0).then_some(HeadAdapter { z, b: &b, b_t: &b_t, rank });
         let groups = [HeadGroup { rows: 0..r.len(), adapter, dz_at: 0 }];
         let head = Head { x: &Operand::new(cpu, self.dtype, x, hidden), w: &w, groups: &groups };
         let targets =

@@ -1,0 +1,126 @@
+//! Memory that passes use again and again: a step asks the system for none once its sizes have been seen.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Elements that may lie unused on a shelf.
+const MOST_UNUSED: usize = 1 << 27;
+
+/// Buffers that are not in use, least recently used first.
+struct Shelf<T> {
+    unused: Mutex<Vec<Vec<T>>>,
+}
+
+impl<T> Shelf<T> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Vec<T>>> {
+        self.unused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The buffers of a processor.
+pub struct Buffers<T> {
+    shelf: Arc<Shelf<T>>,
+}
+
+impl<T> Default for Buffers<T> {
+    fn default() -> Self {
+        Self { shelf: Arc::new(Shelf { unused: Mutex::new(Vec::new()) }) }
+    }
+}
+
+impl<T: Copy + Default> Buffers<T> {
+    /// A buffer of `len` elements that holds whatever its last user left.
+    pub fn take(&self, len: usize) -> Buffer<T> {
+        let mut unused = self.shelf.lock();
+        // One that is much too large is left for those who need it.
+        let fits = |v: &Vec<T>| v.len() >= len && v.len() <= len + len / 8 + 1024;
+        let best = (0..unused.len()).filter(|i| fits(&unused[*i])).min_by_key(|i| unused[*i].len());
+        let data = best.map(|i| unused.remove(i));
+        drop(unused);
+        Buffer { data: data.unwrap_or_else(|| vec![T::default(); len]), len, shelf: Arc::clone(&self.shelf) }
+    }
+
+    /// A buffer of zeros.
+    pub fn zeros(&self, len: usize) -> Buffer<T> {
+        let mut buffer = self.take(len);
+        buffer.fill(T::default());
+        buffer
+    }
+
+    /// A copy.
+    pub fn copy(&self, of: &[T]) -> Buffer<T> {
+        let mut buffer = self.take(of.len());
+        buffer.copy_from_slice(of);
+        buffer
+    }
+
+    /// Gives unused memory back to the system.
+    pub fn trim(&self) {
+        self.shelf.lock().clear();
+    }
+}
+
+/// Elements on loan; they go back when it is dropped.
+pub struct Buffer<T> {
+    data: Vec<T>,
+    len: usize,
+    shelf: Arc<Shelf<T>>,
+}
+
+impl<T> Deref for Buffer<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.data[..self.len]
+    }
+}
+
+impl<T> DerefMut for Buffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.data[..self.len]
+    }
+}
+
+impl<T> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        let mut unused = self.shelf.lock();
+        unused.push(std::mem::take(&mut self.data));
+        let mut total: usize = unused.iter().map(Vec::len).sum();
+        while total > MOST_UNUSED {
+            total -= unused.remove(0).len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_used_again_and_zeros_are_zeros() {
+        let buffers = Buffers::<f32>::default();
+        let mut first = buffers.take(5000);
+        first.fill(7.0);
+        let address = first.as_ptr();
+        drop(first);
+        let second = buffers.take(4800);
+        assert_eq!((second.as_ptr(), second.len(), second[0]), (address, 4800, 7.0));
+        let other = buffers.take(4800);
+        assert_ne!(other.as_ptr(), address);
+        drop((second, other));
+        assert!(buffers.zeros(5000).iter().all(|x| *x == 0.0));
+        assert_eq!(*buffers.copy(&[1.0, 2.0]), [1.0, 2.0]);
+        // Far too large for ten elements.
+        assert_eq!(buffers.take(10).data.len(), 10);
+        buffers.trim();
+        assert!(buffers.shelf.lock().is_empty());
+    }
+
+    #[test]
+    fn what_lies_unused_is_bounded() {
+        let buffers = Buffers::<u8>::default();
+        let held: Vec<_> = (0..4).map(|_| buffers.take(MOST_UNUSED / 2)).collect();
+        drop(held);
+        assert!(buffers.shelf.lock().iter().map(Vec::len).sum::<usize>() <= MOST_UNUSED);
+    }
+}

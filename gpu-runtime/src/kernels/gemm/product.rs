@@ -1,0 +1,337 @@
+//! Products with packed weights, alone or many in one parallel region.
+
+use std::ops::Range;
+
+use super::super::packed::{NR, PackedData, PackedMatrix};
+use super::super::vexp::multiversion;
+use super::super::{Cpu, Isa, Shared};
+use super::operand::{Operand, OperandData};
+use super::tiles::{LeftF32, MR_BF16, MR_F32, Out, RightF32, STRIP, by_height, f32_portable};
+#[cfg(target_arch = "x86_64")]
+use super::tiles::{bf16_avx2, bf16_avx512, f32_avx2_packed};
+
+/// Rows of a block of the left side: its part of [`DEPTH`] and a strip of weights stay in the second-level cache.
+const ROW_BLOCK: usize = 120;
+/// Most positions of `k` that one pass takes. Deep passes pay: the output is read and written once per pass.
+const DEPTH: usize = 768;
+/// Tasks per thread, so that threads finish together.
+const TASKS: usize = 16;
+
+/// `out[rows, n] (+)= x[rows, k] · Wᵀ`.
+pub struct Product<'a> {
+    /// The left side.
+    pub x: &'a Operand,
+    /// Its rows that take part.
+    pub rows: Range<usize>,
+    /// The first of its positions that takes part; `W` says how many. Even.
+    pub x_k: usize,
+    /// The weights `[n, k]`.
+    pub w: &'a PackedMatrix,
+    /// Dense rows of `n` elements.
+    pub out: &'a mut [f32],
+    /// Whether to add to `out`.
+    pub accumulate: bool,
+}
+
+/// `c[rows, n] (+)= x · Wᵀ`, all threads. `c` is dense.
+pub fn matmul(cpu: &Cpu, x: &Operand, w: &PackedMatrix, c: &mut [f32], accumulate: bool) {
+    assert!(x.k() == w.k(), "product of mismatched matrices");
+    run_products(cpu, &mut [Product { x, rows: 0..x.rows(), x_k: 0, w, out: c, accumulate }]);
+}
+
+/// Runs several products, all threads.
+pub fn run_products(cpu: &Cpu, products: &mut [Product<'_>]) {
+    let mut tasks = Vec::new();
+    let outs: Vec<Shared<f32>> = products
+        .iter_mut()
+        .enumerate()
+        .map(|(i, p)| {
+            check(p.x, p.x_k, p.w, 0..p.w.k());
+            assert!(p.rows.end <= p.x.rows() && p.out.len() >= p.rows.len() * p.w.n(), "product out of bounds");
+            tasks.extend(blocks(cpu, p.rows.clone(), p.x.tile_rows(), p.w.n()).into_iter().map(|block| (i, block)));
+            Shared(p.out.as_mut_ptr())
+        })
+        .collect();
+    let products = &*products;
+    cpu.pool.run(tasks.len(), |task| {
+        let (i, (rows, columns)) = &tasks[task];
+        let p = &products[*i];
+        let n = p.w.n();
+        let part = Part { rows: rows.clone(), columns: columns.clone(), x_k: p.x_k, w_k: 0..p.w.k() };
+        // SAFETY: checked above; blocks of a product are disjoint and each product has an output of its own.
+        unsafe {
+            let at = outs[*i].ptr().add((rows.start - p.rows.start) * n + columns.start);
+            run_part(cpu, p.x, p.w, &part, Out { at, stride: n, accumulate: p.accumulate });
+        }
+    });
+}
+
+/// Cuts a product's output into blocks of rows and of whole panels.
+fn blocks(cpu: &Cpu, rows: Range<usize>, tile: usize, n: usize) -> Vec<(Range<usize>, Range<usize>)> {
+    let row_blocks = rows.len().div_ceil(ROW_BLOCK).max(1);
+    let height = rows.len().div_ceil(row_blocks).next_multiple_of(tile).max(1);
+    let wanted = (cpu.pool.threads() * TASKS).div_ceil(row_blocks);
+    let width = n.div_ceil(NR).div_ceil(wanted).max(1) * NR;
+    let mut blocks = Vec::new();
+    for column in (0..n).step_by(width) {
+        for row in rows.clone().step_by(height) {
+            blocks.push((row..(row + height).min(rows.end), column..(column + width).min(n)));
+        }
+    }
+    blocks
+}
+
+/// Whether operand and weights fit together.
+fn check(x: &Operand, x_k: usize, w: &PackedMatrix, k: Range<usize>) {
+    let even = x_k.is_multiple_of(2) && k.start.is_multiple_of(2);
+    assert!(even && k.end <= w.k() && x_k + k.len() <= x.k(), "product of mismatched matrices");
+    match (&w.data, &x.data) {
+        (PackedData::F32(_), OperandData::F32(_)) => {}
+        (PackedData::Bf16(_), _) => assert!(x.stored_k.is_multiple_of(2), "an f32 operand for bf16 weights"),
+        (PackedData::F32(_), OperandData::Bf16(_)) => panic!("a bf16 operand for f32 weights"),
+    }
+}
+
+/// `c[rows, columns] (+)= x[rows of the operand] · W[columns, k]ᵀ` on the calling thread: for loss heads.
+/// `columns` starts at a multiple of [`NR`]; `k` (positions in `W`'s inputs, as many as the operand has)
+/// starts at an even position. `c` has `ldc` elements per row.
+pub fn matmul_block(
+    cpu: &Cpu,
+    x: &Operand,
+    rows: Range<usize>,
+    w: &PackedMatrix,
+    columns: Range<usize>,
+    k: Range<usize>,
+    c: &mut [f32],
+    ldc: usize,
+    accumulate: bool,
+) {
+    let width = columns.len();
+    check(x, 0, w, k.clone());
+    assert!(columns.start.is_multiple_of(NR) && columns.end <= w.n() && rows.end <= x.rows() && width <= ldc);
+    assert!(rows.is_empty() || c.len() >= (rows.len() - 1) * ldc + width);
+    let part = Part { rows, columns, x_k: 0, w_k: k };
+    // SAFETY: checked above: `c` holds the block, operand and weights hold its rows, columns and k.
+    unsafe { run_part(cpu, x, w, &part, Out { at: c.as_mut_ptr(), stride: ldc, accumulate }) };
+}
+
+/// What adapters add to a part of a matrix: `out[rows, at .. at + n] += Σ z Wᵀ`, terms in order.
+pub struct LowRank<'a> {
+    /// Rows of the matrix.
+    pub rows: Range<usize>,
+    /// First column.
+    pub at: usize,
+    /// Rows `[rows, rank]` and weights `[n, rank]`; all terms have the same `n`.
+    pub terms: Vec<(&'a [f32], &'a PackedMatrix)>,
+}
+
+/// Adds low-rank terms to `out`, whose rows have `stride` elements, on all threads. Parts do not overlap.
+pub fn add_low_rank(cpu: &Cpu, out: &mut [f32], stride: usize, parts: &[LowRank<'_>]) {
+    let mut tasks = Vec::new();
+    for (i, part) in parts.iter().enumerate() {
+        let Some(n) = part.terms.first().map(|(_, w)| w.n()) else { continue };
+        assert!(part.rows.end * stride <= out.len() && part.at + n <= stride, "low-rank part out of bounds");
+        assert!(part.terms.iter().all(|(z, w)| w.n() == n && z.len() >= part.rows.len() * w.k()));
+        let before = parts[..i].iter().filter(|p| !p.terms.is_empty());
+        let apart = |a: &Range<usize>, b: &Range<usize>| a.end <= b.start || b.end <= a.start;
+        let columns = |p: &LowRank<'_>| p.at..p.at + p.terms[0].1.n();
+        for other in before {
+            assert!(apart(&other.rows, &part.rows) || apart(&columns(other), &columns(part)), "parts overlap");
+        }
+        tasks.extend(blocks(cpu, part.rows.clone(), MR_F32, n).into_iter().map(|block| (part, block)));
+    }
+    let base = Shared(out.as_mut_ptr());
+    cpu.pool.run(tasks.len(), |task| {
+        let (part, (rows, columns)) = &tasks[task];
+        for (z, w) in &part.terms {
+            let (rank, first) = (w.k(), rows.start - part.rows.start);
+            let mut operand = Operand::empty(cpu, w.dtype(), rows.len(), rank);
+            operand.fill(cpu, &z[first * rank..(first + rows.len()) * rank]);
+            let block = Part { rows: 0..rows.len(), columns: columns.clone(), x_k: 0, w_k: 0..rank };
+            // SAFETY: bounds are checked above; blocks of a part are disjoint, and so are parts.
+            unsafe {
+                let at = base.ptr().add(rows.start * stride + part.at + columns.start);
+                run_part(cpu, &operand, w, &block, Out { at, stride, accumulate: true });
+            }
+        }
+    });
+}
+
+/// A part of a packed product.
+struct Part {
+    /// Rows of the operand.
+    rows: Range<usize>,
+    /// Outputs, from a multiple of [`NR`] on.
+    columns: Range<usize>,
+    /// First position in the operand, even.
+    x_k: usize,
+    /// Positions in the weights, from an even one on.
+    w_k: Range<usize>,
+}
+
+/// The right side of a strip.
+#[derive(Clone, Copy)]
+enum Right {
+    F32(RightF32),
+    /// Rows of [`NR`] pairs.
+    Words(*const u32),
+}
+
+/// # Safety
+/// Operand and weights hold the part, and `c` points at its first element; no one else touches it.
+unsafe fn run_part(cpu: &Cpu, x: &Operand, w: &PackedMatrix, part: &Part, c: Out) {
+    let isa = cpu.isa();
+    let tile = x.tile_rows();
+    let (width, widen) = match (&w.data, &x.data) {
+        (PackedData::Bf16(_), OperandData::Bf16(_)) => (NR, false),
+        // With few rows, each weight is used too seldom to be widened beforehand.
+        (PackedData::Bf16(_), OperandData::F32(_)) if isa != Isa::Portable && part.rows.len() <= 3 => (NR, false),
+        (PackedData::Bf16(_), OperandData::F32(_)) => (STRIP, isa == Isa::Portable || part.rows.len() > MR_F32),
+        (PackedData::F32(_), _) => (STRIP, false),
+    };
+    // Bf16 weights and their operands are stored in pairs.
+    let depth = match &w.data {
+        PackedData::Bf16(_) => part.w_k.len().next_multiple_of(2),
+        PackedData::F32(_) => part.w_k.len(),
+    };
+    let pass = depth.div_ceil(depth.div_ceil(DEPTH).max(1)).next_multiple_of(2);
+    let mut widened = cpu.buffer(if widen { pass * STRIP } else { 0 });
+    let mut edge = [0f32; MR_BF16 * NR];
+    for start in (0..depth).step_by(pass.max(1)) {
+        let steps = (depth - start).min(pass);
+        let accumulate = c.accumulate || start > 0;
+        for column in part.columns.clone().step_by(width) {
+            let columns = (part.columns.end - column).min(width);
+            let right = right(isa, w, column, part.w_k.start + start, steps, widen, &mut widened);
+            let mut row = part.rows.start;
+            while row < part.rows.end {
+                let lane = row % tile;
+                let height = (tile - lane).min(part.rows.end - row);
+                // SAFETY: row, columns and steps lie in the part, which operand, weights and `c` hold.
+                unsafe {
+                    let at = c.at.add((row - part.rows.start) * c.stride + column - part.columns.start);
+                    let direct = Out { at, stride: c.stride, accumulate };
+                    let first = (row / tile * x.stored_k + part.x_k + start) * tile;
+                    let run = |out: Out| match (&x.data, right) {
+                        (OperandData::F32(data), right) => {
+                            f32_tile(isa, height, width, steps, data.as_ptr().add(first + lane), right, out);
+                        }
+                        (OperandData::Bf16(data), Right::Words(b)) => {
+                            bf16_tile(height, steps / 2, data.as_ptr().add(first / 2 + lane), b, out);
+                        }
+                        // `check` has refused this pair.
+                        (OperandData::Bf16(_), Right::F32(_)) => {}
+                    };
+                    if columns == width {
+                        run(direct);
+                    } else {
+                        through_edge(&mut edge, width, height, columns, direct, run);
+                    }
+                }
+                row += height;
+            }
+        }
+    }
+}
+
+/// Runs a tile of full width on a buffer and copies the columns that exist.
+///
+/// # Safety
+/// `out` holds `height` rows of `columns` elements.
+unsafe fn through_edge(
+    edge: &mut [f32; MR_BF16 * NR],
+    width: usize,
+    height: usize,
+    columns: usize,
+    out: Out,
+    run: impl FnOnce(Out),
+) {
+    // SAFETY: the caller's promise; the buffer holds the highest and widest tile.
+    unsafe {
+        for i in 0..height {
+            for j in 0..columns {
+                edge[i * width + j] = *out.at.add(i * out.stride + j);
+            }
+        }
+        run(Out { at: edge.as_mut_ptr(), stride: width, accumulate: out.accumulate });
+        for i in 0..height {
+            for j in 0..columns {
+                *out.at.add(i * out.stride + j) = edge[i * width + j];
+            }
+        }
+    }
+}
+
+/// The weights of a strip from position `k` on, widened to `buffer` if asked for.
+fn right(isa: Isa, w: &PackedMatrix, column: usize, k: usize, steps: usize, widen: bool, buffer: &mut [f32]) -> Right {
+    let (panel, offset) = (column / NR, column % NR);
+    match &w.data {
+        PackedData::F32(data) => {
+            Right::F32(RightF32 { at: data[(panel * w.k() + k) * NR + offset..].as_ptr(), stride: NR })
+        }
+        PackedData::Bf16(data) => {
+            let words = &data[(panel * w.k().div_ceil(2) + k / 2) * NR + offset..];
+            if !widen {
+                return Right::Words(words.as_ptr());
+            }
+            widen_strip(isa, words, &mut buffer[..steps * STRIP]);
+            Right::F32(RightF32 { at: buffer.as_ptr(), stride: STRIP })
+        }
+    }
+}
+
+multiversion! {
+    fn widen_strip(words: &[u32], out: &mut [f32]) {
+        for (words, out) in words.chunks(NR).zip(out.chunks_exact_mut(2 * STRIP)) {
+            let (even, odd) = out.split_at_mut(STRIP);
+            for ((word, even), odd) in words[..STRIP].iter().zip(even).zip(odd) {
+                *even = f32::from_bits(word << 16);
+                *odd = f32::from_bits(word & 0xffff_0000);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `height <= MR_F32` rows of the packed tile, `width` columns and `steps` positions are in bounds.
+unsafe fn f32_tile(isa: Isa, height: usize, width: usize, steps: usize, a: *const f32, right: Right, out: Out) {
+    // SAFETY: bounds by the caller; AVX2 kernels run only where `isa` says so.
+    unsafe {
+        match (isa, right) {
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2 | Isa::Avx512Bf16, Right::Words(b)) if width == NR => {
+                macro_rules! wide { ($($m:literal)*) => { match height { $($m => bf16_avx2::<$m, 4>(steps / 2, a, b, out),)* _ => {} } } }
+                wide!(1 2 3);
+            }
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2 | Isa::Avx512Bf16, Right::Words(b)) => {
+                macro_rules! half { ($($m:literal)*) => { match height { $($m => bf16_avx2::<$m, 2>(steps / 2, a, b, out),)* _ => {} } } }
+                half!(1 2 3 4 5 6);
+            }
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2 | Isa::Avx512Bf16, Right::F32(b)) => {
+                let left = LeftF32 { at: a, row_stride: 1, k_stride: MR_F32 };
+                by_height!(height, f32_avx2_packed(steps, left, b, out): 1 2 3 4 5 6);
+            }
+            (_, Right::F32(b)) => {
+                let left = LeftF32 { at: a, row_stride: 1, k_stride: MR_F32 };
+                f32_portable(height, STRIP, steps, left, b, out);
+            }
+            // Without AVX2, strips are always widened.
+            (_, Right::Words(_)) => {}
+        }
+    }
+}
+
+/// # Safety
+/// AVX-512 BF16 is there: operands are bf16 nowhere else. `height <= MR_BF16` rows, [`NR`] columns and `pairs`
+/// positions are in bounds.
+unsafe fn bf16_tile(height: usize, pairs: usize, a: *const u32, b: *const u32, out: Out) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the caller's promise.
+    unsafe {
+        by_height!(height, bf16_avx512(pairs, a, b, out): 1 2 3 4 5 6 7 8 9 10 11 12);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (height, pairs, a, b, out);
+}

@@ -1,0 +1,174 @@
+//! An adapter's part in a linear layer: `out += (alpha / rank) (x Aᵀ) Bᵀ` for groups of rows, and its backward.
+
+use std::ops::Range;
+
+use super::adapter::{Adapter, LoraPair, Module};
+use super::forward::Group;
+use super::params::Gradients;
+use crate::kernels::Cpu;
+use crate::kernels::elementwise::scale;
+use crate::kernels::gemm::{Gradient, LowRank, Operand, Product, Rows, add_gradients, add_low_rank, run_products};
+use crate::kernels::packed::Dtype;
+
+/// Where a module's outputs are in its fused projection.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    /// Which.
+    pub module: Module,
+    /// First column.
+    pub at: usize,
+}
+
+/// A group of rows whose adapter has a pair on a module.
+pub(super) struct Adapted<'a> {
+    /// Index of the group.
+    pub group: usize,
+    /// Its rows.
+    pub rows: Range<usize>,
+    /// First column of the module's outputs.
+    pub at: usize,
+    /// The adapter.
+    pub adapter: &'a Adapter,
+    /// Its pair.
+    pub pair: &'a LoraPair,
+}
+
+/// The pairs on the modules of a fused projection, module by module, group by group.
+pub(super) fn adapted<'a>(groups: &'a [Group], layer: usize, places: &[Place]) -> Vec<Adapted<'a>> {
+    let of_place = |place: Place| {
+        groups.iter().enumerate().filter_map(move |(group, g)| {
+            let adapter = g.adapter.as_deref()?;
+            let pair = adapter.pair(layer, place.module)?;
+            Some(Adapted { group, rows: g.rows.clone(), at: place.at, adapter, pair })
+        })
+    };
+    places.iter().flat_map(|place| of_place(*place)).collect()
+}
+
+/// Runs `base` and, in the same region, `x Aᵀ` of every pair; returns the latter, scaled.
+pub(super) fn project_down(
+    cpu: &Cpu,
+    base: Option<Product<'_>>,
+    x: &Operand,
+    adapted: &[Adapted<'_>],
+) -> Vec<Vec<f32>> {
+    let mut zs: Vec<Vec<f32>> = adapted.iter().map(|a| vec![0.0; a.rows.len() * a.adapter.rank]).collect();
+    let down = adapted.iter().zip(&mut zs).map(|(a, out)| Product {
+        x,
+        rows: a.rows.clone(),
+        x_k: 0,
+        w: &a.pair.a,
+        out,
+        accumulate: false,
+    });
+    let mut products: Vec<_> = base.into_iter().chain(down).collect();
+    run_products(cpu, &mut products);
+    drop(products);
+    adapted.iter().zip(&mut zs).for_each(|(a, z)| scale(z, a.adapter.scale));
+    zs
+}
+
+/// Adds `z Bᵀ` to `out`, whose rows have `stride` elements.
+pub(super) fn project_up(cpu: &Cpu, adapted: &[Adapted<'_>], zs: &[Vec<f32>], out: &mut [f32], stride: usize) {
+    let parts: Vec<_> = adapted
+        .iter()
+        .zip(zs)
+        .map(|(a, z)| LowRank { rows: a.rows.clone(), at: a.at, terms: vec![(z, &a.pair.b)] })
+        .collect();
+    add_low_rank(cpu, out, stride, &parts);
+}
+
+/// Gradient by `z`, unscaled, of every pair, and in the same region the product `base`. `dy` has rows of all modules;
+/// `operand` is `dy`.
+pub(super) fn backward_up(
+    cpu: &Cpu,
+    base: Product<'_>,
+    operand: &Operand,
+    dy: &[f32],
+    dtype: Dtype,
+    adapted: &[Adapted<'_>],
+) -> Vec<Vec<f32>> {
+    let mut dzs: Vec<Vec<f32>> = adapted.iter().map(|a| vec![0.0; a.rows.len() * a.adapter.rank]).collect();
+    // Operands are stored in pairs of columns, so a module that begins at an odd one needs its own.
+    let stride = operand.k();
+    let own: Vec<Option<Operand>> = adapted
+        .iter()
+        .map(|a| {
+            let columns = |row: usize| dy[row * stride + a.at..][..a.pair.n].iter().copied();
+            (!a.at.is_multiple_of(2))
+                .then(|| Operand::new(cpu, dtype, &a.rows.clone().flat_map(columns).collect::<Vec<_>>(), a.pair.n))
+        })
+        .collect();
+    let up = adapted.iter().zip(&own).zip(&mut dzs).map(|((a, own), out)| {
+        let (x, rows, x_k) = match own {
+            Some(own) => (own, 0..a.rows.len(), 0),
+            None => (operand, a.rows.clone(), a.at),
+        };
+        Product { x, rows, x_k, w: &a.pair.b_t, out, accumulate: false }
+    });
+    let mut products: Vec<_> = std::iter::once(base).chain(up).collect();
+    run_products(cpu, &mut products);
+    drop(products);
+    dzs
+}
+
+/// A pair's part in a backward pass below its output.
+pub(super) struct Down<'a> {
+    /// Which.
+    pub adapted: &'a Adapted<'a>,
+    /// Scaled `x Aᵀ` and the gradient by the output, for B; `None` where B's gradient is computed elsewhere.
+    pub up: Option<(&'a [f32], Rows<'a>)>,
+    /// Gradient by the scaled `x Aᵀ`; scaled here.
+    pub dz: Vec<f32>,
+}
+
+/// Adds the gradients of A and B of each pair, and `dz A` to `dx`; `x` and `dx` have rows of `k`.
+pub(super) fn backward_down(
+    cpu: &Cpu,
+    downs: &mut [Down<'_>],
+    x: &[f32],
+    k: usize,
+    sinks: &mut [Option<&mut Gradients>],
+    dx: &mut [f32],
+) {
+    downs.iter_mut().for_each(|d| scale(&mut d.dz, d.adapted.adapter.scale));
+    // Taken out, so that threads can write several of a run's gradients at once.
+    let mut outs: Vec<[Vec<f32>; 2]> = downs
+        .iter()
+        .map(|d| match sinks[d.adapted.group].as_deref_mut() {
+            Some(grads) => [0, 1].map(|i| std::mem::take(&mut grads[d.adapted.pair.place + i])),
+            None => Default::default(),
+        })
+        .collect();
+    let mut gradients = Vec::new();
+    for (d, [a, b]) in downs.iter().zip(&mut outs) {
+        if a.is_empty() {
+            continue;
+        }
+        let (rows, rank) = (d.adapted.rows.clone(), d.adapted.adapter.rank);
+        if let Some((z, dy)) = d.up {
+            let left = Rows::dense(z, rank);
+            gradients.push(Gradient { rows: rows.len(), left, right: dy, transposed: true, out: b });
+        }
+        let (left, right) = (Rows::dense(&d.dz, rank), Rows::dense(&x[rows.start * k..], k));
+        gradients.push(Gradient { rows: rows.len(), left, right, transposed: false, out: a });
+    }
+    add_gradients(cpu, &mut gradients);
+    drop(gradients);
+    for (d, [a, b]) in downs.iter().zip(outs) {
+        if let Some(grads) = sinks[d.adapted.group].as_deref_mut() {
+            grads[d.adapted.pair.place] = a;
+            grads[d.adapted.pair.place + 1] = b;
+        }
+    }
+    let mut parts: Vec<(usize, LowRank<'_>)> = Vec::new();
+    for d in downs.iter() {
+        let term = (d.dz.as_slice(), &d.adapted.pair.a_t);
+        match parts.iter_mut().find(|(group, _)| *group == d.adapted.group) {
+            Some((_, part)) => part.terms.push(term),
+            None => parts.push((d.adapted.group, LowRank { rows: d.adapted.rows.clone(), at: 0, terms: vec![term] })),
+        }
+    }
+    let parts: Vec<_> = parts.into_iter().map(|(_, part)| part).collect();
+    add_low_rank(cpu, dx, k, &parts);
+}

@@ -170,25 +170,40 @@ fn slots(visible: &Range<usize>, block: usize) -> Range<usize> {
 }
 
 multiversion! {
-    /// Turns a row's scores of a tile into probabilities relative to the running maximum `m`, updates `m`
-    /// and the running sum `l`, and returns the factor by which earlier results shrink.
-    fn softmax_step(s: &mut [f32], from: usize, to: usize, scale: f32, m: &mut f32, l: &mut f32) -> f32 {
-        for (j, s) in s.iter_mut().enumerate() {
-            *s = if j >= from && j < to { *s * scale } else { f32::NEG_INFINITY };
+    /// Turns the scores of a tile into probabilities relative to the running maxima `m`, updates `m` and the running
+    /// sums `l`, and shrinks the rows of `o` (of `width` elements) accordingly. Row `i` sees the slots `seen[i]`.
+    fn softmax_tile(
+        s: &mut [f32], seen: &[(usize, usize)], scale: f32, m: &mut [f32], l: &mut [f32], o: &mut [f32], width: usize,
+    ) {
+        let stats = m.iter_mut().zip(l);
+        for (((s, seen), (m, l)), o) in s.chunks_exact_mut(BLOCK).zip(seen).zip(stats).zip(o.chunks_exact_mut(width)) {
+            if *seen == (0, BLOCK) {
+                for s in s.iter_mut() {
+                    *s *= scale;
+                }
+            } else {
+                for (j, s) in s.iter_mut().enumerate() {
+                    *s = if j >= seen.0 && j < seen.1 { *s * scale } else { f32::NEG_INFINITY };
+                }
+            }
+            let top = max(s);
+            if top == f32::NEG_INFINITY {
+                s.fill(0.0);
+                continue;
+            }
+            let new = if top > *m { top } else { *m };
+            let shrink = exp(*m - new);
+            for s in s.iter_mut() {
+                *s = exp(*s - new);
+            }
+            *l = *l * shrink + sum_by(s, |p| p);
+            *m = new;
+            if shrink != 1.0 {
+                for o in o {
+                    *o *= shrink;
+                }
+            }
         }
-        let top = max(s);
-        if top == f32::NEG_INFINITY {
-            s.fill(0.0);
-            return 1.0;
-        }
-        let new = if top > *m { top } else { *m };
-        let shrink = exp(*m - new);
-        for s in s.iter_mut() {
-            *s = exp(*s - new);
-        }
-        *l = *l * shrink + sum_by(s, |p| p);
-        *m = new;
-        shrink
     }
 }
 
@@ -295,6 +310,7 @@ fn attend(
     let (hd, rows) = (shape.head_dim, tile.rows);
     let last = tile.position + (rows - 1) * tile.step;
     let mut s = [0f32; ROWS * BLOCK];
+    let mut seen = [(0, 0); ROWS];
     // A group of heads may be larger than a tile: then rows are taken in tiles as well.
     for base in (0..rows).step_by(ROWS) {
         let count = (rows - base).min(ROWS);
@@ -302,15 +318,13 @@ fn attend(
         for block in visible(tile.position, window).start / BLOCK..=last / BLOCK {
             let (kt, v) = span.kv.tile(shape, layer, tile.kv_head, block);
             strided(cpu, Extents { m: count, n: BLOCK, k: hd }, queries, kt, BLOCK, &mut s, BLOCK, false);
-            for r in 0..count {
-                let seen = slots(&visible(tile.position + (base + r) * tile.step, window), block);
-                let row = &mut s[r * BLOCK..(r + 1) * BLOCK];
-                let (m, l) = (&mut m[base + r], &mut l[base + r]);
-                let shrink = softmax_step(cpu.isa(), row, seen.start, seen.end, shape.scale(), m, l);
-                if shrink != 1.0 {
-                    scale_row(cpu.isa(), &mut o[(base + r) * hd..(base + r + 1) * hd], shrink);
-                }
+            for (r, seen) in seen[..count].iter_mut().enumerate() {
+                let slots = slots(&visible(tile.position + (base + r) * tile.step, window), block);
+                *seen = (slots.start, slots.end);
             }
+            let (m, l) = (&mut m[base..base + count], &mut l[base..base + count]);
+            let (s_rows, o_rows) = (&mut s[..count * BLOCK], &mut o[base * hd..(base + count) * hd]);
+            softmax_tile(cpu.isa(), s_rows, &seen[..count], shape.scale(), m, l, o_rows, hd);
             let p = Strided { data: &s, row_stride: BLOCK, col_stride: 1 };
             strided(cpu, Extents { m: count, n: hd, k: BLOCK }, p, v, hd, &mut o[base * hd..], hd, true);
         }
@@ -318,12 +332,16 @@ fn attend(
 }
 
 multiversion! {
-    /// Turns scores into probabilities (in `s`) and `dp` into the gradient by scaled scores.
-    fn softmax_backward(s: &mut [f32], dp: &mut [f32], from: usize, to: usize, scale: f32, lse: f32, delta: f32) {
-        for (j, (s, dp)) in s.iter_mut().zip(dp).enumerate() {
-            let p = if j >= from && j < to { exp(*s * scale - lse) } else { 0.0 };
-            *dp = p * (*dp - delta) * scale;
-            *s = p;
+    /// Turns the scores of a tile into probabilities (in `s`) and `dp` into the gradient by scaled scores. Row `i` sees
+    /// the slots `seen[i]`; its log-sum-exp and delta are `stats[i]`.
+    fn softmax_backward(s: &mut [f32], dp: &mut [f32], seen: &[(usize, usize)], scale: f32, stats: &[(f32, f32)]) {
+        let rows = s.chunks_exact_mut(BLOCK).zip(dp.chunks_exact_mut(BLOCK));
+        for ((s, dp), (seen, (lse, delta))) in rows.zip(seen.iter().zip(stats)) {
+            for (j, (s, dp)) in s.iter_mut().zip(dp).enumerate() {
+                let p = if j >= seen.0 && j < seen.1 { exp(*s * scale - lse) } else { 0.0 };
+                *dp = p * (*dp - delta) * scale;
+                *s = p;
+            }
         }
     }
 }
@@ -434,6 +452,7 @@ impl HeadGradient {
         let (hd, rows, block) = (shape.head_dim, span.rows.len(), tiles.block);
         let (width, q_width) = (shape.qkv_width(), shape.q_width());
         let (mut s, mut ds) = ([0f32; ROWS * BLOCK], [0f32; ROWS * BLOCK]);
+        let (mut seen, mut stats) = ([(0, 0); ROWS], [(0.0, 0.0); ROWS]);
         let dk = &mut self.dk[block * BLOCK * hd..(block + 1) * BLOCK * hd];
         let dv = &mut self.dv[block * BLOCK * hd..(block + 1) * BLOCK * hd];
         for first in (block * BLOCK / ROWS * ROWS..rows).step_by(ROWS) {
@@ -450,12 +469,13 @@ impl HeadGradient {
             let douts = Strided { data: dout, row_stride: q_width, col_stride: 1 };
             strided(cpu, scores, douts, tiles.vt, BLOCK, &mut ds, BLOCK, false);
             for r in 0..count {
-                let seen = slots(&visible(first + r, window), block);
-                let at = r * BLOCK..(r + 1) * BLOCK;
+                let slots = slots(&visible(first + r, window), block);
                 let stat = (row + r) * shape.heads + head;
-                let (s, ds) = (&mut s[at.clone()], &mut ds[at]);
-                softmax_backward(cpu.isa(), s, ds, seen.start, seen.end, shape.scale(), g.lse[stat], delta[stat]);
+                seen[r] = (slots.start, slots.end);
+                stats[r] = (g.lse[stat], delta[stat]);
             }
+            let (p, dp) = (&mut s[..count * BLOCK], &mut ds[..count * BLOCK]);
+            softmax_backward(cpu.isa(), p, dp, &seen[..count], shape.scale(), &stats[..count]);
             let dq = &mut self.dq[(member * rows + first) * hd..];
             let by_row = Strided { data: &ds, row_stride: BLOCK, col_stride: 1 };
             strided(cpu, Extents { m: count, n: hd, k: BLOCK }, by_row, tiles.k, hd, dq, hd, true);

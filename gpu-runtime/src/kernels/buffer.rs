@@ -1,18 +1,50 @@
 //! Memory that passes use again and again: a step asks the system for none once its sizes have been seen.
 
+use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Elements that may lie unused on a shelf.
 const MOST_UNUSED: usize = 1 << 27;
 
-/// Buffers that are not in use, least recently used first.
+/// Buffers that are not in use.
 struct Shelf<T> {
-    unused: Mutex<Vec<Vec<T>>>,
+    unused: Mutex<Unused<T>>,
+}
+
+struct Unused<T> {
+    by_len: BTreeMap<usize, Vec<Vec<T>>>,
+    elements: usize,
+}
+
+impl<T> Unused<T> {
+    /// The shortest buffer of a length between `len` and `most`.
+    fn take(&mut self, len: usize, most: usize) -> Option<Vec<T>> {
+        let (key, buffers) = self.by_len.range_mut(len..=most).next()?;
+        let (key, found) = (*key, buffers.pop());
+        if buffers.is_empty() {
+            self.by_len.remove(&key);
+        }
+        self.elements -= found.as_ref().map_or(0, Vec::len);
+        found
+    }
+
+    fn put(&mut self, buffer: Vec<T>) {
+        if self.elements + buffer.len() > MOST_UNUSED {
+            self.clear();
+        }
+        self.elements += buffer.len();
+        self.by_len.entry(buffer.len()).or_default().push(buffer);
+    }
+
+    fn clear(&mut self) {
+        self.by_len.clear();
+        self.elements = 0;
+    }
 }
 
 impl<T> Shelf<T> {
-    fn lock(&self) -> MutexGuard<'_, Vec<Vec<T>>> {
+    fn lock(&self) -> MutexGuard<'_, Unused<T>> {
         self.unused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -24,19 +56,16 @@ pub struct Buffers<T> {
 
 impl<T> Default for Buffers<T> {
     fn default() -> Self {
-        Self { shelf: Arc::new(Shelf { unused: Mutex::new(Vec::new()) }) }
+        let unused = Mutex::new(Unused { by_len: BTreeMap::new(), elements: 0 });
+        Self { shelf: Arc::new(Shelf { unused }) }
     }
 }
 
 impl<T: Copy + Default> Buffers<T> {
     /// A buffer of `len` elements that holds whatever its last user left.
     pub fn take(&self, len: usize) -> Buffer<T> {
-        let mut unused = self.shelf.lock();
         // One that is much too large is left for those who need it.
-        let fits = |v: &Vec<T>| v.len() >= len && v.len() <= len + len / 8 + 1024;
-        let best = (0..unused.len()).filter(|i| fits(&unused[*i])).min_by_key(|i| unused[*i].len());
-        let data = best.map(|i| unused.remove(i));
-        drop(unused);
+        let data = if len == 0 { None } else { self.shelf.lock().take(len, len + len / 8 + 1024) };
         Buffer { data: data.unwrap_or_else(|| vec![T::default(); len]), len, shelf: Arc::clone(&self.shelf) }
     }
 
@@ -83,11 +112,8 @@ impl<T> DerefMut for Buffer<T> {
 
 impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
-        let mut unused = self.shelf.lock();
-        unused.push(std::mem::take(&mut self.data));
-        let mut total: usize = unused.iter().map(Vec::len).sum();
-        while total > MOST_UNUSED {
-            total -= unused.remove(0).len();
+        if !self.data.is_empty() {
+            self.shelf.lock().put(std::mem::take(&mut self.data));
         }
     }
 }
@@ -113,7 +139,7 @@ mod tests {
         // Far too large for ten elements.
         assert_eq!(buffers.take(10).data.len(), 10);
         buffers.trim();
-        assert!(buffers.shelf.lock().is_empty());
+        assert!(buffers.shelf.lock().by_len.is_empty());
     }
 
     #[test]
@@ -121,6 +147,8 @@ mod tests {
         let buffers = Buffers::<u8>::default();
         let held: Vec<_> = (0..4).map(|_| buffers.take(MOST_UNUSED / 2)).collect();
         drop(held);
-        assert!(buffers.shelf.lock().iter().map(Vec::len).sum::<usize>() <= MOST_UNUSED);
+        let unused = buffers.shelf.lock();
+        let total: usize = unused.by_len.values().flatten().map(Vec::len).sum();
+        assert!(total == unused.elements && total <= MOST_UNUSED && total > 0);
     }
 }

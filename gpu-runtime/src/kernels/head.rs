@@ -11,7 +11,7 @@ use super::{Cpu, Shared};
 /// Columns of a chunk of the vocabulary. Log-sum-exp combines chunks in order, so it is part of the result's bits.
 const CHUNK: usize = 512;
 /// Rows of a block.
-const ROWS: usize = 120;
+const ROWS: usize = 264;
 
 /// What a low-rank adapter adds to the logits of rows: `(alpha / rank) z Bᵀ`.
 #[derive(Clone, Copy)]

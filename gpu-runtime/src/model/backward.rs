@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use super::adapter::Module;
 use super::forward::{Activations, Group, LayerActivations, gate_up_places, qkv_places};
-use super::lora::{Down, Place, adapted, backward_down, backward_up};
+use super::lora::{Down, Place, adapted, backward_down, backward_up, pair_gradients};
 use super::params::{Gradients, LayerParams};
 use super::weights::{Layer, Linear, Weights};
 use crate::kernels::Cpu;
 use crate::kernels::attention::{AttentionGradient, KvSequence, Span, attention_backward};
 use crate::kernels::buffer::Buffer;
 use crate::kernels::elementwise::{add_column_sums, swiglu, swiglu_backward};
-use crate::kernels::gemm::{Gradient, Operand, Product, Rows, add_gradients, run_products};
+use crate::kernels::gemm::{Gradient, Operand, Rows, add_gradients, matmul};
 use crate::kernels::norm::{rms_norm, rms_norm_backward, rms_norm_heads_backward};
 
 /// Where gradients go.
@@ -88,18 +88,16 @@ impl Backward<'_, '_> {
     ) {
         let (k, n) = (linear.weight.k(), linear.weight.n());
         let operand = Operand::new(self.cpu, self.w.dtype, dy, n);
-        let rows = operand.rows();
         let w = linear.transposed(self.cpu);
-        let base = Product { x: &operand, rows: 0..rows, x_k: 0, w, out: dx, accumulate: false };
         match &mut self.sink {
             Sink::Full(grads) => {
-                run_products(self.cpu, &mut [base]);
+                matmul(self.cpu, &operand, w, dx, false);
                 full_gradient(self.cpu, &self.w.layout.specs, full, x, k, dy, n, grads);
             }
             Sink::Adapters(sinks) => {
                 let all = adapted(self.batch.groups, layer, places).into_iter().zip(z);
                 let (adapted, z): (Vec<_>, Vec<_>) = all.filter(|(a, _)| sinks[a.group].is_some()).unzip();
-                let dzs = backward_up(self.cpu, base, &operand, dy, self.w.dtype, &adapted);
+                let dzs = backward_up(self.cpu, &operand, dy, self.w.dtype, &adapted);
                 let mut downs: Vec<Down<'_>> = adapted
                     .iter()
                     .zip(z)
@@ -109,7 +107,8 @@ impl Backward<'_, '_> {
                         Down { adapted: a, up: Some((z, Rows { data, stride: n, width: a.pair.n })), dz }
                     })
                     .collect();
-                backward_down(self.cpu, &mut downs, x, k, sinks, dx);
+                pair_gradients(self.cpu, &mut downs, x, k, sinks);
+                backward_down(self.cpu, Some((&operand, w)), &downs, k, dx);
             }
         }
     }

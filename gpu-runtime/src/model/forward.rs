@@ -10,7 +10,7 @@ use crate::kernels::Cpu;
 use crate::kernels::attention::{KvSequence, Span, attention, write_kv};
 use crate::kernels::buffer::Buffer;
 use crate::kernels::elementwise::{add_bias, for_rows, swiglu};
-use crate::kernels::gemm::{Operand, Product};
+use crate::kernels::gemm::Operand;
 use crate::kernels::norm::{rms_norm, rms_norm_heads};
 
 /// Rows with one adapter.
@@ -100,15 +100,14 @@ struct Projector<'a> {
 impl Projector<'_> {
     /// `out (+)= x Wᵀ + b`, and the adapters' parts.
     fn project(&mut self, linear: &Linear, places: &[Place], x: &[f32], out: &mut [f32], accumulate: bool) {
-        let (k, n) = (linear.weight.k(), linear.weight.n());
+        let k = linear.weight.k();
         let operand = Operand::new(self.cpu, self.w.dtype, x, k);
         let adapted = adapted(self.groups, self.layer, places);
-        let base = Product { x: &operand, rows: 0..operand.rows(), x_k: 0, w: &linear.weight, out, accumulate };
-        let zs = project_down(self.cpu, Some(base), &operand, &adapted);
+        let zs = project_down(self.cpu, &operand, &adapted);
+        project_up(self.cpu, &operand, &linear.weight, &adapted, &zs, out, accumulate);
         if let Some(bias) = &linear.bias {
             add_bias(self.cpu, out, bias);
         }
-        project_up(self.cpu, &adapted, &zs, out, n);
         self.z.push(zs);
     }
 }

@@ -8,7 +8,7 @@ use super::params::Gradients;
 use crate::kernels::Cpu;
 use crate::kernels::elementwise::scale;
 use crate::kernels::gemm::{Gradient, LowRank, Operand, Product, Rows, add_gradients, add_low_rank, run_products};
-use crate::kernels::packed::Dtype;
+use crate::kernels::packed::{Dtype, NR, PackedMatrix};
 
 /// Where a module's outputs are in its fused projection.
 #[derive(Clone, Copy)]
@@ -45,44 +45,50 @@ pub(super) fn adapted<'a>(groups: &'a [Group], layer: usize, places: &[Place]) -
     places.iter().flat_map(|place| of_place(*place)).collect()
 }
 
-/// Runs `base` and, in the same region, `x Aᵀ` of every pair; returns the latter, scaled.
-pub(super) fn project_down(
-    cpu: &Cpu,
-    base: Option<Product<'_>>,
-    x: &Operand,
-    adapted: &[Adapted<'_>],
-) -> Vec<Vec<f32>> {
+/// Scaled `x Aᵀ` of every pair.
+pub(super) fn project_down(cpu: &Cpu, x: &Operand, adapted: &[Adapted<'_>]) -> Vec<Vec<f32>> {
     let mut zs: Vec<Vec<f32>> = adapted.iter().map(|a| vec![0.0; a.rows.len() * a.adapter.rank]).collect();
-    let down = adapted.iter().zip(&mut zs).map(|(a, out)| Product {
+    let products = adapted.iter().zip(&mut zs).map(|(a, out)| Product {
         x,
         rows: a.rows.clone(),
         x_k: 0,
         w: &a.pair.a,
         out,
         accumulate: false,
+        low_rank: Vec::new(),
     });
-    let mut products: Vec<_> = base.into_iter().chain(down).collect();
-    run_products(cpu, &mut products);
-    drop(products);
+    run_products(cpu, &mut products.collect::<Vec<_>>());
     adapted.iter().zip(&mut zs).for_each(|(a, z)| scale(z, a.adapter.scale));
     zs
 }
 
-/// Adds `z Bᵀ` to `out`, whose rows have `stride` elements.
-pub(super) fn project_up(cpu: &Cpu, adapted: &[Adapted<'_>], zs: &[Vec<f32>], out: &mut [f32], stride: usize) {
-    let parts: Vec<_> = adapted
-        .iter()
-        .zip(zs)
-        .map(|(a, z)| LowRank { rows: a.rows.clone(), at: a.at, terms: vec![(z, &a.pair.b)] })
-        .collect();
-    add_low_rank(cpu, out, stride, &parts);
+/// `out (+)= x Wᵀ`, then `z Bᵀ` of every pair on its columns.
+pub(super) fn project_up(
+    cpu: &Cpu,
+    x: &Operand,
+    w: &PackedMatrix,
+    adapted: &[Adapted<'_>],
+    zs: &[Vec<f32>],
+    out: &mut [f32],
+    accumulate: bool,
+) {
+    let operands: Vec<_> =
+        adapted.iter().zip(zs).map(|(a, z)| Operand::small(cpu, a.pair.b.dtype(), z, a.adapter.rank)).collect();
+    let parts = adapted.iter().zip(&operands).map(|(a, z)| LowRank {
+        rows: a.rows.clone(),
+        at: a.at,
+        terms: vec![(z, &a.pair.b)],
+    });
+    let (low_rank, others): (Vec<_>, Vec<_>) = parts.partition(|part| part.at.is_multiple_of(NR));
+    run_products(cpu, &mut [Product { x, rows: 0..x.rows(), x_k: 0, w, out: &mut *out, accumulate, low_rank }]);
+    if !others.is_empty() {
+        add_low_rank(cpu, out, w.n(), &others);
+    }
 }
 
-/// Gradient by `z`, unscaled, of every pair, and in the same region the product `base`. `dy` has rows of all modules;
-/// `operand` is `dy`.
+/// Gradient by `z` of every pair, not yet scaled; `dy` has rows of all modules and `operand` is `dy`.
 pub(super) fn backward_up(
     cpu: &Cpu,
-    base: Product<'_>,
     operand: &Operand,
     dy: &[f32],
     dtype: Dtype,
@@ -99,16 +105,14 @@ pub(super) fn backward_up(
                 .then(|| Operand::new(cpu, dtype, &a.rows.clone().flat_map(columns).collect::<Vec<_>>(), a.pair.n))
         })
         .collect();
-    let up = adapted.iter().zip(&own).zip(&mut dzs).map(|((a, own), out)| {
+    let products = adapted.iter().zip(&own).zip(&mut dzs).map(|((a, own), out)| {
         let (x, rows, x_k) = match own {
             Some(own) => (own, 0..a.rows.len(), 0),
             None => (operand, a.rows.clone(), a.at),
         };
-        Product { x, rows, x_k, w: &a.pair.b_t, out, accumulate: false }
+        Product { x, rows, x_k, w: &a.pair.b_t, out, accumulate: false, low_rank: Vec::new() }
     });
-    let mut products: Vec<_> = std::iter::once(base).chain(up).collect();
-    run_products(cpu, &mut products);
-    drop(products);
+    run_products(cpu, &mut products.collect::<Vec<_>>());
     dzs
 }
 
@@ -122,14 +126,13 @@ pub(super) struct Down<'a> {
     pub dz: Vec<f32>,
 }
 
-/// Adds the gradients of A and B of each pair, and `dz A` to `dx`; `x` and `dx` have rows of `k`.
-pub(super) fn backward_down(
+/// Adds the gradients of A and B of each pair; `x` has rows of `k`. Scales `dz`.
+pub(super) fn pair_gradients(
     cpu: &Cpu,
     downs: &mut [Down<'_>],
     x: &[f32],
     k: usize,
     sinks: &mut [Option<&mut Gradients>],
-    dx: &mut [f32],
 ) {
     downs.iter_mut().for_each(|d| scale(&mut d.dz, d.adapted.adapter.scale));
     // Taken out, so that threads can write several of a run's gradients at once.
@@ -161,14 +164,32 @@ pub(super) fn backward_down(
             grads[d.adapted.pair.place + 1] = b;
         }
     }
+}
+
+/// `dx = dy W` where `base` gives both, then `dz A` of every pair (scaled already), in order. `dx` has rows of `k`.
+pub(super) fn backward_down(
+    cpu: &Cpu,
+    base: Option<(&Operand, &PackedMatrix)>,
+    downs: &[Down<'_>],
+    k: usize,
+    dx: &mut [f32],
+) {
+    let operand = |d: &Down<'_>| Operand::small(cpu, d.adapted.pair.a_t.dtype(), &d.dz, d.adapted.adapter.rank);
+    let operands: Vec<_> = downs.iter().map(operand).collect();
     let mut parts: Vec<(usize, LowRank<'_>)> = Vec::new();
-    for d in downs.iter() {
-        let term = (d.dz.as_slice(), &d.adapted.pair.a_t);
+    for (d, operand) in downs.iter().zip(&operands) {
+        let term = (operand, &d.adapted.pair.a_t);
         match parts.iter_mut().find(|(group, _)| *group == d.adapted.group) {
             Some((_, part)) => part.terms.push(term),
             None => parts.push((d.adapted.group, LowRank { rows: d.adapted.rows.clone(), at: 0, terms: vec![term] })),
         }
     }
-    let parts: Vec<_> = parts.into_iter().map(|(_, part)| part).collect();
-    add_low_rank(cpu, dx, k, &parts);
+    let low_rank: Vec<_> = parts.into_iter().map(|(_, part)| part).collect();
+    match base {
+        Some((x, w)) => {
+            let product = Product { x, rows: 0..x.rows(), x_k: 0, w, out: dx, accumulate: false, low_rank };
+            run_products(cpu, &mut [product]);
+        }
+        None => add_low_rank(cpu, dx, k, &low_rank),
+    }
 }

@@ -8,7 +8,7 @@ use super::forward::Group;
 use super::lora::{Adapted, project_down};
 use super::weights::Weights;
 use crate::kernels::Cpu;
-use crate::kernels::gemm::{LowRank, Operand, add_low_rank, matmul};
+use crate::kernels::gemm::{LowRank, Operand, Product, run_products};
 use crate::kernels::head::{Head, HeadAdapter, HeadGroup, Targets};
 use crate::kernels::norm::rms_norm;
 
@@ -44,7 +44,7 @@ impl<'a> ScoredRows<'a> {
     pub fn from_hidden(cpu: &Cpu, w: &'a Weights, hidden: Vec<f32>, groups: &[Group]) -> Self {
         let operand = Operand::new(cpu, w.dtype, &hidden, w.config.hidden_size);
         let adapted: Vec<_> = groups.iter().enumerate().filter_map(|(i, g)| unembedding(i, g)).collect();
-        let zs = project_down(cpu, None, &operand, &adapted);
+        let zs = project_down(cpu, &operand, &adapted);
         let mut scored: Vec<ScoredGroup> = groups.iter().map(|g| (g.rows.clone(), None, Vec::new())).collect();
         for (a, z) in adapted.iter().zip(zs) {
             scored[a.group].1 = groups[a.group].adapter.clone();
@@ -94,13 +94,16 @@ impl<'a> ScoredRows<'a> {
     pub fn logits(&self, cpu: &Cpu) -> Vec<f32> {
         let vocab = self.w.config.vocab_size;
         let mut logits = vec![0f32; self.hidden.len() / self.w.config.hidden_size * vocab];
-        matmul(cpu, &self.operand, &self.w.head.weight, &mut logits, false);
         let groups = self.head_groups();
-        let parts: Vec<_> = groups
+        let operands: Vec<_> = groups
             .iter()
-            .filter_map(|g| g.adapter.map(|a| LowRank { rows: g.rows.clone(), at: 0, terms: vec![(a.z, a.b)] }))
+            .filter_map(|g| g.adapter.map(|a| (g.rows.clone(), a, Operand::small(cpu, a.b.dtype(), a.z, a.rank))))
             .collect();
-        add_low_rank(cpu, &mut logits, vocab, &parts);
+        let low_rank =
+            operands.iter().map(|(rows, a, z)| LowRank { rows: rows.clone(), at: 0, terms: vec![(z, a.b)] }).collect();
+        let (x, w) = (&self.operand, &self.w.head.weight);
+        let product = Product { x, rows: 0..x.rows(), x_k: 0, w, out: &mut logits, accumulate: false, low_rank };
+        run_products(cpu, &mut [product]);
         logits
     }
 }

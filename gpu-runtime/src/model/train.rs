@@ -8,7 +8,7 @@ use trainyard_protocol::OpError;
 use super::adapter::Adapter;
 use super::backward::{BatchView, Sink, backward};
 use super::forward::{Group, PassInput, forward, positions};
-use super::lora::{Down, backward_down};
+use super::lora::{Down, backward_down, pair_gradients};
 use super::params::Gradients;
 use super::score::{ScoredRows, score_rows, unembedding};
 use super::weights::Weights;
@@ -219,7 +219,8 @@ fn head_backward(
         let dz = dz[at..at + group.rows.len() * own.adapter.rank].to_vec();
         unembed_gradient(cpu, w, group, &rows, i, active, lse, &mut grads[own.pair.place + 1]);
         let mut downs = [Down { adapted: &own, up: None, dz }];
-        backward_down(cpu, &mut downs, &rows.hidden, hidden, sinks, &mut dhidden);
+        pair_gradients(cpu, &mut downs, &rows.hidden, hidden, sinks);
+        backward_down(cpu, None, &downs, hidden, &mut dhidden);
     }
     let mut dx_active = cpu.zeros(dhidden.len());
     let dw = match (full, sinks.first_mut()) {

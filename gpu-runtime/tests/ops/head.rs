@@ -76,11 +76,13 @@ impl Case {
     fn logits(cpu: &Cpu, operand: &Operand, w: &PackedMatrix, groups: &[HeadGroup<'_>]) -> Vec<f32> {
         let mut logits = vec![0.0; ROWS * VOCAB];
         matmul(cpu, operand, w, &mut logits, false);
-        let parts: Vec<_> = groups
-            .iter()
-            .filter_map(|g| g.adapter.map(|a| LowRank { rows: g.rows.clone(), at: 0, terms: vec![(a.z, a.b)] }))
-            .collect();
-        add_low_rank(cpu, &mut logits, VOCAB, &parts);
+        for g in groups {
+            if let Some(a) = g.adapter {
+                let z = Operand::new(cpu, a.b.dtype(), a.z, a.rank);
+                let terms = vec![(&z, a.b)];
+                add_low_rank(cpu, &mut logits, VOCAB, &[LowRank { rows: g.rows.clone(), at: 0, terms }]);
+            }
+        }
         logits
     }
 }

@@ -128,8 +128,8 @@ proptest! {
             check_rows(rows, |cpu, r| {
                 let w = PackedMatrix::pack(cpu, dtype, k, &[&b]);
                 let mut c = y[r.start * n..r.end * n].to_vec();
-                let z = &x[r.start * k..r.end * k];
-                add_low_rank(cpu, &mut c, n, &[LowRank { rows: 0..r.len(), at: 0, terms: vec![(z, &w), (z, &w)] }]);
+                let z = Operand::new(cpu, dtype, &x[r.start * k..r.end * k], k);
+                add_low_rank(cpu, &mut c, n, &[LowRank { rows: 0..r.len(), at: 0, terms: vec![(&z, &w), (&z, &w)] }]);
                 c
             });
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::super::{Cpu, Isa, Shared};
 #[cfg(target_arch = "x86_64")]
 use super::tiles::f32_avx2_packed;
-use super::tiles::{LeftF32, MR_F32, Out, RightF32, STRIP, by_height, f32_portable};
+use super::tiles::{LeftF32, MR_F32, Out, RightF32, STRIP, Write, by_height, f32_portable};
 
 /// Columns of the left side that a task packs.
 const LEFT_BLOCK: usize = 120;
@@ -181,7 +181,7 @@ unsafe fn multiply(isa: Isa, height: usize, steps: usize, tile: &[f32], strip: &
     assert!(tile.len() >= steps * MR_F32 && strip.len() >= steps * STRIP);
     let left = LeftF32 { at: tile.as_ptr(), row_stride: 1, k_stride: MR_F32 };
     let right = RightF32 { at: strip.as_ptr(), stride: STRIP };
-    let out = Out { at: out, stride, accumulate: true };
+    let out = Out { at: out, stride, write: Write::Add };
     // SAFETY: checked above and by the caller; AVX2 kernels run only where `isa` says so.
     unsafe {
         match isa {

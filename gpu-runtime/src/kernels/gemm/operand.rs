@@ -42,6 +42,16 @@ impl Operand {
         operand
     }
 
+    /// As [`Operand::new`], on the calling thread when there are few rows.
+    pub fn small(cpu: &Cpu, dtype: Dtype, x: &[f32], k: usize) -> Self {
+        if x.len() > 1 << 12 {
+            return Self::new(cpu, dtype, x, k);
+        }
+        let mut operand = Self::empty(cpu, dtype, x.len().checked_div(k).unwrap_or(0), k);
+        operand.fill(cpu, x);
+        operand
+    }
+
     /// Room for rows that [`Operand::fill`] brings.
     pub fn empty(cpu: &Cpu, dtype: Dtype, rows: usize, k: usize) -> Self {
         let stored_k = match dtype {

@@ -6,7 +6,7 @@ use super::super::packed::{NR, PackedData, PackedMatrix};
 use super::super::vexp::multiversion;
 use super::super::{Cpu, Isa, Shared};
 use super::operand::{Operand, OperandData};
-use super::tiles::{LeftF32, MR_BF16, MR_F32, Out, RightF32, STRIP, by_height, f32_portable};
+use super::tiles::{LeftF32, MR_BF16, MR_F32, Out, RightF32, STRIP, Write, by_height, f32_portable};
 #[cfg(target_arch = "x86_64")]
 use super::tiles::{bf16_avx2, bf16_avx512, f32_avx2_packed};
 
@@ -16,6 +16,9 @@ const ROW_BLOCK: usize = 120;
 const DEPTH: usize = 768;
 /// Tasks per thread, so that threads finish together.
 const TASKS: usize = 16;
+/// Rows of a product that counts as skinny, and its tasks per thread.
+const FEW_ROWS: usize = 24;
+const FEW_TASKS: usize = 4;
 
 /// `out[rows, n] (+)= x[rows, k] · Wᵀ`.
 pub struct Product<'a> {
@@ -31,12 +34,14 @@ pub struct Product<'a> {
     pub out: &'a mut [f32],
     /// Whether to add to `out`.
     pub accumulate: bool,
+    /// What adapters add afterwards; each begins at a multiple of [`NR`] columns.
+    pub low_rank: Vec<LowRank<'a>>,
 }
 
 /// `c[rows, n] (+)= x · Wᵀ`, all threads. `c` is dense.
 pub fn matmul(cpu: &Cpu, x: &Operand, w: &PackedMatrix, c: &mut [f32], accumulate: bool) {
     assert!(x.k() == w.k(), "product of mismatched matrices");
-    run_products(cpu, &mut [Product { x, rows: 0..x.rows(), x_k: 0, w, out: c, accumulate }]);
+    run_products(cpu, &mut [Product { x, rows: 0..x.rows(), x_k: 0, w, out: c, accumulate, low_rank: Vec::new() }]);
 }
 
 /// Runs several products, all threads.
@@ -47,6 +52,8 @@ pub fn run_products(cpu: &Cpu, products: &mut [Product<'_>]) {
         .enumerate()
         .map(|(i, p)| {
             check(p.x, p.x_k, p.w, 0..p.w.k());
+            p.low_rank.iter().for_each(|part| part.check(&p.rows, p.w.n()));
+            assert!(p.low_rank.iter().all(|part| part.at.is_multiple_of(NR)), "low-rank part within a panel");
             assert!(p.rows.end <= p.x.rows() && p.out.len() >= p.rows.len() * p.w.n(), "product out of bounds");
             tasks.extend(blocks(cpu, p.rows.clone(), p.x.tile_rows(), p.w.n()).into_iter().map(|block| (i, block)));
             Shared(p.out.as_mut_ptr())
@@ -61,17 +68,24 @@ pub fn run_products(cpu: &Cpu, products: &mut [Product<'_>]) {
         // SAFETY: checked above; blocks of a product are disjoint and each product has an output of its own.
         unsafe {
             let at = outs[*i].ptr().add((rows.start - p.rows.start) * n + columns.start);
-            run_part(cpu, p.x, p.w, &part, Out { at, stride: n, accumulate: p.accumulate });
+            run_part(cpu, p.x, p.w, &part, Out { at, stride: n, write: Write::add_if(p.accumulate) });
+            for low_rank in &p.low_rank {
+                low_rank.add_to_block(cpu, rows, columns, Out { at, stride: n, write: Write::Add });
+            }
         }
     });
 }
 
 /// Cuts a product's output into blocks of rows and of whole panels.
 fn blocks(cpu: &Cpu, rows: Range<usize>, tile: usize, n: usize) -> Vec<(Range<usize>, Range<usize>)> {
-    let row_blocks = rows.len().div_ceil(ROW_BLOCK).max(1);
+    let panels = n.div_ceil(NR);
+    // With few rows the weights are what is read, and long runs of them are read faster.
+    let per_thread = if rows.len() <= FEW_ROWS { FEW_TASKS } else { TASKS };
+    let tasks = cpu.pool.threads() * per_thread;
+    let low = rows.len().div_ceil(ROW_BLOCK);
+    let row_blocks = low.max((tasks / 2).div_ceil(panels.max(1)).min(rows.len().div_ceil(4 * tile))).max(1);
     let height = rows.len().div_ceil(row_blocks).next_multiple_of(tile).max(1);
-    let wanted = (cpu.pool.threads() * TASKS).div_ceil(row_blocks);
-    let width = n.div_ceil(NR).div_ceil(wanted).max(1) * NR;
+    let width = panels.div_ceil(tasks.div_ceil(row_blocks)).max(1) * NR;
     let mut blocks = Vec::new();
     for column in (0..n).step_by(width) {
         for row in rows.clone().step_by(height) {
@@ -112,7 +126,7 @@ pub fn matmul_block(
     assert!(rows.is_empty() || c.len() >= (rows.len() - 1) * ldc + width);
     let part = Part { rows, columns, x_k: 0, w_k: k };
     // SAFETY: checked above: `c` holds the block, operand and weights hold its rows, columns and k.
-    unsafe { run_part(cpu, x, w, &part, Out { at: c.as_mut_ptr(), stride: ldc, accumulate }) };
+    unsafe { run_part(cpu, x, w, &part, Out { at: c.as_mut_ptr(), stride: ldc, write: Write::add_if(accumulate) }) };
 }
 
 /// What adapters add to a part of a matrix: `out[rows, at .. at + n] += Σ z Wᵀ`, terms in order.
@@ -122,37 +136,73 @@ pub struct LowRank<'a> {
     /// First column.
     pub at: usize,
     /// Rows `[rows, rank]` and weights `[n, rank]`; all terms have the same `n`.
-    pub terms: Vec<(&'a [f32], &'a PackedMatrix)>,
+    pub terms: Vec<(&'a Operand, &'a PackedMatrix)>,
+}
+
+impl LowRank<'_> {
+    fn columns(&self) -> Range<usize> {
+        self.at..self.at + self.terms.first().map_or(0, |(_, w)| w.n())
+    }
+
+    /// Panics unless it lies within `rows` and `n` columns.
+    fn check(&self, rows: &Range<usize>, n: usize) {
+        let columns = self.columns();
+        let inside = rows.start <= self.rows.start && self.rows.end <= rows.end && columns.end <= n;
+        assert!(inside, "low-rank part out of bounds");
+        for (z, w) in &self.terms {
+            assert!(w.n() == columns.len() && z.rows() >= self.rows.len(), "low-rank part of mismatched matrices");
+            check(z, 0, w, 0..w.k());
+        }
+    }
+
+    /// Adds what concerns a block of the matrix, whose first element `out` points at.
+    ///
+    /// # Safety
+    /// The part was checked against the matrix; no one else touches the block; its first column and that of the part
+    /// are a multiple of [`NR`] apart.
+    unsafe fn add_to_block(&self, cpu: &Cpu, rows: &Range<usize>, columns: &Range<usize>, out: Out) {
+        let own = self.columns();
+        let r = rows.start.max(self.rows.start)..rows.end.min(self.rows.end);
+        let c = columns.start.max(own.start)..columns.end.min(own.end);
+        if r.is_empty() || c.is_empty() {
+            return;
+        }
+        for (z, w) in &self.terms {
+            let block = Part {
+                rows: r.start - self.rows.start..r.end - self.rows.start,
+                columns: c.start - own.start..c.end - own.start,
+                x_k: 0,
+                w_k: 0..w.k(),
+            };
+            // SAFETY: the intersection lies in the block.
+            unsafe {
+                let at = out.at.add((r.start - rows.start) * out.stride + c.start - columns.start);
+                run_part(cpu, z, w, &block, Out { at, stride: out.stride, write: Write::Add });
+            }
+        }
+    }
 }
 
 /// Adds low-rank terms to `out`, whose rows have `stride` elements, on all threads. Parts do not overlap.
 pub fn add_low_rank(cpu: &Cpu, out: &mut [f32], stride: usize, parts: &[LowRank<'_>]) {
+    let matrix = 0..out.len().checked_div(stride).unwrap_or(0);
     let mut tasks = Vec::new();
     for (i, part) in parts.iter().enumerate() {
-        let Some(n) = part.terms.first().map(|(_, w)| w.n()) else { continue };
-        assert!(part.rows.end * stride <= out.len() && part.at + n <= stride, "low-rank part out of bounds");
-        assert!(part.terms.iter().all(|(z, w)| w.n() == n && z.len() >= part.rows.len() * w.k()));
-        let before = parts[..i].iter().filter(|p| !p.terms.is_empty());
+        part.check(&matrix, stride);
+        let columns = part.columns();
         let apart = |a: &Range<usize>, b: &Range<usize>| a.end <= b.start || b.end <= a.start;
-        let columns = |p: &LowRank<'_>| p.at..p.at + p.terms[0].1.n();
-        for other in before {
-            assert!(apart(&other.rows, &part.rows) || apart(&columns(other), &columns(part)), "parts overlap");
-        }
-        tasks.extend(blocks(cpu, part.rows.clone(), MR_F32, n).into_iter().map(|block| (part, block)));
+        let clear = |other: &LowRank<'_>| apart(&other.rows, &part.rows) || apart(&other.columns(), &columns);
+        assert!(parts[..i].iter().all(clear), "low-rank parts overlap");
+        tasks.extend(blocks(cpu, part.rows.clone(), MR_F32, columns.len()).into_iter().map(|block| (part, block)));
     }
     let base = Shared(out.as_mut_ptr());
     cpu.pool.run(tasks.len(), |task| {
         let (part, (rows, columns)) = &tasks[task];
-        for (z, w) in &part.terms {
-            let (rank, first) = (w.k(), rows.start - part.rows.start);
-            let mut operand = Operand::empty(cpu, w.dtype(), rows.len(), rank);
-            operand.fill(cpu, &z[first * rank..(first + rows.len()) * rank]);
-            let block = Part { rows: 0..rows.len(), columns: columns.clone(), x_k: 0, w_k: 0..rank };
-            // SAFETY: bounds are checked above; blocks of a part are disjoint, and so are parts.
-            unsafe {
-                let at = base.ptr().add(rows.start * stride + part.at + columns.start);
-                run_part(cpu, &operand, w, &block, Out { at, stride, accumulate: true });
-            }
+        let columns = part.at + columns.start..part.at + columns.end;
+        // SAFETY: bounds are checked above; blocks of a part are disjoint, and so are parts.
+        unsafe {
+            let at = base.ptr().add(rows.start * stride + columns.start);
+            part.add_to_block(cpu, rows, &columns, Out { at, stride, write: Write::Add });
         }
     });
 }
@@ -186,7 +236,7 @@ unsafe fn run_part(cpu: &Cpu, x: &Operand, w: &PackedMatrix, part: &Part, c: Out
         (PackedData::Bf16(_), OperandData::Bf16(_)) => (NR, false),
         // With few rows, each weight is used too seldom to be widened beforehand.
         (PackedData::Bf16(_), OperandData::F32(_)) if isa != Isa::Portable && part.rows.len() <= 3 => (NR, false),
-        (PackedData::Bf16(_), OperandData::F32(_)) => (STRIP, isa == Isa::Portable || part.rows.len() > MR_F32),
+        (PackedData::Bf16(_), OperandData::F32(_)) => (STRIP, isa == Isa::Portable || part.rows.len() > FEW_ROWS),
         (PackedData::F32(_), _) => (STRIP, false),
     };
     // Bf16 weights and their operands are stored in pairs.
@@ -199,7 +249,7 @@ unsafe fn run_part(cpu: &Cpu, x: &Operand, w: &PackedMatrix, part: &Part, c: Out
     let mut edge = [0f32; MR_BF16 * NR];
     for start in (0..depth).step_by(pass.max(1)) {
         let steps = (depth - start).min(pass);
-        let accumulate = c.accumulate || start > 0;
+        let write = if start > 0 { Write::Add } else { c.write };
         for column in part.columns.clone().step_by(width) {
             let columns = (part.columns.end - column).min(width);
             let right = right(isa, w, column, part.w_k.start + start, steps, widen, &mut widened);
@@ -210,7 +260,7 @@ unsafe fn run_part(cpu: &Cpu, x: &Operand, w: &PackedMatrix, part: &Part, c: Out
                 // SAFETY: row, columns and steps lie in the part, which operand, weights and `c` hold.
                 unsafe {
                     let at = c.at.add((row - part.rows.start) * c.stride + column - part.columns.start);
-                    let direct = Out { at, stride: c.stride, accumulate };
+                    let direct = Out { at, stride: c.stride, write };
                     let first = (row / tile * x.stored_k + part.x_k + start) * tile;
                     let run = |out: Out| match (&x.data, right) {
                         (OperandData::F32(data), right) => {
@@ -253,7 +303,7 @@ unsafe fn through_edge(
                 edge[i * width + j] = *out.at.add(i * out.stride + j);
             }
         }
-        run(Out { at: edge.as_mut_ptr(), stride: width, accumulate: out.accumulate });
+        run(Out { at: edge.as_mut_ptr(), stride: width, write: out.write });
         for i in 0..height {
             for j in 0..columns {
                 *out.at.add(i * out.stride + j) = edge[i * width + j];

@@ -1,7 +1,7 @@
 //! Small products of plain f32 matrices on the calling thread.
 
 use super::super::{Cpu, Isa};
-use super::tiles::{LeftF32, MR_F32, Out, RightF32, STRIP, by_height, f32_portable};
+use super::tiles::{LeftF32, MR_F32, Out, RightF32, STRIP, Write, by_height, f32_portable};
 #[cfg(target_arch = "x86_64")]
 use super::tiles::{f32_avx2_edge, f32_avx2_strided};
 
@@ -56,7 +56,7 @@ pub fn strided(
                 let at = a.data.as_ptr().add(i * a.row_stride);
                 let left = LeftF32 { at, row_stride: a.row_stride, k_stride: a.col_stride };
                 let right = RightF32 { at: b.as_ptr().add(j), stride: ldb };
-                let out = Out { at: c.as_mut_ptr().add(i * ldc + j), stride: ldc, accumulate };
+                let out = Out { at: c.as_mut_ptr().add(i * ldc + j), stride: ldc, write: Write::add_if(accumulate) };
                 tile(cpu.isa(), height, columns, e.k, left, right, out);
             }
         }

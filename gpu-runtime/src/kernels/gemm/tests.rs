@@ -127,7 +127,8 @@ proptest! {
             for dtype in [Dtype::Bf16, Dtype::F32] {
                 let packed: Vec<_> = ranks.iter().zip(&ws).map(|(r, w)| PackedMatrix::pack(&cpu, dtype, *r, &[w])).collect();
                 let mut out = vec![0.5; total * stride];
-                let terms = zs.iter().map(Vec::as_slice).zip(&packed).collect();
+                let operands: Vec<_> = ranks.iter().zip(&zs).map(|(r, z)| Operand::new(&cpu, dtype, z, *r)).collect();
+                let terms = operands.iter().zip(&packed).collect();
                 add_low_rank(&cpu, &mut out, stride, &[LowRank { rows: first..first + rows, at, terms }]);
                 for (place, found) in out.iter().enumerate() {
                     let (i, j) = (place / stride, place % stride);
@@ -154,7 +155,7 @@ proptest! {
                 let packed = PackedMatrix::pack(&cpu, dtype, k - skip, &[&part]);
                 let operand = Operand::new(&cpu, dtype, &x, k);
                 let mut out = vec![0.0; (m - from) * n];
-                let product = Product { x: &operand, rows: from..m, x_k: skip, w: &packed, out: &mut out, accumulate: false };
+                let product = Product { x: &operand, rows: from..m, x_k: skip, w: &packed, out: &mut out, accumulate: false, low_rank: Vec::new() };
                 run_products(&cpu, &mut [product]);
                 let own: Vec<f32> = x.chunks_exact(k).skip(from).flat_map(|row| row[skip..].to_vec()).collect();
                 let mut expected = vec![0.0; (m - from) * n];

@@ -7,12 +7,27 @@ pub(super) const MR_BF16: usize = 12;
 /// Columns of a strip of f32 weights.
 pub(super) const STRIP: usize = 16;
 
-/// Output of a tile: rows of `stride` elements, overwritten or added to.
+/// What becomes of an output's old value. As large as a word: the copy of a smaller field would wait until the
+/// stores of the tile before have reached memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub(super) enum Write {
+    Over,
+    Add,
+}
+
+impl Write {
+    pub(super) fn add_if(add: bool) -> Self {
+        if add { Self::Add } else { Self::Over }
+    }
+}
+
+/// Output of a tile: rows of `stride` elements.
 #[derive(Clone, Copy)]
 pub(super) struct Out {
     pub at: *mut f32,
     pub stride: usize,
-    pub accumulate: bool,
+    pub write: Write,
 }
 
 /// Left side of an f32 tile: element (row, p) is at `row * row_stride + p * k_stride`.
@@ -50,7 +65,7 @@ pub(super) unsafe fn bf16_avx512<const M: usize>(pairs: usize, a: *const u32, b:
     // SAFETY: bounds by the caller; all accesses are unaligned loads and stores.
     unsafe {
         let mut acc = [[_mm512_setzero_ps(); 2]; M];
-        if c.accumulate {
+        if c.write == Write::Add {
             for (i, acc) in acc.iter_mut().enumerate() {
                 acc[0] = _mm512_loadu_ps(c.at.add(i * c.stride));
                 acc[1] = _mm512_loadu_ps(c.at.add(i * c.stride + 16));
@@ -85,7 +100,7 @@ pub(super) unsafe fn bf16_avx2<const M: usize, const V: usize>(pairs: usize, a: 
     // SAFETY: bounds by the caller; all accesses are unaligned loads and stores.
     unsafe {
         let mut acc = [[_mm256_setzero_ps(); V]; M];
-        if c.accumulate {
+        if c.write == Write::Add {
             for (i, acc) in acc.iter_mut().enumerate() {
                 for (v, acc) in acc.iter_mut().enumerate() {
                     *acc = _mm256_loadu_ps(c.at.add(i * c.stride + 8 * v));
@@ -130,7 +145,7 @@ macro_rules! f32_avx2 {
             // SAFETY: bounds by the caller; all accesses are unaligned loads and stores.
             unsafe {
                 let mut acc = [[_mm256_setzero_ps(); 2]; M];
-                if c.accumulate {
+                if c.write == Write::Add {
                     for (i, acc) in acc.iter_mut().enumerate() {
                         acc[0] = _mm256_loadu_ps(c.at.add(i * c.stride));
                         acc[1] = _mm256_loadu_ps(c.at.add(i * c.stride + 8));
@@ -193,7 +208,7 @@ pub(super) unsafe fn f32_avx2_edge<const M: usize>(k: usize, columns: usize, a: 
         let m0 = _mm256_loadu_si256(lanes.as_ptr().cast());
         let m1 = _mm256_loadu_si256(lanes.as_ptr().add(8).cast());
         let mut acc = [[_mm256_setzero_ps(); 2]; M];
-        if c.accumulate {
+        if c.write == Write::Add {
             for (i, acc) in acc.iter_mut().enumerate() {
                 acc[0] = _mm256_maskload_ps(c.at.add(i * c.stride), m0);
                 acc[1] = _mm256_maskload_ps(c.at.wrapping_add(i * c.stride + 8), m1);
@@ -224,7 +239,7 @@ pub(super) unsafe fn f32_portable(height: usize, columns: usize, k: usize, a: Le
         // SAFETY: bounds by the caller.
         unsafe {
             let out = std::slice::from_raw_parts_mut(c.at.add(i * c.stride), columns);
-            if !c.accumulate {
+            if c.write == Write::Over {
                 out.fill(0.0);
             }
             for p in 0..k {

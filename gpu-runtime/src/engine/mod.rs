@@ -42,7 +42,7 @@ pub struct EngineOptions {
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self { dtype: Dtype::Bf16, threads: 0, kv_bytes: 2 << 30, microbatch_tokens: 512 }
+        Self { dtype: Dtype::Bf16, threads: 0, kv_bytes: 2 << 30, microbatch_tokens: 256 }
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Run {
     trained: Trained,
 }
 
-/// What passes read; replaced, never changed, so that samplers keep theirs.
+/// What passes read; never changed while a sampler holds it.
 enum Trained {
     Lora(Arc<Adapter>),
     Full(Arc<Weights>),
@@ -104,6 +104,21 @@ impl Run {
         Ok(())
     }
 
+    /// Brings what passes read up to date with the masters: in place where nobody else holds it.
+    fn refresh(&mut self, cpu: &Cpu) -> Result<(), OpError> {
+        match (&mut self.trained, &self.spec.lora) {
+            (Trained::Lora(adapter), Some(lora)) => match Arc::get_mut(adapter) {
+                Some(own) => own.update(cpu, &self.masters),
+                None => {
+                    let built = Adapter::build(cpu, self.base.dtype, &self.base.config, lora, &self.masters);
+                    *adapter = Arc::new(built);
+                }
+            },
+            _ => self.trained = Trained::Full(Arc::new(self.base.pack(cpu, &self.masters)?)),
+        }
+        Ok(())
+    }
+
     /// One AdamW step with the accumulated gradient, which it clears.
     pub(super) fn optim_step(&mut self, cpu: &Cpu, hyper: &AdamParams) -> Result<OpResult, OpError> {
         validate(hyper)?;
@@ -118,12 +133,7 @@ impl Run {
         for_each(cpu, &mut parts, |_, p| adamw_update(p.0, p.1, p.2, p.3, hyper, step, scale));
         drop(parts);
         self.moments = Some([m, v]);
-        self.trained = match &self.spec.lora {
-            Some(lora) => {
-                Trained::Lora(Arc::new(Adapter::build(cpu, self.base.dtype, &self.base.config, lora, &self.masters)))
-            }
-            None => Trained::Full(Arc::new(self.base.pack(cpu, &self.masters)?)),
-        };
+        self.refresh(cpu)?;
         Ok(OpResult::OptimStep { metrics: BTreeMap::from([("grad_norm".to_owned(), norm)]) })
     }
 }

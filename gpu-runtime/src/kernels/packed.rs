@@ -65,60 +65,145 @@ fn pair(low: f32, high: f32) -> u32 {
     u32::from(bf16_bits(low)) | u32::from(bf16_bits(high)) << 16
 }
 
+/// Positions of `k` that are packed together, so that what is written stays in the first-level cache.
+const BLOCK: usize = 32;
+
 impl PackedMatrix {
     /// Packs row-major matrices `[n_i, k]`, stacked.
     pub fn pack(cpu: &Cpu, dtype: Dtype, k: usize, parts: &[&[f32]]) -> Self {
-        let rows: Vec<&[f32]> = parts.iter().flat_map(|part| part.chunks_exact(k)).collect();
-        let at = |row: usize, col: usize| rows.get(row).and_then(|r| r.get(col)).copied().unwrap_or(0.0);
-        Self::build(cpu, dtype, rows.len(), k, at)
+        let mut packed = Self::empty(dtype, parts.iter().map(|part| part.len() / k.max(1)).sum(), k);
+        packed.repack(cpu, parts);
+        packed
+    }
+
+    /// As [`PackedMatrix::pack`] with the extents that it has, in place.
+    pub fn repack(&mut self, cpu: &Cpu, parts: &[&[f32]]) {
+        let k = self.k;
+        let rows: Vec<&[f32]> = parts.iter().flat_map(|part| part.chunks_exact(k.max(1))).collect();
+        assert!(rows.len() == self.n, "other extents than the packed matrix has");
+        self.for_panels(
+            cpu,
+            |panel, words| {
+                let rows = rows.iter().skip(panel * NR).take(NR).enumerate();
+                for first in (0..k).step_by(BLOCK) {
+                    for (j, row) in rows.clone() {
+                        let row = &row[first..(first + BLOCK).min(k)];
+                        for (p, x) in row.chunks(2).enumerate() {
+                            let high = x.get(1).copied().unwrap_or(0.0);
+                            words[(first / 2 + p) * NR + j] = pair(x[0], high);
+                        }
+                    }
+                }
+            },
+            |panel, values| {
+                let rows = rows.iter().skip(panel * NR).take(NR).enumerate();
+                for first in (0..k).step_by(BLOCK) {
+                    for (j, row) in rows.clone() {
+                        for (p, x) in row[first..(first + BLOCK).min(k)].iter().enumerate() {
+                            values[(first + p) * NR + j] = *x;
+                        }
+                    }
+                }
+            },
+        );
     }
 
     /// Packs the matrix `[n, k]` whose transpose `x[k, n]` is given.
     pub fn pack_transposed(cpu: &Cpu, dtype: Dtype, n: usize, x: &[f32]) -> Self {
-        let k = x.len().checked_div(n).unwrap_or(0);
-        let at = |row: usize, col: usize| if row < n && col < k { x[col * n + row] } else { 0.0 };
-        Self::build(cpu, dtype, n, k, at)
+        let mut packed = Self::empty(dtype, n, x.len().checked_div(n).unwrap_or(0));
+        packed.repack_transposed(cpu, x);
+        packed
+    }
+
+    /// As [`PackedMatrix::pack_transposed`] with the extents that it has, in place.
+    pub fn repack_transposed(&mut self, cpu: &Cpu, x: &[f32]) {
+        let (n, k) = (self.n, self.k);
+        assert!(x.len() == n * k, "other extents than the packed matrix has");
+        let columns = |p: usize, panel: usize| &x[p * n + panel * NR..p * n + ((panel + 1) * NR).min(n)];
+        self.for_panels(
+            cpu,
+            |panel, words| {
+                for (p, words) in words.chunks_exact_mut(NR).enumerate() {
+                    let low = columns(2 * p, panel);
+                    if 2 * p + 1 < k {
+                        for ((word, low), high) in words.iter_mut().zip(low).zip(columns(2 * p + 1, panel)) {
+                            *word = pair(*low, *high);
+                        }
+                    } else {
+                        for (word, low) in words.iter_mut().zip(low) {
+                            *word = pair(*low, 0.0);
+                        }
+                    }
+                }
+            },
+            |panel, values| {
+                for (p, values) in values.chunks_exact_mut(NR).enumerate() {
+                    let from = columns(p, panel);
+                    values[..from.len()].copy_from_slice(from);
+                }
+            },
+        );
     }
 
     /// The transpose, packed.
     pub fn transposed(&self, cpu: &Cpu) -> Self {
-        let dtype = match &self.data {
-            PackedData::Bf16(_) => Dtype::Bf16,
-            PackedData::F32(_) => Dtype::F32,
-        };
-        let at = |row: usize, col: usize| if row < self.k && col < self.n { self.get(col, row) } else { 0.0 };
-        Self::build(cpu, dtype, self.k, self.n, at)
+        let mut t = Self::empty(self.dtype(), self.k, self.n);
+        let (k, n) = (self.k, self.n);
+        t.for_panels(
+            cpu,
+            |panel, words| {
+                let PackedData::Bf16(data) = &self.data else { return };
+                // Word (p, j) of `t` holds rows 2p and 2p + 1 of column `panel * NR + j`; two columns share words here.
+                for (p, words) in words.chunks_exact_mut(NR).enumerate() {
+                    let (from, lane) = (2 * p / NR * k.div_ceil(2) + panel * NR / 2, 2 * p % NR);
+                    let both = 2 * p + 1 < n;
+                    let columns = (k - panel * NR).min(NR);
+                    for (j, words) in words[..columns].chunks_mut(2).enumerate() {
+                        let a = data[(from + j) * NR + lane];
+                        let b = if both { data[(from + j) * NR + lane + 1] } else { 0 };
+                        words[0] = (a & 0xffff) | b << 16;
+                        if let Some(odd) = words.get_mut(1) {
+                            *odd = a >> 16 | b & 0xffff_0000;
+                        }
+                    }
+                }
+            },
+            |panel, values| {
+                let PackedData::F32(data) = &self.data else { return };
+                for (p, values) in values.chunks_exact_mut(NR).enumerate() {
+                    let (from, lane) = (p / NR * k + panel * NR, p % NR);
+                    let columns = (k - panel * NR).min(NR);
+                    for (j, value) in values[..columns].iter_mut().enumerate() {
+                        *value = data[(from + j) * NR + lane];
+                    }
+                }
+            },
+        );
+        t
     }
 
-    fn build(cpu: &Cpu, dtype: Dtype, n: usize, k: usize, at: impl Fn(usize, usize) -> f32 + Sync) -> Self {
+    /// Zeros.
+    fn empty(dtype: Dtype, n: usize, k: usize) -> Self {
         let panels = n.div_ceil(NR);
         let data = match dtype {
-            Dtype::Bf16 => {
-                let k2 = k.div_ceil(2);
-                let mut data = vec![0u32; panels * k2 * NR];
-                par_chunks(&cpu.pool, &mut data, k2 * NR, |panel, words| {
-                    for (p, words) in words.chunks_exact_mut(NR).enumerate() {
-                        for (j, word) in words.iter_mut().enumerate() {
-                            let row = panel * NR + j;
-                            *word = pair(at(row, 2 * p), at(row, 2 * p + 1));
-                        }
-                    }
-                });
-                PackedData::Bf16(data)
-            }
-            Dtype::F32 => {
-                let mut data = vec![0f32; panels * k * NR];
-                par_chunks(&cpu.pool, &mut data, k * NR, |panel, values| {
-                    for (p, values) in values.chunks_exact_mut(NR).enumerate() {
-                        for (j, value) in values.iter_mut().enumerate() {
-                            *value = at(panel * NR + j, p);
-                        }
-                    }
-                });
-                PackedData::F32(data)
-            }
+            Dtype::Bf16 => PackedData::Bf16(vec![0; panels * k.div_ceil(2) * NR]),
+            Dtype::F32 => PackedData::F32(vec![0.0; panels * k * NR]),
         };
         Self { n, k, data }
+    }
+
+    /// Fills every panel on all threads, by the function for the type. What lies beyond the matrix stays zero.
+    fn for_panels(
+        &mut self,
+        cpu: &Cpu,
+        bf16: impl Fn(usize, &mut [u32]) + Sync,
+        f32: impl Fn(usize, &mut [f32]) + Sync,
+    ) {
+        let k = self.k;
+        match &mut self.data {
+            PackedData::Bf16(data) => par_chunks(&cpu.pool, data, k.div_ceil(2) * NR, bf16),
+            PackedData::F32(data) => par_chunks(&cpu.pool, data, k * NR, f32),
+        }
     }
 
     /// Element `[row, col]`, widened.
@@ -129,6 +214,13 @@ impl PackedMatrix {
                 f32::from_bits(if col.is_multiple_of(2) { word << 16 } else { word & 0xffff_0000 })
             }
             PackedData::F32(data) => data[(row / NR * self.k + col) * NR + row % NR],
+        }
+    }
+
+    /// Writes a row, widened, to `out`.
+    pub fn row(&self, row: usize, out: &mut [f32]) {
+        for (col, out) in out.iter_mut().enumerate() {
+            *out = self.get(row, col);
         }
     }
 
@@ -174,19 +266,28 @@ mod tests {
     #[test]
     fn packing_keeps_every_element() {
         let cpu = Cpu::new(2);
-        let (n, k) = (45, 7);
-        let w: Vec<f32> = (0..n * k).map(|i| i as f32 - 100.0).collect();
-        for dtype in [Dtype::Bf16, Dtype::F32] {
-            let packed = PackedMatrix::pack(&cpu, dtype, k, &[&w[..10 * k], &w[10 * k..]]);
-            let transposed = packed.transposed(&cpu);
-            let columns = PackedMatrix::pack_transposed(&cpu, dtype, k, &w);
-            for row in 0..n {
-                for col in 0..k {
-                    let expected = dtype.round(w[row * k + col]);
-                    assert_eq!(packed.get(row, col), expected);
-                    assert_eq!(transposed.get(col, row), expected);
-                    assert_eq!(columns.get(col, row), expected);
-                }
+        for (n, k) in [(45, 7), (64, 70), (33, 64), (1, 1)] {
+            let w: Vec<f32> = (0..n * k).map(|i| i as f32 - 100.0).collect();
+            let first = n / 4 * k;
+            for dtype in [Dtype::Bf16, Dtype::F32] {
+                let mut packed = PackedMatrix::pack(&cpu, dtype, k, &[&w[..first], &w[first..]]);
+                let transposed = packed.transposed(&cpu);
+                let mut columns = PackedMatrix::pack_transposed(&cpu, dtype, k, &w);
+                let check = |by_row: &PackedMatrix, by_column: &PackedMatrix, sign: f32| {
+                    for row in 0..n {
+                        for col in 0..k {
+                            let expected = dtype.round(w[row * k + col] * sign);
+                            assert_eq!(by_row.get(row, col), expected);
+                            assert_eq!(by_column.get(col, row), expected);
+                        }
+                    }
+                };
+                check(&packed, &transposed, 1.0);
+                check(&packed, &columns, 1.0);
+                let negative: Vec<f32> = w.iter().map(|x| -x).collect();
+                packed.repack(&cpu, &[&negative]);
+                columns.repack_transposed(&cpu, &negative);
+                check(&packed, &columns, -1.0);
             }
         }
     }

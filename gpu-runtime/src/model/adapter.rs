@@ -141,6 +141,18 @@ impl Adapter {
         }
     }
 
+    /// Takes the values of `params`, in place.
+    pub fn update(&mut self, cpu: &Cpu, params: &Gradients) {
+        let pairs = self.layers.iter_mut().flatten().flatten().chain(&mut self.unembed);
+        for pair in pairs {
+            let (a, b) = (&params[pair.place], &params[pair.place + 1]);
+            pair.a.repack(cpu, &[a]);
+            pair.a_t.repack_transposed(cpu, a);
+            pair.b.repack(cpu, &[b]);
+            pair.b_t.repack_transposed(cpu, b);
+        }
+    }
+
     /// An adapter on the modules for which `pair` (given name and (outputs, inputs)) returns A and B. Modules are
     /// asked for in parameter order.
     pub fn from_pairs<'p, E>(

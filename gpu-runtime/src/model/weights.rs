@@ -51,6 +51,8 @@ pub struct Layer {
 }
 
 enum Embedding {
+    /// Rows of the unembedding.
+    Tied,
     Bf16(Vec<u16>),
     F32(Vec<f32>),
 }
@@ -91,14 +93,14 @@ impl Weights {
     ) -> Result<Self, LoadError> {
         let c = config;
         let embed = read(layout.embed)?;
-        let head = if layout.head == layout.embed {
-            PackedMatrix::pack(cpu, dtype, c.hidden_size, &[&embed])
+        let (head, embed) = if layout.head == layout.embed {
+            (PackedMatrix::pack(cpu, dtype, c.hidden_size, &[&embed]), Embedding::Tied)
         } else {
-            PackedMatrix::pack(cpu, dtype, c.hidden_size, &[&*read(layout.head)?])
-        };
-        let embed = match dtype {
-            Dtype::Bf16 => Embedding::Bf16(embed.iter().map(|x| bf16::from_f32(*x).to_bits()).collect()),
-            Dtype::F32 => Embedding::F32(embed.into_owned()),
+            let embed = match dtype {
+                Dtype::Bf16 => Embedding::Bf16(embed.iter().map(|x| bf16::from_f32(*x).to_bits()).collect()),
+                Dtype::F32 => Embedding::F32(embed.into_owned()),
+            };
+            (PackedMatrix::pack(cpu, dtype, c.hidden_size, &[&*read(layout.head)?]), embed)
         };
         let layers = layout.layers.iter().map(|p| Layer::build(cpu, c, p, dtype, read)).collect::<Result<_, _>>()?;
         Ok(Self {
@@ -123,6 +125,7 @@ impl Weights {
     pub fn embed(&self, token: u32, out: &mut [f32]) {
         let at = token as usize * out.len();
         match &self.embed {
+            Embedding::Tied => self.head.weight.row(token as usize, out),
             Embedding::Bf16(rows) => {
                 for (out, bits) in out.iter_mut().zip(&rows[at..]) {
                     *out = f32::from_bits(u32::from(*bits) << 16);

@@ -106,7 +106,7 @@ impl Golden {
         let adapter = adapter.map(|p| Arc::new(Adapter::build(&self.cpu, w.dtype, &self.config, &LORA, p)));
         let full = adapter.is_none();
         let mut groups = [TrainGroup { adapter, loss, data: data.iter().collect(), grads }];
-        train_pass(&self.cpu, w, &mut groups, full).remove(0).unwrap()
+        train_pass(&self.cpu, w, &mut groups, full, w.layers.len()).remove(0).unwrap()
     }
 
     fn check_logprobs(&self, what: &str, outputs: &[TrainOutput], expected: &Value, tolerance: f32) {

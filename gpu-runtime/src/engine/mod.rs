@@ -38,11 +38,14 @@ pub struct EngineOptions {
     pub kv_bytes: usize,
     /// Rows of a training microbatch; a longer example is a microbatch of its own.
     pub microbatch_tokens: usize,
+    /// Bytes that a training pass may hold. Microbatches shrink to fit; an example that alone is too long keeps fewer
+    /// activations and computes the rest again, which changes no bit. One that does not fit even so runs all the same.
+    pub activation_bytes: usize,
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self { dtype: Dtype::Bf16, threads: 0, kv_bytes: 2 << 30, microbatch_tokens: 256 }
+        Self { dtype: Dtype::Bf16, threads: 0, kv_bytes: 2 << 30, microbatch_tokens: 256, activation_bytes: 1 << 30 }
     }
 }
 
@@ -75,7 +78,7 @@ impl CpuEngine {
             .map(|(name, source)| Base::new(&cpu, name, source, options.dtype).map(Arc::new))
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
-            trainer: Trainer::new(options.microbatch_tokens),
+            trainer: Trainer::new(options.microbatch_tokens, options.activation_bytes),
             sampler: Sampler::new(options.kv_bytes),
             cpu,
             bases,

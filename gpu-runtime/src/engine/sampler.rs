@@ -146,7 +146,7 @@ impl Sampler {
             push_group(&mut groups, first..tokens.len(), job.weights.adapter.as_ref());
         }
         let input = PassInput { tokens: &tokens, spans: &spans, kv: &mut kv, groups: &groups };
-        let x = forward(cpu, &weights, input, false).x;
+        let x = forward(cpu, &weights, input, None).x;
         self.give_back(parts, kv);
         self.score_prompts(cpu, &weights, parts, &spans, &x);
         self.draw(cpu, &weights, parts, &spans, &x);

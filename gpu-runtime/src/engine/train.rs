@@ -11,7 +11,7 @@ use trainyard_protocol::{
 use super::run::Run;
 use crate::kernels::Cpu;
 use crate::loss::{LossFn, PreparedDatum, prepare};
-use crate::model::{Gradients, TrainGroup, TrainOutput, Weights, train_pass};
+use crate::model::{Gradients, PassMemory, TrainGroup, TrainOutput, Weights, train_pass};
 
 /// A request on its way.
 struct Job {
@@ -32,17 +32,27 @@ impl Job {
     }
 }
 
+/// A microbatch.
+#[derive(Default)]
+struct Plan {
+    /// Which jobs compute how many of their datums.
+    parts: Vec<(usize, usize)>,
+    /// Blocks that keep their activations.
+    kept: usize,
+}
+
 /// Requests in progress. A microbatch takes datums from every request that can share a pass with the one
 /// whose turn it is; a run's numbers do not depend on how its datums are cut.
 pub(super) struct Trainer {
     jobs: Vec<Job>,
     microbatch_tokens: usize,
+    activation_bytes: usize,
     turn: usize,
 }
 
 impl Trainer {
-    pub(super) fn new(microbatch_tokens: usize) -> Self {
-        Self { jobs: Vec::new(), microbatch_tokens: microbatch_tokens.max(1), turn: 0 }
+    pub(super) fn new(microbatch_tokens: usize, activation_bytes: usize) -> Self {
+        Self { jobs: Vec::new(), microbatch_tokens: microbatch_tokens.max(1), activation_bytes, turn: 0 }
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -86,14 +96,14 @@ impl Trainer {
     /// Computes one microbatch and returns what it finished.
     pub(super) fn step(&mut self, cpu: &Cpu, runs: &mut BTreeMap<RunId, Run>) -> Vec<Completion> {
         let plan = self.plan(runs);
-        let Some(leader) = plan.first().and_then(|(i, _)| runs.get(&self.jobs[*i].run)) else {
+        let Some(leader) = plan.parts.first().and_then(|(i, _)| runs.get(&self.jobs[*i].run)) else {
             return self.fail_orphans(runs);
         };
         let (weights, full) = (Arc::clone(leader.weights()), leader.adapter().is_none());
         let outcomes = self.compute(cpu, runs, &plan, &weights, full);
         drop(weights);
         let mut finished = Vec::new();
-        for ((i, count), outcome) in plan.iter().zip(outcomes) {
+        for ((i, count), outcome) in plan.parts.iter().zip(outcomes) {
             let job = &mut self.jobs[*i];
             match outcome {
                 Ok(outputs) => {
@@ -127,13 +137,13 @@ impl Trainer {
 
     /// Which requests compute how many of their datums now. One datum of each in turn, until the
     /// budget is used up.
-    fn plan(&mut self, runs: &BTreeMap<RunId, Run>) -> Vec<(usize, usize)> {
+    fn plan(&mut self, runs: &BTreeMap<RunId, Run>) -> Plan {
         if self.jobs.is_empty() {
-            return Vec::new();
+            return Plan::default();
         }
         self.turn = (self.turn + 1) % self.jobs.len();
         let leader = &self.jobs[self.turn];
-        let Some(lead_run) = runs.get(&leader.run) else { return Vec::new() };
+        let Some(lead_run) = runs.get(&leader.run) else { return Plan::default() };
         let shares = |job: &Job| {
             let same = |run: &Run| Arc::ptr_eq(run.weights(), lead_run.weights()) && run.adapter().is_some();
             job.id == leader.id
@@ -143,13 +153,20 @@ impl Trainer {
         };
         let order = (0..self.jobs.len()).map(|i| (self.turn + i) % self.jobs.len());
         let mut plan: Vec<(usize, usize)> = order.filter(|i| shares(&self.jobs[*i])).map(|i| (i, 0)).collect();
+        let adapters: Vec<_> = plan.iter().filter_map(|(i, _)| runs.get(&self.jobs[*i].run)?.adapter()).collect();
+        let memory = PassMemory::of(lead_run.weights(), adapters.iter().map(AsRef::as_ref));
+        let most = if leader.trains() {
+            memory.rows_within(self.activation_bytes).min(self.microbatch_tokens)
+        } else {
+            self.microbatch_tokens
+        };
         let mut used = 0;
         loop {
             let before = used;
             for (i, count) in &mut plan {
                 let job = &self.jobs[*i];
                 let Some(datum) = job.data.get(job.next + *count) else { continue };
-                if used == 0 || used + datum.tokens.len() <= self.microbatch_tokens {
+                if used == 0 || used + datum.tokens.len() <= most {
                     used += datum.tokens.len();
                     *count += 1;
                 }
@@ -159,19 +176,20 @@ impl Trainer {
             }
         }
         plan.retain(|(_, count)| *count > 0);
-        plan
+        Plan { kept: memory.kept_within(used, self.activation_bytes), parts: plan }
     }
 
     fn compute(
         &mut self,
         cpu: &Cpu,
         runs: &BTreeMap<RunId, Run>,
-        plan: &[(usize, usize)],
+        plan: &Plan,
         weights: &Weights,
         full: bool,
     ) -> Vec<Result<Vec<TrainOutput>, OpError>> {
-        let mut grads: Vec<Option<Gradients>> = plan.iter().map(|(i, _)| self.jobs[*i].grads.take()).collect();
+        let mut grads: Vec<Option<Gradients>> = plan.parts.iter().map(|(i, _)| self.jobs[*i].grads.take()).collect();
         let mut groups: Vec<TrainGroup<'_>> = plan
+            .parts
             .iter()
             .zip(&mut grads)
             .map(|((i, count), grads)| {
@@ -184,8 +202,8 @@ impl Trainer {
                 }
             })
             .collect();
-        let outcomes = train_pass(cpu, weights, &mut groups, full);
-        for ((i, _), grads) in plan.iter().zip(grads) {
+        let outcomes = train_pass(cpu, weights, &mut groups, full, plan.kept);
+        for ((i, _), grads) in plan.parts.iter().zip(grads) {
             self.jobs[*i].grads = grads;
         }
         outcomes

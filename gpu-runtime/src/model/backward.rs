@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::adapter::Module;
-use super::forward::{Activations, Group, LayerActivations, gate_up_places, qkv_places};
+use super::forward::{Activations, Group, Kept, LayerActivations, again, gate_up_places, qkv_places};
 use super::lora::{Down, Place, adapted, backward_down, backward_up, pair_gradients};
 use super::params::{Gradients, LayerParams};
 use super::weights::{Layer, Linear, Weights};
@@ -54,7 +54,13 @@ pub(super) fn backward(
 ) {
     let mut pass = Backward { cpu, w, batch, sink };
     for (l, saved) in activations.into_iter().enumerate().rev() {
-        pass.block(l, &saved, &mut dx);
+        let saved = match saved {
+            Kept::All(saved) => Some(saved),
+            Kept::Input(x) => again(cpu, w, l, batch.groups, batch.positions, batch.spans, batch.kv, x),
+        };
+        if let Some(saved) = saved {
+            pass.block(l, &saved, &mut dx);
+        }
     }
     if let Sink::Full(grads) = &mut pass.sink {
         let (hidden, embed) = (w.config.hidden_size, &mut grads[w.layout.embed]);

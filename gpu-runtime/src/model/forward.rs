@@ -54,8 +54,16 @@ pub struct LayerActivations {
     pub z: Vec<Vec<Vec<f32>>>,
 }
 
-/// Activations of all blocks.
-pub type Activations = Vec<LayerActivations>;
+/// What was kept of a block.
+pub enum Kept {
+    /// All that its backward pass needs.
+    All(LayerActivations),
+    /// Its input: the rest is computed again.
+    Input(Buffer<f32>),
+}
+
+/// What was kept of all blocks.
+pub type Activations = Vec<Kept>;
 
 /// What a forward pass returns.
 pub struct Pass {
@@ -112,9 +120,9 @@ impl Projector<'_> {
     }
 }
 
-/// Runs the batch through all blocks. The sequences' keys and values grow by their rows. With `keep`, what
-/// [`super::backward`] needs is kept.
-pub fn forward(cpu: &Cpu, w: &Weights, input: PassInput<'_>, keep: bool) -> Pass {
+/// Runs the batch through all blocks. The sequences' keys and values grow by their rows. With `keep`, so many of the
+/// last blocks keep what the backward pass needs, and the others their input.
+pub fn forward(cpu: &Cpu, w: &Weights, input: PassInput<'_>, keep: Option<usize>) -> Pass {
     let hidden = w.config.hidden_size;
     let rows = input.tokens.len();
     let positions = positions(rows, input.spans);
@@ -126,13 +134,40 @@ pub fn forward(cpu: &Cpu, w: &Weights, input: PassInput<'_>, keep: bool) -> Pass
     let mut activations = Vec::new();
     for (l, layer) in w.layers.iter().enumerate() {
         let p = Projector { cpu, w, groups: input.groups, layer: l, z: Vec::new() };
-        let kept = block(p, layer, &positions, input.spans, input.kv, &mut x, keep);
-        activations.extend(kept);
+        let all = keep.is_some_and(|keep| l + keep >= w.layers.len());
+        if keep.is_some() && !all {
+            activations.push(Kept::Input(cpu.copy(&x)));
+        }
+        let kept = block(p, layer, &positions, input.spans, Kv::Write(input.kv), &mut x, all);
+        activations.extend(kept.map(Kept::All));
     }
     for ((rows, start), kv) in input.spans.iter().zip(input.kv.iter_mut()) {
         kv.set_len(start + rows.len());
     }
-    Pass { x, activations: keep.then_some(activations) }
+    Pass { x, activations: keep.is_some().then_some(activations) }
+}
+
+/// Computes again what a block kept in the forward pass over the same batch, from its input.
+pub(super) fn again(
+    cpu: &Cpu,
+    w: &Weights,
+    l: usize,
+    groups: &[Group],
+    positions: &[u32],
+    spans: &[(Range<usize>, usize)],
+    kv: &[KvSequence],
+    mut x: Buffer<f32>,
+) -> Option<LayerActivations> {
+    let p = Projector { cpu, w, groups, layer: l, z: Vec::new() };
+    block(p, &w.layers[l], positions, spans, Kv::Written(kv), &mut x, true)
+}
+
+/// Keys and values of the batch's sequences.
+enum Kv<'a> {
+    /// Those of the rows are still to be written.
+    Write(&'a mut [KvSequence]),
+    /// An earlier pass has written them.
+    Written(&'a [KvSequence]),
 }
 
 fn block(
@@ -140,7 +175,7 @@ fn block(
     layer: &Layer,
     positions: &[u32],
     spans: &[(Range<usize>, usize)],
-    kv: &mut [KvSequence],
+    kv: Kv<'_>,
     x: &mut [f32],
     keep: bool,
 ) -> Option<LayerActivations> {
@@ -153,9 +188,15 @@ fn block(
     p.project(&layer.qkv, &qkv_places(w), &normed, &mut qkv, false);
     let raw_qkv = (keep && layer.qk_norm.is_some()).then(|| cpu.copy(&qkv));
     rotate(cpu, w, layer, positions, &mut qkv);
-    let mut writers: Vec<_> =
-        spans.iter().zip(kv.iter_mut()).map(|((rows, start), kv)| (rows.clone(), *start, kv)).collect();
-    write_kv(cpu, shape, l, &qkv, &mut writers);
+    let kv = match kv {
+        Kv::Write(kv) => {
+            let mut writers: Vec<_> =
+                spans.iter().zip(kv.iter_mut()).map(|((rows, start), kv)| (rows.clone(), *start, kv)).collect();
+            write_kv(cpu, shape, l, &qkv, &mut writers);
+            &*kv
+        }
+        Kv::Written(kv) => kv,
+    };
     let views: Vec<_> =
         spans.iter().zip(kv.iter()).map(|((rows, start), kv)| Span { rows: rows.clone(), start: *start, kv }).collect();
     let mut attn = cpu.buffer(rows * shape.q_width());

@@ -6,13 +6,15 @@ mod adapter;
 mod backward;
 mod forward;
 mod lora;
+mod memory;
 mod params;
 mod score;
 mod train;
 mod weights;
 
 pub use adapter::{Adapter, LoraPair, Module};
-pub use forward::{Activations, Group, Pass, PassInput, forward};
+pub use forward::{Activations, Group, Kept, Pass, PassInput, forward};
+pub use memory::PassMemory;
 pub use params::{Gradients, ParamLayout, ParamSpec};
 pub use score::{ScoredRows, score_rows};
 pub use train::{TrainGroup, TrainOutput, train_pass};

@@ -47,12 +47,14 @@ struct Active {
 }
 
 /// Runs the groups' datums through the model together. Returns, per group, the outputs per datum, or the
-/// error of the first datum whose loss is not finite; such a group's gradient is untouched.
+/// error of the first datum whose loss is not finite; such a group's gradient is untouched. `kept` blocks keep their
+/// activations, the others compute them again: the bits are the same.
 pub fn train_pass(
     cpu: &Cpu,
     w: &Weights,
     groups: &mut [TrainGroup<'_>],
     full: bool,
+    kept: usize,
 ) -> Vec<Result<Vec<TrainOutput>, OpError>> {
     let data: Vec<&PreparedDatum> = groups.iter().flat_map(|g| g.data.iter().copied()).collect();
     let tokens: Vec<u32> = data.iter().flat_map(|d| d.tokens.iter().copied()).collect();
@@ -61,7 +63,7 @@ pub fn train_pass(
     let row_groups = row_groups(groups);
     let train = groups.iter().any(|g| g.grads.is_some());
     let input = PassInput { tokens: &tokens, spans: &spans, kv: &mut kv, groups: &row_groups };
-    let pass = forward(cpu, w, input, train);
+    let pass = forward(cpu, w, input, train.then_some(kept));
     let targets = targets_of(&data);
     let scored = score_rows(cpu, w, &pass.x, &row_groups);
     let (logprobs, lse) = scored.target_logprobs(cpu, &targets);

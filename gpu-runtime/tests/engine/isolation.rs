@@ -60,6 +60,22 @@ fn microbatches_do_not_change_bits() {
 }
 
 #[test]
+fn activations_that_are_computed_again_have_the_same_bits() {
+    for (family, full) in [("llama", false), ("qwen3", false), ("qwen2", true)] {
+        let train_with = |activation_bytes| {
+            let options =
+                EngineOptions { dtype: Dtype::Bf16, threads: 2, activation_bytes, ..EngineOptions::default() };
+            train(&mut Driver::with_options(&golden(family), options), 2, full)
+        };
+        let all = train_with(usize::MAX);
+        // No block, and some blocks of some microbatches, keep their activations.
+        for budget in [0, 100_000, 400_000] {
+            assert_eq!(all, train_with(budget), "{family} within {budget} bytes");
+        }
+    }
+}
+
+#[test]
 fn a_failed_request_leaves_the_run_unchanged() {
     let mut with_failure = Driver::open(&golden("llama"), Dtype::F32);
     let mut without = Driver::open(&golden("llama"), Dtype::F32);

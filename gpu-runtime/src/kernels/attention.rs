@@ -70,13 +70,15 @@ impl AttentionShape {
 
 /// Keys and values of [`BLOCK`] consecutive tokens, all layers.
 #[derive(Clone)]
-struct KvBlock(Vec<f32>);
+pub struct KvBlock(Vec<f32>);
 
 /// Keys and values of a sequence; clones share their blocks until one writes.
 #[derive(Clone, Default)]
 pub struct KvSequence {
     blocks: Vec<Arc<KvBlock>>,
     len: usize,
+    /// Tokens of attached blocks: computed already, so that writing them again is skipped.
+    attached: usize,
 }
 
 impl KvSequence {
@@ -102,7 +104,29 @@ impl KvSequence {
         self.len = len;
     }
 
+    /// Its blocks; the last one may be partly filled.
+    pub fn blocks(&self) -> &[Arc<KvBlock>] {
+        &self.blocks
+    }
+
+    /// Appends a full block that another sequence computed from the same tokens, to a sequence that holds full
+    /// blocks only, and declares `len` tokens held. Where the sequence goes on before the block's end, it computes
+    /// those rows again and leaves the block as it is.
+    pub fn attach(&mut self, block: Arc<KvBlock>, len: usize) {
+        self.blocks.push(block);
+        self.attached = self.blocks.len() * BLOCK;
+        self.len = len;
+    }
+
+    /// Puts an equal block, computed by another sequence from the same tokens, in the place of block `at`.
+    pub fn replace(&mut self, at: usize, block: Arc<KvBlock>) {
+        self.blocks[at] = block;
+    }
+
     fn write(&mut self, shape: &AttentionShape, layer: usize, position: usize, keys: &[f32], values: &[f32]) {
+        if position < self.attached {
+            return;
+        }
         let (hd, slot) = (shape.head_dim, position % BLOCK);
         let block = &mut Arc::make_mut(&mut self.blocks[position / BLOCK]).0;
         for head in 0..shape.kv_heads {

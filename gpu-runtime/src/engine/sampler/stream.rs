@@ -63,7 +63,7 @@ impl Stream {
 
     /// Blocks that the cache does not hold.
     pub(super) fn own_blocks(&self) -> usize {
-        self.kv.blocks().len() - self.cached
+        self.kv.blocks().len().saturating_sub(self.cached)
     }
 
     /// What to compute next, if it is a full block: streams that agree in it are about to compute the same.

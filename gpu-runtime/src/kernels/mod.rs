@@ -11,6 +11,7 @@ pub mod attention;
 pub mod elementwise;
 pub mod gemm;
 pub mod head;
+mod kv;
 pub mod norm;
 pub mod packed;
 pub mod pool;

@@ -69,7 +69,21 @@ impl Sampler {
                 parts.push(Part { job: i, target, positions: start..end });
             }
         }
+        self.by_adapter(&mut parts);
         parts
+    }
+
+    /// Brings parts with the same adapter together: each adapter is one product for all of its rows.
+    fn by_adapter(&self, parts: &mut [Part]) {
+        let mut seen: Vec<*const Adapter> = Vec::new();
+        let mut place = |part: &Part| {
+            let adapter = self.active[part.job].weights.adapter.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
+            seen.iter().position(|other| std::ptr::eq(*other, adapter)).unwrap_or_else(|| {
+                seen.push(adapter);
+                seen.len() - 1
+            })
+        };
+        parts.sort_by_cached_key(|part| place(part));
     }
 
     /// Prompt rows of the next pass: fewer when sequences wait for it, on any weights, than when none does; more

@@ -201,6 +201,23 @@ fn prompts_leave_room_for_those_who_decode() {
 }
 
 #[test]
+fn an_adapter_is_one_group() {
+    let base = base("llama");
+    let plain = SamplerWeights::of_base(Arc::clone(&base));
+    let adapted = [1, 2].map(|seed| SamplerWeights { adapter: Some(adapter(&base, seed)), ..plain.clone() });
+    let mut bench = Bench::new(LARGE);
+    for at in 0..9 {
+        let weights = [&adapted[0], &plain, &adapted[1]][at % 3];
+        bench.start(at, weights, request(prompt(0, at as u64, 10), 1, 3));
+    }
+    for _ in 0..2 {
+        let jobs: Vec<usize> = bench.sampler.prepare().iter().map(|part| part.job).collect();
+        assert_eq!(jobs, [0, 3, 6, 1, 4, 7, 2, 5, 8]);
+        bench.step();
+    }
+}
+
+#[test]
 fn weights_take_turns() {
     let weights = ["llama", "mistral_swa", "qwen3"].map(|family| SamplerWeights::of_base(base(family)));
     let mut bench = Bench::new(LARGE);

@@ -1,6 +1,6 @@
 //! Draws a token from logits, and picks the most likely ones.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use trainyard_protocol::{OpError, SamplingParams};
@@ -62,42 +62,34 @@ pub fn draw(
 /// The `k` largest values with their positions, largest first, ties by lowest position; fewer when there are
 /// fewer values. NaN counts as -inf.
 pub fn topk(values: &[f32], k: usize) -> Vec<(u32, f32)> {
-    best(values, k).map(|candidate| (candidate.id, candidate.value)).collect()
+    best(values, k).map(|candidate| (candidate.id(), candidate.value())).collect()
 }
 
-/// A token by rank: greater is likelier, and of equals the lower id.
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
-    id: u32,
-    value: f32,
-}
+/// A token by rank: greater is likelier, and of equals the lower id. One integer, so that comparing is cheap: the
+/// value's bits in an order that follows the value, then the id's complement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate(u64);
 
 impl Candidate {
+    const SIGN: u32 = 1 << 31;
+
+    /// NaN counts as -inf.
     fn new(id: u32, value: f32) -> Self {
-        // Adding zero makes -0 equal to 0 in the total order.
-        Self { id, value: if value.is_nan() { f32::NEG_INFINITY } else { value + 0.0 } }
+        // Adding zero makes -0 equal to 0.
+        let bits = if value.is_nan() { f32::NEG_INFINITY } else { value + 0.0 }.to_bits();
+        let ordered = if bits & Self::SIGN == 0 { bits | Self::SIGN } else { !bits };
+        Self(u64::from(ordered) << 32 | u64::from(!id))
+    }
+
+    fn id(self) -> u32 {
+        !(self.0 as u32)
+    }
+
+    fn value(self) -> f32 {
+        let ordered = (self.0 >> 32) as u32;
+        f32::from_bits(if ordered & Self::SIGN == 0 { !ordered } else { ordered & !Self::SIGN })
     }
 }
-
-impl Ord for Candidate {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.value.total_cmp(&other.value).then(other.id.cmp(&self.id))
-    }
-}
-
-impl PartialOrd for Candidate {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Candidate {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Candidate {}
 
 /// The `k` best candidates, best first.
 fn best(values: &[f32], k: usize) -> impl Iterator<Item = Candidate> {
@@ -113,7 +105,7 @@ fn best(values: &[f32], k: usize) -> impl Iterator<Item = Candidate> {
         if heap.len() > k {
             heap.pop();
         }
-        floor = heap.peek().map_or(floor, |Reverse(worst)| worst.value);
+        floor = heap.peek().map_or(floor, |Reverse(worst)| worst.value());
     }
     heap.into_sorted_vec().into_iter().map(|Reverse(candidate)| candidate)
 }
@@ -202,7 +194,7 @@ fn pick_ranked(
     scratch: &mut DrawScratch,
 ) -> u32 {
     let DrawScratch { weights, ranked, .. } = scratch;
-    let weight = |candidate: &Candidate| f64::from(weights[candidate.id as usize]);
+    let weight = |candidate: &Candidate| f64::from(weights[candidate.id() as usize]);
     ranked.clear();
     let mut sorted = 0;
     if let Some(k) = top_k {
@@ -229,19 +221,19 @@ fn pick_ranked(
     for candidate in &ranked[..kept] {
         running += weight(candidate);
         if running > target {
-            return candidate.id;
+            return candidate.id();
         }
     }
-    ranked[..kept].last().map_or(0, |candidate| candidate.id)
+    ranked[..kept].last().map_or(0, |candidate| candidate.id())
 }
 
 /// Brings the `count` best to the front in order; returns how many that were.
 fn sort_first(candidates: &mut [Candidate], count: usize) -> usize {
     let count = count.min(candidates.len());
     if count > 0 && count < candidates.len() {
-        candidates.select_nth_unstable_by(count - 1, |a, b| b.cmp(a));
+        candidates.select_nth_unstable_by_key(count - 1, |candidate| Reverse(*candidate));
     }
-    candidates[..count].sort_unstable_by(|a, b| b.cmp(a));
+    candidates[..count].sort_unstable_by_key(|candidate| Reverse(*candidate));
     count
 }
 
@@ -267,6 +259,21 @@ mod tests {
         assert_eq!(one(&[0.0, 3.0, 3.0], 1.0, None, 1e-9, 0.99), 1);
         assert_eq!(one(&[0.0, 3.0, f32::INFINITY], 1.0, None, 1.0, 0.0), 2);
         assert_eq!(one(&[], 1.0, None, 1.0, 0.5), 0);
+    }
+
+    #[test]
+    fn candidates_are_ordered_by_value_then_id() {
+        let values = [f32::NEG_INFINITY, f32::MIN, -1.5, -f32::MIN_POSITIVE, 0.0, 1e-45, 1.0, f32::MAX, f32::INFINITY];
+        for (at, value) in values.into_iter().enumerate() {
+            for id in [0, 7, u32::MAX] {
+                let candidate = Candidate::new(id, value);
+                assert_eq!((candidate.id(), candidate.value().to_bits()), (id, value.to_bits()));
+                assert!(values[..at].iter().all(|less| Candidate::new(0, *less) < candidate));
+            }
+            assert!(Candidate::new(3, value) > Candidate::new(4, value));
+        }
+        assert_eq!(Candidate::new(1, -0.0), Candidate::new(1, 0.0));
+        assert_eq!(Candidate::new(1, f32::NAN), Candidate::new(1, f32::NEG_INFINITY));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The engine: runs, training microbatches and continuous batching over one processor.
 
 mod base;
-mod request;
 mod run;
 mod sampler;
 mod saves;
@@ -34,7 +33,7 @@ pub struct EngineOptions {
     pub dtype: Dtype,
     /// Threads; 0 is one per core.
     pub threads: usize,
-    /// Bytes of keys and values that samples may hold together.
+    /// Bytes of keys and values that samples and the prefix cache may hold together.
     pub kv_bytes: usize,
     /// Rows of a training microbatch; a longer example is a microbatch of its own.
     pub microbatch_tokens: usize,
@@ -237,6 +236,8 @@ impl Engine for CpuEngine {
     fn step(&mut self) -> Vec<Completion> {
         if let Some((id, operation)) = self.control.pop_front() {
             let result = self.control(operation);
+            // The operation may have replaced the last weights of which something is cached.
+            self.sampler.settle();
             self.finish(id, result);
         } else if self.done.is_empty() {
             let train = !self.trainer.is_idle();
@@ -263,9 +264,11 @@ impl Engine for CpuEngine {
     fn unload_run(&mut self, run: &RunId) {
         self.trainer.forget(run);
         self.runs.remove(run);
+        self.sampler.settle();
     }
 
     fn drop_snapshot(&mut self, key: &str) {
         self.snapshots.remove(key);
+        self.sampler.settle();
     }
 }

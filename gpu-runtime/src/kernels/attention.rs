@@ -3,15 +3,14 @@
 //! sequence's first token, so a row's arithmetic is the same in prefill, decoding and training.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use super::elementwise::{for_each, for_rows};
+use super::elementwise::for_rows;
 use super::gemm::{Extents, Strided, strided};
 use super::vexp::{dot, exp, max, multiversion, sum_by};
 use super::{Cpu, Shared};
 
-/// Tokens of a key/value block, and keys of a tile.
-pub const BLOCK: usize = 32;
+pub use super::kv::{BLOCK, KvBlock, KvSequence, write_kv};
+
 /// Query rows of a tile.
 const ROWS: usize = 48;
 
@@ -50,7 +49,7 @@ impl AttentionShape {
     }
 
     /// Elements of a block of one head: keys transposed `[head_dim][BLOCK]`, then values `[BLOCK][head_dim]`.
-    fn head_len(&self) -> usize {
+    pub(super) fn head_len(&self) -> usize {
         2 * self.head_dim * BLOCK
     }
 
@@ -59,66 +58,13 @@ impl AttentionShape {
         self.layers * self.kv_heads * self.head_len()
     }
 
-    fn at(&self, layer: usize, head: usize) -> usize {
+    /// Where a head's part of a block begins.
+    pub(super) fn at(&self, layer: usize, head: usize) -> usize {
         (layer * self.kv_heads + head) * self.head_len()
     }
 
     fn scale(&self) -> f32 {
         1.0 / (self.head_dim as f32).sqrt()
-    }
-}
-
-/// Keys and values of [`BLOCK`] consecutive tokens, all layers.
-#[derive(Clone)]
-struct KvBlock(Vec<f32>);
-
-/// Keys and values of a sequence; clones share their blocks until one writes.
-#[derive(Clone, Default)]
-pub struct KvSequence {
-    blocks: Vec<Arc<KvBlock>>,
-    len: usize,
-}
-
-impl KvSequence {
-    /// Tokens held.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether no token is held.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Makes room for `tokens` tokens in all; call before a pass that extends the sequence.
-    pub fn reserve(&mut self, shape: &AttentionShape, tokens: usize) {
-        while self.blocks.len() * BLOCK < tokens {
-            self.blocks.push(Arc::new(KvBlock(vec![0.0; shape.block_len()])));
-        }
-    }
-
-    /// Declares that tokens up to `len` have been written in every layer.
-    pub fn set_len(&mut self, len: usize) {
-        self.len = len;
-    }
-
-    fn write(&mut self, shape: &AttentionShape, layer: usize, position: usize, keys: &[f32], values: &[f32]) {
-        let (hd, slot) = (shape.head_dim, position % BLOCK);
-        let block = &mut Arc::make_mut(&mut self.blocks[position / BLOCK]).0;
-        for head in 0..shape.kv_heads {
-            let block = &mut block[shape.at(layer, head)..][..shape.head_len()];
-            let (kt, v) = block.split_at_mut(hd * BLOCK);
-            for (d, key) in keys[head * hd..(head + 1) * hd].iter().enumerate() {
-                kt[d * BLOCK + slot] = *key;
-            }
-            v[slot * hd..(slot + 1) * hd].copy_from_slice(&values[head * hd..(head + 1) * hd]);
-        }
-    }
-
-    /// Keys transposed and values of a block of one head.
-    fn tile(&self, shape: &AttentionShape, layer: usize, head: usize, block: usize) -> (&[f32], &[f32]) {
-        let tile = &self.blocks[block].0[shape.at(layer, head)..][..shape.head_len()];
-        tile.split_at(shape.head_dim * BLOCK)
     }
 }
 
@@ -135,24 +81,6 @@ pub struct Span<'a> {
 /// Whether spans have their rows in order and to themselves.
 fn disjoint(spans: &[Span<'_>]) -> bool {
     spans.is_sorted_by(|a, b| a.rows.end <= b.rows.start)
-}
-
-/// Writes the keys and values of the rows of `qkv` into their sequences.
-pub fn write_kv(
-    cpu: &Cpu,
-    shape: &AttentionShape,
-    layer: usize,
-    qkv: &[f32],
-    spans: &mut [(Range<usize>, usize, &mut KvSequence)],
-) {
-    let width = shape.qkv_width();
-    let (q, kv) = (shape.q_width(), shape.kv_width());
-    for_each(cpu, spans, |_, (rows, start, sequence)| {
-        for (i, row) in rows.clone().enumerate() {
-            let row = &qkv[row * width..(row + 1) * width];
-            sequence.write(shape, layer, *start + i, &row[q..q + kv], &row[q + kv..]);
-        }
-    });
 }
 
 /// Keys that a row at `position` sees.

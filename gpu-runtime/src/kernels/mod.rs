@@ -12,6 +12,7 @@ pub mod buffer;
 pub mod elementwise;
 pub mod gemm;
 pub mod head;
+mod kv;
 pub mod norm;
 pub mod packed;
 pub mod pool;

@@ -3,6 +3,7 @@
 
 mod equality;
 mod isolation;
+mod prefix;
 mod saves;
 mod smollm2;
 mod support;

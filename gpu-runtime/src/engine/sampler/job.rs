@@ -1,0 +1,253 @@
+//! One sampling request: its prompt, its sequences and what they have come to.
+
+use trainyard_protocol::{
+    OpError, RequestId, Sample, SampleResult, SampledSequence, SamplerSource, StopReason, TopkLogprobs,
+};
+
+use super::SamplerWeights;
+use super::check::{check_counts, check_tokens, max_new_tokens};
+use super::draw::{Decoding, Drawn};
+use super::prefix::{NodeId, PrefixCache};
+use super::prompt::PromptOutputs;
+use super::stream::{Stream, Text, blocks};
+use crate::draw::validate_params;
+use crate::kernels::Cpu;
+use crate::kernels::attention::BLOCK;
+use crate::rng::uniform;
+use crate::stop::StopMatcher;
+
+/// Tokens beyond those it has for which a sequence's room is set aside when requests are admitted.
+const AHEAD: usize = 128;
+
+/// A request in progress.
+pub(super) struct SampleJob {
+    pub(super) id: RequestId,
+    pub(super) weights: SamplerWeights,
+    request: Sample,
+    prompt: Vec<u32>,
+    /// The root of its weights in the cache.
+    root: NodeId,
+    /// The prompt's keys and values until its last row is computed; sequences have their own from then on.
+    shared: Stream,
+    decodes: bool,
+    outputs: PromptOutputs,
+    sequences: Vec<Sequence>,
+    max_new: usize,
+    cache_hits: usize,
+}
+
+struct Sequence {
+    stream: Stream,
+    tokens: Vec<u32>,
+    logprobs: Vec<f32>,
+    topk: Vec<(u32, f32)>,
+    stop: StopMatcher,
+    end: Option<StopReason>,
+}
+
+/// What of a job a pass extends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Prompt,
+    Sequence(usize),
+}
+
+impl SampleJob {
+    /// Checks a request.
+    pub(super) fn new(id: RequestId, weights: SamplerWeights, root: NodeId, request: Sample) -> Result<Self, OpError> {
+        let config = &weights.base.config;
+        let prompt = check_tokens(&request.prompt, config.vocab_size)?;
+        validate_params(&request.params)?;
+        check_counts(&request, prompt.len())?;
+        let max_new = max_new_tokens(&request.params, prompt.len(), config.max_position_embeddings)?;
+        let outputs = PromptOutputs::new(&request, prompt.len(), config.vocab_size)?;
+        let stop = StopMatcher::new(&request.params.stop, &config.eos_token_ids, weights.base.detokenizer.clone())?;
+        let sequence = || Sequence {
+            stream: Stream::new(root),
+            tokens: Vec::new(),
+            logprobs: Vec::new(),
+            topk: Vec::new(),
+            stop: stop.clone(),
+            end: None,
+        };
+        let sequences = (0..request.num_samples).map(|_| sequence()).collect();
+        Ok(Self {
+            id,
+            weights,
+            request,
+            prompt,
+            root,
+            shared: Stream::new(root),
+            decodes: false,
+            outputs,
+            sequences,
+            max_new,
+            cache_hits: 0,
+        })
+    }
+
+    /// Bytes of one of its blocks.
+    pub(super) fn block_bytes(&self) -> usize {
+        self.weights.weights.shape.block_len() * size_of::<f32>()
+    }
+
+    /// Sequences that it decodes.
+    pub(super) fn sequences(&self) -> usize {
+        self.sequences.len()
+    }
+
+    /// What is to be extended: the prompt, or every sequence that has not ended.
+    pub(super) fn targets(&self) -> impl Iterator<Item = Target> + use<> {
+        let open: Vec<_> = match self.decodes {
+            false => vec![Target::Prompt],
+            true => self.open().map(|(s, _)| Target::Sequence(s)).collect(),
+        };
+        open.into_iter()
+    }
+
+    fn open(&self) -> impl Iterator<Item = (usize, &Sequence)> {
+        self.sequences.iter().enumerate().filter(|(_, sequence)| sequence.end.is_none())
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        self.sequences.iter().all(|s| s.end.is_some())
+    }
+
+    /// The tokens of a target and its keys and values.
+    pub(super) fn stream(&self, target: Target) -> (Text<'_>, &Stream) {
+        match target {
+            Target::Prompt => (Text { prompt: &self.prompt, generated: &[] }, &self.shared),
+            Target::Sequence(s) => {
+                let sequence = &self.sequences[s];
+                (Text { prompt: &self.prompt, generated: &sequence.tokens }, &sequence.stream)
+            }
+        }
+    }
+
+    /// As [`SampleJob::stream`], to be changed.
+    pub(super) fn stream_mut(&mut self, target: Target) -> (Text<'_>, &mut Stream) {
+        match target {
+            Target::Prompt => (Text { prompt: &self.prompt, generated: &[] }, &mut self.shared),
+            Target::Sequence(s) => {
+                let sequence = &mut self.sequences[s];
+                (Text { prompt: &self.prompt, generated: &sequence.tokens }, &mut sequence.stream)
+            }
+        }
+    }
+
+    /// Whether all but the last token of a target are computed, and that was drawn.
+    pub(super) fn is_decoding(&self, target: Target) -> bool {
+        let (text, stream) = self.stream(target);
+        target != Target::Prompt && stream.kv.len() + 1 == text.len()
+    }
+
+    /// Tokens of a target that need not be computed when the cache has them. The last row gives the logits to draw
+    /// from; the prompt's outputs may need more rows.
+    pub(super) fn reusable(&self, target: Target) -> usize {
+        match target {
+            Target::Prompt => self.outputs.first_row(),
+            Target::Sequence(_) => self.stream(target).0.len() - 1,
+        }
+    }
+
+    /// Takes from the cache what it has of a target.
+    pub(super) fn reuse(&mut self, target: Target, cache: &mut PrefixCache) {
+        let limit = self.reusable(target);
+        let (text, stream) = self.stream_mut(target);
+        let taken = stream.take(cache, text, limit);
+        if target == Target::Prompt {
+            self.cache_hits += taken;
+        }
+    }
+
+    /// Blocks that it holds by itself.
+    pub(super) fn own_blocks(&self) -> usize {
+        self.shared.own_blocks() + self.sequences.iter().map(|s| s.stream.own_blocks()).sum::<usize>()
+    }
+
+    /// Blocks that it takes beyond those in the cache, up to some tokens from where it is.
+    pub(super) fn blocks_ahead(&self) -> usize {
+        let whole = self.prompt.len() + self.max_new - 1;
+        let ahead = |sequence: &Sequence| blocks(whole.min(self.prompt.len() + sequence.tokens.len() + AHEAD));
+        if self.decodes {
+            return self.open().map(|(_, s)| ahead(s).saturating_sub(s.stream.cached())).sum();
+        }
+        let full = self.prompt.len() / BLOCK;
+        full.saturating_sub(self.shared.cached()) + self.sequences.iter().map(|s| ahead(s) - full).sum::<usize>()
+    }
+
+    /// Lets go of all keys and values: they are taken from the cache or computed again when the job goes on.
+    pub(super) fn release(&mut self) {
+        self.shared = Stream::new(self.root);
+        self.sequences.iter_mut().for_each(|s| s.stream = Stream::new(self.root));
+        if !self.decodes {
+            self.cache_hits = 0;
+        }
+    }
+
+    /// Fills the prompt's outputs from the residual stream `x` of prompt `positions`.
+    pub(super) fn score_prompt(&mut self, cpu: &Cpu, positions: std::ops::Range<usize>, x: &[f32]) {
+        self.outputs.score(cpu, &self.weights, &self.prompt, &self.request.params, positions, x);
+    }
+
+    /// Gives every sequence the prompt's keys and values.
+    pub(super) fn begin_decoding(&mut self) {
+        self.decodes = true;
+        let shared = std::mem::replace(&mut self.shared, Stream::new(self.root));
+        self.sequences.iter_mut().for_each(|s| s.stream = shared.clone());
+    }
+
+    /// The next draw of a sequence.
+    pub(super) fn decoding<'a>(&'a self, s: usize, logits: &'a [f32]) -> Decoding<'a> {
+        let params = &self.request.params;
+        Decoding {
+            logits,
+            params,
+            topk: self.request.topk_sample_logprobs as usize,
+            u: uniform(params.seed, s as u64, self.sequences[s].tokens.len() as u64),
+        }
+    }
+
+    /// Appends a drawn token to a sequence.
+    pub(super) fn push(&mut self, s: usize, drawn: Drawn) {
+        let sequence = &mut self.sequences[s];
+        sequence.tokens.push(drawn.token);
+        sequence.logprobs.push(drawn.logprob);
+        sequence.topk.extend(drawn.topk);
+        if sequence.stop.push(drawn.token) {
+            sequence.end = Some(StopReason::Stop);
+        } else if sequence.tokens.len() >= self.max_new {
+            sequence.end = Some(StopReason::Length);
+        }
+        if sequence.end.is_some() {
+            sequence.stream = Stream::new(self.root);
+        }
+    }
+
+    /// What the finished request returns.
+    pub(super) fn into_result(self) -> SampleResult {
+        let k = self.request.topk_sample_logprobs as usize;
+        let sequences = self.sequences.into_iter().map(|s| SampledSequence {
+            stop_reason: s.end.unwrap_or(StopReason::Length),
+            topk: (k > 0).then(|| TopkLogprobs {
+                k,
+                token_ids: s.topk.iter().map(|(id, _)| *id).collect(),
+                logprobs: s.topk.iter().map(|(_, logprob)| *logprob).collect(),
+            }),
+            tokens: s.tokens,
+            logprobs: s.logprobs,
+        });
+        // Others may use the same base model or published checkpoint, and must not see in a hit what was asked of it.
+        let private = matches!(self.request.source, SamplerSource::Snapshot { .. });
+        let mut result = SampleResult {
+            sequences: sequences.collect(),
+            prompt_logprobs: None,
+            topk_prompt_logprobs: None,
+            target_prompt_logprobs: None,
+            prompt_alt_tokens: None,
+            prompt_cache_hit_tokens: if private { self.cache_hits as u32 } else { 0 },
+        };
+        self.outputs.finish(&mut result);
+        result
+    }
+}

@@ -1,0 +1,343 @@
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use proptest::prelude::*;
+use trainyard_protocol::{LoraSpec, SampleResult, SamplerSource, SamplingParams, SamplingSessionId, Stop};
+
+use super::job::Target;
+use super::*;
+use crate::kernels::attention::BLOCK;
+use crate::kernels::packed::Dtype;
+use crate::load::load;
+use crate::rng::uniform;
+
+/// A model of the golden tests.
+pub(super) fn base(family: &str) -> Arc<Base> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family);
+    Arc::new(Base::new(&Cpu::new(1), family.into(), load(&path).unwrap(), Dtype::Bf16).unwrap())
+}
+
+/// An adapter that changes every projection.
+pub(super) fn adapter(base: &Base, seed: u64) -> Arc<Adapter> {
+    let spec = LoraSpec { rank: 4, seed, train_unembed: true, train_mlp: true, train_attn: true };
+    let params = Adapter::params(&base.config, &spec);
+    let values = |(i, len)| (0..len as u64).map(|p| (uniform(seed, i, p) as f32 - 0.5) * 0.1).collect();
+    let masters = (0u64..).zip(params.iter().map(crate::model::ParamSpec::len)).map(values).collect();
+    Arc::new(Adapter::build(&Cpu::new(1), base.dtype, &base.config, &spec, &masters))
+}
+
+/// Tokens that begin with `shared` tokens of stream 0 and go on with those of another stream.
+fn prompt(shared: usize, stream: u64, len: usize) -> Vec<i64> {
+    let token = |i: usize| (uniform(3, if i < shared { 0 } else { stream }, i as u64) * 512.0) as i64;
+    (0..len).map(token).collect()
+}
+
+fn request(prompt: Vec<i64>, num_samples: u32, max_tokens: u32) -> Sample {
+    let params = SamplingParams {
+        max_tokens: Some(max_tokens),
+        seed: prompt.len() as u64,
+        stop: Stop::Nothing,
+        temperature: 1.0,
+        top_k: None,
+        top_p: 1.0,
+    };
+    Sample {
+        sampling_session: SamplingSessionId::new("s"),
+        source: SamplerSource::Base { model: "m".into() },
+        prompt,
+        num_samples,
+        params,
+        prompt_logprobs: false,
+        prompt_logprobs_last_n: None,
+        topk_prompt_logprobs: 0,
+        topk_sample_logprobs: 2,
+        target_prompt_logprobs: None,
+        prompt_alt_tokens_k: 0,
+    }
+}
+
+fn id(at: usize) -> RequestId {
+    RequestId::new(format!("{at:04}"))
+}
+
+fn result(completion: Completion) -> SampleResult {
+    match completion.result {
+        Ok(OpResult::Sample(result)) => result,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Drives a sampler and watches its budget.
+struct Bench {
+    cpu: Cpu,
+    sampler: Sampler,
+    /// Rows computed so far.
+    rows: usize,
+    done: BTreeMap<RequestId, SampleResult>,
+}
+
+impl Bench {
+    fn new(kv_bytes: usize) -> Self {
+        Self { cpu: Cpu::new(1), sampler: Sampler::new(kv_bytes), rows: 0, done: BTreeMap::new() }
+    }
+
+    fn start(&mut self, at: usize, weights: &SamplerWeights, request: Sample) {
+        self.sampler.start(id(at), weights.clone(), request).unwrap();
+    }
+
+    fn held(&self) -> usize {
+        self.sampler.cache.bytes() + self.sampler.own_bytes()
+    }
+
+    /// One pass; the rows of it that extend prompts.
+    fn step(&mut self) -> usize {
+        let parts = self.sampler.prepare();
+        self.rows += parts.iter().map(|part| part.positions.len()).sum::<usize>();
+        self.sampler.run(&self.cpu, &parts);
+        assert!(self.held() <= self.sampler.kv_bytes || self.sampler.active.len() == 1);
+        for completion in self.sampler.finish() {
+            self.done.insert(completion.id.clone(), result(completion));
+        }
+        assert!(self.held() <= self.sampler.kv_bytes || self.sampler.active.len() == 1);
+        parts.iter().filter(|part| part.target == Target::Prompt).map(|part| part.positions.len()).sum()
+    }
+
+    fn drain(&mut self) {
+        while !self.sampler.is_idle() {
+            self.step();
+        }
+    }
+}
+
+/// What a request returns when nothing is shared with any other. As text, which tells all bits and equates NaNs.
+fn alone(weights: &SamplerWeights, request: Sample) -> String {
+    let mut bench = Bench::new(0);
+    bench.start(0, weights, request);
+    bench.drain();
+    assert_eq!(bench.held(), 0);
+    format!("{:?}", bench.done[&id(0)])
+}
+
+const LARGE: usize = 1 << 30;
+
+#[test]
+fn a_shared_prompt_is_computed_once() {
+    let weights = SamplerWeights::of_base(base("llama"));
+    for len in [2 * BLOCK, 3 * BLOCK + 5] {
+        let mut bench = Bench::new(LARGE);
+        (0..8).for_each(|at| bench.start(at, &weights, request(prompt(len, 0, len), 1, 1)));
+        bench.drain();
+        // All but the first compute what is after the last full block, or the last row.
+        let tail = if len % BLOCK == 0 { 1 } else { len % BLOCK };
+        assert_eq!(bench.rows, len + 7 * tail);
+        let first = format!("{:?}", bench.done[&id(0)]);
+        assert!(bench.done.values().all(|result| format!("{result:?}") == first));
+        assert_eq!(first, alone(&weights, request(prompt(len, 0, len), 1, 1)));
+    }
+}
+
+#[test]
+fn a_conversation_goes_on_from_its_blocks() {
+    let base = base("mistral_swa");
+    let weights = SamplerWeights { adapter: Some(adapter(&base, 1)), ..SamplerWeights::of_base(base) };
+    let mut bench = Bench::new(LARGE);
+    bench.start(0, &weights, request(prompt(0, 1, 70), 1, 40));
+    bench.drain();
+    let mut turn = prompt(0, 1, 70);
+    turn.extend(bench.done[&id(0)].sequences[0].tokens.iter().map(|token| i64::from(*token)));
+    turn.extend(prompt(0, 2, 9));
+    let before = bench.rows;
+    bench.start(1, &weights, request(turn.clone(), 1, 1));
+    bench.drain();
+    // 109 tokens have keys and values after the first turn: three full blocks.
+    assert_eq!(bench.rows - before, turn.len() - 3 * BLOCK);
+    assert_eq!(format!("{:?}", bench.done[&id(1)]), alone(&weights, request(turn.clone(), 1, 1)));
+    // Other weights, and prompts whose log-probabilities are wanted, compute everything.
+    let plain = SamplerWeights { adapter: None, ..weights.clone() };
+    let scored = Sample { prompt_logprobs: true, ..request(turn.clone(), 1, 1) };
+    for (at, weights, request) in [(2, &plain, request(turn.clone(), 1, 1)), (3, &weights, scored.clone())] {
+        let before = bench.rows;
+        bench.start(at, weights, request);
+        bench.drain();
+        assert_eq!(bench.rows - before, turn.len());
+    }
+    assert_eq!(format!("{:?}", bench.done[&id(3)]), alone(&weights, scored));
+    // Without the weights nothing is left.
+    drop((plain, weights));
+    bench.sampler.settle();
+    assert_eq!(bench.held(), 0);
+}
+
+#[test]
+fn last_prompt_logprobs_need_the_last_rows() {
+    let weights = SamplerWeights::of_base(base("llama"));
+    let mut bench = Bench::new(LARGE);
+    bench.start(0, &weights, request(prompt(0, 1, 100), 1, 1));
+    bench.drain();
+    let scored = Sample { prompt_logprobs: true, prompt_logprobs_last_n: Some(30), ..request(prompt(0, 1, 100), 1, 1) };
+    let before = bench.rows;
+    bench.start(1, &weights, scored.clone());
+    bench.drain();
+    // Row 69 scores position 70. It is within a block that is there already.
+    assert_eq!(bench.rows - before, 31);
+    assert_eq!(format!("{:?}", bench.done[&id(1)]), alone(&weights, scored));
+}
+
+#[test]
+fn prompts_leave_room_for_those_who_decode() {
+    let weights = SamplerWeights::of_base(base("llama"));
+    let mut bench = Bench::new(LARGE);
+    bench.start(0, &weights, request(prompt(0, 1, 300), 1, 30));
+    assert_eq!(bench.step(), 256);
+    assert_eq!(bench.step(), 44);
+    bench.start(1, &weights, request(prompt(0, 2, 200), 1, 1));
+    bench.start(2, &weights, request(prompt(0, 3, 40), 1, 1));
+    // Two prompts wait for one sequence: 128 rows, oldest first.
+    let rows: Vec<usize> = (0..3).map(|_| bench.step()).collect();
+    assert_eq!(rows, [128, 72 + 40, 0]);
+    assert_eq!(bench.rows, 300 + 240 + 3);
+}
+
+#[test]
+fn an_adapter_is_one_group() {
+    let base = base("llama");
+    let plain = SamplerWeights::of_base(Arc::clone(&base));
+    let adapted = [1, 2].map(|seed| SamplerWeights { adapter: Some(adapter(&base, seed)), ..plain.clone() });
+    let mut bench = Bench::new(LARGE);
+    for at in 0..9 {
+        let weights = [&adapted[0], &plain, &adapted[1]][at % 3];
+        bench.start(at, weights, request(prompt(0, at as u64, 10), 1, 3));
+    }
+    for _ in 0..2 {
+        let jobs: Vec<usize> = bench.sampler.prepare().iter().map(|part| part.job).collect();
+        assert_eq!(jobs, [0, 3, 6, 1, 4, 7, 2, 5, 8]);
+        bench.step();
+    }
+}
+
+#[test]
+fn weights_take_turns() {
+    let weights = ["llama", "mistral_swa", "qwen3"].map(|family| SamplerWeights::of_base(base(family)));
+    let mut bench = Bench::new(LARGE);
+    for at in 0..7 {
+        let of = [0, 0, 1, 0, 2, 0, 0][at];
+        bench.start(at, &weights[of], request(prompt(0, at as u64, 10), 1, 5));
+    }
+    let mut finished = Vec::new();
+    while !bench.sampler.is_idle() {
+        let before = bench.done.len();
+        bench.step();
+        finished.push(bench.done.len() - before);
+    }
+    // Five passes each, one after the other: the first of a model's computes the prompts and draws.
+    assert_eq!(finished, [[0; 12].as_slice(), &[5, 1, 1]].concat());
+    assert!(bench.sampler.turns.is_empty());
+}
+
+#[test]
+fn a_request_lets_go_when_room_runs_out() {
+    let weights = SamplerWeights::of_base(base("llama"));
+    let block = weights.weights.shape.block_len() * size_of::<f32>();
+    // Each comes to hold 10 blocks; they are admitted with room for 5 + 5 and some.
+    let mut bench = Bench::new(12 * block);
+    let requests: Vec<_> = (1..3).map(|stream| request(prompt(0, stream, 20), 1, 300)).collect();
+    for (at, request) in requests.iter().enumerate() {
+        bench.start(at, &weights, request.clone());
+    }
+    let mut waited = false;
+    while !bench.sampler.is_idle() {
+        bench.step();
+        waited |= bench.sampler.waiting.front().is_some_and(|job| job.id == id(1));
+    }
+    assert!(waited);
+    for (at, request) in requests.into_iter().enumerate() {
+        assert_eq!(format!("{:?}", bench.done[&id(at)]), alone(&weights, request));
+    }
+}
+
+#[test]
+fn cancelled_requests_leave_nothing_behind() {
+    let weights = SamplerWeights::of_base(base("llama"));
+    let mut bench = Bench::new(LARGE);
+    (0..4).for_each(|at| bench.start(at, &weights, request(prompt(40, at as u64, 290), 2, 20)));
+    bench.step();
+    (0..3).for_each(|at| assert!(bench.sampler.cancel(&id(at))));
+    assert!(!bench.sampler.cancel(&id(0)));
+    bench.drain();
+    assert_eq!(bench.done.len(), 1);
+    assert_eq!(bench.sampler.own_bytes(), 0);
+    assert_eq!(format!("{:?}", bench.done[&id(3)]), alone(&weights, request(prompt(40, 3, 290), 2, 20)));
+}
+
+#[derive(Clone, Debug)]
+enum Action {
+    Start { weights: usize, request: Box<Sample> },
+    Step(usize),
+    Cancel(usize),
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    let start = (0usize..3, 0usize..5, 0u64..3, 1usize..150, 1u32..4, 1u32..70, 0u32..6).prop_map(
+        |(weights, shared, stream, len, samples, new, outputs)| {
+            let mut request = request(prompt(shared * 20, stream, len), samples, new);
+            request.prompt_logprobs = outputs == 1 || (outputs == 2 && len > 1);
+            request.prompt_logprobs_last_n = (outputs == 2 && len > 1).then_some(1 + len as u32 / 4);
+            request.topk_prompt_logprobs = u32::from(outputs == 3) * 2;
+            request.prompt_alt_tokens_k = u32::from(outputs == 4) * 2;
+            if outputs == 5 {
+                request.params.temperature = 0.0;
+            }
+            Action::Start { weights, request: Box::new(request) }
+        },
+    );
+    prop_oneof![4 => start, 4 => (1usize..40).prop_map(Action::Step), 1 => (0usize..8).prop_map(Action::Cancel)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn company_and_cache_change_no_bits(
+        actions in prop::collection::vec(action(), 1..14),
+        blocks in prop_oneof![Just(0usize), 4usize..30, Just(1 << 16)],
+    ) {
+        let (llama, swa) = (base("llama"), base("mistral_swa"));
+        let weights = [
+            SamplerWeights::of_base(Arc::clone(&llama)),
+            SamplerWeights { adapter: Some(adapter(&llama, 1)), ..SamplerWeights::of_base(llama) },
+            SamplerWeights::of_base(swa),
+        ];
+        let block = weights[0].weights.shape.block_len() * size_of::<f32>();
+        let mut bench = Bench::new(blocks * block);
+        let mut started = Vec::new();
+        let mut cancelled = Vec::new();
+        for action in actions {
+            match action {
+                Action::Start { weights: w, request } => {
+                    bench.start(started.len(), &weights[w], (*request).clone());
+                    started.push((w, *request));
+                }
+                Action::Step(steps) => {
+                    for _ in 0..steps {
+                        bench.step();
+                    }
+                }
+                Action::Cancel(at) => {
+                    if bench.sampler.cancel(&id(at)) {
+                        cancelled.push(at);
+                    }
+                }
+            }
+        }
+        bench.drain();
+        prop_assert_eq!(bench.sampler.own_bytes(), 0);
+        for (at, (w, request)) in started.into_iter().enumerate() {
+            match bench.done.get(&id(at)) {
+                Some(result) => prop_assert_eq!(format!("{result:?}"), alone(&weights[w], request)),
+                None => prop_assert!(cancelled.contains(&at)),
+            }
+        }
+    }
+}

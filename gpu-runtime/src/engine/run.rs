@@ -114,7 +114,11 @@ impl Run {
                     *adapter = Arc::new(built);
                 }
             },
-            _ => self.trained = Trained::Full(Arc::new(self.base.pack(cpu, &self.masters)?)),
+            (Trained::Full(weights), _) => match Arc::get_mut(weights) {
+                Some(own) => own.update(cpu, &self.masters),
+                None => *weights = Arc::new(self.base.pack(cpu, &self.masters)?),
+            },
+            (Trained::Lora(_), None) => return Err(OpError::server("a LoRA run without a LoRA configuration")),
         }
         Ok(())
     }

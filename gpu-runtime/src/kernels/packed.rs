@@ -148,11 +148,18 @@ impl PackedMatrix {
     /// The transpose, packed.
     pub fn transposed(&self, cpu: &Cpu) -> Self {
         let mut t = Self::empty(self.dtype(), self.k, self.n);
-        let (k, n) = (self.k, self.n);
-        t.for_panels(
+        t.transpose_from(cpu, self);
+        t
+    }
+
+    /// Becomes the transpose of `of`, whose extents it must have the other way round.
+    pub fn transpose_from(&mut self, cpu: &Cpu, of: &Self) {
+        let (k, n) = (of.k, of.n);
+        assert!((self.n, self.k) == (k, n), "other extents than the packed matrix has");
+        self.for_panels(
             cpu,
             |panel, words| {
-                let PackedData::Bf16(data) = &self.data else { return };
+                let PackedData::Bf16(data) = &of.data else { return };
                 // Word (p, j) of `t` holds rows 2p and 2p + 1 of column `panel * NR + j`; two columns share words here.
                 for (p, words) in words.chunks_exact_mut(NR).enumerate() {
                     let (from, lane) = (2 * p / NR * k.div_ceil(2) + panel * NR / 2, 2 * p % NR);
@@ -169,7 +176,7 @@ impl PackedMatrix {
                 }
             },
             |panel, values| {
-                let PackedData::F32(data) = &self.data else { return };
+                let PackedData::F32(data) = &of.data else { return };
                 for (p, values) in values.chunks_exact_mut(NR).enumerate() {
                     let (from, lane) = (p / NR * k + panel * NR, p % NR);
                     let columns = (k - panel * NR).min(NR);
@@ -179,7 +186,6 @@ impl PackedMatrix {
                 }
             },
         );
-        t
     }
 
     /// Zeros.

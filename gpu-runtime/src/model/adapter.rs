@@ -82,7 +82,7 @@ pub struct LoraPair {
     pub b_t: PackedMatrix,
 }
 
-/// An adapter's weights, immutable: training makes a new one.
+/// An adapter's weights; training changes them only where nobody else holds them.
 pub struct Adapter {
     /// Its rank.
     pub rank: usize,

@@ -5,12 +5,12 @@ use std::sync::{Arc, OnceLock};
 
 use half::bf16;
 
-use super::params::{LayerParams, ParamLayout};
+use super::params::{Gradients, LayerParams, ParamLayout};
 use crate::config::{LoadError, ModelConfig};
-use crate::kernels::Cpu;
 use crate::kernels::attention::AttentionShape;
 use crate::kernels::packed::{Dtype, PackedMatrix};
 use crate::kernels::rope::Rope;
+use crate::kernels::{Cpu, par_chunks};
 
 /// A linear layer `y = x Wᵀ + b`, perhaps several fused along the outputs.
 pub struct Linear {
@@ -24,6 +24,17 @@ pub struct Linear {
 impl Linear {
     fn new(weight: PackedMatrix, bias: Option<Vec<f32>>) -> Self {
         Self { weight, transposed: OnceLock::new(), bias }
+    }
+
+    /// Takes other values, in place: parts as they are stacked along the outputs, and all biases.
+    fn update(&mut self, cpu: &Cpu, parts: &[&[f32]], biases: &[&[f32]]) {
+        self.weight.repack(cpu, parts);
+        if let Some(transposed) = self.transposed.get_mut() {
+            transposed.transpose_from(cpu, &self.weight);
+        }
+        if let Some(bias) = &mut self.bias {
+            *bias = biases.concat();
+        }
     }
 
     /// The transpose, packed at the first backward pass: servers that only sample never pay for it.
@@ -57,7 +68,7 @@ enum Embedding {
     F32(Vec<f32>),
 }
 
-/// A model's weights, immutable: training makes a new one.
+/// A model's weights; training changes them only where nobody else holds them.
 pub struct Weights {
     /// What the model is made of.
     pub config: Arc<ModelConfig>,
@@ -121,6 +132,26 @@ impl Weights {
         })
     }
 
+    /// Takes the values of `params`, in the order of the layout, in place.
+    pub fn update(&mut self, cpu: &Cpu, params: &Gradients) {
+        let layout = Arc::clone(&self.layout);
+        let embed = &params[layout.embed];
+        match &mut self.embed {
+            Embedding::Tied => {}
+            Embedding::Bf16(rows) => par_chunks(&cpu.pool, rows, 1 << 16, |i, rows| {
+                for (row, x) in rows.iter_mut().zip(&embed[i << 16..]) {
+                    *row = bf16::from_f32(*x).to_bits();
+                }
+            }),
+            Embedding::F32(rows) => rows.copy_from_slice(embed),
+        }
+        self.head.update(cpu, &[&params[layout.head]], &[]);
+        self.norm.copy_from_slice(&params[layout.norm]);
+        for (layer, p) in self.layers.iter_mut().zip(&layout.layers) {
+            layer.update(cpu, p, params);
+        }
+    }
+
     /// Writes the embedding of `token` to `out`.
     pub fn embed(&self, token: u32, out: &mut [f32]) {
         let at = token as usize * out.len();
@@ -174,6 +205,25 @@ impl Layer {
                 Linear::new(PackedMatrix::pack(cpu, dtype, c.intermediate_size, &[&*read(p.down)?]), bias)
             },
         })
+    }
+}
+
+impl Layer {
+    fn update(&mut self, cpu: &Cpu, p: &LayerParams, params: &Gradients) {
+        let at = |places: &[usize]| -> Vec<&[f32]> { places.iter().map(|place| params[*place].as_slice()).collect() };
+        let biases = |places: Option<&[usize]>| places.map_or_else(Vec::new, at);
+        self.input_norm.copy_from_slice(&params[p.input_norm]);
+        self.post_norm.copy_from_slice(&params[p.post_norm]);
+        if let (Some([q, k]), Some([q_place, k_place])) = (&mut self.qk_norm, p.qk_norm) {
+            q.copy_from_slice(&params[q_place]);
+            k.copy_from_slice(&params[k_place]);
+        }
+        let (qkv, o) = (p.qkv_bias.as_ref(), p.o_bias.as_ref());
+        let mlp = p.mlp_bias.as_ref();
+        self.qkv.update(cpu, &at(&p.qkv), &biases(qkv.map(|b| &b[..])));
+        self.o.update(cpu, &at(&[p.o]), &biases(o.map(std::slice::from_ref)));
+        self.gate_up.update(cpu, &at(&p.gate_up), &biases(mlp.map(|b| &b[..2])));
+        self.down.update(cpu, &at(&[p.down]), &biases(mlp.map(|b| &b[2..])));
     }
 }
 

@@ -34,6 +34,9 @@ impl ServerProcess {
         if flags.threads > 0 {
             command.arg("--threads").arg(flags.threads.to_string());
         }
+        if env::var_os("TRAINYARD_LOG").is_none() {
+            command.env("TRAINYARD_LOG", "warn");
+        }
         // A configuration file of the folder that this happens to run in is none of the benchmark's.
         command.current_dir(data_dir).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn()?;

@@ -9,6 +9,8 @@ mod report;
 mod tiny;
 
 use std::error::Error;
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -57,6 +59,7 @@ pub(super) fn measure(flags: &BenchFlags) -> Result<HttpReport, Box<dyn Error>> 
     let alone = engine_alone(flags, &model)?;
     let data = folder.path.join("server");
     fs::create_dir_all(&data)?;
+    let sync_ms = sync_time(&data.join("sync"))?;
     let server = ServerProcess::start(flags, &model, &data)?;
     let mut report = drive(flags, &server.url, Some(&model.name), Some(server.id()))?;
     for (name, ms) in alone {
@@ -64,7 +67,23 @@ pub(super) fn measure(flags: &BenchFlags) -> Result<HttpReport, Box<dyn Error>> 
             latency.engine_ms = Some(ms);
         }
     }
+    report.sync_ms = Some(sync_ms);
     Ok(report)
+}
+
+/// Median time of a small durable write where the server keeps its data, in milliseconds: an operation takes two,
+/// one for the request and one for the result.
+fn sync_time(path: &Path) -> Result<f64, Box<dyn Error>> {
+    let mut file = File::create(path)?;
+    let mut ms = Vec::with_capacity(OPERATIONS);
+    for _ in 0..OPERATIONS {
+        let start = Instant::now();
+        file.write_all(&[0; 4096])?;
+        file.sync_data()?;
+        ms.push(start.elapsed().as_secs_f64() * 1000.0);
+    }
+    fs::remove_file(path)?;
+    Ok(Quantiles::of(ms).median)
 }
 
 fn drive(
@@ -90,6 +109,7 @@ fn drive(
             model,
             url: url.to_owned(),
             load_average: system::load_average(),
+            sync_ms: None,
             latencies,
             rates,
             server_mib: before.zip(after).map(|(before, after)| [before, after]),

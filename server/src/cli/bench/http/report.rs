@@ -13,6 +13,8 @@ pub(in super::super) struct HttpReport {
     pub(super) url: String,
     /// Of the last minute.
     pub(super) load_average: Option<f64>,
+    /// Median time of a small durable write to the server's disk, when it runs here.
+    pub(super) sync_ms: Option<f64>,
     pub(super) latencies: Vec<Latency>,
     pub(super) rates: Vec<Rate>,
     /// Resident memory of the server before and after, when it runs here.
@@ -81,6 +83,9 @@ impl HttpReport {
         write!(out, "{} through {}", self.model, self.url)?;
         if let Some(load) = self.load_average {
             write!(out, ", load average {load:.2}")?;
+        }
+        if let Some(sync) = self.sync_ms {
+            write!(out, ", a durable write takes {sync:.2} ms")?;
         }
         writeln!(
             out,

@@ -86,7 +86,7 @@ async def sample_rate(sampler: tinker.SamplingClient, prompt: types.ModelInput, 
     async def client() -> None:
         nonlocal done
         while time.perf_counter() - start < ROUND_SECONDS:
-            await sampler.sample_async(prompt=prompt, num_samples=1, sampling_params=params)
+            await sampler.sample(prompt=prompt, num_samples=1, sampling_params=params)
             done += 1
 
     await asyncio.gather(*(client() for _ in range(CLIENTS)))
@@ -115,7 +115,7 @@ def measure(url: str, server: Server, reps: int) -> dict:
             future.result(WAIT)
 
     pipelined()
-    sampler = run.save_weights_and_get_sampling_client()
+    sampler = run.save_weights_and_get_sampling_client().result(WAIT)
     prompt = types.ModelInput.from_ints(tokens[:16])
     params = types.SamplingParams(max_tokens=1, temperature=1.0, seed=1)
 

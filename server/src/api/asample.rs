@@ -105,6 +105,7 @@ mod tests {
         server.post("asample", other).await.refused(422);
         let work = server.next_work().await;
         assert_eq!((work.seq_id, work.kind), (7_000_000_000_000_000_000, RequestKind::Sample));
+        assert_eq!(work.decoded.take::<Payload>(), Some(Payload::decode(&work.payload).unwrap()));
         let Payload::Sample(stored) = Payload::decode(&work.payload).unwrap() else { panic!() };
         assert_eq!((stored.prompt.as_slice(), stored.seed), (&[1, 2][..], 40));
     }

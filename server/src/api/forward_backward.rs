@@ -221,6 +221,8 @@ mod tests {
         let work = server.next_work().await;
         let stored = training::decode(work.payload.clone()).unwrap();
         assert_eq!((stored.seq_id, stored.data.len(), stored.forward_only), (1, 1, false));
+        let decoded = work.decoded.take::<Result<ForwardBackward, OpError>>();
+        assert_eq!(decoded, Some(training::operation(stored)));
         server.succeed_with_bytes(&work, b"result");
         server.post("forward", json!({"model_id": run, "seq_id": 2, "forward_input": input})).await.json();
         assert_eq!(server.next_work().await.kind, RequestKind::Forward);

@@ -8,6 +8,7 @@ use trainyard_protocol::OpError;
 
 use super::connection::{Answer, Connection, Media, Target};
 use crate::wire::json as wire_json;
+use crate::wire::proto::ForwardBackwardRequest;
 use crate::wire::training::{self, ForwardBackwardBody};
 
 /// Tokens of a training example and of a prompt.
@@ -87,7 +88,7 @@ impl Client {
             "optimizer_config": {"type": "adamw"},
         });
         let created = self.finish_call("create_model", &create).await?;
-        let mut run = Run { model_id: text("create_model", &created, "model_id")?, seq_id: 0 };
+        let mut run = Run::new(text("create_model", &created, "model_id")?)?;
         let pass = self.submit_forward_backward(&mut run).await?;
         let step = self.submit_optim_step(&mut run).await?;
         self.wait(&pass, Expect::ForwardBackward).await?;
@@ -104,24 +105,9 @@ impl Client {
     /// Submits a pass over one short example and returns its future.
     pub(super) async fn submit_forward_backward(&mut self, run: &mut Run) -> Result<String, Failure> {
         const PATH: &str = "forward_backward";
-        let seq_id = run.next();
-        let tokens: Vec<i64> = (0..TOKENS).map(|i| 1 + (seq_id * 7 + i * 13) % 200).collect();
-        let tensor = |dtype: &str, data: Value| json!({"data": data, "dtype": dtype, "shape": [TOKENS]});
-        let datum = json!({
-            "model_input": {"chunks": [{"type": "encoded_text", "tokens": tokens}]},
-            "loss_fn_inputs": {
-                "target_tokens": tensor("int64", json!(tokens)),
-                "weights": tensor("float32", json!(vec![1.0; tokens.len()])),
-            },
-        });
-        let body = json!({
-            "model_id": run.model_id, "seq_id": seq_id,
-            "forward_backward_input": {"data": [datum], "loss_fn": "cross_entropy"},
-        });
-        let message = wire_json::parse::<ForwardBackwardBody>(body.to_string().as_bytes())?.into_proto()?;
-        let message = training::encode(&message);
-        let answer =
-            self.connection.send("POST", PATH, "accept: application/json\r\n", Media::Protobuf, &message).await?;
+        run.pass.seq_id = i32::try_from(run.next()).unwrap_or(i32::MAX);
+        let (headers, message) = ("accept: application/json\r\n", training::encode(&run.pass));
+        let answer = self.connection.send("POST", PATH, headers, Media::Protobuf, &message).await?;
         text(PATH, &accepted(PATH, answer)?, "request_id")
     }
 
@@ -198,9 +184,29 @@ impl Client {
 pub(super) struct Run {
     model_id: String,
     seq_id: i64,
+    /// A pass over one short example.
+    pass: ForwardBackwardRequest,
 }
 
 impl Run {
+    fn new(model_id: String) -> Result<Self, Failure> {
+        let tokens: Vec<i64> = (0..TOKENS).map(|i| 1 + i * 13 % 200).collect();
+        let tensor = |dtype: &str, data: Value| json!({"data": data, "dtype": dtype, "shape": [TOKENS]});
+        let datum = json!({
+            "model_input": {"chunks": [{"type": "encoded_text", "tokens": tokens}]},
+            "loss_fn_inputs": {
+                "target_tokens": tensor("int64", json!(tokens)),
+                "weights": tensor("float32", json!(vec![1.0; tokens.len()])),
+            },
+        });
+        let body = json!({
+            "model_id": model_id, "seq_id": 1,
+            "forward_backward_input": {"data": [datum], "loss_fn": "cross_entropy"},
+        });
+        let pass = wire_json::parse::<ForwardBackwardBody>(body.to_string().as_bytes())?.into_proto()?;
+        Ok(Self { model_id, seq_id: 0, pass })
+    }
+
     fn next(&mut self) -> i64 {
         self.seq_id += 1;
         self.seq_id

@@ -1,7 +1,6 @@
 //! What is timed through HTTP.
 
 use std::cell::Cell;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -168,14 +167,12 @@ impl Bench {
         Ok(watch.rate("samples, all at once", count, vec![speed], tally))
     }
 
-    fn clients(&self, count: usize) -> impl Future<Output = Result<Vec<Client>, Failure>> {
-        async move {
-            let mut clients = Vec::with_capacity(count);
-            for _ in 0..count {
-                clients.push(Client::open(&self.target).await?);
-            }
-            Ok(clients)
+    async fn clients(&self, count: usize) -> Result<Vec<Client>, Failure> {
+        let mut clients = Vec::with_capacity(count);
+        for _ in 0..count {
+            clients.push(Client::open(&self.target).await?);
         }
+        Ok(clients)
     }
 
     fn watch(&self) -> Watch {

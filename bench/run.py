@@ -21,6 +21,7 @@ CACHE = ROOT / ".cache"
 VENV = CACHE / "bench-venv"
 PYTHON = VENV / "bin" / "python"
 SDK_PYTHON = CACHE / "venv" / "bin" / "python"
+BASELINE_LOG = CACHE / "bench-baseline.log"
 PACKAGES = ["torch==2.11.0", "transformers==5.17.0", "peft==0.21.2", "gguf"]
 MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct=.cache/SmolLM2-135M-Instruct.Q4_1.gguf"
 
@@ -118,9 +119,14 @@ def baseline_folder(path: Path) -> Path:
     return folder
 
 
-def output_of(command: list, timeout: float | None = None) -> dict:
+def output_of(command: list, timeout: float | None = None, log: Path | None = None) -> dict:
     command = [str(part) for part in command]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=ROOT, timeout=timeout)
+    errors = log.open("ab") if log else None
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, check=True, cwd=ROOT, timeout=timeout)
+    finally:
+        if errors:
+            errors.close()
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -137,11 +143,11 @@ class Baseline:
         script = [PYTHON, ROOT / "bench" / "peft_baseline.py", "--model", self.folder, "--workload", workload.kind]
         flags = [*workload.flags, "--dtype", self.dtype, "--reps", self.reps, "--threads", threads]
         try:
-            return output_of(script + flags, self.timeout)
+            return output_of(script + flags, self.timeout, BASELINE_LOG)
         except subprocess.TimeoutExpired:
             return {"failed": f"no result within {self.timeout:.0f} s"}
         except subprocess.CalledProcessError as error:
-            return {"failed": f"it ended with {error.returncode}"}
+            return {"failed": f"it ended with {error.returncode}; see {BASELINE_LOG}"}
 
 
 def rate(result: dict) -> str:

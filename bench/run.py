@@ -171,13 +171,15 @@ def compare(options: argparse.Namespace, binary: Path, baseline: Baseline | None
     for workload in WORKLOADS:
         if workload.name not in options.workloads:
             continue
-        ours = [binary, "bench", "--json", "--model", options.model, "--workload", workload.kind, *workload.flags]
-        entry = {"workload": workload.name, "trainyard": output_of([*ours, "--dtype", options.dtype, "--reps", options.reps])}
+        command = [binary, "bench", "--json", "--model", options.model, "--workload", workload.kind, *workload.flags]
+        ours = output_of([*command, "--dtype", options.dtype, "--reps", options.reps])
+        entry = {"workload": workload.name, "trainyard": ours}
         if baseline:
-            entry["peft"] = baseline.measure(workload, entry["trainyard"]["threads"])
-            if "failed" not in entry["peft"]:
-                speeds = [side["tokens_per_second"]["median"] for side in (entry["trainyard"]["workloads"][0], entry["peft"])]
-                entry["ratio"] = speeds[0] / speeds[1]
+            theirs = baseline.measure(workload, ours["threads"])
+            entry["peft"] = theirs
+            if "failed" not in theirs:
+                speed = theirs["tokens_per_second"]["median"]
+                entry["ratio"] = ours["workloads"][0]["tokens_per_second"]["median"] / speed
         note(row(entry))
         results.append(entry)
     return results

@@ -113,9 +113,7 @@ impl Client {
 
     /// Submits a step and returns its future.
     pub(super) async fn submit_optim_step(&mut self, run: &mut Run) -> Result<String, Failure> {
-        let adam = json!({
-            "learning_rate": 1e-4, "beta1": 0.9, "beta2": 0.95, "eps": 1e-12, "weight_decay": 0.0, "grad_clip_norm": 0.0,
-        });
+        let adam = json!({"learning_rate": 1e-4, "beta1": 0.9, "beta2": 0.95, "eps": 1e-12, "weight_decay": 0.0});
         let body = json!({"model_id": run.model_id, "seq_id": run.next(), "adam_params": adam, "type": "optim_step"});
         let submitted = self.post("optim_step", &body).await?;
         text("optim_step", &submitted, "request_id")

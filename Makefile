@@ -21,7 +21,7 @@ build: ## build target/release/trainyard
 lint: ## check formatting and lints
 	@$(XTASK) lint
 
-bench: ## measure training and sampling on the test model; ARGS go to `trainyard bench`
+bench: ## measure against PyTorch with PEFT on the test model, and the API; ARGS go to bench/run.py
 	@$(XTASK) bench $(ARGS)
 
 model: ## fetch the test model into .cache/

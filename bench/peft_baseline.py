@@ -44,7 +44,8 @@ class Bench:
 
     def lora(self) -> LoraConfig:
         rank = self.options.rank
-        return LoraConfig(r=rank, lora_alpha=32, lora_dropout=0.0, target_modules=LINEARS, task_type="CAUSAL_LM")
+        targets = [*LINEARS, "lm_head"] if self.options.train_unembed else LINEARS
+        return LoraConfig(r=rank, lora_alpha=32, lora_dropout=0.0, target_modules=targets, task_type="CAUSAL_LM")
 
     def adapt(self) -> None:
         """Adds adapters, eight for w2, as if they had been trained: B is not zero."""
@@ -146,6 +147,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seq", type=int, default=256)
     parser.add_argument("--rank", type=int, default=32)
     parser.add_argument("--base", action="store_true", help="no adapter")
+    parser.add_argument("--train-unembed", action="store_true", help="also adapt the unembedding")
     parser.add_argument("--reps", type=int, default=5)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     return parser.parse_args()

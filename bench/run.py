@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Measure Trainyard, and PyTorch with PEFT beside it where that is installed.
+"""Measure Trainyard, and PyTorch with PEFT beside it in the same session.
 
-  python3 bench/run.py --model NAME=PATH [--install] [--workloads w1,w4] [--reps 5] [--dtype bf16]
+  python3 bench/run.py [--workloads w1,w4,w5] [--reps 5] [--no-baseline] [--output results.json]
 
-Builds the release binary, then runs one process per workload and side. The baseline needs torch, transformers
-and peft in .cache/bench-venv; --install puts them there (several GB). It takes a Hugging Face folder as PATH;
-from a GGUF file it writes one to .cache/bench-model first.
+`make bench` fetches the test model, builds the release binary and calls this; ARGS go here. One process per
+workload and side. The baseline's packages are put into .cache/bench-venv when they are missing (several GB).
 """
 
 import argparse
@@ -14,41 +13,64 @@ import os
 import subprocess
 import sys
 import venv
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
 VENV = CACHE / "bench-venv"
 PYTHON = VENV / "bin" / "python"
+SDK_PYTHON = CACHE / "venv" / "bin" / "python"
+BASELINE_LOG = CACHE / "bench-baseline.log"
 PACKAGES = ["torch==2.11.0", "transformers==5.17.0", "peft==0.21.2", "gguf"]
-WORKLOADS = ["w1", "w1f", "w2", "w3", "w3b1", "w4"]
+MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct=.cache/SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+@dataclass
+class Workload:
+    """A workload of `trainyard bench` and of `peft_baseline.py`, which understand the same flags."""
+
+    name: str
+    kind: str
+    flags: tuple[str, ...] = ()
+
+
+WORKLOADS = [
+    Workload("w1", "w1"),
+    Workload("w1-32x64", "w1", ("--batch", "32", "--seq", "64")),
+    Workload("w1-2x1024", "w1", ("--batch", "2", "--seq", "1024")),
+    Workload("w1-unembed", "w1", ("--train-unembed",)),
+    Workload("w1f", "w1f"),
+    Workload("w2", "w2"),
+    Workload("w3", "w3"),
+    Workload("w3b1", "w3b1"),
+    Workload("w4", "w4"),
+]
+NAMES = [workload.name for workload in WORKLOADS] + ["w5"]
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", required=True, metavar="NAME=PATH")
-    parser.add_argument("--workloads", default=",".join(WORKLOADS))
+    parser.add_argument("--model", default=MODEL, metavar="NAME=PATH", help="Hugging Face folder or GGUF file")
+    parser.add_argument("--workloads", default=",".join(NAMES), help="default: %(default)s")
     parser.add_argument("--dtype", default="bf16", choices=["bf16", "f32"])
-    parser.add_argument("--baseline-dtype", choices=["bf16", "f32"], help="the same as --dtype by default")
     parser.add_argument("--reps", type=int, default=5)
+    parser.add_argument("--no-baseline", action="store_true", help="Trainyard alone")
+    parser.add_argument("--baseline-dtype", choices=["bf16", "f32"], help="bf16 where the processor multiplies it")
     parser.add_argument("--baseline-reps", type=int, help="the same as --reps by default")
-    parser.add_argument("--install", action="store_true", help="install the baseline's packages")
+    parser.add_argument("--baseline-timeout", type=float, default=300, metavar="SECONDS", help="for each workload")
     parser.add_argument("--no-build", action="store_true", help="use the release binary as it is")
     parser.add_argument("--output", type=Path, help="write all results to this file as JSON")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.workloads = options.workloads.split(",")
+    unknown = set(options.workloads) - set(NAMES)
+    if unknown:
+        parser.error(f"unknown workloads: {', '.join(sorted(unknown))}; known: {', '.join(NAMES)}")
+    return options
 
 
-def install() -> None:
-    if not PYTHON.exists():
-        venv.create(VENV, with_pip=True)
-    subprocess.run([PYTHON, "-m", "pip", "install", "--no-compile", *PACKAGES], check=True)
-
-
-def baseline_ready() -> bool:
-    if not PYTHON.exists():
-        return False
-    probe = [PYTHON, "-c", "import torch, transformers, peft"]
-    return subprocess.run(probe, capture_output=True).returncode == 0
+def note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def release_binary(build: bool) -> Path:
@@ -58,20 +80,74 @@ def release_binary(build: bool) -> Path:
     return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "trainyard"
 
 
+def imports(python: Path, modules: str) -> bool:
+    return python.exists() and subprocess.run([python, "-c", f"import {modules}"], capture_output=True).returncode == 0
+
+
+def baseline_ready() -> bool:
+    """Installs the baseline's packages unless they are there."""
+    if imports(PYTHON, "torch, transformers, peft"):
+        return True
+    note(f"installing {' '.join(PACKAGES)} into {VENV}: this takes a while")
+    if not PYTHON.exists():
+        venv.create(VENV, with_pip=True)
+    done = subprocess.run([PYTHON, "-m", "pip", "install", "--quiet", "--no-compile", *PACKAGES]).returncode == 0
+    return done and imports(PYTHON, "torch, transformers, peft")
+
+
+def baseline_dtype(asked: str | None) -> str:
+    """PyTorch's bf16 is emulated, and a hundred times slower, where the processor can't multiply it."""
+    if asked:
+        return asked
+    cpuinfo = Path("/proc/cpuinfo")
+    flags = cpuinfo.read_text() if cpuinfo.exists() else ""
+    if "avx512_bf16" in flags or "amx_bf16" in flags:
+        return "bf16"
+    note("this processor does not multiply bf16: the baseline computes in f32")
+    return "f32"
+
+
 def baseline_folder(path: Path) -> Path:
     """A Hugging Face folder with the model's weights."""
     if path.is_dir():
         return path
     folder = CACHE / "bench-model" / path.stem
     if not folder.exists():
+        note(f"writing {folder}")
         folder.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run([PYTHON, ROOT / "bench" / "extract_hf.py", path, folder], check=True)
     return folder
 
 
-def output_of(command: list) -> dict:
-    done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, check=True)
+def output_of(command: list, timeout: float | None = None, log: Path | None = None) -> dict:
+    command = [str(part) for part in command]
+    errors = log.open("ab") if log else None
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, check=True, cwd=ROOT, timeout=timeout)
+    finally:
+        if errors:
+            errors.close()
     return json.loads(done.stdout.splitlines()[-1])
+
+
+class Baseline:
+    """PyTorch with PEFT."""
+
+    def __init__(self, options: argparse.Namespace, model: Path) -> None:
+        self.folder = baseline_folder(model)
+        self.dtype = baseline_dtype(options.baseline_dtype)
+        self.reps = options.baseline_reps or options.reps
+        self.timeout = options.baseline_timeout
+
+    def measure(self, workload: Workload, threads: int) -> dict:
+        script = [PYTHON, ROOT / "bench" / "peft_baseline.py", "--model", self.folder, "--workload", workload.kind]
+        flags = [*workload.flags, "--dtype", self.dtype, "--reps", self.reps, "--threads", threads]
+        try:
+            return output_of(script + flags, self.timeout, BASELINE_LOG)
+        except subprocess.TimeoutExpired:
+            return {"failed": f"no result within {self.timeout:.0f} s"}
+        except subprocess.CalledProcessError as error:
+            return {"failed": f"it ended with {error.returncode}; see {BASELINE_LOG}"}
 
 
 def rate(result: dict) -> str:
@@ -80,42 +156,99 @@ def rate(result: dict) -> str:
     return f"{speed['median']:>9.1f} {spread:>19} {result['peak_memory_mib'] or 0:>6.0f} MiB"
 
 
+def row(entry: dict) -> str:
+    ours, theirs = entry["trainyard"]["workloads"][0], entry.get("peft")
+    text = f"{entry['workload']:<11}{rate(ours)}"
+    if theirs is None:
+        return text
+    if "failed" in theirs:
+        return f"{text}   {theirs['failed']}"
+    return f"{text}   {rate(theirs)}   {entry['ratio']:>5.2f}"
+
+
+def compare(options: argparse.Namespace, binary: Path, baseline: Baseline | None) -> list[dict]:
+    results = []
+    for workload in WORKLOADS:
+        if workload.name not in options.workloads:
+            continue
+        command = [binary, "bench", "--json", "--model", options.model, "--workload", workload.kind, *workload.flags]
+        ours = output_of([*command, "--dtype", options.dtype, "--reps", options.reps])
+        entry = {"workload": workload.name, "trainyard": ours}
+        if baseline:
+            theirs = baseline.measure(workload, ours["threads"])
+            entry["peft"] = theirs
+            if "failed" not in theirs:
+                speed = theirs["tokens_per_second"]["median"]
+                entry["ratio"] = ours["workloads"][0]["tokens_per_second"]["median"] / speed
+        note(row(entry))
+        results.append(entry)
+    return results
+
+
+def api(options: argparse.Namespace, binary: Path) -> dict:
+    """W5: through HTTP with a native client, and with the SDK where it is installed."""
+    folder = CACHE / "bench-http"
+    result = {"native": output_of([binary, "bench", "--http", "--json", "--reps", options.reps, "--data-dir", folder])}
+    if imports(SDK_PYTHON, "tinker"):
+        script = [SDK_PYTHON, ROOT / "bench" / "w5_sdk.py", "--binary", binary, "--model", folder / "tiny"]
+        result["sdk"] = output_of([*script, "--reps", options.reps])
+    else:
+        note("W5 without the SDK: .cache/venv does not have it; `make test-sdk` makes it")
+    return result
+
+
+def print_rates(options: argparse.Namespace, results: list[dict], baseline: Baseline | None) -> None:
+    first = results[0]["trainyard"]
+    name = options.model.partition("=")[0]
+    gflops = f"{first['gemm_gflops']:.0f} GFLOP/s"
+    print(f"\n{name}: {first['isa']}, {first['threads']} threads, packed product {gflops}; tokens/s")
+    header = f"{'':<11}{'Trainyard ' + options.dtype:>40}"
+    print(header + (f"   {'PEFT ' + baseline.dtype:>40}   ratio" if baseline else ""))
+    for entry in results:
+        print(row(entry))
+
+
+def print_api(result: dict) -> None:
+    native, sdk = result["native"], result.get("sdk")
+    print(f"\nW5, tiny model, ms from submit to result (a durable write takes {native['sync_ms']:.2f} ms)")
+    print(f"{'':<24}{'engine':>8}{'native':>8}{'[min - max]':>19}{'SDK':>9}{'[min - max]':>19}")
+    seen = {latency["name"]: latency["ms"] for latency in sdk["latencies"]} if sdk else {}
+    for latency in native["latencies"]:
+        columns = [latency["ms"], *([seen[latency["name"]]] if sdk else [])]
+        spreads = "".join(f"{ms['median']:>8.2f}{'[%.2f - %.2f]' % (ms['min'], ms['max']):>19} " for ms in columns)
+        print(f"{latency['name']:<24}{latency['engine_ms']:>8.2f}{spreads}")
+    for measured in native["rates"]:
+        speed, ms = measured["per_second"]["median"], measured["ms"]
+        print(f"{measured['name']:<24}{speed:>8.0f}/s, median {ms['median']:.1f} ms, {measured['errors']} errors")
+    if sdk:
+        speed = sdk["samples_per_second"]["median"]
+        print(f"{'samples, SDK':<24}{speed:>8.0f}/s by {sdk['clients']} concurrent callers")
+    before, after = native["server_mib"] or (0, 0)
+    print(f"server memory {before:.0f} -> {after:.0f} MiB")
+
+
 def main() -> None:
     options = parse()
-    if options.install:
-        install()
     binary = release_binary(not options.no_build)
-    name, _, path = options.model.partition("=")
-    compare = baseline_ready()
-    folder = baseline_folder(Path(path)) if compare else None
-    if not compare:
-        print("no baseline: torch, transformers and peft are not in .cache/bench-venv; see --install", file=sys.stderr)
-    baseline_dtype = options.baseline_dtype or options.dtype
-    baseline_reps = options.baseline_reps or options.reps
-    results = []
-    for workload in options.workloads.split(","):
-        ours = output_of(
-            [binary, "bench", "--json", "--model", options.model, "--workload", workload]
-            + ["--dtype", options.dtype, "--reps", options.reps]
-        )
-        measured = ours["workloads"][0]
-        if not results:
-            print(
-                f"{name}: {ours['isa']}, {ours['threads']} threads, packed product {ours['gemm_gflops']:.0f} GFLOP/s; tokens/s"
-            )
-        print(f"{workload:<5} trainyard {options.dtype:<5}{rate(measured)}", flush=True)
-        entry = {"workload": workload, "trainyard": ours}
-        if folder:
-            theirs = output_of(
-                [PYTHON, ROOT / "bench" / "peft_baseline.py", "--model", folder, "--workload", workload]
-                + ["--dtype", baseline_dtype, "--reps", baseline_reps, "--threads", ours["threads"]]
-            )
-            entry["peft"] = theirs
-            entry["ratio"] = measured["tokens_per_second"]["median"] / theirs["tokens_per_second"]["median"]
-            print(f"{'':<5} PEFT      {baseline_dtype:<5}{rate(theirs)}   ratio {entry['ratio']:.2f}", flush=True)
-        results.append(entry)
+    rates = [name for name in options.workloads if name != "w5"]
+    model = ROOT / options.model.partition("=")[2]
+    baseline = None
+    if rates and not model.exists():
+        sys.exit(f"{model} does not exist; `make model` fetches the test model")
+    if rates and not options.no_baseline:
+        if baseline_ready():
+            baseline = Baseline(options, model)
+        else:
+            note("no baseline: torch, transformers and peft could not be installed")
+    results = compare(options, binary, baseline)
+    through_api = api(options, binary) if "w5" in options.workloads else None
+    if results:
+        print_rates(options, results, baseline)
+    if through_api:
+        print_api(through_api)
     if options.output:
-        options.output.write_text(json.dumps(results, indent=1) + "\n")
+        everything = {"workloads": results, "w5": through_api}
+        options.output.write_text(json.dumps(everything, indent=1) + "\n")
 
 
 if __name__ == "__main__":

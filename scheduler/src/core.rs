@@ -14,7 +14,7 @@ use crate::queue::{Fetch, Queue};
 use crate::scheduler::Options;
 use crate::store::blobs::Blobs;
 use crate::store::failed;
-use crate::waiters::{Cache, Waiters, lock};
+use crate::waiters::{Cache, Samplers, Waiters, lock};
 use crate::work::EndUnstarted;
 use crate::writer::{Message, Write};
 use crate::{Error, Timestamp};
@@ -31,6 +31,7 @@ pub(crate) struct Core {
     /// Who waits for samples of (sampling session, clone) to finish.
     pub(crate) events: Waiters<(SamplingSessionId, i64)>,
     pub(crate) cache: Cache,
+    pub(crate) samplers: Samplers,
     pub(crate) runtime: Handle,
     /// Weak, because the writer holds this and stops when the last handle is gone.
     pub(crate) messages: WeakUnboundedSender<Message>,

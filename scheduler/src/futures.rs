@@ -8,6 +8,7 @@ use trainyard_protocol::{RequestId, SamplingSessionId, TenantId};
 use crate::core::Core;
 use crate::store::results::Stands;
 use crate::store::{requests, results, sampling};
+use crate::waiters::lock;
 use crate::writer::Write;
 use crate::{Completions, Error, Poll, RequestKind, Scheduler};
 
@@ -29,6 +30,9 @@ impl Scheduler {
     async fn look(&self, tenant: &TenantId, request: &RequestId) -> Result<Poll, Error> {
         if let Some(poll) = self.core.cache.get(tenant, request) {
             return Ok(poll);
+        }
+        if lock(&self.core.queue).has_pending(tenant, request) {
+            return Ok(Poll::Pending);
         }
         // The connection goes back before the file is read.
         let stands = results::request_result(&mut *self.core.reader().await?, tenant, request).await?;

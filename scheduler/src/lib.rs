@@ -28,7 +28,7 @@ pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::Error;
 pub use scheduler::{Options, Scheduler, Stats};
 pub use types::{
-    Checkpoint, CompletionItem, Completions, Effect, Encoding, FinishReason, NewCheckpoint, NewRun, NewSamplingSession,
-    NewSession, Outcome, Page, Poll, RequestKind, RequestState, Run, RunState, RunSubmission, SampleSubmission,
-    SamplingSession, Session, SessionStatus, Submitted, Swept, Work, WorkItem,
+    Checkpoint, CompletionItem, Completions, Decoded, Effect, Encode, Encoding, FinishReason, NewCheckpoint, NewRun,
+    NewSamplingSession, NewSession, Outcome, Page, Poll, RequestKind, RequestState, Run, RunState, RunSubmission,
+    SampleSubmission, SamplingSession, Session, SessionStatus, Submitted, Swept, Work, WorkItem,
 };

@@ -13,7 +13,7 @@ use crate::core::Core;
 use crate::queue::Queue;
 use crate::store::blobs::Blobs;
 use crate::store::schema;
-use crate::waiters::{Cache, Waiters, lock};
+use crate::waiters::{Cache, Samplers, Waiters, lock};
 use crate::writer::{Message, Write, Writer};
 use crate::{Clock, Error, SystemClock, recovery};
 
@@ -94,6 +94,7 @@ impl Scheduler {
             waiters: Waiters::default(),
             events: Waiters::default(),
             cache: Cache::default(),
+            samplers: Samplers::default(),
             runtime: Handle::current(),
             messages: messages.downgrade(),
             transactions: AtomicU64::new(0),

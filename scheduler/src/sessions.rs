@@ -78,8 +78,17 @@ impl Scheduler {
     }
 
     /// A sampling session.
-    pub async fn sampling_session(&self, tenant: &TenantId, id: &SamplingSessionId) -> Result<SamplingSession, Error> {
-        sampling::sampling_session(&mut *self.core.reader().await?, tenant, id).await
+    pub async fn sampling_session(
+        &self,
+        tenant: &TenantId,
+        id: &SamplingSessionId,
+    ) -> Result<Arc<SamplingSession>, Error> {
+        if let Some(known) = self.core.samplers.get(tenant, id) {
+            return Ok(known);
+        }
+        let found = Arc::new(sampling::sampling_session(&mut *self.core.reader().await?, tenant, id).await?);
+        self.core.samplers.put(tenant.clone(), Arc::clone(&found));
+        Ok(found)
     }
 }
 

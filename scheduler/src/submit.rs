@@ -10,10 +10,12 @@ use trainyard_protocol::{RequestId, RunId, SessionId, TenantId};
 use crate::core::Core;
 use crate::queue::{History, RunQueue, creation_failed};
 use crate::store::blobs::Stored;
-use crate::store::requests::{self, NewRequest, Target};
+use crate::store::requests::{self, Existing, NewRequest, Target};
 use crate::store::{runs, sampling, sessions};
 use crate::writer::Write;
-use crate::{Error, NewRun, RequestKind, RunSubmission, SampleSubmission, SamplingSession, Scheduler, Submitted};
+use crate::{
+    Decoded, Error, NewRun, RequestKind, RunSubmission, SampleSubmission, SamplingSession, Scheduler, Submitted,
+};
 
 impl Scheduler {
     /// Accepts the creation of a run, identified by (session, model_seq_id).
@@ -93,7 +95,7 @@ struct Accepted {
 struct Fresh {
     arrival: i64,
     session: SessionId,
-    sampling: Option<SamplingSession>,
+    sampling: Option<Arc<SamplingSession>>,
 }
 
 impl Accepted {
@@ -109,6 +111,15 @@ impl Accepted {
 fn submitted(id: RequestId, num_samples: u32) -> Submitted {
     let sample_sequence_ids = (0..num_samples).map(|index| format!("{id}:{index}")).collect();
     Submitted { request_id: id, sample_sequence_ids }
+}
+
+/// Why a request was not inserted: it was before, or its session accepts nothing more.
+async fn find_or_refuse(conn: &mut SqliteConnection, new: &NewRequest<'_>) -> Result<Existing, Error> {
+    if let Some(existing) = requests::find_request(conn, new.tenant, new.target, new.seq_id).await? {
+        return Ok(existing);
+    }
+    sessions::session_row(conn, new.tenant, new.session).await?.ensure_active()?;
+    Err(Error::store("accept a request", format!("request {} was not inserted", new.id)))
 }
 
 /// What a retry must have in common with the first attempt.
@@ -169,6 +180,7 @@ impl Write for SubmitCreate {
             rejected: self.new.rejected.as_ref(),
         };
         let arrival = requests::insert_request(conn, &request, now).await?;
+        let arrival = arrival.ok_or_else(|| Error::store("accept a request", format!("{} exists", self.run)))?;
         if let Some(cause) = &self.new.rejected {
             runs::fail_run(conn, &self.run, &creation_failed(&self.run, cause), false).await?;
         }
@@ -184,7 +196,10 @@ impl Write for SubmitCreate {
             queue.add_run(self.run.clone(), run);
             match &self.new.rejected {
                 Some(cause) => queue.fail_run(&self.run, creation_failed(&self.run, cause)),
-                None => queue.park(&self.run, 0, self.id.clone(), self.new.kind, Some(self.new.payload.clone())),
+                None => {
+                    let payload = (self.new.payload.clone(), Decoded::default());
+                    queue.park(&self.run, 0, self.id.clone(), self.new.kind, Some(payload));
+                }
             }
         });
     }
@@ -207,16 +222,14 @@ impl Submit for SubmitRun {
 impl Write for SubmitRun {
     type Output = Accepted;
 
+    const UNDO: bool = false;
+
     async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<Accepted, Error> {
         let RunSubmission { run, seq_id, kind, rejected, .. } = &self.submission;
-        let session = runs::run(conn, &self.tenant, run).await?.session;
-        let target = Target::Run(run);
-        if let Some(existing) = requests::find_request(conn, &self.tenant, target, *seq_id).await? {
-            existing.ensure_same(&self.fingerprint, || format!("seq_id {seq_id}: this request of {run}"))?;
-            return Ok(Accepted::known(existing.id, 0));
-        }
-        sessions::session_row(conn, &self.tenant, &session).await?.ensure_active()?;
         let now = core.now();
+        // Before the insertion, which is the last that can fail.
+        let session = runs::touch_run(conn, &self.tenant, run, now).await?;
+        let target = Target::Run(run);
         let request = NewRequest {
             id: &self.id,
             tenant: &self.tenant,
@@ -229,20 +242,26 @@ impl Write for SubmitRun {
             payload: &self.payload,
             rejected: rejected.as_ref(),
         };
-        let arrival = requests::insert_request(conn, &request, now).await?;
-        runs::touch_run(conn, run, now).await?;
-        Ok(Accepted::fresh(self.id.clone(), 0, Fresh { arrival, session, sampling: None }))
+        if let Some(arrival) = requests::insert_request(conn, &request, now).await? {
+            return Ok(Accepted::fresh(self.id.clone(), 0, Fresh { arrival, session, sampling: None }));
+        }
+        let existing = find_or_refuse(conn, &request).await?;
+        existing.ensure_same(&self.fingerprint, || format!("seq_id {seq_id}: this request of {run}"))?;
+        Ok(Accepted::known(existing.id, 0))
     }
 
     fn committed(&mut self, accepted: &Accepted, core: &Arc<Core>) {
         let Some(fresh) = &accepted.fresh else { return };
-        let RunSubmission { run, seq_id, kind, payload, rejected, .. } = &self.submission;
+        let RunSubmission { run, seq_id, kind, payload, decoded, rejected, .. } = &self.submission;
         let now = core.now();
         core.with_queue(|queue| {
             queue.touch(&self.tenant, &fresh.session, now);
             match rejected {
                 Some(_) => queue.consume(run, *seq_id),
-                None => queue.park(run, *seq_id, self.id.clone(), *kind, Some(payload.clone())),
+                None => {
+                    let payload = (payload.clone(), decoded.clone());
+                    queue.park(run, *seq_id, self.id.clone(), *kind, Some(payload));
+                }
             }
         });
     }
@@ -265,21 +284,19 @@ impl Submit for SubmitSample {
 impl Write for SubmitSample {
     type Output = Accepted;
 
+    const UNDO: bool = false;
+
     async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<Accepted, Error> {
         let SampleSubmission { sampling_session, seq_id, num_samples, .. } = &self.submission;
-        let sampling = sampling::sampling_session(conn, &self.tenant, sampling_session).await?;
-        let target = Target::Sampling(sampling_session);
-        if let Some(existing) = requests::find_request(conn, &self.tenant, target, *seq_id).await? {
-            existing
-                .ensure_same(&self.fingerprint, || format!("seq_id {seq_id}: this sample of {sampling_session}"))?;
-            return Ok(Accepted::known(existing.id, existing.num_samples));
-        }
-        sessions::session_row(conn, &self.tenant, &sampling.session).await?.ensure_active()?;
+        let sampling = match core.samplers.get(&self.tenant, sampling_session) {
+            Some(known) => known,
+            None => Arc::new(sampling::sampling_session(conn, &self.tenant, sampling_session).await?),
+        };
         let request = NewRequest {
             id: &self.id,
             tenant: &self.tenant,
             session: &sampling.session,
-            target,
+            target: Target::Sampling(sampling_session),
             seq_id: *seq_id,
             kind: RequestKind::Sample,
             num_samples: *num_samples,
@@ -287,19 +304,23 @@ impl Write for SubmitSample {
             payload: &self.payload,
             rejected: None,
         };
-        let arrival = requests::insert_request(conn, &request, core.now()).await?;
-        let fresh = Fresh { arrival, session: sampling.session.clone(), sampling: Some(sampling) };
-        Ok(Accepted::fresh(self.id.clone(), *num_samples, fresh))
+        if let Some(arrival) = requests::insert_request(conn, &request, core.now()).await? {
+            let fresh = Fresh { arrival, session: sampling.session.clone(), sampling: Some(sampling) };
+            return Ok(Accepted::fresh(self.id.clone(), *num_samples, fresh));
+        }
+        let existing = find_or_refuse(conn, &request).await?;
+        existing.ensure_same(&self.fingerprint, || format!("seq_id {seq_id}: this sample of {sampling_session}"))?;
+        Ok(Accepted::known(existing.id, existing.num_samples))
     }
 
     fn committed(&mut self, accepted: &Accepted, core: &Arc<Core>) {
         let Some(Fresh { arrival, session, sampling: Some(sampling) }) = &accepted.fresh else { return };
         let now = core.now();
-        let payload = Some(self.submission.payload.clone());
+        let payload = Some((self.submission.payload.clone(), self.submission.decoded.clone()));
         core.with_queue(|queue| {
             queue.touch(&self.tenant, session, now);
-            let sampling = Arc::new(sampling.clone());
-            queue.add_sample(*arrival, self.id.clone(), self.tenant.clone(), self.submission.seq_id, sampling, payload);
+            let (id, tenant, seq_id) = (self.id.clone(), self.tenant.clone(), self.submission.seq_id);
+            queue.add_sample(*arrival, id, tenant, seq_id, Arc::clone(sampling), payload);
         });
     }
 }

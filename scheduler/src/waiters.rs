@@ -5,9 +5,9 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
-use trainyard_protocol::{RequestId, TenantId};
+use trainyard_protocol::{RequestId, SamplingSessionId, TenantId};
 
-use crate::Poll;
+use crate::{Poll, SamplingSession};
 
 /// A lock whose holder never leaves half a change behind.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -127,6 +127,28 @@ impl CacheInner {
         if let Some((_, poll)) = self.results.remove(id) {
             self.bytes = self.bytes.saturating_sub(size_of(&poll));
         }
+    }
+}
+
+/// Most sampling sessions kept in memory.
+const KNOWN_SAMPLERS: usize = 4096;
+
+/// Sampling sessions that were read. They never change once they are committed.
+#[derive(Default)]
+pub(crate) struct Samplers(Mutex<HashMap<SamplingSessionId, (TenantId, Arc<SamplingSession>)>>);
+
+impl Samplers {
+    pub(crate) fn get(&self, tenant: &TenantId, id: &SamplingSessionId) -> Option<Arc<SamplingSession>> {
+        lock(&self.0).get(id).filter(|(owner, _)| owner == tenant).map(|(_, session)| Arc::clone(session))
+    }
+
+    /// Keeps what is committed.
+    pub(crate) fn put(&self, tenant: TenantId, session: Arc<SamplingSession>) {
+        let mut known = lock(&self.0);
+        if known.len() >= KNOWN_SAMPLERS {
+            known.clear();
+        }
+        known.insert(session.id.clone(), (tenant, session));
     }
 }
 

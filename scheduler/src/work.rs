@@ -12,7 +12,7 @@ use crate::store::results::{self, End, Ended};
 use crate::store::{checkpoints, failed, requests, runs, sampling};
 use crate::waiters::lock;
 use crate::writer::{Urgency, Write};
-use crate::{Effect, Error, Outcome, Poll, RequestKind, Scheduler, Timestamp, WorkItem};
+use crate::{Effect, Encode, Error, Outcome, Poll, RequestKind, Scheduler, Timestamp, WorkItem};
 
 impl Scheduler {
     /// What is ready now: heads of runs in seq order (one in flight per run), samples in arrival order.
@@ -47,10 +47,19 @@ impl Scheduler {
     /// waiters wake after the commit that holds outcome and effects together. What the worker does not
     /// hold, as a cancelled sample, is ignored.
     pub fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>) {
+        self.end(request, Told::Ready(outcome), effects);
+    }
+
+    /// As [`Self::complete`], for a success whose result is still to be encoded.
+    pub fn complete_encoded_by(&self, request: RequestId, encode: Encode) {
+        self.end(request, Told::Later(encode), Vec::new());
+    }
+
+    fn end(&self, request: RequestId, told: Told, effects: Vec<Effect>) {
         self.core.with_queue(|queue| {
-            let error = match &outcome {
-                Outcome::Succeeded { .. } => None,
-                Outcome::Failed(error) => Some(error),
+            let error = match &told {
+                Told::Ready(Outcome::Failed(error)) => Some(error),
+                Told::Ready(Outcome::Succeeded { .. }) | Told::Later(_) => None,
             };
             let Some(flight) = queue.finish(&request, error) else {
                 return tracing::debug!(%request, "a completion came for a request that is not in flight");
@@ -59,7 +68,7 @@ impl Scheduler {
                 return;
             }
             note_effects(queue, &flight, &effects);
-            self.core.record(Complete { request, flight, outcome, effects });
+            self.core.record(Complete { request, flight, told: Some(told), effects });
         });
     }
 }
@@ -100,10 +109,23 @@ impl Write for Started {
     const URGENCY: Urgency = Urgency::Note;
 
     async fn apply(&mut self, conn: &mut SqliteConnection, _core: &Core) -> Result<(), Error> {
-        for request in &self.0 {
-            requests::start_request(conn, request).await?;
-        }
+        requests::start_requests(conn, &self.0).await?;
         Ok(())
+    }
+}
+
+/// What the worker told of a request.
+enum Told {
+    Ready(Outcome),
+    Later(Encode),
+}
+
+impl Told {
+    fn outcome(self) -> Outcome {
+        match self {
+            Self::Ready(outcome) => outcome,
+            Self::Later(encode) => encode(),
+        }
     }
 }
 
@@ -111,16 +133,23 @@ impl Write for Started {
 struct Complete {
     request: RequestId,
     flight: Flight,
-    outcome: Outcome,
+    /// Encoded when it is first written, and kept for the case that it is written again.
+    told: Option<Told>,
     effects: Vec<Effect>,
 }
 
 impl Complete {
     /// The outcome, unless an effect contradicts what the store holds: then the request failed.
-    async fn outcome_with_effects(&self, conn: &mut SqliteConnection, now: Timestamp) -> Result<Outcome, Error> {
+    async fn outcome_with_effects(&mut self, conn: &mut SqliteConnection, now: Timestamp) -> Result<Outcome, Error> {
+        let told = self.told.take().map(Told::outcome);
+        let told = told.ok_or_else(|| Error::store("complete a request", "its outcome is gone"))?;
+        self.told = Some(Told::Ready(told.clone()));
+        if self.effects.is_empty() {
+            return Ok(told);
+        }
         execute(conn, "SAVEPOINT effects").await?;
         let outcome = match self.apply_effects(conn, now).await {
-            Ok(()) => self.outcome.clone(),
+            Ok(()) => told,
             Err(error @ Error::Store(_)) => return Err(error),
             Err(error) => {
                 execute(conn, "ROLLBACK TO effects").await?;

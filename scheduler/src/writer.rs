@@ -39,6 +39,8 @@ pub(crate) trait Write: Send + 'static {
     type Output: Send + 'static;
     /// See [`Urgency`].
     const URGENCY: Urgency = Urgency::Call;
+    /// Whether a change that fails may have been made in part, so that it has to be undone.
+    const UNDO: bool = true;
 
     /// Makes the change. It may be undone and applied again, so it leaves memory alone.
     fn apply(
@@ -77,6 +79,8 @@ type Applied<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
 /// A [`Write`] of any type.
 pub(crate) trait Job: Send {
     fn urgency(&self) -> Urgency;
+    /// Whether it is to be undone alone when it fails. What can't fail alone needs no savepoint.
+    fn undo(&self) -> bool;
     fn apply<'a>(&'a mut self, conn: &'a mut SqliteConnection, core: &'a Core) -> Applied<'a>;
     /// The transaction was committed, or failed with this.
     fn settle(self: Box<Self>, failure: Option<Error>, core: &Arc<Core>);
@@ -91,6 +95,10 @@ struct Queued<W: Write> {
 impl<W: Write> Job for Queued<W> {
     fn urgency(&self) -> Urgency {
         W::URGENCY
+    }
+
+    fn undo(&self) -> bool {
+        W::URGENCY == Urgency::Call && W::UNDO
     }
 
     fn apply<'a>(&'a mut self, conn: &'a mut SqliteConnection, core: &'a Core) -> Applied<'a> {
@@ -235,18 +243,25 @@ impl Writer {
     }
 }
 
-/// Applies each write in a savepoint, so that one failure does not fail its neighbours. A record that
-/// fails fails them all: what comes after it must not become durable before it.
+/// Applies each write so that one failure does not fail its neighbours, in a savepoint where that takes one. A
+/// record that fails fails them all: what comes after it must not become durable before it.
 async fn apply_all(conn: &mut SqliteConnection, core: &Core, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
     for job in batch {
-        execute(conn, "SAVEPOINT one").await?;
+        let undo = job.undo();
+        if undo {
+            execute(conn, "SAVEPOINT one").await?;
+        }
         if let Err(error) = job.apply(conn, core).await {
             if job.urgency() != Urgency::Call {
                 return Err(error);
             }
-            execute(conn, "ROLLBACK TO one").await?;
+            if undo {
+                execute(conn, "ROLLBACK TO one").await?;
+            }
         }
-        execute(conn, "RELEASE one").await?;
+        if undo {
+            execute(conn, "RELEASE one").await?;
+        }
     }
     Ok(())
 }

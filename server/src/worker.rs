@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use job::{Job, Prepared};
+use job::{Finished, Job, Prepared};
 use trainyard_protocol::{Completion, Engine, OpError, Operation, RequestId, TenantId, TinkerPath};
-use trainyard_scheduler::{Effect, Error, Outcome, Scheduler, Work, WorkItem};
+use trainyard_scheduler::{Effect, Encode, Error, Outcome, Scheduler, Work, WorkItem};
 
 /// How long an idle worker waits before it looks whether it shall stop. Work wakes it at once.
 const IDLE_WAIT: Duration = Duration::from_millis(200);
@@ -34,6 +34,8 @@ pub trait Mailbox: Send + 'static {
     fn has_checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<bool, Error>;
     /// Reports a request's end; returns at once.
     fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>);
+    /// Reports a request's success, whose result is still to be encoded; returns at once.
+    fn complete_encoded_by(&self, request: RequestId, encode: Encode);
 }
 
 impl Mailbox for Scheduler {
@@ -51,6 +53,10 @@ impl Mailbox for Scheduler {
 
     fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>) {
         Self::complete(self, request, outcome, effects);
+    }
+
+    fn complete_encoded_by(&self, request: RequestId, encode: Encode) {
+        Self::complete_encoded_by(self, request, encode);
     }
 }
 
@@ -190,8 +196,10 @@ impl<M: Mailbox> Worker<M> {
         if let Err(error) = &completion.result {
             tracing::debug!(request = %completion.id, %error, "a request failed");
         }
-        let (outcome, effects) = job.finish(completion.result);
-        self.mailbox.complete(completion.id, outcome, effects);
+        match job.finish(completion.result) {
+            Finished::Told(outcome, effects) => self.mailbox.complete(completion.id, outcome, effects),
+            Finished::Later(encode) => self.mailbox.complete_encoded_by(completion.id, encode),
+        }
     }
 
     /// Fails a request during which the engine panicked. Its run is in an unknown state, so it is unloaded and

@@ -52,12 +52,12 @@ pub(crate) fn model() -> Result {
     Ok(())
 }
 
-/// Measures the release binary; further arguments go to `trainyard bench`.
+/// Measures the release binary, and the baseline beside it; further arguments go to `bench/run.py`.
 pub(crate) fn bench() -> Result {
     build()?;
-    let model = python::model()?;
-    let mut bench = command(target().join("release").join("trainyard"), &["bench", "--model"]);
-    bench.arg(format!("{MODEL_NAME}={}", model.display())).args(std::env::args().skip(2));
+    let python = python::venv()?;
+    let mut bench = command(python, &["bench/run.py", "--no-build", "--model"]);
+    bench.arg(format!("{MODEL_NAME}={}", python::model()?.display())).args(std::env::args().skip(2));
     step("benchmark", || run(bench))
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId, TenantId};
 
-use crate::{RequestKind, SamplingSession, Timestamp, Work, WorkItem};
+use crate::{Decoded, RequestKind, SamplingSession, Timestamp, Work, WorkItem};
 
 pub(crate) use runs::{History, Replayed, RunQueue, creation_failed};
 pub(crate) use samples::Sample;
@@ -22,11 +22,14 @@ pub(crate) use samples::Sample;
 /// when their turn comes.
 const HELD_BYTES: usize = 512 * 1024 * 1024;
 
+/// While no more than this many bytes are held, payloads are also kept as they were read at their submission.
+const DECODED_BYTES: usize = 64 * 1024 * 1024;
+
 /// A request's payload.
 #[derive(Debug)]
 pub(crate) enum Slot {
     /// In memory.
-    Held(Bytes),
+    Held(Bytes, Decoded),
     /// In the store.
     Stored,
     /// Being read from the store.
@@ -222,6 +225,15 @@ impl Queue {
         items
     }
 
+    /// Whether a request of the tenant is known to be unfinished. What waits in a run is not looked for.
+    pub(crate) fn has_pending(&self, tenant: &TenantId, request: &RequestId) -> bool {
+        if let Some(flight) = self.flights.get(request) {
+            return !flight.replay && flight.tenant == *tenant;
+        }
+        let sample = self.arrivals.get(request).and_then(|arrival| self.samples.get(arrival));
+        sample.is_some_and(|sample| sample.tenant == *tenant)
+    }
+
     /// Whether [`Self::take`] may have something to give.
     pub(crate) fn is_ready(&self) -> bool {
         !(self.signals.is_empty() && self.ready_runs.is_empty() && self.ready_samples.is_empty())
@@ -275,11 +287,12 @@ impl Queue {
     }
 
     /// Keeps a payload in memory while there is room.
-    fn hold(&mut self, payload: Option<Bytes>) -> Slot {
+    fn hold(&mut self, payload: Option<(Bytes, Decoded)>) -> Slot {
         match payload {
-            Some(bytes) if self.held_bytes + bytes.len() <= HELD_BYTES => {
+            Some((bytes, decoded)) if self.held_bytes + bytes.len() <= HELD_BYTES => {
                 self.held_bytes += bytes.len();
-                Slot::Held(bytes)
+                let decoded = if self.held_bytes <= DECODED_BYTES { decoded } else { Decoded::default() };
+                Slot::Held(bytes, decoded)
             }
             _ => Slot::Stored,
         }
@@ -287,7 +300,7 @@ impl Queue {
 
     /// Forgets a payload's bytes in the account of what is held.
     fn released(&mut self, slot: &Slot) {
-        if let Slot::Held(bytes) = slot {
+        if let Slot::Held(bytes, _) = slot {
             self.held_bytes = self.held_bytes.saturating_sub(bytes.len());
         }
     }
@@ -298,7 +311,7 @@ impl Queue {
         flight: Flight,
         seq_id: i64,
         sampling: Option<&Arc<SamplingSession>>,
-        payload: Bytes,
+        (payload, decoded): (Bytes, Decoded),
     ) -> Work {
         let work = Work {
             request: request.clone(),
@@ -308,6 +321,7 @@ impl Queue {
             kind: flight.kind,
             seq_id,
             payload,
+            decoded,
             replay: flight.replay,
         };
         self.flights.insert(request, flight);

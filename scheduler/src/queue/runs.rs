@@ -6,7 +6,7 @@ use bytes::Bytes;
 use trainyard_protocol::{OpError, RequestId, RunId, SessionId, TenantId};
 
 use super::{Doom, Entry, Fetch, Flight, Queue, Slot};
-use crate::{RequestKind, Work};
+use crate::{Decoded, RequestKind, Work};
 
 /// A place in a run's order.
 #[derive(Debug)]
@@ -151,7 +151,7 @@ impl Queue {
         seq_id: i64,
         request: RequestId,
         kind: RequestKind,
-        payload: Option<Bytes>,
+        payload: Option<(Bytes, Decoded)>,
     ) {
         let payload = self.hold(payload);
         let Some(run) = self.runs.get_mut(id) else {
@@ -190,7 +190,7 @@ impl Queue {
         }
         let Some(head) = run.head() else { return };
         match head.payload {
-            Slot::Held(_) => {
+            Slot::Held(..) => {
                 run.listed = true;
                 self.ready_runs.push_back(id.clone());
                 self.out.ready = true;
@@ -243,7 +243,7 @@ impl Queue {
         match payload {
             Some(bytes) => {
                 self.held_bytes += bytes.len();
-                head.payload = Slot::Held(bytes);
+                head.payload = Slot::Held(bytes, Decoded::default());
                 self.consider(id);
             }
             None if replaying => self.lose_run(id, "a stored request could not be read"),
@@ -269,7 +269,8 @@ impl Queue {
     pub(super) fn start_head(&mut self, id: &RunId) -> Option<Work> {
         let run = self.runs.get_mut(id)?;
         run.listed = false;
-        let startable = run.in_flight.is_none() && run.head().is_some_and(|head| matches!(head.payload, Slot::Held(_)));
+        let startable =
+            run.in_flight.is_none() && run.head().is_some_and(|head| matches!(head.payload, Slot::Held(..)));
         if !startable {
             return None;
         }
@@ -288,8 +289,8 @@ impl Queue {
             self.pending(&flight.session);
         }
         self.released(&entry.payload);
-        let Slot::Held(payload) = entry.payload else { return None };
-        Some(self.launch(entry.request, flight, seq_id, None, payload))
+        let Slot::Held(payload, decoded) = entry.payload else { return None };
+        Some(self.launch(entry.request, flight, seq_id, None, (payload, decoded)))
     }
 
     /// The worker is done with a request of a run.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use trainyard_protocol::{OpError, RequestId, RunId, SessionId, TenantId};
 
 use super::{Doom, Fetch, Flight, Queue, Slot};
-use crate::{RequestKind, SamplingSession, Work};
+use crate::{Decoded, RequestKind, SamplingSession, Work};
 
 /// A sample that waits.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Queue {
         tenant: TenantId,
         seq_id: i64,
         sampling: Arc<SamplingSession>,
-        payload: Option<Bytes>,
+        payload: Option<(Bytes, Decoded)>,
     ) {
         let payload = self.hold(payload);
         self.pending(&sampling.session);
@@ -49,7 +49,7 @@ impl Queue {
     pub(super) fn prepare_sample(&mut self, arrival: i64) {
         let Some(sample) = self.samples.get_mut(&arrival) else { return };
         match sample.payload {
-            Slot::Held(_) => {
+            Slot::Held(..) => {
                 self.ready_samples.insert(arrival);
                 self.out.ready = true;
             }
@@ -69,7 +69,7 @@ impl Queue {
         };
         self.held_bytes += bytes.len();
         if let Some(sample) = self.samples.get_mut(&arrival) {
-            sample.payload = Slot::Held(bytes);
+            sample.payload = Slot::Held(bytes, Decoded::default());
         }
         self.prepare_sample(arrival);
     }
@@ -78,7 +78,7 @@ impl Queue {
         let Sample { request, tenant, seq_id, sampling, payload } = self.samples.remove(&arrival)?;
         self.arrivals.remove(&request);
         self.released(&payload);
-        let Slot::Held(payload) = payload else { return None };
+        let Slot::Held(payload, decoded) = payload else { return None };
         let flight = Flight {
             tenant,
             session: sampling.session.clone(),
@@ -87,7 +87,7 @@ impl Queue {
             sampling_session: Some(sampling.id.clone()),
             replay: false,
         };
-        Some(self.launch(request, flight, seq_id, Some(&sampling), payload))
+        Some(self.launch(request, flight, seq_id, Some(&sampling), (payload, decoded)))
     }
 
     /// Ends a sample that waits.

@@ -46,17 +46,19 @@ pub(crate) struct NewRequest<'a> {
     pub(crate) rejected: Option<&'a OpError>,
 }
 
-/// Inserts a request and returns its place in the order of arrival.
+/// Inserts a request and returns its place in the order of arrival; `None` when its session accepts nothing more,
+/// or when there is a request of this identity.
 pub(crate) async fn insert_request(
     conn: &mut SqliteConnection,
     new: &NewRequest<'_>,
     now: Timestamp,
-) -> Result<i64, Error> {
+) -> Result<Option<i64>, Error> {
     const SQL: &str = "-- insert_request
         INSERT INTO requests (id, tenant, session_id, run_id, sampling_session_id, seq_id, kind, num_samples,
             fingerprint, state, payload, payload_file, error, created_at, finished_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
-        RETURNING arrival";
+        SELECT ?1, ?2, id, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15
+        FROM sessions WHERE id = ?3 AND tenant = ?2 AND status = 'active'
+        ON CONFLICT DO NOTHING RETURNING arrival";
     // A refused request is never executed, so nobody needs its payload.
     let payload = new.rejected.is_none().then_some(new.payload);
     let state = if new.rejected.is_some() { RequestState::Failed } else { RequestState::Queued };
@@ -76,7 +78,7 @@ pub(crate) async fn insert_request(
         .bind(new.rejected.map(to_json).transpose()?)
         .bind(now.0)
         .bind(new.rejected.map(|_| now.0))
-        .fetch_one(conn)
+        .fetch_optional(conn)
         .await
         .map_err(failed("accept a request"))
 }
@@ -149,12 +151,13 @@ pub(crate) async fn request_kind(
     parsed(&row, "kind", RequestKind::from_text)
 }
 
-/// Notes that the worker has a request. False when it was not queued.
-pub(crate) async fn start_request(conn: &mut SqliteConnection, id: &RequestId) -> Result<bool, Error> {
-    const SQL: &str = "-- start_request
-        UPDATE requests SET state = 'running' WHERE id = ?1 AND state = 'queued'";
-    let done = sqlx::query(SQL).bind(id.as_str()).execute(conn).await.map_err(failed("start a request"))?;
-    Ok(done.rows_affected() == 1)
+/// Notes that the worker has requests. Returns how many of them were queued.
+pub(crate) async fn start_requests(conn: &mut SqliteConnection, ids: &[RequestId]) -> Result<u64, Error> {
+    const SQL: &str = "-- start_requests
+        UPDATE requests SET state = 'running' WHERE state = 'queued' AND id IN (SELECT value FROM json_each(?1))";
+    let ids: Vec<&str> = ids.iter().map(RequestId::as_str).collect();
+    let done = sqlx::query(SQL).bind(to_json(&ids)?).execute(conn).await.map_err(failed("start requests"))?;
+    Ok(done.rows_affected())
 }
 
 /// Queues again what the last process had started. Returns how many.

@@ -46,74 +46,52 @@ pub(crate) async fn end_request(
     end: &End<'_>,
     now: Timestamp,
 ) -> Result<Option<Ended>, Error> {
-    let Some(open) = open_request(conn, id).await? else { return Ok(None) };
-    let clone = open.seq_id.div_euclid(CLONE_STRIDE);
-    let event = match &open.sampling_session {
-        Some(session) => Some(next_event(conn, session, clone).await?),
+    // Nearly all payloads lie in their row. What the row named before it was changed, the change can't tell.
+    if let Some(ended) = write_end(conn, id, end, None, now).await? {
+        return Ok(Some(ended));
+    }
+    let Some(file) = open_payload(conn, id).await? else { return Ok(None) };
+    let ended = match file {
+        Some(file) => write_end(conn, id, end, Some(file), now).await?,
         None => None,
     };
-    let replays = matches!(end, End::Succeeded { replays: true, .. });
-    write_end(conn, id, end, event.map(|event| (clone, event)), now).await?;
-    Ok(Some(Ended {
-        unneeded: open.payload_file.filter(|_| !replays),
-        sample: open.sampling_session.map(|session| (session, clone)),
-        creates: open.run.filter(|_| open.seq_id == 0),
-    }))
+    ended.map(Some).ok_or_else(|| Error::store("end a request", format!("request {id} was not started")))
 }
 
-struct OpenRequest {
-    run: Option<RunId>,
-    sampling_session: Option<SamplingSessionId>,
-    seq_id: i64,
-    payload_file: Option<String>,
+/// The file of a payload, if it has one, of a request that has not ended.
+async fn open_payload(conn: &mut SqliteConnection, id: &RequestId) -> Result<Option<Option<String>>, Error> {
+    const SQL: &str = "-- open_payload
+        SELECT payload_file FROM requests WHERE id = ?1 AND finished_at IS NULL";
+    sqlx::query_scalar(SQL).bind(id.as_str()).fetch_optional(conn).await.map_err(failed("find a request"))
 }
 
-async fn open_request(conn: &mut SqliteConnection, id: &RequestId) -> Result<Option<OpenRequest>, Error> {
-    const SQL: &str = "-- open_request
-        SELECT run_id, sampling_session_id, seq_id, payload_file FROM requests WHERE id = ?1 AND finished_at IS NULL";
-    let row = sqlx::query(SQL).bind(id.as_str()).fetch_optional(conn).await.map_err(failed("find a request"))?;
-    row.map(|row| {
-        Ok(OpenRequest {
-            run: column::<Option<String>>(&row, "run_id")?.map(RunId::new),
-            sampling_session: column::<Option<String>>(&row, "sampling_session_id")?.map(SamplingSessionId::new),
-            seq_id: column(&row, "seq_id")?,
-            payload_file: column(&row, "payload_file")?,
-        })
-    })
-    .transpose()
-}
-
-async fn next_event(conn: &mut SqliteConnection, session: &SamplingSessionId, clone: i64) -> Result<i64, Error> {
-    const SQL: &str = "-- next_event
-        SELECT coalesce(max(event), 0) + 1 FROM requests
-        WHERE sampling_session_id = ?1 AND clone = ?2 AND event IS NOT NULL";
-    sqlx::query_scalar(SQL)
-        .bind(session.as_str())
-        .bind(clone)
-        .fetch_one(conn)
-        .await
-        .map_err(failed("number a completion"))
-}
-
+/// Ends a request whose payload is in this file, or in its row; `None` when there is no such request. A sample
+/// gets the next number among the finished ones of its clone.
 async fn write_end(
     conn: &mut SqliteConnection,
     id: &RequestId,
     end: &End<'_>,
-    event: Option<(i64, i64)>,
+    payload_file: Option<String>,
     now: Timestamp,
-) -> Result<(), Error> {
+) -> Result<Option<Ended>, Error> {
     // A success follows from running alone; failure and cancellation also from waiting.
     const SQL: &str = "-- write_end
         UPDATE requests SET state = ?2, encoding = ?3, result = ?4, result_file = ?5, result_size = ?6, error = ?7,
-            replays = ?8, clone = ?9, event = ?10, finished_at = ?11,
-            payload = CASE WHEN ?8 THEN payload END, payload_file = CASE WHEN ?8 THEN payload_file END
-        WHERE id = ?1 AND (state = 'running' OR (state = 'queued' AND ?2 <> 'succeeded'))";
+            replays = ?8, finished_at = ?9,
+            payload = CASE WHEN ?8 THEN payload END, payload_file = CASE WHEN ?8 THEN payload_file END,
+            clone = CASE WHEN sampling_session_id IS NOT NULL THEN seq_id / ?10 END,
+            event = CASE WHEN sampling_session_id IS NOT NULL THEN (
+                SELECT coalesce(max(earlier.event), 0) + 1 FROM requests AS earlier
+                WHERE earlier.sampling_session_id = requests.sampling_session_id
+                    AND earlier.clone = requests.seq_id / ?10 AND earlier.event IS NOT NULL) END
+        WHERE id = ?1 AND (state = 'running' OR (state = 'queued' AND ?2 <> 'succeeded')) AND payload_file IS ?11
+        RETURNING run_id, sampling_session_id, seq_id";
     let (encoding, result, size, replays, error) = match end {
         End::Succeeded { encoding, result, size, replays } => (Some(*encoding), Some(*result), *size, *replays, None),
         End::Failed(error) => (None, None, 0, false, Some(*error)),
         End::Cancelled => (None, None, 0, false, None),
     };
-    let done = sqlx::query(SQL)
+    let row = sqlx::query(SQL)
         .bind(id.as_str())
         .bind(end.state().as_str())
         .bind(encoding.map(Encoding::as_str))
@@ -122,16 +100,23 @@ async fn write_end(
         .bind(as_i64(size))
         .bind(error.map(to_json).transpose()?)
         .bind(replays)
-        .bind(event.map(|(clone, _)| clone))
-        .bind(event.map(|(_, event)| event))
         .bind(now.0)
-        .execute(conn)
+        .bind(CLONE_STRIDE)
+        .bind(payload_file.as_deref())
+        .fetch_optional(conn)
         .await
         .map_err(failed("end a request"))?;
-    if done.rows_affected() != 1 {
-        return Err(Error::store("end a request", format!("request {id} was not started")));
-    }
-    Ok(())
+    row.map(|row| {
+        let seq_id: i64 = column(&row, "seq_id")?;
+        let session: Option<String> = column(&row, "sampling_session_id")?;
+        let run: Option<String> = column(&row, "run_id")?;
+        Ok(Ended {
+            unneeded: payload_file.filter(|_| !replays),
+            sample: session.map(|session| (SamplingSessionId::new(session), seq_id.div_euclid(CLONE_STRIDE))),
+            creates: run.filter(|_| seq_id == 0).map(RunId::new),
+        })
+    })
+    .transpose()
 }
 
 /// What a row says of a request.

@@ -67,12 +67,23 @@ pub(crate) async fn list_runs(
     Ok((rows.iter().map(to_run).collect::<Result<_, _>>()?, as_u64(total)))
 }
 
-/// Notes that a request of the run was submitted.
-pub(crate) async fn touch_run(conn: &mut SqliteConnection, id: &RunId, now: Timestamp) -> Result<(), Error> {
+/// Notes that a request of the run is submitted, and returns the run's session.
+pub(crate) async fn touch_run(
+    conn: &mut SqliteConnection,
+    tenant: &TenantId,
+    id: &RunId,
+    now: Timestamp,
+) -> Result<SessionId, Error> {
     const SQL: &str = "-- touch_run
-        UPDATE runs SET last_request_at = ?2 WHERE id = ?1";
-    sqlx::query(SQL).bind(id.as_str()).bind(now.0).execute(conn).await.map_err(failed("update a run"))?;
-    Ok(())
+        UPDATE runs SET last_request_at = ?3 WHERE id = ?1 AND tenant = ?2 RETURNING session_id";
+    let session: Option<String> = sqlx::query_scalar(SQL)
+        .bind(id.as_str())
+        .bind(tenant.as_str())
+        .bind(now.0)
+        .fetch_optional(conn)
+        .await
+        .map_err(failed("update a run"))?;
+    session.map(SessionId::new).ok_or_else(|| Error::not_found("training run", id))
 }
 
 /// The run exists now. False when it was not being created.

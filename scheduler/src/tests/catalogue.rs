@@ -41,7 +41,7 @@ async fn a_checkpoint_is_there_once_its_save_succeeded() {
     assert_eq!((listed[0].path.name.as_str(), total), ("b", 2));
     let sampling = NewSamplingSession { model_path: Some(path.clone()), ..new_sampling(&bench.session, 9, None) };
     let sampler = s.create_sampling_session(&bench.me, sampling.clone()).await.unwrap();
-    let dir = s.sampling_session(&bench.me, &sampler).await.unwrap().checkpoint_dir;
+    let dir = s.sampling_session(&bench.me, &sampler).await.unwrap().checkpoint_dir.clone();
     assert_eq!(dir, Some(PathBuf::from("/checkpoints/a")));
     let wrong = NewSamplingSession { base_model: "other".into(), seq_id: 10, ..sampling };
     assert!(matches!(s.create_sampling_session(&bench.me, wrong).await, Err(Error::Invalid(_))));

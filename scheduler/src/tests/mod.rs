@@ -22,8 +22,8 @@ use trainyard_protocol::{
 };
 
 use crate::{
-    Clock, Effect, Encoding, Error, NewRun, NewSamplingSession, NewSession, Options, Outcome, Poll, RequestKind,
-    RunSubmission, SampleSubmission, Scheduler, Submitted, Timestamp, Work, WorkItem,
+    Clock, Decoded, Effect, Encoding, Error, NewRun, NewSamplingSession, NewSession, Options, Outcome, Poll,
+    RequestKind, RunSubmission, SampleSubmission, Scheduler, Submitted, Timestamp, Work, WorkItem,
 };
 
 /// A clock that tests move.
@@ -181,7 +181,15 @@ pub(super) fn new_run(session: &SessionId, model_seq_id: i64) -> NewRun {
 
 pub(super) fn submission(run: &RunId, seq_id: i64, kind: RequestKind) -> RunSubmission {
     let payload = Bytes::from(format!("payload {seq_id}"));
-    RunSubmission { run: run.clone(), seq_id, kind, payload: payload.clone(), identity: payload, rejected: None }
+    RunSubmission {
+        run: run.clone(),
+        seq_id,
+        kind,
+        payload: payload.clone(),
+        decoded: Decoded::default(),
+        identity: payload,
+        rejected: None,
+    }
 }
 
 pub(super) fn sample(sampling_session: &SamplingSessionId, seq_id: i64) -> SampleSubmission {
@@ -191,6 +199,7 @@ pub(super) fn sample(sampling_session: &SamplingSessionId, seq_id: i64) -> Sampl
         seq_id,
         num_samples: 2,
         payload: payload.clone(),
+        decoded: Decoded::default(),
         identity: payload,
     }
 }

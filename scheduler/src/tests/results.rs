@@ -29,6 +29,33 @@ async fn a_poll_waits_for_the_completion_and_can_be_repeated() {
     assert_eq!(bench.scheduler.core.waiters.len(), 0);
 }
 
+/// The worker's thread goes on while its results are encoded.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_is_encoded_once_and_not_by_the_worker() {
+    let bench = Bench::new().await;
+    let run = bench.ready_run(0).await;
+    for seq_id in 1..=2 {
+        bench.submit(&run, seq_id, RequestKind::Forward).await;
+    }
+    let work = bench.start().await;
+    let (encoded, release) = std::sync::mpsc::sync_channel::<()>(0);
+    let release = std::sync::Mutex::new(release);
+    let scheduler = bench.scheduler.clone();
+    let request = work.request.clone();
+    let encode = move || {
+        release.lock().unwrap().recv().unwrap();
+        result(1)
+    };
+    tokio::task::spawn_blocking(move || scheduler.complete_encoded_by(request, Box::new(encode))).await.unwrap();
+    let next = bench.start().await;
+    assert_eq!(next.seq_id, 2, "the run's next request is ready while the result waits");
+    tokio::task::spawn_blocking(move || encoded.send(()).unwrap()).await.unwrap();
+    let expected = Poll::Succeeded { encoding: Encoding::Json, payload: Bytes::from_static(b"result 1") };
+    assert_eq!(bench.poll(&work.request).await, expected);
+    let bench = bench.restart(true).await;
+    assert_eq!(bench.poll(&work.request).await, expected);
+}
+
 #[tokio::test]
 async fn an_unknown_request_is_not_found() {
     let bench = Bench::new().await;

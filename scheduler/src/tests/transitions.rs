@@ -28,7 +28,9 @@ async fn move_to(conn: &mut SqliteConnection, request: &RequestId, to: RequestSt
     let (now, result, error) = (Timestamp(1), Stored::Inline(Bytes::new()), OpError::user("x"));
     let end = match to {
         RequestState::Queued => return requests::requeue_running(conn).await.unwrap() == 1,
-        RequestState::Running => return requests::start_request(conn, request).await.unwrap(),
+        RequestState::Running => {
+            return requests::start_requests(conn, std::slice::from_ref(request)).await.unwrap() == 1;
+        }
         RequestState::Succeeded => End::Succeeded { encoding: Encoding::Json, result: &result, size: 0, replays: true },
         RequestState::Failed => End::Failed(&error),
         RequestState::Cancelled => End::Cancelled,

@@ -1,17 +1,19 @@
 //! Values that cross the scheduler's boundary.
 
 mod catalogue;
+mod decoded;
 mod requests;
 mod sessions;
 mod work;
 
 pub use catalogue::{Checkpoint, NewCheckpoint, Page, Run, RunState, Swept};
+pub use decoded::Decoded;
 pub use requests::{
     CompletionItem, Completions, Encoding, NewRun, Poll, RequestKind, RequestState, RunSubmission, SampleSubmission,
     Submitted,
 };
 pub use sessions::{FinishReason, NewSamplingSession, NewSession, SamplingSession, Session, SessionStatus};
-pub use work::{Effect, Outcome, Work, WorkItem};
+pub use work::{Effect, Encode, Outcome, Work, WorkItem};
 
 /// A fieldless enum that a column holds as text.
 macro_rules! text_enum {

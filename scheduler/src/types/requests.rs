@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use trainyard_protocol::{OpError, RequestId, RunId, RunSpec, SamplingSessionId, SessionId};
 
-use super::text_enum;
+use super::{Decoded, text_enum};
 
 text_enum!(
     /// What a request asks for.
@@ -95,6 +95,8 @@ pub struct RunSubmission {
     pub kind: RequestKind,
     /// What the worker gets.
     pub payload: Bytes,
+    /// The payload as the worker will use it.
+    pub decoded: Decoded,
     /// What is compared on a retry: the payload without what a retry may change.
     pub identity: Bytes,
     /// The request is refused: it takes its place in the order and its future fails with this.
@@ -112,6 +114,8 @@ pub struct SampleSubmission {
     pub num_samples: u32,
     /// What the worker gets.
     pub payload: Bytes,
+    /// The payload as the worker will use it.
+    pub decoded: Decoded,
     /// What is compared on a retry: the payload without what a retry may change.
     pub identity: Bytes,
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use trainyard_protocol::{OpError, RequestId, RunId, TenantId};
 
-use super::{Encoding, NewCheckpoint, NewSamplingSession, RequestKind, SamplingSession};
+use super::{Decoded, Encoding, NewCheckpoint, NewSamplingSession, RequestKind, SamplingSession};
 
 /// Something for the worker to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +36,8 @@ pub struct Work {
     pub seq_id: i64,
     /// What was submitted.
     pub payload: Bytes,
+    /// The same, read at the submission.
+    pub decoded: Decoded,
     /// It was executed before a restart and is executed again to restore the run. The stored result
     /// stands: outcome and effects of this execution are not recorded.
     pub replay: bool,
@@ -54,6 +56,9 @@ pub enum Outcome {
     /// It failed and left the run as it was.
     Failed(OpError),
 }
+
+/// Makes the result of a request: the scheduler calls it, off the worker's thread.
+pub type Encode = Box<dyn FnOnce() -> Outcome + Send + Sync>;
 
 /// What else becomes true together with an outcome.
 #[derive(Clone, Debug, PartialEq)]

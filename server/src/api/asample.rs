@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use trainyard_protocol::{BaseModel, SamplingSessionId, Stop};
-use trainyard_scheduler::SampleSubmission;
+use trainyard_scheduler::{Decoded, SampleSubmission};
 
 use super::body::JsonBody;
 use super::create_model::check_number;
@@ -36,8 +36,9 @@ pub(super) async fn asample(
     check_queue(&state)?;
     let num_samples = payload.num_samples;
     let payload = Payload::Sample(Box::new(payload));
-    let (identity, payload) = (payload.identity()?, payload.encode()?);
-    let submission = SampleSubmission { sampling_session: id, seq_id, num_samples, payload, identity };
+    let (identity, bytes) = (payload.identity()?, payload.encode()?);
+    let decoded = Decoded::new(payload);
+    let submission = SampleSubmission { sampling_session: id, seq_id, num_samples, payload: bytes, decoded, identity };
     let submitted = state.scheduler.submit_sample(&tenant, submission).await?;
     Ok(Answer(SubmitResponse {
         request_id: submitted.request_id.to_string(),
@@ -104,6 +105,7 @@ mod tests {
         server.post("asample", other).await.refused(422);
         let work = server.next_work().await;
         assert_eq!((work.seq_id, work.kind), (7_000_000_000_000_000_000, RequestKind::Sample));
+        assert_eq!(work.decoded.take::<Payload>(), Some(Payload::decode(&work.payload).unwrap()));
         let Payload::Sample(stored) = Payload::decode(&work.payload).unwrap() else { panic!() };
         assert_eq!((stored.prompt.as_slice(), stored.seed), (&[1, 2][..], 40));
     }

@@ -4,7 +4,7 @@ use axum::extract::State;
 use bytes::Bytes;
 
 use super::body::{RawBody, decode};
-use super::forward_backward::prepare;
+use super::forward_backward::{Pass, prepare};
 use super::respond::Reply;
 use super::submit;
 use crate::auth::Tenant;
@@ -26,7 +26,8 @@ pub(super) async fn forward(
 ) -> Reply<SubmitResponse> {
     let body = body.into_json();
     let read = |bytes: &Bytes| {
-        (json::training_ids(bytes), json::parse::<ForwardBody>(bytes).and_then(ForwardBody::into_proto))
+        let request = json::parse::<ForwardBody>(bytes).and_then(ForwardBody::into_proto);
+        (json::training_ids(bytes), request.map(Pass::written))
     };
     let (found, request) = decode(body.bytes.clone(), read).await?;
     let (run, seq_id) = submit::ids(found, request.as_ref().err())?;

@@ -2,8 +2,8 @@
 
 use axum::extract::State;
 use bytes::Bytes;
-use trainyard_protocol::{OpError, RunId};
-use trainyard_scheduler::RequestKind;
+use trainyard_protocol::{ForwardBackward, OpError, RunId};
+use trainyard_scheduler::{Decoded, RequestKind};
 
 use super::body::{Media, RawBody, decode};
 use super::respond::Reply;
@@ -45,28 +45,45 @@ pub(super) async fn forward_backward(
 }
 
 /// The ids, which may be readable when the rest is not, and the request.
-type Read = (Option<(RunId, i64)>, Result<ForwardBackwardRequest, OpError>);
+pub(super) type Read = (Option<(RunId, i64)>, Result<Pass, OpError>);
+
+/// A request that can be read.
+pub(super) struct Pass {
+    kind: RequestKind,
+    /// What is stored: the message as the client sent it, or as it is written from JSON.
+    payload: Bytes,
+    /// What the worker executes, or what is wrong with the content: its future says so when its turn comes.
+    operation: Result<ForwardBackward, OpError>,
+}
+
+impl Pass {
+    fn new(payload: Bytes, request: ForwardBackwardRequest) -> Self {
+        let kind = if request.forward_only { RequestKind::Forward } else { RequestKind::ForwardBackward };
+        Self { kind, payload, operation: training::operation(request) }
+    }
+
+    /// From the message that JSON says.
+    pub(super) fn written(request: ForwardBackwardRequest) -> Self {
+        Self::new(training::encode(&request), request)
+    }
+}
 
 fn read_protobuf(bytes: &Bytes) -> Read {
-    (training::proto_ids(bytes), training::decode(bytes.clone()))
+    let pass = training::decode(bytes.clone()).map(|request| Pass::new(bytes.clone(), request));
+    (training::proto_ids(bytes), pass)
 }
 
 fn read_json(bytes: &Bytes) -> Read {
     let request = json::parse::<ForwardBackwardBody>(bytes).and_then(ForwardBackwardBody::into_proto);
-    (json::training_ids(bytes), request)
+    (json::training_ids(bytes), request.map(Pass::written))
 }
 
-/// What is stored: the message as the client sent it, or as it is written from JSON. The content is
-/// checked when it runs.
-pub(super) fn prepare(request: Result<ForwardBackwardRequest, OpError>, body: &RawBody) -> (RequestKind, Prepared) {
-    match request {
-        Ok(request) => {
-            let kind = if request.forward_only { RequestKind::Forward } else { RequestKind::ForwardBackward };
-            let payload = match body.media {
-                Media::Protobuf => body.bytes.clone(),
-                Media::Json | Media::Other => training::encode(&request),
-            };
-            (kind, Prepared { identity: payload.clone(), payload, rejected: None })
+/// What the scheduler gets of a request.
+pub(super) fn prepare(pass: Result<Pass, OpError>, body: &RawBody) -> (RequestKind, Prepared) {
+    match pass {
+        Ok(Pass { kind, payload, operation }) => {
+            let decoded = Decoded::new(operation);
+            (kind, Prepared { identity: payload.clone(), payload, decoded, rejected: None })
         }
         Err(error) => (RequestKind::ForwardBackward, Prepared::rejected(error, &body.bytes)),
     }
@@ -204,6 +221,8 @@ mod tests {
         let work = server.next_work().await;
         let stored = training::decode(work.payload.clone()).unwrap();
         assert_eq!((stored.seq_id, stored.data.len(), stored.forward_only), (1, 1, false));
+        let decoded = work.decoded.take::<Result<ForwardBackward, OpError>>();
+        assert_eq!(decoded, Some(training::operation(stored)));
         server.succeed_with_bytes(&work, b"result");
         server.post("forward", json!({"model_id": run, "seq_id": 2, "forward_input": input})).await.json();
         assert_eq!(server.next_work().await.kind, RequestKind::Forward);

@@ -23,7 +23,7 @@ pub(super) async fn sampler(
     let sampler = state.scheduler.sampling_session(&tenant, &SamplingSessionId::new(sampler_id)).await?;
     Ok(Answer(SamplerResponse {
         sampler_id: sampler.id.to_string(),
-        base_model: sampler.base_model,
-        model_path: sampler.model_path.map(|path| path.to_string()),
+        base_model: sampler.base_model.clone(),
+        model_path: sampler.model_path.as_ref().map(|path| path.to_string()),
     }))
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use trainyard_protocol::{OpError, RunId, TenantId};
-use trainyard_scheduler::{RequestKind, Run, RunSubmission, Submitted};
+use trainyard_scheduler::{Decoded, RequestKind, Run, RunSubmission, Submitted};
 
 use super::body::decode;
 use super::respond::{Answer, Reply};
@@ -16,6 +16,8 @@ use crate::wire::json;
 /// A payload as the scheduler stores it, or why the request is refused.
 pub(super) struct Prepared {
     pub(super) payload: Bytes,
+    /// For the worker, which then need not read the payload.
+    pub(super) decoded: Decoded,
     pub(super) identity: Bytes,
     pub(super) rejected: Option<OpError>,
 }
@@ -24,14 +26,20 @@ impl Prepared {
     /// Encodes a payload. `body` identifies a refused request on a retry.
     pub(super) fn new(built: Result<Payload, OpError>, body: &Bytes) -> Result<Self, ApiError> {
         match built {
-            Ok(payload) => Ok(Self { payload: payload.encode()?, identity: payload.identity()?, rejected: None }),
+            Ok(payload) => Ok(Self {
+                payload: payload.encode()?,
+                identity: payload.identity()?,
+                decoded: Decoded::new(payload),
+                rejected: None,
+            }),
             Err(error) => Ok(Self::rejected(error, body)),
         }
     }
 
     /// A request that takes its place in the order and fails.
     pub(super) fn rejected(error: OpError, body: &Bytes) -> Self {
-        Self { payload: Bytes::new(), identity: without_sampling_number(body), rejected: Some(error) }
+        let identity = without_sampling_number(body);
+        Self { payload: Bytes::new(), decoded: Decoded::default(), identity, rejected: Some(error) }
     }
 }
 
@@ -94,8 +102,8 @@ pub(super) async fn submit(
     kind: RequestKind,
     prepared: Prepared,
 ) -> Reply<SubmitResponse> {
-    let Prepared { payload, identity, rejected } = prepared;
-    let submission = RunSubmission { run: run.id.clone(), seq_id, kind, payload, identity, rejected };
+    let Prepared { payload, decoded, identity, rejected } = prepared;
+    let submission = RunSubmission { run: run.id.clone(), seq_id, kind, payload, decoded, identity, rejected };
     let submitted = state.scheduler.submit_run(tenant, submission).await?;
     Ok(future_of(submitted, Some(&run.id)))
 }

@@ -1,18 +1,21 @@
-//! `trainyard bench`: how fast the engine is on this machine, without the API around it.
+//! `trainyard bench`: how fast the engine is on this machine, alone or with the API around it.
 
 mod driver;
 mod gemm;
+mod http;
 mod report;
 mod system;
 mod workload;
 
 use std::error::Error;
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 use trainyard_gpu_runtime::load::load;
 use trainyard_gpu_runtime::{CpuEngine, Dtype, EngineOptions};
-use trainyard_protocol::Engine;
+use trainyard_protocol::{BaseModel, Engine};
 
 use crate::config::{ComputeType, NamedPath};
 use driver::Driver;
@@ -21,9 +24,9 @@ use report::Report;
 /// Flags of `trainyard bench`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct BenchFlags {
-    /// The base model: a name and its Hugging Face folder or GGUF file.
-    #[arg(long, value_name = "NAME=PATH")]
-    model: NamedPath,
+    /// The base model: a name and its Hugging Face folder or GGUF file. A tiny one for --http when absent.
+    #[arg(long, value_name = "NAME=PATH", required_unless_present = "http")]
+    model: Option<NamedPath>,
     /// Compute type.
     #[arg(long, default_value = "bf16")]
     dtype: ComputeType,
@@ -51,6 +54,21 @@ pub(super) struct BenchFlags {
     /// Also adapt the unembedding.
     #[arg(long)]
     train_unembed: bool,
+    /// Measure a server through HTTP, with the calls of the Tinker SDK, instead of the engine alone.
+    #[arg(long)]
+    http: bool,
+    /// The server to measure; one is started when absent.
+    #[arg(long, requires = "http")]
+    url: Option<String>,
+    /// The API key for it.
+    #[arg(long, default_value = "tml-bench", requires = "http")]
+    api_key: String,
+    /// Clients that sample at the same time.
+    #[arg(long, default_value_t = 64, requires = "http")]
+    clients: usize,
+    /// Where the server and the tiny model are kept; a temporary folder when absent. The disk under it counts.
+    #[arg(long, value_name = "DIR", requires = "http")]
+    data_dir: Option<PathBuf>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -79,13 +97,25 @@ const EVERY: [Choice; 6] = [Choice::W1, Choice::W1f, Choice::W2, Choice::W3, Cho
 
 /// Measures and prints.
 pub(super) fn bench(flags: BenchFlags) -> Result<(), Box<dyn Error>> {
+    if flags.http {
+        let report = http::measure(&flags)?;
+        return print(&flags, &report, |out| report.write_table(out));
+    }
     let report = measure(&flags)?;
+    print(&flags, &report, |out| report.write_table(out))
+}
+
+fn print(
+    flags: &BenchFlags,
+    report: &impl Serialize,
+    table: impl FnOnce(&mut io::StdoutLock) -> io::Result<()>,
+) -> Result<(), Box<dyn Error>> {
     let mut out = io::stdout().lock();
     if flags.json {
-        serde_json::to_writer(&mut out, &report)?;
+        serde_json::to_writer(&mut out, report)?;
         writeln!(out)?;
     } else {
-        report.write_table(&mut out)?;
+        table(&mut out)?;
     }
     Ok(())
 }
@@ -94,17 +124,10 @@ fn measure(flags: &BenchFlags) -> Result<Report, Box<dyn Error>> {
     if flags.batch == 0 || flags.seq == 0 {
         return Err("--batch and --seq must be at least 1".into());
     }
-    let dtype = match flags.dtype {
-        ComputeType::Bf16 => Dtype::Bf16,
-        ComputeType::F32 => Dtype::F32,
-    };
-    let gemm_gflops = gemm::peak(dtype, flags.threads);
-    let name = &flags.model.name;
-    let source = load(&flags.model.path).map_err(|error| format!("--model {name}: {error}"))?;
-    let options = EngineOptions { dtype, threads: flags.threads, ..EngineOptions::default() };
-    let engine = CpuEngine::new(vec![(name.clone(), source)], options)?;
+    let path = flags.model.as_ref().ok_or("--model is required")?;
+    let gemm_gflops = gemm::peak(dtype(flags), flags.threads);
+    let (engine, model) = load_engine(flags, path)?;
     let (isa, threads) = (engine.isa().name(), engine.threads());
-    let model = engine.models().into_iter().next().ok_or("the engine serves no model")?;
     let mut driver = Driver::new(engine, model.clone());
     let choices = if flags.workload.contains(&Choice::All) { &EVERY[..] } else { &flags.workload[..] };
     let workloads =
@@ -119,6 +142,23 @@ fn measure(flags: &BenchFlags) -> Result<Report, Box<dyn Error>> {
         gemm_gflops,
         workloads,
     })
+}
+
+fn dtype(flags: &BenchFlags) -> Dtype {
+    match flags.dtype {
+        ComputeType::Bf16 => Dtype::Bf16,
+        ComputeType::F32 => Dtype::F32,
+    }
+}
+
+/// An engine that serves one model.
+fn load_engine(flags: &BenchFlags, model: &NamedPath) -> Result<(CpuEngine, BaseModel), Box<dyn Error>> {
+    let name = &model.name;
+    let source = load(&model.path).map_err(|error| format!("--model {name}: {error}"))?;
+    let options = EngineOptions { dtype: dtype(flags), threads: flags.threads, ..EngineOptions::default() };
+    let engine = CpuEngine::new(vec![(name.clone(), source)], options)?;
+    let model = engine.models().into_iter().next().ok_or("the engine serves no model")?;
+    Ok((engine, model))
 }
 
 #[cfg(test)]

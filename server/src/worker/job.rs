@@ -5,11 +5,11 @@ use std::path::Path;
 use bytes::Bytes;
 use serde::Serialize;
 use trainyard_protocol::{
-    CheckpointKind, LoadState, OpError, OpResult, Operation, RunId, Sample, SamplerSource, SamplingParams,
-    SamplingSessionId, SaveExternal, SaveSampler, SaveState, SaveTarget, SavedFiles, TinkerPath,
+    CheckpointKind, ForwardBackward, LoadState, OpError, OpResult, Operation, RunId, Sample, SamplerSource,
+    SamplingParams, SamplingSessionId, SaveExternal, SaveSampler, SaveState, SaveTarget, SavedFiles, TinkerPath,
 };
 use trainyard_scheduler::{
-    Effect, Encoding, NewCheckpoint, NewSamplingSession, Outcome, RequestKind, SamplingSession, Work,
+    Effect, Encode, Encoding, NewCheckpoint, NewSamplingSession, Outcome, RequestKind, SamplingSession, Work,
 };
 
 use super::{Mailbox, loads};
@@ -25,6 +25,14 @@ pub(super) enum Prepared {
     Start(Box<Operation>, Box<Job>),
     /// Nothing to do: a save whose checkpoint was written before a restart.
     Done(Outcome, Vec<Effect>),
+}
+
+/// What came of an operation.
+pub(super) enum Finished {
+    /// To be stored.
+    Told(Outcome, Vec<Effect>),
+    /// A result that may be large: whoever stores it encodes it, off the engine's thread.
+    Later(Encode),
 }
 
 /// How to answer a started operation.
@@ -61,7 +69,10 @@ fn start(operation: Operation, run: Option<RunId>, answer: Answer) -> Prepared {
 
 fn prepare_pass(work: Work) -> Result<Prepared, OpError> {
     let run = run_of(&work)?;
-    let mut pass = training::operation(training::decode(work.payload)?)?;
+    let mut pass = match work.decoded.take::<Result<ForwardBackward, OpError>>() {
+        Some(operation) => operation?,
+        None => training::operation(training::decode(work.payload)?)?,
+    };
     pass.run = run.clone();
     Ok(start(Operation::ForwardBackward(pass), Some(run), Answer::ForwardBackward))
 }
@@ -207,6 +218,9 @@ fn run_of(work: &Work) -> Result<RunId, OpError> {
 }
 
 fn read(work: &Work) -> Result<Payload, OpError> {
+    if let Some(payload) = work.decoded.take() {
+        return Ok(payload);
+    }
     Payload::decode(&work.payload).map_err(|error| unreadable(work, &error.to_string()))
 }
 
@@ -218,19 +232,29 @@ fn unreadable(work: &Work, reason: &str) -> OpError {
 
 impl Job {
     /// What to store of the operation's result.
-    pub(super) fn finish(self, result: Result<OpResult, OpError>) -> (Outcome, Vec<Effect>) {
-        match result {
-            Ok(result) => self.succeed(result),
-            Err(error) => {
-                let effects = self.failed_creation().into_iter().collect();
-                (Outcome::Failed(error), effects)
+    pub(super) fn finish(self, result: Result<OpResult, OpError>) -> Finished {
+        match (self.answer, result) {
+            (Answer::ForwardBackward, Ok(OpResult::ForwardBackward(result))) => {
+                Finished::Later(Box::new(move || protobuf(training::encode_output(&result))))
+            }
+            (Answer::Sample { target }, Ok(OpResult::Sample(result))) => {
+                Finished::Later(Box::new(move || protobuf(sampling::encode_result(&result, target.as_ref()))))
+            }
+            (answer, Ok(result)) => {
+                let (outcome, effects) = answer.succeed(result);
+                Finished::Told(outcome, effects)
+            }
+            (answer, Err(error)) => {
+                Finished::Told(Outcome::Failed(error), answer.failed_creation().into_iter().collect())
             }
         }
     }
+}
 
+impl Answer {
     fn failed_creation(&self) -> Option<Effect> {
-        match &self.answer {
-            Answer::CreateModel { run } | Answer::LoadWeights { run, creates: true, .. } => {
+        match self {
+            Self::CreateModel { run } | Self::LoadWeights { run, creates: true, .. } => {
                 Some(Effect::RunFailed(run.clone()))
             }
             _ => None,
@@ -238,30 +262,24 @@ impl Job {
     }
 
     fn succeed(self, result: OpResult) -> (Outcome, Vec<Effect>) {
-        match (self.answer, result) {
-            (Answer::CreateModel { run }, OpResult::RunReady) => {
+        match (self, result) {
+            (Self::CreateModel { run }, OpResult::RunReady) => {
                 (json(&CreateModelResult { model_id: run.to_string() }), vec![Effect::RunReady(run)])
             }
-            (Answer::LoadWeights { run, path, creates }, OpResult::RunReady) => {
+            (Self::LoadWeights { run, path, creates }, OpResult::RunReady) => {
                 let answer = json(&LoadResult { path, model_id: run.to_string() });
                 (answer, creates.then_some(Effect::RunReady(run)).into_iter().collect())
             }
-            (Answer::ForwardBackward, OpResult::ForwardBackward(result)) => {
-                (protobuf(training::encode_output(&result)), Vec::new())
-            }
-            (Answer::OptimStep, OpResult::OptimStep { mut metrics }) => {
+            (Self::OptimStep, OpResult::OptimStep { mut metrics }) => {
                 // JSON has no NaN: a metric without a value is left out.
                 metrics.retain(|_, value| value.is_finite());
                 (json(&OptimStepResult { metrics }), Vec::new())
             }
-            (Answer::Saved { path, save }, OpResult::Saved(Some(files))) => saved(path, save, files),
-            (Answer::Ephemeral(session), OpResult::Saved(None)) => {
+            (Self::Saved { path, save }, OpResult::Saved(Some(files))) => saved(path, save, files),
+            (Self::Ephemeral(session), OpResult::Saved(None)) => {
                 let id = SamplingSessionId::of_session(&session.session, session.seq_id);
                 let answer = json(&EphemeralResult { sampling_session_id: id.to_string() });
                 (answer, vec![Effect::SamplingSession(session)])
-            }
-            (Answer::Sample { target }, OpResult::Sample(result)) => {
-                (protobuf(sampling::encode_result(&result, target.as_ref())), Vec::new())
             }
             (answer, result) => {
                 tracing::error!(?answer, ?result, "the engine answered with another operation's result");

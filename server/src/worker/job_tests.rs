@@ -6,7 +6,7 @@ use prost::Message;
 use trainyard_protocol::{
     ForwardBackwardResult, RequestId, SampleResult, SampledSequence, SessionId, Stop, StopReason, TenantId,
 };
-use trainyard_scheduler::{Error, Timestamp, WorkItem};
+use trainyard_scheduler::{Decoded, Encode, Error, Timestamp, WorkItem};
 
 use super::*;
 use crate::wire::proto;
@@ -28,6 +28,10 @@ impl Mailbox for NoMail {
     }
 
     fn complete(&self, _request: RequestId, _outcome: Outcome, _effects: Vec<Effect>) {}
+
+    fn complete_encoded_by(&self, _request: RequestId, _encode: Encode) {
+        unreachable!("nothing is completed")
+    }
 }
 
 fn session(model_path: Option<&str>, snapshot: Option<&str>) -> SamplingSession {
@@ -40,6 +44,13 @@ fn session(model_path: Option<&str>, snapshot: Option<&str>) -> SamplingSession 
         checkpoint_dir: None,
         snapshot: snapshot.map(str::to_owned),
         created_at: Timestamp(0),
+    }
+}
+
+fn told(finished: Finished) -> (Outcome, Vec<Effect>) {
+    match finished {
+        Finished::Told(outcome, effects) => (outcome, effects),
+        Finished::Later(encode) => (encode(), vec![]),
     }
 }
 
@@ -69,6 +80,7 @@ fn sampling(session: Option<SamplingSession>) -> Work {
         kind: RequestKind::Sample,
         seq_id: 0,
         payload: payload.encode().unwrap(),
+        decoded: Decoded::default(),
         replay: false,
     }
 }
@@ -116,7 +128,7 @@ fn a_sample_is_answered_in_protobuf() {
         prompt_alt_tokens: None,
         prompt_cache_hit_tokens: 0,
     };
-    let (outcome, effects) = job.finish(Ok(OpResult::Sample(result)));
+    let (outcome, effects) = told(job.finish(Ok(OpResult::Sample(result))));
     let Outcome::Succeeded { encoding: Encoding::Protobuf, payload } = outcome else { unreachable!("a result") };
     assert_eq!(proto::SampleResponse::decode(payload).unwrap().sequences.len(), 1);
     assert!(effects.is_empty());
@@ -145,7 +157,7 @@ fn a_pass_belongs_to_the_run_that_it_was_queued_for() {
     let Operation::ForwardBackward(pass) = operation else { unreachable!("a pass") };
     assert_eq!((pass.run, pass.forward_only), (RunId::new("s:train:0"), true));
     let result = ForwardBackwardResult { outputs: vec![], metrics: [("loss:sum".to_owned(), 0.5)].into() };
-    let (outcome, _) = job.finish(Ok(OpResult::ForwardBackward(result)));
+    let (outcome, _) = told(job.finish(Ok(OpResult::ForwardBackward(result))));
     let Outcome::Succeeded { encoding: Encoding::Protobuf, payload } = outcome else { unreachable!("a result") };
     assert_eq!(proto::ForwardBackwardOutput::decode(payload).unwrap().metrics["loss:sum"], 0.5);
 }
@@ -153,7 +165,7 @@ fn a_pass_belongs_to_the_run_that_it_was_queued_for() {
 #[test]
 fn another_operations_result_is_a_fault_of_the_service() {
     let (_, job) = started(sampling(Some(session(None, None))));
-    let (outcome, effects) = job.finish(Ok(OpResult::RunReady));
+    let (outcome, effects) = told(job.finish(Ok(OpResult::RunReady)));
     assert!(matches!(outcome, Outcome::Failed(error) if error.category == trainyard_protocol::Category::Server));
     assert!(effects.is_empty());
 }

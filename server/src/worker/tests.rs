@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use trainyard_protocol::{
     AdamParams, BaseModel, Category, OpResult, Optimizer, RunId, RunSpec, SaveTarget, SavedFiles, SessionId, TenantId,
 };
-use trainyard_scheduler::{Encoding, RequestKind};
+use trainyard_scheduler::{Decoded, Encoding, RequestKind};
 
 use super::*;
 use crate::codec::{EphemeralKind, NamedSave, Payload};
@@ -66,6 +66,10 @@ impl Mailbox for Fake {
     fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>) {
         self.0.0.lock().unwrap().done.push((request, outcome, effects));
         self.0.1.notify_all();
+    }
+
+    fn complete_encoded_by(&self, request: RequestId, encode: Encode) {
+        self.complete(request, encode(), Vec::new());
     }
 }
 
@@ -186,6 +190,7 @@ fn work(id: &str, run: &str, seq_id: i64, kind: RequestKind, payload: Bytes) -> 
         kind,
         seq_id,
         payload,
+        decoded: Decoded::default(),
         replay: false,
     }
 }

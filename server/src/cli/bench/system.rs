@@ -1,7 +1,7 @@
 //! What the operating system says of this process and of its neighbours. Linux only; `None` elsewhere.
 
-use std::fs;
 use std::time::Instant;
+use std::{fs, process};
 
 /// Clock ticks per second in `/proc`: a constant of Linux's interface to programs.
 const TICKS: f64 = 100.0;
@@ -15,8 +15,17 @@ pub(super) fn reset_peak_memory() {
 
 /// Peak resident memory in MiB.
 pub(super) fn peak_memory() -> Option<f64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    status("/proc/self/status", "VmHWM:")
+}
+
+/// Resident memory of another process in MiB.
+pub(super) fn memory_of(process: u32) -> Option<f64> {
+    status(&format!("/proc/{process}/status"), "VmRSS:")
+}
+
+fn status(path: &str, label: &str) -> Option<f64> {
+    let status = fs::read_to_string(path).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(label))?;
     let kib: f64 = line.trim().trim_end_matches("kB").trim_end().parse().ok()?;
     Some(kib / 1024.0)
 }
@@ -50,10 +59,19 @@ fn others_busy() -> Option<f64> {
     let fields = numbers(stat.lines().next()?.strip_prefix("cpu ")?);
     // user nice system idle iowait irq softirq steal
     let busy: f64 = fields.iter().take(8).sum::<f64>() - fields.get(3)? - fields.get(4)?;
-    let own = fs::read_to_string("/proc/self/stat").ok()?;
+    Some(busy - ticks_of(process::id())?)
+}
+
+/// Processor time that a process has used, in seconds.
+pub(super) fn busy_seconds(process: u32) -> Option<f64> {
+    Some(ticks_of(process)? / TICKS)
+}
+
+fn ticks_of(process: u32) -> Option<f64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name, in parentheses, may hold spaces; user and system time are fields 14 and 15 of all.
-    let own = numbers(own.rsplit_once(')')?.1.trim_start().split_once(' ')?.1);
-    Some(busy - own.get(10)? - own.get(11)?)
+    let fields = numbers(stat.rsplit_once(')')?.1.trim_start().split_once(' ')?.1);
+    Some(fields.get(10)? + fields.get(11)?)
 }
 
 fn numbers(text: &str) -> Vec<f64> {

@@ -265,6 +265,9 @@ impl Engine for CpuEngine {
         self.trainer.forget(run);
         self.runs.remove(run);
         self.sampler.settle();
+        if self.runs.is_empty() {
+            self.cpu.trim();
+        }
     }
 
     fn drop_snapshot(&mut self, key: &str) {

@@ -78,11 +78,11 @@ fn generate(
     flags: &BenchFlags,
 ) -> Result<Measured, Box<dyn Error>> {
     let source = source(driver, name, flags)?;
-    let prompts: Vec<_> = (0..prompts).map(|_| driver.tokens(PROMPT)).collect();
-    let expected = prompts.len() * new as usize;
-    let shape = format!("{}x({PROMPT}+{new}){}", prompts.len(), weights(flags));
+    let expected = prompts * new as usize;
+    let shape = format!("{prompts}x({PROMPT}+{new}){}", weights(flags));
     let measured = repeat(name, shape, expected, flags.reps, || {
-        let samples = prompts.iter().map(|prompt| sample(source.clone(), prompt.clone(), new, false));
+        // New prompts every time: the prefix cache shall not help.
+        let samples: Vec<_> = (0..prompts).map(|_| sample(source.clone(), driver.tokens(PROMPT), new, false)).collect();
         let results = driver.run_all(samples)?;
         check(results, expected, 0)
     });
@@ -95,12 +95,12 @@ fn generate(
 
 fn score(driver: &mut Driver, flags: &BenchFlags) -> Result<Measured, Box<dyn Error>> {
     let source = source(driver, "w4", flags)?;
-    let prompts: Vec<_> = (0..flags.batch).map(|_| driver.tokens(flags.seq)).collect();
     let shape = format!("{}x{}{}", flags.batch, flags.seq, weights(flags));
     let measured = repeat("w4", shape, flags.batch * flags.seq, flags.reps, || {
-        let samples = prompts.iter().map(|prompt| sample(source.clone(), prompt.clone(), 1, true));
+        let samples: Vec<_> =
+            (0..flags.batch).map(|_| sample(source.clone(), driver.tokens(flags.seq), 1, true)).collect();
         let results = driver.run_all(samples)?;
-        check(results, prompts.len(), flags.batch * flags.seq)
+        check(results, flags.batch, flags.batch * flags.seq)
     });
     driver.forget("w4");
     measured

@@ -40,6 +40,12 @@ pub struct ServeFlags {
     /// Threads of the engine; one per processor when absent.
     #[arg(long, env = "TRAINYARD_THREADS", value_name = "N")]
     pub threads: Option<usize>,
+    /// Memory that a training pass may hold for its backward pass; longer examples compute activations again.
+    #[arg(long, env = "TRAINYARD_ACTIVATION_MEMORY_MIB", value_name = "MIB")]
+    pub activation_memory_mib: Option<usize>,
+    /// Memory for keys and values of samples and their prefix cache.
+    #[arg(long, env = "TRAINYARD_KV_MEMORY_MIB", value_name = "MIB")]
+    pub kv_memory_mib: Option<usize>,
     /// Form of the log on standard error.
     #[arg(long, env = "TRAINYARD_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,
@@ -119,6 +125,8 @@ struct FileConfig {
     database_url: Option<String>,
     dtype: Option<ComputeType>,
     threads: Option<usize>,
+    activation_memory_mib: Option<usize>,
+    kv_memory_mib: Option<usize>,
     log_format: Option<LogFormat>,
     max_body_bytes: Option<usize>,
     public_url: Option<String>,
@@ -155,6 +163,10 @@ pub struct Config {
     pub dtype: ComputeType,
     /// Threads of the engine, at least 1.
     pub threads: usize,
+    /// Memory of a training pass; the engine's default when `None`.
+    pub activation_memory_mib: Option<usize>,
+    /// Memory for keys and values; the engine's default when `None`.
+    pub kv_memory_mib: Option<usize>,
     /// Form of the log.
     pub log_format: LogFormat,
     /// Largest body; the API's default when `None`.
@@ -199,6 +211,9 @@ pub enum ConfigError {
     /// No threads to compute with.
     #[error("--threads: must be at least 1")]
     Threads,
+    /// No room to compute in.
+    #[error("--{0}: must be at least 1")]
+    Memory(&'static str),
     /// No room for a body.
     #[error("--max-body-bytes: must be at least 1")]
     MaxBodyBytes,
@@ -238,6 +253,8 @@ impl Config {
             data_dir,
             dtype: flags.dtype.or(file.dtype).unwrap_or_default(),
             threads: flags.threads.or(file.threads).unwrap_or_else(processors),
+            activation_memory_mib: flags.activation_memory_mib.or(file.activation_memory_mib),
+            kv_memory_mib: flags.kv_memory_mib.or(file.kv_memory_mib),
             log_format: flags.log_format.or(file.log_format).unwrap_or_default(),
             max_body_bytes: flags.max_body_bytes.or(file.max_body_bytes),
             public_url: flags.public_url.or(file.public_url),
@@ -245,6 +262,8 @@ impl Config {
         };
         match config {
             Self { threads: 0, .. } => Err(ConfigError::Threads),
+            Self { activation_memory_mib: Some(0), .. } => Err(ConfigError::Memory("activation-memory-mib")),
+            Self { kv_memory_mib: Some(0), .. } => Err(ConfigError::Memory("kv-memory-mib")),
             Self { max_body_bytes: Some(0), .. } => Err(ConfigError::MaxBodyBytes),
             config => Ok(config),
         }

@@ -44,6 +44,8 @@ fn what_is_wrong_is_named() {
     assert!(refusal("", |flags| flags.models.extend(flags.models.clone())).contains("\"m\""));
     assert!(refusal("", |flags| flags.host = Some("nowhere".into())).contains("\"nowhere\""));
     assert!(refusal("", |flags| flags.threads = Some(0)).contains("--threads"));
+    assert!(refusal("", |flags| flags.kv_memory_mib = Some(0)).contains("--kv-memory-mib"));
+    assert!(refusal("activation_memory_mib = 0\n", |_| {}).contains("--activation-memory-mib"));
     let url = refusal("", |flags| flags.database_url = Some("postgres://u:secret@h/db".into()));
     assert!(url.contains("postgres://…@h/db") && !url.contains("secret"), "{url}");
     assert!(refusal("", |flags| flags.database_url = Some("sqlite://".into())).contains("sqlite://PATH"));

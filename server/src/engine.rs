@@ -1,9 +1,11 @@
 //! Building the engine from the configured models.
 
 use std::collections::BTreeMap;
+use std::env;
+use std::path::{Path, PathBuf};
 
 use trainyard_gpu_runtime::config::{LoadError, ModelFiles, ModelSource};
-use trainyard_gpu_runtime::load::load;
+use trainyard_gpu_runtime::load::{load, locate};
 use trainyard_gpu_runtime::{CpuEngine, Dtype, EngineOptions};
 use trainyard_protocol::Engine;
 
@@ -38,11 +40,27 @@ pub fn build_engine(config: &Config) -> Result<Loaded, EngineError> {
     let mut models = Vec::with_capacity(config.models.len());
     let mut files = BTreeMap::new();
     for model in &config.models {
-        let source = load(&model.path).map_err(|source| EngineError::Model { name: model.name.clone(), source })?;
+        let source = open(&model.path).map_err(|source| EngineError::Model { name: model.name.clone(), source })?;
         files.insert(model.name.clone(), source.files.clone());
         models.push((model.name.clone(), source));
     }
     Ok(Loaded { engine: link(models, config)?, files })
+}
+
+/// Opens a model by its path or, from the hub cache, by its id.
+///
+/// # Errors
+/// When it is not there, or not what the runtime serves.
+pub fn open(path: &Path) -> Result<ModelSource, LoadError> {
+    load(&locate(path, hub_cache().as_deref())?)
+}
+
+/// Where the Hugging Face tools keep downloads, by their variables.
+fn hub_cache() -> Option<PathBuf> {
+    let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    variable("HF_HUB_CACHE")
+        .or_else(|| variable("HF_HOME").map(|home| home.join("hub")))
+        .or_else(|| variable("HOME").map(|home| home.join(".cache/huggingface/hub")))
 }
 
 fn link(models: Vec<(String, ModelSource)>, config: &Config) -> Result<Box<dyn Engine>, EngineError> {
@@ -50,7 +68,15 @@ fn link(models: Vec<(String, ModelSource)>, config: &Config) -> Result<Box<dyn E
         ComputeType::Bf16 => Dtype::Bf16,
         ComputeType::F32 => Dtype::F32,
     };
-    let options = EngineOptions { dtype, threads: config.threads, ..EngineOptions::default() };
+    let defaults = EngineOptions::default();
+    let bytes = |mib: Option<usize>, default| mib.map_or(default, |mib| mib.saturating_mul(1 << 20));
+    let options = EngineOptions {
+        dtype,
+        threads: config.threads,
+        kv_bytes: bytes(config.kv_memory_mib, defaults.kv_bytes),
+        activation_bytes: bytes(config.activation_memory_mib, defaults.activation_bytes),
+        ..defaults
+    };
     let engine = CpuEngine::new(models, options)?;
     tracing::info!(
         dtype = config.dtype.name(),

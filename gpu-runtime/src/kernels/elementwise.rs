@@ -12,15 +12,16 @@ multiversion! {
 }
 
 multiversion! {
-    /// `gate_up` holds (g, u) and becomes (dg, du).
-    fn swiglu_backward_row(dout: &[f32], gate: &mut [f32], up: &mut [f32]) {
-        for ((d, g), u) in dout.iter().zip(gate).zip(up) {
+    /// `gate` and `up` hold (g, u) and become (dg, du); `out` holds the gradient by the output and becomes the output.
+    fn swiglu_backward_row(out: &mut [f32], gate: &mut [f32], up: &mut [f32]) {
+        for ((out, g), u) in out.iter_mut().zip(gate).zip(up) {
             let s = sigmoid(*g);
-            let silu = *g * s;
             let slope = s * (1.0 + *g * (1.0 - s));
-            let du = d * silu;
+            let (d, y) = (*out, *g * s * *u);
+            let du = d * (*g * s);
             *g = d * *u * slope;
             *u = du;
+            *out = y;
         }
     }
 }
@@ -37,13 +38,19 @@ pub fn swiglu(cpu: &Cpu, gate_up: &[f32], width: usize, out: &mut [f32]) {
     });
 }
 
-/// Turns rows of (gate, up) into rows of their gradients, given `dout[rows, width]`.
-pub fn swiglu_backward(cpu: &Cpu, dout: &[f32], width: usize, gate_up: &mut [f32]) {
-    let chunk = rows_per_task(&cpu.pool, dout.len() / width);
-    par_chunks(&cpu.pool, gate_up, chunk * 2 * width, |i, gate_up| {
-        for (gu, d) in gate_up.chunks_exact_mut(2 * width).zip(dout[i * chunk * width..].chunks_exact(width)) {
+/// Turns rows of (gate, up) into rows of their gradients, and `out[rows, width]` from the gradient by the output of
+/// [`swiglu`] into that output.
+pub fn swiglu_backward(cpu: &Cpu, out: &mut [f32], width: usize, gate_up: &mut [f32]) {
+    let rows = out.len().checked_div(width).unwrap_or(0);
+    assert!(gate_up.len() >= 2 * rows * width, "gate and up have fewer rows than their output");
+    let chunk = rows_per_task(&cpu.pool, rows);
+    let base = Shared(gate_up.as_mut_ptr());
+    par_chunks(&cpu.pool, out, chunk * width, |i, out| {
+        // SAFETY: in bounds as checked; each task has the rows of its part of `out`.
+        let at = unsafe { std::slice::from_raw_parts_mut(base.ptr().add(i * chunk * 2 * width), 2 * out.len()) };
+        for (out, gu) in out.chunks_exact_mut(width).zip(at.chunks_exact_mut(2 * width)) {
             let (gate, up) = gu.split_at_mut(width);
-            swiglu_backward_row(cpu.isa(), d, gate, up);
+            swiglu_backward_row(cpu.isa(), out, gate, up);
         }
     });
 }

@@ -1,5 +1,5 @@
 //! The loss head: log-probabilities of targets and their gradient, in chunks of the vocabulary. No
-//! `[tokens, vocabulary]` matrix is kept; the backward computes logits again.
+//! `[tokens, vocabulary]` matrix is kept unless it is small; else the backward computes logits again.
 
 use std::ops::Range;
 
@@ -52,6 +52,17 @@ pub struct Head<'a> {
     pub w: &'a PackedMatrix,
     /// Rows by adapter, covering all rows in order.
     pub groups: &'a [HeadGroup<'a>],
+    /// Logits that the forward pass kept: gradients take them from there.
+    pub kept: Option<KeptLogits<'a>>,
+}
+
+/// Logits of a pass that was small enough to keep them.
+#[derive(Clone, Copy)]
+pub struct KeptLogits<'a> {
+    /// `[rows of that pass, vocabulary]`.
+    pub logits: &'a [f32],
+    /// For each row of the head, its row there.
+    pub rows: &'a [usize],
 }
 
 /// Running log-sum-exp of a row.
@@ -127,15 +138,14 @@ impl<'a> Head<'a> {
         self.groups.iter().flat_map(split).collect()
     }
 
-    /// Logits of a block of rows for a chunk of the vocabulary, dense.
-    fn logits(&self, cpu: &Cpu, block: &RowBlock<'_>, columns: Range<usize>, out: &mut [f32]) {
-        let width = columns.len();
-        matmul_block(cpu, self.x, block.rows.clone(), self.w, columns.clone(), 0..self.w.k(), out, width, false);
+    /// Logits of a block of rows for a chunk of the vocabulary, in rows of `stride` elements.
+    fn logits(&self, cpu: &Cpu, block: &RowBlock<'_>, columns: Range<usize>, out: &mut [f32], stride: usize) {
+        matmul_block(cpu, self.x, block.rows.clone(), self.w, columns.clone(), 0..self.w.k(), out, stride, false);
         if let Some((a, at)) = block.adapter {
             let rows = block.rows.len();
             let mut z = Operand::empty(cpu, a.b.dtype(), rows, a.rank);
             z.fill(cpu, &a.z[at..at + rows * a.rank]);
-            matmul_block(cpu, &z, 0..rows, a.b, columns, 0..a.rank, out, width, true);
+            matmul_block(cpu, &z, 0..rows, a.b, columns, 0..a.rank, out, stride, true);
         }
     }
 
@@ -144,8 +154,12 @@ impl<'a> Head<'a> {
         (0..vocab).step_by(CHUNK).map(move |start| start..(start + CHUNK).min(vocab))
     }
 
-    /// Log-probabilities of the targets, and the log-sum-exp of every row.
-    pub fn target_logprobs(&self, cpu: &Cpu, targets: &Targets) -> (Vec<f32>, Vec<f32>) {
+    /// Log-probabilities of the targets, and the log-sum-exp of every row. With `keep`, `[rows, vocabulary]`, the logits
+    /// are left there.
+    pub fn target_logprobs(&self, cpu: &Cpu, targets: &Targets, keep: Option<&mut [f32]>) -> (Vec<f32>, Vec<f32>) {
+        let vocab = self.w.n();
+        assert!(keep.as_ref().is_none_or(|keep| keep.len() >= self.x.rows() * vocab), "no room for the logits");
+        let keep = keep.map(|keep| Shared(keep.as_mut_ptr()));
         let mut logprobs = vec![0f32; targets.ids.len()];
         let blocks = self.blocks(cpu, targets);
         let mut lse = vec![0f32; targets.offsets.len() - 1];
@@ -160,20 +174,37 @@ impl<'a> Head<'a> {
                     std::slice::from_raw_parts_mut(sums.ptr().add(rows.start), rows.len()),
                 )
             };
-            self.block_logprobs(cpu, &blocks[i], targets, logprobs, lse);
+            // SAFETY: as above; the operand has the block's rows.
+            let keep = keep.map(|keep| unsafe {
+                std::slice::from_raw_parts_mut(keep.ptr().add(rows.start * vocab), rows.len() * vocab)
+            });
+            self.block_logprobs(cpu, &blocks[i], targets, logprobs, lse, keep);
         });
         (logprobs, lse)
     }
 
-    fn block_logprobs(&self, cpu: &Cpu, block: &RowBlock<'_>, targets: &Targets, out: &mut [f32], lse: &mut [f32]) {
+    fn block_logprobs(
+        &self,
+        cpu: &Cpu,
+        block: &RowBlock<'_>,
+        targets: &Targets,
+        out: &mut [f32],
+        lse: &mut [f32],
+        keep: Option<&mut [f32]>,
+    ) {
         let rows = block.rows.clone();
-        let mut logits = cpu.buffer(rows.len() * CHUNK);
+        let mut own = cpu.buffer(if keep.is_some() { 0 } else { rows.len() * CHUNK });
+        let (logits, kept) = match keep {
+            Some(keep) => (keep, true),
+            None => (&mut own[..], false),
+        };
         let mut states = vec![LogSum::EMPTY; rows.len()];
         let first = targets.offsets[rows.start];
         for columns in self.chunks() {
-            let width = columns.len();
-            self.logits(cpu, block, columns.clone(), &mut logits);
-            for (row, (state, logits)) in rows.clone().zip(states.iter_mut().zip(logits.chunks_exact(width))) {
+            let (at, stride) = if kept { (columns.start, self.w.n()) } else { (0, columns.len()) };
+            self.logits(cpu, block, columns.clone(), &mut logits[at..], stride);
+            for (row, (state, logits)) in rows.clone().zip(states.iter_mut().zip(logits[at..].chunks(stride))) {
+                let logits = &logits[..columns.len()];
                 *state = add_chunk(cpu.isa(), logits, 1.0, *state);
                 for t in targets.offsets[row]..targets.offsets[row + 1] {
                     let id = targets.ids[t] as usize;
@@ -273,7 +304,15 @@ impl<'a> Head<'a> {
         lse: &[f32],
         out: &mut [f32],
     ) {
-        self.logits(cpu, block, columns.clone(), out);
+        match self.kept {
+            Some(kept) => {
+                let (vocab, width) = (self.w.n(), columns.len());
+                for (row, out) in kept.rows[block.rows.clone()].iter().zip(out.chunks_exact_mut(width)) {
+                    out.copy_from_slice(&kept.logits[row * vocab + columns.start..][..width]);
+                }
+            }
+            None => self.logits(cpu, block, columns.clone(), out, columns.len()),
+        }
         for (row, out) in block.rows.clone().zip(out.chunks_exact_mut(columns.len())) {
             let at = targets.offsets[row]..targets.offsets[row + 1];
             let total: f32 = dlogprobs[at.clone()].iter().sum();

@@ -8,8 +8,11 @@ mod check;
 mod families;
 mod gguf;
 mod hf;
+mod hub_cache;
 mod keys;
 mod safetensors;
+
+pub use hub_cache::locate;
 
 #[cfg(test)]
 mod tests;

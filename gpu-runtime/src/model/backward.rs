@@ -10,7 +10,7 @@ use super::weights::{Layer, Linear, Weights};
 use crate::kernels::Cpu;
 use crate::kernels::attention::{AttentionGradient, KvSequence, Span, attention_backward};
 use crate::kernels::buffer::Buffer;
-use crate::kernels::elementwise::{add_column_sums, swiglu, swiglu_backward};
+use crate::kernels::elementwise::{add_column_sums, swiglu_backward};
 use crate::kernels::gemm::{Gradient, Operand, Rows, add_gradients, matmul};
 use crate::kernels::norm::{rms_norm, rms_norm_backward, rms_norm_heads_backward};
 
@@ -59,7 +59,7 @@ pub(super) fn backward(
             Kept::Input(x) => again(cpu, w, l, batch.groups, batch.positions, batch.spans, batch.kv, x),
         };
         if let Some(saved) = saved {
-            pass.block(l, &saved, &mut dx);
+            pass.block(l, saved, &mut dx);
         }
     }
     if let Sink::Full(grads) = &mut pass.sink {
@@ -80,71 +80,76 @@ struct FullPlaces<'a> {
 }
 
 impl Backward<'_, '_> {
-    /// Gradient by the input of a linear layer, `dx[rows, k]` (overwritten), and of its weights.
-    fn project(
+    /// Gradient by the input of a linear layer, `dx[rows, k]` (overwritten). Its weights' gradients are left to
+    /// [`Backward::weights`].
+    fn input<'p>(
         &mut self,
         layer: usize,
         linear: &Linear,
         places: &[Place],
-        full: &FullPlaces<'_>,
-        x: &[f32],
-        z: &[Vec<f32>],
+        z: &'p [Vec<f32>],
         dy: &[f32],
         dx: &mut [f32],
-    ) {
+    ) -> Vec<Down<'p>>
+    where
+        Self: 'p,
+    {
         let (k, n) = (linear.weight.k(), linear.weight.n());
         let operand = Operand::new(self.cpu, self.w.dtype, dy, n);
         let w = linear.transposed(self.cpu);
         match &mut self.sink {
-            Sink::Full(grads) => {
+            Sink::Full(_) => {
                 matmul(self.cpu, &operand, w, dx, false);
-                full_gradient(self.cpu, &self.w.layout.specs, full, x, k, dy, n, grads);
+                Vec::new()
             }
             Sink::Adapters(sinks) => {
                 let all = adapted(self.batch.groups, layer, places).into_iter().zip(z);
                 let (adapted, z): (Vec<_>, Vec<_>) = all.filter(|(a, _)| sinks[a.group].is_some()).unzip();
                 let dzs = backward_up(self.cpu, &operand, dy, self.w.dtype, &adapted);
-                let mut downs: Vec<Down<'_>> = adapted
-                    .iter()
-                    .zip(z)
-                    .zip(dzs)
-                    .map(|((a, z), dz)| {
-                        let data = &dy[a.rows.start * n + a.at..];
-                        Down { adapted: a, up: Some((z, Rows { data, stride: n, width: a.pair.n })), dz }
-                    })
-                    .collect();
-                pair_gradients(self.cpu, &mut downs, x, k, sinks);
+                let down = |((adapted, z), dz): ((_, &'p Vec<f32>), _)| Down { adapted, z: Some(z), dz };
+                let downs: Vec<_> = adapted.into_iter().zip(z).zip(dzs).map(down).collect();
                 backward_down(self.cpu, Some((&operand, w)), &downs, k, dx);
+                downs
             }
         }
     }
 
-    fn block(&mut self, l: usize, saved: &LayerActivations, dx: &mut [f32]) {
-        let layer: &Layer = &self.w.layers[l];
-        let params = self.w.layout.layers[l].clone();
-        self.mlp(l, layer, &params, saved, dx);
-        self.attention(l, layer, &params, saved, dx);
+    /// Gradients of a linear layer's weights, or of its adapters', given its input `x[rows, k]` and what
+    /// [`Backward::input`] returned.
+    fn weights(&mut self, linear: &Linear, full: &FullPlaces<'_>, downs: &[Down<'_>], x: &[f32], dy: &[f32]) {
+        let (k, n) = (linear.weight.k(), linear.weight.n());
+        match &mut self.sink {
+            Sink::Full(grads) => full_gradient(self.cpu, &self.w.layout.specs, full, x, k, dy, n, grads),
+            Sink::Adapters(sinks) => pair_gradients(self.cpu, downs, x, k, dy, n, sinks),
+        }
     }
 
-    fn mlp(&mut self, l: usize, layer: &Layer, params: &LayerParams, saved: &LayerActivations, dx: &mut [f32]) {
+    fn block(&mut self, l: usize, mut saved: LayerActivations, dx: &mut [f32]) {
+        let layer: &Layer = &self.w.layers[l];
+        let params = self.w.layout.layers[l].clone();
+        self.mlp(l, layer, &params, &mut saved, dx);
+        self.attention(l, layer, &params, &saved, dx);
+    }
+
+    /// Overwrites `saved.gate_up`.
+    fn mlp(&mut self, l: usize, layer: &Layer, params: &LayerParams, saved: &mut LayerActivations, dx: &mut [f32]) {
         let (cpu, w) = (self.cpu, self.w);
         let (rows, width, eps) = (self.batch.positions.len(), w.config.intermediate_size, w.config.rms_norm_eps);
+        // First the gradient by the activation, then, in its place, the activation.
         let mut act = cpu.buffer(rows * width);
-        swiglu(cpu, &saved.gate_up, width, &mut act);
-        let mut dact = cpu.buffer(rows * width);
+        let place = [Place { module: Module::Down, at: 0 }];
+        let downs = self.input(l, &layer.down, &place, &saved.z[3], dx, &mut act);
+        swiglu_backward(cpu, &mut act, width, &mut saved.gate_up);
         let down_bias = params.mlp_bias.map(|b| [b[2]]);
         let full = FullPlaces { weights: &[params.down], biases: down_bias.as_ref().map(|b| &b[..]) };
-        let place = [Place { module: Module::Down, at: 0 }];
-        self.project(l, &layer.down, &place, &full, &act, &saved.z[3], dx, &mut dact);
+        self.weights(&layer.down, &full, &downs, &act, dx);
         drop(act);
-        let mut dgate_up = cpu.copy(&saved.gate_up);
-        swiglu_backward(cpu, &dact, width, &mut dgate_up);
-        drop(dact);
         let mut normed = cpu.buffer(dx.len());
         rms_norm(cpu, &saved.mid, &layer.post_norm, eps, &mut normed);
         let mut dnormed = cpu.buffer(dx.len());
+        let downs = self.input(l, &layer.gate_up, &gate_up_places(w), &saved.z[2], &saved.gate_up, &mut dnormed);
         let full = FullPlaces { weights: &params.gate_up, biases: params.mlp_bias.as_ref().map(|b| &b[..2]) };
-        self.project(l, &layer.gate_up, &gate_up_places(w), &full, &normed, &saved.z[2], &dgate_up, &mut dnormed);
+        self.weights(&layer.gate_up, &full, &downs, &normed, &saved.gate_up);
         let dw = self.full_param(params.post_norm);
         rms_norm_backward(cpu, &saved.mid, &layer.post_norm, eps, &dnormed, dx, dw);
     }
@@ -156,7 +161,8 @@ impl Backward<'_, '_> {
         let o_bias = params.o_bias.map(|b| [b]);
         let full = FullPlaces { weights: &[params.o], biases: o_bias.as_ref().map(|b| &b[..]) };
         let place = [Place { module: Module::O, at: 0 }];
-        self.project(l, &layer.o, &place, &full, &saved.attn, &saved.z[1], dx, &mut dattn);
+        let downs = self.input(l, &layer.o, &place, &saved.z[1], dx, &mut dattn);
+        self.weights(&layer.o, &full, &downs, &saved.attn, dx);
         let spans: Vec<_> = self
             .batch
             .spans
@@ -172,7 +178,8 @@ impl Backward<'_, '_> {
         rms_norm(cpu, &saved.x, &layer.input_norm, eps, &mut normed);
         let mut dnormed = cpu.buffer(dx.len());
         let full = FullPlaces { weights: &params.qkv, biases: params.qkv_bias.as_ref().map(|b| &b[..]) };
-        self.project(l, &layer.qkv, &qkv_places(w), &full, &normed, &saved.z[0], &dqkv, &mut dnormed);
+        let downs = self.input(l, &layer.qkv, &qkv_places(w), &saved.z[0], &dqkv, &mut dnormed);
+        self.weights(&layer.qkv, &full, &downs, &normed, &dqkv);
         let dw = self.full_param(params.input_norm);
         rms_norm_backward(cpu, &saved.x, &layer.input_norm, eps, &dnormed, dx, dw);
     }

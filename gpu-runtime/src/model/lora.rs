@@ -86,7 +86,7 @@ pub(super) fn project_up(
     }
 }
 
-/// Gradient by `z` of every pair, not yet scaled; `dy` has rows of all modules and `operand` is `dy`.
+/// Gradient by the unscaled `x Aᵀ` of every pair; `dy` has rows of all modules and `operand` is `dy`.
 pub(super) fn backward_up(
     cpu: &Cpu,
     operand: &Operand,
@@ -113,28 +113,31 @@ pub(super) fn backward_up(
         Product { x, rows, x_k, w: &a.pair.b_t, out, accumulate: false, low_rank: Vec::new() }
     });
     run_products(cpu, &mut products.collect::<Vec<_>>());
+    adapted.iter().zip(&mut dzs).for_each(|(a, dz)| scale(dz, a.adapter.scale));
     dzs
 }
 
 /// A pair's part in a backward pass below its output.
 pub(super) struct Down<'a> {
     /// Which.
-    pub adapted: &'a Adapted<'a>,
-    /// Scaled `x Aᵀ` and the gradient by the output, for B; `None` where B's gradient is computed elsewhere.
-    pub up: Option<(&'a [f32], Rows<'a>)>,
-    /// Gradient by the scaled `x Aᵀ`; scaled here.
+    pub adapted: Adapted<'a>,
+    /// Scaled `x Aᵀ`; `None` where B's gradient is computed elsewhere.
+    pub z: Option<&'a [f32]>,
+    /// Gradient by the unscaled `x Aᵀ`.
     pub dz: Vec<f32>,
 }
 
-/// Adds the gradients of A and B of each pair; `x` has rows of `k`. Scales `dz`.
+/// Adds the gradients of A and B of each pair; `x` has rows of `k` and `dy`, the gradient by the output of all modules,
+/// rows of `n`.
 pub(super) fn pair_gradients(
     cpu: &Cpu,
-    downs: &mut [Down<'_>],
+    downs: &[Down<'_>],
     x: &[f32],
     k: usize,
+    dy: &[f32],
+    n: usize,
     sinks: &mut [Option<&mut Gradients>],
 ) {
-    downs.iter_mut().for_each(|d| scale(&mut d.dz, d.adapted.adapter.scale));
     // Taken out, so that threads can write several of a run's gradients at once.
     let mut outs: Vec<[Vec<f32>; 2]> = downs
         .iter()
@@ -149,9 +152,9 @@ pub(super) fn pair_gradients(
             continue;
         }
         let (rows, rank) = (d.adapted.rows.clone(), d.adapted.adapter.rank);
-        if let Some((z, dy)) = d.up {
-            let left = Rows::dense(z, rank);
-            gradients.push(Gradient { rows: rows.len(), left, right: dy, transposed: true, out: b });
+        if let Some(z) = d.z {
+            let right = Rows { data: &dy[rows.start * n + d.adapted.at..], stride: n, width: d.adapted.pair.n };
+            gradients.push(Gradient { rows: rows.len(), left: Rows::dense(z, rank), right, transposed: true, out: b });
         }
         let (left, right) = (Rows::dense(&d.dz, rank), Rows::dense(&x[rows.start * k..], k));
         gradients.push(Gradient { rows: rows.len(), left, right, transposed: false, out: a });
@@ -166,7 +169,7 @@ pub(super) fn pair_gradients(
     }
 }
 
-/// `dx = dy W` where `base` gives both, then `dz A` of every pair (scaled already), in order. `dx` has rows of `k`.
+/// `dx = dy W` where `base` gives both, then `dz A` of every pair, in order. `dx` has rows of `k`.
 pub(super) fn backward_down(
     cpu: &Cpu,
     base: Option<(&Operand, &PackedMatrix)>,

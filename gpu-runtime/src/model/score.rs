@@ -9,7 +9,7 @@ use super::lora::{Adapted, project_down};
 use super::weights::Weights;
 use crate::kernels::Cpu;
 use crate::kernels::gemm::{LowRank, Operand, Product, run_products};
-use crate::kernels::head::{Head, HeadAdapter, HeadGroup, Targets};
+use crate::kernels::head::{Head, HeadAdapter, HeadGroup, KeptLogits, Targets};
 use crate::kernels::norm::rms_norm;
 
 /// Rows, their adapter if it is on the unembedding, and its scaled `x Aᵀ`.
@@ -79,15 +79,16 @@ impl<'a> ScoredRows<'a> {
         self.groups.iter().map(|(_, _, z)| z.len()).sum()
     }
 
-    /// The loss head over these rows.
-    pub fn head<'b>(&'b self, groups: &'b [HeadGroup<'b>]) -> Head<'b> {
-        Head { x: &self.operand, w: &self.w.head.weight, groups }
+    /// The loss head over these rows, with logits that were kept, if any.
+    pub fn head<'b>(&'b self, groups: &'b [HeadGroup<'b>], kept: Option<KeptLogits<'b>>) -> Head<'b> {
+        Head { x: &self.operand, w: &self.w.head.weight, groups, kept }
     }
 
-    /// Log-probabilities of the targets at temperature 1, and the log-sum-exp of every row.
-    pub fn target_logprobs(&self, cpu: &Cpu, targets: &Targets) -> (Vec<f32>, Vec<f32>) {
+    /// Log-probabilities of the targets at temperature 1, and the log-sum-exp of every row. With `keep`,
+    /// `[rows, vocabulary]`, the logits are left there.
+    pub fn target_logprobs(&self, cpu: &Cpu, targets: &Targets, keep: Option<&mut [f32]>) -> (Vec<f32>, Vec<f32>) {
         let groups = self.head_groups();
-        self.head(&groups).target_logprobs(cpu, targets)
+        self.head(&groups, None).target_logprobs(cpu, targets, keep)
     }
 
     /// All logits, `[rows, vocabulary]`: for rows that are sampled from.

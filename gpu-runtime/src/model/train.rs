@@ -14,9 +14,13 @@ use super::score::{ScoredRows, score_rows, unembedding};
 use super::weights::Weights;
 use crate::kernels::Cpu;
 use crate::kernels::attention::KvSequence;
-use crate::kernels::head::Targets;
+use crate::kernels::elementwise::scale;
+use crate::kernels::head::{KeptLogits, Targets};
 use crate::kernels::norm::rms_norm_backward;
 use crate::loss::{LossFn, LossValue, PreparedDatum, evaluate};
+
+/// Bytes of logits that a pass may keep for its backward; more are computed again.
+const KEPT_LOGITS: usize = 64 << 20;
 
 /// Datums of one run in a microbatch.
 pub struct TrainGroup<'a> {
@@ -66,7 +70,9 @@ pub fn train_pass(
     let pass = forward(cpu, w, input, train.then_some(kept));
     let targets = targets_of(&data);
     let scored = score_rows(cpu, w, &pass.x, &row_groups);
-    let (logprobs, lse) = scored.target_logprobs(cpu, &targets);
+    let logits = tokens.len() * w.config.vocab_size;
+    let mut kept = (train && logits * size_of::<f32>() <= KEPT_LOGITS).then(|| cpu.buffer(logits));
+    let (logprobs, lse) = scored.target_logprobs(cpu, &targets, kept.as_deref_mut());
     let (outputs, dlogprobs) = losses(groups, &logprobs);
     if let Some(activations) = pass.activations {
         let active = Active::of(&row_groups, &targets, &dlogprobs);
@@ -79,7 +85,8 @@ pub fn train_pass(
                 .map(|(g, failed)| if failed { None } else { g.grads.as_deref_mut() })
                 .collect();
             let mut dx = cpu.zeros(pass.x.len());
-            head_backward(cpu, w, &scored, &pass.x, &active, &lse, &mut sinks, full, &mut dx);
+            head_backward(cpu, w, &scored, &pass.x, &active, &lse, kept.as_deref(), &mut sinks, full, &mut dx);
+            drop(kept);
             let positions = positions(tokens.len(), &spans);
             let batch =
                 BatchView { spans: &spans, kv: &kv, groups: &row_groups, positions: &positions, tokens: &tokens };
@@ -195,6 +202,7 @@ fn head_backward(
     x: &[f32],
     active: &Active,
     lse: &[f32],
+    logits: Option<&[f32]>,
     sinks: &mut [Option<&mut Gradients>],
     full: bool,
     dx: &mut [f32],
@@ -205,7 +213,8 @@ fn head_backward(
     };
     let rows = ScoredRows::from_hidden(cpu, w, gather(&scored.hidden), &active.groups);
     let groups = rows.head_groups();
-    let head = rows.head(&groups);
+    let kept = |rows: Range<usize>| logits.map(|logits| KeptLogits { logits, rows: &active.rows[rows] });
+    let head = rows.head(&groups, kept(0..active.rows.len()));
     let mut dhidden = cpu.zeros(rows.hidden.len());
     let mut dz = vec![0f32; rows.z_len()];
     let wt = w.head.transposed(cpu);
@@ -218,10 +227,12 @@ fn head_backward(
         }
         let Some(own) = unembedding(i, group) else { continue };
         let at = groups[i].dz_at;
-        let dz = dz[at..at + group.rows.len() * own.adapter.rank].to_vec();
-        unembed_gradient(cpu, w, group, &rows, i, active, lse, &mut grads[own.pair.place + 1]);
-        let mut downs = [Down { adapted: &own, up: None, dz }];
-        pair_gradients(cpu, &mut downs, &rows.hidden, hidden, sinks);
+        let mut dz = dz[at..at + group.rows.len() * own.adapter.rank].to_vec();
+        scale(&mut dz, own.adapter.scale);
+        let own_logits = kept(group.rows.clone());
+        unembed_gradient(cpu, w, group, &rows, i, active, lse, own_logits, &mut grads[own.pair.place + 1]);
+        let downs = [Down { adapted: own, z: None, dz }];
+        pair_gradients(cpu, &downs, &rows.hidden, hidden, &[], 0, sinks);
         backward_down(cpu, None, &downs, hidden, &mut dhidden);
     }
     let mut dx_active = cpu.zeros(dhidden.len());
@@ -244,6 +255,7 @@ fn unembed_gradient(
     index: usize,
     active: &Active,
     lse: &[f32],
+    kept: Option<KeptLogits<'_>>,
     out: &mut [f32],
 ) {
     let (hidden, r) = (w.config.hidden_size, group.rows.clone());
@@ -256,6 +268,6 @@ fn unembed_gradient(
         ids: active.targets.ids[at.clone()].to_vec(),
     };
     let rank = group.adapter.as_ref().map_or(0, |a| a.rank);
-    let head = own_rows.head(&groups);
+    let head = own_rows.head(&groups, kept);
     head.weight_gradient(cpu, &targets, &active.dlogprobs[at], &lse[r], rows.z(index), rank, out);
 }

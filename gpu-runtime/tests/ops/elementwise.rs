@@ -23,8 +23,10 @@ fn swiglu_and_its_gradient() {
             let (mut out, mut dx) = (vec![0.0; rows * width], x.clone());
             swiglu(&cpu, &x, width, &mut out);
             assert_close("y", &out, &elements(&y), 1e-6);
-            swiglu_backward(&cpu, &dy, width, &mut dx);
+            let mut gradient = dy.clone();
+            swiglu_backward(&cpu, &mut gradient, width, &mut dx);
             assert_close("dx", &dx, &grads[0], 1e-6);
+            assert_close("y again", &gradient, &elements(&y), 1e-6);
         }
     }
 }

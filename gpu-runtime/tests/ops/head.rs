@@ -148,8 +148,8 @@ fn check(cpu: &Cpu, dtype: Dtype, case: &Case, expected: &Reference, tolerance: 
     let operand = Operand::new(cpu, dtype, &case.x, HIDDEN);
     let adapters = case.adapters(cpu, dtype);
     let groups = case.groups(&adapters);
-    let head = Head { x: &operand, w: &w, groups: &groups };
-    let (logprobs, lse) = head.target_logprobs(cpu, &case.targets);
+    let head = Head { x: &operand, w: &w, groups: &groups, kept: None };
+    let (logprobs, lse) = head.target_logprobs(cpu, &case.targets, None);
     assert_close("logprobs", &logprobs, &expected.logprobs, tolerance);
     assert_close("lse", &lse, &expected.lse, tolerance);
 
@@ -167,7 +167,7 @@ fn check(cpu: &Cpu, dtype: Dtype, case: &Case, expected: &Reference, tolerance: 
     for (group, expected) in groups.iter().filter(|group| group.adapter.is_some()).zip(&expected.db) {
         let alone = Alone::new(cpu, dtype, case, group);
         let own = [HeadGroup { rows: 0..group.rows.len(), dz_at: 0, ..*group }];
-        let head = Head { x: &alone.x, w: &w, groups: &own };
+        let head = Head { x: &alone.x, w: &w, groups: &own, kept: None };
         let a = group.adapter.unwrap();
         let mut db = vec![0.0; VOCAB * a.rank];
         let lse = &lse[group.rows.clone()];
@@ -204,8 +204,8 @@ fn a_group_has_the_same_bits_without_the_others() {
             let w = PackedMatrix::pack(&cpu, dtype, HIDDEN, &[&case.w]);
             let wt = w.transposed(&cpu);
             let run = |x: &Operand, groups: &[HeadGroup<'_>], targets: &Targets, dlogprobs: &[f32]| {
-                let head = Head { x, w: &w, groups };
-                let (logprobs, lse) = head.target_logprobs(&cpu, targets);
+                let head = Head { x, w: &w, groups, kept: None };
+                let (logprobs, lse) = head.target_logprobs(&cpu, targets, None);
                 let (mut dx, mut dz) = (vec![0.0; lse.len() * HIDDEN], vec![0.0; case.z.concat().len()]);
                 head.backward(&cpu, &wt, targets, dlogprobs, &lse, &mut dx, &mut dz);
                 [logprobs, lse, dx, dz].map(|x| bits(&x))
@@ -252,8 +252,8 @@ fn large_logits_stay_finite_and_right() {
         let operand = Operand::new(&cpu, Dtype::F32, &case.x, HIDDEN);
         let adapters = case.adapters(&cpu, dtype);
         let groups = case.groups(&adapters);
-        let head = Head { x: &operand, w: &w, groups: &groups };
-        let (logprobs, lse) = head.target_logprobs(&cpu, &case.targets);
+        let head = Head { x: &operand, w: &w, groups: &groups, kept: None };
+        let (logprobs, lse) = head.target_logprobs(&cpu, &case.targets, None);
         assert_close("logprobs", &logprobs, &expected.logprobs, 1e-6);
         assert_close("lse", &lse, &expected.lse, 1e-6);
         assert!(logprobs.iter().all(|x| *x <= 0.0));
@@ -274,7 +274,8 @@ fn log_sum_exp_of_logits_has_the_bits_of_the_head() {
                 let operand = Operand::new(&cpu, dtype, &case.x, HIDDEN);
                 let adapters = case.adapters(&cpu, dtype);
                 let groups = case.groups(&adapters);
-                let (logprobs, lse) = Head { x: &operand, w: &w, groups: &groups }.target_logprobs(&cpu, &case.targets);
+                let (logprobs, lse) =
+                    Head { x: &operand, w: &w, groups: &groups, kept: None }.target_logprobs(&cpu, &case.targets, None);
                 let logits = Case::logits(&cpu, &operand, &w, &groups);
                 for (row, logits) in logits.chunks_exact(VOCAB).enumerate() {
                     let own = log_sum_exp(&cpu, logits, 1.0);

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use trainyard_gpu_runtime::config::{RopeConfig, RopeScaling};
 use trainyard_gpu_runtime::kernels::elementwise::{add_bias, add_column_sums, swiglu, swiglu_backward};
 use trainyard_gpu_runtime::kernels::gemm::{Gradient, LowRank, Operand, Rows, add_gradients, add_low_rank, matmul};
-use trainyard_gpu_runtime::kernels::head::{Head, HeadAdapter, HeadGroup, Targets};
+use trainyard_gpu_runtime::kernels::head::{Head, HeadAdapter, HeadGroup, KeptLogits, Targets};
 use trainyard_gpu_runtime::kernels::norm::{rms_norm, rms_norm_backward, rms_norm_heads, rms_norm_heads_backward};
 use trainyard_gpu_runtime::kernels::packed::{Dtype, PackedMatrix};
 use trainyard_gpu_runtime::kernels::rope::Rope;
@@ -93,8 +93,11 @@ proptest! {
         });
         check_rows(rows, |cpu, r| {
             let mut dx = x[r.start * 2 * width..r.end * 2 * width].to_vec();
-            swiglu_backward(cpu, &dy[r.start * width..r.end * width], width, &mut dx);
-            dx
+            let mut out = dy[r.start * width..r.end * width].to_vec();
+            swiglu_backward(cpu, &mut out, width, &mut dx);
+            // Row by row: both gradients, then the output.
+            let rows = dx.chunks_exact(2 * width).zip(out.chunks_exact(width));
+            rows.flat_map(|(dx, out)| [dx, out].concat()).collect()
         });
         check_sum(rows, width, |cpu, r, sum| {
             add_column_sums(cpu, &x[r.start * 2 * width..r.end * 2 * width], 2 * width, width / 2, sum);
@@ -217,11 +220,11 @@ impl HeadRows {
         let b_t = PackedMatrix::pack_transposed(cpu, dtype, rank.max(1), &self.b);
         let adapter = (rank > 0).then_some(HeadAdapter { z, b: &b, b_t: &b_t, rank });
         let groups = [HeadGroup { rows: 0..r.len(), adapter, dz_at: 0 }];
-        let head = Head { x: &Operand::new(cpu, self.dtype, x, hidden), w: &w, groups: &groups };
+        let head = Head { x: &Operand::new(cpu, self.dtype, x, hidden), w: &w, groups: &groups, kept: None };
         let targets =
             Targets { offsets: (0..=r.len()).map(|i| 2 * i).collect(), ids: self.ids[2 * r.start..2 * r.end].to_vec() };
         let dlogprobs = &self.dlogprobs[2 * r.start..2 * r.end];
-        let (logprobs, lse) = head.target_logprobs(cpu, &targets);
+        let (logprobs, lse) = head.target_logprobs(cpu, &targets, None);
         if let Some(dw) = dw {
             assert_eq!(dw.len(), self.vocab * hidden);
             head.weight_gradient(cpu, &targets, dlogprobs, &lse, x, hidden, dw);
@@ -229,11 +232,36 @@ impl HeadRows {
         }
         let (mut dx, mut dz) = (vec![0.0; r.len() * hidden], vec![0.0; r.len() * rank]);
         head.backward(cpu, &w.transposed(cpu), &targets, dlogprobs, &lse, &mut dx, &mut dz);
+        self.check_kept(cpu, &head, &w, &targets, dlogprobs, [&logprobs, &lse, &dx, &dz]);
         (0..r.len())
             .flat_map(|i| {
                 let row = [&logprobs[2 * i..2 * i + 2], &lse[i..=i], &dx[i * hidden..(i + 1) * hidden]];
                 [row.concat(), dz[i * rank..(i + 1) * rank].to_vec()].concat()
             })
             .collect()
+    }
+
+    /// Keeping logits, and taking them from rows in another order, changes no bit.
+    fn check_kept(
+        &self,
+        cpu: &Cpu,
+        head: &Head<'_>,
+        w: &PackedMatrix,
+        targets: &Targets,
+        dlogprobs: &[f32],
+        expected: [&Vec<f32>; 4],
+    ) {
+        let rows = expected[1].len();
+        let mut logits = vec![f32::NAN; rows * self.vocab];
+        let (logprobs, lse) = head.target_logprobs(cpu, targets, Some(&mut logits));
+        let reversed: Vec<f32> = logits.rchunks_exact(self.vocab).flatten().copied().collect();
+        let order: Vec<usize> = (0..rows).rev().collect();
+        let kept = Some(KeptLogits { logits: &reversed, rows: &order });
+        let (mut dx, mut dz) = (vec![0.0; expected[2].len()], vec![0.0; expected[3].len()]);
+        let head = Head { kept, ..*head };
+        head.backward(cpu, &w.transposed(cpu), targets, dlogprobs, &lse, &mut dx, &mut dz);
+        for (found, expected) in [logprobs, lse, dx, dz].iter().zip(expected) {
+            assert_eq!(bits(found), bits(expected), "kept logits");
+        }
     }
 }

@@ -13,11 +13,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use trainyard_gpu_runtime::load::load;
 use trainyard_gpu_runtime::{CpuEngine, Dtype, EngineOptions};
 use trainyard_protocol::{BaseModel, Engine};
 
 use crate::config::{ComputeType, NamedPath};
+use crate::engine::open;
 use driver::Driver;
 use report::Report;
 
@@ -154,7 +154,7 @@ fn dtype(flags: &BenchFlags) -> Dtype {
 /// An engine that serves one model.
 fn load_engine(flags: &BenchFlags, model: &NamedPath) -> Result<(CpuEngine, BaseModel), Box<dyn Error>> {
     let name = &model.name;
-    let source = load(&model.path).map_err(|error| format!("--model {name}: {error}"))?;
+    let source = open(&model.path).map_err(|error| format!("--model {name}: {error}"))?;
     let options = EngineOptions { dtype: dtype(flags), threads: flags.threads, ..EngineOptions::default() };
     let engine = CpuEngine::new(vec![(name.clone(), source)], options)?;
     let model = engine.models().into_iter().next().ok_or("the engine serves no model")?;

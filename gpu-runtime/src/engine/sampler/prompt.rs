@@ -139,7 +139,7 @@ impl PromptOutputs {
                 targets.ids.extend(self.wanted(prompt, row));
                 targets.offsets.push(targets.ids.len());
             }
-            let (logprobs, _) = scored(cpu, weights, x, rows.len()).target_logprobs(cpu, &targets);
+            let (logprobs, _) = scored(cpu, weights, x, rows.len()).target_logprobs(cpu, &targets, None);
             for (row, at) in rows.clone().zip(targets.offsets.windows(2)) {
                 self.store(RowScores { row, targets: logprobs[at[0]..at[1]].to_vec(), ..RowScores::default() });
             }

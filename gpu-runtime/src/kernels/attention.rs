@@ -104,7 +104,8 @@ multiversion! {
         s: &mut [f32], seen: &[(usize, usize)], scale: f32, m: &mut [f32], l: &mut [f32], o: &mut [f32], width: usize,
     ) {
         let stats = m.iter_mut().zip(l);
-        for (((s, seen), (m, l)), o) in s.chunks_exact_mut(BLOCK).zip(seen).zip(stats).zip(o.chunks_exact_mut(width)) {
+        let rows = s.as_chunks_mut::<BLOCK>().0;
+        for (((s, seen), (m, l)), o) in rows.iter_mut().zip(seen).zip(stats).zip(o.chunks_exact_mut(width)) {
             if *seen == (0, BLOCK) {
                 for s in s.iter_mut() {
                     *s *= scale;
@@ -263,13 +264,17 @@ multiversion! {
     /// Turns the scores of a tile into probabilities (in `s`) and `dp` into the gradient by scaled scores. Row `i` sees
     /// the slots `seen[i]`; its log-sum-exp and delta are `stats[i]`.
     fn softmax_backward(s: &mut [f32], dp: &mut [f32], seen: &[(usize, usize)], scale: f32, stats: &[(f32, f32)]) {
-        let rows = s.chunks_exact_mut(BLOCK).zip(dp.chunks_exact_mut(BLOCK));
+        let rows = s.as_chunks_mut::<BLOCK>().0.iter_mut().zip(dp.as_chunks_mut::<BLOCK>().0);
         for ((s, dp), (seen, (lse, delta))) in rows.zip(seen.iter().zip(stats)) {
-            for (j, (s, dp)) in s.iter_mut().zip(dp).enumerate() {
-                let p = if j >= seen.0 && j < seen.1 { exp(*s * scale - lse) } else { 0.0 };
-                *dp = p * (*dp - delta) * scale;
-                *s = p;
+            for (s, dp) in s.iter_mut().zip(dp.iter_mut()) {
+                *s = exp(*s * scale - lse);
+                *dp = *s * (*dp - delta) * scale;
             }
+            // A score that the row does not see may be anything.
+            s[..seen.0].fill(0.0);
+            dp[..seen.0].fill(0.0);
+            s[seen.1..].fill(0.0);
+            dp[seen.1..].fill(0.0);
         }
     }
 }

@@ -11,7 +11,7 @@ use super::tiles::{LeftF32, MR_BF16, MR_F32, Out, RightF32, STRIP, Write, by_hei
 use super::tiles::{bf16_avx2, bf16_avx512, f32_avx2_packed};
 
 /// Rows of a block of the left side: its part of [`DEPTH`] and a strip of weights stay in the second-level cache.
-const ROW_BLOCK: usize = 120;
+const ROW_BLOCK: usize = 132;
 /// Most positions of `k` that one pass takes. Deep passes pay: the output is read and written once per pass.
 const DEPTH: usize = 768;
 /// Tasks per thread, so that threads finish together.

@@ -55,7 +55,7 @@ pub(super) fn backward(
     let mut pass = Backward { cpu, w, batch, sink };
     for (l, saved) in activations.into_iter().enumerate().rev() {
         let saved = match saved {
-            Kept::All(saved) => Some(saved),
+            Kept::All(saved) => Some(*saved),
             Kept::Input(x) => again(cpu, w, l, batch.groups, batch.positions, batch.spans, batch.kv, x),
         };
         if let Some(saved) = saved {

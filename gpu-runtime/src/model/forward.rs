@@ -57,7 +57,7 @@ pub struct LayerActivations {
 /// What was kept of a block.
 pub enum Kept {
     /// All that its backward pass needs.
-    All(LayerActivations),
+    All(Box<LayerActivations>),
     /// Its input: the rest is computed again.
     Input(Buffer<f32>),
 }
@@ -139,7 +139,7 @@ pub fn forward(cpu: &Cpu, w: &Weights, input: PassInput<'_>, keep: Option<usize>
             activations.push(Kept::Input(cpu.copy(&x)));
         }
         let kept = block(p, layer, &positions, input.spans, Kv::Write(input.kv), &mut x, all);
-        activations.extend(kept.map(Kept::All));
+        activations.extend(kept.map(|kept| Kept::All(Box::new(kept))));
     }
     for ((rows, start), kv) in input.spans.iter().zip(input.kv.iter_mut()) {
         kv.set_len(start + rows.len());

@@ -99,11 +99,11 @@ fn blocks(cpu: &Cpu, rows: Range<usize>, tile: usize, n: usize) -> Vec<(Range<us
 fn check(x: &Operand, x_k: usize, w: &PackedMatrix, k: Range<usize>) {
     let even = x_k.is_multiple_of(2) && k.start.is_multiple_of(2);
     assert!(even && k.end <= w.k() && x_k + k.len() <= x.k(), "product of mismatched matrices");
-    match (&w.data, &x.data) {
-        (PackedData::F32(_), OperandData::F32(_)) => {}
-        (PackedData::Bf16(_), _) => assert!(x.stored_k.is_multiple_of(2), "an f32 operand for bf16 weights"),
-        (PackedData::F32(_), OperandData::Bf16(_)) => panic!("a bf16 operand for f32 weights"),
-    }
+    let fits = match (&w.data, &x.data) {
+        (PackedData::Bf16(_), _) => x.stored_k.is_multiple_of(2),
+        (PackedData::F32(_), operand) => matches!(operand, OperandData::F32(_)),
+    };
+    assert!(fits, "operand and weights differ in type");
 }
 
 /// `c[rows, columns] (+)= x[rows of the operand] · W[columns, k]ᵀ` on the calling thread: for loss heads.

@@ -20,6 +20,7 @@ pub mod rope;
 pub mod vexp;
 
 use buffer::{Buffer, Buffers};
+use packed::Dtype;
 use pool::Pool;
 
 /// The instruction sets that kernels are written for.
@@ -110,6 +111,11 @@ impl Cpu {
     /// As [`Cpu::buffer`], for pairs of bf16.
     fn word_buffer(&self, len: usize) -> Buffer<u32> {
         self.words.take(len)
+    }
+
+    /// Type in which inputs of products with weights of type `weights` are multiplied.
+    pub fn input_type(&self, weights: Dtype) -> Dtype {
+        if self.isa == Isa::Avx512Bf16 { weights } else { Dtype::F32 }
     }
 
     /// Gives buffers that are not in use back to the system.

@@ -7,8 +7,8 @@ use trainyard_protocol::limits::LORA_ALPHA;
 
 use super::params::{Gradients, ParamSpec};
 use crate::config::ModelConfig;
+use crate::kernels::Cpu;
 use crate::kernels::packed::{Dtype, PackedMatrix};
-use crate::kernels::{Cpu, Isa};
 
 /// A projection of a decoder block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,11 +94,6 @@ pub struct Adapter {
     pub unembed: Option<LoraPair>,
 }
 
-/// Type in which an adapter's weights are multiplied: that of the inputs which it shares with the base weights.
-fn compute_type(cpu: &Cpu, base: Dtype) -> Dtype {
-    if cpu.isa() == Isa::Avx512Bf16 { base } else { Dtype::F32 }
-}
-
 impl Adapter {
     /// Names of adapted modules, `model.layers.0.self_attn.q_proj` … `lm_head`, with (outputs, inputs), in parameter
     /// order: A and B of each are two consecutive parameters.
@@ -163,7 +158,8 @@ impl Adapter {
         scale: f32,
         mut pair: impl FnMut(&str, (usize, usize)) -> Result<Option<(Cow<'p, [f32]>, Cow<'p, [f32]>)>, E>,
     ) -> Result<Self, E> {
-        let dtype = compute_type(cpu, base);
+        // That of the inputs, which it shares with the base weights.
+        let dtype = cpu.input_type(base);
         let mut place = 0;
         let mut next = |name: &str, (n, k): (usize, usize)| -> Result<Option<LoraPair>, E> {
             let Some((a, b)) = pair(name, (n, k))? else { return Ok(None) };

@@ -68,12 +68,15 @@ pub(super) fn project_up(
     x: &Operand,
     w: &PackedMatrix,
     adapted: &[Adapted<'_>],
-    zs: &[Vec<f32>],
+    zs: &[impl AsRef<[f32]>],
     out: &mut [f32],
     accumulate: bool,
 ) {
-    let operands: Vec<_> =
-        adapted.iter().zip(zs).map(|(a, z)| Operand::small(cpu, a.pair.b.dtype(), z, a.adapter.rank)).collect();
+    let operands: Vec<_> = adapted
+        .iter()
+        .zip(zs)
+        .map(|(a, z)| Operand::small(cpu, a.pair.b.dtype(), z.as_ref(), a.adapter.rank))
+        .collect();
     let parts = adapted.iter().zip(&operands).map(|(a, z)| LowRank {
         rows: a.rows.clone(),
         at: a.at,

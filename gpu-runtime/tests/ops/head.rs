@@ -1,10 +1,10 @@
 //! The loss head against log-softmax over all logits.
 
 use candle_core::{D, Tensor, Var};
+use trainyard_gpu_runtime::kernels::Cpu;
 use trainyard_gpu_runtime::kernels::gemm::{LowRank, Operand, add_low_rank, matmul};
 use trainyard_gpu_runtime::kernels::head::{Head, HeadAdapter, HeadGroup, Targets, log_sum_exp};
 use trainyard_gpu_runtime::kernels::packed::{Dtype, PackedMatrix};
-use trainyard_gpu_runtime::kernels::{Cpu, Isa};
 
 use crate::support::{assert_close, bits, constant, cpus, elements, gradients, log_sum_exp as reference_lse};
 use crate::support::{ranges, rounded, values, var};
@@ -50,7 +50,7 @@ impl Case {
 
     /// B and its transpose of every group, in the type in which `cpu` multiplies adapters.
     fn adapters(&self, cpu: &Cpu, dtype: Dtype) -> Vec<[PackedMatrix; 2]> {
-        let dtype = if cpu.isa() == Isa::Avx512Bf16 { dtype } else { Dtype::F32 };
+        let dtype = cpu.input_type(dtype);
         let pack = |(b, (_, rank)): (&Vec<f32>, (usize, usize))| {
             let rank = rank.max(1);
             [PackedMatrix::pack(cpu, dtype, rank, &[b]), PackedMatrix::pack_transposed(cpu, dtype, rank, b)]

@@ -215,7 +215,7 @@ impl HeadRows {
         let w = PackedMatrix::pack(cpu, self.dtype, hidden, &[&self.w]);
         let x = &self.x[r.start * hidden..r.end * hidden];
         let z = &self.z[r.start * rank..r.end * rank];
-        let dtype = if cpu.isa() == Isa::Avx512Bf16 { self.dtype } else { Dtype::F32 };
+        let dtype = cpu.input_type(self.dtype);
         let b = PackedMatrix::pack(cpu, dtype, rank.max(1), &[&self.b]);
         let b_t = PackedMatrix::pack_transposed(cpu, dtype, rank.max(1), &self.b);
         let adapter = (rank > 0).then_some(HeadAdapter { z, b: &b, b_t: &b_t, rank });

@@ -58,11 +58,9 @@ impl Operand {
             Dtype::Bf16 => k.next_multiple_of(2),
             Dtype::F32 => k,
         };
-        let data = match (cpu.isa(), dtype) {
-            (Isa::Avx512Bf16, Dtype::Bf16) => {
-                OperandData::Bf16(cpu.word_buffer(rows.next_multiple_of(MR_BF16) * stored_k / 2))
-            }
-            _ => OperandData::F32(cpu.buffer(rows.next_multiple_of(MR_F32) * stored_k)),
+        let data = match cpu.input_type(dtype) {
+            Dtype::Bf16 => OperandData::Bf16(cpu.word_buffer(rows.next_multiple_of(MR_BF16) * stored_k / 2)),
+            Dtype::F32 => OperandData::F32(cpu.buffer(rows.next_multiple_of(MR_F32) * stored_k)),
         };
         Self { data, rows, k, stored_k }
     }

@@ -2,11 +2,11 @@
 
 use std::{fs, io};
 
-use sqlx::SqliteConnection;
 use trainyard_protocol::limits::{MAX_TTL_SECONDS, MIN_TTL_SECONDS};
 use trainyard_protocol::{RunId, TenantId, TinkerPath};
 
 use crate::core::Core;
+use crate::store::db::Conn;
 use crate::store::{checkpoints, runs};
 use crate::writer::Write;
 use crate::{Checkpoint, Error, Page, Run, Scheduler, Timestamp};
@@ -14,12 +14,12 @@ use crate::{Checkpoint, Error, Page, Run, Scheduler, Timestamp};
 impl Scheduler {
     /// Runs, newest first, and how many there are.
     pub async fn runs(&self, tenant: &TenantId, page: Page) -> Result<(Vec<Run>, u64), Error> {
-        runs::list_runs(&mut *self.core.reader().await?, tenant, page).await
+        runs::list_runs(&mut self.core.reader().await?, tenant, page).await
     }
 
     /// A run.
     pub async fn run(&self, tenant: &TenantId, run: &RunId) -> Result<Run, Error> {
-        runs::run(&mut *self.core.reader().await?, tenant, run).await
+        runs::run(&mut self.core.reader().await?, tenant, run).await
     }
 
     /// The tenant's checkpoints, of one run when given, newest first, and how many there are.
@@ -30,13 +30,13 @@ impl Scheduler {
         page: Page,
     ) -> Result<(Vec<Checkpoint>, u64), Error> {
         let now = self.core.now();
-        checkpoints::list_checkpoints(&mut *self.core.reader().await?, tenant, run, page, now).await
+        checkpoints::list_checkpoints(&mut self.core.reader().await?, tenant, run, page, now).await
     }
 
     /// A checkpoint that the tenant may read: its own or a public one.
     pub async fn checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<Checkpoint, Error> {
         let now = self.core.now();
-        checkpoints::readable_checkpoint(&mut *self.core.reader().await?, tenant, path, now).await
+        checkpoints::readable_checkpoint(&mut self.core.reader().await?, tenant, path, now).await
     }
 
     /// Whether the tenant has a checkpoint of this path; saves that were completed before the call are seen.
@@ -77,7 +77,7 @@ impl Scheduler {
 
     /// Checkpoints of all tenants whose time is over, up to a thousand.
     pub async fn expired_checkpoints(&self) -> Result<Vec<(TenantId, Checkpoint)>, Error> {
-        checkpoints::expired_checkpoints(&mut *self.core.reader().await?, self.core.now()).await
+        checkpoints::expired_checkpoints(&mut self.core.reader().await?, self.core.now()).await
     }
 }
 
@@ -89,7 +89,7 @@ struct HasCheckpoint {
 impl Write for HasCheckpoint {
     type Output = bool;
 
-    async fn apply(&mut self, conn: &mut SqliteConnection, _core: &Core) -> Result<bool, Error> {
+    async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<bool, Error> {
         checkpoints::has_checkpoint(conn, &self.tenant, &self.path).await
     }
 }
@@ -102,7 +102,7 @@ struct DeleteCheckpoint {
 impl Write for DeleteCheckpoint {
     type Output = Checkpoint;
 
-    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<Checkpoint, Error> {
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Checkpoint, Error> {
         let mut deleted = checkpoints::delete_checkpoint(conn, &self.tenant, &self.path).await?;
         let away = deleted.dir.with_file_name(format!(".{}-{}.saving", self.path.name, core.new_uuid()));
         // Moved here, because whoever asks the writer next may write a new folder of this name.
@@ -130,7 +130,7 @@ struct ChangeCheckpoint {
 impl Write for ChangeCheckpoint {
     type Output = ();
 
-    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<(), Error> {
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(), Error> {
         let (now, tenant, path) = (core.now(), &self.tenant, &self.path);
         match self.change {
             Change::ExpiresIn(seconds) => {

@@ -1,10 +1,10 @@
 //! What all parts of a scheduler share.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
-use sqlx::pool::PoolConnection;
-use sqlx::{Sqlite, SqlitePool};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::WeakUnboundedSender;
 use trainyard_protocol::{RequestId, SamplingSessionId};
@@ -13,6 +13,7 @@ use uuid::{NoContext, Uuid};
 use crate::queue::{Fetch, Queue};
 use crate::scheduler::Options;
 use crate::store::blobs::Blobs;
+use crate::store::db::{Conn, Pool};
 use crate::store::failed;
 use crate::waiters::{Cache, Samplers, Waiters, lock};
 use crate::work::EndUnstarted;
@@ -22,7 +23,7 @@ use crate::{Error, Timestamp};
 /// Shared by the handle, the writer and the tasks that read payloads.
 pub(crate) struct Core {
     pub(crate) options: Options,
-    pub(crate) readers: SqlitePool,
+    pub(crate) readers: Pool,
     pub(crate) blobs: Blobs,
     pub(crate) queue: Mutex<Queue>,
     /// Signalled when the queue has something for the worker.
@@ -33,6 +34,8 @@ pub(crate) struct Core {
     pub(crate) cache: Cache,
     pub(crate) samplers: Samplers,
     pub(crate) runtime: Handle,
+    /// Names this process to the others on the database, as long as it lives.
+    pub(crate) process: String,
     /// Weak, because the writer holds this and stops when the last handle is gone.
     pub(crate) messages: WeakUnboundedSender<Message>,
     pub(crate) transactions: AtomicU64,
@@ -54,7 +57,12 @@ impl Core {
         Uuid::new_v7(uuid::Timestamp::from_unix(NoContext, millis / 1000, nanos))
     }
 
-    pub(crate) async fn reader(&self) -> Result<PoolConnection<Sqlite>, Error> {
+    /// A random part of a period, so that processes do not march in step.
+    pub(crate) fn jitter(&self, most: Duration) -> Duration {
+        most.mul_f64(RandomState::new().hash_one(0_u8) as f64 / u64::MAX as f64)
+    }
+
+    pub(crate) async fn reader(&self) -> Result<Conn, Error> {
         self.readers.acquire().await.map_err(failed("read"))
     }
 

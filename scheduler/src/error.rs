@@ -31,6 +31,12 @@ pub enum Error {
     /// The request is wrong (HTTP 400).
     #[error("{0}")]
     Invalid(String),
+    /// The store can't be reached now (HTTP 503); the same call may succeed soon.
+    #[error("the store could not be reached to {0}")]
+    Unavailable(&'static str),
+    /// Others changed the same at the same time, time and again (HTTP 503).
+    #[error("too many changes at once to {0}")]
+    Conflict(&'static str),
     /// The store failed (HTTP 500); the detail is in the log.
     #[error("the store failed while it tried to {0}")]
     Store(&'static str),
@@ -40,6 +46,34 @@ impl Error {
     /// There is no such thing.
     pub(crate) fn not_found(what: &'static str, id: impl ToString) -> Self {
         Self::NotFound { what, id: id.to_string() }
+    }
+
+    /// What a failure of the database means.
+    pub(crate) fn database(doing: &'static str, error: &sqlx::Error) -> Self {
+        match error {
+            sqlx::Error::Io(_)
+            | sqlx::Error::Tls(_)
+            | sqlx::Error::Protocol(_)
+            | sqlx::Error::PoolTimedOut
+            | sqlx::Error::WorkerCrashed => {
+                tracing::warn!(doing, %error, "the database can't be reached");
+                Self::Unavailable(doing)
+            }
+            sqlx::Error::Database(refusal) => match refusal.code().as_deref() {
+                // Serialization failure, deadlock, unique violation by a concurrent writer, lock timeout.
+                Some("40001" | "40P01" | "23505" | "55P03") => {
+                    tracing::debug!(doing, %error, "a concurrent change was in the way");
+                    Self::Conflict(doing)
+                }
+                // Shutdown, crash recovery, start-up, no connection left, lost connection.
+                Some("57P01" | "57P02" | "57P03" | "53300" | "25P03" | "08000" | "08003" | "08006") => {
+                    tracing::warn!(doing, %error, "the database can't be reached");
+                    Self::Unavailable(doing)
+                }
+                _ => Self::store(doing, error),
+            },
+            _ => Self::store(doing, error),
+        }
     }
 
     /// Logs the detail of a store failure and keeps it from the client.

@@ -31,7 +31,7 @@ impl Core {
     }
 
     async fn payload(&self, request: &RequestId) -> Result<Bytes, Error> {
-        let stored = requests::payload_of_request(&mut *self.reader().await?, request).await?;
+        let stored = requests::payload_of_request(&mut self.reader().await?, request).await?;
         self.blobs.get(stored).await
     }
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use sqlx::SqliteConnection;
 use trainyard_protocol::{RequestId, SamplingSessionId, TenantId};
 
 use crate::core::Core;
+use crate::store::db::Conn;
 use crate::store::results::Stands;
 use crate::store::{requests, results, sampling};
 use crate::waiters::lock;
@@ -35,7 +35,7 @@ impl Scheduler {
             return Ok(Poll::Pending);
         }
         // The connection goes back before the file is read.
-        let stands = results::request_result(&mut *self.core.reader().await?, tenant, request).await?;
+        let stands = results::request_result(&mut self.core.reader().await?, tenant, request).await?;
         match stands {
             Stands::Pending => Ok(Poll::Pending),
             Stands::Failed(error) => Ok(Poll::Failed(error)),
@@ -61,7 +61,7 @@ impl Scheduler {
         wait: Duration,
     ) -> Result<Completions, Error> {
         let mut waiter = self.core.events.register((sampling_session.clone(), clone_id));
-        sampling::sampling_session(&mut *self.core.reader().await?, tenant, sampling_session).await?;
+        sampling::sampling_session(&mut self.core.reader().await?, tenant, sampling_session).await?;
         let now = self.events_after(tenant, sampling_session, clone_id, after).await?;
         if !now.items.is_empty() || tokio::time::timeout(wait, waiter.woken()).await.is_err() {
             return Ok(now);
@@ -115,7 +115,7 @@ struct Acknowledge {
 impl Write for Acknowledge {
     type Output = ();
 
-    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<(), Error> {
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(), Error> {
         let now = core.now();
         for request in &self.requests {
             results::acknowledge_request(conn, &self.tenant, request, now).await?;
@@ -133,7 +133,7 @@ struct FindRequest {
 impl Write for FindRequest {
     type Output = RequestKind;
 
-    async fn apply(&mut self, conn: &mut SqliteConnection, _core: &Core) -> Result<RequestKind, Error> {
+    async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<RequestKind, Error> {
         requests::request_kind(conn, &self.tenant, &self.request).await
     }
 }

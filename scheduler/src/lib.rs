@@ -14,6 +14,7 @@ mod queue;
 mod recovery;
 mod scheduler;
 mod sessions;
+mod signals;
 mod store;
 mod submit;
 mod sweep;
@@ -27,6 +28,8 @@ mod writer;
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::Error;
 pub use scheduler::{Options, Scheduler, Stats};
+pub use store::db::Database;
+pub use store::schema::migrate;
 pub use types::{
     Checkpoint, CompletionItem, Completions, Decoded, Effect, Encode, Encoding, FinishReason, NewCheckpoint, NewRun,
     NewSamplingSession, NewSession, Outcome, Page, Poll, RequestKind, RequestState, Run, RunState, RunSubmission,

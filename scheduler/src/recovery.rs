@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use sqlx::SqliteConnection;
 use trainyard_protocol::{OpError, SessionId};
 
 use crate::core::Core;
 use crate::queue::{History, Queue, RunQueue, creation_failed};
+use crate::store::db::Conn;
 use crate::store::requests::RequestRow;
 use crate::store::runs::RunRow;
 use crate::store::sessions::SessionRow;
@@ -14,7 +14,7 @@ use crate::store::{pruning, requests, runs, sampling, sessions};
 use crate::{Error, FinishReason, RunState, SessionStatus};
 
 /// Queues what had not finished and marks the runs whose memory the last process took with it.
-pub(crate) async fn recover(core: &Arc<Core>, conn: &mut SqliteConnection) -> Result<(), Error> {
+pub(crate) async fn recover(core: &Arc<Core>, conn: &mut Conn) -> Result<(), Error> {
     core.blobs.keep_only(pruning::named_files(conn).await?).await?;
     let interrupted = requests::requeue_running(conn).await?;
     let mut queue = Queue::default();
@@ -40,7 +40,7 @@ pub(crate) async fn recover(core: &Arc<Core>, conn: &mut SqliteConnection) -> Re
     Ok(())
 }
 
-async fn add_run(queue: &mut Queue, conn: &mut SqliteConnection, run: RunRow) -> Result<(), Error> {
+async fn add_run(queue: &mut Queue, conn: &mut Conn, run: RunRow) -> Result<(), Error> {
     let rows = requests::requests_of_run(conn, &run.id).await?;
     let next_seq = first_unfinished(&rows);
     let lost = rows.iter().any(|row| row.replays);
@@ -72,7 +72,7 @@ fn first_unfinished(rows: &[RequestRow]) -> i64 {
     next
 }
 
-async fn add_samples(queue: &mut Queue, conn: &mut SqliteConnection, session: &SessionId) -> Result<(), Error> {
+async fn add_samples(queue: &mut Queue, conn: &mut Conn, session: &SessionId) -> Result<(), Error> {
     for sample in requests::queued_samples(conn, session).await? {
         let sampling = sampling::sampling_session(conn, &sample.tenant, &sample.sampling_session).await?;
         let row = sample.request;

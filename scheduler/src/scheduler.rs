@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
+use uuid::Uuid;
 
 use crate::core::Core;
 use crate::queue::Queue;
 use crate::store::blobs::Blobs;
+use crate::store::db::{Database, connect, connect_readers};
 use crate::store::schema;
 use crate::waiters::{Cache, Samplers, Waiters, lock};
 use crate::writer::{Message, Write, Writer};
@@ -24,8 +26,8 @@ const GUARD_STEP: Duration = Duration::from_millis(10);
 /// How to open a scheduler.
 #[derive(Clone)]
 pub struct Options {
-    /// The SQLite file; created when missing.
-    pub database: PathBuf,
+    /// The store; a SQLite file is created when missing.
+    pub database: Database,
     /// The folder for payloads and results that are too large for a row; created when missing. Files
     /// in it that no row names are removed.
     pub blobs: PathBuf,
@@ -39,7 +41,7 @@ pub struct Options {
 
 impl Options {
     /// The defaults: the machine's clock, sessions expire after 5 minutes, results after 24 hours.
-    pub fn new(database: impl Into<PathBuf>, blobs: impl Into<PathBuf>) -> Self {
+    pub fn new(database: impl Into<Database>, blobs: impl Into<PathBuf>) -> Self {
         Self {
             database: database.into(),
             blobs: blobs.into(),
@@ -80,9 +82,16 @@ impl Scheduler {
     /// [`Error::Invalid`] when the schema is newer than this program knows or another process uses the
     /// database; [`Error::Store`] when files can't be opened or read.
     pub async fn open(options: Options) -> Result<Self, Error> {
-        let guard = exclusive(&options.database).await?;
-        let mut conn = schema::open_writer(&options.database).await?;
-        let readers = schema::open_readers(&options.database).await?;
+        let guard = match &options.database {
+            Database::Sqlite(path) => Some(exclusive(path).await?),
+            Database::Postgres(_) => None,
+        };
+        let mut conn = connect(&options.database).await?;
+        match &options.database {
+            Database::Sqlite(_) => drop(schema::migrate_on(&mut conn, &options.database).await?),
+            Database::Postgres(_) => schema::ensure_current(&mut conn, &options.database).await?,
+        }
+        let readers = connect_readers(&options.database).await?;
         let blobs = Blobs::open(options.blobs.clone()).await?;
         let (messages, received) = mpsc::unbounded_channel();
         let core = Arc::new(Core {
@@ -96,6 +105,7 @@ impl Scheduler {
             cache: Cache::default(),
             samplers: Samplers::default(),
             runtime: Handle::current(),
+            process: Uuid::now_v7().to_string(),
             messages: messages.downgrade(),
             transactions: AtomicU64::new(0),
             writes: AtomicU64::new(0),

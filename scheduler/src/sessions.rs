@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use sqlx::SqliteConnection;
 use trainyard_protocol::{SamplingSessionId, SessionId, TenantId};
 
 use crate::core::Core;
+use crate::store::db::Conn;
 use crate::store::{checkpoints, sampling, sessions};
 use crate::waiters::lock;
 use crate::writer::Write;
@@ -31,7 +31,7 @@ impl Scheduler {
         if lock(&self.core.queue).touch(tenant, session, self.core.now()) {
             return Ok(());
         }
-        match sessions::session_row(&mut *self.core.reader().await?, tenant, session).await?.status {
+        match sessions::session_row(&mut self.core.reader().await?, tenant, session).await?.status {
             SessionStatus::Active => Ok(()),
             _ => Err(Error::Gone { what: "session", id: session.to_string() }),
         }
@@ -57,12 +57,12 @@ impl Scheduler {
 
     /// A session with its runs and sampling sessions.
     pub async fn session(&self, tenant: &TenantId, session: &SessionId) -> Result<Session, Error> {
-        sessions::session(&mut *self.core.reader().await?, tenant, session).await
+        sessions::session(&mut self.core.reader().await?, tenant, session).await
     }
 
     /// Sessions, newest first.
     pub async fn list_sessions(&self, tenant: &TenantId, page: Page) -> Result<Vec<SessionId>, Error> {
-        sessions::list_sessions(&mut *self.core.reader().await?, tenant, page).await
+        sessions::list_sessions(&mut self.core.reader().await?, tenant, page).await
     }
 
     /// Creates a sampling session, identified by (session, seq_id).
@@ -86,7 +86,7 @@ impl Scheduler {
         if let Some(known) = self.core.samplers.get(tenant, id) {
             return Ok(known);
         }
-        let found = Arc::new(sampling::sampling_session(&mut *self.core.reader().await?, tenant, id).await?);
+        let found = Arc::new(sampling::sampling_session(&mut self.core.reader().await?, tenant, id).await?);
         self.core.samplers.put(tenant.clone(), Arc::clone(&found));
         Ok(found)
     }
@@ -101,7 +101,7 @@ struct CreateSession {
 impl Write for CreateSession {
     type Output = SessionId;
 
-    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<SessionId, Error> {
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<SessionId, Error> {
         if let Some(key) = &self.new.idempotency_key
             && let Some(id) = sessions::session_by_idempotency_key(conn, &self.tenant, key).await?
         {
@@ -130,7 +130,7 @@ pub(crate) struct EndSession {
 impl Write for EndSession {
     type Output = bool;
 
-    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<bool, Error> {
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<bool, Error> {
         if let Some(tenant) = &self.tenant {
             sessions::session_row(conn, tenant, &self.session).await?;
         }
@@ -153,7 +153,7 @@ struct CreateSamplingSession {
 impl Write for CreateSamplingSession {
     type Output = SamplingSessionId;
 
-    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<SamplingSessionId, Error> {
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<SamplingSessionId, Error> {
         let session = sessions::session_row(conn, &self.tenant, &self.new.session).await?;
         if let Some(id) = sampling::equal_sampling_session(conn, &self.tenant, &self.new).await? {
             return Ok(id);

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
-use sqlx::SqliteConnection;
 use trainyard_protocol::{RequestId, RunId, SessionId, TenantId};
 
 use crate::core::Core;
 use crate::queue::{History, RunQueue, creation_failed};
 use crate::store::blobs::Stored;
+use crate::store::db::Conn;
 use crate::store::requests::{self, Existing, NewRequest, Target};
 use crate::store::{runs, sampling, sessions};
 use crate::writer::Write;
@@ -114,7 +114,7 @@ fn submitted(id: RequestId, num_samples: u32) -> Submitted {
 }
 
 /// Why a request was not inserted: it was before, or its session accepts nothing more.
-async fn find_or_refuse(conn: &mut SqliteConnection, new: &NewRequest<'_>) -> Result<Existing, Error> {
+async fn find_or_refuse(conn: &mut Conn, new: &NewRequest<'_>) -> Result<Existing, Error> {
     if let Some(existing) = requests::find_request(conn, new.tenant, new.target, new.seq_id).await? {
         return Ok(existing);
     }
@@ -155,7 +155,7 @@ impl Submit for SubmitCreate {
 impl Write for SubmitCreate {
     type Output = Accepted;
 
-    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<Accepted, Error> {
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Accepted, Error> {
         let session = sessions::session_row(conn, &self.tenant, &self.new.session).await?;
         let target = Target::Run(&self.run);
         if let Some(existing) = requests::find_request(conn, &self.tenant, target, 0).await? {
@@ -224,7 +224,7 @@ impl Write for SubmitRun {
 
     const UNDO: bool = false;
 
-    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<Accepted, Error> {
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Accepted, Error> {
         let RunSubmission { run, seq_id, kind, rejected, .. } = &self.submission;
         let now = core.now();
         // Before the insertion, which is the last that can fail.
@@ -286,7 +286,7 @@ impl Write for SubmitSample {
 
     const UNDO: bool = false;
 
-    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<Accepted, Error> {
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Accepted, Error> {
         let SampleSubmission { sampling_session, seq_id, num_samples, .. } = &self.submission;
         let sampling = match core.samplers.get(&self.tenant, sampling_session) {
             Some(known) => known,

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::SqliteConnection;
-
 use crate::core::Core;
 use crate::sessions::EndSession;
+use crate::store::db::Conn;
 use crate::store::pruning::{self, Dropped};
 use crate::waiters::lock;
 use crate::writer::Write;
@@ -59,7 +58,7 @@ impl Pruned {
 impl Write for Prune {
     type Output = Pruned;
 
-    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<Pruned, Error> {
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Pruned, Error> {
         let (now, retention) = (core.now(), core.options.retention);
         let results = pruning::drop_results(conn, now.minus(retention), now.minus(ACKNOWLEDGED_RETENTION)).await?;
         // For one more period a dropped result is known to have been there.

@@ -3,11 +3,11 @@
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use sqlx::SqliteConnection;
 use trainyard_protocol::{OpError, RequestId, RunId};
 
 use crate::core::Core;
 use crate::queue::{Doom, Flight, Queue, creation_failed};
+use crate::store::db::{Conn, sql};
 use crate::store::results::{self, End, Ended};
 use crate::store::{checkpoints, failed, requests, runs, sampling};
 use crate::waiters::lock;
@@ -108,7 +108,7 @@ impl Write for Started {
     type Output = ();
     const URGENCY: Urgency = Urgency::Note;
 
-    async fn apply(&mut self, conn: &mut SqliteConnection, _core: &Core) -> Result<(), Error> {
+    async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<(), Error> {
         requests::start_requests(conn, &self.0).await?;
         Ok(())
     }
@@ -140,7 +140,7 @@ struct Complete {
 
 impl Complete {
     /// The outcome, unless an effect contradicts what the store holds: then the request failed.
-    async fn outcome_with_effects(&mut self, conn: &mut SqliteConnection, now: Timestamp) -> Result<Outcome, Error> {
+    async fn outcome_with_effects(&mut self, conn: &mut Conn, now: Timestamp) -> Result<Outcome, Error> {
         let told = self.told.take().map(Told::outcome);
         let told = told.ok_or_else(|| Error::store("complete a request", "its outcome is gone"))?;
         self.told = Some(Told::Ready(told.clone()));
@@ -152,22 +152,22 @@ impl Complete {
             Ok(()) => told,
             Err(error @ Error::Store(_)) => return Err(error),
             Err(error) => {
-                execute(conn, "ROLLBACK TO effects").await?;
+                execute(conn, "ROLLBACK TO SAVEPOINT effects").await?;
                 Outcome::Failed(OpError::user(error.to_string()))
             }
         };
-        execute(conn, "RELEASE effects").await?;
+        execute(conn, "RELEASE SAVEPOINT effects").await?;
         Ok(outcome)
     }
 
-    async fn apply_effects(&self, conn: &mut SqliteConnection, now: Timestamp) -> Result<(), Error> {
+    async fn apply_effects(&self, conn: &mut Conn, now: Timestamp) -> Result<(), Error> {
         for effect in &self.effects {
             self.apply_effect(conn, effect, now).await?;
         }
         Ok(())
     }
 
-    async fn apply_effect(&self, conn: &mut SqliteConnection, effect: &Effect, now: Timestamp) -> Result<(), Error> {
+    async fn apply_effect(&self, conn: &mut Conn, effect: &Effect, now: Timestamp) -> Result<(), Error> {
         let tenant = &self.flight.tenant;
         match effect {
             Effect::RunReady(run) => {
@@ -214,7 +214,7 @@ impl Write for Complete {
     type Output = Option<(Ended, Poll)>;
     const URGENCY: Urgency = Urgency::Record;
 
-    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<Self::Output, Error> {
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
         let now = core.now();
         let outcome = self.outcome_with_effects(conn, now).await?;
         let (ended, poll) = match outcome {
@@ -264,7 +264,7 @@ impl Write for EndUnstarted {
     type Output = Vec<(RequestId, Ended)>;
     const URGENCY: Urgency = Urgency::Record;
 
-    async fn apply(&mut self, conn: &mut SqliteConnection, core: &Core) -> Result<Self::Output, Error> {
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
         let now = core.now();
         for (run, error) in &self.lost {
             runs::fail_run(conn, run, error, true).await?;
@@ -303,7 +303,7 @@ fn announce(core: &Arc<Core>, request: &RequestId, ended: &Ended) {
     }
 }
 
-async fn execute(conn: &mut SqliteConnection, sql: &'static str) -> Result<(), Error> {
-    sqlx::query(sql).execute(conn).await.map_err(failed("complete a request"))?;
+async fn execute(conn: &mut Conn, text: &'static str) -> Result<(), Error> {
+    sql(text).execute(conn).await.map_err(failed("complete a request"))?;
     Ok(())
 }

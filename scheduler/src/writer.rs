@@ -1,4 +1,4 @@
-//! The one task that writes: it applies what has queued up in one transaction, commits once, then
+//! The one task of a process that writes: it applies what has queued up in one transaction, commits once, then
 //! answers everyone.
 
 use std::fs::File;
@@ -8,11 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use sqlx::{Connection, SqliteConnection};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use crate::Error;
 use crate::core::Core;
+use crate::signals::{self, Signal};
+use crate::store::db::{Conn, Dialect, connect, sql};
 use crate::store::failed;
 
 /// Most writes in one transaction.
@@ -21,6 +23,10 @@ const BATCH: usize = 256;
 const RETRY_DELAY: Duration = Duration::from_millis(500);
 /// How often records are tried again when the scheduler closes.
 const LAST_ATTEMPTS: u32 = 3;
+/// How often a transaction is repeated that others' changes were in the way of.
+const CONFLICTS: u32 = 10;
+/// How long a caller waits for a database that can't be reached.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a write is to the one who sent it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,12 +48,12 @@ pub(crate) trait Write: Send + 'static {
     /// Whether a change that fails may have been made in part, so that it has to be undone.
     const UNDO: bool = true;
 
-    /// Makes the change. It may be undone and applied again, so it leaves memory alone.
-    fn apply(
-        &mut self,
-        conn: &mut SqliteConnection,
-        core: &Core,
-    ) -> impl Future<Output = Result<Self::Output, Error>> + Send;
+    /// Makes the change. It may be undone and applied again, even after a commit of which nobody heard; so it
+    /// leaves memory alone and takes its own traces for success.
+    fn apply(&mut self, conn: &mut Conn, core: &Core) -> impl Future<Output = Result<Self::Output, Error>> + Send;
+
+    /// What other processes have to know of the change.
+    fn signals(&self, _output: &Self::Output, _signals: &mut Vec<Signal>) {}
 
     /// Follows the change in memory, after the commit, in the order of the writes.
     fn committed(&mut self, _output: &Self::Output, _core: &Arc<Core>) {}
@@ -64,13 +70,13 @@ pub(crate) enum Message {
 impl Message {
     /// A write without anyone to answer.
     pub(crate) fn record<W: Write>(write: W) -> Self {
-        Self::Write(Box::new(Queued { write, output: None, reply: None }))
+        Self::Write(Box::new(Queued { write, output: None, reply: None, since: Instant::now() }))
     }
 
     /// A write and where its answer will come.
     pub(crate) fn call<W: Write>(write: W) -> (Self, oneshot::Receiver<Result<W::Output, Error>>) {
         let (reply, answer) = oneshot::channel();
-        (Self::Write(Box::new(Queued { write, output: None, reply: Some(reply) })), answer)
+        (Self::Write(Box::new(Queued { write, output: None, reply: Some(reply), since: Instant::now() })), answer)
     }
 }
 
@@ -81,7 +87,11 @@ pub(crate) trait Job: Send {
     fn urgency(&self) -> Urgency;
     /// Whether it is to be undone alone when it fails. What can't fail alone needs no savepoint.
     fn undo(&self) -> bool;
-    fn apply<'a>(&'a mut self, conn: &'a mut SqliteConnection, core: &'a Core) -> Applied<'a>;
+    /// Whether its caller has waited long enough.
+    fn is_overdue(&self) -> bool;
+    fn apply<'a>(&'a mut self, conn: &'a mut Conn, core: &'a Core) -> Applied<'a>;
+    /// What other processes have to know, once it was applied.
+    fn signals(&self, signals: &mut Vec<Signal>);
     /// The transaction was committed, or failed with this.
     fn settle(self: Box<Self>, failure: Option<Error>, core: &Arc<Core>);
 }
@@ -90,6 +100,7 @@ struct Queued<W: Write> {
     write: W,
     output: Option<Result<W::Output, Error>>,
     reply: Option<oneshot::Sender<Result<W::Output, Error>>>,
+    since: Instant,
 }
 
 impl<W: Write> Job for Queued<W> {
@@ -101,13 +112,23 @@ impl<W: Write> Job for Queued<W> {
         W::URGENCY == Urgency::Call && W::UNDO
     }
 
-    fn apply<'a>(&'a mut self, conn: &'a mut SqliteConnection, core: &'a Core) -> Applied<'a> {
+    fn is_overdue(&self) -> bool {
+        W::URGENCY == Urgency::Call && self.since.elapsed() > PATIENCE
+    }
+
+    fn apply<'a>(&'a mut self, conn: &'a mut Conn, core: &'a Core) -> Applied<'a> {
         Box::pin(async move {
             let output = self.write.apply(conn, core).await;
             let done = output.as_ref().map(|_| ()).map_err(Clone::clone);
             self.output = Some(output);
             done
         })
+    }
+
+    fn signals(&self, signals: &mut Vec<Signal>) {
+        if let Some(Ok(output)) = &self.output {
+            self.write.signals(output, signals);
+        }
     }
 
     fn settle(mut self: Box<Self>, failure: Option<Error>, core: &Arc<Core>) {
@@ -125,27 +146,33 @@ impl<W: Write> Job for Queued<W> {
     }
 }
 
+/// Whether an error concerns the transaction, and not the one write that met it.
+fn fails_all(error: &Error) -> bool {
+    matches!(error, Error::Unavailable(_) | Error::Conflict(_))
+}
+
 /// The task's state.
 pub(crate) struct Writer {
-    conn: SqliteConnection,
+    /// `None` after the connection was lost.
+    conn: Option<Conn>,
     core: Arc<Core>,
     messages: mpsc::UnboundedReceiver<Message>,
-    /// Notes that wait for company, or records to try again.
+    /// Notes that wait for company, or what is to be tried again.
     batch: Vec<Box<dyn Job>>,
     failures: u32,
     closed: Option<oneshot::Sender<()>>,
-    /// Keeps other processes from the database.
-    guard: File,
+    /// Keeps other processes from the database file.
+    guard: Option<File>,
 }
 
 impl Writer {
     pub(crate) fn new(
-        conn: SqliteConnection,
+        conn: Conn,
         core: Arc<Core>,
         messages: mpsc::UnboundedReceiver<Message>,
-        guard: File,
+        guard: Option<File>,
     ) -> Self {
-        Self { conn, core, messages, batch: Vec::new(), failures: 0, closed: None, guard }
+        Self { conn: Some(conn), core, messages, batch: Vec::new(), failures: 0, closed: None, guard }
     }
 
     /// Writes until the last sender is gone or the scheduler closes.
@@ -158,7 +185,10 @@ impl Writer {
             self.commit().await;
         }
         self.core.readers.close().await;
-        if let Err(error) = self.conn.close().await {
+        if let Some(Err(error)) = match self.conn {
+            Some(conn) => Some(conn.close().await),
+            None => None,
+        } {
             tracing::warn!(%error, "the database did not close cleanly");
         }
         drop(self.guard);
@@ -206,67 +236,131 @@ impl Writer {
 
     async fn commit(&mut self) {
         let mut batch = std::mem::take(&mut self.batch);
-        let writes = batch.len() as u64;
-        match self.transact(&mut batch).await {
-            Ok(()) => {
-                self.failures = 0;
-                self.core.transactions.fetch_add(1, Ordering::Relaxed);
-                self.core.writes.fetch_add(writes, Ordering::Relaxed);
-                for job in batch {
-                    job.settle(None, &self.core);
-                }
-            }
-            Err(error) => {
-                for job in batch {
-                    match job.urgency() {
-                        Urgency::Call => job.settle(Some(error.clone()), &self.core),
-                        Urgency::Record | Urgency::Note => self.batch.push(job),
-                    }
-                }
-                self.failures = if self.only_notes() { 0 } else { self.failures.saturating_add(1) };
-            }
+        match self.write(&mut batch).await {
+            Ok(()) => self.settle(batch),
+            // One of them is to blame; PostgreSQL does not go on after an error as SQLite does.
+            Err(Error::Store(_)) if batch.len() > 1 => self.commit_each(batch).await,
+            Err(error) => self.keep(batch, &error),
         }
     }
 
-    /// All in one transaction, or nothing.
-    async fn transact(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
-        execute(&mut self.conn, "BEGIN IMMEDIATE").await?;
-        let mut done = apply_all(&mut self.conn, &self.core, batch).await;
-        if done.is_ok() {
-            done = execute(&mut self.conn, "COMMIT").await;
+    /// Each in a transaction of its own, in order, until a record fails.
+    async fn commit_each(&mut self, batch: Vec<Box<dyn Job>>) {
+        let mut jobs = batch.into_iter();
+        for job in jobs.by_ref() {
+            let mut one = vec![job];
+            match self.write(&mut one).await {
+                Ok(()) => self.settle(one),
+                Err(error) => {
+                    self.keep(one, &error);
+                    if !self.batch.is_empty() {
+                        break;
+                    }
+                }
+            }
         }
-        if done.is_err() {
-            // After some errors SQLite has rolled back already, and says so.
-            let _ = sqlx::query("ROLLBACK").execute(&mut self.conn).await;
-        }
-        done
+        self.batch.extend(jobs);
     }
+
+    fn settle(&mut self, batch: Vec<Box<dyn Job>>) {
+        self.failures = 0;
+        self.core.transactions.fetch_add(1, Ordering::Relaxed);
+        self.core.writes.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        for job in batch {
+            job.settle(None, &self.core);
+        }
+    }
+
+    /// Keeps what is to be tried again, and tells the callers of the rest.
+    fn keep(&mut self, batch: Vec<Box<dyn Job>>, error: &Error) {
+        let patient = matches!(error, Error::Unavailable(_)) && !self.messages.is_closed();
+        for job in batch {
+            let retried = job.urgency() != Urgency::Call || (patient && !job.is_overdue());
+            if retried { self.batch.push(job) } else { job.settle(Some(error.clone()), &self.core) }
+        }
+        self.failures = if self.only_notes() { 0 } else { self.failures.saturating_add(1) };
+    }
+
+    /// Writes all in one transaction, or nothing; repeated when others' changes are in the way.
+    async fn write(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
+        let mut conflicts = 0;
+        loop {
+            let mut conn = match self.conn.take() {
+                Some(conn) => conn,
+                None => connect(&self.core.options.database).await?,
+            };
+            match transact(&mut conn, &self.core, batch).await {
+                Err(error @ Error::Unavailable(_)) => return Err(error),
+                Err(Error::Conflict(doing)) if conflicts < CONFLICTS => {
+                    conflicts += 1;
+                    tracing::debug!(doing, conflicts, "a transaction is repeated");
+                    self.conn = Some(conn);
+                    tokio::time::sleep(self.core.jitter(Duration::from_millis(4 << conflicts.min(6)))).await;
+                }
+                done => {
+                    self.conn = Some(conn);
+                    return done;
+                }
+            }
+        }
+    }
+}
+
+async fn transact(conn: &mut Conn, core: &Core, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
+    conn.begin().await.map_err(failed("write"))?;
+    let mut done = apply_all(conn, core, batch).await;
+    if done.is_ok() {
+        let mut signals = Vec::new();
+        batch.iter().for_each(|job| job.signals(&mut signals));
+        done = notify(conn, core, &signals).await;
+    }
+    if done.is_ok() {
+        done = conn.commit().await.map_err(failed("write"));
+    }
+    if done.is_err() {
+        // After some errors SQLite has rolled back already, and says so.
+        let _ = conn.rollback().await;
+    }
+    done
 }
 
 /// Applies each write so that one failure does not fail its neighbours, in a savepoint where that takes one. A
 /// record that fails fails them all: what comes after it must not become durable before it.
-async fn apply_all(conn: &mut SqliteConnection, core: &Core, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
+async fn apply_all(conn: &mut Conn, core: &Core, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
     for job in batch {
         let undo = job.undo();
         if undo {
             execute(conn, "SAVEPOINT one").await?;
         }
         if let Err(error) = job.apply(conn, core).await {
-            if job.urgency() != Urgency::Call {
+            let poisoned = conn.dialect() == Dialect::Postgres && matches!(error, Error::Store(_)) && !undo;
+            if job.urgency() != Urgency::Call || fails_all(&error) || poisoned {
                 return Err(error);
             }
             if undo {
-                execute(conn, "ROLLBACK TO one").await?;
+                execute(conn, "ROLLBACK TO SAVEPOINT one").await?;
             }
         }
         if undo {
-            execute(conn, "RELEASE one").await?;
+            execute(conn, "RELEASE SAVEPOINT one").await?;
         }
     }
     Ok(())
 }
 
-async fn execute(conn: &mut SqliteConnection, sql: &'static str) -> Result<(), Error> {
-    sqlx::query(sql).execute(conn).await.map_err(failed("write"))?;
+/// Tells other processes, should the transaction be committed.
+async fn notify(conn: &mut Conn, core: &Core, signals: &[Signal]) -> Result<(), Error> {
+    const SQL: &str = "-- notify
+        SELECT pg_notify($1, $2)";
+    if conn.dialect() == Dialect::Sqlite {
+        return Ok(());
+    }
+    for text in signals::encode(&core.process, signals) {
+        sql(SQL).bind(signals::CHANNEL).bind(text).execute(conn).await.map_err(failed("notify other processes"))?;
+    }
     Ok(())
+}
+
+async fn execute(conn: &mut Conn, text: &'static str) -> Result<(), Error> {
+    sql(text).execute(conn).await.map(drop).map_err(failed("write"))
 }

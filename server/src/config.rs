@@ -10,6 +10,7 @@ use std::{fs, io, thread};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use trainyard_protocol::TenantId;
+use trainyard_scheduler::Database;
 
 use crate::auth::{KEY_PREFIX, Keys};
 
@@ -31,7 +32,7 @@ pub struct ServeFlags {
     /// Folder of the store, payloads and checkpoints.
     #[arg(long, env = "TRAINYARD_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// The store, sqlite://PATH; DIR/trainyard.db when absent.
+    /// The store, sqlite://PATH or postgres://USER@HOST/NAME; DIR/trainyard.db when absent.
     #[arg(long, env = "TRAINYARD_DATABASE_URL", value_name = "URL")]
     pub database_url: Option<String>,
     /// Compute type.
@@ -157,8 +158,8 @@ pub struct Config {
     pub port: u16,
     /// Folder of the store, payloads and checkpoints.
     pub data_dir: PathBuf,
-    /// The SQLite file.
-    pub database: PathBuf,
+    /// The store.
+    pub database: Database,
     /// Compute type.
     pub dtype: ComputeType,
     /// Threads of the engine, at least 1.
@@ -206,7 +207,7 @@ pub enum ConfigError {
     #[error("--host: {0:?} is no IP address")]
     Host(String),
     /// A store that this build does not have.
-    #[error("--database-url: {0:?} is not supported; use sqlite://PATH")]
+    #[error("--database-url: {0:?} is not supported; use sqlite://PATH or postgres://USER@HOST/NAME")]
     DatabaseUrl(String),
     /// No threads to compute with.
     #[error("--threads: must be at least 1")]
@@ -303,11 +304,14 @@ fn parse_host(host: Option<String>) -> Result<IpAddr, ConfigError> {
     }
 }
 
-fn parse_database(url: Option<String>, data_dir: &Path) -> Result<PathBuf, ConfigError> {
-    let Some(url) = url else { return Ok(data_dir.join("trainyard.db")) };
+fn parse_database(url: Option<String>, data_dir: &Path) -> Result<Database, ConfigError> {
+    let Some(url) = url else { return Ok(data_dir.join("trainyard.db").into()) };
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        return Ok(Database::Postgres(url));
+    }
     match url.strip_prefix("sqlite://") {
         Some(path) if !path.is_empty() && !path.contains(['?', '#']) && !path.starts_with(":memory:") => {
-            Ok(PathBuf::from(path))
+            Ok(PathBuf::from(path).into())
         }
         _ => Err(ConfigError::DatabaseUrl(without_password(&url))),
     }

@@ -24,7 +24,7 @@ fn flags_override_the_file_which_overrides_the_defaults() {
     let config = Config::resolve(flags).unwrap();
     assert_eq!((config.port, config.dtype), (9000, ComputeType::F32));
     assert_eq!(config.data_dir, PathBuf::from("/from-flag"));
-    assert_eq!(config.database, PathBuf::from("/from-flag/trainyard.db"));
+    assert_eq!(config.database, Database::Sqlite("/from-flag/trainyard.db".into()));
     assert_eq!(config.host, IpAddr::V4(Ipv4Addr::LOCALHOST));
     assert!(config.threads >= 1);
 }
@@ -46,8 +46,8 @@ fn what_is_wrong_is_named() {
     assert!(refusal("", |flags| flags.threads = Some(0)).contains("--threads"));
     assert!(refusal("", |flags| flags.kv_memory_mib = Some(0)).contains("--kv-memory-mib"));
     assert!(refusal("activation_memory_mib = 0\n", |_| {}).contains("--activation-memory-mib"));
-    let url = refusal("", |flags| flags.database_url = Some("postgres://u:secret@h/db".into()));
-    assert!(url.contains("postgres://…@h/db") && !url.contains("secret"), "{url}");
+    let url = refusal("", |flags| flags.database_url = Some("mysql://u:secret@h/db".into()));
+    assert!(url.contains("mysql://…@h/db") && !url.contains("secret"), "{url}");
     assert!(refusal("", |flags| flags.database_url = Some("sqlite://".into())).contains("sqlite://PATH"));
     assert!(refusal(&KEY.replace("e3b0", "xyz0"), |_| {}).contains("\"ci\""));
     assert!(refusal("[[keys]]\ntenant = \"t\"\n", |_| {}).contains("either key or sha256"));

@@ -62,6 +62,9 @@ pub enum ApiError {
         /// When to try again.
         retry_after_seconds: u32,
     },
+    /// The store can't be reached now.
+    #[error("{0}; try again")]
+    Unavailable(String),
     /// The models are still loading.
     #[error("the models are still loading")]
     NotReady,
@@ -88,7 +91,7 @@ impl ApiError {
             Self::Mismatch(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Invalid(_) => StatusCode::BAD_REQUEST,
             Self::Busy { .. } => StatusCode::TOO_MANY_REQUESTS,
-            Self::NotReady => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NotReady | Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -135,6 +138,9 @@ impl From<scheduler::Error> for ApiError {
             }
             scheduler::Error::Mismatch(message) => Self::Mismatch(message),
             scheduler::Error::Invalid(message) => Self::Invalid(message),
+            error @ (scheduler::Error::Unavailable(_) | scheduler::Error::Conflict(_)) => {
+                Self::Unavailable(error.to_string())
+            }
             error @ scheduler::Error::Store(..) => Self::Internal(error.to_string()),
         }
     }

@@ -2,27 +2,26 @@
 
 use std::path::PathBuf;
 
-use sqlx::SqliteConnection;
-use sqlx::sqlite::SqliteRow;
 use trainyard_protocol::{CheckpointKind, RunId, TenantId, TinkerPath};
 
-use super::{as_i64, as_u64, column, failed, from_json, parsed, to_json};
+use super::db::{Conn, Row, column, sql};
+use super::{as_i64, as_u64, failed, from_json, parsed, to_json};
 use crate::{Checkpoint, Error, NewCheckpoint, Page, Timestamp};
 
 /// Registers a checkpoint; replaces an older one of the same path.
 pub(crate) async fn upsert_checkpoint(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     tenant: &TenantId,
     new: &NewCheckpoint,
     now: Timestamp,
 ) -> Result<(), Error> {
     const SQL: &str = "-- upsert_checkpoint
         INSERT INTO checkpoints (run_id, kind, name, tenant, spec, dir, size_bytes, user_metadata, created_at, expires_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
         ON CONFLICT (run_id, kind, name) DO UPDATE SET spec = excluded.spec, dir = excluded.dir,
             size_bytes = excluded.size_bytes, user_metadata = excluded.user_metadata,
             created_at = excluded.created_at, expires_at = excluded.expires_at";
-    sqlx::query(SQL)
+    sql(SQL)
         .bind(new.path.run.as_str())
         .bind(new.path.kind.segment())
         .bind(new.path.name.as_str())
@@ -41,7 +40,7 @@ pub(crate) async fn upsert_checkpoint(
 
 /// A checkpoint that the tenant may read and whose time is not over.
 pub(crate) async fn readable_checkpoint(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     tenant: &TenantId,
     path: &TinkerPath,
     now: Timestamp,
@@ -49,9 +48,9 @@ pub(crate) async fn readable_checkpoint(
     const SQL: &str = "-- readable_checkpoint
         SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
         FROM checkpoints
-        WHERE run_id = ?1 AND kind = ?2 AND name = ?3 AND (tenant = ?4 OR public = 1)
-            AND (expires_at IS NULL OR expires_at > ?5)";
-    let row = sqlx::query(SQL)
+        WHERE run_id = $1 AND kind = $2 AND name = $3 AND (tenant = $4 OR public)
+            AND (expires_at IS NULL OR expires_at > $5)";
+    let row = sql(SQL)
         .bind(path.run.as_str())
         .bind(path.kind.segment())
         .bind(path.name.as_str())
@@ -66,7 +65,7 @@ pub(crate) async fn readable_checkpoint(
 
 /// The tenant's checkpoints whose time is not over.
 pub(crate) async fn list_checkpoints(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     tenant: &TenantId,
     run: Option<&RunId>,
     page: Page,
@@ -75,12 +74,12 @@ pub(crate) async fn list_checkpoints(
     const SQL: &str = "-- list_checkpoints
         SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
         FROM checkpoints
-        WHERE tenant = ?1 AND (?2 IS NULL OR run_id = ?2) AND (expires_at IS NULL OR expires_at > ?3)
-        ORDER BY created_at DESC, run_id, kind, name LIMIT ?4 OFFSET ?5";
+        WHERE tenant = $1 AND ($2 IS NULL OR run_id = $2) AND (expires_at IS NULL OR expires_at > $3)
+        ORDER BY created_at DESC, run_id, kind, name LIMIT $4 OFFSET $5";
     const COUNT: &str = "-- list_checkpoints: count
         SELECT count(*) FROM checkpoints
-        WHERE tenant = ?1 AND (?2 IS NULL OR run_id = ?2) AND (expires_at IS NULL OR expires_at > ?3)";
-    let rows = sqlx::query(SQL)
+        WHERE tenant = $1 AND ($2 IS NULL OR run_id = $2) AND (expires_at IS NULL OR expires_at > $3)";
+    let rows = sql(SQL)
         .bind(tenant.as_str())
         .bind(run.map(RunId::as_str))
         .bind(now.0)
@@ -89,56 +88,50 @@ pub(crate) async fn list_checkpoints(
         .fetch_all(&mut *conn)
         .await
         .map_err(failed("list checkpoints"))?;
-    let total: i64 = sqlx::query_scalar(COUNT)
+    let total: Option<i64> = sql(COUNT)
         .bind(tenant.as_str())
         .bind(run.map(RunId::as_str))
         .bind(now.0)
-        .fetch_one(conn)
+        .scalar(conn)
         .await
         .map_err(failed("count checkpoints"))?;
-    Ok((rows.iter().map(to_checkpoint).collect::<Result<_, _>>()?, as_u64(total)))
+    Ok((rows.iter().map(to_checkpoint).collect::<Result<_, _>>()?, as_u64(total.unwrap_or(0))))
 }
 
 /// Checkpoints of all tenants whose time is over.
-pub(crate) async fn expired_checkpoints(
-    conn: &mut SqliteConnection,
-    now: Timestamp,
-) -> Result<Vec<(TenantId, Checkpoint)>, Error> {
+pub(crate) async fn expired_checkpoints(conn: &mut Conn, now: Timestamp) -> Result<Vec<(TenantId, Checkpoint)>, Error> {
     const SQL: &str = "-- expired_checkpoints
         SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
-        FROM checkpoints WHERE expires_at <= ?1 ORDER BY expires_at LIMIT 1000";
-    let rows = sqlx::query(SQL).bind(now.0).fetch_all(conn).await.map_err(failed("list checkpoints"))?;
+        FROM checkpoints WHERE expires_at <= $1 ORDER BY expires_at LIMIT 1000";
+    let rows = sql(SQL).bind(now.0).fetch_all(conn).await.map_err(failed("list checkpoints"))?;
     rows.iter().map(|row| Ok((TenantId::new(column::<String>(row, "tenant")?), to_checkpoint(row)?))).collect()
 }
 
 /// Whether the tenant has a checkpoint of this path, expired or not.
-pub(crate) async fn has_checkpoint(
-    conn: &mut SqliteConnection,
-    tenant: &TenantId,
-    path: &TinkerPath,
-) -> Result<bool, Error> {
+pub(crate) async fn has_checkpoint(conn: &mut Conn, tenant: &TenantId, path: &TinkerPath) -> Result<bool, Error> {
     const SQL: &str = "-- has_checkpoint
-        SELECT EXISTS (SELECT 1 FROM checkpoints WHERE run_id = ?1 AND kind = ?2 AND name = ?3 AND tenant = ?4)";
-    sqlx::query_scalar(SQL)
+        SELECT EXISTS (SELECT 1 FROM checkpoints WHERE run_id = $1 AND kind = $2 AND name = $3 AND tenant = $4)";
+    sql(SQL)
         .bind(path.run.as_str())
         .bind(path.kind.segment())
         .bind(path.name.as_str())
         .bind(tenant.as_str())
-        .fetch_one(conn)
+        .scalar(conn)
         .await
+        .map(|found| found.unwrap_or(false))
         .map_err(failed("find a checkpoint"))
 }
 
 /// Removes a checkpoint of the tenant.
 pub(crate) async fn delete_checkpoint(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     tenant: &TenantId,
     path: &TinkerPath,
 ) -> Result<Checkpoint, Error> {
     const SQL: &str = "-- delete_checkpoint
-        DELETE FROM checkpoints WHERE run_id = ?1 AND kind = ?2 AND name = ?3 AND tenant = ?4
+        DELETE FROM checkpoints WHERE run_id = $1 AND kind = $2 AND name = $3 AND tenant = $4
         RETURNING run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at";
-    let row = sqlx::query(SQL)
+    let row = sql(SQL)
         .bind(path.run.as_str())
         .bind(path.kind.segment())
         .bind(path.name.as_str())
@@ -152,16 +145,16 @@ pub(crate) async fn delete_checkpoint(
 
 /// Sets when a checkpoint of the tenant expires.
 pub(crate) async fn set_checkpoint_expiry(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     tenant: &TenantId,
     path: &TinkerPath,
     expires_at: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<(), Error> {
     const SQL: &str = "-- set_checkpoint_expiry
-        UPDATE checkpoints SET expires_at = ?5
-        WHERE run_id = ?1 AND kind = ?2 AND name = ?3 AND tenant = ?4 AND (expires_at IS NULL OR expires_at > ?6)";
-    let done = sqlx::query(SQL)
+        UPDATE checkpoints SET expires_at = $5
+        WHERE run_id = $1 AND kind = $2 AND name = $3 AND tenant = $4 AND (expires_at IS NULL OR expires_at > $6)";
+    let done = sql(SQL)
         .bind(path.run.as_str())
         .bind(path.kind.segment())
         .bind(path.name.as_str())
@@ -171,21 +164,21 @@ pub(crate) async fn set_checkpoint_expiry(
         .execute(conn)
         .await
         .map_err(failed("update a checkpoint"))?;
-    ensure_found(done.rows_affected(), path)
+    ensure_found(done, path)
 }
 
 /// Sets whether every tenant may read a checkpoint of the tenant.
 pub(crate) async fn set_checkpoint_public(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     tenant: &TenantId,
     path: &TinkerPath,
     public: bool,
     now: Timestamp,
 ) -> Result<(), Error> {
     const SQL: &str = "-- set_checkpoint_public
-        UPDATE checkpoints SET public = ?5
-        WHERE run_id = ?1 AND kind = ?2 AND name = ?3 AND tenant = ?4 AND (expires_at IS NULL OR expires_at > ?6)";
-    let done = sqlx::query(SQL)
+        UPDATE checkpoints SET public = $5
+        WHERE run_id = $1 AND kind = $2 AND name = $3 AND tenant = $4 AND (expires_at IS NULL OR expires_at > $6)";
+    let done = sql(SQL)
         .bind(path.run.as_str())
         .bind(path.kind.segment())
         .bind(path.name.as_str())
@@ -195,14 +188,14 @@ pub(crate) async fn set_checkpoint_public(
         .execute(conn)
         .await
         .map_err(failed("update a checkpoint"))?;
-    ensure_found(done.rows_affected(), path)
+    ensure_found(done, path)
 }
 
 fn ensure_found(rows: u64, path: &TinkerPath) -> Result<(), Error> {
     if rows == 1 { Ok(()) } else { Err(Error::not_found("checkpoint", path)) }
 }
 
-fn to_checkpoint(row: &SqliteRow) -> Result<Checkpoint, Error> {
+fn to_checkpoint(row: &Row) -> Result<Checkpoint, Error> {
     let path = TinkerPath {
         run: RunId::new(column::<String>(row, "run_id")?),
         kind: parsed(row, "kind", CheckpointKind::from_segment)?,

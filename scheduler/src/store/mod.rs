@@ -4,6 +4,7 @@
 
 pub(crate) mod blobs;
 pub(crate) mod checkpoints;
+pub(crate) mod db;
 pub(crate) mod pruning;
 pub(crate) mod requests;
 pub(crate) mod results;
@@ -14,33 +15,24 @@ pub(crate) mod sessions;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sqlx::Row;
-use sqlx::sqlite::SqliteRow;
 
 use crate::Error;
+use db::{Row, column};
 
 /// Turns a database error into one without detail for the client.
 pub(crate) fn failed(doing: &'static str) -> impl Fn(sqlx::Error) -> Error {
-    move |error| Error::store(doing, error)
-}
-
-/// A column's value.
-fn column<'r, T>(row: &'r SqliteRow, name: &'static str) -> Result<T, Error>
-where
-    T: sqlx::Decode<'r, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite>,
-{
-    row.try_get(name).map_err(failed("read a row"))
+    move |error| Error::database(doing, &error)
 }
 
 /// A column's value through a conversion that refuses what does not belong there.
-fn parsed<T>(row: &SqliteRow, name: &'static str, parse: impl Fn(&str) -> Option<T>) -> Result<T, Error> {
-    let text: &str = column(row, name)?;
-    parse(text).ok_or_else(|| Error::store("read a row", format!("column {name} holds {text:?}")))
+fn parsed<T>(row: &Row, name: &'static str, parse: impl Fn(&str) -> Option<T>) -> Result<T, Error> {
+    let text: String = column(row, name)?;
+    parse(&text).ok_or_else(|| Error::store("read a row", format!("column {name} holds {text:?}")))
 }
 
-fn from_json<T: DeserializeOwned>(row: &SqliteRow, name: &'static str) -> Result<T, Error> {
-    let text: &str = column(row, name)?;
-    serde_json::from_str(text).map_err(|error| Error::store("read a row", format!("column {name}: {error}")))
+fn from_json<T: DeserializeOwned>(row: &Row, name: &'static str) -> Result<T, Error> {
+    let text: String = column(row, name)?;
+    serde_json::from_str(&text).map_err(|error| Error::store("read a row", format!("column {name}: {error}")))
 }
 
 fn to_json(value: &impl Serialize) -> Result<String, Error> {

@@ -2,11 +2,10 @@
 
 use std::collections::HashSet;
 
-use sqlx::SqliteConnection;
-use sqlx::sqlite::SqliteRow;
 use trainyard_protocol::RequestId;
 
-use super::{as_u64, column, failed};
+use super::db::{Conn, Row, column, sql};
+use super::{as_u64, failed};
 use crate::{Error, Timestamp};
 
 /// Most rows that one statement touches, so that a sweep never holds up the writer for long.
@@ -30,17 +29,17 @@ impl Dropped {
 
 /// Drops results of requests that finished, or were acknowledged, before the given moments.
 pub(crate) async fn drop_results(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     finished_before: Timestamp,
     acknowledged_before: Timestamp,
 ) -> Result<Dropped, Error> {
     const FILES: &str = "-- drop_results: files
         SELECT id, result_file FROM requests
-        WHERE dropped = 0 AND finished_at IS NOT NULL
-            AND (finished_at < ?1 OR (acknowledged_at IS NOT NULL AND acknowledged_at < ?2)) LIMIT ?3";
+        WHERE NOT dropped AND finished_at IS NOT NULL
+            AND (finished_at < $1 OR (acknowledged_at IS NOT NULL AND acknowledged_at < $2)) LIMIT $3";
     const SQL: &str = "-- drop_results
-        UPDATE requests SET dropped = 1, encoding = NULL, result = NULL, result_file = NULL WHERE id = ?1";
-    let rows = sqlx::query(FILES)
+        UPDATE requests SET dropped = TRUE, encoding = NULL, result = NULL, result_file = NULL WHERE id = $1";
+    let rows = sql(FILES)
         .bind(finished_before.0)
         .bind(acknowledged_before.0)
         .bind(ROWS)
@@ -48,37 +47,36 @@ pub(crate) async fn drop_results(
         .await
         .map_err(failed("drop results"))?;
     for row in &rows {
-        let id: &str = column(row, "id")?;
-        sqlx::query(SQL).bind(id).execute(&mut *conn).await.map_err(failed("drop results"))?;
+        let id: String = column(row, "id")?;
+        sql(SQL).bind(id).execute(&mut *conn).await.map_err(failed("drop results"))?;
     }
     Ok(Dropped { requests: ids_of(&rows)?, files: files_of(&rows, &["result_file"])? })
 }
 
 /// Forgets the requests of sessions that ended before `ended_before`. Runs and checkpoints stay.
-pub(crate) async fn delete_requests(conn: &mut SqliteConnection, ended_before: Timestamp) -> Result<Dropped, Error> {
+pub(crate) async fn delete_requests(conn: &mut Conn, ended_before: Timestamp) -> Result<Dropped, Error> {
     const SQL: &str = "-- delete_requests
         DELETE FROM requests WHERE arrival IN (
             SELECT requests.arrival FROM requests JOIN sessions ON sessions.id = requests.session_id
-            WHERE sessions.ended_at < ?1 AND requests.finished_at < ?1 LIMIT ?2)
+            WHERE sessions.ended_at < $1 AND requests.finished_at < $1 LIMIT $2)
         RETURNING id, payload_file, result_file";
-    let rows =
-        sqlx::query(SQL).bind(ended_before.0).bind(ROWS).fetch_all(conn).await.map_err(failed("forget requests"))?;
+    let rows = sql(SQL).bind(ended_before.0).bind(ROWS).fetch_all(conn).await.map_err(failed("forget requests"))?;
     Ok(Dropped { requests: ids_of(&rows)?, files: files_of(&rows, &["payload_file", "result_file"])? })
 }
 
 /// All files that rows name.
-pub(crate) async fn named_files(conn: &mut SqliteConnection) -> Result<HashSet<String>, Error> {
+pub(crate) async fn named_files(conn: &mut Conn) -> Result<HashSet<String>, Error> {
     const SQL: &str = "-- named_files
         SELECT payload_file, result_file FROM requests WHERE payload_file IS NOT NULL OR result_file IS NOT NULL";
-    let rows = sqlx::query(SQL).fetch_all(conn).await.map_err(failed("list blobs"))?;
+    let rows = sql(SQL).fetch_all(conn).await.map_err(failed("list blobs"))?;
     Ok(files_of(&rows, &["payload_file", "result_file"])?.into_iter().collect())
 }
 
-fn ids_of(rows: &[SqliteRow]) -> Result<Vec<RequestId>, Error> {
+fn ids_of(rows: &[Row]) -> Result<Vec<RequestId>, Error> {
     rows.iter().map(|row| Ok(RequestId::new(column::<String>(row, "id")?))).collect()
 }
 
-fn files_of(rows: &[SqliteRow], columns: &[&'static str]) -> Result<Vec<String>, Error> {
+fn files_of(rows: &[Row], columns: &[&'static str]) -> Result<Vec<String>, Error> {
     let mut files = Vec::new();
     for row in rows {
         for name in columns {

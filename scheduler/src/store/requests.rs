@@ -1,11 +1,10 @@
 //! The table `requests`: accepting requests, and reading back what is to be executed.
 
-use sqlx::SqliteConnection;
-use sqlx::sqlite::SqliteRow;
 use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId, TenantId};
 
 use super::blobs::Stored;
-use super::{column, failed, parsed, to_json};
+use super::db::{Conn, Row, column, sql, sql_by};
+use super::{failed, parsed, to_json};
 use crate::{Error, RequestKind, RequestState, Timestamp};
 
 /// What a request is addressed to; with the seq_id it is the request's identity.
@@ -49,20 +48,20 @@ pub(crate) struct NewRequest<'a> {
 /// Inserts a request and returns its place in the order of arrival; `None` when its session accepts nothing more,
 /// or when there is a request of this identity.
 pub(crate) async fn insert_request(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     new: &NewRequest<'_>,
     now: Timestamp,
 ) -> Result<Option<i64>, Error> {
     const SQL: &str = "-- insert_request
         INSERT INTO requests (id, tenant, session_id, run_id, sampling_session_id, seq_id, kind, num_samples,
             fingerprint, state, payload, payload_file, error, created_at, finished_at)
-        SELECT ?1, ?2, id, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15
-        FROM sessions WHERE id = ?3 AND tenant = ?2 AND status = 'active'
+        SELECT $1, $2, id, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15
+        FROM sessions WHERE id = $3 AND tenant = $2 AND status = 'active'
         ON CONFLICT DO NOTHING RETURNING arrival";
     // A refused request is never executed, so nobody needs its payload.
     let payload = new.rejected.is_none().then_some(new.payload);
     let state = if new.rejected.is_some() { RequestState::Failed } else { RequestState::Queued };
-    sqlx::query_scalar(SQL)
+    sql(SQL)
         .bind(new.id.as_str())
         .bind(new.tenant.as_str())
         .bind(new.session.as_str())
@@ -78,7 +77,7 @@ pub(crate) async fn insert_request(
         .bind(new.rejected.map(to_json).transpose()?)
         .bind(now.0)
         .bind(new.rejected.map(|_| now.0))
-        .fetch_optional(conn)
+        .scalar(conn)
         .await
         .map_err(failed("accept a request"))
 }
@@ -102,21 +101,21 @@ impl Existing {
 
 /// The request with this identity, if there is one.
 pub(crate) async fn find_request(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     tenant: &TenantId,
     target: Target<'_>,
     seq_id: i64,
 ) -> Result<Option<Existing>, Error> {
     const OF_RUN: &str = "-- find_request: of a run
-        SELECT id, num_samples, fingerprint FROM requests WHERE run_id = ?1 AND seq_id = ?2 AND tenant = ?3";
+        SELECT id, num_samples, fingerprint FROM requests WHERE run_id = $1 AND seq_id = $2 AND tenant = $3";
     const OF_SAMPLING: &str = "-- find_request: of a sampling session
         SELECT id, num_samples, fingerprint FROM requests
-        WHERE sampling_session_id = ?1 AND seq_id = ?2 AND tenant = ?3";
-    let (sql, id) = match target {
+        WHERE sampling_session_id = $1 AND seq_id = $2 AND tenant = $3";
+    let (text, id) = match target {
         Target::Run(id) => (OF_RUN, id.as_str()),
         Target::Sampling(id) => (OF_SAMPLING, id.as_str()),
     };
-    let row = sqlx::query(sql)
+    let row = sql(text)
         .bind(id)
         .bind(seq_id)
         .bind(tenant.as_str())
@@ -126,7 +125,7 @@ pub(crate) async fn find_request(
     row.map(|row| {
         Ok(Existing {
             id: RequestId::new(column::<String>(&row, "id")?),
-            num_samples: column(&row, "num_samples")?,
+            num_samples: u32::try_from(column::<i64>(&row, "num_samples")?).unwrap_or(0),
             fingerprint: column(&row, "fingerprint")?,
         })
     })
@@ -134,14 +133,10 @@ pub(crate) async fn find_request(
 }
 
 /// Whether the tenant's request is a sample.
-pub(crate) async fn request_kind(
-    conn: &mut SqliteConnection,
-    tenant: &TenantId,
-    id: &RequestId,
-) -> Result<RequestKind, Error> {
+pub(crate) async fn request_kind(conn: &mut Conn, tenant: &TenantId, id: &RequestId) -> Result<RequestKind, Error> {
     const SQL: &str = "-- request_kind
-        SELECT kind FROM requests WHERE id = ?1 AND tenant = ?2";
-    let row = sqlx::query(SQL)
+        SELECT kind FROM requests WHERE id = $1 AND tenant = $2";
+    let row = sql(SQL)
         .bind(id.as_str())
         .bind(tenant.as_str())
         .fetch_optional(conn)
@@ -152,20 +147,20 @@ pub(crate) async fn request_kind(
 }
 
 /// Notes that the worker has requests. Returns how many of them were queued.
-pub(crate) async fn start_requests(conn: &mut SqliteConnection, ids: &[RequestId]) -> Result<u64, Error> {
-    const SQL: &str = "-- start_requests
-        UPDATE requests SET state = 'running' WHERE state = 'queued' AND id IN (SELECT value FROM json_each(?1))";
-    let ids: Vec<&str> = ids.iter().map(RequestId::as_str).collect();
-    let done = sqlx::query(SQL).bind(to_json(&ids)?).execute(conn).await.map_err(failed("start requests"))?;
-    Ok(done.rows_affected())
+pub(crate) async fn start_requests(conn: &mut Conn, ids: &[RequestId]) -> Result<u64, Error> {
+    const SQLITE: &str = "-- start_requests
+        UPDATE requests SET state = 'running' WHERE state = 'queued' AND id IN (SELECT value FROM json_each($1))";
+    const POSTGRES: &str = "-- start_requests
+        UPDATE requests SET state = 'running' WHERE state = 'queued' AND id = ANY($1)";
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    sql_by(SQLITE, POSTGRES).bind(ids).execute(conn).await.map_err(failed("start requests"))
 }
 
 /// Queues again what the last process had started. Returns how many.
-pub(crate) async fn requeue_running(conn: &mut SqliteConnection) -> Result<u64, Error> {
+pub(crate) async fn requeue_running(conn: &mut Conn) -> Result<u64, Error> {
     const SQL: &str = "-- requeue_running
         UPDATE requests SET state = 'queued' WHERE state = 'running'";
-    let done = sqlx::query(SQL).execute(conn).await.map_err(failed("queue requests again"))?;
-    Ok(done.rows_affected())
+    sql(SQL).execute(conn).await.map_err(failed("queue requests again"))
 }
 
 /// A request as recovery and replay need it, without its payload.
@@ -180,10 +175,10 @@ pub(crate) struct RequestRow {
 }
 
 /// All requests of a run, in order.
-pub(crate) async fn requests_of_run(conn: &mut SqliteConnection, run: &RunId) -> Result<Vec<RequestRow>, Error> {
+pub(crate) async fn requests_of_run(conn: &mut Conn, run: &RunId) -> Result<Vec<RequestRow>, Error> {
     const SQL: &str = "-- requests_of_run
-        SELECT arrival, id, seq_id, kind, state, replays FROM requests WHERE run_id = ?1 ORDER BY seq_id";
-    let rows = sqlx::query(SQL).bind(run.as_str()).fetch_all(conn).await.map_err(failed("list requests"))?;
+        SELECT arrival, id, seq_id, kind, state, replays FROM requests WHERE run_id = $1 ORDER BY seq_id";
+    let rows = sql(SQL).bind(run.as_str()).fetch_all(conn).await.map_err(failed("list requests"))?;
     rows.iter().map(to_request_row).collect()
 }
 
@@ -195,14 +190,11 @@ pub(crate) struct QueuedSample {
 }
 
 /// Samples that wait, in order of arrival.
-pub(crate) async fn queued_samples(
-    conn: &mut SqliteConnection,
-    session: &SessionId,
-) -> Result<Vec<QueuedSample>, Error> {
+pub(crate) async fn queued_samples(conn: &mut Conn, session: &SessionId) -> Result<Vec<QueuedSample>, Error> {
     const SQL: &str = "-- queued_samples
         SELECT arrival, id, seq_id, kind, state, replays, tenant, sampling_session_id FROM requests
-        WHERE session_id = ?1 AND finished_at IS NULL AND sampling_session_id IS NOT NULL ORDER BY arrival";
-    let rows = sqlx::query(SQL).bind(session.as_str()).fetch_all(conn).await.map_err(failed("list requests"))?;
+        WHERE session_id = $1 AND finished_at IS NULL AND sampling_session_id IS NOT NULL ORDER BY arrival";
+    let rows = sql(SQL).bind(session.as_str()).fetch_all(conn).await.map_err(failed("list requests"))?;
     rows.iter()
         .map(|row| {
             Ok(QueuedSample {
@@ -215,17 +207,17 @@ pub(crate) async fn queued_samples(
 }
 
 /// The keys of the in-memory snapshots that a save took.
-pub(crate) async fn snapshots_of_request(conn: &mut SqliteConnection, id: &RequestId) -> Result<Vec<String>, Error> {
+pub(crate) async fn snapshots_of_request(conn: &mut Conn, id: &RequestId) -> Result<Vec<String>, Error> {
     const SQL: &str = "-- snapshots_of_request
-        SELECT DISTINCT snapshot FROM sampling_sessions WHERE request_id = ?1 AND snapshot IS NOT NULL";
-    sqlx::query_scalar(SQL).bind(id.as_str()).fetch_all(conn).await.map_err(failed("list snapshots"))
+        SELECT DISTINCT snapshot FROM sampling_sessions WHERE request_id = $1 AND snapshot IS NOT NULL";
+    sql(SQL).bind(id.as_str()).scalars(conn).await.map_err(failed("list snapshots"))
 }
 
 /// Where a request's payload is. The id comes from the queue, not from a client.
-pub(crate) async fn payload_of_request(conn: &mut SqliteConnection, id: &RequestId) -> Result<Stored, Error> {
+pub(crate) async fn payload_of_request(conn: &mut Conn, id: &RequestId) -> Result<Stored, Error> {
     const SQL: &str = "-- payload_of_request
-        SELECT payload, payload_file FROM requests WHERE id = ?1";
-    let row = sqlx::query(SQL)
+        SELECT payload, payload_file FROM requests WHERE id = $1";
+    let row = sql(SQL)
         .bind(id.as_str())
         .fetch_optional(conn)
         .await
@@ -235,7 +227,7 @@ pub(crate) async fn payload_of_request(conn: &mut SqliteConnection, id: &Request
         .ok_or_else(|| Error::store("read a payload", format!("request {id} has none")))
 }
 
-fn to_request_row(row: &SqliteRow) -> Result<RequestRow, Error> {
+fn to_request_row(row: &Row) -> Result<RequestRow, Error> {
     Ok(RequestRow {
         arrival: column(row, "arrival")?,
         id: RequestId::new(column::<String>(row, "id")?),

@@ -1,10 +1,10 @@
 //! The table `requests`: how requests end, and reading what came of them.
 
-use sqlx::SqliteConnection;
 use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, TenantId};
 
 use super::blobs::Stored;
-use super::{as_i64, as_u64, column, failed, from_json, parsed, to_json};
+use super::db::{Conn, column, sql};
+use super::{as_i64, as_u64, failed, from_json, parsed, to_json};
 use crate::{CompletionItem, Completions, Encoding, Error, RequestState, Timestamp};
 
 /// Most events that one answer holds.
@@ -41,7 +41,7 @@ pub(crate) struct Ended {
 
 /// Ends a request that waits or runs; `None` when it has ended already.
 pub(crate) async fn end_request(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     id: &RequestId,
     end: &End<'_>,
     now: Timestamp,
@@ -59,16 +59,16 @@ pub(crate) async fn end_request(
 }
 
 /// The file of a payload, if it has one, of a request that has not ended.
-async fn open_payload(conn: &mut SqliteConnection, id: &RequestId) -> Result<Option<Option<String>>, Error> {
+async fn open_payload(conn: &mut Conn, id: &RequestId) -> Result<Option<Option<String>>, Error> {
     const SQL: &str = "-- open_payload
-        SELECT payload_file FROM requests WHERE id = ?1 AND finished_at IS NULL";
-    sqlx::query_scalar(SQL).bind(id.as_str()).fetch_optional(conn).await.map_err(failed("find a request"))
+        SELECT payload_file FROM requests WHERE id = $1 AND finished_at IS NULL";
+    sql(SQL).bind(id.as_str()).scalar(conn).await.map_err(failed("find a request"))
 }
 
 /// Ends a request whose payload is in this file, or in its row; `None` when there is no such request. A sample
 /// gets the next number among the finished ones of its clone.
 async fn write_end(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     id: &RequestId,
     end: &End<'_>,
     payload_file: Option<String>,
@@ -76,22 +76,22 @@ async fn write_end(
 ) -> Result<Option<Ended>, Error> {
     // A success follows from running alone; failure and cancellation also from waiting.
     const SQL: &str = "-- write_end
-        UPDATE requests SET state = ?2, encoding = ?3, result = ?4, result_file = ?5, result_size = ?6, error = ?7,
-            replays = ?8, finished_at = ?9,
-            payload = CASE WHEN ?8 THEN payload END, payload_file = CASE WHEN ?8 THEN payload_file END,
-            clone = CASE WHEN sampling_session_id IS NOT NULL THEN seq_id / ?10 END,
+        UPDATE requests SET state = $2, encoding = $3, result = $4, result_file = $5, result_size = $6, error = $7,
+            replays = $8, finished_at = $9,
+            payload = CASE WHEN $8 THEN payload END, payload_file = CASE WHEN $8 THEN payload_file END,
+            clone = CASE WHEN sampling_session_id IS NOT NULL THEN seq_id / $10 END,
             event = CASE WHEN sampling_session_id IS NOT NULL THEN (
                 SELECT coalesce(max(earlier.event), 0) + 1 FROM requests AS earlier
                 WHERE earlier.sampling_session_id = requests.sampling_session_id
-                    AND earlier.clone = requests.seq_id / ?10 AND earlier.event IS NOT NULL) END
-        WHERE id = ?1 AND (state = 'running' OR (state = 'queued' AND ?2 <> 'succeeded')) AND payload_file IS ?11
+                    AND earlier.clone = requests.seq_id / $10 AND earlier.event IS NOT NULL) END
+        WHERE id = $1 AND (state = 'running' OR (state = 'queued' AND $2 <> 'succeeded')) AND payload_file IS NOT DISTINCT FROM $11
         RETURNING run_id, sampling_session_id, seq_id";
     let (encoding, result, size, replays, error) = match end {
         End::Succeeded { encoding, result, size, replays } => (Some(*encoding), Some(*result), *size, *replays, None),
         End::Failed(error) => (None, None, 0, false, Some(*error)),
         End::Cancelled => (None, None, 0, false, None),
     };
-    let row = sqlx::query(SQL)
+    let row = sql(SQL)
         .bind(id.as_str())
         .bind(end.state().as_str())
         .bind(encoding.map(Encoding::as_str))
@@ -132,14 +132,10 @@ pub(crate) enum Stands {
     Dropped,
 }
 
-pub(crate) async fn request_result(
-    conn: &mut SqliteConnection,
-    tenant: &TenantId,
-    id: &RequestId,
-) -> Result<Stands, Error> {
+pub(crate) async fn request_result(conn: &mut Conn, tenant: &TenantId, id: &RequestId) -> Result<Stands, Error> {
     const SQL: &str = "-- request_result
-        SELECT state, encoding, result, result_file, error, dropped FROM requests WHERE id = ?1 AND tenant = ?2";
-    let row = sqlx::query(SQL)
+        SELECT state, encoding, result, result_file, error, dropped FROM requests WHERE id = $1 AND tenant = $2";
+    let row = sql(SQL)
         .bind(id.as_str())
         .bind(tenant.as_str())
         .fetch_optional(conn)
@@ -163,7 +159,7 @@ pub(crate) async fn request_result(
 
 /// Finished samples of a clone after the cursor `after`, in the order in which they finished.
 pub(crate) async fn completions_after(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     tenant: &TenantId,
     session: &SamplingSessionId,
     clone: i64,
@@ -171,8 +167,8 @@ pub(crate) async fn completions_after(
 ) -> Result<Completions, Error> {
     const SQL: &str = "-- completions_after
         SELECT id, state, result_size, event FROM requests
-        WHERE sampling_session_id = ?1 AND clone = ?2 AND event > ?3 AND tenant = ?4 ORDER BY event LIMIT ?5";
-    let rows = sqlx::query(SQL)
+        WHERE sampling_session_id = $1 AND clone = $2 AND event > $3 AND tenant = $4 ORDER BY event LIMIT $5";
+    let rows = sql(SQL)
         .bind(session.as_str())
         .bind(clone)
         .bind(after)
@@ -196,15 +192,15 @@ pub(crate) async fn completions_after(
 
 /// Notes that the client has a result. The first time counts.
 pub(crate) async fn acknowledge_request(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     tenant: &TenantId,
     id: &RequestId,
     now: Timestamp,
 ) -> Result<(), Error> {
     const SQL: &str = "-- acknowledge_request
-        UPDATE requests SET acknowledged_at = ?3
-        WHERE id = ?1 AND tenant = ?2 AND finished_at IS NOT NULL AND acknowledged_at IS NULL";
-    sqlx::query(SQL)
+        UPDATE requests SET acknowledged_at = $3
+        WHERE id = $1 AND tenant = $2 AND finished_at IS NOT NULL AND acknowledged_at IS NULL";
+    sql(SQL)
         .bind(id.as_str())
         .bind(tenant.as_str())
         .bind(now.0)

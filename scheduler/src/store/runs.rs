@@ -1,14 +1,13 @@
 //! The table `runs`.
 
-use sqlx::SqliteConnection;
-use sqlx::sqlite::SqliteRow;
 use trainyard_protocol::{OpError, RunId, SessionId, TenantId};
 
-use super::{as_i64, as_u64, column, failed, from_json, parsed, to_json};
+use super::db::{Conn, Row, column, sql};
+use super::{as_i64, as_u64, failed, from_json, parsed, to_json};
 use crate::{Error, NewRun, Page, Run, RunState, Timestamp};
 
 pub(crate) async fn insert_run(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     tenant: &TenantId,
     id: &RunId,
     new: &NewRun,
@@ -16,8 +15,8 @@ pub(crate) async fn insert_run(
 ) -> Result<(), Error> {
     const SQL: &str = "-- insert_run
         INSERT INTO runs (id, tenant, session_id, model_seq_id, spec, state, user_metadata, created_at, last_request_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, 'creating', ?6, ?7, ?7)";
-    sqlx::query(SQL)
+        VALUES ($1, $2, $3, $4, $5, 'creating', $6, $7, $7)";
+    sql(SQL)
         .bind(id.as_str())
         .bind(tenant.as_str())
         .bind(new.session.as_str())
@@ -31,11 +30,11 @@ pub(crate) async fn insert_run(
     Ok(())
 }
 
-pub(crate) async fn run(conn: &mut SqliteConnection, tenant: &TenantId, id: &RunId) -> Result<Run, Error> {
+pub(crate) async fn run(conn: &mut Conn, tenant: &TenantId, id: &RunId) -> Result<Run, Error> {
     const SQL: &str = "-- run
         SELECT id, session_id, spec, state, user_metadata, created_at, last_request_at, corrupted
-        FROM runs WHERE id = ?1 AND tenant = ?2";
-    let row = sqlx::query(SQL)
+        FROM runs WHERE id = $1 AND tenant = $2";
+    let row = sql(SQL)
         .bind(id.as_str())
         .bind(tenant.as_str())
         .fetch_optional(conn)
@@ -45,72 +44,62 @@ pub(crate) async fn run(conn: &mut SqliteConnection, tenant: &TenantId, id: &Run
     to_run(&row)
 }
 
-pub(crate) async fn list_runs(
-    conn: &mut SqliteConnection,
-    tenant: &TenantId,
-    page: Page,
-) -> Result<(Vec<Run>, u64), Error> {
+pub(crate) async fn list_runs(conn: &mut Conn, tenant: &TenantId, page: Page) -> Result<(Vec<Run>, u64), Error> {
     const SQL: &str = "-- list_runs
         SELECT id, session_id, spec, state, user_metadata, created_at, last_request_at, corrupted
-        FROM runs WHERE tenant = ?1 ORDER BY created_at DESC, id DESC LIMIT ?2 OFFSET ?3";
+        FROM runs WHERE tenant = $1 ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3";
     const COUNT: &str = "-- list_runs: count
-        SELECT count(*) FROM runs WHERE tenant = ?1";
-    let rows = sqlx::query(SQL)
+        SELECT count(*) FROM runs WHERE tenant = $1";
+    let rows = sql(SQL)
         .bind(tenant.as_str())
         .bind(i64::from(page.limit))
         .bind(as_i64(page.offset))
         .fetch_all(&mut *conn)
         .await
         .map_err(failed("list runs"))?;
-    let total: i64 =
-        sqlx::query_scalar(COUNT).bind(tenant.as_str()).fetch_one(conn).await.map_err(failed("count runs"))?;
-    Ok((rows.iter().map(to_run).collect::<Result<_, _>>()?, as_u64(total)))
+    let total: Option<i64> = sql(COUNT).bind(tenant.as_str()).scalar(conn).await.map_err(failed("count runs"))?;
+    Ok((rows.iter().map(to_run).collect::<Result<_, _>>()?, as_u64(total.unwrap_or(0))))
 }
 
 /// Notes that a request of the run is submitted, and returns the run's session.
 pub(crate) async fn touch_run(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     tenant: &TenantId,
     id: &RunId,
     now: Timestamp,
 ) -> Result<SessionId, Error> {
     const SQL: &str = "-- touch_run
-        UPDATE runs SET last_request_at = ?3 WHERE id = ?1 AND tenant = ?2 RETURNING session_id";
-    let session: Option<String> = sqlx::query_scalar(SQL)
+        UPDATE runs SET last_request_at = $3 WHERE id = $1 AND tenant = $2 RETURNING session_id";
+    let session: Option<String> = sql(SQL)
         .bind(id.as_str())
         .bind(tenant.as_str())
         .bind(now.0)
-        .fetch_optional(conn)
+        .scalar(conn)
         .await
         .map_err(failed("update a run"))?;
     session.map(SessionId::new).ok_or_else(|| Error::not_found("training run", id))
 }
 
 /// The run exists now. False when it was not being created.
-pub(crate) async fn ready_run(conn: &mut SqliteConnection, id: &RunId) -> Result<bool, Error> {
+pub(crate) async fn ready_run(conn: &mut Conn, id: &RunId) -> Result<bool, Error> {
     const SQL: &str = "-- ready_run
-        UPDATE runs SET state = 'ready' WHERE id = ?1 AND state = 'creating'";
-    let done = sqlx::query(SQL).bind(id.as_str()).execute(conn).await.map_err(failed("update a run"))?;
-    Ok(done.rows_affected() == 1)
+        UPDATE runs SET state = 'ready' WHERE id = $1 AND state = 'creating'";
+    let done = sql(SQL).bind(id.as_str()).execute(conn).await.map_err(failed("update a run"))?;
+    Ok(done == 1)
 }
 
 /// The run can't be used; `failure` is what later requests are told. False when it had failed already.
-pub(crate) async fn fail_run(
-    conn: &mut SqliteConnection,
-    id: &RunId,
-    failure: &OpError,
-    corrupted: bool,
-) -> Result<bool, Error> {
+pub(crate) async fn fail_run(conn: &mut Conn, id: &RunId, failure: &OpError, corrupted: bool) -> Result<bool, Error> {
     const SQL: &str = "-- fail_run
-        UPDATE runs SET state = 'failed', failure = ?2, corrupted = ?3 WHERE id = ?1 AND state <> 'failed'";
-    let done = sqlx::query(SQL)
+        UPDATE runs SET state = 'failed', failure = $2, corrupted = $3 WHERE id = $1 AND state <> 'failed'";
+    let done = sql(SQL)
         .bind(id.as_str())
         .bind(to_json(failure)?)
         .bind(corrupted)
         .execute(conn)
         .await
         .map_err(failed("update a run"))?;
-    Ok(done.rows_affected() == 1)
+    Ok(done == 1)
 }
 
 /// A run as recovery needs it.
@@ -123,11 +112,11 @@ pub(crate) struct RunRow {
 }
 
 /// The runs of a session, oldest first.
-pub(crate) async fn runs_of_session(conn: &mut SqliteConnection, session: &SessionId) -> Result<Vec<RunRow>, Error> {
+pub(crate) async fn runs_of_session(conn: &mut Conn, session: &SessionId) -> Result<Vec<RunRow>, Error> {
     const SQL: &str = "-- runs_of_session
         SELECT id, tenant, session_id, state, coalesce(failure, 'null') AS failure
-        FROM runs WHERE session_id = ?1 ORDER BY model_seq_id";
-    let rows = sqlx::query(SQL).bind(session.as_str()).fetch_all(conn).await.map_err(failed("list runs"))?;
+        FROM runs WHERE session_id = $1 ORDER BY model_seq_id";
+    let rows = sql(SQL).bind(session.as_str()).fetch_all(conn).await.map_err(failed("list runs"))?;
     rows.iter()
         .map(|row| {
             Ok(RunRow {
@@ -141,7 +130,7 @@ pub(crate) async fn runs_of_session(conn: &mut SqliteConnection, session: &Sessi
         .collect()
 }
 
-fn to_run(row: &SqliteRow) -> Result<Run, Error> {
+fn to_run(row: &Row) -> Result<Run, Error> {
     Ok(Run {
         id: RunId::new(column::<String>(row, "id")?),
         session: SessionId::new(column::<String>(row, "session_id")?),

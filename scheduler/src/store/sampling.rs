@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use sqlx::SqliteConnection;
-use sqlx::sqlite::SqliteRow;
 use trainyard_protocol::{RequestId, RunId, SamplingSessionId, SessionId, TenantId};
 
-use super::{column, failed};
+use super::db::{Conn, Row, column, sql};
+use super::failed;
 use crate::{Error, NewSamplingSession, SamplingSession, Timestamp};
 
 /// Where a sampling session's weights come from.
@@ -23,7 +22,7 @@ pub(crate) struct Origin<'a> {
 /// # Errors
 /// [`Error::Mismatch`] when one with this identity and other content exists.
 pub(crate) async fn insert_sampling_session(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     tenant: &TenantId,
     new: &NewSamplingSession,
     origin: Origin<'_>,
@@ -32,12 +31,12 @@ pub(crate) async fn insert_sampling_session(
     const SQL: &str = "-- insert_sampling_session
         INSERT INTO sampling_sessions (id, tenant, session_id, seq_id, base_model, model_path, checkpoint_dir, snapshot,
             run_id, request_id, created_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
     if let Some(id) = equal_sampling_session(conn, tenant, new).await? {
         return Ok(id);
     }
     let id = SamplingSessionId::of_session(&new.session, new.seq_id);
-    sqlx::query(SQL)
+    sql(SQL)
         .bind(id.as_str())
         .bind(tenant.as_str())
         .bind(new.session.as_str())
@@ -60,7 +59,7 @@ pub(crate) async fn insert_sampling_session(
 /// # Errors
 /// [`Error::Mismatch`] when it has other content.
 pub(crate) async fn equal_sampling_session(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     tenant: &TenantId,
     new: &NewSamplingSession,
 ) -> Result<Option<SamplingSessionId>, Error> {
@@ -79,14 +78,14 @@ pub(crate) async fn equal_sampling_session(
 }
 
 pub(crate) async fn sampling_session(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     tenant: &TenantId,
     id: &SamplingSessionId,
 ) -> Result<SamplingSession, Error> {
     const SQL: &str = "-- sampling_session
         SELECT id, session_id, seq_id, base_model, model_path, checkpoint_dir, snapshot, created_at
-        FROM sampling_sessions WHERE id = ?1 AND tenant = ?2";
-    let row = sqlx::query(SQL)
+        FROM sampling_sessions WHERE id = $1 AND tenant = $2";
+    let row = sql(SQL)
         .bind(id.as_str())
         .bind(tenant.as_str())
         .fetch_optional(conn)
@@ -103,14 +102,11 @@ pub(crate) struct SnapshotRow {
 }
 
 /// The in-memory snapshots of a session that a run's replay makes again.
-pub(crate) async fn snapshots_of_session(
-    conn: &mut SqliteConnection,
-    session: &SessionId,
-) -> Result<Vec<SnapshotRow>, Error> {
+pub(crate) async fn snapshots_of_session(conn: &mut Conn, session: &SessionId) -> Result<Vec<SnapshotRow>, Error> {
     const SQL: &str = "-- snapshots_of_session
         SELECT DISTINCT snapshot, run_id FROM sampling_sessions
-        WHERE session_id = ?1 AND snapshot IS NOT NULL AND run_id IS NOT NULL ORDER BY snapshot";
-    let rows = sqlx::query(SQL).bind(session.as_str()).fetch_all(conn).await.map_err(failed("list snapshots"))?;
+        WHERE session_id = $1 AND snapshot IS NOT NULL AND run_id IS NOT NULL ORDER BY snapshot";
+    let rows = sql(SQL).bind(session.as_str()).fetch_all(conn).await.map_err(failed("list snapshots"))?;
     rows.iter()
         .map(|row| Ok(SnapshotRow { key: column(row, "snapshot")?, run: RunId::new(column::<String>(row, "run_id")?) }))
         .collect()
@@ -118,24 +114,25 @@ pub(crate) async fn snapshots_of_session(
 
 /// The run and the save that a snapshot of a session comes from.
 pub(crate) async fn save_of_snapshot(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     session: &SessionId,
     key: &str,
 ) -> Result<Option<(RunId, RequestId)>, Error> {
     const SQL: &str = "-- save_of_snapshot
         SELECT run_id, request_id FROM sampling_sessions
-        WHERE session_id = ?1 AND snapshot = ?2 AND run_id IS NOT NULL AND request_id IS NOT NULL
+        WHERE session_id = $1 AND snapshot = $2 AND run_id IS NOT NULL AND request_id IS NOT NULL
         ORDER BY seq_id DESC LIMIT 1";
-    let found: Option<(String, String)> = sqlx::query_as(SQL)
-        .bind(session.as_str())
-        .bind(key)
-        .fetch_optional(conn)
-        .await
-        .map_err(failed("find a snapshot"))?;
-    Ok(found.map(|(run, request)| (RunId::new(run), RequestId::new(request))))
+    let found =
+        sql(SQL).bind(session.as_str()).bind(key).fetch_optional(conn).await.map_err(failed("find a snapshot"))?;
+    found
+        .map(|row| {
+            let (run, request): (String, String) = (column(&row, "run_id")?, column(&row, "request_id")?);
+            Ok((RunId::new(run), RequestId::new(request)))
+        })
+        .transpose()
 }
 
-fn to_sampling_session(row: &SqliteRow) -> Result<SamplingSession, Error> {
+fn to_sampling_session(row: &Row) -> Result<SamplingSession, Error> {
     let path: Option<String> = column(row, "model_path")?;
     let model_path = path.map(|text| text.parse()).transpose().map_err(|error| Error::store("read a row", error))?;
     let dir: Option<String> = column(row, "checkpoint_dir")?;

@@ -1,68 +1,100 @@
-//! Opening the database and bringing its schema up to date.
+//! The schema: bringing it up to date, and refusing one that this program does not know.
 
-use std::path::Path;
-use std::time::Duration;
-
+use sqlx::SqlSafeStr;
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions, SqlSafeStr, SqliteConnection, SqlitePool};
 
+use super::db::{Conn, Database, Dialect, Raw, connect, sql};
 use super::failed;
 use crate::Error;
 
-const READERS: u32 = 4;
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// A migration's version, name and texts for SQLite and PostgreSQL.
+type Step = (i64, &'static str, &'static str, &'static str);
 
-/// Versions, names and texts of the migrations; append only.
-const MIGRATIONS: &[(i64, &str, &str)] = &[
-    (1, "sessions", include_str!("../../../migrations/sqlite/0001_sessions.sql")),
-    (2, "runs", include_str!("../../../migrations/sqlite/0002_runs.sql")),
-    (3, "sampling sessions", include_str!("../../../migrations/sqlite/0003_sampling_sessions.sql")),
-    (4, "requests", include_str!("../../../migrations/sqlite/0004_requests.sql")),
-    (5, "checkpoints", include_str!("../../../migrations/sqlite/0005_checkpoints.sql")),
+macro_rules! step {
+    ($version:literal, $name:literal, $file:literal) => {
+        (
+            $version,
+            $name,
+            include_str!(concat!("../../../migrations/sqlite/", $file)),
+            include_str!(concat!("../../../migrations/postgres/", $file)),
+        )
+    };
+}
+
+/// Append only.
+const STEPS: &[Step] = &[
+    step!(1, "sessions", "0001_sessions.sql"),
+    step!(2, "runs", "0002_runs.sql"),
+    step!(3, "sampling sessions", "0003_sampling_sessions.sql"),
+    step!(4, "requests", "0004_requests.sql"),
+    step!(5, "checkpoints", "0005_checkpoints.sql"),
+    step!(6, "workers", "0006_workers.sql"),
+    step!(7, "leases", "0007_leases.sql"),
 ];
 
-/// Opens the one connection that writes, and migrates.
-pub(crate) async fn open_writer(database: &Path) -> Result<SqliteConnection, Error> {
-    let mut conn = options(database).connect().await.map_err(failed("open the database"))?;
-    migrate(&mut conn, database).await?;
-    Ok(conn)
+/// Brings the schema of a database up to date. Returns its version.
+///
+/// # Errors
+/// [`Error::Invalid`] when it is newer than this program knows.
+pub async fn migrate(database: &Database) -> Result<i64, Error> {
+    let mut conn = connect(database).await?;
+    let version = migrate_on(&mut conn, database).await?;
+    conn.close().await.map_err(failed("close the database"))?;
+    Ok(version)
 }
 
-/// Opens the connections that read.
-pub(crate) async fn open_readers(database: &Path) -> Result<SqlitePool, Error> {
-    SqlitePoolOptions::new()
-        .max_connections(READERS)
-        .connect_with(options(database).pragma("query_only", "on"))
-        .await
-        .map_err(failed("open the database"))
-}
-
-fn options(database: &Path) -> SqliteConnectOptions {
-    SqliteConnectOptions::new()
-        .filename(database)
-        .create_if_missing(true)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full)
-        .foreign_keys(true)
-        .busy_timeout(BUSY_TIMEOUT)
-        .disable_statement_logging()
-}
-
-async fn migrate(conn: &mut SqliteConnection, database: &Path) -> Result<(), Error> {
-    let migrations = MIGRATIONS
+/// As [`migrate`], on a connection that is open.
+pub(crate) async fn migrate_on(conn: &mut Conn, database: &Database) -> Result<i64, Error> {
+    let dialect = conn.dialect();
+    let migrations = STEPS
         .iter()
-        .map(|(version, name, sql)| {
-            Migration::new(*version, (*name).into(), MigrationType::Simple, sql.into_sql_str(), false)
+        .map(|&(version, name, sqlite, postgres)| {
+            let text = if dialect == Dialect::Sqlite { sqlite } else { postgres };
+            Migration::new(version, name.into(), MigrationType::Simple, text.into_sql_str(), false)
         })
         .collect();
-    match Migrator::with_migrations(migrations).run(conn).await {
-        Ok(()) => Ok(()),
-        Err(MigrateError::VersionMissing(version)) => Err(Error::Invalid(format!(
-            "database {} has schema version {version}, and this program knows versions up to {}: use a newer program",
-            database.display(),
-            MIGRATIONS.len()
-        ))),
+    let migrator = Migrator::with_migrations(migrations);
+    let done = match conn.raw() {
+        Raw::Sqlite(conn) => migrator.run(conn).await,
+        Raw::Postgres(conn) => migrator.run(conn).await,
+    };
+    match done {
+        Ok(()) => Ok(newest()),
+        Err(MigrateError::VersionMissing(version)) => Err(too_new(database, version)),
         Err(error) => Err(Error::store("migrate the database", error)),
     }
+}
+
+/// Refuses a schema that is not exactly the one that this program knows.
+pub(crate) async fn ensure_current(conn: &mut Conn, database: &Database) -> Result<(), Error> {
+    const EXISTS: &str = "-- ensure_current: exists
+        SELECT count(*) FROM information_schema.tables
+        WHERE table_schema = current_schema() AND table_name = '_sqlx_migrations'";
+    const SQL: &str = "-- ensure_current
+        SELECT coalesce(max(version), 0) FROM _sqlx_migrations WHERE success";
+    let exists: Option<i64> = sql(EXISTS).scalar(conn).await.map_err(failed("read the schema's version"))?;
+    let version = match exists {
+        Some(1) => sql(SQL).scalar(conn).await.map_err(failed("read the schema's version"))?.unwrap_or(0),
+        _ => 0,
+    };
+    match version.cmp(&newest()) {
+        std::cmp::Ordering::Equal => Ok(()),
+        std::cmp::Ordering::Greater => Err(too_new(database, version)),
+        std::cmp::Ordering::Less => Err(Error::Invalid(format!(
+            "database {database} has schema version {version}, and this program needs {}: run `trainyard migrate`",
+            newest()
+        ))),
+    }
+}
+
+fn newest() -> i64 {
+    STEPS.iter().map(|&(version, ..)| version).max().unwrap_or(0)
+}
+
+fn too_new(database: &Database, version: i64) -> Error {
+    Error::Invalid(format!(
+        "database {database} has schema version {version}, and this program knows versions up to {}: use a newer \
+         program",
+        newest()
+    ))
 }

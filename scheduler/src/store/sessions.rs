@@ -1,10 +1,9 @@
 //! The table `sessions`.
 
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection};
 use trainyard_protocol::{RunId, SamplingSessionId, SessionId, TenantId};
 
-use super::{as_i64, column, failed, from_json, parsed, to_json};
+use super::db::{Conn, Row, column, sql};
+use super::{as_i64, failed, from_json, parsed, to_json};
 use crate::{Error, FinishReason, NewSession, Page, Session, SessionStatus, Timestamp};
 
 /// A session's own row.
@@ -25,7 +24,7 @@ impl SessionRow {
 }
 
 pub(crate) async fn insert_session(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     tenant: &TenantId,
     id: &SessionId,
     new: &NewSession,
@@ -34,8 +33,8 @@ pub(crate) async fn insert_session(
     const SQL: &str = "-- insert_session
         INSERT INTO sessions (id, tenant, idempotency_key, tags, user_metadata, sdk_version, project_id, display_name,
             status, created_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'active', ?9)";
-    sqlx::query(SQL)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'active', $9)";
+    sql(SQL)
         .bind(id.as_str())
         .bind(tenant.as_str())
         .bind(new.idempotency_key.as_deref())
@@ -53,30 +52,22 @@ pub(crate) async fn insert_session(
 
 /// The session that was created with this key.
 pub(crate) async fn session_by_idempotency_key(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     tenant: &TenantId,
     key: &str,
 ) -> Result<Option<SessionId>, Error> {
     const SQL: &str = "-- session_by_idempotency_key
-        SELECT id FROM sessions WHERE tenant = ?1 AND idempotency_key = ?2";
-    let id: Option<String> = sqlx::query_scalar(SQL)
-        .bind(tenant.as_str())
-        .bind(key)
-        .fetch_optional(conn)
-        .await
-        .map_err(failed("find a session"))?;
+        SELECT id FROM sessions WHERE tenant = $1 AND idempotency_key = $2";
+    let id: Option<String> =
+        sql(SQL).bind(tenant.as_str()).bind(key).scalar(conn).await.map_err(failed("find a session"))?;
     Ok(id.map(SessionId::new))
 }
 
 /// A session without its runs and sampling sessions.
-pub(crate) async fn session_row(
-    conn: &mut SqliteConnection,
-    tenant: &TenantId,
-    id: &SessionId,
-) -> Result<SessionRow, Error> {
+pub(crate) async fn session_row(conn: &mut Conn, tenant: &TenantId, id: &SessionId) -> Result<SessionRow, Error> {
     const SQL: &str = "-- session_row
-        SELECT id, tenant, status, finish_reason, finish_detail FROM sessions WHERE id = ?1 AND tenant = ?2";
-    let row = sqlx::query(SQL)
+        SELECT id, tenant, status, finish_reason, finish_detail FROM sessions WHERE id = $1 AND tenant = $2";
+    let row = sql(SQL)
         .bind(id.as_str())
         .bind(tenant.as_str())
         .fetch_optional(conn)
@@ -87,21 +78,21 @@ pub(crate) async fn session_row(
 }
 
 /// Sessions that are active, or ended with work left.
-pub(crate) async fn unfinished_sessions(conn: &mut SqliteConnection) -> Result<Vec<SessionRow>, Error> {
+pub(crate) async fn unfinished_sessions(conn: &mut Conn) -> Result<Vec<SessionRow>, Error> {
     const SQL: &str = "-- unfinished_sessions
         SELECT id, tenant, status, finish_reason, finish_detail FROM sessions
         WHERE status = 'active' OR id IN (SELECT session_id FROM requests WHERE finished_at IS NULL)";
-    let rows = sqlx::query(SQL).fetch_all(conn).await.map_err(failed("list sessions"))?;
+    let rows = sql(SQL).fetch_all(conn).await.map_err(failed("list sessions"))?;
     rows.iter().map(to_session_row).collect()
 }
 
 /// A session with its runs and sampling sessions.
-pub(crate) async fn session(conn: &mut SqliteConnection, tenant: &TenantId, id: &SessionId) -> Result<Session, Error> {
+pub(crate) async fn session(conn: &mut Conn, tenant: &TenantId, id: &SessionId) -> Result<Session, Error> {
     const SQL: &str = "-- session
         SELECT tags, user_metadata, sdk_version, project_id, display_name, status, finish_reason, finish_detail,
             created_at
-        FROM sessions WHERE id = ?1 AND tenant = ?2";
-    let row = sqlx::query(SQL)
+        FROM sessions WHERE id = $1 AND tenant = $2";
+    let row = sql(SQL)
         .bind(id.as_str())
         .bind(tenant.as_str())
         .fetch_optional(&mut *conn)
@@ -122,34 +113,28 @@ pub(crate) async fn session(conn: &mut SqliteConnection, tenant: &TenantId, id: 
     })
 }
 
-async fn run_ids_of_session(conn: &mut SqliteConnection, id: &SessionId) -> Result<Vec<RunId>, Error> {
+async fn run_ids_of_session(conn: &mut Conn, id: &SessionId) -> Result<Vec<RunId>, Error> {
     const SQL: &str = "-- run_ids_of_session
-        SELECT id FROM runs WHERE session_id = ?1 ORDER BY model_seq_id";
-    let ids: Vec<String> =
-        sqlx::query_scalar(SQL).bind(id.as_str()).fetch_all(conn).await.map_err(failed("list runs"))?;
+        SELECT id FROM runs WHERE session_id = $1 ORDER BY model_seq_id";
+    let ids: Vec<String> = sql(SQL).bind(id.as_str()).scalars(conn).await.map_err(failed("list runs"))?;
     Ok(ids.into_iter().map(RunId::new).collect())
 }
 
-async fn sampler_ids_of_session(conn: &mut SqliteConnection, id: &SessionId) -> Result<Vec<SamplingSessionId>, Error> {
+async fn sampler_ids_of_session(conn: &mut Conn, id: &SessionId) -> Result<Vec<SamplingSessionId>, Error> {
     const SQL: &str = "-- sampler_ids_of_session
-        SELECT id FROM sampling_sessions WHERE session_id = ?1 ORDER BY seq_id";
-    let ids: Vec<String> =
-        sqlx::query_scalar(SQL).bind(id.as_str()).fetch_all(conn).await.map_err(failed("list sampling sessions"))?;
+        SELECT id FROM sampling_sessions WHERE session_id = $1 ORDER BY seq_id";
+    let ids: Vec<String> = sql(SQL).bind(id.as_str()).scalars(conn).await.map_err(failed("list sampling sessions"))?;
     Ok(ids.into_iter().map(SamplingSessionId::new).collect())
 }
 
-pub(crate) async fn list_sessions(
-    conn: &mut SqliteConnection,
-    tenant: &TenantId,
-    page: Page,
-) -> Result<Vec<SessionId>, Error> {
+pub(crate) async fn list_sessions(conn: &mut Conn, tenant: &TenantId, page: Page) -> Result<Vec<SessionId>, Error> {
     const SQL: &str = "-- list_sessions
-        SELECT id FROM sessions WHERE tenant = ?1 ORDER BY created_at DESC, id DESC LIMIT ?2 OFFSET ?3";
-    let ids: Vec<String> = sqlx::query_scalar(SQL)
+        SELECT id FROM sessions WHERE tenant = $1 ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3";
+    let ids: Vec<String> = sql(SQL)
         .bind(tenant.as_str())
         .bind(i64::from(page.limit))
         .bind(as_i64(page.offset))
-        .fetch_all(conn)
+        .scalars(conn)
         .await
         .map_err(failed("list sessions"))?;
     Ok(ids.into_iter().map(SessionId::new).collect())
@@ -157,20 +142,20 @@ pub(crate) async fn list_sessions(
 
 /// Ends an active session. False when it had ended already.
 pub(crate) async fn end_session(
-    conn: &mut SqliteConnection,
+    conn: &mut Conn,
     id: &SessionId,
     status: &SessionStatus,
     now: Timestamp,
 ) -> Result<bool, Error> {
     const SQL: &str = "-- end_session
-        UPDATE sessions SET status = ?2, finish_reason = ?3, finish_detail = ?4, ended_at = ?5
-        WHERE id = ?1 AND status = 'active'";
+        UPDATE sessions SET status = $2, finish_reason = $3, finish_detail = $4, ended_at = $5
+        WHERE id = $1 AND status = 'active'";
     let (name, reason, detail) = match status {
         SessionStatus::Active => return Ok(false),
         SessionStatus::Finished { reason, detail } => ("finished", Some(reason.as_str()), detail.as_deref()),
         SessionStatus::Expired => ("expired", None, None),
     };
-    let done = sqlx::query(SQL)
+    let done = sql(SQL)
         .bind(id.as_str())
         .bind(name)
         .bind(reason)
@@ -179,10 +164,10 @@ pub(crate) async fn end_session(
         .execute(conn)
         .await
         .map_err(failed("end a session"))?;
-    Ok(done.rows_affected() == 1)
+    Ok(done == 1)
 }
 
-fn to_session_row(row: &SqliteRow) -> Result<SessionRow, Error> {
+fn to_session_row(row: &Row) -> Result<SessionRow, Error> {
     Ok(SessionRow {
         id: SessionId::new(column::<String>(row, "id")?),
         tenant: TenantId::new(column::<String>(row, "tenant")?),
@@ -190,12 +175,12 @@ fn to_session_row(row: &SqliteRow) -> Result<SessionRow, Error> {
     })
 }
 
-fn status(row: &SqliteRow) -> Result<SessionStatus, Error> {
-    match column::<&str>(row, "status")? {
+fn status(row: &Row) -> Result<SessionStatus, Error> {
+    match column::<String>(row, "status")?.as_str() {
         "active" => Ok(SessionStatus::Active),
         "finished" => Ok(SessionStatus::Finished {
             reason: parsed(row, "finish_reason", FinishReason::from_text)?,
-            detail: row.try_get("finish_detail").map_err(failed("read a row"))?,
+            detail: column(row, "finish_detail")?,
         }),
         "expired" => Ok(SessionStatus::Expired),
         other => Err(Error::store("read a row", format!("sessions.status holds {other:?}"))),

@@ -29,7 +29,7 @@ async fn save(bench: &Bench, run: &RunId, seq_id: i64, name: &str, expires_in: O
 
 #[tokio::test]
 async fn a_checkpoint_is_there_once_its_save_succeeded() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     let path = save(&bench, &run, 1, "a", None).await;
     bench.pass(Duration::from_millis(5));
@@ -53,7 +53,7 @@ async fn a_checkpoint_is_there_once_its_save_succeeded() {
 /// The worker asks right after it completed a save, before anything is committed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_worker_sees_a_checkpoint_as_soon_as_it_completed_its_save() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     bench.submit(&run, 1, RequestKind::SaveWeightsForSampler).await;
     let new = checkpoint(&run, "a", None);
@@ -72,7 +72,7 @@ async fn the_worker_sees_a_checkpoint_as_soon_as_it_completed_its_save() {
 
 #[tokio::test]
 async fn a_deleted_checkpoints_folder_leaves_its_place() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     let root = tempfile::tempdir().unwrap();
     let new = NewCheckpoint { dir: root.path().join("a"), ..checkpoint(&run, "a", None) };
@@ -89,7 +89,7 @@ async fn a_deleted_checkpoints_folder_leaves_its_place() {
 
 #[tokio::test]
 async fn only_public_checkpoints_are_read_by_others() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     let path = save(&bench, &run, 1, "a", None).await;
     let (s, other) = (&bench.scheduler, TenantId::new("other"));
@@ -106,7 +106,7 @@ async fn only_public_checkpoints_are_read_by_others() {
 
 #[tokio::test]
 async fn checkpoints_expire() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     let path = save(&bench, &run, 1, "a", Some(3600)).await;
     let kept = save(&bench, &run, 2, "b", Some(3600)).await;
@@ -125,7 +125,7 @@ async fn checkpoints_expire() {
 
 #[tokio::test]
 async fn runs_are_listed_newest_first() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let one = bench.ready_run(0).await;
     bench.pass(Duration::from_millis(5));
     let two = bench.ready_run(1).await;

@@ -2,7 +2,7 @@ use super::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_submissions_share_transactions() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     let before = bench.scheduler.stats();
     let submissions: Vec<_> = (1..=500)
@@ -27,7 +27,7 @@ async fn concurrent_submissions_share_transactions() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thousands_of_polls_wait_at_once() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let sampler = bench.sampling_session(0).await;
     let request = bench.submit_sample(&sampler, 0).await.request_id;
     let polls: Vec<_> = (0..3000)
@@ -45,7 +45,7 @@ async fn thousands_of_polls_wait_at_once() {
 
 #[tokio::test]
 async fn one_failure_does_not_fail_its_neighbours() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     let good = bench.scheduler.submit_run(&bench.me, submission(&run, 1, RequestKind::Forward));
     let unknown = RunId::new("unknown");

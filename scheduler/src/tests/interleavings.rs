@@ -76,7 +76,7 @@ struct World {
 impl World {
     fn new(plans: Vec<(Vec<i64>, Vec<bool>)>) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let bench = runtime.block_on(Bench::new());
+        let bench = runtime.block_on(bench());
         let plans = (0..)
             .zip(plans)
             .map(|(n, (arrivals, fails))| {

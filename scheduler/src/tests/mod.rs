@@ -1,14 +1,29 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-mod catalogue;
-mod concurrency;
-mod interleavings;
-mod ordering;
-mod recovery;
-mod results;
-mod sampling;
-mod sessions;
-mod transitions;
+mod database;
+
+/// The suite, on each database.
+macro_rules! suite {
+    ($backend:ident: $($name:ident $file:literal),+) => {
+        use super::*;
+
+        pub(super) async fn bench() -> Bench {
+            Bench::on(Backend::$backend).await
+        }
+
+        $(#[path = $file] mod $name;)+
+    };
+}
+
+#[path = "."]
+mod sqlite {
+    suite!(Sqlite: catalogue "catalogue.rs", concurrency "concurrency.rs", interleavings "interleavings.rs", ordering "ordering.rs", recovery "recovery.rs", results "results.rs", sampling "sampling.rs", sessions "sessions.rs", transitions "transitions.rs");
+}
+
+#[path = "."]
+mod postgres {
+    suite!(Postgres: catalogue "catalogue.rs", concurrency "concurrency.rs", interleavings "interleavings.rs", ordering "ordering.rs", recovery "recovery.rs", results "results.rs", sampling "sampling.rs", sessions "sessions.rs", transitions "transitions.rs");
+}
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,6 +31,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use database::{Backend, TestDatabase};
 use tempfile::TempDir;
 use trainyard_protocol::{
     LoraSpec, OpError, Optimizer, RequestId, RunId, RunSpec, SamplingSessionId, SessionId, TenantId,
@@ -39,6 +55,7 @@ impl Clock for TestClock {
 /// A scheduler on a folder of its own, with one session of the tenant `me`.
 pub(super) struct Bench {
     pub(super) dir: TempDir,
+    database: TestDatabase,
     clock: Arc<TestClock>,
     pub(super) scheduler: Scheduler,
     pub(super) me: TenantId,
@@ -49,13 +66,14 @@ pub(super) const NO_WAIT: Duration = Duration::ZERO;
 pub(super) const LONG: Duration = Duration::from_secs(10);
 
 impl Bench {
-    pub(super) async fn new() -> Self {
+    pub(super) async fn on(backend: Backend) -> Self {
         let dir = tempfile::tempdir().unwrap();
+        let database = TestDatabase::new(backend, dir.path()).await;
         let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000_000)));
-        let scheduler = Scheduler::open(options(&dir, &clock)).await.unwrap();
+        let scheduler = Scheduler::open(options(&dir, &database, &clock)).await.unwrap();
         let me = TenantId::new("me");
         let session = scheduler.create_session(&me, new_session(None)).await.unwrap();
-        Self { dir, clock, scheduler, me, session }
+        Self { dir, database, clock, scheduler, me, session }
     }
 
     /// Lets time pass.
@@ -65,13 +83,13 @@ impl Bench {
 
     /// Ends the process and starts a new one. With `kill`, what was not committed is lost.
     pub(super) async fn restart(self, kill: bool) -> Self {
-        let Self { dir, clock, scheduler, me, session } = self;
+        let Self { dir, database, clock, scheduler, me, session } = self;
         if kill {
             scheduler.core.killed.store(true, Ordering::SeqCst);
         }
         drop(scheduler);
-        let scheduler = Scheduler::open(options(&dir, &clock)).await.unwrap();
-        Self { dir, clock, scheduler, me, session }
+        let scheduler = Scheduler::open(options(&dir, &database, &clock)).await.unwrap();
+        Self { dir, database, clock, scheduler, me, session }
     }
 
     pub(super) async fn create(&self, model_seq_id: i64) -> (RunId, RequestId) {
@@ -141,9 +159,9 @@ impl Bench {
     }
 }
 
-fn options(dir: &TempDir, clock: &Arc<TestClock>) -> Options {
+pub(super) fn options(dir: &TempDir, database: &TestDatabase, clock: &Arc<TestClock>) -> Options {
     let clock: Arc<dyn Clock> = Arc::<TestClock>::clone(clock);
-    Options { clock, ..Options::new(dir.path().join("trainyard.db"), dir.path().join("blobs")) }
+    Options { clock, ..Options::new(database.database.clone(), dir.path().join("blobs")) }
 }
 
 pub(super) fn result(seq_id: i64) -> Outcome {

@@ -3,7 +3,7 @@ use crate::RunState;
 
 #[tokio::test]
 async fn requests_of_a_run_execute_by_seq_id_whatever_the_arrival() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let (run, created) = bench.create(0).await;
     for seq_id in [2, 3, 1] {
         bench.submit(&run, seq_id, RequestKind::ForwardBackward).await;
@@ -21,7 +21,7 @@ async fn requests_of_a_run_execute_by_seq_id_whatever_the_arrival() {
 
 #[tokio::test]
 async fn the_next_request_is_ready_without_waiting_for_the_commit() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let (run, _) = bench.create(0).await;
     bench.submit(&run, 1, RequestKind::OptimStep).await;
     bench.succeed(&bench.start().await);
@@ -30,7 +30,7 @@ async fn the_next_request_is_ready_without_waiting_for_the_commit() {
 
 #[tokio::test]
 async fn a_retry_is_the_same_request_and_other_content_a_mismatch() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let (run, created) = bench.create(0).await;
     let request = bench.submit(&run, 1, RequestKind::Forward).await;
     let bench = bench.restart(true).await;
@@ -48,7 +48,7 @@ async fn a_retry_is_the_same_request_and_other_content_a_mismatch() {
 
 #[tokio::test]
 async fn a_failed_creation_fails_what_follows() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let (run, created) = bench.create(0).await;
     let waiting = bench.submit(&run, 1, RequestKind::Forward).await;
     bench.fail(&bench.start().await, "no such model");
@@ -66,7 +66,7 @@ async fn a_failed_creation_fails_what_follows() {
 
 #[tokio::test]
 async fn a_rejected_creation_fails_at_once() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let rejected = NewRun { rejected: Some(OpError::user("bad rank")), ..new_run(&bench.session, 0) };
     let (run, submitted) = bench.scheduler.submit_create(&bench.me, rejected).await.unwrap();
     assert_eq!(bench.poll(&submitted.request_id).await, Poll::Failed(OpError::user("bad rank")));
@@ -78,7 +78,7 @@ async fn a_rejected_creation_fails_at_once() {
 
 #[tokio::test]
 async fn a_rejected_request_consumes_its_place() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     let last = bench.submit(&run, 3, RequestKind::Forward).await;
     let error = OpError::user("data must not be empty");
@@ -98,7 +98,7 @@ async fn a_rejected_request_consumes_its_place() {
 
 #[tokio::test]
 async fn a_failed_request_does_not_stop_its_run() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     let first = bench.submit(&run, 1, RequestKind::ForwardBackward).await;
     let second = bench.submit(&run, 2, RequestKind::OptimStep).await;
@@ -110,7 +110,7 @@ async fn a_failed_request_does_not_stop_its_run() {
 
 #[tokio::test]
 async fn runs_are_independent() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let (one, _) = bench.create(0).await;
     let (two, _) = bench.create(1).await;
     let items = bench.scheduler.take_work();
@@ -122,7 +122,7 @@ async fn runs_are_independent() {
 
 #[tokio::test]
 async fn seq_ids_and_kinds_out_of_place_are_refused() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     for (seq_id, kind) in [(0, RequestKind::Forward), (1, RequestKind::CreateModel), (1, RequestKind::Sample)] {
         let refused = bench.scheduler.submit_run(&bench.me, submission(&run, seq_id, kind)).await;
@@ -135,7 +135,7 @@ async fn seq_ids_and_kinds_out_of_place_are_refused() {
 /// What was read at the submission reaches the worker; a retry brings nothing new, and a restart loses it.
 #[tokio::test]
 async fn what_was_read_at_the_submission_reaches_the_worker() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     for decoded in [7_u32, 8] {
         let submission =

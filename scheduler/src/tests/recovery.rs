@@ -14,7 +14,7 @@ async fn replay(bench: &Bench, seq_ids: &[i64]) {
 #[tokio::test]
 async fn a_run_is_replayed_before_its_first_new_request() {
     use RequestKind::*;
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     let kinds = [ForwardBackward, Forward, ForwardBackward, OptimStep, SaveWeights, SaveWeightsForSampler, OptimStep];
     let mut requests = Vec::new();
@@ -64,7 +64,7 @@ async fn a_run_is_replayed_before_its_first_new_request() {
 
 #[tokio::test]
 async fn a_run_without_new_work_is_not_replayed() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     let bench = bench.restart(true).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -76,7 +76,7 @@ async fn a_run_without_new_work_is_not_replayed() {
 
 #[tokio::test]
 async fn a_sample_restores_the_snapshot_that_it_needs() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     bench.submit(&run, 1, RequestKind::SaveWeightsForSampler).await;
     let new = new_sampling(&bench.session, 0, Some("key"));
@@ -122,7 +122,7 @@ async fn a_sample_restores_the_snapshot_that_it_needs() {
 
 #[tokio::test]
 async fn the_end_of_a_session_drops_its_snapshots() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     let request = bench.submit(&run, 1, RequestKind::SaveWeightsForSampler).await;
     let new = new_sampling(&bench.session, 0, Some("key"));
@@ -134,7 +134,7 @@ async fn the_end_of_a_session_drops_its_snapshots() {
 
 #[tokio::test]
 async fn a_run_that_can_not_be_restored_is_corrupted() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     let request = bench.submit(&run, 1, RequestKind::OptimStep).await;
     let bench = bench.restart(true).await;
@@ -149,7 +149,7 @@ async fn a_run_that_can_not_be_restored_is_corrupted() {
 
 #[tokio::test]
 async fn an_effect_that_contradicts_the_store_fails_its_request() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     bench.sampling_session(0).await;
     let request = bench.submit(&run, 1, RequestKind::SaveWeightsForSampler).await;

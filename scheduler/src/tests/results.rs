@@ -3,10 +3,11 @@ use std::time::Instant;
 use trainyard_protocol::RequestId;
 
 use super::*;
+use crate::store::db::{connect, sql};
 
 #[tokio::test]
 async fn a_poll_waits_for_the_completion_and_can_be_repeated() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     let request = bench.submit(&run, 1, RequestKind::Forward).await;
     assert_eq!(bench.scheduler.poll(&bench.me, &request, NO_WAIT).await.unwrap(), Poll::Pending);
@@ -32,7 +33,7 @@ async fn a_poll_waits_for_the_completion_and_can_be_repeated() {
 /// The worker's thread goes on while its results are encoded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_result_is_encoded_once_and_not_by_the_worker() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     for seq_id in 1..=2 {
         bench.submit(&run, seq_id, RequestKind::Forward).await;
@@ -58,14 +59,14 @@ async fn a_result_is_encoded_once_and_not_by_the_worker() {
 
 #[tokio::test]
 async fn an_unknown_request_is_not_found() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     assert!(is_not_found(bench.scheduler.poll(&bench.me, &RequestId::new("x"), LONG).await));
     assert_eq!(bench.scheduler.core.waiters.len(), 0);
 }
 
 #[tokio::test]
 async fn results_go_after_the_retention_and_rows_with_their_session() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     let request = bench.submit(&run, 1, RequestKind::Forward).await;
     bench.succeed(&bench.start().await);
@@ -91,7 +92,7 @@ async fn results_go_after_the_retention_and_rows_with_their_session() {
 
 #[tokio::test]
 async fn large_payloads_and_results_live_in_files_while_needed() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     let large = Bytes::from(vec![7; 300 * 1024]);
     for (seq_id, kind) in [(1, RequestKind::Forward), (2, RequestKind::ForwardBackward)] {
@@ -122,22 +123,22 @@ async fn large_payloads_and_results_live_in_files_while_needed() {
 
 #[tokio::test]
 async fn a_newer_schema_is_refused() {
-    let bench = Bench::new().await;
-    let Bench { dir, clock, scheduler, .. } = bench;
+    let bench = bench().await;
+    let Bench { dir, database, clock, scheduler, .. } = bench;
     scheduler.close().await;
     assert!(matches!(scheduler.create_session(&TenantId::new("me"), new_session(None)).await, Err(Error::Store(_))));
-    let mut conn = crate::store::schema::open_writer(&dir.path().join("trainyard.db")).await.unwrap();
-    let sql = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
-        VALUES (99, 'future', 1, x'00', 0)";
-    sqlx::query(sql).execute(&mut conn).await.unwrap();
+    let mut conn = connect(&database.database).await.unwrap();
+    let text = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+        VALUES (99, 'future', TRUE, '', 0)";
+    sql(text).execute(&mut conn).await.unwrap();
     drop(scheduler);
-    let refused = Scheduler::open(options(&dir, &clock)).await.err().unwrap();
+    let refused = Scheduler::open(options(&dir, &database, &clock)).await.err().unwrap();
     assert!(refused.to_string().contains("schema version 99"), "{refused}");
 }
 
 #[tokio::test]
 async fn a_result_that_can_not_be_written_is_kept_until_it_can() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     let first = bench.submit(&run, 1, RequestKind::Forward).await;
     let second = bench.submit(&run, 2, RequestKind::Forward).await;

@@ -3,7 +3,7 @@ use crate::CompletionItem;
 
 #[tokio::test]
 async fn samples_start_in_order_of_arrival_and_keep_their_sequence_ids() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let sampler = bench.sampling_session(0).await;
     let far = 3_000_000_000;
     let first = bench.submit_sample(&sampler, far).await;
@@ -32,7 +32,7 @@ async fn samples_start_in_order_of_arrival_and_keep_their_sequence_ids() {
 
 #[tokio::test]
 async fn a_sampling_session_is_idempotent() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let sampler = bench.sampling_session(4).await;
     assert_eq!(sampler, SamplingSessionId::of_session(&bench.session, 4));
     assert_eq!(bench.sampling_session(4).await, sampler);
@@ -45,7 +45,7 @@ async fn a_sampling_session_is_idempotent() {
 
 #[tokio::test]
 async fn completions_deliver_each_end_once_and_in_order() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let sampler = bench.sampling_session(0).await;
     let mut requests = Vec::new();
     for seq_id in 0..3 {
@@ -92,7 +92,7 @@ async fn completions_deliver_each_end_once_and_in_order() {
 
 #[tokio::test]
 async fn a_sample_can_be_cancelled_while_it_waits_or_runs() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let sampler = bench.sampling_session(0).await;
     let waiting = bench.submit_sample(&sampler, 0).await.request_id;
     bench.scheduler.cancel(&bench.me, &waiting).await.unwrap();
@@ -113,7 +113,7 @@ async fn a_sample_can_be_cancelled_while_it_waits_or_runs() {
 
 #[tokio::test]
 async fn acknowledged_results_go_a_while_later() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let sampler = bench.sampling_session(0).await;
     let request = bench.submit_sample(&sampler, 0).await.request_id;
     bench.succeed(&bench.start().await);

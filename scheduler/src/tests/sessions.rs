@@ -5,7 +5,7 @@ use crate::{FinishReason, Page, SessionStatus};
 
 #[tokio::test]
 async fn an_idempotency_key_returns_the_same_session() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let first = bench.scheduler.create_session(&bench.me, new_session(Some("key"))).await.unwrap();
     let bench = bench.restart(false).await;
     assert_eq!(bench.scheduler.create_session(&bench.me, new_session(Some("key"))).await.unwrap(), first);
@@ -19,7 +19,7 @@ async fn an_idempotency_key_returns_the_same_session() {
 
 #[tokio::test]
 async fn a_session_tells_what_it_holds() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     let sampler = bench.sampling_session(1).await;
     let session = bench.scheduler.session(&bench.me, &bench.session).await.unwrap();
@@ -33,7 +33,7 @@ async fn a_session_tells_what_it_holds() {
 
 #[tokio::test]
 async fn another_tenant_sees_nothing() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     let request = bench.submit(&run, 1, RequestKind::Forward).await;
     let sampler = bench.sampling_session(1).await;
@@ -58,7 +58,7 @@ async fn another_tenant_sees_nothing() {
 
 #[tokio::test]
 async fn a_finished_session_refuses_work_and_the_first_reason_wins() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     let known = bench.submit(&run, 1, RequestKind::Forward).await;
     let s = &bench.scheduler;
@@ -78,7 +78,7 @@ async fn a_finished_session_refuses_work_and_the_first_reason_wins() {
 
 #[tokio::test]
 async fn a_success_lets_accepted_work_finish() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     let first = bench.submit(&run, 1, RequestKind::OptimStep).await;
     let second = bench.submit(&run, 2, RequestKind::SaveWeights).await;
@@ -101,7 +101,7 @@ async fn a_success_lets_accepted_work_finish() {
 
 #[tokio::test]
 async fn a_silent_session_expires() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     let run = bench.ready_run(0).await;
     let running = bench.submit(&run, 1, RequestKind::OptimStep).await;
     let queued = bench.submit(&run, 2, RequestKind::OptimStep).await;
@@ -122,7 +122,7 @@ async fn a_silent_session_expires() {
 
 #[tokio::test]
 async fn a_restart_gives_sessions_a_fresh_period() {
-    let bench = Bench::new().await;
+    let bench = bench().await;
     bench.pass(Duration::from_secs(1000));
     let bench = bench.restart(true).await;
     bench.pass(Duration::from_secs(200));

@@ -1,10 +1,10 @@
 //! The WHERE clauses allow what the state enums allow, and nothing else.
 
-use sqlx::SqliteConnection;
 
 use super::*;
 use crate::store::results::{self, End};
-use crate::store::{blobs::Stored, requests, runs, schema};
+use crate::store::db::{Conn, connect, sql};
+use crate::store::{blobs::Stored, requests, runs};
 use crate::{RequestState, RunState};
 
 const REQUEST_STATES: [RequestState; 5] = [
@@ -16,15 +16,15 @@ const REQUEST_STATES: [RequestState; 5] = [
 ];
 
 /// A database with one run and its creation, and no scheduler on it.
-async fn database() -> (TempDir, SqliteConnection, RunId, RequestId) {
-    let bench = Bench::new().await;
+async fn database() -> (Bench, Conn, RunId, RequestId) {
+    let bench = bench().await;
     let (run, request) = bench.create(0).await;
     bench.scheduler.close().await;
-    let conn = schema::open_writer(&bench.dir.path().join("trainyard.db")).await.unwrap();
-    (bench.dir, conn, run, request)
+    let conn = connect(&bench.database.database).await.unwrap();
+    (bench, conn, run, request)
 }
 
-async fn move_to(conn: &mut SqliteConnection, request: &RequestId, to: RequestState) -> bool {
+async fn move_to(conn: &mut Conn, request: &RequestId, to: RequestState) -> bool {
     let (now, result, error) = (Timestamp(1), Stored::Inline(Bytes::new()), OpError::user("x"));
     let end = match to {
         RequestState::Queued => return requests::requeue_running(conn).await.unwrap() == 1,
@@ -43,8 +43,8 @@ async fn a_request_moves_as_its_state_allows() {
     let (_dir, mut conn, _, request) = database().await;
     for from in REQUEST_STATES {
         for to in REQUEST_STATES {
-            let sql = "UPDATE requests SET state = ?1, finished_at = CASE WHEN ?2 THEN 1 END";
-            sqlx::query(sql).bind(from.as_str()).bind(from.is_terminal()).execute(&mut conn).await.unwrap();
+            let text = "UPDATE requests SET state = $1, finished_at = CASE WHEN $2 THEN 1 END";
+            sql(text).bind(from.as_str()).bind(from.is_terminal()).execute(&mut conn).await.unwrap();
             assert_eq!(move_to(&mut conn, &request, to).await, from.may_become(to), "{from:?} -> {to:?}");
         }
     }
@@ -55,7 +55,7 @@ async fn a_run_moves_as_its_state_allows() {
     let (_dir, mut conn, run, _) = database().await;
     for from in [RunState::Creating, RunState::Ready, RunState::Failed] {
         for to in [RunState::Ready, RunState::Failed] {
-            sqlx::query("UPDATE runs SET state = ?1").bind(from.as_str()).execute(&mut conn).await.unwrap();
+            sql("UPDATE runs SET state = $1").bind(from.as_str()).execute(&mut conn).await.unwrap();
             let moved = match to {
                 RunState::Ready => runs::ready_run(&mut conn, &run).await.unwrap(),
                 _ => runs::fail_run(&mut conn, &run, &OpError::user("x"), false).await.unwrap(),

@@ -54,7 +54,7 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
         .map_err(|error| format!("cannot listen on {}:{}: {error}", config.host, config.port))?;
     let address = listener.local_addr()?;
     tracing::info!(%address, "listening; loading models");
-    let scheduler = Scheduler::open(Options::new(&config.database, config.data_dir.join("blobs"))).await?;
+    let scheduler = Scheduler::open(Options::new(config.database.clone(), config.data_dir.join("blobs"))).await?;
     let (stop, stopping) = Shutdown::channel();
     let gate = Gate::default();
     let http = serve_http(listener, gate.router(), stopping.clone());

@@ -1,0 +1,125 @@
+//! What processes on one database tell each other, through LISTEN and NOTIFY.
+
+use trainyard_protocol::{RequestId, RunId, SamplingSessionId, SessionId};
+
+/// The channel on which all processes listen.
+pub(crate) const CHANNEL: &str = "trainyard";
+
+/// PostgreSQL refuses notifications of 8,000 bytes and more.
+const MAX_BYTES: usize = 7_900;
+
+/// Something that another process may wait for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// A request ended.
+    Done(RequestId),
+    /// A sample of a clone of a sampling session ended.
+    Event(SamplingSessionId, i64),
+    /// A run has a new request.
+    Run(RunId),
+    /// There are new samples.
+    Samples,
+    /// A session ended.
+    Session(SessionId),
+    /// A sample was given up while a worker had it.
+    Cancel(RequestId),
+    /// Leases became free.
+    Released,
+}
+
+impl Signal {
+    fn write(&self, text: &mut String) {
+        let (tag, rest) = match self {
+            Self::Done(id) => ('d', id.to_string()),
+            Self::Event(id, clone) => ('e', format!("{clone}/{id}")),
+            Self::Run(id) => ('r', id.to_string()),
+            Self::Samples => ('s', String::new()),
+            Self::Session(id) => ('x', id.to_string()),
+            Self::Cancel(id) => ('c', id.to_string()),
+            Self::Released => ('f', String::new()),
+        };
+        text.push(tag);
+        text.push_str(&rest);
+        text.push('\n');
+    }
+
+    fn read(line: &str) -> Option<Self> {
+        let rest = line.get(1..)?;
+        Some(match line.as_bytes().first()? {
+            b'd' => Self::Done(RequestId::new(rest)),
+            b'e' => {
+                let (clone, id) = rest.split_once('/')?;
+                Self::Event(SamplingSessionId::new(id), clone.parse().ok()?)
+            }
+            b'r' => Self::Run(RunId::new(rest)),
+            b's' => Self::Samples,
+            b'x' => Self::Session(SessionId::new(rest)),
+            b'c' => Self::Cancel(RequestId::new(rest)),
+            b'f' => Self::Released,
+            _ => return None,
+        })
+    }
+}
+
+/// The texts of notifications: the sender in the first line of each, then a signal in each line.
+pub(crate) fn encode(sender: &str, signals: &[Signal]) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    let mut line = String::new();
+    let mut seen: Vec<&Signal> = Vec::new();
+    for signal in signals {
+        // The same run or sampling session comes often in a row.
+        if seen.iter().rev().take(8).any(|earlier| *earlier == signal) {
+            continue;
+        }
+        seen.push(signal);
+        line.clear();
+        signal.write(&mut line);
+        match texts.last_mut().filter(|text| text.len() + line.len() <= MAX_BYTES) {
+            Some(text) => text.push_str(&line),
+            None => texts.push(format!("{sender}\n{line}")),
+        }
+    }
+    texts
+}
+
+/// The signals of a notification of another process. Those of `me` were heeded already.
+pub(crate) fn decode(me: &str, text: &str) -> Vec<Signal> {
+    let mut lines = text.lines();
+    match lines.next() {
+        Some(sender) if sender != me => lines.filter_map(Signal::read).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_survive_the_way_and_fit_into_notifications() {
+        let signals = [
+            Signal::Done(RequestId::new("a")),
+            Signal::Event(SamplingSessionId::new("s:sample:0"), 3),
+            Signal::Run(RunId::new("s:train:1")),
+            Signal::Samples,
+            Signal::Session(SessionId::new("s")),
+            Signal::Cancel(RequestId::new("c")),
+            Signal::Released,
+        ];
+        let texts = encode("me", &signals);
+        assert_eq!(texts.len(), 1);
+        assert_eq!(decode("other", &texts[0]), signals);
+        assert_eq!(decode("me", &texts[0]), []);
+        let many: Vec<Signal> = (0..1000).map(|i| Signal::Done(RequestId::new(format!("request-{i:040}")))).collect();
+        let texts = encode("me", &many);
+        assert!(texts.len() > 1 && texts.iter().all(|text| text.len() < 8000));
+        let back: Vec<Signal> = texts.iter().flat_map(|text| decode("other", text)).collect();
+        assert_eq!(back, many);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_passed_over() {
+        assert_eq!(decode("me", ""), []);
+        assert_eq!(decode("me", "other\nz\ne\nex/y\n\ns"), [Signal::Samples]);
+    }
+}

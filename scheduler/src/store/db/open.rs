@@ -1,0 +1,118 @@
+//! Where the store is, and connecting to it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions, Connection};
+
+use super::{Conn, Pool};
+use crate::Error;
+use crate::store::failed;
+
+const SQLITE_READERS: u32 = 4;
+const POSTGRES_READERS: u32 = 8;
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a read waits for a connection, as while the database restarts.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(15);
+/// What the database does with a statement that hangs.
+const STATEMENT_TIMEOUT_MS: &str = "30000";
+
+/// Where the store is.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Database {
+    /// A file, for one process.
+    Sqlite(PathBuf),
+    /// A server, for any number of processes: `postgres://user@host/name`.
+    Postgres(String),
+}
+
+impl Database {
+    pub(super) fn postgres_options(url: &str) -> Result<PgConnectOptions, Error> {
+        let options = PgConnectOptions::from_str(url)
+            .map_err(|error| Error::Invalid(format!("the database URL is not valid: {error}")))?;
+        Ok(options
+            .application_name("trainyard")
+            .options([
+                ("statement_timeout", STATEMENT_TIMEOUT_MS),
+                ("lock_timeout", "10000"),
+                ("idle_in_transaction_session_timeout", "60000"),
+            ])
+            .disable_statement_logging())
+    }
+}
+
+/// Without a password.
+impl fmt::Display for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => write!(f, "{}", path.display()),
+            Self::Postgres(url) => match PgConnectOptions::from_str(url) {
+                Ok(options) => {
+                    write!(f, "{}:{}/{}", options.get_host(), options.get_port(), options.get_database().unwrap_or(""))
+                }
+                Err(_) => f.write_str("PostgreSQL"),
+            },
+        }
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl From<PathBuf> for Database {
+    fn from(path: PathBuf) -> Self {
+        Self::Sqlite(path)
+    }
+}
+
+impl From<&std::path::Path> for Database {
+    fn from(path: &std::path::Path) -> Self {
+        Self::Sqlite(path.to_owned())
+    }
+}
+
+/// Opens a connection of its own.
+pub(crate) async fn connect(database: &Database) -> Result<Conn, Error> {
+    match database {
+        Database::Sqlite(path) => sqlite_options(path.clone()).connect().await.map(Conn::Sqlite),
+        Database::Postgres(url) => {
+            sqlx::PgConnection::connect_with(&Database::postgres_options(url)?).await.map(Conn::Postgres)
+        }
+    }
+    .map_err(failed("open the database"))
+}
+
+/// Opens the connections that read.
+pub(crate) async fn connect_readers(database: &Database) -> Result<Pool, Error> {
+    let pool = match database {
+        Database::Sqlite(path) => SqlitePoolOptions::new()
+            .max_connections(SQLITE_READERS)
+            .connect_with(sqlite_options(path.clone()).pragma("query_only", "on"))
+            .await
+            .map(Pool::Sqlite),
+        Database::Postgres(url) => {
+            let options = Database::postgres_options(url)?;
+            let pool = PgPoolOptions::new().max_connections(POSTGRES_READERS).acquire_timeout(ACQUIRE_TIMEOUT);
+            pool.connect_with(options).await.map(Pool::Postgres)
+        }
+    };
+    pool.map_err(failed("open the database"))
+}
+
+fn sqlite_options(path: PathBuf) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(BUSY_TIMEOUT)
+        .disable_statement_logging()
+}

@@ -1,0 +1,130 @@
+//! Statements and rows.
+
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::sqlite::{SqliteArguments, SqliteRow};
+use sqlx::{Decode, Postgres, Row as _, Sqlite, Type};
+
+use super::value::Value;
+use super::{Conn, Raw};
+use crate::Error;
+use crate::store::failed;
+
+/// A statement with its parameters.
+pub(crate) struct Sql<'q> {
+    sqlite: &'static str,
+    postgres: &'static str,
+    values: Vec<Value<'q>>,
+}
+
+/// A statement that both databases understand.
+pub(crate) fn sql<'q>(text: &'static str) -> Sql<'q> {
+    sql_by(text, text)
+}
+
+/// A statement that the databases spell differently.
+pub(crate) fn sql_by<'q>(sqlite: &'static str, postgres: &'static str) -> Sql<'q> {
+    Sql { sqlite, postgres, values: Vec::new() }
+}
+
+impl<'q> Sql<'q> {
+    /// The value of the next parameter.
+    pub(crate) fn bind(mut self, value: impl Into<Value<'q>>) -> Self {
+        self.values.push(value.into());
+        self
+    }
+
+    /// Runs it and returns how many rows it touched.
+    pub(crate) async fn execute(self, conn: &mut Conn) -> Result<u64, sqlx::Error> {
+        match conn.raw() {
+            Raw::Sqlite(conn) => for_sqlite(self).execute(conn).await.map(|done| done.rows_affected()),
+            Raw::Postgres(conn) => for_postgres(self).execute(conn).await.map(|done| done.rows_affected()),
+        }
+    }
+
+    pub(crate) async fn fetch_all(self, conn: &mut Conn) -> Result<Vec<Row>, sqlx::Error> {
+        Ok(match conn.raw() {
+            Raw::Sqlite(conn) => for_sqlite(self).fetch_all(conn).await?.into_iter().map(Row::Sqlite).collect(),
+            Raw::Postgres(conn) => for_postgres(self).fetch_all(conn).await?.into_iter().map(Row::Postgres).collect(),
+        })
+    }
+
+    pub(crate) async fn fetch_optional(self, conn: &mut Conn) -> Result<Option<Row>, sqlx::Error> {
+        Ok(match conn.raw() {
+            Raw::Sqlite(conn) => for_sqlite(self).fetch_optional(conn).await?.map(Row::Sqlite),
+            Raw::Postgres(conn) => for_postgres(self).fetch_optional(conn).await?.map(Row::Postgres),
+        })
+    }
+
+    /// The first column of all rows.
+    pub(crate) async fn scalars<T: Column>(self, conn: &mut Conn) -> Result<Vec<T>, sqlx::Error> {
+        self.fetch_all(conn).await?.iter().map(|row| row.get(0)).collect()
+    }
+
+    /// The first column of the first row.
+    pub(crate) async fn scalar<T: Column>(self, conn: &mut Conn) -> Result<Option<T>, sqlx::Error> {
+        self.fetch_optional(conn).await?.map(|row| row.get(0)).transpose()
+    }
+}
+
+fn for_sqlite(statement: Sql<'_>) -> Query<'_, Sqlite, SqliteArguments> {
+    let mut query = sqlx::query(statement.sqlite);
+    for value in statement.values {
+        query = match value {
+            Value::Text(text) => query.bind(text),
+            Value::OwnedText(text) => query.bind(text),
+            Value::Int(number) => query.bind(number),
+            Value::Bool(truth) => query.bind(truth),
+            Value::Bytes(bytes) => query.bind(bytes),
+            Value::Texts(texts) => query.bind(serde_json::Value::from(texts).to_string()),
+        };
+    }
+    query
+}
+
+fn for_postgres(statement: Sql<'_>) -> Query<'_, Postgres, PgArguments> {
+    let mut query = sqlx::query(statement.postgres);
+    for value in statement.values {
+        query = match value {
+            Value::Text(text) => query.bind(text),
+            Value::OwnedText(text) => query.bind(text),
+            Value::Int(number) => query.bind(number),
+            Value::Bool(truth) => query.bind(truth),
+            Value::Bytes(bytes) => query.bind(bytes),
+            Value::Texts(texts) => query.bind(texts),
+        };
+    }
+    query
+}
+
+/// A row of an answer.
+pub(crate) enum Row {
+    Sqlite(SqliteRow),
+    Postgres(PgRow),
+}
+
+/// What a column may hold.
+pub(crate) trait Column:
+    for<'r> Decode<'r, Sqlite> + Type<Sqlite> + for<'r> Decode<'r, Postgres> + Type<Postgres>
+{
+}
+
+impl<T> Column for T where T: for<'r> Decode<'r, Sqlite> + Type<Sqlite> + for<'r> Decode<'r, Postgres> + Type<Postgres> {}
+
+impl Row {
+    fn get<T: Column>(&self, index: usize) -> Result<T, sqlx::Error> {
+        match self {
+            Self::Sqlite(row) => row.try_get(index),
+            Self::Postgres(row) => row.try_get(index),
+        }
+    }
+}
+
+/// A column's value.
+pub(crate) fn column<T: Column>(row: &Row, name: &'static str) -> Result<T, Error> {
+    let value = match row {
+        Row::Sqlite(row) => row.try_get(name),
+        Row::Postgres(row) => row.try_get(name),
+    };
+    value.map_err(failed("read a row"))
+}

@@ -1,0 +1,72 @@
+//! What is bound to a statement's parameters.
+
+/// A parameter. What is absent has a type too, because PostgreSQL asks for it.
+pub(crate) enum Value<'q> {
+    Text(Option<&'q str>),
+    OwnedText(Option<String>),
+    Int(Option<i64>),
+    Bool(bool),
+    Bytes(Option<&'q [u8]>),
+    /// A list: an array in PostgreSQL, a JSON array in SQLite.
+    Texts(Vec<String>),
+}
+
+impl<'q> From<&'q str> for Value<'q> {
+    fn from(text: &'q str) -> Self {
+        Self::Text(Some(text))
+    }
+}
+
+impl<'q> From<Option<&'q str>> for Value<'q> {
+    fn from(text: Option<&'q str>) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<String> for Value<'_> {
+    fn from(text: String) -> Self {
+        Self::OwnedText(Some(text))
+    }
+}
+
+impl From<Option<String>> for Value<'_> {
+    fn from(text: Option<String>) -> Self {
+        Self::OwnedText(text)
+    }
+}
+
+impl From<i64> for Value<'_> {
+    fn from(number: i64) -> Self {
+        Self::Int(Some(number))
+    }
+}
+
+impl From<Option<i64>> for Value<'_> {
+    fn from(number: Option<i64>) -> Self {
+        Self::Int(number)
+    }
+}
+
+impl From<bool> for Value<'_> {
+    fn from(truth: bool) -> Self {
+        Self::Bool(truth)
+    }
+}
+
+impl<'q> From<&'q [u8]> for Value<'q> {
+    fn from(bytes: &'q [u8]) -> Self {
+        Self::Bytes(Some(bytes))
+    }
+}
+
+impl<'q> From<Option<&'q [u8]>> for Value<'q> {
+    fn from(bytes: Option<&'q [u8]>) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl From<Vec<String>> for Value<'_> {
+    fn from(texts: Vec<String>) -> Self {
+        Self::Texts(texts)
+    }
+}

@@ -1,0 +1,65 @@
+//! A database for each test: a SQLite file, or a database on the server that `TEST_DATABASE_URL` names.
+
+use std::path::Path;
+
+use sqlx::{Connection, Executor, PgConnection};
+use uuid::Uuid;
+
+use crate::Database;
+
+/// The variable that names a PostgreSQL server whose user may create databases.
+const URL: &str = "TEST_DATABASE_URL";
+
+/// Which database a test runs on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Backend {
+    Sqlite,
+    Postgres,
+}
+
+/// A database that is gone after the test.
+pub(crate) struct TestDatabase {
+    pub(crate) database: Database,
+    /// The server's URL and the database's name.
+    created: Option<(String, String)>,
+}
+
+impl TestDatabase {
+    pub(crate) async fn new(backend: Backend, dir: &Path) -> Self {
+        match backend {
+            Backend::Sqlite => Self { database: Database::Sqlite(dir.join("trainyard.db")), created: None },
+            Backend::Postgres => Self::on_server().await,
+        }
+    }
+
+    async fn on_server() -> Self {
+        let server = std::env::var(URL).unwrap_or_else(|_| {
+            panic!("{URL} names no PostgreSQL server: `make test` starts one, and so does `cargo xtask postgres`")
+        });
+        let name = format!("trainyard_test_{}", Uuid::now_v7().simple());
+        let mut conn = PgConnection::connect(&server).await.unwrap();
+        conn.execute(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
+        conn.close().await.unwrap();
+        let (base, query) = server.split_once('?').unwrap_or((&server, ""));
+        let (authority, _) = base.split_at(base["postgres://".len()..].find('/').map_or(base.len(), |at| at + 11));
+        let url = format!("{authority}/{name}{}{query}", if query.is_empty() { "" } else { "?" });
+        let database = Database::Postgres(url);
+        crate::migrate(&database).await.unwrap();
+        Self { database, created: Some((server, name)) }
+    }
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        let Some((server, name)) = self.created.take() else { return };
+        // A runtime of its own, because this one's may be ending.
+        let dropped = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let mut conn = PgConnection::connect(&server).await.unwrap();
+                conn.execute(sqlx::AssertSqlSafe(format!("DROP DATABASE {name} WITH (FORCE)"))).await.unwrap();
+            });
+        });
+        dropped.join().unwrap();
+    }
+}

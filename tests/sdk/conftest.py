@@ -1,5 +1,9 @@
-"""Each module shares one server; what it serves is the module's `MODELS`, `DTYPE` and `CONFIG`."""
+"""Each module shares one server; what it serves is the module's `MODELS`, `DTYPE`, `CONFIG` and `FLAGS`.
 
+How it is deployed is chosen with `--deployment`.
+"""
+
+import contextlib
 import os
 import pathlib
 import sys
@@ -9,21 +13,75 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import pytest
 
+import postgres as pg
+from deployment import KINDS, launch
 from helpers import client, lora
-from server import TINY, Server
+from server import TINY
 from wire import Wire
 
 
+def pytest_addoption(parser):
+    default = os.environ.get("TRAINYARD_DEPLOYMENT", "sqlite")
+    parser.addoption("--deployment", choices=KINDS, default=default, help="what the suite runs against")
+
+
+def pytest_collection_modifyitems(config, items):
+    """`deployments(KIND, …)` marks what makes sense for these alone."""
+    kind = config.getoption("--deployment")
+    for item in items:
+        marker = item.get_closest_marker("deployments")
+        if marker and kind not in marker.args:
+            item.add_marker(pytest.mark.skip(reason=f"not for {kind}"))
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """Starts a PostgreSQL server when it is first called, unless there is one; returns a URL."""
+    with contextlib.ExitStack() as stack:
+        urls = [url] if (url := os.environ.get(pg.URL_VARIABLE)) else []
+
+        def server() -> str:
+            if not urls:
+                cluster = pg.Cluster()
+                stack.callback(cluster.close)
+                urls.append(cluster.start().url)
+            return urls[0]
+
+        yield server
+
+
+@pytest.fixture
+def postgres(postgres_server):
+    """The URL of a fresh database."""
+    with pg.database(postgres_server()) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def deploy(request, postgres_server):
+    """Deploys as chosen: `deploy(folder, **options)` is a context manager."""
+    kind = request.config.getoption("--deployment")
+    return lambda folder, **options: launch(kind, folder, postgres_server, **options)
+
+
 @pytest.fixture(scope="module")
-def server(request, tmp_path_factory):
+def server(request, tmp_path_factory, deploy):
     module = request.module
-    options = {"models": "MODELS", "dtype": "DTYPE", "config": "CONFIG"}
+    options = {"models": "MODELS", "dtype": "DTYPE", "config": "CONFIG", "flags": "FLAGS"}
     chosen = {key: getattr(module, name) for key, name in options.items() if hasattr(module, name)}
-    running = Server(tmp_path_factory.mktemp(module.__name__), **chosen).start()
-    yield running
-    code = running.stop()
-    assert code == 0, f"exit code {code} after SIGTERM:\n{running.tail()}"
-    assert "panicked at" not in running.log.read_text(errors="replace"), running.tail(100)
+    with deploy(tmp_path_factory.mktemp(module.__name__), **chosen) as running:
+        yield running
+        code = running.stop()
+        assert code == 0, f"exit code {code} after SIGTERM:\n{running.tail()}"
+        assert "panicked at" not in running.text(), running.tail(100)
+
+
+@pytest.fixture
+def own(tmp_path, deploy):
+    """A server that a test may kill."""
+    with deploy(tmp_path) as running:
+        yield running
+        running.stop()
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +111,7 @@ def wire(server):
 def pytest_runtest_makereport(item):
     """A failure shows the end of its server's log."""
     report = (yield).get_result()
-    server = item.funcargs.get("server") if hasattr(item, "funcargs") else None
+    used = getattr(item, "funcargs", {})
+    server = used.get("server") or used.get("own")
     if report.failed and server is not None:
         report.sections.append(("server log", server.tail()))

@@ -1,13 +1,13 @@
-"""A real server process with real files."""
+"""Trainyard as real processes with real files: what every way of deploying it has in common, and the simplest."""
 
 import os
 import pathlib
-import signal
-import socket
 import subprocess
 import time
 
 import httpx
+
+from process import Process, free_port
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = REPOSITORY / "tests" / "golden"
@@ -25,60 +25,91 @@ def smol_path() -> pathlib.Path:
     return pathlib.Path(os.environ.get("TRAINYARD_TEST_MODEL", default))
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+class Deployment:
+    """Processes that serve one URL together. URL, ports and folders stay over restarts, so that clients survive them."""
 
-
-class Server:
-    """Keeps its port and its data folder over restarts, so that clients survive them."""
-
-    def __init__(self, folder: pathlib.Path, models=None, dtype="f32", config: str | None = None):
-        self.folder = folder
-        self.models = models or TINY_MODELS
-        self.dtype = dtype
-        self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.log = folder / "server.log"
-        self.process = None
-        if config is not None:
-            (folder / "trainyard.toml").write_text(config)
+    url: str
+    folder: pathlib.Path
+    storage: pathlib.Path
+    processes: list[Process]
 
     def start(self, limit=60.0):
-        command = [str(BINARY), "serve", "--host", "127.0.0.1", "--port", str(self.port), "--dtype", self.dtype]
-        command += ["--data-dir", str(self.folder / "data")]
-        for name, path in self.models.items():
-            command += ["--model", f"{name}={path}"]
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log)
+        for process in self.processes:
+            process.start()
+        self.wait_until_ready(limit)
+        return self
+
+    def wait_until_ready(self, limit=60.0):
         deadline = time.monotonic() + limit
-        while time.monotonic() < deadline:
-            if self.process.poll() is not None:
-                raise RuntimeError(f"the server ended with {self.process.returncode}:\n{self.tail()}")
-            try:
-                if httpx.get(f"{self.url}/api/v1/healthz", timeout=2).status_code == 200:
-                    return self
-            except httpx.TransportError:
-                pass
+        while not self.ready():
+            for process in self.processes:
+                if not process.alive():
+                    raise RuntimeError(f"{process.name} ended with {process.child.returncode}:\n{process.tail()}")
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the server is not ready after {limit} s:\n{self.tail()}")
             time.sleep(0.05)
-        raise RuntimeError(f"the server is not ready after {limit} s:\n{self.tail()}")
+
+    def ready(self) -> bool:
+        return healthy(self.url)
 
     def stop(self, limit=30.0) -> int:
-        """SIGTERM, then its exit code."""
-        if self.process is None or self.process.poll() is not None:
-            return self.process.returncode if self.process else 0
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            return self.process.wait(limit)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise RuntimeError(f"the server ignored SIGTERM for {limit} s:\n{self.tail()}") from None
+        """SIGTERM to all, then the first exit code that is not 0."""
+        codes = [process.stop(limit) for process in reversed(self.processes)]
+        return next((code for code in codes if code != 0), 0)
+
+    def close(self):
+        """Ends what is left; for the end of a test."""
+        for process in self.processes:
+            process.kill()
 
     def kill(self):
         """SIGKILL: no chance to write anything."""
-        self.process.kill()
-        self.process.wait()
+        for process in self.processes:
+            process.kill()
+
+    def text(self) -> str:
+        """The logs."""
+        return "\n".join(process.text() for process in self.processes)
 
     def tail(self, lines=30) -> str:
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+        return "\n".join(f"--- {process.name}\n{process.tail(lines)}" for process in self.processes)
+
+
+class Server(Deployment):
+    """All in one process: on SQLite in its data folder, or on the PostgreSQL database that a URL names."""
+
+    def __init__(
+        self, folder: pathlib.Path, models=None, dtype="f32", config: str | None = None, database: str | None = None,
+        flags: list[str] | None = None,
+    ):  # fmt: skip
+        self.folder = folder
+        self.storage = folder / "data"
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        if config is not None:
+            (folder / "trainyard.toml").write_text(config)
+        command = [BINARY, "serve", "--host", "127.0.0.1", "--port", self.port, "--data-dir", folder / "data"]
+        command += engine_flags(models, dtype)
+        if database is not None:
+            migrate(database)
+            command += ["--database-url", database]
+        self.server = Process("server", command + (flags or []), folder / "server.log", cwd=folder)
+        self.processes = [self.server]
+
+
+def engine_flags(models, dtype) -> list[str]:
+    flags = ["--dtype", dtype]
+    for name, path in (models or TINY_MODELS).items():
+        flags += ["--model", f"{name}={path}"]
+    return flags
+
+
+def migrate(database: str):
+    subprocess.run([BINARY, "migrate", "--database-url", database], check=True, capture_output=True, cwd="/")
+
+
+def healthy(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/api/v1/healthz", timeout=2).status_code == 200
+    except httpx.TransportError:
+        return False

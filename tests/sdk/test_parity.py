@@ -5,18 +5,24 @@ import pytest
 from tinker import types
 
 from helpers import WAIT, assert_bits_equal, client, datum, forward, full, logprobs, lora, prompt, sample, train
-from server import GOLDEN, TINY_MODELS, Server
+from server import GOLDEN, TINY_MODELS
 
 MODELS = TINY_MODELS | {"tiny-mistral": GOLDEN / "mistral_swa"}
 
 
 @pytest.fixture(scope="module", params=["f32", "bf16"])
-def trained(request, tmp_path_factory):
+def served(request, tmp_path_factory, deploy):
+    with deploy(tmp_path_factory.mktemp(request.param), models=MODELS, dtype=request.param) as running:
+        yield running
+        running.stop()
+
+
+@pytest.fixture(scope="module")
+def trained(served):
     """Samplers with the runs they froze: a base model, an adapter, a full model, and a sliding window."""
-    running = Server(tmp_path_factory.mktemp(request.param), models=MODELS, dtype=request.param).start()
     rng = np.random.default_rng(0)
     batch = [datum(rng.integers(0, 512, 30).tolist()) for _ in range(3)]
-    with client(running) as service:
+    with client(served) as service:
         runs = {
             "base": lora(service),
             "lora": lora(service, rank=3),
@@ -28,7 +34,6 @@ def trained(request, tmp_path_factory):
                 train(run, batch, adam=types.AdamParams(learning_rate=1e-3, eps=1e-8))
         samplers = {name: run.save_weights_and_get_sampling_client().result(WAIT) for name, run in runs.items()}
         yield service, runs, samplers
-    running.stop()
 
 
 def check(run, prompts, responses):

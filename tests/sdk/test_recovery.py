@@ -27,14 +27,6 @@ from server import Server
 BATCH = [datum(TOKENS), datum(TOKENS[::-1])]
 
 
-@pytest.fixture
-def own(tmp_path):
-    """A server that a test may kill."""
-    running = Server(tmp_path).start()
-    yield running
-    running.stop()
-
-
 def step(run):
     return train(run, BATCH).metrics["loss:sum"]
 
@@ -145,7 +137,7 @@ def test_killed_while_saving(own):
         assert wire.result(request).json()["path"] == f"tinker://{run}/weights/save-{seq}"
     names = {c.tinker_path.split("/")[-1] for c in rest(own).list_checkpoints(run).result(WAIT).checkpoints}
     assert names == {f"save-{seq}" for seq in range(1, 6)}
-    (folder,) = {config.parent.parent for config in (own.folder / "data").rglob("adapter_config.json")}
+    (folder,) = {config.parent.parent for config in own.storage.rglob("adapter_config.json")}
     assert {entry.name for entry in folder.iterdir()} == names
 
 
@@ -196,6 +188,7 @@ def try_poll(wire, request):
         pass
 
 
+@pytest.mark.deployments("sqlite")
 def test_a_second_server_on_the_same_folder_is_refused(own, tmp_path):
     """Two processes on one store would corrupt it."""
     other = Server(tmp_path)

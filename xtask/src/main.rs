@@ -4,6 +4,8 @@
 //! `.cache/` and `target/`; nothing else is touched.
 
 mod demo;
+mod postgres;
+mod postgres_install;
 mod process;
 mod python;
 mod tasks;
@@ -21,6 +23,7 @@ const TASKS: &[Task] = &[
     ("lint", "check formatting and lints", tasks::lint),
     ("test", "lint, Rust tests, then the SDK suite against a real server", tasks::test),
     ("test-sdk", "the SDK suite alone", tasks::test_sdk),
+    ("postgres", "run a command with a private PostgreSQL server, or keep one until interrupted", postgres::postgres),
     ("demo", "train a real model through the official SDK and show what it learned", demo::demo),
     ("bench", "measure training and sampling on the test model", tasks::bench),
     ("model", "fetch the test model into .cache/", tasks::model),

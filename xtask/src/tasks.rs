@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use crate::Result;
+use crate::postgres::Database;
 use crate::process::{cache, cargo, command, root, run, step, succeeds, target};
 use crate::python;
 
@@ -26,22 +27,34 @@ pub(crate) fn lint() -> Result {
 pub(crate) fn test() -> Result {
     lint()?;
     step("test model", model)?;
+    let database = database()?;
     step("Rust tests", || {
         let mut tests = cargo(&["test", "--workspace", "--locked"]);
         tests.env("TRAINYARD_TEST_MODEL", python::model()?);
+        database.hand_to(&mut tests);
         run(tests)
     })?;
-    test_sdk()
+    sdk_suite(&database)
 }
 
 /// Drives a real server with the unmodified SDK.
 pub(crate) fn test_sdk() -> Result {
+    sdk_suite(&database()?)
+}
+
+fn database() -> Result<Database> {
+    eprintln!("\n==> database for tests");
+    Database::open()
+}
+
+fn sdk_suite(database: &Database) -> Result {
     step("server build", || run(cargo(&["build", "--locked", "--bin", "trainyard"])))?;
     step("SDK suite", || {
         let mut tests = command(python::venv()?, &["-m", "pytest", "tests/sdk"]);
         tests.args(std::env::args().skip(2));
         tests.env("TRAINYARD_BIN", target().join("debug").join("trainyard"));
         tests.env("TRAINYARD_TEST_MODEL", python::model()?);
+        database.hand_to(&mut tests);
         run(tests)
     })
 }

@@ -1,0 +1,103 @@
+"""PostgreSQL for tests: a fresh database on a shared server, or a cluster of one's own that may be killed."""
+
+import contextlib
+import os
+import pathlib
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+import uuid
+
+from process import Process, free_port
+
+SUPERUSER = "postgres"
+URL_VARIABLE = "TEST_DATABASE_URL"
+
+
+def binaries() -> pathlib.Path | None:
+    """The folder of PostgreSQL's programs: as the task that runs the tests says, or the newest that is installed."""
+    if named := os.environ.get("TRAINYARD_POSTGRES_BIN"):
+        return pathlib.Path(named)
+    installed = [p.parent for p in pathlib.Path("/usr/lib/postgresql").glob("*/bin/initdb")]
+    if installed:
+        return max(installed, key=lambda folder: int(folder.parent.name))
+    found = shutil.which("initdb")
+    return pathlib.Path(found).resolve().parent if found else None
+
+
+def query(url: str, sql: str, limit=60.0) -> list[list[str]]:
+    """The rows, as text."""
+    folder = binaries()
+    psql = folder / "psql" if folder else "psql"
+    command = [psql, "--no-psqlrc", "--quiet", "-At", "-F", "\x1f", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", sql]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=limit, cwd="/")
+    if done.returncode != 0:
+        raise RuntimeError(f"{sql}: {done.stderr}")
+    return [line.split("\x1f") for line in done.stdout.splitlines()]
+
+
+@contextlib.contextmanager
+def database(server: str):
+    """The URL of a new database on a server; dropped at the end, whoever is still connected."""
+    name = f"test_{uuid.uuid4().hex}"
+    query(server, f"CREATE DATABASE {name}")
+    try:
+        yield f"{server.rsplit('/', 1)[0]}/{name}"
+    finally:
+        query(server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+class Cluster:
+    """A server with a folder and a port of its own, kept over restarts; `kill` gives it no chance to write."""
+
+    def __init__(self):
+        folder = binaries()
+        if folder is None:
+            raise RuntimeError(f"PostgreSQL is not installed: `make test-sdk` does it, or set {URL_VARIABLE}")
+        self.bin = folder
+        # A folder below a private one would be out of reach for the server's user.
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="trainyard-postgres-", dir="/tmp"))
+        self.user = server_user()
+        if self.user:
+            shutil.chown(self.folder, self.user)
+        create = [folder / "initdb", "--username", SUPERUSER, "--auth", "trust", "--encoding", "UTF8"]
+        create += ["--locale", "C", "--pgdata", self.folder / "data"]
+        subprocess.run(create, check=True, capture_output=True, cwd=self.folder, **self._owner())
+        self.port = free_port()
+        self.url = f"postgres://{SUPERUSER}@127.0.0.1:{self.port}/postgres"
+        command = [folder / "postgres", "-D", self.folder / "data", "-p", str(self.port)]
+        command += ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=300"]
+        self.process = Process("postgres", command, self.folder / "log", cwd=self.folder, **self._owner())
+
+    def _owner(self) -> dict:
+        if not self.user:
+            return {}
+        return {"user": self.user, "group": pwd.getpwnam(self.user).pw_gid, "extra_groups": []}
+
+    def start(self, limit=60.0):
+        self.process.start()
+        deadline = time.monotonic() + limit
+        ready = [self.bin / "pg_isready", "--quiet", "--host", "127.0.0.1", "--port", str(self.port)]
+        while subprocess.run(ready).returncode != 0:
+            if not self.process.alive() or time.monotonic() > deadline:
+                raise RuntimeError(f"PostgreSQL is not ready:\n{self.process.tail()}")
+            time.sleep(0.02)
+        return self
+
+    def kill(self):
+        """SIGKILL to the server and to those that serve connections, as a machine that loses power."""
+        self.process.kill_group()
+
+    def close(self):
+        self.process.kill_group()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def server_user() -> str | None:
+    """PostgreSQL refuses root: the package's user if it exists, or nobody."""
+    if os.geteuid() != 0:
+        return None
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return "postgres" if "postgres" in names else "nobody"

@@ -1,0 +1,88 @@
+"""A program under test: started, killed, stopped and continued at will."""
+
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Process:
+    """Keeps its command line and its log over restarts. It leads a process group of its own."""
+
+    def __init__(self, name: str, command: list, log: pathlib.Path, cwd: pathlib.Path, **options):
+        self.name = name
+        self.command = [str(word) for word in command]
+        self.log = log
+        self.cwd = cwd
+        self.options = options
+        self.child: subprocess.Popen | None = None
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.child = subprocess.Popen(
+                self.command, cwd=self.cwd, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                process_group=0, **self.options,
+            )  # fmt: skip
+        return self
+
+    def alive(self) -> bool:
+        return self.child is not None and self.child.poll() is None
+
+    def stop(self, limit=30.0) -> int:
+        """SIGTERM, then its exit code."""
+        if self.child is None:
+            return 0
+        if self.alive():
+            self.child.send_signal(signal.SIGTERM)
+            self.child.send_signal(signal.SIGCONT)
+        try:
+            return self.child.wait(limit)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise RuntimeError(f"{self.name} ignored SIGTERM for {limit} s:\n{self.tail()}") from None
+
+    def kill(self):
+        """SIGKILL: no chance to write anything."""
+        if self.child is not None:
+            self.child.kill()
+            self.child.wait()
+
+    def kill_group(self):
+        """SIGKILL to it and to everything that it started; returns when all of it is gone."""
+        if self.child is None:
+            return
+        group = self.child.pid
+        try:
+            os.killpg(group, signal.SIGKILL)
+            self.child.wait()
+            while True:
+                os.killpg(group, 0)
+                time.sleep(0.005)
+        except ProcessLookupError:
+            self.child.wait()
+
+    def freeze(self):
+        """SIGSTOP: it neither runs nor ends; its connections stay open."""
+        self.child.send_signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.child.send_signal(signal.SIGCONT)
+
+    def resident_bytes(self) -> int:
+        status = pathlib.Path(f"/proc/{self.child.pid}/status").read_text()
+        (line,) = [line for line in status.splitlines() if line.startswith("VmRSS:")]
+        return int(line.split()[1]) * 1024
+
+    def text(self) -> str:
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def tail(self, lines=30) -> str:
+        return "\n".join(self.text().splitlines()[-lines:])

@@ -1,6 +1,7 @@
 //! The engine: runs, training microbatches and continuous batching over one processor.
 
 mod base;
+mod fair;
 mod run;
 mod sampler;
 mod saves;

@@ -1,5 +1,8 @@
 //! The boundary between scheduling and computing.
 
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
 use crate::{OpError, OpResult, Operation, RequestId, RunId};
 
 /// A base model as the engine serves it.
@@ -15,6 +18,23 @@ pub struct BaseModel {
     pub vocab_size: usize,
     /// Parameters of the base model.
     pub parameters: u64,
+}
+
+/// Whom work counts for. Flows share a busy engine in proportion to their weights; what one of them has queued
+/// does not make another one wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Identifies it.
+    pub name: Arc<str>,
+    /// Its share beside other flows. Where operations of a flow differ in it, the last started one counts.
+    pub weight: NonZeroU32,
+}
+
+impl Flow {
+    /// A flow of weight 1.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), weight: NonZeroU32::MIN }
+    }
 }
 
 /// A finished operation.
@@ -34,8 +54,8 @@ pub trait Engine: Send {
     /// The models it serves.
     fn models(&self) -> Vec<BaseModel>;
 
-    /// Takes an operation; its completion comes from a later [`Engine::step`].
-    fn start(&mut self, id: RequestId, operation: Operation);
+    /// Takes an operation on behalf of a flow; its completion comes from a later [`Engine::step`].
+    fn start(&mut self, id: RequestId, flow: Flow, operation: Operation);
 
     /// Does a bounded piece of work (one microbatch, one decoding step, one save) and returns what
     /// finished. Returns at once when idle.

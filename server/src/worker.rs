@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use job::{Finished, Job, Prepared};
-use trainyard_protocol::{Completion, Engine, OpError, Operation, RequestId, TenantId, TinkerPath};
+use trainyard_protocol::{Completion, Engine, Flow, OpError, Operation, RequestId, TenantId, TinkerPath};
 use trainyard_scheduler::{Effect, Encode, Error, Outcome, Scheduler, Work, WorkItem};
 
 /// How long an idle worker waits before it looks whether it shall stop. Work wakes it at once.
@@ -151,8 +151,9 @@ impl<M: Mailbox> Worker<M> {
         }
         let creates = work.seq_id == 0;
         let run = work.run.clone();
+        let flow = Flow::new(work.tenant.as_str());
         match job::prepare(work, &self.data_dir, &self.mailbox) {
-            Ok(Prepared::Start(operation, job)) => self.start_operation(request, *operation, *job),
+            Ok(Prepared::Start(operation, job)) => self.start_operation(request, flow, *operation, *job),
             Ok(Prepared::Done(outcome, effects)) => self.mailbox.complete(request, outcome, effects),
             Err(error) => {
                 let effects = run.filter(|_| creates).map(Effect::RunFailed).into_iter().collect();
@@ -161,10 +162,10 @@ impl<M: Mailbox> Worker<M> {
         }
     }
 
-    fn start_operation(&mut self, request: RequestId, operation: Operation, job: Job) {
+    fn start_operation(&mut self, request: RequestId, flow: Flow, operation: Operation, job: Job) {
         self.started.insert(request.clone(), job);
         let id = request.clone();
-        if self.guard("start", |engine| engine.start(id, operation)).is_none() {
+        if self.guard("start", |engine| engine.start(id, flow, operation)).is_none() {
             self.abandon(&request);
         }
     }

@@ -1,6 +1,7 @@
 //! The engine: runs, training microbatches and continuous batching over one processor.
 
 mod base;
+mod fair;
 mod run;
 mod sampler;
 mod saves;
@@ -10,7 +11,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use trainyard_protocol::{
-    BaseModel, Completion, Engine, LoadState, OpError, OpResult, Operation, RequestId, RunId, RunSpec, SamplerSource,
+    BaseModel, Completion, Engine, Flow, LoadState, OpError, OpResult, Operation, RequestId, RunId, RunSpec,
+    SamplerSource,
 };
 
 use crate::config::{LoadError, ModelSource};
@@ -212,7 +214,7 @@ impl Engine for CpuEngine {
         self.bases.iter().map(|base| base.describe()).collect()
     }
 
-    fn start(&mut self, id: RequestId, operation: Operation) {
+    fn start(&mut self, id: RequestId, _flow: Flow, operation: Operation) {
         match operation {
             Operation::ForwardBackward(request) => {
                 let started = match self.runs.get(&request.run) {

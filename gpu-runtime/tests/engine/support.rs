@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use trainyard_gpu_runtime::load::load;
 use trainyard_gpu_runtime::{CpuEngine, Dtype, EngineOptions};
 use trainyard_protocol::{
-    AdamParams, Completion, Datum, Engine, ForwardBackward, ForwardBackwardResult, LoraSpec, OpError, OpResult,
+    AdamParams, Completion, Datum, Engine, Flow, ForwardBackward, ForwardBackwardResult, LoraSpec, OpError, OpResult,
     Operation, Optimizer, RequestId, RunId, RunSpec, Sample, SampleResult, SamplerSource, SamplingParams,
     SamplingSessionId, Stop, Tensor,
 };
@@ -35,7 +35,7 @@ impl Driver {
     pub(crate) fn start(&mut self, operation: Operation) -> RequestId {
         self.next += 1;
         let id = RequestId::new(format!("r{:04}", self.next));
-        self.engine.start(id.clone(), operation);
+        self.engine.start(id.clone(), Flow::new("t"), operation);
         id
     }
 

@@ -100,7 +100,7 @@ impl Engine for Script {
         Vec::new()
     }
 
-    fn start(&mut self, id: RequestId, operation: Operation) {
+    fn start(&mut self, id: RequestId, _flow: Flow, operation: Operation) {
         if matches!(&operation, Operation::CreateRun { run, .. } if run.as_str() == "panics-at-start") {
             panic!("scripted");
         }

@@ -6,7 +6,7 @@ use std::error::Error;
 use trainyard_gpu_runtime::CpuEngine;
 use trainyard_gpu_runtime::rng::uniform;
 use trainyard_protocol::{
-    AdamParams, BaseModel, Completion, Datum, Engine, ForwardBackward, LoraSpec, OpResult, Operation, Optimizer,
+    AdamParams, BaseModel, Completion, Datum, Engine, Flow, ForwardBackward, LoraSpec, OpResult, Operation, Optimizer,
     RequestId, RunId, RunSpec, Sample, SampleResult, SamplerSource, SamplingParams, SamplingSessionId, SaveSampler,
     Stop, Tensor,
 };
@@ -17,6 +17,7 @@ const TOKENS: u64 = 20_260_101;
 /// An engine with one model.
 pub(super) struct Driver {
     engine: CpuEngine,
+    flow: Flow,
     model: BaseModel,
     requests: u64,
     sequences: u64,
@@ -24,7 +25,7 @@ pub(super) struct Driver {
 
 impl Driver {
     pub(super) fn new(engine: CpuEngine, model: BaseModel) -> Self {
-        Self { engine, model, requests: 0, sequences: 0 }
+        Self { engine, flow: Flow::new("bench"), model, requests: 0, sequences: 0 }
     }
 
     /// Token ids that no other call returns.
@@ -86,7 +87,7 @@ impl Driver {
         for operation in operations {
             self.requests += 1;
             let id = RequestId::new(format!("bench-{}", self.requests));
-            self.engine.start(id.clone(), operation);
+            self.engine.start(id.clone(), self.flow.clone(), operation);
             ids.push(id);
         }
         let mut done = BTreeMap::new();

@@ -1,24 +1,33 @@
 //! What all parts of a scheduler share.
 
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 use tokio::sync::mpsc::WeakUnboundedSender;
-use trainyard_protocol::{RequestId, SamplingSessionId};
+use trainyard_protocol::{RequestId, RunId, SamplingSessionId, SessionId};
 use uuid::{NoContext, Uuid};
 
+use crate::leases::Release;
 use crate::queue::{Fetch, Queue};
 use crate::scheduler::Options;
+use crate::sessions::TouchSession;
 use crate::store::blobs::Blobs;
-use crate::store::db::{Conn, Pool};
+use crate::store::db::{Conn, Database, Pool};
 use crate::store::failed;
 use crate::waiters::{Cache, Samplers, Waiters, lock};
 use crate::work::EndUnstarted;
 use crate::writer::{Message, Write};
 use crate::{Error, Timestamp};
+
+/// How old the note of a session's last sign of life may be.
+const SEEN_WITHIN: Duration = Duration::from_secs(10);
+/// Most sessions whose notes are remembered.
+const SEEN_SESSIONS: usize = 65_536;
 
 /// Shared by the handle, the writer and the tasks that read payloads.
 pub(crate) struct Core {
@@ -31,6 +40,15 @@ pub(crate) struct Core {
     pub(crate) waiters: Waiters<RequestId>,
     /// Who waits for samples of (sampling session, clone) to finish.
     pub(crate) events: Waiters<(SamplingSessionId, i64)>,
+    /// Wakes the task that takes work from the store.
+    pub(crate) wake: Arc<Notify>,
+    /// Runs of which new requests were told.
+    pub(crate) hints: Mutex<BTreeSet<RunId>>,
+    /// When a sign of life of a session was last noted.
+    pub(crate) seen: Mutex<HashMap<SessionId, Timestamp>>,
+    /// Of this process's worker.
+    pub(crate) incarnation: AtomicI64,
+    pub(crate) leases_lost: AtomicU64,
     pub(crate) cache: Cache,
     pub(crate) samplers: Samplers,
     pub(crate) runtime: Handle,
@@ -66,6 +84,58 @@ impl Core {
         self.readers.acquire().await.map_err(failed("read"))
     }
 
+    /// The id of this process's worker.
+    pub(crate) fn worker_id(&self) -> Option<&str> {
+        self.options.worker.as_ref().map(|worker| worker.id.as_str())
+    }
+
+    /// The id of this process's worker, if it serves a base model.
+    pub(crate) fn worker_for(&self, base_model: &str) -> Option<&str> {
+        let worker = self.options.worker.as_ref()?;
+        worker.models.iter().any(|model| model == base_model).then_some(worker.id.as_str())
+    }
+
+    /// Whether other processes may be at work on the same store.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.options.database, Database::Postgres(_))
+    }
+
+    /// Whether nothing can be written any more.
+    pub(crate) fn messages_closed(&self) -> bool {
+        self.messages.upgrade().is_none_or(|messages| messages.is_closed())
+    }
+
+    /// Makes a change durable.
+    pub(crate) async fn call<W: Write>(&self, write: W) -> Result<W::Output, Error> {
+        const CLOSED: Error = Error::Store("write after it was closed");
+        let messages = self.messages.upgrade().ok_or(CLOSED)?;
+        let (message, answer) = Message::call(write);
+        messages.send(message).map_err(|_| CLOSED)?;
+        drop(messages);
+        answer.await.unwrap_or(Err(CLOSED))
+    }
+
+    /// Notes a sign of life of a session, now and then.
+    pub(crate) fn touch(&self, session: &SessionId) {
+        if let Some(touch) = self.due_touch(session) {
+            self.record(touch);
+        }
+    }
+
+    /// The note of a sign of life, unless the last one is recent.
+    pub(crate) fn due_touch(&self, session: &SessionId) -> Option<TouchSession> {
+        let now = self.now();
+        let mut seen = lock(&self.seen);
+        if seen.get(session).is_some_and(|last| now < last.plus(SEEN_WITHIN)) {
+            return None;
+        }
+        if seen.len() >= SEEN_SESSIONS {
+            seen.clear();
+        }
+        seen.insert(session.clone(), now);
+        Some(TouchSession { session: session.clone(), at: now })
+    }
+
     /// Sends a record to the writer. When the scheduler has closed, a restart finds the same again.
     pub(crate) fn record<W: Write>(&self, write: W) {
         if let Some(messages) = self.messages.upgrade() {
@@ -81,6 +151,9 @@ impl Core {
         let out = queue.take_out();
         if !out.lost.is_empty() || !out.doomed.is_empty() {
             self.record(EndUnstarted::new(out.lost, out.doomed));
+        }
+        for (run, epoch) in out.released {
+            self.record(Release { run, epoch });
         }
         drop(queue);
         if out.ready {

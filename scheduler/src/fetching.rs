@@ -39,7 +39,7 @@ impl Core {
     async fn history(&self, run: &RunId) -> Result<VecDeque<Replayed>, Error> {
         let mut conn = self.reader().await?;
         let mut history = VecDeque::new();
-        for row in requests::requests_of_run(&mut conn, run).await? {
+        for row in requests::requests_of_run(&mut conn, run, 0).await? {
             if !row.replays {
                 continue;
             }

@@ -1,12 +1,14 @@
 //! Waiting for results.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use trainyard_protocol::{RequestId, SamplingSessionId, TenantId};
 
 use crate::core::Core;
+use crate::signals::Signal;
 use crate::store::db::Conn;
-use crate::store::results::Stands;
+use crate::store::results::{End, Ended, Stands};
 use crate::store::{requests, results, sampling};
 use crate::waiters::lock;
 use crate::writer::Write;
@@ -31,7 +33,7 @@ impl Scheduler {
         if let Some(poll) = self.core.cache.get(tenant, request) {
             return Ok(poll);
         }
-        if lock(&self.core.queue).has_pending(tenant, request) {
+        if !self.core.is_shared() && lock(&self.core.queue).has_pending(tenant, request) {
             return Ok(Poll::Pending);
         }
         // The connection goes back before the file is read.
@@ -94,15 +96,7 @@ impl Scheduler {
     /// # Errors
     /// [`Error::NotFound`] for an unknown request, [`Error::Invalid`] when it is no sample.
     pub async fn cancel(&self, tenant: &TenantId, request: &RequestId) -> Result<(), Error> {
-        // Asked of the writer, so that a sample that is just being accepted is in the queue by then.
-        let find = || FindRequest { tenant: tenant.clone(), request: request.clone() };
-        if self.write(find()).await? != RequestKind::Sample {
-            return Err(Error::Invalid(format!("request {request} is not a sample and can't be cancelled")));
-        }
-        if self.core.with_queue(|queue| queue.cancel_sample(request)) {
-            // Answered after the commit of the cancellation, which was sent before.
-            self.write(find()).await?;
-        }
+        self.write(CancelSample { tenant: tenant.clone(), request: request.clone() }).await?;
         Ok(())
     }
 }
@@ -124,16 +118,34 @@ impl Write for Acknowledge {
     }
 }
 
-/// Reads a request's kind, after all writes sent before.
-struct FindRequest {
+/// Gives up a sample. The output tells what ended, if it had not before.
+struct CancelSample {
     tenant: TenantId,
     request: RequestId,
 }
 
-impl Write for FindRequest {
-    type Output = RequestKind;
+impl Write for CancelSample {
+    type Output = Option<Ended>;
 
-    async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<RequestKind, Error> {
-        requests::request_kind(conn, &self.tenant, &self.request).await
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Option<Ended>, Error> {
+        let request = &self.request;
+        if requests::request_kind(conn, &self.tenant, request).await? != RequestKind::Sample {
+            return Err(Error::Invalid(format!("request {request} is not a sample and can't be cancelled")));
+        }
+        results::end_request(conn, request, &End::Cancelled, None, core.now()).await
+    }
+
+    fn signals(&self, ended: &Option<Ended>, signals: &mut Vec<Signal>) {
+        if let Some(ended) = ended {
+            ended.signals(&self.request, signals);
+            signals.push(Signal::Cancel(self.request.clone()));
+        }
+    }
+
+    fn committed(&mut self, ended: &Option<Ended>, core: &Arc<Core>) {
+        if let Some(ended) = ended {
+            core.with_queue(|queue| queue.forget_sample(&self.request));
+            core.announce(&self.request, ended);
+        }
     }
 }

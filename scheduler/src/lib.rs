@@ -5,13 +5,15 @@
 //! bytes that the server encodes. `docs/data-model.md` tells the tables and their transitions.
 
 mod catalogue;
+mod claiming;
 mod clock;
 mod core;
 mod error;
 mod fetching;
 mod futures;
+mod leases;
+mod listening;
 mod queue;
-mod recovery;
 mod scheduler;
 mod sessions;
 mod signals;
@@ -27,6 +29,7 @@ mod writer;
 
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::Error;
+pub use leases::WorkerOptions;
 pub use scheduler::{Options, Scheduler, Stats};
 pub use store::db::Database;
 pub use store::schema::migrate;

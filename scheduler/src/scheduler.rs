@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::core::Core;
 use crate::queue::Queue;
 use crate::store::blobs::Blobs;
 use crate::store::db::{Database, connect, connect_readers};
-use crate::store::schema;
+use crate::store::{pruning, schema, sessions};
 use crate::waiters::{Cache, Samplers, Waiters, lock};
 use crate::writer::{Message, Write, Writer};
-use crate::{Clock, Error, SystemClock, recovery};
+use crate::{Clock, Error, SystemClock, WorkerOptions, leases, listening};
 
 /// How long to wait for another scheduler on the same database to go, in steps.
 const GUARD_STEPS: u32 = 500;
@@ -37,10 +37,12 @@ pub struct Options {
     pub session_timeout: Duration,
     /// Results are kept for so long after a request finished.
     pub retention: Duration,
+    /// The worker of this process; `None` when others execute the requests.
+    pub worker: Option<WorkerOptions>,
 }
 
 impl Options {
-    /// The defaults: the machine's clock, sessions expire after 5 minutes, results after 24 hours.
+    /// The defaults: the machine's clock, sessions expire after 5 minutes, results after 24 hours, no worker.
     pub fn new(database: impl Into<Database>, blobs: impl Into<PathBuf>) -> Self {
         Self {
             database: database.into(),
@@ -48,6 +50,7 @@ impl Options {
             clock: Arc::new(SystemClock),
             session_timeout: Duration::from_secs(300),
             retention: Duration::from_secs(24 * 3600),
+            worker: None,
         }
     }
 }
@@ -75,12 +78,12 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// Opens the store, migrates it and queues again what had not finished. Sessions get a fresh period
-    /// for their next heartbeat. To be called within a tokio runtime, which then reads and writes.
+    /// Opens the store, migrates a SQLite file, and takes what waits for the worker, if there is one. Sessions get a
+    /// fresh period for their next heartbeat. To be called within a tokio runtime, which then reads and writes.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when the schema is newer than this program knows or another process uses the
-    /// database; [`Error::Store`] when files can't be opened or read.
+    /// [`Error::Invalid`] when the schema is not what this program knows or another process uses the
+    /// database file; [`Error::Store`] when files can't be opened or read.
     pub async fn open(options: Options) -> Result<Self, Error> {
         let guard = match &options.database {
             Database::Sqlite(path) => Some(exclusive(path).await?),
@@ -101,6 +104,11 @@ impl Scheduler {
             queue: Mutex::new(Queue::default()),
             ready: Condvar::new(),
             waiters: Waiters::default(),
+            wake: Arc::default(),
+            hints: Mutex::default(),
+            seen: Mutex::default(),
+            incarnation: AtomicI64::new(0),
+            leases_lost: AtomicU64::new(0),
             events: Waiters::default(),
             cache: Cache::default(),
             samplers: Samplers::default(),
@@ -112,8 +120,17 @@ impl Scheduler {
             #[cfg(test)]
             killed: std::sync::atomic::AtomicBool::new(false),
         });
-        recovery::recover(&core, &mut conn).await?;
+        if let Database::Sqlite(_) = &core.options.database {
+            core.blobs.keep_only(pruning::named_files(&mut conn).await?).await?;
+        }
+        sessions::touch_all_sessions(&mut conn, core.now()).await?;
         tokio::spawn(Writer::new(conn, Arc::clone(&core), received, guard).run());
+        core.register().await?;
+        if core.options.worker.is_some() {
+            core.take_from_store().await?;
+        }
+        tokio::spawn(leases::look_after(Arc::downgrade(&core)));
+        tokio::spawn(listening::listen(Arc::downgrade(&core)));
         Ok(Self { core, messages })
     }
 
@@ -140,10 +157,7 @@ impl Scheduler {
 
     /// Makes a change durable.
     pub(crate) async fn write<W: Write>(&self, write: W) -> Result<W::Output, Error> {
-        const CLOSED: Error = Error::Store("write after it was closed");
-        let (message, answer) = Message::call(write);
-        self.messages.send(message).map_err(|_| CLOSED)?;
-        answer.await.unwrap_or(Err(CLOSED))
+        self.core.call(write).await
     }
 }
 

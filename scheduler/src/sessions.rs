@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use trainyard_protocol::{SamplingSessionId, SessionId, TenantId};
+use trainyard_protocol::{RequestId, SamplingSessionId, SessionId, TenantId};
 
 use crate::core::Core;
+use crate::signals::Signal;
 use crate::store::db::Conn;
-use crate::store::{checkpoints, sampling, sessions};
-use crate::waiters::lock;
-use crate::writer::Write;
+use crate::store::results::{End, Ended};
+use crate::store::{checkpoints, requests, results, sampling, sessions};
+use crate::writer::{Urgency, Write};
 use crate::{
     Error, FinishReason, NewSamplingSession, NewSession, Page, SamplingSession, Scheduler, Session, SessionStatus,
+    Timestamp,
 };
 
 impl Scheduler {
@@ -28,11 +30,11 @@ impl Scheduler {
     /// # Errors
     /// [`Error::Gone`] when it is finished or expired.
     pub async fn heartbeat(&self, tenant: &TenantId, session: &SessionId) -> Result<(), Error> {
-        if lock(&self.core.queue).touch(tenant, session, self.core.now()) {
-            return Ok(());
-        }
         match sessions::session_row(&mut self.core.reader().await?, tenant, session).await?.status {
-            SessionStatus::Active => Ok(()),
+            SessionStatus::Active => match self.core.due_touch(session) {
+                Some(touch) => self.write(touch).await,
+                None => Ok(()),
+            },
             _ => Err(Error::Gone { what: "session", id: session.to_string() }),
         }
     }
@@ -110,16 +112,24 @@ impl Write for CreateSession {
         sessions::insert_session(conn, &self.tenant, &self.id, &self.new, core.now()).await?;
         Ok(self.id.clone())
     }
+}
 
-    fn committed(&mut self, id: &SessionId, core: &Arc<Core>) {
-        if *id == self.id {
-            let now = core.now();
-            core.with_queue(|queue| queue.add_session(id.clone(), self.tenant.clone(), now));
-        }
+/// Notes a sign of life.
+pub(crate) struct TouchSession {
+    pub(crate) session: SessionId,
+    pub(crate) at: Timestamp,
+}
+
+impl Write for TouchSession {
+    type Output = ();
+    const URGENCY: Urgency = Urgency::Record;
+
+    async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<(), Error> {
+        sessions::touch_session(conn, &self.session, self.at).await
     }
 }
 
-/// Ends a session; the output tells whether it was active.
+/// Ends a session.
 pub(crate) struct EndSession {
     /// Who asks; `None` for the scheduler itself.
     pub(crate) tenant: Option<TenantId>,
@@ -127,20 +137,59 @@ pub(crate) struct EndSession {
     pub(crate) status: SessionStatus,
 }
 
-impl Write for EndSession {
-    type Output = bool;
+impl EndSession {
+    /// Whether accepted work is still done.
+    fn drains(&self) -> bool {
+        matches!(self.status, SessionStatus::Finished { reason: FinishReason::Success, .. })
+    }
+}
 
-    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<bool, Error> {
+/// What came of it.
+pub(crate) struct SessionEnded {
+    /// False when it had ended before.
+    pub(crate) now: bool,
+    /// What was cancelled here, because no worker has it.
+    cancelled: Vec<(RequestId, Ended)>,
+}
+
+impl Write for EndSession {
+    type Output = SessionEnded;
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<SessionEnded, Error> {
         if let Some(tenant) = &self.tenant {
             sessions::session_row(conn, tenant, &self.session).await?;
         }
-        sessions::end_session(conn, &self.session, &self.status, core.now()).await
+        let now = core.now();
+        let mut ended = SessionEnded {
+            now: sessions::end_session(conn, &self.session, &self.status, now).await?,
+            cancelled: Vec::new(),
+        };
+        if ended.now && !self.drains() {
+            for request in requests::unowned_requests(conn, &self.session).await? {
+                let end = results::end_request(conn, &request, &End::Cancelled, None, now).await?;
+                ended.cancelled.extend(end.map(|end| (request, end)));
+            }
+        }
+        Ok(ended)
     }
 
-    fn committed(&mut self, ended: &bool, core: &Arc<Core>) {
-        if *ended {
-            let drain = matches!(self.status, SessionStatus::Finished { reason: FinishReason::Success, .. });
-            core.with_queue(|queue| queue.end_session(&self.session, !drain));
+    fn signals(&self, ended: &SessionEnded, signals: &mut Vec<Signal>) {
+        if ended.now {
+            signals.push(Signal::Session(self.session.clone()));
+        }
+        for (request, ended) in &ended.cancelled {
+            ended.signals(request, signals);
+        }
+    }
+
+    fn committed(&mut self, ended: &SessionEnded, core: &Arc<Core>) {
+        if !ended.now {
+            return;
+        }
+        let drains = self.drains();
+        core.with_queue(|queue| queue.end_session(&self.session, !drains));
+        for (request, ended) in &ended.cancelled {
+            core.announce(request, ended);
         }
     }
 }
@@ -182,7 +231,6 @@ impl Write for CreateSamplingSession {
     }
 
     fn committed(&mut self, _id: &SamplingSessionId, core: &Arc<Core>) {
-        let now = core.now();
-        core.with_queue(|queue| queue.touch(&self.tenant, &self.new.session, now));
+        core.touch(&self.new.session);
     }
 }

@@ -7,11 +7,13 @@ use sha2::{Digest, Sha256};
 use trainyard_protocol::{RequestId, RunId, SessionId, TenantId};
 
 use crate::core::Core;
-use crate::queue::{History, RunQueue, creation_failed};
+use crate::queue::{Claimed, History, RunQueue, creation_failed};
+use crate::signals::Signal;
 use crate::store::blobs::Stored;
 use crate::store::db::Conn;
 use crate::store::requests::{self, Existing, NewRequest, Target};
 use crate::store::{runs, sampling, sessions};
+use crate::waiters::lock;
 use crate::writer::Write;
 use crate::{
     Decoded, Error, NewRun, RequestKind, RunSubmission, SampleSubmission, SamplingSession, Scheduler, Submitted,
@@ -63,7 +65,7 @@ impl Scheduler {
         }
         let fingerprint = fingerprint(RequestKind::Sample, submission.num_samples, &submission.identity);
         let (id, payload) = self.store_payload(&submission.payload).await?;
-        self.submit(SubmitSample { tenant: tenant.clone(), id, submission, payload, fingerprint }).await
+        self.submit(SubmitSample { tenant: tenant.clone(), id, submission, payload, fingerprint, taken: false }).await
     }
 
     /// Names a new request and stores its payload, in a file when it is large.
@@ -122,6 +124,9 @@ async fn find_or_refuse(conn: &mut Conn, new: &NewRequest<'_>) -> Result<Existin
     Err(Error::store("accept a request", format!("request {} was not inserted", new.id)))
 }
 
+/// Of a lease or claim that begins with the row.
+const FIRST_EPOCH: i64 = 1;
+
 /// What a retry must have in common with the first attempt.
 fn fingerprint(kind: RequestKind, num_samples: u32, identity: &[u8]) -> Vec<u8> {
     let mut hash = Sha256::new();
@@ -146,6 +151,12 @@ struct SubmitCreate {
     fingerprint: Vec<u8>,
 }
 
+impl SubmitCreate {
+    fn accepted(&self, arrival: i64, session: SessionId) -> Accepted {
+        Accepted::fresh(self.id.clone(), 0, Fresh { arrival, session, sampling: None })
+    }
+}
+
 impl Submit for SubmitCreate {
     fn payload(&self) -> &Stored {
         &self.payload
@@ -158,7 +169,11 @@ impl Write for SubmitCreate {
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Accepted, Error> {
         let session = sessions::session_row(conn, &self.tenant, &self.new.session).await?;
         let target = Target::Run(&self.run);
+        let worker = core.worker_for(&self.new.spec.base_model);
         if let Some(existing) = requests::find_request(conn, &self.tenant, target, 0).await? {
+            if existing.id == self.id {
+                return Ok(self.accepted(existing.arrival, session.id));
+            }
             existing.ensure_same(&self.fingerprint, || {
                 format!("model_seq_id {}: the creation of {}", self.new.model_seq_id, self.run)
             })?;
@@ -166,7 +181,7 @@ impl Write for SubmitCreate {
         }
         session.ensure_active()?;
         let now = core.now();
-        runs::insert_run(conn, &self.tenant, &self.run, &self.new, now).await?;
+        runs::insert_run(conn, &self.tenant, &self.run, &self.new, worker, now).await?;
         let request = NewRequest {
             id: &self.id,
             tenant: &self.tenant,
@@ -178,21 +193,30 @@ impl Write for SubmitCreate {
             fingerprint: &self.fingerprint,
             payload: &self.payload,
             rejected: self.new.rejected.as_ref(),
+            worker: None,
         };
         let arrival = requests::insert_request(conn, &request, now).await?;
         let arrival = arrival.ok_or_else(|| Error::store("accept a request", format!("{} exists", self.run)))?;
         if let Some(cause) = &self.new.rejected {
             runs::fail_run(conn, &self.run, &creation_failed(&self.run, cause), false).await?;
         }
-        Ok(Accepted::fresh(self.id.clone(), 0, Fresh { arrival, session: session.id, sampling: None }))
+        Ok(self.accepted(arrival, session.id))
+    }
+
+    fn signals(&self, accepted: &Accepted, signals: &mut Vec<Signal>) {
+        if accepted.fresh.is_some() {
+            signals.push(Signal::Run(self.run.clone()));
+        }
     }
 
     fn committed(&mut self, accepted: &Accepted, core: &Arc<Core>) {
         let Some(fresh) = &accepted.fresh else { return };
-        let now = core.now();
+        core.touch(&fresh.session);
+        if core.worker_for(&self.new.spec.base_model).is_none() {
+            return;
+        }
         core.with_queue(|queue| {
-            queue.touch(&self.tenant, &fresh.session, now);
-            let run = RunQueue::new(self.tenant.clone(), fresh.session.clone(), 0, History::Loaded);
+            let run = RunQueue::new(self.tenant.clone(), fresh.session.clone(), FIRST_EPOCH, 0, History::Loaded);
             queue.add_run(self.run.clone(), run);
             match &self.new.rejected {
                 Some(cause) => queue.fail_run(&self.run, creation_failed(&self.run, cause)),
@@ -227,8 +251,7 @@ impl Write for SubmitRun {
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Accepted, Error> {
         let RunSubmission { run, seq_id, kind, rejected, .. } = &self.submission;
         let now = core.now();
-        // Before the insertion, which is the last that can fail.
-        let session = runs::touch_run(conn, &self.tenant, run, now).await?;
+        let session = runs::session_of_run(conn, &self.tenant, run).await?;
         let target = Target::Run(run);
         let request = NewRequest {
             id: &self.id,
@@ -241,21 +264,36 @@ impl Write for SubmitRun {
             fingerprint: &self.fingerprint,
             payload: &self.payload,
             rejected: rejected.as_ref(),
+            worker: None,
         };
         if let Some(arrival) = requests::insert_request(conn, &request, now).await? {
+            runs::touch_run(conn, run, now).await?;
             return Ok(Accepted::fresh(self.id.clone(), 0, Fresh { arrival, session, sampling: None }));
         }
         let existing = find_or_refuse(conn, &request).await?;
+        if existing.id == self.id {
+            let fresh = Fresh { arrival: existing.arrival, session, sampling: None };
+            return Ok(Accepted::fresh(self.id.clone(), 0, fresh));
+        }
         existing.ensure_same(&self.fingerprint, || format!("seq_id {seq_id}: this request of {run}"))?;
         Ok(Accepted::known(existing.id, 0))
+    }
+
+    fn signals(&self, accepted: &Accepted, signals: &mut Vec<Signal>) {
+        if accepted.fresh.is_some() {
+            signals.push(Signal::Run(self.submission.run.clone()));
+        }
     }
 
     fn committed(&mut self, accepted: &Accepted, core: &Arc<Core>) {
         let Some(fresh) = &accepted.fresh else { return };
         let RunSubmission { run, seq_id, kind, payload, decoded, rejected, .. } = &self.submission;
-        let now = core.now();
+        core.touch(&fresh.session);
         core.with_queue(|queue| {
-            queue.touch(&self.tenant, &fresh.session, now);
+            if queue.next_seq(run).is_none() {
+                // Its lease is free, or another's.
+                return core.wake.notify_one();
+            }
             match rejected {
                 Some(_) => queue.consume(run, *seq_id),
                 None => {
@@ -273,6 +311,8 @@ struct SubmitSample {
     submission: SampleSubmission,
     payload: Stored,
     fingerprint: Vec<u8>,
+    /// Whether the worker of this process takes it at once.
+    taken: bool,
 }
 
 impl Submit for SubmitSample {
@@ -303,24 +343,46 @@ impl Write for SubmitSample {
             fingerprint: &self.fingerprint,
             payload: &self.payload,
             rejected: None,
+            worker: core.worker_for(&sampling.base_model).filter(|_| lock(&core.queue).can_sample(&sampling)),
         };
+        self.taken = request.worker.is_some();
         if let Some(arrival) = requests::insert_request(conn, &request, core.now()).await? {
             let fresh = Fresh { arrival, session: sampling.session.clone(), sampling: Some(sampling) };
             return Ok(Accepted::fresh(self.id.clone(), *num_samples, fresh));
         }
         let existing = find_or_refuse(conn, &request).await?;
+        if existing.id == self.id {
+            // Written by a commit of which nobody heard; since then others may have taken it.
+            self.taken = false;
+            let fresh =
+                Fresh { arrival: existing.arrival, session: sampling.session.clone(), sampling: Some(sampling) };
+            return Ok(Accepted::fresh(self.id.clone(), *num_samples, fresh));
+        }
         existing.ensure_same(&self.fingerprint, || format!("seq_id {seq_id}: this sample of {sampling_session}"))?;
         Ok(Accepted::known(existing.id, existing.num_samples))
     }
 
+    fn signals(&self, accepted: &Accepted, signals: &mut Vec<Signal>) {
+        if accepted.fresh.is_some() && !self.taken {
+            signals.push(Signal::Samples);
+        }
+    }
+
     fn committed(&mut self, accepted: &Accepted, core: &Arc<Core>) {
         let Some(Fresh { arrival, session, sampling: Some(sampling) }) = &accepted.fresh else { return };
-        let now = core.now();
+        core.touch(session);
+        if !self.taken {
+            return core.wake.notify_one();
+        }
+        let sample = Claimed {
+            arrival: *arrival,
+            request: self.id.clone(),
+            tenant: self.tenant.clone(),
+            seq_id: self.submission.seq_id,
+            claim: FIRST_EPOCH,
+            sampling: Arc::clone(sampling),
+        };
         let payload = Some((self.submission.payload.clone(), self.submission.decoded.clone()));
-        core.with_queue(|queue| {
-            queue.touch(&self.tenant, session, now);
-            let (id, tenant, seq_id) = (self.id.clone(), self.tenant.clone(), self.submission.seq_id);
-            queue.add_sample(*arrival, id, tenant, seq_id, Arc::clone(sampling), payload);
-        });
+        core.with_queue(|queue| queue.add_sample(sample, payload));
     }
 }

@@ -7,7 +7,7 @@ use crate::core::Core;
 use crate::sessions::EndSession;
 use crate::store::db::Conn;
 use crate::store::pruning::{self, Dropped};
-use crate::waiters::lock;
+use crate::store::sessions;
 use crate::writer::Write;
 use crate::{Error, Scheduler, SessionStatus, Swept};
 
@@ -22,10 +22,10 @@ impl Scheduler {
     pub async fn sweep(&self) -> Result<Swept, Error> {
         let mut swept = Swept::default();
         let deadline = self.core.now().minus(self.core.options.session_timeout);
-        let silent = lock(&self.core.queue).silent_since(deadline);
+        let silent = sessions::silent_sessions(&mut self.core.reader().await?, deadline).await?;
         for session in silent {
             let end = EndSession { tenant: None, session: session.clone(), status: SessionStatus::Expired };
-            if self.write(end).await? {
+            if self.write(end).await?.now {
                 tracing::info!(%session, "a session expired: its heartbeats stopped");
                 swept.sessions.push(session);
             }

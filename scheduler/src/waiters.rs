@@ -40,6 +40,11 @@ impl<K: Eq + Hash + Clone> Waiters<K> {
         lock(&self.channels).remove(key);
     }
 
+    /// Wakes everybody.
+    pub(crate) fn wake_all(&self) {
+        lock(&self.channels).clear();
+    }
+
     /// How many things are waited for.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {

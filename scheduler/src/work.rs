@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use trainyard_protocol::{OpError, RequestId, RunId};
 
 use crate::core::Core;
-use crate::queue::{Doom, Flight, Queue, creation_failed};
+use crate::queue::{Doom, Doomed, Fence, Flight, Queue, creation_failed};
+use crate::signals::Signal;
 use crate::store::db::{Conn, sql};
 use crate::store::results::{self, End, Ended};
-use crate::store::{checkpoints, failed, requests, runs, sampling};
+use crate::store::{checkpoints, failed, leases, requests, runs, sampling};
 use crate::waiters::lock;
 use crate::writer::{Urgency, Write};
 use crate::{Effect, Encode, Error, Outcome, Poll, RequestKind, Scheduler, Timestamp, WorkItem};
@@ -210,52 +211,83 @@ impl Complete {
     }
 }
 
+/// What became of the report of a request's end.
+enum Reported {
+    /// It stands.
+    Ended(Ended, Poll),
+    /// The request had ended before.
+    Known,
+    /// The lease has passed to another worker, whose report will stand.
+    Stale,
+}
+
 impl Write for Complete {
-    type Output = Option<(Ended, Poll)>;
+    type Output = Reported;
     const URGENCY: Urgency = Urgency::Record;
 
-    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Reported, Error> {
         let now = core.now();
+        if !holds(conn, core, &self.flight.fence).await? {
+            return Ok(Reported::Stale);
+        }
         let outcome = self.outcome_with_effects(conn, now).await?;
         let (ended, poll) = match outcome {
             Outcome::Succeeded { encoding, payload } => {
                 let result = core.blobs.put(format!("{}.result", self.request), &payload).await?;
                 let size = payload.len() as u64;
                 let end = End::Succeeded { encoding, result: &result, size, replays: self.replays() };
-                let ended = results::end_request(conn, &self.request, &end, now).await?;
+                let claim = claim_of(core, &self.flight.fence);
+                let ended = results::end_request(conn, &self.request, &end, claim, now).await?;
                 (ended, Poll::Succeeded { encoding, payload })
             }
             Outcome::Failed(error) => {
-                let ended = results::end_request(conn, &self.request, &End::Failed(&error), now).await?;
+                let claim = claim_of(core, &self.flight.fence);
+                let ended = results::end_request(conn, &self.request, &End::Failed(&error), claim, now).await?;
                 (ended, Poll::Failed(error))
             }
         };
-        let Some(ended) = ended else { return Ok(None) };
+        let Some(ended) = ended else { return Ok(Reported::Known) };
         if let Some(run) = &ended.creates {
             match &poll {
                 Poll::Failed(cause) => runs::fail_run(conn, run, &creation_failed(run, cause), false).await?,
                 _ => runs::ready_run(conn, run).await?,
             };
         }
-        Ok(Some((ended, poll)))
+        Ok(Reported::Ended(ended, poll))
     }
 
-    fn committed(&mut self, output: &Self::Output, core: &Arc<Core>) {
-        if let Some((ended, poll)) = output {
-            core.cache.put(self.flight.tenant.clone(), self.request.clone(), poll.clone());
-            announce(core, &self.request, ended);
+    fn signals(&self, output: &Reported, signals: &mut Vec<Signal>) {
+        if let Reported::Ended(ended, _) = output {
+            ended.signals(&self.request, signals);
+        }
+    }
+
+    fn committed(&mut self, output: &Reported, core: &Arc<Core>) {
+        match output {
+            Reported::Ended(ended, poll) => {
+                core.cache.put(self.flight.tenant.clone(), self.request.clone(), poll.clone());
+                core.announce(&self.request, ended);
+            }
+            // Perhaps by this very report, of whose commit nobody heard.
+            Reported::Known => core.waiters.wake(&self.request),
+            Reported::Stale => {
+                tracing::warn!(request = %self.request, "a report came too late: its lease has passed to another worker");
+                if let Fence::Run(run, epoch) = &self.flight.fence {
+                    core.with_queue(|queue| queue.lose_lease(run, *epoch));
+                }
+            }
         }
     }
 }
 
 /// Ends of requests that never reached the worker, or that it gave up; and runs that can't be restored.
 pub(crate) struct EndUnstarted {
-    lost: Vec<(RunId, OpError)>,
-    doomed: Vec<(RequestId, Doom)>,
+    lost: Vec<(RunId, i64, OpError)>,
+    doomed: Vec<Doomed>,
 }
 
 impl EndUnstarted {
-    pub(crate) fn new(lost: Vec<(RunId, OpError)>, doomed: Vec<(RequestId, Doom)>) -> Self {
+    pub(crate) fn new(lost: Vec<(RunId, i64, OpError)>, doomed: Vec<Doomed>) -> Self {
         Self { lost, doomed }
     }
 }
@@ -266,16 +298,22 @@ impl Write for EndUnstarted {
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
         let now = core.now();
-        for (run, error) in &self.lost {
-            runs::fail_run(conn, run, error, true).await?;
+        for (run, epoch, error) in &self.lost {
+            if holds(conn, core, &Fence::Run(run.clone(), *epoch)).await? {
+                runs::fail_run(conn, run, error, true).await?;
+            }
         }
         let mut all = Vec::with_capacity(self.doomed.len());
-        for (request, doom) in &self.doomed {
+        for Doomed { request, fence, doom } in &self.doomed {
+            if !holds(conn, core, fence).await? {
+                continue;
+            }
             let (end, cause) = match doom {
                 Doom::Cancelled => (End::Cancelled, OpError::user("its session ended")),
                 Doom::Failed(error) => (End::Failed(error), error.clone()),
             };
-            let Some(ended) = results::end_request(conn, request, &end, now).await? else { continue };
+            let claim = claim_of(core, fence);
+            let Some(ended) = results::end_request(conn, request, &end, claim, now).await? else { continue };
             if let Some(run) = &ended.creates {
                 runs::fail_run(conn, run, &creation_failed(run, &cause), false).await?;
             }
@@ -284,22 +322,56 @@ impl Write for EndUnstarted {
         Ok(all)
     }
 
+    fn signals(&self, output: &Self::Output, signals: &mut Vec<Signal>) {
+        for (request, ended) in output {
+            ended.signals(request, signals);
+        }
+    }
+
     fn committed(&mut self, output: &Self::Output, core: &Arc<Core>) {
         for (request, ended) in output {
-            announce(core, request, ended);
+            core.announce(request, ended);
         }
     }
 }
 
-/// Wakes who waits for a request that ended, and frees what it no longer needs.
-fn announce(core: &Arc<Core>, request: &RequestId, ended: &Ended) {
-    core.waiters.wake(request);
-    if let Some(sample) = &ended.sample {
-        core.events.wake(sample);
+impl Ended {
+    /// What others may wait for.
+    pub(crate) fn signals(&self, request: &RequestId, signals: &mut Vec<Signal>) {
+        signals.push(Signal::Done(request.clone()));
+        if let Some((session, clone)) = &self.sample {
+            signals.push(Signal::Event(session.clone(), *clone));
+        }
     }
-    if let Some(file) = ended.unneeded.clone() {
-        let blobs = core.blobs.clone();
-        core.runtime.spawn(async move { blobs.remove(vec![file]).await });
+}
+
+impl Core {
+    /// Wakes who waits for a request that ended, and frees what it no longer needs.
+    pub(crate) fn announce(&self, request: &RequestId, ended: &Ended) {
+        self.waiters.wake(request);
+        if let Some(sample) = &ended.sample {
+            self.events.wake(sample);
+        }
+        if let Some(file) = ended.unneeded.clone() {
+            let blobs = self.blobs.clone();
+            self.runtime.spawn(async move { blobs.remove(vec![file]).await });
+        }
+    }
+}
+
+/// Whether this worker still has the run that a write is about. A sample's claim is checked as the sample is ended.
+async fn holds(conn: &mut Conn, core: &Core, fence: &Fence) -> Result<bool, Error> {
+    match (fence, core.worker_id()) {
+        (Fence::Run(run, epoch), Some(worker)) => leases::holds_run(conn, worker, run, *epoch).await,
+        (Fence::Sample(_), Some(_)) => Ok(true),
+        (_, None) => Ok(false),
+    }
+}
+
+fn claim_of<'a>(core: &'a Core, fence: &Fence) -> Option<(&'a str, i64)> {
+    match fence {
+        Fence::Run(..) => None,
+        Fence::Sample(claim) => core.worker_id().map(|worker| (worker, *claim)),
     }
 }
 

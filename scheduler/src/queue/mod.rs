@@ -13,10 +13,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId, TenantId};
 
-use crate::{Decoded, RequestKind, SamplingSession, Timestamp, Work, WorkItem};
+use crate::{Decoded, RequestKind, SamplingSession, Work, WorkItem};
 
 pub(crate) use runs::{History, Replayed, RunQueue, creation_failed};
-pub(crate) use samples::Sample;
+pub(crate) use samples::{Claimed, Sample};
 
 /// Payloads of waiting requests are kept in memory up to this many bytes; beyond, they are read back
 /// when their turn comes.
@@ -51,6 +51,23 @@ pub(crate) enum Doom {
     Failed(OpError),
 }
 
+/// A request to end, and the lease under which that is done.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Doomed {
+    pub(crate) request: RequestId,
+    pub(crate) fence: Fence,
+    pub(crate) doom: Doom,
+}
+
+/// What a write about a request names, so that it is refused once the request has passed to another worker.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Fence {
+    /// The epoch of the run's lease.
+    Run(RunId, i64),
+    /// Which of the sample's claims it is.
+    Sample(i64),
+}
+
 /// Bytes or rows to read.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Fetch {
@@ -66,9 +83,11 @@ pub(crate) enum Fetch {
 #[derive(Debug, Default)]
 pub(crate) struct Out {
     /// Ends to record, in this order.
-    pub(crate) doomed: Vec<(RequestId, Doom)>,
+    pub(crate) doomed: Vec<Doomed>,
     /// Runs that could not be restored: to be recorded before `doomed`.
-    pub(crate) lost: Vec<(RunId, OpError)>,
+    pub(crate) lost: Vec<(RunId, i64, OpError)>,
+    /// Leases to give back, of runs of which nothing is held any more.
+    pub(crate) released: Vec<(RunId, i64)>,
     /// What to read.
     pub(crate) fetches: Vec<Fetch>,
     /// Something is ready for the worker.
@@ -84,14 +103,13 @@ pub(crate) struct Flight {
     /// The run, unless it is a sample.
     pub(crate) run: Option<RunId>,
     pub(crate) sampling_session: Option<SamplingSessionId>,
+    pub(crate) fence: Fence,
     pub(crate) replay: bool,
 }
 
 /// A session with work, or that may get some.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Load {
-    tenant: TenantId,
-    last_seen: Timestamp,
     /// It accepts nothing more; it goes once nothing is pending.
     ending: bool,
     /// Requests that wait or are held by the worker, replays included.
@@ -140,33 +158,9 @@ impl Queue {
         (waiting as u64, samples as u64, self.flights.len() as u64)
     }
 
-    /// A session that may get work.
-    pub(crate) fn add_session(&mut self, id: SessionId, tenant: TenantId, now: Timestamp) {
-        self.sessions.entry(id).or_insert(Load {
-            tenant,
-            last_seen: now,
-            ending: false,
-            pending: 0,
-            runs: BTreeSet::new(),
-            snapshots: BTreeSet::new(),
-        });
-    }
-
-    /// Notes a sign of life. False when the session is not known to be active.
-    pub(crate) fn touch(&mut self, tenant: &TenantId, session: &SessionId, now: Timestamp) -> bool {
-        match self.sessions.get_mut(session) {
-            Some(load) if !load.ending && load.tenant == *tenant => {
-                load.last_seen = load.last_seen.max(now);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Active sessions without a sign of life since `deadline`.
-    pub(crate) fn silent_since(&self, deadline: Timestamp) -> Vec<SessionId> {
-        let silent = self.sessions.iter().filter(|(_, load)| !load.ending && load.last_seen < deadline);
-        silent.map(|(id, _)| id.clone()).collect()
+    /// Whether anything of a session is here.
+    pub(crate) fn has_session(&self, session: &SessionId) -> bool {
+        self.sessions.contains_key(session)
     }
 
     /// Ends a session. With `cancel` everything that waits is given up; without, what can still be
@@ -185,13 +179,16 @@ impl Queue {
 
     /// Once an ended session has nothing pending, the worker forgets what it held for it.
     fn release_ended(&mut self, session: &SessionId) {
-        if !self.sessions.get(session).is_some_and(|load| load.ending && load.pending == 0) {
+        let is_over = |load: &Load| load.ending || (load.runs.is_empty() && load.snapshots.is_empty());
+        if !self.sessions.get(session).is_some_and(|load| load.pending == 0 && is_over(load)) {
             return;
         }
         let Some(load) = self.sessions.remove(session) else { return };
-        for run in load.runs {
-            self.runs.remove(&run);
-            self.signal(WorkItem::UnloadRun(run));
+        for id in load.runs {
+            if let Some(run) = self.runs.remove(&id) {
+                self.out.released.push((id.clone(), run.epoch()));
+            }
+            self.signal(WorkItem::UnloadRun(id));
         }
         for key in load.snapshots {
             self.snapshots.remove(&key);
@@ -201,9 +198,7 @@ impl Queue {
 
     /// A snapshot of a run: taken now (`ready`), or to be made again by a replay.
     pub(crate) fn add_snapshot(&mut self, session: &SessionId, key: String, run: RunId, ready: bool) {
-        if let Some(load) = self.sessions.get_mut(session) {
-            load.snapshots.insert(key.clone());
-        }
+        self.sessions.entry(session.clone()).or_default().snapshots.insert(key.clone());
         let snapshot = self.snapshots.entry(key).or_insert(Snapshot { run, ready, waiting: BTreeSet::new() });
         if ready {
             snapshot.ready = true;
@@ -249,28 +244,21 @@ impl Queue {
         Some(flight)
     }
 
-    /// Gives up a sample that waits or is executed. False when there is no such sample.
-    pub(crate) fn cancel_sample(&mut self, request: &RequestId) -> bool {
+    /// Forgets a sample that was given up, whether it waits or is executed.
+    pub(crate) fn forget_sample(&mut self, request: &RequestId) {
         if let Some(arrival) = self.arrivals.get(request).copied() {
-            self.doom_sample(arrival, Doom::Cancelled);
-            return true;
+            self.remove_sample(arrival);
+        } else if self.flights.get(request).is_some_and(|flight| flight.sampling_session.is_some())
+            && let Some(flight) = self.flights.remove(request)
+        {
+            self.signal(WorkItem::Cancel(request.clone()));
+            self.settled(&flight.session);
         }
-        let Some(flight) = self.flights.get(request).filter(|flight| flight.sampling_session.is_some()) else {
-            return false;
-        };
-        let session = flight.session.clone();
-        self.flights.remove(request);
-        self.signal(WorkItem::Cancel(request.clone()));
-        self.out.doomed.push((request.clone(), Doom::Cancelled));
-        self.settled(&session);
-        true
     }
 
     /// One more request of a session is pending.
     fn pending(&mut self, session: &SessionId) {
-        if let Some(load) = self.sessions.get_mut(session) {
-            load.pending += 1;
-        }
+        self.sessions.entry(session.clone()).or_default().pending += 1;
     }
 
     /// One request less of a session is pending.

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use trainyard_protocol::{OpError, RequestId, RunId, SessionId, TenantId};
 
-use super::{Doom, Entry, Fetch, Flight, Queue, Slot};
-use crate::{Decoded, RequestKind, Work};
+use super::{Doom, Doomed, Entry, Fence, Fetch, Flight, Queue, Slot};
+use crate::{Decoded, RequestKind, Work, WorkItem};
 
 /// A place in a run's order.
 #[derive(Debug)]
@@ -50,6 +50,8 @@ struct InFlight {
 pub(crate) struct RunQueue {
     tenant: TenantId,
     session: SessionId,
+    /// Of the lease.
+    epoch: i64,
     /// The first place whose request has not ended.
     next_seq: i64,
     parked: BTreeMap<i64, Parked>,
@@ -63,9 +65,19 @@ pub(crate) struct RunQueue {
 
 impl RunQueue {
     /// A run whose first `next_seq` requests have ended.
-    pub(crate) fn new(tenant: TenantId, session: SessionId, next_seq: i64, history: History) -> Self {
+    pub(crate) fn new(tenant: TenantId, session: SessionId, epoch: i64, next_seq: i64, history: History) -> Self {
         let (parked, failure) = (BTreeMap::new(), None);
-        Self { tenant, session, next_seq, parked, in_flight: None, listed: false, history, failure }
+        Self { tenant, session, epoch, next_seq, parked, in_flight: None, listed: false, history, failure }
+    }
+
+    pub(super) fn epoch(&self) -> i64 {
+        self.epoch
+    }
+
+    /// Whether a place of the order is known already.
+    fn knows(&self, seq_id: i64) -> bool {
+        let executing = self.in_flight.as_ref().is_some_and(|flight| !flight.replay);
+        seq_id < self.next_seq + i64::from(executing) || self.parked.contains_key(&seq_id)
     }
 
     pub(super) fn waiting(&self) -> usize {
@@ -136,12 +148,75 @@ impl RunQueue {
 }
 
 impl Queue {
-    /// A run of a known session.
+    /// A run whose lease this worker has.
     pub(crate) fn add_run(&mut self, id: RunId, run: RunQueue) {
-        if let Some(load) = self.sessions.get_mut(&run.session) {
-            load.runs.insert(id.clone());
-        }
+        self.sessions.entry(run.session.clone()).or_default().runs.insert(id.clone());
         self.runs.insert(id, run);
+    }
+
+    /// The first place of a run's order that has not ended; `None` without its lease.
+    pub(crate) fn next_seq(&self, id: &RunId) -> Option<i64> {
+        self.runs.get(id).map(|run| run.next_seq)
+    }
+
+    /// The runs whose leases this worker has.
+    pub(crate) fn run_ids(&self) -> Vec<RunId> {
+        let mut ids: Vec<RunId> = self.runs.keys().cloned().collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// Forgets a run whose lease has passed to another, and what is executed of it. Nothing ends by that.
+    pub(crate) fn lose_lease(&mut self, id: &RunId, epoch: i64) {
+        if self.runs.get(id).is_none_or(|run| run.epoch != epoch) {
+            return;
+        }
+        let Some(mut run) = self.runs.remove(id) else { return };
+        let waiting = run.take_waiting(i64::MIN);
+        for entry in &waiting {
+            self.released(&entry.payload);
+        }
+        let before = self.flights.len();
+        self.flights.retain(|_, flight| flight.run.as_ref() != Some(id));
+        let gone = waiting.len() + before - self.flights.len();
+        let keys: Vec<String> =
+            self.snapshots.iter().filter(|(_, snapshot)| snapshot.run == *id).map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            self.forget_snapshot(&run.session, &key);
+        }
+        if let Some(load) = self.sessions.get_mut(&run.session) {
+            load.runs.remove(id);
+            load.pending = load.pending.saturating_sub(gone);
+        }
+        self.signal(WorkItem::UnloadRun(id.clone()));
+        self.release_ended(&run.session);
+    }
+
+    /// Forgets all runs and samples: this worker was taken for dead, so others have them.
+    pub(crate) fn lose_everything(&mut self) {
+        for id in self.run_ids() {
+            if let Some(epoch) = self.runs.get(&id).map(RunQueue::epoch) {
+                self.lose_lease(&id, epoch);
+            }
+        }
+        for arrival in self.samples.keys().copied().collect::<Vec<_>>() {
+            self.remove_sample(arrival);
+        }
+        let samples: Vec<RequestId> =
+            self.flights.iter().filter(|(_, flight)| flight.run.is_none()).map(|(id, _)| id.clone()).collect();
+        samples.iter().for_each(|request| self.forget_sample(request));
+    }
+
+    /// Forgets an in-memory snapshot and the samples that wait for it: others may take these.
+    fn forget_snapshot(&mut self, session: &SessionId, key: &str) {
+        let Some(snapshot) = self.snapshots.remove(key) else { return };
+        for arrival in snapshot.waiting {
+            self.remove_sample(arrival);
+        }
+        if let Some(load) = self.sessions.get_mut(session) {
+            load.snapshots.remove(key);
+        }
+        self.signal(WorkItem::DropSnapshot(key.to_owned()));
     }
 
     /// A durably accepted request of a run; `payload` is read back when it is not given.
@@ -153,14 +228,15 @@ impl Queue {
         kind: RequestKind,
         payload: Option<(Bytes, Decoded)>,
     ) {
+        // Without the lease, or when it was read back already, it is not for now.
+        if self.runs.get(id).is_none_or(|run| run.knows(seq_id)) {
+            return;
+        }
         let payload = self.hold(payload);
-        let Some(run) = self.runs.get_mut(id) else {
-            self.released(&payload);
-            // The session ended meanwhile.
-            return self.out.doomed.push((request, Doom::Cancelled));
-        };
+        let Some(run) = self.runs.get_mut(id) else { return };
         if let Some(failure) = &run.failure {
-            self.out.doomed.push((request, Doom::Failed(failure.clone())));
+            let (fence, doom) = (Fence::Run(id.clone(), run.epoch), Doom::Failed(failure.clone()));
+            self.out.doomed.push(Doomed { request, fence, doom });
             return self.released(&payload);
         }
         run.parked.insert(seq_id, Parked::Work(Entry { request, kind, payload }));
@@ -171,7 +247,9 @@ impl Queue {
 
     /// A place of a run's order that is never executed.
     pub(crate) fn consume(&mut self, id: &RunId, seq_id: i64) {
-        if let Some(run) = self.runs.get_mut(id) {
+        if let Some(run) = self.runs.get_mut(id)
+            && !run.knows(seq_id)
+        {
             run.parked.insert(seq_id, Parked::Consumed);
             self.consider(id);
         }
@@ -258,7 +336,8 @@ impl Queue {
         run.in_flight = None;
         run.next_seq += 1;
         let session = run.session.clone();
-        self.out.doomed.push((entry.request, Doom::Failed(error.clone())));
+        let (fence, doom) = (Fence::Run(id.clone(), run.epoch), Doom::Failed(error.clone()));
+        self.out.doomed.push(Doomed { request: entry.request, fence, doom });
         if seq_id == 0 {
             self.fail_run(id, creation_failed(id, &error));
         }
@@ -282,6 +361,7 @@ impl Queue {
             kind: entry.kind,
             run: Some(id.clone()),
             sampling_session: None,
+            fence: Fence::Run(id.clone(), run.epoch),
             replay,
         };
         if replay {
@@ -329,7 +409,9 @@ impl Queue {
     /// A run can't be restored.
     fn lose_run(&mut self, id: &RunId, cause: &str) {
         let error = OpError::server(format!("training run {id} could not be restored after a restart: {cause}"));
-        self.out.lost.push((id.clone(), error.clone()));
+        if let Some(run) = self.runs.get(id) {
+            self.out.lost.push((id.clone(), run.epoch, error.clone()));
+        }
         self.fail_run(id, error);
     }
 
@@ -339,8 +421,8 @@ impl Queue {
         run.failure = Some(error.clone());
         run.history = History::Loaded;
         let waiting = run.take_waiting(i64::MIN);
-        let session = run.session.clone();
-        self.doom_entries(&session, waiting, &Doom::Failed(error.clone()));
+        let (session, fence) = (run.session.clone(), Fence::Run(id.clone(), run.epoch));
+        self.doom_entries(&session, &fence, waiting, &Doom::Failed(error.clone()));
         self.doom_samples_of_run(id, &error);
     }
 
@@ -354,13 +436,14 @@ impl Queue {
             (gap, Doom::Failed(OpError::user(format!("the session ended before request {gap} of {id} arrived"))))
         };
         let waiting = run.take_waiting(from);
-        self.doom_entries(session, waiting, &doom);
+        let fence = Fence::Run(id.clone(), run.epoch);
+        self.doom_entries(session, &fence, waiting, &doom);
     }
 
-    fn doom_entries(&mut self, session: &SessionId, entries: Vec<Entry>, doom: &Doom) {
+    fn doom_entries(&mut self, session: &SessionId, fence: &Fence, entries: Vec<Entry>, doom: &Doom) {
         for entry in entries {
             self.released(&entry.payload);
-            self.out.doomed.push((entry.request, doom.clone()));
+            self.out.doomed.push(Doomed { request: entry.request, fence: fence.clone(), doom: doom.clone() });
             self.settled(session);
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use trainyard_protocol::{OpError, RequestId, RunId, SessionId, TenantId};
 
-use super::{Doom, Fetch, Flight, Queue, Slot};
+use super::{Doom, Doomed, Fence, Fetch, Flight, Queue, Slot};
 use crate::{Decoded, RequestKind, SamplingSession, Work};
 
 /// A sample that waits.
@@ -14,26 +14,31 @@ pub(crate) struct Sample {
     pub(crate) request: RequestId,
     pub(crate) tenant: TenantId,
     pub(crate) seq_id: i64,
+    /// Which of its claims it is here by.
+    pub(crate) claim: i64,
     pub(crate) sampling: Arc<SamplingSession>,
     pub(crate) payload: Slot,
 }
 
+/// A sample that this worker has claimed.
+pub(crate) struct Claimed {
+    pub(crate) arrival: i64,
+    pub(crate) request: RequestId,
+    pub(crate) tenant: TenantId,
+    pub(crate) seq_id: i64,
+    pub(crate) claim: i64,
+    pub(crate) sampling: Arc<SamplingSession>,
+}
+
 impl Queue {
     /// A durably accepted sample; `payload` is read back when it is not given.
-    pub(crate) fn add_sample(
-        &mut self,
-        arrival: i64,
-        request: RequestId,
-        tenant: TenantId,
-        seq_id: i64,
-        sampling: Arc<SamplingSession>,
-        payload: Option<(Bytes, Decoded)>,
-    ) {
+    pub(crate) fn add_sample(&mut self, sample: Claimed, payload: Option<(Bytes, Decoded)>) {
+        let Claimed { arrival, request, tenant, seq_id, claim, sampling } = sample;
         let payload = self.hold(payload);
         self.pending(&sampling.session);
         self.arrivals.insert(request.clone(), arrival);
         let snapshot = sampling.snapshot.clone();
-        self.samples.insert(arrival, Sample { request, tenant, seq_id, sampling, payload });
+        self.samples.insert(arrival, Sample { request, tenant, seq_id, claim, sampling, payload });
         let absent = snapshot.and_then(|key| self.snapshots.get_mut(&key)).filter(|snapshot| !snapshot.ready);
         match absent {
             Some(snapshot) => {
@@ -75,7 +80,7 @@ impl Queue {
     }
 
     pub(super) fn start_sample(&mut self, arrival: i64) -> Option<Work> {
-        let Sample { request, tenant, seq_id, sampling, payload } = self.samples.remove(&arrival)?;
+        let Sample { request, tenant, seq_id, claim, sampling, payload } = self.samples.remove(&arrival)?;
         self.arrivals.remove(&request);
         self.released(&payload);
         let Slot::Held(payload, decoded) = payload else { return None };
@@ -85,6 +90,7 @@ impl Queue {
             kind: RequestKind::Sample,
             run: None,
             sampling_session: Some(sampling.id.clone()),
+            fence: Fence::Sample(claim),
             replay: false,
         };
         Some(self.launch(request, flight, seq_id, Some(&sampling), (payload, decoded)))
@@ -92,15 +98,33 @@ impl Queue {
 
     /// Ends a sample that waits.
     pub(super) fn doom_sample(&mut self, arrival: i64, doom: Doom) {
-        let Some(sample) = self.samples.remove(&arrival) else { return };
+        if let Some(Sample { request, claim, .. }) = self.remove_sample(arrival) {
+            self.out.doomed.push(Doomed { request, fence: Fence::Sample(claim), doom });
+        }
+    }
+
+    /// Forgets a sample that waits.
+    pub(super) fn remove_sample(&mut self, arrival: i64) -> Option<Sample> {
+        let sample = self.samples.remove(&arrival)?;
         self.arrivals.remove(&sample.request);
         self.ready_samples.remove(&arrival);
         self.released(&sample.payload);
         if let Some(snapshot) = sample.sampling.snapshot.as_ref().and_then(|key| self.snapshots.get_mut(key)) {
             snapshot.waiting.remove(&arrival);
         }
-        self.out.doomed.push((sample.request, doom));
         self.settled(&sample.sampling.session);
+        Some(sample)
+    }
+
+    /// Whether samples of a session can be executed here: the snapshot that they need, if any, is of a run of this
+    /// worker.
+    pub(crate) fn can_sample(&self, sampling: &SamplingSession) -> bool {
+        sampling.snapshot.as_ref().is_none_or(|key| self.snapshots.contains_key(key))
+    }
+
+    /// Samples that are here, waiting or executed.
+    pub(crate) fn sample_count(&self) -> usize {
+        self.samples.len() + self.flights.values().filter(|flight| flight.run.is_none()).count()
     }
 
     pub(super) fn cancel_samples_of(&mut self, session: &SessionId) {

@@ -5,6 +5,7 @@
 pub(crate) mod blobs;
 pub(crate) mod checkpoints;
 pub(crate) mod db;
+pub(crate) mod leases;
 pub(crate) mod pruning;
 pub(crate) mod requests;
 pub(crate) mod results;
@@ -12,6 +13,7 @@ pub(crate) mod runs;
 pub(crate) mod sampling;
 pub(crate) mod schema;
 pub(crate) mod sessions;
+pub(crate) mod workers;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

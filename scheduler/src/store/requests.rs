@@ -43,6 +43,8 @@ pub(crate) struct NewRequest<'a> {
     pub(crate) payload: &'a Stored,
     /// It is refused: it is stored as failed.
     pub(crate) rejected: Option<&'a OpError>,
+    /// Of a sample: who takes it at once.
+    pub(crate) worker: Option<&'a str>,
 }
 
 /// Inserts a request and returns its place in the order of arrival; `None` when its session accepts nothing more,
@@ -54,8 +56,8 @@ pub(crate) async fn insert_request(
 ) -> Result<Option<i64>, Error> {
     const SQL: &str = "-- insert_request
         INSERT INTO requests (id, tenant, session_id, run_id, sampling_session_id, seq_id, kind, num_samples,
-            fingerprint, state, payload, payload_file, error, created_at, finished_at)
-        SELECT $1, $2, id, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15
+            fingerprint, state, payload, payload_file, error, created_at, finished_at, worker_id, claim)
+        SELECT $1, $2, id, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17
         FROM sessions WHERE id = $3 AND tenant = $2 AND status = 'active'
         ON CONFLICT DO NOTHING RETURNING arrival";
     // A refused request is never executed, so nobody needs its payload.
@@ -77,6 +79,8 @@ pub(crate) async fn insert_request(
         .bind(new.rejected.map(to_json).transpose()?)
         .bind(now.0)
         .bind(new.rejected.map(|_| now.0))
+        .bind(new.worker)
+        .bind(i64::from(new.worker.is_some()))
         .scalar(conn)
         .await
         .map_err(failed("accept a request"))
@@ -85,6 +89,7 @@ pub(crate) async fn insert_request(
 /// A request that has the identity of a new one.
 pub(crate) struct Existing {
     pub(crate) id: RequestId,
+    pub(crate) arrival: i64,
     pub(crate) num_samples: u32,
     fingerprint: Vec<u8>,
 }
@@ -107,9 +112,9 @@ pub(crate) async fn find_request(
     seq_id: i64,
 ) -> Result<Option<Existing>, Error> {
     const OF_RUN: &str = "-- find_request: of a run
-        SELECT id, num_samples, fingerprint FROM requests WHERE run_id = $1 AND seq_id = $2 AND tenant = $3";
+        SELECT id, arrival, num_samples, fingerprint FROM requests WHERE run_id = $1 AND seq_id = $2 AND tenant = $3";
     const OF_SAMPLING: &str = "-- find_request: of a sampling session
-        SELECT id, num_samples, fingerprint FROM requests
+        SELECT id, arrival, num_samples, fingerprint FROM requests
         WHERE sampling_session_id = $1 AND seq_id = $2 AND tenant = $3";
     let (text, id) = match target {
         Target::Run(id) => (OF_RUN, id.as_str()),
@@ -125,6 +130,7 @@ pub(crate) async fn find_request(
     row.map(|row| {
         Ok(Existing {
             id: RequestId::new(column::<String>(&row, "id")?),
+            arrival: column(&row, "arrival")?,
             num_samples: u32::try_from(column::<i64>(&row, "num_samples")?).unwrap_or(0),
             fingerprint: column(&row, "fingerprint")?,
         })
@@ -156,16 +162,8 @@ pub(crate) async fn start_requests(conn: &mut Conn, ids: &[RequestId]) -> Result
     sql_by(SQLITE, POSTGRES).bind(ids).execute(conn).await.map_err(failed("start requests"))
 }
 
-/// Queues again what the last process had started. Returns how many.
-pub(crate) async fn requeue_running(conn: &mut Conn) -> Result<u64, Error> {
-    const SQL: &str = "-- requeue_running
-        UPDATE requests SET state = 'queued' WHERE state = 'running'";
-    sql(SQL).execute(conn).await.map_err(failed("queue requests again"))
-}
-
 /// A request as recovery and replay need it, without its payload.
 pub(crate) struct RequestRow {
-    pub(crate) arrival: i64,
     pub(crate) id: RequestId,
     pub(crate) seq_id: i64,
     pub(crate) kind: RequestKind,
@@ -174,36 +172,22 @@ pub(crate) struct RequestRow {
     pub(crate) replays: bool,
 }
 
-/// All requests of a run, in order.
-pub(crate) async fn requests_of_run(conn: &mut Conn, run: &RunId) -> Result<Vec<RequestRow>, Error> {
+/// The requests of a run from a place of its order on, in order.
+pub(crate) async fn requests_of_run(conn: &mut Conn, run: &RunId, from: i64) -> Result<Vec<RequestRow>, Error> {
     const SQL: &str = "-- requests_of_run
-        SELECT arrival, id, seq_id, kind, state, replays FROM requests WHERE run_id = $1 ORDER BY seq_id";
-    let rows = sql(SQL).bind(run.as_str()).fetch_all(conn).await.map_err(failed("list requests"))?;
+        SELECT id, seq_id, kind, state, replays FROM requests WHERE run_id = $1 AND seq_id >= $2 ORDER BY seq_id";
+    let rows = sql(SQL).bind(run.as_str()).bind(from).fetch_all(conn).await.map_err(failed("list requests"))?;
     rows.iter().map(to_request_row).collect()
 }
 
-/// A sample that waits, with the sampling session it belongs to.
-pub(crate) struct QueuedSample {
-    pub(crate) request: RequestRow,
-    pub(crate) tenant: TenantId,
-    pub(crate) sampling_session: SamplingSessionId,
-}
-
-/// Samples that wait, in order of arrival.
-pub(crate) async fn queued_samples(conn: &mut Conn, session: &SessionId) -> Result<Vec<QueuedSample>, Error> {
-    const SQL: &str = "-- queued_samples
-        SELECT arrival, id, seq_id, kind, state, replays, tenant, sampling_session_id FROM requests
-        WHERE session_id = $1 AND finished_at IS NULL AND sampling_session_id IS NOT NULL ORDER BY arrival";
-    let rows = sql(SQL).bind(session.as_str()).fetch_all(conn).await.map_err(failed("list requests"))?;
-    rows.iter()
-        .map(|row| {
-            Ok(QueuedSample {
-                request: to_request_row(row)?,
-                tenant: TenantId::new(column::<String>(row, "tenant")?),
-                sampling_session: SamplingSessionId::new(column::<String>(row, "sampling_session_id")?),
-            })
-        })
-        .collect()
+/// The unfinished requests of a session that no worker has: of runs without a lease, and unclaimed samples.
+pub(crate) async fn unowned_requests(conn: &mut Conn, session: &SessionId) -> Result<Vec<RequestId>, Error> {
+    const SQL: &str = "-- unowned_requests
+        SELECT requests.id FROM requests LEFT JOIN runs ON runs.id = requests.run_id
+        WHERE requests.session_id = $1 AND requests.finished_at IS NULL AND requests.worker_id IS NULL
+            AND runs.worker_id IS NULL ORDER BY requests.arrival";
+    let ids: Vec<String> = sql(SQL).bind(session.as_str()).scalars(conn).await.map_err(failed("list requests"))?;
+    Ok(ids.into_iter().map(RequestId::new).collect())
 }
 
 /// The keys of the in-memory snapshots that a save took.
@@ -229,7 +213,6 @@ pub(crate) async fn payload_of_request(conn: &mut Conn, id: &RequestId) -> Resul
 
 fn to_request_row(row: &Row) -> Result<RequestRow, Error> {
     Ok(RequestRow {
-        arrival: column(row, "arrival")?,
         id: RequestId::new(column::<String>(row, "id")?),
         seq_id: column(row, "seq_id")?,
         kind: parsed(row, "kind", RequestKind::from_text)?,

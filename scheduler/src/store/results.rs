@@ -40,29 +40,38 @@ pub(crate) struct Ended {
 }
 
 /// Ends a request that waits or runs; `None` when it has ended already.
+///
+/// A `claim` (worker and number) is that of a sample under which it is ended: nothing happens once others have it.
 pub(crate) async fn end_request(
     conn: &mut Conn,
     id: &RequestId,
     end: &End<'_>,
+    claim: Option<(&str, i64)>,
     now: Timestamp,
 ) -> Result<Option<Ended>, Error> {
     // Nearly all payloads lie in their row. What the row named before it was changed, the change can't tell.
-    if let Some(ended) = write_end(conn, id, end, None, now).await? {
+    if let Some(ended) = write_end(conn, id, end, claim, None, now).await? {
         return Ok(Some(ended));
     }
-    let Some(file) = open_payload(conn, id).await? else { return Ok(None) };
+    let Some(file) = open_payload(conn, id, claim).await? else { return Ok(None) };
     let ended = match file {
-        Some(file) => write_end(conn, id, end, Some(file), now).await?,
+        Some(file) => write_end(conn, id, end, claim, Some(file), now).await?,
         None => None,
     };
     ended.map(Some).ok_or_else(|| Error::store("end a request", format!("request {id} was not started")))
 }
 
 /// The file of a payload, if it has one, of a request that has not ended.
-async fn open_payload(conn: &mut Conn, id: &RequestId) -> Result<Option<Option<String>>, Error> {
+async fn open_payload(
+    conn: &mut Conn,
+    id: &RequestId,
+    claim: Option<(&str, i64)>,
+) -> Result<Option<Option<String>>, Error> {
     const SQL: &str = "-- open_payload
-        SELECT payload_file FROM requests WHERE id = $1 AND finished_at IS NULL";
-    sql(SQL).bind(id.as_str()).scalar(conn).await.map_err(failed("find a request"))
+        SELECT payload_file FROM requests WHERE id = $1 AND finished_at IS NULL
+            AND ($2 IS NULL OR (worker_id = $2 AND claim = $3))";
+    let (worker, number) = claim.unzip();
+    sql(SQL).bind(id.as_str()).bind(worker).bind(number).scalar(conn).await.map_err(failed("find a request"))
 }
 
 /// Ends a request whose payload is in this file, or in its row; `None` when there is no such request. A sample
@@ -71,6 +80,7 @@ async fn write_end(
     conn: &mut Conn,
     id: &RequestId,
     end: &End<'_>,
+    claim: Option<(&str, i64)>,
     payload_file: Option<String>,
     now: Timestamp,
 ) -> Result<Option<Ended>, Error> {
@@ -85,7 +95,9 @@ async fn write_end(
                 WHERE earlier.sampling_session_id = requests.sampling_session_id
                     AND earlier.clone = requests.seq_id / $10 AND earlier.event IS NOT NULL) END
         WHERE id = $1 AND (state = 'running' OR (state = 'queued' AND $2 <> 'succeeded')) AND payload_file IS NOT DISTINCT FROM $11
+            AND ($12 IS NULL OR (worker_id = $12 AND claim = $13))
         RETURNING run_id, sampling_session_id, seq_id";
+    let (worker, number) = claim.unzip();
     let (encoding, result, size, replays, error) = match end {
         End::Succeeded { encoding, result, size, replays } => (Some(*encoding), Some(*result), *size, *replays, None),
         End::Failed(error) => (None, None, 0, false, Some(*error)),
@@ -103,6 +115,8 @@ async fn write_end(
         .bind(now.0)
         .bind(CLONE_STRIDE)
         .bind(payload_file.as_deref())
+        .bind(worker)
+        .bind(number)
         .fetch_optional(conn)
         .await
         .map_err(failed("end a request"))?;

@@ -1,21 +1,24 @@
 //! The table `runs`.
 
-use trainyard_protocol::{OpError, RunId, SessionId, TenantId};
+use trainyard_protocol::{OpError, RunId, RunSpec, SessionId, TenantId};
 
 use super::db::{Conn, Row, column, sql};
 use super::{as_i64, as_u64, failed, from_json, parsed, to_json};
 use crate::{Error, NewRun, Page, Run, RunState, Timestamp};
 
+/// Creates a run, leased to `worker` if given, with epoch 1.
 pub(crate) async fn insert_run(
     conn: &mut Conn,
     tenant: &TenantId,
     id: &RunId,
     new: &NewRun,
+    worker: Option<&str>,
     now: Timestamp,
 ) -> Result<(), Error> {
     const SQL: &str = "-- insert_run
-        INSERT INTO runs (id, tenant, session_id, model_seq_id, spec, state, user_metadata, created_at, last_request_at)
-        VALUES ($1, $2, $3, $4, $5, 'creating', $6, $7, $7)";
+        INSERT INTO runs (id, tenant, session_id, model_seq_id, spec, state, user_metadata, created_at, last_request_at,
+            base_model, worker_id, epoch)
+        VALUES ($1, $2, $3, $4, $5, 'creating', $6, $7, $7, $8, $9, $10)";
     sql(SQL)
         .bind(id.as_str())
         .bind(tenant.as_str())
@@ -24,6 +27,9 @@ pub(crate) async fn insert_run(
         .bind(to_json(&new.spec)?)
         .bind(to_json(&new.user_metadata)?)
         .bind(now.0)
+        .bind(new.spec.base_model.as_str())
+        .bind(worker)
+        .bind(i64::from(worker.is_some()))
         .execute(conn)
         .await
         .map_err(failed("create a run"))?;
@@ -61,23 +67,24 @@ pub(crate) async fn list_runs(conn: &mut Conn, tenant: &TenantId, page: Page) ->
     Ok((rows.iter().map(to_run).collect::<Result<_, _>>()?, as_u64(total.unwrap_or(0))))
 }
 
-/// Notes that a request of the run is submitted, and returns the run's session.
-pub(crate) async fn touch_run(
-    conn: &mut Conn,
-    tenant: &TenantId,
-    id: &RunId,
-    now: Timestamp,
-) -> Result<SessionId, Error> {
-    const SQL: &str = "-- touch_run
-        UPDATE runs SET last_request_at = $3 WHERE id = $1 AND tenant = $2 RETURNING session_id";
-    let session: Option<String> = sql(SQL)
-        .bind(id.as_str())
-        .bind(tenant.as_str())
-        .bind(now.0)
-        .scalar(conn)
-        .await
-        .map_err(failed("update a run"))?;
+/// How old the note of a run's last request may be: every note is a write to a row that others use too.
+const NOTED_WITHIN_MS: i64 = 1_000;
+
+/// The session of a run to which a request is submitted.
+pub(crate) async fn session_of_run(conn: &mut Conn, tenant: &TenantId, id: &RunId) -> Result<SessionId, Error> {
+    const SQL: &str = "-- session_of_run
+        SELECT session_id FROM runs WHERE id = $1 AND tenant = $2";
+    let session: Option<String> =
+        sql(SQL).bind(id.as_str()).bind(tenant.as_str()).scalar(conn).await.map_err(failed("find a run"))?;
     session.map(SessionId::new).ok_or_else(|| Error::not_found("training run", id))
+}
+
+/// Notes that a request of the run was submitted.
+pub(crate) async fn touch_run(conn: &mut Conn, id: &RunId, now: Timestamp) -> Result<(), Error> {
+    const SQL: &str = "-- touch_run
+        UPDATE runs SET last_request_at = $2 WHERE id = $1 AND last_request_at < $3";
+    let touched = sql(SQL).bind(id.as_str()).bind(now.0).bind(now.0 - NOTED_WITHIN_MS).execute(conn).await;
+    touched.map(drop).map_err(failed("update a run"))
 }
 
 /// The run exists now. False when it was not being created.
@@ -102,32 +109,33 @@ pub(crate) async fn fail_run(conn: &mut Conn, id: &RunId, failure: &OpError, cor
     Ok(done == 1)
 }
 
-/// A run as recovery needs it.
+/// A run as whoever executes it needs it.
 pub(crate) struct RunRow {
-    pub(crate) id: RunId,
     pub(crate) tenant: TenantId,
     pub(crate) session: SessionId,
+    pub(crate) spec: RunSpec,
     pub(crate) state: RunState,
     pub(crate) failure: Option<OpError>,
+    /// The last seq_id whose effects the newest snapshot holds, and where that is.
+    pub(crate) snapshot: Option<(i64, String)>,
 }
 
-/// The runs of a session, oldest first.
-pub(crate) async fn runs_of_session(conn: &mut Conn, session: &SessionId) -> Result<Vec<RunRow>, Error> {
-    const SQL: &str = "-- runs_of_session
-        SELECT id, tenant, session_id, state, coalesce(failure, 'null') AS failure
-        FROM runs WHERE session_id = $1 ORDER BY model_seq_id";
-    let rows = sql(SQL).bind(session.as_str()).fetch_all(conn).await.map_err(failed("list runs"))?;
-    rows.iter()
-        .map(|row| {
-            Ok(RunRow {
-                id: RunId::new(column::<String>(row, "id")?),
-                tenant: TenantId::new(column::<String>(row, "tenant")?),
-                session: SessionId::new(column::<String>(row, "session_id")?),
-                state: parsed(row, "state", RunState::from_text)?,
-                failure: from_json(row, "failure")?,
-            })
-        })
-        .collect()
+/// A run, by its id alone.
+pub(crate) async fn run_row(conn: &mut Conn, id: &RunId) -> Result<RunRow, Error> {
+    const SQL: &str = "-- run_row
+        SELECT tenant, session_id, spec, state, coalesce(failure, 'null') AS failure, snapshot_seq, snapshot_dir
+        FROM runs WHERE id = $1";
+    let row = sql(SQL).bind(id.as_str()).fetch_optional(conn).await.map_err(failed("find a run"))?;
+    let row = row.ok_or_else(|| Error::not_found("training run", id))?;
+    let snapshot: (Option<i64>, Option<String>) = (column(&row, "snapshot_seq")?, column(&row, "snapshot_dir")?);
+    Ok(RunRow {
+        tenant: TenantId::new(column::<String>(&row, "tenant")?),
+        session: SessionId::new(column::<String>(&row, "session_id")?),
+        spec: from_json(&row, "spec")?,
+        state: parsed(&row, "state", RunState::from_text)?,
+        failure: from_json(&row, "failure")?,
+        snapshot: snapshot.0.zip(snapshot.1),
+    })
 }
 
 fn to_run(row: &Row) -> Result<Run, Error> {

@@ -98,17 +98,24 @@ pub(crate) async fn sampling_session(
 /// An in-memory snapshot as recovery needs it.
 pub(crate) struct SnapshotRow {
     pub(crate) key: String,
-    pub(crate) run: RunId,
+    pub(crate) session: SessionId,
 }
 
-/// The in-memory snapshots of a session that a run's replay makes again.
-pub(crate) async fn snapshots_of_session(conn: &mut Conn, session: &SessionId) -> Result<Vec<SnapshotRow>, Error> {
-    const SQL: &str = "-- snapshots_of_session
-        SELECT DISTINCT snapshot, run_id FROM sampling_sessions
-        WHERE session_id = $1 AND snapshot IS NOT NULL AND run_id IS NOT NULL ORDER BY snapshot";
-    let rows = sql(SQL).bind(session.as_str()).fetch_all(conn).await.map_err(failed("list snapshots"))?;
+/// The in-memory snapshots of a run that its replay makes again, with the sessions that hold them.
+pub(crate) async fn snapshots_of_run(conn: &mut Conn, run: &RunId) -> Result<Vec<SnapshotRow>, Error> {
+    const SQL: &str = "-- snapshots_of_run
+        SELECT DISTINCT sampler.snapshot, sampler.session_id FROM sampling_sessions AS sampler
+        JOIN sessions ON sessions.id = sampler.session_id
+        WHERE sampler.run_id = $1 AND sampler.snapshot IS NOT NULL AND sampler.snapshot_dir IS NULL
+            AND (sessions.status = 'active' OR EXISTS (
+                SELECT 1 FROM requests WHERE requests.session_id = sessions.id AND requests.finished_at IS NULL))
+        ORDER BY sampler.snapshot";
+    let rows = sql(SQL).bind(run.as_str()).fetch_all(conn).await.map_err(failed("list snapshots"))?;
     rows.iter()
-        .map(|row| Ok(SnapshotRow { key: column(row, "snapshot")?, run: RunId::new(column::<String>(row, "run_id")?) }))
+        .map(|row| {
+            let session = SessionId::new(column::<String>(row, "session_id")?);
+            Ok(SnapshotRow { key: column(row, "snapshot")?, session })
+        })
         .collect()
 }
 

@@ -9,7 +9,6 @@ use crate::{Error, FinishReason, NewSession, Page, Session, SessionStatus, Times
 /// A session's own row.
 pub(crate) struct SessionRow {
     pub(crate) id: SessionId,
-    pub(crate) tenant: TenantId,
     pub(crate) status: SessionStatus,
 }
 
@@ -32,8 +31,9 @@ pub(crate) async fn insert_session(
 ) -> Result<(), Error> {
     const SQL: &str = "-- insert_session
         INSERT INTO sessions (id, tenant, idempotency_key, tags, user_metadata, sdk_version, project_id, display_name,
-            status, created_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'active', $9)";
+            status, created_at, last_seen_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'active', $9, $9)
+        ON CONFLICT (id) DO NOTHING";
     sql(SQL)
         .bind(id.as_str())
         .bind(tenant.as_str())
@@ -66,7 +66,7 @@ pub(crate) async fn session_by_idempotency_key(
 /// A session without its runs and sampling sessions.
 pub(crate) async fn session_row(conn: &mut Conn, tenant: &TenantId, id: &SessionId) -> Result<SessionRow, Error> {
     const SQL: &str = "-- session_row
-        SELECT id, tenant, status, finish_reason, finish_detail FROM sessions WHERE id = $1 AND tenant = $2";
+        SELECT id, status, finish_reason, finish_detail FROM sessions WHERE id = $1 AND tenant = $2";
     let row = sql(SQL)
         .bind(id.as_str())
         .bind(tenant.as_str())
@@ -77,13 +77,34 @@ pub(crate) async fn session_row(conn: &mut Conn, tenant: &TenantId, id: &Session
     to_session_row(&row)
 }
 
-/// Sessions that are active, or ended with work left.
-pub(crate) async fn unfinished_sessions(conn: &mut Conn) -> Result<Vec<SessionRow>, Error> {
-    const SQL: &str = "-- unfinished_sessions
-        SELECT id, tenant, status, finish_reason, finish_detail FROM sessions
-        WHERE status = 'active' OR id IN (SELECT session_id FROM requests WHERE finished_at IS NULL)";
-    let rows = sql(SQL).fetch_all(conn).await.map_err(failed("list sessions"))?;
-    rows.iter().map(to_session_row).collect()
+/// A session, by its id alone.
+pub(crate) async fn session_status(conn: &mut Conn, id: &SessionId) -> Result<SessionStatus, Error> {
+    const SQL: &str = "-- session_status
+        SELECT status, finish_reason, finish_detail FROM sessions WHERE id = $1";
+    let row = sql(SQL).bind(id.as_str()).fetch_optional(conn).await.map_err(failed("find a session"))?;
+    status(&row.ok_or_else(|| Error::not_found("session", id))?)
+}
+
+/// Notes a sign of life of an active session.
+pub(crate) async fn touch_session(conn: &mut Conn, id: &SessionId, now: Timestamp) -> Result<(), Error> {
+    const SQL: &str = "-- touch_session
+        UPDATE sessions SET last_seen_at = $2 WHERE id = $1 AND last_seen_at < $2 AND status = 'active'";
+    sql(SQL).bind(id.as_str()).bind(now.0).execute(conn).await.map(drop).map_err(failed("update a session"))
+}
+
+/// Gives all active sessions a fresh period: while nobody served, nobody could be heard.
+pub(crate) async fn touch_all_sessions(conn: &mut Conn, now: Timestamp) -> Result<(), Error> {
+    const SQL: &str = "-- touch_all_sessions
+        UPDATE sessions SET last_seen_at = $1 WHERE last_seen_at < $1 AND status = 'active'";
+    sql(SQL).bind(now.0).execute(conn).await.map(drop).map_err(failed("update sessions"))
+}
+
+/// Active sessions without a sign of life since `deadline`.
+pub(crate) async fn silent_sessions(conn: &mut Conn, deadline: Timestamp) -> Result<Vec<SessionId>, Error> {
+    const SQL: &str = "-- silent_sessions
+        SELECT id FROM sessions WHERE status = 'active' AND last_seen_at < $1 ORDER BY last_seen_at LIMIT 1000";
+    let ids: Vec<String> = sql(SQL).bind(deadline.0).scalars(conn).await.map_err(failed("list sessions"))?;
+    Ok(ids.into_iter().map(SessionId::new).collect())
 }
 
 /// A session with its runs and sampling sessions.
@@ -168,11 +189,7 @@ pub(crate) async fn end_session(
 }
 
 fn to_session_row(row: &Row) -> Result<SessionRow, Error> {
-    Ok(SessionRow {
-        id: SessionId::new(column::<String>(row, "id")?),
-        tenant: TenantId::new(column::<String>(row, "tenant")?),
-        status: status(row)?,
-    })
+    Ok(SessionRow { id: SessionId::new(column::<String>(row, "id")?), status: status(row)? })
 }
 
 fn status(row: &Row) -> Result<SessionStatus, Error> {

@@ -39,7 +39,7 @@ use trainyard_protocol::{
 
 use crate::{
     Clock, Decoded, Effect, Encoding, Error, NewRun, NewSamplingSession, NewSession, Options, Outcome, Poll,
-    RequestKind, RunSubmission, SampleSubmission, Scheduler, Submitted, Timestamp, Work, WorkItem,
+    RequestKind, RunSubmission, SampleSubmission, Scheduler, Submitted, Timestamp, Work, WorkItem, WorkerOptions,
 };
 
 /// A clock that tests move.
@@ -161,7 +161,8 @@ impl Bench {
 
 pub(super) fn options(dir: &TempDir, database: &TestDatabase, clock: &Arc<TestClock>) -> Options {
     let clock: Arc<dyn Clock> = Arc::<TestClock>::clone(clock);
-    Options { clock, ..Options::new(database.database.clone(), dir.path().join("blobs")) }
+    let worker = Some(WorkerOptions::new("worker", vec!["base".to_owned()]));
+    Options { clock, worker, ..Options::new(database.database.clone(), dir.path().join("blobs")) }
 }
 
 pub(super) fn result(seq_id: i64) -> Outcome {

@@ -103,15 +103,18 @@ async fn a_sample_restores_the_snapshot_that_it_needs() {
         works.iter().any(|work| work.sampling_session.as_ref().is_some_and(|s| s.id == base)),
         "it waits for nothing"
     );
-    let create = works.iter().find(|work| work.replay).unwrap();
+    let create = works.iter().find(|work| work.replay).unwrap_or_else(|| panic!("{items:?}"));
     assert_eq!(create.seq_id, 0);
     bench.succeed(create);
     replay(&bench, &[1]).await;
-    let items = bench.items().await;
-    let sample = items.iter().find_map(|item| match item {
-        WorkItem::Start(work) if !work.replay => Some(work),
-        _ => None,
-    });
+    let mut sample = None;
+    while sample.is_none() {
+        sample = bench.items().await.into_iter().find_map(|item| match item {
+            WorkItem::Start(work) if !work.replay => Some(work),
+            _ => None,
+        });
+    }
+    let sample = sample.as_ref();
     assert_eq!(sample.unwrap().request, request);
     assert_eq!(sample.unwrap().sampling_session.as_ref().unwrap().snapshot.as_deref(), Some("key"));
     bench.succeed(sample.unwrap());

@@ -4,7 +4,7 @@
 use super::*;
 use crate::store::results::{self, End};
 use crate::store::db::{Conn, connect, sql};
-use crate::store::{blobs::Stored, requests, runs};
+use crate::store::{blobs::Stored, leases, requests, runs};
 use crate::{RequestState, RunState};
 
 const REQUEST_STATES: [RequestState; 5] = [
@@ -24,10 +24,17 @@ async fn database() -> (Bench, Conn, RunId, RequestId) {
     (bench, conn, run, request)
 }
 
+const STATE: &str = "SELECT state FROM requests";
+
 async fn move_to(conn: &mut Conn, request: &RequestId, to: RequestState) -> bool {
     let (now, result, error) = (Timestamp(1), Stored::Inline(Bytes::new()), OpError::user("x"));
     let end = match to {
-        RequestState::Queued => return requests::requeue_running(conn).await.unwrap() == 1,
+        RequestState::Queued => {
+            let before = sql(STATE).scalar::<String>(conn).await.unwrap();
+            sql("UPDATE runs SET worker_id = 'worker'").execute(conn).await.unwrap();
+            leases::release_all(conn, Some("worker")).await.unwrap();
+            return before != sql(STATE).scalar::<String>(conn).await.unwrap();
+        }
         RequestState::Running => {
             return requests::start_requests(conn, std::slice::from_ref(request)).await.unwrap() == 1;
         }
@@ -35,7 +42,7 @@ async fn move_to(conn: &mut Conn, request: &RequestId, to: RequestState) -> bool
         RequestState::Failed => End::Failed(&error),
         RequestState::Cancelled => End::Cancelled,
     };
-    matches!(results::end_request(conn, request, &end, now).await, Ok(Some(_)))
+    matches!(results::end_request(conn, request, &end, None, now).await, Ok(Some(_)))
 }
 
 #[tokio::test]

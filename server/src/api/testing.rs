@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tower::ServiceExt;
 use trainyard_protocol::{BaseModel, Optimizer, RunSpec, TinkerPath};
 use trainyard_scheduler::{
-    Clock, Effect, Encoding, NewCheckpoint, Options, Outcome, Scheduler, Timestamp, Work, WorkItem,
+    Clock, Effect, Encoding, NewCheckpoint, Options, Outcome, Scheduler, Timestamp, Work, WorkItem, WorkerOptions,
 };
 
 use crate::auth::Keys;
@@ -92,8 +92,11 @@ impl Server {
     pub(super) async fn with(limits: Limits, keys: Keys) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000_000)));
-        let options =
-            Options { clock: clock.clone(), ..Options::new(dir.path().join("t.db"), dir.path().join("blobs")) };
+        let options = Options {
+            clock: clock.clone(),
+            worker: Some(WorkerOptions::new("worker", vec![MODEL.to_owned()])),
+            ..Options::new(dir.path().join("t.db"), dir.path().join("blobs"))
+        };
         let (stop, shutdown) = Shutdown::channel();
         let model = BaseModel {
             name: MODEL.to_owned(),

@@ -16,7 +16,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
 use trainyard_gpu_runtime::checkpoint::remove_leftovers;
 use trainyard_protocol::Engine;
-use trainyard_scheduler::{Options, Scheduler, SystemClock};
+use trainyard_scheduler::{Options, Scheduler, SystemClock, WorkerOptions};
 
 use super::gate::Gate;
 use super::shutdown::Signals;
@@ -54,7 +54,7 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
         .map_err(|error| format!("cannot listen on {}:{}: {error}", config.host, config.port))?;
     let address = listener.local_addr()?;
     tracing::info!(%address, "listening; loading models");
-    let scheduler = Scheduler::open(Options::new(config.database.clone(), config.data_dir.join("blobs"))).await?;
+    let scheduler = Scheduler::open(options(&config)).await?;
     let (stop, stopping) = Shutdown::channel();
     let gate = Gate::default();
     let http = serve_http(listener, gate.router(), stopping.clone());
@@ -86,6 +86,14 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+fn options(config: &Config) -> Options {
+    let models = config.models.iter().map(|model| model.name.clone()).collect();
+    Options {
+        worker: Some(WorkerOptions::new("local", models)),
+        ..Options::new(config.database.clone(), config.data_dir.join("blobs"))
+    }
 }
 
 /// Keeps a second server away from the data.

@@ -1,0 +1,222 @@
+//! Taking work from the store: leases of runs with what waits in them, and samples.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use trainyard_protocol::{OpError, RunId, SessionId};
+
+use crate::core::Core;
+use crate::queue::{Claimed, History, Queue, RunQueue, creation_failed};
+use crate::store::db::Conn;
+use crate::store::leases::{self, ClaimedSample};
+use crate::store::requests::RequestRow;
+use crate::store::runs::RunRow;
+use crate::store::sampling::SnapshotRow;
+use crate::store::{requests, runs, sampling, sessions, workers};
+use crate::waiters::lock;
+use crate::writer::Write;
+use crate::{Error, FinishReason, RunState, SamplingSession, SessionStatus};
+
+/// Samples that a worker holds before it takes no more from the store.
+const HELD_SAMPLES: usize = 1024;
+/// Runs taken in one transaction.
+const RUNS_AT_ONCE: usize = 64;
+
+impl Core {
+    /// Takes what this process's worker can execute, and reads what is new of the runs that it has.
+    pub(crate) async fn take_from_store(self: &Arc<Self>) -> Result<(), Error> {
+        let hints = std::mem::take(&mut *lock(&self.hints));
+        self.claim_runs().await?;
+        for run in hints {
+            self.read_new_requests(&run).await?;
+        }
+        self.claim_samples().await
+    }
+
+    /// Reads what is new of all runs of this process's worker: for what no notification told of.
+    pub(crate) async fn read_all_new_requests(self: &Arc<Self>) -> Result<(), Error> {
+        let runs = lock(&self.queue).run_ids();
+        for run in runs {
+            self.read_new_requests(&run).await?;
+        }
+        Ok(())
+    }
+
+    async fn claim_runs(self: &Arc<Self>) -> Result<(), Error> {
+        loop {
+            let held = lock(&self.queue).run_ids().len();
+            let claimed = self.call(ClaimRuns { held }).await?;
+            let count = claimed.len();
+            for (run, epoch) in claimed {
+                tracing::info!(%run, epoch, "a run's lease was taken");
+                let loaded = self.load_run(run.clone(), epoch).await;
+                if let Err(error) = loaded {
+                    tracing::warn!(%run, %error, "a run could not be read; its lease is given back");
+                    self.record(crate::leases::Release { run, epoch });
+                }
+            }
+            if count < RUNS_AT_ONCE {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn load_run(self: &Arc<Self>, id: RunId, epoch: i64) -> Result<(), Error> {
+        let conn = &mut self.reader().await?;
+        let run = runs::run_row(conn, &id).await?;
+        let done = run.snapshot.as_ref().map_or(0, |(seq, _)| seq + 1);
+        let rows = requests::requests_of_run(conn, &id, done).await?;
+        let snapshots = sampling::snapshots_of_run(conn, &id).await?;
+        let status = sessions::session_status(conn, &run.session).await?;
+        let session = run.session.clone();
+        self.with_queue(|queue| {
+            add_run(queue, &id, run, epoch, done, rows, snapshots);
+            end_if_ended(queue, &session, &status);
+        });
+        Ok(())
+    }
+
+    async fn read_new_requests(self: &Arc<Self>, run: &RunId) -> Result<(), Error> {
+        let Some(from) = lock(&self.queue).next_seq(run) else { return Ok(()) };
+        let rows = requests::requests_of_run(&mut self.reader().await?, run, from).await?;
+        self.with_queue(|queue| rows.into_iter().for_each(|row| add_request(queue, run, row)));
+        Ok(())
+    }
+
+    async fn claim_samples(self: &Arc<Self>) -> Result<(), Error> {
+        loop {
+            let room = HELD_SAMPLES.saturating_sub(lock(&self.queue).sample_count());
+            if room == 0 {
+                return Ok(());
+            }
+            let claimed = self.call(ClaimSamples { limit: room }).await?;
+            let count = claimed.len();
+            let mut ended = BTreeSet::new();
+            for sample in claimed {
+                ended.insert(self.add_claimed(sample).await?);
+            }
+            for session in ended {
+                let status = sessions::session_status(&mut self.reader().await?, &session).await?;
+                self.with_queue(|queue| end_if_ended(queue, &session, &status));
+            }
+            if count < room {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn add_claimed(self: &Arc<Self>, row: ClaimedSample) -> Result<SessionId, Error> {
+        let sampling = self.sampling_session(&row).await?;
+        let session = sampling.session.clone();
+        let ClaimedSample { arrival, id: request, tenant, seq_id, claim, .. } = row;
+        self.with_queue(|queue| {
+            queue.add_sample(Claimed { arrival, request, tenant, seq_id, claim, sampling }, None);
+        });
+        Ok(session)
+    }
+
+    async fn sampling_session(&self, row: &ClaimedSample) -> Result<Arc<SamplingSession>, Error> {
+        if let Some(known) = self.samplers.get(&row.tenant, &row.sampling_session) {
+            return Ok(known);
+        }
+        let conn = &mut self.reader().await?;
+        let found = Arc::new(sampling::sampling_session(conn, &row.tenant, &row.sampling_session).await?);
+        self.samplers.put(row.tenant.clone(), Arc::clone(&found));
+        Ok(found)
+    }
+}
+
+fn add_run(
+    queue: &mut Queue,
+    id: &RunId,
+    run: RunRow,
+    epoch: i64,
+    done: i64,
+    rows: Vec<RequestRow>,
+    snapshots: Vec<SnapshotRow>,
+) {
+    let next_seq = first_unfinished(&rows, done);
+    let lost = run.snapshot.is_some() || rows.iter().any(|row| row.replays);
+    let history = if lost { History::Lost } else { History::Loaded };
+    queue.add_run(id.clone(), RunQueue::new(run.tenant, run.session, epoch, next_seq, history));
+    for snapshot in snapshots {
+        queue.add_snapshot(&snapshot.session, snapshot.key, id.clone(), false);
+    }
+    if run.state == RunState::Failed {
+        let failure = run.failure.unwrap_or_else(|| creation_failed(id, &OpError::server("unknown cause")));
+        queue.fail_run(id, failure);
+    }
+    rows.into_iter().for_each(|row| add_request(queue, id, row));
+}
+
+fn add_request(queue: &mut Queue, run: &RunId, row: RequestRow) {
+    if row.state.is_terminal() {
+        queue.consume(run, row.seq_id);
+    } else {
+        queue.park(run, row.seq_id, row.id, row.kind, None);
+    }
+}
+
+/// The first place in a run's order, from `done` on, whose request has not ended or not arrived.
+fn first_unfinished(rows: &[RequestRow], done: i64) -> i64 {
+    let mut next = done;
+    for row in rows {
+        if row.seq_id != next || !row.state.is_terminal() {
+            break;
+        }
+        next += 1;
+    }
+    next
+}
+
+/// A session that has ended with work left goes on ending.
+pub(crate) fn end_if_ended(queue: &mut Queue, session: &SessionId, status: &SessionStatus) {
+    match status {
+        SessionStatus::Active => {}
+        SessionStatus::Finished { reason: FinishReason::Success, .. } => queue.end_session(session, false),
+        SessionStatus::Finished { .. } | SessionStatus::Expired => queue.end_session(session, true),
+    }
+}
+
+/// Takes leases of runs, as many as are this worker's share.
+struct ClaimRuns {
+    /// Runs that it has.
+    held: usize,
+}
+
+impl Write for ClaimRuns {
+    type Output = Vec<(RunId, i64)>;
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
+        let Some(worker) = &core.options.worker else { return Ok(Vec::new()) };
+        let share = share_of(conn, core, &worker.models).await?;
+        let limit = share.saturating_sub(self.held).min(RUNS_AT_ONCE);
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        leases::claim_runs(conn, &worker.id, &worker.models, limit).await
+    }
+}
+
+/// Runs that a worker may have so that all workers with its models have about as many.
+async fn share_of(conn: &mut Conn, core: &Core, models: &[String]) -> Result<usize, Error> {
+    let others = workers::models_of_workers(conn, core.now()).await?;
+    let alike = others.iter().filter(|theirs| theirs.iter().any(|model| models.contains(model))).count();
+    let placed = leases::count_placed_runs(conn, models).await?;
+    Ok(usize::try_from(placed).unwrap_or(usize::MAX).div_ceil(alike.max(1)))
+}
+
+struct ClaimSamples {
+    limit: usize,
+}
+
+impl Write for ClaimSamples {
+    type Output = Vec<ClaimedSample>;
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
+        match &core.options.worker {
+            Some(worker) => leases::claim_samples(conn, &worker.id, &worker.models, self.limit).await,
+            None => Ok(Vec::new()),
+        }
+    }
+}

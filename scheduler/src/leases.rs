@@ -1,0 +1,233 @@
+//! A worker's place among others: registering, staying alive, giving leases back, and taking them from the dead.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use trainyard_protocol::RunId;
+
+use crate::core::Core;
+use crate::signals::Signal;
+use crate::store::db::{Conn, Database};
+use crate::store::leases::{self, Freed};
+use crate::store::workers;
+use crate::writer::Write;
+use crate::{Error, Timestamp};
+
+/// How often a process without a worker looks for dead workers.
+const PERIOD: Duration = Duration::from_secs(5);
+/// How often everything is read that a notification should have told of.
+const REPAIR: Duration = Duration::from_secs(5);
+
+/// The part of a process that executes requests.
+#[derive(Clone, Debug)]
+pub struct WorkerOptions {
+    /// Names it over restarts.
+    pub id: String,
+    /// Names of the base models that it serves.
+    pub models: Vec<String>,
+    /// Descriptions of its devices.
+    pub devices: Vec<String>,
+    /// Without a sign of life for so long it is taken for dead, and others get its runs.
+    pub lease: Duration,
+}
+
+impl WorkerOptions {
+    /// The worker of a process that serves these base models, with a lease of 15 seconds.
+    pub fn new(id: impl Into<String>, models: Vec<String>) -> Self {
+        Self { id: id.into(), models, devices: Vec::new(), lease: Duration::from_secs(15) }
+    }
+}
+
+impl Core {
+    /// Registers the worker of this process. What a former one of its name had, or with SQLite any other, is free.
+    pub(crate) async fn register(self: &Arc<Self>) -> Result<(), Error> {
+        let Some(worker) = &self.options.worker else { return Ok(()) };
+        let (incarnation, freed) = self.call(Register).await?;
+        self.incarnation.store(incarnation, Ordering::Release);
+        tracing::info!(
+            worker = worker.id,
+            incarnation,
+            runs = freed.runs,
+            samples = freed.samples,
+            "the worker is registered"
+        );
+        Ok(())
+    }
+
+    /// One round of what has to be done now and then.
+    async fn look_after(self: &Arc<Self>, repair: bool) -> Result<(), Error> {
+        self.renew().await?;
+        self.call(ExpireWorkers).await?;
+        if self.options.worker.is_some() {
+            if repair {
+                self.read_all_new_requests().await?;
+            }
+            self.take_from_store().await?;
+        }
+        if repair {
+            self.waiters.wake_all();
+            self.events.wake_all();
+        }
+        Ok(())
+    }
+
+    async fn renew(self: &Arc<Self>) -> Result<(), Error> {
+        if self.options.worker.is_none() || self.call(Renew).await? {
+            return Ok(());
+        }
+        tracing::warn!("this worker was taken for dead: its runs have passed to others");
+        self.lose_everything();
+        self.register().await
+    }
+
+    /// Forgets all that this worker had.
+    fn lose_everything(self: &Arc<Self>) {
+        self.with_queue(|queue| queue.lose_everything());
+    }
+
+    fn period(&self) -> Duration {
+        self.options.worker.as_ref().map_or(PERIOD, |worker| worker.lease / 3)
+    }
+}
+
+/// Looks after leases until the scheduler is gone.
+pub(crate) async fn look_after(core: Weak<Core>) {
+    let mut repaired = Instant::now();
+    loop {
+        let Some(strong) = core.upgrade().filter(|core| !core.messages_closed()) else { return };
+        let wait = strong.period().mul_f64(0.75) + strong.jitter(strong.period() / 4);
+        let wake = Arc::clone(&strong.wake);
+        drop(strong);
+        // Woken by what there is to take; the period is for renewals.
+        let woken = tokio::time::timeout(wait, wake.notified()).await.is_ok();
+        let Some(core) = core.upgrade().filter(|core| !core.messages_closed()) else { return };
+        let done = if woken {
+            core.take_from_store().await
+        } else {
+            let repair = repaired.elapsed() >= REPAIR && core.is_shared();
+            if repair {
+                repaired = Instant::now();
+            }
+            core.look_after(repair).await
+        };
+        if let Err(error) = done
+            && !core.messages_closed()
+        {
+            tracing::warn!(%error, "leases could not be looked after; it is tried again");
+        }
+    }
+}
+
+struct Register;
+
+impl Write for Register {
+    type Output = (i64, Freed);
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
+        let worker = core.options.worker.as_ref().ok_or(Error::Store("register a worker"))?;
+        // A SQLite file has one process, so whoever had leases before is gone.
+        let whose = match core.options.database {
+            Database::Sqlite(_) => None,
+            Database::Postgres(_) => Some(worker.id.as_str()),
+        };
+        let freed = leases::release_all(conn, whose).await?;
+        let now = core.now();
+        let incarnation =
+            workers::register_worker(conn, &worker.id, (&worker.models, &worker.devices), now, core.lease_end(now))
+                .await?;
+        Ok((incarnation, freed))
+    }
+
+    fn signals(&self, (_, freed): &Self::Output, signals: &mut Vec<Signal>) {
+        if *freed != Freed::default() {
+            signals.push(Signal::Released);
+        }
+    }
+}
+
+impl Core {
+    fn lease_end(&self, now: Timestamp) -> Timestamp {
+        let lease = self.options.worker.as_ref().map_or(PERIOD, |worker| worker.lease);
+        now.plus(lease)
+    }
+}
+
+/// Prolongs the worker's leases; false when it has none any more.
+struct Renew;
+
+impl Write for Renew {
+    type Output = bool;
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<bool, Error> {
+        let Some(worker) = &core.options.worker else { return Ok(true) };
+        let incarnation = core.incarnation.load(Ordering::Acquire);
+        workers::renew_worker(conn, &worker.id, incarnation, core.lease_end(core.now())).await
+    }
+}
+
+/// Frees what dead workers had.
+struct ExpireWorkers;
+
+impl Write for ExpireWorkers {
+    type Output = Vec<(String, Freed)>;
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
+        let mut all = Vec::new();
+        for id in workers::expired_workers(conn, core.worker_id(), core.now()).await? {
+            let freed = leases::release_all(conn, Some(&id)).await?;
+            workers::delete_worker(conn, &id).await?;
+            all.push((id, freed));
+        }
+        Ok(all)
+    }
+
+    fn signals(&self, output: &Self::Output, signals: &mut Vec<Signal>) {
+        if !output.is_empty() {
+            signals.push(Signal::Released);
+        }
+    }
+
+    fn committed(&mut self, output: &Self::Output, core: &Arc<Core>) {
+        for (worker, freed) in output {
+            core.leases_lost.fetch_add(freed.runs + freed.samples, Ordering::Relaxed);
+            tracing::warn!(worker, runs = freed.runs, samples = freed.samples, "a worker is gone; its leases are free");
+        }
+        if !output.is_empty() {
+            core.wake.notify_one();
+        }
+    }
+}
+
+/// Gives the lease of a run back of which the worker holds nothing any more.
+pub(crate) struct Release {
+    pub(crate) run: RunId,
+    pub(crate) epoch: i64,
+}
+
+impl Write for Release {
+    type Output = bool;
+    const URGENCY: crate::writer::Urgency = crate::writer::Urgency::Record;
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<bool, Error> {
+        match &core.options.worker {
+            Some(worker) => leases::release_run(conn, &worker.id, &self.run, self.epoch).await,
+            None => Ok(false),
+        }
+    }
+
+    fn signals(&self, released: &bool, signals: &mut Vec<Signal>) {
+        if *released {
+            signals.push(Signal::Released);
+        }
+    }
+
+    fn committed(&mut self, released: &bool, core: &Arc<Core>) {
+        if *released {
+            tracing::info!(run = %self.run, epoch = self.epoch, "a run's lease was given back");
+            // Something may have arrived for it meanwhile.
+            core.wake.notify_one();
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Leases: which worker executes which run and which sample. In the tables `runs` and `requests`.
+
+use trainyard_protocol::{RequestId, RunId, SamplingSessionId, TenantId};
+
+use super::db::{Conn, column, sql, sql_by};
+use super::{as_i64, failed};
+use crate::Error;
+
+/// Takes the leases of runs that nobody has and that are waited for, at most `limit`. Returns them with the new
+/// epochs.
+pub(crate) async fn claim_runs(
+    conn: &mut Conn,
+    worker: &str,
+    models: &[String],
+    limit: usize,
+) -> Result<Vec<(RunId, i64)>, Error> {
+    const SQLITE: &str = "-- claim_runs
+        UPDATE runs SET worker_id = $1, epoch = epoch + 1
+        WHERE id IN (
+            SELECT runs.id FROM runs
+            WHERE runs.worker_id IS NULL AND runs.base_model IN (SELECT value FROM json_each($2))
+                AND (EXISTS (SELECT 1 FROM requests WHERE requests.run_id = runs.id AND requests.finished_at IS NULL)
+                    OR EXISTS (SELECT 1 FROM sampling_sessions AS sampler
+                        JOIN requests ON requests.sampling_session_id = sampler.id AND requests.finished_at IS NULL
+                        WHERE sampler.run_id = runs.id AND sampler.snapshot_dir IS NULL))
+            ORDER BY runs.last_request_at, runs.id LIMIT $3)
+        RETURNING id, epoch";
+    // The waited-for runs are found by what is unfinished, which is little beside all runs.
+    const POSTGRES: &str = "-- claim_runs
+        UPDATE runs SET worker_id = $1, epoch = epoch + 1
+        WHERE id IN (
+            SELECT id FROM runs
+            WHERE worker_id IS NULL AND base_model = ANY($2) AND id IN (
+                SELECT run_id FROM requests WHERE finished_at IS NULL AND run_id IS NOT NULL
+                UNION
+                SELECT sampler.run_id FROM sampling_sessions AS sampler
+                JOIN requests ON requests.sampling_session_id = sampler.id
+                WHERE requests.finished_at IS NULL AND sampler.run_id IS NOT NULL AND sampler.snapshot_dir IS NULL)
+            ORDER BY last_request_at, id LIMIT $3 FOR UPDATE SKIP LOCKED)
+        RETURNING id, epoch";
+    let rows = sql_by(SQLITE, POSTGRES)
+        .bind(worker)
+        .bind(models.to_vec())
+        .bind(as_i64(limit as u64))
+        .fetch_all(conn)
+        .await
+        .map_err(failed("claim runs"))?;
+    let mut claimed: Vec<(RunId, i64)> = rows
+        .iter()
+        .map(|row| Ok((RunId::new(column::<String>(row, "id")?), column(row, "epoch")?)))
+        .collect::<Result<_, Error>>()?;
+    claimed.sort_unstable();
+    Ok(claimed)
+}
+
+/// Whether a worker has the lease of a run under this epoch; keeps it so until the transaction ends.
+pub(crate) async fn holds_run(conn: &mut Conn, worker: &str, run: &RunId, epoch: i64) -> Result<bool, Error> {
+    const SQLITE: &str = "-- holds_run
+        SELECT epoch FROM runs WHERE id = $1 AND worker_id = $2 AND epoch = $3";
+    const POSTGRES: &str = "-- holds_run
+        SELECT epoch FROM runs WHERE id = $1 AND worker_id = $2 AND epoch = $3 FOR SHARE";
+    let held: Option<i64> = sql_by(SQLITE, POSTGRES)
+        .bind(run.as_str())
+        .bind(worker)
+        .bind(epoch)
+        .scalar(conn)
+        .await
+        .map_err(failed("check a lease"))?;
+    Ok(held.is_some())
+}
+
+/// Gives the lease of a run back. False when it had passed to another.
+pub(crate) async fn release_run(conn: &mut Conn, worker: &str, run: &RunId, epoch: i64) -> Result<bool, Error> {
+    const SQL: &str = "-- release_run
+        UPDATE runs SET worker_id = NULL WHERE id = $1 AND worker_id = $2 AND epoch = $3";
+    const REQUESTS: &str = "-- release_run: requests
+        UPDATE requests SET state = 'queued' WHERE run_id = $1 AND state = 'running'";
+    let released = sql(SQL).bind(run.as_str()).bind(worker).bind(epoch).execute(conn).await;
+    if released.map_err(failed("release a run"))? == 0 {
+        return Ok(false);
+    }
+    sql(REQUESTS).bind(run.as_str()).execute(conn).await.map_err(failed("release a run"))?;
+    Ok(true)
+}
+
+/// What a worker had and gave back, or was taken from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Freed {
+    pub(crate) runs: u64,
+    pub(crate) samples: u64,
+}
+
+/// Takes all leases from a worker, or from all workers.
+pub(crate) async fn release_all(conn: &mut Conn, worker: Option<&str>) -> Result<Freed, Error> {
+    const REQUESTS: &str = "-- release_all: requests
+        UPDATE requests SET state = 'queued' WHERE state = 'running' AND run_id IN (
+            SELECT id FROM runs WHERE worker_id IS NOT NULL AND ($1 IS NULL OR worker_id = $1))";
+    const RUNS: &str = "-- release_all: runs
+        UPDATE runs SET worker_id = NULL WHERE worker_id IS NOT NULL AND ($1 IS NULL OR worker_id = $1)";
+    const SAMPLES: &str = "-- release_all: samples
+        UPDATE requests SET worker_id = NULL, state = 'queued'
+        WHERE finished_at IS NULL AND worker_id IS NOT NULL AND ($1 IS NULL OR worker_id = $1)";
+    sql(REQUESTS).bind(worker).execute(conn).await.map_err(failed("release leases"))?;
+    let runs = sql(RUNS).bind(worker).execute(conn).await.map_err(failed("release leases"))?;
+    let samples = sql(SAMPLES).bind(worker).execute(conn).await.map_err(failed("release leases"))?;
+    Ok(Freed { runs, samples })
+}
+
+/// A sample that a worker has claimed.
+pub(crate) struct ClaimedSample {
+    pub(crate) arrival: i64,
+    pub(crate) id: RequestId,
+    pub(crate) tenant: TenantId,
+    pub(crate) seq_id: i64,
+    pub(crate) claim: i64,
+    pub(crate) sampling_session: SamplingSessionId,
+}
+
+/// Takes samples that nobody has and that the worker can execute, at most `limit`: of each tenant its oldest first,
+/// and as many of each as of another.
+pub(crate) async fn claim_samples(
+    conn: &mut Conn,
+    worker: &str,
+    models: &[String],
+    limit: usize,
+) -> Result<Vec<ClaimedSample>, Error> {
+    const SQLITE: &str = "-- claim_samples
+        UPDATE requests SET worker_id = $1, claim = claim + 1
+        WHERE arrival IN (
+            SELECT arrival FROM (
+                SELECT request.arrival,
+                    row_number() OVER (PARTITION BY request.tenant ORDER BY request.arrival) AS turn
+                FROM requests AS request
+                JOIN sampling_sessions AS sampler ON sampler.id = request.sampling_session_id
+                LEFT JOIN runs ON runs.id = sampler.run_id
+                WHERE request.finished_at IS NULL AND request.worker_id IS NULL
+                    AND sampler.base_model IN (SELECT value FROM json_each($2))
+                    AND (sampler.run_id IS NULL OR sampler.snapshot_dir IS NOT NULL OR runs.worker_id = $1))
+            ORDER BY turn, arrival LIMIT $3)
+        RETURNING arrival, id, tenant, seq_id, claim, sampling_session_id";
+    const POSTGRES: &str = "-- claim_samples
+        UPDATE requests SET worker_id = $1, claim = claim + 1
+        WHERE arrival IN (
+            SELECT arrival FROM requests WHERE worker_id IS NULL AND finished_at IS NULL AND arrival IN (
+                SELECT arrival FROM (
+                    SELECT request.arrival,
+                        row_number() OVER (PARTITION BY request.tenant ORDER BY request.arrival) AS turn
+                    FROM requests AS request
+                    JOIN sampling_sessions AS sampler ON sampler.id = request.sampling_session_id
+                    LEFT JOIN runs ON runs.id = sampler.run_id
+                    WHERE request.finished_at IS NULL AND request.worker_id IS NULL
+                        AND sampler.base_model = ANY($2)
+                        AND (sampler.run_id IS NULL OR sampler.snapshot_dir IS NOT NULL OR runs.worker_id = $1)
+                    ) AS waiting
+                ORDER BY turn, arrival LIMIT $3)
+            FOR UPDATE SKIP LOCKED)
+        RETURNING arrival, id, tenant, seq_id, claim, sampling_session_id";
+    let rows = sql_by(SQLITE, POSTGRES)
+        .bind(worker)
+        .bind(models.to_vec())
+        .bind(as_i64(limit as u64))
+        .fetch_all(conn)
+        .await
+        .map_err(failed("claim samples"))?;
+    let mut claimed = rows
+        .iter()
+        .map(|row| {
+            Ok(ClaimedSample {
+                arrival: column(row, "arrival")?,
+                id: RequestId::new(column::<String>(row, "id")?),
+                tenant: TenantId::new(column::<String>(row, "tenant")?),
+                seq_id: column(row, "seq_id")?,
+                claim: column(row, "claim")?,
+                sampling_session: SamplingSessionId::new(column::<String>(row, "sampling_session_id")?),
+            })
+        })
+        .collect::<Result<Vec<_>, Error>>()?;
+    claimed.sort_unstable_by_key(|sample| sample.arrival);
+    Ok(claimed)
+}
+
+/// How many runs with a lease, or waited for without one, need one of these base models.
+pub(crate) async fn count_placed_runs(conn: &mut Conn, models: &[String]) -> Result<u64, Error> {
+    const SQLITE: &str = "-- count_placed_runs
+        SELECT count(*) FROM runs WHERE base_model IN (SELECT value FROM json_each($1))
+            AND (worker_id IS NOT NULL
+                OR EXISTS (SELECT 1 FROM requests WHERE requests.run_id = runs.id AND requests.finished_at IS NULL)
+                OR EXISTS (SELECT 1 FROM sampling_sessions AS sampler
+                    JOIN requests ON requests.sampling_session_id = sampler.id AND requests.finished_at IS NULL
+                    WHERE sampler.run_id = runs.id AND sampler.snapshot_dir IS NULL))";
+    const POSTGRES: &str = "-- count_placed_runs
+        SELECT count(*) FROM runs WHERE base_model = ANY($1)
+            AND (worker_id IS NOT NULL
+                OR id IN (
+                    SELECT run_id FROM requests WHERE finished_at IS NULL AND run_id IS NOT NULL
+                    UNION
+                    SELECT sampler.run_id FROM sampling_sessions AS sampler
+                    JOIN requests ON requests.sampling_session_id = sampler.id
+                    WHERE requests.finished_at IS NULL AND sampler.run_id IS NOT NULL
+                        AND sampler.snapshot_dir IS NULL))";
+    let count: Option<i64> =
+        sql_by(SQLITE, POSTGRES).bind(models.to_vec()).scalar(conn).await.map_err(failed("count runs"))?;
+    Ok(super::as_u64(count.unwrap_or(0)))
+}

@@ -1,0 +1,67 @@
+//! The table `workers`: who executes requests, and until when that is believed.
+
+use super::db::{Conn, sql, sql_by};
+use super::{failed, from_json, to_json};
+use crate::{Error, Timestamp};
+
+/// Registers a worker, or its restart, and returns how often it has started.
+pub(crate) async fn register_worker(
+    conn: &mut Conn,
+    id: &str,
+    (models, devices): (&[String], &[String]),
+    now: Timestamp,
+    expires_at: Timestamp,
+) -> Result<i64, Error> {
+    const SQL: &str = "-- register_worker
+        INSERT INTO workers (id, incarnation, models, devices, registered_at, expires_at) VALUES ($1, 1, $2, $3, $4, $5)
+        ON CONFLICT (id) DO UPDATE SET incarnation = workers.incarnation + 1, models = excluded.models,
+            devices = excluded.devices, registered_at = excluded.registered_at, expires_at = excluded.expires_at
+        RETURNING incarnation";
+    let incarnation = sql(SQL)
+        .bind(id)
+        .bind(to_json(&models)?)
+        .bind(to_json(&devices)?)
+        .bind(now.0)
+        .bind(expires_at.0)
+        .scalar(conn)
+        .await
+        .map_err(failed("register a worker"))?;
+    incarnation.ok_or_else(|| Error::store("register a worker", "no row came back"))
+}
+
+/// Prolongs the time of a worker. False when it was taken for dead, or was started again.
+pub(crate) async fn renew_worker(
+    conn: &mut Conn,
+    id: &str,
+    incarnation: i64,
+    expires_at: Timestamp,
+) -> Result<bool, Error> {
+    const SQL: &str = "-- renew_worker
+        UPDATE workers SET expires_at = $3 WHERE id = $1 AND incarnation = $2";
+    let renewed = sql(SQL).bind(id).bind(incarnation).bind(expires_at.0).execute(conn).await;
+    Ok(renewed.map_err(failed("renew leases"))? == 1)
+}
+
+/// Workers whose time is over, `me` apart; nobody else sees them in this transaction.
+pub(crate) async fn expired_workers(conn: &mut Conn, me: Option<&str>, now: Timestamp) -> Result<Vec<String>, Error> {
+    const SQLITE: &str = "-- expired_workers
+        SELECT id FROM workers WHERE expires_at < $1 AND ($2 IS NULL OR id <> $2) ORDER BY id";
+    const POSTGRES: &str = "-- expired_workers
+        SELECT id FROM workers WHERE expires_at < $1 AND ($2 IS NULL OR id <> $2) ORDER BY id
+        FOR UPDATE SKIP LOCKED";
+    sql_by(SQLITE, POSTGRES).bind(now.0).bind(me).scalars(conn).await.map_err(failed("find dead workers"))
+}
+
+pub(crate) async fn delete_worker(conn: &mut Conn, id: &str) -> Result<(), Error> {
+    const SQL: &str = "-- delete_worker
+        DELETE FROM workers WHERE id = $1";
+    sql(SQL).bind(id).execute(conn).await.map(drop).map_err(failed("forget a worker"))
+}
+
+/// The base models of each worker that lives.
+pub(crate) async fn models_of_workers(conn: &mut Conn, now: Timestamp) -> Result<Vec<Vec<String>>, Error> {
+    const SQL: &str = "-- models_of_workers
+        SELECT id, models FROM workers WHERE expires_at >= $1 ORDER BY id";
+    let rows = sql(SQL).bind(now.0).fetch_all(conn).await.map_err(failed("list workers"))?;
+    rows.iter().map(|row| from_json(row, "models")).collect()
+}

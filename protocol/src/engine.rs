@@ -44,12 +44,22 @@ pub struct Completion {
     pub id: RequestId,
     /// What came of it.
     pub result: Result<OpResult, OpError>,
+    /// The run that the engine dropped because the operation left it in an unknown state: an internal error.
+    pub lost_run: Option<RunId>,
+}
+
+impl Completion {
+    /// An operation that cost no run.
+    pub fn new(id: RequestId, result: Result<OpResult, OpError>) -> Self {
+        Self { id, result, lost_run: None }
+    }
 }
 
 /// An engine: executes operations in bounded steps on the thread that owns it.
 ///
 /// The caller keeps the order of a run's operations: it starts the next one after the last one's
-/// completion. A failed operation leaves the run as it was before it.
+/// completion. A failed operation leaves the run as it was before it, unless its completion says that the run is lost. A
+/// panic in a batch fails the operation at fault alone: the others are executed again and give the same bits.
 pub trait Engine: Send {
     /// The models it serves.
     fn models(&self) -> Vec<BaseModel>;

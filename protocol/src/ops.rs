@@ -255,3 +255,18 @@ pub enum Operation {
     /// See [`Sample`].
     Sample(Box<Sample>),
 }
+
+impl Operation {
+    /// The run that it is about.
+    pub fn run(&self) -> Option<&RunId> {
+        match self {
+            Self::CreateRun { run, .. } | Self::OptimStep { run, .. } => Some(run),
+            Self::LoadState(operation) => Some(&operation.run),
+            Self::ForwardBackward(operation) => Some(&operation.run),
+            Self::SaveState(operation) => Some(&operation.run),
+            Self::SaveSampler(operation) => Some(&operation.run),
+            Self::SaveExternal(operation) => Some(&operation.run),
+            Self::Sample(_) => None,
+        }
+    }
+}

@@ -13,6 +13,8 @@ use trainyard_protocol::Flow;
 pub(super) struct Fair {
     /// Tokens that a round hands out: about a batch, so that every flow gets its part of each.
     round: i64,
+    /// What a flow may owe by [`Fair::charge`].
+    limit: i64,
     /// Credit of this round per unit of weight.
     quantum: i64,
     /// In the order of their turns.
@@ -44,7 +46,13 @@ impl Share {
 impl Fair {
     /// Shares that even out over about `round` tokens.
     pub(super) fn new(round: usize) -> Self {
-        Self { round: signed(round.max(1)), quantum: 0, shares: Vec::new(), at: 0 }
+        let round = signed(round.max(1));
+        Self { round, limit: round, quantum: 0, shares: Vec::new(), at: 0 }
+    }
+
+    /// Remembers up to `limit` tokens of what flows get outside of [`Fair::fill`].
+    pub(super) fn remembering(self, limit: usize) -> Self {
+        Self { limit: signed(limit), ..self }
     }
 
     /// Fills a batch. `take` adds the next item of a flow to it and returns its tokens, or `None` when the flow has
@@ -86,11 +94,11 @@ impl Fair {
         }
     }
 
-    /// Counts what a flow got outside of [`Fair::fill`], as far as it owes no more than a round then: what it got while
-    /// nobody else wanted it is not held against it for long.
+    /// Counts what a flow got outside of [`Fair::fill`], up to a limit: what it got while nobody else wanted it is not
+    /// held against it for long.
     pub(super) fn charge(&mut self, flow: &str, tokens: usize) {
         if let Some(share) = self.shares.iter_mut().find(|share| *share.name == *flow) {
-            share.credit = (share.credit - signed(tokens)).max(share.credit.min(-self.round));
+            share.credit = (share.credit - signed(tokens)).max(share.credit.min(-self.limit));
         }
     }
 

@@ -1,13 +1,16 @@
 //! The engine: runs, training microbatches and continuous batching over one processor.
 
 mod base;
+mod control;
 mod fair;
+mod fault;
+mod queues;
 mod run;
 mod sampler;
 mod saves;
 mod train;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use trainyard_protocol::{
@@ -19,6 +22,8 @@ use crate::config::{LoadError, ModelSource};
 use crate::kernels::packed::Dtype;
 use crate::kernels::{Cpu, Isa};
 use base::Base;
+use control::Control;
+use fault::guarded;
 use run::Run;
 use sampler::{Sampler, SamplerWeights};
 use train::Trainer;
@@ -61,7 +66,9 @@ pub struct CpuEngine {
     snapshots: BTreeMap<String, SamplerWeights>,
     /// Sampler checkpoints by folder, most recently used last.
     checkpoints: Vec<(std::path::PathBuf, SamplerWeights)>,
-    control: VecDeque<(RequestId, Operation)>,
+    control: Control,
+    /// Whether the last step was for a control operation: batches wait for one at most.
+    controlled: bool,
     done: Vec<Completion>,
     decodes: usize,
 }
@@ -86,7 +93,8 @@ impl CpuEngine {
             runs: BTreeMap::new(),
             snapshots: BTreeMap::new(),
             checkpoints: Vec::new(),
-            control: VecDeque::new(),
+            control: Control::new(),
+            controlled: false,
             done: Vec::new(),
             decodes: 0,
         })
@@ -110,7 +118,7 @@ impl CpuEngine {
     }
 
     fn finish(&mut self, id: RequestId, result: Result<OpResult, OpError>) {
-        self.done.push(Completion { id, result });
+        self.done.push(Completion::new(id, result));
     }
 
     fn run_mut(&mut self, id: &RunId) -> Result<&mut Run, OpError> {
@@ -194,6 +202,43 @@ impl CpuEngine {
         }
     }
 
+    /// Executes the next control operation.
+    fn control_step(&mut self) {
+        for (id, operation) in self.control.next(|_| true) {
+            let run = operation.run().cloned();
+            let completion = match guarded("control operation", || self.control(operation)) {
+                Ok(result) => Completion::new(id, result),
+                Err(fault) => {
+                    run.iter().for_each(|run| self.drop_run(run));
+                    Completion { lost_run: run, ..Completion::new(id, Err(fault.error())) }
+                }
+            };
+            self.done.push(completion);
+        }
+        // The operation may have replaced the last weights of which something is cached.
+        self.sampler.settle();
+    }
+
+    fn drop_run(&mut self, run: &RunId) {
+        self.runs.remove(run);
+        self.sampler.settle();
+        if self.runs.is_empty() {
+            self.cpu.trim();
+        }
+    }
+
+    /// A decoding step or a microbatch.
+    fn batch_step(&mut self) {
+        let (train, sample) = (!self.trainer.is_idle(), !self.sampler.is_idle());
+        if sample && (!train || self.decodes < DECODES_PER_MICROBATCH) {
+            self.decodes += 1;
+            self.sample_step();
+        } else if train {
+            self.decodes = 0;
+            self.train_step();
+        }
+    }
+
     fn train_step(&mut self) {
         let finished = self.trainer.step(&self.cpu, &mut self.runs);
         self.done.extend(finished);
@@ -214,42 +259,33 @@ impl Engine for CpuEngine {
         self.bases.iter().map(|base| base.describe()).collect()
     }
 
-    fn start(&mut self, id: RequestId, _flow: Flow, operation: Operation) {
-        match operation {
-            Operation::ForwardBackward(request) => {
-                let started = match self.runs.get(&request.run) {
-                    Some(run) => self.trainer.start(id.clone(), run, request),
-                    None => Err(unknown_run(&request.run)),
-                };
-                if let Err(error) = started {
-                    self.finish(id, Err(error));
-                }
+    fn start(&mut self, id: RequestId, flow: Flow, operation: Operation) {
+        let started = match operation {
+            Operation::ForwardBackward(request) => match self.runs.get(&request.run) {
+                Some(run) => self.trainer.start(id.clone(), flow, run, request),
+                None => Err(unknown_run(&request.run)),
+            },
+            Operation::Sample(request) => self
+                .resolve(&request.source)
+                .and_then(|weights| self.sampler.start(id.clone(), flow, weights, *request)),
+            other => {
+                self.control.push(&flow, id.clone(), other);
+                Ok(())
             }
-            Operation::Sample(request) => {
-                let started = self.resolve(&request.source).and_then(|w| self.sampler.start(id.clone(), w, *request));
-                if let Err(error) = started {
-                    self.finish(id, Err(error));
-                }
-            }
-            other => self.control.push_back((id, other)),
+        };
+        if let Err(error) = started {
+            self.finish(id, Err(error));
         }
     }
 
     fn step(&mut self) -> Vec<Completion> {
-        if let Some((id, operation)) = self.control.pop_front() {
-            let result = self.control(operation);
-            // The operation may have replaced the last weights of which something is cached.
-            self.sampler.settle();
-            self.finish(id, result);
-        } else if self.done.is_empty() {
-            let train = !self.trainer.is_idle();
-            let sample = !self.sampler.is_idle();
-            if sample && (!train || self.decodes < DECODES_PER_MICROBATCH) {
-                self.decodes += 1;
-                self.sample_step();
-            } else if train {
-                self.decodes = 0;
-                self.train_step();
+        if self.done.is_empty() {
+            let batched = !self.trainer.is_idle() || !self.sampler.is_idle();
+            self.controlled = !self.control.is_empty() && !(self.controlled && batched);
+            if self.controlled {
+                self.control_step();
+            } else {
+                self.batch_step();
             }
         }
         std::mem::take(&mut self.done)
@@ -265,11 +301,7 @@ impl Engine for CpuEngine {
 
     fn unload_run(&mut self, run: &RunId) {
         self.trainer.forget(run);
-        self.runs.remove(run);
-        self.sampler.settle();
-        if self.runs.is_empty() {
-            self.cpu.trim();
-        }
+        self.drop_run(run);
     }
 
     fn drop_snapshot(&mut self, key: &str) {

@@ -33,14 +33,28 @@ impl Driver {
     }
 
     pub(crate) fn start(&mut self, operation: Operation) -> RequestId {
+        self.start_for(Flow::new("t"), operation)
+    }
+
+    pub(crate) fn start_for(&mut self, flow: Flow, operation: Operation) -> RequestId {
         self.next += 1;
         let id = RequestId::new(format!("r{:04}", self.next));
-        self.engine.start(id.clone(), Flow::new("t"), operation);
+        self.engine.start(id.clone(), flow, operation);
         id
     }
 
+    /// Drops a result.
+    pub(crate) fn forget(&mut self, id: &RequestId) {
+        self.done.remove(id);
+    }
+
+    /// Whether a request has completed.
+    pub(crate) fn is_done(&self, id: &RequestId) -> bool {
+        self.done.contains_key(id)
+    }
+
     pub(crate) fn tick(&mut self) {
-        for Completion { id, result } in self.engine.step() {
+        for Completion { id, result, .. } in self.engine.step() {
             assert!(self.done.insert(id, result).is_none(), "completed twice");
         }
     }

@@ -126,7 +126,7 @@ impl Engine for Script {
             }
             Operation::ForwardBackward(_) | Operation::Sample(_) => Err(OpError::server("not scripted")),
         };
-        vec![Completion { id, result }]
+        vec![Completion::new(id, result)]
     }
 
     fn is_idle(&self) -> bool {

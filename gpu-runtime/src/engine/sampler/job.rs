@@ -1,7 +1,7 @@
 //! One sampling request: its prompt, its sequences and what they have come to.
 
 use trainyard_protocol::{
-    OpError, RequestId, Sample, SampleResult, SampledSequence, SamplerSource, StopReason, TopkLogprobs,
+    Flow, OpError, RequestId, Sample, SampleResult, SampledSequence, SamplerSource, StopReason, TopkLogprobs,
 };
 
 use super::SamplerWeights;
@@ -22,6 +22,9 @@ const AHEAD: usize = 128;
 /// A request in progress.
 pub(super) struct SampleJob {
     pub(super) id: RequestId,
+    pub(super) flow: Flow,
+    /// Orders requests by age.
+    pub(super) arrival: u64,
     pub(super) weights: SamplerWeights,
     request: Sample,
     prompt: Vec<u32>,
@@ -32,8 +35,12 @@ pub(super) struct SampleJob {
     decodes: bool,
     outputs: PromptOutputs,
     sequences: Vec<Sequence>,
+    /// Before the first token.
+    stop: StopMatcher,
     max_new: usize,
     cache_hits: usize,
+    /// It has passes of its own up to this progress: one that it took part in panicked there.
+    suspect_until: usize,
 }
 
 struct Sequence {
@@ -45,8 +52,21 @@ struct Sequence {
     end: Option<StopReason>,
 }
 
+impl Sequence {
+    fn new(root: NodeId, stop: &StopMatcher) -> Self {
+        Self {
+            stream: Stream::new(root),
+            tokens: Vec::new(),
+            logprobs: Vec::new(),
+            topk: Vec::new(),
+            stop: stop.clone(),
+            end: None,
+        }
+    }
+}
+
 /// What of a job a pass extends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Target {
     Prompt,
     Sequence(usize),
@@ -54,7 +74,14 @@ pub(super) enum Target {
 
 impl SampleJob {
     /// Checks a request.
-    pub(super) fn new(id: RequestId, weights: SamplerWeights, root: NodeId, request: Sample) -> Result<Self, OpError> {
+    pub(super) fn new(
+        id: RequestId,
+        flow: Flow,
+        arrival: u64,
+        weights: SamplerWeights,
+        root: NodeId,
+        request: Sample,
+    ) -> Result<Self, OpError> {
         let config = &weights.base.config;
         let prompt = check_tokens(&request.prompt, config.vocab_size)?;
         validate_params(&request.params)?;
@@ -62,17 +89,11 @@ impl SampleJob {
         let max_new = max_new_tokens(&request.params, prompt.len(), config.max_position_embeddings)?;
         let outputs = PromptOutputs::new(&request, prompt.len(), config.vocab_size)?;
         let stop = StopMatcher::new(&request.params.stop, &config.eos_token_ids, weights.base.detokenizer.clone())?;
-        let sequence = || Sequence {
-            stream: Stream::new(root),
-            tokens: Vec::new(),
-            logprobs: Vec::new(),
-            topk: Vec::new(),
-            stop: stop.clone(),
-            end: None,
-        };
-        let sequences = (0..request.num_samples).map(|_| sequence()).collect();
+        let sequences = (0..request.num_samples).map(|_| Sequence::new(root, &stop)).collect();
         Ok(Self {
             id,
+            flow,
+            arrival,
             weights,
             request,
             prompt,
@@ -81,9 +102,54 @@ impl SampleJob {
             decodes: false,
             outputs,
             sequences,
+            stop,
             max_new,
             cache_hits: 0,
+            suspect_until: 0,
         })
+    }
+
+    /// The request from its beginning: with the same seeds, and so with the same tokens. It has passes of its own up to
+    /// progress `suspect_until`.
+    pub(super) fn restarted(mut self, suspect_until: usize) -> Result<Self, OpError> {
+        self.decodes = false;
+        self.release();
+        self.sequences.iter_mut().for_each(|sequence| *sequence = Sequence::new(self.root, &self.stop));
+        let vocab = self.weights.base.config.vocab_size;
+        self.outputs = PromptOutputs::new(&self.request, self.prompt.len(), vocab)?;
+        self.suspect_until = suspect_until;
+        Ok(self)
+    }
+
+    /// Lets go of all keys and values; those to come are under another root.
+    pub(super) fn move_to(&mut self, root: NodeId) {
+        self.root = root;
+        self.release();
+    }
+
+    pub(super) fn is_suspect(&self) -> bool {
+        self.progress() < self.suspect_until
+    }
+
+    /// Grows with every pass as long as keys and values are not let go of.
+    pub(super) fn progress(&self) -> usize {
+        let drawn = |sequence: &Sequence| sequence.tokens.len();
+        if self.decodes {
+            self.prompt.len() + self.sequences.iter().map(drawn).sum::<usize>()
+        } else {
+            self.shared.kv.len()
+        }
+    }
+
+    pub(super) fn prompt_tokens(&self) -> usize {
+        self.prompt.len()
+    }
+
+    /// Bytes that it comes to hold up to some tokens from where it is, shared ones included.
+    pub(super) fn footprint(&self) -> usize {
+        let whole = self.prompt.len() + self.max_new - 1;
+        let ahead = |sequence: &Sequence| blocks(whole.min(self.prompt.len() + sequence.tokens.len() + AHEAD));
+        self.open().map(|(_, sequence)| ahead(sequence)).sum::<usize>() * self.block_bytes()
     }
 
     /// Bytes of one of its blocks.

@@ -3,10 +3,12 @@
 //! Keys and values of full blocks are in the [`prefix`] cache from the moment that they are computed; what a request
 //! holds besides are the last, partly filled blocks of its sequences. Cache and requests share one budget.
 
+mod admit;
 mod check;
 mod draw;
 mod job;
 mod pass;
+mod plan;
 mod prefix;
 mod prompt;
 mod stream;
@@ -14,18 +16,23 @@ mod stream;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use trainyard_protocol::{Completion, OpError, OpResult, RequestId, Sample};
+use trainyard_protocol::{Completion, Flow, OpError, OpResult, RequestId, Sample};
 
 use super::base::Base;
+use super::fair;
+use super::fair::Fair;
+use super::fault::{Fault, guarded};
+use super::queues::Queues;
 use crate::kernels::Cpu;
 use crate::model::{Adapter, Weights};
 use job::SampleJob;
 use pass::Part;
 use prefix::PrefixCache;
-use stream::blocks;
 
-/// Sequences that decode together at most.
-const MAX_SEQUENCES: usize = 256;
+/// Prompt tokens that a round of admissions hands out.
+const ADMISSION_ROUND: usize = 256;
+/// Drawn tokens of a flow that are held against its prompts.
+const REMEMBERED: usize = 4096;
 /// Log-probability of an absent candidate, with token 0.
 const ABSENT: f32 = -99_999.0;
 
@@ -45,23 +52,37 @@ impl SamplerWeights {
 
 /// Samples in progress and waiting.
 pub(super) struct Sampler {
-    waiting: VecDeque<SampleJob>,
+    waiting: Queues<SampleJob>,
     /// In order of arrival.
     active: Vec<SampleJob>,
+    arrivals: u64,
     cache: PrefixCache,
     kv_bytes: usize,
     /// Weights of active requests, in the order of their turns.
     turns: VecDeque<Arc<Weights>>,
+    /// Whose requests are admitted: prompts count there, and every token that is drawn.
+    admissions: Fair,
+    /// Whose prompts get the rows that a pass has for them; tokens that are drawn count there as well.
+    prefills: Fair,
+    /// Whose weights the next pass uses, where flows use different ones.
+    passes: Fair,
+    /// Whether the last pass was for a request that is suspected of a panic.
+    suspected: bool,
 }
 
 impl Sampler {
     pub(super) fn new(kv_bytes: usize) -> Self {
         Self {
-            waiting: VecDeque::new(),
+            waiting: Queues::default(),
             active: Vec::new(),
+            arrivals: 0,
             cache: PrefixCache::default(),
             kv_bytes,
             turns: VecDeque::new(),
+            admissions: Fair::new(ADMISSION_ROUND).remembering(REMEMBERED),
+            prefills: Fair::new(plan::PREFILL_ROWS).remembering(REMEMBERED),
+            passes: Fair::new(1),
+            suspected: false,
         }
     }
 
@@ -70,26 +91,70 @@ impl Sampler {
     }
 
     /// Checks a request and queues it.
-    pub(super) fn start(&mut self, id: RequestId, weights: SamplerWeights, request: Sample) -> Result<(), OpError> {
+    pub(super) fn start(
+        &mut self,
+        id: RequestId,
+        flow: Flow,
+        weights: SamplerWeights,
+        request: Sample,
+    ) -> Result<(), OpError> {
         let root = self.cache.root(&weights);
-        self.waiting.push_back(SampleJob::new(id, weights, root, request)?);
+        let job = SampleJob::new(id, flow.clone(), self.arrivals, weights, root, request)?;
+        self.arrivals += 1;
+        self.waiting.push_back(&flow, job);
         Ok(())
     }
 
     /// Gives up a request.
     pub(super) fn cancel(&mut self, id: &RequestId) -> bool {
-        let before = self.waiting.len() + self.active.len();
-        self.waiting.retain(|job| job.id != *id);
-        self.active.retain(|job| job.id != *id);
+        let mut found = false;
+        let mut keep = |job: &SampleJob| {
+            found |= job.id == *id;
+            job.id != *id
+        };
+        self.active.retain(&mut keep);
+        self.waiting.retain(&mut keep);
         self.settle();
-        before != self.waiting.len() + self.active.len()
+        found
     }
 
     /// Runs one pass and returns the requests that it finished.
     pub(super) fn step(&mut self, cpu: &Cpu) -> Vec<Completion> {
         let parts = self.prepare();
-        self.run(cpu, &parts);
-        self.finish()
+        let mut completions = match guarded("sampling pass", || self.run(cpu, &parts)) {
+            Ok(()) => Vec::new(),
+            Err(fault) => self.isolate(&parts, &fault),
+        };
+        completions.extend(self.finish());
+        completions
+    }
+
+    /// After a pass that panicked: a request that was alone in it is at fault; several begin again, one at a time, until
+    /// they are where it happened. Nothing is kept of what it may have touched.
+    fn isolate(&mut self, parts: &[Part], fault: &Fault) -> Vec<Completion> {
+        self.cache = PrefixCache::default();
+        let mut took_part: Vec<usize> = parts.iter().map(|part| part.job).collect();
+        took_part.sort_unstable();
+        took_part.dedup();
+        let reached: Vec<usize> = self.active.iter().map(SampleJob::progress).collect();
+        for job in self.active.iter_mut().chain(self.waiting.iter_mut()) {
+            job.move_to(self.cache.root(&job.weights));
+        }
+        if let [only] = took_part[..] {
+            let job = self.active.remove(only);
+            return vec![Completion::new(job.id, Err(fault.error()))];
+        }
+        let mut completions = Vec::new();
+        for i in took_part.into_iter().rev() {
+            let rows: usize = parts.iter().filter(|part| part.job == i).map(|part| part.positions.len()).sum();
+            let job = self.active.remove(i);
+            let id = job.id.clone();
+            match job.restarted(reached[i] + rows + 1) {
+                Ok(again) => self.active.insert(i, again),
+                Err(error) => completions.push(Completion::new(id, Err(error))),
+            }
+        }
+        completions
     }
 
     /// What the next pass computes, with room for it.
@@ -102,8 +167,7 @@ impl Sampler {
 
     fn finish(&mut self) -> Vec<Completion> {
         let finished: Vec<_> = self.active.extract_if(.., |job| job.is_finished()).collect();
-        let complete =
-            |job: SampleJob| Completion { id: job.id.clone(), result: Ok(OpResult::Sample(job.into_result())) };
+        let complete = |job: SampleJob| Completion::new(job.id.clone(), Ok(OpResult::Sample(job.into_result())));
         let completions = finished.into_iter().map(complete).collect();
         self.settle();
         completions
@@ -120,56 +184,6 @@ impl Sampler {
     /// Bytes that active requests hold outside the cache.
     fn own_bytes(&self) -> usize {
         self.active.iter().map(|job| job.own_blocks() * job.block_bytes()).sum()
-    }
-
-    /// Admits what fits, in order of arrival; a request that alone is too large runs alone. Blocks that are only
-    /// cached make room.
-    fn admit(&mut self) {
-        while let Some(next) = self.waiting.front_mut() {
-            let sequences: usize = self.active.iter().map(SampleJob::sequences).sum();
-            if !self.active.is_empty() && sequences + next.sequences() > MAX_SEQUENCES {
-                return;
-            }
-            for target in next.targets() {
-                next.reuse(target, &mut self.cache);
-            }
-            let ahead = |job: &SampleJob| job.blocks_ahead() * job.block_bytes();
-            let ahead = ahead(next) + self.active.iter().map(ahead).sum::<usize>();
-            self.cache.evict(self.kv_bytes.saturating_sub(ahead));
-            if !self.active.is_empty() && self.cache.bytes() + ahead > self.kv_bytes {
-                next.release();
-                return;
-            }
-            if !self.turns.iter().any(|weights| Arc::ptr_eq(weights, &next.weights.weights)) {
-                self.turns.push_back(Arc::clone(&next.weights.weights));
-            }
-            self.active.extend(self.waiting.pop_front());
-        }
-    }
-
-    /// Makes room for the blocks that a pass adds. Admission does not set aside the whole length that sequences may
-    /// reach, so that room can run out: then the youngest request lets go of its blocks and waits again.
-    fn make_room(&mut self, parts: &mut Vec<Part>) {
-        loop {
-            let new: usize = parts
-                .iter()
-                .map(|part| {
-                    let job = &self.active[part.job];
-                    let held = job.stream(part.target).1.kv.blocks().len();
-                    blocks(part.positions.end).saturating_sub(held) * job.block_bytes()
-                })
-                .sum();
-            let needed = self.own_bytes() + new;
-            self.cache.evict(self.kv_bytes.saturating_sub(needed));
-            if self.active.len() < 2 || self.cache.bytes() + needed <= self.kv_bytes {
-                return;
-            }
-            if let Some(mut youngest) = self.active.pop() {
-                youngest.release();
-                self.waiting.push_front(youngest);
-            }
-            parts.retain(|part| part.job < self.active.len());
-        }
     }
 }
 

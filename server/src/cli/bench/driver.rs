@@ -92,7 +92,7 @@ impl Driver {
         }
         let mut done = BTreeMap::new();
         while !self.engine.is_idle() {
-            for Completion { id, result } in self.engine.step() {
+            for Completion { id, result, .. } in self.engine.step() {
                 done.insert(id, result.map_err(|error| format!("the engine refused the workload: {error:?}"))?);
             }
         }

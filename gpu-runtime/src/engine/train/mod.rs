@@ -1,0 +1,239 @@
+//! Training requests, cut into microbatches that several runs share.
+
+mod plan;
+
+use std::collections::BTreeMap;
+
+use trainyard_protocol::limits::MAX_DATUMS;
+use trainyard_protocol::{
+    Completion, DatumOutput, Flow, ForwardBackward, ForwardBackwardResult, OpError, OpResult, RequestId, RunId,
+};
+
+use super::fair::Fair;
+use super::fault::{Fault, guarded};
+use super::run::Run;
+use crate::kernels::Cpu;
+use crate::loss::{LossFn, PreparedDatum, prepare};
+use crate::model::{Gradients, TrainGroup, TrainOutput, train_pass};
+use plan::Plan;
+
+/// By part of a plan.
+type Outcomes = Vec<Result<Vec<TrainOutput>, OpError>>;
+
+/// A request on its way. It changes its run when it is complete, and nothing before.
+struct Job {
+    id: RequestId,
+    flow: Flow,
+    run: RunId,
+    loss: LossFn,
+    data: Vec<PreparedDatum>,
+    /// Datums that have been computed.
+    next: usize,
+    outputs: Vec<TrainOutput>,
+    /// Whether it is not forward-only.
+    trains: bool,
+    /// Their gradient, from the first microbatch on.
+    grads: Option<Gradients>,
+    /// It has microbatches of its own until this many datums are computed: a pass that it took part in panicked there.
+    suspect_until: usize,
+}
+
+impl Job {
+    fn is_suspect(&self) -> bool {
+        self.next < self.suspect_until
+    }
+
+    /// Begins again from the first datum, by itself until datum `suspect_until`.
+    fn restart(&mut self, suspect_until: usize) {
+        (self.next, self.grads, self.suspect_until) = (0, None, suspect_until);
+        self.outputs.clear();
+    }
+}
+
+/// Requests in progress, in order of arrival. A microbatch takes datums from every request that can share a pass with
+/// the one whose turn it is; a run's numbers do not depend on how its datums are cut.
+pub(super) struct Trainer {
+    jobs: Vec<Job>,
+    fair: Fair,
+    microbatch_tokens: usize,
+    activation_bytes: usize,
+}
+
+impl Trainer {
+    pub(super) fn new(microbatch_tokens: usize, activation_bytes: usize) -> Self {
+        let microbatch_tokens = microbatch_tokens.max(1);
+        Self { jobs: Vec::new(), fair: Fair::new(microbatch_tokens), microbatch_tokens, activation_bytes }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Gives up the requests of a run.
+    pub(super) fn forget(&mut self, run: &RunId) {
+        self.jobs.retain(|job| job.run != *run);
+    }
+
+    /// Checks a request and queues it.
+    pub(super) fn start(
+        &mut self,
+        id: RequestId,
+        flow: Flow,
+        run: &Run,
+        request: ForwardBackward,
+    ) -> Result<(), OpError> {
+        let (vocab, context) = (run.base.config.vocab_size, run.base.config.max_position_embeddings);
+        if request.data.is_empty() {
+            return Err(OpError::user("data: must hold at least one datum"));
+        }
+        if request.data.len() > MAX_DATUMS {
+            return Err(OpError::user(format!("data: {} datums are more than {MAX_DATUMS}", request.data.len())));
+        }
+        let loss = LossFn::parse(&request.loss_fn, &request.loss_fn_config)?;
+        let data = request
+            .data
+            .iter()
+            .enumerate()
+            .map(|(i, datum)| {
+                if datum.tokens.len() > context {
+                    return Err(OpError::user(format!(
+                        "data[{i}].model_input: {} tokens exceed the model's context window of {context}",
+                        datum.tokens.len()
+                    )));
+                }
+                prepare(&loss, i, datum, vocab)
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let (trains, run) = (!request.forward_only, request.run);
+        let job =
+            Job { id, flow, run, loss, data, next: 0, outputs: Vec::new(), trains, grads: None, suspect_until: 0 };
+        self.jobs.push(job);
+        Ok(())
+    }
+
+    /// Computes one microbatch and returns what it finished.
+    pub(super) fn step(&mut self, cpu: &Cpu, runs: &mut BTreeMap<RunId, Run>) -> Vec<Completion> {
+        let orphans = self.fail_orphans(runs);
+        if !orphans.is_empty() {
+            return orphans;
+        }
+        let plan = self.plan(runs);
+        match guarded("training pass", || self.compute(cpu, runs, &plan)) {
+            Ok(outcomes) => self.advance(cpu, runs, &plan, outcomes),
+            Err(fault) => self.isolate(runs, &plan, &fault),
+        }
+    }
+
+    fn fail_orphans(&mut self, runs: &BTreeMap<RunId, Run>) -> Vec<Completion> {
+        let orphans = self.jobs.extract_if(.., |job| !runs.contains_key(&job.run));
+        orphans.map(|job| Completion::new(job.id, Err(OpError::server("the model was unloaded")))).collect()
+    }
+
+    /// Runs the pass. A panic in it leaves the jobs that take part without their gradients.
+    fn compute(&mut self, cpu: &Cpu, runs: &BTreeMap<RunId, Run>, plan: &Plan) -> Outcomes {
+        let Some(leader) = plan.parts.first().and_then(|(i, _)| runs.get(&self.jobs[*i].run)) else {
+            return Vec::new();
+        };
+        let mut take = |i: usize| {
+            let job = &mut self.jobs[i];
+            let zeros = || runs.get(&job.run).filter(|_| job.trains).map(Run::zero_gradient);
+            job.grads.take().or_else(zeros)
+        };
+        let mut grads: Vec<Option<Gradients>> = plan.parts.iter().map(|(i, _)| take(*i)).collect();
+        let mut groups: Vec<TrainGroup<'_>> = plan
+            .parts
+            .iter()
+            .zip(&mut grads)
+            .map(|((i, count), grads)| {
+                let job = &self.jobs[*i];
+                TrainGroup {
+                    adapter: runs.get(&job.run).and_then(Run::adapter),
+                    loss: job.loss,
+                    data: job.data[job.next..job.next + count].iter().collect(),
+                    grads: grads.as_mut(),
+                }
+            })
+            .collect();
+        let outcomes = train_pass(cpu, leader.weights(), &mut groups, leader.adapter().is_none(), plan.kept);
+        for ((i, _), grads) in plan.parts.iter().zip(grads) {
+            self.jobs[*i].grads = grads;
+        }
+        outcomes
+    }
+
+    /// Takes in what a pass computed; returns what is complete.
+    fn advance(
+        &mut self,
+        cpu: &Cpu,
+        runs: &mut BTreeMap<RunId, Run>,
+        plan: &Plan,
+        outcomes: Outcomes,
+    ) -> Vec<Completion> {
+        let mut finished = BTreeMap::new();
+        for ((i, count), outcome) in plan.parts.iter().zip(outcomes) {
+            let job = &mut self.jobs[*i];
+            match outcome {
+                Ok(outputs) => {
+                    job.next += count;
+                    job.outputs.extend(outputs);
+                    if job.next == job.data.len() {
+                        finished.insert(*i, Ok(()));
+                    }
+                }
+                Err(error) => drop(finished.insert(*i, Err(error))),
+            }
+        }
+        let mut completions: Vec<_> = finished
+            .into_iter()
+            .rev()
+            .map(|(i, outcome)| {
+                let job = self.jobs.remove(i);
+                let (id, run) = (job.id.clone(), job.run.clone());
+                match guarded("end of a training request", || outcome.and_then(|()| finish(cpu, job, runs))) {
+                    Ok(result) => Completion::new(id, result),
+                    Err(fault) => {
+                        runs.remove(&run);
+                        Completion { lost_run: Some(run), ..Completion::new(id, Err(fault.error())) }
+                    }
+                }
+            })
+            .collect();
+        completions.reverse();
+        completions
+    }
+
+    /// After a pass that panicked: a request that was alone in it is at fault, and its run is dropped; several begin
+    /// again, one at a time.
+    fn isolate(&mut self, runs: &mut BTreeMap<RunId, Run>, plan: &Plan, fault: &Fault) -> Vec<Completion> {
+        if let [(i, _)] = plan.parts[..] {
+            let job = self.jobs.remove(i);
+            runs.remove(&job.run);
+            return vec![Completion { lost_run: Some(job.run), ..Completion::new(job.id, Err(fault.error())) }];
+        }
+        for (i, count) in &plan.parts {
+            let job = &mut self.jobs[*i];
+            job.restart(job.next + count);
+        }
+        Vec::new()
+    }
+}
+
+fn finish(cpu: &Cpu, job: Job, runs: &mut BTreeMap<RunId, Run>) -> Result<OpResult, OpError> {
+    if let Some(grads) = job.grads {
+        let run = runs.get_mut(&job.run).ok_or_else(|| OpError::server("the model was unloaded"))?;
+        run.accumulate(cpu, grads)?;
+    }
+    let sum: f64 = job.outputs.iter().map(|o| o.value.sum).sum();
+    let outputs = job
+        .data
+        .iter()
+        .zip(job.outputs)
+        .map(|(datum, output)| DatumOutput {
+            shape: datum.shape.clone(),
+            logprobs: output.logprobs,
+            elementwise_loss: output.value.elementwise,
+        })
+        .collect();
+    let metrics = BTreeMap::from([("loss:sum".to_owned(), sum)]);
+    Ok(OpResult::ForwardBackward(ForwardBackwardResult { outputs, metrics }))
+}

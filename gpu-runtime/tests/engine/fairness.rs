@@ -1,0 +1,184 @@
+//! What flows get of a busy engine.
+
+use std::num::NonZeroU32;
+
+use trainyard_gpu_runtime::Dtype;
+use trainyard_protocol::{Datum, Flow, Operation, RequestId, SamplerSource, Stop};
+
+use crate::support::*;
+
+fn flow(name: &str, weight: u32) -> Flow {
+    Flow { weight: NonZeroU32::new(weight).unwrap(), ..Flow::new(name) }
+}
+
+/// Examples of `length` tokens each, `total` in all.
+fn data(length: usize, total: usize, seed: usize) -> Vec<Datum> {
+    (0..total / length).map(|i| datum(&tokens(length + 1, 512, seed + i))).collect()
+}
+
+/// Steps until a request is complete.
+fn steps(d: &mut Driver, id: &RequestId) -> usize {
+    let steps = (1..100).find(|_| {
+        d.tick();
+        d.is_done(id)
+    });
+    steps.unwrap()
+}
+
+#[test]
+fn a_short_request_waits_for_at_most_three_microbatches() {
+    for (length, alone, forward_only) in
+        [(250, false, false), (250, true, false), (8, false, false), (500, false, true)]
+    {
+        let mut d = Driver::open(&golden("llama"), Dtype::Bf16);
+        d.create("a", Some(lora(4, 1)));
+        d.create("b", (!alone).then(|| lora(2, 2)));
+        d.start_for(flow("a", 1), loss_op("a", data(length, 1_000_000, 0), forward_only));
+        (0..5).for_each(|_| d.tick());
+        let short = d.start_for(flow("b", 1), loss_op("b", data(64, 256, 7), false));
+        let steps = steps(&mut d, &short);
+        assert!(steps <= 3, "{steps} microbatches beside examples of {length}");
+    }
+}
+
+#[test]
+fn a_short_prompt_waits_for_at_most_three_passes() {
+    let mut d = Driver::open(&golden("llama"), Dtype::Bf16);
+    let ask = |n: usize, seed: usize| {
+        let base = SamplerSource::Base { model: "m".into() };
+        Operation::Sample(Box::new(sample(base, tokens(n, 512, seed), 1, params(1, 1.0, 1))))
+    };
+    (0..300).for_each(|i| drop(d.start_for(flow("a", 1), ask(500, i))));
+    (0..5).for_each(|_| d.tick());
+    let short = d.start_for(flow("b", 1), ask(256, 1000));
+    let steps = steps(&mut d, &short);
+    assert!(steps <= 3, "{steps} passes");
+}
+
+#[test]
+fn nobody_is_kept_out_by_sequences_that_run() {
+    let mut d = Driver::open(&golden("llama"), Dtype::Bf16);
+    let ask = |new: u32, seed: usize| {
+        let base = SamplerSource::Base { model: "m".into() };
+        Operation::Sample(Box::new(sample(base, tokens(4, 512, seed), 1, params(new, 1.0, 1))))
+    };
+    (0..300).for_each(|i| drop(d.start_for(flow("a", 1), ask(400, i))));
+    (0..20).for_each(|_| d.tick());
+    let short = d.start_for(flow("b", 1), ask(4, 1000));
+    let steps = steps(&mut d, &short);
+    assert!(steps <= 6, "{steps} passes");
+}
+
+#[test]
+fn control_operations_take_turns() {
+    let mut d = Driver::open(&golden("llama"), Dtype::Bf16);
+    for run in ["a", "b"] {
+        d.create(run, Some(lora(2, 1)));
+    }
+    let save = |run: &str, key: usize| {
+        Operation::SaveSampler(trainyard_protocol::SaveSampler {
+            run: trainyard_protocol::RunId::new(run),
+            snapshot: Some(key.to_string()),
+            target: None,
+        })
+    };
+    (0..50).for_each(|key| drop(d.start_for(flow("a", 1), save("a", key))));
+    let other = d.start_for(flow("b", 1), save("b", 100));
+    assert!(steps(&mut d, &other) <= 2);
+    // Passes go on beside them.
+    let pass = d.start_for(flow("b", 1), loss_op("b", data(64, 256, 7), false));
+    assert!(steps(&mut d, &pass) <= 2);
+}
+
+/// Jain's index: 1 when all are equal, 1 / n when one has everything.
+fn jain(shares: &[f64]) -> f64 {
+    let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|x| x * x).sum::<f64>());
+    sum * sum / (shares.len() as f64 * squares)
+}
+
+/// A flow that always has requests.
+struct Load {
+    flow: Flow,
+    requests: Vec<(RequestId, usize)>,
+    served: usize,
+}
+
+/// Runs `steps` steps, in which every request that completes is followed by its like; tokens served, by flow.
+fn saturate(d: &mut Driver, steps: usize, loads: &mut [Load], again: impl Fn(&mut Driver, &Flow, usize) -> RequestId) {
+    for _ in 0..steps {
+        d.tick();
+        for load in loads.iter_mut() {
+            let done: Vec<usize> = (0..load.requests.len()).filter(|i| d.is_done(&load.requests[*i].0)).collect();
+            for i in done {
+                let tokens = load.requests[i].1;
+                d.forget(&load.requests[i].0);
+                load.served += tokens;
+                load.requests[i].0 = again(d, &load.flow, i);
+            }
+        }
+    }
+}
+
+#[test]
+fn equal_flows_get_equal_shares_of_training() {
+    let mut d = Driver::open(&golden("llama"), Dtype::Bf16);
+    let lengths = [16, 40, 64, 100, 129, 200, 250, 128];
+    // The last flow trains all parameters: it never shares a pass.
+    let request = |flow: &Flow, i: usize| {
+        let of: usize = flow.name.parse().unwrap();
+        loss_op(&format!("{of}.{i}"), data(lengths[of], lengths[of] * 4, i), false)
+    };
+    let mut loads = Vec::new();
+    for (of, length) in lengths.iter().enumerate() {
+        let flow = flow(&of.to_string(), 1);
+        let requests = (0..2).map(|i| {
+            d.create(&format!("{of}.{i}"), (of < 7).then(|| lora(2, 1)));
+            (d.start_for(flow.clone(), request(&flow, i)), length * 4)
+        });
+        loads.push(Load { requests: requests.collect(), flow: flow.clone(), served: 0 });
+    }
+    saturate(&mut d, 400, &mut loads, |d, flow, i| d.start_for(flow.clone(), request(flow, i)));
+    let shares: Vec<f64> = loads.iter().map(|load| load.served as f64).collect();
+    assert!(jain(&shares) >= 0.95, "{shares:?}");
+}
+
+#[test]
+fn weights_are_shares_of_training() {
+    let mut d = Driver::open(&golden("llama"), Dtype::Bf16);
+    let request = |flow: &Flow| loss_op(&flow.name, data(40, 120, 1), false);
+    let mut loads = Vec::new();
+    for (name, weight) in [("one", 1), ("two", 2), ("five", 5)] {
+        d.create(name, Some(lora(2, 1)));
+        loads.push(Load { requests: Vec::new(), flow: flow(name, weight), served: 0 });
+        // Several at once, so that it never is without one.
+        let load = loads.last_mut().unwrap();
+        load.requests = (0..4).map(|_| (d.start_for(load.flow.clone(), request(&load.flow)), 120)).collect();
+    }
+    saturate(&mut d, 300, &mut loads, |d, flow, _| d.start_for(flow.clone(), request(flow)));
+    let shares: Vec<f64> = loads.iter().map(|l| l.served as f64 / f64::from(l.flow.weight.get())).collect();
+    assert!(jain(&shares) >= 0.99, "{shares:?}");
+}
+
+#[test]
+fn equal_flows_get_equal_shares_of_sampling() {
+    let mut d = Driver::open(&golden("llama"), Dtype::Bf16);
+    let shape = |of: usize| ([5, 100, 40, 10, 64, 128, 30, 77][of], [40, 4, 20, 60, 10, 1, 30, 16][of]);
+    let request = |flow: &Flow, i: usize| {
+        let of: usize = flow.name.parse().unwrap();
+        let (prompt, new) = shape(of);
+        let base = SamplerSource::Base { model: "m".into() };
+        let params = trainyard_protocol::SamplingParams { stop: Stop::Nothing, ..params(new, 1.0, 1) };
+        Operation::Sample(Box::new(sample(base, tokens(prompt, 512, of * 1000 + i), 1, params)))
+    };
+    let mut loads = Vec::new();
+    for of in 0..8 {
+        let (prompt, new) = shape(of);
+        let flow = flow(&of.to_string(), 1);
+        let requests =
+            (0..100).map(|i| (d.start_for(flow.clone(), request(&flow, i)), prompt + new as usize)).collect();
+        loads.push(Load { requests, flow, served: 0 });
+    }
+    saturate(&mut d, 600, &mut loads, |d, flow, i| d.start_for(flow.clone(), request(flow, i)));
+    let shares: Vec<f64> = loads.iter().map(|load| load.served as f64).collect();
+    assert!(jain(&shares) >= 0.95, "{shares:?}");
+}

@@ -15,6 +15,7 @@ use crate::scheduler::Options;
 use crate::store::blobs::Blobs;
 use crate::store::db::{Conn, Pool};
 use crate::store::failed;
+use crate::tidying::Tidying;
 use crate::waiters::{Cache, Samplers, Waiters, lock};
 use crate::work::EndUnstarted;
 use crate::writer::{Message, Write};
@@ -25,6 +26,7 @@ pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) readers: Pool,
     pub(crate) blobs: Blobs,
+    pub(crate) tidying: Tidying,
     pub(crate) queue: Mutex<Queue>,
     /// Signalled when the queue has something for the worker.
     pub(crate) ready: Condvar,

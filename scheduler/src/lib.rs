@@ -15,11 +15,13 @@ mod recovery;
 mod scheduler;
 mod sessions;
 mod signals;
+mod storage;
 mod store;
 mod submit;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod tidying;
 mod types;
 mod waiters;
 mod work;
@@ -28,6 +30,7 @@ mod writer;
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::Error;
 pub use scheduler::{Options, Scheduler, Stats};
+pub use storage::{Area, Older, Pieces, Storage, StorageError};
 pub use store::db::Database;
 pub use store::schema::migrate;
 pub use types::{

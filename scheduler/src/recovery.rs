@@ -10,12 +10,11 @@ use crate::store::db::Conn;
 use crate::store::requests::RequestRow;
 use crate::store::runs::RunRow;
 use crate::store::sessions::SessionRow;
-use crate::store::{pruning, requests, runs, sampling, sessions};
+use crate::store::{requests, runs, sampling, sessions};
 use crate::{Error, FinishReason, RunState, SessionStatus};
 
 /// Queues what had not finished and marks the runs whose memory the last process took with it.
 pub(crate) async fn recover(core: &Arc<Core>, conn: &mut Conn) -> Result<(), Error> {
-    core.blobs.keep_only(pruning::named_files(conn).await?).await?;
     let interrupted = requests::requeue_running(conn).await?;
     let mut queue = Queue::default();
     let live = sessions::unfinished_sessions(conn).await?;

@@ -1,5 +1,6 @@
 //! The worker's side; called from a plain thread.
 
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use crate::core::Core;
 use crate::queue::{Doom, Flight, Queue, creation_failed};
 use crate::store::db::{Conn, sql};
 use crate::store::results::{self, End, Ended};
-use crate::store::{checkpoints, failed, requests, runs, sampling};
+use crate::store::{checkpoints, failed, folders, requests, runs, sampling};
 use crate::waiters::lock;
 use crate::writer::{Urgency, Write};
 use crate::{Effect, Encode, Error, Outcome, Poll, RequestKind, Scheduler, Timestamp, WorkItem};
@@ -139,35 +140,56 @@ struct Complete {
 }
 
 impl Complete {
-    /// The outcome, unless an effect contradicts what the store holds: then the request failed.
-    async fn outcome_with_effects(&mut self, conn: &mut Conn, now: Timestamp) -> Result<Outcome, Error> {
+    /// The outcome, unless an effect contradicts what the store holds: then the request failed. And the folders
+    /// that nothing needs now.
+    async fn outcome_with_effects(
+        &mut self,
+        conn: &mut Conn,
+        now: Timestamp,
+    ) -> Result<(Outcome, Vec<PathBuf>), Error> {
         let told = self.told.take().map(Told::outcome);
         let told = told.ok_or_else(|| Error::store("complete a request", "its outcome is gone"))?;
         self.told = Some(Told::Ready(told.clone()));
         if self.effects.is_empty() {
-            return Ok(told);
+            return Ok((told, Vec::new()));
         }
         execute(conn, "SAVEPOINT effects").await?;
         let outcome = match self.apply_effects(conn, now).await {
-            Ok(()) => told,
+            Ok(discarded) => (told, discarded),
             Err(error @ Error::Store(_)) => return Err(error),
             Err(error) => {
                 execute(conn, "ROLLBACK TO SAVEPOINT effects").await?;
-                Outcome::Failed(OpError::user(error.to_string()))
+                (Outcome::Failed(OpError::user(error.to_string())), self.written())
             }
         };
         execute(conn, "RELEASE SAVEPOINT effects").await?;
         Ok(outcome)
     }
 
-    async fn apply_effects(&self, conn: &mut Conn, now: Timestamp) -> Result<(), Error> {
-        for effect in &self.effects {
-            self.apply_effect(conn, effect, now).await?;
-        }
-        Ok(())
+    /// The folders that the request wrote.
+    fn written(&self) -> Vec<PathBuf> {
+        let folder = |effect: &Effect| match effect {
+            Effect::Checkpoint(new) => Some(new.dir.clone()),
+            _ => None,
+        };
+        self.effects.iter().filter_map(folder).collect()
     }
 
-    async fn apply_effect(&self, conn: &mut Conn, effect: &Effect, now: Timestamp) -> Result<(), Error> {
+    /// Returns the folders that nothing needs any more.
+    async fn apply_effects(&self, conn: &mut Conn, now: Timestamp) -> Result<Vec<PathBuf>, Error> {
+        let mut discarded = Vec::new();
+        for effect in &self.effects {
+            if let Some(dir) = self.apply_effect(conn, effect, now).await?
+                && !folders::is_needed(conn, &dir).await?
+            {
+                discarded.push(dir);
+            }
+        }
+        Ok(discarded)
+    }
+
+    /// Returns the folder of a checkpoint that was replaced.
+    async fn apply_effect(&self, conn: &mut Conn, effect: &Effect, now: Timestamp) -> Result<Option<PathBuf>, Error> {
         let tenant = &self.flight.tenant;
         match effect {
             Effect::RunReady(run) => {
@@ -180,7 +202,7 @@ impl Complete {
             }
             Effect::Checkpoint(new) => {
                 runs::run(conn, tenant, &new.path.run).await?;
-                checkpoints::upsert_checkpoint(conn, tenant, new, now).await?;
+                return checkpoints::upsert_checkpoint(conn, tenant, new, now).await;
             }
             Effect::SamplingSession(new) => {
                 let save = self.flight.run.as_ref().map(|run| (run, &self.request));
@@ -188,7 +210,7 @@ impl Complete {
                 sampling::insert_sampling_session(conn, tenant, new, origin, now).await?;
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Whether the request is executed again after a restart: it changed what the worker holds in memory.
@@ -211,12 +233,12 @@ impl Complete {
 }
 
 impl Write for Complete {
-    type Output = Option<(Ended, Poll)>;
+    type Output = Option<(Ended, Poll, Vec<PathBuf>)>;
     const URGENCY: Urgency = Urgency::Record;
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
         let now = core.now();
-        let outcome = self.outcome_with_effects(conn, now).await?;
+        let (outcome, discarded) = self.outcome_with_effects(conn, now).await?;
         let (ended, poll) = match outcome {
             Outcome::Succeeded { encoding, payload } => {
                 let result = core.blobs.put(format!("{}.result", self.request), &payload).await?;
@@ -237,13 +259,16 @@ impl Write for Complete {
                 _ => runs::ready_run(conn, run).await?,
             };
         }
-        Ok(Some((ended, poll)))
+        Ok(Some((ended, poll, discarded)))
     }
 
     fn committed(&mut self, output: &Self::Output, core: &Arc<Core>) {
-        if let Some((ended, poll)) = output {
-            core.cache.put(self.flight.tenant.clone(), self.request.clone(), poll.clone());
-            announce(core, &self.request, ended);
+        let Some((ended, poll, discarded)) = output else { return };
+        core.cache.put(self.flight.tenant.clone(), self.request.clone(), poll.clone());
+        announce(core, &self.request, ended);
+        for dir in discarded.iter().cloned() {
+            let shared = Arc::clone(core);
+            core.runtime.spawn(async move { shared.remove_folder(dir).await });
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Runs and checkpoints.
 
-use std::{fs, io};
+use std::path::PathBuf;
 
 use trainyard_protocol::limits::{MAX_TTL_SECONDS, MIN_TTL_SECONDS};
-use trainyard_protocol::{RunId, TenantId, TinkerPath};
+use trainyard_protocol::{RequestId, RunId, TenantId, TinkerPath};
 
 use crate::core::Core;
 use crate::store::db::Conn;
-use crate::store::{checkpoints, runs};
+use crate::store::{checkpoints, folders, runs};
 use crate::writer::Write;
 use crate::{Checkpoint, Error, Page, Run, Scheduler, Timestamp};
 
@@ -39,18 +39,22 @@ impl Scheduler {
         checkpoints::readable_checkpoint(&mut self.core.reader().await?, tenant, path, now).await
     }
 
-    /// Whether the tenant has a checkpoint of this path; saves that were completed before the call are seen.
-    /// Blocks the calling thread, which must not be one of the runtime's.
-    pub fn has_checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<bool, Error> {
-        // Through the writer, because it may still hold what the worker completed.
-        self.core.runtime.block_on(self.write(HasCheckpoint { tenant: tenant.clone(), path: path.clone() }))
+    /// The folder that a load reads: that of the checkpoint when this is first called for the request. It stays
+    /// as long as the run may have to be made again, even if the checkpoint is deleted or replaced.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the tenant can't read such a checkpoint.
+    pub async fn pin_load(&self, tenant: &TenantId, request: &RequestId, path: &TinkerPath) -> Result<PathBuf, Error> {
+        self.write(PinLoad { tenant: tenant.clone(), request: request.clone(), path: path.clone() }).await
     }
 
-    /// Removes a checkpoint from the catalogue, and its folder from its place: the name is free at once. The caller
-    /// removes the folder from where the answer says that it is, a hidden name that ends in `.saving`, as unfinished
-    /// folders do.
+    /// Deletes a checkpoint, and its folder as soon as nothing needs it.
     pub async fn delete_checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<Checkpoint, Error> {
-        self.write(DeleteCheckpoint { tenant: tenant.clone(), path: path.clone() }).await
+        let (deleted, needed) = self.write(DeleteCheckpoint { tenant: tenant.clone(), path: path.clone() }).await?;
+        if !needed {
+            self.core.remove_folder(deleted.dir.clone()).await;
+        }
+        Ok(deleted)
     }
 
     /// Lets a checkpoint expire so many seconds from now, or never.
@@ -81,16 +85,23 @@ impl Scheduler {
     }
 }
 
-struct HasCheckpoint {
+struct PinLoad {
     tenant: TenantId,
+    request: RequestId,
     path: TinkerPath,
 }
 
-impl Write for HasCheckpoint {
-    type Output = bool;
+impl Write for PinLoad {
+    type Output = PathBuf;
 
-    async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<bool, Error> {
-        checkpoints::has_checkpoint(conn, &self.tenant, &self.path).await
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<PathBuf, Error> {
+        if let Some(dir) = folders::load(conn, &self.request).await? {
+            return Ok(dir);
+        }
+        checkpoints::hold_checkpoint(conn, &self.path).await?;
+        let dir = checkpoints::readable_checkpoint(conn, &self.tenant, &self.path, core.now()).await?.dir;
+        folders::insert_load(conn, &self.request, &dir).await?;
+        Ok(dir)
     }
 }
 
@@ -100,18 +111,13 @@ struct DeleteCheckpoint {
 }
 
 impl Write for DeleteCheckpoint {
-    type Output = Checkpoint;
+    /// And whether its folder is still needed.
+    type Output = (Checkpoint, bool);
 
-    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Checkpoint, Error> {
-        let mut deleted = checkpoints::delete_checkpoint(conn, &self.tenant, &self.path).await?;
-        let away = deleted.dir.with_file_name(format!(".{}-{}.saving", self.path.name, core.new_uuid()));
-        // Moved here, because whoever asks the writer next may write a new folder of this name.
-        match fs::rename(&deleted.dir, &away) {
-            Ok(()) => deleted.dir = away,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::store("move a deleted checkpoint", error)),
-        }
-        Ok(deleted)
+    async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<(Checkpoint, bool), Error> {
+        let deleted = checkpoints::delete_checkpoint(conn, &self.tenant, &self.path).await?;
+        let needed = folders::is_needed(conn, &deleted.dir).await?;
+        Ok((deleted, needed))
     }
 }
 

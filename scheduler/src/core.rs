@@ -19,6 +19,7 @@ use crate::sessions::TouchSession;
 use crate::store::blobs::Blobs;
 use crate::store::db::{Conn, Database, Pool};
 use crate::store::failed;
+use crate::tidying::Tidying;
 use crate::waiters::{Cache, Samplers, Waiters, lock};
 use crate::work::EndUnstarted;
 use crate::writer::{Message, Write};
@@ -34,6 +35,7 @@ pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) readers: Pool,
     pub(crate) blobs: Blobs,
+    pub(crate) tidying: Tidying,
     pub(crate) queue: Mutex<Queue>,
     /// Signalled when the queue has something for the worker.
     pub(crate) ready: Condvar,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::{Instant, timeout_at};
 use trainyard_protocol::{RequestId, SamplingSessionId, TenantId};
 
 use crate::core::Core;
@@ -20,12 +21,15 @@ impl Scheduler {
     /// # Errors
     /// [`Error::NotFound`] for an unknown request, [`Error::Gone`] when its result was dropped.
     pub async fn poll(&self, tenant: &TenantId, request: &RequestId, wait: Duration) -> Result<Poll, Error> {
-        let mut waiter = self.core.waiters.register(request.clone());
-        let now = self.look(tenant, request).await?;
-        if now != Poll::Pending || tokio::time::timeout(wait, waiter.woken()).await.is_err() {
-            return Ok(now);
+        let deadline = Instant::now() + wait;
+        loop {
+            let mut waiter = self.core.waiters.register(request.clone());
+            let now = self.look(tenant, request).await?;
+            // It may be woken without a reason, as after a gap in what other processes tell.
+            if now != Poll::Pending || timeout_at(deadline, waiter.woken()).await.is_err() {
+                return Ok(now);
+            }
         }
-        self.look(tenant, request).await
     }
 
     /// What came of a request so far.
@@ -62,13 +66,15 @@ impl Scheduler {
         after: i64,
         wait: Duration,
     ) -> Result<Completions, Error> {
-        let mut waiter = self.core.events.register((sampling_session.clone(), clone_id));
+        let deadline = Instant::now() + wait;
         sampling::sampling_session(&mut self.core.reader().await?, tenant, sampling_session).await?;
-        let now = self.events_after(tenant, sampling_session, clone_id, after).await?;
-        if !now.items.is_empty() || tokio::time::timeout(wait, waiter.woken()).await.is_err() {
-            return Ok(now);
+        loop {
+            let mut waiter = self.core.events.register((sampling_session.clone(), clone_id));
+            let now = self.events_after(tenant, sampling_session, clone_id, after).await?;
+            if !now.items.is_empty() || timeout_at(deadline, waiter.woken()).await.is_err() {
+                return Ok(now);
+            }
         }
-        self.events_after(tenant, sampling_session, clone_id, after).await
     }
 
     async fn events_after(

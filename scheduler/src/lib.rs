@@ -17,11 +17,13 @@ mod queue;
 mod scheduler;
 mod sessions;
 mod signals;
+mod storage;
 mod store;
 mod submit;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod tidying;
 mod types;
 mod waiters;
 mod work;
@@ -31,6 +33,7 @@ pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::Error;
 pub use leases::WorkerOptions;
 pub use scheduler::{Options, Scheduler, Stats};
+pub use storage::{Area, Older, Pieces, Storage, StorageError};
 pub use store::db::Database;
 pub use store::schema::migrate;
 pub use types::{

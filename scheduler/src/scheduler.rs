@@ -14,10 +14,11 @@ use crate::core::Core;
 use crate::queue::Queue;
 use crate::store::blobs::Blobs;
 use crate::store::db::{Database, connect, connect_readers};
-use crate::store::{pruning, schema, sessions};
+use crate::store::{schema, sessions};
+use crate::tidying::Tidying;
 use crate::waiters::{Cache, Samplers, Waiters, lock};
 use crate::writer::{Message, Write, Writer};
-use crate::{Clock, Error, SystemClock, WorkerOptions, leases, listening};
+use crate::{Clock, Error, Storage, SystemClock, WorkerOptions, leases, listening};
 
 /// How long to wait for another scheduler on the same database to go, in steps.
 const GUARD_STEPS: u32 = 500;
@@ -28,9 +29,9 @@ const GUARD_STEP: Duration = Duration::from_millis(10);
 pub struct Options {
     /// The store; a SQLite file is created when missing.
     pub database: Database,
-    /// The folder for payloads and results that are too large for a row; created when missing. Files
-    /// in it that no row names are removed.
-    pub blobs: PathBuf,
+    /// For payloads and results that are too large for a row, and for checkpoints. What it holds that no row
+    /// names is removed when it is old enough.
+    pub storage: Storage,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// A session expires when its heartbeats stop for so long.
@@ -43,10 +44,10 @@ pub struct Options {
 
 impl Options {
     /// The defaults: the machine's clock, sessions expire after 5 minutes, results after 24 hours, no worker.
-    pub fn new(database: impl Into<Database>, blobs: impl Into<PathBuf>) -> Self {
+    pub fn new(database: impl Into<Database>, storage: Storage) -> Self {
         Self {
             database: database.into(),
-            blobs: blobs.into(),
+            storage,
             clock: Arc::new(SystemClock),
             session_timeout: Duration::from_secs(300),
             retention: Duration::from_secs(24 * 3600),
@@ -95,12 +96,13 @@ impl Scheduler {
             Database::Postgres(_) => schema::ensure_current(&mut conn, &options.database).await?,
         }
         let readers = connect_readers(&options.database).await?;
-        let blobs = Blobs::open(options.blobs.clone()).await?;
+        let blobs = Blobs::open(options.storage.clone()).await?;
         let (messages, received) = mpsc::unbounded_channel();
         let core = Arc::new(Core {
             options,
             readers,
             blobs,
+            tidying: Tidying::default(),
             queue: Mutex::new(Queue::default()),
             ready: Condvar::new(),
             waiters: Waiters::default(),
@@ -120,9 +122,6 @@ impl Scheduler {
             #[cfg(test)]
             killed: std::sync::atomic::AtomicBool::new(false),
         });
-        if let Database::Sqlite(_) = &core.options.database {
-            core.blobs.keep_only(pruning::named_files(&mut conn).await?).await?;
-        }
         sessions::touch_all_sessions(&mut conn, core.now()).await?;
         tokio::spawn(Writer::new(conn, Arc::clone(&core), received, guard).run());
         core.register().await?;

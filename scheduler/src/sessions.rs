@@ -210,6 +210,7 @@ impl Write for CreateSamplingSession {
         session.ensure_active()?;
         let mut dir = None;
         if let Some(path) = &self.new.model_path {
+            checkpoints::hold_checkpoint(conn, path).await?;
             let checkpoint = checkpoints::readable_checkpoint(conn, &self.tenant, path, core.now()).await?;
             if checkpoint.spec.base_model != self.new.base_model {
                 return Err(Error::Invalid(format!(

@@ -17,7 +17,7 @@ const ACKNOWLEDGED_RETENTION: Duration = Duration::from_secs(600);
 const ROUNDS: usize = 20;
 
 impl Scheduler {
-    /// Expires silent sessions, drops old results and reports expired checkpoints. To be called every
+    /// Expires silent sessions, drops old results and what is left in the storage, and reports expired checkpoints. To be called every
     /// few seconds.
     pub async fn sweep(&self) -> Result<Swept, Error> {
         let mut swept = Swept::default();
@@ -35,6 +35,7 @@ impl Scheduler {
                 break;
             }
         }
+        self.core.tidy().await?;
         swept.checkpoints = self.expired_checkpoints().await?;
         Ok(swept)
     }

@@ -1,5 +1,6 @@
 //! The worker's side; called from a plain thread.
 
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use crate::queue::{Doom, Doomed, Fence, Flight, Queue, creation_failed};
 use crate::signals::Signal;
 use crate::store::db::{Conn, sql};
 use crate::store::results::{self, End, Ended};
-use crate::store::{checkpoints, failed, leases, requests, runs, sampling};
+use crate::store::{checkpoints, failed, folders, leases, requests, runs, sampling};
 use crate::waiters::lock;
 use crate::writer::{Urgency, Write};
 use crate::{Effect, Encode, Error, Outcome, Poll, RequestKind, Scheduler, Timestamp, WorkItem};
@@ -140,35 +141,56 @@ struct Complete {
 }
 
 impl Complete {
-    /// The outcome, unless an effect contradicts what the store holds: then the request failed.
-    async fn outcome_with_effects(&mut self, conn: &mut Conn, now: Timestamp) -> Result<Outcome, Error> {
+    /// The outcome, unless an effect contradicts what the store holds: then the request failed. And the folders
+    /// that nothing needs now.
+    async fn outcome_with_effects(
+        &mut self,
+        conn: &mut Conn,
+        now: Timestamp,
+    ) -> Result<(Outcome, Vec<PathBuf>), Error> {
         let told = self.told.take().map(Told::outcome);
         let told = told.ok_or_else(|| Error::store("complete a request", "its outcome is gone"))?;
         self.told = Some(Told::Ready(told.clone()));
         if self.effects.is_empty() {
-            return Ok(told);
+            return Ok((told, Vec::new()));
         }
         execute(conn, "SAVEPOINT effects").await?;
         let outcome = match self.apply_effects(conn, now).await {
-            Ok(()) => told,
+            Ok(discarded) => (told, discarded),
             Err(error @ Error::Store(_)) => return Err(error),
             Err(error) => {
                 execute(conn, "ROLLBACK TO SAVEPOINT effects").await?;
-                Outcome::Failed(OpError::user(error.to_string()))
+                (Outcome::Failed(OpError::user(error.to_string())), self.written())
             }
         };
         execute(conn, "RELEASE SAVEPOINT effects").await?;
         Ok(outcome)
     }
 
-    async fn apply_effects(&self, conn: &mut Conn, now: Timestamp) -> Result<(), Error> {
-        for effect in &self.effects {
-            self.apply_effect(conn, effect, now).await?;
-        }
-        Ok(())
+    /// The folders that the request wrote.
+    fn written(&self) -> Vec<PathBuf> {
+        let folder = |effect: &Effect| match effect {
+            Effect::Checkpoint(new) => Some(new.dir.clone()),
+            _ => None,
+        };
+        self.effects.iter().filter_map(folder).collect()
     }
 
-    async fn apply_effect(&self, conn: &mut Conn, effect: &Effect, now: Timestamp) -> Result<(), Error> {
+    /// Returns the folders that nothing needs any more.
+    async fn apply_effects(&self, conn: &mut Conn, now: Timestamp) -> Result<Vec<PathBuf>, Error> {
+        let mut discarded = Vec::new();
+        for effect in &self.effects {
+            if let Some(dir) = self.apply_effect(conn, effect, now).await?
+                && !folders::is_needed(conn, &dir).await?
+            {
+                discarded.push(dir);
+            }
+        }
+        Ok(discarded)
+    }
+
+    /// Returns the folder of a checkpoint that was replaced.
+    async fn apply_effect(&self, conn: &mut Conn, effect: &Effect, now: Timestamp) -> Result<Option<PathBuf>, Error> {
         let tenant = &self.flight.tenant;
         match effect {
             Effect::RunReady(run) => {
@@ -181,7 +203,7 @@ impl Complete {
             }
             Effect::Checkpoint(new) => {
                 runs::run(conn, tenant, &new.path.run).await?;
-                checkpoints::upsert_checkpoint(conn, tenant, new, now).await?;
+                return checkpoints::upsert_checkpoint(conn, tenant, new, now).await;
             }
             Effect::SamplingSession(new) => {
                 let save = self.flight.run.as_ref().map(|run| (run, &self.request));
@@ -189,7 +211,7 @@ impl Complete {
                 sampling::insert_sampling_session(conn, tenant, new, origin, now).await?;
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Whether the request is executed again after a restart: it changed what the worker holds in memory.
@@ -213,8 +235,8 @@ impl Complete {
 
 /// What became of the report of a request's end.
 enum Reported {
-    /// It stands.
-    Ended(Ended, Poll),
+    /// It stands, and these folders are needed no more.
+    Ended(Ended, Poll, Vec<PathBuf>),
     /// The request had ended before.
     Known,
     /// The lease has passed to another worker, whose report will stand.
@@ -230,7 +252,7 @@ impl Write for Complete {
         if !holds(conn, core, &self.flight.fence).await? {
             return Ok(Reported::Stale);
         }
-        let outcome = self.outcome_with_effects(conn, now).await?;
+        let (outcome, discarded) = self.outcome_with_effects(conn, now).await?;
         let (ended, poll) = match outcome {
             Outcome::Succeeded { encoding, payload } => {
                 let result = core.blobs.put(format!("{}.result", self.request), &payload).await?;
@@ -253,20 +275,24 @@ impl Write for Complete {
                 _ => runs::ready_run(conn, run).await?,
             };
         }
-        Ok(Reported::Ended(ended, poll))
+        Ok(Reported::Ended(ended, poll, discarded))
     }
 
     fn signals(&self, output: &Reported, signals: &mut Vec<Signal>) {
-        if let Reported::Ended(ended, _) = output {
+        if let Reported::Ended(ended, ..) = output {
             ended.signals(&self.request, signals);
         }
     }
 
     fn committed(&mut self, output: &Reported, core: &Arc<Core>) {
         match output {
-            Reported::Ended(ended, poll) => {
+            Reported::Ended(ended, poll, discarded) => {
                 core.cache.put(self.flight.tenant.clone(), self.request.clone(), poll.clone());
                 core.announce(&self.request, ended);
+                for dir in discarded.iter().cloned() {
+                    let shared = Arc::clone(core);
+                    core.runtime.spawn(async move { shared.remove_folder(dir).await });
+                }
             }
             // Perhaps by this very report, of whose commit nobody heard.
             Reported::Known => core.waiters.wake(&self.request),

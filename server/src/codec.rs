@@ -5,11 +5,11 @@
 //! before it is stored, so that executing it again gives the same bits.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use trainyard_protocol::{AdamParams, CheckpointKind, RunId, RunSpec, SessionId, Stop, TinkerPath};
+use trainyard_protocol::{AdamParams, RequestId, RunSpec, SessionId, Stop, TinkerPath};
 
 use crate::wire::tensor::TensorData;
 
@@ -153,20 +153,20 @@ impl Payload {
     }
 }
 
-/// The folder of all checkpoints in the data directory.
-pub const CHECKPOINTS: &str = "checkpoints";
-
-/// Where a checkpoint lives: `<data dir>/checkpoints/<run>/<segment>/<name>`, with every character of the run
-/// id that is unsafe in a file name written as `%` and its bytes in hexadecimal.
-pub fn checkpoint_dir(data_dir: &Path, path: &TinkerPath) -> PathBuf {
-    let segment: &str = CheckpointKind::segment(path.kind);
-    data_dir.join(CHECKPOINTS).join(folder_name(&path.run)).join(segment).join(path.name.as_str())
+/// A folder for a save, relative to the storage: `checkpoints/<run>/<segment>/<name>.<request>-<attempt>`. Each
+/// attempt has one of its own, so nothing that is saved is ever written over.
+pub fn checkpoint_location(path: &TinkerPath, request: &RequestId, attempt: u64) -> PathBuf {
+    let folder = format!("{}.{}-{attempt:016x}", path.name, folder_name(request.as_str()));
+    [CHECKPOINTS, &folder_name(path.run.as_str()), path.kind.segment(), &folder].iter().collect()
 }
 
-/// A run's name as a folder.
-pub(crate) fn folder_name(run: &RunId) -> String {
-    let mut name = String::with_capacity(run.as_str().len());
-    for byte in run.as_str().bytes() {
+/// The folder of all checkpoints in the storage.
+const CHECKPOINTS: &str = "checkpoints";
+
+/// An id as a folder: every character that is unsafe in a file name is written as `%` and its bytes in hexadecimal.
+fn folder_name(id: &str) -> String {
+    let mut name = String::with_capacity(id.len());
+    for byte in id.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {
             name.push(char::from(byte));
         } else {

@@ -17,6 +17,9 @@ use crate::auth::{KEY_PREFIX, Keys};
 /// The file that is read when `--config` names no other.
 const DEFAULT_FILE: &str = "trainyard.toml";
 
+/// Room for copies of what is read from a bucket.
+const STORAGE_CACHE_MIB: u64 = 20 << 10;
+
 /// Flags of `trainyard serve`; each also has a `TRAINYARD_*` variable.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ServeFlags {
@@ -35,6 +38,13 @@ pub struct ServeFlags {
     /// The store, sqlite://PATH or postgres://USER@HOST/NAME; DIR/trainyard.db when absent.
     #[arg(long, env = "TRAINYARD_DATABASE_URL", value_name = "URL")]
     pub database_url: Option<String>,
+    /// Payloads, checkpoints and snapshots: a folder that all processes share, or s3://BUCKET/PREFIX; DIR when
+    /// absent.
+    #[arg(long, env = "TRAINYARD_STORAGE", value_name = "URL")]
+    pub storage: Option<String>,
+    /// Room in DIR for copies of what is read from s3://.
+    #[arg(long, env = "TRAINYARD_STORAGE_CACHE_MIB", value_name = "MIB")]
+    pub storage_cache_mib: Option<u64>,
     /// Compute type.
     #[arg(long, env = "TRAINYARD_DTYPE")]
     pub dtype: Option<ComputeType>,
@@ -124,6 +134,8 @@ struct FileConfig {
     port: Option<u16>,
     data_dir: Option<PathBuf>,
     database_url: Option<String>,
+    storage: Option<String>,
+    storage_cache_mib: Option<u64>,
     dtype: Option<ComputeType>,
     threads: Option<usize>,
     activation_memory_mib: Option<usize>,
@@ -160,6 +172,10 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// The store.
     pub database: Database,
+    /// Payloads, checkpoints and snapshots: a folder, or `s3://BUCKET/PREFIX`.
+    pub storage: String,
+    /// Room for copies of what is read from a bucket.
+    pub storage_cache_bytes: u64,
     /// Compute type.
     pub dtype: ComputeType,
     /// Threads of the engine, at least 1.
@@ -251,6 +267,8 @@ impl Config {
             host,
             port: flags.port.or(file.port).unwrap_or(8000),
             database: parse_database(flags.database_url.or(file.database_url), &data_dir)?,
+            storage: flags.storage.or(file.storage).unwrap_or_else(|| data_dir.to_string_lossy().into_owned()),
+            storage_cache_bytes: flags.storage_cache_mib.or(file.storage_cache_mib).unwrap_or(STORAGE_CACHE_MIB) << 20,
             data_dir,
             dtype: flags.dtype.or(file.dtype).unwrap_or_default(),
             threads: flags.threads.or(file.threads).unwrap_or_else(processors),

@@ -146,6 +146,18 @@ impl From<scheduler::Error> for ApiError {
     }
 }
 
+/// The files of a checkpoint may go at any moment: it is deleted.
+impl From<scheduler::StorageError> for ApiError {
+    fn from(error: scheduler::StorageError) -> Self {
+        match error {
+            scheduler::StorageError::NotFound(name) => Self::NotFound { what: "file", id: name },
+            error @ (scheduler::StorageError::Settings(_) | scheduler::StorageError::Failed { .. }) => {
+                Self::Internal(error.to_string())
+            }
+        }
+    }
+}
+
 /// A protocol error found while reading a request is the client's.
 impl From<OpError> for ApiError {
     fn from(error: OpError) -> Self {

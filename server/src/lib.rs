@@ -13,3 +13,4 @@ pub mod signed_urls;
 pub mod state;
 pub mod wire;
 pub mod worker;
+pub mod workspace;

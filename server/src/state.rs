@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::extract::FromRef;
 use tokio::sync::watch;
 use trainyard_protocol::BaseModel;
-use trainyard_scheduler::{Clock, Scheduler};
+use trainyard_scheduler::{Clock, Scheduler, Storage};
 
 use crate::auth::Keys;
 use crate::error::ApiError;
@@ -82,8 +82,10 @@ pub struct Setup {
     pub limits: Limits,
     /// The listening side of [`Shutdown::channel`].
     pub shutdown: Shutdown,
-    /// Holds checkpoints and the key of download URLs.
+    /// Holds the key of download URLs.
     pub data_dir: PathBuf,
+    /// Holds checkpoints.
+    pub storage: Storage,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// Draws seeds.
@@ -105,8 +107,8 @@ pub struct AppState {
     pub limits: Arc<Limits>,
     /// Ends long polls.
     pub shutdown: Shutdown,
-    /// Holds checkpoints and the key of download URLs.
-    pub data_dir: Arc<Path>,
+    /// Holds checkpoints.
+    pub storage: Storage,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// Draws seeds.
@@ -131,7 +133,7 @@ impl AppState {
             keys: Arc::new(setup.keys),
             limits: Arc::new(setup.limits),
             shutdown: setup.shutdown,
-            data_dir: setup.data_dir.into(),
+            storage: setup.storage,
             clock: setup.clock,
             random: setup.random,
             signer: Arc::new(signer),

@@ -1,37 +1,52 @@
 //! The thread that joins scheduler and engine: it takes work, executes it in the engine's bounded steps, and
 //! reports what came of it. HTTP never waits for it.
 
+mod fetching;
 mod job;
-mod loads;
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use job::{Finished, Job, Prepared};
+use fetching::{Fetched, Waiting};
+use job::{Finished, Job, Prepared, Saved};
+use tokio::runtime::Handle;
 use trainyard_protocol::{Completion, Engine, Flow, OpError, Operation, RequestId, TenantId, TinkerPath};
 use trainyard_scheduler::{Effect, Encode, Error, Outcome, Scheduler, Work, WorkItem};
 
+use crate::state::Random;
+use crate::workspace::Workspace;
+
 /// How long an idle worker waits before it looks whether it shall stop. Work wakes it at once.
 const IDLE_WAIT: Duration = Duration::from_millis(200);
+
+/// The same while folders are on their way.
+const FETCH_WAIT: Duration = Duration::from_millis(2);
 
 /// Steps in a row that may panic before the engine is given up.
 const MAX_PANICS: u32 = 3;
 
 /// Where work comes from and results go.
-pub trait Mailbox: Send + 'static {
+pub trait Mailbox: Send + Sync + 'static {
     /// What is ready now.
     fn take_work(&self) -> Vec<WorkItem>;
     /// What is ready, waiting for it.
     fn wait_work(&self, timeout: Duration) -> Vec<WorkItem>;
-    /// Whether the tenant has a checkpoint of this path.
-    fn has_checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<bool, Error>;
+    /// The folder, in the storage, that a load reads; it stays there for the load's repetition.
+    fn pin_load(
+        &self,
+        tenant: &TenantId,
+        request: &RequestId,
+        path: &TinkerPath,
+    ) -> impl Future<Output = Result<PathBuf, Error>> + Send;
     /// Reports a request's end; returns at once.
     fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>);
     /// Reports a request's success, whose result is still to be encoded; returns at once.
@@ -47,8 +62,13 @@ impl Mailbox for Scheduler {
         Self::wait_work(self, timeout)
     }
 
-    fn has_checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<bool, Error> {
-        Self::has_checkpoint(self, tenant, path)
+    fn pin_load(
+        &self,
+        tenant: &TenantId,
+        request: &RequestId,
+        path: &TinkerPath,
+    ) -> impl Future<Output = Result<PathBuf, Error>> + Send {
+        Self::pin_load(self, tenant, request, path)
     }
 
     fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>) {
@@ -87,23 +107,54 @@ impl WorkerHandle {
     }
 }
 
-/// Starts the worker. Checkpoints are kept under `data_dir`.
+/// What a worker works with.
+pub struct Tools {
+    /// Does the work.
+    pub engine: Box<dyn Engine>,
+    /// Where the engine writes and reads folders.
+    pub workspace: Workspace,
+    /// Moves folders to and from the storage.
+    pub runtime: Handle,
+    /// Makes the names of folders unique.
+    pub random: Random,
+}
+
+/// Starts the worker.
 ///
 /// # Errors
 /// When the system gives no thread.
-pub fn spawn(mailbox: impl Mailbox, engine: Box<dyn Engine>, data_dir: PathBuf) -> io::Result<WorkerHandle> {
+pub fn spawn(mailbox: impl Mailbox, tools: Tools) -> io::Result<WorkerHandle> {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
-    let mut worker = Worker { mailbox, engine, data_dir, started: BTreeMap::new(), panics: 0 };
+    let Tools { engine, workspace, runtime, random } = tools;
+    let (arrived, arrivals) = channel();
+    let mut worker = Worker {
+        mailbox: Arc::new(mailbox),
+        engine,
+        workspace,
+        runtime,
+        random,
+        started: BTreeMap::new(),
+        waiting: BTreeMap::new(),
+        arrived,
+        arrivals,
+        panics: 0,
+    };
     let thread = thread::Builder::new().name("worker".to_owned()).spawn(move || worker.run(&stopped))?;
     Ok(WorkerHandle { stop, thread })
 }
 
 struct Worker<M> {
-    mailbox: M,
+    mailbox: Arc<M>,
     engine: Box<dyn Engine>,
-    data_dir: PathBuf,
+    workspace: Workspace,
+    runtime: Handle,
+    random: Random,
     started: BTreeMap<RequestId, Job>,
+    /// Whose folders are on their way.
+    waiting: BTreeMap<RequestId, (Flow, Waiting)>,
+    arrived: Sender<Fetched>,
+    arrivals: Receiver<Fetched>,
     /// Panics of consecutive steps.
     panics: u32,
 }
@@ -112,9 +163,13 @@ impl<M: Mailbox> Worker<M> {
     fn run(&mut self, stop: &AtomicBool) {
         while !stop.load(Ordering::Acquire) {
             let busy = !self.given_up() && !self.engine.is_idle();
-            let items = if busy { self.mailbox.take_work() } else { self.mailbox.wait_work(IDLE_WAIT) };
+            let wait = if self.waiting.is_empty() { IDLE_WAIT } else { FETCH_WAIT };
+            let items = if busy { self.mailbox.take_work() } else { self.mailbox.wait_work(wait) };
             for item in items {
                 self.accept(item);
+            }
+            while let Ok(fetched) = self.arrivals.try_recv() {
+                self.arrive(fetched);
             }
             if !self.given_up() && !self.engine.is_idle() {
                 self.step();
@@ -131,11 +186,11 @@ impl<M: Mailbox> Worker<M> {
             WorkItem::Start(work) => self.start(work),
             WorkItem::Cancel(request) => {
                 self.started.remove(&request);
+                self.waiting.remove(&request);
                 self.guard("cancel", |engine| engine.cancel(&request));
             }
             WorkItem::UnloadRun(run) => {
                 self.guard("unload_run", |engine| engine.unload_run(&run));
-                loads::forget(&self.data_dir, &run);
             }
             WorkItem::DropSnapshot(key) => {
                 self.guard("drop_snapshot", |engine| engine.drop_snapshot(&key));
@@ -152,13 +207,37 @@ impl<M: Mailbox> Worker<M> {
         let creates = work.seq_id == 0;
         let run = work.run.clone();
         let flow = Flow::new(work.tenant.as_str());
-        match job::prepare(work, &self.data_dir, &self.mailbox) {
+        match job::prepare(work, &self.workspace, &*self.random) {
             Ok(Prepared::Start(operation, job)) => self.start_operation(request, flow, *operation, *job),
-            Ok(Prepared::Done(outcome, effects)) => self.mailbox.complete(request, outcome, effects),
+            Ok(Prepared::Wait(waiting)) => self.fetch(request, flow, *waiting),
             Err(error) => {
                 let effects = run.filter(|_| creates).map(Effect::RunFailed).into_iter().collect();
                 self.mailbox.complete(request, Outcome::Failed(error), effects);
             }
+        }
+    }
+
+    fn fetch(&mut self, request: RequestId, flow: Flow, waiting: Waiting) {
+        let (mailbox, workspace) = (Arc::clone(&self.mailbox), self.workspace.clone());
+        let (arrived, folder) = (self.arrived.clone(), waiting.folder.clone());
+        self.waiting.insert(request.clone(), (flow, waiting));
+        self.runtime.spawn(async move {
+            let folder = fetching::fetch(mailbox, workspace, folder).await;
+            // A worker that has stopped needs it no more.
+            let _ = arrived.send(Fetched { request, folder });
+        });
+    }
+
+    fn arrive(&mut self, fetched: Fetched) {
+        // A sample may have been cancelled.
+        let Some((flow, Waiting { build, mut job, .. })) = self.waiting.remove(&fetched.request) else { return };
+        match fetched.folder {
+            Ok(lease) => {
+                let operation = build(lease.dir());
+                job.reading = Some(lease);
+                self.start_operation(fetched.request, flow, operation, job);
+            }
+            Err(error) => self.tell(fetched.request, job.finish(Err(error))),
         }
     }
 
@@ -197,10 +276,26 @@ impl<M: Mailbox> Worker<M> {
         if let Err(error) = &completion.result {
             tracing::debug!(request = %completion.id, %error, "a request failed");
         }
-        match job.finish(completion.result) {
-            Finished::Told(outcome, effects) => self.mailbox.complete(completion.id, outcome, effects),
-            Finished::Later(encode) => self.mailbox.complete_encoded_by(completion.id, encode),
+        self.tell(completion.id, job.finish(completion.result));
+    }
+
+    fn tell(&self, request: RequestId, finished: Finished) {
+        match finished {
+            Finished::Told(outcome, effects) => self.mailbox.complete(request, outcome, effects),
+            Finished::Later(encode) => self.mailbox.complete_encoded_by(request, encode),
+            Finished::Saved(saved) => self.publish(request, saved),
         }
+    }
+
+    /// Stores a folder, and only then reports the save.
+    fn publish(&self, request: RequestId, saved: Saved) {
+        let (mailbox, workspace) = (Arc::clone(&self.mailbox), self.workspace.clone());
+        self.runtime.spawn(async move {
+            match fetching::publish(workspace, saved.written, saved.location).await {
+                Ok(()) => mailbox.complete(request, saved.outcome, saved.effects),
+                Err(error) => mailbox.complete(request, Outcome::Failed(error), Vec::new()),
+            }
+        });
     }
 
     /// Fails a request during which the engine panicked. Its run is in an unknown state, so it is unloaded and

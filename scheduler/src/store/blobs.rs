@@ -1,17 +1,15 @@
 //! Payloads and results that are too large for a row: files named by rows.
 
-use std::collections::HashSet;
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
 use bytes::Bytes;
 
-use crate::Error;
+use crate::storage::{Area, Older, Storage, StorageError};
+use crate::{Error, Timestamp};
 
 /// Larger bytes go to a file.
 pub(crate) const INLINE_LIMIT: usize = 256 * 1024;
+
+/// Where the files are in the storage.
+const AREA: Area = Area { root: "blobs", depth: 1 };
 
 /// Bytes as a row holds them.
 #[derive(Clone, Debug)]
@@ -45,18 +43,17 @@ impl Stored {
     }
 }
 
-/// The folder of the files.
+/// The files.
 #[derive(Clone)]
 pub(crate) struct Blobs {
-    dir: Arc<PathBuf>,
+    storage: Storage,
 }
 
 impl Blobs {
-    /// Opens the folder, creating it when it is missing.
-    pub(crate) async fn open(dir: PathBuf) -> Result<Self, Error> {
-        let blobs = Self { dir: Arc::new(dir) };
-        blobs.blocking("open the blob folder", |dir| fs::create_dir_all(dir)).await?;
-        Ok(blobs)
+    /// Makes the storage ready for files.
+    pub(crate) async fn open(storage: Storage) -> Result<Self, Error> {
+        storage.prepare(AREA.root).await.map_err(failed("open the blob storage"))?;
+        Ok(Self { storage })
     }
 
     /// Stores bytes: large ones are written and synced to the file `name` before this returns.
@@ -64,8 +61,7 @@ impl Blobs {
         if bytes.len() <= INLINE_LIMIT {
             return Ok(Stored::Inline(bytes.clone()));
         }
-        let (file, content) = (name.clone(), bytes.clone());
-        self.blocking("write a blob", move |dir| write_synced(dir, &file, &content)).await?;
+        self.storage.put(&path(&name), bytes.clone()).await.map_err(failed("write a blob"))?;
         Ok(Stored::File(name))
     }
 
@@ -73,60 +69,39 @@ impl Blobs {
     pub(crate) async fn get(&self, stored: Stored) -> Result<Bytes, Error> {
         match stored {
             Stored::Inline(bytes) => Ok(bytes),
-            Stored::File(name) => {
-                self.blocking("read a blob", move |dir| fs::read(dir.join(name))).await.map(Bytes::from)
-            }
+            Stored::File(name) => self.storage.get(&path(&name)).await.map_err(failed("read a blob")),
         }
     }
 
-    /// Removes files that no row names any more. A failure costs disk only and is logged.
+    /// Removes files that no row names any more. A failure costs space only and is logged: a later sweep removes
+    /// what is left.
     pub(crate) async fn remove(&self, names: Vec<String>) {
         if names.is_empty() {
             return;
         }
-        let removed = self.blocking("remove blobs", move |dir| {
-            names.iter().try_for_each(|name| match fs::remove_file(dir.join(name)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                _ => Ok(()),
-            })
-        });
-        // Already logged, and the next start removes what is left.
-        let _ = removed.await;
-    }
-
-    /// Removes all files but those that rows name: what a crash left between file and row.
-    pub(crate) async fn keep_only(&self, named: HashSet<String>) -> Result<(), Error> {
-        self.blocking("tidy the blob folder", move |dir| {
-            for entry in fs::read_dir(dir)? {
-                let entry = entry?;
-                let known = entry.file_name().to_str().is_some_and(|name| named.contains(name));
-                if !known && entry.file_type()?.is_file() {
-                    fs::remove_file(entry.path())?;
-                }
-            }
-            Ok(())
-        })
-        .await
-    }
-
-    async fn blocking<T: Send + 'static>(
-        &self,
-        doing: &'static str,
-        work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
-    ) -> Result<T, Error> {
-        let dir = Arc::clone(&self.dir);
-        match tokio::task::spawn_blocking(move || work(&dir)).await {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(error)) => Err(Error::store(doing, error)),
-            Err(error) => Err(Error::store(doing, error)),
+        if let Err(error) = self.storage.remove(names.iter().map(|name| path(name)).collect()).await {
+            tracing::warn!(%error, "blobs that nobody needs remain");
         }
+    }
+
+    /// Names of files that were written before a moment, a part of them at a time.
+    pub(crate) async fn older(
+        &self,
+        before: Timestamp,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<(Vec<String>, Option<String>), Error> {
+        let Older { entries, next } =
+            self.storage.older(AREA, before, after, limit).await.map_err(failed("list the blobs"))?;
+        let name = |entry: std::path::PathBuf| Some(entry.file_name()?.to_str()?.to_owned());
+        Ok((entries.into_iter().filter_map(name).collect(), next))
     }
 }
 
-fn write_synced(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(dir.join(name))?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    // The name is durable only once the folder is.
-    File::open(dir)?.sync_all()
+fn path(name: &str) -> String {
+    format!("{}/{name}", AREA.root)
+}
+
+fn failed(doing: &'static str) -> impl Fn(StorageError) -> Error {
+    move |error| Error::store(doing, error)
 }

@@ -4,30 +4,49 @@ use std::path::PathBuf;
 
 use trainyard_protocol::{CheckpointKind, RunId, TenantId, TinkerPath};
 
-use super::db::{Conn, Row, column, sql};
+use super::db::{Conn, Row, column, sql, sql_by};
+use super::folders::text;
 use super::{as_i64, as_u64, failed, from_json, parsed, to_json};
 use crate::{Checkpoint, Error, NewCheckpoint, Page, Timestamp};
 
-/// Registers a checkpoint; replaces an older one of the same path.
+/// Registers a checkpoint; replaces an older one of the same path, if it may, and returns that one's folder.
+///
+/// # Errors
+/// [`Error::Invalid`] when there is an older one that it may not replace.
 pub(crate) async fn upsert_checkpoint(
     conn: &mut Conn,
     tenant: &TenantId,
     new: &NewCheckpoint,
     now: Timestamp,
-) -> Result<(), Error> {
+) -> Result<Option<PathBuf>, Error> {
+    const OLDER: &str = "-- upsert_checkpoint: older
+        SELECT dir FROM checkpoints WHERE run_id = $1 AND kind = $2 AND name = $3";
     const SQL: &str = "-- upsert_checkpoint
         INSERT INTO checkpoints (run_id, kind, name, tenant, spec, dir, size_bytes, user_metadata, created_at, expires_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
         ON CONFLICT (run_id, kind, name) DO UPDATE SET spec = excluded.spec, dir = excluded.dir,
             size_bytes = excluded.size_bytes, user_metadata = excluded.user_metadata,
             created_at = excluded.created_at, expires_at = excluded.expires_at";
+    let older: Option<String> = sql(OLDER)
+        .bind(new.path.run.as_str())
+        .bind(new.path.kind.segment())
+        .bind(new.path.name.as_str())
+        .scalar(conn)
+        .await
+        .map_err(failed("register a checkpoint"))?;
+    if older.is_some() && !new.overwrite {
+        let name = new.path.name.as_str();
+        return Err(Error::Invalid(format!(
+            "path: a checkpoint named {name:?} exists; choose another name or overwrite"
+        )));
+    }
     sql(SQL)
         .bind(new.path.run.as_str())
         .bind(new.path.kind.segment())
         .bind(new.path.name.as_str())
         .bind(tenant.as_str())
         .bind(to_json(&new.spec)?)
-        .bind(new.dir.to_string_lossy().into_owned())
+        .bind(text(&new.dir))
         .bind(as_i64(new.size_bytes))
         .bind(to_json(&new.user_metadata)?)
         .bind(now.0)
@@ -35,6 +54,23 @@ pub(crate) async fn upsert_checkpoint(
         .execute(conn)
         .await
         .map_err(failed("register a checkpoint"))?;
+    Ok(older.map(PathBuf::from).filter(|dir| *dir != new.dir))
+}
+
+/// Keeps a checkpoint, and with it its folder, from being deleted or replaced before the transaction has ended.
+pub(crate) async fn hold_checkpoint(conn: &mut Conn, path: &TinkerPath) -> Result<(), Error> {
+    // Nothing else writes while a transaction on SQLite does.
+    const SQLITE: &str = "-- hold_checkpoint
+        SELECT 1 FROM checkpoints WHERE run_id = $1 AND kind = $2 AND name = $3";
+    const POSTGRES: &str = "-- hold_checkpoint
+        SELECT 1 FROM checkpoints WHERE run_id = $1 AND kind = $2 AND name = $3 FOR SHARE";
+    sql_by(SQLITE, POSTGRES)
+        .bind(path.run.as_str())
+        .bind(path.kind.segment())
+        .bind(path.name.as_str())
+        .execute(conn)
+        .await
+        .map_err(failed("find a checkpoint"))?;
     Ok(())
 }
 
@@ -105,21 +141,6 @@ pub(crate) async fn expired_checkpoints(conn: &mut Conn, now: Timestamp) -> Resu
         FROM checkpoints WHERE expires_at <= $1 ORDER BY expires_at LIMIT 1000";
     let rows = sql(SQL).bind(now.0).fetch_all(conn).await.map_err(failed("list checkpoints"))?;
     rows.iter().map(|row| Ok((TenantId::new(column::<String>(row, "tenant")?), to_checkpoint(row)?))).collect()
-}
-
-/// Whether the tenant has a checkpoint of this path, expired or not.
-pub(crate) async fn has_checkpoint(conn: &mut Conn, tenant: &TenantId, path: &TinkerPath) -> Result<bool, Error> {
-    const SQL: &str = "-- has_checkpoint
-        SELECT EXISTS (SELECT 1 FROM checkpoints WHERE run_id = $1 AND kind = $2 AND name = $3 AND tenant = $4)";
-    sql(SQL)
-        .bind(path.run.as_str())
-        .bind(path.kind.segment())
-        .bind(path.name.as_str())
-        .bind(tenant.as_str())
-        .scalar(conn)
-        .await
-        .map(|found| found.unwrap_or(false))
-        .map_err(failed("find a checkpoint"))
 }
 
 /// Removes a checkpoint of the tenant.

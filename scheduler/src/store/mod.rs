@@ -5,6 +5,7 @@
 pub(crate) mod blobs;
 pub(crate) mod checkpoints;
 pub(crate) mod db;
+pub(crate) mod folders;
 pub(crate) mod leases;
 pub(crate) mod pruning;
 pub(crate) mod requests;

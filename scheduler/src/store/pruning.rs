@@ -1,7 +1,5 @@
 //! The table `requests`: dropping what is no longer needed.
 
-use std::collections::HashSet;
-
 use trainyard_protocol::RequestId;
 
 use super::db::{Conn, Row, column, sql};
@@ -64,12 +62,13 @@ pub(crate) async fn delete_requests(conn: &mut Conn, ended_before: Timestamp) ->
     Ok(Dropped { requests: ids_of(&rows)?, files: files_of(&rows, &["payload_file", "result_file"])? })
 }
 
-/// All files that rows name.
-pub(crate) async fn named_files(conn: &mut Conn) -> Result<HashSet<String>, Error> {
-    const SQL: &str = "-- named_files
-        SELECT payload_file, result_file FROM requests WHERE payload_file IS NOT NULL OR result_file IS NOT NULL";
-    let rows = sql(SQL).fetch_all(conn).await.map_err(failed("list blobs"))?;
-    Ok(files_of(&rows, &["payload_file", "result_file"])?.into_iter().collect())
+/// Whether a row names a file. Files are called `<request>.<what>`.
+pub(crate) async fn is_named(conn: &mut Conn, file: &str) -> Result<bool, Error> {
+    const SQL: &str = "-- is_named
+        SELECT EXISTS (SELECT 1 FROM requests WHERE id = $1 AND (payload_file = $2 OR result_file = $2))";
+    let request = file.rsplit_once('.').map_or(file, |(request, _)| request);
+    let named = sql(SQL).bind(request).bind(file).scalar(conn).await.map_err(failed("find a blob's request"))?;
+    Ok(named.unwrap_or(false))
 }
 
 fn ids_of(rows: &[Row]) -> Result<Vec<RequestId>, Error> {

@@ -3,14 +3,15 @@ use std::path::PathBuf;
 use trainyard_protocol::TinkerPath;
 
 use super::*;
-use crate::{NewCheckpoint, Page};
+use crate::{FinishReason, NewCheckpoint, Page};
 
 const PAGE: Page = Page { limit: 10, offset: 0 };
 
 fn checkpoint(run: &RunId, name: &str, expires_in: Option<i64>) -> NewCheckpoint {
     NewCheckpoint {
         path: format!("tinker://{run}/sampler_weights/{name}").parse().unwrap(),
-        dir: PathBuf::from("/checkpoints").join(name),
+        overwrite: true,
+        dir: PathBuf::from("checkpoints").join(name),
         size_bytes: 42,
         spec: spec(),
         expires_in,
@@ -42,7 +43,7 @@ async fn a_checkpoint_is_there_once_its_save_succeeded() {
     let sampling = NewSamplingSession { model_path: Some(path.clone()), ..new_sampling(&bench.session, 9, None) };
     let sampler = s.create_sampling_session(&bench.me, sampling.clone()).await.unwrap();
     let dir = s.sampling_session(&bench.me, &sampler).await.unwrap().checkpoint_dir.clone();
-    assert_eq!(dir, Some(PathBuf::from("/checkpoints/a")));
+    assert_eq!(dir, Some(PathBuf::from("checkpoints/a")));
     let wrong = NewSamplingSession { base_model: "other".into(), seq_id: 10, ..sampling };
     assert!(matches!(s.create_sampling_session(&bench.me, wrong).await, Err(Error::Invalid(_))));
     assert_eq!(s.delete_checkpoint(&bench.me, &path).await.unwrap(), found);
@@ -50,41 +51,106 @@ async fn a_checkpoint_is_there_once_its_save_succeeded() {
     assert_eq!(s.checkpoints(&bench.me, None, PAGE).await.unwrap().1, 1);
 }
 
-/// The worker asks right after it completed a save, before anything is committed.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_worker_sees_a_checkpoint_as_soon_as_it_completed_its_save() {
-    let bench = bench().await;
-    let run = bench.ready_run(0).await;
-    bench.submit(&run, 1, RequestKind::SaveWeightsForSampler).await;
-    let new = checkpoint(&run, "a", None);
-    let path = new.path.clone();
-    let work = bench.start().await;
-    let has = |tenant: &TenantId| {
-        let (scheduler, tenant, path) = (bench.scheduler.clone(), tenant.clone(), path.clone());
-        std::thread::spawn(move || scheduler.has_checkpoint(&tenant, &path)).join().unwrap().unwrap()
-    };
-    assert!(!has(&bench.me));
-    bench.succeed_with(&work, vec![Effect::Checkpoint(new)]);
-    assert!(has(&bench.me) && !has(&TenantId::new("other")));
-    bench.scheduler.delete_checkpoint(&bench.me, &path).await.unwrap();
-    assert!(!has(&bench.me));
+/// A checkpoint with a folder that is there.
+async fn save_folder(bench: &Bench, run: &RunId, seq_id: i64, dir: &str, overwrite: bool) -> (Poll, PathBuf) {
+    let new = NewCheckpoint { dir: PathBuf::from(dir), overwrite, ..checkpoint(run, "a", None) };
+    let folder = bench.dir.path().join(dir);
+    std::fs::create_dir_all(&folder).unwrap();
+    let request = bench.submit(run, seq_id, RequestKind::SaveWeightsForSampler).await;
+    bench.succeed_with(&bench.start().await, vec![Effect::Checkpoint(new)]);
+    (bench.poll(&request).await, folder)
+}
+
+/// Folders are removed shortly after the commit.
+async fn gone(folder: &std::path::Path) -> bool {
+    for _ in 0..200 {
+        if !folder.exists() {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    false
 }
 
 #[tokio::test]
-async fn a_deleted_checkpoints_folder_leaves_its_place() {
+async fn a_folder_goes_with_its_checkpoint() {
     let bench = bench().await;
     let run = bench.ready_run(0).await;
-    let root = tempfile::tempdir().unwrap();
-    let new = NewCheckpoint { dir: root.path().join("a"), ..checkpoint(&run, "a", None) };
-    std::fs::create_dir(&new.dir).unwrap();
-    let path = new.path.clone();
-    let request = bench.submit(&run, 1, RequestKind::SaveWeightsForSampler).await;
-    bench.succeed_with(&bench.start().await, vec![Effect::Checkpoint(new.clone())]);
-    bench.poll(&request).await;
+    let (saved, one) = save_folder(&bench, &run, 1, "checkpoints/r/sampler_weights/a.1", false).await;
+    assert!(matches!(saved, Poll::Succeeded { .. }));
+    let (refused, two) = save_folder(&bench, &run, 2, "checkpoints/r/sampler_weights/a.2", false).await;
+    let Poll::Failed(error) = refused else { panic!("{refused:?}") };
+    assert!(error.message.contains("\"a\" exists"), "{error}");
+    assert!(gone(&two).await && one.exists());
+    let (replaced, three) = save_folder(&bench, &run, 3, "checkpoints/r/sampler_weights/a.3", true).await;
+    assert!(matches!(replaced, Poll::Succeeded { .. }));
+    assert!(gone(&one).await && three.exists());
+    let path = checkpoint(&run, "a", None).path;
     let deleted = bench.scheduler.delete_checkpoint(&bench.me, &path).await.unwrap();
-    assert!(!new.dir.exists() && deleted.dir.exists());
-    let name = deleted.dir.file_name().unwrap().to_str().unwrap();
-    assert!(name.starts_with(".a-") && name.ends_with(".saving"), "{name}");
+    assert_eq!(bench.dir.path().join(deleted.dir), three);
+    assert!(!three.exists());
+}
+
+#[tokio::test]
+async fn a_folder_stays_while_a_sampler_or_a_loaded_run_needs_it() {
+    let bench = bench().await;
+    let s = &bench.scheduler;
+    let run = bench.ready_run(0).await;
+    let path = checkpoint(&run, "a", None).path;
+    let (_, sampled) = save_folder(&bench, &run, 1, "checkpoints/r/sampler_weights/a.1", true).await;
+    let sampling = NewSamplingSession { model_path: Some(path.clone()), ..new_sampling(&bench.session, 9, None) };
+    s.create_sampling_session(&bench.me, sampling).await.unwrap();
+    let (_, loaded) = save_folder(&bench, &run, 2, "checkpoints/r/sampler_weights/a.2", true).await;
+    let request = bench.submit(&run, 3, RequestKind::LoadWeights).await;
+    let work = bench.start().await;
+    let other = TenantId::new("other");
+    assert!(is_not_found(s.pin_load(&other, &request, &path).await));
+    let pinned = s.pin_load(&bench.me, &request, &path).await.unwrap();
+    assert_eq!(bench.dir.path().join(&pinned), loaded);
+    s.delete_checkpoint(&bench.me, &path).await.unwrap();
+    bench.succeed(&work);
+    bench.poll(&request).await;
+    let (_, unneeded) = save_folder(&bench, &run, 4, "checkpoints/r/sampler_weights/a.3", true).await;
+    s.delete_checkpoint(&bench.me, &path).await.unwrap();
+    assert!(gone(&unneeded).await);
+    for folder in [&sampled, &loaded] {
+        age(folder);
+    }
+    bench.tidy().await;
+    assert!(sampled.exists() && loaded.exists());
+    assert_eq!(s.pin_load(&bench.me, &request, &path).await.unwrap(), pinned, "as it was when it was loaded");
+    s.finish_session(&bench.me, &bench.session, FinishReason::Success, None).await.unwrap();
+    bench.tidy().await;
+    assert!(!sampled.exists() && !loaded.exists());
+}
+
+#[tokio::test]
+async fn what_no_row_names_is_removed_after_an_hour() {
+    let bench = bench().await;
+    let run = bench.ready_run(0).await;
+    let (_, saved) = save_folder(&bench, &run, 1, "checkpoints/r/sampler_weights/a.1", true).await;
+    let at = |name: &str| bench.dir.path().join(name);
+    let (half, fresh) = (at("checkpoints/r/weights/.b.saving"), at("checkpoints/r/weights/c"));
+    let (orphan, recent) = (at("blobs/orphan.payload"), at("blobs/recent.payload"));
+    for folder in [&half, &fresh] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    for file in [&orphan, &recent] {
+        std::fs::write(file, b"x").unwrap();
+    }
+    for path in [&saved, &half, &orphan] {
+        age(path);
+    }
+    bench.tidy().await;
+    assert!(saved.exists() && fresh.exists() && recent.exists());
+    assert!(!half.exists() && !orphan.exists());
+    for path in [&fresh, &recent] {
+        age(path);
+    }
+    bench.scheduler.sweep().await.unwrap();
+    assert!(fresh.exists() && recent.exists(), "it is not looked for that often");
+    bench.tidy().await;
+    assert!(!fresh.exists() && !recent.exists() && saved.exists());
 }
 
 #[tokio::test]

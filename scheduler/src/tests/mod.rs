@@ -39,7 +39,8 @@ use trainyard_protocol::{
 
 use crate::{
     Clock, Decoded, Effect, Encoding, Error, NewRun, NewSamplingSession, NewSession, Options, Outcome, Poll,
-    RequestKind, RunSubmission, SampleSubmission, Scheduler, Submitted, Timestamp, Work, WorkItem, WorkerOptions,
+    RequestKind, RunSubmission, SampleSubmission, Scheduler, Storage, Submitted, Timestamp, Work, WorkItem,
+    WorkerOptions,
 };
 
 /// A clock that tests move.
@@ -153,16 +154,35 @@ impl Bench {
         self.scheduler.create_sampling_session(&self.me, new_sampling(&self.session, seq_id, None)).await.unwrap()
     }
 
+    /// Lets the storage be tidied.
+    pub(super) async fn tidy(&self) {
+        self.pass(Duration::from_secs(600));
+        // It may be over.
+        let _ = self.scheduler.heartbeat(&self.me, &self.session).await;
+        self.scheduler.sweep().await.unwrap();
+    }
+
     pub(super) fn blobs(&self) -> Vec<String> {
         let files = std::fs::read_dir(self.dir.path().join("blobs")).unwrap();
         files.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 }
 
+/// Makes a file or folder look as if it had been left alone since long before the tests' clock.
+pub(super) fn age(path: &std::path::Path) {
+    let long_ago = std::time::UNIX_EPOCH + Duration::from_secs(1_600_000_000);
+    if path.is_dir() {
+        for entry in std::fs::read_dir(path).unwrap() {
+            age(&entry.unwrap().path());
+        }
+    }
+    std::fs::File::open(path).unwrap().set_modified(long_ago).unwrap();
+}
+
 pub(super) fn options(dir: &TempDir, database: &TestDatabase, clock: &Arc<TestClock>) -> Options {
     let clock: Arc<dyn Clock> = Arc::<TestClock>::clone(clock);
     let worker = Some(WorkerOptions::new("worker", vec!["base".to_owned()]));
-    Options { clock, worker, ..Options::new(database.database.clone(), dir.path().join("blobs")) }
+    Options { clock, worker, ..Options::new(database.database.clone(), Storage::folder(dir.path())) }
 }
 
 pub(super) fn result(seq_id: i64) -> Outcome {

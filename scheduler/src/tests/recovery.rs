@@ -25,6 +25,7 @@ async fn a_run_is_replayed_before_its_first_new_request() {
             (3, _) => bench.fail(&work, "NaN"),
             (_, SaveWeights) => {
                 let checkpoint = NewCheckpoint {
+                    overwrite: true,
                     path: format!("tinker://{run}/weights/a").parse().unwrap(),
                     dir: "/a".into(),
                     size_bytes: 1,

@@ -60,9 +60,11 @@ pub struct Run {
 /// A checkpoint to register, once its folder is complete.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewCheckpoint {
-    /// Its path; replaces an older checkpoint of the same path.
+    /// Its path.
     pub path: TinkerPath,
-    /// Its folder.
+    /// It replaces an older checkpoint of the same path; otherwise there must be none, or its save fails.
+    pub overwrite: bool,
+    /// Its folder in the storage.
     pub dir: PathBuf,
     /// Bytes of all its files.
     pub size_bytes: u64,
@@ -81,7 +83,7 @@ pub struct Checkpoint {
     pub path: TinkerPath,
     /// What the run trained.
     pub spec: RunSpec,
-    /// Its folder.
+    /// Its folder in the storage.
     pub dir: PathBuf,
     /// When it was registered.
     pub created_at: Timestamp,
@@ -100,6 +102,6 @@ pub struct Checkpoint {
 pub struct Swept {
     /// Sessions that expired in this sweep.
     pub sessions: Vec<SessionId>,
-    /// Checkpoints whose time is over; the caller deletes them with their folders.
+    /// Checkpoints whose time is over; the caller deletes them.
     pub checkpoints: Vec<(TenantId, Checkpoint)>,
 }

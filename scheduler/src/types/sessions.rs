@@ -105,7 +105,7 @@ pub struct SamplingSession {
     pub base_model: String,
     /// The sampler checkpoint.
     pub model_path: Option<TinkerPath>,
-    /// Folder of that checkpoint, as of the creation of the sampling session.
+    /// Folder of that checkpoint in the storage, as of the creation of the sampling session.
     pub checkpoint_dir: Option<PathBuf>,
     /// Key of the in-memory snapshot.
     pub snapshot: Option<String>,

@@ -1,8 +1,5 @@
 //! `DELETE training_runs/{run_id}/checkpoints/{kind}/{name}`.
 
-use std::io;
-use std::path::Path;
-
 use axum::extract::State;
 use axum::http::StatusCode;
 
@@ -23,18 +20,8 @@ pub(super) async fn checkpoint_delete(
     Tenant(tenant): Tenant,
     ApiPath(parts): ApiPath<(String, String, String)>,
 ) -> Result<StatusCode, ApiError> {
-    let deleted = state.scheduler.delete_checkpoint(&tenant, &checkpoint_path(parts)?).await?;
-    remove_folder(&deleted.dir).await;
+    state.scheduler.delete_checkpoint(&tenant, &checkpoint_path(parts)?).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// The catalogue has forgotten the checkpoint, so what remains of its folder is only space.
-async fn remove_folder(dir: &Path) {
-    match tokio::fs::remove_dir_all(dir).await {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => tracing::warn!(dir = %dir.display(), %error, "the folder of a deleted checkpoint remains"),
-    }
 }
 
 #[cfg(test)]
@@ -57,7 +44,7 @@ mod tests {
         ];
         for (n, spelling) in spellings.iter().enumerate() {
             let path = server.checkpoint(&run, n as i64 + 1, "weights", "c").await;
-            let dir = crate::codec::checkpoint_dir(server.dir.path(), &path.parse().unwrap());
+            let dir = server.folder(&path).await;
             assert!(dir.exists());
             let got = server.on_run(Method::DELETE, spelling, None).await;
             assert_eq!((got.status.as_u16(), got.body.len()), (204, 0), "{spelling}");

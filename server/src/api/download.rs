@@ -1,19 +1,12 @@
 //! `GET downloads/{run_id}/{kind}/{name}/{file}`.
 
-use std::collections::BTreeMap;
-use std::io;
-use std::path::Path;
-
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use bytes::BytesMut;
-use futures::stream;
 use serde::Deserialize;
-use tokio::fs::File;
-use tokio::io::AsyncReadExt;
 use trainyard_protocol::TenantId;
+use trainyard_scheduler::Pieces;
 use utoipa::IntoParams;
 
 use super::extract::{ApiPath, ApiQuery, checkpoint_path};
@@ -21,9 +14,6 @@ use crate::error::ApiError;
 use crate::openapi::Refusals;
 use crate::signed_urls::Grant;
 use crate::state::AppState;
-
-/// Bytes read from a file at a time.
-const CHUNK: usize = 256 << 10;
 
 /// What a download URL carries.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -66,41 +56,21 @@ pub(super) async fn download(
         return Err(ApiError::Forbidden("this URL has expired; ask for a new one"));
     }
     let checkpoint = state.scheduler.checkpoint(&tenant, &path).await?;
-    let size = list_files(&checkpoint.dir).await?.remove(&file);
-    let missing = || ApiError::NotFound { what: "file", id: file.clone() };
-    size.ok_or_else(missing)?;
-    let opened = File::open(checkpoint.dir.join(&file)).await.map_err(|_| missing())?;
-    send(opened).await
+    // Only the names of files that are there can be asked for, so a name can't lead out of the folder.
+    if !state.storage.files(&checkpoint.dir).await?.contains_key(&file) {
+        return Err(ApiError::NotFound { what: "file", id: file });
+    }
+    let (size, pieces) = state.storage.read(&checkpoint.dir, &file).await?;
+    Ok(send(size, pieces))
 }
 
 /// Sends a file in pieces, its length first: clients show their progress by it.
-async fn send(file: File) -> Result<Response, ApiError> {
-    let size = file.metadata().await.map_err(|error| ApiError::Internal(format!("a download: {error}")))?.len();
-    let pieces = stream::try_unfold(file, |mut file| async move {
-        let mut piece = BytesMut::with_capacity(CHUNK);
-        let read = file.read_buf(&mut piece).await?;
-        Ok::<_, io::Error>((read > 0).then(|| (piece.freeze(), file)))
-    });
+fn send(size: u64, pieces: Pieces) -> Response {
     let mut response = Response::new(Body::from_stream(pieces));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(size));
-    Ok(response)
-}
-
-/// The regular files of a checkpoint's folder with their sizes. Only these can be asked for, so a name
-/// can't lead out of the folder.
-pub(super) async fn list_files(dir: &Path) -> Result<BTreeMap<String, u64>, ApiError> {
-    let failed = |error: io::Error| ApiError::Internal(format!("{} could not be listed: {error}", dir.display()));
-    let mut entries = tokio::fs::read_dir(dir).await.map_err(failed)?;
-    let mut files = BTreeMap::new();
-    while let Some(entry) = entries.next_entry().await.map_err(failed)? {
-        let metadata = entry.metadata().await.map_err(failed)?;
-        if let (true, Ok(name)) = (metadata.is_file(), entry.file_name().into_string()) {
-            files.insert(name, metadata.len());
-        }
-    }
-    Ok(files)
+    response
 }
 
 /// Percent-encodes everything that has a meaning in a URL.

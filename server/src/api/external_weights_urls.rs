@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use trainyard_protocol::CheckpointKind;
 
-use super::download::{encode_component, list_files};
+use super::download::encode_component;
 use super::extract::{ApiPath, checkpoint_path};
 use super::respond::{Answer, Reply};
 use crate::auth::Tenant;
@@ -38,7 +38,7 @@ pub(super) async fn external_weights_urls(
     let end = state.clock.now().plus(state.limits.download_url_lifetime);
     let expires = end.as_millis() / 1_000;
     let mut urls = BTreeMap::new();
-    for file in list_files(&checkpoint.dir).await?.into_keys() {
+    for file in state.storage.files(&checkpoint.dir).await?.into_keys() {
         let url = url(&state, &base, Grant { tenant: &tenant, path: &path, file: &file, expires });
         urls.insert(file, url);
     }

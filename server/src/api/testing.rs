@@ -17,7 +17,8 @@ use tokio::sync::watch;
 use tower::ServiceExt;
 use trainyard_protocol::{BaseModel, Optimizer, RunSpec, TinkerPath};
 use trainyard_scheduler::{
-    Clock, Effect, Encoding, NewCheckpoint, Options, Outcome, Scheduler, Timestamp, Work, WorkItem, WorkerOptions,
+    Clock, Effect, Encoding, NewCheckpoint, Options, Outcome, Scheduler, Storage, Timestamp, Work, WorkItem,
+    WorkerOptions,
 };
 
 use crate::auth::Keys;
@@ -95,7 +96,7 @@ impl Server {
         let options = Options {
             clock: clock.clone(),
             worker: Some(WorkerOptions::new("worker", vec![MODEL.to_owned()])),
-            ..Options::new(dir.path().join("t.db"), dir.path().join("blobs"))
+            ..Options::new(dir.path().join("t.db"), Storage::folder(dir.path()))
         };
         let (stop, shutdown) = Shutdown::channel();
         let model = BaseModel {
@@ -112,6 +113,7 @@ impl Server {
             limits,
             shutdown,
             data_dir: dir.path().to_owned(),
+            storage: Storage::folder(dir.path()),
             clock: clock.clone(),
             random: {
                 let next = AtomicI64::new(40);
@@ -204,12 +206,14 @@ impl Server {
         let submitted = self.post(call, json!({"model_id": run, "seq_id": seq_id, "path": name})).await;
         let work = self.next_work().await;
         let path: TinkerPath = format!("tinker://{run}/{kind}/{name}").parse().unwrap();
-        let dir = crate::codec::checkpoint_dir(self.dir.path(), &path);
-        std::fs::create_dir_all(&dir).unwrap();
-        std::fs::write(dir.join("adapter_model.safetensors"), b"weights").unwrap();
+        let dir = crate::codec::checkpoint_location(&path, &work.request, 0);
+        let files = self.dir.path().join(&dir);
+        std::fs::create_dir_all(&files).unwrap();
+        std::fs::write(files.join("adapter_model.safetensors"), b"weights").unwrap();
         let spec = RunSpec { base_model: MODEL.to_owned(), lora: None, optimizer: Optimizer::AdamW };
         let checkpoint = NewCheckpoint {
             path: path.clone(),
+            overwrite: false,
             dir,
             size_bytes: 7,
             spec,
@@ -220,6 +224,13 @@ impl Server {
         let done = self.poll(&submitted.text("request_id")).await;
         assert_eq!(done.text("path"), path.to_string());
         path.to_string()
+    }
+
+    /// Where a checkpoint's files are.
+    pub(super) async fn folder(&self, path: &str) -> std::path::PathBuf {
+        let tenant = trainyard_protocol::TenantId::new("local");
+        let found = self.state.scheduler.checkpoint(&tenant, &path.parse().unwrap()).await.unwrap();
+        self.dir.path().join(found.dir)
     }
 
     /// What the worker is asked to start next.

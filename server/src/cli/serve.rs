@@ -11,21 +11,20 @@ use std::time::Duration;
 
 use axum::Router;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
-use trainyard_gpu_runtime::checkpoint::remove_leftovers;
-use trainyard_protocol::Engine;
-use trainyard_scheduler::{Options, Scheduler, SystemClock, WorkerOptions};
+use trainyard_scheduler::{Options, Scheduler, Storage, SystemClock, WorkerOptions};
 
 use super::gate::Gate;
 use super::shutdown::Signals;
 use super::{banner, logging, sweep};
-use crate::codec::CHECKPOINTS;
 use crate::config::Config;
 use crate::engine::{Loaded, build_engine};
 use crate::state::{AppState, Limits, Setup, Shutdown, system_random};
-use crate::worker::{self, WorkerHandle};
+use crate::worker::{self, Tools, WorkerHandle};
+use crate::workspace::Workspace;
 use crate::{api, hub};
 
 /// How long requests that are being answered may take to finish.
@@ -48,13 +47,14 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     let mut signals = Signals::new()?;
     fs::create_dir_all(&config.data_dir).map_err(|error| format!("--data-dir: {error}"))?;
     let _lock = lock(&config.data_dir)?;
-    mend_checkpoints(&config.data_dir)?;
+    let storage = Storage::open(&config.storage).map_err(|error| format!("--storage: {error}"))?;
+    storage.prepare("checkpoints").await.map_err(|error| format!("--storage: {error}"))?;
     let listener = TcpListener::bind((config.host, config.port))
         .await
         .map_err(|error| format!("cannot listen on {}:{}: {error}", config.host, config.port))?;
     let address = listener.local_addr()?;
     tracing::info!(%address, "listening; loading models");
-    let scheduler = Scheduler::open(options(&config)).await?;
+    let scheduler = Scheduler::open(options(&config, storage.clone())).await?;
     let (stop, stopping) = Shutdown::channel();
     let gate = Gate::default();
     let http = serve_http(listener, gate.router(), stopping.clone());
@@ -68,7 +68,7 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
             return Ok(());
         }
     };
-    let worker = open(&config, address, loaded, &scheduler, stopping, &gate)?;
+    let worker = open(&config, address, loaded, storage, &scheduler, stopping, &gate)?;
     let sweeping = tokio::spawn(sweep::sweep(scheduler.clone()));
 
     let worker_died = tokio::select! {
@@ -88,12 +88,9 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn options(config: &Config) -> Options {
+fn options(config: &Config, storage: Storage) -> Options {
     let models = config.models.iter().map(|model| model.name.clone()).collect();
-    Options {
-        worker: Some(WorkerOptions::new("local", models)),
-        ..Options::new(config.database.clone(), config.data_dir.join("blobs"))
-    }
+    Options { worker: Some(WorkerOptions::new("local", models)), ..Options::new(config.database.clone(), storage) }
 }
 
 /// Keeps a second server away from the data.
@@ -104,15 +101,6 @@ fn lock(data_dir: &Path) -> Result<File, String> {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(format!("--data-dir: another server is using {}", data_dir.display())),
         Err(TryLockError::Error(error)) => Err(format!("{}: {error}", path.display())),
-    }
-}
-
-/// Finishes or undoes what a crash interrupted, before anything is read there.
-fn mend_checkpoints(data_dir: &Path) -> Result<(), String> {
-    let dir = data_dir.join(CHECKPOINTS);
-    match remove_leftovers(&dir) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(format!("{}: {error}", dir.display())),
-        _ => Ok(()),
     }
 }
 
@@ -131,6 +119,7 @@ fn open(
     config: &Config,
     address: SocketAddr,
     loaded: Loaded,
+    storage: Storage,
     scheduler: &Scheduler,
     shutdown: Shutdown,
     gate: &Gate,
@@ -145,12 +134,18 @@ fn open(
         limits,
         shutdown,
         data_dir: config.data_dir.clone(),
+        storage: storage.clone(),
         clock: Arc::new(SystemClock),
         random: system_random(),
         public_url: config.public_url.clone(),
     })?;
-    let engine: Box<dyn Engine> = loaded.engine;
-    let worker = worker::spawn(scheduler.clone(), engine, config.data_dir.clone())?;
+    let tools = Tools {
+        engine: loaded.engine,
+        workspace: Workspace::open(storage, &config.data_dir, config.storage_cache_bytes)?,
+        runtime: Handle::current(),
+        random: system_random(),
+    };
+    let worker = worker::spawn(scheduler.clone(), tools)?;
     state.set_ready();
     let router = Router::new().nest("/hf", hub::router(Arc::new(loaded.files))).fallback_service(api::router(state));
     gate.open(router);

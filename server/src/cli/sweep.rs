@@ -1,7 +1,5 @@
 //! Work that time brings: expired sessions, results and checkpoints.
 
-use std::io;
-use std::path::Path;
 use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
@@ -32,16 +30,7 @@ pub(super) async fn sweep(scheduler: Scheduler) {
 
 async fn remove(scheduler: &Scheduler, tenant: &TenantId, expired: &Checkpoint) {
     match scheduler.delete_checkpoint(tenant, &expired.path).await {
-        Ok(deleted) => remove_folder(&deleted.dir).await,
-        Err(Error::NotFound { .. }) => {}
+        Ok(_) | Err(Error::NotFound { .. }) => {}
         Err(error) => tracing::warn!(path = %expired.path, %error, "an expired checkpoint remains"),
-    }
-}
-
-async fn remove_folder(dir: &Path) {
-    match tokio::fs::remove_dir_all(dir).await {
-        Ok(()) => tracing::info!(dir = %dir.display(), "an expired checkpoint was removed"),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => tracing::warn!(dir = %dir.display(), %error, "the folder of an expired checkpoint remains"),
     }
 }

@@ -1,30 +1,31 @@
 //! One stored request: from its bytes to an operation, and from the operation's result to the stored answer.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use serde::Serialize;
 use trainyard_protocol::{
-    CheckpointKind, ForwardBackward, LoadState, OpError, OpResult, Operation, RunId, Sample, SamplerSource,
+    CheckpointKind, ForwardBackward, LoadState, OpError, OpResult, Operation, RunId, RunSpec, Sample, SamplerSource,
     SamplingParams, SamplingSessionId, SaveExternal, SaveSampler, SaveState, SaveTarget, SavedFiles, TinkerPath,
 };
 use trainyard_scheduler::{
     Effect, Encode, Encoding, NewCheckpoint, NewSamplingSession, Outcome, RequestKind, SamplingSession, Work,
 };
 
-use super::{Mailbox, loads};
-use crate::codec::{EphemeralKind, NamedSave, Payload, SamplePayload, checkpoint_dir};
+use super::fetching::{Build, Folder, Waiting};
+use crate::codec::{EphemeralKind, NamedSave, Payload, SamplePayload, checkpoint_location};
 use crate::wire::models::{CreateModelResult, OptimStepResult};
 use crate::wire::tensor::TensorData;
 use crate::wire::weights::{EphemeralResult, ExternalResult, LoadResult, SavedResult};
 use crate::wire::{sampling, training};
+use crate::workspace::{Lease, Workspace};
 
 /// What a request becomes.
 pub(super) enum Prepared {
     /// Work for the engine, and how to answer once it is done.
     Start(Box<Operation>, Box<Job>),
-    /// Nothing to do: a save whose checkpoint was written before a restart.
-    Done(Outcome, Vec<Effect>),
+    /// The same, once a folder is there.
+    Wait(Box<Waiting>),
 }
 
 /// What came of an operation.
@@ -33,6 +34,18 @@ pub(super) enum Finished {
     Told(Outcome, Vec<Effect>),
     /// A result that may be large: whoever stores it encodes it, off the engine's thread.
     Later(Encode),
+    /// To be stored once what the engine wrote is stored.
+    Saved(Saved),
+}
+
+/// A folder that the engine wrote, and what becomes true with it.
+pub(super) struct Saved {
+    /// Where it is on this machine.
+    pub(super) written: PathBuf,
+    /// Where it shall be in the storage.
+    pub(super) location: PathBuf,
+    pub(super) outcome: Outcome,
+    pub(super) effects: Vec<Effect>,
 }
 
 /// How to answer a started operation.
@@ -40,6 +53,8 @@ pub(super) enum Finished {
 pub(super) struct Job {
     /// The run whose order it holds; `None` for a sample.
     pub(super) run: Option<RunId>,
+    /// The folder that it reads.
+    pub(super) reading: Option<Lease>,
     answer: Answer,
 }
 
@@ -49,22 +64,26 @@ enum Answer {
     LoadWeights { run: RunId, path: String, creates: bool },
     ForwardBackward,
     OptimStep,
-    Saved { path: TinkerPath, save: NamedSave },
+    Saved { path: TinkerPath, location: PathBuf, save: NamedSave },
     Ephemeral(NewSamplingSession),
     Sample { target: Option<TensorData> },
 }
 
 /// Reads a stored request. Errors are the user's when the request is wrong, the server's when its bytes are.
-pub(super) fn prepare(work: Work, data_dir: &Path, mailbox: &impl Mailbox) -> Result<Prepared, OpError> {
+pub(super) fn prepare(work: Work, workspace: &Workspace, random: &dyn Fn() -> u64) -> Result<Prepared, OpError> {
     match work.kind {
-        RequestKind::Sample => prepare_sample(work, data_dir),
+        RequestKind::Sample => prepare_sample(work, workspace),
         RequestKind::Forward | RequestKind::ForwardBackward => prepare_pass(work),
-        _ => prepare_run_operation(work, data_dir, mailbox),
+        _ => prepare_run_operation(work, workspace, random),
     }
 }
 
 fn start(operation: Operation, run: Option<RunId>, answer: Answer) -> Prepared {
-    Prepared::Start(Box::new(operation), Box::new(Job { run, answer }))
+    Prepared::Start(Box::new(operation), Box::new(Job { run, reading: None, answer }))
+}
+
+fn wait(folder: Folder, build: Build, run: Option<RunId>, answer: Answer) -> Prepared {
+    Prepared::Wait(Box::new(Waiting { folder, build, job: Job { run, reading: None, answer } }))
 }
 
 fn prepare_pass(work: Work) -> Result<Prepared, OpError> {
@@ -77,30 +96,69 @@ fn prepare_pass(work: Work) -> Result<Prepared, OpError> {
     Ok(start(Operation::ForwardBackward(pass), Some(run), Answer::ForwardBackward))
 }
 
-fn prepare_sample(work: Work, data_dir: &Path) -> Result<Prepared, OpError> {
+fn prepare_sample(work: Work, workspace: &Workspace) -> Result<Prepared, OpError> {
     let Payload::Sample(payload) = read(&work)? else {
         return Err(unreadable(&work, "it is no sample"));
     };
     let session = work.sampling_session.as_ref().ok_or_else(|| unreadable(&work, "it has no sampling session"))?;
-    let (operation, target) = sample(*payload, session, data_dir)?;
+    let base_model = session.base_model.clone();
+    let source = match (&session.snapshot, &session.checkpoint_dir, &session.model_path) {
+        (Some(key), ..) => SamplerSource::Snapshot { key: key.clone() },
+        (None, Some(location), _) => return prepare_checkpoint_sample(*payload, session, location, workspace),
+        (None, None, None) => SamplerSource::Base { model: base_model },
+        (None, None, Some(_)) => return Err(unreadable(&work, "its sampling session has no folder")),
+    };
+    let (operation, target) = sample(*payload, session, source)?;
     Ok(start(Operation::Sample(Box::new(operation)), None, Answer::Sample { target }))
 }
 
-fn prepare_run_operation(work: Work, data_dir: &Path, mailbox: &impl Mailbox) -> Result<Prepared, OpError> {
+fn prepare_checkpoint_sample(
+    payload: SamplePayload,
+    session: &SamplingSession,
+    location: &Path,
+    workspace: &Workspace,
+) -> Result<Prepared, OpError> {
+    let base_model = session.base_model.clone();
+    let reading = workspace.present(location);
+    let dir = reading.as_ref().map(|lease| lease.dir().to_owned()).unwrap_or_default();
+    let (mut operation, target) =
+        sample(payload, session, SamplerSource::Checkpoint { base_model: base_model.clone(), dir })?;
+    let answer = Answer::Sample { target };
+    if reading.is_some() {
+        let job = Job { run: None, reading, answer };
+        return Ok(Prepared::Start(Box::new(Operation::Sample(Box::new(operation))), Box::new(job)));
+    }
+    let build: Build = Box::new(move |dir| {
+        operation.source = SamplerSource::Checkpoint { base_model, dir: dir.to_owned() };
+        Operation::Sample(Box::new(operation))
+    });
+    Ok(wait(Folder::At(location.to_owned()), build, None, answer))
+}
+
+fn prepare_load(
+    work: &Work,
+    run: RunId,
+    path: String,
+    with_optimizer: bool,
+    create: Option<RunSpec>,
+) -> Result<Prepared, OpError> {
+    let folder = Folder::Load { tenant: work.tenant.clone(), request: work.request.clone(), path: path.parse()? };
+    let answer = Answer::LoadWeights { run: run.clone(), path, creates: create.is_some() };
+    let load = LoadState { run: run.clone(), dir: PathBuf::new(), with_optimizer, create };
+    let build: Build = Box::new(move |dir| Operation::LoadState(LoadState { dir: dir.to_owned(), ..load }));
+    Ok(wait(folder, build, Some(run), answer))
+}
+
+fn prepare_run_operation(work: Work, workspace: &Workspace, random: &dyn Fn() -> u64) -> Result<Prepared, OpError> {
     let run = run_of(&work)?;
     let start = |operation, answer| Ok(start(operation, Some(run.clone()), answer));
+    let saving = |kind, save| prepare_save(&work, run.clone(), kind, save, workspace, random());
     match read(&work)? {
         Payload::CreateModel { spec, .. } => {
             start(Operation::CreateRun { run: run.clone(), spec }, Answer::CreateModel { run: run.clone() })
         }
         Payload::LoadWeights { path, with_optimizer, create } => {
-            let dir = if work.replay {
-                loads::kept(data_dir, &run, work.seq_id)
-            } else {
-                loads::keep(data_dir, &run, work.seq_id, &checkpoint_dir(data_dir, &path.parse()?))?
-            };
-            let answer = Answer::LoadWeights { run: run.clone(), path, creates: create.is_some() };
-            start(Operation::LoadState(LoadState { run: run.clone(), dir, with_optimizer, create }), answer)
+            prepare_load(&work, run.clone(), path, with_optimizer, create)
         }
         Payload::OptimStep { params } => start(Operation::OptimStep { run: run.clone(), params }, Answer::OptimStep),
         Payload::EphemeralSampler { session, sampling_session_seq_id, base_model, kind } => {
@@ -119,13 +177,9 @@ fn prepare_run_operation(work: Work, data_dir: &Path, mailbox: &impl Mailbox) ->
             let save = SaveSampler { run: run.clone(), snapshot: Some(key), target: None };
             start(Operation::SaveSampler(save), Answer::Ephemeral(created))
         }
-        Payload::SaveWeights(save) => prepare_save(&work, run, CheckpointKind::Training, save, data_dir, mailbox),
-        Payload::SaveWeightsForSampler(save) => {
-            prepare_save(&work, run, CheckpointKind::Sampler, save, data_dir, mailbox)
-        }
-        Payload::SaveWeightsExternal(save) => {
-            prepare_save(&work, run, CheckpointKind::External, save, data_dir, mailbox)
-        }
+        Payload::SaveWeights(save) => saving(CheckpointKind::Training, save),
+        Payload::SaveWeightsForSampler(save) => saving(CheckpointKind::Sampler, save),
+        Payload::SaveWeightsExternal(save) => saving(CheckpointKind::External, save),
         Payload::Sample(_) => Err(unreadable(&work, "it is a sample")),
     }
 }
@@ -135,20 +189,12 @@ fn prepare_save(
     run: RunId,
     kind: CheckpointKind,
     save: NamedSave,
-    data_dir: &Path,
-    mailbox: &impl Mailbox,
+    workspace: &Workspace,
+    attempt: u64,
 ) -> Result<Prepared, OpError> {
     let path = TinkerPath { run: run.clone(), kind, name: save.name.parse()? };
-    let dir = checkpoint_dir(data_dir, &path);
-    if work.replay {
-        let written = SavedFiles { dir, size_bytes: 0 };
-        return Ok(Prepared::Done(saved_outcome(&path, &written), Vec::new()));
-    }
-    if !save.overwrite {
-        ensure_free(work, &path, mailbox)?;
-    }
-    // The catalogue decides: a folder that it does not list was left by a server that died, or by a deletion.
-    let target = SaveTarget { dir, overwrite: true };
+    let location = checkpoint_location(&path, &work.request, attempt);
+    let target = SaveTarget { dir: workspace.target(&location), overwrite: false };
     let operation = match kind {
         CheckpointKind::Training => Operation::SaveState(SaveState { run: run.clone(), target }),
         CheckpointKind::Sampler => {
@@ -156,31 +202,20 @@ fn prepare_save(
         }
         CheckpointKind::External => Operation::SaveExternal(SaveExternal { run: run.clone(), target }),
     };
-    Ok(start(operation, Some(run), Answer::Saved { path, save }))
-}
-
-fn ensure_free(work: &Work, path: &TinkerPath, mailbox: &impl Mailbox) -> Result<(), OpError> {
-    match mailbox.has_checkpoint(&work.tenant, path) {
-        Ok(false) => Ok(()),
-        Ok(true) => {
-            let name = path.name.as_str();
-            Err(OpError::user(format!("path: a checkpoint named {name:?} exists; choose another name or overwrite")))
-        }
-        Err(error) => Err(OpError::server(error.to_string())),
-    }
+    Ok(start(operation, Some(run), Answer::Saved { path, location, save }))
 }
 
 fn sample(
     payload: SamplePayload,
     session: &SamplingSession,
-    data_dir: &Path,
+    source: SamplerSource,
 ) -> Result<(Sample, Option<TensorData>), OpError> {
     let target = payload.target_prompt_logprobs;
     let prompt_length = payload.prompt.len();
     let scored = target.as_ref().map(|target| sampling::target_tensor(target, prompt_length)).transpose()?;
     let operation = Sample {
         sampling_session: session.id.clone(),
-        source: source(session, data_dir),
+        source,
         prompt: payload.prompt,
         num_samples: payload.num_samples,
         params: SamplingParams {
@@ -199,18 +234,6 @@ fn sample(
         prompt_alt_tokens_k: payload.prompt_alt_tokens_k,
     };
     Ok((operation, target))
-}
-
-fn source(session: &SamplingSession, data_dir: &Path) -> SamplerSource {
-    if let Some(key) = &session.snapshot {
-        return SamplerSource::Snapshot { key: key.clone() };
-    }
-    let base_model = session.base_model.clone();
-    let dir = session.checkpoint_dir.clone();
-    match dir.or_else(|| session.model_path.as_ref().map(|path| checkpoint_dir(data_dir, path))) {
-        Some(dir) => SamplerSource::Checkpoint { base_model, dir },
-        None => SamplerSource::Base { model: base_model },
-    }
 }
 
 fn run_of(work: &Work) -> Result<RunId, OpError> {
@@ -239,6 +262,9 @@ impl Job {
             }
             (Answer::Sample { target }, Ok(OpResult::Sample(result))) => {
                 Finished::Later(Box::new(move || protobuf(sampling::encode_result(&result, target.as_ref()))))
+            }
+            (Answer::Saved { path, location, save }, Ok(OpResult::Saved(Some(files)))) => {
+                Finished::Saved(saved(path, location, save, files))
             }
             (answer, Ok(result)) => {
                 let (outcome, effects) = answer.succeed(result);
@@ -275,7 +301,6 @@ impl Answer {
                 metrics.retain(|_, value| value.is_finite());
                 (json(&OptimStepResult { metrics }), Vec::new())
             }
-            (Self::Saved { path, save }, OpResult::Saved(Some(files))) => saved(path, save, files),
             (Self::Ephemeral(session), OpResult::Saved(None)) => {
                 let id = SamplingSessionId::of_session(&session.session, session.seq_id);
                 let answer = json(&EphemeralResult { sampling_session_id: id.to_string() });
@@ -289,17 +314,18 @@ impl Answer {
     }
 }
 
-fn saved(path: TinkerPath, save: NamedSave, files: SavedFiles) -> (Outcome, Vec<Effect>) {
+fn saved(path: TinkerPath, location: PathBuf, save: NamedSave, files: SavedFiles) -> Saved {
     let outcome = saved_outcome(&path, &files);
     let checkpoint = NewCheckpoint {
         path,
-        dir: files.dir,
+        overwrite: save.overwrite,
+        dir: location.clone(),
         size_bytes: files.size_bytes,
         spec: save.spec,
         expires_in: save.ttl_seconds,
         user_metadata: save.user_metadata,
     };
-    (outcome, vec![Effect::Checkpoint(checkpoint)])
+    Saved { written: files.dir, location, outcome, effects: vec![Effect::Checkpoint(checkpoint)] }
 }
 
 fn saved_outcome(path: &TinkerPath, files: &SavedFiles) -> Outcome {

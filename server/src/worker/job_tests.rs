@@ -1,47 +1,25 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
-use std::path::PathBuf;
-use std::time::Duration;
-
 use prost::Message;
 use trainyard_protocol::{
     ForwardBackwardResult, RequestId, SampleResult, SampledSequence, SessionId, Stop, StopReason, TenantId,
 };
-use trainyard_scheduler::{Decoded, Encode, Error, Timestamp, WorkItem};
+use trainyard_scheduler::{Decoded, Storage, Timestamp};
 
 use super::*;
 use crate::wire::proto;
 
-/// A catalogue without checkpoints.
-struct NoMail;
-
-impl Mailbox for NoMail {
-    fn take_work(&self) -> Vec<WorkItem> {
-        Vec::new()
-    }
-
-    fn wait_work(&self, _timeout: Duration) -> Vec<WorkItem> {
-        Vec::new()
-    }
-
-    fn has_checkpoint(&self, _tenant: &TenantId, _path: &TinkerPath) -> Result<bool, Error> {
-        Ok(false)
-    }
-
-    fn complete(&self, _request: RequestId, _outcome: Outcome, _effects: Vec<Effect>) {}
-
-    fn complete_encoded_by(&self, _request: RequestId, _encode: Encode) {
-        unreachable!("nothing is completed")
-    }
+fn workspace() -> Workspace {
+    Workspace::open(Storage::folder("/data"), Path::new("/none"), 0).unwrap()
 }
 
-fn session(model_path: Option<&str>, snapshot: Option<&str>) -> SamplingSession {
+fn session(location: Option<&str>, snapshot: Option<&str>) -> SamplingSession {
     SamplingSession {
         id: SamplingSessionId::new("s:sample:0"),
         session: SessionId::new("s"),
         seq_id: 0,
         base_model: "m".to_owned(),
-        model_path: model_path.map(|path| path.parse().unwrap()),
-        checkpoint_dir: None,
+        model_path: location.map(|_| "tinker://r:train:0/sampler_weights/a".parse().unwrap()),
+        checkpoint_dir: location.map(PathBuf::from),
         snapshot: snapshot.map(str::to_owned),
         created_at: Timestamp(0),
     }
@@ -51,6 +29,7 @@ fn told(finished: Finished) -> (Outcome, Vec<Effect>) {
     match finished {
         Finished::Told(outcome, effects) => (outcome, effects),
         Finished::Later(encode) => (encode(), vec![]),
+        Finished::Saved(saved) => (saved.outcome, saved.effects),
     }
 }
 
@@ -86,9 +65,9 @@ fn sampling(session: Option<SamplingSession>) -> Work {
 }
 
 fn started(work: Work) -> (Operation, Job) {
-    match prepare(work, Path::new("/data"), &NoMail).unwrap() {
+    match prepare(work, &workspace(), &|| 0).unwrap() {
         Prepared::Start(operation, job) => (*operation, *job),
-        Prepared::Done(..) => unreachable!("there is work to do"),
+        Prepared::Wait(waiting) => unreachable!("{:?} is there", waiting.folder),
     }
 }
 
@@ -102,15 +81,27 @@ fn source_of(session: SamplingSession) -> SamplerSource {
 #[test]
 fn a_sample_uses_the_weights_of_its_session() {
     assert_eq!(source_of(session(None, None)), SamplerSource::Base { model: "m".to_owned() });
-    let dir = PathBuf::from("/data/checkpoints/r%3atrain%3a0/sampler_weights/a");
-    let path = "tinker://r:train:0/sampler_weights/a";
-    let base_model = "m".to_owned();
-    assert_eq!(source_of(session(Some(path), None)), SamplerSource::Checkpoint { base_model: base_model.clone(), dir });
-    let mut recorded = session(Some(path), None);
-    recorded.checkpoint_dir = Some(PathBuf::from("/elsewhere"));
-    assert_eq!(source_of(recorded), SamplerSource::Checkpoint { base_model, dir: PathBuf::from("/elsewhere") });
+    let location = "checkpoints/r%3atrain%3a0/sampler_weights/a.r-0";
+    let checkpoint = |dir: &str| SamplerSource::Checkpoint { base_model: "m".to_owned(), dir: PathBuf::from(dir) };
+    assert_eq!(source_of(session(Some(location), None)), checkpoint(&format!("/data/{location}")));
+    assert_eq!(source_of(session(Some("/elsewhere"), None)), checkpoint("/elsewhere"));
+    let mut unrecorded = session(Some(location), None);
+    unrecorded.checkpoint_dir = None;
+    assert!(prepare(sampling(Some(unrecorded)), &workspace(), &|| 0).is_err(), "not the base model");
     assert_eq!(source_of(session(None, Some("k"))), SamplerSource::Snapshot { key: "k".to_owned() });
-    assert!(prepare(sampling(None), Path::new("/data"), &NoMail).is_err());
+    assert!(prepare(sampling(None), &workspace(), &|| 0).is_err());
+}
+
+/// In a bucket the checkpoint has to be fetched first.
+#[test]
+fn a_sample_waits_for_its_weights() {
+    let workspace = Workspace::open(Storage::in_memory(), Path::new("/none"), 0).unwrap();
+    let work = sampling(Some(session(Some("checkpoints/r/sampler_weights/a"), None)));
+    let Prepared::Wait(waiting) = prepare(work, &workspace, &|| 0).unwrap() else { unreachable!("nothing is there") };
+    assert!(matches!(&waiting.folder, Folder::At(location) if location.ends_with("sampler_weights/a")));
+    let Operation::Sample(sample) = (waiting.build)(Path::new("/work/0")) else { unreachable!("a sample") };
+    let dir = PathBuf::from("/work/0");
+    assert_eq!(sample.source, SamplerSource::Checkpoint { base_model: "m".to_owned(), dir });
 }
 
 #[test]

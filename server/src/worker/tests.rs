@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use trainyard_protocol::{
     AdamParams, BaseModel, Category, OpResult, Optimizer, RunId, RunSpec, SaveTarget, SavedFiles, SessionId, TenantId,
 };
-use trainyard_scheduler::{Decoded, Encoding, RequestKind};
+use trainyard_scheduler::{Decoded, Encoding, RequestKind, Storage};
 
 use super::*;
 use crate::codec::{EphemeralKind, NamedSave, Payload};
@@ -19,8 +19,8 @@ use crate::codec::{EphemeralKind, NamedSave, Payload};
 struct State {
     work: VecDeque<WorkItem>,
     done: Vec<(RequestId, Outcome, Vec<Effect>)>,
-    /// What the catalogue lists.
-    saved: Vec<TinkerPath>,
+    /// Where the catalogue's checkpoints are.
+    saved: BTreeMap<TinkerPath, PathBuf>,
 }
 
 #[derive(Clone, Default)]
@@ -59,12 +59,20 @@ impl Mailbox for Fake {
         state.work.drain(..).collect()
     }
 
-    fn has_checkpoint(&self, _tenant: &TenantId, path: &TinkerPath) -> Result<bool, Error> {
-        Ok(self.0.0.lock().unwrap().saved.contains(path))
+    async fn pin_load(&self, _: &TenantId, _: &RequestId, path: &TinkerPath) -> Result<PathBuf, Error> {
+        let found = self.0.0.lock().unwrap().saved.get(path).cloned();
+        found.ok_or_else(|| Error::NotFound { what: "checkpoint", id: path.to_string() })
     }
 
     fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>) {
-        self.0.0.lock().unwrap().done.push((request, outcome, effects));
+        let mut state = self.0.0.lock().unwrap();
+        for effect in &effects {
+            if let Effect::Checkpoint(new) = effect {
+                state.saved.insert(new.path.clone(), new.dir.clone());
+            }
+        }
+        state.done.push((request, outcome, effects));
+        drop(state);
         self.0.1.notify_all();
     }
 
@@ -91,7 +99,9 @@ impl Script {
 }
 
 fn save(target: &SaveTarget) -> OpResult {
+    assert!(!target.dir.exists(), "each save has a folder of its own");
     std::fs::create_dir_all(&target.dir).unwrap();
+    std::fs::write(target.dir.join("file"), b"weights").unwrap();
     OpResult::Saved(Some(SavedFiles { dir: target.dir.clone(), size_bytes: 42 }))
 }
 
@@ -113,7 +123,11 @@ impl Engine for Script {
         let result = match &operation {
             Operation::CreateRun { run, .. } if run.as_str() == "panics" => panic!("scripted"),
             Operation::CreateRun { run, .. } if run.as_str() == "fails" => Err(OpError::user("base_model: no")),
-            Operation::CreateRun { .. } | Operation::LoadState(_) => Ok(OpResult::RunReady),
+            Operation::CreateRun { .. } => Ok(OpResult::RunReady),
+            Operation::LoadState(op) => {
+                assert_eq!(std::fs::read(op.dir.join("file")).unwrap(), b"weights");
+                Ok(OpResult::RunReady)
+            }
             Operation::OptimStep { .. } => {
                 let metrics = [("grad_norm".to_owned(), 1.5), ("bad".to_owned(), f64::NAN)];
                 Ok(OpResult::OptimStep { metrics: metrics.into() })
@@ -150,16 +164,30 @@ impl Engine for Script {
 struct Bench {
     mailbox: Fake,
     engine: Script,
-    data: tempfile::TempDir,
+    storage: Storage,
+    /// Holds the data folder.
+    _data: tempfile::TempDir,
+    runtime: tokio::runtime::Runtime,
     worker: Option<WorkerHandle>,
 }
 
 impl Bench {
     fn new() -> Self {
-        let (mailbox, engine) = (Fake::default(), Script::default());
         let data = tempfile::tempdir().unwrap();
-        let worker = spawn(mailbox.clone(), Box::new(engine.clone()), data.path().to_owned()).unwrap();
-        Self { mailbox, engine, data, worker: Some(worker) }
+        Self::on(Storage::folder(data.path()), data)
+    }
+
+    fn on(storage: Storage, data: tempfile::TempDir) -> Self {
+        let (mailbox, engine) = (Fake::default(), Script::default());
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let tools = Tools {
+            engine: Box::new(engine.clone()),
+            workspace: Workspace::open(storage.clone(), data.path(), 1 << 20).unwrap(),
+            runtime: runtime.handle().clone(),
+            random: Arc::new(|| 7),
+        };
+        let worker = spawn(mailbox.clone(), tools).unwrap();
+        Self { mailbox, engine, storage, _data: data, runtime, worker: Some(worker) }
     }
 
     fn submit(&self, work: Work) -> (Outcome, Vec<Effect>) {
@@ -232,9 +260,14 @@ fn error_of(outcome: &Outcome) -> &OpError {
     }
 }
 
+/// The same for a folder and for objects.
 #[test]
-fn a_run_is_created_stepped_and_saved() {
-    let bench = Bench::new();
+fn a_run_is_created_stepped_saved_and_loaded() {
+    run_through(&Bench::new());
+    run_through(&Bench::on(Storage::in_memory(), tempfile::tempdir().unwrap()));
+}
+
+fn run_through(bench: &Bench) {
     let (outcome, effects) = bench.submit(create("1", "s:train:0"));
     assert_eq!(json_of(&outcome), json!({"model_id": "s:train:0"}));
     assert_eq!(effects, [Effect::RunReady(RunId::new("s:train:0"))]);
@@ -249,7 +282,10 @@ fn a_run_is_created_stepped_and_saved() {
     let (outcome, effects) = bench.submit(saving("3", RequestKind::SaveWeights));
     assert_eq!(json_of(&outcome), json!({"path": "tinker://s:train:0/weights/a"}));
     let [Effect::Checkpoint(checkpoint)] = effects.as_slice() else { panic!("{effects:?}") };
-    assert_eq!(checkpoint.dir, bench.data.path().join("checkpoints/s%3atrain%3a0/weights/a"));
+    assert_eq!(checkpoint.dir, PathBuf::from("checkpoints/s%3atrain%3a0/weights/a.3-0000000000000007"));
+    assert!(!checkpoint.overwrite);
+    let files = bench.runtime.block_on(bench.storage.files(&checkpoint.dir)).unwrap();
+    assert_eq!(files, BTreeMap::from([("file".to_owned(), 7)]), "it is complete before it is reported");
     assert_eq!((checkpoint.size_bytes, checkpoint.expires_in), (42, Some(3600)));
     assert_eq!((checkpoint.user_metadata["k"].as_str(), &checkpoint.spec), ("v", &spec()));
 
@@ -267,28 +303,25 @@ fn a_run_is_created_stepped_and_saved() {
 }
 
 #[test]
-fn the_catalogue_decides_whether_a_name_is_free() {
+fn a_load_of_what_is_not_there_is_the_users_error() {
     let bench = Bench::new();
-    json_of(&bench.submit(saving("1", RequestKind::SaveWeights)).0);
-    // The server died before it recorded request 1, or the checkpoint was deleted and its folder remained.
-    let (again, effects) = bench.submit(saving("2", RequestKind::SaveWeights));
-    json_of(&again);
+    let path = "tinker://s:train:0/weights/a".to_owned();
+    let load = Payload::LoadWeights { path: path.clone(), with_optimizer: true, create: Some(spec()) };
+    let load = |id: &str| work(id, "s:train:1", 0, RequestKind::LoadWeights, load.encode().unwrap());
+    let (outcome, effects) = bench.submit(load("1"));
+    assert_eq!(error_of(&outcome).category, Category::User);
+    assert!(error_of(&outcome).message.contains("does not exist"));
+    assert_eq!(effects, [Effect::RunFailed(RunId::new("s:train:1"))]);
+    // The catalogue lists it, and its files are gone.
+    bench.mailbox.0.0.lock().unwrap().saved.insert(path.parse().unwrap(), PathBuf::from("checkpoints/gone"));
+    let (outcome, effects) = bench.submit(load("2"));
+    assert_eq!(error_of(&outcome).category, Category::Server);
     assert_eq!(effects.len(), 1);
-    bench.mailbox.0.0.lock().unwrap().saved.push("tinker://s:train:0/weights/a".parse().unwrap());
-    let (other, effects) = bench.submit(saving("3", RequestKind::SaveWeights));
-    assert_eq!(error_of(&other).category, Category::User);
-    assert!(error_of(&other).message.contains("\"a\" exists"));
-    assert!(effects.is_empty());
 }
 
 #[test]
-fn a_replay_does_not_write_again_but_restores_memory() {
+fn a_replay_restores_memory() {
     let bench = Bench::new();
-    let mut named = saving("1", RequestKind::SaveWeights);
-    named.replay = true;
-    json_of(&bench.submit(named).0);
-    assert!(bench.engine.calls().is_empty());
-    assert!(!bench.data.path().join("checkpoints").exists());
     for (id, kind, key) in
         [("2", EphemeralKind::Snapshot, "s:sample:4"), ("3", EphemeralKind::Inflight, "s:train:0/inflight")]
     {

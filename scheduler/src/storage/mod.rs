@@ -1,0 +1,199 @@
+//! Where bytes live that are too large for a row: payloads and results, checkpoints, snapshots of runs. A folder
+//! that all processes share, or a bucket of an S3-compatible service.
+//!
+//! What is stored has a name relative to the storage's root, e.g. `blobs/<file>`, or, for a folder of files,
+//! `checkpoints/<run>/weights/<save>`. Nothing is changed in place: each write has a name of its own, so what a row
+//! names is what was written. What no row names is removed by age ([`Storage::older`]).
+
+mod folder;
+mod objects;
+mod sweeping;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use object_store::memory::InMemory;
+
+use self::folder::Folder;
+use self::objects::Objects;
+pub use self::sweeping::{Area, Older};
+use crate::Timestamp;
+
+/// The bytes of a file in pieces.
+pub type Pieces = BoxStream<'static, Result<Bytes, StorageError>>;
+
+/// A storage that can't be used, or that failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StorageError {
+    /// Its URL or its settings are wrong.
+    #[error("{0}")]
+    Settings(String),
+    /// Nothing is stored under this name.
+    #[error("{0} is not in the storage")]
+    NotFound(String),
+    /// It could not be reached, or refused.
+    #[error("the storage failed to {doing} {name}: {detail}")]
+    Failed {
+        /// What was tried.
+        doing: &'static str,
+        /// With what.
+        name: String,
+        /// Why.
+        detail: String,
+    },
+}
+
+impl StorageError {
+    fn failed(doing: &'static str, name: impl ToString, detail: impl ToString) -> Self {
+        Self::Failed { doing, name: name.to_string(), detail: detail.to_string() }
+    }
+}
+
+/// The storage. Cheap to clone; all clones are one storage.
+#[derive(Clone, Debug)]
+pub struct Storage(Backend);
+
+#[derive(Clone, Debug)]
+enum Backend {
+    Folder(Folder),
+    Objects(Objects),
+}
+
+impl Storage {
+    /// A folder.
+    pub fn folder(root: impl Into<PathBuf>) -> Self {
+        Self(Backend::Folder(Folder::new(root.into())))
+    }
+
+    /// A folder's path, or `s3://BUCKET/PREFIX` with region, credentials and endpoint from the `AWS_*` variables.
+    ///
+    /// # Errors
+    /// [`StorageError::Settings`] for another scheme, or when the variables don't suffice.
+    pub fn open(url: &str) -> Result<Self, StorageError> {
+        if url.starts_with("s3://") {
+            return Ok(Self(Backend::Objects(Objects::s3(url)?)));
+        }
+        match url.split_once("://") {
+            None if !url.is_empty() => Ok(Self::folder(url)),
+            Some(("file", path)) if path.starts_with('/') => Ok(Self::folder(path)),
+            _ => Err(StorageError::Settings(format!("{url:?} is no storage: give a folder or s3://BUCKET/PREFIX"))),
+        }
+    }
+
+    /// Objects in the memory of this process, for tests of what uses a bucket.
+    pub fn in_memory() -> Self {
+        Self(Backend::Objects(Objects::new(InMemory::new(), "")))
+    }
+
+    /// Makes a part of the storage ready: creates its folder, or asks the bucket for something small, so that wrong
+    /// settings are found at once.
+    pub async fn prepare(&self, root: &str) -> Result<(), StorageError> {
+        match &self.0 {
+            Backend::Folder(folder) => folder.create(root).await,
+            Backend::Objects(objects) => objects.check(root).await,
+        }
+    }
+
+    /// Where a folder of the storage lies, or would lie, on this machine. `None` when the storage is no folder.
+    pub fn local(&self, location: &Path) -> Option<PathBuf> {
+        match &self.0 {
+            Backend::Folder(folder) => Some(folder.path(location)),
+            Backend::Objects(_) => None,
+        }
+    }
+
+    /// Stores bytes under a name in a part that is ready, durably before this returns.
+    pub async fn put(&self, name: &str, bytes: Bytes) -> Result<(), StorageError> {
+        match &self.0 {
+            Backend::Folder(folder) => folder.put(name, bytes).await,
+            Backend::Objects(objects) => objects.put(name, bytes).await,
+        }
+    }
+
+    /// The bytes under a name.
+    pub async fn get(&self, name: &str) -> Result<Bytes, StorageError> {
+        match &self.0 {
+            Backend::Folder(folder) => folder.get(name).await,
+            Backend::Objects(objects) => objects.get(name).await,
+        }
+    }
+
+    /// Removes what is under these names; some may not be there.
+    pub async fn remove(&self, names: Vec<String>) -> Result<(), StorageError> {
+        match &self.0 {
+            Backend::Folder(folder) => folder.remove(names).await,
+            Backend::Objects(objects) => objects.remove(names).await,
+        }
+    }
+
+    /// The files of a folder with their sizes.
+    ///
+    /// # Errors
+    /// [`StorageError::NotFound`] when there is no such folder.
+    pub async fn files(&self, location: &Path) -> Result<BTreeMap<String, u64>, StorageError> {
+        match &self.0 {
+            Backend::Folder(folder) => folder.files(location).await,
+            Backend::Objects(objects) => objects.files(location).await,
+        }
+    }
+
+    /// A file of a folder: its size and its bytes. The name must be one that [`Self::files`] gave.
+    ///
+    /// # Errors
+    /// [`StorageError::NotFound`] when there is no such file.
+    pub async fn read(&self, location: &Path, file: &str) -> Result<(u64, Pieces), StorageError> {
+        match &self.0 {
+            Backend::Folder(folder) => folder.read(location, file).await,
+            Backend::Objects(objects) => objects.read(location, file).await,
+        }
+    }
+
+    /// Makes a complete folder on this machine a folder of the storage. One that lies where [`Self::local`] says is
+    /// that already; of others the files are copied.
+    pub async fn publish(&self, from: &Path, location: &Path) -> Result<(), StorageError> {
+        match &self.0 {
+            Backend::Folder(folder) => folder.publish(from, location).await,
+            Backend::Objects(objects) => objects.publish(from, location).await,
+        }
+    }
+
+    /// Copies a folder's files into an existing, empty folder on this machine. Returns their bytes.
+    ///
+    /// # Errors
+    /// [`StorageError::NotFound`] when there is no such folder.
+    pub async fn fetch(&self, location: &Path, to: &Path) -> Result<u64, StorageError> {
+        let mut total = 0;
+        for (file, size) in self.files(location).await? {
+            let (_, pieces) = self.read(location, &file).await?;
+            total += folder::write_pieces(&to.join(&file), pieces, size).await?;
+        }
+        Ok(total)
+    }
+
+    /// Removes a folder; it may not be there.
+    pub async fn remove_folder(&self, location: &Path) -> Result<(), StorageError> {
+        match &self.0 {
+            Backend::Folder(folder) => folder.remove_folder(location).await,
+            Backend::Objects(objects) => objects.remove_folder(location).await,
+        }
+    }
+
+    /// Looks through a part of an area: what was last changed before a moment, up to about `limit` entries after
+    /// those that an earlier call looked at.
+    pub async fn older(
+        &self,
+        area: Area,
+        before: Timestamp,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<Older, StorageError> {
+        match &self.0 {
+            Backend::Folder(folder) => folder.older(area, before, after, limit).await,
+            Backend::Objects(objects) => objects.older(area, before, after, limit).await,
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Which folders of the storage are still needed, and the table `loads`.
+
+use std::path::{Path, PathBuf};
+
+use trainyard_protocol::RequestId;
+
+use super::db::{Conn, sql};
+use super::failed;
+use crate::Error;
+
+/// Whether something needs a folder: a checkpoint; or, of a session that goes on, a sampling session, a run's
+/// snapshot, or a load that no snapshot makes unnecessary.
+pub(crate) async fn is_needed(conn: &mut Conn, dir: &Path) -> Result<bool, Error> {
+    const CHECKPOINT: &str = "-- is_needed: checkpoint
+        SELECT EXISTS (SELECT 1 FROM checkpoints WHERE dir = $1)";
+    const IN_USE: &str = "-- is_needed: in use
+        SELECT EXISTS (
+            SELECT 1 FROM sessions
+            WHERE sessions.id IN (
+                    SELECT session_id FROM sampling_sessions WHERE checkpoint_dir = $1
+                    UNION ALL SELECT session_id FROM sampling_sessions WHERE snapshot_dir = $1
+                    UNION ALL SELECT session_id FROM runs WHERE snapshot_dir = $1
+                    UNION ALL SELECT load.session_id FROM loads JOIN requests AS load ON load.id = loads.request_id
+                    JOIN runs ON runs.id = load.run_id
+                    WHERE loads.dir = $1 AND (load.replays OR load.finished_at IS NULL)
+                        AND load.seq_id > coalesce(runs.snapshot_seq, -1))
+                AND (sessions.status = 'active'
+                    OR EXISTS (SELECT 1 FROM requests WHERE session_id = sessions.id AND finished_at IS NULL)))";
+    for statement in [CHECKPOINT, IN_USE] {
+        let found = sql(statement).bind(text(dir)).scalar(conn).await;
+        if found.map_err(failed("look for who needs a folder"))?.unwrap_or(false) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Records what a load reads.
+pub(crate) async fn insert_load(conn: &mut Conn, request: &RequestId, dir: &Path) -> Result<(), Error> {
+    const SQL: &str = "-- insert_load
+        INSERT INTO loads (request_id, dir) VALUES ($1, $2)";
+    sql(SQL).bind(request.as_str()).bind(text(dir)).execute(conn).await.map_err(failed("record what a load reads"))?;
+    Ok(())
+}
+
+/// What a load reads, if that is recorded.
+pub(crate) async fn load(conn: &mut Conn, request: &RequestId) -> Result<Option<PathBuf>, Error> {
+    const SQL: &str = "-- load
+        SELECT dir FROM loads WHERE request_id = $1";
+    let found: Option<String> =
+        sql(SQL).bind(request.as_str()).scalar(conn).await.map_err(failed("find what a load reads"))?;
+    Ok(found.map(PathBuf::from))
+}
+
+/// A folder as a column holds it.
+pub(crate) fn text(dir: &Path) -> String {
+    dir.to_string_lossy().into_owned()
+}

@@ -1,0 +1,266 @@
+//! The folders that the engine writes and reads. Where the storage is a folder they lie in it; where it is a bucket
+//! they lie in a work area on this machine: what the engine wrote is uploaded, what it is to read is fetched and
+//! kept for the next time, as long as there is room.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{fs, io};
+
+use trainyard_scheduler::{Storage, StorageError};
+
+/// The work area in the data folder. Nothing in it outlives the process.
+const WORK: &str = "work";
+
+/// The folders of one worker.
+#[derive(Clone)]
+pub struct Workspace {
+    storage: Storage,
+    work: Arc<Path>,
+    next: Arc<AtomicU64>,
+    copies: Arc<Mutex<Copies>>,
+}
+
+/// A folder that the engine may read as long as this is held.
+#[derive(Debug)]
+pub struct Lease(Arc<PathBuf>);
+
+impl Lease {
+    /// Where it is.
+    pub fn dir(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Workspace {
+    /// A work area in the data folder, empty and with room for so many bytes of copies. It is used when the storage
+    /// is no folder.
+    ///
+    /// # Errors
+    /// When what an earlier process left can't be removed.
+    pub fn open(storage: Storage, data_dir: &Path, room: u64) -> io::Result<Self> {
+        let work = data_dir.join(WORK);
+        match fs::remove_dir_all(&work) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        Ok(Self { storage, work: work.into(), next: Arc::default(), copies: Arc::new(Mutex::new(Copies::new(room))) })
+    }
+
+    /// Where the engine shall write the folder that will have this location in the storage.
+    pub fn target(&self, location: &Path) -> PathBuf {
+        self.storage.local(location).unwrap_or_else(|| self.fresh())
+    }
+
+    /// Stores a folder that the engine has written. Afterwards it is complete, and may be recorded.
+    pub async fn publish(&self, written: &Path, location: &Path) -> Result<(), StorageError> {
+        self.storage.publish(written, location).await?;
+        if self.storage.local(location).is_none() {
+            let size = self.storage.files(location).await?.values().sum();
+            let mut copies = self.copies();
+            // It may well be read soon.
+            drop(copies.add(location, written.to_owned(), size));
+            copies.make_room();
+        }
+        Ok(())
+    }
+
+    /// A folder of the storage, if the engine can read it without any fetching.
+    pub fn present(&self, location: &Path) -> Option<Lease> {
+        match self.storage.local(location) {
+            Some(dir) => Some(Lease(Arc::new(dir))),
+            None => self.copies().lease(location),
+        }
+    }
+
+    /// A folder of the storage, for the engine to read.
+    ///
+    /// # Errors
+    /// [`StorageError::NotFound`] when there is none.
+    pub async fn fetch(&self, location: &Path) -> Result<Lease, StorageError> {
+        if let Some(dir) = self.storage.local(location) {
+            self.storage.files(location).await?;
+            return Ok(Lease(Arc::new(dir)));
+        }
+        // One fetches, others that want the same wait for it.
+        let gate = self.copies().gate(location);
+        let _turn = gate.lock().await;
+        if let Some(lease) = self.copies().lease(location) {
+            return Ok(lease);
+        }
+        let dir = self.fresh();
+        let failed = |error: io::Error| StorageError::Failed {
+            doing: "fetch",
+            name: location.display().to_string(),
+            detail: error.to_string(),
+        };
+        tokio::fs::create_dir_all(&dir).await.map_err(failed)?;
+        match self.storage.fetch(location, &dir).await {
+            Ok(size) => {
+                let mut copies = self.copies();
+                let lease = copies.add(location, dir, size);
+                copies.make_room();
+                Ok(lease)
+            }
+            Err(error) => {
+                remove(&dir);
+                Err(error)
+            }
+        }
+    }
+
+    /// A name in the work area that nothing has had before: the engine may take what it has read from a folder for
+    /// what is there.
+    fn fresh(&self) -> PathBuf {
+        self.work.join(self.next.fetch_add(1, Ordering::Relaxed).to_string())
+    }
+
+    fn copies(&self) -> MutexGuard<'_, Copies> {
+        self.copies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Copies of stored folders on this machine. Those that were used least recently make room for new ones.
+struct Copies {
+    room: u64,
+    bytes: u64,
+    /// Counts uses.
+    uses: u64,
+    by_location: BTreeMap<PathBuf, Copy>,
+    gates: BTreeMap<PathBuf, Arc<tokio::sync::Mutex<()>>>,
+}
+
+struct Copy {
+    dir: Arc<PathBuf>,
+    size: u64,
+    last_use: u64,
+}
+
+impl Copies {
+    fn new(room: u64) -> Self {
+        Self { room, bytes: 0, uses: 0, by_location: BTreeMap::new(), gates: BTreeMap::new() }
+    }
+
+    fn gate(&mut self, location: &Path) -> Arc<tokio::sync::Mutex<()>> {
+        self.gates.retain(|_, gate| Arc::strong_count(gate) > 1);
+        Arc::clone(self.gates.entry(location.to_owned()).or_default())
+    }
+
+    fn lease(&mut self, location: &Path) -> Option<Lease> {
+        self.uses += 1;
+        let copy = self.by_location.get_mut(location)?;
+        copy.last_use = self.uses;
+        Some(Lease(Arc::clone(&copy.dir)))
+    }
+
+    fn add(&mut self, location: &Path, dir: PathBuf, size: u64) -> Lease {
+        self.uses += 1;
+        let dir = Arc::new(dir);
+        let copy = Copy { dir: Arc::clone(&dir), size, last_use: self.uses };
+        self.bytes += size;
+        if let Some(older) = self.by_location.insert(location.to_owned(), copy) {
+            self.bytes -= older.size;
+            remove(&older.dir);
+        }
+        Lease(dir)
+    }
+
+    /// What the engine is reading stays, even if there is no room for it.
+    fn make_room(&mut self) {
+        while self.bytes > self.room {
+            let idle = self.by_location.iter().filter(|(_, copy)| Arc::strong_count(&copy.dir) == 1);
+            let Some(location) = idle.min_by_key(|(_, copy)| copy.last_use).map(|(location, _)| location.clone())
+            else {
+                return;
+            };
+            if let Some(copy) = self.by_location.remove(&location) {
+                self.bytes -= copy.size;
+                remove(&copy.dir);
+            }
+        }
+    }
+}
+
+fn remove(dir: &Path) {
+    if let Err(error) = fs::remove_dir_all(dir)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(dir = %dir.display(), %error, "a copy of a stored folder remains");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn write(workspace: &Workspace, location: &Path, text: &str) -> PathBuf {
+        let dir = workspace.target(location);
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("file"), text).unwrap();
+        dir
+    }
+
+    /// The same for a folder and for objects.
+    #[tokio::test]
+    async fn what_was_published_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        for storage in [Storage::folder(folder.path()), Storage::in_memory()] {
+            let data = tempfile::tempdir().unwrap();
+            let workspace = Workspace::open(storage.clone(), data.path(), 1 << 20).unwrap();
+            let (a, b) = (Path::new("checkpoints/r/weights/a.1"), Path::new("checkpoints/r/weights/b.1"));
+            assert!(matches!(workspace.fetch(a).await, Err(StorageError::NotFound(_))));
+            assert!(workspace.publish(&workspace.target(a), a).await.is_err(), "there is nothing yet");
+            workspace.publish(&write(&workspace, a, "one"), a).await.unwrap();
+            workspace.publish(&write(&workspace, b, "other"), b).await.unwrap();
+            let elsewhere = tempfile::tempdir().unwrap();
+            let other = Workspace::open(storage, elsewhere.path(), 1 << 20).unwrap();
+            for (location, text) in [(a, "one"), (b, "other")] {
+                let (here, there) = (workspace.fetch(location).await.unwrap(), other.fetch(location).await.unwrap());
+                assert_eq!(fs::read_to_string(here.dir().join("file")).unwrap(), text);
+                assert_eq!(fs::read_to_string(there.dir().join("file")).unwrap(), text);
+                assert_eq!(other.present(location).unwrap().dir(), there.dir());
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn copies_make_room_for_new_ones_unless_they_are_being_read() {
+        let data = tempfile::tempdir().unwrap();
+        let storage = Storage::in_memory();
+        let writer = Workspace::open(storage.clone(), data.path(), 0).unwrap();
+        let locations: Vec<PathBuf> = (0..4).map(|n| format!("checkpoints/r/weights/{n}").into()).collect();
+        for location in &locations {
+            let dir = write(&writer, location, "12345678");
+            writer.publish(&dir, location).await.unwrap();
+            assert!(!dir.exists(), "there is no room");
+        }
+        let elsewhere = tempfile::tempdir().unwrap();
+        let reader = Workspace::open(storage, elsewhere.path(), 16).unwrap();
+        let held = reader.fetch(&locations[0]).await.unwrap();
+        reader.fetch(&locations[1]).await.unwrap();
+        reader.fetch(&locations[2]).await.unwrap();
+        assert!(held.dir().exists() && reader.present(&locations[2]).is_some());
+        assert!(reader.present(&locations[1]).is_none());
+        drop(held);
+        reader.present(&locations[0]).unwrap();
+        reader.fetch(&locations[3]).await.unwrap();
+        assert!(reader.present(&locations[2]).is_none(), "it was used before the first");
+        assert!(reader.present(&locations[0]).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_folder_is_fetched_once_for_all_who_wait() {
+        let data = tempfile::tempdir().unwrap();
+        let storage = Storage::in_memory();
+        let location = Path::new("checkpoints/r/weights/a");
+        let writer = Workspace::open(storage.clone(), data.path(), 0).unwrap();
+        writer.publish(&write(&writer, location, "x"), location).await.unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let reader = Workspace::open(storage, elsewhere.path(), 16).unwrap();
+        let (one, two) = tokio::join!(reader.fetch(location), reader.fetch(location));
+        assert_eq!(one.unwrap().dir(), two.unwrap().dir());
+        assert_eq!(fs::read_dir(elsewhere.path().join(WORK)).unwrap().count(), 1);
+    }
+}

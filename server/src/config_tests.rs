@@ -1,4 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
+use trainyard_protocol::TenantId;
+
 use super::*;
 
 fn flags(file: &str) -> (tempfile::TempDir, ServeFlags) {

@@ -17,6 +17,9 @@ pub enum Quota {
 }
 
 impl Quota {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Runs, Self::QueuedTokens, Self::TokensPerMinute, Self::StorageBytes];
+
     /// Its name in the configuration file.
     pub fn name(self) -> &'static str {
         match self {

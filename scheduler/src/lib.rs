@@ -4,6 +4,7 @@
 //! came of them and wakes whoever waits. It knows neither HTTP nor tensors: payloads and results are
 //! bytes that the server encodes. `docs/data-model.md` tells the tables and their transitions.
 
+mod admission;
 mod catalogue;
 mod claiming;
 mod clock;

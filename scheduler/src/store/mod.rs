@@ -7,6 +7,7 @@ pub(crate) mod checkpoints;
 pub(crate) mod db;
 pub(crate) mod leases;
 pub(crate) mod pruning;
+pub(crate) mod quotas;
 pub(crate) mod requests;
 pub(crate) mod results;
 pub(crate) mod runs;

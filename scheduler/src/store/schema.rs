@@ -30,6 +30,7 @@ const STEPS: &[Step] = &[
     step!(5, "checkpoints", "0005_checkpoints.sql"),
     step!(6, "workers", "0006_workers.sql"),
     step!(7, "leases", "0007_leases.sql"),
+    step!(8, "quotas", "0008_quotas.sql"),
 ];
 
 /// Brings the schema of a database up to date. Returns its version.

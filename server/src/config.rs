@@ -15,11 +15,14 @@ use trainyard_scheduler::{Database, Policies};
 
 use self::tenants::{FileKey, FileTenant};
 use crate::auth::Keys;
+use crate::metrics::Access;
 
 pub use self::tenants::TenantsError;
 
 /// The file that is read when `--config` names no other.
 const DEFAULT_FILE: &str = "trainyard.toml";
+/// The shortest metrics token, in characters.
+const MIN_TOKEN: usize = 8;
 
 /// Flags of `trainyard serve`; each also has a `TRAINYARD_*` variable.
 #[derive(Args, Clone, Debug, Default)]
@@ -60,6 +63,10 @@ pub struct ServeFlags {
     /// Where clients reach the server, for download links; taken from each request when absent.
     #[arg(long, env = "TRAINYARD_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<String>,
+    /// Guards GET /metrics: scrapers send it as `Authorization: Bearer TOKEN`. Without it the metrics are open on
+    /// loopback and off elsewhere.
+    #[arg(long, env = "TRAINYARD_METRICS_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    pub metrics_token: Option<String>,
     /// Configuration file; trainyard.toml in the working directory when absent.
     #[arg(long, env = "TRAINYARD_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -135,6 +142,8 @@ struct FileConfig {
     log_format: Option<LogFormat>,
     max_body_bytes: Option<usize>,
     public_url: Option<String>,
+    metrics_token: Option<String>,
+    metrics_per_tenant: bool,
     tenants: Vec<FileTenant>,
     keys: Vec<FileKey>,
 }
@@ -170,6 +179,10 @@ pub struct Config {
     pub keys: Keys,
     /// What each tenant is granted.
     pub policies: Policies,
+    /// Who may read the metrics.
+    pub metrics_access: Access,
+    /// Whether metrics tell tenants apart.
+    pub metrics_per_tenant: bool,
 }
 
 /// A configuration that the server refuses to start with.
@@ -212,6 +225,9 @@ pub enum ConfigError {
     /// No room for a body.
     #[error("--max-body-bytes: must be at least 1")]
     MaxBodyBytes,
+    /// A token that anybody can guess.
+    #[error("--metrics-token: must be at least 8 characters")]
+    MetricsToken,
     /// Tenants or keys that contradict themselves.
     #[error(transparent)]
     Tenants(#[from] TenantsError),
@@ -246,6 +262,8 @@ impl Config {
             public_url: flags.public_url.or(file.public_url),
             keys,
             policies,
+            metrics_access: metrics_access(flags.metrics_token.or(file.metrics_token).as_deref(), host)?,
+            metrics_per_tenant: file.metrics_per_tenant,
         };
         match config {
             Self { threads: 0, .. } => Err(ConfigError::Threads),
@@ -281,6 +299,13 @@ fn models(flags: Vec<NamedPath>, file: BTreeMap<String, PathBuf>) -> Result<Vec<
         }
     }
     Ok(models)
+}
+
+fn metrics_access(token: Option<&str>, host: IpAddr) -> Result<Access, ConfigError> {
+    if token.is_some_and(|token| token.trim().len() < MIN_TOKEN) {
+        return Err(ConfigError::MetricsToken);
+    }
+    Ok(Access::new(token.map(str::trim), host.is_loopback()))
 }
 
 fn parse_host(host: Option<String>) -> Result<IpAddr, ConfigError> {

@@ -7,6 +7,7 @@ mod loads;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
+use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub trait Mailbox: Send + 'static {
     fn take_work(&self) -> Vec<WorkItem>;
     /// What is ready, waiting for it.
     fn wait_work(&self, timeout: Duration) -> Vec<WorkItem>;
+    /// The tenant's share of a busy engine.
+    fn weight(&self, tenant: &TenantId) -> NonZeroU32;
     /// Whether the tenant has a checkpoint of this path.
     fn has_checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<bool, Error>;
     /// Reports a request's end; returns at once.
@@ -45,6 +48,10 @@ impl Mailbox for Scheduler {
 
     fn wait_work(&self, timeout: Duration) -> Vec<WorkItem> {
         Self::wait_work(self, timeout)
+    }
+
+    fn weight(&self, tenant: &TenantId) -> NonZeroU32 {
+        self.policies().of(tenant).weight
     }
 
     fn has_checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<bool, Error> {
@@ -151,7 +158,7 @@ impl<M: Mailbox> Worker<M> {
         }
         let creates = work.seq_id == 0;
         let run = work.run.clone();
-        let flow = Flow::new(work.tenant.as_str());
+        let flow = Flow { name: work.tenant.as_str().into(), weight: self.mailbox.weight(&work.tenant) };
         match job::prepare(work, &self.data_dir, &self.mailbox) {
             Ok(Prepared::Start(operation, job)) => self.start_operation(request, flow, *operation, *job),
             Ok(Prepared::Done(outcome, effects)) => self.mailbox.complete(request, outcome, effects),

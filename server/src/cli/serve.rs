@@ -26,7 +26,7 @@ use crate::config::Config;
 use crate::engine::{Loaded, build_engine};
 use crate::state::{AppState, Limits, Setup, Shutdown, system_random};
 use crate::worker::{self, WorkerHandle};
-use crate::{api, hub};
+use crate::{api, hub, metrics};
 
 /// How long requests that are being answered may take to finish.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -92,6 +92,8 @@ fn options(config: &Config) -> Options {
     let models = config.models.iter().map(|model| model.name.clone()).collect();
     Options {
         worker: Some(WorkerOptions::new("local", models)),
+        policies: config.policies.clone(),
+        metrics_per_tenant: config.metrics_per_tenant,
         ..Options::new(config.database.clone(), config.data_dir.join("blobs"))
     }
 }
@@ -152,7 +154,10 @@ fn open(
     let engine: Box<dyn Engine> = loaded.engine;
     let worker = worker::spawn(scheduler.clone(), engine, config.data_dir.clone())?;
     state.set_ready();
-    let router = Router::new().nest("/hf", hub::router(Arc::new(loaded.files))).fallback_service(api::router(state));
+    let router = Router::new()
+        .nest("/hf", hub::router(Arc::new(loaded.files)))
+        .merge(metrics::router(Arc::clone(&state.metrics), scheduler.clone(), config.metrics_access.clone()))
+        .fallback_service(api::router(state));
     gate.open(router);
     tracing::info!(%address, models = models.len(), "ready");
     // A closed standard output is no reason to stop serving.

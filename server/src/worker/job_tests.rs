@@ -1,4 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,6 +22,10 @@ impl Mailbox for NoMail {
 
     fn wait_work(&self, _timeout: Duration) -> Vec<WorkItem> {
         Vec::new()
+    }
+
+    fn weight(&self, _tenant: &TenantId) -> NonZeroU32 {
+        NonZeroU32::MIN
     }
 
     fn has_checkpoint(&self, _tenant: &TenantId, _path: &TinkerPath) -> Result<bool, Error> {

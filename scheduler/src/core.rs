@@ -23,7 +23,7 @@ use crate::tidying::Tidying;
 use crate::waiters::{Cache, Samplers, Waiters, lock};
 use crate::work::EndUnstarted;
 use crate::writer::{Message, Write};
-use crate::{Error, Timestamp};
+use crate::{Error, Metrics, Timestamp};
 
 /// How old the note of a session's last sign of life may be.
 const SEEN_WITHIN: Duration = Duration::from_secs(10);
@@ -58,8 +58,7 @@ pub(crate) struct Core {
     pub(crate) process: String,
     /// Weak, because the writer holds this and stops when the last handle is gone.
     pub(crate) messages: WeakUnboundedSender<Message>,
-    pub(crate) transactions: AtomicU64,
-    pub(crate) writes: AtomicU64,
+    pub(crate) metrics: Metrics,
     /// Tests: the writer drops what it has not written, as a killed process does.
     #[cfg(test)]
     pub(crate) killed: std::sync::atomic::AtomicBool,

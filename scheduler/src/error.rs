@@ -1,5 +1,7 @@
 //! How a call fails.
 
+use crate::Refusal;
+
 /// A failed call. The text is for the client, except for [`Error::Store`], whose detail is logged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -31,6 +33,9 @@ pub enum Error {
     /// The request is wrong (HTTP 400).
     #[error("{0}")]
     Invalid(String),
+    /// The tenant uses what it is granted (HTTP 429); the same call may succeed later.
+    #[error("{0}")]
+    Quota(Refusal),
     /// The store can't be reached now (HTTP 503); the same call may succeed soon.
     #[error("the store could not be reached to {0}")]
     Unavailable(&'static str),

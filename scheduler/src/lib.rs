@@ -4,6 +4,7 @@
 //! came of them and wakes whoever waits. It knows neither HTTP nor tensors: payloads and results are
 //! bytes that the server encodes. `docs/data-model.md` tells the tables and their transitions.
 
+mod admission;
 mod catalogue;
 mod claiming;
 mod clock;
@@ -13,7 +14,9 @@ mod fetching;
 mod futures;
 mod leases;
 mod listening;
+mod metrics;
 mod queue;
+mod quotas;
 mod scheduler;
 mod sessions;
 mod signals;
@@ -32,6 +35,8 @@ mod writer;
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::Error;
 pub use leases::WorkerOptions;
+pub use metrics::Metrics;
+pub use quotas::{Pause, Policies, Quota, Refusal, TenantPolicy};
 pub use scheduler::{Options, Scheduler, Stats};
 pub use storage::{Area, Older, Pieces, Storage, StorageError};
 pub use store::db::Database;

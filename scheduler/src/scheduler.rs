@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -11,14 +11,15 @@ use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use crate::core::Core;
+use crate::metrics::Present;
 use crate::queue::Queue;
 use crate::store::blobs::Blobs;
 use crate::store::db::{Database, connect, connect_readers};
-use crate::store::{schema, sessions};
+use crate::store::{quotas, schema, sessions};
 use crate::tidying::Tidying;
 use crate::waiters::{Cache, Samplers, Waiters, lock};
 use crate::writer::{Message, Write, Writer};
-use crate::{Clock, Error, Storage, SystemClock, WorkerOptions, leases, listening};
+use crate::{Clock, Error, Metrics, Policies, RequestState, Storage, SystemClock, WorkerOptions, leases, listening};
 
 /// How long to wait for another scheduler on the same database to go, in steps.
 const GUARD_STEPS: u32 = 500;
@@ -40,6 +41,10 @@ pub struct Options {
     pub retention: Duration,
     /// The worker of this process; `None` when others execute the requests.
     pub worker: Option<WorkerOptions>,
+    /// What each tenant is granted.
+    pub policies: Policies,
+    /// Whether metrics tell tenants apart.
+    pub metrics_per_tenant: bool,
 }
 
 impl Options {
@@ -52,6 +57,8 @@ impl Options {
             session_timeout: Duration::from_secs(300),
             retention: Duration::from_secs(24 * 3600),
             worker: None,
+            policies: Policies::default(),
+            metrics_per_tenant: false,
         }
     }
 }
@@ -99,6 +106,7 @@ impl Scheduler {
         let blobs = Blobs::open(options.storage.clone()).await?;
         let (messages, received) = mpsc::unbounded_channel();
         let core = Arc::new(Core {
+            metrics: Metrics::new(options.metrics_per_tenant),
             options,
             readers,
             blobs,
@@ -117,8 +125,6 @@ impl Scheduler {
             runtime: Handle::current(),
             process: Uuid::now_v7().to_string(),
             messages: messages.downgrade(),
-            transactions: AtomicU64::new(0),
-            writes: AtomicU64::new(0),
             #[cfg(test)]
             killed: std::sync::atomic::AtomicBool::new(false),
         });
@@ -146,12 +152,39 @@ impl Scheduler {
     pub fn stats(&self) -> Stats {
         let (queued, queued_samples, in_flight) = lock(&self.core.queue).counts();
         Stats {
-            transactions: self.core.transactions.load(Ordering::Relaxed),
-            writes: self.core.writes.load(Ordering::Relaxed),
+            transactions: self.core.metrics.transactions.get(),
+            writes: self.core.metrics.writes.get(),
             queued,
             queued_samples,
             in_flight,
         }
+    }
+
+    /// What is counted, for Prometheus.
+    pub fn metrics(&self) -> &Metrics {
+        &self.core.metrics
+    }
+
+    /// What each tenant is granted.
+    pub fn policies(&self) -> &Policies {
+        &self.core.options.policies
+    }
+
+    /// Brings those metrics up to date that tell the present: what waits and what runs, of all processes on the
+    /// database.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn observe(&self) -> Result<(), Error> {
+        let mut conn = self.core.reader().await?;
+        let open = quotas::open_requests(&mut conn).await?;
+        let (sessions, runs) = quotas::active_sessions_and_runs(&mut conn).await?;
+        let of = |running: bool| {
+            let counts = open.iter().filter(|(_, state, _)| (*state == RequestState::Running) == running);
+            counts.map(|&(kind, _, count)| (kind, count)).collect()
+        };
+        self.core.metrics.show(&Present { queued: of(false), running: of(true), sessions, runs });
+        Ok(())
     }
 
     /// Makes a change durable.

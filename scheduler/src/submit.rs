@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
-use trainyard_protocol::{RequestId, RunId, SessionId, TenantId};
+use trainyard_protocol::{OpError, RequestId, RunId, SessionId, TenantId};
 
+use crate::admission;
 use crate::core::Core;
 use crate::queue::{Claimed, History, RunQueue, creation_failed};
 use crate::signals::Signal;
@@ -16,7 +17,7 @@ use crate::store::{runs, sampling, sessions};
 use crate::waiters::lock;
 use crate::writer::Write;
 use crate::{
-    Decoded, Error, NewRun, RequestKind, RunSubmission, SampleSubmission, SamplingSession, Scheduler, Submitted,
+    Decoded, Error, NewRun, Quota, RequestKind, RunSubmission, SampleSubmission, SamplingSession, Scheduler, Submitted,
 };
 
 impl Scheduler {
@@ -33,8 +34,9 @@ impl Scheduler {
         let fingerprint = fingerprint(new.kind, 0, &new.identity);
         let (id, payload) = self.store_payload(&new.payload).await?;
         let write = SubmitCreate { tenant: tenant.clone(), run: run.clone(), id, new, payload, fingerprint };
-        let submitted = self.submit(write).await?;
-        Ok((run, submitted))
+        let submitted = self.submit(write).await;
+        self.note_refusal(tenant, &submitted);
+        Ok((run, submitted?))
     }
 
     /// Accepts a request to a run, identified by (run, seq_id), in any order of arrival.
@@ -51,7 +53,7 @@ impl Scheduler {
         }
         let fingerprint = fingerprint(submission.kind, 0, &submission.identity);
         let (id, payload) = self.store_payload(&submission.payload).await?;
-        self.submit(SubmitRun { tenant: tenant.clone(), id, submission, payload, fingerprint }).await
+        self.submit(SubmitRun { tenant: tenant.clone(), id, submission, payload, fingerprint, refused: None }).await
     }
 
     /// Accepts a sample, identified by (sampling_session, seq_id).
@@ -65,7 +67,10 @@ impl Scheduler {
         }
         let fingerprint = fingerprint(RequestKind::Sample, submission.num_samples, &submission.identity);
         let (id, payload) = self.store_payload(&submission.payload).await?;
-        self.submit(SubmitSample { tenant: tenant.clone(), id, submission, payload, fingerprint, taken: false }).await
+        let write = SubmitSample { tenant: tenant.clone(), id, submission, payload, fingerprint, taken: false };
+        let submitted = self.submit(write).await;
+        self.note_refusal(tenant, &submitted);
+        submitted
     }
 
     /// Names a new request and stores its payload, in a file when it is large.
@@ -166,6 +171,10 @@ impl Submit for SubmitCreate {
 impl Write for SubmitCreate {
     type Output = Accepted;
 
+    fn counts(&self, core: &Core) -> Option<String> {
+        admission::counted(core, &self.tenant, Quota::Runs)
+    }
+
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Accepted, Error> {
         let session = sessions::session_row(conn, &self.tenant, &self.new.session).await?;
         let target = Target::Run(&self.run);
@@ -180,6 +189,7 @@ impl Write for SubmitCreate {
             return Ok(Accepted::known(existing.id, 0));
         }
         session.ensure_active()?;
+        admission::check_run(conn, core, &self.tenant).await?;
         let now = core.now();
         runs::insert_run(conn, &self.tenant, &self.run, &self.new, worker, now).await?;
         let request = NewRequest {
@@ -194,6 +204,7 @@ impl Write for SubmitCreate {
             payload: &self.payload,
             rejected: self.new.rejected.as_ref(),
             worker: None,
+            tokens: 0,
         };
         let arrival = requests::insert_request(conn, &request, now).await?;
         let arrival = arrival.ok_or_else(|| Error::store("accept a request", format!("{} exists", self.run)))?;
@@ -235,6 +246,14 @@ struct SubmitRun {
     submission: RunSubmission,
     payload: Stored,
     fingerprint: Vec<u8>,
+    /// Why a quota refuses it, if one does. Decided once, even when it is written again.
+    refused: Option<Option<OpError>>,
+}
+
+impl SubmitRun {
+    fn rejected(&self) -> Option<&OpError> {
+        self.submission.rejected.as_ref().or_else(|| self.refused.as_ref()?.as_ref())
+    }
 }
 
 impl Submit for SubmitRun {
@@ -248,9 +267,16 @@ impl Write for SubmitRun {
 
     const UNDO: bool = false;
 
+    fn counts(&self, core: &Core) -> Option<String> {
+        self.submission.stores.and_then(|_| admission::counted(core, &self.tenant, Quota::StorageBytes))
+    }
+
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Accepted, Error> {
-        let RunSubmission { run, seq_id, kind, rejected, .. } = &self.submission;
         let now = core.now();
+        if self.refused.is_none() {
+            self.refused = Some(admission::storage_refusal(conn, core, &self.tenant, &self.submission).await?);
+        }
+        let RunSubmission { run, seq_id, kind, tokens, .. } = &self.submission;
         let session = runs::session_of_run(conn, &self.tenant, run).await?;
         let target = Target::Run(run);
         let request = NewRequest {
@@ -263,8 +289,9 @@ impl Write for SubmitRun {
             num_samples: 0,
             fingerprint: &self.fingerprint,
             payload: &self.payload,
-            rejected: rejected.as_ref(),
+            rejected: self.rejected(),
             worker: None,
+            tokens: *tokens,
         };
         if let Some(arrival) = requests::insert_request(conn, &request, now).await? {
             runs::touch_run(conn, run, now).await?;
@@ -287,14 +314,17 @@ impl Write for SubmitRun {
 
     fn committed(&mut self, accepted: &Accepted, core: &Arc<Core>) {
         let Some(fresh) = &accepted.fresh else { return };
-        let RunSubmission { run, seq_id, kind, payload, decoded, rejected, .. } = &self.submission;
+        let RunSubmission { run, seq_id, kind, payload, decoded, .. } = &self.submission;
         core.touch(&fresh.session);
+        if matches!(self.refused, Some(Some(_))) {
+            core.metrics.refused(Quota::StorageBytes, &self.tenant);
+        }
         core.with_queue(|queue| {
             if queue.next_seq(run).is_none() {
                 // Its lease is free, or another's.
                 return core.wake.notify_one();
             }
-            match rejected {
+            match self.rejected() {
                 Some(_) => queue.consume(run, *seq_id),
                 None => {
                     let payload = (payload.clone(), decoded.clone());
@@ -326,12 +356,17 @@ impl Write for SubmitSample {
 
     const UNDO: bool = false;
 
+    fn counts(&self, core: &Core) -> Option<String> {
+        admission::counted(core, &self.tenant, Quota::QueuedTokens)
+    }
+
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Accepted, Error> {
         let SampleSubmission { sampling_session, seq_id, num_samples, .. } = &self.submission;
         let sampling = match core.samplers.get(&self.tenant, sampling_session) {
             Some(known) => known,
             None => Arc::new(sampling::sampling_session(conn, &self.tenant, sampling_session).await?),
         };
+        admission::check_sample(conn, core, &self.tenant, &self.submission).await?;
         let request = NewRequest {
             id: &self.id,
             tenant: &self.tenant,
@@ -344,6 +379,7 @@ impl Write for SubmitSample {
             payload: &self.payload,
             rejected: None,
             worker: core.worker_for(&sampling.base_model).filter(|_| lock(&core.queue).can_sample(&sampling)),
+            tokens: self.submission.tokens,
         };
         self.taken = request.worker.is_some();
         if let Some(arrival) = requests::insert_request(conn, &request, core.now()).await? {

@@ -1,11 +1,11 @@
 //! The one task of a process that writes: it applies what has queued up in one transaction, commits once, then
 //! answers everyone.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -15,7 +15,7 @@ use crate::Error;
 use crate::core::Core;
 use crate::signals::{self, Signal};
 use crate::store::db::{Conn, Dialect, connect, sql};
-use crate::store::failed;
+use crate::store::{failed, quotas};
 
 /// Most writes in one transaction.
 const BATCH: usize = 256;
@@ -47,6 +47,11 @@ pub(crate) trait Write: Send + 'static {
     const URGENCY: Urgency = Urgency::Call;
     /// Whether a change that fails may have been made in part, so that it has to be undone.
     const UNDO: bool = true;
+
+    /// The tenant whose present use decides whether the change is made; nobody else may change that meanwhile.
+    fn counts(&self, _core: &Core) -> Option<String> {
+        None
+    }
 
     /// Makes the change. It may be undone and applied again, even after a commit of which nobody heard; so it
     /// leaves memory alone and takes its own traces for success.
@@ -89,6 +94,8 @@ pub(crate) trait Job: Send {
     fn undo(&self) -> bool;
     /// Whether its caller has waited long enough.
     fn is_overdue(&self) -> bool;
+    /// See [`Write::counts`].
+    fn counts(&self, core: &Core) -> Option<String>;
     fn apply<'a>(&'a mut self, conn: &'a mut Conn, core: &'a Core) -> Applied<'a>;
     /// What other processes have to know, once it was applied.
     fn signals(&self, signals: &mut Vec<Signal>);
@@ -114,6 +121,10 @@ impl<W: Write> Job for Queued<W> {
 
     fn is_overdue(&self) -> bool {
         W::URGENCY == Urgency::Call && self.since.elapsed() > PATIENCE
+    }
+
+    fn counts(&self, core: &Core) -> Option<String> {
+        self.write.counts(core)
     }
 
     fn apply<'a>(&'a mut self, conn: &'a mut Conn, core: &'a Core) -> Applied<'a> {
@@ -179,7 +190,7 @@ impl Writer {
     pub(crate) async fn run(mut self) {
         while self.gather().await {
             #[cfg(test)]
-            if self.core.killed.load(Ordering::SeqCst) {
+            if self.core.killed.load(std::sync::atomic::Ordering::SeqCst) {
                 break;
             }
             self.commit().await;
@@ -264,8 +275,8 @@ impl Writer {
 
     fn settle(&mut self, batch: Vec<Box<dyn Job>>) {
         self.failures = 0;
-        self.core.transactions.fetch_add(1, Ordering::Relaxed);
-        self.core.writes.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        self.core.metrics.transactions.inc();
+        self.core.metrics.writes.inc_by(batch.len() as u64);
         for job in batch {
             job.settle(None, &self.core);
         }
@@ -308,7 +319,11 @@ impl Writer {
 
 async fn transact(conn: &mut Conn, core: &Core, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
     conn.begin().await.map_err(failed("write"))?;
-    let mut done = apply_all(conn, core, batch).await;
+    let tenants: BTreeSet<String> = batch.iter().filter_map(|job| job.counts(core)).collect();
+    let mut done = quotas::lock_tenants(conn, tenants.into_iter().collect()).await;
+    if done.is_ok() {
+        done = apply_all(conn, core, batch).await;
+    }
     if done.is_ok() {
         let mut signals = Vec::new();
         batch.iter().for_each(|job| job.signals(&mut signals));

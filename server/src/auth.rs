@@ -67,7 +67,7 @@ impl Keys {
 }
 
 /// Compares without an early exit.
-fn equal(a: &[u8; 32], b: &[u8; 32]) -> bool {
+pub(crate) fn equal(a: &[u8; 32], b: &[u8; 32]) -> bool {
     let difference = a.iter().zip(b).fold(0u8, |difference, (x, y)| difference | (x ^ y));
     std::hint::black_box(difference) == 0
 }

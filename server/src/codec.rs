@@ -119,6 +119,16 @@ pub struct SamplePayload {
     pub prompt_alt_tokens_k: u32,
 }
 
+impl SamplePayload {
+    /// What it costs at most: its prompt, and all that it may draw on a model of this context length.
+    pub fn tokens(&self, max_context_length: usize) -> u64 {
+        let prompt = self.prompt.len() as u64;
+        let room = (max_context_length as u64).saturating_sub(prompt);
+        let each = self.max_tokens.map_or(room, u64::from);
+        prompt.saturating_add(each.saturating_mul(u64::from(self.num_samples)))
+    }
+}
+
 /// A payload that cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 #[error("stored request: {0}")]
@@ -133,6 +143,20 @@ impl Payload {
     /// Reads what [`Payload::encode`] wrote.
     pub fn decode(bytes: &[u8]) -> Result<Self, CodecError> {
         Ok(serde_json::from_slice(bytes)?)
+    }
+
+    /// The kind of the checkpoint that it writes, if it does.
+    pub fn stores(&self) -> Option<CheckpointKind> {
+        match self {
+            Self::SaveWeights(_) => Some(CheckpointKind::Training),
+            Self::SaveWeightsForSampler(_) => Some(CheckpointKind::Sampler),
+            Self::SaveWeightsExternal(_) => Some(CheckpointKind::External),
+            Self::CreateModel { .. }
+            | Self::LoadWeights { .. }
+            | Self::OptimStep { .. }
+            | Self::EphemeralSampler { .. }
+            | Self::Sample(_) => None,
+        }
     }
 
     /// The bytes that a retry must repeat: the payload without what the server drew and without the sampling

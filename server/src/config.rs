@@ -1,6 +1,8 @@
 //! What `trainyard serve` runs with: flags override `TRAINYARD_*` variables, which override `trainyard.toml`,
 //! which overrides the defaults.
 
+mod tenants;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -9,13 +11,18 @@ use std::{fs, io, thread};
 
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
-use trainyard_protocol::TenantId;
-use trainyard_scheduler::Database;
+use trainyard_scheduler::{Database, Policies};
 
-use crate::auth::{KEY_PREFIX, Keys};
+use self::tenants::{FileKey, FileTenant};
+use crate::auth::Keys;
+use crate::metrics::Access;
+
+pub use self::tenants::TenantsError;
 
 /// The file that is read when `--config` names no other.
 const DEFAULT_FILE: &str = "trainyard.toml";
+/// The shortest metrics token, in characters.
+const MIN_TOKEN: usize = 8;
 
 /// Room for copies of what is read from a bucket.
 const STORAGE_CACHE_MIB: u64 = 20 << 10;
@@ -66,6 +73,10 @@ pub struct ServeFlags {
     /// Where clients reach the server, for download links; taken from each request when absent.
     #[arg(long, env = "TRAINYARD_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<String>,
+    /// Guards GET /metrics: scrapers send it as `Authorization: Bearer TOKEN`. Without it the metrics are open on
+    /// loopback and off elsewhere.
+    #[arg(long, env = "TRAINYARD_METRICS_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    pub metrics_token: Option<String>,
     /// Configuration file; trainyard.toml in the working directory when absent.
     #[arg(long, env = "TRAINYARD_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -143,20 +154,10 @@ struct FileConfig {
     log_format: Option<LogFormat>,
     max_body_bytes: Option<usize>,
     public_url: Option<String>,
+    metrics_token: Option<String>,
+    metrics_per_tenant: bool,
+    tenants: Vec<FileTenant>,
     keys: Vec<FileKey>,
-}
-
-/// An accepted API key: its text, or the SHA-256 of it for those who keep secrets out of files.
-#[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileKey {
-    tenant: String,
-    #[serde(default)]
-    name: Option<String>,
-    #[serde(default)]
-    key: Option<String>,
-    #[serde(default)]
-    sha256: Option<String>,
 }
 
 /// What the server runs with.
@@ -192,6 +193,12 @@ pub struct Config {
     pub public_url: Option<String>,
     /// Accepted keys; empty on loopback accepts any well-formed one.
     pub keys: Keys,
+    /// What each tenant is granted.
+    pub policies: Policies,
+    /// Who may read the metrics.
+    pub metrics_access: Access,
+    /// Whether metrics tell tenants apart.
+    pub metrics_per_tenant: bool,
 }
 
 /// A configuration that the server refuses to start with.
@@ -234,20 +241,14 @@ pub enum ConfigError {
     /// No room for a body.
     #[error("--max-body-bytes: must be at least 1")]
     MaxBodyBytes,
-    /// A key that is given in no way, or in two.
-    #[error("keys: {0:?} must have either key or sha256")]
-    KeyForm(String),
-    /// A key that no client can send.
-    #[error("keys: key of {0:?} does not start with {KEY_PREFIX:?}")]
-    KeyText(String),
-    /// A key's digest is not one.
-    #[error("keys: sha256 of {0:?} is not 64 hexadecimal digits")]
-    KeyDigest(String),
-    /// A key without a tenant.
-    #[error("keys: tenant of {0:?} is empty")]
-    KeyTenant(String),
+    /// A token that anybody can guess.
+    #[error("--metrics-token: must be at least 8 characters")]
+    MetricsToken,
+    /// Tenants or keys that contradict themselves.
+    #[error(transparent)]
+    Tenants(#[from] TenantsError),
     /// Reachable by others, and open to all of them.
-    #[error("--host: {0} is not loopback, so the configuration file must list [[keys]]")]
+    #[error("--host: {0} is not loopback, so the configuration file must list [[tenants]] with keys, or [[keys]]")]
     KeysNeeded(IpAddr),
 }
 
@@ -257,7 +258,7 @@ impl Config {
         let file = read_file(flags.config.as_deref())?;
         let data_dir = flags.data_dir.or(file.data_dir).unwrap_or_else(|| PathBuf::from("data"));
         let host = parse_host(flags.host.or(file.host))?;
-        let keys = parse_keys(&file.keys)?;
+        let (keys, policies) = tenants::resolve(&file.tenants, &file.keys)?;
         if !host.is_loopback() && keys.is_empty() {
             return Err(ConfigError::KeysNeeded(host));
         }
@@ -278,6 +279,9 @@ impl Config {
             max_body_bytes: flags.max_body_bytes.or(file.max_body_bytes),
             public_url: flags.public_url.or(file.public_url),
             keys,
+            policies,
+            metrics_access: metrics_access(flags.metrics_token.or(file.metrics_token).as_deref(), host)?,
+            metrics_per_tenant: file.metrics_per_tenant,
         };
         match config {
             Self { threads: 0, .. } => Err(ConfigError::Threads),
@@ -315,6 +319,13 @@ fn models(flags: Vec<NamedPath>, file: BTreeMap<String, PathBuf>) -> Result<Vec<
     Ok(models)
 }
 
+fn metrics_access(token: Option<&str>, host: IpAddr) -> Result<Access, ConfigError> {
+    if token.is_some_and(|token| token.trim().len() < MIN_TOKEN) {
+        return Err(ConfigError::MetricsToken);
+    }
+    Ok(Access::new(token.map(str::trim), host.is_loopback()))
+}
+
 fn parse_host(host: Option<String>) -> Result<IpAddr, ConfigError> {
     match host.as_deref() {
         None | Some("localhost") => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
@@ -341,37 +352,6 @@ fn without_password(url: &str) -> String {
         (Some((scheme, _)), Some(at)) => format!("{scheme}://…{}", &url[at..]),
         _ => url.to_owned(),
     }
-}
-
-fn parse_keys(keys: &[FileKey]) -> Result<Keys, ConfigError> {
-    let mut entries = Vec::with_capacity(keys.len());
-    for key in keys {
-        let name = || key.name.clone().unwrap_or_else(|| key.tenant.clone());
-        if key.tenant.is_empty() {
-            return Err(ConfigError::KeyTenant(name()));
-        }
-        let digest = match (&key.key, &key.sha256) {
-            (Some(text), None) if text.starts_with(KEY_PREFIX) => Keys::digest(text),
-            (Some(_), None) => return Err(ConfigError::KeyText(name())),
-            (None, Some(digest)) => parse_digest(digest).ok_or_else(|| ConfigError::KeyDigest(name()))?,
-            _ => return Err(ConfigError::KeyForm(name())),
-        };
-        entries.push((digest, TenantId::new(key.tenant.clone())));
-    }
-    Ok(Keys::new(entries))
-}
-
-fn parse_digest(text: &str) -> Option<[u8; 32]> {
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    let mut digest = [0_u8; 32];
-    if pairs.len() != digest.len() || !rest.is_empty() {
-        return None;
-    }
-    for (byte, &[high, low]) in digest.iter_mut().zip(pairs) {
-        let (high, low) = (char::from(high).to_digit(16)?, char::from(low).to_digit(16)?);
-        *byte = (high * 16 + low) as u8;
-    }
-    Some(digest)
 }
 
 #[cfg(test)]

@@ -1,4 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
+use trainyard_protocol::TenantId;
+
 use super::*;
 
 fn flags(file: &str) -> (tempfile::TempDir, ServeFlags) {
@@ -52,6 +54,7 @@ fn what_is_wrong_is_named() {
     assert!(refusal(&KEY.replace("e3b0", "xyz0"), |_| {}).contains("\"ci\""));
     assert!(refusal("[[keys]]\ntenant = \"t\"\n", |_| {}).contains("either key or sha256"));
     assert!(refusal("[[keys]]\ntenant = \"t\"\nkey = \"sk-1\"\n", |_| {}).contains("tml-"));
+    assert!(refusal("metrics_token = \"short\"\n", |_| {}).contains("--metrics-token"));
     let missing = refusal("", |flags| flags.config = Some(PathBuf::from("/no/such/file.toml")));
     assert!(missing.contains("/no/such/file.toml"));
 }
@@ -63,6 +66,20 @@ fn only_loopback_does_without_keys() {
     flags.host = Some("0.0.0.0".into());
     let config = Config::resolve(flags).unwrap();
     assert!(!config.keys.is_empty());
+}
+
+#[test]
+fn metrics_are_open_on_loopback_and_elsewhere_need_a_token() {
+    let access = |host: &str, token: Option<&str>| {
+        let (_dir, mut flags) = flags(KEY);
+        flags.host = Some(host.to_owned());
+        flags.metrics_token = token.map(str::to_owned);
+        Config::resolve(flags).unwrap().metrics_access
+    };
+    assert!(access("::1", None) == Access::Open);
+    assert!(access("0.0.0.0", None) == Access::Off);
+    assert!(access("0.0.0.0", Some("long enough")) == Access::new(Some("long enough"), false));
+    assert!(access("127.0.0.1", Some("long enough")) != Access::Open);
 }
 
 #[test]

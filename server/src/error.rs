@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use trainyard_protocol::OpError;
-use trainyard_scheduler as scheduler;
+use trainyard_scheduler::{self as scheduler, Refusal};
 
 /// A refused request. The text is for the client, except that of [`ApiError::Internal`].
 ///
@@ -62,6 +62,9 @@ pub enum ApiError {
         /// When to try again.
         retry_after_seconds: u32,
     },
+    /// The tenant uses what it is granted; the same request may be sent again.
+    #[error("{0}")]
+    Quota(Refusal),
     /// The store can't be reached now.
     #[error("{0}; try again")]
     Unavailable(String),
@@ -90,7 +93,7 @@ impl ApiError {
             Self::UnsupportedMediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Mismatch(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Invalid(_) => StatusCode::BAD_REQUEST,
-            Self::Busy { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::Busy { .. } | Self::Quota(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::NotReady | Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -106,9 +109,20 @@ impl IntoResponse for ApiError {
             }
             other => other.to_string(),
         };
-        let mut response = json_response(self.status(), &serde_json::json!({ "detail": detail }));
-        if let Self::Busy { retry_after_seconds, .. } = self {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry_after_seconds));
+        let mut body = serde_json::json!({ "detail": detail });
+        if let Self::Quota(Refusal { quota, limit, used, .. }) = &self {
+            body["quota"] = quota.name().into();
+            body["limit"] = (*limit).into();
+            body["used"] = (*used).into();
+        }
+        let mut response = json_response(self.status(), &body);
+        let retry_after = match self {
+            Self::Busy { retry_after_seconds, .. } => Some(u64::from(retry_after_seconds)),
+            Self::Quota(refusal) => Some(refusal.retry_after.as_secs().max(1)),
+            _ => None,
+        };
+        if let Some(seconds) = retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }
@@ -137,6 +151,7 @@ impl From<scheduler::Error> for ApiError {
                 Self::Gone(error.to_string())
             }
             scheduler::Error::Mismatch(message) => Self::Mismatch(message),
+            scheduler::Error::Quota(refusal) => Self::Quota(refusal),
             scheduler::Error::Invalid(message) => Self::Invalid(message),
             error @ (scheduler::Error::Unavailable(_) | scheduler::Error::Conflict(_)) => {
                 Self::Unavailable(error.to_string())
@@ -167,6 +182,7 @@ impl From<OpError> for ApiError {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     #[test]
@@ -189,6 +205,22 @@ mod tests {
             assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
             assert_ne!(response.status(), StatusCode::CONFLICT);
         }
+    }
+
+    #[tokio::test]
+    async fn a_used_up_quota_is_named_with_its_limit_and_use() {
+        let quota = scheduler::Quota::Runs;
+        let retry_after = std::time::Duration::from_secs(10);
+        let error = scheduler::Error::Quota(Refusal { quota, limit: 2, used: 2, asked: 1, retry_after });
+        let response = ApiError::from(error).into_response();
+        assert_eq!(
+            (response.status(), &response.headers()[header::RETRY_AFTER]),
+            (StatusCode::TOO_MANY_REQUESTS, &HeaderValue::from(10))
+        );
+        let body = axum::body::to_bytes(response.into_body(), 1_000).await.unwrap();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!((&body["quota"], &body["limit"], &body["used"]), (&"max_runs".into(), &2.into(), &2.into()));
+        assert!(body["detail"].as_str().unwrap().contains("2 of 2 training runs"));
     }
 
     #[test]

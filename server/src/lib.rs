@@ -8,6 +8,7 @@ pub mod config;
 pub mod engine;
 pub mod error;
 pub mod hub;
+pub mod metrics;
 pub mod openapi;
 pub mod signed_urls;
 pub mod state;

@@ -14,6 +14,7 @@ use trainyard_scheduler::{Clock, Scheduler, Storage};
 
 use crate::auth::Keys;
 use crate::error::ApiError;
+use crate::metrics::Metrics;
 use crate::signed_urls::Signer;
 
 /// The file in the data directory that holds the key of download URLs.
@@ -117,6 +118,8 @@ pub struct AppState {
     pub signer: Arc<Signer>,
     /// Where clients reach the server; taken from each request's headers when `None`.
     pub public_url: Option<Arc<str>>,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
     ready: Arc<AtomicBool>,
 }
 
@@ -128,6 +131,7 @@ impl AppState {
     pub fn new(setup: Setup) -> io::Result<Self> {
         let signer = Signer::open(&setup.data_dir.join(SIGNING_KEY_FILE))?;
         Ok(Self {
+            metrics: Arc::new(Metrics::new(&setup.scheduler)),
             scheduler: setup.scheduler,
             models: Arc::new(setup.models),
             keys: Arc::new(setup.keys),
@@ -163,6 +167,12 @@ impl AppState {
             let served: Vec<&str> = self.models.iter().map(|model| model.name.as_str()).collect();
             ApiError::invalid(format!("base_model: {name:?} is not served here; served: {}", served.join(", ")))
         })
+    }
+}
+
+impl FromRef<AppState> for Arc<Metrics> {
+    fn from_ref(state: &AppState) -> Self {
+        state.metrics.clone()
     }
 }
 

@@ -8,6 +8,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
+use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub trait Mailbox: Send + Sync + 'static {
     fn take_work(&self) -> Vec<WorkItem>;
     /// What is ready, waiting for it.
     fn wait_work(&self, timeout: Duration) -> Vec<WorkItem>;
+    /// The tenant's share of a busy engine.
+    fn weight(&self, tenant: &TenantId) -> NonZeroU32;
     /// The folder, in the storage, that a load reads; it stays there for the load's repetition.
     fn pin_load(
         &self,
@@ -60,6 +63,10 @@ impl Mailbox for Scheduler {
 
     fn wait_work(&self, timeout: Duration) -> Vec<WorkItem> {
         Self::wait_work(self, timeout)
+    }
+
+    fn weight(&self, tenant: &TenantId) -> NonZeroU32 {
+        self.policies().of(tenant).weight
     }
 
     fn pin_load(
@@ -206,7 +213,7 @@ impl<M: Mailbox> Worker<M> {
         }
         let creates = work.seq_id == 0;
         let run = work.run.clone();
-        let flow = Flow::new(work.tenant.as_str());
+        let flow = Flow { name: work.tenant.as_str().into(), weight: self.mailbox.weight(&work.tenant) };
         match job::prepare(work, &self.workspace, &*self.random) {
             Ok(Prepared::Start(operation, job)) => self.start_operation(request, flow, *operation, *job),
             Ok(Prepared::Wait(waiting)) => self.fetch(request, flow, *waiting),

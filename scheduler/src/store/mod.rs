@@ -8,6 +8,7 @@ pub(crate) mod db;
 pub(crate) mod folders;
 pub(crate) mod leases;
 pub(crate) mod pruning;
+pub(crate) mod quotas;
 pub(crate) mod requests;
 pub(crate) mod results;
 pub(crate) mod runs;

@@ -4,7 +4,7 @@ use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId
 
 use super::blobs::Stored;
 use super::db::{Conn, Row, column, sql, sql_by};
-use super::{failed, parsed, to_json};
+use super::{as_i64, failed, parsed, to_json};
 use crate::{Error, RequestKind, RequestState, Timestamp};
 
 /// What a request is addressed to; with the seq_id it is the request's identity.
@@ -45,6 +45,8 @@ pub(crate) struct NewRequest<'a> {
     pub(crate) rejected: Option<&'a OpError>,
     /// Of a sample: who takes it at once.
     pub(crate) worker: Option<&'a str>,
+    /// What it costs.
+    pub(crate) tokens: u64,
 }
 
 /// Inserts a request and returns its place in the order of arrival; `None` when its session accepts nothing more,
@@ -56,8 +58,8 @@ pub(crate) async fn insert_request(
 ) -> Result<Option<i64>, Error> {
     const SQL: &str = "-- insert_request
         INSERT INTO requests (id, tenant, session_id, run_id, sampling_session_id, seq_id, kind, num_samples,
-            fingerprint, state, payload, payload_file, error, created_at, finished_at, worker_id, claim)
-        SELECT $1, $2, id, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17
+            fingerprint, state, payload, payload_file, error, created_at, finished_at, worker_id, claim, tokens)
+        SELECT $1, $2, id, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18
         FROM sessions WHERE id = $3 AND tenant = $2 AND status = 'active'
         ON CONFLICT DO NOTHING RETURNING arrival";
     // A refused request is never executed, so nobody needs its payload.
@@ -81,6 +83,7 @@ pub(crate) async fn insert_request(
         .bind(new.rejected.map(|_| now.0))
         .bind(new.worker)
         .bind(i64::from(new.worker.is_some()))
+        .bind(as_i64(new.tokens))
         .scalar(conn)
         .await
         .map_err(failed("accept a request"))

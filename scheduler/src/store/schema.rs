@@ -31,6 +31,7 @@ const STEPS: &[Step] = &[
     step!(6, "workers", "0006_workers.sql"),
     step!(7, "leases", "0007_leases.sql"),
     step!(8, "storage", "0008_storage.sql"),
+    step!(9, "quotas", "0009_quotas.sql"),
 ];
 
 /// Brings the schema of a database up to date. Returns its version.

@@ -11,18 +11,24 @@ macro_rules! suite {
             Bench::on(Backend::$backend).await
         }
 
+        pub(super) async fn granted(policy: TenantPolicy) -> Bench {
+            Bench::granted(Backend::$backend, policy).await
+        }
+
         $(#[path = $file] mod $name;)+
     };
 }
 
 #[path = "."]
+#[expect(clippy::duplicate_mod, reason = "one suite for both databases")]
 mod sqlite {
-    suite!(Sqlite: catalogue "catalogue.rs", concurrency "concurrency.rs", interleavings "interleavings.rs", ordering "ordering.rs", recovery "recovery.rs", results "results.rs", sampling "sampling.rs", sessions "sessions.rs", transitions "transitions.rs");
+    suite!(Sqlite: catalogue "catalogue.rs", concurrency "concurrency.rs", interleavings "interleavings.rs", ordering "ordering.rs", quotas "quotas.rs", recovery "recovery.rs", results "results.rs", sampling "sampling.rs", sessions "sessions.rs", transitions "transitions.rs");
 }
 
 #[path = "."]
+#[expect(clippy::duplicate_mod, reason = "one suite for both databases")]
 mod postgres {
-    suite!(Postgres: catalogue "catalogue.rs", concurrency "concurrency.rs", interleavings "interleavings.rs", ordering "ordering.rs", recovery "recovery.rs", results "results.rs", sampling "sampling.rs", sessions "sessions.rs", transitions "transitions.rs");
+    suite!(Postgres: catalogue "catalogue.rs", concurrency "concurrency.rs", interleavings "interleavings.rs", ordering "ordering.rs", quotas "quotas.rs", recovery "recovery.rs", results "results.rs", sampling "sampling.rs", sessions "sessions.rs", transitions "transitions.rs");
 }
 
 use std::collections::BTreeMap;
@@ -38,9 +44,9 @@ use trainyard_protocol::{
 };
 
 use crate::{
-    Clock, Decoded, Effect, Encoding, Error, NewRun, NewSamplingSession, NewSession, Options, Outcome, Poll,
-    RequestKind, RunSubmission, SampleSubmission, Scheduler, Storage, Submitted, Timestamp, Work, WorkItem,
-    WorkerOptions,
+    Clock, Decoded, Effect, Encoding, Error, NewRun, NewSamplingSession, NewSession, Options, Outcome, Policies, Poll,
+    RequestKind, RunSubmission, SampleSubmission, Scheduler, Storage, Submitted, TenantPolicy, Timestamp, Work,
+    WorkItem, WorkerOptions,
 };
 
 /// A clock that tests move.
@@ -68,10 +74,17 @@ pub(super) const LONG: Duration = Duration::from_secs(10);
 
 impl Bench {
     pub(super) async fn on(backend: Backend) -> Self {
+        Self::granted(backend, TenantPolicy::default()).await
+    }
+
+    /// As [`Self::on`], where every tenant is granted this.
+    pub(super) async fn granted(backend: Backend, policy: TenantPolicy) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let database = TestDatabase::new(backend, dir.path()).await;
         let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000_000)));
-        let scheduler = Scheduler::open(options(&dir, &database, &clock)).await.unwrap();
+        let policies = Policies::new(policy, BTreeMap::new());
+        let options = Options { policies, ..options(&dir, &database, &clock) };
+        let scheduler = Scheduler::open(options).await.unwrap();
         let me = TenantId::new("me");
         let session = scheduler.create_session(&me, new_session(None)).await.unwrap();
         Self { dir, database, clock, scheduler, me, session }
@@ -227,6 +240,8 @@ pub(super) fn submission(run: &RunId, seq_id: i64, kind: RequestKind) -> RunSubm
         payload: payload.clone(),
         decoded: Decoded::default(),
         identity: payload,
+        tokens: 10,
+        stores: None,
         rejected: None,
     }
 }
@@ -240,6 +255,7 @@ pub(super) fn sample(sampling_session: &SamplingSessionId, seq_id: i64) -> Sampl
         payload: payload.clone(),
         decoded: Decoded::default(),
         identity: payload,
+        tokens: 10,
     }
 }
 

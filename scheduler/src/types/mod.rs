@@ -23,6 +23,9 @@ macro_rules! text_enum {
         pub enum $name { $($(#[$vdoc])* $variant),+ }
 
         impl $name {
+            /// All values, in the order of their definition.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
             /// The name under which it is stored.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }

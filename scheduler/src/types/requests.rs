@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use trainyard_protocol::{OpError, RequestId, RunId, RunSpec, SamplingSessionId, SessionId};
+use trainyard_protocol::{CheckpointKind, OpError, RequestId, RunId, RunSpec, SamplingSessionId, SessionId};
 
 use super::{Decoded, text_enum};
 
@@ -99,6 +99,10 @@ pub struct RunSubmission {
     pub decoded: Decoded,
     /// What is compared on a retry: the payload without what a retry may change.
     pub identity: Bytes,
+    /// What it costs, in tokens.
+    pub tokens: u64,
+    /// The kind of the checkpoint that it writes, if it does.
+    pub stores: Option<CheckpointKind>,
     /// The request is refused: it takes its place in the order and its future fails with this.
     pub rejected: Option<OpError>,
 }
@@ -118,6 +122,8 @@ pub struct SampleSubmission {
     pub decoded: Decoded,
     /// What is compared on a retry: the payload without what a retry may change.
     pub identity: Bytes,
+    /// What it costs at most, in tokens: the prompt and all that may be drawn.
+    pub tokens: u64,
 }
 
 /// A durably accepted request.

@@ -32,13 +32,15 @@ pub(super) async fn asample(
     let (id, seq_id) = (SamplingSessionId::new(request.sampling_session_id.clone()), request.seq_id);
     let session = state.scheduler.sampling_session(&tenant, &id).await?;
     let payload = request.into_payload(|| (state.random)())?;
-    check_against_model(&payload, state.require_model(&session.base_model)?)?;
+    let model = state.require_model(&session.base_model)?;
+    check_against_model(&payload, model)?;
     check_queue(&state)?;
-    let num_samples = payload.num_samples;
+    let (num_samples, tokens) = (payload.num_samples, payload.tokens(model.max_context_length));
     let payload = Payload::Sample(Box::new(payload));
     let (identity, bytes) = (payload.identity()?, payload.encode()?);
     let decoded = Decoded::new(payload);
-    let submission = SampleSubmission { sampling_session: id, seq_id, num_samples, payload: bytes, decoded, identity };
+    let submission =
+        SampleSubmission { sampling_session: id, seq_id, num_samples, payload: bytes, decoded, identity, tokens };
     let submitted = state.scheduler.submit_sample(&tenant, submission).await?;
     Ok(Answer(SubmitResponse {
         request_id: submitted.request_id.to_string(),

@@ -82,11 +82,17 @@ fn read_json(bytes: &Bytes) -> Read {
 pub(super) fn prepare(pass: Result<Pass, OpError>, body: &RawBody) -> (RequestKind, Prepared) {
     match pass {
         Ok(Pass { kind, payload, operation }) => {
-            let decoded = Decoded::new(operation);
-            (kind, Prepared { identity: payload.clone(), payload, decoded, rejected: None })
+            let tokens = operation.as_ref().map_or(0, tokens);
+            let (identity, decoded) = (payload.clone(), Decoded::new(operation));
+            (kind, Prepared { payload, decoded, identity, tokens, stores: None, rejected: None })
         }
         Err(error) => (RequestKind::ForwardBackward, Prepared::rejected(error, &body.bytes)),
     }
+}
+
+/// What a pass costs: the tokens of its examples.
+fn tokens(pass: &ForwardBackward) -> u64 {
+    pass.data.iter().map(|datum| datum.tokens.len() as u64).sum()
 }
 
 #[cfg(test)]

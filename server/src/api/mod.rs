@@ -7,7 +7,7 @@ mod listing;
 mod respond;
 mod submit;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
@@ -54,6 +54,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, delete, get, post, put};
 
 use crate::auth::require_key;
+use crate::metrics::count;
 use crate::state::AppState;
 
 /// One line per endpoint: its method, its path, its file (and the handler of the same name). Routes and
@@ -130,6 +131,7 @@ endpoints! {
 
 /// Every endpoint of the API, with JSON refusals for all other paths and methods.
 pub fn router(state: AppState) -> Router {
+    let counting = from_fn_with_state(state.clone(), count);
     let key_check = from_fn_with_state(state.clone(), require_key);
     let routes = keyed()
         .route_layer(key_check)
@@ -138,6 +140,7 @@ pub fn router(state: AppState) -> Router {
         .merge(open())
         .method_not_allowed_fallback(fallback::method_not_allowed)
         .fallback(fallback::not_supported)
+        .layer(counting)
         .with_state(state);
     // The outer router changes paths before the inner one matches them.
     Router::new().fallback_service(routes).layer(from_fn(fallback::split_encoded_ids))

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
-use trainyard_protocol::{OpError, RunId, TenantId};
+use trainyard_protocol::{CheckpointKind, OpError, RunId, TenantId};
 use trainyard_scheduler::{Decoded, RequestKind, Run, RunSubmission, Submitted};
 
 use super::body::decode;
@@ -19,6 +19,10 @@ pub(super) struct Prepared {
     /// For the worker, which then need not read the payload.
     pub(super) decoded: Decoded,
     pub(super) identity: Bytes,
+    /// What it costs.
+    pub(super) tokens: u64,
+    /// The kind of the checkpoint that it writes.
+    pub(super) stores: Option<CheckpointKind>,
     pub(super) rejected: Option<OpError>,
 }
 
@@ -29,6 +33,8 @@ impl Prepared {
             Ok(payload) => Ok(Self {
                 payload: payload.encode()?,
                 identity: payload.identity()?,
+                tokens: 0,
+                stores: payload.stores(),
                 decoded: Decoded::new(payload),
                 rejected: None,
             }),
@@ -39,7 +45,8 @@ impl Prepared {
     /// A request that takes its place in the order and fails.
     pub(super) fn rejected(error: OpError, body: &Bytes) -> Self {
         let identity = without_sampling_number(body);
-        Self { payload: Bytes::new(), decoded: Decoded::default(), identity, rejected: Some(error) }
+        let (payload, decoded) = (Bytes::new(), Decoded::default());
+        Self { payload, decoded, identity, tokens: 0, stores: None, rejected: Some(error) }
     }
 }
 
@@ -102,8 +109,9 @@ pub(super) async fn submit(
     kind: RequestKind,
     prepared: Prepared,
 ) -> Reply<SubmitResponse> {
-    let Prepared { payload, decoded, identity, rejected } = prepared;
-    let submission = RunSubmission { run: run.id.clone(), seq_id, kind, payload, decoded, identity, rejected };
+    let Prepared { payload, decoded, identity, tokens, stores, rejected } = prepared;
+    let run_id = run.id.clone();
+    let submission = RunSubmission { run: run_id, seq_id, kind, payload, decoded, identity, tokens, stores, rejected };
     let submitted = state.scheduler.submit_run(tenant, submission).await?;
     Ok(future_of(submitted, Some(&run.id)))
 }

@@ -24,14 +24,14 @@ use trainyard_scheduler::{
 use crate::auth::Keys;
 use crate::state::{AppState, Limits, Setup, Shutdown};
 
-pub(super) const KEY: &str = "tml-test";
-pub(super) const MODEL: &str = "acme/tiny";
+pub(crate) const KEY: &str = "tml-test";
+pub(crate) const MODEL: &str = "acme/tiny";
 
 /// A clock that tests set.
-pub(super) struct TestClock(AtomicI64);
+pub(crate) struct TestClock(AtomicI64);
 
 impl TestClock {
-    pub(super) fn advance(&self, seconds: i64) {
+    pub(crate) fn advance(&self, seconds: i64) {
         self.0.fetch_add(seconds * 1_000, Ordering::SeqCst);
     }
 }
@@ -42,42 +42,42 @@ impl Clock for TestClock {
     }
 }
 
-pub(super) struct Server {
-    pub(super) state: AppState,
-    pub(super) shutdown: watch::Sender<bool>,
-    pub(super) clock: Arc<TestClock>,
-    pub(super) dir: TempDir,
+pub(crate) struct Server {
+    pub(crate) state: AppState,
+    pub(crate) shutdown: watch::Sender<bool>,
+    pub(crate) clock: Arc<TestClock>,
+    pub(crate) dir: TempDir,
     router: Router,
 }
 
 /// An answer, read to its end.
-pub(super) struct Got {
-    pub(super) status: StatusCode,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
+pub(crate) struct Got {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
 }
 
 impl Got {
     /// The JSON body of a 200.
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         assert_eq!(self.status, StatusCode::OK, "{}", String::from_utf8_lossy(&self.body));
         self.any_json()
     }
 
     /// The JSON body of any answer.
-    pub(super) fn any_json(&self) -> Value {
+    pub(crate) fn any_json(&self) -> Value {
         assert_eq!(self.headers[header::CONTENT_TYPE], "application/json");
         assert_eq!(self.headers[header::CONTENT_LENGTH], self.body.len().to_string().as_str());
         serde_json::from_slice(&self.body).unwrap()
     }
 
     /// A text field of a 200.
-    pub(super) fn text(&self, field: &str) -> String {
+    pub(crate) fn text(&self, field: &str) -> String {
         self.json()[field].as_str().unwrap_or_else(|| panic!("{field} in {}", self.json())).to_owned()
     }
 
     /// Checks a refusal and returns its text.
-    pub(super) fn refused(&self, status: u16) -> String {
+    pub(crate) fn refused(&self, status: u16) -> String {
         assert_eq!(self.status.as_u16(), status, "{}", String::from_utf8_lossy(&self.body));
         assert!(!self.headers.contains_key(header::TRANSFER_ENCODING));
         assert!(!self.headers.contains_key(header::CONTENT_ENCODING));
@@ -86,11 +86,11 @@ impl Got {
 }
 
 impl Server {
-    pub(super) async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::with(Limits { long_poll: Duration::from_millis(150), ..Limits::default() }, Keys::local()).await
     }
 
-    pub(super) async fn with(limits: Limits, keys: Keys) -> Self {
+    pub(crate) async fn with(limits: Limits, keys: Keys) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000_000)));
         let options = Options {
@@ -126,7 +126,7 @@ impl Server {
         Self { state, shutdown: stop, clock, dir, router }
     }
 
-    pub(super) async fn send(&self, request: Request<Body>) -> Got {
+    pub(crate) async fn send(&self, request: Request<Body>) -> Got {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let body = to_bytes(body, usize::MAX).await.unwrap();
@@ -134,7 +134,7 @@ impl Server {
     }
 
     /// A request with a key and further headers.
-    pub(super) async fn call(
+    pub(crate) async fn call(
         &self,
         method: Method,
         path: &str,
@@ -151,33 +151,33 @@ impl Server {
         self.send(request.body(body.into()).unwrap()).await
     }
 
-    pub(super) async fn get(&self, path: &str) -> Got {
+    pub(crate) async fn get(&self, path: &str) -> Got {
         self.call(Method::GET, &format!("/api/v1/{path}"), &[], Body::empty()).await
     }
 
-    pub(super) async fn post(&self, path: &str, body: Value) -> Got {
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Got {
         self.post_as(KEY, path, body).await
     }
 
-    pub(super) async fn post_as(&self, key: &str, path: &str, body: Value) -> Got {
+    pub(crate) async fn post_as(&self, key: &str, path: &str, body: Value) -> Got {
         let headers = [("x-api-key", key), ("content-type", "application/json")];
         self.call(Method::POST, &format!("/api/v1/{path}"), &headers, body.to_string()).await
     }
 
     /// `method` on a path below `training_runs/`.
-    pub(super) async fn on_run(&self, method: Method, path: &str, body: Option<Value>) -> Got {
+    pub(crate) async fn on_run(&self, method: Method, path: &str, body: Option<Value>) -> Got {
         let body = body.map_or_else(Body::empty, |value| Body::from(value.to_string()));
         let headers = [("content-type", "application/json")];
         self.call(method, &format!("/api/v1/training_runs/{path}"), &headers, body).await
     }
 
-    pub(super) async fn session(&self) -> String {
+    pub(crate) async fn session(&self) -> String {
         let body = json!({"tags": [], "user_metadata": {"a": 1}, "sdk_version": "0.38.0", "type": "create_session"});
         self.post("create_session", body).await.text("session_id")
     }
 
     /// A run of rank 8 that exists.
-    pub(super) async fn run(&self) -> String {
+    pub(crate) async fn run(&self) -> String {
         let session = self.session().await;
         let body = json!({
             "session_id": session, "model_seq_id": 0, "base_model": MODEL, "user_metadata": {"who": "me"},
@@ -190,14 +190,14 @@ impl Server {
     }
 
     /// A sampling session on the base model.
-    pub(super) async fn sampler(&self) -> String {
+    pub(crate) async fn sampler(&self) -> String {
         let session = self.session().await;
         let body = json!({"session_id": session, "sampling_session_seq_id": 0, "base_model": MODEL});
         self.post("create_sampling_session", body).await.text("sampling_session_id")
     }
 
     /// A checkpoint of a run, with one file.
-    pub(super) async fn checkpoint(&self, run: &str, seq_id: i64, kind: &str, name: &str) -> String {
+    pub(crate) async fn checkpoint(&self, run: &str, seq_id: i64, kind: &str, name: &str) -> String {
         let call = match kind {
             "weights" => "save_weights",
             "sampler_weights" => "save_weights_for_sampler",
@@ -234,14 +234,14 @@ impl Server {
     }
 
     /// What the worker is asked to start next.
-    pub(super) async fn next_work(&self) -> Work {
+    pub(crate) async fn next_work(&self) -> Work {
         let items = self.work().await;
         assert_eq!(items.len(), 1, "{items:?}");
         items.into_iter().next().unwrap()
     }
 
     /// All that the worker is asked to start now.
-    pub(super) async fn work(&self) -> Vec<Work> {
+    pub(crate) async fn work(&self) -> Vec<Work> {
         let scheduler = self.state.scheduler.clone();
         let items = tokio::task::spawn_blocking(move || scheduler.wait_work(Duration::from_secs(5))).await.unwrap();
         let start = |item| match item {
@@ -251,28 +251,28 @@ impl Server {
         items.into_iter().filter_map(start).collect()
     }
 
-    pub(super) fn succeed(&self, work: &Work, result: &Value, effects: Vec<Effect>) {
+    pub(crate) fn succeed(&self, work: &Work, result: &Value, effects: Vec<Effect>) {
         let outcome = Outcome::Succeeded { encoding: Encoding::Json, payload: result.to_string().into() };
         self.state.scheduler.complete(work.request.clone(), outcome, effects);
     }
 
-    pub(super) fn succeed_with_bytes(&self, work: &Work, payload: &'static [u8]) {
+    pub(crate) fn succeed_with_bytes(&self, work: &Work, payload: &'static [u8]) {
         let outcome = Outcome::Succeeded { encoding: Encoding::Protobuf, payload: Bytes::from_static(payload) };
         self.state.scheduler.complete(work.request.clone(), outcome, vec![]);
     }
 
-    pub(super) async fn poll(&self, request_id: &str) -> Got {
+    pub(crate) async fn poll(&self, request_id: &str) -> Got {
         self.post("retrieve_future", json!({"request_id": request_id, "allow_metadata_only": true})).await
     }
 }
 
 /// A LoRA step's parameters.
-pub(super) fn adam(run: &str, seq_id: i64, learning_rate: f64) -> Value {
+pub(crate) fn adam(run: &str, seq_id: i64, learning_rate: f64) -> Value {
     json!({"model_id": run, "seq_id": seq_id, "type": "optim_step", "adam_params": {"learning_rate": learning_rate}})
 }
 
 /// A sample of a short prompt.
-pub(super) fn sample(sampler: &str, seq_id: i64) -> Value {
+pub(crate) fn sample(sampler: &str, seq_id: i64) -> Value {
     json!({
         "sampling_session_id": sampler, "seq_id": seq_id, "num_samples": 2, "type": "sample",
         "prompt": {"chunks": [{"type": "encoded_text", "tokens": [1, 2]}, {"type": "encoded_text", "tokens": []}]},

@@ -25,7 +25,7 @@ use crate::engine::{Loaded, build_engine};
 use crate::state::{AppState, Limits, Setup, Shutdown, system_random};
 use crate::worker::{self, Tools, WorkerHandle};
 use crate::workspace::Workspace;
-use crate::{api, hub};
+use crate::{api, hub, metrics};
 
 /// How long requests that are being answered may take to finish.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -90,7 +90,12 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
 
 fn options(config: &Config, storage: Storage) -> Options {
     let models = config.models.iter().map(|model| model.name.clone()).collect();
-    Options { worker: Some(WorkerOptions::new("local", models)), ..Options::new(config.database.clone(), storage) }
+    Options {
+        worker: Some(WorkerOptions::new("local", models)),
+        policies: config.policies.clone(),
+        metrics_per_tenant: config.metrics_per_tenant,
+        ..Options::new(config.database.clone(), storage)
+    }
 }
 
 /// Keeps a second server away from the data.
@@ -147,7 +152,10 @@ fn open(
     };
     let worker = worker::spawn(scheduler.clone(), tools)?;
     state.set_ready();
-    let router = Router::new().nest("/hf", hub::router(Arc::new(loaded.files))).fallback_service(api::router(state));
+    let router = Router::new()
+        .nest("/hf", hub::router(Arc::new(loaded.files)))
+        .merge(metrics::router(Arc::clone(&state.metrics), scheduler.clone(), config.metrics_access.clone()))
+        .fallback_service(api::router(state));
     gate.open(router);
     tracing::info!(%address, models = models.len(), "ready");
     // A closed standard output is no reason to stop serving.

@@ -37,14 +37,27 @@ pub struct TryAgainResponse {
     pub kind: String,
     /// The future.
     pub request_id: String,
-    /// `active`.
+    /// `active`; `paused_rate_limit` or `paused_capacity` while the request waits for more than its turn.
     pub queue_state: String,
+    /// What it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_state_reason: Option<String>,
 }
 
 impl TryAgainResponse {
     /// Ask again: the request is queued or running.
     pub fn active(request_id: impl Into<String>) -> Self {
-        Self { kind: "try_again".to_owned(), request_id: request_id.into(), queue_state: "active".to_owned() }
+        Self::new(request_id, "active", None)
+    }
+
+    /// Ask again: the request waits for the quota or the capacity that `reason` names.
+    pub fn paused(request_id: impl Into<String>, queue_state: &str, reason: String) -> Self {
+        Self::new(request_id, queue_state, Some(reason))
+    }
+
+    fn new(request_id: impl Into<String>, queue_state: &str, queue_state_reason: Option<String>) -> Self {
+        let (kind, queue_state) = ("try_again".to_owned(), queue_state.to_owned());
+        Self { kind, request_id: request_id.into(), queue_state, queue_state_reason }
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::collections::VecDeque;
+use std::num::NonZeroU32;
 use std::sync::{Condvar, Mutex};
 use std::time::Instant;
 
@@ -57,6 +58,10 @@ impl Mailbox for Fake {
             state = self.0.1.wait_timeout(state, timeout).unwrap().0;
         }
         state.work.drain(..).collect()
+    }
+
+    fn weight(&self, _tenant: &TenantId) -> NonZeroU32 {
+        NonZeroU32::MIN
     }
 
     async fn pin_load(&self, _: &TenantId, _: &RequestId, path: &TinkerPath) -> Result<PathBuf, Error> {

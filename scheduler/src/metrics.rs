@@ -1,0 +1,268 @@
+//! What the scheduler counts, for Prometheus.
+
+use std::fmt;
+use std::time::Duration;
+
+use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, LabelSetEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use trainyard_protocol::TenantId;
+
+use crate::{Quota, RequestKind, RequestState};
+
+/// Upper bounds of wait and service times in seconds: from a one-token sample to a full queue.
+const SECONDS: [f64; 12] = [0.001, 0.005, 0.02, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 120.0, 600.0, 3600.0];
+
+type Times = Family<Labels, Histogram>;
+
+/// Counters, gauges and times since the scheduler was opened. Cheap to clone; all clones count together.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    per_tenant: bool,
+    waited: Times,
+    served: Times,
+    ended: Family<Labels, Counter>,
+    tokens: Family<Labels, Counter>,
+    refused: Family<Labels, Counter>,
+    queued: Family<Labels, Gauge>,
+    running: Family<Labels, Gauge>,
+    sessions: Gauge,
+    runs: Gauge,
+    pub(crate) replayed: Counter,
+    pub(crate) leases_lost: Counter,
+    pub(crate) transactions: Counter,
+    pub(crate) writes: Counter,
+}
+
+/// Labels of fixed names, and the tenant where tenants are told apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Labels {
+    fixed: [Option<(&'static str, &'static str)>; 2],
+    tenant: Option<TenantId>,
+}
+
+impl EncodeLabelSet for Labels {
+    fn encode(&self, encoder: &mut LabelSetEncoder) -> Result<(), fmt::Error> {
+        for label in self.fixed.iter().flatten() {
+            label.encode(encoder.encode_label())?;
+        }
+        match &self.tenant {
+            Some(tenant) => ("tenant", tenant.as_str()).encode(encoder.encode_label()),
+            None => Ok(()),
+        }
+    }
+}
+
+fn of_kind(kind: RequestKind) -> Labels {
+    Labels { fixed: [Some(("kind", kind.as_str())), None], tenant: None }
+}
+
+fn of_outcome(kind: RequestKind, outcome: RequestState) -> Labels {
+    Labels { fixed: [Some(("kind", kind.as_str())), Some(("outcome", outcome.as_str()))], tenant: None }
+}
+
+fn of_quota(quota: Quota) -> Labels {
+    Labels { fixed: [Some(("quota", quota.name())), None], tenant: None }
+}
+
+fn times() -> Times {
+    Family::new_with_constructor(|| Histogram::new(SECONDS))
+}
+
+/// Numbers of the present moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Present {
+    /// Requests that wait, and that are executed, by kind; what is absent is 0.
+    pub(crate) queued: Vec<(RequestKind, u64)>,
+    pub(crate) running: Vec<(RequestKind, u64)>,
+    /// Active sessions, and runs that live.
+    pub(crate) sessions: u64,
+    pub(crate) runs: u64,
+}
+
+impl Metrics {
+    /// With `per_tenant` the names of tenants become labels; there may be many of them, and they may be private.
+    pub(crate) fn new(per_tenant: bool) -> Self {
+        let metrics = Self {
+            per_tenant,
+            waited: times(),
+            served: times(),
+            ended: Family::default(),
+            tokens: Family::default(),
+            refused: Family::default(),
+            queued: Family::default(),
+            running: Family::default(),
+            sessions: Gauge::default(),
+            runs: Gauge::default(),
+            replayed: Counter::default(),
+            leases_lost: Counter::default(),
+            transactions: Counter::default(),
+            writes: Counter::default(),
+        };
+        if !per_tenant {
+            metrics.start_at_zero();
+        }
+        metrics
+    }
+
+    /// A rate can be told from the first event on only when there was a zero before it.
+    fn start_at_zero(&self) {
+        for kind in RequestKind::ALL {
+            drop(self.waited.get_or_create(&of_kind(*kind)));
+            drop(self.served.get_or_create(&of_kind(*kind)));
+            drop(self.tokens.get_or_create(&of_kind(*kind)));
+            for outcome in RequestState::ALL.iter().filter(|state| state.is_terminal()) {
+                drop(self.ended.get_or_create(&of_outcome(*kind, *outcome)));
+            }
+        }
+        for quota in Quota::ALL {
+            drop(self.refused.get_or_create(&of_quota(quota)));
+        }
+    }
+
+    /// Makes everything visible in a registry.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register("queued_requests", "Requests that wait for their turn", self.queued.clone());
+        registry.register("running_requests", "Requests that are being executed", self.running.clone());
+        registry.register("request_wait_seconds", "Time from submission to start", self.waited.clone());
+        registry.register("request_service_seconds", "Time from start to end", self.served.clone());
+        registry.register("requests", "Requests that ended", self.ended.clone());
+        registry.register("request_tokens", "Tokens of requests that succeeded, as quotas count", self.tokens.clone());
+        registry.register("quota_refusals", "Requests that a quota refused or put off", self.refused.clone());
+        registry.register("sessions", "Active sessions", self.sessions.clone());
+        registry.register("runs", "Training runs of active sessions", self.runs.clone());
+        registry.register("replayed_requests", "Requests executed again to restore a run", self.replayed.clone());
+        registry.register("leases_lost", "Runs that a worker lost to another", self.leases_lost.clone());
+        registry.register("store_transactions", "Committed transactions that wrote", self.transactions.clone());
+        registry.register("store_writes", "Writes that these transactions held", self.writes.clone());
+    }
+
+    /// A request starts for the first time.
+    pub(crate) fn started(&self, kind: RequestKind, tenant: &TenantId, waited: Duration) {
+        self.waited.get_or_create(&self.with(of_kind(kind), tenant)).observe(waited.as_secs_f64());
+    }
+
+    /// A request ended; `served` tells how long it was executed, if it was.
+    pub(crate) fn ended(
+        &self,
+        kind: RequestKind,
+        tenant: &TenantId,
+        outcome: RequestState,
+        served: Option<Duration>,
+        tokens: u64,
+    ) {
+        self.ended.get_or_create(&self.with(of_outcome(kind, outcome), tenant)).inc();
+        if let Some(served) = served {
+            self.served.get_or_create(&self.with(of_kind(kind), tenant)).observe(served.as_secs_f64());
+        }
+        if outcome == RequestState::Succeeded {
+            self.tokens.get_or_create(&self.with(of_kind(kind), tenant)).inc_by(tokens);
+        }
+    }
+
+    /// A quota refused a request, or put it off.
+    pub(crate) fn refused(&self, quota: Quota, tenant: &TenantId) {
+        self.refused.get_or_create(&self.with(of_quota(quota), tenant)).inc();
+    }
+
+    /// Shows the present moment.
+    pub(crate) fn show(&self, present: &Present) {
+        for (family, counts) in [(&self.queued, &present.queued), (&self.running, &present.running)] {
+            for kind in RequestKind::ALL {
+                let count = counts.iter().find(|(of, _)| of == kind).map_or(0, |(_, count)| *count);
+                family.get_or_create(&of_kind(*kind)).set(signed(count));
+            }
+        }
+        self.sessions.set(signed(present.sessions));
+        self.runs.set(signed(present.runs));
+    }
+
+    fn with(&self, labels: Labels, tenant: &TenantId) -> Labels {
+        Labels { tenant: self.per_tenant.then(|| tenant.clone()), ..labels }
+    }
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn text(metrics: &Metrics) -> String {
+        let (mut registry, mut text) = (Registry::default(), String::new());
+        metrics.register(&mut registry);
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        text
+    }
+
+    fn count(metrics: &Metrics) {
+        let tenant = TenantId::new("team \"a\"");
+        metrics.started(RequestKind::Sample, &tenant, Duration::from_millis(20));
+        let served = Some(Duration::from_secs(2));
+        metrics.ended(RequestKind::Sample, &tenant, RequestState::Succeeded, served, 7);
+        metrics.ended(RequestKind::Sample, &tenant, RequestState::Cancelled, None, 9);
+        metrics.refused(Quota::Runs, &tenant);
+    }
+
+    #[test]
+    fn everything_starts_at_zero_and_names_no_tenant() {
+        let metrics = Metrics::new(false);
+        let before = text(&metrics);
+        for line in [
+            "request_wait_seconds_count{kind=\"optim_step\"} 0",
+            "requests_total{kind=\"sample\",outcome=\"cancelled\"} 0",
+            "quota_refusals_total{quota=\"max_runs\"} 0",
+            "leases_lost_total 0",
+        ] {
+            assert!(before.contains(line), "{line} in {before}");
+        }
+        count(&metrics);
+        let after = text(&metrics);
+        for line in [
+            "request_wait_seconds_bucket{le=\"0.02\",kind=\"sample\"} 1",
+            "request_service_seconds_sum{kind=\"sample\"} 2.0",
+            "requests_total{kind=\"sample\",outcome=\"succeeded\"} 1",
+            "requests_total{kind=\"sample\",outcome=\"cancelled\"} 1",
+            "request_tokens_total{kind=\"sample\"} 7",
+            "quota_refusals_total{quota=\"max_runs\"} 1",
+        ] {
+            assert!(after.contains(line), "{line} in {after}");
+        }
+        assert!(!after.contains("team"), "{after}");
+    }
+
+    #[test]
+    fn tenants_are_labels_when_that_is_wanted() {
+        let metrics = Metrics::new(true);
+        count(&metrics);
+        let text = text(&metrics);
+        assert!(
+            text.contains("requests_total{kind=\"sample\",outcome=\"succeeded\",tenant=\"team \\\"a\\\"\"} 1"),
+            "{text}"
+        );
+        assert!(text.contains("quota_refusals_total{quota=\"max_runs\",tenant="), "{text}");
+    }
+
+    #[test]
+    fn the_present_is_shown_for_every_kind() {
+        let metrics = Metrics::new(false);
+        metrics.show(&Present { queued: vec![(RequestKind::Sample, 3)], running: vec![], sessions: 2, runs: 1 });
+        metrics.show(&Present { queued: vec![(RequestKind::Forward, 1)], running: vec![], sessions: 2, runs: 1 });
+        let text = text(&metrics);
+        for line in [
+            "queued_requests{kind=\"sample\"} 0",
+            "queued_requests{kind=\"forward\"} 1",
+            "running_requests{kind=\"sample\"} 0",
+            "sessions 2",
+            "runs 1",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+    }
+}

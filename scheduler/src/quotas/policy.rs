@@ -1,0 +1,119 @@
+//! What each tenant is granted, and the decisions that follow from it.
+
+use std::collections::BTreeMap;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::time::Duration;
+
+use trainyard_protocol::TenantId;
+
+use super::{Quota, Refusal};
+
+/// When to ask again for a run: another one has to go first, which takes a while.
+const RUN_RETRY: Duration = Duration::from_secs(10);
+/// The shortest and the longest time after which to ask again for a sample.
+const SAMPLE_RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+
+/// What one tenant is granted. A quota that is absent is no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TenantPolicy {
+    /// Its share of the machine under load, in proportion to the weights of the others that have work.
+    pub weight: NonZeroU32,
+    /// Runs that may live at once.
+    pub max_runs: Option<NonZeroU64>,
+    /// Tokens of accepted requests that have not finished, beyond which samples are put off.
+    pub max_queued_tokens: Option<NonZeroU64>,
+    /// Tokens that its requests may start with per minute; a minute's worth may start at once.
+    pub tokens_per_minute: Option<NonZeroU64>,
+    /// Bytes of its checkpoints.
+    pub max_storage_bytes: Option<NonZeroU64>,
+}
+
+impl Default for TenantPolicy {
+    /// A single share and no quotas.
+    fn default() -> Self {
+        Self {
+            weight: NonZeroU32::MIN,
+            max_runs: None,
+            max_queued_tokens: None,
+            tokens_per_minute: None,
+            max_storage_bytes: None,
+        }
+    }
+}
+
+impl TenantPolicy {
+    /// Whether a tenant with `live` runs may create another.
+    ///
+    /// # Errors
+    /// [`Refusal`] of [`Quota::Runs`].
+    pub fn admit_run(&self, live: u64) -> Result<(), Refusal> {
+        match self.max_runs {
+            Some(limit) if live >= limit.get() => {
+                Err(Refusal { quota: Quota::Runs, limit: limit.get(), used: live, asked: 1, retry_after: RUN_RETRY })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a tenant whose unfinished requests have `queued` tokens may queue a sample of `tokens`. A sample that
+    /// is larger than the quota is taken when nothing else is queued, because it would never be otherwise.
+    ///
+    /// # Errors
+    /// [`Refusal`] of [`Quota::QueuedTokens`].
+    pub fn admit_sample(&self, queued: u64, tokens: u64) -> Result<(), Refusal> {
+        match self.max_queued_tokens {
+            Some(limit) if queued > 0 && queued.saturating_add(tokens) > limit.get() => Err(Refusal {
+                quota: Quota::QueuedTokens,
+                limit: limit.get(),
+                used: queued,
+                asked: tokens,
+                retry_after: self.time_to_drain(queued.saturating_add(tokens) - limit.get()),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a tenant with `stored` bytes of checkpoints may store about `bytes` more (0 when that is unknown).
+    ///
+    /// # Errors
+    /// [`Refusal`] of [`Quota::StorageBytes`].
+    pub fn admit_storage(&self, stored: u64, bytes: u64) -> Result<(), Refusal> {
+        match self.max_storage_bytes {
+            Some(limit) if stored.saturating_add(bytes.max(1)) > limit.get() => Err(Refusal {
+                quota: Quota::StorageBytes,
+                limit: limit.get(),
+                used: stored,
+                asked: bytes,
+                retry_after: Duration::ZERO,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// How long the tenant's pace takes for so many tokens, within the bounds of a sensible retry.
+    fn time_to_drain(&self, tokens: u64) -> Duration {
+        let (shortest, longest) = SAMPLE_RETRY;
+        let Some(rate) = self.tokens_per_minute else { return shortest };
+        let seconds = tokens.saturating_mul(60).div_ceil(rate.get());
+        Duration::from_secs(seconds).clamp(shortest, longest)
+    }
+}
+
+/// The policies of all tenants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policies {
+    default: TenantPolicy,
+    tenants: BTreeMap<TenantId, TenantPolicy>,
+}
+
+impl Policies {
+    /// `tenants` have their own; every other tenant has the `default`.
+    pub fn new(default: TenantPolicy, tenants: BTreeMap<TenantId, TenantPolicy>) -> Self {
+        Self { default, tenants }
+    }
+
+    /// The policy of a tenant.
+    pub fn of(&self, tenant: &TenantId) -> &TenantPolicy {
+        self.tenants.get(tenant).unwrap_or(&self.default)
+    }
+}

@@ -1,0 +1,70 @@
+//! What a tenant is told that asks for more than it is granted.
+
+use std::fmt;
+use std::time::Duration;
+
+/// A limit of a tenant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Quota {
+    /// Runs that live at once.
+    Runs,
+    /// Tokens of unfinished requests.
+    QueuedTokens,
+    /// Tokens started per minute.
+    TokensPerMinute,
+    /// Bytes of checkpoints.
+    StorageBytes,
+}
+
+impl Quota {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Runs, Self::QueuedTokens, Self::TokensPerMinute, Self::StorageBytes];
+
+    /// Its name in the configuration file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Runs => "max_runs",
+            Self::QueuedTokens => "max_queued_tokens",
+            Self::TokensPerMinute => "tokens_per_minute",
+            Self::StorageBytes => "max_storage_bytes",
+        }
+    }
+}
+
+/// A request that would exceed a quota.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Which.
+    pub quota: Quota,
+    /// What is granted.
+    pub limit: u64,
+    /// What is used at present.
+    pub used: u64,
+    /// What was asked for on top; 0 when that is not known beforehand.
+    pub asked: u64,
+    /// When to ask again; zero when waiting does not help.
+    pub retry_after: Duration,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { quota, limit, used, asked, .. } = self;
+        let name = quota.name();
+        match quota {
+            Quota::Runs => write!(f, "quota {name}: {used} of {limit} training runs are live")?,
+            Quota::QueuedTokens => {
+                write!(f, "quota {name}: {used} of {limit} tokens are queued, and this request has {asked}")?;
+            }
+            Quota::TokensPerMinute => write!(f, "quota {name}: {limit} tokens per minute are used up")?,
+            Quota::StorageBytes if *asked == 0 => write!(f, "quota {name}: {used} of {limit} bytes are stored")?,
+            Quota::StorageBytes => {
+                write!(f, "quota {name}: {used} of {limit} bytes are stored, and this checkpoint has about {asked}")?;
+            }
+        }
+        match quota {
+            Quota::StorageBytes => f.write_str("; delete checkpoints or let them expire"),
+            Quota::Runs => f.write_str("; finish a session to free its runs"),
+            Quota::QueuedTokens | Quota::TokensPerMinute => Ok(()),
+        }
+    }
+}

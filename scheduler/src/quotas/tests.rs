@@ -1,0 +1,194 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use trainyard_protocol::TenantId;
+
+use super::bucket::Bucket;
+use super::*;
+use crate::Timestamp;
+
+const T0: Timestamp = Timestamp(1_000_000);
+
+fn at(millis: i64) -> Timestamp {
+    Timestamp(T0.0 + millis)
+}
+
+fn some(n: u64) -> Option<NonZeroU64> {
+    NonZeroU64::new(n)
+}
+
+fn paced(rate: u64) -> (TenantId, Policies) {
+    let tenant = TenantId::new("paced");
+    let policy = TenantPolicy { tokens_per_minute: some(rate), ..TenantPolicy::default() };
+    (tenant.clone(), Policies::new(TenantPolicy::default(), [(tenant, policy)].into()))
+}
+
+#[test]
+fn a_bucket_holds_a_minute_and_fills_steadily() {
+    let mut bucket = Bucket::full(some(600).unwrap(), T0);
+    assert_eq!(bucket.ready_at(600, T0), T0);
+    bucket.take(600, T0);
+    assert_eq!((bucket.tokens(T0), bucket.tokens(at(1_000)), bucket.tokens(at(600_000))), (0, 10, 600));
+    assert_eq!(bucket.ready_at(1, T0), at(100));
+    assert_eq!(bucket.ready_at(7, at(50)), at(700));
+}
+
+#[test]
+fn a_request_larger_than_the_bucket_starts_from_a_full_one_and_leaves_a_debt() {
+    let mut bucket = Bucket::full(some(600).unwrap(), T0);
+    assert_eq!(bucket.ready_at(10_000, T0), T0);
+    bucket.take(1_800, T0);
+    assert_eq!(bucket.tokens(T0), -1_200);
+    assert_eq!(bucket.ready_at(1, T0), at(120_100));
+    assert_eq!(bucket.ready_at(10_000, T0), at(180_000));
+}
+
+#[test]
+fn a_clock_that_is_set_back_adds_nothing() {
+    let mut bucket = Bucket::full(some(60).unwrap(), T0);
+    bucket.take(60, T0);
+    assert_eq!(bucket.tokens(at(-60_000)), 0);
+    bucket.take(0, at(-60_000));
+    assert_eq!(bucket.tokens(at(1_000)), 1);
+}
+
+#[test]
+fn quotas_are_refused_with_limit_use_and_a_time_to_retry() {
+    let policy = TenantPolicy {
+        max_runs: some(2),
+        max_queued_tokens: some(1_000),
+        tokens_per_minute: some(600),
+        max_storage_bytes: some(100),
+        ..TenantPolicy::default()
+    };
+    assert_eq!(policy.admit_run(1), Ok(()));
+    let refused = policy.admit_run(2).unwrap_err();
+    assert_eq!((refused.quota, refused.limit, refused.used), (Quota::Runs, 2, 2));
+    assert!(refused.retry_after >= Duration::from_secs(1));
+    assert!(refused.to_string().starts_with("quota max_runs: 2 of 2 training runs are live"), "{refused}");
+
+    assert_eq!(policy.admit_sample(900, 100), Ok(()));
+    let refused = policy.admit_sample(900, 150).unwrap_err();
+    assert_eq!((refused.quota.name(), refused.used, refused.asked), ("max_queued_tokens", 900, 150));
+    assert_eq!(refused.retry_after, Duration::from_secs(5), "50 tokens at 10 per second");
+    assert_eq!(policy.admit_sample(1_000, u64::MAX).unwrap_err().retry_after, Duration::from_secs(30));
+    // It would never fit.
+    assert_eq!(policy.admit_sample(0, 5_000), Ok(()));
+
+    assert_eq!(policy.admit_storage(90, 10), Ok(()));
+    assert_eq!(policy.admit_storage(99, 0), Ok(()));
+    for (stored, bytes) in [(91, 10), (100, 0), (u64::MAX, u64::MAX)] {
+        let refused = policy.admit_storage(stored, bytes).unwrap_err();
+        assert_eq!((refused.quota, refused.retry_after), (Quota::StorageBytes, Duration::ZERO));
+    }
+}
+
+#[test]
+fn an_absent_quota_is_no_limit() {
+    let policies = Policies::default();
+    let policy = policies.of(&TenantId::new("any"));
+    assert_eq!(policy.admit_run(u64::MAX), Ok(()));
+    assert_eq!(policy.admit_sample(u64::MAX, u64::MAX), Ok(()));
+    assert_eq!(policy.admit_storage(u64::MAX, u64::MAX), Ok(()));
+    let mut throttle = Throttle::new(policies);
+    for n in 0..100 {
+        assert_eq!(throttle.offer(&TenantId::new("any"), n, u64::MAX, T0), Some(n));
+    }
+    assert_eq!((throttle.wakes_at(T0), throttle.pause(&TenantId::new("any"), T0)), (None, None));
+}
+
+#[test]
+fn what_waits_goes_in_order_and_says_until_when() {
+    let (tenant, policies) = paced(600);
+    let mut throttle = Throttle::new(policies);
+    assert_eq!(throttle.offer(&tenant, "first", 600, T0), Some("first"));
+    throttle.charge(&tenant, 600, T0);
+    assert_eq!(throttle.offer(&tenant, "large", 300, T0), None);
+    assert_eq!(throttle.offer(&tenant, "small", 1, at(1_000)), None, "it does not overtake");
+    assert_eq!(throttle.offer(&tenant, "free", 0, at(1_000)), Some("free"), "it costs nothing");
+    assert_eq!(throttle.offer(&TenantId::new("other"), "other", 9_999, T0), Some("other"));
+    let pause = Pause { quota: Quota::TokensPerMinute, limit: 600, until: at(30_000) };
+    assert_eq!(throttle.pause(&tenant, at(1_000)), Some(pause));
+    assert_eq!(throttle.wakes_at(at(1_000)), Some(at(30_000)));
+    assert_eq!(throttle.next_due(at(29_999)), None);
+    assert_eq!(throttle.next_due(at(30_000)), Some("large"));
+    throttle.charge(&tenant, 300, at(30_000));
+    assert_eq!((throttle.next_due(at(30_000)), throttle.wakes_at(at(30_000))), (None, Some(at(30_100))));
+    throttle.forget(&tenant, &"small");
+    assert_eq!((throttle.wakes_at(at(30_000)), throttle.pause(&tenant, at(30_000))), (None, None));
+}
+
+proptest! {
+    /// No sooner, and no later.
+    #[test]
+    fn ready_at_is_the_first_millisecond_with_enough(
+        rate in 1_u64..2_000_000, spent in 0_u64..5_000_000, tokens in 1_u64..5_000_000, later in 0_i64..200_000,
+    ) {
+        let mut bucket = Bucket::full(some(rate).unwrap(), T0);
+        bucket.take(spent, T0);
+        let (now, enough) = (at(later), i64::try_from(tokens.min(rate)).unwrap());
+        let ready = bucket.ready_at(tokens, now);
+        prop_assert!(ready >= now && bucket.tokens(ready) >= enough);
+        prop_assert!(ready == now || bucket.tokens(Timestamp(ready.0 - 1)) < enough);
+    }
+
+    /// Requests of one tenant, as they come: none is lost, none overtakes one that waits, in no span of time do more
+    /// tokens start than a full bucket and the span allow (but for a debt that one large request leaves), and what
+    /// waits starts as soon as it may.
+    #[test]
+    fn a_pace_is_kept_and_nothing_is_lost(
+        rate in 60_u64..100_000,
+        requests in prop::collection::vec((0_i64..5_000, 0_u64..20_000), 1..40),
+    ) {
+        let (tenant, policies) = paced(rate);
+        let mut throttle = Throttle::new(policies);
+        let mut started: Vec<(usize, Timestamp)> = Vec::new();
+        let mut now = T0;
+        for (index, &(gap, tokens)) in requests.iter().enumerate() {
+            let arrival = Timestamp(now.0 + gap);
+            drain(&mut throttle, &tenant, &requests, arrival, &mut started);
+            now = arrival;
+            if throttle.offer(&tenant, index, tokens, now).is_some() {
+                throttle.charge(&tenant, tokens, now);
+                started.push((index, now));
+            }
+        }
+        drain(&mut throttle, &tenant, &requests, Timestamp(i64::MAX), &mut started);
+
+        let mut all: Vec<usize> = started.iter().map(|&(index, _)| index).collect();
+        let costly: Vec<usize> = all.iter().copied().filter(|&index| requests[index].1 > 0).collect();
+        prop_assert!(costly.is_sorted());
+        all.sort_unstable();
+        prop_assert_eq!(all, (0..requests.len()).collect::<Vec<_>>());
+        for (first, &(_, from)) in started.iter().enumerate() {
+            let mut sum = 0;
+            for &(index, to) in &started[first..] {
+                let span = u64::try_from(to.0 - from.0).unwrap();
+                // A large one needs no more than a full bucket.
+                let needed = sum + requests[index].1.min(rate);
+                prop_assert!(needed * 60_000 <= rate * (60_000 + span), "{needed} tokens in {span} ms at {rate}");
+                sum += requests[index].1;
+            }
+        }
+    }
+}
+
+/// Starts what may start up to `until`, each at its moment.
+fn drain(
+    throttle: &mut Throttle<usize>,
+    tenant: &TenantId,
+    requests: &[(i64, u64)],
+    until: Timestamp,
+    started: &mut Vec<(usize, Timestamp)>,
+) {
+    let mut now = started.last().map_or(T0, |&(_, at)| at);
+    while let Some(wake) = throttle.wakes_at(now).filter(|wake| *wake <= until) {
+        now = now.max(wake);
+        let Some(index) = throttle.next_due(now) else { continue };
+        throttle.charge(tenant, requests[index].1, now);
+        started.push((index, now));
+    }
+}

@@ -1,0 +1,240 @@
+//! Tenants in the configuration file: their keys, their shares and their quotas.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::{NonZeroU32, NonZeroU64};
+
+use serde::Deserialize;
+use trainyard_protocol::TenantId;
+use trainyard_scheduler::{Policies, Quota, TenantPolicy};
+
+use crate::auth::{KEY_PREFIX, Keys, LOCAL_TENANT};
+
+/// The largest weight: enough to tell tenants apart, and small enough that one turn stays short.
+const MAX_WEIGHT: u32 = 1_000;
+
+/// `[[tenants]]`: one tenant with all that belongs to it.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileTenant {
+    name: String,
+    #[serde(default = "one")]
+    weight: u32,
+    #[serde(default)]
+    keys: Vec<TenantKey>,
+    #[serde(default)]
+    max_runs: Option<u64>,
+    #[serde(default)]
+    max_queued_tokens: Option<u64>,
+    #[serde(default)]
+    tokens_per_minute: Option<u64>,
+    #[serde(default)]
+    max_storage_bytes: Option<u64>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// A key of a tenant: its text, or the SHA-256 of it for those who keep secrets out of files.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TenantKey {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    key: Option<String>,
+    #[serde(default)]
+    sha256: Option<String>,
+}
+
+/// `[[keys]]`: the older form, a key that names its tenant, which then has no quotas.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileKey {
+    tenant: String,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    key: Option<String>,
+    #[serde(default)]
+    sha256: Option<String>,
+}
+
+/// What is wrong with the tenants or keys of the configuration file.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TenantsError {
+    /// A tenant without a name.
+    #[error("tenants: the name of tenant {0} is empty")]
+    EmptyName(usize),
+    /// Two tenants of one name.
+    #[error("tenants: {0:?} is given twice")]
+    Duplicate(String),
+    /// A tenant in both forms.
+    #[error("tenants: {0:?} also has [[keys]]; list all its keys under the tenant")]
+    BothForms(String),
+    /// A tenant that nobody can be.
+    #[error("tenants: {0:?} has no keys")]
+    NoKeys(String),
+    /// A share that is none, or too large.
+    #[error("tenants: weight of {0:?} must be from 1 to {MAX_WEIGHT}")]
+    Weight(String),
+    /// A quota that lets nothing through.
+    #[error("tenants: {quota} of {tenant:?} must be at least 1; leave it out for no limit")]
+    ZeroQuota {
+        /// Whose.
+        tenant: String,
+        /// Its name in the file.
+        quota: &'static str,
+    },
+    /// A key that is given in no way, or in two.
+    #[error("{list}: {name:?} must have either key or sha256")]
+    KeyForm {
+        /// `keys`, or `tenants` of which tenant.
+        list: String,
+        /// The key's name, or its place.
+        name: String,
+    },
+    /// A key that no client can send.
+    #[error("{list}: key of {name:?} does not start with {KEY_PREFIX:?} and go on")]
+    KeyText {
+        /// `keys`, or `tenants` of which tenant.
+        list: String,
+        /// The key's name, or its place.
+        name: String,
+    },
+    /// A key's digest is not one.
+    #[error("{list}: sha256 of {name:?} is not 64 hexadecimal digits")]
+    KeyDigest {
+        /// `keys`, or `tenants` of which tenant.
+        list: String,
+        /// The key's name, or its place.
+        name: String,
+    },
+    /// A key that would be of two tenants, or is listed twice.
+    #[error("{list}: {name:?} is the same key as another one in the file")]
+    DuplicateKey {
+        /// `keys`, or `tenants` of which tenant.
+        list: String,
+        /// The key's name, or its place.
+        name: String,
+    },
+    /// A key without a tenant.
+    #[error("keys: tenant of {0:?} is empty")]
+    KeyTenant(String),
+}
+
+/// The accepted keys and what each tenant is granted.
+pub(super) fn resolve(tenants: &[FileTenant], keys: &[FileKey]) -> Result<(Keys, Policies), TenantsError> {
+    let mut ring = KeyRing::default();
+    let mut policies = BTreeMap::new();
+    for (index, tenant) in tenants.iter().enumerate() {
+        if tenant.name.is_empty() {
+            return Err(TenantsError::EmptyName(index + 1));
+        }
+        if policies.insert(TenantId::new(tenant.name.clone()), policy(tenant)?).is_some() {
+            return Err(TenantsError::Duplicate(tenant.name.clone()));
+        }
+        ring.add_tenant(tenant)?;
+    }
+    for key in keys {
+        if policies.contains_key(&TenantId::new(key.tenant.clone())) {
+            return Err(TenantsError::BothForms(key.tenant.clone()));
+        }
+        ring.add_key(key)?;
+    }
+    // Without any keys every caller is the local tenant, which may have quotas too.
+    let unkeyed = |tenant: &&FileTenant| tenant.keys.is_empty() && !(tenant.name == LOCAL_TENANT && ring.is_empty());
+    if let Some(tenant) = tenants.iter().find(unkeyed) {
+        return Err(TenantsError::NoKeys(tenant.name.clone()));
+    }
+    Ok((Keys::new(ring.entries), Policies::new(TenantPolicy::default(), policies)))
+}
+
+fn policy(tenant: &FileTenant) -> Result<TenantPolicy, TenantsError> {
+    let weight = NonZeroU32::new(tenant.weight).filter(|weight| weight.get() <= MAX_WEIGHT);
+    let quota = |quota: Quota, given: Option<u64>| match given.map(NonZeroU64::new) {
+        Some(None) => Err(TenantsError::ZeroQuota { tenant: tenant.name.clone(), quota: quota.name() }),
+        given => Ok(given.flatten()),
+    };
+    Ok(TenantPolicy {
+        weight: weight.ok_or_else(|| TenantsError::Weight(tenant.name.clone()))?,
+        max_runs: quota(Quota::Runs, tenant.max_runs)?,
+        max_queued_tokens: quota(Quota::QueuedTokens, tenant.max_queued_tokens)?,
+        tokens_per_minute: quota(Quota::TokensPerMinute, tenant.tokens_per_minute)?,
+        max_storage_bytes: quota(Quota::StorageBytes, tenant.max_storage_bytes)?,
+    })
+}
+
+/// Keys by their digests.
+#[derive(Default)]
+struct KeyRing {
+    entries: Vec<([u8; 32], TenantId)>,
+    seen: BTreeSet<[u8; 32]>,
+}
+
+impl KeyRing {
+    fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn add_tenant(&mut self, tenant: &FileTenant) -> Result<(), TenantsError> {
+        for (index, key) in tenant.keys.iter().enumerate() {
+            let place = Place {
+                list: format!("tenants: keys of {:?}", tenant.name),
+                name: key.name.clone().unwrap_or_else(|| format!("key {}", index + 1)),
+            };
+            self.add(&tenant.name, place, key.key.as_deref(), key.sha256.as_deref())?;
+        }
+        Ok(())
+    }
+
+    fn add_key(&mut self, key: &FileKey) -> Result<(), TenantsError> {
+        let name = key.name.clone().unwrap_or_else(|| key.tenant.clone());
+        if key.tenant.is_empty() {
+            return Err(TenantsError::KeyTenant(name));
+        }
+        let place = Place { list: "keys".to_owned(), name };
+        self.add(&key.tenant, place, key.key.as_deref(), key.sha256.as_deref())
+    }
+
+    fn add(&mut self, tenant: &str, place: Place, key: Option<&str>, sha256: Option<&str>) -> Result<(), TenantsError> {
+        let Place { list, name } = place;
+        let digest = match (key, sha256) {
+            (Some(text), None) if text.len() > KEY_PREFIX.len() && text.starts_with(KEY_PREFIX) => Keys::digest(text),
+            (Some(_), None) => return Err(TenantsError::KeyText { list, name }),
+            (None, Some(digest)) => match parse_digest(digest) {
+                Some(digest) => digest,
+                None => return Err(TenantsError::KeyDigest { list, name }),
+            },
+            _ => return Err(TenantsError::KeyForm { list, name }),
+        };
+        if !self.seen.insert(digest) {
+            return Err(TenantsError::DuplicateKey { list, name });
+        }
+        self.entries.push((digest, TenantId::new(tenant)));
+        Ok(())
+    }
+}
+
+/// Where a key stands in the file; the key itself is never printed.
+struct Place {
+    list: String,
+    name: String,
+}
+
+fn parse_digest(text: &str) -> Option<[u8; 32]> {
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let mut digest = [0_u8; 32];
+    if pairs.len() != digest.len() || !rest.is_empty() {
+        return None;
+    }
+    for (byte, &[high, low]) in digest.iter_mut().zip(pairs) {
+        let (high, low) = (char::from(high).to_digit(16)?, char::from(low).to_digit(16)?);
+        *byte = (high * 16 + low) as u8;
+    }
+    Some(digest)
+}
+
+#[cfg(test)]
+#[path = "tenants_tests.rs"]
+mod tests;

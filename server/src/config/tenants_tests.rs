@@ -1,0 +1,125 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+use super::*;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    tenants: Vec<FileTenant>,
+    #[serde(default)]
+    keys: Vec<FileKey>,
+}
+
+fn read(text: &str) -> Result<(Keys, Policies), String> {
+    let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+    resolve(&file.tenants, &file.keys).map_err(|error| error.to_string())
+}
+
+fn refusal(text: &str) -> String {
+    read(text).err().unwrap_or_else(|| "accepted".to_owned())
+}
+
+fn hex(key: &str) -> String {
+    Keys::digest(key).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn a_tenant_has_keys_a_weight_and_quotas() {
+    let text = format!(
+        r#"
+        [[tenants]]
+        name = "team-a"
+        weight = 2
+        keys = [{{ sha256 = "{}" }}, {{ name = "ci", key = "tml-a2" }}]
+        max_runs = 16
+        max_queued_tokens = 1000000
+        tokens_per_minute = 600000
+        max_storage_bytes = 50_000_000_000
+
+        [[tenants]]
+        name = "team-b"
+        keys = [{{ key = "tml-b" }}]
+
+        [[keys]]
+        tenant = "carol"
+        key = "tml-c"
+        "#,
+        hex("tml-a1")
+    );
+    let (keys, policies) = read(&text).unwrap();
+    for (key, tenant) in [("tml-a1", "team-a"), ("tml-a2", "team-a"), ("tml-b", "team-b"), ("tml-c", "carol")] {
+        assert_eq!(keys.tenant(key), Some(TenantId::new(tenant)));
+    }
+    assert_eq!(keys.tenant("tml-d"), None);
+    let a = TenantPolicy {
+        weight: NonZeroU32::new(2).unwrap(),
+        max_runs: NonZeroU64::new(16),
+        max_queued_tokens: NonZeroU64::new(1_000_000),
+        tokens_per_minute: NonZeroU64::new(600_000),
+        max_storage_bytes: NonZeroU64::new(50_000_000_000),
+    };
+    assert_eq!(*policies.of(&TenantId::new("team-a")), a);
+    for other in ["team-b", "carol"] {
+        assert_eq!(*policies.of(&TenantId::new(other)), TenantPolicy::default());
+    }
+}
+
+#[test]
+fn the_local_tenant_needs_no_keys_while_there_are_none() {
+    let local = "[[tenants]]\nname = \"local\"\nmax_runs = 3\n";
+    let (keys, policies) = read(local).unwrap();
+    assert_eq!(keys.tenant("tml-any"), Some(TenantId::new(LOCAL_TENANT)));
+    assert_eq!(policies.of(&TenantId::new(LOCAL_TENANT)).max_runs, NonZeroU64::new(3));
+    assert_eq!(
+        refusal(&format!("{local}[[keys]]\ntenant = \"a\"\nkey = \"tml-a\"\n")),
+        "tenants: \"local\" has no keys"
+    );
+    assert_eq!(refusal("[[tenants]]\nname = \"other\"\n"), "tenants: \"other\" has no keys");
+}
+
+#[test]
+fn what_is_wrong_with_a_tenant_is_named() {
+    let tenant = |rest: &str| format!("[[tenants]]\nname = \"t\"\nkeys = [{{ key = \"tml-t\" }}]\n{rest}\n");
+    for (text, message) in [
+        (tenant("weight = 0"), "tenants: weight of \"t\" must be from 1 to 1000"),
+        (tenant("weight = 1001"), "tenants: weight of \"t\" must be from 1 to 1000"),
+        (tenant("max_runs = 0"), "tenants: max_runs of \"t\" must be at least 1; leave it out for no limit"),
+        (tenant("max_queued_tokens = 0"), "max_queued_tokens of \"t\""),
+        (tenant("tokens_per_minute = 0"), "tokens_per_minute of \"t\""),
+        (tenant("max_storage_bytes = 0"), "max_storage_bytes of \"t\""),
+        (tenant("max_storage_byte = 1"), "max_storage_byte"),
+        (tenant("max_runs = -1"), "max_runs"),
+        (tenant("") + &tenant(""), "tenants: \"t\" is given twice"),
+        (tenant("") + "[[keys]]\ntenant = \"t\"\nkey = \"tml-x\"\n", "tenants: \"t\" also has [[keys]]"),
+        ("[[tenants]]\nname = \"\"\n".to_owned(), "tenants: the name of tenant 1 is empty"),
+        ("[[tenants]]\nweight = 1\n".to_owned(), "name"),
+    ] {
+        let refused = refusal(&text);
+        assert!(refused.contains(message), "{refused}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_key_is_named_and_never_printed() {
+    let keys = |keys: &str| format!("[[tenants]]\nname = \"t\"\nkeys = [{keys}]\n");
+    let list = "tenants: keys of \"t\"";
+    for (text, message) in [
+        (keys("{ name = \"ci\" }"), format!("{list}: \"ci\" must have either key or sha256")),
+        (keys("{ key = \"tml-secret\", sha256 = \"00\" }"), format!("{list}: \"key 1\" must have either")),
+        (keys("{ key = \"tml-a\" }, { key = \"secret\" }"), format!("{list}: key of \"key 2\" does not start")),
+        (keys("{ key = \"tml-\" }"), "does not start with \"tml-\" and go on".to_owned()),
+        (keys("{ sha256 = \"secret\" }"), format!("{list}: sha256 of \"key 1\" is not 64 hexadecimal digits")),
+        (keys("{ key = \"tml-secret\" }, { key = \"tml-secret\" }"), "\"key 2\" is the same key".to_owned()),
+        (keys("{ key = \"tml-a\", tenant = \"x\" }"), "tenant".to_owned()),
+        (
+            keys("{ key = \"tml-secret\" }")
+                + &format!("[[keys]]\nname = \"old\"\ntenant = \"u\"\nsha256 = \"{}\"\n", hex("tml-secret")),
+            "keys: \"old\" is the same key as another one".to_owned(),
+        ),
+        ("[[keys]]\ntenant = \"\"\nkey = \"tml-secret\"\n".to_owned(), "keys: tenant of \"\" is empty".to_owned()),
+    ] {
+        let refused = refusal(&text);
+        assert!(refused.contains(&message), "{refused}");
+        assert!(!refused.contains("secret"), "{refused}");
+    }
+}

@@ -1,0 +1,87 @@
+//! `GET /metrics`: what the process counts, for Prometheus. It is no part of the API: operators read it, tenants
+//! don't.
+
+mod access;
+mod http;
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+use trainyard_scheduler::Scheduler;
+
+pub use self::access::Access;
+use self::http::HttpMetrics;
+pub(crate) use self::http::count;
+use crate::error::{ApiError, full_response};
+
+/// The path that is scraped.
+pub const PATH: &str = "/metrics";
+/// What every name starts with.
+const PREFIX: &str = "trainyard";
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Everything that the process counts.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    http: HttpMetrics,
+}
+
+impl Metrics {
+    /// Joins what the scheduler and the HTTP side count.
+    pub fn new(scheduler: &Scheduler) -> Self {
+        let mut registry = Registry::with_prefix(PREFIX);
+        let http = HttpMetrics::default();
+        registry.register("build", "The program that runs", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        http.register(&mut registry);
+        scheduler.metrics().register(&mut registry);
+        Self { registry, http }
+    }
+
+    fn text(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+/// What serves [`PATH`].
+#[derive(Clone)]
+struct Scrape {
+    metrics: Arc<Metrics>,
+    scheduler: Scheduler,
+    access: Arc<Access>,
+}
+
+/// Serves [`PATH`] to those who have access.
+pub fn router(metrics: Arc<Metrics>, scheduler: Scheduler, access: Access) -> Router {
+    Router::new().route(PATH, get(scrape)).with_state(Scrape { metrics, scheduler, access: Arc::new(access) })
+}
+
+async fn scrape(State(scrape): State<Scrape>, headers: HeaderMap) -> Response {
+    match answer(&scrape, &headers).await {
+        Ok(text) => full_response(StatusCode::OK, CONTENT_TYPE, text.into()),
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn answer(scrape: &Scrape, headers: &HeaderMap) -> Result<String, ApiError> {
+    scrape.access.check(headers)?;
+    // Without the store the rest still tells what is wrong.
+    if let Err(error) = scrape.scheduler.observe().await {
+        tracing::warn!(%error, "the metrics lack what the store holds");
+    }
+    scrape.metrics.text().map_err(|_| ApiError::Internal("the metrics could not be written".to_owned()))
+}
+
+#[cfg(test)]
+#[path = "metrics/tests.rs"]
+mod tests;

@@ -180,7 +180,8 @@ impl<M: Mailbox> Worker<M> {
             }
             None => {
                 self.panics += 1;
-                // Which of them was at fault is unknown, and so is the state of what they touched.
+                // The engine finds out by itself who is at fault in a batch; this happened elsewhere. Which of them was
+                // at fault is unknown, and so is the state of what they touched.
                 for request in self.started.keys().cloned().collect::<Vec<_>>() {
                     self.abandon(&request);
                 }
@@ -198,7 +199,11 @@ impl<M: Mailbox> Worker<M> {
             tracing::debug!(request = %completion.id, %error, "a request failed");
         }
         match job.finish(completion.result) {
-            Finished::Told(outcome, effects) => self.mailbox.complete(completion.id, outcome, effects),
+            Finished::Told(outcome, mut effects) => {
+                let marked = effects.iter().any(|effect| matches!(effect, Effect::RunFailed(_)));
+                effects.extend(completion.lost_run.filter(|_| !marked).map(Effect::RunFailed));
+                self.mailbox.complete(completion.id, outcome, effects);
+            }
             Finished::Later(encode) => self.mailbox.complete_encoded_by(completion.id, encode),
         }
     }

@@ -260,7 +260,7 @@ impl Layer {
         }
         let (o, mlp) = (p.o_bias, p.mlp_bias);
         self.qkv.params(&p.qkv, p.qkv_bias.as_ref().map_or(&[], |b| &b[..]), params);
-        self.o.params(&[p.o], o.as_ref().map_or(&[], std::slice::from_ref), params);
+        self.o.params(&[p.o], o.as_slice(), params);
         self.gate_up.params(&p.gate_up, mlp.as_ref().map_or(&[], |b| &b[..2]), params);
         self.down.params(&[p.down], mlp.as_ref().map_or(&[], |b| &b[2..]), params);
     }

@@ -67,11 +67,11 @@ pub trait Engine: Send {
     /// Takes an operation on behalf of a flow; its completion comes from a later [`Engine::step`].
     fn start(&mut self, id: RequestId, flow: Flow, operation: Operation);
 
-    /// Does a bounded piece of work (one microbatch, one decoding step, one save) and returns what
-    /// finished. Returns at once when idle.
+    /// Does a bounded piece of work (one microbatch, one decoding step, one control operation) and returns what
+    /// finished. Returns at once when idle, and after a moment when all that is left is a save in the background.
     fn step(&mut self) -> Vec<Completion>;
 
-    /// Whether nothing is started and unfinished.
+    /// Whether nothing is started and unfinished, saves in the background included.
     fn is_idle(&self) -> bool;
 
     /// Gives up an unfinished sample and frees what it holds; it gets no completion. False when

@@ -16,7 +16,8 @@ pub use error::{Category, OpError};
 pub use ids::{CheckpointKind, CheckpointName, RequestId, RunId, SamplingSessionId, SessionId, TenantId, TinkerPath};
 pub use ops::{
     AdamParams, Datum, ForwardBackward, LoadState, LoraSpec, LossConfig, LossConfigValue, Operation, Optimizer,
-    RunSpec, Sample, SamplerSource, SamplingParams, SaveExternal, SaveSampler, SaveState, SaveTarget, Stop,
+    RestoreRun, RunSpec, Sample, SamplerSource, SamplingParams, SaveExternal, SaveRun, SaveSampler, SaveSnapshot,
+    SaveState, SaveTarget, Stop,
 };
 pub use results::{
     DatumOutput, ForwardBackwardResult, OpResult, PromptAltTokens, SampleResult, SampledSequence, SavedFiles,

@@ -133,6 +133,37 @@ pub struct SaveExternal {
     pub target: SaveTarget,
 }
 
+/// Saves everything that a run is, its accumulated gradient included, so that it can go on elsewhere. Files are written
+/// while other work goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SaveRun {
+    /// The run.
+    pub run: RunId,
+    /// Where to.
+    pub target: SaveTarget,
+}
+
+/// Makes a run what it was when [`SaveRun`] saved it, bit for bit; replaces it when it exists.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RestoreRun {
+    /// The run.
+    pub run: RunId,
+    /// What it trains; must agree with what was saved. The seed of the adapter's start may differ.
+    pub spec: RunSpec,
+    /// The folder that [`SaveRun`] wrote.
+    pub dir: PathBuf,
+}
+
+/// Writes an in-memory sampler snapshot as a sampler checkpoint, while other work goes on. Sampling from it gives the
+/// same bits. The snapshot stays until it is dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SaveSnapshot {
+    /// The snapshot's key.
+    pub key: String,
+    /// Where to.
+    pub target: SaveTarget,
+}
+
 /// Loads a training checkpoint into a run: a new one when `create` is given.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadState {
@@ -252,6 +283,12 @@ pub enum Operation {
     SaveSampler(SaveSampler),
     /// See [`SaveExternal`].
     SaveExternal(SaveExternal),
+    /// See [`SaveRun`].
+    SaveRun(SaveRun),
+    /// See [`RestoreRun`].
+    RestoreRun(RestoreRun),
+    /// See [`SaveSnapshot`].
+    SaveSnapshot(SaveSnapshot),
     /// See [`Sample`].
     Sample(Box<Sample>),
 }
@@ -266,7 +303,9 @@ impl Operation {
             Self::SaveState(operation) => Some(&operation.run),
             Self::SaveSampler(operation) => Some(&operation.run),
             Self::SaveExternal(operation) => Some(&operation.run),
-            Self::Sample(_) => None,
+            Self::SaveRun(operation) => Some(&operation.run),
+            Self::RestoreRun(operation) => Some(&operation.run),
+            Self::SaveSnapshot(_) | Self::Sample(_) => None,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::Tensor;
 /// What an operation returned.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OpResult {
-    /// A run exists now (`CreateRun`, `LoadState`).
+    /// A run exists now (`CreateRun`, `LoadState`, `RestoreRun`).
     RunReady,
     /// See [`ForwardBackwardResult`].
     ForwardBackward(ForwardBackwardResult),

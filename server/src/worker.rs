@@ -266,7 +266,8 @@ impl<M: Mailbox> Worker<M> {
             }
             None => {
                 self.panics += 1;
-                // Which of them was at fault is unknown, and so is the state of what they touched.
+                // The engine finds out by itself who is at fault in a batch; this happened elsewhere. Which of them was
+                // at fault is unknown, and so is the state of what they touched.
                 for request in self.started.keys().cloned().collect::<Vec<_>>() {
                     self.abandon(&request);
                 }
@@ -283,7 +284,12 @@ impl<M: Mailbox> Worker<M> {
         if let Err(error) = &completion.result {
             tracing::debug!(request = %completion.id, %error, "a request failed");
         }
-        self.tell(completion.id, job.finish(completion.result));
+        let mut finished = job.finish(completion.result);
+        if let Finished::Told(_, effects) = &mut finished {
+            let marked = effects.iter().any(|effect| matches!(effect, Effect::RunFailed(_)));
+            effects.extend(completion.lost_run.filter(|_| !marked).map(Effect::RunFailed));
+        }
+        self.tell(completion.id, finished);
     }
 
     fn tell(&self, request: RequestId, finished: Finished) {

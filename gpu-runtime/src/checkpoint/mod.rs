@@ -1,11 +1,13 @@
 //! Checkpoints as folders.
 //!
 //! A sampler checkpoint is a PEFT adapter ([`adapter`]) or, for a run that trains all parameters, a Hugging Face
-//! folder. A training checkpoint adds [`OPTIMIZER_FILE`] and [`MANIFEST_FILE`]. Folders appear whole or not at all
+//! folder. A training checkpoint adds [`OPTIMIZER_FILE`] and [`MANIFEST_FILE`]. A run's snapshot for recovery has a format of
+//! its own ([`write_run`]). Folders appear whole or not at all
 //! ([`write_atomically`]).
 
 pub mod adapter;
 mod atomic;
+mod snapshot;
 mod state;
 mod tensors;
 
@@ -17,6 +19,7 @@ use crate::config::LoadError;
 
 pub use adapter::{Adapter, AdapterModule, AdapterTensors, read_adapter, write_adapter};
 pub use atomic::{remove_leftovers, write_atomically};
+pub use snapshot::{Kind, RunSnapshot, read_run, write_run};
 pub use state::{
     MANIFEST_FILE, MODEL_FILE, Manifest, Moments, MomentsRef, OPTIMIZER_FILE, read_manifest, read_optimizer,
     write_manifest, write_model_files, write_optimizer,

@@ -2,20 +2,24 @@
 
 mod base;
 mod control;
+mod execute;
 mod fair;
 mod fault;
+mod loads;
 mod queues;
 mod run;
 mod sampler;
+mod saver;
 mod saves;
+mod step;
 mod train;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use trainyard_protocol::{
-    BaseModel, Completion, Engine, Flow, LoadState, OpError, OpResult, Operation, RequestId, RunId, RunSpec,
-    SamplerSource,
+    BaseModel, Completion, Engine, Flow, OpError, OpResult, Operation, RequestId, RunId, SamplerSource,
 };
 
 use crate::config::{LoadError, ModelSource};
@@ -23,13 +27,15 @@ use crate::kernels::packed::Dtype;
 use crate::kernels::{Cpu, Isa};
 use base::Base;
 use control::Control;
-use fault::guarded;
 use run::Run;
 use sampler::{Sampler, SamplerWeights};
+use saver::Saver;
 use train::Trainer;
 
 /// Decoding steps between two training microbatches when both are waiting.
 const DECODES_PER_MICROBATCH: usize = 16;
+/// How long a step waits for a save when there is nothing else to do.
+const SAVE_WAIT: Duration = Duration::from_millis(2);
 /// Sampler checkpoints kept in memory.
 const CACHED_CHECKPOINTS: usize = 64;
 
@@ -69,6 +75,9 @@ pub struct CpuEngine {
     control: Control,
     /// Whether the last step was for a control operation: batches wait for one at most.
     controlled: bool,
+    saver: Saver,
+    /// The snapshot that exists once the save that is being written is.
+    after_save: Option<(String, SamplerWeights)>,
     done: Vec<Completion>,
     decodes: usize,
 }
@@ -95,6 +104,8 @@ impl CpuEngine {
             checkpoints: Vec::new(),
             control: Control::new(),
             controlled: false,
+            saver: Saver::default(),
+            after_save: None,
             done: Vec::new(),
             decodes: 0,
         })
@@ -121,62 +132,8 @@ impl CpuEngine {
         self.done.push(Completion::new(id, result));
     }
 
-    fn run_mut(&mut self, id: &RunId) -> Result<&mut Run, OpError> {
-        self.runs.get_mut(id).ok_or_else(|| unknown_run(id))
-    }
-
-    fn create_run(&mut self, id: RunId, spec: RunSpec) -> Result<OpResult, OpError> {
-        let base = self.base(&spec.base_model)?;
-        let run = Run::new(&self.cpu, base, spec)?;
-        self.runs.insert(id, run);
-        Ok(OpResult::RunReady)
-    }
-
-    fn load_state(&mut self, load: LoadState) -> Result<OpResult, OpError> {
-        match load.create {
-            Some(spec) => {
-                let base = self.base(&spec.base_model)?;
-                let run = Run::load(&self.cpu, base, &spec, &load.dir, load.with_optimizer)?;
-                self.runs.insert(load.run, run);
-            }
-            None => {
-                let (base, spec) = {
-                    let run = self.run_mut(&load.run)?;
-                    (Arc::clone(&run.base), run.spec.clone())
-                };
-                let loaded = Run::load(&self.cpu, base, &spec, &load.dir, load.with_optimizer)?;
-                self.runs.insert(load.run, loaded);
-            }
-        }
-        Ok(OpResult::RunReady)
-    }
-
-    fn control(&mut self, operation: Operation) -> Result<OpResult, OpError> {
-        match operation {
-            Operation::CreateRun { run, spec } => self.create_run(run, spec),
-            Operation::LoadState(load) => self.load_state(load),
-            Operation::OptimStep { run, params } => {
-                let run = self.runs.get_mut(&run).ok_or_else(|| unknown_run(&run))?;
-                run.optim_step(&self.cpu, &params)
-            }
-            Operation::SaveState(save) => self.run_mut(&save.run)?.save_state(&save.target),
-            Operation::SaveExternal(save) => self.run_mut(&save.run)?.save_weights(&save.target),
-            Operation::SaveSampler(save) => {
-                let run = self.run_mut(&save.run)?;
-                let files = save.target.as_ref().map(|target| run.save_weights(target)).transpose()?;
-                if let Some(key) = save.snapshot {
-                    let weights = run.sampler_weights();
-                    self.snapshots.insert(key, weights);
-                }
-                match files {
-                    Some(saved) => Ok(saved),
-                    None => Ok(OpResult::Saved(None)),
-                }
-            }
-            Operation::ForwardBackward(_) | Operation::Sample(_) => {
-                Err(OpError::server("a batched operation reached the control queue"))
-            }
-        }
+    fn run(&self, id: &RunId) -> Result<&Run, OpError> {
+        self.runs.get(id).ok_or_else(|| unknown_run(id))
     }
 
     fn resolve(&mut self, source: &SamplerSource) -> Result<SamplerWeights, OpError> {
@@ -191,7 +148,7 @@ impl CpuEngine {
                 let at = self.checkpoints.iter().position(|(cached, _)| cached == dir);
                 let weights = match at {
                     Some(at) => self.checkpoints.remove(at).1,
-                    None => saves::load_sampler(&self.cpu, self.base(base_model)?, dir)?,
+                    None => loads::load_sampler(&self.cpu, self.base(base_model)?, dir)?,
                 };
                 if self.checkpoints.len() >= CACHED_CHECKPOINTS {
                     self.checkpoints.remove(0);
@@ -200,23 +157,6 @@ impl CpuEngine {
                 Ok(weights)
             }
         }
-    }
-
-    /// Executes the next control operation.
-    fn control_step(&mut self) {
-        for (id, operation) in self.control.next(|_| true) {
-            let run = operation.run().cloned();
-            let completion = match guarded("control operation", || self.control(operation)) {
-                Ok(result) => Completion::new(id, result),
-                Err(fault) => {
-                    run.iter().for_each(|run| self.drop_run(run));
-                    Completion { lost_run: run, ..Completion::new(id, Err(fault.error())) }
-                }
-            };
-            self.done.push(completion);
-        }
-        // The operation may have replaced the last weights of which something is cached.
-        self.sampler.settle();
     }
 
     fn drop_run(&mut self, run: &RunId) {
@@ -279,20 +219,25 @@ impl Engine for CpuEngine {
     }
 
     fn step(&mut self) -> Vec<Completion> {
+        self.collect_save(Duration::ZERO);
         if self.done.is_empty() {
             let batched = !self.trainer.is_idle() || !self.sampler.is_idle();
-            self.controlled = !self.control.is_empty() && !(self.controlled && batched);
+            let ready = self.control.has(|operation| self.is_ready(operation));
+            self.controlled = ready && !(self.controlled && batched);
             if self.controlled {
                 self.control_step();
-            } else {
+            } else if batched {
                 self.batch_step();
+            } else {
+                self.collect_save(SAVE_WAIT);
             }
         }
         std::mem::take(&mut self.done)
     }
 
     fn is_idle(&self) -> bool {
-        self.control.is_empty() && self.done.is_empty() && self.trainer.is_idle() && self.sampler.is_idle()
+        let saved = self.control.is_empty() && self.saver.is_idle();
+        saved && self.done.is_empty() && self.trainer.is_idle() && self.sampler.is_idle()
     }
 
     fn cancel(&mut self, id: &RequestId) -> bool {
@@ -309,3 +254,7 @@ impl Engine for CpuEngine {
         self.sampler.settle();
     }
 }
+
+#[cfg(test)]
+#[path = "fault_tests.rs"]
+mod fault_tests;

@@ -1,30 +1,30 @@
 //! A training run's state: masters, moments, accumulated gradient, and the weights that passes read.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use trainyard_protocol::{AdamParams, LoraSpec, OpError, OpResult, RunSpec};
+use trainyard_protocol::{LoraSpec, OpError, RunSpec};
 
 use super::base::Base;
 use super::sampler::SamplerWeights;
+use super::saves::Frozen;
 use crate::kernels::Cpu;
 use crate::kernels::elementwise::{add, for_each};
 use crate::model::{Adapter, Gradients, ParamSpec, Weights};
-use crate::optim::{adamw_update, clip_scale, squared_norm, validate};
+use crate::optim::squared_norm;
 use crate::rng::kaiming_uniform_fill;
 
-/// A run.
+/// A run. A save in the background may hold parts of it: they are copied before they change.
 pub(super) struct Run {
     pub(super) base: Arc<Base>,
     pub(super) spec: RunSpec,
     /// Parameters in f32, in the order of [`Run::params`].
-    pub(super) masters: Gradients,
+    masters: Arc<Gradients>,
     /// First and second moments; empty before the first step.
-    pub(super) moments: Option<[Gradients; 2]>,
+    pub(super) moments: Option<Arc<[Gradients; 2]>>,
     /// Optimizer steps taken.
     pub(super) step: u64,
     /// Sum of the gradients since the last step.
-    grads: Option<Gradients>,
+    pub(super) grads: Option<Arc<Gradients>>,
     trained: Trained,
 }
 
@@ -61,12 +61,19 @@ impl Run {
             Some(lora) => Trained::Lora(Arc::new(Adapter::build(cpu, base.dtype, &base.config, lora, &masters))),
             None => Trained::Full(Arc::new(base.pack(cpu, &masters)?)),
         };
-        Ok(Self { base, spec, masters, moments: None, step: 0, grads: None, trained })
+        Ok(Self { base, spec, masters: Arc::new(masters), moments: None, step: 0, grads: None, trained })
     }
 
-    /// Its parameters.
-    pub(super) fn params(&self) -> Vec<ParamSpec> {
-        params(&self.base, self.spec.lora.as_ref())
+    /// What it is now, for a save.
+    pub(super) fn freeze(&self) -> Frozen {
+        Frozen {
+            base: Arc::clone(&self.base),
+            spec: self.spec.clone(),
+            masters: Arc::clone(&self.masters),
+            moments: self.moments.clone(),
+            grads: self.grads.clone(),
+            step: self.step,
+        }
     }
 
     pub(super) fn adapter(&self) -> Option<Arc<Adapter>> {
@@ -98,14 +105,14 @@ impl Run {
             return Err(OpError::user("the gradient is not finite: the loss or the model's weights are too large"));
         }
         match &mut self.grads {
-            None => self.grads = Some(grads),
-            Some(sum) => sum.iter_mut().zip(&grads).for_each(|(sum, grad)| add(cpu, sum, grad)),
+            None => self.grads = Some(Arc::new(grads)),
+            Some(sum) => Arc::make_mut(sum).iter_mut().zip(&grads).for_each(|(sum, grad)| add(cpu, sum, grad)),
         }
         Ok(())
     }
 
     /// Brings what passes read up to date with the masters: in place where nobody else holds it.
-    fn refresh(&mut self, cpu: &Cpu) -> Result<(), OpError> {
+    pub(super) fn refresh(&mut self, cpu: &Cpu) -> Result<(), OpError> {
         match (&mut self.trained, &self.spec.lora) {
             (Trained::Lora(adapter), Some(lora)) => match Arc::get_mut(adapter) {
                 Some(own) => own.update(cpu, &self.masters),
@@ -123,41 +130,12 @@ impl Run {
         Ok(())
     }
 
-    /// One AdamW step with the accumulated gradient, which it clears.
-    pub(super) fn optim_step(&mut self, cpu: &Cpu, hyper: &AdamParams) -> Result<OpResult, OpError> {
-        validate(hyper)?;
-        let grads = self.grads.take().unwrap_or_else(|| self.zero_gradient());
-        let norm = norm(cpu, &grads);
-        let scale = clip_scale(norm, hyper.grad_clip_norm);
+    /// Its parameters and moments, to be changed: copied where a save holds them, zeros where there were none.
+    pub(super) fn masters_and_moments(&mut self) -> (&mut Gradients, &mut [Gradients; 2]) {
         let zeros = || self.masters.iter().map(|p| vec![0.0; p.len()]).collect();
-        let [mut m, mut v] = self.moments.take().unwrap_or_else(|| [zeros(), zeros()]);
-        self.step += 1;
-        let mut parts = update_parts(&mut self.masters, &grads, &mut m, &mut v);
-        let step = self.step;
-        for_each(cpu, &mut parts, |_, p| adamw_update(p.0, p.1, p.2, p.3, hyper, step, scale));
-        drop(parts);
-        self.moments = Some([m, v]);
-        self.refresh(cpu)?;
-        Ok(OpResult::OptimStep { metrics: BTreeMap::from([("grad_norm".to_owned(), norm)]) })
+        let moments = self.moments.get_or_insert_with(|| Arc::new([zeros(), zeros()]));
+        (Arc::make_mut(&mut self.masters), Arc::make_mut(moments))
     }
-}
-
-type Part<'a> = (&'a mut [f32], &'a [f32], &'a mut [f32], &'a mut [f32]);
-
-/// Cuts parameters, gradients and moments into pieces for the threads.
-fn update_parts<'a>(
-    p: &'a mut Gradients,
-    g: &'a Gradients,
-    m: &'a mut Gradients,
-    v: &'a mut Gradients,
-) -> Vec<Part<'a>> {
-    const PIECE: usize = 1 << 16;
-    let mut parts = Vec::new();
-    for (((p, g), m), v) in p.iter_mut().zip(g).zip(m).zip(v) {
-        let pieces = p.chunks_mut(PIECE).zip(g.chunks(PIECE)).zip(m.chunks_mut(PIECE)).zip(v.chunks_mut(PIECE));
-        parts.extend(pieces.map(|(((p, g), m), v)| (p, g, m, v)));
-    }
-    parts
 }
 
 /// The parameters that a run trains.
@@ -173,4 +151,12 @@ fn norm(cpu: &Cpu, grads: &Gradients) -> f64 {
     let mut squares: Vec<(&Vec<f32>, f64)> = grads.iter().map(|g| (g, 0.0)).collect();
     for_each(cpu, &mut squares, |_, (grad, square)| *square = squared_norm(grad));
     squares.iter().map(|(_, square)| square).sum::<f64>().sqrt()
+}
+
+#[cfg(test)]
+impl Run {
+    /// Takes a parameter away, without which it cannot be packed.
+    pub(super) fn poison(&mut self) {
+        Arc::make_mut(&mut self.masters)[0].clear();
+    }
 }

@@ -1,6 +1,5 @@
-//! Saving runs and loading checkpoints.
+//! Writing runs and sampler snapshots to folders, on the engine's thread or another one.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,24 +7,30 @@ use std::sync::Arc;
 use trainyard_protocol::{LoraSpec, OpError, OpResult, RunSpec, SaveTarget};
 
 use super::base::Base;
-use super::run::{Run, params};
+use super::run::params;
 use super::sampler::SamplerWeights;
-use crate::checkpoint::adapter::CONFIG_FILE;
 use crate::checkpoint::{
-    AdapterModule, AdapterTensors, MODEL_FILE, Manifest, MomentsRef, NamedTensor, read_adapter, read_manifest,
-    read_optimizer, read_tensors, unreadable, write_adapter, write_atomically, write_manifest, write_model_files,
-    write_optimizer, write_tensors,
+    AdapterModule, Kind, MODEL_FILE, Manifest, MomentsRef, NamedTensor, write_adapter, write_atomically,
+    write_manifest, write_model_files, write_optimizer, write_run, write_tensors,
 };
-use crate::config::LoadError;
-use crate::kernels::Cpu;
 use crate::model::{Adapter, Gradients, Module, ParamSpec, Weights};
 
-impl Run {
+/// A run as it was at some moment. It shares what the run has; the run copies what it changes.
+pub(super) struct Frozen {
+    pub(super) base: Arc<Base>,
+    pub(super) spec: RunSpec,
+    pub(super) masters: Arc<Gradients>,
+    pub(super) moments: Option<Arc<[Gradients; 2]>>,
+    pub(super) grads: Option<Arc<Gradients>>,
+    pub(super) step: u64,
+}
+
+impl Frozen {
     /// Writes weights, moments and step count.
     pub(super) fn save_state(&self, target: &SaveTarget) -> Result<OpResult, OpError> {
         let saved = write_atomically(target, |dir| {
             self.write_weights(dir)?;
-            if let Some([m, v]) = &self.moments {
+            if let Some([m, v]) = self.moments.as_deref() {
                 let moments = self.params().into_iter().zip(m).zip(v);
                 write_optimizer(dir, moments.map(|((p, m), v)| MomentsRef { name: p.name, shape: p.shape, m, v }))?;
             }
@@ -40,48 +45,80 @@ impl Run {
         Ok(OpResult::Saved(Some(saved)))
     }
 
-    fn write_weights(&self, dir: &Path) -> Result<(), OpError> {
-        let Some(lora) = &self.spec.lora else {
-            write_model_files(dir, &self.base.files)?;
-            let named: Vec<NamedTensor<'_>> = self
-                .params()
-                .into_iter()
-                .zip(&self.masters)
-                .map(|(p, values)| (p.name, p.shape, &values[..]))
-                .collect();
-            return write_tensors(&dir.join(MODEL_FILE), &named);
-        };
-        let modules = Adapter::modules(&self.base.config, lora);
-        let written = modules.iter().zip(self.masters.chunks_exact(2)).map(|((name, (n, k)), pair)| AdapterModule {
-            name,
-            in_features: *k,
-            out_features: *n,
-            a: &pair[0],
-            b: &pair[1],
-        });
-        write_adapter(dir, &self.base.name, lora, &target_modules(lora), written)
+    /// Writes everything, for recovery.
+    pub(super) fn save_run(&self, target: &SaveTarget) -> Result<OpResult, OpError> {
+        let params = self.params();
+        let named = |values| named(&params, values);
+        let mut tensors = BTreeMap::from([(Kind::Masters, named(&self.masters))]);
+        if let Some([m, v]) = self.moments.as_deref() {
+            tensors.extend([(Kind::FirstMoments, named(m)), (Kind::SecondMoments, named(v))]);
+        }
+        if let Some(grads) = self.grads.as_deref() {
+            tensors.insert(Kind::Gradient, named(grads));
+        }
+        let saved = write_atomically(target, |dir| write_run(dir, &self.spec, self.step, &tensors))?;
+        Ok(OpResult::Saved(Some(saved)))
     }
 
-    /// A run from a training checkpoint, whose spec must agree with `expected`.
-    pub(super) fn load(
-        cpu: &Cpu,
-        base: Arc<Base>,
-        expected: &RunSpec,
-        dir: &Path,
-        with_optimizer: bool,
-    ) -> Result<Self, OpError> {
-        let manifest = read_manifest(dir).map_err(|error| unreadable(&error))?;
-        check_spec(&manifest.spec, expected)?;
-        let masters = read_masters(&base, &manifest.spec, dir)?;
-        let specs = params(&base, manifest.spec.lora.as_ref());
-        // The run keeps the seed of the weights that it continues.
-        let mut run = Self::from_masters(cpu, base, manifest.spec, masters)?;
-        if with_optimizer && manifest.step > 0 {
-            run.moments = Some(read_moments(dir, &specs)?);
-            run.step = manifest.step;
-        }
-        Ok(run)
+    fn params(&self) -> Vec<ParamSpec> {
+        params(&self.base, self.spec.lora.as_ref())
     }
+
+    fn write_weights(&self, dir: &Path) -> Result<(), OpError> {
+        match &self.spec.lora {
+            None => write_full(dir, &self.base, &self.masters),
+            Some(lora) => write_lora(dir, &self.base, lora, &self.masters),
+        }
+    }
+}
+
+/// Writes sampler weights as [`Frozen::save_weights`] writes a run's. Rounding what was rounded before changes nothing:
+/// who reads it gets the bits that these weights have.
+pub(super) fn save_snapshot(weights: &SamplerWeights, target: &SaveTarget) -> Result<OpResult, OpError> {
+    let base = &weights.base;
+    let saved = write_atomically(target, |dir| match &weights.adapter {
+        Some(adapter) => write_lora(dir, base, &spec_of(adapter), &adapter.params_of()),
+        None => write_full(dir, base, &Weights::params(&weights.weights)),
+    })?;
+    Ok(OpResult::Saved(Some(saved)))
+}
+
+/// What tells the shape of an adapter; the seed is lost.
+fn spec_of(adapter: &Adapter) -> LoraSpec {
+    let adapts = |attention: bool| {
+        let on = |layer: &[Option<_>; 7]| {
+            Module::ALL.iter().any(|m| m.is_attention() == attention && layer[*m as usize].is_some())
+        };
+        adapter.layers.first().is_some_and(on)
+    };
+    LoraSpec {
+        rank: adapter.rank as u32,
+        seed: 0,
+        train_unembed: adapter.unembed.is_some(),
+        train_mlp: adapts(false),
+        train_attn: adapts(true),
+    }
+}
+
+fn named<'a>(params: &[ParamSpec], values: &'a Gradients) -> Vec<NamedTensor<'a>> {
+    params.iter().zip(values).map(|(p, values)| (p.name.clone(), p.shape.clone(), &values[..])).collect()
+}
+
+fn write_full(dir: &Path, base: &Base, masters: &Gradients) -> Result<(), OpError> {
+    write_model_files(dir, &base.files)?;
+    write_tensors(&dir.join(MODEL_FILE), &named(&base.layout.specs, masters))
+}
+
+fn write_lora(dir: &Path, base: &Base, lora: &LoraSpec, masters: &Gradients) -> Result<(), OpError> {
+    let modules = Adapter::modules(&base.config, lora);
+    let written = modules.iter().zip(masters.chunks_exact(2)).map(|((name, (n, k)), pair)| AdapterModule {
+        name,
+        in_features: *k,
+        out_features: *n,
+        a: &pair[0],
+        b: &pair[1],
+    });
+    write_adapter(dir, &base.name, lora, &target_modules(lora), written)
 }
 
 /// Names by which PEFT finds the adapted modules.
@@ -96,120 +133,4 @@ fn target_modules(lora: &LoraSpec) -> Vec<String> {
         names.push("lm_head".to_owned());
     }
     names
-}
-
-fn check_spec(found: &RunSpec, expected: &RunSpec) -> Result<(), OpError> {
-    if found.base_model != expected.base_model {
-        return Err(OpError::user(format!(
-            "path: the checkpoint's base model is {:?}, not {:?}",
-            found.base_model, expected.base_model
-        )));
-    }
-    let shape = |spec: &RunSpec| spec.lora.as_ref().map(|l| (l.rank, l.train_attn, l.train_mlp, l.train_unembed));
-    let describe = |spec: &RunSpec| match &spec.lora {
-        None => "all parameters".to_owned(),
-        Some(l) => {
-            format!("LoRA of rank {} (attn {}, mlp {}, unembed {})", l.rank, l.train_attn, l.train_mlp, l.train_unembed)
-        }
-    };
-    if shape(found) != shape(expected) {
-        return Err(OpError::user(format!(
-            "path: the checkpoint trains {}, the model {}",
-            describe(found),
-            describe(expected)
-        )));
-    }
-    Ok(())
-}
-
-fn read_masters(base: &Base, spec: &RunSpec, dir: &Path) -> Result<Gradients, OpError> {
-    match &spec.lora {
-        None => {
-            let mut tensors = read_tensors(&dir.join(MODEL_FILE)).map_err(|error| unreadable(&error))?;
-            base.layout.specs.iter().map(|param| take(param, tensors.remove(&param.name))).collect()
-        }
-        Some(lora) => {
-            let mut stored = read_adapter(dir).map_err(|error| unreadable(&error))?;
-            let mut masters = Vec::new();
-            for (name, (n, k)) in Adapter::modules(&base.config, lora) {
-                let pair = stored.tensors.remove(&name).ok_or_else(|| missing(&name))?;
-                check_extents(&name, &pair, stored.rank, (n, k), lora.rank as usize)?;
-                masters.extend([pair.a, pair.b]);
-            }
-            Ok(masters)
-        }
-    }
-}
-
-fn read_moments(dir: &Path, specs: &[ParamSpec]) -> Result<[Gradients; 2], OpError> {
-    let mut stored = read_optimizer(dir).map_err(|error| unreadable(&error))?;
-    let (mut first, mut second) = (Vec::new(), Vec::new());
-    for param in specs {
-        let moments = stored.remove(&param.name).ok_or_else(|| missing(&param.name))?;
-        first.push(take(param, Some((moments.shape.clone(), moments.m)))?);
-        second.push(take(param, Some((moments.shape, moments.v)))?);
-    }
-    Ok([first, second])
-}
-
-fn take(param: &ParamSpec, found: Option<(Vec<usize>, Vec<f32>)>) -> Result<Vec<f32>, OpError> {
-    match found {
-        Some((shape, values)) if shape == param.shape => Ok(values),
-        Some((shape, _)) => {
-            Err(OpError::server(format!("checkpoint tensor {} has shape {shape:?}, not {:?}", param.name, param.shape)))
-        }
-        None => Err(missing(&param.name)),
-    }
-}
-
-fn missing(name: &str) -> OpError {
-    OpError::server(format!("checkpoint tensor {name} is missing"))
-}
-
-fn check_extents(
-    name: &str,
-    pair: &AdapterTensors,
-    rank: usize,
-    (n, k): (usize, usize),
-    expected: usize,
-) -> Result<(), OpError> {
-    if (pair.out_features, pair.in_features, rank) == (n, k, expected) {
-        return Ok(());
-    }
-    Err(OpError::user(format!(
-        "checkpoint module {name} is {}x{} of rank {rank}, the model's is {n}x{k} of rank {expected}",
-        pair.out_features, pair.in_features
-    )))
-}
-
-/// Weights of a sampler checkpoint: a PEFT adapter for `base`, or a full model of its shape.
-pub(super) fn load_sampler(cpu: &Cpu, base: Arc<Base>, dir: &Path) -> Result<SamplerWeights, OpError> {
-    if dir.join(CONFIG_FILE).exists() {
-        let adapter = load_adapter(cpu, &base, dir)?;
-        return Ok(SamplerWeights { weights: Arc::clone(&base.weights), adapter: Some(Arc::new(adapter)), base });
-    }
-    let source = crate::load::load(dir).map_err(|error| unreadable(&error))?;
-    let same_names = base.layout.specs.iter().all(|p| source.tensors.shape(&p.name).as_ref() == Some(&p.shape));
-    if !same_names {
-        return Err(OpError::user(format!("model_path: the checkpoint is not of base model {:?}", base.name)));
-    }
-    let mut read = |i: usize| source.tensors.read(&base.layout.specs[i].name).map(Cow::Owned);
-    let weights = Weights::build(cpu, &base.config, &base.layout, &base.rope, base.dtype, &mut read)
-        .map_err(|error: LoadError| unreadable(&error))?;
-    Ok(SamplerWeights { weights: Arc::new(weights), adapter: None, base })
-}
-
-fn load_adapter(cpu: &Cpu, base: &Base, dir: &Path) -> Result<Adapter, OpError> {
-    let mut stored = read_adapter(dir).map_err(|error| unreadable(&error))?;
-    let (rank, scale) = (stored.rank, stored.alpha / stored.rank as f32);
-    let tensors: &mut BTreeMap<String, AdapterTensors> = &mut stored.tensors;
-    let adapter = Adapter::from_pairs(cpu, base.dtype, &base.config, rank, scale, |name, extents| {
-        let Some(pair) = tensors.remove(name) else { return Ok(None) };
-        check_extents(name, &pair, rank, extents, rank)?;
-        Ok(Some((Cow::Owned(pair.a), Cow::Owned(pair.b))))
-    })?;
-    match tensors.keys().next() {
-        Some(name) => Err(OpError::user(format!("model_path: base model {:?} has no module {name}", base.name))),
-        None => Ok(adapter),
-    }
 }

@@ -230,6 +230,15 @@ impl PackedMatrix {
         }
     }
 
+    /// All rows, widened.
+    pub fn to_rows(&self) -> Vec<f32> {
+        let mut rows = vec![0.0; self.n * self.k];
+        for (row, out) in rows.chunks_exact_mut(self.k.max(1)).enumerate() {
+            self.row(row, out);
+        }
+        rows
+    }
+
     /// Outputs.
     pub fn n(&self) -> usize {
         self.n

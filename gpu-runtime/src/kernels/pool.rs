@@ -1,5 +1,6 @@
 //! A fork-join pool for regions of microseconds: workers spin for a moment before they sleep.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -20,7 +21,8 @@ struct State {
     next: AtomicUsize,
     /// Workers that have not finished the region.
     active: AtomicUsize,
-    panicked: AtomicBool,
+    /// What the first worker that panicked in the region panicked with.
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
     stop: AtomicBool,
     sleepers: Mutex<usize>,
     wake: Condvar,
@@ -51,7 +53,7 @@ impl Pool {
             job: Mutex::new(None),
             next: AtomicUsize::new(0),
             active: AtomicUsize::new(0),
-            panicked: AtomicBool::new(false),
+            panic: Mutex::new(None),
             stop: AtomicBool::new(false),
             sleepers: Mutex::new(0),
             wake: Condvar::new(),
@@ -103,12 +105,9 @@ impl Pool {
             if polls < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
         }
         *lock(&state.job) = None;
-        let worker_panicked = state.panicked.swap(false, Ordering::Relaxed);
-        if let Err(payload) = outcome {
+        let of_worker = lock(&state.panic).take();
+        if let Some(payload) = outcome.err().or(of_worker) {
             std::panic::resume_unwind(payload);
-        }
-        if worker_panicked {
-            std::panic::resume_unwind(Box::new("a kernel task panicked"));
         }
     }
 }
@@ -149,8 +148,8 @@ fn work(state: &State) {
         if let Some((SendJob(job), tasks)) = job {
             // SAFETY: `run` keeps the closure alive until `active` drops, which happens below.
             let f = unsafe { &*job };
-            if catch_unwind(AssertUnwindSafe(|| take_tasks(state, f, tasks))).is_err() {
-                state.panicked.store(true, Ordering::Relaxed);
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| take_tasks(state, f, tasks))) {
+                lock(&state.panic).get_or_insert(payload);
             }
         }
         state.active.fetch_sub(1, Ordering::Release);
@@ -197,7 +196,8 @@ mod tests {
     fn a_panic_reaches_the_caller_and_the_pool_survives() {
         let pool = Pool::new(2);
         let result = catch_unwind(AssertUnwindSafe(|| pool.run(64, |i| assert!(i != 40, "boom"))));
-        assert!(result.is_err());
+        let text = result.unwrap_err().downcast_ref::<&str>().map(|text| text.to_string());
+        assert_eq!(text.as_deref(), Some("boom"));
         let sum = AtomicUsize::new(0);
         pool.run(10, |i| {
             sum.fetch_add(i, Ordering::Relaxed);

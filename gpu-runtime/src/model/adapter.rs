@@ -148,6 +148,12 @@ impl Adapter {
         }
     }
 
+    /// Its parameters as they were packed, in the order of [`Adapter::params`].
+    pub fn params_of(&self) -> Gradients {
+        let pairs = self.layers.iter().flatten().flatten().chain(&self.unembed);
+        pairs.flat_map(|pair| [pair.a.to_rows(), pair.b.to_rows()]).collect()
+    }
+
     /// An adapter on the modules for which `pair` (given name and (outputs, inputs)) returns A and B. Modules are
     /// asked for in parameter order.
     pub fn from_pairs<'p, E>(

@@ -37,6 +37,13 @@ impl Linear {
         }
     }
 
+    /// Writes its weights and biases to their places, which are stacked along the outputs.
+    fn params(&self, weights: &[usize], biases: &[usize], params: &mut Gradients) {
+        let rows = self.weight.to_rows();
+        split(&rows, weights, params);
+        split(self.bias.as_deref().unwrap_or_default(), biases, params);
+    }
+
     /// The transpose, packed at the first backward pass: servers that only sample never pay for it.
     pub fn transposed(&self, cpu: &Cpu) -> &PackedMatrix {
         self.transposed.get_or_init(|| self.weight.transposed(cpu))
@@ -152,6 +159,22 @@ impl Weights {
         }
     }
 
+    /// All parameters as they were packed, in the order of the layout.
+    pub fn params(&self) -> Gradients {
+        let mut params = self.layout.zeros();
+        for (token, out) in params[self.layout.embed].chunks_exact_mut(self.config.hidden_size).enumerate() {
+            self.embed(token as u32, out);
+        }
+        if self.layout.head != self.layout.embed {
+            params[self.layout.head] = self.head.weight.to_rows();
+        }
+        params[self.layout.norm].clone_from(&self.norm);
+        for (layer, p) in self.layers.iter().zip(&self.layout.layers) {
+            layer.params(p, &mut params);
+        }
+        params
+    }
+
     /// Writes the embedding of `token` to `out`.
     pub fn embed(&self, token: u32, out: &mut [f32]) {
         let at = token as usize * out.len();
@@ -224,6 +247,31 @@ impl Layer {
         self.o.update(cpu, &at(&[p.o]), &biases(o.map(std::slice::from_ref)));
         self.gate_up.update(cpu, &at(&p.gate_up), &biases(mlp.map(|b| &b[..2])));
         self.down.update(cpu, &at(&[p.down]), &biases(mlp.map(|b| &b[2..])));
+    }
+}
+
+impl Layer {
+    fn params(&self, p: &LayerParams, params: &mut Gradients) {
+        params[p.input_norm].clone_from(&self.input_norm);
+        params[p.post_norm].clone_from(&self.post_norm);
+        if let (Some([q, k]), Some([q_place, k_place])) = (&self.qk_norm, p.qk_norm) {
+            params[q_place].clone_from(q);
+            params[k_place].clone_from(k);
+        }
+        let (o, mlp) = (p.o_bias, p.mlp_bias);
+        self.qkv.params(&p.qkv, p.qkv_bias.as_ref().map_or(&[], |b| &b[..]), params);
+        self.o.params(&[p.o], o.as_slice(), params);
+        self.gate_up.params(&p.gate_up, mlp.as_ref().map_or(&[], |b| &b[..2]), params);
+        self.down.params(&[p.down], mlp.as_ref().map_or(&[], |b| &b[2..]), params);
+    }
+}
+
+/// Hands consecutive parts of `all` to the places, each as long as what is there.
+fn split(mut all: &[f32], places: &[usize], params: &mut Gradients) {
+    for place in places {
+        let (own, rest) = all.split_at(params[*place].len());
+        params[*place].copy_from_slice(own);
+        all = rest;
     }
 }
 

@@ -7,4 +7,5 @@ mod isolation;
 mod prefix;
 mod saves;
 mod smollm2;
+mod snapshots;
 mod support;

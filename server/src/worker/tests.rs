@@ -127,8 +127,12 @@ impl Engine for Script {
         let Some((id, operation)) = self.queue.lock().unwrap().pop_front() else { return Vec::new() };
         let result = match &operation {
             Operation::CreateRun { run, .. } if run.as_str() == "panics" => panic!("scripted"),
+            Operation::OptimStep { run, .. } if run.as_str() == "lost" => {
+                let failed = Completion::new(id, Err(OpError::server("internal error")));
+                return vec![Completion { lost_run: Some(run.clone()), ..failed }];
+            }
             Operation::CreateRun { run, .. } if run.as_str() == "fails" => Err(OpError::user("base_model: no")),
-            Operation::CreateRun { .. } => Ok(OpResult::RunReady),
+            Operation::CreateRun { .. } | Operation::RestoreRun(_) => Ok(OpResult::RunReady),
             Operation::LoadState(op) => {
                 assert_eq!(std::fs::read(op.dir.join("file")).unwrap(), b"weights");
                 Ok(OpResult::RunReady)
@@ -138,6 +142,8 @@ impl Engine for Script {
                 Ok(OpResult::OptimStep { metrics: metrics.into() })
             }
             Operation::SaveState(op) => Ok(save(&op.target)),
+            Operation::SaveRun(op) => Ok(save(&op.target)),
+            Operation::SaveSnapshot(op) => Ok(save(&op.target)),
             Operation::SaveExternal(op) => Ok(save(&op.target)),
             Operation::SaveSampler(op) => {
                 self.log(format!("snapshot {:?}", op.snapshot));
@@ -377,6 +383,17 @@ fn a_panic_fails_its_request_and_spares_others() {
     }
     let (outcome, _) = bench.submit(create("3", "s:train:0"));
     json_of(&outcome);
+}
+
+#[test]
+fn a_run_that_the_engine_lost_is_marked() {
+    let bench = Bench::new();
+    let params =
+        AdamParams { learning_rate: 1e-3, beta1: 0.9, beta2: 0.95, eps: 1e-8, weight_decay: 0.0, grad_clip_norm: 0.0 };
+    let step = Payload::OptimStep { params }.encode().unwrap();
+    let (outcome, effects) = bench.submit(work("1", "lost", 1, RequestKind::OptimStep, step));
+    assert_eq!(error_of(&outcome).category, Category::Server);
+    assert_eq!(effects, [Effect::RunFailed(RunId::new("lost"))]);
 }
 
 #[test]

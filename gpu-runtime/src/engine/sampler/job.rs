@@ -317,3 +317,16 @@ impl SampleJob {
         result
     }
 }
+
+#[cfg(test)]
+impl SampleJob {
+    /// Puts a token past the checks: the last one of the prompt, or of each sequence.
+    pub(super) fn poison(&mut self, token: u32) {
+        let texts = self.sequences.iter_mut().map(|sequence| &mut sequence.tokens);
+        let last = match self.decodes {
+            true => texts.filter_map(|text| text.last_mut()).collect(),
+            false => self.prompt.last_mut().into_iter().collect::<Vec<_>>(),
+        };
+        last.into_iter().for_each(|last| *last = token);
+    }
+}

@@ -1,0 +1,213 @@
+//! Inputs that make kernels panic, put past the checks: a request alone fails, its neighbours give the same bits.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use trainyard_protocol::{
+    AdamParams, Category, Datum, ForwardBackward, LoraSpec, Optimizer, RunSpec, Sample, SamplingParams,
+    SamplingSessionId, Stop, Tensor,
+};
+
+use super::*;
+use crate::load::load;
+
+/// A token that no vocabulary has.
+const BAD: u32 = u32::MAX;
+
+fn engine() -> CpuEngine {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/llama");
+    let options = EngineOptions { threads: 2, ..EngineOptions::default() };
+    CpuEngine::new(vec![("m".into(), load(&path).unwrap())], options).unwrap()
+}
+
+fn id(name: &str) -> RequestId {
+    RequestId::new(name)
+}
+
+fn start(engine: &mut CpuEngine, name: &str, operation: Operation) {
+    engine.start(id(name), Flow::new(name), operation);
+}
+
+fn drain(engine: &mut CpuEngine) -> BTreeMap<String, Completion> {
+    let mut done = BTreeMap::new();
+    for _ in 0..10_000 {
+        if engine.is_idle() {
+            return done;
+        }
+        done.extend(engine.step().into_iter().map(|c| (c.id.to_string(), c)));
+    }
+    panic!("the engine does not come to an end");
+}
+
+fn create(engine: &mut CpuEngine, run: &str, seed: u64) {
+    let lora = LoraSpec { rank: 4, seed, train_unembed: true, train_mlp: true, train_attn: true };
+    let spec = RunSpec { base_model: "m".into(), lora: Some(lora), optimizer: Optimizer::AdamW };
+    start(engine, run, Operation::CreateRun { run: RunId::new(run), spec });
+    assert!(drain(engine)[run].result.is_ok());
+}
+
+fn pass(run: &str, datums: i64) -> Operation {
+    let datum = |i: i64| {
+        let tokens: Vec<i64> = (0..20).map(|t| (t * 7 + i * 31) % 512).collect();
+        let inputs = [
+            ("target_tokens".to_owned(), Tensor::i64(tokens.clone())),
+            ("weights".to_owned(), Tensor::f32(vec![1.0; 20])),
+        ];
+        Datum { tokens, loss_fn_inputs: BTreeMap::from(inputs) }
+    };
+    Operation::ForwardBackward(ForwardBackward {
+        run: RunId::new(run),
+        data: (0..datums).map(datum).collect(),
+        loss_fn: "cross_entropy".into(),
+        loss_fn_config: BTreeMap::new(),
+        forward_only: false,
+    })
+}
+
+fn optim(run: &str) -> Operation {
+    let params =
+        AdamParams { learning_rate: 1e-2, beta1: 0.9, beta2: 0.95, eps: 1e-8, weight_decay: 0.0, grad_clip_norm: 0.0 };
+    Operation::OptimStep { run: RunId::new(run), params }
+}
+
+fn ask(prompt: i64) -> Operation {
+    let params = SamplingParams {
+        max_tokens: Some(12),
+        seed: 4,
+        stop: Stop::Nothing,
+        temperature: 1.0,
+        top_k: None,
+        top_p: 1.0,
+    };
+    Operation::Sample(Box::new(Sample {
+        sampling_session: SamplingSessionId::new("s"),
+        source: SamplerSource::Base { model: "m".into() },
+        prompt: (0..prompt).map(|t| t * 3 % 512).collect(),
+        num_samples: 2,
+        params,
+        prompt_logprobs: true,
+        prompt_logprobs_last_n: None,
+        topk_prompt_logprobs: 0,
+        topk_sample_logprobs: 0,
+        target_prompt_logprobs: None,
+        prompt_alt_tokens_k: 0,
+    }))
+}
+
+fn assert_at_fault(completion: &Completion, run: Option<&str>) {
+    let error = completion.result.clone().unwrap_err();
+    assert_eq!(error.category, Category::Server);
+    assert!(error.message.contains("internal error") && error.message.contains("out of "), "{error}");
+    assert_eq!(completion.lost_run, run.map(RunId::new));
+}
+
+/// Two steps of runs `a` and `c` beside `b`, of whose second request a datum is bad if wanted.
+fn train(poison: Option<usize>) -> (Vec<String>, Option<Completion>) {
+    let mut engine = engine();
+    let runs = ["a", "b", "c"];
+    (0..).zip(runs).for_each(|(seed, run)| create(&mut engine, run, seed));
+    let (mut seen, mut failed) = (Vec::new(), None);
+    for step in 0..2 {
+        for (run, datums) in runs.into_iter().zip([40, 25, 17]) {
+            start(&mut engine, run, pass(run, datums));
+        }
+        if let (1, Some(at)) = (step, poison) {
+            engine.trainer.poison(&id("b"), at, BAD);
+        }
+        let mut done = drain(&mut engine);
+        if step == 1 && poison.is_some() {
+            failed = done.remove("b");
+        } else {
+            assert!(done.values().all(|c| c.result.is_ok()));
+        }
+        seen.extend(["a", "c"].map(|run| format!("{:?}", done[run].result)));
+        for run in ["a", "c"] {
+            start(&mut engine, run, optim(run));
+        }
+        let done = drain(&mut engine);
+        seen.extend(["a", "c"].map(|run| format!("{:?}", done[run].result)));
+    }
+    for run in ["a", "c"] {
+        start(&mut engine, run, pass(run, 3));
+        seen.push(format!("{:?}", drain(&mut engine)[run].result));
+    }
+    assert_eq!(engine.runs.contains_key(&RunId::new("b")), poison.is_none());
+    (seen, failed)
+}
+
+#[test]
+fn a_training_request_at_fault_fails_alone() {
+    let (undisturbed, _) = train(None);
+    for at in [0, 24] {
+        let (seen, failed) = train(Some(at));
+        assert_eq!(seen, undisturbed);
+        assert_at_fault(&failed.unwrap(), Some("b"));
+    }
+}
+
+#[test]
+fn a_sample_at_fault_fails_alone() {
+    let run = |poison: bool, steps: usize| {
+        let mut engine = engine();
+        for (name, prompt) in [("a", 70), ("b", 40), ("c", 33)] {
+            start(&mut engine, name, ask(prompt));
+        }
+        let mut done = BTreeMap::new();
+        for _ in 0..steps {
+            done.extend(engine.step().into_iter().map(|c| (c.id.to_string(), c)));
+        }
+        if poison {
+            engine.sampler.poison(&id("b"), BAD);
+        }
+        done.extend(drain(&mut engine));
+        done
+    };
+    let undisturbed = run(false, 0);
+    // In the prompt, where it happens again; in a sequence after some steps, where nothing is wrong the second time.
+    for (steps, again) in [(0, true), (6, false)] {
+        let done = run(true, steps);
+        for name in ["a", "c"] {
+            assert_eq!(format!("{:?}", done[name].result), format!("{:?}", undisturbed[name].result), "{steps}");
+        }
+        if again {
+            assert_at_fault(&done["b"], None);
+        } else {
+            assert_eq!(format!("{:?}", done["b"].result), format!("{:?}", undisturbed["b"].result));
+        }
+    }
+}
+
+#[test]
+fn an_optimizer_step_at_fault_fails_alone() {
+    let steps = |poison: bool| {
+        let mut engine = engine();
+        for (seed, run) in (0..).zip(["a", "b", "c"]) {
+            create(&mut engine, run, seed);
+            start(&mut engine, run, pass(run, 4));
+        }
+        drain(&mut engine);
+        if poison {
+            engine.runs.get_mut(&RunId::new("b")).unwrap().poison();
+        }
+        for run in ["a", "b", "c"] {
+            start(&mut engine, run, optim(run));
+        }
+        let mut done = engine.step();
+        assert_eq!(done.len(), 3, "one step takes them all");
+        done.sort_by(|a, b| a.id.cmp(&b.id));
+        let after: Vec<_> = ["a", "c"]
+            .map(|run| {
+                start(&mut engine, run, pass(run, 3));
+                format!("{:?}", drain(&mut engine)[run].result)
+            })
+            .into();
+        (done, after, engine.runs.len())
+    };
+    let (undisturbed, expected, all) = steps(false);
+    let (done, after, left) = steps(true);
+    assert_eq!((after, all, left), (expected, 3, 2));
+    assert_eq!((&done[0], &done[2]), (&undisturbed[0], &undisturbed[2]));
+    assert!(done[1].result.as_ref().unwrap_err().message.contains("internal error"));
+    assert_eq!(done[1].lost_run, Some(RunId::new("b")));
+}

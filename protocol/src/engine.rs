@@ -3,10 +3,12 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{OpError, OpResult, Operation, RequestId, RunId};
 
 /// A base model as the engine serves it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BaseModel {
     /// The name that clients use.
     pub name: String,

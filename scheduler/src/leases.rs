@@ -167,6 +167,31 @@ impl Write for Renew {
     }
 }
 
+/// Gives all leases back, because the process ends.
+pub(crate) struct Deregister;
+
+impl Write for Deregister {
+    type Output = Freed;
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Freed, Error> {
+        let Some(worker) = core.worker_id() else { return Ok(Freed::default()) };
+        // A newer process of the same name keeps what it has.
+        let incarnation = core.incarnation.load(Ordering::Acquire);
+        if !workers::renew_worker(conn, worker, incarnation, core.now()).await? {
+            return Ok(Freed::default());
+        }
+        let freed = leases::release_all(conn, Some(worker)).await?;
+        workers::delete_worker(conn, worker).await?;
+        Ok(freed)
+    }
+
+    fn signals(&self, freed: &Freed, signals: &mut Vec<Signal>) {
+        if *freed != Freed::default() {
+            signals.push(Signal::Released);
+        }
+    }
+}
+
 /// Frees what dead workers had.
 struct ExpireWorkers;
 

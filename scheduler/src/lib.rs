@@ -5,6 +5,7 @@
 //! bytes that the server encodes. `docs/data-model.md` tells the tables and their transitions.
 
 mod admission;
+mod base_models;
 mod catalogue;
 mod claiming;
 mod clock;

@@ -139,8 +139,11 @@ impl Scheduler {
         Ok(Self { core, messages })
     }
 
-    /// Writes what is still to be written and closes the store. Every later call fails.
+    /// Writes what is still to be written, gives leases back and closes the store. Every later call fails.
     pub async fn close(&self) {
+        if let Err(error) = self.write(leases::Deregister).await {
+            tracing::debug!(%error, "leases were not given back; they end by themselves");
+        }
         let (closed, done) = oneshot::channel();
         if self.messages.send(Message::Close(closed)).is_ok() {
             let _ = done.await;

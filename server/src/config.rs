@@ -1,15 +1,15 @@
 //! What `trainyard serve` runs with: flags override `TRAINYARD_*` variables, which override `trainyard.toml`,
 //! which overrides the defaults.
 
+mod flags;
 mod tenants;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::time::Duration;
 use std::{fs, io, thread};
 
-use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use trainyard_scheduler::{Database, Policies};
 
@@ -17,124 +17,20 @@ use self::tenants::{FileKey, FileTenant};
 use crate::auth::Keys;
 use crate::metrics::Access;
 
+pub use self::flags::{
+    ComputeType, LogFormat, MigrateFlags, NamedPath, ServeFlags, ServeRole, SharedFlags, WorkerFlags,
+};
 pub use self::tenants::TenantsError;
 
 /// The file that is read when `--config` names no other.
 const DEFAULT_FILE: &str = "trainyard.toml";
+/// Of a worker.
+const LEASE_SECONDS: u64 = 15;
 /// The shortest metrics token, in characters.
 const MIN_TOKEN: usize = 8;
 
 /// Room for copies of what is read from a bucket.
 const STORAGE_CACHE_MIB: u64 = 20 << 10;
-
-/// Flags of `trainyard serve`; each also has a `TRAINYARD_*` variable.
-#[derive(Args, Clone, Debug, Default)]
-pub struct ServeFlags {
-    /// A base model: its name and its Hugging Face folder or GGUF file. May be repeated.
-    #[arg(long = "model", env = "TRAINYARD_MODEL", value_name = "NAME=PATH")]
-    pub models: Vec<NamedPath>,
-    /// Address to listen on. Any but loopback needs keys in the configuration file.
-    #[arg(long, env = "TRAINYARD_HOST")]
-    pub host: Option<String>,
-    /// Port to listen on; 0 picks a free one.
-    #[arg(long, env = "TRAINYARD_PORT")]
-    pub port: Option<u16>,
-    /// Folder of the store, payloads and checkpoints.
-    #[arg(long, env = "TRAINYARD_DATA_DIR", value_name = "DIR")]
-    pub data_dir: Option<PathBuf>,
-    /// The store, sqlite://PATH or postgres://USER@HOST/NAME; DIR/trainyard.db when absent.
-    #[arg(long, env = "TRAINYARD_DATABASE_URL", value_name = "URL")]
-    pub database_url: Option<String>,
-    /// Payloads, checkpoints and snapshots: a folder that all processes share, or s3://BUCKET/PREFIX; DIR when
-    /// absent.
-    #[arg(long, env = "TRAINYARD_STORAGE", value_name = "URL")]
-    pub storage: Option<String>,
-    /// Room in DIR for copies of what is read from s3://.
-    #[arg(long, env = "TRAINYARD_STORAGE_CACHE_MIB", value_name = "MIB")]
-    pub storage_cache_mib: Option<u64>,
-    /// Compute type.
-    #[arg(long, env = "TRAINYARD_DTYPE")]
-    pub dtype: Option<ComputeType>,
-    /// Threads of the engine; one per processor when absent.
-    #[arg(long, env = "TRAINYARD_THREADS", value_name = "N")]
-    pub threads: Option<usize>,
-    /// Memory that a training pass may hold for its backward pass; longer examples compute activations again.
-    #[arg(long, env = "TRAINYARD_ACTIVATION_MEMORY_MIB", value_name = "MIB")]
-    pub activation_memory_mib: Option<usize>,
-    /// Memory for keys and values of samples and their prefix cache.
-    #[arg(long, env = "TRAINYARD_KV_MEMORY_MIB", value_name = "MIB")]
-    pub kv_memory_mib: Option<usize>,
-    /// Form of the log on standard error.
-    #[arg(long, env = "TRAINYARD_LOG_FORMAT")]
-    pub log_format: Option<LogFormat>,
-    /// Largest request body in bytes, before and after decompression.
-    #[arg(long, env = "TRAINYARD_MAX_BODY_BYTES", value_name = "BYTES")]
-    pub max_body_bytes: Option<usize>,
-    /// Where clients reach the server, for download links; taken from each request when absent.
-    #[arg(long, env = "TRAINYARD_PUBLIC_URL", value_name = "URL")]
-    pub public_url: Option<String>,
-    /// Guards GET /metrics: scrapers send it as `Authorization: Bearer TOKEN`. Without it the metrics are open on
-    /// loopback and off elsewhere.
-    #[arg(long, env = "TRAINYARD_METRICS_TOKEN", value_name = "TOKEN", hide_env_values = true)]
-    pub metrics_token: Option<String>,
-    /// Configuration file; trainyard.toml in the working directory when absent.
-    #[arg(long, env = "TRAINYARD_CONFIG", value_name = "FILE")]
-    pub config: Option<PathBuf>,
-}
-
-/// `NAME=PATH`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedPath {
-    /// The name that clients use.
-    pub name: String,
-    /// A folder or a file.
-    pub path: PathBuf,
-}
-
-impl FromStr for NamedPath {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once('=') {
-            Some((name, path)) if !name.is_empty() && !path.is_empty() => {
-                Ok(Self { name: name.to_owned(), path: PathBuf::from(path) })
-            }
-            _ => Err("expected NAME=PATH".to_owned()),
-        }
-    }
-}
-
-/// Type of the matrix products.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ComputeType {
-    /// 16-bit inputs, 32-bit sums.
-    #[default]
-    Bf16,
-    /// 32-bit throughout.
-    F32,
-}
-
-impl ComputeType {
-    /// As the flag spells it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bf16 => "bf16",
-            Self::F32 => "f32",
-        }
-    }
-}
-
-/// Form of the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LogFormat {
-    /// For people.
-    #[default]
-    Text,
-    /// One object per line.
-    Json,
-}
 
 /// The configuration file.
 #[derive(Clone, Default, Deserialize)]
@@ -156,13 +52,32 @@ struct FileConfig {
     public_url: Option<String>,
     metrics_token: Option<String>,
     metrics_per_tenant: bool,
+    role: Option<ServeRole>,
+    lease_seconds: Option<u64>,
     tenants: Vec<FileTenant>,
     keys: Vec<FileKey>,
 }
 
-/// What the server runs with.
+/// What a process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The API, and the execution of requests.
+    All,
+    /// The API alone.
+    Api,
+    /// The execution of requests alone.
+    Worker,
+}
+
+/// What a process runs with.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// What it does.
+    pub role: Role,
+    /// Bring a PostgreSQL schema up to date at the start.
+    pub migrate: bool,
+    /// A worker without a sign of life for so long is taken for dead.
+    pub lease: Duration,
     /// Base models, in the order given.
     pub models: Vec<NamedPath>,
     /// Address to listen on.
@@ -238,6 +153,12 @@ pub enum ConfigError {
     /// No room to compute in.
     #[error("--{0}: must be at least 1")]
     Memory(&'static str),
+    /// Roles share a store, and a SQLite file has one process.
+    #[error("--database-url: an API server or a worker of its own needs postgres://USER@HOST/NAME")]
+    NeedsPostgres,
+    /// Leases that end as they begin.
+    #[error("--lease-seconds: must be at least 1")]
+    Lease,
     /// No room for a body.
     #[error("--max-body-bytes: must be at least 1")]
     MaxBodyBytes,
@@ -253,20 +174,38 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Joins flags (with their variables), the file and the defaults.
+    /// What `trainyard serve` runs with: flags (with their variables), the file and the defaults, joined.
     pub fn resolve(flags: ServeFlags) -> Result<Self, ConfigError> {
-        let file = read_file(flags.config.as_deref())?;
+        let file = read_file(flags.shared.config.as_deref())?;
+        let role = match flags.role.or(file.role).unwrap_or_default() {
+            ServeRole::All => Role::All,
+            ServeRole::Api => Role::Api,
+        };
+        Self::join(flags, file, role)
+    }
+
+    /// What `trainyard worker` runs with.
+    pub fn resolve_worker(flags: WorkerFlags) -> Result<Self, ConfigError> {
+        let file = read_file(flags.shared.config.as_deref())?;
+        // What the file says of the API is for other processes.
+        let file = FileConfig { host: None, port: None, metrics_token: None, ..file };
+        Self::join(ServeFlags { shared: flags.shared, ..ServeFlags::default() }, file, Role::Worker)
+    }
+
+    fn join(serve: ServeFlags, file: FileConfig, role: Role) -> Result<Self, ConfigError> {
+        let ServeFlags { shared: flags, .. } = serve.clone();
         let data_dir = flags.data_dir.or(file.data_dir).unwrap_or_else(|| PathBuf::from("data"));
-        let host = parse_host(flags.host.or(file.host))?;
+        let host = parse_host(serve.host.or(file.host))?;
         let (keys, policies) = tenants::resolve(&file.tenants, &file.keys)?;
         if !host.is_loopback() && keys.is_empty() {
             return Err(ConfigError::KeysNeeded(host));
         }
         let processors = || thread::available_parallelism().map_or(1, usize::from);
         let config = Self {
-            models: models(flags.models, file.models)?,
+            role,
+            models: if role == Role::Api { Vec::new() } else { models(flags.models, file.models)? },
             host,
-            port: flags.port.or(file.port).unwrap_or(8000),
+            port: serve.port.or(file.port).unwrap_or(8000),
             database: parse_database(flags.database_url.or(file.database_url), &data_dir)?,
             storage: flags.storage.or(file.storage).unwrap_or_else(|| data_dir.to_string_lossy().into_owned()),
             storage_cache_bytes: flags.storage_cache_mib.or(file.storage_cache_mib).unwrap_or(STORAGE_CACHE_MIB) << 20,
@@ -276,14 +215,20 @@ impl Config {
             activation_memory_mib: flags.activation_memory_mib.or(file.activation_memory_mib),
             kv_memory_mib: flags.kv_memory_mib.or(file.kv_memory_mib),
             log_format: flags.log_format.or(file.log_format).unwrap_or_default(),
-            max_body_bytes: flags.max_body_bytes.or(file.max_body_bytes),
-            public_url: flags.public_url.or(file.public_url),
+            max_body_bytes: serve.max_body_bytes.or(file.max_body_bytes),
+            public_url: serve.public_url.or(file.public_url),
             keys,
             policies,
-            metrics_access: metrics_access(flags.metrics_token.or(file.metrics_token).as_deref(), host)?,
+            metrics_access: metrics_access(serve.metrics_token.or(file.metrics_token).as_deref(), host)?,
             metrics_per_tenant: file.metrics_per_tenant,
+            migrate: flags.migrate,
+            lease: Duration::from_secs(flags.lease_seconds.or(file.lease_seconds).unwrap_or(LEASE_SECONDS)),
         };
         match config {
+            Self { role: Role::Api | Role::Worker, database: Database::Sqlite(_), .. } => {
+                Err(ConfigError::NeedsPostgres)
+            }
+            Self { lease: Duration::ZERO, .. } => Err(ConfigError::Lease),
             Self { threads: 0, .. } => Err(ConfigError::Threads),
             Self { activation_memory_mib: Some(0), .. } => Err(ConfigError::Memory("activation-memory-mib")),
             Self { kv_memory_mib: Some(0), .. } => Err(ConfigError::Memory("kv-memory-mib")),
@@ -331,6 +276,11 @@ fn parse_host(host: Option<String>) -> Result<IpAddr, ConfigError> {
         None | Some("localhost") => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         Some(text) => text.parse().map_err(|_| ConfigError::Host(text.to_owned())),
     }
+}
+
+/// A store by its URL.
+pub fn parse_database_url(url: &str) -> Result<Database, ConfigError> {
+    parse_database(Some(url.to_owned()), Path::new(""))
 }
 
 fn parse_database(url: Option<String>, data_dir: &Path) -> Result<Database, ConfigError> {

@@ -8,7 +8,13 @@ fn flags(file: &str) -> (tempfile::TempDir, ServeFlags) {
     let path = dir.path().join("trainyard.toml");
     fs::write(&path, file).unwrap();
     let model = NamedPath { name: "m".to_owned(), path: PathBuf::from("/m") };
-    (dir, ServeFlags { config: Some(path), models: vec![model], ..ServeFlags::default() })
+    (
+        dir,
+        ServeFlags {
+            shared: SharedFlags { config: Some(path), models: vec![model], ..SharedFlags::default() },
+            ..ServeFlags::default()
+        },
+    )
 }
 
 fn refusal(file: &str, change: impl FnOnce(&mut ServeFlags)) -> String {
@@ -22,7 +28,7 @@ const KEY: &str = "[[keys]]\nname = \"ci\"\ntenant = \"t\"\nsha256 = \"e3b0c4429
 #[test]
 fn flags_override_the_file_which_overrides_the_defaults() {
     let (_dir, mut flags) = flags("port = 9000\ndtype = \"f32\"\ndata_dir = \"/from-file\"\n");
-    flags.data_dir = Some(PathBuf::from("/from-flag"));
+    flags.shared.data_dir = Some(PathBuf::from("/from-flag"));
     let config = Config::resolve(flags).unwrap();
     assert_eq!((config.port, config.dtype), (9000, ComputeType::F32));
     assert_eq!(config.data_dir, PathBuf::from("/from-flag"));
@@ -34,7 +40,7 @@ fn flags_override_the_file_which_overrides_the_defaults() {
 #[test]
 fn models_come_from_the_file_when_no_flag_names_one() {
     let (_dir, mut flags) = flags("[models]\nb = \"/b\"\n\"org/a\" = \"/a\"\n");
-    flags.models.clear();
+    flags.shared.models.clear();
     let names: Vec<_> = Config::resolve(flags).unwrap().models.into_iter().map(|model| model.name).collect();
     assert_eq!(names, ["b", "org/a"]);
 }
@@ -42,20 +48,22 @@ fn models_come_from_the_file_when_no_flag_names_one() {
 #[test]
 fn what_is_wrong_is_named() {
     assert!(refusal("prot = 1\n", |_| {}).contains("prot"));
-    assert!(refusal("", |flags| flags.models.clear()).contains("--model"));
-    assert!(refusal("", |flags| flags.models.extend(flags.models.clone())).contains("\"m\""));
+    assert!(refusal("", |flags| flags.shared.models.clear()).contains("--model"));
+    assert!(refusal("", |flags| flags.shared.models.extend(flags.shared.models.clone())).contains("\"m\""));
     assert!(refusal("", |flags| flags.host = Some("nowhere".into())).contains("\"nowhere\""));
-    assert!(refusal("", |flags| flags.threads = Some(0)).contains("--threads"));
-    assert!(refusal("", |flags| flags.kv_memory_mib = Some(0)).contains("--kv-memory-mib"));
+    assert!(refusal("", |flags| flags.shared.threads = Some(0)).contains("--threads"));
+    assert!(refusal("", |flags| flags.shared.kv_memory_mib = Some(0)).contains("--kv-memory-mib"));
     assert!(refusal("activation_memory_mib = 0\n", |_| {}).contains("--activation-memory-mib"));
-    let url = refusal("", |flags| flags.database_url = Some("mysql://u:secret@h/db".into()));
+    let url = refusal("", |flags| flags.shared.database_url = Some("mysql://u:secret@h/db".into()));
     assert!(url.contains("mysql://…@h/db") && !url.contains("secret"), "{url}");
-    assert!(refusal("", |flags| flags.database_url = Some("sqlite://".into())).contains("sqlite://PATH"));
+    assert!(refusal("", |flags| flags.shared.database_url = Some("sqlite://".into())).contains("sqlite://PATH"));
     assert!(refusal(&KEY.replace("e3b0", "xyz0"), |_| {}).contains("\"ci\""));
     assert!(refusal("[[keys]]\ntenant = \"t\"\n", |_| {}).contains("either key or sha256"));
     assert!(refusal("[[keys]]\ntenant = \"t\"\nkey = \"sk-1\"\n", |_| {}).contains("tml-"));
     assert!(refusal("metrics_token = \"short\"\n", |_| {}).contains("--metrics-token"));
-    let missing = refusal("", |flags| flags.config = Some(PathBuf::from("/no/such/file.toml")));
+    assert!(refusal("role = \"api\"\n", |_| {}).contains("postgres://"));
+    assert!(refusal("lease_seconds = 0\n", |_| {}).contains("--lease-seconds"));
+    let missing = refusal("", |flags| flags.shared.config = Some(PathBuf::from("/no/such/file.toml")));
     assert!(missing.contains("/no/such/file.toml"));
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -24,14 +24,30 @@ const ERROR_MESSAGE: &str = "x-error-message";
 /// The only branch.
 const BRANCH: &str = "main";
 
-/// Routes for the given models, each a repository of its name, to be nested under `/hf`.
-pub fn router(models: Arc<BTreeMap<String, ModelFiles>>) -> Router {
-    let repos = models.iter().map(|(name, files)| (name.clone(), Repo::new(files))).collect();
-    // Names have one segment or more, which no route pattern can express before a fixed segment.
-    Router::new().route("/{*path}", get(answer)).with_state(Arc::new(Repos(repos)))
+/// The models' tokenizers. Cheap to clone; all clones are one hub.
+#[derive(Clone, Default)]
+pub struct Hub(Arc<RwLock<Arc<Repos>>>);
+
+impl Hub {
+    /// Has these models from now on, each a repository of its name.
+    pub fn set(&self, models: &BTreeMap<String, ModelFiles>) {
+        let repos = models.iter().map(|(name, files)| (name.clone(), Repo::new(files))).collect();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Repos(repos));
+    }
+
+    /// Its routes, to be nested under `/hf`.
+    pub fn router(&self) -> Router {
+        // Names have one segment or more, which no route pattern can express before a fixed segment.
+        Router::new().route("/{*path}", get(answer)).with_state(self.clone())
+    }
+
+    fn repos(&self) -> Arc<Repos> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// All repositories by name.
+#[derive(Default)]
 struct Repos(BTreeMap<String, Repo>);
 
 struct Repo {
@@ -89,7 +105,8 @@ impl IntoResponse for Missing {
     }
 }
 
-async fn answer(State(repos): State<Arc<Repos>>, Path(path): Path<String>, headers: HeaderMap) -> Response {
+async fn answer(State(hub): State<Hub>, Path(path): Path<String>, headers: HeaderMap) -> Response {
+    let repos = hub.repos();
     let answer = match path.strip_prefix("api/models/") {
         Some(path) => describe(&repos, path).map(|json| Json(json).into_response()),
         None => resolve(&repos, &path, headers.get(header::RANGE)),
@@ -206,7 +223,9 @@ mod tests {
     fn served() -> Router {
         let files = |config: &str| ModelFiles::from([("config.json".to_owned(), config.as_bytes().to_vec())]);
         let models = [("org/model".to_owned(), files(CONFIG)), ("tiny".to_owned(), files("{}"))];
-        Router::new().nest("/hf", router(Arc::new(models.into())))
+        let hub = Hub::default();
+        hub.set(&models.into());
+        Router::new().nest("/hf", hub.router())
     }
 
     async fn call(method: Method, path: &str, range: Option<&str>) -> (StatusCode, HeaderMap, Bytes) {

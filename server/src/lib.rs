@@ -9,6 +9,7 @@ pub mod engine;
 pub mod error;
 pub mod hub;
 pub mod metrics;
+pub mod models;
 pub mod openapi;
 pub mod signed_urls;
 pub mod state;

@@ -43,9 +43,18 @@ impl Signer {
         }
     }
 
-    fn from_bytes(bytes: &[u8]) -> io::Result<Self> {
+    /// With a key of 32 bytes.
+    ///
+    /// # Errors
+    /// When it has another length.
+    pub fn from_bytes(bytes: &[u8]) -> io::Result<Self> {
         let key = bytes.try_into().map_err(|_| io::Error::other("the signing key must be 32 bytes long"))?;
         Ok(Self { key })
+    }
+
+    /// The key, to share it with other processes of the service.
+    pub fn key(&self) -> [u8; 32] {
+        self.key
     }
 
     fn create(file: &Path) -> io::Result<Self> {

@@ -1,8 +1,6 @@
 //! What every handler shares.
 
 use std::hash::{BuildHasher, RandomState};
-use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,10 +13,8 @@ use trainyard_scheduler::{Clock, Scheduler, Storage};
 use crate::auth::Keys;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
+use crate::models::Models;
 use crate::signed_urls::Signer;
-
-/// The file in the data directory that holds the key of download URLs.
-const SIGNING_KEY_FILE: &str = "url-signing.key";
 
 /// Bounds on what a client may ask for.
 #[derive(Clone, Debug)]
@@ -76,15 +72,13 @@ pub struct Setup {
     /// The durable request log.
     pub scheduler: Scheduler,
     /// The base models that are served.
-    pub models: Vec<BaseModel>,
+    pub models: Models,
     /// Who may call.
     pub keys: Keys,
     /// Bounds on requests.
     pub limits: Limits,
     /// The listening side of [`Shutdown::channel`].
     pub shutdown: Shutdown,
-    /// Holds the key of download URLs.
-    pub data_dir: PathBuf,
     /// Holds checkpoints.
     pub storage: Storage,
     /// Tells the time.
@@ -93,6 +87,8 @@ pub struct Setup {
     pub random: Random,
     /// Where clients reach the server; taken from each request's headers when `None`.
     pub public_url: Option<String>,
+    /// Signs download URLs.
+    pub signer: Signer,
 }
 
 /// What every handler shares. Cheap to clone.
@@ -101,7 +97,7 @@ pub struct AppState {
     /// The durable request log.
     pub scheduler: Scheduler,
     /// The base models that are served.
-    pub models: Arc<Vec<BaseModel>>,
+    pub models: Models,
     /// Who may call.
     pub keys: Arc<Keys>,
     /// Bounds on requests.
@@ -125,25 +121,21 @@ pub struct AppState {
 
 impl AppState {
     /// Joins the parts. The server is not ready until [`AppState::set_ready`].
-    ///
-    /// # Errors
-    /// When the key of download URLs can be neither read nor written.
-    pub fn new(setup: Setup) -> io::Result<Self> {
-        let signer = Signer::open(&setup.data_dir.join(SIGNING_KEY_FILE))?;
-        Ok(Self {
+    pub fn new(setup: Setup) -> Self {
+        Self {
             metrics: Arc::new(Metrics::new(&setup.scheduler)),
             scheduler: setup.scheduler,
-            models: Arc::new(setup.models),
+            models: setup.models,
             keys: Arc::new(setup.keys),
             limits: Arc::new(setup.limits),
             shutdown: setup.shutdown,
             storage: setup.storage,
             clock: setup.clock,
             random: setup.random,
-            signer: Arc::new(signer),
+            signer: Arc::new(setup.signer),
             public_url: setup.public_url.map(|url| url.trim_end_matches('/').into()),
             ready: Arc::default(),
-        })
+        }
     }
 
     /// Announces that the models are loaded; shared by all clones.
@@ -157,14 +149,15 @@ impl AppState {
     }
 
     /// A served base model.
-    pub fn model(&self, name: &str) -> Option<&BaseModel> {
-        self.models.iter().find(|model| model.name == name)
+    pub fn model(&self, name: &str) -> Option<BaseModel> {
+        self.models.list().iter().find(|model| model.name == name).cloned()
     }
 
     /// A served base model that a request names, or a refusal that lists what is served.
-    pub fn require_model(&self, name: &str) -> Result<&BaseModel, ApiError> {
+    pub fn require_model(&self, name: &str) -> Result<BaseModel, ApiError> {
         self.model(name).ok_or_else(|| {
-            let served: Vec<&str> = self.models.iter().map(|model| model.name.as_str()).collect();
+            let models = self.models.list();
+            let served: Vec<&str> = models.iter().map(|model| model.name.as_str()).collect();
             ApiError::invalid(format!("base_model: {name:?} is not served here; served: {}", served.join(", ")))
         })
     }

@@ -2,6 +2,7 @@
 //!
 //! The functions take a connection: the writer's inside a transaction, or a reader's.
 
+pub(crate) mod base_models;
 pub(crate) mod blobs;
 pub(crate) mod checkpoints;
 pub(crate) mod db;

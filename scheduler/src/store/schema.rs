@@ -32,6 +32,7 @@ const STEPS: &[Step] = &[
     step!(7, "leases", "0007_leases.sql"),
     step!(8, "storage", "0008_storage.sql"),
     step!(9, "quotas", "0009_quotas.sql"),
+    step!(10, "secrets", "0010_secrets.sql"),
 ];
 
 /// Brings the schema of a database up to date. Returns its version.

@@ -33,7 +33,7 @@ pub(super) async fn asample(
     let session = state.scheduler.sampling_session(&tenant, &id).await?;
     let payload = request.into_payload(|| (state.random)())?;
     let model = state.require_model(&session.base_model)?;
-    check_against_model(&payload, model)?;
+    check_against_model(&payload, &model)?;
     check_queue(&state)?;
     let (num_samples, tokens) = (payload.num_samples, payload.tokens(model.max_context_length));
     let payload = Payload::Sample(Box::new(payload));

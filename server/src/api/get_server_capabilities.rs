@@ -13,7 +13,8 @@ use crate::wire::client::{ServerCapabilities, SupportedModel};
     responses((status = 200, description = "done", body = ServerCapabilities), Refusals),
 )]
 pub(super) async fn get_server_capabilities(State(state): State<AppState>) -> Reply<ServerCapabilities> {
-    let models = state.models.iter().map(|model| SupportedModel {
+    let models = state.models.list();
+    let models = models.iter().map(|model| SupportedModel {
         model_name: model.name.clone(),
         max_context_length: model.max_context_length as u64,
         trainable: true,

@@ -22,6 +22,8 @@ use trainyard_scheduler::{
 };
 
 use crate::auth::Keys;
+use crate::models::Models;
+use crate::signed_urls::Signer;
 use crate::state::{AppState, Limits, Setup, Shutdown};
 
 pub(crate) const KEY: &str = "tml-test";
@@ -108,11 +110,11 @@ impl Server {
         };
         let state = AppState::new(Setup {
             scheduler: Scheduler::open(options).await.unwrap(),
-            models: vec![model],
+            models: Models::new(vec![model], &BTreeMap::new()),
             keys,
             limits,
             shutdown,
-            data_dir: dir.path().to_owned(),
+            signer: Signer::open(&dir.path().join("key")).unwrap(),
             storage: Storage::folder(dir.path()),
             clock: clock.clone(),
             random: {
@@ -120,8 +122,7 @@ impl Server {
                 Arc::new(move || next.fetch_add(1, Ordering::SeqCst) as u64)
             },
             public_url: None,
-        })
-        .unwrap();
+        });
         let router = super::router(state.clone());
         Self { state, shutdown: stop, clock, dir, router }
     }

@@ -4,9 +4,12 @@ mod banner;
 mod bench;
 mod gate;
 mod logging;
+mod migrate;
+mod process;
 mod serve;
 mod shutdown;
 mod sweep;
+mod worker;
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -14,7 +17,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{Config, ServeFlags};
+use crate::config::{Config, MigrateFlags, ServeFlags, WorkerFlags};
 
 /// A training service for language models that speaks the Tinker protocol.
 #[derive(Debug, Parser)]
@@ -28,6 +31,10 @@ struct Cli {
 enum Command {
     /// Serve base models for training and sampling.
     Serve(Box<ServeFlags>),
+    /// Execute requests that API servers accept, over one PostgreSQL database and one storage.
+    Worker(Box<WorkerFlags>),
+    /// Bring the schema of a store up to date.
+    Migrate(MigrateFlags),
     /// Measure training and sampling on this machine.
     Bench(bench::BenchFlags),
     /// Print the API's OpenAPI document.
@@ -38,6 +45,8 @@ enum Command {
 pub fn run() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(flags) => Config::resolve(*flags).map_err(Into::into).and_then(serve::serve),
+        Command::Worker(flags) => Config::resolve_worker(*flags).map_err(Into::into).and_then(worker::work),
+        Command::Migrate(flags) => migrate::migrate(&flags),
         Command::Bench(flags) => bench::bench(flags),
         Command::Openapi => print_openapi(),
     };

@@ -1,37 +1,33 @@
-//! `trainyard serve`.
+//! `trainyard serve`: the API, with the execution of requests or without.
 
 use std::error::Error;
-use std::fs::{self, File, TryLockError};
-use std::future::Future;
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use tokio::net::TcpListener;
-use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, spawn_blocking};
-use tokio::time::{sleep, timeout};
-use trainyard_scheduler::{Options, Scheduler, Storage, SystemClock, WorkerOptions};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use trainyard_scheduler::{Database, Scheduler, Storage, SystemClock};
 
 use super::gate::Gate;
+use super::process::{self, Executor, Files};
 use super::shutdown::Signals;
 use super::{banner, logging, sweep};
-use crate::config::Config;
-use crate::engine::{Loaded, build_engine};
+use crate::config::{Config, Role};
+use crate::models::Models;
+use crate::signed_urls::Signer;
 use crate::state::{AppState, Limits, Setup, Shutdown, system_random};
-use crate::worker::{self, Tools, WorkerHandle};
-use crate::workspace::Workspace;
-use crate::{api, hub, metrics};
+use crate::{api, metrics};
 
 /// How long requests that are being answered may take to finish.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// How often the worker's thread is looked after.
-const WATCH: Duration = Duration::from_millis(500);
+/// The file in the data directory that holds the key of download URLs.
+const SIGNING_KEY_FILE: &str = "url-signing.key";
 
 /// Serves until a signal ends it.
 pub(super) fn serve(config: Config) -> Result<(), Box<dyn Error>> {
@@ -45,68 +41,60 @@ pub(super) fn serve(config: Config) -> Result<(), Box<dyn Error>> {
 
 async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     let mut signals = Signals::new()?;
-    fs::create_dir_all(&config.data_dir).map_err(|error| format!("--data-dir: {error}"))?;
-    let _lock = lock(&config.data_dir)?;
-    let storage = Storage::open(&config.storage).map_err(|error| format!("--storage: {error}"))?;
-    storage.prepare("checkpoints").await.map_err(|error| format!("--storage: {error}"))?;
+    let files = Files::open(&config).await?;
     let listener = TcpListener::bind((config.host, config.port))
         .await
         .map_err(|error| format!("cannot listen on {}:{}: {error}", config.host, config.port))?;
     let address = listener.local_addr()?;
     tracing::info!(%address, "listening; loading models");
-    let scheduler = Scheduler::open(options(&config, storage.clone())).await?;
+    let scheduler = process::open_scheduler(&config, &files).await?;
     let (stop, stopping) = Shutdown::channel();
     let gate = Gate::default();
     let http = serve_http(listener, gate.router(), stopping.clone());
 
-    let loading = load(config.clone());
-    let loaded = tokio::select! {
-        loaded = loading => loaded?,
+    let starting = start(&config, &scheduler, &files.storage);
+    let (models, executor) = tokio::select! {
+        started = starting => started?,
         signal = signals.next() => {
             tracing::info!(signal, "ending before the models are loaded");
             scheduler.close().await;
             return Ok(());
         }
     };
-    let worker = open(&config, address, loaded, storage, &scheduler, stopping, &gate)?;
+    open(&config, address, &models, &files.storage, &scheduler, stopping, &gate).await?;
     let sweeping = tokio::spawn(sweep::sweep(scheduler.clone()));
 
-    let worker_died = tokio::select! {
+    let died = tokio::select! {
         signal = signals.next() => {
             tracing::info!(signal, "finishing what is in flight");
             false
         }
-        () = finished(&worker) => true,
+        () = process::died(executor.as_ref()) => true,
+        () = models.follow(&scheduler), if executor.is_none() => false,
     };
     signals.exit_at_next();
     sweeping.abort();
-    close(stop, http, worker, &scheduler).await?;
-    if worker_died {
+    close(stop, http, executor, &scheduler).await?;
+    if died {
         return Err("the worker's thread ended unexpectedly; the log has the details".into());
     }
     tracing::info!("stopped");
     Ok(())
 }
 
-fn options(config: &Config, storage: Storage) -> Options {
-    let models = config.models.iter().map(|model| model.name.clone()).collect();
-    Options {
-        worker: Some(WorkerOptions::new("local", models)),
-        policies: config.policies.clone(),
-        metrics_per_tenant: config.metrics_per_tenant,
-        ..Options::new(config.database.clone(), storage)
+/// Loads the models and starts to execute requests; or learns from the store what workers serve.
+async fn start(
+    config: &Config,
+    scheduler: &Scheduler,
+    storage: &Storage,
+) -> Result<(Models, Option<Executor>), Box<dyn Error>> {
+    if config.role == Role::Api {
+        let models = Models::default();
+        models.wait_for_first(scheduler).await;
+        return Ok((models, None));
     }
-}
-
-/// Keeps a second server away from the data.
-fn lock(data_dir: &Path) -> Result<File, String> {
-    let path = data_dir.join("lock");
-    let file = File::create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(format!("--data-dir: another server is using {}", data_dir.display())),
-        Err(TryLockError::Error(error)) => Err(format!("{}: {error}", path.display())),
-    }
+    let (executor, models) = Executor::start(config, scheduler, storage).await?;
+    Ok((models, Some(executor)))
 }
 
 fn serve_http(listener: TcpListener, router: Router, stopping: Shutdown) -> JoinHandle<io::Result<()>> {
@@ -114,22 +102,16 @@ fn serve_http(listener: TcpListener, router: Router, stopping: Shutdown) -> Join
     tokio::spawn(async move { server.with_graceful_shutdown(async move { stopping.requested().await }).await })
 }
 
-fn load(config: Config) -> impl Future<Output = Result<Loaded, Box<dyn Error>>> {
-    let loading = spawn_blocking(move || build_engine(&config));
-    async move { Ok(loading.await??) }
-}
-
-/// Starts the worker and lets the API take over from the gate.
-fn open(
+/// Lets the API take over from the gate.
+async fn open(
     config: &Config,
     address: SocketAddr,
-    loaded: Loaded,
-    storage: Storage,
+    models: &Models,
+    storage: &Storage,
     scheduler: &Scheduler,
     shutdown: Shutdown,
     gate: &Gate,
-) -> Result<WorkerHandle, Box<dyn Error>> {
-    let models = loaded.engine.models();
+) -> Result<(), Box<dyn Error>> {
     let mut limits = Limits::default();
     limits.max_body_bytes = config.max_body_bytes.unwrap_or(limits.max_body_bytes);
     let state = AppState::new(Setup {
@@ -138,46 +120,47 @@ fn open(
         keys: config.keys.clone(),
         limits,
         shutdown,
-        data_dir: config.data_dir.clone(),
         storage: storage.clone(),
         clock: Arc::new(SystemClock),
         random: system_random(),
         public_url: config.public_url.clone(),
-    })?;
-    let tools = Tools {
-        engine: loaded.engine,
-        workspace: Workspace::open(storage, &config.data_dir, config.storage_cache_bytes)?,
-        runtime: Handle::current(),
-        random: system_random(),
-    };
-    let worker = worker::spawn(scheduler.clone(), tools)?;
+        signer: signer(config, scheduler).await?,
+    });
     state.set_ready();
     let router = Router::new()
-        .nest("/hf", hub::router(Arc::new(loaded.files)))
+        .nest("/hf", models.hub().router())
         .merge(metrics::router(Arc::clone(&state.metrics), scheduler.clone(), config.metrics_access.clone()))
         .fallback_service(api::router(state));
     gate.open(router);
+    let models = models.list();
     tracing::info!(%address, models = models.len(), "ready");
     // A closed standard output is no reason to stop serving.
     let _ = io::stdout().write_all(banner::banner(config, address, &models).as_bytes());
-    Ok(worker)
+    Ok(())
 }
 
-/// Returns when the worker's thread ends by itself, which it never should.
-async fn finished(worker: &WorkerHandle) {
-    while !worker.is_finished() {
-        sleep(WATCH).await;
+/// Any API server must be able to check what another one signed.
+async fn signer(config: &Config, scheduler: &Scheduler) -> Result<Signer, Box<dyn Error>> {
+    let own = Signer::open(&config.data_dir.join(SIGNING_KEY_FILE))?;
+    match config.database {
+        Database::Sqlite(_) => Ok(own),
+        Database::Postgres(_) => {
+            let shared = scheduler.shared_secret("url-signing", own.key().to_vec()).await?;
+            Ok(Signer::from_bytes(&shared)?)
+        }
     }
 }
 
 async fn close(
     stop: watch::Sender<bool>,
     http: JoinHandle<io::Result<()>>,
-    worker: WorkerHandle,
+    executor: Option<Executor>,
     scheduler: &Scheduler,
 ) -> Result<(), Box<dyn Error>> {
     stop.send_replace(true);
-    worker.stop();
+    if let Some(executor) = &executor {
+        executor.stop();
+    }
     let abort = http.abort_handle();
     match timeout(DRAIN, http).await {
         Ok(served) => served??,
@@ -186,7 +169,9 @@ async fn close(
             tracing::warn!("some requests were not answered in time");
         }
     }
-    spawn_blocking(move || worker.join()).await?;
+    if let Some(executor) = executor {
+        executor.join().await?;
+    }
     scheduler.close().await;
     Ok(())
 }

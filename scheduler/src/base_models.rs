@@ -1,0 +1,60 @@
+//! What the processes on one store tell each other of base models, and secrets that they share.
+
+use std::collections::BTreeMap;
+
+use trainyard_protocol::BaseModel;
+
+use crate::core::Core;
+use crate::store::base_models::{self, Files};
+use crate::store::db::Conn;
+use crate::writer::Write;
+use crate::{Error, Scheduler};
+
+impl Scheduler {
+    /// Tells API servers of a base model that this process's worker serves, with its tokenizer and configuration
+    /// files by name.
+    pub async fn put_base_model(&self, model: BaseModel, files: BTreeMap<String, Vec<u8>>) -> Result<(), Error> {
+        self.write(PutBaseModel { model, files }).await
+    }
+
+    /// All base models that workers have told of, by name.
+    pub async fn base_models(&self) -> Result<Vec<BaseModel>, Error> {
+        base_models::base_models(&mut self.core.reader().await?).await
+    }
+
+    /// Tokenizer and configuration files of a base model, by name.
+    pub async fn base_model_files(&self, model: &str) -> Result<BTreeMap<String, Vec<u8>>, Error> {
+        base_models::base_model_files(&mut self.core.reader().await?, model).await
+    }
+
+    /// A secret that all processes on the store share: `candidate`, unless there is one already.
+    pub async fn shared_secret(&self, name: &'static str, candidate: Vec<u8>) -> Result<Vec<u8>, Error> {
+        self.write(SharedSecret { name, candidate }).await
+    }
+}
+
+struct PutBaseModel {
+    model: BaseModel,
+    files: Files,
+}
+
+impl Write for PutBaseModel {
+    type Output = ();
+
+    async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<(), Error> {
+        base_models::put_base_model(conn, &self.model, &self.files).await
+    }
+}
+
+struct SharedSecret {
+    name: &'static str,
+    candidate: Vec<u8>,
+}
+
+impl Write for SharedSecret {
+    type Output = Vec<u8>;
+
+    async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<Vec<u8>, Error> {
+        base_models::shared_secret(conn, self.name, &self.candidate).await
+    }
+}

@@ -1,0 +1,15 @@
+//! `trainyard migrate`: brings the schema of a store up to date.
+
+use std::error::Error;
+use std::io::{self, Write};
+
+use crate::config::{MigrateFlags, parse_database_url};
+
+/// Migrates and says to which version.
+pub(super) fn migrate(flags: &MigrateFlags) -> Result<(), Box<dyn Error>> {
+    let database = parse_database_url(&flags.database_url)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let version = runtime.block_on(trainyard_scheduler::migrate(&database))?;
+    writeln!(io::stdout(), "{database}: schema version {version}")?;
+    Ok(())
+}

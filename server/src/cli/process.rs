@@ -1,0 +1,152 @@
+//! What the roles of a process have in common: its files, the store, and the part that executes requests.
+
+use std::error::Error;
+use std::fs::{self, File, TryLockError};
+use std::future::{Future, pending};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+use trainyard_scheduler::{Database, Options, Scheduler, Storage, WorkerOptions};
+
+use crate::config::{Config, Role};
+use crate::engine::{Loaded, build_engine};
+use crate::models::Models;
+use crate::state::system_random;
+use crate::worker::{self, Tools, WorkerHandle};
+use crate::workspace::Workspace;
+
+/// How often the worker's thread is looked after.
+const WATCH: Duration = Duration::from_millis(500);
+
+/// The file in the data directory that names the worker over restarts.
+const WORKER_ID_FILE: &str = "worker-id";
+
+/// The data directory, which one process has, and the storage.
+pub(super) struct Files {
+    pub(super) storage: Storage,
+    _lock: File,
+}
+
+impl Files {
+    pub(super) async fn open(config: &Config) -> Result<Self, Box<dyn Error>> {
+        fs::create_dir_all(&config.data_dir).map_err(|error| format!("--data-dir: {error}"))?;
+        let lock = lock(&config.data_dir)?;
+        let storage = Storage::open(&config.storage).map_err(|error| format!("--storage: {error}"))?;
+        storage.prepare("checkpoints").await.map_err(|error| format!("--storage: {error}"))?;
+        storage.prepare("snapshots").await.map_err(|error| format!("--storage: {error}"))?;
+        Ok(Self { storage, _lock: lock })
+    }
+}
+
+/// Keeps a second process away from the data.
+fn lock(data_dir: &Path) -> Result<File, String> {
+    let path = data_dir.join("lock");
+    let file = File::create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(format!("--data-dir: another process is using {}", data_dir.display())),
+        Err(TryLockError::Error(error)) => Err(format!("{}: {error}", path.display())),
+    }
+}
+
+/// Opens the store.
+pub(super) async fn open_scheduler(config: &Config, files: &Files) -> Result<Scheduler, Box<dyn Error>> {
+    if config.migrate && matches!(config.database, Database::Postgres(_)) {
+        trainyard_scheduler::migrate(&config.database).await?;
+    }
+    let worker = match config.role {
+        Role::Api => None,
+        Role::All | Role::Worker => {
+            let models = config.models.iter().map(|model| model.name.clone()).collect();
+            let mut worker = WorkerOptions::new(worker_id(&config.data_dir)?, models);
+            worker.devices = vec![format!("cpu, {} threads", config.threads)];
+            worker.lease = config.lease;
+            Some(worker)
+        }
+    };
+    let options = Options {
+        worker,
+        policies: config.policies.clone(),
+        metrics_per_tenant: config.metrics_per_tenant,
+        ..Options::new(config.database.clone(), files.storage.clone())
+    };
+    Ok(Scheduler::open(options).await?)
+}
+
+/// The name of this data directory's worker, drawn when it is first asked for.
+fn worker_id(data_dir: &Path) -> io::Result<String> {
+    let path = data_dir.join(WORKER_ID_FILE);
+    match fs::read_to_string(&path) {
+        Ok(id) if !id.trim().is_empty() => Ok(id.trim().to_owned()),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => {
+            let mut bytes = [0; 8];
+            File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+            let id = format!("worker-{:016x}", u64::from_le_bytes(bytes));
+            let temporary = path.with_extension("new");
+            let mut file = File::create(&temporary)?;
+            file.write_all(id.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&temporary, &path)?;
+            Ok(id)
+        }
+    }
+}
+
+/// The part of a process that executes requests.
+pub(super) struct Executor(WorkerHandle);
+
+impl Executor {
+    /// Loads the models, tells of them, and starts to execute.
+    pub(super) async fn start(
+        config: &Config,
+        scheduler: &Scheduler,
+        storage: &Storage,
+    ) -> Result<(Self, Models), Box<dyn Error>> {
+        let Loaded { engine, files } = load(config.clone()).await?;
+        let models = engine.models();
+        for model in &models {
+            let files = files.get(&model.name).cloned().unwrap_or_default();
+            scheduler.put_base_model(model.clone(), files).await?;
+        }
+        let tools = Tools {
+            engine,
+            workspace: Workspace::open(storage.clone(), &config.data_dir, config.storage_cache_bytes)?,
+            runtime: Handle::current(),
+            random: system_random(),
+        };
+        let worker = worker::spawn(scheduler.clone(), tools)?;
+        Ok((Self(worker), Models::new(models, &files)))
+    }
+
+    /// Asks it to finish its current step.
+    pub(super) fn stop(&self) {
+        self.0.stop();
+    }
+
+    /// Stops it and waits for its thread.
+    pub(super) async fn join(self) -> Result<(), Box<dyn Error>> {
+        Ok(spawn_blocking(move || self.0.join()).await?)
+    }
+}
+
+fn load(config: Config) -> impl Future<Output = Result<Loaded, Box<dyn Error>>> {
+    let loading = spawn_blocking(move || build_engine(&config));
+    async move { Ok(loading.await??) }
+}
+
+/// Returns when the executor's thread ends by itself, which it never should.
+pub(super) async fn died(executor: Option<&Executor>) {
+    match executor {
+        None => pending().await,
+        Some(executor) => {
+            while !executor.0.is_finished() {
+                sleep(WATCH).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The flags, each of which also has a `TRAINYARD_*` variable.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use serde::Deserialize;
+
+/// Flags of `trainyard serve`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ServeFlags {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "the fields have theirs")]
+    pub shared: SharedFlags,
+    /// What this process does: everything, or the API alone, with `trainyard worker` elsewhere.
+    #[arg(long, env = "TRAINYARD_ROLE")]
+    pub role: Option<ServeRole>,
+    /// Address to listen on. Any but loopback needs keys in the configuration file.
+    #[arg(long, env = "TRAINYARD_HOST")]
+    pub host: Option<String>,
+    /// Port to listen on; 0 picks a free one.
+    #[arg(long, env = "TRAINYARD_PORT")]
+    pub port: Option<u16>,
+    /// Largest request body in bytes, before and after decompression.
+    #[arg(long, env = "TRAINYARD_MAX_BODY_BYTES", value_name = "BYTES")]
+    pub max_body_bytes: Option<usize>,
+    /// Where clients reach the server, for download links; taken from each request when absent.
+    #[arg(long, env = "TRAINYARD_PUBLIC_URL", value_name = "URL")]
+    pub public_url: Option<String>,
+    /// Guards GET /metrics: scrapers send it as `Authorization: Bearer TOKEN`. Without it the metrics are open on
+    /// loopback and off elsewhere.
+    #[arg(long, env = "TRAINYARD_METRICS_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    pub metrics_token: Option<String>,
+}
+
+/// Flags of `trainyard worker`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct WorkerFlags {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "the fields have theirs")]
+    pub shared: SharedFlags,
+}
+
+/// Flags of `trainyard migrate`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct MigrateFlags {
+    /// The store, sqlite://PATH or postgres://USER@HOST/NAME.
+    #[arg(long, env = "TRAINYARD_DATABASE_URL", value_name = "URL")]
+    pub database_url: String,
+}
+
+/// Flags of every process that works.
+#[derive(Args, Clone, Debug, Default)]
+pub struct SharedFlags {
+    /// A base model: its name and its Hugging Face folder or GGUF file. May be repeated.
+    #[arg(long = "model", env = "TRAINYARD_MODEL", value_name = "NAME=PATH")]
+    pub models: Vec<NamedPath>,
+    /// Folder of the store, payloads and checkpoints.
+    #[arg(long, env = "TRAINYARD_DATA_DIR", value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// The store, sqlite://PATH or postgres://USER@HOST/NAME; DIR/trainyard.db when absent.
+    #[arg(long, env = "TRAINYARD_DATABASE_URL", value_name = "URL")]
+    pub database_url: Option<String>,
+    /// Payloads, checkpoints and snapshots: a folder that all processes share, or s3://BUCKET/PREFIX; DIR when
+    /// absent.
+    #[arg(long, env = "TRAINYARD_STORAGE", value_name = "URL")]
+    pub storage: Option<String>,
+    /// Room in DIR for copies of what is read from s3://.
+    #[arg(long, env = "TRAINYARD_STORAGE_CACHE_MIB", value_name = "MIB")]
+    pub storage_cache_mib: Option<u64>,
+    /// Compute type.
+    #[arg(long, env = "TRAINYARD_DTYPE")]
+    pub dtype: Option<ComputeType>,
+    /// Threads of the engine; one per processor when absent.
+    #[arg(long, env = "TRAINYARD_THREADS", value_name = "N")]
+    pub threads: Option<usize>,
+    /// Memory that a training pass may hold for its backward pass; longer examples compute activations again.
+    #[arg(long, env = "TRAINYARD_ACTIVATION_MEMORY_MIB", value_name = "MIB")]
+    pub activation_memory_mib: Option<usize>,
+    /// Memory for keys and values of samples and their prefix cache.
+    #[arg(long, env = "TRAINYARD_KV_MEMORY_MIB", value_name = "MIB")]
+    pub kv_memory_mib: Option<usize>,
+    /// Form of the log on standard error.
+    #[arg(long, env = "TRAINYARD_LOG_FORMAT")]
+    pub log_format: Option<LogFormat>,
+    /// Bring the schema of a PostgreSQL database up to date before the start, as `trainyard migrate` does.
+    #[arg(long, env = "TRAINYARD_MIGRATE")]
+    pub migrate: bool,
+    /// A worker without a sign of life for so long is taken for dead, and others get its runs.
+    #[arg(long, env = "TRAINYARD_LEASE_SECONDS", value_name = "SECONDS")]
+    pub lease_seconds: Option<u64>,
+    /// Configuration file; trainyard.toml in the working directory when absent.
+    #[arg(long, env = "TRAINYARD_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// What a server does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServeRole {
+    /// The API, and the execution of requests.
+    #[default]
+    All,
+    /// The API alone.
+    Api,
+}
+
+/// `NAME=PATH`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedPath {
+    /// The name that clients use.
+    pub name: String,
+    /// A folder or a file.
+    pub path: PathBuf,
+}
+
+impl FromStr for NamedPath {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((name, path)) if !name.is_empty() && !path.is_empty() => {
+                Ok(Self { name: name.to_owned(), path: PathBuf::from(path) })
+            }
+            _ => Err("expected NAME=PATH".to_owned()),
+        }
+    }
+}
+
+/// Type of the matrix products.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ComputeType {
+    /// 16-bit inputs, 32-bit sums.
+    #[default]
+    Bf16,
+    /// 32-bit throughout.
+    F32,
+}
+
+impl ComputeType {
+    /// As the flag spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bf16 => "bf16",
+            Self::F32 => "f32",
+        }
+    }
+}
+
+/// Form of the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One object per line.
+    Json,
+}

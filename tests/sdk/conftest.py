@@ -27,7 +27,7 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
-    """`deployments(KIND, …)` marks what makes sense for these alone."""
+    """`deployments(KIND, …)` marks what makes sense with these alone. Tests that deploy by themselves run with sqlite."""
     kind = config.getoption("--deployment")
     for item in items:
         marker = item.get_closest_marker("deployments")

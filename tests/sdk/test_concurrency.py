@@ -5,6 +5,7 @@ import subprocess
 import time
 
 import numpy as np
+import pytest
 from tinker import types
 
 import wire as raw
@@ -71,6 +72,7 @@ def end_sessions(server):
         wire.post(f"sessions/{session}/finish", {"reason": {"type": "success"}, "detail": None})
 
 
+@pytest.mark.deployments("sqlite", "postgres")
 def test_memory_comes_back(own):
     """When the load is over, a server holds what it held when it was idle before, within 10 %."""
     load(own.url)

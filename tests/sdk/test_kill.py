@@ -13,6 +13,7 @@ STRIKES = 20
 SEED = 20_260_401
 
 
+@pytest.mark.deployments("sqlite")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", LANDED)
 def test_training_survives_kills_at_random_moments(kind, tmp_path, undisturbed):

@@ -16,8 +16,9 @@ import pytest
 import postgres as pg
 from deployment import KINDS, launch
 from helpers import client, lora
-from server import TINY
+from server import TINY, Server
 from wire import Wire
+from workload import Outcome, work
 
 
 def pytest_addoption(parser):
@@ -26,7 +27,7 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
-    """`deployments(KIND, …)` marks what makes sense for these alone."""
+    """`deployments(KIND, …)` marks what makes sense with these alone. Tests that deploy by themselves run with sqlite."""
     kind = config.getoption("--deployment")
     for item in items:
         marker = item.get_closest_marker("deployments")
@@ -82,6 +83,15 @@ def own(tmp_path, deploy):
     with deploy(tmp_path) as running:
         yield running
         running.stop()
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory) -> Outcome:
+    """The workload on one process with SQLite and nobody else there."""
+    calm = Server(tmp_path_factory.mktemp("calm")).start()
+    outcome = work(calm)
+    assert calm.stop() == 0
+    return outcome
 
 
 @pytest.fixture(scope="module")

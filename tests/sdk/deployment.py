@@ -25,6 +25,7 @@ class RoleCluster(Deployment):
         self.folder = folder
         self.storage = folder / "storage"
         self.storage.mkdir()
+        self.database = database
         if config is not None:
             (folder / "trainyard.toml").write_text(config)
         migrate(database)

@@ -3,9 +3,12 @@
 import json
 import subprocess
 
+import pytest
+
 from server import BINARY
 
 
+@pytest.mark.deployments("sqlite")
 def test_the_service_is_measured_without_an_error(tmp_path):
     command = [BINARY, "bench", "--http", "--json", "--reps", "1", "--clients", "8", "--data-dir", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)

@@ -1,0 +1,108 @@
+"""Nobody starves: capacity is shared between tenants by tokens, whatever the shape and the number of their requests."""
+
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import wire as raw
+from helpers import WAIT, client, datum, lora
+from server import SMOL, TINY, TINY_MODELS, smol_path
+
+TENANTS = 8
+SECONDS = float(os.environ.get("TRAINYARD_FAIRNESS_SECONDS", "10"))
+MICROBATCH = 256
+"""Tokens that the engine takes into one pass."""
+
+MODELS = TINY_MODELS | {SMOL: smol_path()}
+DTYPE = "bf16"
+CONFIG = "\n".join(f'[[keys]]\ntenant = "team-{i}"\nkey = "tml-team-{i}-0123456789"' for i in range(TENANTS))
+
+
+def key(tenant: int) -> str:
+    return f"tml-team-{tenant}-0123456789"
+
+
+pytestmark = [pytest.mark.deployments("sqlite", "postgres"), pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def deployed(tmp_path, deploy):
+    """Left with a queue that nobody waits for, so it is killed and not stopped."""
+    with deploy(tmp_path, models=MODELS, dtype=DTYPE, config=CONFIG) as running:
+        yield running
+        running.kill()
+
+
+def rows(rng, count, length) -> list[list[int]]:
+    return rng.integers(0, 512, (count, length + 1)).tolist()
+
+
+def test_a_short_request_waits_for_microbatches_not_for_a_queue(deployed):
+    """A million tokens of another tenant, in sixteen runs, delay 256 tokens by no more than three microbatches."""
+    rng = np.random.default_rng(0)
+    with client(deployed, key(1)) as service:
+        mine = lora(service, SMOL)
+        short = [datum(tokens) for tokens in rows(rng, 8, MICROBATCH // 8)]
+
+        def latency() -> float:
+            start = time.monotonic()
+            mine.forward_backward(short, "cross_entropy").result(WAIT)
+            return time.monotonic() - start
+
+        latency()
+        microbatch = (latency() + latency()) / 2
+        queue_tokens(raw.Wire(deployed, key(0)), rng, runs=16, requests=4, datums=62)
+        for _ in range(2):
+            waited = latency() / microbatch
+            # The half is for HTTP, the store and the machine's other work.
+            assert waited <= 3.5, f"{waited:.1f} microbatches"
+
+
+def queue_tokens(wire, rng, runs, requests, datums):
+    """At least a million tokens; long datums, so that each is a microbatch."""
+    assert runs * requests * datums * MICROBATCH >= 1_000_000
+    session = wire.session()
+    data = rows(rng, datums, MICROBATCH)
+    created = [wire.create_model(session, number, SMOL).json()["request_id"] for number in range(runs)]
+    models = [wire.result(request).json()["model_id"] for request in created]
+    for seq in range(1, requests + 1):
+        for model in models:
+            assert wire.forward_backward(model, seq, data).status_code == 200
+
+
+def test_equal_tenants_get_equal_shares(deployed):
+    """Tenant k has k + 1 runs and datums of its own length; all always have work. Jain's index of what they get."""
+    gate, end = threading.Barrier(TENANTS), threading.Event()
+    tokens = [0] * TENANTS
+
+    def saturate(tenant: int):
+        rng = np.random.default_rng(tenant)
+        length = 16 << tenant % 4
+        data = [datum(tokens) for tokens in rows(rng, 1024 // length, length)]
+        with client(deployed, key(tenant)) as service:
+            runs = [lora(service, TINY, rank=4) for _ in range(tenant + 1)]
+            queues = [[run.forward_backward(data, "cross_entropy") for _ in range(3)] for run in runs]
+            gate.wait()
+            while not end.is_set():
+                for run, queue in zip(runs, queues, strict=True):
+                    queue.append(run.forward_backward(data, "cross_entropy"))
+                    queue.pop(0).result(WAIT)
+                    tokens[tenant] += len(data) * length
+
+    threads = [threading.Thread(target=saturate, args=(tenant,)) for tenant in range(TENANTS)]
+    for thread in threads:
+        thread.start()
+    time.sleep(SECONDS)
+    before = list(tokens)
+    end.set()
+    for thread in threads:
+        thread.join()
+    assert jain(before) >= 0.95, before
+
+
+def jain(shares) -> float:
+    """1 when all are equal, 1/n when one has everything."""
+    return sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares))

@@ -1,0 +1,112 @@
+"""Workers that are cut off or stand still lose their runs to others, and what they do about it later changes nothing."""
+
+import os
+import time
+
+import pytest
+
+import postgres as pg
+from deployment import LEASE_SECONDS, launch
+from helpers import ADAM, WAIT, assert_bits_equal, client, datum, forward, logprobs, lora
+from workload import work
+
+CUT_SECONDS = float(os.environ.get("TRAINYARD_PARTITION_SECONDS", str(3 * LEASE_SECONDS)))
+
+BATCHES = [[datum([5 + n, 17, 250, 3 * i, 44, 101, 7, 499]) for i in range(32)] for n in range(8)]
+
+# What a client can see of runs, their requests and their checkpoints.
+CATALOGUE = {
+    "runs": "SELECT * FROM runs ORDER BY id",
+    "requests": "SELECT * FROM requests ORDER BY id",
+    "checkpoints": "SELECT * FROM checkpoints ORDER BY 1, 2, 3",
+}
+
+pytestmark = [pytest.mark.deployments("sqlite"), pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def cluster(tmp_path, postgres_server):
+    with launch("cluster", tmp_path, postgres_server) as running:
+        yield running
+        assert running.stop() == 0, running.tail()
+        assert "panicked at" not in running.text(), running.tail(100)
+
+
+def holder(cluster, run) -> int:
+    """The number of the worker that has the run."""
+    ((worker,),) = pg.query(cluster.database, f"SELECT worker_id FROM runs WHERE id = '{run.model_id}'")
+    ids = [(cluster.folder / process.name / "worker-id").read_text().strip() for process in cluster.workers]
+    return ids.index(worker)
+
+
+def catalogue(cluster) -> dict:
+    return {name: pg.query(cluster.database, sql) for name, sql in CATALOGUE.items()}
+
+
+def files(cluster) -> dict:
+    """Contents of the checkpoints, as far as they are complete."""
+    found = [path for path in cluster.storage.rglob("*") if path.is_file() and "checkpoints" in path.parts]
+    return {path: path.read_bytes() for path in found}
+
+
+def submit(run, batches) -> list:
+    """A step over several batches."""
+    passes = [run.forward_backward(batch, "cross_entropy") for batch in batches]
+    run.optim_step(ADAM)
+    return passes
+
+
+def losses(passes) -> list[float]:
+    return [future.result(WAIT).metrics["loss:sum"] for future in passes]
+
+
+def test_a_worker_that_slept_beyond_its_lease_changes_nothing(cluster):
+    """It stops in the midst of work; the other one does it; awake again, it neither completes nor writes."""
+    steps = BATCHES[:1], BATCHES[1:6], BATCHES[6:]
+    with client(cluster) as service:
+        calm, struck = lora(service), lora(service)
+        expected = [losses(submit(calm, step)) for step in steps]
+        found = [losses(submit(struck, steps[0]))]
+        sleeper = holder(cluster, struck)
+        queue = submit(struck, steps[1])
+        cluster.workers[sleeper].freeze()
+        found.append(losses(queue))
+        assert holder(cluster, struck) != sleeper
+        struck.save_state("kept").result(WAIT)
+        before = catalogue(cluster), files(cluster)
+        cluster.workers[sleeper].thaw()
+        wait_for_lease(cluster, sleeper)
+        assert catalogue(cluster) == before[0]
+        assert files(cluster) == before[1]
+        # It is a worker like any other again, which takes the run over from its recovered state, not from its own.
+        cluster.workers[1 - sleeper].kill()
+        found.append(losses(submit(struck, steps[2])))
+        assert found == expected
+        assert_bits_equal(logprobs(forward(struck, BATCHES[0])), logprobs(forward(calm, BATCHES[0])))
+        cluster.workers[1 - sleeper].start()
+
+
+def wait_for_lease(cluster, number, limit=60.0):
+    """Until the worker is known to be alive again, and for a lease more, in which it would do its harm."""
+    identity = (cluster.folder / cluster.workers[number].name / "worker-id").read_text().strip()
+    sql = f"SELECT expires_at FROM workers WHERE id = '{identity}'"
+    first, deadline = pg.query(cluster.database, sql), time.monotonic() + limit
+    while pg.query(cluster.database, sql) == first:
+        assert time.monotonic() < deadline, f"{identity} does not come back:\n{cluster.tail()}"
+        time.sleep(0.1)
+    time.sleep(LEASE_SECONDS)
+
+
+def test_work_goes_on_while_a_worker_is_cut_off(cluster, undisturbed):
+    """Between two steps one of the workers loses the database for long, and gets it back later: no bit differs."""
+    events = {}
+
+    def disturb(step):
+        if step == 8:
+            cluster.networks[0].cut()
+            events["cut"] = time.monotonic()
+        if step == 24:
+            time.sleep(max(0.0, events["cut"] + CUT_SECONDS - time.monotonic()))
+            cluster.networks[0].heal()
+
+    undisturbed.assert_equal(work(cluster, disturb))

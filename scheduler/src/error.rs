@@ -75,6 +75,8 @@ impl Error {
                     tracing::warn!(doing, %error, "the database can't be reached");
                     Self::Unavailable(doing)
                 }
+                // PostgreSQL has no text with this character; SQLite has, and finds nothing under it.
+                Some("22021") => Self::Invalid("text must not contain the character U+0000".to_owned()),
                 _ => Self::store(doing, error),
             },
             _ => Self::store(doing, error),

@@ -1,5 +1,6 @@
 """The kill test: training and sampling go on, bit for bit, while everything that serves them is killed at random."""
 
+import os
 import random
 
 import pytest
@@ -10,7 +11,7 @@ from faults import Killer, Victim
 from workload import STEPS, work
 
 STRIKES = 20
-SEED = 20_260_401
+SEED = int(os.environ.get("TRAINYARD_KILL_SEED", "20260401"))
 
 
 @pytest.mark.deployments("sqlite")

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use trainyard_protocol::{AdamParams, RequestId, RunSpec, SessionId, Stop, TinkerPath};
+use trainyard_protocol::{AdamParams, CheckpointKind, RequestId, RunSpec, SessionId, Stop, TinkerPath};
 
 use crate::wire::tensor::TensorData;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use trainyard_protocol::{OpError, RunId, SessionId};
+use trainyard_protocol::{OpError, RunId, SessionId, TenantId};
 
 use crate::core::Core;
 use crate::queue::{Claimed, History, Queue, RunQueue, creation_failed};
@@ -85,11 +85,15 @@ impl Core {
 
     async fn claim_samples(self: &Arc<Self>) -> Result<(), Error> {
         loop {
-            let room = HELD_SAMPLES.saturating_sub(lock(&self.queue).sample_count());
+            let (here, paused) = {
+                let queue = lock(&self.queue);
+                (queue.sample_count(), queue.paused_tenants())
+            };
+            let room = HELD_SAMPLES.saturating_sub(here);
             if room == 0 {
                 return Ok(());
             }
-            let claimed = self.call(ClaimSamples { limit: room }).await?;
+            let claimed = self.call(ClaimSamples { limit: room, paused }).await?;
             let count = claimed.len();
             let mut ended = BTreeSet::new();
             for sample in claimed {
@@ -108,9 +112,9 @@ impl Core {
     async fn add_claimed(self: &Arc<Self>, row: ClaimedSample) -> Result<SessionId, Error> {
         let sampling = self.sampling_session(&row).await?;
         let session = sampling.session.clone();
-        let ClaimedSample { arrival, id: request, tenant, seq_id, claim, .. } = row;
+        let ClaimedSample { arrival, id: request, tenant, seq_id, claim, cost, .. } = row;
         self.with_queue(|queue| {
-            queue.add_sample(Claimed { arrival, request, tenant, seq_id, claim, sampling }, None);
+            queue.add_sample(Claimed { arrival, request, tenant, seq_id, claim, cost, sampling }, None);
         });
         Ok(session)
     }
@@ -153,7 +157,7 @@ fn add_request(queue: &mut Queue, run: &RunId, row: RequestRow) {
     if row.state.is_terminal() {
         queue.consume(run, row.seq_id);
     } else {
-        queue.park(run, row.seq_id, row.id, row.kind, None);
+        queue.park(run, row.seq_id, row.id, row.kind, row.cost, None);
     }
 }
 
@@ -208,6 +212,8 @@ async fn share_of(conn: &mut Conn, core: &Core, models: &[String]) -> Result<usi
 
 struct ClaimSamples {
     limit: usize,
+    /// Tenants whose samples would only wait here.
+    paused: Vec<TenantId>,
 }
 
 impl Write for ClaimSamples {
@@ -215,7 +221,7 @@ impl Write for ClaimSamples {
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
         match &core.options.worker {
-            Some(worker) => leases::claim_samples(conn, &worker.id, &worker.models, self.limit).await,
+            Some(worker) => leases::claim_samples(conn, &worker.id, &worker.models, self.limit, &self.paused).await,
             None => Ok(Vec::new()),
         }
     }

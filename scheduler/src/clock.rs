@@ -20,6 +20,11 @@ impl Timestamp {
         Self(self.0.saturating_add(millis(duration)))
     }
 
+    /// The time from this moment to a later one; nothing when that is earlier.
+    pub fn until(self, later: Self) -> Duration {
+        Duration::from_millis(u64::try_from(later.0.saturating_sub(self.0)).unwrap_or(0))
+    }
+
     /// This moment less `duration`; the first representable one on overflow.
     pub fn minus(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(millis(duration)))

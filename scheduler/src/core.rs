@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -50,7 +50,6 @@ pub(crate) struct Core {
     pub(crate) seen: Mutex<HashMap<SessionId, Timestamp>>,
     /// Of this process's worker.
     pub(crate) incarnation: AtomicI64,
-    pub(crate) leases_lost: AtomicU64,
     pub(crate) cache: Cache,
     pub(crate) samplers: Samplers,
     pub(crate) runtime: Handle,
@@ -159,6 +158,9 @@ impl Core {
         drop(queue);
         if out.ready {
             self.ready.notify_all();
+        }
+        if out.room {
+            self.wake.notify_one();
         }
         for fetch in out.fetches {
             self.spawn_fetch(fetch);

@@ -47,7 +47,7 @@ impl Core {
                 RequestKind::SaveWeightsForSampler => requests::snapshots_of_request(&mut conn, &row.id).await?,
                 _ => Vec::new(),
             };
-            let entry = Entry { request: row.id, kind: row.kind, payload: Slot::Stored };
+            let entry = Entry { request: row.id, kind: row.kind, cost: row.cost, payload: Slot::Stored };
             history.push_back(Replayed { seq_id: row.seq_id, entry, snapshots });
         }
         Ok(history)

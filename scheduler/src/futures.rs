@@ -13,7 +13,7 @@ use crate::store::results::{End, Ended, Stands};
 use crate::store::{requests, results, sampling};
 use crate::waiters::lock;
 use crate::writer::Write;
-use crate::{Completions, Error, Poll, RequestKind, Scheduler};
+use crate::{Completions, Error, Pause, Poll, RequestKind, Scheduler};
 
 impl Scheduler {
     /// What came of a request; waits up to `wait` for it to finish. Can be repeated.
@@ -51,6 +51,11 @@ impl Scheduler {
                 Ok(Poll::Succeeded { encoding, payload: self.core.blobs.get(result).await? })
             }
         }
+    }
+
+    /// Why a pending request waits although it would be next: its tenant's pace does not allow it yet.
+    pub fn pause(&self, tenant: &TenantId, request: &RequestId) -> Option<Pause> {
+        lock(&self.core.queue).pause(tenant, request, self.core.now())
     }
 
     /// Samples of one clone (`seq_id div 10^9`) that finished after the cursor `after`; waits up to
@@ -151,7 +156,7 @@ impl Write for CancelSample {
     fn committed(&mut self, ended: &Option<Ended>, core: &Arc<Core>) {
         if let Some(ended) = ended {
             core.with_queue(|queue| queue.forget_sample(&self.request));
-            core.announce(&self.request, ended);
+            core.announce(&self.request, ended, None);
         }
     }
 }

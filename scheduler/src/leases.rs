@@ -216,7 +216,7 @@ impl Write for ExpireWorkers {
 
     fn committed(&mut self, output: &Self::Output, core: &Arc<Core>) {
         for (worker, freed) in output {
-            core.leases_lost.fetch_add(freed.runs + freed.samples, Ordering::Relaxed);
+            core.metrics.leases_lost.inc_by(freed.runs + freed.samples);
             tracing::warn!(worker, runs = freed.runs, samples = freed.samples, "a worker is gone; its leases are free");
         }
         if !output.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -105,20 +105,20 @@ impl Scheduler {
         let readers = connect_readers(&options.database).await?;
         let blobs = Blobs::open(options.storage.clone()).await?;
         let (messages, received) = mpsc::unbounded_channel();
+        let queue = Queue::new(options.policies.clone());
         let core = Arc::new(Core {
             metrics: Metrics::new(options.metrics_per_tenant),
             options,
             readers,
             blobs,
             tidying: Tidying::default(),
-            queue: Mutex::new(Queue::default()),
+            queue: Mutex::new(queue),
             ready: Condvar::new(),
             waiters: Waiters::default(),
             wake: Arc::default(),
             hints: Mutex::default(),
             seen: Mutex::default(),
             incarnation: AtomicI64::new(0),
-            leases_lost: AtomicU64::new(0),
             events: Waiters::default(),
             cache: Cache::default(),
             samplers: Samplers::default(),

@@ -189,7 +189,7 @@ impl Write for EndSession {
         let drains = self.drains();
         core.with_queue(|queue| queue.end_session(&self.session, !drains));
         for (request, ended) in &ended.cancelled {
-            core.announce(request, ended);
+            core.announce(request, ended, None);
         }
     }
 }

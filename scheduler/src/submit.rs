@@ -9,6 +9,7 @@ use trainyard_protocol::{OpError, RequestId, RunId, SessionId, TenantId};
 use crate::admission;
 use crate::core::Core;
 use crate::queue::{Claimed, History, RunQueue, creation_failed};
+use crate::quotas::Cost;
 use crate::signals::Signal;
 use crate::store::blobs::Stored;
 use crate::store::db::Conn;
@@ -233,7 +234,8 @@ impl Write for SubmitCreate {
                 Some(cause) => queue.fail_run(&self.run, creation_failed(&self.run, cause)),
                 None => {
                     let payload = (self.new.payload.clone(), Decoded::default());
-                    queue.park(&self.run, 0, self.id.clone(), self.new.kind, Some(payload));
+                    let cost = Cost { tokens: 0, accepted: core.now() };
+                    queue.park(&self.run, 0, self.id.clone(), self.new.kind, cost, Some(payload));
                 }
             }
         });
@@ -314,7 +316,7 @@ impl Write for SubmitRun {
 
     fn committed(&mut self, accepted: &Accepted, core: &Arc<Core>) {
         let Some(fresh) = &accepted.fresh else { return };
-        let RunSubmission { run, seq_id, kind, payload, decoded, .. } = &self.submission;
+        let RunSubmission { run, seq_id, kind, payload, decoded, tokens, .. } = &self.submission;
         core.touch(&fresh.session);
         if matches!(self.refused, Some(Some(_))) {
             core.metrics.refused(Quota::StorageBytes, &self.tenant);
@@ -328,7 +330,8 @@ impl Write for SubmitRun {
                 Some(_) => queue.consume(run, *seq_id),
                 None => {
                     let payload = (payload.clone(), decoded.clone());
-                    queue.park(run, *seq_id, self.id.clone(), *kind, Some(payload));
+                    let cost = Cost { tokens: *tokens, accepted: core.now() };
+                    queue.park(run, *seq_id, self.id.clone(), *kind, cost, Some(payload));
                 }
             }
         });
@@ -411,6 +414,7 @@ impl Write for SubmitSample {
             return core.wake.notify_one();
         }
         let sample = Claimed {
+            cost: Cost { tokens: self.submission.tokens, accepted: core.now() },
             arrival: *arrival,
             request: self.id.clone(),
             tenant: self.tenant.clone(),

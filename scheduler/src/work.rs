@@ -20,7 +20,8 @@ impl Scheduler {
     /// What is ready now: heads of runs in seq order (one in flight per run), samples in arrival order.
     pub fn take_work(&self) -> Vec<WorkItem> {
         self.core.with_queue(|queue| {
-            let items = queue.take();
+            let items = queue.take(self.core.now());
+            self.note_started(queue, &items);
             let started: Vec<RequestId> = items.iter().filter_map(newly_started).collect();
             if !started.is_empty() {
                 self.core.record(Started(started));
@@ -39,9 +40,28 @@ impl Scheduler {
                 return items;
             }
             let queue = lock(&self.core.queue);
-            if !queue.is_ready() {
+            let now = self.core.now();
+            if !queue.is_ready(now) {
+                let left = queue.wakes_at(now).map_or(left, |at| left.min(now.until(at)));
                 drop(self.core.ready.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner));
             }
+        }
+    }
+
+    fn note_started(&self, queue: &Queue, items: &[WorkItem]) {
+        for item in items {
+            let WorkItem::Start(work) = item else { continue };
+            let Some(flight) = queue.flight(&work.request) else { continue };
+            let Flight { tenant, kind, cost, started, replay, .. } = flight;
+            if *replay {
+                self.core.metrics.replayed.inc();
+            } else {
+                self.core.metrics.started(*kind, tenant, cost.accepted.until(*started));
+            }
+            tracing::debug!(
+                request = %work.request, run = work.run.as_ref().map(tracing::field::display), kind = kind.as_str(),
+                seq_id = work.seq_id, replay, "a request started"
+            );
         }
     }
 
@@ -288,7 +308,8 @@ impl Write for Complete {
         match output {
             Reported::Ended(ended, poll, discarded) => {
                 core.cache.put(self.flight.tenant.clone(), self.request.clone(), poll.clone());
-                core.announce(&self.request, ended);
+                let served = self.flight.started.until(core.now());
+                core.announce(&self.request, ended, Some(served));
                 for dir in discarded.iter().cloned() {
                     let shared = Arc::clone(core);
                     core.runtime.spawn(async move { shared.remove_folder(dir).await });
@@ -356,7 +377,7 @@ impl Write for EndUnstarted {
 
     fn committed(&mut self, output: &Self::Output, core: &Arc<Core>) {
         for (request, ended) in output {
-            core.announce(request, ended);
+            core.announce(request, ended, None);
         }
     }
 }
@@ -372,8 +393,12 @@ impl Ended {
 }
 
 impl Core {
-    /// Wakes who waits for a request that ended, and frees what it no longer needs.
-    pub(crate) fn announce(&self, request: &RequestId, ended: &Ended) {
+    /// Wakes who waits for a request that ended, and frees what it no longer needs. It may have been executed for
+    /// the time `served`.
+    pub(crate) fn announce(&self, request: &RequestId, ended: &Ended, served: Option<Duration>) {
+        let Ended { tenant, kind, state, tokens, .. } = ended;
+        self.metrics.ended(*kind, tenant, *state, served, *tokens);
+        tracing::debug!(%request, kind = kind.as_str(), state = state.as_str(), ?served, "a request ended");
         self.waiters.wake(request);
         if let Some(sample) = &ended.sample {
             self.events.wake(sample);

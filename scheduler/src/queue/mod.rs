@@ -13,7 +13,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId, TenantId};
 
-use crate::{Decoded, RequestKind, SamplingSession, Work, WorkItem};
+use crate::quotas::{Cost, Throttle};
+use crate::{Decoded, Pause, Policies, RequestKind, SamplingSession, Timestamp, Work, WorkItem};
 
 pub(crate) use runs::{History, Replayed, RunQueue, creation_failed};
 pub(crate) use samples::{Claimed, Sample};
@@ -41,6 +42,7 @@ pub(crate) enum Slot {
 pub(crate) struct Entry {
     pub(crate) request: RequestId,
     pub(crate) kind: RequestKind,
+    pub(crate) cost: Cost,
     pub(crate) payload: Slot,
 }
 
@@ -92,6 +94,8 @@ pub(crate) struct Out {
     pub(crate) fetches: Vec<Fetch>,
     /// Something is ready for the worker.
     pub(crate) ready: bool,
+    /// More can be taken from the store.
+    pub(crate) room: bool,
 }
 
 /// A request that the worker holds.
@@ -105,6 +109,15 @@ pub(crate) struct Flight {
     pub(crate) sampling_session: Option<SamplingSessionId>,
     pub(crate) fence: Fence,
     pub(crate) replay: bool,
+    pub(crate) cost: Cost,
+    pub(crate) started: Timestamp,
+}
+
+/// What may start next: the head of a run, or a sample by its arrival.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Turn {
+    Run(RunId),
+    Sample(i64),
 }
 
 /// A session with work, or that may get some.
@@ -140,12 +153,19 @@ pub(crate) struct Queue {
     ready_samples: BTreeSet<i64>,
     snapshots: HashMap<String, Snapshot>,
     flights: HashMap<RequestId, Flight>,
+    /// Holds back what its tenant's pace does not allow yet.
+    throttle: Throttle<Turn>,
     signals: VecDeque<WorkItem>,
     held_bytes: usize,
     out: Out,
 }
 
 impl Queue {
+    /// An empty queue that keeps tenants to their paces.
+    pub(crate) fn new(policies: Policies) -> Self {
+        Self { throttle: Throttle::new(policies), ..Self::default() }
+    }
+
     /// What follows from the changes since the last call.
     pub(crate) fn take_out(&mut self) -> Out {
         std::mem::take(&mut self.out)
@@ -208,16 +228,61 @@ impl Queue {
         }
     }
 
-    /// All that the worker may do now: signals, then heads of runs, then samples by arrival.
-    pub(crate) fn take(&mut self) -> Vec<WorkItem> {
+    /// All that the worker may do now: signals, what was held back until now, then heads of runs, then samples by
+    /// arrival.
+    pub(crate) fn take(&mut self, now: Timestamp) -> Vec<WorkItem> {
         let mut items: Vec<WorkItem> = self.signals.drain(..).collect();
+        while let Some(turn) = self.throttle.next_due(now) {
+            self.out.room = true;
+            items.extend(self.start(&turn, now).map(WorkItem::Start));
+        }
         while let Some(run) = self.ready_runs.pop_front() {
-            items.extend(self.start_head(&run).map(WorkItem::Start));
+            items.extend(self.start_in_pace(Turn::Run(run), now).map(WorkItem::Start));
         }
         while let Some(arrival) = self.ready_samples.pop_first() {
-            items.extend(self.start_sample(arrival).map(WorkItem::Start));
+            items.extend(self.start_in_pace(Turn::Sample(arrival), now).map(WorkItem::Start));
         }
         items
+    }
+
+    /// Starts what may start, unless its tenant's pace holds it back.
+    fn start_in_pace(&mut self, turn: Turn, now: Timestamp) -> Option<Work> {
+        let (tenant, tokens) = match &turn {
+            Turn::Run(run) => self.head_cost(run)?,
+            Turn::Sample(arrival) => {
+                let sample = self.samples.get(arrival)?;
+                (sample.tenant.clone(), sample.cost.tokens)
+            }
+        };
+        let turn = self.throttle.offer(&tenant, turn, tokens, now)?;
+        self.start(&turn, now)
+    }
+
+    fn start(&mut self, turn: &Turn, now: Timestamp) -> Option<Work> {
+        match turn {
+            Turn::Run(run) => self.start_head(run, now),
+            Turn::Sample(arrival) => self.start_sample(*arrival, now),
+        }
+    }
+
+    /// A request that the worker holds.
+    pub(crate) fn flight(&self, request: &RequestId) -> Option<&Flight> {
+        self.flights.get(request)
+    }
+
+    /// Why a request of the tenant waits that could start otherwise.
+    pub(crate) fn pause(&self, tenant: &TenantId, request: &RequestId, now: Timestamp) -> Option<Pause> {
+        if self.flights.contains_key(request) { None } else { self.throttle.pause(tenant, now) }
+    }
+
+    /// Tenants whose requests are held back.
+    pub(crate) fn paused_tenants(&self) -> Vec<TenantId> {
+        self.throttle.paused_tenants()
+    }
+
+    /// When something that is held back may start.
+    pub(crate) fn wakes_at(&self, now: Timestamp) -> Option<Timestamp> {
+        self.throttle.wakes_at(now)
     }
 
     /// Whether a request of the tenant is known to be unfinished. What waits in a run is not looked for.
@@ -230,8 +295,9 @@ impl Queue {
     }
 
     /// Whether [`Self::take`] may have something to give.
-    pub(crate) fn is_ready(&self) -> bool {
-        !(self.signals.is_empty() && self.ready_runs.is_empty() && self.ready_samples.is_empty())
+    pub(crate) fn is_ready(&self, now: Timestamp) -> bool {
+        let listed = !(self.signals.is_empty() && self.ready_runs.is_empty() && self.ready_samples.is_empty());
+        listed || self.wakes_at(now).is_some_and(|at| at <= now)
     }
 
     /// The worker is done with a request. `None` when it held no such request, as after a cancellation.
@@ -312,6 +378,9 @@ impl Queue {
             decoded,
             replay: flight.replay,
         };
+        if !flight.replay {
+            self.throttle.charge(&flight.tenant, flight.cost.tokens, flight.started);
+        }
         self.flights.insert(request, flight);
         work
     }

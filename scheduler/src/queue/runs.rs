@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use trainyard_protocol::{OpError, RequestId, RunId, SessionId, TenantId};
 
-use super::{Doom, Doomed, Entry, Fence, Fetch, Flight, Queue, Slot};
-use crate::{Decoded, RequestKind, Work, WorkItem};
+use super::{Doom, Doomed, Entry, Fence, Fetch, Flight, Queue, Slot, Turn};
+use crate::quotas::Cost;
+use crate::{Decoded, RequestKind, Timestamp, Work, WorkItem};
 
 /// A place in a run's order.
 #[derive(Debug)]
@@ -172,6 +173,7 @@ impl Queue {
             return;
         }
         let Some(mut run) = self.runs.remove(id) else { return };
+        self.throttle.forget(&run.tenant, &Turn::Run(id.clone()));
         let waiting = run.take_waiting(i64::MIN);
         for entry in &waiting {
             self.released(&entry.payload);
@@ -226,6 +228,7 @@ impl Queue {
         seq_id: i64,
         request: RequestId,
         kind: RequestKind,
+        cost: Cost,
         payload: Option<(Bytes, Decoded)>,
     ) {
         // Without the lease, or when it was read back already, it is not for now.
@@ -239,7 +242,7 @@ impl Queue {
             self.out.doomed.push(Doomed { request, fence, doom });
             return self.released(&payload);
         }
-        run.parked.insert(seq_id, Parked::Work(Entry { request, kind, payload }));
+        run.parked.insert(seq_id, Parked::Work(Entry { request, kind, cost, payload }));
         let session = run.session.clone();
         self.pending(&session);
         self.consider(id);
@@ -345,7 +348,15 @@ impl Queue {
         self.settled(&session);
     }
 
-    pub(super) fn start_head(&mut self, id: &RunId) -> Option<Work> {
+    /// Whose the head of a run is, and what it costs; nothing when it is executed again.
+    pub(super) fn head_cost(&mut self, id: &RunId) -> Option<(TenantId, u64)> {
+        let run = self.runs.get_mut(id)?;
+        let replay = matches!(run.history, History::Replaying(_));
+        let tokens = run.head().map_or(0, |head| head.cost.tokens);
+        Some((run.tenant.clone(), if replay { 0 } else { tokens }))
+    }
+
+    pub(super) fn start_head(&mut self, id: &RunId, now: Timestamp) -> Option<Work> {
         let run = self.runs.get_mut(id)?;
         run.listed = false;
         let startable =
@@ -363,6 +374,8 @@ impl Queue {
             sampling_session: None,
             fence: Fence::Run(id.clone(), run.epoch),
             replay,
+            cost: entry.cost,
+            started: now,
         };
         if replay {
             // A replay is no request of its own, and yet the session must not go before it is done.
@@ -421,6 +434,7 @@ impl Queue {
         run.failure = Some(error.clone());
         run.history = History::Loaded;
         let waiting = run.take_waiting(i64::MIN);
+        self.throttle.forget(&run.tenant, &Turn::Run(id.clone()));
         let (session, fence) = (run.session.clone(), Fence::Run(id.clone(), run.epoch));
         self.doom_entries(&session, &fence, waiting, &Doom::Failed(error.clone()));
         self.doom_samples_of_run(id, &error);
@@ -436,6 +450,9 @@ impl Queue {
             (gap, Doom::Failed(OpError::user(format!("the session ended before request {gap} of {id} arrived"))))
         };
         let waiting = run.take_waiting(from);
+        if cancel {
+            self.throttle.forget(&run.tenant, &Turn::Run(id.clone()));
+        }
         let fence = Fence::Run(id.clone(), run.epoch);
         self.doom_entries(session, &fence, waiting, &doom);
     }

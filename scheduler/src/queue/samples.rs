@@ -5,8 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use trainyard_protocol::{OpError, RequestId, RunId, SessionId, TenantId};
 
-use super::{Doom, Doomed, Fence, Fetch, Flight, Queue, Slot};
-use crate::{Decoded, RequestKind, SamplingSession, Work};
+use super::{Doom, Doomed, Fence, Fetch, Flight, Queue, Slot, Turn};
+use crate::quotas::Cost;
+use crate::{Decoded, RequestKind, SamplingSession, Timestamp, Work};
 
 /// A sample that waits.
 #[derive(Debug)]
@@ -16,6 +17,7 @@ pub(crate) struct Sample {
     pub(crate) seq_id: i64,
     /// Which of its claims it is here by.
     pub(crate) claim: i64,
+    pub(crate) cost: Cost,
     pub(crate) sampling: Arc<SamplingSession>,
     pub(crate) payload: Slot,
 }
@@ -27,18 +29,19 @@ pub(crate) struct Claimed {
     pub(crate) tenant: TenantId,
     pub(crate) seq_id: i64,
     pub(crate) claim: i64,
+    pub(crate) cost: Cost,
     pub(crate) sampling: Arc<SamplingSession>,
 }
 
 impl Queue {
     /// A durably accepted sample; `payload` is read back when it is not given.
     pub(crate) fn add_sample(&mut self, sample: Claimed, payload: Option<(Bytes, Decoded)>) {
-        let Claimed { arrival, request, tenant, seq_id, claim, sampling } = sample;
+        let Claimed { arrival, request, tenant, seq_id, claim, cost, sampling } = sample;
         let payload = self.hold(payload);
         self.pending(&sampling.session);
         self.arrivals.insert(request.clone(), arrival);
         let snapshot = sampling.snapshot.clone();
-        self.samples.insert(arrival, Sample { request, tenant, seq_id, claim, sampling, payload });
+        self.samples.insert(arrival, Sample { request, tenant, seq_id, claim, cost, sampling, payload });
         let absent = snapshot.and_then(|key| self.snapshots.get_mut(&key)).filter(|snapshot| !snapshot.ready);
         match absent {
             Some(snapshot) => {
@@ -79,8 +82,8 @@ impl Queue {
         self.prepare_sample(arrival);
     }
 
-    pub(super) fn start_sample(&mut self, arrival: i64) -> Option<Work> {
-        let Sample { request, tenant, seq_id, claim, sampling, payload } = self.samples.remove(&arrival)?;
+    pub(super) fn start_sample(&mut self, arrival: i64, now: Timestamp) -> Option<Work> {
+        let Sample { request, tenant, seq_id, claim, cost, sampling, payload } = self.samples.remove(&arrival)?;
         self.arrivals.remove(&request);
         self.released(&payload);
         let Slot::Held(payload, decoded) = payload else { return None };
@@ -92,6 +95,8 @@ impl Queue {
             sampling_session: Some(sampling.id.clone()),
             fence: Fence::Sample(claim),
             replay: false,
+            cost,
+            started: now,
         };
         Some(self.launch(request, flight, seq_id, Some(&sampling), (payload, decoded)))
     }
@@ -108,6 +113,7 @@ impl Queue {
         let sample = self.samples.remove(&arrival)?;
         self.arrivals.remove(&sample.request);
         self.ready_samples.remove(&arrival);
+        self.throttle.forget(&sample.tenant, &Turn::Sample(arrival));
         self.released(&sample.payload);
         if let Some(snapshot) = sample.sampling.snapshot.as_ref().and_then(|key| self.snapshots.get_mut(key)) {
             snapshot.waiting.remove(&arrival);
@@ -122,9 +128,11 @@ impl Queue {
         sampling.snapshot.as_ref().is_none_or(|key| self.snapshots.contains_key(key))
     }
 
-    /// Samples that are here, waiting or executed.
+    /// Samples that are here, waiting or executed, but for those that their tenants' paces hold back.
     pub(crate) fn sample_count(&self) -> usize {
-        self.samples.len() + self.flights.values().filter(|flight| flight.run.is_none()).count()
+        let held_back = self.throttle.count_waiting(|turn| matches!(turn, Turn::Sample(_)));
+        self.samples.len().saturating_sub(held_back)
+            + self.flights.values().filter(|flight| flight.run.is_none()).count()
     }
 
     pub(super) fn cancel_samples_of(&mut self, session: &SessionId) {

@@ -8,7 +8,18 @@ mod refusal;
 mod tests;
 mod throttle;
 
+use crate::Timestamp;
+
 pub use policy::{Policies, TenantPolicy};
 pub use refusal::{Quota, Refusal};
 pub use throttle::Pause;
 pub(crate) use throttle::Throttle;
+
+/// What a request is counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cost {
+    /// What it takes of its tenant's quotas.
+    pub(crate) tokens: u64,
+    /// When it was submitted.
+    pub(crate) accepted: Timestamp,
+}

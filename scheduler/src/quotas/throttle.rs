@@ -43,6 +43,7 @@ impl<K: Ord + Clone> Lane<K> {
     }
 
     fn push(&mut self, key: K, tokens: u64) {
+        self.remove(&key);
         self.places.insert(key.clone(), self.next_place);
         self.waiting.insert(self.next_place, (key, tokens));
         self.next_place += 1;
@@ -64,6 +65,12 @@ impl<K: Ord + Clone> Lane<K> {
     fn opens_at(&self, now: Timestamp) -> Option<Timestamp> {
         let (_, (_, tokens)) = self.waiting.first_key_value()?;
         Some(self.bucket.ready_at(*tokens, now))
+    }
+}
+
+impl<K> Default for Throttle<K> {
+    fn default() -> Self {
+        Self { policies: Policies::default(), lanes: BTreeMap::new() }
     }
 }
 
@@ -114,6 +121,17 @@ impl<K: Ord + Clone> Throttle<K> {
         let until = self.lanes.get(tenant)?.opens_at(now)?;
         let limit = self.policies.of(tenant).tokens_per_minute?.get();
         Some(Pause { quota: Quota::TokensPerMinute, limit, until })
+    }
+
+    /// Tenants of whom something waits.
+    pub(crate) fn paused_tenants(&self) -> Vec<TenantId> {
+        let paused = self.lanes.iter().filter(|(_, lane)| !lane.waiting.is_empty());
+        paused.map(|(tenant, _)| tenant.clone()).collect()
+    }
+
+    /// How many of those that wait are of a kind.
+    pub(crate) fn count_waiting(&self, is_one: impl Fn(&K) -> bool) -> usize {
+        self.lanes.values().map(|lane| lane.places.keys().filter(|key| is_one(key)).count()).sum()
     }
 
     /// `None` for a tenant without a pace.

@@ -3,8 +3,10 @@
 use trainyard_protocol::{RequestId, RunId, SamplingSessionId, TenantId};
 
 use super::db::{Conn, column, sql, sql_by};
+use super::requests::cost;
 use super::{as_i64, failed};
 use crate::Error;
+use crate::quotas::Cost;
 
 /// Takes the leases of runs that nobody has and that are waited for, at most `limit`. Returns them with the new
 /// epochs.
@@ -113,16 +115,18 @@ pub(crate) struct ClaimedSample {
     pub(crate) tenant: TenantId,
     pub(crate) seq_id: i64,
     pub(crate) claim: i64,
+    pub(crate) cost: Cost,
     pub(crate) sampling_session: SamplingSessionId,
 }
 
 /// Takes samples that nobody has and that the worker can execute, at most `limit`: of each tenant its oldest first,
-/// and as many of each as of another.
+/// and as many of each as of another; of `paused` tenants none.
 pub(crate) async fn claim_samples(
     conn: &mut Conn,
     worker: &str,
     models: &[String],
     limit: usize,
+    paused: &[TenantId],
 ) -> Result<Vec<ClaimedSample>, Error> {
     const SQLITE: &str = "-- claim_samples
         UPDATE requests SET worker_id = $1, claim = claim + 1
@@ -134,10 +138,11 @@ pub(crate) async fn claim_samples(
                 JOIN sampling_sessions AS sampler ON sampler.id = request.sampling_session_id
                 LEFT JOIN runs ON runs.id = sampler.run_id
                 WHERE request.finished_at IS NULL AND request.worker_id IS NULL
+                    AND request.tenant NOT IN (SELECT value FROM json_each($4))
                     AND sampler.base_model IN (SELECT value FROM json_each($2))
                     AND (sampler.run_id IS NULL OR sampler.snapshot_dir IS NOT NULL OR runs.worker_id = $1))
             ORDER BY turn, arrival LIMIT $3)
-        RETURNING arrival, id, tenant, seq_id, claim, sampling_session_id";
+        RETURNING arrival, id, tenant, seq_id, claim, tokens, created_at, sampling_session_id";
     const POSTGRES: &str = "-- claim_samples
         UPDATE requests SET worker_id = $1, claim = claim + 1
         WHERE arrival IN (
@@ -149,16 +154,17 @@ pub(crate) async fn claim_samples(
                     JOIN sampling_sessions AS sampler ON sampler.id = request.sampling_session_id
                     LEFT JOIN runs ON runs.id = sampler.run_id
                     WHERE request.finished_at IS NULL AND request.worker_id IS NULL
-                        AND sampler.base_model = ANY($2)
+                        AND NOT (request.tenant = ANY($4)) AND sampler.base_model = ANY($2)
                         AND (sampler.run_id IS NULL OR sampler.snapshot_dir IS NOT NULL OR runs.worker_id = $1)
                     ) AS waiting
                 ORDER BY turn, arrival LIMIT $3)
             FOR UPDATE SKIP LOCKED)
-        RETURNING arrival, id, tenant, seq_id, claim, sampling_session_id";
+        RETURNING arrival, id, tenant, seq_id, claim, tokens, created_at, sampling_session_id";
     let rows = sql_by(SQLITE, POSTGRES)
         .bind(worker)
         .bind(models.to_vec())
         .bind(as_i64(limit as u64))
+        .bind(paused.iter().map(ToString::to_string).collect::<Vec<_>>())
         .fetch_all(conn)
         .await
         .map_err(failed("claim samples"))?;
@@ -171,6 +177,7 @@ pub(crate) async fn claim_samples(
                 tenant: TenantId::new(column::<String>(row, "tenant")?),
                 seq_id: column(row, "seq_id")?,
                 claim: column(row, "claim")?,
+                cost: cost(row)?,
                 sampling_session: SamplingSessionId::new(column::<String>(row, "sampling_session_id")?),
             })
         })

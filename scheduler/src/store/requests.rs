@@ -4,7 +4,8 @@ use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId
 
 use super::blobs::Stored;
 use super::db::{Conn, Row, column, sql, sql_by};
-use super::{as_i64, failed, parsed, to_json};
+use super::{as_i64, as_u64, failed, parsed, to_json};
+use crate::quotas::Cost;
 use crate::{Error, RequestKind, RequestState, Timestamp};
 
 /// What a request is addressed to; with the seq_id it is the request's identity.
@@ -173,12 +174,13 @@ pub(crate) struct RequestRow {
     pub(crate) state: RequestState,
     /// Whether it is executed again after a restart.
     pub(crate) replays: bool,
+    pub(crate) cost: Cost,
 }
 
 /// The requests of a run from a place of its order on, in order.
 pub(crate) async fn requests_of_run(conn: &mut Conn, run: &RunId, from: i64) -> Result<Vec<RequestRow>, Error> {
     const SQL: &str = "-- requests_of_run
-        SELECT id, seq_id, kind, state, replays FROM requests WHERE run_id = $1 AND seq_id >= $2 ORDER BY seq_id";
+        SELECT id, seq_id, kind, state, replays, tokens, created_at FROM requests WHERE run_id = $1 AND seq_id >= $2 ORDER BY seq_id";
     let rows = sql(SQL).bind(run.as_str()).bind(from).fetch_all(conn).await.map_err(failed("list requests"))?;
     rows.iter().map(to_request_row).collect()
 }
@@ -221,5 +223,11 @@ fn to_request_row(row: &Row) -> Result<RequestRow, Error> {
         kind: parsed(row, "kind", RequestKind::from_text)?,
         state: parsed(row, "state", RequestState::from_text)?,
         replays: column(row, "replays")?,
+        cost: cost(row)?,
     })
+}
+
+/// What a request is counted by.
+pub(super) fn cost(row: &Row) -> Result<Cost, Error> {
+    Ok(Cost { tokens: as_u64(column(row, "tokens")?), accepted: Timestamp(column(row, "created_at")?) })
 }

@@ -5,7 +5,7 @@ use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, TenantId}
 use super::blobs::Stored;
 use super::db::{Conn, column, sql};
 use super::{as_i64, as_u64, failed, from_json, parsed, to_json};
-use crate::{CompletionItem, Completions, Encoding, Error, RequestState, Timestamp};
+use crate::{CompletionItem, Completions, Encoding, Error, RequestKind, RequestState, Timestamp};
 
 /// Most events that one answer holds.
 const EVENTS_PER_ANSWER: i64 = 1000;
@@ -31,6 +31,10 @@ impl End<'_> {
 
 /// What ended.
 pub(crate) struct Ended {
+    pub(crate) tenant: TenantId,
+    pub(crate) kind: RequestKind,
+    pub(crate) state: RequestState,
+    pub(crate) tokens: u64,
     /// The file of a payload that nobody needs any more.
     pub(crate) unneeded: Option<String>,
     /// The sampling session and clone of a sample.
@@ -96,7 +100,7 @@ async fn write_end(
                     AND earlier.clone = requests.seq_id / $10 AND earlier.event IS NOT NULL) END
         WHERE id = $1 AND (state = 'running' OR (state = 'queued' AND $2 <> 'succeeded')) AND payload_file IS NOT DISTINCT FROM $11
             AND ($12 IS NULL OR (worker_id = $12 AND claim = $13))
-        RETURNING run_id, sampling_session_id, seq_id";
+        RETURNING run_id, sampling_session_id, seq_id, tenant, kind, tokens";
     let (worker, number) = claim.unzip();
     let (encoding, result, size, replays, error) = match end {
         End::Succeeded { encoding, result, size, replays } => (Some(*encoding), Some(*result), *size, *replays, None),
@@ -125,6 +129,10 @@ async fn write_end(
         let session: Option<String> = column(&row, "sampling_session_id")?;
         let run: Option<String> = column(&row, "run_id")?;
         Ok(Ended {
+            tenant: TenantId::new(column::<String>(&row, "tenant")?),
+            kind: parsed(&row, "kind", RequestKind::from_text)?,
+            state: end.state(),
+            tokens: as_u64(column(&row, "tokens")?),
             unneeded: payload_file.filter(|_| !replays),
             sample: session.map(|session| (SamplingSessionId::new(session), seq_id.div_euclid(CLONE_STRIDE))),
             creates: run.filter(|_| seq_id == 0).map(RunId::new),

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use trainyard_protocol::{CheckpointKind, TinkerPath};
 
 use super::*;
-use crate::{FinishReason, NewCheckpoint, Quota, Refusal};
+use crate::{FinishReason, NewCheckpoint, Pause, Quota, Refusal};
 
 fn refusal<T: std::fmt::Debug>(result: Result<T, Error>) -> Refusal {
     match result {
@@ -94,6 +94,7 @@ async fn a_save_without_room_fails_in_its_future_and_takes_its_place() {
     let checkpoint = NewCheckpoint {
         path,
         dir: bench.dir.path().join("one"),
+        overwrite: false,
         size_bytes: 60,
         spec: spec(),
         expires_in: None,
@@ -143,4 +144,109 @@ async fn concurrent_submissions_do_not_exceed_a_quota() {
         }
     }
     assert_eq!(taken, [3, 5]);
+}
+
+/// A tenant that may start 60 tokens per minute, which is 6 requests at once and one more every 10 seconds.
+fn paced() -> TenantPolicy {
+    TenantPolicy { tokens_per_minute: NonZeroU64::new(60), ..TenantPolicy::default() }
+}
+
+#[tokio::test]
+async fn training_beyond_the_pace_waits_and_says_until_when() {
+    let bench = granted(paced()).await;
+    let run = bench.ready_run(0).await;
+    for seq_id in 1..=6 {
+        bench.submit(&run, seq_id, RequestKind::ForwardBackward).await;
+        bench.succeed(&bench.start().await);
+    }
+    let seventh = bench.submit(&run, 7, RequestKind::ForwardBackward).await;
+    bench.nothing_ready();
+    let now = bench.scheduler.core.now();
+    let until = now.plus(Duration::from_secs(10));
+    let pause = Pause { quota: Quota::TokensPerMinute, limit: 60, until };
+    assert_eq!(bench.scheduler.pause(&bench.me, &seventh), Some(pause));
+    assert_eq!(bench.scheduler.pause(&TenantId::new("other"), &seventh), None);
+    bench.pass(Duration::from_millis(9_999));
+    bench.nothing_ready();
+    bench.pass(Duration::from_millis(1));
+    let work = bench.start().await;
+    assert_eq!(work.request, seventh);
+    assert_eq!(bench.scheduler.pause(&bench.me, &seventh), None);
+    bench.succeed(&work);
+    // What costs nothing never waits.
+    let free = RunSubmission { tokens: 0, ..submission(&run, 8, RequestKind::OptimStep) };
+    bench.scheduler.submit_run(&bench.me, free).await.unwrap();
+    assert_eq!(bench.start().await.seq_id, 8);
+}
+
+#[tokio::test]
+async fn a_waiting_worker_wakes_when_the_pace_allows_more() {
+    let policy = TenantPolicy { tokens_per_minute: NonZeroU64::new(6_000), ..TenantPolicy::default() };
+    let bench = granted(policy).await;
+    let sampler = bench.sampling_session(0).await;
+    let large = SampleSubmission { tokens: 6_000, ..sample(&sampler, 0) };
+    bench.scheduler.submit_sample(&bench.me, large).await.unwrap();
+    bench.start().await;
+    let second = bench.submit_sample(&sampler, 1).await.request_id;
+    bench.nothing_ready();
+    let items = bench.items();
+    let pass = async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        bench.pass(Duration::from_millis(100));
+    };
+    let (items, ()) = tokio::join!(items, pass);
+    assert!(matches!(&items[..], [WorkItem::Start(work)] if work.request == second), "{items:?}");
+}
+
+#[tokio::test]
+async fn one_tenants_pace_holds_nobody_else_back_and_cancelled_samples_wait_no_longer() {
+    let bench = granted(paced()).await;
+    let other = TenantId::new("other");
+    let mine = bench.sampling_session(0).await;
+    let session = bench.scheduler.create_session(&other, new_session(None)).await.unwrap();
+    let theirs = bench.scheduler.create_sampling_session(&other, new_sampling(&session, 0, None)).await.unwrap();
+    let huge = |sampler, seq_id| SampleSubmission { tokens: 1_000, ..sample(sampler, seq_id) };
+    bench.scheduler.submit_sample(&bench.me, huge(&mine, 0)).await.unwrap();
+    let first = bench.start().await;
+    let waits = bench.scheduler.submit_sample(&bench.me, huge(&mine, 1)).await.unwrap().request_id;
+    bench.scheduler.submit_sample(&other, huge(&theirs, 0)).await.unwrap();
+    assert_eq!(bench.start().await.tenant, other);
+    bench.scheduler.cancel(&bench.me, &waits).await.unwrap();
+    assert_eq!(bench.scheduler.pause(&bench.me, &waits), None);
+    assert_eq!(bench.poll(&waits).await, Poll::Cancelled);
+    bench.succeed(&first);
+    bench.pass(Duration::from_secs(3_600));
+    bench.nothing_ready();
+}
+
+#[tokio::test]
+async fn what_happens_is_counted() {
+    let bench = granted(TenantPolicy { max_runs: NonZeroU64::new(1), ..TenantPolicy::default() }).await;
+    let run = bench.ready_run(0).await;
+    refusal(bench.scheduler.submit_create(&bench.me, new_run(&bench.session, 1)).await);
+    bench.submit(&run, 1, RequestKind::ForwardBackward).await;
+    bench.pass(Duration::from_secs(3));
+    let work = bench.start().await;
+    bench.pass(Duration::from_secs(5));
+    bench.succeed(&work);
+    bench.poll(&work.request).await;
+    bench.submit(&run, 3, RequestKind::OptimStep).await;
+    bench.scheduler.observe().await.unwrap();
+    let mut registry = prometheus_client::registry::Registry::default();
+    bench.scheduler.metrics().register(&mut registry);
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    for line in [
+        "request_wait_seconds_sum{kind=\"forward_backward\"} 3.0",
+        "request_service_seconds_sum{kind=\"forward_backward\"} 5.0",
+        "requests_total{kind=\"forward_backward\",outcome=\"succeeded\"} 1",
+        "requests_total{kind=\"create_model\",outcome=\"succeeded\"} 1",
+        "request_tokens_total{kind=\"forward_backward\"} 10",
+        "quota_refusals_total{quota=\"max_runs\"} 1",
+        "queued_requests{kind=\"optim_step\"} 1",
+        "sessions 1",
+        "runs 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} in {text}");
+    }
 }

@@ -85,8 +85,10 @@ fn check_queue(state: &AppState) -> Result<(), ApiError> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+    use std::num::NonZeroU64;
+
     use serde_json::json;
-    use trainyard_scheduler::RequestKind;
+    use trainyard_scheduler::{RequestKind, TenantPolicy};
 
     use super::super::testing::*;
     use crate::auth::Keys;
@@ -146,6 +148,38 @@ mod tests {
         unbounded["sampling_params"] = json!({});
         server.post("asample", unbounded).await.refused(400);
         server.post("asample", sample("none:sample:0", 0)).await.refused(404);
+    }
+
+    #[tokio::test]
+    async fn a_sample_beyond_the_queued_tokens_is_put_off_with_quota_limit_and_use() {
+        let policy = TenantPolicy { max_queued_tokens: NonZeroU64::new(25), ..TenantPolicy::default() };
+        let server = Server::granted(policy).await;
+        let sampler = server.sampler().await;
+        // Each may take 2 + 2 * 4 tokens.
+        for seq_id in 0..2 {
+            server.post("asample", sample(&sampler, seq_id)).await.json();
+        }
+        let refused = server.post("asample", sample(&sampler, 2)).await;
+        refused.refused(429);
+        assert_eq!(refused.headers["retry-after"], "1");
+        let body = refused.any_json();
+        assert_eq!(
+            (&body["quota"], &body["limit"], &body["used"]),
+            (&json!("max_queued_tokens"), &json!(25), &json!(20))
+        );
+    }
+
+    #[tokio::test]
+    async fn without_max_tokens_a_sample_costs_what_the_context_leaves() {
+        let policy = TenantPolicy { max_queued_tokens: NonZeroU64::new(200), ..TenantPolicy::default() };
+        let server = Server::granted(policy).await;
+        let sampler = server.sampler().await;
+        let mut unbounded = sample(&sampler, 0);
+        unbounded["sampling_params"] = json!({});
+        server.post("asample", unbounded.clone()).await.json();
+        unbounded["seq_id"] = json!(1);
+        let refused = server.post("asample", unbounded).await;
+        assert_eq!((refused.status.as_u16(), &refused.any_json()["used"]), (429, &json!(2 + 2 * 62)));
     }
 
     #[tokio::test]

@@ -51,7 +51,10 @@ pub(super) fn check_number(field: &str, value: i64) -> Result<(), ApiError> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+    use std::num::NonZeroU64;
+
     use serde_json::{Value, json};
+    use trainyard_scheduler::TenantPolicy;
 
     use super::super::testing::*;
     use crate::codec::Payload;
@@ -81,6 +84,20 @@ mod tests {
         assert_eq!((spec.lora.unwrap().seed, seed_drawn), (40, true));
         server.succeed(&work, &json!({"model_id": format!("{session}:train:0")}), vec![]);
         assert_eq!(server.poll(&first.text("request_id")).await.text("model_id"), format!("{session}:train:0"));
+    }
+
+    #[tokio::test]
+    async fn a_run_beyond_the_quota_is_put_off() {
+        let policy = TenantPolicy { max_runs: NonZeroU64::new(1), ..TenantPolicy::default() };
+        let server = Server::granted(policy).await;
+        let session = server.session().await;
+        server.post("create_model", body(&session, &json!({}))).await.json();
+        let refused = server.post("create_model", body(&session, &json!({"model_seq_id": 1}))).await;
+        assert!(refused.refused(429).contains("quota max_runs: 1 of 1 training runs are live"));
+        assert_eq!(
+            (&refused.headers["retry-after"], &refused.any_json()["quota"]),
+            (&"10".parse().unwrap(), &json!("max_runs"))
+        );
     }
 
     #[tokio::test]

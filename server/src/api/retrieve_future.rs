@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use trainyard_protocol::{OpError, RequestId, TenantId};
-use trainyard_scheduler::{Encoding, Error, Poll};
+use trainyard_scheduler::{Encoding, Error, Pause, Poll};
 
 use super::body::JsonBody;
 use super::respond::Answer;
@@ -15,6 +15,9 @@ use crate::error::{ApiError, full_response};
 use crate::openapi::Refusals;
 use crate::state::AppState;
 use crate::wire::futures::{FailedResponse, RetrieveFutureRequest, TryAgainResponse};
+
+/// The state of a queue whose owner has used up a quota.
+const PAUSED_RATE_LIMIT: &str = "paused_rate_limit";
 
 const REQUEST_TYPE: HeaderName = HeaderName::from_static("x-tinker-request-type");
 
@@ -36,7 +39,15 @@ pub(super) async fn retrieve_future(
 ) -> Result<Response, ApiError> {
     let id = RequestId::new(request.request_id);
     match wait(&state, &tenant, &id).await {
-        Ok(poll) => Ok(answer(&id, poll)),
+        Ok(Poll::Pending) => Ok(Answer(pending(&state, &tenant, &id)).into_response()),
+        Ok(Poll::Succeeded { encoding: Encoding::Json, payload }) => {
+            Ok(full_response(StatusCode::OK, "application/json", payload))
+        }
+        Ok(Poll::Succeeded { encoding: Encoding::Protobuf, payload }) => {
+            Ok(full_response(StatusCode::OK, "application/x-protobuf", payload))
+        }
+        Ok(Poll::Failed(error)) => Ok(Answer(FailedResponse::from(error)).into_response()),
+        Ok(Poll::Cancelled) => Ok(Answer(FailedResponse::from(OpError::user("cancelled"))).into_response()),
         Err(error) => Err(refusal(error, is_sample(&headers))),
     }
 }
@@ -48,18 +59,17 @@ async fn wait(state: &AppState, tenant: &TenantId, id: &RequestId) -> Result<Pol
     }
 }
 
-fn answer(id: &RequestId, poll: Poll) -> Response {
-    match poll {
-        Poll::Pending => Answer(TryAgainResponse::active(id.as_str())).into_response(),
-        Poll::Succeeded { encoding: Encoding::Json, payload } => {
-            full_response(StatusCode::OK, "application/json", payload)
-        }
-        Poll::Succeeded { encoding: Encoding::Protobuf, payload } => {
-            full_response(StatusCode::OK, "application/x-protobuf", payload)
-        }
-        Poll::Failed(error) => Answer(FailedResponse::from(error)).into_response(),
-        Poll::Cancelled => Answer(FailedResponse::from(OpError::user("cancelled"))).into_response(),
-    }
+/// What a client is told that has to ask again; it shows its user why the request waits.
+fn pending(state: &AppState, tenant: &TenantId, id: &RequestId) -> TryAgainResponse {
+    let Some(Pause { quota, limit, until }) = state.scheduler.pause(tenant, id) else {
+        return TryAgainResponse::active(id.as_str());
+    };
+    let seconds = state.clock.now().until(until).as_millis().div_ceil(1_000).max(1);
+    let reason = format!(
+        "quota {}: {limit} tokens per minute are used up; the tenant's next request starts in about {seconds} s",
+        quota.name()
+    );
+    TryAgainResponse::paused(id.as_str(), PAUSED_RATE_LIMIT, reason)
 }
 
 fn is_sample(headers: &HeaderMap) -> bool {
@@ -82,11 +92,12 @@ fn refusal(error: Error, sample: bool) -> ApiError {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::num::NonZeroU64;
     use std::time::Instant;
 
     use axum::http::Method;
     use serde_json::json;
-    use trainyard_scheduler::Outcome;
+    use trainyard_scheduler::{Outcome, TenantPolicy};
 
     use super::super::testing::*;
     use super::*;
@@ -107,6 +118,28 @@ mod tests {
         let start = Instant::now();
         let pending = poll_as(&server, "Sample", &id).await.json();
         assert!(start.elapsed() >= server.state.limits.long_poll);
+        assert_eq!(pending, json!({"type": "try_again", "request_id": id, "queue_state": "active"}));
+    }
+
+    #[tokio::test]
+    async fn a_poll_of_a_tenant_that_used_up_its_pace_says_why_and_how_long() {
+        let policy = TenantPolicy { tokens_per_minute: NonZeroU64::new(60), ..TenantPolicy::default() };
+        let server = Server::granted(policy).await;
+        let sampler = server.sampler().await;
+        for seq_id in 0..6 {
+            server.post("asample", sample(&sampler, seq_id)).await.json();
+            server.next_work().await;
+        }
+        // Each takes 2 + 2 * 4 of the 60 tokens.
+        let id = server.post("asample", sample(&sampler, 6)).await.text("request_id");
+        assert_eq!(server.state.scheduler.take_work(), vec![]);
+        let pending = poll_as(&server, "Sample", &id).await.json();
+        assert_eq!(pending["queue_state"], "paused_rate_limit");
+        let reason = pending["queue_state_reason"].as_str().unwrap().to_owned();
+        assert!(reason.contains("60 tokens per minute are used up") && reason.contains("about 10 s"), "{reason}");
+        server.clock.advance(10);
+        assert_eq!(server.next_work().await.request.as_str(), id);
+        let pending = poll_as(&server, "Sample", &id).await.json();
         assert_eq!(pending, json!({"type": "try_again", "request_id": id, "queue_state": "active"}));
     }
 

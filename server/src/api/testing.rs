@@ -17,8 +17,8 @@ use tokio::sync::watch;
 use tower::ServiceExt;
 use trainyard_protocol::{BaseModel, Optimizer, RunSpec, TinkerPath};
 use trainyard_scheduler::{
-    Clock, Effect, Encoding, NewCheckpoint, Options, Outcome, Scheduler, Storage, Timestamp, Work, WorkItem,
-    WorkerOptions,
+    Clock, Effect, Encoding, NewCheckpoint, Options, Outcome, Policies, Scheduler, Storage, TenantPolicy, Timestamp,
+    Work, WorkItem, WorkerOptions,
 };
 
 use crate::auth::Keys;
@@ -93,10 +93,21 @@ impl Server {
     }
 
     pub(crate) async fn with(limits: Limits, keys: Keys) -> Self {
+        Self::build(limits, keys, Policies::default()).await
+    }
+
+    /// A server that grants every tenant this.
+    pub(crate) async fn granted(policy: TenantPolicy) -> Self {
+        let limits = Limits { long_poll: Duration::from_millis(50), ..Limits::default() };
+        Self::build(limits, Keys::local(), Policies::new(policy, BTreeMap::new())).await
+    }
+
+    async fn build(limits: Limits, keys: Keys, policies: Policies) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000_000)));
         let options = Options {
             clock: clock.clone(),
+            policies,
             worker: Some(WorkerOptions::new("worker", vec![MODEL.to_owned()])),
             ..Options::new(dir.path().join("t.db"), Storage::folder(dir.path()))
         };

@@ -68,5 +68,5 @@ def work(deployment, before_step=lambda step: None) -> Outcome:
 
 def saved(deployment, path) -> dict[str, np.ndarray]:
     """The tensors that a sampler checkpoint consists of."""
-    (file,) = deployment.storage.rglob(f"{path.rsplit('/', 1)[1]}/adapter_model.safetensors")
-    return load_file(file)
+    files = deployment.storage.rglob(f"{path.rsplit('/', 1)[1]}.*/adapter_model.safetensors")
+    return load_file(min(files))

@@ -20,12 +20,13 @@ class RoleCluster(Deployment):
 
     def __init__(
         self, folder: pathlib.Path, database: str, models=None, dtype="f32", config: str | None = None,
-        flags: list[str] | None = None, apis=2, workers=2,
+        flags: list[str] | None = None, apis=2, workers=2, storage: str | None = None,
     ):  # fmt: skip
         self.folder = folder
         self.storage = folder / "storage"
         self.storage.mkdir()
         self.database = database
+        self.storage_url = storage or self.storage
         if config is not None:
             (folder / "trainyard.toml").write_text(config)
         migrate(database)
@@ -51,7 +52,7 @@ class RoleCluster(Deployment):
         return self._process(f"worker-{number}", command, database)
 
     def _process(self, name: str, command: list, database: str) -> Process:
-        command += ["--database-url", database, "--data-dir", self.folder / name, "--storage", self.storage]
+        command += ["--database-url", database, "--data-dir", self.folder / name, "--storage", self.storage_url]
         return Process(name, command, self.folder / f"{name}.log", cwd=self.folder)
 
     def ready(self) -> bool:

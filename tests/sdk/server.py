@@ -80,7 +80,7 @@ class Server(Deployment):
 
     def __init__(
         self, folder: pathlib.Path, models=None, dtype="f32", config: str | None = None, database: str | None = None,
-        flags: list[str] | None = None,
+        flags: list[str] | None = None, storage: str | None = None,
     ):  # fmt: skip
         self.folder = folder
         self.storage = folder / "data"
@@ -93,6 +93,8 @@ class Server(Deployment):
         if database is not None:
             migrate(database)
             command += ["--database-url", database]
+        if storage is not None:
+            command += ["--storage", storage]
         self.server = Process("server", command + (flags or []), folder / "server.log", cwd=folder)
         self.processes = [self.server]
 

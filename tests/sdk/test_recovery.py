@@ -1,5 +1,6 @@
 """Nothing acknowledged is lost: the server dies at any instant, and runs go on with the same bits."""
 
+import os
 import threading
 import time
 
@@ -124,7 +125,7 @@ def test_killed_again_and_again(own):
 
 
 def test_killed_while_saving(own):
-    """A save that was acknowledged ends well, whatever it had written, and leaves nothing else behind."""
+    """A save that was acknowledged ends well, whatever it had written, and what it left is removed after an hour."""
     wire = raw.Wire(own)
     run = wire.run()
     for seq, pause in enumerate((0.0, 0.002, 0.005, 0.01, 0.05), start=1):
@@ -137,8 +138,16 @@ def test_killed_while_saving(own):
         assert wire.result(request).json()["path"] == f"tinker://{run}/weights/save-{seq}"
     names = {c.tinker_path.split("/")[-1] for c in rest(own).list_checkpoints(run).result(WAIT).checkpoints}
     assert names == {f"save-{seq}" for seq in range(1, 6)}
-    (folder,) = {config.parent.parent for config in own.storage.rglob("adapter_config.json")}
-    assert {entry.name for entry in folder.iterdir()} == names
+    own.kill()
+    two_hours_ago = time.time() - 7200
+    for entry in [own.storage / "checkpoints", *(own.storage / "checkpoints").rglob("*")]:
+        os.utime(entry, (two_hours_ago, two_hours_ago))
+    own.start()
+    (folder,) = {config.parent.parent for config in own.storage.rglob("save-*/adapter_config.json")}
+    deadline = time.monotonic() + 20
+    while sorted(left := [entry.name.split(".")[0] for entry in folder.iterdir()]) != sorted(names):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
 
 
 def test_a_resumed_run_outlives_its_checkpoint(own):

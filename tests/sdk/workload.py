@@ -67,6 +67,6 @@ def work(deployment, before_step=lambda step: None) -> Outcome:
 
 
 def saved(deployment, path) -> dict[str, np.ndarray]:
-    """The tensors that a sampler checkpoint consists of."""
-    (file,) = deployment.storage.rglob(f"{path.rsplit('/', 1)[1]}/adapter_model.safetensors")
-    return load_file(file)
+    """The tensors that a sampler checkpoint consists of. A save that was struck may have left its own; it is equal."""
+    files = deployment.storage.rglob(f"{path.rsplit('/', 1)[1]}.*/adapter_model.safetensors")
+    return load_file(min(files))

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -21,6 +22,8 @@ const PART: u64 = 8 << 20;
 const MAX_PARTS: u64 = 10_000;
 /// Parts of a file that are on their way at the same time.
 const PARALLEL: usize = 4;
+/// How long the service may take to answer for the first time.
+const CHECK_LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug)]
 pub(super) struct Objects {
@@ -55,8 +58,13 @@ impl Objects {
 
     pub(super) async fn check(&self, root: &str) -> Result<(), StorageError> {
         let key = self.key(Path::new(root))?;
-        self.store.list(Some(&key)).try_next().await.map_err(failed("open", root))?;
-        Ok(())
+        let mut objects = self.store.list(Some(&key));
+        // Requests are repeated for minutes; whoever starts a server wants to know sooner.
+        match tokio::time::timeout(CHECK_LIMIT, objects.try_next()).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(StorageError::failed("open", root, error)),
+            Err(_) => Err(StorageError::failed("open", root, format!("no answer in {} s", CHECK_LIMIT.as_secs()))),
+        }
     }
 
     pub(super) async fn put(&self, name: &str, bytes: Bytes) -> Result<(), StorageError> {

@@ -92,6 +92,7 @@ async fn a_save_without_room_fails_in_its_future_and_takes_its_place() {
     submit(1).await.unwrap();
     let path: TinkerPath = format!("tinker://{run}/weights/one").parse().unwrap();
     let checkpoint = NewCheckpoint {
+        overwrite: true,
         path,
         dir: bench.dir.path().join("one"),
         overwrite: false,

@@ -1,7 +1,9 @@
 //! What a training pass will hold, told before it runs: how many rows fit a budget, and how many blocks may keep their
 //! activations when the rows are more (the others compute them again: Chen et al. 2016, arXiv:1604.06174).
 
-use super::adapter::{Adapter, Module};
+use trainyard_protocol::LoraSpec;
+
+use super::adapter::Module;
 use super::weights::Weights;
 
 /// Bytes per row of a pass over `w` with adapters of at most `rank` on all modules.
@@ -17,13 +19,13 @@ pub struct PassMemory {
 }
 
 impl PassMemory {
-    /// For a pass over these weights; `adapters` are those that take part.
-    pub fn of<'a>(w: &Weights, adapters: impl Iterator<Item = &'a Adapter>) -> Self {
+    /// For a pass over these weights; `adapters` are those that may take part.
+    pub fn of<'a>(w: &Weights, adapters: impl Iterator<Item = &'a LoraSpec>) -> Self {
         let (c, s) = (&w.config, &w.shape);
         let (hidden, inner) = (c.hidden_size, c.intermediate_size);
-        let modules = |a: &Adapter| {
-            let adapted = |layer: &[Option<_>; 7]| Module::ALL.iter().filter(|m| layer[**m as usize].is_some()).count();
-            a.rank * a.layers.first().map_or(0, adapted)
+        let modules = |lora: &LoraSpec| {
+            let adapted = |m: &&Module| if m.is_attention() { lora.train_attn } else { lora.train_mlp };
+            lora.rank as usize * Module::ALL.iter().filter(adapted).count()
         };
         let z = adapters.map(modules).max().unwrap_or(0);
         let normed = if w.layers.iter().any(|l| l.qk_norm.is_some()) { s.qkv_width() } else { 0 };

@@ -66,7 +66,7 @@ impl Batch {
         let adapters = of_members.filter_map(|(job, _)| runs.get(&job.run)?.spec.lora.as_ref());
         let memory = PassMemory::of(lead_run.weights(), adapters);
         let most = match leader.trains {
-            true => memory.rows_within(activation_bytes).min(microbatch_tokens),
+            true => memory.rows_within(activation_bytes, microbatch_tokens),
             false => microbatch_tokens,
         };
         Some(Self { members, plan: Plan::default(), memory, rows: 0, most })

@@ -132,8 +132,8 @@ impl CpuEngine {
                 Box::new(move || saves::save_snapshot(&weights, &target))
             }
             Operation::SaveSampler(SaveSampler { run, snapshot, target }) => {
-                let run = self.run(&run)?;
-                let snapshot = snapshot.map(|key| (key, run.sampler_weights()));
+                let run = self.runs.get_mut(&run).ok_or_else(|| unknown_run(&run))?;
+                let snapshot = snapshot.map(|key| (key, run.sampler_weights(&self.cpu)));
                 let Some(target) = target else {
                     self.snapshots.extend(snapshot);
                     return Ok(Progress::Done(OpResult::Saved(None)));

@@ -7,8 +7,8 @@ use trainyard_protocol::{LoraSpec, OpError, RunSpec};
 use super::base::Base;
 use super::sampler::SamplerWeights;
 use super::saves::Frozen;
-use crate::kernels::Cpu;
 use crate::kernels::elementwise::{add, for_each};
+use crate::kernels::{Cpu, par_chunks};
 use crate::model::{Adapter, Gradients, ParamSpec, Weights};
 use crate::optim::squared_norm;
 use crate::rng::kaiming_uniform_fill;
@@ -25,12 +25,15 @@ pub(super) struct Run {
     pub(super) step: u64,
     /// Sum of the gradients since the last step.
     pub(super) grads: Option<Arc<Gradients>>,
+    /// Memory for the next gradient, where that is much: of runs that train all parameters.
+    spare: Option<Gradients>,
     trained: Trained,
 }
 
 /// What passes read; never changed while a sampler holds it.
 enum Trained {
-    Lora(Arc<Adapter>),
+    /// Packed when a pass or a sampler needs it.
+    Lora(LoraSpec, Option<Arc<Adapter>>),
     Full(Arc<Weights>),
 }
 
@@ -58,10 +61,10 @@ impl Run {
     /// A run with given parameters and no optimizer state.
     pub(super) fn from_masters(cpu: &Cpu, base: Arc<Base>, spec: RunSpec, masters: Gradients) -> Result<Self, OpError> {
         let trained = match &spec.lora {
-            Some(lora) => Trained::Lora(Arc::new(Adapter::build(cpu, base.dtype, &base.config, lora, &masters))),
+            Some(lora) => Trained::Lora(lora.clone(), None),
             None => Trained::Full(Arc::new(base.pack(cpu, &masters)?)),
         };
-        Ok(Self { base, spec, masters: Arc::new(masters), moments: None, step: 0, grads: None, trained })
+        Ok(Self { base, spec, masters: Arc::new(masters), moments: None, step: 0, grads: None, spare: None, trained })
     }
 
     /// What it is now, for a save.
@@ -76,27 +79,80 @@ impl Run {
         }
     }
 
-    pub(super) fn adapter(&self) -> Option<Arc<Adapter>> {
+    /// Whether it trains all parameters: its passes are its own.
+    pub(super) fn is_full(&self) -> bool {
+        matches!(self.trained, Trained::Full(_))
+    }
+
+    /// Its adapter as it was packed, if it was.
+    pub(super) fn packed(&self) -> Option<Arc<Adapter>> {
         match &self.trained {
-            Trained::Lora(adapter) => Some(Arc::clone(adapter)),
+            Trained::Lora(_, adapter) => adapter.clone(),
             Trained::Full(_) => None,
+        }
+    }
+
+    /// Packs its adapter, in memory that another one left if there is any.
+    pub(super) fn pack(&mut self, cpu: &Cpu, left: &mut Option<LeftAdapter>) -> Option<Arc<Adapter>> {
+        let Trained::Lora(lora, packed) = &mut self.trained else { return None };
+        if packed.is_none() {
+            let reused = left.take_if(|left| left.fits(&self.base, lora)).map(|LeftAdapter { mut adapter, .. }| {
+                adapter.update(cpu, &self.masters);
+                adapter
+            });
+            let build = || Adapter::build(cpu, self.base.dtype, &self.base.config, lora, &self.masters);
+            *packed = Some(Arc::new(reused.unwrap_or_else(build)));
+        }
+        packed.clone()
+    }
+
+    /// Lets its packed adapter go; the memory, unless a sampler holds it.
+    pub(super) fn unpack(&mut self) -> Option<LeftAdapter> {
+        let Trained::Lora(lora, packed) = &mut self.trained else { return None };
+        let adapter = Arc::into_inner(packed.take()?)?;
+        Some(LeftAdapter { base: Arc::clone(&self.base), lora: lora.clone(), adapter })
+    }
+
+    /// Bytes of its packed adapter, if it has one.
+    pub(super) fn packed_bytes(&self) -> usize {
+        match &self.trained {
+            Trained::Lora(_, Some(adapter)) => adapter.bytes(),
+            _ => 0,
         }
     }
 
     /// The weights that its passes run on.
     pub(super) fn weights(&self) -> &Arc<Weights> {
         match &self.trained {
-            Trained::Lora(_) => &self.base.weights,
+            Trained::Lora(..) => &self.base.weights,
             Trained::Full(weights) => weights,
         }
     }
 
-    pub(super) fn sampler_weights(&self) -> SamplerWeights {
-        SamplerWeights { base: Arc::clone(&self.base), weights: Arc::clone(self.weights()), adapter: self.adapter() }
+    /// Its weights as they are now, for a sampler.
+    pub(super) fn sampler_weights(&mut self, cpu: &Cpu) -> SamplerWeights {
+        let adapter = self.pack(cpu, &mut None);
+        SamplerWeights { base: Arc::clone(&self.base), weights: Arc::clone(self.weights()), adapter }
     }
 
-    pub(super) fn zero_gradient(&self) -> Gradients {
-        self.masters.iter().map(|p| vec![0.0; p.len()]).collect()
+    /// A gradient to add to.
+    pub(super) fn zero_gradient(&mut self, cpu: &Cpu) -> Gradients {
+        match self.spare.take() {
+            Some(mut spare) => {
+                for values in &mut spare {
+                    par_chunks(&cpu.pool, values, 1 << 16, |_, values| values.fill(0.0));
+                }
+                spare
+            }
+            None => self.masters.iter().map(|p| vec![0.0; p.len()]).collect(),
+        }
+    }
+
+    /// Keeps the memory of a gradient that is done with.
+    pub(super) fn reuse(&mut self, grads: Gradients) {
+        if self.is_full() {
+            self.spare = Some(grads);
+        }
     }
 
     /// Adds a request's gradient. Fails, changing nothing, when it is not finite.
@@ -106,26 +162,25 @@ impl Run {
         }
         match &mut self.grads {
             None => self.grads = Some(Arc::new(grads)),
-            Some(sum) => Arc::make_mut(sum).iter_mut().zip(&grads).for_each(|(sum, grad)| add(cpu, sum, grad)),
+            Some(sum) => {
+                Arc::make_mut(sum).iter_mut().zip(&grads).for_each(|(sum, grad)| add(cpu, sum, grad));
+                self.reuse(grads);
+            }
         }
         Ok(())
     }
 
     /// Brings what passes read up to date with the masters: in place where nobody else holds it.
     pub(super) fn refresh(&mut self, cpu: &Cpu) -> Result<(), OpError> {
-        match (&mut self.trained, &self.spec.lora) {
-            (Trained::Lora(adapter), Some(lora)) => match Arc::get_mut(adapter) {
+        match &mut self.trained {
+            Trained::Lora(_, packed) => match packed.as_mut().and_then(Arc::get_mut) {
                 Some(own) => own.update(cpu, &self.masters),
-                None => {
-                    let built = Adapter::build(cpu, self.base.dtype, &self.base.config, lora, &self.masters);
-                    *adapter = Arc::new(built);
-                }
+                None => *packed = None,
             },
-            (Trained::Full(weights), _) => match Arc::get_mut(weights) {
+            Trained::Full(weights) => match Arc::get_mut(weights) {
                 Some(own) => own.update(cpu, &self.masters),
                 None => *weights = Arc::new(self.base.pack(cpu, &self.masters)?),
             },
-            (Trained::Lora(_), None) => return Err(OpError::server("a LoRA run without a LoRA configuration")),
         }
         Ok(())
     }
@@ -135,6 +190,19 @@ impl Run {
         let zeros = || self.masters.iter().map(|p| vec![0.0; p.len()]).collect();
         let moments = self.moments.get_or_insert_with(|| Arc::new([zeros(), zeros()]));
         (Arc::make_mut(&mut self.masters), Arc::make_mut(moments))
+    }
+}
+
+/// A packed adapter whose run needs it no more: memory for another one of its shape.
+pub(super) struct LeftAdapter {
+    base: Arc<Base>,
+    lora: LoraSpec,
+    adapter: Adapter,
+}
+
+impl LeftAdapter {
+    fn fits(&self, base: &Arc<Base>, lora: &LoraSpec) -> bool {
+        Arc::ptr_eq(&self.base, base) && LoraSpec { seed: lora.seed, ..self.lora.clone() } == *lora
     }
 }
 

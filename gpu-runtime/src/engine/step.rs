@@ -54,7 +54,7 @@ pub(super) fn optim_steps(
         match validate(hyper) {
             Err(error) => outcomes.push(Some(Ok(Err(error)))),
             Ok(()) => {
-                let grads = run.grads.take().unwrap_or_else(|| Arc::new(run.zero_gradient()));
+                let grads = run.grads.take().unwrap_or_else(|| Arc::new(run.zero_gradient(cpu)));
                 steps.push(Step { run, hyper, grads, norm: 0.0, fault: Mutex::new(None) });
                 outcomes.push(None);
             }
@@ -72,7 +72,9 @@ fn finish(cpu: &Cpu, step: Step<'_>) -> Result<Result<OpResult, OpError>, Fault>
     if let Some(fault) = fault.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(fault);
     }
-    drop(grads);
+    if let Some(grads) = Arc::into_inner(grads) {
+        run.reuse(grads);
+    }
     let metrics = BTreeMap::from([("grad_norm".to_owned(), norm)]);
     guarded("optimizer step", || run.refresh(cpu).map(|()| OpResult::OptimStep { metrics }))
 }

@@ -2,14 +2,44 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Elements that may lie unused on a shelf.
 const MOST_UNUSED: usize = 1 << 27;
 
+/// What is on loan, over all types of elements.
+#[derive(Debug, Default)]
+pub struct Usage {
+    bytes: AtomicUsize,
+    peak: AtomicUsize,
+}
+
+impl Usage {
+    /// Most bytes that were on loan at once since [`Usage::reset_peak`].
+    pub fn peak(&self) -> usize {
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    /// Begins to look for the peak anew.
+    pub fn reset_peak(&self) {
+        self.peak.store(self.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    fn lend(&self, bytes: usize) {
+        let lent = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.peak.fetch_max(lent, Ordering::Relaxed);
+    }
+
+    fn take_back(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
 /// Buffers that are not in use.
 struct Shelf<T> {
     unused: Mutex<Unused<T>>,
+    usage: Arc<Usage>,
 }
 
 struct Unused<T> {
@@ -54,18 +84,18 @@ pub struct Buffers<T> {
     shelf: Arc<Shelf<T>>,
 }
 
-impl<T> Default for Buffers<T> {
-    fn default() -> Self {
-        let unused = Mutex::new(Unused { by_len: BTreeMap::new(), elements: 0 });
-        Self { shelf: Arc::new(Shelf { unused }) }
-    }
-}
-
 impl<T: Copy + Default> Buffers<T> {
+    /// Buffers whose loans count in `usage`.
+    pub fn new(usage: Arc<Usage>) -> Self {
+        let unused = Mutex::new(Unused { by_len: BTreeMap::new(), elements: 0 });
+        Self { shelf: Arc::new(Shelf { unused, usage }) }
+    }
+
     /// A buffer of `len` elements that holds whatever its last user left.
     pub fn take(&self, len: usize) -> Buffer<T> {
         // One that is much too large is left for those who need it.
         let data = if len == 0 { None } else { self.shelf.lock().take(len, len + len / 8 + 1024) };
+        self.shelf.usage.lend(len * size_of::<T>());
         Buffer { data: data.unwrap_or_else(|| vec![T::default(); len]), len, shelf: Arc::clone(&self.shelf) }
     }
 
@@ -112,6 +142,7 @@ impl<T> DerefMut for Buffer<T> {
 
 impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
+        self.shelf.usage.take_back(self.len * size_of::<T>());
         if !self.data.is_empty() {
             self.shelf.lock().put(std::mem::take(&mut self.data));
         }
@@ -124,7 +155,8 @@ mod tests {
 
     #[test]
     fn memory_is_used_again_and_zeros_are_zeros() {
-        let buffers = Buffers::<f32>::default();
+        let usage = Arc::new(Usage::default());
+        let buffers = Buffers::<f32>::new(Arc::clone(&usage));
         let mut first = buffers.take(5000);
         first.fill(7.0);
         let address = first.as_ptr();
@@ -133,7 +165,10 @@ mod tests {
         assert_eq!((second.as_ptr(), second.len(), second[0]), (address, 4800, 7.0));
         let other = buffers.take(4800);
         assert_ne!(other.as_ptr(), address);
+        assert_eq!((usage.peak(), usage.bytes.load(Ordering::Relaxed)), (4 * 9600, 4 * 9600));
         drop((second, other));
+        usage.reset_peak();
+        assert_eq!(usage.peak(), 0);
         assert!(buffers.zeros(5000).iter().all(|x| *x == 0.0));
         assert_eq!(*buffers.copy(&[1.0, 2.0]), [1.0, 2.0]);
         // Far too large for ten elements.
@@ -144,7 +179,7 @@ mod tests {
 
     #[test]
     fn what_lies_unused_is_bounded() {
-        let buffers = Buffers::<u8>::default();
+        let buffers = Buffers::<u8>::new(Arc::default());
         let held: Vec<_> = (0..4).map(|_| buffers.take(MOST_UNUSED / 2)).collect();
         drop(held);
         let unused = buffers.shelf.lock();

@@ -19,7 +19,9 @@ pub mod pool;
 pub mod rope;
 pub mod vexp;
 
-use buffer::{Buffer, Buffers};
+use std::sync::Arc;
+
+use buffer::{Buffer, Buffers, Usage};
 use packed::Dtype;
 use pool::Pool;
 
@@ -74,6 +76,8 @@ pub struct Cpu {
     /// The threads.
     pub pool: Pool,
     isa: Isa,
+    /// What of its buffers is on loan.
+    pub usage: Arc<Usage>,
     floats: Buffers<f32>,
     words: Buffers<u32>,
 }
@@ -90,7 +94,9 @@ impl Cpu {
             if threads == 0 { std::thread::available_parallelism().map_or(1, std::num::NonZero::get) } else { threads };
         // Kernels rely on this check: an instruction set that the processor lacks never gets in.
         let isa = if Isa::available().contains(&isa) { isa } else { Isa::detect() };
-        Self { pool: Pool::new(threads), isa, floats: Buffers::default(), words: Buffers::default() }
+        let usage = Arc::new(Usage::default());
+        let (floats, words) = (Buffers::new(Arc::clone(&usage)), Buffers::new(Arc::clone(&usage)));
+        Self { pool: Pool::new(threads), isa, usage, floats, words }
     }
 
     /// A buffer that holds whatever its last user left: for results that are written whole.

@@ -230,6 +230,14 @@ impl PackedMatrix {
         }
     }
 
+    /// Bytes of its elements.
+    pub fn bytes(&self) -> usize {
+        match &self.data {
+            PackedData::Bf16(data) => size_of_val(&data[..]),
+            PackedData::F32(data) => size_of_val(&data[..]),
+        }
+    }
+
     /// All rows, widened.
     pub fn to_rows(&self) -> Vec<f32> {
         let mut rows = vec![0.0; self.n * self.k];

@@ -196,7 +196,7 @@ mod tests {
     fn a_panic_reaches_the_caller_and_the_pool_survives() {
         let pool = Pool::new(2);
         let result = catch_unwind(AssertUnwindSafe(|| pool.run(64, |i| assert!(i != 40, "boom"))));
-        let text = result.unwrap_err().downcast_ref::<&str>().map(|text| text.to_string());
+        let text = result.err().and_then(|panic| panic.downcast_ref::<&str>().map(ToString::to_string));
         assert_eq!(text.as_deref(), Some("boom"));
         let sum = AtomicUsize::new(0);
         pool.run(10, |i| {

@@ -148,6 +148,12 @@ impl Adapter {
         }
     }
 
+    /// Bytes of all packed matrices.
+    pub fn bytes(&self) -> usize {
+        let pairs = self.layers.iter().flatten().flatten().chain(&self.unembed);
+        pairs.flat_map(|pair| [&pair.a, &pair.a_t, &pair.b, &pair.b_t]).map(PackedMatrix::bytes).sum()
+    }
+
     /// Its parameters as they were packed, in the order of [`Adapter::params`].
     pub fn params_of(&self) -> Gradients {
         let pairs = self.layers.iter().flatten().flatten().chain(&self.unembed);

@@ -4,6 +4,7 @@ use super::forward::Group;
 use super::lora::{Adapted, project_down, project_up};
 use super::weights::Weights;
 use crate::kernels::Cpu;
+use crate::kernels::buffer::Buffer;
 use crate::kernels::gemm::Operand;
 use crate::kernels::head::{Head, HeadAdapter, HeadGroup, KeptLogits, Targets};
 use crate::kernels::norm::rms_norm;
@@ -12,7 +13,7 @@ use crate::kernels::norm::rms_norm;
 pub struct ScoredRows<'a> {
     w: &'a Weights,
     /// Normalised hidden states, `[rows, hidden]`.
-    pub hidden: Vec<f32>,
+    pub hidden: Buffer<f32>,
     operand: Operand,
     /// Groups of these rows.
     groups: Vec<Group>,
@@ -22,7 +23,7 @@ pub struct ScoredRows<'a> {
 
 /// Normalises the residual stream `x[rows, hidden]`; groups cover the rows in order.
 pub fn score_rows<'a>(cpu: &Cpu, w: &'a Weights, x: &[f32], groups: &[Group]) -> ScoredRows<'a> {
-    let mut hidden = vec![0f32; x.len()];
+    let mut hidden = cpu.buffer(x.len());
     rms_norm(cpu, x, &w.norm, w.config.rms_norm_eps, &mut hidden);
     ScoredRows::from_hidden(cpu, w, hidden, groups)
 }
@@ -36,7 +37,7 @@ pub(super) fn unembedding(group: usize, of: &Group) -> Option<Adapted<'_>> {
 
 impl<'a> ScoredRows<'a> {
     /// From hidden states that are normalised already.
-    pub fn from_hidden(cpu: &Cpu, w: &'a Weights, hidden: Vec<f32>, groups: &[Group]) -> Self {
+    pub fn from_hidden(cpu: &Cpu, w: &'a Weights, hidden: Buffer<f32>, groups: &[Group]) -> Self {
         let operand = Operand::new(cpu, w.dtype, &hidden, w.config.hidden_size);
         let adapted: Vec<_> = groups.iter().enumerate().filter_map(|(i, g)| unembedding(i, g)).collect();
         let mut zs = vec![Vec::new(); groups.len()];

@@ -7,8 +7,9 @@ use trainyard_protocol::OpError;
 
 use super::adapter::Adapter;
 use super::backward::{BatchView, Sink, backward};
-use super::forward::{Group, PassInput, forward, positions};
+use super::forward::{Group, Pass, PassInput, forward, positions};
 use super::lora::{Down, backward_down, pair_gradients};
+use super::memory::KEPT_LOGITS;
 use super::params::Gradients;
 use super::score::{ScoredRows, score_rows, unembedding};
 use super::weights::Weights;
@@ -18,9 +19,6 @@ use crate::kernels::elementwise::scale;
 use crate::kernels::head::{KeptLogits, Targets};
 use crate::kernels::norm::rms_norm_backward;
 use crate::loss::{LossFn, LossValue, PreparedDatum, evaluate};
-
-/// Bytes of logits that a pass may keep for its backward; more are computed again.
-const KEPT_LOGITS: usize = 64 << 20;
 
 /// Datums of one run in a microbatch.
 pub struct TrainGroup<'a> {
@@ -67,14 +65,14 @@ pub fn train_pass(
     let row_groups = row_groups(groups);
     let train = groups.iter().any(|g| g.grads.is_some());
     let input = PassInput { tokens: &tokens, spans: &spans, kv: &mut kv, groups: &row_groups };
-    let pass = forward(cpu, w, input, train.then_some(kept));
+    let Pass { x, activations } = forward(cpu, w, input, train.then_some(kept));
     let targets = targets_of(&data);
-    let scored = score_rows(cpu, w, &pass.x, &row_groups);
+    let scored = score_rows(cpu, w, &x, &row_groups);
     let logits = tokens.len() * w.config.vocab_size;
     let mut kept = (train && logits * size_of::<f32>() <= KEPT_LOGITS).then(|| cpu.buffer(logits));
     let (logprobs, lse) = scored.target_logprobs(cpu, &targets, kept.as_deref_mut());
     let (outputs, dlogprobs) = losses(groups, &logprobs);
-    if let Some(activations) = pass.activations {
+    if let Some(activations) = activations {
         let active = Active::of(&row_groups, &targets, &dlogprobs);
         if !active.rows.is_empty() {
             let lse: Vec<f32> = active.rows.iter().map(|r| lse[*r]).collect();
@@ -84,9 +82,9 @@ pub fn train_pass(
                 .zip(failed)
                 .map(|(g, failed)| if failed { None } else { g.grads.as_deref_mut() })
                 .collect();
-            let mut dx = cpu.zeros(pass.x.len());
-            head_backward(cpu, w, &scored, &pass.x, &active, &lse, kept.as_deref(), &mut sinks, full, &mut dx);
-            drop(kept);
+            let mut dx = cpu.zeros(x.len());
+            head_backward(cpu, w, &scored, &x, &active, &lse, kept.as_deref(), &mut sinks, full, &mut dx);
+            drop((kept, scored, x));
             let positions = positions(tokens.len(), &spans);
             let batch =
                 BatchView { spans: &spans, kv: &kv, groups: &row_groups, positions: &positions, tokens: &tokens };
@@ -208,8 +206,12 @@ fn head_backward(
     dx: &mut [f32],
 ) {
     let hidden = w.config.hidden_size;
-    let gather = |from: &[f32]| -> Vec<f32> {
-        active.rows.iter().flat_map(|r| from[r * hidden..(r + 1) * hidden].iter().copied()).collect()
+    let gather = |from: &[f32]| {
+        let mut rows = cpu.buffer(active.rows.len() * hidden);
+        for (to, r) in rows.chunks_exact_mut(hidden).zip(&active.rows) {
+            to.copy_from_slice(&from[r * hidden..(r + 1) * hidden]);
+        }
+        rows
     };
     let rows = ScoredRows::from_hidden(cpu, w, gather(&scored.hidden), &active.groups);
     let groups = rows.head_groups();
@@ -260,7 +262,7 @@ fn unembed_gradient(
 ) {
     let (hidden, r) = (w.config.hidden_size, group.rows.clone());
     let own = [Group { rows: 0..r.len(), adapter: group.adapter.clone() }];
-    let own_rows = ScoredRows::from_hidden(cpu, w, rows.hidden[r.start * hidden..r.end * hidden].to_vec(), &own);
+    let own_rows = ScoredRows::from_hidden(cpu, w, cpu.copy(&rows.hidden[r.start * hidden..r.end * hidden]), &own);
     let groups = own_rows.head_groups();
     let at = active.targets.offsets[r.start]..active.targets.offsets[r.end];
     let targets = Targets {

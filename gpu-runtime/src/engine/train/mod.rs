@@ -11,11 +11,14 @@ use trainyard_protocol::{
 
 use super::fair::Fair;
 use super::fault::{Fault, guarded};
-use super::run::Run;
+use super::run::{LeftAdapter, Run};
 use crate::kernels::Cpu;
 use crate::loss::{LossFn, PreparedDatum, prepare};
 use crate::model::{Gradients, TrainGroup, TrainOutput, train_pass};
 use plan::Plan;
+
+/// Bytes of packed adapters that runs keep between their requests.
+const PACKED_BYTES: usize = 128 << 20;
 
 /// By part of a plan.
 type Outcomes = Vec<Result<Vec<TrainOutput>, OpError>>;
@@ -55,6 +58,8 @@ impl Job {
 pub(super) struct Trainer {
     jobs: Vec<Job>,
     fair: Fair,
+    /// Memory of an adapter that is not in use.
+    left: Option<LeftAdapter>,
     microbatch_tokens: usize,
     activation_bytes: usize,
 }
@@ -62,7 +67,7 @@ pub(super) struct Trainer {
 impl Trainer {
     pub(super) fn new(microbatch_tokens: usize, activation_bytes: usize) -> Self {
         let microbatch_tokens = microbatch_tokens.max(1);
-        Self { jobs: Vec::new(), fair: Fair::new(microbatch_tokens), microbatch_tokens, activation_bytes }
+        Self { jobs: Vec::new(), fair: Fair::new(microbatch_tokens), left: None, microbatch_tokens, activation_bytes }
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -71,6 +76,7 @@ impl Trainer {
 
     /// Gives up the requests of a run.
     pub(super) fn forget(&mut self, run: &RunId) {
+        self.left = None;
         self.jobs.retain(|job| job.run != *run);
     }
 
@@ -130,16 +136,17 @@ impl Trainer {
     }
 
     /// Runs the pass. A panic in it leaves the jobs that take part without their gradients.
-    fn compute(&mut self, cpu: &Cpu, runs: &BTreeMap<RunId, Run>, plan: &Plan) -> Outcomes {
+    fn compute(&mut self, cpu: &Cpu, runs: &mut BTreeMap<RunId, Run>, plan: &Plan) -> Outcomes {
+        let mut grads: Vec<Option<Gradients>> = Vec::new();
+        for (i, _) in &plan.parts {
+            let job = &mut self.jobs[*i];
+            let Some(run) = runs.get_mut(&job.run) else { return Vec::new() };
+            run.pack(cpu, &mut self.left);
+            grads.push(job.trains.then(|| job.grads.take().unwrap_or_else(|| run.zero_gradient(cpu))));
+        }
         let Some(leader) = plan.parts.first().and_then(|(i, _)| runs.get(&self.jobs[*i].run)) else {
             return Vec::new();
         };
-        let mut take = |i: usize| {
-            let job = &mut self.jobs[i];
-            let zeros = || runs.get(&job.run).filter(|_| job.trains).map(Run::zero_gradient);
-            job.grads.take().or_else(zeros)
-        };
-        let mut grads: Vec<Option<Gradients>> = plan.parts.iter().map(|(i, _)| take(*i)).collect();
         let mut groups: Vec<TrainGroup<'_>> = plan
             .parts
             .iter()
@@ -147,14 +154,14 @@ impl Trainer {
             .map(|((i, count), grads)| {
                 let job = &self.jobs[*i];
                 TrainGroup {
-                    adapter: runs.get(&job.run).and_then(Run::adapter),
+                    adapter: runs.get(&job.run).and_then(Run::packed),
                     loss: job.loss,
                     data: job.data[job.next..job.next + count].iter().collect(),
                     grads: grads.as_mut(),
                 }
             })
             .collect();
-        let outcomes = train_pass(cpu, leader.weights(), &mut groups, leader.adapter().is_none(), plan.kept);
+        let outcomes = train_pass(cpu, leader.weights(), &mut groups, leader.is_full(), plan.kept);
         for ((i, _), grads) in plan.parts.iter().zip(grads) {
             self.jobs[*i].grads = grads;
         }
@@ -190,7 +197,10 @@ impl Trainer {
                 let job = self.jobs.remove(i);
                 let (id, run) = (job.id.clone(), job.run.clone());
                 match guarded("end of a training request", || outcome.and_then(|()| finish(cpu, job, runs))) {
-                    Ok(result) => Completion::new(id, result),
+                    Ok(result) => {
+                        self.unpack(&run, runs);
+                        Completion::new(id, result)
+                    }
                     Err(fault) => {
                         runs.remove(&run);
                         Completion { lost_run: Some(run), ..Completion::new(id, Err(fault.error())) }
@@ -200,6 +210,17 @@ impl Trainer {
             .collect();
         completions.reverse();
         completions
+    }
+
+    /// Lets the packed adapter of a run go whose request is complete, when runs hold many. The next request packs it
+    /// again, as it must be in any case when an optimizer step comes before it.
+    fn unpack(&mut self, run: &RunId, runs: &mut BTreeMap<RunId, Run>) {
+        let held: usize = runs.values().map(Run::packed_bytes).sum();
+        if let Some(run) = runs.get_mut(run)
+            && held > PACKED_BYTES.max(run.packed_bytes())
+        {
+            self.left = run.unpack().or(self.left.take());
+        }
     }
 
     /// After a pass that panicked: a request that was alone in it is at fault, and its run is dropped; several begin

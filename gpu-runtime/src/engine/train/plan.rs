@@ -32,7 +32,7 @@ impl Trainer {
     /// The next microbatch: led by the oldest request of the flow whose turn it is, filled up with what can share a
     /// pass with it.
     pub(super) fn plan(&mut self, runs: &BTreeMap<RunId, Run>) -> Plan {
-        let Self { jobs, fair, microbatch_tokens, activation_bytes } = self;
+        let Self { jobs, fair, microbatch_tokens, activation_bytes, .. } = self;
         let mut batch: Option<Batch> = None;
         fair.fill(jobs.iter().map(|job| &job.flow), |flow| {
             if batch.is_none() {
@@ -57,16 +57,16 @@ impl Batch {
         activation_bytes: usize,
     ) -> Option<Self> {
         let lead_run = runs.get(&leader.run)?;
-        let alone = leader.is_suspect() || lead_run.adapter().is_none();
-        let same = |run: &Run| Arc::ptr_eq(run.weights(), lead_run.weights()) && run.adapter().is_some();
+        let alone = leader.is_suspect() || lead_run.is_full();
+        let same = |run: &Run| Arc::ptr_eq(run.weights(), lead_run.weights()) && !run.is_full();
         let shares =
             |job: &Job| job.trains == leader.trains && !job.is_suspect() && runs.get(&job.run).is_some_and(same);
         let members: Vec<bool> = jobs.iter().map(|job| job.id == leader.id || (!alone && shares(job))).collect();
         let of_members = jobs.iter().zip(&members).filter(|(_, member)| **member);
-        let adapters: Vec<_> = of_members.filter_map(|(job, _)| runs.get(&job.run)?.adapter()).collect();
-        let memory = PassMemory::of(lead_run.weights(), adapters.iter().map(AsRef::as_ref));
+        let adapters = of_members.filter_map(|(job, _)| runs.get(&job.run)?.spec.lora.as_ref());
+        let memory = PassMemory::of(lead_run.weights(), adapters);
         let most = match leader.trains {
-            true => memory.rows_within(activation_bytes).min(microbatch_tokens),
+            true => memory.rows_within(activation_bytes, microbatch_tokens),
             false => microbatch_tokens,
         };
         Some(Self { members, plan: Plan::default(), memory, rows: 0, most })

@@ -61,6 +61,14 @@ impl Core {
         }
     }
 
+    /// Runs that this worker has beyond its share, now that others are there to have them.
+    pub(crate) async fn surplus(self: &Arc<Self>) -> Result<usize, Error> {
+        let Some(worker) = self.options.worker.as_ref().filter(|_| self.is_shared()) else { return Ok(0) };
+        let held = lock(&self.queue).run_ids().len();
+        let share = share_of(&mut self.reader().await?, self, &worker.models).await?;
+        Ok(held.saturating_sub(share))
+    }
+
     async fn load_run(self: &Arc<Self>, id: RunId, epoch: i64) -> Result<(), Error> {
         let conn = &mut self.reader().await?;
         let run = runs::run_row(conn, &id).await?;
@@ -120,7 +128,9 @@ impl Core {
     }
 
     async fn sampling_session(&self, row: &ClaimedSample) -> Result<Arc<SamplingSession>, Error> {
-        if let Some(known) = self.samplers.get(&row.tenant, &row.sampling_session) {
+        // Where the weights of a snapshot are changes.
+        let known = self.samplers.get(&row.tenant, &row.sampling_session);
+        if let Some(known) = known.filter(|known| known.snapshot.is_none()) {
             return Ok(known);
         }
         let conn = &mut self.reader().await?;

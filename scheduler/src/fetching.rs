@@ -7,9 +7,9 @@ use bytes::Bytes;
 use trainyard_protocol::{RequestId, RunId};
 
 use crate::core::Core;
-use crate::queue::{Entry, Fetch, Replayed, Slot};
-use crate::store::requests;
-use crate::{Error, RequestKind};
+use crate::queue::{Entry, Fetch, Replayed, Slot, upkeep_entry};
+use crate::store::{requests, runs};
+use crate::{Error, RequestKind, Upkeep};
 
 impl Core {
     /// Reads and tells the queue. What can't be read is logged where it failed.
@@ -39,7 +39,16 @@ impl Core {
     async fn history(&self, run: &RunId) -> Result<VecDeque<Replayed>, Error> {
         let mut conn = self.reader().await?;
         let mut history = VecDeque::new();
-        for row in requests::requests_of_run(&mut conn, run, 0).await? {
+        let saved = runs::run_row(&mut conn, run).await?;
+        let mut from = 0;
+        if let Some((seq_id, dir)) = saved.snapshot {
+            let upkeep = Upkeep::RestoreRun { spec: saved.spec, dir: dir.into() };
+            let request = RequestId::new(format!("{run}/restore"));
+            let entry = upkeep_entry(request, RequestKind::RestoreRun, &upkeep);
+            history.push_back(Replayed { seq_id, entry, snapshots: Vec::new() });
+            from = seq_id + 1;
+        }
+        for row in requests::requests_of_run(&mut conn, run, from).await? {
             if !row.replays {
                 continue;
             }

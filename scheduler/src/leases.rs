@@ -65,6 +65,9 @@ impl Core {
                 self.read_all_new_requests().await?;
             }
             self.take_from_store().await?;
+            let surplus = self.surplus().await?;
+            let (now, idle) = (self.now(), self.options.idle_unload);
+            self.with_queue(|queue| queue.let_go(now, idle, surplus));
         }
         if repair {
             self.waiters.wake_all();

@@ -29,6 +29,7 @@ mod sweep;
 mod tests;
 mod tidying;
 mod types;
+mod upkeep;
 mod waiters;
 mod work;
 mod writer;
@@ -45,5 +46,5 @@ pub use store::schema::migrate;
 pub use types::{
     Checkpoint, CompletionItem, Completions, Decoded, Effect, Encode, Encoding, FinishReason, NewCheckpoint, NewRun,
     NewSamplingSession, NewSession, Outcome, Page, Poll, RequestKind, RequestState, Run, RunState, RunSubmission,
-    SampleSubmission, SamplingSession, Session, SessionStatus, Submitted, Swept, Work, WorkItem,
+    SampleSubmission, SamplingSession, Session, SessionStatus, Submitted, Swept, Upkeep, Work, WorkItem,
 };

@@ -39,6 +39,10 @@ pub struct Options {
     pub session_timeout: Duration,
     /// Results are kept for so long after a request finished.
     pub retention: Duration,
+    /// A run is saved after so many tokens of executed work: a recovery replays no more.
+    pub snapshot_tokens: u64,
+    /// A run of which nothing is asked for so long is saved and leaves memory until it is asked for again.
+    pub idle_unload: Duration,
     /// The worker of this process; `None` when others execute the requests.
     pub worker: Option<WorkerOptions>,
     /// What each tenant is granted.
@@ -56,6 +60,8 @@ impl Options {
             clock: Arc::new(SystemClock),
             session_timeout: Duration::from_secs(300),
             retention: Duration::from_secs(24 * 3600),
+            snapshot_tokens: 200_000,
+            idle_unload: Duration::from_secs(900),
             worker: None,
             policies: Policies::default(),
             metrics_per_tenant: false,
@@ -105,7 +111,7 @@ impl Scheduler {
         let readers = connect_readers(&options.database).await?;
         let blobs = Blobs::open(options.storage.clone()).await?;
         let (messages, received) = mpsc::unbounded_channel();
-        let queue = Queue::new(options.policies.clone());
+        let queue = Queue::new(options.policies.clone(), options.snapshot_tokens);
         let core = Arc::new(Core {
             metrics: Metrics::new(options.metrics_per_tenant),
             options,

@@ -55,7 +55,7 @@ impl Scheduler {
             let Flight { tenant, kind, cost, started, replay, .. } = flight;
             if *replay {
                 self.core.metrics.replayed.inc();
-            } else {
+            } else if !kind.is_upkeep() {
                 self.core.metrics.started(*kind, tenant, cost.accepted.until(*started));
             }
             tracing::debug!(
@@ -86,10 +86,16 @@ impl Scheduler {
             let Some(flight) = queue.finish(&request, error) else {
                 return tracing::debug!(%request, "a completion came for a request that is not in flight");
             };
+            if flight.kind.is_upkeep() && !flight.replay {
+                return self.core.upkept(&flight, effects);
+            }
             if flight.replay {
                 return;
             }
             note_effects(queue, &flight, &effects);
+            if let Some(run) = &flight.run {
+                queue.keep_up(run);
+            }
             self.core.record(Complete { request, flight, told: Some(told), effects });
         });
     }
@@ -97,7 +103,7 @@ impl Scheduler {
 
 fn newly_started(item: &WorkItem) -> Option<RequestId> {
     match item {
-        WorkItem::Start(work) if !work.replay => Some(work.request.clone()),
+        WorkItem::Start(work) if !work.replay && !work.kind.is_upkeep() => Some(work.request.clone()),
         _ => None,
     }
 }
@@ -213,6 +219,8 @@ impl Complete {
     async fn apply_effect(&self, conn: &mut Conn, effect: &Effect, now: Timestamp) -> Result<Option<PathBuf>, Error> {
         let tenant = &self.flight.tenant;
         match effect {
+            // Of the scheduler's own requests, which are recorded otherwise.
+            Effect::RunSaved(_) | Effect::SnapshotSaved { .. } => {}
             Effect::RunReady(run) => {
                 runs::ready_run(conn, run).await?;
             }
@@ -229,6 +237,10 @@ impl Complete {
                 let save = self.flight.run.as_ref().map(|run| (run, &self.request));
                 let origin = sampling::Origin { checkpoint_dir: None, save: save.filter(|_| new.snapshot.is_some()) };
                 sampling::insert_sampling_session(conn, tenant, new, origin, now).await?;
+                // A key that comes again, as that of in-flight saves, stands for the newest weights.
+                if let (Some(run), Some(key)) = (&self.flight.run, &new.snapshot) {
+                    sampling::set_snapshot_dir(conn, run, key, None).await?;
+                }
             }
         }
         Ok(None)
@@ -248,7 +260,10 @@ impl Complete {
             RequestKind::Forward
             | RequestKind::SaveWeights
             | RequestKind::SaveWeightsExternal
-            | RequestKind::Sample => false,
+            | RequestKind::Sample
+            | RequestKind::SaveRun
+            | RequestKind::SaveSnapshot
+            | RequestKind::RestoreRun => false,
         }
     }
 }
@@ -411,7 +426,7 @@ impl Core {
 }
 
 /// Whether this worker still has the run that a write is about. A sample's claim is checked as the sample is ended.
-async fn holds(conn: &mut Conn, core: &Core, fence: &Fence) -> Result<bool, Error> {
+pub(crate) async fn holds(conn: &mut Conn, core: &Core, fence: &Fence) -> Result<bool, Error> {
     match (fence, core.worker_id()) {
         (Fence::Run(run, epoch), Some(worker)) => leases::holds_run(conn, worker, run, *epoch).await,
         (Fence::Sample(_), Some(_)) => Ok(true),

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use trainyard_protocol::{AdamParams, CheckpointKind, RequestId, RunSpec, SessionId, Stop, TinkerPath};
+use trainyard_protocol::{AdamParams, CheckpointKind, RequestId, RunId, RunSpec, SessionId, Stop, TinkerPath};
+use trainyard_scheduler::RequestKind;
 
 use crate::wire::tensor::TensorData;
 
@@ -182,6 +183,11 @@ impl Payload {
 pub fn checkpoint_location(path: &TinkerPath, request: &RequestId, attempt: u64) -> PathBuf {
     let folder = format!("{}.{}-{attempt:016x}", path.name, folder_name(request.as_str()));
     [CHECKPOINTS, &folder_name(path.run.as_str()), path.kind.segment(), &folder].iter().collect()
+}
+
+/// Where the storage has what recovery needs of a run. Every attempt to save has a folder of its own.
+pub fn snapshot_location(run: &RunId, kind: RequestKind, attempt: u64) -> PathBuf {
+    ["snapshots", &folder_name(run.as_str()), &format!("{}-{attempt:016x}", kind.as_str())].iter().collect()
 }
 
 /// The folder of all checkpoints in the storage.

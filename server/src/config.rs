@@ -54,6 +54,8 @@ struct FileConfig {
     metrics_per_tenant: bool,
     role: Option<ServeRole>,
     lease_seconds: Option<u64>,
+    snapshot_tokens: Option<u64>,
+    idle_seconds: Option<u64>,
     tenants: Vec<FileTenant>,
     keys: Vec<FileKey>,
 }
@@ -78,6 +80,10 @@ pub struct Config {
     pub migrate: bool,
     /// A worker without a sign of life for so long is taken for dead.
     pub lease: Duration,
+    /// Tokens of executed work after which a run is saved; the scheduler's default when `None`.
+    pub snapshot_tokens: Option<u64>,
+    /// How long a run may be idle in memory; the scheduler's default when `None`.
+    pub idle_unload: Option<Duration>,
     /// Base models, in the order given.
     pub models: Vec<NamedPath>,
     /// Address to listen on.
@@ -222,6 +228,8 @@ impl Config {
             metrics_access: metrics_access(serve.metrics_token.or(file.metrics_token).as_deref(), host)?,
             metrics_per_tenant: file.metrics_per_tenant,
             migrate: flags.migrate,
+            snapshot_tokens: flags.snapshot_tokens.or(file.snapshot_tokens),
+            idle_unload: flags.idle_seconds.or(file.idle_seconds).map(Duration::from_secs),
             lease: Duration::from_secs(flags.lease_seconds.or(file.lease_seconds).unwrap_or(LEASE_SECONDS)),
         };
         match config {

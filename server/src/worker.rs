@@ -211,7 +211,7 @@ impl<M: Mailbox> Worker<M> {
             let error = OpError::server("the engine stopped after internal errors; the server must be restarted");
             return self.mailbox.complete(request, Outcome::Failed(error), Vec::new());
         }
-        let creates = work.seq_id == 0;
+        let creates = work.seq_id == 0 && !work.kind.is_upkeep();
         let run = work.run.clone();
         let flow = Flow { name: work.tenant.as_str().into(), weight: self.mailbox.weight(&work.tenant) };
         match job::prepare(work, &self.workspace, &*self.random) {

@@ -6,8 +6,10 @@
 
 mod runs;
 mod samples;
+mod upkeep;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -18,6 +20,7 @@ use crate::{Decoded, Pause, Policies, RequestKind, SamplingSession, Timestamp, W
 
 pub(crate) use runs::{History, Replayed, RunQueue, creation_failed};
 pub(crate) use samples::{Claimed, Sample};
+pub(crate) use upkeep::entry as upkeep_entry;
 
 /// Payloads of waiting requests are kept in memory up to this many bytes; beyond, they are read back
 /// when their turn comes.
@@ -108,6 +111,7 @@ pub(crate) struct Flight {
     pub(crate) run: Option<RunId>,
     pub(crate) sampling_session: Option<SamplingSessionId>,
     pub(crate) fence: Fence,
+    pub(crate) seq_id: i64,
     pub(crate) replay: bool,
     pub(crate) cost: Cost,
     pub(crate) started: Timestamp,
@@ -135,8 +139,12 @@ struct Load {
 #[derive(Debug)]
 struct Snapshot {
     run: RunId,
-    /// False until a replay has made it again.
+    /// Whether the worker has it in memory: not before a replay has made it again.
     ready: bool,
+    /// Where it was written to.
+    dir: Option<PathBuf>,
+    /// Grows with every use, to tell which was used least recently.
+    used: u64,
     /// Samples that wait for it, by arrival.
     waiting: BTreeSet<i64>,
 }
@@ -156,14 +164,18 @@ pub(crate) struct Queue {
     /// Holds back what its tenant's pace does not allow yet.
     throttle: Throttle<Turn>,
     signals: VecDeque<WorkItem>,
+    /// Counts uses of snapshots.
+    uses: u64,
+    /// Tokens of executed work after which a run is saved.
+    save_after: u64,
     held_bytes: usize,
     out: Out,
 }
 
 impl Queue {
     /// An empty queue that keeps tenants to their paces.
-    pub(crate) fn new(policies: Policies) -> Self {
-        Self { throttle: Throttle::new(policies), ..Self::default() }
+    pub(crate) fn new(policies: Policies, save_after: u64) -> Self {
+        Self { throttle: Throttle::new(policies), save_after, ..Self::default() }
     }
 
     /// What follows from the changes since the last call.
@@ -219,9 +231,11 @@ impl Queue {
     /// A snapshot of a run: taken now (`ready`), or to be made again by a replay.
     pub(crate) fn add_snapshot(&mut self, session: &SessionId, key: String, run: RunId, ready: bool) {
         self.sessions.entry(session.clone()).or_default().snapshots.insert(key.clone());
-        let snapshot = self.snapshots.entry(key).or_insert(Snapshot { run, ready, waiting: BTreeSet::new() });
+        let snapshot =
+            self.snapshots.entry(key).or_insert(Snapshot { run, ready, dir: None, used: 0, waiting: BTreeSet::new() });
         if ready {
-            snapshot.ready = true;
+            self.uses += 1;
+            (snapshot.ready, snapshot.used, snapshot.dir) = (true, self.uses, None);
             for arrival in std::mem::take(&mut snapshot.waiting) {
                 self.prepare_sample(arrival);
             }
@@ -367,11 +381,12 @@ impl Queue {
         sampling: Option<&Arc<SamplingSession>>,
         (payload, decoded): (Bytes, Decoded),
     ) -> Work {
+        let sampling_session = sampling.map(|session| self.with_source(session));
         let work = Work {
             request: request.clone(),
             tenant: flight.tenant.clone(),
             run: flight.run.clone(),
-            sampling_session: sampling.map(|session| SamplingSession::clone(session)),
+            sampling_session,
             kind: flight.kind,
             seq_id,
             payload,

@@ -41,7 +41,9 @@ pub(crate) enum History {
 }
 
 #[derive(Debug)]
-struct InFlight {
+pub(super) struct InFlight {
+    /// Whether it is a request of its own: no replay, and nothing that the scheduler asked for.
+    is_request: bool,
     replay: bool,
     snapshots: Vec<String>,
 }
@@ -50,25 +52,46 @@ struct InFlight {
 #[derive(Debug)]
 pub(crate) struct RunQueue {
     tenant: TenantId,
-    session: SessionId,
+    pub(super) session: SessionId,
     /// Of the lease.
     epoch: i64,
     /// The first place whose request has not ended.
     next_seq: i64,
     parked: BTreeMap<i64, Parked>,
-    in_flight: Option<InFlight>,
+    pub(super) in_flight: Option<InFlight>,
     /// It is among the ready runs.
     listed: bool,
-    history: History,
+    pub(super) history: History,
     /// What every request is told, once the run can't be used.
-    failure: Option<OpError>,
+    pub(super) failure: Option<OpError>,
+    /// What to do before the next request, on the scheduler's own account.
+    pub(super) upkeep: VecDeque<Entry>,
+    /// What a replay would cost: tokens executed since the run was saved.
+    pub(super) replay_cost: u64,
+    /// Since when nothing has been asked of it.
+    pub(super) idle_since: Option<Timestamp>,
+    /// Its lease is to be given back once it is saved.
+    pub(super) leaving: bool,
 }
 
 impl RunQueue {
     /// A run whose first `next_seq` requests have ended.
     pub(crate) fn new(tenant: TenantId, session: SessionId, epoch: i64, next_seq: i64, history: History) -> Self {
-        let (parked, failure) = (BTreeMap::new(), None);
-        Self { tenant, session, epoch, next_seq, parked, in_flight: None, listed: false, history, failure }
+        Self {
+            tenant,
+            session,
+            epoch,
+            next_seq,
+            parked: BTreeMap::new(),
+            in_flight: None,
+            listed: false,
+            history,
+            failure: None,
+            upkeep: VecDeque::new(),
+            replay_cost: 0,
+            idle_since: None,
+            leaving: false,
+        }
     }
 
     pub(super) fn epoch(&self) -> i64 {
@@ -77,7 +100,7 @@ impl RunQueue {
 
     /// Whether a place of the order is known already.
     fn knows(&self, seq_id: i64) -> bool {
-        let executing = self.in_flight.as_ref().is_some_and(|flight| !flight.replay);
+        let executing = self.in_flight.as_ref().is_some_and(|flight| flight.is_request);
         seq_id < self.next_seq + i64::from(executing) || self.parked.contains_key(&seq_id)
     }
 
@@ -97,11 +120,17 @@ impl RunQueue {
         match &mut self.history {
             History::Replaying(replays) => replays.front_mut().map(|replayed| &mut replayed.entry),
             History::Lost | History::Reading => None,
+            History::Loaded if !self.upkeep.is_empty() => self.upkeep.front_mut(),
             History::Loaded => match self.parked.get_mut(&self.next_seq) {
                 Some(Parked::Work(entry)) => Some(entry),
                 _ => None,
             },
         }
+    }
+
+    /// Whether nothing waits and nothing is executed.
+    pub(super) fn is_idle(&self) -> bool {
+        self.parked.is_empty() && self.in_flight.is_none() && self.upkeep.is_empty()
     }
 
     /// Whether the request that comes next has arrived.
@@ -113,12 +142,16 @@ impl RunQueue {
     fn take_head(&mut self) -> Option<(i64, Entry)> {
         if let History::Replaying(replays) = &mut self.history {
             let Replayed { seq_id, entry, snapshots } = replays.pop_front()?;
-            self.in_flight = Some(InFlight { replay: true, snapshots });
+            self.in_flight = Some(InFlight { is_request: false, replay: true, snapshots });
             return Some((seq_id, entry));
+        }
+        if let Some(entry) = self.upkeep.pop_front() {
+            self.in_flight = Some(InFlight { is_request: false, replay: false, snapshots: Vec::new() });
+            return Some((self.next_seq - 1, entry));
         }
         match self.parked.remove(&self.next_seq)? {
             Parked::Work(entry) => {
-                self.in_flight = Some(InFlight { replay: false, snapshots: Vec::new() });
+                self.in_flight = Some(InFlight { is_request: true, replay: false, snapshots: Vec::new() });
                 Some((self.next_seq, entry))
             }
             Parked::Consumed => None,
@@ -139,7 +172,7 @@ impl RunQueue {
 
     /// The first place that has not arrived.
     fn first_gap(&self) -> i64 {
-        let executing = self.in_flight.as_ref().is_some_and(|flight| !flight.replay);
+        let executing = self.in_flight.as_ref().is_some_and(|flight| flight.is_request);
         let mut seq = self.next_seq + i64::from(executing);
         while self.parked.contains_key(&seq) {
             seq += 1;
@@ -243,6 +276,7 @@ impl Queue {
             return self.released(&payload);
         }
         run.parked.insert(seq_id, Parked::Work(Entry { request, kind, cost, payload }));
+        (run.idle_since, run.leaving) = (None, false);
         let session = run.session.clone();
         self.pending(&session);
         self.consider(id);
@@ -259,7 +293,7 @@ impl Queue {
     }
 
     /// Lists a run for the worker when its head can start, or gets what that needs.
-    fn consider(&mut self, id: &RunId) {
+    pub(super) fn consider(&mut self, id: &RunId) {
         let Some(run) = self.runs.get_mut(id) else { return };
         run.skip_consumed();
         if run.in_flight.is_some() || run.listed {
@@ -373,12 +407,13 @@ impl Queue {
             run: Some(id.clone()),
             sampling_session: None,
             fence: Fence::Run(id.clone(), run.epoch),
+            seq_id,
             replay,
             cost: entry.cost,
             started: now,
         };
-        if replay {
-            // A replay is no request of its own, and yet the session must not go before it is done.
+        if replay || entry.kind.is_upkeep() {
+            // It is no request of its own, and yet the session must not go before it is done.
             self.pending(&flight.session);
         }
         self.released(&entry.payload);
@@ -390,7 +425,11 @@ impl Queue {
     pub(super) fn finish_of_run(&mut self, id: &RunId, flight: &Flight, error: Option<&OpError>) {
         let Some(run) = self.runs.get_mut(id) else { return };
         let Some(in_flight) = run.in_flight.take() else { return };
+        if error.is_none() && flight.kind != RequestKind::RestoreRun {
+            run.replay_cost = run.replay_cost.saturating_add(flight.cost.tokens.max(1));
+        }
         match (in_flight.replay, error) {
+            _ if flight.kind.is_upkeep() && !in_flight.replay => self.upkept(id, flight.kind, error),
             (true, Some(error)) => self.lose_run(id, &error.message),
             (true, None) => {
                 for key in in_flight.snapshots {
@@ -433,6 +472,7 @@ impl Queue {
         let Some(run) = self.runs.get_mut(id) else { return };
         run.failure = Some(error.clone());
         run.history = History::Loaded;
+        run.upkeep.clear();
         let waiting = run.take_waiting(i64::MIN);
         self.throttle.forget(&run.tenant, &Turn::Run(id.clone()));
         let (session, fence) = (run.session.clone(), Fence::Run(id.clone(), run.epoch));

@@ -42,7 +42,9 @@ impl Queue {
         self.arrivals.insert(request.clone(), arrival);
         let snapshot = sampling.snapshot.clone();
         self.samples.insert(arrival, Sample { request, tenant, seq_id, claim, cost, sampling, payload });
-        let absent = snapshot.and_then(|key| self.snapshots.get_mut(&key)).filter(|snapshot| !snapshot.ready);
+        let absent = snapshot
+            .and_then(|key| self.snapshots.get_mut(&key))
+            .filter(|snapshot| !snapshot.ready && snapshot.dir.is_none());
         match absent {
             Some(snapshot) => {
                 snapshot.waiting.insert(arrival);
@@ -94,6 +96,7 @@ impl Queue {
             run: None,
             sampling_session: Some(sampling.id.clone()),
             fence: Fence::Sample(claim),
+            seq_id,
             replay: false,
             cost,
             started: now,

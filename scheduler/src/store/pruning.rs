@@ -1,6 +1,6 @@
 //! The table `requests`: dropping what is no longer needed.
 
-use trainyard_protocol::RequestId;
+use trainyard_protocol::{RequestId, RunId};
 
 use super::db::{Conn, Row, column, sql};
 use super::{as_u64, failed};
@@ -8,6 +8,19 @@ use crate::{Error, Timestamp};
 
 /// Most rows that one statement touches, so that a sweep never holds up the writer for long.
 const ROWS: i64 = 500;
+
+/// Drops the payloads of a run's requests up to a place of its order, whose effects were saved. Returns their files.
+pub(crate) async fn prune_log(conn: &mut Conn, run: &RunId, seq_id: i64) -> Result<Vec<String>, Error> {
+    const FILES: &str = "-- prune_log: files
+        SELECT payload_file FROM requests
+        WHERE run_id = $1 AND seq_id <= $2 AND replays AND payload_file IS NOT NULL";
+    const SQL: &str = "-- prune_log
+        UPDATE requests SET replays = FALSE, payload = NULL, payload_file = NULL
+        WHERE run_id = $1 AND seq_id <= $2 AND replays";
+    let files = sql(FILES).bind(run.as_str()).bind(seq_id).scalars(conn).await.map_err(failed("prune a log"))?;
+    sql(SQL).bind(run.as_str()).bind(seq_id).execute(conn).await.map_err(failed("prune a log"))?;
+    Ok(files)
+}
 
 /// What a statement dropped.
 #[derive(Default)]

@@ -1,5 +1,7 @@
 //! The table `runs`.
 
+use std::path::{Path, PathBuf};
+
 use trainyard_protocol::{OpError, RunId, RunSpec, SessionId, TenantId};
 
 use super::db::{Conn, Row, column, sql};
@@ -107,6 +109,19 @@ pub(crate) async fn fail_run(conn: &mut Conn, id: &RunId, failure: &OpError, cor
         .await
         .map_err(failed("update a run"))?;
     Ok(done == 1)
+}
+
+/// Notes where everything of a run up to a place of its order was saved. Returns where an older save is.
+pub(crate) async fn save_run(conn: &mut Conn, id: &RunId, seq_id: i64, dir: &Path) -> Result<Option<PathBuf>, Error> {
+    const OLD: &str = "-- save_run: older
+        SELECT coalesce(snapshot_dir, '') FROM runs WHERE id = $1";
+    const SQL: &str = "-- save_run
+        UPDATE runs SET snapshot_seq = $2, snapshot_dir = $3 WHERE id = $1";
+    let old: Option<String> = sql(OLD).bind(id.as_str()).scalar(conn).await.map_err(failed("save a run"))?;
+    let dir = dir.to_string_lossy().into_owned();
+    let same = old.as_ref() == Some(&dir);
+    sql(SQL).bind(id.as_str()).bind(seq_id).bind(dir).execute(conn).await.map_err(failed("save a run"))?;
+    Ok(old.filter(|old| !old.is_empty() && !same).map(PathBuf::from))
 }
 
 /// A run as whoever executes it needs it.

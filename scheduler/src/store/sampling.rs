@@ -83,7 +83,7 @@ pub(crate) async fn sampling_session(
     id: &SamplingSessionId,
 ) -> Result<SamplingSession, Error> {
     const SQL: &str = "-- sampling_session
-        SELECT id, session_id, seq_id, base_model, model_path, checkpoint_dir, snapshot, created_at
+        SELECT id, session_id, seq_id, base_model, model_path, checkpoint_dir, snapshot, snapshot_dir, created_at
         FROM sampling_sessions WHERE id = $1 AND tenant = $2";
     let row = sql(SQL)
         .bind(id.as_str())
@@ -93,6 +93,15 @@ pub(crate) async fn sampling_session(
         .map_err(failed("find a sampling session"))?
         .ok_or_else(|| Error::not_found("sampling session", id))?;
     to_sampling_session(&row)
+}
+
+/// Notes where a snapshot of a run was written to; with nothing, that the newest one of this key was not.
+pub(crate) async fn set_snapshot_dir(conn: &mut Conn, run: &RunId, key: &str, dir: Option<&Path>) -> Result<(), Error> {
+    const SQL: &str = "-- set_snapshot_dir
+        UPDATE sampling_sessions SET snapshot_dir = $3 WHERE run_id = $1 AND snapshot = $2";
+    let dir = dir.map(|dir| dir.to_string_lossy().into_owned());
+    let done = sql(SQL).bind(run.as_str()).bind(key).bind(dir).execute(conn).await;
+    done.map(drop).map_err(failed("note a snapshot"))
 }
 
 /// An in-memory snapshot as recovery needs it.
@@ -151,6 +160,7 @@ fn to_sampling_session(row: &Row) -> Result<SamplingSession, Error> {
         model_path,
         checkpoint_dir: dir.map(PathBuf::from),
         snapshot: column(row, "snapshot")?,
+        snapshot_dir: column::<Option<String>>(row, "snapshot_dir")?.map(PathBuf::from),
         created_at: Timestamp(column(row, "created_at")?),
     })
 }

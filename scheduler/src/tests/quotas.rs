@@ -95,7 +95,6 @@ async fn a_save_without_room_fails_in_its_future_and_takes_its_place() {
         overwrite: true,
         path,
         dir: bench.dir.path().join("one"),
-        overwrite: false,
         size_bytes: 60,
         spec: spec(),
         expires_in: None,

@@ -10,7 +10,7 @@ pub use catalogue::{Checkpoint, NewCheckpoint, Page, Run, RunState, Swept};
 pub use decoded::Decoded;
 pub use requests::{
     CompletionItem, Completions, Encoding, NewRun, Poll, RequestKind, RequestState, RunSubmission, SampleSubmission,
-    Submitted,
+    Submitted, Upkeep,
 };
 pub use sessions::{FinishReason, NewSamplingSession, NewSession, SamplingSession, Session, SessionStatus};
 pub use work::{Effect, Encode, Outcome, Work, WorkItem};

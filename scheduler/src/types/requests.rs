@@ -1,8 +1,10 @@
 //! Submissions and what came of them.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use trainyard_protocol::{CheckpointKind, OpError, RequestId, RunId, RunSpec, SamplingSessionId, SessionId};
 
 use super::{Decoded, text_enum};
@@ -28,8 +30,40 @@ text_enum!(
         SaveWeightsExternal = "save_weights_external",
         /// Completions of a prompt.
         Sample = "sample",
+        /// Everything of a run, for its recovery. The scheduler asks for it; it is in no row.
+        SaveRun = "save_run",
+        /// An in-memory snapshot for sampling, written down. The scheduler asks for it; it is in no row.
+        SaveSnapshot = "save_snapshot",
+        /// A run as it was saved. The scheduler asks for it; it is in no row.
+        RestoreRun = "restore_run",
     }
 );
+
+impl RequestKind {
+    /// Whether the scheduler asks for it on its own account.
+    pub fn is_upkeep(self) -> bool {
+        matches!(self, Self::SaveRun | Self::SaveSnapshot | Self::RestoreRun)
+    }
+}
+
+/// The payload of a request of the scheduler's own ([`RequestKind::is_upkeep`]).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Upkeep {
+    /// See [`RequestKind::SaveRun`].
+    SaveRun,
+    /// See [`RequestKind::SaveSnapshot`].
+    SaveSnapshot {
+        /// The snapshot's key.
+        key: String,
+    },
+    /// See [`RequestKind::RestoreRun`].
+    RestoreRun {
+        /// What the run trains.
+        spec: RunSpec,
+        /// The folder, in the storage, that a [`RequestKind::SaveRun`] wrote.
+        dir: PathBuf,
+    },
+}
 
 text_enum!(
     /// Where a request stands.

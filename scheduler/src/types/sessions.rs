@@ -109,6 +109,8 @@ pub struct SamplingSession {
     pub checkpoint_dir: Option<PathBuf>,
     /// Key of the in-memory snapshot.
     pub snapshot: Option<String>,
+    /// Where that snapshot was written to, when it was.
+    pub snapshot_dir: Option<PathBuf>,
     /// When it was created.
     pub created_at: Timestamp,
 }

@@ -1,5 +1,7 @@
 //! What passes between the scheduler and the worker.
 
+use std::path::PathBuf;
+
 use bytes::Bytes;
 use trainyard_protocol::{OpError, RequestId, RunId, TenantId};
 
@@ -71,4 +73,13 @@ pub enum Effect {
     Checkpoint(NewCheckpoint),
     /// A sampling session exists.
     SamplingSession(NewSamplingSession),
+    /// Everything of the run is in this folder of the storage.
+    RunSaved(PathBuf),
+    /// An in-memory snapshot of the run is in this folder of the storage too.
+    SnapshotSaved {
+        /// The snapshot's key.
+        key: String,
+        /// The folder.
+        dir: PathBuf,
+    },
 }

@@ -51,12 +51,16 @@ fn describe(model: &BaseModel) -> String {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use crate::config::{NamedPath, ServeFlags};
+    use crate::config::{NamedPath, ServeFlags, SharedFlags};
 
     #[test]
     fn it_says_where_what_and_how() {
         let model = NamedPath { name: "m".to_owned(), path: "/m".into() };
-        let config = Config::resolve(ServeFlags { models: vec![model], ..ServeFlags::default() }).unwrap();
+        let config = Config::resolve(ServeFlags {
+            shared: SharedFlags { models: vec![model], ..SharedFlags::default() },
+            ..ServeFlags::default()
+        })
+        .unwrap();
         let models = [BaseModel {
             name: "org/m".to_owned(),
             arch: "llama".to_owned(),

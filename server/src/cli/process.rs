@@ -68,11 +68,14 @@ pub(super) async fn open_scheduler(config: &Config, files: &Files) -> Result<Sch
             Some(worker)
         }
     };
+    let defaults = Options::new(config.database.clone(), files.storage.clone());
     let options = Options {
         worker,
         policies: config.policies.clone(),
         metrics_per_tenant: config.metrics_per_tenant,
-        ..Options::new(config.database.clone(), files.storage.clone())
+        snapshot_tokens: config.snapshot_tokens.unwrap_or(defaults.snapshot_tokens),
+        idle_unload: config.idle_unload.unwrap_or(defaults.idle_unload),
+        ..defaults
     };
     Ok(Scheduler::open(options).await?)
 }

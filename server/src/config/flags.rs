@@ -83,6 +83,12 @@ pub struct SharedFlags {
     /// Form of the log on standard error.
     #[arg(long, env = "TRAINYARD_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,
+    /// A run is saved after so many tokens of executed work, so that a recovery replays no more.
+    #[arg(long, env = "TRAINYARD_SNAPSHOT_TOKENS", value_name = "TOKENS")]
+    pub snapshot_tokens: Option<u64>,
+    /// A run of which nothing is asked for so long is saved and leaves memory until it is asked for again.
+    #[arg(long, env = "TRAINYARD_IDLE_SECONDS", value_name = "SECONDS")]
+    pub idle_seconds: Option<u64>,
     /// Bring the schema of a PostgreSQL database up to date before the start, as `trainyard migrate` does.
     #[arg(long, env = "TRAINYARD_MIGRATE")]
     pub migrate: bool,

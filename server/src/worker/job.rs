@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use serde::Serialize;
 use trainyard_protocol::{
-    CheckpointKind, ForwardBackward, LoadState, OpError, OpResult, Operation, RunId, RunSpec, Sample, SamplerSource,
-    SamplingParams, SamplingSessionId, SaveExternal, SaveSampler, SaveState, SaveTarget, SavedFiles, TinkerPath,
+    CheckpointKind, ForwardBackward, LoadState, OpError, OpResult, Operation, RestoreRun, RunId, RunSpec, Sample,
+    SamplerSource, SamplingParams, SamplingSessionId, SaveExternal, SaveRun, SaveSampler, SaveSnapshot, SaveState,
+    SaveTarget, SavedFiles, TinkerPath,
 };
 use trainyard_scheduler::{
-    Effect, Encode, Encoding, NewCheckpoint, NewSamplingSession, Outcome, RequestKind, SamplingSession, Work,
+    Effect, Encode, Encoding, NewCheckpoint, NewSamplingSession, Outcome, RequestKind, SamplingSession, Upkeep, Work,
 };
 
 use super::fetching::{Build, Folder, Waiting};
-use crate::codec::{EphemeralKind, NamedSave, Payload, SamplePayload, checkpoint_location};
+use crate::codec::{EphemeralKind, NamedSave, Payload, SamplePayload, checkpoint_location, snapshot_location};
 use crate::wire::models::{CreateModelResult, OptimStepResult};
 use crate::wire::tensor::TensorData;
 use crate::wire::weights::{EphemeralResult, ExternalResult, LoadResult, SavedResult};
@@ -66,6 +67,9 @@ enum Answer {
     OptimStep,
     Saved { path: TinkerPath, location: PathBuf, save: NamedSave },
     Ephemeral(NewSamplingSession),
+    RunSaved { location: PathBuf },
+    SnapshotSaved { key: String, location: PathBuf },
+    Restored,
     Sample { target: Option<TensorData> },
 }
 
@@ -74,6 +78,7 @@ pub(super) fn prepare(work: Work, workspace: &Workspace, random: &dyn Fn() -> u6
     match work.kind {
         RequestKind::Sample => prepare_sample(work, workspace),
         RequestKind::Forward | RequestKind::ForwardBackward => prepare_pass(work),
+        kind if kind.is_upkeep() => prepare_upkeep(&work, workspace, random()),
         _ => prepare_run_operation(work, workspace, random),
     }
 }
@@ -84,6 +89,28 @@ fn start(operation: Operation, run: Option<RunId>, answer: Answer) -> Prepared {
 
 fn wait(folder: Folder, build: Build, run: Option<RunId>, answer: Answer) -> Prepared {
     Prepared::Wait(Box::new(Waiting { folder, build, job: Job { run, reading: None, answer } }))
+}
+
+/// What the scheduler asks for on its own account.
+fn prepare_upkeep(work: &Work, workspace: &Workspace, attempt: u64) -> Result<Prepared, OpError> {
+    let run = run_of(work)?;
+    let upkeep = serde_json::from_slice(&work.payload).map_err(|error| unreadable(work, &error.to_string()))?;
+    let location = snapshot_location(&run, work.kind, attempt);
+    let target = SaveTarget { dir: workspace.target(&location), overwrite: false };
+    let (operation, answer) = match upkeep {
+        Upkeep::SaveRun => (Operation::SaveRun(SaveRun { run: run.clone(), target }), Answer::RunSaved { location }),
+        Upkeep::SaveSnapshot { key } => {
+            let operation = Operation::SaveSnapshot(SaveSnapshot { key: key.clone(), target });
+            (operation, Answer::SnapshotSaved { key, location })
+        }
+        Upkeep::RestoreRun { spec, dir } => {
+            let restore = RestoreRun { run: run.clone(), spec, dir: PathBuf::new() };
+            let build: Build =
+                Box::new(move |dir| Operation::RestoreRun(RestoreRun { dir: dir.to_owned(), ..restore }));
+            return Ok(wait(Folder::At(dir), build, Some(run), Answer::Restored));
+        }
+    };
+    Ok(start(operation, Some(run), answer))
 }
 
 fn prepare_pass(work: Work) -> Result<Prepared, OpError> {
@@ -266,6 +293,13 @@ impl Job {
             (Answer::Saved { path, location, save }, Ok(OpResult::Saved(Some(files)))) => {
                 Finished::Saved(saved(path, location, save, files))
             }
+            (Answer::RunSaved { location }, Ok(OpResult::Saved(Some(files)))) => {
+                Finished::Saved(upkept(files, location.clone(), Effect::RunSaved(location)))
+            }
+            (Answer::SnapshotSaved { key, location }, Ok(OpResult::Saved(Some(files)))) => {
+                let effect = Effect::SnapshotSaved { key, dir: location.clone() };
+                Finished::Saved(upkept(files, location, effect))
+            }
             (answer, Ok(result)) => {
                 let (outcome, effects) = answer.succeed(result);
                 Finished::Told(outcome, effects)
@@ -296,6 +330,7 @@ impl Answer {
                 let answer = json(&LoadResult { path, model_id: run.to_string() });
                 (answer, creates.then_some(Effect::RunReady(run)).into_iter().collect())
             }
+            (Self::Restored, OpResult::RunReady) => (nothing(), Vec::new()),
             (Self::OptimStep, OpResult::OptimStep { mut metrics }) => {
                 // JSON has no NaN: a metric without a value is left out.
                 metrics.retain(|_, value| value.is_finite());
@@ -326,6 +361,15 @@ fn saved(path: TinkerPath, location: PathBuf, save: NamedSave, files: SavedFiles
         user_metadata: save.user_metadata,
     };
     Saved { written: files.dir, location, outcome, effects: vec![Effect::Checkpoint(checkpoint)] }
+}
+
+fn upkept(files: SavedFiles, location: PathBuf, effect: Effect) -> Saved {
+    Saved { written: files.dir, location, outcome: nothing(), effects: vec![effect] }
+}
+
+/// Nobody reads what comes of the scheduler's own requests.
+fn nothing() -> Outcome {
+    Outcome::Succeeded { encoding: Encoding::Json, payload: Bytes::from_static(b"{}") }
 }
 
 fn saved_outcome(path: &TinkerPath, files: &SavedFiles) -> Outcome {

@@ -21,6 +21,7 @@ fn session(location: Option<&str>, snapshot: Option<&str>) -> SamplingSession {
         model_path: location.map(|_| "tinker://r:train:0/sampler_weights/a".parse().unwrap()),
         checkpoint_dir: location.map(PathBuf::from),
         snapshot: snapshot.map(str::to_owned),
+        snapshot_dir: None,
         created_at: Timestamp(0),
     }
 }

@@ -1,0 +1,187 @@
+//! What the scheduler asks of the worker on its own account: saving runs, so that their log can be pruned, and
+//! freeing the memory of what is not used.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use trainyard_protocol::{OpError, RequestId, RunId};
+
+use super::{Entry, Queue, Slot};
+use crate::queue::History;
+use crate::quotas::Cost;
+use crate::{Decoded, RequestKind, SamplingSession, Timestamp, Upkeep, WorkItem};
+
+/// Snapshots for sampling that a run keeps in memory. Those used least recently are on disk alone.
+const SNAPSHOTS_IN_MEMORY: usize = 8;
+
+impl Queue {
+    /// Has a run saved once its replay would cost much, and its snapshots written down when there are many. To be
+    /// called after the effects of a request are known.
+    pub(crate) fn keep_up(&mut self, id: &RunId) {
+        let Some(run) = self.runs.get(id) else { return };
+        if !run.upkeep.is_empty() || run.failure.is_some() || !matches!(run.history, History::Loaded) {
+            return;
+        }
+        if run.replay_cost >= self.save_after {
+            self.schedule_save(id);
+        } else {
+            self.schedule_spill(id);
+        }
+        self.consider(id);
+    }
+
+    /// The run and all of its snapshots that are in memory alone: after it, the log up to here is not needed.
+    fn schedule_save(&mut self, id: &RunId) {
+        let mut upkeep: VecDeque<Entry> =
+            self.unwritten(id).into_iter().map(|key| self.entry(id, &Upkeep::SaveSnapshot { key })).collect();
+        upkeep.push_back(self.entry(id, &Upkeep::SaveRun));
+        if let Some(run) = self.runs.get_mut(id) {
+            run.upkeep = upkeep;
+        }
+    }
+
+    /// The snapshots that are too many to be in memory.
+    fn schedule_spill(&mut self, id: &RunId) {
+        let in_memory = self.snapshots.values().filter(|snapshot| snapshot.run == *id && snapshot.ready).count();
+        for key in self.unwritten(id).into_iter().take(in_memory.saturating_sub(SNAPSHOTS_IN_MEMORY)) {
+            let entry = self.entry(id, &Upkeep::SaveSnapshot { key });
+            if let Some(run) = self.runs.get_mut(id) {
+                run.upkeep.push_back(entry);
+            }
+        }
+    }
+
+    /// A run's snapshots that are in memory alone, the least recently used first.
+    fn unwritten(&self, id: &RunId) -> Vec<String> {
+        let of_run = self.snapshots.iter().filter(|(_, snapshot)| snapshot.run == *id);
+        let mut keys: Vec<(u64, &String)> = of_run
+            .filter(|(_, snapshot)| snapshot.ready && snapshot.dir.is_none())
+            .map(|(key, snapshot)| (snapshot.used, key))
+            .collect();
+        keys.sort_unstable();
+        keys.into_iter().map(|(_, key)| key.clone()).collect()
+    }
+
+    /// A request of the scheduler's own. Its id never leaves this process.
+    fn entry(&mut self, run: &RunId, upkeep: &Upkeep) -> Entry {
+        self.uses += 1;
+        let kind = match upkeep {
+            Upkeep::SaveRun => RequestKind::SaveRun,
+            Upkeep::SaveSnapshot { .. } => RequestKind::SaveSnapshot,
+            Upkeep::RestoreRun { .. } => RequestKind::RestoreRun,
+        };
+        let request = RequestId::new(format!("{run}/{}/{}", kind.as_str(), self.uses));
+        entry(request, kind, upkeep)
+    }
+
+    /// The worker is done with an upkeep of a run. After a failure the rest of it makes no sense.
+    pub(super) fn upkept(&mut self, id: &RunId, kind: RequestKind, error: Option<&OpError>) {
+        let Some(run) = self.runs.get_mut(id) else { return };
+        if kind == RequestKind::SaveRun {
+            run.replay_cost = 0;
+        }
+        if let Some(error) = error {
+            tracing::warn!(run = %id, %error, "a run could not be saved; it is tried again later");
+            run.upkeep.clear();
+            (run.replay_cost, run.leaving) = (0, false);
+        }
+    }
+
+    /// Everything of a run is in the storage.
+    pub(crate) fn run_saved(&mut self, id: &RunId) {
+        if self.runs.get(id).is_some_and(|run| run.leaving) {
+            self.leave(id);
+        }
+    }
+
+    /// A snapshot is in the storage: in memory it is needed only while it is used.
+    pub(crate) fn snapshot_saved(&mut self, id: &RunId, key: &str, dir: &Path) {
+        let leaving = self.runs.get(id).is_some_and(|run| run.leaving);
+        let in_memory = self.snapshots.values().filter(|snapshot| snapshot.run == *id && snapshot.ready).count();
+        let Some(snapshot) = self.snapshots.get_mut(key) else { return };
+        snapshot.dir = Some(dir.to_owned());
+        if leaving || in_memory > SNAPSHOTS_IN_MEMORY {
+            snapshot.ready = false;
+            self.signal(WorkItem::DropSnapshot(key.to_owned()));
+        }
+    }
+
+    /// Where samples of a session get their weights from now: a snapshot that is not in memory was written down.
+    pub(super) fn with_source(&mut self, session: &Arc<SamplingSession>) -> SamplingSession {
+        let mut session = SamplingSession::clone(session);
+        let Some(key) = &session.snapshot else { return session };
+        self.uses += 1;
+        let used = self.uses;
+        let known = self.snapshots.get_mut(key);
+        let written: Option<PathBuf> = match known {
+            Some(snapshot) => {
+                snapshot.used = used;
+                if snapshot.ready { None } else { snapshot.dir.clone() }
+            }
+            None => session.snapshot_dir.clone(),
+        };
+        if let Some(dir) = written {
+            (session.snapshot, session.checkpoint_dir) = (None, Some(dir));
+        }
+        session
+    }
+
+    /// Lets go of runs of which nothing has been asked for a while, and of `surplus` idle ones at once: they are
+    /// saved, and whoever is asked for them next restores them.
+    pub(crate) fn let_go(&mut self, now: Timestamp, idle: Duration, surplus: usize) {
+        let mut surplus = surplus;
+        for id in self.run_ids() {
+            let sampled = self.is_sampled(&id);
+            let Some(run) = self.runs.get_mut(&id).filter(|run| run.is_idle() && !run.leaving) else { continue };
+            if sampled {
+                run.idle_since = None;
+                continue;
+            }
+            let since = *run.idle_since.get_or_insert(now);
+            if now < since.plus(idle) && surplus == 0 {
+                continue;
+            }
+            surplus = surplus.saturating_sub(1);
+            match run.history {
+                // The worker holds nothing of it.
+                History::Lost => self.leave(&id),
+                History::Loaded if run.failure.is_some() => self.leave(&id),
+                History::Loaded => {
+                    run.leaving = true;
+                    self.schedule_save(&id);
+                    self.consider(&id);
+                }
+                History::Reading | History::Replaying(_) => {}
+            }
+        }
+    }
+
+    /// Whether samples wait here for snapshots of a run.
+    fn is_sampled(&self, id: &RunId) -> bool {
+        let of_run = |key: &String| self.snapshots.get(key).is_some_and(|snapshot| snapshot.run == *id);
+        self.samples.values().any(|sample| sample.sampling.snapshot.as_ref().is_some_and(of_run))
+    }
+
+    /// Gives the lease of an idle run back.
+    fn leave(&mut self, id: &RunId) {
+        let Some(epoch) = self.runs.get(id).filter(|run| run.is_idle()).map(|run| run.epoch()) else { return };
+        tracing::info!(run = %id, epoch, "an idle run is let go of");
+        self.lose_lease(id, epoch);
+        self.out.released.push((id.clone(), epoch));
+    }
+}
+
+/// A request of the scheduler's own.
+pub(crate) fn entry(request: RequestId, kind: RequestKind, upkeep: &Upkeep) -> Entry {
+    // It is made of strings and numbers, which JSON always has a form for.
+    let payload = serde_json::to_vec(upkeep).unwrap_or_default();
+    Entry {
+        request,
+        kind,
+        cost: Cost { tokens: 0, accepted: Timestamp(0) },
+        payload: Slot::Held(Bytes::from(payload), Decoded::default()),
+    }
+}

@@ -128,6 +128,17 @@ impl RunQueue {
         }
     }
 
+    /// The entry whose payload is being read: the head, or the next request when upkeep has come before it.
+    fn reading(&mut self, request: &RequestId) -> Option<&mut Entry> {
+        if matches!(self.history, History::Replaying(_)) {
+            return self.head().filter(|head| head.request == *request);
+        }
+        match self.parked.get_mut(&self.next_seq) {
+            Some(Parked::Work(entry)) if entry.request == *request => Some(entry),
+            _ => None,
+        }
+    }
+
     /// Whether nothing waits and nothing is executed.
     pub(super) fn is_idle(&self) -> bool {
         self.parked.is_empty() && self.in_flight.is_none() && self.upkeep.is_empty()
@@ -354,7 +365,7 @@ impl Queue {
     pub(crate) fn head_read(&mut self, id: &RunId, request: &RequestId, payload: Option<Bytes>) {
         let Some(run) = self.runs.get_mut(id) else { return };
         let replaying = matches!(run.history, History::Replaying(_));
-        let Some(head) = run.head().filter(|head| head.request == *request) else { return };
+        let Some(head) = run.reading(request) else { return };
         match payload {
             Some(bytes) => {
                 self.held_bytes += bytes.len();
@@ -369,6 +380,8 @@ impl Queue {
     /// Ends a run's head, which never reached the worker.
     fn doom_head(&mut self, id: &RunId, error: OpError) {
         let Some(run) = self.runs.get_mut(id) else { return };
+        // It comes again by itself.
+        run.upkeep.clear();
         let Some((seq_id, entry)) = run.take_head() else { return };
         run.in_flight = None;
         run.next_seq += 1;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use trainyard_protocol::{OpError, RunId, SessionId, TenantId};
 
 use crate::core::Core;
+use crate::leases::ReleaseSamples;
 use crate::queue::{Claimed, History, Queue, RunQueue, creation_failed};
 use crate::store::db::Conn;
 use crate::store::leases::{self, ClaimedSample};
@@ -69,6 +70,38 @@ impl Core {
         Ok(held.saturating_sub(share))
     }
 
+    /// Compares leases and claims of the store with what the queue has. They may differ for a moment; what differs
+    /// twice was lost on the way, as when the connection broke after a commit.
+    pub(crate) async fn reconcile(self: &Arc<Self>) -> Result<(), Error> {
+        let Some(worker) = self.worker_id() else { return Ok(()) };
+        let conn = &mut self.reader().await?;
+        let (runs, samples) = (leases::owned_runs(conn, worker).await?, leases::owned_samples(conn, worker).await?);
+        let (runs, samples) = {
+            let queue = lock(&self.queue);
+            let runs: Vec<_> = runs.into_iter().filter(|(run, _)| queue.next_seq(run).is_none()).collect();
+            let samples: Vec<_> = samples.into_iter().filter(|(id, _)| !queue.has_sample(id)).collect();
+            (runs, samples)
+        };
+        let name = |id: &str, number: i64| format!("{id} {number}");
+        let strays: BTreeSet<String> = runs
+            .iter()
+            .map(|(run, epoch)| name(run.as_str(), *epoch))
+            .chain(samples.iter().map(|(id, claim)| name(id.as_str(), *claim)))
+            .collect();
+        let before = std::mem::replace(&mut *lock(&self.strays), strays);
+        for (run, epoch) in runs.into_iter().filter(|(run, epoch)| before.contains(&name(run.as_str(), *epoch))) {
+            tracing::info!(%run, epoch, "a lease that was lost on the way is given back");
+            self.record(crate::leases::Release { run, epoch });
+        }
+        let lost: Vec<_> =
+            samples.into_iter().filter(|(id, claim)| before.contains(&name(id.as_str(), *claim))).collect();
+        if !lost.is_empty() {
+            tracing::info!(samples = lost.len(), "samples that were lost on the way are given back");
+            self.record(ReleaseSamples(lost));
+        }
+        Ok(())
+    }
+
     async fn load_run(self: &Arc<Self>, id: RunId, epoch: i64) -> Result<(), Error> {
         let conn = &mut self.reader().await?;
         let run = runs::run_row(conn, &id).await?;
@@ -105,7 +138,14 @@ impl Core {
             let count = claimed.len();
             let mut ended = BTreeSet::new();
             for sample in claimed {
-                ended.insert(self.add_claimed(sample).await?);
+                let (request, number) = (sample.id.clone(), sample.claim);
+                match self.add_claimed(sample).await {
+                    Ok(session) => drop(ended.insert(session)),
+                    Err(error) => {
+                        tracing::warn!(%request, %error, "a sample could not be read; it is given back");
+                        self.record(ReleaseSamples(vec![(request, number)]));
+                    }
+                }
             }
             for session in ended {
                 let status = sessions::session_status(&mut self.reader().await?, &session).await?;

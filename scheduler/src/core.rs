@@ -12,7 +12,7 @@ use tokio::sync::mpsc::WeakUnboundedSender;
 use trainyard_protocol::{RequestId, RunId, SamplingSessionId, SessionId};
 use uuid::{NoContext, Uuid};
 
-use crate::leases::Release;
+use crate::leases::{Release, ReleaseSamples};
 use crate::queue::{Fetch, Queue};
 use crate::scheduler::Options;
 use crate::sessions::TouchSession;
@@ -47,6 +47,8 @@ pub(crate) struct Core {
     /// Runs of which new requests were told.
     pub(crate) hints: Mutex<BTreeSet<RunId>>,
     /// When a sign of life of a session was last noted.
+    /// Leases and claims that the store knew of and the queue did not, when both were last compared.
+    pub(crate) strays: Mutex<BTreeSet<String>>,
     pub(crate) seen: Mutex<HashMap<SessionId, Timestamp>>,
     /// Of this process's worker.
     pub(crate) incarnation: AtomicI64,
@@ -154,6 +156,9 @@ impl Core {
         }
         for (run, epoch) in out.released {
             self.record(Release { run, epoch });
+        }
+        if !out.unclaimed.is_empty() {
+            self.record(ReleaseSamples(out.unclaimed));
         }
         drop(queue);
         if out.ready {

@@ -5,14 +5,14 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use trainyard_protocol::RunId;
+use trainyard_protocol::{RequestId, RunId};
 
 use crate::core::Core;
 use crate::signals::Signal;
 use crate::store::db::{Conn, Database};
 use crate::store::leases::{self, Freed};
 use crate::store::workers;
-use crate::writer::Write;
+use crate::writer::{Urgency, Write};
 use crate::{Error, Timestamp};
 
 /// How often a process without a worker looks for dead workers.
@@ -62,6 +62,7 @@ impl Core {
         self.call(ExpireWorkers).await?;
         if self.options.worker.is_some() {
             if repair {
+                self.reconcile().await?;
                 self.read_all_new_requests().await?;
             }
             self.take_from_store().await?;
@@ -228,6 +229,35 @@ impl Write for ExpireWorkers {
     }
 }
 
+/// Gives samples back that the worker took and does not have any more.
+pub(crate) struct ReleaseSamples(pub(crate) Vec<(RequestId, i64)>);
+
+impl Write for ReleaseSamples {
+    type Output = bool;
+    const URGENCY: Urgency = Urgency::Record;
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<bool, Error> {
+        let Some(worker) = core.worker_id() else { return Ok(false) };
+        let mut any = false;
+        for (request, claim) in &self.0 {
+            any |= leases::release_sample(conn, worker, request, *claim).await?;
+        }
+        Ok(any)
+    }
+
+    fn signals(&self, released: &bool, signals: &mut Vec<Signal>) {
+        if *released {
+            signals.push(Signal::Samples);
+        }
+    }
+
+    fn committed(&mut self, released: &bool, core: &Arc<Core>) {
+        if *released {
+            core.wake.notify_one();
+        }
+    }
+}
+
 /// Gives the lease of a run back of which the worker holds nothing any more.
 pub(crate) struct Release {
     pub(crate) run: RunId,
@@ -236,7 +266,7 @@ pub(crate) struct Release {
 
 impl Write for Release {
     type Output = bool;
-    const URGENCY: crate::writer::Urgency = crate::writer::Urgency::Record;
+    const URGENCY: Urgency = Urgency::Record;
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<bool, Error> {
         match &core.options.worker {

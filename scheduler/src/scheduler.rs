@@ -124,6 +124,7 @@ impl Scheduler {
             wake: Arc::default(),
             hints: Mutex::default(),
             seen: Mutex::default(),
+            strays: Mutex::default(),
             incarnation: AtomicI64::new(0),
             events: Waiters::default(),
             cache: Cache::default(),

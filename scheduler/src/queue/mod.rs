@@ -93,6 +93,8 @@ pub(crate) struct Out {
     pub(crate) lost: Vec<(RunId, i64, OpError)>,
     /// Leases to give back, of runs of which nothing is held any more.
     pub(crate) released: Vec<(RunId, i64)>,
+    /// Samples to give back, with the numbers of their claims.
+    pub(crate) unclaimed: Vec<(RequestId, i64)>,
     /// What to read.
     pub(crate) fetches: Vec<Fetch>,
     /// Something is ready for the worker.

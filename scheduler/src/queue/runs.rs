@@ -204,6 +204,11 @@ impl Queue {
         self.runs.get(id).map(|run| run.next_seq)
     }
 
+    /// Whether a sample is here, waiting or executed.
+    pub(crate) fn has_sample(&self, request: &RequestId) -> bool {
+        self.arrivals.contains_key(request) || self.flights.contains_key(request)
+    }
+
     /// The runs whose leases this worker has.
     pub(crate) fn run_ids(&self) -> Vec<RunId> {
         let mut ids: Vec<RunId> = self.runs.keys().cloned().collect();
@@ -257,7 +262,7 @@ impl Queue {
     fn forget_snapshot(&mut self, session: &SessionId, key: &str) {
         let Some(snapshot) = self.snapshots.remove(key) else { return };
         for arrival in snapshot.waiting {
-            self.remove_sample(arrival);
+            self.give_sample_back(arrival);
         }
         if let Some(load) = self.sessions.get_mut(session) {
             load.snapshots.remove(key);

@@ -111,6 +111,13 @@ impl Queue {
         }
     }
 
+    /// Lets others have a sample that waits.
+    pub(super) fn give_sample_back(&mut self, arrival: i64) {
+        if let Some(Sample { request, claim, .. }) = self.remove_sample(arrival) {
+            self.out.unclaimed.push((request, claim));
+        }
+    }
+
     /// Forgets a sample that waits.
     pub(super) fn remove_sample(&mut self, arrival: i64) -> Option<Sample> {
         let sample = self.samples.remove(&arrival)?;

@@ -167,6 +167,12 @@ impl Queue {
 
     /// Gives the lease of an idle run back.
     fn leave(&mut self, id: &RunId) {
+        if self.is_sampled(id) {
+            if let Some(run) = self.runs.get_mut(id) {
+                run.leaving = false;
+            }
+            return;
+        }
         let Some(epoch) = self.runs.get(id).filter(|run| run.is_idle()).map(|run| run.epoch()) else { return };
         tracing::info!(run = %id, epoch, "an idle run is let go of");
         self.lose_lease(id, epoch);

@@ -186,6 +186,31 @@ pub(crate) async fn claim_samples(
     Ok(claimed)
 }
 
+/// The runs whose leases a worker has, with their epochs.
+pub(crate) async fn owned_runs(conn: &mut Conn, worker: &str) -> Result<Vec<(RunId, i64)>, Error> {
+    const SQL: &str = "-- owned_runs
+        SELECT id, epoch FROM runs WHERE worker_id = $1 ORDER BY id";
+    let rows = sql(SQL).bind(worker).fetch_all(conn).await.map_err(failed("list leases"))?;
+    rows.iter().map(|row| Ok((RunId::new(column::<String>(row, "id")?), column(row, "epoch")?))).collect()
+}
+
+/// The samples that a worker has claimed and not ended, with the numbers of its claims.
+pub(crate) async fn owned_samples(conn: &mut Conn, worker: &str) -> Result<Vec<(RequestId, i64)>, Error> {
+    const SQL: &str = "-- owned_samples
+        SELECT id, claim FROM requests WHERE worker_id = $1 AND finished_at IS NULL ORDER BY arrival";
+    let rows = sql(SQL).bind(worker).fetch_all(conn).await.map_err(failed("list claims"))?;
+    rows.iter().map(|row| Ok((RequestId::new(column::<String>(row, "id")?), column(row, "claim")?))).collect()
+}
+
+/// Gives a sample back. False when it has ended, or passed to another worker.
+pub(crate) async fn release_sample(conn: &mut Conn, worker: &str, id: &RequestId, claim: i64) -> Result<bool, Error> {
+    const SQL: &str = "-- release_sample
+        UPDATE requests SET worker_id = NULL, state = 'queued'
+        WHERE id = $1 AND worker_id = $2 AND claim = $3 AND finished_at IS NULL";
+    let done = sql(SQL).bind(id.as_str()).bind(worker).bind(claim).execute(conn).await;
+    Ok(done.map_err(failed("give a sample back"))? == 1)
+}
+
 /// How many runs with a lease, or waited for without one, need one of these base models.
 pub(crate) async fn count_placed_runs(conn: &mut Conn, models: &[String]) -> Result<u64, Error> {
     const SQLITE: &str = "-- count_placed_runs

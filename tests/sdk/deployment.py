@@ -9,7 +9,6 @@ from proxy import Proxy
 from server import BINARY, Deployment, Server, engine_flags, healthy, migrate
 
 KINDS = ("sqlite", "postgres", "cluster")
-LANDED = KINDS
 
 LEASE_SECONDS = 5
 """Short enough for a test to wait for the end of a lease, long enough for a busy machine."""

@@ -69,7 +69,7 @@ def load(url):
 def end_sessions(server):
     wire = raw.Wire(server)
     for session in wire.http.get("sessions", params={"limit": 100}).json()["sessions"]:
-        wire.post(f"sessions/{session}/finish", {"reason": {"type": "success"}, "detail": None})
+        wire.finish(session, "success")
 
 
 @pytest.mark.deployments("sqlite", "postgres")

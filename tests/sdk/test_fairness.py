@@ -16,6 +16,10 @@ SECONDS = float(os.environ.get("TRAINYARD_FAIRNESS_SECONDS", "10"))
 MICROBATCH = 256
 """Tokens that the engine takes into one pass."""
 
+REQUEST = 512
+REQUESTS = 20
+"""Of each tenant at least, on average: what is under way at the end is not counted."""
+
 MODELS = TINY_MODELS | {SMOL: smol_path()}
 DTYPE = "bf16"
 CONFIG = "\n".join(f'[[keys]]\ntenant = "team-{i}"\nkey = "tml-team-{i}-0123456789"' for i in range(TENANTS))
@@ -81,7 +85,7 @@ def test_equal_tenants_get_equal_shares(deployed):
     def saturate(tenant: int):
         rng = np.random.default_rng(tenant)
         length = 16 << tenant % 4
-        data = [datum(tokens) for tokens in rows(rng, 1024 // length, length)]
+        data = [datum(tokens) for tokens in rows(rng, REQUEST // length, length)]
         with client(deployed, key(tenant)) as service:
             runs = [lora(service, TINY, rank=4) for _ in range(tenant + 1)]
             queues = [[run.forward_backward(data, "cross_entropy") for _ in range(3)] for run in runs]
@@ -95,12 +99,15 @@ def test_equal_tenants_get_equal_shares(deployed):
     threads = [threading.Thread(target=saturate, args=(tenant,)) for tenant in range(TENANTS)]
     for thread in threads:
         thread.start()
-    time.sleep(SECONDS)
-    before = list(tokens)
+    start = time.monotonic()
+    while time.monotonic() < start + SECONDS or sum(tokens) < TENANTS * REQUESTS * REQUEST:
+        assert time.monotonic() < start + SECONDS + 120, tokens
+        time.sleep(0.1)
+    shares = list(tokens)
     end.set()
     for thread in threads:
         thread.join()
-    assert jain(before) >= 0.95, before
+    assert jain(shares) >= 0.95, shares
 
 
 def jain(shares) -> float:

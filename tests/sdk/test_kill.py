@@ -6,7 +6,7 @@ import random
 import pytest
 
 import postgres as pg
-from deployment import LANDED, launch
+from deployment import KINDS, launch
 from faults import Killer, Victim
 from workload import STEPS, work
 
@@ -16,7 +16,7 @@ SEED = int(os.environ.get("TRAINYARD_KILL_SEED", "20260401"))
 
 @pytest.mark.deployments("sqlite")
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("kind", LANDED)
+@pytest.mark.parametrize("kind", KINDS)
 def test_training_survives_kills_at_random_moments(kind, tmp_path, undisturbed):
     """Losses, samples and final weights are equal to the bit; the client meets no error."""
     database = pg.Cluster() if kind != "sqlite" else None

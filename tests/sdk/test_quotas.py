@@ -58,7 +58,7 @@ def test_a_run_beyond_the_quota_is_put_off_until_a_session_ends(server):
     # A repetition of what was accepted is no new run.
     assert wire.create_model(first).status_code == 200
     Wire(server, FREE).run()
-    wire.ok(f"sessions/{first}/finish", {"reason": {"type": "success"}, "detail": None})
+    assert wire.finish(first, "success").status_code == 204
     assert wire.create_model(second).status_code == 200
 
 
@@ -117,7 +117,7 @@ def test_a_paused_poll_names_the_quota_and_the_time(server):
     assert (body["type"], body["queue_state"]) == ("try_again", "paused_rate_limit")
     assert re.search(r"600 tokens per minute are used up.* in about \d+ s", body["queue_state_reason"])
     # Nothing of it is left behind for the end of the server.
-    wire.ok(f"sessions/{session}/finish", {"reason": {"type": "errored"}, "detail": None})
+    assert wire.finish(session, "errored").status_code == 204
     assert wire.result(request).json()["error"]
 
 

@@ -30,6 +30,9 @@ class Wire:
         body = {"tags": [], "user_metadata": {}, "sdk_version": "0.38.0", "type": "create_session"}
         return self.ok("create_session", body)["session_id"]
 
+    def finish(self, session, reason) -> httpx.Response:
+        return self.post(f"sessions/{session}/finish", {"reason": {"type": reason}, "detail": None})
+
     def create_model(self, session, number=0, model=TINY, rank=8, **fields) -> httpx.Response:
         lora = {"rank": rank, "seed": 1, "train_unembed": True, "train_mlp": True, "train_attn": True}
         body = {"session_id": session, "model_seq_id": number, "base_model": model, "lora_config": lora}

@@ -172,7 +172,7 @@ impl Submit for SubmitCreate {
 impl Write for SubmitCreate {
     type Output = Accepted;
 
-    fn counts(&self, core: &Core) -> Option<String> {
+    fn counts(&self, core: &Core) -> Vec<String> {
         admission::counted(core, &self.tenant, Quota::Runs)
     }
 
@@ -269,8 +269,11 @@ impl Write for SubmitRun {
 
     const UNDO: bool = false;
 
-    fn counts(&self, core: &Core) -> Option<String> {
-        self.submission.stores.and_then(|_| admission::counted(core, &self.tenant, Quota::StorageBytes))
+    fn counts(&self, core: &Core) -> Vec<String> {
+        match self.submission.stores {
+            Some(_) => admission::counted(core, &self.tenant, Quota::StorageBytes),
+            None => Vec::new(),
+        }
     }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Accepted, Error> {
@@ -359,7 +362,7 @@ impl Write for SubmitSample {
 
     const UNDO: bool = false;
 
-    fn counts(&self, core: &Core) -> Option<String> {
+    fn counts(&self, core: &Core) -> Vec<String> {
         admission::counted(core, &self.tenant, Quota::QueuedTokens)
     }
 

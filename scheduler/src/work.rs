@@ -16,7 +16,7 @@ use crate::store::results::{self, End, Ended};
 use crate::store::{checkpoints, failed, folders, leases, quotas, requests, runs, sampling};
 use crate::waiters::lock;
 use crate::writer::{Urgency, Write};
-use crate::{Effect, Encode, Error, Outcome, Poll, RequestKind, Scheduler, Timestamp, WorkItem};
+use crate::{Effect, Encode, Error, Outcome, Poll, RequestKind, RequestState, Scheduler, Timestamp, WorkItem};
 
 impl Scheduler {
     /// What is ready now: heads of runs in seq order (one in flight per run), samples in arrival order.
@@ -121,6 +121,7 @@ fn note_effects(queue: &mut Queue, flight: &Flight, effects: &[Effect]) {
                 }
             }
             (Effect::RunFailed(run), _) if flight.kind != RequestKind::CreateModel => {
+                tracing::warn!(%run, "a run can't be used any more");
                 queue.fail_run(run, unusable(run));
             }
             _ => {}
@@ -451,6 +452,11 @@ impl Core {
         let Ended { tenant, kind, state, tokens, .. } = ended;
         self.metrics.ended(*kind, tenant, *state, served, *tokens);
         tracing::debug!(%request, kind = kind.as_str(), state = state.as_str(), ?served, "a request ended");
+        match (&ended.creates, state) {
+            (Some(run), RequestState::Succeeded) => tracing::info!(%run, %request, "a run is ready"),
+            (Some(run), _) => tracing::info!(%run, %request, "a run could not be created"),
+            (None, _) => {}
+        }
         self.waiters.wake(request);
         if let Some(sample) = &ended.sample {
             self.events.wake(sample);

@@ -161,3 +161,8 @@ def test_the_metrics_page_lists_what_is_exposed(server):
     assert value('trainyard_quota_refusals_total{quota="max_storage_bytes"}') >= 1
     assert value('trainyard_request_wait_seconds_count{kind="forward_backward"}') >= 3
     assert value('trainyard_requests_total{kind="sample",outcome="cancelled"}') == 1
+    # The tenant with a pace alone trained on 600 and 20 tokens, in passes of at most 256.
+    assert value("trainyard_microbatch_tokens_total") >= 620 and value("trainyard_microbatches_total") >= 4
+    assert value("trainyard_microbatch_capacity_tokens_total") >= value("trainyard_microbatch_tokens_total")
+    assert value("trainyard_sampled_tokens_total") >= 4 and value("trainyard_prompt_tokens_total") >= 3
+    assert value("trainyard_kv_limit_bytes") > 0

@@ -39,6 +39,31 @@ impl Flow {
     }
 }
 
+/// What an engine has done since it was made, and what it holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineStats {
+    /// Training passes.
+    pub microbatches: u64,
+    /// Tokens of these passes.
+    pub microbatch_tokens: u64,
+    /// Tokens that these passes could have held, so that the ratio tells how full they were.
+    pub microbatch_capacity: u64,
+    /// Sampling passes.
+    pub sampling_passes: u64,
+    /// Tokens of prompts that these passes computed.
+    pub prompt_tokens: u64,
+    /// Tokens that they drew.
+    pub sampled_tokens: u64,
+    /// Samples that are being drawn.
+    pub active_samples: u64,
+    /// Runs in memory.
+    pub loaded_runs: u64,
+    /// Bytes of keys and values, cached ones included.
+    pub kv_bytes: u64,
+    /// Bytes that these may be.
+    pub kv_limit: u64,
+}
+
 /// A finished operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Completion {
@@ -85,4 +110,9 @@ pub trait Engine: Send {
 
     /// Forgets an in-memory sampler snapshot. Samples that use it finish.
     fn drop_snapshot(&mut self, key: &str);
+
+    /// What it has done and holds; cheap enough to be asked after every step.
+    fn stats(&self) -> EngineStats {
+        EngineStats::default()
+    }
 }

@@ -11,7 +11,7 @@ mod ops;
 mod results;
 mod tensor;
 
-pub use engine::{BaseModel, Completion, Engine, Flow};
+pub use engine::{BaseModel, Completion, Engine, EngineStats, Flow};
 pub use error::{Category, OpError};
 pub use ids::{CheckpointKind, CheckpointName, RequestId, RunId, SamplingSessionId, SessionId, TenantId, TinkerPath};
 pub use ops::{

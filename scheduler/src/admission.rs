@@ -10,7 +10,7 @@ use crate::store::requests::{self, Target};
 use crate::{Error, Quota, Refusal, RunSubmission, SampleSubmission, Scheduler};
 
 /// The tenant whose use a submission changes, if that has a quota: others' transactions then wait for this one.
-pub(crate) fn counted(core: &Core, tenant: &TenantId, quota: Quota) -> Option<String> {
+pub(crate) fn counted(core: &Core, tenant: &TenantId, quota: Quota) -> Vec<String> {
     let policy = core.options.policies.of(tenant);
     let limit = match quota {
         Quota::Runs => policy.max_runs,
@@ -18,7 +18,7 @@ pub(crate) fn counted(core: &Core, tenant: &TenantId, quota: Quota) -> Option<St
         Quota::StorageBytes => policy.max_storage_bytes,
         Quota::TokensPerMinute => None,
     };
-    limit.map(|_| tenant.to_string())
+    limit.map(|_| tenant.to_string()).into_iter().collect()
 }
 
 /// Refuses another run beyond the quota.

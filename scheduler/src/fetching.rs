@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use trainyard_protocol::{RequestId, RunId};
+use trainyard_protocol::{RequestId, RunId, TenantId};
 
 use crate::core::Core;
 use crate::queue::{Entry, Fetch, Replayed, Slot, upkeep_entry};
-use crate::store::{requests, runs};
+use crate::quotas::Level;
+use crate::store::{quotas, requests, runs};
 use crate::{Error, RequestKind, Upkeep};
 
 impl Core {
@@ -23,11 +24,23 @@ impl Core {
                 let payload = self.payload(&request).await.ok();
                 self.with_queue(|queue| queue.sample_read(&request, payload));
             }
+            Fetch::Pace { tenant } => match self.pace(&tenant).await {
+                Ok(level) => self.with_queue(|queue| queue.tell_pace(&tenant, level, 0, self.now())),
+                Err(error) => {
+                    tracing::warn!(%tenant, %error, "a tenant's pace could not be read; it is taken for unused");
+                    self.with_queue(|queue| queue.tell_pace(&tenant, None, 0, self.now()));
+                }
+            },
             Fetch::History { run } => {
                 let history = self.history(&run).await.ok();
                 self.with_queue(|queue| queue.history_read(&run, history));
             }
         }
+    }
+
+    /// How much of a tenant's pace is left; `None` when it has not used any.
+    pub(crate) async fn pace(&self, tenant: &TenantId) -> Result<Option<Level>, Error> {
+        quotas::pace(&mut self.reader().await?, tenant).await
     }
 
     async fn payload(&self, request: &RequestId) -> Result<Bytes, Error> {

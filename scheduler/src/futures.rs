@@ -7,13 +7,14 @@ use tokio::time::{Instant, timeout_at};
 use trainyard_protocol::{RequestId, SamplingSessionId, TenantId};
 
 use crate::core::Core;
+use crate::quotas::Bucket;
 use crate::signals::Signal;
 use crate::store::db::Conn;
 use crate::store::results::{End, Ended, Stands};
-use crate::store::{requests, results, sampling};
+use crate::store::{quotas, requests, results, sampling};
 use crate::waiters::lock;
 use crate::writer::Write;
-use crate::{Completions, Error, Pause, Poll, RequestKind, Scheduler};
+use crate::{Completions, Error, Pause, Poll, Quota, RequestKind, Scheduler};
 
 impl Scheduler {
     /// What came of a request; waits up to `wait` for it to finish. Can be repeated.
@@ -54,8 +55,22 @@ impl Scheduler {
     }
 
     /// Why a pending request waits although it would be next: its tenant's pace does not allow it yet.
-    pub fn pause(&self, tenant: &TenantId, request: &RequestId) -> Option<Pause> {
-        lock(&self.core.queue).pause(tenant, request, self.core.now())
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn pause(&self, tenant: &TenantId, request: &RequestId) -> Result<Option<Pause>, Error> {
+        let now = self.core.now();
+        let Some(rate) = self.core.options.policies.of(tenant).tokens_per_minute else { return Ok(None) };
+        let here = lock(&self.core.queue).pause(tenant, request, now);
+        if here.is_some() || !self.core.is_shared() {
+            return Ok(here);
+        }
+        // Another process holds it back, which the store does not tell, but from what it does so.
+        let conn = &mut self.core.reader().await?;
+        let Some(tokens) = quotas::queued_request(conn, tenant, request).await? else { return Ok(None) };
+        let Some(level) = quotas::pace(conn, tenant).await? else { return Ok(None) };
+        let until = Bucket::restored(rate, level).ready_at(tokens, now);
+        Ok((until > now).then_some(Pause { quota: Quota::TokensPerMinute, limit: rate.get(), until }))
     }
 
     /// Samples of one clone (`seq_id div 10^9`) that finished after the cursor `after`; waits up to

@@ -1,5 +1,7 @@
 //! What the scheduler counts, for Prometheus.
 
+mod engine;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -9,7 +11,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use trainyard_protocol::TenantId;
+use trainyard_protocol::{EngineStats, TenantId};
+
+use self::engine::EngineMetrics;
 
 use crate::{Quota, RequestKind, RequestState};
 
@@ -31,6 +35,7 @@ pub struct Metrics {
     running: Family<Labels, Gauge>,
     sessions: Gauge,
     runs: Gauge,
+    engine: EngineMetrics,
     pub(crate) replayed: Counter,
     pub(crate) leases_lost: Counter,
     pub(crate) transactions: Counter,
@@ -97,6 +102,7 @@ impl Metrics {
             running: Family::default(),
             sessions: Gauge::default(),
             runs: Gauge::default(),
+            engine: EngineMetrics::default(),
             replayed: Counter::default(),
             leases_lost: Counter::default(),
             transactions: Counter::default(),
@@ -123,6 +129,11 @@ impl Metrics {
         }
     }
 
+    /// What the engine of this process's worker tells of itself.
+    pub fn set_engine(&self, stats: EngineStats) {
+        self.engine.set(stats);
+    }
+
     /// Makes everything visible in a registry.
     pub fn register(&self, registry: &mut Registry) {
         registry.register("queued_requests", "Requests that wait for their turn", self.queued.clone());
@@ -135,7 +146,12 @@ impl Metrics {
         registry.register("sessions", "Active sessions", self.sessions.clone());
         registry.register("runs", "Training runs of active sessions", self.runs.clone());
         registry.register("replayed_requests", "Requests executed again to restore a run", self.replayed.clone());
-        registry.register("leases_lost", "Runs that a worker lost to another", self.leases_lost.clone());
+        registry.register(
+            "leases_lost",
+            "Runs and samples that passed from a worker to another",
+            self.leases_lost.clone(),
+        );
+        registry.register_collector(Box::new(self.engine.clone()));
         registry.register("store_transactions", "Committed transactions that wrote", self.transactions.clone());
         registry.register("store_writes", "Writes that these transactions held", self.writes.clone());
     }
@@ -247,6 +263,16 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("quota_refusals_total{quota=\"max_runs\",tenant="), "{text}");
+    }
+
+    #[test]
+    fn the_engines_last_word_is_shown() {
+        let metrics = Metrics::new(false);
+        metrics.set_engine(EngineStats { microbatch_tokens: 200, microbatch_capacity: 256, ..EngineStats::default() });
+        let text = text(&metrics);
+        for line in ["microbatch_tokens_total 200", "microbatch_capacity_tokens_total 256", "kv_bytes 0"] {
+            assert!(text.lines().any(|found| found == line), "{line} in {text}");
+        }
     }
 
     #[test]

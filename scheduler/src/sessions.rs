@@ -112,6 +112,12 @@ impl Write for CreateSession {
         sessions::insert_session(conn, &self.tenant, &self.id, &self.new, core.now()).await?;
         Ok(self.id.clone())
     }
+
+    fn committed(&mut self, session: &SessionId, _core: &Arc<Core>) {
+        if *session == self.id {
+            tracing::info!(%session, tenant = %self.tenant, "a session was created");
+        }
+    }
 }
 
 /// Notes a sign of life.
@@ -185,6 +191,9 @@ impl Write for EndSession {
     fn committed(&mut self, ended: &SessionEnded, core: &Arc<Core>) {
         if !ended.now {
             return;
+        }
+        if let SessionStatus::Finished { reason, .. } = &self.status {
+            tracing::info!(session = %self.session, reason = reason.as_str(), "a session was finished");
         }
         let drains = self.drains();
         core.with_queue(|queue| queue.end_session(&self.session, !drains));

@@ -172,7 +172,7 @@ impl Submit for SubmitCreate {
 impl Write for SubmitCreate {
     type Output = Accepted;
 
-    fn counts(&self, core: &Core) -> Option<String> {
+    fn counts(&self, core: &Core) -> Vec<String> {
         admission::counted(core, &self.tenant, Quota::Runs)
     }
 
@@ -223,6 +223,8 @@ impl Write for SubmitCreate {
 
     fn committed(&mut self, accepted: &Accepted, core: &Arc<Core>) {
         let Some(fresh) = &accepted.fresh else { return };
+        let base_model = &self.new.spec.base_model;
+        tracing::info!(run = %self.run, request = %self.id, tenant = %self.tenant, base_model, "a run was created");
         core.touch(&fresh.session);
         if core.worker_for(&self.new.spec.base_model).is_none() {
             return;
@@ -269,8 +271,11 @@ impl Write for SubmitRun {
 
     const UNDO: bool = false;
 
-    fn counts(&self, core: &Core) -> Option<String> {
-        self.submission.stores.and_then(|_| admission::counted(core, &self.tenant, Quota::StorageBytes))
+    fn counts(&self, core: &Core) -> Vec<String> {
+        match self.submission.stores {
+            Some(_) => admission::counted(core, &self.tenant, Quota::StorageBytes),
+            None => Vec::new(),
+        }
     }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Accepted, Error> {
@@ -316,6 +321,10 @@ impl Write for SubmitRun {
 
     fn committed(&mut self, accepted: &Accepted, core: &Arc<Core>) {
         let Some(fresh) = &accepted.fresh else { return };
+        tracing::debug!(
+            request = %self.id, run = %self.submission.run, seq_id = self.submission.seq_id,
+            kind = self.submission.kind.as_str(), refused = self.rejected().is_some(), "a request was accepted"
+        );
         let RunSubmission { run, seq_id, kind, payload, decoded, tokens, .. } = &self.submission;
         core.touch(&fresh.session);
         if matches!(self.refused, Some(Some(_))) {
@@ -359,7 +368,7 @@ impl Write for SubmitSample {
 
     const UNDO: bool = false;
 
-    fn counts(&self, core: &Core) -> Option<String> {
+    fn counts(&self, core: &Core) -> Vec<String> {
         admission::counted(core, &self.tenant, Quota::QueuedTokens)
     }
 
@@ -409,6 +418,10 @@ impl Write for SubmitSample {
 
     fn committed(&mut self, accepted: &Accepted, core: &Arc<Core>) {
         let Some(Fresh { arrival, session, sampling: Some(sampling) }) = &accepted.fresh else { return };
+        tracing::debug!(
+            request = %self.id, sampling_session = %self.submission.sampling_session,
+            seq_id = self.submission.seq_id, "a sample was accepted"
+        );
         core.touch(session);
         if !self.taken {
             return core.wake.notify_one();

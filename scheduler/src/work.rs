@@ -1,20 +1,22 @@
 //! The worker's side; called from a plain thread.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use trainyard_protocol::{OpError, RequestId, RunId};
+use trainyard_protocol::{OpError, RequestId, RunId, TenantId};
 
 use crate::core::Core;
 use crate::queue::{Doom, Doomed, Fence, Flight, Queue, creation_failed};
+use crate::quotas::Level;
 use crate::signals::Signal;
 use crate::store::db::{Conn, sql};
 use crate::store::results::{self, End, Ended};
-use crate::store::{checkpoints, failed, folders, leases, requests, runs, sampling};
+use crate::store::{checkpoints, failed, folders, leases, quotas, requests, runs, sampling};
 use crate::waiters::lock;
 use crate::writer::{Urgency, Write};
-use crate::{Effect, Encode, Error, Outcome, Poll, RequestKind, Scheduler, Timestamp, WorkItem};
+use crate::{Effect, Encode, Error, Outcome, Poll, RequestKind, RequestState, Scheduler, Timestamp, WorkItem};
 
 impl Scheduler {
     /// What is ready now: heads of runs in seq order (one in flight per run), samples in arrival order.
@@ -22,9 +24,10 @@ impl Scheduler {
         self.core.with_queue(|queue| {
             let items = queue.take(self.core.now());
             self.note_started(queue, &items);
-            let started: Vec<RequestId> = items.iter().filter_map(newly_started).collect();
-            if !started.is_empty() {
-                self.core.record(Started(started));
+            let requests: Vec<RequestId> = items.iter().filter_map(newly_started).collect();
+            if !requests.is_empty() {
+                let spent = spent(&self.core, queue, &requests);
+                self.core.record(Started { requests, spent });
             }
             items
         })
@@ -118,6 +121,7 @@ fn note_effects(queue: &mut Queue, flight: &Flight, effects: &[Effect]) {
                 }
             }
             (Effect::RunFailed(run), _) if flight.kind != RequestKind::CreateModel => {
+                tracing::warn!(%run, "a run can't be used any more");
                 queue.fail_run(run, unusable(run));
             }
             _ => {}
@@ -129,16 +133,50 @@ fn unusable(run: &RunId) -> OpError {
     OpError::server(format!("training run {run} can't be used any more"))
 }
 
+/// Tokens of requests that just started, by tenants that have a pace.
+fn spent(core: &Core, queue: &Queue, requests: &[RequestId]) -> BTreeMap<TenantId, u64> {
+    let mut spent = BTreeMap::new();
+    for Flight { tenant, cost, .. } in requests.iter().filter_map(|request| queue.flight(request)) {
+        if cost.tokens > 0 && core.options.policies.of(tenant).tokens_per_minute.is_some() {
+            *spent.entry(tenant.clone()).or_insert(0) += cost.tokens;
+        }
+    }
+    spent
+}
+
 /// The worker has these requests.
-struct Started(Vec<RequestId>);
+struct Started {
+    requests: Vec<RequestId>,
+    /// What they take of their tenants' paces. Should it be written twice, it is taken twice.
+    spent: BTreeMap<TenantId, u64>,
+}
 
 impl Write for Started {
-    type Output = ();
+    type Output = Vec<Level>;
     const URGENCY: Urgency = Urgency::Note;
 
-    async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<(), Error> {
-        requests::start_requests(conn, &self.0).await?;
-        Ok(())
+    fn counts(&self, _core: &Core) -> Vec<String> {
+        self.spent.keys().map(ToString::to_string).collect()
+    }
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Vec<Level>, Error> {
+        requests::start_requests(conn, &self.requests).await?;
+        let now = core.now();
+        let mut levels = Vec::with_capacity(self.spent.len());
+        for (tenant, tokens) in &self.spent {
+            let Some(rate) = core.options.policies.of(tenant).tokens_per_minute else { continue };
+            levels.push(quotas::spend(conn, tenant, rate, *tokens, now).await?);
+        }
+        Ok(levels)
+    }
+
+    fn committed(&mut self, levels: &Vec<Level>, core: &Arc<Core>) {
+        let now = core.now();
+        core.with_queue(|queue| {
+            for ((tenant, tokens), level) in self.spent.iter().zip(levels) {
+                queue.tell_pace(tenant, Some(*level), *tokens, now);
+            }
+        });
     }
 }
 
@@ -414,6 +452,11 @@ impl Core {
         let Ended { tenant, kind, state, tokens, .. } = ended;
         self.metrics.ended(*kind, tenant, *state, served, *tokens);
         tracing::debug!(%request, kind = kind.as_str(), state = state.as_str(), ?served, "a request ended");
+        match (&ended.creates, state) {
+            (Some(run), RequestState::Succeeded) => tracing::info!(%run, %request, "a run is ready"),
+            (Some(run), _) => tracing::info!(%run, %request, "a run could not be created"),
+            (None, _) => {}
+        }
         self.waiters.wake(request);
         if let Some(sample) = &ended.sample {
             self.events.wake(sample);

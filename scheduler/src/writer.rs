@@ -48,9 +48,9 @@ pub(crate) trait Write: Send + 'static {
     /// Whether a change that fails may have been made in part, so that it has to be undone.
     const UNDO: bool = true;
 
-    /// The tenant whose present use decides whether the change is made; nobody else may change that meanwhile.
-    fn counts(&self, _core: &Core) -> Option<String> {
-        None
+    /// The tenants whose present use the change depends on, or notes; nobody else may change that meanwhile.
+    fn counts(&self, _core: &Core) -> Vec<String> {
+        Vec::new()
     }
 
     /// Makes the change. It may be undone and applied again, even after a commit of which nobody heard; so it
@@ -95,7 +95,7 @@ pub(crate) trait Job: Send {
     /// Whether its caller has waited long enough.
     fn is_overdue(&self) -> bool;
     /// See [`Write::counts`].
-    fn counts(&self, core: &Core) -> Option<String>;
+    fn counts(&self, core: &Core) -> Vec<String>;
     fn apply<'a>(&'a mut self, conn: &'a mut Conn, core: &'a Core) -> Applied<'a>;
     /// What other processes have to know, once it was applied.
     fn signals(&self, signals: &mut Vec<Signal>);
@@ -123,7 +123,7 @@ impl<W: Write> Job for Queued<W> {
         W::URGENCY == Urgency::Call && self.since.elapsed() > PATIENCE
     }
 
-    fn counts(&self, core: &Core) -> Option<String> {
+    fn counts(&self, core: &Core) -> Vec<String> {
         self.write.counts(core)
     }
 
@@ -319,7 +319,7 @@ impl Writer {
 
 async fn transact(conn: &mut Conn, core: &Core, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
     conn.begin().await.map_err(failed("write"))?;
-    let tenants: BTreeSet<String> = batch.iter().filter_map(|job| job.counts(core)).collect();
+    let tenants: BTreeSet<String> = batch.iter().flat_map(|job| job.counts(core)).collect();
     let mut done = quotas::lock_tenants(conn, tenants.into_iter().collect()).await;
     if done.is_ok() {
         done = apply_all(conn, core, batch).await;

@@ -5,7 +5,7 @@ mod flags;
 mod tenants;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io, thread};
@@ -116,6 +116,8 @@ pub struct Config {
     pub keys: Keys,
     /// What each tenant is granted.
     pub policies: Policies,
+    /// Where a worker tells its metrics, if it does.
+    pub metrics_addr: Option<SocketAddr>,
     /// Who may read the metrics.
     pub metrics_access: Access,
     /// Whether metrics tell tenants apart.
@@ -194,8 +196,17 @@ impl Config {
     pub fn resolve_worker(flags: WorkerFlags) -> Result<Self, ConfigError> {
         let file = read_file(flags.shared.config.as_deref())?;
         // What the file says of the API is for other processes.
-        let file = FileConfig { host: None, port: None, metrics_token: None, ..file };
-        Self::join(ServeFlags { shared: flags.shared, ..ServeFlags::default() }, file, Role::Worker)
+        let file = FileConfig { host: None, port: None, ..file };
+        let token = flags.shared.metrics_token.clone().or_else(|| file.metrics_token.clone());
+        let config = Self::join(ServeFlags { shared: flags.shared, ..ServeFlags::default() }, file, Role::Worker)?;
+        Ok(match flags.metrics_addr {
+            Some(address) => Self {
+                metrics_addr: Some(address),
+                metrics_access: metrics_access(token.as_deref(), address.ip())?,
+                ..config
+            },
+            None => config,
+        })
     }
 
     fn join(serve: ServeFlags, file: FileConfig, role: Role) -> Result<Self, ConfigError> {
@@ -225,7 +236,8 @@ impl Config {
             public_url: serve.public_url.or(file.public_url),
             keys,
             policies,
-            metrics_access: metrics_access(serve.metrics_token.or(file.metrics_token).as_deref(), host)?,
+            metrics_access: metrics_access(flags.metrics_token.or(file.metrics_token).as_deref(), host)?,
+            metrics_addr: None,
             metrics_per_tenant: file.metrics_per_tenant,
             migrate: flags.migrate,
             snapshot_tokens: flags.snapshot_tokens.or(file.snapshot_tokens),

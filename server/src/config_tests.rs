@@ -81,13 +81,28 @@ fn metrics_are_open_on_loopback_and_elsewhere_need_a_token() {
     let access = |host: &str, token: Option<&str>| {
         let (_dir, mut flags) = flags(KEY);
         flags.host = Some(host.to_owned());
-        flags.metrics_token = token.map(str::to_owned);
+        flags.shared.metrics_token = token.map(str::to_owned);
         Config::resolve(flags).unwrap().metrics_access
     };
     assert!(access("::1", None) == Access::Open);
     assert!(access("0.0.0.0", None) == Access::Off);
     assert!(access("0.0.0.0", Some("long enough")) == Access::new(Some("long enough"), false));
     assert!(access("127.0.0.1", Some("long enough")) != Access::Open);
+}
+
+#[test]
+fn a_worker_tells_its_metrics_where_it_is_asked_to() {
+    let (_dir, flags) = flags("metrics_token = \"long enough\"\n");
+    let mut shared = flags.shared;
+    shared.database_url = Some("postgres://u@h/db".to_owned());
+    let resolve = |address: Option<&str>| {
+        let metrics_addr = address.map(|address| address.parse().unwrap());
+        Config::resolve_worker(WorkerFlags { shared: shared.clone(), metrics_addr }).unwrap()
+    };
+    assert_eq!(resolve(None).metrics_addr, None);
+    let config = resolve(Some("0.0.0.0:9100"));
+    assert_eq!(config.metrics_addr, Some("0.0.0.0:9100".parse().unwrap()));
+    assert!(config.metrics_access == Access::new(Some("long enough"), false));
 }
 
 #[test]

@@ -20,7 +20,7 @@ use std::time::Duration;
 use fetching::{Fetched, Waiting};
 use job::{Finished, Job, Prepared, Saved};
 use tokio::runtime::Handle;
-use trainyard_protocol::{Completion, Engine, Flow, OpError, Operation, RequestId, TenantId, TinkerPath};
+use trainyard_protocol::{Completion, Engine, EngineStats, Flow, OpError, Operation, RequestId, TenantId, TinkerPath};
 use trainyard_scheduler::{Effect, Encode, Error, Outcome, Scheduler, Work, WorkItem};
 
 use crate::state::Random;
@@ -43,6 +43,8 @@ pub trait Mailbox: Send + Sync + 'static {
     fn wait_work(&self, timeout: Duration) -> Vec<WorkItem>;
     /// The tenant's share of a busy engine.
     fn weight(&self, tenant: &TenantId) -> NonZeroU32;
+    /// Tells what the engine has done and holds.
+    fn observe_engine(&self, stats: EngineStats);
     /// The folder, in the storage, that a load reads; it stays there for the load's repetition.
     fn pin_load(
         &self,
@@ -67,6 +69,10 @@ impl Mailbox for Scheduler {
 
     fn weight(&self, tenant: &TenantId) -> NonZeroU32 {
         self.policies().of(tenant).weight
+    }
+
+    fn observe_engine(&self, stats: EngineStats) {
+        self.metrics().set_engine(stats);
     }
 
     fn pin_load(
@@ -175,6 +181,7 @@ impl<M: Mailbox> Worker<M> {
             for item in items {
                 self.accept(item);
             }
+            self.mailbox.observe_engine(self.engine.stats());
             while let Ok(fetched) = self.arrivals.try_recv() {
                 self.arrive(fetched);
             }

@@ -1,6 +1,7 @@
 """Tenants' quotas: what is put off, what waits and says why, and that nobody else notices."""
 
 import re
+import threading
 import time
 
 import httpx
@@ -49,6 +50,11 @@ def refused(response, quota, limit):
     return body["used"]
 
 
+def finish(wire, session, reason="success"):
+    response = wire.post(f"sessions/{session}/finish", {"reason": {"type": reason}, "detail": None})
+    assert response.status_code == 204, response.text
+
+
 def test_a_run_beyond_the_quota_is_put_off_until_a_session_ends(server):
     wire = Wire(server, RUNS)
     first = wire.session()
@@ -58,16 +64,22 @@ def test_a_run_beyond_the_quota_is_put_off_until_a_session_ends(server):
     # A repetition of what was accepted is no new run.
     assert wire.create_model(first).status_code == 200
     Wire(server, FREE).run()
-    assert wire.finish(first, "success").status_code == 204
+    finish(wire, first)
     assert wire.create_model(second).status_code == 200
 
 
 def test_the_sdk_waits_for_a_run_by_itself(server):
     """It repeats a 429 after the time that the server names."""
+    wire = Wire(server, RUNS)
+    for session in wire.http.get("sessions?limit=100").json()["sessions"]:
+        finish(wire, session)
+    taken = wire.session()
+    wire.run(taken)
+    freed = threading.Timer(2, finish, (wire, taken))
+    freed.start()
     with client(server, RUNS) as service:
-        for session in Wire(server, RUNS).http.get("sessions?limit=100").json()["sessions"]:
-            Wire(server, RUNS).post(f"sessions/{session}/finish", {"reason": {"type": "success"}, "detail": None})
         assert train(lora(service), [datum(TOKENS)]).metrics
+    freed.join()
 
 
 def test_samples_beyond_the_queued_tokens_are_put_off_and_accepted_again(server):
@@ -117,7 +129,7 @@ def test_a_paused_poll_names_the_quota_and_the_time(server):
     assert (body["type"], body["queue_state"]) == ("try_again", "paused_rate_limit")
     assert re.search(r"600 tokens per minute are used up.* in about \d+ s", body["queue_state_reason"])
     # Nothing of it is left behind for the end of the server.
-    assert wire.finish(session, "errored").status_code == 204
+    finish(wire, session, "errored")
     assert wire.result(request).json()["error"]
 
 
@@ -149,3 +161,8 @@ def test_the_metrics_page_lists_what_is_exposed(server):
     assert value('trainyard_quota_refusals_total{quota="max_storage_bytes"}') >= 1
     assert value('trainyard_request_wait_seconds_count{kind="forward_backward"}') >= 3
     assert value('trainyard_requests_total{kind="sample",outcome="cancelled"}') == 1
+    # The tenant with a pace alone trained on 600 and 20 tokens, in passes of at most 256.
+    assert value("trainyard_microbatch_tokens_total") >= 620 and value("trainyard_microbatches_total") >= 4
+    assert value("trainyard_microbatch_capacity_tokens_total") >= value("trainyard_microbatch_tokens_total")
+    assert value("trainyard_sampled_tokens_total") >= 4 and value("trainyard_prompt_tokens_total") >= 3
+    assert value("trainyard_kv_limit_bytes") > 0

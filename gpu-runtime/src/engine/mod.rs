@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trainyard_protocol::{
-    BaseModel, Completion, Engine, Flow, OpError, OpResult, Operation, RequestId, RunId, SamplerSource,
+    BaseModel, Completion, Engine, EngineStats, Flow, OpError, OpResult, Operation, RequestId, RunId, SamplerSource,
 };
 
 use crate::config::{LoadError, ModelSource};
@@ -252,6 +252,17 @@ impl Engine for CpuEngine {
     fn drop_snapshot(&mut self, key: &str) {
         self.snapshots.remove(key);
         self.sampler.settle();
+    }
+
+    fn stats(&self) -> EngineStats {
+        let trained = self.trainer.stats();
+        EngineStats {
+            microbatches: trained.passes,
+            microbatch_tokens: trained.tokens,
+            microbatch_capacity: trained.capacity,
+            loaded_runs: self.runs.len() as u64,
+            ..self.sampler.stats()
+        }
     }
 }
 

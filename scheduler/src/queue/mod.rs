@@ -15,7 +15,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId, TenantId};
 
-use crate::quotas::{Cost, Throttle};
+use crate::quotas::{Cost, Level, Throttle};
 use crate::{Decoded, Pause, Policies, RequestKind, SamplingSession, Timestamp, Work, WorkItem};
 
 pub(crate) use runs::{History, Replayed, RunQueue, creation_failed};
@@ -82,6 +82,8 @@ pub(crate) enum Fetch {
     Sample { request: RequestId },
     /// The operations to replay.
     History { run: RunId },
+    /// How much of a tenant's pace is left.
+    Pace { tenant: TenantId },
 }
 
 /// What follows from a change.
@@ -258,7 +260,15 @@ impl Queue {
         while let Some(arrival) = self.ready_samples.pop_first() {
             items.extend(self.start_in_pace(Turn::Sample(arrival), now).map(WorkItem::Start));
         }
+        let unread = self.throttle.take_unread();
+        self.out.fetches.extend(unread.into_iter().map(|tenant| Fetch::Pace { tenant }));
         items
+    }
+
+    /// How much of a tenant's pace is left, from which `written` tokens of requests that started here were taken.
+    pub(crate) fn tell_pace(&mut self, tenant: &TenantId, level: Option<Level>, written: u64, now: Timestamp) {
+        self.throttle.tell(tenant, level, written, now);
+        self.out.ready |= self.is_ready(now);
     }
 
     /// Starts what may start, unless its tenant's pace holds it back.

@@ -11,6 +11,13 @@ const UNITS: i64 = 60_000;
 /// The fastest pace that is told apart; it keeps all sums far from overflow.
 const MAX_RATE: u64 = 1 << 40;
 
+/// How full a bucket was at some time; below zero is a debt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Level {
+    pub(crate) units: i64,
+    pub(crate) at: Timestamp,
+}
+
 /// Holds at most a minute's worth of tokens and fills steadily. What it owes is below zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bucket {
@@ -26,6 +33,17 @@ impl Bucket {
     pub(crate) fn full(tokens_per_minute: NonZeroU64, now: Timestamp) -> Self {
         let rate = i64::try_from(tokens_per_minute.get().min(MAX_RATE)).unwrap_or(i64::MAX / UNITS);
         Self { rate, units: rate * UNITS, at: now }
+    }
+
+    /// A bucket as it was written down.
+    pub(crate) fn restored(tokens_per_minute: NonZeroU64, level: Level) -> Self {
+        Self { units: level.units, at: level.at, ..Self::full(tokens_per_minute, level.at) }
+    }
+
+    /// The units that a tenant's bucket holds at most, gets per millisecond, and that so many tokens are.
+    pub(crate) fn units_of(tokens_per_minute: NonZeroU64, tokens: u64) -> (i64, i64, i64) {
+        let Self { rate, units: capacity, .. } = Self::full(tokens_per_minute, Timestamp(0));
+        (capacity, rate, units(tokens))
     }
 
     /// When a request of `tokens` may start; not later than `now` when it may at once. One that is larger than the

@@ -10,6 +10,8 @@ mod throttle;
 
 use crate::Timestamp;
 
+pub(crate) use bucket::{Bucket, Level};
+
 pub use policy::{Policies, TenantPolicy};
 pub use refusal::{Quota, Refusal};
 pub use throttle::Pause;

@@ -104,6 +104,10 @@ fn an_absent_quota_is_no_limit() {
 fn what_waits_goes_in_order_and_says_until_when() {
     let (tenant, policies) = paced(600);
     let mut throttle = Throttle::new(policies);
+    assert_eq!(throttle.offer(&tenant, "before", 1, T0), None, "its level is not known");
+    assert_eq!((throttle.wakes_at(T0), throttle.take_unread()), (None, vec![tenant.clone()]));
+    throttle.tell(&tenant, None, 0, T0);
+    assert_eq!(throttle.next_due(T0), Some("before"));
     assert_eq!(throttle.offer(&tenant, "first", 600, T0), Some("first"));
     throttle.charge(&tenant, 600, T0);
     assert_eq!(throttle.offer(&tenant, "large", 300, T0), None);
@@ -114,6 +118,9 @@ fn what_waits_goes_in_order_and_says_until_when() {
     assert_eq!(throttle.pause(&tenant, at(1_000)), Some(pause));
     assert_eq!(throttle.wakes_at(at(1_000)), Some(at(30_000)));
     assert_eq!(throttle.next_due(at(29_999)), None);
+    // Others may have used the pace meanwhile.
+    assert_eq!((throttle.next_due(at(30_000)), throttle.take_unread()), (None, vec![tenant.clone()]));
+    throttle.tell(&tenant, Some(Level { units: 0, at: T0 }), 600, at(30_000));
     assert_eq!(throttle.next_due(at(30_000)), Some("large"));
     throttle.charge(&tenant, 300, at(30_000));
     assert_eq!((throttle.next_due(at(30_000)), throttle.wakes_at(at(30_000))), (None, Some(at(30_100))));
@@ -145,6 +152,9 @@ proptest! {
     ) {
         let (tenant, policies) = paced(rate);
         let mut throttle = Throttle::new(policies);
+        throttle.offer(&tenant, usize::MAX, 1, T0);
+        throttle.tell(&tenant, None, 0, T0);
+        throttle.forget(&tenant, &usize::MAX);
         let mut started: Vec<(usize, Timestamp)> = Vec::new();
         let mut now = T0;
         for (index, &(gap, tokens)) in requests.iter().enumerate() {
@@ -187,8 +197,29 @@ fn drain(
     let mut now = started.last().map_or(T0, |&(_, at)| at);
     while let Some(wake) = throttle.wakes_at(now).filter(|wake| *wake <= until) {
         now = now.max(wake);
-        let Some(index) = throttle.next_due(now) else { continue };
+        let Some(index) = throttle.next_due(now) else {
+            // Nobody else uses the pace: what is read is what was written.
+            throttle.confirm(now);
+            continue;
+        };
         throttle.charge(tenant, requests[index].1, now);
         started.push((index, now));
     }
+}
+
+#[test]
+fn what_other_workers_start_counts_too() {
+    let (tenant, policies) = paced(600);
+    let mut throttle = Throttle::new(policies);
+    assert_eq!(throttle.offer(&tenant, 0, 100, T0), None);
+    throttle.tell(&tenant, Some(Level { units: 150 * 60_000, at: T0 }), 0, T0);
+    assert_eq!(throttle.next_due(T0), Some(0));
+    throttle.charge(&tenant, 100, T0);
+    // Until that is written, a level that is read lacks it.
+    throttle.tell(&tenant, Some(Level { units: 150 * 60_000, at: T0 }), 0, T0);
+    assert_eq!(throttle.offer(&tenant, 1, 60, T0), None);
+    assert_eq!(throttle.wakes_at(T0), Some(at(1_000)));
+    // Another worker took 40 tokens.
+    throttle.tell(&tenant, Some(Level { units: 10 * 60_000, at: T0 }), 100, T0);
+    assert_eq!(throttle.wakes_at(T0), Some(at(5_000)));
 }

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use trainyard_protocol::TenantId;
 
-use super::bucket::Bucket;
-use super::{Policies, Quota};
+use super::{Bucket, Level, Policies, Quota};
 use crate::Timestamp;
+
+/// While something waits, the store is asked for the level again after so many milliseconds: other workers' requests
+/// take from it too.
+const LEVEL_AGE_MS: i64 = 1_000;
 
 /// Why requests of a tenant wait although they are next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,16 +24,25 @@ pub struct Pause {
 
 /// Lets requests through in the order in which they come, tenant by tenant, each at its tenant's pace. `K` names a
 /// request, or the run whose head it is.
+///
+/// The level of each bucket is in the store, where the requests of all workers are taken from it. Here is what was
+/// last read or written of it, less what this worker has started since.
 #[derive(Debug)]
 pub(crate) struct Throttle<K> {
     policies: Policies,
     lanes: BTreeMap<TenantId, Lane<K>>,
+    /// Tenants whose level is to be read.
+    unread: Vec<TenantId>,
 }
 
 /// A tenant with a pace.
 #[derive(Debug)]
 struct Lane<K> {
     bucket: Bucket,
+    /// When the level was last read or written; `None` until it is read.
+    known_at: Option<Timestamp>,
+    /// Tokens that were started and are not yet taken from the level in the store.
+    unwritten: u64,
     /// What waits, with its tokens, by its place in the order.
     waiting: BTreeMap<u64, (K, u64)>,
     places: BTreeMap<K, u64>,
@@ -39,7 +51,7 @@ struct Lane<K> {
 
 impl<K: Ord + Clone> Lane<K> {
     fn new(bucket: Bucket) -> Self {
-        Self { bucket, waiting: BTreeMap::new(), places: BTreeMap::new(), next_place: 0 }
+        Self { bucket, known_at: None, unwritten: 0, waiting: BTreeMap::new(), places: BTreeMap::new(), next_place: 0 }
     }
 
     fn push(&mut self, key: K, tokens: u64) {
@@ -61,22 +73,29 @@ impl<K: Ord + Clone> Lane<K> {
         }
     }
 
-    /// When the first of those that wait may start.
+    /// When the first of those that wait may start, as far as is known.
     fn opens_at(&self, now: Timestamp) -> Option<Timestamp> {
+        self.known_at?;
         let (_, (_, tokens)) = self.waiting.first_key_value()?;
         Some(self.bucket.ready_at(*tokens, now))
     }
 }
 
+impl<K> Throttle<K> {
+    fn of(policies: Policies) -> Self {
+        Self { policies, lanes: BTreeMap::new(), unread: Vec::new() }
+    }
+}
+
 impl<K> Default for Throttle<K> {
     fn default() -> Self {
-        Self { policies: Policies::default(), lanes: BTreeMap::new() }
+        Self::of(Policies::default())
     }
 }
 
 impl<K: Ord + Clone> Throttle<K> {
     pub(crate) fn new(policies: Policies) -> Self {
-        Self { policies, lanes: BTreeMap::new() }
+        Self::of(policies)
     }
 
     /// A request of `tokens` that could start: given back when it may, and then to be [charged](Self::charge); kept
@@ -84,7 +103,7 @@ impl<K: Ord + Clone> Throttle<K> {
     /// can't keep a large one from ever finding the bucket full.
     pub(crate) fn offer(&mut self, tenant: &TenantId, key: K, tokens: u64, now: Timestamp) -> Option<K> {
         let Some(lane) = self.lane(tenant, now).filter(|_| tokens > 0) else { return Some(key) };
-        if lane.waiting.is_empty() && lane.bucket.ready_at(tokens, now) <= now {
+        if lane.known_at.is_some() && lane.waiting.is_empty() && lane.bucket.ready_at(tokens, now) <= now {
             return Some(key);
         }
         lane.push(key, tokens);
@@ -95,13 +114,45 @@ impl<K: Ord + Clone> Throttle<K> {
     pub(crate) fn charge(&mut self, tenant: &TenantId, tokens: u64, now: Timestamp) {
         if let Some(lane) = self.lane(tenant, now).filter(|_| tokens > 0) {
             lane.bucket.take(tokens, now);
+            lane.unwritten = lane.unwritten.saturating_add(tokens);
         }
     }
 
     /// The next request that waited and may start now, to be charged when it does.
     pub(crate) fn next_due(&mut self, now: Timestamp) -> Option<K> {
-        let open = |lane: &&mut Lane<K>| lane.opens_at(now).is_some_and(|at| at <= now);
-        self.lanes.values_mut().find(open)?.pop()
+        for (tenant, lane) in &mut self.lanes {
+            if lane.opens_at(now).is_none_or(|at| at > now) {
+                continue;
+            }
+            if lane.known_at.is_some_and(|known| now.0.saturating_sub(known.0) <= LEVEL_AGE_MS) {
+                return lane.pop();
+            }
+            lane.known_at = None;
+            self.unread.push(tenant.clone());
+        }
+        None
+    }
+
+    /// Whose level is to be read, and then to be [told](Self::tell).
+    pub(crate) fn take_unread(&mut self) -> Vec<TenantId> {
+        std::mem::take(&mut self.unread)
+    }
+
+    /// Reads the level back as it was written.
+    #[cfg(test)]
+    pub(crate) fn confirm(&mut self, now: Timestamp) {
+        self.unread.clear();
+        self.lanes.values_mut().for_each(|lane| lane.known_at = Some(now));
+    }
+
+    /// The level in the store at `now`, from which `written` of this worker's tokens were taken; `None` is a full one.
+    pub(crate) fn tell(&mut self, tenant: &TenantId, level: Option<Level>, written: u64, now: Timestamp) {
+        let Some(rate) = self.policies.of(tenant).tokens_per_minute else { return };
+        let Some(lane) = self.lanes.get_mut(tenant) else { return };
+        lane.unwritten = lane.unwritten.saturating_sub(written);
+        lane.bucket = level.map_or_else(|| Bucket::full(rate, now), |level| Bucket::restored(rate, level));
+        lane.bucket.take(lane.unwritten, now);
+        lane.known_at = Some(now);
     }
 
     /// When [`Self::next_due`] will have something.
@@ -139,6 +190,7 @@ impl<K: Ord + Clone> Throttle<K> {
         let rate = self.policies.of(tenant).tokens_per_minute?;
         if !self.lanes.contains_key(tenant) {
             self.lanes.insert(tenant.clone(), Lane::new(Bucket::full(rate, now)));
+            self.unread.push(tenant.clone());
         }
         self.lanes.get_mut(tenant)
     }

@@ -1,10 +1,13 @@
 //! What a tenant uses at present, across all processes on the database.
 
-use trainyard_protocol::{RunId, TenantId};
+use std::num::NonZeroU64;
 
-use super::db::{Conn, Dialect, column, sql};
+use trainyard_protocol::{RequestId, RunId, TenantId};
+
+use super::db::{Conn, Dialect, Row, column, sql, sql_by};
 use super::{as_u64, failed, parsed};
-use crate::{Error, RequestKind, RequestState};
+use crate::quotas::{Bucket, Level};
+use crate::{Error, RequestKind, RequestState, Timestamp};
 
 /// Keeps other transactions from changing what these tenants use, until this one ends. Each transaction locks once,
 /// and in the order of names, so that none waits for another in a circle. SQLite has one writer anyhow.
@@ -44,6 +47,58 @@ pub(crate) async fn checkpoint_bytes(conn: &mut Conn, run: &RunId, kind: &str) -
     const SQL: &str = "-- checkpoint_bytes
         SELECT coalesce(max(size_bytes), 0) FROM checkpoints WHERE run_id = $1 AND kind = $2";
     count(sql(SQL).bind(run.as_str()).bind(kind).scalar(conn).await)
+}
+
+/// How much of a tenant's pace is left; `None` when it has not used any.
+pub(crate) async fn pace(conn: &mut Conn, tenant: &TenantId) -> Result<Option<Level>, Error> {
+    const SQL: &str = "-- pace
+        SELECT units, at FROM paces WHERE tenant = $1";
+    let row = sql(SQL).bind(tenant.as_str()).fetch_optional(conn).await.map_err(failed("read a pace"))?;
+    row.as_ref().map(level).transpose()
+}
+
+/// Takes tokens of requests that started from a tenant's pace, and returns what is left of it.
+pub(crate) async fn spend(
+    conn: &mut Conn,
+    tenant: &TenantId,
+    tokens_per_minute: NonZeroU64,
+    tokens: u64,
+    now: Timestamp,
+) -> Result<Level, Error> {
+    const SQLITE: &str = "-- spend
+        INSERT INTO paces (tenant, units, at) VALUES ($1, $3 - $2, $5)
+        ON CONFLICT (tenant) DO UPDATE SET
+            units = min($3, paces.units + max($5 - paces.at, 0) * $4) - $2, at = max($5, paces.at)
+        RETURNING units, at";
+    const POSTGRES: &str = "-- spend
+        INSERT INTO paces (tenant, units, at) VALUES ($1, $3 - $2, $5)
+        ON CONFLICT (tenant) DO UPDATE SET
+            units = least($3, paces.units + greatest($5 - paces.at, 0) * $4) - $2, at = greatest($5, paces.at)
+        RETURNING units, at";
+    let (capacity, rate, spent) = Bucket::units_of(tokens_per_minute, tokens);
+    let row = sql_by(SQLITE, POSTGRES)
+        .bind(tenant.as_str())
+        .bind(spent)
+        .bind(capacity)
+        .bind(rate)
+        .bind(now.0)
+        .fetch_optional(conn)
+        .await
+        .map_err(failed("note a pace"))?;
+    row.as_ref().map(level).transpose()?.ok_or_else(|| Error::store("note a pace", "no row came back"))
+}
+
+fn level(row: &Row) -> Result<Level, Error> {
+    Ok(Level { units: column(row, "units")?, at: Timestamp(column(row, "at")?) })
+}
+
+/// Whether a request of a tenant waits to be started, and what it costs.
+pub(crate) async fn queued_request(conn: &mut Conn, tenant: &TenantId, id: &RequestId) -> Result<Option<u64>, Error> {
+    const SQL: &str = "-- queued_request
+        SELECT tokens FROM requests WHERE id = $1 AND tenant = $2 AND state = 'queued'";
+    let tokens: Option<i64> =
+        sql(SQL).bind(id.as_str()).bind(tenant.as_str()).scalar(conn).await.map_err(failed("find a request"))?;
+    Ok(tokens.map(as_u64))
 }
 
 /// Unfinished requests of all tenants by kind and state.

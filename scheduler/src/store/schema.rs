@@ -33,6 +33,7 @@ const STEPS: &[Step] = &[
     step!(8, "storage", "0008_storage.sql"),
     step!(9, "quotas", "0009_quotas.sql"),
     step!(10, "secrets", "0010_secrets.sql"),
+    step!(11, "paces", "0011_paces.sql"),
 ];
 
 /// Brings the schema of a database up to date. Returns its version.

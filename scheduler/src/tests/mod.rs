@@ -106,6 +106,15 @@ impl Bench {
         Self { dir, database, clock, scheduler, me, session }
     }
 
+    /// Ends the process in order and starts a new one that grants this.
+    pub(super) async fn restart_granted(self, policies: Policies) -> Self {
+        let Self { dir, database, clock, scheduler, me, session } = self;
+        scheduler.close().await;
+        drop(scheduler);
+        let scheduler = Scheduler::open(Options { policies, ..options(&dir, &database, &clock) }).await.unwrap();
+        Self { dir, database, clock, scheduler, me, session }
+    }
+
     pub(super) async fn create(&self, model_seq_id: i64) -> (RunId, RequestId) {
         let (run, submitted) =
             self.scheduler.submit_create(&self.me, new_run(&self.session, model_seq_id)).await.unwrap();

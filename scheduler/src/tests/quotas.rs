@@ -164,14 +164,14 @@ async fn training_beyond_the_pace_waits_and_says_until_when() {
     let now = bench.scheduler.core.now();
     let until = now.plus(Duration::from_secs(10));
     let pause = Pause { quota: Quota::TokensPerMinute, limit: 60, until };
-    assert_eq!(bench.scheduler.pause(&bench.me, &seventh), Some(pause));
-    assert_eq!(bench.scheduler.pause(&TenantId::new("other"), &seventh), None);
+    assert_eq!(bench.scheduler.pause(&bench.me, &seventh).await, Ok(Some(pause)));
+    assert_eq!(bench.scheduler.pause(&TenantId::new("other"), &seventh).await, Ok(None));
     bench.pass(Duration::from_millis(9_999));
     bench.nothing_ready();
     bench.pass(Duration::from_millis(1));
     let work = bench.start().await;
     assert_eq!(work.request, seventh);
-    assert_eq!(bench.scheduler.pause(&bench.me, &seventh), None);
+    assert_eq!(bench.scheduler.pause(&bench.me, &seventh).await, Ok(None));
     bench.succeed(&work);
     // What costs nothing never waits.
     let free = RunSubmission { tokens: 0, ..submission(&run, 8, RequestKind::OptimStep) };
@@ -212,7 +212,7 @@ async fn one_tenants_pace_holds_nobody_else_back_and_cancelled_samples_wait_no_l
     bench.scheduler.submit_sample(&other, huge(&theirs, 0)).await.unwrap();
     assert_eq!(bench.start().await.tenant, other);
     bench.scheduler.cancel(&bench.me, &waits).await.unwrap();
-    assert_eq!(bench.scheduler.pause(&bench.me, &waits), None);
+    assert_eq!(bench.scheduler.pause(&bench.me, &waits).await, Ok(None));
     assert_eq!(bench.poll(&waits).await, Poll::Cancelled);
     bench.succeed(&first);
     bench.pass(Duration::from_secs(3_600));
@@ -249,4 +249,25 @@ async fn what_happens_is_counted() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line} in {text}");
     }
+}
+
+#[tokio::test]
+async fn a_pace_survives_a_restart() {
+    let bench = granted(paced()).await;
+    let sampler = bench.sampling_session(0).await;
+    bench.scheduler.submit_sample(&bench.me, SampleSubmission { tokens: 60, ..sample(&sampler, 0) }).await.unwrap();
+    bench.start().await;
+    // The note of its start is written with the next write.
+    bench.submit_sample(&sampler, 1).await;
+    let policies = bench.scheduler.policies().clone();
+    let bench = bench.restart_granted(policies).await;
+    // The first one is executed again; both wait for what it took before.
+    let mut waited = 0;
+    while bench.scheduler.take_work().is_empty() {
+        bench.pass(Duration::from_secs(1));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        waited += 1;
+        assert!(waited < 200);
+    }
+    assert!(waited >= 50, "{waited} s");
 }

@@ -39,7 +39,7 @@ pub(super) async fn retrieve_future(
 ) -> Result<Response, ApiError> {
     let id = RequestId::new(request.request_id);
     match wait(&state, &tenant, &id).await {
-        Ok(Poll::Pending) => Ok(Answer(pending(&state, &tenant, &id)).into_response()),
+        Ok(Poll::Pending) => Ok(Answer(pending(&state, &tenant, &id).await).into_response()),
         Ok(Poll::Succeeded { encoding: Encoding::Json, payload }) => {
             Ok(full_response(StatusCode::OK, "application/json", payload))
         }
@@ -60,8 +60,9 @@ async fn wait(state: &AppState, tenant: &TenantId, id: &RequestId) -> Result<Pol
 }
 
 /// What a client is told that has to ask again; it shows its user why the request waits.
-fn pending(state: &AppState, tenant: &TenantId, id: &RequestId) -> TryAgainResponse {
-    let Some(Pause { quota, limit, until }) = state.scheduler.pause(tenant, id) else {
+async fn pending(state: &AppState, tenant: &TenantId, id: &RequestId) -> TryAgainResponse {
+    // Without the store the poll still has its answer.
+    let Ok(Some(Pause { quota, limit, until })) = state.scheduler.pause(tenant, id).await else {
         return TryAgainResponse::active(id.as_str());
     };
     let seconds = state.clock.now().until(until).as_millis().div_ceil(1_000).max(1);

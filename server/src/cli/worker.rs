@@ -2,11 +2,17 @@
 
 use std::error::Error;
 use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use trainyard_scheduler::Scheduler;
 
 use super::logging;
 use super::process::{self, Executor, Files};
 use super::shutdown::Signals;
 use crate::config::Config;
+use crate::metrics::{self, Metrics};
 
 /// Works until a signal ends it.
 pub(super) fn work(config: Config) -> Result<(), Box<dyn Error>> {
@@ -15,6 +21,23 @@ pub(super) fn work(config: Config) -> Result<(), Box<dyn Error>> {
     let result = runtime.block_on(run(config));
     runtime.shutdown_background();
     result
+}
+
+/// Serves the metrics until the process ends.
+async fn serve_metrics(address: SocketAddr, config: &Config, scheduler: &Scheduler) -> Result<(), Box<dyn Error>> {
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|error| format!("--metrics-addr: cannot listen on {address}: {error}"))?;
+    let address = listener.local_addr()?;
+    let metrics = Arc::new(Metrics::new(scheduler));
+    let router = metrics::router(metrics, scheduler.clone(), config.metrics_access.clone());
+    tokio::spawn(async move {
+        if let Err(error) = axum::serve(listener, router).await {
+            tracing::error!(%error, "the metrics are no longer served");
+        }
+    });
+    tracing::info!(%address, "serving metrics");
+    Ok(())
 }
 
 async fn run(config: Config) -> Result<(), Box<dyn Error>> {
@@ -29,6 +52,9 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
             return Ok(());
         }
     };
+    if let Some(address) = config.metrics_addr {
+        serve_metrics(address, &config, &scheduler).await?;
+    }
     tracing::info!(models = models.list().len(), "ready");
     // Whoever started it may wait for this line; a closed standard output is no reason to stop.
     let _ = writeln!(io::stdout(), "Trainyard {} worker: ready", env!("CARGO_PKG_VERSION"));

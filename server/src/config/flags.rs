@@ -1,5 +1,6 @@
 //! The flags, each of which also has a `TRAINYARD_*` variable.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -27,10 +28,6 @@ pub struct ServeFlags {
     /// Where clients reach the server, for download links; taken from each request when absent.
     #[arg(long, env = "TRAINYARD_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<String>,
-    /// Guards GET /metrics: scrapers send it as `Authorization: Bearer TOKEN`. Without it the metrics are open on
-    /// loopback and off elsewhere.
-    #[arg(long, env = "TRAINYARD_METRICS_TOKEN", value_name = "TOKEN", hide_env_values = true)]
-    pub metrics_token: Option<String>,
 }
 
 /// Flags of `trainyard worker`.
@@ -39,6 +36,9 @@ pub struct WorkerFlags {
     #[command(flatten)]
     #[expect(missing_docs, reason = "the fields have theirs")]
     pub shared: SharedFlags,
+    /// Address of GET /metrics; there is none when absent.
+    #[arg(long, env = "TRAINYARD_METRICS_ADDR", value_name = "IP:PORT")]
+    pub metrics_addr: Option<SocketAddr>,
 }
 
 /// Flags of `trainyard migrate`.
@@ -95,6 +95,10 @@ pub struct SharedFlags {
     /// A worker without a sign of life for so long is taken for dead, and others get its runs.
     #[arg(long, env = "TRAINYARD_LEASE_SECONDS", value_name = "SECONDS")]
     pub lease_seconds: Option<u64>,
+    /// Guards GET /metrics: scrapers send it as `Authorization: Bearer TOKEN`. Without it the metrics are open on
+    /// loopback and off elsewhere.
+    #[arg(long, env = "TRAINYARD_METRICS_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    pub metrics_token: Option<String>,
     /// Configuration file; trainyard.toml in the working directory when absent.
     #[arg(long, env = "TRAINYARD_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,

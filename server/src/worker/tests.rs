@@ -9,7 +9,8 @@ use std::time::Instant;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use trainyard_protocol::{
-    AdamParams, BaseModel, Category, OpResult, Optimizer, RunId, RunSpec, SaveTarget, SavedFiles, SessionId, TenantId,
+    AdamParams, BaseModel, Category, EngineStats, OpResult, Optimizer, RunId, RunSpec, SaveTarget, SavedFiles,
+    SessionId, TenantId,
 };
 use trainyard_scheduler::{Decoded, Encoding, RequestKind, Storage};
 
@@ -59,6 +60,8 @@ impl Mailbox for Fake {
         }
         state.work.drain(..).collect()
     }
+
+    fn observe_engine(&self, _stats: EngineStats) {}
 
     fn weight(&self, _tenant: &TenantId) -> NonZeroU32 {
         NonZeroU32::MIN

@@ -16,7 +16,7 @@ mod stream;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use trainyard_protocol::{Completion, Flow, OpError, OpResult, RequestId, Sample};
+use trainyard_protocol::{Completion, EngineStats, Flow, OpError, OpResult, RequestId, Sample};
 
 use super::base::Base;
 use super::fair;
@@ -68,6 +68,18 @@ pub(super) struct Sampler {
     passes: Fair,
     /// Whether the last pass was for a request that is suspected of a panic.
     suspected: bool,
+    /// What it has done.
+    counts: SampleCounts,
+}
+
+/// What was computed.
+#[derive(Clone, Copy, Default)]
+struct SampleCounts {
+    passes: u64,
+    /// Tokens of prompts.
+    prompted: u64,
+    /// Tokens that were drawn.
+    drawn: u64,
 }
 
 impl Sampler {
@@ -83,6 +95,7 @@ impl Sampler {
             prefills: Fair::new(plan::PREFILL_ROWS).remembering(REMEMBERED),
             passes: Fair::new(1),
             suspected: false,
+            counts: SampleCounts::default(),
         }
     }
 
@@ -179,6 +192,19 @@ impl Sampler {
         self.turns.retain(|weights| active.iter().any(|job| Arc::ptr_eq(&job.weights.weights, weights)));
         self.cache.forget_dead();
         self.cache.evict(self.kv_bytes.saturating_sub(self.own_bytes()));
+    }
+
+    /// What it has done and holds, beside what others have.
+    pub(super) fn stats(&self) -> EngineStats {
+        EngineStats {
+            sampling_passes: self.counts.passes,
+            prompt_tokens: self.counts.prompted,
+            sampled_tokens: self.counts.drawn,
+            active_samples: self.active.len() as u64,
+            kv_bytes: (self.cache.bytes() + self.own_bytes()) as u64,
+            kv_limit: self.kv_bytes as u64,
+            ..EngineStats::default()
+        }
     }
 
     /// Bytes that active requests hold outside the cache.

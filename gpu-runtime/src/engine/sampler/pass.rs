@@ -30,6 +30,9 @@ impl Sampler {
     /// Computes the parts.
     pub(super) fn run(&mut self, cpu: &Cpu, parts: &[Part]) {
         let Some(first) = parts.first() else { return };
+        let of_prompts = parts.iter().filter(|part| part.target == Target::Prompt);
+        self.counts.prompted += of_prompts.map(|part| part.positions.len() as u64).sum::<u64>();
+        self.counts.passes += 1;
         let weights = Arc::clone(&self.active[first.job].weights.weights);
         let (mut tokens, mut spans, mut kv, mut groups) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for part in parts {
@@ -89,6 +92,7 @@ impl Sampler {
             draws.iter().map(|draw| (decoding(draw), Drawn::default())).collect();
         for_each(cpu, &mut drawn, |_, (decoding, drawn)| *drawn = decoding.draw(cpu, &mut DrawScratch::default()));
         let drawn: Vec<Drawn> = drawn.into_iter().map(|(_, drawn)| drawn).collect();
+        self.counts.drawn += draws.len() as u64;
         for (draw, drawn) in draws.into_iter().zip(drawn) {
             let job = &mut self.active[draw.job];
             job.push(draw.sequence, drawn);

@@ -62,12 +62,33 @@ pub(super) struct Trainer {
     left: Option<LeftAdapter>,
     microbatch_tokens: usize,
     activation_bytes: usize,
+    stats: TrainStats,
+}
+
+/// What was computed.
+#[derive(Clone, Copy, Default)]
+pub(super) struct TrainStats {
+    pub(super) passes: u64,
+    pub(super) tokens: u64,
+    /// Tokens that these passes could have held.
+    pub(super) capacity: u64,
 }
 
 impl Trainer {
     pub(super) fn new(microbatch_tokens: usize, activation_bytes: usize) -> Self {
         let microbatch_tokens = microbatch_tokens.max(1);
-        Self { jobs: Vec::new(), fair: Fair::new(microbatch_tokens), left: None, microbatch_tokens, activation_bytes }
+        Self {
+            jobs: Vec::new(),
+            fair: Fair::new(microbatch_tokens),
+            left: None,
+            microbatch_tokens,
+            activation_bytes,
+            stats: TrainStats::default(),
+        }
+    }
+
+    pub(super) fn stats(&self) -> TrainStats {
+        self.stats
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -124,6 +145,9 @@ impl Trainer {
             return orphans;
         }
         let plan = self.plan(runs);
+        self.stats.passes += 1;
+        self.stats.tokens += plan.rows as u64;
+        self.stats.capacity += self.microbatch_tokens.max(plan.rows) as u64;
         match guarded("training pass", || self.compute(cpu, runs, &plan)) {
             Ok(outcomes) => self.advance(cpu, runs, &plan, outcomes),
             Err(fault) => self.isolate(runs, &plan, &fault),

@@ -16,6 +16,8 @@ pub(super) struct Plan {
     pub(super) parts: Vec<(usize, usize)>,
     /// Blocks that keep their activations.
     pub(super) kept: usize,
+    /// Tokens.
+    pub(super) rows: usize,
 }
 
 /// A microbatch that is being filled.
@@ -43,6 +45,7 @@ impl Trainer {
         });
         batch.map_or_else(Plan::default, |batch| Plan {
             kept: batch.memory.kept_within(batch.rows, *activation_bytes),
+            rows: batch.rows,
             ..batch.plan
         })
     }

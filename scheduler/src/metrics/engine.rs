@@ -1,0 +1,50 @@
+//! What the engine of this process's worker tells of itself.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use trainyard_protocol::EngineStats;
+
+use crate::waiters::lock;
+
+/// The last word of an engine. All zero where there is none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct EngineMetrics(Arc<Mutex<EngineStats>>);
+
+impl EngineMetrics {
+    pub(super) fn set(&self, stats: EngineStats) {
+        *lock(&self.0) = stats;
+    }
+}
+
+impl Collector for EngineMetrics {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
+        let stats = *lock(&self.0);
+        let mut write = |name: &str, help: &str, metric: &dyn EncodeMetric| {
+            metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
+        };
+        for (name, help, value) in [
+            ("microbatches", "Training passes.", stats.microbatches),
+            ("microbatch_tokens", "Tokens of training passes.", stats.microbatch_tokens),
+            ("microbatch_capacity_tokens", "Tokens that these passes could have held.", stats.microbatch_capacity),
+            ("sampling_passes", "Sampling passes.", stats.sampling_passes),
+            ("prompt_tokens", "Tokens of prompts that were computed, not found in the cache.", stats.prompt_tokens),
+            ("sampled_tokens", "Tokens that were drawn.", stats.sampled_tokens),
+        ] {
+            write(name, help, &ConstCounter::new(value))?;
+        }
+        for (name, help, value) in [
+            ("active_samples", "Samples that are being drawn.", stats.active_samples),
+            ("loaded_runs", "Training runs in the engine's memory.", stats.loaded_runs),
+            ("kv_bytes", "Keys and values of samples and the prefix cache.", stats.kv_bytes),
+            ("kv_limit_bytes", "Room for keys and values.", stats.kv_limit),
+        ] {
+            write(name, help, &ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)))?;
+        }
+        Ok(())
+    }
+}

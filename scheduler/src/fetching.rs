@@ -1,7 +1,9 @@
 //! Reading back what the queue needs: payloads that are not in memory, and histories to replay.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use trainyard_protocol::{RequestId, RunId, TenantId};
@@ -12,16 +14,21 @@ use crate::quotas::Level;
 use crate::store::{quotas, requests, runs};
 use crate::{Error, RequestKind, Upkeep};
 
+/// How often a read that failed is repeated, unless the store can't be reached.
+const ATTEMPTS: u32 = 20;
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(250);
+
 impl Core {
     /// Reads and tells the queue. What can't be read is logged where it failed.
     pub(crate) async fn fetch(self: Arc<Self>, fetch: Fetch) {
         match fetch {
             Fetch::Head { run, request } => {
-                let payload = self.payload(&request).await.ok();
+                let payload = self.patiently(|| self.payload(&request)).await;
                 self.with_queue(|queue| queue.head_read(&run, &request, payload));
             }
             Fetch::Sample { request } => {
-                let payload = self.payload(&request).await.ok();
+                let payload = self.patiently(|| self.payload(&request)).await;
                 self.with_queue(|queue| queue.sample_read(&request, payload));
             }
             Fetch::Pace { tenant } => match self.pace(&tenant).await {
@@ -32,7 +39,7 @@ impl Core {
                 }
             },
             Fetch::History { run } => {
-                let history = self.history(&run).await.ok();
+                let history = self.patiently(|| self.history(&run)).await;
                 self.with_queue(|queue| queue.history_read(&run, history));
             }
         }
@@ -41,6 +48,20 @@ impl Core {
     /// How much of a tenant's pace is left; `None` when it has not used any.
     pub(crate) async fn pace(&self, tenant: &TenantId) -> Result<Option<Level>, Error> {
         quotas::pace(&mut self.reader().await?, tenant).await
+    }
+
+    /// Reads, again and again while the store can't be reached; `None` when what is asked for is not there.
+    async fn patiently<T, F: Future<Output = Result<T, Error>>>(&self, read: impl Fn() -> F) -> Option<T> {
+        let mut attempts = 0;
+        loop {
+            match read().await {
+                Ok(value) => return Some(value),
+                Err(Error::Unavailable(_) | Error::Conflict(_)) if !self.messages_closed() => {}
+                Err(Error::Store(_)) if attempts < ATTEMPTS && !self.messages_closed() => attempts += 1,
+                Err(_) => return None,
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     async fn payload(&self, request: &RequestId) -> Result<Bytes, Error> {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use trainyard_protocol::{OpError, Operation, RequestId, TenantId, TinkerPath};
 use trainyard_scheduler::{Error, StorageError};
@@ -9,6 +10,9 @@ use trainyard_scheduler::{Error, StorageError};
 use super::Mailbox;
 use super::job::Job;
 use crate::workspace::{Lease, Workspace};
+
+/// Between two attempts to reach the store.
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// A folder that an operation reads.
 #[derive(Clone, Debug)]
@@ -46,7 +50,7 @@ pub(super) struct Fetched {
 pub(super) async fn fetch<M: Mailbox>(mailbox: Arc<M>, workspace: Workspace, folder: Folder) -> Result<Lease, OpError> {
     let location = match folder {
         Folder::At(location) => location,
-        Folder::Load { tenant, request, path } => match mailbox.pin_load(&tenant, &request, &path).await {
+        Folder::Load { tenant, request, path } => match pin(&*mailbox, &tenant, &request, &path).await {
             Ok(location) => location,
             Err(error @ (Error::NotFound { .. } | Error::Gone { .. })) => {
                 return Err(OpError::user(format!("path: {error}")));
@@ -61,6 +65,21 @@ pub(super) async fn fetch<M: Mailbox>(mailbox: Arc<M>, workspace: Workspace, fol
         }
         error => unavailable(&error),
     })
+}
+
+/// Finds the folder of a load, however long the store can't be reached.
+async fn pin<M: Mailbox>(
+    mailbox: &M,
+    tenant: &TenantId,
+    request: &RequestId,
+    path: &TinkerPath,
+) -> Result<PathBuf, Error> {
+    loop {
+        match mailbox.pin_load(tenant, request, path).await {
+            Err(Error::Unavailable(_) | Error::Conflict(_)) => tokio::time::sleep(PAUSE).await,
+            found => return found,
+        }
+    }
 }
 
 /// Stores what the engine wrote.

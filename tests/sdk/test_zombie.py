@@ -16,8 +16,10 @@ BATCHES = [[datum([5 + n, 17, 250, 3 * i, 44, 101, 7, 499]) for i in range(32)] 
 
 # What a client can see of runs, their requests and their checkpoints.
 CATALOGUE = {
-    "runs": "SELECT * FROM runs ORDER BY id",
-    "requests": "SELECT * FROM requests ORDER BY id",
+    "runs": "SELECT id, tenant, session_id, spec, state, failure, corrupted, user_metadata, created_at, last_request_at"
+    " FROM runs ORDER BY id",
+    "requests": "SELECT id, run_id, seq_id, kind, state, encoding, result, result_file, error, finished_at"
+    " FROM requests ORDER BY id",
     "checkpoints": "SELECT * FROM checkpoints ORDER BY 1, 2, 3",
 }
 

@@ -116,7 +116,7 @@ impl Metrics {
 
     /// A rate can be told from the first event on only when there was a zero before it.
     fn start_at_zero(&self) {
-        for kind in RequestKind::ALL {
+        for kind in RequestKind::ALL.iter().filter(|kind| !kind.is_upkeep()) {
             drop(self.waited.get_or_create(&of_kind(*kind)));
             drop(self.served.get_or_create(&of_kind(*kind)));
             drop(self.tokens.get_or_create(&of_kind(*kind)));
@@ -187,7 +187,7 @@ impl Metrics {
     /// Shows the present moment.
     pub(crate) fn show(&self, present: &Present) {
         for (family, counts) in [(&self.queued, &present.queued), (&self.running, &present.running)] {
-            for kind in RequestKind::ALL {
+            for kind in RequestKind::ALL.iter().filter(|kind| !kind.is_upkeep()) {
                 let count = counts.iter().find(|(of, _)| of == kind).map_or(0, |(_, count)| *count);
                 family.get_or_create(&of_kind(*kind)).set(signed(count));
             }

@@ -211,3 +211,20 @@ fn an_optimizer_step_at_fault_fails_alone() {
     assert!(done[1].result.as_ref().unwrap_err().message.contains("internal error"));
     assert_eq!(done[1].lost_run, Some(RunId::new("b")));
 }
+
+#[test]
+fn it_counts_what_it_computes_and_tells_what_it_holds() {
+    let mut engine = engine();
+    create(&mut engine, "a", 1);
+    start(&mut engine, "a", pass("a", 30));
+    drain(&mut engine);
+    start(&mut engine, "s", ask(70));
+    drain(&mut engine);
+    let stats = engine.stats();
+    // 12 examples of 20 tokens fit into a microbatch of 256.
+    assert_eq!((stats.microbatches, stats.microbatch_tokens, stats.microbatch_capacity), (3, 600, 768));
+    assert_eq!((stats.prompt_tokens, stats.sampled_tokens), (70, 24));
+    assert!(stats.sampling_passes >= 12);
+    assert_eq!((stats.loaded_runs, stats.active_samples, stats.kv_limit), (1, 0, 2 << 30));
+    assert!(stats.kv_bytes > 0, "the prompt's full blocks stay in the cache");
+}

@@ -8,6 +8,7 @@ use crate::core::Core;
 use crate::signals::Signal;
 use crate::store::db::Conn;
 use crate::store::results::{End, Ended};
+use crate::store::sessions::SessionRow;
 use crate::store::{checkpoints, requests, results, sampling, sessions};
 use crate::writer::{Urgency, Write};
 use crate::{
@@ -25,17 +26,24 @@ impl Scheduler {
         self.write(CreateSession { tenant: tenant.clone(), id, new }).await
     }
 
-    /// Keeps a session alive. Submissions do so too.
+    /// Keeps a session alive, and takes an expired one up again. Submissions do so too.
     ///
     /// # Errors
-    /// [`Error::Gone`] when it is finished or expired.
+    /// [`Error::Gone`] when it is finished, or expired so long ago that its results are gone.
     pub async fn heartbeat(&self, tenant: &TenantId, session: &SessionId) -> Result<(), Error> {
         match sessions::session_row(&mut self.core.reader().await?, tenant, session).await?.status {
             SessionStatus::Active => match self.core.due_touch(session) {
                 Some(touch) => self.write(touch).await,
                 None => Ok(()),
             },
-            _ => Err(Error::Gone { what: "session", id: session.to_string() }),
+            SessionStatus::Expired => {
+                let revive = Revive { tenant: tenant.clone(), session: session.clone() };
+                self.write(revive).await.map_err(|error| match error {
+                    Error::SessionFinished { id } => Error::Gone { what: "session", id },
+                    error => error,
+                })
+            }
+            SessionStatus::Finished { .. } => Err(Error::Gone { what: "session", id: session.to_string() }),
         }
     }
 
@@ -117,6 +125,40 @@ impl Write for CreateSession {
         if *session == self.id {
             tracing::info!(%session, tenant = %self.tenant, "a session was created");
         }
+    }
+}
+
+/// Refuses a session that accepts nothing more. One whose signs of life stopped is taken up again by a new one, as
+/// long as the results of its requests are kept.
+pub(crate) async fn ensure_alive(conn: &mut Conn, core: &Core, session: &SessionRow) -> Result<(), Error> {
+    let now = core.now();
+    let over = || Error::SessionFinished { id: session.id.to_string() };
+    match session.status {
+        SessionStatus::Active => Ok(()),
+        SessionStatus::Finished { .. } => Err(over()),
+        SessionStatus::Expired => {
+            let kept = now.minus(core.options.retention);
+            if !sessions::revive_session(conn, &session.id, kept, now).await? {
+                return Err(over());
+            }
+            tracing::info!(session = %session.id, "an expired session came back");
+            Ok(())
+        }
+    }
+}
+
+/// A sign of life of an expired session.
+struct Revive {
+    tenant: TenantId,
+    session: SessionId,
+}
+
+impl Write for Revive {
+    type Output = ();
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(), Error> {
+        let session = sessions::session_row(conn, &self.tenant, &self.session).await?;
+        ensure_alive(conn, core, &session).await
     }
 }
 
@@ -216,7 +258,7 @@ impl Write for CreateSamplingSession {
         if let Some(id) = sampling::equal_sampling_session(conn, &self.tenant, &self.new).await? {
             return Ok(id);
         }
-        session.ensure_active()?;
+        ensure_alive(conn, core, &session).await?;
         let mut dir = None;
         if let Some(path) = &self.new.model_path {
             checkpoints::hold_checkpoint(conn, path).await?;

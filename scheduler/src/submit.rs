@@ -10,6 +10,7 @@ use crate::admission;
 use crate::core::Core;
 use crate::queue::{Claimed, History, RunQueue, creation_failed};
 use crate::quotas::Cost;
+use crate::sessions::ensure_alive;
 use crate::signals::Signal;
 use crate::store::blobs::Stored;
 use crate::store::db::Conn;
@@ -121,13 +122,27 @@ fn submitted(id: RequestId, num_samples: u32) -> Submitted {
     Submitted { request_id: id, sample_sequence_ids }
 }
 
-/// Why a request was not inserted: it was before, or its session accepts nothing more.
-async fn find_or_refuse(conn: &mut Conn, new: &NewRequest<'_>) -> Result<Existing, Error> {
-    if let Some(existing) = requests::find_request(conn, new.tenant, new.target, new.seq_id).await? {
-        return Ok(existing);
+/// What became of a request that was to be inserted.
+enum Inserted {
+    /// It has this place in the order of arrival.
+    New(i64),
+    /// It was there before.
+    Known(Existing),
+}
+
+/// Inserts a request, unless it was before, or its session accepts nothing more.
+async fn insert_or_find(conn: &mut Conn, core: &Core, new: &NewRequest<'_>) -> Result<Inserted, Error> {
+    if let Some(arrival) = requests::insert_request(conn, new, core.now()).await? {
+        return Ok(Inserted::New(arrival));
     }
-    sessions::session_row(conn, new.tenant, new.session).await?.ensure_active()?;
-    Err(Error::store("accept a request", format!("request {} was not inserted", new.id)))
+    if let Some(existing) = requests::find_request(conn, new.tenant, new.target, new.seq_id).await? {
+        return Ok(Inserted::Known(existing));
+    }
+    let session = sessions::session_row(conn, new.tenant, new.session).await?;
+    ensure_alive(conn, core, &session).await?;
+    let arrival = requests::insert_request(conn, new, core.now()).await?;
+    let refused = || Error::store("accept a request", format!("request {} was not inserted", new.id));
+    arrival.map(Inserted::New).ok_or_else(refused)
 }
 
 /// Of a lease or claim that begins with the row.
@@ -189,7 +204,7 @@ impl Write for SubmitCreate {
             })?;
             return Ok(Accepted::known(existing.id, 0));
         }
-        session.ensure_active()?;
+        ensure_alive(conn, core, &session).await?;
         admission::check_run(conn, core, &self.tenant).await?;
         let now = core.now();
         runs::insert_run(conn, &self.tenant, &self.run, &self.new, worker, now).await?;
@@ -300,11 +315,13 @@ impl Write for SubmitRun {
             worker: None,
             tokens: *tokens,
         };
-        if let Some(arrival) = requests::insert_request(conn, &request, now).await? {
-            runs::touch_run(conn, run, now).await?;
-            return Ok(Accepted::fresh(self.id.clone(), 0, Fresh { arrival, session, sampling: None }));
-        }
-        let existing = find_or_refuse(conn, &request).await?;
+        let existing = match insert_or_find(conn, core, &request).await? {
+            Inserted::New(arrival) => {
+                runs::touch_run(conn, run, now).await?;
+                return Ok(Accepted::fresh(self.id.clone(), 0, Fresh { arrival, session, sampling: None }));
+            }
+            Inserted::Known(existing) => existing,
+        };
         if existing.id == self.id {
             let fresh = Fresh { arrival: existing.arrival, session, sampling: None };
             return Ok(Accepted::fresh(self.id.clone(), 0, fresh));
@@ -394,11 +411,13 @@ impl Write for SubmitSample {
             tokens: self.submission.tokens,
         };
         self.taken = request.worker.is_some();
-        if let Some(arrival) = requests::insert_request(conn, &request, core.now()).await? {
-            let fresh = Fresh { arrival, session: sampling.session.clone(), sampling: Some(sampling) };
-            return Ok(Accepted::fresh(self.id.clone(), *num_samples, fresh));
-        }
-        let existing = find_or_refuse(conn, &request).await?;
+        let existing = match insert_or_find(conn, core, &request).await? {
+            Inserted::New(arrival) => {
+                let fresh = Fresh { arrival, session: sampling.session.clone(), sampling: Some(sampling) };
+                return Ok(Accepted::fresh(self.id.clone(), *num_samples, fresh));
+            }
+            Inserted::Known(existing) => existing,
+        };
         if existing.id == self.id {
             // Written by a commit of which nobody heard; since then others may have taken it.
             self.taken = false;

@@ -12,16 +12,6 @@ pub(crate) struct SessionRow {
     pub(crate) status: SessionStatus,
 }
 
-impl SessionRow {
-    /// Refuses a session that accepts nothing more.
-    pub(crate) fn ensure_active(&self) -> Result<(), Error> {
-        match self.status {
-            SessionStatus::Active => Ok(()),
-            _ => Err(Error::SessionFinished { id: self.id.to_string() }),
-        }
-    }
-}
-
 pub(crate) async fn insert_session(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -83,6 +73,20 @@ pub(crate) async fn session_status(conn: &mut Conn, id: &SessionId) -> Result<Se
         SELECT status, finish_reason, finish_detail FROM sessions WHERE id = $1";
     let row = sql(SQL).bind(id.as_str()).fetch_optional(conn).await.map_err(failed("find a session"))?;
     status(&row.ok_or_else(|| Error::not_found("session", id))?)
+}
+
+/// Makes an expired session active again, if it expired after a moment. False when it did not.
+pub(crate) async fn revive_session(
+    conn: &mut Conn,
+    id: &SessionId,
+    expired_after: Timestamp,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    const SQL: &str = "-- revive_session
+        UPDATE sessions SET status = 'active', ended_at = NULL, last_seen_at = $2
+        WHERE id = $1 AND status = 'expired' AND ended_at > $3";
+    let done = sql(SQL).bind(id.as_str()).bind(now.0).bind(expired_after.0).execute(conn).await;
+    Ok(done.map_err(failed("revive a session"))? == 1)
 }
 
 /// Notes a sign of life of an active session.

@@ -117,7 +117,43 @@ async fn a_silent_session_expires() {
     bench.succeed(&work);
     assert!(matches!(bench.poll(&running).await, Poll::Succeeded { .. }), "what runs may finish");
     assert_eq!(bench.items().await, vec![WorkItem::UnloadRun(run)]);
+}
+
+#[tokio::test]
+async fn an_expired_session_comes_back_with_a_sign_of_life() {
+    let bench = bench().await;
+    let run = bench.ready_run(0).await;
+    for sign in 0..3 {
+        bench.pass(Duration::from_secs(301));
+        assert_eq!(bench.scheduler.sweep().await.unwrap().sessions, vec![bench.session.clone()]);
+        assert_eq!(bench.items().await, vec![WorkItem::UnloadRun(run.clone())]);
+        match sign {
+            0 => drop(bench.submit(&run, 1, RequestKind::OptimStep).await),
+            1 => {
+                bench.scheduler.heartbeat(&bench.me, &bench.session).await.unwrap();
+                bench.submit(&run, 2, RequestKind::OptimStep).await;
+            }
+            _ => {
+                bench.sampling_session(5).await;
+                bench.submit(&run, 3, RequestKind::OptimStep).await;
+            }
+        }
+        for _ in 0..=sign {
+            let replayed = bench.start().await;
+            assert!(replayed.replay, "{replayed:?}");
+            bench.succeed(&replayed);
+        }
+        let work = bench.start().await;
+        assert_eq!((work.replay, work.seq_id), (false, sign + 1));
+        bench.succeed(&work);
+        bench.poll(&work.request).await;
+    }
+    bench.pass(Duration::from_secs(301));
+    bench.scheduler.sweep().await.unwrap();
+    bench.pass(Duration::from_secs(24 * 3600));
     assert!(matches!(bench.scheduler.heartbeat(&bench.me, &bench.session).await, Err(Error::Gone { .. })));
+    let late = bench.scheduler.submit_run(&bench.me, submission(&run, 4, RequestKind::OptimStep)).await;
+    assert!(matches!(late, Err(Error::SessionFinished { .. })), "{late:?}");
 }
 
 #[tokio::test]

@@ -11,6 +11,9 @@ from faults import Killer, Victim
 from workload import STEPS, work
 
 STRIKES = 20
+
+# Runs are saved and their log is pruned often enough that recoveries restore as well as replay.
+FLAGS = ["--snapshot-tokens", "200"]
 SEED = int(os.environ.get("TRAINYARD_KILL_SEED", "20260401"))
 
 
@@ -23,7 +26,7 @@ def test_training_survives_kills_at_random_moments(kind, tmp_path, undisturbed):
     try:
         if database:
             database.start()
-        with launch(kind, tmp_path, lambda: database.url) as struck:
+        with launch(kind, tmp_path, lambda: database.url, flags=FLAGS) as struck:
             victims = [Victim(p.name, p.kill, p.start) for p in struck.processes]
             if database:
                 victims.append(Victim("postgres", database.kill, database.start))
@@ -33,6 +36,7 @@ def test_training_survives_kills_at_random_moments(kind, tmp_path, undisturbed):
             assert len(killer.killed) >= STRIKES and set(killer.killed) == {victim.name for victim in victims}
             outcome.assert_equal(undisturbed)
             struck.wait_until_ready()
+            assert "a run was saved" in struck.text()
             assert struck.stop() == 0, struck.tail()
             assert "panicked at" not in struck.text(), struck.tail(100)
     finally:

@@ -1,5 +1,7 @@
 //! The table `workers`: who executes requests, and until when that is believed.
 
+use trainyard_protocol::{RequestId, TenantId};
+
 use super::db::{Conn, sql, sql_by};
 use super::{failed, from_json, to_json};
 use crate::{Error, Timestamp};
@@ -56,6 +58,21 @@ pub(crate) async fn delete_worker(conn: &mut Conn, id: &str) -> Result<(), Error
     const SQL: &str = "-- delete_worker
         DELETE FROM workers WHERE id = $1";
     sql(SQL).bind(id).execute(conn).await.map(drop).map_err(failed("forget a worker"))
+}
+
+/// The base model that a queued request needs; `None` when it is not queued, or not the tenant's.
+pub(crate) async fn model_of_queued(
+    conn: &mut Conn,
+    tenant: &TenantId,
+    request: &RequestId,
+) -> Result<Option<String>, Error> {
+    const SQL: &str = "-- model_of_queued
+        SELECT coalesce(runs.base_model, sampler.base_model) FROM requests
+        LEFT JOIN runs ON runs.id = requests.run_id
+        LEFT JOIN sampling_sessions AS sampler ON sampler.id = requests.sampling_session_id
+        WHERE requests.id = $1 AND requests.tenant = $2 AND requests.state = 'queued'";
+    let model = sql(SQL).bind(request.as_str()).bind(tenant.as_str()).scalar(conn).await;
+    model.map_err(failed("find a request's base model"))
 }
 
 /// The base models of each worker that lives.

@@ -161,3 +161,15 @@ async fn a_result_that_can_not_be_written_is_kept_until_it_can() {
     bench.scheduler.submit_run(&bench.me, refused).await.unwrap();
     assert_eq!(bench.start().await.seq_id, 3);
 }
+
+#[tokio::test]
+async fn a_request_without_a_worker_for_its_model_is_told_apart() {
+    let bench = bench().await;
+    let run = bench.ready_run(0).await;
+    let queued = bench.submit(&run, 2, RequestKind::Forward).await;
+    assert_eq!(bench.scheduler.missing_worker(&bench.me, &queued).await.unwrap(), None);
+    let mut conn = connect(&bench.database.database).await.unwrap();
+    sql("DELETE FROM workers").execute(&mut conn).await.unwrap();
+    assert_eq!(bench.scheduler.missing_worker(&bench.me, &queued).await.unwrap().as_deref(), Some("base"));
+    assert_eq!(bench.scheduler.missing_worker(&TenantId::new("other"), &queued).await.unwrap(), None);
+}

@@ -18,6 +18,7 @@ use crate::wire::futures::{FailedResponse, RetrieveFutureRequest, TryAgainRespon
 
 /// The state of a queue whose owner has used up a quota.
 const PAUSED_RATE_LIMIT: &str = "paused_rate_limit";
+const PAUSED_CAPACITY: &str = "paused_capacity";
 
 const REQUEST_TYPE: HeaderName = HeaderName::from_static("x-tinker-request-type");
 
@@ -62,8 +63,15 @@ async fn wait(state: &AppState, tenant: &TenantId, id: &RequestId) -> Result<Pol
 /// What a client is told that has to ask again; it shows its user why the request waits.
 async fn pending(state: &AppState, tenant: &TenantId, id: &RequestId) -> TryAgainResponse {
     // Without the store the poll still has its answer.
-    let Ok(Some(Pause { quota, limit, until })) = state.scheduler.pause(tenant, id).await else {
-        return TryAgainResponse::active(id.as_str());
+    let pause = state.scheduler.pause(tenant, id).await;
+    let Ok(Some(Pause { quota, limit, until })) = pause else {
+        return match state.scheduler.missing_worker(tenant, id).await {
+            Ok(Some(model)) => {
+                let reason = format!("no worker that serves {model} is running; the request waits for one");
+                TryAgainResponse::paused(id.as_str(), PAUSED_CAPACITY, reason)
+            }
+            _ => TryAgainResponse::active(id.as_str()),
+        };
     };
     let seconds = state.clock.now().until(until).as_millis().div_ceil(1_000).max(1);
     let reason = format!(

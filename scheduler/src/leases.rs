@@ -70,7 +70,7 @@ impl Core {
             let (now, idle) = (self.now(), self.options.idle_unload);
             self.with_queue(|queue| queue.let_go(now, idle, surplus));
         }
-        if repair {
+        if repair && self.is_shared() {
             self.waiters.wake_all();
             self.events.wake_all();
         }
@@ -110,7 +110,7 @@ pub(crate) async fn look_after(core: Weak<Core>) {
         let done = if woken {
             core.take_from_store().await
         } else {
-            let repair = repaired.elapsed() >= REPAIR && core.is_shared();
+            let repair = repaired.elapsed() >= REPAIR;
             if repair {
                 repaired = Instant::now();
             }

@@ -349,7 +349,8 @@ impl Write for SubmitRun {
         }
         core.with_queue(|queue| {
             if queue.next_seq(run).is_none() {
-                // Its lease is free, or another's.
+                // Its lease is free, or another's; or it is being read, perhaps without this request.
+                lock(&core.hints).insert(run.clone());
                 return core.wake.notify_one();
             }
             match self.rejected() {

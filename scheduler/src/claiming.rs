@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use trainyard_protocol::{OpError, RunId, SessionId, TenantId};
 
@@ -189,6 +190,8 @@ fn add_run(
     rows: Vec<RequestRow>,
     snapshots: Vec<SnapshotRow>,
 ) {
+    // Of a former lease that passed on unnoticed nothing may be taken for this one's.
+    queue.lose_lease_before(id, epoch);
     let next_seq = first_unfinished(&rows, done);
     let lost = run.snapshot.is_some() || rows.iter().any(|row| row.replays);
     let history = if lost { History::Lost } else { History::Loaded };
@@ -243,6 +246,9 @@ impl Write for ClaimRuns {
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
         let Some(worker) = &core.options.worker else { return Ok(Vec::new()) };
+        if !is_registered(conn, core).await? {
+            return Ok(Vec::new());
+        }
         let share = share_of(conn, core, &worker.models).await?;
         let limit = share.saturating_sub(self.held).min(RUNS_AT_ONCE);
         if limit == 0 {
@@ -250,6 +256,13 @@ impl Write for ClaimRuns {
         }
         leases::claim_runs(conn, &worker.id, &worker.models, limit).await
     }
+}
+
+/// Whether this process's worker may take anything: one that was taken for dead registers again first, and forgets
+/// what it had.
+async fn is_registered(conn: &mut Conn, core: &Core) -> Result<bool, Error> {
+    let Some(worker) = core.worker_id() else { return Ok(false) };
+    workers::is_registered(conn, worker, core.incarnation.load(Ordering::Acquire)).await
 }
 
 /// Runs that a worker may have so that all workers with its models have about as many.
@@ -271,6 +284,7 @@ impl Write for ClaimSamples {
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
         match &core.options.worker {
+            Some(_) if !is_registered(conn, core).await? => Ok(Vec::new()),
             Some(worker) => leases::claim_samples(conn, &worker.id, &worker.models, self.limit, &self.paused).await,
             None => Ok(Vec::new()),
         }

@@ -46,9 +46,9 @@ pub(crate) struct Core {
     pub(crate) wake: Arc<Notify>,
     /// Runs of which new requests were told.
     pub(crate) hints: Mutex<BTreeSet<RunId>>,
-    /// When a sign of life of a session was last noted.
     /// Leases and claims that the store knew of and the queue did not, when both were last compared.
     pub(crate) strays: Mutex<BTreeSet<String>>,
+    /// When a sign of life of a session was last noted.
     pub(crate) seen: Mutex<HashMap<SessionId, Timestamp>>,
     /// Of this process's worker.
     pub(crate) incarnation: AtomicI64,

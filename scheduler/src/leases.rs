@@ -57,7 +57,7 @@ impl Core {
     }
 
     /// One round of what has to be done now and then.
-    async fn look_after(self: &Arc<Self>, repair: bool) -> Result<(), Error> {
+    pub(crate) async fn look_after(self: &Arc<Self>, repair: bool) -> Result<(), Error> {
         self.renew().await?;
         self.call(ExpireWorkers).await?;
         if self.options.worker.is_some() {
@@ -207,6 +207,10 @@ impl Write for ExpireWorkers {
         for id in workers::expired_workers(conn, core.worker_id(), core.now()).await? {
             let freed = leases::release_all(conn, Some(&id)).await?;
             workers::delete_worker(conn, &id).await?;
+            all.push((id, freed));
+        }
+        for id in workers::unregistered_holders(conn, core.worker_id()).await? {
+            let freed = leases::release_all(conn, Some(&id)).await?;
             all.push((id, freed));
         }
         Ok(all)

@@ -243,6 +243,13 @@ impl Queue {
         self.release_ended(&run.session);
     }
 
+    /// Forgets what is left of an older lease of a run.
+    pub(crate) fn lose_lease_before(&mut self, id: &RunId, epoch: i64) {
+        if let Some(old) = self.runs.get(id).map(RunQueue::epoch).filter(|old| *old < epoch) {
+            self.lose_lease(id, old);
+        }
+    }
+
     /// Forgets all runs and samples: this worker was taken for dead, so others have them.
     pub(crate) fn lose_everything(&mut self) {
         for id in self.run_ids() {

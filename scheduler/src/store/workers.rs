@@ -54,6 +54,29 @@ pub(crate) async fn expired_workers(conn: &mut Conn, me: Option<&str>, now: Time
     sql_by(SQLITE, POSTGRES).bind(now.0).bind(me).scalars(conn).await.map_err(failed("find dead workers"))
 }
 
+/// Whether a worker has not been taken for dead, nor started again; keeps it so until the transaction ends.
+pub(crate) async fn is_registered(conn: &mut Conn, id: &str, incarnation: i64) -> Result<bool, Error> {
+    const SQLITE: &str = "-- is_registered
+        SELECT incarnation FROM workers WHERE id = $1 AND incarnation = $2";
+    const POSTGRES: &str = "-- is_registered
+        SELECT incarnation FROM workers WHERE id = $1 AND incarnation = $2 FOR SHARE";
+    let found: Option<i64> =
+        sql_by(SQLITE, POSTGRES).bind(id).bind(incarnation).scalar(conn).await.map_err(failed("find a worker"))?;
+    Ok(found.is_some())
+}
+
+/// Workers, `me` apart, that have leases and are not registered: they took something before they learned that they
+/// had been taken for dead, and may never learn it.
+pub(crate) async fn unregistered_holders(conn: &mut Conn, me: Option<&str>) -> Result<Vec<String>, Error> {
+    const SQL: &str = "-- unregistered_holders
+        SELECT id FROM (
+            SELECT worker_id AS id FROM runs WHERE worker_id IS NOT NULL
+            UNION
+            SELECT worker_id FROM requests WHERE worker_id IS NOT NULL AND finished_at IS NULL) AS holders
+        WHERE id NOT IN (SELECT id FROM workers) AND ($1 IS NULL OR id <> $1) ORDER BY id";
+    sql(SQL).bind(me).scalars(conn).await.map_err(failed("find dead workers"))
+}
+
 pub(crate) async fn delete_worker(conn: &mut Conn, id: &str) -> Result<(), Error> {
     const SQL: &str = "-- delete_worker
         DELETE FROM workers WHERE id = $1";

@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod database;
+mod fleet;
+mod handover;
 
 /// The suite, on each database.
 macro_rules! suite {
@@ -22,13 +24,13 @@ macro_rules! suite {
 #[path = "."]
 #[expect(clippy::duplicate_mod, reason = "one suite for both databases")]
 mod sqlite {
-    suite!(Sqlite: catalogue "catalogue.rs", concurrency "concurrency.rs", interleavings "interleavings.rs", ordering "ordering.rs", quotas "quotas.rs", recovery "recovery.rs", results "results.rs", sampling "sampling.rs", sessions "sessions.rs", transitions "transitions.rs");
+    suite!(Sqlite: catalogue "catalogue.rs", concurrency "concurrency.rs", interleavings "interleavings.rs", leases "leases.rs", ordering "ordering.rs", quotas "quotas.rs", recovery "recovery.rs", results "results.rs", sampling "sampling.rs", sessions "sessions.rs", transitions "transitions.rs");
 }
 
 #[path = "."]
 #[expect(clippy::duplicate_mod, reason = "one suite for both databases")]
 mod postgres {
-    suite!(Postgres: catalogue "catalogue.rs", concurrency "concurrency.rs", interleavings "interleavings.rs", ordering "ordering.rs", quotas "quotas.rs", recovery "recovery.rs", results "results.rs", sampling "sampling.rs", sessions "sessions.rs", transitions "transitions.rs");
+    suite!(Postgres: catalogue "catalogue.rs", concurrency "concurrency.rs", interleavings "interleavings.rs", leases "leases.rs", ordering "ordering.rs", quotas "quotas.rs", recovery "recovery.rs", results "results.rs", sampling "sampling.rs", sessions "sessions.rs", transitions "transitions.rs");
 }
 
 use std::collections::BTreeMap;
@@ -103,6 +105,15 @@ impl Bench {
         }
         drop(scheduler);
         let scheduler = Scheduler::open(options(&dir, &database, &clock)).await.unwrap();
+        Self { dir, database, clock, scheduler, me, session }
+    }
+
+    /// Ends the process and starts a new one that saves a run after so many tokens.
+    pub(super) async fn restart_saving(self, snapshot_tokens: u64) -> Self {
+        let Self { dir, database, clock, scheduler, me, session } = self;
+        drop(scheduler);
+        let options = Options { snapshot_tokens, ..options(&dir, &database, &clock) };
+        let scheduler = Scheduler::open(options).await.unwrap();
         Self { dir, database, clock, scheduler, me, session }
     }
 

@@ -1,0 +1,86 @@
+//! Runs that pass from one worker to another.
+
+use super::fleet::{Fleet, kill, next, report, round, succeeded};
+use super::*;
+use crate::Upkeep;
+
+#[tokio::test]
+async fn a_report_under_a_lease_that_passed_on_is_refused() {
+    let fleet = Fleet::new().await;
+    let a = fleet.worker("a").await;
+    let run = fleet.run_of(&a, 0).await;
+    let request = fleet.submit(&fleet.api, &run, 1).await;
+    let old = next(&a).await;
+    assert_eq!(old.request, request);
+    fleet.pass_lease();
+    let b = fleet.worker("b").await;
+    round(&b).await;
+    report(&a, &old, "late");
+    let replay = next(&b).await;
+    assert_eq!((replay.seq_id, replay.replay), (0, true));
+    // The worker is told to forget the run once its report was refused.
+    let waiting = a.clone();
+    let items = tokio::task::spawn_blocking(move || waiting.wait_work(LONG)).await.unwrap();
+    assert_eq!(items, vec![WorkItem::UnloadRun(run.clone())]);
+    assert_eq!(fleet.api.poll(&fleet.me, &request, NO_WAIT).await.unwrap(), Poll::Pending);
+    report(&b, &replay, "ignored");
+    let work = next(&b).await;
+    assert_eq!((&work.request, work.replay), (&request, false));
+    report(&b, &work, "of b");
+    assert_eq!(fleet.poll(&request).await, succeeded("of b"));
+    report(&a, &old, "later still");
+    round(&a).await;
+    assert_eq!(a.poll(&fleet.me, &request, LONG).await.unwrap(), succeeded("of b"));
+    let then = fleet.submit(&a, &run, 2).await;
+    report(&b, &next(&b).await, "then");
+    assert_eq!(fleet.poll(&then).await, succeeded("then"));
+}
+
+#[tokio::test]
+async fn a_run_beyond_its_workers_share_is_saved_and_restored_by_another() {
+    let fleet = Fleet::new().await;
+    let a = fleet.worker("a").await;
+    fleet.run_of(&a, 0).await;
+    fleet.run_of(&a, 1).await;
+    round(&a).await;
+    assert_eq!(a.take_work(), Vec::new(), "alone it keeps both");
+    let b = fleet.worker("b").await;
+    round(&a).await;
+    let save = next(&a).await;
+    assert_eq!((save.kind, save.seq_id, save.replay), (RequestKind::SaveRun, 0, false));
+    a.complete(save.request.clone(), result(0), vec![Effect::RunSaved("snapshots/a/b".into())]);
+    let run = save.run.clone().unwrap();
+    let waiting = a.clone();
+    let items = tokio::task::spawn_blocking(move || waiting.wait_work(LONG)).await.unwrap();
+    assert_eq!(items, vec![WorkItem::UnloadRun(run.clone())]);
+    let request = fleet.submit(&fleet.api, &run, 1).await;
+    let restore = next(&b).await;
+    assert_eq!((restore.kind, restore.seq_id, restore.replay), (RequestKind::RestoreRun, 0, true));
+    let upkeep: Upkeep = serde_json::from_slice(&restore.payload).unwrap();
+    assert!(matches!(&upkeep, Upkeep::RestoreRun { dir, .. } if dir.ends_with("snapshots/a/b")), "{upkeep:?}");
+    report(&b, &restore, "ignored");
+    let work = next(&b).await;
+    assert_eq!((&work.request, work.replay), (&request, false));
+    report(&b, &work, "of b");
+    assert_eq!(fleet.poll(&request).await, succeeded("of b"));
+    // The share of each is one run now.
+    round(&a).await;
+    assert_eq!(a.take_work(), Vec::new());
+}
+
+#[tokio::test]
+async fn what_a_worker_takes_while_it_is_taken_for_dead_does_not_stay_with_it() {
+    let fleet = Fleet::new().await;
+    let a = fleet.worker("a").await;
+    fleet.pass_lease();
+    let b = fleet.worker("b").await;
+    round(&b).await;
+    // It does not know yet that it is taken for dead, and dies before it learns of it.
+    let (run, created) = a.submit_create(&fleet.me, new_run(&fleet.session, 0)).await.unwrap();
+    kill(a);
+    round(&b).await;
+    let work = next(&b).await;
+    assert_eq!(work.run, Some(run));
+    report(&b, &work, "of b");
+    assert_eq!(fleet.poll(&created.request_id).await, succeeded("of b"));
+}

@@ -1,9 +1,11 @@
 """Nobody starves: capacity is shared between tenants by tokens, whatever the shape and the number of their requests."""
 
 import os
+import re
 import threading
 import time
 
+import httpx
 import numpy as np
 import pytest
 
@@ -50,19 +52,18 @@ def test_a_short_request_waits_for_microbatches_not_for_a_queue(deployed):
     with client(deployed, key(1)) as service:
         mine = lora(service, SMOL)
         short = [datum(tokens) for tokens in rows(rng, 8, MICROBATCH // 8)]
-
-        def latency() -> float:
-            start = time.monotonic()
-            mine.forward_backward(short, "cross_entropy").result(WAIT)
-            return time.monotonic() - start
-
-        latency()
-        microbatch = (latency() + latency()) / 2
         queue_tokens(raw.Wire(deployed, key(0)), rng, runs=16, requests=4, datums=62)
-        for _ in range(2):
-            waited = latency() / microbatch
-            # The half is for HTTP, the store and the machine's other work.
-            assert waited <= 3.5, f"{waited:.1f} microbatches"
+        for _ in range(3):
+            before = microbatches(deployed)
+            mine.forward_backward(short, "cross_entropy").result(WAIT)
+            assert 1 <= microbatches(deployed) - before <= 3
+        assert microbatches(deployed) < 1_000_000 // MICROBATCH // 2, "the queue is almost empty"
+
+
+def microbatches(deployment) -> int:
+    """Passes so far. The real model takes long for each, so none is missed or counted twice for the reading."""
+    (line,) = re.findall(r"^trainyard_microbatches_total (\d+)$", httpx.get(f"{deployment.url}/metrics").text, re.M)
+    return int(line)
 
 
 def queue_tokens(wire, rng, runs, requests, datums):

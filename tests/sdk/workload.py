@@ -23,7 +23,9 @@ class Outcome:
     weights: list[dict[str, np.ndarray]]
 
     def assert_equal(self, other: "Outcome"):
-        assert self.losses == other.losses
+        differing = [i for i, (mine, theirs) in enumerate(zip(self.losses, other.losses)) if mine != theirs]
+        assert not differing, f"losses of (step, run) {[divmod(i, len(RANKS)) for i in differing]}"
+        assert len(self.losses) == len(other.losses)
         assert self.samples == other.samples
         assert_bits_equal(self.logprobs, other.logprobs)
         assert_bits_equal(self.sample_logprobs, other.sample_logprobs)

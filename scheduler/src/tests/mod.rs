@@ -2,6 +2,7 @@
 
 mod database;
 mod fleet;
+mod fleet_interleavings;
 mod handover;
 
 /// The suite, on each database.

@@ -249,10 +249,10 @@ impl World {
             match item {
                 WorkItem::Start(work) => self.started(index, work, registered),
                 WorkItem::UnloadRun(run) => {
-                    self.report_late(index, |work| work.run.as_ref() == Some(&run));
+                    self.give_up(index, |work| work.run.as_ref() == Some(&run));
                     self.worker(index).memory.remove(&run);
                 }
-                WorkItem::Cancel(request) => self.report_late(index, |work| work.request == request),
+                WorkItem::Cancel(request) => self.give_up(index, |work| work.request == request),
                 WorkItem::DropSnapshot(_) => panic!("there are no snapshots"),
             }
         }
@@ -260,7 +260,8 @@ impl World {
     }
 
     fn started(&mut self, index: usize, work: Work, registered: bool) {
-        let ended = self.seen.contains_key(&work.request);
+        // A worker hears of a cancellation a little later.
+        let ended = self.seen.get(&work.request).is_some_and(|poll| *poll != Poll::Cancelled);
         assert!(work.replay || !registered || !ended, "{} had ended and starts as new: {work:?}", work.request);
         let run = work.run.clone();
         if let Some(run) = &run {
@@ -281,12 +282,9 @@ impl World {
         self.worker(index).held.push(Held { work, void });
     }
 
-    /// Reports of what the worker was told to give up.
-    fn report_late(&mut self, index: usize, is: impl Fn(&Work) -> bool) {
-        while let Some(at) = self.worker(index).held.iter().position(|held| is(&held.work)) {
-            let held = self.worker(index).held.remove(at);
-            self.report(index, &Held { void: true, ..held });
-        }
+    /// The worker was told to forget what it held; it may get the same again at once.
+    fn give_up(&mut self, index: usize, is: impl Fn(&Work) -> bool) {
+        self.worker(index).held.retain(|held| !is(&held.work));
     }
 
     fn complete(&mut self, index: usize, which: usize) {

@@ -2,6 +2,8 @@
 
 mod database;
 mod fleet;
+mod fleet_interleavings;
+mod fleet_steps;
 mod handover;
 
 /// The suite, on each database.

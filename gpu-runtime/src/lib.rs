@@ -8,6 +8,7 @@ mod engine;
 pub mod kernels;
 pub mod load;
 pub mod loss;
+pub mod memory;
 pub mod model;
 pub mod optim;
 pub mod rng;

@@ -4,6 +4,7 @@ mod banner;
 mod bench;
 mod gate;
 mod logging;
+mod memory;
 mod migrate;
 mod process;
 mod serve;

@@ -16,7 +16,7 @@ use trainyard_scheduler::{Database, Scheduler, Storage, SystemClock};
 use super::gate::Gate;
 use super::process::{self, Executor, Files};
 use super::shutdown::Signals;
-use super::{banner, logging, sweep};
+use super::{banner, logging, memory, sweep};
 use crate::config::{Config, Role};
 use crate::models::Models;
 use crate::signed_urls::Signer;
@@ -63,6 +63,7 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     };
     open(&config, address, &models, &files.storage, &scheduler, stopping, &gate).await?;
     let sweeping = tokio::spawn(sweep::sweep(scheduler.clone()));
+    let trimming = tokio::spawn(memory::give_back(scheduler.clone()));
 
     let died = tokio::select! {
         signal = signals.next() => {
@@ -74,6 +75,7 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     };
     signals.exit_at_next();
     sweeping.abort();
+    trimming.abort();
     close(stop, http, executor, &scheduler).await?;
     if died {
         return Err("the worker's thread ended unexpectedly; the log has the details".into());

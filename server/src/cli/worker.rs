@@ -8,9 +8,9 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use trainyard_scheduler::Scheduler;
 
-use super::logging;
 use super::process::{self, Executor, Files};
 use super::shutdown::Signals;
+use super::{logging, memory};
 use crate::config::Config;
 use crate::metrics::{self, Metrics};
 
@@ -58,6 +58,7 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     tracing::info!(models = models.list().len(), "ready");
     // Whoever started it may wait for this line; a closed standard output is no reason to stop.
     let _ = writeln!(io::stdout(), "Trainyard {} worker: ready", env!("CARGO_PKG_VERSION"));
+    let trimming = tokio::spawn(memory::give_back(scheduler.clone()));
     let died = tokio::select! {
         signal = signals.next() => {
             tracing::info!(signal, "finishing the step in flight");
@@ -66,6 +67,7 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
         () = process::died(Some(&executor)) => true,
     };
     signals.exit_at_next();
+    trimming.abort();
     executor.join().await?;
     scheduler.close().await;
     if died {

@@ -114,9 +114,9 @@ impl Write for DeleteCheckpoint {
     /// And whether its folder is still needed.
     type Output = (Checkpoint, bool);
 
-    async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<(Checkpoint, bool), Error> {
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(Checkpoint, bool), Error> {
         let deleted = checkpoints::delete_checkpoint(conn, &self.tenant, &self.path).await?;
-        let needed = folders::is_needed(conn, &deleted.dir).await?;
+        let needed = folders::is_needed(conn, &deleted.dir, core.revivable_after()).await?;
         Ok((deleted, needed))
     }
 }

@@ -231,7 +231,8 @@ pub(crate) fn end_if_ended(queue: &mut Queue, session: &SessionId, status: &Sess
     match status {
         SessionStatus::Active => {}
         SessionStatus::Finished { reason: FinishReason::Success, .. } => queue.end_session(session, false),
-        SessionStatus::Finished { .. } | SessionStatus::Expired => queue.end_session(session, true),
+        SessionStatus::Finished { .. } => queue.end_session(session, true),
+        SessionStatus::Expired => queue.suspend_session(session),
     }
 }
 

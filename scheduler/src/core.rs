@@ -70,6 +70,11 @@ impl Core {
         self.options.clock.now()
     }
 
+    /// A session that expired later may come back: the results of its requests are kept.
+    pub(crate) fn revivable_after(&self) -> Timestamp {
+        self.now().minus(self.options.retention)
+    }
+
     /// A time-ordered UUID of the present moment.
     pub(crate) fn new_uuid(&self) -> Uuid {
         let millis = u64::try_from(self.now().as_millis()).unwrap_or(0);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use trainyard_protocol::{RequestId, SamplingSessionId, SessionId, TenantId};
 
+use crate::claiming::end_if_ended;
 use crate::core::Core;
 use crate::signals::Signal;
 use crate::store::db::Conn;
@@ -137,8 +138,7 @@ pub(crate) async fn ensure_alive(conn: &mut Conn, core: &Core, session: &Session
         SessionStatus::Active => Ok(()),
         SessionStatus::Finished { .. } => Err(over()),
         SessionStatus::Expired => {
-            let kept = now.minus(core.options.retention);
-            if !sessions::revive_session(conn, &session.id, kept, now).await? {
+            if !sessions::revive_session(conn, &session.id, core.revivable_after(), now).await? {
                 return Err(over());
             }
             tracing::info!(session = %session.id, "an expired session came back");
@@ -237,8 +237,7 @@ impl Write for EndSession {
         if let SessionStatus::Finished { reason, .. } = &self.status {
             tracing::info!(session = %self.session, reason = reason.as_str(), "a session was finished");
         }
-        let drains = self.drains();
-        core.with_queue(|queue| queue.end_session(&self.session, !drains));
+        core.with_queue(|queue| end_if_ended(queue, &self.session, &self.status));
         for (request, ended) in &ended.cancelled {
             core.announce(request, ended, None);
         }

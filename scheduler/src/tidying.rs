@@ -74,7 +74,7 @@ impl Core {
         let failed = |error: StorageError| Error::store("look through the storage", error);
         let older = self.options.storage.older(area, before, after, ENTRIES).await.map_err(failed)?;
         for dir in older.entries {
-            if !folders::is_needed(&mut self.reader().await?, &dir).await? {
+            if !folders::is_needed(&mut self.reader().await?, &dir, self.revivable_after()).await? {
                 self.remove_folder(dir).await;
             }
         }

@@ -11,6 +11,7 @@ use crate::core::Core;
 use crate::queue::{Doom, Doomed, Fence, Flight, Queue, creation_failed};
 use crate::quotas::Level;
 use crate::signals::Signal;
+use crate::store::blobs::Stored;
 use crate::store::db::{Conn, sql};
 use crate::store::results::{self, End, Ended};
 use crate::store::{checkpoints, failed, folders, leases, quotas, requests, runs, sampling};
@@ -99,7 +100,7 @@ impl Scheduler {
             if let Some(run) = &flight.run {
                 queue.keep_up(run);
             }
-            self.core.record(Complete { request, flight, told: Some(told), effects });
+            self.core.record(Complete { request, flight, told: Some(told), result: None, effects });
         });
     }
 }
@@ -199,29 +200,44 @@ impl Told {
 struct Complete {
     request: RequestId,
     flight: Flight,
-    /// Encoded when it is first written, and kept for the case that it is written again.
     told: Option<Told>,
+    /// Where the result is, once it is prepared.
+    result: Option<Stored>,
     effects: Vec<Effect>,
 }
 
 impl Complete {
+    /// Encoded when it is first asked for, and kept for the case that it is written again.
+    fn outcome(&mut self) -> Result<Outcome, Error> {
+        let told = self.told.take().map(Told::outcome);
+        let told = told.ok_or_else(|| Error::store("complete a request", "its outcome is gone"))?;
+        self.told = Some(Told::Ready(told.clone()));
+        Ok(told)
+    }
+
+    /// A name for the result that no other worker gives to one: who has lost the lease must not replace it.
+    fn result_name(&self) -> String {
+        let (Fence::Run(_, number) | Fence::Sample(number)) = &self.flight.fence;
+        format!("{}.result-{number}", self.request)
+    }
+
     /// The outcome, unless an effect contradicts what the store holds: then the request failed. And the folders
     /// that nothing needs now.
     async fn outcome_with_effects(
         &mut self,
         conn: &mut Conn,
+        core: &Core,
         now: Timestamp,
     ) -> Result<(Outcome, Vec<PathBuf>), Error> {
-        let told = self.told.take().map(Told::outcome);
-        let told = told.ok_or_else(|| Error::store("complete a request", "its outcome is gone"))?;
-        self.told = Some(Told::Ready(told.clone()));
+        let told = self.outcome()?;
         if self.effects.is_empty() {
             return Ok((told, Vec::new()));
         }
         execute(conn, "SAVEPOINT effects").await?;
-        let outcome = match self.apply_effects(conn, now).await {
+        let outcome = match self.apply_effects(conn, core, now).await {
             Ok(discarded) => (told, discarded),
-            Err(error @ Error::Store(_)) => return Err(error),
+            // Not the effect's fault: the whole is tried again.
+            Err(error @ (Error::Store(_) | Error::Unavailable(_) | Error::Conflict(_))) => return Err(error),
             Err(error) => {
                 execute(conn, "ROLLBACK TO SAVEPOINT effects").await?;
                 (Outcome::Failed(OpError::user(error.to_string())), self.written())
@@ -241,11 +257,11 @@ impl Complete {
     }
 
     /// Returns the folders that nothing needs any more.
-    async fn apply_effects(&self, conn: &mut Conn, now: Timestamp) -> Result<Vec<PathBuf>, Error> {
+    async fn apply_effects(&self, conn: &mut Conn, core: &Core, now: Timestamp) -> Result<Vec<PathBuf>, Error> {
         let mut discarded = Vec::new();
         for effect in &self.effects {
             if let Some(dir) = self.apply_effect(conn, effect, now).await?
-                && !folders::is_needed(conn, &dir).await?
+                && !folders::is_needed(conn, &dir, core.revivable_after()).await?
             {
                 discarded.push(dir);
             }
@@ -320,17 +336,26 @@ impl Write for Complete {
     type Output = Reported;
     const URGENCY: Urgency = Urgency::Record;
 
+    async fn prepare(&mut self, core: &Core) -> Result<(), Error> {
+        if let Outcome::Succeeded { payload, .. } = self.outcome()?
+            && self.result.is_none()
+        {
+            self.result = Some(core.blobs.put(self.result_name(), &payload).await?);
+        }
+        Ok(())
+    }
+
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Reported, Error> {
         let now = core.now();
         if !holds(conn, core, &self.flight.fence).await? {
             return Ok(Reported::Stale);
         }
-        let (outcome, discarded) = self.outcome_with_effects(conn, now).await?;
+        let (outcome, discarded) = self.outcome_with_effects(conn, core, now).await?;
         let (ended, poll) = match outcome {
             Outcome::Succeeded { encoding, payload } => {
-                let result = core.blobs.put(format!("{}.result", self.request), &payload).await?;
+                let result = self.result.as_ref().ok_or(Error::Store("complete a request"))?;
                 let size = payload.len() as u64;
-                let end = End::Succeeded { encoding, result: &result, size, replays: self.replays() };
+                let end = End::Succeeded { encoding, result, size, replays: self.replays() };
                 let claim = claim_of(core, &self.flight.fence);
                 let ended = results::end_request(conn, &self.request, &end, claim, now).await?;
                 (ended, Poll::Succeeded { encoding, payload })

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -53,6 +54,12 @@ pub(crate) trait Write: Send + 'static {
         Vec::new()
     }
 
+    /// What is done before the transaction, because it takes long and needs none. It may be done again, also after
+    /// the change was made.
+    fn prepare(&mut self, _core: &Core) -> impl Future<Output = Result<(), Error>> + Send {
+        async { Ok(()) }
+    }
+
     /// Makes the change. It may be undone and applied again, even after a commit of which nobody heard; so it
     /// leaves memory alone and takes its own traces for success.
     fn apply(&mut self, conn: &mut Conn, core: &Core) -> impl Future<Output = Result<Self::Output, Error>> + Send;
@@ -85,7 +92,7 @@ impl Message {
     }
 }
 
-type Applied<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
+type Step<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
 
 /// A [`Write`] of any type.
 pub(crate) trait Job: Send {
@@ -96,7 +103,9 @@ pub(crate) trait Job: Send {
     fn is_overdue(&self) -> bool;
     /// See [`Write::counts`].
     fn counts(&self, core: &Core) -> Vec<String>;
-    fn apply<'a>(&'a mut self, conn: &'a mut Conn, core: &'a Core) -> Applied<'a>;
+    /// See [`Write::prepare`].
+    fn prepare<'a>(&'a mut self, core: &'a Core) -> Step<'a>;
+    fn apply<'a>(&'a mut self, conn: &'a mut Conn, core: &'a Core) -> Step<'a>;
     /// What other processes have to know, once it was applied.
     fn signals(&self, signals: &mut Vec<Signal>);
     /// The transaction was committed, or failed with this.
@@ -127,7 +136,11 @@ impl<W: Write> Job for Queued<W> {
         self.write.counts(core)
     }
 
-    fn apply<'a>(&'a mut self, conn: &'a mut Conn, core: &'a Core) -> Applied<'a> {
+    fn prepare<'a>(&'a mut self, core: &'a Core) -> Step<'a> {
+        Box::pin(self.write.prepare(core))
+    }
+
+    fn apply<'a>(&'a mut self, conn: &'a mut Conn, core: &'a Core) -> Step<'a> {
         Box::pin(async move {
             let output = self.write.apply(conn, core).await;
             let done = output.as_ref().map(|_| ()).map_err(Clone::clone);
@@ -247,7 +260,7 @@ impl Writer {
 
     async fn commit(&mut self) {
         let mut batch = std::mem::take(&mut self.batch);
-        match self.write(&mut batch).await {
+        match self.prepare_and_write(&mut batch).await {
             Ok(()) => self.settle(batch),
             // One of them is to blame; PostgreSQL does not go on after an error as SQLite does.
             Err(Error::Store(_)) if batch.len() > 1 => self.commit_each(batch).await,
@@ -260,7 +273,7 @@ impl Writer {
         let mut jobs = batch.into_iter();
         for job in jobs.by_ref() {
             let mut one = vec![job];
-            match self.write(&mut one).await {
+            match self.prepare_and_write(&mut one).await {
                 Ok(()) => self.settle(one),
                 Err(error) => {
                     self.keep(one, &error);
@@ -290,6 +303,13 @@ impl Writer {
             if retried { self.batch.push(job) } else { job.settle(Some(error.clone()), &self.core) }
         }
         self.failures = if self.only_notes() { 0 } else { self.failures.saturating_add(1) };
+    }
+
+    async fn prepare_and_write(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
+        for prepared in join_all(batch.iter_mut().map(|job| job.prepare(&self.core))).await {
+            prepared?;
+        }
+        self.write(batch).await
     }
 
     /// Writes all in one transaction, or nothing; repeated when others' changes are in the way.

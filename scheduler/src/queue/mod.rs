@@ -213,6 +213,20 @@ impl Queue {
         self.release_ended(session);
     }
 
+    /// Gives up what waits of a session that expired. Its runs are idle from now on, so that they are saved and let go
+    /// of: should the session come back, they are restored.
+    pub(crate) fn suspend_session(&mut self, session: &SessionId) {
+        let Some(load) = self.sessions.get(session) else { return };
+        for id in load.runs.clone() {
+            self.end_run(session, &id, true);
+            if let Some(run) = self.runs.get_mut(&id) {
+                run.idle_since = Some(Timestamp(i64::MIN));
+            }
+        }
+        self.cancel_samples_of(session);
+        self.release_ended(session);
+    }
+
     /// Once an ended session has nothing pending, the worker forgets what it held for it.
     fn release_ended(&mut self, session: &SessionId) {
         let is_over = |load: &Load| load.ending || (load.runs.is_empty() && load.snapshots.is_empty());

@@ -6,11 +6,11 @@ use trainyard_protocol::RequestId;
 
 use super::db::{Conn, sql};
 use super::failed;
-use crate::Error;
+use crate::{Error, Timestamp};
 
-/// Whether something needs a folder: a checkpoint; or, of a session that goes on, a sampling session, a run's
-/// snapshot, or a load that no snapshot makes unnecessary.
-pub(crate) async fn is_needed(conn: &mut Conn, dir: &Path) -> Result<bool, Error> {
+/// Whether something needs a folder: a checkpoint; or, of a session that goes on or that expired after `expired_after`
+/// and may come back, a sampling session, a run's snapshot, or a load that no snapshot makes unnecessary.
+pub(crate) async fn is_needed(conn: &mut Conn, dir: &Path, expired_after: Timestamp) -> Result<bool, Error> {
     const CHECKPOINT: &str = "-- is_needed: checkpoint
         SELECT EXISTS (SELECT 1 FROM checkpoints WHERE dir = $1)";
     const IN_USE: &str = "-- is_needed: in use
@@ -25,9 +25,10 @@ pub(crate) async fn is_needed(conn: &mut Conn, dir: &Path) -> Result<bool, Error
                     WHERE loads.dir = $1 AND (load.replays OR load.finished_at IS NULL)
                         AND load.seq_id > coalesce(runs.snapshot_seq, -1))
                 AND (sessions.status = 'active'
+                    OR (sessions.status = 'expired' AND sessions.ended_at > $2)
                     OR EXISTS (SELECT 1 FROM requests WHERE session_id = sessions.id AND finished_at IS NULL)))";
-    for statement in [CHECKPOINT, IN_USE] {
-        let found = sql(statement).bind(text(dir)).scalar(conn).await;
+    for statement in [sql(CHECKPOINT).bind(text(dir)), sql(IN_USE).bind(text(dir)).bind(expired_after.0)] {
+        let found = statement.scalar(conn).await;
         if found.map_err(failed("look for who needs a folder"))?.unwrap_or(false) {
             return Ok(true);
         }

@@ -189,6 +189,15 @@ impl Bench {
         self.scheduler.create_sampling_session(&self.me, new_sampling(&self.session, seq_id, None)).await.unwrap()
     }
 
+    /// Lets a run be saved and its lease be given back.
+    pub(super) async fn saved_and_let_go(&self, run: &RunId) {
+        self.scheduler.core.look_after(false).await.unwrap();
+        let save = self.start().await;
+        assert_eq!((save.kind, save.run.as_ref()), (RequestKind::SaveRun, Some(run)));
+        self.succeed_with(&save, vec![Effect::RunSaved("snapshots/a/b".into())]);
+        assert_eq!(self.items().await, vec![WorkItem::UnloadRun(run.clone())]);
+    }
+
     /// Lets the storage be tidied.
     pub(super) async fn tidy(&self) {
         self.pass(Duration::from_secs(600));

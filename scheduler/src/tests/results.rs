@@ -116,7 +116,7 @@ async fn large_payloads_and_results_live_in_files_while_needed() {
         age(&bench.dir.path().join("blobs").join(file));
     }
     bench.tidy().await;
-    let mut kept = vec![format!("{}.result", work.request), format!("{}.payload", work_2.request)];
+    let mut kept = vec![format!("{}.result-2", work.request), format!("{}.payload", work_2.request)];
     kept.sort();
     let mut found = bench.blobs();
     found.sort();

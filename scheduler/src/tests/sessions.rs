@@ -116,7 +116,7 @@ async fn a_silent_session_expires() {
     bench.nothing_ready();
     bench.succeed(&work);
     assert!(matches!(bench.poll(&running).await, Poll::Succeeded { .. }), "what runs may finish");
-    assert_eq!(bench.items().await, vec![WorkItem::UnloadRun(run)]);
+    bench.saved_and_let_go(&run).await;
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn an_expired_session_comes_back_with_a_sign_of_life() {
     for sign in 0..3 {
         bench.pass(Duration::from_secs(301));
         assert_eq!(bench.scheduler.sweep().await.unwrap().sessions, vec![bench.session.clone()]);
-        assert_eq!(bench.items().await, vec![WorkItem::UnloadRun(run.clone())]);
+        bench.saved_and_let_go(&run).await;
         match sign {
             0 => drop(bench.submit(&run, 1, RequestKind::OptimStep).await),
             1 => {
@@ -138,11 +138,9 @@ async fn an_expired_session_comes_back_with_a_sign_of_life() {
                 bench.submit(&run, 3, RequestKind::OptimStep).await;
             }
         }
-        for _ in 0..=sign {
-            let replayed = bench.start().await;
-            assert!(replayed.replay, "{replayed:?}");
-            bench.succeed(&replayed);
-        }
+        let restored = bench.start().await;
+        assert_eq!((restored.kind, restored.seq_id), (RequestKind::RestoreRun, sign));
+        bench.succeed(&restored);
         let work = bench.start().await;
         assert_eq!((work.replay, work.seq_id), (false, sign + 1));
         bench.succeed(&work);
@@ -164,4 +162,31 @@ async fn a_restart_gives_sessions_a_fresh_period() {
     bench.pass(Duration::from_secs(200));
     assert!(bench.scheduler.sweep().await.unwrap().sessions.is_empty());
     bench.scheduler.heartbeat(&bench.me, &bench.session).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_an_expired_session_needs_stays_while_it_may_come_back() {
+    let bench = bench().await;
+    let run = bench.ready_run(0).await;
+    let folder = bench.dir.path().join("snapshots/a/b");
+    std::fs::create_dir_all(&folder).unwrap();
+    bench.pass(Duration::from_secs(301));
+    bench.scheduler.sweep().await.unwrap();
+    bench.saved_and_let_go(&run).await;
+    age(&folder);
+    bench.pass(Duration::from_secs(23 * 3600));
+    bench.scheduler.sweep().await.unwrap();
+    assert!(folder.exists());
+    bench.submit(&run, 1, RequestKind::OptimStep).await;
+    let restored = bench.start().await;
+    assert_eq!(restored.kind, RequestKind::RestoreRun);
+    bench.succeed(&restored);
+    let work = bench.start().await;
+    bench.succeed(&work);
+    bench.poll(&work.request).await;
+    bench.pass(Duration::from_secs(301));
+    bench.scheduler.sweep().await.unwrap();
+    bench.pass(Duration::from_secs(24 * 3600 + 1));
+    bench.scheduler.sweep().await.unwrap();
+    assert!(!folder.exists());
 }

@@ -16,9 +16,6 @@ pub(super) async fn sweep(scheduler: Scheduler) {
         ticks.tick().await;
         match scheduler.sweep().await {
             Ok(swept) => {
-                for session in &swept.sessions {
-                    tracing::info!(%session, "a session expired");
-                }
                 for (tenant, checkpoint) in &swept.checkpoints {
                     remove(&scheduler, tenant, checkpoint).await;
                 }

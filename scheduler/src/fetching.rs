@@ -38,9 +38,9 @@ impl Core {
                     self.with_queue(|queue| queue.tell_pace(&tenant, None, 0, self.now()));
                 }
             },
-            Fetch::History { run } => {
+            Fetch::History { run, epoch } => {
                 let history = self.patiently(|| self.history(&run)).await;
-                self.with_queue(|queue| queue.history_read(&run, history));
+                self.with_queue(|queue| queue.history_read(&run, epoch, history));
             }
         }
     }

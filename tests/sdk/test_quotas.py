@@ -145,6 +145,8 @@ def test_a_save_without_room_fails_for_its_user_and_the_run_goes_on(server):
         assert train(run, [datum(TOKENS)]).metrics
 
 
+# Of several processes each counts what it does itself.
+@pytest.mark.deployments("sqlite", "postgres")
 def test_the_metrics_page_lists_what_is_exposed(server):
     text = httpx.get(f"{server.url}/metrics", timeout=30).text
     suffix = {"counter": "_total", "info": "_info"}

@@ -102,7 +102,7 @@ impl CpuEngine {
         if let Ok(OpResult::Saved(Some(saved))) = &written {
             self.snapshots.extend(snapshot);
             // What was read from a folder that has been replaced is out of date.
-            self.checkpoints.retain(|(dir, _)| *dir != saved.dir);
+            self.checkpoints.forget(&saved.dir);
         }
         self.sampler.settle();
         self.finish(id, written);

@@ -28,7 +28,7 @@ use crate::kernels::{Cpu, Isa};
 use base::Base;
 use control::Control;
 use run::Run;
-use sampler::{Sampler, SamplerWeights};
+use sampler::{Recent, Sampler, SamplerWeights};
 use saver::Saver;
 use train::Trainer;
 
@@ -36,8 +36,8 @@ use train::Trainer;
 const DECODES_PER_MICROBATCH: usize = 16;
 /// How long a step waits for a save when there is nothing else to do.
 const SAVE_WAIT: Duration = Duration::from_millis(2);
-/// Sampler checkpoints kept in memory.
-const CACHED_CHECKPOINTS: usize = 64;
+/// Bytes of sampler checkpoints kept in memory.
+const CHECKPOINT_BYTES: usize = 1 << 30;
 
 /// How an engine computes.
 #[derive(Clone, Debug)]
@@ -70,8 +70,8 @@ pub struct CpuEngine {
     sampler: Sampler,
     /// In-memory sampler snapshots by key.
     snapshots: BTreeMap<String, SamplerWeights>,
-    /// Sampler checkpoints by folder, most recently used last.
-    checkpoints: Vec<(std::path::PathBuf, SamplerWeights)>,
+    /// Sampler checkpoints that were used last.
+    checkpoints: Recent,
     control: Control,
     /// Whether the last step was for a control operation: batches wait for one at most.
     controlled: bool,
@@ -101,7 +101,7 @@ impl CpuEngine {
             bases,
             runs: BTreeMap::new(),
             snapshots: BTreeMap::new(),
-            checkpoints: Vec::new(),
+            checkpoints: Recent::new(CHECKPOINT_BYTES),
             control: Control::new(),
             controlled: false,
             saver: Saver::default(),
@@ -145,15 +145,11 @@ impl CpuEngine {
                 })
             }
             SamplerSource::Checkpoint { base_model, dir } => {
-                let at = self.checkpoints.iter().position(|(cached, _)| cached == dir);
-                let weights = match at {
-                    Some(at) => self.checkpoints.remove(at).1,
-                    None => loads::load_sampler(&self.cpu, self.base(base_model)?, dir)?,
-                };
-                if self.checkpoints.len() >= CACHED_CHECKPOINTS {
-                    self.checkpoints.remove(0);
+                if let Some(weights) = self.checkpoints.get(dir) {
+                    return Ok(weights);
                 }
-                self.checkpoints.push((dir.clone(), weights.clone()));
+                let weights = loads::load_sampler(&self.cpu, self.base(base_model)?, dir)?;
+                self.checkpoints.put(dir.clone(), weights.clone());
                 Ok(weights)
             }
         }

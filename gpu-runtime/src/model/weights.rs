@@ -26,6 +26,11 @@ impl Linear {
         Self { weight, transposed: OnceLock::new(), bias }
     }
 
+    /// Bytes of its elements, of the transpose as well where that was made.
+    fn bytes(&self) -> usize {
+        self.weight.bytes() + self.transposed.get().map_or(0, PackedMatrix::bytes)
+    }
+
     /// Takes other values, in place: parts as they are stacked along the outputs, and all biases.
     fn update(&mut self, cpu: &Cpu, parts: &[&[f32]], biases: &[&[f32]]) {
         self.weight.repack(cpu, parts);
@@ -100,6 +105,17 @@ pub struct Weights {
 pub(super) type ReadParam<'a> = dyn FnMut(usize) -> Result<Cow<'a, [f32]>, LoadError> + 'a;
 
 impl Weights {
+    /// Bytes of its matrices.
+    pub fn bytes(&self) -> usize {
+        let layer = |l: &Layer| [&l.qkv, &l.o, &l.gate_up, &l.down].map(Linear::bytes).iter().sum::<usize>();
+        let embed = match &self.embed {
+            Embedding::Tied => 0,
+            Embedding::Bf16(rows) => size_of_val(&rows[..]),
+            Embedding::F32(rows) => size_of_val(&rows[..]),
+        };
+        embed + self.head.bytes() + self.layers.iter().map(layer).sum::<usize>()
+    }
+
     /// Packs all parameters that `read` gives.
     pub fn build(
         cpu: &Cpu,

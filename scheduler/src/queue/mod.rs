@@ -80,8 +80,8 @@ pub(crate) enum Fetch {
     Head { run: RunId, request: RequestId },
     /// The payload of a sample.
     Sample { request: RequestId },
-    /// The operations to replay.
-    History { run: RunId },
+    /// The operations to replay, for a lease of this epoch.
+    History { run: RunId, epoch: i64 },
     /// How much of a tenant's pace is left.
     Pace { tenant: TenantId },
 }

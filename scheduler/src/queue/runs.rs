@@ -324,7 +324,7 @@ impl Queue {
         }
         if matches!(run.history, History::Lost) && run.head_waits() {
             run.history = History::Reading;
-            return self.out.fetches.push(Fetch::History { run: id.clone() });
+            return self.out.fetches.push(Fetch::History { run: id.clone(), epoch: run.epoch });
         }
         let Some(head) = run.head() else { return };
         match head.payload {
@@ -353,16 +353,19 @@ impl Queue {
                 History::Reading | History::Replaying(_) => return,
                 History::Lost => {
                     run.history = History::Reading;
-                    return self.out.fetches.push(Fetch::History { run: id.clone() });
+                    return self.out.fetches.push(Fetch::History { run: id.clone(), epoch: run.epoch });
                 }
             },
         };
         self.doom_samples_of_run(id, &error);
     }
 
-    /// The operations to replay were listed, or can't be.
-    pub(crate) fn history_read(&mut self, id: &RunId, history: Option<VecDeque<Replayed>>) {
-        let Some(run) = self.runs.get_mut(id).filter(|run| matches!(run.history, History::Reading)) else { return };
+    /// The operations to replay were listed, or can't be. What was listed for an older lease may lack some.
+    pub(crate) fn history_read(&mut self, id: &RunId, epoch: i64, history: Option<VecDeque<Replayed>>) {
+        let Some(run) = self.runs.get_mut(id).filter(|run| run.epoch == epoch) else { return };
+        if !matches!(run.history, History::Reading) {
+            return;
+        }
         match history {
             Some(replays) => {
                 run.history = History::Replaying(replays);

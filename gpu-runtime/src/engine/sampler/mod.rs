@@ -11,6 +11,7 @@ mod pass;
 mod plan;
 mod prefix;
 mod prompt;
+mod recent;
 mod stream;
 
 use std::collections::VecDeque;
@@ -28,6 +29,7 @@ use crate::model::{Adapter, Weights};
 use job::SampleJob;
 use pass::Part;
 use prefix::PrefixCache;
+pub(super) use recent::Recent;
 
 /// Prompt tokens that a round of admissions hands out.
 const ADMISSION_ROUND: usize = 256;
@@ -47,6 +49,12 @@ pub(super) struct SamplerWeights {
 impl SamplerWeights {
     pub(super) fn of_base(base: Arc<Base>) -> Self {
         Self { weights: Arc::clone(&base.weights), base, adapter: None }
+    }
+
+    /// Bytes that are not the base's.
+    pub(super) fn own_bytes(&self) -> usize {
+        let weights = if Arc::ptr_eq(&self.weights, &self.base.weights) { 0 } else { self.weights.bytes() };
+        weights + self.adapter.as_ref().map_or(0, |adapter| adapter.bytes())
     }
 }
 

@@ -88,7 +88,7 @@ impl Client {
             "optimizer_config": {"type": "adamw"},
         });
         let created = self.finish_call("create_model", &create).await?;
-        let mut run = Run::new(text("create_model", &created, "model_id")?)?;
+        let mut run = Run::new(session, text("create_model", &created, "model_id")?)?;
         let pass = self.submit_forward_backward(&mut run).await?;
         let step = self.submit_optim_step(&mut run).await?;
         self.wait(&pass, Expect::ForwardBackward).await?;
@@ -100,6 +100,14 @@ impl Client {
         let saved = self.finish_call("save_weights_for_sampler", &save).await?;
         let id = text("save_weights_for_sampler", &saved, "sampling_session_id")?;
         Ok((run, Sampler { id }))
+    }
+
+    /// Ends the session of a run, so that the server frees what it held for it.
+    pub(super) async fn finish(&mut self, run: &Run) -> Result<(), Failure> {
+        let body = json!({"reason": {"type": "success"}, "detail": null}).to_string();
+        let (path, headers) = (format!("sessions/{}/finish", run.session), "accept: application/json\r\n");
+        let answer = self.connection.send("POST", &path, headers, Media::Json, body.as_bytes()).await?;
+        accepted("sessions/finish", answer).map(drop)
     }
 
     /// Submits a pass over one short example and returns its future.
@@ -180,6 +188,7 @@ impl Client {
 
 /// A training run and the number of its last request.
 pub(super) struct Run {
+    session: String,
     model_id: String,
     seq_id: i64,
     /// A pass over one short example.
@@ -187,7 +196,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    fn new(model_id: String) -> Result<Self, Failure> {
+    fn new(session: String, model_id: String) -> Result<Self, Failure> {
         let tokens: Vec<i64> = (0..TOKENS).map(|i| 1 + i * 13 % 200).collect();
         let tensor = |dtype: &str, data: Value| json!({"data": data, "dtype": dtype, "shape": [TOKENS]});
         let datum = json!({
@@ -202,7 +211,7 @@ impl Run {
             "forward_backward_input": {"data": [datum], "loss_fn": "cross_entropy"},
         });
         let pass = wire_json::parse::<ForwardBackwardBody>(body.to_string().as_bytes())?.into_proto()?;
-        Ok(Self { model_id, seq_id: 0, pass })
+        Ok(Self { session, model_id, seq_id: 0, pass })
     }
 
     fn next(&mut self) -> i64 {

@@ -49,6 +49,11 @@ impl Bench {
         Ok((Self { target, first, second, run, sampler, next_sample: Cell::new(0), server }, model))
     }
 
+    /// Ends the session that was measured with.
+    pub(super) async fn finish(&mut self) -> Result<(), Failure> {
+        self.first.finish(&self.run).await
+    }
+
     fn sample_number(&self) -> i64 {
         self.next_sample.replace(self.next_sample.get() + 1)
     }

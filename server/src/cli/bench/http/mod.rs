@@ -105,6 +105,7 @@ fn drive(
             bench.outstanding(OUTSTANDING).await?,
         ];
         let after = server.and_then(system::memory_of);
+        bench.finish().await?;
         Ok(HttpReport {
             model,
             url: url.to_owned(),

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use trainyard_protocol::limits::MIN_TEMPERATURE;
 use trainyard_protocol::{OpError, SamplingParams};
 
 /// Buffers that one thread reuses from draw to draw.
@@ -20,8 +21,10 @@ pub fn validate_params(params: &SamplingParams) -> Result<(), OpError> {
     if *max_tokens == Some(0) {
         return Err(OpError::user("sampling_params.max_tokens: must be at least 1"));
     }
-    if !(temperature.is_finite() && *temperature >= 0.0) {
-        return Err(OpError::user(format!("sampling_params.temperature: {temperature} is not finite and at least 0")));
+    if !(temperature.is_finite() && (*temperature == 0.0 || *temperature >= MIN_TEMPERATURE)) {
+        return Err(OpError::user(format!(
+            "sampling_params.temperature: {temperature} is neither 0 nor finite and at least {MIN_TEMPERATURE}"
+        )));
     }
     if *top_k == Some(0) {
         return Err(OpError::user("sampling_params.top_k: must be at least 1, or -1 to switch it off"));
@@ -338,6 +341,7 @@ mod tests {
             ("max_tokens", SamplingParams { max_tokens: Some(0), ..good.clone() }),
             ("temperature", SamplingParams { temperature: -0.1, ..good.clone() }),
             ("temperature", SamplingParams { temperature: f32::NAN, ..good.clone() }),
+            ("temperature", SamplingParams { temperature: 1e-38, ..good.clone() }),
             ("top_k", SamplingParams { top_k: Some(0), ..good.clone() }),
             ("top_p", SamplingParams { top_p: 0.0, ..good.clone() }),
             ("top_p", SamplingParams { top_p: 1.1, ..good.clone() }),

@@ -18,3 +18,5 @@ pub const MAX_DATUMS: usize = 65_536;
 pub const MAX_STOP_STRINGS: usize = 64;
 /// Bytes of one stop string.
 pub const MAX_STOP_STRING_BYTES: usize = 1_024;
+/// Lowest temperature but 0, so that logits divided by it stay finite; lower ones mean greedy decoding.
+pub const MIN_TEMPERATURE: f32 = 1e-6;

@@ -50,7 +50,25 @@ impl Scheduler {
 
     /// Deletes a checkpoint, and its folder as soon as nothing needs it.
     pub async fn delete_checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<Checkpoint, Error> {
-        let (deleted, needed) = self.write(DeleteCheckpoint { tenant: tenant.clone(), path: path.clone() }).await?;
+        self.delete(tenant, path, None).await
+    }
+
+    /// Deletes a checkpoint if its time is over.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when it is not, as when it was replaced meanwhile.
+    pub async fn delete_expired_checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<Checkpoint, Error> {
+        self.delete(tenant, path, Some(self.core.now())).await
+    }
+
+    async fn delete(
+        &self,
+        tenant: &TenantId,
+        path: &TinkerPath,
+        expired_by: Option<Timestamp>,
+    ) -> Result<Checkpoint, Error> {
+        let delete = DeleteCheckpoint { tenant: tenant.clone(), path: path.clone(), expired_by };
+        let (deleted, needed) = self.write(delete).await?;
         if !needed {
             self.core.remove_folder(deleted.dir.clone()).await;
         }
@@ -108,6 +126,8 @@ impl Write for PinLoad {
 struct DeleteCheckpoint {
     tenant: TenantId,
     path: TinkerPath,
+    /// Only if its time was over by then.
+    expired_by: Option<Timestamp>,
 }
 
 impl Write for DeleteCheckpoint {
@@ -115,7 +135,7 @@ impl Write for DeleteCheckpoint {
     type Output = (Checkpoint, bool);
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(Checkpoint, bool), Error> {
-        let deleted = checkpoints::delete_checkpoint(conn, &self.tenant, &self.path).await?;
+        let deleted = checkpoints::delete_checkpoint(conn, &self.tenant, &self.path, self.expired_by).await?;
         let needed = folders::is_needed(conn, &deleted.dir, core.revivable_after()).await?;
         Ok((deleted, needed))
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -52,6 +52,8 @@ pub(crate) struct Core {
     pub(crate) seen: Mutex<HashMap<SessionId, Timestamp>>,
     /// Of this process's worker.
     pub(crate) incarnation: AtomicI64,
+    /// Samples of all processes that had not ended when they were last counted.
+    pub(crate) open_samples: AtomicU64,
     pub(crate) cache: Cache,
     pub(crate) samplers: Samplers,
     pub(crate) runtime: Handle,

@@ -11,7 +11,7 @@ use crate::core::Core;
 use crate::signals::Signal;
 use crate::store::db::{Conn, Database};
 use crate::store::leases::{self, Freed};
-use crate::store::workers;
+use crate::store::{requests, workers};
 use crate::writer::{Urgency, Write};
 use crate::{Error, Timestamp};
 
@@ -69,6 +69,10 @@ impl Core {
             let surplus = self.surplus().await?;
             let (now, idle) = (self.now(), self.options.idle_unload);
             self.with_queue(|queue| queue.let_go(now, idle, surplus));
+        }
+        if self.is_shared() {
+            let open = requests::open_samples(&mut self.reader().await?).await?;
+            self.open_samples.store(open, Ordering::Relaxed);
         }
         if repair && self.is_shared() {
             self.waiters.wake_all();

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -78,10 +78,11 @@ pub struct Stats {
     pub writes: u64,
     /// Requests that wait for their turn.
     pub queued: u64,
-    /// Samples among them.
-    pub queued_samples: u64,
     /// Requests that the worker holds.
     pub in_flight: u64,
+    /// Samples that have not ended: those among both, or all that processes with the same database had a few seconds
+    /// ago, when these are more.
+    pub open_samples: u64,
 }
 
 /// The durable request log. Cheap to clone; all clones are one scheduler.
@@ -127,6 +128,7 @@ impl Scheduler {
             strays: Mutex::default(),
             incarnation: AtomicI64::new(0),
             events: Waiters::default(),
+            open_samples: AtomicU64::new(0),
             cache: Cache::default(),
             samplers: Samplers::default(),
             runtime: Handle::current(),
@@ -160,13 +162,13 @@ impl Scheduler {
 
     /// Counters, for metrics and tests.
     pub fn stats(&self) -> Stats {
-        let (queued, queued_samples, in_flight) = lock(&self.core.queue).counts();
+        let (queued, in_flight, samples) = lock(&self.core.queue).counts();
         Stats {
             transactions: self.core.metrics.transactions.get(),
             writes: self.core.metrics.writes.get(),
             queued,
-            queued_samples,
             in_flight,
+            open_samples: samples.max(self.core.open_samples.load(Ordering::Relaxed)),
         }
     }
 

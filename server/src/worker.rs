@@ -174,8 +174,9 @@ struct Worker<M> {
 
 impl<M: Mailbox> Worker<M> {
     fn run(&mut self, stop: &AtomicBool) {
-        while !stop.load(Ordering::Acquire) {
-            let busy = !self.given_up() && !self.engine.is_idle();
+        // Without it the process ends: what waits is executed after the next start, or by another worker.
+        while !stop.load(Ordering::Acquire) && !self.given_up() {
+            let busy = !self.engine.is_idle();
             let wait = if self.waiting.is_empty() { IDLE_WAIT } else { FETCH_WAIT };
             let items = if busy { self.mailbox.take_work() } else { self.mailbox.wait_work(wait) };
             for item in items {
@@ -185,7 +186,7 @@ impl<M: Mailbox> Worker<M> {
             while let Ok(fetched) = self.arrivals.try_recv() {
                 self.arrive(fetched);
             }
-            if !self.given_up() && !self.engine.is_idle() {
+            if !self.engine.is_idle() {
                 self.step();
             }
         }
@@ -214,10 +215,6 @@ impl<M: Mailbox> Worker<M> {
 
     fn start(&mut self, work: Work) {
         let request = work.request.clone();
-        if self.given_up() {
-            let error = OpError::server("the engine stopped after internal errors; the server must be restarted");
-            return self.mailbox.complete(request, Outcome::Failed(error), Vec::new());
-        }
         let creates = work.seq_id == 0 && !work.kind.is_upkeep();
         let run = work.run.clone();
         let flow = Flow { name: work.tenant.as_str().into(), weight: self.mailbox.weight(&work.tenant) };
@@ -279,7 +276,9 @@ impl<M: Mailbox> Worker<M> {
                     self.abandon(&request);
                 }
                 if self.given_up() {
-                    tracing::error!("the engine panicked in {MAX_PANICS} steps in a row and is given up");
+                    tracing::error!(
+                        "the engine panicked in {MAX_PANICS} steps in a row and is given up; the process ends"
+                    );
                 }
             }
         }

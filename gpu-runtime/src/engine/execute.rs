@@ -63,7 +63,7 @@ impl CpuEngine {
                 Err(error) => Err(error),
             },
             Ok(Err(error)) => Err(error),
-            Err(fault) => return self.lose(id, run, &fault),
+            Err(fault) => return self.lose(id, run, fault),
         };
         self.finish(id, done);
     }
@@ -84,13 +84,13 @@ impl CpuEngine {
         for (id, run, outcome) in outcomes {
             match outcome {
                 Ok(result) => self.finish(id.clone(), result),
-                Err(fault) => self.lose(id.clone(), Some(run.clone()), &fault),
+                Err(fault) => self.lose(id.clone(), Some(run.clone()), fault),
             }
         }
     }
 
     /// Fails a request that panicked; its run is in an unknown state and goes.
-    fn lose(&mut self, id: RequestId, run: Option<RunId>, fault: &Fault) {
+    fn lose(&mut self, id: RequestId, run: Option<RunId>, fault: Fault) {
         run.iter().for_each(|run| self.drop_run(run));
         self.done.push(Completion { lost_run: run, ..Completion::new(id, Err(fault.error())) });
     }

@@ -5,25 +5,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use trainyard_protocol::OpError;
 
-/// A panic that was caught.
-#[derive(Clone, Debug)]
-pub(super) struct Fault {
-    cause: String,
-}
+/// A panic that was caught. Its cause is in the log.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fault;
 
 impl Fault {
     /// What the request at fault is told.
-    pub(super) fn error(&self) -> OpError {
-        OpError::server(format!("internal error in the engine: {}", self.cause))
+    pub(super) fn error(self) -> OpError {
+        OpError::server("internal error in the engine; the server's log has the details")
     }
 }
 
 /// Calls `f`; a panic is logged and returned. Whoever calls brings what `f` changes in order.
 pub(super) fn guarded<T>(what: &str, f: impl FnOnce() -> T) -> Result<T, Fault> {
     catch_unwind(AssertUnwindSafe(f)).map_err(|panic| {
-        let cause = panic_text(&*panic).to_owned();
-        tracing::error!(what, cause, "the engine panicked");
-        Fault { cause }
+        tracing::error!(what, cause = panic_text(&*panic), "the engine panicked");
+        Fault
     })
 }
 

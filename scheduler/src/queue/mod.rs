@@ -187,11 +187,12 @@ impl Queue {
         std::mem::take(&mut self.out)
     }
 
-    /// Requests that wait, the samples among them, and requests that the worker holds.
+    /// Requests that wait, requests that the worker holds, and the samples among both.
     pub(crate) fn counts(&self) -> (u64, u64, u64) {
-        let samples = self.samples.len();
-        let waiting = samples + self.runs.values().map(RunQueue::waiting).sum::<usize>();
-        (waiting as u64, samples as u64, self.flights.len() as u64)
+        let waiting = self.samples.len() + self.runs.values().map(RunQueue::waiting).sum::<usize>();
+        let of_runs = self.runs.values().filter(|run| run.in_flight.is_some()).count();
+        let samples = self.samples.len() + self.flights.len().saturating_sub(of_runs);
+        (waiting as u64, self.flights.len() as u64, samples as u64)
     }
 
     /// Whether anything of a session is here.

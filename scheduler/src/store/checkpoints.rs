@@ -9,7 +9,8 @@ use super::folders::text;
 use super::{as_i64, as_u64, failed, from_json, parsed, to_json};
 use crate::{Checkpoint, Error, NewCheckpoint, Page, Timestamp};
 
-/// Registers a checkpoint; replaces an older one of the same path, if it may, and returns that one's folder.
+/// Registers a checkpoint; replaces an older one of the same path, if it may or that one's time is over, and returns
+/// that one's folder. Whoever could read the older one can't read the new one for that.
 ///
 /// # Errors
 /// [`Error::Invalid`] when there is an older one that it may not replace.
@@ -20,21 +21,25 @@ pub(crate) async fn upsert_checkpoint(
     now: Timestamp,
 ) -> Result<Option<PathBuf>, Error> {
     const OLDER: &str = "-- upsert_checkpoint: older
-        SELECT dir FROM checkpoints WHERE run_id = $1 AND kind = $2 AND name = $3";
+        SELECT dir, (expires_at IS NULL OR expires_at > $4) AS valid
+        FROM checkpoints WHERE run_id = $1 AND kind = $2 AND name = $3";
     const SQL: &str = "-- upsert_checkpoint
         INSERT INTO checkpoints (run_id, kind, name, tenant, spec, dir, size_bytes, user_metadata, created_at, expires_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
         ON CONFLICT (run_id, kind, name) DO UPDATE SET spec = excluded.spec, dir = excluded.dir,
             size_bytes = excluded.size_bytes, user_metadata = excluded.user_metadata,
-            created_at = excluded.created_at, expires_at = excluded.expires_at";
-    let older: Option<String> = sql(OLDER)
+            created_at = excluded.created_at, expires_at = excluded.expires_at, public = excluded.public";
+    let older = sql(OLDER)
         .bind(new.path.run.as_str())
         .bind(new.path.kind.segment())
         .bind(new.path.name.as_str())
-        .scalar(conn)
+        .bind(now.0)
+        .fetch_optional(conn)
         .await
         .map_err(failed("register a checkpoint"))?;
-    if older.is_some() && !new.overwrite {
+    let older: Option<(String, bool)> =
+        older.map(|row| Ok::<_, Error>((column(&row, "dir")?, column(&row, "valid")?))).transpose()?;
+    if older.as_ref().is_some_and(|(_, valid)| *valid) && !new.overwrite {
         let name = new.path.name.as_str();
         return Err(Error::Invalid(format!(
             "path: a checkpoint named {name:?} exists; choose another name or overwrite"
@@ -54,7 +59,7 @@ pub(crate) async fn upsert_checkpoint(
         .execute(conn)
         .await
         .map_err(failed("register a checkpoint"))?;
-    Ok(older.map(PathBuf::from).filter(|dir| *dir != new.dir))
+    Ok(older.map(|(dir, _)| PathBuf::from(dir)).filter(|dir| *dir != new.dir))
 }
 
 /// Keeps a checkpoint, and with it its folder, from being deleted or replaced before the transaction has ended.
@@ -143,20 +148,23 @@ pub(crate) async fn expired_checkpoints(conn: &mut Conn, now: Timestamp) -> Resu
     rows.iter().map(|row| Ok((TenantId::new(column::<String>(row, "tenant")?), to_checkpoint(row)?))).collect()
 }
 
-/// Removes a checkpoint of the tenant.
+/// Removes a checkpoint of the tenant; with `expired_by` only if its time was over then.
 pub(crate) async fn delete_checkpoint(
     conn: &mut Conn,
     tenant: &TenantId,
     path: &TinkerPath,
+    expired_by: Option<Timestamp>,
 ) -> Result<Checkpoint, Error> {
     const SQL: &str = "-- delete_checkpoint
         DELETE FROM checkpoints WHERE run_id = $1 AND kind = $2 AND name = $3 AND tenant = $4
+            AND ($5 IS NULL OR expires_at <= $5)
         RETURNING run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at";
     let row = sql(SQL)
         .bind(path.run.as_str())
         .bind(path.kind.segment())
         .bind(path.name.as_str())
         .bind(tenant.as_str())
+        .bind(expired_by.map(Timestamp::as_millis))
         .fetch_optional(conn)
         .await
         .map_err(failed("delete a checkpoint"))?

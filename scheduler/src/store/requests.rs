@@ -195,6 +195,14 @@ pub(crate) async fn unowned_requests(conn: &mut Conn, session: &SessionId) -> Re
     Ok(ids.into_iter().map(RequestId::new).collect())
 }
 
+/// Samples of all tenants that have not ended.
+pub(crate) async fn open_samples(conn: &mut Conn) -> Result<u64, Error> {
+    const SQL: &str = "-- open_samples
+        SELECT count(*) FROM requests WHERE finished_at IS NULL AND run_id IS NULL";
+    let open: Option<i64> = sql(SQL).scalar(conn).await.map_err(failed("count samples"))?;
+    Ok(as_u64(open.unwrap_or(0)))
+}
+
 /// The keys of the in-memory snapshots that a save took.
 pub(crate) async fn snapshots_of_request(conn: &mut Conn, id: &RequestId) -> Result<Vec<String>, Error> {
     const SQL: &str = "-- snapshots_of_request

@@ -184,9 +184,31 @@ async fn checkpoints_expire() {
     let expired = s.sweep().await.unwrap().checkpoints;
     assert_eq!(expired.len(), 1);
     assert_eq!((&expired[0].0, &expired[0].1.path), (&bench.me, &path));
-    s.delete_checkpoint(&bench.me, &path).await.unwrap();
+    assert!(is_not_found(s.delete_expired_checkpoint(&bench.me, &kept).await));
+    s.delete_expired_checkpoint(&bench.me, &path).await.unwrap();
     assert!(s.expired_checkpoints().await.unwrap().is_empty());
     s.checkpoint(&bench.me, &kept).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_replaces_an_expired_checkpoint_is_not_swept() {
+    let bench = bench().await;
+    let run = bench.ready_run(0).await;
+    let (_, old) = save_folder(&bench, &run, 1, "checkpoints/r/sampler_weights/a.1", true).await;
+    let path = checkpoint(&run, "a", None).path;
+    let s = &bench.scheduler;
+    s.set_ttl(&bench.me, &path, Some(3600)).await.unwrap();
+    s.set_public(&bench.me, &path, true).await.unwrap();
+    bench.pass(Duration::from_secs(3600));
+    let expired = s.sweep().await.unwrap().checkpoints;
+    assert_eq!(expired.len(), 1);
+    // Its name is free again, for a checkpoint that is private as all new ones.
+    bench.scheduler.heartbeat(&bench.me, &bench.session).await.unwrap();
+    let (saved, new) = save_folder(&bench, &run, 2, "checkpoints/r/sampler_weights/a.2", false).await;
+    assert!(matches!(saved, Poll::Succeeded { .. }), "{saved:?}");
+    assert!(is_not_found(s.delete_expired_checkpoint(&bench.me, &path).await));
+    assert!(gone(&old).await && new.exists());
+    assert!(!s.checkpoint(&bench.me, &path).await.unwrap().public);
 }
 
 #[tokio::test]

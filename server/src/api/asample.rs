@@ -74,11 +74,11 @@ fn check_against_model(payload: &SamplePayload, model: &BaseModel) -> Result<(),
 
 /// Puts a sample off while too many wait; the client sends the same request again.
 fn check_queue(state: &AppState) -> Result<(), ApiError> {
-    let (queued, most) = (state.scheduler.stats().queued_samples, state.limits.max_queued);
-    if queued < most {
+    let (open, most) = (state.scheduler.stats().open_samples, state.limits.max_queued);
+    if open < most {
         return Ok(());
     }
-    let message = format!("{queued} samples are queued, at most {most} are taken; try again");
+    let message = format!("{open} samples have not ended, at most {most} are taken; try again");
     Err(ApiError::Busy { message, retry_after_seconds: RETRY_AFTER_SECONDS })
 }
 
@@ -195,7 +195,10 @@ mod tests {
         let busy = server.post("asample", sample(&sampler, 1)).await;
         busy.refused(429);
         assert_eq!(busy.headers["retry-after"], "1");
-        server.next_work().await;
+        // It counts until it has ended.
+        let work = server.next_work().await;
+        server.post("asample", sample(&sampler, 1)).await.refused(429);
+        server.succeed(&work, &json!({}), Vec::new());
         server.post("asample", sample(&sampler, 1)).await.json();
     }
 }

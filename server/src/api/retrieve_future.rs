@@ -90,7 +90,7 @@ fn is_sample(headers: &HeaderMap) -> bool {
 fn refusal(error: Error, sample: bool) -> ApiError {
     match error {
         Error::NotFound { what, id } if sample => ApiError::Gone(format!("{what} {id:?} does not exist any more")),
-        Error::Store(doing) => {
+        Error::Store(doing) | Error::Unavailable(doing) | Error::Conflict(doing) => {
             tracing::error!(doing, "a future could not be read");
             ApiError::Busy { message: "the store is not available; try again".to_owned(), retry_after_seconds: 1 }
         }

@@ -1,4 +1,5 @@
-//! Answers before the models are loaded: the listener is open, and everything says 503 until the API takes over.
+//! Answers before the models are loaded: the listener is open, and everything says 503 until the API takes over, or
+//! 429 where clients ask again after a 503 without a pause.
 
 use std::sync::{Arc, OnceLock};
 
@@ -38,7 +39,9 @@ async fn pass(State(gate): State<Gate>, request: Request) -> Response {
         },
         None => {
             let body = json!({ "status": "loading", "detail": "the models are still loading" });
-            ([(RETRY_AFTER, "1")], json_response(StatusCode::SERVICE_UNAVAILABLE, &body)).into_response()
+            let polls = request.uri().path().ends_with("/retrieve_future");
+            let status = if polls { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::SERVICE_UNAVAILABLE };
+            ([(RETRY_AFTER, "1")], json_response(status, &body)).into_response()
         }
     }
 }
@@ -51,16 +54,17 @@ mod tests {
 
     use super::*;
 
-    async fn status(gate: &Gate) -> StatusCode {
-        let request = Request::get("/api/v1/healthz").body(Body::empty()).unwrap();
+    async fn status(gate: &Gate, path: &str) -> StatusCode {
+        let request = Request::get(path).body(Body::empty()).unwrap();
         gate.router().oneshot(request).await.unwrap().status()
     }
 
     #[tokio::test]
     async fn says_503_until_it_opens() {
         let gate = Gate::default();
-        assert_eq!(status(&gate).await, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(status(&gate, "/api/v1/healthz").await, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(status(&gate, "/api/v1/retrieve_future").await, StatusCode::TOO_MANY_REQUESTS);
         gate.open(Router::new().route("/api/v1/healthz", get(|| async { "ok" })));
-        assert_eq!(status(&gate).await, StatusCode::OK);
+        assert_eq!(status(&gate, "/api/v1/healthz").await, StatusCode::OK);
     }
 }

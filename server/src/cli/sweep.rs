@@ -26,7 +26,7 @@ pub(super) async fn sweep(scheduler: Scheduler) {
 }
 
 async fn remove(scheduler: &Scheduler, tenant: &TenantId, expired: &Checkpoint) {
-    match scheduler.delete_checkpoint(tenant, &expired.path).await {
+    match scheduler.delete_expired_checkpoint(tenant, &expired.path).await {
         Ok(_) | Err(Error::NotFound { .. }) => {}
         Err(error) => tracing::warn!(path = %expired.path, %error, "an expired checkpoint remains"),
     }

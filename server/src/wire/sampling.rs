@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use prost::Message;
 use serde::{Deserialize, Serialize};
-use trainyard_protocol::limits::{MAX_NUM_SAMPLES, MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MAX_TOPK_LOGPROBS};
+use trainyard_protocol::limits::{
+    MAX_NUM_SAMPLES, MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MAX_TOPK_LOGPROBS, MIN_TEMPERATURE,
+};
 use trainyard_protocol::{
     OpError, PromptAltTokens, SampleResult, SampledSequence, Stop, StopReason, Tensor, TensorValues, TopkLogprobs,
 };
@@ -199,7 +201,7 @@ impl SampleRequest {
             seed_drawn: params.seed.is_none(),
             seed: params.seed.map_or_else(|| json::fold_seed(draw().into()), json::fold_seed),
             stop: stop(params.stop)?,
-            temperature: params.temperature as f32,
+            temperature: temperature(params.temperature),
             top_k: u32::try_from(params.top_k).ok(),
             top_p: params.top_p as f32,
             prompt_logprobs: self.prompt_logprobs,
@@ -210,6 +212,11 @@ impl SampleRequest {
             prompt_alt_tokens_k: self.prompt_alt_tokens_k,
         })
     }
+}
+
+/// Lower temperatures than the least mean greedy decoding.
+fn temperature(given: f64) -> f32 {
+    if given < f64::from(MIN_TEMPERATURE) { 0.0 } else { given as f32 }
 }
 
 impl SamplingParams {

@@ -70,6 +70,9 @@ fn refusals_name_the_field() {
     refused("/sampling_params/temperature", json!("hot"), "sampling_params.temperature: invalid type");
     refused("/sampling_params/temperature", json!(-0.1), "sampling_params.temperature");
     refused("/sampling_params/temperature", json!(1e300), "sampling_params.temperature");
+    for (given, meant) in [(1e-7, 0.0), (1e-300, 0.0), (1e-5, 1e-5)] {
+        assert_eq!(payload(&with("/sampling_params/temperature", json!(given))).unwrap().temperature, meant);
+    }
     refused("/sampling_params/top_p", json!(0.0), "sampling_params.top_p");
     refused("/sampling_params/top_p", json!(1.5), "sampling_params.top_p");
     refused("/sampling_params/top_k", json!(0), "sampling_params.top_k");

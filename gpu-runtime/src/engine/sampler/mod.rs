@@ -144,7 +144,7 @@ impl Sampler {
         let parts = self.prepare();
         let mut completions = match guarded("sampling pass", || self.run(cpu, &parts)) {
             Ok(()) => Vec::new(),
-            Err(fault) => self.isolate(&parts, &fault),
+            Err(fault) => self.isolate(&parts, fault),
         };
         completions.extend(self.finish());
         completions
@@ -152,7 +152,7 @@ impl Sampler {
 
     /// After a pass that panicked: a request that was alone in it is at fault; several begin again, one at a time, until
     /// they are where it happened. Nothing is kept of what it may have touched.
-    fn isolate(&mut self, parts: &[Part], fault: &Fault) -> Vec<Completion> {
+    fn isolate(&mut self, parts: &[Part], fault: Fault) -> Vec<Completion> {
         self.cache = PrefixCache::default();
         let mut took_part: Vec<usize> = parts.iter().map(|part| part.job).collect();
         took_part.sort_unstable();

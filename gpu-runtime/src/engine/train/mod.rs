@@ -150,7 +150,7 @@ impl Trainer {
         self.stats.capacity += self.microbatch_tokens.max(plan.rows) as u64;
         match guarded("training pass", || self.compute(cpu, runs, &plan)) {
             Ok(outcomes) => self.advance(cpu, runs, &plan, outcomes),
-            Err(fault) => self.isolate(runs, &plan, &fault),
+            Err(fault) => self.isolate(runs, &plan, fault),
         }
     }
 
@@ -249,7 +249,7 @@ impl Trainer {
 
     /// After a pass that panicked: a request that was alone in it is at fault, and its run is dropped; several begin
     /// again, one at a time.
-    fn isolate(&mut self, runs: &mut BTreeMap<RunId, Run>, plan: &Plan, fault: &Fault) -> Vec<Completion> {
+    fn isolate(&mut self, runs: &mut BTreeMap<RunId, Run>, plan: &Plan, fault: Fault) -> Vec<Completion> {
         if let [(i, _)] = plan.parts[..] {
             let job = self.jobs.remove(i);
             runs.remove(&job.run);

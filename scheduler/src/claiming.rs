@@ -1,6 +1,6 @@
 //! Taking work from the store: leases of runs with what waits in them, and samples.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -17,7 +17,7 @@ use crate::store::sampling::SnapshotRow;
 use crate::store::{requests, runs, sampling, sessions, workers};
 use crate::waiters::lock;
 use crate::writer::Write;
-use crate::{Error, FinishReason, RunState, SamplingSession, SessionStatus};
+use crate::{Error, FinishReason, RunState, SamplingSession, SessionStatus, WorkerOptions};
 
 /// Samples that a worker holds before it takes no more from the store.
 const HELD_SAMPLES: usize = 1024;
@@ -46,8 +46,7 @@ impl Core {
 
     async fn claim_runs(self: &Arc<Self>) -> Result<(), Error> {
         loop {
-            let held = lock(&self.queue).run_ids().len();
-            let claimed = self.call(ClaimRuns { held }).await?;
+            let claimed = self.call(ClaimRuns).await?;
             let count = claimed.len();
             for (run, epoch) in claimed {
                 tracing::info!(%run, epoch, "a run's lease was taken");
@@ -63,12 +62,40 @@ impl Core {
         }
     }
 
-    /// Runs that this worker has beyond its share, now that others are there to have them.
-    pub(crate) async fn surplus(self: &Arc<Self>) -> Result<usize, Error> {
-        let Some(worker) = self.options.worker.as_ref().filter(|_| self.is_shared()) else { return Ok(0) };
-        let held = lock(&self.queue).run_ids().len();
-        let share = share_of(&mut self.reader().await?, self, &worker.models).await?;
-        Ok(held.saturating_sub(share))
+    /// Runs that this worker has beyond its share, by base model, now that others are there to have them.
+    pub(crate) async fn surplus(self: &Arc<Self>) -> Result<BTreeMap<String, usize>, Error> {
+        let mut surplus = BTreeMap::new();
+        let Some(worker) = self.options.worker.as_ref().filter(|_| self.is_shared()) else { return Ok(surplus) };
+        let conn = &mut self.reader().await?;
+        for model in &worker.models {
+            let (held, share) = held_and_share(conn, self, worker, model).await?;
+            surplus.insert(model.clone(), held.saturating_sub(share));
+        }
+        Ok(surplus)
+    }
+
+    /// Acts on the end of sessions of which no notification told.
+    pub(crate) async fn end_ended_sessions(self: &Arc<Self>) -> Result<(), Error> {
+        let known = lock(&self.queue).session_ids();
+        let ended = sessions::ended_sessions(&mut self.reader().await?, known).await?;
+        for (session, status) in ended {
+            self.end_session_here(&session, &status).await?;
+        }
+        Ok(())
+    }
+
+    /// Acts on a session's end, if it has ended. What was accepted before that is read first: it may close a gap.
+    pub(crate) async fn end_session_here(
+        self: &Arc<Self>,
+        session: &SessionId,
+        status: &SessionStatus,
+    ) -> Result<(), Error> {
+        let runs = lock(&self.queue).runs_of_session(session);
+        for run in runs {
+            self.read_new_requests(&run).await?;
+        }
+        self.with_queue(|queue| end_if_ended(queue, session, status));
+        Ok(())
     }
 
     /// Compares leases and claims of the store with what the queue has. They may differ for a moment; what differs
@@ -106,10 +133,11 @@ impl Core {
     async fn load_run(self: &Arc<Self>, id: RunId, epoch: i64) -> Result<(), Error> {
         let conn = &mut self.reader().await?;
         let run = runs::run_row(conn, &id).await?;
+        // Before its requests, which may all be accepted when it has ended.
+        let status = sessions::session_status(conn, &run.session).await?;
         let done = run.snapshot.as_ref().map_or(0, |(seq, _)| seq + 1);
         let rows = requests::requests_of_run(conn, &id, done).await?;
         let snapshots = sampling::snapshots_of_run(conn, &id).await?;
-        let status = sessions::session_status(conn, &run.session).await?;
         let session = run.session.clone();
         self.with_queue(|queue| {
             add_run(queue, &id, run, epoch, done, rows, snapshots);
@@ -195,7 +223,8 @@ fn add_run(
     let next_seq = first_unfinished(&rows, done);
     let lost = run.snapshot.is_some() || rows.iter().any(|row| row.replays);
     let history = if lost { History::Lost } else { History::Loaded };
-    queue.add_run(id.clone(), RunQueue::new(run.tenant, run.session, epoch, next_seq, history));
+    let model = run.spec.base_model;
+    queue.add_run(id.clone(), RunQueue::new(run.tenant, run.session, model, epoch, next_seq, history));
     for snapshot in snapshots {
         queue.add_snapshot(&snapshot.session, snapshot.key, id.clone(), false);
     }
@@ -237,10 +266,7 @@ pub(crate) fn end_if_ended(queue: &mut Queue, session: &SessionId, status: &Sess
 }
 
 /// Takes leases of runs, as many as are this worker's share.
-struct ClaimRuns {
-    /// Runs that it has.
-    held: usize,
-}
+struct ClaimRuns;
 
 impl Write for ClaimRuns {
     type Output = Vec<(RunId, i64)>;
@@ -250,12 +276,15 @@ impl Write for ClaimRuns {
         if !is_registered(conn, core).await? {
             return Ok(Vec::new());
         }
-        let share = share_of(conn, core, &worker.models).await?;
-        let limit = share.saturating_sub(self.held).min(RUNS_AT_ONCE);
-        if limit == 0 {
-            return Ok(Vec::new());
+        let mut claimed = Vec::new();
+        for model in &worker.models {
+            let (held, share) = held_and_share(conn, core, worker, model).await?;
+            let limit = share.saturating_sub(held).min(RUNS_AT_ONCE - claimed.len());
+            if limit > 0 {
+                claimed.extend(leases::claim_runs(conn, &worker.id, std::slice::from_ref(model), limit).await?);
+            }
         }
-        leases::claim_runs(conn, &worker.id, &worker.models, limit).await
+        Ok(claimed)
     }
 }
 
@@ -266,12 +295,17 @@ async fn is_registered(conn: &mut Conn, core: &Core) -> Result<bool, Error> {
     workers::is_registered(conn, worker, core.incarnation.load(Ordering::Acquire)).await
 }
 
-/// Runs that a worker may have so that all workers with its models have about as many.
-async fn share_of(conn: &mut Conn, core: &Core, models: &[String]) -> Result<usize, Error> {
-    let others = workers::models_of_workers(conn, core.now()).await?;
-    let alike = others.iter().filter(|theirs| theirs.iter().any(|model| models.contains(model))).count();
-    let placed = leases::count_placed_runs(conn, models).await?;
-    Ok(usize::try_from(placed).unwrap_or(usize::MAX).div_ceil(alike.max(1)))
+/// Runs of a model that a worker has, and how many it may have so that all workers with the model have about as many.
+async fn held_and_share(
+    conn: &mut Conn,
+    core: &Core,
+    worker: &WorkerOptions,
+    model: &String,
+) -> Result<(usize, usize), Error> {
+    let workers = workers::models_of_workers(conn, core.now()).await?;
+    let alike = workers.iter().filter(|models| models.contains(model)).count();
+    let (placed, held) = leases::count_placed_runs(conn, model, &worker.id).await?;
+    Ok((held, placed.div_ceil(alike.max(1))))
 }
 
 struct ClaimSamples {

@@ -52,6 +52,8 @@ pub(crate) struct Core {
     pub(crate) seen: Mutex<HashMap<SessionId, Timestamp>>,
     /// Of this process's worker.
     pub(crate) incarnation: AtomicI64,
+    /// Held while the worker's lease is prolonged, or while it registers anew.
+    pub(crate) renewing: tokio::sync::Mutex<()>,
     /// Samples of all processes that had not ended when they were last counted.
     pub(crate) open_samples: AtomicU64,
     pub(crate) cache: Cache,

@@ -1,6 +1,6 @@
 //! Reading back what the queue needs: payloads that are not in memory, and histories to replay.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl Core {
                 }
             },
             Fetch::History { run, epoch } => {
-                let history = self.patiently(|| self.history(&run)).await;
+                let history = self.patiently(|| self.history(&run, epoch)).await;
                 self.with_queue(|queue| queue.history_read(&run, epoch, history));
             }
         }
@@ -70,14 +70,15 @@ impl Core {
     }
 
     /// The operations that made a run what it was, in order.
-    async fn history(&self, run: &RunId) -> Result<VecDeque<Replayed>, Error> {
+    async fn history(&self, run: &RunId, epoch: i64) -> Result<VecDeque<Replayed>, Error> {
         let mut conn = self.reader().await?;
         let mut history = VecDeque::new();
         let saved = runs::run_row(&mut conn, run).await?;
         let mut from = 0;
         if let Some((seq_id, dir)) = saved.snapshot {
             let upkeep = Upkeep::RestoreRun { spec: saved.spec, dir: dir.into() };
-            let request = RequestId::new(format!("{run}/restore"));
+            // What comes late of an older lease's is not taken for this one's.
+            let request = RequestId::new(format!("{run}/restore/{epoch}"));
             let entry = upkeep_entry(request, RequestKind::RestoreRun, &upkeep);
             history.push_back(Replayed { seq_id, entry, snapshots: Vec::new() });
             from = seq_id + 1;
@@ -92,6 +93,11 @@ impl Core {
             };
             let entry = Entry { request: row.id, kind: row.kind, cost: row.cost, payload: Slot::Stored };
             history.push_back(Replayed { seq_id: row.seq_id, entry, snapshots });
+        }
+        // Saves under the same key replace each other: samples wait for the last one.
+        let mut later = BTreeSet::new();
+        for replayed in history.iter_mut().rev() {
+            replayed.snapshots.retain(|key| later.insert(key.clone()));
         }
         Ok(history)
     }

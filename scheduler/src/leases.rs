@@ -64,6 +64,7 @@ impl Core {
             if repair {
                 self.reconcile().await?;
                 self.read_all_new_requests().await?;
+                self.end_ended_sessions().await?;
             }
             self.take_from_store().await?;
             let surplus = self.surplus().await?;
@@ -82,7 +83,15 @@ impl Core {
     }
 
     async fn renew(self: &Arc<Self>) -> Result<(), Error> {
-        if self.options.worker.is_none() || self.call(Renew).await? {
+        let Some(worker) = &self.options.worker else { return Ok(()) };
+        let _alone = self.renewing.lock().await;
+        let (incarnation, end) = (self.incarnation.load(Ordering::Acquire), self.lease_end(self.now()));
+        // Where others wait for a sign of life, it does not wait for what else there is to write.
+        let known = match self.is_shared() {
+            true => workers::renew_worker(&mut self.reader().await?, &worker.id, incarnation, end).await?,
+            false => self.call(Renew).await?,
+        };
+        if known {
             return Ok(());
         }
         tracing::warn!("this worker was taken for dead: its runs have passed to others");
@@ -95,25 +104,49 @@ impl Core {
         self.with_queue(|queue| queue.lose_everything());
     }
 
+    /// Until the next round: not the same for all processes.
+    fn wait(&self) -> Duration {
+        self.period().mul_f64(0.75) + self.jitter(self.period() / 4)
+    }
+
     fn period(&self) -> Duration {
         self.options.worker.as_ref().map_or(PERIOD, |worker| worker.lease / 3)
+    }
+}
+
+/// Shows signs of life until the scheduler is gone, however long anything else takes.
+pub(crate) async fn stay_alive(core: Weak<Core>) {
+    loop {
+        let Some(strong) = core.upgrade().filter(|core| !core.messages_closed()) else { return };
+        if strong.options.worker.is_none() || !strong.is_shared() {
+            return;
+        }
+        let wait = strong.wait();
+        drop(strong);
+        tokio::time::sleep(wait).await;
+        let Some(core) = core.upgrade().filter(|core| !core.messages_closed()) else { return };
+        if let Err(error) = core.renew().await {
+            tracing::warn!(%error, "the leases could not be prolonged; it is tried again");
+        }
     }
 }
 
 /// Looks after leases until the scheduler is gone.
 pub(crate) async fn look_after(core: Weak<Core>) {
     let mut repaired = Instant::now();
+    let mut next_round = None;
     loop {
         let Some(strong) = core.upgrade().filter(|core| !core.messages_closed()) else { return };
-        let wait = strong.period().mul_f64(0.75) + strong.jitter(strong.period() / 4);
+        let round = *next_round.get_or_insert_with(|| Instant::now() + strong.wait());
         let wake = Arc::clone(&strong.wake);
         drop(strong);
-        // Woken by what there is to take; the period is for renewals.
-        let woken = tokio::time::timeout(wait, wake.notified()).await.is_ok();
+        // Woken by what there is to take, which may be all the time; the rounds come all the same.
+        let _ = tokio::time::timeout_at(round, wake.notified()).await;
         let Some(core) = core.upgrade().filter(|core| !core.messages_closed()) else { return };
-        let done = if woken {
+        let done = if Instant::now() < round {
             core.take_from_store().await
         } else {
+            next_round = None;
             let repair = repaired.elapsed() >= REPAIR;
             if repair {
                 repaired = Instant::now();

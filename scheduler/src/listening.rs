@@ -6,7 +6,6 @@ use std::time::Duration;
 use sqlx::postgres::PgListener;
 use trainyard_protocol::SessionId;
 
-use crate::claiming::end_if_ended;
 use crate::core::Core;
 use crate::signals::{self, CHANNEL, Signal};
 use crate::store::db::Pool;
@@ -96,8 +95,12 @@ impl Core {
             Ok(mut conn) => sessions::session_status(&mut conn, &session).await,
             Err(error) => Err(error),
         };
-        match status {
-            Ok(status) => self.with_queue(|queue| end_if_ended(queue, &session, &status)),
+        let done = match status {
+            Ok(status) => self.end_session_here(&session, &status).await,
+            Err(error) => Err(error),
+        };
+        match done {
+            Ok(()) => {}
             Err(error) => tracing::warn!(%session, %error, "the end of a session could not be read"),
         }
     }

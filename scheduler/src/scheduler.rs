@@ -128,6 +128,7 @@ impl Scheduler {
             strays: Mutex::default(),
             incarnation: AtomicI64::new(0),
             events: Waiters::default(),
+            renewing: tokio::sync::Mutex::default(),
             open_samples: AtomicU64::new(0),
             cache: Cache::default(),
             samplers: Samplers::default(),
@@ -144,6 +145,7 @@ impl Scheduler {
             core.take_from_store().await?;
         }
         tokio::spawn(leases::look_after(Arc::downgrade(&core)));
+        tokio::spawn(leases::stay_alive(Arc::downgrade(&core)));
         tokio::spawn(listening::listen(Arc::downgrade(&core)));
         Ok(Self { core, messages })
     }

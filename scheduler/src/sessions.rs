@@ -61,9 +61,15 @@ impl Scheduler {
             tenant: Some(tenant.clone()),
             session: session.clone(),
             status: SessionStatus::Finished { reason, detail },
+            silent_since: None,
         };
         self.write(end).await?;
         Ok(())
+    }
+
+    /// Gives every session a fresh period: for a while no sign of life could be heard.
+    pub async fn excuse_silence(&self) -> Result<(), Error> {
+        self.write(ExcuseSilence).await
     }
 
     /// A session with its runs and sampling sessions.
@@ -162,6 +168,16 @@ impl Write for Revive {
     }
 }
 
+struct ExcuseSilence;
+
+impl Write for ExcuseSilence {
+    type Output = ();
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(), Error> {
+        sessions::touch_all_sessions(conn, core.now()).await
+    }
+}
+
 /// Notes a sign of life.
 pub(crate) struct TouchSession {
     pub(crate) session: SessionId,
@@ -183,6 +199,8 @@ pub(crate) struct EndSession {
     pub(crate) tenant: Option<TenantId>,
     pub(crate) session: SessionId,
     pub(crate) status: SessionStatus,
+    /// Only if there was no sign of life since.
+    pub(crate) silent_since: Option<Timestamp>,
 }
 
 impl EndSession {
@@ -209,7 +227,7 @@ impl Write for EndSession {
         }
         let now = core.now();
         let mut ended = SessionEnded {
-            now: sessions::end_session(conn, &self.session, &self.status, now).await?,
+            now: sessions::end_session(conn, &self.session, &self.status, self.silent_since, now).await?,
             cancelled: Vec::new(),
         };
         if ended.now && !self.drains() {

@@ -8,6 +8,7 @@ use trainyard_protocol::{OpError, RequestId, RunId, SessionId, TenantId};
 
 use crate::admission;
 use crate::core::Core;
+use crate::leases::ReleaseSamples;
 use crate::queue::{Claimed, History, RunQueue, creation_failed};
 use crate::quotas::Cost;
 use crate::sessions::ensure_alive;
@@ -85,8 +86,12 @@ impl Scheduler {
     async fn submit<W: Submit>(&self, write: W) -> Result<Submitted, Error> {
         let file = write.payload().file().map(str::to_owned);
         let accepted = self.write(write).await;
-        // A retry, or a refused request, has no row for its file.
-        let unneeded = !matches!(&accepted, Ok(Accepted { fresh: Some(_), .. }));
+        // A retry, or a refused request, has no row for its file. After a failure there may be one all the same.
+        let unneeded = match &accepted {
+            Ok(accepted) => accepted.fresh.is_none(),
+            Err(Error::Unavailable(_) | Error::Conflict(_) | Error::Store(_)) => false,
+            Err(_) => true,
+        };
         if let Some(file) = file.filter(|_| unneeded) {
             self.core.blobs.remove(vec![file]).await;
         }
@@ -245,7 +250,14 @@ impl Write for SubmitCreate {
             return;
         }
         core.with_queue(|queue| {
-            let run = RunQueue::new(self.tenant.clone(), fresh.session.clone(), FIRST_EPOCH, 0, History::Loaded);
+            let run = RunQueue::new(
+                self.tenant.clone(),
+                fresh.session.clone(),
+                self.new.spec.base_model.clone(),
+                FIRST_EPOCH,
+                0,
+                History::Loaded,
+            );
             queue.add_run(self.run.clone(), run);
             match &self.new.rejected {
                 Some(cause) => queue.fail_run(&self.run, creation_failed(&self.run, cause)),
@@ -456,6 +468,13 @@ impl Write for SubmitSample {
             sampling: Arc::clone(sampling),
         };
         let payload = Some((self.submission.payload.clone(), self.submission.decoded.clone()));
-        core.with_queue(|queue| queue.add_sample(sample, payload));
+        core.with_queue(|queue| {
+            // What it samples from may have left memory meanwhile.
+            if queue.can_sample(&sample.sampling) {
+                queue.add_sample(sample, payload);
+            } else {
+                core.record(ReleaseSamples(vec![(sample.request, sample.claim)]));
+            }
+        });
     }
 }

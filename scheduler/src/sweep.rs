@@ -24,7 +24,12 @@ impl Scheduler {
         let deadline = self.core.now().minus(self.core.options.session_timeout);
         let silent = sessions::silent_sessions(&mut self.core.reader().await?, deadline).await?;
         for session in silent {
-            let end = EndSession { tenant: None, session: session.clone(), status: SessionStatus::Expired };
+            let end = EndSession {
+                tenant: None,
+                session: session.clone(),
+                status: SessionStatus::Expired,
+                silent_since: Some(deadline),
+            };
             if self.write(end).await?.now {
                 tracing::info!(%session, "a session expired: its heartbeats stopped");
                 swept.sessions.push(session);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use trainyard_protocol::RunId;
 
 use crate::core::Core;
-use crate::queue::{Fence, Flight};
+use crate::queue::{Fence, Flight, Queue};
 use crate::store::db::Conn;
 use crate::store::{pruning, runs, sampling};
 use crate::work::holds;
@@ -15,12 +15,13 @@ use crate::{Effect, Error};
 
 impl Core {
     /// The worker is done with a request of the scheduler's own. The queue is told once the store knows.
-    pub(crate) fn upkept(&self, flight: &Flight, effects: Vec<Effect>) {
+    pub(crate) fn upkept(&self, queue: &Queue, flight: &Flight, effects: Vec<Effect>) {
         let Fence::Run(run, epoch) = &flight.fence else { return };
         for effect in effects {
             let kept = match effect {
                 Effect::RunSaved(dir) => Kept::Run(flight.seq_id, dir),
-                Effect::SnapshotSaved { key, dir } => Kept::Snapshot(key, dir),
+                // The run's next request has not begun: what is there now is what was saved.
+                Effect::SnapshotSaved { key, dir } => Kept::Snapshot { made: queue.snapshot_made(&key), key, dir },
                 _ => continue,
             };
             self.record(Keep { run: run.clone(), epoch: *epoch, kept });
@@ -31,8 +32,8 @@ impl Core {
 enum Kept {
     /// Everything of the run up to this place of its order.
     Run(i64, PathBuf),
-    /// The snapshot of this key.
-    Snapshot(String, PathBuf),
+    /// The snapshot of this key that was taken then.
+    Snapshot { key: String, made: u64, dir: PathBuf },
 }
 
 /// Notes what was saved, and drops what that makes unnecessary.
@@ -57,7 +58,7 @@ impl Write for Keep {
             return Ok(None);
         }
         match &self.kept {
-            Kept::Snapshot(key, dir) => {
+            Kept::Snapshot { key, dir, .. } => {
                 sampling::set_snapshot_dir(conn, &self.run, key, Some(dir)).await?;
                 Ok(Some(Unneeded { folder: None, blobs: Vec::new() }))
             }
@@ -73,7 +74,7 @@ impl Write for Keep {
         let Some(Unneeded { folder, blobs }) = output else { return };
         core.with_queue(|queue| match &self.kept {
             Kept::Run(..) => queue.run_saved(&self.run),
-            Kept::Snapshot(key, dir) => queue.snapshot_saved(&self.run, key, dir),
+            Kept::Snapshot { key, made, dir } => queue.snapshot_saved(&self.run, key, *made, dir),
         });
         if let Kept::Run(seq_id, _) = self.kept {
             tracing::info!(run = %self.run, seq_id, "a run was saved; its log up to there is pruned");

@@ -91,7 +91,7 @@ impl Scheduler {
                 return tracing::debug!(%request, "a completion came for a request that is not in flight");
             };
             if flight.kind.is_upkeep() && !flight.replay {
-                return self.core.upkept(&flight, effects);
+                return self.core.upkept(queue, &flight, effects);
             }
             if flight.replay {
                 return;

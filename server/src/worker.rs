@@ -205,6 +205,9 @@ impl<M: Mailbox> Worker<M> {
                 self.guard("cancel", |engine| engine.cancel(&request));
             }
             WorkItem::UnloadRun(run) => {
+                // What is still to come of these is nobody's any more.
+                self.started.retain(|_, job| job.run.as_ref() != Some(&run));
+                self.waiting.retain(|_, (_, waiting)| waiting.job.run.as_ref() != Some(&run));
                 self.guard("unload_run", |engine| engine.unload_run(&run));
             }
             WorkItem::DropSnapshot(key) => {
@@ -230,10 +233,10 @@ impl<M: Mailbox> Worker<M> {
 
     fn fetch(&mut self, request: RequestId, flow: Flow, waiting: Waiting) {
         let (mailbox, workspace) = (Arc::clone(&self.mailbox), self.workspace.clone());
-        let (arrived, folder) = (self.arrived.clone(), waiting.folder.clone());
+        let (arrived, folder, restores) = (self.arrived.clone(), waiting.folder.clone(), waiting.restores);
         self.waiting.insert(request.clone(), (flow, waiting));
         self.runtime.spawn(async move {
-            let folder = fetching::fetch(mailbox, workspace, folder).await;
+            let folder = fetching::fetch(mailbox, workspace, folder, restores).await;
             // A worker that has stopped needs it no more.
             let _ = arrived.send(Fetched { request, folder });
         });

@@ -1,6 +1,6 @@
 //! Operations that are not batched: creation, loading, optimizer steps, saves.
 
-use trainyard_protocol::{Flow, Operation, RequestId};
+use trainyard_protocol::{Flow, Operation, RequestId, RunId};
 
 use super::fair::Fair;
 use super::queues::Queues;
@@ -25,6 +25,11 @@ impl Control {
 
     pub(super) fn push(&mut self, flow: &Flow, id: RequestId, operation: Operation) {
         self.queues.push_back(flow, (id, operation));
+    }
+
+    /// Drops the operations of a run.
+    pub(super) fn forget(&mut self, run: &RunId) {
+        self.queues.retain(|(_, operation)| operation.run() != Some(run));
     }
 
     /// Whether there is an operation that `ready` accepts.

@@ -241,6 +241,7 @@ impl Engine for CpuEngine {
     }
 
     fn unload_run(&mut self, run: &RunId) {
+        self.control.forget(run);
         self.trainer.forget(run);
         self.drop_run(run);
     }

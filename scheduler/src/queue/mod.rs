@@ -147,6 +147,8 @@ struct Snapshot {
     ready: bool,
     /// Where it was written to.
     dir: Option<PathBuf>,
+    /// When it was taken, as [`Queue::uses`] counts.
+    made: u64,
     /// Grows with every use, to tell which was used least recently.
     used: u64,
     /// Samples that wait for it, by arrival.
@@ -250,11 +252,17 @@ impl Queue {
     /// A snapshot of a run: taken now (`ready`), or to be made again by a replay.
     pub(crate) fn add_snapshot(&mut self, session: &SessionId, key: String, run: RunId, ready: bool) {
         self.sessions.entry(session.clone()).or_default().snapshots.insert(key.clone());
-        let snapshot =
-            self.snapshots.entry(key).or_insert(Snapshot { run, ready, dir: None, used: 0, waiting: BTreeSet::new() });
+        let snapshot = self.snapshots.entry(key).or_insert(Snapshot {
+            run,
+            ready,
+            dir: None,
+            made: 0,
+            used: 0,
+            waiting: BTreeSet::new(),
+        });
         if ready {
             self.uses += 1;
-            (snapshot.ready, snapshot.used, snapshot.dir) = (true, self.uses, None);
+            (snapshot.ready, snapshot.dir, snapshot.made, snapshot.used) = (true, None, self.uses, self.uses);
             for arrival in std::mem::take(&mut snapshot.waiting) {
                 self.prepare_sample(arrival);
             }

@@ -53,6 +53,7 @@ pub(super) struct InFlight {
 pub(crate) struct RunQueue {
     tenant: TenantId,
     pub(super) session: SessionId,
+    pub(super) base_model: String,
     /// Of the lease.
     epoch: i64,
     /// The first place whose request has not ended.
@@ -76,10 +77,18 @@ pub(crate) struct RunQueue {
 
 impl RunQueue {
     /// A run whose first `next_seq` requests have ended.
-    pub(crate) fn new(tenant: TenantId, session: SessionId, epoch: i64, next_seq: i64, history: History) -> Self {
+    pub(crate) fn new(
+        tenant: TenantId,
+        session: SessionId,
+        base_model: String,
+        epoch: i64,
+        next_seq: i64,
+        history: History,
+    ) -> Self {
         Self {
             tenant,
             session,
+            base_model,
             epoch,
             next_seq,
             parked: BTreeMap::new(),
@@ -214,6 +223,16 @@ impl Queue {
         let mut ids: Vec<RunId> = self.runs.keys().cloned().collect();
         ids.sort_unstable();
         ids
+    }
+
+    /// The sessions of which something is here.
+    pub(crate) fn session_ids(&self) -> Vec<SessionId> {
+        self.sessions.keys().cloned().collect()
+    }
+
+    /// The runs of a session whose leases this worker has.
+    pub(crate) fn runs_of_session(&self, session: &SessionId) -> Vec<RunId> {
+        self.sessions.get(session).map(|load| load.runs.iter().cloned().collect()).unwrap_or_default()
     }
 
     /// Forgets a run whose lease has passed to another, and what is executed of it. Nothing ends by that.
@@ -397,8 +416,11 @@ impl Queue {
         let Some(run) = self.runs.get_mut(id) else { return };
         // It comes again by itself.
         run.upkeep.clear();
-        let Some((seq_id, entry)) = run.take_head() else { return };
-        run.in_flight = None;
+        // Upkeep that is being executed goes on.
+        let in_flight = run.in_flight.take();
+        let taken = run.take_head();
+        run.in_flight = in_flight;
+        let Some((seq_id, entry)) = taken else { return };
         run.next_seq += 1;
         let session = run.session.clone();
         let (fence, doom) = (Fence::Run(id.clone(), run.epoch), Doom::Failed(error.clone()));
@@ -500,6 +522,7 @@ impl Queue {
         let Some(run) = self.runs.get_mut(id) else { return };
         run.failure = Some(error.clone());
         run.history = History::Loaded;
+        run.listed = false;
         run.upkeep.clear();
         let waiting = run.take_waiting(i64::MIN);
         self.throttle.forget(&run.tenant, &Turn::Run(id.clone()));
@@ -520,6 +543,7 @@ impl Queue {
         let waiting = run.take_waiting(from);
         if cancel {
             self.throttle.forget(&run.tenant, &Turn::Run(id.clone()));
+            run.listed = false;
         }
         let fence = Fence::Run(id.clone(), run.epoch);
         self.doom_entries(session, &fence, waiting, &doom);

@@ -1,7 +1,7 @@
 //! What the scheduler asks of the worker on its own account: saving runs, so that their log can be pruned, and
 //! freeing the memory of what is not used.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,8 +97,16 @@ impl Queue {
         }
     }
 
-    /// A snapshot is in the storage: in memory it is needed only while it is used.
-    pub(crate) fn snapshot_saved(&mut self, id: &RunId, key: &str, dir: &Path) {
+    /// Tells the weights of a snapshot from those of others under the same key.
+    pub(crate) fn snapshot_made(&self, key: &str) -> u64 {
+        self.snapshots.get(key).map_or(0, |snapshot| snapshot.made)
+    }
+
+    /// A snapshot is in the storage: in memory it is needed only while it is used. Newer weights under its key are not.
+    pub(crate) fn snapshot_saved(&mut self, id: &RunId, key: &str, made: u64, dir: &Path) {
+        if self.snapshot_made(key) != made {
+            return;
+        }
         let leaving = self.runs.get(id).is_some_and(|run| run.leaving);
         let in_memory = self.snapshots.values().filter(|snapshot| snapshot.run == *id && snapshot.ready).count();
         let Some(snapshot) = self.snapshots.get_mut(key) else { return };
@@ -129,10 +137,9 @@ impl Queue {
         session
     }
 
-    /// Lets go of runs of which nothing has been asked for a while, and of `surplus` idle ones at once: they are
-    /// saved, and whoever is asked for them next restores them.
-    pub(crate) fn let_go(&mut self, now: Timestamp, idle: Duration, surplus: usize) {
-        let mut surplus = surplus;
+    /// Lets go of runs of which nothing has been asked for a while, and of as many idle ones of each base model as are
+    /// its `surplus` at once: they are saved, and whoever is asked for them next restores them.
+    pub(crate) fn let_go(&mut self, now: Timestamp, idle: Duration, mut surplus: BTreeMap<String, usize>) {
         for id in self.run_ids() {
             let sampled = self.is_sampled(&id);
             let Some(run) = self.runs.get_mut(&id).filter(|run| run.is_idle() && !run.leaving) else { continue };
@@ -141,10 +148,11 @@ impl Queue {
                 continue;
             }
             let since = *run.idle_since.get_or_insert(now);
-            if now < since.plus(idle) && surplus == 0 {
-                continue;
+            match surplus.get_mut(&run.base_model) {
+                Some(left) if *left > 0 => *left -= 1,
+                _ if now < since.plus(idle) => continue,
+                _ => {}
             }
-            surplus = surplus.saturating_sub(1);
             match run.history {
                 // The worker holds nothing of it.
                 History::Lost => self.leave(&id),

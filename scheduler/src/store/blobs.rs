@@ -102,6 +102,13 @@ fn path(name: &str) -> String {
     format!("{}/{name}", AREA.root)
 }
 
+/// A storage that fails may be back soon, with all that it holds.
 fn failed(doing: &'static str) -> impl Fn(StorageError) -> Error {
-    move |error| Error::store(doing, error)
+    move |error| match error {
+        StorageError::Failed { .. } => {
+            tracing::warn!(doing, %error, "the storage failed");
+            Error::Unavailable(doing)
+        }
+        error => Error::store(doing, error),
+    }
 }

@@ -211,17 +211,17 @@ pub(crate) async fn release_sample(conn: &mut Conn, worker: &str, id: &RequestId
     Ok(done.map_err(failed("give a sample back"))? == 1)
 }
 
-/// How many runs with a lease, or waited for without one, need one of these base models.
-pub(crate) async fn count_placed_runs(conn: &mut Conn, models: &[String]) -> Result<u64, Error> {
+/// How many runs with a lease, or waited for without one, need a base model; and of how many the worker has the lease.
+pub(crate) async fn count_placed_runs(conn: &mut Conn, model: &str, worker: &str) -> Result<(usize, usize), Error> {
     const SQLITE: &str = "-- count_placed_runs
-        SELECT count(*) FROM runs WHERE base_model IN (SELECT value FROM json_each($1))
+        SELECT count(*) AS placed, count(CASE WHEN worker_id = $2 THEN 1 END) AS held FROM runs WHERE base_model = $1
             AND (worker_id IS NOT NULL
                 OR EXISTS (SELECT 1 FROM requests WHERE requests.run_id = runs.id AND requests.finished_at IS NULL)
                 OR EXISTS (SELECT 1 FROM sampling_sessions AS sampler
                     JOIN requests ON requests.sampling_session_id = sampler.id AND requests.finished_at IS NULL
                     WHERE sampler.run_id = runs.id AND sampler.snapshot_dir IS NULL))";
     const POSTGRES: &str = "-- count_placed_runs
-        SELECT count(*) FROM runs WHERE base_model = ANY($1)
+        SELECT count(*) AS placed, count(CASE WHEN worker_id = $2 THEN 1 END) AS held FROM runs WHERE base_model = $1
             AND (worker_id IS NOT NULL
                 OR id IN (
                     SELECT run_id FROM requests WHERE finished_at IS NULL AND run_id IS NOT NULL
@@ -230,7 +230,8 @@ pub(crate) async fn count_placed_runs(conn: &mut Conn, models: &[String]) -> Res
                     JOIN requests ON requests.sampling_session_id = sampler.id
                     WHERE requests.finished_at IS NULL AND sampler.run_id IS NOT NULL
                         AND sampler.snapshot_dir IS NULL))";
-    let count: Option<i64> =
-        sql_by(SQLITE, POSTGRES).bind(models.to_vec()).scalar(conn).await.map_err(failed("count runs"))?;
-    Ok(super::as_u64(count.unwrap_or(0)))
+    let rows = sql_by(SQLITE, POSTGRES).bind(model).bind(worker).fetch_all(conn).await.map_err(failed("count runs"))?;
+    let Some(row) = rows.first() else { return Ok((0, 0)) };
+    let count = |name| Ok::<_, Error>(usize::try_from(column::<i64>(row, name)?).unwrap_or(0));
+    Ok((count("placed")?, count("held")?))
 }

@@ -2,7 +2,7 @@
 
 use trainyard_protocol::{RunId, SamplingSessionId, SessionId, TenantId};
 
-use super::db::{Conn, Row, column, sql};
+use super::db::{Conn, Row, column, sql, sql_by};
 use super::{as_i64, failed, from_json, parsed, to_json};
 use crate::{Error, FinishReason, NewSession, Page, Session, SessionStatus, Timestamp};
 
@@ -73,6 +73,22 @@ pub(crate) async fn session_status(conn: &mut Conn, id: &SessionId) -> Result<Se
         SELECT status, finish_reason, finish_detail FROM sessions WHERE id = $1";
     let row = sql(SQL).bind(id.as_str()).fetch_optional(conn).await.map_err(failed("find a session"))?;
     status(&row.ok_or_else(|| Error::not_found("session", id))?)
+}
+
+/// Those of some sessions that have ended.
+pub(crate) async fn ended_sessions(
+    conn: &mut Conn,
+    ids: Vec<SessionId>,
+) -> Result<Vec<(SessionId, SessionStatus)>, Error> {
+    const SQLITE: &str = "-- ended_sessions
+        SELECT id, status, finish_reason, finish_detail FROM sessions
+        WHERE id IN (SELECT value FROM json_each($1)) AND status <> 'active' ORDER BY id";
+    const POSTGRES: &str = "-- ended_sessions
+        SELECT id, status, finish_reason, finish_detail FROM sessions
+        WHERE id = ANY($1) AND status <> 'active' ORDER BY id";
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let rows = sql_by(SQLITE, POSTGRES).bind(ids).fetch_all(conn).await.map_err(failed("list ended sessions"))?;
+    rows.iter().map(|row| Ok((SessionId::new(column::<String>(row, "id")?), status(row)?))).collect()
 }
 
 /// Makes an expired session active again, if it expired after a moment. False when it did not.
@@ -165,16 +181,18 @@ pub(crate) async fn list_sessions(conn: &mut Conn, tenant: &TenantId, page: Page
     Ok(ids.into_iter().map(SessionId::new).collect())
 }
 
-/// Ends an active session. False when it had ended already.
+/// Ends an active session; with `silent_since` only if there was no sign of life since. False when it had ended
+/// already, or goes on.
 pub(crate) async fn end_session(
     conn: &mut Conn,
     id: &SessionId,
     status: &SessionStatus,
+    silent_since: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<bool, Error> {
     const SQL: &str = "-- end_session
         UPDATE sessions SET status = $2, finish_reason = $3, finish_detail = $4, ended_at = $5
-        WHERE id = $1 AND status = 'active'";
+        WHERE id = $1 AND status = 'active' AND ($6 IS NULL OR last_seen_at < $6)";
     let (name, reason, detail) = match status {
         SessionStatus::Active => return Ok(false),
         SessionStatus::Finished { reason, detail } => ("finished", Some(reason.as_str()), detail.as_deref()),
@@ -186,6 +204,7 @@ pub(crate) async fn end_session(
         .bind(reason)
         .bind(detail)
         .bind(now.0)
+        .bind(silent_since.map(Timestamp::as_millis))
         .execute(conn)
         .await
         .map_err(failed("end a session"))?;

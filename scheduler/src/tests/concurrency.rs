@@ -16,7 +16,8 @@ async fn concurrent_submissions_share_transactions() {
         submitted.await.unwrap().unwrap();
     }
     let after = bench.scheduler.stats();
-    assert_eq!(after.writes - before.writes, 500);
+    // And what the process does on its own account now and then.
+    assert!((500..510).contains(&(after.writes - before.writes)), "{} writes", after.writes - before.writes);
     assert!(
         after.transactions - before.transactions < 100,
         "{} transactions",

@@ -7,7 +7,7 @@ pub(super) const LEASE: Duration = Duration::from_secs(3600);
 
 /// What the processes share, and the API server.
 pub(super) struct Fleet {
-    dir: TempDir,
+    pub(super) dir: TempDir,
     // Before the database, which can't be dropped well while it is used.
     pub(super) api: Scheduler,
     pub(super) database: TestDatabase,

@@ -2,7 +2,9 @@
 
 use super::fleet::{Fleet, kill, next, report, round, succeeded};
 use super::*;
-use crate::Upkeep;
+use crate::store::db::sql;
+use crate::waiters::lock;
+use crate::{Upkeep, WorkerOptions};
 
 #[tokio::test]
 async fn a_report_under_a_lease_that_passed_on_is_refused() {
@@ -83,4 +85,64 @@ async fn what_a_worker_takes_while_it_is_taken_for_dead_does_not_stay_with_it() 
     assert_eq!(work.run, Some(run));
     report(&b, &work, "of b");
     assert_eq!(fleet.poll(&created.request_id).await, succeeded("of b"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_is_woken_all_the_time_looks_after_leases_too() {
+    let fleet = Fleet::new().await;
+    let worker =
+        WorkerOptions { lease: Duration::from_millis(400), ..WorkerOptions::new("a", vec!["base".to_owned()]) };
+    let options = Options { worker: Some(worker), ..options(&fleet.dir, &fleet.database, &fleet.clock) };
+    let a = Scheduler::open(options).await.unwrap();
+    let dead = fleet.worker("dead").await;
+    kill(dead);
+    fleet.pass_lease();
+    // Its own lease is over as well by this clock, which stands still now: a sign of life makes it valid again.
+    let workers = async || {
+        let mut conn = fleet.api.core.reader().await.unwrap();
+        let ids: Vec<String> = sql("SELECT id FROM workers WHERE expires_at > $1 ORDER BY id")
+            .bind(fleet.api.core.now().0)
+            .scalars(&mut conn)
+            .await
+            .unwrap();
+        ids
+    };
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    loop {
+        a.core.wake.notify_one();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let all: Vec<String> = sql("SELECT id FROM workers ORDER BY id")
+            .scalars(&mut fleet.api.core.reader().await.unwrap())
+            .await
+            .unwrap();
+        if workers().await == ["a"] && all == ["a"] {
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline, "{all:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_with_more_models_takes_all_runs_that_nobody_else_can() {
+    let fleet = Fleet::new().await;
+    let _other = fleet.worker("a").await;
+    let models = vec!["base".to_owned(), "rare".to_owned()];
+    let worker = WorkerOptions { lease: Duration::from_secs(3600), ..WorkerOptions::new("b", models) };
+    let runs: Vec<_> = {
+        let mut runs = Vec::new();
+        for n in 0..4 {
+            let mut new = new_run(&fleet.session, n);
+            new.spec.base_model = "rare".to_owned();
+            runs.push(fleet.api.submit_create(&fleet.me, new).await.unwrap().0);
+        }
+        runs
+    };
+    let options = Options { worker: Some(worker), ..options(&fleet.dir, &fleet.database, &fleet.clock) };
+    let b = Scheduler::open(options).await.unwrap();
+    round(&b).await;
+    let mut held = lock(&b.core.queue).run_ids();
+    held.sort_unstable();
+    let mut expected = runs;
+    expected.sort_unstable();
+    assert_eq!(held, expected);
 }

@@ -278,3 +278,24 @@ async fn a_pace_survives_a_restart() {
     }
     assert!(waited >= 50, "{waited} s");
 }
+
+#[tokio::test]
+async fn a_run_that_was_held_back_goes_on_when_its_session_comes_back() {
+    let bench = granted(paced()).await;
+    let run = bench.ready_run(0).await;
+    for seq_id in 1..=6 {
+        bench.submit(&run, seq_id, RequestKind::ForwardBackward).await;
+        bench.succeed(&bench.start().await);
+    }
+    let held_back = bench.submit(&run, 7, RequestKind::ForwardBackward).await;
+    bench.nothing_ready();
+    bench.pass(Duration::from_secs(301));
+    bench.scheduler.sweep().await.unwrap();
+    assert_eq!(bench.poll(&held_back).await, Poll::Cancelled);
+    bench.saved_and_let_go(&run).await;
+    bench.submit(&run, 8, RequestKind::ForwardBackward).await;
+    let restored = bench.start().await;
+    assert_eq!(restored.kind, RequestKind::RestoreRun);
+    bench.succeed(&restored);
+    assert_eq!(bench.start().await.seq_id, 8);
+}

@@ -13,6 +13,8 @@ use crate::workspace::{Lease, Workspace};
 
 /// Between two attempts to reach the store.
 const PAUSE: Duration = Duration::from_millis(250);
+/// Between two attempts to fetch what must not be given up.
+const STORAGE_PAUSE: Duration = Duration::from_secs(2);
 
 /// A folder that an operation reads.
 #[derive(Clone, Debug)]
@@ -38,6 +40,8 @@ pub(super) struct Waiting {
     pub(super) folder: Folder,
     pub(super) build: Build,
     pub(super) job: Job,
+    /// It restores a run, which would be lost without it: a storage that fails is waited for.
+    pub(super) restores: bool,
 }
 
 /// What came of fetching a request's folder.
@@ -46,8 +50,13 @@ pub(super) struct Fetched {
     pub(super) folder: Result<Lease, OpError>,
 }
 
-/// Finds a folder and fetches it.
-pub(super) async fn fetch<M: Mailbox>(mailbox: Arc<M>, workspace: Workspace, folder: Folder) -> Result<Lease, OpError> {
+/// Finds a folder and fetches it; with `restores` however long the storage fails.
+pub(super) async fn fetch<M: Mailbox>(
+    mailbox: Arc<M>,
+    workspace: Workspace,
+    folder: Folder,
+    restores: bool,
+) -> Result<Lease, OpError> {
     let location = match folder {
         Folder::At(location) => location,
         Folder::Load { tenant, request, path } => match pin(&*mailbox, &tenant, &request, &path).await {
@@ -58,13 +67,21 @@ pub(super) async fn fetch<M: Mailbox>(mailbox: Arc<M>, workspace: Workspace, fol
             Err(error) => return Err(OpError::server(error.to_string())),
         },
     };
-    workspace.fetch(&location).await.map_err(|error| match error {
-        StorageError::NotFound(_) => {
-            tracing::error!(%error, "the folder of a checkpoint is missing");
-            OpError::server("the checkpoint's files are missing; the server's log has the details")
+    loop {
+        match workspace.fetch(&location).await {
+            Ok(lease) => return Ok(lease),
+            Err(error @ StorageError::NotFound(_)) => {
+                tracing::error!(%error, "the folder of a checkpoint is missing");
+                let missing = "the checkpoint's files are missing; the server's log has the details";
+                return Err(OpError::server(missing));
+            }
+            Err(error @ StorageError::Failed { .. }) if restores => {
+                tracing::warn!(%error, "a run can't be restored yet; it is tried again");
+                tokio::time::sleep(STORAGE_PAUSE).await;
+            }
+            Err(error) => return Err(unavailable(&error)),
         }
-        error => unavailable(&error),
-    })
+    }
 }
 
 /// Finds the folder of a load, however long the store can't be reached.

@@ -87,8 +87,8 @@ fn start(operation: Operation, run: Option<RunId>, answer: Answer) -> Prepared {
     Prepared::Start(Box::new(operation), Box::new(Job { run, reading: None, answer }))
 }
 
-fn wait(folder: Folder, build: Build, run: Option<RunId>, answer: Answer) -> Prepared {
-    Prepared::Wait(Box::new(Waiting { folder, build, job: Job { run, reading: None, answer } }))
+fn wait(folder: Folder, build: Build, run: Option<RunId>, answer: Answer, restores: bool) -> Prepared {
+    Prepared::Wait(Box::new(Waiting { folder, build, job: Job { run, reading: None, answer }, restores }))
 }
 
 /// What the scheduler asks for on its own account.
@@ -107,7 +107,7 @@ fn prepare_upkeep(work: &Work, workspace: &Workspace, attempt: u64) -> Result<Pr
             let restore = RestoreRun { run: run.clone(), spec, dir: PathBuf::new() };
             let build: Build =
                 Box::new(move |dir| Operation::RestoreRun(RestoreRun { dir: dir.to_owned(), ..restore }));
-            return Ok(wait(Folder::At(dir), build, Some(run), Answer::Restored));
+            return Ok(wait(Folder::At(dir), build, Some(run), Answer::Restored, true));
         }
     };
     Ok(start(operation, Some(run), answer))
@@ -159,7 +159,7 @@ fn prepare_checkpoint_sample(
         operation.source = SamplerSource::Checkpoint { base_model, dir: dir.to_owned() };
         Operation::Sample(Box::new(operation))
     });
-    Ok(wait(Folder::At(location.to_owned()), build, None, answer))
+    Ok(wait(Folder::At(location.to_owned()), build, None, answer, false))
 }
 
 fn prepare_load(
@@ -173,7 +173,7 @@ fn prepare_load(
     let answer = Answer::LoadWeights { run: run.clone(), path, creates: create.is_some() };
     let load = LoadState { run: run.clone(), dir: PathBuf::new(), with_optimizer, create };
     let build: Build = Box::new(move |dir| Operation::LoadState(LoadState { dir: dir.to_owned(), ..load }));
-    Ok(wait(folder, build, Some(run), answer))
+    Ok(wait(folder, build, Some(run), answer, work.replay))
 }
 
 fn prepare_run_operation(work: Work, workspace: &Workspace, random: &dyn Fn() -> u64) -> Result<Prepared, OpError> {

@@ -14,6 +14,14 @@ pub const MAX_LORA_RANK: u32 = 4_096;
 pub const LORA_ALPHA: f32 = 32.0;
 /// Datums in one `forward_backward` request.
 pub const MAX_DATUMS: usize = 65_536;
+/// Chunks of one input; as many provenance spans of one example.
+pub const MAX_CHUNKS: usize = 16_384;
+/// Inputs of the loss function of one example.
+pub const MAX_LOSS_INPUTS: usize = 64;
+/// Settings of the loss function in one request.
+pub const MAX_LOSS_SETTINGS: usize = 1_024;
+/// Chunks, loss inputs and provenance spans of one `forward_backward` request together.
+pub const MAX_PARTS: usize = 524_288;
 /// Stop strings in one request.
 pub const MAX_STOP_STRINGS: usize = 64;
 /// Bytes of one stop string.

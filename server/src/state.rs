@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use trainyard_protocol::BaseModel;
 use trainyard_scheduler::{Clock, Scheduler, Storage};
 
+use crate::api::DecodingRoom;
 use crate::auth::Keys;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
@@ -116,6 +117,8 @@ pub struct AppState {
     pub public_url: Option<Arc<str>>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// Room for the bodies that are being decoded.
+    pub(crate) decoding: DecodingRoom,
     ready: Arc<AtomicBool>,
 }
 
@@ -134,6 +137,7 @@ impl AppState {
             random: setup.random,
             signer: Arc::new(setup.signer),
             public_url: setup.public_url.map(|url| url.trim_end_matches('/').into()),
+            decoding: DecodingRoom::default(),
             ready: Arc::default(),
         }
     }

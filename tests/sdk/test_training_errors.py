@@ -195,6 +195,22 @@ def test_no_data(wire):
     assert wire.loss(wire.forward_backward(run, 2).json()["request_id"]) > 0
 
 
+def test_too_many_empty_datums(wire):
+    """Two bytes each in the body: they are counted before they are decoded."""
+    run = wire.run()
+    body = raw.message(run, 1, []).SerializeToString() + b"\x1a\x00" * (1 << 22)
+    raw.refused_or_failed(wire, wire.forward_backward_bytes(body), "data", 1 << 22, 65536)
+    assert wire.loss(wire.forward_backward(run, 2).json()["request_id"]) > 0
+
+
+def test_too_many_empty_chunks(wire):
+    run = wire.run()
+    body = {"data": [{"model_input": {"chunks": [{}] * 20_000}}], "loss_fn": "cross_entropy"}
+    answer = wire.post("forward_backward", {"model_id": run, "seq_id": 1, "forward_backward_input": body})
+    raw.refused_or_failed(wire, answer, "data[0].model_input.chunks", 20_000, 16384)
+    assert wire.loss(wire.forward_backward(run, 2).json()["request_id"]) > 0
+
+
 def test_unknown_run(wire):
     ghost = f"{wire.session()}:train:5"
     raw.refused(wire.forward_backward(ghost, 1), ghost, statuses=(404,))

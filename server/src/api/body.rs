@@ -1,6 +1,7 @@
 //! Reading request bodies: bounded before and after decompression.
 
 use std::io::Read;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
@@ -8,6 +9,8 @@ use axum::http::{HeaderMap, header};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use serde::de::DeserializeOwned;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use zstd::zstd_safe;
 
 use crate::error::ApiError;
 use crate::state::AppState;
@@ -15,6 +18,51 @@ use crate::wire::json;
 
 /// Bodies up to so many bytes are decoded where they are read.
 const INLINE_DECODING: usize = 1 << 20;
+
+/// Bytes that bodies take together while they are decompressed and decoded; further ones wait.
+const DECODING: usize = 512 << 20;
+
+/// What small parts make of a body, however few bytes they take in it.
+const PARTS: usize = 64 << 20;
+
+/// Bytes of one permit.
+const UNIT: usize = 1 << 10;
+
+/// Room for the bodies that are being decoded. Cheap to clone; all clones are one.
+#[derive(Clone)]
+pub(crate) struct DecodingRoom(Arc<Semaphore>);
+
+impl Default for DecodingRoom {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(DECODING / UNIT)))
+    }
+}
+
+impl DecodingRoom {
+    /// Permits of a body of so many bytes: never more than there are. Small bodies need none; they are decoded where
+    /// they are read, so there are only as many at a time as there are threads.
+    fn permits(bytes: usize) -> usize {
+        if bytes <= INLINE_DECODING { 0 } else { bytes.saturating_add(PARTS).min(DECODING).div_ceil(UNIT) }
+    }
+
+    /// Waits, in order of arrival, until a body of at most so many bytes may be decoded.
+    async fn enter(&self, bytes: usize) -> Result<Room, ApiError> {
+        let permits = u32::try_from(Self::permits(bytes)).unwrap_or(u32::MAX);
+        let permit = Arc::clone(&self.0).acquire_many_owned(permits).await;
+        permit.map(Room).map_err(|error| ApiError::Internal(format!("no body is decoded any more: {error}")))
+    }
+}
+
+/// What a body has of the room.
+struct Room(OwnedSemaphorePermit);
+
+impl Room {
+    /// Gives back what a body of so many bytes does not need.
+    fn shrink(&mut self, bytes: usize) {
+        let spare = self.0.num_permits().saturating_sub(DecodingRoom::permits(bytes));
+        drop(self.0.split(spare));
+    }
+}
 
 /// The content types that endpoints tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +76,31 @@ pub(super) enum Media {
 pub(super) struct RawBody {
     pub(super) bytes: Bytes,
     pub(super) media: Media,
+    /// Until it is decoded.
+    room: Option<Room>,
 }
 
 impl RawBody {
     /// The same body, read as JSON whatever its content type says.
     pub(super) fn into_json(self) -> Self {
         Self { media: Media::Json, ..self }
+    }
+
+    /// Decodes it, once, on a thread of its own when it is large.
+    pub(super) async fn decode<T: Send + 'static>(
+        &mut self,
+        read: impl FnOnce(&Bytes) -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let (bytes, room) = (self.bytes.clone(), self.room.take());
+        if bytes.len() <= INLINE_DECODING {
+            return Ok(read(&bytes));
+        }
+        // The thread goes on when the client has gone, so the room is its own.
+        let done = tokio::task::spawn_blocking(move || {
+            let _room = room;
+            read(&bytes)
+        });
+        done.await.map_err(|error| ApiError::Internal(format!("decoding did not finish: {error}")))
     }
 }
 
@@ -48,11 +115,17 @@ impl FromRequest<AppState> for RawBody {
         let (parts, body) = request.into_parts();
         let encoding = encoding(&parts.headers)?;
         let bytes = read(body, limit).await?;
-        let bytes = match encoding {
-            Encoding::Identity => bytes,
-            Encoding::Zstd => decompress(bytes, limit).await?,
+        let (bytes, room) = match encoding {
+            Encoding::Identity => {
+                let room = state.decoding.enter(bytes.len()).await?;
+                (bytes, room)
+            }
+            Encoding::Zstd => {
+                let limit = decompressed_limit(&bytes, limit);
+                decompress(bytes, limit, state.decoding.enter(limit).await?).await?
+            }
         };
-        Ok(Self { bytes, media: media(&parts.headers) })
+        Ok(Self { bytes, media: media(&parts.headers), room: Some(room) })
     }
 }
 
@@ -60,8 +133,8 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<AppState> for JsonBody<T>
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
-        let body = RawBody::from_request(request, state).await?;
-        Ok(Self(decode(body.bytes, |bytes| json::parse(bytes)).await??))
+        let mut body = RawBody::from_request(request, state).await?;
+        Ok(Self(body.decode(|bytes| json::parse(bytes)).await??))
     }
 }
 
@@ -113,21 +186,25 @@ async fn read(body: Body, limit: usize) -> Result<Bytes, ApiError> {
     if total > limit { Err(ApiError::TooLarge { limit }) } else { Ok(kept.freeze()) }
 }
 
-/// Decodes a body, on a thread of its own when it is large.
-pub(super) async fn decode<T: Send + 'static>(
-    bytes: Bytes,
-    read: impl FnOnce(&Bytes) -> T + Send + 'static,
-) -> Result<T, ApiError> {
-    if bytes.len() <= INLINE_DECODING {
-        return Ok(read(&bytes));
+/// Bytes that a compressed body can be decompressed to within `limit`: what its frame says when that is all of it.
+fn decompressed_limit(body: &[u8], limit: usize) -> usize {
+    if zstd_safe::find_frame_compressed_size(body) != Ok(body.len()) {
+        return limit;
     }
-    let done = tokio::task::spawn_blocking(move || read(&bytes)).await;
-    done.map_err(|error| ApiError::Internal(format!("decoding did not finish: {error}")))
+    match zstd_safe::get_frame_content_size(body) {
+        Ok(Some(size)) => usize::try_from(size).map_or(limit, |size| size.min(limit)),
+        Ok(None) | Err(_) => limit,
+    }
 }
 
-async fn decompress(body: Bytes, limit: usize) -> Result<Bytes, ApiError> {
-    let done = tokio::task::spawn_blocking(move || decompress_now(&body, limit)).await;
-    done.unwrap_or_else(|error| Err(ApiError::Internal(format!("decompression did not finish: {error}"))))
+/// Decompresses a body in a room for `limit` bytes, and gives back what it does not need.
+async fn decompress(body: Bytes, limit: usize, mut room: Room) -> Result<(Bytes, Room), ApiError> {
+    let done = tokio::task::spawn_blocking(move || {
+        let bytes = decompress_now(&body, limit)?;
+        room.shrink(bytes.len());
+        Ok((bytes, room))
+    });
+    done.await.unwrap_or_else(|error| Err(ApiError::Internal(format!("decompression did not finish: {error}"))))
 }
 
 /// Decodes one byte beyond the limit at most, so that a small body can't fill the memory.
@@ -157,6 +234,46 @@ mod tests {
         assert_eq!(decompress_now(&whole, 100).unwrap(), &b"some text that is long enough"[..]);
         assert!(matches!(decompress_now(&whole[..whole.len() - 4], 100), Err(ApiError::Invalid(_))));
         assert!(matches!(decompress_now(b"plain", 100), Err(ApiError::Invalid(_))));
+    }
+
+    #[test]
+    fn a_frame_says_what_it_holds() {
+        let frame = zstd::bulk::compress(&[0; 5_000], 3).unwrap();
+        assert_eq!(decompressed_limit(&frame, 1 << 20), 5_000);
+        assert_eq!(decompressed_limit(&frame, 4_000), 4_000);
+        assert_eq!(decompressed_limit(&[frame.clone(), frame].concat(), 1 << 20), 1 << 20);
+        let stream = zstd::encode_all(&[0; 5_000][..], 3).unwrap();
+        assert_eq!(decompressed_limit(&stream, 1 << 20), 1 << 20);
+        assert_eq!(decompressed_limit(b"none", 1 << 20), 1 << 20);
+    }
+
+    #[tokio::test]
+    async fn bodies_wait_for_room_and_none_for_ever() {
+        let room = DecodingRoom::default();
+        let whole = room.enter(usize::MAX).await.unwrap();
+        let small = room.enter(INLINE_DECODING).await.unwrap();
+        assert_eq!((whole.0.num_permits(), small.0.num_permits()), (DECODING / UNIT, 0));
+        let second = tokio::spawn({
+            let room = room.clone();
+            async move { room.enter(2 << 20).await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!second.is_finished());
+        drop(whole);
+        let mut second = second.await.unwrap().unwrap();
+        assert_eq!(second.0.num_permits(), (PARTS + (2 << 20)) / UNIT);
+        second.shrink(10);
+        assert_eq!(room.0.available_permits(), DECODING / UNIT);
+    }
+
+    #[tokio::test]
+    async fn the_room_is_given_back_once_a_body_is_decoded() {
+        let room = DecodingRoom::default();
+        let bytes = vec![0; 2 << 20].into();
+        let mut body = RawBody { bytes, media: Media::Other, room: Some(room.enter(2 << 20).await.unwrap()) };
+        let inside = room.clone();
+        assert!(body.decode(move |_| inside.0.available_permits()).await.unwrap() < DECODING / UNIT);
+        assert_eq!(room.0.available_permits(), DECODING / UNIT);
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use bytes::Bytes;
 
-use super::body::{RawBody, decode};
+use super::body::RawBody;
 use super::forward_backward::{Pass, prepare};
 use super::respond::Reply;
 use super::submit;
@@ -24,12 +24,12 @@ pub(super) async fn forward(
     Tenant(tenant): Tenant,
     body: RawBody,
 ) -> Reply<SubmitResponse> {
-    let body = body.into_json();
+    let mut body = body.into_json();
     let read = |bytes: &Bytes| {
         let request = json::parse::<ForwardBody>(bytes).and_then(ForwardBody::into_proto);
         (json::training_ids(bytes), request.map(Pass::written))
     };
-    let (found, request) = decode(body.bytes.clone(), read).await?;
+    let (found, request) = body.decode(read).await?;
     let (run, seq_id) = submit::ids(found, request.as_ref().err())?;
     let run = submit::find_run(&state, &tenant, &run, seq_id).await?;
     let (kind, prepared) = prepare(request, &body);

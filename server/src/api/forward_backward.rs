@@ -5,7 +5,7 @@ use bytes::Bytes;
 use trainyard_protocol::{ForwardBackward, OpError, RunId};
 use trainyard_scheduler::{Decoded, RequestKind};
 
-use super::body::{Media, RawBody, decode};
+use super::body::{Media, RawBody};
 use super::respond::Reply;
 use super::submit::{self, Prepared};
 use crate::auth::Tenant;
@@ -27,7 +27,7 @@ use crate::wire::training::{self, ForwardBackwardBody};
 pub(super) async fn forward_backward(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,
-    body: RawBody,
+    mut body: RawBody,
 ) -> Reply<SubmitResponse> {
     let read = match body.media {
         Media::Protobuf => read_protobuf,
@@ -37,7 +37,7 @@ pub(super) async fn forward_backward(
             return Err(ApiError::UnsupportedMediaType(text));
         }
     };
-    let (found, request) = decode(body.bytes.clone(), read).await?;
+    let (found, request) = body.decode(read).await?;
     let (run, seq_id) = submit::ids(found, request.as_ref().err())?;
     let run = submit::find_run(&state, &tenant, &run, seq_id).await?;
     let (kind, prepared) = prepare(request, &body);
@@ -194,6 +194,22 @@ mod tests {
         let future = post(&server, "identity", body).await.text("request_id");
         let failed = server.poll(&future).await.json();
         assert_eq!(failed["category"], "user");
+        post(&server, "identity", message(&run, 2, false)).await.json();
+        assert_eq!(server.next_work().await.seq_id, 2);
+    }
+
+    /// A body of some kilobytes that would take gigabytes once it is decoded.
+    #[tokio::test]
+    async fn a_bomb_of_datums_fails_alone() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        let mut body = message(&run, 1, false);
+        body.extend([0x1a, 0].repeat(4 << 20));
+        let bomb = zstd::bulk::compress(&body, 3).unwrap();
+        assert!(bomb.len() < 64 << 10);
+        let future = post(&server, "zstd", bomb).await.text("request_id");
+        let failed = server.poll(&future).await.json();
+        assert_eq!(failed["error"], "data: 4194304 datums, at most 65536 are allowed");
         post(&server, "identity", message(&run, 2, false)).await.json();
         assert_eq!(server.next_work().await.seq_id, 2);
     }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use trainyard_protocol::{OpError, RunId, RunSpec, SessionId, TenantId};
 use trainyard_scheduler::{Error, NewRun, RequestKind, Run};
 
-use super::body::{RawBody, decode};
+use super::body::RawBody;
 use super::create_model::check_number;
 use super::respond::Reply;
 use super::submit::{self, Prepared, future_of};
@@ -27,10 +27,11 @@ use crate::wire::weights::{LoadForm, LoadWeightsRequest};
 pub(super) async fn load_weights(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,
-    body: RawBody,
+    mut body: RawBody,
 ) -> Reply<SubmitResponse> {
+    let form = body.decode(read).await?;
     let body = body.bytes;
-    match decode(body.clone(), read).await? {
+    match form {
         Ok((LoadForm::Create { session, model_seq_id }, request)) => {
             create(&state, &tenant, session, model_seq_id, request).await
         }

@@ -23,7 +23,7 @@ pub(super) async fn optim_step(
     body: RawBody,
 ) -> Reply<SubmitResponse> {
     let build = |request: OptimStepRequest, _: &_| request.payload();
-    submit_json(&state, &tenant, RequestKind::OptimStep, body.bytes, build).await
+    submit_json(&state, &tenant, RequestKind::OptimStep, body, build).await
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub(super) async fn save_weights(
     body: RawBody,
 ) -> Reply<SubmitResponse> {
     let build = |request: SaveWeightsRequest, run: &Run| request.payload(run.spec.clone());
-    submit_json(&state, &tenant, RequestKind::SaveWeights, body.bytes, build).await
+    submit_json(&state, &tenant, RequestKind::SaveWeights, body, build).await
 }
 
 #[cfg(test)]

@@ -23,5 +23,5 @@ pub(super) async fn save_weights_external(
     body: RawBody,
 ) -> Reply<SubmitResponse> {
     let build = |request: SaveWeightsExternalRequest, run: &Run| request.payload(run.spec.clone());
-    submit_json(&state, &tenant, RequestKind::SaveWeightsExternal, body.bytes, build).await
+    submit_json(&state, &tenant, RequestKind::SaveWeightsExternal, body, build).await
 }

@@ -23,7 +23,7 @@ pub(super) async fn save_weights_for_sampler(
     body: RawBody,
 ) -> Reply<SubmitResponse> {
     let build = |request: SaveWeightsForSamplerRequest, run: &Run| request.payload(&run.session, run.spec.clone());
-    submit_json(&state, &tenant, RequestKind::SaveWeightsForSampler, body.bytes, build).await
+    submit_json(&state, &tenant, RequestKind::SaveWeightsForSampler, body, build).await
 }
 
 #[cfg(test)]

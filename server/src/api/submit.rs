@@ -5,13 +5,16 @@ use serde::de::DeserializeOwned;
 use trainyard_protocol::{CheckpointKind, OpError, RunId, TenantId};
 use trainyard_scheduler::{Decoded, RequestKind, Run, RunSubmission, Submitted};
 
-use super::body::decode;
+use super::body::RawBody;
 use super::respond::{Answer, Reply};
 use crate::codec::{CodecError, Payload};
 use crate::error::ApiError;
 use crate::state::AppState;
 use crate::wire::futures::SubmitResponse;
 use crate::wire::json;
+
+/// Bytes of the largest body that is read as a save.
+const MAX_SAVE: usize = 1 << 20;
 
 /// A payload as the scheduler stores it, or why the request is refused.
 pub(super) struct Prepared {
@@ -50,8 +53,12 @@ impl Prepared {
     }
 }
 
-/// Clients renew `sampling_session_seq_id` when they repeat a save.
+/// Clients renew `sampling_session_seq_id` when they repeat a save. A larger body is none of theirs, and reading it would
+/// take many times its length.
 fn without_sampling_number(body: &Bytes) -> Bytes {
+    if body.len() > MAX_SAVE {
+        return body.clone();
+    }
     match serde_json::from_slice(body) {
         Ok(serde_json::Value::Object(mut fields)) => {
             fields.remove("sampling_session_seq_id");
@@ -73,14 +80,14 @@ pub(super) async fn submit_json<T: DeserializeOwned + Send + 'static>(
     state: &AppState,
     tenant: &TenantId,
     kind: RequestKind,
-    body: Bytes,
+    mut body: RawBody,
     build: impl FnOnce(T, &Run) -> Result<Payload, OpError>,
 ) -> Reply<SubmitResponse> {
     let read = |bytes: &Bytes| (json::training_ids(bytes), json::parse::<T>(bytes));
-    let (found, parsed) = decode(body.clone(), read).await?;
+    let (found, parsed) = body.decode(read).await?;
     let (run, seq_id) = ids(found, parsed.as_ref().err())?;
     let run = find_run(state, tenant, &run, seq_id).await?;
-    let prepared = Prepared::new(parsed.and_then(|request| build(request, &run)), &body)?;
+    let prepared = Prepared::new(parsed.and_then(|request| build(request, &run)), &body.bytes)?;
     submit(state, tenant, &run, seq_id, kind, prepared).await
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::error::Category;
@@ -112,6 +112,60 @@ where
     T: Deserialize<'de> + Default,
 {
     Ok(object_or_null(deserializer)?.unwrap_or_default())
+}
+
+/// Bounds of a list, checked while it is read: an empty element takes three bytes of a body and many times that in
+/// memory.
+pub(crate) struct Bounds<T> {
+    /// Elements.
+    pub(crate) most: usize,
+    /// What they are called.
+    pub(crate) noun: &'static str,
+    /// Parts of all elements together.
+    pub(crate) most_parts: usize,
+    /// Parts of an element.
+    pub(crate) parts: fn(&T) -> usize,
+    /// What parts are called.
+    pub(crate) parts_noun: &'static str,
+}
+
+impl<'de, T: Deserialize<'de>> Bounds<T> {
+    /// Reads such a list.
+    pub(crate) fn read<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<T>, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Bounds<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a sequence")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+        let Self { most, noun, most_parts, parts, parts_noun } = self;
+        let mut read = Vec::new();
+        let mut all = 0;
+        while read.len() < most
+            && let Some(element) = list.next_element()?
+        {
+            all += parts(&element);
+            if all > most_parts {
+                let text = format!("more than {most_parts} {parts_noun} up to element {}; send fewer", read.len());
+                return Err(A::Error::custom(text));
+            }
+            read.push(element);
+        }
+        let mut found = read.len();
+        while found >= most && list.next_element::<IgnoredAny>()?.is_some() {
+            found += 1;
+        }
+        if found > most {
+            return Err(A::Error::custom(format!("{found} {noun}, at most {most} are allowed")));
+        }
+        Ok(read)
+    }
 }
 
 /// Reads a seed: any integer that JSON libraries keep exact.

@@ -6,6 +6,8 @@ pub mod client;
 pub mod futures;
 pub mod json;
 pub mod models;
+mod numbers;
+mod parts;
 pub mod proto;
 pub mod sampling;
 pub mod sessions;

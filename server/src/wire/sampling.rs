@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use prost::Message;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use trainyard_protocol::limits::{
-    MAX_NUM_SAMPLES, MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MAX_TOPK_LOGPROBS, MIN_TEMPERATURE,
+    MAX_CHUNKS, MAX_NUM_SAMPLES, MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MAX_TOPK_LOGPROBS, MIN_TEMPERATURE,
 };
 use trainyard_protocol::{
     OpError, PromptAltTokens, SampleResult, SampledSequence, Stop, StopReason, Tensor, TensorValues, TopkLogprobs,
@@ -54,6 +54,7 @@ pub struct SamplerResponse {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct ModelInput {
     /// The pieces, in order; empty ones are allowed.
+    #[serde(deserialize_with = "chunks")]
     pub chunks: Vec<InputChunk>,
 }
 
@@ -66,6 +67,12 @@ pub struct InputChunk {
     /// Token ids of `encoded_text`.
     #[serde(default)]
     pub tokens: Option<Vec<i64>>,
+}
+
+fn chunks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<InputChunk>, D::Error> {
+    let bounds =
+        json::Bounds { most: MAX_CHUNKS, noun: "chunks", most_parts: MAX_CHUNKS, parts: |_| 0, parts_noun: "parts" };
+    bounds.read(deserializer)
 }
 
 fn encoded_text() -> String {

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use serde_json::Number;
 use trainyard_protocol::{Tensor, TensorValues};
 use utoipa::ToSchema;
 
+use super::numbers::Numbers;
 use super::proto::{self, DType};
 
 /// Elements that the sparse tensors of one request may expand to: a request of a few bytes must not
@@ -114,7 +114,7 @@ pub enum TensorDtype {
 pub struct TensorData {
     /// Elements, row-major.
     #[schema(value_type = Vec<f64>)]
-    pub data: Vec<Number>,
+    pub data: Numbers,
     /// Their type.
     pub dtype: TensorDtype,
     /// Extents, outermost first; one-dimensional when absent.
@@ -133,7 +133,7 @@ impl TensorData {
     pub fn to_proto(&self) -> Result<proto::Tensor, TensorError> {
         let (dtype, values) = match self.dtype {
             TensorDtype::Float32 => (DType::Float32, f32_bytes(&self.floats()?)),
-            TensorDtype::Int64 => (DType::Int64, i64_bytes(&self.integers()?)),
+            TensorDtype::Int64 => (DType::Int64, i64_bytes(self.integers()?)),
         };
         let encoding = match (&self.sparse_crow_indices, &self.sparse_col_indices) {
             (None, None) => proto::tensor::Encoding::Dense(values),
@@ -152,16 +152,15 @@ impl TensorData {
     }
 
     fn floats(&self) -> Result<Vec<f32>, TensorError> {
-        let float = |(at, number): (usize, &Number)| {
-            let value = number.as_f64().map(|value| value as f32).filter(|value| value.is_finite());
-            value.ok_or(TensorError::Element(at, "float32"))
+        let float = |(at, number): (usize, f64)| {
+            let value = number as f32;
+            if value.is_finite() { Ok(value) } else { Err(TensorError::Element(at, "float32")) }
         };
-        self.data.iter().enumerate().map(float).collect()
+        self.data.floats().enumerate().map(float).collect()
     }
 
-    fn integers(&self) -> Result<Vec<i64>, TensorError> {
-        let integer = |(at, number): (usize, &Number)| number.as_i64().ok_or(TensorError::Element(at, "int64"));
-        self.data.iter().enumerate().map(integer).collect()
+    fn integers(&self) -> Result<&[i64], TensorError> {
+        self.data.integers().map_err(|at| TensorError::Element(at, "int64"))
     }
 }
 

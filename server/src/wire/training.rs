@@ -4,20 +4,22 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use prost::Message;
-use serde::Deserialize;
-use trainyard_protocol::limits::MAX_DATUMS;
+use serde::{Deserialize, Deserializer};
+use trainyard_protocol::limits::{MAX_DATUMS, MAX_PARTS};
 use trainyard_protocol::{
     Datum, DatumOutput, ForwardBackward, ForwardBackwardResult, LossConfig, LossConfigValue, OpError, RunId,
 };
 use utoipa::ToSchema;
 
 use super::json;
+use super::parts;
 use super::proto::{self, DType};
 use super::sampling::ModelInput;
 use super::tensor::{self, ExpansionBudget, TensorData};
 
-/// Reads a protobuf body. Only its framing is checked; [`operation`] checks the content.
+/// Reads a protobuf body. Only its framing and the number of its parts are checked; [`operation`] checks the content.
 pub fn decode(body: Bytes) -> Result<proto::ForwardBackwardRequest, OpError> {
+    parts::check(&body)?;
     proto::ForwardBackwardRequest::decode(body)
         .map_err(|error| OpError::user(format!("the body is not a valid ForwardBackwardRequest: {error}")))
 }
@@ -137,12 +139,24 @@ pub struct ForwardBody {
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 pub struct ForwardBackwardInput {
     /// Training examples.
+    #[serde(deserialize_with = "datums")]
     pub data: Vec<DatumBody>,
     /// Name of the loss function.
     pub loss_fn: String,
     /// Settings of the loss function: numbers and texts.
     #[serde(default, deserialize_with = "json::or_default")]
     pub loss_fn_config: BTreeMap<String, ConfigValue>,
+}
+
+fn datums<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<DatumBody>, D::Error> {
+    let bounds = json::Bounds {
+        most: MAX_DATUMS,
+        noun: "datums",
+        most_parts: MAX_PARTS,
+        parts: |datum: &DatumBody| datum.model_input.chunks.len() + datum.loss_fn_inputs.len(),
+        parts_noun: "chunks and loss inputs",
+    };
+    bounds.read(deserializer)
 }
 
 /// A training example in JSON.

@@ -177,6 +177,29 @@ fn json_refusals_name_the_field() {
     assert!(refusal("\"seq_id\":1,", "").contains("`seq_id`"));
 }
 
+#[test]
+fn too_many_parts_are_refused_before_they_are_read() {
+    let error = decode([0x1a, 0].repeat(1 << 20).into()).unwrap_err();
+    assert_eq!(error.message, "data: 1048576 datums, at most 65536 are allowed");
+    let json = |data: &str| {
+        let text = format!(
+            r#"{{"model_id":"s:train:0","seq_id":1,"forward_backward_input":{{"data":[{data}],"loss_fn":"x"}}}}"#
+        );
+        json::parse::<ForwardBackwardBody>(text.as_bytes()).unwrap_err().message
+    };
+    let datum = |chunks: usize| format!(r#"{{"model_input":{{"chunks":[{}]}}}}"#, vec!["{}"; chunks].join(","));
+    let list = |datums: usize, chunks: usize| vec![datum(chunks); datums].join(",");
+    assert_eq!(json(&list(70_000, 0)), "forward_backward_input.data: 70000 datums, at most 65536 are allowed");
+    assert_eq!(
+        json(&list(1, 20_000)),
+        "forward_backward_input.data[0].model_input.chunks: 20000 chunks, at most 16384 are allowed"
+    );
+    assert_eq!(
+        json(&list(40, 16_384)),
+        "forward_backward_input.data: more than 524288 chunks and loss inputs up to element 32; send fewer"
+    );
+}
+
 fn output(shape: &[usize], start: f32) -> DatumOutput {
     let count = shape.iter().product::<usize>();
     let logprobs: Vec<f32> = (0..count).map(|at| start + at as f32).collect();

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use trainyard_protocol::limits::scored_tokens;
 use trainyard_protocol::{AdamParams, CheckpointKind, RequestId, RunId, RunSpec, SessionId, Stop, TinkerPath};
 use trainyard_scheduler::RequestKind;
 
@@ -121,12 +122,14 @@ pub struct SamplePayload {
 }
 
 impl SamplePayload {
-    /// What it costs at most: its prompt, and all that it may draw on a model of this context length.
+    /// What it costs at most: its prompt with the targets scored in it, and all that it may draw on a model of this
+    /// context length.
     pub fn tokens(&self, max_context_length: usize) -> u64 {
         let prompt = self.prompt.len() as u64;
         let room = (max_context_length as u64).saturating_sub(prompt);
         let each = self.max_tokens.map_or(room, u64::from);
-        prompt.saturating_add(each.saturating_mul(u64::from(self.num_samples)))
+        let targets = self.target_prompt_logprobs.as_ref().map_or(0, TensorData::columns);
+        scored_tokens(prompt, targets).saturating_add(each.saturating_mul(u64::from(self.num_samples)))
     }
 }
 

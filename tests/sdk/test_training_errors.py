@@ -52,6 +52,9 @@ CASES = {
     "matrix weights for vector targets": (
         bad(target_tokens=TARGET, weights=tensor(np.ones((N, 2)), "float32")), "cross_entropy", None, ["weights"],
     ),
+    "wide targets": (
+        bad(target_tokens=tensor(np.ones((N, 513)), "int64")), "cross_entropy", None, ["target_tokens", "513", "512"],
+    ),
     "scalar targets": (bad(target_tokens=tensor(3, "int64")), "cross_entropy", None, ["target_tokens"]),
     "unknown setting": (datum(TOKENS), "cross_entropy", {"temperature": 1.0}, ["temperature"]),
     "text setting": (rl_datum(TOKENS), "ppo", {"clip_low_threshold": "low"}, ["clip_low_threshold"]),
@@ -208,6 +211,20 @@ def test_too_many_empty_chunks(wire):
     body = {"data": [{"model_input": {"chunks": [{}] * 20_000}}], "loss_fn": "cross_entropy"}
     answer = wire.post("forward_backward", {"model_id": run, "seq_id": 1, "forward_backward_input": body})
     raw.refused_or_failed(wire, answer, "data[0].model_input.chunks", 20_000, 16384)
+    assert wire.loss(wire.forward_backward(run, 2).json()["request_id"]) > 0
+
+
+def test_a_sparse_tensor_of_a_few_bytes(wire):
+    """It would expand to 256 MiB in the server."""
+    run = wire.run()
+    request = raw.message(run, 1)
+    targets = request.data[0].loss_fn_inputs["target_tokens"]
+    targets.sparse_csr.values = np.asarray([1], "<i8").tobytes()
+    targets.sparse_csr.crow_indices = np.asarray([0, 1, 1, 1], "<i8").tobytes()
+    targets.sparse_csr.col_indices = np.asarray([0], "<i8").tobytes()
+    targets.shape[:] = [3, 1 << 23]
+    answer = wire.forward_backward_bytes(request.SerializeToString())
+    raw.refused_or_failed(wire, answer, "target_tokens", 1 << 23, 1024)
     assert wire.loss(wire.forward_backward(run, 2).json()["request_id"]) > 0
 
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use trainyard_protocol::{
     AdamParams, Category, Datum, ForwardBackward, LoraSpec, Optimizer, RunSpec, Sample, SamplingParams,
-    SamplingSessionId, Stop, Tensor,
+    SamplingSessionId, Stop, Tensor, TensorValues,
 };
 
 use super::*;
@@ -90,7 +90,10 @@ fn ask(prompt: i64) -> Operation {
         prompt_logprobs_last_n: None,
         topk_prompt_logprobs: 0,
         topk_sample_logprobs: 0,
-        target_prompt_logprobs: None,
+        target_prompt_logprobs: Some(Tensor {
+            shape: vec![prompt as usize - 1, 2],
+            values: TensorValues::I64((0..2 * (prompt - 1)).map(|cell| cell % 7 - 1).collect()),
+        }),
         prompt_alt_tokens_k: 0,
     }))
 }

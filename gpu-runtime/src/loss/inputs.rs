@@ -1,5 +1,6 @@
 //! Checks a datum against its loss function before any work is done for it.
 
+use trainyard_protocol::limits::max_targets;
 use trainyard_protocol::{Datum, OpError, Tensor, TensorValues};
 
 use super::LossFn;
@@ -36,7 +37,7 @@ pub fn prepare(loss: &LossFn, index: usize, datum: &Datum, vocab_size: usize) ->
     }
     let tokens = token_ids(&datum.tokens, vocab_size, &format!("data[{index}].model_input"))?;
     let targets = fields.mandatory("target_tokens")?;
-    let shape = fields.target_shape(targets, n)?;
+    let shape = fields.target_shape(targets, n, vocab_size)?;
     let weights = fields.optional("weights").map(|tensor| fields.floats("weights", tensor, &shape)).transpose()?;
     let (logprobs, advantages) = if loss.is_policy_gradient() {
         let per_token = |name| fields.floats(name, fields.mandatory(name)?, &[n]);
@@ -86,7 +87,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The shape of the targets of `n` input tokens: `[n]`, or `[n, k]` where the loss takes it.
-    fn target_shape(&self, targets: &Tensor, n: usize) -> Result<Vec<usize>, OpError> {
+    fn target_shape(&self, targets: &Tensor, n: usize, vocab_size: usize) -> Result<Vec<usize>, OpError> {
         let name = "target_tokens";
         match targets.shape.as_slice() {
             [rows] | [rows, _] if *rows != n => {
@@ -94,6 +95,9 @@ impl<'a> Fields<'a> {
             }
             [_, _] if self.loss.is_policy_gradient() => {
                 Err(self.error(name, format_args!("{} takes one target per position, shape (N,)", self.loss.name())))
+            }
+            [_, k] if *k > max_targets(vocab_size) => {
+                Err(self.error(name, format_args!("{k} columns, at most {} are allowed", max_targets(vocab_size))))
             }
             [_, 0] => Err(self.error(name, "has no columns")),
             [_] | [_, _] => Ok(targets.shape.clone()),

@@ -125,6 +125,13 @@ fn bad_datums_are_refused_by_name() {
     }
     let columns = Datum { tokens: vec![1, 1], loss_fn_inputs: [("target_tokens".to_owned(), grid(&[2, 0]))].into() };
     assert!(refusal(&LossFn::CrossEntropy, &columns).ends_with("has no columns"));
+    let wide = |k| Datum { tokens: vec![1, 1], loss_fn_inputs: [("target_tokens".to_owned(), grid(&[2, k]))].into() };
+    assert!(
+        refusal(&LossFn::CrossEntropy, &wide(513)).ends_with("target_tokens: 513 columns, at most 512 are allowed")
+    );
+    assert!(prepare(&LossFn::CrossEntropy, 3, &wide(512), VOCAB).is_ok());
+    let refused = prepare(&LossFn::CrossEntropy, 3, &wide(1_025), 50_000).unwrap_err();
+    assert!(refused.message.ends_with("target_tokens: 1025 columns, at most 1024 are allowed"));
     assert!(refusal(&LossFn::CrossEntropy, &policy_datum(2)).contains("advantages: not an input of cross_entropy"));
 }
 

@@ -1,6 +1,7 @@
 //! `POST asample`.
 
 use axum::extract::State;
+use trainyard_protocol::limits::max_targets;
 use trainyard_protocol::{BaseModel, SamplingSessionId, Stop};
 use trainyard_scheduler::{Decoded, SampleSubmission};
 
@@ -13,7 +14,7 @@ use crate::error::ApiError;
 use crate::openapi::Refusals;
 use crate::state::AppState;
 use crate::wire::futures::SubmitResponse;
-use crate::wire::sampling::SampleRequest;
+use crate::wire::sampling::{self, SampleRequest};
 
 /// After how many seconds a client that was put off should try again.
 const RETRY_AFTER_SECONDS: u32 = 1;
@@ -60,6 +61,9 @@ fn check_against_model(payload: &SamplePayload, model: &BaseModel) -> Result<(),
     }
     if let Some((at, id)) = payload.prompt.iter().enumerate().find(|&(_, id)| !(0..vocabulary).contains(id)) {
         return Err(ApiError::invalid(format!("prompt: token {at} is {id}, outside the vocabulary of {vocabulary}")));
+    }
+    if let Some(target) = &payload.target_prompt_logprobs {
+        sampling::check_columns(target, max_targets(model.vocab_size))?;
     }
     // Without max_tokens there must still be room for one token.
     let (prompt, limit) = (payload.prompt.len(), model.max_context_length);
@@ -119,6 +123,7 @@ mod tests {
         let server = Server::start().await;
         let sampler = server.sampler().await;
         let prompt = |tokens: Vec<i64>| json!({"chunks": [{"type": "encoded_text", "tokens": tokens}]});
+        let targets = |k: i64| json!({"data": [1], "dtype": "int64", "shape": [1, k], "sparse_crow_indices": [0, 1], "sparse_col_indices": [0]});
         for (field, value, text) in [
             ("prompt", prompt(vec![]), "prompt"),
             ("prompt", prompt(vec![1, 100]), "prompt: token 1 is 100"),
@@ -137,6 +142,8 @@ mod tests {
             ("sampling_params", json!({"stop": [1, "a"]}), "stop"),
             ("sampling_params", json!({"stop": [100]}), "sampling_params.stop: token 100"),
             ("prompt_logprobs_last_n", json!(1), "prompt_logprobs_last_n"),
+            ("target_prompt_logprobs", targets(101), "target_prompt_logprobs: 101 columns, at most 100 are allowed"),
+            ("target_prompt_logprobs", targets(1 << 25), "33554432 columns, at most 1024 are allowed"),
         ] {
             let mut body = sample(&sampler, 0);
             body[field] = value;
@@ -167,6 +174,20 @@ mod tests {
             (&body["quota"], &body["limit"], &body["used"]),
             (&json!("max_queued_tokens"), &json!(25), &json!(20))
         );
+    }
+
+    #[tokio::test]
+    async fn targets_cost_more_than_the_prompt_that_they_are_scored_in() {
+        let policy = TenantPolicy { max_queued_tokens: NonZeroU64::new(1), ..TenantPolicy::default() };
+        let server = Server::granted(policy).await;
+        let sampler = server.sampler().await;
+        let mut body = sample(&sampler, 0);
+        body["target_prompt_logprobs"] = json!({"data": [1], "dtype": "int64", "shape": [1, 100],
+            "sparse_crow_indices": [0, 1], "sparse_col_indices": [7]});
+        server.post("asample", body).await.json();
+        let refused = server.post("asample", sample(&sampler, 1)).await;
+        // 2 * 100 / 64 in place of 2, and twice 4 to draw.
+        assert_eq!((refused.status.as_u16(), &refused.any_json()["used"]), (429, &json!(4 + 2 * 4)));
     }
 
     #[tokio::test]

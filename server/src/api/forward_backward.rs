@@ -2,7 +2,8 @@
 
 use axum::extract::State;
 use bytes::Bytes;
-use trainyard_protocol::{ForwardBackward, OpError, RunId};
+use trainyard_protocol::limits::scored_tokens;
+use trainyard_protocol::{Datum, ForwardBackward, OpError, RunId};
 use trainyard_scheduler::{Decoded, RequestKind};
 
 use super::body::{Media, RawBody};
@@ -90,9 +91,13 @@ pub(super) fn prepare(pass: Result<Pass, OpError>, body: &RawBody) -> (RequestKi
     }
 }
 
-/// What a pass costs: the tokens of its examples.
+/// What a pass costs: the tokens of its examples with their targets.
 fn tokens(pass: &ForwardBackward) -> u64 {
-    pass.data.iter().map(|datum| datum.tokens.len() as u64).sum()
+    let cost = |datum: &Datum| {
+        let targets = datum.loss_fn_inputs.get("target_tokens").and_then(|tensor| tensor.shape.get(1));
+        scored_tokens(datum.tokens.len() as u64, targets.map_or(1, |&k| k as u64))
+    };
+    pass.data.iter().map(cost).fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]
@@ -101,6 +106,7 @@ mod tests {
     use axum::http::Method;
     use prost::Message;
     use serde_json::json;
+    use trainyard_protocol::{LossConfig, Tensor, TensorValues};
 
     use super::super::testing::*;
     use super::*;
@@ -212,6 +218,23 @@ mod tests {
         assert_eq!(failed["error"], "data: 4194304 datums, at most 65536 are allowed");
         post(&server, "identity", message(&run, 2, false)).await.json();
         assert_eq!(server.next_work().await.seq_id, 2);
+    }
+
+    #[test]
+    fn targets_cost_what_they_are_beyond_a_tokens_worth() {
+        let datum = |n: usize, shape: &[usize]| {
+            let values = TensorValues::I64(vec![0; shape.iter().product()]);
+            let targets = Tensor { shape: shape.to_vec(), values };
+            Datum { tokens: vec![1; n], loss_fn_inputs: [("target_tokens".to_owned(), targets)].into() }
+        };
+        let pass = ForwardBackward {
+            run: RunId::new("s:train:0"),
+            data: vec![datum(10, &[10]), datum(10, &[10, 64]), datum(10, &[10, 96])],
+            loss_fn: "cross_entropy".to_owned(),
+            loss_fn_config: LossConfig::new(),
+            forward_only: false,
+        };
+        assert_eq!(tokens(&pass), 10 + 10 + 15);
     }
 
     /// The ids are at the front, so they survive the loss of the rest.

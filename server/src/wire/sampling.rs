@@ -4,7 +4,8 @@ use bytes::Bytes;
 use prost::Message;
 use serde::{Deserialize, Deserializer, Serialize};
 use trainyard_protocol::limits::{
-    MAX_CHUNKS, MAX_NUM_SAMPLES, MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MAX_TOPK_LOGPROBS, MIN_TEMPERATURE,
+    MAX_CHUNKS, MAX_NUM_SAMPLES, MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MAX_TARGETS, MAX_TOPK_LOGPROBS,
+    MIN_TEMPERATURE,
 };
 use trainyard_protocol::{
     OpError, PromptAltTokens, SampleResult, SampledSequence, Stop, StopReason, Tensor, TensorValues, TopkLogprobs,
@@ -284,9 +285,18 @@ fn stop(stop: Option<StopBody>) -> Result<Stop, OpError> {
     Ok(Stop::Strings(texts))
 }
 
+/// Refuses a `target_prompt_logprobs` of more columns.
+pub(crate) fn check_columns(target: &TensorData, most: usize) -> Result<(), OpError> {
+    match target.columns() {
+        columns if columns <= most as u64 => Ok(()),
+        columns => Err(OpError::user(format!("target_prompt_logprobs: {columns} columns, at most {most} are allowed"))),
+    }
+}
+
 /// Token ids to score, dense, -1 where nothing is asked; checked against the prompt's length.
 pub(crate) fn target_tensor(target: &TensorData, prompt: usize) -> Result<Tensor, OpError> {
     let refuse = |message: String| OpError::user(format!("target_prompt_logprobs: {message}"));
+    check_columns(target, MAX_TARGETS)?;
     let wire = target.to_proto().map_err(|error| refuse(error.to_string()))?;
     let dense =
         tensor::densify(&wire, -1, &mut ExpansionBudget::default()).map_err(|error| refuse(error.to_string()))?;

@@ -122,6 +122,10 @@ fn targets_are_checked_against_the_prompt() {
     let sparse = target(json!({"data": [5], "dtype": "int64", "shape": [2, 2],
         "sparse_crow_indices": [0, 0, 1], "sparse_col_indices": [1]}));
     assert_eq!(target_tensor(&sparse, 3).unwrap().values, TensorValues::I64(vec![-1, -1, -1, 5]));
+    let wide = target(json!({"data": [5], "dtype": "int64", "shape": [1, 33_554_432],
+        "sparse_crow_indices": [0, 1], "sparse_col_indices": [1]}));
+    let refusal = target_tensor(&wide, 2).unwrap_err().message;
+    assert_eq!(refusal, "target_prompt_logprobs: 33554432 columns, at most 1024 are allowed");
     let float = target(json!({"data": [1.0, 2.0], "dtype": "float32", "shape": [2, 1]}));
     assert!(target_tensor(&float, 3).unwrap_err().message.contains("dtype"));
     let nothing = target(json!({"data": [-1, -1], "dtype": "int64", "shape": [2, 1]}));

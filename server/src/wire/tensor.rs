@@ -151,6 +151,12 @@ impl TensorData {
         })
     }
 
+    /// Its second extent; 0 when there is none.
+    pub fn columns(&self) -> u64 {
+        let extent = self.shape.as_ref().and_then(|shape| shape.get(1).copied());
+        extent.and_then(|extent| u64::try_from(extent).ok()).unwrap_or(0)
+    }
+
     fn floats(&self) -> Result<Vec<f32>, TensorError> {
         let float = |(at, number): (usize, f64)| {
             let value = number as f32;

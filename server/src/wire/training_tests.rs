@@ -91,6 +91,11 @@ fn refusals_name_the_field() {
         |request| request.data[0].loss_fn_inputs.get_mut("weights").unwrap().shape = vec![2],
         "data[0].loss_fn_inputs.weights: has 3 elements but shape [2]",
     );
+    let wide = dense(DType::Int64, Bytes::new(), &[1, 1_025]);
+    refused(
+        |request| drop(request.data[0].loss_fn_inputs.insert("target_tokens".to_owned(), wide)),
+        "data[0].loss_fn_inputs.target_tokens: 1025 columns, at most 1024 are allowed",
+    );
     refused(
         |request| {
             request.loss_fn_config_v2.insert("beta".to_owned(), proto::LossConfigValue { value: None });

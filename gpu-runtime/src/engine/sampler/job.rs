@@ -80,14 +80,14 @@ impl SampleJob {
         arrival: u64,
         weights: SamplerWeights,
         root: NodeId,
-        request: Sample,
+        mut request: Sample,
     ) -> Result<Self, OpError> {
         let config = &weights.base.config;
         let prompt = check_tokens(&request.prompt, config.vocab_size)?;
         validate_params(&request.params)?;
         check_counts(&request, prompt.len())?;
         let max_new = max_new_tokens(&request.params, prompt.len(), config.max_position_embeddings)?;
-        let outputs = PromptOutputs::new(&request, prompt.len(), config.vocab_size)?;
+        let outputs = PromptOutputs::new(&mut request, prompt.len(), config.vocab_size)?;
         let stop = StopMatcher::new(&request.params.stop, &config.eos_token_ids, weights.base.detokenizer.clone())?;
         let sequences = (0..request.num_samples).map(|_| Sequence::new(root, &stop)).collect();
         Ok(Self {
@@ -111,14 +111,13 @@ impl SampleJob {
 
     /// The request from its beginning: with the same seeds, and so with the same tokens. It has passes of its own up to
     /// progress `suspect_until`.
-    pub(super) fn restarted(mut self, suspect_until: usize) -> Result<Self, OpError> {
+    pub(super) fn restarted(mut self, suspect_until: usize) -> Self {
         self.decodes = false;
         self.release();
         self.sequences.iter_mut().for_each(|sequence| *sequence = Sequence::new(self.root, &self.stop));
-        let vocab = self.weights.base.config.vocab_size;
-        self.outputs = PromptOutputs::new(&self.request, self.prompt.len(), vocab)?;
+        self.outputs = self.outputs.restarted(&self.request);
         self.suspect_until = suspect_until;
-        Ok(self)
+        self
     }
 
     /// Lets go of all keys and values; those to come are under another root.

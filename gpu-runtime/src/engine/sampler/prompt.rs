@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use trainyard_protocol::limits::max_targets;
 use trainyard_protocol::{
     OpError, PromptAltTokens, Sample, SampleResult, SamplingParams, Tensor, TensorValues, TopkLogprobs,
 };
@@ -48,13 +49,17 @@ struct RowScores {
     alternatives: Vec<(u32, f32)>,
 }
 
-fn target_cells(tensor: &Tensor, prompt: usize, vocab: usize) -> Result<TargetCells, OpError> {
+fn target_cells(tensor: Tensor, prompt: usize, vocab: usize) -> Result<TargetCells, OpError> {
     let invalid = |text: String| Err(OpError::user(format!("target_prompt_logprobs: {text}")));
-    let TensorValues::I64(ids) = &tensor.values else {
-        return invalid(format!("dtype {} is not int64", tensor.dtype()));
-    };
     let [rows, k] = tensor.shape[..] else {
         return invalid(format!("shape {:?} is not two-dimensional", tensor.shape));
+    };
+    if k > max_targets(vocab) {
+        return invalid(format!("{k} columns, at most {} are allowed", max_targets(vocab)));
+    }
+    let dtype = tensor.dtype();
+    let TensorValues::I64(ids) = tensor.values else {
+        return invalid(format!("dtype {dtype} is not int64"));
     };
     if rows + 1 != prompt || rows * k != ids.len() {
         return invalid(format!("shape {:?} does not match a prompt of {prompt} tokens", tensor.shape));
@@ -65,11 +70,24 @@ fn target_cells(tensor: &Tensor, prompt: usize, vocab: usize) -> Result<TargetCe
     if ids.iter().all(|id| *id < 0) {
         return invalid("must hold at least one token id".into());
     }
-    Ok(TargetCells { k, ids: ids.clone(), logprobs: vec![0.0; ids.len()] })
+    Ok(TargetCells { k, logprobs: vec![0.0; ids.len()], ids })
 }
 
 impl PromptOutputs {
-    pub(super) fn new(request: &Sample, prompt: usize, vocab: usize) -> Result<Self, OpError> {
+    /// Takes the tensor of `target_prompt_logprobs` from the request: it may be large.
+    pub(super) fn new(request: &mut Sample, prompt: usize, vocab: usize) -> Result<Self, OpError> {
+        let targets = request.target_prompt_logprobs.take();
+        let targets = targets.map(|tensor| target_cells(tensor, prompt, vocab)).transpose()?;
+        Ok(Self::unfilled(request, prompt, targets))
+    }
+
+    /// The same outputs before the first row.
+    pub(super) fn restarted(self, request: &Sample) -> Self {
+        let prompt = self.rows + 1;
+        Self::unfilled(request, prompt, self.targets)
+    }
+
+    fn unfilled(request: &Sample, prompt: usize, targets: Option<TargetCells>) -> Self {
         let k = request.topk_prompt_logprobs as usize;
         let alt = request.prompt_alt_tokens_k as usize;
         let cells = alt * (prompt - 1);
@@ -80,7 +98,7 @@ impl PromptOutputs {
                 token_ids: vec![0; prompt * k],
                 logprobs: vec![ABSENT; prompt * k],
             }),
-            targets: request.target_prompt_logprobs.as_ref().map(|t| target_cells(t, prompt, vocab)).transpose()?,
+            targets,
             alternatives: (alt > 0).then(|| PromptAltTokens {
                 k: alt,
                 tokens: vec![0; cells],
@@ -97,7 +115,7 @@ impl PromptOutputs {
         } else {
             outputs.rows
         };
-        Ok(outputs)
+        outputs
     }
 
     /// First row that must be computed, because its score is wanted or because the first token is drawn from it.
@@ -220,4 +238,28 @@ impl PromptOutputs {
 
 fn scored<'a>(cpu: &Cpu, weights: &'a SamplerWeights, x: &[f32], rows: usize) -> ScoredRows<'a> {
     score_rows(cpu, &weights.weights, x, &[Group { rows: 0..rows, adapter: weights.adapter.clone() }])
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn refused(shape: [usize; 2], cells: usize, vocab: usize) -> String {
+        let tensor = Tensor { shape: shape.to_vec(), values: TensorValues::I64(vec![1; cells]) };
+        target_cells(tensor, 2, vocab).map(|_| ()).unwrap_err().message
+    }
+
+    #[test]
+    fn targets_have_a_limit() {
+        assert_eq!(refused([1, 11], 11, 10), "target_prompt_logprobs: 11 columns, at most 10 are allowed");
+        assert_eq!(
+            refused([1, 1_025], 1_025, 50_000),
+            "target_prompt_logprobs: 1025 columns, at most 1024 are allowed"
+        );
+        assert!(refused([1, usize::MAX], 0, 10).contains("at most 10"));
+        assert!(refused([1, 10], 9, 10).contains("does not match a prompt of 2 tokens"));
+        let tensor = Tensor { shape: vec![1, 10], values: TensorValues::I64((0..10).collect()) };
+        assert_eq!(target_cells(tensor, 2, 10).unwrap().k, 10);
+    }
 }

@@ -85,7 +85,9 @@ def test_a_worker_that_slept_beyond_its_lease_changes_nothing(cluster):
         found.append(losses(submit(struck, steps[2])))
         assert found == expected
         assert_bits_equal(logprobs(forward(struck, BATCHES[0])), logprobs(forward(calm, BATCHES[0])))
+        # A signal to stop would find a process that can't take it yet.
         cluster.workers[1 - sleeper].start()
+        wait_for_lease(cluster, 1 - sleeper)
 
 
 def wait_for_lease(cluster, number, limit=60.0):

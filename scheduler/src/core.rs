@@ -12,7 +12,7 @@ use tokio::sync::mpsc::WeakUnboundedSender;
 use trainyard_protocol::{RequestId, RunId, SamplingSessionId, SessionId};
 use uuid::{NoContext, Uuid};
 
-use crate::leases::{Release, ReleaseSamples};
+use crate::leases::{Release, ReleaseSamples, StartAlone};
 use crate::queue::{Fetch, Queue};
 use crate::scheduler::Options;
 use crate::sessions::TouchSession;
@@ -165,6 +165,9 @@ impl Core {
         }
         for (run, epoch) in out.released {
             self.record(Release { run, epoch });
+        }
+        if let Some(request) = out.alone {
+            self.record(StartAlone(request));
         }
         if !out.unclaimed.is_empty() {
             self.record(ReleaseSamples(out.unclaimed));

@@ -173,7 +173,7 @@ impl Write for Register {
             Database::Sqlite(_) => None,
             Database::Postgres(_) => Some(worker.id.as_str()),
         };
-        let freed = leases::release_all(conn, whose).await?;
+        let freed = leases::release_all(conn, whose, true).await?;
         let now = core.now();
         let incarnation =
             workers::register_worker(conn, &worker.id, (&worker.models, &worker.devices), now, core.lease_end(now))
@@ -221,7 +221,7 @@ impl Write for Deregister {
         if !workers::renew_worker(conn, worker, incarnation, core.now()).await? {
             return Ok(Freed::default());
         }
-        let freed = leases::release_all(conn, Some(worker)).await?;
+        let freed = leases::release_all(conn, Some(worker), false).await?;
         workers::delete_worker(conn, worker).await?;
         Ok(freed)
     }
@@ -242,12 +242,12 @@ impl Write for ExpireWorkers {
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
         let mut all = Vec::new();
         for id in workers::expired_workers(conn, core.worker_id(), core.now()).await? {
-            let freed = leases::release_all(conn, Some(&id)).await?;
+            let freed = leases::release_all(conn, Some(&id), true).await?;
             workers::delete_worker(conn, &id).await?;
             all.push((id, freed));
         }
         for id in workers::unregistered_holders(conn, core.worker_id()).await? {
-            let freed = leases::release_all(conn, Some(&id)).await?;
+            let freed = leases::release_all(conn, Some(&id), true).await?;
             all.push((id, freed));
         }
         Ok(all)
@@ -296,6 +296,23 @@ impl Write for ReleaseSamples {
         if *released {
             core.wake.notify_one();
         }
+    }
+}
+
+/// Notes that a suspect is started, before it is: should the process end of it, the next one knows.
+pub(crate) struct StartAlone(pub(crate) RequestId);
+
+impl Write for StartAlone {
+    type Output = ();
+    const URGENCY: Urgency = Urgency::Record;
+
+    async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<(), Error> {
+        requests::start_alone(conn, &self.0).await
+    }
+
+    fn committed(&mut self, (): &(), core: &Arc<Core>) {
+        tracing::warn!(request = %self.0, "a request that workers ended with is executed alone");
+        core.with_queue(|queue| queue.suspect_noted(&self.0));
     }
 }
 

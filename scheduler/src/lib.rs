@@ -24,6 +24,7 @@ mod signals;
 mod storage;
 mod store;
 mod submit;
+mod suspicion;
 mod sweep;
 #[cfg(test)]
 mod tests;

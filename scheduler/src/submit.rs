@@ -263,7 +263,7 @@ impl Write for SubmitCreate {
                 Some(cause) => queue.fail_run(&self.run, creation_failed(&self.run, cause)),
                 None => {
                     let payload = (self.new.payload.clone(), Decoded::default());
-                    let cost = Cost { tokens: 0, accepted: core.now() };
+                    let cost = Cost::new(0, core.now());
                     queue.park(&self.run, 0, self.id.clone(), self.new.kind, cost, Some(payload));
                 }
             }
@@ -369,7 +369,7 @@ impl Write for SubmitRun {
                 Some(_) => queue.consume(run, *seq_id),
                 None => {
                     let payload = (payload.clone(), decoded.clone());
-                    let cost = Cost { tokens: *tokens, accepted: core.now() };
+                    let cost = Cost::new(*tokens, core.now());
                     queue.park(run, *seq_id, self.id.clone(), *kind, cost, Some(payload));
                 }
             }
@@ -459,7 +459,7 @@ impl Write for SubmitSample {
             return core.wake.notify_one();
         }
         let sample = Claimed {
-            cost: Cost { tokens: self.submission.tokens, accepted: core.now() },
+            cost: Cost::new(self.submission.tokens, core.now()),
             arrival: *arrival,
             request: self.id.clone(),
             tenant: self.tenant.clone(),

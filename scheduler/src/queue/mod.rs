@@ -6,6 +6,7 @@
 
 mod runs;
 mod samples;
+mod suspects;
 mod upkeep;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -20,6 +21,8 @@ use crate::{Decoded, Pause, Policies, RequestKind, SamplingSession, Timestamp, W
 
 pub(crate) use runs::{History, Replayed, RunQueue, creation_failed};
 pub(crate) use samples::{Claimed, Sample};
+use suspects::Suspects;
+
 pub(crate) use upkeep::entry as upkeep_entry;
 
 /// Payloads of waiting requests are kept in memory up to this many bytes; beyond, they are read back
@@ -97,6 +100,8 @@ pub(crate) struct Out {
     pub(crate) released: Vec<(RunId, i64)>,
     /// Samples to give back, with the numbers of their claims.
     pub(crate) unclaimed: Vec<(RequestId, i64)>,
+    /// A suspect to be started alone, once that is noted.
+    pub(crate) alone: Option<RequestId>,
     /// What to read.
     pub(crate) fetches: Vec<Fetch>,
     /// Something is ready for the worker.
@@ -169,6 +174,7 @@ pub(crate) struct Queue {
     flights: HashMap<RequestId, Flight>,
     /// Holds back what its tenant's pace does not allow yet.
     throttle: Throttle<Turn>,
+    suspects: Suspects,
     signals: VecDeque<WorkItem>,
     /// Counts uses of snapshots.
     uses: u64,
@@ -186,7 +192,9 @@ impl Queue {
 
     /// What follows from the changes since the last call.
     pub(crate) fn take_out(&mut self) -> Out {
-        std::mem::take(&mut self.out)
+        let mut out = std::mem::take(&mut self.out);
+        out.ready |= self.suspects_can_go_on();
+        out
     }
 
     /// Requests that wait, requests that the worker holds, and the samples among both.
@@ -273,6 +281,15 @@ impl Queue {
     /// arrival.
     pub(crate) fn take(&mut self, now: Timestamp) -> Vec<WorkItem> {
         let mut items: Vec<WorkItem> = self.signals.drain(..).collect();
+        if self.suspects_hold_back() {
+            return items;
+        }
+        if let Some(work) = self.start_suspect(now) {
+            items.push(WorkItem::Start(work));
+        }
+        if self.suspects_hold_back() {
+            return items;
+        }
         while let Some(turn) = self.throttle.next_due(now) {
             self.out.room = true;
             items.extend(self.start(&turn, now).map(WorkItem::Start));
@@ -308,6 +325,13 @@ impl Queue {
     }
 
     fn start(&mut self, turn: &Turn, now: Timestamp) -> Option<Work> {
+        if self.is_held_as_suspect(turn) {
+            return None;
+        }
+        self.start_now(turn, now)
+    }
+
+    fn start_now(&mut self, turn: &Turn, now: Timestamp) -> Option<Work> {
         match turn {
             Turn::Run(run) => self.start_head(run, now),
             Turn::Sample(arrival) => self.start_sample(*arrival, now),
@@ -331,7 +355,7 @@ impl Queue {
 
     /// When something that is held back may start.
     pub(crate) fn wakes_at(&self, now: Timestamp) -> Option<Timestamp> {
-        self.throttle.wakes_at(now)
+        if self.suspects_hold_back() { None } else { self.throttle.wakes_at(now) }
     }
 
     /// Whether a request of the tenant is known to be unfinished. What waits in a run is not looked for.
@@ -345,8 +369,11 @@ impl Queue {
 
     /// Whether [`Self::take`] may have something to give.
     pub(crate) fn is_ready(&self, now: Timestamp) -> bool {
+        if self.suspects_hold_back() {
+            return !self.signals.is_empty();
+        }
         let listed = !(self.signals.is_empty() && self.ready_runs.is_empty() && self.ready_samples.is_empty());
-        listed || self.wakes_at(now).is_some_and(|at| at <= now)
+        listed || self.suspects_can_go_on() || self.wakes_at(now).is_some_and(|at| at <= now)
     }
 
     /// The worker is done with a request. `None` when it held no such request, as after a cancellation.

@@ -7,6 +7,7 @@ use trainyard_protocol::{OpError, RequestId, RunId, SessionId, TenantId};
 
 use super::{Doom, Doomed, Entry, Fence, Fetch, Flight, Queue, Slot, Turn};
 use crate::quotas::Cost;
+use crate::suspicion::Suspicion;
 use crate::{Decoded, RequestKind, Timestamp, Work, WorkItem};
 
 /// A place in a run's order.
@@ -423,6 +424,8 @@ impl Queue {
         let Some((seq_id, entry)) = taken else { return };
         run.next_seq += 1;
         let session = run.session.clone();
+        self.released(&entry.payload);
+        let Some(run) = self.runs.get(id) else { return };
         let (fence, doom) = (Fence::Run(id.clone(), run.epoch), Doom::Failed(error.clone()));
         self.out.doomed.push(Doomed { request: entry.request, fence, doom });
         if seq_id == 0 {
@@ -430,6 +433,23 @@ impl Queue {
         }
         self.consider(id);
         self.settled(&session);
+    }
+
+    /// The request that is a run's head, and what is held against it; nothing when another operation comes first.
+    pub(super) fn head_suspicion(&self, id: &RunId) -> Option<(RequestId, Suspicion)> {
+        let run = self.runs.get(id).filter(|run| run.in_flight.is_none() && run.upkeep.is_empty())?;
+        match (&run.history, run.parked.get(&run.next_seq)) {
+            (History::Loaded, Some(Parked::Work(entry))) => Some((entry.request.clone(), entry.cost.suspicion)),
+            _ => None,
+        }
+    }
+
+    /// Ends a run's head, which was listed for the worker.
+    pub(super) fn condemn_head(&mut self, id: &RunId, error: OpError) {
+        if let Some(run) = self.runs.get_mut(id) {
+            run.listed = false;
+        }
+        self.doom_head(id, error);
     }
 
     /// Whose the head of a run is, and what it costs; nothing when it is executed again.

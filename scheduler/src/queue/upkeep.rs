@@ -195,7 +195,7 @@ pub(crate) fn entry(request: RequestId, kind: RequestKind, upkeep: &Upkeep) -> E
     Entry {
         request,
         kind,
-        cost: Cost { tokens: 0, accepted: Timestamp(0) },
+        cost: Cost::new(0, Timestamp(0)),
         payload: Slot::Held(Bytes::from(payload), Decoded::default()),
     }
 }

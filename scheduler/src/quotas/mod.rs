@@ -9,6 +9,7 @@ mod tests;
 mod throttle;
 
 use crate::Timestamp;
+use crate::suspicion::Suspicion;
 
 pub(crate) use bucket::{Bucket, Level};
 
@@ -24,4 +25,13 @@ pub(crate) struct Cost {
     pub(crate) tokens: u64,
     /// When it was submitted.
     pub(crate) accepted: Timestamp,
+    /// What is held against it.
+    pub(crate) suspicion: Suspicion,
+}
+
+impl Cost {
+    /// What a request costs that was accepted just now.
+    pub(crate) fn new(tokens: u64, accepted: Timestamp) -> Self {
+        Self { tokens, accepted, suspicion: Suspicion::default() }
+    }
 }

@@ -92,19 +92,30 @@ pub(crate) struct Freed {
     pub(crate) samples: u64,
 }
 
-/// Takes all leases from a worker, or from all workers.
-pub(crate) async fn release_all(conn: &mut Conn, worker: Option<&str>) -> Result<Freed, Error> {
+/// Takes all leases from a worker, or from all workers. When it has `died`, every request that it may have been
+/// executing is a little more suspect: claimed samples, and what came next in its runs.
+pub(crate) async fn release_all(conn: &mut Conn, worker: Option<&str>, died: bool) -> Result<Freed, Error> {
+    const HEADS: &str = "-- release_all: heads
+        UPDATE requests SET deaths = deaths + 1
+        WHERE finished_at IS NULL
+            AND run_id IN (SELECT id FROM runs WHERE worker_id IS NOT NULL AND ($1 IS NULL OR worker_id = $1))
+            AND NOT EXISTS (SELECT 1 FROM requests AS earlier WHERE earlier.run_id = requests.run_id
+                AND earlier.seq_id < requests.seq_id AND earlier.finished_at IS NULL)";
     const REQUESTS: &str = "-- release_all: requests
         UPDATE requests SET state = 'queued' WHERE state = 'running' AND run_id IN (
             SELECT id FROM runs WHERE worker_id IS NOT NULL AND ($1 IS NULL OR worker_id = $1))";
     const RUNS: &str = "-- release_all: runs
         UPDATE runs SET worker_id = NULL WHERE worker_id IS NOT NULL AND ($1 IS NULL OR worker_id = $1)";
     const SAMPLES: &str = "-- release_all: samples
-        UPDATE requests SET worker_id = NULL, state = 'queued'
+        UPDATE requests SET worker_id = NULL, state = 'queued', deaths = deaths + $2
         WHERE finished_at IS NULL AND worker_id IS NOT NULL AND ($1 IS NULL OR worker_id = $1)";
+    if died {
+        sql(HEADS).bind(worker).execute(conn).await.map_err(failed("release leases"))?;
+    }
     sql(REQUESTS).bind(worker).execute(conn).await.map_err(failed("release leases"))?;
     let runs = sql(RUNS).bind(worker).execute(conn).await.map_err(failed("release leases"))?;
-    let samples = sql(SAMPLES).bind(worker).execute(conn).await.map_err(failed("release leases"))?;
+    let samples =
+        sql(SAMPLES).bind(worker).bind(i64::from(died)).execute(conn).await.map_err(failed("release leases"))?;
     Ok(Freed { runs, samples })
 }
 
@@ -142,7 +153,7 @@ pub(crate) async fn claim_samples(
                     AND sampler.base_model IN (SELECT value FROM json_each($2))
                     AND (sampler.run_id IS NULL OR sampler.snapshot_dir IS NOT NULL OR runs.worker_id = $1))
             ORDER BY turn, arrival LIMIT $3)
-        RETURNING arrival, id, tenant, seq_id, claim, tokens, created_at, sampling_session_id";
+        RETURNING arrival, id, tenant, seq_id, claim, tokens, created_at, deaths, alone, sampling_session_id";
     const POSTGRES: &str = "-- claim_samples
         UPDATE requests SET worker_id = $1, claim = claim + 1
         WHERE arrival IN (
@@ -159,7 +170,7 @@ pub(crate) async fn claim_samples(
                     ) AS waiting
                 ORDER BY turn, arrival LIMIT $3)
             FOR UPDATE SKIP LOCKED)
-        RETURNING arrival, id, tenant, seq_id, claim, tokens, created_at, sampling_session_id";
+        RETURNING arrival, id, tenant, seq_id, claim, tokens, created_at, deaths, alone, sampling_session_id";
     let rows = sql_by(SQLITE, POSTGRES)
         .bind(worker)
         .bind(models.to_vec())

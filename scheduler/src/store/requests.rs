@@ -6,6 +6,7 @@ use super::blobs::Stored;
 use super::db::{Conn, Row, column, sql, sql_by};
 use super::{as_i64, as_u64, failed, parsed, to_json};
 use crate::quotas::Cost;
+use crate::suspicion::Suspicion;
 use crate::{Error, RequestKind, RequestState, Timestamp};
 
 /// What a request is addressed to; with the seq_id it is the request's identity.
@@ -166,6 +167,14 @@ pub(crate) async fn start_requests(conn: &mut Conn, ids: &[RequestId]) -> Result
     sql_by(SQLITE, POSTGRES).bind(ids).execute(conn).await.map_err(failed("start requests"))
 }
 
+/// Notes that a suspect is started, with nothing beside it.
+pub(crate) async fn start_alone(conn: &mut Conn, id: &RequestId) -> Result<(), Error> {
+    const SQL: &str = "-- start_alone
+        UPDATE requests SET alone = alone + 1 WHERE id = $1 AND finished_at IS NULL";
+    sql(SQL).bind(id.as_str()).execute(conn).await.map_err(failed("start a request alone"))?;
+    Ok(())
+}
+
 /// A request as recovery and replay need it, without its payload.
 pub(crate) struct RequestRow {
     pub(crate) id: RequestId,
@@ -180,7 +189,8 @@ pub(crate) struct RequestRow {
 /// The requests of a run from a place of its order on, in order.
 pub(crate) async fn requests_of_run(conn: &mut Conn, run: &RunId, from: i64) -> Result<Vec<RequestRow>, Error> {
     const SQL: &str = "-- requests_of_run
-        SELECT id, seq_id, kind, state, replays, tokens, created_at FROM requests WHERE run_id = $1 AND seq_id >= $2 ORDER BY seq_id";
+        SELECT id, seq_id, kind, state, replays, tokens, created_at, deaths, alone FROM requests
+        WHERE run_id = $1 AND seq_id >= $2 ORDER BY seq_id";
     let rows = sql(SQL).bind(run.as_str()).bind(from).fetch_all(conn).await.map_err(failed("list requests"))?;
     rows.iter().map(to_request_row).collect()
 }
@@ -237,5 +247,9 @@ fn to_request_row(row: &Row) -> Result<RequestRow, Error> {
 
 /// What a request is counted by.
 pub(super) fn cost(row: &Row) -> Result<Cost, Error> {
-    Ok(Cost { tokens: as_u64(column(row, "tokens")?), accepted: Timestamp(column(row, "created_at")?) })
+    Ok(Cost {
+        tokens: as_u64(column(row, "tokens")?),
+        accepted: Timestamp(column(row, "created_at")?),
+        suspicion: Suspicion { deaths: as_u64(column(row, "deaths")?), alone: as_u64(column(row, "alone")?) },
+    })
 }

@@ -34,6 +34,7 @@ const STEPS: &[Step] = &[
     step!(9, "quotas", "0009_quotas.sql"),
     step!(10, "secrets", "0010_secrets.sql"),
     step!(11, "paces", "0011_paces.sql"),
+    step!(12, "suspects", "0012_suspects.sql"),
 ];
 
 /// Brings the schema of a database up to date. Returns its version.

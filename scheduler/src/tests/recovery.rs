@@ -162,3 +162,91 @@ async fn an_effect_that_contradicts_the_store_fails_its_request() {
     let Poll::Failed(error) = bench.poll(&request).await else { panic!("must fail") };
     assert!(error.message.contains("other content"), "{error}");
 }
+
+/// The work that is ready, at once or once it is noted that it starts alone; none of it is completed.
+async fn started(bench: &Bench) -> Vec<RequestId> {
+    let items = bench.items().await;
+    let request = |item: &WorkItem| match item {
+        WorkItem::Start(work) if !work.replay => Some(work.request.clone()),
+        _ => None,
+    };
+    items.iter().filter_map(request).collect()
+}
+
+#[tokio::test]
+async fn a_request_that_ends_its_worker_fails_in_the_end_and_no_other_does() {
+    let mut bench = bench().await;
+    let sampler = bench.sampling_session(0).await;
+    let (run, creation) = bench.create(0).await;
+    let samples = [bench.submit_sample(&sampler, 0).await.request_id, bench.submit_sample(&sampler, 1).await.request_id];
+    // Three workers end while they have all of them.
+    for _ in 0..3 {
+        let mut all = Vec::new();
+        while all.len() < 3 {
+            all.extend(started(&bench).await);
+        }
+        bench = bench.restart(true).await;
+    }
+    // From now on each is executed alone. The first sample ends every worker, the others none.
+    let (mut alone, mut done) = (0, Vec::new());
+    while done.len() < 2 || alone < 3 {
+        let request = match started(&bench).await.as_slice() {
+            [request] => request.clone(),
+            several => panic!("not alone: {several:?}"),
+        };
+        bench.nothing_ready();
+        if request == samples[0] {
+            alone += 1;
+            bench = bench.restart(true).await;
+        } else {
+            bench.scheduler.complete(request.clone(), result(0), Vec::new());
+            assert!(matches!(bench.poll(&request).await, Poll::Succeeded { .. }));
+            done.push(request);
+        }
+    }
+    assert!(done.contains(&creation) && done.contains(&samples[1]));
+    bench.nothing_ready();
+    match bench.poll(&samples[0]).await {
+        Poll::Failed(error) => assert!(error.message.contains("each of 3 times"), "{error}"),
+        other => panic!("{other:?}"),
+    }
+    // Nothing is held back any more.
+    let next = bench.submit(&run, 1, RequestKind::Forward).await;
+    bench.succeed(&bench.start().await);
+    bench.succeed(&bench.start().await);
+    assert!(matches!(bench.poll(&next).await, Poll::Succeeded { .. }));
+}
+
+#[tokio::test]
+async fn a_training_request_that_ends_its_worker_leaves_its_run_usable() {
+    let mut bench = bench().await;
+    let run = bench.ready_run(0).await;
+    let bad = bench.submit(&run, 1, RequestKind::ForwardBackward).await;
+    let next = bench.submit(&run, 2, RequestKind::Forward).await;
+    for round in 0..6 {
+        if round > 0 {
+            replay(&bench, &[0]).await;
+        }
+        assert_eq!(started(&bench).await.first(), Some(&bad));
+        bench = bench.restart(true).await;
+    }
+    replay(&bench, &[0]).await;
+    // What waited behind it was never suspect.
+    assert_eq!(started(&bench).await, [next]);
+    assert!(matches!(bench.poll(&bad).await, Poll::Failed(_)));
+}
+
+#[tokio::test]
+async fn a_restart_in_order_makes_nothing_suspect() {
+    let mut bench = bench().await;
+    let sampler = bench.sampling_session(0).await;
+    let samples = [bench.submit_sample(&sampler, 0).await.request_id, bench.submit_sample(&sampler, 1).await.request_id];
+    for _ in 0..8 {
+        let mut all = started(&bench).await;
+        while all.len() < 2 {
+            all.extend(started(&bench).await);
+        }
+        assert!(samples.iter().all(|sample| all.contains(sample)));
+        bench = bench.restart_granted(Policies::default()).await;
+    }
+}

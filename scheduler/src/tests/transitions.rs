@@ -32,7 +32,7 @@ async fn move_to(conn: &mut Conn, request: &RequestId, to: RequestState) -> bool
         RequestState::Queued => {
             let before = sql(STATE).scalar::<String>(conn).await.unwrap();
             sql("UPDATE runs SET worker_id = 'worker'").execute(conn).await.unwrap();
-            leases::release_all(conn, Some("worker")).await.unwrap();
+            leases::release_all(conn, Some("worker"), true).await.unwrap();
             return before != sql(STATE).scalar::<String>(conn).await.unwrap();
         }
         RequestState::Running => {

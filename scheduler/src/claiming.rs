@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use trainyard_protocol::{OpError, RunId, SessionId, TenantId};
+use trainyard_protocol::{OpError, RequestId, RunId, SessionId, TenantId};
 
 use crate::core::Core;
 use crate::leases::ReleaseSamples;
@@ -21,6 +21,10 @@ use crate::{Error, FinishReason, RunState, SamplingSession, SessionStatus, Worke
 
 /// Samples that a worker holds before it takes no more from the store.
 const HELD_SAMPLES: usize = 1024;
+/// Samples that it then still takes at once, of tenants of which it has none.
+const NEWCOMERS: usize = 64;
+/// In place of a claim's number: the store has no such claim.
+const GONE: i64 = -1;
 /// Runs taken in one transaction.
 const RUNS_AT_ONCE: usize = 64;
 
@@ -104,19 +108,26 @@ impl Core {
         let Some(worker) = self.worker_id() else { return Ok(()) };
         let conn = &mut self.reader().await?;
         let (runs, samples) = (leases::owned_runs(conn, worker).await?, leases::owned_samples(conn, worker).await?);
-        let (runs, samples) = {
+        let (runs, samples, ended) = {
             let queue = lock(&self.queue);
+            let owned: BTreeSet<&RequestId> = samples.iter().map(|(id, _)| id).collect();
+            let ended: Vec<_> = queue.sample_ids().into_iter().filter(|id| !owned.contains(id)).collect();
             let runs: Vec<_> = runs.into_iter().filter(|(run, _)| queue.next_seq(run).is_none()).collect();
             let samples: Vec<_> = samples.into_iter().filter(|(id, _)| !queue.has_sample(id)).collect();
-            (runs, samples)
+            (runs, samples, ended)
         };
         let name = |id: &str, number: i64| format!("{id} {number}");
         let strays: BTreeSet<String> = runs
             .iter()
             .map(|(run, epoch)| name(run.as_str(), *epoch))
             .chain(samples.iter().map(|(id, claim)| name(id.as_str(), *claim)))
+            .chain(ended.iter().map(|id| name(id.as_str(), GONE)))
             .collect();
         let before = std::mem::replace(&mut *lock(&self.strays), strays);
+        for request in ended.into_iter().filter(|id| before.contains(&name(id.as_str(), GONE))) {
+            tracing::info!(%request, "a sample that others have ended is given up");
+            self.with_queue(|queue| queue.forget_sample(&request));
+        }
         for (run, epoch) in runs.into_iter().filter(|(run, epoch)| before.contains(&name(run.as_str(), *epoch))) {
             tracing::info!(%run, epoch, "a lease that was lost on the way is given back");
             self.record(crate::leases::Release { run, epoch });
@@ -125,7 +136,7 @@ impl Core {
             samples.into_iter().filter(|(id, claim)| before.contains(&name(id.as_str(), *claim))).collect();
         if !lost.is_empty() {
             tracing::info!(samples = lost.len(), "samples that were lost on the way are given back");
-            self.record(ReleaseSamples(lost));
+            self.record(ReleaseSamples { samples: lost, quiet: false });
         }
         Ok(())
     }
@@ -155,15 +166,8 @@ impl Core {
 
     async fn claim_samples(self: &Arc<Self>) -> Result<(), Error> {
         loop {
-            let (here, paused) = {
-                let queue = lock(&self.queue);
-                (queue.sample_count(), queue.paused_tenants())
-            };
-            let room = HELD_SAMPLES.saturating_sub(here);
-            if room == 0 {
-                return Ok(());
-            }
-            let claimed = self.call(ClaimSamples { limit: room, paused }).await?;
+            let (limit, paused) = lock(&self.queue).room_for_samples(HELD_SAMPLES, NEWCOMERS);
+            let claimed = self.call(ClaimSamples { limit, paused }).await?;
             let count = claimed.len();
             let mut ended = BTreeSet::new();
             for sample in claimed {
@@ -172,7 +176,7 @@ impl Core {
                     Ok(session) => drop(ended.insert(session)),
                     Err(error) => {
                         tracing::warn!(%request, %error, "a sample could not be read; it is given back");
-                        self.record(ReleaseSamples(vec![(request, number)]));
+                        self.record(ReleaseSamples { samples: vec![(request, number)], quiet: false });
                     }
                 }
             }
@@ -180,7 +184,7 @@ impl Core {
                 let status = sessions::session_status(&mut self.reader().await?, &session).await?;
                 self.with_queue(|queue| end_if_ended(queue, &session, &status));
             }
-            if count < room {
+            if count < limit {
                 return Ok(());
             }
         }
@@ -189,6 +193,11 @@ impl Core {
     async fn add_claimed(self: &Arc<Self>, row: ClaimedSample) -> Result<SessionId, Error> {
         let sampling = self.sampling_session(&row).await?;
         let session = sampling.session.clone();
+        if sampling.snapshot_dir.is_none() && !lock(&self.queue).can_sample(&sampling) {
+            // The store takes the run for this worker's, which knows nothing of it; that is found out soon.
+            self.record(ReleaseSamples { samples: vec![(row.id, row.claim)], quiet: true });
+            return Ok(session);
+        }
         let ClaimedSample { arrival, id: request, tenant, seq_id, claim, cost, .. } = row;
         self.with_queue(|queue| {
             queue.add_sample(Claimed { arrival, request, tenant, seq_id, claim, cost, sampling }, None);

@@ -1,15 +1,15 @@
 //! What all parts of a scheduler share.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::WeakUnboundedSender;
-use trainyard_protocol::{RequestId, RunId, SamplingSessionId, SessionId};
+use trainyard_protocol::{RequestId, RunId, SamplingSessionId, SessionId, TenantId};
 use uuid::{NoContext, Uuid};
 
 use crate::leases::{Release, ReleaseSamples, StartAlone};
@@ -52,10 +52,12 @@ pub(crate) struct Core {
     pub(crate) seen: Mutex<HashMap<SessionId, Timestamp>>,
     /// Of this process's worker.
     pub(crate) incarnation: AtomicI64,
+    /// Since when the store has been within reach, in ms since the epoch.
+    pub(crate) reached_since: AtomicI64,
     /// Held while the worker's lease is prolonged, or while it registers anew.
     pub(crate) renewing: tokio::sync::Mutex<()>,
     /// Samples of all processes that had not ended when they were last counted.
-    pub(crate) open_samples: AtomicU64,
+    pub(crate) open_samples: Mutex<BTreeMap<TenantId, u64>>,
     pub(crate) cache: Cache,
     pub(crate) samplers: Samplers,
     pub(crate) runtime: Handle,
@@ -170,7 +172,7 @@ impl Core {
             self.record(StartAlone(request));
         }
         if !out.unclaimed.is_empty() {
-            self.record(ReleaseSamples(out.unclaimed));
+            self.record(ReleaseSamples { samples: out.unclaimed, quiet: false });
         }
         drop(queue);
         if out.ready {

@@ -70,8 +70,12 @@ impl Error {
                     tracing::debug!(doing, %error, "a concurrent change was in the way");
                     Self::Conflict(doing)
                 }
-                // Shutdown, crash recovery, start-up, no connection left, lost connection.
-                Some("57P01" | "57P02" | "57P03" | "53300" | "25P03" | "08000" | "08003" | "08006") => {
+                // Shutdown, crash recovery, start-up, no connection left, lost connection; a statement that took too
+                // long, and what the machine has none of for a moment: disk, memory, other resources, input and output.
+                Some(
+                    "57P01" | "57P02" | "57P03" | "53300" | "25P03" | "08000" | "08003" | "08006" | "57014" | "53000"
+                    | "53100" | "53200" | "53400" | "58000" | "58030",
+                ) => {
                     tracing::warn!(doing, %error, "the database can't be reached");
                     Self::Unavailable(doing)
                 }

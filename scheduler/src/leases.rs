@@ -12,6 +12,7 @@ use crate::signals::Signal;
 use crate::store::db::{Conn, Database};
 use crate::store::leases::{self, Freed};
 use crate::store::{requests, workers};
+use crate::waiters::lock;
 use crate::writer::{Urgency, Write};
 use crate::{Error, Timestamp};
 
@@ -41,6 +42,20 @@ impl WorkerOptions {
 }
 
 impl Core {
+    /// Whether the worker of this process takes part.
+    fn has_started(&self) -> bool {
+        self.incarnation.load(Ordering::Acquire) > 0
+    }
+
+    /// Lets the worker of this process, if there is one, take part.
+    pub(crate) async fn start_worker(self: &Arc<Self>) -> Result<(), Error> {
+        if self.options.worker.is_none() {
+            return Ok(());
+        }
+        self.register().await?;
+        self.take_from_store().await
+    }
+
     /// Registers the worker of this process. What a former one of its name had, or with SQLite any other, is free.
     pub(crate) async fn register(self: &Arc<Self>) -> Result<(), Error> {
         let Some(worker) = &self.options.worker else { return Ok(()) };
@@ -59,8 +74,8 @@ impl Core {
     /// One round of what has to be done now and then.
     pub(crate) async fn look_after(self: &Arc<Self>, repair: bool) -> Result<(), Error> {
         self.renew().await?;
-        self.call(ExpireWorkers).await?;
-        if self.options.worker.is_some() {
+        self.expire_workers().await?;
+        if self.has_started() {
             if repair {
                 self.reconcile().await?;
                 self.read_all_new_requests().await?;
@@ -73,7 +88,7 @@ impl Core {
         }
         if self.is_shared() {
             let open = requests::open_samples(&mut self.reader().await?).await?;
-            self.open_samples.store(open, Ordering::Relaxed);
+            *lock(&self.open_samples) = open;
         }
         if repair && self.is_shared() {
             self.waiters.wake_all();
@@ -82,8 +97,25 @@ impl Core {
         Ok(())
     }
 
+    /// Frees what dead workers had. After the store was out of reach, all get the time of a lease to show a sign of
+    /// life: they could not either.
+    async fn expire_workers(self: &Arc<Self>) -> Result<(), Error> {
+        let asked = Instant::now();
+        let expired = self.call(ExpireWorkers { asked }).await;
+        if expired.is_err() || asked.elapsed() > self.period() {
+            self.reached_since.store(self.now().as_millis(), Ordering::Relaxed);
+        }
+        expired.map(drop)
+    }
+
+    /// Whether the store was within reach for as long as a lease.
+    fn is_steady(&self) -> bool {
+        let since = Timestamp(self.reached_since.load(Ordering::Relaxed));
+        since.until(self.now()) >= self.period() * 3
+    }
+
     async fn renew(self: &Arc<Self>) -> Result<(), Error> {
-        let Some(worker) = &self.options.worker else { return Ok(()) };
+        let Some(worker) = self.options.worker.as_ref().filter(|_| self.has_started()) else { return Ok(()) };
         let _alone = self.renewing.lock().await;
         let (incarnation, end) = (self.incarnation.load(Ordering::Acquire), self.lease_end(self.now()));
         // Where others wait for a sign of life, it does not wait for what else there is to write.
@@ -233,14 +265,19 @@ impl Write for Deregister {
     }
 }
 
-/// Frees what dead workers had.
-struct ExpireWorkers;
+/// Frees what dead workers had, unless that took long to be written.
+struct ExpireWorkers {
+    asked: Instant,
+}
 
 impl Write for ExpireWorkers {
     type Output = Vec<(String, Freed)>;
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
         let mut all = Vec::new();
+        if self.asked.elapsed() > core.period() || !core.is_steady() {
+            return Ok(all);
+        }
         for id in workers::expired_workers(conn, core.worker_id(), core.now()).await? {
             let freed = leases::release_all(conn, Some(&id), true).await?;
             workers::delete_worker(conn, &id).await?;
@@ -271,7 +308,12 @@ impl Write for ExpireWorkers {
 }
 
 /// Gives samples back that the worker took and does not have any more.
-pub(crate) struct ReleaseSamples(pub(crate) Vec<(RequestId, i64)>);
+pub(crate) struct ReleaseSamples {
+    /// Each with the number of its claim.
+    pub(crate) samples: Vec<(RequestId, i64)>,
+    /// Nobody is told: who could take them now is this worker.
+    pub(crate) quiet: bool,
+}
 
 impl Write for ReleaseSamples {
     type Output = bool;
@@ -280,10 +322,10 @@ impl Write for ReleaseSamples {
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<bool, Error> {
         let Some(worker) = core.worker_id() else { return Ok(false) };
         let mut any = false;
-        for (request, claim) in &self.0 {
+        for (request, claim) in &self.samples {
             any |= leases::release_sample(conn, worker, request, *claim).await?;
         }
-        Ok(any)
+        Ok(any && !self.quiet)
     }
 
     fn signals(&self, released: &bool, signals: &mut Vec<Signal>) {
@@ -306,8 +348,9 @@ impl Write for StartAlone {
     type Output = ();
     const URGENCY: Urgency = Urgency::Record;
 
-    async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<(), Error> {
-        requests::start_alone(conn, &self.0).await
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(), Error> {
+        let Some(worker) = core.worker_id() else { return Ok(()) };
+        requests::start_alone(conn, worker, &self.0).await
     }
 
     fn committed(&mut self, (): &(), core: &Arc<Core>) {

@@ -40,7 +40,7 @@ pub use error::Error;
 pub use leases::WorkerOptions;
 pub use metrics::Metrics;
 pub use quotas::{Pause, Policies, Quota, Refusal, TenantPolicy};
-pub use scheduler::{Options, Scheduler, Stats};
+pub use scheduler::{OpenSamples, Options, Scheduler, Stats};
 pub use storage::{Area, Older, Pieces, Storage, StorageError};
 pub use store::db::Database;
 pub use store::schema::migrate;

@@ -1,13 +1,15 @@
 //! The scheduler's handle: opening and closing.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
+use trainyard_protocol::TenantId;
 use uuid::Uuid;
 
 use crate::core::Core;
@@ -45,6 +47,10 @@ pub struct Options {
     pub idle_unload: Duration,
     /// The worker of this process; `None` when others execute the requests.
     pub worker: Option<WorkerOptions>,
+    /// The worker takes part only from [`Scheduler::start_worker`] on, as when it has still to load its models.
+    pub worker_waits: bool,
+    /// Clients talk to this process: after a start, when they could not, sessions get a fresh period.
+    pub serves_clients: bool,
     /// What each tenant is granted.
     pub policies: Policies,
     /// Whether metrics tell tenants apart.
@@ -63,6 +69,8 @@ impl Options {
             snapshot_tokens: 200_000,
             idle_unload: Duration::from_secs(900),
             worker: None,
+            worker_waits: false,
+            serves_clients: true,
             policies: Policies::default(),
             metrics_per_tenant: false,
         }
@@ -80,9 +88,18 @@ pub struct Stats {
     pub queued: u64,
     /// Requests that the worker holds.
     pub in_flight: u64,
-    /// Samples that have not ended: those among both, or all that processes with the same database had a few seconds
-    /// ago, when these are more.
-    pub open_samples: u64,
+}
+
+/// Samples that have not ended: those of this process, or all that processes with the same database had a few seconds
+/// ago, when these are more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenSamples {
+    /// Of all tenants.
+    pub all: u64,
+    /// Of the tenant who asks.
+    pub own: u64,
+    /// Tenants that have any, with the one who asks.
+    pub tenants: u64,
 }
 
 /// The durable request log. Cheap to clone; all clones are one scheduler.
@@ -112,6 +129,7 @@ impl Scheduler {
         let readers = connect_readers(&options.database).await?;
         let blobs = Blobs::open(options.storage.clone()).await?;
         let (messages, received) = mpsc::unbounded_channel();
+        let now = options.clock.now();
         let queue = Queue::new(options.policies.clone(), options.snapshot_tokens);
         let core = Arc::new(Core {
             metrics: Metrics::new(options.metrics_per_tenant),
@@ -127,9 +145,10 @@ impl Scheduler {
             seen: Mutex::default(),
             strays: Mutex::default(),
             incarnation: AtomicI64::new(0),
+            reached_since: AtomicI64::new(now.as_millis()),
             events: Waiters::default(),
             renewing: tokio::sync::Mutex::default(),
-            open_samples: AtomicU64::new(0),
+            open_samples: Mutex::default(),
             cache: Cache::default(),
             samplers: Samplers::default(),
             runtime: Handle::current(),
@@ -138,16 +157,26 @@ impl Scheduler {
             #[cfg(test)]
             killed: std::sync::atomic::AtomicBool::new(false),
         });
-        sessions::touch_all_sessions(&mut conn, core.now()).await?;
+        if core.options.serves_clients {
+            sessions::touch_all_sessions(&mut conn, core.now()).await?;
+        }
         tokio::spawn(Writer::new(conn, Arc::clone(&core), received, guard).run());
-        core.register().await?;
-        if core.options.worker.is_some() {
-            core.take_from_store().await?;
+        if !core.options.worker_waits {
+            core.start_worker().await?;
         }
         tokio::spawn(leases::look_after(Arc::downgrade(&core)));
         tokio::spawn(leases::stay_alive(Arc::downgrade(&core)));
         tokio::spawn(listening::listen(Arc::downgrade(&core)));
         Ok(Self { core, messages })
+    }
+
+    /// Lets the worker of a scheduler that was opened with [`Options::worker_waits`] take part: it registers and takes
+    /// what waits for it.
+    ///
+    /// # Errors
+    /// When the store can't be written or read.
+    pub async fn start_worker(&self) -> Result<(), Error> {
+        self.core.start_worker().await
     }
 
     /// Writes what is still to be written, gives leases back and closes the store. Every later call fails.
@@ -164,14 +193,24 @@ impl Scheduler {
 
     /// Counters, for metrics and tests.
     pub fn stats(&self) -> Stats {
-        let (queued, in_flight, samples) = lock(&self.core.queue).counts();
+        let (queued, in_flight) = lock(&self.core.queue).counts();
         Stats {
             transactions: self.core.metrics.transactions.get(),
             writes: self.core.metrics.writes.get(),
             queued,
             in_flight,
-            open_samples: samples.max(self.core.open_samples.load(Ordering::Relaxed)),
         }
+    }
+
+    /// How many samples have not ended, as a tenant needs to know who submits another.
+    pub fn open_samples(&self, tenant: &TenantId) -> OpenSamples {
+        let count = |open: &BTreeMap<TenantId, u64>| {
+            let own = open.get(tenant).copied().unwrap_or(0);
+            (open.values().sum::<u64>(), own, open.len() as u64 + u64::from(own == 0))
+        };
+        let here = count(lock(&self.core.queue).open_samples());
+        let everywhere = count(&lock(&self.core.open_samples));
+        OpenSamples { all: here.0.max(everywhere.0), own: here.1.max(everywhere.1), tenants: here.2.max(everywhere.2) }
     }
 
     /// What is counted, for Prometheus.

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use trainyard_protocol::{RequestId, SamplingSessionId, SessionId, TenantId};
+use trainyard_protocol::{OpError, RequestId, SamplingSessionId, SessionId, TenantId};
 
 use crate::claiming::end_if_ended;
 use crate::core::Core;
+use crate::queue::creation_failed;
 use crate::signals::Signal;
 use crate::store::db::Conn;
 use crate::store::results::{End, Ended};
 use crate::store::sessions::SessionRow;
-use crate::store::{checkpoints, requests, results, sampling, sessions};
+use crate::store::{checkpoints, requests, results, runs, sampling, sessions};
 use crate::writer::{Urgency, Write};
 use crate::{
     Error, FinishReason, NewSamplingSession, NewSession, Page, SamplingSession, Scheduler, Session, SessionStatus,
@@ -233,6 +234,10 @@ impl Write for EndSession {
         if ended.now && !self.drains() {
             for request in requests::unowned_requests(conn, &self.session).await? {
                 let end = results::end_request(conn, &request, &End::Cancelled, None, now).await?;
+                if let Some(run) = end.as_ref().and_then(|end| end.creates.as_ref()) {
+                    let cause = creation_failed(run, &OpError::user("its session ended"));
+                    runs::fail_run(conn, run, &cause, false).await?;
+                }
                 ended.cancelled.extend(end.map(|end| (request, end)));
             }
         }

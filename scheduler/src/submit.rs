@@ -473,7 +473,7 @@ impl Write for SubmitSample {
             if queue.can_sample(&sample.sampling) {
                 queue.add_sample(sample, payload);
             } else {
-                core.record(ReleaseSamples(vec![(sample.request, sample.claim)]));
+                core.record(ReleaseSamples { samples: vec![(sample.request, sample.claim)], quiet: false });
             }
         });
     }

@@ -96,7 +96,7 @@ impl Scheduler {
             if flight.replay {
                 return;
             }
-            note_effects(queue, &flight, &effects);
+            note_effects(queue, &flight, &effects, error);
             if let Some(run) = &flight.run {
                 queue.keep_up(run);
             }
@@ -113,7 +113,7 @@ fn newly_started(item: &WorkItem) -> Option<RequestId> {
 }
 
 /// What the queue has to know of effects.
-fn note_effects(queue: &mut Queue, flight: &Flight, effects: &[Effect]) {
+fn note_effects(queue: &mut Queue, flight: &Flight, effects: &[Effect], error: Option<&OpError>) {
     for effect in effects {
         match (effect, &flight.run) {
             (Effect::SamplingSession(new), Some(run)) => {
@@ -122,16 +122,18 @@ fn note_effects(queue: &mut Queue, flight: &Flight, effects: &[Effect]) {
                 }
             }
             (Effect::RunFailed(run), _) if flight.kind != RequestKind::CreateModel => {
-                tracing::warn!(%run, "a run can't be used any more");
-                queue.fail_run(run, unusable(run));
+                let failure = unusable(run, error);
+                tracing::warn!(%run, cause = %failure, "a run can't be used any more");
+                queue.fail_run(run, failure);
             }
             _ => {}
         }
     }
 }
 
-fn unusable(run: &RunId) -> OpError {
-    OpError::server(format!("training run {run} can't be used any more"))
+fn unusable(run: &RunId, cause: Option<&OpError>) -> OpError {
+    let text = format!("training run {run} can't be used any more");
+    OpError::server(cause.map_or(text.clone(), |cause| format!("{text}: {}", cause.message)))
 }
 
 /// Tokens of requests that just started, by tenants that have a pace.
@@ -161,7 +163,8 @@ impl Write for Started {
     }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Vec<Level>, Error> {
-        requests::start_requests(conn, &self.requests).await?;
+        let Some(worker) = core.worker_id() else { return Ok(Vec::new()) };
+        requests::start_requests(conn, worker, &self.requests).await?;
         let now = core.now();
         let mut levels = Vec::with_capacity(self.spent.len());
         for (tenant, tokens) in &self.spent {
@@ -247,6 +250,14 @@ impl Complete {
         Ok(outcome)
     }
 
+    /// Why the request failed, once that is known.
+    fn error(&self) -> Option<&OpError> {
+        match &self.told {
+            Some(Told::Ready(Outcome::Failed(error))) => Some(error),
+            _ => None,
+        }
+    }
+
     /// The folders that the request wrote.
     fn written(&self) -> Vec<PathBuf> {
         let folder = |effect: &Effect| match effect {
@@ -281,7 +292,7 @@ impl Complete {
             // A creation that failed is recorded with its cause.
             Effect::RunFailed(_) if self.flight.kind == RequestKind::CreateModel => {}
             Effect::RunFailed(run) => {
-                runs::fail_run(conn, run, &unusable(run), true).await?;
+                runs::fail_run(conn, run, &unusable(run, self.error()), true).await?;
             }
             Effect::Checkpoint(new) => {
                 runs::run(conn, tenant, &new.path.run).await?;

@@ -56,6 +56,8 @@ struct FileConfig {
     lease_seconds: Option<u64>,
     snapshot_tokens: Option<u64>,
     idle_seconds: Option<u64>,
+    session_seconds: Option<u64>,
+    retention_hours: Option<u64>,
     tenants: Vec<FileTenant>,
     keys: Vec<FileKey>,
 }
@@ -84,6 +86,10 @@ pub struct Config {
     pub snapshot_tokens: Option<u64>,
     /// How long a run may be idle in memory; the scheduler's default when `None`.
     pub idle_unload: Option<Duration>,
+    /// After how long without a sign of life a session expires; the scheduler's default when `None`.
+    pub session_timeout: Option<Duration>,
+    /// How long results are kept; the scheduler's default when `None`.
+    pub retention: Option<Duration>,
     /// Base models, in the order given.
     pub models: Vec<NamedPath>,
     /// Address to listen on.
@@ -167,6 +173,9 @@ pub enum ConfigError {
     /// Leases that end as they begin.
     #[error("--lease-seconds: must be at least 1")]
     Lease,
+    /// No time at all.
+    #[error("--{0}: must be at least 1")]
+    Period(&'static str),
     /// No room for a body.
     #[error("--max-body-bytes: must be at least 1")]
     MaxBodyBytes,
@@ -242,6 +251,11 @@ impl Config {
             migrate: flags.migrate,
             snapshot_tokens: flags.snapshot_tokens.or(file.snapshot_tokens),
             idle_unload: flags.idle_seconds.or(file.idle_seconds).map(Duration::from_secs),
+            session_timeout: flags.session_seconds.or(file.session_seconds).map(Duration::from_secs),
+            retention: flags
+                .retention_hours
+                .or(file.retention_hours)
+                .map(|hours| Duration::from_secs(hours.saturating_mul(3_600))),
             lease: Duration::from_secs(flags.lease_seconds.or(file.lease_seconds).unwrap_or(LEASE_SECONDS)),
         };
         match config {
@@ -249,6 +263,8 @@ impl Config {
                 Err(ConfigError::NeedsPostgres)
             }
             Self { lease: Duration::ZERO, .. } => Err(ConfigError::Lease),
+            Self { session_timeout: Some(Duration::ZERO), .. } => Err(ConfigError::Period("session-seconds")),
+            Self { retention: Some(Duration::ZERO), .. } => Err(ConfigError::Period("retention-hours")),
             Self { threads: 0, .. } => Err(ConfigError::Threads),
             Self { activation_memory_mib: Some(0), .. } => Err(ConfigError::Memory("activation-memory-mib")),
             Self { kv_memory_mib: Some(0), .. } => Err(ConfigError::Memory("kv-memory-mib")),

@@ -63,6 +63,8 @@ fn what_is_wrong_is_named() {
     assert!(refusal("metrics_token = \"short\"\n", |_| {}).contains("--metrics-token"));
     assert!(refusal("role = \"api\"\n", |_| {}).contains("postgres://"));
     assert!(refusal("lease_seconds = 0\n", |_| {}).contains("--lease-seconds"));
+    assert!(refusal("session_seconds = 0\n", |_| {}).contains("--session-seconds"));
+    assert!(refusal("retention_hours = 0\n", |_| {}).contains("--retention-hours"));
     let missing = refusal("", |flags| flags.shared.config = Some(PathBuf::from("/no/such/file.toml")));
     assert!(missing.contains("/no/such/file.toml"));
 }

@@ -170,6 +170,8 @@ pub(crate) struct Queue {
     samples: BTreeMap<i64, Sample>,
     arrivals: HashMap<RequestId, i64>,
     ready_samples: BTreeSet<i64>,
+    /// How many samples are here, waiting or executed.
+    open_samples: BTreeMap<TenantId, u64>,
     snapshots: HashMap<String, Snapshot>,
     flights: HashMap<RequestId, Flight>,
     /// Holds back what its tenant's pace does not allow yet.
@@ -197,12 +199,10 @@ impl Queue {
         out
     }
 
-    /// Requests that wait, requests that the worker holds, and the samples among both.
-    pub(crate) fn counts(&self) -> (u64, u64, u64) {
+    /// Requests that wait, and requests that the worker holds.
+    pub(crate) fn counts(&self) -> (u64, u64) {
         let waiting = self.samples.len() + self.runs.values().map(RunQueue::waiting).sum::<usize>();
-        let of_runs = self.runs.values().filter(|run| run.in_flight.is_some()).count();
-        let samples = self.samples.len() + self.flights.len().saturating_sub(of_runs);
-        (waiting as u64, self.flights.len() as u64, samples as u64)
+        (waiting as u64, self.flights.len() as u64)
     }
 
     /// Whether anything of a session is here.
@@ -281,6 +281,7 @@ impl Queue {
     /// arrival.
     pub(crate) fn take(&mut self, now: Timestamp) -> Vec<WorkItem> {
         let mut items: Vec<WorkItem> = self.signals.drain(..).collect();
+        self.look_at_suspects(now);
         if self.suspects_hold_back() {
             return items;
         }
@@ -355,7 +356,10 @@ impl Queue {
 
     /// When something that is held back may start.
     pub(crate) fn wakes_at(&self, now: Timestamp) -> Option<Timestamp> {
-        if self.suspects_hold_back() { None } else { self.throttle.wakes_at(now) }
+        if self.suspects_hold_back() {
+            return None;
+        }
+        [self.throttle.wakes_at(now), self.suspects_due_at(now)].into_iter().flatten().min()
     }
 
     /// Whether a request of the tenant is known to be unfinished. What waits in a run is not looked for.
@@ -379,8 +383,9 @@ impl Queue {
     /// The worker is done with a request. `None` when it held no such request, as after a cancellation.
     pub(crate) fn finish(&mut self, request: &RequestId, error: Option<&OpError>) -> Option<Flight> {
         let flight = self.flights.remove(request)?;
-        if let Some(run) = &flight.run {
-            self.finish_of_run(run, &flight, error);
+        match &flight.run {
+            Some(run) => self.finish_of_run(run, &flight, error),
+            None => self.sample_gone(&flight.tenant),
         }
         self.settled(&flight.session);
         Some(flight)
@@ -393,6 +398,7 @@ impl Queue {
         } else if self.flights.get(request).is_some_and(|flight| flight.sampling_session.is_some())
             && let Some(flight) = self.flights.remove(request)
         {
+            self.sample_gone(&flight.tenant);
             self.signal(WorkItem::Cancel(request.clone()));
             self.settled(&flight.session);
         }

@@ -72,8 +72,10 @@ pub(crate) struct RunQueue {
     pub(super) replay_cost: u64,
     /// Since when nothing has been asked of it.
     pub(super) idle_since: Option<Timestamp>,
-    /// Its lease is to be given back once it is saved.
+    /// Its lease is to be given back once it is saved, unless something is asked of it before.
     pub(super) leaving: bool,
+    /// Its lease is to be given back once it is saved; what waits is left to the next worker.
+    pub(super) moving: bool,
 }
 
 impl RunQueue {
@@ -101,6 +103,7 @@ impl RunQueue {
             replay_cost: 0,
             idle_since: None,
             leaving: false,
+            moving: false,
         }
     }
 
@@ -131,6 +134,7 @@ impl RunQueue {
             History::Replaying(replays) => replays.front_mut().map(|replayed| &mut replayed.entry),
             History::Lost | History::Reading => None,
             History::Loaded if !self.upkeep.is_empty() => self.upkeep.front_mut(),
+            History::Loaded if self.moving => None,
             History::Loaded => match self.parked.get_mut(&self.next_seq) {
                 Some(Parked::Work(entry)) => Some(entry),
                 _ => None,
@@ -417,6 +421,7 @@ impl Queue {
         let Some(run) = self.runs.get_mut(id) else { return };
         // It comes again by itself.
         run.upkeep.clear();
+        run.moving = false;
         // Upkeep that is being executed goes on.
         let in_flight = run.in_flight.take();
         let taken = run.take_head();
@@ -437,7 +442,7 @@ impl Queue {
 
     /// The request that is a run's head, and what is held against it; nothing when another operation comes first.
     pub(super) fn head_suspicion(&self, id: &RunId) -> Option<(RequestId, Suspicion)> {
-        let run = self.runs.get(id).filter(|run| run.in_flight.is_none() && run.upkeep.is_empty())?;
+        let run = self.runs.get(id).filter(|run| run.in_flight.is_none() && run.upkeep.is_empty() && !run.moving)?;
         match (&run.history, run.parked.get(&run.next_seq)) {
             (History::Loaded, Some(Parked::Work(entry))) => Some((entry.request.clone(), entry.cost.suspicion)),
             _ => None,
@@ -531,6 +536,7 @@ impl Queue {
     /// A run can't be restored.
     fn lose_run(&mut self, id: &RunId, cause: &str) {
         let error = OpError::server(format!("training run {id} could not be restored after a restart: {cause}"));
+        tracing::error!(run = %id, cause, "a run could not be restored");
         if let Some(run) = self.runs.get(id) {
             self.out.lost.push((id.clone(), run.epoch, error.clone()));
         }
@@ -541,6 +547,7 @@ impl Queue {
     pub(crate) fn fail_run(&mut self, id: &RunId, error: OpError) {
         let Some(run) = self.runs.get_mut(id) else { return };
         run.failure = Some(error.clone());
+        run.moving = false;
         run.history = History::Loaded;
         run.listed = false;
         run.upkeep.clear();

@@ -1,5 +1,6 @@
 //! Samples: no order among them but that of arrival.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -40,6 +41,7 @@ impl Queue {
         let payload = self.hold(payload);
         self.pending(&sampling.session);
         self.arrivals.insert(request.clone(), arrival);
+        *self.open_samples.entry(tenant.clone()).or_default() += 1;
         let snapshot = sampling.snapshot.clone();
         self.samples.insert(arrival, Sample { request, tenant, seq_id, claim, cost, sampling, payload });
         let absent = snapshot
@@ -122,6 +124,7 @@ impl Queue {
     pub(super) fn remove_sample(&mut self, arrival: i64) -> Option<Sample> {
         let sample = self.samples.remove(&arrival)?;
         self.arrivals.remove(&sample.request);
+        self.sample_gone(&sample.tenant);
         self.ready_samples.remove(&arrival);
         self.throttle.forget(&sample.tenant, &Turn::Sample(arrival));
         self.released(&sample.payload);
@@ -132,10 +135,47 @@ impl Queue {
         Some(sample)
     }
 
+    /// A sample of a tenant is here no more.
+    pub(super) fn sample_gone(&mut self, tenant: &TenantId) {
+        if let Some(open) = self.open_samples.get_mut(tenant) {
+            *open = open.saturating_sub(1);
+            if *open == 0 {
+                self.open_samples.remove(tenant);
+            }
+        }
+    }
+
+    /// Samples that are here, waiting or executed, by tenant.
+    pub(crate) fn open_samples(&self) -> &BTreeMap<TenantId, u64> {
+        &self.open_samples
+    }
+
     /// Whether samples of a session can be executed here: the snapshot that they need, if any, is of a run of this
     /// worker.
     pub(crate) fn can_sample(&self, sampling: &SamplingSession) -> bool {
         sampling.snapshot.as_ref().is_none_or(|key| self.snapshots.contains_key(key))
+    }
+
+    /// How many samples may be taken from the store so that there are `most` here, and tenants of which none: those that
+    /// their paces hold back. When there is no room, tenants of which none are here may have `newcomers` all the same:
+    /// others' long samples are not to keep theirs from the worker.
+    pub(crate) fn room_for_samples(&self, most: usize, newcomers: usize) -> (usize, Vec<TenantId>) {
+        let mut without = self.paused_tenants();
+        let room = most.saturating_sub(self.sample_count());
+        if room > 0 {
+            return (room, without);
+        }
+        without.extend(self.samples.values().map(|sample| sample.tenant.clone()));
+        without.extend(self.flights.values().filter(|flight| flight.run.is_none()).map(|flight| flight.tenant.clone()));
+        without.sort_unstable();
+        without.dedup();
+        (newcomers, without)
+    }
+
+    /// The samples that are here, waiting or executed.
+    pub(crate) fn sample_ids(&self) -> Vec<RequestId> {
+        let executed = self.flights.iter().filter(|(_, flight)| flight.run.is_none()).map(|(id, _)| id);
+        self.arrivals.keys().chain(executed).cloned().collect()
     }
 
     /// Samples that are here, waiting or executed, but for those that their tenants' paces hold back.

@@ -1,5 +1,6 @@
 //! Requests that workers ended with, again and again: each is executed with nothing beside it, so that one that takes
-//! its worker with it fails in the end, and those that were only there at the time do not.
+//! its worker with it fails in the end, and those that were only there at the time do not. After each of them others
+//! have the worker for as long as it took.
 
 use std::collections::VecDeque;
 
@@ -12,27 +13,47 @@ use crate::{Timestamp, Work};
 /// What is known of suspects.
 #[derive(Debug, Default)]
 pub(super) struct Suspects {
-    /// Those that could start, in order. While there are any, nothing else starts.
+    /// Those that could start, in order.
     waiting: VecDeque<Turn>,
+    /// Nothing else starts, because the next one is due.
+    due: bool,
+    /// Until when others have their turn.
+    rest: Option<Timestamp>,
     /// The next one, whose start is being noted in the store; true once it is.
     next: Option<(RequestId, bool)>,
-    /// The one that was started.
-    started: Option<RequestId>,
+    /// The one that was started, and when.
+    started: Option<(RequestId, Timestamp)>,
 }
 
 impl Queue {
+    /// Notes that a suspect has ended, or that it is time for the next.
+    pub(super) fn look_at_suspects(&mut self, now: Timestamp) {
+        if let Some((request, since)) = &self.suspects.started
+            && !self.flights.contains_key(request)
+        {
+            self.suspects.rest = Some(now.plus(since.until(now)));
+            self.suspects.started = None;
+        }
+        self.suspects.due = self.suspects_due_at(now) == Some(now);
+    }
+
     /// Whether nothing may start now.
     pub(super) fn suspects_hold_back(&self) -> bool {
-        let Suspects { waiting, next, started } = &self.suspects;
-        let executing = started.as_ref().is_some_and(|request| self.flights.contains_key(request));
+        let Suspects { due, next, started, .. } = &self.suspects;
+        let executing = started.as_ref().is_some_and(|(request, _)| self.flights.contains_key(request));
         let being_noted = next.as_ref().is_some_and(|(_, noted)| !noted);
-        executing || (!waiting.is_empty() && (being_noted || !self.flights.is_empty()))
+        executing || (*due && (being_noted || !self.flights.is_empty()))
     }
 
     /// Whether a suspect may start, or others after one.
     pub(super) fn suspects_can_go_on(&self) -> bool {
-        let Suspects { waiting, started, .. } = &self.suspects;
-        (!waiting.is_empty() || started.is_some()) && !self.suspects_hold_back()
+        (self.suspects.due || self.suspects.started.is_some()) && !self.suspects_hold_back()
+    }
+
+    /// When the next suspect may start, if nothing is executed then; `now` or later.
+    pub(super) fn suspects_due_at(&self, now: Timestamp) -> Option<Timestamp> {
+        let Suspects { waiting, rest, .. } = &self.suspects;
+        (!waiting.is_empty()).then(|| rest.map_or(now, |rest| rest.max(now)))
     }
 
     /// Whether a turn is a suspect's, which waits until nothing else is executed, or ends here.
@@ -44,13 +65,16 @@ impl Queue {
             self.condemn(turn, suspicion);
         } else {
             self.suspects.waiting.push_back(turn.clone());
+            self.out.ready = true;
         }
         true
     }
 
     /// Starts the next suspect, if that is noted; or has it noted. To be called when nothing holds back.
     pub(super) fn start_suspect(&mut self, now: Timestamp) -> Option<Work> {
-        self.suspects.started = None;
+        if !self.suspects.due {
+            return None;
+        }
         while let Some(turn) = self.suspects.waiting.front().cloned() {
             let suspect = self.suspicion(&turn).filter(|(_, suspicion)| suspicion.is_suspect());
             let Some((request, _)) = suspect else {
@@ -67,11 +91,11 @@ impl Queue {
             self.suspects.waiting.pop_front();
             self.suspects.next = None;
             if let Some(work) = self.start_now(&turn, now) {
-                self.suspects.started = Some(request);
+                self.suspects.started = Some((request, now));
                 return Some(work);
             }
         }
-        self.suspects.next = None;
+        (self.suspects.next, self.suspects.due) = (None, false);
         None
     }
 
@@ -107,6 +131,7 @@ impl Queue {
             "the worker process ended each of {} times that it executed this request alone; it is not tried again",
             suspicion.alone
         ));
+        tracing::warn!(?turn, deaths = suspicion.deaths, "a request that ended its worker time and again fails");
         match turn {
             Turn::Run(run) => self.condemn_head(run, error),
             Turn::Sample(arrival) => self.doom_sample(*arrival, Doom::Failed(error)),

@@ -86,13 +86,19 @@ impl Queue {
         if let Some(error) = error {
             tracing::warn!(run = %id, %error, "a run could not be saved; it is tried again later");
             run.upkeep.clear();
-            (run.replay_cost, run.leaving) = (0, false);
+            (run.replay_cost, run.leaving, run.moving) = (0, false, false);
         }
     }
 
     /// Everything of a run is in the storage.
     pub(crate) fn run_saved(&mut self, id: &RunId) {
-        if self.runs.get(id).is_some_and(|run| run.leaving) {
+        let Some(run) = self.runs.get(id) else { return };
+        let epoch = run.epoch();
+        if run.moving {
+            tracing::info!(run = %id, epoch, "a run moves to another worker");
+            self.lose_lease(id, epoch);
+            self.out.released.push((id.clone(), epoch));
+        } else if run.leaving {
             self.leave(id);
         }
     }
@@ -107,7 +113,7 @@ impl Queue {
         if self.snapshot_made(key) != made {
             return;
         }
-        let leaving = self.runs.get(id).is_some_and(|run| run.leaving);
+        let leaving = self.runs.get(id).is_some_and(|run| run.leaving || run.moving);
         let in_memory = self.snapshots.values().filter(|snapshot| snapshot.run == *id && snapshot.ready).count();
         let Some(snapshot) = self.snapshots.get_mut(key) else { return };
         snapshot.dir = Some(dir.to_owned());
@@ -137,8 +143,8 @@ impl Queue {
         session
     }
 
-    /// Lets go of runs of which nothing has been asked for a while, and of as many idle ones of each base model as are
-    /// its `surplus` at once: they are saved, and whoever is asked for them next restores them.
+    /// Lets go of runs of which nothing has been asked for a while, and of as many of each base model as are its `surplus`
+    /// at once, idle ones first: they are saved, and whoever is asked for them next restores them.
     pub(crate) fn let_go(&mut self, now: Timestamp, idle: Duration, mut surplus: BTreeMap<String, usize>) {
         for id in self.run_ids() {
             let sampled = self.is_sampled(&id);
@@ -164,6 +170,31 @@ impl Queue {
                 }
                 History::Reading | History::Replaying(_) => {}
             }
+        }
+        self.move_busy(surplus);
+    }
+
+    /// Gives as many busy runs of each base model to other workers, each between two of its requests.
+    fn move_busy(&mut self, mut surplus: BTreeMap<String, usize>) {
+        for run in self.runs.values().filter(|run| run.moving) {
+            if let Some(left) = surplus.get_mut(&run.base_model) {
+                *left = left.saturating_sub(1);
+            }
+        }
+        for id in self.run_ids() {
+            if self.is_sampled(&id) {
+                continue;
+            }
+            let Some(run) = self.runs.get_mut(&id) else { continue };
+            let loaded = matches!(run.history, History::Loaded) && run.failure.is_none();
+            if !loaded || run.is_idle() || run.leaving || run.moving || !run.upkeep.is_empty() {
+                continue;
+            }
+            let Some(left) = surplus.get_mut(&run.base_model).filter(|left| **left > 0) else { continue };
+            *left -= 1;
+            run.moving = true;
+            self.schedule_save(&id);
+            self.consider(&id);
         }
     }
 

@@ -20,11 +20,12 @@ pub(crate) async fn lock_tenants(conn: &mut Conn, tenants: Vec<String>) -> Resul
     sql(SQL).bind(tenants).fetch_all(conn).await.map(drop).map_err(failed("check a quota"))
 }
 
-/// Runs that can be used, of sessions that are active.
+/// Runs that can be used: of sessions that are active, or that ended with work left.
 pub(crate) async fn live_runs(conn: &mut Conn, tenant: &TenantId) -> Result<u64, Error> {
     const SQL: &str = "-- live_runs
         SELECT count(*) FROM runs JOIN sessions ON sessions.id = runs.session_id
-        WHERE runs.tenant = $1 AND runs.state <> 'failed' AND sessions.status = 'active'";
+        WHERE runs.tenant = $1 AND runs.state <> 'failed' AND (sessions.status = 'active'
+            OR EXISTS (SELECT 1 FROM requests WHERE requests.run_id = runs.id AND requests.finished_at IS NULL))";
     count(sql(SQL).bind(tenant.as_str()).scalar(conn).await)
 }
 

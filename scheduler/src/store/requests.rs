@@ -1,5 +1,7 @@
 //! The table `requests`: accepting requests, and reading back what is to be executed.
 
+use std::collections::BTreeMap;
+
 use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId, TenantId};
 
 use super::blobs::Stored;
@@ -157,21 +159,24 @@ pub(crate) async fn request_kind(conn: &mut Conn, tenant: &TenantId, id: &Reques
     parsed(&row, "kind", RequestKind::from_text)
 }
 
-/// Notes that the worker has requests. Returns how many of them were queued.
-pub(crate) async fn start_requests(conn: &mut Conn, ids: &[RequestId]) -> Result<u64, Error> {
+/// Notes that a worker executes requests, those that it still has. Returns how many of them were queued.
+pub(crate) async fn start_requests(conn: &mut Conn, worker: &str, ids: &[RequestId]) -> Result<u64, Error> {
     const SQLITE: &str = "-- start_requests
-        UPDATE requests SET state = 'running' WHERE state = 'queued' AND id IN (SELECT value FROM json_each($1))";
+        UPDATE requests SET state = 'running' WHERE state = 'queued' AND id IN (SELECT value FROM json_each($1))
+            AND (worker_id = $2 OR run_id IN (SELECT id FROM runs WHERE worker_id = $2))";
     const POSTGRES: &str = "-- start_requests
-        UPDATE requests SET state = 'running' WHERE state = 'queued' AND id = ANY($1)";
+        UPDATE requests SET state = 'running' WHERE state = 'queued' AND id = ANY($1)
+            AND (worker_id = $2 OR EXISTS (SELECT 1 FROM runs WHERE runs.id = requests.run_id AND runs.worker_id = $2))";
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    sql_by(SQLITE, POSTGRES).bind(ids).execute(conn).await.map_err(failed("start requests"))
+    sql_by(SQLITE, POSTGRES).bind(ids).bind(worker).execute(conn).await.map_err(failed("start requests"))
 }
 
 /// Notes that a suspect is started, with nothing beside it.
-pub(crate) async fn start_alone(conn: &mut Conn, id: &RequestId) -> Result<(), Error> {
+pub(crate) async fn start_alone(conn: &mut Conn, worker: &str, id: &RequestId) -> Result<(), Error> {
     const SQL: &str = "-- start_alone
-        UPDATE requests SET alone = alone + 1 WHERE id = $1 AND finished_at IS NULL";
-    sql(SQL).bind(id.as_str()).execute(conn).await.map_err(failed("start a request alone"))?;
+        UPDATE requests SET alone = alone + 1 WHERE id = $1 AND finished_at IS NULL
+            AND (worker_id = $2 OR run_id IN (SELECT id FROM runs WHERE worker_id = $2))";
+    sql(SQL).bind(id.as_str()).bind(worker).execute(conn).await.map_err(failed("start a request alone"))?;
     Ok(())
 }
 
@@ -205,12 +210,13 @@ pub(crate) async fn unowned_requests(conn: &mut Conn, session: &SessionId) -> Re
     Ok(ids.into_iter().map(RequestId::new).collect())
 }
 
-/// Samples of all tenants that have not ended.
-pub(crate) async fn open_samples(conn: &mut Conn) -> Result<u64, Error> {
+/// Samples that have not ended, by tenant.
+pub(crate) async fn open_samples(conn: &mut Conn) -> Result<BTreeMap<TenantId, u64>, Error> {
     const SQL: &str = "-- open_samples
-        SELECT count(*) FROM requests WHERE finished_at IS NULL AND run_id IS NULL";
-    let open: Option<i64> = sql(SQL).scalar(conn).await.map_err(failed("count samples"))?;
-    Ok(as_u64(open.unwrap_or(0)))
+        SELECT tenant, count(*) AS open FROM requests WHERE finished_at IS NULL AND run_id IS NULL GROUP BY tenant";
+    let rows = sql(SQL).fetch_all(conn).await.map_err(failed("count samples"))?;
+    let count = |row: &Row| Ok((TenantId::new(column::<String>(row, "tenant")?), as_u64(column(row, "open")?)));
+    rows.iter().map(count).collect()
 }
 
 /// The keys of the in-memory snapshots that a save took.

@@ -43,6 +43,12 @@ const STEPS: &[Step] = &[
 /// [`Error::Invalid`] when it is newer than this program knows.
 pub async fn migrate(database: &Database) -> Result<i64, Error> {
     let mut conn = connect(database).await?;
+    if conn.dialect() == Dialect::Postgres {
+        // A large table takes its time.
+        const PATIENT: &str = "-- patient
+        SELECT set_config('statement_timeout', '0', false), set_config('lock_timeout', '60s', false)";
+        sql(PATIENT).execute(&mut conn).await.map_err(failed("migrate the database"))?;
+    }
     let version = migrate_on(&mut conn, database).await?;
     conn.close().await.map_err(failed("close the database"))?;
     Ok(version)

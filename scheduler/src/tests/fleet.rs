@@ -31,7 +31,10 @@ impl Fleet {
     pub(super) async fn worker(&self, id: &str) -> Scheduler {
         let worker = WorkerOptions { lease: LEASE, ..WorkerOptions::new(id, vec!["base".to_owned()]) };
         let options = Options { worker: Some(worker), ..options(&self.dir, &self.database, &self.clock) };
-        Scheduler::open(options).await.unwrap()
+        let worker = Scheduler::open(options).await.unwrap();
+        // As if it had been there for long.
+        worker.core.reached_since.store(0, Ordering::Relaxed);
+        worker
     }
 
     /// Lets time pass.

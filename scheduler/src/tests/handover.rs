@@ -71,6 +71,79 @@ async fn a_run_beyond_its_workers_share_is_saved_and_restored_by_another() {
 }
 
 #[tokio::test]
+async fn a_busy_run_moves_between_two_of_its_requests() {
+    let fleet = Fleet::new().await;
+    let a = fleet.worker("a").await;
+    let runs = [fleet.run_of(&a, 0).await, fleet.run_of(&a, 1).await];
+    let mut works = Vec::new();
+    for run in &runs {
+        fleet.submit(&a, run, 1).await;
+        fleet.submit(&a, run, 2).await;
+        works.push(next(&a).await);
+    }
+    let b = fleet.worker("b").await;
+    round(&a).await;
+    assert_eq!(a.take_work(), Vec::new(), "what is being executed is finished first");
+    let mut moved = None;
+    for work in works {
+        report(&a, &work, "of a");
+        let then = next(&a).await;
+        match then.kind {
+            RequestKind::SaveRun => moved = Some(then),
+            _ => assert_eq!(then.seq_id, 2, "one of them stays"),
+        }
+    }
+    let save = moved.unwrap();
+    assert_eq!(save.seq_id, 1);
+    a.complete(save.request.clone(), result(1), vec![Effect::RunSaved("snapshots/a/b".into())]);
+    let restore = next(&b).await;
+    assert_eq!((restore.kind, &restore.run), (RequestKind::RestoreRun, &save.run));
+    report(&b, &restore, "ignored");
+    let work = next(&b).await;
+    assert_eq!((work.seq_id, work.replay, &work.run), (2, false, &save.run));
+    report(&b, &work, "of b");
+    assert_eq!(fleet.poll(&work.request).await, succeeded("of b"));
+    // The share of each is one run now.
+    round(&a).await;
+    assert!(a.take_work().iter().all(|item| matches!(item, WorkItem::UnloadRun(_))));
+}
+
+#[tokio::test]
+async fn nobody_is_taken_for_dead_because_the_store_was_out_of_reach() {
+    let fleet = Fleet::new().await;
+    let a = fleet.worker("a").await;
+    let run = fleet.run_of(&a, 0).await;
+    let b = fleet.worker("b").await;
+    fleet.pass_lease();
+    // Of the store b heard again just now.
+    b.core.reached_since.store(b.core.now().as_millis(), Ordering::Relaxed);
+    round(&b).await;
+    round(&a).await;
+    let request = fleet.submit(&fleet.api, &run, 1).await;
+    round(&a).await;
+    let work = next(&a).await;
+    assert_eq!((&work.request, work.replay), (&request, false), "it has its run still");
+    fleet.pass_lease();
+    round(&b).await;
+    let replay = next(&b).await;
+    assert_eq!((replay.seq_id, replay.replay), (0, true), "after a lease's time without a sign of life it has not");
+}
+
+#[tokio::test]
+async fn a_worker_takes_nothing_before_it_is_started() {
+    let fleet = Fleet::new().await;
+    let worker = WorkerOptions { lease: super::fleet::LEASE, ..WorkerOptions::new("a", vec!["base".to_owned()]) };
+    let options =
+        Options { worker: Some(worker), worker_waits: true, ..options(&fleet.dir, &fleet.database, &fleet.clock) };
+    let a = Scheduler::open(options).await.unwrap();
+    let (_, created) = fleet.api.submit_create(&fleet.me, new_run(&fleet.session, 0)).await.unwrap();
+    round(&a).await;
+    assert_eq!(a.take_work(), Vec::new());
+    a.start_worker().await.unwrap();
+    assert_eq!(next(&a).await.request, created.request_id);
+}
+
+#[tokio::test]
 async fn what_a_worker_takes_while_it_is_taken_for_dead_does_not_stay_with_it() {
     let fleet = Fleet::new().await;
     let a = fleet.worker("a").await;

@@ -205,7 +205,7 @@ async fn a_request_that_ends_its_worker_fails_in_the_end_and_no_other_does() {
         }
     }
     assert!(done.contains(&creation) && done.contains(&samples[1]));
-    bench.nothing_ready();
+    assert_eq!(started(&bench).await, []);
     match bench.poll(&samples[0]).await {
         Poll::Failed(error) => assert!(error.message.contains("each of 3 times"), "{error}"),
         other => panic!("{other:?}"),
@@ -234,6 +234,32 @@ async fn a_training_request_that_ends_its_worker_leaves_its_run_usable() {
     // What waited behind it was never suspect.
     assert_eq!(started(&bench).await, [next]);
     assert!(matches!(bench.poll(&bad).await, Poll::Failed(_)));
+}
+
+#[tokio::test]
+async fn others_have_the_worker_for_as_long_as_a_suspect_took() {
+    let mut bench = bench().await;
+    let sampler = bench.sampling_session(0).await;
+    let mut suspects = Vec::new();
+    for seq_id in 0..2 {
+        suspects.push(bench.submit_sample(&sampler, seq_id).await.request_id);
+    }
+    for _ in 0..3 {
+        while started(&bench).await.is_empty() {}
+        bench = bench.restart(true).await;
+    }
+    let one = started(&bench).await;
+    assert!(one.len() == 1 && suspects.contains(&one[0]));
+    let fresh = bench.submit_sample(&sampler, 2).await.request_id;
+    bench.nothing_ready();
+    bench.pass(Duration::from_secs(60));
+    bench.scheduler.complete(one[0].clone(), result(0), Vec::new());
+    assert_eq!(started(&bench).await.first(), Some(&fresh), "the other suspect is not due");
+    bench.pass(Duration::from_secs(60));
+    bench.nothing_ready();
+    bench.scheduler.complete(fresh, result(2), Vec::new());
+    let other = started(&bench).await;
+    assert!(other.len() == 1 && suspects.contains(&other[0]) && other != one);
 }
 
 #[tokio::test]

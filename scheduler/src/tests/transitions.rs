@@ -36,7 +36,8 @@ async fn move_to(conn: &mut Conn, request: &RequestId, to: RequestState) -> bool
             return before != sql(STATE).scalar::<String>(conn).await.unwrap();
         }
         RequestState::Running => {
-            return requests::start_requests(conn, std::slice::from_ref(request)).await.unwrap() == 1;
+            sql("UPDATE runs SET worker_id = 'worker'").execute(conn).await.unwrap();
+            return requests::start_requests(conn, "worker", std::slice::from_ref(request)).await.unwrap() == 1;
         }
         RequestState::Succeeded => End::Succeeded { encoding: Encoding::Json, result: &result, size: 0, replays: true },
         RequestState::Failed => End::Failed(&error),

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use trainyard_protocol::limits::max_targets;
-use trainyard_protocol::{BaseModel, SamplingSessionId, Stop};
+use trainyard_protocol::{BaseModel, SamplingSessionId, Stop, TenantId};
 use trainyard_scheduler::{Decoded, SampleSubmission};
 
 use super::body::JsonBody;
@@ -35,7 +35,7 @@ pub(super) async fn asample(
     let payload = request.into_payload(|| (state.random)())?;
     let model = state.require_model(&session.base_model)?;
     check_against_model(&payload, &model)?;
-    check_queue(&state)?;
+    check_queue(&state, &tenant)?;
     let (num_samples, tokens) = (payload.num_samples, payload.tokens(model.max_context_length));
     let payload = Payload::Sample(Box::new(payload));
     let (identity, bytes) = (payload.identity()?, payload.encode()?);
@@ -77,12 +77,14 @@ fn check_against_model(payload: &SamplePayload, model: &BaseModel) -> Result<(),
 }
 
 /// Puts a sample off while too many wait; the client sends the same request again.
-fn check_queue(state: &AppState) -> Result<(), ApiError> {
-    let (open, most) = (state.scheduler.stats().open_samples, state.limits.max_queued);
-    if open < most {
+///
+/// A tenant with less than an even share of what may wait is let in all the same: another's queue is not to keep it out.
+fn check_queue(state: &AppState, tenant: &TenantId) -> Result<(), ApiError> {
+    let (open, most) = (state.scheduler.open_samples(tenant), state.limits.max_queued);
+    if open.all < most || open.own < most / open.tenants.max(1) {
         return Ok(());
     }
-    let message = format!("{open} samples have not ended, at most {most} are taken; try again");
+    let message = format!("{} of your samples have not ended, which is all that are taken now; try again", open.own);
     Err(ApiError::Busy { message, retry_after_seconds: RETRY_AFTER_SECONDS })
 }
 
@@ -92,9 +94,10 @@ mod tests {
     use std::num::NonZeroU64;
 
     use serde_json::json;
-    use trainyard_scheduler::{RequestKind, TenantPolicy};
+    use trainyard_scheduler::{RequestKind, TenantPolicy, WorkItem};
 
     use super::super::testing::*;
+    use super::*;
     use crate::auth::Keys;
     use crate::codec::Payload;
     use crate::state::Limits;
@@ -205,21 +208,25 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_queue_puts_samples_off() {
-        let limits = Limits { max_queued: 1, ..Limits::default() };
+        let limits = Limits { max_queued: 2, ..Limits::default() };
         let server = Server::with(limits, Keys::local()).await;
         let sampler = server.sampler().await;
         let run = server.run().await;
         for seq_id in 2..5 {
             server.post("optim_step", adam(&run, seq_id, 0.1)).await.json();
         }
-        server.post("asample", sample(&sampler, 0)).await.json();
-        let busy = server.post("asample", sample(&sampler, 1)).await;
+        for seq_id in 0..2 {
+            server.post("asample", sample(&sampler, seq_id)).await.json();
+        }
+        let busy = server.post("asample", sample(&sampler, 2)).await;
         busy.refused(429);
         assert_eq!(busy.headers["retry-after"], "1");
-        // It counts until it has ended.
-        let work = server.next_work().await;
-        server.post("asample", sample(&sampler, 1)).await.refused(429);
+        let other = TenantId::new("other");
+        assert!(check_queue(&server.state, &other).is_ok(), "another tenant has a share of its own");
+        // They count until they have ended.
+        let WorkItem::Start(work) = server.state.scheduler.take_work().remove(0) else { panic!("no work") };
+        server.post("asample", sample(&sampler, 2)).await.refused(429);
         server.succeed(&work, &json!({}), Vec::new());
-        server.post("asample", sample(&sampler, 1)).await.json();
+        server.post("asample", sample(&sampler, 2)).await.json();
     }
 }

@@ -71,10 +71,14 @@ pub(super) async fn open_scheduler(config: &Config, files: &Files) -> Result<Sch
     let defaults = Options::new(config.database.clone(), files.storage.clone());
     let options = Options {
         worker,
+        worker_waits: true,
+        serves_clients: config.role != Role::Worker,
         policies: config.policies.clone(),
         metrics_per_tenant: config.metrics_per_tenant,
         snapshot_tokens: config.snapshot_tokens.unwrap_or(defaults.snapshot_tokens),
         idle_unload: config.idle_unload.unwrap_or(defaults.idle_unload),
+        session_timeout: config.session_timeout.unwrap_or(defaults.session_timeout),
+        retention: config.retention.unwrap_or(defaults.retention),
         ..defaults
     };
     Ok(Scheduler::open(options).await?)
@@ -123,6 +127,8 @@ impl Executor {
             random: system_random(),
         };
         let worker = worker::spawn(scheduler.clone(), tools)?;
+        // From here on others leave runs and samples to it.
+        scheduler.start_worker().await?;
         Ok((Self(worker), Models::new(models, &files)))
     }
 

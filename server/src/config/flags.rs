@@ -89,6 +89,13 @@ pub struct SharedFlags {
     /// A run of which nothing is asked for so long is saved and leaves memory until it is asked for again.
     #[arg(long, env = "TRAINYARD_IDLE_SECONDS", value_name = "SECONDS")]
     pub idle_seconds: Option<u64>,
+    /// A session without a sign of life for so long expires: what waits is cancelled and its runs are saved.
+    #[arg(long, env = "TRAINYARD_SESSION_SECONDS", value_name = "SECONDS")]
+    pub session_seconds: Option<u64>,
+    /// Results are kept for so long after a request ended, and expired sessions may come back. The same for all processes on
+    /// a database.
+    #[arg(long, env = "TRAINYARD_RETENTION_HOURS", value_name = "HOURS")]
+    pub retention_hours: Option<u64>,
     /// Bring the schema of a PostgreSQL database up to date before the start, as `trainyard migrate` does.
     #[arg(long, env = "TRAINYARD_MIGRATE")]
     pub migrate: bool,

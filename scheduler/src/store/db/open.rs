@@ -20,6 +20,10 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(15);
 /// What the database does with a statement that hangs.
 const STATEMENT_TIMEOUT_MS: &str = "30000";
+/// How long a statement waits for another process, before its transaction is repeated.
+const LOCK_TIMEOUT_MS: &str = "3000";
+/// What a process may hold that stopped in the midst of a transaction: less than a lease.
+const IDLE_TIMEOUT_MS: &str = "10000";
 
 /// Where the store is.
 #[derive(Clone, PartialEq, Eq)]
@@ -38,8 +42,12 @@ impl Database {
             .application_name("trainyard")
             .options([
                 ("statement_timeout", STATEMENT_TIMEOUT_MS),
-                ("lock_timeout", "10000"),
-                ("idle_in_transaction_session_timeout", "60000"),
+                ("lock_timeout", LOCK_TIMEOUT_MS),
+                ("idle_in_transaction_session_timeout", IDLE_TIMEOUT_MS),
+                ("tcp_keepalives_idle", "10"),
+                ("tcp_keepalives_interval", "5"),
+                ("tcp_keepalives_count", "2"),
+                ("tcp_user_timeout", "20000"),
             ])
             .disable_statement_logging())
     }

@@ -1,10 +1,10 @@
 # Every target does its own set-up: it needs Rust, Python >= 3.11 and a C compiler, nothing else.
 XTASK := cargo run --quiet --locked --package xtask --
 
-.PHONY: help demo test test-sdk build lint bench model openapi
+.PHONY: help demo test test-sdk test-deployments build lint bench model openapi
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## train a real model through the official SDK and show what it learned
 	@$(XTASK) demo
@@ -14,6 +14,9 @@ test: ## lint, Rust tests, then the SDK suite against a real server
 
 test-sdk: ## the SDK suite alone; ARGS go to pytest
 	@$(XTASK) test-sdk $(ARGS)
+
+test-deployments: ## the SDK suite on SQLite, on PostgreSQL, and on two API servers with two workers
+	@$(XTASK) test-deployments
 
 build: ## build target/release/trainyard
 	@$(XTASK) build

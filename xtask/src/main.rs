@@ -23,6 +23,7 @@ const TASKS: &[Task] = &[
     ("lint", "check formatting and lints", tasks::lint),
     ("test", "lint, Rust tests, then the SDK suite against a real server", tasks::test),
     ("test-sdk", "the SDK suite alone", tasks::test_sdk),
+    ("test-deployments", "the SDK suite on every kind of deployment", tasks::test_deployments),
     ("postgres", "run a command with a private PostgreSQL server, or keep one until interrupted", postgres::postgres),
     ("demo", "train a real model through the official SDK and show what it learned", demo::demo),
     ("bench", "measure training and sampling on the test model", tasks::bench),

@@ -34,12 +34,21 @@ pub(crate) fn test() -> Result {
         database.hand_to(&mut tests);
         run(tests)
     })?;
-    sdk_suite(&database)
+    sdk_suite(&database, &[])
 }
 
 /// Drives a real server with the unmodified SDK.
 pub(crate) fn test_sdk() -> Result {
-    sdk_suite(&database()?)
+    sdk_suite(&database()?, &[])
+}
+
+/// The SDK suite on every kind of deployment; what lasts by the clock lasts a minute.
+pub(crate) fn test_deployments() -> Result {
+    let database = database()?;
+    for kind in ["sqlite", "postgres", "cluster"] {
+        sdk_suite(&database, &["--deployment", kind])?;
+    }
+    Ok(())
 }
 
 fn database() -> Result<Database> {
@@ -47,11 +56,15 @@ fn database() -> Result<Database> {
     Database::open()
 }
 
-fn sdk_suite(database: &Database) -> Result {
+fn sdk_suite(database: &Database, deployment: &[&str]) -> Result {
     step("server build", || run(cargo(&["build", "--locked", "--bin", "trainyard"])))?;
-    step("SDK suite", || {
+    let name = deployment.last().map_or("SDK suite".to_owned(), |kind| format!("SDK suite on {kind}"));
+    step(&name, || {
         let mut tests = command(python::venv()?, &["-m", "pytest", "tests/sdk"]);
-        tests.args(std::env::args().skip(2));
+        tests.args(std::env::args().skip(2)).args(deployment);
+        if !deployment.is_empty() {
+            tests.env("TRAINYARD_PARTITION_SECONDS", "60").env("TRAINYARD_FAIRNESS_SECONDS", "60");
+        }
         tests.env("TRAINYARD_BIN", target().join("debug").join("trainyard"));
         tests.env("TRAINYARD_TEST_MODEL", python::model()?);
         database.hand_to(&mut tests);

@@ -77,7 +77,8 @@ pub struct SharedFlags {
     /// Memory that a training pass may hold for its backward pass; longer examples compute activations again.
     #[arg(long, env = "TRAINYARD_ACTIVATION_MEMORY_MIB", value_name = "MIB")]
     pub activation_memory_mib: Option<usize>,
-    /// Memory for keys and values of samples and their prefix cache.
+    /// Memory for keys and values of samples and their prefix cache; a sample that needs more draws some of its
+    /// sequences at a time.
     #[arg(long, env = "TRAINYARD_KV_MEMORY_MIB", value_name = "MIB")]
     pub kv_memory_mib: Option<usize>,
     /// Form of the log on standard error.

@@ -8,16 +8,13 @@ use trainyard_protocol::{
 };
 
 use super::draw::logprob_scale;
-use super::{ABSENT, SamplerWeights};
+use super::{ABSENT, LOGIT_ROWS, SamplerWeights};
 use crate::draw::{DrawScratch, draw, topk};
 use crate::kernels::Cpu;
 use crate::kernels::elementwise::for_each;
 use crate::kernels::head::{Targets, log_sum_exp};
 use crate::model::{Group, ScoredRows, score_rows};
 use crate::rng::{Purpose, uniform_for};
-
-/// Prompt rows whose logits are held together.
-const LOGIT_ROWS: usize = 32;
 
 /// Results by position, filled as rows are computed.
 pub(super) struct PromptOutputs {

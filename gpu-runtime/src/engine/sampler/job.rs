@@ -5,7 +5,7 @@ use trainyard_protocol::{
 };
 
 use super::SamplerWeights;
-use super::check::{check_counts, check_tokens, max_new_tokens};
+use super::check::{check_candidates, check_counts, check_tokens, max_new_tokens};
 use super::draw::{Decoding, Drawn};
 use super::prefix::{NodeId, PrefixCache};
 use super::prompt::PromptOutputs;
@@ -89,6 +89,7 @@ impl SampleJob {
         validate_params(&request.params)?;
         check_counts(&request, prompt.len())?;
         let max_new = max_new_tokens(&request.params, prompt.len(), config.max_position_embeddings)?;
+        check_candidates(&request, max_new)?;
         let outputs = PromptOutputs::new(&mut request, prompt.len(), config.vocab_size)?;
         let stop = StopMatcher::new(&request.params.stop, &config.eos_token_ids, weights.base.detokenizer.clone())?;
         let sequences: Vec<_> = (0..request.num_samples).map(|_| Sequence::new(root, &stop)).collect();

@@ -312,6 +312,17 @@ fn more_rows_than_logits_are_held_for_give_the_same_bits() {
 }
 
 #[test]
+fn candidates_have_a_limit() {
+    let refused = |num_samples, max_new| {
+        let request = Sample { topk_sample_logprobs: 1_024, ..request(vec![1], num_samples, 1) };
+        check::check_candidates(&request, max_new).map_err(|error| error.message)
+    };
+    assert_eq!(refused(1_024, 64), Ok(()));
+    let message = "num_samples * max_tokens * topk_sample_logprobs: 1024 * 65 * 1024 is more than 67108864";
+    assert_eq!(refused(1_024, 65), Err(message.to_owned()));
+}
+
+#[test]
 fn cancelled_requests_leave_nothing_behind() {
     let weights = SamplerWeights::of_base(base("llama"));
     let mut bench = Bench::new(LARGE);

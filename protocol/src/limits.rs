@@ -28,6 +28,8 @@ pub const MAX_LOSS_INPUTS: usize = 64;
 pub const MAX_LOSS_SETTINGS: usize = 1_024;
 /// Chunks, loss inputs and provenance spans of one `forward_backward` request together.
 pub const MAX_PARTS: usize = 524_288;
+/// Stop token ids in one request.
+pub const MAX_STOP_TOKENS: usize = 1_024;
 /// Stop strings in one request.
 pub const MAX_STOP_STRINGS: usize = 64;
 /// Bytes of one stop string.

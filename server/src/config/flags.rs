@@ -81,6 +81,9 @@ pub struct SharedFlags {
     /// sequences at a time.
     #[arg(long, env = "TRAINYARD_KV_MEMORY_MIB", value_name = "MIB")]
     pub kv_memory_mib: Option<usize>,
+    /// Memory for sampler checkpoints that were sampled from, so that the next sample need not read them again.
+    #[arg(long, env = "TRAINYARD_CHECKPOINT_MEMORY_MIB", value_name = "MIB")]
+    pub checkpoint_memory_mib: Option<usize>,
     /// Form of the log on standard error.
     #[arg(long, env = "TRAINYARD_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,

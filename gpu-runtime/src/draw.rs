@@ -49,17 +49,39 @@ pub fn draw(
     u: f64,
     scratch: &mut DrawScratch,
 ) -> u32 {
-    let max = maximum(logits);
-    let positive = temperature > 0.0;
-    if !positive || !max.is_finite() {
-        return logits.iter().position(|&logit| logit == max).unwrap_or(0) as u32;
-    }
-    let total = weigh(logits, max, temperature, scratch);
+    let total = match weights_of(logits, temperature, scratch) {
+        Ok(total) => total,
+        Err(only) => return only,
+    };
     let top_k = top_k.map(|k| k.max(1) as usize).filter(|&k| k < logits.len());
     if top_k.is_none() && top_p >= 1.0 {
         return pick_by_id(scratch, u * total);
     }
     pick_ranked(logits, top_k, f64::from(top_p), u, total, scratch)
+}
+
+/// Draws a token for each of `us` from the same logits, without cuts: those that [`draw`] gives for each alone, for
+/// little more than the price of one.
+pub fn draw_each(
+    logits: &[f32],
+    temperature: f32,
+    us: impl Iterator<Item = f64>,
+    scratch: &mut DrawScratch,
+) -> Vec<u32> {
+    match weights_of(logits, temperature, scratch) {
+        Ok(total) => us.map(|u| pick_by_id(scratch, u * total)).collect(),
+        Err(only) => us.map(|_| only).collect(),
+    }
+}
+
+/// Weighs the logits and returns the weights' total, or the token when there is only one to draw.
+fn weights_of(logits: &[f32], temperature: f32, scratch: &mut DrawScratch) -> Result<f64, u32> {
+    let max = maximum(logits);
+    let positive = temperature > 0.0;
+    if !positive || !max.is_finite() {
+        return Err(logits.iter().position(|&logit| logit == max).unwrap_or(0) as u32);
+    }
+    Ok(weigh(logits, max, temperature, scratch))
 }
 
 /// The `k` largest values with their positions, largest first, ties by lowest position; fewer when there are
@@ -388,6 +410,16 @@ mod tests {
             let total: f64 = kept.iter().map(weight).sum();
             let before: f64 = kept.iter().take(rank.unwrap()).map(weight).sum();
             prop_assert!(before / total < f64::from(p) + 1e-5);
+        }
+
+        #[test]
+        fn draws_together_are_those_alone(
+            values in logits(), temperature in prop_oneof![Just(0f32), 0.1f32..3.0], seed: u64,
+        ) {
+            let us: Vec<f64> = (0..20).map(|at| uniform(seed, 0, at)).collect();
+            let alone: Vec<u32> = us.iter().map(|&u| one(&values, temperature, None, 1.0, u)).collect();
+            let mut scratch = DrawScratch::default();
+            prop_assert_eq!(draw_each(&values, temperature, us.into_iter(), &mut scratch), alone);
         }
 
         #[test]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tokenizers::Tokenizer;
-use trainyard_protocol::limits::{MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS};
+use trainyard_protocol::limits::{MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MAX_STOP_TOKENS};
 use trainyard_protocol::{OpError, Stop};
 
 use crate::config::LoadError;
@@ -43,8 +43,8 @@ impl Detokenizer {
 /// Decides for one sequence when it ends.
 #[derive(Clone, Debug)]
 pub struct StopMatcher {
-    /// Sorted.
-    tokens: Vec<u32>,
+    /// Sorted. Shared by all sequences of a request.
+    tokens: Arc<[u32]>,
     text: Option<TextMatcher>,
 }
 
@@ -55,6 +55,9 @@ impl StopMatcher {
         let mut text = None;
         match stop {
             Stop::Default | Stop::Nothing => {}
+            Stop::Tokens(ids) if ids.len() > MAX_STOP_TOKENS => {
+                return Err(refused(format_args!("{} token ids, at most {MAX_STOP_TOKENS} are allowed", ids.len())));
+            }
             Stop::Tokens(ids) => {
                 for &id in ids {
                     tokens.push(u32::try_from(id).map_err(|_| refused(format_args!("{id} is not a token id")))?);
@@ -64,7 +67,7 @@ impl StopMatcher {
         }
         tokens.sort_unstable();
         tokens.dedup();
-        Ok(Self { tokens, text })
+        Ok(Self { tokens: tokens.into(), text })
     }
 
     /// Takes the sequence's next token; whether the sequence ends with it (it belongs to the sequence).
@@ -214,6 +217,13 @@ mod tests {
     }
 
     #[test]
+    fn copies_share_what_they_look_for() {
+        let many = Stop::Tokens((0..1_024).collect());
+        let matcher = StopMatcher::new(&many, &[EOS], Some(detokenizer())).unwrap();
+        assert!(Arc::ptr_eq(&matcher.tokens, &matcher.clone().tokens));
+    }
+
+    #[test]
     fn strings_match_across_tokens_and_within_characters() {
         assert_eq!(detokenizer().decode(&[257, 258, EOS]), "hello world<|end|>");
         assert_eq!(stops_after(&strings(&["lo w"]), &[257, 258, 258]), Some(2));
@@ -247,6 +257,7 @@ mod tests {
             (strings(&["a", ""]), "sampling_params.stop: a stop string is empty"),
             (strings(&["a"; 65]), "sampling_params.stop: 65 strings"),
             (strings(&[&"a".repeat(1_025)]), "sampling_params.stop: a stop string has 1025 bytes"),
+            (Stop::Tokens(vec![1; 1_025]), "sampling_params.stop: 1025 token ids, at most 1024 are allowed"),
             (Stop::Tokens(vec![-1]), "sampling_params.stop: -1 is not a token id"),
         ];
         for (stop, expected) in cases {

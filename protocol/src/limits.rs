@@ -8,6 +8,8 @@ pub const MAX_TTL_SECONDS: i64 = 315_360_000;
 pub const MAX_NUM_SAMPLES: u32 = 1_024;
 /// Candidates per position that one request may ask for.
 pub const MAX_TOPK_LOGPROBS: u32 = 1_024;
+/// Candidates that one request may come to hold for its sampled tokens; see [`sampled_candidates`].
+pub const MAX_SAMPLED_CANDIDATES: u64 = 1 << 26;
 /// Largest LoRA rank.
 pub const MAX_LORA_RANK: u32 = 4_096;
 /// LoRA scale is `LORA_ALPHA / rank`.
@@ -26,6 +28,8 @@ pub const MAX_LOSS_INPUTS: usize = 64;
 pub const MAX_LOSS_SETTINGS: usize = 1_024;
 /// Chunks, loss inputs and provenance spans of one `forward_backward` request together.
 pub const MAX_PARTS: usize = 524_288;
+/// Stop token ids in one request.
+pub const MAX_STOP_TOKENS: usize = 1_024;
 /// Stop strings in one request.
 pub const MAX_STOP_STRINGS: usize = 64;
 /// Bytes of one stop string.
@@ -36,6 +40,11 @@ pub const MIN_TEMPERATURE: f32 = 1e-6;
 /// Targets of one position for a model of this vocabulary, at most.
 pub fn max_targets(vocab_size: usize) -> usize {
     vocab_size.min(MAX_TARGETS)
+}
+
+/// Candidates of a request whose sequences get `max_tokens` tokens each, with `topk` candidates beside each token.
+pub fn sampled_candidates(num_samples: u32, max_tokens: usize, topk: u32) -> u64 {
+    u64::from(num_samples).saturating_mul(max_tokens as u64).saturating_mul(u64::from(topk))
 }
 
 /// What so many tokens cost of which each has so many targets: the targets count from the [`TARGETS_PER_TOKEN`]th on.
@@ -51,6 +60,12 @@ mod tests {
     fn targets_cost_beyond_a_tokens_worth() {
         assert_eq!([0, 1, 64, 65, 1_024].map(|targets| scored_tokens(10, targets)), [10, 10, 10, 11, 160]);
         assert_eq!(scored_tokens(u64::MAX, 2), u64::MAX);
+    }
+
+    #[test]
+    fn candidates_are_counted_without_overflow() {
+        assert_eq!(sampled_candidates(1_024, 64, 1_024), MAX_SAMPLED_CANDIDATES);
+        assert_eq!(sampled_candidates(u32::MAX, usize::MAX, 2), u64::MAX);
     }
 
     #[test]

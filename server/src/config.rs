@@ -47,6 +47,7 @@ struct FileConfig {
     threads: Option<usize>,
     activation_memory_mib: Option<usize>,
     kv_memory_mib: Option<usize>,
+    checkpoint_memory_mib: Option<usize>,
     log_format: Option<LogFormat>,
     max_body_bytes: Option<usize>,
     public_url: Option<String>,
@@ -112,6 +113,8 @@ pub struct Config {
     pub activation_memory_mib: Option<usize>,
     /// Memory for keys and values; the engine's default when `None`.
     pub kv_memory_mib: Option<usize>,
+    /// Memory for sampler checkpoints that may be sampled from again; the engine's default when `None`.
+    pub checkpoint_memory_mib: Option<usize>,
     /// Form of the log.
     pub log_format: LogFormat,
     /// Largest body; the API's default when `None`.
@@ -240,6 +243,7 @@ impl Config {
             threads: flags.threads.or(file.threads).unwrap_or_else(processors),
             activation_memory_mib: flags.activation_memory_mib.or(file.activation_memory_mib),
             kv_memory_mib: flags.kv_memory_mib.or(file.kv_memory_mib),
+            checkpoint_memory_mib: flags.checkpoint_memory_mib.or(file.checkpoint_memory_mib),
             log_format: flags.log_format.or(file.log_format).unwrap_or_default(),
             max_body_bytes: serve.max_body_bytes.or(file.max_body_bytes),
             public_url: serve.public_url.or(file.public_url),
@@ -268,6 +272,7 @@ impl Config {
             Self { threads: 0, .. } => Err(ConfigError::Threads),
             Self { activation_memory_mib: Some(0), .. } => Err(ConfigError::Memory("activation-memory-mib")),
             Self { kv_memory_mib: Some(0), .. } => Err(ConfigError::Memory("kv-memory-mib")),
+            Self { checkpoint_memory_mib: Some(0), .. } => Err(ConfigError::Memory("checkpoint-memory-mib")),
             Self { max_body_bytes: Some(0), .. } => Err(ConfigError::MaxBodyBytes),
             config => Ok(config),
         }

@@ -27,10 +27,12 @@ const KEY: &str = "[[keys]]\nname = \"ci\"\ntenant = \"t\"\nsha256 = \"e3b0c4429
 
 #[test]
 fn flags_override_the_file_which_overrides_the_defaults() {
-    let (_dir, mut flags) = flags("port = 9000\ndtype = \"f32\"\ndata_dir = \"/from-file\"\n");
+    let file = "port = 9000\ndtype = \"f32\"\ndata_dir = \"/from-file\"\ncheckpoint_memory_mib = 64\n";
+    let (_dir, mut flags) = flags(file);
     flags.shared.data_dir = Some(PathBuf::from("/from-flag"));
     let config = Config::resolve(flags).unwrap();
     assert_eq!((config.port, config.dtype), (9000, ComputeType::F32));
+    assert_eq!(config.checkpoint_memory_mib, Some(64));
     assert_eq!(config.data_dir, PathBuf::from("/from-flag"));
     assert_eq!(config.database, Database::Sqlite("/from-flag/trainyard.db".into()));
     assert_eq!(config.host, IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -54,6 +56,7 @@ fn what_is_wrong_is_named() {
     assert!(refusal("", |flags| flags.shared.threads = Some(0)).contains("--threads"));
     assert!(refusal("", |flags| flags.shared.kv_memory_mib = Some(0)).contains("--kv-memory-mib"));
     assert!(refusal("activation_memory_mib = 0\n", |_| {}).contains("--activation-memory-mib"));
+    assert!(refusal("checkpoint_memory_mib = 0\n", |_| {}).contains("--checkpoint-memory-mib"));
     let url = refusal("", |flags| flags.shared.database_url = Some("mysql://u:secret@h/db".into()));
     assert!(url.contains("mysql://…@h/db") && !url.contains("secret"), "{url}");
     assert!(refusal("", |flags| flags.shared.database_url = Some("sqlite://".into())).contains("sqlite://PATH"));

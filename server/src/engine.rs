@@ -75,6 +75,7 @@ fn link(models: Vec<(String, ModelSource)>, config: &Config) -> Result<Box<dyn E
         threads: config.threads,
         kv_bytes: bytes(config.kv_memory_mib, defaults.kv_bytes),
         activation_bytes: bytes(config.activation_memory_mib, defaults.activation_bytes),
+        checkpoint_bytes: bytes(config.checkpoint_memory_mib, defaults.checkpoint_bytes),
         ..defaults
     };
     let engine = CpuEngine::new(models, options)?;

@@ -36,8 +36,6 @@ use train::Trainer;
 const DECODES_PER_MICROBATCH: usize = 16;
 /// How long a step waits for a save when there is nothing else to do.
 const SAVE_WAIT: Duration = Duration::from_millis(2);
-/// Bytes of sampler checkpoints kept in memory.
-const CHECKPOINT_BYTES: usize = 1 << 30;
 
 /// How an engine computes.
 #[derive(Clone, Debug)]
@@ -53,11 +51,20 @@ pub struct EngineOptions {
     /// Bytes that a training pass may hold. Microbatches shrink to fit; an example that alone is too long keeps fewer
     /// activations and computes the rest again, which changes no bit. One that does not fit even so runs all the same.
     pub activation_bytes: usize,
+    /// Bytes of sampler checkpoints that stay in memory for the next sample from them; the one used last always does.
+    pub checkpoint_bytes: usize,
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self { dtype: Dtype::Bf16, threads: 0, kv_bytes: 2 << 30, microbatch_tokens: 256, activation_bytes: 1 << 30 }
+        Self {
+            dtype: Dtype::Bf16,
+            threads: 0,
+            kv_bytes: 2 << 30,
+            microbatch_tokens: 256,
+            activation_bytes: 1 << 30,
+            checkpoint_bytes: 1 << 30,
+        }
     }
 }
 
@@ -101,7 +108,7 @@ impl CpuEngine {
             bases,
             runs: BTreeMap::new(),
             snapshots: BTreeMap::new(),
-            checkpoints: Recent::new(CHECKPOINT_BYTES),
+            checkpoints: Recent::new(options.checkpoint_bytes),
             control: Control::new(),
             controlled: false,
             saver: Saver::default(),

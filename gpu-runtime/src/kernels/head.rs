@@ -116,6 +116,7 @@ impl<'a> Head<'a> {
             row = group.rows.end.max(row);
             z = group.dz_at + group.rows.len() * group.adapter.map_or(0, |a| a.rank);
         }
+        assert!(row <= self.x.rows(), "rows beyond the operand");
         assert!(row < targets.offsets.len(), "rows without targets");
         assert!(targets.offsets.is_sorted() && targets.offsets[row] <= targets.ids.len(), "targets overlap");
         let total: usize = self.groups.iter().map(|g| g.rows.len()).sum();
@@ -174,7 +175,7 @@ impl<'a> Head<'a> {
                     std::slice::from_raw_parts_mut(sums.ptr().add(rows.start), rows.len()),
                 )
             };
-            // SAFETY: as above; the operand has the block's rows.
+            // SAFETY: blocks have disjoint rows, which the operand has, and `keep` has room for all of the operand's.
             let keep = keep.map(|keep| unsafe {
                 std::slice::from_raw_parts_mut(keep.ptr().add(rows.start * vocab), rows.len() * vocab)
             });

@@ -291,6 +291,21 @@ fn log_sum_exp_of_logits_has_the_bits_of_the_head() {
 }
 
 #[test]
+#[should_panic(expected = "rows beyond the operand")]
+fn kept_logits_have_room_for_every_row() {
+    let case = Case::new(Dtype::F32, 1.0);
+    let cpu = Cpu::new(2);
+    let w = PackedMatrix::pack(&cpu, Dtype::F32, HIDDEN, &[&case.w]);
+    // The groups have all rows, the operand and the room for logits one less.
+    let operand = Operand::new(&cpu, Dtype::F32, &case.x[HIDDEN..], HIDDEN);
+    let adapters = case.adapters(&cpu, Dtype::F32);
+    let groups = case.groups(&adapters);
+    let mut keep = vec![0.0; (ROWS - 1) * VOCAB];
+    let head = Head { x: &operand, w: &w, groups: &groups, kept: None };
+    head.target_logprobs(&cpu, &case.targets, Some(&mut keep));
+}
+
+#[test]
 fn log_sum_exp_at_a_temperature() {
     let logits: Vec<f32> = values(3000, 1).iter().map(|x| 10.0 * x).collect();
     for cpu in cpus() {

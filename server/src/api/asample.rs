@@ -1,7 +1,7 @@
 //! `POST asample`.
 
 use axum::extract::State;
-use trainyard_protocol::limits::max_targets;
+use trainyard_protocol::limits::{MAX_SAMPLED_CANDIDATES, max_targets, sampled_candidates};
 use trainyard_protocol::{BaseModel, SamplingSessionId, Stop, TenantId};
 use trainyard_scheduler::{Decoded, SampleSubmission};
 
@@ -71,6 +71,14 @@ fn check_against_model(payload: &SamplePayload, model: &BaseModel) -> Result<(),
     if prompt.saturating_add(max_tokens) > limit {
         return Err(ApiError::invalid(format!(
             "Prompt length plus max_tokens exceeds the model's context window: {prompt} + {max_tokens} > {limit}"
+        )));
+    }
+    let (samples, topk) = (payload.num_samples, payload.topk_sample_logprobs);
+    let most = payload.max_tokens.map_or(limit - prompt, |count| count as usize);
+    if sampled_candidates(samples, most, topk) > MAX_SAMPLED_CANDIDATES {
+        return Err(ApiError::invalid(format!(
+            "num_samples * max_tokens * topk_sample_logprobs: {samples} * {most} * {topk} is more than \
+             {MAX_SAMPLED_CANDIDATES}"
         )));
     }
     Ok(())
@@ -158,6 +166,37 @@ mod tests {
         unbounded["sampling_params"] = json!({});
         server.post("asample", unbounded).await.refused(400);
         server.post("asample", sample("none:sample:0", 0)).await.refused(404);
+    }
+
+    #[test]
+    fn candidates_of_all_tokens_together_have_a_limit() {
+        let model = |max_context_length| BaseModel {
+            name: MODEL.to_owned(),
+            arch: "llama".to_owned(),
+            max_context_length,
+            vocab_size: 100,
+            parameters: 1_000,
+        };
+        let check = |change: &dyn Fn(&mut SampleRequest), context| {
+            let mut request: SampleRequest = serde_json::from_value(sample("s:sample:0", 0)).unwrap();
+            request.topk_sample_logprobs = 1_024;
+            change(&mut request);
+            check_against_model(&request.into_payload(|| 0).unwrap(), &model(context))
+        };
+        let refused = |max_tokens, context| {
+            let change = |request: &mut SampleRequest| {
+                (request.num_samples, request.sampling_params.max_tokens) = (1_024, max_tokens);
+            };
+            check(&change, context).map_err(|error| error.to_string())
+        };
+        refused(Some(64), 1_000).unwrap();
+        let message = refused(Some(65), 1_000).unwrap_err();
+        let expected = "num_samples * max_tokens * topk_sample_logprobs: 1024 * 65 * 1024 is more than 67108864";
+        assert!(message.contains(expected), "{message}");
+        // Without max_tokens it is what the context leaves, of which the prompt has two.
+        refused(None, 66).unwrap();
+        refused(None, 67).unwrap_err();
+        check(&|request| request.num_samples = 1, 65_536).unwrap();
     }
 
     #[tokio::test]

@@ -77,9 +77,13 @@ pub struct SharedFlags {
     /// Memory that a training pass may hold for its backward pass; longer examples compute activations again.
     #[arg(long, env = "TRAINYARD_ACTIVATION_MEMORY_MIB", value_name = "MIB")]
     pub activation_memory_mib: Option<usize>,
-    /// Memory for keys and values of samples and their prefix cache.
+    /// Memory for keys and values of samples and their prefix cache; a sample that needs more draws some of its
+    /// sequences at a time.
     #[arg(long, env = "TRAINYARD_KV_MEMORY_MIB", value_name = "MIB")]
     pub kv_memory_mib: Option<usize>,
+    /// Memory for sampler checkpoints that were sampled from, so that the next sample need not read them again.
+    #[arg(long, env = "TRAINYARD_CHECKPOINT_MEMORY_MIB", value_name = "MIB")]
+    pub checkpoint_memory_mib: Option<usize>,
     /// Form of the log on standard error.
     #[arg(long, env = "TRAINYARD_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,

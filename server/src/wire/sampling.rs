@@ -4,8 +4,8 @@ use bytes::Bytes;
 use prost::Message;
 use serde::{Deserialize, Deserializer, Serialize};
 use trainyard_protocol::limits::{
-    MAX_CHUNKS, MAX_NUM_SAMPLES, MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MAX_TARGETS, MAX_TOPK_LOGPROBS,
-    MIN_TEMPERATURE,
+    MAX_CHUNKS, MAX_NUM_SAMPLES, MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MAX_STOP_TOKENS, MAX_TARGETS,
+    MAX_TOPK_LOGPROBS, MIN_TEMPERATURE,
 };
 use trainyard_protocol::{
     OpError, PromptAltTokens, SampleResult, SampledSequence, Stop, StopReason, Tensor, TensorValues, TopkLogprobs,
@@ -265,14 +265,17 @@ fn check_last_n(last: u32, prompt_logprobs: bool, prompt: usize) -> Result<(), O
 }
 
 fn stop(stop: Option<StopBody>) -> Result<Stop, OpError> {
+    let refuse = |message: String| Err(OpError::user(format!("sampling_params.stop: {message}")));
     let texts = match stop {
         None => return Ok(Stop::Default),
         Some(StopBody::Tokens(tokens)) if tokens.is_empty() => return Ok(Stop::Nothing),
+        Some(StopBody::Tokens(tokens)) if tokens.len() > MAX_STOP_TOKENS => {
+            return refuse(format!("{} token ids, at most {MAX_STOP_TOKENS} are allowed", tokens.len()));
+        }
         Some(StopBody::Tokens(tokens)) => return Ok(Stop::Tokens(tokens)),
         Some(StopBody::Text(text)) => vec![text],
         Some(StopBody::Texts(texts)) => texts,
     };
-    let refuse = |message: String| Err(OpError::user(format!("sampling_params.stop: {message}")));
     if texts.len() > MAX_STOP_STRINGS {
         return refuse(format!("{} strings, at most {MAX_STOP_STRINGS} are allowed", texts.len()));
     }

@@ -61,6 +61,9 @@ fn stops_come_in_five_forms() {
     for wrong in [json!(1), json!([1, "a"]), json!([1.5]), json!({}), json!(""), json!([""]), json!([["a"]])] {
         refused("/sampling_params/stop", wrong, "sampling_params.stop");
     }
+    assert_eq!(stop(json!(vec![1; MAX_STOP_TOKENS])), Stop::Tokens(vec![1; MAX_STOP_TOKENS]));
+    let message = "sampling_params.stop: 1025 token ids, at most 1024 are allowed";
+    refused("/sampling_params/stop", json!(vec![1; MAX_STOP_TOKENS + 1]), message);
     refused("/sampling_params/stop", json!(vec!["a"; MAX_STOP_STRINGS + 1]), "sampling_params.stop");
     refused("/sampling_params/stop", json!("a".repeat(MAX_STOP_STRING_BYTES + 1)), "sampling_params.stop");
 }

@@ -9,9 +9,8 @@ use trainyard_protocol::Flow;
 
 use super::Sampler;
 use super::fair::Fair;
-use super::job::SampleJob;
+use super::job::{SampleJob, Target};
 use super::pass::Part;
-use super::stream::blocks;
 
 /// Sequences that decode together, as far as all flows have their part.
 const MAX_SEQUENCES: usize = 256;
@@ -27,7 +26,8 @@ enum Verdict {
 }
 
 impl Sampler {
-    /// Admits what fits. A request that alone is too large runs alone. Blocks that are only cached make room.
+    /// Admits what fits. A request that is too large draws some of its sequences at a time; of a sequence that alone is
+    /// too large only that one is in progress. Blocks that are only cached make room.
     pub(super) fn admit(&mut self) {
         let backlog: Vec<Flow> = self.waiting.flows().cloned().collect();
         let mut fair = std::mem::replace(&mut self.admissions, Fair::new(1));
@@ -56,6 +56,9 @@ impl Sampler {
     }
 
     fn judge(&mut self, flow: &str) -> Verdict {
+        if let Some(next) = self.waiting.front_mut(flow) {
+            next.fit(MAX_SEQUENCES, self.kv_bytes);
+        }
         let places = self.judge_places(flow);
         if places != Verdict::Yes {
             return places;
@@ -145,21 +148,25 @@ impl Sampler {
 
     /// Makes room for the blocks that a pass adds. Admission does not set aside the whole length that sequences may
     /// reach, so that room can run out: then the youngest request of the flow that holds most lets go of its blocks
-    /// and waits again.
+    /// and waits again. One that is alone goes on with fewer sequences.
     pub(super) fn make_room(&mut self, parts: &mut Vec<Part>) {
         loop {
-            let new: usize = parts
-                .iter()
-                .map(|part| {
-                    let job = &self.active[part.job];
-                    let held = job.stream(part.target).1.kv.blocks().len();
-                    blocks(part.positions.end).saturating_sub(held) * job.block_bytes()
-                })
-                .sum();
-            let needed = self.own_bytes() + new;
+            let growth = |part: &Part| {
+                let job = &self.active[part.job];
+                job.growth(part.target, part.positions.end) * job.block_bytes()
+            };
+            let needed = self.own_bytes() + parts.iter().map(growth).sum::<usize>();
             self.cache.evict(self.kv_bytes.saturating_sub(needed));
-            if self.active.len() < 2 || self.cache.bytes() + needed <= self.kv_bytes {
+            if self.cache.bytes() + needed <= self.kv_bytes {
                 return;
+            }
+            if let [only] = &mut self.active[..] {
+                if !only.narrow() {
+                    return;
+                }
+                let left: Vec<Target> = only.targets().collect();
+                parts.retain(|part| left.contains(&part.target));
+                continue;
             }
             let Some(victim) = self.heaviest() else { return };
             self.suspend(victim);

@@ -5,7 +5,7 @@ use trainyard_protocol::{
 };
 
 use super::SamplerWeights;
-use super::check::{check_counts, check_tokens, max_new_tokens};
+use super::check::{check_candidates, check_counts, check_tokens, max_new_tokens};
 use super::draw::{Decoding, Drawn};
 use super::prefix::{NodeId, PrefixCache};
 use super::prompt::PromptOutputs;
@@ -35,6 +35,8 @@ pub(super) struct SampleJob {
     decodes: bool,
     outputs: PromptOutputs,
     sequences: Vec<Sequence>,
+    /// Sequences that it extends together; the others wait until one of them ends.
+    width: usize,
     /// Before the first token.
     stop: StopMatcher,
     max_new: usize,
@@ -87,9 +89,10 @@ impl SampleJob {
         validate_params(&request.params)?;
         check_counts(&request, prompt.len())?;
         let max_new = max_new_tokens(&request.params, prompt.len(), config.max_position_embeddings)?;
+        check_candidates(&request, max_new)?;
         let outputs = PromptOutputs::new(&mut request, prompt.len(), config.vocab_size)?;
         let stop = StopMatcher::new(&request.params.stop, &config.eos_token_ids, weights.base.detokenizer.clone())?;
-        let sequences = (0..request.num_samples).map(|_| Sequence::new(root, &stop)).collect();
+        let sequences: Vec<_> = (0..request.num_samples).map(|_| Sequence::new(root, &stop)).collect();
         Ok(Self {
             id,
             flow,
@@ -101,6 +104,7 @@ impl SampleJob {
             shared: Stream::new(root),
             decodes: false,
             outputs,
+            width: sequences.len(),
             sequences,
             stop,
             max_new,
@@ -146,9 +150,38 @@ impl SampleJob {
 
     /// Bytes that it comes to hold up to some tokens from where it is, shared ones included.
     pub(super) fn footprint(&self) -> usize {
+        self.open().map(|(_, sequence)| self.reach(sequence)).sum::<usize>() * self.block_bytes()
+    }
+
+    /// Blocks of a sequence up to some tokens from where it is.
+    fn reach(&self, sequence: &Sequence) -> usize {
         let whole = self.prompt.len() + self.max_new - 1;
-        let ahead = |sequence: &Sequence| blocks(whole.min(self.prompt.len() + sequence.tokens.len() + AHEAD));
-        self.open().map(|(_, sequence)| ahead(sequence)).sum::<usize>() * self.block_bytes()
+        blocks(whole.min(self.prompt.len() + sequence.tokens.len() + AHEAD))
+    }
+
+    /// Extends as many sequences together as there are places and bytes for, some tokens from where they are; one at
+    /// least. They have the prompt's full blocks in common.
+    pub(super) fn fit(&mut self, places: usize, bytes: usize) {
+        self.width = self.sequences.len();
+        let (full, room) = (self.prompt.len() / BLOCK, bytes / self.block_bytes());
+        let mut taken = full;
+        let fitting = self.open().take(places).take_while(|(_, sequence)| {
+            taken += self.reach(sequence) - full;
+            taken <= room
+        });
+        self.width = fitting.count().max(1);
+    }
+
+    /// Extends one sequence less from now on, and lets go of what the others hold. False if there is only one.
+    pub(super) fn narrow(&mut self) -> bool {
+        let running = self.sequences();
+        if running < 2 {
+            return false;
+        }
+        self.width = running - 1;
+        let open = self.sequences.iter_mut().filter(|sequence| sequence.end.is_none());
+        open.skip(self.width).for_each(|sequence| sequence.stream = Stream::new(self.root));
+        true
     }
 
     /// Bytes of one of its blocks.
@@ -156,12 +189,12 @@ impl SampleJob {
         self.weights.weights.shape.block_len() * size_of::<f32>()
     }
 
-    /// Sequences that it decodes.
+    /// Sequences that it decodes together.
     pub(super) fn sequences(&self) -> usize {
-        self.sequences.len()
+        self.open().count()
     }
 
-    /// What is to be extended: the prompt, or every sequence that has not ended.
+    /// What is to be extended: the prompt, or the sequences whose turn it is.
     pub(super) fn targets(&self) -> impl Iterator<Item = Target> + use<> {
         let open: Vec<_> = match self.decodes {
             false => vec![Target::Prompt],
@@ -170,8 +203,9 @@ impl SampleJob {
         open.into_iter()
     }
 
+    /// The first sequences that have not ended.
     fn open(&self) -> impl Iterator<Item = (usize, &Sequence)> {
-        self.sequences.iter().enumerate().filter(|(_, sequence)| sequence.end.is_none())
+        self.sequences.iter().enumerate().filter(|(_, sequence)| sequence.end.is_none()).take(self.width)
     }
 
     pub(super) fn is_finished(&self) -> bool {
@@ -232,13 +266,19 @@ impl SampleJob {
 
     /// Blocks that it takes beyond those in the cache, up to some tokens from where it is.
     pub(super) fn blocks_ahead(&self) -> usize {
-        let whole = self.prompt.len() + self.max_new - 1;
-        let ahead = |sequence: &Sequence| blocks(whole.min(self.prompt.len() + sequence.tokens.len() + AHEAD));
         if self.decodes {
-            return self.open().map(|(_, s)| ahead(s).saturating_sub(s.stream.cached())).sum();
+            return self.open().map(|(_, s)| self.reach(s).saturating_sub(s.stream.cached())).sum();
         }
         let full = self.prompt.len() / BLOCK;
-        full.saturating_sub(self.shared.cached()) + self.sequences.iter().map(|s| ahead(s) - full).sum::<usize>()
+        full.saturating_sub(self.shared.cached()) + self.open().map(|(_, s)| self.reach(s) - full).sum::<usize>()
+    }
+
+    /// Blocks that it holds more when a target is computed up to `end`. With the prompt's end every sequence begins to
+    /// fill a copy of its last block.
+    pub(super) fn growth(&self, target: Target, end: usize) -> usize {
+        let begins = target == Target::Prompt && end == self.prompt.len() && !end.is_multiple_of(BLOCK);
+        let copies = if begins { self.sequences().saturating_sub(1) } else { 0 };
+        blocks(end).saturating_sub(self.stream(target).1.kv.blocks().len()) + copies
     }
 
     /// Lets go of all keys and values: they are taken from the cache or computed again when the job goes on.
@@ -255,11 +295,13 @@ impl SampleJob {
         self.outputs.score(cpu, &self.weights, &self.prompt, &self.request.params, positions, x);
     }
 
-    /// Gives every sequence the prompt's keys and values.
-    pub(super) fn begin_decoding(&mut self) {
+    /// Gives the sequences that go on the prompt's keys and values. Returns how many may draw their first token from
+    /// the prompt's last row: all, since those that wait need not compute it again to know what comes next.
+    pub(super) fn begin_decoding(&mut self) -> usize {
         self.decodes = true;
         let shared = std::mem::replace(&mut self.shared, Stream::new(self.root));
-        self.sequences.iter_mut().for_each(|s| s.stream = shared.clone());
+        self.sequences.iter_mut().take(self.width).for_each(|s| s.stream = shared.clone());
+        self.sequences.len()
     }
 
     /// The next draw of a sequence.

@@ -35,6 +35,8 @@ pub(super) use recent::Recent;
 const ADMISSION_ROUND: usize = 256;
 /// Drawn tokens of a flow that are held against its prompts.
 const REMEMBERED: usize = 4096;
+/// Rows whose logits are held together: each has one for every token of the vocabulary.
+const LOGIT_ROWS: usize = 64;
 /// Log-probability of an absent candidate, with token 0.
 const ABSENT: f32 = -99_999.0;
 

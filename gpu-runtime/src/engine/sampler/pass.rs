@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Sampler;
 use super::draw::{Decoding, Drawn};
 use super::job::Target;
+use super::{LOGIT_ROWS, Sampler};
 use crate::draw::DrawScratch;
 use crate::kernels::Cpu;
 use crate::kernels::elementwise::for_each;
@@ -19,7 +19,14 @@ pub(super) struct Part {
     pub(super) positions: Range<usize>,
 }
 
-/// A token to draw: for a sequence of a job, from a row of the logits.
+/// A row that tokens are drawn from.
+struct Last {
+    /// In the pass.
+    row: usize,
+    adapter: Option<Arc<Adapter>>,
+}
+
+/// A token to draw: for a sequence of a job, from one of the rows that tokens are drawn from.
 struct Draw {
     job: usize,
     sequence: usize,
@@ -62,36 +69,28 @@ impl Sampler {
 
     /// Draws the next token of every sequence that the pass brought to its end.
     fn draw(&mut self, cpu: &Cpu, weights: &Weights, parts: &[Part], spans: &[(Range<usize>, usize)], x: &[f32]) {
-        let (hidden, vocab) = (weights.config.hidden_size, weights.config.vocab_size);
-        let (mut last, mut groups, mut draws) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut last, mut draws) = (Vec::new(), Vec::new());
         for (part, (rows, _)) in parts.iter().zip(spans) {
             let job = &mut self.active[part.job];
             if part.positions.end < job.stream(part.target).0.len() {
                 continue;
             }
-            let row = last.len() / hidden;
-            last.extend_from_slice(&x[(rows.end - 1) * hidden..rows.end * hidden]);
-            push_group(&mut groups, row..row + 1, job.weights.adapter.as_ref());
+            let row = last.len();
+            last.push(Last { row: rows.end - 1, adapter: job.weights.adapter.clone() });
             match part.target {
                 Target::Prompt => {
-                    job.begin_decoding();
-                    draws.extend((0..job.sequences()).map(|sequence| Draw { job: part.job, sequence, row }));
+                    let sequences = job.begin_decoding();
+                    draws.extend((0..sequences).map(|sequence| Draw { job: part.job, sequence, row }));
                 }
                 Target::Sequence(sequence) => draws.push(Draw { job: part.job, sequence, row }),
             }
         }
-        if draws.is_empty() {
-            return;
+        let mut drawn = Vec::with_capacity(draws.len());
+        for (i, last) in last.chunks(LOGIT_ROWS).enumerate() {
+            let rows = i * LOGIT_ROWS..i * LOGIT_ROWS + last.len();
+            let of = |row: usize| draws.partition_point(|draw: &Draw| draw.row < row);
+            drawn.extend(self.draw_rows(cpu, weights, last, &draws[of(rows.start)..of(rows.end)], rows.start, x));
         }
-        let logits = score_rows(cpu, weights, &last, &groups).logits(cpu);
-        let decoding = |draw: &Draw| {
-            let logits = &logits[draw.row * vocab..(draw.row + 1) * vocab];
-            self.active[draw.job].decoding(draw.sequence, logits)
-        };
-        let mut drawn: Vec<(Decoding<'_>, Drawn)> =
-            draws.iter().map(|draw| (decoding(draw), Drawn::default())).collect();
-        for_each(cpu, &mut drawn, |_, (decoding, drawn)| *drawn = decoding.draw(cpu, &mut DrawScratch::default()));
-        let drawn: Vec<Drawn> = drawn.into_iter().map(|(_, drawn)| drawn).collect();
         self.counts.drawn += draws.len() as u64;
         for (draw, drawn) in draws.into_iter().zip(drawn) {
             let job = &mut self.active[draw.job];
@@ -99,6 +98,33 @@ impl Sampler {
             self.admissions.charge(&job.flow.name, 1);
             self.prefills.charge(&job.flow.name, 1);
         }
+    }
+
+    /// The tokens of some rows, of which `first` is the first one.
+    fn draw_rows(
+        &self,
+        cpu: &Cpu,
+        weights: &Weights,
+        rows: &[Last],
+        draws: &[Draw],
+        first: usize,
+        x: &[f32],
+    ) -> Vec<Drawn> {
+        let (hidden, vocab) = (weights.config.hidden_size, weights.config.vocab_size);
+        let (mut last, mut groups) = (Vec::with_capacity(rows.len() * hidden), Vec::new());
+        for (i, Last { row, adapter }) in rows.iter().enumerate() {
+            last.extend_from_slice(&x[row * hidden..(row + 1) * hidden]);
+            push_group(&mut groups, i..i + 1, adapter.as_ref());
+        }
+        let logits = score_rows(cpu, weights, &last, &groups).logits(cpu);
+        let decoding = |draw: &Draw| {
+            let at = (draw.row - first) * vocab;
+            self.active[draw.job].decoding(draw.sequence, &logits[at..at + vocab])
+        };
+        let mut drawn: Vec<(Decoding<'_>, Drawn)> =
+            draws.iter().map(|draw| (decoding(draw), Drawn::default())).collect();
+        for_each(cpu, &mut drawn, |_, (decoding, drawn)| *drawn = decoding.draw(cpu, &mut DrawScratch::default()));
+        drawn.into_iter().map(|(_, drawn)| drawn).collect()
     }
 }
 

@@ -8,16 +8,13 @@ use trainyard_protocol::{
 };
 
 use super::draw::logprob_scale;
-use super::{ABSENT, SamplerWeights};
-use crate::draw::{DrawScratch, draw, topk};
+use super::{ABSENT, LOGIT_ROWS, SamplerWeights};
+use crate::draw::{DrawScratch, draw_each, topk};
 use crate::kernels::Cpu;
 use crate::kernels::elementwise::for_each;
 use crate::kernels::head::{Targets, log_sum_exp};
 use crate::model::{Group, ScoredRows, score_rows};
 use crate::rng::{Purpose, uniform_for};
-
-/// Prompt rows whose logits are held together.
-const LOGIT_ROWS: usize = 32;
 
 /// Results by position, filled as rows are computed.
 pub(super) struct PromptOutputs {
@@ -184,13 +181,9 @@ impl PromptOutputs {
         if let Some(out) = &self.alternatives {
             let scale = logprob_scale(params.temperature);
             let lse = log_sum_exp(cpu, logits, scale);
-            let mut scratch = DrawScratch::default();
-            let mut one = |j: usize| {
-                let u = uniform_for(Purpose::Alternative, params.seed, j as u64, row as u64 + 1);
-                let id = draw(logits, params.temperature, None, 1.0, u, &mut scratch);
-                (id, logits[id as usize] * scale - lse)
-            };
-            scores.alternatives = (0..out.k).map(&mut one).collect();
+            let us = (0..out.k).map(|j| uniform_for(Purpose::Alternative, params.seed, j as u64, row as u64 + 1));
+            let ids = draw_each(logits, params.temperature, us, &mut DrawScratch::default());
+            scores.alternatives = ids.into_iter().map(|id| (id, logits[id as usize] * scale - lse)).collect();
         }
     }
 

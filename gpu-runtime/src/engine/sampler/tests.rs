@@ -96,12 +96,18 @@ impl Bench {
         let parts = self.sampler.prepare();
         self.rows += parts.iter().map(|part| part.positions.len()).sum::<usize>();
         self.sampler.run(&self.cpu, &parts);
-        assert!(self.held() <= self.sampler.kv_bytes || self.sampler.active.len() == 1);
+        self.check();
         for completion in self.sampler.finish() {
             self.done.insert(completion.id.clone(), result(completion));
         }
-        assert!(self.held() <= self.sampler.kv_bytes || self.sampler.active.len() == 1);
+        self.check();
         parts.iter().filter(|part| part.target == Target::Prompt).map(|part| part.positions.len()).sum()
+    }
+
+    /// Only a sequence that is alone may exceed the budget.
+    fn check(&self) {
+        let running: usize = self.sampler.active.iter().map(|job| job.targets().count()).sum();
+        assert!(self.held() <= self.sampler.kv_bytes || running <= 1, "{running} sequences hold {}", self.held());
     }
 
     fn drain(&mut self) {
@@ -255,6 +261,65 @@ fn a_request_lets_go_when_room_runs_out() {
     for (at, request) in requests.into_iter().enumerate() {
         assert_eq!(format!("{:?}", bench.done[&id(at)]), alone(&weights, request));
     }
+}
+
+#[test]
+fn a_request_that_is_too_large_draws_some_sequences_at_a_time() {
+    let weights = SamplerWeights::of_base(base("llama"));
+    let block = weights.weights.shape.block_len() * size_of::<f32>();
+    // Ten sequences of up to 7 blocks, of which one is shared: three begin in 16 blocks, and two have room to the end.
+    let large = request(prompt(0, 1, 40), 10, 170);
+    let whole = alone(&weights, large.clone());
+    for (room, most) in [(1, 1), (16, 3), (60, 10), (1 << 16, 10)] {
+        let mut bench = Bench::new(room * block);
+        bench.start(0, &weights, large.clone());
+        let mut widest = 0;
+        while !bench.sampler.is_idle() {
+            bench.step();
+            let running = bench.sampler.active.iter().map(|job| job.targets().count()).max();
+            widest = widest.max(running.unwrap_or(0));
+        }
+        assert_eq!(widest, most, "{room} blocks");
+        assert_eq!(format!("{:?}", bench.done[&id(0)]), whole);
+    }
+}
+
+#[test]
+fn sequences_beyond_the_places_wait_for_others_to_end() {
+    let weights = SamplerWeights::of_base(base("llama"));
+    let mut bench = Bench::new(LARGE);
+    bench.start(0, &weights, request(prompt(0, 1, 40), 300, 3));
+    while !bench.sampler.is_idle() {
+        assert!(bench.sampler.prepare().len() <= 256);
+        bench.step();
+    }
+    assert_eq!(format!("{:?}", bench.done[&id(0)]), alone(&weights, request(prompt(0, 1, 40), 300, 3)));
+}
+
+#[test]
+fn more_rows_than_logits_are_held_for_give_the_same_bits() {
+    let base = base("llama");
+    let plain = SamplerWeights::of_base(Arc::clone(&base));
+    let adapted = [1, 2].map(|seed| SamplerWeights { adapter: Some(adapter(&base, seed)), ..plain.clone() });
+    let of = |at: usize| [&adapted[0], &plain, &adapted[1]][at % 3];
+    let request = |at: usize| request(prompt(0, at as u64, 3 + at % 5), 1, 2);
+    let mut bench = Bench::new(LARGE);
+    (0..2 * LOGIT_ROWS + 5).for_each(|at| bench.start(at, of(at), request(at)));
+    bench.drain();
+    for (at, result) in bench.done.values().enumerate().step_by(7) {
+        assert_eq!(format!("{result:?}"), alone(of(at), request(at)));
+    }
+}
+
+#[test]
+fn candidates_have_a_limit() {
+    let refused = |num_samples, max_new| {
+        let request = Sample { topk_sample_logprobs: 1_024, ..request(vec![1], num_samples, 1) };
+        check::check_candidates(&request, max_new).map_err(|error| error.message)
+    };
+    assert_eq!(refused(1_024, 64), Ok(()));
+    let message = "num_samples * max_tokens * topk_sample_logprobs: 1024 * 65 * 1024 is more than 67108864";
+    assert_eq!(refused(1_024, 65), Err(message.to_owned()));
 }
 
 #[test]

@@ -154,7 +154,6 @@ fn maximum(values: &[f32]) -> f32 {
 /// Sets `weights` to exp((logit - max) / temperature) and `sums` to their sums by block; returns the total.
 fn weigh(logits: &[f32], max: f32, temperature: f32, scratch: &mut DrawScratch) -> f64 {
     let DrawScratch { weights, sums, .. } = scratch;
-    weights.clear();
     weights.resize(logits.len(), 0.0);
     sums.clear();
     for (weights, logits) in weights.chunks_mut(BLOCK).zip(logits.chunks(BLOCK)) {

@@ -89,13 +89,10 @@ impl<'a> ScoredRows<'a> {
         self.head(&groups, None).target_logprobs(cpu, targets, keep)
     }
 
-    /// All logits, `[rows, vocabulary]`: for rows that are sampled from.
-    pub fn logits(&self, cpu: &Cpu) -> Vec<f32> {
-        let vocab = self.w.config.vocab_size;
-        let mut logits = vec![0f32; self.hidden.len() / self.w.config.hidden_size * vocab];
+    /// Writes all logits, `[rows, vocabulary]`: for rows that are sampled from.
+    pub fn logits(&self, cpu: &Cpu, out: &mut [f32]) {
         let own = |((i, group), z)| unembedding(i, group).map(|a| (a, z));
         let (adapted, zs): (Vec<_>, Vec<_>) = (0..).zip(&self.groups).zip(&self.zs).filter_map(own).unzip();
-        project_up(cpu, &self.operand, &self.w.head.weight, &adapted, &zs, &mut logits, false);
-        logits
+        project_up(cpu, &self.operand, &self.w.head.weight, &adapted, &zs, out, false);
     }
 }

@@ -25,6 +25,7 @@ use super::fair::Fair;
 use super::fault::{Fault, guarded};
 use super::queues::Queues;
 use crate::kernels::Cpu;
+use crate::kernels::buffer::Buffer;
 use crate::model::{Adapter, Weights};
 use job::SampleJob;
 use pass::Part;
@@ -39,6 +40,11 @@ const REMEMBERED: usize = 4096;
 const LOGIT_ROWS: usize = 64;
 /// Log-probability of an absent candidate, with token 0.
 const ABSENT: f32 = -99_999.0;
+
+/// Room for the logits of [`LOGIT_ROWS`] rows: of one length whatever is drawn, so that it is used again.
+fn logit_buffer(cpu: &Cpu, vocab: usize) -> Buffer<f32> {
+    cpu.buffer(LOGIT_ROWS * vocab)
+}
 
 /// The weights that a sample uses, frozen: training replaces a run's, it never changes them.
 #[derive(Clone)]

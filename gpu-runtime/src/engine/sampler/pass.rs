@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::draw::{Decoding, Drawn};
 use super::job::Target;
-use super::{LOGIT_ROWS, Sampler};
+use super::{LOGIT_ROWS, Sampler, logit_buffer};
 use crate::draw::DrawScratch;
-use crate::kernels::Cpu;
 use crate::kernels::elementwise::for_each;
+use crate::kernels::{Cpu, rows_per_task};
 use crate::model::{Adapter, Group, PassInput, Weights, forward, score_rows};
 
 /// Consecutive positions of a sequence that a pass computes.
@@ -116,14 +116,19 @@ impl Sampler {
             last.extend_from_slice(&x[row * hidden..(row + 1) * hidden]);
             push_group(&mut groups, i..i + 1, adapter.as_ref());
         }
-        let logits = score_rows(cpu, weights, &last, &groups).logits(cpu);
+        let mut logits = logit_buffer(cpu, vocab);
+        score_rows(cpu, weights, &last, &groups).logits(cpu, &mut logits[..rows.len() * vocab]);
         let decoding = |draw: &Draw| {
             let at = (draw.row - first) * vocab;
             self.active[draw.job].decoding(draw.sequence, &logits[at..at + vocab])
         };
         let mut drawn: Vec<(Decoding<'_>, Drawn)> =
             draws.iter().map(|draw| (decoding(draw), Drawn::default())).collect();
-        for_each(cpu, &mut drawn, |_, (decoding, drawn)| *drawn = decoding.draw(cpu, &mut DrawScratch::default()));
+        let each = rows_per_task(&cpu.pool, drawn.len());
+        for_each(cpu, &mut drawn.chunks_mut(each).collect::<Vec<_>>(), |_, draws| {
+            let mut scratch = DrawScratch::default();
+            draws.iter_mut().for_each(|(decoding, drawn)| *drawn = decoding.draw(cpu, &mut scratch));
+        });
         drawn.into_iter().map(|(_, drawn)| drawn).collect()
     }
 }

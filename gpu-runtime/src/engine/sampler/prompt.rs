@@ -8,7 +8,7 @@ use trainyard_protocol::{
 };
 
 use super::draw::logprob_scale;
-use super::{ABSENT, LOGIT_ROWS, SamplerWeights};
+use super::{ABSENT, LOGIT_ROWS, SamplerWeights, logit_buffer};
 use crate::draw::{DrawScratch, draw_each, topk};
 use crate::kernels::Cpu;
 use crate::kernels::elementwise::for_each;
@@ -137,11 +137,12 @@ impl PromptOutputs {
         let hidden = weights.weights.config.hidden_size;
         let x = &x[(rows.start - positions.start) * hidden..(rows.end - positions.start) * hidden];
         if self.topk.is_some() || self.alternatives.is_some() {
+            let vocab = weights.weights.config.vocab_size;
+            let mut logits = logit_buffer(cpu, vocab);
             for first in rows.clone().step_by(LOGIT_ROWS) {
                 let part = first..rows.end.min(first + LOGIT_ROWS);
                 let x = &x[(first - rows.start) * hidden..(part.end - rows.start) * hidden];
-                let logits = scored(cpu, weights, x, part.len()).logits(cpu);
-                let vocab = weights.weights.config.vocab_size;
+                scored(cpu, weights, x, part.len()).logits(cpu, &mut logits[..part.len() * vocab]);
                 let mut scores: Vec<_> = part.map(|row| RowScores { row, ..RowScores::default() }).collect();
                 for_each(cpu, &mut scores, |i, scores| {
                     self.score_logits(cpu, prompt, params, &logits[i * vocab..(i + 1) * vocab], scores);

@@ -14,7 +14,7 @@ use super::fault::{Fault, guarded};
 use super::run::{LeftAdapter, Run};
 use crate::kernels::Cpu;
 use crate::loss::{LossFn, PreparedDatum, prepare};
-use crate::model::{Gradients, TrainGroup, TrainOutput, train_pass};
+use crate::model::{GradientSum, TrainGroup, TrainOutput, train_pass};
 use plan::Plan;
 
 /// Bytes of packed adapters that runs keep between their requests.
@@ -36,7 +36,7 @@ struct Job {
     /// Whether it is not forward-only.
     trains: bool,
     /// Their gradient, from the first microbatch on.
-    grads: Option<Gradients>,
+    grads: Option<GradientSum>,
     /// It has microbatches of its own until this many datums are computed: a pass that it took part in panicked there.
     suspect_until: usize,
 }
@@ -161,12 +161,13 @@ impl Trainer {
 
     /// Runs the pass. A panic in it leaves the jobs that take part without their gradients.
     fn compute(&mut self, cpu: &Cpu, runs: &mut BTreeMap<RunId, Run>, plan: &Plan) -> Outcomes {
-        let mut grads: Vec<Option<Gradients>> = Vec::new();
+        let mut grads: Vec<Option<GradientSum>> = Vec::new();
         for (i, _) in &plan.parts {
             let job = &mut self.jobs[*i];
             let Some(run) = runs.get_mut(&job.run) else { return Vec::new() };
             run.pack(cpu, &mut self.left);
-            grads.push(job.trains.then(|| job.grads.take().unwrap_or_else(|| run.zero_gradient(cpu))));
+            let zeros = |run: &mut Run| GradientSum::new(run.zero_gradient(cpu));
+            grads.push(job.trains.then(|| job.grads.take().unwrap_or_else(|| zeros(run))));
         }
         let Some(leader) = plan.parts.first().and_then(|(i, _)| runs.get(&self.jobs[*i].run)) else {
             return Vec::new();
@@ -266,6 +267,7 @@ impl Trainer {
 fn finish(cpu: &Cpu, job: Job, runs: &mut BTreeMap<RunId, Run>) -> Result<OpResult, OpError> {
     if let Some(grads) = job.grads {
         let run = runs.get_mut(&job.run).ok_or_else(|| OpError::server("the model was unloaded"))?;
+        let grads = grads.finish(&run.base.layout);
         run.accumulate(cpu, grads)?;
     }
     let sum: f64 = job.outputs.iter().map(|o| o.value.sum).sum();

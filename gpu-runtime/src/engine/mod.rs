@@ -266,3 +266,7 @@ impl Engine for CpuEngine {
 #[cfg(test)]
 #[path = "fault_tests.rs"]
 mod fault_tests;
+
+#[cfg(test)]
+#[path = "finite_tests.rs"]
+mod finite_tests;

@@ -10,7 +10,7 @@ use super::saves::Frozen;
 use crate::kernels::elementwise::{add, for_each};
 use crate::kernels::{Cpu, par_chunks};
 use crate::model::{Adapter, Gradients, ParamSpec, Weights};
-use crate::optim::squared_norm;
+use crate::optim::{squared_norm, squared_norm_of_sum};
 use crate::rng::kaiming_uniform_fill;
 
 /// A run. A save in the background may hold parts of it: they are copied before they change.
@@ -24,10 +24,24 @@ pub(super) struct Run {
     /// Optimizer steps taken.
     pub(super) step: u64,
     /// Sum of the gradients since the last step.
-    pub(super) grads: Option<Arc<Gradients>>,
+    pub(super) pending: Option<Pending>,
     /// Memory for the next gradient, where that is much: of runs that train all parameters.
     spare: Option<Gradients>,
     trained: Trained,
+}
+
+/// Gradients that were added up, for the next step.
+pub(super) struct Pending {
+    pub(super) sum: Arc<Gradients>,
+    /// Its global norm: finite, unless a snapshot held a sum that is not.
+    pub(super) norm: f64,
+}
+
+impl Pending {
+    pub(super) fn new(cpu: &Cpu, grads: Gradients) -> Self {
+        let norm = norm(cpu, &grads, |_, grad| squared_norm(grad));
+        Self { sum: Arc::new(grads), norm }
+    }
 }
 
 /// What passes read; never changed while a sampler holds it.
@@ -64,7 +78,7 @@ impl Run {
             Some(lora) => Trained::Lora(lora.clone(), None),
             None => Trained::Full(Arc::new(base.pack(cpu, &masters)?)),
         };
-        Ok(Self { base, spec, masters: Arc::new(masters), moments: None, step: 0, grads: None, spare: None, trained })
+        Ok(Self { base, spec, masters: Arc::new(masters), moments: None, step: 0, pending: None, spare: None, trained })
     }
 
     /// What it is now, for a save.
@@ -74,7 +88,7 @@ impl Run {
             spec: self.spec.clone(),
             masters: Arc::clone(&self.masters),
             moments: self.moments.clone(),
-            grads: self.grads.clone(),
+            grads: self.pending.as_ref().map(|pending| Arc::clone(&pending.sum)),
             step: self.step,
         }
     }
@@ -155,18 +169,27 @@ impl Run {
         }
     }
 
-    /// Adds a request's gradient. Fails, changing nothing, when it is not finite.
+    /// Adds a request's gradient. Fails, changing nothing, when it is not finite or when the sum would not be: the run
+    /// can go on without it.
     pub(super) fn accumulate(&mut self, cpu: &Cpu, grads: Gradients) -> Result<(), OpError> {
-        if !norm(cpu, &grads).is_finite() {
-            return Err(OpError::user("the gradient is not finite: the loss or the model's weights are too large"));
-        }
-        match &mut self.grads {
-            None => self.grads = Some(Arc::new(grads)),
-            Some(sum) => {
-                Arc::make_mut(sum).iter_mut().zip(&grads).for_each(|(sum, grad)| add(cpu, sum, grad));
-                self.reuse(grads);
+        let Some(pending) = &mut self.pending else {
+            let first = Pending::new(cpu, grads);
+            if !first.norm.is_finite() {
+                return Err(OpError::user("the gradient is not finite: the loss or the model's weights are too large"));
             }
+            self.pending = Some(first);
+            return Ok(());
+        };
+        let norm = norm(cpu, &grads, |i, grad| squared_norm_of_sum(&pending.sum[i], grad));
+        if !norm.is_finite() {
+            return Err(OpError::user(
+                "the sum of the gradients since the last optimizer step is not finite: the loss or the model's weights \
+                 are too large",
+            ));
         }
+        Arc::make_mut(&mut pending.sum).iter_mut().zip(&grads).for_each(|(sum, grad)| add(cpu, sum, grad));
+        pending.norm = norm;
+        self.reuse(grads);
         Ok(())
     }
 
@@ -214,11 +237,11 @@ pub(super) fn params(base: &Base, lora: Option<&LoraSpec>) -> Vec<ParamSpec> {
     }
 }
 
-/// Global norm; parameters are summed in order.
-fn norm(cpu: &Cpu, grads: &Gradients) -> f64 {
-    let mut squares: Vec<(&Vec<f32>, f64)> = grads.iter().map(|g| (g, 0.0)).collect();
-    for_each(cpu, &mut squares, |_, (grad, square)| *square = squared_norm(grad));
-    squares.iter().map(|(_, square)| square).sum::<f64>().sqrt()
+/// Global norm, given the sum of squares of each parameter; parameters are summed in order.
+fn norm(cpu: &Cpu, grads: &Gradients, squares_of: impl Fn(usize, &[f32]) -> f64 + Sync) -> f64 {
+    let mut squares = vec![0.0; grads.len()];
+    for_each(cpu, &mut squares, |i, square| *square = squares_of(i, &grads[i]));
+    squares.iter().sum::<f64>().sqrt()
 }
 
 #[cfg(test)]
@@ -226,5 +249,10 @@ impl Run {
     /// Takes a parameter away, without which it cannot be packed.
     pub(super) fn poison(&mut self) {
         Arc::make_mut(&mut self.masters)[0].clear();
+    }
+
+    /// What its packed adapter holds.
+    pub(super) fn packed_values(&self) -> Option<Gradients> {
+        self.packed().map(|adapter| adapter.params_of())
     }
 }

@@ -265,7 +265,7 @@ impl Engine for CpuEngine {
 
 #[cfg(test)]
 #[path = "fault_tests.rs"]
-mod fault_tests;
+pub(in crate::engine) mod fault_tests;
 
 #[cfg(test)]
 #[path = "finite_tests.rs"]

@@ -106,6 +106,25 @@ impl Run {
         }
     }
 
+    /// Bytes of its adapter when it is packed.
+    pub(super) fn adapter_bytes(&self, cpu: &Cpu) -> usize {
+        match &self.trained {
+            Trained::Lora(lora, None) => Adapter::bytes_of(cpu, self.base.dtype, &self.base.config, lora),
+            Trained::Lora(_, Some(adapter)) => adapter.bytes(),
+            Trained::Full(_) => 0,
+        }
+    }
+
+    /// Whether what was left is memory for its adapter.
+    pub(super) fn can_use(&self, left: &LeftAdapter) -> bool {
+        matches!(&self.trained, Trained::Lora(lora, _) if left.fits(&self.base, lora))
+    }
+
+    /// Whether to let its packed adapter go would free memory: not where a sampler holds it as well.
+    pub(super) fn holds_adapter_alone(&self) -> bool {
+        matches!(&self.trained, Trained::Lora(_, Some(adapter)) if Arc::strong_count(adapter) == 1)
+    }
+
     /// Packs its adapter, in memory that another one left if there is any.
     pub(super) fn pack(&mut self, cpu: &Cpu, left: &mut Option<LeftAdapter>) -> Option<Arc<Adapter>> {
         let Trained::Lora(lora, packed) = &mut self.trained else { return None };
@@ -224,6 +243,11 @@ pub(super) struct LeftAdapter {
 }
 
 impl LeftAdapter {
+    /// Bytes that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.adapter.bytes()
+    }
+
     fn fits(&self, base: &Arc<Base>, lora: &LoraSpec) -> bool {
         Arc::ptr_eq(&self.base, base) && LoraSpec { seed: lora.seed, ..self.lora.clone() } == *lora
     }

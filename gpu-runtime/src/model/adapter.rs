@@ -148,6 +148,14 @@ impl Adapter {
         }
     }
 
+    /// Bytes of all packed matrices of an adapter that is yet to be built.
+    pub fn bytes_of(cpu: &Cpu, base: Dtype, c: &ModelConfig, spec: &LoraSpec) -> usize {
+        let (dtype, rank) = (cpu.input_type(base), spec.rank as usize);
+        let extents = |(n, k): (usize, usize)| [(rank, k), (k, rank), (n, rank), (rank, n)];
+        let matrices = Self::modules(c, spec).into_iter().flat_map(|(_, module)| extents(module));
+        matrices.map(|(n, k)| PackedMatrix::bytes_of(dtype, n, k)).sum()
+    }
+
     /// Bytes of all packed matrices.
     pub fn bytes(&self) -> usize {
         let pairs = self.layers.iter().flatten().flatten().chain(&self.unembed);

@@ -115,6 +115,12 @@ impl Run {
         }
     }
 
+    /// Bytes that a pass holds for it alone: of its packed adapter and, when it trains, of its gradient.
+    pub(super) fn pass_bytes(&self, cpu: &Cpu, trains: bool) -> usize {
+        let gradient = || self.masters.iter().map(|values| size_of_val(&values[..])).sum();
+        self.adapter_bytes(cpu) + if trains { gradient() } else { 0 }
+    }
+
     /// Whether what was left is memory for its adapter.
     pub(super) fn can_use(&self, left: &LeftAdapter) -> bool {
         matches!(&self.trained, Trained::Lora(lora, _) if left.fits(&self.base, lora))

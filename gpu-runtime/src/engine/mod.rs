@@ -94,6 +94,7 @@ impl CpuEngine {
             .into_iter()
             .map(|(name, source)| Base::new(&cpu, name, source, options.dtype).map(Arc::new))
             .collect::<Result<Vec<_>, _>>()?;
+        cpu.limit_unused(options.activation_bytes);
         Ok(Self {
             trainer: Trainer::new(options.microbatch_tokens, options.activation_bytes),
             sampler: Sampler::new(options.kv_bytes),
@@ -169,9 +170,14 @@ impl CpuEngine {
         if sample && (!train || self.decodes < DECODES_PER_MICROBATCH) {
             self.decodes += 1;
             self.sample_step();
+            // As often as between two microbatches: decoding shall not drive their buffers away.
+            if self.decodes.is_multiple_of(DECODES_PER_MICROBATCH) {
+                self.cpu.next_pass();
+            }
         } else if train {
             self.decodes = 0;
             self.train_step();
+            self.cpu.next_pass();
         }
     }
 

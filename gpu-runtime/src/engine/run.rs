@@ -1,6 +1,6 @@
 //! A training run's state: masters, moments, accumulated gradient, and the weights that passes read.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use trainyard_protocol::{LoraSpec, OpError, RunSpec};
 
@@ -28,6 +28,10 @@ pub(super) struct Run {
     /// Memory for the next gradient, where that is much: of runs that train all parameters.
     spare: Option<Gradients>,
     trained: Trained,
+    /// Bytes of its packed adapter: of what every pass needs, and of what one that trains needs.
+    adapter_bytes: [usize; 2],
+    /// Its adapter as samplers have it, until it changes.
+    sampled: Weak<Adapter>,
 }
 
 /// Gradients that were added up, for the next step.
@@ -74,11 +78,24 @@ impl Run {
 
     /// A run with given parameters and no optimizer state.
     pub(super) fn from_masters(cpu: &Cpu, base: Arc<Base>, spec: RunSpec, masters: Gradients) -> Result<Self, OpError> {
+        let bytes = |lora| [false, true].map(|trains| Adapter::bytes_of(cpu, base.dtype, &base.config, lora, trains));
+        let adapter_bytes = spec.lora.as_ref().map_or([0; 2], bytes);
         let trained = match &spec.lora {
             Some(lora) => Trained::Lora(lora.clone(), None),
             None => Trained::Full(Arc::new(base.pack(cpu, &masters)?)),
         };
-        Ok(Self { base, spec, masters: Arc::new(masters), moments: None, step: 0, pending: None, spare: None, trained })
+        Ok(Self {
+            base,
+            spec,
+            masters: Arc::new(masters),
+            moments: None,
+            step: 0,
+            pending: None,
+            spare: None,
+            trained,
+            adapter_bytes,
+            sampled: Weak::new(),
+        })
     }
 
     /// What it is now, for a save.
@@ -106,29 +123,20 @@ impl Run {
         }
     }
 
-    /// Bytes of its adapter when it is packed.
-    pub(super) fn adapter_bytes(&self, cpu: &Cpu) -> usize {
-        match &self.trained {
-            Trained::Lora(lora, None) => Adapter::bytes_of(cpu, self.base.dtype, &self.base.config, lora),
-            Trained::Lora(_, Some(adapter)) => adapter.bytes(),
-            Trained::Full(_) => 0,
-        }
+    /// Bytes of its adapter when it is packed for a pass.
+    pub(super) fn adapter_bytes(&self, trains: bool) -> usize {
+        self.adapter_bytes[usize::from(trains)]
     }
 
     /// Bytes that a pass holds for it alone: of its packed adapter and, when it trains, of its gradient.
-    pub(super) fn pass_bytes(&self, cpu: &Cpu, trains: bool) -> usize {
+    pub(super) fn pass_bytes(&self, trains: bool) -> usize {
         let gradient = || self.masters.iter().map(|values| size_of_val(&values[..])).sum();
-        self.adapter_bytes(cpu) + if trains { gradient() } else { 0 }
+        self.adapter_bytes(trains) + if trains { gradient() } else { 0 }
     }
 
     /// Whether what was left is memory for its adapter.
     pub(super) fn can_use(&self, left: &LeftAdapter) -> bool {
         matches!(&self.trained, Trained::Lora(lora, _) if left.fits(&self.base, lora))
-    }
-
-    /// Whether to let its packed adapter go would free memory: not where a sampler holds it as well.
-    pub(super) fn holds_adapter_alone(&self) -> bool {
-        matches!(&self.trained, Trained::Lora(_, Some(adapter)) if Arc::strong_count(adapter) == 1)
     }
 
     /// Packs its adapter, in memory that another one left if there is any.
@@ -145,7 +153,7 @@ impl Run {
         packed.clone()
     }
 
-    /// Lets its packed adapter go; the memory, unless a sampler holds it.
+    /// Lets its packed adapter go.
     pub(super) fn unpack(&mut self) -> Option<LeftAdapter> {
         let Trained::Lora(lora, packed) = &mut self.trained else { return None };
         let adapter = Arc::into_inner(packed.take()?)?;
@@ -170,7 +178,13 @@ impl Run {
 
     /// Its weights as they are now, for a sampler.
     pub(super) fn sampler_weights(&mut self, cpu: &Cpu) -> SamplerWeights {
-        let adapter = self.pack(cpu, &mut None);
+        let packed = self.pack(cpu, &mut None);
+        let share = |packed: Arc<Adapter>| {
+            let adapter = self.sampled.upgrade().unwrap_or_else(|| Arc::new(packed.frozen()));
+            self.sampled = Arc::downgrade(&adapter);
+            adapter
+        };
+        let adapter = packed.map(share);
         SamplerWeights { base: Arc::clone(&self.base), weights: Arc::clone(self.weights()), adapter }
     }
 
@@ -220,6 +234,7 @@ impl Run {
 
     /// Brings what passes read up to date with the masters: in place where nobody else holds it.
     pub(super) fn refresh(&mut self, cpu: &Cpu) -> Result<(), OpError> {
+        self.sampled = Weak::new();
         match &mut self.trained {
             Trained::Lora(_, packed) => match packed.as_mut().and_then(Arc::get_mut) {
                 Some(own) => own.update(cpu, &self.masters),

@@ -219,7 +219,7 @@ fn head_backward(
         rows
     };
     let rows = ScoredRows::from_hidden(cpu, w, gather(&scored.hidden), &active.groups);
-    let groups = rows.head_groups();
+    let groups = rows.head_groups(Some(cpu));
     let kept = |rows: Range<usize>| logits.map(|logits| KeptLogits { logits, rows: &active.rows[rows] });
     let head = rows.head(&groups, kept(0..active.rows.len()));
     let mut dhidden = cpu.zeros(rows.hidden.len());
@@ -268,7 +268,7 @@ fn unembed_gradient(
     let (hidden, r) = (w.config.hidden_size, group.rows.clone());
     let own = [Group { rows: 0..r.len(), adapter: group.adapter.clone() }];
     let own_rows = ScoredRows::from_hidden(cpu, w, cpu.copy(&rows.hidden[r.start * hidden..r.end * hidden]), &own);
-    let groups = own_rows.head_groups();
+    let groups = own_rows.head_groups(None);
     let at = active.targets.offsets[r.start]..active.targets.offsets[r.end];
     let targets = Targets {
         offsets: active.targets.offsets[r.start..=r.end].iter().map(|o| o - at.start).collect(),

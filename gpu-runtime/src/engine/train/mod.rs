@@ -142,7 +142,7 @@ impl Trainer {
         if !orphans.is_empty() {
             return orphans;
         }
-        let plan = self.plan(cpu, runs);
+        let plan = self.plan(runs);
         self.stats.passes += 1;
         self.stats.tokens += plan.rows as u64;
         self.stats.capacity += self.microbatch_tokens.max(plan.rows) as u64;

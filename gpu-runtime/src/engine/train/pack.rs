@@ -30,7 +30,7 @@ impl Packed {
     /// Packs the adapters of the runs that take part in a pass. `waiting` runs have requests.
     pub(super) fn pack(&mut self, cpu: &Cpu, runs: &mut BTreeMap<RunId, Run>, members: &[&RunId], waiting: &[&RunId]) {
         for member in members {
-            self.make_room(cpu, runs, member, members, waiting);
+            self.make_room(runs, member, members, waiting);
             if let Some(run) = runs.get_mut(*member) {
                 run.pack(cpu, &mut self.left);
             }
@@ -39,30 +39,30 @@ impl Packed {
 
     /// Lets adapters of runs go that do not take part in the pass, first those without requests, until that of `member`
     /// fits within the limit. What goes last is memory for it.
-    fn make_room(
-        &mut self,
-        cpu: &Cpu,
-        runs: &mut BTreeMap<RunId, Run>,
-        member: &RunId,
-        members: &[&RunId],
-        waiting: &[&RunId],
-    ) {
-        let Some(run) = runs.get(member).filter(|run| run.packed_bytes() == 0) else { return };
-        let needed = run.adapter_bytes(cpu);
+    fn make_room(&mut self, runs: &mut BTreeMap<RunId, Run>, member: &RunId, members: &[&RunId], waiting: &[&RunId]) {
+        let Some(run) = runs.get(member) else { return };
+        let packed = run.packed_bytes();
+        let needed = run.adapter_bytes(true).saturating_sub(packed);
         if needed == 0 {
             return;
         }
         loop {
-            let usable = |left: &LeftAdapter| runs.get(member).is_some_and(|run| run.can_use(left));
+            let usable = |left: &LeftAdapter| packed == 0 && runs.get(member).is_some_and(|run| run.can_use(left));
             let (left, fits) = self.left.as_ref().map_or((0, false), |left| (left.bytes(), usable(left)));
-            if held(runs) + left + if fits { 0 } else { needed } <= self.limit {
+            // Those of the pass's other runs grow in its backward part.
+            let of = |(id, run): (&RunId, &Run)| match run.packed_bytes() {
+                packed if packed > 0 && id != member && members.contains(&id) => run.adapter_bytes(true),
+                packed => packed,
+            };
+            let held: usize = runs.iter().map(of).sum();
+            if held + if fits { needed.max(left) } else { needed + left } <= self.limit {
                 return;
             }
             if left > 0 && !fits {
                 self.left = None;
                 continue;
             }
-            let others = runs.iter_mut().filter(|(id, run)| !members.contains(id) && run.holds_adapter_alone());
+            let others = runs.iter_mut().filter(|(id, run)| !members.contains(id) && run.packed_bytes() > 0);
             let Some((_, other)) = others.min_by_key(|(id, _)| waiting.contains(id)) else { return };
             let gone = other.unpack();
             self.left = self.left.take().or(gone);

@@ -1,15 +1,17 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::sync::Arc;
+
 use super::*;
 use crate::engine::CpuEngine;
-use crate::engine::fault_tests::{create, drain, engine, pass, start};
+use crate::engine::fault_tests::{create, drain, engine, optim, pass, start};
 use crate::engine::run::LeftAdapter;
 
 /// An engine with a run of each name, and the bytes of a packed adapter.
 fn with_runs(names: &[&str]) -> (CpuEngine, usize) {
     let mut engine = engine();
     (0..).zip(names).for_each(|(seed, run)| create(&mut engine, run, seed));
-    let bytes = engine.runs[&RunId::new(names[0])].adapter_bytes(&engine.cpu);
+    let bytes = engine.runs[&RunId::new(names[0])].adapter_bytes(true);
     (engine, bytes)
 }
 
@@ -25,6 +27,12 @@ fn pack(engine: &mut CpuEngine, members: &[&str], waiting: &[&str]) {
     let [members, waiting] = [&members, &waiting].map(|ids| ids.iter().collect::<Vec<_>>());
     let CpuEngine { cpu, runs, trainer, .. } = engine;
     trainer.packed.pack(cpu, runs, &members, &waiting);
+    // As the backward pass does.
+    for adapter in members.iter().filter_map(|member| runs[*member].packed()) {
+        for pair in adapter.layers.iter().flatten().flatten().chain(&adapter.unembed) {
+            let _ = (pair.a_t(cpu), pair.b_t(cpu));
+        }
+    }
 }
 
 fn packed(engine: &CpuEngine) -> Vec<&str> {
@@ -59,14 +67,27 @@ fn runs_outside_a_pass_make_room_for_those_in_it() {
 }
 
 #[test]
-fn an_adapter_that_a_sampler_holds_stays() {
-    let (mut engine, one) = with_runs(&["a", "b"]);
-    engine.trainer.packed.limit = one;
-    pack(&mut engine, &["a"], &[]);
-    let held = engine.runs[&RunId::new("a")].packed();
-    pack(&mut engine, &["b"], &[]);
-    assert_eq!(packed(&engine), ["a", "b"]);
-    drop(held);
+fn samplers_hold_half_of_what_training_needs() {
+    let (mut engine, whole) = with_runs(&["a"]);
+    start(&mut engine, "a", pass("a", 2));
+    drain(&mut engine);
+    let CpuEngine { cpu, runs, .. } = &mut engine;
+    let run = runs.get_mut(&RunId::new("a")).unwrap();
+    let half = run.adapter_bytes(false);
+    assert!(half < whole * 2 / 3);
+    let [first, second] = [run.sampler_weights(cpu), run.sampler_weights(cpu)].map(|weights| weights.adapter.unwrap());
+    assert!(Arc::ptr_eq(&first, &second), "the same weights are one adapter");
+    let values = first.params_of();
+    start(&mut engine, "a", optim("a"));
+    start(&mut engine, "a2", pass("a", 2));
+    drain(&mut engine);
+    let CpuEngine { cpu, runs, .. } = &mut engine;
+    let run = runs.get_mut(&RunId::new("a")).unwrap();
+    assert_eq!((first.bytes(), run.packed_bytes()), (half, whole));
+    assert!(values == first.params_of());
+    let third = run.sampler_weights(cpu).adapter.unwrap();
+    assert!(!Arc::ptr_eq(&first, &third) && values != third.params_of());
+    assert_eq!(third.bytes(), half);
 }
 
 #[test]

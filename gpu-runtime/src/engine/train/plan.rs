@@ -7,7 +7,6 @@ use trainyard_protocol::RunId;
 
 use super::{Job, Trainer};
 use crate::engine::run::Run;
-use crate::kernels::Cpu;
 use crate::model::PassMemory;
 
 /// A microbatch.
@@ -38,13 +37,13 @@ struct Batch {
 impl Trainer {
     /// The next microbatch: led by the oldest request of the flow whose turn it is, filled up with what can share a
     /// pass with it.
-    pub(super) fn plan(&mut self, cpu: &Cpu, runs: &BTreeMap<RunId, Run>) -> Plan {
+    pub(super) fn plan(&mut self, runs: &BTreeMap<RunId, Run>) -> Plan {
         let Self { jobs, fair, microbatch_tokens, activation_bytes, .. } = self;
         let mut batch: Option<Batch> = None;
         fair.fill(jobs.iter().map(|job| &job.flow), |flow| {
             if batch.is_none() {
                 let leader = jobs.iter().find(|job| job.flow.name == *flow)?;
-                batch = Some(Batch::led_by(cpu, leader, jobs, runs, *microbatch_tokens, *activation_bytes)?);
+                batch = Some(Batch::led_by(leader, jobs, runs, *microbatch_tokens, *activation_bytes)?);
             }
             batch.as_mut().and_then(|batch| batch.add(jobs, flow))
         });
@@ -58,7 +57,6 @@ impl Trainer {
 
 impl Batch {
     fn led_by(
-        cpu: &Cpu,
         leader: &Job,
         jobs: &[Job],
         runs: &BTreeMap<RunId, Run>,
@@ -78,7 +76,7 @@ impl Batch {
             true => memory.rows_within(activation_bytes, microbatch_tokens),
             false => microbatch_tokens,
         };
-        let own = |job: &Job| runs.get(&job.run).map_or(0, |run| run.pass_bytes(cpu, job.trains));
+        let own = |job: &Job| runs.get(&job.run).map_or(0, |run| run.pass_bytes(job.trains));
         let own_bytes = jobs.iter().map(own).collect();
         Some(Self { members, plan: Plan::default(), memory, rows: 0, most, own_bytes, room: activation_bytes })
     }

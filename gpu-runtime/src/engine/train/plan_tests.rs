@@ -8,13 +8,13 @@ fn waiting(runs: u64) -> (CpuEngine, usize) {
     let names: Vec<String> = (0..runs).map(|run| format!("r{run}")).collect();
     (0..).zip(&names).for_each(|(seed, run)| create(&mut engine, run, seed));
     names.iter().for_each(|run| start(&mut engine, run, pass(run, 1)));
-    let own = engine.runs[&RunId::new("r0")].pass_bytes(&engine.cpu, true);
+    let own = engine.runs[&RunId::new("r0")].pass_bytes(true);
     (engine, own)
 }
 
 fn members(engine: &mut CpuEngine) -> usize {
-    let CpuEngine { cpu, runs, trainer, .. } = engine;
-    trainer.plan(cpu, runs).parts.len()
+    let CpuEngine { runs, trainer, .. } = engine;
+    trainer.plan(runs).parts.len()
 }
 
 #[test]

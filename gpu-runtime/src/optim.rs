@@ -24,19 +24,33 @@ pub fn validate(params: &AdamParams) -> Result<(), OpError> {
     Ok(())
 }
 
-/// Sum of squares in f64. The order of summation depends on the slice's length alone.
+/// Partial sums of a sum of squares.
+const LANES: usize = 8;
+
+/// Sum of squares in f64. The order of summation depends on the slice's length alone. It is finite exactly when all
+/// values are.
 pub fn squared_norm(values: &[f32]) -> f64 {
-    const LANES: usize = 8;
     let mut lanes = [0f64; LANES];
     let chunks = values.chunks_exact(LANES);
     let rest = chunks.remainder();
-    for chunk in chunks {
+    for chunk in chunks.chain([rest]) {
         for (lane, &value) in lanes.iter_mut().zip(chunk) {
             *lane += f64::from(value) * f64::from(value);
         }
     }
-    for (lane, &value) in lanes.iter_mut().zip(rest) {
-        *lane += f64::from(value) * f64::from(value);
+    lanes.iter().sum()
+}
+
+/// [`squared_norm`] of `a + b`, to the bit, without writing it. Both have one length.
+pub fn squared_norm_of_sum(a: &[f32], b: &[f32]) -> f64 {
+    let mut lanes = [0f64; LANES];
+    let (a, b) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    let rest = [(a.remainder(), b.remainder())];
+    for (a, b) in a.zip(b).chain(rest) {
+        for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
+            let value = f64::from(a + b);
+            *lane += value * value;
+        }
     }
     lanes.iter().sum()
 }
@@ -143,6 +157,11 @@ mod tests {
     fn clipping_follows_torch() {
         assert_eq!(squared_norm(&[3.0, 4.0]), 25.0);
         assert_eq!(squared_norm(&[1.0; 21]), 21.0);
+        let [a, b] = [0.37f32, 1e-4].map(|step| (0..21).map(|i| (i as f32 * step).sin()).collect::<Vec<_>>());
+        let sum: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
+        assert_eq!(squared_norm_of_sum(&a, &b).to_bits(), squared_norm(&sum).to_bits());
+        assert!(squared_norm(&[f32::MAX; 99]).is_finite());
+        assert!(!squared_norm_of_sum(&[0.0, 3e38], &[0.0, 3e38]).is_finite());
         assert_eq!(clip_scale(5.0, 0.0), 1.0);
         assert_eq!(clip_scale(5.0, -1.0), 1.0);
         assert_eq!(clip_scale(0.5, 1.0), 1.0);

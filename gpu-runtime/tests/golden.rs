@@ -13,7 +13,9 @@ use trainyard_gpu_runtime::kernels::rope::Rope;
 use trainyard_gpu_runtime::kernels::{Cpu, Isa};
 use trainyard_gpu_runtime::load::load;
 use trainyard_gpu_runtime::loss::{LossFn, PreparedDatum, prepare};
-use trainyard_gpu_runtime::model::{Adapter, Gradients, ParamLayout, TrainGroup, TrainOutput, Weights, train_pass};
+use trainyard_gpu_runtime::model::{
+    Adapter, GradientSum, Gradients, ParamLayout, TrainGroup, TrainOutput, Weights, train_pass,
+};
 use trainyard_gpu_runtime::optim::{adamw_update, squared_norm};
 use trainyard_protocol::{AdamParams, Datum, LoraSpec, LossConfig, LossConfigValue, Tensor};
 
@@ -105,8 +107,13 @@ impl Golden {
         let (loss, data) = self.loss(loss);
         let adapter = adapter.map(|p| Arc::new(Adapter::build(&self.cpu, w.dtype, &self.config, &LORA, p)));
         let full = adapter.is_none();
-        let mut groups = [TrainGroup { adapter, loss, data: data.iter().collect(), grads }];
-        train_pass(&self.cpu, w, &mut groups, full, w.layers.len()).remove(0).unwrap()
+        let mut sum = grads.as_deref().cloned().map(GradientSum::new);
+        let mut groups = [TrainGroup { adapter, loss, data: data.iter().collect(), grads: sum.as_mut() }];
+        let outputs = train_pass(&self.cpu, w, &mut groups, full, w.layers.len()).remove(0).unwrap();
+        if let (Some(grads), Some(sum)) = (grads, sum) {
+            *grads = sum.finish(&w.layout);
+        }
+        outputs
     }
 
     fn check_logprobs(&self, what: &str, outputs: &[TrainOutput], expected: &Value, tolerance: f32) {

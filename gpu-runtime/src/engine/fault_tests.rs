@@ -15,21 +15,21 @@ use crate::load::load;
 /// A token that no vocabulary has.
 const BAD: u32 = u32::MAX;
 
-fn engine() -> CpuEngine {
+pub(super) fn engine() -> CpuEngine {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/llama");
     let options = EngineOptions { threads: 2, ..EngineOptions::default() };
     CpuEngine::new(vec![("m".into(), load(&path).unwrap())], options).unwrap()
 }
 
-fn id(name: &str) -> RequestId {
+pub(super) fn id(name: &str) -> RequestId {
     RequestId::new(name)
 }
 
-fn start(engine: &mut CpuEngine, name: &str, operation: Operation) {
+pub(super) fn start(engine: &mut CpuEngine, name: &str, operation: Operation) {
     engine.start(id(name), Flow::new(name), operation);
 }
 
-fn drain(engine: &mut CpuEngine) -> BTreeMap<String, Completion> {
+pub(super) fn drain(engine: &mut CpuEngine) -> BTreeMap<String, Completion> {
     let mut done = BTreeMap::new();
     for _ in 0..10_000 {
         if engine.is_idle() {
@@ -40,14 +40,14 @@ fn drain(engine: &mut CpuEngine) -> BTreeMap<String, Completion> {
     panic!("the engine does not come to an end");
 }
 
-fn create(engine: &mut CpuEngine, run: &str, seed: u64) {
+pub(super) fn create(engine: &mut CpuEngine, run: &str, seed: u64) {
     let lora = LoraSpec { rank: 4, seed, train_unembed: true, train_mlp: true, train_attn: true };
     let spec = RunSpec { base_model: "m".into(), lora: Some(lora), optimizer: Optimizer::AdamW };
     start(engine, run, Operation::CreateRun { run: RunId::new(run), spec });
     assert!(drain(engine)[run].result.is_ok());
 }
 
-fn pass(run: &str, datums: i64) -> Operation {
+pub(super) fn pass(run: &str, datums: i64) -> Operation {
     let datum = |i: i64| {
         let tokens: Vec<i64> = (0..20).map(|t| (t * 7 + i * 31) % 512).collect();
         let inputs = [
@@ -65,7 +65,7 @@ fn pass(run: &str, datums: i64) -> Operation {
     })
 }
 
-fn optim(run: &str) -> Operation {
+pub(super) fn optim(run: &str) -> Operation {
     let params =
         AdamParams { learning_rate: 1e-2, beta1: 0.9, beta2: 0.95, eps: 1e-8, weight_decay: 0.0, grad_clip_norm: 0.0 };
     Operation::OptimStep { run: RunId::new(run), params }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use trainyard_protocol::{OpError, RunSpec};
 
 use super::base::Base;
-use super::run::{Run, params};
+use super::run::{Pending, Run, params};
 use super::sampler::SamplerWeights;
 use crate::checkpoint::adapter::CONFIG_FILE;
 use crate::checkpoint::{
@@ -58,7 +58,7 @@ impl Run {
             [None, None] => None,
             _ => return Err(missing("one of the moments")),
         };
-        (run.step, run.grads) = (stored.step, grads.map(Arc::new));
+        (run.step, run.pending) = (stored.step, grads.map(|grads| Pending::new(cpu, grads)));
         Ok(run)
     }
 }

@@ -101,6 +101,7 @@ impl CpuEngine {
             .into_iter()
             .map(|(name, source)| Base::new(&cpu, name, source, options.dtype).map(Arc::new))
             .collect::<Result<Vec<_>, _>>()?;
+        cpu.limit_unused(options.activation_bytes);
         Ok(Self {
             trainer: Trainer::new(options.microbatch_tokens, options.activation_bytes),
             sampler: Sampler::new(options.kv_bytes),
@@ -176,9 +177,14 @@ impl CpuEngine {
         if sample && (!train || self.decodes < DECODES_PER_MICROBATCH) {
             self.decodes += 1;
             self.sample_step();
+            // As often as between two microbatches: decoding shall not drive their buffers away.
+            if self.decodes.is_multiple_of(DECODES_PER_MICROBATCH) {
+                self.cpu.next_pass();
+            }
         } else if train {
             self.decodes = 0;
             self.train_step();
+            self.cpu.next_pass();
         }
     }
 
@@ -272,4 +278,8 @@ impl Engine for CpuEngine {
 
 #[cfg(test)]
 #[path = "fault_tests.rs"]
-mod fault_tests;
+pub(in crate::engine) mod fault_tests;
+
+#[cfg(test)]
+#[path = "finite_tests.rs"]
+mod finite_tests;

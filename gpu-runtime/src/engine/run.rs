@@ -1,6 +1,6 @@
 //! A training run's state: masters, moments, accumulated gradient, and the weights that passes read.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use trainyard_protocol::{LoraSpec, OpError, RunSpec};
 
@@ -10,7 +10,7 @@ use super::saves::Frozen;
 use crate::kernels::elementwise::{add, for_each};
 use crate::kernels::{Cpu, par_chunks};
 use crate::model::{Adapter, Gradients, ParamSpec, Weights};
-use crate::optim::squared_norm;
+use crate::optim::{squared_norm, squared_norm_of_sum};
 use crate::rng::kaiming_uniform_fill;
 
 /// A run. A save in the background may hold parts of it: they are copied before they change.
@@ -24,10 +24,28 @@ pub(super) struct Run {
     /// Optimizer steps taken.
     pub(super) step: u64,
     /// Sum of the gradients since the last step.
-    pub(super) grads: Option<Arc<Gradients>>,
+    pub(super) pending: Option<Pending>,
     /// Memory for the next gradient, where that is much: of runs that train all parameters.
     spare: Option<Gradients>,
     trained: Trained,
+    /// Bytes of its packed adapter: of what every pass needs, and of what one that trains needs.
+    adapter_bytes: [usize; 2],
+    /// Its adapter as samplers have it, until it changes.
+    sampled: Weak<Adapter>,
+}
+
+/// Gradients that were added up, for the next step.
+pub(super) struct Pending {
+    pub(super) sum: Arc<Gradients>,
+    /// Its global norm: finite, unless a snapshot held a sum that is not.
+    pub(super) norm: f64,
+}
+
+impl Pending {
+    pub(super) fn new(cpu: &Cpu, grads: Gradients) -> Self {
+        let norm = norm(cpu, &grads, |_, grad| squared_norm(grad));
+        Self { sum: Arc::new(grads), norm }
+    }
 }
 
 /// What passes read; never changed while a sampler holds it.
@@ -60,11 +78,24 @@ impl Run {
 
     /// A run with given parameters and no optimizer state.
     pub(super) fn from_masters(cpu: &Cpu, base: Arc<Base>, spec: RunSpec, masters: Gradients) -> Result<Self, OpError> {
+        let bytes = |lora| [false, true].map(|trains| Adapter::bytes_of(cpu, base.dtype, &base.config, lora, trains));
+        let adapter_bytes = spec.lora.as_ref().map_or([0; 2], bytes);
         let trained = match &spec.lora {
             Some(lora) => Trained::Lora(lora.clone(), None),
             None => Trained::Full(Arc::new(base.pack(cpu, &masters)?)),
         };
-        Ok(Self { base, spec, masters: Arc::new(masters), moments: None, step: 0, grads: None, spare: None, trained })
+        Ok(Self {
+            base,
+            spec,
+            masters: Arc::new(masters),
+            moments: None,
+            step: 0,
+            pending: None,
+            spare: None,
+            trained,
+            adapter_bytes,
+            sampled: Weak::new(),
+        })
     }
 
     /// What it is now, for a save.
@@ -74,7 +105,7 @@ impl Run {
             spec: self.spec.clone(),
             masters: Arc::clone(&self.masters),
             moments: self.moments.clone(),
-            grads: self.grads.clone(),
+            grads: self.pending.as_ref().map(|pending| Arc::clone(&pending.sum)),
             step: self.step,
         }
     }
@@ -92,6 +123,22 @@ impl Run {
         }
     }
 
+    /// Bytes of its adapter when it is packed for a pass.
+    pub(super) fn adapter_bytes(&self, trains: bool) -> usize {
+        self.adapter_bytes[usize::from(trains)]
+    }
+
+    /// Bytes that a pass holds for it alone: of its packed adapter and, when it trains, of its gradient.
+    pub(super) fn pass_bytes(&self, trains: bool) -> usize {
+        let gradient = || self.masters.iter().map(|values| size_of_val(&values[..])).sum();
+        self.adapter_bytes(trains) + if trains { gradient() } else { 0 }
+    }
+
+    /// Whether what was left is memory for its adapter.
+    pub(super) fn can_use(&self, left: &LeftAdapter) -> bool {
+        matches!(&self.trained, Trained::Lora(lora, _) if left.fits(&self.base, lora))
+    }
+
     /// Packs its adapter, in memory that another one left if there is any.
     pub(super) fn pack(&mut self, cpu: &Cpu, left: &mut Option<LeftAdapter>) -> Option<Arc<Adapter>> {
         let Trained::Lora(lora, packed) = &mut self.trained else { return None };
@@ -106,7 +153,7 @@ impl Run {
         packed.clone()
     }
 
-    /// Lets its packed adapter go; the memory, unless a sampler holds it.
+    /// Lets its packed adapter go.
     pub(super) fn unpack(&mut self) -> Option<LeftAdapter> {
         let Trained::Lora(lora, packed) = &mut self.trained else { return None };
         let adapter = Arc::into_inner(packed.take()?)?;
@@ -131,7 +178,13 @@ impl Run {
 
     /// Its weights as they are now, for a sampler.
     pub(super) fn sampler_weights(&mut self, cpu: &Cpu) -> SamplerWeights {
-        let adapter = self.pack(cpu, &mut None);
+        let packed = self.pack(cpu, &mut None);
+        let share = |packed: Arc<Adapter>| {
+            let adapter = self.sampled.upgrade().unwrap_or_else(|| Arc::new(packed.frozen()));
+            self.sampled = Arc::downgrade(&adapter);
+            adapter
+        };
+        let adapter = packed.map(share);
         SamplerWeights { base: Arc::clone(&self.base), weights: Arc::clone(self.weights()), adapter }
     }
 
@@ -155,23 +208,33 @@ impl Run {
         }
     }
 
-    /// Adds a request's gradient. Fails, changing nothing, when it is not finite.
+    /// Adds a request's gradient. Fails, changing nothing, when it is not finite or when the sum would not be: the run
+    /// can go on without it.
     pub(super) fn accumulate(&mut self, cpu: &Cpu, grads: Gradients) -> Result<(), OpError> {
-        if !norm(cpu, &grads).is_finite() {
-            return Err(OpError::user("the gradient is not finite: the loss or the model's weights are too large"));
-        }
-        match &mut self.grads {
-            None => self.grads = Some(Arc::new(grads)),
-            Some(sum) => {
-                Arc::make_mut(sum).iter_mut().zip(&grads).for_each(|(sum, grad)| add(cpu, sum, grad));
-                self.reuse(grads);
+        let Some(pending) = &mut self.pending else {
+            let first = Pending::new(cpu, grads);
+            if !first.norm.is_finite() {
+                return Err(OpError::user("the gradient is not finite: the loss or the model's weights are too large"));
             }
+            self.pending = Some(first);
+            return Ok(());
+        };
+        let norm = norm(cpu, &grads, |i, grad| squared_norm_of_sum(&pending.sum[i], grad));
+        if !norm.is_finite() {
+            return Err(OpError::user(
+                "the sum of the gradients since the last optimizer step is not finite: the loss or the model's weights \
+                 are too large",
+            ));
         }
+        Arc::make_mut(&mut pending.sum).iter_mut().zip(&grads).for_each(|(sum, grad)| add(cpu, sum, grad));
+        pending.norm = norm;
+        self.reuse(grads);
         Ok(())
     }
 
     /// Brings what passes read up to date with the masters: in place where nobody else holds it.
     pub(super) fn refresh(&mut self, cpu: &Cpu) -> Result<(), OpError> {
+        self.sampled = Weak::new();
         match &mut self.trained {
             Trained::Lora(_, packed) => match packed.as_mut().and_then(Arc::get_mut) {
                 Some(own) => own.update(cpu, &self.masters),
@@ -201,6 +264,11 @@ pub(super) struct LeftAdapter {
 }
 
 impl LeftAdapter {
+    /// Bytes that it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.adapter.bytes()
+    }
+
     fn fits(&self, base: &Arc<Base>, lora: &LoraSpec) -> bool {
         Arc::ptr_eq(&self.base, base) && LoraSpec { seed: lora.seed, ..self.lora.clone() } == *lora
     }
@@ -214,11 +282,11 @@ pub(super) fn params(base: &Base, lora: Option<&LoraSpec>) -> Vec<ParamSpec> {
     }
 }
 
-/// Global norm; parameters are summed in order.
-fn norm(cpu: &Cpu, grads: &Gradients) -> f64 {
-    let mut squares: Vec<(&Vec<f32>, f64)> = grads.iter().map(|g| (g, 0.0)).collect();
-    for_each(cpu, &mut squares, |_, (grad, square)| *square = squared_norm(grad));
-    squares.iter().map(|(_, square)| square).sum::<f64>().sqrt()
+/// Global norm, given the sum of squares of each parameter; parameters are summed in order.
+fn norm(cpu: &Cpu, grads: &Gradients, squares_of: impl Fn(usize, &[f32]) -> f64 + Sync) -> f64 {
+    let mut squares = vec![0.0; grads.len()];
+    for_each(cpu, &mut squares, |i, square| *square = squares_of(i, &grads[i]));
+    squares.iter().sum::<f64>().sqrt()
 }
 
 #[cfg(test)]
@@ -226,5 +294,10 @@ impl Run {
     /// Takes a parameter away, without which it cannot be packed.
     pub(super) fn poison(&mut self) {
         Arc::make_mut(&mut self.masters)[0].clear();
+    }
+
+    /// What its packed adapter holds.
+    pub(super) fn packed_values(&self) -> Option<Gradients> {
+        self.packed().map(|adapter| adapter.params_of())
     }
 }

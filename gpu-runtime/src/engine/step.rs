@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use trainyard_protocol::{AdamParams, OpError, OpResult};
 
 use super::fault::{Fault, guarded};
-use super::run::Run;
+use super::run::{Pending, Run};
 use crate::kernels::Cpu;
 use crate::kernels::elementwise::for_each;
 use crate::model::Gradients;
-use crate::optim::{adamw_update, clip_scale, squared_norm, validate};
+use crate::optim::{adamw_update, clip_scale, validate};
 
 /// Elements that a task updates.
 const PIECE: usize = 1 << 16;
@@ -24,15 +24,6 @@ struct Step<'a> {
     fault: Mutex<Option<Fault>>,
 }
 
-impl Step<'_> {
-    /// Remembers a panic of a task that worked on this run.
-    fn guard(&self, task: impl FnOnce()) {
-        if let Err(fault) = guarded("optimizer step", task) {
-            *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
-        }
-    }
-}
-
 /// Elements of one parameter: of the run's, its gradient's and its moments'.
 struct Piece<'a> {
     step: usize,
@@ -42,8 +33,7 @@ struct Piece<'a> {
     v: &'a mut [f32],
 }
 
-/// One AdamW step of each run with its accumulated gradient, which it clears. Steps whose settings are refused change
-/// nothing; a panic concerns the run alone on which it happened. Each run's numbers are those that it has alone.
+/// One AdamW step of each run with its accumulated gradient, which it clears. Steps that are refused change nothing; a panic concerns the run alone on which it happened. Each run's numbers are those that it has alone.
 pub(super) fn optim_steps(
     cpu: &Cpu,
     runs: Vec<(&mut Run, &AdamParams)>,
@@ -51,20 +41,30 @@ pub(super) fn optim_steps(
     let mut outcomes: Vec<Option<_>> = Vec::new();
     let mut steps = Vec::new();
     for (run, hyper) in runs {
-        match validate(hyper) {
+        match validate(hyper).and_then(|()| gradient(cpu, run)) {
             Err(error) => outcomes.push(Some(Ok(Err(error)))),
-            Ok(()) => {
-                let grads = run.grads.take().unwrap_or_else(|| Arc::new(run.zero_gradient(cpu)));
-                steps.push(Step { run, hyper, grads, norm: 0.0, fault: Mutex::new(None) });
+            Ok(Pending { sum, norm }) => {
+                steps.push(Step { run, hyper, grads: sum, norm, fault: Mutex::new(None) });
                 outcomes.push(None);
             }
         }
     }
-    norms(cpu, &mut steps);
     update(cpu, &mut steps);
     let mut done = steps.into_iter().map(|step| finish(cpu, step));
     let refused = |outcome: Option<_>| outcome.or_else(|| done.next());
     outcomes.into_iter().filter_map(refused).collect()
+}
+
+/// Takes a run's gradient. One that is not finite, which a snapshot may hold, stays: with it, clipping or not, every
+/// parameter would become NaN.
+fn gradient(cpu: &Cpu, run: &mut Run) -> Result<Pending, OpError> {
+    if run.pending.as_ref().is_some_and(|pending| !pending.norm.is_finite()) {
+        return Err(OpError::user(
+            "the accumulated gradient is not finite, so that no step can be taken with it; load a checkpoint to go on",
+        ));
+    }
+    let zeros = |run: &mut Run| Pending { sum: Arc::new(run.zero_gradient(cpu)), norm: 0.0 };
+    Ok(run.pending.take().unwrap_or_else(|| zeros(run)))
 }
 
 fn finish(cpu: &Cpu, step: Step<'_>) -> Result<Result<OpResult, OpError>, Fault> {
@@ -77,27 +77,6 @@ fn finish(cpu: &Cpu, step: Step<'_>) -> Result<Result<OpResult, OpError>, Fault>
     }
     let metrics = BTreeMap::from([("grad_norm".to_owned(), norm)]);
     guarded("optimizer step", || run.refresh(cpu).map(|()| OpResult::OptimStep { metrics }))
-}
-
-/// Global norms; parameters are summed in order.
-fn norms(cpu: &Cpu, steps: &mut [Step<'_>]) {
-    let of = |(i, step): (usize, &Step<'_>)| step.grads.iter().map(|_| (i, 0.0)).collect::<Vec<(usize, f64)>>();
-    let firsts: Vec<usize> = steps
-        .iter()
-        .scan(0, |first, step| {
-            *first += step.grads.len();
-            Some(*first - step.grads.len())
-        })
-        .collect();
-    let mut squares: Vec<(usize, f64)> = steps.iter().enumerate().flat_map(of).collect();
-    let all = &*steps;
-    for_each(cpu, &mut squares, |place, (i, square)| {
-        let step = &all[*i];
-        step.guard(|| *square = squared_norm(&step.grads[place - firsts[*i]]));
-    });
-    for (i, step) in steps.iter_mut().enumerate() {
-        step.norm = squares.iter().filter(|(of, _)| *of == i).map(|(_, square)| square).sum::<f64>().sqrt();
-    }
 }
 
 fn update(cpu: &Cpu, steps: &mut [Step<'_>]) {

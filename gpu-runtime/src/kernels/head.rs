@@ -20,8 +20,8 @@ pub struct HeadAdapter<'a> {
     pub z: &'a [f32],
     /// B, `[vocabulary, rank]`.
     pub b: &'a PackedMatrix,
-    /// Bᵀ, `[rank, vocabulary]`.
-    pub b_t: &'a PackedMatrix,
+    /// Bᵀ, `[rank, vocabulary]`; only [`Head::backward`] needs it.
+    pub b_t: Option<&'a PackedMatrix>,
     /// Its rank.
     pub rank: usize,
 }
@@ -237,6 +237,8 @@ impl<'a> Head<'a> {
         dz: &mut [f32],
     ) {
         let hidden = self.w.k();
+        let has_transpose = |group: &HeadGroup<'_>| group.adapter.is_none_or(|adapter| adapter.b_t.is_some());
+        assert!(self.groups.iter().all(has_transpose), "an adapter without its transpose");
         let blocks = self.blocks(cpu, targets);
         let (dx_len, dz_len) = (dx.len(), dz.len());
         let (dx, dz) = (Shared(dx.as_mut_ptr()), Shared(dz.as_mut_ptr()));
@@ -260,8 +262,10 @@ impl<'a> Head<'a> {
                 let mut operand = Operand::empty(cpu, wt.dtype(), rows.len(), width);
                 operand.fill(cpu, d);
                 matmul_block(cpu, &operand, 0..rows.len(), wt, 0..hidden, columns.clone(), dx, hidden, true);
-                if let Some((a, _)) = block.adapter {
-                    matmul_block(cpu, &operand, 0..rows.len(), a.b_t, 0..a.rank, columns, dz, a.rank, true);
+                if let Some((a, _)) = block.adapter
+                    && let Some(b_t) = a.b_t
+                {
+                    matmul_block(cpu, &operand, 0..rows.len(), b_t, 0..a.rank, columns, dz, a.rank, true);
                 }
             }
         });

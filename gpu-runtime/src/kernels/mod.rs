@@ -124,6 +124,18 @@ impl Cpu {
         if self.isa == Isa::Avx512Bf16 { weights } else { Dtype::F32 }
     }
 
+    /// Keeps at most so many bytes of buffers that are not in use.
+    pub fn limit_unused(&self, bytes: usize) {
+        self.usage.limit_unused(bytes);
+    }
+
+    /// Between passes: buffers that the last few did not take are given back to the system.
+    pub fn next_pass(&self) {
+        self.usage.next_pass();
+        self.floats.age();
+        self.words.age();
+    }
+
     /// Gives buffers that are not in use back to the system.
     pub fn trim(&self) {
         self.floats.trim();

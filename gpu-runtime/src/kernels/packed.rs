@@ -230,6 +230,15 @@ impl PackedMatrix {
         }
     }
 
+    /// Bytes of the elements of a matrix `[n, k]`.
+    pub fn bytes_of(dtype: Dtype, n: usize, k: usize) -> usize {
+        let rows = match dtype {
+            Dtype::Bf16 => k.div_ceil(2),
+            Dtype::F32 => k,
+        };
+        n.div_ceil(NR) * rows * NR * size_of::<u32>()
+    }
+
     /// Bytes of its elements.
     pub fn bytes(&self) -> usize {
         match &self.data {

@@ -1,6 +1,7 @@
 //! LoRA adapters (Hu et al. 2021, arXiv:2106.09685): `y = W x + (alpha / rank) B A x`.
 
 use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
 
 use trainyard_protocol::LoraSpec;
 use trainyard_protocol::limits::LORA_ALPHA;
@@ -64,7 +65,7 @@ impl Module {
     }
 }
 
-/// A and B of one projection, packed for the forward and for the backward pass.
+/// A and B of one projection, packed for the forward pass and, from the first one on, for the backward pass.
 pub struct LoraPair {
     /// Place of A in the adapter's parameters; B follows.
     pub place: usize,
@@ -73,13 +74,32 @@ pub struct LoraPair {
     /// Inputs.
     pub k: usize,
     /// A, `[rank, k]`.
-    pub a: PackedMatrix,
-    /// Aᵀ, `[k, rank]`.
-    pub a_t: PackedMatrix,
+    pub a: Arc<PackedMatrix>,
     /// B, `[n, rank]`.
-    pub b: PackedMatrix,
-    /// Bᵀ, `[rank, n]`.
-    pub b_t: PackedMatrix,
+    pub b: Arc<PackedMatrix>,
+    a_t: OnceLock<PackedMatrix>,
+    b_t: OnceLock<PackedMatrix>,
+}
+
+impl LoraPair {
+    fn new(place: usize, n: usize, k: usize, a: Arc<PackedMatrix>, b: Arc<PackedMatrix>) -> Self {
+        Self { place, n, k, a, b, a_t: OnceLock::new(), b_t: OnceLock::new() }
+    }
+
+    /// Aᵀ, `[k, rank]`, packed at the first backward pass: who only samples never pays for it.
+    pub fn a_t(&self, cpu: &Cpu) -> &PackedMatrix {
+        self.a_t.get_or_init(|| self.a.transposed(cpu))
+    }
+
+    /// Bᵀ, `[rank, n]`, as [`LoraPair::a_t`].
+    pub fn b_t(&self, cpu: &Cpu) -> &PackedMatrix {
+        self.b_t.get_or_init(|| self.b.transposed(cpu))
+    }
+
+    fn bytes(&self) -> usize {
+        let transposed = [&self.a_t, &self.b_t].map(|t| t.get().map_or(0, PackedMatrix::bytes));
+        self.a.bytes() + self.b.bytes() + transposed.iter().sum::<usize>()
+    }
 }
 
 /// An adapter's weights; training changes them only where nobody else holds them.
@@ -141,17 +161,36 @@ impl Adapter {
         let pairs = self.layers.iter_mut().flatten().flatten().chain(&mut self.unembed);
         for pair in pairs {
             let (a, b) = (&params[pair.place], &params[pair.place + 1]);
-            pair.a.repack(cpu, &[a]);
-            pair.a_t.repack_transposed(cpu, a);
-            pair.b.repack(cpu, &[b]);
-            pair.b_t.repack_transposed(cpu, b);
+            repack(cpu, &mut pair.a, &mut pair.a_t, a);
+            repack(cpu, &mut pair.b, &mut pair.b_t, b);
         }
     }
 
-    /// Bytes of all packed matrices.
+    /// The same adapter for samplers, which never need the transposes. Both share the rest until one is updated.
+    pub fn frozen(&self) -> Self {
+        let share = |p: &LoraPair| LoraPair::new(p.place, p.n, p.k, Arc::clone(&p.a), Arc::clone(&p.b));
+        let layers = self.layers.iter().map(|layer| layer.each_ref().map(|pair| pair.as_ref().map(share)));
+        let unembed = self.unembed.as_ref().map(share);
+        Self { rank: self.rank, scale: self.scale, layers: layers.collect(), unembed }
+    }
+
+    /// Bytes of all packed matrices of an adapter that is yet to be built, with those for backward passes where it
+    /// `trains`.
+    pub fn bytes_of(cpu: &Cpu, base: Dtype, c: &ModelConfig, spec: &LoraSpec, trains: bool) -> usize {
+        let (dtype, rank) = (cpu.input_type(base), spec.rank as usize);
+        let bytes = |(n, k): (usize, usize)| {
+            let forward = [(rank, k), (n, rank)].map(|(n, k)| PackedMatrix::bytes_of(dtype, n, k));
+            let backward =
+                [(k, rank), (rank, n)].map(|(n, k)| if trains { PackedMatrix::bytes_of(dtype, n, k) } else { 0 });
+            forward.iter().chain(&backward).sum::<usize>()
+        };
+        Self::modules(c, spec).into_iter().map(|(_, extents)| bytes(extents)).sum()
+    }
+
+    /// Bytes of all packed matrices that it has.
     pub fn bytes(&self) -> usize {
         let pairs = self.layers.iter().flatten().flatten().chain(&self.unembed);
-        pairs.flat_map(|pair| [&pair.a, &pair.a_t, &pair.b, &pair.b_t]).map(PackedMatrix::bytes).sum()
+        pairs.map(LoraPair::bytes).sum()
     }
 
     /// Its parameters as they were packed, in the order of [`Adapter::params`].
@@ -176,15 +215,9 @@ impl Adapter {
         let mut next = |name: &str, (n, k): (usize, usize)| -> Result<Option<LoraPair>, E> {
             let Some((a, b)) = pair(name, (n, k))? else { return Ok(None) };
             place += 2;
-            Ok(Some(LoraPair {
-                place: place - 2,
-                n,
-                k,
-                a: PackedMatrix::pack(cpu, dtype, k, &[&a]),
-                a_t: PackedMatrix::pack_transposed(cpu, dtype, k, &a),
-                b: PackedMatrix::pack(cpu, dtype, rank, &[&b]),
-                b_t: PackedMatrix::pack_transposed(cpu, dtype, rank, &b),
-            }))
+            let a = Arc::new(PackedMatrix::pack(cpu, dtype, k, &[&a]));
+            let b = Arc::new(PackedMatrix::pack(cpu, dtype, rank, &[&b]));
+            Ok(Some(LoraPair::new(place - 2, n, k, a, b)))
         };
         let mut layers = Vec::with_capacity(c.num_layers);
         for l in 0..c.num_layers {
@@ -201,5 +234,16 @@ impl Adapter {
     /// The pair on a module of a block.
     pub fn pair(&self, layer: usize, module: Module) -> Option<&LoraPair> {
         self.layers[layer][module as usize].as_ref()
+    }
+}
+
+/// Packs `values`, in place where nobody else holds the matrix, and its transpose where there is one.
+fn repack(cpu: &Cpu, matrix: &mut Arc<PackedMatrix>, transposed: &mut OnceLock<PackedMatrix>, values: &[f32]) {
+    match Arc::get_mut(matrix) {
+        Some(own) => own.repack(cpu, &[values]),
+        None => *matrix = Arc::new(PackedMatrix::pack(cpu, matrix.dtype(), matrix.k(), &[values])),
+    }
+    if let Some(transposed) = transposed.get_mut() {
+        transposed.repack_transposed(cpu, values);
     }
 }

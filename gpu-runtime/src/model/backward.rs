@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::adapter::Module;
 use super::forward::{Activations, Group, Kept, LayerActivations, again, gate_up_places, qkv_places};
+use super::gradient::GradientSum;
 use super::lora::{Down, Place, adapted, backward_down, backward_up, pair_gradients};
 use super::params::{Gradients, LayerParams};
 use super::weights::{Layer, Linear, Weights};
@@ -19,7 +20,7 @@ pub(super) enum Sink<'a> {
     /// One set per group that has an adapter; `None` for groups that do not train.
     Adapters(&'a mut [Option<&'a mut Gradients>]),
     /// All parameters of the model.
-    Full(&'a mut Gradients),
+    Full(&'a mut GradientSum),
 }
 
 /// The batch as the forward pass saw it.
@@ -63,13 +64,7 @@ pub(super) fn backward(
         }
     }
     if let Sink::Full(grads) = &mut pass.sink {
-        let (hidden, embed) = (w.config.hidden_size, &mut grads[w.layout.embed]);
-        for (token, dx) in batch.tokens.iter().zip(dx.chunks_exact(hidden)) {
-            let at = *token as usize * hidden;
-            for (g, d) in embed[at..at + hidden].iter_mut().zip(dx) {
-                *g += d;
-            }
-        }
+        grads.add_lookups(&w.layout, w.config.hidden_size, batch.tokens, &dx);
     }
 }
 
@@ -119,7 +114,7 @@ impl Backward<'_, '_> {
     fn weights(&mut self, linear: &Linear, full: &FullPlaces<'_>, downs: &[Down<'_>], x: &[f32], dy: &[f32]) {
         let (k, n) = (linear.weight.k(), linear.weight.n());
         match &mut self.sink {
-            Sink::Full(grads) => full_gradient(self.cpu, &self.w.layout.specs, full, x, k, dy, n, grads),
+            Sink::Full(grads) => full_gradient(self.cpu, &self.w.layout.specs, full, x, k, dy, n, &mut grads.values),
             Sink::Adapters(sinks) => pair_gradients(self.cpu, downs, x, k, dy, n, sinks),
         }
     }
@@ -198,7 +193,7 @@ impl Backward<'_, '_> {
 
     fn full_param(&mut self, place: usize) -> Option<&mut [f32]> {
         match &mut self.sink {
-            Sink::Full(grads) => Some(&mut grads[place]),
+            Sink::Full(grads) => Some(&mut grads.values[place]),
             Sink::Adapters(_) => None,
         }
     }

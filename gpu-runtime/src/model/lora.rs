@@ -113,7 +113,7 @@ pub(super) fn backward_up(
             Some(own) => (own, 0..a.rows.len(), 0),
             None => (operand, a.rows.clone(), a.at),
         };
-        Product { x, rows, x_k, w: &a.pair.b_t, out, accumulate: false, low_rank: Vec::new() }
+        Product { x, rows, x_k, w: a.pair.b_t(cpu), out, accumulate: false, low_rank: Vec::new() }
     });
     run_products(cpu, &mut products.collect::<Vec<_>>());
     adapted.iter().zip(&mut dzs).for_each(|(a, dz)| scale(dz, a.adapter.scale));
@@ -180,11 +180,11 @@ pub(super) fn backward_down(
     k: usize,
     dx: &mut [f32],
 ) {
-    let operand = |d: &Down<'_>| Operand::small(cpu, d.adapted.pair.a_t.dtype(), &d.dz, d.adapted.adapter.rank);
+    let operand = |d: &Down<'_>| Operand::small(cpu, d.adapted.pair.a.dtype(), &d.dz, d.adapted.adapter.rank);
     let operands: Vec<_> = downs.iter().map(operand).collect();
     let mut parts: Vec<(usize, LowRank<'_>)> = Vec::new();
     for (d, operand) in downs.iter().zip(&operands) {
-        let term = (operand, &d.adapted.pair.a_t);
+        let term = (operand, d.adapted.pair.a_t(cpu));
         match parts.iter_mut().find(|(group, _)| *group == d.adapted.group) {
             Some((_, part)) => part.terms.push(term),
             None => parts.push((d.adapted.group, LowRank { rows: d.adapted.rows.clone(), at: 0, terms: vec![term] })),

@@ -13,7 +13,7 @@ use crate::kernels::packed::Dtype;
 use crate::kernels::rope::Rope;
 use crate::load::load;
 use crate::loss::{LossFn, PreparedDatum, prepare};
-use crate::model::{Adapter, Gradients, ParamLayout, TrainGroup, train_pass};
+use crate::model::{Adapter, GradientSum, Gradients, ParamLayout, TrainGroup, train_pass};
 
 const MEMORY: PassMemory = PassMemory { kv: 5, block: 100, input: 10, working: 45, head: 20, logits: 10, blocks: 4 };
 
@@ -67,7 +67,7 @@ fn pass(family: &str, dtype: Dtype, lora: bool, count: usize, again: usize) -> (
     let memory = PassMemory::of(&weights, lora.then_some(&spec).into_iter());
     let data: Vec<_> = (0..count as i64).map(|seed| datum(128, seed, config.vocab_size as i64)).collect();
     let kept = config.num_layers - again;
-    let mut grads = zeros.clone();
+    let mut grads = GradientSum::new(zeros);
     let loss = LossFn::parse("cross_entropy", &BTreeMap::new()).unwrap();
     let group = TrainGroup { adapter, loss, data: data.iter().collect(), grads: Some(&mut grads) };
     cpu.usage.reset_peak();

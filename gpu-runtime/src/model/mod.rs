@@ -5,6 +5,7 @@
 mod adapter;
 mod backward;
 mod forward;
+mod gradient;
 mod lora;
 mod memory;
 mod params;
@@ -14,6 +15,7 @@ mod weights;
 
 pub use adapter::{Adapter, LoraPair, Module};
 pub use forward::{Activations, Group, Kept, Pass, PassInput, forward};
+pub use gradient::GradientSum;
 pub use memory::PassMemory;
 pub use params::{Gradients, ParamLayout, ParamSpec};
 pub use score::{ScoredRows, score_rows};

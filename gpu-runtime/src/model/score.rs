@@ -47,8 +47,9 @@ impl<'a> ScoredRows<'a> {
         Self { w, hidden, operand, groups: groups.to_vec(), zs }
     }
 
-    /// The unembedding's groups; gradients by `z` begin at `dz_at`.
-    pub fn head_groups(&self) -> Vec<HeadGroup<'_>> {
+    /// The unembedding's groups; gradients by `z` begin at `dz_at`. With `backward`, they are ready for
+    /// [`Head::backward`].
+    pub fn head_groups(&self, backward: Option<&Cpu>) -> Vec<HeadGroup<'_>> {
         let mut dz_at = 0;
         (0..)
             .zip(&self.groups)
@@ -57,7 +58,7 @@ impl<'a> ScoredRows<'a> {
                 let adapter = unembedding(i, group).map(|a| HeadAdapter {
                     z,
                     b: &a.pair.b,
-                    b_t: &a.pair.b_t,
+                    b_t: backward.map(|cpu| a.pair.b_t(cpu)),
                     rank: a.adapter.rank,
                 });
                 let group = HeadGroup { rows: group.rows.clone(), adapter, dz_at };
@@ -85,7 +86,7 @@ impl<'a> ScoredRows<'a> {
     /// Log-probabilities of the targets at temperature 1, and the log-sum-exp of every row. With `keep`,
     /// `[rows, vocabulary]`, the logits are left there.
     pub fn target_logprobs(&self, cpu: &Cpu, targets: &Targets, keep: Option<&mut [f32]>) -> (Vec<f32>, Vec<f32>) {
-        let groups = self.head_groups();
+        let groups = self.head_groups(None);
         self.head(&groups, None).target_logprobs(cpu, targets, keep)
     }
 

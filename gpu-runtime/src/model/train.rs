@@ -8,6 +8,7 @@ use trainyard_protocol::OpError;
 use super::adapter::Adapter;
 use super::backward::{BatchView, Sink, backward};
 use super::forward::{Group, Pass, PassInput, forward, positions};
+use super::gradient::GradientSum;
 use super::lora::{Down, backward_down, pair_gradients};
 use super::memory::KEPT_LOGITS;
 use super::params::Gradients;
@@ -29,7 +30,7 @@ pub struct TrainGroup<'a> {
     /// Its examples.
     pub data: Vec<&'a PreparedDatum>,
     /// Where its gradient is added; `None` computes the loss alone.
-    pub grads: Option<&'a mut Gradients>,
+    pub grads: Option<&'a mut GradientSum>,
 }
 
 /// What a datum gave.
@@ -77,20 +78,24 @@ pub fn train_pass(
         if !active.rows.is_empty() {
             let lse: Vec<f32> = active.rows.iter().map(|r| lse[*r]).collect();
             let failed: Vec<bool> = outputs.iter().map(Result::is_err).collect();
-            let mut sinks: Vec<Option<&mut Gradients>> = groups
+            let mut sums: Vec<Option<&mut GradientSum>> = groups
                 .iter_mut()
                 .zip(failed)
                 .map(|(g, failed)| if failed { None } else { g.grads.as_deref_mut() })
                 .collect();
+            let mut sinks: Vec<_> = sums.iter_mut().map(|sum| sum.as_mut().map(|sum| &mut sum.values)).collect();
             let mut dx = cpu.zeros(x.len());
             head_backward(cpu, w, &scored, &x, &active, &lse, kept.as_deref(), &mut sinks, full, &mut dx);
             drop((kept, scored, x));
             let positions = positions(tokens.len(), &spans);
             let batch =
                 BatchView { spans: &spans, kv: &kv, groups: &row_groups, positions: &positions, tokens: &tokens };
-            match (full, sinks.first_mut()) {
-                (true, Some(Some(grads))) => backward(cpu, w, &batch, activations, dx, Sink::Full(grads)),
-                _ => backward(cpu, w, &batch, activations, dx, Sink::Adapters(&mut sinks)),
+            let sink = match full {
+                true => sums.first_mut().and_then(|sum| sum.as_deref_mut()).map(Sink::Full),
+                false => Some(Sink::Adapters(&mut sinks)),
+            };
+            if let Some(sink) = sink {
+                backward(cpu, w, &batch, activations, dx, sink);
             }
         }
     }
@@ -214,7 +219,7 @@ fn head_backward(
         rows
     };
     let rows = ScoredRows::from_hidden(cpu, w, gather(&scored.hidden), &active.groups);
-    let groups = rows.head_groups();
+    let groups = rows.head_groups(Some(cpu));
     let kept = |rows: Range<usize>| logits.map(|logits| KeptLogits { logits, rows: &active.rows[rows] });
     let head = rows.head(&groups, kept(0..active.rows.len()));
     let mut dhidden = cpu.zeros(rows.hidden.len());
@@ -263,7 +268,7 @@ fn unembed_gradient(
     let (hidden, r) = (w.config.hidden_size, group.rows.clone());
     let own = [Group { rows: 0..r.len(), adapter: group.adapter.clone() }];
     let own_rows = ScoredRows::from_hidden(cpu, w, cpu.copy(&rows.hidden[r.start * hidden..r.end * hidden]), &own);
-    let groups = own_rows.head_groups();
+    let groups = own_rows.head_groups(None);
     let at = active.targets.offsets[r.start]..active.targets.offsets[r.end];
     let targets = Targets {
         offsets: active.targets.offsets[r.start..=r.end].iter().map(|o| o - at.start).collect(),

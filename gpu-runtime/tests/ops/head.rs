@@ -64,7 +64,7 @@ impl Case {
         let group = |i: usize| {
             let rank = GROUPS[i].1;
             let adapter =
-                (rank > 0).then(|| HeadAdapter { z: &self.z[i], b: &adapters[i][0], b_t: &adapters[i][1], rank });
+                (rank > 0).then(|| HeadAdapter { z: &self.z[i], b: &adapters[i][0], b_t: Some(&adapters[i][1]), rank });
             let group = HeadGroup { rows: rows[i].clone(), adapter, dz_at };
             dz_at += self.z[i].len();
             group

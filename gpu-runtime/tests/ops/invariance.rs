@@ -218,7 +218,7 @@ impl HeadRows {
         let dtype = cpu.input_type(self.dtype);
         let b = PackedMatrix::pack(cpu, dtype, rank.max(1), &[&self.b]);
         let b_t = PackedMatrix::pack_transposed(cpu, dtype, rank.max(1), &self.b);
-        let adapter = (rank > 0).then_some(HeadAdapter { z, b: &b, b_t: &b_t, rank });
+        let adapter = (rank > 0).then_some(HeadAdapter { z, b: &b, b_t: Some(&b_t), rank });
         let groups = [HeadGroup { rows: 0..r.len(), adapter, dz_at: 0 }];
         let head = Head { x: &Operand::new(cpu, self.dtype, x, hidden), w: &w, groups: &groups, kept: None };
         let targets =

@@ -7,6 +7,7 @@ mod attention_kv;
 mod elementwise;
 mod head;
 mod invariance;
+mod memory;
 mod norm;
 mod rope;
 mod support;

@@ -1,5 +1,6 @@
 //! Training requests, cut into microbatches that several runs share.
 
+mod pack;
 mod plan;
 
 use std::collections::BTreeMap;
@@ -11,14 +12,12 @@ use trainyard_protocol::{
 
 use super::fair::Fair;
 use super::fault::{Fault, guarded};
-use super::run::{LeftAdapter, Run};
+use super::run::Run;
 use crate::kernels::Cpu;
 use crate::loss::{LossFn, PreparedDatum, prepare};
-use crate::model::{Gradients, TrainGroup, TrainOutput, train_pass};
+use crate::model::{GradientSum, TrainGroup, TrainOutput, train_pass};
+use pack::Packed;
 use plan::Plan;
-
-/// Bytes of packed adapters that runs keep between their requests.
-const PACKED_BYTES: usize = 128 << 20;
 
 /// By part of a plan.
 type Outcomes = Vec<Result<Vec<TrainOutput>, OpError>>;
@@ -36,7 +35,7 @@ struct Job {
     /// Whether it is not forward-only.
     trains: bool,
     /// Their gradient, from the first microbatch on.
-    grads: Option<Gradients>,
+    grads: Option<GradientSum>,
     /// It has microbatches of its own until this many datums are computed: a pass that it took part in panicked there.
     suspect_until: usize,
 }
@@ -58,8 +57,7 @@ impl Job {
 pub(super) struct Trainer {
     jobs: Vec<Job>,
     fair: Fair,
-    /// Memory of an adapter that is not in use.
-    left: Option<LeftAdapter>,
+    packed: Packed,
     microbatch_tokens: usize,
     activation_bytes: usize,
     stats: TrainStats,
@@ -80,7 +78,7 @@ impl Trainer {
         Self {
             jobs: Vec::new(),
             fair: Fair::new(microbatch_tokens),
-            left: None,
+            packed: Packed::new(),
             microbatch_tokens,
             activation_bytes,
             stats: TrainStats::default(),
@@ -97,7 +95,7 @@ impl Trainer {
 
     /// Gives up the requests of a run.
     pub(super) fn forget(&mut self, run: &RunId) {
-        self.left = None;
+        self.packed.forget();
         self.jobs.retain(|job| job.run != *run);
     }
 
@@ -161,12 +159,15 @@ impl Trainer {
 
     /// Runs the pass. A panic in it leaves the jobs that take part without their gradients.
     fn compute(&mut self, cpu: &Cpu, runs: &mut BTreeMap<RunId, Run>, plan: &Plan) -> Outcomes {
-        let mut grads: Vec<Option<Gradients>> = Vec::new();
+        let members: Vec<&RunId> = plan.parts.iter().map(|(i, _)| &self.jobs[*i].run).collect();
+        let waiting: Vec<&RunId> = self.jobs.iter().map(|job| &job.run).collect();
+        self.packed.pack(cpu, runs, &members, &waiting);
+        let mut grads: Vec<Option<GradientSum>> = Vec::new();
         for (i, _) in &plan.parts {
             let job = &mut self.jobs[*i];
             let Some(run) = runs.get_mut(&job.run) else { return Vec::new() };
-            run.pack(cpu, &mut self.left);
-            grads.push(job.trains.then(|| job.grads.take().unwrap_or_else(|| run.zero_gradient(cpu))));
+            let zeros = |run: &mut Run| GradientSum::new(run.zero_gradient(cpu));
+            grads.push(job.trains.then(|| job.grads.take().unwrap_or_else(|| zeros(run))));
         }
         let Some(leader) = plan.parts.first().and_then(|(i, _)| runs.get(&self.jobs[*i].run)) else {
             return Vec::new();
@@ -222,7 +223,7 @@ impl Trainer {
                 let (id, run) = (job.id.clone(), job.run.clone());
                 match guarded("end of a training request", || outcome.and_then(|()| finish(cpu, job, runs))) {
                     Ok(result) => {
-                        self.unpack(&run, runs);
+                        self.packed.settle(&run, runs);
                         Completion::new(id, result)
                     }
                     Err(fault) => {
@@ -234,17 +235,6 @@ impl Trainer {
             .collect();
         completions.reverse();
         completions
-    }
-
-    /// Lets the packed adapter of a run go whose request is complete, when runs hold many. The next request packs it
-    /// again, as it must be in any case when an optimizer step comes before it.
-    fn unpack(&mut self, run: &RunId, runs: &mut BTreeMap<RunId, Run>) {
-        let held: usize = runs.values().map(Run::packed_bytes).sum();
-        if let Some(run) = runs.get_mut(run)
-            && held > PACKED_BYTES.max(run.packed_bytes())
-        {
-            self.left = run.unpack().or(self.left.take());
-        }
     }
 
     /// After a pass that panicked: a request that was alone in it is at fault, and its run is dropped; several begin
@@ -266,6 +256,7 @@ impl Trainer {
 fn finish(cpu: &Cpu, job: Job, runs: &mut BTreeMap<RunId, Run>) -> Result<OpResult, OpError> {
     if let Some(grads) = job.grads {
         let run = runs.get_mut(&job.run).ok_or_else(|| OpError::server("the model was unloaded"))?;
+        let grads = grads.finish(&run.base.layout);
         run.accumulate(cpu, grads)?;
     }
     let sum: f64 = job.outputs.iter().map(|o| o.value.sum).sum();
@@ -292,3 +283,7 @@ impl Trainer {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "pack_tests.rs"]
+mod pack_tests;

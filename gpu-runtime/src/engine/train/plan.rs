@@ -28,6 +28,10 @@ struct Batch {
     memory: PassMemory,
     rows: usize,
     most: usize,
+    /// By job: bytes of its adapter and gradient if it takes part.
+    own_bytes: Vec<usize>,
+    /// Bytes that are left for those of further jobs.
+    room: usize,
 }
 
 impl Trainer {
@@ -72,25 +76,39 @@ impl Batch {
             true => memory.rows_within(activation_bytes, microbatch_tokens),
             false => microbatch_tokens,
         };
-        Some(Self { members, plan: Plan::default(), memory, rows: 0, most })
+        let own = |job: &Job| runs.get(&job.run).map_or(0, |run| run.pass_bytes(job.trains));
+        let own_bytes = jobs.iter().map(own).collect();
+        Some(Self { members, plan: Plan::default(), memory, rows: 0, most, own_bytes, room: activation_bytes })
     }
 
     /// Adds the next datum of a flow, if one of its requests has one that fits: the oldest of them. One that alone is
-    /// too long is a microbatch of its own. Returns its rows.
+    /// too long is a microbatch of its own, and the first request takes part whatever its adapter and its gradient take;
+    /// others only as far as there is room for theirs. Returns its rows.
     fn add(&mut self, jobs: &[Job], flow: &str) -> Option<usize> {
         let (i, rows) = jobs.iter().enumerate().find_map(|(i, job)| {
             if !self.members[i] || *job.flow.name != *flow {
                 return None;
             }
-            let taken = self.plan.parts.iter().find(|(part, _)| *part == i).map_or(0, |(_, count)| *count);
+            let part = self.plan.parts.iter().find(|(part, _)| *part == i);
+            if part.is_none() && self.rows > 0 && self.own_bytes[i] > self.room {
+                return None;
+            }
+            let taken = part.map_or(0, |(_, count)| *count);
             let rows = job.data.get(job.next + taken)?.tokens.len();
             (self.rows == 0 || self.rows + rows <= self.most).then_some((i, rows))
         })?;
         match self.plan.parts.iter_mut().find(|(part, _)| *part == i) {
             Some((_, count)) => *count += 1,
-            None => self.plan.parts.push((i, 1)),
+            None => {
+                self.plan.parts.push((i, 1));
+                self.room = self.room.saturating_sub(self.own_bytes[i]);
+            }
         }
         self.rows += rows;
         Some(rows)
     }
 }
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

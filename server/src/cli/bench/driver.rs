@@ -83,20 +83,40 @@ impl Driver {
         &mut self,
         operations: impl IntoIterator<Item = Operation>,
     ) -> Result<Vec<OpResult>, Box<dyn Error>> {
-        let mut ids = Vec::new();
-        for operation in operations {
-            self.requests += 1;
-            let id = RequestId::new(format!("bench-{}", self.requests));
-            self.engine.start(id.clone(), self.flow.clone(), operation);
-            ids.push(id);
+        let results = self.run_chains(operations.into_iter().map(|operation| vec![operation]))?;
+        Ok(results.into_iter().flatten().collect())
+    }
+
+    /// Starts the first operation of every chain, and each next one when the one before it is done, as a server does with
+    /// the requests of a run. Works until all are done; their results in order.
+    pub(super) fn run_chains(
+        &mut self,
+        chains: impl IntoIterator<Item = Vec<Operation>>,
+    ) -> Result<Vec<Vec<OpResult>>, Box<dyn Error>> {
+        let mut chains: Vec<_> = chains.into_iter().map(Vec::into_iter).collect();
+        let mut results: Vec<Vec<OpResult>> = chains.iter().map(|_| Vec::new()).collect();
+        let mut running = BTreeMap::new();
+        for (i, chain) in chains.iter_mut().enumerate() {
+            running.extend(chain.next().map(|operation| (self.start(operation), i)));
         }
-        let mut done = BTreeMap::new();
         while !self.engine.is_idle() {
             for Completion { id, result, .. } in self.engine.step() {
-                done.insert(id, result.map_err(|error| format!("the engine refused the workload: {error:?}"))?);
+                let i = running.remove(&id).ok_or_else(|| format!("{id} was not started"))?;
+                results[i].push(result.map_err(|error| format!("the engine refused the workload: {error:?}"))?);
+                running.extend(chains[i].next().map(|operation| (self.start(operation), i)));
             }
         }
-        ids.iter().map(|id| done.remove(id).ok_or_else(|| format!("{id} was not completed").into())).collect()
+        match running.into_keys().next() {
+            Some(id) => Err(format!("{id} was not completed").into()),
+            None => Ok(results),
+        }
+    }
+
+    fn start(&mut self, operation: Operation) -> RequestId {
+        self.requests += 1;
+        let id = RequestId::new(format!("bench-{}", self.requests));
+        self.engine.start(id.clone(), self.flow.clone(), operation);
+        id
     }
 }
 
@@ -148,5 +168,38 @@ pub(super) fn sampled(result: OpResult) -> Result<SampleResult, Box<dyn Error>> 
     match result {
         OpResult::Sample(result) => Ok(result),
         other => Err(format!("a sample returned {other:?}").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+    use std::path::Path;
+
+    use trainyard_gpu_runtime::EngineOptions;
+    use trainyard_gpu_runtime::load::load;
+
+    use super::*;
+
+    #[test]
+    fn a_run_steps_when_its_pass_is_done() -> Result<(), Box<dyn Error>> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/llama");
+        // A microbatch for each run.
+        let options = EngineOptions { threads: 1, microbatch_tokens: 8, ..EngineOptions::default() };
+        let engine = CpuEngine::new(vec![("m".to_owned(), load(&path)?)], options)?;
+        let model = engine.models().into_iter().next().ok_or("no model")?;
+        let mut driver = Driver::new(engine, model);
+        let lora = LoraSpec { rank: 2, seed: 1, train_unembed: false, train_mlp: true, train_attn: true };
+        let runs = ["a", "b", "c"];
+        for run in runs {
+            driver.create_trained(run, Some(lora.clone()))?;
+        }
+        let data: Vec<_> = runs.iter().map(|_| driver.datum(8)).collect();
+        let chain = |(run, datum): (&&str, &Datum)| vec![forward_backward(run, vec![datum.clone()]), optim_step(run, 0.1)];
+        let results = driver.run_chains(runs.iter().zip(&data).map(chain))?;
+        for results in results {
+            assert!(matches!(&results[..], [OpResult::ForwardBackward(_), OpResult::OptimStep { .. }]));
+        }
+        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Instant;
 
-use trainyard_protocol::{LoraSpec, OpResult, SamplerSource};
+use trainyard_protocol::{Datum, LoraSpec, OpResult, SamplerSource};
 
 use super::driver::{Driver, forward_backward, optim_step, sample, sampled};
 use super::report::{Measured, Spread};
@@ -62,9 +62,10 @@ fn many_runs(driver: &mut Driver, flags: &BenchFlags) -> Result<Measured, Box<dy
     }
     let shape = format!("{TENANTS} runs x {}", flags.seq);
     let measured = repeat("w2", shape, TENANTS * flags.seq, flags.reps, || {
-        driver.run_all(runs.iter().zip(&data).map(|(run, datum)| forward_backward(run, vec![datum.clone()])))?;
-        driver.run_all(runs.iter().map(|run| optim_step(run, LEARNING_RATE)))?;
-        Ok(())
+        let steps = |(run, datum): (&String, &Datum)| {
+            vec![forward_backward(run, vec![datum.clone()]), optim_step(run, LEARNING_RATE)]
+        };
+        driver.run_chains(runs.iter().zip(&data).map(steps)).map(drop)
     });
     runs.iter().for_each(|run| driver.forget(run));
     measured

@@ -195,7 +195,8 @@ mod tests {
             driver.create_trained(run, Some(lora.clone()))?;
         }
         let data: Vec<_> = runs.iter().map(|_| driver.datum(8)).collect();
-        let chain = |(run, datum): (&&str, &Datum)| vec![forward_backward(run, vec![datum.clone()]), optim_step(run, 0.1)];
+        let chain =
+            |(run, datum): (&&str, &Datum)| vec![forward_backward(run, vec![datum.clone()]), optim_step(run, 0.1)];
         let results = driver.run_chains(runs.iter().zip(&data).map(chain))?;
         for results in results {
             assert!(matches!(&results[..], [OpResult::ForwardBackward(_), OpResult::OptimStep { .. }]));

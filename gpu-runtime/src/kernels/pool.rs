@@ -15,11 +15,12 @@ type Job = *const (dyn Fn(usize) + Sync);
 struct State {
     /// Counts regions; workers wait for it to change.
     epoch: AtomicUsize,
-    /// The region's closure and number of tasks; written before `epoch` changes.
+    /// The region's closure and number of tasks; written before `epoch` changes, and gone once no tasks are left to take.
     job: Mutex<Option<(SendJob, usize)>>,
     /// The next task to take.
     next: AtomicUsize,
-    /// Workers that have not finished the region.
+    /// Workers that take part in the region; they enter it under the lock of `job`. One that comes when all tasks are
+    /// taken, as when other threads have its processor, does not enter, and nobody waits for it.
     active: AtomicUsize,
     /// What the first worker that panicked in the region panicked with.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
@@ -30,7 +31,7 @@ struct State {
 
 #[derive(Clone, Copy)]
 struct SendJob(Job);
-// SAFETY: the closure is Sync, and `run` does not return before every worker is done with it.
+// SAFETY: the closure is Sync, and `run` does not return before every worker that entered the region is done with it.
 unsafe impl Send for SendJob {}
 
 /// Threads that execute parallel regions together with the caller.
@@ -84,12 +85,12 @@ impl Pool {
         let _region = lock(&self.region);
         let state = &*self.state;
         let job: &(dyn Fn(usize) + Sync) = &f;
-        // SAFETY: only the lifetime is erased; `run` returns after `active` has dropped to zero, so
-        // no worker holds the reference beyond the closure's life.
+        // SAFETY: only the lifetime is erased; `run` takes the reference back, so that no further worker gets it, and
+        // returns after `active` has dropped to zero, so that no worker holds it beyond the closure's life.
         let job: Job = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), Job>(job) };
-        *lock(&state.job) = Some((SendJob(job), tasks));
+        // Nobody is in a region now, so nobody takes tasks.
         state.next.store(0, Ordering::Relaxed);
-        state.active.store(self.workers.len(), Ordering::Relaxed);
+        *lock(&state.job) = Some((SendJob(job), tasks));
         {
             // Under the lock, so that a worker on its way to sleep cannot miss it.
             let sleepers = lock(&state.sleepers);
@@ -99,12 +100,12 @@ impl Pool {
             }
         }
         let outcome = catch_unwind(AssertUnwindSafe(|| take_tasks(state, &f, tasks)));
+        *lock(&state.job) = None;
         let mut polls = 0;
         while state.active.load(Ordering::Acquire) > 0 {
             polls += 1;
             if polls < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
         }
-        *lock(&state.job) = None;
         let of_worker = lock(&state.panic).take();
         if let Some(payload) = outcome.err().or(of_worker) {
             std::panic::resume_unwind(payload);
@@ -144,16 +145,23 @@ fn work(state: &State) {
         if state.stop.load(Ordering::Relaxed) {
             return;
         }
-        let job = *lock(&state.job);
-        if let Some((SendJob(job), tasks)) = job {
-            // SAFETY: `run` keeps the closure alive until `active` drops, which happens below.
-            let f = unsafe { &*job };
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| take_tasks(state, f, tasks))) {
-                lock(&state.panic).get_or_insert(payload);
-            }
+        let Some((SendJob(job), tasks)) = enter(state) else { continue };
+        // SAFETY: `run` keeps the closure alive until `active` drops, which happens below.
+        let f = unsafe { &*job };
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| take_tasks(state, f, tasks))) {
+            lock(&state.panic).get_or_insert(payload);
         }
         state.active.fetch_sub(1, Ordering::Release);
     }
+}
+
+/// Takes part in the region, if it still has tasks.
+fn enter(state: &State) -> Option<(SendJob, usize)> {
+    let job = lock(&state.job);
+    if job.is_some() {
+        state.active.fetch_add(1, Ordering::Relaxed);
+    }
+    *job
 }
 
 fn wait_for_region(state: &State, seen: usize) -> usize {
@@ -203,6 +211,19 @@ mod tests {
             sum.fetch_add(i, Ordering::Relaxed);
         });
         assert_eq!(sum.load(Ordering::Relaxed), 45);
+    }
+
+    #[test]
+    fn regions_that_follow_at_once_do_not_mix() {
+        let pool = Pool::new(4);
+        for round in 0..20_000 {
+            let tasks = 2 + round % 5;
+            let counts: Vec<_> = (0..tasks).map(|_| AtomicUsize::new(0)).collect();
+            pool.run(tasks, |i| {
+                counts[i].fetch_add(1, Ordering::Relaxed);
+            });
+            assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 1), "round {round}");
+        }
     }
 
     #[test]

@@ -86,10 +86,11 @@ def test_samples_beyond_the_queued_tokens_are_put_off_and_accepted_again(server)
     wire = Wire(server, QUEUE)
     sampler = wire.sampling_session(wire.session()).json()["sampling_session_id"]
     # Larger than the quota, and taken because nothing is queued: it keeps the queue full for a while.
-    large = wire.asample(sampler, 0, num_samples=16, params={"max_tokens": 100})
+    ask = {"num_samples": 128, "params": {"max_tokens": 500, "stop": []}}
+    large = wire.asample(sampler, 0, **ask)
     used = refused(wire.asample(sampler, 1), "max_queued_tokens", 200)
-    assert used == 3 + 16 * 100
-    assert wire.asample(sampler, 0, num_samples=16, params={"max_tokens": 100}).json() == large.json()
+    assert used == 3 + 128 * 500
+    assert wire.asample(sampler, 0, **ask).json() == large.json()
     wire.post("cancel_future", {"request_id": large.json()["request_id"]})
     deadline = time.monotonic() + 30
     while (again := wire.asample(sampler, 1)).status_code == 429 and time.monotonic() < deadline:

@@ -71,8 +71,9 @@ impl Core {
         let mut surplus = BTreeMap::new();
         let Some(worker) = self.options.worker.as_ref().filter(|_| self.is_shared()) else { return Ok(surplus) };
         let conn = &mut self.reader().await?;
+        let workers = workers::models_of_workers(conn, self.now()).await?;
         for model in &worker.models {
-            let (held, share) = held_and_share(conn, self, worker, model).await?;
+            let (held, share) = held_and_share(conn, &workers, worker, model).await?;
             surplus.insert(model.clone(), held.saturating_sub(share));
         }
         Ok(surplus)
@@ -285,9 +286,10 @@ impl Write for ClaimRuns {
         if !is_registered(conn, core).await? {
             return Ok(Vec::new());
         }
+        let workers = workers::models_of_workers(conn, core.now()).await?;
         let mut claimed = Vec::new();
         for model in &worker.models {
-            let (held, share) = held_and_share(conn, core, worker, model).await?;
+            let (held, share) = held_and_share(conn, &workers, worker, model).await?;
             let limit = share.saturating_sub(held).min(RUNS_AT_ONCE - claimed.len());
             if limit > 0 {
                 claimed.extend(leases::claim_runs(conn, &worker.id, std::slice::from_ref(model), limit).await?);
@@ -304,14 +306,14 @@ async fn is_registered(conn: &mut Conn, core: &Core) -> Result<bool, Error> {
     workers::is_registered(conn, worker, core.incarnation.load(Ordering::Acquire)).await
 }
 
-/// Runs of a model that a worker has, and how many it may have so that all workers with the model have about as many.
+/// Runs of a model that a worker has, and how many it may have so that all workers with the model have about as many;
+/// given the models of each worker.
 async fn held_and_share(
     conn: &mut Conn,
-    core: &Core,
+    workers: &[Vec<String>],
     worker: &WorkerOptions,
     model: &String,
 ) -> Result<(usize, usize), Error> {
-    let workers = workers::models_of_workers(conn, core.now()).await?;
     let alike = workers.iter().filter(|models| models.contains(model)).count();
     let (placed, held) = leases::count_placed_runs(conn, model, &worker.id).await?;
     Ok((held, placed.div_ceil(alike.max(1))))

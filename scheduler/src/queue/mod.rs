@@ -21,9 +21,9 @@ use crate::{Decoded, Pause, Policies, RequestKind, SamplingSession, Timestamp, W
 
 pub(crate) use runs::{History, Replayed, RunQueue, creation_failed};
 pub(crate) use samples::{Claimed, Sample};
-use suspects::Suspects;
-
 pub(crate) use upkeep::entry as upkeep_entry;
+
+use suspects::Suspects;
 
 /// Payloads of waiting requests are kept in memory up to this many bytes; beyond, they are read back
 /// when their turn comes.

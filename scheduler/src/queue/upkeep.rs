@@ -96,8 +96,7 @@ impl Queue {
         let epoch = run.epoch();
         if run.moving {
             tracing::info!(run = %id, epoch, "a run moves to another worker");
-            self.lose_lease(id, epoch);
-            self.out.released.push((id.clone(), epoch));
+            self.give_back(id, epoch);
         } else if run.leaving {
             self.leave(id);
         }
@@ -214,6 +213,11 @@ impl Queue {
         }
         let Some(epoch) = self.runs.get(id).filter(|run| run.is_idle()).map(|run| run.epoch()) else { return };
         tracing::info!(run = %id, epoch, "an idle run is let go of");
+        self.give_back(id, epoch);
+    }
+
+    /// Gives the lease of a run back, of which nothing is executed.
+    fn give_back(&mut self, id: &RunId, epoch: i64) {
         self.lose_lease(id, epoch);
         self.out.released.push((id.clone(), epoch));
     }

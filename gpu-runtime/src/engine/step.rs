@@ -33,7 +33,8 @@ struct Piece<'a> {
     v: &'a mut [f32],
 }
 
-/// One AdamW step of each run with its accumulated gradient, which it clears. Steps that are refused change nothing; a panic concerns the run alone on which it happened. Each run's numbers are those that it has alone.
+/// One AdamW step of each run with its accumulated gradient, which it clears. Steps that are refused change nothing; a
+/// panic concerns the run alone on which it happened. Each run's numbers are those that it has alone.
 pub(super) fn optim_steps(
     cpu: &Cpu,
     runs: Vec<(&mut Run, &AdamParams)>,

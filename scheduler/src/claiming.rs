@@ -8,7 +8,7 @@ use trainyard_protocol::{OpError, RequestId, RunId, SessionId, TenantId};
 
 use crate::core::Core;
 use crate::leases::ReleaseSamples;
-use crate::queue::{Claimed, History, Queue, RunQueue, creation_failed};
+use crate::queue::{Claimed, History, Queue, RunQueue, creation_failed, session_ended};
 use crate::store::db::Conn;
 use crate::store::leases::{self, ClaimedSample};
 use crate::store::requests::RequestRow;
@@ -17,7 +17,7 @@ use crate::store::sampling::SnapshotRow;
 use crate::store::{requests, runs, sampling, sessions, workers};
 use crate::waiters::lock;
 use crate::writer::Write;
-use crate::{Error, FinishReason, RunState, SamplingSession, SessionStatus, WorkerOptions};
+use crate::{Error, FinishReason, RequestState, RunState, SamplingSession, SessionStatus, WorkerOptions};
 
 /// Samples that a worker holds before it takes no more from the store.
 const HELD_SAMPLES: usize = 1024;
@@ -95,6 +95,9 @@ impl Core {
         session: &SessionId,
         status: &SessionStatus,
     ) -> Result<(), Error> {
+        if *status == SessionStatus::Active {
+            return Ok(());
+        }
         let runs = lock(&self.queue).runs_of_session(session);
         for run in runs {
             self.read_new_requests(&run).await?;
@@ -155,7 +158,9 @@ impl Core {
             add_run(queue, &id, run, epoch, done, rows, snapshots);
             end_if_ended(queue, &session, &status);
         });
-        Ok(())
+        // Who ended it meanwhile did not find the run here.
+        let status = sessions::session_status(conn, &session).await?;
+        self.end_session_here(&session, &status).await
     }
 
     async fn read_new_requests(self: &Arc<Self>, run: &RunId) -> Result<(), Error> {
@@ -246,6 +251,9 @@ fn add_run(
 }
 
 fn add_request(queue: &mut Queue, run: &RunId, row: RequestRow) {
+    if row.seq_id == 0 && row.state == RequestState::Cancelled {
+        queue.fail_run(run, creation_failed(run, &session_ended()));
+    }
     if row.state.is_terminal() {
         queue.consume(run, row.seq_id);
     } else {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use trainyard_protocol::{OpError, RequestId, SamplingSessionId, SessionId, TenantId};
+use trainyard_protocol::{RequestId, SamplingSessionId, SessionId, TenantId};
 
 use crate::claiming::end_if_ended;
 use crate::core::Core;
-use crate::queue::creation_failed;
+use crate::queue::{creation_failed, session_ended};
 use crate::signals::Signal;
 use crate::store::db::Conn;
 use crate::store::results::{End, Ended};
@@ -235,7 +235,7 @@ impl Write for EndSession {
             for request in requests::unowned_requests(conn, &self.session).await? {
                 let end = results::end_request(conn, &request, &End::Cancelled, None, now).await?;
                 if let Some(run) = end.as_ref().and_then(|end| end.creates.as_ref()) {
-                    let cause = creation_failed(run, &OpError::user("its session ended"));
+                    let cause = creation_failed(run, &session_ended());
                     runs::fail_run(conn, run, &cause, false).await?;
                 }
                 ended.cancelled.extend(end.map(|end| (request, end)));

@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use trainyard_protocol::{OpError, RequestId, RunId, TenantId};
 
 use crate::core::Core;
-use crate::queue::{Doom, Doomed, Fence, Flight, Queue, creation_failed};
+use crate::leases::ReleaseSamples;
+use crate::queue::{Doom, Doomed, Fence, Flight, Queue, creation_failed, session_ended};
 use crate::quotas::Level;
 use crate::signals::Signal;
 use crate::store::blobs::Stored;
 use crate::store::db::{Conn, sql};
 use crate::store::results::{self, End, Ended};
-use crate::store::{checkpoints, failed, folders, leases, quotas, requests, runs, sampling};
+use crate::store::{checkpoints, failed, folders, leases, quotas, requests, runs, sampling, sessions};
 use crate::waiters::lock;
 use crate::writer::{Urgency, Write};
 use crate::{Effect, Encode, Error, Outcome, Poll, RequestKind, RequestState, Scheduler, Timestamp, WorkItem};
@@ -428,24 +429,37 @@ impl EndUnstarted {
     }
 }
 
+/// What became of them.
+pub(crate) struct Unstarted {
+    ended: Vec<(RequestId, Ended)>,
+    /// Samples, with their claims, whose session came back before they were cancelled: nobody has them now.
+    spared: Vec<(RequestId, i64)>,
+}
+
 impl Write for EndUnstarted {
-    type Output = Vec<(RequestId, Ended)>;
+    type Output = Unstarted;
     const URGENCY: Urgency = Urgency::Record;
 
-    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Unstarted, Error> {
         let now = core.now();
         for (run, epoch, error) in &self.lost {
             if holds(conn, core, &Fence::Run(run.clone(), *epoch)).await? {
                 runs::fail_run(conn, run, error, true).await?;
             }
         }
-        let mut all = Vec::with_capacity(self.doomed.len());
+        let mut all = Unstarted { ended: Vec::with_capacity(self.doomed.len()), spared: Vec::new() };
         for Doomed { request, fence, doom } in &self.doomed {
             if !holds(conn, core, fence).await? {
                 continue;
             }
             let (end, cause) = match doom {
-                Doom::Cancelled => (End::Cancelled, OpError::user("its session ended")),
+                Doom::Cancelled if sessions::is_session_active(conn, request).await? => {
+                    if let Fence::Sample(claim) = fence {
+                        all.spared.push((request.clone(), *claim));
+                    }
+                    continue;
+                }
+                Doom::Cancelled => (End::Cancelled, session_ended()),
                 Doom::Failed(error) => (End::Failed(error), error.clone()),
             };
             let claim = claim_of(core, fence);
@@ -453,20 +467,34 @@ impl Write for EndUnstarted {
             if let Some(run) = &ended.creates {
                 runs::fail_run(conn, run, &creation_failed(run, &cause), false).await?;
             }
-            all.push((request.clone(), ended));
+            all.ended.push((request.clone(), ended));
         }
         Ok(all)
     }
 
-    fn signals(&self, output: &Self::Output, signals: &mut Vec<Signal>) {
-        for (request, ended) in output {
+    fn signals(&self, output: &Unstarted, signals: &mut Vec<Signal>) {
+        for (request, ended) in &output.ended {
             ended.signals(request, signals);
         }
     }
 
-    fn committed(&mut self, output: &Self::Output, core: &Arc<Core>) {
-        for (request, ended) in output {
+    fn committed(&mut self, output: &Unstarted, core: &Arc<Core>) {
+        for (request, ended) in &output.ended {
             core.announce(request, ended, None);
+        }
+        if !output.spared.is_empty() {
+            core.record(ReleaseSamples { samples: output.spared.clone(), quiet: false });
+        }
+        // What was taken out of a run's order is read again: its place is free now, or it is still to be executed.
+        let cancelled = self.doomed.iter().filter(|doomed| matches!(doomed.doom, Doom::Cancelled));
+        let runs = cancelled.filter_map(|doomed| match &doomed.fence {
+            Fence::Run(run, _) => Some(run.clone()),
+            Fence::Sample(_) => None,
+        });
+        let mut hints = lock(&core.hints);
+        hints.extend(runs);
+        if !hints.is_empty() {
+            core.wake.notify_one();
         }
     }
 }

@@ -19,7 +19,7 @@ use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId
 use crate::quotas::{Cost, Level, Throttle};
 use crate::{Decoded, Pause, Policies, RequestKind, SamplingSession, Timestamp, Work, WorkItem};
 
-pub(crate) use runs::{History, Replayed, RunQueue, creation_failed};
+pub(crate) use runs::{History, Replayed, RunQueue, creation_failed, session_ended};
 pub(crate) use samples::{Claimed, Sample};
 pub(crate) use upkeep::entry as upkeep_entry;
 

@@ -589,3 +589,8 @@ impl Queue {
 pub(crate) fn creation_failed(id: &RunId, cause: &OpError) -> OpError {
     OpError::user(format!("training run {id} could not be created: {cause}"))
 }
+
+/// The cause when a run's creation is given up with its session.
+pub(crate) fn session_ended() -> OpError {
+    OpError::user("its session ended")
+}

@@ -5,36 +5,30 @@ use super::*;
 /// Longer than any test takes, so that time passes and rounds happen only when a test says so.
 pub(super) const LEASE: Duration = Duration::from_secs(3600);
 
-/// What the processes share, and the API server.
-pub(super) struct Fleet {
+/// What processes share.
+pub(super) struct Site {
     pub(super) dir: TempDir,
-    // Before the database, which can't be dropped well while it is used.
-    pub(super) api: Scheduler,
     pub(super) database: TestDatabase,
     pub(super) clock: Arc<TestClock>,
     pub(super) me: TenantId,
-    pub(super) session: SessionId,
 }
 
-impl Fleet {
-    pub(super) async fn new() -> Self {
+impl Site {
+    pub(super) async fn new(backend: Backend) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let database = TestDatabase::new(Backend::Postgres, dir.path()).await;
+        let database = TestDatabase::new(backend, dir.path()).await;
         let clock = Arc::new(TestClock(AtomicI64::new(1_700_000_000_000)));
-        let api = Scheduler::open(Options { worker: None, ..options(&dir, &database, &clock) }).await.unwrap();
-        let me = TenantId::new("me");
-        let session = api.create_session(&me, new_session(None)).await.unwrap();
-        Self { dir, api, database, clock, me, session }
+        Self { dir, database, clock, me: TenantId::new("me") }
     }
 
-    /// A process with a worker.
-    pub(super) async fn worker(&self, id: &str) -> Scheduler {
-        let worker = WorkerOptions { lease: LEASE, ..WorkerOptions::new(id, vec!["base".to_owned()]) };
-        let options = Options { worker: Some(worker), ..options(&self.dir, &self.database, &self.clock) };
-        let worker = Scheduler::open(options).await.unwrap();
+    /// A process, with a worker of this name if there is one.
+    pub(super) async fn process(&self, worker: Option<&str>) -> Scheduler {
+        let worker = worker.map(|id| WorkerOptions { lease: LEASE, ..WorkerOptions::new(id, vec!["base".to_owned()]) });
+        let options = Options { worker, ..options(&self.dir, &self.database, &self.clock) };
+        let process = Scheduler::open(options).await.unwrap();
         // As if it had been there for long.
-        worker.core.reached_since.store(0, Ordering::Relaxed);
-        worker
+        process.core.reached_since.store(0, Ordering::Relaxed);
+        process
     }
 
     /// Lets time pass.
@@ -45,6 +39,37 @@ impl Fleet {
     /// Lets more time pass than a lease lasts.
     pub(super) fn pass_lease(&self) {
         self.pass(LEASE + Duration::from_secs(1));
+    }
+}
+
+/// An API server with a session, on PostgreSQL.
+pub(super) struct Fleet {
+    // Before the database, which can't be dropped well while it is used.
+    pub(super) api: Scheduler,
+    pub(super) site: Site,
+    pub(super) me: TenantId,
+    pub(super) session: SessionId,
+}
+
+impl Fleet {
+    pub(super) async fn new() -> Self {
+        let site = Site::new(Backend::Postgres).await;
+        let (api, me) = (site.process(None).await, site.me.clone());
+        let session = api.create_session(&me, new_session(None)).await.unwrap();
+        Self { api, site, me, session }
+    }
+
+    /// A process with a worker.
+    pub(super) async fn worker(&self, id: &str) -> Scheduler {
+        self.site.process(Some(id)).await
+    }
+
+    pub(super) fn pass_lease(&self) {
+        self.site.pass_lease();
+    }
+
+    pub(super) fn options(&self) -> Options {
+        options(&self.site.dir, &self.site.database, &self.site.clock)
     }
 
     pub(super) async fn submit(&self, through: &Scheduler, run: &RunId, seq_id: i64) -> RequestId {

@@ -133,8 +133,7 @@ async fn nobody_is_taken_for_dead_because_the_store_was_out_of_reach() {
 async fn a_worker_takes_nothing_before_it_is_started() {
     let fleet = Fleet::new().await;
     let worker = WorkerOptions { lease: super::fleet::LEASE, ..WorkerOptions::new("a", vec!["base".to_owned()]) };
-    let options =
-        Options { worker: Some(worker), worker_waits: true, ..options(&fleet.dir, &fleet.database, &fleet.clock) };
+    let options = Options { worker: Some(worker), worker_waits: true, ..fleet.options() };
     let a = Scheduler::open(options).await.unwrap();
     let (_, created) = fleet.api.submit_create(&fleet.me, new_run(&fleet.session, 0)).await.unwrap();
     round(&a).await;
@@ -165,7 +164,7 @@ async fn a_worker_that_is_woken_all_the_time_looks_after_leases_too() {
     let fleet = Fleet::new().await;
     let worker =
         WorkerOptions { lease: Duration::from_millis(400), ..WorkerOptions::new("a", vec!["base".to_owned()]) };
-    let options = Options { worker: Some(worker), ..options(&fleet.dir, &fleet.database, &fleet.clock) };
+    let options = Options { worker: Some(worker), ..fleet.options() };
     let a = Scheduler::open(options).await.unwrap();
     let dead = fleet.worker("dead").await;
     kill(dead);
@@ -210,7 +209,7 @@ async fn a_worker_with_more_models_takes_all_runs_that_nobody_else_can() {
         }
         runs
     };
-    let options = Options { worker: Some(worker), ..options(&fleet.dir, &fleet.database, &fleet.clock) };
+    let options = Options { worker: Some(worker), ..fleet.options() };
     let b = Scheduler::open(options).await.unwrap();
     round(&b).await;
     let mut held = lock(&b.core.queue).run_ids();

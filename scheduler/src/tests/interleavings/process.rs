@@ -1,0 +1,96 @@
+//! A process of a world, and what its worker has in memory.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+use trainyard_protocol::{OpError, RunId};
+
+use super::super::fleet::outcome;
+use super::super::new_sampling;
+use super::plan::{Deed, Plan};
+use crate::store::db::sql;
+use crate::{Effect, Outcome, RequestKind, Scheduler, Upkeep, Work, WorkItem};
+
+pub(super) struct Held {
+    pub(super) work: Work,
+    /// Its lease has passed on for certain: a report of it must be refused.
+    pub(super) void: bool,
+}
+
+/// The places of the operations that something was made by, in order.
+pub(super) type Memory = Vec<i64>;
+
+pub(super) struct Process {
+    pub(super) scheduler: Scheduler,
+    pub(super) held: Vec<Held>,
+    pub(super) runs: BTreeMap<RunId, Memory>,
+    /// Weights kept for sampling, by key.
+    pub(super) snapshots: BTreeMap<String, Memory>,
+}
+
+impl Process {
+    pub(super) fn new(scheduler: Scheduler) -> Self {
+        Self { scheduler, held: Vec::new(), runs: BTreeMap::new(), snapshots: BTreeMap::new() }
+    }
+
+    /// Whether others still take the worker for alive.
+    pub(super) async fn is_registered(&self, worker: &str) -> bool {
+        let core = &self.scheduler.core;
+        let mut conn = core.reader().await.unwrap();
+        const SQL: &str = "SELECT incarnation FROM workers WHERE id = $1";
+        let found: Option<i64> = sql(SQL).bind(worker).scalar(&mut conn).await.unwrap();
+        found == Some(core.incarnation.load(Ordering::SeqCst))
+    }
+
+    /// What the worker does with an item that asks for no execution. It may get the same work again at once.
+    pub(super) fn forget(&mut self, item: &WorkItem) {
+        match item {
+            WorkItem::Start(_) => {}
+            WorkItem::UnloadRun(run) => {
+                self.held.retain(|held| held.work.run.as_ref() != Some(run));
+                self.runs.remove(run);
+            }
+            WorkItem::Cancel(request) => self.held.retain(|held| held.work.request != *request),
+            WorkItem::DropSnapshot(key) => drop(self.snapshots.remove(key)),
+        }
+    }
+
+    /// Executes a request of a run and tells of it. What is written goes to `folders`, under names with `report`.
+    pub(super) fn execute(
+        &mut self,
+        work: &Work,
+        plan: &Plan,
+        report: &str,
+        folders: &mut BTreeMap<PathBuf, Memory>,
+    ) -> (Outcome, Vec<Effect>) {
+        let memory = self.runs.entry(plan.run.clone()).or_default();
+        let mut write = |content: &Memory| {
+            let dir = PathBuf::from(format!("snapshots/{}/{report}", plan.run));
+            folders.insert(dir.clone(), content.clone());
+            dir
+        };
+        let mut effects = Vec::new();
+        match (work.kind, plan.deed(work.seq_id)) {
+            (RequestKind::SaveRun, _) => effects.push(Effect::RunSaved(write(memory))),
+            (RequestKind::SaveSnapshot | RequestKind::RestoreRun, _) => match serde_json::from_slice(&work.payload) {
+                Ok(Upkeep::RestoreRun { dir, .. }) => memory.clone_from(&folders[&dir]),
+                Ok(Upkeep::SaveSnapshot { key }) => {
+                    let dir = write(&self.snapshots[&key]);
+                    effects.push(Effect::SnapshotSaved { key, dir });
+                }
+                other => panic!("{work:?} is {other:?}"),
+            },
+            (_, Deed::Fails) => return (Outcome::Failed(OpError::user(report)), Vec::new()),
+            (_, Deed::Trains) => memory.push(work.seq_id),
+            (_, Deed::Saves) => {
+                let key = plan.snapshot(work.seq_id);
+                self.snapshots.insert(key.clone(), memory.clone());
+                memory.push(work.seq_id);
+                let number = plan.sampler_number(work.seq_id);
+                effects.push(Effect::SamplingSession(new_sampling(&plan.session, number, Some(&key))));
+            }
+        }
+        (outcome(report), effects)
+    }
+}

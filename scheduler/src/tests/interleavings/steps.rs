@@ -1,0 +1,87 @@
+//! What may happen to the processes of a world.
+
+use proptest::prelude::*;
+
+/// Numbers choose among what there is at the time, counted round.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    /// A run's next request, through a process.
+    Submit {
+        run: usize,
+        through: usize,
+    },
+    /// Again what was submitted before.
+    Resubmit {
+        which: usize,
+        through: usize,
+    },
+    Sample {
+        sampler: usize,
+        through: usize,
+    },
+    /// A client gives a sample up.
+    Cancel {
+        which: usize,
+        through: usize,
+    },
+    Poll {
+        which: usize,
+        through: usize,
+    },
+    /// A worker gets what is ready.
+    Take {
+        worker: usize,
+    },
+    /// A worker completes one of the requests that it holds.
+    Complete {
+        worker: usize,
+        which: usize,
+    },
+    /// What a process does now and then.
+    Round {
+        process: usize,
+    },
+    /// A process dies without a word, and starts again when it is next needed.
+    Crash {
+        process: usize,
+    },
+    /// A process ends in order.
+    Stop {
+        process: usize,
+    },
+    /// A worker shows no sign of life for longer than its lease, which another process may end.
+    Sleep {
+        worker: usize,
+        other: usize,
+    },
+    /// The clients show no sign of life for so long that a process ends their session.
+    Expire {
+        through: usize,
+    },
+    /// The clients do show one.
+    Heartbeat {
+        through: usize,
+    },
+    Pass,
+}
+
+pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let any = || 0..64_usize;
+    let step = prop_oneof![
+        16 => (any(), any()).prop_map(|(run, through)| Step::Submit { run, through }),
+        4 => (any(), any()).prop_map(|(which, through)| Step::Resubmit { which, through }),
+        6 => (any(), any()).prop_map(|(sampler, through)| Step::Sample { sampler, through }),
+        3 => (any(), any()).prop_map(|(which, through)| Step::Cancel { which, through }),
+        4 => (any(), any()).prop_map(|(which, through)| Step::Poll { which, through }),
+        18 => any().prop_map(|worker| Step::Take { worker }),
+        18 => (any(), any()).prop_map(|(worker, which)| Step::Complete { worker, which }),
+        4 => any().prop_map(|process| Step::Round { process }),
+        2 => any().prop_map(|process| Step::Crash { process }),
+        1 => any().prop_map(|process| Step::Stop { process }),
+        2 => (any(), any()).prop_map(|(worker, other)| Step::Sleep { worker, other }),
+        3 => any().prop_map(|through| Step::Expire { through }),
+        1 => any().prop_map(|through| Step::Heartbeat { through }),
+        2 => Just(Step::Pass),
+    ];
+    prop::collection::vec(step, 20..60)
+}

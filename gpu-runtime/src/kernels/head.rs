@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::gemm::{Gradient, Operand, Rows, add_gradient_block, matmul_block};
+use super::gemm::{Factor, Gradient, Operand, Rows, add_gradient_block, matmul_block};
 use super::packed::PackedMatrix;
 use super::vexp::{exp, max, multiversion, sum_by};
 use super::{Cpu, Shared};
@@ -21,7 +21,7 @@ pub struct HeadAdapter<'a> {
     /// B, `[vocabulary, rank]`.
     pub b: &'a PackedMatrix,
     /// Bᵀ, `[rank, vocabulary]`; only [`Head::backward`] needs it.
-    pub b_t: Option<&'a PackedMatrix>,
+    pub b_t: Option<Factor<'a>>,
     /// Its rank.
     pub rank: usize,
 }
@@ -226,17 +226,17 @@ impl<'a> Head<'a> {
     /// Adds the gradient by the hidden states to `dx[rows, hidden]` and, where a group has an adapter, that
     /// by its scaled `z` to `dz` from the group's `dz_at` on.
     /// `wt` is the transposed unembedding; `dlogprobs` are gradients by the targets' log-probabilities.
-    pub fn backward(
+    pub fn backward<'w>(
         &self,
         cpu: &Cpu,
-        wt: &PackedMatrix,
+        wt: impl Into<Factor<'w>>,
         targets: &Targets,
         dlogprobs: &[f32],
         lse: &[f32],
         dx: &mut [f32],
         dz: &mut [f32],
     ) {
-        let hidden = self.w.k();
+        let (wt, hidden) = (wt.into(), self.w.k());
         let has_transpose = |group: &HeadGroup<'_>| group.adapter.is_none_or(|adapter| adapter.b_t.is_some());
         assert!(self.groups.iter().all(has_transpose), "an adapter without its transpose");
         let blocks = self.blocks(cpu, targets);

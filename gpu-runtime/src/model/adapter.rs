@@ -9,6 +9,7 @@ use trainyard_protocol::limits::LORA_ALPHA;
 use super::params::{Gradients, ParamSpec};
 use crate::config::ModelConfig;
 use crate::kernels::Cpu;
+use crate::kernels::gemm::Factor;
 use crate::kernels::packed::{Dtype, PackedMatrix};
 
 /// A projection of a decoder block.
@@ -86,14 +87,16 @@ impl LoraPair {
         Self { place, n, k, a, b, a_t: OnceLock::new(), b_t: OnceLock::new() }
     }
 
-    /// Aᵀ, `[k, rank]`, packed at the first backward pass: who only samples never pays for it.
-    pub fn a_t(&self, cpu: &Cpu) -> &PackedMatrix {
-        self.a_t.get_or_init(|| self.a.transposed(cpu))
+    /// Aᵀ, `[k, rank]`; where it has to be packed, at the first backward pass: who only samples never pays for it.
+    pub fn a_t(&self, cpu: &Cpu) -> Factor<'_> {
+        let packed = || Factor::Matrix(self.a_t.get_or_init(|| self.a.transposed(cpu)));
+        Factor::transpose(cpu, &self.a).unwrap_or_else(packed)
     }
 
     /// Bᵀ, `[rank, n]`, as [`LoraPair::a_t`].
-    pub fn b_t(&self, cpu: &Cpu) -> &PackedMatrix {
-        self.b_t.get_or_init(|| self.b.transposed(cpu))
+    pub fn b_t(&self, cpu: &Cpu) -> Factor<'_> {
+        let packed = || Factor::Matrix(self.b_t.get_or_init(|| self.b.transposed(cpu)));
+        Factor::transpose(cpu, &self.b).unwrap_or_else(packed)
     }
 
     fn bytes(&self) -> usize {
@@ -174,10 +177,11 @@ impl Adapter {
         Self { rank: self.rank, scale: self.scale, layers: layers.collect(), unembed }
     }
 
-    /// Bytes of all packed matrices of an adapter that is yet to be built, with those for backward passes where it
-    /// `trains`.
+    /// Bytes of all packed matrices of an adapter that is yet to be built, with those that backward passes need where
+    /// it `trains`.
     pub fn bytes_of(cpu: &Cpu, base: Dtype, c: &ModelConfig, spec: &LoraSpec, trains: bool) -> usize {
         let (dtype, rank) = (cpu.input_type(base), spec.rank as usize);
+        let trains = trains && Factor::needs_packed_transpose(cpu, dtype);
         let bytes = |(n, k): (usize, usize)| {
             let forward = [(rank, k), (n, rank)].map(|(n, k)| PackedMatrix::bytes_of(dtype, n, k));
             let backward =

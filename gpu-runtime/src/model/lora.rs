@@ -7,7 +7,9 @@ use super::forward::Group;
 use super::params::Gradients;
 use crate::kernels::Cpu;
 use crate::kernels::elementwise::scale;
-use crate::kernels::gemm::{Gradient, LowRank, Operand, Product, Rows, add_gradients, add_low_rank, run_products};
+use crate::kernels::gemm::{
+    Factor, Gradient, LowRank, Operand, Product, Rows, add_gradients, add_low_rank, run_products,
+};
 use crate::kernels::packed::{Dtype, NR, PackedMatrix};
 
 /// Where a module's outputs are in its fused projection.
@@ -52,7 +54,7 @@ pub(super) fn project_down(cpu: &Cpu, x: &Operand, adapted: &[Adapted<'_>]) -> V
         x,
         rows: a.rows.clone(),
         x_k: 0,
-        w: &a.pair.a,
+        w: Factor::Matrix(&a.pair.a),
         out,
         accumulate: false,
         low_rank: Vec::new(),
@@ -80,10 +82,11 @@ pub(super) fn project_up(
     let parts = adapted.iter().zip(&operands).map(|(a, z)| LowRank {
         rows: a.rows.clone(),
         at: a.at,
-        terms: vec![(z, &a.pair.b)],
+        terms: vec![(z, Factor::Matrix(&a.pair.b))],
     });
     let (low_rank, others): (Vec<_>, Vec<_>) = parts.partition(|part| part.at.is_multiple_of(NR));
-    run_products(cpu, &mut [Product { x, rows: 0..x.rows(), x_k: 0, w, out: &mut *out, accumulate, low_rank }]);
+    let product = Product { x, rows: 0..x.rows(), x_k: 0, w: w.into(), out: &mut *out, accumulate, low_rank };
+    run_products(cpu, &mut [product]);
     if !others.is_empty() {
         add_low_rank(cpu, out, w.n(), &others);
     }
@@ -175,7 +178,7 @@ pub(super) fn pair_gradients(
 /// `dx = dy W` where `base` gives both, then `dz A` of every pair, in order. `dx` has rows of `k`.
 pub(super) fn backward_down(
     cpu: &Cpu,
-    base: Option<(&Operand, &PackedMatrix)>,
+    base: Option<(&Operand, Factor<'_>)>,
     downs: &[Down<'_>],
     k: usize,
     dx: &mut [f32],

@@ -8,6 +8,7 @@ use half::bf16;
 use super::params::{Gradients, LayerParams, ParamLayout};
 use crate::config::{LoadError, ModelConfig};
 use crate::kernels::attention::AttentionShape;
+use crate::kernels::gemm::Factor;
 use crate::kernels::packed::{Dtype, PackedMatrix};
 use crate::kernels::rope::Rope;
 use crate::kernels::{Cpu, par_chunks};
@@ -49,9 +50,10 @@ impl Linear {
         split(self.bias.as_deref().unwrap_or_default(), biases, params);
     }
 
-    /// The transpose, packed at the first backward pass: servers that only sample never pay for it.
-    pub fn transposed(&self, cpu: &Cpu) -> &PackedMatrix {
-        self.transposed.get_or_init(|| self.weight.transposed(cpu))
+    /// The transpose; where it has to be packed, at the first backward pass: servers that only sample never pay for it.
+    pub fn transposed(&self, cpu: &Cpu) -> Factor<'_> {
+        let packed = || Factor::Matrix(self.transposed.get_or_init(|| self.weight.transposed(cpu)));
+        Factor::transpose(cpu, &self.weight).unwrap_or_else(packed)
     }
 }
 

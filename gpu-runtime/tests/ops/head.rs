@@ -2,7 +2,7 @@
 
 use candle_core::{D, Tensor, Var};
 use trainyard_gpu_runtime::kernels::Cpu;
-use trainyard_gpu_runtime::kernels::gemm::{LowRank, Operand, add_low_rank, matmul};
+use trainyard_gpu_runtime::kernels::gemm::{Factor, LowRank, Operand, add_low_rank, matmul};
 use trainyard_gpu_runtime::kernels::head::{Head, HeadAdapter, HeadGroup, Targets, log_sum_exp};
 use trainyard_gpu_runtime::kernels::packed::{Dtype, PackedMatrix};
 
@@ -63,8 +63,12 @@ impl Case {
         let mut dz_at = 0;
         let group = |i: usize| {
             let rank = GROUPS[i].1;
-            let adapter =
-                (rank > 0).then(|| HeadAdapter { z: &self.z[i], b: &adapters[i][0], b_t: Some(&adapters[i][1]), rank });
+            let adapter = (rank > 0).then(|| HeadAdapter {
+                z: &self.z[i],
+                b: &adapters[i][0],
+                b_t: Some(Factor::from(&adapters[i][1])),
+                rank,
+            });
             let group = HeadGroup { rows: rows[i].clone(), adapter, dz_at };
             dz_at += self.z[i].len();
             group
@@ -79,7 +83,7 @@ impl Case {
         for g in groups {
             if let Some(a) = g.adapter {
                 let z = Operand::new(cpu, a.b.dtype(), a.z, a.rank);
-                let terms = vec![(&z, a.b)];
+                let terms = vec![(&z, Factor::from(a.b))];
                 add_low_rank(cpu, &mut logits, VOCAB, &[LowRank { rows: g.rows.clone(), at: 0, terms }]);
             }
         }

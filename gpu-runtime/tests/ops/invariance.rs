@@ -4,7 +4,9 @@
 use proptest::prelude::*;
 use trainyard_gpu_runtime::config::{RopeConfig, RopeScaling};
 use trainyard_gpu_runtime::kernels::elementwise::{add_bias, add_column_sums, swiglu, swiglu_backward};
-use trainyard_gpu_runtime::kernels::gemm::{Gradient, LowRank, Operand, Rows, add_gradients, add_low_rank, matmul};
+use trainyard_gpu_runtime::kernels::gemm::{
+    Factor, Gradient, LowRank, Operand, Rows, add_gradients, add_low_rank, matmul,
+};
 use trainyard_gpu_runtime::kernels::head::{Head, HeadAdapter, HeadGroup, KeptLogits, Targets};
 use trainyard_gpu_runtime::kernels::norm::{rms_norm, rms_norm_backward, rms_norm_heads, rms_norm_heads_backward};
 use trainyard_gpu_runtime::kernels::packed::{Dtype, PackedMatrix};
@@ -132,7 +134,7 @@ proptest! {
                 let w = PackedMatrix::pack(cpu, dtype, k, &[&b]);
                 let mut c = y[r.start * n..r.end * n].to_vec();
                 let z = Operand::new(cpu, dtype, &x[r.start * k..r.end * k], k);
-                add_low_rank(cpu, &mut c, n, &[LowRank { rows: 0..r.len(), at: 0, terms: vec![(&z, &w), (&z, &w)] }]);
+                add_low_rank(cpu, &mut c, n, &[LowRank { rows: 0..r.len(), at: 0, terms: vec![(&z, Factor::from(&w)), (&z, Factor::from(&w))] }]);
                 c
             });
         }
@@ -218,7 +220,7 @@ impl HeadRows {
         let dtype = cpu.input_type(self.dtype);
         let b = PackedMatrix::pack(cpu, dtype, rank.max(1), &[&self.b]);
         let b_t = PackedMatrix::pack_transposed(cpu, dtype, rank.max(1), &self.b);
-        let adapter = (rank > 0).then_some(HeadAdapter { z, b: &b, b_t: Some(&b_t), rank });
+        let adapter = (rank > 0).then_some(HeadAdapter { z, b: &b, b_t: Some(Factor::from(&b_t)), rank });
         let groups = [HeadGroup { rows: 0..r.len(), adapter, dz_at: 0 }];
         let head = Head { x: &Operand::new(cpu, self.dtype, x, hidden), w: &w, groups: &groups, kept: None };
         let targets =

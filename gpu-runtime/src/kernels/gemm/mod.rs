@@ -9,12 +9,14 @@
 //! With bf16 weights, inputs are rounded to bf16 where the processor multiplies bf16, and kept in f32 where it
 //! does not: there it costs nothing.
 
+mod factor;
 mod gradient;
 mod operand;
 mod product;
 mod strided;
 mod tiles;
 
+pub use factor::Factor;
 pub use gradient::{Gradient, Rows, add_gradient_block, add_gradients};
 pub use operand::Operand;
 pub use product::{LowRank, Product, add_low_rank, matmul, matmul_block, run_products};

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use super::super::packed::{NR, PackedData, PackedMatrix};
+use super::super::packed::{Dtype, NR, PackedData, PackedMatrix};
 use super::super::vexp::multiversion;
 use super::super::{Cpu, Isa, Shared};
+use super::factor::{Factor, GROUP, transpose_strip};
 use super::operand::{Operand, OperandData};
 use super::tiles::{LeftF32, MR_BF16, MR_F32, Out, RightF32, STRIP, Write, by_height, f32_portable};
 #[cfg(target_arch = "x86_64")]
@@ -29,7 +30,7 @@ pub struct Product<'a> {
     /// The first of its positions that takes part; `W` says how many. Even.
     pub x_k: usize,
     /// The weights `[n, k]`.
-    pub w: &'a PackedMatrix,
+    pub w: Factor<'a>,
     /// Dense rows of `n` elements.
     pub out: &'a mut [f32],
     /// Whether to add to `out`.
@@ -39,7 +40,8 @@ pub struct Product<'a> {
 }
 
 /// `c[rows, n] (+)= x · Wᵀ`, all threads. `c` is dense.
-pub fn matmul(cpu: &Cpu, x: &Operand, w: &PackedMatrix, c: &mut [f32], accumulate: bool) {
+pub fn matmul<'a>(cpu: &Cpu, x: &Operand, w: impl Into<Factor<'a>>, c: &mut [f32], accumulate: bool) {
+    let w = w.into();
     assert!(x.k() == w.k(), "product of mismatched matrices");
     run_products(cpu, &mut [Product { x, rows: 0..x.rows(), x_k: 0, w, out: c, accumulate, low_rank: Vec::new() }]);
 }
@@ -51,7 +53,7 @@ pub fn run_products(cpu: &Cpu, products: &mut [Product<'_>]) {
         .iter_mut()
         .enumerate()
         .map(|(i, p)| {
-            check(p.x, p.x_k, p.w, 0..p.w.k());
+            check(p.x, p.x_k, &p.w, 0..p.w.k());
             p.low_rank.iter().for_each(|part| part.check(&p.rows, p.w.n()));
             assert!(p.low_rank.iter().all(|part| part.at.is_multiple_of(NR)), "low-rank part within a panel");
             assert!(p.rows.end <= p.x.rows() && p.out.len() >= p.rows.len() * p.w.n(), "product out of bounds");
@@ -68,7 +70,7 @@ pub fn run_products(cpu: &Cpu, products: &mut [Product<'_>]) {
         // SAFETY: checked above; blocks of a product are disjoint and each product has an output of its own.
         unsafe {
             let at = outs[*i].ptr().add((rows.start - p.rows.start) * n + columns.start);
-            run_part(cpu, p.x, p.w, &part, Out { at, stride: n, write: Write::add_if(p.accumulate) });
+            run_part(cpu, p.x, &p.w, &part, Out { at, stride: n, write: Write::add_if(p.accumulate) });
             for low_rank in &p.low_rank {
                 low_rank.add_to_block(cpu, rows, columns, Out { at, stride: n, write: Write::Add });
             }
@@ -96,37 +98,38 @@ fn blocks(cpu: &Cpu, rows: Range<usize>, tile: usize, n: usize) -> Vec<(Range<us
 }
 
 /// Whether operand and weights fit together.
-fn check(x: &Operand, x_k: usize, w: &PackedMatrix, k: Range<usize>) {
-    let even = x_k.is_multiple_of(2) && k.start.is_multiple_of(2);
-    assert!(even && k.end <= w.k() && x_k + k.len() <= x.k(), "product of mismatched matrices");
-    let fits = match (&w.data, &x.data) {
-        (PackedData::Bf16(_), _) => x.stored_k.is_multiple_of(2),
-        (PackedData::F32(_), operand) => matches!(operand, OperandData::F32(_)),
+fn check(x: &Operand, x_k: usize, w: &Factor<'_>, k: Range<usize>) {
+    let aligned = x_k.is_multiple_of(2) && k.start.is_multiple_of(2);
+    assert!(aligned && k.end <= w.k() && x_k + k.len() <= x.k(), "product of mismatched matrices");
+    let fits = match (w, &x.data) {
+        (Factor::Transpose(_), operand) => k.start.is_multiple_of(GROUP) && matches!(operand, OperandData::F32(_)),
+        (Factor::Matrix(PackedMatrix { data: PackedData::Bf16(_), .. }), _) => x.stored_k.is_multiple_of(2),
+        (Factor::Matrix(_), operand) => matches!(operand, OperandData::F32(_)),
     };
     assert!(fits, "operand and weights differ in type");
 }
 
 /// `c[rows, columns] (+)= x[rows of the operand] · W[columns, k]ᵀ` on the calling thread: for loss heads.
 /// `columns` starts at a multiple of [`NR`]; `k` (positions in `W`'s inputs, as many as the operand has)
-/// starts at an even position. `c` has `ldc` elements per row.
-pub fn matmul_block(
+/// starts at an even position, for a transpose at a multiple of 8. `c` has `ldc` elements per row.
+pub fn matmul_block<'a>(
     cpu: &Cpu,
     x: &Operand,
     rows: Range<usize>,
-    w: &PackedMatrix,
+    w: impl Into<Factor<'a>>,
     columns: Range<usize>,
     k: Range<usize>,
     c: &mut [f32],
     ldc: usize,
     accumulate: bool,
 ) {
-    let width = columns.len();
-    check(x, 0, w, k.clone());
+    let (w, width) = (w.into(), columns.len());
+    check(x, 0, &w, k.clone());
     assert!(columns.start.is_multiple_of(NR) && columns.end <= w.n() && rows.end <= x.rows() && width <= ldc);
     assert!(rows.is_empty() || c.len() >= (rows.len() - 1) * ldc + width);
     let part = Part { rows, columns, x_k: 0, w_k: k };
     // SAFETY: checked above: `c` holds the block, operand and weights hold its rows, columns and k.
-    unsafe { run_part(cpu, x, w, &part, Out { at: c.as_mut_ptr(), stride: ldc, write: Write::add_if(accumulate) }) };
+    unsafe { run_part(cpu, x, &w, &part, Out { at: c.as_mut_ptr(), stride: ldc, write: Write::add_if(accumulate) }) };
 }
 
 /// What adapters add to a part of a matrix: `out[rows, at .. at + n] += Σ z Wᵀ`, terms in order.
@@ -136,7 +139,7 @@ pub struct LowRank<'a> {
     /// First column.
     pub at: usize,
     /// Rows `[rows, rank]` and weights `[n, rank]`; all terms have the same `n`.
-    pub terms: Vec<(&'a Operand, &'a PackedMatrix)>,
+    pub terms: Vec<(&'a Operand, Factor<'a>)>,
 }
 
 impl LowRank<'_> {
@@ -229,30 +232,31 @@ enum Right {
 
 /// # Safety
 /// Operand and weights hold the part, and `c` points at its first element; no one else touches it.
-unsafe fn run_part(cpu: &Cpu, x: &Operand, w: &PackedMatrix, part: &Part, c: Out) {
+unsafe fn run_part(cpu: &Cpu, x: &Operand, w: &Factor<'_>, part: &Part, c: Out) {
     let isa = cpu.isa();
     let tile = x.tile_rows();
-    let (width, widen) = match (&w.data, &x.data) {
-        (PackedData::Bf16(_), OperandData::Bf16(_)) => (NR, false),
+    let (width, buffered) = match (w, w.dtype(), &x.data) {
+        (Factor::Transpose(_), ..) => (STRIP, true),
+        (_, Dtype::Bf16, OperandData::Bf16(_)) => (NR, false),
         // With few rows, each weight is used too seldom to be widened beforehand.
-        (PackedData::Bf16(_), OperandData::F32(_)) if isa != Isa::Portable && part.rows.len() <= 3 => (NR, false),
-        (PackedData::Bf16(_), OperandData::F32(_)) => (STRIP, isa == Isa::Portable || part.rows.len() > FEW_ROWS),
-        (PackedData::F32(_), _) => (STRIP, false),
+        (_, Dtype::Bf16, OperandData::F32(_)) if isa != Isa::Portable && part.rows.len() <= 3 => (NR, false),
+        (_, Dtype::Bf16, OperandData::F32(_)) => (STRIP, isa == Isa::Portable || part.rows.len() > FEW_ROWS),
+        (_, Dtype::F32, _) => (STRIP, false),
     };
-    // Bf16 weights and their operands are stored in pairs.
-    let depth = match &w.data {
-        PackedData::Bf16(_) => part.w_k.len().next_multiple_of(2),
-        PackedData::F32(_) => part.w_k.len(),
+    let depth = match (w, w.dtype()) {
+        // Bf16 weights and their operands are stored in pairs.
+        (Factor::Matrix(_), Dtype::Bf16) => part.w_k.len().next_multiple_of(2),
+        _ => part.w_k.len(),
     };
-    let pass = depth.div_ceil(depth.div_ceil(DEPTH).max(1)).next_multiple_of(2);
-    let mut widened = cpu.buffer(if widen { pass * STRIP } else { 0 });
+    let pass = depth.div_ceil(depth.div_ceil(DEPTH).max(1)).next_multiple_of(GROUP);
+    let mut buffer = cpu.buffer(if buffered { pass.min(depth) * STRIP } else { 0 });
     let mut edge = [0f32; MR_BF16 * NR];
     for start in (0..depth).step_by(pass.max(1)) {
         let steps = (depth - start).min(pass);
         let write = if start > 0 { Write::Add } else { c.write };
         for column in part.columns.clone().step_by(width) {
             let columns = (part.columns.end - column).min(width);
-            let right = right(isa, w, column, part.w_k.start + start, steps, widen, &mut widened);
+            let right = right(isa, w, column, part.w_k.start + start, steps, &mut buffer);
             let mut row = part.rows.start;
             while row < part.rows.end {
                 let lane = row % tile;
@@ -312,8 +316,15 @@ unsafe fn through_edge(
     }
 }
 
-/// The weights of a strip from position `k` on, widened to `buffer` if asked for.
-fn right(isa: Isa, w: &PackedMatrix, column: usize, k: usize, steps: usize, widen: bool, buffer: &mut [f32]) -> Right {
+/// The weights of a strip from position `k` on, in `buffer` where that is not empty.
+fn right(isa: Isa, w: &Factor<'_>, column: usize, k: usize, steps: usize, buffer: &mut [f32]) -> Right {
+    let w = match w {
+        Factor::Matrix(w) => w,
+        Factor::Transpose(w) => {
+            transpose_strip(isa, w, column, k, &mut buffer[..steps * STRIP]);
+            return Right::F32(RightF32 { at: buffer.as_ptr(), stride: STRIP });
+        }
+    };
     let (panel, offset) = (column / NR, column % NR);
     match &w.data {
         PackedData::F32(data) => {
@@ -321,7 +332,7 @@ fn right(isa: Isa, w: &PackedMatrix, column: usize, k: usize, steps: usize, wide
         }
         PackedData::Bf16(data) => {
             let words = &data[(panel * w.k().div_ceil(2) + k / 2) * NR + offset..];
-            if !widen {
+            if buffer.is_empty() {
                 return Right::Words(words.as_ptr());
             }
             widen_strip(isa, words, &mut buffer[..steps * STRIP]);

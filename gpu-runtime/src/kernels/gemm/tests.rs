@@ -61,6 +61,33 @@ proptest! {
     }
 
     #[test]
+    fn a_transpose_that_is_not_packed_gives_the_same_bits(
+        m in 1usize..40, n in 1usize..80, k in prop_oneof![1usize..70, 760usize..800], from in 0usize..9, accumulate: bool
+    ) {
+        // The matrix is [k, n]: it is multiplied by its rows.
+        let (a, w) = (values(m * k, 8), values(n * k, 9));
+        for isa in Isa::available() {
+            let cpu = Cpu::with_isa(2, isa);
+            for dtype in [Dtype::Bf16, Dtype::F32] {
+                let w = PackedMatrix::pack(&cpu, dtype, n, &[&w]);
+                let Some(factor) = Factor::transpose(&cpu, &w) else { continue };
+                prop_assert_eq!((factor.n(), factor.k()), (n, k));
+                let (packed, operand) = (w.transposed(&cpu), Operand::new(&cpu, dtype, &a, k));
+                let (mut found, mut expected) = (values(m * n, 3), values(m * n, 3));
+                matmul(&cpu, &operand, factor, &mut found, accumulate);
+                matmul(&cpu, &operand, &packed, &mut expected, accumulate);
+                prop_assert_eq!(&found, &expected, "{:?} {:?}", isa, dtype);
+                let from = (from * 8).min(k - 1) / 8 * 8;
+                let rows: Vec<f32> = a.chunks_exact(k).flat_map(|row| row[from..].to_vec()).collect();
+                let part = Operand::new(&cpu, dtype, &rows, k - from);
+                matmul_block(&cpu, &part, 0..m, factor, 0..n, from..k, &mut found, n, false);
+                matmul_block(&cpu, &part, 0..m, &packed, 0..n, from..k, &mut expected, n, false);
+                prop_assert_eq!(found, expected, "{:?} {:?} from {}", isa, dtype, from);
+            }
+        }
+    }
+
+    #[test]
     fn strided_product_matches_reference_and_splits_along_k(m in 1usize..20, n in 1usize..40, k in 2usize..30, cut in 1usize..29) {
         let cut = cut.min(k - 1);
         let (a, b) = (values(m * k, 6), values(k * n, 7));
@@ -128,7 +155,7 @@ proptest! {
                 let packed: Vec<_> = ranks.iter().zip(&ws).map(|(r, w)| PackedMatrix::pack(&cpu, dtype, *r, &[w])).collect();
                 let mut out = vec![0.5; total * stride];
                 let operands: Vec<_> = ranks.iter().zip(&zs).map(|(r, z)| Operand::new(&cpu, dtype, z, *r)).collect();
-                let terms = operands.iter().zip(&packed).collect();
+                let terms = operands.iter().zip(packed.iter().map(Factor::from)).collect();
                 add_low_rank(&cpu, &mut out, stride, &[LowRank { rows: first..first + rows, at, terms }]);
                 for (place, found) in out.iter().enumerate() {
                     let (i, j) = (place / stride, place % stride);
@@ -155,7 +182,7 @@ proptest! {
                 let packed = PackedMatrix::pack(&cpu, dtype, k - skip, &[&part]);
                 let operand = Operand::new(&cpu, dtype, &x, k);
                 let mut out = vec![0.0; (m - from) * n];
-                let product = Product { x: &operand, rows: from..m, x_k: skip, w: &packed, out: &mut out, accumulate: false, low_rank: Vec::new() };
+                let product = Product { x: &operand, rows: from..m, x_k: skip, w: Factor::Matrix(&packed), out: &mut out, accumulate: false, low_rank: Vec::new() };
                 run_products(&cpu, &mut [product]);
                 let own: Vec<f32> = x.chunks_exact(k).skip(from).flat_map(|row| row[skip..].to_vec()).collect();
                 let mut expected = vec![0.0; (m - from) * n];

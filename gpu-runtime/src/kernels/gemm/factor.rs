@@ -1,0 +1,193 @@
+//! The right side of a packed product: a matrix, or the transpose of one that is turned round on the way, so that
+//! backward passes need no second copy of the weights.
+
+use super::super::packed::{Dtype, NR, PackedData, PackedMatrix};
+use super::super::{Cpu, Isa};
+use super::tiles::STRIP;
+
+/// Positions that a transpose is read at together; a strip begins at a multiple of it.
+pub(super) const GROUP: usize = 8;
+
+/// What rows are multiplied by.
+#[derive(Clone, Copy)]
+pub enum Factor<'a> {
+    /// `x · Wᵀ` with this `W`.
+    Matrix(&'a PackedMatrix),
+    /// `x · W` with this `W`; see [`Factor::transpose`].
+    Transpose(&'a PackedMatrix),
+}
+
+impl<'a> From<&'a PackedMatrix> for Factor<'a> {
+    fn from(w: &'a PackedMatrix) -> Self {
+        Self::Matrix(w)
+    }
+}
+
+impl<'a> Factor<'a> {
+    /// The transpose of `w`, without a copy; `None` where the processor multiplies pairs of bf16, which lie the other
+    /// way round in the transpose: there it has to be packed.
+    pub fn transpose(cpu: &Cpu, w: &'a PackedMatrix) -> Option<Self> {
+        (!Self::needs_packed_transpose(cpu, w.dtype())).then_some(Self::Transpose(w))
+    }
+
+    /// Whether transposes of matrices of this type have to be packed.
+    pub fn needs_packed_transpose(cpu: &Cpu, dtype: Dtype) -> bool {
+        cpu.input_type(dtype) == Dtype::Bf16
+    }
+
+    /// Outputs.
+    pub fn n(&self) -> usize {
+        match self {
+            Self::Matrix(w) => w.n(),
+            Self::Transpose(w) => w.k(),
+        }
+    }
+
+    /// Inputs.
+    pub fn k(&self) -> usize {
+        match self {
+            Self::Matrix(w) => w.k(),
+            Self::Transpose(w) => w.n(),
+        }
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> Dtype {
+        let (Self::Matrix(w) | Self::Transpose(w)) = self;
+        w.dtype()
+    }
+}
+
+/// Writes `[positions, STRIP]` of the transpose of `w`, from output `column` (a multiple of [`STRIP`]) and position
+/// `from` (a multiple of [`GROUP`]) on, widened: element (s, j) is `w[from + s, column + j]`. Columns that `w` lacks are
+/// zero.
+pub(super) fn transpose_strip(isa: Isa, w: &PackedMatrix, column: usize, from: usize, out: &mut [f32]) {
+    let (k, whole) = (w.k(), column + STRIP <= w.k());
+    for (i, out) in out.chunks_mut(GROUP * STRIP).enumerate() {
+        let row = from + i * GROUP;
+        let (panel, lane) = (row / NR, row % NR);
+        #[cfg(target_arch = "x86_64")]
+        if isa != Isa::Portable && whole && out.len() == GROUP * STRIP {
+            match &w.data {
+                // SAFETY: `isa` says that AVX2 is there; the panel has `k` positions of 32 lanes (half as many of
+                // words), of which `GROUP` from `lane` on and `STRIP` from `column` on exist.
+                PackedData::Bf16(words) => unsafe {
+                    let at = &words[(panel * k.div_ceil(2) + column / 2) * NR + lane..];
+                    turn_words_avx2(at.as_ptr(), out.as_mut_ptr());
+                },
+                // SAFETY: as above.
+                PackedData::F32(values) => unsafe {
+                    let at = &values[(panel * k + column) * NR + lane..];
+                    turn_floats_avx2(at.as_ptr(), out.as_mut_ptr());
+                },
+            }
+            continue;
+        }
+        let _ = (isa, whole, panel, lane);
+        for (s, out) in out.chunks_mut(STRIP).enumerate() {
+            for (j, out) in out.iter_mut().enumerate() {
+                *out = if column + j < k { w.get(row + s, column + j) } else { 0.0 };
+            }
+        }
+    }
+}
+
+/// Eight lanes of eight rows of words, at distance [`NR`], as eight rows of sixteen floats.
+///
+/// # Safety
+/// AVX2 is there; `words` has the rows and `out` room.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn turn_words_avx2(words: *const u32, out: *mut f32) {
+    use std::arch::x86_64::*;
+    // SAFETY: bounds by the caller; all accesses are unaligned loads and stores.
+    unsafe {
+        let high = _mm256_set1_epi32(0xffff_0000_u32 as i32);
+        for half in 0..2 {
+            // Rows (i, i + 2), so that words of one lane come out as 0 1 4 5 | 2 3 6 7: widening in pairs then gives
+            // them in order.
+            let two = |i: usize| {
+                let row = |i: usize| _mm_loadu_si128(words.add(i * NR + 4 * half).cast());
+                _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(row(i)), row(i + 2))
+            };
+            let (a, b, c, d) = (two(0), two(1), two(4), two(5));
+            let (ab, cd) = (_mm256_unpacklo_epi32(a, b), _mm256_unpacklo_epi32(c, d));
+            let (ab_high, cd_high) = (_mm256_unpackhi_epi32(a, b), _mm256_unpackhi_epi32(c, d));
+            let lanes = [
+                _mm256_unpacklo_epi64(ab, cd),
+                _mm256_unpackhi_epi64(ab, cd),
+                _mm256_unpacklo_epi64(ab_high, cd_high),
+                _mm256_unpackhi_epi64(ab_high, cd_high),
+            ];
+            for (i, lane) in lanes.into_iter().enumerate() {
+                let (even, odd) = (_mm256_slli_epi32::<16>(lane), _mm256_and_si256(lane, high));
+                let at = out.add((4 * half + i) * STRIP);
+                _mm256_storeu_ps(at, _mm256_castsi256_ps(_mm256_unpacklo_epi32(even, odd)));
+                _mm256_storeu_ps(at.add(8), _mm256_castsi256_ps(_mm256_unpackhi_epi32(even, odd)));
+            }
+        }
+    }
+}
+
+/// Eight lanes of sixteen rows of floats, at distance [`NR`], as eight rows of sixteen.
+///
+/// # Safety
+/// As [`turn_words_avx2`].
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn turn_floats_avx2(values: *const f32, out: *mut f32) {
+    use std::arch::x86_64::*;
+    // SAFETY: bounds by the caller; all accesses are unaligned loads and stores.
+    unsafe {
+        for block in 0..4 {
+            let (column, lane) = (block / 2 * 8, block % 2 * 4);
+            // Rows (i, i + 4), four lanes of each.
+            let two = |i: usize| {
+                let row = |i: usize| _mm_loadu_ps(values.add((column + i) * NR + lane));
+                _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(row(i)), row(i + 4))
+            };
+            let (a, b, c, d) = (two(0), two(1), two(2), two(3));
+            let (ab, cd) = (_mm256_unpacklo_ps(a, b), _mm256_unpacklo_ps(c, d));
+            let (ab_high, cd_high) = (_mm256_unpackhi_ps(a, b), _mm256_unpackhi_ps(c, d));
+            let lanes = [
+                _mm256_shuffle_ps::<0x44>(ab, cd),
+                _mm256_shuffle_ps::<0xee>(ab, cd),
+                _mm256_shuffle_ps::<0x44>(ab_high, cd_high),
+                _mm256_shuffle_ps::<0xee>(ab_high, cd_high),
+            ];
+            for (i, row) in lanes.into_iter().enumerate() {
+                _mm256_storeu_ps(out.add((lane + i) * STRIP + column), row);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strips_are_those_of_the_transpose() {
+        for isa in Isa::available() {
+            let cpu = Cpu::with_isa(1, isa);
+            for (n, k) in [(45, 39), (64, 64), (33, 16), (8, 17), (1, 1)] {
+                let values: Vec<f32> = (0..n * k).map(|i| (i % 250) as f32 - 100.0).collect();
+                for dtype in [Dtype::Bf16, Dtype::F32] {
+                    let w = PackedMatrix::pack(&cpu, dtype, k, &[&values]);
+                    for from in (0..n).step_by(GROUP) {
+                        for column in (0..k).step_by(STRIP) {
+                            let steps = n - from;
+                            let mut strip = vec![f32::NAN; steps * STRIP];
+                            transpose_strip(isa, &w, column, from, &mut strip);
+                            for (i, found) in strip.iter().enumerate() {
+                                let (row, column) = (from + i / STRIP, column + i % STRIP);
+                                let expected = if column < k { values[row * k + column] } else { 0.0 };
+                                assert_eq!(*found, expected, "{isa:?} {dtype:?} {n}x{k} at {row}, {column}");
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,5 +1,7 @@
 //! Limits that more than one crate enforces or reports.
 
+use crate::OpError;
+
 /// `ttl_seconds` of a checkpoint: one hour at least.
 pub const MIN_TTL_SECONDS: i64 = 3_600;
 /// `ttl_seconds` of a checkpoint: ten years at most.
@@ -8,8 +10,8 @@ pub const MAX_TTL_SECONDS: i64 = 315_360_000;
 pub const MAX_NUM_SAMPLES: u32 = 1_024;
 /// Candidates per position that one request may ask for.
 pub const MAX_TOPK_LOGPROBS: u32 = 1_024;
-/// Candidates that one request may come to hold for its sampled tokens; see [`sampled_candidates`].
-pub const MAX_SAMPLED_CANDIDATES: u64 = 1 << 26;
+/// Candidates that one request may come to hold, for its sampled tokens and for its prompt; see [`check_candidates`].
+pub const MAX_CANDIDATES: u64 = 1 << 26;
 /// Largest LoRA rank.
 pub const MAX_LORA_RANK: u32 = 4_096;
 /// LoRA scale is `LORA_ALPHA / rank`.
@@ -42,9 +44,35 @@ pub fn max_targets(vocab_size: usize) -> usize {
     vocab_size.min(MAX_TARGETS)
 }
 
-/// Candidates of a request whose sequences get `max_tokens` tokens each, with `topk` candidates beside each token.
-pub fn sampled_candidates(num_samples: u32, max_tokens: usize, topk: u32) -> u64 {
-    u64::from(num_samples).saturating_mul(max_tokens as u64).saturating_mul(u64::from(topk))
+/// Refuses more targets per position than [`max_targets`], by a text to be put behind the field's name.
+pub fn check_targets(columns: u64, vocab_size: usize) -> Result<(), String> {
+    let most = max_targets(vocab_size);
+    if columns <= most as u64 { Ok(()) } else { Err(format!("{columns} columns, at most {most} are allowed")) }
+}
+
+/// Refuses a sample that comes to hold more candidates than [`MAX_CANDIDATES`], which stay until it ends:
+/// `topk_sample` beside each of the `max_tokens` tokens of every sequence, and `topk_prompt` beside each token of the
+/// prompt.
+pub fn check_candidates(
+    num_samples: u32,
+    max_tokens: usize,
+    topk_sample: u32,
+    prompt: usize,
+    topk_prompt: u32,
+) -> Result<(), OpError> {
+    let product = |factors: [u64; 3]| factors.into_iter().fold(1, u64::saturating_mul);
+    if product([num_samples.into(), max_tokens as u64, topk_sample.into()]) > MAX_CANDIDATES {
+        return Err(OpError::user(format!(
+            "num_samples * max_tokens * topk_sample_logprobs: {num_samples} * {max_tokens} * {topk_sample} is more than \
+             {MAX_CANDIDATES}"
+        )));
+    }
+    if product([1, prompt as u64, topk_prompt.into()]) > MAX_CANDIDATES {
+        return Err(OpError::user(format!(
+            "prompt tokens * topk_prompt_logprobs: {prompt} * {topk_prompt} is more than {MAX_CANDIDATES}"
+        )));
+    }
+    Ok(())
 }
 
 /// What so many tokens cost of which each has so many targets: the targets count from the [`TARGETS_PER_TOKEN`]th on.
@@ -63,9 +91,22 @@ mod tests {
     }
 
     #[test]
-    fn candidates_are_counted_without_overflow() {
-        assert_eq!(sampled_candidates(1_024, 64, 1_024), MAX_SAMPLED_CANDIDATES);
-        assert_eq!(sampled_candidates(u32::MAX, usize::MAX, 2), u64::MAX);
+    fn candidates_have_limits() {
+        let refusal = |samples, tokens, topk, prompt, of_prompt| {
+            check_candidates(samples, tokens, topk, prompt, of_prompt).err().map(|error| error.message)
+        };
+        assert_eq!(refusal(1_024, 64, 1_024, 65_536, 1_024), None);
+        let text = "num_samples * max_tokens * topk_sample_logprobs: 1024 * 65 * 1024 is more than 67108864";
+        assert_eq!(refusal(1_024, 65, 1_024, 0, 0).as_deref(), Some(text));
+        assert!(refusal(u32::MAX, usize::MAX, 2, 0, 0).is_some());
+        let text = "prompt tokens * topk_prompt_logprobs: 65537 * 1024 is more than 67108864";
+        assert_eq!(refusal(1, 1, 0, 65_537, 1_024).as_deref(), Some(text));
+    }
+
+    #[test]
+    fn too_many_targets_are_told() {
+        assert_eq!(check_targets(512, 512), Ok(()));
+        assert_eq!(check_targets(513, 512), Err("513 columns, at most 512 are allowed".to_owned()));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Checks a datum against its loss function before any work is done for it.
 
-use trainyard_protocol::limits::max_targets;
+use trainyard_protocol::limits::check_targets;
 use trainyard_protocol::{Datum, OpError, Tensor, TensorValues};
 
 use super::LossFn;
@@ -96,11 +96,12 @@ impl<'a> Fields<'a> {
             [_, _] if self.loss.is_policy_gradient() => {
                 Err(self.error(name, format_args!("{} takes one target per position, shape (N,)", self.loss.name())))
             }
-            [_, k] if *k > max_targets(vocab_size) => {
-                Err(self.error(name, format_args!("{k} columns, at most {} are allowed", max_targets(vocab_size))))
-            }
             [_, 0] => Err(self.error(name, "has no columns")),
-            [_] | [_, _] => Ok(targets.shape.clone()),
+            [_, k] => {
+                check_targets(*k as u64, vocab_size).map_err(|text| self.error(name, text))?;
+                Ok(targets.shape.clone())
+            }
+            [_] => Ok(targets.shape.clone()),
             other => Err(self.error(name, format_args!("has {} dimensions, expected 1 or 2", other.len()))),
         }
     }

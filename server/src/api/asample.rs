@@ -1,7 +1,7 @@
 //! `POST asample`.
 
 use axum::extract::State;
-use trainyard_protocol::limits::{MAX_SAMPLED_CANDIDATES, max_targets, sampled_candidates};
+use trainyard_protocol::limits::check_candidates;
 use trainyard_protocol::{BaseModel, SamplingSessionId, Stop, TenantId};
 use trainyard_scheduler::{Decoded, SampleSubmission};
 
@@ -63,7 +63,7 @@ fn check_against_model(payload: &SamplePayload, model: &BaseModel) -> Result<(),
         return Err(ApiError::invalid(format!("prompt: token {at} is {id}, outside the vocabulary of {vocabulary}")));
     }
     if let Some(target) = &payload.target_prompt_logprobs {
-        sampling::check_columns(target, max_targets(model.vocab_size))?;
+        sampling::check_columns(target, model.vocab_size)?;
     }
     // Without max_tokens there must still be room for one token.
     let (prompt, limit) = (payload.prompt.len(), model.max_context_length);
@@ -73,14 +73,10 @@ fn check_against_model(payload: &SamplePayload, model: &BaseModel) -> Result<(),
             "Prompt length plus max_tokens exceeds the model's context window: {prompt} + {max_tokens} > {limit}"
         )));
     }
-    let (samples, topk) = (payload.num_samples, payload.topk_sample_logprobs);
     let most = payload.max_tokens.map_or(limit - prompt, |count| count as usize);
-    if sampled_candidates(samples, most, topk) > MAX_SAMPLED_CANDIDATES {
-        return Err(ApiError::invalid(format!(
-            "num_samples * max_tokens * topk_sample_logprobs: {samples} * {most} * {topk} is more than \
-             {MAX_SAMPLED_CANDIDATES}"
-        )));
-    }
+    let scored = payload.prompt_logprobs_last_n.map_or(prompt, |rows| rows as usize);
+    let (samples, topk) = (payload.num_samples, payload.topk_sample_logprobs);
+    check_candidates(samples, most, topk, scored, payload.topk_prompt_logprobs)?;
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use prost::Message;
 use serde::{Deserialize, Deserializer, Serialize};
 use trainyard_protocol::limits::{
     MAX_CHUNKS, MAX_NUM_SAMPLES, MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MAX_STOP_TOKENS, MAX_TARGETS,
-    MAX_TOPK_LOGPROBS, MIN_TEMPERATURE,
+    MAX_TOPK_LOGPROBS, MIN_TEMPERATURE, check_targets,
 };
 use trainyard_protocol::{
     OpError, PromptAltTokens, SampleResult, SampledSequence, Stop, StopReason, Tensor, TensorValues, TopkLogprobs,
@@ -288,12 +288,10 @@ fn stop(stop: Option<StopBody>) -> Result<Stop, OpError> {
     Ok(Stop::Strings(texts))
 }
 
-/// Refuses a `target_prompt_logprobs` of more columns.
-pub(crate) fn check_columns(target: &TensorData, most: usize) -> Result<(), OpError> {
-    match target.columns() {
-        columns if columns <= most as u64 => Ok(()),
-        columns => Err(OpError::user(format!("target_prompt_logprobs: {columns} columns, at most {most} are allowed"))),
-    }
+/// Refuses a `target_prompt_logprobs` of more columns than a model of this vocabulary takes.
+pub(crate) fn check_columns(target: &TensorData, vocab_size: usize) -> Result<(), OpError> {
+    let refused = |text| OpError::user(format!("target_prompt_logprobs: {text}"));
+    check_targets(target.columns(), vocab_size).map_err(refused)
 }
 
 /// Token ids to score, dense, -1 where nothing is asked; checked against the prompt's length.

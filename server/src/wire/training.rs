@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use prost::Message;
 use serde::{Deserialize, Deserializer};
-use trainyard_protocol::limits::{MAX_DATUMS, MAX_PARTS, MAX_TARGETS};
+use trainyard_protocol::limits::{MAX_DATUMS, MAX_PARTS, MAX_TARGETS, check_targets};
 use trainyard_protocol::{
     Datum, DatumOutput, ForwardBackward, ForwardBackwardResult, LossConfig, LossConfigValue, OpError, RunId,
 };
@@ -93,10 +93,9 @@ fn decode_datum(index: usize, datum: proto::Datum, budget: &mut ExpansionBudget)
     let mut loss_fn_inputs = BTreeMap::new();
     for (name, tensor) in datum.loss_fn_inputs {
         // Before a sparse one expands. The engine, which knows the vocabulary, may allow fewer.
-        if let Some(columns) = tensor.shape.get(1).filter(|&&columns| columns > MAX_TARGETS as i64) {
-            let most = format!("{columns} columns, at most {MAX_TARGETS} are allowed");
-            return Err(OpError::user(format!("data[{index}].loss_fn_inputs.{name}: {most}")));
-        }
+        let columns = tensor.shape.get(1).map_or(1, |columns| u64::try_from(*columns).unwrap_or(0));
+        check_targets(columns, MAX_TARGETS)
+            .map_err(|text| OpError::user(format!("data[{index}].loss_fn_inputs.{name}: {text}")))?;
         let dense = tensor::densify(&tensor, 0, budget)
             .map_err(|error| OpError::user(format!("data[{index}].loss_fn_inputs.{name}: {error}")))?;
         loss_fn_inputs.insert(name, dense);

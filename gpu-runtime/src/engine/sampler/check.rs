@@ -1,6 +1,6 @@
 //! What a request must satisfy before it is queued.
 
-use trainyard_protocol::limits::{MAX_NUM_SAMPLES, MAX_SAMPLED_CANDIDATES, MAX_TOPK_LOGPROBS, sampled_candidates};
+use trainyard_protocol::limits::{MAX_NUM_SAMPLES, MAX_TOPK_LOGPROBS};
 use trainyard_protocol::{OpError, Sample, SamplingParams};
 
 /// The prompt as token ids of the vocabulary.
@@ -29,18 +29,6 @@ pub(super) fn max_new_tokens(params: &SamplingParams, prompt: usize, context: us
         None if prompt >= context => Err(exceeds(1)),
         None => Ok(context - prompt),
     }
-}
-
-/// Refuses a request whose sequences come to hold too many candidates: they stay until the last sequence ends.
-pub(super) fn check_candidates(request: &Sample, max_new: usize) -> Result<(), OpError> {
-    let (samples, topk) = (request.num_samples, request.topk_sample_logprobs);
-    if sampled_candidates(samples, max_new, topk) <= MAX_SAMPLED_CANDIDATES {
-        return Ok(());
-    }
-    Err(OpError::user(format!(
-        "num_samples * max_tokens * topk_sample_logprobs: {samples} * {max_new} * {topk} is more than \
-         {MAX_SAMPLED_CANDIDATES}"
-    )))
 }
 
 /// Checks counts and options that depend on the prompt's length.

@@ -1,11 +1,12 @@
 //! One sampling request: its prompt, its sequences and what they have come to.
 
+use trainyard_protocol::limits::check_candidates;
 use trainyard_protocol::{
     Flow, OpError, RequestId, Sample, SampleResult, SampledSequence, SamplerSource, StopReason, TopkLogprobs,
 };
 
 use super::SamplerWeights;
-use super::check::{check_candidates, check_counts, check_tokens, max_new_tokens};
+use super::check::{check_counts, check_tokens, max_new_tokens};
 use super::draw::{Decoding, Drawn};
 use super::prefix::{NodeId, PrefixCache};
 use super::prompt::PromptOutputs;
@@ -89,7 +90,9 @@ impl SampleJob {
         validate_params(&request.params)?;
         check_counts(&request, prompt.len())?;
         let max_new = max_new_tokens(&request.params, prompt.len(), config.max_position_embeddings)?;
-        check_candidates(&request, max_new)?;
+        let scored = request.prompt_logprobs_last_n.map_or(prompt.len(), |rows| rows as usize);
+        let (samples, topk) = (request.num_samples, request.topk_sample_logprobs);
+        check_candidates(samples, max_new, topk, scored, request.topk_prompt_logprobs)?;
         let outputs = PromptOutputs::new(&mut request, prompt.len(), config.vocab_size)?;
         let stop = StopMatcher::new(&request.params.stop, &config.eos_token_ids, weights.base.detokenizer.clone())?;
         let sequences: Vec<_> = (0..request.num_samples).map(|_| Sequence::new(root, &stop)).collect();

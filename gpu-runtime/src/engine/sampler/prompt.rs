@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use trainyard_protocol::limits::max_targets;
+use trainyard_protocol::limits::check_targets;
 use trainyard_protocol::{
     OpError, PromptAltTokens, Sample, SampleResult, SamplingParams, Tensor, TensorValues, TopkLogprobs,
 };
@@ -51,8 +51,8 @@ fn target_cells(tensor: Tensor, prompt: usize, vocab: usize) -> Result<TargetCel
     let [rows, k] = tensor.shape[..] else {
         return invalid(format!("shape {:?} is not two-dimensional", tensor.shape));
     };
-    if k > max_targets(vocab) {
-        return invalid(format!("{k} columns, at most {} are allowed", max_targets(vocab)));
+    if let Err(text) = check_targets(k as u64, vocab) {
+        return invalid(text);
     }
     let dtype = tensor.dtype();
     let TensorValues::I64(ids) = tensor.values else {

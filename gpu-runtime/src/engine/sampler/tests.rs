@@ -313,13 +313,15 @@ fn more_rows_than_logits_are_held_for_give_the_same_bits() {
 
 #[test]
 fn candidates_have_a_limit() {
-    let refused = |num_samples, max_new| {
-        let request = Sample { topk_sample_logprobs: 1_024, ..request(vec![1], num_samples, 1) };
-        check::check_candidates(&request, max_new).map_err(|error| error.message)
+    let weights = SamplerWeights::of_base(base("llama"));
+    let mut bench = Bench::new(LARGE);
+    let mut refused = |max_tokens| {
+        let request = Sample { topk_sample_logprobs: 1_024, ..request(vec![1], 1_024, max_tokens) };
+        bench.sampler.start(id(0), Flow::new("t"), weights.clone(), request).map_err(|error| error.message)
     };
-    assert_eq!(refused(1_024, 64), Ok(()));
     let message = "num_samples * max_tokens * topk_sample_logprobs: 1024 * 65 * 1024 is more than 67108864";
-    assert_eq!(refused(1_024, 65), Err(message.to_owned()));
+    assert_eq!(refused(65), Err(message.to_owned()));
+    assert_eq!(refused(64), Ok(()));
 }
 
 #[test]

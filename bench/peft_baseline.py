@@ -3,7 +3,7 @@
 
 One workload per process, so that peak memory is the workload's own. Prints one JSON object.
 
-  peft_baseline.py --model FOLDER --workload w1 --dtype bf16
+  peft_baseline.py --model FOLDER --workload w1 --dtype bf16 [--compile]
 """
 
 import argparse
@@ -73,6 +73,9 @@ class Bench:
     def train(self) -> tuple[Callable[[], None], int]:
         options = self.options
         self.model.train()
+        if options.compile:
+            # The extents never change; the first steps, which compile, are not counted.
+            self.model = torch.compile(self.model, dynamic=False)
         optimizer = adamw(p for p in self.model.parameters() if p.requires_grad)
         batch = self.tokens(options.batch, options.seq + 1)
         return lambda: self.step(optimizer, batch), options.batch * options.seq
@@ -148,9 +151,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rank", type=int, default=32)
     parser.add_argument("--base", action="store_true", help="no adapter")
     parser.add_argument("--train-unembed", action="store_true", help="also adapt the unembedding")
+    parser.add_argument("--compile", action="store_true", help="w1 and w1f with torch.compile, which needs a C++ compiler")
     parser.add_argument("--reps", type=int, default=5)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.compile and options.workload not in ("w1", "w1f"):
+        parser.error("--compile is for w1 and w1f")
+    return options
 
 
 def main() -> None:
@@ -179,6 +186,7 @@ def main() -> None:
     report = {
         "name": options.workload,
         "dtype": options.dtype,
+        "compiled": options.compile,
         "tokens": tokens,
         "tokens_per_second": {"median": statistics.median(rates), "min": min(rates), "max": max(rates)},
         "first_seconds": first,

@@ -33,10 +33,12 @@ class Workload:
     name: str
     kind: str
     flags: tuple[str, ...] = ()
+    # Whether the baseline is measured with torch.compile as well.
+    compiled: bool = False
 
 
 WORKLOADS = [
-    Workload("w1", "w1"),
+    Workload("w1", "w1", compiled=True),
     Workload("w1-32x64", "w1", ("--batch", "32", "--seq", "64")),
     Workload("w1-2x1024", "w1", ("--batch", "2", "--seq", "1024")),
     Workload("w1-unembed", "w1", ("--train-unembed",)),
@@ -59,6 +61,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--baseline-dtype", choices=["bf16", "f32"], help="bf16 where the processor multiplies it")
     parser.add_argument("--baseline-reps", type=int, help="the same as --reps by default")
     parser.add_argument("--baseline-timeout", type=float, default=300, metavar="SECONDS", help="for each workload")
+    parser.add_argument("--no-compile", action="store_true", help="leave out torch.compile, which takes minutes")
+    parser.add_argument("--compile-timeout", type=float, default=900, metavar="SECONDS", help="for torch.compile")
     parser.add_argument("--no-build", action="store_true", help="use the release binary as it is")
     parser.add_argument("--output", type=Path, help="write all results to this file as JSON")
     options = parser.parse_args()
@@ -138,14 +142,16 @@ class Baseline:
         self.dtype = baseline_dtype(options.baseline_dtype)
         self.reps = options.baseline_reps or options.reps
         self.timeout = options.baseline_timeout
+        self.compile_timeout = None if options.no_compile else options.compile_timeout
 
-    def measure(self, workload: Workload, threads: int) -> dict:
+    def measure(self, workload: Workload, threads: int, compiled: bool = False) -> dict:
         script = [PYTHON, ROOT / "bench" / "peft_baseline.py", "--model", self.folder, "--workload", workload.kind]
         flags = [*workload.flags, "--dtype", self.dtype, "--reps", self.reps, "--threads", threads]
+        timeout = self.compile_timeout if compiled else self.timeout
         try:
-            return output_of(script + flags, self.timeout, BASELINE_LOG)
+            return output_of(script + flags + ["--compile"] * compiled, timeout, BASELINE_LOG)
         except subprocess.TimeoutExpired:
-            return {"failed": f"no result within {self.timeout:.0f} s"}
+            return {"failed": f"no result within {timeout:.0f} s"}
         except subprocess.CalledProcessError as error:
             return {"failed": f"it ended with {error.returncode}; see {BASELINE_LOG}"}
 
@@ -157,13 +163,16 @@ def rate(result: dict) -> str:
 
 
 def row(entry: dict) -> str:
-    ours, theirs = entry["trainyard"]["workloads"][0], entry.get("peft")
-    text = f"{entry['workload']:<11}{rate(ours)}"
-    if theirs is None:
-        return text
-    if "failed" in theirs:
-        return f"{text}   {theirs['failed']}"
-    return f"{text}   {rate(theirs)}   {entry['ratio']:>5.2f}"
+    """A line of the table, and one more for the compiled baseline."""
+    lines = [f"{entry['workload']:<11}{rate(entry['trainyard']['workloads'][0])}"]
+    for side, name in [("peft", ""), ("peft_compiled", "compiled")]:
+        theirs = entry.get(side)
+        if theirs is None:
+            continue
+        if name:
+            lines.append(f"{name:>51}")
+        lines[-1] += f"   {theirs['failed']}" if "failed" in theirs else f"   {rate(theirs)}   {entry[side + '_ratio']:>5.2f}"
+    return "\n".join(lines)
 
 
 def compare(options: argparse.Namespace, binary: Path, baseline: Baseline | None) -> list[dict]:
@@ -174,12 +183,16 @@ def compare(options: argparse.Namespace, binary: Path, baseline: Baseline | None
         command = [binary, "bench", "--json", "--model", options.model, "--workload", workload.kind, *workload.flags]
         ours = output_of([*command, "--dtype", options.dtype, "--reps", options.reps])
         entry = {"workload": workload.name, "trainyard": ours}
+        sides = {}
         if baseline:
-            theirs = baseline.measure(workload, ours["threads"])
-            entry["peft"] = theirs
+            sides["peft"] = baseline.measure(workload, ours["threads"])
+            if workload.compiled and baseline.compile_timeout is not None:
+                sides["peft_compiled"] = baseline.measure(workload, ours["threads"], compiled=True)
+        for side, theirs in sides.items():
+            entry[side] = theirs
             if "failed" not in theirs:
                 speed = theirs["tokens_per_second"]["median"]
-                entry["ratio"] = ours["workloads"][0]["tokens_per_second"]["median"] / speed
+                entry[f"{side}_ratio"] = ours["workloads"][0]["tokens_per_second"]["median"] / speed
         note(row(entry))
         results.append(entry)
     return results
@@ -206,6 +219,15 @@ def print_rates(options: argparse.Namespace, results: list[dict], baseline: Base
     print(header + (f"   {'PEFT ' + baseline.dtype:>40}   ratio" if baseline else ""))
     for entry in results:
         print(row(entry))
+    print("\nWhere the time of both threads goes, and how fast weights are read where they are read for every token")
+    print(f"{'':<11}{'products':>9}{'GFLOP/s':>9}{'of peak':>9}{'weights GB/s':>14}{'of bound':>9}")
+    for entry in results:
+        ours = entry["trainyard"]
+        work = ours["workloads"][0]
+        products, read = work["products"], work.get("read")
+        line = f"{entry['workload']:<11}{products['share']:>9.0%}{products['gflops']:>9.0f}{products['of_peak']:>9.0%}"
+        print(line + (f"{read['gb_per_second']:>14.1f}{read['of_bandwidth']:>9.0%}" if read else ""))
+    print(f"memory is read at {first['read_gb_per_second']:.1f} GB/s")
 
 
 def print_api(result: dict) -> None:

@@ -23,6 +23,7 @@ use trainyard_protocol::{
 };
 
 use crate::config::{LoadError, ModelSource};
+use crate::kernels::meter::Products;
 use crate::kernels::packed::Dtype;
 use crate::kernels::{Cpu, Isa};
 use base::Base;
@@ -127,6 +128,11 @@ impl CpuEngine {
     /// Threads in use.
     pub fn threads(&self) -> usize {
         self.cpu.pool.threads()
+    }
+
+    /// What products took since the start, on all threads.
+    pub fn products(&self) -> Products {
+        self.cpu.meter.read()
     }
 
     fn base(&self, name: &str) -> Result<Arc<Base>, OpError> {

@@ -13,6 +13,7 @@ pub mod elementwise;
 pub mod gemm;
 pub mod head;
 mod kv;
+pub mod meter;
 pub mod norm;
 pub mod packed;
 pub mod pool;
@@ -22,6 +23,7 @@ pub mod vexp;
 use std::sync::Arc;
 
 use buffer::{Buffer, Buffers, Usage};
+use meter::Meter;
 use packed::Dtype;
 use pool::Pool;
 
@@ -78,6 +80,8 @@ pub struct Cpu {
     isa: Isa,
     /// What of its buffers is on loan.
     pub usage: Arc<Usage>,
+    /// What its products took.
+    pub meter: Meter,
     floats: Buffers<f32>,
     words: Buffers<u32>,
 }
@@ -96,7 +100,7 @@ impl Cpu {
         let isa = if Isa::available().contains(&isa) { isa } else { Isa::detect() };
         let usage = Arc::new(Usage::default());
         let (floats, words) = (Buffers::new(Arc::clone(&usage)), Buffers::new(Arc::clone(&usage)));
-        Self { pool: Pool::new(threads), isa, usage, floats, words }
+        Self { pool: Pool::new(threads), isa, usage, meter: Meter::default(), floats, words }
     }
 
     /// A buffer that holds whatever its last user left: for results that are written whole.

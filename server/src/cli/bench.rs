@@ -1,8 +1,8 @@
 //! `trainyard bench`: how fast the engine is on this machine, alone or with the API around it.
 
 mod driver;
-mod gemm;
 mod http;
+mod peaks;
 mod report;
 mod system;
 mod workload;
@@ -19,6 +19,7 @@ use trainyard_protocol::{BaseModel, Engine};
 use crate::config::{ComputeType, NamedPath};
 use crate::engine::open;
 use driver::Driver;
+use peaks::Peaks;
 use report::Report;
 
 /// Flags of `trainyard bench`.
@@ -125,13 +126,15 @@ fn measure(flags: &BenchFlags) -> Result<Report, Box<dyn Error>> {
         return Err("--batch and --seq must be at least 1".into());
     }
     let path = flags.model.as_ref().ok_or("--model is required")?;
-    let gemm_gflops = gemm::peak(dtype(flags), flags.threads);
+    let peaks = Peaks::measure(dtype(flags), flags.threads);
     let (engine, model) = load_engine(flags, path)?;
     let (isa, threads) = (engine.isa().name(), engine.threads());
     let mut driver = Driver::new(engine, model.clone());
     let choices = if flags.workload.contains(&Choice::All) { &EVERY[..] } else { &flags.workload[..] };
-    let workloads =
-        choices.iter().map(|choice| workload::measure(&mut driver, *choice, flags)).collect::<Result<Vec<_>, _>>()?;
+    let workloads = choices
+        .iter()
+        .map(|choice| workload::measure(&mut driver, *choice, flags, peaks))
+        .collect::<Result<Vec<_>, _>>()?;
     Ok(Report {
         model: model.name,
         parameters: model.parameters,
@@ -139,7 +142,8 @@ fn measure(flags: &BenchFlags) -> Result<Report, Box<dyn Error>> {
         isa,
         threads,
         load_average: system::load_average(),
-        gemm_gflops,
+        gemm_gflops: peaks.gemm_gflops,
+        read_gb_per_second: peaks.read_gb_per_second,
         workloads,
     })
 }
@@ -189,6 +193,7 @@ mod tests {
         let counted: Vec<_> = report.workloads.iter().map(|w| (w.name, w.tokens)).collect();
         assert_eq!(counted, [("w1", 16), ("w1f", 16), ("w2", 64), ("w4", 16)]);
         assert!(report.workloads.iter().all(|w| w.tokens_per_second.median > 0.0 && w.seconds.len() == 1));
+        assert!(report.workloads.iter().all(|w| w.products.share > 0.0 && w.products.share < 1.0 && w.read.is_none()));
         Ok(())
     }
 

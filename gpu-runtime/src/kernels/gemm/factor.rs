@@ -56,6 +56,14 @@ impl<'a> Factor<'a> {
         let (Self::Matrix(w) | Self::Transpose(w)) = self;
         w.dtype()
     }
+
+    /// Bytes of so many elements.
+    pub(super) fn bytes_of(&self, elements: usize) -> usize {
+        match self.dtype() {
+            Dtype::Bf16 => 2 * elements,
+            Dtype::F32 => 4 * elements,
+        }
+    }
 }
 
 /// Writes `[positions, STRIP]` of the transpose of `w`, from output `column` (a multiple of [`STRIP`]) and position
@@ -73,6 +81,9 @@ pub(super) fn transpose_strip(isa: Isa, w: &PackedMatrix, column: usize, from: u
                 // words), of which `GROUP` from `lane` on and `STRIP` from `column` on exist.
                 PackedData::Bf16(words) => unsafe {
                     let at = &words[(panel * k.div_ceil(2) + column / 2) * NR + lane..];
+                    // The next panel is far away: without this every one is waited for.
+                    let next = at.as_ptr().wrapping_add(k.div_ceil(2) * NR - lane + lane / GROUP * 2 * NR);
+                    prefetch(next);
                     turn_words_avx2(at.as_ptr(), out.as_mut_ptr());
                 },
                 // SAFETY: as above.
@@ -89,6 +100,16 @@ pub(super) fn transpose_strip(isa: Isa, w: &PackedMatrix, column: usize, from: u
                 *out = if column + j < k { w.get(row + s, column + j) } else { 0.0 };
             }
         }
+    }
+}
+
+/// Asks for two rows of [`NR`] words.
+#[cfg(target_arch = "x86_64")]
+fn prefetch(at: *const u32) {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    for line in 0..4 {
+        // SAFETY: a prefetch reads nothing that the program sees, at any address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(16 * line).cast()) };
     }
 }
 

@@ -1,6 +1,7 @@
 //! `leftᵀ · right` over rows: gradients of weights. Always f32.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use super::super::{Cpu, Isa, Shared};
 #[cfg(target_arch = "x86_64")]
@@ -99,6 +100,7 @@ pub fn add_gradient_block(cpu: &Cpu, gradient: Gradient<'_>) {
 /// # Safety
 /// The gradient was checked, `out` is its output, and no one else touches the block.
 unsafe fn run_block(cpu: &Cpu, g: &Gradient<'_>, left: Range<usize>, right: Range<usize>, out: *mut f32) {
+    let begin = Instant::now();
     let mut tiles = cpu.buffer(left.len().next_multiple_of(MR_F32) * g.rows.min(DEPTH));
     let mut strip = cpu.buffer(g.rows.min(DEPTH) * STRIP);
     for start in (0..g.rows).step_by(DEPTH) {
@@ -119,6 +121,7 @@ unsafe fn run_block(cpu: &Cpu, g: &Gradient<'_>, left: Range<usize>, right: Rang
             }
         }
     }
+    cpu.meter.count(begin, g.rows * left.len() * right.len(), 0);
 }
 
 /// Copies columns of rows to `to`, whose rows have `width` elements; what is beyond the columns is zero.

@@ -1,6 +1,7 @@
 //! Products with packed weights, alone or many in one parallel region.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use super::super::packed::{Dtype, NR, PackedData, PackedMatrix};
 use super::super::vexp::multiversion;
@@ -57,7 +58,7 @@ pub fn run_products(cpu: &Cpu, products: &mut [Product<'_>]) {
             p.low_rank.iter().for_each(|part| part.check(&p.rows, p.w.n()));
             assert!(p.low_rank.iter().all(|part| part.at.is_multiple_of(NR)), "low-rank part within a panel");
             assert!(p.rows.end <= p.x.rows() && p.out.len() >= p.rows.len() * p.w.n(), "product out of bounds");
-            tasks.extend(blocks(cpu, p.rows.clone(), p.x.tile_rows(), p.w.n()).into_iter().map(|block| (i, block)));
+            tasks.extend(blocks(cpu, p.rows.clone(), p.x.tile_rows(), &p.w).into_iter().map(|block| (i, block)));
             Shared(p.out.as_mut_ptr())
         })
         .collect();
@@ -67,25 +68,33 @@ pub fn run_products(cpu: &Cpu, products: &mut [Product<'_>]) {
         let p = &products[*i];
         let n = p.w.n();
         let part = Part { rows: rows.clone(), columns: columns.clone(), x_k: p.x_k, w_k: 0..p.w.k() };
+        let (start, mut work) = (Instant::now(), Work::of(&part, &p.w));
         // SAFETY: checked above; blocks of a product are disjoint and each product has an output of its own.
         unsafe {
             let at = outs[*i].ptr().add((rows.start - p.rows.start) * n + columns.start);
             run_part(cpu, p.x, &p.w, &part, Out { at, stride: n, write: Write::add_if(p.accumulate) });
             for low_rank in &p.low_rank {
-                low_rank.add_to_block(cpu, rows, columns, Out { at, stride: n, write: Write::Add });
+                let out = Out { at, stride: n, write: Write::Add };
+                low_rank.add_to_block(cpu, rows, columns, out, &mut work);
             }
         }
+        cpu.meter.count(start, work.terms, work.weight_bytes);
     });
 }
 
 /// Cuts a product's output into blocks of rows and of whole panels.
-fn blocks(cpu: &Cpu, rows: Range<usize>, tile: usize, n: usize) -> Vec<(Range<usize>, Range<usize>)> {
-    let panels = n.div_ceil(NR);
+fn blocks(cpu: &Cpu, rows: Range<usize>, tile: usize, w: &Factor<'_>) -> Vec<(Range<usize>, Range<usize>)> {
+    let (n, panels) = (w.n(), w.n().div_ceil(NR));
+    // Each block of rows turns a transpose round once more.
+    let least = match w {
+        Factor::Matrix(_) => 4 * tile,
+        Factor::Transpose(_) => 10 * tile,
+    };
     // With few rows the weights are what is read, and long runs of them are read faster.
     let per_thread = if rows.len() <= FEW_ROWS { FEW_TASKS } else { TASKS };
     let tasks = cpu.pool.threads() * per_thread;
     let low = rows.len().div_ceil(ROW_BLOCK);
-    let row_blocks = low.max((tasks / 2).div_ceil(panels.max(1)).min(rows.len().div_ceil(4 * tile))).max(1);
+    let row_blocks = low.max((tasks / 2).div_ceil(panels.max(1)).min(rows.len().div_ceil(least))).max(1);
     let height = rows.len().div_ceil(row_blocks).next_multiple_of(tile).max(1);
     let width = panels.div_ceil(tasks.div_ceil(row_blocks)).max(1) * NR;
     let mut blocks = Vec::new();
@@ -128,8 +137,10 @@ pub fn matmul_block<'a>(
     assert!(columns.start.is_multiple_of(NR) && columns.end <= w.n() && rows.end <= x.rows() && width <= ldc);
     assert!(rows.is_empty() || c.len() >= (rows.len() - 1) * ldc + width);
     let part = Part { rows, columns, x_k: 0, w_k: k };
+    let (start, work) = (Instant::now(), Work::of(&part, &w));
     // SAFETY: checked above: `c` holds the block, operand and weights hold its rows, columns and k.
     unsafe { run_part(cpu, x, &w, &part, Out { at: c.as_mut_ptr(), stride: ldc, write: Write::add_if(accumulate) }) };
+    cpu.meter.count(start, work.terms, work.weight_bytes);
 }
 
 /// What adapters add to a part of a matrix: `out[rows, at .. at + n] += Σ z Wᵀ`, terms in order.
@@ -163,7 +174,7 @@ impl LowRank<'_> {
     /// # Safety
     /// The part was checked against the matrix; no one else touches the block; its first column and that of the part
     /// are a multiple of [`NR`] apart.
-    unsafe fn add_to_block(&self, cpu: &Cpu, rows: &Range<usize>, columns: &Range<usize>, out: Out) {
+    unsafe fn add_to_block(&self, cpu: &Cpu, rows: &Range<usize>, columns: &Range<usize>, out: Out, work: &mut Work) {
         let own = self.columns();
         let r = rows.start.max(self.rows.start)..rows.end.min(self.rows.end);
         let c = columns.start.max(own.start)..columns.end.min(own.end);
@@ -177,6 +188,7 @@ impl LowRank<'_> {
                 x_k: 0,
                 w_k: 0..w.k(),
             };
+            work.add(Work::of(&block, w));
             // SAFETY: the intersection lies in the block.
             unsafe {
                 let at = out.at.add((r.start - rows.start) * out.stride + c.start - columns.start);
@@ -196,17 +208,20 @@ pub fn add_low_rank(cpu: &Cpu, out: &mut [f32], stride: usize, parts: &[LowRank<
         let apart = |a: &Range<usize>, b: &Range<usize>| a.end <= b.start || b.end <= a.start;
         let clear = |other: &LowRank<'_>| apart(&other.rows, &part.rows) || apart(&other.columns(), &columns);
         assert!(parts[..i].iter().all(clear), "low-rank parts overlap");
-        tasks.extend(blocks(cpu, part.rows.clone(), MR_F32, columns.len()).into_iter().map(|block| (part, block)));
+        let Some((_, w)) = part.terms.first() else { continue };
+        tasks.extend(blocks(cpu, part.rows.clone(), MR_F32, w).into_iter().map(|block| (part, block)));
     }
     let base = Shared(out.as_mut_ptr());
     cpu.pool.run(tasks.len(), |task| {
         let (part, (rows, columns)) = &tasks[task];
         let columns = part.at + columns.start..part.at + columns.end;
+        let (start, mut work) = (Instant::now(), Work::default());
         // SAFETY: bounds are checked above; blocks of a part are disjoint, and so are parts.
         unsafe {
             let at = base.ptr().add(rows.start * stride + columns.start);
-            part.add_to_block(cpu, rows, &columns, Out { at, stride, write: Write::Add });
+            part.add_to_block(cpu, rows, &columns, Out { at, stride, write: Write::Add }, &mut work);
         }
+        cpu.meter.count(start, work.terms, work.weight_bytes);
     });
 }
 
@@ -220,6 +235,25 @@ struct Part {
     x_k: usize,
     /// Positions in the weights, from an even one on.
     w_k: Range<usize>,
+}
+
+/// What parts of products take, for the meter.
+#[derive(Clone, Copy, Default)]
+struct Work {
+    terms: usize,
+    weight_bytes: usize,
+}
+
+impl Work {
+    fn of(part: &Part, w: &Factor<'_>) -> Self {
+        let elements = part.columns.len() * part.w_k.len();
+        Self { terms: part.rows.len() * elements, weight_bytes: w.bytes_of(elements) }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.terms += other.terms;
+        self.weight_bytes += other.weight_bytes;
+    }
 }
 
 /// The right side of a strip.

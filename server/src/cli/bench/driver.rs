@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 
 use trainyard_gpu_runtime::CpuEngine;
+use trainyard_gpu_runtime::kernels::meter::Products;
 use trainyard_gpu_runtime::rng::uniform;
 use trainyard_protocol::{
     AdamParams, BaseModel, Completion, Datum, Engine, Flow, ForwardBackward, LoraSpec, OpResult, Operation, Optimizer,
@@ -26,6 +27,15 @@ pub(super) struct Driver {
 impl Driver {
     pub(super) fn new(engine: CpuEngine, model: BaseModel) -> Self {
         Self { engine, flow: Flow::new("bench"), model, requests: 0, sequences: 0 }
+    }
+
+    /// What products took so far.
+    pub(super) fn products(&self) -> Products {
+        self.engine.products()
+    }
+
+    pub(super) fn threads(&self) -> usize {
+        self.engine.threads()
     }
 
     /// Token ids that no other call returns.

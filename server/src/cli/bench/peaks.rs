@@ -1,32 +1,64 @@
-//! The fastest that a packed product runs: the yardstick for the workloads.
+//! The fastest that a packed product runs and that memory is read: the yardsticks for the workloads.
 
+use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use trainyard_gpu_runtime::Dtype;
-use trainyard_gpu_runtime::kernels::Cpu;
 use trainyard_gpu_runtime::kernels::gemm::{Operand, matmul};
 use trainyard_gpu_runtime::kernels::packed::PackedMatrix;
+use trainyard_gpu_runtime::kernels::{Cpu, par_chunks};
 
 const ROWS: usize = 2048;
 const INNER: usize = 576;
 const COLUMNS: usize = 3072;
 const REPETITIONS: usize = 12;
 
-/// Best of some products of 2048x576 by 576x3072, in GFLOP/s.
-pub(super) fn peak(dtype: Dtype, threads: usize) -> f64 {
-    let cpu = Cpu::new(threads);
-    let x = Operand::new(&cpu, dtype, &ramp(ROWS * INNER), INNER);
-    let w = PackedMatrix::pack(&cpu, dtype, INNER, &[&ramp(COLUMNS * INNER)]);
+/// Bytes that are read: more than caches hold.
+const READ_BYTES: usize = 256 << 20;
+/// Bytes of a task.
+const READ_CHUNK: usize = 1 << 20;
+
+/// What this machine does at best.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peaks {
+    /// Of a packed product of 2048x576 by 576x3072.
+    pub(super) gemm_gflops: f64,
+    /// All threads read memory in order.
+    pub(super) read_gb_per_second: f64,
+}
+
+impl Peaks {
+    pub(super) fn measure(dtype: Dtype, threads: usize) -> Self {
+        let cpu = Cpu::new(threads);
+        Self { gemm_gflops: gemm_gflops(&cpu, dtype), read_gb_per_second: read_gb_per_second(&cpu) }
+    }
+}
+
+fn gemm_gflops(cpu: &Cpu, dtype: Dtype) -> f64 {
+    let x = Operand::new(cpu, dtype, &ramp(ROWS * INNER), INNER);
+    let w = PackedMatrix::pack(cpu, dtype, INNER, &[&ramp(COLUMNS * INNER)]);
     let mut c = vec![0.0; ROWS * COLUMNS];
-    let best = (0..REPETITIONS)
-        .map(|_| {
-            let start = Instant::now();
-            matmul(&cpu, &x, &w, &mut c, false);
-            start.elapsed()
-        })
-        .min()
-        .unwrap_or(Duration::MAX);
-    (2 * ROWS * INNER * COLUMNS) as f64 / best.as_secs_f64() / 1e9
+    (2 * ROWS * INNER * COLUMNS) as f64 / best(|| matmul(cpu, &x, &w, &mut c, false)) / 1e9
+}
+
+fn read_gb_per_second(cpu: &Cpu) -> f64 {
+    let mut data = vec![1u64; READ_BYTES / size_of::<u64>()];
+    let seconds = best(|| {
+        par_chunks(&cpu.pool, &mut data, READ_CHUNK / size_of::<u64>(), |_, chunk| {
+            black_box(chunk.iter().fold(0u64, |sum, x| sum.wrapping_add(*x)));
+        });
+    });
+    READ_BYTES as f64 / seconds / 1e9
+}
+
+/// The shortest time of some repetitions, in seconds.
+fn best(mut work: impl FnMut()) -> f64 {
+    let timed = |_| {
+        let start = Instant::now();
+        work();
+        start.elapsed()
+    };
+    (0..REPETITIONS).map(timed).min().unwrap_or(Duration::MAX).as_secs_f64()
 }
 
 /// Small numbers, none of them denormal.

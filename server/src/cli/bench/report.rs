@@ -16,6 +16,8 @@ pub(super) struct Report {
     pub(super) load_average: Option<f64>,
     /// A packed product of 2048x576 by 576x3072.
     pub(super) gemm_gflops: f64,
+    /// Memory, read in order by all threads.
+    pub(super) read_gb_per_second: f64,
     pub(super) workloads: Vec<Measured>,
 }
 
@@ -34,8 +36,31 @@ pub(super) struct Measured {
     /// Of each repetition.
     pub(super) seconds: Vec<f64>,
     pub(super) peak_memory_mib: Option<f64>,
+    pub(super) products: Products,
+    /// Of workloads that read all weights for every token.
+    pub(super) read: Option<Read>,
     /// Cores that other processes kept busy meanwhile.
     pub(super) other_cores: Option<f64>,
+}
+
+/// Matrix products within a workload, attention's small ones apart.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Products {
+    /// Of the time of all threads.
+    pub(super) share: f64,
+    /// While they run.
+    pub(super) gflops: f64,
+    /// Of the packed product's best.
+    pub(super) of_peak: f64,
+}
+
+/// Reading of weights within a workload.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Read {
+    /// Bytes of weights, over the time of the whole workload.
+    pub(super) gb_per_second: f64,
+    /// Of the speed at which memory is read.
+    pub(super) of_bandwidth: f64,
 }
 
 impl Measured {
@@ -74,17 +99,29 @@ impl Report {
         if let Some(load) = self.load_average {
             write!(out, ", load average {load:.2}")?;
         }
-        writeln!(out, "\npacked product 2048x576x3072: {:.0} GFLOP/s\n", self.gemm_gflops)?;
+        let (gflops, read) = (self.gemm_gflops, self.read_gb_per_second);
+        writeln!(out, "\npacked product 2048x576x3072: {gflops:.0} GFLOP/s; memory is read at {read:.1} GB/s\n")?;
         writeln!(
             out,
-            "{:<5} {:<18} {:>9} {:>19} {:>9} {:>9} {:>9} {:>7}",
-            "", "shape", "tokens/s", "[min - max]", "ms/token", "first s", "peak MiB", "others"
+            "{:<5} {:<18} {:>9} {:>19} {:>9} {:>9} {:>9} {:>7} {:>9} {:>8} {:>8} {:>8}",
+            "",
+            "shape",
+            "tokens/s",
+            "[min - max]",
+            "ms/token",
+            "first s",
+            "peak MiB",
+            "others",
+            "products",
+            "GFLOP/s",
+            "of peak",
+            "of read"
         )?;
         for work in &self.workloads {
             let rate = &work.tokens_per_second;
             writeln!(
                 out,
-                "{:<5} {:<18} {:>9.1} {:>19} {:>9} {:>9.2} {:>9} {:>7}",
+                "{:<5} {:<18} {:>9.1} {:>19} {:>9} {:>9.2} {:>9} {:>7} {:>8.0}% {:>8.0} {:>7.0}% {:>8}",
                 work.name,
                 work.shape,
                 rate.median,
@@ -93,9 +130,14 @@ impl Report {
                 work.first_seconds,
                 optional(work.peak_memory_mib, 0),
                 optional(work.other_cores, 2),
+                work.products.share * 100.0,
+                work.products.gflops,
+                work.products.of_peak * 100.0,
+                work.read.map_or_else(|| "-".to_owned(), |read| format!("{:.0}%", read.of_bandwidth * 100.0)),
             )?;
         }
-        writeln!(out, "\nfirst: the warm-up; others: cores that other processes kept busy")
+        writeln!(out, "\nfirst: the warm-up; others: cores that other processes kept busy")?;
+        writeln!(out, "products: their share of all threads' time; of read: weights, beside reading memory")
     }
 }
 

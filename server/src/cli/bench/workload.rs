@@ -6,7 +6,8 @@ use std::time::Instant;
 use trainyard_protocol::{Datum, LoraSpec, OpResult, SamplerSource};
 
 use super::driver::{Driver, forward_backward, optim_step, sample, sampled};
-use super::report::{Measured, Spread};
+use super::peaks::Peaks;
+use super::report::{Measured, Products, Read, Spread};
 use super::system::{self, Neighbours};
 use super::{BenchFlags, Choice};
 
@@ -18,15 +19,20 @@ const TENANTS: usize = 8;
 const PROMPT: usize = 64;
 
 /// Sets a workload up, warms up once and repeats it.
-pub(super) fn measure(driver: &mut Driver, choice: Choice, flags: &BenchFlags) -> Result<Measured, Box<dyn Error>> {
+pub(super) fn measure(
+    driver: &mut Driver,
+    choice: Choice,
+    flags: &BenchFlags,
+    peaks: Peaks,
+) -> Result<Measured, Box<dyn Error>> {
     system::reset_peak_memory();
     match choice {
-        Choice::W1 => train(driver, "w1", Some(lora(flags, 0)), flags),
-        Choice::W1f => train(driver, "w1f", None, flags),
-        Choice::W2 => many_runs(driver, flags),
-        Choice::W3 => generate(driver, "w3", 16, 64, flags),
-        Choice::W3b1 => generate(driver, "w3b1", 1, 128, flags),
-        Choice::W4 => score(driver, flags),
+        Choice::W1 => train(driver, "w1", Some(lora(flags, 0)), flags, peaks),
+        Choice::W1f => train(driver, "w1f", None, flags, peaks),
+        Choice::W2 => many_runs(driver, flags, peaks),
+        Choice::W3 => generate(driver, "w3", 16, 64, flags, peaks),
+        Choice::W3b1 => generate(driver, "w3b1", 1, 128, flags, peaks),
+        Choice::W4 => score(driver, flags, peaks),
         Choice::All => Err("all is not one workload".into()),
     }
 }
@@ -40,11 +46,12 @@ fn train(
     name: &'static str,
     lora: Option<LoraSpec>,
     flags: &BenchFlags,
+    peaks: Peaks,
 ) -> Result<Measured, Box<dyn Error>> {
     driver.create_trained(name, lora)?;
     let data: Vec<_> = (0..flags.batch).map(|_| driver.datum(flags.seq)).collect();
     let shape = format!("{}x{}", flags.batch, flags.seq);
-    let measured = repeat(name, shape, flags.batch * flags.seq, flags.reps, || {
+    let measured = repeat(driver, peaks, name, shape, flags.batch * flags.seq, flags.reps, |driver| {
         driver.run_all([forward_backward(name, data.clone())])?;
         driver.run_all([optim_step(name, LEARNING_RATE)])?;
         Ok(())
@@ -53,7 +60,7 @@ fn train(
     measured
 }
 
-fn many_runs(driver: &mut Driver, flags: &BenchFlags) -> Result<Measured, Box<dyn Error>> {
+fn many_runs(driver: &mut Driver, flags: &BenchFlags, peaks: Peaks) -> Result<Measured, Box<dyn Error>> {
     let runs: Vec<_> = (0..TENANTS).map(|i| format!("w2-{i}")).collect();
     let mut data = Vec::new();
     for (run, seed) in runs.iter().zip(0..) {
@@ -61,7 +68,7 @@ fn many_runs(driver: &mut Driver, flags: &BenchFlags) -> Result<Measured, Box<dy
         data.push(driver.datum(flags.seq));
     }
     let shape = format!("{TENANTS} runs x {}", flags.seq);
-    let measured = repeat("w2", shape, TENANTS * flags.seq, flags.reps, || {
+    let measured = repeat(driver, peaks, "w2", shape, TENANTS * flags.seq, flags.reps, |driver| {
         let steps = |(run, datum): (&String, &Datum)| {
             vec![forward_backward(run, vec![datum.clone()]), optim_step(run, LEARNING_RATE)]
         };
@@ -77,11 +84,12 @@ fn generate(
     prompts: usize,
     new: u32,
     flags: &BenchFlags,
+    peaks: Peaks,
 ) -> Result<Measured, Box<dyn Error>> {
     let source = source(driver, name, flags)?;
     let expected = prompts * new as usize;
     let shape = format!("{prompts}x({PROMPT}+{new}){}", weights(flags));
-    let measured = repeat(name, shape, expected, flags.reps, || {
+    let measured = repeat(driver, peaks, name, shape, expected, flags.reps, |driver| {
         // New prompts every time: the prefix cache shall not help.
         let samples: Vec<_> = (0..prompts).map(|_| sample(source.clone(), driver.tokens(PROMPT), new, false)).collect();
         let results = driver.run_all(samples)?;
@@ -94,10 +102,10 @@ fn generate(
     })
 }
 
-fn score(driver: &mut Driver, flags: &BenchFlags) -> Result<Measured, Box<dyn Error>> {
+fn score(driver: &mut Driver, flags: &BenchFlags, peaks: Peaks) -> Result<Measured, Box<dyn Error>> {
     let source = source(driver, "w4", flags)?;
     let shape = format!("{}x{}{}", flags.batch, flags.seq, weights(flags));
-    let measured = repeat("w4", shape, flags.batch * flags.seq, flags.reps, || {
+    let measured = repeat(driver, peaks, "w4", shape, flags.batch * flags.seq, flags.reps, |driver| {
         let samples: Vec<_> =
             (0..flags.batch).map(|_| sample(source.clone(), driver.tokens(flags.seq), 1, true)).collect();
         let results = driver.run_all(samples)?;
@@ -136,20 +144,26 @@ fn check(results: Vec<OpResult>, new_tokens: usize, prompt_logprobs: usize) -> R
 }
 
 fn repeat(
+    driver: &mut Driver,
+    peaks: Peaks,
     name: &'static str,
     shape: String,
     tokens: usize,
     reps: u32,
-    mut work: impl FnMut() -> Result<(), Box<dyn Error>>,
+    mut work: impl FnMut(&mut Driver) -> Result<(), Box<dyn Error>>,
 ) -> Result<Measured, Box<dyn Error>> {
-    let timed = |work: &mut dyn FnMut() -> Result<(), Box<dyn Error>>| {
+    let mut timed = |driver: &mut Driver| {
         let start = Instant::now();
-        work().map(|()| start.elapsed().as_secs_f64())
+        work(driver).map(|()| start.elapsed().as_secs_f64())
     };
-    let first_seconds = timed(&mut work)?;
-    let neighbours = Neighbours::watch();
-    let seconds = (0..reps).map(|_| timed(&mut work)).collect::<Result<Vec<_>, _>>()?;
+    let first_seconds = timed(driver)?;
+    let (neighbours, before) = (Neighbours::watch(), driver.products());
+    let seconds = (0..reps).map(|_| timed(driver)).collect::<Result<Vec<_>, _>>()?;
+    let counted = driver.products().since(before);
     let rates = seconds.iter().map(|seconds| tokens as f64 / seconds).collect();
+    let (total, threads) = (seconds.iter().sum::<f64>(), driver.threads() as f64);
+    let gflops = counted.flops as f64 * threads / counted.thread_seconds / 1e9;
+    let share = counted.thread_seconds / (total * threads);
     Ok(Measured {
         name,
         shape,
@@ -157,8 +171,13 @@ fn repeat(
         tokens_per_second: Spread::of(rates),
         ms_per_token: None,
         first_seconds,
-        seconds,
         peak_memory_mib: system::peak_memory(),
+        products: Products { share, gflops, of_peak: gflops / peaks.gemm_gflops },
+        read: (name == "w3b1").then(|| {
+            let gb_per_second = counted.weight_bytes as f64 / total / 1e9;
+            Read { gb_per_second, of_bandwidth: gb_per_second / peaks.read_gb_per_second }
+        }),
+        seconds,
         other_cores: neighbours.cores(),
     })
 }

@@ -15,7 +15,7 @@ pub use engine::{BaseModel, Completion, Engine, EngineStats, Flow};
 pub use error::{Category, OpError};
 pub use ids::{CheckpointKind, CheckpointName, RequestId, RunId, SamplingSessionId, SessionId, TenantId, TinkerPath};
 pub use ops::{
-    AdamParams, Datum, ForwardBackward, LoadState, LoraSpec, LossConfig, LossConfigValue, Operation, Optimizer,
+    AdamParams, Ahead, Datum, ForwardBackward, LoadState, LoraSpec, LossConfig, LossConfigValue, Operation, Optimizer,
     RestoreRun, RunSpec, Sample, SamplerSource, SamplingParams, SaveExternal, SaveRun, SaveSampler, SaveSnapshot,
     SaveState, SaveTarget, Stop,
 };

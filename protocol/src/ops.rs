@@ -1,7 +1,10 @@
 //! Operations that the engine executes.
 
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +79,41 @@ pub struct ForwardBackward {
     pub loss_fn_config: LossConfig,
     /// Leave the accumulated gradient alone.
     pub forward_only: bool,
+    /// What the engine made of the examples ahead; `data` is empty then.
+    pub ahead: Ahead,
+}
+
+/// What an engine made of an operation before its turn, on another thread: a value of the engine's own type.
+#[derive(Clone, Default)]
+pub struct Ahead(Option<Arc<dyn Any + Send + Sync>>);
+
+impl Ahead {
+    /// Keeps a value.
+    pub fn new<T: Any + Send + Sync>(value: T) -> Self {
+        Self(Some(Arc::new(value)))
+    }
+
+    /// The value, if there is one of this type.
+    pub fn get<T: Any + Send + Sync>(self) -> Option<Arc<T>> {
+        self.0?.downcast().ok()
+    }
+}
+
+impl fmt::Debug for Ahead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Ahead" } else { "None" })
+    }
+}
+
+/// Whether both are the same value.
+impl PartialEq for Ahead {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (None, None) => true,
+            _ => false,
+        }
+    }
 }
 
 /// AdamW hyper-parameters of one step.

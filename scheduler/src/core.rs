@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -48,6 +48,8 @@ pub(crate) struct Core {
     pub(crate) hints: Mutex<BTreeSet<RunId>>,
     /// Leases and claims that the store knew of and the queue did not, when both were last compared.
     pub(crate) strays: Mutex<BTreeSet<String>>,
+    /// Requests that were accepted or ended here.
+    pub(crate) activity: AtomicU64,
     /// When a sign of life of a session was last noted.
     pub(crate) seen: Mutex<HashMap<SessionId, Timestamp>>,
     /// Of this process's worker.
@@ -128,8 +130,9 @@ impl Core {
         answer.await.unwrap_or(Err(CLOSED))
     }
 
-    /// Notes a sign of life of a session, now and then.
+    /// Something was asked for in a session: notes a sign of its life, now and then.
     pub(crate) fn touch(&self, session: &SessionId) {
+        self.activity.fetch_add(1, Ordering::Relaxed);
         if let Some(touch) = self.due_touch(session) {
             self.record(touch);
         }

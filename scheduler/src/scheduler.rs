@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -88,6 +88,8 @@ pub struct Stats {
     pub queued: u64,
     /// Requests that the worker holds.
     pub in_flight: u64,
+    /// Requests that this process accepted or ended: while it does not change, there is nothing to do.
+    pub activity: u64,
 }
 
 /// Samples that have not ended: those of this process, or all that processes with the same database had a few seconds
@@ -144,6 +146,7 @@ impl Scheduler {
             hints: Mutex::default(),
             seen: Mutex::default(),
             strays: Mutex::default(),
+            activity: AtomicU64::new(0),
             incarnation: AtomicI64::new(0),
             reached_since: AtomicI64::new(now.as_millis()),
             events: Waiters::default(),
@@ -191,6 +194,11 @@ impl Scheduler {
         self.core.ready.notify_all();
     }
 
+    /// Whether the worker of this process, if it has one, serves a base model.
+    pub fn serves_here(&self, base_model: &str) -> bool {
+        self.core.worker_for(base_model).is_some()
+    }
+
     /// Counters, for metrics and tests.
     pub fn stats(&self) -> Stats {
         let (queued, in_flight) = lock(&self.core.queue).counts();
@@ -199,6 +207,7 @@ impl Scheduler {
             writes: self.core.metrics.writes.get(),
             queued,
             in_flight,
+            activity: self.core.activity.load(Ordering::Relaxed),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -514,6 +515,7 @@ impl Core {
     /// the time `served`.
     pub(crate) fn announce(&self, request: &RequestId, ended: &Ended, served: Option<Duration>) {
         let Ended { tenant, kind, state, tokens, .. } = ended;
+        self.activity.fetch_add(1, Ordering::Relaxed);
         self.metrics.ended(*kind, tenant, *state, served, *tokens);
         tracing::debug!(%request, kind = kind.as_str(), state = state.as_str(), ?served, "a request ended");
         match (&ended.creates, state) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use trainyard_protocol::{
-    AdamParams, Category, Datum, ForwardBackward, LoraSpec, Optimizer, RunSpec, Sample, SamplingParams,
+    AdamParams, Ahead, Category, Datum, ForwardBackward, LoraSpec, Optimizer, RunSpec, Sample, SamplingParams,
     SamplingSessionId, Stop, Tensor, TensorValues,
 };
 
@@ -62,6 +62,7 @@ pub(super) fn pass(run: &str, datums: i64) -> Operation {
         loss_fn: "cross_entropy".into(),
         loss_fn_config: BTreeMap::new(),
         forward_only: false,
+        ahead: Ahead::default(),
     })
 }
 

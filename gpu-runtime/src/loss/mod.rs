@@ -4,11 +4,13 @@
 //! d(sum)/d(log-probability), and the pass goes backward from there. All losses are sums over tokens,
 //! candidates and datums; nothing is normalised.
 
+mod batch;
 mod evaluate;
 mod inputs;
 
 use trainyard_protocol::{LossConfig, LossConfigValue, OpError};
 
+pub use batch::{PreparedBatch, prepare_ahead};
 pub use evaluate::{LossValue, evaluate};
 pub use inputs::{PreparedDatum, prepare};
 

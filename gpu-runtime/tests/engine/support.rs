@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use trainyard_gpu_runtime::load::load;
 use trainyard_gpu_runtime::{CpuEngine, Dtype, EngineOptions};
 use trainyard_protocol::{
-    AdamParams, Completion, Datum, Engine, Flow, ForwardBackward, ForwardBackwardResult, LoraSpec, OpError, OpResult,
-    Operation, Optimizer, RequestId, RunId, RunSpec, Sample, SampleResult, SamplerSource, SamplingParams,
+    AdamParams, Ahead, Completion, Datum, Engine, Flow, ForwardBackward, ForwardBackwardResult, LoraSpec, OpError,
+    OpResult, Operation, Optimizer, RequestId, RunId, RunSpec, Sample, SampleResult, SamplerSource, SamplingParams,
     SamplingSessionId, Stop, Tensor,
 };
 
@@ -111,6 +111,7 @@ pub(crate) fn loss_op(run: &str, data: Vec<Datum>, forward_only: bool) -> Operat
         loss_fn: "cross_entropy".into(),
         loss_fn_config: BTreeMap::new(),
         forward_only,
+        ahead: Ahead::default(),
     })
 }
 

@@ -56,3 +56,18 @@ async fn one_failure_does_not_fail_its_neighbours() {
     assert!(good.is_ok() && other.is_ok());
     assert!(is_not_found(bad));
 }
+
+#[tokio::test]
+async fn activity_is_what_is_accepted_and_ended() {
+    let bench = bench().await;
+    let run = bench.ready_run(0).await;
+    let activity = || bench.scheduler.stats().activity;
+    let before = activity();
+    let request = bench.submit(&run, 1, RequestKind::Forward).await;
+    assert_eq!(activity(), before + 1);
+    bench.succeed(&bench.start().await);
+    bench.poll(&request).await;
+    bench.submit(&run, 1, RequestKind::Forward).await;
+    bench.scheduler.heartbeat(&bench.me, &bench.session).await.unwrap();
+    assert_eq!(activity(), before + 2);
+}

@@ -92,14 +92,23 @@ impl RawBody {
         read: impl FnOnce(&Bytes) -> T + Send + 'static,
     ) -> Result<T, ApiError> {
         let (bytes, room) = (self.bytes.clone(), self.room.take());
-        if bytes.len() <= INLINE_DECODING {
-            return Ok(read(&bytes));
-        }
         // The thread goes on when the client has gone, so the room is its own.
-        let done = tokio::task::spawn_blocking(move || {
+        self.beside(move || {
             let _room = room;
             read(&bytes)
-        });
+        })
+        .await
+    }
+
+    /// Does what takes a time like its length, on a thread of its own when it is large.
+    pub(super) async fn beside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        if self.bytes.len() <= INLINE_DECODING {
+            return Ok(work());
+        }
+        let done = tokio::task::spawn_blocking(work);
         done.await.map_err(|error| ApiError::Internal(format!("decoding did not finish: {error}")))
     }
 }

@@ -2,9 +2,10 @@
 
 use axum::extract::State;
 use bytes::Bytes;
+use trainyard_gpu_runtime::loss::prepare_ahead;
 use trainyard_protocol::limits::scored_tokens;
 use trainyard_protocol::{Datum, ForwardBackward, OpError, RunId};
-use trainyard_scheduler::{Decoded, RequestKind};
+use trainyard_scheduler::{Decoded, RequestKind, Run};
 
 use super::body::{Media, RawBody};
 use super::respond::Reply;
@@ -41,7 +42,7 @@ pub(super) async fn forward_backward(
     let (found, request) = body.decode(read).await?;
     let (run, seq_id) = submit::ids(found, request.as_ref().err())?;
     let run = submit::find_run(&state, &tenant, &run, seq_id).await?;
-    let (kind, prepared) = prepare(request, &body);
+    let (kind, prepared) = prepare(&state, &run, request, &body).await?;
     submit::submit(&state, &tenant, &run, seq_id, kind, prepared).await
 }
 
@@ -79,16 +80,32 @@ fn read_json(bytes: &Bytes) -> Read {
     (json::training_ids(bytes), request.map(Pass::written))
 }
 
-/// What the scheduler gets of a request.
-pub(super) fn prepare(pass: Result<Pass, OpError>, body: &RawBody) -> (RequestKind, Prepared) {
-    match pass {
-        Ok(Pass { kind, payload, operation }) => {
-            let tokens = operation.as_ref().map_or(0, tokens);
-            let (identity, decoded) = (payload.clone(), Decoded::new(operation));
-            (kind, Prepared { payload, decoded, identity, tokens, stores: None, rejected: None })
-        }
-        Err(error) => (RequestKind::ForwardBackward, Prepared::rejected(error, &body.bytes)),
-    }
+/// What the scheduler gets of a request to a run. Where this process executes it, its examples are checked now, so that
+/// the engine has them ready when their turn comes.
+pub(super) async fn prepare(
+    state: &AppState,
+    run: &Run,
+    pass: Result<Pass, OpError>,
+    body: &RawBody,
+) -> Result<(RequestKind, Prepared), ApiError> {
+    let Pass { kind, payload, operation } = match pass {
+        Ok(pass) => pass,
+        Err(error) => return Ok((RequestKind::ForwardBackward, Prepared::rejected(error, &body.bytes))),
+    };
+    let tokens = operation.as_ref().map_or(0, tokens);
+    let name = &run.spec.base_model;
+    let model = state.models.list().iter().find(|model| model.name == *name).cloned();
+    let operation = match (operation, model.filter(|_| state.scheduler.serves_here(name))) {
+        (Ok(mut pass), Some(model)) => Ok(body
+            .beside(move || {
+                prepare_ahead(&mut pass, &model);
+                pass
+            })
+            .await?),
+        (operation, _) => operation,
+    };
+    let (identity, decoded) = (payload.clone(), Decoded::new(operation));
+    Ok((kind, Prepared { payload, decoded, identity, tokens, stores: None, rejected: None }))
 }
 
 /// What a pass costs: the tokens of its examples with their targets.
@@ -106,7 +123,8 @@ mod tests {
     use axum::http::Method;
     use prost::Message;
     use serde_json::json;
-    use trainyard_protocol::{LossConfig, Tensor, TensorValues};
+    use trainyard_gpu_runtime::loss::PreparedBatch;
+    use trainyard_protocol::{Ahead, LossConfig, Tensor, TensorValues};
 
     use super::super::testing::*;
     use super::*;
@@ -204,6 +222,25 @@ mod tests {
         assert_eq!(server.next_work().await.seq_id, 2);
     }
 
+    /// The engine gets examples ready to be used; what is wrong with others it says itself.
+    #[tokio::test]
+    async fn examples_are_checked_before_their_turn() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        for (seq_id, token, ahead) in [(1, 99, true), (2, 100, false)] {
+            let tensor = json!({"data": [token, 2], "shape": [2], "dtype": "int64"});
+            let input = json!({"chunks": [{"type": "encoded_text", "tokens": [1, 2]}]});
+            let datum = json!({"model_input": input, "loss_fn_inputs": {"target_tokens": tensor}});
+            let pass = json!({"data": [datum], "loss_fn": "cross_entropy"});
+            let body = json!({"model_id": run, "seq_id": seq_id, "forward_backward_input": pass});
+            server.post("forward_backward", body).await.json();
+            let work = server.next_work().await;
+            let pass = work.decoded.take::<Result<ForwardBackward, OpError>>().unwrap().unwrap();
+            assert_eq!((pass.data.is_empty(), pass.ahead != Ahead::default()), (ahead, ahead));
+            server.succeed_with_bytes(&work, b"result");
+        }
+    }
+
     /// A body of some kilobytes that would take gigabytes once it is decoded.
     #[tokio::test]
     async fn a_bomb_of_datums_fails_alone() {
@@ -233,6 +270,7 @@ mod tests {
             loss_fn: "cross_entropy".to_owned(),
             loss_fn_config: LossConfig::new(),
             forward_only: false,
+            ahead: Ahead::default(),
         };
         assert_eq!(tokens(&pass), 10 + 10 + 15);
     }
@@ -266,8 +304,9 @@ mod tests {
         let work = server.next_work().await;
         let stored = training::decode(work.payload.clone()).unwrap();
         assert_eq!((stored.seq_id, stored.data.len(), stored.forward_only), (1, 1, false));
-        let decoded = work.decoded.take::<Result<ForwardBackward, OpError>>();
-        assert_eq!(decoded, Some(training::operation(stored)));
+        let decoded = work.decoded.take::<Result<ForwardBackward, OpError>>().unwrap().unwrap();
+        let batch = |pass| PreparedBatch::of(pass, 100, 64).unwrap().data;
+        assert_eq!(batch(decoded), batch(training::operation(stored).unwrap()));
         server.succeed_with_bytes(&work, b"result");
         server.post("forward", json!({"model_id": run, "seq_id": 2, "forward_input": input})).await.json();
         assert_eq!(server.next_work().await.kind, RequestKind::Forward);

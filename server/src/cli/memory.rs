@@ -14,12 +14,13 @@ const AGAIN: u32 = 20;
 pub(super) async fn give_back(scheduler: Scheduler) {
     let mut ticks = interval(PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut idle: u32 = 0;
+    let (mut idle, mut seen) = (0_u32, 0);
     loop {
         ticks.tick().await;
         let stats = scheduler.stats();
-        if stats.queued + stats.in_flight > 0 {
-            idle = 0;
+        // Between two short requests a busy process looks idle.
+        if stats.queued + stats.in_flight > 0 || stats.activity != seen {
+            (idle, seen) = (0, stats.activity);
             continue;
         }
         if idle % AGAIN == 1 {

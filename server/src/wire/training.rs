@@ -7,7 +7,7 @@ use prost::Message;
 use serde::{Deserialize, Deserializer};
 use trainyard_protocol::limits::{MAX_DATUMS, MAX_PARTS, MAX_TARGETS, check_targets};
 use trainyard_protocol::{
-    Datum, DatumOutput, ForwardBackward, ForwardBackwardResult, LossConfig, LossConfigValue, OpError, RunId,
+    Ahead, Datum, DatumOutput, ForwardBackward, ForwardBackwardResult, LossConfig, LossConfigValue, OpError, RunId,
 };
 use utoipa::ToSchema;
 
@@ -59,6 +59,7 @@ pub fn operation(request: proto::ForwardBackwardRequest) -> Result<ForwardBackwa
         loss_fn: request.loss_fn,
         loss_fn_config,
         forward_only: request.forward_only,
+        ahead: Ahead::default(),
     })
 }
 

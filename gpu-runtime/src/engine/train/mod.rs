@@ -5,7 +5,6 @@ mod plan;
 
 use std::collections::BTreeMap;
 
-use trainyard_protocol::limits::MAX_DATUMS;
 use trainyard_protocol::{
     Completion, DatumOutput, Flow, ForwardBackward, ForwardBackwardResult, OpError, OpResult, RequestId, RunId,
 };
@@ -14,7 +13,7 @@ use super::fair::Fair;
 use super::fault::{Fault, guarded};
 use super::run::Run;
 use crate::kernels::Cpu;
-use crate::loss::{LossFn, PreparedDatum, prepare};
+use crate::loss::{LossFn, PreparedBatch, PreparedDatum};
 use crate::model::{GradientSum, TrainGroup, TrainOutput, train_pass};
 use pack::Packed;
 use plan::Plan;
@@ -107,29 +106,10 @@ impl Trainer {
         run: &Run,
         request: ForwardBackward,
     ) -> Result<(), OpError> {
-        let (vocab, context) = (run.base.config.vocab_size, run.base.config.max_position_embeddings);
-        if request.data.is_empty() {
-            return Err(OpError::user("data: must hold at least one datum"));
-        }
-        if request.data.len() > MAX_DATUMS {
-            return Err(OpError::user(format!("data: {} datums are more than {MAX_DATUMS}", request.data.len())));
-        }
-        let loss = LossFn::parse(&request.loss_fn, &request.loss_fn_config)?;
-        let data = request
-            .data
-            .iter()
-            .enumerate()
-            .map(|(i, datum)| {
-                if datum.tokens.len() > context {
-                    return Err(OpError::user(format!(
-                        "data[{i}].model_input: {} tokens exceed the model's context window of {context}",
-                        datum.tokens.len()
-                    )));
-                }
-                prepare(&loss, i, datum, vocab)
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        let (trains, run) = (!request.forward_only, request.run);
+        let config = &run.base.config;
+        let (trains, run) = (!request.forward_only, request.run.clone());
+        let PreparedBatch { loss, data, .. } =
+            PreparedBatch::of(request, config.vocab_size, config.max_position_embeddings)?;
         let job =
             Job { id, flow, run, loss, data, next: 0, outputs: Vec::new(), trains, grads: None, suspect_until: 0 };
         self.jobs.push(job);

@@ -7,9 +7,9 @@ use trainyard_gpu_runtime::CpuEngine;
 use trainyard_gpu_runtime::kernels::meter::Products;
 use trainyard_gpu_runtime::rng::uniform;
 use trainyard_protocol::{
-    AdamParams, BaseModel, Completion, Datum, Engine, Flow, ForwardBackward, LoraSpec, OpResult, Operation, Optimizer,
-    RequestId, RunId, RunSpec, Sample, SampleResult, SamplerSource, SamplingParams, SamplingSessionId, SaveSampler,
-    Stop, Tensor,
+    AdamParams, Ahead, BaseModel, Completion, Datum, Engine, Flow, ForwardBackward, LoraSpec, OpResult, Operation,
+    Optimizer, RequestId, RunId, RunSpec, Sample, SampleResult, SamplerSource, SamplingParams, SamplingSessionId,
+    SaveSampler, Stop, Tensor,
 };
 
 /// Seed of the token ids.
@@ -138,6 +138,7 @@ pub(super) fn forward_backward(run: &str, data: Vec<Datum>) -> Operation {
         loss_fn: "cross_entropy".to_owned(),
         loss_fn_config: BTreeMap::new(),
         forward_only: false,
+        ahead: Ahead::default(),
     })
 }
 

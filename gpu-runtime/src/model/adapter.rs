@@ -89,14 +89,12 @@ impl LoraPair {
 
     /// Aᵀ, `[k, rank]`; where it has to be packed, at the first backward pass: who only samples never pays for it.
     pub fn a_t(&self, cpu: &Cpu) -> Factor<'_> {
-        let packed = || Factor::Matrix(self.a_t.get_or_init(|| self.a.transposed(cpu)));
-        Factor::transpose(cpu, &self.a).unwrap_or_else(packed)
+        Factor::transpose_or_pack(cpu, &self.a, &self.a_t)
     }
 
     /// Bᵀ, `[rank, n]`, as [`LoraPair::a_t`].
     pub fn b_t(&self, cpu: &Cpu) -> Factor<'_> {
-        let packed = || Factor::Matrix(self.b_t.get_or_init(|| self.b.transposed(cpu)));
-        Factor::transpose(cpu, &self.b).unwrap_or_else(packed)
+        Factor::transpose_or_pack(cpu, &self.b, &self.b_t)
     }
 
     fn bytes(&self) -> usize {

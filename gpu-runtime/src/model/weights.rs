@@ -52,8 +52,7 @@ impl Linear {
 
     /// The transpose; where it has to be packed, at the first backward pass: servers that only sample never pay for it.
     pub fn transposed(&self, cpu: &Cpu) -> Factor<'_> {
-        let packed = || Factor::Matrix(self.transposed.get_or_init(|| self.weight.transposed(cpu)));
-        Factor::transpose(cpu, &self.weight).unwrap_or_else(packed)
+        Factor::transpose_or_pack(cpu, &self.weight, &self.transposed)
     }
 }
 

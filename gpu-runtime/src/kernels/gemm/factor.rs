@@ -1,6 +1,8 @@
 //! The right side of a packed product: a matrix, or the transpose of one that is turned round on the way, so that
 //! backward passes need no second copy of the weights.
 
+use std::sync::OnceLock;
+
 use super::super::packed::{Dtype, NR, PackedData, PackedMatrix};
 use super::super::{Cpu, Isa};
 use super::tiles::STRIP;
@@ -28,6 +30,12 @@ impl<'a> Factor<'a> {
     /// way round in the transpose: there it has to be packed.
     pub fn transpose(cpu: &Cpu, w: &'a PackedMatrix) -> Option<Self> {
         (!Self::needs_packed_transpose(cpu, w.dtype())).then_some(Self::Transpose(w))
+    }
+
+    /// The transpose of `w`; where it has to be packed, in `packed`, when it is first asked for.
+    pub fn transpose_or_pack(cpu: &Cpu, w: &'a PackedMatrix, packed: &'a OnceLock<PackedMatrix>) -> Self {
+        let pack = || Self::Matrix(packed.get_or_init(|| w.transposed(cpu)));
+        Self::transpose(cpu, w).unwrap_or_else(pack)
     }
 
     /// Whether transposes of matrices of this type have to be packed.

@@ -146,12 +146,10 @@ struct Acknowledge {
 impl Write for Acknowledge {
     type Output = ();
 
+    const UNDO: bool = false;
+
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(), Error> {
-        let now = core.now();
-        for request in &self.requests {
-            results::acknowledge_request(conn, &self.tenant, request, now).await?;
-        }
-        Ok(())
+        results::acknowledge_requests(conn, &self.tenant, &self.requests, core.now()).await
     }
 }
 

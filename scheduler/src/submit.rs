@@ -1,5 +1,6 @@
 //! Accepting requests.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -387,6 +388,61 @@ struct SubmitSample {
     taken: bool,
 }
 
+impl SubmitSample {
+    async fn sampling(&self, conn: &mut Conn, core: &Core) -> Result<Arc<SamplingSession>, Error> {
+        let id = &self.submission.sampling_session;
+        match core.samplers.get(&self.tenant, id) {
+            Some(known) => Ok(known),
+            None => Ok(Arc::new(sampling::sampling_session(conn, &self.tenant, id).await?)),
+        }
+    }
+
+    fn request<'a>(&'a self, core: &'a Core, sampling: &'a SamplingSession) -> NewRequest<'a> {
+        let SampleSubmission { sampling_session, seq_id, num_samples, tokens, .. } = &self.submission;
+        NewRequest {
+            id: &self.id,
+            tenant: &self.tenant,
+            session: &sampling.session,
+            target: Target::Sampling(sampling_session),
+            seq_id: *seq_id,
+            kind: RequestKind::Sample,
+            num_samples: *num_samples,
+            fingerprint: &self.fingerprint,
+            payload: &self.payload,
+            rejected: None,
+            worker: core.worker_for(&sampling.base_model).filter(|_| lock(&core.queue).can_sample(sampling)),
+            tokens: *tokens,
+        }
+    }
+
+    async fn insert(
+        &mut self,
+        conn: &mut Conn,
+        core: &Core,
+        sampling: Arc<SamplingSession>,
+    ) -> Result<Accepted, Error> {
+        let request = self.request(core, &sampling);
+        let taken = request.worker.is_some();
+        let existing = match insert_or_find(conn, core, &request).await? {
+            Inserted::New(arrival) => return Ok(self.fresh(arrival, taken, sampling)),
+            Inserted::Known(existing) => existing,
+        };
+        if existing.id == self.id {
+            // Written by a commit of which nobody heard; since then others may have taken it.
+            return Ok(self.fresh(existing.arrival, false, sampling));
+        }
+        let SampleSubmission { sampling_session, seq_id, .. } = &self.submission;
+        existing.ensure_same(&self.fingerprint, || format!("seq_id {seq_id}: this sample of {sampling_session}"))?;
+        Ok(Accepted::known(existing.id, existing.num_samples))
+    }
+
+    fn fresh(&mut self, arrival: i64, taken: bool, sampling: Arc<SamplingSession>) -> Accepted {
+        self.taken = taken;
+        let fresh = Fresh { arrival, session: sampling.session.clone(), sampling: Some(sampling) };
+        Accepted::fresh(self.id.clone(), self.submission.num_samples, fresh)
+    }
+}
+
 impl Submit for SubmitSample {
     fn payload(&self) -> &Stored {
         &self.payload
@@ -402,44 +458,43 @@ impl Write for SubmitSample {
         admission::counted(core, &self.tenant, Quota::QueuedTokens)
     }
 
+    // What counts against a quota is counted one by one.
+    fn joins(&self, core: &Core) -> bool {
+        self.counts(core).is_empty()
+    }
+
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Accepted, Error> {
-        let SampleSubmission { sampling_session, seq_id, num_samples, .. } = &self.submission;
-        let sampling = match core.samplers.get(&self.tenant, sampling_session) {
-            Some(known) => known,
-            None => Arc::new(sampling::sampling_session(conn, &self.tenant, sampling_session).await?),
-        };
+        let sampling = self.sampling(conn, core).await?;
         admission::check_sample(conn, core, &self.tenant, &self.submission).await?;
-        let request = NewRequest {
-            id: &self.id,
-            tenant: &self.tenant,
-            session: &sampling.session,
-            target: Target::Sampling(sampling_session),
-            seq_id: *seq_id,
-            kind: RequestKind::Sample,
-            num_samples: *num_samples,
-            fingerprint: &self.fingerprint,
-            payload: &self.payload,
-            rejected: None,
-            worker: core.worker_for(&sampling.base_model).filter(|_| lock(&core.queue).can_sample(&sampling)),
-            tokens: self.submission.tokens,
-        };
-        self.taken = request.worker.is_some();
-        let existing = match insert_or_find(conn, core, &request).await? {
-            Inserted::New(arrival) => {
-                let fresh = Fresh { arrival, session: sampling.session.clone(), sampling: Some(sampling) };
-                return Ok(Accepted::fresh(self.id.clone(), *num_samples, fresh));
-            }
-            Inserted::Known(existing) => existing,
-        };
-        if existing.id == self.id {
-            // Written by a commit of which nobody heard; since then others may have taken it.
-            self.taken = false;
-            let fresh =
-                Fresh { arrival: existing.arrival, session: sampling.session.clone(), sampling: Some(sampling) };
-            return Ok(Accepted::fresh(self.id.clone(), *num_samples, fresh));
+        self.insert(conn, core, sampling).await
+    }
+
+    async fn apply_all(
+        writes: Vec<&mut Self>,
+        conn: &mut Conn,
+        core: &Core,
+    ) -> Result<Vec<Result<Accepted, Error>>, Error> {
+        let mut samplings = Vec::with_capacity(writes.len());
+        for write in &writes {
+            samplings.push(write.sampling(conn, core).await);
         }
-        existing.ensure_same(&self.fingerprint, || format!("seq_id {seq_id}: this sample of {sampling_session}"))?;
-        Ok(Accepted::known(existing.id, existing.num_samples))
+        let found = writes.iter().zip(&samplings);
+        let new: Vec<NewRequest<'_>> =
+            found.filter_map(|(write, sampling)| Some(write.request(core, sampling.as_ref().ok()?))).collect();
+        let arrivals = requests::insert_requests(conn, &new, core.now()).await?;
+        // Who takes what was decided before; the answers must not differ from what is written.
+        let taken: BTreeSet<RequestId> =
+            new.iter().filter(|new| new.worker.is_some()).map(|new| new.id.clone()).collect();
+        let mut outputs = Vec::with_capacity(writes.len());
+        for (write, sampling) in writes.into_iter().zip(samplings) {
+            outputs.push(match (sampling, arrivals.get(&write.id)) {
+                (Ok(sampling), Some(arrival)) => Ok(write.fresh(*arrival, taken.contains(&write.id), sampling)),
+                // It was there before, or its session accepts nothing more.
+                (Ok(sampling), None) => write.insert(conn, core, sampling).await,
+                (Err(error), _) => Err(error),
+            });
+        }
+        Ok(outputs)
     }
 
     fn signals(&self, accepted: &Accepted, signals: &mut Vec<Signal>) {

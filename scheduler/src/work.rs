@@ -15,7 +15,7 @@ use crate::quotas::Level;
 use crate::signals::Signal;
 use crate::store::blobs::Stored;
 use crate::store::db::{Conn, sql};
-use crate::store::results::{self, End, Ended};
+use crate::store::results::{self, End, Ended, SampleEnd};
 use crate::store::{checkpoints, failed, folders, leases, quotas, requests, runs, sampling, sessions};
 use crate::waiters::lock;
 use crate::writer::{Urgency, Write};
@@ -313,6 +313,17 @@ impl Complete {
         Ok(None)
     }
 
+    /// How it ends with this outcome.
+    fn end<'a>(&'a self, outcome: &'a Outcome) -> Result<End<'a>, Error> {
+        Ok(match outcome {
+            Outcome::Succeeded { encoding, payload } => {
+                let result = self.result.as_ref().ok_or(Error::Store("complete a request"))?;
+                End::Succeeded { encoding: *encoding, result, size: payload.len() as u64, replays: self.replays() }
+            }
+            Outcome::Failed(error) => End::Failed(error),
+        })
+    }
+
     /// Whether the request is executed again after a restart: it changed what the worker holds in memory.
     fn replays(&self) -> bool {
         match self.flight.kind {
@@ -332,6 +343,13 @@ impl Complete {
             | RequestKind::SaveSnapshot
             | RequestKind::RestoreRun => false,
         }
+    }
+}
+
+fn poll_of(outcome: Outcome) -> Poll {
+    match outcome {
+        Outcome::Succeeded { encoding, payload } => Poll::Succeeded { encoding, payload },
+        Outcome::Failed(error) => Poll::Failed(error),
     }
 }
 
@@ -358,28 +376,21 @@ impl Write for Complete {
         Ok(())
     }
 
+    // Of a sample, unless it has to be told together with something else.
+    fn joins(&self, core: &Core) -> bool {
+        self.flight.sampling_session.is_some() && self.effects.is_empty() && core.worker_id().is_some()
+    }
+
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Reported, Error> {
         let now = core.now();
         if !holds(conn, core, &self.flight.fence).await? {
             return Ok(Reported::Stale);
         }
         let (outcome, discarded) = self.outcome_with_effects(conn, core, now).await?;
-        let (ended, poll) = match outcome {
-            Outcome::Succeeded { encoding, payload } => {
-                let result = self.result.as_ref().ok_or(Error::Store("complete a request"))?;
-                let size = payload.len() as u64;
-                let end = End::Succeeded { encoding, result, size, replays: self.replays() };
-                let claim = claim_of(core, &self.flight.fence);
-                let ended = results::end_request(conn, &self.request, &end, claim, now).await?;
-                (ended, Poll::Succeeded { encoding, payload })
-            }
-            Outcome::Failed(error) => {
-                let claim = claim_of(core, &self.flight.fence);
-                let ended = results::end_request(conn, &self.request, &End::Failed(&error), claim, now).await?;
-                (ended, Poll::Failed(error))
-            }
-        };
+        let end = self.end(&outcome)?;
+        let ended = results::end_request(conn, &self.request, &end, claim_of(core, &self.flight.fence), now).await?;
         let Some(ended) = ended else { return Ok(Reported::Known) };
+        let poll = poll_of(outcome);
         if let Some(run) = &ended.creates {
             match &poll {
                 Poll::Failed(cause) => runs::fail_run(conn, run, &creation_failed(run, cause), false).await?,
@@ -387,6 +398,36 @@ impl Write for Complete {
             };
         }
         Ok(Reported::Ended(ended, poll, discarded))
+    }
+
+    async fn apply_all(
+        writes: Vec<&mut Self>,
+        conn: &mut Conn,
+        core: &Core,
+    ) -> Result<Vec<Result<Reported, Error>>, Error> {
+        let mut outcomes = Vec::with_capacity(writes.len());
+        let mut writes = writes;
+        for write in &mut writes {
+            outcomes.push(write.outcome()?);
+        }
+        let mut samples = Vec::with_capacity(writes.len());
+        for (write, outcome) in writes.iter().zip(&outcomes) {
+            let Flight { sampling_session, fence, seq_id, .. } = &write.flight;
+            if let (Some(session), Some(claim)) = (sampling_session, claim_of(core, fence)) {
+                let end = write.end(outcome)?;
+                samples.push(SampleEnd { id: &write.request, end, claim, session, seq_id: *seq_id });
+            }
+        }
+        let mut ended = results::end_samples(conn, &samples, core.now()).await?;
+        drop(samples);
+        let mut outputs = Vec::with_capacity(writes.len());
+        for (write, outcome) in writes.into_iter().zip(outcomes) {
+            outputs.push(match ended.remove(&write.request) {
+                Some(ended) => Ok(Reported::Ended(ended, poll_of(outcome), Vec::new())),
+                None => write.apply(conn, core).await,
+            });
+        }
+        Ok(outputs)
     }
 
     fn signals(&self, output: &Reported, signals: &mut Vec<Signal>) {

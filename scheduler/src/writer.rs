@@ -1,9 +1,11 @@
 //! The one task of a process that writes: it applies what has queued up in one transaction, commits once, then
 //! answers everyone.
 
+use std::any::{Any, TypeId};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::future::Future;
+use std::iter;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +56,27 @@ pub(crate) trait Write: Send + 'static {
         Vec::new()
     }
 
+    /// Whether [`Self::apply_all`] makes it together with others of its type that stand beside it. A call that joins is
+    /// made before all that does not: nobody has an answer yet, so that no order was promised.
+    fn joins(&self, _core: &Core) -> bool {
+        false
+    }
+
+    /// Makes several changes that join, in their order; what became of each, or why none could be made.
+    fn apply_all(
+        writes: Vec<&mut Self>,
+        conn: &mut Conn,
+        core: &Core,
+    ) -> impl Future<Output = Result<Vec<Result<Self::Output, Error>>, Error>> + Send {
+        async move {
+            let mut outputs = Vec::with_capacity(writes.len());
+            for write in writes {
+                outputs.push(write.apply(conn, core).await);
+            }
+            Ok(outputs)
+        }
+    }
+
     /// What is done before the transaction, because it takes long and needs none. It may be done again, also after
     /// the change was made.
     fn prepare(&mut self, _core: &Core) -> impl Future<Output = Result<(), Error>> + Send {
@@ -92,7 +115,10 @@ impl Message {
     }
 }
 
-type Step<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
+/// What became of writes, one by one.
+type Done = Vec<Result<(), Error>>;
+
+type Step<'a, T = ()> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
 /// A [`Write`] of any type.
 pub(crate) trait Job: Send {
@@ -106,6 +132,16 @@ pub(crate) trait Job: Send {
     /// See [`Write::prepare`].
     fn prepare<'a>(&'a mut self, core: &'a Core) -> Step<'a>;
     fn apply<'a>(&'a mut self, conn: &'a mut Conn, core: &'a Core) -> Step<'a>;
+    /// The type of what it joins, if it joins anything.
+    fn joins(&self, core: &Core) -> Option<TypeId>;
+    fn as_any(&mut self) -> &mut (dyn Any + Send);
+    /// Applies it and those after it, all of the type that it joins.
+    fn apply_with<'a>(
+        &'a mut self,
+        others: &'a mut [Box<dyn Job>],
+        conn: &'a mut Conn,
+        core: &'a Core,
+    ) -> Step<'a, Done>;
     /// What other processes have to know, once it was applied.
     fn signals(&self, signals: &mut Vec<Signal>);
     /// The transaction was committed, or failed with this.
@@ -146,6 +182,33 @@ impl<W: Write> Job for Queued<W> {
             let done = output.as_ref().map(|_| ()).map_err(Clone::clone);
             self.output = Some(output);
             done
+        })
+    }
+
+    fn joins(&self, core: &Core) -> Option<TypeId> {
+        self.write.joins(core).then(TypeId::of::<Self>)
+    }
+
+    fn as_any(&mut self) -> &mut (dyn Any + Send) {
+        self
+    }
+
+    fn apply_with<'a>(
+        &'a mut self,
+        others: &'a mut [Box<dyn Job>],
+        conn: &'a mut Conn,
+        core: &'a Core,
+    ) -> Step<'a, Done> {
+        Box::pin(async move {
+            let others = others.iter_mut().filter_map(|job| job.as_any().downcast_mut::<Self>());
+            let (writes, places): (Vec<_>, Vec<_>) =
+                iter::once(self).chain(others).map(|job| (&mut job.write, &mut job.output)).unzip();
+            let outputs = W::apply_all(writes, conn, core).await?;
+            let done = outputs.iter().map(|output| output.as_ref().map(drop).map_err(Clone::clone)).collect();
+            for (place, output) in places.into_iter().zip(outputs) {
+                *place = Some(output);
+            }
+            Ok(done)
         })
     }
 
@@ -241,6 +304,7 @@ impl Writer {
             let Ok(message) = self.messages.try_recv() else { break };
             self.receive(message);
         }
+        self.batch.sort_by_key(|job| job.urgency() != Urgency::Call || job.joins(&self.core).is_none());
         true
     }
 
@@ -359,25 +423,58 @@ async fn transact(conn: &mut Conn, core: &Core, batch: &mut [Box<dyn Job>]) -> R
     done
 }
 
-/// Applies each write so that one failure does not fail its neighbours, in a savepoint where that takes one. A
-/// record that fails fails them all: what comes after it must not become durable before it.
+/// Applies each write so that one failure does not fail its neighbours, in a savepoint where that takes one; those that
+/// join at once. A record that fails fails them all: what comes after it must not become durable before it.
 async fn apply_all(conn: &mut Conn, core: &Core, batch: &mut [Box<dyn Job>]) -> Result<(), Error> {
-    for job in batch {
-        let undo = job.undo();
-        if undo {
-            execute(conn, "SAVEPOINT one").await?;
+    let mut left = batch;
+    while let Some((job, others)) = left.split_first_mut() {
+        let group = job.joins(core);
+        let joined = if group.is_some() { others.iter().take_while(|other| other.joins(core) == group).count() } else { 0 };
+        let (others, rest) = others.split_at_mut(joined);
+        left = rest;
+        if joined > 0 {
+            apply_group(conn, core, job.as_mut(), others).await?;
+        } else {
+            apply_one(conn, core, job.as_mut()).await?;
         }
-        if let Err(error) = job.apply(conn, core).await {
-            let poisoned = conn.dialect() == Dialect::Postgres && matches!(error, Error::Store(_)) && !undo;
-            if job.urgency() != Urgency::Call || fails_all(&error) || poisoned {
+    }
+    Ok(())
+}
+
+async fn apply_one(conn: &mut Conn, core: &Core, job: &mut dyn Job) -> Result<(), Error> {
+    let undo = job.undo();
+    if undo {
+        execute(conn, "SAVEPOINT one").await?;
+    }
+    if let Err(error) = job.apply(conn, core).await {
+        let poisoned = conn.dialect() == Dialect::Postgres && matches!(error, Error::Store(_)) && !undo;
+        if job.urgency() != Urgency::Call || fails_all(&error) || poisoned {
+            return Err(error);
+        }
+        if undo {
+            execute(conn, "ROLLBACK TO SAVEPOINT one").await?;
+        }
+    }
+    if undo {
+        execute(conn, "RELEASE SAVEPOINT one").await?;
+    }
+    Ok(())
+}
+
+/// Writes that join. A statement that fails concerns them all: they are then tried one by one.
+async fn apply_group(
+    conn: &mut Conn,
+    core: &Core,
+    job: &mut dyn Job,
+    others: &mut [Box<dyn Job>],
+) -> Result<(), Error> {
+    let urgency = job.urgency();
+    for done in job.apply_with(others, conn, core).await? {
+        match done {
+            Err(error) if urgency != Urgency::Call || fails_all(&error) || matches!(error, Error::Store(_)) => {
                 return Err(error);
             }
-            if undo {
-                execute(conn, "ROLLBACK TO SAVEPOINT one").await?;
-            }
-        }
-        if undo {
-            execute(conn, "RELEASE SAVEPOINT one").await?;
+            _ => {}
         }
     }
     Ok(())

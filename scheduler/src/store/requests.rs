@@ -1,11 +1,12 @@
 //! The table `requests`: accepting requests, and reading back what is to be executed.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId, TenantId};
 
 use super::blobs::Stored;
-use super::db::{Conn, Row, column, sql, sql_by};
+use super::db::{Bulk, Conn, Row, Sql, Value, column, sql, sql_by};
 use super::{as_i64, as_u64, failed, parsed, to_json};
 use crate::quotas::Cost;
 use crate::suspicion::Suspicion;
@@ -18,15 +19,15 @@ pub(crate) enum Target<'a> {
     Sampling(&'a SamplingSessionId),
 }
 
-impl Target<'_> {
-    fn run(&self) -> Option<&str> {
+impl<'a> Target<'a> {
+    fn run(&self) -> Option<&'a str> {
         match self {
             Self::Run(id) => Some(id.as_str()),
             Self::Sampling(_) => None,
         }
     }
 
-    fn sampling(&self) -> Option<&str> {
+    fn sampling(&self) -> Option<&'a str> {
         match self {
             Self::Run(_) => None,
             Self::Sampling(id) => Some(id.as_str()),
@@ -66,31 +67,64 @@ pub(crate) async fn insert_request(
         SELECT $1, $2, id, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18
         FROM sessions WHERE id = $3 AND tenant = $2 AND status = 'active'
         ON CONFLICT DO NOTHING RETURNING arrival";
-    // A refused request is never executed, so nobody needs its payload.
-    let payload = new.rejected.is_none().then_some(new.payload);
-    let state = if new.rejected.is_some() { RequestState::Failed } else { RequestState::Queued };
-    sql(SQL)
-        .bind(new.id.as_str())
-        .bind(new.tenant.as_str())
-        .bind(new.session.as_str())
-        .bind(new.target.run())
-        .bind(new.target.sampling())
-        .bind(new.seq_id)
-        .bind(new.kind.as_str())
-        .bind(i64::from(new.num_samples))
-        .bind(new.fingerprint)
-        .bind(state.as_str())
-        .bind(payload.and_then(Stored::inline))
-        .bind(payload.and_then(Stored::file))
-        .bind(new.rejected.map(to_json).transpose()?)
-        .bind(now.0)
-        .bind(new.rejected.map(|_| now.0))
-        .bind(new.worker)
-        .bind(i64::from(new.worker.is_some()))
-        .bind(as_i64(new.tokens))
-        .scalar(conn)
-        .await
-        .map_err(failed("accept a request"))
+    Sql::of(SQL, new.values(now)?).scalar(conn).await.map_err(failed("accept a request"))
+}
+
+/// As [`insert_request`], for several at once: those that it would answer with `None` are not in the answer.
+pub(crate) async fn insert_requests(
+    conn: &mut Conn,
+    new: &[NewRequest<'_>],
+    now: Timestamp,
+) -> Result<BTreeMap<RequestId, i64>, Error> {
+    static SQL: LazyLock<Bulk> = LazyLock::new(|| {
+        let text = "-- insert_requests
+            INSERT INTO requests (id, tenant, session_id, run_id, sampling_session_id, seq_id, kind, num_samples,
+                fingerprint, state, payload, payload_file, error, created_at, finished_at, worker_id, claim, tokens)
+            SELECT column1, column2, column3, column4, column5, column6, column7, column8, column9, column10, column11,
+                column12, column13, column14, column15, column16, column17, column18
+            FROM ({rows}) AS new
+            WHERE EXISTS (SELECT 1 FROM sessions WHERE id = column3 AND tenant = column2 AND status = 'active')
+            ORDER BY column19
+            ON CONFLICT DO NOTHING RETURNING id, arrival";
+        Bulk::new(19, text)
+    });
+    let mut rows = Vec::with_capacity(new.len());
+    for (place, request) in (0..).zip(new) {
+        let mut values = request.values(now)?;
+        values.push(Value::Int(Some(place)));
+        rows.push(values);
+    }
+    let rows = SQL.fetch_all(conn, rows).await.map_err(failed("accept requests"))?;
+    rows.iter().map(|row| Ok((RequestId::new(column::<String>(row, "id")?), column(row, "arrival")?))).collect()
+}
+
+impl<'a> NewRequest<'a> {
+    /// The parameters of its insertion.
+    fn values(&self, now: Timestamp) -> Result<Vec<Value<'a>>, Error> {
+        // A refused request is never executed, so nobody needs its payload.
+        let payload = self.rejected.is_none().then_some(self.payload);
+        let state = if self.rejected.is_some() { RequestState::Failed } else { RequestState::Queued };
+        Ok(vec![
+            self.id.as_str().into(),
+            self.tenant.as_str().into(),
+            self.session.as_str().into(),
+            self.target.run().into(),
+            self.target.sampling().into(),
+            self.seq_id.into(),
+            self.kind.as_str().into(),
+            i64::from(self.num_samples).into(),
+            self.fingerprint.into(),
+            state.as_str().into(),
+            payload.and_then(Stored::inline).into(),
+            payload.and_then(Stored::file).into(),
+            self.rejected.map(to_json).transpose()?.into(),
+            now.0.into(),
+            self.rejected.map(|_| now.0).into(),
+            self.worker.into(),
+            i64::from(self.worker.is_some()).into(),
+            as_i64(self.tokens).into(),
+        ])
+    }
 }
 
 /// A request that has the identity of a new one.

@@ -1,9 +1,12 @@
 //! The table `requests`: how requests end, and reading what came of them.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, TenantId};
 
 use super::blobs::Stored;
-use super::db::{Conn, column, sql};
+use super::db::{Bulk, Conn, Row, Sql, Value, column, sql, sql_by};
 use super::{as_i64, as_u64, failed, from_json, parsed, to_json};
 use crate::{CompletionItem, Completions, Encoding, Error, RequestKind, RequestState, Timestamp};
 
@@ -26,6 +29,30 @@ impl End<'_> {
             Self::Failed(_) => RequestState::Failed,
             Self::Cancelled => RequestState::Cancelled,
         }
+    }
+
+    fn replays(&self) -> bool {
+        matches!(self, Self::Succeeded { replays: true, .. })
+    }
+
+    /// The first parameters of what writes it.
+    fn values<'v>(&'v self, id: &'v RequestId, now: Timestamp) -> Result<Vec<Value<'v>>, Error> {
+        let (encoding, result, size, error) = match self {
+            Self::Succeeded { encoding, result, size, .. } => (Some(*encoding), Some(*result), *size, None),
+            Self::Failed(error) => (None, None, 0, Some(*error)),
+            Self::Cancelled => (None, None, 0, None),
+        };
+        Ok(vec![
+            id.as_str().into(),
+            self.state().as_str().into(),
+            encoding.map(Encoding::as_str).into(),
+            result.and_then(Stored::inline).into(),
+            result.and_then(Stored::file).into(),
+            as_i64(size).into(),
+            error.map(to_json).transpose()?.into(),
+            self.replays().into(),
+            now.0.into(),
+        ])
     }
 }
 
@@ -102,43 +129,86 @@ async fn write_end(
             AND ($12 IS NULL OR (worker_id = $12 AND claim = $13))
         RETURNING run_id, sampling_session_id, seq_id, tenant, kind, tokens";
     let (worker, number) = claim.unzip();
-    let (encoding, result, size, replays, error) = match end {
-        End::Succeeded { encoding, result, size, replays } => (Some(*encoding), Some(*result), *size, *replays, None),
-        End::Failed(error) => (None, None, 0, false, Some(*error)),
-        End::Cancelled => (None, None, 0, false, None),
-    };
-    let row = sql(SQL)
-        .bind(id.as_str())
-        .bind(end.state().as_str())
-        .bind(encoding.map(Encoding::as_str))
-        .bind(result.and_then(Stored::inline))
-        .bind(result.and_then(Stored::file))
-        .bind(as_i64(size))
-        .bind(error.map(to_json).transpose()?)
-        .bind(replays)
-        .bind(now.0)
-        .bind(CLONE_STRIDE)
-        .bind(payload_file.as_deref())
-        .bind(worker)
-        .bind(number)
-        .fetch_optional(conn)
-        .await
-        .map_err(failed("end a request"))?;
-    row.map(|row| {
-        let seq_id: i64 = column(&row, "seq_id")?;
-        let session: Option<String> = column(&row, "sampling_session_id")?;
-        let run: Option<String> = column(&row, "run_id")?;
-        Ok(Ended {
-            tenant: TenantId::new(column::<String>(&row, "tenant")?),
-            kind: parsed(&row, "kind", RequestKind::from_text)?,
-            state: end.state(),
-            tokens: as_u64(column(&row, "tokens")?),
-            unneeded: payload_file.filter(|_| !replays),
-            sample: session.map(|session| (SamplingSessionId::new(session), seq_id.div_euclid(CLONE_STRIDE))),
-            creates: run.filter(|_| seq_id == 0).map(RunId::new),
-        })
+    let mut values = end.values(id, now)?;
+    values.extend([CLONE_STRIDE.into(), payload_file.as_deref().into(), worker.into(), number.into()]);
+    let row = Sql::of(SQL, values).fetch_optional(conn).await.map_err(failed("end a request"))?;
+    row.map(|row| to_ended(&row, end.state(), payload_file.filter(|_| !end.replays()))).transpose()
+}
+
+/// A sample that ends, and under which claim.
+pub(crate) struct SampleEnd<'a> {
+    pub(crate) id: &'a RequestId,
+    pub(crate) end: End<'a>,
+    pub(crate) claim: (&'a str, i64),
+    pub(crate) session: &'a SamplingSessionId,
+    pub(crate) seq_id: i64,
+}
+
+/// As [`end_request`] for several samples at once, in their order. What is not in the answer did not end by this: it
+/// had ended, others have it, or its payload lies in a file.
+pub(crate) async fn end_samples(
+    conn: &mut Conn,
+    samples: &[SampleEnd<'_>],
+    now: Timestamp,
+) -> Result<BTreeMap<RequestId, Ended>, Error> {
+    // No row sees what the statement changes in others: each is told how many of its clone are before it.
+    static SQL: LazyLock<Bulk> = LazyLock::new(|| {
+        let text = format!(
+            "-- end_samples
+            UPDATE requests SET state = column2, encoding = column3, result = column4, result_file = column5,
+                result_size = column6, error = column7, replays = column8, finished_at = column9,
+                payload = NULL, payload_file = NULL, clone = seq_id / {CLONE_STRIDE},
+                event = column10 + (
+                    SELECT coalesce(max(earlier.event), 0) FROM requests AS earlier
+                    WHERE earlier.sampling_session_id = requests.sampling_session_id
+                        AND earlier.clone = requests.seq_id / {CLONE_STRIDE} AND earlier.event IS NOT NULL)
+            FROM ({{rows}}) AS ended
+            WHERE id = column1 AND (state = 'running' OR (state = 'queued' AND column2 <> 'succeeded'))
+                AND payload_file IS NULL AND worker_id = column11 AND claim = column12
+            RETURNING id, run_id, sampling_session_id, seq_id, tenant, kind, tokens"
+        );
+        Bulk::new(12, &text)
+    });
+    let mut clones: BTreeMap<(&SamplingSessionId, i64), i64> = BTreeMap::new();
+    let mut rows = Vec::with_capacity(samples.len());
+    for sample in samples {
+        let place = clones.entry((sample.session, clone_of(sample.seq_id))).or_default();
+        *place += 1;
+        let mut values = sample.end.values(sample.id, now)?;
+        let (worker, claim) = sample.claim;
+        values.extend([(*place).into(), worker.into(), claim.into()]);
+        rows.push(values);
+    }
+    let rows = SQL.fetch_all(conn, rows).await.map_err(failed("end samples"))?;
+    let states: BTreeMap<&RequestId, RequestState> = samples.iter().map(|sample| (sample.id, sample.end.state())).collect();
+    let mut ended = BTreeMap::new();
+    for row in &rows {
+        let id = RequestId::new(column::<String>(row, "id")?);
+        let unknown = || Error::store("end samples", format!("{id} was not to end"));
+        let state = *states.get(&id).ok_or_else(unknown)?;
+        ended.insert(id, to_ended(row, state, None)?);
+    }
+    Ok(ended)
+}
+
+/// Which clone of its sampling client a sample is of.
+fn clone_of(seq_id: i64) -> i64 {
+    seq_id.div_euclid(CLONE_STRIDE)
+}
+
+fn to_ended(row: &Row, state: RequestState, unneeded: Option<String>) -> Result<Ended, Error> {
+    let seq_id: i64 = column(row, "seq_id")?;
+    let session: Option<String> = column(row, "sampling_session_id")?;
+    let run: Option<String> = column(row, "run_id")?;
+    Ok(Ended {
+        tenant: TenantId::new(column::<String>(row, "tenant")?),
+        kind: parsed(row, "kind", RequestKind::from_text)?,
+        state,
+        tokens: as_u64(column(row, "tokens")?),
+        unneeded,
+        sample: session.map(|session| (SamplingSessionId::new(session), clone_of(seq_id))),
+        creates: run.filter(|_| seq_id == 0).map(RunId::new),
     })
-    .transpose()
 }
 
 /// What a row says of a request.
@@ -212,22 +282,20 @@ pub(crate) async fn completions_after(
     Ok(answer)
 }
 
-/// Notes that the client has a result. The first time counts.
-pub(crate) async fn acknowledge_request(
+/// Notes that the client has these results. The first time counts.
+pub(crate) async fn acknowledge_requests(
     conn: &mut Conn,
     tenant: &TenantId,
-    id: &RequestId,
+    ids: &[RequestId],
     now: Timestamp,
 ) -> Result<(), Error> {
-    const SQL: &str = "-- acknowledge_request
-        UPDATE requests SET acknowledged_at = $3
-        WHERE id = $1 AND tenant = $2 AND finished_at IS NOT NULL AND acknowledged_at IS NULL";
-    sql(SQL)
-        .bind(id.as_str())
-        .bind(tenant.as_str())
-        .bind(now.0)
-        .execute(conn)
-        .await
-        .map_err(failed("acknowledge a result"))?;
-    Ok(())
+    const SQLITE: &str = "-- acknowledge_requests
+        UPDATE requests SET acknowledged_at = $3 WHERE id IN (SELECT value FROM json_each($1)) AND tenant = $2
+            AND finished_at IS NOT NULL AND acknowledged_at IS NULL";
+    const POSTGRES: &str = "-- acknowledge_requests
+        UPDATE requests SET acknowledged_at = $3 WHERE id = ANY($1) AND tenant = $2
+            AND finished_at IS NOT NULL AND acknowledged_at IS NULL";
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let done = sql_by(SQLITE, POSTGRES).bind(ids).bind(tenant.as_str()).bind(now.0).execute(conn).await;
+    done.map(drop).map_err(failed("acknowledge results"))
 }

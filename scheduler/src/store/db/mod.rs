@@ -3,6 +3,7 @@
 //! Statements are shared: both number their parameters `$1`, and both know the SQL that the tables need. Where they
 //! differ, a statement has two texts ([`sql_by`]).
 
+mod bulk;
 mod open;
 mod query;
 mod value;
@@ -10,9 +11,11 @@ mod value;
 use sqlx::pool::PoolConnection;
 use sqlx::{PgConnection, PgPool, Postgres, Sqlite, SqliteConnection, SqlitePool};
 
+pub(crate) use bulk::Bulk;
 pub use open::Database;
 pub(crate) use open::{connect, connect_readers};
-pub(crate) use query::{Row, column, sql, sql_by};
+pub(crate) use query::{Row, Sql, column, sql, sql_by};
+pub(crate) use value::Value;
 
 /// Which database it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,6 +14,8 @@ use crate::Error;
 use crate::store::failed;
 
 const SQLITE_READERS: u32 = 4;
+/// What the writer keeps of a SQLite file in memory, at most: in KiB, which the minus says.
+const SQLITE_CACHE: &str = "-32768";
 const POSTGRES_READERS: u32 = 8;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a read waits for a connection, as while the database restarts.
@@ -89,7 +91,7 @@ impl From<&std::path::Path> for Database {
 /// Opens a connection of its own.
 pub(crate) async fn connect(database: &Database) -> Result<Conn, Error> {
     match database {
-        Database::Sqlite(path) => sqlite_options(path.clone()).connect().await.map(Conn::Sqlite),
+        Database::Sqlite(path) => writer_options(path.clone()).connect().await.map(Conn::Sqlite),
         Database::Postgres(url) => {
             sqlx::PgConnection::connect_with(&Database::postgres_options(url)?).await.map(Conn::Postgres)
         }
@@ -112,6 +114,12 @@ pub(crate) async fn connect_readers(database: &Database) -> Result<Pool, Error> 
         }
     };
     pool.map_err(failed("open the database"))
+}
+
+/// Of the connection that writes, or of one that does little.
+fn writer_options(path: PathBuf) -> SqliteConnectOptions {
+    // Keys are random, so a write touches pages all over; and what a statement may have to undo needs no file.
+    sqlite_options(path).pragma("cache_size", SQLITE_CACHE).pragma("temp_store", "memory")
 }
 
 fn sqlite_options(path: PathBuf) -> SqliteConnectOptions {

@@ -28,6 +28,11 @@ pub(crate) fn sql_by<'q>(sqlite: &'static str, postgres: &'static str) -> Sql<'q
 }
 
 impl<'q> Sql<'q> {
+    /// A statement that both databases understand, and the values of its parameters.
+    pub(crate) fn of(text: &'static str, values: Vec<Value<'q>>) -> Self {
+        Self { sqlite: text, postgres: text, values }
+    }
+
     /// The value of the next parameter.
     pub(crate) fn bind(mut self, value: impl Into<Value<'q>>) -> Self {
         self.values.push(value.into());

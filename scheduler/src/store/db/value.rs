@@ -5,10 +5,24 @@ pub(crate) enum Value<'q> {
     Text(Option<&'q str>),
     OwnedText(Option<String>),
     Int(Option<i64>),
-    Bool(bool),
+    Bool(Option<bool>),
     Bytes(Option<&'q [u8]>),
     /// A list: an array in PostgreSQL, a JSON array in SQLite.
     Texts(Vec<String>),
+}
+
+impl Value<'_> {
+    /// A value of the same type that is absent.
+    pub(super) fn absent(&self) -> Self {
+        match self {
+            Self::Text(_) => Self::Text(None),
+            Self::OwnedText(_) => Self::OwnedText(None),
+            Self::Int(_) => Self::Int(None),
+            Self::Bool(_) => Self::Bool(None),
+            Self::Bytes(_) => Self::Bytes(None),
+            Self::Texts(_) => Self::Texts(Vec::new()),
+        }
+    }
 }
 
 impl<'q> From<&'q str> for Value<'q> {
@@ -49,7 +63,7 @@ impl From<Option<i64>> for Value<'_> {
 
 impl From<bool> for Value<'_> {
     fn from(truth: bool) -> Self {
-        Self::Bool(truth)
+        Self::Bool(Some(truth))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -23,7 +23,7 @@ use crate::tidying::Tidying;
 use crate::waiters::{Cache, Samplers, Waiters, lock};
 use crate::work::EndUnstarted;
 use crate::writer::{Message, Write};
-use crate::{Error, Metrics, Timestamp};
+use crate::{Error, Metrics, ReadAhead, Timestamp};
 
 /// How old the note of a session's last sign of life may be.
 const SEEN_WITHIN: Duration = Duration::from_secs(10);
@@ -48,6 +48,10 @@ pub(crate) struct Core {
     pub(crate) hints: Mutex<BTreeSet<RunId>>,
     /// Leases and claims that the store knew of and the queue did not, when both were last compared.
     pub(crate) strays: Mutex<BTreeSet<String>>,
+    /// Reads payloads before their turn.
+    pub(crate) reader_ahead: OnceLock<ReadAhead>,
+    /// Held while one is read.
+    pub(crate) reading_ahead: tokio::sync::Mutex<()>,
     /// Requests that were accepted or ended here.
     pub(crate) activity: AtomicU64,
     /// When a sign of life of a session was last noted.

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::task::spawn_blocking;
 use trainyard_protocol::{RequestId, RunId, TenantId};
 
 use crate::core::Core;
 use crate::queue::{Entry, Fetch, Replayed, Slot, upkeep_entry};
 use crate::quotas::Level;
 use crate::store::{quotas, requests, runs};
-use crate::{Error, RequestKind, Upkeep};
+use crate::{Decoded, Error, RequestKind, Upkeep};
 
 /// How often a read that failed is repeated, unless the store can't be reached.
 const ATTEMPTS: u32 = 20;
@@ -23,12 +24,12 @@ impl Core {
     /// Reads and tells the queue. What can't be read is logged where it failed.
     pub(crate) async fn fetch(self: Arc<Self>, fetch: Fetch) {
         match fetch {
-            Fetch::Head { run, request } => {
-                let payload = self.patiently(|| self.payload(&request)).await;
-                self.with_queue(|queue| queue.head_read(&run, &request, payload));
+            Fetch::Payload { run, request, kind, base_model } => {
+                let payload = self.decoded_payload(&request, kind, base_model).await;
+                self.with_queue(|queue| queue.payload_read(&run, &request, payload));
             }
             Fetch::Sample { request } => {
-                let payload = self.patiently(|| self.payload(&request)).await;
+                let payload = self.decoded_payload(&request, RequestKind::Sample, String::new()).await;
                 self.with_queue(|queue| queue.sample_read(&request, payload));
             }
             Fetch::Pace { tenant } => match self.pace(&tenant).await {
@@ -62,6 +63,26 @@ impl Core {
             }
             tokio::time::sleep(PAUSE).await;
         }
+    }
+
+    /// A payload, and what it says, where somebody reads that ahead. One payload is read at a time: the worker takes
+    /// them one by one.
+    async fn decoded_payload(
+        self: &Arc<Self>,
+        request: &RequestId,
+        kind: RequestKind,
+        base_model: String,
+    ) -> Option<(Bytes, Decoded)> {
+        let bytes = self.patiently(|| self.payload(request)).await?;
+        let Some(reader) = self.reader_ahead.get().cloned() else { return Some((bytes, Decoded::default())) };
+        let _turn = self.reading_ahead.lock().await;
+        if !self.with_queue(|queue| queue.keeps_decoded(bytes.len())) {
+            return Some((bytes, Decoded::default()));
+        }
+        let payload = bytes.clone();
+        let decoded = spawn_blocking(move || reader(kind, &base_model, payload)).await;
+        // A panic is met again by the worker, which knows what to do about it.
+        Some((bytes, decoded.unwrap_or_default()))
     }
 
     async fn payload(&self, request: &RequestId) -> Result<Bytes, Error> {

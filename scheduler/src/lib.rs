@@ -46,6 +46,6 @@ pub use store::db::Database;
 pub use store::schema::migrate;
 pub use types::{
     Checkpoint, CompletionItem, Completions, Decoded, Effect, Encode, Encoding, FinishReason, NewCheckpoint, NewRun,
-    NewSamplingSession, NewSession, Outcome, Page, Poll, RequestKind, RequestState, Run, RunState, RunSubmission,
-    SampleSubmission, SamplingSession, Session, SessionStatus, Submitted, Swept, Upkeep, Work, WorkItem,
+    NewSamplingSession, NewSession, Outcome, Page, Poll, ReadAhead, RequestKind, RequestState, Run, RunState,
+    RunSubmission, SampleSubmission, SamplingSession, Session, SessionStatus, Submitted, Swept, Upkeep, Work, WorkItem,
 };

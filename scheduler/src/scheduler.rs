@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -21,7 +21,9 @@ use crate::store::{quotas, schema, sessions};
 use crate::tidying::Tidying;
 use crate::waiters::{Cache, Samplers, Waiters, lock};
 use crate::writer::{Message, Write, Writer};
-use crate::{Clock, Error, Metrics, Policies, RequestState, Storage, SystemClock, WorkerOptions, leases, listening};
+use crate::{
+    Clock, Error, Metrics, Policies, ReadAhead, RequestState, Storage, SystemClock, WorkerOptions, leases, listening,
+};
 
 /// How long to wait for another scheduler on the same database to go, in steps.
 const GUARD_STEPS: u32 = 500;
@@ -146,6 +148,8 @@ impl Scheduler {
             hints: Mutex::default(),
             seen: Mutex::default(),
             strays: Mutex::default(),
+            reader_ahead: OnceLock::new(),
+            reading_ahead: tokio::sync::Mutex::default(),
             activity: AtomicU64::new(0),
             incarnation: AtomicI64::new(0),
             reached_since: AtomicI64::new(now.as_millis()),
@@ -180,6 +184,12 @@ impl Scheduler {
     /// When the store can't be written or read.
     pub async fn start_worker(&self) -> Result<(), Error> {
         self.core.start_worker().await
+    }
+
+    /// Names who reads payloads before their turn, where they come out of the store: those that another process
+    /// accepted, and those from before a restart. The first one stays.
+    pub fn read_ahead_with(&self, reader: ReadAhead) {
+        let _ = self.core.reader_ahead.set(reader);
     }
 
     /// Writes what is still to be written, gives leases back and closes the store. Every later call fails.

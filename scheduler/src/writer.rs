@@ -429,7 +429,8 @@ async fn apply_all(conn: &mut Conn, core: &Core, batch: &mut [Box<dyn Job>]) -> 
     let mut left = batch;
     while let Some((job, others)) = left.split_first_mut() {
         let group = job.joins(core);
-        let joined = if group.is_some() { others.iter().take_while(|other| other.joins(core) == group).count() } else { 0 };
+        let joined =
+            if group.is_some() { others.iter().take_while(|other| other.joins(core) == group).count() } else { 0 };
         let (others, rest) = others.split_at_mut(joined);
         left = rest;
         if joined > 0 {

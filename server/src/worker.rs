@@ -1,6 +1,7 @@
 //! The thread that joins scheduler and engine: it takes work, executes it in the engine's bounded steps, and
 //! reports what came of it. HTTP never waits for it.
 
+mod ahead;
 mod fetching;
 mod job;
 
@@ -17,6 +18,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+pub use ahead::read_ahead;
 use fetching::{Fetched, Waiting};
 use job::{Finished, Job, Prepared, Saved};
 use tokio::runtime::Handle;

@@ -4,6 +4,8 @@
 //! what has to follow: ends to record, bytes to read. The store is its log: everything here can be
 //! built again from rows.
 
+#[cfg(test)]
+mod ahead_tests;
 mod runs;
 mod samples;
 mod suspects;
@@ -52,6 +54,14 @@ pub(crate) struct Entry {
     pub(crate) payload: Slot,
 }
 
+impl Entry {
+    /// Notes that the payload is being read, and says so.
+    fn fetch(&mut self, run: &RunId, base_model: String) -> Fetch {
+        self.payload = Slot::Reading;
+        Fetch::Payload { run: run.clone(), request: self.request.clone(), kind: self.kind, base_model }
+    }
+}
+
 /// How a request ends that never reached the worker, or whose worker gave it up.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Doom {
@@ -80,7 +90,7 @@ pub(crate) enum Fence {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Fetch {
     /// The payload of a request of a run, or of its replay.
-    Head { run: RunId, request: RequestId },
+    Payload { run: RunId, request: RequestId, kind: RequestKind, base_model: String },
     /// The payload of a sample.
     Sample { request: RequestId },
     /// The operations to replay, for a lease of this epoch.
@@ -248,6 +258,7 @@ impl Queue {
         for id in load.runs {
             if let Some(run) = self.runs.remove(&id) {
                 self.out.released.push((id.clone(), run.epoch()));
+                self.forget_replays(run.history);
             }
             self.signal(WorkItem::UnloadRun(id));
         }
@@ -422,12 +433,17 @@ impl Queue {
         self.out.ready = true;
     }
 
+    /// Whether a payload of this size is kept as it was read, too.
+    pub(crate) fn keeps_decoded(&self, bytes: usize) -> bool {
+        self.held_bytes + bytes <= DECODED_BYTES
+    }
+
     /// Keeps a payload in memory while there is room.
     fn hold(&mut self, payload: Option<(Bytes, Decoded)>) -> Slot {
         match payload {
             Some((bytes, decoded)) if self.held_bytes + bytes.len() <= HELD_BYTES => {
+                let decoded = if self.keeps_decoded(bytes.len()) { decoded } else { Decoded::default() };
                 self.held_bytes += bytes.len();
-                let decoded = if self.held_bytes <= DECODED_BYTES { decoded } else { Decoded::default() };
                 Slot::Held(bytes, decoded)
             }
             _ => Slot::Stored,

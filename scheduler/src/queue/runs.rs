@@ -5,10 +5,15 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use trainyard_protocol::{OpError, RequestId, RunId, SessionId, TenantId};
 
-use super::{Doom, Doomed, Entry, Fence, Fetch, Flight, Queue, Slot, Turn};
+use super::{Doom, Doomed, Entry, Fence, Fetch, Flight, HELD_BYTES, Queue, Slot, Turn};
 use crate::quotas::Cost;
 use crate::suspicion::Suspicion;
 use crate::{Decoded, RequestKind, Timestamp, Work, WorkItem};
+
+/// How many requests of a run have their payloads in memory: a pass, its step, and the same once more.
+const READ_AHEAD: usize = 4;
+/// While no more than this many bytes are held, payloads are read before their turn.
+const READ_AHEAD_BYTES: usize = HELD_BYTES / 2;
 
 /// A place in a run's order.
 #[derive(Debug)]
@@ -142,14 +147,31 @@ impl RunQueue {
         }
     }
 
-    /// The entry whose payload is being read: the head, or the next request when upkeep has come before it.
-    fn reading(&mut self, request: &RequestId) -> Option<&mut Entry> {
-        if matches!(self.history, History::Replaying(_)) {
-            return self.head().filter(|head| head.request == *request);
-        }
-        match self.parked.get_mut(&self.next_seq) {
-            Some(Parked::Work(entry)) if entry.request == *request => Some(entry),
-            _ => None,
+    /// The requests that wait, in their order, or those that are to be executed again before any of these.
+    fn coming(&mut self) -> impl Iterator<Item = &mut Entry> {
+        let executing = self.in_flight.as_ref().is_some_and(|flight| flight.is_request);
+        let (replays, parked) = match &mut self.history {
+            History::Replaying(replays) => (Some(replays.iter_mut()), None),
+            History::Lost | History::Reading => (None, None),
+            History::Loaded => (None, Some(self.parked.range_mut(self.next_seq + i64::from(executing)..))),
+        };
+        let replays = replays.into_iter().flatten().map(|replayed| &mut replayed.entry);
+        let parked = parked.into_iter().flatten().filter_map(|(_, parked)| match parked {
+            Parked::Work(entry) => Some(entry),
+            Parked::Consumed => None,
+        });
+        replays.chain(parked)
+    }
+
+    /// Whether nothing but upkeep is before a request.
+    fn is_due(&self, request: &RequestId) -> bool {
+        match &self.history {
+            _ if self.in_flight.is_some() => false,
+            History::Replaying(replays) => replays.front().is_some_and(|first| first.entry.request == *request),
+            _ => match self.parked.get(&self.next_seq) {
+                Some(Parked::Work(entry)) => entry.request == *request,
+                _ => false,
+            },
         }
     }
 
@@ -251,6 +273,7 @@ impl Queue {
         for entry in &waiting {
             self.released(&entry.payload);
         }
+        self.forget_replays(std::mem::replace(&mut run.history, History::Loaded));
         let before = self.flights.len();
         self.flights.retain(|_, flight| flight.run.as_ref() != Some(id));
         let gone = waiting.len() + before - self.flights.len();
@@ -339,8 +362,13 @@ impl Queue {
         }
     }
 
-    /// Lists a run for the worker when its head can start, or gets what that needs.
+    /// Lists a run for the worker when its head can start, or gets what that needs; and gets what comes next.
     pub(super) fn consider(&mut self, id: &RunId) {
+        self.consider_head(id);
+        self.read_ahead(id);
+    }
+
+    fn consider_head(&mut self, id: &RunId) {
         let Some(run) = self.runs.get_mut(id) else { return };
         run.skip_consumed();
         if run.in_flight.is_some() || run.listed {
@@ -350,6 +378,7 @@ impl Queue {
             run.history = History::Reading;
             return self.out.fetches.push(Fetch::History { run: id.clone(), epoch: run.epoch });
         }
+        let base_model = run.base_model.clone();
         let Some(head) = run.head() else { return };
         match head.payload {
             Slot::Held(..) => {
@@ -357,13 +386,20 @@ impl Queue {
                 self.ready_runs.push_back(id.clone());
                 self.out.ready = true;
             }
-            Slot::Stored => {
-                head.payload = Slot::Reading;
-                let request = head.request.clone();
-                self.out.fetches.push(Fetch::Head { run: id.clone(), request });
-            }
+            Slot::Stored => self.out.fetches.push(head.fetch(id, base_model)),
             Slot::Reading => {}
         }
+    }
+
+    /// Gets the payloads of a run's next requests while the one before them is executed.
+    fn read_ahead(&mut self, id: &RunId) {
+        let Some(run) = self.runs.get_mut(id).filter(|run| !run.moving) else { return };
+        if self.held_bytes > READ_AHEAD_BYTES {
+            return;
+        }
+        let base_model = run.base_model.clone();
+        let stored = run.coming().take(READ_AHEAD).filter(|entry| matches!(entry.payload, Slot::Stored));
+        self.out.fetches.extend(stored.map(|entry| entry.fetch(id, base_model.clone())));
     }
 
     /// A sample needs what a replay of the run makes.
@@ -400,19 +436,26 @@ impl Queue {
         }
     }
 
-    /// The payload of a run's head was read, or is lost.
-    pub(crate) fn head_read(&mut self, id: &RunId, request: &RequestId, payload: Option<Bytes>) {
+    /// The payload of a run's request was read, or is lost.
+    pub(crate) fn payload_read(&mut self, id: &RunId, request: &RequestId, payload: Option<(Bytes, Decoded)>) {
         let Some(run) = self.runs.get_mut(id) else { return };
         let replaying = matches!(run.history, History::Replaying(_));
-        let Some(head) = run.reading(request) else { return };
+        let due = run.is_due(request);
+        let reading = |entry: &&mut Entry| entry.request == *request && matches!(entry.payload, Slot::Reading);
+        let Some(entry) = run.coming().find(reading) else { return };
         match payload {
-            Some(bytes) => {
+            Some((bytes, decoded)) => entry.payload = Slot::Held(bytes, decoded),
+            // Once its turn has come it is looked for again.
+            None => entry.payload = Slot::Stored,
+        }
+        match &entry.payload {
+            Slot::Held(bytes, _) => {
                 self.held_bytes += bytes.len();
-                head.payload = Slot::Held(bytes, Decoded::default());
                 self.consider(id);
             }
-            None if replaying => self.lose_run(id, "a stored request could not be read"),
-            None => self.doom_head(id, OpError::server("the stored request could not be read")),
+            _ if !due => {}
+            _ if replaying => self.lose_run(id, "a stored request could not be read"),
+            _ => self.doom_head(id, OpError::server("the stored request could not be read")),
         }
     }
 
@@ -493,6 +536,7 @@ impl Queue {
         }
         self.released(&entry.payload);
         let Slot::Held(payload, decoded) = entry.payload else { return None };
+        self.read_ahead(id);
         Some(self.launch(entry.request, flight, seq_id, None, (payload, decoded)))
     }
 
@@ -548,12 +592,13 @@ impl Queue {
         let Some(run) = self.runs.get_mut(id) else { return };
         run.failure = Some(error.clone());
         run.moving = false;
-        run.history = History::Loaded;
+        let history = std::mem::replace(&mut run.history, History::Loaded);
         run.listed = false;
         run.upkeep.clear();
         let waiting = run.take_waiting(i64::MIN);
         self.throttle.forget(&run.tenant, &Turn::Run(id.clone()));
         let (session, fence) = (run.session.clone(), Fence::Run(id.clone(), run.epoch));
+        self.forget_replays(history);
         self.doom_entries(&session, &fence, waiting, &Doom::Failed(error.clone()));
         self.doom_samples_of_run(id, &error);
     }
@@ -574,6 +619,13 @@ impl Queue {
         }
         let fence = Fence::Run(id.clone(), run.epoch);
         self.doom_entries(session, &fence, waiting, &doom);
+    }
+
+    /// Gives up what was to be executed again.
+    pub(super) fn forget_replays(&mut self, history: History) {
+        if let History::Replaying(replays) = history {
+            replays.iter().for_each(|replayed| self.released(&replayed.entry.payload));
+        }
     }
 
     fn doom_entries(&mut self, session: &SessionId, fence: &Fence, entries: Vec<Entry>, doom: &Doom) {

@@ -74,14 +74,14 @@ impl Queue {
     }
 
     /// A sample's payload was read, or is lost.
-    pub(crate) fn sample_read(&mut self, request: &RequestId, payload: Option<Bytes>) {
+    pub(crate) fn sample_read(&mut self, request: &RequestId, payload: Option<(Bytes, Decoded)>) {
         let Some(arrival) = self.arrivals.get(request).copied() else { return };
-        let Some(bytes) = payload else {
+        let Some((bytes, decoded)) = payload else {
             return self.doom_sample(arrival, Doom::Failed(OpError::server("the stored request could not be read")));
         };
         self.held_bytes += bytes.len();
         if let Some(sample) = self.samples.get_mut(&arrival) {
-            sample.payload = Slot::Held(bytes, Decoded::default());
+            sample.payload = Slot::Held(bytes, decoded);
         }
         self.prepare_sample(arrival);
     }

@@ -180,7 +180,8 @@ pub(crate) async fn end_samples(
         rows.push(values);
     }
     let rows = SQL.fetch_all(conn, rows).await.map_err(failed("end samples"))?;
-    let states: BTreeMap<&RequestId, RequestState> = samples.iter().map(|sample| (sample.id, sample.end.state())).collect();
+    let states: BTreeMap<&RequestId, RequestState> =
+        samples.iter().map(|sample| (sample.id, sample.end.state())).collect();
     let mut ended = BTreeMap::new();
     for row in &rows {
         let id = RequestId::new(column::<String>(row, "id")?);

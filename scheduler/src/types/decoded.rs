@@ -4,6 +4,9 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
+
+use crate::RequestKind;
 use crate::waiters::lock;
 
 /// What a payload says, read at its submission: for the worker to use in place of the bytes, so that reading costs
@@ -25,6 +28,10 @@ impl Decoded {
         value.downcast().ok().map(|value| *value)
     }
 }
+
+/// Reads a payload of a request to a base model (of a sample: to none) before its turn, off the worker's thread. What it
+/// can't read it leaves to the worker.
+pub type ReadAhead = Arc<dyn Fn(RequestKind, &str, Bytes) -> Decoded + Send + Sync>;
 
 impl fmt::Debug for Decoded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

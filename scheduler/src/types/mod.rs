@@ -7,7 +7,7 @@ mod sessions;
 mod work;
 
 pub use catalogue::{Checkpoint, NewCheckpoint, Page, Run, RunState, Swept};
-pub use decoded::Decoded;
+pub use decoded::{Decoded, ReadAhead};
 pub use requests::{
     CompletionItem, Completions, Encoding, NewRun, Poll, RequestKind, RequestState, RunSubmission, SampleSubmission,
     Submitted, Upkeep,

@@ -127,6 +127,7 @@ impl Executor {
             random: system_random(),
         };
         let worker = worker::spawn(scheduler.clone(), tools)?;
+        scheduler.read_ahead_with(worker::read_ahead(models.clone()));
         // From here on others leave runs and samples to it.
         scheduler.start_worker().await?;
         Ok((Self(worker), Models::new(models, &files)))

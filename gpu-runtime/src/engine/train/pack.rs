@@ -8,7 +8,7 @@ use crate::engine::run::{LeftAdapter, Run};
 use crate::kernels::Cpu;
 
 /// Bytes of packed adapters, those of runs without a request included.
-const PACKED_BYTES: usize = 128 << 20;
+const PACKED_BYTES: usize = 64 << 20;
 
 /// Bounds what packed adapters take: a pass has those of its runs, and the rest stays within a limit together with them.
 pub(super) struct Packed {

@@ -71,7 +71,10 @@ mod tests {
     #[tokio::test]
     async fn any_number_of_rows_is_seen_once_and_in_order() {
         static ECHO: LazyLock<Bulk> = LazyLock::new(|| {
-            Bulk::new(3, "SELECT column1, column2, column3 FROM ({rows}) AS new WHERE column1 IS NOT NULL ORDER BY column1")
+            Bulk::new(
+                3,
+                "SELECT column1, column2, column3 FROM ({rows}) AS new WHERE column1 IS NOT NULL ORDER BY column1",
+            )
         });
         let mut conn = connect(&Database::Sqlite(":memory:".into())).await.unwrap();
         for count in [0, 1, 3, 4, 5, 16, 17, 64, 65, 150] {

@@ -1,0 +1,123 @@
+//! Payloads that come out of the store before their turn.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use super::*;
+
+fn run() -> RunId {
+    RunId::new("s:train:0")
+}
+
+/// A queue with a run whose first request has ended.
+fn queue() -> Queue {
+    let mut queue = Queue::new(Policies::default(), u64::MAX);
+    let (tenant, session) = (TenantId::new("t"), SessionId::new("s"));
+    queue.add_run(run(), RunQueue::new(tenant, session, "m".to_owned(), 1, 1, History::Loaded));
+    queue
+}
+
+fn request(seq_id: i64) -> RequestId {
+    RequestId::new(format!("r{seq_id}"))
+}
+
+/// A request of which only the row is known.
+fn park(queue: &mut Queue, seq_id: i64) {
+    let cost = Cost::new(1, Timestamp(0));
+    queue.park(&run(), seq_id, request(seq_id), RequestKind::OptimStep, cost, None);
+}
+
+/// Which payloads are to be read.
+fn fetches(queue: &mut Queue) -> Vec<RequestId> {
+    let fetches = queue.take_out().fetches;
+    let payload = |fetch| match fetch {
+        Fetch::Payload { run: found, request, kind, base_model } => {
+            assert_eq!((found, kind, base_model.as_str()), (run(), RequestKind::OptimStep, "m"));
+            Some(request)
+        }
+        _ => None,
+    };
+    fetches.into_iter().filter_map(payload).collect()
+}
+
+fn read(queue: &mut Queue, seq_id: i64) {
+    let payload = Some((Bytes::from_static(b"payload"), Decoded::new(seq_id)));
+    queue.payload_read(&run(), &request(seq_id), payload);
+}
+
+/// Starts the next request; it must be this one, as it was read.
+fn start(queue: &mut Queue, seq_id: i64) {
+    let items = queue.take(Timestamp(0));
+    let [WorkItem::Start(work)] = items.as_slice() else { panic!("{items:?}") };
+    assert_eq!((&work.request, work.decoded.take::<i64>()), (&request(seq_id), Some(seq_id)));
+}
+
+#[test]
+fn the_next_payloads_are_read_while_a_request_is_executed() {
+    let mut queue = queue();
+    (1..=8).for_each(|seq_id| park(&mut queue, seq_id));
+    assert_eq!(fetches(&mut queue), [1, 2, 3, 4].map(request));
+    (1..=4).rev().for_each(|seq_id| read(&mut queue, seq_id));
+    for seq_id in 1..=8 {
+        start(&mut queue, seq_id);
+        let next = fetches(&mut queue);
+        assert_eq!(next, (seq_id + 4 <= 8).then(|| request(seq_id + 4)).into_iter().collect::<Vec<_>>());
+        if seq_id + 4 <= 8 {
+            read(&mut queue, seq_id + 4);
+        }
+        queue.finish(&request(seq_id), None).unwrap();
+    }
+    assert_eq!(queue.held_bytes, 0);
+}
+
+#[test]
+fn what_arrives_late_does_not_lose_what_is_being_read() {
+    let mut queue = queue();
+    (2..=5).for_each(|seq_id| park(&mut queue, seq_id));
+    assert_eq!(fetches(&mut queue), [2, 3, 4, 5].map(request));
+    park(&mut queue, 1);
+    assert_eq!(fetches(&mut queue), [request(1)]);
+    (1..=5).for_each(|seq_id| read(&mut queue, seq_id));
+    for seq_id in 1..=5 {
+        start(&mut queue, seq_id);
+        queue.finish(&request(seq_id), None).unwrap();
+    }
+    assert_eq!(queue.counts(), (0, 0));
+}
+
+#[test]
+fn a_payload_that_is_lost_costs_its_own_request_and_not_before_its_turn() {
+    let mut queue = queue();
+    (1..=3).for_each(|seq_id| park(&mut queue, seq_id));
+    assert_eq!(fetches(&mut queue).len(), 3);
+    queue.payload_read(&run(), &request(2), None);
+    read(&mut queue, 1);
+    read(&mut queue, 3);
+    // It is tried again, until nothing is before it.
+    let out = queue.take_out();
+    assert_eq!((out.doomed.len(), out.fetches.len()), (0, 1));
+    start(&mut queue, 1);
+    queue.payload_read(&run(), &request(2), None);
+    queue.finish(&request(1), None).unwrap();
+    assert_eq!(fetches(&mut queue), [request(2)]);
+    queue.payload_read(&run(), &request(2), None);
+    let doomed = queue.take_out().doomed;
+    assert_eq!(doomed.iter().map(|doomed| doomed.request.clone()).collect::<Vec<_>>(), [request(2)]);
+    start(&mut queue, 3);
+}
+
+#[test]
+fn little_is_read_ahead_where_much_is_held() {
+    let mut queue = queue();
+    queue.held_bytes = HELD_BYTES;
+    (1..=3).for_each(|seq_id| park(&mut queue, seq_id));
+    assert_eq!(fetches(&mut queue), [request(1)]);
+}
+
+#[test]
+fn what_was_read_of_a_lost_run_is_not_held_any_more() {
+    let mut queue = queue();
+    (1..=3).for_each(|seq_id| park(&mut queue, seq_id));
+    (1..=2).for_each(|seq_id| read(&mut queue, seq_id));
+    assert!(queue.held_bytes > 0);
+    queue.lose_lease(&run(), 1);
+    assert_eq!(queue.held_bytes, 0);
+}

@@ -164,10 +164,21 @@ impl Core {
     }
 
     async fn read_new_requests(self: &Arc<Self>, run: &RunId) -> Result<(), Error> {
-        let Some(from) = lock(&self.queue).next_seq(run) else { return Ok(()) };
-        let rows = requests::requests_of_run(&mut self.reader().await?, run, from).await?;
-        self.with_queue(|queue| rows.into_iter().for_each(|row| add_request(queue, run, row)));
-        Ok(())
+        loop {
+            let Some((from, cancelled)) = lock(&self.queue).reads_from(run) else { return Ok(()) };
+            let rows = requests::requests_of_run(&mut self.reader().await?, run, from).await?;
+            let read = self.with_queue(|queue| {
+                // What was cancelled since must not be taken for waiting.
+                let holds = queue.reads_from(run).is_some_and(|(_, now)| now == cancelled);
+                if holds {
+                    rows.into_iter().for_each(|row| add_request(queue, run, row));
+                }
+                holds
+            });
+            if read {
+                return Ok(());
+            }
+        }
     }
 
     async fn claim_samples(self: &Arc<Self>) -> Result<(), Error> {

@@ -529,12 +529,15 @@ impl Write for EndUnstarted {
         }
         // What was taken out of a run's order is read again: its place is free now, or it is still to be executed.
         let cancelled = self.doomed.iter().filter(|doomed| matches!(doomed.doom, Doom::Cancelled));
-        let runs = cancelled.filter_map(|doomed| match &doomed.fence {
-            Fence::Run(run, _) => Some(run.clone()),
-            Fence::Sample(_) => None,
-        });
+        let runs: Vec<(&RunId, &RequestId)> = cancelled
+            .filter_map(|doomed| match &doomed.fence {
+                Fence::Run(run, _) => Some((run, &doomed.request)),
+                Fence::Sample(_) => None,
+            })
+            .collect();
+        core.with_queue(|queue| runs.iter().for_each(|(run, request)| queue.cancellation_stands(run, request)));
         let mut hints = lock(&core.hints);
-        hints.extend(runs);
+        hints.extend(runs.into_iter().map(|(run, _)| run.clone()));
         if !hints.is_empty() {
             core.wake.notify_one();
         }

@@ -327,7 +327,7 @@ impl Writer {
         match self.prepare_and_write(&mut batch).await {
             Ok(()) => self.settle(batch),
             // One of them is to blame; PostgreSQL does not go on after an error as SQLite does.
-            Err(Error::Store(_)) if batch.len() > 1 => self.commit_each(batch).await,
+            Err(error) if batch.len() > 1 && !fails_all(&error) => self.commit_each(batch).await,
             Err(error) => self.keep(batch, &error),
         }
     }
@@ -448,8 +448,11 @@ async fn apply_one(conn: &mut Conn, core: &Core, job: &mut dyn Job) -> Result<()
         execute(conn, "SAVEPOINT one").await?;
     }
     if let Err(error) = job.apply(conn, core).await {
-        let poisoned = conn.dialect() == Dialect::Postgres && matches!(error, Error::Store(_)) && !undo;
-        if job.urgency() != Urgency::Call || fails_all(&error) || poisoned {
+        if job.urgency() != Urgency::Call || fails_all(&error) {
+            return Err(error);
+        }
+        // PostgreSQL does not go on after an error of its own, and would call the end of the transaction a success.
+        if !undo && is_of_statement(&error) && conn.dialect() == Dialect::Postgres {
             return Err(error);
         }
         if undo {
@@ -462,7 +465,7 @@ async fn apply_one(conn: &mut Conn, core: &Core, job: &mut dyn Job) -> Result<()
     Ok(())
 }
 
-/// Writes that join. A statement that fails concerns them all: they are then tried one by one.
+/// Writes that join. What fails for one of them may be a failure of all: then they are written one by one.
 async fn apply_group(
     conn: &mut Conn,
     core: &Core,
@@ -472,13 +475,18 @@ async fn apply_group(
     let urgency = job.urgency();
     for done in job.apply_with(others, conn, core).await? {
         match done {
-            Err(error) if urgency != Urgency::Call || fails_all(&error) || matches!(error, Error::Store(_)) => {
+            Err(error) if urgency != Urgency::Call || fails_all(&error) || is_of_statement(&error) => {
                 return Err(error);
             }
             _ => {}
         }
     }
     Ok(())
+}
+
+/// Whether the database may have refused a statement.
+fn is_of_statement(error: &Error) -> bool {
+    matches!(error, Error::Store(_) | Error::Invalid(_))
 }
 
 /// Tells other processes, should the transaction be committed.

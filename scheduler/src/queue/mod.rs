@@ -4,11 +4,11 @@
 //! what has to follow: ends to record, bytes to read. The store is its log: everything here can be
 //! built again from rows.
 
-#[cfg(test)]
-mod ahead_tests;
 mod runs;
 mod samples;
 mod suspects;
+#[cfg(test)]
+mod tests;
 mod upkeep;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};

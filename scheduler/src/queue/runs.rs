@@ -1,6 +1,6 @@
 //! Runs: strictly by seq_id, one request at a time, after a replay when the run's memory was lost.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use trainyard_protocol::{OpError, RequestId, RunId, SessionId, TenantId};
@@ -65,6 +65,10 @@ pub(crate) struct RunQueue {
     /// The first place whose request has not ended.
     next_seq: i64,
     parked: BTreeMap<i64, Parked>,
+    /// Requests that are being cancelled: the store may still say that they wait.
+    cancelling: BTreeSet<RequestId>,
+    /// Counts cancellations that the store knows of.
+    cancelled: u64,
     pub(super) in_flight: Option<InFlight>,
     /// It is among the ready runs.
     listed: bool,
@@ -100,6 +104,8 @@ impl RunQueue {
             epoch,
             next_seq,
             parked: BTreeMap::new(),
+            cancelling: BTreeSet::new(),
+            cancelled: 0,
             in_flight: None,
             listed: false,
             history,
@@ -245,6 +251,20 @@ impl Queue {
         self.arrivals.contains_key(request) || self.flights.contains_key(request)
     }
 
+    /// The place from which a run's requests are to be read, and how many cancellations the store knew of: what was read
+    /// before another one may be wrong.
+    pub(crate) fn reads_from(&self, id: &RunId) -> Option<(i64, u64)> {
+        self.runs.get(id).map(|run| (run.next_seq, run.cancelled))
+    }
+
+    /// The store has decided on a cancellation.
+    pub(crate) fn cancellation_stands(&mut self, id: &RunId, request: &RequestId) {
+        if let Some(run) = self.runs.get_mut(id) {
+            run.cancelling.remove(request);
+            run.cancelled += 1;
+        }
+    }
+
     /// The runs whose leases this worker has.
     pub(crate) fn run_ids(&self) -> Vec<RunId> {
         let mut ids: Vec<RunId> = self.runs.keys().cloned().collect();
@@ -334,8 +354,8 @@ impl Queue {
         cost: Cost,
         payload: Option<(Bytes, Decoded)>,
     ) {
-        // Without the lease, or when it was read back already, it is not for now.
-        if self.runs.get(id).is_none_or(|run| run.knows(seq_id)) {
+        // Without the lease, when it was read back already, or was given up, it is not for now.
+        if self.runs.get(id).is_none_or(|run| run.knows(seq_id) || run.cancelling.contains(&request)) {
             return;
         }
         let payload = self.hold(payload);
@@ -614,6 +634,7 @@ impl Queue {
         };
         let waiting = run.take_waiting(from);
         if cancel {
+            run.cancelling.extend(waiting.iter().map(|entry| entry.request.clone()));
             self.throttle.forget(&run.tenant, &Turn::Run(id.clone()));
             run.listed = false;
         }

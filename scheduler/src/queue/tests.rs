@@ -1,5 +1,5 @@
-//! Payloads that come out of the store before their turn.
-#![allow(clippy::unwrap_used, reason = "tests")]
+//! Payloads that come out of the store before their turn, and requests that are given up meanwhile.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use super::*;
 
@@ -120,4 +120,22 @@ fn what_was_read_of_a_lost_run_is_not_held_any_more() {
     assert!(queue.held_bytes > 0);
     queue.lose_lease(&run(), 1);
     assert_eq!(queue.held_bytes, 0);
+}
+
+#[test]
+fn what_is_being_cancelled_is_not_taken_for_waiting() {
+    let mut queue = queue();
+    park(&mut queue, 1);
+    queue.suspend_session(&SessionId::new("s"));
+    let doomed = queue.take_out().doomed;
+    assert_eq!(doomed.iter().map(|doomed| &doomed.doom).collect::<Vec<_>>(), [&Doom::Cancelled]);
+    // The store did not know of it when it was read.
+    let read = queue.reads_from(&run());
+    park(&mut queue, 1);
+    assert_eq!((queue.counts(), fetches(&mut queue)), ((0, 0), vec![]));
+    // Now it does, and what was read before is read again: perhaps the session came back in time.
+    queue.cancellation_stands(&run(), &request(1));
+    assert_ne!(queue.reads_from(&run()), read);
+    park(&mut queue, 1);
+    assert_eq!(fetches(&mut queue), [request(1)]);
 }

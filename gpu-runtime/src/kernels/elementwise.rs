@@ -1,5 +1,7 @@
 //! Gated SiLU (`silu(g) · u`, Shazeer 2020, arXiv:2002.05202), row sums and additions.
 
+use super::gemm::Operand;
+use super::packed::Dtype;
 use super::vexp::{multiversion, sigmoid};
 use super::{Cpu, Shared, par_chunks, rows_per_task};
 
@@ -26,16 +28,12 @@ multiversion! {
     }
 }
 
-/// `out[rows, width] = silu(gate) · up` from rows of gate then up, `[rows, 2 * width]`.
-pub fn swiglu(cpu: &Cpu, gate_up: &[f32], width: usize, out: &mut [f32]) {
-    let rows = out.len() / width;
-    let chunk = rows_per_task(&cpu.pool, rows);
-    par_chunks(&cpu.pool, out, chunk * width, |i, out| {
-        for (out, gu) in out.chunks_exact_mut(width).zip(gate_up[i * chunk * 2 * width..].chunks_exact(2 * width)) {
-            let (gate, up) = gu.split_at(width);
-            swiglu_row(cpu.isa(), gate, up, out);
-        }
-    });
+/// `silu(gate) · up`, `[rows, width]`, from rows of gate then up, `[rows, 2 * width]`: the left side of a product.
+pub fn swiglu(cpu: &Cpu, dtype: Dtype, gate_up: &[f32], width: usize) -> Operand {
+    Operand::of_rows(cpu, dtype, gate_up.len() / (2 * width), width, |row, out| {
+        let (gate, up) = gate_up[row * 2 * width..][..2 * width].split_at(width);
+        swiglu_row(cpu.isa(), gate, up, out);
+    })
 }
 
 /// Turns rows of (gate, up) into rows of their gradients, and `out[rows, width]` from the gradient by the output of

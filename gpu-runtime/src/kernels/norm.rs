@@ -1,6 +1,8 @@
 //! RMSNorm (Zhang & Sennrich 2019, arXiv:1910.07467): `y = x / rms(x) · w`, `rms = sqrt(mean(x²) + eps)`.
 
 use super::elementwise::for_rows;
+use super::gemm::Operand;
+use super::packed::Dtype;
 use super::vexp::{multiversion, sum_by};
 use super::{Cpu, Shared, par_chunks, rows_per_task};
 
@@ -41,6 +43,14 @@ multiversion! {
             *dx = if accumulate { *dx + d } else { d };
         }
     }
+}
+
+/// `rmsnorm(x)` for every row of `w.len()` elements, as the left side of a product.
+pub fn rms_norm_operand(cpu: &Cpu, dtype: Dtype, x: &[f32], w: &[f32], eps: f32) -> Operand {
+    let width = w.len();
+    Operand::of_rows(cpu, dtype, x.len() / width, width, |i, y| {
+        row(cpu.isa(), &x[i * width..(i + 1) * width], w, eps, y);
+    })
 }
 
 /// `y = rmsnorm(x)` for every row of `w.len()` elements.

@@ -11,7 +11,7 @@ use crate::kernels::attention::{KvSequence, Span, attention, write_kv};
 use crate::kernels::buffer::Buffer;
 use crate::kernels::elementwise::{add_bias, for_rows, swiglu};
 use crate::kernels::gemm::Operand;
-use crate::kernels::norm::{rms_norm, rms_norm_heads};
+use crate::kernels::norm::{rms_norm_heads, rms_norm_operand};
 
 /// Rows with one adapter.
 #[derive(Clone)]
@@ -107,12 +107,10 @@ struct Projector<'a> {
 
 impl Projector<'_> {
     /// `out (+)= x Wᵀ + b`, and the adapters' parts.
-    fn project(&mut self, linear: &Linear, places: &[Place], x: &[f32], out: &mut [f32], accumulate: bool) {
-        let k = linear.weight.k();
-        let operand = Operand::new(self.cpu, self.w.dtype, x, k);
+    fn project(&mut self, linear: &Linear, places: &[Place], x: &Operand, out: &mut [f32], accumulate: bool) {
         let adapted = adapted(self.groups, self.layer, places);
-        let zs = project_down(self.cpu, &operand, &adapted);
-        project_up(self.cpu, &operand, &linear.weight, &adapted, &zs, out, accumulate);
+        let zs = project_down(self.cpu, x, &adapted);
+        project_up(self.cpu, x, &linear.weight, &adapted, &zs, out, accumulate);
         if let Some(bias) = &linear.bias {
             add_bias(self.cpu, out, bias);
         }
@@ -182,10 +180,10 @@ fn block(
     let (cpu, w, l) = (p.cpu, p.w, p.layer);
     let (rows, shape, eps) = (positions.len(), &w.shape, w.config.rms_norm_eps);
     let before = keep.then(|| cpu.copy(x));
-    let mut normed = cpu.buffer(x.len());
-    rms_norm(cpu, x, &layer.input_norm, eps, &mut normed);
+    let normed = rms_norm_operand(cpu, w.dtype, x, &layer.input_norm, eps);
     let mut qkv = cpu.buffer(rows * shape.qkv_width());
     p.project(&layer.qkv, &qkv_places(w), &normed, &mut qkv, false);
+    drop(normed);
     let raw_qkv = (keep && layer.qk_norm.is_some()).then(|| cpu.copy(&qkv));
     rotate(cpu, w, layer, positions, &mut qkv);
     let kv = match kv {
@@ -202,14 +200,16 @@ fn block(
     let mut attn = cpu.buffer(rows * shape.q_width());
     let mut lse = cpu.buffer(rows * shape.heads);
     attention(cpu, shape, l, w.config.sliding_window[l], &views, &qkv, &mut attn, &mut lse);
-    p.project(&layer.o, &[Place { module: Module::O, at: 0 }], &attn, x, true);
+    let heads = Operand::new(cpu, w.dtype, &attn, shape.q_width());
+    p.project(&layer.o, &[Place { module: Module::O, at: 0 }], &heads, x, true);
+    drop(heads);
     let mid = keep.then(|| cpu.copy(x));
-    rms_norm(cpu, x, &layer.post_norm, eps, &mut normed);
+    let normed = rms_norm_operand(cpu, w.dtype, x, &layer.post_norm, eps);
     let width = w.config.intermediate_size;
     let mut gate_up = cpu.buffer(rows * 2 * width);
     p.project(&layer.gate_up, &gate_up_places(w), &normed, &mut gate_up, false);
-    let mut act = cpu.buffer(rows * width);
-    swiglu(cpu, &gate_up, width, &mut act);
+    drop(normed);
+    let act = swiglu(cpu, w.dtype, &gate_up, width);
     p.project(&layer.down, &[Place { module: Module::Down, at: 0 }], &act, x, true);
     let (x, mid) = (before?, mid?);
     Some(LayerActivations { x, raw_qkv, qkv, attn, lse, mid, gate_up, z: p.z })

@@ -88,8 +88,7 @@ proptest! {
     fn elementwise(rows in 1usize..20, width in 1usize..70, seed: u64) {
         let (x, dy, b) = (values(rows * 2 * width, seed), values(rows * width, seed ^ 1), values(width, seed ^ 2));
         check_rows(rows, |cpu, r| {
-            let mut y = vec![0.0; r.len() * width];
-            swiglu(cpu, &x[r.start * 2 * width..r.end * 2 * width], width, &mut y);
+            let mut y = swiglu(cpu, Dtype::F32, &x[r.start * 2 * width..r.end * 2 * width], width).to_rows();
             add_bias(cpu, &mut y, &b);
             y
         });

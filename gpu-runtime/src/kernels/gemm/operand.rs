@@ -42,6 +42,39 @@ impl Operand {
         operand
     }
 
+    /// Rows that `row` computes, given their number and room for `k` elements: they reach memory in the packed form alone.
+    pub fn of_rows(cpu: &Cpu, dtype: Dtype, rows: usize, k: usize, row: impl Fn(usize, &mut [f32]) + Sync) -> Self {
+        let mut operand = Self::empty(cpu, dtype, rows, k);
+        let (stored_k, isa, height) = (operand.stored_k, cpu.isa(), operand.tile_rows());
+        let tiles = rows_per_task(&cpu.pool, rows.div_ceil(height));
+        let each_tile = |task: usize, pack: &mut dyn FnMut(usize, &[f32])| {
+            let mut x = cpu.buffer(height * k);
+            let first = task * tiles;
+            for tile in first..(first + tiles).min(rows.div_ceil(height)) {
+                let count = height.min(rows - tile * height);
+                for (i, x) in x.chunks_exact_mut(k).take(count).enumerate() {
+                    row(tile * height + i, x);
+                }
+                pack(tile - first, &x[..count * k]);
+            }
+        };
+        match &mut operand.data {
+            OperandData::F32(data) => {
+                let size = stored_k * MR_F32;
+                par_chunks(&cpu.pool, data, tiles * size, |task, out| {
+                    each_tile(task, &mut |tile, x| pack_f32(isa, x, k, stored_k, &mut out[tile * size..][..size]));
+                });
+            }
+            OperandData::Bf16(data) => {
+                let size = stored_k / 2 * MR_BF16;
+                par_chunks(&cpu.pool, data, tiles * size, |task, out| {
+                    each_tile(task, &mut |tile, x| pack_bf16(isa, x, k, &mut out[tile * size..][..size]));
+                });
+            }
+        }
+        operand
+    }
+
     /// As [`Operand::new`], on the calling thread when there are few rows.
     pub fn small(cpu: &Cpu, dtype: Dtype, x: &[f32], k: usize) -> Self {
         if x.len() > 1 << 12 {
@@ -81,6 +114,19 @@ impl Operand {
     /// Elements of a row.
     pub fn k(&self) -> usize {
         self.k
+    }
+
+    /// Its rows, as they were rounded.
+    pub fn to_rows(&self) -> Vec<f32> {
+        let height = self.tile_rows();
+        let at = |row: usize, p: usize| match &self.data {
+            OperandData::F32(data) => data[(row / height * self.stored_k + p) * height + row % height],
+            OperandData::Bf16(data) => {
+                let word = data[(row / height * self.stored_k / 2 + p / 2) * height + row % height];
+                f32::from_bits(if p.is_multiple_of(2) { word << 16 } else { word & 0xffff_0000 })
+            }
+        };
+        (0..self.rows).flat_map(|row| (0..self.k).map(move |p| at(row, p))).collect()
     }
 
     /// Rows of a tile.
@@ -196,23 +242,21 @@ mod tests {
         for isa in Isa::available() {
             let cpu = Cpu::with_isa(2, isa);
             for (rows, k) in [(1, 1), (5, 3), (6, 8), (13, 17), (26, 40)] {
+                // Exact in bf16.
                 let x: Vec<f32> = (0..rows * k).map(|i| (i % 120) as f32 + 1.0).collect();
+                let copy = |row: usize, out: &mut [f32]| out.copy_from_slice(&x[row * k..][..k]);
                 for dtype in [Dtype::Bf16, Dtype::F32] {
-                    let operand = Operand::new(&cpu, dtype, &x, k);
-                    let height = operand.tile_rows();
-                    for row in 0..rows.next_multiple_of(height) {
-                        for p in 0..operand.stored_k {
-                            let tile = row / height * operand.stored_k * height;
-                            let found = match &operand.data {
-                                OperandData::F32(data) => data[tile + p * height + row % height],
-                                OperandData::Bf16(data) => {
-                                    let word = data[tile / 2 + p / 2 * height + row % height];
-                                    f32::from_bits(if p % 2 == 0 { word << 16 } else { word & 0xffff_0000 })
-                                }
-                            };
-                            let expected = if row < rows && p < k { x[row * k + p] } else { 0.0 };
-                            assert_eq!(found, expected, "{isa:?} {dtype:?} {rows}x{k} at {row}, {p}");
-                        }
+                    let made = [Operand::new(&cpu, dtype, &x, k), Operand::of_rows(&cpu, dtype, rows, k, copy)];
+                    for operand in made {
+                        assert_eq!(operand.to_rows(), x, "{isa:?} {dtype:?} {rows}x{k}");
+                        let sum: f32 = match &operand.data {
+                            OperandData::F32(data) => data.iter().sum(),
+                            OperandData::Bf16(data) => {
+                                let halves = |word: &u32| [word << 16, word & 0xffff_0000].map(f32::from_bits);
+                                data.iter().flat_map(halves).sum()
+                            }
+                        };
+                        assert_eq!(sum, x.iter().sum::<f32>(), "{isa:?} {dtype:?} {rows}x{k}: zeros elsewhere");
                     }
                 }
             }

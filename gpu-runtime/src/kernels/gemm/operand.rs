@@ -249,14 +249,21 @@ mod tests {
                     let made = [Operand::new(&cpu, dtype, &x, k), Operand::of_rows(&cpu, dtype, rows, k, copy)];
                     for operand in made {
                         assert_eq!(operand.to_rows(), x, "{isa:?} {dtype:?} {rows}x{k}");
-                        let sum: f32 = match &operand.data {
-                            OperandData::F32(data) => data.iter().sum(),
-                            OperandData::Bf16(data) => {
-                                let halves = |word: &u32| [word << 16, word & 0xffff_0000].map(f32::from_bits);
-                                data.iter().flat_map(halves).sum()
+                        let height = operand.tile_rows();
+                        for row in 0..rows.next_multiple_of(height) {
+                            for p in 0..operand.stored_k {
+                                let tile = row / height * operand.stored_k * height;
+                                let found = match &operand.data {
+                                    OperandData::F32(data) => data[tile + p * height + row % height],
+                                    OperandData::Bf16(data) => {
+                                        let word = data[tile / 2 + p / 2 * height + row % height];
+                                        f32::from_bits(if p % 2 == 0 { word << 16 } else { word & 0xffff_0000 })
+                                    }
+                                };
+                                let expected = if row < rows && p < k { x[row * k + p] } else { 0.0 };
+                                assert_eq!(found, expected, "{isa:?} {dtype:?} {rows}x{k} at {row}, {p}");
                             }
-                        };
-                        assert_eq!(sum, x.iter().sum::<f32>(), "{isa:?} {dtype:?} {rows}x{k}: zeros elsewhere");
+                        }
                     }
                 }
             }

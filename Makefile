@@ -1,4 +1,4 @@
-# Every target does its own set-up: it needs Rust, Python >= 3.11 and a C compiler, nothing else.
+# Every target does its own setup: it needs Rust, Python >= 3.11 and a C compiler, nothing else.
 XTASK := cargo run --quiet --locked --package xtask --
 
 .PHONY: help demo test test-sdk test-deployments build lint bench model openapi
@@ -27,7 +27,7 @@ lint: ## check formatting and lints
 bench: ## measure against PyTorch with PEFT on the test model, and the API; ARGS go to bench/run.py
 	@$(XTASK) bench $(ARGS)
 
-model: ## fetch the test model into .cache/
+model: ## download the test model into .cache/
 	@$(XTASK) model
 
 openapi: ## write openapi/openapi.json from the server's code

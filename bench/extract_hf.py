@@ -14,7 +14,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 def main() -> None:
     gguf, folder = Path(sys.argv[1]), Path(sys.argv[2])
     quantized = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
-    # A model that came from GGUF refuses to be saved, though its weights are plain floats by now.
+    # transformers refuses to save a model that was loaded from GGUF, although its weights are plain floats.
     config = AutoConfig.for_model(**quantized.config.to_dict())
     if hasattr(config, "quantization_config"):
         del config.quantization_config

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The workloads of `trainyard bench` with transformers and PEFT: what the usual stack reaches here.
+"""The workloads of `trainyard bench` with transformers and PEFT, as the baseline.
 
 One workload per process, so that peak memory is the workload's own. Prints one JSON object.
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measure Trainyard, and PyTorch with PEFT beside it in the same session.
+"""Measure Trainyard, and PyTorch with PEFT for comparison in the same run.
 
   python3 bench/run.py [--workloads w1,w4,w5] [--reps 5] [--no-baseline] [--output results.json]
 
-`make bench` fetches the test model, builds the release binary and calls this; ARGS go here. One process per
-workload and side. The baseline's packages are put into .cache/bench-venv when they are missing (several GB).
+`make bench` downloads the test model, builds the release binary and calls this with ARGS. One process per workload and
+side. The baseline's packages are installed into .cache/bench-venv when they are missing (several GB).
 """
 
 import argparse
@@ -57,11 +57,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--workloads", default=",".join(NAMES), help="default: %(default)s")
     parser.add_argument("--dtype", default="bf16", choices=["bf16", "f32"])
     parser.add_argument("--reps", type=int, default=5)
-    parser.add_argument("--no-baseline", action="store_true", help="Trainyard alone")
+    parser.add_argument("--no-baseline", action="store_true", help="Trainyard only")
     parser.add_argument("--baseline-dtype", choices=["bf16", "f32"], help="bf16 where the processor multiplies it")
     parser.add_argument("--baseline-reps", type=int, help="the same as --reps by default")
     parser.add_argument("--baseline-timeout", type=float, default=300, metavar="SECONDS", help="for each workload")
-    parser.add_argument("--no-compile", action="store_true", help="leave out torch.compile, which takes minutes")
+    parser.add_argument("--no-compile", action="store_true", help="skip torch.compile, which takes minutes")
     parser.add_argument("--compile-timeout", type=float, default=900, metavar="SECONDS", help="for torch.compile")
     parser.add_argument("--no-build", action="store_true", help="use the release binary as it is")
     parser.add_argument("--output", type=Path, help="write all results to this file as JSON")
@@ -89,7 +89,7 @@ def imports(python: Path, modules: str) -> bool:
 
 
 def baseline_ready() -> bool:
-    """Installs the baseline's packages unless they are there."""
+    """Installs the baseline's packages unless they are installed."""
     if imports(PYTHON, "torch, transformers, peft"):
         return True
     note(f"installing {' '.join(PACKAGES)} into {VENV}: this takes a while")
@@ -100,7 +100,7 @@ def baseline_ready() -> bool:
 
 
 def baseline_dtype(asked: str | None) -> str:
-    """PyTorch's bf16 is emulated, and a hundred times slower, where the processor can't multiply it."""
+    """bf16 where the processor multiplies it; PyTorch's emulation is a hundred times slower than f32."""
     if asked:
         return asked
     cpuinfo = Path("/proc/cpuinfo")
@@ -214,20 +214,20 @@ def print_rates(options: argparse.Namespace, results: list[dict], baseline: Base
     first = results[0]["trainyard"]
     name = options.model.partition("=")[0]
     gflops = f"{first['gemm_gflops']:.0f} GFLOP/s"
-    print(f"\n{name}: {first['isa']}, {first['threads']} threads, packed product {gflops}; tokens/s")
+    print(f"\n{name}: {first['isa']}, {first['threads']} threads, packed GEMM {gflops}; tokens/s")
     header = f"{'':<11}{'Trainyard ' + options.dtype:>40}"
     print(header + (f"   {'PEFT ' + baseline.dtype:>40}   ratio" if baseline else ""))
     for entry in results:
         print(row(entry))
-    print("\nWhere the time of both threads goes, and how fast weights are read where they are read for every token")
-    print(f"{'':<11}{'products':>9}{'GFLOP/s':>9}{'of peak':>9}{'weights GB/s':>14}{'of bound':>9}")
+    print("\nFraction of all threads' time in GEMM, its throughput, and the bandwidth of weights in decoding")
+    print(f"{'':<11}{'GEMM':>9}{'GFLOP/s':>9}{'of peak':>9}{'weights GB/s':>14}{'of bound':>9}")
     for entry in results:
         ours = entry["trainyard"]
         work = ours["workloads"][0]
-        products, read = work["products"], work.get("read")
-        line = f"{entry['workload']:<11}{products['share']:>9.0%}{products['gflops']:>9.0f}{products['of_peak']:>9.0%}"
+        gemm, read = work["gemm"], work.get("read")
+        line = f"{entry['workload']:<11}{gemm['fraction']:>9.0%}{gemm['gflops']:>9.0f}{gemm['of_peak']:>9.0%}"
         print(line + (f"{read['gb_per_second']:>14.1f}{read['of_bandwidth']:>9.0%}" if read else ""))
-    print(f"memory is read at {first['read_gb_per_second']:.1f} GB/s")
+    print(f"memory bandwidth: {first['read_gb_per_second']:.1f} GB/s")
 
 
 def print_api(result: dict) -> None:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""W5 as the official SDK sees it: what an operation costs when the model costs nothing.
+"""W5 through the official SDK: the overhead of an operation on a model whose own cost is negligible.
 
   w5_sdk.py --binary target/release/trainyard --model FOLDER [--reps 5]
 

@@ -2,42 +2,19 @@
 
 use std::collections::BTreeMap;
 
-/// A family that the runtime composes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arch {
-    /// Llama, SmolLM2.
-    Llama,
-    /// Mistral (sliding window).
-    Mistral,
-    /// Qwen2, Qwen2.5 (biases on q, k, v).
-    Qwen2,
-    /// Qwen3 (RMSNorm on q and k heads).
-    Qwen3,
-}
+pub use crate::backend::Activation;
 
-impl Arch {
-    /// The `model_type` of `config.json`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Llama => "llama",
-            Self::Mistral => "mistral",
-            Self::Qwen2 => "qwen2",
-            Self::Qwen3 => "qwen3",
-        }
-    }
-}
-
-/// A decoder-only transformer: RMSNorm, rotary grouped-query attention, gated SiLU MLP.
+/// A decoder-only transformer: RMSNorm, rotary grouped-query attention, gated MLP. What a family does differently is in
+/// these fields and in its [`Block`]s; one forward pass, one backward pass, one memory plan and one parameter table read
+/// them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelConfig {
-    /// The family.
-    pub arch: Arch,
+    /// The family: its `model_type` in Hugging Face's spelling.
+    pub arch: &'static str,
     /// Width of the residual stream.
     pub hidden_size: usize,
     /// Width of the MLP.
     pub intermediate_size: usize,
-    /// Decoder blocks.
-    pub num_layers: usize,
     /// Query heads.
     pub num_heads: usize,
     /// Key and value heads; divides `num_heads`.
@@ -50,22 +27,88 @@ pub struct ModelConfig {
     pub max_position_embeddings: usize,
     /// Added to the mean square in RMSNorm.
     pub rms_norm_eps: f32,
-    /// Rotary embedding.
-    pub rope: RopeConfig,
-    /// Per layer: attend to the last `w` positions (own included), or to all.
-    pub sliding_window: Vec<Option<usize>>,
+    /// Added to the stored weights of norms: 1 where files hold the difference to 1.
+    pub norm_offset: f32,
+    /// Factor on embeddings before the first block.
+    pub embedding_scale: f32,
+    /// Factor on attention's scores.
+    pub attention_scale: f32,
+    /// Rotary embeddings, of which each block uses one.
+    pub ropes: Vec<RopeConfig>,
+    /// Decoder blocks, first to last.
+    pub blocks: Vec<Block>,
     /// `lm_head` is the embedding.
     pub tie_word_embeddings: bool,
-    /// q, k and v projections have biases.
-    pub qkv_bias: bool,
-    /// The output projection of attention has a bias.
-    pub o_bias: bool,
-    /// MLP projections have biases.
-    pub mlp_bias: bool,
-    /// RMSNorm on each q and k head before rotation.
-    pub qk_norm: bool,
     /// Tokens that end a completion.
     pub eos_token_ids: Vec<u32>,
+}
+
+impl ModelConfig {
+    /// Decoder blocks.
+    pub fn num_layers(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Outputs of the query projection.
+    pub fn q_width(&self) -> usize {
+        self.num_heads * self.head_dim
+    }
+
+    /// Outputs of the key projection, and of the value projection.
+    pub fn kv_width(&self) -> usize {
+        self.num_kv_heads * self.head_dim
+    }
+}
+
+/// A decoder block: `x += attention(norm(x))`, `x += mlp(norm(x))`, with what families add to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    /// RMSNorms around attention and MLP.
+    pub norms: BlockNorms,
+    /// RMSNorm on each q and k head before rotation.
+    pub head_norms: bool,
+    /// Which of [`ModelConfig::ropes`] rotates q and k.
+    pub rope: usize,
+    /// Attend to the last `w` positions (own included), or to all.
+    pub window: Option<usize>,
+    /// Activation of the MLP's gate.
+    pub activation: Activation,
+    /// Which projections have biases.
+    pub biases: Biases,
+}
+
+/// Names of a block's RMSNorms in Hugging Face checkpoints, by their place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockNorms {
+    /// Of the input of attention.
+    pub pre_attention: &'static str,
+    /// Of what attention adds to the residual stream.
+    pub post_attention: Option<&'static str>,
+    /// Of the input of the MLP.
+    pub pre_mlp: &'static str,
+    /// Of what the MLP adds to the residual stream.
+    pub post_mlp: Option<&'static str>,
+}
+
+impl BlockNorms {
+    /// Inputs alone, as Llama names them.
+    pub const PRE: Self = Self {
+        pre_attention: "input_layernorm",
+        post_attention: None,
+        pre_mlp: "post_attention_layernorm",
+        post_mlp: None,
+    };
+}
+
+/// Which projections of a block have biases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Biases {
+    /// q, k and v.
+    pub qkv: bool,
+    /// Attention's output.
+    pub o: bool,
+    /// gate, up and down.
+    pub mlp: bool,
 }
 
 /// Rotary position embedding (Su et al. 2021, arXiv:2104.09864), half-split layout.

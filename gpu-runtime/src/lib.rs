@@ -1,18 +1,18 @@
-//! The engine of Trainyard: model families, kernels, LoRA, losses, optimizers, the sampler and weight
-//! files. It knows tensors and files; it knows no HTTP, no SQL and no tenants.
+//! The engine of Trainyard: model families, devices, LoRA, losses, optimizers, the sampler and weight files. It knows
+//! tensors and files; it knows no HTTP, no SQL and no tenants.
 
-pub mod checkpoint;
+pub mod backend;
+mod checkpoint;
 pub mod config;
-pub mod draw;
 mod engine;
-pub mod kernels;
+mod fault;
 pub mod load;
 pub mod loss;
 pub mod memory;
-pub mod model;
-pub mod optim;
+mod model;
 pub mod rng;
-pub mod stop;
+mod sampling;
+mod stop;
 
-pub use engine::{CpuEngine, EngineOptions};
-pub use kernels::packed::Dtype;
+pub use backend::Dtype;
+pub use engine::{CpuEngine, Engine, EngineOptions};

@@ -1,32 +1,32 @@
-//! Memory that is free but not given back.
+//! Memory that the process holds but does not use.
 #![cfg_attr(target_env = "gnu", expect(unsafe_code, reason = "a call of the C library's allocator"))]
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Who keeps memory that is not in use, for later.
-pub(crate) trait Spare: Send + Sync {
-    /// Frees all that is not in use.
-    fn give_back(&self);
+/// Memory that is retained for reuse.
+pub(crate) trait Cache: Send + Sync {
+    /// Frees all of it that is not in use.
+    fn clear(&self);
 }
 
-/// All that were registered and still exist.
-static SPARES: Mutex<Vec<Weak<dyn Spare>>> = Mutex::new(Vec::new());
+/// Registered caches; some may have been dropped.
+static CACHES: Mutex<Vec<Weak<dyn Cache>>> = Mutex::new(Vec::new());
 
-/// Has a spare called by [`give_back`] as long as it exists.
-pub(crate) fn register(spare: &Arc<dyn Spare>) {
-    let mut spares = SPARES.lock().unwrap_or_else(PoisonError::into_inner);
-    spares.retain(|spare| spare.strong_count() > 0);
-    spares.push(Arc::downgrade(spare));
+/// Has [`release_free`] clear a cache as long as it exists.
+pub(crate) fn register(cache: &Arc<dyn Cache>) {
+    let mut caches = CACHES.lock().unwrap_or_else(PoisonError::into_inner);
+    caches.retain(|cache| cache.strong_count() > 0);
+    caches.push(Arc::downgrade(cache));
 }
 
-/// Gives free memory back to the operating system: buffers that engines keep for their next pass, and what the C library's
-/// allocator would hold on to, the most that was ever needed at once (the latter with glibc alone). For times when the
-/// process has nothing to do: a pass asks the system again for what it needs. Takes a few milliseconds and does not wait for
-/// other threads, but they may wait for it to allocate.
-pub fn give_back() {
-    let spares: Vec<_> =
-        SPARES.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
-    spares.iter().for_each(|spare| spare.give_back());
+/// Returns free memory to the operating system: buffers that engines retain for their next pass and, with glibc, what its
+/// allocator retains, which is the most that was ever in use at once. For times when the process is idle: the next pass
+/// has to allocate its buffers. Takes a few milliseconds and waits for no other thread; threads that allocate may wait for
+/// it.
+pub fn release_free() {
+    let caches: Vec<_> =
+        CACHES.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
+    caches.iter().for_each(|cache| cache.clear());
     #[cfg(target_env = "gnu")]
     {
         unsafe extern "C" {

@@ -1,21 +1,21 @@
-//! Random numbers by position: each is a function of (seed, purpose, index, position) and of nothing that
-//! happened before, so that batching, replays and threads cannot change them.
+//! Counter-based random numbers: each is a function of (seed, purpose, index, position) and of no state, so that batching,
+//! replays and threads cannot change them.
 //!
 //! The generator is Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"). The
 //! seed is its key; purpose and index are the upper half of its counter, the position is the lower.
 
-/// What numbers are drawn for. Streams of different purposes never meet.
+/// What random numbers are for. Streams of different purposes are disjoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Sampled tokens: index is the sample's number, position the token's.
     Sample,
     /// Initial weights: index is the tensor's number, position the element's block.
     Init,
-    /// Independent draws at prompt positions: index is the draw's number, position the prompt's.
+    /// Independent samples at prompt positions: index is the sample's number, position that in the prompt.
     Alternative,
 }
 
-/// The number in [0, 1) that draws token `position` of sample `sample_index`.
+/// The number in [0, 1) with which token `position` of sample `sample_index` is sampled.
 pub fn uniform(seed: u64, sample_index: u64, position: u64) -> f64 {
     uniform_for(Purpose::Sample, seed, sample_index, position)
 }

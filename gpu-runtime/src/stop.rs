@@ -9,8 +9,8 @@ use trainyard_protocol::{OpError, Stop};
 
 use crate::config::LoadError;
 
-/// Turns tokens into text. Special tokens keep theirs.
-pub struct Detokenizer(Tokenizer);
+/// Decodes tokens to text. Special tokens are not skipped.
+pub(crate) struct Detokenizer(Tokenizer);
 
 impl fmt::Debug for Detokenizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -20,7 +20,7 @@ impl fmt::Debug for Detokenizer {
 
 impl Detokenizer {
     /// Reads a `tokenizer.json`.
-    pub fn from_json(json: &[u8]) -> Result<Self, LoadError> {
+    pub(crate) fn from_json(json: &[u8]) -> Result<Self, LoadError> {
         Tokenizer::from_bytes(json)
             .map(Self)
             .map_err(|error| LoadError::Malformed { path: "tokenizer.json".to_owned(), reason: error.to_string() })
@@ -28,21 +28,21 @@ impl Detokenizer {
 
     /// The text of tokens; unknown ids have none, and incomplete UTF-8 becomes U+FFFD. Should the tokenizer's
     /// decoder fail, the text is that of its raw vocabulary entries.
-    pub fn decode(&self, tokens: &[u32]) -> String {
+    pub(crate) fn decode(&self, tokens: &[u32]) -> String {
         self.0.decode(tokens, false).unwrap_or_else(|error| {
             tracing::warn!(%error, "the tokenizer cannot decode");
             tokens.iter().filter_map(|&token| self.0.id_to_token(token)).collect()
         })
     }
 
-    fn knows(&self, token: u32) -> bool {
+    fn has_text(&self, token: u32) -> bool {
         self.0.id_to_token(token).is_some()
     }
 }
 
-/// Decides for one sequence when it ends.
+/// Detects the end of one sequence.
 #[derive(Clone, Debug)]
-pub struct StopMatcher {
+pub(crate) struct StopMatcher {
     /// Sorted. Shared by all sequences of a request.
     tokens: Arc<[u32]>,
     text: Option<TextMatcher>,
@@ -50,7 +50,7 @@ pub struct StopMatcher {
 
 impl StopMatcher {
     /// Compiles `stop` for a sequence of a model whose end tokens are `eos`. Stop strings need the detokenizer.
-    pub fn new(stop: &Stop, eos: &[u32], detokenizer: Option<Arc<Detokenizer>>) -> Result<Self, OpError> {
+    pub(crate) fn new(stop: &Stop, eos: &[u32], detokenizer: Option<Arc<Detokenizer>>) -> Result<Self, OpError> {
         let mut tokens = if *stop == Stop::Nothing { Vec::new() } else { eos.to_vec() };
         let mut text = None;
         match stop {
@@ -70,9 +70,9 @@ impl StopMatcher {
         Ok(Self { tokens: tokens.into(), text })
     }
 
-    /// Takes the sequence's next token; whether the sequence ends with it (it belongs to the sequence).
-    pub fn push(&mut self, token: u32) -> bool {
-        // The text matcher must see every token that the sequence goes on after, so it comes second.
+    /// Appends the sequence's next token; whether the sequence ends with it. The token belongs to the sequence.
+    pub(crate) fn push(&mut self, token: u32) -> bool {
+        // The text matcher has to see every token that does not end the sequence, so it is called second.
         self.tokens.binary_search(&token).is_ok() || self.text.as_mut().is_some_and(|text| text.push(token))
     }
 }
@@ -81,9 +81,9 @@ fn refused(reason: impl fmt::Display) -> OpError {
     OpError::user(format!("sampling_params.stop: {reason}"))
 }
 
-/// Characters kept beyond the longest stop string. The ends of a decoded piece may differ from the same
-/// place in the whole text: up to three bytes of a cut character at either end, a space that some
-/// decoders strip from the front.
+/// Characters of the window beyond the longest stop string. The ends of a decoded window may differ from the same part of
+/// the whole text: by up to three bytes of a cut character at either end, and by a space that some decoders strip from the
+/// front.
 const SLACK: usize = 8;
 
 /// Finds stop strings in the text of a sequence by decoding its last tokens.
@@ -119,7 +119,7 @@ impl TextMatcher {
 
     fn push(&mut self, token: u32) -> bool {
         // A token without text would only lengthen the window.
-        if !self.detokenizer.knows(token) {
+        if !self.detokenizer.has_text(token) {
             return false;
         }
         self.window.push(token);
@@ -270,7 +270,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// The window gives what decoding the whole sequence at every step gives.
+        /// The window has the results of decoding the whole sequence at every step.
         #[test]
         fn agrees_with_decoding_everything(
             tokens in prop::collection::vec(prop_oneof![97u32..100, 257u32..262, 0xC3u32..0xC5, 0xA8u32..0xAA], 0..120),

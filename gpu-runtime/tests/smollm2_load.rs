@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tokenizers::Tokenizer;
-use trainyard_gpu_runtime::config::{Arch, ModelSource, RopeScaling};
+use trainyard_gpu_runtime::config::{ModelSource, RopeScaling};
 use trainyard_gpu_runtime::load::load;
 
 const NAME: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
@@ -30,12 +30,12 @@ fn the_configuration_is_smollm2s() {
     let source = model();
     let config = &source.config;
     assert_eq!(
-        (config.arch, config.num_layers, config.hidden_size, config.intermediate_size),
-        (Arch::Llama, 30, 576, 1536)
+        (config.arch, config.num_layers(), config.hidden_size, config.intermediate_size),
+        ("llama", 30, 576, 1536)
     );
     assert_eq!((config.num_heads, config.num_kv_heads, config.head_dim, config.vocab_size), (9, 3, 64, 49152));
-    assert_eq!((config.max_position_embeddings, config.rms_norm_eps, config.rope.theta), (8192, 1e-5, 1e5));
-    assert_eq!((&config.rope.scaling, &config.eos_token_ids[..]), (&RopeScaling::None, &[2][..]));
+    assert_eq!((config.max_position_embeddings, config.rms_norm_eps, config.ropes[0].theta), (8192, 1e-5, 1e5));
+    assert_eq!((&config.ropes[0].scaling, &config.eos_token_ids[..]), (&RopeScaling::None, &[2][..]));
     assert!(config.tie_word_embeddings);
     let json: Value = serde_json::from_str(&text(&source, "config.json")).unwrap();
     assert_eq!((&json["model_type"], &json["rms_norm_eps"]), (&"llama".into(), &1e-5.into()));

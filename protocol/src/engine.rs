@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{OpError, OpResult, Operation, RequestId, RunId};
+use crate::{OpError, OpResult, Operation, Prepare, RequestId, RunId};
 
 /// A base model as the engine serves it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,39 +22,39 @@ pub struct BaseModel {
     pub parameters: u64,
 }
 
-/// Whom work counts for. Flows share a busy engine in proportion to their weights; what one of them has queued
-/// does not make another one wait.
+/// The tenant whose fair share of the engine an operation uses. Busy tenants share the engine in proportion to their
+/// weights (weighted deficit round-robin); one tenant's backlog does not delay another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flow {
-    /// Identifies it.
+pub struct TenantShare {
+    /// The tenant's id: operations with the same name are in the same fair-share queue.
     pub name: Arc<str>,
-    /// Its share beside other flows. Where operations of a flow differ in it, the last started one counts.
+    /// Weight relative to other tenants. The operation that was started last decides where a tenant's differ.
     pub weight: NonZeroU32,
 }
 
-impl Flow {
-    /// A flow of weight 1.
+impl TenantShare {
+    /// A tenant of weight 1.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), weight: NonZeroU32::MIN }
     }
 }
 
-/// What an engine has done since it was made, and what it holds.
+/// Counters of an engine since it was created, and what it holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineStats {
     /// Training passes.
     pub microbatches: u64,
     /// Tokens of these passes.
     pub microbatch_tokens: u64,
-    /// Tokens that these passes could have held, so that the ratio tells how full they were.
+    /// Tokens that these passes could have held: the ratio is their occupancy.
     pub microbatch_capacity: u64,
     /// Sampling passes.
     pub sampling_passes: u64,
     /// Tokens of prompts that these passes computed.
     pub prompt_tokens: u64,
-    /// Tokens that they drew.
+    /// Tokens that they sampled.
     pub sampled_tokens: u64,
-    /// Samples that are being drawn.
+    /// Samples in progress.
     pub active_samples: u64,
     /// Runs in memory.
     pub loaded_runs: u64,
@@ -69,7 +69,7 @@ pub struct EngineStats {
 pub struct Completion {
     /// The request that [`Engine::start`] named.
     pub id: RequestId,
-    /// What came of it.
+    /// Its result, or why it failed.
     pub result: Result<OpResult, OpError>,
     /// The run that the engine dropped because the operation left it in an unknown state: an internal error.
     pub lost_run: Option<RunId>,
@@ -86,13 +86,16 @@ impl Completion {
 ///
 /// The caller keeps the order of a run's operations: it starts the next one after the last one's
 /// completion. A failed operation leaves the run as it was before it, unless its completion says that the run is lost. A
-/// panic in a batch fails the operation at fault alone: the others are executed again and give the same bits.
+/// panic in a batch fails the operation at fault alone: the others are executed again, with the same bits as without it.
 pub trait Engine: Send {
     /// The models it serves.
     fn models(&self) -> Vec<BaseModel>;
 
-    /// Takes an operation on behalf of a flow; its completion comes from a later [`Engine::step`].
-    fn start(&mut self, id: RequestId, flow: Flow, operation: Operation);
+    /// What checks the content of training requests to its models, on any thread.
+    fn preparer(&self) -> Arc<dyn Prepare>;
+
+    /// Takes an operation on behalf of a tenant; its completion comes from a later [`Engine::step`].
+    fn start(&mut self, id: RequestId, share: TenantShare, operation: Operation);
 
     /// Does a bounded piece of work (one microbatch, one decoding step, one control operation) and returns what
     /// finished. Returns at once when idle, and after a moment when all that is left is a save in the background.
@@ -101,17 +104,17 @@ pub trait Engine: Send {
     /// Whether nothing is started and unfinished, saves in the background included.
     fn is_idle(&self) -> bool;
 
-    /// Gives up an unfinished sample and frees what it holds; it gets no completion. False when
+    /// Cancels an unfinished sample and frees what it holds; it gets no completion. False when
     /// there is no such sample.
     fn cancel(&mut self, id: &RequestId) -> bool;
 
-    /// Forgets a run and frees its memory.
+    /// Unloads a run and frees its memory.
     fn unload_run(&mut self, run: &RunId);
 
-    /// Forgets an in-memory sampler snapshot. Samples that use it finish.
+    /// Drops an in-memory sampler snapshot. Samples that use it finish.
     fn drop_snapshot(&mut self, key: &str);
 
-    /// What it has done and holds; cheap enough to be asked after every step.
+    /// Its counters; cheap enough to be read after every step.
     fn stats(&self) -> EngineStats {
         EngineStats::default()
     }

@@ -20,7 +20,7 @@ pub enum Category {
 pub struct OpError {
     /// Whose fault it is.
     pub category: Category,
-    /// What the client is told.
+    /// The text for the client.
     pub message: String,
 }
 

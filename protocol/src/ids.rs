@@ -15,7 +15,7 @@ macro_rules! string_id {
         pub struct $name(String);
 
         impl $name {
-            /// Wraps an id read from a request or a row; its existence is for the store to tell.
+            /// Wraps an id read from a request or a row; whether it exists only the store knows.
             pub fn new(id: impl Into<String>) -> Self {
                 Self(id.into())
             }

@@ -7,20 +7,27 @@ mod engine;
 mod error;
 mod ids;
 pub mod limits;
+mod loss;
 mod ops;
+mod prepared;
 mod results;
+mod sampling;
 mod tensor;
 
-pub use engine::{BaseModel, Completion, Engine, EngineStats, Flow};
+pub use engine::{BaseModel, Completion, Engine, EngineStats, TenantShare};
 pub use error::{Category, OpError};
 pub use ids::{CheckpointKind, CheckpointName, RequestId, RunId, SamplingSessionId, SessionId, TenantId, TinkerPath};
+pub use loss::{ClipRange, LossConfig, LossConfigValue, LossFn};
 pub use ops::{
-    AdamParams, Ahead, Datum, ForwardBackward, LoadState, LoraSpec, LossConfig, LossConfigValue, Operation, Optimizer,
-    RestoreRun, RunSpec, Sample, SamplerSource, SamplingParams, SaveExternal, SaveRun, SaveSampler, SaveSnapshot,
-    SaveState, SaveTarget, Stop,
+    AdamParams, ForwardBackward, LoadState, LoraSpec, Operation, Optimizer, RestoreRun, RunSpec, SaveExternal, SaveRun,
+    SaveSampler, SaveSnapshot, SaveState, SaveTarget,
+};
+pub use prepared::{
+    Datum, ModelExtents, PolicyInputs, Prepare, PreparedBatch, PreparedContent, PreparedDatum, RawBatch,
 };
 pub use results::{
     DatumOutput, ForwardBackwardResult, OpResult, PromptAltTokens, SampleResult, SampledSequence, SavedFiles,
     StopReason, TopkLogprobs,
 };
+pub use sampling::{PromptTargets, Sample, SampleOperation, SamplerSource, SamplingParams, SparseIndices, Stop};
 pub use tensor::{Tensor, TensorValues};

@@ -60,14 +60,14 @@ pub fn check_candidates(
     prompt: usize,
     topk_prompt: u32,
 ) -> Result<(), OpError> {
-    let product = |factors: [u64; 3]| factors.into_iter().fold(1, u64::saturating_mul);
-    if product([num_samples.into(), max_tokens as u64, topk_sample.into()]) > MAX_CANDIDATES {
+    let candidates = |counts: [u64; 3]| counts.into_iter().fold(1, u64::saturating_mul);
+    if candidates([num_samples.into(), max_tokens as u64, topk_sample.into()]) > MAX_CANDIDATES {
         return Err(OpError::user(format!(
             "num_samples * max_tokens * topk_sample_logprobs: {num_samples} * {max_tokens} * {topk_sample} is more than \
              {MAX_CANDIDATES}"
         )));
     }
-    if product([1, prompt as u64, topk_prompt.into()]) > MAX_CANDIDATES {
+    if candidates([1, prompt as u64, topk_prompt.into()]) > MAX_CANDIDATES {
         return Err(OpError::user(format!(
             "prompt tokens * topk_prompt_logprobs: {prompt} * {topk_prompt} is more than {MAX_CANDIDATES}"
         )));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_targets_are_told() {
+    fn too_many_targets_are_refused() {
         assert_eq!(check_targets(512, 512), Ok(()));
         assert_eq!(check_targets(513, 512), Err("513 columns, at most 512 are allowed".to_owned()));
     }

@@ -86,10 +86,10 @@ pub struct TopkLogprobs {
     pub logprobs: Vec<f32>,
 }
 
-/// Independent draws per prompt position, `[len - 1, k]`.
+/// Independently sampled tokens per prompt position, `[len - 1, k]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromptAltTokens {
-    /// Draws per position.
+    /// Samples per position.
     pub k: usize,
     /// Token ids.
     pub tokens: Vec<u32>,

@@ -1,4 +1,4 @@
-//! Whether a tenant's quotas let a request in. Asked in the transaction that accepts it, so that the answer holds for
+//! Whether a tenant's quotas admit a request. Asked in the transaction that accepts it, so that the answer holds for
 //! all processes on the database.
 
 use trainyard_protocol::{OpError, TenantId};
@@ -6,8 +6,8 @@ use trainyard_protocol::{OpError, TenantId};
 use crate::core::Core;
 use crate::store::db::Conn;
 use crate::store::quotas;
-use crate::store::requests::{self, Target};
-use crate::{Error, Quota, Refusal, RunSubmission, SampleSubmission, Scheduler};
+use crate::store::requests::{self, RequestTarget};
+use crate::{Error, Quota, Refusal, RunSubmission, SampleSubmission};
 
 /// The tenant whose use a submission changes, if that has a quota: others' transactions then wait for this one.
 pub(crate) fn counted(core: &Core, tenant: &TenantId, quota: Quota) -> Vec<String> {
@@ -43,14 +43,15 @@ pub(crate) async fn check_sample(
     }
     let queued = quotas::queued_tokens(conn, tenant).await?;
     let Err(refusal) = policy.admit_sample(queued, sample.tokens) else { return Ok(()) };
-    match requests::find_request(conn, tenant, Target::Sampling(&sample.sampling_session), sample.seq_id).await? {
+    match requests::find_request(conn, tenant, RequestTarget::Sampling(&sample.sampling_session), sample.seq_id).await?
+    {
         Some(_) => Ok(()),
         None => Err(Error::Quota(refusal)),
     }
 }
 
-/// Why a save can't be executed: there is no room for its checkpoint. A training request is not put off, because its
-/// client would send the next one; so its future says it.
+/// Why a save can't be executed: its checkpoint would exceed the storage quota. A training request is not rejected with
+/// 429, because its client would send the next one; so its future fails.
 pub(crate) async fn storage_refusal(
     conn: &mut Conn,
     core: &Core,
@@ -64,12 +65,12 @@ pub(crate) async fn storage_refusal(
     Ok(policy.admit_storage(stored, expected).err().map(|refusal| OpError::user(refusal.to_string())))
 }
 
-impl Scheduler {
+impl Core {
     /// Counts a refusal.
-    pub(crate) fn note_refusal<T>(&self, tenant: &TenantId, result: &Result<T, Error>) {
+    pub(crate) fn count_refusal<T>(&self, tenant: &TenantId, result: &Result<T, Error>) {
         if let Err(Error::Quota(Refusal { quota, limit, used, .. })) = result {
-            self.core.metrics.refused(*quota, tenant);
-            tracing::debug!(%tenant, quota = quota.name(), limit, used, "a quota put a request off");
+            self.metrics.refused(*quota, tenant);
+            tracing::debug!(%tenant, quota = quota.name(), limit, used, "request rejected: quota exceeded");
         }
     }
 }

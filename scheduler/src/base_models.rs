@@ -1,4 +1,4 @@
-//! What the processes on one store tell each other of base models, and secrets that they share.
+//! Base models and secrets, which the processes on one store share.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,16 @@ use trainyard_protocol::BaseModel;
 use crate::core::Core;
 use crate::store::base_models::{self, Files};
 use crate::store::db::Conn;
-use crate::writer::Write;
+use crate::write::Write;
 use crate::{Error, Scheduler};
 
 impl Scheduler {
-    /// Tells API servers of a base model that this process's worker serves, with its tokenizer and configuration
-    /// files by name.
+    /// Publishes a base model that this process's worker serves, with its tokenizer and configuration files by name.
     pub async fn put_base_model(&self, model: BaseModel, files: BTreeMap<String, Vec<u8>>) -> Result<(), Error> {
         self.write(PutBaseModel { model, files }).await
     }
 
-    /// All base models that workers have told of, by name.
+    /// All base models that workers have published, by name.
     pub async fn base_models(&self) -> Result<Vec<BaseModel>, Error> {
         base_models::base_models(&mut self.core.reader().await?).await
     }

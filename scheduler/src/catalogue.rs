@@ -8,21 +8,24 @@ use trainyard_protocol::{RequestId, RunId, TenantId, TinkerPath};
 use crate::core::Core;
 use crate::store::db::Conn;
 use crate::store::{checkpoints, folders, runs};
-use crate::writer::Write;
+use crate::write::Write;
 use crate::{Checkpoint, Error, Page, Run, Scheduler, Timestamp};
 
 impl Scheduler {
-    /// Runs, newest first, and how many there are.
+    /// A page of the tenant's runs, newest first, and how many there are on all pages.
     pub async fn runs(&self, tenant: &TenantId, page: Page) -> Result<(Vec<Run>, u64), Error> {
         runs::list_runs(&mut self.core.reader().await?, tenant, page).await
     }
 
-    /// A run.
+    /// A run of the tenant.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for an unknown run, or another tenant's.
     pub async fn run(&self, tenant: &TenantId, run: &RunId) -> Result<Run, Error> {
         runs::run(&mut self.core.reader().await?, tenant, run).await
     }
 
-    /// The tenant's checkpoints, of one run when given, newest first, and how many there are.
+    /// A page of the tenant's checkpoints, of one run when given, newest first, and how many there are on all pages.
     pub async fn checkpoints(
         &self,
         tenant: &TenantId,
@@ -40,7 +43,7 @@ impl Scheduler {
     }
 
     /// The folder that a load reads: that of the checkpoint when this is first called for the request. It stays
-    /// as long as the run may have to be made again, even if the checkpoint is deleted or replaced.
+    /// as long as the run may have to be restored, even if the checkpoint is deleted or replaced.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the tenant can't read such a checkpoint.
@@ -53,10 +56,10 @@ impl Scheduler {
         self.delete(tenant, path, None).await
     }
 
-    /// Deletes a checkpoint if its time is over.
+    /// Deletes a checkpoint if it has expired.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when it is not, as when it was replaced meanwhile.
+    /// [`Error::NotFound`] when it has not, as when it was replaced meanwhile.
     pub async fn delete_expired_checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<Checkpoint, Error> {
         self.delete(tenant, path, Some(self.core.now())).await
     }
@@ -87,17 +90,17 @@ impl Scheduler {
                 "ttl_seconds {seconds} is invalid: use {MIN_TTL_SECONDS} to {MAX_TTL_SECONDS}, or null"
             )));
         }
-        let change = Change::ExpiresIn(seconds);
+        let change = CheckpointChange::ExpiresIn(seconds);
         self.write(ChangeCheckpoint { tenant: tenant.clone(), path: path.clone(), change }).await
     }
 
     /// Lets other tenants read a checkpoint, or no longer.
     pub async fn set_public(&self, tenant: &TenantId, path: &TinkerPath, public: bool) -> Result<(), Error> {
-        let change = Change::Public(public);
+        let change = CheckpointChange::Public(public);
         self.write(ChangeCheckpoint { tenant: tenant.clone(), path: path.clone(), change }).await
     }
 
-    /// Checkpoints of all tenants whose time is over, up to a thousand.
+    /// Expired checkpoints of all tenants, up to a thousand.
     pub async fn expired_checkpoints(&self) -> Result<Vec<(TenantId, Checkpoint)>, Error> {
         checkpoints::expired_checkpoints(&mut self.core.reader().await?, self.core.now()).await
     }
@@ -126,12 +129,12 @@ impl Write for PinLoad {
 struct DeleteCheckpoint {
     tenant: TenantId,
     path: TinkerPath,
-    /// Only if its time was over by then.
+    /// Only if it had expired by then.
     expired_by: Option<Timestamp>,
 }
 
 impl Write for DeleteCheckpoint {
-    /// And whether its folder is still needed.
+    /// The checkpoint, and whether its folder is still needed.
     type Output = (Checkpoint, bool);
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(Checkpoint, bool), Error> {
@@ -141,7 +144,7 @@ impl Write for DeleteCheckpoint {
     }
 }
 
-enum Change {
+enum CheckpointChange {
     /// Seconds from now; never when `None`.
     ExpiresIn(Option<i64>),
     Public(bool),
@@ -150,7 +153,7 @@ enum Change {
 struct ChangeCheckpoint {
     tenant: TenantId,
     path: TinkerPath,
-    change: Change,
+    change: CheckpointChange,
 }
 
 impl Write for ChangeCheckpoint {
@@ -159,11 +162,13 @@ impl Write for ChangeCheckpoint {
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(), Error> {
         let (now, tenant, path) = (core.now(), &self.tenant, &self.path);
         match self.change {
-            Change::ExpiresIn(seconds) => {
+            CheckpointChange::ExpiresIn(seconds) => {
                 let expires_at = seconds.map(|seconds| Timestamp(now.0.saturating_add(seconds.saturating_mul(1000))));
                 checkpoints::set_checkpoint_expiry(conn, tenant, path, expires_at, now).await
             }
-            Change::Public(public) => checkpoints::set_checkpoint_public(conn, tenant, path, public, now).await,
+            CheckpointChange::Public(public) => {
+                checkpoints::set_checkpoint_public(conn, tenant, path, public, now).await
+            }
         }
     }
 }

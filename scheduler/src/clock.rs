@@ -35,7 +35,7 @@ fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Tells the time.
+/// A source of the present time.
 pub trait Clock: Send + Sync {
     /// The present moment.
     fn now(&self) -> Timestamp;

@@ -1,88 +1,130 @@
-//! What all parts of a scheduler share.
+//! The state that all parts of a scheduler share, and the form in which its writer receives writes. The parts add
+//! their methods to [`Core`] in their own files and import this one; it imports none of them.
 
+use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
-use tokio::sync::mpsc::WeakUnboundedSender;
+use tokio::sync::mpsc::{UnboundedSender, WeakUnboundedSender};
+use tokio::sync::{Notify, oneshot};
 use trainyard_protocol::{RequestId, RunId, SamplingSessionId, SessionId, TenantId};
 use uuid::{NoContext, Uuid};
 
-use crate::leases::{Release, ReleaseSamples, StartAlone};
-use crate::queue::{Fetch, Queue};
-use crate::scheduler::Options;
-use crate::sessions::TouchSession;
+use crate::caches::{ResultCache, SamplingSessionCache};
+use crate::options::Options;
+use crate::queue::Queue;
+use crate::signals::Signal;
 use crate::store::blobs::Blobs;
 use crate::store::db::{Conn, Database, Pool};
 use crate::store::failed;
-use crate::tidying::Tidying;
-use crate::waiters::{Cache, Samplers, Waiters, lock};
-use crate::work::EndUnstarted;
-use crate::writer::{Message, Write};
-use crate::{Error, Metrics, ReadAhead, Timestamp};
+use crate::waiters::Waiters;
+use crate::{Error, Metrics, PrefetchDecoder, Timestamp};
 
-/// How old the note of a session's last sign of life may be.
-const SEEN_WITHIN: Duration = Duration::from_secs(10);
-/// Most sessions whose notes are remembered.
-const SEEN_SESSIONS: usize = 65_536;
-
-/// Shared by the handle, the writer and the tasks that read payloads.
+/// Shared by the handle, the writer and the background tasks.
 pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) readers: Pool,
     pub(crate) blobs: Blobs,
-    pub(crate) tidying: Tidying,
-    pub(crate) queue: Mutex<Queue>,
-    /// Signalled when the queue has something for the worker.
-    pub(crate) ready: Condvar,
-    pub(crate) waiters: Waiters<RequestId>,
-    /// Who waits for samples of (sampling session, clone) to finish.
-    pub(crate) events: Waiters<(SamplingSessionId, i64)>,
-    /// Wakes the task that takes work from the store.
-    pub(crate) wake: Arc<Notify>,
-    /// Runs of which new requests were told.
-    pub(crate) hints: Mutex<BTreeSet<RunId>>,
-    /// Leases and claims that the store knew of and the queue did not, when both were last compared.
-    pub(crate) strays: Mutex<BTreeSet<String>>,
-    /// Reads payloads before their turn.
-    pub(crate) reader_ahead: OnceLock<ReadAhead>,
-    /// Held while one is read.
-    pub(crate) reading_ahead: tokio::sync::Mutex<()>,
-    /// Requests that were accepted or ended here.
-    pub(crate) activity: AtomicU64,
-    /// When a sign of life of a session was last noted.
-    pub(crate) seen: Mutex<HashMap<SessionId, Timestamp>>,
-    /// Of this process's worker.
-    pub(crate) incarnation: AtomicI64,
-    /// Since when the store has been within reach, in ms since the epoch.
-    pub(crate) reached_since: AtomicI64,
-    /// Held while the worker's lease is prolonged, or while it registers anew.
-    pub(crate) renewing: tokio::sync::Mutex<()>,
-    /// Samples of all processes that had not ended when they were last counted.
-    pub(crate) open_samples: Mutex<BTreeMap<TenantId, u64>>,
-    pub(crate) cache: Cache,
-    pub(crate) samplers: Samplers,
+    pub(crate) metrics: Metrics,
     pub(crate) runtime: Handle,
     /// Names this process to the others on the database, as long as it lives.
     pub(crate) process: String,
     /// Weak, because the writer holds this and stops when the last handle is gone.
     pub(crate) messages: WeakUnboundedSender<Message>,
-    pub(crate) metrics: Metrics,
+
+    pub(crate) queue: Mutex<Queue>,
+    /// Signalled when the queue has something for the worker.
+    pub(crate) ready: Condvar,
+    /// Clients that wait for requests to end.
+    pub(crate) waiters: Waiters<RequestId>,
+    /// Clients that wait for samples of (sampling session, clone) to end.
+    pub(crate) sample_waiters: Waiters<(SamplingSessionId, i64)>,
+    pub(crate) results: ResultCache,
+    pub(crate) sampling_sessions: SamplingSessionCache,
+    /// Decodes payloads that were prefetched from the store.
+    pub(crate) prefetch_decoder: OnceLock<PrefetchDecoder>,
+    /// Held while one is decoded.
+    pub(crate) prefetching: tokio::sync::Mutex<()>,
+    /// Requests that were accepted or ended here.
+    pub(crate) activity: AtomicU64,
+    /// When a heartbeat of a session was last recorded.
+    pub(crate) recorded_heartbeats: Mutex<HashMap<SessionId, Timestamp>>,
+
+    /// Wakes the task that claims work from the store.
+    pub(crate) claim_wakeup: Arc<Notify>,
+    /// Runs with new requests in the store.
+    pub(crate) runs_to_read: Mutex<BTreeSet<RunId>>,
+    /// Leases and claims that the store knew of and the queue did not, when both were last compared.
+    pub(crate) unconfirmed_leases: Mutex<BTreeSet<String>>,
+    /// Counts the starts of this process's worker; 0 until it is registered.
+    pub(crate) incarnation: AtomicI64,
+    /// Held while the worker sends a heartbeat or registers.
+    pub(crate) heartbeat: tokio::sync::Mutex<()>,
+    /// Since when the store has been reachable, in ms since the epoch.
+    pub(crate) store_reachable_since: AtomicI64,
+    /// Unfinished samples of all processes, when they were last counted.
+    pub(crate) open_samples: Mutex<BTreeMap<TenantId, u64>>,
+    pub(crate) orphan_gc: tokio::sync::Mutex<OrphanGcProgress>,
     /// Tests: the writer drops what it has not written, as a killed process does.
     #[cfg(test)]
     pub(crate) killed: std::sync::atomic::AtomicBool,
 }
 
+/// How far garbage collection has looked through the storage.
+#[derive(Default)]
+pub(crate) struct OrphanGcProgress {
+    /// When it last looked.
+    pub(crate) last: Option<Timestamp>,
+    /// Where to go on, by the area's root; absent where an area starts over.
+    pub(crate) cursors: BTreeMap<&'static str, String>,
+}
+
 impl Core {
+    /// The state of a scheduler that has just been opened.
+    pub(crate) fn new(options: Options, readers: Pool, blobs: Blobs, messages: &UnboundedSender<Message>) -> Self {
+        let now = options.clock.now();
+        Self {
+            queue: Mutex::new(Queue::new(options.policies.clone(), options.snapshot_tokens)),
+            metrics: Metrics::new(options.metrics_per_tenant),
+            options,
+            readers,
+            blobs,
+            runtime: Handle::current(),
+            process: Uuid::now_v7().to_string(),
+            messages: messages.downgrade(),
+            ready: Condvar::new(),
+            waiters: Waiters::default(),
+            sample_waiters: Waiters::default(),
+            results: ResultCache::default(),
+            sampling_sessions: SamplingSessionCache::default(),
+            prefetch_decoder: OnceLock::new(),
+            prefetching: tokio::sync::Mutex::default(),
+            activity: AtomicU64::new(0),
+            recorded_heartbeats: Mutex::default(),
+            claim_wakeup: Arc::default(),
+            runs_to_read: Mutex::default(),
+            unconfirmed_leases: Mutex::default(),
+            incarnation: AtomicI64::new(0),
+            heartbeat: tokio::sync::Mutex::default(),
+            store_reachable_since: AtomicI64::new(now.as_millis()),
+            open_samples: Mutex::default(),
+            orphan_gc: tokio::sync::Mutex::default(),
+            #[cfg(test)]
+            killed: std::sync::atomic::AtomicBool::new(false),
+        }
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         self.options.clock.now()
     }
 
-    /// A session that expired later may come back: the results of its requests are kept.
+    /// A session that expired later than this can be revived: the results of its requests are kept.
     pub(crate) fn revivable_after(&self) -> Timestamp {
         self.now().minus(self.options.retention)
     }
@@ -94,7 +136,7 @@ impl Core {
         Uuid::new_v7(uuid::Timestamp::from_unix(NoContext, millis / 1000, nanos))
     }
 
-    /// A random part of a period, so that processes do not march in step.
+    /// A random duration between zero and `most`, so that processes don't act in step.
     pub(crate) fn jitter(&self, most: Duration) -> Duration {
         most.mul_f64(RandomState::new().hash_one(0_u8) as f64 / u64::MAX as f64)
     }
@@ -120,82 +162,60 @@ impl Core {
     }
 
     /// Whether nothing can be written any more.
-    pub(crate) fn messages_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.messages.upgrade().is_none_or(|messages| messages.is_closed())
     }
+}
 
-    /// Makes a change durable.
-    pub(crate) async fn call<W: Write>(&self, write: W) -> Result<W::Output, Error> {
-        const CLOSED: Error = Error::Store("write after it was closed");
-        let messages = self.messages.upgrade().ok_or(CLOSED)?;
-        let (message, answer) = Message::call(write);
-        messages.send(message).map_err(|_| CLOSED)?;
-        drop(messages);
-        answer.await.unwrap_or(Err(CLOSED))
-    }
+/// What the writer receives.
+pub(crate) enum Message {
+    /// Something to write.
+    Write(Box<dyn QueuedWrite>),
+    /// Write what has been received, then stop.
+    Close(oneshot::Sender<()>),
+}
 
-    /// Something was asked for in a session: notes a sign of its life, now and then.
-    pub(crate) fn touch(&self, session: &SessionId) {
-        self.activity.fetch_add(1, Ordering::Relaxed);
-        if let Some(touch) = self.due_touch(session) {
-            self.record(touch);
-        }
-    }
+/// What a write is to its sender.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    /// The sender waits for the answer, which may be an error.
+    Call,
+    /// It records what has already happened: it is tried until it succeeds, in order.
+    Record,
+    /// A record that nobody waits for: it is written together with the next write that is not a note.
+    Note,
+}
 
-    /// The note of a sign of life, unless the last one is recent.
-    pub(crate) fn due_touch(&self, session: &SessionId) -> Option<TouchSession> {
-        let now = self.now();
-        let mut seen = lock(&self.seen);
-        if seen.get(session).is_some_and(|last| now < last.plus(SEEN_WITHIN)) {
-            return None;
-        }
-        if seen.len() >= SEEN_SESSIONS {
-            seen.clear();
-        }
-        seen.insert(session.clone(), now);
-        Some(TouchSession { session: session.clone(), at: now })
-    }
+/// What became of writes, one by one.
+pub(crate) type WriteResults = Vec<Result<(), Error>>;
 
-    /// Sends a record to the writer. When the scheduler has closed, a restart finds the same again.
-    pub(crate) fn record<W: Write>(&self, write: W) {
-        if let Some(messages) = self.messages.upgrade() {
-            let _ = messages.send(Message::record(write));
-        }
-    }
+/// A step of a write of any type.
+pub(crate) type WriteStep<'a, T = ()> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
-    /// Changes the queue, then does what follows. Records are sent under the lock, so that they reach
-    /// the writer in the order of the changes.
-    pub(crate) fn with_queue<T>(self: &Arc<Self>, change: impl FnOnce(&mut Queue) -> T) -> T {
-        let mut queue = lock(&self.queue);
-        let value = change(&mut queue);
-        let out = queue.take_out();
-        if !out.lost.is_empty() || !out.doomed.is_empty() {
-            self.record(EndUnstarted::new(out.lost, out.doomed));
-        }
-        for (run, epoch) in out.released {
-            self.record(Release { run, epoch });
-        }
-        if let Some(request) = out.alone {
-            self.record(StartAlone(request));
-        }
-        if !out.unclaimed.is_empty() {
-            self.record(ReleaseSamples { samples: out.unclaimed, quiet: false });
-        }
-        drop(queue);
-        if out.ready {
-            self.ready.notify_all();
-        }
-        if out.room {
-            self.wake.notify_one();
-        }
-        for fetch in out.fetches {
-            self.spawn_fetch(fetch);
-        }
-        value
-    }
-
-    fn spawn_fetch(self: &Arc<Self>, fetch: Fetch) {
-        let core = Arc::clone(self);
-        self.runtime.spawn(async move { core.fetch(fetch).await });
-    }
+/// A [`Write`](crate::write::Write) of any type, with its sender.
+pub(crate) trait QueuedWrite: Send {
+    fn urgency(&self) -> Urgency;
+    /// Whether it is undone alone when it fails. What can't fail alone needs no savepoint.
+    fn undo(&self) -> bool;
+    /// Whether its sender has waited long enough.
+    fn is_overdue(&self) -> bool;
+    /// See [`Write::counts`](crate::write::Write::counts).
+    fn counts(&self, core: &Core) -> Vec<String>;
+    /// See [`Write::prepare`](crate::write::Write::prepare).
+    fn prepare<'a>(&'a mut self, core: &'a Core) -> WriteStep<'a>;
+    fn apply<'a>(&'a mut self, conn: &'a mut Conn, core: &'a Core) -> WriteStep<'a>;
+    /// The type of the writes that it joins, if it joins any.
+    fn joins(&self, core: &Core) -> Option<TypeId>;
+    fn as_any(&mut self) -> &mut (dyn Any + Send);
+    /// Applies it and `others`, all of the type that it joins.
+    fn apply_with<'a>(
+        &'a mut self,
+        others: &'a mut [Box<dyn QueuedWrite>],
+        conn: &'a mut Conn,
+        core: &'a Core,
+    ) -> WriteStep<'a, WriteResults>;
+    /// What other processes have to know, once it was applied.
+    fn signals(&self, signals: &mut Vec<Signal>);
+    /// The transaction was committed, or failed with this.
+    fn settle(self: Box<Self>, failure: Option<Error>, core: &Arc<Core>);
 }

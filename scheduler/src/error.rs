@@ -5,7 +5,7 @@ use crate::Refusal;
 /// A failed call. The text is for the client, except for [`Error::Store`], whose detail is logged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// There is no such thing, or it belongs to another tenant.
+    /// It does not exist, or belongs to another tenant (HTTP 404).
     #[error("{what} {id} does not exist")]
     NotFound {
         /// What was looked for, e.g. `session`.
@@ -13,7 +13,7 @@ pub enum Error {
         /// Its id.
         id: String,
     },
-    /// It existed, and its time is over.
+    /// It existed, and has expired (HTTP 410).
     #[error("{what} {id} is over")]
     Gone {
         /// What was looked for, e.g. `session` or `request`.
@@ -33,13 +33,13 @@ pub enum Error {
     /// The request is wrong (HTTP 400).
     #[error("{0}")]
     Invalid(String),
-    /// The tenant uses what it is granted (HTTP 429); the same call may succeed later.
+    /// A quota of the tenant is used up (HTTP 429); the same call may succeed later.
     #[error("{0}")]
     Quota(Refusal),
     /// The store can't be reached now (HTTP 503); the same call may succeed soon.
     #[error("the store could not be reached to {0}")]
     Unavailable(&'static str),
-    /// Others changed the same at the same time, time and again (HTTP 503).
+    /// Concurrent changes conflicted in every attempt (HTTP 503).
     #[error("too many changes at once to {0}")]
     Conflict(&'static str),
     /// The store failed (HTTP 500); the detail is in the log.
@@ -48,12 +48,11 @@ pub enum Error {
 }
 
 impl Error {
-    /// There is no such thing.
     pub(crate) fn not_found(what: &'static str, id: impl ToString) -> Self {
         Self::NotFound { what, id: id.to_string() }
     }
 
-    /// What a failure of the database means.
+    /// Classifies a failure of the database.
     pub(crate) fn database(doing: &'static str, error: &sqlx::Error) -> Self {
         match error {
             sqlx::Error::Io(_)
@@ -71,7 +70,7 @@ impl Error {
                     Self::Conflict(doing)
                 }
                 // Shutdown, crash recovery, start-up, no connection left, lost connection; a statement that took too
-                // long, and what the machine has none of for a moment: disk, memory, other resources, input and output.
+                // long, and exhausted resources: disk, memory, others, input and output.
                 Some(
                     "57P01" | "57P02" | "57P03" | "53300" | "25P03" | "08000" | "08003" | "08006" | "57014" | "53000"
                     | "53100" | "53200" | "53400" | "58000" | "58030",

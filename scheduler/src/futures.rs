@@ -7,17 +7,17 @@ use tokio::time::{Instant, timeout_at};
 use trainyard_protocol::{RequestId, SamplingSessionId, TenantId};
 
 use crate::core::Core;
-use crate::quotas::Bucket;
+use crate::lock::lock;
+use crate::quotas::TokenBucket;
 use crate::signals::Signal;
 use crate::store::db::Conn;
-use crate::store::results::{End, Ended, Stands};
+use crate::store::results::{EndedRequest, RequestEnd, StoredResult};
 use crate::store::{quotas, requests, results, sampling, workers};
-use crate::waiters::lock;
-use crate::writer::Write;
+use crate::write::Write;
 use crate::{Completions, Error, Pause, Poll, Quota, RequestKind, Scheduler};
 
 impl Scheduler {
-    /// What came of a request; waits up to `wait` for it to finish. Can be repeated.
+    /// The result of a request; waits up to `wait` for it to finish. Can be repeated.
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown request, [`Error::Gone`] when its result was dropped.
@@ -26,35 +26,35 @@ impl Scheduler {
         loop {
             let mut waiter = self.core.waiters.register(request.clone());
             let now = self.look(tenant, request).await?;
-            // It may be woken without a reason, as after a gap in what other processes tell.
+            // It may be woken without a reason, as after missed notifications.
             if now != Poll::Pending || timeout_at(deadline, waiter.woken()).await.is_err() {
                 return Ok(now);
             }
         }
     }
 
-    /// What came of a request so far.
+    /// The result of a request so far.
     async fn look(&self, tenant: &TenantId, request: &RequestId) -> Result<Poll, Error> {
-        if let Some(poll) = self.core.cache.get(tenant, request) {
+        if let Some(poll) = self.core.results.get(tenant, request) {
             return Ok(poll);
         }
-        if !self.core.is_shared() && lock(&self.core.queue).has_pending(tenant, request) {
+        if !self.core.is_shared() && lock(&self.core.queue).has_open(tenant, request) {
             return Ok(Poll::Pending);
         }
         // The connection goes back before the file is read.
-        let stands = results::request_result(&mut self.core.reader().await?, tenant, request).await?;
-        match stands {
-            Stands::Pending => Ok(Poll::Pending),
-            Stands::Failed(error) => Ok(Poll::Failed(error)),
-            Stands::Cancelled => Ok(Poll::Cancelled),
-            Stands::Dropped => Err(Error::Gone { what: "request", id: request.to_string() }),
-            Stands::Succeeded { encoding, result } => {
+        let stored = results::request_result(&mut self.core.reader().await?, tenant, request).await?;
+        match stored {
+            StoredResult::Pending => Ok(Poll::Pending),
+            StoredResult::Failed(error) => Ok(Poll::Failed(error)),
+            StoredResult::Cancelled => Ok(Poll::Cancelled),
+            StoredResult::Dropped => Err(Error::Gone { what: "request", id: request.to_string() }),
+            StoredResult::Succeeded { encoding, result } => {
                 Ok(Poll::Succeeded { encoding, payload: self.core.blobs.get(result).await? })
             }
         }
     }
 
-    /// Why a pending request waits although it would be next: its tenant's pace does not allow it yet.
+    /// Why a pending request waits although it would be next: its tenant's rate limit does not allow it yet.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -65,11 +65,11 @@ impl Scheduler {
         if here.is_some() || !self.core.is_shared() {
             return Ok(here);
         }
-        // Another process holds it back, which the store does not tell, but from what it does so.
+        // Another process may hold it back; that follows from the level of the token bucket in the store.
         let conn = &mut self.core.reader().await?;
         let Some(tokens) = quotas::queued_request(conn, tenant, request).await? else { return Ok(None) };
-        let Some(level) = quotas::pace(conn, tenant).await? else { return Ok(None) };
-        let until = Bucket::restored(rate, level).ready_at(tokens, now);
+        let Some(level) = quotas::rate_limit_level(conn, tenant).await? else { return Ok(None) };
+        let until = TokenBucket::restored(rate, level).ready_at(tokens, now);
         Ok((until > now).then_some(Pause { quota: Quota::TokensPerMinute, limit: rate.get(), until }))
     }
 
@@ -100,7 +100,7 @@ impl Scheduler {
         let deadline = Instant::now() + wait;
         sampling::sampling_session(&mut self.core.reader().await?, tenant, sampling_session).await?;
         loop {
-            let mut waiter = self.core.events.register((sampling_session.clone(), clone_id));
+            let mut waiter = self.core.sample_waiters.register((sampling_session.clone(), clone_id));
             let now = self.events_after(tenant, sampling_session, clone_id, after).await?;
             if !now.items.is_empty() || timeout_at(deadline, waiter.woken()).await.is_err() {
                 return Ok(now);
@@ -119,7 +119,7 @@ impl Scheduler {
         results::completions_after(&mut conn, tenant, sampling_session, clone_id, after).await
     }
 
-    /// Notes that the client has these results; they are dropped some minutes later. Unknown ids are
+    /// Records that the client has these results; they are dropped some minutes later. Unknown ids are
     /// ignored.
     pub async fn acknowledge(&self, tenant: &TenantId, requests: &[RequestId]) -> Result<(), Error> {
         if requests.is_empty() {
@@ -128,7 +128,7 @@ impl Scheduler {
         self.write(Acknowledge { tenant: tenant.clone(), requests: requests.to_vec() }).await
     }
 
-    /// Gives up a sample. Repetitions are accepted, and a finished sample stays as it is.
+    /// Cancels a sample. Repetitions are accepted, and a finished sample stays as it is.
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown request, [`Error::Invalid`] when it is no sample.
@@ -153,34 +153,34 @@ impl Write for Acknowledge {
     }
 }
 
-/// Gives up a sample. The output tells what ended, if it had not before.
+/// Cancels a sample. Returns what ended, if it had not before.
 struct CancelSample {
     tenant: TenantId,
     request: RequestId,
 }
 
 impl Write for CancelSample {
-    type Output = Option<Ended>;
+    type Output = Option<EndedRequest>;
 
-    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Option<Ended>, Error> {
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Option<EndedRequest>, Error> {
         let request = &self.request;
         if requests::request_kind(conn, &self.tenant, request).await? != RequestKind::Sample {
             return Err(Error::Invalid(format!("request {request} is not a sample and can't be cancelled")));
         }
-        results::end_request(conn, request, &End::Cancelled, None, core.now()).await
+        results::end_request(conn, request, &RequestEnd::Cancelled, None, core.now()).await
     }
 
-    fn signals(&self, ended: &Option<Ended>, signals: &mut Vec<Signal>) {
+    fn signals(&self, ended: &Option<EndedRequest>, signals: &mut Vec<Signal>) {
         if let Some(ended) = ended {
             ended.signals(&self.request, signals);
             signals.push(Signal::Cancel(self.request.clone()));
         }
     }
 
-    fn committed(&mut self, ended: &Option<Ended>, core: &Arc<Core>) {
+    fn committed(&mut self, ended: &Option<EndedRequest>, core: &Arc<Core>) {
         if let Some(ended) = ended {
-            core.with_queue(|queue| queue.forget_sample(&self.request));
-            core.announce(&self.request, ended, None);
+            core.with_queue(|queue| queue.drop_sample(&self.request));
+            core.announce_end(&self.request, ended, None);
         }
     }
 }

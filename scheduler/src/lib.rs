@@ -1,51 +1,74 @@
 //! The durable request log of Trainyard: ordering, idempotency, waiting and recovery.
 //!
-//! [`Scheduler`] accepts requests durably, hands them to one worker in the right order, stores what
-//! came of them and wakes whoever waits. It knows neither HTTP nor tensors: payloads and results are
-//! bytes that the server encodes. `docs/data-model.md` tells the tables and their transitions.
+//! [`Scheduler`] accepts requests durably, hands them to one worker in the right order, stores their results and wakes
+//! waiting clients. It knows neither HTTP nor tensors: payloads and results are bytes that the server encodes.
+//! `docs/data-model.md` describes the tables and their transitions.
+//!
+//! Modules import in one direction, from the top of this list to the bottom:
+//!
+//! | | |
+//! |---|---|
+//! | `scheduler` | opening and closing |
+//! | `submit`, `dispatch`, `completion`, `futures`, `sessions`, `catalogue`, `base_models`, `maintenance` | the calls of API and worker |
+//! | `queue_effects` | effects of the queue's changes as writes |
+//! | `rejection`, `run_snapshots`, `quarantine`, `lease`, `gc`, `payloads`, `notifications` | writes and background tasks |
+//! | `writer`, `write` | the writer, and what it writes |
+//! | `core` | the state that all of these share |
+//! | `queue` | the order of execution, a state machine in memory |
+//! | `store`, `storage`, `quotas`, `types` | tables, bytes, limits, values |
 
 mod admission;
 mod base_models;
+mod caches;
 mod catalogue;
-mod claiming;
 mod clock;
+mod completion;
 mod core;
+mod crashes;
+mod database_lock;
+mod dispatch;
+mod ended;
 mod error;
-mod fetching;
 mod futures;
-mod leases;
-mod listening;
+mod gc;
+mod lease;
+mod lock;
+mod maintenance;
 mod metrics;
+mod notifications;
+mod options;
+mod payloads;
+mod quarantine;
 mod queue;
+mod queue_effects;
 mod quotas;
+mod rejection;
+mod run_snapshots;
 mod scheduler;
 mod sessions;
 mod signals;
 mod storage;
 mod store;
 mod submit;
-mod suspicion;
-mod sweep;
 #[cfg(test)]
 mod tests;
-mod tidying;
 mod types;
-mod upkeep;
 mod waiters;
-mod work;
+mod write;
 mod writer;
 
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::Error;
-pub use leases::WorkerOptions;
 pub use metrics::Metrics;
+pub use options::{Options, WorkerOptions};
 pub use quotas::{Pause, Policies, Quota, Refusal, TenantPolicy};
-pub use scheduler::{OpenSamples, Options, Scheduler, Stats};
+pub use scheduler::{OpenSamples, Scheduler, Stats};
 pub use storage::{Area, Older, Pieces, Storage, StorageError};
 pub use store::db::Database;
 pub use store::schema::migrate;
 pub use types::{
-    Checkpoint, CompletionItem, Completions, Decoded, Effect, Encode, Encoding, FinishReason, NewCheckpoint, NewRun,
-    NewSamplingSession, NewSession, Outcome, Page, Poll, ReadAhead, RequestKind, RequestState, Run, RunState,
-    RunSubmission, SampleSubmission, SamplingSession, Session, SessionStatus, Submitted, Swept, Upkeep, Work, WorkItem,
+    Checkpoint, CompletionItem, Completions, Decoded, Effect, Encode, Encoding, FinishReason, MaintenanceOp,
+    MaintenanceReport, NewCheckpoint, NewRun, NewSamplingSession, NewSession, Outcome, Page, Poll, PrefetchDecoder,
+    RequestKind, RequestState, Run, RunState, RunSubmission, SampleSubmission, SamplingSession, Session, SessionStatus,
+    Submitted, Work, WorkItem,
 };

@@ -1,4 +1,4 @@
-//! What the scheduler counts, for Prometheus.
+//! The scheduler's counters, gauges and histograms, for Prometheus.
 
 mod engine;
 
@@ -42,7 +42,7 @@ pub struct Metrics {
     pub(crate) writes: Counter,
 }
 
-/// Labels of fixed names, and the tenant where tenants are told apart.
+/// Labels of fixed names, and the tenant where metrics are per tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Labels {
     fixed: [Option<(&'static str, &'static str)>; 2],
@@ -79,7 +79,7 @@ fn times() -> Times {
 
 /// Numbers of the present moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Present {
+pub(crate) struct PresentCounts {
     /// Requests that wait, and that are executed, by kind; what is absent is 0.
     pub(crate) queued: Vec<(RequestKind, u64)>,
     pub(crate) running: Vec<(RequestKind, u64)>,
@@ -114,9 +114,9 @@ impl Metrics {
         metrics
     }
 
-    /// A rate can be told from the first event on only when there was a zero before it.
+    /// A rate includes the first event only when there was a zero before it.
     fn start_at_zero(&self) {
-        for kind in RequestKind::ALL.iter().filter(|kind| !kind.is_upkeep()) {
+        for kind in RequestKind::ALL.iter().filter(|kind| !kind.is_maintenance()) {
             drop(self.waited.get_or_create(&of_kind(*kind)));
             drop(self.served.get_or_create(&of_kind(*kind)));
             drop(self.tokens.get_or_create(&of_kind(*kind)));
@@ -129,26 +129,26 @@ impl Metrics {
         }
     }
 
-    /// What the engine of this process's worker tells of itself.
+    /// Sets the counters of the engine of this process's worker.
     pub fn set_engine(&self, stats: EngineStats) {
         self.engine.set(stats);
     }
 
     /// Makes everything visible in a registry.
     pub fn register(&self, registry: &mut Registry) {
-        registry.register("queued_requests", "Requests that wait for their turn", self.queued.clone());
+        registry.register("queued_requests", "Requests that wait to be started", self.queued.clone());
         registry.register("running_requests", "Requests that are being executed", self.running.clone());
         registry.register("request_wait_seconds", "Time from submission to start", self.waited.clone());
         registry.register("request_service_seconds", "Time from start to end", self.served.clone());
         registry.register("requests", "Requests that ended", self.ended.clone());
         registry.register("request_tokens", "Tokens of requests that succeeded, as quotas count", self.tokens.clone());
-        registry.register("quota_refusals", "Requests that a quota refused or put off", self.refused.clone());
+        registry.register("quota_refusals", "Requests rejected because of a quota", self.refused.clone());
         registry.register("sessions", "Active sessions", self.sessions.clone());
         registry.register("runs", "Training runs of active sessions", self.runs.clone());
-        registry.register("replayed_requests", "Requests executed again to restore a run", self.replayed.clone());
+        registry.register("replayed_requests", "Requests replayed to restore a run", self.replayed.clone());
         registry.register(
             "leases_lost",
-            "Runs and samples that passed from a worker to another",
+            "Runs and samples freed because the lease of their worker expired",
             self.leases_lost.clone(),
         );
         registry.register_collector(Box::new(self.engine.clone()));
@@ -161,7 +161,7 @@ impl Metrics {
         self.waited.get_or_create(&self.with(of_kind(kind), tenant)).observe(waited.as_secs_f64());
     }
 
-    /// A request ended; `served` tells how long it was executed, if it was.
+    /// A request ended; `served` is how long it was executed, if it was.
     pub(crate) fn ended(
         &self,
         kind: RequestKind,
@@ -179,15 +179,15 @@ impl Metrics {
         }
     }
 
-    /// A quota refused a request, or put it off.
+    /// A request was rejected because of a quota.
     pub(crate) fn refused(&self, quota: Quota, tenant: &TenantId) {
         self.refused.get_or_create(&self.with(of_quota(quota), tenant)).inc();
     }
 
-    /// Shows the present moment.
-    pub(crate) fn show(&self, present: &Present) {
+    /// Sets the gauges of the present moment.
+    pub(crate) fn show(&self, present: &PresentCounts) {
         for (family, counts) in [(&self.queued, &present.queued), (&self.running, &present.running)] {
-            for kind in RequestKind::ALL.iter().filter(|kind| !kind.is_upkeep()) {
+            for kind in RequestKind::ALL.iter().filter(|kind| !kind.is_maintenance()) {
                 let count = counts.iter().find(|(of, _)| of == kind).map_or(0, |(_, count)| *count);
                 family.get_or_create(&of_kind(*kind)).set(signed(count));
             }
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_engines_last_word_is_shown() {
+    fn the_engines_last_counters_are_shown() {
         let metrics = Metrics::new(false);
         metrics.set_engine(EngineStats { microbatch_tokens: 200, microbatch_capacity: 256, ..EngineStats::default() });
         let text = text(&metrics);
@@ -278,8 +278,8 @@ mod tests {
     #[test]
     fn the_present_is_shown_for_every_kind() {
         let metrics = Metrics::new(false);
-        metrics.show(&Present { queued: vec![(RequestKind::Sample, 3)], running: vec![], sessions: 2, runs: 1 });
-        metrics.show(&Present { queued: vec![(RequestKind::Forward, 1)], running: vec![], sessions: 2, runs: 1 });
+        metrics.show(&PresentCounts { queued: vec![(RequestKind::Sample, 3)], running: vec![], sessions: 2, runs: 1 });
+        metrics.show(&PresentCounts { queued: vec![(RequestKind::Forward, 1)], running: vec![], sessions: 2, runs: 1 });
         let text = text(&metrics);
         for line in [
             "queued_requests{kind=\"sample\"} 0",

@@ -1,4 +1,4 @@
-//! What processes on one database tell each other, through LISTEN and NOTIFY.
+//! Notifications between the processes on one database, through LISTEN and NOTIFY.
 
 use trainyard_protocol::{RequestId, RunId, SamplingSessionId, SessionId};
 
@@ -21,7 +21,7 @@ pub(crate) enum Signal {
     Samples,
     /// A session ended.
     Session(SessionId),
-    /// A sample was given up while a worker had it.
+    /// A sample was cancelled while a worker had it.
     Cancel(RequestId),
     /// Leases became free.
     Released,
@@ -82,7 +82,7 @@ pub(crate) fn encode(sender: &str, signals: &[Signal]) -> Vec<String> {
     texts
 }
 
-/// The signals of a notification of another process. Those of `me` were heeded already.
+/// The signals of a notification of another process. Those of `me` were handled already.
 pub(crate) fn decode(me: &str, text: &str) -> Vec<Signal> {
     let mut lines = text.lines();
     match lines.next() {
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signals_survive_the_way_and_fit_into_notifications() {
+    fn signals_are_decoded_as_encoded_and_fit_into_notifications() {
         let signals = [
             Signal::Done(RequestId::new("a")),
             Signal::Event(SamplingSessionId::new("s:sample:0"), 3),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_passed_over() {
+    fn malformed_signals_are_ignored() {
         assert_eq!(decode("me", ""), []);
         assert_eq!(decode("me", "other\nz\ne\nex/y\n\ns"), [Signal::Samples]);
     }

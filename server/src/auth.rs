@@ -36,7 +36,7 @@ impl Keys {
         Self { entries }
     }
 
-    /// The digest under which a key is kept.
+    /// The digest under which a key is stored.
     pub fn digest(key: &str) -> [u8; 32] {
         Sha256::digest(key.as_bytes()).into()
     }

@@ -1,7 +1,7 @@
 //! What is stored of a request until the worker executes it.
 //!
 //! `forward` and `forward_backward` are stored as their protobuf message (see [`crate::wire::training`]);
-//! everything else is a [`Payload`] in JSON. A payload is complete: seeds that the client left open are drawn
+//! everything else is a [`Payload`] in JSON. A payload is complete: seeds that the client left open are chosen
 //! before it is stored, so that executing it again gives the same bits.
 
 use std::collections::BTreeMap;
@@ -9,11 +9,8 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use trainyard_protocol::limits::scored_tokens;
-use trainyard_protocol::{AdamParams, CheckpointKind, RequestId, RunId, RunSpec, SessionId, Stop, TinkerPath};
+use trainyard_protocol::{AdamParams, CheckpointKind, RequestId, RunId, RunSpec, Sample, SessionId, TinkerPath};
 use trainyard_scheduler::RequestKind;
-
-use crate::wire::tensor::TensorData;
 
 /// A stored request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,7 +21,8 @@ pub enum Payload {
         /// What the run trains.
         spec: RunSpec,
         /// The spec's seed is the server's, not the client's.
-        seed_drawn: bool,
+        #[serde(rename = "seed_drawn")]
+        server_seed: bool,
     },
     /// `load_weights`.
     LoadWeights {
@@ -58,7 +56,14 @@ pub enum Payload {
     /// `save_weights_external`.
     SaveWeightsExternal(NamedSave),
     /// `asample`.
-    Sample(Box<SamplePayload>),
+    Sample {
+        /// What to sample.
+        #[serde(flatten)]
+        sample: Box<Sample>,
+        /// The seed is the server's, not the client's.
+        #[serde(rename = "seed_drawn")]
+        server_seed: bool,
+    },
 }
 
 /// A save under a name.
@@ -70,7 +75,7 @@ pub struct NamedSave {
     pub overwrite: bool,
     /// Seconds until it is deleted.
     pub ttl_seconds: Option<i64>,
-    /// Kept with the checkpoint.
+    /// Stored with the checkpoint.
     pub user_metadata: BTreeMap<String, String>,
     /// What the run trains, for the catalogue.
     pub spec: RunSpec,
@@ -84,53 +89,6 @@ pub enum EphemeralKind {
     Snapshot,
     /// One sampler per run, which each such save updates.
     Inflight,
-}
-
-/// A sample.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SamplePayload {
-    /// Prompt token ids.
-    pub prompt: Vec<i64>,
-    /// Completions to draw.
-    pub num_samples: u32,
-    /// Most tokens to draw.
-    pub max_tokens: Option<u32>,
-    /// In `[0, 2^63)`.
-    pub seed: u64,
-    /// The seed is the server's, not the client's.
-    pub seed_drawn: bool,
-    /// When to end early.
-    pub stop: Stop,
-    /// Divides the logits.
-    pub temperature: f32,
-    /// Keep the `k` most likely.
-    pub top_k: Option<u32>,
-    /// Keep the smallest set whose probability reaches `p`.
-    pub top_p: f32,
-    /// Return the prompt's log-probabilities.
-    pub prompt_logprobs: bool,
-    /// Only the last `n` prompt positions.
-    pub prompt_logprobs_last_n: Option<u32>,
-    /// Candidates per prompt position.
-    pub topk_prompt_logprobs: u32,
-    /// Candidates per sampled token.
-    pub topk_sample_logprobs: u32,
-    /// Token ids to score, in the request's layout.
-    pub target_prompt_logprobs: Option<TensorData>,
-    /// Independent draws per prompt position.
-    pub prompt_alt_tokens_k: u32,
-}
-
-impl SamplePayload {
-    /// What it costs at most: its prompt with the targets scored in it, and all that it may draw on a model of this
-    /// context length.
-    pub fn tokens(&self, max_context_length: usize) -> u64 {
-        let prompt = self.prompt.len() as u64;
-        let room = (max_context_length as u64).saturating_sub(prompt);
-        let each = self.max_tokens.map_or(room, u64::from);
-        let targets = self.target_prompt_logprobs.as_ref().map_or(0, TensorData::columns);
-        scored_tokens(prompt, targets).saturating_add(each.saturating_mul(u64::from(self.num_samples)))
-    }
 }
 
 /// A payload that cannot be written or read.
@@ -159,21 +117,21 @@ impl Payload {
             | Self::LoadWeights { .. }
             | Self::OptimStep { .. }
             | Self::EphemeralSampler { .. }
-            | Self::Sample(_) => None,
+            | Self::Sample { .. } => None,
         }
     }
 
-    /// The bytes that a retry must repeat: the payload without what the server drew and without the sampling
+    /// The bytes that a retry must repeat: the payload without the seeds that the server chose and without the sampling
     /// session's number, which the client renews with every retry of an ephemeral save.
     pub fn identity(&self) -> Result<Bytes, CodecError> {
         let mut identity = self.clone();
         match &mut identity {
-            Self::CreateModel { spec, seed_drawn: true } => {
+            Self::CreateModel { spec, server_seed: true } => {
                 if let Some(lora) = &mut spec.lora {
                     lora.seed = 0;
                 }
             }
-            Self::Sample(sample) if sample.seed_drawn => sample.seed = 0,
+            Self::Sample { sample, server_seed: true } => sample.params.seed = 0,
             Self::EphemeralSampler { sampling_session_seq_id, .. } => *sampling_session_seq_id = 0,
             _ => {}
         }

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 use proptest::prelude::*;
-use trainyard_protocol::{LoraSpec, Optimizer};
+use trainyard_protocol::{LoraSpec, Optimizer, SamplingParams, Stop};
 
 use super::*;
 
@@ -9,24 +9,21 @@ fn spec(seed: u64) -> RunSpec {
     RunSpec { base_model: "m".to_owned(), lora: Some(lora), optimizer: Optimizer::AdamW }
 }
 
-fn sample(seed: u64, seed_drawn: bool) -> Payload {
-    Payload::Sample(Box::new(SamplePayload {
+fn sample(seed: u64, server_seed: bool) -> Payload {
+    let params =
+        SamplingParams { max_tokens: None, seed, stop: Stop::Default, temperature: 0.7, top_k: None, top_p: 1.0 };
+    let sample = Sample {
         prompt: vec![1, 2],
         num_samples: 1,
-        max_tokens: None,
-        seed,
-        seed_drawn,
-        stop: Stop::Default,
-        temperature: 0.7,
-        top_k: None,
-        top_p: 1.0,
+        params,
         prompt_logprobs: false,
         prompt_logprobs_last_n: None,
         topk_prompt_logprobs: 0,
         topk_sample_logprobs: 0,
         target_prompt_logprobs: None,
         prompt_alt_tokens_k: 0,
-    }))
+    };
+    Payload::Sample { sample: Box::new(sample), server_seed }
 }
 
 fn ephemeral(seq_id: i64, kind: EphemeralKind) -> Payload {
@@ -50,7 +47,7 @@ fn payloads_survive_storage() {
     let adam =
         AdamParams { learning_rate: 1e-4, beta1: 0.9, beta2: 0.95, eps: 1e-12, weight_decay: 0.1, grad_clip_norm: 0.0 };
     for payload in [
-        Payload::CreateModel { spec: spec(u64::MAX), seed_drawn: true },
+        Payload::CreateModel { spec: spec(u64::MAX), server_seed: true },
         Payload::LoadWeights { path: "tinker://r/weights/a".to_owned(), with_optimizer: true, create: Some(spec(2)) },
         Payload::OptimStep { params: adam },
         Payload::SaveWeights(save.clone()),
@@ -66,7 +63,7 @@ fn payloads_survive_storage() {
 #[test]
 fn identities_leave_out_what_a_retry_changes() {
     let same = |a: &Payload, b: &Payload| a.identity().unwrap() == b.identity().unwrap();
-    let create = |seed, seed_drawn| Payload::CreateModel { spec: spec(seed), seed_drawn };
+    let create = |seed, server_seed| Payload::CreateModel { spec: spec(seed), server_seed };
     assert!(same(&create(1, true), &create(2, true)));
     assert!(!same(&create(1, false), &create(2, false)));
     assert!(!same(&create(0, false), &create(0, true)));

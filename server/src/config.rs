@@ -29,7 +29,7 @@ const LEASE_SECONDS: u64 = 15;
 /// The shortest metrics token, in characters.
 const MIN_TOKEN: usize = 8;
 
-/// Room for copies of what is read from a bucket.
+/// Capacity for copies of what is read from a bucket.
 const STORAGE_CACHE_MIB: u64 = 20 << 10;
 
 /// The configuration file.
@@ -89,7 +89,7 @@ pub struct Config {
     pub idle_unload: Option<Duration>,
     /// After how long without a sign of life a session expires; the scheduler's default when `None`.
     pub session_timeout: Option<Duration>,
-    /// How long results are kept; the scheduler's default when `None`.
+    /// How long results can be read; the scheduler's default when `None`.
     pub retention: Option<Duration>,
     /// Base models, in the order given.
     pub models: Vec<NamedPath>,
@@ -103,7 +103,7 @@ pub struct Config {
     pub database: Database,
     /// Payloads, checkpoints and snapshots: a folder, or `s3://BUCKET/PREFIX`.
     pub storage: String,
-    /// Room for copies of what is read from a bucket.
+    /// Capacity for copies of what is read from a bucket.
     pub storage_cache_bytes: u64,
     /// Compute type.
     pub dtype: ComputeType,
@@ -113,7 +113,7 @@ pub struct Config {
     pub activation_memory_mib: Option<usize>,
     /// Memory for keys and values; the engine's default when `None`.
     pub kv_memory_mib: Option<usize>,
-    /// Memory for sampler checkpoints that may be sampled from again; the engine's default when `None`.
+    /// Memory for sampler checkpoints that may be sampled from repeatedly; the engine's default when `None`.
     pub checkpoint_memory_mib: Option<usize>,
     /// Form of the log.
     pub log_format: LogFormat,
@@ -125,11 +125,11 @@ pub struct Config {
     pub keys: Keys,
     /// What each tenant is granted.
     pub policies: Policies,
-    /// Where a worker tells its metrics, if it does.
+    /// Where a worker serves its metrics, if it does.
     pub metrics_addr: Option<SocketAddr>,
     /// Who may read the metrics.
     pub metrics_access: Access,
-    /// Whether metrics tell tenants apart.
+    /// Whether metrics have a label for the tenant.
     pub metrics_per_tenant: bool,
 }
 
@@ -167,7 +167,7 @@ pub enum ConfigError {
     /// No threads to compute with.
     #[error("--threads: must be at least 1")]
     Threads,
-    /// No room to compute in.
+    /// A memory budget of 0.
     #[error("--{0}: must be at least 1")]
     Memory(&'static str),
     /// Roles share a store, and a SQLite file has one process.
@@ -179,7 +179,7 @@ pub enum ConfigError {
     /// No time at all.
     #[error("--{0}: must be at least 1")]
     Period(&'static str),
-    /// No room for a body.
+    /// The body limit is 0.
     #[error("--max-body-bytes: must be at least 1")]
     MaxBodyBytes,
     /// A token that anybody can guess.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
+use trainyard_gpu_runtime::backend::Backend;
 use trainyard_gpu_runtime::config::{LoadError, ModelFiles, ModelSource};
 use trainyard_gpu_runtime::load::{load, locate};
 use trainyard_gpu_runtime::{CpuEngine, Dtype, EngineOptions};
@@ -79,11 +80,39 @@ fn link(models: Vec<(String, ModelSource)>, config: &Config) -> Result<Box<dyn E
         ..defaults
     };
     let engine = CpuEngine::new(models, options)?;
+    let device = engine.backend().device();
     tracing::info!(
         dtype = config.dtype.name(),
-        threads = engine.threads(),
-        isa = engine.isa().name(),
+        threads = device.threads,
+        kernels = device.kernels,
         "models are packed"
     );
     Ok(Box::new(engine))
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use std::sync::Arc;
+
+    use trainyard_gpu_runtime::loss::Preparer;
+    use trainyard_protocol::{BaseModel, ModelExtents, Prepare};
+
+    /// Of [`model`].
+    pub(crate) const EXTENTS: ModelExtents = ModelExtents { vocab_size: 100, context: 64 };
+
+    /// The model of the API's tests.
+    pub(crate) fn model() -> BaseModel {
+        BaseModel {
+            name: "acme/tiny".to_owned(),
+            arch: "llama".to_owned(),
+            max_context_length: EXTENTS.context,
+            vocab_size: EXTENTS.vocab_size,
+            parameters: 1_000,
+        }
+    }
+
+    /// What an engine with that model checks requests with.
+    pub(crate) fn preparer() -> Arc<dyn Prepare> {
+        Arc::new(Preparer::new(&[model()]))
+    }
 }

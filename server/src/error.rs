@@ -1,4 +1,4 @@
-//! Every failure that HTTP answers, and the one place that gives it a status.
+//! Every failure that HTTP answers, and its HTTP status.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};

@@ -1,6 +1,6 @@
 //! The part of the Hugging Face hub protocol that `AutoTokenizer.from_pretrained` needs, so that a client on a
 //! closed network sets `HF_ENDPOINT=<server>/hf` and nothing else. Serves tokenizer and configuration files,
-//! never weights. The protocol is that of `huggingface_hub`: file metadata in headers, errors told apart by
+//! never weights. The protocol is that of `huggingface_hub`: file metadata in headers, errors distinguished by
 //! `X-Error-Code`.
 
 use std::collections::BTreeMap;
@@ -266,13 +266,13 @@ mod tests {
     async fn a_commit_is_a_revision_and_names_may_have_one_segment() {
         let (_, headers, _) = get("/hf/tiny/resolve/main/config.json").await;
         let commit = headers["x-repo-commit"].to_str().unwrap().to_owned();
-        let (status, again, body) = get(&format!("/hf/tiny/resolve/{commit}/config.json")).await;
+        let (status, repeated, body) = get(&format!("/hf/tiny/resolve/{commit}/config.json")).await;
         assert_eq!((status, body.as_ref()), (StatusCode::OK, &b"{}"[..]));
-        assert_eq!(headers, again);
+        assert_eq!(headers, repeated);
     }
 
     #[tokio::test]
-    async fn missing_things_are_told_apart() {
+    async fn missing_things_are_distinguished() {
         for (path, code) in [
             ("/hf/org/model/resolve/main/model.safetensors", "EntryNotFound"),
             ("/hf/org/model/resolve/main/../../config.json", "EntryNotFound"),

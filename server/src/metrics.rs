@@ -75,9 +75,9 @@ async fn scrape(State(scrape): State<Scrape>, headers: HeaderMap) -> Response {
 
 async fn answer(scrape: &Scrape, headers: &HeaderMap) -> Result<String, ApiError> {
     scrape.access.check(headers)?;
-    // Without the store the rest still tells what is wrong.
+    // Without the store the other metrics still help to find what is wrong.
     if let Err(error) = scrape.scheduler.observe().await {
-        tracing::warn!(%error, "the metrics lack what the store holds");
+        tracing::warn!(%error, "scrape without the store's metrics: store unavailable");
     }
     scrape.metrics.text().map_err(|_| ApiError::Internal("the metrics could not be written".to_owned()))
 }

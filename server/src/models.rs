@@ -1,5 +1,5 @@
 //! The base models that are served, and their tokenizers: fixed where the engine is in the same process, otherwise
-//! learned from what workers tell in the store.
+//! learned from what workers register in the store.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -53,18 +53,18 @@ impl Models {
             match self.refresh(scheduler).await {
                 Ok(()) if !self.list().is_empty() => return,
                 Ok(()) => {}
-                Err(error) => tracing::warn!(%error, "the base models could not be read"),
+                Err(error) => tracing::warn!(%error, "base models could not be read; retrying"),
             }
             sleep(EAGER_PERIOD).await;
         }
     }
 
-    /// Learns of new base models, for ever.
+    /// Learns of new base models until the process ends.
     pub async fn follow(&self, scheduler: &Scheduler) {
         loop {
             sleep(PERIOD).await;
             if let Err(error) = self.refresh(scheduler).await {
-                tracing::warn!(%error, "the base models could not be read; it is tried again");
+                tracing::warn!(%error, "base models could not be read; retrying");
             }
         }
     }

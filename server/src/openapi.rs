@@ -36,7 +36,7 @@ pub(crate) enum Refusals {
     /// The identity was used with other content.
     #[response(status = 422)]
     Mismatch(ErrorBody),
-    /// Too much is queued; send the same request again after `Retry-After` seconds.
+    /// Too much is queued; repeat the same request after `Retry-After` seconds.
     #[response(status = 429)]
     Busy(ErrorBody),
     /// The service is at fault.

@@ -31,7 +31,7 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// Reads the key file, or draws a key and writes it with mode 0600.
+    /// Reads the key file, or creates it with a random key and mode 0600.
     ///
     /// # Errors
     /// When the file can be neither read nor written, or does not hold 32 bytes.

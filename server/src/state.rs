@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use axum::extract::FromRef;
 use tokio::sync::watch;
-use trainyard_protocol::BaseModel;
+use trainyard_protocol::{BaseModel, Prepare};
 use trainyard_scheduler::{Clock, Scheduler, Storage};
 
-use crate::api::DecodingRoom;
+use crate::api::DecodingBudget;
 use crate::auth::Keys;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
@@ -24,7 +24,7 @@ pub struct Limits {
     pub max_body_bytes: usize,
     /// How long a poll is held open. Clients give up after 45 s.
     pub long_poll: Duration,
-    /// Samples that may wait for their turn before further ones are put off.
+    /// Samples that may be pending before further ones are rejected with 429.
     pub max_queued: u64,
     /// How long a download URL works.
     pub download_url_lifetime: Duration,
@@ -41,7 +41,7 @@ impl Default for Limits {
     }
 }
 
-/// Tells long polls that the server is going down.
+/// Ends long polls when the server is going down.
 #[derive(Clone, Debug)]
 pub struct Shutdown(watch::Receiver<bool>);
 
@@ -60,7 +60,7 @@ impl Shutdown {
     }
 }
 
-/// Draws 64 random bits, for seeds that a client left open.
+/// Returns 64 random bits, for seeds that a client left open.
 pub type Random = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// Random bits from the operating system's entropy, through the standard library's keyed hasher.
@@ -74,6 +74,8 @@ pub struct Setup {
     pub scheduler: Scheduler,
     /// The base models that are served.
     pub models: Models,
+    /// Checks the examples of requests that this process executes; `None` where it has no engine.
+    pub preparer: Option<Arc<dyn Prepare>>,
     /// Who may call.
     pub keys: Keys,
     /// Bounds on requests.
@@ -82,9 +84,9 @@ pub struct Setup {
     pub shutdown: Shutdown,
     /// Holds checkpoints.
     pub storage: Storage,
-    /// Tells the time.
+    /// The current time.
     pub clock: Arc<dyn Clock>,
-    /// Draws seeds.
+    /// Random bits for seeds.
     pub random: Random,
     /// Where clients reach the server; taken from each request's headers when `None`.
     pub public_url: Option<String>,
@@ -99,6 +101,8 @@ pub struct AppState {
     pub scheduler: Scheduler,
     /// The base models that are served.
     pub models: Models,
+    /// Checks the examples of requests that this process executes; `None` where it has no engine.
+    pub preparer: Option<Arc<dyn Prepare>>,
     /// Who may call.
     pub keys: Arc<Keys>,
     /// Bounds on requests.
@@ -107,9 +111,9 @@ pub struct AppState {
     pub shutdown: Shutdown,
     /// Holds checkpoints.
     pub storage: Storage,
-    /// Tells the time.
+    /// The current time.
     pub clock: Arc<dyn Clock>,
-    /// Draws seeds.
+    /// Random bits for seeds.
     pub random: Random,
     /// Signs download URLs.
     pub signer: Arc<Signer>,
@@ -117,8 +121,8 @@ pub struct AppState {
     pub public_url: Option<Arc<str>>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
-    /// Room for the bodies that are being decoded.
-    pub(crate) decoding: DecodingRoom,
+    /// Memory budget of bodies that are being decoded.
+    pub(crate) decoding: DecodingBudget,
     ready: Arc<AtomicBool>,
 }
 
@@ -129,6 +133,7 @@ impl AppState {
             metrics: Arc::new(Metrics::new(&setup.scheduler)),
             scheduler: setup.scheduler,
             models: setup.models,
+            preparer: setup.preparer,
             keys: Arc::new(setup.keys),
             limits: Arc::new(setup.limits),
             shutdown: setup.shutdown,
@@ -137,7 +142,7 @@ impl AppState {
             random: setup.random,
             signer: Arc::new(setup.signer),
             public_url: setup.public_url.map(|url| url.trim_end_matches('/').into()),
-            decoding: DecodingRoom::default(),
+            decoding: DecodingBudget::default(),
             ready: Arc::default(),
         }
     }

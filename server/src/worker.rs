@@ -1,99 +1,42 @@
 //! The thread that joins scheduler and engine: it takes work, executes it in the engine's bounded steps, and
 //! reports what came of it. HTTP never waits for it.
 
-mod ahead;
-mod fetching;
-mod job;
+mod dispatch;
+mod folders;
+mod mailbox;
+mod prefetch;
+mod reply;
 
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::io;
-use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-pub use ahead::read_ahead;
-use fetching::{Fetched, Waiting};
-use job::{Finished, Job, Prepared, Saved};
+use dispatch::{Dispatch, Dispatcher};
+use folders::{FetchedFolder, WaitingForFolder};
+pub use mailbox::Mailbox;
+pub use prefetch::prefetch;
+use reply::{CompletionOutcome, PendingReply, WrittenFolder};
 use tokio::runtime::Handle;
-use trainyard_protocol::{Completion, Engine, EngineStats, Flow, OpError, Operation, RequestId, TenantId, TinkerPath};
-use trainyard_scheduler::{Effect, Encode, Error, Outcome, Scheduler, Work, WorkItem};
+use trainyard_protocol::{Completion, Engine, OpError, Operation, Prepare, RequestId, TenantShare};
+use trainyard_scheduler::{Effect, Outcome, Work, WorkItem};
 
 use crate::state::Random;
 use crate::workspace::Workspace;
 
-/// How long an idle worker waits before it looks whether it shall stop. Work wakes it at once.
+/// How long an idle worker waits before it checks for a stop. Work wakes it at once.
 const IDLE_WAIT: Duration = Duration::from_millis(200);
 
-/// The same while folders are on their way.
+/// The same while folders are being fetched.
 const FETCH_WAIT: Duration = Duration::from_millis(2);
 
-/// Steps in a row that may panic before the engine is given up.
+/// Consecutive steps that may panic before the worker stops.
 const MAX_PANICS: u32 = 3;
-
-/// Where work comes from and results go.
-pub trait Mailbox: Send + Sync + 'static {
-    /// What is ready now.
-    fn take_work(&self) -> Vec<WorkItem>;
-    /// What is ready, waiting for it.
-    fn wait_work(&self, timeout: Duration) -> Vec<WorkItem>;
-    /// The tenant's share of a busy engine.
-    fn weight(&self, tenant: &TenantId) -> NonZeroU32;
-    /// Tells what the engine has done and holds.
-    fn observe_engine(&self, stats: EngineStats);
-    /// The folder, in the storage, that a load reads; it stays there for the load's repetition.
-    fn pin_load(
-        &self,
-        tenant: &TenantId,
-        request: &RequestId,
-        path: &TinkerPath,
-    ) -> impl Future<Output = Result<PathBuf, Error>> + Send;
-    /// Reports a request's end; returns at once.
-    fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>);
-    /// Reports a request's success, whose result is still to be encoded; returns at once.
-    fn complete_encoded_by(&self, request: RequestId, encode: Encode);
-}
-
-impl Mailbox for Scheduler {
-    fn take_work(&self) -> Vec<WorkItem> {
-        Self::take_work(self)
-    }
-
-    fn wait_work(&self, timeout: Duration) -> Vec<WorkItem> {
-        Self::wait_work(self, timeout)
-    }
-
-    fn weight(&self, tenant: &TenantId) -> NonZeroU32 {
-        self.policies().of(tenant).weight
-    }
-
-    fn observe_engine(&self, stats: EngineStats) {
-        self.metrics().set_engine(stats);
-    }
-
-    fn pin_load(
-        &self,
-        tenant: &TenantId,
-        request: &RequestId,
-        path: &TinkerPath,
-    ) -> impl Future<Output = Result<PathBuf, Error>> + Send {
-        Self::pin_load(self, tenant, request, path)
-    }
-
-    fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>) {
-        Self::complete(self, request, outcome, effects);
-    }
-
-    fn complete_encoded_by(&self, request: RequestId, encode: Encode) {
-        Self::complete_encoded_by(self, request, encode);
-    }
-}
 
 /// A running worker.
 pub struct WorkerHandle {
@@ -122,9 +65,9 @@ impl WorkerHandle {
     }
 }
 
-/// What a worker works with.
-pub struct Tools {
-    /// Does the work.
+/// Dependencies of a worker.
+pub struct WorkerDeps {
+    /// Executes operations.
     pub engine: Box<dyn Engine>,
     /// Where the engine writes and reads folders.
     pub workspace: Workspace,
@@ -138,13 +81,14 @@ pub struct Tools {
 ///
 /// # Errors
 /// When the system gives no thread.
-pub fn spawn(mailbox: impl Mailbox, tools: Tools) -> io::Result<WorkerHandle> {
+pub fn spawn(mailbox: impl Mailbox, deps: WorkerDeps) -> io::Result<WorkerHandle> {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
-    let Tools { engine, workspace, runtime, random } = tools;
+    let WorkerDeps { engine, workspace, runtime, random } = deps;
     let (arrived, arrivals) = channel();
     let mut worker = Worker {
         mailbox: Arc::new(mailbox),
+        preparer: engine.preparer(),
         engine,
         workspace,
         runtime,
@@ -162,22 +106,23 @@ pub fn spawn(mailbox: impl Mailbox, tools: Tools) -> io::Result<WorkerHandle> {
 struct Worker<M> {
     mailbox: Arc<M>,
     engine: Box<dyn Engine>,
+    preparer: Arc<dyn Prepare>,
     workspace: Workspace,
     runtime: Handle,
     random: Random,
-    started: BTreeMap<RequestId, Job>,
-    /// Whose folders are on their way.
-    waiting: BTreeMap<RequestId, (Flow, Waiting)>,
-    arrived: Sender<Fetched>,
-    arrivals: Receiver<Fetched>,
+    started: BTreeMap<RequestId, PendingReply>,
+    /// Whose folders are being fetched.
+    waiting: BTreeMap<RequestId, (TenantShare, WaitingForFolder)>,
+    arrived: Sender<FetchedFolder>,
+    arrivals: Receiver<FetchedFolder>,
     /// Panics of consecutive steps.
     panics: u32,
 }
 
 impl<M: Mailbox> Worker<M> {
     fn run(&mut self, stop: &AtomicBool) {
-        // Without it the process ends: what waits is executed after the next start, or by another worker.
-        while !stop.load(Ordering::Acquire) && !self.given_up() {
+        // When the worker stops, the process ends: pending requests are executed after its next start, or by another worker.
+        while !stop.load(Ordering::Acquire) && !self.has_failed() {
             let busy = !self.engine.is_idle();
             let wait = if self.waiting.is_empty() { IDLE_WAIT } else { FETCH_WAIT };
             let items = if busy { self.mailbox.take_work() } else { self.mailbox.wait_work(wait) };
@@ -194,7 +139,7 @@ impl<M: Mailbox> Worker<M> {
         }
     }
 
-    fn given_up(&self) -> bool {
+    fn has_failed(&self) -> bool {
         self.panics >= MAX_PANICS
     }
 
@@ -207,9 +152,9 @@ impl<M: Mailbox> Worker<M> {
                 self.guard("cancel", |engine| engine.cancel(&request));
             }
             WorkItem::UnloadRun(run) => {
-                // What is still to come of these is nobody's any more.
-                self.started.retain(|_, job| job.run.as_ref() != Some(&run));
-                self.waiting.retain(|_, (_, waiting)| waiting.job.run.as_ref() != Some(&run));
+                // Nobody waits for their results any more.
+                self.started.retain(|_, reply| reply.run.as_ref() != Some(&run));
+                self.waiting.retain(|_, (_, waiting)| waiting.reply.run.as_ref() != Some(&run));
                 self.guard("unload_run", |engine| engine.unload_run(&run));
             }
             WorkItem::DropSnapshot(key) => {
@@ -220,12 +165,13 @@ impl<M: Mailbox> Worker<M> {
 
     fn start(&mut self, work: Work) {
         let request = work.request.clone();
-        let creates = work.seq_id == 0 && !work.kind.is_upkeep();
+        let creates = work.seq_id == 0 && !work.kind.is_maintenance();
         let run = work.run.clone();
-        let flow = Flow { name: work.tenant.as_str().into(), weight: self.mailbox.weight(&work.tenant) };
-        match job::prepare(work, &self.workspace, &*self.random) {
-            Ok(Prepared::Start(operation, job)) => self.start_operation(request, flow, *operation, *job),
-            Ok(Prepared::Wait(waiting)) => self.fetch(request, flow, *waiting),
+        let share = TenantShare { name: work.tenant.as_str().into(), weight: self.mailbox.weight(&work.tenant) };
+        let dispatcher = Dispatcher { workspace: &self.workspace, preparer: &*self.preparer, random: &*self.random };
+        match dispatcher.dispatch(work) {
+            Ok(Dispatch::Start(operation, reply)) => self.start_operation(request, share, *operation, *reply),
+            Ok(Dispatch::Wait(waiting)) => self.fetch(request, share, *waiting),
             Err(error) => {
                 let effects = run.filter(|_| creates).map(Effect::RunFailed).into_iter().collect();
                 self.mailbox.complete(request, Outcome::Failed(error), effects);
@@ -233,34 +179,36 @@ impl<M: Mailbox> Worker<M> {
         }
     }
 
-    fn fetch(&mut self, request: RequestId, flow: Flow, waiting: Waiting) {
+    fn fetch(&mut self, request: RequestId, share: TenantShare, waiting: WaitingForFolder) {
         let (mailbox, workspace) = (Arc::clone(&self.mailbox), self.workspace.clone());
         let (arrived, folder, restores) = (self.arrived.clone(), waiting.folder.clone(), waiting.restores);
-        self.waiting.insert(request.clone(), (flow, waiting));
+        self.waiting.insert(request.clone(), (share, waiting));
         self.runtime.spawn(async move {
-            let folder = fetching::fetch(mailbox, workspace, folder, restores).await;
-            // A worker that has stopped needs it no more.
-            let _ = arrived.send(Fetched { request, folder });
+            let folder = folders::fetch(mailbox, workspace, folder, restores).await;
+            // A worker that has stopped no longer needs it.
+            let _ = arrived.send(FetchedFolder { request, folder });
         });
     }
 
-    fn arrive(&mut self, fetched: Fetched) {
+    fn arrive(&mut self, fetched: FetchedFolder) {
         // A sample may have been cancelled.
-        let Some((flow, Waiting { build, mut job, .. })) = self.waiting.remove(&fetched.request) else { return };
+        let Some((share, WaitingForFolder { build, mut reply, .. })) = self.waiting.remove(&fetched.request) else {
+            return;
+        };
         match fetched.folder {
-            Ok(lease) => {
-                let operation = build(lease.dir());
-                job.reading = Some(lease);
-                self.start_operation(fetched.request, flow, operation, job);
+            Ok(folder) => {
+                let operation = build(folder.dir());
+                reply.folder = Some(folder);
+                self.start_operation(fetched.request, share, operation, reply);
             }
-            Err(error) => self.tell(fetched.request, job.finish(Err(error))),
+            Err(error) => self.report(fetched.request, reply.finish(Err(error))),
         }
     }
 
-    fn start_operation(&mut self, request: RequestId, flow: Flow, operation: Operation, job: Job) {
-        self.started.insert(request.clone(), job);
+    fn start_operation(&mut self, request: RequestId, share: TenantShare, operation: Operation, reply: PendingReply) {
+        self.started.insert(request.clone(), reply);
         let id = request.clone();
-        if self.guard("start", |engine| engine.start(id, flow, operation)).is_none() {
+        if self.guard("start", |engine| engine.start(id, share, operation)).is_none() {
             self.abandon(&request);
         }
     }
@@ -275,14 +223,14 @@ impl<M: Mailbox> Worker<M> {
             }
             None => {
                 self.panics += 1;
-                // The engine finds out by itself who is at fault in a batch; this happened elsewhere. Which of them was
+                // The engine isolates the request at fault within a batch; this happened elsewhere. Which request was
                 // at fault is unknown, and so is the state of what they touched.
                 for request in self.started.keys().cloned().collect::<Vec<_>>() {
                     self.abandon(&request);
                 }
-                if self.given_up() {
+                if self.has_failed() {
                     tracing::error!(
-                        "the engine panicked in {MAX_PANICS} steps in a row and is given up; the process ends"
+                        "worker stopping: the engine panicked in {MAX_PANICS} consecutive steps; the process ends"
                     );
                 }
             }
@@ -291,32 +239,32 @@ impl<M: Mailbox> Worker<M> {
 
     fn finish(&mut self, completion: Completion) {
         // A cancelled sample may still complete; nobody waits for it.
-        let Some(job) = self.started.remove(&completion.id) else { return };
+        let Some(reply) = self.started.remove(&completion.id) else { return };
         if let Err(error) = &completion.result {
             tracing::debug!(request = %completion.id, %error, "a request failed");
         }
-        let mut finished = job.finish(completion.result);
-        if let Finished::Told(_, effects) = &mut finished {
+        let mut outcome = reply.finish(completion.result);
+        if let CompletionOutcome::Report(_, effects) = &mut outcome {
             let marked = effects.iter().any(|effect| matches!(effect, Effect::RunFailed(_)));
             effects.extend(completion.lost_run.filter(|_| !marked).map(Effect::RunFailed));
         }
-        self.tell(completion.id, finished);
+        self.report(completion.id, outcome);
     }
 
-    fn tell(&self, request: RequestId, finished: Finished) {
-        match finished {
-            Finished::Told(outcome, effects) => self.mailbox.complete(request, outcome, effects),
-            Finished::Later(encode) => self.mailbox.complete_encoded_by(request, encode),
-            Finished::Saved(saved) => self.publish(request, saved),
+    fn report(&self, request: RequestId, outcome: CompletionOutcome) {
+        match outcome {
+            CompletionOutcome::Report(outcome, effects) => self.mailbox.complete(request, outcome, effects),
+            CompletionOutcome::Encode(encode) => self.mailbox.complete_encoded_by(request, encode),
+            CompletionOutcome::Publish(folder) => self.publish(request, folder),
         }
     }
 
     /// Stores a folder, and only then reports the save.
-    fn publish(&self, request: RequestId, saved: Saved) {
+    fn publish(&self, request: RequestId, folder: WrittenFolder) {
         let (mailbox, workspace) = (Arc::clone(&self.mailbox), self.workspace.clone());
         self.runtime.spawn(async move {
-            match fetching::publish(workspace, saved.written, saved.location).await {
-                Ok(()) => mailbox.complete(request, saved.outcome, saved.effects),
+            match folders::publish(workspace, folder.written, folder.location).await {
+                Ok(()) => mailbox.complete(request, folder.outcome, folder.effects),
                 Err(error) => mailbox.complete(request, Outcome::Failed(error), Vec::new()),
             }
         });
@@ -325,9 +273,9 @@ impl<M: Mailbox> Worker<M> {
     /// Fails a request during which the engine panicked. Its run is in an unknown state, so it is unloaded and
     /// marked; other runs go on.
     fn abandon(&mut self, request: &RequestId) {
-        let Some(job) = self.started.remove(request) else { return };
+        let Some(reply) = self.started.remove(request) else { return };
         let mut effects = Vec::new();
-        match job.run {
+        match reply.run {
             Some(run) => {
                 self.guard("unload_run", |engine| engine.unload_run(&run));
                 effects.push(Effect::RunFailed(run));
@@ -340,7 +288,7 @@ impl<M: Mailbox> Worker<M> {
         self.mailbox.complete(request.clone(), Outcome::Failed(error), effects);
     }
 
-    /// Calls the engine; a panic is logged and gives `None`. The callers bring the engine's state in order.
+    /// Calls the engine; a panic is logged and gives `None`. The callers restore the engine's state.
     fn guard<T>(&mut self, call: &str, f: impl FnOnce(&mut dyn Engine) -> T) -> Option<T> {
         match catch_unwind(AssertUnwindSafe(|| f(self.engine.as_mut()))) {
             Ok(value) => Some(value),

@@ -1,6 +1,6 @@
 //! The folders that the engine writes and reads. Where the storage is a folder they lie in it; where it is a bucket
 //! they lie in a work area on this machine: what the engine wrote is uploaded, what it is to read is fetched and
-//! kept for the next time, as long as there is room.
+//! cached for the next time, within the cache's capacity.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,9 +24,9 @@ pub struct Workspace {
 
 /// A folder that the engine may read as long as this is held.
 #[derive(Debug)]
-pub struct Lease(Arc<PathBuf>);
+pub struct FolderGuard(Arc<PathBuf>);
 
-impl Lease {
+impl FolderGuard {
     /// Where it is.
     pub fn dir(&self) -> &Path {
         &self.0
@@ -34,21 +34,26 @@ impl Lease {
 }
 
 impl Workspace {
-    /// A work area in the data folder, empty and with room for so many bytes of copies. It is used when the storage
+    /// A work area in the data folder, empty and with a capacity of so many bytes of copies. It is used when the storage
     /// is no folder.
     ///
     /// # Errors
     /// When what an earlier process left can't be removed.
-    pub fn open(storage: Storage, data_dir: &Path, room: u64) -> io::Result<Self> {
+    pub fn open(storage: Storage, data_dir: &Path, capacity: u64) -> io::Result<Self> {
         let work = data_dir.join(WORK);
         match fs::remove_dir_all(&work) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        Ok(Self { storage, work: work.into(), next: Arc::default(), copies: Arc::new(Mutex::new(Copies::new(room))) })
+        Ok(Self {
+            storage,
+            work: work.into(),
+            next: Arc::default(),
+            copies: Arc::new(Mutex::new(Copies::new(capacity))),
+        })
     }
 
-    /// Where the engine shall write the folder that will have this location in the storage.
+    /// Where the engine is to write the folder that will have this location in the storage.
     pub fn target(&self, location: &Path) -> PathBuf {
         self.storage.local(location).unwrap_or_else(|| self.fresh())
     }
@@ -61,15 +66,15 @@ impl Workspace {
             let mut copies = self.copies();
             // It may well be read soon.
             drop(copies.add(location, written.to_owned(), size));
-            copies.make_room();
+            copies.evict();
         }
         Ok(())
     }
 
     /// A folder of the storage, if the engine can read it without any fetching.
-    pub fn present(&self, location: &Path) -> Option<Lease> {
+    pub fn present(&self, location: &Path) -> Option<FolderGuard> {
         match self.storage.local(location) {
-            Some(dir) => Some(Lease(Arc::new(dir))),
+            Some(dir) => Some(FolderGuard(Arc::new(dir))),
             None => self.copies().lease(location),
         }
     }
@@ -78,10 +83,10 @@ impl Workspace {
     ///
     /// # Errors
     /// [`StorageError::NotFound`] when there is none.
-    pub async fn fetch(&self, location: &Path) -> Result<Lease, StorageError> {
+    pub async fn fetch(&self, location: &Path) -> Result<FolderGuard, StorageError> {
         if let Some(dir) = self.storage.local(location) {
             self.storage.files(location).await?;
-            return Ok(Lease(Arc::new(dir)));
+            return Ok(FolderGuard(Arc::new(dir)));
         }
         // One fetches, others that want the same wait for it.
         let gate = self.copies().gate(location);
@@ -100,7 +105,7 @@ impl Workspace {
             Ok(size) => {
                 let mut copies = self.copies();
                 let lease = copies.add(location, dir, size);
-                copies.make_room();
+                copies.evict();
                 Ok(lease)
             }
             Err(error) => {
@@ -121,25 +126,25 @@ impl Workspace {
     }
 }
 
-/// Copies of stored folders on this machine. Those that were used least recently make room for new ones.
+/// Copies of stored folders on this machine. The least recently used are evicted first.
 struct Copies {
-    room: u64,
+    capacity: u64,
     bytes: u64,
     /// Counts uses.
     uses: u64,
-    by_location: BTreeMap<PathBuf, Copy>,
+    by_location: BTreeMap<PathBuf, CachedFolder>,
     gates: BTreeMap<PathBuf, Arc<tokio::sync::Mutex<()>>>,
 }
 
-struct Copy {
+struct CachedFolder {
     dir: Arc<PathBuf>,
     size: u64,
     last_use: u64,
 }
 
 impl Copies {
-    fn new(room: u64) -> Self {
-        Self { room, bytes: 0, uses: 0, by_location: BTreeMap::new(), gates: BTreeMap::new() }
+    fn new(capacity: u64) -> Self {
+        Self { capacity, bytes: 0, uses: 0, by_location: BTreeMap::new(), gates: BTreeMap::new() }
     }
 
     fn gate(&mut self, location: &Path) -> Arc<tokio::sync::Mutex<()>> {
@@ -147,28 +152,28 @@ impl Copies {
         Arc::clone(self.gates.entry(location.to_owned()).or_default())
     }
 
-    fn lease(&mut self, location: &Path) -> Option<Lease> {
+    fn lease(&mut self, location: &Path) -> Option<FolderGuard> {
         self.uses += 1;
         let copy = self.by_location.get_mut(location)?;
         copy.last_use = self.uses;
-        Some(Lease(Arc::clone(&copy.dir)))
+        Some(FolderGuard(Arc::clone(&copy.dir)))
     }
 
-    fn add(&mut self, location: &Path, dir: PathBuf, size: u64) -> Lease {
+    fn add(&mut self, location: &Path, dir: PathBuf, size: u64) -> FolderGuard {
         self.uses += 1;
         let dir = Arc::new(dir);
-        let copy = Copy { dir: Arc::clone(&dir), size, last_use: self.uses };
+        let copy = CachedFolder { dir: Arc::clone(&dir), size, last_use: self.uses };
         self.bytes += size;
         if let Some(older) = self.by_location.insert(location.to_owned(), copy) {
             self.bytes -= older.size;
             remove(&older.dir);
         }
-        Lease(dir)
+        FolderGuard(dir)
     }
 
-    /// What the engine is reading stays, even if there is no room for it.
-    fn make_room(&mut self) {
-        while self.bytes > self.room {
+    /// Evicts copies until the others fit. What the engine is reading stays, even beyond the capacity.
+    fn evict(&mut self) {
+        while self.bytes > self.capacity {
             let idle = self.by_location.iter().filter(|(_, copy)| Arc::strong_count(&copy.dir) == 1);
             let Some(location) = idle.min_by_key(|(_, copy)| copy.last_use).map(|(location, _)| location.clone())
             else {
@@ -234,7 +239,7 @@ mod tests {
         for location in &locations {
             let dir = write(&writer, location, "12345678");
             writer.publish(&dir, location).await.unwrap();
-            assert!(!dir.exists(), "there is no room");
+            assert!(!dir.exists(), "evicted");
         }
         let elsewhere = tempfile::tempdir().unwrap();
         let reader = Workspace::open(storage, elsewhere.path(), 16).unwrap();

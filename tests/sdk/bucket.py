@@ -14,7 +14,7 @@ PREFIX = "some/prefix"
 
 
 class Bucket:
-    """A service that runs until it is closed; it keeps its objects in memory."""
+    """A service that runs until it is closed, with its objects in memory."""
 
     def __init__(self, folder: pathlib.Path):
         port = free_port()

@@ -16,7 +16,7 @@ class Victim:
 
 
 class Killer:
-    """Kills and restarts on a thread of its own. Every victim has its turn; the order and the moments are random."""
+    """Kills and restarts processes on its own thread. Every process is killed in turn; order and moments are random."""
 
     def __init__(self, victims: list[Victim], seed: int):
         self.victims = victims
@@ -35,7 +35,7 @@ class Killer:
         self._thread.join()
 
     def strike(self, within: float):
-        """Kills somebody within so many seconds, and returns at once. One strike follows the other."""
+        """Schedules one kill within so many seconds, and returns at once. Kills happen one after the other."""
         self._orders.join()
         self._orders.put(within)
 
@@ -43,7 +43,7 @@ class Killer:
         while (within := self._orders.get()) is not None:
             try:
                 self._kill(self.random.uniform(0, within))
-                # Recovery is no safer a place.
+                # Recovery is disturbed as well.
                 if self.random.random() < 0.25:
                     self._kill(self.random.uniform(0, 0.5))
             finally:

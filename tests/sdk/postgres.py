@@ -17,7 +17,7 @@ URL_VARIABLE = "TEST_DATABASE_URL"
 
 
 def binaries() -> pathlib.Path | None:
-    """The folder of PostgreSQL's programs: as the task that runs the tests says, or the newest that is installed."""
+    """The folder of PostgreSQL's programs: from the environment, or the newest installed one."""
     if named := os.environ.get("TRAINYARD_POSTGRES_BIN"):
         return pathlib.Path(named)
     installed = [p.parent for p in pathlib.Path("/usr/lib/postgresql").glob("*/bin/initdb")]
@@ -50,7 +50,7 @@ def database(server: str):
 
 
 class Cluster:
-    """A server with a folder and a port of its own, kept over restarts; `kill` gives it no chance to write."""
+    """A server with a folder and a port of its own, which survive restarts; `kill` gives it no chance to write."""
 
     def __init__(self):
         folder = binaries()
@@ -87,7 +87,7 @@ class Cluster:
         return self
 
     def kill(self):
-        """SIGKILL to the server and to those that serve connections, as a machine that loses power."""
+        """SIGKILL to the server and to those that serve connections, like a power failure."""
         self.process.kill_group()
 
     def close(self):

@@ -1,4 +1,4 @@
-"""A TCP proxy that stands in for a network: it spreads connections over targets, and loses everything when told."""
+"""A TCP proxy that stands in for a network: it balances connections over targets, and drops all traffic on request."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ class Proxy:
         self._run(self._set(False))
 
     def heal(self):
-        """What was held back is delivered, as a network does that sends again."""
+        """Delivers the traffic that was held back, as a network does that retransmits."""
         self._run(self._set(True))
 
     def stop(self):

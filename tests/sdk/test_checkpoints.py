@@ -102,7 +102,7 @@ def test_legacy_load_overwrites_a_run(service, run):
 
 
 def test_names(run):
-    """Traps 14 and 25: a path is always returned; a name in use is a user error at once, not a 409."""
+    """A path is always returned; a name in use is a user error at once, not a 409."""
     run.save_state("twice").result(WAIT)
     refused(lambda: run.save_state("twice").result(WAIT), "twice", "overwrite")
     run.save_weights_for_sampler("twice").result(WAIT)
@@ -160,7 +160,7 @@ def test_ttl(server, run):
 
 
 def test_listing_publishing_and_deleting(server, run):
-    """Trap 26: ids hold `:` and `/`, raw in the URL."""
+    """Ids hold `:` and `/`, raw in the URL."""
     api = rest(server)
     state = run.save_state("one", user_metadata={"k": "v"}).result(WAIT).path
     named = run.save_weights_for_sampler("two").result(WAIT).path
@@ -190,11 +190,11 @@ def test_listing_publishing_and_deleting(server, run):
 
 
 def test_a_deleted_name_is_free_again(server, service, run):
-    path = run.save_state("again").result(WAIT).path
+    path = run.save_state("reused").result(WAIT).path
     traced(run, 1)
     rest(server).delete_checkpoint_from_tinker_path(path).result(WAIT)
-    refused(lambda: service.create_training_client_from_state(path).result(WAIT), "again")
-    run.save_state("again").result(WAIT)
+    refused(lambda: service.create_training_client_from_state(path).result(WAIT), "reused")
+    run.save_state("reused").result(WAIT)
     resumed = service.create_training_client_from_state(path).result(WAIT)
     assert_bits_equal(logprobs(forward(run, BATCH)), logprobs(forward(resumed, BATCH)))
 
@@ -242,7 +242,7 @@ def external(server, run, name):
 
 
 def test_external_weights(server, run):
-    """Trap 50: URLs that authorise themselves, of files that PEFT understands."""
+    """URLs that authorise themselves, of files that PEFT understands."""
     train(run, BATCH)
     path, links = external(server, run, "export")
     assert set(links.urls) >= {"adapter_config.json", "adapter_model.safetensors"}

@@ -1,4 +1,4 @@
-"""The future protocol without the SDK: order, retries, reading again, encodings, wrong bodies."""
+"""The future protocol without the SDK: order, retries, repeated reads, encodings, malformed bodies."""
 
 import concurrent.futures
 import json
@@ -29,18 +29,18 @@ def held(server):
     """A poll that waits while the other tests run: its run, its request, its answer and the seconds it took."""
     wire = raw.Wire(server)
     run = wire.run()
-    parked = id_of(wire.forward_backward(run, 2))
+    pending = id_of(wire.forward_backward(run, 2))
 
     def poll():
         started = time.monotonic()
-        return wire.poll(parked, accept=raw.PROTOBUF), time.monotonic() - started
+        return wire.poll(pending, accept=raw.PROTOBUF), time.monotonic() - started
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        yield run, parked, pool.submit(poll)
+        yield run, pending, pool.submit(poll)
 
 
 def test_execution_follows_seq_id_not_arrival(wire, fresh):
-    """Traps 9 and 10: 3, 2, then 1; every submit is answered at once and executes when its turn comes."""
+    """3, 2, then 1; every submit is answered at once and executes when its turn comes."""
     started = time.monotonic()
     step = id_of(wire.optim_step(fresh, 2))
     last = id_of(wire.forward_backward(fresh, 3))
@@ -59,7 +59,7 @@ def test_execution_follows_seq_id_not_arrival(wire, fresh):
 
 
 def test_a_retry_is_the_same_request(wire, fresh):
-    """Trap 12: (run, seq_id) identifies a request whatever its idempotency key; it executes once."""
+    """(run, seq_id) identifies a request whatever its idempotency key; it executes once."""
     submits = [id_of(wire.forward_backward(fresh, 1, headers={"x-idempotency-key": f"k{i}"})) for i in range(3)]
     assert len(set(submits)) == 1
     steps = {id_of(wire.optim_step(fresh, 2)) for _ in range(3)}
@@ -74,7 +74,7 @@ def test_a_retry_is_the_same_request(wire, fresh):
 
 
 def test_other_content_under_the_same_number_is_422(wire, fresh):
-    """Trap 14: not 409, which the client retries for minutes."""
+    """Not 409, which the client retries for minutes."""
     first = id_of(wire.forward_backward(fresh, 1))
     raw.refused(wire.forward_backward(fresh, 1, data=[[9, 8, 7]]), "seq_id", statuses=(422,))
     raw.refused(wire.optim_step(fresh, 1), "seq_id", statuses=(422,))
@@ -82,7 +82,7 @@ def test_other_content_under_the_same_number_is_422(wire, fresh):
 
 
 def test_creation_is_idempotent(wire):
-    """Trap 45: a creation that was repeated after a timeout is the first one."""
+    """A creation that was repeated after a timeout is the first one."""
     session = wire.session()
     assert id_of(wire.create_model(session)) == id_of(wire.create_model(session))
     raw.refused(wire.create_model(session, rank=4), "model_seq_id", statuses=(422,))
@@ -92,7 +92,7 @@ def test_creation_is_idempotent(wire):
 
 
 def test_sample_retries(wire):
-    """The same sequence ids; 64-bit numbers (trap 29); other content is refused."""
+    """The same sequence ids; 64-bit numbers; other content is refused."""
     sampler = wire.sampling_session(wire.session()).json()["sampling_session_id"]
     for seq in (0, 3_000_000_000, 10**18):
         answers = [wire.asample(sampler, seq, num_samples=2).json() for _ in range(2)]
@@ -114,7 +114,7 @@ def ephemeral(wire, run, seq, number):
 
 
 def test_an_ephemeral_save_retried_with_another_session_number(wire, fresh):
-    """Trap 13: the client draws a new `sampling_session_seq_id` for the retry."""
+    """The client uses a new `sampling_session_seq_id` for the retry."""
     first, second = id_of(ephemeral(wire, fresh, 1, 0)), id_of(ephemeral(wire, fresh, 1, 1))
     assert first == second
     sampler = wire.result(first).json()["sampling_session_id"]
@@ -122,16 +122,16 @@ def test_an_ephemeral_save_retried_with_another_session_number(wire, fresh):
 
 
 def test_results_can_be_read_again(wire, fresh):
-    """Trap 7: several times, at once, in any order."""
+    """Several times, at once, in any order."""
     request = id_of(wire.forward_backward(fresh, 1))
     first = wire.result(request)
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        again = list(pool.map(lambda _: wire.poll(request), range(16)))
-    assert {r.content for r in again} == {first.content}
+        repeated = list(pool.map(lambda _: wire.poll(request), range(16)))
+    assert {r.content for r in repeated} == {first.content}
 
 
 def test_encodings(wire, fresh):
-    """Traps 4, 5, 6: protobuf for outputs, JSON for the rest and for every failure, whatever `Accept` says."""
+    """Protobuf for outputs, JSON for the rest and for every failure, whatever `Accept` says."""
     loss = wire.result(id_of(wire.forward_backward(fresh, 1)))
     assert loss.headers["content-type"].startswith(raw.PROTOBUF)
     step = id_of(wire.optim_step(fresh, 2))
@@ -144,9 +144,9 @@ def test_encodings(wire, fresh):
 
 
 def test_a_held_poll_wakes_at_once(wire, fresh):
-    parked = id_of(wire.forward_backward(fresh, 2))
+    pending = id_of(wire.forward_backward(fresh, 2))
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        held = pool.submit(wire.poll, parked)
+        held = pool.submit(wire.poll, pending)
         time.sleep(1)
         assert not held.done()
         wire.forward_backward(fresh, 1)
@@ -154,7 +154,7 @@ def test_a_held_poll_wakes_at_once(wire, fresh):
 
 
 def test_unknown_futures(wire, fresh):
-    """Trap 8: 410 for whoever waits for a sample, so that it samples again; 404 for the rest."""
+    """410 for whoever waits for a sample, so that it resamples; 404 for the rest."""
     known = id_of(wire.optim_step(fresh, 1))
     for unknown in (known[:-1] + ("1" if known[-1] != "1" else "2"), "nonsense"):
         raw.refused(wire.poll(unknown, kind="Sample"), unknown, statuses=(410,))
@@ -164,7 +164,7 @@ def test_unknown_futures(wire, fresh):
 
 
 def test_metadata_is_answered_once_at_most(wire, fresh):
-    """Trap 40: a poll that wants the payload gets it."""
+    """A poll that wants the payload gets it."""
     request = id_of(wire.forward_backward(fresh, 1))
     whole = wire.result(request)
     for _ in range(2):
@@ -173,7 +173,7 @@ def test_metadata_is_answered_once_at_most(wire, fresh):
 
 
 def test_polls_never_fault(wire):
-    """Trap 3: a 5xx would be polled again without a pause, for ever."""
+    """A 5xx would be retried without a pause, for ever."""
     for body in (
         {},
         {"request_id": None},
@@ -190,14 +190,14 @@ def test_polls_never_fault(wire):
 
 
 def test_training_submits_are_queued_not_refused(wire, fresh):
-    """Trap 42: a 429 would be retried and then fail; hundreds of requests of one run wait in line."""
+    """A 429 would be retried and then fail; hundreds of requests of one run wait in line."""
     requests = [id_of(wire.forward_backward(fresh, i)) for i in range(1, 301)]
     assert len(set(requests)) == 300
     assert wire.loss(requests[-1]) > 0
 
 
 def test_settings_come_from_the_second_map(wire, fresh):
-    """Trap 37: it holds texts too, and it wins over the legacy one."""
+    """It holds texts too, and it wins over the legacy one."""
 
     def submit(seq, legacy, second):
         request = raw.message(fresh, seq, [[1, 2, 3]], loss="ppo")
@@ -217,7 +217,7 @@ def test_settings_come_from_the_second_map(wire, fresh):
 
 
 def test_the_type_of_a_response_is_absent_or_right(wire):
-    """Trap 28: the client refuses an answer with another literal."""
+    """The client refuses an answer with another literal."""
     session = wire.session()
     bodies = {
         "client/config": {"sdk_version": "0.38.0"},
@@ -230,7 +230,7 @@ def test_the_type_of_a_response_is_absent_or_right(wire):
 
 
 def test_batched_completions(wire):
-    """Trap 47: every completion after the cursor, failed ones too; the cursor covers what was delivered."""
+    """Every completion after the cursor, failed ones too; the cursor covers what was delivered."""
     sampler = wire.sampling_session(wire.session()).json()["sampling_session_id"]
     target = {"type": "sampling_session", "sampling_session_id": sampler, "cloned_sampler_id": 0}
     wanted = {id_of(wire.asample(sampler, i)) for i in range(5)}
@@ -280,20 +280,20 @@ def works(wire, run, seq=1):
 
 @pytest.mark.parametrize("keep", [0.3, 0.7, 0.99])
 def test_truncated_bodies(wire, fresh, keep):
-    """Trap 11: run and number are at the front and can be read, so the number is used up."""
+    """Run and number are at the front and can be read, so the number is used up."""
     whole = raw.message(fresh, 1, [[1, 2, 3, 4]] * 20).SerializeToString()
     raw.refused_or_failed(wire, wire.forward_backward_bytes(whole[: int(len(whole) * keep)]), "ForwardBackwardRequest")
     works(wire, fresh, 2)
 
 
 def test_a_body_without_a_readable_number(wire, fresh):
-    """Nothing can be recorded; the number stays free."""
+    """Nothing is recorded, and the `seq_id` stays free."""
     raw.refused(wire.forward_backward_bytes(raw.message(fresh, 1).SerializeToString()[:5]))
     works(wire, fresh)
 
 
 def test_corrupt_bodies(wire, fresh):
-    """Whatever the bytes: an answer below 500, and the run goes on."""
+    """Whatever the bytes: a status below 500, and the run continues."""
     rng = np.random.default_rng(0)
     whole = bytearray(raw.message(fresh, 900, [[1, 2, 3, 4]] * 3).SerializeToString())
     for _ in range(60):
@@ -326,14 +326,14 @@ def test_unknown_content_encoding(wire, fresh):
 
 
 def test_zstd_bomb(wire, fresh):
-    """A few kilobytes that would unpack to four gigabytes are refused before they are."""
+    """A few kilobytes that would decompress to four gigabytes are refused before decompression."""
     block = zstandard.compress(b"\0" * (64 << 20), 19)
     raw.refused(wire.forward_backward_bytes(block * 64, {"content-encoding": "zstd"}), statuses=(400, 413))
     works(wire, fresh)
 
 
 def test_large_but_legal_bodies(wire, fresh):
-    """Trap 46: 5 MB and one oversized datum pass the door; what is wrong with them is said by name."""
+    """5 MB and one oversized datum pass the size limits; the error names what is wrong with them."""
     many = [[i % 512 for i in range(j, j + 100)] for j in range(900)]
     small = wire.forward_backward(fresh, 1, data=many[:2])
     assert small.status_code == 200
@@ -432,7 +432,7 @@ TENSORS = {
 
 @pytest.mark.parametrize("case", TENSORS)
 def test_malformed_tensors(wire, fresh, case):
-    """Trap 11: the request's number is used up by the failure, or free if it was refused at the door."""
+    """The failure uses up the request's `seq_id`; a rejection at submission leaves it free."""
     edit, name = TENSORS[case]
     answer = wire.forward_backward_bytes(corrupt(edit)(fresh).SerializeToString())
     raw.refused_or_failed(wire, answer, name)
@@ -440,7 +440,7 @@ def test_malformed_tensors(wire, fresh, case):
 
 
 def test_a_refused_number_counts_as_used(wire, fresh):
-    """Trap 11: after a submit that was refused, the client goes on with the next number."""
+    """After a rejected submit the client continues with the next `seq_id`."""
     raw.refused_or_failed(wire, wire.optim_step(fresh, 1, learning_rate=-1.0), "learning_rate")
     body = {"model_id": fresh, "seq_id": 2, "path": "../x", "type": "save_weights", "overwrite": False}
     raw.refused_or_failed(wire, wire.post("save_weights", body), "path")
@@ -502,11 +502,11 @@ def test_wrong_method(wire):
 
 
 def test_the_poll_is_held_open(wire, held):
-    """Traps 1 and 2: a pending answer comes after a long wait, below the client's 45 s."""
-    run, parked, polled = held
+    """A pending answer comes after a long wait, below the client's 45 s."""
+    run, pending, polled = held
     answer, waited = polled.result()
     assert 15 < waited < 44
     assert answer.status_code == 408 or (raw.is_json(answer) and answer.json()["type"] == "try_again")
     assert answer.json()["queue_state"] in ("active", "paused_capacity", "paused_rate_limit")
     wire.forward_backward(run, 1)
-    assert wire.loss(parked) > 0
+    assert wire.loss(pending) > 0

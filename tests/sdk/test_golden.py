@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from tinker import types
 
-from helpers import WAIT, forward, full, golden, golden_data, logprobs, lora, sample, train
+from helpers import WAIT, datum, forward, full, golden, golden_data, logprobs, lora, sample, train
 from server import GOLDEN
 
-FAMILIES = ["llama", "llama3_rope", "llama_tied", "mistral_swa", "qwen2", "qwen3"]
+FAMILIES = ["gemma3", "llama", "llama3_rope", "llama_tied", "mistral_swa", "qwen2", "qwen3"]
 MODELS = {f"tiny-{family}": GOLDEN / family for family in FAMILIES}
 
 
@@ -18,7 +18,7 @@ def close(actual, expected, tolerance):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_fresh_adapter_is_the_base_model(service, family):
-    """Trap 39: B starts at zero, so a new run computes the base model's log-probabilities."""
+    """B starts at zero, so a new run computes the base model's log-probabilities."""
     reference = golden(family)
     run = lora(service, f"tiny-{family}")
     output = forward(run, golden_data(reference, "weights"))
@@ -50,7 +50,7 @@ def test_full_parameter_training(service, family):
 
 
 def test_losses_follow_from_the_logprobs(service):
-    """The sums of every loss, computed here from PyTorch's log-probabilities; nothing is normalised (trap 38)."""
+    """The sums of every loss, computed here from PyTorch's log-probabilities; nothing is normalised."""
     reference = golden()
     clip = reference["clip"]
     low, high = clip["clip_low_threshold"], clip["clip_high_threshold"]
@@ -79,10 +79,28 @@ def test_losses_follow_from_the_logprobs(service):
         close(logprobs(output), reference["base_logprobs"], 2e-4)
 
 
+def test_gspo_has_one_ratio_per_sequence(service):
+    """The mean of the log-ratio runs over the masked positions, the sum over all."""
+    reference, config = golden(), {"clip_low_threshold": 0.7, "clip_high_threshold": 1.3}
+    data, expected = [], []
+    for d, lp in zip(reference["data"], reference["base_logprobs"], strict=True):
+        mask = [float(i % 3 > 0) for i in range(len(d["tokens"]))]
+        inputs = {"logprobs": d["logprobs"], "advantages": d["advantages"], "sequence_ratio_mask": mask}
+        data.append(datum(d["tokens"], target_tokens=d["target_tokens"], **inputs))
+        masked = (np.asarray(lp) - np.asarray(d["logprobs"]))[np.asarray(mask) > 0]
+        ratio, advantage = np.exp(masked.mean() if len(masked) else 0.0), np.asarray(d["advantages"])
+        expected.append(-np.minimum(ratio * advantage, np.clip(ratio, 0.7, 1.3) * advantage))
+    output = forward(lora(service), data, "gspo", config)
+    terms = np.concatenate(expected)
+    assert output.metrics["loss:sum"] == pytest.approx(terms.sum(), rel=1e-3, abs=1e-2)
+    each = np.concatenate([o["elementwise_loss"].to_numpy() for o in output.loss_fn_outputs])
+    np.testing.assert_allclose(each, terms, rtol=1e-2, atol=1e-3)
+
+
 def test_greedy_follows_the_most_likely_token(service):
     """Temperature 0 repeats what `topk_prompt_logprobs` says about its own output."""
     tokens = golden()["greedy_after_adamw"]["prompt"]
     sampler = service.create_sampling_client(base_model="tiny-llama").result(WAIT)
-    drawn = sample(sampler, tokens, temperature=0.0, max_tokens=16, stop=[]).sequences[0]
-    top = sample(sampler, [*tokens, *drawn.tokens], max_tokens=1, topk_prompt_logprobs=1).topk_prompt_logprobs
-    assert drawn.tokens == [row[0][0] for row in top[len(tokens) :]]
+    sampled = sample(sampler, tokens, temperature=0.0, max_tokens=16, stop=[]).sequences[0]
+    top = sample(sampler, [*tokens, *sampled.tokens], max_tokens=1, topk_prompt_logprobs=1).topk_prompt_logprobs
+    assert sampled.tokens == [row[0][0] for row in top[len(tokens) :]]

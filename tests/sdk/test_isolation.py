@@ -1,4 +1,4 @@
-"""Nobody can see you: a run's numbers do not depend on who else is there."""
+"""Isolation: a run's numbers do not depend on the other runs."""
 
 import numpy as np
 import pytest
@@ -68,7 +68,7 @@ def test_alone_and_beside_three_busy_runs(service, make):
 
 
 def test_one_run_trains_and_its_neighbours_stand_still(service):
-    """Steps with decay and a large rate on one run leave another's log-probabilities as they were."""
+    """Steps with decay and a large rate on one run leave another's log-probabilities unchanged."""
     still, moving = lora(service), lora(service)
     before = logprobs(forward(still, batches(1)[0]))
     harsh = types.AdamParams(learning_rate=0.5, weight_decay=0.5, eps=1e-8)

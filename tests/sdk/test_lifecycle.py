@@ -1,4 +1,4 @@
-"""What leaves memory comes back on demand, with the same bits; what is given up frees what it held."""
+"""Unloaded runs come back on demand, with the same bits; cancelled samples free their memory."""
 
 import re
 import time
@@ -17,8 +17,8 @@ pytestmark = [pytest.mark.deployments("sqlite"), pytest.mark.timeout(300)]
 
 
 @pytest.fixture
-def forgetful(tmp_path, postgres_server):
-    """A server that lets go of runs soon."""
+def short_lived(tmp_path, postgres_server):
+    """A server that unloads idle runs after seconds."""
     with launch("sqlite", tmp_path, postgres_server, flags=SECONDS) as running:
         yield running
         assert running.stop() == 0, running.tail()
@@ -31,9 +31,9 @@ def until(condition, what: str, limit=60.0):
         time.sleep(0.05)
 
 
-def let_go(server, run, times: int):
-    text = f"an idle run is let go of run={run.model_id}"
-    until(lambda: server.text().count(text) >= times, f"{text}:\n{server.tail(60)}")
+def wait_for_unload(server, run, times: int):
+    line = re.compile(rf"idle[^\n]* run={run.model_id}")
+    until(lambda: len(line.findall(server.text())) >= times, f"{line.pattern}:\n{server.tail(60)}")
 
 
 def gauge(server, name: str) -> float:
@@ -41,9 +41,9 @@ def gauge(server, name: str) -> float:
     return float(value)
 
 
-def test_a_run_that_was_let_go_of_comes_back(forgetful):
+def test_an_unloaded_run_comes_back(short_lived):
     """With its optimizer's state, the gradient that it had accumulated, and its snapshots for sampling."""
-    with client(forgetful) as service:
+    with client(short_lived) as service:
         outcomes = []
         for idle in (False, True):
             run = lora(service)
@@ -51,31 +51,31 @@ def test_a_run_that_was_let_go_of_comes_back(forgetful):
             sampler = run.save_weights_and_get_sampling_client().result(WAIT)
             seen.append(run.forward_backward(BATCH, "cross_entropy").result(WAIT).metrics["loss:sum"])
             if idle:
-                let_go(forgetful, run, 1)
+                wait_for_unload(short_lived, run, 1)
             run.optim_step(ADAM).result(WAIT)
             scores = logprobs(forward(run, BATCH))
             if idle:
-                let_go(forgetful, run, 2)
-            drawn = [sequence.tokens for sequence in sample(sampler, TOKENS, 4, seed=3).sequences]
+                wait_for_unload(short_lived, run, 2)
+            sampled = [sequence.tokens for sequence in sample(sampler, TOKENS, 4, seed=3).sequences]
             seen.append(train(run, BATCH).metrics["loss:sum"])
-            outcomes.append((seen, scores, drawn))
-        (calm, calm_scores, calm_drawn), (struck, struck_scores, struck_drawn) = outcomes
+            outcomes.append((seen, scores, sampled))
+        (calm, calm_scores, calm_sampled), (struck, struck_scores, struck_sampled) = outcomes
         assert struck == calm
         assert_bits_equal(struck_scores, calm_scores)
-        assert struck_drawn == calm_drawn
+        assert struck_sampled == calm_sampled
 
 
-def test_a_cancelled_sample_frees_what_it_held(forgetful):
-    """It ends in the midst of its decoding, long before its last token."""
-    wire = raw.Wire(forgetful)
+def test_a_cancelled_sample_frees_what_it_held(short_lived):
+    """It ends while it is being decoded, long before its last token."""
+    wire = raw.Wire(short_lived)
     sampler = wire.sampling_session(wire.session()).json()["sampling_session_id"]
     answer = wire.asample(sampler, 0, num_samples=256, params={"max_tokens": 500, "stop": []})
     request = answer.json()["request_id"]
-    until(lambda: gauge(forgetful, "trainyard_active_samples") > 0, "it does not start")
-    until(lambda: gauge(forgetful, "trainyard_kv_bytes") > 0, "it holds nothing")
+    until(lambda: gauge(short_lived, "trainyard_active_samples") > 0, "it does not start")
+    until(lambda: gauge(short_lived, "trainyard_kv_bytes") > 0, "it holds nothing")
     assert wire.post("cancel_future", {"request_id": request}).status_code < 300
-    until(lambda: gauge(forgetful, "trainyard_active_samples") == 0, "it goes on", limit=5)
+    until(lambda: gauge(short_lived, "trainyard_active_samples") == 0, "it goes on", limit=5)
     assert wire.result(request).status_code in (200, 410)
-    text = httpx.get(f"{forgetful.url}/metrics").text
-    (drawn,) = re.findall(r"^trainyard_sampled_tokens_total (\d+)", text, re.M) or ["0"]
-    assert int(drawn) < 256 * 500
+    text = httpx.get(f"{short_lived.url}/metrics").text
+    (sampled,) = re.findall(r"^trainyard_sampled_tokens_total (\d+)", text, re.M) or ["0"]
+    assert int(sampled) < 256 * 500

@@ -1,4 +1,4 @@
-"""What the sampler says is what the trainer says, to the bit, whatever shares the batch."""
+"""The sampler's log-probabilities equal the trainer's, to the bit, whatever else is in the batch."""
 
 import numpy as np
 import pytest

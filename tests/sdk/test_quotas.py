@@ -1,4 +1,4 @@
-"""Tenants' quotas: what is put off, what waits and says why, and that nobody else notices."""
+"""Tenants' quotas: which requests get 429, which wait and report why, and that other tenants are unaffected."""
 
 import re
 import threading
@@ -12,7 +12,7 @@ from helpers import TOKENS, WAIT, client, datum, lora, train
 from server import REPOSITORY
 from wire import Wire
 
-RUNS, QUEUE, PACE, STORE, FREE = (f"tml-{name}-0123456789" for name in ("runs", "queue", "pace", "store", "free"))
+RUNS, QUEUE, RATE, STORE, FREE = (f"tml-{name}-0123456789" for name in ("runs", "queue", "rate", "store", "free"))
 CONFIG = f"""
 [[tenants]]
 name = "runs"
@@ -25,8 +25,8 @@ keys = [{{ key = "{QUEUE}" }}]
 max_queued_tokens = 200
 
 [[tenants]]
-name = "pace"
-keys = [{{ key = "{PACE}" }}]
+name = "rate"
+keys = [{{ key = "{RATE}" }}]
 tokens_per_minute = 600
 
 [[tenants]]
@@ -69,7 +69,7 @@ def test_a_run_beyond_the_quota_is_put_off_until_a_session_ends(server):
 
 
 def test_the_sdk_waits_for_a_run_by_itself(server):
-    """It repeats a 429 after the time that the server names."""
+    """It retries a 429 after the time in `Retry-After`."""
     wire = Wire(server, RUNS)
     for session in wire.http.get("sessions?limit=100").json()["sessions"]:
         finish(wire, session)
@@ -93,13 +93,13 @@ def test_samples_beyond_the_queued_tokens_are_put_off_and_accepted_again(server)
     assert wire.asample(sampler, 0, **ask).json() == large.json()
     wire.post("cancel_future", {"request_id": large.json()["request_id"]})
     deadline = time.monotonic() + 30
-    while (again := wire.asample(sampler, 1)).status_code == 429 and time.monotonic() < deadline:
+    while (retried := wire.asample(sampler, 1)).status_code == 429 and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert wire.samples(again.json()["request_id"]).sequences
+    assert wire.samples(retried.json()["request_id"]).sequences
 
 
 def test_training_beyond_the_pace_waits_says_why_and_is_done(server):
-    wire = Wire(server, PACE)
+    wire = Wire(server, RATE)
     run = wire.run()
     # The first is as large as the bucket, so the second waits until a part of it has come back: 20 of 600 per minute.
     tokens = [list(range(1, 62))] * 10
@@ -117,7 +117,7 @@ def test_training_beyond_the_pace_waits_says_why_and_is_done(server):
 
 
 def test_a_paused_poll_names_the_quota_and_the_time(server):
-    wire = Wire(server, PACE)
+    wire = Wire(server, RATE)
     session = wire.session()
     run = wire.run(session)
     tokens = [list(range(1, 62))] * 10
@@ -156,7 +156,7 @@ def test_the_metrics_page_lists_what_is_exposed(server):
     page = (REPOSITORY / "docs" / "metrics.md").read_text()
     documented = dict(re.findall(r"^\| `(trainyard_\w+)` \| (\w+) \|", page, re.MULTILINE))
     assert exposed == documented
-    for key in ("runs", "queue", "pace", "store", "free"):
+    for key in ("runs", "queue", "rate", "store", "free"):
         assert f'="{key}"' not in text, "tenants are no labels"
     value = lambda line: float(re.search("^" + re.escape(line) + r" (\S+)$", text, re.MULTILINE).group(1))  # noqa: E731
     assert value('trainyard_quota_refusals_total{quota="max_runs"}') >= 1
@@ -164,7 +164,7 @@ def test_the_metrics_page_lists_what_is_exposed(server):
     assert value('trainyard_quota_refusals_total{quota="max_storage_bytes"}') >= 1
     assert value('trainyard_request_wait_seconds_count{kind="forward_backward"}') >= 3
     assert value('trainyard_requests_total{kind="sample",outcome="cancelled"}') == 1
-    # The tenant with a pace alone trained on 600 and 20 tokens, in passes of at most 256.
+    # Only the tenant with the rate limit trained on 600 and 20 tokens, in passes of at most 256.
     assert value("trainyard_microbatch_tokens_total") >= 620 and value("trainyard_microbatches_total") >= 4
     assert value("trainyard_microbatch_capacity_tokens_total") >= value("trainyard_microbatch_tokens_total")
     assert value("trainyard_sampled_tokens_total") >= 4 and value("trainyard_prompt_tokens_total") >= 3

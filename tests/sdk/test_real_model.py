@@ -113,7 +113,7 @@ def test_empty_stop_strings_are_refused(smol):
 
 
 def test_a_chat_turn_ends_with_its_marker(smol):
-    """Trap 31: the turn's end token is returned, once, and is where the free continuation had it."""
+    """The turn's end token is returned, once, and is where the free continuation had it."""
     sequence = sample(smol, CHAT["tokens"], temperature=0.0, max_tokens=32).sequences[0]
     free = CHAT["greedy_tokens"]
     expected = free[: free.index(2) + 1] if 2 in free else free

@@ -1,4 +1,4 @@
-"""Nothing acknowledged is lost: the server dies at any instant, and runs go on with the same bits."""
+"""Nothing acknowledged is lost: the server is killed at any instant, and runs continue with the same bits."""
 
 import os
 import threading
@@ -59,8 +59,8 @@ def test_killed_while_requests_are_queued(own):
             assert wire.optim_step(struck.model_id, 2 * i + 2).status_code == 200
         own.kill()
         own.start()
-        again = raw.Wire(own)
-        assert [again.loss(request) for request in queue] == expected
+        restarted = raw.Wire(own)
+        assert [restarted.loss(request) for request in queue] == expected
 
 
 def test_killed_with_a_gradient_accumulated(own):
@@ -83,8 +83,8 @@ def test_results_samplers_and_checkpoints_survive(own):
     with client(own) as service:
         run = lora(service)
         step(run)
-        state = run.save_state("kept").result(WAIT).path
-        named = run.save_weights_for_sampler("kept").result(WAIT).path
+        state = run.save_state("retained").result(WAIT).path
+        named = run.save_weights_for_sampler("retained").result(WAIT).path
         ephemeral = run.save_weights_and_get_sampling_client().result(WAIT)
         before = sample(ephemeral, TOKENS, 4, seed=1, stop=[])
         for _ in range(2):
@@ -125,7 +125,7 @@ def test_killed_again_and_again(own):
 
 
 def test_killed_while_saving(own):
-    """A save that was acknowledged ends well, whatever it had written, and what it left is removed after an hour."""
+    """An acknowledged save succeeds after a kill, and orphans of its first attempt are removed after an hour."""
     wire = raw.Wire(own)
     run = wire.run()
     for seq, pause in enumerate((0.0, 0.002, 0.005, 0.01, 0.05), start=1):
@@ -163,7 +163,7 @@ def test_a_resumed_run_outlives_its_checkpoint(own):
 
 
 def test_graceful_stop_and_start(own):
-    """SIGTERM ends with 0, with a run mid-way and a client polling; the run goes on afterwards."""
+    """SIGTERM ends the server with 0 while a run is executing and a client is polling; the run continues afterwards."""
     with client(own) as service:
         calm, stopped = lora(service), lora(service)
         expected = [step(calm) for _ in range(4)]
@@ -178,8 +178,8 @@ def test_stopping_does_not_wait_for_long_polls(own):
     """A held poll ends with the server."""
     wire = raw.Wire(own)
     run = wire.run()
-    parked = wire.forward_backward(run, 2).json()["request_id"]
-    thread = threading.Thread(target=try_poll, args=(wire, parked))
+    pending = wire.forward_backward(run, 2).json()["request_id"]
+    thread = threading.Thread(target=try_poll, args=(wire, pending))
     thread.start()
     time.sleep(0.5)
     started = time.monotonic()

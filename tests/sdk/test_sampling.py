@@ -1,4 +1,4 @@
-"""asample through the SDK: what is drawn, and the log-probabilities of everything."""
+"""asample through the SDK: sampled tokens, and log-probabilities of sampled and prompt tokens."""
 
 import pickle
 
@@ -32,7 +32,7 @@ def texts(response):
 
 
 def test_sequences_have_ids_logprobs_and_a_reason(sampler):
-    """Traps 17, 31, 32: ids for every sequence, finite log-probabilities for every token, at least one token."""
+    """Ids for every sequence, finite log-probabilities for every token, at least one token."""
     response = sample(sampler, TOKENS, num_samples=3, max_tokens=5, stop=[])
     assert len({s.sequence_id for s in response.sequences}) == 3
     for sequence in response.sequences:
@@ -48,9 +48,9 @@ def test_one_token_at_least(sampler):
 
 def test_a_seed_repeats_and_samples_differ(sampler):
     """The same seed repeats every sample; the samples of one request differ; no seed means random."""
-    first, again, other = (sample(sampler, TOKENS, 8, seed=s, max_tokens=12, stop=[]) for s in (3, 3, 4))
-    assert texts(first) == texts(again)
-    assert_bits_equal([s.logprobs for s in first.sequences], [s.logprobs for s in again.sequences])
+    first, repeated, other = (sample(sampler, TOKENS, 8, seed=s, max_tokens=12, stop=[]) for s in (3, 3, 4))
+    assert texts(first) == texts(repeated)
+    assert_bits_equal([s.logprobs for s in first.sequences], [s.logprobs for s in repeated.sequences])
     assert texts(first) != texts(other)
     assert len(set(texts(first))) > 1
     assert texts(sample(sampler, TOKENS, max_tokens=16, stop=[])) != texts(
@@ -59,7 +59,7 @@ def test_a_seed_repeats_and_samples_differ(sampler):
 
 
 def test_a_sample_does_not_depend_on_how_many_are_drawn(sampler):
-    """Sample i draws from the stream (seed, i), whatever else the request or the batch holds."""
+    """Sample i uses the random stream (seed, i), independent of the rest of the request and of the batch."""
     many = texts(sample(sampler, TOKENS, 6, seed=9, max_tokens=10, stop=[]))
     assert texts(sample(sampler, TOKENS, 2, seed=9, max_tokens=10, stop=[])) == many[:2]
     busy = [sampler.sample(prompt(TOKENS[i % 5 :]), 3, types.SamplingParams(max_tokens=30, seed=i)) for i in range(8)]
@@ -75,7 +75,7 @@ def test_greedy_and_top_one_agree(sampler):
 
 
 def test_top_k_and_top_p_cut_the_tail(sampler):
-    """At every position the drawn token is among the k most likely, or inside the smallest set of mass p."""
+    """At every position the sampled token is among the k most likely, or inside the smallest set of mass p."""
     k, p = 4, 0.3
     for params, inside in (
         ({"top_k": k}, lambda rank, before: rank < k),
@@ -89,7 +89,7 @@ def test_top_k_and_top_p_cut_the_tail(sampler):
 
 
 def test_logprobs_are_those_of_the_scaled_distribution(sampler):
-    """Trap 33: at temperature t they are log softmax(logits / t), before top-k and top-p."""
+    """At temperature t they are log softmax(logits / t), before top-k and top-p."""
     t = 0.5
     hot = sample(sampler, TOKENS, 4, seed=5, temperature=t, max_tokens=3, stop=[])
     for sequence in hot.sequences:
@@ -106,18 +106,18 @@ def test_logprobs_are_those_of_the_scaled_distribution(sampler):
 
 
 def test_draws_follow_the_distribution(sampler):
-    """The first token of 1,000 samples: no candidate is drawn far from its probability."""
+    """The first token of 1,000 samples: no candidate is sampled far from its probability."""
     response = sample(sampler, TOKENS, 1000, seed=11, max_tokens=1, stop=[])
     row = sample(sampler, [*TOKENS, 0], max_tokens=1, topk_prompt_logprobs=8).topk_prompt_logprobs[len(TOKENS)]
-    drawn = np.array([s.tokens[0] for s in response.sequences])
+    sampled = np.array([s.tokens[0] for s in response.sequences])
     for token, lp in row:
         probability = np.exp(lp)
         spread = 5 * np.sqrt(probability * (1 - probability) / 1000)
-        assert abs((drawn == token).mean() - probability) < spread + 1e-3
+        assert abs((sampled == token).mean() - probability) < spread + 1e-3
 
 
 def test_stop_tokens_end_and_are_included(sampler):
-    """Trap 31: the stop token is the last one returned, once, with its log-probability."""
+    """The stop token is the last one returned, once, with its log-probability."""
     free = sample(sampler, TOKENS, temperature=0.0, max_tokens=10, stop=[]).sequences[0].tokens
     end = free[4]
     expected = free[: free.index(end) + 1]
@@ -152,7 +152,7 @@ def test_prompt_logprobs_equal_the_trainer(service, sampler):
 
 
 def test_only_the_last_prompt_logprobs(sampler):
-    """Trap 30: entries before the last n are absent, and the others do not change."""
+    """Entries before the last n are absent, and the others do not change."""
     whole = sample(sampler, TOKENS, max_tokens=1, include_prompt_logprobs=True, topk_prompt_logprobs=3)
     last = sample(
         sampler, TOKENS, max_tokens=1, include_prompt_logprobs=True, topk_prompt_logprobs=3, prompt_logprobs_last_n=2
@@ -186,7 +186,7 @@ def test_topk_sample_logprobs(sampler):
 
 
 def test_target_prompt_logprobs(sampler):
-    """Trap 34: f32 in the request's shape and layout; cell -1 is skipped and reads 0."""
+    """F32 in the request's shape and layout; cell -1 is skipped and reads 0."""
     table = sample(sampler, TOKENS, max_tokens=1, topk_prompt_logprobs=512).topk_prompt_logprobs
     rng = np.random.default_rng(0)
     ids = rng.integers(0, 512, (len(TOKENS) - 1, 3))
@@ -210,17 +210,17 @@ def test_sparse_target_prompt_logprobs(sampler):
 
 
 def test_prompt_alternatives(sampler):
-    """k draws per position at the request's temperature, with their log-probabilities."""
+    """k tokens are sampled per position at the request's temperature, with their log-probabilities."""
     response = sample(sampler, TOKENS, max_tokens=1, seed=4, prompt_alt_tokens_k=6, topk_prompt_logprobs=512)
     shape = [len(TOKENS) - 1, 6]
-    drawn = response.prompt_alt_tokens
-    assert drawn.tokens.shape == drawn.logprobs.shape == shape
-    values = drawn.logprobs.to_numpy().reshape(shape)
-    for i, row in enumerate(drawn.tokens.to_numpy().reshape(shape).tolist()):
+    sampled = response.prompt_alt_tokens
+    assert sampled.tokens.shape == sampled.logprobs.shape == shape
+    values = sampled.logprobs.to_numpy().reshape(shape)
+    for i, row in enumerate(sampled.tokens.to_numpy().reshape(shape).tolist()):
         for j, token in enumerate(row):
             assert values[i, j] == pytest.approx(dict(response.topk_prompt_logprobs[i + 1])[token], abs=1e-5)
-    again = sample(sampler, TOKENS, max_tokens=1, seed=4, prompt_alt_tokens_k=6).prompt_alt_tokens
-    assert again.tokens.data == drawn.tokens.data
+    repeated = sample(sampler, TOKENS, max_tokens=1, seed=4, prompt_alt_tokens_k=6).prompt_alt_tokens
+    assert repeated.tokens.data == sampled.tokens.data
     greedy = sample(sampler, TOKENS, max_tokens=1, temperature=0.0, prompt_alt_tokens_k=2, topk_prompt_logprobs=1)
     best = [row[0][0] for row in greedy.topk_prompt_logprobs[1:]]
     assert greedy.prompt_alt_tokens.tokens.to_numpy().reshape(-1, 2).tolist() == [[t, t] for t in best]
@@ -298,7 +298,7 @@ def test_a_training_checkpoint_is_not_a_sampler(service, run):
 
 
 def test_a_snapshot_stays_frozen(run):
-    """Trap 49: the sampler keeps the weights of its save while training goes on."""
+    """The sampler keeps the weights of its save while training continues."""
     train(run, [datum(TOKENS)])
     frozen = run.save_weights_and_get_sampling_client().result(WAIT)
     before = sample(frozen, TOKENS, 4, seed=1, include_prompt_logprobs=True, stop=[])
@@ -357,12 +357,12 @@ def test_ephemeral_samplers_are_not_listed(server, run):
 
 
 def test_a_pickled_sampler_uses_its_own_numbers(server, sampler):
-    """Trap 29: clones number their samples from a billion upwards."""
+    """Clones number their samples from a billion upwards."""
     clone = pickle.loads(pickle.dumps(sampler))
     assert texts(sample(clone, TOKENS, seed=1)) == texts(sample(sampler, TOKENS, seed=1))
 
 
 def test_hundreds_of_samples_at_once(sampler):
-    """Trap 48: a long poll does not hold a thread."""
+    """A long poll does not hold a thread."""
     pending = [sampler.sample(prompt(TOKENS), 1, types.SamplingParams(max_tokens=4, seed=i)) for i in range(300)]
     assert all(p.result(WAIT).sequences[0].tokens for p in pending)

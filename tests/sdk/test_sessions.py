@@ -17,7 +17,7 @@ def test_health_needs_no_key(server):
 
 
 def test_client_config(wire):
-    """Trap 24: mandatory. Any subset of the fields is valid; flags that are not supported stay off."""
+    """Mandatory. Any subset of the fields is valid; flags that are not supported stay off."""
     config = wire.ok("client/config", {"sdk_version": "0.38.0"})
     assert config.get("pjwt_auth_enabled", False) is False
     assert config.get("custom_loss_server_side", False) is False
@@ -41,7 +41,7 @@ def test_a_key_of_another_kind_is_401(server):
 
 
 def test_session_lifecycle(server):
-    """Traps 43 and 44: repeated finishes succeed, the first reason wins, heartbeats after it are 410."""
+    """Repeated finishes succeed, the first reason wins, heartbeats after it are 410."""
     wire = raw.Wire(server)
     session = wire.session()
     assert not set(session) & set("/?#:")
@@ -56,7 +56,7 @@ def test_session_lifecycle(server):
 
 
 def test_a_session_waits_for_late_heartbeats(server):
-    """Trap 43: seconds without a heartbeat are nothing."""
+    """Seconds without a heartbeat are nothing."""
     wire = raw.Wire(server)
     session = wire.session()
     time.sleep(3)
@@ -102,7 +102,7 @@ def test_sampler_catalogue(wire):
 
 
 def test_telemetry(server, caplog):
-    """Trap 27: exactly `accepted`, whatever the events hold."""
+    """Exactly `accepted`, whatever the events hold."""
     wire = raw.Wire(server)
     event = {"event": "GENERIC_EVENT", "event_id": "e", "event_session_index": 0, "severity": "INFO"}
     event |= {"timestamp": "2026-01-01T00:00:00Z", "event_name": "x", "event_data": {"deep": [1, {"y": None}]}}

@@ -1,4 +1,4 @@
-"""Everything that is too large for a row lives in a bucket, and the data folder holds nothing that matters."""
+"""Everything that is too large for a row is in a bucket; nothing in the data folder needs to survive."""
 
 import shutil
 import time
@@ -132,7 +132,7 @@ def test_overwriting_replaces_the_objects(bucket, service, run):
 
 
 def test_a_sampler_keeps_its_weights_when_the_checkpoint_is_deleted(server, service, run):
-    """A sampling session that has not sampled yet has them nowhere but in the bucket."""
+    """A sampling session that has not sampled yet has its weights in the bucket alone."""
     named = run.save_weights_for_sampler("deleted").result(WAIT).path
     before = run.save_weights_and_get_sampling_client().result(WAIT)
     late = service.create_sampling_client(model_path=named).result(WAIT)
@@ -149,7 +149,7 @@ def test_large_payloads_and_results_are_objects(bucket, run):
     added = set(bucket.names("blobs/")) - before
     assert any(".result-" in name for name in added), "the result was not stored in the bucket"
     run.forward_backward(data, "cross_entropy").result(WAIT)
-    assert any(name.endswith(".payload") for name in set(bucket.names("blobs/")) - before), "it may be needed again"
+    assert any(name.endswith(".payload") for name in set(bucket.names("blobs/")) - before), "a replay may need it"
     assert_bits_equal(logprobs(one), logprobs(forward(run, data)))
 
 
@@ -158,8 +158,8 @@ def test_nothing_is_lost_when_the_server_and_its_data_folder_are(bucket, own):
     with client(own) as service:
         source = lora(service)
         step(source)
-        state = source.save_state("kept").result(WAIT).path
-        named = source.save_weights_for_sampler("kept").result(WAIT).path
+        state = source.save_state("retained").result(WAIT).path
+        named = source.save_weights_for_sampler("retained").result(WAIT).path
         sampler = service.create_sampling_client(model_path=named).result(WAIT)
         before = sample(sampler, TOKENS, 2, seed=1, stop=[])
         resumed = service.create_training_client_from_state_with_optimizer(state).result(WAIT)
@@ -172,7 +172,7 @@ def test_nothing_is_lost_when_the_server_and_its_data_folder_are(bucket, own):
         own.start()
         losses.append(step(resumed))
         assert losses == [step(source), step(source)]
-        refused(lambda: service.create_training_client_from_state(state).result(WAIT), "kept")
+        refused(lambda: service.create_training_client_from_state(state).result(WAIT), "retained")
         after = sample(sampler, TOKENS, 2, seed=1, stop=[])
         assert [s.tokens for s in before.sequences] == [s.tokens for s in after.sequences]
         assert_bits_equal([s.logprobs for s in before.sequences], [s.logprobs for s in after.sequences])

@@ -1,4 +1,4 @@
-"""No tenant reads, guesses, lists or changes what is another's."""
+"""No tenant reads, guesses, lists or changes another's objects."""
 
 import urllib.error
 import urllib.request

@@ -17,7 +17,7 @@ BATCH = [datum(TOKENS), datum(TOKENS[::-1]), datum(TOKENS[2:5])]
 
 
 def test_model_id_and_info(service, run):
-    """Traps 15 and 16: the id is computed by the client on resume; `model_name` is not null."""
+    """The id is computed by the client on resume; `model_name` is not null."""
     session = service.holder.get_session_id()
     assert run.model_id.startswith(f"{session}:train:")
     info = run.get_info()
@@ -33,7 +33,7 @@ def test_full_model_info(service):
 
 
 def test_outputs_and_metrics(run):
-    """Traps 18, 19, 21, 22: one record per datum, keys with one colon, `loss:sum` always."""
+    """One record per datum, keys with one colon, `loss:sum` always."""
     output = run.forward_backward(BATCH, "cross_entropy").result(WAIT)
     assert [len(lp) for lp in logprobs(output)] == [7, 7, 2]
     assert all(key.count(":") == 1 for key in output.metrics)
@@ -174,7 +174,7 @@ def matrix_targets(rng, rows, k):
 
 
 def test_several_targets_per_position(run):
-    """Trap 36: [N, K] targets and weights; every cell scores its own token."""
+    """[N, K] targets and weights; every cell scores its own token."""
     rng = np.random.default_rng(0)
     rows, k = len(TOKENS), 3
     targets, weights = matrix_targets(rng, rows, k)
@@ -189,7 +189,7 @@ def test_several_targets_per_position(run):
 
 
 def test_compressed_rows_equal_dense(service):
-    """Trap 35: targets and weights are densified each by its own indices."""
+    """Targets and weights are densified each by its own indices."""
     rng = np.random.default_rng(1)
     targets, weights = matrix_targets(rng, len(TOKENS), 12)
     targets = np.where(rng.random(targets.shape) < 0.2, targets, 0)
@@ -229,7 +229,7 @@ def test_a_tensor_without_a_shape_is_one_dimensional(run):
 
 
 def test_large_batch_arrives_in_chunks_first_one_last(service):
-    """Traps 9 and 10: more than `fwdbwd_max_chunk_len` datums come as several requests, the first one last."""
+    """More than `fwdbwd_max_chunk_len` datums come as several requests, the first one last."""
     run, n = lora(service), 2100
     data = [datum([i % 512, (3 * i) % 512, (i + 7) % 512]) for i in range(n)]
     pending = run.forward_backward(data, "cross_entropy")

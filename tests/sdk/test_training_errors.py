@@ -1,4 +1,4 @@
-"""Wrong training requests: an error that names the field, and a run that works as if nothing had happened."""
+"""Invalid training requests: an error that names the field, and a run that is unaffected."""
 
 import json
 
@@ -76,7 +76,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def shared(service):
-    """One run takes all the abuse; its reference is taken before."""
+    """One run gets all invalid requests; its reference is computed before."""
     run = lora(service)
     return run, logprobs(forward(run, [datum(TOKENS)]))
 
@@ -84,7 +84,7 @@ def shared(service):
 @pytest.mark.parametrize("forward_only", [True, False], ids=["forward", "forward_backward"])
 @pytest.mark.parametrize("case", CASES)
 def test_bad_datum(shared, case, forward_only):
-    """Trap 11: the failed request's `seq_id` is used up, and the next one runs."""
+    """The failed request's `seq_id` is used up, and the next one runs."""
     run, reference = shared
     item, loss, config, names = CASES[case]
     call = run.forward if forward_only else run.forward_backward
@@ -131,7 +131,7 @@ def step_body(run, seq, **adam):
     ],
 )  # fmt: skip
 def test_bad_optimizer_settings(wire, field, value):
-    """The bad step's number is used up, and the gradient waits for the next step."""
+    """The bad step's number is used up, and the gradient remains for the next step."""
     run, clean = wire.run(), wire.run()
     for each in (run, clean):
         wire.forward_backward(each, 1)
@@ -160,7 +160,7 @@ def test_optimizer_of_another_family(run):
 
 
 def test_a_diverged_run_fails_alone(service):
-    """A learning rate that ruins the weights: later requests answer, and other runs are untouched."""
+    """A learning rate that makes the weights diverge: later requests get answers, and other runs are unaffected."""
     ruined, healthy = lora(service), lora(service)
     reference = logprobs(forward(healthy, [datum(TOKENS)]))
     huge = types.AdamParams(learning_rate=1e30, eps=1e-8)
@@ -186,13 +186,13 @@ def test_bad_model(service, arguments, names):
 
 
 def test_a_lora_config_that_trains_nothing(wire):
-    """The SDK refuses it before it is sent; a client without that check hears it from the server."""
+    """The SDK refuses it before it is sent; a client without that check gets the server's error."""
     nothing = {"rank": 8, "seed": 1, "train_unembed": False, "train_mlp": False, "train_attn": False}
     raw.refused_or_failed(wire, wire.create_model(wire.session(), lora_config=nothing), "train_")
 
 
 def test_no_data(wire):
-    """Trap 20: an output without datums would make the client divide by zero."""
+    """An output without datums would make the client divide by zero."""
     run = wire.run()
     raw.refused_or_failed(wire, wire.forward_backward(run, 1, data=[]), "data")
     assert wire.loss(wire.forward_backward(run, 2).json()["request_id"]) > 0

@@ -1,4 +1,4 @@
-"""Workers that are cut off or stand still lose their runs to others, and what they do about it later changes nothing."""
+"""Workers that are partitioned or paused lose their leases to others, and their late writes change nothing."""
 
 import os
 import time
@@ -63,7 +63,7 @@ def losses(passes) -> list[float]:
 
 
 def test_a_worker_that_slept_beyond_its_lease_changes_nothing(cluster):
-    """It stops in the midst of work; the other one does it; awake again, it neither completes nor writes."""
+    """It is paused in the middle of its work, and another takes over; resumed, it neither completes nor writes."""
     steps = BATCHES[:1], BATCHES[1:6], BATCHES[6:]
     with client(cluster) as service:
         calm, struck = lora(service), lora(service)
@@ -74,13 +74,13 @@ def test_a_worker_that_slept_beyond_its_lease_changes_nothing(cluster):
         cluster.workers[sleeper].freeze()
         found.append(losses(queue))
         assert holder(cluster, struck) != sleeper
-        struck.save_state("kept").result(WAIT)
+        struck.save_state("retained").result(WAIT)
         before = catalogue(cluster), files(cluster)
         cluster.workers[sleeper].thaw()
         wait_for_lease(cluster, sleeper)
         assert catalogue(cluster) == before[0]
         assert files(cluster) == before[1]
-        # It is a worker like any other again, which takes the run over from its recovered state, not from its own.
+        # It has re-registered, and acquires the run in its recovered state, not in its own.
         cluster.workers[1 - sleeper].kill()
         found.append(losses(submit(struck, steps[2])))
         assert found == expected
@@ -91,7 +91,7 @@ def test_a_worker_that_slept_beyond_its_lease_changes_nothing(cluster):
 
 
 def wait_for_lease(cluster, number, limit=60.0):
-    """Until the worker is known to be alive again, and for a lease more, in which it would do its harm."""
+    """Until the worker has sent a heartbeat, and for one lease more, in which a stale write would arrive."""
     identity = (cluster.folder / cluster.workers[number].name / "worker-id").read_text().strip()
     sql = f"SELECT expires_at FROM workers WHERE id = '{identity}'"
     first, deadline = pg.query(cluster.database, sql), time.monotonic() + limit
@@ -102,7 +102,7 @@ def wait_for_lease(cluster, number, limit=60.0):
 
 
 def test_work_goes_on_while_a_worker_is_cut_off(cluster, undisturbed):
-    """Between two steps one of the workers loses the database for long, and gets it back later: no bit differs."""
+    """Between two steps one of the workers loses its connection to the database for long: no bit differs."""
     events = {}
 
     def disturb(step):

@@ -138,7 +138,7 @@ def put(datum, name, values, layout, dtype, shape=None):
 
 
 def refused(response, *names, statuses=(400, 404, 413, 422)) -> str:
-    """A rejection at submit: JSON with a text `detail` that names every one of `names`, with its length (trap 23)."""
+    """A rejection at submit: JSON with a text `detail` that names every one of `names`, with its length."""
     assert response.status_code in statuses, f"{response.status_code} {response.text}"
     assert int(response.headers["content-length"]) > 0, "the client would take it for a proxy's answer"
     assert "content-encoding" not in response.headers
@@ -150,7 +150,7 @@ def refused(response, *names, statuses=(400, 404, 413, 422)) -> str:
 
 
 def failed(response, *names, category="user") -> str:
-    """A failed future: JSON that names every one of `names` (trap 5)."""
+    """A failed future: JSON that names every one of `names`."""
     assert response.status_code == 200 and is_json(response), f"{response.status_code} {response.text}"
     body = response.json()
     assert body["category"] == category, body

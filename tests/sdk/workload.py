@@ -1,4 +1,4 @@
-"""What a user's program does with two runs, and everything that it is told; for tests that disturb it."""
+"""A user's program with two runs, and everything that the server returns to it; for tests that inject faults."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ RANKS = (4, 16)
 
 @dataclasses.dataclass
 class Outcome:
-    """Everything that the client was told, and the weights at the end."""
+    """Everything that the server returned, and the weights at the end."""
 
     losses: list[float]
     logprobs: list[np.ndarray]
@@ -69,6 +69,6 @@ def work(deployment, before_step=lambda step: None) -> Outcome:
 
 
 def saved(deployment, path) -> dict[str, np.ndarray]:
-    """The tensors that a sampler checkpoint consists of. A save that was struck may have left its own; it is equal."""
+    """The tensors that a sampler checkpoint consists of. An interrupted save may have left a second folder; it is equal."""
     files = deployment.storage.rglob(f"{path.rsplit('/', 1)[1]}.*/adapter_model.safetensors")
     return load_file(min(files))

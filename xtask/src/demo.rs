@@ -12,7 +12,7 @@ use crate::process::{cache, command, run, step, target};
 use crate::python;
 use crate::tasks::{MODEL_NAME, build};
 
-/// Loading takes seconds; a minute means that something is wrong.
+/// Loading takes seconds.
 const START_LIMIT: Duration = Duration::from_secs(120);
 
 /// Builds, starts a server, runs the demonstration, stops the server.

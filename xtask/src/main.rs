@@ -1,7 +1,7 @@
 //! Tasks of the repository, for `make` and for people: `cargo run -p xtask -- help`.
 //!
-//! Every task does its own set-up and can be run again at any time. What it fetches or builds lies under
-//! `.cache/` and `target/`; nothing else is touched.
+//! Every task does its own setup and can be repeated at any time. It downloads and builds into `.cache/` and `target/`
+//! and touches nothing else.
 
 mod demo;
 mod postgres;
@@ -12,10 +12,10 @@ mod tasks;
 
 use std::process::ExitCode;
 
-/// A task fails with one line for a person.
+/// The error is one line, shown to the user.
 type Result<T = ()> = std::result::Result<T, String>;
 
-/// Name, what it does, how.
+/// Name, description, implementation.
 type Task = (&'static str, &'static str, fn() -> Result);
 
 const TASKS: &[Task] = &[

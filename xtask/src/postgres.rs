@@ -1,4 +1,4 @@
-//! A private PostgreSQL server for tests: made when asked for, gone with its starter, however that ends.
+//! A private PostgreSQL server for tests: started on demand, removed with the process that started it, however that ends.
 //!
 //! `TEST_DATABASE_URL` names another server to use instead.
 
@@ -13,10 +13,10 @@ use crate::Result;
 use crate::postgres_install::{self, Binaries};
 use crate::process::{command, run, succeeds};
 
-/// Names a server that tests may use; each test makes a database of its own there.
+/// The URL of a server that tests may use; each test creates its own database there.
 pub(crate) const URL_VARIABLE: &str = "TEST_DATABASE_URL";
 
-/// Tells tests where the programs of PostgreSQL are, for clusters that they start and kill themselves.
+/// The folder of PostgreSQL's programs, for clusters that tests start and kill themselves.
 const BINARIES_VARIABLE: &str = "TRAINYARD_POSTGRES_BIN";
 
 const SUPERUSER: &str = "postgres";
@@ -50,7 +50,7 @@ impl Database {
         Ok(Self { url: cluster.url().into(), binaries: Some(binaries), _cluster: Some(cluster) })
     }
 
-    /// Tells a test program about it.
+    /// Passes the URL and the programs' folder to a test program.
     pub(crate) fn hand_to(&self, tests: &mut Command) {
         tests.env(URL_VARIABLE, &self.url);
         if let Some(binaries) = &self.binaries {
@@ -143,7 +143,7 @@ impl Drop for Cluster {
     }
 }
 
-/// Whom the server runs as: PostgreSQL refuses root.
+/// The user that the server runs as: PostgreSQL refuses root.
 #[derive(Clone, Copy)]
 enum Owner {
     Myself,

@@ -1,4 +1,4 @@
-//! Running other programs, and where the repository lies.
+//! Running other programs, and the paths of the repository.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -38,13 +38,13 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
     command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), args)
 }
 
-/// Runs a command to its end; its output goes to the terminal.
+/// Runs a command to completion; its output goes to the terminal.
 pub(crate) fn run(mut command: Command) -> Result {
     let status = command.status().map_err(|e| format!("start {}: {e}", describe(&command)))?;
     if status.success() { Ok(()) } else { Err(format!("{} failed ({status})", describe(&command))) }
 }
 
-/// Whether a command runs and succeeds; its output is dropped.
+/// Whether a command runs and succeeds; its output is discarded.
 pub(crate) fn succeeds(mut command: Command) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }

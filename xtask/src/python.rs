@@ -37,7 +37,7 @@ pub(crate) fn venv() -> Result<PathBuf> {
         install.args(["--requirement", file]);
     }
     run(install)?;
-    // Written last: an interrupted installation is made again.
+    // Written last, so that an interrupted installation is repeated.
     std::fs::write(&stamp, wanted).map_err(|e| format!("write {}: {e}", stamp.display()))?;
     Ok(python)
 }

@@ -1,11 +1,11 @@
-"""What the examples share."""
+"""Helpers that the examples share."""
 
 import tinker
 from tinker import types
 
 
 def base_model() -> str:
-    """The first model that the server offers."""
+    """The first model that the server lists."""
     return tinker.RestClient().get_server_capabilities().result().supported_models[0].model_name
 
 

@@ -2,8 +2,8 @@
 
     TINKER_BASE_URL=http://127.0.0.1:8000 TINKER_API_KEY=tml-local HF_ENDPOINT=$TINKER_BASE_URL/hf python reinforcement.py
 
-Each step samples several answers to every prompt from the newest weights, scores each answer by the share of
-its words that have at most four letters, and reinforces what beat the other answers to the same prompt.
+Each step samples several answers to every prompt from the newest weights, scores each answer by the fraction of its
+words that have at most four letters, and reinforces answers above the mean of their prompt.
 """
 
 import re
@@ -21,21 +21,21 @@ STEPS, GROUP, MAX_TOKENS = 12, 8, 20
 
 
 def reward(text: str) -> float:
-    """The share of words with at most four letters; no words earn nothing."""
+    """The fraction of words with at most four letters; 0 without words."""
     words = re.findall(r"[A-Za-z]+", text)
     return sum(len(word) <= 4 for word in words) / len(words) if words else 0.0
 
 
 def datum(prompt: list[int], sequence: types.SampledSequence, advantage: float) -> types.Datum:
-    """The prompt's positions count for nothing; each sampled token carries the advantage of its answer."""
+    """Prompt positions have advantage 0; each sampled token has the advantage of its answer."""
     tokens = prompt + sequence.tokens
-    silent = [0.0] * (len(prompt) - 1)
+    masked = [0.0] * (len(prompt) - 1)
     return types.Datum(
         model_input=types.ModelInput.from_ints(tokens[:-1]),
         loss_fn_inputs={
             "target_tokens": tokens[1:],
-            "logprobs": silent + sequence.logprobs,
-            "advantages": silent + [advantage] * len(sequence.tokens),
+            "logprobs": masked + sequence.logprobs,
+            "advantages": masked + [advantage] * len(sequence.tokens),
         },
     )
 

@@ -40,7 +40,7 @@ def pig_latin(word: str) -> str:
 
 
 def example(tokenizer, word: str) -> types.Datum:
-    """Every token but the last goes in; every token but the first is a target; only the answer has weight."""
+    """All tokens but the last are input, all but the first are targets; only those of the answer have weight."""
     question = chat_prompt(tokenizer, SYSTEM, word)
     answer = tokenizer.encode(pig_latin(word) + tokenizer.eos_token)
     tokens = question + answer
@@ -75,7 +75,7 @@ def train(service: tinker.ServiceClient, model: str) -> tuple[tinker.TrainingCli
     for step in bar:
         batch = [example(tokenizer, word) for word in order[step * BATCH : (step + 1) * BATCH]]
         result = run.forward_backward(batch, "cross_entropy")
-        # The step is submitted before the gradient is known: the server keeps the order.
+        # The step is submitted without waiting for the gradient: the server executes requests in order.
         rate = 1e-3 * (1 - step / STEPS)
         run.optim_step(types.AdamParams(learning_rate=rate, eps=1e-8))
         targets = sum(sum(d.loss_fn_inputs["weights"].data) for d in batch)

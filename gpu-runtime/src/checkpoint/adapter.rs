@@ -11,9 +11,9 @@ use super::{NamedTensor, TensorMap, io_error, malformed, read_tensors, write_jso
 use crate::config::LoadError;
 
 /// The adapter's description.
-pub const CONFIG_FILE: &str = "adapter_config.json";
+pub(crate) const CONFIG_FILE: &str = "adapter_config.json";
 /// The adapter's tensors.
-pub const TENSORS_FILE: &str = "adapter_model.safetensors";
+pub(crate) const TENSORS_FILE: &str = "adapter_model.safetensors";
 
 const PREFIX: &str = "base_model.model.";
 const A_SUFFIX: &str = ".lora_A.weight";
@@ -21,7 +21,7 @@ const B_SUFFIX: &str = ".lora_B.weight";
 
 /// A module's adapter, to be written.
 #[derive(Clone, Copy, Debug)]
-pub struct AdapterModule<'a> {
+pub(crate) struct AdapterModule<'a> {
     /// The module in the base model: `model.layers.0.self_attn.q_proj`, `lm_head`.
     pub name: &'a str,
     /// Width of its input.
@@ -36,7 +36,7 @@ pub struct AdapterModule<'a> {
 
 /// A module's adapter, as read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AdapterTensors {
+pub(crate) struct AdapterTensors {
     /// Width of the module's input.
     pub in_features: usize,
     /// Width of its output.
@@ -49,10 +49,10 @@ pub struct AdapterTensors {
 
 /// An adapter.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Adapter {
+pub(crate) struct Adapter {
     /// Rank of every module's matrices.
     pub rank: usize,
-    /// The product of B and A is multiplied by `alpha / rank`.
+    /// `B A` is multiplied by `alpha / rank`.
     pub alpha: f32,
     /// By module.
     pub tensors: BTreeMap<String, AdapterTensors>,
@@ -60,7 +60,7 @@ pub struct Adapter {
 
 /// Writes an adapter into the folder `dir`. `target_modules` are the last parts of the modules' names, by which PEFT
 /// finds them. Matrices that do not have the spec's rank are the server's error.
-pub fn write_adapter<'a>(
+pub(crate) fn write_adapter<'a>(
     dir: &Path,
     base_model_name: &str,
     spec: &LoraSpec,
@@ -98,7 +98,7 @@ pub fn write_adapter<'a>(
 
 /// Reads an adapter. Variants of LoRA that compute something else, and tensors that do not form pairs of the
 /// declared rank, are refused by name.
-pub fn read_adapter(dir: &Path) -> Result<Adapter, LoadError> {
+pub(crate) fn read_adapter(dir: &Path) -> Result<Adapter, LoadError> {
     let config = read_config(&dir.join(CONFIG_FILE))?;
     let path = dir.join(TENSORS_FILE);
     let mut stored = read_tensors(&path)?;
@@ -140,7 +140,7 @@ fn take_pair(stored: &mut TensorMap, module: &str, rank: usize) -> Result<Adapte
 
 /// The keys of `adapter_config.json` that matter.
 #[derive(Deserialize)]
-struct Config {
+struct PeftConfig {
     peft_type: String,
     r: usize,
     lora_alpha: f32,
@@ -160,9 +160,9 @@ struct Config {
     alpha_pattern: Option<BTreeMap<String, serde_json::Value>>,
 }
 
-fn read_config(path: &Path) -> Result<Config, LoadError> {
+fn read_config(path: &Path) -> Result<PeftConfig, LoadError> {
     let bytes = std::fs::read(path).map_err(|error| io_error(path, error))?;
-    let config: Config = serde_json::from_slice(&bytes).map_err(|error| malformed(path, error))?;
+    let config: PeftConfig = serde_json::from_slice(&bytes).map_err(|error| malformed(path, error))?;
     let is_filled = |pattern: &Option<BTreeMap<_, _>>| pattern.as_ref().is_some_and(|pattern| !pattern.is_empty());
     let variants = [
         ("peft_type", config.peft_type != "LORA"),

@@ -1,4 +1,4 @@
-//! Folders that appear whole or not at all.
+//! Atomic writes of folders.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,7 +10,7 @@ use super::{file_name, unwritable};
 
 /// Ends the name of a folder that is being written.
 const SAVING: &str = ".saving";
-/// Ends the name of a folder that is making way for its successor.
+/// Ends the name of a folder that is being replaced.
 const REPLACED: &str = ".replaced";
 
 /// Writes a folder: `fill` writes its files into the directory that it is given.
@@ -18,60 +18,38 @@ const REPLACED: &str = ".replaced";
 /// That directory is a hidden sibling of the target, `.NAME.saving`. When `fill` is done every file is synced, then the
 /// directory, then it is renamed to `NAME` and the parent is synced. To overwrite, the old folder is first
 /// renamed to `.NAME.replaced`, and removed once the new one is in place: a crash between the two renames leaves
-/// both under hidden names, and [`remove_leftovers`], or the next write to the same target, brings the old one
-/// back. If anything fails the target is as it was.
+/// both under hidden names, and the next write to the same target restores the old one. If anything fails the target is as it was.
 ///
 /// One writer at a time may write to a target. A target that exists, unless it is to be overwritten, is the
 /// client's error.
-pub fn write_atomically(
+pub(crate) fn write_atomically(
     target: &SaveTarget,
     fill: impl FnOnce(&Path) -> Result<(), OpError>,
 ) -> Result<SavedFiles, OpError> {
-    let names = Names::of(&target.dir).map_err(|error| unwritable(&target.dir, &error))?;
-    create_synced(&names.parent).map_err(|error| unwritable(&names.parent, &error))?;
-    names.restore().map_err(|error| unwritable(&names.target, &error))?;
-    if !target.overwrite && exists(&names.target) {
-        return Err(OpError::user(format!("path: a checkpoint named {:?} exists already", file_name(&names.target))));
+    let paths = SavePaths::of(&target.dir).map_err(|error| unwritable(&target.dir, &error))?;
+    create_synced(&paths.parent).map_err(|error| unwritable(&paths.parent, &error))?;
+    paths.restore().map_err(|error| unwritable(&paths.target, &error))?;
+    if !target.overwrite && exists(&paths.target) {
+        return Err(OpError::user(format!("path: a checkpoint named {:?} exists already", file_name(&paths.target))));
     }
-    let saving = Unfinished::create(&names.saving).map_err(|error| unwritable(&names.saving, &error))?;
-    fill(&names.saving)?;
-    let size_bytes = sync_tree(&names.saving)
-        .and_then(|size| names.publish().map(|()| size))
-        .map_err(|error| unwritable(&names.target, &error))?;
+    let saving = UnfinishedDir::create(&paths.saving).map_err(|error| unwritable(&paths.saving, &error))?;
+    fill(&paths.saving)?;
+    let size_bytes = sync_tree(&paths.saving)
+        .and_then(|size| paths.publish().map(|()| size))
+        .map_err(|error| unwritable(&paths.target, &error))?;
     saving.finished();
     Ok(SavedFiles { dir: target.dir.clone(), size_bytes })
 }
 
-/// Cleans up after a crash, in `dir` and all folders below: removes half-written folders and finishes or
-/// undoes replacements that were cut short. To be called before anything is read or written there.
-pub fn remove_leftovers(dir: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        if !entry.file_type()?.is_dir() {
-            continue;
-        }
-        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-        let hidden = |suffix| name.strip_prefix('.').and_then(|rest| rest.strip_suffix(suffix));
-        if hidden(SAVING).is_some_and(|name| !name.is_empty()) {
-            fs::remove_dir_all(&path)?;
-        } else if let Some(name) = hidden(REPLACED).filter(|name| !name.is_empty()) {
-            Names::of(&dir.join(name))?.restore()?;
-        } else {
-            remove_leftovers(&path)?;
-        }
-    }
-    Ok(())
-}
-
-/// Where a write's folders are.
-struct Names {
+/// The folders of a write.
+struct SavePaths {
     parent: PathBuf,
     target: PathBuf,
     saving: PathBuf,
     replaced: PathBuf,
 }
 
-impl Names {
+impl SavePaths {
     fn of(target: &Path) -> io::Result<Self> {
         let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a folder needs a name"));
@@ -91,7 +69,7 @@ impl Names {
         })
     }
 
-    /// Ends a replacement that a crash cut short: with the old folder if the new one is not in place.
+    /// Completes a replacement that a crash interrupted: restores the old folder if the new one is not in place.
     fn restore(&self) -> io::Result<()> {
         if !exists(&self.replaced) {
             return Ok(());
@@ -103,7 +81,7 @@ impl Names {
         sync(&self.parent)
     }
 
-    /// Gives the finished folder its name.
+    /// Renames the finished folder to the target.
     fn publish(&self) -> io::Result<()> {
         if !exists(&self.target) {
             fs::rename(&self.saving, &self.target)?;
@@ -123,10 +101,10 @@ impl Names {
 }
 
 /// Removes the directory unless it was finished.
-struct Unfinished<'a>(Option<&'a Path>);
+struct UnfinishedDir<'a>(Option<&'a Path>);
 
-impl<'a> Unfinished<'a> {
-    /// Makes an empty directory where an earlier crash may have left a full one.
+impl<'a> UnfinishedDir<'a> {
+    /// Makes an empty directory, in place of one that an interrupted write may have left.
     fn create(path: &'a Path) -> io::Result<Self> {
         if exists(path) {
             fs::remove_dir_all(path)?;
@@ -140,7 +118,7 @@ impl<'a> Unfinished<'a> {
     }
 }
 
-impl Drop for Unfinished<'_> {
+impl Drop for UnfinishedDir<'_> {
     fn drop(&mut self) {
         if let Some(path) = self.0
             && exists(path)
@@ -226,9 +204,9 @@ mod tests {
         assert_eq!(error.category, Category::User);
         assert!(error.message.contains("\"one\" exists already"), "{error}");
         assert_eq!(content(&once), "first");
-        let again = target(root.path(), true);
-        save(&again, "second").unwrap();
-        assert_eq!((content(&again), siblings(&again)), ("second".to_owned(), 1));
+        let overwrite = target(root.path(), true);
+        save(&overwrite, "second").unwrap();
+        assert_eq!((content(&overwrite), siblings(&overwrite)), ("second".to_owned(), 1));
     }
 
     #[test]
@@ -248,7 +226,7 @@ mod tests {
         assert_eq!((content(&target), siblings(&target)), ("first".to_owned(), 1));
     }
 
-    /// What a crash leaves at each point of an overwrite, and what is there after the clean-up.
+    /// What a crash leaves at each point of an overwrite, and what is there after the next write.
     #[test]
     fn a_crash_never_loses_both() {
         let points: [(&[(&str, &str)], &str); 3] = [
@@ -256,23 +234,16 @@ mod tests {
             (&[(".one.replaced", "old"), (".one.saving", "new")], "old"),
             (&[(".one.replaced", "old"), ("one", "new")], "new"),
         ];
-        for (folders, kept) in points {
-            for by_next_write in [false, true] {
-                let root = tempfile::tempdir().unwrap();
-                let target = target(root.path(), false);
-                for (name, text) in folders {
-                    let dir = target.dir.with_file_name(name).join("sub");
-                    fs::create_dir_all(&dir).unwrap();
-                    fs::write(dir.join("file"), text).unwrap();
-                }
-                if by_next_write {
-                    save(&target, "refused").unwrap_err();
-                } else {
-                    remove_leftovers(root.path()).unwrap();
-                    assert_eq!(siblings(&target), 1);
-                }
-                assert_eq!(content(&target), kept);
+        for (folders, survivor) in points {
+            let root = tempfile::tempdir().unwrap();
+            let target = target(root.path(), false);
+            for (name, text) in folders {
+                let dir = target.dir.with_file_name(name).join("sub");
+                fs::create_dir_all(&dir).unwrap();
+                fs::write(dir.join("file"), text).unwrap();
             }
+            save(&target, "refused").unwrap_err();
+            assert_eq!(content(&target), survivor);
         }
     }
 }

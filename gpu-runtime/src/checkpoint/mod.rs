@@ -2,10 +2,10 @@
 //!
 //! A sampler checkpoint is a PEFT adapter ([`adapter`]) or, for a run that trains all parameters, a Hugging Face
 //! folder. A training checkpoint adds [`OPTIMIZER_FILE`] and [`MANIFEST_FILE`]. A run's snapshot for recovery has a format of
-//! its own ([`write_run`]). Folders appear whole or not at all
-//! ([`write_atomically`]).
+//! its own ([`write_run`]). Folders are written
+//! atomically ([`write_atomically`]).
 
-pub mod adapter;
+pub(crate) mod adapter;
 mod atomic;
 mod snapshot;
 mod state;
@@ -17,18 +17,16 @@ use trainyard_protocol::OpError;
 
 use crate::config::LoadError;
 
-pub use adapter::{Adapter, AdapterModule, AdapterTensors, read_adapter, write_adapter};
-pub use atomic::{remove_leftovers, write_atomically};
-pub use snapshot::{Kind, RunSnapshot, read_run, write_run};
-pub use state::{
-    MANIFEST_FILE, MODEL_FILE, Manifest, Moments, MomentsRef, OPTIMIZER_FILE, read_manifest, read_optimizer,
-    write_manifest, write_model_files, write_optimizer,
+pub(crate) use adapter::{AdapterModule, AdapterTensors, read_adapter, write_adapter};
+pub(crate) use atomic::write_atomically;
+pub(crate) use snapshot::{Kind, read_run, write_run};
+pub(crate) use state::{
+    MODEL_FILE, Manifest, MomentsRef, read_manifest, read_optimizer, write_manifest, write_model_files, write_optimizer,
 };
-pub use tensors::{NamedTensor, TensorMap, read_tensors, write_tensors};
+pub(crate) use tensors::{NamedTensor, TensorMap, read_tensors, write_tensors};
 
-/// A checkpoint that cannot be read, as the client may see it: the file's name, not its place. The whole story
-/// goes to the log.
-pub fn unreadable(error: &LoadError) -> OpError {
+/// The client's error for a checkpoint that cannot be read: it names the file, not its path. The log has the path.
+pub(crate) fn unreadable(error: &LoadError) -> OpError {
     tracing::error!(%error, "a checkpoint cannot be read");
     let (path, reason) = match error {
         LoadError::Io { path, source } => (path, source.to_string()),
@@ -38,7 +36,7 @@ pub fn unreadable(error: &LoadError) -> OpError {
     OpError::server(format!("the checkpoint cannot be read: {}: {reason}", file_name(Path::new(path))))
 }
 
-/// A failed write, as the client may see it.
+/// The client's error for a failed write; the log has the path.
 fn unwritable(path: &Path, error: &std::io::Error) -> OpError {
     tracing::error!(path = %path.display(), %error, "a checkpoint cannot be written");
     OpError::server(format!("the checkpoint cannot be written: {}: {error}", file_name(path)))

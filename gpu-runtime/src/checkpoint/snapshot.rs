@@ -1,5 +1,5 @@
-//! Everything that a run is, in a folder: for recovery, not for clients. Every tensor file has its length and checksum
-//! in the manifest, so that damage is noticed before it is trained on.
+//! Run snapshots: the whole state of a run in a folder, for recovery, not for clients. The manifest has the length and
+//! checksum of every tensor file, so that damage is detected before it is trained on.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,10 +17,10 @@ const FORMAT: u32 = 1;
 /// Bytes that are read at a time.
 const CHUNK: usize = 1 << 20;
 
-/// Tensors of a run by what they are. Each kind has all of a run's parameters, or is absent.
+/// A kind of tensors of a run. A snapshot has each for all parameters of the run, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub(crate) enum Kind {
     /// The parameters in f32.
     Masters,
     /// First moments.
@@ -43,22 +43,22 @@ impl Kind {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Manifest {
+struct SnapshotManifest {
     format: u32,
     spec: RunSpec,
     step: u64,
-    files: BTreeMap<Kind, Sum>,
+    files: BTreeMap<Kind, FileSum>,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Sum {
+struct FileSum {
     bytes: u64,
     crc32: u32,
 }
 
 /// A run as it was read.
 #[derive(Debug)]
-pub struct RunSnapshot {
+pub(crate) struct RunSnapshot {
     /// What it trains.
     pub spec: RunSpec,
     /// Optimizer steps taken.
@@ -68,7 +68,7 @@ pub struct RunSnapshot {
 }
 
 /// Writes a run into the folder `dir`. Elements keep their bits.
-pub fn write_run(
+pub(crate) fn write_run(
     dir: &Path,
     spec: &RunSpec,
     step: u64,
@@ -78,13 +78,13 @@ pub fn write_run(
     for (kind, tensors) in tensors {
         let path = dir.join(kind.file());
         write_tensors(&path, tensors)?;
-        files.insert(*kind, sum(&path).map_err(|error| unwritable(&path, &error))?);
+        files.insert(*kind, file_sum(&path).map_err(|error| unwritable(&path, &error))?);
     }
-    write_json(&dir.join(MANIFEST), &Manifest { format: FORMAT, spec: spec.clone(), step, files })
+    write_json(&dir.join(MANIFEST), &SnapshotManifest { format: FORMAT, spec: spec.clone(), step, files })
 }
 
 /// Reads a run from the folder `dir`. What is missing, damaged or of another format is refused by name.
-pub fn read_run(dir: &Path) -> Result<RunSnapshot, LoadError> {
+pub(crate) fn read_run(dir: &Path) -> Result<RunSnapshot, LoadError> {
     let path = dir.join(MANIFEST);
     let bytes = std::fs::read(&path).map_err(|error| io_error(&path, error))?;
     let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|error| malformed(&path, error))?;
@@ -92,11 +92,11 @@ pub fn read_run(dir: &Path) -> Result<RunSnapshot, LoadError> {
     if format != Some(u64::from(FORMAT)) {
         return Err(malformed(&path, format_args!("has format {format:?}, this version reads {FORMAT}")));
     }
-    let manifest: Manifest = serde_json::from_value(value).map_err(|error| malformed(&path, error))?;
+    let manifest: SnapshotManifest = serde_json::from_value(value).map_err(|error| malformed(&path, error))?;
     let mut tensors = BTreeMap::new();
     for (kind, expected) in manifest.files {
         let path = dir.join(kind.file());
-        let found = sum(&path).map_err(|error| io_error(&path, error))?;
+        let found = file_sum(&path).map_err(|error| io_error(&path, error))?;
         if found != expected {
             return Err(malformed(&path, format_args!("is damaged: it has {found:?}, expected {expected:?}")));
         }
@@ -105,12 +105,12 @@ pub fn read_run(dir: &Path) -> Result<RunSnapshot, LoadError> {
     Ok(RunSnapshot { spec: manifest.spec, step: manifest.step, tensors })
 }
 
-fn sum(path: &Path) -> std::io::Result<Sum> {
+fn file_sum(path: &Path) -> std::io::Result<FileSum> {
     let mut file = File::open(path)?;
     let (mut hasher, mut bytes, mut chunk) = (crc32fast::Hasher::new(), 0, vec![0; CHUNK]);
     loop {
         match file.read(&mut chunk)? {
-            0 => return Ok(Sum { bytes, crc32: hasher.finalize() }),
+            0 => return Ok(FileSum { bytes, crc32: hasher.finalize() }),
             read => {
                 hasher.update(&chunk[..read]);
                 bytes += read as u64;

@@ -1,4 +1,4 @@
-//! What a training checkpoint holds beside the weights.
+//! What a training checkpoint has beside the weights: the manifest and the optimizer's moments.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,11 +10,11 @@ use super::{NamedTensor, io_error, malformed, read_tensors, unwritable, write_js
 use crate::config::{LoadError, ModelFiles};
 
 /// All parameters of a run that trains them all, under their Hugging Face names.
-pub const MODEL_FILE: &str = "model.safetensors";
+pub(crate) const MODEL_FILE: &str = "model.safetensors";
 /// The optimizer's moments.
-pub const OPTIMIZER_FILE: &str = "optimizer.safetensors";
+pub(super) const OPTIMIZER_FILE: &str = "optimizer.safetensors";
 /// See [`Manifest`].
-pub const MANIFEST_FILE: &str = "trainyard.json";
+pub(super) const MANIFEST_FILE: &str = "trainyard.json";
 
 const FORMAT: u32 = 1;
 const M_SUFFIX: &str = ".m";
@@ -22,7 +22,7 @@ const V_SUFFIX: &str = ".v";
 
 /// What was trained and how far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Manifest {
+pub(crate) struct Manifest {
     /// The run's spec.
     pub spec: RunSpec,
     /// Optimizer steps taken.
@@ -37,12 +37,12 @@ struct Versioned<T> {
 }
 
 /// Writes the manifest into the folder `dir`.
-pub fn write_manifest(dir: &Path, manifest: &Manifest) -> Result<(), OpError> {
+pub(crate) fn write_manifest(dir: &Path, manifest: &Manifest) -> Result<(), OpError> {
     write_json(&dir.join(MANIFEST_FILE), &Versioned { format: FORMAT, content: manifest })
 }
 
 /// Reads the manifest of the folder `dir`. A format that this version does not know is refused.
-pub fn read_manifest(dir: &Path) -> Result<Manifest, LoadError> {
+pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest, LoadError> {
     let path = dir.join(MANIFEST_FILE);
     let bytes = std::fs::read(&path).map_err(|error| io_error(&path, error))?;
     let Versioned { format, content }: Versioned<serde_json::Value> =
@@ -55,7 +55,7 @@ pub fn read_manifest(dir: &Path) -> Result<Manifest, LoadError> {
 
 /// A parameter's moments, to be written.
 #[derive(Clone, Debug)]
-pub struct MomentsRef<'a> {
+pub(crate) struct MomentsRef<'a> {
     /// The parameter.
     pub name: String,
     /// Its extents.
@@ -68,7 +68,7 @@ pub struct MomentsRef<'a> {
 
 /// A parameter's moments, as read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Moments {
+pub(crate) struct Moments {
     /// The parameter's extents.
     pub shape: Vec<usize>,
     /// First moment.
@@ -78,7 +78,7 @@ pub struct Moments {
 }
 
 /// Writes the moments into the folder `dir`, as `<parameter>.m` and `<parameter>.v`.
-pub fn write_optimizer<'a>(dir: &Path, moments: impl Iterator<Item = MomentsRef<'a>>) -> Result<(), OpError> {
+pub(crate) fn write_optimizer<'a>(dir: &Path, moments: impl Iterator<Item = MomentsRef<'a>>) -> Result<(), OpError> {
     let mut tensors: Vec<NamedTensor<'_>> = Vec::new();
     for MomentsRef { name, shape, m, v } in moments {
         tensors.push((format!("{name}{M_SUFFIX}"), shape.clone(), m));
@@ -88,7 +88,7 @@ pub fn write_optimizer<'a>(dir: &Path, moments: impl Iterator<Item = MomentsRef<
 }
 
 /// Reads the moments of the folder `dir` by parameter. A moment without its sibling, or of other extents, is refused.
-pub fn read_optimizer(dir: &Path) -> Result<BTreeMap<String, Moments>, LoadError> {
+pub(crate) fn read_optimizer(dir: &Path) -> Result<BTreeMap<String, Moments>, LoadError> {
     let path = dir.join(OPTIMIZER_FILE);
     let mut stored = read_tensors(&path)?;
     let mut moments = BTreeMap::new();
@@ -110,7 +110,7 @@ pub fn read_optimizer(dir: &Path) -> Result<BTreeMap<String, Moments>, LoadError
 }
 
 /// Writes a base model's configuration and tokenizer files into the folder `dir`.
-pub fn write_model_files(dir: &Path, files: &ModelFiles) -> Result<(), OpError> {
+pub(crate) fn write_model_files(dir: &Path, files: &ModelFiles) -> Result<(), OpError> {
     for (name, content) in files {
         let path = dir.join(name);
         std::fs::write(&path, content).map_err(|error| unwritable(&path, &error))?;

@@ -13,9 +13,9 @@ use super::{io_error, malformed, unwritable};
 use crate::config::LoadError;
 
 /// A tensor to write: its name, its extents, its elements in row-major order.
-pub type NamedTensor<'a> = (String, Vec<usize>, &'a [f32]);
+pub(crate) type NamedTensor<'a> = (String, Vec<usize>, &'a [f32]);
 /// Tensors that were read: extents and elements by name.
-pub type TensorMap = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
+pub(crate) type TensorMap = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
 
 /// Longest header, as the format's own library has it.
 const MAX_HEADER: u64 = 100_000_000;
@@ -33,7 +33,7 @@ struct Entry {
 /// Writes tensors in the order given. Elements keep their bits. The file is not synced.
 ///
 /// A repeated name, or a number of elements that is not the product of the extents, is the server's error.
-pub fn write_tensors(path: &Path, tensors: &[NamedTensor<'_>]) -> Result<(), OpError> {
+pub(crate) fn write_tensors(path: &Path, tensors: &[NamedTensor<'_>]) -> Result<(), OpError> {
     let header = header_of(tensors)?;
     let write = || {
         let mut file = BufWriter::new(File::create(path)?);
@@ -76,7 +76,7 @@ fn header_of(tensors: &[NamedTensor<'_>]) -> Result<Vec<u8>, OpError> {
 
 /// Reads all tensors of a file. Whatever is in the file, no more is allocated than it is long; a header that
 /// does not fit the file is refused, and so are other element types.
-pub fn read_tensors(path: &Path) -> Result<TensorMap, LoadError> {
+pub(crate) fn read_tensors(path: &Path) -> Result<TensorMap, LoadError> {
     let mut file = File::open(path).map_err(|error| io_error(path, error))?;
     let length = file.metadata().map_err(|error| io_error(path, error))?.len();
     let (entries, data_length) = read_header(path, &mut file, length)?;

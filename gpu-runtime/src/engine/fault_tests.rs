@@ -1,16 +1,18 @@
-//! Inputs that make kernels panic, put past the checks: a request alone fails, its neighbours give the same bits.
+//! Inputs that make kernels panic, injected after validation: only their request fails, other requests in the batch give
+//! the same bits.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use trainyard_protocol::{
-    AdamParams, Ahead, Category, Datum, ForwardBackward, LoraSpec, Optimizer, RunSpec, Sample, SamplingParams,
-    SamplingSessionId, Stop, Tensor, TensorValues,
+    AdamParams, Category, Datum, Engine as _, ForwardBackward, LoraSpec, ModelExtents, Optimizer, PromptTargets,
+    RawBatch, RunSpec, Sample, SamplingParams, Stop, Tensor,
 };
 
 use super::*;
 use crate::load::load;
+use crate::loss::prepare_batch;
 
 /// A token that no vocabulary has.
 const BAD: u32 = u32::MAX;
@@ -26,7 +28,7 @@ pub(super) fn id(name: &str) -> RequestId {
 }
 
 pub(super) fn start(engine: &mut CpuEngine, name: &str, operation: Operation) {
-    engine.start(id(name), Flow::new(name), operation);
+    engine.start(id(name), TenantShare::new(name), operation);
 }
 
 pub(super) fn drain(engine: &mut CpuEngine) -> BTreeMap<String, Completion> {
@@ -37,7 +39,7 @@ pub(super) fn drain(engine: &mut CpuEngine) -> BTreeMap<String, Completion> {
         }
         done.extend(engine.step().into_iter().map(|c| (c.id.to_string(), c)));
     }
-    panic!("the engine does not come to an end");
+    panic!("the engine does not become idle");
 }
 
 pub(super) fn create(engine: &mut CpuEngine, run: &str, seed: u64) {
@@ -56,14 +58,13 @@ pub(super) fn pass(run: &str, datums: i64) -> Operation {
         ];
         Datum { tokens, loss_fn_inputs: BTreeMap::from(inputs) }
     };
-    Operation::ForwardBackward(ForwardBackward {
-        run: RunId::new(run),
+    let batch = RawBatch {
         data: (0..datums).map(datum).collect(),
         loss_fn: "cross_entropy".into(),
         loss_fn_config: BTreeMap::new(),
-        forward_only: false,
-        ahead: Ahead::default(),
-    })
+    };
+    let batch = prepare_batch(&batch, ModelExtents { vocab_size: 512, context: 512 }).unwrap();
+    Operation::ForwardBackward(ForwardBackward { run: RunId::new(run), batch, forward_only: false })
 }
 
 pub(super) fn optim(run: &str) -> Operation {
@@ -81,9 +82,7 @@ fn ask(prompt: i64) -> Operation {
         top_k: None,
         top_p: 1.0,
     };
-    Operation::Sample(Box::new(Sample {
-        sampling_session: SamplingSessionId::new("s"),
-        source: SamplerSource::Base { model: "m".into() },
+    let sample = Sample {
         prompt: (0..prompt).map(|t| t * 3 % 512).collect(),
         num_samples: 2,
         params,
@@ -91,22 +90,24 @@ fn ask(prompt: i64) -> Operation {
         prompt_logprobs_last_n: None,
         topk_prompt_logprobs: 0,
         topk_sample_logprobs: 0,
-        target_prompt_logprobs: Some(Tensor {
-            shape: vec![prompt as usize - 1, 2],
-            values: TensorValues::I64((0..2 * (prompt - 1)).map(|cell| cell % 7 - 1).collect()),
+        target_prompt_logprobs: Some(PromptTargets {
+            shape: [prompt as usize - 1, 2],
+            ids: (0..2 * (prompt - 1)).map(|cell| cell % 7 - 1).collect(),
+            sparse: None,
         }),
         prompt_alt_tokens_k: 0,
-    }))
+    };
+    Operation::Sample(Box::new(SampleOperation { source: SamplerSource::Base { model: "m".into() }, sample }))
 }
 
-fn assert_at_fault(completion: &Completion, run: Option<&str>) {
+fn assert_internal_error(completion: &Completion, run: Option<&str>) {
     let error = completion.result.clone().unwrap_err();
     assert_eq!(error.category, Category::Server);
     assert!(error.message.contains("internal error") && !error.message.contains("out of "), "{error}");
     assert_eq!(completion.lost_run, run.map(RunId::new));
 }
 
-/// Two steps of runs `a` and `c` beside `b`, of whose second request a datum is bad if wanted.
+/// Two steps of runs `a` and `c` beside `b`, whose second request has a bad datum at index `poison`.
 fn train(poison: Option<usize>) -> (Vec<String>, Option<Completion>) {
     let mut engine = engine();
     let runs = ["a", "b", "c"];
@@ -141,17 +142,17 @@ fn train(poison: Option<usize>) -> (Vec<String>, Option<Completion>) {
 }
 
 #[test]
-fn a_training_request_at_fault_fails_alone() {
+fn a_training_request_that_panics_fails_alone() {
     let (undisturbed, _) = train(None);
     for at in [0, 24] {
         let (seen, failed) = train(Some(at));
         assert_eq!(seen, undisturbed);
-        assert_at_fault(&failed.unwrap(), Some("b"));
+        assert_internal_error(&failed.unwrap(), Some("b"));
     }
 }
 
 #[test]
-fn a_sample_at_fault_fails_alone() {
+fn a_sample_that_panics_fails_alone() {
     let run = |poison: bool, steps: usize| {
         let mut engine = engine();
         for (name, prompt) in [("a", 70), ("b", 40), ("c", 33)] {
@@ -168,14 +169,14 @@ fn a_sample_at_fault_fails_alone() {
         done
     };
     let undisturbed = run(false, 0);
-    // In the prompt, where it happens again; in a sequence after some steps, where nothing is wrong the second time.
-    for (steps, again) in [(0, true), (6, false)] {
+    // In the prompt, where the restart panics too; in a sequence after some steps, whose restart samples a valid token.
+    for (steps, repeats) in [(0, true), (6, false)] {
         let done = run(true, steps);
         for name in ["a", "c"] {
             assert_eq!(format!("{:?}", done[name].result), format!("{:?}", undisturbed[name].result), "{steps}");
         }
-        if again {
-            assert_at_fault(&done["b"], None);
+        if repeats {
+            assert_internal_error(&done["b"], None);
         } else {
             assert_eq!(format!("{:?}", done["b"].result), format!("{:?}", undisturbed["b"].result));
         }
@@ -183,7 +184,7 @@ fn a_sample_at_fault_fails_alone() {
 }
 
 #[test]
-fn an_optimizer_step_at_fault_fails_alone() {
+fn an_optimizer_step_that_panics_fails_alone() {
     let steps = |poison: bool| {
         let mut engine = engine();
         for (seed, run) in (0..).zip(["a", "b", "c"]) {
@@ -198,7 +199,7 @@ fn an_optimizer_step_at_fault_fails_alone() {
             start(&mut engine, run, optim(run));
         }
         let mut done = engine.step();
-        assert_eq!(done.len(), 3, "one step takes them all");
+        assert_eq!(done.len(), 3, "one step executes them all");
         done.sort_by(|a, b| a.id.cmp(&b.id));
         let after: Vec<_> = ["a", "c"]
             .map(|run| {
@@ -209,15 +210,15 @@ fn an_optimizer_step_at_fault_fails_alone() {
         (done, after, engine.runs.len())
     };
     let (undisturbed, expected, all) = steps(false);
-    let (done, after, left) = steps(true);
-    assert_eq!((after, all, left), (expected, 3, 2));
+    let (done, after, remaining) = steps(true);
+    assert_eq!((after, all, remaining), (expected, 3, 2));
     assert_eq!((&done[0], &done[2]), (&undisturbed[0], &undisturbed[2]));
     assert!(done[1].result.as_ref().unwrap_err().message.contains("internal error"));
     assert_eq!(done[1].lost_run, Some(RunId::new("b")));
 }
 
 #[test]
-fn it_counts_what_it_computes_and_tells_what_it_holds() {
+fn stats_count_tokens_and_report_held_memory() {
     let mut engine = engine();
     create(&mut engine, "a", 1);
     start(&mut engine, "a", pass("a", 30));

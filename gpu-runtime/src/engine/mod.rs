@@ -1,17 +1,16 @@
-//! The engine: runs, training microbatches and continuous batching over one processor.
+//! The engine: runs, training microbatches and continuous batching over one backend.
 
 mod base;
-mod control;
-mod execute;
-mod fair;
-mod fault;
-mod loads;
-mod queues;
+mod checkpoint_reader;
+mod checkpoint_writer;
+mod control_ops;
+mod control_queue;
+mod fair_share;
+mod optimizer;
 mod run;
 mod sampler;
-mod saver;
-mod saves;
-mod step;
+mod save_thread;
+mod tenant_queues;
 mod train;
 
 use std::collections::BTreeMap;
@@ -19,18 +18,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trainyard_protocol::{
-    BaseModel, Completion, Engine, EngineStats, Flow, OpError, OpResult, Operation, RequestId, RunId, SamplerSource,
+    BaseModel, Completion, EngineStats, OpError, OpResult, Operation, Prepare, RequestId, RunId, SampleOperation,
+    SamplerSource, TenantShare,
 };
 
+use crate::backend::{Backend, Dtype, HostBackend};
 use crate::config::{LoadError, ModelSource};
-use crate::kernels::meter::Products;
-use crate::kernels::packed::Dtype;
-use crate::kernels::{Cpu, Isa};
+use crate::loss::Preparer;
 use base::Base;
-use control::Control;
-use run::Run;
-use sampler::{Recent, Sampler, SamplerWeights};
-use saver::Saver;
+use control_queue::ControlQueue;
+use run::TrainingRun;
+use sampler::{CheckpointCache, Sampler, SamplerWeights};
+use save_thread::SaveThread;
 use train::Trainer;
 
 /// Decoding steps between two training microbatches when both are waiting.
@@ -41,18 +40,18 @@ const SAVE_WAIT: Duration = Duration::from_millis(2);
 /// How an engine computes.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
-    /// Type of base weights and of the inputs of their products.
+    /// Type of base weights and of the inputs of their GEMMs.
     pub dtype: Dtype,
     /// Threads; 0 is one per core.
     pub threads: usize,
-    /// Bytes of keys and values that samples and the prefix cache may hold together.
+    /// Budget in bytes of keys and values, for samples and the prefix cache together.
     pub kv_bytes: usize,
     /// Rows of a training microbatch; a longer example is a microbatch of its own.
     pub microbatch_tokens: usize,
-    /// Bytes that a training pass may hold. Microbatches shrink to fit; an example that alone is too long keeps fewer
-    /// activations and computes the rest again, which changes no bit. One that does not fit even so runs all the same.
+    /// Budget in bytes of a training pass. Microbatches shrink to fit; an example that alone exceeds it saves fewer
+    /// activations and recomputes the others, which changes no bit. One that exceeds it even so is computed nevertheless.
     pub activation_bytes: usize,
-    /// Bytes of sampler checkpoints that stay in memory for the next sample from them; the one used last always does.
+    /// Limit in bytes of cached sampler checkpoints; the one used last is always cached.
     pub checkpoint_bytes: usize,
 }
 
@@ -69,73 +68,75 @@ impl Default for EngineOptions {
     }
 }
 
-/// An engine on the processor's cores.
-pub struct CpuEngine {
-    cpu: Cpu,
-    bases: Vec<Arc<Base>>,
-    runs: BTreeMap<RunId, Run>,
-    trainer: Trainer,
-    sampler: Sampler,
+/// Trains runs and samples from them on one backend.
+pub struct Engine<B: Backend> {
+    backend: Arc<B>,
+    bases: Vec<Arc<Base<B>>>,
+    runs: BTreeMap<RunId, TrainingRun<B>>,
+    trainer: Trainer<B>,
+    sampler: Sampler<B>,
     /// In-memory sampler snapshots by key.
-    snapshots: BTreeMap<String, SamplerWeights>,
-    /// Sampler checkpoints that were used last.
-    checkpoints: Recent,
-    control: Control,
-    /// Whether the last step was for a control operation: batches wait for one at most.
-    controlled: bool,
-    saver: Saver,
-    /// The snapshot that exists once the save that is being written is.
-    after_save: Option<(String, SamplerWeights)>,
+    snapshots: BTreeMap<String, SamplerWeights<B>>,
+    checkpoints: CheckpointCache<B>,
+    control: ControlQueue,
+    /// Whether the last step executed control operations: a batch waits for one such step at most.
+    last_step_was_control: bool,
+    save_thread: SaveThread,
+    /// The snapshot to register when the current save is complete.
+    snapshot_after_save: Option<(String, SamplerWeights<B>)>,
     done: Vec<Completion>,
+    /// Decoding steps since the last training microbatch.
     decodes: usize,
 }
 
-impl CpuEngine {
-    /// Packs the models' weights. Names are those that clients use.
-    pub fn new(models: Vec<(String, ModelSource)>, options: EngineOptions) -> Result<Self, LoadError> {
-        Self::on(Cpu::new(options.threads), models, options)
-    }
+/// An engine on the host backend.
+pub type CpuEngine = Engine<HostBackend>;
 
-    /// As [`CpuEngine::new`] with a given processor view: tests choose the instruction set.
-    pub fn on(cpu: Cpu, models: Vec<(String, ModelSource)>, options: EngineOptions) -> Result<Self, LoadError> {
+impl CpuEngine {
+    /// An engine on the host backend with the threads and the type of weights that `options` name.
+    ///
+    /// # Errors
+    /// The first model that cannot be loaded.
+    pub fn new(models: Vec<(String, ModelSource)>, options: EngineOptions) -> Result<Self, LoadError> {
+        Self::on(HostBackend::new(options.threads).with_dtype(options.dtype), models, options)
+    }
+}
+
+impl<B: Backend> Engine<B> {
+    /// Loads and packs `models`: the name that clients use, and the source. The type of weights is the backend's;
+    /// `options.dtype` and `options.threads` are ignored.
+    ///
+    /// # Errors
+    /// The first model that cannot be loaded.
+    pub fn on(backend: B, models: Vec<(String, ModelSource)>, options: EngineOptions) -> Result<Self, LoadError> {
         let bases = models
             .into_iter()
-            .map(|(name, source)| Base::new(&cpu, name, source, options.dtype).map(Arc::new))
+            .map(|(name, source)| Base::new(&backend, name, source).map(Arc::new))
             .collect::<Result<Vec<_>, _>>()?;
-        cpu.limit_unused(options.activation_bytes);
+        backend.limit_unused(options.activation_bytes);
         Ok(Self {
             trainer: Trainer::new(options.microbatch_tokens, options.activation_bytes),
             sampler: Sampler::new(options.kv_bytes),
-            cpu,
+            backend: Arc::new(backend),
             bases,
             runs: BTreeMap::new(),
             snapshots: BTreeMap::new(),
-            checkpoints: Recent::new(options.checkpoint_bytes),
-            control: Control::new(),
-            controlled: false,
-            saver: Saver::default(),
-            after_save: None,
+            checkpoints: CheckpointCache::new(options.checkpoint_bytes),
+            control: ControlQueue::new(),
+            last_step_was_control: false,
+            save_thread: SaveThread::default(),
+            snapshot_after_save: None,
             done: Vec::new(),
             decodes: 0,
         })
     }
 
-    /// The instruction set in use.
-    pub fn isa(&self) -> Isa {
-        self.cpu.isa()
+    /// For the description of its device and its counters.
+    pub fn backend(&self) -> &B {
+        &self.backend
     }
 
-    /// Threads in use.
-    pub fn threads(&self) -> usize {
-        self.cpu.pool.threads()
-    }
-
-    /// What products took since the start, on all threads.
-    pub fn products(&self) -> Products {
-        self.cpu.meter.read()
-    }
-
-    fn base(&self, name: &str) -> Result<Arc<Base>, OpError> {
+    fn base(&self, name: &str) -> Result<Arc<Base<B>>, OpError> {
         self.bases.iter().find(|base| base.name == name).cloned().ok_or_else(|| {
             let served: Vec<_> = self.bases.iter().map(|base| base.name.as_str()).collect();
             OpError::user(format!("base_model {name:?} is not served; served models: {}", served.join(", ")))
@@ -146,11 +147,11 @@ impl CpuEngine {
         self.done.push(Completion::new(id, result));
     }
 
-    fn run(&self, id: &RunId) -> Result<&Run, OpError> {
+    fn run(&self, id: &RunId) -> Result<&TrainingRun<B>, OpError> {
         self.runs.get(id).ok_or_else(|| unknown_run(id))
     }
 
-    fn resolve(&mut self, source: &SamplerSource) -> Result<SamplerWeights, OpError> {
+    fn resolve(&mut self, source: &SamplerSource) -> Result<SamplerWeights<B>, OpError> {
         match source {
             SamplerSource::Base { model } => Ok(SamplerWeights::of_base(self.base(model)?)),
             SamplerSource::Snapshot { key } => {
@@ -162,8 +163,8 @@ impl CpuEngine {
                 if let Some(weights) = self.checkpoints.get(dir) {
                     return Ok(weights);
                 }
-                let weights = loads::load_sampler(&self.cpu, self.base(base_model)?, dir)?;
-                self.checkpoints.put(dir.clone(), weights.clone());
+                let weights = checkpoint_reader::load_sampler(&*self.backend, self.base(base_model)?, dir)?;
+                self.checkpoints.put(&*self.backend, dir.clone(), weights.clone());
                 Ok(weights)
             }
         }
@@ -171,36 +172,36 @@ impl CpuEngine {
 
     fn drop_run(&mut self, run: &RunId) {
         self.runs.remove(run);
-        self.sampler.settle();
+        self.sampler.evict_unused();
         if self.runs.is_empty() {
-            self.cpu.trim();
+            self.backend.trim();
         }
     }
 
-    /// A decoding step or a microbatch.
+    /// Runs a sampling pass or a training microbatch.
     fn batch_step(&mut self) {
         let (train, sample) = (!self.trainer.is_idle(), !self.sampler.is_idle());
         if sample && (!train || self.decodes < DECODES_PER_MICROBATCH) {
             self.decodes += 1;
             self.sample_step();
-            // As often as between two microbatches: decoding shall not drive their buffers away.
+            // Not after every pass: buffers of microbatches must stay in the pool between two of them.
             if self.decodes.is_multiple_of(DECODES_PER_MICROBATCH) {
-                self.cpu.next_pass();
+                self.backend.end_pass();
             }
         } else if train {
             self.decodes = 0;
             self.train_step();
-            self.cpu.next_pass();
+            self.backend.end_pass();
         }
     }
 
     fn train_step(&mut self) {
-        let finished = self.trainer.step(&self.cpu, &mut self.runs);
+        let finished = self.trainer.step(&*self.backend, &mut self.runs);
         self.done.extend(finished);
     }
 
     fn sample_step(&mut self) {
-        let finished = self.sampler.step(&self.cpu);
+        let finished = self.sampler.step(&*self.backend);
         self.done.extend(finished);
     }
 }
@@ -209,22 +210,30 @@ fn unknown_run(id: &RunId) -> OpError {
     OpError::server(format!("model {id} is not loaded"))
 }
 
-impl Engine for CpuEngine {
+impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
     fn models(&self) -> Vec<BaseModel> {
         self.bases.iter().map(|base| base.describe()).collect()
     }
 
-    fn start(&mut self, id: RequestId, flow: Flow, operation: Operation) {
+    fn preparer(&self) -> Arc<dyn Prepare> {
+        Arc::new(Preparer::new(&self.models()))
+    }
+
+    fn start(&mut self, id: RequestId, share: TenantShare, operation: Operation) {
         let started = match operation {
             Operation::ForwardBackward(request) => match self.runs.get(&request.run) {
-                Some(run) => self.trainer.start(id.clone(), flow, run, request),
+                Some(run) => self.trainer.start(id.clone(), share, run, request),
                 None => Err(unknown_run(&request.run)),
             },
-            Operation::Sample(request) => self
-                .resolve(&request.source)
-                .and_then(|weights| self.sampler.start(id.clone(), flow, weights, *request)),
+            Operation::Sample(operation) => {
+                let SampleOperation { source, sample } = *operation;
+                // Others may use the same base model or published checkpoint, and must not see in a hit what was asked of it.
+                let reports_hits = matches!(source, SamplerSource::Snapshot { .. });
+                self.resolve(&source)
+                    .and_then(|weights| self.sampler.start(id.clone(), share, weights, reports_hits, sample))
+            }
             other => {
-                self.control.push(&flow, id.clone(), other);
+                self.control.push(&share, id.clone(), other);
                 Ok(())
             }
         };
@@ -238,21 +247,22 @@ impl Engine for CpuEngine {
         if self.done.is_empty() {
             let batched = !self.trainer.is_idle() || !self.sampler.is_idle();
             let ready = self.control.has(|operation| self.is_ready(operation));
-            self.controlled = ready && !(self.controlled && batched);
-            if self.controlled {
+            self.last_step_was_control = ready && !(self.last_step_was_control && batched);
+            if self.last_step_was_control {
                 self.control_step();
             } else if batched {
                 self.batch_step();
             } else {
                 self.collect_save(SAVE_WAIT);
             }
+            self.bases.iter().for_each(|base| base.model.reclaim_kv(&*self.backend));
         }
         std::mem::take(&mut self.done)
     }
 
     fn is_idle(&self) -> bool {
-        let saved = self.control.is_empty() && self.saver.is_idle();
-        saved && self.done.is_empty() && self.trainer.is_idle() && self.sampler.is_idle()
+        let control_idle = self.control.is_empty() && self.save_thread.is_idle();
+        control_idle && self.done.is_empty() && self.trainer.is_idle() && self.sampler.is_idle()
     }
 
     fn cancel(&mut self, id: &RequestId) -> bool {
@@ -260,22 +270,22 @@ impl Engine for CpuEngine {
     }
 
     fn unload_run(&mut self, run: &RunId) {
-        self.control.forget(run);
-        self.trainer.forget(run);
+        self.control.drop_operations(run);
+        self.trainer.drop_requests(run);
         self.drop_run(run);
     }
 
     fn drop_snapshot(&mut self, key: &str) {
         self.snapshots.remove(key);
-        self.sampler.settle();
+        self.sampler.evict_unused();
     }
 
     fn stats(&self) -> EngineStats {
-        let trained = self.trainer.stats();
+        let training = self.trainer.stats();
         EngineStats {
-            microbatches: trained.passes,
-            microbatch_tokens: trained.tokens,
-            microbatch_capacity: trained.capacity,
+            microbatches: training.passes,
+            microbatch_tokens: training.tokens,
+            microbatch_capacity: training.capacity,
             loaded_runs: self.runs.len() as u64,
             ..self.sampler.stats()
         }

@@ -27,6 +27,10 @@ const FILES: [&str; 11] = [
 
 const INDEX: &str = "model.safetensors.index.json";
 
+/// Bytes of a JSON file that is parsed: a parsed one takes up to fifty times as much. The index of a model with a
+/// hundred thousand tensors has ten million.
+const MAX_JSON: u64 = 1 << 25;
+
 pub(super) fn load(folder: &Path) -> Result<ModelSource, LoadError> {
     let path = folder.join("config.json");
     let json = read_object(&path)?;
@@ -88,6 +92,10 @@ fn files(folder: &Path) -> Result<ModelFiles, LoadError> {
 }
 
 fn read_object(path: &Path) -> Result<Map<String, Value>, LoadError> {
+    let size = std::fs::metadata(path).map_err(|e| io(path, e))?.len();
+    if size > MAX_JSON {
+        return Err(malformed(path, format!("{size} bytes, at most {MAX_JSON}")));
+    }
     let text = std::fs::read(path).map_err(|e| io(path, e))?;
     serde_json::from_slice(&text).map_err(|e| malformed(path, e.to_string()))
 }

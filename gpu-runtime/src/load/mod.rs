@@ -15,7 +15,7 @@ mod safetensors;
 pub use hub_cache::locate;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// Opens the model at `path`: a Hugging Face folder (`config.json` with safetensors), a `*.gguf` file, or
 /// a folder that holds exactly one. Reads headers and small files; weights are read tensor by tensor later.

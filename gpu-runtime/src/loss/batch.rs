@@ -1,123 +1,115 @@
-//! All examples of a request, checked and in the form that passes read: at the latest when its turn comes, and before
-//! that where a thread has time for it.
+//! All examples of a request, checked and in the form that passes read.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use trainyard_protocol::limits::MAX_DATUMS;
-use trainyard_protocol::{Ahead, BaseModel, ForwardBackward, OpError};
+use trainyard_protocol::{
+    BaseModel, Datum, LossFn, ModelExtents, OpError, Prepare, PreparedBatch, PreparedDatum, RawBatch,
+};
 
-use super::{LossFn, PreparedDatum, prepare};
+use super::inputs::prepare;
 
-/// The checked examples of a request.
-#[derive(Clone, Debug)]
-pub struct PreparedBatch {
-    /// Its loss.
-    pub loss: LossFn,
-    /// Its examples, at least one.
-    pub data: Vec<PreparedDatum>,
-    /// What they were checked against.
-    extents: Extents,
+/// Checks requests to the models that an engine serves.
+pub struct Preparer {
+    /// By name of the model.
+    extents: BTreeMap<String, ModelExtents>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Extents {
-    vocab_size: usize,
-    context: usize,
-}
-
-/// Checks the examples of a request to a model, off the engine's thread, and leaves them in the form that the engine
-/// reads. What is wrong with them the engine says when their turn comes.
-pub fn prepare_ahead(request: &mut ForwardBackward, model: &BaseModel) {
-    let extents = Extents { vocab_size: model.vocab_size, context: model.max_context_length };
-    if let Ok(batch) = PreparedBatch::check(request, extents) {
-        (request.data, request.ahead) = (Vec::new(), Ahead::new(batch));
+impl Preparer {
+    /// For requests to these models.
+    pub fn new(models: &[BaseModel]) -> Self {
+        Self { extents: models.iter().map(|model| (model.name.clone(), model.into())).collect() }
     }
 }
 
-impl PreparedBatch {
-    /// The examples of a request, checked now if they were not ahead.
-    ///
-    /// # Errors
-    /// What is wrong with them, by datum and field.
-    pub fn of(mut request: ForwardBackward, vocab_size: usize, context: usize) -> Result<Self, OpError> {
-        let extents = Extents { vocab_size, context };
-        match std::mem::take(&mut request.ahead).get::<Self>().map(Arc::unwrap_or_clone) {
-            Some(batch) if batch.extents == extents => Ok(batch),
-            Some(_) => Err(OpError::server("the request was checked for another model of this name")),
-            None => Self::check(&request, extents),
+impl Prepare for Preparer {
+    fn prepare(&self, base_model: &str, batch: RawBatch) -> Result<PreparedBatch, OpError> {
+        match self.extents.get(base_model) {
+            Some(extents) => prepare_batch(&batch, *extents),
+            None => Err(OpError::server(format!("base model {base_model:?} is not served by this engine"))),
         }
     }
+}
 
-    fn check(request: &ForwardBackward, extents: Extents) -> Result<Self, OpError> {
-        let data = &request.data;
-        if data.is_empty() {
-            return Err(OpError::user("data: must hold at least one datum"));
-        }
-        if data.len() > MAX_DATUMS {
-            return Err(OpError::user(format!("data: {} datums are more than {MAX_DATUMS}", data.len())));
-        }
-        let loss = LossFn::parse(&request.loss_fn, &request.loss_fn_config)?;
-        let Extents { vocab_size, context } = extents;
-        let checked = data.iter().enumerate().map(|(i, datum)| {
-            if datum.tokens.len() > context {
-                return Err(OpError::user(format!(
-                    "data[{i}].model_input: {} tokens exceed the model's context window of {context}",
-                    datum.tokens.len()
-                )));
-            }
-            prepare(&loss, i, datum, vocab_size)
-        });
-        Ok(Self { loss, data: checked.collect::<Result<_, _>>()?, extents })
+/// Checks the examples of a request.
+///
+/// # Errors
+/// The user's, by datum and field.
+pub fn prepare_batch(batch: &RawBatch, extents: ModelExtents) -> Result<PreparedBatch, OpError> {
+    let data = &batch.data;
+    if data.is_empty() {
+        return Err(OpError::user("data: must hold at least one datum"));
     }
+    if data.len() > MAX_DATUMS {
+        return Err(OpError::user(format!("data: {} datums are more than {MAX_DATUMS}", data.len())));
+    }
+    let loss = LossFn::parse(&batch.loss_fn, &batch.loss_fn_config)?;
+    let checked = data.iter().enumerate().map(|(index, datum)| prepare_within(&loss, index, datum, extents));
+    Ok(PreparedBatch { loss, data: checked.collect::<Result<_, _>>()?, extents })
+}
+
+fn prepare_within(loss: &LossFn, index: usize, datum: &Datum, extents: ModelExtents) -> Result<PreparedDatum, OpError> {
+    let (tokens, context) = (datum.tokens.len(), extents.context);
+    if tokens > context {
+        return Err(OpError::user(format!(
+            "data[{index}].model_input: {tokens} tokens exceed the model's context window of {context}"
+        )));
+    }
+    prepare(loss, index, datum, extents.vocab_size)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use std::collections::BTreeMap;
-
-    use trainyard_protocol::{Datum, RunId, Tensor};
+    use trainyard_protocol::{Category, Tensor};
 
     use super::*;
 
-    fn request(tokens: Vec<i64>) -> ForwardBackward {
+    fn batch(tokens: Vec<i64>) -> RawBatch {
         let inputs = BTreeMap::from([("target_tokens".to_owned(), Tensor::i64(tokens.clone()))]);
-        ForwardBackward {
-            run: RunId::new("a"),
+        RawBatch {
             data: vec![Datum { tokens, loss_fn_inputs: inputs }],
             loss_fn: "cross_entropy".to_owned(),
             loss_fn_config: BTreeMap::new(),
-            forward_only: false,
-            ahead: Ahead::default(),
         }
     }
 
-    fn model(vocab_size: usize) -> BaseModel {
-        BaseModel { name: "m".into(), arch: "llama".into(), max_context_length: 4, vocab_size, parameters: 1 }
+    fn preparer() -> Preparer {
+        Preparer::new(&[BaseModel {
+            name: "m".into(),
+            arch: "llama".into(),
+            max_context_length: 4,
+            vocab_size: 10,
+            parameters: 1,
+        }])
     }
 
     #[test]
-    fn what_was_checked_ahead_is_what_would_be_checked_now() {
-        let mut ahead = request(vec![1, 2, 3]);
-        prepare_ahead(&mut ahead, &model(10));
-        assert!(ahead.data.is_empty());
-        let other = PreparedBatch::of(ahead.clone(), 11, 4).unwrap_err();
+    fn a_batch_is_for_the_model_that_it_was_checked_against() {
+        let prepared = preparer().prepare("m", batch(vec![1, 2, 3])).unwrap();
+        let extents = ModelExtents { vocab_size: 10, context: 4 };
+        assert_eq!(prepared, prepare_batch(&batch(vec![1, 2, 3]), extents).unwrap());
+        assert!(prepared.clone().checked_for(extents).is_ok());
+        let other = prepared.checked_for(ModelExtents { vocab_size: 11, context: 4 }).unwrap_err();
         assert!(other.message.contains("another model"), "{other}");
-        let now = PreparedBatch::of(request(vec![1, 2, 3]), 10, 4).unwrap();
-        assert_eq!(PreparedBatch::of(ahead, 10, 4).unwrap().data, now.data);
     }
 
     #[test]
-    fn what_is_wrong_is_said_when_its_turn_comes() {
+    fn wrong_examples_are_refused() {
         for (tokens, text) in
             [(vec![10], "vocabulary of 10"), (vec![1; 5], "context window of 4"), (vec![], "at least")]
         {
-            let mut ahead = request(tokens);
-            prepare_ahead(&mut ahead, &model(10));
-            assert_eq!(ahead.ahead, Ahead::default());
-            let error = PreparedBatch::of(ahead, 10, 4).unwrap_err();
+            let error = preparer().prepare("m", batch(tokens)).unwrap_err();
+            assert_eq!(error.category, Category::User);
             assert!(error.message.contains(text), "{error}");
         }
+        let none = RawBatch { data: Vec::new(), ..batch(vec![1]) };
+        assert!(preparer().prepare("m", none).unwrap_err().message.starts_with("data: must hold"));
+    }
+
+    #[test]
+    fn a_model_that_is_not_served_is_the_servers_error() {
+        assert_eq!(preparer().prepare("n", batch(vec![1])).unwrap_err().category, Category::Server);
     }
 }

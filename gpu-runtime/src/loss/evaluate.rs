@@ -1,8 +1,9 @@
-//! The formulas.
+//! From the terms of a datum's targets to its loss.
 
-use trainyard_protocol::OpError;
+use trainyard_protocol::{LossFn, OpError, PolicyInputs, PreparedDatum};
 
-use super::{LossFn, PreparedDatum};
+use super::term::Term;
+use super::{cross_entropy, dro, gspo, ratio};
 
 /// A datum's loss.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,67 +16,63 @@ pub struct LossValue {
     pub dlogprobs: Vec<f32>,
 }
 
-/// Evaluates the loss of a datum whose targets have log-probabilities `logprobs` (`[N * k]`, as the
-/// targets).
+/// Evaluates the loss of a datum whose targets have log-probabilities `logprobs` (`[N, k]`, as the targets).
 ///
-/// Terms are computed in f64 and summed in order. A target whose weight is zero, or whose advantage is
-/// zero where the term is a multiple of it, contributes exactly nothing however wild its ratio. A term or
-/// gradient that does not fit in f32 (say, a ratio that overflowed) is the datum's fault and is refused with its
-/// position; so is a wrong length of `logprobs`, as the server's.
+/// Terms are computed in f64 and summed in order. A target whose weight is zero, or whose advantage is zero where the
+/// term is a multiple of it, contributes exactly nothing however wild its ratio.
+///
+/// # Errors
+/// The user's, with its position, when a term or gradient does not fit in f32 (say, a ratio overflowed); the server's
+/// when lengths or inputs are not those of the loss.
 pub fn evaluate(loss: &LossFn, datum: &PreparedDatum, logprobs: &[f32]) -> Result<LossValue, OpError> {
     let count = datum.targets.len();
-    let policy = if loss.is_policy_gradient() { count } else { 0 };
-    if logprobs.len() != count || datum.logprobs.len() != policy || datum.advantages.len() != policy {
+    let terms = terms(loss, datum, logprobs).filter(|terms| terms.len() == count && logprobs.len() == count);
+    let Some(terms) = terms else {
         return Err(OpError::server(format!("data[{}]: loss inputs and targets differ in length", datum.index)));
-    }
+    };
     let mut value =
         LossValue { sum: 0.0, elementwise: Vec::with_capacity(count), dlogprobs: Vec::with_capacity(count) };
-    for (at, &lp) in logprobs.iter().enumerate() {
-        let weight = datum.weights.as_ref().map_or(1.0, |weights| f64::from(weights[at]));
-        let (term, gradient) = match (loss, weight) {
-            (_, 0.0) => (0.0, 0.0),
-            (LossFn::CrossEntropy, _) => (-f64::from(lp), -1.0),
-            _ => policy_term(loss, f64::from(lp), f64::from(datum.logprobs[at]), f64::from(datum.advantages[at])),
-        };
-        let (term, gradient) = (weight * term, weight * gradient);
-        let (narrow_term, narrow_gradient) = (term as f32, gradient as f32);
+    for (at, term) in terms.into_iter().enumerate() {
+        let term = weighted(term, datum.weights.as_ref().map_or(1.0, |weights| f64::from(weights[at])));
+        let (narrow_term, narrow_gradient) = (term.value as f32, term.gradient as f32);
         if !narrow_term.is_finite() || !narrow_gradient.is_finite() {
-            return Err(not_finite(loss, datum, at, lp));
+            return Err(not_finite(loss, datum, at, logprobs[at]));
         }
-        value.sum += term;
+        value.sum += term.value;
         value.elementwise.push(narrow_term);
         value.dlogprobs.push(narrow_gradient);
     }
     Ok(value)
 }
 
-/// A token's term and its derivative by `lp`.
-fn policy_term(loss: &LossFn, lp: f64, q: f64, advantage: f64) -> (f64, f64) {
-    if let LossFn::Dro { beta } = loss {
-        let gap = lp - q;
-        return (0.5 * beta * gap * gap - lp * advantage, beta * gap - advantage);
-    }
-    if advantage == 0.0 {
-        return (0.0, 0.0);
-    }
-    let ratio = (lp - q).exp();
-    match loss {
-        LossFn::Ppo { low, high } => {
-            let (free, clipped) = (ratio * advantage, ratio.max(*low).min(*high) * advantage);
-            // Inside the bounds both are equal and the gradient flows; outside, only where the free one is less.
-            if free <= clipped { (-free, -free) } else { (-clipped, 0.0) }
-        }
-        LossFn::Cispo { low, high } => {
-            let factor = ratio.max(*low).min(*high) * advantage;
-            (-factor * lp, -factor)
-        }
-        _ => (-ratio * advantage, -ratio * advantage),
-    }
+/// One term per target; `None` when the datum lacks inputs of this loss.
+fn terms(loss: &LossFn, datum: &PreparedDatum, logprobs: &[f32]) -> Option<Vec<Term>> {
+    let policy = || datum.policy.as_ref();
+    Some(match loss {
+        LossFn::CrossEntropy if datum.policy.is_none() => cross_entropy::terms(logprobs),
+        LossFn::CrossEntropy => return None,
+        LossFn::ImportanceSampling => ratio::importance_sampling(logprobs, policy()?),
+        LossFn::Ppo(range) => ratio::ppo(logprobs, policy()?, *range),
+        LossFn::Cispo(range) => ratio::cispo(logprobs, policy()?, *range),
+        LossFn::Dro { beta } => dro::terms(logprobs, policy()?, *beta),
+        LossFn::Gspo(range) => gspo::terms(logprobs, policy().filter(|inputs| is_masked(inputs))?, *range),
+    })
+}
+
+fn is_masked(inputs: &PolicyInputs) -> bool {
+    inputs.ratio_mask.len() == inputs.logprobs.len()
+}
+
+fn weighted(term: Term, weight: f64) -> Term {
+    if weight == 0.0 { Term::ZERO } else { Term::new(weight * term.value, weight * term.gradient) }
 }
 
 fn not_finite(loss: &LossFn, datum: &PreparedDatum, at: usize, lp: f32) -> OpError {
-    let inputs = match datum.logprobs.get(at) {
-        Some(q) => format!(" (target log-probability {lp}, logprobs {q}, advantage {})", datum.advantages[at]),
+    let inputs = match &datum.policy {
+        Some(policy) => format!(
+            " (target log-probability {lp}, logprobs {}, advantage {})",
+            policy.logprobs[at], policy.advantages[at]
+        ),
         None => format!(" (target log-probability {lp})"),
     };
     OpError::user(format!(

@@ -1,30 +1,24 @@
 //! Checks a datum against its loss function before any work is done for it.
 
 use trainyard_protocol::limits::check_targets;
-use trainyard_protocol::{Datum, OpError, Tensor, TensorValues};
+use trainyard_protocol::{Datum, LossFn, OpError, PolicyInputs, PreparedDatum, Tensor, TensorValues};
 
-use super::LossFn;
+const CROSS_ENTROPY_INPUTS: &[&str] = &["target_tokens", "weights"];
+const TOKEN_LEVEL_INPUTS: &[&str] = &["target_tokens", "logprobs", "advantages", "weights"];
+const SEQUENCE_LEVEL_INPUTS: &[&str] = &["target_tokens", "logprobs", "advantages", "sequence_ratio_mask", "weights"];
 
-/// A checked datum: every per-token input has the length of `tokens`, every id is in the vocabulary,
-/// every float is finite.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PreparedDatum {
-    /// Position in the request, for error texts.
-    pub index: usize,
-    /// Input token ids, `[N]`, at least one.
-    pub tokens: Vec<u32>,
-    /// Target token ids, `[N * k]`, row-major.
-    pub targets: Vec<u32>,
-    /// Targets per position.
-    pub k: usize,
-    /// Shape of `target_tokens`: `[N]` or `[N, k]`.
-    pub shape: Vec<usize>,
-    /// Factor of each target's term, `[N * k]`; ones when absent.
-    pub weights: Option<Vec<f32>>,
-    /// Log-probabilities under the sampling policy, `[N]`; empty for cross_entropy.
-    pub logprobs: Vec<f32>,
-    /// Advantages, `[N]`; empty for cross_entropy.
-    pub advantages: Vec<f32>,
+/// Names of the inputs that a datum may carry.
+fn inputs_of(loss: &LossFn) -> &'static [&'static str] {
+    match loss {
+        LossFn::CrossEntropy => CROSS_ENTROPY_INPUTS,
+        LossFn::ImportanceSampling | LossFn::Ppo(_) | LossFn::Cispo(_) | LossFn::Dro { .. } => TOKEN_LEVEL_INPUTS,
+        LossFn::Gspo(_) => SEQUENCE_LEVEL_INPUTS,
+    }
+}
+
+/// Whether `logprobs` and `advantages` are mandatory and targets are one per position.
+pub(super) fn is_policy_gradient(loss: &LossFn) -> bool {
+    !matches!(loss, LossFn::CrossEntropy)
 }
 
 /// Checks datum `index` of a request. Errors name the datum and the field.
@@ -39,12 +33,7 @@ pub fn prepare(loss: &LossFn, index: usize, datum: &Datum, vocab_size: usize) ->
     let targets = fields.mandatory("target_tokens")?;
     let shape = fields.target_shape(targets, n, vocab_size)?;
     let weights = fields.optional("weights").map(|tensor| fields.floats("weights", tensor, &shape)).transpose()?;
-    let (logprobs, advantages) = if loss.is_policy_gradient() {
-        let per_token = |name| fields.floats(name, fields.mandatory(name)?, &[n]);
-        (per_token("logprobs")?, per_token("advantages")?)
-    } else {
-        (Vec::new(), Vec::new())
-    };
+    let policy = is_policy_gradient(loss).then(|| fields.policy_inputs(n)).transpose()?;
     Ok(PreparedDatum {
         index,
         tokens,
@@ -52,8 +41,7 @@ pub fn prepare(loss: &LossFn, index: usize, datum: &Datum, vocab_size: usize) ->
         k: shape.get(1).copied().unwrap_or(1),
         shape,
         weights,
-        logprobs,
-        advantages,
+        policy,
     })
 }
 
@@ -70,7 +58,7 @@ impl<'a> Fields<'a> {
     }
 
     fn refuse_unknown(&self) -> Result<(), OpError> {
-        let known = self.loss.inputs();
+        let known = inputs_of(self.loss);
         match self.datum.loss_fn_inputs.keys().find(|name| !known.contains(&name.as_str())) {
             None => Ok(()),
             Some(name) => Err(self
@@ -93,7 +81,7 @@ impl<'a> Fields<'a> {
             [rows] | [rows, _] if *rows != n => {
                 Err(self.error(name, format_args!("has {rows} rows, model_input has {n} tokens")))
             }
-            [_, _] if self.loss.is_policy_gradient() => {
+            [_, _] if is_policy_gradient(self.loss) => {
                 Err(self.error(name, format_args!("{} takes one target per position, shape (N,)", self.loss.name())))
             }
             [_, 0] => Err(self.error(name, "has no columns")),
@@ -127,6 +115,17 @@ impl<'a> Fields<'a> {
             None => Ok(values.clone()),
             Some(at) => Err(self.error(name, format_args!("element {at} is {}, must be finite", values[at]))),
         }
+    }
+
+    /// Per-token inputs of `n` positions.
+    fn policy_inputs(&self, n: usize) -> Result<PolicyInputs, OpError> {
+        let per_token = |name| self.floats(name, self.mandatory(name)?, &[n]);
+        let (logprobs, advantages) = (per_token("logprobs")?, per_token("advantages")?);
+        let ratio_mask = match self.loss {
+            LossFn::Gspo(_) => per_token("sequence_ratio_mask")?.iter().map(|&mask| mask != 0.0).collect(),
+            _ => Vec::new(),
+        };
+        Ok(PolicyInputs { logprobs, advantages, ratio_mask })
     }
 
     fn check_count(&self, name: &str, tensor: &Tensor) -> Result<(), OpError> {

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use trainyard_protocol::{Category, Datum, LossConfig, LossConfigValue, Tensor, TensorValues};
+use trainyard_protocol::{Category, ClipRange, Datum, LossConfig, LossConfigValue, PolicyInputs, Tensor, TensorValues};
 
+use super::inputs::is_policy_gradient;
 use super::*;
 
 const VOCAB: usize = 512;
@@ -33,42 +34,8 @@ fn refusal(loss: &LossFn, datum: &Datum) -> String {
     error.message
 }
 
-const PPO: LossFn = LossFn::Ppo { low: 0.8, high: 1.2 };
-
-#[test]
-fn names_and_defaults() {
-    let none = LossConfig::new();
-    assert_eq!(LossFn::parse("cross_entropy", &none).unwrap(), LossFn::CrossEntropy);
-    assert_eq!(LossFn::parse("importance_sampling", &none).unwrap(), LossFn::ImportanceSampling);
-    assert_eq!(LossFn::parse("ppo", &none).unwrap(), PPO);
-    assert_eq!(LossFn::parse("cispo", &none).unwrap(), LossFn::Cispo { low: 0.0, high: 4.0 });
-    assert_eq!(LossFn::parse("dro", &none).unwrap(), LossFn::Dro { beta: 0.05 });
-    assert_eq!(
-        LossFn::parse("ppo", &config(&[("clip_high_threshold", 2.0)])).unwrap(),
-        LossFn::Ppo { low: 0.8, high: 2.0 }
-    );
-}
-
-#[test]
-fn bad_names_and_settings_are_named() {
-    let text: LossConfig = [("beta".to_owned(), LossConfigValue::Text("a".into()))].into();
-    let cases = [
-        ("gspo", LossConfig::new(), "loss_fn: gspo is not supported"),
-        ("stable_reinforce", LossConfig::new(), "loss_fn: stable_reinforce is not supported"),
-        ("custom", LossConfig::new(), "loss_fn: custom is not supported"),
-        ("crossentropy", LossConfig::new(), "loss_fn: \"crossentropy\" is not a loss function"),
-        ("cross_entropy", config(&[("beta", 1.0)]), "loss_fn_config.beta: not a setting of cross_entropy"),
-        ("ppo", config(&[("clip_low", 1.0)]), "loss_fn_config.clip_low: not a setting of ppo; its settings: clip_low_"),
-        ("ppo", config(&[("clip_low_threshold", 1.5)]), "loss_fn_config.clip_low_threshold: 1.5 is above"),
-        ("cispo", config(&[("clip_high_threshold", f64::NAN)]), "loss_fn_config.clip_high_threshold: NaN is not"),
-        ("dro", text, "loss_fn_config.beta: a number is needed"),
-        ("dro", config(&[("beta", -1.0)]), "loss_fn_config.beta: -1 is negative"),
-    ];
-    for (name, config, expected) in cases {
-        let message = LossFn::parse(name, &config).unwrap_err().message;
-        assert!(message.starts_with(expected), "{message}");
-    }
-}
+const PPO: LossFn = LossFn::Ppo(ClipRange { low: 0.8, high: 1.2 });
+const GSPO: LossFn = LossFn::Gspo(ClipRange { low: 0.8, high: 1.2 });
 
 #[test]
 fn a_good_datum_is_taken_apart() {
@@ -76,12 +43,18 @@ fn a_good_datum_is_taken_apart() {
     let prepared = prepare(&PPO, 0, &datum, VOCAB).unwrap();
     assert_eq!((prepared.tokens, prepared.targets, prepared.k), (vec![1, 1], vec![2, 2], 1));
     assert_eq!((prepared.shape, prepared.weights), (vec![2], Some(vec![1.0, 0.5])));
-    assert_eq!((prepared.logprobs, prepared.advantages), (vec![-1.0, -1.0], vec![0.5, 0.5]));
+    let policy = PolicyInputs { logprobs: vec![-1.0; 2], advantages: vec![0.5; 2], ratio_mask: vec![] };
+    assert_eq!(prepared.policy, Some(policy));
+
+    let datum = with(policy_datum(3), "sequence_ratio_mask", Tensor::f32(vec![0.0, 1.0, 0.5]));
+    let policy = prepare(&GSPO, 0, &datum, VOCAB).unwrap().policy.unwrap();
+    assert_eq!(policy.ratio_mask, [false, true, true]);
 
     let grid = Tensor { shape: vec![2, 3], values: TensorValues::I64(vec![0, 1, 2, 3, 4, 5]) };
     let datum = Datum { tokens: vec![7, 8], loss_fn_inputs: [("target_tokens".to_owned(), grid)].into() };
     let prepared = prepare(&LossFn::CrossEntropy, 0, &datum, VOCAB).unwrap();
     assert_eq!((prepared.k, prepared.shape, prepared.weights), (3, vec![2, 3], None));
+    assert_eq!(prepared.policy, None);
 }
 
 #[test]
@@ -123,6 +96,10 @@ fn bad_datums_are_refused_by_name() {
         let message = refusal(&PPO, &datum);
         assert!(message.starts_with(&expected), "{message} / {expected}");
     }
+    let unmasked = refusal(&GSPO, &policy_datum(2));
+    assert_eq!(unmasked, field("sequence_ratio_mask") + "missing; gspo needs it");
+    let short = with(policy_datum(2), "sequence_ratio_mask", f32s(1, 1.0));
+    assert!(refusal(&GSPO, &short).starts_with(&(field("sequence_ratio_mask") + "has shape [1], expected [2]")));
     let columns = Datum { tokens: vec![1, 1], loss_fn_inputs: [("target_tokens".to_owned(), grid(&[2, 0]))].into() };
     assert!(refusal(&LossFn::CrossEntropy, &columns).ends_with("has no columns"));
     let wide = |k| Datum { tokens: vec![1, 1], loss_fn_inputs: [("target_tokens".to_owned(), grid(&[2, k]))].into() };
@@ -135,7 +112,9 @@ fn bad_datums_are_refused_by_name() {
     assert!(refusal(&LossFn::CrossEntropy, &policy_datum(2)).contains("advantages: not an input of cross_entropy"));
 }
 
+/// A datum of `n` positions; without advantages it has no policy inputs.
 fn prepared(weights: Option<Vec<f32>>, logprobs: Vec<f32>, advantages: Vec<f32>, n: usize) -> PreparedDatum {
+    let ratio_mask = vec![true; advantages.len()];
     PreparedDatum {
         index: 0,
         tokens: vec![0; n],
@@ -143,8 +122,7 @@ fn prepared(weights: Option<Vec<f32>>, logprobs: Vec<f32>, advantages: Vec<f32>,
         k: 1,
         shape: vec![n],
         weights,
-        logprobs,
-        advantages,
+        policy: (!advantages.is_empty()).then_some(PolicyInputs { logprobs, advantages, ratio_mask }),
     }
 }
 
@@ -174,7 +152,7 @@ fn losses() -> impl Strategy<Value = LossFn> {
         Just(LossFn::CrossEntropy),
         Just(LossFn::ImportanceSampling),
         Just(PPO),
-        Just(LossFn::Cispo { low: 0.5, high: 1.5 }),
+        Just(LossFn::Cispo(ClipRange { low: 0.5, high: 1.5 })),
         Just(LossFn::Dro { beta: 0.3 }),
     ]
 }
@@ -192,7 +170,7 @@ proptest! {
         let q: Vec<f32> = rows.iter().map(|row| row.0 + row.1).collect();
         let advantages: Vec<f32> = rows.iter().map(|row| row.2).collect();
         let weights = weighted.then(|| rows.iter().map(|row| row.3).collect());
-        let policy = loss.is_policy_gradient();
+        let policy = is_policy_gradient(&loss);
         let take = |values: &Vec<f32>| if policy { values.clone() } else { vec![] };
         let datum = prepared(weights, take(&q), take(&advantages), n);
         let value = evaluate(&loss, &datum, &lp).unwrap();
@@ -207,8 +185,8 @@ proptest! {
                 let mut moved = lp.clone();
                 moved[at] += by;
                 let mut datum = datum.clone();
-                if matches!(loss, LossFn::Cispo { .. }) {
-                    datum.logprobs[at] += by;
+                if let (LossFn::Cispo(_), Some(policy)) = (loss, &mut datum.policy) {
+                    policy.logprobs[at] += by;
                 }
                 evaluate(&loss, &datum, &moved).unwrap().sum
             };
@@ -220,7 +198,7 @@ proptest! {
     /// Weights multiply each token's term, in every loss.
     #[test]
     fn weights_scale_terms(loss in losses(), lp in -5f32..-0.1, q in -5f32..-0.1, a in -2f32..2.0, w in -2f32..2.0) {
-        let take = |x: f32| if loss.is_policy_gradient() { vec![x] } else { vec![] };
+        let take = |x: f32| if is_policy_gradient(&loss) { vec![x] } else { vec![] };
         let plain = evaluate(&loss, &prepared(None, take(q), take(a), 1), &[lp]).unwrap();
         let scaled = evaluate(&loss, &prepared(Some(vec![w]), take(q), take(a), 1), &[lp]).unwrap();
         prop_assert!((scaled.sum - f64::from(w) * plain.sum).abs() < 1e-9 * (1.0 + plain.sum.abs()));
@@ -253,7 +231,7 @@ struct GoldenLoss {
 impl GoldenDatum {
     fn datum(&self, loss: &LossFn) -> Datum {
         let mut inputs = BTreeMap::from([("target_tokens".to_owned(), Tensor::i64(self.target_tokens.clone()))]);
-        if loss.is_policy_gradient() {
+        if is_policy_gradient(loss) {
             inputs.insert("logprobs".to_owned(), Tensor::f32(self.logprobs.clone()));
             inputs.insert("advantages".to_owned(), Tensor::f32(self.advantages.clone()));
         } else {

@@ -1,226 +1,214 @@
 //! The forward pass over a packed batch: rows of many sequences, with an adapter per group of rows.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use super::adapter::{Adapter, Module};
-use super::lora::{Place, adapted, project_down, project_up};
-use super::weights::{Layer, Linear, Weights};
-use crate::kernels::Cpu;
-use crate::kernels::attention::{KvSequence, Span, attention, write_kv};
-use crate::kernels::buffer::Buffer;
-use crate::kernels::elementwise::{add_bias, for_rows, swiglu};
-use crate::kernels::gemm::Operand;
-use crate::kernels::norm::{rms_norm_heads, rms_norm_operand};
-
-/// Rows with one adapter.
-#[derive(Clone)]
-pub struct Group {
-    /// Rows of the batch.
-    pub rows: Range<usize>,
-    /// Their adapter.
-    pub adapter: Option<Arc<Adapter>>,
-}
+use super::adapter::RowGroup;
+use super::kv::KvSequence;
+use super::linear::Linear;
+use super::weights::{BlockWeights, NormWeight, Weights};
+use crate::backend::{AttentionCall, Backend, Rotation, Rows, Span};
 
 /// A batch: every sequence contributes consecutive rows, groups cover the rows in order.
-pub struct PassInput<'a> {
+pub(crate) struct PassInput<'a, B: Backend> {
     /// Token of every row, below the vocabulary's size.
     pub tokens: &'a [u32],
     /// Rows of each sequence and the position of its first row.
-    pub spans: &'a [(Range<usize>, usize)],
+    pub rows: &'a [(Range<usize>, usize)],
     /// Keys and values of each sequence, up to its first row.
     pub kv: &'a mut [KvSequence],
     /// Rows by adapter.
-    pub groups: &'a [Group],
+    pub groups: &'a [RowGroup<B>],
 }
 
-/// What a block's backward pass needs.
-pub struct LayerActivations {
+/// Activations that a block's backward pass needs.
+pub(super) struct BlockActivations<B: Backend> {
     /// Residual stream before the block, `[rows, hidden]`.
-    pub x: Buffer<f32>,
-    /// q, k, v before head normalisation, where there is one.
-    pub raw_qkv: Option<Buffer<f32>>,
+    pub(super) x: B::Rows,
+    /// q, k, v before head norms, where there are any.
+    pub(super) raw_qkv: Option<B::Rows>,
     /// q, k, v, rotated.
-    pub qkv: Buffer<f32>,
-    /// Attention output.
-    pub attn: Buffer<f32>,
-    /// Log-sum-exp of the scores.
-    pub lse: Buffer<f32>,
+    pub(super) qkv: B::Rows,
+    /// Attention's output `[rows, q_width]` and log-sum-exp of the scores.
+    pub(super) attention: [B::Rows; 2],
+    /// Output of the o projection before its norm, where there is one.
+    pub(super) attention_out: Option<B::Rows>,
     /// Residual stream before the MLP.
-    pub mid: Buffer<f32>,
+    pub(super) mid: B::Rows,
     /// gate and up.
-    pub gate_up: Buffer<f32>,
-    /// Scaled `x Aᵀ` of the pairs of each projection: q, k, v; o; gate, up; down.
-    pub z: Vec<Vec<Vec<f32>>>,
+    pub(super) gate_up: B::Rows,
+    /// Output of the down projection before its norm, where there is one.
+    pub(super) mlp_out: Option<B::Rows>,
+    /// `scale · (x Aᵀ)` of the adapters on qkv, o, gate_up, down.
+    pub(super) low_rank: [B::LowRank; 4],
 }
 
-/// What was kept of a block.
-pub enum Kept {
-    /// All that its backward pass needs.
-    All(Box<LayerActivations>),
-    /// Its input: the rest is computed again.
-    Input(Buffer<f32>),
+/// What was saved of a block for its backward pass.
+pub(super) enum SavedBlock<B: Backend> {
+    /// All activations.
+    All(Box<BlockActivations<B>>),
+    /// Its input: the rest is recomputed (activation checkpointing).
+    Input(B::Rows),
 }
 
-/// What was kept of all blocks.
-pub type Activations = Vec<Kept>;
+/// What the forward pass saves for the backward pass.
+pub(crate) struct Activations<B: Backend> {
+    /// Block by block.
+    pub(super) blocks: Vec<SavedBlock<B>>,
+    /// The sequences with their KV blocks.
+    pub(super) spans: Vec<Span>,
+    /// Position of every row.
+    pub(super) positions: Vec<u32>,
+}
 
 /// What a forward pass returns.
-pub struct Pass {
+pub(crate) struct Pass<B: Backend> {
     /// Residual stream after the last block, `[rows, hidden]`.
-    pub x: Buffer<f32>,
-    /// For the backward pass, if asked for.
-    pub activations: Option<Activations>,
+    pub x: B::Rows,
+    /// Where `save` was given.
+    pub activations: Option<Activations<B>>,
 }
 
-/// Position of every row.
-pub(super) fn positions(rows: usize, spans: &[(Range<usize>, usize)]) -> Vec<u32> {
+fn positions(rows: usize, spans: &[Span]) -> Vec<u32> {
     let mut positions = vec![0; rows];
-    for (rows, start) in spans {
-        for (i, row) in rows.clone().enumerate() {
-            positions[row] = (start + i) as u32;
+    for span in spans {
+        for (i, row) in span.rows.clone().enumerate() {
+            positions[row] = (span.start + i) as u32;
         }
     }
     positions
 }
 
-/// Places in the fused q, k, v projection.
-pub(super) fn qkv_places(w: &Weights) -> [Place; 3] {
-    let (q, kv) = (w.shape.q_width(), w.shape.kv_width());
-    [Place { module: Module::Q, at: 0 }, Place { module: Module::K, at: q }, Place { module: Module::V, at: q + kv }]
-}
-
-/// Places in the fused gate and up projection.
-pub(super) fn gate_up_places(w: &Weights) -> [Place; 2] {
-    [Place { module: Module::Gate, at: 0 }, Place { module: Module::Up, at: w.config.intermediate_size }]
-}
-
-/// Runs linear layers of one block and keeps what adapters compute on the way.
-struct Projector<'a> {
-    cpu: &'a Cpu,
-    w: &'a Weights,
-    groups: &'a [Group],
-    layer: usize,
-    /// By projection, in the order of [`adapted`].
-    z: Vec<Vec<Vec<f32>>>,
-}
-
-impl Projector<'_> {
-    /// `out (+)= x Wᵀ + b`, and the adapters' parts.
-    fn project(&mut self, linear: &Linear, places: &[Place], x: &Operand, out: &mut [f32], accumulate: bool) {
-        let adapted = adapted(self.groups, self.layer, places);
-        let zs = project_down(self.cpu, x, &adapted);
-        project_up(self.cpu, x, &linear.weight, &adapted, &zs, out, accumulate);
-        if let Some(bias) = &linear.bias {
-            add_bias(self.cpu, out, bias);
+/// Runs the batch through all blocks and appends the rows to the sequences' keys and values. With `save`, the last `save`
+/// blocks save the activations for the backward pass, and the others their input.
+pub(crate) fn forward<B: Backend>(
+    backend: &B,
+    w: &Weights<B>,
+    input: PassInput<'_, B>,
+    save: Option<usize>,
+) -> Pass<B> {
+    let mut x = w.embed(backend, input.tokens);
+    let spans = w.model.kv().extend(backend, input.rows, input.kv);
+    let positions = positions(input.tokens.len(), &spans);
+    let batch = BlockPass { backend, w, groups: input.groups, positions: &positions, spans: &spans };
+    let mut saved = Vec::new();
+    for layer in 0..w.blocks.len() {
+        let all = save.is_some_and(|save| layer + save >= w.blocks.len());
+        if save.is_some() && !all {
+            saved.push(SavedBlock::Input(backend.copy(&x)));
         }
-        self.z.push(zs);
+        let activations = batch.block(layer, &mut x, true, all);
+        saved.extend(activations.map(|activations| SavedBlock::All(Box::new(activations))));
     }
-}
-
-/// Runs the batch through all blocks. The sequences' keys and values grow by their rows. With `keep`, so many of the
-/// last blocks keep what the backward pass needs, and the others their input.
-pub fn forward(cpu: &Cpu, w: &Weights, input: PassInput<'_>, keep: Option<usize>) -> Pass {
-    let hidden = w.config.hidden_size;
-    let rows = input.tokens.len();
-    let positions = positions(rows, input.spans);
-    let mut x = cpu.buffer(rows * hidden);
-    for_rows(cpu, &mut x, hidden, |row, out| w.embed(input.tokens[row], out));
-    for ((rows, start), kv) in input.spans.iter().zip(input.kv.iter_mut()) {
-        kv.reserve(&w.shape, start + rows.len());
-    }
-    let mut activations = Vec::new();
-    for (l, layer) in w.layers.iter().enumerate() {
-        let p = Projector { cpu, w, groups: input.groups, layer: l, z: Vec::new() };
-        let all = keep.is_some_and(|keep| l + keep >= w.layers.len());
-        if keep.is_some() && !all {
-            activations.push(Kept::Input(cpu.copy(&x)));
-        }
-        let kept = block(p, layer, &positions, input.spans, Kv::Write(input.kv), &mut x, all);
-        activations.extend(kept.map(|kept| Kept::All(Box::new(kept))));
-    }
-    for ((rows, start), kv) in input.spans.iter().zip(input.kv.iter_mut()) {
+    for ((rows, start), kv) in input.rows.iter().zip(input.kv.iter_mut()) {
         kv.set_len(start + rows.len());
     }
-    Pass { x, activations: keep.is_some().then_some(activations) }
+    let activations = save.map(|_| Activations { blocks: saved, spans, positions });
+    Pass { x, activations }
 }
 
-/// Computes again what a block kept in the forward pass over the same batch, from its input.
-pub(super) fn again(
-    cpu: &Cpu,
-    w: &Weights,
-    l: usize,
-    groups: &[Group],
-    positions: &[u32],
-    spans: &[(Range<usize>, usize)],
-    kv: &[KvSequence],
-    mut x: Buffer<f32>,
-) -> Option<LayerActivations> {
-    let p = Projector { cpu, w, groups, layer: l, z: Vec::new() };
-    block(p, &w.layers[l], positions, spans, Kv::Written(kv), &mut x, true)
+/// The batch as every block sees it.
+pub(super) struct BlockPass<'a, B: Backend> {
+    pub(super) backend: &'a B,
+    pub(super) w: &'a Weights<B>,
+    pub(super) groups: &'a [RowGroup<B>],
+    pub(super) positions: &'a [u32],
+    pub(super) spans: &'a [Span],
 }
 
-/// Keys and values of the batch's sequences.
-enum Kv<'a> {
-    /// Those of the rows are still to be written.
-    Write(&'a mut [KvSequence]),
-    /// An earlier pass has written them.
-    Written(&'a [KvSequence]),
-}
-
-fn block(
-    mut p: Projector<'_>,
-    layer: &Layer,
-    positions: &[u32],
-    spans: &[(Range<usize>, usize)],
-    kv: Kv<'_>,
-    x: &mut [f32],
-    keep: bool,
-) -> Option<LayerActivations> {
-    let (cpu, w, l) = (p.cpu, p.w, p.layer);
-    let (rows, shape, eps) = (positions.len(), &w.shape, w.config.rms_norm_eps);
-    let before = keep.then(|| cpu.copy(x));
-    let normed = rms_norm_operand(cpu, w.dtype, x, &layer.input_norm, eps);
-    let mut qkv = cpu.buffer(rows * shape.qkv_width());
-    p.project(&layer.qkv, &qkv_places(w), &normed, &mut qkv, false);
-    drop(normed);
-    let raw_qkv = (keep && layer.qk_norm.is_some()).then(|| cpu.copy(&qkv));
-    rotate(cpu, w, layer, positions, &mut qkv);
-    let kv = match kv {
-        Kv::Write(kv) => {
-            let mut writers: Vec<_> =
-                spans.iter().zip(kv.iter_mut()).map(|((rows, start), kv)| (rows.clone(), *start, kv)).collect();
-            write_kv(cpu, shape, l, &qkv, &mut writers);
-            &*kv
-        }
-        Kv::Written(kv) => kv,
-    };
-    let views: Vec<_> =
-        spans.iter().zip(kv.iter()).map(|((rows, start), kv)| Span { rows: rows.clone(), start: *start, kv }).collect();
-    let mut attn = cpu.buffer(rows * shape.q_width());
-    let mut lse = cpu.buffer(rows * shape.heads);
-    attention(cpu, shape, l, w.config.sliding_window[l], &views, &qkv, &mut attn, &mut lse);
-    let heads = Operand::new(cpu, w.dtype, &attn, shape.q_width());
-    p.project(&layer.o, &[Place { module: Module::O, at: 0 }], &heads, x, true);
-    drop(heads);
-    let mid = keep.then(|| cpu.copy(x));
-    let normed = rms_norm_operand(cpu, w.dtype, x, &layer.post_norm, eps);
-    let width = w.config.intermediate_size;
-    let mut gate_up = cpu.buffer(rows * 2 * width);
-    p.project(&layer.gate_up, &gate_up_places(w), &normed, &mut gate_up, false);
-    drop(normed);
-    let act = swiglu(cpu, w.dtype, &gate_up, width);
-    p.project(&layer.down, &[Place { module: Module::Down, at: 0 }], &act, x, true);
-    let (x, mid) = (before?, mid?);
-    Some(LayerActivations { x, raw_qkv, qkv, attn, lse, mid, gate_up, z: p.z })
-}
-
-/// Normalises heads where the family does, and rotates q and k.
-fn rotate(cpu: &Cpu, w: &Weights, layer: &Layer, positions: &[u32], qkv: &mut [f32]) {
-    let (shape, stride) = (&w.shape, w.shape.qkv_width());
-    if let Some([q, k]) = &layer.qk_norm {
-        rms_norm_heads(cpu, qkv, stride, 0, shape.heads, q, w.config.rms_norm_eps);
-        rms_norm_heads(cpu, qkv, stride, shape.q_width(), shape.kv_heads, k, w.config.rms_norm_eps);
+impl<B: Backend> BlockPass<'_, B> {
+    /// The arguments of a block's attention.
+    pub(super) fn attention(&self, layer: usize) -> AttentionCall<'_> {
+        let window = self.w.model.config.blocks[layer].window;
+        AttentionCall { shape: &self.w.model.shape, layer, window, spans: self.spans }
     }
-    w.rope.apply(cpu, qkv, stride, 0, shape.heads + shape.kv_heads, positions, false);
+
+    /// The arguments of a block's head norms and rotation.
+    pub(super) fn rotation(&self, layer: usize) -> Rotation<'_, B> {
+        let eps = self.w.model.config.rms_norm_eps;
+        let norms = self.w.blocks[layer].head_norms.as_ref().map(|norms| norms.each_ref().map(|norm| norm.with(eps)));
+        Rotation { shape: &self.w.model.shape, norms, rope: self.w.model.rope(layer), positions: self.positions }
+    }
+
+    /// Computes a block on the residual stream `x`, in place. Keys and values are written unless an earlier pass over the same
+    /// batch did. With `save`, returns the activations.
+    fn block(&self, layer: usize, x: &mut B::Rows, writes_kv: bool, save: bool) -> Option<BlockActivations<B>> {
+        let (backend, block, c) = (self.backend, &self.w.blocks[layer], &self.w.model.config);
+        let before = save.then(|| backend.copy(x));
+        let normed = backend.norm_lhs(block.pre_attention.with(c.rms_norm_eps), x);
+        let (mut qkv, z_qkv) = self.linear(layer, &block.qkv, &normed, self.w.model.shape.qkv_width());
+        drop(normed);
+        let raw_qkv = backend.rotate(&self.rotation(layer), &mut qkv, save);
+        let mut kv = self.w.model.kv();
+        if writes_kv {
+            kv.write(backend, layer, self.spans, &qkv);
+        }
+        let attention = backend.attention(self.attention(layer), kv.pool(), &qkv);
+        drop(kv);
+        let heads = backend.lhs(&attention[0]);
+        let (attention_out, z_o) = self.add_residual(layer, &block.o, block.post_attention.as_ref(), &heads, x);
+        drop(heads);
+        let mid = save.then(|| backend.copy(x));
+        let (gate_up, mlp_out, z_mlp) = self.mlp(layer, block, x);
+        let [z_gate_up, z_down] = z_mlp;
+        let low_rank = [z_qkv, z_o, z_gate_up, z_down];
+        let (x, mid) = (before?, mid?);
+        Some(BlockActivations { x, raw_qkv, qkv, attention, attention_out, mid, gate_up, mlp_out, low_rank })
+    }
+
+    fn mlp(
+        &self,
+        layer: usize,
+        block: &BlockWeights<B>,
+        x: &mut B::Rows,
+    ) -> (B::Rows, Option<B::Rows>, [B::LowRank; 2]) {
+        let (backend, c) = (self.backend, &self.w.model.config);
+        let normed = backend.norm_lhs(block.pre_mlp.with(c.rms_norm_eps), x);
+        let (gate_up, z_gate_up) = self.linear(layer, &block.gate_up, &normed, 2 * c.intermediate_size);
+        drop(normed);
+        let act = backend.activate(c.blocks[layer].activation, &gate_up);
+        let (out, z_down) = self.add_residual(layer, &block.down, block.post_mlp.as_ref(), &act, x);
+        (gate_up, out, [z_gate_up, z_down])
+    }
+
+    /// A linear layer of `outputs` columns, with the adapters on it.
+    fn linear(&self, layer: usize, linear: &Linear<B>, x: &B::Lhs, outputs: usize) -> (B::Rows, B::LowRank) {
+        let mut out = self.backend.alloc(self.positions.len(), outputs);
+        let low_rank = self.linear_into(layer, linear, x, &mut out, false);
+        (out, low_rank)
+    }
+
+    fn linear_into(
+        &self,
+        layer: usize,
+        linear: &Linear<B>,
+        x: &B::Lhs,
+        out: &mut B::Rows,
+        accumulate: bool,
+    ) -> B::LowRank {
+        let lora = linear.segments(self.groups, layer, &[]);
+        self.backend.linear(&linear.with(&lora), x, out, accumulate)
+    }
+
+    /// Adds a linear layer's output to the residual stream `x`; where there is a norm, normalised, and the output before the
+    /// norm is returned.
+    fn add_residual(
+        &self,
+        layer: usize,
+        linear: &Linear<B>,
+        norm: Option<&NormWeight<B>>,
+        input: &B::Lhs,
+        x: &mut B::Rows,
+    ) -> (Option<B::Rows>, B::LowRank) {
+        let Some(norm) = norm else {
+            return (None, self.linear_into(layer, linear, input, x, true));
+        };
+        let (out, low_rank) = self.linear(layer, linear, input, x.width());
+        self.backend.add_norm(norm.with(self.w.model.config.rms_norm_eps), &out, x);
+        (Some(out), low_rank)
+    }
+
+    /// Computes what a block's forward pass did not save, from its input.
+    pub(super) fn recompute_block(&self, layer: usize, mut x: B::Rows) -> Option<BlockActivations<B>> {
+        self.block(layer, &mut x, false, true)
+    }
 }

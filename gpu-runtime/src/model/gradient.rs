@@ -1,51 +1,39 @@
 //! A request's gradient while microbatches add to it.
 
-use std::collections::BTreeMap;
-
-use super::params::{Gradients, ParamLayout};
+use super::params::ParamTable;
+use crate::backend::{Backend, EmbeddingGradient};
 
 /// A gradient that does not depend on how the examples are cut into microbatches.
 ///
 /// Where the unembedding is the token embedding, both add to one array: the unembedding first, then the lookups. The
-/// lookups of a microbatch would come before the unembedding of the next one, so they are summed apart until
+/// lookups of a microbatch would come before the unembedding of the next one, so they are summed separately until
 /// [`GradientSum::finish`]. Only rows of tokens that occur take memory.
-pub struct GradientSum {
+pub(crate) struct GradientSum<B: Backend> {
     /// By parameter, without the lookups of tied embeddings.
-    pub(super) values: Gradients,
+    pub(super) values: B::Params,
     /// Gradients of tied embeddings as inputs, by token.
-    lookups: BTreeMap<u32, Vec<f32>>,
+    lookups: B::EmbeddingSums,
 }
 
-impl GradientSum {
+impl<B: Backend> GradientSum<B> {
     /// Adds to `values`, zeros as a rule.
-    pub fn new(values: Gradients) -> Self {
-        Self { values, lookups: BTreeMap::new() }
+    pub(crate) fn new(values: B::Params) -> Self {
+        Self { values, lookups: B::EmbeddingSums::default() }
     }
 
-    /// Adds the gradient by the residual stream before the first block, `[tokens, hidden]`, to the tokens' embeddings.
-    pub(super) fn add_lookups(&mut self, layout: &ParamLayout, hidden: usize, tokens: &[u32], dx: &[f32]) {
-        let tied = layout.head == layout.embed;
-        for (token, dx) in tokens.iter().zip(dx.chunks_exact(hidden)) {
-            let row = if tied {
-                self.lookups.entry(*token).or_insert_with(|| vec![0.0; hidden])
-            } else {
-                &mut self.values[layout.embed][*token as usize * hidden..][..hidden]
-            };
-            add(row, dx);
-        }
+    /// Adds the gradient with respect to the residual stream before the first block, `[tokens, hidden]`, to the tokens'
+    /// embeddings, which are scaled by `scale`.
+    pub(super) fn add_lookups(&mut self, backend: &B, table: &ParamTable, tokens: &[u32], dx: &B::Rows, scale: f32) {
+        let into = match table.head == table.embed {
+            true => EmbeddingGradient::Sums(&mut self.lookups),
+            false => EmbeddingGradient::Param(&mut self.values, table.embed),
+        };
+        backend.embed_backward(tokens, dx, scale, into);
     }
 
-    /// The whole gradient, when all microbatches have been added.
-    pub fn finish(mut self, layout: &ParamLayout) -> Gradients {
-        for (token, row) in self.lookups {
-            add(&mut self.values[layout.embed][token as usize * row.len()..], &row);
-        }
+    /// The gradient, after all microbatches have been added.
+    pub(crate) fn finish(mut self, backend: &B, table: &ParamTable) -> B::Params {
+        backend.add_embedding_sums(self.lookups, &mut self.values, table.embed);
         self.values
-    }
-}
-
-fn add(to: &mut [f32], from: &[f32]) {
-    for (to, from) in to.iter_mut().zip(from) {
-        *to += from;
     }
 }

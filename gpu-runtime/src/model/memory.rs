@@ -1,78 +1,81 @@
-//! What a training pass will hold, told before it runs: how many rows fit a budget, and how many blocks may keep their
-//! activations when the rows are more (the others compute them again: Chen et al. 2016, arXiv:1604.06174).
+//! The memory that a training pass will need, planned before it runs: how many rows fit a budget, and how many blocks may
+//! save their activations when the rows are more (the others recompute them: Chen et al. 2016, arXiv:1604.06174).
 
 use trainyard_protocol::LoraSpec;
 
-use super::adapter::Module;
-use super::weights::Weights;
+use super::params::Projection;
+use crate::backend::{AttentionShape, Backend};
+use crate::config::{Block, ModelConfig};
 
-/// Bytes of logits that a pass may keep for its backward; more are computed again.
-pub(super) const KEPT_LOGITS: usize = 64 << 20;
+/// Most bytes of logits that a pass saves for its backward pass; more are recomputed.
+pub(super) const MAX_SAVED_LOGITS: usize = 64 << 20;
 
-/// Bytes per row of a pass over `w` with adapters of at most `rank` on all modules.
+/// Bytes per row of a training pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PassMemory {
+pub(crate) struct PassMemory {
     /// Keys and values.
-    kv: usize,
-    /// What a block keeps for its backward pass.
-    block: usize,
-    /// What a block that computes again keeps: its input.
-    input: usize,
-    /// What is alive at once besides, in the backward pass of a block: inputs of products and gradients.
-    working: usize,
-    /// The same in the loss head, logits apart.
-    head: usize,
+    pub(super) kv: usize,
+    /// What a block saves for its backward pass: that of the largest one.
+    pub(super) block: usize,
+    /// What a recomputed block saves: its input.
+    pub(super) input: usize,
+    /// What else is alive at once in the backward pass of a block: left sides of GEMMs and gradients.
+    pub(super) working: usize,
+    /// What is alive at once in the loss head, logits excepted.
+    pub(super) head: usize,
     /// Logits.
-    logits: usize,
-    blocks: usize,
+    pub(super) logits: usize,
+    /// Number of blocks; not in bytes.
+    pub(super) blocks: usize,
 }
 
 impl PassMemory {
-    /// For a pass over these weights; `adapters` are those that may take part.
-    pub fn of<'a>(w: &Weights, adapters: impl Iterator<Item = &'a LoraSpec>) -> Self {
-        const FLOAT: usize = size_of::<f32>();
-        let (c, s) = (&w.config, &w.shape);
+    /// For passes over a model; `adapters` are those that may be in the batch.
+    pub(crate) fn of<'a, B: Backend>(
+        c: &ModelConfig,
+        shape: &AttentionShape,
+        adapters: impl Iterator<Item = &'a LoraSpec>,
+    ) -> Self {
+        let element = B::ACTIVATION_BYTES;
         let (hidden, inner) = (c.hidden_size, c.intermediate_size);
-        let modules = |lora: &LoraSpec| {
-            let adapted = |m: &&Module| if m.is_attention() { lora.train_attn } else { lora.train_mlp };
-            lora.rank as usize * Module::ALL.iter().filter(adapted).count()
+        let low_rank = |lora: &LoraSpec| {
+            lora.rank as usize * Projection::ALL.iter().filter(|projection| projection.is_adapted(lora)).count()
         };
-        let z = adapters.map(modules).max().unwrap_or(0);
-        let normed = if w.layers.iter().any(|l| l.qk_norm.is_some()) { s.qkv_width() } else { 0 };
-        let kept = 2 * hidden + s.qkv_width() + normed + s.q_width() + s.heads + 2 * inner + z;
-        // The residual stream's gradient, a normalised input and its gradient; then gate's and up's gradients as an operand,
-        // or in attention those of its output, of q, k, v, and of these as an operand.
-        let working = 3 * hidden + (2 * inner).max(s.q_width() + 2 * s.qkv_width());
+        let low_rank = adapters.map(low_rank).max().unwrap_or(0);
+        let saved = |block: &Block| saved_elements(c, shape, block) + low_rank;
+        // The residual stream's gradient, a normalised input and its gradient; then gate's and up's gradients as the left side
+        // of a GEMM, or in attention those of its output, of q, k, v, and of these as the left side of a GEMM.
+        let working = 3 * hidden + (2 * inner).max(shape.q_width() + 2 * shape.qkv_width());
         Self {
-            kv: 2 * s.layers * s.kv_width() * FLOAT,
-            block: kept * FLOAT,
-            input: hidden * FLOAT,
-            working: working * FLOAT,
+            kv: 2 * shape.layers * shape.kv_width() * size_of::<f32>(),
+            block: c.blocks.iter().map(saved).max().unwrap_or(0) * element,
+            input: hidden * element,
+            working: (working + added_output(c)) * element,
             // The residual stream and its gradient; for all rows and for those that have a loss the normalised ones and
             // their packed copy; of the latter rows also the residual stream, and two gradients.
-            head: 9 * hidden * FLOAT,
-            logits: c.vocab_size * FLOAT,
-            blocks: c.num_layers,
+            head: 9 * hidden * element,
+            logits: c.vocab_size * size_of::<f32>(),
+            blocks: c.num_layers(),
         }
     }
 
-    /// Bytes of a pass over `rows` rows in which `kept` blocks keep their activations.
-    pub fn bytes(&self, rows: usize, kept: usize) -> usize {
-        rows * self.kv + self.buffers(rows, kept)
+    /// Bytes of a pass over `rows` rows in which `saved` blocks save their activations.
+    pub(crate) fn bytes(&self, rows: usize, saved: usize) -> usize {
+        rows * self.kv + self.buffers(rows, saved)
     }
 
     /// As [`PassMemory::bytes`], without keys and values.
-    pub fn buffers(&self, rows: usize, kept: usize) -> usize {
-        let again = self.blocks - kept;
-        // Blocks that compute again are the first ones: when their backward pass runs, one after the other, those that
-        // kept their activations have freed them.
-        let alive = kept.max(again.min(1));
-        let head = rows * (kept * self.block + self.head) + (rows * self.logits).min(KEPT_LOGITS);
-        rows * again * self.input + head.max(rows * (alive * self.block + self.working))
+    pub(crate) fn buffers(&self, rows: usize, saved: usize) -> usize {
+        let recomputed = self.blocks - saved;
+        // Blocks that are recomputed are the first ones: when their backward pass runs, one after the other, those that
+        // saved their activations have freed them.
+        let alive = saved.max(recomputed.min(1));
+        let head = rows * (saved * self.block + self.head) + (rows * self.logits).min(MAX_SAVED_LOGITS);
+        rows * recomputed * self.input + head.max(rows * (alive * self.block + self.working))
     }
 
-    /// Rows, up to `most`, of which every block may keep its activations within `budget` bytes.
-    pub fn rows_within(&self, budget: usize, most: usize) -> usize {
+    /// Rows, up to `most`, of which every block may save its activations within `budget` bytes.
+    pub(crate) fn rows_within(&self, budget: usize, most: usize) -> usize {
         let (mut fits, mut exceeds) = (0, most + 1);
         while exceeds - fits > 1 {
             let rows = fits + (exceeds - fits) / 2;
@@ -81,12 +84,22 @@ impl PassMemory {
         fits
     }
 
-    /// Most blocks that may keep their activations of `rows` rows within `budget` bytes.
-    pub fn kept_within(&self, rows: usize, budget: usize) -> usize {
-        (0..=self.blocks).rev().find(|kept| self.bytes(rows, *kept) <= budget).unwrap_or(0)
+    /// Most blocks that may save their activations of `rows` rows within `budget` bytes.
+    pub(crate) fn saved_within(&self, rows: usize, budget: usize) -> usize {
+        (0..=self.blocks).rev().find(|saved| self.bytes(rows, *saved) <= budget).unwrap_or(0)
     }
 }
 
-#[cfg(test)]
-#[path = "memory_tests.rs"]
-mod tests;
+/// Elements of a row that a block saves, adapters apart.
+fn saved_elements(c: &ModelConfig, shape: &AttentionShape, block: &Block) -> usize {
+    let raw_qkv = if block.head_norms { shape.qkv_width() } else { 0 };
+    let outputs = [block.norms.post_attention, block.norms.post_mlp].iter().flatten().count() * c.hidden_size;
+    let streams = 2 * c.hidden_size;
+    streams + outputs + shape.qkv_width() + raw_qkv + shape.q_width() + shape.heads + 2 * c.intermediate_size
+}
+
+/// Elements of a row of the gradient of what a part of a block adds, where that has a norm.
+fn added_output(c: &ModelConfig) -> usize {
+    let has_norm = |block: &Block| block.norms.post_attention.or(block.norms.post_mlp).is_some();
+    if c.blocks.iter().any(has_norm) { c.hidden_size } else { 0 }
+}

@@ -1,23 +1,32 @@
-//! The decoder: weights, adapters, and its forward and backward passes over packed batches.
-
-#![expect(clippy::too_many_arguments, reason = "ops take operands with extents and strides, as BLAS does")]
+//! The decoder, written once for all devices and families: weights, adapters, and forward and backward passes over packed
+//! batches.
 
 mod adapter;
 mod backward;
 mod forward;
 mod gradient;
-mod lora;
+mod kv;
+mod linear;
 mod memory;
 mod params;
+mod rope;
 mod score;
 mod train;
 mod weights;
 
-pub use adapter::{Adapter, LoraPair, Module};
-pub use forward::{Activations, Group, Kept, Pass, PassInput, forward};
-pub use gradient::GradientSum;
-pub use memory::PassMemory;
-pub use params::{Gradients, ParamLayout, ParamSpec};
-pub use score::{ScoredRows, score_rows};
-pub use train::{TrainGroup, TrainOutput, train_pass};
-pub use weights::{Layer, Linear, Weights};
+pub(crate) use adapter::{Adapter, RowGroup};
+pub(crate) use forward::{PassInput, forward};
+pub(crate) use gradient::GradientSum;
+#[cfg(test)]
+pub(crate) use kv::KvCache;
+pub(crate) use kv::{KvBlock, KvSequence};
+pub(crate) use memory::PassMemory;
+pub(crate) use params::{AdaptedModule, Init, ParamSpec, ParamTable, Projection};
+#[cfg(test)]
+pub(crate) use rope::rope_table;
+pub(crate) use score::{logits, target_logprobs};
+pub(crate) use train::{TrainGroup, TrainOutput, train_pass};
+pub(crate) use weights::{Model, Weights};
+
+#[cfg(test)]
+mod tests;

@@ -5,104 +5,146 @@ use std::sync::Arc;
 
 use trainyard_protocol::OpError;
 
-use super::adapter::Adapter;
-use super::backward::{BatchView, Sink, backward};
-use super::forward::{Group, Pass, PassInput, forward, positions};
+use super::adapter::{Adapter, RowGroup};
+use super::backward::{GradientSink, backward};
+use super::forward::{Activations, Pass, PassInput, forward};
 use super::gradient::GradientSum;
-use super::lora::{Down, backward_down, pair_gradients};
-use super::memory::KEPT_LOGITS;
-use super::params::Gradients;
-use super::score::{ScoredRows, score_rows, unembedding};
+use super::kv::KvSequence;
+use super::linear::unembedding_segments;
+use super::memory::MAX_SAVED_LOGITS;
 use super::weights::Weights;
-use crate::kernels::Cpu;
-use crate::kernels::attention::KvSequence;
-use crate::kernels::elementwise::scale;
-use crate::kernels::head::{KeptLogits, Targets};
-use crate::kernels::norm::rms_norm_backward;
+use crate::backend::{Backend, GradientSinks, HeadGradient, Targets};
 use crate::loss::{LossFn, LossValue, PreparedDatum, evaluate};
 
 /// Datums of one run in a microbatch.
-pub struct TrainGroup<'a> {
+pub(crate) struct TrainGroup<'a, B: Backend> {
     /// The run's adapter; `None` for a full-parameter run, which has a pass of its own.
-    pub adapter: Option<Arc<Adapter>>,
-    /// Its loss.
+    pub adapter: Option<Arc<Adapter<B>>>,
     pub loss: LossFn,
-    /// Its examples.
     pub data: Vec<&'a PreparedDatum>,
     /// Where its gradient is added; `None` computes the loss alone.
-    pub grads: Option<&'a mut GradientSum>,
+    pub grads: Option<&'a mut GradientSum<B>>,
 }
 
-/// What a datum gave.
-pub struct TrainOutput {
+/// The results of a datum.
+pub(crate) struct TrainOutput {
     /// Log-probabilities of its targets.
     pub logprobs: Vec<f32>,
-    /// Its loss.
     pub value: LossValue,
 }
 
+/// By group: its outputs per datum, or the error of the first datum whose loss is not finite.
+type GroupOutputs = Vec<Result<Vec<TrainOutput>, OpError>>;
+
 /// Rows of the microbatch that have a gradient.
-struct Active {
+struct ActiveRows<B: Backend> {
     rows: Vec<usize>,
     targets: Targets,
-    dlogprobs: Vec<f32>,
-    groups: Vec<Group>,
+    d_logprobs: Vec<f32>,
+    groups: Vec<RowGroup<B>>,
 }
 
-/// Runs the groups' datums through the model together. Returns, per group, the outputs per datum, or the
-/// error of the first datum whose loss is not finite; such a group's gradient is untouched. `kept` blocks keep their
-/// activations, the others compute them again: the bits are the same.
-pub fn train_pass(
-    cpu: &Cpu,
-    w: &Weights,
-    groups: &mut [TrainGroup<'_>],
+/// Runs the groups' datums through the model together. The gradient of a group whose loss fails is untouched. `saved`
+/// blocks save their activations, the others recompute them: the bits are the same. With `full`, the one group trains all
+/// parameters.
+pub(crate) fn train_pass<B: Backend>(
+    backend: &B,
+    w: &Weights<B>,
+    groups: &mut [TrainGroup<'_, B>],
     full: bool,
-    kept: usize,
-) -> Vec<Result<Vec<TrainOutput>, OpError>> {
+    saved: usize,
+) -> GroupOutputs {
     let data: Vec<&PreparedDatum> = groups.iter().flat_map(|g| g.data.iter().copied()).collect();
     let tokens: Vec<u32> = data.iter().flat_map(|d| d.tokens.iter().copied()).collect();
-    let spans = spans_of(&data);
-    let mut kv = vec![KvSequence::default(); data.len()];
     let row_groups = row_groups(groups);
-    let train = groups.iter().any(|g| g.grads.is_some());
-    let input = PassInput { tokens: &tokens, spans: &spans, kv: &mut kv, groups: &row_groups };
-    let Pass { x, activations } = forward(cpu, w, input, train.then_some(kept));
+    let mut kv = vec![KvSequence::default(); data.len()];
+    let trains = groups.iter().any(|g| g.grads.is_some());
+    let input = PassInput { tokens: &tokens, rows: &rows_of(&data), kv: &mut kv, groups: &row_groups };
+    let Pass { x, activations } = forward(backend, w, input, trains.then_some(saved));
     let targets = targets_of(&data);
-    let scored = score_rows(cpu, w, &x, &row_groups);
-    let logits = tokens.len() * w.config.vocab_size;
-    let mut kept = (train && logits * size_of::<f32>() <= KEPT_LOGITS).then(|| cpu.buffer(logits));
-    let (logprobs, lse) = scored.target_logprobs(cpu, &targets, kept.as_deref_mut());
-    let (outputs, dlogprobs) = losses(groups, &logprobs);
-    if let Some(activations) = activations {
-        let active = Active::of(&row_groups, &targets, &dlogprobs);
-        if !active.rows.is_empty() {
-            let lse: Vec<f32> = active.rows.iter().map(|r| lse[*r]).collect();
-            let failed: Vec<bool> = outputs.iter().map(Result::is_err).collect();
-            let mut sums: Vec<Option<&mut GradientSum>> = groups
-                .iter_mut()
-                .zip(failed)
-                .map(|(g, failed)| if failed { None } else { g.grads.as_deref_mut() })
-                .collect();
-            let mut sinks: Vec<_> = sums.iter_mut().map(|sum| sum.as_mut().map(|sum| &mut sum.values)).collect();
-            let mut dx = cpu.zeros(x.len());
-            head_backward(cpu, w, &scored, &x, &active, &lse, kept.as_deref(), &mut sinks, full, &mut dx);
-            drop((kept, scored, x));
-            let positions = positions(tokens.len(), &spans);
-            let batch =
-                BatchView { spans: &spans, kv: &kv, groups: &row_groups, positions: &positions, tokens: &tokens };
-            let sink = match full {
-                true => sums.first_mut().and_then(|sum| sum.as_deref_mut()).map(Sink::Full),
-                false => Some(Sink::Adapters(&mut sinks)),
-            };
-            if let Some(sink) = sink {
-                backward(cpu, w, &batch, activations, dx, sink);
-            }
-        }
+    let hidden = backend.norm(w.final_norm(), &x);
+    let logit_bytes = tokens.len() * w.model.config.vocab_size * size_of::<f32>();
+    let lora = unembedding_segments(&row_groups, &[]);
+    let save_logits = trains && logit_bytes <= MAX_SAVED_LOGITS;
+    let (logprobs, head) = backend.target_logprobs(&w.head(&lora), &hidden, &targets, save_logits);
+    let (outputs, d_logprobs) = losses(groups, &logprobs);
+    let active = ActiveRows::of(&row_groups, &targets, &d_logprobs);
+    if let Some(activations) = activations
+        && !active.rows.is_empty()
+    {
+        let failed: Vec<bool> = outputs.iter().map(Result::is_err).collect();
+        let sinks = groups.iter_mut().zip(failed);
+        let sums = sinks.map(|(g, failed)| if failed { None } else { g.grads.as_deref_mut() }).collect();
+        let pass = BackwardPass { backend, w, tokens: &tokens, groups: &row_groups, active };
+        pass.run(head, (hidden, x), activations, sums, full);
     }
     outputs
 }
 
-fn spans_of(data: &[&PreparedDatum]) -> Vec<(Range<usize>, usize)> {
+/// The backward pass of a microbatch.
+struct BackwardPass<'a, B: Backend> {
+    backend: &'a B,
+    w: &'a Weights<B>,
+    tokens: &'a [u32],
+    groups: &'a [RowGroup<B>],
+    active: ActiveRows<B>,
+}
+
+impl<B: Backend> BackwardPass<'_, B> {
+    fn run(
+        self,
+        head: B::HeadState,
+        (hidden, x): (B::Rows, B::Rows),
+        activations: Activations<B>,
+        mut sums: Vec<Option<&mut GradientSum<B>>>,
+        full: bool,
+    ) {
+        if full {
+            let Some(Some(sum)) = sums.into_iter().next() else { return };
+            let dx = self.head(&head, &hidden, &x, &mut GradientSinks::Full(&mut sum.values), &[]);
+            drop((head, hidden, x));
+            backward(self.backend, self.w, (self.tokens, self.groups), activations, dx, GradientSink::Full(sum));
+        } else {
+            let trains: Vec<bool> = sums.iter().map(Option::is_some).collect();
+            let mut sinks: Vec<_> = sums.iter_mut().map(|sum| sum.as_mut().map(|sum| &mut sum.values)).collect();
+            let dx = self.head(&head, &hidden, &x, &mut GradientSinks::Adapters(&mut sinks), &trains);
+            drop((head, hidden, x));
+            let batch = (self.tokens, self.groups);
+            backward(self.backend, self.w, batch, activations, dx, GradientSink::Adapters(&mut sinks));
+        }
+    }
+
+    /// Gradient with respect to the residual stream after the last block; those of the head's parameters and of the final
+    /// norm go to the sinks.
+    fn head(
+        &self,
+        state: &B::HeadState,
+        hidden: &B::Rows,
+        x: &B::Rows,
+        sinks: &mut GradientSinks<'_, '_, B>,
+        trains: &[bool],
+    ) -> B::Rows {
+        let (backend, w, active) = (self.backend, self.w, &self.active);
+        let width = w.model.config.hidden_size;
+        let lora = unembedding_segments(&active.groups, trains);
+        let gradient = HeadGradient { rows: &active.rows, targets: &active.targets, d_logprobs: &active.d_logprobs };
+        let hidden = backend.gather(hidden, &active.rows);
+        let d_hidden = backend.head_backward(&w.head(&lora), &hidden, &gradient, state, w.model.table.head, sinks);
+        drop(hidden);
+        let mut dx_active = backend.zeros(active.rows.len(), width);
+        let dw = match sinks {
+            GradientSinks::Full(params) => Some((&mut **params, w.model.table.norm)),
+            GradientSinks::Adapters(_) => None,
+        };
+        backend.norm_backward(w.final_norm(), &backend.gather(x, &active.rows), &d_hidden, &mut dx_active, dw);
+        let mut dx = backend.zeros(self.tokens.len(), width);
+        backend.scatter(&dx_active, &active.rows, &mut dx);
+        dx
+    }
+}
+
+/// Rows of each datum; every sequence starts at position 0.
+fn rows_of(data: &[&PreparedDatum]) -> Vec<(Range<usize>, usize)> {
     let mut row = 0;
     data.iter()
         .map(|d| {
@@ -112,34 +154,30 @@ fn spans_of(data: &[&PreparedDatum]) -> Vec<(Range<usize>, usize)> {
         .collect()
 }
 
-fn row_groups(groups: &[TrainGroup<'_>]) -> Vec<Group> {
+fn row_groups<B: Backend>(groups: &[TrainGroup<'_, B>]) -> Vec<RowGroup<B>> {
     let mut row = 0;
     groups
         .iter()
         .map(|g| {
             let start = row;
             row += g.data.iter().map(|d| d.tokens.len()).sum::<usize>();
-            Group { rows: start..row, adapter: g.adapter.clone() }
+            RowGroup { rows: start..row, adapter: g.adapter.clone() }
         })
         .collect()
 }
 
 fn targets_of(data: &[&PreparedDatum]) -> Targets {
-    let mut targets = Targets { offsets: vec![0], ids: Vec::new() };
+    let mut targets = Targets::empty();
     for datum in data {
-        for row in datum.targets.chunks(datum.k.max(1)) {
-            targets.ids.extend_from_slice(row);
-            targets.offsets.push(targets.ids.len());
-        }
+        datum.targets.chunks(datum.k.max(1)).for_each(|row| targets.push(row.iter().copied()));
     }
     targets
 }
 
-type Outputs = Vec<Result<Vec<TrainOutput>, OpError>>;
-
-/// Losses per group, and the gradient by every target's log-probability (zero where nothing is trained).
-fn losses(groups: &[TrainGroup<'_>], logprobs: &[f32]) -> (Outputs, Vec<f32>) {
-    let mut dlogprobs = vec![0f32; logprobs.len()];
+/// Losses per group, and the gradient with respect to every target's log-probability, zero for groups that do not train or
+/// whose loss fails. A loss sees all tokens of its datum at once.
+fn losses<B: Backend>(groups: &[TrainGroup<'_, B>], logprobs: &[f32]) -> (GroupOutputs, Vec<f32>) {
+    let mut d_logprobs = vec![0f32; logprobs.len()];
     let mut at = 0;
     let outputs = groups
         .iter()
@@ -153,7 +191,7 @@ fn losses(groups: &[TrainGroup<'_>], logprobs: &[f32]) -> (Outputs, Vec<f32>) {
                 match evaluate(&group.loss, datum, &logprobs[range.clone()]) {
                     Ok(value) => {
                         if group.grads.is_some() {
-                            dlogprobs[range.clone()].copy_from_slice(&value.dlogprobs);
+                            d_logprobs[range.clone()].copy_from_slice(&value.dlogprobs);
                         }
                         outputs.push(TrainOutput { logprobs: logprobs[range].to_vec(), value });
                     }
@@ -162,119 +200,31 @@ fn losses(groups: &[TrainGroup<'_>], logprobs: &[f32]) -> (Outputs, Vec<f32>) {
             }
             match failure {
                 Some(error) => {
-                    dlogprobs[start..at].fill(0.0);
+                    d_logprobs[start..at].fill(0.0);
                     Err(error)
                 }
                 None => Ok(outputs),
             }
         })
         .collect();
-    (outputs, dlogprobs)
+    (outputs, d_logprobs)
 }
 
-impl Active {
-    fn of(groups: &[Group], targets: &Targets, dlogprobs: &[f32]) -> Self {
-        let mut active = Self {
-            rows: Vec::new(),
-            targets: Targets { offsets: vec![0], ids: Vec::new() },
-            dlogprobs: Vec::new(),
-            groups: Vec::new(),
-        };
+impl<B: Backend> ActiveRows<B> {
+    fn of(groups: &[RowGroup<B>], targets: &Targets, d_logprobs: &[f32]) -> Self {
+        let (mut rows, mut own, mut gradients, mut active) = (Vec::new(), Targets::empty(), Vec::new(), Vec::new());
         for group in groups {
-            let start = active.rows.len();
+            let start = rows.len();
             for row in group.rows.clone() {
-                let at = targets.offsets[row]..targets.offsets[row + 1];
-                if dlogprobs[at.clone()].iter().any(|d| *d != 0.0) {
-                    active.rows.push(row);
-                    active.targets.ids.extend_from_slice(&targets.ids[at.clone()]);
-                    active.targets.offsets.push(active.targets.ids.len());
-                    active.dlogprobs.extend_from_slice(&dlogprobs[at]);
+                let at = targets.of(row);
+                if d_logprobs[at.clone()].iter().any(|d| *d != 0.0) {
+                    rows.push(row);
+                    own.push(targets.ids[at.clone()].iter().copied());
+                    gradients.extend_from_slice(&d_logprobs[at]);
                 }
             }
-            active.groups.push(Group { rows: start..active.rows.len(), adapter: group.adapter.clone() });
+            active.push(RowGroup { rows: start..rows.len(), adapter: group.adapter.clone() });
         }
-        active
+        Self { rows, targets: own, d_logprobs: gradients, groups: active }
     }
-}
-
-/// Gradient by the residual stream after the last block, `dx`, and those of the head's parameters.
-fn head_backward(
-    cpu: &Cpu,
-    w: &Weights,
-    scored: &ScoredRows<'_>,
-    x: &[f32],
-    active: &Active,
-    lse: &[f32],
-    logits: Option<&[f32]>,
-    sinks: &mut [Option<&mut Gradients>],
-    full: bool,
-    dx: &mut [f32],
-) {
-    let hidden = w.config.hidden_size;
-    let gather = |from: &[f32]| {
-        let mut rows = cpu.buffer(active.rows.len() * hidden);
-        for (to, r) in rows.chunks_exact_mut(hidden).zip(&active.rows) {
-            to.copy_from_slice(&from[r * hidden..(r + 1) * hidden]);
-        }
-        rows
-    };
-    let rows = ScoredRows::from_hidden(cpu, w, gather(&scored.hidden), &active.groups);
-    let groups = rows.head_groups(Some(cpu));
-    let kept = |rows: Range<usize>| logits.map(|logits| KeptLogits { logits, rows: &active.rows[rows] });
-    let head = rows.head(&groups, kept(0..active.rows.len()));
-    let mut dhidden = cpu.zeros(rows.hidden.len());
-    let mut dz = vec![0f32; rows.z_len()];
-    let wt = w.head.transposed(cpu);
-    head.backward(cpu, wt, &active.targets, &active.dlogprobs, lse, &mut dhidden, &mut dz);
-    for (i, group) in active.groups.iter().enumerate() {
-        let Some(grads) = sinks[i].as_deref_mut() else { continue };
-        if full {
-            let out = &mut grads[w.layout.head];
-            head.weight_gradient(cpu, &active.targets, &active.dlogprobs, lse, &rows.hidden, hidden, out);
-        }
-        let Some(own) = unembedding(i, group) else { continue };
-        let at = groups[i].dz_at;
-        let mut dz = dz[at..at + group.rows.len() * own.adapter.rank].to_vec();
-        scale(&mut dz, own.adapter.scale);
-        let own_logits = kept(group.rows.clone());
-        unembed_gradient(cpu, w, group, &rows, i, active, lse, own_logits, &mut grads[own.pair.place + 1]);
-        let downs = [Down { adapted: own, z: None, dz }];
-        pair_gradients(cpu, &downs, &rows.hidden, hidden, &[], 0, sinks);
-        backward_down(cpu, None, &downs, hidden, &mut dhidden);
-    }
-    let mut dx_active = cpu.zeros(dhidden.len());
-    let dw = match (full, sinks.first_mut()) {
-        (true, Some(Some(grads))) => Some(grads[w.layout.norm].as_mut_slice()),
-        _ => None,
-    };
-    rms_norm_backward(cpu, &gather(x), &w.norm, w.config.rms_norm_eps, &dhidden, &mut dx_active, dw);
-    for (row, d) in active.rows.iter().zip(dx_active.chunks_exact(hidden)) {
-        dx[row * hidden..(row + 1) * hidden].copy_from_slice(d);
-    }
-}
-
-/// Gradient of an adapter's B on the unembedding: over the group's own rows alone.
-fn unembed_gradient(
-    cpu: &Cpu,
-    w: &Weights,
-    group: &Group,
-    rows: &ScoredRows<'_>,
-    index: usize,
-    active: &Active,
-    lse: &[f32],
-    kept: Option<KeptLogits<'_>>,
-    out: &mut [f32],
-) {
-    let (hidden, r) = (w.config.hidden_size, group.rows.clone());
-    let own = [Group { rows: 0..r.len(), adapter: group.adapter.clone() }];
-    let own_rows = ScoredRows::from_hidden(cpu, w, cpu.copy(&rows.hidden[r.start * hidden..r.end * hidden]), &own);
-    let groups = own_rows.head_groups(None);
-    let at = active.targets.offsets[r.start]..active.targets.offsets[r.end];
-    let targets = Targets {
-        offsets: active.targets.offsets[r.start..=r.end].iter().map(|o| o - at.start).collect(),
-        ids: active.targets.ids[at.clone()].to_vec(),
-    };
-    let rank = group.adapter.as_ref().map_or(0, |a| a.rank);
-    let head = own_rows.head(&groups, kept);
-    head.weight_gradient(cpu, &targets, &active.dlogprobs[at], &lse[r], rows.z(index), rank, out);
 }

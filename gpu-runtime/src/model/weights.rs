@@ -1,301 +1,304 @@
-//! Weights in the form that the kernels read.
+//! A model's weights in the form that its backend reads.
 
 use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use half::bf16;
-
-use super::params::{Gradients, LayerParams, ParamLayout};
+use super::kv::KvCache;
+use super::linear::Linear;
+use super::params::{BlockParams, ParamTable, Projection};
+use super::rope::rope_table;
+use crate::backend::{AttentionShape, Backend, MatrixRole, Norm, Source};
 use crate::config::{LoadError, ModelConfig};
-use crate::kernels::attention::AttentionShape;
-use crate::kernels::gemm::Factor;
-use crate::kernels::packed::{Dtype, PackedMatrix};
-use crate::kernels::rope::Rope;
-use crate::kernels::{Cpu, par_chunks};
 
-/// A linear layer `y = x Wᵀ + b`, perhaps several fused along the outputs.
-pub struct Linear {
-    /// `[out, in]`.
-    pub weight: PackedMatrix,
-    transposed: OnceLock<PackedMatrix>,
-    /// `[out]`.
-    pub bias: Option<Vec<f32>>,
+/// What all runs of a base model share: configuration, parameter table, rotary tables and the KV pool.
+pub(crate) struct Model<B: Backend> {
+    pub config: ModelConfig,
+    pub table: ParamTable,
+    pub shape: AttentionShape,
+    /// By [`ModelConfig::ropes`].
+    ropes: Vec<B::Rope>,
+    kv: Mutex<KvCache<B>>,
 }
 
-impl Linear {
-    fn new(weight: PackedMatrix, bias: Option<Vec<f32>>) -> Self {
-        Self { weight, transposed: OnceLock::new(), bias }
-    }
-
-    /// Bytes of its elements, of the transpose as well where that was made.
-    fn bytes(&self) -> usize {
-        self.weight.bytes() + self.transposed.get().map_or(0, PackedMatrix::bytes)
-    }
-
-    /// Takes other values, in place: parts as they are stacked along the outputs, and all biases.
-    fn update(&mut self, cpu: &Cpu, parts: &[&[f32]], biases: &[&[f32]]) {
-        self.weight.repack(cpu, parts);
-        if let Some(transposed) = self.transposed.get_mut() {
-            transposed.transpose_from(cpu, &self.weight);
+impl<B: Backend> Model<B> {
+    /// Computes the tables and makes an empty KV pool.
+    pub(crate) fn new(backend: &B, config: ModelConfig) -> Self {
+        let shape = AttentionShape {
+            layers: config.num_layers(),
+            heads: config.num_heads,
+            kv_heads: config.num_kv_heads,
+            head_dim: config.head_dim,
+            scale: config.attention_scale,
+        };
+        let table = |rope| rope_table(rope, config.head_dim, config.max_position_embeddings);
+        Self {
+            table: ParamTable::new(&config),
+            ropes: config.ropes.iter().map(|rope| backend.rope(config.head_dim / 2, table(rope))).collect(),
+            kv: Mutex::new(KvCache::new(backend, &shape)),
+            shape,
+            config,
         }
-        if let Some(bias) = &mut self.bias {
-            *bias = biases.concat();
-        }
     }
 
-    /// Writes its weights and biases to their places, which are stacked along the outputs.
-    fn params(&self, weights: &[usize], biases: &[usize], params: &mut Gradients) {
-        let rows = self.weight.to_rows();
-        split(&rows, weights, params);
-        split(self.bias.as_deref().unwrap_or_default(), biases, params);
+    /// Frees the memory of KV blocks without holders.
+    pub(crate) fn reclaim_kv(&self, backend: &B) {
+        self.kv().reclaim(backend);
     }
 
-    /// The transpose; where it has to be packed, at the first backward pass: servers that only sample never pay for it.
-    pub fn transposed(&self, cpu: &Cpu) -> Factor<'_> {
-        Factor::transpose_or_pack(cpu, &self.weight, &self.transposed)
+    pub(super) fn kv(&self) -> MutexGuard<'_, KvCache<B>> {
+        // A pass that panicked fails its requests, whose blocks are freed with them; the pool's ids stay consistent.
+        self.kv.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn rope(&self, layer: usize) -> &B::Rope {
+        &self.ropes[self.config.blocks[layer].rope]
+    }
+}
+
+/// An RMSNorm's weight.
+pub(super) struct NormWeight<B: Backend> {
+    /// Multiplies normalised elements: the stored weight plus the family's offset.
+    effective: B::Vector,
+    /// As files have it, where that differs.
+    stored: Option<B::Vector>,
+}
+
+impl<B: Backend> NormWeight<B> {
+    fn new(backend: &B, source: Source<'_, B>, offset: f32) -> Self {
+        let stored = (offset != 0.0).then(|| backend.vector(&[source], 0.0));
+        Self { effective: backend.vector(&[source], offset), stored }
+    }
+
+    /// For ops, with the model's epsilon.
+    pub(super) fn with(&self, eps: f32) -> Norm<'_, B> {
+        Norm { weight: &self.effective, eps }
+    }
+
+    fn to_host(&self, backend: &B) -> Vec<f32> {
+        backend.vector_to_host(self.stored.as_ref().unwrap_or(&self.effective))
     }
 }
 
 /// A decoder block.
-pub struct Layer {
-    /// RMSNorm before attention.
-    pub input_norm: Vec<f32>,
-    /// Fused q, k and v projections.
-    pub qkv: Linear,
-    /// RMSNorm of q heads and of k heads.
-    pub qk_norm: Option<[Vec<f32>; 2]>,
-    /// Output projection.
-    pub o: Linear,
-    /// RMSNorm before the MLP.
-    pub post_norm: Vec<f32>,
-    /// Fused gate and up projections.
-    pub gate_up: Linear,
-    /// Down projection.
-    pub down: Linear,
+pub(super) struct BlockWeights<B: Backend> {
+    pub(super) pre_attention: NormWeight<B>,
+    /// q, k and v, fused.
+    pub(super) qkv: Linear<B>,
+    pub(super) head_norms: Option<[NormWeight<B>; 2]>,
+    pub(super) o: Linear<B>,
+    pub(super) post_attention: Option<NormWeight<B>>,
+    pub(super) pre_mlp: NormWeight<B>,
+    /// gate and up, fused.
+    pub(super) gate_up: Linear<B>,
+    pub(super) down: Linear<B>,
+    pub(super) post_mlp: Option<NormWeight<B>>,
 }
 
-enum Embedding {
+/// The token embedding.
+enum Embedding<B: Backend> {
     /// Rows of the unembedding.
     Tied,
-    Bf16(Vec<u16>),
-    F32(Vec<f32>),
+    Own(B::Table),
 }
 
-/// A model's weights; training changes them only where nobody else holds them.
-pub struct Weights {
-    /// What the model is made of.
-    pub config: Arc<ModelConfig>,
-    /// Its parameters.
-    pub layout: Arc<ParamLayout>,
-    /// Rotary tables.
-    pub rope: Arc<Rope>,
-    /// Extents of its attention.
-    pub shape: AttentionShape,
-    /// Element type.
-    pub dtype: Dtype,
-    embed: Embedding,
-    /// Decoder blocks.
-    pub layers: Vec<Layer>,
-    /// Final RMSNorm.
-    pub norm: Vec<f32>,
+/// A model's weights. They are updated in place only where this is their sole holder.
+pub(crate) struct Weights<B: Backend> {
+    pub model: Arc<Model<B>>,
+    embed: Embedding<B>,
+    pub(super) blocks: Vec<BlockWeights<B>>,
+    pub(super) norm: NormWeight<B>,
     /// Unembedding.
-    pub head: Linear,
+    pub(super) head: B::Matrix,
 }
 
-/// Gives the elements of the parameter at a place of the layout.
-pub(super) type ReadParam<'a> = dyn FnMut(usize) -> Result<Cow<'a, [f32]>, LoadError> + 'a;
+/// The elements of a parameter.
+enum ParamValue<'a, B: Backend> {
+    Host(Cow<'a, [f32]>),
+    Param(&'a B::Params, usize),
+}
 
-impl Weights {
+impl<B: Backend> ParamValue<'_, B> {
+    fn source(&self) -> Source<'_, B> {
+        match self {
+            Self::Host(values) => Source::Host(values),
+            Self::Param(params, index) => Source::Param(*params, *index),
+        }
+    }
+}
+
+/// Reads the parameter of an index.
+type ReadParam<'r, 'a, B> = dyn FnMut(usize) -> Result<ParamValue<'a, B>, LoadError> + 'r;
+
+impl<B: Backend> Weights<B> {
+    /// Packs parameters that `read` returns by their index in the model's table.
+    pub(crate) fn load<'a>(
+        backend: &B,
+        model: &Arc<Model<B>>,
+        read: &mut dyn FnMut(usize) -> Result<Cow<'a, [f32]>, LoadError>,
+    ) -> Result<Self, LoadError> {
+        Self::build(backend, model, &mut |index| read(index).map(ParamValue::Host))
+    }
+
+    /// Packs parameters that are in the backend's memory, in the order of the model's table.
+    pub(crate) fn from_params(backend: &B, model: &Arc<Model<B>>, params: &B::Params) -> Result<Self, LoadError> {
+        Self::build(backend, model, &mut |index| Ok(ParamValue::Param(params, index)))
+    }
+
+    fn build(backend: &B, model: &Arc<Model<B>>, read: &mut ReadParam<'_, '_, B>) -> Result<Self, LoadError> {
+        let (table, c) = (&model.table, &model.config);
+        let embedding = read(table.embed)?;
+        let (head, embed) = if table.head == table.embed {
+            (backend.pack(&[embedding.source()], c.hidden_size, MatrixRole::Base), Embedding::Tied)
+        } else {
+            let embed = Embedding::Own(backend.table(embedding.source(), c.hidden_size));
+            drop(embedding);
+            (backend.pack(&[read(table.head)?.source()], c.hidden_size, MatrixRole::Base), embed)
+        };
+        let blocks = table.blocks.iter().map(|params| BlockWeights::build(backend, c, params, read));
+        let blocks = blocks.collect::<Result<_, _>>()?;
+        let norm = NormWeight::new(backend, read(table.norm)?.source(), c.norm_offset);
+        Ok(Self { model: Arc::clone(model), embed, blocks, norm, head })
+    }
+
+    /// Repacks all weights from `params`, in the order of the model's table, in place.
+    pub(crate) fn update(&mut self, backend: &B, params: &B::Params) {
+        let model = Arc::clone(&self.model);
+        let (table, offset) = (&model.table, model.config.norm_offset);
+        if let Embedding::Own(rows) = &mut self.embed {
+            *rows = backend.table(Source::Param(params, table.embed), model.config.hidden_size);
+        }
+        backend.repack(&mut self.head, &[Source::Param(params, table.head)]);
+        self.norm = NormWeight::new(backend, Source::Param(params, table.norm), offset);
+        for (block, own) in self.blocks.iter_mut().zip(&table.blocks) {
+            block.update(backend, own, params, offset);
+        }
+    }
+
     /// Bytes of its matrices.
-    pub fn bytes(&self) -> usize {
-        let layer = |l: &Layer| [&l.qkv, &l.o, &l.gate_up, &l.down].map(Linear::bytes).iter().sum::<usize>();
+    pub(crate) fn bytes(&self, backend: &B) -> usize {
+        let block = |b: &BlockWeights<B>| {
+            [&b.qkv, &b.o, &b.gate_up, &b.down].iter().map(|linear| linear.bytes(backend)).sum::<usize>()
+        };
         let embed = match &self.embed {
             Embedding::Tied => 0,
-            Embedding::Bf16(rows) => size_of_val(&rows[..]),
-            Embedding::F32(rows) => size_of_val(&rows[..]),
+            Embedding::Own(rows) => backend.table_bytes(rows),
         };
-        embed + self.head.bytes() + self.layers.iter().map(layer).sum::<usize>()
+        embed + backend.matrix_bytes(&self.head) + self.blocks.iter().map(block).sum::<usize>()
     }
 
-    /// Packs all parameters that `read` gives.
-    pub fn build(
-        cpu: &Cpu,
-        config: &Arc<ModelConfig>,
-        layout: &Arc<ParamLayout>,
-        rope: &Arc<Rope>,
-        dtype: Dtype,
-        read: &mut ReadParam<'_>,
-    ) -> Result<Self, LoadError> {
-        let c = config;
-        let embed = read(layout.embed)?;
-        let (head, embed) = if layout.head == layout.embed {
-            (PackedMatrix::pack(cpu, dtype, c.hidden_size, &[&embed]), Embedding::Tied)
-        } else {
-            let embed = match dtype {
-                Dtype::Bf16 => Embedding::Bf16(embed.iter().map(|x| bf16::from_f32(*x).to_bits()).collect()),
-                Dtype::F32 => Embedding::F32(embed.into_owned()),
-            };
-            (PackedMatrix::pack(cpu, dtype, c.hidden_size, &[&*read(layout.head)?]), embed)
-        };
-        let layers = layout.layers.iter().map(|p| Layer::build(cpu, c, p, dtype, read)).collect::<Result<_, _>>()?;
-        Ok(Self {
-            config: Arc::clone(config),
-            layout: Arc::clone(layout),
-            rope: Arc::clone(rope),
-            shape: AttentionShape {
-                layers: c.num_layers,
-                heads: c.num_heads,
-                kv_heads: c.num_kv_heads,
-                head_dim: c.head_dim,
-            },
-            dtype,
-            embed,
-            layers,
-            norm: read(layout.norm)?.into_owned(),
-            head: Linear::new(head, None),
-        })
-    }
-
-    /// Takes the values of `params`, in the order of the layout, in place.
-    pub fn update(&mut self, cpu: &Cpu, params: &Gradients) {
-        let layout = Arc::clone(&self.layout);
-        let embed = &params[layout.embed];
-        match &mut self.embed {
-            Embedding::Tied => {}
-            Embedding::Bf16(rows) => par_chunks(&cpu.pool, rows, 1 << 16, |i, rows| {
-                for (row, x) in rows.iter_mut().zip(&embed[i << 16..]) {
-                    *row = bf16::from_f32(*x).to_bits();
-                }
-            }),
-            Embedding::F32(rows) => rows.copy_from_slice(embed),
+    /// All parameters, with the rounding of packing, in the order of the model's table.
+    pub(crate) fn to_host(&self, backend: &B) -> Vec<Vec<f32>> {
+        let table = &self.model.table;
+        let mut params: Vec<Vec<f32>> = vec![Vec::new(); table.specs.len()];
+        params[table.head] = backend.matrix_to_host(&self.head);
+        if let Embedding::Own(rows) = &self.embed {
+            params[table.embed] = backend.table_to_host(rows);
         }
-        self.head.update(cpu, &[&params[layout.head]], &[]);
-        self.norm.copy_from_slice(&params[layout.norm]);
-        for (layer, p) in self.layers.iter_mut().zip(&layout.layers) {
-            layer.update(cpu, p, params);
-        }
-    }
-
-    /// All parameters as they were packed, in the order of the layout.
-    pub fn params(&self) -> Gradients {
-        let mut params = self.layout.zeros();
-        for (token, out) in params[self.layout.embed].chunks_exact_mut(self.config.hidden_size).enumerate() {
-            self.embed(token as u32, out);
-        }
-        if self.layout.head != self.layout.embed {
-            params[self.layout.head] = self.head.weight.to_rows();
-        }
-        params[self.layout.norm].clone_from(&self.norm);
-        for (layer, p) in self.layers.iter().zip(&self.layout.layers) {
-            layer.params(p, &mut params);
+        params[table.norm] = self.norm.to_host(backend);
+        for (block, own) in self.blocks.iter().zip(&table.blocks) {
+            block.write_to_host(backend, own, &mut params);
         }
         params
     }
 
-    /// Writes the embedding of `token` to `out`.
-    pub fn embed(&self, token: u32, out: &mut [f32]) {
-        let at = token as usize * out.len();
+    /// Embeddings of tokens, `[tokens, hidden]`.
+    pub(super) fn embed(&self, backend: &B, tokens: &[u32]) -> B::Rows {
+        let c = &self.model.config;
         match &self.embed {
-            Embedding::Tied => self.head.weight.row(token as usize, out),
-            Embedding::Bf16(rows) => {
-                for (out, bits) in out.iter_mut().zip(&rows[at..]) {
-                    *out = f32::from_bits(u32::from(*bits) << 16);
-                }
-            }
-            Embedding::F32(rows) => {
-                let row = &rows[at..at + out.len()];
-                out.copy_from_slice(row);
-            }
+            Embedding::Tied => backend.embed_tied(&self.head, tokens, c.embedding_scale),
+            Embedding::Own(rows) => backend.embed_table(rows, c.hidden_size, tokens, c.embedding_scale),
         }
     }
 }
 
-impl Layer {
+impl<B: Backend> BlockWeights<B> {
     fn build(
-        cpu: &Cpu,
+        backend: &B,
         c: &ModelConfig,
-        p: &LayerParams,
-        dtype: Dtype,
-        read: &mut ReadParam<'_>,
+        p: &BlockParams,
+        read: &mut ReadParam<'_, '_, B>,
     ) -> Result<Self, LoadError> {
-        let q_width = c.num_heads * c.head_dim;
+        use Projection::{Down, Gate, K, O, Q, Up, V};
+        let norm = |read: &mut ReadParam<'_, '_, B>, index: usize| {
+            read(index).map(|value| NormWeight::new(backend, value.source(), c.norm_offset))
+        };
+        let optional =
+            |read: &mut ReadParam<'_, '_, B>, index: Option<usize>| index.map(|index| norm(read, index)).transpose();
+        let (post_attention, post_mlp) = (optional(read, p.post_attention)?, optional(read, p.post_mlp)?);
+        let head_norms = match p.head_norms {
+            Some([q, k]) => Some([norm(read, q)?, norm(read, k)?]),
+            None => None,
+        };
+        let mut linear = |parts: &[Projection]| build_linear(backend, c, p, parts, read);
         Ok(Self {
-            input_norm: read(p.input_norm)?.into_owned(),
-            qkv: {
-                let parts = [read(p.qkv[0])?, read(p.qkv[1])?, read(p.qkv[2])?];
-                let bias = p.qkv_bias.map(|b| concat(read, &b)).transpose()?;
-                Linear::new(PackedMatrix::pack(cpu, dtype, c.hidden_size, &[&parts[0], &parts[1], &parts[2]]), bias)
-            },
-            qk_norm: match p.qk_norm {
-                Some([q, k]) => Some([read(q)?.into_owned(), read(k)?.into_owned()]),
-                None => None,
-            },
-            o: {
-                let bias = p.o_bias.map(|b| concat(read, &[b])).transpose()?;
-                Linear::new(PackedMatrix::pack(cpu, dtype, q_width, &[&*read(p.o)?]), bias)
-            },
-            post_norm: read(p.post_norm)?.into_owned(),
-            gate_up: {
-                let parts = [read(p.gate_up[0])?, read(p.gate_up[1])?];
-                let bias = p.mlp_bias.map(|b| concat(read, &b[..2])).transpose()?;
-                Linear::new(PackedMatrix::pack(cpu, dtype, c.hidden_size, &[&parts[0], &parts[1]]), bias)
-            },
-            down: {
-                let bias = p.mlp_bias.map(|b| concat(read, &b[2..])).transpose()?;
-                Linear::new(PackedMatrix::pack(cpu, dtype, c.intermediate_size, &[&*read(p.down)?]), bias)
-            },
+            qkv: linear(&[Q, K, V])?,
+            o: linear(&[O])?,
+            gate_up: linear(&[Gate, Up])?,
+            down: linear(&[Down])?,
+            pre_attention: norm(read, p.pre_attention)?,
+            pre_mlp: norm(read, p.pre_mlp)?,
+            head_norms,
+            post_attention,
+            post_mlp,
         })
     }
-}
 
-impl Layer {
-    fn update(&mut self, cpu: &Cpu, p: &LayerParams, params: &Gradients) {
-        let at = |places: &[usize]| -> Vec<&[f32]> { places.iter().map(|place| params[*place].as_slice()).collect() };
-        let biases = |places: Option<&[usize]>| places.map_or_else(Vec::new, at);
-        self.input_norm.copy_from_slice(&params[p.input_norm]);
-        self.post_norm.copy_from_slice(&params[p.post_norm]);
-        if let (Some([q, k]), Some([q_place, k_place])) = (&mut self.qk_norm, p.qk_norm) {
-            q.copy_from_slice(&params[q_place]);
-            k.copy_from_slice(&params[k_place]);
+    fn linears_mut(&mut self) -> [&mut Linear<B>; 4] {
+        [&mut self.qkv, &mut self.o, &mut self.gate_up, &mut self.down]
+    }
+
+    /// Norms with the indices of their parameters.
+    fn norms_mut<'a>(&'a mut self, p: &BlockParams) -> impl Iterator<Item = (usize, &'a mut NormWeight<B>)> {
+        let (q, k) = self.head_norms.as_mut().map(|[q, k]| (q, k)).unzip();
+        let all = [
+            (Some(p.pre_attention), Some(&mut self.pre_attention)),
+            (p.post_attention, self.post_attention.as_mut()),
+            (p.head_norms.map(|[q, _]| q), q),
+            (p.head_norms.map(|[_, k]| k), k),
+            (Some(p.pre_mlp), Some(&mut self.pre_mlp)),
+            (p.post_mlp, self.post_mlp.as_mut()),
+        ];
+        all.into_iter().filter_map(|(index, norm)| index.zip(norm))
+    }
+
+    fn update(&mut self, backend: &B, p: &BlockParams, params: &B::Params, offset: f32) {
+        for (index, norm) in self.norms_mut(p) {
+            *norm = NormWeight::new(backend, Source::Param(params, index), offset);
         }
-        let (qkv, o) = (p.qkv_bias.as_ref(), p.o_bias.as_ref());
-        let mlp = p.mlp_bias.as_ref();
-        self.qkv.update(cpu, &at(&p.qkv), &biases(qkv.map(|b| &b[..])));
-        self.o.update(cpu, &at(&[p.o]), &biases(o.map(std::slice::from_ref)));
-        self.gate_up.update(cpu, &at(&p.gate_up), &biases(mlp.map(|b| &b[..2])));
-        self.down.update(cpu, &at(&[p.down]), &biases(mlp.map(|b| &b[2..])));
+        self.linears_mut().into_iter().for_each(|linear| linear.update(backend, p, params));
     }
-}
 
-impl Layer {
-    fn params(&self, p: &LayerParams, params: &mut Gradients) {
-        params[p.input_norm].clone_from(&self.input_norm);
-        params[p.post_norm].clone_from(&self.post_norm);
-        if let (Some([q, k]), Some([q_place, k_place])) = (&self.qk_norm, p.qk_norm) {
-            params[q_place].clone_from(q);
-            params[k_place].clone_from(k);
+    fn write_to_host(&self, backend: &B, p: &BlockParams, params: &mut [Vec<f32>]) {
+        let heads = self.head_norms.iter().flatten().zip(p.head_norms.into_iter().flatten());
+        let own = [
+            (Some(&self.pre_attention), Some(p.pre_attention)),
+            (self.post_attention.as_ref(), p.post_attention),
+            (Some(&self.pre_mlp), Some(p.pre_mlp)),
+            (self.post_mlp.as_ref(), p.post_mlp),
+        ];
+        for (norm, index) in own.into_iter().filter_map(|(norm, index)| norm.zip(index)).chain(heads) {
+            params[index] = norm.to_host(backend);
         }
-        let (o, mlp) = (p.o_bias, p.mlp_bias);
-        self.qkv.params(&p.qkv, p.qkv_bias.as_ref().map_or(&[], |b| &b[..]), params);
-        self.o.params(&[p.o], o.as_slice(), params);
-        self.gate_up.params(&p.gate_up, mlp.as_ref().map_or(&[], |b| &b[..2]), params);
-        self.down.params(&[p.down], mlp.as_ref().map_or(&[], |b| &b[2..]), params);
+        for linear in [&self.qkv, &self.o, &self.gate_up, &self.down] {
+            linear.write_to_host(backend, p, params);
+        }
     }
 }
 
-/// Hands consecutive parts of `all` to the places, each as long as what is there.
-fn split(mut all: &[f32], places: &[usize], params: &mut Gradients) {
-    for place in places {
-        let (own, rest) = all.split_at(params[*place].len());
-        params[*place].copy_from_slice(own);
-        all = rest;
-    }
+/// A linear layer of the projections, fused along the outputs.
+fn build_linear<B: Backend>(
+    backend: &B,
+    c: &ModelConfig,
+    p: &BlockParams,
+    projections: &[Projection],
+    read: &mut ReadParam<'_, '_, B>,
+) -> Result<Linear<B>, LoadError> {
+    let weights = projections.iter().map(|of| read(p.projection(*of).weight)).collect::<Result<Vec<_>, _>>()?;
+    let biases = projections.iter().filter_map(|of| p.projection(*of).bias);
+    let biases = biases.map(&mut *read).collect::<Result<Vec<_>, _>>()?;
+    Ok(Linear::new(backend, c, projections, &sources(&weights), &sources(&biases)))
 }
 
-fn concat(read: &mut ReadParam<'_>, places: &[usize]) -> Result<Vec<f32>, LoadError> {
-    let mut all = Vec::new();
-    for place in places {
-        all.extend_from_slice(&read(*place)?);
-    }
-    Ok(all)
+fn sources<'v, B: Backend>(values: &'v [ParamValue<'_, B>]) -> Vec<Source<'v, B>> {
+    values.iter().map(ParamValue::source).collect()
 }

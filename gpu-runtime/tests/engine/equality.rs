@@ -1,4 +1,4 @@
-//! What the sampler says is what the trainer says, bit for bit.
+//! Log-probabilities of sampler and trainer are bit-equal.
 
 use trainyard_gpu_runtime::Dtype;
 use trainyard_protocol::{Operation, SampleResult, SamplerSource, StopReason};
@@ -29,7 +29,7 @@ fn check(driver: &mut Driver, run: &str, prompt: &[i64], result: &SampleResult) 
 }
 
 #[test]
-fn sampled_logprobs_are_the_trainers() {
+fn logprobs_of_sampler_and_trainer_are_bit_equal() {
     for (family, full) in [("llama", false), ("qwen3", false), ("mistral_swa", false), ("qwen2", true)] {
         for dtype in [Dtype::Bf16, Dtype::F32] {
             let mut d = Driver::open(&golden(family), dtype);
@@ -50,7 +50,7 @@ fn sampled_logprobs_are_the_trainers() {
                 };
                 let request = sample(source, prompt.clone(), 1 + i as u32 % 3, params(1 + 3 * i as u32, 1.0, i as u64));
                 requests.push((d.start(Operation::Sample(Box::new(request))), prompt, run));
-                // Company: some start while others are decoding, and a run trains meanwhile.
+                // Other requests in the batch: some start while others decode.
                 for _ in 0..i % 4 {
                     d.tick();
                 }
@@ -64,7 +64,7 @@ fn sampled_logprobs_are_the_trainers() {
 }
 
 #[test]
-fn a_snapshot_does_not_follow_the_run() {
+fn training_does_not_change_a_snapshot() {
     let mut d = Driver::open(&golden("llama"), Dtype::F32);
     d.create("run", Some(lora(4, 3)));
     d.forward_backward("run", vec![datum(&tokens(40, 512, 1))]);
@@ -85,7 +85,7 @@ fn a_snapshot_does_not_follow_the_run() {
 #[test]
 fn greedy_continuation_matches_pytorch() {
     use trainyard_gpu_runtime::load::load;
-    for family in ["llama", "llama3_rope", "llama_tied", "mistral_swa", "qwen2", "qwen3"] {
+    for family in ["gemma3", "llama", "llama3_rope", "llama_tied", "mistral_swa", "qwen2", "qwen3"] {
         let dir = golden(family);
         let json: serde_json::Value = serde_json::from_slice(&std::fs::read(dir.join("golden.json")).unwrap()).unwrap();
         // The trained adapter as a PEFT folder, loaded as a sampler checkpoint.

@@ -1,14 +1,14 @@
-//! What flows get of a busy engine.
+//! Shares of tenants in a saturated engine, and the latency of short requests beside large ones.
 
 use std::num::NonZeroU32;
 
 use trainyard_gpu_runtime::Dtype;
-use trainyard_protocol::{Datum, Flow, Operation, RequestId, SamplerSource, Stop};
+use trainyard_protocol::{Datum, Operation, RequestId, SamplerSource, Stop, TenantShare};
 
 use crate::support::*;
 
-fn flow(name: &str, weight: u32) -> Flow {
-    Flow { weight: NonZeroU32::new(weight).unwrap(), ..Flow::new(name) }
+fn share(name: &str, weight: u32) -> TenantShare {
+    TenantShare { weight: NonZeroU32::new(weight).unwrap(), ..TenantShare::new(name) }
 }
 
 /// Examples of `length` tokens each, `total` in all.
@@ -33,9 +33,11 @@ fn a_short_request_waits_for_at_most_three_microbatches() {
         let mut d = Driver::open(&golden("llama"), Dtype::Bf16);
         d.create("a", Some(lora(4, 1)));
         d.create("b", (!alone).then(|| lora(2, 2)));
-        d.start_for(flow("a", 1), loss_op("a", data(length, 1_000_000, 0), forward_only));
+        // As many tokens as a request may have examples for.
+        let tokens = (60_000 * length).min(1_000_000);
+        d.start_for(share("a", 1), loss_op("a", data(length, tokens, 0), forward_only));
         (0..5).for_each(|_| d.tick());
-        let short = d.start_for(flow("b", 1), loss_op("b", data(64, 256, 7), false));
+        let short = d.start_for(share("b", 1), loss_op("b", data(64, 256, 7), false));
         let steps = steps(&mut d, &short);
         assert!(steps <= 3, "{steps} microbatches beside examples of {length}");
     }
@@ -48,23 +50,23 @@ fn a_short_prompt_waits_for_at_most_three_passes() {
         let base = SamplerSource::Base { model: "m".into() };
         Operation::Sample(Box::new(sample(base, tokens(n, 512, seed), 1, params(1, 1.0, 1))))
     };
-    (0..300).for_each(|i| drop(d.start_for(flow("a", 1), ask(500, i))));
+    (0..300).for_each(|i| drop(d.start_for(share("a", 1), ask(500, i))));
     (0..5).for_each(|_| d.tick());
-    let short = d.start_for(flow("b", 1), ask(256, 1000));
+    let short = d.start_for(share("b", 1), ask(256, 1000));
     let steps = steps(&mut d, &short);
     assert!(steps <= 3, "{steps} passes");
 }
 
 #[test]
-fn nobody_is_kept_out_by_sequences_that_run() {
+fn active_sequences_of_others_do_not_block_admission() {
     let mut d = Driver::open(&golden("llama"), Dtype::Bf16);
     let ask = |new: u32, seed: usize| {
         let base = SamplerSource::Base { model: "m".into() };
         Operation::Sample(Box::new(sample(base, tokens(4, 512, seed), 1, params(new, 1.0, 1))))
     };
-    (0..300).for_each(|i| drop(d.start_for(flow("a", 1), ask(400, i))));
+    (0..300).for_each(|i| drop(d.start_for(share("a", 1), ask(400, i))));
     (0..20).for_each(|_| d.tick());
-    let short = d.start_for(flow("b", 1), ask(4, 1000));
+    let short = d.start_for(share("b", 1), ask(4, 1000));
     let steps = steps(&mut d, &short);
     assert!(steps <= 6, "{steps} passes");
 }
@@ -82,11 +84,11 @@ fn control_operations_take_turns() {
             target: None,
         })
     };
-    (0..50).for_each(|key| drop(d.start_for(flow("a", 1), save("a", key))));
-    let other = d.start_for(flow("b", 1), save("b", 100));
+    (0..50).for_each(|key| drop(d.start_for(share("a", 1), save("a", key))));
+    let other = d.start_for(share("b", 1), save("b", 100));
     assert!(steps(&mut d, &other) <= 2);
-    // Passes go on beside them.
-    let pass = d.start_for(flow("b", 1), loss_op("b", data(64, 256, 7), false));
+    // Passes run between them.
+    let pass = d.start_for(share("b", 1), loss_op("b", data(64, 256, 7), false));
     assert!(steps(&mut d, &pass) <= 2);
 }
 
@@ -96,15 +98,20 @@ fn jain(shares: &[f64]) -> f64 {
     sum * sum / (shares.len() as f64 * squares)
 }
 
-/// A flow that always has requests.
+/// A tenant that always has requests.
 struct Load {
-    flow: Flow,
+    share: TenantShare,
     requests: Vec<(RequestId, usize)>,
     served: usize,
 }
 
-/// Runs `steps` steps, in which every request that completes is followed by its like; tokens served, by flow.
-fn saturate(d: &mut Driver, steps: usize, loads: &mut [Load], again: impl Fn(&mut Driver, &Flow, usize) -> RequestId) {
+/// Runs `steps` steps in which every completed request is submitted anew; counts the tokens served to each tenant.
+fn saturate(
+    d: &mut Driver,
+    steps: usize,
+    loads: &mut [Load],
+    resubmit: impl Fn(&mut Driver, &TenantShare, usize) -> RequestId,
+) {
     for _ in 0..steps {
         d.tick();
         for load in loads.iter_mut() {
@@ -113,58 +120,58 @@ fn saturate(d: &mut Driver, steps: usize, loads: &mut [Load], again: impl Fn(&mu
                 let tokens = load.requests[i].1;
                 d.forget(&load.requests[i].0);
                 load.served += tokens;
-                load.requests[i].0 = again(d, &load.flow, i);
+                load.requests[i].0 = resubmit(d, &load.share, i);
             }
         }
     }
 }
 
 #[test]
-fn equal_flows_get_equal_shares_of_training() {
+fn equal_weights_get_equal_shares_of_training() {
     let mut d = Driver::open(&golden("llama"), Dtype::Bf16);
     let lengths = [16, 40, 64, 100, 129, 200, 250, 128];
-    // The last flow trains all parameters: it never shares a pass.
-    let request = |flow: &Flow, i: usize| {
-        let of: usize = flow.name.parse().unwrap();
+    // The last tenant trains all parameters: it never shares a pass.
+    let request = |share: &TenantShare, i: usize| {
+        let of: usize = share.name.parse().unwrap();
         loss_op(&format!("{of}.{i}"), data(lengths[of], lengths[of] * 4, i), false)
     };
     let mut loads = Vec::new();
     for (of, length) in lengths.iter().enumerate() {
-        let flow = flow(&of.to_string(), 1);
+        let share = share(&of.to_string(), 1);
         let requests = (0..2).map(|i| {
             d.create(&format!("{of}.{i}"), (of < 7).then(|| lora(2, 1)));
-            (d.start_for(flow.clone(), request(&flow, i)), length * 4)
+            (d.start_for(share.clone(), request(&share, i)), length * 4)
         });
-        loads.push(Load { requests: requests.collect(), flow: flow.clone(), served: 0 });
+        loads.push(Load { requests: requests.collect(), share: share.clone(), served: 0 });
     }
-    saturate(&mut d, 400, &mut loads, |d, flow, i| d.start_for(flow.clone(), request(flow, i)));
+    saturate(&mut d, 400, &mut loads, |d, share, i| d.start_for(share.clone(), request(share, i)));
     let shares: Vec<f64> = loads.iter().map(|load| load.served as f64).collect();
     assert!(jain(&shares) >= 0.95, "{shares:?}");
 }
 
 #[test]
-fn weights_are_shares_of_training() {
+fn shares_of_training_are_proportional_to_weights() {
     let mut d = Driver::open(&golden("llama"), Dtype::Bf16);
-    let request = |flow: &Flow| loss_op(&flow.name, data(40, 120, 1), false);
+    let request = |share: &TenantShare| loss_op(&share.name, data(40, 120, 1), false);
     let mut loads = Vec::new();
     for (name, weight) in [("one", 1), ("two", 2), ("five", 5)] {
         d.create(name, Some(lora(2, 1)));
-        loads.push(Load { requests: Vec::new(), flow: flow(name, weight), served: 0 });
-        // Several at once, so that it never is without one.
+        loads.push(Load { requests: Vec::new(), share: share(name, weight), served: 0 });
+        // Several at once, so that the tenant is always backlogged.
         let load = loads.last_mut().unwrap();
-        load.requests = (0..4).map(|_| (d.start_for(load.flow.clone(), request(&load.flow)), 120)).collect();
+        load.requests = (0..4).map(|_| (d.start_for(load.share.clone(), request(&load.share)), 120)).collect();
     }
-    saturate(&mut d, 300, &mut loads, |d, flow, _| d.start_for(flow.clone(), request(flow)));
-    let shares: Vec<f64> = loads.iter().map(|l| l.served as f64 / f64::from(l.flow.weight.get())).collect();
+    saturate(&mut d, 300, &mut loads, |d, share, _| d.start_for(share.clone(), request(share)));
+    let shares: Vec<f64> = loads.iter().map(|l| l.served as f64 / f64::from(l.share.weight.get())).collect();
     assert!(jain(&shares) >= 0.99, "{shares:?}");
 }
 
 #[test]
-fn equal_flows_get_equal_shares_of_sampling() {
+fn equal_weights_get_equal_shares_of_sampling() {
     let mut d = Driver::open(&golden("llama"), Dtype::Bf16);
     let shape = |of: usize| ([5, 100, 40, 10, 64, 128, 30, 77][of], [40, 4, 20, 60, 10, 1, 30, 16][of]);
-    let request = |flow: &Flow, i: usize| {
-        let of: usize = flow.name.parse().unwrap();
+    let request = |share: &TenantShare, i: usize| {
+        let of: usize = share.name.parse().unwrap();
         let (prompt, new) = shape(of);
         let base = SamplerSource::Base { model: "m".into() };
         let params = trainyard_protocol::SamplingParams { stop: Stop::Nothing, ..params(new, 1.0, 1) };
@@ -173,12 +180,12 @@ fn equal_flows_get_equal_shares_of_sampling() {
     let mut loads = Vec::new();
     for of in 0..8 {
         let (prompt, new) = shape(of);
-        let flow = flow(&of.to_string(), 1);
+        let share = share(&of.to_string(), 1);
         let requests =
-            (0..100).map(|i| (d.start_for(flow.clone(), request(&flow, i)), prompt + new as usize)).collect();
-        loads.push(Load { requests, flow, served: 0 });
+            (0..100).map(|i| (d.start_for(share.clone(), request(&share, i)), prompt + new as usize)).collect();
+        loads.push(Load { requests, share, served: 0 });
     }
-    saturate(&mut d, 600, &mut loads, |d, flow, i| d.start_for(flow.clone(), request(flow, i)));
+    saturate(&mut d, 600, &mut loads, |d, share, i| d.start_for(share.clone(), request(share, i)));
     let shares: Vec<f64> = loads.iter().map(|load| load.served as f64).collect();
     assert!(jain(&shares) >= 0.95, "{shares:?}");
 }

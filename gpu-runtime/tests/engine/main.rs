@@ -1,6 +1,7 @@
-//! The engine through its trait: sampler equals trainer, isolation, determinism, errors.
+//! The engine through its trait: equality of sampler and trainer, isolation, determinism, errors.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod checksums;
 mod equality;
 mod fairness;
 mod isolation;

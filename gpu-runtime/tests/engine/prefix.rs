@@ -1,7 +1,7 @@
-//! Prompts that begin alike: computed once, and nobody can tell but the owner of the weights.
+//! Shared prefixes of prompts are computed once; only the owner of the weights sees cache hits.
 
 use trainyard_gpu_runtime::{Dtype, EngineOptions};
-use trainyard_protocol::{Operation, Sample, SampleResult, SamplerSource};
+use trainyard_protocol::{Operation, SampleResult, SamplerSource};
 
 use crate::support::{Driver, datum, golden, lora, params, sample, sample_result, tokens};
 
@@ -20,18 +20,19 @@ fn snapshot(key: &str) -> SamplerSource {
 }
 
 fn ask(source: SamplerSource, prompt: &[i64]) -> Operation {
-    let request = sample(source, prompt.to_vec(), 2, params(20, 1.0, 5));
-    Operation::Sample(Box::new(Sample { prompt_logprobs: false, ..request }))
+    let mut request = sample(source, prompt.to_vec(), 2, params(20, 1.0, 5));
+    request.sample.prompt_logprobs = false;
+    Operation::Sample(Box::new(request))
 }
 
-/// All bits but the count of hits, and that.
+/// The result as text without the count of cache hits, and that count.
 fn split(result: SampleResult) -> (String, u32) {
     let hits = result.prompt_cache_hit_tokens;
     (format!("{:?}", SampleResult { prompt_cache_hit_tokens: 0, ..result }), hits)
 }
 
 #[test]
-fn hits_change_no_bits_and_are_told_to_the_owner_alone() {
+fn hits_change_no_bits_and_are_reported_only_to_the_owner() {
     let prompt = tokens(100, 512, 8);
     let (mut cached, mut plain) = (driver(1 << 30), driver(0));
     let base = SamplerSource::Base { model: "m".into() };
@@ -52,7 +53,7 @@ fn hits_change_no_bits_and_are_told_to_the_owner_alone() {
 }
 
 #[test]
-fn a_step_makes_other_weights() {
+fn an_optimizer_step_makes_a_new_weights_version() {
     let prompt = tokens(70, 512, 9);
     let (mut cached, mut fresh) = (driver(1 << 30), driver(1 << 30));
     cached.run(ask(snapshot("first"), &prompt)).unwrap();

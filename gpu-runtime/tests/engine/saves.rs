@@ -1,4 +1,4 @@
-//! Checkpoints: training goes on bit for bit, samplers read what was saved.
+//! Checkpoints: training resumes bit for bit, samplers read what was saved.
 
 use trainyard_gpu_runtime::Dtype;
 use trainyard_protocol::{

@@ -8,7 +8,7 @@ use trainyard_protocol::{Operation, SamplerSource};
 
 use crate::support::{Driver, params, sample, sample_result};
 
-fn model() -> PathBuf {
+pub(crate) fn model() -> PathBuf {
     let cached = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/SmolLM2-135M-Instruct.Q4_1.gguf");
     let path = std::env::var_os("TRAINYARD_TEST_MODEL").map_or(cached, PathBuf::from);
     assert!(path.exists(), "{} is missing: run `make model`", path.display());

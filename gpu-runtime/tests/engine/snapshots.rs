@@ -1,4 +1,4 @@
-//! Runs and sampler snapshots that are written in the background come back bit for bit.
+//! Snapshots of runs and of sampler weights, written by the save thread, restore bit for bit.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ fn pass(d: &mut Driver, run: &str, seed: usize) -> ForwardBackwardResult {
     d.forward_backward(run, vec![datum(&tokens(40, 512, seed)), datum(&tokens(7, 512, seed + 50))])
 }
 
-/// Trains to the middle of a step.
+/// Trains `steps` steps and accumulates a gradient for the next one.
 fn begin(d: &mut Driver, run: &str, steps: usize) {
     for step in 0..steps {
         pass(d, run, step);
@@ -36,8 +36,8 @@ fn begin(d: &mut Driver, run: &str, steps: usize) {
     pass(d, run, 100);
 }
 
-/// Finishes that step and takes another one; all that can be seen of the run then.
-fn go_on(d: &mut Driver, run: &str) -> String {
+/// Finishes that step and takes another one; returns all results as text.
+fn resume(d: &mut Driver, run: &str) -> String {
     let norm = d.run(optim(run, 1e-2)).unwrap();
     let loss = pass(d, run, 7);
     let next = d.run(optim(run, 1e-2)).unwrap();
@@ -45,7 +45,7 @@ fn go_on(d: &mut Driver, run: &str) -> String {
 }
 
 #[test]
-fn a_run_goes_on_elsewhere_from_the_middle_of_a_step() {
+fn a_run_resumes_in_another_engine_from_the_middle_of_a_step() {
     for dtype in [Dtype::Bf16, Dtype::F32] {
         for (adapter, steps) in [(Some(lora(6, 5)), 3), (Some(lora(16, 8)), 0), (None, 2)] {
             let folder = tempfile::tempdir().unwrap();
@@ -54,19 +54,19 @@ fn a_run_goes_on_elsewhere_from_the_middle_of_a_step() {
             d.create("x", adapter.clone());
             begin(&mut d, "x", steps);
             d.run(save("x", &dir)).unwrap();
-            let undisturbed = go_on(&mut d, "x");
+            let undisturbed = resume(&mut d, "x");
             d.engine.unload_run(&RunId::new("x"));
             d.run(restore("x", &dir, adapter.clone())).unwrap();
-            assert_eq!(go_on(&mut d, "x"), undisturbed, "{adapter:?}");
+            assert_eq!(resume(&mut d, "x"), undisturbed, "{adapter:?}");
             let mut other = Driver::open(&golden("qwen2"), dtype);
             other.run(restore("y", &dir, adapter)).unwrap();
-            assert_eq!(go_on(&mut other, "y"), undisturbed);
+            assert_eq!(resume(&mut other, "y"), undisturbed);
         }
     }
 }
 
 #[test]
-fn a_run_may_change_and_go_while_it_is_saved() {
+fn a_run_may_be_trained_and_unloaded_while_it_is_saved() {
     let folder = tempfile::tempdir().unwrap();
     let mut d = Driver::open(&golden("llama"), Dtype::Bf16);
     for (i, adapter) in [Some(lora(6, 5)), None].into_iter().enumerate() {
@@ -76,13 +76,13 @@ fn a_run_may_change_and_go_while_it_is_saved() {
         let saved = d.start(save("x", &dir));
         // The copy is taken by this step.
         d.tick();
-        let undisturbed = go_on(&mut d, "x");
+        let undisturbed = resume(&mut d, "x");
         d.engine.unload_run(&RunId::new("x"));
         assert!(
             matches!(d.take(&saved).unwrap(), OpResult::Saved(Some(files)) if files.dir == dir && files.size_bytes > 0)
         );
         d.run(restore("x", &dir, adapter)).unwrap();
-        assert_eq!(go_on(&mut d, "x"), undisturbed);
+        assert_eq!(resume(&mut d, "x"), undisturbed);
     }
 }
 
@@ -100,7 +100,7 @@ fn a_save_that_fails_changes_nothing() {
     assert!(d.run(save("x", &dir)).unwrap_err().message.contains("exists already"));
     assert!(d.engine.is_idle());
     d.run(restore("y", &dir, Some(lora(6, 5)))).unwrap();
-    assert_eq!(go_on(&mut d, "x"), go_on(&mut d, "y"));
+    assert_eq!(resume(&mut d, "x"), resume(&mut d, "y"));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn damaged_and_foreign_snapshots_are_refused() {
         }
         std::fs::write(&path, bytes).unwrap();
     }
-    // The run that was to be replaced is as it was.
+    // A failed restore does not change the loaded run.
     assert_eq!(d.forward("x", vec![datum(&tokens(30, 512, 99))]), before);
     std::fs::remove_file(dir.join("run.json")).unwrap();
     assert!(refused(&mut d, Some(lora(6, 5))).contains("run.json"));
@@ -163,7 +163,7 @@ fn a_snapshot_on_disk_samples_like_the_one_in_memory() {
 }
 
 #[test]
-fn work_goes_on_while_a_save_is_written() {
+fn sampling_continues_while_a_save_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let mut d = Driver::open(&golden("llama"), Dtype::Bf16);
     d.create("x", None);

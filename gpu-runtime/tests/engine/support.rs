@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use trainyard_gpu_runtime::load::load;
+use trainyard_gpu_runtime::loss::prepare_batch;
 use trainyard_gpu_runtime::{CpuEngine, Dtype, EngineOptions};
 use trainyard_protocol::{
-    AdamParams, Ahead, Completion, Datum, Engine, Flow, ForwardBackward, ForwardBackwardResult, LoraSpec, OpError,
-    OpResult, Operation, Optimizer, RequestId, RunId, RunSpec, Sample, SampleResult, SamplerSource, SamplingParams,
-    SamplingSessionId, Stop, Tensor,
+    AdamParams, Completion, Datum, Engine, ForwardBackward, ForwardBackwardResult, LoraSpec, ModelExtents, OpError,
+    OpResult, Operation, Optimizer, RawBatch, RequestId, RunId, RunSpec, Sample, SampleOperation, SampleResult,
+    SamplerSource, SamplingParams, Stop, TenantShare, Tensor,
 };
 
 pub(crate) fn golden(family: &str) -> PathBuf {
@@ -28,18 +29,21 @@ impl Driver {
     }
 
     pub(crate) fn with_options(path: &Path, options: EngineOptions) -> Self {
-        let engine = CpuEngine::new(vec![("m".into(), load(path).unwrap())], options).unwrap();
+        Self::over(CpuEngine::new(vec![("m".into(), load(path).unwrap())], options).unwrap())
+    }
+
+    pub(crate) fn over(engine: CpuEngine) -> Self {
         Self { engine, next: 0, done: BTreeMap::new() }
     }
 
     pub(crate) fn start(&mut self, operation: Operation) -> RequestId {
-        self.start_for(Flow::new("t"), operation)
+        self.start_for(TenantShare::new("t"), operation)
     }
 
-    pub(crate) fn start_for(&mut self, flow: Flow, operation: Operation) -> RequestId {
+    pub(crate) fn start_for(&mut self, share: TenantShare, operation: Operation) -> RequestId {
         self.next += 1;
         let id = RequestId::new(format!("r{:04}", self.next));
-        self.engine.start(id.clone(), flow, operation);
+        self.engine.start(id.clone(), share, operation);
         id
     }
 
@@ -80,12 +84,19 @@ impl Driver {
         self.run(Operation::CreateRun { run: RunId::new(run), spec }).unwrap();
     }
 
+    /// A pass over examples that are checked against the engine's model.
+    pub(crate) fn loss_op(&self, run: &str, loss: &str, data: Vec<Datum>, forward_only: bool) -> Operation {
+        prepared_op((&self.engine.models()[0]).into(), run, loss, data, forward_only)
+    }
+
     pub(crate) fn forward(&mut self, run: &str, data: Vec<Datum>) -> ForwardBackwardResult {
-        loss_result(self.run(loss_op(run, data, true)))
+        let operation = self.loss_op(run, "cross_entropy", data, true);
+        loss_result(self.run(operation))
     }
 
     pub(crate) fn forward_backward(&mut self, run: &str, data: Vec<Datum>) -> ForwardBackwardResult {
-        loss_result(self.run(loss_op(run, data, false)))
+        let operation = self.loss_op(run, "cross_entropy", data, false);
+        loss_result(self.run(operation))
     }
 
     pub(crate) fn step(&mut self, run: &str, learning_rate: f64) {
@@ -104,15 +115,18 @@ pub(crate) fn optim(run: &str, learning_rate: f64) -> Operation {
     Operation::OptimStep { run: RunId::new(run), params }
 }
 
+/// Of every model under `tests/golden`.
+const EXTENTS: ModelExtents = ModelExtents { vocab_size: 512, context: 512 };
+
+/// Cross-entropy on a model under `tests/golden`.
 pub(crate) fn loss_op(run: &str, data: Vec<Datum>, forward_only: bool) -> Operation {
-    Operation::ForwardBackward(ForwardBackward {
-        run: RunId::new(run),
-        data,
-        loss_fn: "cross_entropy".into(),
-        loss_fn_config: BTreeMap::new(),
-        forward_only,
-        ahead: Ahead::default(),
-    })
+    prepared_op(EXTENTS, run, "cross_entropy", data, forward_only)
+}
+
+fn prepared_op(extents: ModelExtents, run: &str, loss: &str, data: Vec<Datum>, forward_only: bool) -> Operation {
+    let batch = RawBatch { data, loss_fn: loss.into(), loss_fn_config: BTreeMap::new() };
+    let batch = prepare_batch(&batch, extents).unwrap();
+    Operation::ForwardBackward(ForwardBackward { run: RunId::new(run), batch, forward_only })
 }
 
 pub(crate) fn loss_result(result: Result<OpResult, OpError>) -> ForwardBackwardResult {
@@ -155,10 +169,13 @@ pub(crate) fn params(max_tokens: u32, temperature: f32, seed: u64) -> SamplingPa
     SamplingParams { max_tokens: Some(max_tokens), seed, stop: Stop::Nothing, temperature, top_k: None, top_p: 1.0 }
 }
 
-pub(crate) fn sample(source: SamplerSource, prompt: Vec<i64>, num_samples: u32, params: SamplingParams) -> Sample {
-    Sample {
-        sampling_session: SamplingSessionId::new("s"),
-        source,
+pub(crate) fn sample(
+    source: SamplerSource,
+    prompt: Vec<i64>,
+    num_samples: u32,
+    params: SamplingParams,
+) -> SampleOperation {
+    let sample = Sample {
         prompt,
         num_samples,
         params,
@@ -168,5 +185,6 @@ pub(crate) fn sample(source: SamplerSource, prompt: Vec<i64>, num_samples: u32, 
         topk_sample_logprobs: 0,
         target_prompt_logprobs: None,
         prompt_alt_tokens_k: 0,
-    }
+    };
+    SampleOperation { source, sample }
 }

@@ -1,4 +1,4 @@
-//! What the engine of this process's worker tells of itself.
+//! The counters of the engine of this process's worker.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -9,9 +9,9 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use trainyard_protocol::EngineStats;
 
-use crate::waiters::lock;
+use crate::lock::lock;
 
-/// The last word of an engine. All zero where there is none.
+/// The last counters that an engine reported. All zero where there is none.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EngineMetrics(Arc<Mutex<EngineStats>>);
 
@@ -33,15 +33,15 @@ impl Collector for EngineMetrics {
             ("microbatch_capacity_tokens", "Tokens that these passes could have held.", stats.microbatch_capacity),
             ("sampling_passes", "Sampling passes.", stats.sampling_passes),
             ("prompt_tokens", "Tokens of prompts that were computed, not found in the cache.", stats.prompt_tokens),
-            ("sampled_tokens", "Tokens that were drawn.", stats.sampled_tokens),
+            ("sampled_tokens", "Tokens that were sampled.", stats.sampled_tokens),
         ] {
             write(name, help, &ConstCounter::new(value))?;
         }
         for (name, help, value) in [
-            ("active_samples", "Samples that are being drawn.", stats.active_samples),
+            ("active_samples", "Samples in progress.", stats.active_samples),
             ("loaded_runs", "Training runs in the engine's memory.", stats.loaded_runs),
             ("kv_bytes", "Keys and values of samples and the prefix cache.", stats.kv_bytes),
-            ("kv_limit_bytes", "Room for keys and values.", stats.kv_limit),
+            ("kv_limit_bytes", "Capacity for keys and values.", stats.kv_limit),
         ] {
             write(name, help, &ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)))?;
         }

@@ -6,44 +6,34 @@ use std::sync::Arc;
 use bytes::Bytes;
 use trainyard_protocol::{OpError, RequestId, RunId, SessionId, TenantId};
 
-use super::{Doom, Doomed, Fence, Fetch, Flight, Queue, Slot, Turn};
+use super::effects::{Fence, Fetch, Rejected, Rejection};
+use super::request::{InFlightRequest, PayloadSlot};
+use super::state::{PendingSample, Queue, StartCandidate};
 use crate::quotas::Cost;
-use crate::{Decoded, RequestKind, SamplingSession, Timestamp, Work};
-
-/// A sample that waits.
-#[derive(Debug)]
-pub(crate) struct Sample {
-    pub(crate) request: RequestId,
-    pub(crate) tenant: TenantId,
-    pub(crate) seq_id: i64,
-    /// Which of its claims it is here by.
-    pub(crate) claim: i64,
-    pub(crate) cost: Cost,
-    pub(crate) sampling: Arc<SamplingSession>,
-    pub(crate) payload: Slot,
-}
+use crate::{Decoded, RequestKind, SamplingSession, Timestamp, Work, WorkItem};
 
 /// A sample that this worker has claimed.
-pub(crate) struct Claimed {
+pub(crate) struct ClaimedSample {
     pub(crate) arrival: i64,
     pub(crate) request: RequestId,
     pub(crate) tenant: TenantId,
     pub(crate) seq_id: i64,
+    /// The claim's number.
     pub(crate) claim: i64,
     pub(crate) cost: Cost,
     pub(crate) sampling: Arc<SamplingSession>,
 }
 
 impl Queue {
-    /// A durably accepted sample; `payload` is read back when it is not given.
-    pub(crate) fn add_sample(&mut self, sample: Claimed, payload: Option<(Bytes, Decoded)>) {
-        let Claimed { arrival, request, tenant, seq_id, claim, cost, sampling } = sample;
-        let payload = self.hold(payload);
-        self.pending(&sampling.session);
+    /// Adds a durably accepted sample; `payload` is read back when it is not given.
+    pub(crate) fn add_sample(&mut self, sample: ClaimedSample, payload: Option<(Bytes, Decoded)>) {
+        let ClaimedSample { arrival, request, tenant, seq_id, claim, cost, sampling } = sample;
+        let payload = self.hold_payload(payload);
+        self.request_opened(&sampling.session);
         self.arrivals.insert(request.clone(), arrival);
         *self.open_samples.entry(tenant.clone()).or_default() += 1;
         let snapshot = sampling.snapshot.clone();
-        self.samples.insert(arrival, Sample { request, tenant, seq_id, claim, cost, sampling, payload });
+        self.samples.insert(arrival, PendingSample { request, tenant, seq_id, claim, cost, sampling, payload });
         let absent = snapshot
             .and_then(|key| self.snapshots.get_mut(&key))
             .filter(|snapshot| !snapshot.ready && snapshot.dir.is_none());
@@ -51,7 +41,7 @@ impl Queue {
             Some(snapshot) => {
                 snapshot.waiting.insert(arrival);
                 let run = snapshot.run.clone();
-                self.want_restored(&run);
+                self.request_restore(&run);
             }
             None => self.prepare_sample(arrival),
         }
@@ -61,37 +51,39 @@ impl Queue {
     pub(super) fn prepare_sample(&mut self, arrival: i64) {
         let Some(sample) = self.samples.get_mut(&arrival) else { return };
         match sample.payload {
-            Slot::Held(..) => {
+            PayloadSlot::Held(..) => {
                 self.ready_samples.insert(arrival);
-                self.out.ready = true;
+                self.effects.ready = true;
             }
-            Slot::Stored => {
-                sample.payload = Slot::Reading;
-                self.out.fetches.push(Fetch::Sample { request: sample.request.clone() });
+            PayloadSlot::Stored => {
+                sample.payload = PayloadSlot::Reading;
+                self.effects.fetches.push(Fetch::Sample { request: sample.request.clone() });
             }
-            Slot::Reading => {}
+            PayloadSlot::Reading => {}
         }
     }
 
-    /// A sample's payload was read, or is lost.
+    /// A sample's payload was read, or could not be.
     pub(crate) fn sample_read(&mut self, request: &RequestId, payload: Option<(Bytes, Decoded)>) {
         let Some(arrival) = self.arrivals.get(request).copied() else { return };
         let Some((bytes, decoded)) = payload else {
-            return self.doom_sample(arrival, Doom::Failed(OpError::server("the stored request could not be read")));
+            let error = OpError::server("the stored request could not be read");
+            return self.reject_sample(arrival, Rejection::Failed(error));
         };
         self.held_bytes += bytes.len();
         if let Some(sample) = self.samples.get_mut(&arrival) {
-            sample.payload = Slot::Held(bytes, decoded);
+            sample.payload = PayloadSlot::Held(bytes, decoded);
         }
         self.prepare_sample(arrival);
     }
 
     pub(super) fn start_sample(&mut self, arrival: i64, now: Timestamp) -> Option<Work> {
-        let Sample { request, tenant, seq_id, claim, cost, sampling, payload } = self.samples.remove(&arrival)?;
+        let PendingSample { request, tenant, seq_id, claim, cost, sampling, payload } =
+            self.samples.remove(&arrival)?;
         self.arrivals.remove(&request);
-        self.released(&payload);
-        let Slot::Held(payload, decoded) = payload else { return None };
-        let flight = Flight {
+        self.free_payload(&payload);
+        let PayloadSlot::Held(payload, decoded) = payload else { return None };
+        let in_flight = InFlightRequest {
             tenant,
             session: sampling.session.clone(),
             kind: RequestKind::Sample,
@@ -103,40 +95,74 @@ impl Queue {
             cost,
             started: now,
         };
-        Some(self.launch(request, flight, seq_id, Some(&sampling), (payload, decoded)))
+        Some(self.launch(request, in_flight, seq_id, Some(&sampling), (payload, decoded)))
     }
 
-    /// Ends a sample that waits.
-    pub(super) fn doom_sample(&mut self, arrival: i64, doom: Doom) {
-        if let Some(Sample { request, claim, .. }) = self.remove_sample(arrival) {
-            self.out.doomed.push(Doomed { request, fence: Fence::Sample(claim), doom });
+    /// Ends a pending sample.
+    pub(super) fn reject_sample(&mut self, arrival: i64, rejection: Rejection) {
+        if let Some(PendingSample { request, claim, .. }) = self.remove_sample(arrival) {
+            self.effects.rejected.push(Rejected { request, fence: Fence::Sample(claim), rejection });
         }
     }
 
-    /// Lets others have a sample that waits.
-    pub(super) fn give_sample_back(&mut self, arrival: i64) {
-        if let Some(Sample { request, claim, .. }) = self.remove_sample(arrival) {
-            self.out.unclaimed.push((request, claim));
+    /// Releases the claim on a pending sample, so that other workers can take it.
+    pub(super) fn release_sample(&mut self, arrival: i64) {
+        if let Some(PendingSample { request, claim, .. }) = self.remove_sample(arrival) {
+            self.effects.released_samples.push((request, claim));
         }
     }
 
-    /// Forgets a sample that waits.
-    pub(super) fn remove_sample(&mut self, arrival: i64) -> Option<Sample> {
+    /// Removes a pending sample, which does not end by that.
+    pub(super) fn remove_sample(&mut self, arrival: i64) -> Option<PendingSample> {
         let sample = self.samples.remove(&arrival)?;
         self.arrivals.remove(&sample.request);
-        self.sample_gone(&sample.tenant);
+        self.sample_closed(&sample.tenant);
         self.ready_samples.remove(&arrival);
-        self.throttle.forget(&sample.tenant, &Turn::Sample(arrival));
-        self.released(&sample.payload);
+        self.throttle.forget(&sample.tenant, &StartCandidate::Sample(arrival));
+        self.free_payload(&sample.payload);
         if let Some(snapshot) = sample.sampling.snapshot.as_ref().and_then(|key| self.snapshots.get_mut(key)) {
             snapshot.waiting.remove(&arrival);
         }
-        self.settled(&sample.sampling.session);
+        self.request_closed(&sample.sampling.session);
         Some(sample)
     }
 
-    /// A sample of a tenant is here no more.
-    pub(super) fn sample_gone(&mut self, tenant: &TenantId) {
+    /// Drops a sample that ended elsewhere, whether it is pending or in-flight.
+    pub(crate) fn drop_sample(&mut self, request: &RequestId) {
+        if let Some(arrival) = self.arrivals.get(request).copied() {
+            self.remove_sample(arrival);
+        } else if self.in_flight.get(request).is_some_and(|in_flight| in_flight.sampling_session.is_some())
+            && let Some(in_flight) = self.in_flight.remove(request)
+        {
+            self.sample_closed(&in_flight.tenant);
+            self.signal(WorkItem::Cancel(request.clone()));
+            self.request_closed(&in_flight.session);
+        }
+    }
+
+    pub(super) fn cancel_samples_of(&mut self, session: &SessionId) {
+        let of_session = self.samples.iter().filter(|(_, sample)| sample.sampling.session == *session);
+        let arrivals: Vec<i64> = of_session.map(|(arrival, _)| *arrival).collect();
+        for arrival in arrivals {
+            self.reject_sample(arrival, Rejection::Cancelled);
+        }
+    }
+
+    /// Fails the samples that wait for snapshots of a run that can't be restored.
+    pub(super) fn reject_samples_of_run(&mut self, run: &RunId, error: &OpError) {
+        let mut arrivals: Vec<i64> = self
+            .snapshots
+            .values_mut()
+            .filter(|snapshot| snapshot.run == *run && !snapshot.ready)
+            .flat_map(|snapshot| std::mem::take(&mut snapshot.waiting))
+            .collect();
+        arrivals.sort_unstable();
+        for arrival in arrivals {
+            self.reject_sample(arrival, Rejection::Failed(error.clone()));
+        }
+    }
+
+    pub(super) fn sample_closed(&mut self, tenant: &TenantId) {
         if let Some(open) = self.open_samples.get_mut(tenant) {
             *open = open.saturating_sub(1);
             if *open == 0 {
@@ -144,8 +170,16 @@ impl Queue {
             }
         }
     }
+}
 
-    /// Samples that are here, waiting or executed, by tenant.
+/// Which samples are here, and how many more may be.
+impl Queue {
+    /// Whether a sample is pending or in-flight here.
+    pub(crate) fn has_sample(&self, request: &RequestId) -> bool {
+        self.arrivals.contains_key(request) || self.in_flight.contains_key(request)
+    }
+
+    /// Pending and in-flight samples, by tenant.
     pub(crate) fn open_samples(&self) -> &BTreeMap<TenantId, u64> {
         &self.open_samples
     }
@@ -156,54 +190,34 @@ impl Queue {
         sampling.snapshot.as_ref().is_none_or(|key| self.snapshots.contains_key(key))
     }
 
-    /// How many samples may be taken from the store so that there are `most` here, and tenants of which none: those that
-    /// their paces hold back. When there is no room, tenants of which none are here may have `newcomers` all the same:
-    /// others' long samples are not to keep theirs from the worker.
-    pub(crate) fn room_for_samples(&self, most: usize, newcomers: usize) -> (usize, Vec<TenantId>) {
-        let mut without = self.paused_tenants();
-        let room = most.saturating_sub(self.sample_count());
-        if room > 0 {
-            return (room, without);
+    /// How many samples may be claimed so that there are `most` here, and tenants of which none: those that their
+    /// rate limits hold back. Beyond that budget, tenants of which none are here may have `newcomers` all the same:
+    /// others' long samples must not keep theirs from the worker.
+    pub(crate) fn sample_claim_budget(&self, most: usize, newcomers: usize) -> (usize, Vec<TenantId>) {
+        let mut without = self.throttle.paused_tenants();
+        let budget = most.saturating_sub(self.sample_count());
+        if budget > 0 {
+            return (budget, without);
         }
         without.extend(self.samples.values().map(|sample| sample.tenant.clone()));
-        without.extend(self.flights.values().filter(|flight| flight.run.is_none()).map(|flight| flight.tenant.clone()));
+        without.extend(self.samples_in_flight().map(|(_, sample)| sample.tenant.clone()));
         without.sort_unstable();
         without.dedup();
         (newcomers, without)
     }
 
-    /// The samples that are here, waiting or executed.
+    /// Pending and in-flight samples.
     pub(crate) fn sample_ids(&self) -> Vec<RequestId> {
-        let executed = self.flights.iter().filter(|(_, flight)| flight.run.is_none()).map(|(id, _)| id);
-        self.arrivals.keys().chain(executed).cloned().collect()
+        self.arrivals.keys().chain(self.samples_in_flight().map(|(id, _)| id)).cloned().collect()
     }
 
-    /// Samples that are here, waiting or executed, but for those that their tenants' paces hold back.
-    pub(crate) fn sample_count(&self) -> usize {
-        let held_back = self.throttle.count_waiting(|turn| matches!(turn, Turn::Sample(_)));
-        self.samples.len().saturating_sub(held_back)
-            + self.flights.values().filter(|flight| flight.run.is_none()).count()
+    /// Pending and in-flight samples, but for those that their tenants' rate limits hold back.
+    fn sample_count(&self) -> usize {
+        let held_back = self.throttle.count_waiting(|candidate| matches!(candidate, StartCandidate::Sample(_)));
+        self.samples.len().saturating_sub(held_back) + self.samples_in_flight().count()
     }
 
-    pub(super) fn cancel_samples_of(&mut self, session: &SessionId) {
-        let of_session = self.samples.iter().filter(|(_, sample)| sample.sampling.session == *session);
-        let arrivals: Vec<i64> = of_session.map(|(arrival, _)| *arrival).collect();
-        for arrival in arrivals {
-            self.doom_sample(arrival, Doom::Cancelled);
-        }
-    }
-
-    /// Fails the samples that wait for snapshots of a run that can't be restored.
-    pub(super) fn doom_samples_of_run(&mut self, run: &RunId, error: &OpError) {
-        let mut arrivals: Vec<i64> = self
-            .snapshots
-            .values_mut()
-            .filter(|snapshot| snapshot.run == *run && !snapshot.ready)
-            .flat_map(|snapshot| std::mem::take(&mut snapshot.waiting))
-            .collect();
-        arrivals.sort_unstable();
-        for arrival in arrivals {
-            self.doom_sample(arrival, Doom::Failed(error.clone()));
-        }
+    fn samples_in_flight(&self) -> impl Iterator<Item = (&RequestId, &InFlightRequest)> {
+        self.in_flight.iter().filter(|(_, request)| request.run.is_none())
     }
 }

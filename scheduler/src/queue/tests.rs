@@ -1,7 +1,13 @@
-//! Payloads that come out of the store before their turn, and requests that are given up meanwhile.
+//! Prefetched payloads, and requests that are cancelled meanwhile.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+use bytes::Bytes;
+use trainyard_protocol::{OpError, PreparedContent, RequestId, RunId, SessionId, TenantId};
+
+use super::payloads::HELD_BYTES;
 use super::*;
+use crate::quotas::Cost;
+use crate::{Decoded, Policies, RequestKind, Timestamp, WorkItem};
 
 fn run() -> RunId {
     RunId::new("s:train:0")
@@ -19,15 +25,20 @@ fn request(seq_id: i64) -> RequestId {
     RequestId::new(format!("r{seq_id}"))
 }
 
+fn content(seq_id: i64) -> PreparedContent {
+    PreparedContent::Batch(Err(OpError::user(seq_id.to_string())))
+}
+
 /// A request of which only the row is known.
-fn park(queue: &mut Queue, seq_id: i64) {
+fn enqueue(queue: &mut Queue, seq_id: i64) {
     let cost = Cost::new(1, Timestamp(0));
-    queue.park(&run(), seq_id, request(seq_id), RequestKind::OptimStep, cost, None);
+    let (request, kind) = (request(seq_id), RequestKind::OptimStep);
+    queue.enqueue(&run(), seq_id, AcceptedRequest { request, kind, cost, payload: None });
 }
 
 /// Which payloads are to be read.
 fn fetches(queue: &mut Queue) -> Vec<RequestId> {
-    let fetches = queue.take_out().fetches;
+    let fetches = queue.take_effects().fetches;
     let payload = |fetch| match fetch {
         Fetch::Payload { run: found, request, kind, base_model } => {
             assert_eq!((found, kind, base_model.as_str()), (run(), RequestKind::OptimStep, "m"));
@@ -39,7 +50,7 @@ fn fetches(queue: &mut Queue) -> Vec<RequestId> {
 }
 
 fn read(queue: &mut Queue, seq_id: i64) {
-    let payload = Some((Bytes::from_static(b"payload"), Decoded::new(seq_id)));
+    let payload = Some((Bytes::from_static(b"payload"), Decoded::new(content(seq_id))));
     queue.payload_read(&run(), &request(seq_id), payload);
 }
 
@@ -47,13 +58,13 @@ fn read(queue: &mut Queue, seq_id: i64) {
 fn start(queue: &mut Queue, seq_id: i64) {
     let items = queue.take(Timestamp(0));
     let [WorkItem::Start(work)] = items.as_slice() else { panic!("{items:?}") };
-    assert_eq!((&work.request, work.decoded.take::<i64>()), (&request(seq_id), Some(seq_id)));
+    assert_eq!((&work.request, work.decoded.take()), (&request(seq_id), Some(content(seq_id))));
 }
 
 #[test]
-fn the_next_payloads_are_read_while_a_request_is_executed() {
+fn the_next_payloads_are_prefetched_while_a_request_is_executed() {
     let mut queue = queue();
-    (1..=8).for_each(|seq_id| park(&mut queue, seq_id));
+    (1..=8).for_each(|seq_id| enqueue(&mut queue, seq_id));
     assert_eq!(fetches(&mut queue), [1, 2, 3, 4].map(request));
     (1..=4).rev().for_each(|seq_id| read(&mut queue, seq_id));
     for seq_id in 1..=8 {
@@ -71,9 +82,9 @@ fn the_next_payloads_are_read_while_a_request_is_executed() {
 #[test]
 fn what_arrives_late_does_not_lose_what_is_being_read() {
     let mut queue = queue();
-    (2..=5).for_each(|seq_id| park(&mut queue, seq_id));
+    (2..=5).for_each(|seq_id| enqueue(&mut queue, seq_id));
     assert_eq!(fetches(&mut queue), [2, 3, 4, 5].map(request));
-    park(&mut queue, 1);
+    enqueue(&mut queue, 1);
     assert_eq!(fetches(&mut queue), [request(1)]);
     (1..=5).for_each(|seq_id| read(&mut queue, seq_id));
     for seq_id in 1..=5 {
@@ -84,58 +95,58 @@ fn what_arrives_late_does_not_lose_what_is_being_read() {
 }
 
 #[test]
-fn a_payload_that_is_lost_costs_its_own_request_and_not_before_its_turn() {
+fn a_lost_payload_fails_its_own_request_and_not_before_it_is_due() {
     let mut queue = queue();
-    (1..=3).for_each(|seq_id| park(&mut queue, seq_id));
+    (1..=3).for_each(|seq_id| enqueue(&mut queue, seq_id));
     assert_eq!(fetches(&mut queue).len(), 3);
     queue.payload_read(&run(), &request(2), None);
     read(&mut queue, 1);
     read(&mut queue, 3);
-    // It is tried again, until nothing is before it.
-    let out = queue.take_out();
-    assert_eq!((out.doomed.len(), out.fetches.len()), (0, 1));
+    // It is read again once nothing is before it.
+    let effects = queue.take_effects();
+    assert_eq!((effects.rejected.len(), effects.fetches.len()), (0, 1));
     start(&mut queue, 1);
     queue.payload_read(&run(), &request(2), None);
     queue.finish(&request(1), None).unwrap();
     assert_eq!(fetches(&mut queue), [request(2)]);
     queue.payload_read(&run(), &request(2), None);
-    let doomed = queue.take_out().doomed;
-    assert_eq!(doomed.iter().map(|doomed| doomed.request.clone()).collect::<Vec<_>>(), [request(2)]);
+    let rejected = queue.take_effects().rejected;
+    assert_eq!(rejected.iter().map(|rejected| rejected.request.clone()).collect::<Vec<_>>(), [request(2)]);
     start(&mut queue, 3);
 }
 
 #[test]
-fn little_is_read_ahead_where_much_is_held() {
+fn nothing_is_prefetched_beyond_the_memory_budget() {
     let mut queue = queue();
     queue.held_bytes = HELD_BYTES;
-    (1..=3).for_each(|seq_id| park(&mut queue, seq_id));
+    (1..=3).for_each(|seq_id| enqueue(&mut queue, seq_id));
     assert_eq!(fetches(&mut queue), [request(1)]);
 }
 
 #[test]
-fn what_was_read_of_a_lost_run_is_not_held_any_more() {
+fn payloads_of_a_revoked_run_are_freed() {
     let mut queue = queue();
-    (1..=3).for_each(|seq_id| park(&mut queue, seq_id));
+    (1..=3).for_each(|seq_id| enqueue(&mut queue, seq_id));
     (1..=2).for_each(|seq_id| read(&mut queue, seq_id));
     assert!(queue.held_bytes > 0);
-    queue.lose_lease(&run(), 1);
+    queue.revoke_run(&run(), 1);
     assert_eq!(queue.held_bytes, 0);
 }
 
 #[test]
-fn what_is_being_cancelled_is_not_taken_for_waiting() {
+fn a_request_that_is_being_cancelled_is_not_pending() {
     let mut queue = queue();
-    park(&mut queue, 1);
+    enqueue(&mut queue, 1);
     queue.suspend_session(&SessionId::new("s"));
-    let doomed = queue.take_out().doomed;
-    assert_eq!(doomed.iter().map(|doomed| &doomed.doom).collect::<Vec<_>>(), [&Doom::Cancelled]);
+    let rejected = queue.take_effects().rejected;
+    assert_eq!(rejected.iter().map(|rejected| &rejected.rejection).collect::<Vec<_>>(), [&Rejection::Cancelled]);
     // The store did not know of it when it was read.
     let read = queue.reads_from(&run());
-    park(&mut queue, 1);
+    enqueue(&mut queue, 1);
     assert_eq!((queue.counts(), fetches(&mut queue)), ((0, 0), vec![]));
     // Now it does, and what was read before is read again: perhaps the session came back in time.
     queue.cancellation_stands(&run(), &request(1));
     assert_ne!(queue.reads_from(&run()), read);
-    park(&mut queue, 1);
+    enqueue(&mut queue, 1);
     assert_eq!(fetches(&mut queue), [request(1)]);
 }

@@ -1,37 +1,36 @@
-//! What a tenant may use: shares, quotas and the pace of its requests. Free of input and output; the time is an
+//! What a tenant may use: fair-share weights, quotas and rate limits. Free of input and output; the time is an
 //! argument.
 
-mod bucket;
 mod policy;
 mod refusal;
 #[cfg(test)]
 mod tests;
 mod throttle;
+mod token_bucket;
 
 use crate::Timestamp;
-use crate::suspicion::Suspicion;
-
-pub(crate) use bucket::{Bucket, Level};
+use crate::crashes::CrashRecord;
 
 pub use policy::{Policies, TenantPolicy};
 pub use refusal::{Quota, Refusal};
 pub use throttle::Pause;
 pub(crate) use throttle::Throttle;
+pub(crate) use token_bucket::{BucketLevel, TokenBucket};
 
-/// What a request is counted by.
+/// What scheduling and quotas need to know of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cost {
-    /// What it takes of its tenant's quotas.
+    /// What it counts against its tenant's quotas.
     pub(crate) tokens: u64,
     /// When it was submitted.
     pub(crate) accepted: Timestamp,
-    /// What is held against it.
-    pub(crate) suspicion: Suspicion,
+    /// Crashes that it may have caused.
+    pub(crate) crashes: CrashRecord,
 }
 
 impl Cost {
-    /// What a request costs that was accepted just now.
+    /// The cost of a request that was accepted just now.
     pub(crate) fn new(tokens: u64, accepted: Timestamp) -> Self {
-        Self { tokens, accepted, suspicion: Suspicion::default() }
+        Self { tokens, accepted, crashes: CrashRecord::default() }
     }
 }

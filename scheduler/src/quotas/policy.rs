@@ -1,4 +1,4 @@
-//! What each tenant is granted, and the decisions that follow from it.
+//! The policy of each tenant, and the decisions that follow from it.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -8,21 +8,21 @@ use trainyard_protocol::TenantId;
 
 use super::{Quota, Refusal};
 
-/// When to ask again for a run: another one has to go first, which takes a while.
+/// Retry time for a run: another one has to end first, which takes a while.
 const RUN_RETRY: Duration = Duration::from_secs(10);
-/// The shortest and the longest time after which to ask again for a sample.
+/// Shortest and longest retry time for a sample.
 const SAMPLE_RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// What one tenant is granted. A quota that is absent is no limit.
+/// Weight, quotas and rate limit of a tenant. A quota that is absent is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TenantPolicy {
-    /// Its share of the machine under load, in proportion to the weights of the others that have work.
+    /// Fair-share weight, relative to the other tenants that have work.
     pub weight: NonZeroU32,
     /// Runs that may live at once.
     pub max_runs: Option<NonZeroU64>,
-    /// Tokens of accepted requests that have not finished, beyond which samples are put off.
+    /// Tokens of accepted requests that have not finished, beyond which samples are rejected with 429.
     pub max_queued_tokens: Option<NonZeroU64>,
-    /// Tokens that its requests may start with per minute; a minute's worth may start at once.
+    /// The rate limit: tokens that its requests may start with per minute; a minute's worth may start at once.
     pub tokens_per_minute: Option<NonZeroU64>,
     /// Bytes of its checkpoints.
     pub max_storage_bytes: Option<NonZeroU64>,
@@ -56,7 +56,7 @@ impl TenantPolicy {
     }
 
     /// Whether a tenant whose unfinished requests have `queued` tokens may queue a sample of `tokens`. A sample that
-    /// is larger than the quota is taken when nothing else is queued, because it would never be otherwise.
+    /// is larger than the quota is admitted when nothing else is queued, because it would never be otherwise.
     ///
     /// # Errors
     /// [`Refusal`] of [`Quota::QueuedTokens`].
@@ -90,7 +90,7 @@ impl TenantPolicy {
         }
     }
 
-    /// How long the tenant's pace takes for so many tokens, within the bounds of a sensible retry.
+    /// How long the tenant's rate limit takes for so many tokens, within the bounds of a sensible retry.
     fn time_to_drain(&self, tokens: u64) -> Duration {
         let (shortest, longest) = SAMPLE_RETRY;
         let Some(rate) = self.tokens_per_minute else { return shortest };

@@ -1,9 +1,9 @@
-//! What a tenant is told that asks for more than it is granted.
+//! The error of a request that exceeds a quota.
 
 use std::fmt;
 use std::time::Duration;
 
-/// A limit of a tenant.
+/// A limit on what a tenant uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quota {
     /// Runs that live at once.
@@ -17,7 +17,7 @@ pub enum Quota {
 }
 
 impl Quota {
-    /// All of them.
+    /// All quotas, in the order of their definition.
     pub const ALL: [Self; 4] = [Self::Runs, Self::QueuedTokens, Self::TokensPerMinute, Self::StorageBytes];
 
     /// Its name in the configuration file.
@@ -34,15 +34,15 @@ impl Quota {
 /// A request that would exceed a quota.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Which.
+    /// The quota that would be exceeded.
     pub quota: Quota,
-    /// What is granted.
+    /// Its value: runs, tokens, tokens per minute or bytes.
     pub limit: u64,
-    /// What is used at present.
+    /// Present use, in the same unit.
     pub used: u64,
-    /// What was asked for on top; 0 when that is not known beforehand.
+    /// What the request would add, in the same unit; 0 when that is not known beforehand.
     pub asked: u64,
-    /// When to ask again; zero when waiting does not help.
+    /// Time until a retry makes sense; zero when waiting does not help.
     pub retry_after: Duration,
 }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 use proptest::prelude::*;
 use trainyard_protocol::TenantId;
 
-use super::bucket::Bucket;
 use super::*;
 use crate::Timestamp;
 
@@ -20,15 +19,15 @@ fn some(n: u64) -> Option<NonZeroU64> {
     NonZeroU64::new(n)
 }
 
-fn paced(rate: u64) -> (TenantId, Policies) {
-    let tenant = TenantId::new("paced");
+fn rate_limited(rate: u64) -> (TenantId, Policies) {
+    let tenant = TenantId::new("limited");
     let policy = TenantPolicy { tokens_per_minute: some(rate), ..TenantPolicy::default() };
     (tenant.clone(), Policies::new(TenantPolicy::default(), [(tenant, policy)].into()))
 }
 
 #[test]
 fn a_bucket_holds_a_minute_and_fills_steadily() {
-    let mut bucket = Bucket::full(some(600).unwrap(), T0);
+    let mut bucket = TokenBucket::full(some(600).unwrap(), T0);
     assert_eq!(bucket.ready_at(600, T0), T0);
     bucket.take(600, T0);
     assert_eq!((bucket.tokens(T0), bucket.tokens(at(1_000)), bucket.tokens(at(600_000))), (0, 10, 600));
@@ -38,7 +37,7 @@ fn a_bucket_holds_a_minute_and_fills_steadily() {
 
 #[test]
 fn a_request_larger_than_the_bucket_starts_from_a_full_one_and_leaves_a_debt() {
-    let mut bucket = Bucket::full(some(600).unwrap(), T0);
+    let mut bucket = TokenBucket::full(some(600).unwrap(), T0);
     assert_eq!(bucket.ready_at(10_000, T0), T0);
     bucket.take(1_800, T0);
     assert_eq!(bucket.tokens(T0), -1_200);
@@ -48,7 +47,7 @@ fn a_request_larger_than_the_bucket_starts_from_a_full_one_and_leaves_a_debt() {
 
 #[test]
 fn a_clock_that_is_set_back_adds_nothing() {
-    let mut bucket = Bucket::full(some(60).unwrap(), T0);
+    let mut bucket = TokenBucket::full(some(60).unwrap(), T0);
     bucket.take(60, T0);
     assert_eq!(bucket.tokens(at(-60_000)), 0);
     bucket.take(0, at(-60_000));
@@ -102,11 +101,11 @@ fn an_absent_quota_is_no_limit() {
 
 #[test]
 fn what_waits_goes_in_order_and_says_until_when() {
-    let (tenant, policies) = paced(600);
+    let (tenant, policies) = rate_limited(600);
     let mut throttle = Throttle::new(policies);
     assert_eq!(throttle.offer(&tenant, "before", 1, T0), None, "its level is not known");
     assert_eq!((throttle.wakes_at(T0), throttle.take_unread()), (None, vec![tenant.clone()]));
-    throttle.tell(&tenant, None, 0, T0);
+    throttle.set_level(&tenant, None, 0, T0);
     assert_eq!(throttle.next_due(T0), Some("before"));
     assert_eq!(throttle.offer(&tenant, "first", 600, T0), Some("first"));
     throttle.charge(&tenant, 600, T0);
@@ -118,9 +117,9 @@ fn what_waits_goes_in_order_and_says_until_when() {
     assert_eq!(throttle.pause(&tenant, at(1_000)), Some(pause));
     assert_eq!(throttle.wakes_at(at(1_000)), Some(at(30_000)));
     assert_eq!(throttle.next_due(at(29_999)), None);
-    // Others may have used the pace meanwhile.
+    // Others may have used the rate limit meanwhile.
     assert_eq!((throttle.next_due(at(30_000)), throttle.take_unread()), (None, vec![tenant.clone()]));
-    throttle.tell(&tenant, Some(Level { units: 0, at: T0 }), 600, at(30_000));
+    throttle.set_level(&tenant, Some(BucketLevel { units: 0, at: T0 }), 600, at(30_000));
     assert_eq!(throttle.next_due(at(30_000)), Some("large"));
     throttle.charge(&tenant, 300, at(30_000));
     assert_eq!((throttle.next_due(at(30_000)), throttle.wakes_at(at(30_000))), (None, Some(at(30_100))));
@@ -134,7 +133,7 @@ proptest! {
     fn ready_at_is_the_first_millisecond_with_enough(
         rate in 1_u64..2_000_000, spent in 0_u64..5_000_000, tokens in 1_u64..5_000_000, later in 0_i64..200_000,
     ) {
-        let mut bucket = Bucket::full(some(rate).unwrap(), T0);
+        let mut bucket = TokenBucket::full(some(rate).unwrap(), T0);
         bucket.take(spent, T0);
         let (now, enough) = (at(later), i64::try_from(tokens.min(rate)).unwrap());
         let ready = bucket.ready_at(tokens, now);
@@ -146,14 +145,14 @@ proptest! {
     /// tokens start than a full bucket and the span allow (but for a debt that one large request leaves), and what
     /// waits starts as soon as it may.
     #[test]
-    fn a_pace_is_kept_and_nothing_is_lost(
+    fn a_rate_limit_is_kept_and_nothing_is_lost(
         rate in 60_u64..100_000,
         requests in prop::collection::vec((0_i64..5_000, prop_oneof![Just(0), 1_u64..20_000]), 1..40),
     ) {
-        let (tenant, policies) = paced(rate);
+        let (tenant, policies) = rate_limited(rate);
         let mut throttle = Throttle::new(policies);
         throttle.offer(&tenant, usize::MAX, 1, T0);
-        throttle.tell(&tenant, None, 0, T0);
+        throttle.set_level(&tenant, None, 0, T0);
         throttle.forget(&tenant, &usize::MAX);
         let mut started: Vec<(usize, Timestamp)> = Vec::new();
         let mut now = T0;
@@ -199,7 +198,7 @@ fn drain(
     while let Some(wake) = throttle.wakes_at(now).filter(|wake| *wake <= until) {
         now = now.max(wake);
         let Some(index) = throttle.next_due(now) else {
-            // Nobody else uses the pace: what is read is what was written.
+            // Nobody else uses the rate limit: what is read is what was written.
             throttle.confirm(now);
             continue;
         };
@@ -210,17 +209,17 @@ fn drain(
 
 #[test]
 fn what_other_workers_start_counts_too() {
-    let (tenant, policies) = paced(600);
+    let (tenant, policies) = rate_limited(600);
     let mut throttle = Throttle::new(policies);
     assert_eq!(throttle.offer(&tenant, 0, 100, T0), None);
-    throttle.tell(&tenant, Some(Level { units: 150 * 60_000, at: T0 }), 0, T0);
+    throttle.set_level(&tenant, Some(BucketLevel { units: 150 * 60_000, at: T0 }), 0, T0);
     assert_eq!(throttle.next_due(T0), Some(0));
     throttle.charge(&tenant, 100, T0);
     // Until that is written, a level that is read lacks it.
-    throttle.tell(&tenant, Some(Level { units: 150 * 60_000, at: T0 }), 0, T0);
+    throttle.set_level(&tenant, Some(BucketLevel { units: 150 * 60_000, at: T0 }), 0, T0);
     assert_eq!(throttle.offer(&tenant, 1, 60, T0), None);
     assert_eq!(throttle.wakes_at(T0), Some(at(1_000)));
     // Another worker took 40 tokens.
-    throttle.tell(&tenant, Some(Level { units: 10 * 60_000, at: T0 }), 100, T0);
+    throttle.set_level(&tenant, Some(BucketLevel { units: 10 * 60_000, at: T0 }), 100, T0);
     assert_eq!(throttle.wakes_at(T0), Some(at(5_000)));
 }

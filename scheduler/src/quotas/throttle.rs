@@ -1,32 +1,32 @@
-//! The pace of each tenant's requests: what may start now, and what waits until when.
+//! Enforcing rate limits: which requests of a tenant may start now, and until when others wait.
 
 use std::collections::BTreeMap;
 
 use trainyard_protocol::TenantId;
 
-use super::{Bucket, Level, Policies, Quota};
+use super::{BucketLevel, Policies, Quota, TokenBucket};
 use crate::Timestamp;
 
-/// While something waits, the store is asked for the level again after so many milliseconds: other workers' requests
+/// While something waits, the level is read from the store again after so many milliseconds: other workers' requests
 /// take from it too.
 const LEVEL_AGE_MS: i64 = 1_000;
 
-/// Why requests of a tenant wait although they are next.
+/// A rate limit that holds back requests of a tenant, although they are next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pause {
     /// The quota that is used up.
     pub quota: Quota,
-    /// What is granted.
+    /// Its value, in tokens per minute.
     pub limit: u64,
     /// When the next one may start.
     pub until: Timestamp,
 }
 
-/// Lets requests through in the order in which they come, tenant by tenant, each at its tenant's pace. `K` names a
+/// Lets requests through in the order in which they come, tenant by tenant, each within its tenant's rate limit. `K` names a
 /// request, or the run whose head it is.
 ///
-/// The level of each bucket is in the store, where the requests of all workers are taken from it. Here is what was
-/// last read or written of it, less what this worker has started since.
+/// The level of each bucket is in the store, where the requests of all workers are taken from it. This is the level as
+/// last read or written, less what this worker has started since.
 #[derive(Debug)]
 pub(crate) struct Throttle<K> {
     policies: Policies,
@@ -35,22 +35,22 @@ pub(crate) struct Throttle<K> {
     unread: Vec<TenantId>,
 }
 
-/// A tenant with a pace.
+/// A tenant with a rate limit.
 #[derive(Debug)]
 struct Lane<K> {
-    bucket: Bucket,
+    bucket: TokenBucket,
     /// When the level was last read or written; `None` until it is read.
     known_at: Option<Timestamp>,
     /// Tokens that were started and are not yet taken from the level in the store.
     unwritten: u64,
-    /// What waits, with its tokens, by its place in the order.
+    /// Waiting requests with their tokens, by place in the order.
     waiting: BTreeMap<u64, (K, u64)>,
     places: BTreeMap<K, u64>,
     next_place: u64,
 }
 
 impl<K: Ord + Clone> Lane<K> {
-    fn new(bucket: Bucket) -> Self {
+    fn new(bucket: TokenBucket) -> Self {
         Self { bucket, known_at: None, unwritten: 0, waiting: BTreeMap::new(), places: BTreeMap::new(), next_place: 0 }
     }
 
@@ -98,8 +98,8 @@ impl<K: Ord + Clone> Throttle<K> {
         Self::of(policies)
     }
 
-    /// A request of `tokens` that could start: given back when it may, and then to be [charged](Self::charge); kept
-    /// when it has to wait. What costs nothing never waits. Others do behind those that wait, so that small requests
+    /// Offers a request of `tokens` that could start. It is returned when it may start, and then to be
+    /// [charged](Self::charge); it is queued when it has to wait. What costs nothing never waits. Others do behind those that wait, so that small requests
     /// can't keep a large one from ever finding the bucket full.
     pub(crate) fn offer(&mut self, tenant: &TenantId, key: K, tokens: u64, now: Timestamp) -> Option<K> {
         let Some(lane) = self.lane(tenant, now).filter(|_| tokens > 0) else { return Some(key) };
@@ -110,7 +110,7 @@ impl<K: Ord + Clone> Throttle<K> {
         None
     }
 
-    /// A request starts.
+    /// Takes the tokens of a request that starts from the bucket.
     pub(crate) fn charge(&mut self, tenant: &TenantId, tokens: u64, now: Timestamp) {
         if let Some(lane) = self.lane(tenant, now).filter(|_| tokens > 0) {
             lane.bucket.take(tokens, now);
@@ -133,7 +133,7 @@ impl<K: Ord + Clone> Throttle<K> {
         None
     }
 
-    /// Whose level is to be read, and then to be [told](Self::tell).
+    /// Tenants whose level is to be read, and then to be [set](Self::set_level).
     pub(crate) fn take_unread(&mut self) -> Vec<TenantId> {
         std::mem::take(&mut self.unread)
     }
@@ -145,12 +145,12 @@ impl<K: Ord + Clone> Throttle<K> {
         self.lanes.values_mut().for_each(|lane| lane.known_at = Some(now));
     }
 
-    /// The level in the store at `now`, from which `written` of this worker's tokens were taken; `None` is a full one.
-    pub(crate) fn tell(&mut self, tenant: &TenantId, level: Option<Level>, written: u64, now: Timestamp) {
+    /// Sets the level in the store at `now`, from which `written` of this worker's tokens were taken; `None` is a full one.
+    pub(crate) fn set_level(&mut self, tenant: &TenantId, level: Option<BucketLevel>, written: u64, now: Timestamp) {
         let Some(rate) = self.policies.of(tenant).tokens_per_minute else { return };
         let Some(lane) = self.lanes.get_mut(tenant) else { return };
         lane.unwritten = lane.unwritten.saturating_sub(written);
-        lane.bucket = level.map_or_else(|| Bucket::full(rate, now), |level| Bucket::restored(rate, level));
+        lane.bucket = level.map_or_else(|| TokenBucket::full(rate, now), |level| TokenBucket::restored(rate, level));
         lane.bucket.take(lane.unwritten, now);
         lane.known_at = Some(now);
     }
@@ -160,7 +160,7 @@ impl<K: Ord + Clone> Throttle<K> {
         self.lanes.values().filter_map(|lane| lane.opens_at(now)).min()
     }
 
-    /// A request that waits no longer, because it ended.
+    /// Removes a request that ended while it waited.
     pub(crate) fn forget(&mut self, tenant: &TenantId, key: &K) {
         if let Some(lane) = self.lanes.get_mut(tenant) {
             lane.remove(key);
@@ -174,22 +174,22 @@ impl<K: Ord + Clone> Throttle<K> {
         Some(Pause { quota: Quota::TokensPerMinute, limit, until })
     }
 
-    /// Tenants of whom something waits.
+    /// Tenants with waiting requests.
     pub(crate) fn paused_tenants(&self) -> Vec<TenantId> {
         let paused = self.lanes.iter().filter(|(_, lane)| !lane.waiting.is_empty());
         paused.map(|(tenant, _)| tenant.clone()).collect()
     }
 
-    /// How many of those that wait are of a kind.
+    /// How many waiting requests are of a kind.
     pub(crate) fn count_waiting(&self, is_one: impl Fn(&K) -> bool) -> usize {
         self.lanes.values().map(|lane| lane.places.keys().filter(|key| is_one(key)).count()).sum()
     }
 
-    /// `None` for a tenant without a pace.
+    /// `None` for a tenant without a rate limit.
     fn lane(&mut self, tenant: &TenantId, now: Timestamp) -> Option<&mut Lane<K>> {
         let rate = self.policies.of(tenant).tokens_per_minute?;
         if !self.lanes.contains_key(tenant) {
-            self.lanes.insert(tenant.clone(), Lane::new(Bucket::full(rate, now)));
+            self.lanes.insert(tenant.clone(), Lane::new(TokenBucket::full(rate, now)));
             self.unread.push(tenant.clone());
         }
         self.lanes.get_mut(tenant)

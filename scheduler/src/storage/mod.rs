@@ -1,13 +1,13 @@
-//! Where bytes live that are too large for a row: payloads and results, checkpoints, snapshots of runs. A folder
+//! The storage of bytes that are too large for a row: payloads and results, checkpoints, snapshots of runs. A folder
 //! that all processes share, or a bucket of an S3-compatible service.
 //!
 //! What is stored has a name relative to the storage's root, e.g. `blobs/<file>`, or, for a folder of files,
 //! `checkpoints/<run>/weights/<save>`. Nothing is changed in place: each write has a name of its own, so what a row
-//! names is what was written. What no row names is removed by age ([`Storage::older`]).
+//! names is what was written. What no row names is garbage, which is collected by age ([`Storage::older`]).
 
 mod folder;
+mod listing;
 mod objects;
-mod sweeping;
 #[cfg(test)]
 mod tests;
 
@@ -19,8 +19,8 @@ use futures::stream::BoxStream;
 use object_store::memory::InMemory;
 
 use self::folder::Folder;
+pub use self::listing::{Area, Older};
 use self::objects::Objects;
-pub use self::sweeping::{Area, Older};
 use crate::Timestamp;
 
 /// The bytes of a file in pieces.
@@ -38,11 +38,11 @@ pub enum StorageError {
     /// It could not be reached, or refused.
     #[error("the storage failed to {doing} {name}: {detail}")]
     Failed {
-        /// What was tried.
+        /// The operation, as a verb.
         doing: &'static str,
-        /// With what.
+        /// Of the file or folder.
         name: String,
-        /// Why.
+        /// The cause.
         detail: String,
     },
 }
@@ -89,8 +89,8 @@ impl Storage {
         Self(Backend::Objects(Objects::new(InMemory::new(), "")))
     }
 
-    /// Makes a part of the storage ready: creates its folder, or asks the bucket for something small, so that wrong
-    /// settings are found at once.
+    /// Prepares a part of the storage: creates its folder, or makes a small request to the bucket, so that wrong settings
+    /// are found at once.
     pub async fn prepare(&self, root: &str) -> Result<(), StorageError> {
         match &self.0 {
             Backend::Folder(folder) => folder.create(root).await,
@@ -106,7 +106,7 @@ impl Storage {
         }
     }
 
-    /// Stores bytes under a name in a part that is ready, durably before this returns.
+    /// Stores bytes under a name in a prepared part, durably before this returns.
     pub async fn put(&self, name: &str, bytes: Bytes) -> Result<(), StorageError> {
         match &self.0 {
             Backend::Folder(folder) => folder.put(name, bytes).await,
@@ -152,8 +152,8 @@ impl Storage {
         }
     }
 
-    /// Makes a complete folder on this machine a folder of the storage. One that lies where [`Self::local`] says is
-    /// that already; of others the files are copied.
+    /// Publishes a complete folder of this machine to the storage. A folder at the path of [`Self::local`] is there
+    /// already; of others the files are copied.
     pub async fn publish(&self, from: &Path, location: &Path) -> Result<(), StorageError> {
         match &self.0 {
             Backend::Folder(folder) => folder.publish(from, location).await,
@@ -182,7 +182,7 @@ impl Storage {
         }
     }
 
-    /// Looks through a part of an area: what was last changed before a moment, up to about `limit` entries after
+    /// Lists the entries of an area that were last changed before a moment. One call looks at about `limit` entries, behind
     /// those that an earlier call looked at.
     pub async fn older(
         &self,

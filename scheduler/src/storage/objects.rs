@@ -117,7 +117,7 @@ impl Objects {
         for (file, size) in &sizes {
             self.upload(&from.join(file), &location.join(file), *size).await?;
         }
-        // What took so long that a sweep took it for a leftover must not be recorded.
+        // An upload that took so long that garbage collection removed a part of it must not be recorded.
         if self.files(location).await? != sizes {
             let detail = "other files are there than were written";
             return Err(StorageError::failed("write", location.display(), detail));
@@ -152,7 +152,7 @@ impl Objects {
         if let Err(error) = sent {
             // Its parts cost space until the bucket's own rules remove them.
             if let Err(error) = parts.abort().await {
-                tracing::warn!(name, %error, "an unfinished upload remains");
+                tracing::warn!(name, %error, "unfinished upload remains in the bucket");
             }
             return Err(error);
         }
@@ -165,7 +165,7 @@ impl Objects {
         let folder = self.key(location)?;
         let objects = self.store.list(Some(&folder)).map_ok(|object| object.location);
         let mut keys: Vec<Key> = objects.try_collect().await.map_err(failed("list", &name))?;
-        // A swept entry may be an object itself.
+        // An entry that garbage collection found may be an object itself.
         if keys.is_empty() {
             keys.push(folder);
         }

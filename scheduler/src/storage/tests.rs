@@ -158,7 +158,7 @@ async fn an_entry_that_is_larger_than_a_step_is_passed_over() {
 }
 
 #[tokio::test]
-async fn the_newest_file_tells_a_folders_age() {
+async fn a_folder_is_as_old_as_its_newest_file() {
     let dir = tempfile::tempdir().unwrap();
     let storage = Storage::folder(dir.path());
     let old = SystemTime::now() - Duration::from_secs(7200);

@@ -1,5 +1,5 @@
-//! The tables `base_models`, `base_model_files` and `secrets`: what API servers learn from workers and from each
-//! other.
+//! The tables `base_models`, `base_model_files` and `secrets`: what workers publish and what API servers
+//! share.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::Error;
 /// Files of a model by name.
 pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
-/// Tells of a base model; replaces what was told before.
+/// Publishes a base model; replaces what was published before.
 pub(crate) async fn put_base_model(conn: &mut Conn, model: &BaseModel, files: &Files) -> Result<(), Error> {
     const MODEL: &str = "-- put_base_model
         INSERT INTO base_models (name, description) VALUES ($1, $2)
@@ -21,7 +21,7 @@ pub(crate) async fn put_base_model(conn: &mut Conn, model: &BaseModel, files: &F
         DELETE FROM base_model_files WHERE model = $1";
     const FILE: &str = "-- put_base_model: file
         INSERT INTO base_model_files (model, name, content) VALUES ($1, $2, $3)";
-    let doing = || failed("tell of a base model");
+    let doing = || failed("publish a base model");
     let name = model.name.as_str();
     sql(MODEL).bind(name).bind(to_json(model)?).execute(conn).await.map_err(doing())?;
     sql(CLEAR).bind(name).execute(conn).await.map_err(doing())?;
@@ -31,7 +31,7 @@ pub(crate) async fn put_base_model(conn: &mut Conn, model: &BaseModel, files: &F
     Ok(())
 }
 
-/// All base models that workers told of.
+/// All base models that workers have published.
 pub(crate) async fn base_models(conn: &mut Conn) -> Result<Vec<BaseModel>, Error> {
     const SQL: &str = "-- base_models
         SELECT description FROM base_models ORDER BY name";

@@ -9,18 +9,18 @@ use crate::{Error, Timestamp};
 pub(crate) const INLINE_LIMIT: usize = 256 * 1024;
 
 /// Where the files are in the storage.
-const AREA: Area = Area { root: "blobs", depth: 1 };
+pub(crate) const AREA: Area = Area { root: "blobs", depth: 1 };
 
 /// Bytes as a row holds them.
 #[derive(Clone, Debug)]
-pub(crate) enum Stored {
+pub(crate) enum StoredBytes {
     /// In the row.
     Inline(Bytes),
     /// In a file of this name.
     File(String),
 }
 
-impl Stored {
+impl StoredBytes {
     /// The bytes, when they are in the row.
     pub(crate) fn inline(&self) -> Option<&[u8]> {
         match self {
@@ -57,30 +57,30 @@ impl Blobs {
     }
 
     /// Stores bytes: large ones are written and synced to the file `name` before this returns.
-    pub(crate) async fn put(&self, name: String, bytes: &Bytes) -> Result<Stored, Error> {
+    pub(crate) async fn put(&self, name: String, bytes: &Bytes) -> Result<StoredBytes, Error> {
         if bytes.len() <= INLINE_LIMIT {
-            return Ok(Stored::Inline(bytes.clone()));
+            return Ok(StoredBytes::Inline(bytes.clone()));
         }
         self.storage.put(&path(&name), bytes.clone()).await.map_err(failed("write a blob"))?;
-        Ok(Stored::File(name))
+        Ok(StoredBytes::File(name))
     }
 
     /// The bytes.
-    pub(crate) async fn get(&self, stored: Stored) -> Result<Bytes, Error> {
+    pub(crate) async fn get(&self, stored: StoredBytes) -> Result<Bytes, Error> {
         match stored {
-            Stored::Inline(bytes) => Ok(bytes),
-            Stored::File(name) => self.storage.get(&path(&name)).await.map_err(failed("read a blob")),
+            StoredBytes::Inline(bytes) => Ok(bytes),
+            StoredBytes::File(name) => self.storage.get(&path(&name)).await.map_err(failed("read a blob")),
         }
     }
 
-    /// Removes files that no row names any more. A failure costs space only and is logged: a later sweep removes
-    /// what is left.
+    /// Removes files that no row names any more. A failure costs space only and is logged: garbage
+    /// collection removes what is left.
     pub(crate) async fn remove(&self, names: Vec<String>) {
         if names.is_empty() {
             return;
         }
         if let Err(error) = self.storage.remove(names.iter().map(|name| path(name)).collect()).await {
-            tracing::warn!(%error, "blobs that nobody needs remain");
+            tracing::warn!(%error, "blobs could not be removed; garbage collection retries");
         }
     }
 

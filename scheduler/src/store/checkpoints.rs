@@ -9,8 +9,8 @@ use super::folders::text;
 use super::{as_i64, as_u64, failed, from_json, parsed, to_json};
 use crate::{Checkpoint, Error, NewCheckpoint, Page, Timestamp};
 
-/// Registers a checkpoint; replaces an older one of the same path, if it may or that one's time is over, and returns
-/// that one's folder. Whoever could read the older one can't read the new one for that.
+/// Registers a checkpoint; replaces an older one of the same path, if it may or that one has expired, and returns that
+/// one's folder. The new one is not public, even if the older one was.
 ///
 /// # Errors
 /// [`Error::Invalid`] when there is an older one that it may not replace.
@@ -79,7 +79,7 @@ pub(crate) async fn hold_checkpoint(conn: &mut Conn, path: &TinkerPath) -> Resul
     Ok(())
 }
 
-/// A checkpoint that the tenant may read and whose time is not over.
+/// A checkpoint that the tenant may read and that has not expired.
 pub(crate) async fn readable_checkpoint(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -104,7 +104,7 @@ pub(crate) async fn readable_checkpoint(
     to_checkpoint(&row)
 }
 
-/// The tenant's checkpoints whose time is not over.
+/// The tenant's checkpoints that have not expired.
 pub(crate) async fn list_checkpoints(
     conn: &mut Conn,
     tenant: &TenantId,
@@ -139,7 +139,7 @@ pub(crate) async fn list_checkpoints(
     Ok((rows.iter().map(to_checkpoint).collect::<Result<_, _>>()?, as_u64(total.unwrap_or(0))))
 }
 
-/// Checkpoints of all tenants whose time is over.
+/// Expired checkpoints of all tenants.
 pub(crate) async fn expired_checkpoints(conn: &mut Conn, now: Timestamp) -> Result<Vec<(TenantId, Checkpoint)>, Error> {
     const SQL: &str = "-- expired_checkpoints
         SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
@@ -148,7 +148,7 @@ pub(crate) async fn expired_checkpoints(conn: &mut Conn, now: Timestamp) -> Resu
     rows.iter().map(|row| Ok((TenantId::new(column::<String>(row, "tenant")?), to_checkpoint(row)?))).collect()
 }
 
-/// Removes a checkpoint of the tenant; with `expired_by` only if its time was over then.
+/// Removes a checkpoint of the tenant; with `expired_by` only if it had expired then.
 pub(crate) async fn delete_checkpoint(
     conn: &mut Conn,
     tenant: &TenantId,

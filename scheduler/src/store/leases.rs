@@ -8,8 +8,7 @@ use super::{as_i64, failed};
 use crate::Error;
 use crate::quotas::Cost;
 
-/// Takes the leases of runs that nobody has and that are waited for, at most `limit`. Returns them with the new
-/// epochs.
+/// Claims the leases of runs that no worker has and that have work, at most `limit`. Returns them with the new epochs.
 pub(crate) async fn claim_runs(
     conn: &mut Conn,
     worker: &str,
@@ -71,7 +70,7 @@ pub(crate) async fn holds_run(conn: &mut Conn, worker: &str, run: &RunId, epoch:
     Ok(held.is_some())
 }
 
-/// Gives the lease of a run back. False when it had passed to another.
+/// Releases the lease of a run. False when it had passed to another worker.
 pub(crate) async fn release_run(conn: &mut Conn, worker: &str, run: &RunId, epoch: i64) -> Result<bool, Error> {
     const SQL: &str = "-- release_run
         UPDATE runs SET worker_id = NULL WHERE id = $1 AND worker_id = $2 AND epoch = $3";
@@ -85,18 +84,18 @@ pub(crate) async fn release_run(conn: &mut Conn, worker: &str, run: &RunId, epoc
     Ok(true)
 }
 
-/// What a worker had and gave back, or was taken from it.
+/// How many leases of runs and claims on samples were freed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Freed {
+pub(crate) struct FreedLeases {
     pub(crate) runs: u64,
     pub(crate) samples: u64,
 }
 
-/// Takes all leases from a worker, or from all workers. When it has `died`, every request that it may have been
-/// executing is a little more suspect: claimed samples, and what came next in its runs.
-pub(crate) async fn release_all(conn: &mut Conn, worker: Option<&str>, died: bool) -> Result<Freed, Error> {
+/// Frees all leases of a worker, or of all workers. When it has `crashed`, the crash count grows of every request that it
+/// may have been executing: claimed samples, and the next one of each of its runs.
+pub(crate) async fn release_all(conn: &mut Conn, worker: Option<&str>, crashed: bool) -> Result<FreedLeases, Error> {
     const HEADS: &str = "-- release_all: heads
-        UPDATE requests SET deaths = deaths + 1
+        UPDATE requests SET crash_count = crash_count + 1
         WHERE finished_at IS NULL
             AND run_id IN (SELECT id FROM runs WHERE worker_id IS NOT NULL AND ($1 IS NULL OR worker_id = $1))
             AND NOT EXISTS (SELECT 1 FROM requests AS earlier WHERE earlier.run_id = requests.run_id
@@ -107,20 +106,20 @@ pub(crate) async fn release_all(conn: &mut Conn, worker: Option<&str>, died: boo
     const RUNS: &str = "-- release_all: runs
         UPDATE runs SET worker_id = NULL WHERE worker_id IS NOT NULL AND ($1 IS NULL OR worker_id = $1)";
     const SAMPLES: &str = "-- release_all: samples
-        UPDATE requests SET worker_id = NULL, state = 'queued', deaths = deaths + $2
+        UPDATE requests SET worker_id = NULL, state = 'queued', crash_count = crash_count + $2
         WHERE finished_at IS NULL AND worker_id IS NOT NULL AND ($1 IS NULL OR worker_id = $1)";
-    if died {
+    if crashed {
         sql(HEADS).bind(worker).execute(conn).await.map_err(failed("release leases"))?;
     }
     sql(REQUESTS).bind(worker).execute(conn).await.map_err(failed("release leases"))?;
     let runs = sql(RUNS).bind(worker).execute(conn).await.map_err(failed("release leases"))?;
     let samples =
-        sql(SAMPLES).bind(worker).bind(i64::from(died)).execute(conn).await.map_err(failed("release leases"))?;
-    Ok(Freed { runs, samples })
+        sql(SAMPLES).bind(worker).bind(i64::from(crashed)).execute(conn).await.map_err(failed("release leases"))?;
+    Ok(FreedLeases { runs, samples })
 }
 
 /// A sample that a worker has claimed.
-pub(crate) struct ClaimedSample {
+pub(crate) struct ClaimedSampleRow {
     pub(crate) arrival: i64,
     pub(crate) id: RequestId,
     pub(crate) tenant: TenantId,
@@ -130,7 +129,7 @@ pub(crate) struct ClaimedSample {
     pub(crate) sampling_session: SamplingSessionId,
 }
 
-/// Takes samples that nobody has and that the worker can execute, at most `limit`: of each tenant its oldest first,
+/// Claims samples that no worker has and that the worker can execute, at most `limit`: of each tenant its oldest first,
 /// and as many of each as of another; of `paused` tenants none.
 pub(crate) async fn claim_samples(
     conn: &mut Conn,
@@ -138,7 +137,7 @@ pub(crate) async fn claim_samples(
     models: &[String],
     limit: usize,
     paused: &[TenantId],
-) -> Result<Vec<ClaimedSample>, Error> {
+) -> Result<Vec<ClaimedSampleRow>, Error> {
     const SQLITE: &str = "-- claim_samples
         UPDATE requests SET worker_id = $1, claim = claim + 1
         WHERE arrival IN (
@@ -153,7 +152,7 @@ pub(crate) async fn claim_samples(
                     AND sampler.base_model IN (SELECT value FROM json_each($2))
                     AND (sampler.run_id IS NULL OR sampler.snapshot_dir IS NOT NULL OR runs.worker_id = $1))
             ORDER BY turn, arrival LIMIT $3)
-        RETURNING arrival, id, tenant, seq_id, claim, tokens, created_at, deaths, alone, sampling_session_id";
+        RETURNING arrival, id, tenant, seq_id, claim, tokens, created_at, crash_count, isolated_starts, sampling_session_id";
     const POSTGRES: &str = "-- claim_samples
         UPDATE requests SET worker_id = $1, claim = claim + 1
         WHERE arrival IN (
@@ -170,7 +169,7 @@ pub(crate) async fn claim_samples(
                     ) AS waiting
                 ORDER BY turn, arrival LIMIT $3)
             FOR UPDATE SKIP LOCKED)
-        RETURNING arrival, id, tenant, seq_id, claim, tokens, created_at, deaths, alone, sampling_session_id";
+        RETURNING arrival, id, tenant, seq_id, claim, tokens, created_at, crash_count, isolated_starts, sampling_session_id";
     let rows = sql_by(SQLITE, POSTGRES)
         .bind(worker)
         .bind(models.to_vec())
@@ -182,7 +181,7 @@ pub(crate) async fn claim_samples(
     let mut claimed = rows
         .iter()
         .map(|row| {
-            Ok(ClaimedSample {
+            Ok(ClaimedSampleRow {
                 arrival: column(row, "arrival")?,
                 id: RequestId::new(column::<String>(row, "id")?),
                 tenant: TenantId::new(column::<String>(row, "tenant")?),
@@ -213,13 +212,13 @@ pub(crate) async fn owned_samples(conn: &mut Conn, worker: &str) -> Result<Vec<(
     rows.iter().map(|row| Ok((RequestId::new(column::<String>(row, "id")?), column(row, "claim")?))).collect()
 }
 
-/// Gives a sample back. False when it has ended, or passed to another worker.
+/// Releases the claim on a sample. False when it has ended, or passed to another worker.
 pub(crate) async fn release_sample(conn: &mut Conn, worker: &str, id: &RequestId, claim: i64) -> Result<bool, Error> {
     const SQL: &str = "-- release_sample
         UPDATE requests SET worker_id = NULL, state = 'queued'
         WHERE id = $1 AND worker_id = $2 AND claim = $3 AND finished_at IS NULL";
     let done = sql(SQL).bind(id.as_str()).bind(worker).bind(claim).execute(conn).await;
-    Ok(done.map_err(failed("give a sample back"))? == 1)
+    Ok(done.map_err(failed("release a sample"))? == 1)
 }
 
 /// How many runs with a lease, or waited for without one, need a base model; and of how many the worker has the lease.

@@ -1,4 +1,4 @@
-//! What a tenant uses at present, across all processes on the database.
+//! What a tenant uses at present, across all processes on the database; the table `rate_limits`.
 
 use std::num::NonZeroU64;
 
@@ -6,7 +6,7 @@ use trainyard_protocol::{RequestId, RunId, TenantId};
 
 use super::db::{Conn, Dialect, Row, column, sql, sql_by};
 use super::{as_u64, failed, parsed};
-use crate::quotas::{Bucket, Level};
+use crate::quotas::{BucketLevel, TokenBucket};
 use crate::{Error, RequestKind, RequestState, Timestamp};
 
 /// Keeps other transactions from changing what these tenants use, until this one ends. Each transaction locks once,
@@ -50,33 +50,33 @@ pub(crate) async fn checkpoint_bytes(conn: &mut Conn, run: &RunId, kind: &str) -
     count(sql(SQL).bind(run.as_str()).bind(kind).scalar(conn).await)
 }
 
-/// How much of a tenant's pace is left; `None` when it has not used any.
-pub(crate) async fn pace(conn: &mut Conn, tenant: &TenantId) -> Result<Option<Level>, Error> {
-    const SQL: &str = "-- pace
-        SELECT units, at FROM paces WHERE tenant = $1";
-    let row = sql(SQL).bind(tenant.as_str()).fetch_optional(conn).await.map_err(failed("read a pace"))?;
+/// The level of a tenant's token bucket; `None` when it was never used.
+pub(crate) async fn rate_limit_level(conn: &mut Conn, tenant: &TenantId) -> Result<Option<BucketLevel>, Error> {
+    const SQL: &str = "-- rate_limit_level
+        SELECT units, at FROM rate_limits WHERE tenant = $1";
+    let row = sql(SQL).bind(tenant.as_str()).fetch_optional(conn).await.map_err(failed("read a rate limit"))?;
     row.as_ref().map(level).transpose()
 }
 
-/// Takes tokens of requests that started from a tenant's pace, and returns what is left of it.
+/// Takes tokens of requests that started from a tenant's token bucket, and returns its level.
 pub(crate) async fn spend(
     conn: &mut Conn,
     tenant: &TenantId,
     tokens_per_minute: NonZeroU64,
     tokens: u64,
     now: Timestamp,
-) -> Result<Level, Error> {
+) -> Result<BucketLevel, Error> {
     const SQLITE: &str = "-- spend
-        INSERT INTO paces (tenant, units, at) VALUES ($1, $3 - $2, $5)
+        INSERT INTO rate_limits (tenant, units, at) VALUES ($1, $3 - $2, $5)
         ON CONFLICT (tenant) DO UPDATE SET
-            units = min($3, paces.units + max($5 - paces.at, 0) * $4) - $2, at = max($5, paces.at)
+            units = min($3, rate_limits.units + max($5 - rate_limits.at, 0) * $4) - $2, at = max($5, rate_limits.at)
         RETURNING units, at";
     const POSTGRES: &str = "-- spend
-        INSERT INTO paces (tenant, units, at) VALUES ($1, $3 - $2, $5)
+        INSERT INTO rate_limits (tenant, units, at) VALUES ($1, $3 - $2, $5)
         ON CONFLICT (tenant) DO UPDATE SET
-            units = least($3, paces.units + greatest($5 - paces.at, 0) * $4) - $2, at = greatest($5, paces.at)
+            units = least($3, rate_limits.units + greatest($5 - rate_limits.at, 0) * $4) - $2, at = greatest($5, rate_limits.at)
         RETURNING units, at";
-    let (capacity, rate, spent) = Bucket::units_of(tokens_per_minute, tokens);
+    let (capacity, rate, spent) = TokenBucket::units_of(tokens_per_minute, tokens);
     let row = sql_by(SQLITE, POSTGRES)
         .bind(tenant.as_str())
         .bind(spent)
@@ -85,12 +85,12 @@ pub(crate) async fn spend(
         .bind(now.0)
         .fetch_optional(conn)
         .await
-        .map_err(failed("note a pace"))?;
-    row.as_ref().map(level).transpose()?.ok_or_else(|| Error::store("note a pace", "no row came back"))
+        .map_err(failed("update a rate limit"))?;
+    row.as_ref().map(level).transpose()?.ok_or_else(|| Error::store("update a rate limit", "no row came back"))
 }
 
-fn level(row: &Row) -> Result<Level, Error> {
-    Ok(Level { units: column(row, "units")?, at: Timestamp(column(row, "at")?) })
+fn level(row: &Row) -> Result<BucketLevel, Error> {
+    Ok(BucketLevel { units: column(row, "units")?, at: Timestamp(column(row, "at")?) })
 }
 
 /// Whether a request of a tenant waits to be started, and what it costs.

@@ -5,21 +5,21 @@ use std::sync::LazyLock;
 
 use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId, TenantId};
 
-use super::blobs::Stored;
+use super::blobs::StoredBytes;
 use super::db::{Bulk, Conn, Row, Sql, Value, column, sql, sql_by};
 use super::{as_i64, as_u64, failed, parsed, to_json};
+use crate::crashes::CrashRecord;
 use crate::quotas::Cost;
-use crate::suspicion::Suspicion;
 use crate::{Error, RequestKind, RequestState, Timestamp};
 
 /// What a request is addressed to; with the seq_id it is the request's identity.
 #[derive(Clone, Copy)]
-pub(crate) enum Target<'a> {
+pub(crate) enum RequestTarget<'a> {
     Run(&'a RunId),
     Sampling(&'a SamplingSessionId),
 }
 
-impl<'a> Target<'a> {
+impl<'a> RequestTarget<'a> {
     fn run(&self) -> Option<&'a str> {
         match self {
             Self::Run(id) => Some(id.as_str()),
@@ -40,17 +40,16 @@ pub(crate) struct NewRequest<'a> {
     pub(crate) id: &'a RequestId,
     pub(crate) tenant: &'a TenantId,
     pub(crate) session: &'a SessionId,
-    pub(crate) target: Target<'a>,
+    pub(crate) target: RequestTarget<'a>,
     pub(crate) seq_id: i64,
     pub(crate) kind: RequestKind,
     pub(crate) num_samples: u32,
     pub(crate) fingerprint: &'a [u8],
-    pub(crate) payload: &'a Stored,
-    /// It is refused: it is stored as failed.
+    pub(crate) payload: &'a StoredBytes,
+    /// Why it is refused: it is stored as failed.
     pub(crate) rejected: Option<&'a OpError>,
-    /// Of a sample: who takes it at once.
+    /// Of a sample: the worker that claims it at once.
     pub(crate) worker: Option<&'a str>,
-    /// What it costs.
     pub(crate) tokens: u64,
 }
 
@@ -101,7 +100,7 @@ pub(crate) async fn insert_requests(
 impl<'a> NewRequest<'a> {
     /// The parameters of its insertion.
     fn values(&self, now: Timestamp) -> Result<Vec<Value<'a>>, Error> {
-        // A refused request is never executed, so nobody needs its payload.
+        // A refused request is never executed, so its payload is not needed.
         let payload = self.rejected.is_none().then_some(self.payload);
         let state = if self.rejected.is_some() { RequestState::Failed } else { RequestState::Queued };
         Ok(vec![
@@ -115,8 +114,8 @@ impl<'a> NewRequest<'a> {
             i64::from(self.num_samples).into(),
             self.fingerprint.into(),
             state.as_str().into(),
-            payload.and_then(Stored::inline).into(),
-            payload.and_then(Stored::file).into(),
+            payload.and_then(StoredBytes::inline).into(),
+            payload.and_then(StoredBytes::file).into(),
             self.rejected.map(to_json).transpose()?.into(),
             now.0.into(),
             self.rejected.map(|_| now.0).into(),
@@ -128,14 +127,14 @@ impl<'a> NewRequest<'a> {
 }
 
 /// A request that has the identity of a new one.
-pub(crate) struct Existing {
+pub(crate) struct ExistingRequest {
     pub(crate) id: RequestId,
     pub(crate) arrival: i64,
     pub(crate) num_samples: u32,
     fingerprint: Vec<u8>,
 }
 
-impl Existing {
+impl ExistingRequest {
     /// Refuses a new request that has other content.
     pub(crate) fn ensure_same(&self, fingerprint: &[u8], what: impl FnOnce() -> String) -> Result<(), Error> {
         if self.fingerprint == fingerprint {
@@ -149,17 +148,17 @@ impl Existing {
 pub(crate) async fn find_request(
     conn: &mut Conn,
     tenant: &TenantId,
-    target: Target<'_>,
+    target: RequestTarget<'_>,
     seq_id: i64,
-) -> Result<Option<Existing>, Error> {
+) -> Result<Option<ExistingRequest>, Error> {
     const OF_RUN: &str = "-- find_request: of a run
         SELECT id, arrival, num_samples, fingerprint FROM requests WHERE run_id = $1 AND seq_id = $2 AND tenant = $3";
     const OF_SAMPLING: &str = "-- find_request: of a sampling session
         SELECT id, arrival, num_samples, fingerprint FROM requests
         WHERE sampling_session_id = $1 AND seq_id = $2 AND tenant = $3";
     let (text, id) = match target {
-        Target::Run(id) => (OF_RUN, id.as_str()),
-        Target::Sampling(id) => (OF_SAMPLING, id.as_str()),
+        RequestTarget::Run(id) => (OF_RUN, id.as_str()),
+        RequestTarget::Sampling(id) => (OF_SAMPLING, id.as_str()),
     };
     let row = sql(text)
         .bind(id)
@@ -169,7 +168,7 @@ pub(crate) async fn find_request(
         .await
         .map_err(failed("find a request"))?;
     row.map(|row| {
-        Ok(Existing {
+        Ok(ExistingRequest {
             id: RequestId::new(column::<String>(&row, "id")?),
             arrival: column(&row, "arrival")?,
             num_samples: u32::try_from(column::<i64>(&row, "num_samples")?).unwrap_or(0),
@@ -179,7 +178,6 @@ pub(crate) async fn find_request(
     .transpose()
 }
 
-/// Whether the tenant's request is a sample.
 pub(crate) async fn request_kind(conn: &mut Conn, tenant: &TenantId, id: &RequestId) -> Result<RequestKind, Error> {
     const SQL: &str = "-- request_kind
         SELECT kind FROM requests WHERE id = $1 AND tenant = $2";
@@ -193,7 +191,7 @@ pub(crate) async fn request_kind(conn: &mut Conn, tenant: &TenantId, id: &Reques
     parsed(&row, "kind", RequestKind::from_text)
 }
 
-/// Notes that a worker executes requests, those that it still has. Returns how many of them were queued.
+/// Marks requests as running, if the worker still has them. Returns how many of them were queued.
 pub(crate) async fn start_requests(conn: &mut Conn, worker: &str, ids: &[RequestId]) -> Result<u64, Error> {
     const SQLITE: &str = "-- start_requests
         UPDATE requests SET state = 'running' WHERE state = 'queued' AND id IN (SELECT value FROM json_each($1))
@@ -205,12 +203,12 @@ pub(crate) async fn start_requests(conn: &mut Conn, worker: &str, ids: &[Request
     sql_by(SQLITE, POSTGRES).bind(ids).bind(worker).execute(conn).await.map_err(failed("start requests"))
 }
 
-/// Notes that a suspect is started, with nothing beside it.
-pub(crate) async fn start_alone(conn: &mut Conn, worker: &str, id: &RequestId) -> Result<(), Error> {
-    const SQL: &str = "-- start_alone
-        UPDATE requests SET alone = alone + 1 WHERE id = $1 AND finished_at IS NULL
+/// Counts an isolated start of a quarantined request.
+pub(crate) async fn count_isolated_start(conn: &mut Conn, worker: &str, id: &RequestId) -> Result<(), Error> {
+    const SQL: &str = "-- count_isolated_start
+        UPDATE requests SET isolated_starts = isolated_starts + 1 WHERE id = $1 AND finished_at IS NULL
             AND (worker_id = $2 OR run_id IN (SELECT id FROM runs WHERE worker_id = $2))";
-    sql(SQL).bind(id.as_str()).bind(worker).execute(conn).await.map_err(failed("start a request alone"))?;
+    sql(SQL).bind(id.as_str()).bind(worker).execute(conn).await.map_err(failed("count an isolated start"))?;
     Ok(())
 }
 
@@ -228,7 +226,7 @@ pub(crate) struct RequestRow {
 /// The requests of a run from a place of its order on, in order.
 pub(crate) async fn requests_of_run(conn: &mut Conn, run: &RunId, from: i64) -> Result<Vec<RequestRow>, Error> {
     const SQL: &str = "-- requests_of_run
-        SELECT id, seq_id, kind, state, replays, tokens, created_at, deaths, alone FROM requests
+        SELECT id, seq_id, kind, state, replays, tokens, created_at, crash_count, isolated_starts FROM requests
         WHERE run_id = $1 AND seq_id >= $2 ORDER BY seq_id";
     let rows = sql(SQL).bind(run.as_str()).bind(from).fetch_all(conn).await.map_err(failed("list requests"))?;
     rows.iter().map(to_request_row).collect()
@@ -261,7 +259,7 @@ pub(crate) async fn snapshots_of_request(conn: &mut Conn, id: &RequestId) -> Res
 }
 
 /// Where a request's payload is. The id comes from the queue, not from a client.
-pub(crate) async fn payload_of_request(conn: &mut Conn, id: &RequestId) -> Result<Stored, Error> {
+pub(crate) async fn payload_of_request(conn: &mut Conn, id: &RequestId) -> Result<StoredBytes, Error> {
     const SQL: &str = "-- payload_of_request
         SELECT payload, payload_file FROM requests WHERE id = $1";
     let row = sql(SQL)
@@ -270,7 +268,7 @@ pub(crate) async fn payload_of_request(conn: &mut Conn, id: &RequestId) -> Resul
         .await
         .map_err(failed("read a payload"))?
         .ok_or_else(|| Error::not_found("request", id))?;
-    Stored::from_columns(column(&row, "payload")?, column(&row, "payload_file")?)
+    StoredBytes::from_columns(column(&row, "payload")?, column(&row, "payload_file")?)
         .ok_or_else(|| Error::store("read a payload", format!("request {id} has none")))
 }
 
@@ -285,11 +283,14 @@ fn to_request_row(row: &Row) -> Result<RequestRow, Error> {
     })
 }
 
-/// What a request is counted by.
+/// What scheduling and quotas need to know of a request.
 pub(super) fn cost(row: &Row) -> Result<Cost, Error> {
     Ok(Cost {
         tokens: as_u64(column(row, "tokens")?),
         accepted: Timestamp(column(row, "created_at")?),
-        suspicion: Suspicion { deaths: as_u64(column(row, "deaths")?), alone: as_u64(column(row, "alone")?) },
+        crashes: CrashRecord {
+            count: as_u64(column(row, "crash_count")?),
+            isolated_starts: as_u64(column(row, "isolated_starts")?),
+        },
     })
 }

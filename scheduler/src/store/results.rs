@@ -1,28 +1,28 @@
-//! The table `requests`: how requests end, and reading what came of them.
+//! The table `requests`: how requests end, and reading their results.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, TenantId};
 
-use super::blobs::Stored;
+use super::blobs::StoredBytes;
 use super::db::{Bulk, Conn, Row, Sql, Value, column, sql, sql_by};
 use super::{as_i64, as_u64, failed, from_json, parsed, to_json};
 use crate::{CompletionItem, Completions, Encoding, Error, RequestKind, RequestState, Timestamp};
 
-/// Most events that one answer holds.
+/// Most events in one answer.
 const EVENTS_PER_ANSWER: i64 = 1000;
 /// A clone of a sampling client counts its samples from a multiple of this.
 const CLONE_STRIDE: i64 = 1_000_000_000;
 
 /// How a request ends.
-pub(crate) enum End<'a> {
-    Succeeded { encoding: Encoding, result: &'a Stored, size: u64, replays: bool },
+pub(crate) enum RequestEnd<'a> {
+    Succeeded { encoding: Encoding, result: &'a StoredBytes, size: u64, replays: bool },
     Failed(&'a OpError),
     Cancelled,
 }
 
-impl End<'_> {
+impl RequestEnd<'_> {
     fn state(&self) -> RequestState {
         match self {
             Self::Succeeded { .. } => RequestState::Succeeded,
@@ -35,7 +35,7 @@ impl End<'_> {
         matches!(self, Self::Succeeded { replays: true, .. })
     }
 
-    /// The first parameters of what writes it.
+    /// The first parameters of the statement that writes it.
     fn values<'v>(&'v self, id: &'v RequestId, now: Timestamp) -> Result<Vec<Value<'v>>, Error> {
         let (encoding, result, size, error) = match self {
             Self::Succeeded { encoding, result, size, .. } => (Some(*encoding), Some(*result), *size, None),
@@ -46,8 +46,8 @@ impl End<'_> {
             id.as_str().into(),
             self.state().as_str().into(),
             encoding.map(Encoding::as_str).into(),
-            result.and_then(Stored::inline).into(),
-            result.and_then(Stored::file).into(),
+            result.and_then(StoredBytes::inline).into(),
+            result.and_then(StoredBytes::file).into(),
             as_i64(size).into(),
             error.map(to_json).transpose()?.into(),
             self.replays().into(),
@@ -56,13 +56,12 @@ impl End<'_> {
     }
 }
 
-/// What ended.
-pub(crate) struct Ended {
+pub(crate) struct EndedRequest {
     pub(crate) tenant: TenantId,
     pub(crate) kind: RequestKind,
     pub(crate) state: RequestState,
     pub(crate) tokens: u64,
-    /// The file of a payload that nobody needs any more.
+    /// The payload's file, which is not needed any more.
     pub(crate) unneeded: Option<String>,
     /// The sampling session and clone of a sample.
     pub(crate) sample: Option<(SamplingSessionId, i64)>,
@@ -72,15 +71,15 @@ pub(crate) struct Ended {
 
 /// Ends a request that waits or runs; `None` when it has ended already.
 ///
-/// A `claim` (worker and number) is that of a sample under which it is ended: nothing happens once others have it.
+/// A sample is ended under a `claim` (worker and number): nothing happens once another worker has it.
 pub(crate) async fn end_request(
     conn: &mut Conn,
     id: &RequestId,
-    end: &End<'_>,
+    end: &RequestEnd<'_>,
     claim: Option<(&str, i64)>,
     now: Timestamp,
-) -> Result<Option<Ended>, Error> {
-    // Nearly all payloads lie in their row. What the row named before it was changed, the change can't tell.
+) -> Result<Option<EndedRequest>, Error> {
+    // Nearly all payloads are in their row. An update can't return what the row named before.
     if let Some(ended) = write_end(conn, id, end, claim, None, now).await? {
         return Ok(Some(ended));
     }
@@ -110,11 +109,11 @@ async fn open_payload(
 async fn write_end(
     conn: &mut Conn,
     id: &RequestId,
-    end: &End<'_>,
+    end: &RequestEnd<'_>,
     claim: Option<(&str, i64)>,
     payload_file: Option<String>,
     now: Timestamp,
-) -> Result<Option<Ended>, Error> {
+) -> Result<Option<EndedRequest>, Error> {
     // A success follows from running alone; failure and cancellation also from waiting.
     const SQL: &str = "-- write_end
         UPDATE requests SET state = $2, encoding = $3, result = $4, result_file = $5, result_size = $6, error = $7,
@@ -138,20 +137,20 @@ async fn write_end(
 /// A sample that ends, and under which claim.
 pub(crate) struct SampleEnd<'a> {
     pub(crate) id: &'a RequestId,
-    pub(crate) end: End<'a>,
+    pub(crate) end: RequestEnd<'a>,
     pub(crate) claim: (&'a str, i64),
     pub(crate) session: &'a SamplingSessionId,
     pub(crate) seq_id: i64,
 }
 
-/// As [`end_request`] for several samples at once, in their order. What is not in the answer did not end by this: it
-/// had ended, others have it, or its payload lies in a file.
+/// As [`end_request`] for several samples at once, in their order. Samples that are not in the answer did not end by
+/// this: they had ended, another worker has them, or their payload is in a file.
 pub(crate) async fn end_samples(
     conn: &mut Conn,
     samples: &[SampleEnd<'_>],
     now: Timestamp,
-) -> Result<BTreeMap<RequestId, Ended>, Error> {
-    // No row sees what the statement changes in others: each is told how many of its clone are before it.
+) -> Result<BTreeMap<RequestId, EndedRequest>, Error> {
+    // No row sees what the statement changes in others: each gets the number of those of its clone before it.
     static SQL: LazyLock<Bulk> = LazyLock::new(|| {
         let text = format!(
             "-- end_samples
@@ -197,11 +196,11 @@ fn clone_of(seq_id: i64) -> i64 {
     seq_id.div_euclid(CLONE_STRIDE)
 }
 
-fn to_ended(row: &Row, state: RequestState, unneeded: Option<String>) -> Result<Ended, Error> {
+fn to_ended(row: &Row, state: RequestState, unneeded: Option<String>) -> Result<EndedRequest, Error> {
     let seq_id: i64 = column(row, "seq_id")?;
     let session: Option<String> = column(row, "sampling_session_id")?;
     let run: Option<String> = column(row, "run_id")?;
-    Ok(Ended {
+    Ok(EndedRequest {
         tenant: TenantId::new(column::<String>(row, "tenant")?),
         kind: parsed(row, "kind", RequestKind::from_text)?,
         state,
@@ -212,20 +211,20 @@ fn to_ended(row: &Row, state: RequestState, unneeded: Option<String>) -> Result<
     })
 }
 
-/// What a row says of a request.
-pub(crate) enum Stands {
+/// The result of a request as its row holds it.
+pub(crate) enum StoredResult {
     Pending,
     Succeeded {
         encoding: Encoding,
-        result: Stored,
+        result: StoredBytes,
     },
     Failed(OpError),
     Cancelled,
-    /// It ended, and what came of it was dropped.
+    /// It ended, and its result was dropped.
     Dropped,
 }
 
-pub(crate) async fn request_result(conn: &mut Conn, tenant: &TenantId, id: &RequestId) -> Result<Stands, Error> {
+pub(crate) async fn request_result(conn: &mut Conn, tenant: &TenantId, id: &RequestId) -> Result<StoredResult, Error> {
     const SQL: &str = "-- request_result
         SELECT state, encoding, result, result_file, error, dropped FROM requests WHERE id = $1 AND tenant = $2";
     let row = sql(SQL)
@@ -236,16 +235,16 @@ pub(crate) async fn request_result(conn: &mut Conn, tenant: &TenantId, id: &Requ
         .map_err(failed("read a result"))?
         .ok_or_else(|| Error::not_found("request", id))?;
     if column(&row, "dropped")? {
-        return Ok(Stands::Dropped);
+        return Ok(StoredResult::Dropped);
     }
     match parsed(&row, "state", RequestState::from_text)? {
-        RequestState::Queued | RequestState::Running => Ok(Stands::Pending),
-        RequestState::Failed => Ok(Stands::Failed(from_json(&row, "error")?)),
-        RequestState::Cancelled => Ok(Stands::Cancelled),
+        RequestState::Queued | RequestState::Running => Ok(StoredResult::Pending),
+        RequestState::Failed => Ok(StoredResult::Failed(from_json(&row, "error")?)),
+        RequestState::Cancelled => Ok(StoredResult::Cancelled),
         RequestState::Succeeded => {
-            let result = Stored::from_columns(column(&row, "result")?, column(&row, "result_file")?)
+            let result = StoredBytes::from_columns(column(&row, "result")?, column(&row, "result_file")?)
                 .ok_or_else(|| Error::store("read a result", format!("request {id} has none")))?;
-            Ok(Stands::Succeeded { encoding: parsed(&row, "encoding", Encoding::from_text)?, result })
+            Ok(StoredResult::Succeeded { encoding: parsed(&row, "encoding", Encoding::from_text)?, result })
         }
     }
 }
@@ -283,7 +282,7 @@ pub(crate) async fn completions_after(
     Ok(answer)
 }
 
-/// Notes that the client has these results. The first time counts.
+/// Records that the client has these results. The first time counts.
 pub(crate) async fn acknowledge_requests(
     conn: &mut Conn,
     tenant: &TenantId,

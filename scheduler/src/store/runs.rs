@@ -69,8 +69,8 @@ pub(crate) async fn list_runs(conn: &mut Conn, tenant: &TenantId, page: Page) ->
     Ok((rows.iter().map(to_run).collect::<Result<_, _>>()?, as_u64(total.unwrap_or(0))))
 }
 
-/// How old the note of a run's last request may be: every note is a write to a row that others use too.
-const NOTED_WITHIN_MS: i64 = 1_000;
+/// How old the recorded time of a run's last request may be: recording it writes to a row that others use too.
+const LAST_REQUEST_RESOLUTION_MS: i64 = 1_000;
 
 /// The session of a run to which a request is submitted.
 pub(crate) async fn session_of_run(conn: &mut Conn, tenant: &TenantId, id: &RunId) -> Result<SessionId, Error> {
@@ -81,15 +81,15 @@ pub(crate) async fn session_of_run(conn: &mut Conn, tenant: &TenantId, id: &RunI
     session.map(SessionId::new).ok_or_else(|| Error::not_found("training run", id))
 }
 
-/// Notes that a request of the run was submitted.
+/// Records that a request of the run was submitted.
 pub(crate) async fn touch_run(conn: &mut Conn, id: &RunId, now: Timestamp) -> Result<(), Error> {
     const SQL: &str = "-- touch_run
         UPDATE runs SET last_request_at = $2 WHERE id = $1 AND last_request_at < $3";
-    let touched = sql(SQL).bind(id.as_str()).bind(now.0).bind(now.0 - NOTED_WITHIN_MS).execute(conn).await;
+    let touched = sql(SQL).bind(id.as_str()).bind(now.0).bind(now.0 - LAST_REQUEST_RESOLUTION_MS).execute(conn).await;
     touched.map(drop).map_err(failed("update a run"))
 }
 
-/// The run exists now. False when it was not being created.
+/// The run was created. False when it was not being created.
 pub(crate) async fn ready_run(conn: &mut Conn, id: &RunId) -> Result<bool, Error> {
     const SQL: &str = "-- ready_run
         UPDATE runs SET state = 'ready' WHERE id = $1 AND state = 'creating'";
@@ -97,7 +97,7 @@ pub(crate) async fn ready_run(conn: &mut Conn, id: &RunId) -> Result<bool, Error
     Ok(done == 1)
 }
 
-/// The run can't be used; `failure` is what later requests are told. False when it had failed already.
+/// The run can't be used; later requests fail with `failure`. False when it had failed already.
 pub(crate) async fn fail_run(conn: &mut Conn, id: &RunId, failure: &OpError, corrupted: bool) -> Result<bool, Error> {
     const SQL: &str = "-- fail_run
         UPDATE runs SET state = 'failed', failure = $2, corrupted = $3 WHERE id = $1 AND state <> 'failed'";
@@ -111,7 +111,7 @@ pub(crate) async fn fail_run(conn: &mut Conn, id: &RunId, failure: &OpError, cor
     Ok(done == 1)
 }
 
-/// Notes where everything of a run up to a place of its order was saved. Returns where an older save is.
+/// Records where everything of a run up to a place of its order was saved. Returns where an older save is.
 pub(crate) async fn save_run(conn: &mut Conn, id: &RunId, seq_id: i64, dir: &Path) -> Result<Option<PathBuf>, Error> {
     const OLD: &str = "-- save_run: older
         SELECT coalesce(snapshot_dir, '') FROM runs WHERE id = $1";
@@ -124,7 +124,7 @@ pub(crate) async fn save_run(conn: &mut Conn, id: &RunId, seq_id: i64, dir: &Pat
     Ok(old.filter(|old| !old.is_empty() && !same).map(PathBuf::from))
 }
 
-/// A run as whoever executes it needs it.
+/// A run as the worker that executes it needs it.
 pub(crate) struct RunRow {
     pub(crate) tenant: TenantId,
     pub(crate) session: SessionId,

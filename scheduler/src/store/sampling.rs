@@ -10,14 +10,14 @@ use crate::{Error, NewSamplingSession, SamplingSession, Timestamp};
 
 /// Where a sampling session's weights come from.
 #[derive(Default)]
-pub(crate) struct Origin<'a> {
+pub(crate) struct SamplingOrigin<'a> {
     /// Folder of the checkpoint.
     pub(crate) checkpoint_dir: Option<&'a Path>,
     /// The run that the snapshot was taken of, and the save that took it.
     pub(crate) save: Option<(&'a RunId, &'a RequestId)>,
 }
 
-/// Creates a sampling session; an equal one that exists is taken for this one.
+/// Creates a sampling session; an equal one that exists is returned instead.
 ///
 /// # Errors
 /// [`Error::Mismatch`] when one with this identity and other content exists.
@@ -25,7 +25,7 @@ pub(crate) async fn insert_sampling_session(
     conn: &mut Conn,
     tenant: &TenantId,
     new: &NewSamplingSession,
-    origin: Origin<'_>,
+    origin: SamplingOrigin<'_>,
     now: Timestamp,
 ) -> Result<SamplingSessionId, Error> {
     const SQL: &str = "-- insert_sampling_session
@@ -95,22 +95,21 @@ pub(crate) async fn sampling_session(
     to_sampling_session(&row)
 }
 
-/// Notes where a snapshot of a run was written to; with nothing, that the newest one of this key was not.
+/// Records where a snapshot of a run was saved; with `None`, that the newest one of this key is in memory alone.
 pub(crate) async fn set_snapshot_dir(conn: &mut Conn, run: &RunId, key: &str, dir: Option<&Path>) -> Result<(), Error> {
     const SQL: &str = "-- set_snapshot_dir
         UPDATE sampling_sessions SET snapshot_dir = $3 WHERE run_id = $1 AND snapshot = $2";
     let dir = dir.map(|dir| dir.to_string_lossy().into_owned());
     let done = sql(SQL).bind(run.as_str()).bind(key).bind(dir).execute(conn).await;
-    done.map(drop).map_err(failed("note a snapshot"))
+    done.map(drop).map_err(failed("record a snapshot"))
 }
 
-/// An in-memory snapshot as recovery needs it.
 pub(crate) struct SnapshotRow {
     pub(crate) key: String,
     pub(crate) session: SessionId,
 }
 
-/// The in-memory snapshots of a run that its replay makes again, with the sessions that hold them.
+/// The in-memory snapshots of a run that its replay restores, with the sessions that hold them.
 pub(crate) async fn snapshots_of_run(conn: &mut Conn, run: &RunId) -> Result<Vec<SnapshotRow>, Error> {
     const SQL: &str = "-- snapshots_of_run
         SELECT DISTINCT sampler.snapshot, sampler.session_id FROM sampling_sessions AS sampler

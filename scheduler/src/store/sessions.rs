@@ -115,23 +115,23 @@ pub(crate) async fn revive_session(
     Ok(done.map_err(failed("revive a session"))? == 1)
 }
 
-/// Notes a sign of life of an active session.
+/// Records a heartbeat of an active session.
 pub(crate) async fn touch_session(conn: &mut Conn, id: &SessionId, now: Timestamp) -> Result<(), Error> {
     const SQL: &str = "-- touch_session
         UPDATE sessions SET last_seen_at = $2 WHERE id = $1 AND last_seen_at < $2 AND status = 'active'";
     sql(SQL).bind(id.as_str()).bind(now.0).execute(conn).await.map(drop).map_err(failed("update a session"))
 }
 
-/// Gives all active sessions a fresh period: while nobody served, nobody could be heard.
-pub(crate) async fn touch_all_sessions(conn: &mut Conn, now: Timestamp) -> Result<(), Error> {
-    const SQL: &str = "-- touch_all_sessions
+/// Extends the heartbeats of all active sessions to now: for a while none could be received.
+pub(crate) async fn extend_heartbeats(conn: &mut Conn, now: Timestamp) -> Result<(), Error> {
+    const SQL: &str = "-- extend_heartbeats
         UPDATE sessions SET last_seen_at = $1 WHERE last_seen_at < $1 AND status = 'active'";
     sql(SQL).bind(now.0).execute(conn).await.map(drop).map_err(failed("update sessions"))
 }
 
-/// Active sessions without a sign of life since `deadline`.
-pub(crate) async fn silent_sessions(conn: &mut Conn, deadline: Timestamp) -> Result<Vec<SessionId>, Error> {
-    const SQL: &str = "-- silent_sessions
+/// Active sessions without a heartbeat since `deadline`.
+pub(crate) async fn sessions_without_heartbeat(conn: &mut Conn, deadline: Timestamp) -> Result<Vec<SessionId>, Error> {
+    const SQL: &str = "-- sessions_without_heartbeat
         SELECT id FROM sessions WHERE status = 'active' AND last_seen_at < $1 ORDER BY last_seen_at LIMIT 1000";
     let ids: Vec<String> = sql(SQL).bind(deadline.0).scalars(conn).await.map_err(failed("list sessions"))?;
     Ok(ids.into_iter().map(SessionId::new).collect())
@@ -191,13 +191,13 @@ pub(crate) async fn list_sessions(conn: &mut Conn, tenant: &TenantId, page: Page
     Ok(ids.into_iter().map(SessionId::new).collect())
 }
 
-/// Ends an active session; with `silent_since` only if there was no sign of life since. False when it had ended
+/// Ends an active session; with `without_heartbeat_since` only if there was no heartbeat since. False when it had ended
 /// already, or goes on.
 pub(crate) async fn end_session(
     conn: &mut Conn,
     id: &SessionId,
     status: &SessionStatus,
-    silent_since: Option<Timestamp>,
+    without_heartbeat_since: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<bool, Error> {
     const SQL: &str = "-- end_session
@@ -214,7 +214,7 @@ pub(crate) async fn end_session(
         .bind(reason)
         .bind(detail)
         .bind(now.0)
-        .bind(silent_since.map(Timestamp::as_millis))
+        .bind(without_heartbeat_since.map(Timestamp::as_millis))
         .execute(conn)
         .await
         .map_err(failed("end a session"))?;

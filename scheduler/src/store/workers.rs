@@ -1,4 +1,4 @@
-//! The table `workers`: who executes requests, and until when that is believed.
+//! The table `workers`: who executes requests, and when its leases expire.
 
 use trainyard_protocol::{RequestId, TenantId};
 
@@ -31,7 +31,7 @@ pub(crate) async fn register_worker(
     incarnation.ok_or_else(|| Error::store("register a worker", "no row came back"))
 }
 
-/// Prolongs the time of a worker. False when it was taken for dead, or was started again.
+/// Records a heartbeat: prolongs the leases of a worker. False when they have expired, or the worker was restarted.
 pub(crate) async fn renew_worker(
     conn: &mut Conn,
     id: &str,
@@ -44,17 +44,17 @@ pub(crate) async fn renew_worker(
     Ok(renewed.map_err(failed("renew leases"))? == 1)
 }
 
-/// Workers whose time is over, `me` apart; nobody else sees them in this transaction.
+/// Workers whose leases expired, `me` apart; no other transaction sees them during this one.
 pub(crate) async fn expired_workers(conn: &mut Conn, me: Option<&str>, now: Timestamp) -> Result<Vec<String>, Error> {
     const SQLITE: &str = "-- expired_workers
         SELECT id FROM workers WHERE expires_at < $1 AND ($2 IS NULL OR id <> $2) ORDER BY id";
     const POSTGRES: &str = "-- expired_workers
         SELECT id FROM workers WHERE expires_at < $1 AND ($2 IS NULL OR id <> $2) ORDER BY id
         FOR UPDATE SKIP LOCKED";
-    sql_by(SQLITE, POSTGRES).bind(now.0).bind(me).scalars(conn).await.map_err(failed("find dead workers"))
+    sql_by(SQLITE, POSTGRES).bind(now.0).bind(me).scalars(conn).await.map_err(failed("find expired workers"))
 }
 
-/// Whether a worker has not been taken for dead, nor started again; keeps it so until the transaction ends.
+/// Whether a worker's leases have not expired and it was not restarted; keeps it so until the transaction ends.
 pub(crate) async fn is_registered(conn: &mut Conn, id: &str, incarnation: i64) -> Result<bool, Error> {
     const SQLITE: &str = "-- is_registered
         SELECT incarnation FROM workers WHERE id = $1 AND incarnation = $2";
@@ -65,8 +65,8 @@ pub(crate) async fn is_registered(conn: &mut Conn, id: &str, incarnation: i64) -
     Ok(found.is_some())
 }
 
-/// Workers, `me` apart, that have leases and are not registered: they took something before they learned that they
-/// had been taken for dead, and may never learn it.
+/// Workers, `me` apart, that have leases and are not registered: they claimed something before they learned that their
+/// leases had expired, and may never learn it.
 pub(crate) async fn unregistered_holders(conn: &mut Conn, me: Option<&str>) -> Result<Vec<String>, Error> {
     const SQL: &str = "-- unregistered_holders
         SELECT id FROM (
@@ -74,13 +74,13 @@ pub(crate) async fn unregistered_holders(conn: &mut Conn, me: Option<&str>) -> R
             UNION
             SELECT worker_id FROM requests WHERE worker_id IS NOT NULL AND finished_at IS NULL) AS holders
         WHERE id NOT IN (SELECT id FROM workers) AND ($1 IS NULL OR id <> $1) ORDER BY id";
-    sql(SQL).bind(me).scalars(conn).await.map_err(failed("find dead workers"))
+    sql(SQL).bind(me).scalars(conn).await.map_err(failed("find expired workers"))
 }
 
 pub(crate) async fn delete_worker(conn: &mut Conn, id: &str) -> Result<(), Error> {
     const SQL: &str = "-- delete_worker
         DELETE FROM workers WHERE id = $1";
-    sql(SQL).bind(id).execute(conn).await.map(drop).map_err(failed("forget a worker"))
+    sql(SQL).bind(id).execute(conn).await.map(drop).map_err(failed("delete a worker"))
 }
 
 /// The base model that a queued request needs; `None` when it is not queued, or not the tenant's.
@@ -98,7 +98,7 @@ pub(crate) async fn model_of_queued(
     model.map_err(failed("find a request's base model"))
 }
 
-/// The base models of each worker that lives.
+/// The base models of each worker whose leases have not expired.
 pub(crate) async fn models_of_workers(conn: &mut Conn, now: Timestamp) -> Result<Vec<Vec<String>>, Error> {
     const SQL: &str = "-- models_of_workers
         SELECT id, models FROM workers WHERE expires_at >= $1 ORDER BY id";

@@ -116,11 +116,11 @@ async fn a_folder_stays_while_a_sampler_or_a_loaded_run_needs_it() {
     for folder in [&sampled, &loaded] {
         age(folder);
     }
-    bench.tidy().await;
+    bench.collect_garbage().await;
     assert!(sampled.exists() && loaded.exists());
     assert_eq!(s.pin_load(&bench.me, &request, &path).await.unwrap(), pinned, "as it was when it was loaded");
     s.finish_session(&bench.me, &bench.session, FinishReason::Success, None).await.unwrap();
-    bench.tidy().await;
+    bench.collect_garbage().await;
     assert!(!sampled.exists() && !loaded.exists());
 }
 
@@ -141,15 +141,15 @@ async fn what_no_row_names_is_removed_after_an_hour() {
     for path in [&saved, &half, &orphan] {
         age(path);
     }
-    bench.tidy().await;
+    bench.collect_garbage().await;
     assert!(saved.exists() && fresh.exists() && recent.exists());
     assert!(!half.exists() && !orphan.exists());
     for path in [&fresh, &recent] {
         age(path);
     }
-    bench.scheduler.sweep().await.unwrap();
+    bench.scheduler.maintain().await.unwrap();
     assert!(fresh.exists() && recent.exists(), "it is not looked for that often");
-    bench.tidy().await;
+    bench.collect_garbage().await;
     assert!(!fresh.exists() && !recent.exists() && saved.exists());
 }
 
@@ -181,7 +181,7 @@ async fn checkpoints_expire() {
     s.set_ttl(&bench.me, &kept, None).await.unwrap();
     bench.pass(Duration::from_secs(3600));
     assert!(is_not_found(s.checkpoint(&bench.me, &path).await));
-    let expired = s.sweep().await.unwrap().checkpoints;
+    let expired = s.maintain().await.unwrap().checkpoints;
     assert_eq!(expired.len(), 1);
     assert_eq!((&expired[0].0, &expired[0].1.path), (&bench.me, &path));
     assert!(is_not_found(s.delete_expired_checkpoint(&bench.me, &kept).await));
@@ -191,7 +191,7 @@ async fn checkpoints_expire() {
 }
 
 #[tokio::test]
-async fn what_replaces_an_expired_checkpoint_is_not_swept() {
+async fn what_replaces_an_expired_checkpoint_is_not_collected() {
     let bench = bench().await;
     let run = bench.ready_run(0).await;
     let (_, old) = save_folder(&bench, &run, 1, "checkpoints/r/sampler_weights/a.1", true).await;
@@ -200,7 +200,7 @@ async fn what_replaces_an_expired_checkpoint_is_not_swept() {
     s.set_ttl(&bench.me, &path, Some(3600)).await.unwrap();
     s.set_public(&bench.me, &path, true).await.unwrap();
     bench.pass(Duration::from_secs(3600));
-    let expired = s.sweep().await.unwrap().checkpoints;
+    let expired = s.maintain().await.unwrap().checkpoints;
     assert_eq!(expired.len(), 1);
     // Its name is free again, for a checkpoint that is private as all new ones.
     bench.scheduler.heartbeat(&bench.me, &bench.session).await.unwrap();

@@ -27,7 +27,7 @@ impl Site {
         let options = Options { worker, ..options(&self.dir, &self.database, &self.clock) };
         let process = Scheduler::open(options).await.unwrap();
         // As if it had been there for long.
-        process.core.reached_since.store(0, Ordering::Relaxed);
+        process.core.store_reachable_since.store(0, Ordering::Relaxed);
         process
     }
 
@@ -92,7 +92,7 @@ impl Fleet {
 
 /// What a worker does now and then: it renews its leases, ends those of others, and takes what is free.
 pub(super) async fn round(worker: &Scheduler) {
-    worker.core.look_after(true).await.unwrap();
+    worker.core.lease_round(true).await.unwrap();
 }
 
 /// Ends a process without a word; what it had not committed is lost.

@@ -2,12 +2,12 @@
 
 use super::fleet::{Fleet, kill, next, report, round, succeeded};
 use super::*;
+use crate::lock::lock;
 use crate::store::db::sql;
-use crate::waiters::lock;
-use crate::{Upkeep, WorkerOptions};
+use crate::{MaintenanceOp, WorkerOptions};
 
 #[tokio::test]
-async fn a_report_under_a_lease_that_passed_on_is_refused() {
+async fn a_completion_under_a_superseded_lease_is_refused() {
     let fleet = Fleet::new().await;
     let a = fleet.worker("a").await;
     let run = fleet.run_of(&a, 0).await;
@@ -20,7 +20,7 @@ async fn a_report_under_a_lease_that_passed_on_is_refused() {
     report(&a, &old, "late");
     let replay = next(&b).await;
     assert_eq!((replay.seq_id, replay.replay), (0, true));
-    // The worker is told to forget the run once its report was refused.
+    // The worker unloads the run once its completion was refused.
     let waiting = a.clone();
     let items = tokio::task::spawn_blocking(move || waiting.wait_work(LONG)).await.unwrap();
     assert_eq!(items, vec![WorkItem::UnloadRun(run.clone())]);
@@ -58,8 +58,11 @@ async fn a_run_beyond_its_workers_share_is_saved_and_restored_by_another() {
     let request = fleet.submit(&fleet.api, &run, 1).await;
     let restore = next(&b).await;
     assert_eq!((restore.kind, restore.seq_id, restore.replay), (RequestKind::RestoreRun, 0, true));
-    let upkeep: Upkeep = serde_json::from_slice(&restore.payload).unwrap();
-    assert!(matches!(&upkeep, Upkeep::RestoreRun { dir, .. } if dir.ends_with("snapshots/a/b")), "{upkeep:?}");
+    let operation: MaintenanceOp = serde_json::from_slice(&restore.payload).unwrap();
+    assert!(
+        matches!(&operation, MaintenanceOp::RestoreRun { dir, .. } if dir.ends_with("snapshots/a/b")),
+        "{operation:?}"
+    );
     report(&b, &restore, "ignored");
     let work = next(&b).await;
     assert_eq!((&work.request, work.replay), (&request, false));
@@ -109,14 +112,14 @@ async fn a_busy_run_moves_between_two_of_its_requests() {
 }
 
 #[tokio::test]
-async fn nobody_is_taken_for_dead_because_the_store_was_out_of_reach() {
+async fn no_lease_expires_because_the_store_was_unreachable() {
     let fleet = Fleet::new().await;
     let a = fleet.worker("a").await;
     let run = fleet.run_of(&a, 0).await;
     let b = fleet.worker("b").await;
     fleet.pass_lease();
-    // Of the store b heard again just now.
-    b.core.reached_since.store(b.core.now().as_millis(), Ordering::Relaxed);
+    // For b the store has only just become reachable.
+    b.core.store_reachable_since.store(b.core.now().as_millis(), Ordering::Relaxed);
     round(&b).await;
     round(&a).await;
     let request = fleet.submit(&fleet.api, &run, 1).await;
@@ -126,7 +129,7 @@ async fn nobody_is_taken_for_dead_because_the_store_was_out_of_reach() {
     fleet.pass_lease();
     round(&b).await;
     let replay = next(&b).await;
-    assert_eq!((replay.seq_id, replay.replay), (0, true), "after a lease's time without a sign of life it has not");
+    assert_eq!((replay.seq_id, replay.replay), (0, true), "after a lease's time without a heartbeat it has not");
 }
 
 #[tokio::test]
@@ -143,13 +146,13 @@ async fn a_worker_takes_nothing_before_it_is_started() {
 }
 
 #[tokio::test]
-async fn what_a_worker_takes_while_it_is_taken_for_dead_does_not_stay_with_it() {
+async fn what_a_worker_claims_after_its_lease_expired_does_not_stay_with_it() {
     let fleet = Fleet::new().await;
     let a = fleet.worker("a").await;
     fleet.pass_lease();
     let b = fleet.worker("b").await;
     round(&b).await;
-    // It does not know yet that it is taken for dead, and dies before it learns of it.
+    // It does not know yet that its lease expired, and crashes before it learns of it.
     let (run, created) = a.submit_create(&fleet.me, new_run(&fleet.session, 0)).await.unwrap();
     kill(a);
     round(&b).await;
@@ -160,16 +163,16 @@ async fn what_a_worker_takes_while_it_is_taken_for_dead_does_not_stay_with_it() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_is_woken_all_the_time_looks_after_leases_too() {
+async fn a_worker_that_is_woken_all_the_time_runs_lease_rounds_too() {
     let fleet = Fleet::new().await;
     let worker =
         WorkerOptions { lease: Duration::from_millis(400), ..WorkerOptions::new("a", vec!["base".to_owned()]) };
     let options = Options { worker: Some(worker), ..fleet.options() };
     let a = Scheduler::open(options).await.unwrap();
-    let dead = fleet.worker("dead").await;
-    kill(dead);
+    let crashed = fleet.worker("crashed").await;
+    kill(crashed);
     fleet.pass_lease();
-    // Its own lease is over as well by this clock, which stands still now: a sign of life makes it valid again.
+    // Its own lease is over as well by this clock, which stands still now: a heartbeat makes it valid again.
     let workers = async || {
         let mut conn = fleet.api.core.reader().await.unwrap();
         let ids: Vec<String> = sql("SELECT id FROM workers WHERE expires_at > $1 ORDER BY id")
@@ -181,7 +184,7 @@ async fn a_worker_that_is_woken_all_the_time_looks_after_leases_too() {
     };
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
     loop {
-        a.core.wake.notify_one();
+        a.core.claim_wakeup.notify_one();
         tokio::time::sleep(Duration::from_millis(5)).await;
         let all: Vec<String> = sql("SELECT id FROM workers ORDER BY id")
             .scalars(&mut fleet.api.core.reader().await.unwrap())

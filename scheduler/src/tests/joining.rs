@@ -127,6 +127,6 @@ async fn samples_that_end_together_keep_their_order_and_their_results() {
         assert!(events.cursor >= last, "cursor {} after {last} events", events.cursor);
     }
     // Only the large result is left.
-    bench.tidy().await;
+    bench.collect_garbage().await;
     assert_eq!(bench.blobs().len(), 1);
 }

@@ -1,7 +1,7 @@
 //! Leases and saves of one worker.
 
 use super::*;
-use crate::Upkeep;
+use crate::MaintenanceOp;
 use crate::store::db::{column, sql};
 use crate::store::leases;
 
@@ -38,7 +38,7 @@ async fn a_worker_that_starts_again_has_its_runs_at_once() {
 }
 
 #[tokio::test]
-async fn what_the_queue_does_not_have_is_given_back_and_taken_again() {
+async fn an_unconfirmed_lease_is_released_and_claimed_again() {
     let bench = bench().await;
     let run = bench.ready_run(0).await;
     let sampler = bench.sampling_session(0).await;
@@ -46,13 +46,13 @@ async fn what_the_queue_does_not_have_is_given_back_and_taken_again() {
     let sampled = bench.submit_sample(&sampler, 0).await.request_id;
     let core = Arc::clone(&bench.scheduler.core);
     // As if the answers to the claims had been lost.
-    core.with_queue(crate::queue::Queue::lose_everything);
-    core.reconcile().await.unwrap();
+    core.with_queue(crate::queue::Queue::revoke_all);
+    core.reconcile_leases().await.unwrap();
     let mut conn = core.reader().await.unwrap();
     assert_eq!(leases::owned_runs(&mut conn, "worker").await.unwrap(), vec![(run.clone(), 1)]);
     assert_eq!(leases::owned_samples(&mut conn, "worker").await.unwrap(), vec![(sampled.clone(), 1)]);
     drop(conn);
-    core.reconcile().await.unwrap();
+    core.reconcile_leases().await.unwrap();
     let mut seen = Vec::new();
     while seen.len() < 3 {
         for item in bench.items().await {
@@ -69,7 +69,7 @@ async fn what_the_queue_does_not_have_is_given_back_and_taken_again() {
 }
 
 #[tokio::test]
-async fn a_run_is_saved_and_its_log_pruned_and_a_restart_restores_it() {
+async fn a_run_is_saved_and_its_log_truncated_and_a_restart_restores_it() {
     let bench = bench().await.restart_saving(25).await;
     let run = bench.ready_run(0).await;
     for seq_id in 1..=3 {
@@ -91,8 +91,8 @@ async fn a_run_is_saved_and_its_log_pruned_and_a_restart_restores_it() {
     let bench = bench.restart(true).await;
     let restore = bench.start().await;
     assert_eq!((restore.kind, restore.seq_id, restore.replay), (RequestKind::RestoreRun, 3, true));
-    let upkeep: Upkeep = serde_json::from_slice(&restore.payload).unwrap();
-    assert!(matches!(&upkeep, Upkeep::RestoreRun { dir, .. } if dir.ends_with("snapshots/a/b")), "{upkeep:?}");
+    let operation: MaintenanceOp = serde_json::from_slice(&restore.payload).unwrap();
+    assert!(matches!(&operation, MaintenanceOp::RestoreRun { dir, .. } if dir.ends_with("snapshots/a/b")), "{operation:?}");
     bench.succeed(&restore);
     for (seq_id, replay) in [(4, true), (5, false)] {
         let work = bench.start().await;

@@ -188,21 +188,21 @@ impl Bench {
         self.scheduler.create_sampling_session(&self.me, new_sampling(&self.session, seq_id, None)).await.unwrap()
     }
 
-    /// Lets a run be saved and its lease be given back.
-    pub(super) async fn saved_and_let_go(&self, run: &RunId) {
-        self.scheduler.core.look_after(false).await.unwrap();
+    /// Lets a run be saved and its lease be released.
+    pub(super) async fn saved_and_released(&self, run: &RunId) {
+        self.scheduler.core.lease_round(false).await.unwrap();
         let save = self.start().await;
         assert_eq!((save.kind, save.run.as_ref()), (RequestKind::SaveRun, Some(run)));
         self.succeed_with(&save, vec![Effect::RunSaved("snapshots/a/b".into())]);
         assert_eq!(self.items().await, vec![WorkItem::UnloadRun(run.clone())]);
     }
 
-    /// Lets the storage be tidied.
-    pub(super) async fn tidy(&self) {
+    /// Runs garbage collection of the storage.
+    pub(super) async fn collect_garbage(&self) {
         self.pass(Duration::from_secs(600));
         // It may be over.
         let _ = self.scheduler.heartbeat(&self.me, &self.session).await;
-        self.scheduler.sweep().await.unwrap();
+        self.scheduler.maintain().await.unwrap();
     }
 
     pub(super) fn blobs(&self) -> Vec<String> {
@@ -309,7 +309,7 @@ fn futures_can_cross_threads() {
     fn check(scheduler: &Scheduler, tenant: &TenantId, request: &RequestId, run: RunSubmission) {
         send(scheduler.poll(tenant, request, LONG));
         send(scheduler.submit_run(tenant, run));
-        send(scheduler.sweep());
+        send(scheduler.maintain());
         send(scheduler.close());
     }
     let _ = check;

@@ -1,3 +1,5 @@
+use trainyard_protocol::PreparedContent;
+
 use super::*;
 use crate::RunState;
 
@@ -137,18 +139,19 @@ async fn seq_ids_and_kinds_out_of_place_are_refused() {
 async fn what_was_read_at_the_submission_reaches_the_worker() {
     let bench = bench().await;
     let run = bench.ready_run(0).await;
-    for decoded in [7_u32, 8] {
+    let content = |text: &str| PreparedContent::Batch(Err(OpError::user(text)));
+    for decoded in ["7", "8"] {
         let submission =
-            RunSubmission { decoded: Decoded::new(decoded), ..submission(&run, 1, RequestKind::ForwardBackward) };
+            RunSubmission { decoded: Decoded::new(content(decoded)), ..submission(&run, 1, RequestKind::ForwardBackward) };
         bench.scheduler.submit_run(&bench.me, submission).await.unwrap();
     }
     let work = bench.start().await;
-    assert_eq!((work.decoded.take::<u32>(), &work.payload[..]), (Some(7), &b"payload 1"[..]));
+    assert_eq!((work.decoded.take(), &work.payload[..]), (Some(content("7")), &b"payload 1"[..]));
     bench.succeed(&work);
     bench.poll(&work.request).await;
     bench.submit(&run, 2, RequestKind::Forward).await;
     let bench = bench.restart(true).await;
     bench.succeed(&bench.start().await); // the creation, replayed
     let replayed = bench.start().await;
-    assert_eq!((replayed.decoded.take::<u32>(), &replayed.payload[..]), (None, &b"payload 1"[..]));
+    assert_eq!((replayed.decoded.take(), &replayed.payload[..]), (None, &b"payload 1"[..]));
 }

@@ -15,7 +15,7 @@ fn refusal<T: std::fmt::Debug>(result: Result<T, Error>) -> Refusal {
 }
 
 #[tokio::test]
-async fn runs_beyond_the_quota_are_put_off_until_one_is_gone() {
+async fn runs_beyond_the_quota_are_rejected_until_one_ends() {
     let bench = granted(TenantPolicy { max_runs: NonZeroU64::new(2), ..TenantPolicy::default() }).await;
     bench.create(0).await;
     let (_, second) = bench.create(1).await;
@@ -52,7 +52,7 @@ async fn runs_of_a_finished_session_do_not_count() {
 }
 
 #[tokio::test]
-async fn samples_beyond_the_queued_tokens_are_put_off_and_training_is_not() {
+async fn samples_beyond_the_queued_tokens_are_rejected_and_training_is_not() {
     let bench = granted(TenantPolicy { max_queued_tokens: NonZeroU64::new(25), ..TenantPolicy::default() }).await;
     let run = bench.ready_run(0).await;
     let sampler = bench.sampling_session(0).await;
@@ -81,7 +81,7 @@ async fn a_sample_larger_than_the_quota_is_taken_when_nothing_is_queued() {
 }
 
 #[tokio::test]
-async fn a_save_without_room_fails_in_its_future_and_takes_its_place() {
+async fn a_save_beyond_the_storage_quota_fails_in_its_future_and_takes_its_place() {
     let bench = granted(TenantPolicy { max_storage_bytes: NonZeroU64::new(100), ..TenantPolicy::default() }).await;
     let run = bench.ready_run(0).await;
     let save = |seq_id| RunSubmission {
@@ -147,13 +147,13 @@ async fn concurrent_submissions_do_not_exceed_a_quota() {
 }
 
 /// A tenant that may start 60 tokens per minute, which is 6 requests at once and one more every 10 seconds.
-fn paced() -> TenantPolicy {
+fn rate_limited() -> TenantPolicy {
     TenantPolicy { tokens_per_minute: NonZeroU64::new(60), ..TenantPolicy::default() }
 }
 
 #[tokio::test]
-async fn training_beyond_the_pace_waits_and_says_until_when() {
-    let bench = granted(paced()).await;
+async fn training_beyond_the_rate_limit_waits_and_says_until_when() {
+    let bench = granted(rate_limited()).await;
     let run = bench.ready_run(0).await;
     for seq_id in 1..=6 {
         bench.submit(&run, seq_id, RequestKind::ForwardBackward).await;
@@ -171,7 +171,7 @@ async fn training_beyond_the_pace_waits_and_says_until_when() {
     bench.pass(Duration::from_millis(1));
     let work = bench.start().await;
     assert_eq!(work.request, seventh);
-    // Where processes share the store it tells that a request has started, a moment later.
+    // Where processes share the store the start of a request is visible there, a moment later.
     while bench.scheduler.pause(&bench.me, &seventh).await.unwrap().is_some() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -183,7 +183,7 @@ async fn training_beyond_the_pace_waits_and_says_until_when() {
 }
 
 #[tokio::test]
-async fn a_waiting_worker_wakes_when_the_pace_allows_more() {
+async fn a_waiting_worker_wakes_when_the_rate_limit_allows_more() {
     let policy = TenantPolicy { tokens_per_minute: NonZeroU64::new(6_000), ..TenantPolicy::default() };
     let bench = granted(policy).await;
     let sampler = bench.sampling_session(0).await;
@@ -202,8 +202,8 @@ async fn a_waiting_worker_wakes_when_the_pace_allows_more() {
 }
 
 #[tokio::test]
-async fn one_tenants_pace_holds_nobody_else_back_and_cancelled_samples_wait_no_longer() {
-    let bench = granted(paced()).await;
+async fn a_rate_limit_holds_no_other_tenant_back_and_cancelled_samples_wait_no_longer() {
+    let bench = granted(rate_limited()).await;
     let other = TenantId::new("other");
     let mine = bench.sampling_session(0).await;
     let session = bench.scheduler.create_session(&other, new_session(None)).await.unwrap();
@@ -223,7 +223,7 @@ async fn one_tenants_pace_holds_nobody_else_back_and_cancelled_samples_wait_no_l
 }
 
 #[tokio::test]
-async fn what_happens_is_counted() {
+async fn ends_and_refusals_are_counted() {
     let bench = granted(TenantPolicy { max_runs: NonZeroU64::new(1), ..TenantPolicy::default() }).await;
     let run = bench.ready_run(0).await;
     refusal(bench.scheduler.submit_create(&bench.me, new_run(&bench.session, 1)).await);
@@ -255,8 +255,8 @@ async fn what_happens_is_counted() {
 }
 
 #[tokio::test]
-async fn a_pace_survives_a_restart() {
-    let bench = granted(paced()).await;
+async fn a_rate_limit_survives_a_restart() {
+    let bench = granted(rate_limited()).await;
     let sampler = bench.sampling_session(0).await;
     let submit = async |seq_id| {
         let new = SampleSubmission { tokens: 60, ..sample(&sampler, seq_id) };
@@ -281,7 +281,7 @@ async fn a_pace_survives_a_restart() {
 
 #[tokio::test]
 async fn a_run_that_was_held_back_goes_on_when_its_session_comes_back() {
-    let bench = granted(paced()).await;
+    let bench = granted(rate_limited()).await;
     let run = bench.ready_run(0).await;
     for seq_id in 1..=6 {
         bench.submit(&run, seq_id, RequestKind::ForwardBackward).await;
@@ -290,9 +290,9 @@ async fn a_run_that_was_held_back_goes_on_when_its_session_comes_back() {
     let held_back = bench.submit(&run, 7, RequestKind::ForwardBackward).await;
     bench.nothing_ready();
     bench.pass(Duration::from_secs(301));
-    bench.scheduler.sweep().await.unwrap();
+    bench.scheduler.maintain().await.unwrap();
     assert_eq!(bench.poll(&held_back).await, Poll::Cancelled);
-    bench.saved_and_let_go(&run).await;
+    bench.saved_and_released(&run).await;
     bench.submit(&run, 8, RequestKind::ForwardBackward).await;
     let restored = bench.start().await;
     assert_eq!(restored.kind, RequestKind::RestoreRun);

@@ -163,7 +163,7 @@ async fn an_effect_that_contradicts_the_store_fails_its_request() {
     assert!(error.message.contains("other content"), "{error}");
 }
 
-/// The work that is ready, at once or once it is noted that it starts alone; none of it is completed.
+/// The work that is ready, at once or once its isolated start is recorded; none of it is completed.
 async fn started(bench: &Bench) -> Vec<RequestId> {
     let items = bench.items().await;
     let request = |item: &WorkItem| match item {
@@ -174,12 +174,12 @@ async fn started(bench: &Bench) -> Vec<RequestId> {
 }
 
 #[tokio::test]
-async fn a_request_that_ends_its_worker_fails_in_the_end_and_no_other_does() {
+async fn a_poison_request_fails_in_the_end_and_no_other_does() {
     let mut bench = bench().await;
     let sampler = bench.sampling_session(0).await;
     let (run, creation) = bench.create(0).await;
     let samples = [bench.submit_sample(&sampler, 0).await.request_id, bench.submit_sample(&sampler, 1).await.request_id];
-    // Three workers end while they have all of them.
+    // Three workers crash while they have all of them.
     for _ in 0..3 {
         let mut all = Vec::new();
         while all.len() < 3 {
@@ -187,7 +187,7 @@ async fn a_request_that_ends_its_worker_fails_in_the_end_and_no_other_does() {
         }
         bench = bench.restart(true).await;
     }
-    // From now on each is executed alone. The first sample ends every worker, the others none.
+    // From now on each is executed in isolation. The first sample crashes every worker, the others none.
     let (mut alone, mut done) = (0, Vec::new());
     while done.len() < 2 || alone < 3 {
         let request = match started(&bench).await.as_slice() {
@@ -218,7 +218,7 @@ async fn a_request_that_ends_its_worker_fails_in_the_end_and_no_other_does() {
 }
 
 #[tokio::test]
-async fn a_training_request_that_ends_its_worker_leaves_its_run_usable() {
+async fn a_poison_training_request_leaves_its_run_usable() {
     let mut bench = bench().await;
     let run = bench.ready_run(0).await;
     let bad = bench.submit(&run, 1, RequestKind::ForwardBackward).await;
@@ -231,39 +231,39 @@ async fn a_training_request_that_ends_its_worker_leaves_its_run_usable() {
         bench = bench.restart(true).await;
     }
     replay(&bench, &[0]).await;
-    // What waited behind it was never suspect.
+    // The request behind it was never quarantined.
     assert_eq!(started(&bench).await, [next]);
     assert!(matches!(bench.poll(&bad).await, Poll::Failed(_)));
 }
 
 #[tokio::test]
-async fn others_have_the_worker_for_as_long_as_a_suspect_took() {
+async fn other_requests_have_the_worker_for_as_long_as_an_isolated_execution_took() {
     let mut bench = bench().await;
     let sampler = bench.sampling_session(0).await;
-    let mut suspects = Vec::new();
+    let mut quarantined = Vec::new();
     for seq_id in 0..2 {
-        suspects.push(bench.submit_sample(&sampler, seq_id).await.request_id);
+        quarantined.push(bench.submit_sample(&sampler, seq_id).await.request_id);
     }
     for _ in 0..3 {
         while started(&bench).await.is_empty() {}
         bench = bench.restart(true).await;
     }
     let one = started(&bench).await;
-    assert!(one.len() == 1 && suspects.contains(&one[0]));
+    assert!(one.len() == 1 && quarantined.contains(&one[0]));
     let fresh = bench.submit_sample(&sampler, 2).await.request_id;
     bench.nothing_ready();
     bench.pass(Duration::from_secs(60));
     bench.scheduler.complete(one[0].clone(), result(0), Vec::new());
-    assert_eq!(started(&bench).await.first(), Some(&fresh), "the other suspect is not due");
+    assert_eq!(started(&bench).await.first(), Some(&fresh), "the other quarantined request is not due");
     bench.pass(Duration::from_secs(60));
     bench.nothing_ready();
     bench.scheduler.complete(fresh, result(2), Vec::new());
     let other = started(&bench).await;
-    assert!(other.len() == 1 && suspects.contains(&other[0]) && other != one);
+    assert!(other.len() == 1 && quarantined.contains(&other[0]) && other != one);
 }
 
 #[tokio::test]
-async fn a_restart_in_order_makes_nothing_suspect() {
+async fn an_orderly_restart_counts_as_no_crash() {
     let mut bench = bench().await;
     let sampler = bench.sampling_session(0).await;
     let samples = [bench.submit_sample(&sampler, 0).await.request_id, bench.submit_sample(&sampler, 1).await.request_id];

@@ -65,7 +65,7 @@ async fn an_unknown_request_is_not_found() {
 }
 
 #[tokio::test]
-async fn results_go_after_the_retention_and_rows_with_their_session() {
+async fn results_are_dropped_after_the_retention_and_rows_with_their_session() {
     let bench = bench().await;
     let run = bench.ready_run(0).await;
     let request = bench.submit(&run, 1, RequestKind::Forward).await;
@@ -74,18 +74,18 @@ async fn results_go_after_the_retention_and_rows_with_their_session() {
     let (day, tenant) = (Duration::from_secs(24 * 3600), bench.me.clone());
     bench.pass(day - Duration::from_secs(1));
     bench.scheduler.heartbeat(&tenant, &bench.session).await.unwrap();
-    bench.scheduler.sweep().await.unwrap();
+    bench.scheduler.maintain().await.unwrap();
     bench.poll(&request).await;
     bench.pass(Duration::from_secs(2));
-    bench.scheduler.sweep().await.unwrap();
+    bench.scheduler.maintain().await.unwrap();
     let gone = bench.scheduler.poll(&tenant, &request, NO_WAIT).await;
     assert!(matches!(gone, Err(Error::Gone { .. })), "{gone:?}");
     let retried = bench.submit(&run, 1, RequestKind::Forward).await;
     assert_eq!(retried, request, "its identity outlives its result");
     bench.pass(day);
-    bench.scheduler.sweep().await.unwrap();
+    bench.scheduler.maintain().await.unwrap();
     bench.pass(day * 2 + Duration::from_secs(1));
-    bench.scheduler.sweep().await.unwrap();
+    bench.scheduler.maintain().await.unwrap();
     assert!(is_not_found(bench.scheduler.poll(&tenant, &request, NO_WAIT).await));
     bench.scheduler.run(&tenant, &run).await.unwrap();
 }
@@ -115,7 +115,7 @@ async fn large_payloads_and_results_live_in_files_while_needed() {
     for file in bench.blobs() {
         age(&bench.dir.path().join("blobs").join(file));
     }
-    bench.tidy().await;
+    bench.collect_garbage().await;
     let mut kept = vec![format!("{}.result-2", work.request), format!("{}.payload", work_2.request)];
     kept.sort();
     let mut found = bench.blobs();
@@ -163,7 +163,7 @@ async fn a_result_that_can_not_be_written_is_kept_until_it_can() {
 }
 
 #[tokio::test]
-async fn a_request_without_a_worker_for_its_model_is_told_apart() {
+async fn a_request_without_a_worker_for_its_model_is_distinguished() {
     let bench = bench().await;
     let run = bench.ready_run(0).await;
     let queued = bench.submit(&run, 2, RequestKind::Forward).await;

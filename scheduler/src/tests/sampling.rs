@@ -112,18 +112,18 @@ async fn a_sample_can_be_cancelled_while_it_waits_or_runs() {
 }
 
 #[tokio::test]
-async fn acknowledged_results_go_a_while_later() {
+async fn acknowledged_results_are_dropped_a_while_later() {
     let bench = bench().await;
     let sampler = bench.sampling_session(0).await;
     let request = bench.submit_sample(&sampler, 0).await.request_id;
     bench.succeed(&bench.start().await);
     bench.poll(&request).await;
     bench.scheduler.acknowledge(&bench.me, &[request.clone(), RequestId::new("x")]).await.unwrap();
-    bench.scheduler.sweep().await.unwrap();
+    bench.scheduler.maintain().await.unwrap();
     bench.poll(&request).await;
     bench.pass(Duration::from_secs(601));
     bench.scheduler.heartbeat(&bench.me, &bench.session).await.unwrap();
-    bench.scheduler.sweep().await.unwrap();
+    bench.scheduler.maintain().await.unwrap();
     assert!(matches!(bench.scheduler.poll(&bench.me, &request, NO_WAIT).await, Err(Error::Gone { .. })));
     let events = bench.scheduler.completions(&bench.me, &sampler, 0, 0, NO_WAIT).await.unwrap();
     assert_eq!(events.items.len(), 1, "the event outlives the result");

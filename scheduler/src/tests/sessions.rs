@@ -18,7 +18,7 @@ async fn an_idempotency_key_returns_the_same_session() {
 }
 
 #[tokio::test]
-async fn a_session_tells_what_it_holds() {
+async fn a_session_lists_what_it_holds() {
     let bench = bench().await;
     let run = bench.ready_run(0).await;
     let sampler = bench.sampling_session(1).await;
@@ -100,7 +100,7 @@ async fn a_success_lets_accepted_work_finish() {
 }
 
 #[tokio::test]
-async fn a_silent_session_expires() {
+async fn a_session_without_heartbeats_expires() {
     let bench = bench().await;
     let run = bench.ready_run(0).await;
     let running = bench.submit(&run, 1, RequestKind::OptimStep).await;
@@ -109,24 +109,24 @@ async fn a_silent_session_expires() {
     bench.pass(Duration::from_secs(200));
     bench.scheduler.heartbeat(&bench.me, &bench.session).await.unwrap();
     bench.pass(Duration::from_secs(200));
-    assert!(bench.scheduler.sweep().await.unwrap().sessions.is_empty());
+    assert!(bench.scheduler.maintain().await.unwrap().sessions.is_empty());
     bench.pass(Duration::from_secs(101));
-    assert_eq!(bench.scheduler.sweep().await.unwrap().sessions, vec![bench.session.clone()]);
+    assert_eq!(bench.scheduler.maintain().await.unwrap().sessions, vec![bench.session.clone()]);
     assert_eq!(bench.poll(&queued).await, Poll::Cancelled);
     bench.nothing_ready();
     bench.succeed(&work);
     assert!(matches!(bench.poll(&running).await, Poll::Succeeded { .. }), "what runs may finish");
-    bench.saved_and_let_go(&run).await;
+    bench.saved_and_released(&run).await;
 }
 
 #[tokio::test]
-async fn an_expired_session_comes_back_with_a_sign_of_life() {
+async fn an_expired_session_is_revived_by_a_heartbeat() {
     let bench = bench().await;
     let run = bench.ready_run(0).await;
     for sign in 0..3 {
         bench.pass(Duration::from_secs(301));
-        assert_eq!(bench.scheduler.sweep().await.unwrap().sessions, vec![bench.session.clone()]);
-        bench.saved_and_let_go(&run).await;
+        assert_eq!(bench.scheduler.maintain().await.unwrap().sessions, vec![bench.session.clone()]);
+        bench.saved_and_released(&run).await;
         match sign {
             0 => drop(bench.submit(&run, 1, RequestKind::OptimStep).await),
             1 => {
@@ -147,7 +147,7 @@ async fn an_expired_session_comes_back_with_a_sign_of_life() {
         bench.poll(&work.request).await;
     }
     bench.pass(Duration::from_secs(301));
-    bench.scheduler.sweep().await.unwrap();
+    bench.scheduler.maintain().await.unwrap();
     bench.pass(Duration::from_secs(24 * 3600));
     assert!(matches!(bench.scheduler.heartbeat(&bench.me, &bench.session).await, Err(Error::Gone { .. })));
     let late = bench.scheduler.submit_run(&bench.me, submission(&run, 4, RequestKind::OptimStep)).await;
@@ -155,12 +155,12 @@ async fn an_expired_session_comes_back_with_a_sign_of_life() {
 }
 
 #[tokio::test]
-async fn a_restart_gives_sessions_a_fresh_period() {
+async fn a_restart_extends_heartbeats() {
     let bench = bench().await;
     bench.pass(Duration::from_secs(1000));
     let bench = bench.restart(true).await;
     bench.pass(Duration::from_secs(200));
-    assert!(bench.scheduler.sweep().await.unwrap().sessions.is_empty());
+    assert!(bench.scheduler.maintain().await.unwrap().sessions.is_empty());
     bench.scheduler.heartbeat(&bench.me, &bench.session).await.unwrap();
 }
 
@@ -171,11 +171,11 @@ async fn what_an_expired_session_needs_stays_while_it_may_come_back() {
     let folder = bench.dir.path().join("snapshots/a/b");
     std::fs::create_dir_all(&folder).unwrap();
     bench.pass(Duration::from_secs(301));
-    bench.scheduler.sweep().await.unwrap();
-    bench.saved_and_let_go(&run).await;
+    bench.scheduler.maintain().await.unwrap();
+    bench.saved_and_released(&run).await;
     age(&folder);
     bench.pass(Duration::from_secs(23 * 3600));
-    bench.scheduler.sweep().await.unwrap();
+    bench.scheduler.maintain().await.unwrap();
     assert!(folder.exists());
     bench.submit(&run, 1, RequestKind::OptimStep).await;
     let restored = bench.start().await;
@@ -185,8 +185,8 @@ async fn what_an_expired_session_needs_stays_while_it_may_come_back() {
     bench.succeed(&work);
     bench.poll(&work.request).await;
     bench.pass(Duration::from_secs(301));
-    bench.scheduler.sweep().await.unwrap();
+    bench.scheduler.maintain().await.unwrap();
     bench.pass(Duration::from_secs(24 * 3600 + 1));
-    bench.scheduler.sweep().await.unwrap();
+    bench.scheduler.maintain().await.unwrap();
     assert!(!folder.exists());
 }

@@ -2,9 +2,9 @@
 
 
 use super::*;
-use crate::store::results::{self, End};
+use crate::store::results::{self, RequestEnd};
 use crate::store::db::{Conn, connect, sql};
-use crate::store::{blobs::Stored, leases, requests, runs};
+use crate::store::{blobs::StoredBytes, leases, requests, runs};
 use crate::{RequestState, RunState};
 
 const REQUEST_STATES: [RequestState; 5] = [
@@ -27,7 +27,7 @@ async fn database() -> (Bench, Conn, RunId, RequestId) {
 const STATE: &str = "SELECT state FROM requests";
 
 async fn move_to(conn: &mut Conn, request: &RequestId, to: RequestState) -> bool {
-    let (now, result, error) = (Timestamp(1), Stored::Inline(Bytes::new()), OpError::user("x"));
+    let (now, result, error) = (Timestamp(1), StoredBytes::Inline(Bytes::new()), OpError::user("x"));
     let end = match to {
         RequestState::Queued => {
             let before = sql(STATE).scalar::<String>(conn).await.unwrap();
@@ -39,9 +39,9 @@ async fn move_to(conn: &mut Conn, request: &RequestId, to: RequestState) -> bool
             sql("UPDATE runs SET worker_id = 'worker'").execute(conn).await.unwrap();
             return requests::start_requests(conn, "worker", std::slice::from_ref(request)).await.unwrap() == 1;
         }
-        RequestState::Succeeded => End::Succeeded { encoding: Encoding::Json, result: &result, size: 0, replays: true },
-        RequestState::Failed => End::Failed(&error),
-        RequestState::Cancelled => End::Cancelled,
+        RequestState::Succeeded => RequestEnd::Succeeded { encoding: Encoding::Json, result: &result, size: 0, replays: true },
+        RequestState::Failed => RequestEnd::Failed(&error),
+        RequestState::Cancelled => RequestEnd::Cancelled,
     };
     matches!(results::end_request(conn, request, &end, None, now).await, Ok(Some(_)))
 }

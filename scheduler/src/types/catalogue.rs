@@ -8,7 +8,7 @@ use trainyard_protocol::{RunId, RunSpec, SessionId, TenantId, TinkerPath};
 use super::text_enum;
 use crate::Timestamp;
 
-/// A part of a listing.
+/// A page of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
     /// Most entries to return.
@@ -18,11 +18,11 @@ pub struct Page {
 }
 
 text_enum!(
-    /// Where a run stands.
+    /// The state of a run.
     RunState {
-        /// Its creation is queued or running.
+        /// The request that creates it is queued or running.
         Creating = "creating",
-        /// It exists.
+        /// It was created and accepts requests.
         Ready = "ready",
         /// Its creation failed, or it could not be restored.
         Failed = "failed",
@@ -30,28 +30,28 @@ text_enum!(
 );
 
 impl RunState {
-    /// Whether `next` may follow.
+    /// Whether a transition to `next` is allowed.
     pub fn may_become(self, next: Self) -> bool {
         matches!((self, next), (Self::Creating, Self::Ready) | (Self::Creating | Self::Ready, Self::Failed))
     }
 }
 
-/// A training run.
+/// A training run as its owner sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// `<session>:train:<model_seq_id>`.
     pub id: RunId,
-    /// The session it belongs to.
+    /// The session that created it; the run outlives it.
     pub session: SessionId,
-    /// What it trains.
+    /// Base model, adapter and optimizer.
     pub spec: RunSpec,
-    /// Where it stands.
+    /// Whether it can be used.
     pub state: RunState,
-    /// What the client attached.
+    /// Metadata that the client attached.
     pub user_metadata: BTreeMap<String, String>,
-    /// When it was submitted.
+    /// When its creation was accepted.
     pub created_at: Timestamp,
-    /// When its last request was submitted.
+    /// When its last request was accepted, to a second.
     pub last_request_at: Timestamp,
     /// Its weights could not be restored after a restart.
     pub corrupted: bool,
@@ -60,30 +60,30 @@ pub struct Run {
 /// A checkpoint to register, once its folder is complete.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewCheckpoint {
-    /// Its path.
+    /// The `tinker://` path that clients use.
     pub path: TinkerPath,
-    /// It replaces an older checkpoint of the same path; otherwise there must be none, or its save fails.
+    /// Replace an older checkpoint of the same path; without it such a checkpoint makes the save fail.
     pub overwrite: bool,
-    /// Its folder in the storage.
+    /// Its folder, relative to the storage's root.
     pub dir: PathBuf,
     /// Bytes of all its files.
     pub size_bytes: u64,
-    /// What the run trained.
+    /// Base model, adapter and optimizer of its run.
     pub spec: RunSpec,
     /// Seconds until it expires; never when `None`.
     pub expires_in: Option<i64>,
-    /// What the client attached.
+    /// Metadata that the client attached.
     pub user_metadata: BTreeMap<String, String>,
 }
 
 /// A saved checkpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
-    /// Its path.
+    /// The `tinker://` path that clients use.
     pub path: TinkerPath,
-    /// What the run trained.
+    /// Base model, adapter and optimizer of its run.
     pub spec: RunSpec,
-    /// Its folder in the storage.
+    /// Its folder, relative to the storage's root.
     pub dir: PathBuf,
     /// When it was registered.
     pub created_at: Timestamp,
@@ -93,15 +93,15 @@ pub struct Checkpoint {
     pub public: bool,
     /// When it expires; never when `None`.
     pub expires_at: Option<Timestamp>,
-    /// What the client attached.
+    /// Metadata that the client attached.
     pub user_metadata: BTreeMap<String, String>,
 }
 
-/// What a sweep found.
+/// What [`Scheduler::maintain`](crate::Scheduler::maintain) did, and what it leaves to the caller.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Swept {
-    /// Sessions that expired in this sweep.
+pub struct MaintenanceReport {
+    /// Sessions that expired.
     pub sessions: Vec<SessionId>,
-    /// Checkpoints whose time is over; the caller deletes them.
+    /// Expired checkpoints, for the caller to delete.
     pub checkpoints: Vec<(TenantId, Checkpoint)>,
 }

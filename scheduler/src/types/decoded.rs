@@ -1,37 +1,34 @@
-//! Payloads that were read already.
+//! Payloads that were decoded already.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use trainyard_protocol::PreparedContent;
 
 use crate::RequestKind;
-use crate::waiters::lock;
+use crate::lock::lock;
 
-/// What a payload says, read at its submission: for the worker to use in place of the bytes, so that reading costs
-/// it no time. It can be taken once, and is gone after a restart or when much waits; then the bytes are read.
+/// The content of a payload, decoded and checked, for the worker to use in place of the bytes, so that decoding costs it no
+/// time. It can be taken once, and is gone after a restart or when much waits; then the bytes are decoded.
 #[derive(Clone, Default)]
-pub struct Decoded(Option<Shared>);
-
-type Shared = Arc<Mutex<Option<Box<dyn Any + Send>>>>;
+pub struct Decoded(Option<Arc<Mutex<Option<PreparedContent>>>>);
 
 impl Decoded {
-    /// Keeps a value of any type.
-    pub fn new<T: Any + Send>(value: T) -> Self {
-        Self(Some(Arc::new(Mutex::new(Some(Box::new(value))))))
+    /// Holds a payload's content.
+    pub fn new(content: PreparedContent) -> Self {
+        Self(Some(Arc::new(Mutex::new(Some(content)))))
     }
 
-    /// The value, if it is still there and of this type.
-    pub fn take<T: Any>(&self) -> Option<T> {
-        let value = lock(self.0.as_ref()?).take()?;
-        value.downcast().ok().map(|value| *value)
+    /// The content, if it is still there.
+    pub fn take(&self) -> Option<PreparedContent> {
+        lock(self.0.as_ref()?).take()
     }
 }
 
-/// Reads a payload of a request to a base model (of a sample: to none) before its turn, off the worker's thread. What it
-/// can't read it leaves to the worker.
-pub type ReadAhead = Arc<dyn Fn(RequestKind, &str, Bytes) -> Decoded + Send + Sync>;
+/// Decodes and checks a prefetched payload of a request to a base model (of a sample: to none), off the worker's thread.
+/// Payloads that it does not decode are left to the worker.
+pub type PrefetchDecoder = Arc<dyn Fn(RequestKind, &str, Bytes) -> Decoded + Send + Sync>;
 
 impl fmt::Debug for Decoded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -39,7 +36,7 @@ impl fmt::Debug for Decoded {
     }
 }
 
-/// It says nothing that the payload does not.
+/// All are equal: it holds nothing that the payload does not.
 impl PartialEq for Decoded {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -48,14 +45,16 @@ impl PartialEq for Decoded {
 
 #[cfg(test)]
 mod tests {
+    use trainyard_protocol::{OpError, PreparedContent};
+
     use super::Decoded;
 
     #[test]
-    fn a_value_is_taken_once_and_by_its_type() {
-        let decoded = Decoded::new(7_u32);
+    fn content_is_taken_once() {
+        let content = PreparedContent::Batch(Err(OpError::user("data: wrong")));
+        let decoded = Decoded::new(content.clone());
         let clone = decoded.clone();
-        assert_eq!((clone.take::<u32>(), decoded.take::<u32>()), (Some(7), None));
-        assert_eq!(Decoded::new(7_u32).take::<u64>(), None);
-        assert_eq!(Decoded::default().take::<u32>(), None);
+        assert_eq!((clone.take(), decoded.take()), (Some(content), None));
+        assert_eq!(Decoded::default().take(), None);
     }
 }

@@ -6,11 +6,11 @@ mod requests;
 mod sessions;
 mod work;
 
-pub use catalogue::{Checkpoint, NewCheckpoint, Page, Run, RunState, Swept};
-pub use decoded::{Decoded, ReadAhead};
+pub use catalogue::{Checkpoint, MaintenanceReport, NewCheckpoint, Page, Run, RunState};
+pub use decoded::{Decoded, PrefetchDecoder};
 pub use requests::{
-    CompletionItem, Completions, Encoding, NewRun, Poll, RequestKind, RequestState, RunSubmission, SampleSubmission,
-    Submitted, Upkeep,
+    CompletionItem, Completions, Encoding, MaintenanceOp, NewRun, Poll, RequestKind, RequestState, RunSubmission,
+    SampleSubmission, Submitted,
 };
 pub use sessions::{FinishReason, NewSamplingSession, NewSession, SamplingSession, Session, SessionStatus};
 pub use work::{Effect, Encode, Outcome, Work, WorkItem};

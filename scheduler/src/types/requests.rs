@@ -1,4 +1,4 @@
-//! Submissions and what came of them.
+//! Submissions and their results.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,63 +10,73 @@ use trainyard_protocol::{CheckpointKind, OpError, RequestId, RunId, RunSpec, Sam
 use super::{Decoded, text_enum};
 
 text_enum!(
-    /// What a request asks for.
+    /// The operation that a request asks for.
     RequestKind {
-        /// A new run.
+        /// Creates a run.
         CreateModel = "create_model",
-        /// A training checkpoint into a run, or into a new run.
+        /// Loads a training checkpoint into a run, or into a new run.
         LoadWeights = "load_weights",
-        /// Loss and gradient.
+        /// Computes loss and gradient.
         ForwardBackward = "forward_backward",
-        /// Loss alone.
+        /// Computes the loss alone.
         Forward = "forward",
-        /// An optimizer step.
+        /// Applies the gradient: one optimizer step.
         OptimStep = "optim_step",
-        /// A training checkpoint.
+        /// Saves a training checkpoint.
         SaveWeights = "save_weights",
-        /// Weights for sampling, on disk or in memory.
+        /// Saves weights for sampling, in the storage or in memory.
         SaveWeightsForSampler = "save_weights_for_sampler",
-        /// An exported adapter.
+        /// Exports an adapter.
         SaveWeightsExternal = "save_weights_external",
-        /// Completions of a prompt.
+        /// Samples completions of a prompt.
         Sample = "sample",
-        /// Everything of a run, for its recovery. The scheduler asks for it; it is in no row.
+        /// Saves a run's complete state, for its recovery. Maintenance, in no row.
         SaveRun = "save_run",
-        /// An in-memory snapshot for sampling, written down. The scheduler asks for it; it is in no row.
+        /// Saves an in-memory snapshot for sampling. Maintenance, in no row.
         SaveSnapshot = "save_snapshot",
-        /// A run as it was saved. The scheduler asks for it; it is in no row.
+        /// Restores a run as it was saved. Maintenance, in no row.
         RestoreRun = "restore_run",
     }
 );
 
 impl RequestKind {
-    /// Whether the scheduler asks for it on its own account.
-    pub fn is_upkeep(self) -> bool {
+    /// Whether it is the scheduler's own, and no client's request.
+    pub fn is_maintenance(self) -> bool {
         matches!(self, Self::SaveRun | Self::SaveSnapshot | Self::RestoreRun)
     }
 }
 
-/// The payload of a request of the scheduler's own ([`RequestKind::is_upkeep`]).
+/// A maintenance operation; the payload of a request of that kind ([`RequestKind::is_maintenance`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Upkeep {
+pub enum MaintenanceOp {
     /// See [`RequestKind::SaveRun`].
     SaveRun,
     /// See [`RequestKind::SaveSnapshot`].
     SaveSnapshot {
-        /// The snapshot's key.
+        /// Of the in-memory snapshot.
         key: String,
     },
     /// See [`RequestKind::RestoreRun`].
     RestoreRun {
-        /// What the run trains.
+        /// Base model, adapter and optimizer of the run.
         spec: RunSpec,
         /// The folder, in the storage, that a [`RequestKind::SaveRun`] wrote.
         dir: PathBuf,
     },
 }
 
+impl MaintenanceOp {
+    pub(crate) fn kind(&self) -> RequestKind {
+        match self {
+            Self::SaveRun => RequestKind::SaveRun,
+            Self::SaveSnapshot { .. } => RequestKind::SaveSnapshot,
+            Self::RestoreRun { .. } => RequestKind::RestoreRun,
+        }
+    }
+}
+
 text_enum!(
-    /// Where a request stands.
+    /// The state of a request.
     RequestState {
         /// Durable, and not started.
         Queued = "queued",
@@ -76,18 +86,18 @@ text_enum!(
         Succeeded = "succeeded",
         /// Finished with an error.
         Failed = "failed",
-        /// Given up before it finished.
+        /// Cancelled before it finished.
         Cancelled = "cancelled",
     }
 );
 
 impl RequestState {
-    /// Whether nothing follows it.
+    /// Whether it is final.
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled)
     }
 
-    /// Whether `next` may follow. A restart re-queues what ran.
+    /// Whether a transition to `next` is allowed. A restart queues running requests again.
     pub fn may_become(self, next: Self) -> bool {
         match self {
             Self::Queued => matches!(next, Self::Running | Self::Failed | Self::Cancelled),
@@ -100,19 +110,19 @@ impl RequestState {
 /// A run to create. Its identity is (session, model_seq_id); it is the run's request 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewRun {
-    /// The session it belongs to.
+    /// The session that creates it.
     pub session: SessionId,
     /// The client's number, unique within the session.
     pub model_seq_id: i64,
-    /// What it trains.
+    /// Base model, adapter and optimizer.
     pub spec: RunSpec,
-    /// What the client attached.
+    /// Metadata that the client attached.
     pub user_metadata: BTreeMap<String, String>,
     /// [`RequestKind::CreateModel`] or [`RequestKind::LoadWeights`].
     pub kind: RequestKind,
-    /// What the worker gets.
+    /// The encoded operation, as the worker gets it.
     pub payload: Bytes,
-    /// What is compared on a retry: the payload without what a retry may change, such as a drawn seed.
+    /// The bytes that a retry must repeat: the payload without what may change, such as a random seed.
     pub identity: Bytes,
     /// The request is refused: its future fails with this, and so does every later one of the run.
     pub rejected: Option<OpError>,
@@ -121,19 +131,19 @@ pub struct NewRun {
 /// A request to a run. Its identity is (run, seq_id).
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSubmission {
-    /// The run.
+    /// The run that executes it.
     pub run: RunId,
     /// Its place in the run's order, from 1.
     pub seq_id: i64,
     /// Any kind but [`RequestKind::CreateModel`] and [`RequestKind::Sample`].
     pub kind: RequestKind,
-    /// What the worker gets.
+    /// The encoded operation, as the worker gets it.
     pub payload: Bytes,
-    /// The payload as the worker will use it.
+    /// Its content, where it was decoded at submission.
     pub decoded: Decoded,
-    /// What is compared on a retry: the payload without what a retry may change.
+    /// The bytes that a retry must repeat: the payload without what may change.
     pub identity: Bytes,
-    /// What it costs, in tokens.
+    /// Tokens that it counts against quotas and rate limits.
     pub tokens: u64,
     /// The kind of the checkpoint that it writes, if it does.
     pub stores: Option<CheckpointKind>,
@@ -144,26 +154,26 @@ pub struct RunSubmission {
 /// A request to a sampling session. Its identity is (sampling_session, seq_id).
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleSubmission {
-    /// The sampling session.
+    /// Where its weights come from.
     pub sampling_session: SamplingSessionId,
     /// The client's number, from 0; clone `n` counts from `n * 10^9`.
     pub seq_id: i64,
-    /// How many completions.
+    /// Completions to sample.
     pub num_samples: u32,
-    /// What the worker gets.
+    /// The encoded operation, as the worker gets it.
     pub payload: Bytes,
-    /// The payload as the worker will use it.
+    /// Its content, where it was decoded at submission.
     pub decoded: Decoded,
-    /// What is compared on a retry: the payload without what a retry may change.
+    /// The bytes that a retry must repeat: the payload without what may change.
     pub identity: Bytes,
-    /// What it costs at most, in tokens: the prompt and all that may be drawn.
+    /// Tokens that it counts against quotas and rate limits: the prompt and all that may be sampled.
     pub tokens: u64,
 }
 
 /// A durably accepted request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Submitted {
-    /// Its future.
+    /// Names the future with its result.
     pub request_id: RequestId,
     /// `<request_id>:<i>`, one per completion of a sample; empty otherwise.
     pub sample_sequence_ids: Vec<String>,
@@ -179,7 +189,7 @@ text_enum!(
     }
 );
 
-/// What a future says.
+/// The state of a future.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Poll {
     /// Not finished yet.
@@ -193,14 +203,14 @@ pub enum Poll {
     },
     /// Finished with an error.
     Failed(OpError),
-    /// Given up.
+    /// It was cancelled.
     Cancelled,
 }
 
 /// A finished sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletionItem {
-    /// Its future.
+    /// Names the future with its result.
     pub request_id: RequestId,
     /// Whether it failed or was cancelled.
     pub failed: bool,

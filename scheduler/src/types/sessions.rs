@@ -10,15 +10,15 @@ use crate::Timestamp;
 /// A session to create.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewSession {
-    /// Labels.
+    /// Labels, in the client's order.
     pub tags: Vec<String>,
-    /// What the client attached; an object.
+    /// Metadata that the client attached; a JSON object.
     pub user_metadata: serde_json::Value,
-    /// The client's version.
+    /// Version of the client's SDK.
     pub sdk_version: String,
-    /// The project it belongs to.
+    /// A project of the client's; not interpreted.
     pub project_id: Option<String>,
-    /// A name to show.
+    /// A name for people; not interpreted.
     pub display_name: Option<String>,
     /// A repetition with the same key returns the same session.
     pub idempotency_key: Option<String>,
@@ -36,16 +36,16 @@ text_enum!(
     }
 );
 
-/// Whether a session lives.
+/// Whether a session accepts requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionStatus {
     /// It accepts requests.
     Active,
     /// The client ended it.
     Finished {
-        /// How.
+        /// As the client put it.
         reason: FinishReason,
-        /// What the client said about it.
+        /// Free text from the client.
         detail: Option<String>,
     },
     /// Its heartbeats stopped.
@@ -55,21 +55,21 @@ pub enum SessionStatus {
 /// A client's session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Session {
-    /// Its id.
+    /// A time-ordered id.
     pub id: SessionId,
-    /// Labels.
+    /// Labels, in the client's order.
     pub tags: Vec<String>,
-    /// What the client attached; an object.
+    /// Metadata that the client attached; a JSON object.
     pub user_metadata: serde_json::Value,
-    /// The client's version.
+    /// Version of the client's SDK.
     pub sdk_version: String,
-    /// The project it belongs to.
+    /// A project of the client's; not interpreted.
     pub project_id: Option<String>,
-    /// A name to show.
+    /// A name for people; not interpreted.
     pub display_name: Option<String>,
     /// When it was created.
     pub created_at: Timestamp,
-    /// Whether it lives.
+    /// Whether it accepts requests.
     pub status: SessionStatus,
     /// Its runs, oldest first.
     pub training_run_ids: Vec<RunId>,
@@ -109,7 +109,7 @@ pub struct SamplingSession {
     pub checkpoint_dir: Option<PathBuf>,
     /// Key of the in-memory snapshot.
     pub snapshot: Option<String>,
-    /// Where that snapshot was written to, when it was.
+    /// Folder of that snapshot in the storage, once it is saved.
     pub snapshot_dir: Option<PathBuf>,
     /// When it was created.
     pub created_at: Timestamp,

@@ -1,4 +1,4 @@
-//! What passes between the scheduler and the worker.
+//! Values between the scheduler and the worker.
 
 use std::path::PathBuf;
 
@@ -13,39 +13,41 @@ use super::{Decoded, Encoding, NewCheckpoint, NewSamplingSession, RequestKind, S
 pub enum WorkItem {
     /// Execute a request, then call [`crate::Scheduler::complete`].
     Start(Work),
-    /// Give up a sample that was started; it must not be completed (a late completion is ignored).
+    /// Cancel a sample that was started; it must not be completed (a stale completion is ignored).
     Cancel(RequestId),
-    /// Forget a run: nothing more will be asked of it.
+    /// Unload a run: no request of it will follow.
     UnloadRun(RunId),
-    /// Forget an in-memory snapshot: no more samples will use it.
+    /// Drop an in-memory snapshot: no more samples will use it.
     DropSnapshot(String),
 }
 
 /// A request to execute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
-    /// Its id.
+    /// To be named in the completion.
     pub request: RequestId,
-    /// Whose it is.
+    /// Whose fair share it uses.
     pub tenant: TenantId,
     /// The run; `None` for a sample.
     pub run: Option<RunId>,
     /// The sampling session of a sample.
     pub sampling_session: Option<SamplingSession>,
-    /// What it asks for.
+    /// The base model of the run or the sampling session.
+    pub base_model: String,
+    /// The operation.
     pub kind: RequestKind,
     /// Its place in the run's order (0 creates the run), or the sample's number.
     pub seq_id: i64,
-    /// What was submitted.
+    /// The operation as it was submitted, encoded.
     pub payload: Bytes,
-    /// The same, read at the submission.
+    /// Its content, where it was decoded before.
     pub decoded: Decoded,
     /// It was executed before a restart and is executed again to restore the run. The stored result
     /// stands: outcome and effects of this execution are not recorded.
     pub replay: bool,
 }
 
-/// What came of a request.
+/// How a request ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// It has a result.
@@ -59,27 +61,27 @@ pub enum Outcome {
     Failed(OpError),
 }
 
-/// Makes the result of a request: the scheduler calls it, off the worker's thread.
+/// Encodes the result of a request. The scheduler calls it once, off the worker's thread.
 pub type Encode = Box<dyn FnOnce() -> Outcome + Send + Sync>;
 
-/// What else becomes true together with an outcome.
+/// A change of the store that is committed together with an outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// The run exists. Implied by a creation that succeeds.
+    /// The run was created. Implied by a creation that succeeds.
     RunReady(RunId),
     /// The run can't be used. Implied by a creation that fails.
     RunFailed(RunId),
     /// A checkpoint was written.
     Checkpoint(NewCheckpoint),
-    /// A sampling session exists.
+    /// A sampling session was created.
     SamplingSession(NewSamplingSession),
-    /// Everything of the run is in this folder of the storage.
+    /// The run's complete state was saved to this folder of the storage.
     RunSaved(PathBuf),
-    /// An in-memory snapshot of the run is in this folder of the storage too.
+    /// An in-memory snapshot of the run was saved.
     SnapshotSaved {
-        /// The snapshot's key.
+        /// Of the snapshot.
         key: String,
-        /// The folder.
+        /// Its folder in the storage.
         dir: PathBuf,
     },
 }

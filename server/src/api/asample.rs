@@ -1,25 +1,25 @@
 //! `POST asample`.
 
 use axum::extract::State;
-use trainyard_protocol::limits::check_candidates;
-use trainyard_protocol::{BaseModel, SamplingSessionId, Stop, TenantId};
+use trainyard_protocol::limits::{check_candidates, check_targets};
+use trainyard_protocol::{BaseModel, PreparedContent, Sample, SamplingSessionId, Stop, TenantId};
 use trainyard_scheduler::{Decoded, SampleSubmission};
 
 use super::body::JsonBody;
 use super::create_model::check_number;
 use super::respond::{Answer, Reply};
 use crate::auth::Tenant;
-use crate::codec::{Payload, SamplePayload};
+use crate::codec::Payload;
 use crate::error::ApiError;
 use crate::openapi::Refusals;
 use crate::state::AppState;
 use crate::wire::futures::SubmitResponse;
-use crate::wire::sampling::{self, SampleRequest};
+use crate::wire::sampling::SampleRequest;
 
-/// After how many seconds a client that was put off should try again.
+/// After how many seconds a client should repeat a sample that was rejected with 429.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
-/// Draws completions of a prompt. Identified by sampling session and `seq_id`, which orders nothing.
+/// Samples completions of a prompt. Identified by sampling session and `seq_id`, which orders nothing.
 #[utoipa::path(
     post, path = "/api/v1/asample", tag = "sampling", request_body = SampleRequest,
     responses((status = 200, description = "accepted: its future", body = SubmitResponse), Refusals),
@@ -32,14 +32,17 @@ pub(super) async fn asample(
     check_number("seq_id", request.seq_id)?;
     let (id, seq_id) = (SamplingSessionId::new(request.sampling_session_id.clone()), request.seq_id);
     let session = state.scheduler.sampling_session(&tenant, &id).await?;
-    let payload = request.into_payload(|| (state.random)())?;
+    let (sample, server_seed) = request.into_sample(|| (state.random)())?;
     let model = state.require_model(&session.base_model)?;
-    check_against_model(&payload, &model)?;
+    check_against_model(&sample, &model)?;
     check_queue(&state, &tenant)?;
-    let (num_samples, tokens) = (payload.num_samples, payload.tokens(model.max_context_length));
-    let payload = Payload::Sample(Box::new(payload));
+    let (num_samples, tokens) = (sample.num_samples, sample.tokens(model.max_context_length));
+    let payload = Payload::Sample { sample: Box::new(sample), server_seed };
     let (identity, bytes) = (payload.identity()?, payload.encode()?);
-    let decoded = Decoded::new(payload);
+    let decoded = match payload {
+        Payload::Sample { sample, .. } => Decoded::new(PreparedContent::Sample(sample)),
+        _ => Decoded::default(),
+    };
     let submission =
         SampleSubmission { sampling_session: id, seq_id, num_samples, payload: bytes, decoded, identity, tokens };
     let submitted = state.scheduler.submit_sample(&tenant, submission).await?;
@@ -50,39 +53,40 @@ pub(super) async fn asample(
     }))
 }
 
-fn check_against_model(payload: &SamplePayload, model: &BaseModel) -> Result<(), ApiError> {
+fn check_against_model(sample: &Sample, model: &BaseModel) -> Result<(), ApiError> {
     let vocabulary = model.vocab_size as i64;
-    if let Stop::Tokens(tokens) = &payload.stop
+    if let Stop::Tokens(tokens) = &sample.params.stop
         && let Some(id) = tokens.iter().find(|&id| !(0..vocabulary).contains(id))
     {
         return Err(ApiError::invalid(format!(
             "sampling_params.stop: token {id} is outside the vocabulary of {vocabulary}"
         )));
     }
-    if let Some((at, id)) = payload.prompt.iter().enumerate().find(|&(_, id)| !(0..vocabulary).contains(id)) {
+    if let Some((at, id)) = sample.prompt.iter().enumerate().find(|&(_, id)| !(0..vocabulary).contains(id)) {
         return Err(ApiError::invalid(format!("prompt: token {at} is {id}, outside the vocabulary of {vocabulary}")));
     }
-    if let Some(target) = &payload.target_prompt_logprobs {
-        sampling::check_columns(target, model.vocab_size)?;
+    if let Some(targets) = &sample.target_prompt_logprobs {
+        check_targets(targets.shape[1] as u64, model.vocab_size)
+            .map_err(|text| ApiError::invalid(format!("target_prompt_logprobs: {text}")))?;
     }
-    // Without max_tokens there must still be room for one token.
-    let (prompt, limit) = (payload.prompt.len(), model.max_context_length);
-    let max_tokens = payload.max_tokens.map_or(1, |count| count as usize);
+    // Without max_tokens one token must still fit.
+    let (prompt, limit) = (sample.prompt.len(), model.max_context_length);
+    let max_tokens = sample.params.max_tokens.map_or(1, |count| count as usize);
     if prompt.saturating_add(max_tokens) > limit {
         return Err(ApiError::invalid(format!(
             "Prompt length plus max_tokens exceeds the model's context window: {prompt} + {max_tokens} > {limit}"
         )));
     }
-    let most = payload.max_tokens.map_or(limit - prompt, |count| count as usize);
-    let scored = payload.prompt_logprobs_last_n.map_or(prompt, |rows| rows as usize);
-    let (samples, topk) = (payload.num_samples, payload.topk_sample_logprobs);
-    check_candidates(samples, most, topk, scored, payload.topk_prompt_logprobs)?;
+    let most = sample.params.max_tokens.map_or(limit - prompt, |count| count as usize);
+    let scored = sample.prompt_logprobs_last_n.map_or(prompt, |rows| rows as usize);
+    let (samples, topk) = (sample.num_samples, sample.topk_sample_logprobs);
+    check_candidates(samples, most, topk, scored, sample.topk_prompt_logprobs)?;
     Ok(())
 }
 
-/// Puts a sample off while too many wait; the client sends the same request again.
+/// Rejects a sample with 429 while too many are pending; the client sends the same request again.
 ///
-/// A tenant with less than an even share of what may wait is let in all the same: another's queue is not to keep it out.
+/// A tenant with less than an even share of what may wait is accepted all the same: another's queue must not keep it out.
 fn check_queue(state: &AppState, tenant: &TenantId) -> Result<(), ApiError> {
     let (open, most) = (state.scheduler.open_samples(tenant), state.limits.max_queued);
     if open.all < most || open.own < most / open.tenants.max(1) {
@@ -120,9 +124,11 @@ mod tests {
         server.post("asample", other).await.refused(422);
         let work = server.next_work().await;
         assert_eq!((work.seq_id, work.kind), (7_000_000_000_000_000_000, RequestKind::Sample));
-        assert_eq!(work.decoded.take::<Payload>(), Some(Payload::decode(&work.payload).unwrap()));
-        let Payload::Sample(stored) = Payload::decode(&work.payload).unwrap() else { panic!() };
-        assert_eq!((stored.prompt.as_slice(), stored.seed), (&[1, 2][..], 40));
+        let Payload::Sample { sample: stored, server_seed: true } = Payload::decode(&work.payload).unwrap() else {
+            panic!()
+        };
+        assert_eq!((stored.prompt.as_slice(), stored.params.seed), (&[1, 2][..], 40));
+        assert_eq!(work.decoded.take(), Some(PreparedContent::Sample(stored)));
     }
 
     #[tokio::test]
@@ -177,7 +183,7 @@ mod tests {
             let mut request: SampleRequest = serde_json::from_value(sample("s:sample:0", 0)).unwrap();
             request.topk_sample_logprobs = 1_024;
             change(&mut request);
-            check_against_model(&request.into_payload(|| 0).unwrap(), &model(context))
+            check_against_model(&request.into_sample(|| 0).unwrap().0, &model(context))
         };
         let refused = |max_tokens, context| {
             let change = |request: &mut SampleRequest| {
@@ -196,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_sample_beyond_the_queued_tokens_is_put_off_with_quota_limit_and_use() {
+    async fn a_sample_beyond_the_queued_tokens_is_rejected_with_quota_limit_and_use() {
         let policy = TenantPolicy { max_queued_tokens: NonZeroU64::new(25), ..TenantPolicy::default() };
         let server = Server::granted(policy).await;
         let sampler = server.sampler().await;
@@ -224,7 +230,7 @@ mod tests {
             "sparse_crow_indices": [0, 1], "sparse_col_indices": [7]});
         server.post("asample", body).await.json();
         let refused = server.post("asample", sample(&sampler, 1)).await;
-        // 2 * 100 / 64 in place of 2, and twice 4 to draw.
+        // 2 * 100 / 64 instead of 2, and twice 4 to sample.
         assert_eq!((refused.status.as_u16(), &refused.any_json()["used"]), (429, &json!(4 + 2 * 4)));
     }
 
@@ -242,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_queue_puts_samples_off() {
+    async fn a_full_queue_rejects_samples() {
         let limits = Limits { max_queued: 2, ..Limits::default() };
         let server = Server::with(limits, Keys::local()).await;
         let sampler = server.sampler().await;

@@ -28,17 +28,17 @@ const PARTS: usize = 64 << 20;
 /// Bytes of one permit.
 const UNIT: usize = 1 << 10;
 
-/// Room for the bodies that are being decoded. Cheap to clone; all clones are one.
+/// Memory budget of the bodies that are being decoded. Cheap to clone; all clones share it.
 #[derive(Clone)]
-pub(crate) struct DecodingRoom(Arc<Semaphore>);
+pub(crate) struct DecodingBudget(Arc<Semaphore>);
 
-impl Default for DecodingRoom {
+impl Default for DecodingBudget {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(DECODING / UNIT)))
     }
 }
 
-impl DecodingRoom {
+impl DecodingBudget {
     /// Permits of a body of so many bytes: never more than there are. Small bodies need none; they are decoded where
     /// they are read, so there are only as many at a time as there are threads.
     fn permits(bytes: usize) -> usize {
@@ -46,25 +46,25 @@ impl DecodingRoom {
     }
 
     /// Waits, in order of arrival, until a body of at most so many bytes may be decoded.
-    async fn enter(&self, bytes: usize) -> Result<Room, ApiError> {
+    async fn reserve(&self, bytes: usize) -> Result<Reservation, ApiError> {
         let permits = u32::try_from(Self::permits(bytes)).unwrap_or(u32::MAX);
         let permit = Arc::clone(&self.0).acquire_many_owned(permits).await;
-        permit.map(Room).map_err(|error| ApiError::Internal(format!("no body is decoded any more: {error}")))
+        permit.map(Reservation).map_err(|error| ApiError::Internal(format!("no body is decoded any more: {error}")))
     }
 }
 
-/// What a body has of the room.
-struct Room(OwnedSemaphorePermit);
+/// What a body has of the budget.
+struct Reservation(OwnedSemaphorePermit);
 
-impl Room {
-    /// Gives back what a body of so many bytes does not need.
+impl Reservation {
+    /// Releases what a body of so many bytes does not need.
     fn shrink(&mut self, bytes: usize) {
-        let spare = self.0.num_permits().saturating_sub(DecodingRoom::permits(bytes));
+        let spare = self.0.num_permits().saturating_sub(DecodingBudget::permits(bytes));
         drop(self.0.split(spare));
     }
 }
 
-/// The content types that endpoints tell apart.
+/// The content types that endpoints distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Media {
     Json,
@@ -77,7 +77,7 @@ pub(super) struct RawBody {
     pub(super) bytes: Bytes,
     pub(super) media: Media,
     /// Until it is decoded.
-    room: Option<Room>,
+    reservation: Option<Reservation>,
 }
 
 impl RawBody {
@@ -91,10 +91,10 @@ impl RawBody {
         &mut self,
         read: impl FnOnce(&Bytes) -> T + Send + 'static,
     ) -> Result<T, ApiError> {
-        let (bytes, room) = (self.bytes.clone(), self.room.take());
-        // The thread goes on when the client has gone, so the room is its own.
+        let (bytes, reservation) = (self.bytes.clone(), self.reservation.take());
+        // The thread goes on when the client has gone, so it owns the reservation.
         self.beside(move || {
-            let _room = room;
+            let _reservation = reservation;
             read(&bytes)
         })
         .await
@@ -124,17 +124,17 @@ impl FromRequest<AppState> for RawBody {
         let (parts, body) = request.into_parts();
         let encoding = encoding(&parts.headers)?;
         let bytes = read(body, limit).await?;
-        let (bytes, room) = match encoding {
+        let (bytes, reservation) = match encoding {
             Encoding::Identity => {
-                let room = state.decoding.enter(bytes.len()).await?;
-                (bytes, room)
+                let reservation = state.decoding.reserve(bytes.len()).await?;
+                (bytes, reservation)
             }
             Encoding::Zstd => {
                 let limit = decompressed_limit(&bytes, limit);
-                decompress(bytes, limit, state.decoding.enter(limit).await?).await?
+                decompress(bytes, limit, state.decoding.reserve(limit).await?).await?
             }
         };
-        Ok(Self { bytes, media: media(&parts.headers), room: Some(room) })
+        Ok(Self { bytes, media: media(&parts.headers), reservation: Some(reservation) })
     }
 }
 
@@ -174,25 +174,25 @@ fn media(headers: &HeaderMap) -> Media {
     }
 }
 
-/// Reads a body of at most `limit` bytes. Of a longer one as much again is read and dropped: a client
+/// Reads a body of at most `limit` bytes. Of a longer one as many more are read and dropped: a client
 /// that is still sending when the connection closes would not see the refusal.
 async fn read(body: Body, limit: usize) -> Result<Bytes, ApiError> {
     let mut stream = body.into_data_stream();
-    let mut kept = BytesMut::new();
+    let mut bytes = BytesMut::new();
     let mut total = 0_usize;
     while let Some(frame) = stream.next().await {
         let frame = frame.map_err(|error| ApiError::invalid(format!("the body could not be read: {error}")))?;
         total = total.saturating_add(frame.len());
         if total <= limit {
-            kept.extend_from_slice(&frame);
+            bytes.extend_from_slice(&frame);
         } else {
-            kept = BytesMut::new();
+            bytes = BytesMut::new();
         }
         if total > limit.saturating_mul(2) {
             break;
         }
     }
-    if total > limit { Err(ApiError::TooLarge { limit }) } else { Ok(kept.freeze()) }
+    if total > limit { Err(ApiError::TooLarge { limit }) } else { Ok(bytes.freeze()) }
 }
 
 /// Bytes that a compressed body can be decompressed to within `limit`: what its frame says when that is all of it.
@@ -206,12 +206,12 @@ fn decompressed_limit(body: &[u8], limit: usize) -> usize {
     }
 }
 
-/// Decompresses a body in a room for `limit` bytes, and gives back what it does not need.
-async fn decompress(body: Bytes, limit: usize, mut room: Room) -> Result<(Bytes, Room), ApiError> {
+/// Decompresses a body under a reservation of `limit` bytes, and releases what it does not need.
+async fn decompress(body: Bytes, limit: usize, mut reservation: Reservation) -> Result<(Bytes, Reservation), ApiError> {
     let done = tokio::task::spawn_blocking(move || {
         let bytes = decompress_now(&body, limit)?;
-        room.shrink(bytes.len());
-        Ok((bytes, room))
+        reservation.shrink(bytes.len());
+        Ok((bytes, reservation))
     });
     done.await.unwrap_or_else(|error| Err(ApiError::Internal(format!("decompression did not finish: {error}"))))
 }
@@ -258,13 +258,13 @@ mod tests {
 
     #[tokio::test]
     async fn bodies_wait_for_room_and_none_for_ever() {
-        let room = DecodingRoom::default();
-        let whole = room.enter(usize::MAX).await.unwrap();
-        let small = room.enter(INLINE_DECODING).await.unwrap();
+        let budget = DecodingBudget::default();
+        let whole = budget.reserve(usize::MAX).await.unwrap();
+        let small = budget.reserve(INLINE_DECODING).await.unwrap();
         assert_eq!((whole.0.num_permits(), small.0.num_permits()), (DECODING / UNIT, 0));
         let second = tokio::spawn({
-            let room = room.clone();
-            async move { room.enter(2 << 20).await }
+            let budget = budget.clone();
+            async move { budget.reserve(2 << 20).await }
         });
         tokio::task::yield_now().await;
         assert!(!second.is_finished());
@@ -272,17 +272,18 @@ mod tests {
         let mut second = second.await.unwrap().unwrap();
         assert_eq!(second.0.num_permits(), (PARTS + (2 << 20)) / UNIT);
         second.shrink(10);
-        assert_eq!(room.0.available_permits(), DECODING / UNIT);
+        assert_eq!(budget.0.available_permits(), DECODING / UNIT);
     }
 
     #[tokio::test]
     async fn the_room_is_given_back_once_a_body_is_decoded() {
-        let room = DecodingRoom::default();
+        let budget = DecodingBudget::default();
         let bytes = vec![0; 2 << 20].into();
-        let mut body = RawBody { bytes, media: Media::Other, room: Some(room.enter(2 << 20).await.unwrap()) };
-        let inside = room.clone();
+        let mut body =
+            RawBody { bytes, media: Media::Other, reservation: Some(budget.reserve(2 << 20).await.unwrap()) };
+        let inside = budget.clone();
         assert!(body.decode(move |_| inside.0.available_permits()).await.unwrap() < DECODING / UNIT);
-        assert_eq!(room.0.available_permits(), DECODING / UNIT);
+        assert_eq!(budget.0.available_permits(), DECODING / UNIT);
     }
 
     #[tokio::test]

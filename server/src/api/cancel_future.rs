@@ -10,7 +10,7 @@ use crate::openapi::Refusals;
 use crate::state::AppState;
 use crate::wire::futures::{CancelFutureRequest, CancelFutureResponse};
 
-/// Gives up a sample. Repetitions are accepted, and a finished sample keeps its result.
+/// Cancels a sample. Repetitions are accepted, and a finished sample keeps its result.
 #[utoipa::path(
     post, path = "/api/v1/cancel_future", tag = "futures", request_body = CancelFutureRequest,
     responses((status = 200, description = "done", body = CancelFutureResponse), Refusals),

@@ -9,7 +9,7 @@ use crate::error::ApiError;
 use crate::openapi::Refusals;
 use crate::state::AppState;
 
-/// Keeps a checkpoint to its owner again. Repetitions are accepted.
+/// Makes a checkpoint private. Repetitions are accepted.
 #[utoipa::path(
     delete, path = "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/publish", tag = "catalogue",
     params(("run_id" = String, Path), ("kind" = String, Path), ("name" = String, Path)),

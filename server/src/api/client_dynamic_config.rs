@@ -5,7 +5,7 @@ use super::respond::{Answer, Reply};
 use crate::openapi::Refusals;
 use crate::wire::client::{ClientConfigRequest, ClientDynamicConfigResponse};
 
-/// Settings that a client asks for again from time to time.
+/// Settings that a client polls from time to time.
 #[utoipa::path(
     post, path = "/api/v1/client/dynamic_config", tag = "client", request_body = ClientConfigRequest,
     responses((status = 200, description = "done", body = ClientDynamicConfigResponse), Refusals),

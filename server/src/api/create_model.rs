@@ -74,14 +74,14 @@ mod tests {
         let session = server.session().await;
         let first = server.post("create_model", body(&session, &json!({}))).await;
         assert_eq!(first.text("model_id"), format!("{session}:train:0"));
-        // The server draws another seed for the retry, and the first one stands.
+        // The server chooses another seed for the retry, and the first one stands.
         let again = server.post("create_model", body(&session, &json!({}))).await;
         assert_eq!(again.text("request_id"), first.text("request_id"));
         let other = json!({"lora_config": {"rank": 5}});
         server.post("create_model", body(&session, &other)).await.refused(422);
         let work = server.next_work().await;
-        let Payload::CreateModel { spec, seed_drawn } = Payload::decode(&work.payload).unwrap() else { panic!() };
-        assert_eq!((spec.lora.unwrap().seed, seed_drawn), (40, true));
+        let Payload::CreateModel { spec, server_seed } = Payload::decode(&work.payload).unwrap() else { panic!() };
+        assert_eq!((spec.lora.unwrap().seed, server_seed), (40, true));
         server.succeed(&work, &json!({"model_id": format!("{session}:train:0")}), vec![]);
         assert_eq!(server.poll(&first.text("request_id")).await.text("model_id"), format!("{session}:train:0"));
     }

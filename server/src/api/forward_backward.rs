@@ -2,14 +2,13 @@
 
 use axum::extract::State;
 use bytes::Bytes;
-use trainyard_gpu_runtime::loss::prepare_ahead;
 use trainyard_protocol::limits::scored_tokens;
-use trainyard_protocol::{Datum, ForwardBackward, OpError, RunId};
+use trainyard_protocol::{Datum, OpError, PreparedContent, RawBatch, RunId};
 use trainyard_scheduler::{Decoded, RequestKind, Run};
 
 use super::body::{Media, RawBody};
 use super::respond::Reply;
-use super::submit::{self, Prepared};
+use super::submit::{self, NewRequest};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::openapi::Refusals;
@@ -42,8 +41,8 @@ pub(super) async fn forward_backward(
     let (found, request) = body.decode(read).await?;
     let (run, seq_id) = submit::ids(found, request.as_ref().err())?;
     let run = submit::find_run(&state, &tenant, &run, seq_id).await?;
-    let (kind, prepared) = prepare(&state, &run, request, &body).await?;
-    submit::submit(&state, &tenant, &run, seq_id, kind, prepared).await
+    let (kind, new) = prepare(&state, &run, request, &body).await?;
+    submit::submit(&state, &tenant, &run, seq_id, kind, new).await
 }
 
 /// The ids, which may be readable when the rest is not, and the request.
@@ -54,14 +53,14 @@ pub(super) struct Pass {
     kind: RequestKind,
     /// What is stored: the message as the client sent it, or as it is written from JSON.
     payload: Bytes,
-    /// What the worker executes, or what is wrong with the content: its future says so when its turn comes.
-    operation: Result<ForwardBackward, OpError>,
+    /// The examples, or what is wrong with them: its future says so when its turn comes.
+    batch: Result<RawBatch, OpError>,
 }
 
 impl Pass {
     fn new(payload: Bytes, request: ForwardBackwardRequest) -> Self {
         let kind = if request.forward_only { RequestKind::Forward } else { RequestKind::ForwardBackward };
-        Self { kind, payload, operation: training::operation(request) }
+        Self { kind, payload, batch: training::batch(request) }
     }
 
     /// From the message that JSON says.
@@ -87,34 +86,41 @@ pub(super) async fn prepare(
     run: &Run,
     pass: Result<Pass, OpError>,
     body: &RawBody,
-) -> Result<(RequestKind, Prepared), ApiError> {
-    let Pass { kind, payload, operation } = match pass {
+) -> Result<(RequestKind, NewRequest), ApiError> {
+    let Pass { kind, payload, batch } = match pass {
         Ok(pass) => pass,
-        Err(error) => return Ok((RequestKind::ForwardBackward, Prepared::rejected(error, &body.bytes))),
+        Err(error) => return Ok((RequestKind::ForwardBackward, NewRequest::rejected(error, &body.bytes))),
     };
-    let tokens = operation.as_ref().map_or(0, tokens);
-    let name = &run.spec.base_model;
-    let model = state.models.list().iter().find(|model| model.name == *name).cloned();
-    let operation = match (operation, model.filter(|_| state.scheduler.serves_here(name))) {
-        (Ok(mut pass), Some(model)) => Ok(body
-            .beside(move || {
-                prepare_ahead(&mut pass, &model);
-                pass
-            })
-            .await?),
-        (operation, _) => operation,
-    };
-    let (identity, decoded) = (payload.clone(), Decoded::new(operation));
-    Ok((kind, Prepared { payload, decoded, identity, tokens, stores: None, rejected: None }))
+    let tokens = batch.as_ref().map_or(0, tokens);
+    let decoded = decoded(state, run, batch, body).await?;
+    let identity = payload.clone();
+    Ok((kind, NewRequest { payload, decoded, identity, tokens, stores: None, rejected: None }))
 }
 
-/// What a pass costs: the tokens of its examples with their targets.
-fn tokens(pass: &ForwardBackward) -> u64 {
+async fn decoded(
+    state: &AppState,
+    run: &Run,
+    batch: Result<RawBatch, OpError>,
+    body: &RawBody,
+) -> Result<Decoded, ApiError> {
+    let base_model = run.spec.base_model.clone();
+    let Some(preparer) = state.preparer.clone().filter(|_| state.scheduler.serves_here(&base_model)) else {
+        return Ok(Decoded::default());
+    };
+    let batch = match batch {
+        Ok(batch) => body.beside(move || preparer.prepare(&base_model, batch)).await?,
+        Err(error) => Err(error),
+    };
+    Ok(Decoded::new(PreparedContent::Batch(batch)))
+}
+
+/// What a batch costs: the tokens of its examples with their targets.
+fn tokens(batch: &RawBatch) -> u64 {
     let cost = |datum: &Datum| {
         let targets = datum.loss_fn_inputs.get("target_tokens").and_then(|tensor| tensor.shape.get(1));
         scored_tokens(datum.tokens.len() as u64, targets.map_or(1, |&k| k as u64))
     };
-    pass.data.iter().map(cost).fold(0, u64::saturating_add)
+    batch.data.iter().map(cost).fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]
@@ -123,12 +129,13 @@ mod tests {
     use axum::http::Method;
     use prost::Message;
     use serde_json::json;
-    use trainyard_gpu_runtime::loss::PreparedBatch;
-    use trainyard_protocol::{Ahead, LossConfig, Tensor, TensorValues};
+    use trainyard_protocol::{LossConfig, PreparedBatch, Tensor, TensorValues};
+    use trainyard_scheduler::Work;
 
     use super::super::testing::*;
     use super::*;
     use crate::auth::Keys;
+    use crate::engine::testing::preparer;
     use crate::state::Limits;
 
     fn message(run: &str, seq_id: i32, forward_only: bool) -> Vec<u8> {
@@ -208,7 +215,7 @@ mod tests {
         post(&server, "identity", message("none:train:0", 0, false)).await.refused(400);
     }
 
-    /// A datum that is no message: the ids are readable, so the request takes its place and fails.
+    /// A datum that is no message: the ids are readable, so the request takes its position in the order and fails.
     #[tokio::test]
     async fn a_malformed_datum_consumes_its_seq_id() {
         let server = Server::start().await;
@@ -222,12 +229,19 @@ mod tests {
         assert_eq!(server.next_work().await.seq_id, 2);
     }
 
-    /// The engine gets examples ready to be used; what is wrong with others it says itself.
+    fn batch_of(work: &Work) -> Result<PreparedBatch, OpError> {
+        match work.decoded.take() {
+            Some(PreparedContent::Batch(batch)) => batch,
+            other => unreachable!("{other:?}"),
+        }
+    }
+
+    /// The worker gets checked examples, or what is wrong with them.
     #[tokio::test]
     async fn examples_are_checked_before_their_turn() {
         let server = Server::start().await;
         let run = server.run().await;
-        for (seq_id, token, ahead) in [(1, 99, true), (2, 100, false)] {
+        for (seq_id, token, expected) in [(1, 99, Ok(1)), (2, 100, Err("outside the vocabulary of 100"))] {
             let tensor = json!({"data": [token, 2], "shape": [2], "dtype": "int64"});
             let input = json!({"chunks": [{"type": "encoded_text", "tokens": [1, 2]}]});
             let datum = json!({"model_input": input, "loss_fn_inputs": {"target_tokens": tensor}});
@@ -235,8 +249,11 @@ mod tests {
             let body = json!({"model_id": run, "seq_id": seq_id, "forward_backward_input": pass});
             server.post("forward_backward", body).await.json();
             let work = server.next_work().await;
-            let pass = work.decoded.take::<Result<ForwardBackward, OpError>>().unwrap().unwrap();
-            assert_eq!((pass.data.is_empty(), pass.ahead != Ahead::default()), (ahead, ahead));
+            match (batch_of(&work), expected) {
+                (Ok(batch), Ok(count)) => assert_eq!(batch.data.len(), count),
+                (Err(error), Err(text)) => assert!(error.message.contains(text), "{error}"),
+                (found, _) => unreachable!("{found:?}"),
+            }
             server.succeed_with_bytes(&work, b"result");
         }
     }
@@ -264,15 +281,12 @@ mod tests {
             let targets = Tensor { shape: shape.to_vec(), values };
             Datum { tokens: vec![1; n], loss_fn_inputs: [("target_tokens".to_owned(), targets)].into() }
         };
-        let pass = ForwardBackward {
-            run: RunId::new("s:train:0"),
+        let batch = RawBatch {
             data: vec![datum(10, &[10]), datum(10, &[10, 64]), datum(10, &[10, 96])],
             loss_fn: "cross_entropy".to_owned(),
             loss_fn_config: LossConfig::new(),
-            forward_only: false,
-            ahead: Ahead::default(),
         };
-        assert_eq!(tokens(&pass), 10 + 10 + 15);
+        assert_eq!(tokens(&batch), 10 + 10 + 15);
     }
 
     /// The ids are at the front, so they survive the loss of the rest.
@@ -304,9 +318,7 @@ mod tests {
         let work = server.next_work().await;
         let stored = training::decode(work.payload.clone()).unwrap();
         assert_eq!((stored.seq_id, stored.data.len(), stored.forward_only), (1, 1, false));
-        let decoded = work.decoded.take::<Result<ForwardBackward, OpError>>().unwrap().unwrap();
-        let batch = |pass| PreparedBatch::of(pass, 100, 64).unwrap().data;
-        assert_eq!(batch(decoded), batch(training::operation(stored).unwrap()));
+        assert_eq!(batch_of(&work), preparer().prepare(MODEL, training::batch(stored).unwrap()));
         server.succeed_with_bytes(&work, b"result");
         server.post("forward", json!({"model_id": run, "seq_id": 2, "forward_input": input})).await.json();
         assert_eq!(server.next_work().await.kind, RequestKind::Forward);

@@ -8,7 +8,7 @@ use trainyard_scheduler::{Error, NewRun, RequestKind, Run};
 use super::body::RawBody;
 use super::create_model::check_number;
 use super::respond::Reply;
-use super::submit::{self, Prepared, future_of};
+use super::submit::{self, NewRequest, future_of};
 use crate::auth::Tenant;
 use crate::codec::Payload;
 use crate::error::ApiError;
@@ -88,8 +88,8 @@ async fn existing(
         Ok(request) => build(state, tenant, &run, &request).await?,
         Err(error) => Err(error),
     };
-    let prepared = Prepared::new(built, body)?;
-    submit::submit(state, tenant, &run, seq_id, RequestKind::LoadWeights, prepared).await
+    let new = NewRequest::new(built, body)?;
+    submit::submit(state, tenant, &run, seq_id, RequestKind::LoadWeights, new).await
 }
 
 /// The payload, or what is wrong with the request; the outer error is the service's.

@@ -53,7 +53,7 @@ use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, delete, get, post, put};
 
-pub(crate) use self::body::DecodingRoom;
+pub(crate) use self::body::DecodingBudget;
 use crate::auth::require_key;
 use crate::metrics::count;
 use crate::state::AppState;

@@ -23,7 +23,7 @@ const PAUSED_CAPACITY: &str = "paused_capacity";
 const REQUEST_TYPE: HeaderName = HeaderName::from_static("x-tinker-request-type");
 
 /// Waits for a request to finish, for half a minute at most, and says what came of it. A result can be
-/// read again. Failures are answers with status 200 and a key `error`; a pending request says `try_again`.
+/// read repeatedly. Failures are answers with status 200 and a key `error`; a pending request says `try_again`.
 #[utoipa::path(
     post, path = "/api/v1/retrieve_future", tag = "futures", request_body = RetrieveFutureRequest,
     responses(
@@ -60,7 +60,7 @@ async fn wait(state: &AppState, tenant: &TenantId, id: &RequestId) -> Result<Pol
     }
 }
 
-/// What a client is told that has to ask again; it shows its user why the request waits.
+/// The answer for a client that has to poll again; it shows its user why the request waits.
 async fn pending(state: &AppState, tenant: &TenantId, id: &RequestId) -> TryAgainResponse {
     // Without the store the poll still has its answer.
     let pause = state.scheduler.pause(tenant, id).await;
@@ -91,7 +91,7 @@ fn refusal(error: Error, sample: bool) -> ApiError {
     match error {
         Error::NotFound { what, id } if sample => ApiError::Gone(format!("{what} {id:?} does not exist any more")),
         Error::Store(doing) | Error::Unavailable(doing) | Error::Conflict(doing) => {
-            tracing::error!(doing, "a future could not be read");
+            tracing::error!(doing, "future could not be read: store unavailable");
             ApiError::Busy { message: "the store is not available; try again".to_owned(), retry_after_seconds: 1 }
         }
         other => other.into(),

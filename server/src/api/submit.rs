@@ -17,9 +17,9 @@ use crate::wire::json;
 const MAX_SAVE: usize = 1 << 20;
 
 /// A payload as the scheduler stores it, or why the request is refused.
-pub(super) struct Prepared {
+pub(super) struct NewRequest {
     pub(super) payload: Bytes,
-    /// For the worker, which then need not read the payload.
+    /// Its content, for the worker.
     pub(super) decoded: Decoded,
     pub(super) identity: Bytes,
     /// What it costs.
@@ -29,7 +29,7 @@ pub(super) struct Prepared {
     pub(super) rejected: Option<OpError>,
 }
 
-impl Prepared {
+impl NewRequest {
     /// Encodes a payload. `body` identifies a refused request on a retry.
     pub(super) fn new(built: Result<Payload, OpError>, body: &Bytes) -> Result<Self, ApiError> {
         match built {
@@ -38,14 +38,14 @@ impl Prepared {
                 identity: payload.identity()?,
                 tokens: 0,
                 stores: payload.stores(),
-                decoded: Decoded::new(payload),
+                decoded: Decoded::default(),
                 rejected: None,
             }),
             Err(error) => Ok(Self::rejected(error, body)),
         }
     }
 
-    /// A request that takes its place in the order and fails.
+    /// A request that takes its position in the order and fails.
     pub(super) fn rejected(error: OpError, body: &Bytes) -> Self {
         let identity = without_sampling_number(body);
         let (payload, decoded) = (Bytes::new(), Decoded::default());
@@ -87,8 +87,8 @@ pub(super) async fn submit_json<T: DeserializeOwned + Send + 'static>(
     let (found, parsed) = body.decode(read).await?;
     let (run, seq_id) = ids(found, parsed.as_ref().err())?;
     let run = find_run(state, tenant, &run, seq_id).await?;
-    let prepared = Prepared::new(parsed.and_then(|request| build(request, &run)), &body.bytes)?;
-    submit(state, tenant, &run, seq_id, kind, prepared).await
+    let new = NewRequest::new(parsed.and_then(|request| build(request, &run)), &body.bytes)?;
+    submit(state, tenant, &run, seq_id, kind, new).await
 }
 
 /// The ids of a training request, or why there are none.
@@ -114,9 +114,9 @@ pub(super) async fn submit(
     run: &Run,
     seq_id: i64,
     kind: RequestKind,
-    prepared: Prepared,
+    request: NewRequest,
 ) -> Reply<SubmitResponse> {
-    let Prepared { payload, decoded, identity, tokens, stores, rejected } = prepared;
+    let NewRequest { payload, decoded, identity, tokens, stores, rejected } = request;
     let run_id = run.id.clone();
     let submission = RunSubmission { run: run_id, seq_id, kind, payload, decoded, identity, tokens, stores, rejected };
     let submitted = state.scheduler.submit_run(tenant, submission).await?;

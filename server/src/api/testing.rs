@@ -15,13 +15,14 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tower::ServiceExt;
-use trainyard_protocol::{BaseModel, Optimizer, RunSpec, TinkerPath};
+use trainyard_protocol::{Optimizer, RunSpec, TinkerPath};
 use trainyard_scheduler::{
     Clock, Effect, Encoding, NewCheckpoint, Options, Outcome, Policies, Scheduler, Storage, TenantPolicy, Timestamp,
     Work, WorkItem, WorkerOptions,
 };
 
 use crate::auth::Keys;
+use crate::engine;
 use crate::models::Models;
 use crate::signed_urls::Signer;
 use crate::state::{AppState, Limits, Setup, Shutdown};
@@ -112,16 +113,10 @@ impl Server {
             ..Options::new(dir.path().join("t.db"), Storage::folder(dir.path()))
         };
         let (stop, shutdown) = Shutdown::channel();
-        let model = BaseModel {
-            name: MODEL.to_owned(),
-            arch: "llama".to_owned(),
-            max_context_length: 64,
-            vocab_size: 100,
-            parameters: 1_000,
-        };
         let state = AppState::new(Setup {
             scheduler: Scheduler::open(options).await.unwrap(),
-            models: Models::new(vec![model], &BTreeMap::new()),
+            models: Models::new(vec![engine::testing::model()], &BTreeMap::new()),
+            preparer: Some(engine::testing::preparer()),
             keys,
             limits,
             shutdown,

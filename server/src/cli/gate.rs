@@ -1,5 +1,5 @@
 //! Answers before the models are loaded: the listener is open, and everything says 503 until the API takes over, or
-//! 429 where clients ask again after a 503 without a pause.
+//! 429 where clients repeat a 503 without a pause.
 
 use std::sync::{Arc, OnceLock};
 

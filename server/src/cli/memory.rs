@@ -1,4 +1,4 @@
-//! Memory that a load has left behind.
+//! Free memory that the allocator holds after a load.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use trainyard_gpu_runtime::memory;
 use trainyard_scheduler::Scheduler;
 
 const PERIOD: Duration = Duration::from_secs(3);
-/// Periods after which an idle process does it again: it may have been busy in between.
-const AGAIN: u32 = 20;
+/// Periods between two releases of an idle process: it may have been busy in between.
+const RELEASE_PERIODS: u32 = 20;
 
-/// Gives free memory back whenever the process has nothing to do, for ever.
+/// Releases free memory to the system whenever the process is idle.
 pub(super) async fn give_back(scheduler: Scheduler) {
     let mut ticks = interval(PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -23,8 +23,8 @@ pub(super) async fn give_back(scheduler: Scheduler) {
             (idle, seen) = (0, stats.activity);
             continue;
         }
-        if idle % AGAIN == 1 {
-            let _ = tokio::task::spawn_blocking(memory::give_back).await;
+        if idle % RELEASE_PERIODS == 1 {
+            let _ = tokio::task::spawn_blocking(memory::release_free).await;
         }
         idle = idle.wrapping_add(1);
     }

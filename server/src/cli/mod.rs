@@ -1,15 +1,14 @@
 //! The command line.
 
 mod banner;
-mod bench;
 mod gate;
 mod logging;
+mod maintenance;
 mod memory;
 mod migrate;
 mod process;
 mod serve;
 mod shutdown;
-mod sweep;
 mod worker;
 
 use std::error::Error;
@@ -19,6 +18,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::config::{Config, MigrateFlags, ServeFlags, WorkerFlags};
+use crate::engine;
 
 /// A training service for language models that speaks the Tinker protocol.
 #[derive(Debug, Parser)]
@@ -37,7 +37,7 @@ enum Command {
     /// Bring the schema of a store up to date.
     Migrate(MigrateFlags),
     /// Measure training and sampling on this machine.
-    Bench(bench::BenchFlags),
+    Bench(trainyard_bench::BenchFlags),
     /// Print the API's OpenAPI document.
     Openapi,
 }
@@ -48,7 +48,7 @@ pub fn run() -> ExitCode {
         Command::Serve(flags) => Config::resolve(*flags).map_err(Into::into).and_then(serve::serve),
         Command::Worker(flags) => Config::resolve_worker(*flags).map_err(Into::into).and_then(worker::work),
         Command::Migrate(flags) => migrate::migrate(&flags),
-        Command::Bench(flags) => bench::bench(flags),
+        Command::Bench(flags) => trainyard_bench::bench(&flags, engine::open),
         Command::Openapi => print_openapi(),
     };
     match result {
@@ -71,6 +71,19 @@ mod tests {
     use clap::CommandFactory;
 
     use super::Cli;
+    use crate::wire::training;
+
+    /// The benchmark has message types of its own.
+    #[test]
+    fn the_benchmarks_training_request_is_readable() {
+        let body = trainyard_bench::forward_backward_body("s:train:0");
+        assert_eq!(
+            training::proto_ids(&body).map(|(run, seq_id)| (run.to_string(), seq_id)),
+            Some(("s:train:0".to_owned(), 1))
+        );
+        let batch = training::decode(body.into()).and_then(training::batch);
+        assert!(batch.is_ok_and(|batch| batch.data[0].tokens.len() == 16 && batch.data[0].loss_fn_inputs.len() == 2));
+    }
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -5,21 +5,23 @@ use std::fs::{self, File, TryLockError};
 use std::future::{Future, pending};
 use std::io::{self, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
+use trainyard_protocol::Prepare;
 use trainyard_scheduler::{Database, Options, Scheduler, Storage, WorkerOptions};
 
 use crate::config::{Config, Role};
 use crate::engine::{Loaded, build_engine};
 use crate::models::Models;
 use crate::state::system_random;
-use crate::worker::{self, Tools, WorkerHandle};
+use crate::worker::{self, WorkerDeps, WorkerHandle};
 use crate::workspace::Workspace;
 
-/// How often the worker's thread is looked after.
+/// How often the worker's thread is checked.
 const WATCH: Duration = Duration::from_millis(500);
 
 /// The file in the data directory that names the worker over restarts.
@@ -84,7 +86,7 @@ pub(super) async fn open_scheduler(config: &Config, files: &Files) -> Result<Sch
     Ok(Scheduler::open(options).await?)
 }
 
-/// The name of this data directory's worker, drawn when it is first asked for.
+/// The name of this data directory's worker, random and chosen once.
 fn worker_id(data_dir: &Path) -> io::Result<String> {
     let path = data_dir.join(WORKER_ID_FILE);
     match fs::read_to_string(&path) {
@@ -105,42 +107,50 @@ fn worker_id(data_dir: &Path) -> io::Result<String> {
 }
 
 /// The part of a process that executes requests.
-pub(super) struct Executor(WorkerHandle);
+pub(super) struct Executor {
+    worker: WorkerHandle,
+    preparer: Arc<dyn Prepare>,
+}
 
 impl Executor {
-    /// Loads the models, tells of them, and starts to execute.
+    /// Loads the models, registers them in the store and starts to execute requests.
     pub(super) async fn start(
         config: &Config,
         scheduler: &Scheduler,
         storage: &Storage,
     ) -> Result<(Self, Models), Box<dyn Error>> {
         let Loaded { engine, files } = load(config.clone()).await?;
-        let models = engine.models();
+        let (models, preparer) = (engine.models(), engine.preparer());
         for model in &models {
             let files = files.get(&model.name).cloned().unwrap_or_default();
             scheduler.put_base_model(model.clone(), files).await?;
         }
-        let tools = Tools {
+        let deps = WorkerDeps {
             engine,
             workspace: Workspace::open(storage.clone(), &config.data_dir, config.storage_cache_bytes)?,
             runtime: Handle::current(),
             random: system_random(),
         };
-        let worker = worker::spawn(scheduler.clone(), tools)?;
-        scheduler.read_ahead_with(worker::read_ahead(models.clone()));
+        let worker = worker::spawn(scheduler.clone(), deps)?;
+        scheduler.prefetch_with(worker::prefetch(Arc::clone(&preparer)));
         // From here on others leave runs and samples to it.
         scheduler.start_worker().await?;
-        Ok((Self(worker), Models::new(models, &files)))
+        Ok((Self { worker, preparer }, Models::new(models, &files)))
+    }
+
+    /// What checks the examples of requests before their turn.
+    pub(super) fn preparer(&self) -> Arc<dyn Prepare> {
+        Arc::clone(&self.preparer)
     }
 
     /// Asks it to finish its current step.
     pub(super) fn stop(&self) {
-        self.0.stop();
+        self.worker.stop();
     }
 
     /// Stops it and waits for its thread.
     pub(super) async fn join(self) -> Result<(), Box<dyn Error>> {
-        Ok(spawn_blocking(move || self.0.join()).await?)
+        Ok(spawn_blocking(move || self.worker.join()).await?)
     }
 }
 
@@ -154,7 +164,7 @@ pub(super) async fn died(executor: Option<&Executor>) {
     match executor {
         None => pending().await,
         Some(executor) => {
-            while !executor.0.is_finished() {
+            while !executor.worker.is_finished() {
                 sleep(WATCH).await;
             }
         }

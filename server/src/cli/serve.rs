@@ -11,12 +11,13 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use trainyard_protocol::Prepare;
 use trainyard_scheduler::{Database, Scheduler, Storage, SystemClock};
 
 use super::gate::Gate;
 use super::process::{self, Executor, Files};
 use super::shutdown::Signals;
-use super::{banner, logging, memory, sweep};
+use super::{banner, logging, maintenance, memory};
 use crate::config::{Config, Role};
 use crate::models::Models;
 use crate::signed_urls::Signer;
@@ -56,25 +57,27 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     let (models, executor) = tokio::select! {
         started = starting => started?,
         signal = signals.next() => {
-            tracing::info!(signal, "ending before the models are loaded");
+            tracing::info!(signal, "shutting down before the models are loaded");
             scheduler.close().await;
             return Ok(());
         }
     };
-    open(&config, address, &models, &files.storage, &scheduler, stopping, &gate).await?;
-    let sweeping = tokio::spawn(sweep::sweep(scheduler.clone()));
+    let preparer = executor.as_ref().map(Executor::preparer);
+    let state = app_state(&config, &models, preparer, &files.storage, &scheduler, stopping).await?;
+    open(&config, address, state, &gate);
+    let maintaining = tokio::spawn(maintenance::maintain(scheduler.clone()));
     let trimming = tokio::spawn(memory::give_back(scheduler.clone()));
 
     let died = tokio::select! {
         signal = signals.next() => {
-            tracing::info!(signal, "finishing what is in flight");
+            tracing::info!(signal, "shutting down: finishing in-flight requests");
             false
         }
         () = process::died(executor.as_ref()) => true,
         () = models.follow(&scheduler), if executor.is_none() => false,
     };
     signals.exit_at_next();
-    sweeping.abort();
+    maintaining.abort();
     trimming.abort();
     close(stop, http, executor, &scheduler).await?;
     if died {
@@ -104,21 +107,20 @@ fn serve_http(listener: TcpListener, router: Router, stopping: Shutdown) -> Join
     tokio::spawn(async move { server.with_graceful_shutdown(async move { stopping.requested().await }).await })
 }
 
-/// Lets the API take over from the gate.
-async fn open(
+async fn app_state(
     config: &Config,
-    address: SocketAddr,
     models: &Models,
+    preparer: Option<Arc<dyn Prepare>>,
     storage: &Storage,
     scheduler: &Scheduler,
     shutdown: Shutdown,
-    gate: &Gate,
-) -> Result<(), Box<dyn Error>> {
+) -> Result<AppState, Box<dyn Error>> {
     let mut limits = Limits::default();
     limits.max_body_bytes = config.max_body_bytes.unwrap_or(limits.max_body_bytes);
-    let state = AppState::new(Setup {
+    Ok(AppState::new(Setup {
         scheduler: scheduler.clone(),
         models: models.clone(),
+        preparer,
         keys: config.keys.clone(),
         limits,
         shutdown,
@@ -127,18 +129,22 @@ async fn open(
         random: system_random(),
         public_url: config.public_url.clone(),
         signer: signer(config, scheduler).await?,
-    });
+    }))
+}
+
+/// Lets the API take over from the gate.
+fn open(config: &Config, address: SocketAddr, state: AppState, gate: &Gate) {
     state.set_ready();
+    let (models, scheduler) = (state.models.clone(), state.scheduler.clone());
     let router = Router::new()
         .nest("/hf", models.hub().router())
-        .merge(metrics::router(Arc::clone(&state.metrics), scheduler.clone(), config.metrics_access.clone()))
+        .merge(metrics::router(Arc::clone(&state.metrics), scheduler, config.metrics_access.clone()))
         .fallback_service(api::router(state));
     gate.open(router);
     let models = models.list();
     tracing::info!(%address, models = models.len(), "ready");
     // A closed standard output is no reason to stop serving.
     let _ = io::stdout().write_all(banner::banner(config, address, &models).as_bytes());
-    Ok(())
 }
 
 /// Any API server must be able to check what another one signed.
@@ -168,7 +174,7 @@ async fn close(
         Ok(served) => served??,
         Err(_) => {
             abort.abort();
-            tracing::warn!("some requests were not answered in time");
+            tracing::warn!("shutdown: some HTTP requests were not answered in time");
         }
     }
     if let Some(executor) = executor {

@@ -31,12 +31,12 @@ impl Signals {
         }
     }
 
-    /// Ends the process at the next one, whatever it is doing. Nothing acknowledged is lost by that: the store
-    /// takes it up again.
+    /// Ends the process at the next one, whatever it is doing. Nothing acknowledged is lost by that: recovery
+    /// resumes from the store.
     pub(super) fn exit_at_next(mut self) {
         tokio::spawn(async move {
             let signal = self.next().await;
-            tracing::warn!(signal, "ending at once");
+            tracing::warn!(signal, "second signal: exiting at once");
             process::exit(INTERRUPTED);
         });
     }

@@ -33,7 +33,7 @@ async fn serve_metrics(address: SocketAddr, config: &Config, scheduler: &Schedul
     let router = metrics::router(metrics, scheduler.clone(), config.metrics_access.clone());
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, router).await {
-            tracing::error!(%error, "the metrics are no longer served");
+            tracing::error!(%error, "metrics server failed");
         }
     });
     tracing::info!(%address, "serving metrics");
@@ -47,7 +47,7 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     let (executor, models) = tokio::select! {
         started = Executor::start(&config, &scheduler, &files.storage) => started?,
         signal = signals.next() => {
-            tracing::info!(signal, "ending before the models are loaded");
+            tracing::info!(signal, "shutting down before the models are loaded");
             scheduler.close().await;
             return Ok(());
         }
@@ -61,7 +61,7 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     let trimming = tokio::spawn(memory::give_back(scheduler.clone()));
     let died = tokio::select! {
         signal = signals.next() => {
-            tracing::info!(signal, "finishing the step in flight");
+            tracing::info!(signal, "shutting down: finishing the current step");
             false
         }
         () = process::died(Some(&executor)) => true,

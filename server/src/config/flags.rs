@@ -65,7 +65,7 @@ pub struct SharedFlags {
     /// absent.
     #[arg(long, env = "TRAINYARD_STORAGE", value_name = "URL")]
     pub storage: Option<String>,
-    /// Room in DIR for copies of what is read from s3://.
+    /// Capacity in DIR for copies of what is read from s3://.
     #[arg(long, env = "TRAINYARD_STORAGE_CACHE_MIB", value_name = "MIB")]
     pub storage_cache_mib: Option<u64>,
     /// Compute type.
@@ -74,14 +74,14 @@ pub struct SharedFlags {
     /// Threads of the engine; one per processor when absent.
     #[arg(long, env = "TRAINYARD_THREADS", value_name = "N")]
     pub threads: Option<usize>,
-    /// Memory that a training pass may hold for its backward pass; longer examples compute activations again.
+    /// Memory that a training pass may hold for its backward pass; longer examples recompute activations.
     #[arg(long, env = "TRAINYARD_ACTIVATION_MEMORY_MIB", value_name = "MIB")]
     pub activation_memory_mib: Option<usize>,
-    /// Memory for keys and values of samples and their prefix cache; a sample that needs more draws some of its
+    /// Memory for keys and values of samples and their prefix cache; a sample that needs more computes some of its
     /// sequences at a time.
     #[arg(long, env = "TRAINYARD_KV_MEMORY_MIB", value_name = "MIB")]
     pub kv_memory_mib: Option<usize>,
-    /// Memory for sampler checkpoints that were sampled from, so that the next sample need not read them again.
+    /// Memory for sampler checkpoints that were sampled from, so that the next sample does not reload them.
     #[arg(long, env = "TRAINYARD_CHECKPOINT_MEMORY_MIB", value_name = "MIB")]
     pub checkpoint_memory_mib: Option<usize>,
     /// Form of the log on standard error.
@@ -90,13 +90,13 @@ pub struct SharedFlags {
     /// A run is saved after so many tokens of executed work, so that a recovery replays no more.
     #[arg(long, env = "TRAINYARD_SNAPSHOT_TOKENS", value_name = "TOKENS")]
     pub snapshot_tokens: Option<u64>,
-    /// A run of which nothing is asked for so long is saved and leaves memory until it is asked for again.
+    /// A run without requests for so long is saved and unloaded until its next request.
     #[arg(long, env = "TRAINYARD_IDLE_SECONDS", value_name = "SECONDS")]
     pub idle_seconds: Option<u64>,
     /// A session without a sign of life for so long expires: what waits is cancelled and its runs are saved.
     #[arg(long, env = "TRAINYARD_SESSION_SECONDS", value_name = "SECONDS")]
     pub session_seconds: Option<u64>,
-    /// Results are kept for so long after a request ended, and expired sessions may come back. The same for all processes on
+    /// Results can be read for so long after a request ended, and expired sessions may come back. The same for all processes on
     /// a database.
     #[arg(long, env = "TRAINYARD_RETENTION_HOURS", value_name = "HOURS")]
     pub retention_hours: Option<u64>,
@@ -148,7 +148,7 @@ impl FromStr for NamedPath {
     }
 }
 
-/// Type of the matrix products.
+/// Type of GEMM inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ComputeType {

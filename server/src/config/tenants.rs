@@ -9,7 +9,7 @@ use trainyard_scheduler::{Policies, Quota, TenantPolicy};
 
 use crate::auth::{KEY_PREFIX, Keys, LOCAL_TENANT};
 
-/// The largest weight: enough to tell tenants apart, and small enough that one turn stays short.
+/// The largest weight: enough to distinguish tenants, and small enough that one turn stays short.
 const MAX_WEIGHT: u32 = 1_000;
 
 /// `[[tenants]]`: one tenant with all that belongs to it.
@@ -91,7 +91,7 @@ pub enum TenantsError {
     KeyForm {
         /// `keys`, or `tenants` of which tenant.
         list: String,
-        /// The key's name, or its place.
+        /// The key's name, or its position in the file.
         name: String,
     },
     /// A key that no client can send.
@@ -99,7 +99,7 @@ pub enum TenantsError {
     KeyText {
         /// `keys`, or `tenants` of which tenant.
         list: String,
-        /// The key's name, or its place.
+        /// The key's name, or its position in the file.
         name: String,
     },
     /// A key's digest is not one.
@@ -107,7 +107,7 @@ pub enum TenantsError {
     KeyDigest {
         /// `keys`, or `tenants` of which tenant.
         list: String,
-        /// The key's name, or its place.
+        /// The key's name, or its position in the file.
         name: String,
     },
     /// A key that would be of two tenants, or is listed twice.
@@ -115,7 +115,7 @@ pub enum TenantsError {
     DuplicateKey {
         /// `keys`, or `tenants` of which tenant.
         list: String,
-        /// The key's name, or its place.
+        /// The key's name, or its position in the file.
         name: String,
     },
     /// A key without a tenant.
@@ -179,11 +179,11 @@ impl KeyRing {
 
     fn add_tenant(&mut self, tenant: &FileTenant) -> Result<(), TenantsError> {
         for (index, key) in tenant.keys.iter().enumerate() {
-            let place = Place {
+            let location = KeyLocation {
                 list: format!("tenants: keys of {:?}", tenant.name),
                 name: key.name.clone().unwrap_or_else(|| format!("key {}", index + 1)),
             };
-            self.add(&tenant.name, place, key.key.as_deref(), key.sha256.as_deref())?;
+            self.add(&tenant.name, location, key.key.as_deref(), key.sha256.as_deref())?;
         }
         Ok(())
     }
@@ -193,12 +193,18 @@ impl KeyRing {
         if key.tenant.is_empty() {
             return Err(TenantsError::KeyTenant(name));
         }
-        let place = Place { list: "keys".to_owned(), name };
-        self.add(&key.tenant, place, key.key.as_deref(), key.sha256.as_deref())
+        let location = KeyLocation { list: "keys".to_owned(), name };
+        self.add(&key.tenant, location, key.key.as_deref(), key.sha256.as_deref())
     }
 
-    fn add(&mut self, tenant: &str, place: Place, key: Option<&str>, sha256: Option<&str>) -> Result<(), TenantsError> {
-        let Place { list, name } = place;
+    fn add(
+        &mut self,
+        tenant: &str,
+        location: KeyLocation,
+        key: Option<&str>,
+        sha256: Option<&str>,
+    ) -> Result<(), TenantsError> {
+        let KeyLocation { list, name } = location;
         let digest = match (key, sha256) {
             (Some(text), None) if text.len() > KEY_PREFIX.len() && text.starts_with(KEY_PREFIX) => Keys::digest(text),
             (Some(_), None) => return Err(TenantsError::KeyText { list, name }),
@@ -217,7 +223,7 @@ impl KeyRing {
 }
 
 /// Where a key stands in the file; the key itself is never printed.
-struct Place {
+struct KeyLocation {
     list: String,
     name: String,
 }

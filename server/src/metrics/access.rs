@@ -8,12 +8,12 @@ use super::PATH;
 use crate::auth::equal;
 use crate::error::ApiError;
 
-/// Who may read the metrics. They tell no secrets, and yet how busy the service is, and with what.
+/// Who may read the metrics. They contain no secrets, but show how busy the service is, and with what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Whoever reaches the address.
     Open,
-    /// Who sends this token, kept as its SHA-256.
+    /// Who sends this token, stored as its SHA-256.
     Token([u8; 32]),
     /// Nobody: the path looks like any that is not served.
     Off,

@@ -56,7 +56,7 @@ impl Default for ClientConfigResponse {
 /// Answer of `client/dynamic_config`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClientDynamicConfigResponse {
-    /// Seconds until the client asks again.
+    /// Seconds until the client polls again.
     pub refresh_interval_sec: u64,
     /// Send `cancel_future` for abandoned samples.
     pub sample_cancel_enabled: bool,
@@ -100,7 +100,7 @@ pub struct SupportedModel {
 /// Body of `telemetry`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TelemetryRequest {
-    /// What happened; not kept.
+    /// What happened; not stored.
     #[serde(default)]
     pub events: Vec<serde_json::Value>,
     /// The client's platform.

@@ -45,12 +45,12 @@ pub struct TryAgainResponse {
 }
 
 impl TryAgainResponse {
-    /// Ask again: the request is queued or running.
+    /// Poll again: the request is queued or running.
     pub fn active(request_id: impl Into<String>) -> Self {
         Self::new(request_id, "active", None)
     }
 
-    /// Ask again: the request waits for the quota or the capacity that `reason` names.
+    /// Poll again: the request waits for the quota or the capacity that `reason` names.
     pub fn paused(request_id: impl Into<String>, queue_state: &str, reason: String) -> Self {
         Self::new(request_id, queue_state, Some(reason))
     }

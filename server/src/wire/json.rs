@@ -30,7 +30,7 @@ fn describe(path: &str, error: &serde_json::Error) -> String {
     if error.classify() != Category::Data {
         return format!("the body is not valid JSON: {text}");
     }
-    // The position in the body tells a client less than the field's path.
+    // The position in the body is of less use to a client than the field's path.
     if let Some(at) = text.rfind(" at line ") {
         text.truncate(at);
     }

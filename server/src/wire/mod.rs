@@ -5,6 +5,7 @@ pub mod catalogue;
 pub mod client;
 pub mod futures;
 pub mod json;
+pub mod model_input;
 pub mod models;
 mod numbers;
 mod parts;

@@ -18,7 +18,7 @@ pub struct CreateModelRequest {
     pub model_seq_id: i64,
     /// Name of the base model.
     pub base_model: String,
-    /// Kept with the run.
+    /// Stored with the run.
     #[serde(default, deserialize_with = "json::or_default")]
     #[schema(value_type = Object)]
     pub user_metadata: Metadata,
@@ -89,18 +89,18 @@ impl OptimizerConfig {
 }
 
 impl CreateModelRequest {
-    /// What the run trains, and what is stored for it. `draw` makes a seed when the client gave none.
-    pub fn payload(&self, draw: impl FnOnce() -> u64) -> Result<(RunSpec, Payload), OpError> {
-        let lora = self.lora_config.as_ref().map(|config| config.spec(draw)).transpose()?.flatten();
+    /// What the run trains, and what is stored for it. `random` makes a seed when the client gave none.
+    pub fn payload(&self, random: impl FnOnce() -> u64) -> Result<(RunSpec, Payload), OpError> {
+        let lora = self.lora_config.as_ref().map(|config| config.spec(random)).transpose()?.flatten();
         let optimizer = self.optimizer_config.optimizer()?;
-        let seed_drawn = self.lora_config.as_ref().is_some_and(|config| config.seed.is_none());
+        let server_seed = self.lora_config.as_ref().is_some_and(|config| config.seed.is_none());
         let spec = RunSpec { base_model: self.base_model.clone(), lora, optimizer };
-        Ok((spec.clone(), Payload::CreateModel { spec, seed_drawn }))
+        Ok((spec.clone(), Payload::CreateModel { spec, server_seed }))
     }
 }
 
 impl LoraConfig {
-    fn spec(&self, draw: impl FnOnce() -> u64) -> Result<Option<LoraSpec>, OpError> {
+    fn spec(&self, random: impl FnOnce() -> u64) -> Result<Option<LoraSpec>, OpError> {
         let rank = u32::try_from(self.rank).ok().filter(|&rank| rank <= MAX_LORA_RANK).ok_or_else(|| {
             OpError::user(format!("lora_config.rank: {} is not between 0 and {MAX_LORA_RANK}", self.rank))
         })?;
@@ -114,7 +114,7 @@ impl LoraConfig {
         }
         Ok(Some(LoraSpec {
             rank,
-            seed: self.seed.map_or_else(|| json::fold_seed(draw().into()), json::fold_seed),
+            seed: self.seed.map_or_else(|| json::fold_seed(random().into()), json::fold_seed),
             train_unembed: self.train_unembed,
             train_mlp: self.train_mlp,
             train_attn: self.train_attn,
@@ -171,7 +171,7 @@ pub struct ModelData {
 pub struct OptimStepRequest {
     /// The run.
     pub model_id: String,
-    /// Its place in the run's order, from 1.
+    /// Its position in the run's order, from 1.
     pub seq_id: i64,
     /// Hyper-parameters of AdamW.
     #[serde(default, deserialize_with = "json::object_or_null")]

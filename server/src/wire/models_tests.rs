@@ -10,15 +10,15 @@ fn create(lora: Value) -> Result<(RunSpec, Payload), OpError> {
 }
 
 #[test]
-fn adapters_have_defaults_and_drawn_seeds() {
+fn adapters_have_defaults_and_random_seeds() {
     let (spec, payload) = create(json!({"rank": 8})).unwrap();
     let lora = spec.lora.clone().unwrap();
     assert_eq!((lora.rank, lora.seed), (8, 77));
     assert!(lora.train_unembed && lora.train_mlp && lora.train_attn);
-    assert_eq!(payload, Payload::CreateModel { spec, seed_drawn: true });
+    assert_eq!(payload, Payload::CreateModel { spec, server_seed: true });
     let (spec, payload) = create(json!({"rank": 8, "seed": -1, "train_mlp": false})).unwrap();
     assert_eq!(spec.lora.as_ref().unwrap().seed, (1 << 63) - 1);
-    assert!(matches!(payload, Payload::CreateModel { seed_drawn: false, .. }));
+    assert!(matches!(payload, Payload::CreateModel { server_seed: false, .. }));
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// All numbers, or the place of the first that is no 64-bit integer.
+    /// All numbers, or the index of the first that is no 64-bit integer.
     pub fn integers(&self) -> Result<&[i64], usize> {
         if self.floats.is_empty() { Ok(&self.integers) } else { Err(self.integers.len()) }
     }

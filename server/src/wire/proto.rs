@@ -39,7 +39,7 @@ pub struct TrainingIds {
     /// The run.
     #[prost(string, tag = "1")]
     pub model_id: String,
-    /// Its place in the run's order.
+    /// Its position in the run's order.
     #[prost(int32, tag = "2")]
     pub seq_id: i32,
 }
@@ -50,7 +50,7 @@ pub struct ForwardBackwardRequest {
     /// The run.
     #[prost(string, tag = "1")]
     pub model_id: String,
-    /// Its place in the run's order, from 1.
+    /// Its position in the run's order, from 1.
     #[prost(int32, tag = "2")]
     pub seq_id: i32,
     /// Training examples.
@@ -319,7 +319,7 @@ pub struct SampleResponse {
     /// `float32` in the request's shape and layout.
     #[prost(message, optional, tag = "5")]
     pub target_prompt_logprobs: Option<Tensor>,
-    /// Draws at every prompt position after the first.
+    /// Tokens sampled at every prompt position after the first.
     #[prost(message, optional, tag = "6")]
     pub prompt_alt_tokens: Option<PromptAltTokens>,
 }
@@ -358,7 +358,7 @@ pub struct TopkLogprobs {
     pub length: u32,
 }
 
-/// Independent draws per prompt position.
+/// Tokens sampled independently per prompt position.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct PromptAltTokens {
     /// `int32`, `[len(prompt) - 1, k]`.

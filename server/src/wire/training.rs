@@ -7,17 +7,17 @@ use prost::Message;
 use serde::{Deserialize, Deserializer};
 use trainyard_protocol::limits::{MAX_DATUMS, MAX_PARTS, MAX_TARGETS, check_targets};
 use trainyard_protocol::{
-    Ahead, Datum, DatumOutput, ForwardBackward, ForwardBackwardResult, LossConfig, LossConfigValue, OpError, RunId,
+    Datum, DatumOutput, ForwardBackwardResult, LossConfig, LossConfigValue, OpError, RawBatch, RunId,
 };
 use utoipa::ToSchema;
 
 use super::json;
+use super::model_input::ModelInput;
 use super::parts;
 use super::proto::{self, DType};
-use super::sampling::ModelInput;
 use super::tensor::{self, ExpansionBudget, TensorData};
 
-/// Reads a protobuf body. Only its framing and the number of its parts are checked; [`operation`] checks the content.
+/// Reads a protobuf body. Only its framing and the number of its parts are checked; [`batch`] checks the content.
 pub fn decode(body: Bytes) -> Result<proto::ForwardBackwardRequest, OpError> {
     parts::check(&body)?;
     proto::ForwardBackwardRequest::decode(body)
@@ -38,8 +38,11 @@ pub fn proto_ids(body: &[u8]) -> Option<(RunId, i64)> {
     readable.then(|| (RunId::new(ids.model_id), i64::from(ids.seq_id)))
 }
 
-/// Checks a request and makes it an operation. Errors are the user's and name the field.
-pub fn operation(request: proto::ForwardBackwardRequest) -> Result<ForwardBackward, OpError> {
+/// The examples of a request, with sparse inputs expanded.
+///
+/// # Errors
+/// The user's, by field.
+pub fn batch(request: proto::ForwardBackwardRequest) -> Result<RawBatch, OpError> {
     if request.data.is_empty() {
         return Err(OpError::user("data: at least one datum is required"));
     }
@@ -53,14 +56,7 @@ pub fn operation(request: proto::ForwardBackwardRequest) -> Result<ForwardBackwa
     for (index, datum) in request.data.into_iter().enumerate() {
         data.push(decode_datum(index, datum, &mut budget)?);
     }
-    Ok(ForwardBackward {
-        run: RunId::new(request.model_id),
-        data,
-        loss_fn: request.loss_fn,
-        loss_fn_config,
-        forward_only: request.forward_only,
-        ahead: Ahead::default(),
-    })
+    Ok(RawBatch { data, loss_fn: request.loss_fn, loss_fn_config })
 }
 
 fn loss_config(
@@ -121,7 +117,7 @@ fn push_chunk(chunk: &proto::Chunk, tokens: &mut Vec<i64>) -> Result<(), String>
 pub struct ForwardBackwardBody {
     /// The run.
     pub model_id: String,
-    /// Its place in the run's order, from 1.
+    /// Its position in the run's order, from 1.
     pub seq_id: i64,
     /// What to compute.
     #[serde(deserialize_with = "json::object")]
@@ -133,7 +129,7 @@ pub struct ForwardBackwardBody {
 pub struct ForwardBody {
     /// The run.
     pub model_id: String,
-    /// Its place in the run's order, from 1.
+    /// Its position in the run's order, from 1.
     pub seq_id: i64,
     /// What to compute.
     #[serde(deserialize_with = "json::object")]
@@ -266,8 +262,8 @@ pub fn encode_output(result: &ForwardBackwardResult) -> Bytes {
     let records = result.outputs.chunk_by(|a, b| trailing(a) == trailing(b)).map(|group| proto::ArrayRecord {
         type_tag: OUTPUT_TYPE.to_owned(),
         fields: BTreeMap::from([
-            ("logprobs".to_owned(), batch(group, |datum| &datum.logprobs)),
-            ("elementwise_loss".to_owned(), batch(group, |datum| &datum.elementwise_loss)),
+            ("logprobs".to_owned(), batched_tensor(group, |datum| &datum.logprobs)),
+            ("elementwise_loss".to_owned(), batched_tensor(group, |datum| &datum.elementwise_loss)),
         ]),
         num_datums: group.len() as i64,
     });
@@ -282,7 +278,7 @@ pub fn encode_output(result: &ForwardBackwardResult) -> Bytes {
 /// What the client shows as the type of the outputs.
 const OUTPUT_TYPE: &str = "ArrayRecord";
 
-fn batch(group: &[DatumOutput], values: impl Fn(&DatumOutput) -> &Vec<f32>) -> proto::BatchedTensor {
+fn batched_tensor(group: &[DatumOutput], values: impl Fn(&DatumOutput) -> &Vec<f32>) -> proto::BatchedTensor {
     let mut data: Vec<u8> = Vec::new();
     let mut offsets = vec![0_i64];
     for datum in group {

@@ -37,19 +37,18 @@ fn request() -> proto::ForwardBackwardRequest {
 fn refused(change: impl FnOnce(&mut proto::ForwardBackwardRequest), text: &str) {
     let mut request = request();
     change(&mut request);
-    let error = operation(decode(encode(&request)).unwrap()).unwrap_err();
+    let error = batch(decode(encode(&request)).unwrap()).unwrap_err();
     assert_eq!(error.category, Category::User);
     assert!(error.message.contains(text), "{}", error.message);
 }
 
 #[test]
-fn a_request_becomes_an_operation() {
-    let pass = operation(decode(encode(&request())).unwrap()).unwrap();
-    assert_eq!(pass.run, RunId::new("s:train:0"));
+fn a_request_becomes_a_batch() {
+    let pass = batch(decode(encode(&request())).unwrap()).unwrap();
+    assert_eq!(pass.loss_fn, "cross_entropy");
     assert_eq!(pass.data[0].tokens, [1, 2, 3]);
     assert_eq!(pass.data[0].loss_fn_inputs["target_tokens"], Tensor::i64(vec![2, 3, 4]));
     assert_eq!(pass.data[0].loss_fn_inputs["weights"], Tensor::f32(vec![0.0, 1.0, 1.0]));
-    assert!(!pass.forward_only);
 }
 
 #[test]
@@ -68,7 +67,7 @@ fn targets_and_weights_may_differ_in_sparsity() {
     let inputs = &mut request.data[0].loss_fn_inputs;
     inputs.insert("weights".to_owned(), weights);
     inputs.insert("target_tokens".to_owned(), dense(DType::Int64, tensor::i64_bytes(&[1, 2, 3, 4, 5, 6]), &[3, 2]));
-    let pass = operation(request).unwrap();
+    let pass = batch(request).unwrap();
     assert_eq!(pass.data[0].loss_fn_inputs["weights"].values, TensorValues::F32(vec![0., 0., 0., 0., 0., 0.5]));
     assert_eq!(pass.data[0].loss_fn_inputs["target_tokens"].shape, [3, 2]);
 }
@@ -108,11 +107,11 @@ fn refusals_name_the_field() {
 fn the_newer_settings_win_when_there_are_any() {
     let mut request = request();
     request.loss_fn_config = BTreeMap::from([("beta".to_owned(), 0.1)]);
-    let legacy = operation(request.clone()).unwrap().loss_fn_config;
+    let legacy = batch(request.clone()).unwrap().loss_fn_config;
     assert_eq!(legacy["beta"], LossConfigValue::Number(0.1));
     let text = proto::loss_config_value::Value::Text("x".to_owned());
     request.loss_fn_config_v2.insert("loss_id".to_owned(), proto::LossConfigValue { value: Some(text) });
-    let config = operation(request).unwrap().loss_fn_config;
+    let config = batch(request).unwrap().loss_fn_config;
     assert_eq!(config, LossConfig::from([("loss_id".to_owned(), LossConfigValue::Text("x".to_owned()))]));
 }
 
@@ -143,8 +142,8 @@ const JSON: &str = r#"{"model_id":"s:train:0","seq_id":1,"forward_backward_input
 #[test]
 fn json_is_the_same_request() {
     let body: ForwardBackwardBody = json::parse(JSON.as_bytes()).unwrap();
-    let from_json = operation(decode(encode(&body.into_proto().unwrap())).unwrap()).unwrap();
-    let mut expected = operation(request()).unwrap();
+    let from_json = batch(decode(encode(&body.into_proto().unwrap())).unwrap()).unwrap();
+    let mut expected = batch(request()).unwrap();
     expected.loss_fn_config = LossConfig::from([
         ("beta".to_owned(), LossConfigValue::Number(0.5)),
         ("loss_id".to_owned(), LossConfigValue::Text("x".to_owned())),
@@ -157,9 +156,9 @@ fn json_forward_is_forward_only() {
     let text =
         JSON.replace("forward_backward_input", "forward_input").replace("{\"beta\":0.5,\"loss_id\":\"x\"}", "null");
     let body: ForwardBody = json::parse(text.as_bytes()).unwrap();
-    let pass = operation(body.into_proto().unwrap()).unwrap();
-    assert!(pass.forward_only);
-    assert!(pass.loss_fn_config.is_empty());
+    let request = body.into_proto().unwrap();
+    assert!(request.forward_only);
+    assert!(batch(request).unwrap().loss_fn_config.is_empty());
 }
 
 #[test]
@@ -254,7 +253,7 @@ proptest! {
         let _ = proto_ids(&bytes);
         let _ = json::training_ids(&bytes);
         let _ = json::parse::<ForwardBackwardBody>(&bytes);
-        let _ = decode(bytes.into()).and_then(operation);
+        let _ = decode(bytes.into()).and_then(batch);
     }
 
     #[test]
@@ -264,6 +263,6 @@ proptest! {
         bytes[at] = value;
         bytes.truncate(cut.index(bytes.len()) + 1);
         let _ = proto_ids(&bytes);
-        let _ = decode(bytes.into()).and_then(operation);
+        let _ = decode(bytes.into()).and_then(batch);
     }
 }

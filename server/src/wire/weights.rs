@@ -17,7 +17,7 @@ use crate::codec::{EphemeralKind, NamedSave, Payload};
 pub struct SaveWeightsRequest {
     /// The run.
     pub model_id: String,
-    /// Its place in the run's order, from 1.
+    /// Its position in the run's order, from 1.
     pub seq_id: i64,
     /// The checkpoint's bare name.
     pub path: String,
@@ -27,7 +27,7 @@ pub struct SaveWeightsRequest {
     /// Replace a checkpoint of that name.
     #[serde(default, deserialize_with = "json::or_default")]
     pub overwrite: bool,
-    /// Kept with the checkpoint.
+    /// Stored with the checkpoint.
     #[serde(default, deserialize_with = "json::or_default")]
     pub user_metadata: BTreeMap<String, String>,
 }
@@ -45,7 +45,7 @@ impl SaveWeightsRequest {
 pub struct SaveWeightsForSamplerRequest {
     /// The run.
     pub model_id: String,
-    /// Its place in the run's order, from 1.
+    /// Its position in the run's order, from 1.
     pub seq_id: i64,
     /// The checkpoint's bare name.
     #[serde(default)]
@@ -59,7 +59,7 @@ pub struct SaveWeightsForSamplerRequest {
     /// Seconds until a named one is deleted; never when null.
     #[serde(default)]
     pub ttl_seconds: Option<i64>,
-    /// Kept with a named one.
+    /// Stored with a named one.
     #[serde(default, deserialize_with = "json::or_default")]
     pub user_metadata: BTreeMap<String, String>,
 }
@@ -109,7 +109,7 @@ impl SaveWeightsForSamplerRequest {
 pub struct SaveWeightsExternalRequest {
     /// The run.
     pub model_id: String,
-    /// Its place in the run's order, from 1.
+    /// Its position in the run's order, from 1.
     pub seq_id: i64,
     /// The checkpoint's bare name.
     pub path: String,
@@ -183,7 +183,7 @@ pub struct LoadWeightsRequest {
     /// The existing run.
     #[serde(default)]
     pub model_id: Option<String>,
-    /// Its place in that run's order.
+    /// Its position in that run's order.
     #[serde(default)]
     pub seq_id: Option<i64>,
     /// The session of the new run.
@@ -195,7 +195,7 @@ pub struct LoadWeightsRequest {
     /// Must match the checkpoint.
     #[serde(default)]
     pub base_model: Option<String>,
-    /// Kept with the new run.
+    /// Stored with the new run.
     #[serde(default, deserialize_with = "json::or_default")]
     #[schema(value_type = Object)]
     pub user_metadata: Metadata,
@@ -225,7 +225,7 @@ pub enum LoadForm {
     Existing {
         /// The run.
         run: RunId,
-        /// The request's place in the run's order.
+        /// The request's position in the run's order.
         seq_id: i64,
     },
 }

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::{Condvar, Mutex};
 use std::time::Instant;
 
@@ -10,9 +11,9 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use trainyard_protocol::{
     AdamParams, BaseModel, Category, EngineStats, OpResult, Optimizer, RunId, RunSpec, SaveTarget, SavedFiles,
-    SessionId, TenantId,
+    SessionId, TenantId, TinkerPath,
 };
-use trainyard_scheduler::{Decoded, Encoding, RequestKind, Storage};
+use trainyard_scheduler::{Decoded, Encode, Encoding, Error, RequestKind, Storage};
 
 use super::*;
 use crate::codec::{EphemeralKind, NamedSave, Payload};
@@ -89,7 +90,7 @@ impl Mailbox for Fake {
     }
 }
 
-/// Answers every operation at the next step; panics when told to by a run's name.
+/// Answers every operation at the next step; panics where a run's name says so.
 #[derive(Clone, Default)]
 struct Script {
     calls: Arc<Mutex<Vec<String>>>,
@@ -118,7 +119,11 @@ impl Engine for Script {
         Vec::new()
     }
 
-    fn start(&mut self, id: RequestId, _flow: Flow, operation: Operation) {
+    fn preparer(&self) -> Arc<dyn Prepare> {
+        crate::engine::testing::preparer()
+    }
+
+    fn start(&mut self, id: RequestId, _share: TenantShare, operation: Operation) {
         if matches!(&operation, Operation::CreateRun { run, .. } if run.as_str() == "panics-at-start") {
             panic!("scripted");
         }
@@ -194,13 +199,13 @@ impl Bench {
     fn on(storage: Storage, data: tempfile::TempDir) -> Self {
         let (mailbox, engine) = (Fake::default(), Script::default());
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let tools = Tools {
+        let deps = WorkerDeps {
             engine: Box::new(engine.clone()),
             workspace: Workspace::open(storage.clone(), data.path(), 1 << 20).unwrap(),
             runtime: runtime.handle().clone(),
             random: Arc::new(|| 7),
         };
-        let worker = spawn(mailbox.clone(), tools).unwrap();
+        let worker = spawn(mailbox.clone(), deps).unwrap();
         Self { mailbox, engine, storage, _data: data, runtime, worker: Some(worker) }
     }
 
@@ -229,6 +234,7 @@ fn work(id: &str, run: &str, seq_id: i64, kind: RequestKind, payload: Bytes) -> 
         tenant: TenantId::new("t"),
         run: Some(RunId::new(run)),
         sampling_session: None,
+        base_model: "m".to_owned(),
         kind,
         seq_id,
         payload,
@@ -238,7 +244,7 @@ fn work(id: &str, run: &str, seq_id: i64, kind: RequestKind, payload: Bytes) -> 
 }
 
 fn create(id: &str, run: &str) -> Work {
-    let payload = Payload::CreateModel { spec: spec(), seed_drawn: false };
+    let payload = Payload::CreateModel { spec: spec(), server_seed: false };
     work(id, run, 0, RequestKind::CreateModel, payload.encode().unwrap())
 }
 

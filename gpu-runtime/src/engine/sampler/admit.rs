@@ -1,159 +1,166 @@
-//! Which waiting requests run, and who gives way when keys and values have no more room.
+//! Admission control of waiting requests, and preemption of active ones when the KV budget is exceeded.
 //!
-//! Requests are admitted by weighted deficit round-robin over flows. Places and room are shared, too: a flow
-//! that holds less than its part of them gets in although others hold everything.
+//! Requests are admitted by weighted deficit round-robin over tenants. The number of sequences and the KV budget are
+//! divided in the same way: a tenant below its share of them is admitted although others hold all of it.
 
 use std::sync::Arc;
 
-use trainyard_protocol::Flow;
+use trainyard_protocol::TenantShare;
 
 use super::Sampler;
-use super::fair::Fair;
-use super::job::{SampleJob, Target};
-use super::pass::Part;
+use super::fair_share::FairShare;
+use super::pass::PassPart;
+use super::task::{SampleTask, StreamTarget};
+use crate::backend::Backend;
 
-/// Sequences that decode together, as far as all flows have their part.
+/// Sequences that decode together; exceeded only by tenants below their share.
 const MAX_SEQUENCES: usize = 256;
 
-/// Whether a flow's next request may run.
+/// Decision about the oldest waiting request of a tenant.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    Yes,
-    /// The flow has its part; others may go on.
-    FlowWaits,
-    /// It is its turn, but it must wait for room, and nobody takes that away.
+enum Admission {
+    Admit,
+    /// The tenant holds its share; other tenants may be admitted.
+    TenantWaits,
+    /// The tenant is below its share but the request does not fit yet: no other tenant is admitted before it, so that it
+    /// gets the capacity that is released next.
     AllWait,
 }
 
-impl Sampler {
-    /// Admits what fits. A request that is too large draws some of its sequences at a time; of a sequence that alone is
-    /// too large only that one is in progress. Blocks that are only cached make room.
+impl<B: Backend> Sampler<B> {
+    /// Admits the requests that fit. A request that exceeds the limits decodes some of its sequences at a time, one at
+    /// least. Cached blocks that no request holds are evicted for it.
     pub(super) fn admit(&mut self) {
-        let backlog: Vec<Flow> = self.waiting.flows().cloned().collect();
-        let mut fair = std::mem::replace(&mut self.admissions, Fair::new(1));
+        let backlog: Vec<TenantShare> = self.waiting.shares().cloned().collect();
+        let mut fair_share = std::mem::replace(&mut self.admissions, FairShare::new(1));
         let mut closed = false;
-        fair.fill(&backlog, |flow| {
+        fair_share.fill(&backlog, |tenant| {
             if closed {
                 return None;
             }
-            let verdict = self.judge(flow);
-            closed = verdict == Verdict::AllWait;
-            if verdict == Verdict::Yes { self.activate(flow) } else { None }
+            let admission = self.check_admission(tenant);
+            closed = admission == Admission::AllWait;
+            if admission == Admission::Admit { self.activate(tenant) } else { None }
         });
-        self.admissions = fair;
+        self.admissions = fair_share;
     }
 
-    /// Moves the next request of a flow to those that run; its prompt's tokens.
-    fn activate(&mut self, flow: &str) -> Option<usize> {
-        let job = self.waiting.take(flow, |_| true)?;
-        if !self.turns.iter().any(|weights| Arc::ptr_eq(weights, &job.weights.weights)) {
-            self.turns.push_back(Arc::clone(&job.weights.weights));
+    /// Moves a tenant's oldest waiting request to the active ones. Returns the tokens of its prompt.
+    fn activate(&mut self, tenant: &str) -> Option<usize> {
+        let task = self.waiting.take(tenant, |_| true)?;
+        if !self.weights_rotation.iter().any(|weights| Arc::ptr_eq(weights, &task.weights.weights)) {
+            self.weights_rotation.push_back(Arc::clone(&task.weights.weights));
         }
-        let at = self.active.partition_point(|other| other.arrival < job.arrival);
-        let tokens = job.prompt_tokens();
-        self.active.insert(at, job);
+        let at = self.active.partition_point(|other| other.arrival < task.arrival);
+        let tokens = task.prompt_tokens();
+        self.active.insert(at, task);
         Some(tokens)
     }
 
-    fn judge(&mut self, flow: &str) -> Verdict {
-        if let Some(next) = self.waiting.front_mut(flow) {
-            next.fit(MAX_SEQUENCES, self.kv_bytes);
+    fn check_admission(&mut self, tenant: &str) -> Admission {
+        if let Some(next) = self.waiting.front_mut(tenant) {
+            next.set_width(MAX_SEQUENCES, self.kv_bytes);
         }
-        let places = self.judge_places(flow);
-        if places != Verdict::Yes {
-            return places;
+        let admission = self.check_sequences(tenant);
+        if admission != Admission::Admit {
+            return admission;
         }
-        let Some(next) = self.waiting.front_mut(flow) else { return Verdict::FlowWaits };
+        let Some(next) = self.waiting.front_mut(tenant) else { return Admission::TenantWaits };
         for target in next.targets() {
-            next.reuse(target, &mut self.cache);
+            next.attach_cached(target, &mut self.cache);
         }
-        let (own, needed) = (next.footprint(), next.blocks_ahead() * next.block_bytes());
-        let verdict = self.judge_room(flow, own, needed);
-        if verdict != Verdict::Yes
-            && let Some(next) = self.waiting.front_mut(flow)
+        let (footprint, uncached) = (next.footprint_bytes(), next.reserved_blocks() * next.block_bytes());
+        let admission = self.check_kv_budget(tenant, footprint, uncached);
+        if admission != Admission::Admit
+            && let Some(next) = self.waiting.front_mut(tenant)
         {
-            next.release();
+            next.release_kv();
         }
-        verdict
+        admission
     }
 
-    fn judge_places(&mut self, flow: &str) -> Verdict {
-        let Some(next) = self.waiting.front_mut(flow).map(|job| job.sequences()) else { return Verdict::FlowWaits };
-        let taken: usize = self.active.iter().map(SampleJob::sequences).sum();
-        if self.active.is_empty() || taken + next <= MAX_SEQUENCES {
-            return Verdict::Yes;
+    fn check_sequences(&mut self, tenant: &str) -> Admission {
+        let Some(next) = self.waiting.front_mut(tenant).map(|task| task.sequences()) else {
+            return Admission::TenantWaits;
+        };
+        let running: usize = self.active.iter().map(SampleTask::sequences).sum();
+        if self.active.is_empty() || running + next <= MAX_SEQUENCES {
+            return Admission::Admit;
         }
-        verdict(self.held(flow, SampleJob::sequences), next, self.part(flow, MAX_SEQUENCES))
+        within_share(self.held(tenant, SampleTask::sequences), next, self.share_of(tenant, MAX_SEQUENCES))
     }
 
-    /// For a request that comes to hold `own` bytes, `needed` of them beyond what is cached.
-    fn judge_room(&mut self, flow: &str, own: usize, needed: usize) -> Verdict {
+    /// For a request that reserves `footprint` bytes, of which `uncached` are not in the cache yet. Preempts requests of
+    /// a tenant above its share for one below its share.
+    fn check_kv_budget(&mut self, tenant: &str, footprint: usize, uncached: usize) -> Admission {
         loop {
-            let ahead = |job: &SampleJob| job.blocks_ahead() * job.block_bytes();
-            let ahead = needed + self.active.iter().map(ahead).sum::<usize>();
-            self.cache.evict(self.kv_bytes.saturating_sub(ahead));
-            if self.active.is_empty() || self.cache.bytes() + ahead <= self.kv_bytes {
-                return Verdict::Yes;
+            let reserved = |task: &SampleTask<B>| task.reserved_blocks() * task.block_bytes();
+            let reserved = uncached + self.active.iter().map(reserved).sum::<usize>();
+            self.cache.evict(self.kv_bytes.saturating_sub(reserved));
+            if self.active.is_empty() || self.cache.bytes() + reserved <= self.kv_bytes {
+                return Admission::Admit;
             }
-            let verdict = verdict(self.held(flow, SampleJob::footprint), own, self.part(flow, self.kv_bytes));
-            if verdict != Verdict::Yes {
-                return verdict;
+            let held = self.held(tenant, SampleTask::footprint_bytes);
+            let admission = within_share(held, footprint, self.share_of(tenant, self.kv_bytes));
+            if admission != Admission::Admit {
+                return admission;
             }
-            match self.over_its_part(flow) {
-                Some(victim) => self.suspend(victim),
-                None => return Verdict::AllWait,
+            match self.preemptable_for(tenant) {
+                Some(victim) => self.preempt(victim),
+                None => return Admission::AllWait,
             }
         }
     }
 
-    /// The youngest request of the flow that holds most beyond its part of the room, if another one than `claimant` does.
-    fn over_its_part(&self, claimant: &str) -> Option<usize> {
-        let victim = self.heaviest()?;
-        let flow = &self.active[victim].flow.name;
-        let over = self.held(flow, SampleJob::footprint) > self.part(flow, self.kv_bytes);
-        (over && **flow != *claimant).then_some(victim)
+    /// The request that [`Sampler::largest_holder`] names, if its tenant is above its share and not `claimant`.
+    fn preemptable_for(&self, claimant: &str) -> Option<usize> {
+        let victim = self.largest_holder()?;
+        let tenant = &self.active[victim].share.name;
+        let exceeds = self.held(tenant, SampleTask::footprint_bytes) > self.share_of(tenant, self.kv_bytes);
+        (exceeds && **tenant != *claimant).then_some(victim)
     }
 
-    /// The youngest request of the flow that holds most room, relative to its weight.
-    fn heaviest(&self) -> Option<usize> {
-        let load = |job: &SampleJob| {
-            let weight = u64::from(job.flow.weight.get());
-            self.held(&job.flow.name, SampleJob::footprint) as u64 * 1000 / weight
+    /// The youngest request of the tenant that holds the most KV bytes relative to its weight.
+    fn largest_holder(&self) -> Option<usize> {
+        let load = |task: &SampleTask<B>| {
+            let weight = u64::from(task.share.weight.get());
+            self.held(&task.share.name, SampleTask::footprint_bytes) as u64 * 1000 / weight
         };
         (0..self.active.len()).max_by_key(|i| (load(&self.active[*i]), self.active[*i].arrival))
     }
 
-    /// What a flow's active requests hold.
-    fn held(&self, flow: &str, of: impl Fn(&SampleJob) -> usize) -> usize {
-        self.active.iter().filter(|job| *job.flow.name == *flow).map(of).sum()
+    /// Sum of `amount` over a tenant's active requests.
+    fn held(&self, tenant: &str, amount: impl Fn(&SampleTask<B>) -> usize) -> usize {
+        self.active.iter().filter(|task| *task.share.name == *tenant).map(amount).sum()
     }
 
-    /// A flow's part of `whole`, among all flows that have requests.
-    fn part(&self, flow: &str, whole: usize) -> usize {
-        let mut flows: Vec<&Flow> = self.waiting.flows().chain(self.active.iter().map(|job| &job.flow)).collect();
-        flows.sort_by(|a, b| a.name.cmp(&b.name));
-        flows.dedup_by(|a, b| a.name == b.name);
-        let all: u128 = flows.iter().map(|flow| u128::from(flow.weight.get())).sum();
-        let own = flows.iter().find(|other| *other.name == *flow).map_or(0, |flow| u128::from(flow.weight.get()));
-        (whole as u128 * own).checked_div(all).map_or(0, |part| part as usize)
+    /// The part of `capacity` that a tenant's weight entitles it to, among all tenants with waiting or active requests.
+    fn share_of(&self, tenant: &str, capacity: usize) -> usize {
+        let mut shares: Vec<&TenantShare> =
+            self.waiting.shares().chain(self.active.iter().map(|task| &task.share)).collect();
+        shares.sort_by(|a, b| a.name.cmp(&b.name));
+        shares.dedup_by(|a, b| a.name == b.name);
+        let total: u128 = shares.iter().map(|share| u128::from(share.weight.get())).sum();
+        let own = shares.iter().find(|other| *other.name == *tenant).map_or(0, |own| u128::from(own.weight.get()));
+        (capacity as u128 * own).checked_div(total).map_or(0, |entitled| entitled as usize)
     }
 
-    /// Lets an active request go of its blocks and wait again.
-    fn suspend(&mut self, victim: usize) {
-        let mut job = self.active.remove(victim);
-        job.release();
-        let flow = job.flow.clone();
-        self.waiting.push_front(&flow, job);
+    /// Releases the blocks of an active request and moves it to the front of its tenant's queue.
+    fn preempt(&mut self, victim: usize) {
+        let mut task = self.active.remove(victim);
+        task.release_kv();
+        let share = task.share.clone();
+        self.waiting.push_front(&share, task);
     }
 
-    /// Makes room for the blocks that a pass adds. Admission does not set aside the whole length that sequences may
-    /// reach, so that room can run out: then the youngest request of the flow that holds most lets go of its blocks
-    /// and waits again. One that is alone goes on with fewer sequences.
-    pub(super) fn make_room(&mut self, parts: &mut Vec<Part>) {
+    /// Frees KV memory for the blocks that a pass adds: evicts cached blocks, then preempts the youngest request of the
+    /// tenant that holds most, whose parts it removes. Admission reserves less than the largest length of sequences, so
+    /// that the budget can be exceeded here. A request that is alone continues with fewer sequences instead.
+    pub(super) fn enforce_kv_budget(&mut self, parts: &mut Vec<PassPart>) {
         loop {
-            let growth = |part: &Part| {
-                let job = &self.active[part.job];
-                job.growth(part.target, part.positions.end) * job.block_bytes()
+            let growth = |part: &PassPart| {
+                let task = &self.active[part.task];
+                task.growth(part.target, part.positions.end) * task.block_bytes()
             };
             let needed = self.own_bytes() + parts.iter().map(growth).sum::<usize>();
             self.cache.evict(self.kv_bytes.saturating_sub(needed));
@@ -161,28 +168,28 @@ impl Sampler {
                 return;
             }
             if let [only] = &mut self.active[..] {
-                if !only.narrow() {
+                if !only.reduce_width() {
                     return;
                 }
-                let left: Vec<Target> = only.targets().collect();
-                parts.retain(|part| left.contains(&part.target));
+                let remaining: Vec<StreamTarget> = only.targets().collect();
+                parts.retain(|part| remaining.contains(&part.target));
                 continue;
             }
-            let Some(victim) = self.heaviest() else { return };
-            self.suspend(victim);
-            parts.retain(|part| part.job != victim);
-            parts.iter_mut().filter(|part| part.job > victim).for_each(|part| part.job -= 1);
+            let Some(victim) = self.largest_holder() else { return };
+            self.preempt(victim);
+            parts.retain(|part| part.task != victim);
+            parts.iter_mut().filter(|part| part.task > victim).for_each(|part| part.task -= 1);
         }
     }
 }
 
-/// For a flow that holds `held`, has a right to `part` and wants `more` where nothing is free.
-fn verdict(held: usize, more: usize, part: usize) -> Verdict {
-    if held + more <= part {
-        Verdict::Yes
-    } else if held >= part {
-        Verdict::FlowWaits
+/// For a tenant that holds `held` of its share `entitled` and asks for `more`, when no capacity is free.
+fn within_share(held: usize, more: usize, entitled: usize) -> Admission {
+    if held + more <= entitled {
+        Admission::Admit
+    } else if held >= entitled {
+        Admission::TenantWaits
     } else {
-        Verdict::AllWait
+        Admission::AllWait
     }
 }

@@ -1,6 +1,6 @@
 //! What a request must satisfy before it is queued.
 
-use trainyard_protocol::limits::{MAX_NUM_SAMPLES, MAX_TOPK_LOGPROBS};
+use trainyard_protocol::limits::{MAX_NUM_SAMPLES, MAX_TOPK_LOGPROBS, MIN_TEMPERATURE};
 use trainyard_protocol::{OpError, Sample, SamplingParams};
 
 /// The prompt as token ids of the vocabulary.
@@ -57,4 +57,61 @@ pub(super) fn check_counts(request: &Sample, prompt: usize) -> Result<(), OpErro
         }
     }
     Ok(())
+}
+
+/// Checks how tokens are to be sampled; errors name the field. `stop` is checked where it is compiled,
+/// when a stop matcher is made.
+pub(super) fn validate_params(params: &SamplingParams) -> Result<(), OpError> {
+    let SamplingParams { max_tokens, temperature, top_k, top_p, .. } = params;
+    if *max_tokens == Some(0) {
+        return Err(OpError::user("sampling_params.max_tokens: must be at least 1"));
+    }
+    if !(temperature.is_finite() && (*temperature == 0.0 || *temperature >= MIN_TEMPERATURE)) {
+        return Err(OpError::user(format!(
+            "sampling_params.temperature: {temperature} is neither 0 nor finite and at least {MIN_TEMPERATURE}"
+        )));
+    }
+    if *top_k == Some(0) {
+        return Err(OpError::user("sampling_params.top_k: must be at least 1, or -1 to switch it off"));
+    }
+    if !(*top_p > 0.0 && *top_p <= 1.0) {
+        return Err(OpError::user(format!("sampling_params.top_p: {top_p} is outside (0, 1]")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use trainyard_protocol::Stop;
+
+    use super::*;
+
+    #[test]
+    fn parameters_are_named() {
+        let good = SamplingParams {
+            max_tokens: None,
+            seed: 0,
+            stop: Stop::Default,
+            temperature: 1.0,
+            top_k: None,
+            top_p: 1.0,
+        };
+        validate_params(&good).unwrap();
+        let cases = [
+            ("max_tokens", SamplingParams { max_tokens: Some(0), ..good.clone() }),
+            ("temperature", SamplingParams { temperature: -0.1, ..good.clone() }),
+            ("temperature", SamplingParams { temperature: f32::NAN, ..good.clone() }),
+            ("temperature", SamplingParams { temperature: 1e-38, ..good.clone() }),
+            ("top_k", SamplingParams { top_k: Some(0), ..good.clone() }),
+            ("top_p", SamplingParams { top_p: 0.0, ..good.clone() }),
+            ("top_p", SamplingParams { top_p: 1.1, ..good.clone() }),
+            ("top_p", SamplingParams { top_p: f32::NAN, ..good.clone() }),
+        ];
+        for (name, params) in cases {
+            let message = validate_params(&params).unwrap_err().message;
+            assert!(message.starts_with(&format!("sampling_params.{name}: ")), "{message}");
+        }
+    }
 }

@@ -1,116 +1,116 @@
 //! Continuous batching: every step runs one pass that extends prompts and sequences of many requests.
 //!
-//! Keys and values of full blocks are in the [`prefix`] cache from the moment that they are computed; what a request
-//! holds besides are the last, partly filled blocks of its sequences. Cache and requests share one budget.
+//! Full blocks of keys and values are in the [`prefix`] cache as soon as they are computed; outside of it a request holds
+//! only the last, partly filled blocks of its sequences. Cache and requests share one budget.
 
 mod admit;
 mod check;
-mod draw;
-mod job;
+mod checkpoint_cache;
 mod pass;
 mod plan;
 mod prefix;
 mod prompt;
-mod recent;
 mod stream;
+mod task;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use trainyard_protocol::{Completion, EngineStats, Flow, OpError, OpResult, RequestId, Sample};
+use trainyard_protocol::{Completion, EngineStats, OpError, OpResult, RequestId, Sample, TenantShare};
 
 use super::base::Base;
-use super::fair;
-use super::fair::Fair;
-use super::fault::{Fault, guarded};
-use super::queues::Queues;
-use crate::kernels::Cpu;
-use crate::kernels::buffer::Buffer;
+use super::fair_share;
+use super::fair_share::FairShare;
+use super::tenant_queues::TenantQueues;
+use crate::backend::Backend;
+use crate::fault::{Fault, guarded};
 use crate::model::{Adapter, Weights};
-use job::SampleJob;
-use pass::Part;
+pub(super) use checkpoint_cache::CheckpointCache;
+use pass::PassPart;
 use prefix::PrefixCache;
-pub(super) use recent::Recent;
+use task::SampleTask;
 
-/// Prompt tokens that a round of admissions hands out.
+/// Prompt tokens that a fair-share round of admissions grants.
 const ADMISSION_ROUND: usize = 256;
-/// Drawn tokens of a flow that are held against its prompts.
-const REMEMBERED: usize = 4096;
-/// Rows whose logits are held together: each has one for every token of the vocabulary.
+/// Largest deficit, in tokens, that sampled tokens leave for the prompts of their tenant.
+const MAX_SAMPLING_DEFICIT: usize = 4096;
+/// Rows per logits buffer, which is `[LOGIT_ROWS, vocab]`.
 const LOGIT_ROWS: usize = 64;
 /// Log-probability of an absent candidate, with token 0.
 const ABSENT: f32 = -99_999.0;
 
-/// Room for the logits of [`LOGIT_ROWS`] rows: of one length whatever is drawn, so that it is used again.
-fn logit_buffer(cpu: &Cpu, vocab: usize) -> Buffer<f32> {
-    cpu.buffer(LOGIT_ROWS * vocab)
+/// A buffer for the logits of [`LOGIT_ROWS`] rows: always of the same length, so that the pool can reuse it.
+fn logit_rows<B: Backend>(backend: &B, vocab: usize) -> B::Rows {
+    backend.alloc(LOGIT_ROWS, vocab)
 }
 
-/// The weights that a sample uses, frozen: training replaces a run's, it never changes them.
-#[derive(Clone)]
-pub(super) struct SamplerWeights {
-    pub(super) base: Arc<Base>,
-    pub(super) weights: Arc<Weights>,
-    pub(super) adapter: Option<Arc<Adapter>>,
+/// The weights that a sample uses. They are immutable: training replaces the weights of a run.
+pub(super) struct SamplerWeights<B: Backend> {
+    pub(super) base: Arc<Base<B>>,
+    pub(super) weights: Arc<Weights<B>>,
+    pub(super) adapter: Option<Arc<Adapter<B>>>,
 }
 
-impl SamplerWeights {
-    pub(super) fn of_base(base: Arc<Base>) -> Self {
+impl<B: Backend> Clone for SamplerWeights<B> {
+    fn clone(&self) -> Self {
+        Self { base: Arc::clone(&self.base), weights: Arc::clone(&self.weights), adapter: self.adapter.clone() }
+    }
+}
+
+impl<B: Backend> SamplerWeights<B> {
+    pub(super) fn of_base(base: Arc<Base<B>>) -> Self {
         Self { weights: Arc::clone(&base.weights), base, adapter: None }
     }
 
-    /// Bytes that are not the base's.
-    pub(super) fn own_bytes(&self) -> usize {
-        let weights = if Arc::ptr_eq(&self.weights, &self.base.weights) { 0 } else { self.weights.bytes() };
-        weights + self.adapter.as_ref().map_or(0, |adapter| adapter.bytes())
+    /// Bytes that are not shared with the base model.
+    pub(super) fn own_bytes(&self, backend: &B) -> usize {
+        let weights = if Arc::ptr_eq(&self.weights, &self.base.weights) { 0 } else { self.weights.bytes(backend) };
+        weights + self.adapter.as_ref().map_or(0, |adapter| adapter.bytes(backend))
     }
 }
 
-/// Samples in progress and waiting.
-pub(super) struct Sampler {
-    waiting: Queues<SampleJob>,
+/// Active and waiting sampling requests.
+pub(super) struct Sampler<B: Backend> {
+    waiting: TenantQueues<SampleTask<B>>,
     /// In order of arrival.
-    active: Vec<SampleJob>,
+    active: Vec<SampleTask<B>>,
     arrivals: u64,
-    cache: PrefixCache,
+    cache: PrefixCache<B>,
     kv_bytes: usize,
-    /// Weights of active requests, in the order of their turns.
-    turns: VecDeque<Arc<Weights>>,
-    /// Whose requests are admitted: prompts count there, and every token that is drawn.
-    admissions: Fair,
-    /// Whose prompts get the rows that a pass has for them; tokens that are drawn count there as well.
-    prefills: Fair,
-    /// Whose weights the next pass uses, where flows use different ones.
-    passes: Fair,
-    /// Whether the last pass was for a request that is suspected of a panic.
-    suspected: bool,
-    /// What it has done.
+    /// Weights of active requests, least recently used first.
+    weights_rotation: VecDeque<Arc<Weights<B>>>,
+    /// Schedules admissions; charged with prompt tokens and sampled tokens.
+    admissions: FairShare,
+    /// Schedules the prompt rows of a pass; charged with prompt tokens and sampled tokens.
+    prefills: FairShare,
+    /// Schedules passes among tenants that use different weights.
+    passes: FairShare,
+    /// Whether the last pass was for a quarantined request.
+    last_was_quarantined: bool,
     counts: SampleCounts,
 }
 
-/// What was computed.
+/// Counters since the start.
 #[derive(Clone, Copy, Default)]
 struct SampleCounts {
     passes: u64,
-    /// Tokens of prompts.
-    prompted: u64,
-    /// Tokens that were drawn.
-    drawn: u64,
+    prompt_tokens: u64,
+    sampled_tokens: u64,
 }
 
-impl Sampler {
+impl<B: Backend> Sampler<B> {
     pub(super) fn new(kv_bytes: usize) -> Self {
         Self {
-            waiting: Queues::default(),
+            waiting: TenantQueues::default(),
             active: Vec::new(),
             arrivals: 0,
             cache: PrefixCache::default(),
             kv_bytes,
-            turns: VecDeque::new(),
-            admissions: Fair::new(ADMISSION_ROUND).remembering(REMEMBERED),
-            prefills: Fair::new(plan::PREFILL_ROWS).remembering(REMEMBERED),
-            passes: Fair::new(1),
-            suspected: false,
+            weights_rotation: VecDeque::new(),
+            admissions: FairShare::new(ADMISSION_ROUND).with_max_deficit(MAX_SAMPLING_DEFICIT),
+            prefills: FairShare::new(plan::PREFILL_ROWS).with_max_deficit(MAX_SAMPLING_DEFICIT),
+            passes: FairShare::new(1),
+            last_was_quarantined: false,
             counts: SampleCounts::default(),
         }
     }
@@ -119,38 +119,40 @@ impl Sampler {
         self.waiting.is_empty() && self.active.is_empty()
     }
 
-    /// Checks a request and queues it.
+    /// Queues a request; fails if it is not valid.
     pub(super) fn start(
         &mut self,
         id: RequestId,
-        flow: Flow,
-        weights: SamplerWeights,
+        share: TenantShare,
+        weights: SamplerWeights<B>,
+        reports_hits: bool,
         request: Sample,
     ) -> Result<(), OpError> {
         let root = self.cache.root(&weights);
-        let job = SampleJob::new(id, flow.clone(), self.arrivals, weights, root, request)?;
+        let mut task = SampleTask::new(id, share.clone(), self.arrivals, weights, root, request)?;
+        task.reports_hits = reports_hits;
         self.arrivals += 1;
-        self.waiting.push_back(&flow, job);
+        self.waiting.push_back(&share, task);
         Ok(())
     }
 
-    /// Gives up a request.
+    /// Removes a request; returns whether there was one.
     pub(super) fn cancel(&mut self, id: &RequestId) -> bool {
         let mut found = false;
-        let mut keep = |job: &SampleJob| {
-            found |= job.id == *id;
-            job.id != *id
+        let mut keep = |task: &SampleTask<B>| {
+            found |= task.id == *id;
+            task.id != *id
         };
         self.active.retain(&mut keep);
         self.waiting.retain(&mut keep);
-        self.settle();
+        self.evict_unused();
         found
     }
 
     /// Runs one pass and returns the requests that it finished.
-    pub(super) fn step(&mut self, cpu: &Cpu) -> Vec<Completion> {
+    pub(super) fn step(&mut self, backend: &B) -> Vec<Completion> {
         let parts = self.prepare();
-        let mut completions = match guarded("sampling pass", || self.run(cpu, &parts)) {
+        let mut completions = match guarded("sampling pass", || self.run(backend, &parts)) {
             Ok(()) => Vec::new(),
             Err(fault) => self.isolate(&parts, fault),
         };
@@ -158,59 +160,59 @@ impl Sampler {
         completions
     }
 
-    /// After a pass that panicked: a request that was alone in it is at fault; several begin again, one at a time, until
-    /// they are where it happened. Nothing is kept of what it may have touched.
-    fn isolate(&mut self, parts: &[Part], fault: Fault) -> Vec<Completion> {
+    /// Handles a panic in a pass: a request that was alone in it fails; several are restarted and quarantined until they
+    /// are past the point of the panic. The cache is cleared, since the pass may have left it inconsistent.
+    fn isolate(&mut self, parts: &[PassPart], fault: Fault) -> Vec<Completion> {
         self.cache = PrefixCache::default();
-        let mut took_part: Vec<usize> = parts.iter().map(|part| part.job).collect();
-        took_part.sort_unstable();
-        took_part.dedup();
-        let reached: Vec<usize> = self.active.iter().map(SampleJob::progress).collect();
-        for job in self.active.iter_mut().chain(self.waiting.iter_mut()) {
-            job.move_to(self.cache.root(&job.weights));
+        let mut participants: Vec<usize> = parts.iter().map(|part| part.task).collect();
+        participants.sort_unstable();
+        participants.dedup();
+        let reached: Vec<usize> = self.active.iter().map(SampleTask::progress).collect();
+        for task in self.active.iter_mut().chain(self.waiting.iter_mut()) {
+            task.change_root(self.cache.root(&task.weights));
         }
-        if let [only] = took_part[..] {
-            let job = self.active.remove(only);
-            return vec![Completion::new(job.id, Err(fault.error()))];
+        if let [only] = participants[..] {
+            let task = self.active.remove(only);
+            return vec![Completion::new(task.id, Err(fault.error()))];
         }
-        for i in took_part.into_iter().rev() {
-            let rows: usize = parts.iter().filter(|part| part.job == i).map(|part| part.positions.len()).sum();
-            let again = self.active.remove(i).restarted(reached[i] + rows + 1);
-            self.active.insert(i, again);
+        for i in participants.into_iter().rev() {
+            let rows: usize = parts.iter().filter(|part| part.task == i).map(|part| part.positions.len()).sum();
+            let restarted = self.active.remove(i).restarted(reached[i] + rows + 1);
+            self.active.insert(i, restarted);
         }
         Vec::new()
     }
 
-    /// What the next pass computes, with room for it.
-    fn prepare(&mut self) -> Vec<Part> {
+    /// Admits requests and plans the next pass within the KV budget.
+    fn prepare(&mut self) -> Vec<PassPart> {
         self.admit();
         let mut parts = self.plan();
-        self.make_room(&mut parts);
+        self.enforce_kv_budget(&mut parts);
         parts
     }
 
     fn finish(&mut self) -> Vec<Completion> {
-        let finished: Vec<_> = self.active.extract_if(.., |job| job.is_finished()).collect();
-        let complete = |job: SampleJob| Completion::new(job.id.clone(), Ok(OpResult::Sample(job.into_result())));
+        let finished: Vec<_> = self.active.extract_if(.., |task| task.is_finished()).collect();
+        let complete = |task: SampleTask<B>| Completion::new(task.id.clone(), Ok(OpResult::Sample(task.into_result())));
         let completions = finished.into_iter().map(complete).collect();
-        self.settle();
+        self.evict_unused();
         completions
     }
 
-    /// Forgets what nobody can ask for any more: call when weights may have gone.
-    pub(super) fn settle(&mut self) {
+    /// Evicts cache entries of dropped weights and those beyond the KV budget. Call it when weights may have been dropped.
+    pub(super) fn evict_unused(&mut self) {
         let active = &self.active;
-        self.turns.retain(|weights| active.iter().any(|job| Arc::ptr_eq(&job.weights.weights, weights)));
-        self.cache.forget_dead();
+        self.weights_rotation.retain(|weights| active.iter().any(|task| Arc::ptr_eq(&task.weights.weights, weights)));
+        self.cache.remove_stale_versions();
         self.cache.evict(self.kv_bytes.saturating_sub(self.own_bytes()));
     }
 
-    /// What it has done and holds, beside what others have.
+    /// The sampler's part of the engine's statistics; the other fields are zero.
     pub(super) fn stats(&self) -> EngineStats {
         EngineStats {
             sampling_passes: self.counts.passes,
-            prompt_tokens: self.counts.prompted,
-            sampled_tokens: self.counts.drawn,
+            prompt_tokens: self.counts.prompt_tokens,
+            sampled_tokens: self.counts.sampled_tokens,
             active_samples: self.active.len() as u64,
             kv_bytes: (self.cache.bytes() + self.own_bytes()) as u64,
             kv_limit: self.kv_bytes as u64,
@@ -220,16 +222,16 @@ impl Sampler {
 
     /// Bytes that active requests hold outside the cache.
     fn own_bytes(&self) -> usize {
-        self.active.iter().map(|job| job.own_blocks() * job.block_bytes()).sum()
+        self.active.iter().map(|task| task.own_blocks() * task.block_bytes()).sum()
     }
 }
 
 #[cfg(test)]
-impl Sampler {
-    /// Puts a token past the checks: the last one of what a request has.
+impl<B: Backend> Sampler<B> {
+    /// Injects an unchecked token as the last one of a request.
     pub(super) fn poison(&mut self, id: &RequestId, token: u32) {
-        let jobs = self.waiting.iter_mut().chain(&mut self.active);
-        jobs.filter(|job| job.id == *id).for_each(|job| job.poison(token));
+        let tasks = self.waiting.iter_mut().chain(&mut self.active);
+        tasks.filter(|task| task.id == *id).for_each(|task| task.poison(token));
     }
 }
 

@@ -1,147 +1,142 @@
-//! A pass that extends prompts and sequences, and the tokens that it ends in.
+//! A pass that extends prompts and sequences, and the sampling of their next tokens.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::draw::{Decoding, Drawn};
-use super::job::Target;
-use super::{LOGIT_ROWS, Sampler, logit_buffer};
-use crate::draw::DrawScratch;
-use crate::kernels::elementwise::for_each;
-use crate::kernels::{Cpu, rows_per_task};
-use crate::model::{Adapter, Group, PassInput, Weights, forward, score_rows};
+use super::task::StreamTarget;
+use super::{LOGIT_ROWS, Sampler, logit_rows};
+use crate::backend::{Backend, SampledToken, TokenRequest};
+use crate::model::{Adapter, PassInput, RowGroup, Weights, forward, logits};
 
-/// Consecutive positions of a sequence that a pass computes.
-pub(super) struct Part {
-    /// Place of the job among the active ones.
-    pub(super) job: usize,
-    pub(super) target: Target,
+/// Consecutive positions of a stream that a pass computes.
+pub(super) struct PassPart {
+    /// Index among the active requests.
+    pub(super) task: usize,
+    pub(super) target: StreamTarget,
     pub(super) positions: Range<usize>,
 }
 
-/// A row that tokens are drawn from.
-struct Last {
-    /// In the pass.
+/// A row of a pass whose logits tokens are sampled from.
+struct LastRow<B: Backend> {
+    /// Index in the pass.
     row: usize,
-    adapter: Option<Arc<Adapter>>,
+    adapter: Option<Arc<Adapter<B>>>,
 }
 
-/// A token to draw: for a sequence of a job, from one of the rows that tokens are drawn from.
-struct Draw {
-    job: usize,
+/// A token to sample for a sequence of an active request.
+struct NextToken {
+    task: usize,
     sequence: usize,
+    /// Index of its [`LastRow`].
     row: usize,
 }
 
-impl Sampler {
-    /// Computes the parts.
-    pub(super) fn run(&mut self, cpu: &Cpu, parts: &[Part]) {
+impl<B: Backend> Sampler<B> {
+    /// Runs one pass over `parts`, which use the same weights, and samples the next tokens.
+    pub(super) fn run(&mut self, backend: &B, parts: &[PassPart]) {
         let Some(first) = parts.first() else { return };
-        let of_prompts = parts.iter().filter(|part| part.target == Target::Prompt);
-        self.counts.prompted += of_prompts.map(|part| part.positions.len() as u64).sum::<u64>();
+        let of_prompts = parts.iter().filter(|part| part.target == StreamTarget::Prompt);
+        self.counts.prompt_tokens += of_prompts.map(|part| part.positions.len() as u64).sum::<u64>();
         self.counts.passes += 1;
-        let weights = Arc::clone(&self.active[first.job].weights.weights);
+        let weights = Arc::clone(&self.active[first.task].weights.weights);
         let (mut tokens, mut spans, mut kv, mut groups) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for part in parts {
-            let job = &mut self.active[part.job];
+            let task = &mut self.active[part.task];
             let rows = tokens.len()..tokens.len() + part.positions.len();
-            push_group(&mut groups, rows.clone(), job.weights.adapter.as_ref());
-            let (text, stream) = job.stream_mut(part.target);
-            text.copy(part.positions.clone(), &mut tokens);
+            push_group(&mut groups, rows.clone(), task.weights.adapter.as_ref());
+            let (sequence, stream) = task.stream_mut(part.target);
+            sequence.copy_to(part.positions.clone(), &mut tokens);
             kv.push(std::mem::take(&mut stream.kv));
             spans.push((rows, part.positions.start));
         }
-        let input = PassInput { tokens: &tokens, spans: &spans, kv: &mut kv, groups: &groups };
-        let x = forward(cpu, &weights, input, None).x;
-        let hidden = weights.config.hidden_size;
+        let input = PassInput { tokens: &tokens, rows: &spans, kv: &mut kv, groups: &groups };
+        let x = forward(backend, &weights, input, None).x;
         for ((part, (rows, _)), kv) in parts.iter().zip(&spans).zip(kv) {
-            let job = &mut self.active[part.job];
-            let bytes = job.block_bytes();
-            let (text, stream) = job.stream_mut(part.target);
+            let task = &mut self.active[part.task];
+            let bytes = task.block_bytes();
+            let (sequence, stream) = task.stream_mut(part.target);
             stream.kv = kv;
-            stream.publish(&mut self.cache, text, bytes);
-            if part.target == Target::Prompt {
-                job.score_prompt(cpu, part.positions.clone(), &x[rows.start * hidden..rows.end * hidden]);
+            stream.publish(&mut self.cache, sequence, bytes);
+            if part.target == StreamTarget::Prompt {
+                task.score_prompt(backend, part.positions.clone(), &x, rows.start);
             }
         }
-        self.draw(cpu, &weights, parts, &spans, &x);
+        self.sample_tokens(backend, &weights, parts, &spans, &x);
     }
 
-    /// Draws the next token of every sequence that the pass brought to its end.
-    fn draw(&mut self, cpu: &Cpu, weights: &Weights, parts: &[Part], spans: &[(Range<usize>, usize)], x: &[f32]) {
-        let (mut last, mut draws) = (Vec::new(), Vec::new());
+    /// Samples the next token of every sequence whose known tokens are all computed now. `x` is the residual stream.
+    fn sample_tokens(
+        &mut self,
+        backend: &B,
+        weights: &Weights<B>,
+        parts: &[PassPart],
+        spans: &[(Range<usize>, usize)],
+        x: &B::Rows,
+    ) {
+        let (mut last, mut next) = (Vec::new(), Vec::new());
         for (part, (rows, _)) in parts.iter().zip(spans) {
-            let job = &mut self.active[part.job];
-            if part.positions.end < job.stream(part.target).0.len() {
+            let task = &mut self.active[part.task];
+            if part.positions.end < task.stream(part.target).0.len() {
                 continue;
             }
             let row = last.len();
-            last.push(Last { row: rows.end - 1, adapter: job.weights.adapter.clone() });
+            last.push(LastRow { row: rows.end - 1, adapter: task.weights.adapter.clone() });
             match part.target {
-                Target::Prompt => {
-                    let sequences = job.begin_decoding();
-                    draws.extend((0..sequences).map(|sequence| Draw { job: part.job, sequence, row }));
+                StreamTarget::Prompt => {
+                    let sequences = task.begin_decoding();
+                    next.extend((0..sequences).map(|sequence| NextToken { task: part.task, sequence, row }));
                 }
-                Target::Sequence(sequence) => draws.push(Draw { job: part.job, sequence, row }),
+                StreamTarget::Sequence(sequence) => next.push(NextToken { task: part.task, sequence, row }),
             }
         }
-        let mut drawn = Vec::with_capacity(draws.len());
+        let mut sampled = Vec::with_capacity(next.len());
         for (i, last) in last.chunks(LOGIT_ROWS).enumerate() {
             let rows = i * LOGIT_ROWS..i * LOGIT_ROWS + last.len();
-            let of = |row: usize| draws.partition_point(|draw: &Draw| draw.row < row);
-            drawn.extend(self.draw_rows(cpu, weights, last, &draws[of(rows.start)..of(rows.end)], rows.start, x));
+            let of = |row: usize| next.partition_point(|token: &NextToken| token.row < row);
+            let tokens = &next[of(rows.start)..of(rows.end)];
+            sampled.extend(self.sample_rows(backend, weights, last, tokens, rows.start, x));
         }
-        self.counts.drawn += draws.len() as u64;
-        for (draw, drawn) in draws.into_iter().zip(drawn) {
-            let job = &mut self.active[draw.job];
-            job.push(draw.sequence, drawn);
-            self.admissions.charge(&job.flow.name, 1);
-            self.prefills.charge(&job.flow.name, 1);
+        self.counts.sampled_tokens += next.len() as u64;
+        for (token, sampled) in next.into_iter().zip(sampled) {
+            let task = &mut self.active[token.task];
+            task.push(token.sequence, sampled);
+            self.admissions.charge(&task.share.name, 1);
+            self.prefills.charge(&task.share.name, 1);
         }
     }
 
-    /// The tokens of some rows, of which `first` is the first one.
-    fn draw_rows(
+    /// Samples `tokens` from the logits of `rows`, of which the first one has index `first`.
+    fn sample_rows(
         &self,
-        cpu: &Cpu,
-        weights: &Weights,
-        rows: &[Last],
-        draws: &[Draw],
+        backend: &B,
+        weights: &Weights<B>,
+        rows: &[LastRow<B>],
+        tokens: &[NextToken],
         first: usize,
-        x: &[f32],
-    ) -> Vec<Drawn> {
-        let (hidden, vocab) = (weights.config.hidden_size, weights.config.vocab_size);
-        let (mut last, mut groups) = (Vec::with_capacity(rows.len() * hidden), Vec::new());
-        for (i, Last { row, adapter }) in rows.iter().enumerate() {
-            last.extend_from_slice(&x[row * hidden..(row + 1) * hidden]);
-            push_group(&mut groups, i..i + 1, adapter.as_ref());
+        x: &B::Rows,
+    ) -> Vec<SampledToken> {
+        let mut groups = Vec::new();
+        for (i, last) in rows.iter().enumerate() {
+            push_group(&mut groups, i..i + 1, last.adapter.as_ref());
         }
-        let mut logits = logit_buffer(cpu, vocab);
-        score_rows(cpu, weights, &last, &groups).logits(cpu, &mut logits[..rows.len() * vocab]);
-        let decoding = |draw: &Draw| {
-            let at = (draw.row - first) * vocab;
-            self.active[draw.job].decoding(draw.sequence, &logits[at..at + vocab])
-        };
-        let mut drawn: Vec<(Decoding<'_>, Drawn)> =
-            draws.iter().map(|draw| (decoding(draw), Drawn::default())).collect();
-        let each = rows_per_task(&cpu.pool, drawn.len());
-        for_each(cpu, &mut drawn.chunks_mut(each).collect::<Vec<_>>(), |_, draws| {
-            let mut scratch = DrawScratch::default();
-            draws.iter_mut().for_each(|(decoding, drawn)| *drawn = decoding.draw(cpu, &mut scratch));
-        });
-        drawn.into_iter().map(|(_, drawn)| drawn).collect()
+        let last = backend.gather(x, &rows.iter().map(|last| last.row).collect::<Vec<_>>());
+        let mut out = logit_rows(backend, weights.model.config.vocab_size);
+        logits(backend, weights, &last, &groups, &mut out);
+        let request = |token: &NextToken| self.active[token.task].token_request(token.sequence, token.row - first);
+        let requests: Vec<TokenRequest> = tokens.iter().map(request).collect();
+        backend.sample(&out, &requests)
     }
 }
 
-/// Appends rows to the last group when the adapter is the same.
-fn push_group(groups: &mut Vec<Group>, rows: Range<usize>, adapter: Option<&Arc<Adapter>>) {
-    let same = |a: &Option<Arc<Adapter>>| match (a, adapter) {
+/// Extends the last group by `rows` if its adapter is the same, else adds a group.
+fn push_group<B: Backend>(groups: &mut Vec<RowGroup<B>>, rows: Range<usize>, adapter: Option<&Arc<Adapter<B>>>) {
+    let same = |a: &Option<Arc<Adapter<B>>>| match (a, adapter) {
         (Some(a), Some(b)) => Arc::ptr_eq(a, b),
         (None, None) => true,
         _ => false,
     };
     match groups.last_mut() {
         Some(last) if same(&last.adapter) => last.rows.end = rows.end,
-        _ => groups.push(Group { rows, adapter: adapter.cloned() }),
+        _ => groups.push(RowGroup { rows, adapter: adapter.cloned() }),
     }
 }

@@ -3,140 +3,148 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use trainyard_protocol::Flow;
+use trainyard_protocol::TenantShare;
 
 use super::Sampler;
-use super::fair::Fair;
-use super::job::SampleJob;
-use super::pass::Part;
+use super::fair_share::FairShare;
+use super::pass::PassPart;
 use super::prefix::{BlockTokens, NodeId};
-use crate::kernels::attention::BLOCK;
+use super::task::SampleTask;
+use crate::backend::{Backend, KV_BLOCK as BLOCK};
 use crate::model::{Adapter, Weights};
 
 /// Prompt rows of a pass while no sequence decodes.
 pub(super) const PREFILL_ROWS: usize = 256;
-/// Prompt rows of a pass for which decoding sequences wait, at least: a compromise between their pace and the price
-/// of reading all weights for few rows.
-const SHARED_ROWS: usize = 64;
+/// Fewest prompt rows of a pass in which sequences decode: a compromise between decoding latency and the cost of
+/// reading all weights for few rows.
+const MIN_PREFILL_ROWS: usize = 64;
 
-/// A prompt, or what of a sequence is to be computed again, of which the pass may take some rows.
-struct Chunk {
-    part: Part,
+/// Rows of a prompt, or of a sequence whose keys and values must be recomputed, for the pass (chunked prefill).
+struct PrefillChunk {
+    part: PassPart,
+    /// Tokens of the stream; `part.positions` ends there at most.
     known: usize,
-    /// What it computes first, if that is a full block.
+    /// Cache key of the block that it computes first, if that is a full block.
     block: Option<(NodeId, BlockTokens)>,
-    /// Whether it can wait for another one that computes the same.
-    patient: bool,
+    /// Whether it may take the first block from the cache when another chunk has computed it.
+    can_reuse: bool,
 }
 
-/// Chunks by flow, oldest first.
-type Chunks = BTreeMap<Arc<str>, (Flow, VecDeque<Chunk>)>;
+/// Chunks by tenant, oldest first.
+type PrefillChunks = BTreeMap<Arc<str>, (TenantShare, VecDeque<PrefillChunk>)>;
 
-impl Sampler {
-    /// What the next pass computes. Passes go around among flows and the weights that they use. Every sequence gets
-    /// its next token; prompts get their next rows as far as there is room, flows in turn and each flow's oldest first.
-    pub(super) fn plan(&mut self) -> Vec<Part> {
-        let suspect = self.suspect();
-        let weights = match suspect {
+impl<B: Backend> Sampler<B> {
+    /// What the next pass computes, on one set of weights. Every decoding sequence gets its next token; prompts get rows
+    /// within the prefill budget, by fair share and oldest first within a tenant. Tenants, and the weights of a tenant,
+    /// take turns from pass to pass.
+    pub(super) fn plan(&mut self) -> Vec<PassPart> {
+        let quarantined = self.next_quarantined();
+        let weights = match quarantined {
             Some(i) => Some(Arc::clone(&self.active[i].weights.weights)),
-            None => self.turn(),
+            None => self.next_weights(),
         };
         let Some(weights) = weights else { return Vec::new() };
-        let room = self.prefill_room(&weights);
-        let (mut parts, mut chunks) = (Vec::new(), Chunks::new());
-        for (i, job) in self.active.iter_mut().enumerate() {
-            let takes_part = suspect.map_or(!job.is_suspect(), |only| only == i);
-            if !takes_part || !Arc::ptr_eq(&job.weights.weights, &weights) {
+        let budget = self.prefill_budget(&weights);
+        let (mut parts, mut chunks) = (Vec::new(), PrefillChunks::new());
+        for (i, task) in self.active.iter_mut().enumerate() {
+            let takes_part = quarantined.map_or(!task.is_quarantined(), |only| only == i);
+            if !takes_part || !Arc::ptr_eq(&task.weights.weights, &weights) {
                 continue;
             }
-            for target in job.targets() {
-                job.reuse(target, &mut self.cache);
-                let (text, stream) = job.stream(target);
-                let (start, known) = (stream.kv.len(), text.len());
-                if job.is_decoding(target) {
-                    parts.push(Part { job: i, target, positions: start..known });
+            for target in task.targets() {
+                task.attach_cached(target, &mut self.cache);
+                let (tokens, stream) = task.stream(target);
+                let (start, known) = (stream.kv.len(), tokens.len());
+                if task.is_decoding(target) {
+                    parts.push(PassPart { task: i, target, positions: start..known });
                     continue;
                 }
-                let (block, patient) = (stream.next_block(text), start < job.reusable(target));
-                let chunk = Chunk { part: Part { job: i, target, positions: start..start }, known, block, patient };
-                let name = Arc::clone(&job.flow.name);
-                chunks.entry(name).or_insert_with(|| (job.flow.clone(), VecDeque::new())).1.push_back(chunk);
+                let (block, can_reuse) = (stream.next_block(tokens), start < task.reusable_tokens(target));
+                let chunk = PrefillChunk {
+                    part: PassPart { task: i, target, positions: start..start },
+                    known,
+                    block,
+                    can_reuse,
+                };
+                let name = Arc::clone(&task.share.name);
+                chunks.entry(name).or_insert_with(|| (task.share.clone(), VecDeque::new())).1.push_back(chunk);
             }
         }
-        parts.extend(share(&mut self.prefills, chunks, room));
-        parts.sort_by_key(|part| (part.job, part.target));
-        self.by_adapter(&mut parts);
+        parts.extend(allot_rows(&mut self.prefills, chunks, budget));
+        parts.sort_by_key(|part| (part.task, part.target));
+        self.group_by_adapter(&mut parts);
         parts
     }
 
-    /// The request that has the next pass for itself: the oldest one that is suspected of a panic, every other time
-    /// while others have work.
-    fn suspect(&mut self) -> Option<usize> {
-        let oldest = self.active.iter().position(SampleJob::is_suspect);
-        let others = self.active.iter().any(|job| !job.is_suspect());
-        self.suspected = oldest.is_some() && !(self.suspected && others);
-        oldest.filter(|_| self.suspected)
+    /// The request that runs in the next pass alone: the oldest quarantined one, in every second pass while other requests
+    /// are active.
+    fn next_quarantined(&mut self) -> Option<usize> {
+        let oldest = self.active.iter().position(SampleTask::is_quarantined);
+        let others = self.active.iter().any(|task| !task.is_quarantined());
+        self.last_was_quarantined = oldest.is_some() && !(self.last_was_quarantined && others);
+        oldest.filter(|_| self.last_was_quarantined)
     }
 
-    /// Whose turn it is, and of the weights that the flow uses those that waited longest.
-    fn turn(&mut self) -> Option<Arc<Weights>> {
-        let backlog: Vec<&Flow> = self.active.iter().filter(|job| !job.is_suspect()).map(|job| &job.flow).collect();
+    /// The weights of the next pass: of the tenant whose turn it is, those that were used least recently.
+    fn next_weights(&mut self) -> Option<Arc<Weights<B>>> {
+        let backlog: Vec<&TenantShare> =
+            self.active.iter().filter(|task| !task.is_quarantined()).map(|task| &task.share).collect();
         let mut leader = None;
-        self.passes.fill(backlog, |flow| {
+        self.passes.fill(backlog, |tenant| {
             let first = leader.is_none();
-            first.then(|| leader = Some(Arc::clone(flow))).map(|()| 1)
+            first.then(|| leader = Some(Arc::clone(tenant))).map(|()| 1)
         });
-        let flow = leader?;
-        let uses = |weights: &Arc<Weights>| {
-            let same = |job: &SampleJob| job.flow.name == flow && Arc::ptr_eq(&job.weights.weights, weights);
-            self.active.iter().any(|job| same(job) && !job.is_suspect())
+        let tenant = leader?;
+        let uses = |weights: &Arc<Weights<B>>| {
+            let same = |task: &SampleTask<B>| task.share.name == tenant && Arc::ptr_eq(&task.weights.weights, weights);
+            self.active.iter().any(|task| same(task) && !task.is_quarantined())
         };
-        let at = self.turns.iter().position(uses)?;
-        let weights = self.turns.remove(at)?;
-        self.turns.push_back(Arc::clone(&weights));
+        let at = self.weights_rotation.iter().position(uses)?;
+        let weights = self.weights_rotation.remove(at)?;
+        self.weights_rotation.push_back(Arc::clone(&weights));
         Some(weights)
     }
 
-    /// Brings parts with the same adapter together: each adapter is one product for all of its rows.
-    fn by_adapter(&self, parts: &mut [Part]) {
-        let mut seen: Vec<*const Adapter> = Vec::new();
-        let mut place = |part: &Part| {
-            let adapter = self.active[part.job].weights.adapter.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
+    /// Sorts parts by adapter, so that each adapter is one GEMM over all of its rows.
+    fn group_by_adapter(&self, parts: &mut [PassPart]) {
+        let mut seen: Vec<*const Adapter<B>> = Vec::new();
+        let mut position = |part: &PassPart| {
+            let adapter = self.active[part.task].weights.adapter.as_ref().map_or(std::ptr::null(), Arc::as_ptr);
             seen.iter().position(|other| std::ptr::eq(*other, adapter)).unwrap_or_else(|| {
                 seen.push(adapter);
                 seen.len() - 1
             })
         };
-        parts.sort_by_cached_key(|part| place(part));
+        parts.sort_by_cached_key(|part| position(part));
     }
 
-    /// Prompt rows of the next pass: fewer when sequences wait for it, on any weights, than when none does; more
-    /// the more prompts wait for each of those sequences.
-    fn prefill_room(&self, weights: &Arc<Weights>) -> usize {
-        let (mut decoding, mut behind) = (0usize, 0usize);
-        for job in &self.active {
-            for target in job.targets() {
-                if job.is_decoding(target) {
+    /// Prompt rows of the next pass: all of [`PREFILL_ROWS`] when no sequence decodes, on any weights; otherwise in
+    /// proportion to the waiting prompts per decoding sequence.
+    fn prefill_budget(&self, weights: &Arc<Weights<B>>) -> usize {
+        let (mut decoding, mut prefilling) = (0usize, 0usize);
+        for task in &self.active {
+            for target in task.targets() {
+                if task.is_decoding(target) {
                     decoding += 1;
-                } else if Arc::ptr_eq(&job.weights.weights, weights) {
-                    behind += 1;
+                } else if Arc::ptr_eq(&task.weights.weights, weights) {
+                    prefilling += 1;
                 }
             }
         }
-        let each = behind.checked_div(decoding);
-        each.map_or(PREFILL_ROWS, |each| (SHARED_ROWS * each).clamp(SHARED_ROWS, PREFILL_ROWS))
+        let per_sequence = prefilling.checked_div(decoding);
+        per_sequence.map_or(PREFILL_ROWS, |prompts| (MIN_PREFILL_ROWS * prompts).clamp(MIN_PREFILL_ROWS, PREFILL_ROWS))
     }
 }
 
-/// Hands out `room` rows, a block at a time. Chunks end at the end of a block, so that the next one can come from the
-/// cache, or of what is known. Of chunks that begin with the same block one is computed: the others will find it in
-/// the cache.
-fn share(fair: &mut Fair, mut chunks: Chunks, mut room: usize) -> Vec<Part> {
-    let backlog: Vec<Flow> = chunks.values().map(|(flow, _)| flow.clone()).collect();
+/// Allots `budget` rows to chunks, one block at a time, by fair share. A chunk ends at a block boundary, so that the next
+/// block can come from the cache, or at the end of its stream. Of chunks that begin with the same block only one is
+/// computed: the others find it in the cache in the next pass.
+fn allot_rows(prefills: &mut FairShare, mut chunks: PrefillChunks, mut budget: usize) -> Vec<PassPart> {
+    let backlog: Vec<TenantShare> = chunks.values().map(|(share, _)| share.clone()).collect();
     let mut claimed = BTreeSet::new();
     let mut parts = Vec::new();
-    fair.fill(&backlog, |flow| {
-        let (_, queue) = chunks.get_mut(flow)?;
+    prefills.fill(&backlog, |tenant| {
+        let (_, queue) = chunks.get_mut(tenant)?;
         let mut at = 0;
         while let Some(chunk) = queue.get_mut(at) {
             let positions = &mut chunk.part.positions;
@@ -146,13 +154,13 @@ fn share(fair: &mut Fair, mut chunks: Chunks, mut room: usize) -> Vec<Part> {
                 continue;
             }
             let first = chunk.block.filter(|_| positions.start == positions.end);
-            if step > room || (chunk.patient && first.is_some_and(|block| claimed.contains(&block))) {
+            if step > budget || (chunk.can_reuse && first.is_some_and(|block| claimed.contains(&block))) {
                 at += 1;
                 continue;
             }
             claimed.extend(first);
             positions.end += step;
-            room -= step;
+            budget -= step;
             return Some(step);
         }
         None

@@ -1,33 +1,31 @@
-//! Keys and values by what they were computed from: the weights and the tokens up to a block's end.
+//! The prefix cache: blocks of keys and values by weights version and all tokens up to the end of the block.
 //!
-//! A block of a sequence is a node of a tree whose root stands for a version of the weights, so that a path spells
-//! the tokens themselves: nothing is found by a hash alone. Kernels are batch invariant, hence a cached block has the
-//! bits that computing it again would give.
+//! A block is a node of a tree whose root is a weights version, so that a path spells out the tokens: no lookup relies on
+//! a hash alone. Kernels are batch-invariant, hence a cached block has the bits that recomputing it would give.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 
 use super::SamplerWeights;
-use crate::kernels::attention::{BLOCK, KvBlock};
-use crate::model::{Adapter, Weights};
+use crate::backend::{Backend, KV_BLOCK as BLOCK};
+use crate::model::{Adapter, KvBlock, Weights};
 
 /// Tokens of a block.
 pub(super) type BlockTokens = [u32; BLOCK];
 
-/// A node of the tree; never used again for another one.
+/// A node of the tree. Ids are never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NodeId(u64);
 
-/// What a root stands for. The weak references keep addresses from being used again, and tell when the weights
-/// are gone.
-struct Version {
-    weights: Weak<Weights>,
-    adapter: Option<Weak<Adapter>>,
+/// The weights of a root. The weak references prevent reuse of the addresses, and show when the weights are dropped.
+struct WeightsVersion<B: Backend> {
+    weights: Weak<Weights<B>>,
+    adapter: Option<Weak<Adapter<B>>>,
     root: NodeId,
 }
 
-impl Version {
-    fn is(&self, weights: &SamplerWeights) -> bool {
+impl<B: Backend> WeightsVersion<B> {
+    fn is(&self, weights: &SamplerWeights<B>) -> bool {
         let same_adapter = match (&self.adapter, &weights.adapter) {
             (Some(a), Some(b)) => std::ptr::eq(a.as_ptr(), Arc::as_ptr(b)),
             (None, None) => true,
@@ -36,7 +34,7 @@ impl Version {
         same_adapter && std::ptr::eq(self.weights.as_ptr(), Arc::as_ptr(&weights.weights))
     }
 
-    fn is_dead(&self) -> bool {
+    fn is_stale(&self) -> bool {
         self.weights.strong_count() == 0 || self.adapter.as_ref().is_some_and(|a| a.strong_count() == 0)
     }
 }
@@ -47,6 +45,7 @@ struct Node {
     block: Arc<KvBlock>,
     bytes: usize,
     children: usize,
+    /// Value of the cache's clock at the last use.
     used: u64,
 }
 
@@ -57,32 +56,46 @@ impl Node {
     }
 }
 
-/// Full blocks of sequences, those in progress included.
-#[derive(Default)]
-pub(super) struct PrefixCache {
-    versions: Vec<Version>,
+/// A tree of full blocks, including those of active sequences.
+pub(super) struct PrefixCache<B: Backend> {
+    versions: Vec<WeightsVersion<B>>,
     nodes: BTreeMap<NodeId, Node>,
     children: BTreeMap<(NodeId, BlockTokens), NodeId>,
     /// Nodes without children, least recently used first.
     leaves: BTreeSet<(u64, NodeId)>,
     bytes: usize,
     clock: u64,
+    /// The last id that was given.
     last: u64,
 }
 
-impl PrefixCache {
-    /// Bytes of all blocks held.
+impl<B: Backend> Default for PrefixCache<B> {
+    fn default() -> Self {
+        Self {
+            versions: Vec::new(),
+            nodes: BTreeMap::new(),
+            children: BTreeMap::new(),
+            leaves: BTreeSet::new(),
+            bytes: 0,
+            clock: 0,
+            last: 0,
+        }
+    }
+}
+
+impl<B: Backend> PrefixCache<B> {
+    /// Bytes of all blocks, including those that sequences hold as well.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The root of what was computed with these weights.
-    pub(super) fn root(&mut self, weights: &SamplerWeights) -> NodeId {
+    /// The root for a weights version; added if it is new.
+    pub(super) fn root(&mut self, weights: &SamplerWeights<B>) -> NodeId {
         if let Some(version) = self.versions.iter().find(|version| version.is(weights)) {
             return version.root;
         }
         let root = self.next_id();
-        self.versions.push(Version {
+        self.versions.push(WeightsVersion {
             weights: Arc::downgrade(&weights.weights),
             adapter: weights.adapter.as_ref().map(Arc::downgrade),
             root,
@@ -102,8 +115,8 @@ impl PrefixCache {
         Some((id, Arc::clone(&node.block)))
     }
 
-    /// Keeps a block of `bytes` bytes. Returns its node and the block to use from now on: an equal one, if there was
-    /// one. `parent` must be a root or a block that a sequence holds.
+    /// Inserts a block of `bytes` bytes. Returns its node and the block to use from now on: the cached one, if an equal
+    /// one was cached. `parent` must be a root or a block that a sequence holds.
     pub(super) fn insert(
         &mut self,
         parent: NodeId,
@@ -129,9 +142,9 @@ impl PrefixCache {
         (id, Arc::clone(block))
     }
 
-    /// Drops blocks that no sequence holds, least recently used first, until at most `bytes` are held.
+    /// Evicts blocks that no sequence holds, least recently used first, until at most `bytes` remain.
     pub(super) fn evict(&mut self, bytes: usize) {
-        // Who holds a block holds those before it: a leaf in use keeps its ancestors, too.
+        // A sequence that holds a block holds all before it: a leaf in use implies ancestors in use.
         let mut from = (0, NodeId::default());
         while self.bytes > bytes {
             let free = self.leaves.range(from..).find(|(_, id)| self.nodes.get(id).is_some_and(|node| !node.in_use()));
@@ -143,10 +156,10 @@ impl PrefixCache {
         }
     }
 
-    /// Forgets what was computed with weights that nobody can use any more.
-    pub(super) fn forget_dead(&mut self) {
-        let dead: Vec<NodeId> = self.versions.extract_if(.., |version| version.is_dead()).map(|v| v.root).collect();
-        let mut stack = dead;
+    /// Removes the blocks of weights that were dropped.
+    pub(super) fn remove_stale_versions(&mut self) {
+        let stale: Vec<NodeId> = self.versions.extract_if(.., |version| version.is_stale()).map(|v| v.root).collect();
+        let mut stack = stale;
         while let Some(id) = stack.pop() {
             let range = (id, [0; BLOCK])..=(id, [u32::MAX; BLOCK]);
             stack.extend(self.children.range(range).map(|(_, child)| *child));
@@ -154,7 +167,7 @@ impl PrefixCache {
         }
     }
 
-    /// Removes a node and returns its parent. Its children, if it has any, must go as well.
+    /// Removes a node and returns its parent. The caller removes its children.
     fn remove(&mut self, id: NodeId) -> Option<NodeId> {
         let node = self.nodes.remove(&id)?;
         self.leaves.remove(&(node.used, id));

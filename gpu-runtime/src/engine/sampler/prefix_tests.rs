@@ -1,16 +1,20 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
+use crate::backend::{AttentionShape, HostBackend};
 use crate::engine::sampler::tests::{adapter, base};
-use crate::kernels::attention::{AttentionShape, KvSequence};
+use crate::model::{KvCache, KvSequence};
+
+type PrefixCache = super::PrefixCache<HostBackend>;
 
 const BYTES: usize = 10;
 
 fn block() -> Arc<KvBlock> {
-    let shape = AttentionShape { layers: 1, heads: 1, kv_heads: 1, head_dim: 2 };
-    let mut kv = KvSequence::default();
-    kv.reserve(&shape, 1);
-    Arc::clone(&kv.blocks()[0])
+    let shape = AttentionShape { layers: 1, heads: 1, kv_heads: 1, head_dim: 2, scale: 1.0 };
+    let backend = HostBackend::new(1);
+    let mut kv = [KvSequence::default()];
+    KvCache::new(&backend, &shape).extend(&backend, &[(0..1, 0)], &mut kv);
+    Arc::clone(&kv[0].blocks()[0])
 }
 
 /// Inserts blocks of the given tokens after one another; returns their nodes and the last block.
@@ -65,18 +69,18 @@ fn a_block_is_found_by_all_tokens_before_it() {
 }
 
 #[test]
-fn an_equal_block_is_kept_once() {
+fn equal_blocks_are_stored_once() {
     let mut cache = PrefixCache::default();
     let root = cache.next_id();
     let (nodes, first) = insert(&mut cache, root, &[1]);
-    let (again, second) = insert(&mut cache, root, &[1]);
-    assert!(nodes == again && Arc::ptr_eq(&first, &second));
+    let (repeated, second) = insert(&mut cache, root, &[1]);
+    assert!(nodes == repeated && Arc::ptr_eq(&first, &second));
     assert_eq!(cache.bytes(), BYTES);
     check(&cache);
 }
 
 #[test]
-fn the_least_recently_used_ends_go_first() {
+fn least_recently_used_leaves_are_evicted_first() {
     let mut cache = PrefixCache::default();
     let root = cache.next_id();
     let (nodes, _) = insert(&mut cache, root, &[1, 2, 3]);
@@ -84,18 +88,18 @@ fn the_least_recently_used_ends_go_first() {
     insert(&mut cache, root, &[7, 8]);
     cache.get(nodes[1], &[3; BLOCK]).unwrap();
     check(&cache);
-    let mut left = Vec::new();
+    let mut remaining = Vec::new();
     for blocks in (0..6).rev() {
         cache.evict(blocks * BYTES + BYTES / 2);
         check(&cache);
         assert_eq!(cache.bytes(), blocks * BYTES);
-        left.push([&[1, 2, 3][..], &[1, 5], &[7, 8]].map(|path| found(&cache, root, path)));
+        remaining.push([&[1, 2, 3][..], &[1, 5], &[7, 8]].map(|path| found(&cache, root, path)));
     }
-    assert_eq!(left, [[3, 1, 2], [3, 1, 1], [3, 1, 0], [2, 1, 0], [1, 1, 0], [0, 0, 0]]);
+    assert_eq!(remaining, [[3, 1, 2], [3, 1, 1], [3, 1, 0], [2, 1, 0], [1, 1, 0], [0, 0, 0]]);
 }
 
 #[test]
-fn blocks_in_use_stay() {
+fn blocks_in_use_are_not_evicted() {
     let mut cache = PrefixCache::default();
     let root = cache.next_id();
     let (nodes, _) = insert(&mut cache, root, &[1, 2, 3]);
@@ -110,7 +114,7 @@ fn blocks_in_use_stay() {
 }
 
 #[test]
-fn versions_are_separate_and_go_with_their_weights() {
+fn weights_versions_are_separate_and_removed_with_their_weights() {
     let mut cache = PrefixCache::default();
     let plain = SamplerWeights::of_base(base("llama"));
     let adapted = |seed| SamplerWeights { adapter: Some(adapter(&plain.base, seed)), ..plain.clone() };
@@ -121,13 +125,13 @@ fn versions_are_separate_and_go_with_their_weights() {
     for (root, depth) in roots.into_iter().zip([1, 2, 3]) {
         insert(&mut cache, root, &vec![9; depth]);
     }
-    cache.forget_dead();
+    cache.remove_stale_versions();
     assert_eq!(cache.bytes(), 6 * BYTES);
     drop(two);
-    cache.forget_dead();
+    cache.remove_stale_versions();
     check(&cache);
     assert_eq!(roots.map(|root| found(&cache, root, &[9; 3])), [1, 2, 0]);
-    // Neither the root nor its blocks come back for other weights, wherever they are in memory.
+    // Neither the root nor its blocks are reused for other weights at the same address.
     let next = adapted(3);
     let root = cache.root(&next);
     assert!(!roots.contains(&root));

@@ -1,4 +1,4 @@
-//! What a request asked of its prompt: log-probabilities of its tokens and of others in their places.
+//! Outputs for the tokens of a prompt: their log-probabilities, top candidates, given targets and sampled alternatives.
 
 use std::ops::Range;
 
@@ -7,24 +7,20 @@ use trainyard_protocol::{
     OpError, PromptAltTokens, Sample, SampleResult, SamplingParams, Tensor, TensorValues, TopkLogprobs,
 };
 
-use super::draw::logprob_scale;
-use super::{ABSENT, LOGIT_ROWS, SamplerWeights, logit_buffer};
-use crate::draw::{DrawScratch, draw_each, topk};
-use crate::kernels::Cpu;
-use crate::kernels::elementwise::for_each;
-use crate::kernels::head::{Targets, log_sum_exp};
-use crate::model::{Group, ScoredRows, score_rows};
+use super::{ABSENT, LOGIT_ROWS, SamplerWeights, logit_rows};
+use crate::backend::{Backend, RowScores, ScoreRequest, Targets};
+use crate::model::{RowGroup, logits, target_logprobs};
 use crate::rng::{Purpose, uniform_for};
 
-/// Results by position, filled as rows are computed.
+/// Requested outputs by position, filled as rows are computed.
 pub(super) struct PromptOutputs {
     logprobs: Option<Vec<f32>>,
     topk: Option<TopkLogprobs>,
     targets: Option<TargetCells>,
     alternatives: Option<PromptAltTokens>,
-    /// First position whose `logprobs` and `topk` are wanted.
+    /// First position with `logprobs` and `topk`.
     from: usize,
-    /// First row that is still to be scored. Row p scores the token at p + 1, so the last row never is.
+    /// First row that is not scored yet. Row p scores the token at p + 1: the last row of the prompt scores none.
     next: usize,
     rows: usize,
 }
@@ -36,14 +32,12 @@ struct TargetCells {
     logprobs: Vec<f32>,
 }
 
-/// What one row says of the token after it.
-#[derive(Default)]
-struct RowScores {
-    row: usize,
-    /// The prompt's own token, then the wanted cells.
-    targets: Vec<f32>,
-    topk: Vec<(u32, f32)>,
-    alternatives: Vec<(u32, f32)>,
+/// The residual stream of prompt positions that a pass computed.
+pub(super) struct PromptRows<'a, B: Backend> {
+    pub(super) positions: Range<usize>,
+    pub(super) x: &'a B::Rows,
+    /// Row of the first position.
+    pub(super) first: usize,
 }
 
 fn target_cells(tensor: Tensor, prompt: usize, vocab: usize) -> Result<TargetCells, OpError> {
@@ -74,11 +68,11 @@ impl PromptOutputs {
     /// Takes the tensor of `target_prompt_logprobs` from the request: it may be large.
     pub(super) fn new(request: &mut Sample, prompt: usize, vocab: usize) -> Result<Self, OpError> {
         let targets = request.target_prompt_logprobs.take();
-        let targets = targets.map(|tensor| target_cells(tensor, prompt, vocab)).transpose()?;
+        let targets = targets.map(|targets| target_cells(targets.into_dense(), prompt, vocab)).transpose()?;
         Ok(Self::unfilled(request, prompt, targets))
     }
 
-    /// The same outputs before the first row.
+    /// The same outputs with no row scored.
     pub(super) fn restarted(self, request: &Sample) -> Self {
         let prompt = self.rows + 1;
         Self::unfilled(request, prompt, self.targets)
@@ -115,49 +109,45 @@ impl PromptOutputs {
         outputs
     }
 
-    /// First row that must be computed, because its score is wanted or because the first token is drawn from it.
+    /// First row that must be computed, for its score or to sample the first token from it.
     pub(super) fn first_row(&self) -> usize {
         self.next.min(self.rows)
     }
 
-    /// Scores the rows that are wanted among prompt `positions`, whose residual stream is `x`.
-    pub(super) fn score(
+    /// Scores the rows of a pass that outputs depend on.
+    pub(super) fn score<B: Backend>(
         &mut self,
-        cpu: &Cpu,
-        weights: &SamplerWeights,
+        backend: &B,
+        weights: &SamplerWeights<B>,
         prompt: &[u32],
         params: &SamplingParams,
-        positions: Range<usize>,
-        x: &[f32],
+        pass: &PromptRows<'_, B>,
     ) {
+        let PromptRows { positions, x, first } = pass;
         let rows = positions.start.max(self.next)..positions.end.min(self.rows);
         if rows.is_empty() {
             return;
         }
-        let hidden = weights.weights.config.hidden_size;
-        let x = &x[(rows.start - positions.start) * hidden..(rows.end - positions.start) * hidden];
+        let gather =
+            |rows: Range<usize>| backend.gather(x, &rows.map(|row| row - positions.start + first).collect::<Vec<_>>());
         if self.topk.is_some() || self.alternatives.is_some() {
-            let vocab = weights.weights.config.vocab_size;
-            let mut logits = logit_buffer(cpu, vocab);
-            for first in rows.clone().step_by(LOGIT_ROWS) {
-                let part = first..rows.end.min(first + LOGIT_ROWS);
-                let x = &x[(first - rows.start) * hidden..(part.end - rows.start) * hidden];
-                scored(cpu, weights, x, part.len()).logits(cpu, &mut logits[..part.len() * vocab]);
-                let mut scores: Vec<_> = part.map(|row| RowScores { row, ..RowScores::default() }).collect();
-                for_each(cpu, &mut scores, |i, scores| {
-                    self.score_logits(cpu, prompt, params, &logits[i * vocab..(i + 1) * vocab], scores);
-                });
-                scores.into_iter().for_each(|scores| self.store(scores));
+            let mut out = logit_rows(backend, weights.weights.model.config.vocab_size);
+            for start in rows.clone().step_by(LOGIT_ROWS) {
+                let part = start..rows.end.min(start + LOGIT_ROWS);
+                let group = [group(weights, part.len())];
+                logits(backend, &weights.weights, &gather(part.clone()), &group, &mut out);
+                let request = |row| self.score_request(prompt, params, row, row - start);
+                let requests: Vec<_> = part.clone().map(request).collect();
+                let scores = backend.score(&out, &requests);
+                part.zip(scores).for_each(|(row, scores)| self.store(row, scores));
             }
         } else {
-            let mut targets = Targets { offsets: vec![0], ids: Vec::new() };
-            for row in rows.clone() {
-                targets.ids.extend(self.wanted(prompt, row));
-                targets.offsets.push(targets.ids.len());
-            }
-            let (logprobs, _) = scored(cpu, weights, x, rows.len()).target_logprobs(cpu, &targets, None);
-            for (row, at) in rows.clone().zip(targets.offsets.windows(2)) {
-                self.store(RowScores { row, targets: logprobs[at[0]..at[1]].to_vec(), ..RowScores::default() });
+            let mut targets = Targets::empty();
+            rows.clone().for_each(|row| targets.push(self.wanted(prompt, row)));
+            let group = [group(weights, rows.len())];
+            let logprobs = target_logprobs(backend, &weights.weights, &gather(rows.clone()), &group, &targets);
+            for (i, row) in rows.clone().enumerate() {
+                self.store(row, RowScores { targets: logprobs[targets.of(i)].to_vec(), ..RowScores::default() });
             }
         }
         self.next = rows.end;
@@ -169,27 +159,17 @@ impl PromptOutputs {
         std::iter::once(prompt[row + 1]).chain(cells.iter().filter(|id| **id >= 0).map(|id| *id as u32))
     }
 
-    /// The scores of a row from all its logits: targets as the loss head has them, top candidates, independent draws.
-    fn score_logits(&self, cpu: &Cpu, prompt: &[u32], params: &SamplingParams, logits: &[f32], scores: &mut RowScores) {
-        let lse = log_sum_exp(cpu, logits, 1.0);
-        let row = scores.row;
-        scores.targets = self.wanted(prompt, row).map(|id| logits[id as usize] - lse).collect();
-        if let Some(out) = &self.topk
-            && row + 1 >= self.from
-        {
-            scores.topk = topk(logits, out.k).into_iter().map(|(id, logit)| (id, logit - lse)).collect();
-        }
-        if let Some(out) = &self.alternatives {
-            let scale = logprob_scale(params.temperature);
-            let lse = log_sum_exp(cpu, logits, scale);
-            let us = (0..out.k).map(|j| uniform_for(Purpose::Alternative, params.seed, j as u64, row as u64 + 1));
-            let ids = draw_each(logits, params.temperature, us, &mut DrawScratch::default());
-            scores.alternatives = ids.into_iter().map(|id| (id, logits[id as usize] * scale - lse)).collect();
-        }
+    /// The scores to compute for prompt row `row`, whose logits are in row `at` of the buffer.
+    fn score_request(&self, prompt: &[u32], params: &SamplingParams, row: usize, at: usize) -> ScoreRequest {
+        let topk = self.topk.as_ref().filter(|_| row + 1 >= self.from).map_or(0, |out| out.k);
+        let us = |k: usize| {
+            (0..k).map(|j| uniform_for(Purpose::Alternative, params.seed, j as u64, row as u64 + 1)).collect()
+        };
+        let alternatives = self.alternatives.as_ref().map(|out| (params.temperature, us(out.k)));
+        ScoreRequest { row: at, targets: self.wanted(prompt, row).collect(), topk, alternatives }
     }
 
-    fn store(&mut self, scores: RowScores) {
-        let row = scores.row;
+    fn store(&mut self, row: usize, scores: RowScores) {
         let mut targets = scores.targets.into_iter();
         let own = targets.next();
         if let (Some(out), Some(own)) = (&mut self.logprobs, own)
@@ -219,7 +199,7 @@ impl PromptOutputs {
         }
     }
 
-    /// Puts everything into the request's result.
+    /// Moves the outputs into `result`.
     pub(super) fn finish(self, result: &mut SampleResult) {
         result.prompt_logprobs = self.logprobs;
         result.topk_prompt_logprobs = self.topk;
@@ -230,8 +210,8 @@ impl PromptOutputs {
     }
 }
 
-fn scored<'a>(cpu: &Cpu, weights: &'a SamplerWeights, x: &[f32], rows: usize) -> ScoredRows<'a> {
-    score_rows(cpu, &weights.weights, x, &[Group { rows: 0..rows, adapter: weights.adapter.clone() }])
+fn group<B: Backend>(weights: &SamplerWeights<B>, rows: usize) -> RowGroup<B> {
+    RowGroup { rows: 0..rows, adapter: weights.adapter.clone() }
 }
 
 #[cfg(test)]

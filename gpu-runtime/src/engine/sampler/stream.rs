@@ -1,29 +1,30 @@
-//! A sequence's keys and values, and how far the cache has them.
+//! The keys and values of a sequence, and how many of its blocks the prefix cache holds.
 
 use std::ops::Range;
 
 use super::prefix::{BlockTokens, NodeId, PrefixCache};
-use crate::kernels::attention::{BLOCK, KvSequence};
+use crate::backend::{Backend, KV_BLOCK as BLOCK};
+use crate::model::KvSequence;
 
-/// Blocks of keys and values that `tokens` tokens take.
+/// Blocks that hold the keys and values of `tokens` tokens.
 pub(super) fn blocks(tokens: usize) -> usize {
     tokens.div_ceil(BLOCK)
 }
 
-/// The tokens of a sequence.
+/// The tokens of a prompt or of a sequence that continues it.
 #[derive(Clone, Copy)]
-pub(super) struct Text<'a> {
+pub(super) struct SequenceTokens<'a> {
     pub(super) prompt: &'a [u32],
     pub(super) generated: &'a [u32],
 }
 
-impl Text<'_> {
+impl SequenceTokens<'_> {
     pub(super) fn len(&self) -> usize {
         self.prompt.len() + self.generated.len()
     }
 
     /// Appends the tokens at `positions` to `out`.
-    pub(super) fn copy(&self, positions: Range<usize>, out: &mut Vec<u32>) {
+    pub(super) fn copy_to(&self, positions: Range<usize>, out: &mut Vec<u32>) {
         let split = self.prompt.len();
         out.extend_from_slice(&self.prompt[positions.start.min(split)..positions.end.min(split)]);
         out.extend_from_slice(&self.generated[positions.start.max(split) - split..positions.end.max(split) - split]);
@@ -41,22 +42,22 @@ impl Text<'_> {
     }
 }
 
-/// Keys and values of a sequence. Those of its leading blocks are in the cache, too.
+/// Keys and values of a sequence. Its leading blocks are shared with the prefix cache.
 #[derive(Clone, Default)]
-pub(super) struct Stream {
+pub(super) struct KvStream {
     pub(super) kv: KvSequence,
-    /// Leading blocks that the cache holds.
+    /// Leading blocks that the cache holds as well.
     cached: usize,
-    /// The last of them, or the root.
+    /// The cache node of the last of them, or the root.
     node: NodeId,
 }
 
-impl Stream {
+impl KvStream {
     pub(super) fn new(root: NodeId) -> Self {
         Self { kv: KvSequence::default(), cached: 0, node: root }
     }
 
-    /// Leading blocks that the cache holds.
+    /// Leading blocks that the cache holds as well.
     pub(super) fn cached(&self) -> usize {
         self.cached
     }
@@ -66,17 +67,23 @@ impl Stream {
         self.kv.blocks().len().saturating_sub(self.cached)
     }
 
-    /// What to compute next, if it is a full block: streams that agree in it are about to compute the same.
-    pub(super) fn next_block(&self, text: Text<'_>) -> Option<(NodeId, BlockTokens)> {
+    /// The cache key of the next block, if computation is at its start and all of its tokens are known. Streams with
+    /// equal keys are about to compute the same block.
+    pub(super) fn next_block(&self, sequence: SequenceTokens<'_>) -> Option<(NodeId, BlockTokens)> {
         let aligned = self.kv.len() == self.cached * BLOCK;
-        text.block(self.cached).filter(|_| aligned).map(|tokens| (self.node, tokens))
+        sequence.block(self.cached).filter(|_| aligned).map(|tokens| (self.node, tokens))
     }
 
-    /// Takes from the cache what it has of the text, up to `limit` tokens. Returns how many tokens those were.
-    pub(super) fn take(&mut self, cache: &mut PrefixCache, text: Text<'_>, limit: usize) -> usize {
+    /// Extends the stream with blocks from the cache, up to `limit` tokens. Returns the number of tokens added.
+    pub(super) fn attach_cached<B: Backend>(
+        &mut self,
+        cache: &mut PrefixCache<B>,
+        sequence: SequenceTokens<'_>,
+        limit: usize,
+    ) -> usize {
         let before = self.kv.len();
         while self.kv.len() < limit
-            && let Some((node, tokens)) = self.next_block(text)
+            && let Some((node, tokens)) = self.next_block(sequence)
             && let Some((id, block)) = cache.get(node, &tokens)
         {
             self.kv.attach(block, limit.min((self.cached + 1) * BLOCK));
@@ -86,10 +93,15 @@ impl Stream {
         self.kv.len() - before
     }
 
-    /// Gives full blocks of `bytes` bytes to the cache, and uses the cache's where it has the same.
-    pub(super) fn publish(&mut self, cache: &mut PrefixCache, text: Text<'_>, bytes: usize) {
+    /// Inserts full blocks of `bytes` bytes each into the cache; where it holds an equal block, replaces the own one.
+    pub(super) fn publish<B: Backend>(
+        &mut self,
+        cache: &mut PrefixCache<B>,
+        sequence: SequenceTokens<'_>,
+        bytes: usize,
+    ) {
         while (self.cached + 1) * BLOCK <= self.kv.len()
-            && let Some(tokens) = text.block(self.cached)
+            && let Some(tokens) = sequence.block(self.cached)
         {
             let (id, block) = cache.insert(self.node, &tokens, &self.kv.blocks()[self.cached], bytes);
             self.kv.replace(self.cached, block);

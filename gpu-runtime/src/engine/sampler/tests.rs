@@ -4,31 +4,33 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use proptest::prelude::*;
-use trainyard_protocol::{LoraSpec, SampleResult, SamplerSource, SamplingParams, SamplingSessionId, Stop};
+use trainyard_protocol::{LoraSpec, SampleResult, SamplingParams, Stop};
 
-use super::job::Target;
+use super::task::StreamTarget;
 use super::*;
-use crate::kernels::attention::BLOCK;
-use crate::kernels::packed::Dtype;
+use crate::backend::{HostBackend, KV_BLOCK as BLOCK};
 use crate::load::load;
+use crate::model::ParamTable;
 use crate::rng::uniform;
 
 /// A model of the golden tests.
-pub(super) fn base(family: &str) -> Arc<Base> {
+pub(super) fn base(family: &str) -> Arc<Base<HostBackend>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family);
-    Arc::new(Base::new(&Cpu::new(1), family.into(), load(&path).unwrap(), Dtype::Bf16).unwrap())
+    Arc::new(Base::new(&HostBackend::new(1), family.into(), load(&path).unwrap()).unwrap())
 }
 
 /// An adapter that changes every projection.
-pub(super) fn adapter(base: &Base, seed: u64) -> Arc<Adapter> {
+pub(super) fn adapter(base: &Base<HostBackend>, seed: u64) -> Arc<Adapter<HostBackend>> {
     let spec = LoraSpec { rank: 4, seed, train_unembed: true, train_mlp: true, train_attn: true };
-    let params = Adapter::params(&base.config, &spec);
+    let params = ParamTable::of_adapter(base.config(), &spec);
     let values = |(i, len)| (0..len as u64).map(|p| (uniform(seed, i, p) as f32 - 0.5) * 0.1).collect();
     let masters = (0u64..).zip(params.iter().map(crate::model::ParamSpec::len)).map(values).collect();
-    Arc::new(Adapter::build(&Cpu::new(1), base.dtype, &base.config, &spec, &masters))
+    let backend = HostBackend::new(1);
+    let masters = backend.upload_params(masters);
+    Arc::new(Adapter::from_params(&backend, base.config(), &spec, &masters))
 }
 
-/// Tokens that begin with `shared` tokens of stream 0 and go on with those of another stream.
+/// Tokens that begin with `shared` tokens of stream 0 and continue with those of another stream.
 fn prompt(shared: usize, stream: u64, len: usize) -> Vec<i64> {
     let token = |i: usize| (uniform(3, if i < shared { 0 } else { stream }, i as u64) * 512.0) as i64;
     (0..len).map(token).collect()
@@ -44,8 +46,6 @@ fn request(prompt: Vec<i64>, num_samples: u32, max_tokens: u32) -> Sample {
         top_p: 1.0,
     };
     Sample {
-        sampling_session: SamplingSessionId::new("s"),
-        source: SamplerSource::Base { model: "m".into() },
         prompt,
         num_samples,
         params,
@@ -70,21 +70,21 @@ fn result(completion: Completion) -> SampleResult {
 }
 
 /// Drives a sampler and watches its budget.
-struct Bench {
-    cpu: Cpu,
-    sampler: Sampler,
+struct SamplerDriver {
+    backend: HostBackend,
+    sampler: Sampler<HostBackend>,
     /// Rows computed so far.
     rows: usize,
     done: BTreeMap<RequestId, SampleResult>,
 }
 
-impl Bench {
+impl SamplerDriver {
     fn new(kv_bytes: usize) -> Self {
-        Self { cpu: Cpu::new(1), sampler: Sampler::new(kv_bytes), rows: 0, done: BTreeMap::new() }
+        Self { backend: HostBackend::new(1), sampler: Sampler::new(kv_bytes), rows: 0, done: BTreeMap::new() }
     }
 
-    fn start(&mut self, at: usize, weights: &SamplerWeights, request: Sample) {
-        self.sampler.start(id(at), Flow::new("t"), weights.clone(), request).unwrap();
+    fn start(&mut self, at: usize, weights: &SamplerWeights<HostBackend>, request: Sample) {
+        self.sampler.start(id(at), TenantShare::new("t"), weights.clone(), false, request).unwrap();
     }
 
     fn held(&self) -> usize {
@@ -95,18 +95,18 @@ impl Bench {
     fn step(&mut self) -> usize {
         let parts = self.sampler.prepare();
         self.rows += parts.iter().map(|part| part.positions.len()).sum::<usize>();
-        self.sampler.run(&self.cpu, &parts);
+        self.sampler.run(&self.backend, &parts);
         self.check();
         for completion in self.sampler.finish() {
             self.done.insert(completion.id.clone(), result(completion));
         }
         self.check();
-        parts.iter().filter(|part| part.target == Target::Prompt).map(|part| part.positions.len()).sum()
+        parts.iter().filter(|part| part.target == StreamTarget::Prompt).map(|part| part.positions.len()).sum()
     }
 
     /// Only a sequence that is alone may exceed the budget.
     fn check(&self) {
-        let running: usize = self.sampler.active.iter().map(|job| job.targets().count()).sum();
+        let running: usize = self.sampler.active.iter().map(|task| task.targets().count()).sum();
         assert!(self.held() <= self.sampler.kv_bytes || running <= 1, "{running} sequences hold {}", self.held());
     }
 
@@ -117,13 +117,13 @@ impl Bench {
     }
 }
 
-/// What a request returns when nothing is shared with any other. As text, which tells all bits and equates NaNs.
-fn alone(weights: &SamplerWeights, request: Sample) -> String {
-    let mut bench = Bench::new(0);
-    bench.start(0, weights, request);
-    bench.drain();
-    assert_eq!(bench.held(), 0);
-    format!("{:?}", bench.done[&id(0)])
+/// What a request returns when nothing is shared with any other. As text, in which equal bits, and all NaNs, are equal.
+fn alone(weights: &SamplerWeights<HostBackend>, request: Sample) -> String {
+    let mut driver = SamplerDriver::new(0);
+    driver.start(0, weights, request);
+    driver.drain();
+    assert_eq!(driver.held(), 0);
+    format!("{:?}", driver.done[&id(0)])
 }
 
 const LARGE: usize = 1 << 30;
@@ -132,78 +132,78 @@ const LARGE: usize = 1 << 30;
 fn a_shared_prompt_is_computed_once() {
     let weights = SamplerWeights::of_base(base("llama"));
     for len in [2 * BLOCK, 3 * BLOCK + 5] {
-        let mut bench = Bench::new(LARGE);
-        (0..8).for_each(|at| bench.start(at, &weights, request(prompt(len, 0, len), 1, 1)));
-        bench.drain();
+        let mut driver = SamplerDriver::new(LARGE);
+        (0..8).for_each(|at| driver.start(at, &weights, request(prompt(len, 0, len), 1, 1)));
+        driver.drain();
         // All but the first compute what is after the last full block, or the last row.
         let tail = if len % BLOCK == 0 { 1 } else { len % BLOCK };
-        assert_eq!(bench.rows, len + 7 * tail);
-        let first = format!("{:?}", bench.done[&id(0)]);
-        assert!(bench.done.values().all(|result| format!("{result:?}") == first));
+        assert_eq!(driver.rows, len + 7 * tail);
+        let first = format!("{:?}", driver.done[&id(0)]);
+        assert!(driver.done.values().all(|result| format!("{result:?}") == first));
         assert_eq!(first, alone(&weights, request(prompt(len, 0, len), 1, 1)));
     }
 }
 
 #[test]
-fn a_conversation_goes_on_from_its_blocks() {
+fn a_conversation_reuses_its_blocks() {
     let base = base("mistral_swa");
     let weights = SamplerWeights { adapter: Some(adapter(&base, 1)), ..SamplerWeights::of_base(base) };
-    let mut bench = Bench::new(LARGE);
-    bench.start(0, &weights, request(prompt(0, 1, 70), 1, 40));
-    bench.drain();
-    let mut turn = prompt(0, 1, 70);
-    turn.extend(bench.done[&id(0)].sequences[0].tokens.iter().map(|token| i64::from(*token)));
-    turn.extend(prompt(0, 2, 9));
-    let before = bench.rows;
-    bench.start(1, &weights, request(turn.clone(), 1, 1));
-    bench.drain();
-    // 109 tokens have keys and values after the first turn: three full blocks.
-    assert_eq!(bench.rows - before, turn.len() - 3 * BLOCK);
-    assert_eq!(format!("{:?}", bench.done[&id(1)]), alone(&weights, request(turn.clone(), 1, 1)));
+    let mut driver = SamplerDriver::new(LARGE);
+    driver.start(0, &weights, request(prompt(0, 1, 70), 1, 40));
+    driver.drain();
+    let mut second = prompt(0, 1, 70);
+    second.extend(driver.done[&id(0)].sequences[0].tokens.iter().map(|token| i64::from(*token)));
+    second.extend(prompt(0, 2, 9));
+    let before = driver.rows;
+    driver.start(1, &weights, request(second.clone(), 1, 1));
+    driver.drain();
+    // 109 tokens have keys and values after the first request: three full blocks.
+    assert_eq!(driver.rows - before, second.len() - 3 * BLOCK);
+    assert_eq!(format!("{:?}", driver.done[&id(1)]), alone(&weights, request(second.clone(), 1, 1)));
     // Other weights, and prompts whose log-probabilities are wanted, compute everything.
     let plain = SamplerWeights { adapter: None, ..weights.clone() };
-    let scored = Sample { prompt_logprobs: true, ..request(turn.clone(), 1, 1) };
-    for (at, weights, request) in [(2, &plain, request(turn.clone(), 1, 1)), (3, &weights, scored.clone())] {
-        let before = bench.rows;
-        bench.start(at, weights, request);
-        bench.drain();
-        assert_eq!(bench.rows - before, turn.len());
+    let scored = Sample { prompt_logprobs: true, ..request(second.clone(), 1, 1) };
+    for (at, weights, request) in [(2, &plain, request(second.clone(), 1, 1)), (3, &weights, scored.clone())] {
+        let before = driver.rows;
+        driver.start(at, weights, request);
+        driver.drain();
+        assert_eq!(driver.rows - before, second.len());
     }
-    assert_eq!(format!("{:?}", bench.done[&id(3)]), alone(&weights, scored));
-    // Without the weights nothing is left.
+    assert_eq!(format!("{:?}", driver.done[&id(3)]), alone(&weights, scored));
+    // Dropped weights release everything.
     drop((plain, weights));
-    bench.sampler.settle();
-    assert_eq!(bench.held(), 0);
+    driver.sampler.evict_unused();
+    assert_eq!(driver.held(), 0);
 }
 
 #[test]
 fn last_prompt_logprobs_need_the_last_rows() {
     let weights = SamplerWeights::of_base(base("llama"));
-    let mut bench = Bench::new(LARGE);
-    bench.start(0, &weights, request(prompt(0, 1, 100), 1, 1));
-    bench.drain();
+    let mut driver = SamplerDriver::new(LARGE);
+    driver.start(0, &weights, request(prompt(0, 1, 100), 1, 1));
+    driver.drain();
     let scored = Sample { prompt_logprobs: true, prompt_logprobs_last_n: Some(30), ..request(prompt(0, 1, 100), 1, 1) };
-    let before = bench.rows;
-    bench.start(1, &weights, scored.clone());
-    bench.drain();
+    let before = driver.rows;
+    driver.start(1, &weights, scored.clone());
+    driver.drain();
     // Row 69 scores position 70. It is within a block that is there already.
-    assert_eq!(bench.rows - before, 31);
-    assert_eq!(format!("{:?}", bench.done[&id(1)]), alone(&weights, scored));
+    assert_eq!(driver.rows - before, 31);
+    assert_eq!(format!("{:?}", driver.done[&id(1)]), alone(&weights, scored));
 }
 
 #[test]
-fn prompts_leave_room_for_those_who_decode() {
+fn prefill_is_limited_while_sequences_decode() {
     let weights = SamplerWeights::of_base(base("llama"));
-    let mut bench = Bench::new(LARGE);
-    bench.start(0, &weights, request(prompt(0, 1, 300), 1, 30));
-    assert_eq!(bench.step(), 256);
-    assert_eq!(bench.step(), 44);
-    bench.start(1, &weights, request(prompt(0, 2, 200), 1, 1));
-    bench.start(2, &weights, request(prompt(0, 3, 40), 1, 1));
+    let mut driver = SamplerDriver::new(LARGE);
+    driver.start(0, &weights, request(prompt(0, 1, 300), 1, 30));
+    assert_eq!(driver.step(), 256);
+    assert_eq!(driver.step(), 44);
+    driver.start(1, &weights, request(prompt(0, 2, 200), 1, 1));
+    driver.start(2, &weights, request(prompt(0, 3, 40), 1, 1));
     // Two prompts wait for one sequence: 128 rows, oldest first.
-    let rows: Vec<usize> = (0..3).map(|_| bench.step()).collect();
+    let rows: Vec<usize> = (0..3).map(|_| driver.step()).collect();
     assert_eq!(rows, [128, 72 + 40, 0]);
-    assert_eq!(bench.rows, 300 + 240 + 3);
+    assert_eq!(driver.rows, 300 + 240 + 3);
 }
 
 #[test]
@@ -211,102 +211,102 @@ fn an_adapter_is_one_group() {
     let base = base("llama");
     let plain = SamplerWeights::of_base(Arc::clone(&base));
     let adapted = [1, 2].map(|seed| SamplerWeights { adapter: Some(adapter(&base, seed)), ..plain.clone() });
-    let mut bench = Bench::new(LARGE);
+    let mut driver = SamplerDriver::new(LARGE);
     for at in 0..9 {
         let weights = [&adapted[0], &plain, &adapted[1]][at % 3];
-        bench.start(at, weights, request(prompt(0, at as u64, 10), 1, 3));
+        driver.start(at, weights, request(prompt(0, at as u64, 10), 1, 3));
     }
     for _ in 0..2 {
-        let jobs: Vec<usize> = bench.sampler.prepare().iter().map(|part| part.job).collect();
-        assert_eq!(jobs, [0, 3, 6, 1, 4, 7, 2, 5, 8]);
-        bench.step();
+        let tasks: Vec<usize> = driver.sampler.prepare().iter().map(|part| part.task).collect();
+        assert_eq!(tasks, [0, 3, 6, 1, 4, 7, 2, 5, 8]);
+        driver.step();
     }
 }
 
 #[test]
 fn weights_take_turns() {
     let weights = ["llama", "mistral_swa", "qwen3"].map(|family| SamplerWeights::of_base(base(family)));
-    let mut bench = Bench::new(LARGE);
+    let mut driver = SamplerDriver::new(LARGE);
     for at in 0..7 {
         let of = [0, 0, 1, 0, 2, 0, 0][at];
-        bench.start(at, &weights[of], request(prompt(0, at as u64, 10), 1, 5));
+        driver.start(at, &weights[of], request(prompt(0, at as u64, 10), 1, 5));
     }
     let mut finished = Vec::new();
-    while !bench.sampler.is_idle() {
-        let before = bench.done.len();
-        bench.step();
-        finished.push(bench.done.len() - before);
+    while !driver.sampler.is_idle() {
+        let before = driver.done.len();
+        driver.step();
+        finished.push(driver.done.len() - before);
     }
-    // Five passes each, one after the other: the first of a model's computes the prompts and draws.
+    // Five passes each, one after the other: the first of a model's computes the prompts and samples.
     assert_eq!(finished, [[0; 12].as_slice(), &[5, 1, 1]].concat());
-    assert!(bench.sampler.turns.is_empty());
+    assert!(driver.sampler.weights_rotation.is_empty());
 }
 
 #[test]
-fn a_request_lets_go_when_room_runs_out() {
+fn a_request_is_preempted_when_the_kv_budget_is_exceeded() {
     let weights = SamplerWeights::of_base(base("llama"));
-    let block = weights.weights.shape.block_len() * size_of::<f32>();
-    // Each comes to hold 10 blocks; they are admitted with room for 5 + 5 and some.
-    let mut bench = Bench::new(12 * block);
+    let block = weights.base.model.shape.kv_block_len() * size_of::<f32>();
+    // Each grows to 10 blocks; they are admitted with reservations of 5 + 5.
+    let mut driver = SamplerDriver::new(12 * block);
     let requests: Vec<_> = (1..3).map(|stream| request(prompt(0, stream, 20), 1, 300)).collect();
     for (at, request) in requests.iter().enumerate() {
-        bench.start(at, &weights, request.clone());
+        driver.start(at, &weights, request.clone());
     }
     let mut waited = false;
-    while !bench.sampler.is_idle() {
-        bench.step();
-        waited |= bench.sampler.waiting.iter().any(|job| job.id == id(1));
+    while !driver.sampler.is_idle() {
+        driver.step();
+        waited |= driver.sampler.waiting.iter().any(|task| task.id == id(1));
     }
     assert!(waited);
     for (at, request) in requests.into_iter().enumerate() {
-        assert_eq!(format!("{:?}", bench.done[&id(at)]), alone(&weights, request));
+        assert_eq!(format!("{:?}", driver.done[&id(at)]), alone(&weights, request));
     }
 }
 
 #[test]
-fn a_request_that_is_too_large_draws_some_sequences_at_a_time() {
+fn a_request_that_exceeds_the_budget_decodes_some_sequences_at_a_time() {
     let weights = SamplerWeights::of_base(base("llama"));
-    let block = weights.weights.shape.block_len() * size_of::<f32>();
-    // Ten sequences of up to 7 blocks, of which one is shared: three begin in 16 blocks, and two have room to the end.
+    let block = weights.base.model.shape.kv_block_len() * size_of::<f32>();
+    // Ten sequences of up to 7 blocks, of which one is shared: three begin in 16 blocks, and two fit to the end.
     let large = request(prompt(0, 1, 40), 10, 170);
     let whole = alone(&weights, large.clone());
-    for (room, most) in [(1, 1), (16, 3), (60, 10), (1 << 16, 10)] {
-        let mut bench = Bench::new(room * block);
-        bench.start(0, &weights, large.clone());
+    for (budget, most) in [(1, 1), (16, 3), (60, 10), (1 << 16, 10)] {
+        let mut driver = SamplerDriver::new(budget * block);
+        driver.start(0, &weights, large.clone());
         let mut widest = 0;
-        while !bench.sampler.is_idle() {
-            bench.step();
-            let running = bench.sampler.active.iter().map(|job| job.targets().count()).max();
+        while !driver.sampler.is_idle() {
+            driver.step();
+            let running = driver.sampler.active.iter().map(|task| task.targets().count()).max();
             widest = widest.max(running.unwrap_or(0));
         }
-        assert_eq!(widest, most, "{room} blocks");
-        assert_eq!(format!("{:?}", bench.done[&id(0)]), whole);
+        assert_eq!(widest, most, "{budget} blocks");
+        assert_eq!(format!("{:?}", driver.done[&id(0)]), whole);
     }
 }
 
 #[test]
-fn sequences_beyond_the_places_wait_for_others_to_end() {
+fn sequences_beyond_the_limit_wait_for_others_to_end() {
     let weights = SamplerWeights::of_base(base("llama"));
-    let mut bench = Bench::new(LARGE);
-    bench.start(0, &weights, request(prompt(0, 1, 40), 300, 3));
-    while !bench.sampler.is_idle() {
-        assert!(bench.sampler.prepare().len() <= 256);
-        bench.step();
+    let mut driver = SamplerDriver::new(LARGE);
+    driver.start(0, &weights, request(prompt(0, 1, 40), 300, 3));
+    while !driver.sampler.is_idle() {
+        assert!(driver.sampler.prepare().len() <= 256);
+        driver.step();
     }
-    assert_eq!(format!("{:?}", bench.done[&id(0)]), alone(&weights, request(prompt(0, 1, 40), 300, 3)));
+    assert_eq!(format!("{:?}", driver.done[&id(0)]), alone(&weights, request(prompt(0, 1, 40), 300, 3)));
 }
 
 #[test]
-fn more_rows_than_logits_are_held_for_give_the_same_bits() {
+fn more_rows_than_a_logits_buffer_give_the_same_bits() {
     let base = base("llama");
     let plain = SamplerWeights::of_base(Arc::clone(&base));
     let adapted = [1, 2].map(|seed| SamplerWeights { adapter: Some(adapter(&base, seed)), ..plain.clone() });
     let of = |at: usize| [&adapted[0], &plain, &adapted[1]][at % 3];
     let request = |at: usize| request(prompt(0, at as u64, 3 + at % 5), 1, 2);
-    let mut bench = Bench::new(LARGE);
-    (0..2 * LOGIT_ROWS + 5).for_each(|at| bench.start(at, of(at), request(at)));
-    bench.drain();
-    for (at, result) in bench.done.values().enumerate().step_by(7) {
+    let mut driver = SamplerDriver::new(LARGE);
+    (0..2 * LOGIT_ROWS + 5).for_each(|at| driver.start(at, of(at), request(at)));
+    driver.drain();
+    for (at, result) in driver.done.values().enumerate().step_by(7) {
         assert_eq!(format!("{result:?}"), alone(of(at), request(at)));
     }
 }
@@ -314,10 +314,11 @@ fn more_rows_than_logits_are_held_for_give_the_same_bits() {
 #[test]
 fn candidates_have_a_limit() {
     let weights = SamplerWeights::of_base(base("llama"));
-    let mut bench = Bench::new(LARGE);
+    let mut driver = SamplerDriver::new(LARGE);
     let mut refused = |max_tokens| {
         let request = Sample { topk_sample_logprobs: 1_024, ..request(vec![1], 1_024, max_tokens) };
-        bench.sampler.start(id(0), Flow::new("t"), weights.clone(), request).map_err(|error| error.message)
+        let started = driver.sampler.start(id(0), TenantShare::new("t"), weights.clone(), false, request);
+        started.map_err(|error| error.message)
     };
     let message = "num_samples * max_tokens * topk_sample_logprobs: 1024 * 65 * 1024 is more than 67108864";
     assert_eq!(refused(65), Err(message.to_owned()));
@@ -325,17 +326,17 @@ fn candidates_have_a_limit() {
 }
 
 #[test]
-fn cancelled_requests_leave_nothing_behind() {
+fn cancelled_requests_release_their_blocks() {
     let weights = SamplerWeights::of_base(base("llama"));
-    let mut bench = Bench::new(LARGE);
-    (0..4).for_each(|at| bench.start(at, &weights, request(prompt(40, at as u64, 290), 2, 20)));
-    bench.step();
-    (0..3).for_each(|at| assert!(bench.sampler.cancel(&id(at))));
-    assert!(!bench.sampler.cancel(&id(0)));
-    bench.drain();
-    assert_eq!(bench.done.len(), 1);
-    assert_eq!(bench.sampler.own_bytes(), 0);
-    assert_eq!(format!("{:?}", bench.done[&id(3)]), alone(&weights, request(prompt(40, 3, 290), 2, 20)));
+    let mut driver = SamplerDriver::new(LARGE);
+    (0..4).for_each(|at| driver.start(at, &weights, request(prompt(40, at as u64, 290), 2, 20)));
+    driver.step();
+    (0..3).for_each(|at| assert!(driver.sampler.cancel(&id(at))));
+    assert!(!driver.sampler.cancel(&id(0)));
+    driver.drain();
+    assert_eq!(driver.done.len(), 1);
+    assert_eq!(driver.sampler.own_bytes(), 0);
+    assert_eq!(format!("{:?}", driver.done[&id(3)]), alone(&weights, request(prompt(40, 3, 290), 2, 20)));
 }
 
 #[derive(Clone, Debug)]
@@ -366,7 +367,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn company_and_cache_change_no_bits(
+    fn batching_and_cache_change_no_bits(
         actions in prop::collection::vec(action(), 1..14),
         blocks in prop_oneof![Just(0usize), 4usize..30, Just(1 << 16)],
     ) {
@@ -376,32 +377,32 @@ proptest! {
             SamplerWeights { adapter: Some(adapter(&llama, 1)), ..SamplerWeights::of_base(llama) },
             SamplerWeights::of_base(swa),
         ];
-        let block = weights[0].weights.shape.block_len() * size_of::<f32>();
-        let mut bench = Bench::new(blocks * block);
+        let block = weights[0].base.model.shape.kv_block_len() * size_of::<f32>();
+        let mut driver = SamplerDriver::new(blocks * block);
         let mut started = Vec::new();
         let mut cancelled = Vec::new();
         for action in actions {
             match action {
                 Action::Start { weights: w, request } => {
-                    bench.start(started.len(), &weights[w], (*request).clone());
+                    driver.start(started.len(), &weights[w], (*request).clone());
                     started.push((w, *request));
                 }
                 Action::Step(steps) => {
                     for _ in 0..steps {
-                        bench.step();
+                        driver.step();
                     }
                 }
                 Action::Cancel(at) => {
-                    if bench.sampler.cancel(&id(at)) {
+                    if driver.sampler.cancel(&id(at)) {
                         cancelled.push(at);
                     }
                 }
             }
         }
-        bench.drain();
-        prop_assert_eq!(bench.sampler.own_bytes(), 0);
+        driver.drain();
+        prop_assert_eq!(driver.sampler.own_bytes(), 0);
         for (at, (w, request)) in started.into_iter().enumerate() {
-            match bench.done.get(&id(at)) {
+            match driver.done.get(&id(at)) {
                 Some(result) => prop_assert_eq!(format!("{result:?}"), alone(&weights[w], request)),
                 None => prop_assert!(cancelled.contains(&at)),
             }

@@ -1,83 +1,84 @@
-//! Training requests, cut into microbatches that several runs share.
+//! Training requests, divided into microbatches that several runs share.
 
-mod pack;
+mod adapter_cache;
 mod plan;
 
 use std::collections::BTreeMap;
 
 use trainyard_protocol::{
-    Completion, DatumOutput, Flow, ForwardBackward, ForwardBackwardResult, OpError, OpResult, RequestId, RunId,
+    Completion, DatumOutput, ForwardBackward, ForwardBackwardResult, ModelExtents, OpError, OpResult, RequestId, RunId,
+    TenantShare,
 };
 
-use super::fair::Fair;
-use super::fault::{Fault, guarded};
-use super::run::Run;
-use crate::kernels::Cpu;
+use super::fair_share::FairShare;
+use super::run::TrainingRun;
+use crate::backend::Backend;
+use crate::fault::{Fault, guarded};
 use crate::loss::{LossFn, PreparedBatch, PreparedDatum};
 use crate::model::{GradientSum, TrainGroup, TrainOutput, train_pass};
-use pack::Packed;
-use plan::Plan;
+use adapter_cache::AdapterCache;
+use plan::MicrobatchPlan;
 
-/// By part of a plan.
+/// By part of a [`MicrobatchPlan`].
 type Outcomes = Vec<Result<Vec<TrainOutput>, OpError>>;
 
-/// A request on its way. It changes its run when it is complete, and nothing before.
-struct Job {
+/// A training request in progress. It changes its run only when it completes.
+struct TrainTask<B: Backend> {
     id: RequestId,
-    flow: Flow,
+    share: TenantShare,
     run: RunId,
     loss: LossFn,
     data: Vec<PreparedDatum>,
-    /// Datums that have been computed.
+    /// Index of the first datum that is not computed yet.
     next: usize,
     outputs: Vec<TrainOutput>,
-    /// Whether it is not forward-only.
+    /// Whether it computes gradients.
     trains: bool,
-    /// Their gradient, from the first microbatch on.
-    grads: Option<GradientSum>,
-    /// It has microbatches of its own until this many datums are computed: a pass that it took part in panicked there.
-    suspect_until: usize,
+    /// The sum over the datums computed so far; `None` before the first microbatch.
+    grads: Option<GradientSum<B>>,
+    /// Until this many datums are computed it runs in microbatches alone: a pass that it took part in panicked.
+    quarantined_until: usize,
 }
 
-impl Job {
-    fn is_suspect(&self) -> bool {
-        self.next < self.suspect_until
+impl<B: Backend> TrainTask<B> {
+    fn is_quarantined(&self) -> bool {
+        self.next < self.quarantined_until
     }
 
-    /// Begins again from the first datum, by itself until datum `suspect_until`.
-    fn restart(&mut self, suspect_until: usize) {
-        (self.next, self.grads, self.suspect_until) = (0, None, suspect_until);
+    /// Resets the request to its first datum. It runs in microbatches alone until datum `quarantined_until`.
+    fn restart(&mut self, quarantined_until: usize) {
+        (self.next, self.grads, self.quarantined_until) = (0, None, quarantined_until);
         self.outputs.clear();
     }
 }
 
-/// Requests in progress, in order of arrival. A microbatch takes datums from every request that can share a pass with
-/// the one whose turn it is; a run's numbers do not depend on how its datums are cut.
-pub(super) struct Trainer {
-    jobs: Vec<Job>,
-    fair: Fair,
-    packed: Packed,
+/// Training requests in progress, in order of arrival. A microbatch takes datums from every request that can share a pass
+/// with its leader; results do not depend on how datums are divided into microbatches.
+pub(super) struct Trainer<B: Backend> {
+    tasks: Vec<TrainTask<B>>,
+    fair_share: FairShare,
+    adapters: AdapterCache<B>,
     microbatch_tokens: usize,
     activation_bytes: usize,
     stats: TrainStats,
 }
 
-/// What was computed.
+/// Counters since the start.
 #[derive(Clone, Copy, Default)]
 pub(super) struct TrainStats {
     pub(super) passes: u64,
     pub(super) tokens: u64,
-    /// Tokens that these passes could have held.
+    /// Sum of the passes' capacities, in tokens.
     pub(super) capacity: u64,
 }
 
-impl Trainer {
+impl<B: Backend> Trainer<B> {
     pub(super) fn new(microbatch_tokens: usize, activation_bytes: usize) -> Self {
         let microbatch_tokens = microbatch_tokens.max(1);
         Self {
-            jobs: Vec::new(),
-            fair: Fair::new(microbatch_tokens),
-            packed: Packed::new(),
+            tasks: Vec::new(),
+            fair_share: FairShare::new(microbatch_tokens),
+            adapters: AdapterCache::new(),
             microbatch_tokens,
             activation_bytes,
             stats: TrainStats::default(),
@@ -89,35 +90,48 @@ impl Trainer {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.jobs.is_empty()
+        self.tasks.is_empty()
     }
 
-    /// Gives up the requests of a run.
-    pub(super) fn forget(&mut self, run: &RunId) {
-        self.packed.forget();
-        self.jobs.retain(|job| job.run != *run);
+    /// Drops the requests of a run without completing them.
+    pub(super) fn drop_requests(&mut self, run: &RunId) {
+        self.adapters.free_recycled();
+        self.tasks.retain(|task| task.run != *run);
     }
 
-    /// Checks a request and queues it.
+    /// Queues a request.
+    ///
+    /// # Errors
+    /// When it was checked for another model.
     pub(super) fn start(
         &mut self,
         id: RequestId,
-        flow: Flow,
-        run: &Run,
+        share: TenantShare,
+        run: &TrainingRun<B>,
         request: ForwardBackward,
     ) -> Result<(), OpError> {
-        let config = &run.base.config;
-        let (trains, run) = (!request.forward_only, request.run.clone());
-        let PreparedBatch { loss, data, .. } =
-            PreparedBatch::of(request, config.vocab_size, config.max_position_embeddings)?;
-        let job =
-            Job { id, flow, run, loss, data, next: 0, outputs: Vec::new(), trains, grads: None, suspect_until: 0 };
-        self.jobs.push(job);
+        let config = run.base.config();
+        let (trains, run) = (!request.forward_only, request.run);
+        let extents = ModelExtents { vocab_size: config.vocab_size, context: config.max_position_embeddings };
+        let PreparedBatch { loss, data, .. } = request.batch.checked_for(extents)?;
+        let task = TrainTask {
+            id,
+            share,
+            run,
+            loss,
+            data,
+            next: 0,
+            outputs: Vec::new(),
+            trains,
+            grads: None,
+            quarantined_until: 0,
+        };
+        self.tasks.push(task);
         Ok(())
     }
 
-    /// Computes one microbatch and returns what it finished.
-    pub(super) fn step(&mut self, cpu: &Cpu, runs: &mut BTreeMap<RunId, Run>) -> Vec<Completion> {
+    /// Computes one microbatch and returns the requests that it completed.
+    pub(super) fn step(&mut self, backend: &B, runs: &mut BTreeMap<RunId, TrainingRun<B>>) -> Vec<Completion> {
         let orphans = self.fail_orphans(runs);
         if !orphans.is_empty() {
             return orphans;
@@ -126,69 +140,70 @@ impl Trainer {
         self.stats.passes += 1;
         self.stats.tokens += plan.rows as u64;
         self.stats.capacity += self.microbatch_tokens.max(plan.rows) as u64;
-        match guarded("training pass", || self.compute(cpu, runs, &plan)) {
-            Ok(outcomes) => self.advance(cpu, runs, &plan, outcomes),
+        match guarded("training pass", || self.compute(backend, runs, &plan)) {
+            Ok(outcomes) => self.advance(backend, runs, &plan, outcomes),
             Err(fault) => self.isolate(runs, &plan, fault),
         }
     }
 
-    fn fail_orphans(&mut self, runs: &BTreeMap<RunId, Run>) -> Vec<Completion> {
-        let orphans = self.jobs.extract_if(.., |job| !runs.contains_key(&job.run));
-        orphans.map(|job| Completion::new(job.id, Err(OpError::server("the model was unloaded")))).collect()
+    /// Fails the requests whose run is not loaded.
+    fn fail_orphans(&mut self, runs: &BTreeMap<RunId, TrainingRun<B>>) -> Vec<Completion> {
+        let orphans = self.tasks.extract_if(.., |task| !runs.contains_key(&task.run));
+        orphans.map(|task| Completion::new(task.id, Err(OpError::server("the model was unloaded")))).collect()
     }
 
-    /// Runs the pass. A panic in it leaves the jobs that take part without their gradients.
-    fn compute(&mut self, cpu: &Cpu, runs: &mut BTreeMap<RunId, Run>, plan: &Plan) -> Outcomes {
-        let members: Vec<&RunId> = plan.parts.iter().map(|(i, _)| &self.jobs[*i].run).collect();
-        let waiting: Vec<&RunId> = self.jobs.iter().map(|job| &job.run).collect();
-        self.packed.pack(cpu, runs, &members, &waiting);
-        let mut grads: Vec<Option<GradientSum>> = Vec::new();
+    /// Runs the pass. On a panic the participants lose their gradients: they must be restarted.
+    fn compute(&mut self, backend: &B, runs: &mut BTreeMap<RunId, TrainingRun<B>>, plan: &MicrobatchPlan) -> Outcomes {
+        let members: Vec<&RunId> = plan.parts.iter().map(|(i, _)| &self.tasks[*i].run).collect();
+        let waiting: Vec<&RunId> = self.tasks.iter().map(|task| &task.run).collect();
+        self.adapters.pack(backend, runs, &members, &waiting);
+        let mut grads: Vec<Option<GradientSum<B>>> = Vec::new();
         for (i, _) in &plan.parts {
-            let job = &mut self.jobs[*i];
-            let Some(run) = runs.get_mut(&job.run) else { return Vec::new() };
-            let zeros = |run: &mut Run| GradientSum::new(run.zero_gradient(cpu));
-            grads.push(job.trains.then(|| job.grads.take().unwrap_or_else(|| zeros(run))));
+            let task = &mut self.tasks[*i];
+            let Some(run) = runs.get_mut(&task.run) else { return Vec::new() };
+            let zeros = |run: &mut TrainingRun<B>| GradientSum::new(run.zero_gradient(backend));
+            grads.push(task.trains.then(|| task.grads.take().unwrap_or_else(|| zeros(run))));
         }
-        let Some(leader) = plan.parts.first().and_then(|(i, _)| runs.get(&self.jobs[*i].run)) else {
+        let Some(leader) = plan.parts.first().and_then(|(i, _)| runs.get(&self.tasks[*i].run)) else {
             return Vec::new();
         };
-        let mut groups: Vec<TrainGroup<'_>> = plan
+        let mut groups: Vec<TrainGroup<'_, B>> = plan
             .parts
             .iter()
             .zip(&mut grads)
             .map(|((i, count), grads)| {
-                let job = &self.jobs[*i];
+                let task = &self.tasks[*i];
                 TrainGroup {
-                    adapter: runs.get(&job.run).and_then(Run::packed),
-                    loss: job.loss,
-                    data: job.data[job.next..job.next + count].iter().collect(),
+                    adapter: runs.get(&task.run).and_then(TrainingRun::packed),
+                    loss: task.loss,
+                    data: task.data[task.next..task.next + count].iter().collect(),
                     grads: grads.as_mut(),
                 }
             })
             .collect();
-        let outcomes = train_pass(cpu, leader.weights(), &mut groups, leader.is_full(), plan.kept);
+        let outcomes = train_pass(backend, leader.weights(), &mut groups, leader.is_full(), plan.saved_blocks);
         for ((i, _), grads) in plan.parts.iter().zip(grads) {
-            self.jobs[*i].grads = grads;
+            self.tasks[*i].grads = grads;
         }
         outcomes
     }
 
-    /// Takes in what a pass computed; returns what is complete.
+    /// Stores the outputs of a pass; returns the requests that it completed.
     fn advance(
         &mut self,
-        cpu: &Cpu,
-        runs: &mut BTreeMap<RunId, Run>,
-        plan: &Plan,
+        backend: &B,
+        runs: &mut BTreeMap<RunId, TrainingRun<B>>,
+        plan: &MicrobatchPlan,
         outcomes: Outcomes,
     ) -> Vec<Completion> {
         let mut finished = BTreeMap::new();
         for ((i, count), outcome) in plan.parts.iter().zip(outcomes) {
-            let job = &mut self.jobs[*i];
+            let task = &mut self.tasks[*i];
             match outcome {
                 Ok(outputs) => {
-                    job.next += count;
-                    job.outputs.extend(outputs);
-                    if job.next == job.data.len() {
+                    task.next += count;
+                    task.outputs.extend(outputs);
+                    if task.next == task.data.len() {
                         finished.insert(*i, Ok(()));
                     }
                 }
@@ -199,11 +214,11 @@ impl Trainer {
             .into_iter()
             .rev()
             .map(|(i, outcome)| {
-                let job = self.jobs.remove(i);
-                let (id, run) = (job.id.clone(), job.run.clone());
-                match guarded("end of a training request", || outcome.and_then(|()| finish(cpu, job, runs))) {
+                let task = self.tasks.remove(i);
+                let (id, run) = (task.id.clone(), task.run.clone());
+                match guarded("end of a training request", || outcome.and_then(|()| finish(backend, task, runs))) {
                     Ok(result) => {
-                        self.packed.settle(&run, runs);
+                        self.adapters.enforce_limit(backend, &run, runs);
                         Completion::new(id, result)
                     }
                     Err(fault) => {
@@ -217,33 +232,43 @@ impl Trainer {
         completions
     }
 
-    /// After a pass that panicked: a request that was alone in it is at fault, and its run is dropped; several begin
-    /// again, one at a time.
-    fn isolate(&mut self, runs: &mut BTreeMap<RunId, Run>, plan: &Plan, fault: Fault) -> Vec<Completion> {
+    /// Handles a panic in a pass: a request that was alone in it fails, and its run is dropped; several are restarted and
+    /// quarantined, to run one at a time.
+    fn isolate(
+        &mut self,
+        runs: &mut BTreeMap<RunId, TrainingRun<B>>,
+        plan: &MicrobatchPlan,
+        fault: Fault,
+    ) -> Vec<Completion> {
         if let [(i, _)] = plan.parts[..] {
-            let job = self.jobs.remove(i);
-            runs.remove(&job.run);
-            return vec![Completion { lost_run: Some(job.run), ..Completion::new(job.id, Err(fault.error())) }];
+            let task = self.tasks.remove(i);
+            runs.remove(&task.run);
+            return vec![Completion { lost_run: Some(task.run), ..Completion::new(task.id, Err(fault.error())) }];
         }
         for (i, count) in &plan.parts {
-            let job = &mut self.jobs[*i];
-            job.restart(job.next + count);
+            let task = &mut self.tasks[*i];
+            task.restart(task.next + count);
         }
         Vec::new()
     }
 }
 
-fn finish(cpu: &Cpu, job: Job, runs: &mut BTreeMap<RunId, Run>) -> Result<OpResult, OpError> {
-    if let Some(grads) = job.grads {
-        let run = runs.get_mut(&job.run).ok_or_else(|| OpError::server("the model was unloaded"))?;
-        let grads = grads.finish(&run.base.layout);
-        run.accumulate(cpu, grads)?;
+/// Adds the gradient of a completed request to its run, and assembles the result.
+fn finish<B: Backend>(
+    backend: &B,
+    task: TrainTask<B>,
+    runs: &mut BTreeMap<RunId, TrainingRun<B>>,
+) -> Result<OpResult, OpError> {
+    if let Some(grads) = task.grads {
+        let run = runs.get_mut(&task.run).ok_or_else(|| OpError::server("the model was unloaded"))?;
+        let grads = grads.finish(backend, run.base.table());
+        run.accumulate(backend, grads)?;
     }
-    let sum: f64 = job.outputs.iter().map(|o| o.value.sum).sum();
-    let outputs = job
+    let sum: f64 = task.outputs.iter().map(|o| o.value.sum).sum();
+    let outputs = task
         .data
         .iter()
-        .zip(job.outputs)
+        .zip(task.outputs)
         .map(|(datum, output)| DatumOutput {
             shape: datum.shape.clone(),
             logprobs: output.logprobs,
@@ -255,15 +280,15 @@ fn finish(cpu: &Cpu, job: Job, runs: &mut BTreeMap<RunId, Run>) -> Result<OpResu
 }
 
 #[cfg(test)]
-impl Trainer {
-    /// Puts a token past the checks.
+impl<B: Backend> Trainer<B> {
+    /// Injects an unchecked token.
     pub(super) fn poison(&mut self, id: &RequestId, datum: usize, token: u32) {
-        for job in self.jobs.iter_mut().filter(|job| job.id == *id) {
-            job.data[datum].tokens[3] = token;
+        for task in self.tasks.iter_mut().filter(|task| task.id == *id) {
+            task.data[datum].tokens[3] = token;
         }
     }
 }
 
 #[cfg(test)]
-#[path = "pack_tests.rs"]
-mod pack_tests;
+#[path = "adapter_cache_tests.rs"]
+mod adapter_cache_tests;

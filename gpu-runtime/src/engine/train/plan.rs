@@ -1,107 +1,118 @@
-//! Which requests share the next microbatch, and with how many of their datums.
+//! Which requests share the next microbatch, and how many datums each contributes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use trainyard_protocol::RunId;
 
-use super::{Job, Trainer};
-use crate::engine::run::Run;
+use super::{TrainTask, Trainer};
+use crate::backend::Backend;
+use crate::engine::run::TrainingRun;
 use crate::model::PassMemory;
 
-/// A microbatch.
+/// What the next training pass computes.
 #[derive(Default)]
-pub(super) struct Plan {
-    /// Which jobs compute how many of their datums.
+pub(super) struct MicrobatchPlan {
+    /// Tasks by index, each with the number of its next datums that take part.
     pub(super) parts: Vec<(usize, usize)>,
-    /// Blocks that keep their activations.
-    pub(super) kept: usize,
-    /// Tokens.
+    /// Transformer blocks that save their activations; the others recompute them in the backward pass.
+    pub(super) saved_blocks: usize,
+    /// Tokens of all datums.
     pub(super) rows: usize,
 }
 
-/// A microbatch that is being filled.
-struct Batch {
-    /// By job: whether it can take part.
-    members: Vec<bool>,
-    plan: Plan,
+/// A microbatch under construction, within a budget of rows and bytes.
+struct MicrobatchBuilder {
+    /// By task: whether it can share the pass with the leader.
+    eligible: Vec<bool>,
+    plan: MicrobatchPlan,
     memory: PassMemory,
     rows: usize,
-    most: usize,
-    /// By job: bytes of its adapter and gradient if it takes part.
+    max_rows: usize,
+    /// By task: bytes of its adapter and gradient in the pass.
     own_bytes: Vec<usize>,
-    /// Bytes that are left for those of further jobs.
-    room: usize,
+    /// Bytes left for adapters and gradients of further tasks.
+    remaining_bytes: usize,
 }
 
-impl Trainer {
-    /// The next microbatch: led by the oldest request of the flow whose turn it is, filled up with what can share a
-    /// pass with it.
-    pub(super) fn plan(&mut self, runs: &BTreeMap<RunId, Run>) -> Plan {
-        let Self { jobs, fair, microbatch_tokens, activation_bytes, .. } = self;
-        let mut batch: Option<Batch> = None;
-        fair.fill(jobs.iter().map(|job| &job.flow), |flow| {
+impl<B: Backend> Trainer<B> {
+    /// The next microbatch. Its leader is the oldest request of the tenant whose turn it is; requests that can share a pass
+    /// with it fill the rest by fair share.
+    pub(super) fn plan(&mut self, runs: &BTreeMap<RunId, TrainingRun<B>>) -> MicrobatchPlan {
+        let Self { tasks, fair_share, microbatch_tokens, activation_bytes, .. } = self;
+        let mut batch: Option<MicrobatchBuilder> = None;
+        fair_share.fill(tasks.iter().map(|task| &task.share), |tenant| {
             if batch.is_none() {
-                let leader = jobs.iter().find(|job| job.flow.name == *flow)?;
-                batch = Some(Batch::led_by(leader, jobs, runs, *microbatch_tokens, *activation_bytes)?);
+                let leader = tasks.iter().find(|task| task.share.name == *tenant)?;
+                batch = Some(MicrobatchBuilder::led_by(leader, tasks, runs, *microbatch_tokens, *activation_bytes)?);
             }
-            batch.as_mut().and_then(|batch| batch.add(jobs, flow))
+            batch.as_mut().and_then(|batch| batch.add(tasks, tenant))
         });
-        batch.map_or_else(Plan::default, |batch| Plan {
-            kept: batch.memory.kept_within(batch.rows, *activation_bytes),
+        batch.map_or_else(MicrobatchPlan::default, |batch| MicrobatchPlan {
+            saved_blocks: batch.memory.saved_within(batch.rows, *activation_bytes),
             rows: batch.rows,
             ..batch.plan
         })
     }
 }
 
-impl Batch {
-    fn led_by(
-        leader: &Job,
-        jobs: &[Job],
-        runs: &BTreeMap<RunId, Run>,
+impl MicrobatchBuilder {
+    /// An empty microbatch for what can share a pass with `leader`. `None` if its run is not loaded.
+    fn led_by<B: Backend>(
+        leader: &TrainTask<B>,
+        tasks: &[TrainTask<B>],
+        runs: &BTreeMap<RunId, TrainingRun<B>>,
         microbatch_tokens: usize,
         activation_bytes: usize,
     ) -> Option<Self> {
         let lead_run = runs.get(&leader.run)?;
-        let alone = leader.is_suspect() || lead_run.is_full();
-        let same = |run: &Run| Arc::ptr_eq(run.weights(), lead_run.weights()) && !run.is_full();
-        let shares =
-            |job: &Job| job.trains == leader.trains && !job.is_suspect() && runs.get(&job.run).is_some_and(same);
-        let members: Vec<bool> = jobs.iter().map(|job| job.id == leader.id || (!alone && shares(job))).collect();
-        let of_members = jobs.iter().zip(&members).filter(|(_, member)| **member);
-        let adapters = of_members.filter_map(|(job, _)| runs.get(&job.run)?.spec.lora.as_ref());
-        let memory = PassMemory::of(lead_run.weights(), adapters);
-        let most = match leader.trains {
+        let alone = leader.is_quarantined() || lead_run.is_full();
+        let same_weights = |run: &TrainingRun<B>| Arc::ptr_eq(run.weights(), lead_run.weights()) && !run.is_full();
+        let can_share_pass = |task: &TrainTask<B>| {
+            task.trains == leader.trains && !task.is_quarantined() && runs.get(&task.run).is_some_and(same_weights)
+        };
+        let eligible: Vec<bool> =
+            tasks.iter().map(|task| task.id == leader.id || (!alone && can_share_pass(task))).collect();
+        let candidates = tasks.iter().zip(&eligible).filter(|(_, eligible)| **eligible);
+        let adapters = candidates.filter_map(|(task, _)| runs.get(&task.run)?.spec.lora.as_ref());
+        let memory = PassMemory::of::<B>(lead_run.base.config(), &lead_run.base.model.shape, adapters);
+        let max_rows = match leader.trains {
             true => memory.rows_within(activation_bytes, microbatch_tokens),
             false => microbatch_tokens,
         };
-        let own = |job: &Job| runs.get(&job.run).map_or(0, |run| run.pass_bytes(job.trains));
-        let own_bytes = jobs.iter().map(own).collect();
-        Some(Self { members, plan: Plan::default(), memory, rows: 0, most, own_bytes, room: activation_bytes })
+        let own = |task: &TrainTask<B>| runs.get(&task.run).map_or(0, |run| run.pass_bytes(task.trains));
+        let own_bytes = tasks.iter().map(own).collect();
+        Some(Self {
+            eligible,
+            plan: MicrobatchPlan::default(),
+            memory,
+            rows: 0,
+            max_rows,
+            own_bytes,
+            remaining_bytes: activation_bytes,
+        })
     }
 
-    /// Adds the next datum of a flow, if one of its requests has one that fits: the oldest of them. One that alone is
-    /// too long is a microbatch of its own, and the first request takes part whatever its adapter and its gradient take;
-    /// others only as far as there is room for theirs. Returns its rows.
-    fn add(&mut self, jobs: &[Job], flow: &str) -> Option<usize> {
-        let (i, rows) = jobs.iter().enumerate().find_map(|(i, job)| {
-            if !self.members[i] || *job.flow.name != *flow {
+    /// Adds the next datum of the oldest request of a tenant that has one that fits, and returns its rows. The first datum
+    /// is added whatever its size and that of its adapter and gradient; others only within the budget.
+    fn add<B: Backend>(&mut self, tasks: &[TrainTask<B>], tenant: &str) -> Option<usize> {
+        let (i, rows) = tasks.iter().enumerate().find_map(|(i, task)| {
+            if !self.eligible[i] || *task.share.name != *tenant {
                 return None;
             }
             let part = self.plan.parts.iter().find(|(part, _)| *part == i);
-            if part.is_none() && self.rows > 0 && self.own_bytes[i] > self.room {
+            if part.is_none() && self.rows > 0 && self.own_bytes[i] > self.remaining_bytes {
                 return None;
             }
             let taken = part.map_or(0, |(_, count)| *count);
-            let rows = job.data.get(job.next + taken)?.tokens.len();
-            (self.rows == 0 || self.rows + rows <= self.most).then_some((i, rows))
+            let rows = task.data.get(task.next + taken)?.tokens.len();
+            (self.rows == 0 || self.rows + rows <= self.max_rows).then_some((i, rows))
         })?;
         match self.plan.parts.iter_mut().find(|(part, _)| *part == i) {
             Some((_, count)) => *count += 1,
             None => {
                 self.plan.parts.push((i, 1));
-                self.room = self.room.saturating_sub(self.own_bytes[i]);
+                self.remaining_bytes = self.remaining_bytes.saturating_sub(self.own_bytes[i]);
             }
         }
         self.rows += rows;

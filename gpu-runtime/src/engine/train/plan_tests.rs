@@ -2,7 +2,7 @@ use super::*;
 use crate::engine::CpuEngine;
 use crate::engine::fault_tests::{create, engine, pass, start};
 
-/// Requests of one example of `runs` runs, and what each holds in a pass.
+/// Requests of one example of `runs` runs, and the bytes that each holds in a pass.
 fn waiting(runs: u64) -> (CpuEngine, usize) {
     let mut engine = engine();
     let names: Vec<String> = (0..runs).map(|run| format!("r{run}")).collect();
@@ -29,7 +29,7 @@ fn adapters_and_gradients_of_a_pass_stay_within_the_budget() {
 }
 
 #[test]
-fn a_request_alone_is_computed_whatever_it_takes() {
+fn a_request_alone_is_computed_whatever_its_size() {
     let (mut engine, _) = waiting(3);
     engine.trainer.activation_bytes = 1;
     assert_eq!(members(&mut engine), 1);

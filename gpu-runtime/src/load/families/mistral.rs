@@ -1,10 +1,11 @@
 //! Mistral: a sliding window in every layer, never a bias.
 
-use super::{Defaults, base, window};
-use crate::config::{Arch, LoadError, ModelConfig};
+use super::{Defaults, base, window, with_blocks};
+use crate::config::{LoadError, ModelConfig};
 use crate::load::keys::Keys;
 
 pub(super) fn config(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
-    let base = base(&keys, &Defaults { arch: Arch::Mistral, kv_heads: Some(8), head_dim: None })?;
-    Ok(ModelConfig { sliding_window: vec![window(&keys)?; base.num_layers], ..base })
+    let base = base(&keys, &Defaults { arch: "mistral", kv_heads: Some(8), head_dim: None })?;
+    let window = window(&keys)?;
+    Ok(with_blocks(base, |_, block| block.window = window))
 }

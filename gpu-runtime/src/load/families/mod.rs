@@ -1,14 +1,27 @@
 //! `config.json` to [`ModelConfig`]: what the families share, and one file for each.
 
-use crate::config::{Arch, LoadError, ModelConfig};
+use crate::config::{Activation, Biases, Block, BlockNorms, LoadError, ModelConfig};
 
 use super::keys::Keys;
 
+mod gemma3;
 mod llama;
 mod mistral;
 mod qwen2;
 mod qwen3;
 mod rope;
+
+/// Makes a model's description of a `config.json`.
+type Family = fn(Keys<'_>) -> Result<ModelConfig, LoadError>;
+
+/// Every family by its `model_type`.
+const FAMILIES: &[(&str, Family)] = &[
+    ("gemma3_text", gemma3::config),
+    ("llama", llama::config),
+    ("mistral", mistral::config),
+    ("qwen2", qwen2::config),
+    ("qwen3", qwen3::config),
+];
 
 /// Layers above this are taken for a damaged file rather than a model.
 const MAX_LAYERS: usize = 4096;
@@ -18,23 +31,21 @@ pub(super) fn config(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
     if keys.value("quantization_config").is_some() {
         return Err(LoadError::Unsupported("quantization_config (quantized safetensors)".into()));
     }
-    let config = match keys.text("model_type")? {
-        Some("llama") => llama::config(keys),
-        Some("mistral") => mistral::config(keys),
-        Some("qwen2") => qwen2::config(keys),
-        Some("qwen3") => qwen3::config(keys),
-        Some(other) => {
-            Err(LoadError::Unsupported(format!("model_type {other:?} (supported: llama, mistral, qwen2, qwen3)")))
-        }
-        None => Err(keys.malformed("model_type is missing")),
-    }?;
+    let Some(model_type) = keys.text("model_type")? else {
+        return Err(keys.malformed("model_type is missing"));
+    };
+    let Some((_, family)) = FAMILIES.iter().find(|(name, _)| *name == model_type) else {
+        let supported: Vec<_> = FAMILIES.iter().map(|(name, _)| *name).collect();
+        return Err(LoadError::Unsupported(format!("model_type {model_type:?} (supported: {})", supported.join(", "))));
+    };
+    let config = family(keys)?;
     consistent(&keys, &config)?;
     Ok(config)
 }
 
 /// What a family assumes where `config.json` is silent.
 struct Defaults {
-    arch: Arch,
+    arch: &'static str,
     /// Key and value heads if unwritten; `null` always means as many as query heads.
     kv_heads: Option<usize>,
     /// Width of a head; else the width of the model divided by its heads.
@@ -43,9 +54,6 @@ struct Defaults {
 
 /// The part that all families spell alike: full attention, no biases.
 fn base(keys: &Keys<'_>, defaults: &Defaults) -> Result<ModelConfig, LoadError> {
-    if let Some(activation) = keys.text("hidden_act")?.filter(|&name| name != "silu") {
-        return Err(LoadError::Unsupported(format!("hidden_act {activation:?} (supported: silu)")));
-    }
     let hidden_size = keys.required_size("hidden_size")?;
     let num_heads = keys.required_size("num_attention_heads")?;
     let num_layers = keys.required_size("num_hidden_layers")?;
@@ -54,47 +62,75 @@ fn base(keys: &Keys<'_>, defaults: &Defaults) -> Result<ModelConfig, LoadError> 
     }
     let unwritten_kv_heads = defaults.kv_heads.filter(|_| !keys.is_written("num_key_value_heads"));
     let unwritten_head_dim = defaults.head_dim.filter(|_| !keys.is_written("head_dim"));
+    let head_dim = keys.size("head_dim")?.or(unwritten_head_dim).unwrap_or(hidden_size / num_heads);
+    let block = Block {
+        norms: BlockNorms::PRE,
+        head_norms: false,
+        rope: 0,
+        window: None,
+        activation: activation(keys, "hidden_act")?,
+        biases: Biases::default(),
+    };
     Ok(ModelConfig {
         arch: defaults.arch,
         hidden_size,
         intermediate_size: keys.required_size("intermediate_size")?,
-        num_layers,
         num_heads,
         num_kv_heads: keys.size("num_key_value_heads")?.or(unwritten_kv_heads).unwrap_or(num_heads),
-        head_dim: keys.size("head_dim")?.or(unwritten_head_dim).unwrap_or(hidden_size / num_heads),
+        head_dim,
         vocab_size: keys.required_size("vocab_size")?,
         max_position_embeddings: keys.required_size("max_position_embeddings")?,
         rms_norm_eps: keys.number("rms_norm_eps")?.unwrap_or(1e-6) as f32,
-        rope: rope::config(keys)?,
-        sliding_window: vec![None; num_layers],
+        norm_offset: 0.0,
+        embedding_scale: 1.0,
+        attention_scale: 1.0 / (head_dim as f32).sqrt(),
+        ropes: vec![rope::config(keys)?],
+        blocks: vec![block; num_layers],
         tie_word_embeddings: keys.flag("tie_word_embeddings")?.unwrap_or(false),
-        qkv_bias: false,
-        o_bias: false,
-        mlp_bias: false,
-        qk_norm: false,
         eos_token_ids: Vec::new(),
     })
+}
+
+/// The activation that a key names; SiLU if it is absent.
+fn activation(keys: &Keys<'_>, key: &str) -> Result<Activation, LoadError> {
+    match keys.text(key)?.unwrap_or("silu") {
+        "silu" => Ok(Activation::Silu),
+        "gelu_pytorch_tanh" => Ok(Activation::GeluTanh),
+        other => Err(LoadError::Unsupported(format!("{key} {other:?} (supported: silu, gelu_pytorch_tanh)"))),
+    }
+}
+
+/// The same model with its blocks as `change` makes them, given each one's index.
+fn with_blocks(mut config: ModelConfig, mut change: impl FnMut(usize, &mut Block)) -> ModelConfig {
+    config.blocks.iter_mut().enumerate().for_each(|(layer, block)| change(layer, block));
+    config
 }
 
 /// The window of each layer in the Qwen families: `layer_types`, or all layers from `max_window_layers` on,
 /// and only if `use_sliding_window` says so.
 fn qwen_windows(keys: &Keys<'_>, layers: usize) -> Result<Vec<Option<usize>>, LoadError> {
     let window = if keys.flag("use_sliding_window")?.unwrap_or(false) { window(keys)? } else { None };
-    let Some(types) = keys.list("layer_types")? else {
-        let first = keys.size("max_window_layers")?.unwrap_or(28);
-        return Ok((0..layers).map(|layer| window.filter(|_| layer >= first)).collect());
-    };
+    match sliding_layers(keys, layers)? {
+        Some(sliding) => Ok(sliding.into_iter().map(|sliding| window.filter(|_| sliding)).collect()),
+        None => {
+            let first = keys.size("max_window_layers")?.unwrap_or(28);
+            Ok((0..layers).map(|layer| window.filter(|_| layer >= first)).collect())
+        }
+    }
+}
+
+/// `layer_types`: whether each layer has a sliding window.
+fn sliding_layers(keys: &Keys<'_>, layers: usize) -> Result<Option<Vec<bool>>, LoadError> {
+    let Some(types) = keys.list("layer_types")? else { return Ok(None) };
     if types.len() != layers {
         return Err(keys.malformed(format!("layer_types has {} entries for {layers} layers", types.len())));
     }
-    types
-        .iter()
-        .map(|kind| match kind.as_str() {
-            Some("full_attention") => Ok(None),
-            Some("sliding_attention") => Ok(window),
-            _ => Err(LoadError::Unsupported(format!("layer type {kind}"))),
-        })
-        .collect()
+    let sliding = types.iter().map(|kind| match kind.as_str() {
+        Some("full_attention") => Ok(false),
+        Some("sliding_attention") => Ok(true),
+        _ => Err(LoadError::Unsupported(format!("layer type {kind}"))),
+    });
+    sliding.collect::<Result<_, _>>().map(Some)
 }
 
 /// `sliding_window`, which is 4096 in these families unless written otherwise; `null` is none.

@@ -1,10 +1,14 @@
 //! Qwen2 and Qwen2.5: biases on q, k and v.
 
-use super::{Defaults, base, qwen_windows};
-use crate::config::{Arch, LoadError, ModelConfig};
+use super::{Defaults, base, qwen_windows, with_blocks};
+use crate::config::{Biases, LoadError, ModelConfig};
 use crate::load::keys::Keys;
 
 pub(super) fn config(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
-    let base = base(&keys, &Defaults { arch: Arch::Qwen2, kv_heads: Some(32), head_dim: None })?;
-    Ok(ModelConfig { sliding_window: qwen_windows(&keys, base.num_layers)?, qkv_bias: true, ..base })
+    let base = base(&keys, &Defaults { arch: "qwen2", kv_heads: Some(32), head_dim: None })?;
+    let windows = qwen_windows(&keys, base.num_layers())?;
+    Ok(with_blocks(base, |layer, block| {
+        block.window = windows[layer];
+        block.biases = Biases { qkv: true, ..Biases::default() };
+    }))
 }

@@ -1,17 +1,16 @@
 //! Qwen3: RMSNorm on q and k heads, and a head width of its own.
 
-use super::{Defaults, base, qwen_windows};
-use crate::config::{Arch, LoadError, ModelConfig};
+use super::{Defaults, base, qwen_windows, with_blocks};
+use crate::config::{Biases, LoadError, ModelConfig};
 use crate::load::keys::Keys;
 
 pub(super) fn config(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
-    let base = base(&keys, &Defaults { arch: Arch::Qwen3, kv_heads: Some(32), head_dim: Some(128) })?;
-    let attention_bias = keys.flag("attention_bias")?.unwrap_or(false);
-    Ok(ModelConfig {
-        sliding_window: qwen_windows(&keys, base.num_layers)?,
-        qkv_bias: attention_bias,
-        o_bias: attention_bias,
-        qk_norm: true,
-        ..base
-    })
+    let base = base(&keys, &Defaults { arch: "qwen3", kv_heads: Some(32), head_dim: Some(128) })?;
+    let attention = keys.flag("attention_bias")?.unwrap_or(false);
+    let windows = qwen_windows(&keys, base.num_layers())?;
+    Ok(with_blocks(base, |layer, block| {
+        block.window = windows[layer];
+        block.biases = Biases { qkv: attention, o: attention, mlp: false };
+        block.head_norms = true;
+    }))
 }

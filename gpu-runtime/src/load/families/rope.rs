@@ -3,11 +3,22 @@
 use crate::config::{LoadError, RopeConfig, RopeScaling};
 use crate::load::keys::Keys;
 
+/// The rotary embedding of families that have one for all layers.
 pub(super) fn config(keys: &Keys<'_>) -> Result<RopeConfig, LoadError> {
     let parameters = match keys.object("rope_parameters")? {
         Some(parameters) => Some(parameters),
         None => keys.object("rope_scaling")?,
     };
+    parse(keys, parameters, "rope_theta", 10_000.0)
+}
+
+/// From an object of parameters, if there is one; what it does not say is in the outer object, the base under `theta_key`.
+pub(super) fn parse(
+    keys: &Keys<'_>,
+    parameters: Option<Keys<'_>>,
+    theta_key: &str,
+    default_theta: f64,
+) -> Result<RopeConfig, LoadError> {
     for keys in parameters.iter().chain([keys]) {
         if let Some(part) = keys.number("partial_rotary_factor")?.filter(|&part| part != 1.0) {
             return Err(LoadError::Unsupported(format!("partial_rotary_factor {part} (supported: 1)")));
@@ -16,9 +27,9 @@ pub(super) fn config(keys: &Keys<'_>) -> Result<RopeConfig, LoadError> {
     let inner_theta = parameters.map(|p| p.number("rope_theta")).transpose()?.flatten();
     let theta = match inner_theta {
         Some(theta) => theta,
-        None => keys.number("rope_theta")?.unwrap_or(10_000.0),
+        None => keys.number(theta_key)?.unwrap_or(default_theta),
     };
-    positive(keys, "rope_theta", theta)?;
+    positive(keys, theta_key, theta)?;
     let scaling = parameters.map_or(Ok(RopeScaling::None), |p| scaling(keys, &p))?;
     Ok(RopeConfig { theta, scaling })
 }

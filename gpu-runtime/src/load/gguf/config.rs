@@ -2,24 +2,19 @@
 
 use serde_json::{Map, Value, json};
 
+use super::architecture::Architecture;
 use super::metadata::GgufFile;
 use super::rope;
 use super::tensors::GgufSource;
 use crate::config::{LoadError, TensorSource};
 
-/// The family: `general.architecture`, if the runtime has it.
-pub(super) fn architecture(file: &GgufFile) -> Result<String, LoadError> {
-    match file.text("general.architecture")? {
-        Some(arch @ ("llama" | "qwen2" | "qwen3")) => Ok(arch.to_owned()),
-        Some(other) => {
-            Err(LoadError::Unsupported(format!("GGUF architecture {other:?} (supported: llama, qwen2, qwen3)")))
-        }
-        None => Err(file.malformed("metadata key general.architecture is missing")),
-    }
-}
-
 /// What `transformers` would have in the folder that the file was made from.
-pub(super) fn config_json(file: &GgufFile, arch: &str, tensors: &GgufSource) -> Result<Map<String, Value>, LoadError> {
+pub(super) fn config_json(
+    file: &GgufFile,
+    family: &Architecture,
+    tensors: &GgufSource,
+) -> Result<Map<String, Value>, LoadError> {
+    let arch = family.name;
     let key = |name: &str| format!("{arch}.{name}");
     let size = |name: &str| {
         let key = key(name);
@@ -34,8 +29,8 @@ pub(super) fn config_json(file: &GgufFile, arch: &str, tensors: &GgufSource) -> 
     let theta = file.number(&key("rope.freq_base"))?.unwrap_or(10_000.0);
     let has = |name: &str| tensors.shape(&format!("model.layers.0.{name}.bias")).is_some();
     let mut json = json!({
-        "architectures": [architecture_class(arch)],
-        "model_type": arch,
+        "architectures": [family.class],
+        "model_type": family.model_type,
         "hidden_act": "silu",
         "hidden_size": size("embedding_length")?,
         "intermediate_size": size("feed_forward_length")?,
@@ -53,14 +48,11 @@ pub(super) fn config_json(file: &GgufFile, arch: &str, tensors: &GgufSource) -> 
         "eos_token_id": file.integer("tokenizer.ggml.eos_token_id")?,
         "pad_token_id": file.integer("tokenizer.ggml.padding_token_id")?,
     });
-    if arch != "qwen2" {
-        json["attention_bias"] = has("self_attn.q_proj").into();
-    }
-    if arch == "llama" {
-        json["mlp_bias"] = has("mlp.up_proj").into();
+    for (setting, module) in family.bias_settings {
+        json[*setting] = has(module).into();
     }
     match json {
-        Value::Object(map) => Ok(map),
+        Value::Object(mut map) => (family.settings)(file, &mut map).map(|()| map),
         _ => Err(file.malformed("no configuration")),
     }
 }
@@ -84,12 +76,4 @@ fn head_dim(file: &GgufFile, arch: &str, default: u64) -> Result<u64, LoadError>
         }
     }
     Ok(width)
-}
-
-fn architecture_class(arch: &str) -> &'static str {
-    match arch {
-        "qwen2" => "Qwen2ForCausalLM",
-        "qwen3" => "Qwen3ForCausalLM",
-        _ => "LlamaForCausalLM",
-    }
 }

@@ -3,18 +3,24 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use self::architecture::Architecture;
 use self::metadata::GgufFile;
 use self::tensors::GgufSource;
 use super::keys::Keys;
 use super::{check, families, io};
 use crate::config::{LoadError, ModelSource};
 
+mod architecture;
 mod config;
+mod error;
+mod header;
 mod metadata;
 mod names;
+mod reader;
 mod rope;
 mod tensors;
 mod tokenizer;
+mod value;
 
 pub(super) fn has_extension(path: &Path) -> bool {
     path.extension() == Some(OsStr::new("gguf"))
@@ -35,9 +41,9 @@ pub(super) fn files_in(folder: &Path) -> Result<Vec<PathBuf>, LoadError> {
 
 pub(super) fn load(path: &Path) -> Result<ModelSource, LoadError> {
     let file = GgufFile::open(path)?;
-    let arch = config::architecture(&file)?;
-    let tensors = GgufSource::open(&file, &arch)?;
-    let json = config::config_json(&file, &arch, &tensors)?;
+    let family = Architecture::of(&file)?;
+    let tensors = GgufSource::open(&file, family)?;
+    let json = config::config_json(&file, family, &tensors)?;
     let name = path.display().to_string();
     let mut config = families::config(Keys::new(&name, &json))?;
     config.eos_token_ids = config::end_tokens(&file)?;

@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use candle_core::Device;
 use candle_core::quantized::GgmlDType;
 use candle_core::quantized::ggml_file::qtensor_from_ggml;
-use candle_core::quantized::gguf_file::TensorInfo;
 
+use super::architecture::Architecture;
+use super::header::TensorInfo;
 use super::metadata::GgufFile;
 use super::names;
 use crate::config::{LoadError, TensorSource};
@@ -37,33 +38,36 @@ struct Entry {
     elements: usize,
     /// Heads whose rows llama.cpp interleaved.
     interleaved_heads: Option<usize>,
+    /// Whether llama.cpp added 1 to its elements.
+    has_one_added: bool,
 }
 
 impl GgufSource {
     /// Finds every tensor of the file and checks that its bytes are there.
-    pub(super) fn open(file: &GgufFile, arch: &str) -> Result<Self, LoadError> {
+    pub(super) fn open(file: &GgufFile, family: &Architecture) -> Result<Self, LoadError> {
         let handle = File::open(&file.path).map_err(|e| io(&file.path, e))?;
         let mut source = Self { path: file.path.clone(), file: handle, tensors: BTreeMap::new(), rope_factors: None };
         let size = source.file.metadata().map_err(|e| io(&file.path, e))?.len();
-        // Sorted, so that of several faults the same one is reported every time.
-        let infos: BTreeMap<_, _> = file.content.tensor_infos.iter().collect();
-        for (name, info) in infos {
+        for (name, info) in &file.header.tensors {
             let entry = entry(file, size, name, info)?;
             if name == ROPE_FACTORS {
                 source.rope_factors = Some(entry);
                 continue;
             }
-            let Some(canonical) = names::canonical(name) else {
+            let Some(canonical) = names::canonical(family, name) else {
                 return Err(LoadError::Unsupported(format!("GGUF tensor {name}")));
             };
-            source.tensors.insert(canonical, entry);
+            if source.tensors.insert(canonical, entry).is_some() {
+                return Err(file.malformed(format!("tensor {name} is there twice")));
+            }
         }
-        // The converter interleaves the two halves of each head's q and k rows in the llama family alone.
-        if arch == "llama" {
-            source.mark_interleaved("q_proj", heads(file, "llama.attention.head_count")?);
-            let queries = "llama.attention.head_count";
-            let keys = "llama.attention.head_count_kv";
-            source.mark_interleaved("k_proj", heads(file, if file.value(keys).is_some() { keys } else { queries })?);
+        if family.interleaves_heads {
+            let [queries, keys] = ["head_count", "head_count_kv"].map(|key| format!("{}.attention.{key}", family.name));
+            source.mark_interleaved("q_proj", heads(file, &queries)?);
+            source.mark_interleaved("k_proj", heads(file, if file.value(&keys).is_some() { &keys } else { &queries })?);
+        }
+        if family.adds_one_to_norms {
+            source.mark_norms();
         }
         Ok(source)
     }
@@ -78,6 +82,12 @@ impl GgufSource {
             if name.rsplit('.').nth(1) == Some(module) {
                 entry.interleaved_heads = Some(heads);
             }
+        }
+    }
+
+    fn mark_norms(&mut self) {
+        for (name, entry) in &mut self.tensors {
+            entry.has_one_added = name.ends_with("norm.weight");
         }
     }
 
@@ -107,6 +117,7 @@ impl TensorSource for GgufSource {
         let values = self.values(name, entry)?;
         Ok(match entry.interleaved_heads {
             Some(heads) => split_halves(&values, entry.shape[0], heads),
+            None if entry.has_one_added => values.iter().map(|x| x - 1.0).collect(),
             None => values,
         })
     }
@@ -117,7 +128,7 @@ impl TensorSource for GgufSource {
 }
 
 fn entry(file: &GgufFile, size: u64, name: &str, info: &TensorInfo) -> Result<Entry, LoadError> {
-    let (dtype, shape) = (info.ggml_dtype, info.shape.dims());
+    let (dtype, shape) = (info.dtype, &info.shape);
     if matches!(dtype, GgmlDType::Q8_1 | GgmlDType::Q8K) {
         return Err(LoadError::Unsupported(format!("GGUF tensor {name} of type {dtype:?}")));
     }
@@ -126,12 +137,12 @@ fn entry(file: &GgufFile, size: u64, name: &str, info: &TensorInfo) -> Result<En
     if shape.is_empty() || elements > isize::MAX as usize / 8 || !elements.is_multiple_of(dtype.block_size()) {
         return Err(odd());
     }
-    let offset = file.content.tensor_data_offset.saturating_add(info.offset);
+    let offset = file.header.data_start.saturating_add(info.offset);
     let end = offset.saturating_add(bytes(dtype, elements) as u64);
     if end > size {
         return Err(file.malformed(format!("truncated GGUF file: tensor {name} ends at byte {end} of {size}")));
     }
-    Ok(Entry { dtype, shape: shape.to_vec(), offset, elements, interleaved_heads: None })
+    Ok(Entry { dtype, shape: shape.clone(), offset, elements, interleaved_heads: None, has_one_added: false })
 }
 
 fn heads(file: &GgufFile, key: &str) -> Result<usize, LoadError> {

@@ -9,11 +9,22 @@ use tempfile::TempDir;
 use super::load;
 use crate::config::ModelSource;
 
+mod gemma3;
 mod gguf;
 mod hf;
+mod hostile;
 mod tokenizer;
 
-const FAMILIES: [&str; 6] = ["llama", "llama3_rope", "llama_tied", "mistral_swa", "qwen2", "qwen3"];
+/// Folders of golden models, sorted.
+pub(crate) fn families() -> Vec<String> {
+    let root = golden("");
+    let entries = fs::read_dir(root).unwrap().map(|entry| entry.unwrap());
+    let models = entries.filter(|entry| entry.path().join("config.json").is_file());
+    let mut names: Vec<String> = models.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert!(names.len() >= 6, "{names:?}");
+    names
+}
 
 fn golden(family: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family)

@@ -1,16 +1,16 @@
-//! One statement for several rows: what takes a statement each takes a round trip each, and those cost more than the work.
+//! One statement for several rows, because a round trip for each row costs more than the work.
 
 use super::Conn;
 use super::query::{Row, Sql};
 use super::value::Value;
 
-/// For how many rows a statement is written out, so that databases need prepare few.
+/// Row counts for which a statement exists, so that databases prepare only a few.
 const SIZES: [usize; 3] = [4, 16, 64];
 
-/// A statement over rows of parameters. Where its text says `{rows}` they stand as a table, whose columns both
-/// databases call `column1`, `column2` and so on.
+/// A statement over rows of parameters. `{rows}` in its text is replaced by a `VALUES` table, whose columns both databases
+/// call `column1`, `column2` and so on.
 ///
-/// A table is filled up with rows in which nothing is present; the statement has to pass over them.
+/// The table is padded with rows of NULLs, which the statement has to skip.
 pub(crate) struct Bulk {
     columns: usize,
     texts: [String; SIZES.len()],
@@ -22,7 +22,7 @@ impl Bulk {
         Self { columns, texts: SIZES.map(|rows| text.replace("{rows}", &table(columns, rows))) }
     }
 
-    /// Runs it, as often as so many rows take, and returns the rows that it answers.
+    /// Runs it, in as many batches as the rows need, and returns its result rows.
     pub(crate) async fn fetch_all(
         &'static self,
         conn: &mut Conn,

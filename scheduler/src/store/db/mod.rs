@@ -1,4 +1,4 @@
-//! One way to talk to SQLite and to PostgreSQL.
+//! One interface to SQLite and PostgreSQL.
 //!
 //! Statements are shared: both number their parameters `$1`, and both know the SQL that the tables need. Where they
 //! differ, a statement has two texts ([`sql_by`]).

@@ -10,7 +10,7 @@ use super::super::fleet::outcome;
 use super::super::new_sampling;
 use super::plan::{Deed, Plan};
 use crate::store::db::sql;
-use crate::{Effect, Outcome, RequestKind, Scheduler, Upkeep, Work, WorkItem};
+use crate::{Effect, MaintenanceOp, Outcome, RequestKind, Scheduler, Work, WorkItem};
 
 pub(super) struct Held {
     pub(super) work: Work,
@@ -56,7 +56,7 @@ impl Process {
         }
     }
 
-    /// Executes a request of a run and tells of it. What is written goes to `folders`, under names with `report`.
+    /// Executes a request of a run and returns its outcome and effects. What is written goes to `folders`, under names with `report`.
     pub(super) fn execute(
         &mut self,
         work: &Work,
@@ -74,8 +74,8 @@ impl Process {
         match (work.kind, plan.deed(work.seq_id)) {
             (RequestKind::SaveRun, _) => effects.push(Effect::RunSaved(write(memory))),
             (RequestKind::SaveSnapshot | RequestKind::RestoreRun, _) => match serde_json::from_slice(&work.payload) {
-                Ok(Upkeep::RestoreRun { dir, .. }) => memory.clone_from(&folders[&dir]),
-                Ok(Upkeep::SaveSnapshot { key }) => {
+                Ok(MaintenanceOp::RestoreRun { dir, .. }) => memory.clone_from(&folders[&dir]),
+                Ok(MaintenanceOp::SaveSnapshot { key }) => {
                     let dir = write(&self.snapshots[&key]);
                     effects.push(Effect::SnapshotSaved { key, dir });
                 }

@@ -41,7 +41,7 @@ pub(super) enum Step {
     Round {
         process: usize,
     },
-    /// A process dies without a word, and starts again when it is next needed.
+    /// A process crashes, and starts again when it is next needed.
     Crash {
         process: usize,
     },
@@ -49,12 +49,12 @@ pub(super) enum Step {
     Stop {
         process: usize,
     },
-    /// A worker shows no sign of life for longer than its lease, which another process may end.
+    /// A worker sends no heartbeat for longer than its lease, which another process may end.
     Sleep {
         worker: usize,
         other: usize,
     },
-    /// The clients show no sign of life for so long that a process ends their session.
+    /// The clients send no heartbeat for so long that a process ends their session.
     Expire {
         through: usize,
     },

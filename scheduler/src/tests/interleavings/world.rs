@@ -14,13 +14,13 @@ use super::plan::{Deed, LAST, LENGTH, Plan, Script};
 use super::process::{Held, Memory, Process};
 use super::steps::Step;
 use crate::store::db::sql;
-use crate::{Poll, RequestKind, Scheduler, Upkeep, Work, WorkItem};
+use crate::{MaintenanceOp, Poll, RequestKind, Scheduler, Work, WorkItem};
 
 const NAMES: [&str; 2] = ["a", "b"];
-/// After six deaths of its workers a request fails: so many don't happen.
-const DEATHS: usize = 5;
-/// Longer than a session lives without a sign of its client.
-const SILENCE: Duration = Duration::from_secs(301);
+/// After six crashes of its workers a request fails: so many don't happen.
+const CRASHES: usize = 5;
+/// Longer than a session lives without a heartbeat.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(301);
 
 /// Who does what.
 #[derive(Clone, Copy)]
@@ -38,12 +38,12 @@ pub(super) struct World {
     /// Workers first. Before the site, whose database can't be dropped well while it is used.
     processes: Vec<Option<Process>>,
     workers: usize,
-    deaths: usize,
+    crashes: usize,
     session: SessionId,
     plans: Vec<Plan>,
     samplers: Vec<(SamplingSessionId, Origin)>,
     samples: Vec<RequestId>,
-    /// What was in memory when it was written down, by folder.
+    /// What was in memory when it was saved, by folder.
     folders: BTreeMap<PathBuf, Memory>,
     /// How often a request was started as new.
     starts: BTreeMap<RequestId, usize>,
@@ -53,7 +53,7 @@ pub(super) struct World {
     refused: BTreeSet<String>,
     /// What has a reason to be cancelled.
     cancellable: BTreeSet<RequestId>,
-    /// What clients were told.
+    /// What clients got as results.
     seen: BTreeMap<RequestId, Poll>,
     count: usize,
     site: Site,
@@ -70,7 +70,7 @@ impl World {
         let mut world = Self {
             processes: (0..workers + others).map(|_| None).collect(),
             workers,
-            deaths: 0,
+            crashes: 0,
             session: SessionId::new("none"),
             plans: Vec::new(),
             samplers: Vec::new(),
@@ -254,7 +254,7 @@ impl World {
 
     fn started(&mut self, worker: usize, work: Work, registered: bool) {
         let known = |poll: &Poll| *poll != Poll::Cancelled;
-        // A worker hears of a cancellation a little later.
+        // A worker is notified of a cancellation a little later.
         let ended = self.seen.get(&work.request).is_some_and(known);
         assert!(work.replay || !registered || !ended, "{} had ended and starts as new: {work:?}", work.request);
         if work.run.is_some() {
@@ -265,7 +265,7 @@ impl World {
         if registered {
             self.check_memory(worker, &work);
         }
-        if !work.replay && !work.kind.is_upkeep() {
+        if !work.replay && !work.kind.is_maintenance() {
             *self.starts.entry(work.request.clone()).or_default() += 1;
         }
         // A sample may have come to it with its submission.
@@ -288,7 +288,7 @@ impl World {
         if work.replay && work.kind != RequestKind::RestoreRun {
             assert_ne!(self.plans[index].deed(work.seq_id), Deed::Fails, "a failed request is not replayed");
         }
-        if let Ok(Upkeep::SaveSnapshot { key }) = serde_json::from_slice(&work.payload) {
+        if let Ok(MaintenanceOp::SaveSnapshot { key }) = serde_json::from_slice(&work.payload) {
             assert!(process.snapshots.contains_key(&key), "{key} is to be saved and is not there");
         }
     }
@@ -352,7 +352,7 @@ impl World {
         self.void_what_was_lost();
     }
 
-    /// Workers that others took for dead hold what is no longer theirs.
+    /// Workers whose leases expired hold what is no longer theirs.
     fn void_what_was_lost(&mut self) {
         for worker in 0..self.workers {
             if !self.is_registered(worker)
@@ -364,26 +364,26 @@ impl World {
     }
 
     fn crash(&mut self, index: usize) {
-        if self.deaths < DEATHS
+        if self.crashes < CRASHES
             && let Some(process) = self.processes[index].take()
         {
-            self.deaths += 1;
+            self.crashes += 1;
             kill(process.scheduler);
         }
     }
 
     fn stop(&mut self, index: usize) {
-        if self.deaths < DEATHS
+        if self.crashes < CRASHES
             && let Some(process) = self.processes[index].take()
         {
-            self.deaths += 1;
+            self.crashes += 1;
             self.runtime.block_on(process.scheduler.close());
         }
     }
 
     fn sleep(&mut self, worker: usize, other: usize) {
-        if self.deaths < DEATHS {
-            self.deaths += 1;
+        if self.crashes < CRASHES {
+            self.crashes += 1;
             self.process(worker);
             self.site.pass_lease();
             if other != worker {
@@ -396,12 +396,12 @@ impl World {
         let open = self.requests().into_iter().filter(|request| !self.seen.contains_key(request));
         let open: Vec<RequestId> = open.collect();
         let scheduler = self.scheduler(through);
-        self.site.pass(SILENCE);
-        if self.runtime.block_on(scheduler.sweep()).unwrap().sessions.is_empty() {
+        self.site.pass(SESSION_TIMEOUT);
+        if self.runtime.block_on(scheduler.maintain()).unwrap().sessions.is_empty() {
             return;
         }
         self.cancellable.extend(open.iter().cloned());
-        // Another process hears of it a little later.
+        // Another process is notified a little later.
         if self.processes.len() == 1 {
             let held = &self.process(0).held;
             let held: Vec<RequestId> = held.iter().map(|held| held.work.request.clone()).collect();
@@ -507,7 +507,7 @@ impl World {
         assert!(!self.refused.contains(&report), "{report:?} was reported without a lease");
         let fails = place.is_some_and(|(index, seq_id)| self.plans[index].deed(seq_id) == Deed::Fails);
         assert_eq!(matches!(poll, Poll::Failed(_)), fails, "{request}");
-        if self.deaths == 0 {
+        if self.crashes == 0 {
             assert_eq!(self.starts.get(request), Some(&1), "{request} was executed once");
         }
     }

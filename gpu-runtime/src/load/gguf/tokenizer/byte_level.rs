@@ -42,7 +42,7 @@ pub(super) fn pipeline(file: &GgufFile, vocabulary: &Vocabulary<'_>) -> Result<P
     })
 }
 
-/// The steps that llama.cpp takes under the given name.
+/// The pre-tokenizer that llama.cpp has under this name.
 fn pre_tokenizer(name: &str) -> Result<Value, LoadError> {
     let steps = match name {
         "gpt-2" => return Ok(byte_level(true)),

@@ -9,6 +9,10 @@ use super::vocabulary::{Vocabulary, merges};
 use crate::config::LoadError;
 use crate::load::gguf::metadata::GgufFile;
 
+/// Most merges per token, on average by length, that scores may imply. Real vocabularies imply two or three; one made of
+/// the prefixes of a long token implies as many as it has characters, and memory quadratic in the file's size.
+const MAX_MERGES_PER_TOKEN: usize = 8;
+
 /// Stands for a space.
 const SPACE: &str = "\u{2581}";
 
@@ -54,12 +58,17 @@ fn merges_from_scores(file: &GgufFile, vocabulary: &Vocabulary<'_>) -> Result<Ve
     const KEY: &str = "tokenizer.ggml.scores";
     let scores = file.numbers(KEY)?.ok_or_else(|| file.malformed(format!("metadata key {KEY} is missing")))?;
     let ids: BTreeMap<&str, usize> = vocabulary.normal().map(|(id, token)| (token, id)).collect();
+    let cost = |token: &str| 16 + token.len();
+    let mut budget = MAX_MERGES_PER_TOKEN * ids.keys().map(|token| cost(token)).sum::<usize>();
     let mut found = Vec::new();
     for (id, token) in vocabulary.normal() {
         let score = *scores.get(id).ok_or_else(|| file.malformed(format!("{KEY} has no entry {id}")))?;
         for (at, _) in token.char_indices().skip(1) {
             let (left, right) = token.split_at(at);
             if let (Some(&l), Some(&r)) = (ids.get(left), ids.get(right)) {
+                budget = budget.checked_sub(cost(token)).ok_or_else(|| {
+                    file.malformed(format!("{KEY} imply more than {MAX_MERGES_PER_TOKEN} merges for each token"))
+                })?;
                 found.push((score, (id, l, r), json!([left, right])));
             }
         }

@@ -1,8 +1,7 @@
-//! The tokens of a GGUF file and the roles of some.
+//! The tokens of a GGUF file and their roles.
 
 use std::collections::BTreeSet;
 
-use candle_core::quantized::gguf_file::Value as Metadatum;
 use serde_json::{Map, Value, json};
 
 use crate::config::LoadError;
@@ -13,10 +12,10 @@ const NORMAL: u64 = 1;
 const CONTROL: u64 = 3;
 const USER_DEFINED: u64 = 4;
 
-/// Pre-tokenizers whose models begin with a token of their own unless the file says otherwise.
-const BEGINS: [&str; 3] = ["llama3", "llama-v3", "llama-bpe"];
+/// Pre-tokenizers whose models add `bos` unless the file says otherwise.
+const ADDS_BOS: [&str; 3] = ["llama3", "llama-v3", "llama-bpe"];
 
-/// The tokens by id, and which play a role.
+/// The tokens by id, and the ids of those with a role.
 pub(super) struct Vocabulary<'a> {
     tokens: Vec<&'a str>,
     /// Empty if the file does not say.
@@ -52,13 +51,13 @@ impl<'a> Vocabulary<'a> {
             }
         };
         let (bos, eos, unk) = (role("bos", 1)?, role("eos", 2)?, role("unknown", 0)?);
-        let begins = sentencepiece || file.text("tokenizer.ggml.pre")?.is_some_and(|pre| BEGINS.contains(&pre));
+        let adds_bos = sentencepiece || file.text("tokenizer.ggml.pre")?.is_some_and(|pre| ADDS_BOS.contains(&pre));
         Ok(Self {
             bos,
             eos,
             unk,
             pad: role("padding", usize::MAX)?,
-            add_bos: file.flag("tokenizer.ggml.add_bos_token")?.unwrap_or(begins) && bos.is_some(),
+            add_bos: file.flag("tokenizer.ggml.add_bos_token")?.unwrap_or(adds_bos) && bos.is_some(),
             add_eos: file.flag("tokenizer.ggml.add_eos_token")?.unwrap_or(false) && eos.is_some(),
             tokens,
             kinds,
@@ -154,10 +153,5 @@ pub(super) fn merges(file: &GgufFile) -> Result<Option<Vec<Value>>, LoadError> {
 }
 
 fn texts<'a>(file: &'a GgufFile, key: &str) -> Result<Vec<&'a str>, LoadError> {
-    let items = file.list(key)?.ok_or_else(|| file.malformed(format!("metadata key {key} is missing")))?;
-    let text = |item: &'a Metadatum| match item {
-        Metadatum::String(text) => Ok(text.as_str()),
-        _ => Err(file.malformed(format!("metadata key {key} is not a list of strings"))),
-    };
-    items.iter().map(text).collect()
+    file.texts(key)?.ok_or_else(|| file.malformed(format!("metadata key {key} is missing")))
 }

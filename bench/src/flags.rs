@@ -1,0 +1,109 @@
+//! The command line of `trainyard bench`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+use trainyard_gpu_runtime::Dtype;
+
+/// Flags of `trainyard bench`.
+#[derive(Args, Clone, Debug)]
+pub struct BenchFlags {
+    /// The base model: a name and its Hugging Face folder or GGUF file. A tiny one for --http when absent.
+    #[arg(long, value_name = "NAME=PATH", required_unless_present = "http")]
+    pub(crate) model: Option<NamedModel>,
+    /// Compute type.
+    #[arg(long, default_value = "bf16", value_parser = dtypes())]
+    pub(crate) dtype: Dtype,
+    /// Threads; one per processor when absent.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub(crate) threads: usize,
+    /// What to measure, separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "all")]
+    pub(crate) workload: Vec<Workload>,
+    /// Measured repetitions after one warm-up.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) reps: u32,
+    /// Rank of the adapters.
+    #[arg(long, default_value_t = 32)]
+    pub(crate) rank: u32,
+    /// Sequences of w1, w1f and w4.
+    #[arg(long, default_value_t = 8)]
+    pub(crate) batch: usize,
+    /// Tokens per sequence of w1, w1f, w2 and w4.
+    #[arg(long, default_value_t = 256)]
+    pub(crate) seq: usize,
+    /// Sample (w3, w3b1, w4) from the base model instead of from a trained adapter.
+    #[arg(long)]
+    pub(crate) base: bool,
+    /// Also adapt the unembedding.
+    #[arg(long)]
+    pub(crate) train_unembed: bool,
+    /// Measure a server through HTTP, with the calls of the Tinker SDK, instead of the engine alone.
+    #[arg(long)]
+    pub(crate) http: bool,
+    /// The server to measure; one is started when absent.
+    #[arg(long, requires = "http")]
+    pub(crate) url: Option<String>,
+    /// The API key for it.
+    #[arg(long, default_value = "tml-bench", requires = "http")]
+    pub(crate) api_key: String,
+    /// Clients that sample at the same time.
+    #[arg(long, default_value_t = 64, requires = "http")]
+    pub(crate) clients: usize,
+    /// Where the server and the tiny model are kept; a temporary folder when absent. The disk under it counts.
+    #[arg(long, value_name = "DIR", requires = "http")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `NAME=PATH`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamedModel {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+}
+
+impl FromStr for NamedModel {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((name, path)) if !name.is_empty() && !path.is_empty() => {
+                Ok(Self { name: name.to_owned(), path: PathBuf::from(path) })
+            }
+            _ => Err("expected NAME=PATH".to_owned()),
+        }
+    }
+}
+
+fn dtypes() -> impl TypedValueParser<Value = Dtype> {
+    let dtype = |name: String| if name == Dtype::F32.name() { Dtype::F32 } else { Dtype::Bf16 };
+    PossibleValuesParser::new([Dtype::Bf16.name(), Dtype::F32.name()]).map(dtype)
+}
+
+/// A workload, or all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Workload {
+    /// One LoRA step: forward, backward, AdamW.
+    W1,
+    /// The same with all parameters trained.
+    W1f,
+    /// Eight adapters, one sequence and one step each.
+    W2,
+    /// Sampling: 16 prompts of 64 tokens, 64 new tokens each.
+    W3,
+    /// Sampling: one prompt of 64 tokens, 128 new tokens.
+    W3b1,
+    /// Prompt log-probabilities.
+    W4,
+    /// Everything above.
+    All,
+}
+
+/// All workloads, in the order of the report.
+pub(crate) const EVERY: [Workload; 6] =
+    [Workload::W1, Workload::W1f, Workload::W2, Workload::W3, Workload::W3b1, Workload::W4];

@@ -1,0 +1,73 @@
+//! The server that is measured: this program, as a process of its own.
+
+use std::env;
+use std::error::Error;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::super::flags::{BenchFlags, NamedModel};
+
+/// How long it may take to write its store and end.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+const STOP_STEP: Duration = Duration::from_millis(20);
+
+/// Label of the line that names the address; see the server's banner.
+const LISTENING: &str = "listening";
+
+/// A running server. Ends with this value.
+pub(super) struct ServerProcess {
+    child: Child,
+    pub(super) url: String,
+}
+
+impl ServerProcess {
+    /// Starts it and waits until the model is loaded.
+    pub(super) fn start(flags: &BenchFlags, model: &NamedModel, data_dir: &Path) -> Result<Self, Box<dyn Error>> {
+        let mut command = Command::new(env::current_exe()?);
+        command.args(["serve", "--host", "127.0.0.1", "--port", "0", "--dtype", flags.dtype.name(), "--model"]);
+        command.arg(format!("{}={}", model.name, model.path.display()));
+        command.arg("--data-dir").arg(data_dir);
+        if flags.threads > 0 {
+            command.arg("--threads").arg(flags.threads.to_string());
+        }
+        if env::var_os("TRAINYARD_LOG").is_none() {
+            command.env("TRAINYARD_LOG", "warn");
+        }
+        // A configuration file of the folder that this happens to run in does not apply to the benchmark.
+        command.current_dir(data_dir).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn()?;
+        let output = child.stdout.take().ok_or("the server has no standard output")?;
+        let mut server = Self { child, url: String::new() };
+        for line in BufReader::new(output).lines() {
+            if let Some(url) = line?.trim().strip_prefix(LISTENING) {
+                server.url = url.trim().to_owned();
+                return Ok(server);
+            }
+        }
+        Err("the server ended before it was ready; its log says why".into())
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        // SIGTERM lets it close its store; the standard library can only kill.
+        let asked = Command::new("kill").arg(self.child.id().to_string()).status().is_ok_and(|status| status.success());
+        let start = Instant::now();
+        while asked && start.elapsed() < STOP_LIMIT {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            thread::sleep(STOP_STEP);
+        }
+        // It may have ended meanwhile.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,73 @@
+//! The body of `forward_backward`: the fields of `tinker_public.proto` that a short example needs.
+
+use std::collections::BTreeMap;
+
+use prost::Message;
+
+/// `DType` of the protocol.
+const FLOAT32: i32 = 1;
+const INT64: i32 = 2;
+
+/// `ForwardBackwardRequest`.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TrainingRequest {
+    #[prost(string, tag = "1")]
+    model_id: String,
+    #[prost(int32, tag = "2")]
+    pub(super) seq_id: i32,
+    #[prost(message, repeated, tag = "3")]
+    data: Vec<Example>,
+    #[prost(string, tag = "4")]
+    loss_fn: String,
+}
+
+/// `Datum`.
+#[derive(Clone, PartialEq, Message)]
+struct Example {
+    #[prost(message, repeated, tag = "1")]
+    model_input: Vec<Chunk>,
+    #[prost(btree_map = "string, message", tag = "2")]
+    loss_fn_inputs: BTreeMap<String, Tensor>,
+}
+
+/// `Chunk`, of text.
+#[derive(Clone, PartialEq, Message)]
+struct Chunk {
+    #[prost(message, tag = "1")]
+    encoded_text: Option<EncodedTextChunk>,
+}
+
+/// Tokens as little-endian `int32`.
+#[derive(Clone, PartialEq, Message)]
+struct EncodedTextChunk {
+    #[prost(bytes = "vec", tag = "1")]
+    tokens: Vec<u8>,
+}
+
+/// `Tensor`, dense.
+#[derive(Clone, PartialEq, Message)]
+struct Tensor {
+    #[prost(bytes = "vec", tag = "1")]
+    dense: Vec<u8>,
+    #[prost(int32, tag = "3")]
+    dtype: i32,
+    #[prost(int64, repeated, tag = "4")]
+    shape: Vec<i64>,
+}
+
+impl TrainingRequest {
+    /// Cross-entropy on one example whose targets are its input tokens.
+    pub(super) fn new(model_id: String, tokens: &[i32]) -> Self {
+        let shape = vec![tokens.len() as i64];
+        let text = EncodedTextChunk { tokens: tokens.iter().flat_map(|token| token.to_le_bytes()).collect() };
+        let targets = tokens.iter().flat_map(|&token| i64::from(token).to_le_bytes()).collect();
+        let weights = tokens.iter().flat_map(|_| 1f32.to_le_bytes()).collect();
+        let inputs = [
+            ("target_tokens".to_owned(), Tensor { dense: targets, dtype: INT64, shape: shape.clone() }),
+            ("weights".to_owned(), Tensor { dense: weights, dtype: FLOAT32, shape }),
+        ];
+        let model_input = vec![Chunk { encoded_text: Some(text) }];
+        let example = Example { model_input, loss_fn_inputs: inputs.into() };
+        Self { model_id, seq_id: 1, data: vec![example], loss_fn: "cross_entropy".to_owned() }
+    }
+}

@@ -1,1 +1,0 @@
-//! Client of the Trainyard API. It will be generated from `openapi/openapi.json`; nothing is published yet.

@@ -1,0 +1,140 @@
+//! A block of a GEMM's output on the calling thread: passes along `k`, strips of columns, tiles of rows.
+
+use std::ops::Range;
+
+use super::super::packed::NR;
+use super::super::{Cpu, Isa};
+use super::dispatch::{bf16_tile, f32_tile};
+use super::lhs::{LhsData, PackedLhs};
+use super::rhs::GemmRhs;
+use super::strip::{RhsStrip, rhs_strip};
+use super::tiles::{MR_BF16, STRIP, TileOut, WriteMode};
+use super::transpose::GROUP;
+use crate::backend::Dtype;
+
+/// Most positions of `k` that one pass takes. Deep passes pay: the output is read and written once per pass.
+const DEPTH: usize = 768;
+/// Most rows of a GEMM that counts as skinny: it is bound by the reading of its weights.
+pub(super) const FEW_ROWS: usize = 24;
+
+/// `rows` by `columns` of the output of a GEMM, summed over `w_k`.
+pub(super) struct OutputBlock {
+    /// Rows of the left side.
+    pub rows: Range<usize>,
+    /// Rows of the weights, from a multiple of [`NR`] on.
+    pub columns: Range<usize>,
+    /// First position of `k` in the left side, even.
+    pub x_k: usize,
+    /// Positions of `k` in the weights; begins at an even one, in a transpose at a multiple of [`GROUP`].
+    pub w_k: Range<usize>,
+}
+
+/// What blocks cost, for the meter.
+#[derive(Clone, Copy, Default)]
+pub(super) struct GemmWork {
+    /// Multiply-adds.
+    pub terms: usize,
+    /// Bytes of weights that are read.
+    pub weight_bytes: usize,
+}
+
+impl GemmWork {
+    pub(super) fn of(block: &OutputBlock, w: &GemmRhs<'_>) -> Self {
+        let elements = block.columns.len() * block.w_k.len();
+        Self { terms: block.rows.len() * elements, weight_bytes: w.bytes_of(elements) }
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.terms += other.terms;
+        self.weight_bytes += other.weight_bytes;
+    }
+}
+
+/// `c (+)= x · Wᵀ` for one block, as `c.write` says. Each output element is one chain of multiply-adds over `k` in order.
+///
+/// # Safety
+/// The left side and the weights have the rows, columns and positions of the block and passed `check_fit`; `c` points at
+/// the first element of the block, which nobody else accesses.
+pub(super) unsafe fn compute_block(cpu: &Cpu, x: &PackedLhs, w: &GemmRhs<'_>, block: &OutputBlock, c: TileOut) {
+    let isa = cpu.isa();
+    let tile = x.tile_rows();
+    let (width, buffered) = match (w, w.dtype(), &x.data) {
+        (GemmRhs::Transpose(_), ..) => (STRIP, true),
+        (_, Dtype::Bf16, LhsData::Bf16(_)) => (NR, false),
+        // With few rows, each weight is used too seldom to be widened beforehand.
+        (_, Dtype::Bf16, LhsData::F32(_)) if isa != Isa::Portable && block.rows.len() <= 3 => (NR, false),
+        (_, Dtype::Bf16, LhsData::F32(_)) => (STRIP, isa == Isa::Portable || block.rows.len() > FEW_ROWS),
+        (_, Dtype::F32, _) => (STRIP, false),
+    };
+    let depth = match (w, w.dtype()) {
+        // Both sides of a bf16 GEMM are stored in pairs.
+        (GemmRhs::Matrix(_), Dtype::Bf16) => block.w_k.len().next_multiple_of(2),
+        _ => block.w_k.len(),
+    };
+    let pass = depth.div_ceil(depth.div_ceil(DEPTH).max(1)).next_multiple_of(GROUP);
+    let mut buffer = cpu.buffer(if buffered { pass.min(depth) * STRIP } else { 0 });
+    let mut edge = [0f32; MR_BF16 * NR];
+    for start in (0..depth).step_by(pass.max(1)) {
+        let steps = (depth - start).min(pass);
+        let write = if start > 0 { WriteMode::Add } else { c.write };
+        for column in block.columns.clone().step_by(width) {
+            let columns = (block.columns.end - column).min(width);
+            let strip = rhs_strip(isa, w, column, block.w_k.start + start, steps, &mut buffer);
+            let mut row = block.rows.start;
+            while row < block.rows.end {
+                let lane = row % tile;
+                let height = (tile - lane).min(block.rows.end - row);
+                // SAFETY: row, columns and steps lie in the block, which left side, weights and `c` hold.
+                unsafe {
+                    let at = c.at.add((row - block.rows.start) * c.stride + column - block.columns.start);
+                    let direct = TileOut { at, stride: c.stride, write };
+                    let first = (row / tile * x.stored_k + block.x_k + start) * tile;
+                    let run = |out: TileOut| match (&x.data, strip) {
+                        (LhsData::F32(data), strip) => {
+                            f32_tile(isa, height, width, steps, data.as_ptr().add(first + lane), strip, out);
+                        }
+                        (LhsData::Bf16(data), RhsStrip::Words(b)) => {
+                            bf16_tile(height, steps / 2, data.as_ptr().add(first / 2 + lane), b, out);
+                        }
+                        // `check_fit` refuses this pair.
+                        (LhsData::Bf16(_), RhsStrip::F32(_)) => {}
+                    };
+                    if columns == width {
+                        run(direct);
+                    } else {
+                        through_edge(&mut edge, width, height, columns, direct, run);
+                    }
+                }
+                row += height;
+            }
+        }
+    }
+}
+
+/// Runs a kernel of full `width` on a copy of a tile that has fewer columns, so that nothing beyond them is written.
+///
+/// # Safety
+/// `out` holds `height` rows of `columns` elements.
+unsafe fn through_edge(
+    edge: &mut [f32; MR_BF16 * NR],
+    width: usize,
+    height: usize,
+    columns: usize,
+    out: TileOut,
+    run: impl FnOnce(TileOut),
+) {
+    // SAFETY: as the caller ensures; the buffer holds the highest and widest tile.
+    unsafe {
+        for i in 0..height {
+            for j in 0..columns {
+                edge[i * width + j] = *out.at.add(i * out.stride + j);
+            }
+        }
+        run(TileOut { at: edge.as_mut_ptr(), stride: width, write: out.write });
+        for i in 0..height {
+            for j in 0..columns {
+                *out.at.add(i * out.stride + j) = edge[i * width + j];
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Picks the kernel of a tile by instruction set, height and form of the weights.
+
+use super::super::Isa;
+#[cfg(target_arch = "x86_64")]
+use super::super::packed::NR;
+use super::strip::RhsStrip;
+use super::tiles::{LhsF32, MR_F32, STRIP, TileOut, by_height, f32_portable};
+#[cfg(target_arch = "x86_64")]
+use super::tiles::{bf16_avx2, bf16_avx512, f32_avx2_packed};
+
+/// A tile of f32 inputs.
+///
+/// # Safety
+/// `height <= MR_F32` rows of the packed tile, `width` columns and `steps` positions are in bounds.
+#[inline]
+pub(super) unsafe fn f32_tile(
+    isa: Isa,
+    height: usize,
+    width: usize,
+    steps: usize,
+    a: *const f32,
+    strip: RhsStrip,
+    out: TileOut,
+) {
+    // SAFETY: bounds as the caller ensures; AVX2 kernels run only where `isa` says so.
+    unsafe {
+        match (isa, strip) {
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2 | Isa::Avx512Bf16, RhsStrip::Words(b)) if width == NR => {
+                macro_rules! wide { ($($m:literal)*) => { match height { $($m => bf16_avx2::<$m, 4>(steps / 2, a, b, out),)* _ => {} } } }
+                wide!(1 2 3);
+            }
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2 | Isa::Avx512Bf16, RhsStrip::Words(b)) => {
+                macro_rules! half { ($($m:literal)*) => { match height { $($m => bf16_avx2::<$m, 2>(steps / 2, a, b, out),)* _ => {} } } }
+                half!(1 2 3 4 5 6);
+            }
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2 | Isa::Avx512Bf16, RhsStrip::F32(b)) => {
+                let lhs = LhsF32 { at: a, row_stride: 1, k_stride: MR_F32 };
+                by_height!(height, f32_avx2_packed(steps, lhs, b, out): 1 2 3 4 5 6);
+            }
+            (_, RhsStrip::F32(b)) => {
+                let lhs = LhsF32 { at: a, row_stride: 1, k_stride: MR_F32 };
+                f32_portable(height, STRIP, steps, lhs, b, out);
+            }
+            // Without AVX2, strips are always widened.
+            (_, RhsStrip::Words(_)) => {}
+        }
+    }
+}
+
+/// A tile of bf16 inputs.
+///
+/// # Safety
+/// The processor has AVX-512 BF16: left sides are bf16 nowhere else. `height <= MR_BF16` rows, [`NR`] columns and `pairs`
+/// pairs of positions are in bounds.
+#[inline]
+pub(super) unsafe fn bf16_tile(height: usize, pairs: usize, a: *const u32, b: *const u32, out: TileOut) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: as the caller ensures.
+    unsafe {
+        by_height!(height, bf16_avx512(pairs, a, b, out): 1 2 3 4 5 6 7 8 9 10 11 12);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (height, pairs, a, b, out);
+}

@@ -1,0 +1,211 @@
+//! GEMMs against plain sums, and their bits under every split.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::backend::Dtype;
+use crate::backend::cpu::packed::PackedMatrix;
+use crate::backend::cpu::{Cpu, Isa};
+
+fn values(n: usize, seed: usize) -> Vec<f32> {
+    // Exact in bf16, so that rounding inputs changes nothing.
+    (0..n).map(|i| (((i * 7919 + seed * 104_729) % 251) as f32 - 125.0) / 64.0).collect()
+}
+
+fn reference(dtype: Dtype, m: usize, n: usize, k: usize, a: &[f32], w: &[f32], c: &mut [f32]) {
+    for i in 0..m {
+        for j in 0..n {
+            let sum: f64 =
+                (0..k).map(|p| f64::from(dtype.round(a[i * k + p])) * f64::from(dtype.round(w[j * k + p]))).sum();
+            c[i * n + j] += sum as f32;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn packed_gemm_matches_reference_on_every_isa(m in 1usize..40, n in 1usize..80, k in prop_oneof![1usize..70, 250usize..520], accumulate: bool) {
+        let (a, w) = (values(m * k, 1), values(n * k, 2));
+        for isa in Isa::available() {
+            let cpu = Cpu::with_isa(2, isa);
+            for dtype in [Dtype::Bf16, Dtype::F32] {
+                let packed = PackedMatrix::pack(&cpu, dtype, k, &[&w]);
+                let mut c = values(m * n, 3);
+                let mut expected = if accumulate { c.clone() } else { vec![0.0; m * n] };
+                matmul(&cpu, &PackedLhs::new(&cpu, dtype, &a, k), &packed, &mut c, accumulate);
+                reference(dtype, m, n, k, &a, &w, &mut expected);
+                for (c, e) in c.iter().zip(&expected) {
+                    prop_assert!((c - e).abs() < 1e-3, "{isa:?} {dtype:?}: {c} != {e}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_has_the_same_bits_at_any_batch_size(m in 2usize..40, n in 1usize..80, k in 1usize..70) {
+        let (a, w) = (values(m * k, 4), values(n * k, 5));
+        for isa in Isa::available() {
+            let cpu = Cpu::with_isa(2, isa);
+            for dtype in [Dtype::Bf16, Dtype::F32] {
+                let packed = PackedMatrix::pack(&cpu, dtype, k, &[&w]);
+                let mut all = vec![0.0; m * n];
+                matmul(&cpu, &PackedLhs::new(&cpu, dtype, &a, k), &packed, &mut all, false);
+                for i in 0..m {
+                    let mut one = vec![0.0; n];
+                    matmul(&cpu, &PackedLhs::new(&cpu, dtype, &a[i * k..(i + 1) * k], k), &packed, &mut one, false);
+                    prop_assert_eq!(&one, &all[i * n..(i + 1) * n]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_transpose_that_is_not_packed_gives_the_same_bits(
+        m in 1usize..40, n in 1usize..80, k in prop_oneof![1usize..70, 760usize..800], from in 0usize..9, accumulate: bool
+    ) {
+        // The matrix is [k, n]: it is multiplied by its rows.
+        let (a, w) = (values(m * k, 8), values(n * k, 9));
+        for isa in Isa::available() {
+            let cpu = Cpu::with_isa(2, isa);
+            for dtype in [Dtype::Bf16, Dtype::F32] {
+                let w = PackedMatrix::pack(&cpu, dtype, n, &[&w]);
+                let Some(rhs) = GemmRhs::transpose(&cpu, &w) else { continue };
+                prop_assert_eq!((rhs.n(), rhs.k()), (n, k));
+                let (packed, lhs) = (w.transposed(&cpu), PackedLhs::new(&cpu, dtype, &a, k));
+                let (mut found, mut expected) = (values(m * n, 3), values(m * n, 3));
+                matmul(&cpu, &lhs, rhs, &mut found, accumulate);
+                matmul(&cpu, &lhs, &packed, &mut expected, accumulate);
+                prop_assert_eq!(&found, &expected, "{:?} {:?}", isa, dtype);
+                let from = (from * 8).min(k - 1) / 8 * 8;
+                let rows: Vec<f32> = a.chunks_exact(k).flat_map(|row| row[from..].to_vec()).collect();
+                let part = PackedLhs::new(&cpu, dtype, &rows, k - from);
+                matmul_block(&cpu, &part, 0..m, rhs, 0..n, from..k, &mut found, n, false);
+                matmul_block(&cpu, &part, 0..m, &packed, 0..n, from..k, &mut expected, n, false);
+                prop_assert_eq!(found, expected, "{:?} {:?} from {}", isa, dtype, from);
+            }
+        }
+    }
+
+    #[test]
+    fn strided_gemm_matches_reference_and_splits_along_k(m in 1usize..20, n in 1usize..40, k in 2usize..30, cut in 1usize..29) {
+        let cut = cut.min(k - 1);
+        let (a, b) = (values(m * k, 6), values(k * n, 7));
+        for isa in Isa::available() {
+            let cpu = Cpu::with_isa(2, isa);
+            // A is read transposed: element (i, p) at p * m + i.
+            let at: Vec<f32> = (0..m * k).map(|x| a[(x % m) * k + x / m]).collect();
+            let left = Strided { data: &at, row_stride: 1, col_stride: m };
+            let (mut whole, mut parts) = (vec![0.5; m * n], vec![0.5; m * n]);
+            strided(&cpu, Extents { m, n, k }, left, &b, n, &mut whole, n, true);
+            strided(&cpu, Extents { m, n, k: cut }, left, &b, n, &mut parts, n, true);
+            let rest = Strided { data: &at[cut * m..], ..left };
+            strided(&cpu, Extents { m, n, k: k - cut }, rest, &b[cut * n..], n, &mut parts, n, true);
+            prop_assert_eq!(&whole, &parts);
+            for i in 0..m {
+                for j in 0..n {
+                    let sum: f32 = 0.5 + (0..k).map(|p| a[i * k + p] * b[p * n + j]).sum::<f32>();
+                    prop_assert!((whole[i * n + j] - sum).abs() < 1e-3);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn gradients_match_reference_and_split_along_rows(
+        rows in 1usize..40, left in 1usize..140, right in 1usize..40, cut in 0usize..39, transposed: bool
+    ) {
+        let cut = cut.min(rows);
+        let (stride_left, stride_right) = (left + 3, right + 1);
+        let (l, r) = (values(rows * stride_left, 10), values(rows * stride_right, 11));
+        for isa in Isa::available() {
+            let cpu = Cpu::with_isa(2, isa);
+            let sides = |from: usize| {
+                let left = RowsView { data: &l[from * stride_left..], stride: stride_left, width: left };
+                (left, RowsView { data: &r[from * stride_right..], stride: stride_right, width: right })
+            };
+            let (mut whole, mut parts) = (vec![0.5; left * right], vec![0.5; left * right]);
+            let (left_rows, right_rows) = sides(0);
+            add_weight_gradients(&cpu, &mut [WeightGradient { rows, left: left_rows, right: right_rows, transposed, out: &mut whole }]);
+            add_weight_gradients(&cpu, &mut [WeightGradient { rows: cut, left: left_rows, right: right_rows, transposed, out: &mut parts }]);
+            let (left_rows, right_rows) = sides(cut);
+            let rest = WeightGradient { rows: rows - cut, left: left_rows, right: right_rows, transposed, out: &mut parts };
+            add_weight_gradient(&cpu, rest);
+            prop_assert_eq!(&whole, &parts);
+            for i in 0..left {
+                for j in 0..right {
+                    let sum: f32 = 0.5 + (0..rows).map(|m| l[m * stride_left + i] * r[m * stride_right + j]).sum::<f32>();
+                    let found = whole[if transposed { j * left + i } else { i * right + j }];
+                    prop_assert!((found - sum).abs() < 1e-3, "{found} != {sum}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn low_rank_terms_add_to_their_part_alone(
+        rows in 1usize..30, first in 0usize..9, n in 1usize..70, at in 0usize..9, ranks in proptest::collection::vec(1usize..20, 1..3)
+    ) {
+        let (total, stride) = (first + rows + 2, at + n + 5);
+        let zs: Vec<_> = ranks.iter().map(|r| values(rows * r, 12)).collect();
+        let ws: Vec<_> = ranks.iter().map(|r| values(n * r, 13)).collect();
+        for isa in Isa::available() {
+            let cpu = Cpu::with_isa(2, isa);
+            for dtype in [Dtype::Bf16, Dtype::F32] {
+                let packed: Vec<_> = ranks.iter().zip(&ws).map(|(r, w)| PackedMatrix::pack(&cpu, dtype, *r, &[w])).collect();
+                let mut out = vec![0.5; total * stride];
+                let lhs: Vec<_> = ranks.iter().zip(&zs).map(|(r, z)| PackedLhs::new(&cpu, dtype, z, *r)).collect();
+                let terms = lhs.iter().zip(packed.iter().map(GemmRhs::from)).collect();
+                add_low_rank(&cpu, &mut out, stride, &[LowRankUpdate { rows: first..first + rows, at, terms }]);
+                for (index, found) in out.iter().enumerate() {
+                    let (i, j) = (index / stride, index % stride);
+                    let mut sum = 0.5;
+                    if (first..first + rows).contains(&i) && (at..at + n).contains(&j) {
+                        for ((r, z), w) in ranks.iter().zip(&zs).zip(&ws) {
+                            sum += (0..*r).map(|p| z[(i - first) * r + p] * w[(j - at) * r + p]).sum::<f32>();
+                        }
+                    }
+                    prop_assert!((found - sum).abs() < 1e-3, "{isa:?} {dtype:?}: {found} != {sum}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn parts_of_a_left_side_give_the_bits_of_the_whole(m in 1usize..30, n in 1usize..70, k in 1usize..40, from in 0usize..29, skip in 0usize..10) {
+        let (from, skip) = (from.min(m - 1), (skip * 2).min(k - 1) / 2 * 2);
+        let (x, w) = (values(m * k, 14), values(n * k, 15));
+        for isa in Isa::available() {
+            let cpu = Cpu::with_isa(2, isa);
+            for dtype in [Dtype::Bf16, Dtype::F32] {
+                let part: Vec<f32> = w.chunks_exact(k).flat_map(|row| row[skip..].to_vec()).collect();
+                let packed = PackedMatrix::pack(&cpu, dtype, k - skip, &[&part]);
+                let lhs = PackedLhs::new(&cpu, dtype, &x, k);
+                let mut out = vec![0.0; (m - from) * n];
+                let gemm = Gemm { x: &lhs, rows: from..m, x_k: skip, w: GemmRhs::Matrix(&packed), out: &mut out, accumulate: false, low_rank: Vec::new() };
+                run_gemms(&cpu, &mut [gemm]);
+                let own: Vec<f32> = x.chunks_exact(k).skip(from).flat_map(|row| row[skip..].to_vec()).collect();
+                let mut expected = vec![0.0; (m - from) * n];
+                matmul(&cpu, &PackedLhs::new(&cpu, dtype, &own, k - skip), &packed, &mut expected, false);
+                prop_assert_eq!(&out, &expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_block_writes_its_columns_alone() {
+    let cpu = Cpu::new(1);
+    let (n, k) = (70, 8);
+    let w = values(n * k, 8);
+    let packed = PackedMatrix::pack(&cpu, Dtype::F32, k, &[&w]);
+    let x = values(3 * k, 9);
+    let lhs = PackedLhs::new(&cpu, Dtype::F32, &x, k);
+    let mut c = vec![9.0; 3 * 10];
+    matmul_block(&cpu, &lhs, 0..3, &packed, 64..70, 0..k, &mut c, 10, false);
+    for row in c.chunks_exact(10) {
+        assert_eq!(row[6..], [9.0; 4]);
+        assert!(row[..6].iter().all(|v| *v != 9.0));
+    }
+}

@@ -1,0 +1,125 @@
+//! The loss head: log-probabilities of targets and their gradient, in chunks of the vocabulary. No `[tokens, vocabulary]`
+//! matrix is saved unless it is small; else the backward pass recomputes logits.
+
+mod backward;
+mod forward;
+mod log_sum_exp;
+mod pass;
+
+use std::ops::Range;
+
+pub(super) use log_sum_exp::log_sum_exp;
+pub(super) use pass::{HeadState, backward, target_logprobs};
+
+use super::Cpu;
+use super::gemm::{GemmRhs, PackedLhs, matmul_block};
+use super::packed::PackedMatrix;
+use crate::backend::Targets;
+
+/// Columns of a chunk of the vocabulary. Log-sum-exp combines chunks in order, so it is part of the result's bits.
+const CHUNK: usize = 512;
+/// Most rows of a block.
+const ROWS: usize = 264;
+
+/// What a low-rank adapter adds to the logits of rows: `z Bᵀ`.
+#[derive(Clone, Copy)]
+pub(super) struct HeadAdapter<'a> {
+    /// `scale · x Aᵀ`, `[rows, rank]`, of the group's rows.
+    pub z: &'a [f32],
+    /// B, `[vocabulary, rank]`.
+    pub b: &'a PackedMatrix,
+    /// Bᵀ, `[rank, vocabulary]`, for [`Head::backward`].
+    pub b_t: Option<GemmRhs<'a>>,
+    pub rank: usize,
+}
+
+/// Rows with the same adapter.
+pub(super) struct HeadRowGroup<'a> {
+    /// Rows of the head.
+    pub rows: Range<usize>,
+    /// Their adapter on the unembedding.
+    pub adapter: Option<HeadAdapter<'a>>,
+    /// Where the gradient with respect to the group's `z` begins in the `dz` of [`Head::backward`].
+    pub dz_at: usize,
+}
+
+/// A pass's final hidden states and the unembedding.
+pub(super) struct Head<'a> {
+    /// Normalised hidden states, packed for `w`.
+    pub x: &'a PackedLhs,
+    /// The unembedding `[vocabulary, hidden]`.
+    pub w: &'a PackedMatrix,
+    /// Rows by adapter, covering all rows in order.
+    pub groups: &'a [HeadRowGroup<'a>],
+    /// Logits that the forward pass saved; the backward pass recomputes them without.
+    pub saved: Option<SavedLogits<'a>>,
+}
+
+/// Logits of a pass that was small enough to save them.
+#[derive(Clone, Copy)]
+pub(super) struct SavedLogits<'a> {
+    /// `[rows of that pass, vocabulary]`.
+    pub logits: &'a [f32],
+    /// For each row of the head, its row in `logits`.
+    pub rows: &'a [usize],
+}
+
+/// Rows of a group that one task computes.
+struct RowBlock<'a> {
+    rows: Range<usize>,
+    /// The block's adapter and the first element of its rows in `z`.
+    adapter: Option<(HeadAdapter<'a>, usize)>,
+    /// First element of its rows in `dz`.
+    dz_at: usize,
+}
+
+impl<'a> Head<'a> {
+    /// Blocks of rows for parallel tasks: their rows, targets and parts of `dz` are disjoint. Panics where groups overlap, or
+    /// exceed the hidden states or the targets.
+    fn blocks(&self, cpu: &Cpu, targets: &Targets) -> Vec<RowBlock<'a>> {
+        let (mut row, mut z) = (0, 0);
+        for group in self.groups {
+            assert!(group.rows.start >= row && group.dz_at >= z, "groups overlap");
+            row = group.rows.end.max(row);
+            z = group.dz_at + group.rows.len() * group.adapter.map_or(0, |a| a.rank);
+        }
+        assert!(row <= self.x.rows(), "rows beyond the hidden states");
+        assert!(row < targets.offsets.len(), "rows without targets");
+        assert!(targets.offsets.is_sorted() && targets.offsets[row] <= targets.ids.len(), "targets overlap");
+        let total: usize = self.groups.iter().map(|g| g.rows.len()).sum();
+        // As many blocks of one height as threads can share evenly.
+        let threads = cpu.pool.threads();
+        let height = total.div_ceil(total.div_ceil(ROWS).next_multiple_of(threads).max(1)).max(6);
+        let split = |group: &HeadRowGroup<'a>| {
+            let (rows, adapter, dz_at) = (group.rows.clone(), group.adapter, group.dz_at);
+            let starts = rows.clone().step_by(height);
+            let block = move |r: usize| {
+                let adapter = adapter.map(|a| (a, (r - rows.start) * a.rank));
+                RowBlock {
+                    rows: r..(r + height).min(rows.end),
+                    adapter,
+                    dz_at: dz_at + adapter.map_or(0, |(_, at)| at),
+                }
+            };
+            starts.map(block).collect::<Vec<_>>()
+        };
+        self.groups.iter().flat_map(split).collect()
+    }
+
+    /// Logits of a block of rows for a chunk of the vocabulary, in rows of `stride` elements.
+    fn logits(&self, cpu: &Cpu, block: &RowBlock<'_>, columns: Range<usize>, out: &mut [f32], stride: usize) {
+        matmul_block(cpu, self.x, block.rows.clone(), self.w, columns.clone(), 0..self.w.k(), out, stride, false);
+        if let Some((a, at)) = block.adapter {
+            let rows = block.rows.len();
+            let mut z = PackedLhs::empty(cpu, a.b.dtype(), rows, a.rank);
+            z.fill(cpu, &a.z[at..at + rows * a.rank]);
+            matmul_block(cpu, &z, 0..rows, a.b, columns, 0..a.rank, out, stride, true);
+        }
+    }
+
+    /// Columns of each chunk of the vocabulary.
+    fn chunks(&self) -> impl Iterator<Item = Range<usize>> {
+        let vocab = self.w.n();
+        (0..vocab).step_by(CHUNK).map(move |start| start..(start + CHUNK).min(vocab))
+    }
+}

@@ -1,0 +1,139 @@
+//! Weights as models hold them: packed once, with a transpose where backward passes need one.
+
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+use half::bf16;
+
+use super::Cpu;
+use super::gemm::GemmRhs;
+use super::packed::PackedMatrix;
+use super::parallel::par_chunks;
+use crate::backend::{Dtype, MatrixRole, Source};
+
+/// A packed matrix. Repacking it leaves those that share it unchanged.
+pub struct Matrix {
+    packed: Arc<PackedMatrix>,
+    /// Packed at the first backward pass, where GEMMs can't transpose `packed` while they read it.
+    transposed: OnceLock<PackedMatrix>,
+}
+
+impl Matrix {
+    pub(super) fn pack(cpu: &Cpu, parts: &[Source<'_, Cpu>], k: usize, role: MatrixRole) -> Self {
+        let packed = PackedMatrix::pack(cpu, Self::dtype(cpu, role), k, &refs(&hosts(parts)));
+        Self { packed: Arc::new(packed), transposed: OnceLock::new() }
+    }
+
+    /// Element type of a matrix of this role.
+    pub(super) fn dtype(cpu: &Cpu, role: MatrixRole) -> Dtype {
+        match role {
+            MatrixRole::Base => cpu.dtype,
+            MatrixRole::Adapter => cpu.input_type(cpu.dtype),
+        }
+    }
+
+    /// See [`repack`](crate::backend::Backend::repack).
+    pub(super) fn repack(&mut self, cpu: &Cpu, parts: &[Source<'_, Cpu>]) {
+        let hosts = hosts(parts);
+        let values = refs(&hosts);
+        match Arc::get_mut(&mut self.packed) {
+            Some(own) => own.repack(cpu, &values),
+            None => self.packed = Arc::new(PackedMatrix::pack(cpu, self.packed.dtype(), self.packed.k(), &values)),
+        }
+        if let Some(transposed) = self.transposed.get_mut() {
+            match values[..] {
+                [only] => transposed.repack_transposed(cpu, only),
+                _ => transposed.transpose_from(cpu, &self.packed),
+            }
+        }
+    }
+
+    /// See [`share`](crate::backend::Backend::share).
+    pub(super) fn share(&self) -> Self {
+        Self { packed: Arc::clone(&self.packed), transposed: OnceLock::new() }
+    }
+
+    pub(super) fn packed(&self) -> &PackedMatrix {
+        &self.packed
+    }
+
+    /// The transpose; where it has to be packed, at the first call, so that samplers do without.
+    pub(super) fn transposed(&self, cpu: &Cpu) -> GemmRhs<'_> {
+        GemmRhs::transposed_or_pack(cpu, &self.packed, &self.transposed)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.packed.bytes() + self.transposed.get().map_or(0, PackedMatrix::bytes)
+    }
+
+    pub(super) fn planned_bytes(cpu: &Cpu, (n, k): (usize, usize), role: MatrixRole, trains: bool) -> usize {
+        let dtype = Self::dtype(cpu, role);
+        let transposed = trains && GemmRhs::needs_packed_transpose(cpu, dtype);
+        PackedMatrix::bytes_of(dtype, n, k) + if transposed { PackedMatrix::bytes_of(dtype, k, n) } else { 0 }
+    }
+}
+
+fn hosts<'a>(parts: &[Source<'a, Cpu>]) -> Vec<Cow<'a, [f32]>> {
+    parts.iter().map(|part| part.host()).collect()
+}
+
+fn refs<'a>(hosts: &'a [Cow<'_, [f32]>]) -> Vec<&'a [f32]> {
+    hosts.iter().map(|part| &**part).collect()
+}
+
+/// Embedding rows, row-major.
+pub enum EmbeddingTable {
+    /// Bits of bf16.
+    Bf16(Vec<u16>),
+    F32(Vec<f32>),
+}
+
+impl EmbeddingTable {
+    pub(super) fn new(cpu: &Cpu, rows: &[f32]) -> Self {
+        match cpu.dtype {
+            Dtype::F32 => Self::F32(rows.to_vec()),
+            Dtype::Bf16 => {
+                let mut bits = vec![0; rows.len()];
+                par_chunks(&cpu.pool, &mut bits, 1 << 16, |i, bits| {
+                    for (bits, x) in bits.iter_mut().zip(&rows[i << 16..]) {
+                        *bits = bf16::from_f32(*x).to_bits();
+                    }
+                });
+                Self::Bf16(bits)
+            }
+        }
+    }
+
+    /// Writes the row of a token.
+    pub(super) fn row(&self, token: usize, out: &mut [f32]) {
+        let at = token * out.len()..(token + 1) * out.len();
+        match self {
+            Self::Bf16(rows) => widen(&rows[at], out),
+            Self::F32(rows) => out.copy_from_slice(&rows[at]),
+        }
+    }
+
+    pub(super) fn to_host(&self) -> Vec<f32> {
+        match self {
+            Self::Bf16(rows) => {
+                let mut out = vec![0.0; rows.len()];
+                widen(rows, &mut out);
+                out
+            }
+            Self::F32(rows) => rows.clone(),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Bf16(rows) => size_of_val(&rows[..]),
+            Self::F32(rows) => size_of_val(&rows[..]),
+        }
+    }
+}
+
+fn widen(bits: &[u16], out: &mut [f32]) {
+    for (out, bits) in out.iter_mut().zip(bits) {
+        *out = f32::from_bits(u32::from(*bits) << 16);
+    }
+}

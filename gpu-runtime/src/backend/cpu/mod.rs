@@ -1,0 +1,121 @@
+//! The backend of the processor. Every kernel reduces each output element in an order that depends on its own row alone
+//! (batch invariance): tiles of any height run the same chain of fused multiply-adds, and threads split rows, columns or
+//! heads, never a sum.
+#![expect(
+    unsafe_code,
+    reason = "SIMD intrinsics and disjoint writes from several threads; each block says why it is sound"
+)]
+#![expect(clippy::too_many_arguments, reason = "kernels take matrices with extents and strides, as BLAS does")]
+
+mod attention;
+mod buffer;
+mod elementwise;
+mod embedding;
+mod gemm;
+mod head;
+mod isa;
+mod kv;
+mod linear;
+mod matrix;
+mod meter;
+mod norm;
+mod ops;
+mod optimizer;
+mod packed;
+mod parallel;
+mod peaks;
+mod rope;
+mod rows;
+mod sampling;
+mod thread_pool;
+mod vexp;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use buffer::{Buffer, BufferPool, BufferUsage};
+pub use isa::Isa;
+use meter::GemmMeter;
+pub use meter::GemmStats;
+pub use peaks::Peaks;
+use thread_pool::ThreadPool;
+
+use super::Dtype;
+
+/// The processor: threads, an instruction set, and pools of buffers.
+pub struct Cpu {
+    pool: ThreadPool,
+    isa: Isa,
+    dtype: Dtype,
+    usage: Arc<BufferUsage>,
+    meter: GemmMeter,
+    floats: BufferPool<f32>,
+    /// Pairs of bf16.
+    words: BufferPool<u32>,
+}
+
+impl Cpu {
+    /// `threads` threads (0: one per core) and the best instruction set.
+    pub fn new(threads: usize) -> Self {
+        Self::with_isa(threads, Isa::detect())
+    }
+
+    /// As [`Cpu::new`], with the best available set that is not above `isa`.
+    pub fn with_isa(threads: usize, isa: Isa) -> Self {
+        let threads =
+            if threads == 0 { std::thread::available_parallelism().map_or(1, std::num::NonZero::get) } else { threads };
+        // The soundness of kernels rests on this: `isa` is always one that the processor has.
+        let isa = if Isa::available().contains(&isa) { isa } else { Isa::detect() };
+        let usage = Arc::new(BufferUsage::default());
+        let (floats, words) = (BufferPool::new(Arc::clone(&usage)), BufferPool::new(Arc::clone(&usage)));
+        Self {
+            pool: ThreadPool::new(threads),
+            isa,
+            dtype: Dtype::Bf16,
+            usage,
+            meter: GemmMeter::default(),
+            floats,
+            words,
+        }
+    }
+
+    /// The same with base weights of type `dtype`; bf16 otherwise.
+    pub fn with_dtype(self, dtype: Dtype) -> Self {
+        Self { dtype, ..self }
+    }
+
+    /// What GEMMs cost since the start, on all threads.
+    pub fn gemm_stats(&self) -> GemmStats {
+        self.meter.read()
+    }
+
+    /// A buffer with anything in it: for results whose every element is written.
+    fn buffer(&self, len: usize) -> Buffer<f32> {
+        self.floats.alloc(len)
+    }
+
+    fn zero_buffer(&self, len: usize) -> Buffer<f32> {
+        self.floats.zeros(len)
+    }
+
+    fn copy_buffer(&self, of: &[f32]) -> Buffer<f32> {
+        self.floats.copy(of)
+    }
+
+    /// As [`Cpu::buffer`], for pairs of bf16.
+    fn word_buffer(&self, len: usize) -> Buffer<u32> {
+        self.words.alloc(len)
+    }
+
+    /// Type to which the left side of a GEMM is rounded, given the type of its weights.
+    fn input_type(&self, weights: Dtype) -> Dtype {
+        if self.isa == Isa::Avx512Bf16 { weights } else { Dtype::F32 }
+    }
+
+    /// Always one that the processor has.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+}

@@ -1,0 +1,343 @@
+//! The ops of [`Backend`], each delegated to the file that computes it.
+
+use super::attention::{AttentionGradient, attention, attention_backward};
+use super::embedding::EmbeddingSums;
+use super::gemm::PackedLhs;
+use super::head::HeadState;
+use super::kv::KvPool;
+use super::linear::LowRankRows;
+use super::matrix::{EmbeddingTable, Matrix};
+use super::parallel::par_chunks;
+use super::rope::Rope;
+use super::rows::HostRows;
+use super::{Cpu, elementwise, embedding, head, kv, linear, norm, optimizer, sampling};
+use crate::backend::host::HostParams;
+use crate::backend::{
+    Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, BufferBytes, DeviceInfo, Dtype,
+    EmbeddingGradient, GradientSinks, HeadGradient, LinearCall, LoraSegment, MatrixRole, Norm, Rotation, RowScores,
+    Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
+};
+use crate::fault::Fault;
+
+impl Backend for Cpu {
+    type Rows = HostRows;
+    type Lhs = PackedLhs;
+    type Matrix = Matrix;
+    type Vector = Vec<f32>;
+    type Table = EmbeddingTable;
+    type Rope = Rope;
+    type Params = HostParams;
+    type EmbeddingSums = EmbeddingSums;
+    type LowRank = LowRankRows;
+    type HeadState = HeadState;
+    type KvPool = KvPool;
+
+    const ACTIVATION_BYTES: usize = size_of::<f32>();
+
+    fn device(&self) -> DeviceInfo {
+        DeviceInfo { kernels: self.isa.name(), threads: self.pool.threads() }
+    }
+
+    fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    fn limit_unused(&self, bytes: usize) {
+        self.usage.limit_free(bytes);
+    }
+
+    fn end_pass(&self) {
+        self.usage.next_pass();
+        self.floats.evict_idle();
+        self.words.evict_idle();
+    }
+
+    fn trim(&self) {
+        self.floats.trim();
+        self.words.trim();
+    }
+
+    fn buffer_bytes(&self) -> BufferBytes {
+        BufferBytes { peak: self.usage.peak(), unused: self.usage.free() }
+    }
+
+    fn reset_peak(&self) {
+        self.usage.reset_peak();
+    }
+
+    fn pack(&self, parts: &[Source<'_, Self>], k: usize, role: MatrixRole) -> Matrix {
+        Matrix::pack(self, parts, k, role)
+    }
+
+    fn repack(&self, matrix: &mut Matrix, parts: &[Source<'_, Self>]) {
+        matrix.repack(self, parts);
+    }
+
+    fn share(&self, matrix: &Matrix) -> Matrix {
+        matrix.share()
+    }
+
+    fn matrix_to_host(&self, matrix: &Matrix) -> Vec<f32> {
+        matrix.packed().to_rows()
+    }
+
+    fn matrix_bytes(&self, matrix: &Matrix) -> usize {
+        matrix.bytes()
+    }
+
+    fn planned_matrix_bytes(&self, extents: (usize, usize), role: MatrixRole, trains: bool) -> usize {
+        Matrix::planned_bytes(self, extents, role, trains)
+    }
+
+    fn vector(&self, parts: &[Source<'_, Self>], offset: f32) -> Vec<f32> {
+        let all = parts.iter().flat_map(|part| part.host().into_owned());
+        if offset == 0.0 { all.collect() } else { all.map(|x| x + offset).collect() }
+    }
+
+    fn vector_to_host(&self, vector: &Vec<f32>) -> Vec<f32> {
+        vector.clone()
+    }
+
+    fn table(&self, rows: Source<'_, Self>, _width: usize) -> EmbeddingTable {
+        EmbeddingTable::new(self, &rows.host())
+    }
+
+    fn table_to_host(&self, table: &EmbeddingTable) -> Vec<f32> {
+        table.to_host()
+    }
+
+    fn table_bytes(&self, table: &EmbeddingTable) -> usize {
+        table.bytes()
+    }
+
+    fn rope(&self, half: usize, table: Vec<(f32, f32)>) -> Rope {
+        Rope::new(half, table)
+    }
+
+    fn zero_params(&self, lens: &[usize]) -> HostParams {
+        HostParams(lens.iter().map(|len| vec![0.0; *len]).collect())
+    }
+
+    fn upload_params(&self, values: Vec<Vec<f32>>) -> HostParams {
+        HostParams(values)
+    }
+
+    fn clear_params(&self, params: &mut HostParams) {
+        for values in params.iter_mut() {
+            par_chunks(&self.pool, values, 1 << 16, |_, values| values.fill(0.0));
+        }
+    }
+
+    fn add_params(&self, to: &mut HostParams, from: &HostParams) {
+        to.iter_mut().zip(from.iter()).for_each(|(to, from)| elementwise::add(self, to, from));
+    }
+
+    fn squared_norm(&self, a: &HostParams, b: Option<&HostParams>) -> f64 {
+        optimizer::squared_norm(self, a, b)
+    }
+
+    fn adamw(&self, steps: Vec<AdamWStep<'_, Self>>) -> Vec<Result<(), Fault>> {
+        optimizer::adamw(self, steps)
+    }
+
+    fn alloc(&self, rows: usize, width: usize) -> HostRows {
+        HostRows::alloc(self, rows, width)
+    }
+
+    fn zeros(&self, rows: usize, width: usize) -> HostRows {
+        HostRows::zeros(self, rows, width)
+    }
+
+    fn copy(&self, rows: &HostRows) -> HostRows {
+        rows.copy(self)
+    }
+
+    fn gather(&self, from: &HostRows, rows: &[usize]) -> HostRows {
+        from.gather(self, rows)
+    }
+
+    fn scatter(&self, from: &HostRows, rows: &[usize], to: &mut HostRows) {
+        from.scatter(rows, to);
+    }
+
+    fn embed_table(&self, table: &EmbeddingTable, width: usize, tokens: &[u32], scale: f32) -> HostRows {
+        embedding::embed(self, tokens, width, scale, |token, out| table.row(token, out))
+    }
+
+    fn embed_tied(&self, head: &Matrix, tokens: &[u32], scale: f32) -> HostRows {
+        let head = head.packed();
+        embedding::embed(self, tokens, head.k(), scale, |token, out| head.row(token, out))
+    }
+
+    fn embed_backward(&self, tokens: &[u32], dx: &HostRows, scale: f32, into: EmbeddingGradient<'_, Self>) {
+        embedding::backward(tokens, dx, scale, into);
+    }
+
+    fn add_embedding_sums(&self, sums: EmbeddingSums, params: &mut HostParams, index: usize) {
+        embedding::add_sums(sums, params, index);
+    }
+
+    fn norm(&self, Norm { weight, eps }: Norm<'_, Self>, x: &HostRows) -> HostRows {
+        let mut y = HostRows::alloc(self, x.rows(), x.width());
+        norm::rms_norm(self, x, weight, eps, &mut y);
+        y
+    }
+
+    fn norm_lhs(&self, Norm { weight, eps }: Norm<'_, Self>, x: &HostRows) -> PackedLhs {
+        norm::rms_norm_lhs(self, self.dtype, x, weight, eps)
+    }
+
+    fn add_norm(&self, Norm { weight, eps }: Norm<'_, Self>, y: &HostRows, x: &mut HostRows) {
+        norm::add_rms_norm(self, y, weight, eps, x);
+    }
+
+    fn norm_backward(
+        &self,
+        Norm { weight, eps }: Norm<'_, Self>,
+        x: &HostRows,
+        dy: &HostRows,
+        dx: &mut HostRows,
+        dw: Option<(&mut HostParams, usize)>,
+    ) {
+        let dw = dw.map(|(params, index)| &mut params[index][..]);
+        norm::rms_norm_backward(self, x, weight, eps, dy, dx, dw);
+    }
+
+    fn lhs(&self, x: &HostRows) -> PackedLhs {
+        PackedLhs::new(self, self.dtype, x, x.width())
+    }
+
+    fn linear(&self, call: &LinearCall<'_, Self>, x: &PackedLhs, out: &mut HostRows, accumulate: bool) -> LowRankRows {
+        linear::forward(self, call, x, out, accumulate)
+    }
+
+    fn linear_backward(&self, call: &LinearCall<'_, Self>, dy: &HostRows, dx: &mut HostRows) -> LowRankRows {
+        linear::backward(self, call, dy, dx)
+    }
+
+    fn lora_gradients(
+        &self,
+        lora: &[LoraSegment<'_, Self>],
+        x: &HostRows,
+        dy: &HostRows,
+        low_rank: [&LowRankRows; 2],
+        sinks: &mut [Option<&mut HostParams>],
+    ) {
+        linear::lora_gradients(self, lora, x, dy, low_rank, sinks);
+    }
+
+    fn weight_gradients(&self, parts: &[WeightPart], x: &HostRows, dy: &HostRows, grads: &mut HostParams) {
+        linear::weight_gradients(self, parts, x, dy, grads);
+    }
+
+    fn rotate(&self, rotation: &Rotation<'_, Self>, qkv: &mut HostRows, keep: bool) -> Option<HostRows> {
+        let Rotation { shape, norms, rope, positions } = rotation;
+        let before = (keep && norms.is_some()).then(|| qkv.copy(self));
+        let stride = shape.qkv_width();
+        if let Some([q, k]) = norms {
+            norm::rms_norm_heads(self, qkv, stride, 0, shape.heads, q.weight, q.eps);
+            norm::rms_norm_heads(self, qkv, stride, shape.q_width(), shape.kv_heads, k.weight, k.eps);
+        }
+        rope.apply(self, qkv, stride, 0, shape.heads + shape.kv_heads, positions, false);
+        before
+    }
+
+    fn rotate_backward(
+        &self,
+        rotation: &Rotation<'_, Self>,
+        before: Option<&HostRows>,
+        d_qkv: &mut HostRows,
+        mut dw: Option<(&mut HostParams, [usize; 2])>,
+    ) {
+        let Rotation { shape, norms, rope, positions } = rotation;
+        let stride = shape.qkv_width();
+        rope.apply(self, d_qkv, stride, 0, shape.heads + shape.kv_heads, positions, true);
+        let (Some(norms), Some(before)) = (norms, before) else { return };
+        let heads = [(0, shape.heads), (shape.q_width(), shape.kv_heads)];
+        for (i, (Norm { weight, eps }, (at, heads))) in norms.iter().zip(heads).enumerate() {
+            let dw = dw.as_mut().map(|(params, index)| &mut params[index[i]][..]);
+            norm::rms_norm_heads_backward(self, before, stride, at, heads, weight, *eps, d_qkv, dw);
+        }
+    }
+
+    fn attention(&self, call: AttentionCall<'_>, kv: &KvPool, qkv: &HostRows) -> [HostRows; 2] {
+        let rows = qkv.rows();
+        let mut out = HostRows::alloc(self, rows, call.shape.q_width());
+        let mut lse = HostRows::alloc(self, rows, call.shape.heads);
+        attention(self, call, kv, qkv, &mut out, &mut lse);
+        [out, lse]
+    }
+
+    fn attention_backward(
+        &self,
+        call: AttentionCall<'_>,
+        kv: &KvPool,
+        qkv: &HostRows,
+        [out, lse]: [&HostRows; 2],
+        d_out: &HostRows,
+    ) -> HostRows {
+        let mut d_qkv = HostRows::alloc(self, qkv.rows(), qkv.width());
+        let gradient = AttentionGradient { qkv, out, lse, d_out };
+        attention_backward(self, call, kv, &gradient, &mut d_qkv);
+        d_qkv
+    }
+
+    fn activate(&self, activation: Activation, gate_up: &HostRows) -> PackedLhs {
+        elementwise::activate(self, activation, gate_up, gate_up.width() / 2)
+    }
+
+    fn activate_backward(&self, activation: Activation, gate_up: &mut HostRows, d_out: &mut HostRows) {
+        let width = d_out.width();
+        elementwise::activate_backward(self, activation, d_out, width, gate_up);
+    }
+
+    fn kv_pool(&self, shape: &AttentionShape) -> KvPool {
+        KvPool::new(shape)
+    }
+
+    fn kv_take(&self, pool: &mut KvPool) -> BlockId {
+        pool.alloc()
+    }
+
+    fn kv_release(&self, pool: &mut KvPool, block: BlockId) {
+        pool.release(block);
+    }
+
+    fn kv_copy(&self, pool: &mut KvPool, from: BlockId, to: BlockId) {
+        pool.copy(from, to);
+    }
+
+    fn kv_write(&self, pool: &mut KvPool, shape: &AttentionShape, layer: usize, spans: &[Span], qkv: &HostRows) {
+        kv::write(self, pool, shape, layer, spans, qkv);
+    }
+
+    fn target_logprobs(
+        &self,
+        head: &LinearCall<'_, Self>,
+        hidden: &HostRows,
+        targets: &Targets,
+        keep_logits: bool,
+    ) -> (Vec<f32>, HeadState) {
+        head::target_logprobs(self, head, hidden, targets, keep_logits)
+    }
+
+    fn head_backward(
+        &self,
+        head: &LinearCall<'_, Self>,
+        hidden: &HostRows,
+        gradient: &HeadGradient<'_>,
+        state: &HeadState,
+        param: usize,
+        sinks: &mut GradientSinks<'_, '_, Self>,
+    ) -> HostRows {
+        head::backward(self, head, hidden, gradient, state, param, sinks)
+    }
+
+    fn sample(&self, logits: &HostRows, requests: &[TokenRequest]) -> Vec<SampledToken> {
+        sampling::sample(self, logits, logits.width(), requests)
+    }
+
+    fn score(&self, logits: &HostRows, requests: &[ScoreRequest]) -> Vec<RowScores> {
+        sampling::score(self, logits, logits.width(), requests)
+    }
+}

@@ -1,0 +1,67 @@
+//! Activations in host memory.
+
+use std::ops::{Deref, DerefMut};
+
+use super::Cpu;
+use super::buffer::Buffer;
+use crate::backend::Rows;
+
+/// `[rows, width]` f32, dense.
+pub struct HostRows {
+    data: Buffer<f32>,
+    width: usize,
+}
+
+impl HostRows {
+    /// Rows with anything in them.
+    pub(super) fn alloc(cpu: &Cpu, rows: usize, width: usize) -> Self {
+        Self { data: cpu.buffer(rows * width), width }
+    }
+
+    pub(super) fn zeros(cpu: &Cpu, rows: usize, width: usize) -> Self {
+        Self { data: cpu.zero_buffer(rows * width), width }
+    }
+
+    pub(super) fn copy(&self, cpu: &Cpu) -> Self {
+        Self { data: cpu.copy_buffer(&self.data), width: self.width }
+    }
+
+    pub(super) fn gather(&self, cpu: &Cpu, rows: &[usize]) -> Self {
+        let mut to = Self::alloc(cpu, rows.len(), self.width);
+        for (to, row) in to.chunks_exact_mut(self.width).zip(rows) {
+            to.copy_from_slice(&self.data[row * self.width..(row + 1) * self.width]);
+        }
+        to
+    }
+
+    pub(super) fn scatter(&self, rows: &[usize], to: &mut Self) {
+        assert!(self.width == to.width, "rows of other widths");
+        for (from, row) in self.chunks_exact(self.width).zip(rows) {
+            to[row * self.width..(row + 1) * self.width].copy_from_slice(from);
+        }
+    }
+}
+
+impl Rows for HostRows {
+    fn rows(&self) -> usize {
+        self.data.len().checked_div(self.width).unwrap_or(0)
+    }
+
+    fn width(&self) -> usize {
+        self.width
+    }
+}
+
+impl Deref for HostRows {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        &self.data
+    }
+}
+
+impl DerefMut for HostRows {
+    fn deref_mut(&mut self) -> &mut [f32] {
+        &mut self.data
+    }
+}

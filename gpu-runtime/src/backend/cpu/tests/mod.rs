@@ -1,0 +1,13 @@
+//! Every kernel against candle's autograd, in f64: values and gradients, on every instruction set that this
+//! processor has; and batch invariance: a row's bits depend on that row alone.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod attention;
+mod attention_kv;
+mod elementwise;
+mod head;
+mod invariance;
+mod memory;
+mod norm;
+mod rope;
+mod support;

@@ -1,0 +1,355 @@
+//! The seam between models and devices: coarse ops with static dispatch.
+//!
+//! `model/` and `engine/` are written once, over [`Backend`]; a device implements it in a folder of its own. What an op
+//! fuses, packs, transposes or launches is up to the backend; its contract stands at the trait.
+//!
+//! Contracts that hold for every op:
+//! - **Rounding.** Rows, gradients and sums are f32 (or rounded as the backend documents). Base weights and embeddings are
+//!   rounded to [`Dtype`], to nearest even, when they are packed. The left side of a GEMM with packed weights is rounded to
+//!   [`Dtype`] where the backend multiplies that type (the CPU: bf16 with AVX-512 BF16), and A and B of adapters with it;
+//!   elsewhere both stay f32. Nothing else is rounded: neither attention nor the gradients of weights, whose inputs are
+//!   rows.
+//! - **Batch invariance.** An output row is reduced in an order that depends on its own sequence alone: its bits do not
+//!   depend on the other rows of the batch, nor on how a sequence is cut into passes.
+//! - **Order of sums.** Gradients of weights are added row by row, in order, to the old values: how examples are cut into
+//!   microbatches does not change the bits.
+//! - **Uninitialised rows.** [`Backend::alloc`] returns rows with anything in them, NaN included (the reference backend
+//!   fills them with NaN), for [`Backend::linear`] without `accumulate` and [`Backend::linear_backward`], which overwrite
+//!   them without reading them. An element has to be written before any other op reads it.
+//! - **Fusion.** An op may be fused, tiled and split over threads in any way that leaves its bits as its contract says.
+//! - **Panics.** Extents that do not fit together are a bug of the caller and panic; nothing is written out of bounds.
+
+pub mod cpu;
+pub(crate) mod host;
+#[cfg(test)]
+pub(crate) mod reference;
+mod storage;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
+pub use storage::{Params, Rows};
+pub use types::{
+    Activation, AdamWStep, AttentionCall, AttentionShape, BlockId, BufferBytes, DeviceInfo, Dtype, EmbeddingGradient,
+    GradientSinks, HeadGradient, KV_BLOCK, LinearCall, LoraSegment, MatrixRole, Norm, Rotation, RowScores,
+    SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
+};
+
+use crate::fault::Fault;
+
+/// The backend of a machine without accelerators: its processor.
+pub type HostBackend = cpu::Cpu;
+
+/// A device with its kernels. One engine owns it; ops run in the order in which they are called.
+pub trait Backend: Sized + Send + Sync + 'static {
+    /// Activations `[rows, width]`.
+    type Rows: Rows;
+    /// The left side of GEMMs, `[rows, k]`, in the backend's form.
+    type Lhs: Send + Sync;
+    /// A weight `[outputs, inputs]` in the form that GEMMs read, and its transpose for backward passes.
+    type Matrix: Send + Sync;
+    /// A norm's weight or a bias, f32.
+    type Vector: Send + Sync;
+    /// An embedding `[vocabulary, hidden]` that is not the unembedding.
+    type Table: Send + Sync;
+    /// Cosines and sines by position.
+    type Rope: Send + Sync;
+    /// Masters, moments or gradients.
+    type Params: Params;
+    /// Gradients of embedding rows by token, apart from their parameter.
+    type EmbeddingSums: Default + Send;
+    /// For each segment of a [`LinearCall`], in order: `scale · (x Aᵀ)`, or the gradient with respect to `x Aᵀ`.
+    type LowRank: Send;
+    /// What [`Backend::target_logprobs`] saves for the backward pass: the log-sum-exp of each row, perhaps its logits.
+    type HeadState: Send;
+    /// Keys and values in blocks of [`KV_BLOCK`] tokens, addressed by [`BlockId`].
+    type KvPool: Send + Sync;
+
+    /// Bytes of an element of [`Backend::Rows`]: memory plans count in them.
+    const ACTIVATION_BYTES: usize;
+
+    // Memory.
+
+    /// Name and threads, for logs.
+    fn device(&self) -> DeviceInfo;
+
+    /// Element type of base weights and of the inputs of their GEMMs.
+    fn dtype(&self) -> Dtype;
+
+    /// Sets the most bytes of free buffers that are retained between passes.
+    fn limit_unused(&self, bytes: usize);
+
+    /// Marks the end of a pass: frees buffers that the last few passes did not use.
+    fn end_pass(&self);
+
+    /// Frees all free buffers.
+    fn trim(&self);
+
+    /// Bytes of buffers: their peak, and those free.
+    fn buffer_bytes(&self) -> BufferBytes;
+
+    /// Resets [`BufferBytes::peak`] to what is in use now.
+    fn reset_peak(&self);
+
+    // Weights.
+
+    /// A matrix `[Σ n_i, k]` from row-major parts `[n_i, k]`, stacked along the outputs and rounded for its role.
+    fn pack(&self, parts: &[Source<'_, Self>], k: usize, role: MatrixRole) -> Self::Matrix;
+
+    /// Overwrites a matrix, and its transpose where there is one, with `parts`, of the extents that it has. Matrices that
+    /// share its memory keep their values.
+    fn repack(&self, matrix: &mut Self::Matrix, parts: &[Source<'_, Self>]);
+
+    /// The same matrix without a transpose, for forward passes. Both share memory until one is repacked.
+    fn share(&self, matrix: &Self::Matrix) -> Self::Matrix;
+
+    /// The elements `[outputs, inputs]` of a matrix, with the rounding of packing.
+    fn matrix_to_host(&self, matrix: &Self::Matrix) -> Vec<f32>;
+
+    /// Bytes of a matrix, with its transpose where there is one.
+    fn matrix_bytes(&self, matrix: &Self::Matrix) -> usize;
+
+    /// Bytes that a matrix of `extents`, (outputs, inputs), will take; if it `trains`, with its transpose where backward
+    /// passes need one.
+    fn planned_matrix_bytes(&self, extents: (usize, usize), role: MatrixRole, trains: bool) -> usize;
+
+    /// The elements of `parts`, one part after the other, each plus `offset`, in f32.
+    fn vector(&self, parts: &[Source<'_, Self>], offset: f32) -> Self::Vector;
+
+    /// The elements of a vector.
+    fn vector_to_host(&self, vector: &Self::Vector) -> Vec<f32>;
+
+    /// An embedding from its rows of `width` elements, rounded to [`Dtype`].
+    fn table(&self, rows: Source<'_, Self>, width: usize) -> Self::Table;
+
+    /// The elements of an embedding, with that rounding.
+    fn table_to_host(&self, table: &Self::Table) -> Vec<f32>;
+
+    /// Bytes of an embedding.
+    fn table_bytes(&self, table: &Self::Table) -> usize;
+
+    /// A rotary table from (cos, sin) of `[position][half]`, in f32.
+    fn rope(&self, half: usize, table: Vec<(f32, f32)>) -> Self::Rope;
+
+    // Parameters, moments and gradients.
+
+    /// Zeros, one array for each length.
+    fn zero_params(&self, lens: &[usize]) -> Self::Params;
+
+    /// Arrays with the given elements.
+    fn upload_params(&self, values: Vec<Vec<f32>>) -> Self::Params;
+
+    /// Sets all elements to zero.
+    fn clear_params(&self, params: &mut Self::Params);
+
+    /// `to += from`, element by element.
+    fn add_params(&self, to: &mut Self::Params, from: &Self::Params);
+
+    /// Sum of squares of all elements of `a`, or of `a + b` where `b` is given, in f64: a sum for each array in an order
+    /// that its length decides, then the sums in order. Finite exactly when all elements are.
+    fn squared_norm(&self, a: &Self::Params, b: Option<&Self::Params>) -> f64;
+
+    /// AdamW (Loshchilov & Hutter 2019, arXiv:1711.05101) in the order of operations of `torch.optim.AdamW`: decay,
+    /// moments, bias correction, update. Elements are independent. Where the denominator is zero (`eps` 0 and no gradient
+    /// yet) the parameter only decays. A panic concerns the step alone on which it happened.
+    fn adamw(&self, steps: Vec<AdamWStep<'_, Self>>) -> Vec<Result<(), Fault>>;
+
+    // Rows.
+
+    /// Rows with anything in them, NaN included: an op has to write their elements before another one reads them.
+    fn alloc(&self, rows: usize, width: usize) -> Self::Rows;
+
+    /// Rows of zeros.
+    fn zeros(&self, rows: usize, width: usize) -> Self::Rows;
+
+    /// A copy of rows.
+    fn copy(&self, rows: &Self::Rows) -> Self::Rows;
+
+    /// The rows of these indices, which may repeat, as dense rows.
+    fn gather(&self, from: &Self::Rows, rows: &[usize]) -> Self::Rows;
+
+    /// Writes row `i` of `from` to row `rows[i]` of `to`, whose other rows stay. Indices are distinct.
+    fn scatter(&self, from: &Self::Rows, rows: &[usize], to: &mut Self::Rows);
+
+    // Ops of a decoder block.
+
+    /// `scale · E[token]` for every token, `[tokens, width]`, in f32 from the stored elements.
+    fn embed_table(&self, table: &Self::Table, width: usize, tokens: &[u32], scale: f32) -> Self::Rows;
+
+    /// As [`Backend::embed_table`] with `E` the unembedding, of models that tie both.
+    fn embed_tied(&self, head: &Self::Matrix, tokens: &[u32], scale: f32) -> Self::Rows;
+
+    /// Adds `scale · dx[row]` to the gradient of each row's token, rows in order. `dx` is `[tokens, width]`.
+    fn embed_backward(&self, tokens: &[u32], dx: &Self::Rows, scale: f32, into: EmbeddingGradient<'_, Self>);
+
+    /// Adds each token's sum, as one term, to its row of parameter `index`.
+    fn add_embedding_sums(&self, sums: Self::EmbeddingSums, params: &mut Self::Params, index: usize);
+
+    /// RMSNorm `x / sqrt(mean(x²) + eps) · w` (Zhang & Sennrich 2019, arXiv:1910.07467) of every row, in f32. The order of the
+    /// mean's sum depends on the width alone.
+    fn norm(&self, norm: Norm<'_, Self>, x: &Self::Rows) -> Self::Rows;
+
+    /// [`Backend::lhs`] of [`Backend::norm`], to the bit, without storing the rows.
+    fn norm_lhs(&self, norm: Norm<'_, Self>, x: &Self::Rows) -> Self::Lhs;
+
+    /// `x += norm(y)`, to the bit that of [`Backend::norm`] and an addition.
+    fn add_norm(&self, norm: Norm<'_, Self>, y: &Self::Rows, x: &mut Self::Rows);
+
+    /// Adds to `dx` the gradient with respect to the input `x` of [`Backend::norm`], given that with respect to its output,
+    /// `dy`. The gradient of the weight, rows in order, is added to the parameter of `dw`.
+    fn norm_backward(
+        &self,
+        norm: Norm<'_, Self>,
+        x: &Self::Rows,
+        dy: &Self::Rows,
+        dx: &mut Self::Rows,
+        dw: Option<(&mut Self::Params, usize)>,
+    );
+
+    /// Rows as the left side of GEMMs with weights of [`MatrixRole::Base`], rounded as these GEMMs need it; the rows stay as
+    /// they are for gradients.
+    fn lhs(&self, x: &Self::Rows) -> Self::Lhs;
+
+    /// `out = x Wᵀ + Σ segments + b`, or `out += …` with `accumulate`. `out` is `[rows, outputs]` and may have more rows than
+    /// `x`, which stay; without `accumulate` its old elements are not read.
+    ///
+    /// An element is summed in f32 in this order: the old value (or zero), the terms of `x Wᵀ` along the inputs in sequence,
+    /// those of its segment's `z Bᵀ` along the rank, the bias. `z = scale · (x Aᵀ)` is summed in f32, scaled, and then, as
+    /// the left side of a GEMM with B, rounded; `x` is rounded by [`Backend::lhs`]. Returns the unrounded `z` of every
+    /// segment, whether it trains or not.
+    fn linear(
+        &self,
+        call: &LinearCall<'_, Self>,
+        x: &Self::Lhs,
+        out: &mut Self::Rows,
+        accumulate: bool,
+    ) -> Self::LowRank;
+
+    /// Overwrites `dx`, `[rows, inputs]`, with the gradient with respect to the input, `dy W + Σ dz A` over the segments that
+    /// train; `dy` is `[rows, outputs]`. Sums are in f32: along the outputs in sequence, then segment by segment along the
+    /// rank. `dy`, and `dz = scale · (dy B)` after scaling, are rounded as the left sides of their GEMMs. Returns `dz`, the
+    /// gradient with respect to `x Aᵀ`, unrounded; empty for segments that do not train.
+    fn linear_backward(&self, call: &LinearCall<'_, Self>, dy: &Self::Rows, dx: &mut Self::Rows) -> Self::LowRank;
+
+    /// Adds the gradients of A, `dzᵀ x`, and of B, `dyᵀ z`, of the segments that train to parameters `param` and `param + 1`
+    /// of their group's sink; a group without a sink is skipped. `x` and `dy` are the unrounded input of the layer and
+    /// gradient with respect to its output; `low_rank` is what [`Backend::linear`] (`z`) and [`Backend::linear_backward`]
+    /// (`dz`) returned for the same segments. f32, rows in order.
+    fn lora_gradients(
+        &self,
+        lora: &[LoraSegment<'_, Self>],
+        x: &Self::Rows,
+        dy: &Self::Rows,
+        low_rank: [&Self::LowRank; 2],
+        sinks: &mut [Option<&mut Self::Params>],
+    );
+
+    /// `dW += dyᵀ x` and `db += Σ dy` of every part, in f32, rows in order, from unrounded `x` and `dy`.
+    fn weight_gradients(&self, parts: &[WeightPart], x: &Self::Rows, dy: &Self::Rows, grads: &mut Self::Params);
+
+    /// Normalises the heads of q and k where there are norms, then rotates them (Su et al. 2021, arXiv:2104.09864; element
+    /// `i` of a head pairs with `i + head_dim / 2`), in place and in f32; v stays. Where `save` is set and there are norms,
+    /// returns a copy of `qkv` from before.
+    fn rotate(&self, rotation: &Rotation<'_, Self>, qkv: &mut Self::Rows, save: bool) -> Option<Self::Rows>;
+
+    /// Replaces `d_qkv`, the gradient with respect to the result of [`Backend::rotate`], by that with respect to its input,
+    /// and adds the gradients of the norms to the parameters of `dw` (q's, k's), rows and in them heads in order. `before`
+    /// is what [`Backend::rotate`] returned with `save`: present where there are norms.
+    fn rotate_backward(
+        &self,
+        rotation: &Rotation<'_, Self>,
+        before: Option<&Self::Rows>,
+        d_qkv: &mut Self::Rows,
+        dw: Option<(&mut Self::Params, [usize; 2])>,
+    );
+
+    /// Causal grouped-query attention of the rotated queries in `qkv` over keys and values in `kv`, where
+    /// [`Backend::kv_write`] has put those of every position up to each row's own. Returns the output, `[rows, q_width]`, and
+    /// the log-sum-exp of the scaled scores, `[rows, heads]`; rows of no span hold anything.
+    ///
+    /// All in f32. Softmax runs over tiles of [`KV_BLOCK`] keys that begin at a sequence's first token, in order (Dao et al.
+    /// 2022, arXiv:2205.14135); scores are multiplied by the scale after their sum. The score matrix is not stored. Values
+    /// of a tile that a row does not see may be multiplied by zero, so all elements of a block have to be finite.
+    fn attention(&self, call: AttentionCall<'_>, kv: &Self::KvPool, qkv: &Self::Rows) -> [Self::Rows; 2];
+
+    /// Gradient with respect to rotated `qkv`, `[rows, qkv_width]`, given what [`Backend::attention`] returned and the
+    /// gradient with respect to its output. Every span starts at position 0 and its keys and values are still in `kv`. In
+    /// f32: a key's and value's sum runs over the query heads that share it, in each over the queries in order; a query's
+    /// over the tiles in order. Probabilities are recomputed from the log-sum-exp.
+    fn attention_backward(
+        &self,
+        call: AttentionCall<'_>,
+        kv: &Self::KvPool,
+        qkv: &Self::Rows,
+        forward: [&Self::Rows; 2],
+        d_out: &Self::Rows,
+    ) -> Self::Rows;
+
+    /// [`Backend::lhs`] of `act(gate) · up`, `[rows, width]`, from rows of gate then up, `[rows, 2 * width]`.
+    fn activate(&self, activation: Activation, gate_up: &Self::Rows) -> Self::Lhs;
+
+    /// Replaces (gate, up) by the gradients with respect to them, and `d_out`, the gradient with respect to the output of
+    /// [`Backend::activate`], by that output, unrounded: for [`Backend::lora_gradients`] and [`Backend::weight_gradients`].
+    fn activate_backward(&self, activation: Activation, gate_up: &mut Self::Rows, d_out: &mut Self::Rows);
+
+    // Keys and values.
+
+    /// A pool without blocks for a model's attention.
+    fn kv_pool(&self, shape: &AttentionShape) -> Self::KvPool;
+
+    /// Allocates a block whose elements are finite, zeros as a rule: see [`Backend::attention`].
+    fn kv_take(&self, pool: &mut Self::KvPool) -> BlockId;
+
+    /// Frees a block; its id may be reused. No later op may name it in a span.
+    fn kv_release(&self, pool: &mut Self::KvPool, block: BlockId);
+
+    /// Overwrites block `to` with the elements of block `from`, all layers.
+    fn kv_copy(&self, pool: &mut Self::KvPool, from: BlockId, to: BlockId);
+
+    /// Writes the rotated keys and the values of the rows of `qkv` into the blocks of their sequences, unrounded; positions
+    /// below [`Span::held`] are skipped. Two spans that write one block panic.
+    fn kv_write(&self, pool: &mut Self::KvPool, shape: &AttentionShape, layer: usize, spans: &[Span], qkv: &Self::Rows);
+
+    // The loss head and sampling.
+
+    /// Log-probabilities of the targets of all rows at temperature 1, in the order of the targets, from normalised hidden
+    /// states `[rows, hidden]`; rows without targets are allowed.
+    ///
+    /// Logits have the bits of [`Backend::linear`] with [`Backend::lhs`] of `hidden`; `head` has no bias. The log-sum-exp is
+    /// in f32, in an order that the vocabulary's size decides. The vocabulary is processed in chunks: no `[rows, vocabulary]`
+    /// matrix is stored unless `save_logits` is set, which spares [`Backend::head_backward`] from recomputing them.
+    fn target_logprobs(
+        &self,
+        head: &LinearCall<'_, Self>,
+        hidden: &Self::Rows,
+        targets: &Targets,
+        save_logits: bool,
+    ) -> (Vec<f32>, Self::HeadState);
+
+    /// Gradient with respect to `hidden`: the rows `gradient.rows` of the forward pass, gathered. Targets, and rows of the
+    /// segments in `head`, count within these. With [`GradientSinks::Full`], adds the gradient of the unembedding to
+    /// parameter `param`; else those of A and B of the segments whose group has a sink.
+    ///
+    /// The gradient with respect to a row's logits is f32: `d_logprobs` of its targets, minus their sum times the softmax. It
+    /// is rounded as the left side of GEMMs with the unembedding and B, not for the gradients of weights, which add rows in
+    /// order. Whether `state` has logits or they are recomputed does not change the bits.
+    fn head_backward(
+        &self,
+        head: &LinearCall<'_, Self>,
+        hidden: &Self::Rows,
+        gradient: &HeadGradient<'_>,
+        state: &Self::HeadState,
+        param: usize,
+        sinks: &mut GradientSinks<'_, '_, Self>,
+    ) -> Self::Rows;
+
+    /// Samples a token for each request from its row of `logits`, `[_, vocabulary]`: cut to top-k, of these to top-p, then by
+    /// the inverse distribution function at `u`, candidates in order of id, or with a cut, most likely first. Ties go to the
+    /// lowest id. NaN counts as -inf, and -inf is not sampled unless there is nothing else.
+    fn sample(&self, logits: &Self::Rows, requests: &[TokenRequest]) -> Vec<SampledToken>;
+
+    /// Log-probabilities from rows of `logits`; a target's has the bits that [`Backend::target_logprobs`] returns.
+    /// Alternatives are sampled without cuts.
+    fn score(&self, logits: &Self::Rows, requests: &[ScoreRequest]) -> Vec<RowScores>;
+}

@@ -1,0 +1,87 @@
+//! A second backend, for tests alone: each op as its formula says, in plain loops over f32 on one thread. It runs every
+//! golden family through the same model code as other backends, and is what their ops are compared with.
+
+mod attention;
+mod head;
+mod linear;
+mod ops;
+
+use std::collections::BTreeMap;
+
+use super::{AttentionShape, Rows};
+
+/// Activations, the left side of GEMMs, and weights: `[rows, width]`, row-major.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Matrix {
+    data: Vec<f32>,
+    width: usize,
+}
+
+impl Matrix {
+    pub(crate) fn new(data: Vec<f32>, width: usize) -> Self {
+        Self { data, width }
+    }
+
+    fn zeros(rows: usize, width: usize) -> Self {
+        Self::new(vec![0.0; rows * width], width)
+    }
+
+    fn row(&self, row: usize) -> &[f32] {
+        &self.data[row * self.width..(row + 1) * self.width]
+    }
+
+    fn row_mut(&mut self, row: usize) -> &mut [f32] {
+        &mut self.data[row * self.width..(row + 1) * self.width]
+    }
+
+    /// All elements, for tests.
+    pub(crate) fn data(&self) -> &[f32] {
+        &self.data
+    }
+}
+
+impl Rows for Matrix {
+    fn rows(&self) -> usize {
+        self.data.len().checked_div(self.width).unwrap_or(0)
+    }
+
+    fn width(&self) -> usize {
+        self.width
+    }
+}
+
+/// (cos, sin) of `[position][half]`.
+pub(crate) struct Rope {
+    half: usize,
+    table: Vec<(f32, f32)>,
+}
+
+/// Keys and values `[layer][slot][kv_width]` of each block.
+pub(crate) struct KvPool {
+    shape: AttentionShape,
+    blocks: Vec<[Vec<f32>; 2]>,
+}
+
+/// Gradients by token.
+pub(crate) type EmbeddingSums = BTreeMap<u32, Vec<f32>>;
+
+/// The reference backend.
+#[derive(Default)]
+pub(crate) struct Reference;
+
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// `to += scale · from`.
+fn add_scaled(to: &mut [f32], from: &[f32], scale: f32) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to += scale * from;
+    }
+}
+
+/// Log Σ exp.
+fn log_sum_exp(x: &[f32]) -> f32 {
+    let max = x.iter().fold(f32::NEG_INFINITY, |m, x| m.max(*x));
+    max + x.iter().map(|x| (x - max).exp()).sum::<f32>().ln()
+}

@@ -1,0 +1,380 @@
+//! The ops of [`Backend`].
+
+use super::{EmbeddingSums, KvPool, Matrix, Reference, Rope, add_scaled, attention, dot, head, linear};
+use crate::backend::host::HostParams;
+use crate::backend::{
+    Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, BufferBytes, DeviceInfo, Dtype,
+    EmbeddingGradient, GradientSinks, HeadGradient, KV_BLOCK, LinearCall, LoraSegment, MatrixRole, Norm, Rotation,
+    RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
+};
+use crate::fault::Fault;
+
+/// RMSNorm of a row.
+pub(super) fn norm_row(norm: Norm<'_, Reference>, x: &[f32]) -> Vec<f32> {
+    let scale = inverse_rms(norm, x);
+    x.iter().zip(norm.weight).map(|(x, w)| x * scale * w).collect()
+}
+
+fn inverse_rms(norm: Norm<'_, Reference>, x: &[f32]) -> f32 {
+    1.0 / (dot(x, x) / x.len() as f32 + norm.eps).sqrt()
+}
+
+/// Gradient with respect to the input of [`norm_row`]; that of the weight is added to `dw`.
+pub(super) fn norm_row_backward(norm: Norm<'_, Reference>, x: &[f32], dy: &[f32], dw: Option<&mut [f32]>) -> Vec<f32> {
+    let scale = inverse_rms(norm, x);
+    let weighted: Vec<f32> = dy.iter().zip(norm.weight).map(|(dy, w)| dy * w).collect();
+    if let Some(dw) = dw {
+        dw.iter_mut().zip(dy.iter().zip(x)).for_each(|(dw, (dy, x))| *dw += dy * x * scale);
+    }
+    let mean = dot(&weighted, x) * scale.powi(3) / x.len() as f32;
+    weighted.iter().zip(x).map(|(d, x)| d * scale - x * mean).collect()
+}
+
+/// The activation of a gate and its derivative.
+fn activation(kind: Activation, x: f32) -> (f32, f32) {
+    match kind {
+        Activation::Silu => {
+            let s = 1.0 / (1.0 + (-x).exp());
+            (x * s, s * (1.0 + x * (1.0 - s)))
+        }
+        Activation::GeluTanh => {
+            let c = (2.0 / std::f32::consts::PI).sqrt();
+            let t = (c * (x + 0.044_715 * x.powi(3))).tanh();
+            let slope = 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * c * (1.0 + 3.0 * 0.044_715 * x * x);
+            (0.5 * x * (1.0 + t), slope)
+        }
+    }
+}
+
+fn stacked(parts: &[Source<'_, Reference>]) -> Vec<f32> {
+    parts.iter().flat_map(|part| part.host().into_owned()).collect()
+}
+
+impl Backend for Reference {
+    type Rows = Matrix;
+    type Lhs = Matrix;
+    type Matrix = Matrix;
+    type Vector = Vec<f32>;
+    type Table = Matrix;
+    type Rope = Rope;
+    type Params = HostParams;
+    type EmbeddingSums = EmbeddingSums;
+    type LowRank = Vec<Matrix>;
+    type HeadState = ();
+    type KvPool = KvPool;
+
+    const ACTIVATION_BYTES: usize = size_of::<f32>();
+
+    fn device(&self) -> DeviceInfo {
+        DeviceInfo { kernels: "reference", threads: 1 }
+    }
+
+    fn dtype(&self) -> Dtype {
+        Dtype::F32
+    }
+
+    fn limit_unused(&self, _bytes: usize) {}
+
+    fn end_pass(&self) {}
+
+    fn trim(&self) {}
+
+    fn buffer_bytes(&self) -> BufferBytes {
+        BufferBytes::default()
+    }
+
+    fn reset_peak(&self) {}
+
+    fn pack(&self, parts: &[Source<'_, Self>], k: usize, _role: MatrixRole) -> Matrix {
+        Matrix::new(stacked(parts), k)
+    }
+
+    fn repack(&self, matrix: &mut Matrix, parts: &[Source<'_, Self>]) {
+        matrix.data = stacked(parts);
+    }
+
+    fn share(&self, matrix: &Matrix) -> Matrix {
+        matrix.clone()
+    }
+
+    fn matrix_to_host(&self, matrix: &Matrix) -> Vec<f32> {
+        matrix.data.clone()
+    }
+
+    fn matrix_bytes(&self, matrix: &Matrix) -> usize {
+        size_of_val(&matrix.data[..])
+    }
+
+    fn planned_matrix_bytes(&self, (n, k): (usize, usize), _role: MatrixRole, _trains: bool) -> usize {
+        n * k * size_of::<f32>()
+    }
+
+    fn vector(&self, parts: &[Source<'_, Self>], offset: f32) -> Vec<f32> {
+        stacked(parts).iter().map(|x| x + offset).collect()
+    }
+
+    fn vector_to_host(&self, vector: &Vec<f32>) -> Vec<f32> {
+        vector.clone()
+    }
+
+    fn table(&self, rows: Source<'_, Self>, width: usize) -> Matrix {
+        Matrix::new(rows.host().into_owned(), width)
+    }
+
+    fn table_to_host(&self, table: &Matrix) -> Vec<f32> {
+        table.data.clone()
+    }
+
+    fn table_bytes(&self, table: &Matrix) -> usize {
+        size_of_val(&table.data[..])
+    }
+
+    fn rope(&self, half: usize, table: Vec<(f32, f32)>) -> Rope {
+        Rope { half, table }
+    }
+
+    fn zero_params(&self, lens: &[usize]) -> HostParams {
+        HostParams(lens.iter().map(|len| vec![0.0; *len]).collect())
+    }
+
+    fn upload_params(&self, values: Vec<Vec<f32>>) -> HostParams {
+        HostParams(values)
+    }
+
+    fn clear_params(&self, params: &mut HostParams) {
+        params.iter_mut().for_each(|values| values.fill(0.0));
+    }
+
+    fn add_params(&self, to: &mut HostParams, from: &HostParams) {
+        to.iter_mut().zip(from.iter()).for_each(|(to, from)| add_scaled(to, from, 1.0));
+    }
+
+    fn squared_norm(&self, a: &HostParams, b: Option<&HostParams>) -> f64 {
+        let of = |(i, values): (usize, &Vec<f32>)| {
+            let sum = |(j, x): (usize, &f32)| f64::from(x + b.map_or(0.0, |b| b[i][j])).powi(2);
+            values.iter().enumerate().map(sum).sum::<f64>()
+        };
+        a.iter().enumerate().map(of).sum()
+    }
+
+    fn adamw(&self, steps: Vec<AdamWStep<'_, Self>>) -> Vec<Result<(), Fault>> {
+        let done = steps.iter().map(|_| Ok(())).collect();
+        for AdamWStep { params, grads, moments: [m, v], hyper, step, grad_scale } in steps {
+            let [bias1, bias2] = [hyper.beta1, hyper.beta2].map(|beta| 1.0 - beta.powf(step as f64));
+            for i in 0..params.len() {
+                for j in 0..params[i].len() {
+                    let g = f64::from(grads[i][j] * grad_scale);
+                    let (first, second) = (f64::from(m[i][j]), f64::from(v[i][j]));
+                    let first = hyper.beta1 * first + (1.0 - hyper.beta1) * g;
+                    let second = hyper.beta2 * second + (1.0 - hyper.beta2) * g * g;
+                    let denominator = (second / bias2).sqrt() + hyper.eps;
+                    let update = if denominator == 0.0 { 0.0 } else { first / bias1 / denominator };
+                    let decayed = f64::from(params[i][j]) * (1.0 - hyper.learning_rate * hyper.weight_decay);
+                    (m[i][j], v[i][j]) = (first as f32, second as f32);
+                    params[i][j] = (decayed - hyper.learning_rate * update) as f32;
+                }
+            }
+        }
+        done
+    }
+
+    fn alloc(&self, rows: usize, width: usize) -> Matrix {
+        // What is not written shows.
+        Matrix::new(vec![f32::NAN; rows * width], width)
+    }
+
+    fn zeros(&self, rows: usize, width: usize) -> Matrix {
+        Matrix::zeros(rows, width)
+    }
+
+    fn copy(&self, rows: &Matrix) -> Matrix {
+        rows.clone()
+    }
+
+    fn gather(&self, from: &Matrix, rows: &[usize]) -> Matrix {
+        Matrix::new(rows.iter().flat_map(|row| from.row(*row).to_vec()).collect(), from.width)
+    }
+
+    fn scatter(&self, from: &Matrix, rows: &[usize], to: &mut Matrix) {
+        rows.iter().enumerate().for_each(|(i, row)| to.row_mut(*row).copy_from_slice(from.row(i)));
+    }
+
+    fn embed_table(&self, table: &Matrix, width: usize, tokens: &[u32], scale: f32) -> Matrix {
+        let row = |token: &u32| table.row(*token as usize).iter().map(|x| x * scale).collect::<Vec<_>>();
+        Matrix::new(tokens.iter().flat_map(row).collect(), width)
+    }
+
+    fn embed_tied(&self, head: &Matrix, tokens: &[u32], scale: f32) -> Matrix {
+        self.embed_table(head, head.width, tokens, scale)
+    }
+
+    fn embed_backward(&self, tokens: &[u32], dx: &Matrix, scale: f32, mut into: EmbeddingGradient<'_, Self>) {
+        for (row, token) in tokens.iter().enumerate() {
+            let to = match &mut into {
+                EmbeddingGradient::Param(params, index) => {
+                    &mut params[*index][*token as usize * dx.width..][..dx.width]
+                }
+                EmbeddingGradient::Sums(sums) => sums.entry(*token).or_insert_with(|| vec![0.0; dx.width]),
+            };
+            add_scaled(to, dx.row(row), scale);
+        }
+    }
+
+    fn add_embedding_sums(&self, sums: EmbeddingSums, params: &mut HostParams, index: usize) {
+        for (token, sum) in sums {
+            add_scaled(&mut params[index][token as usize * sum.len()..], &sum, 1.0);
+        }
+    }
+
+    fn norm(&self, norm: Norm<'_, Self>, x: &Matrix) -> Matrix {
+        Matrix::new((0..x.rows()).flat_map(|row| norm_row(norm, x.row(row))).collect(), x.width)
+    }
+
+    fn norm_lhs(&self, norm: Norm<'_, Self>, x: &Matrix) -> Matrix {
+        self.norm(norm, x)
+    }
+
+    fn add_norm(&self, norm: Norm<'_, Self>, y: &Matrix, x: &mut Matrix) {
+        add_scaled(&mut x.data, &self.norm(norm, y).data, 1.0);
+    }
+
+    fn norm_backward(
+        &self,
+        norm: Norm<'_, Self>,
+        x: &Matrix,
+        dy: &Matrix,
+        dx: &mut Matrix,
+        mut dw: Option<(&mut HostParams, usize)>,
+    ) {
+        for row in 0..x.rows() {
+            let dw = dw.as_mut().map(|(params, index)| &mut params[*index][..]);
+            let d = norm_row_backward(norm, x.row(row), dy.row(row), dw);
+            add_scaled(dx.row_mut(row), &d, 1.0);
+        }
+    }
+
+    fn lhs(&self, x: &Matrix) -> Matrix {
+        x.clone()
+    }
+
+    fn linear(&self, call: &LinearCall<'_, Self>, x: &Matrix, out: &mut Matrix, accumulate: bool) -> Vec<Matrix> {
+        linear::forward(call, x, out, accumulate)
+    }
+
+    fn linear_backward(&self, call: &LinearCall<'_, Self>, dy: &Matrix, dx: &mut Matrix) -> Vec<Matrix> {
+        linear::backward(call, dy, dx)
+    }
+
+    fn lora_gradients(
+        &self,
+        lora: &[LoraSegment<'_, Self>],
+        x: &Matrix,
+        dy: &Matrix,
+        low_rank: [&Vec<Matrix>; 2],
+        sinks: &mut [Option<&mut HostParams>],
+    ) {
+        linear::lora_gradients(lora, x, dy, low_rank, sinks);
+    }
+
+    fn weight_gradients(&self, parts: &[WeightPart], x: &Matrix, dy: &Matrix, grads: &mut HostParams) {
+        linear::weight_gradients(parts, x, dy, grads);
+    }
+
+    fn rotate(&self, rotation: &Rotation<'_, Self>, qkv: &mut Matrix, keep: bool) -> Option<Matrix> {
+        attention::rotate(rotation, qkv, keep)
+    }
+
+    fn rotate_backward(
+        &self,
+        rotation: &Rotation<'_, Self>,
+        before: Option<&Matrix>,
+        d_qkv: &mut Matrix,
+        dw: Option<(&mut HostParams, [usize; 2])>,
+    ) {
+        attention::rotate_backward(rotation, before, d_qkv, dw);
+    }
+
+    fn attention(&self, call: AttentionCall<'_>, kv: &KvPool, qkv: &Matrix) -> [Matrix; 2] {
+        attention::forward(call, kv, qkv)
+    }
+
+    fn attention_backward(
+        &self,
+        call: AttentionCall<'_>,
+        kv: &KvPool,
+        qkv: &Matrix,
+        forward: [&Matrix; 2],
+        d_out: &Matrix,
+    ) -> Matrix {
+        attention::backward(call, kv, qkv, forward, d_out)
+    }
+
+    fn activate(&self, kind: Activation, gate_up: &Matrix) -> Matrix {
+        let width = gate_up.width / 2;
+        let act = |row: &[f32]| (0..width).map(|i| activation(kind, row[i]).0 * row[width + i]).collect::<Vec<_>>();
+        Matrix::new((0..gate_up.rows()).flat_map(|row| act(gate_up.row(row))).collect(), width)
+    }
+
+    fn activate_backward(&self, kind: Activation, gate_up: &mut Matrix, d_out: &mut Matrix) {
+        let width = d_out.width;
+        for row in 0..d_out.rows() {
+            let (out, gate_up) = (d_out.row_mut(row), gate_up.row_mut(row));
+            for i in 0..width {
+                let ((act, slope), up, d) = (activation(kind, gate_up[i]), gate_up[width + i], out[i]);
+                (gate_up[i], gate_up[width + i], out[i]) = (d * up * slope, d * act, act * up);
+            }
+        }
+    }
+
+    fn kv_pool(&self, shape: &AttentionShape) -> KvPool {
+        KvPool { shape: *shape, blocks: Vec::new() }
+    }
+
+    fn kv_take(&self, pool: &mut KvPool) -> BlockId {
+        let part = || vec![0.0; pool.shape.layers * KV_BLOCK * pool.shape.kv_width()];
+        pool.blocks.push([part(), part()]);
+        BlockId(pool.blocks.len() as u32 - 1)
+    }
+
+    fn kv_release(&self, pool: &mut KvPool, BlockId(block): BlockId) {
+        pool.blocks[block as usize] = Default::default();
+    }
+
+    fn kv_copy(&self, pool: &mut KvPool, from: BlockId, to: BlockId) {
+        pool.blocks[to.0 as usize] = pool.blocks[from.0 as usize].clone();
+    }
+
+    fn kv_write(&self, pool: &mut KvPool, shape: &AttentionShape, layer: usize, spans: &[Span], qkv: &Matrix) {
+        attention::write(pool, shape, layer, spans, qkv);
+    }
+
+    fn target_logprobs(
+        &self,
+        call: &LinearCall<'_, Self>,
+        hidden: &Matrix,
+        targets: &Targets,
+        _keep_logits: bool,
+    ) -> (Vec<f32>, ()) {
+        (head::target_logprobs(call, hidden, targets), ())
+    }
+
+    fn head_backward(
+        &self,
+        call: &LinearCall<'_, Self>,
+        hidden: &Matrix,
+        gradient: &HeadGradient<'_>,
+        _state: &(),
+        param: usize,
+        sinks: &mut GradientSinks<'_, '_, Self>,
+    ) -> Matrix {
+        head::backward(call, hidden, gradient, param, sinks)
+    }
+
+    fn sample(&self, logits: &Matrix, requests: &[TokenRequest]) -> Vec<SampledToken> {
+        requests.iter().map(|request| head::sample(logits, request)).collect()
+    }
+
+    fn score(&self, logits: &Matrix, requests: &[ScoreRequest]) -> Vec<RowScores> {
+        requests.iter().map(|request| head::score(logits, request)).collect()
+    }
+}

@@ -1,0 +1,32 @@
+//! Data that a backend stores, as model code sees it.
+
+use std::borrow::Cow;
+
+/// Activations or gradients with respect to them, `[rows, width]`, on the device.
+pub trait Rows: Send + Sync {
+    /// Number of rows; 0 where `width` is 0.
+    fn rows(&self) -> usize;
+
+    /// Elements of a row.
+    fn width(&self) -> usize;
+}
+
+/// A list of f32 arrays on the device, one for each trained parameter: masters, a moment or a gradient.
+pub trait Params: Clone + Send + Sync + 'static {
+    /// The elements of an array on the host: for files.
+    fn host(&self, index: usize) -> Cow<'_, [f32]>;
+
+    /// Number of arrays.
+    fn len(&self) -> usize;
+
+    /// Whether there is no array.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Elements of each array: what zeros of the same layout are made from.
+    fn lens(&self) -> Vec<usize>;
+
+    /// Bytes of all arrays on the device.
+    fn bytes(&self) -> usize;
+}

@@ -1,0 +1,292 @@
+//! Every family against reference numbers from PyTorch (`tests/golden/README.md`), on every backend.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use trainyard_protocol::{AdamParams, Datum, LoraSpec, LossConfig, LossConfigValue, Tensor};
+
+use crate::backend::cpu::{Cpu, Isa};
+use crate::backend::reference::Reference;
+use crate::backend::{AdamWStep, Backend, Dtype, Params};
+use crate::load::load;
+use crate::load::tests::families;
+use crate::loss::{LossFn, PreparedDatum, prepare};
+use crate::model::{Adapter, GradientSum, Model, ParamTable, TrainGroup, TrainOutput, Weights, train_pass};
+
+const LORA: LoraSpec = LoraSpec { rank: 8, seed: 0, train_unembed: false, train_mlp: true, train_attn: true };
+
+/// Host arrays of parameters.
+type Arrays = Vec<Vec<f32>>;
+
+struct Golden<B: Backend> {
+    backend: B,
+    model: Arc<Model<B>>,
+    masters: Arrays,
+    weights: Weights<B>,
+    json: Value,
+    dir: PathBuf,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden")
+}
+
+fn floats(v: &Value) -> Vec<f32> {
+    v.as_array().unwrap().iter().map(|x| x.as_f64().unwrap() as f32).collect()
+}
+
+fn ints(v: &Value) -> Vec<i64> {
+    v.as_array().unwrap().iter().map(|x| x.as_i64().unwrap()).collect()
+}
+
+fn tensors(path: &Path) -> BTreeMap<String, Vec<f32>> {
+    let bytes = std::fs::read(path).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let f32s = |b: &[u8]| b.chunks_exact(4).map(|c| f32::from_le_bytes(c.try_into().unwrap())).collect();
+    file.tensors().into_iter().map(|(name, t)| (name, f32s(t.data()))).collect()
+}
+
+impl<B: Backend> Golden<B> {
+    fn open(family: &str, backend: B) -> Self {
+        let dir = root().join(family);
+        let source = load(&dir).unwrap();
+        let model = Arc::new(Model::new(&backend, source.config));
+        let masters: Arrays = model.table.specs.iter().map(|s| source.tensors.read(&s.name).unwrap()).collect();
+        let weights = build(&backend, &model, &masters);
+        let json = serde_json::from_slice(&std::fs::read(dir.join("golden.json")).unwrap()).unwrap();
+        Self { backend, model, masters, weights, json, dir }
+    }
+
+    fn adapter_params(&self, file: &str) -> Arrays {
+        let tensors = tensors(&self.dir.join(file));
+        ParamTable::of_adapter(&self.model.config, &LORA).iter().map(|s| tensors[&s.name].clone()).collect()
+    }
+
+    fn data(&self, loss: &LossFn, inputs: &[&str]) -> Vec<PreparedDatum> {
+        let data = self.json["data"].as_array().unwrap();
+        let datum = |d: &Value| {
+            let mut loss_fn_inputs =
+                BTreeMap::from([("target_tokens".to_owned(), Tensor::i64(ints(&d["target_tokens"])))]);
+            for input in inputs {
+                loss_fn_inputs.insert((*input).to_owned(), Tensor::f32(floats(&d[*input])));
+            }
+            Datum { tokens: ints(&d["tokens"]), loss_fn_inputs }
+        };
+        let vocab = self.model.config.vocab_size;
+        data.iter().enumerate().map(|(i, d)| prepare(loss, i, &datum(d), vocab).unwrap()).collect()
+    }
+
+    fn loss(&self, name: &str) -> (LossFn, Vec<PreparedDatum>) {
+        let mut config = LossConfig::new();
+        if matches!(name, "ppo" | "cispo") {
+            for (key, value) in self.json["clip"].as_object().unwrap() {
+                config.insert(key.clone(), LossConfigValue::Number(value.as_f64().unwrap()));
+            }
+        }
+        let loss = LossFn::parse(name, &config).unwrap();
+        let inputs: &[&str] = if name == "cross_entropy" { &["weights"] } else { &["logprobs", "advantages"] };
+        let data = self.data(&loss, inputs);
+        (loss, data)
+    }
+
+    /// Outputs, and the gradient where `trains`: of the adapter, or of all parameters without one.
+    fn run(
+        &self,
+        w: &Weights<B>,
+        adapter: Option<&Arrays>,
+        loss: &str,
+        trains: bool,
+    ) -> (Vec<TrainOutput>, Option<Arrays>) {
+        let (loss, data) = self.loss(loss);
+        let (backend, config) = (&self.backend, &self.model.config);
+        let params = adapter.map(|params| backend.upload_params(params.clone()));
+        let build = |params| Arc::new(Adapter::from_params(backend, config, &LORA, params));
+        let lens: Vec<usize> = adapter.unwrap_or(&self.masters).iter().map(Vec::len).collect();
+        let full = adapter.is_none();
+        let adapter = params.as_ref().map(build);
+        let mut sum = trains.then(|| GradientSum::new(backend.zero_params(&lens)));
+        let mut groups = [TrainGroup { adapter, loss, data: data.iter().collect(), grads: sum.as_mut() }];
+        let outputs = train_pass(backend, w, &mut groups, full, config.num_layers()).remove(0).unwrap();
+        (outputs, sum.map(|sum| arrays(&sum.finish(backend, &self.model.table))))
+    }
+
+    fn check_logprobs(&self, what: &str, outputs: &[TrainOutput], expected: &Value, tolerance: f32) {
+        for (output, expected) in outputs.iter().zip(expected.as_array().unwrap()) {
+            for (a, b) in output.logprobs.iter().zip(floats(expected)) {
+                assert!((a - b).abs() < tolerance, "{what}: {a} != {b}");
+            }
+        }
+    }
+
+    fn total(&self, outputs: &[TrainOutput]) -> f64 {
+        outputs.iter().map(|o| o.value.sum).sum()
+    }
+}
+
+fn build<B: Backend>(backend: &B, model: &Arc<Model<B>>, masters: &Arrays) -> Weights<B> {
+    Weights::load(backend, model, &mut |i| Ok(Cow::Borrowed(&masters[i][..]))).unwrap()
+}
+
+fn arrays<P: Params>(params: &P) -> Arrays {
+    (0..params.len()).map(|i| params.host(i).into_owned()).collect()
+}
+
+fn relative(a: &Arrays, b: &Arrays) -> f64 {
+    let (mut d, mut n) = (0.0, 0.0);
+    for (a, b) in a.iter().flatten().zip(b.iter().flatten()) {
+        d += f64::from(a - b).powi(2);
+        n += f64::from(*b).powi(2);
+    }
+    (d / n).sqrt()
+}
+
+fn norm(values: &[f32]) -> f64 {
+    values.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt()
+}
+
+fn adam(json: &Value) -> AdamParams {
+    let f = |k: &str| json[k].as_f64().unwrap();
+    AdamParams {
+        learning_rate: f("learning_rate"),
+        beta1: f("beta1"),
+        beta2: f("beta2"),
+        eps: f("eps"),
+        weight_decay: f("weight_decay"),
+        grad_clip_norm: 0.0,
+    }
+}
+
+/// Parameters with their moments.
+struct Trained<B: Backend> {
+    params: B::Params,
+    moments: [B::Params; 2],
+    step: u64,
+}
+
+impl<B: Backend> Trained<B> {
+    fn new(backend: &B, params: &Arrays) -> Self {
+        let lens: Vec<usize> = params.iter().map(Vec::len).collect();
+        let moments = [0, 1].map(|_| backend.zero_params(&lens));
+        Self { params: backend.upload_params(params.clone()), moments, step: 0 }
+    }
+
+    fn step(&mut self, backend: &B, grads: Arrays, hyper: &AdamParams) {
+        self.step += 1;
+        let [m, v] = &mut self.moments;
+        let grads = backend.upload_params(grads);
+        let (params, step) = (&mut self.params, self.step);
+        let step = AdamWStep { params, grads: &grads, moments: [m, v], hyper, step, grad_scale: 1.0 };
+        assert!(backend.adamw(vec![step]).iter().all(Result::is_ok));
+    }
+}
+
+/// A processor with the kernels of a class, in f32.
+fn cpu(isa: Isa) -> Cpu {
+    Cpu::with_isa(2, isa).with_dtype(Dtype::F32)
+}
+
+/// Base and adapter log-probabilities of a family.
+fn logprobs<B: Backend>(g: &Golden<B>) {
+    g.check_logprobs("base", &g.run(&g.weights, None, "cross_entropy", false).0, &g.json["base_logprobs"], 2e-4);
+    let lora = g.adapter_params("lora_init.safetensors");
+    let (outputs, _) = g.run(&g.weights, Some(&lora), "cross_entropy", false);
+    g.check_logprobs("lora", &outputs, &g.json["lora_logprobs"], 2e-4);
+}
+
+fn lora_gradients<B: Backend>(g: &Golden<B>, losses: &[&str]) {
+    let lora = g.adapter_params("lora_init.safetensors");
+    for loss in losses {
+        let (outputs, grads) = g.run(&g.weights, Some(&lora), loss, true);
+        let (total, expected) = (g.total(&outputs), g.json["losses"][loss]["loss_sum"].as_f64().unwrap());
+        assert!((total - expected).abs() < 1e-3 * expected.abs().max(1.0), "{loss}: {total}");
+        let error = relative(&grads.unwrap(), &g.adapter_params(&format!("lora_grad_{loss}.safetensors")));
+        assert!(error < 1e-3, "{loss}: gradient off by {error}");
+    }
+}
+
+fn adapter_training<B: Backend>(g: &Golden<B>) {
+    let hyper = adam(&g.json["adamw"]);
+    let mut trained = Trained::new(&g.backend, &g.adapter_params("lora_init.safetensors"));
+    for step in g.json["adamw"]["trace"].as_array().unwrap() {
+        let (outputs, grads) = g.run(&g.weights, Some(&arrays(&trained.params)), "cross_entropy", true);
+        let (loss, expected) = (g.total(&outputs), step["loss_sum"].as_f64().unwrap());
+        assert!((loss - expected).abs() < 1e-3 * expected.abs(), "loss {loss} != {expected}");
+        let grads = grads.unwrap();
+        let found = g.backend.squared_norm(&g.backend.upload_params(grads.clone()), None).sqrt();
+        let expected = step["grad_norm"].as_f64().unwrap();
+        assert!((found - expected).abs() < 1e-3 * expected, "norm {found} != {expected}");
+        trained.step(&g.backend, grads, &hyper);
+    }
+    let expected = g.adapter_params("lora_after_adamw.safetensors");
+    for (a, b) in arrays(&trained.params).iter().flatten().zip(expected.iter().flatten()) {
+        assert!((a - b).abs() < 2e-4, "{a} != {b}");
+    }
+}
+
+fn full_parameter_training<B: Backend>(g: &Golden<B>) {
+    let json = &g.json["full_finetune"];
+    let mut trained = Trained::new(&g.backend, &g.masters);
+    let mut w = build(&g.backend, &g.model, &g.masters);
+    for (i, expected) in floats(&json["adamw"]["loss_sums"]).iter().enumerate() {
+        let (outputs, grads) = g.run(&w, None, "cross_entropy", true);
+        let (loss, expected, grads) = (g.total(&outputs), f64::from(*expected), grads.unwrap());
+        assert!((loss - expected).abs() < 1e-3 * expected.abs(), "loss {loss} != {expected}");
+        for (spec, grad) in g.model.table.specs.iter().zip(&grads).filter(|_| i == 0) {
+            let expected = json["grad_norms"][&spec.name].as_f64().unwrap();
+            assert!((norm(grad) - expected).abs() < 1e-3 * expected, "{}: {} != {expected}", spec.name, norm(grad));
+        }
+        trained.step(&g.backend, grads, &adam(&json["adamw"]));
+        w.update(&g.backend, &trained.params);
+    }
+    let (outputs, _) = g.run(&w, None, "cross_entropy", false);
+    g.check_logprobs("after", &outputs, &json["adamw"]["logprobs_after"], 5e-3);
+}
+
+fn each(check: impl Fn(&Golden<Cpu>)) {
+    for family in &families() {
+        eprintln!("family {family}");
+        check(&Golden::open(family, cpu(Isa::detect())));
+    }
+}
+
+#[test]
+fn base_and_lora_logprobs() {
+    each(logprobs);
+}
+
+#[test]
+fn gradients_of_every_loss() {
+    each(|g| lora_gradients(g, &["cross_entropy", "importance_sampling", "ppo", "cispo"]));
+}
+
+#[test]
+fn three_adamw_steps_on_the_adapter() {
+    each(adapter_training);
+}
+
+#[test]
+fn three_adamw_steps_on_all_parameters() {
+    each(full_parameter_training);
+}
+
+#[test]
+fn portable_kernels_agree() {
+    let g = Golden::open("qwen3", cpu(Isa::Portable));
+    logprobs(&g);
+    lora_gradients(&g, &["cross_entropy"]);
+}
+
+#[test]
+fn the_reference_backend_runs_every_family() {
+    for family in &families() {
+        eprintln!("family {family}");
+        let g = Golden::open(family, Reference);
+        logprobs(&g);
+        lora_gradients(&g, &["cross_entropy", "ppo"]);
+        adapter_training(&g);
+        full_parameter_training(&g);
+    }
+}

@@ -1,0 +1,5 @@
+//! Every backend against PyTorch, and against the reference backend.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod golden;
+mod ops;

@@ -1,0 +1,364 @@
+//! Arguments and results of ops that are the same for all backends.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use half::bf16;
+use trainyard_protocol::AdamParams;
+
+use super::Backend;
+
+/// Tokens of a block of the KV pool, and keys of a tile of attention.
+pub const KV_BLOCK: usize = 32;
+
+/// Element type of the base weights and of the inputs of their GEMMs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dtype {
+    /// bfloat16, sums in f32.
+    Bf16,
+    /// 32-bit floats.
+    F32,
+}
+
+impl Dtype {
+    /// As flags and logs spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bf16 => "bf16",
+            Self::F32 => "f32",
+        }
+    }
+
+    /// Rounds to the type and back.
+    pub fn round(self, x: f32) -> f32 {
+        match self {
+            Self::Bf16 => bf16::from_f32(x).to_f32(),
+            Self::F32 => x,
+        }
+    }
+}
+
+/// What a matrix is multiplied for: decides its element type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MatrixRole {
+    /// A weight of the model: stored as [`Dtype`] says.
+    Base,
+    /// A or B of an adapter: stored as the inputs of GEMMs are, which may be wider than the base weights.
+    Adapter,
+}
+
+/// Where the elements of a weight come from.
+pub enum Source<'a, B: Backend> {
+    /// The host: a file that is being loaded.
+    Host(&'a [f32]),
+    /// A parameter of the backend, by its index.
+    Param(&'a B::Params, usize),
+}
+
+impl<B: Backend> Clone for Source<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B: Backend> Copy for Source<'_, B> {}
+
+impl<'a, B: Backend> Source<'a, B> {
+    /// Its elements on the host.
+    pub fn host(self) -> Cow<'a, [f32]> {
+        match self {
+            Self::Host(values) => Cow::Borrowed(values),
+            Self::Param(params, index) => super::Params::host(params, index),
+        }
+    }
+}
+
+/// Extents of a model's attention, and the scale of its scores.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AttentionShape {
+    /// Decoder blocks.
+    pub layers: usize,
+    /// Query heads.
+    pub heads: usize,
+    /// Key and value heads; divides `heads`.
+    pub kv_heads: usize,
+    /// Width of a head.
+    pub head_dim: usize,
+    /// Multiplies the scores before the softmax.
+    pub scale: f32,
+}
+
+impl AttentionShape {
+    /// Elements of the queries of a row.
+    pub fn q_width(&self) -> usize {
+        self.heads * self.head_dim
+    }
+
+    /// Elements of the keys, or values, of a row.
+    pub fn kv_width(&self) -> usize {
+        self.kv_heads * self.head_dim
+    }
+
+    /// Elements of a row of queries, keys and values, in this order.
+    pub fn qkv_width(&self) -> usize {
+        self.q_width() + 2 * self.kv_width()
+    }
+
+    /// Elements of a KV block: keys and values of [`KV_BLOCK`] tokens, all layers and heads.
+    pub fn kv_block_len(&self) -> usize {
+        2 * self.layers * self.kv_width() * KV_BLOCK
+    }
+}
+
+/// A block of a KV pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BlockId(pub u32);
+
+/// A sequence's rows in a pass: they are its positions from `start` on.
+#[derive(Clone, Debug)]
+pub struct Span {
+    /// Rows of the batch.
+    pub rows: Range<usize>,
+    /// Position of the first row.
+    pub start: usize,
+    /// Its KV blocks, [`KV_BLOCK`] positions each from position 0 on, up to its last row at least.
+    pub blocks: Vec<BlockId>,
+    /// Positions below this one are in the blocks already, which other sequences may share: they are not written.
+    pub held: usize,
+}
+
+/// Attention of one decoder block over the sequences of a pass.
+#[derive(Clone, Copy)]
+pub struct AttentionCall<'a> {
+    /// Extents of the model's attention.
+    pub shape: &'a AttentionShape,
+    /// Index of the decoder block.
+    pub layer: usize,
+    /// Positions that a query sees, its own included; all before it when `None`.
+    pub window: Option<usize>,
+    /// The sequences, whose rows are in order and do not overlap.
+    pub spans: &'a [Span],
+}
+
+/// RMSNorm weights of a row or a head.
+pub struct Norm<'a, B: Backend> {
+    /// `[width]`.
+    pub weight: &'a B::Vector,
+    /// Added to the mean square.
+    pub eps: f32,
+}
+
+impl<B: Backend> Clone for Norm<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B: Backend> Copy for Norm<'_, B> {}
+
+/// The ops on q and k between projection and attention: RMSNorm of each head where there are norms, then rotation.
+pub struct Rotation<'a, B: Backend> {
+    /// Extents of `qkv`.
+    pub shape: &'a AttentionShape,
+    /// Norms of q heads and of k heads.
+    pub norms: Option<[Norm<'a, B>; 2]>,
+    /// Rotary table.
+    pub rope: &'a B::Rope,
+    /// Position of every row of the batch.
+    pub positions: &'a [u32],
+}
+
+/// The activation of a gated MLP: `act(gate) · up`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    /// `x · sigmoid(x)` (Shazeer 2020, arXiv:2002.05202).
+    Silu,
+    /// GELU with the tanh approximation (Hendrycks & Gimpel 2016, arXiv:1606.08415).
+    GeluTanh,
+}
+
+/// What an adapter adds to a linear layer, for one group of rows: `out[rows, column..] += scale · (x Aᵀ) Bᵀ`.
+pub struct LoraSegment<'a, B: Backend> {
+    /// Index of the group of rows: whose gradient this is.
+    pub group: usize,
+    /// Rows of the batch.
+    pub rows: Range<usize>,
+    /// First column of the outputs.
+    pub column: usize,
+    /// (outputs, inputs).
+    pub extents: (usize, usize),
+    /// Columns of B and rows of A.
+    pub rank: usize,
+    /// alpha / rank.
+    pub scale: f32,
+    /// A, `[rank, inputs]`.
+    pub a: &'a B::Matrix,
+    /// B, `[outputs, rank]`.
+    pub b: &'a B::Matrix,
+    /// Index of A among the adapter's parameters; B follows.
+    pub param: usize,
+    /// Whether its gradients are wanted; ops of the backward pass skip it otherwise.
+    pub trains: bool,
+}
+
+/// A linear layer `y = x Wᵀ + b` with the adapters on it. Segments of one column do not overlap.
+pub struct LinearCall<'a, B: Backend> {
+    /// `[outputs, inputs]`.
+    pub weight: &'a B::Matrix,
+    /// `[outputs]`.
+    pub bias: Option<&'a B::Vector>,
+    /// Column by column, rows in order.
+    pub lora: &'a [LoraSegment<'a, B>],
+}
+
+/// A part of a (perhaps fused) linear layer whose weights are trained in full.
+#[derive(Clone, Copy, Debug)]
+pub struct WeightPart {
+    /// Index of the weight `[outputs, inputs]` among the parameters.
+    pub weight: usize,
+    /// Index of the bias.
+    pub bias: Option<usize>,
+    /// First column of its outputs.
+    pub column: usize,
+    /// Its outputs.
+    pub outputs: usize,
+}
+
+/// Targets of every row of the loss head.
+#[derive(Clone, Debug, Default)]
+pub struct Targets {
+    /// Row `i` has the targets `offsets[i]..offsets[i + 1]`; one more than there are rows.
+    pub offsets: Vec<usize>,
+    /// Token ids below the vocabulary's size.
+    pub ids: Vec<u32>,
+}
+
+impl Targets {
+    /// No rows.
+    pub fn empty() -> Self {
+        Self { offsets: vec![0], ids: Vec::new() }
+    }
+
+    /// Appends a row.
+    pub fn push(&mut self, ids: impl IntoIterator<Item = u32>) {
+        self.ids.extend(ids);
+        self.offsets.push(self.ids.len());
+    }
+
+    /// The targets of a row.
+    pub fn of(&self, row: usize) -> Range<usize> {
+        self.offsets[row]..self.offsets[row + 1]
+    }
+}
+
+/// What the loss head's backward pass starts from: rows of the pass that have a gradient.
+pub struct HeadGradient<'a> {
+    /// These rows, among those of [`Backend::target_logprobs`].
+    pub rows: &'a [usize],
+    /// Their targets.
+    pub targets: &'a Targets,
+    /// Gradients of the loss with respect to the targets' log-probabilities.
+    pub d_logprobs: &'a [f32],
+}
+
+/// What the gradients of weights are added to.
+pub enum GradientSinks<'a, 'b, B: Backend> {
+    /// To the adapters, one set per group of rows; `None` for groups that do not train.
+    Adapters(&'a mut [Option<&'b mut B::Params>]),
+    /// To all parameters of the model.
+    Full(&'a mut B::Params),
+}
+
+/// Rows of an embedding that lookups add to.
+pub enum EmbeddingGradient<'a, B: Backend> {
+    /// The parameter of this index.
+    Param(&'a mut B::Params, usize),
+    /// Sums by token, for [`Backend::add_embedding_sums`].
+    Sums(&'a mut B::EmbeddingSums),
+}
+
+/// One AdamW step of one set of parameters. All sets have one layout.
+pub struct AdamWStep<'a, B: Backend> {
+    /// Masters, which are updated.
+    pub params: &'a mut B::Params,
+    /// Accumulated gradient.
+    pub grads: &'a B::Params,
+    /// First and second moments, which are updated.
+    pub moments: [&'a mut B::Params; 2],
+    /// Learning rate, betas, epsilon and weight decay.
+    pub hyper: &'a AdamParams,
+    /// Counts from 1.
+    pub step: u64,
+    /// Multiplies the gradient: clipping by norm.
+    pub grad_scale: f32,
+}
+
+/// How to sample a token from a row of logits.
+#[derive(Clone, Copy, Debug)]
+pub struct TokenRequest {
+    /// The row.
+    pub row: usize,
+    /// Softmax temperature; 0 takes the largest logit.
+    pub temperature: f32,
+    /// Most likely tokens that are candidates; all when `None`.
+    pub top_k: Option<u32>,
+    /// Probability mass of the candidates.
+    pub top_p: f32,
+    /// The uniform number in [0, 1) that picks the token.
+    pub u: f64,
+    /// Most likely tokens to report.
+    pub report: usize,
+}
+
+/// A sampled token.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SampledToken {
+    /// Id of the token.
+    pub token: u32,
+    /// Log-probability at the request's temperature (at 1 when greedy), before top-k and top-p.
+    pub logprob: f32,
+    /// The most likely tokens with their log-probabilities, best first; fewer where the vocabulary is smaller.
+    pub topk: Vec<(u32, f32)>,
+}
+
+/// What to report about a row of logits.
+#[derive(Clone, Debug, Default)]
+pub struct ScoreRequest {
+    /// The row.
+    pub row: usize,
+    /// Tokens whose log-probabilities at temperature 1 are wanted.
+    pub targets: Vec<u32>,
+    /// Most likely tokens to report, at temperature 1.
+    pub topk: usize,
+    /// Independent samples at this temperature, one for each number in [0, 1).
+    pub alternatives: Option<(f32, Vec<f64>)>,
+}
+
+/// What a [`ScoreRequest`] asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RowScores {
+    /// Log-probabilities of the targets.
+    pub targets: Vec<f32>,
+    /// Most likely tokens with their log-probabilities, best first.
+    pub topk: Vec<(u32, f32)>,
+    /// Sampled tokens with their log-probabilities at the temperature.
+    pub alternatives: Vec<(u32, f32)>,
+}
+
+/// A device for logs and banners.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// Kernels in use, e.g. `avx512-bf16`.
+    pub kernels: &'static str,
+    /// Threads that compute.
+    pub threads: usize,
+}
+
+/// Bytes of the buffers that a backend reuses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BufferBytes {
+    /// Most bytes in use at once since [`Backend::reset_peak`].
+    pub peak: usize,
+    /// Bytes of free buffers that are retained.
+    pub unused: usize,
+}

@@ -1,0 +1,185 @@
+//! Execution of control operations: immediate, or as a save on the save thread.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use trainyard_protocol::{
+    AdamParams, Completion, LoadState, OpError, OpResult, Operation, RequestId, RestoreRun, RunId, RunSpec,
+    SaveExternal, SaveRun, SaveSampler, SaveSnapshot, SaveState,
+};
+
+use super::run::TrainingRun;
+use super::sampler::SamplerWeights;
+use super::save_thread::SaveFn;
+use super::{Engine, checkpoint_writer, optimizer, unknown_run};
+use crate::backend::Backend;
+use crate::fault::{Fault, guarded};
+
+/// State of a control operation after its execution.
+enum ControlOutcome<B: Backend> {
+    Done(OpResult),
+    /// It is done when the save is written; then the snapshot is registered under its key.
+    Save(SaveFn, Option<(String, SamplerWeights<B>)>),
+}
+
+/// Whether an operation writes a folder, on the save thread.
+fn writes_files(operation: &Operation) -> bool {
+    match operation {
+        Operation::SaveState(_) | Operation::SaveExternal(_) | Operation::SaveRun(_) | Operation::SaveSnapshot(_) => {
+            true
+        }
+        Operation::SaveSampler(save) => save.target.is_some(),
+        _ => false,
+    }
+}
+
+impl<B: Backend> Engine<B> {
+    /// Whether an operation can be executed now: a save waits for the one in progress.
+    pub(super) fn is_ready(&self, operation: &Operation) -> bool {
+        self.save_thread.is_idle() || !writes_files(operation)
+    }
+
+    /// Executes the next control operation, or the optimizer steps that are next.
+    pub(super) fn control_step(&mut self) {
+        let idle = self.save_thread.is_idle();
+        let mut steps = Vec::new();
+        for (id, operation) in self.control.next(|operation| idle || !writes_files(operation)) {
+            match operation {
+                Operation::OptimStep { run, params } => steps.push((id, run, params)),
+                other => self.control_operation(id, other),
+            }
+        }
+        self.optim_steps(steps);
+        // The operation may have dropped weights that the prefix cache has blocks of.
+        self.sampler.evict_unused();
+    }
+
+    fn control_operation(&mut self, id: RequestId, operation: Operation) {
+        let run = operation.run().cloned();
+        let done = match guarded("control operation", || self.control(operation)) {
+            Ok(Ok(ControlOutcome::Done(result))) => Ok(result),
+            Ok(Ok(ControlOutcome::Save(write, snapshot))) => match self.save_thread.start(id.clone(), write) {
+                Ok(()) => return self.snapshot_after_save = snapshot,
+                Err(error) => Err(error),
+            },
+            Ok(Err(error)) => Err(error),
+            Err(fault) => return self.fail_with_run(id, run, fault),
+        };
+        self.finish(id, done);
+    }
+
+    /// Executes one optimizer step of each run. Requests of a run are serialized: it has at most one here.
+    fn optim_steps(&mut self, steps: Vec<(RequestId, RunId, AdamParams)>) {
+        let mut runs: BTreeMap<&RunId, &mut TrainingRun<B>> = self.runs.iter_mut().collect();
+        let (mut known, mut outcomes) = (Vec::new(), Vec::new());
+        for (id, run, params) in &steps {
+            match runs.remove(run) {
+                Some(state) => known.push(((id, run), (state, params))),
+                None => outcomes.push((id, run, Ok(Err(unknown_run(run))))),
+            }
+        }
+        let (of, known): (Vec<_>, Vec<_>) = known.into_iter().unzip();
+        let done = optimizer::optim_steps(&*self.backend, known);
+        outcomes.extend(of.into_iter().zip(done).map(|((id, run), outcome)| (id, run, outcome)));
+        for (id, run, outcome) in outcomes {
+            match outcome {
+                Ok(result) => self.finish(id.clone(), result),
+                Err(fault) => self.fail_with_run(id.clone(), Some(run.clone()), fault),
+            }
+        }
+    }
+
+    /// Fails a request that panicked, and drops its run, whose state is unknown.
+    fn fail_with_run(&mut self, id: RequestId, run: Option<RunId>, fault: Fault) {
+        run.iter().for_each(|run| self.drop_run(run));
+        self.done.push(Completion { lost_run: run, ..Completion::new(id, Err(fault.error())) });
+    }
+
+    /// Completes the current save if it is written within `wait`.
+    pub(super) fn collect_save(&mut self, wait: Duration) {
+        let Some((id, written)) = self.save_thread.finished(wait) else { return };
+        let snapshot = self.snapshot_after_save.take();
+        if let Ok(OpResult::Saved(Some(saved))) = &written {
+            self.snapshots.extend(snapshot);
+            // The folder may have been overwritten.
+            self.checkpoints.invalidate(&saved.dir);
+        }
+        self.sampler.evict_unused();
+        self.finish(id, written);
+    }
+
+    /// Executes an operation, or prepares its save.
+    fn control(&mut self, operation: Operation) -> Result<ControlOutcome<B>, OpError> {
+        let write: SaveFn = match operation {
+            Operation::CreateRun { run, spec } => return self.create_run(run, spec).map(ControlOutcome::Done),
+            Operation::LoadState(load) => return self.load_state(load).map(ControlOutcome::Done),
+            Operation::RestoreRun(restore) => return self.restore_run(restore).map(ControlOutcome::Done),
+            Operation::SaveState(SaveState { run, target }) => {
+                let run = self.run(&run)?.freeze();
+                Box::new(move || run.save_state(&target))
+            }
+            Operation::SaveExternal(SaveExternal { run, target }) => {
+                let run = self.run(&run)?.freeze();
+                Box::new(move || run.save_weights(&target))
+            }
+            Operation::SaveRun(SaveRun { run, target }) => {
+                let run = self.run(&run)?.freeze();
+                Box::new(move || run.save_run(&target))
+            }
+            Operation::SaveSnapshot(SaveSnapshot { key, target }) => {
+                let weights = self.snapshots.get(&key).cloned();
+                let weights = weights.ok_or_else(|| OpError::server(format!("snapshot {key} is not in memory")))?;
+                let backend = Arc::clone(&self.backend);
+                Box::new(move || checkpoint_writer::save_snapshot(&*backend, &weights, &target))
+            }
+            Operation::SaveSampler(SaveSampler { run, snapshot, target }) => {
+                let run = self.runs.get_mut(&run).ok_or_else(|| unknown_run(&run))?;
+                let snapshot = snapshot.map(|key| (key, run.sampler_weights(&*self.backend)));
+                let Some(target) = target else {
+                    self.snapshots.extend(snapshot);
+                    return Ok(ControlOutcome::Done(OpResult::Saved(None)));
+                };
+                let run = run.freeze();
+                return Ok(ControlOutcome::Save(Box::new(move || run.save_weights(&target)), snapshot));
+            }
+            Operation::ForwardBackward(_) | Operation::OptimStep { .. } | Operation::Sample(_) => {
+                return Err(OpError::server("a batched operation reached the control queue"));
+            }
+        };
+        Ok(ControlOutcome::Save(write, None))
+    }
+
+    fn restore_run(&mut self, restore: RestoreRun) -> Result<OpResult, OpError> {
+        let base = self.base(&restore.spec.base_model)?;
+        let run = TrainingRun::restore(&*self.backend, base, &restore.spec, &restore.dir)?;
+        self.runs.insert(restore.run, run);
+        Ok(OpResult::RunReady)
+    }
+
+    fn create_run(&mut self, id: RunId, spec: RunSpec) -> Result<OpResult, OpError> {
+        let base = self.base(&spec.base_model)?;
+        let run = TrainingRun::new(&*self.backend, base, spec)?;
+        self.runs.insert(id, run);
+        Ok(OpResult::RunReady)
+    }
+
+    fn load_state(&mut self, load: LoadState) -> Result<OpResult, OpError> {
+        match load.create {
+            Some(spec) => {
+                let base = self.base(&spec.base_model)?;
+                let run = TrainingRun::load(&*self.backend, base, &spec, &load.dir, load.with_optimizer)?;
+                self.runs.insert(load.run, run);
+            }
+            None => {
+                let (base, spec) = {
+                    let run = self.run(&load.run)?;
+                    (Arc::clone(&run.base), run.spec.clone())
+                };
+                let loaded = TrainingRun::load(&*self.backend, base, &spec, &load.dir, load.with_optimizer)?;
+                self.runs.insert(load.run, loaded);
+            }
+        }
+        Ok(OpResult::RunReady)
+    }
+}

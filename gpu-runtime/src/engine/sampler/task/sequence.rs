@@ -1,0 +1,62 @@
+//! One completion of a prompt.
+
+use trainyard_protocol::{SampledSequence, StopReason, TopkLogprobs};
+
+use crate::backend::SampledToken;
+use crate::engine::sampler::ABSENT;
+use crate::engine::sampler::prefix::NodeId;
+use crate::engine::sampler::stream::KvStream;
+use crate::stop::StopMatcher;
+
+pub(super) struct Sequence {
+    pub(super) stream: KvStream,
+    /// Sampled tokens, without the prompt's.
+    pub(super) tokens: Vec<u32>,
+    logprobs: Vec<f32>,
+    /// Top candidates, `[tokens, k]`.
+    topk: Vec<(u32, f32)>,
+    stop: StopMatcher,
+    /// Set once it has ended.
+    pub(super) end: Option<StopReason>,
+}
+
+impl Sequence {
+    pub(super) fn new(root: NodeId, stop: &StopMatcher) -> Self {
+        Self {
+            stream: KvStream::new(root),
+            tokens: Vec::new(),
+            logprobs: Vec::new(),
+            topk: Vec::new(),
+            stop: stop.clone(),
+            end: None,
+        }
+    }
+
+    /// Appends a sampled token with `topk` candidates. The sequence ends at a stop token or string, or with `max_new`
+    /// tokens.
+    pub(super) fn push(&mut self, mut sampled: SampledToken, topk: usize, max_new: usize) {
+        sampled.topk.resize(topk, (0, ABSENT));
+        self.tokens.push(sampled.token);
+        self.logprobs.push(sampled.logprob);
+        self.topk.extend(sampled.topk);
+        if self.stop.push(sampled.token) {
+            self.end = Some(StopReason::Stop);
+        } else if self.tokens.len() >= max_new {
+            self.end = Some(StopReason::Length);
+        }
+    }
+
+    /// The result of a finished sequence with `topk` candidates per token.
+    pub(super) fn into_result(self, topk: usize) -> SampledSequence {
+        SampledSequence {
+            stop_reason: self.end.unwrap_or(StopReason::Length),
+            topk: (topk > 0).then(|| TopkLogprobs {
+                k: topk,
+                token_ids: self.topk.iter().map(|(id, _)| *id).collect(),
+                logprobs: self.topk.iter().map(|(_, logprob)| *logprob).collect(),
+            }),
+            tokens: self.tokens,
+            logprobs: self.logprobs,
+        }
+    }
+}

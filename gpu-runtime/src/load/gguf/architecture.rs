@@ -1,0 +1,148 @@
+//! What llama.cpp's converter does to each family, as data: names, extents and values that differ from the Hugging Face
+//! folder that a file was made from.
+
+use serde_json::{Map, Value, json};
+
+use super::metadata::GgufFile;
+use crate::config::LoadError;
+
+/// Settings of `config.json` that a family has beside the common ones.
+type Settings = fn(&GgufFile, &mut Map<String, Value>) -> Result<(), LoadError>;
+
+/// A family in GGUF files.
+pub(super) struct Architecture {
+    /// `general.architecture`, and the prefix of its metadata keys.
+    pub(super) name: &'static str,
+    /// `model_type` in Hugging Face's spelling.
+    pub(super) model_type: &'static str,
+    /// Its class in `transformers`.
+    pub(super) class: &'static str,
+    /// llama.cpp's module names within a block and Hugging Face's, where they differ from [`COMMON_MODULES`].
+    pub(super) modules: &'static [(&'static str, &'static str)],
+    /// Whether the halves of each head's q and k rows are interleaved.
+    pub(super) interleaves_heads: bool,
+    /// Whether 1 was added to the weights of norms.
+    pub(super) adds_one_to_norms: bool,
+    /// Settings that say whether there are biases, and the module whose bias tensor answers it.
+    pub(super) bias_settings: &'static [(&'static str, &'static str)],
+    /// Other settings.
+    pub(super) settings: Settings,
+}
+
+/// Modules of a block that most families have: llama.cpp's name, Hugging Face's name.
+pub(super) const COMMON_MODULES: [(&str, &str); 11] = [
+    ("attn_norm", "input_layernorm"),
+    ("ffn_norm", "post_attention_layernorm"),
+    ("attn_q", "self_attn.q_proj"),
+    ("attn_k", "self_attn.k_proj"),
+    ("attn_v", "self_attn.v_proj"),
+    ("attn_output", "self_attn.o_proj"),
+    ("attn_q_norm", "self_attn.q_norm"),
+    ("attn_k_norm", "self_attn.k_norm"),
+    ("ffn_gate", "mlp.gate_proj"),
+    ("ffn_up", "mlp.up_proj"),
+    ("ffn_down", "mlp.down_proj"),
+];
+
+const ATTENTION_BIAS: (&str, &str) = ("attention_bias", "self_attn.q_proj");
+const MLP_BIAS: (&str, &str) = ("mlp_bias", "mlp.up_proj");
+
+const LLAMA: Architecture = Architecture {
+    name: "llama",
+    model_type: "llama",
+    class: "LlamaForCausalLM",
+    modules: &[],
+    interleaves_heads: true,
+    adds_one_to_norms: false,
+    bias_settings: &[ATTENTION_BIAS, MLP_BIAS],
+    settings: |_, _| Ok(()),
+};
+
+const GEMMA3: Architecture = Architecture {
+    name: "gemma3",
+    model_type: "gemma3_text",
+    class: "Gemma3ForCausalLM",
+    modules: &[
+        ("post_attention_norm", "post_attention_layernorm"),
+        ("ffn_norm", "pre_feedforward_layernorm"),
+        ("post_ffw_norm", "post_feedforward_layernorm"),
+    ],
+    interleaves_heads: false,
+    adds_one_to_norms: true,
+    bias_settings: &[],
+    settings: gemma3_settings,
+};
+
+/// Layers of the 27B model, the one whose queries are not scaled by the width of a head; files do not say so.
+const GEMMA3_27B_LAYERS: u64 = 62;
+
+fn gemma3_settings(file: &GgufFile, json: &mut Map<String, Value>) -> Result<(), LoadError> {
+    let read = |name: &str| json.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let query_scalar = match read("num_hidden_layers") {
+        GEMMA3_27B_LAYERS => read("hidden_size").checked_div(read("num_attention_heads")).unwrap_or(0),
+        _ => read("head_dim"),
+    };
+    let window = file.integer("gemma3.attention.sliding_window")?;
+    let window = window.ok_or_else(|| file.malformed("metadata key gemma3.attention.sliding_window is missing"))?;
+    let pattern = file.integer("gemma3.attention.sliding_window_pattern")?;
+    let local = file.number("gemma3.rope.freq_base_swa")?.unwrap_or(10_000.0);
+    let settings = json!({
+        "hidden_activation": "gelu_pytorch_tanh",
+        "query_pre_attn_scalar": query_scalar,
+        "sliding_window": window,
+        "sliding_window_pattern": pattern.unwrap_or(6),
+        "rope_local_base_freq": local,
+        "attn_logit_softcapping": file.number("gemma3.attn_logit_softcapping")?,
+        "final_logit_softcapping": file.number("gemma3.final_logit_softcapping")?,
+    });
+    json.remove("hidden_act");
+    if let Value::Object(settings) = settings {
+        json.extend(settings);
+    }
+    Ok(())
+}
+
+/// Every family that loads.
+const ALL: [Architecture; 4] = [
+    GEMMA3,
+    LLAMA,
+    Architecture {
+        name: "qwen2",
+        model_type: "qwen2",
+        class: "Qwen2ForCausalLM",
+        interleaves_heads: false,
+        bias_settings: &[],
+        ..LLAMA
+    },
+    Architecture {
+        name: "qwen3",
+        model_type: "qwen3",
+        class: "Qwen3ForCausalLM",
+        interleaves_heads: false,
+        bias_settings: &[ATTENTION_BIAS],
+        ..LLAMA
+    },
+];
+
+impl Architecture {
+    /// The family of a file.
+    ///
+    /// # Errors
+    /// `general.architecture` is absent, or names a family that the runtime does not have.
+    pub(super) fn of(file: &GgufFile) -> Result<&'static Self, LoadError> {
+        const FAMILIES: &[Architecture] = &ALL;
+        let Some(name) = file.text("general.architecture")? else {
+            return Err(file.malformed("metadata key general.architecture is missing"));
+        };
+        FAMILIES.iter().find(|family| family.name == name).ok_or_else(|| {
+            let supported: Vec<_> = FAMILIES.iter().map(|family| family.name).collect();
+            LoadError::Unsupported(format!("GGUF architecture {name:?} (supported: {})", supported.join(", ")))
+        })
+    }
+
+    /// Hugging Face's name of a module within a block.
+    pub(super) fn module(&self, name: &str) -> Option<&'static str> {
+        let of = |modules: &'static [(&str, &str)]| modules.iter().find(|(own, _)| *own == name).map(|(_, hf)| *hf);
+        of(self.modules).or_else(|| of(&COMMON_MODULES))
+    }
+}

@@ -1,0 +1,192 @@
+//! Loss functions as requests name them: an id with checked parameters. Their formulas are the engine's.
+
+use std::collections::BTreeMap;
+
+use crate::OpError;
+
+/// A parameter of a loss function as decoded.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LossConfigValue {
+    /// A number, possibly not finite.
+    Number(f64),
+    /// A text.
+    Text(String),
+}
+
+/// Parameters of a loss function by name (`loss_fn_config`), unchecked.
+pub type LossConfig = BTreeMap<String, LossConfigValue>;
+
+/// A loss function with its parameters. Below, `lp` is the log-probability of a target, `q` the datum's
+/// `logprobs`, `A` its `advantages`, `r = exp(lp - q)`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LossFn {
+    /// `-w lp`, for one target per position or `K` of them.
+    CrossEntropy,
+    /// `-r A`.
+    ImportanceSampling,
+    /// `-min(r A, clip(r) A)` (Schulman et al. 2017, arXiv:1707.06347).
+    Ppo(ClipRange),
+    /// `-clip(r) lp A`, the clipped ratio held constant (MiniMax 2025, arXiv:2506.13585).
+    Cispo(ClipRange),
+    /// `-(lp A - beta / 2 (lp - q)^2)`.
+    Dro {
+        /// Weight of the penalty, at least 0.
+        beta: f64,
+    },
+    /// `-min(s_t A, clip(s_t) A)`, where `s_t` has the value of the sequence's ratio `s = exp(mean_m(lp - q))` and the
+    /// gradient `s` with respect to `lp_t`; `m` are the positions whose `sequence_ratio_mask` is not 0 (GSPO-token,
+    /// Zheng et al. 2025, arXiv:2507.18071).
+    Gspo(ClipRange),
+}
+
+/// Bounds of a probability ratio, `low <= high`: absolute ratios, not offsets from 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClipRange {
+    /// Smallest ratio.
+    pub low: f64,
+    /// Largest ratio.
+    pub high: f64,
+}
+
+impl ClipRange {
+    /// The ratio, or the bound that it is beyond.
+    pub fn clip(&self, ratio: f64) -> f64 {
+        ratio.max(self.low).min(self.high)
+    }
+}
+
+const CLIP_KEYS: &[&str] = &["clip_low_threshold", "clip_high_threshold"];
+const SUPPORTED: &str = "cross_entropy, importance_sampling, ppo, cispo, dro, gspo";
+
+impl LossFn {
+    /// Reads a loss function's wire name and parameters; absent parameters take their defaults.
+    ///
+    /// # Errors
+    /// The user's, by name: an unknown loss or parameter, a text instead of a number, a number out of range.
+    pub fn parse(name: &str, config: &LossConfig) -> Result<Self, OpError> {
+        let parameters = Parameters { loss: name, config };
+        match name {
+            "cross_entropy" => parameters.only(&[]).map(|()| Self::CrossEntropy),
+            "importance_sampling" => parameters.only(&[]).map(|()| Self::ImportanceSampling),
+            "ppo" => parameters.clip_range(0.8, 1.2).map(Self::Ppo),
+            "cispo" => parameters.clip_range(0.0, 4.0).map(Self::Cispo),
+            "gspo" => parameters.clip_range(0.9997, 1.0004).map(Self::Gspo),
+            "dro" => parameters.beta().map(|beta| Self::Dro { beta }),
+            "stable_reinforce" | "custom" => {
+                Err(OpError::user(format!("loss_fn: {name} is not supported by this server; it has {SUPPORTED}")))
+            }
+            _ => Err(OpError::user(format!("loss_fn: {name:?} is not a loss function; this server has {SUPPORTED}"))),
+        }
+    }
+
+    /// The wire's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::CrossEntropy => "cross_entropy",
+            Self::ImportanceSampling => "importance_sampling",
+            Self::Ppo(_) => "ppo",
+            Self::Cispo(_) => "cispo",
+            Self::Dro { .. } => "dro",
+            Self::Gspo(_) => "gspo",
+        }
+    }
+}
+
+/// A request's parameters for one loss function.
+struct Parameters<'a> {
+    loss: &'a str,
+    config: &'a LossConfig,
+}
+
+impl Parameters<'_> {
+    /// Refuses parameters that are not among `allowed`.
+    fn only(&self, allowed: &[&str]) -> Result<(), OpError> {
+        let Some(key) = self.config.keys().find(|key| !allowed.contains(&key.as_str())) else { return Ok(()) };
+        let known = if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") };
+        Err(OpError::user(format!("loss_fn_config.{key}: not a setting of {}; its settings: {known}", self.loss)))
+    }
+
+    fn number(&self, key: &str, default: f64) -> Result<f64, OpError> {
+        match self.config.get(key) {
+            None => Ok(default),
+            Some(LossConfigValue::Number(value)) if value.is_finite() => Ok(*value),
+            Some(LossConfigValue::Number(value)) => {
+                Err(OpError::user(format!("loss_fn_config.{key}: {value} is not finite")))
+            }
+            Some(LossConfigValue::Text(text)) => {
+                Err(OpError::user(format!("loss_fn_config.{key}: a number is needed, not the text {text:?}")))
+            }
+        }
+    }
+
+    fn clip_range(&self, low: f64, high: f64) -> Result<ClipRange, OpError> {
+        self.only(CLIP_KEYS)?;
+        let (low, high) = (self.number(CLIP_KEYS[0], low)?, self.number(CLIP_KEYS[1], high)?);
+        if low > high {
+            return Err(OpError::user(format!(
+                "loss_fn_config.clip_low_threshold: {low} is above clip_high_threshold {high}"
+            )));
+        }
+        Ok(ClipRange { low, high })
+    }
+
+    fn beta(&self) -> Result<f64, OpError> {
+        self.only(&["beta"])?;
+        let beta = self.number("beta", 0.05)?;
+        if beta < 0.0 {
+            return Err(OpError::user(format!("loss_fn_config.beta: {beta} is negative")));
+        }
+        Ok(beta)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn config(entries: &[(&str, f64)]) -> LossConfig {
+        entries.iter().map(|&(key, value)| (key.to_owned(), LossConfigValue::Number(value))).collect()
+    }
+
+    #[test]
+    fn names_and_defaults() {
+        let range = |low, high| ClipRange { low, high };
+        for (name, expected) in [
+            ("cross_entropy", LossFn::CrossEntropy),
+            ("importance_sampling", LossFn::ImportanceSampling),
+            ("ppo", LossFn::Ppo(range(0.8, 1.2))),
+            ("cispo", LossFn::Cispo(range(0.0, 4.0))),
+            ("dro", LossFn::Dro { beta: 0.05 }),
+            ("gspo", LossFn::Gspo(range(0.9997, 1.0004))),
+        ] {
+            let parsed = LossFn::parse(name, &LossConfig::new()).unwrap();
+            assert_eq!((parsed, parsed.name()), (expected, name));
+        }
+        let wide = LossFn::parse("ppo", &config(&[("clip_high_threshold", 2.0)])).unwrap();
+        assert_eq!(wide, LossFn::Ppo(range(0.8, 2.0)));
+    }
+
+    #[test]
+    fn errors_name_the_loss_and_the_parameter() {
+        let text: LossConfig = [("beta".to_owned(), LossConfigValue::Text("a".into()))].into();
+        let cases = [
+            ("stable_reinforce", LossConfig::new(), "loss_fn: stable_reinforce is not supported"),
+            ("custom", LossConfig::new(), "loss_fn: custom is not supported"),
+            ("crossentropy", LossConfig::new(), "loss_fn: \"crossentropy\" is not a loss function"),
+            ("cross_entropy", config(&[("beta", 1.0)]), "loss_fn_config.beta: not a setting of cross_entropy"),
+            ("ppo", config(&[("clip_low", 1.0)]), "loss_fn_config.clip_low: not a setting of ppo; its settings: clip_"),
+            ("ppo", config(&[("clip_low_threshold", 1.5)]), "loss_fn_config.clip_low_threshold: 1.5 is above"),
+            ("gspo", config(&[("beta", 1.5)]), "loss_fn_config.beta: not a setting of gspo"),
+            ("gspo", config(&[("clip_low_threshold", 1.1)]), "loss_fn_config.clip_low_threshold: 1.1 is above"),
+            ("cispo", config(&[("clip_high_threshold", f64::NAN)]), "loss_fn_config.clip_high_threshold: NaN is not"),
+            ("dro", text, "loss_fn_config.beta: a number is needed"),
+            ("dro", config(&[("beta", -1.0)]), "loss_fn_config.beta: -1 is negative"),
+        ];
+        for (name, config, expected) in cases {
+            let message = LossFn::parse(name, &config).unwrap_err().message;
+            assert!(message.starts_with(expected), "{message}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! A request's content between its decoding and its execution: checked off the engine's thread, in the form that the
+//! engine reads.
+
+use std::collections::BTreeMap;
+
+use crate::{BaseModel, LossConfig, LossFn, OpError, Sample, Tensor};
+
+/// One training example as decoded: row `i` of every per-token input belongs to input position `i`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Datum {
+    /// Input token ids, unchecked against the vocabulary.
+    pub tokens: Vec<i64>,
+    /// Inputs of the loss function by name.
+    pub loss_fn_inputs: BTreeMap<String, Tensor>,
+}
+
+/// The examples of a `forward` or `forward_backward` as decoded, unchecked against loss function and model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RawBatch {
+    /// Examples.
+    pub data: Vec<Datum>,
+    /// Wire name of the loss function.
+    pub loss_fn: String,
+    /// Its parameters.
+    pub loss_fn_config: LossConfig,
+}
+
+/// The bounds that examples are checked against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModelExtents {
+    /// Token ids are below this.
+    pub vocab_size: usize,
+    /// Most input tokens of an example.
+    pub context: usize,
+}
+
+impl From<&BaseModel> for ModelExtents {
+    fn from(model: &BaseModel) -> Self {
+        Self { vocab_size: model.vocab_size, context: model.max_context_length }
+    }
+}
+
+/// A checked example of `N` input tokens: every per-token input has `N` rows, every id is in the vocabulary, every float
+/// is finite.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PreparedDatum {
+    /// Position in the request, for error texts.
+    pub index: usize,
+    /// Input token ids, `[N]`, at least one.
+    pub tokens: Vec<u32>,
+    /// Target token ids, `[N, k]`, row-major.
+    pub targets: Vec<u32>,
+    /// Targets per position; 1 with [`PreparedDatum::policy`].
+    pub k: usize,
+    /// Shape of `target_tokens`: `[N]` or `[N, k]`.
+    pub shape: Vec<usize>,
+    /// Multiplies each target's term, `[N, k]`; ones when absent.
+    pub weights: Option<Vec<f32>>,
+    /// Inputs of a policy-gradient loss; absent for cross_entropy.
+    pub policy: Option<PolicyInputs>,
+}
+
+/// Per-token inputs of a policy-gradient loss.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PolicyInputs {
+    /// Log-probabilities of the targets under the policy that sampled them, `[N]`.
+    pub logprobs: Vec<f32>,
+    /// Advantages, `[N]`.
+    pub advantages: Vec<f32>,
+    /// Positions whose ratios a sequence-level loss averages (`sequence_ratio_mask` is not 0), `[N]`; empty for
+    /// token-level losses.
+    pub ratio_mask: Vec<bool>,
+}
+
+/// The checked examples of a request with their loss.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PreparedBatch {
+    /// The loss of every example.
+    pub loss: LossFn,
+    /// Examples in request order, at least one.
+    pub data: Vec<PreparedDatum>,
+    /// What they were checked against.
+    pub extents: ModelExtents,
+}
+
+impl PreparedBatch {
+    /// The batch, if it was checked against these extents.
+    ///
+    /// # Errors
+    /// The server's, when it was checked against another model's.
+    pub fn checked_for(self, extents: ModelExtents) -> Result<Self, OpError> {
+        if self.extents == extents {
+            Ok(self)
+        } else {
+            Err(OpError::server("the request was checked for another model of this name"))
+        }
+    }
+}
+
+/// Checks examples off the engine's thread. An engine hands one out before it moves to its thread.
+pub trait Prepare: Send + Sync {
+    /// Checks the examples of a request against its loss function and a base model.
+    ///
+    /// # Errors
+    /// The user's, by datum and field, when they are wrong; the server's when no such model is served.
+    fn prepare(&self, base_model: &str, batch: RawBatch) -> Result<PreparedBatch, OpError>;
+}
+
+/// The content of a request that is worth decoding before its turn.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PreparedContent {
+    /// Examples of `forward` or `forward_backward`, or why they are refused when their turn comes.
+    Batch(Result<PreparedBatch, OpError>),
+    /// A sample, checked when it was submitted.
+    Sample(Box<Sample>),
+}

@@ -1,0 +1,203 @@
+//! Samples: in one form from the check at submission through the store to the engine.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::scored_tokens;
+use crate::{Tensor, TensorValues};
+
+/// Which weights a sample uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SamplerSource {
+    /// A base model as loaded.
+    Base {
+        /// Name of the base model.
+        model: String,
+    },
+    /// A sampler checkpoint on disk.
+    Checkpoint {
+        /// Name of its base model.
+        base_model: String,
+        /// Its folder.
+        dir: PathBuf,
+    },
+    /// An in-memory snapshot made by [`SaveSampler`](crate::SaveSampler).
+    Snapshot {
+        /// Key of the snapshot.
+        key: String,
+    },
+}
+
+/// When a sample ends, apart from `max_tokens`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stop {
+    /// At the model's end tokens.
+    Default,
+    /// Never.
+    Nothing,
+    /// At the model's end tokens, or once the decoded text contains one of these.
+    Strings(Vec<String>),
+    /// At the model's end tokens or one of these.
+    Tokens(Vec<i64>),
+}
+
+/// How tokens are sampled. Order: temperature, then top-k, then top-p.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SamplingParams {
+    /// Most tokens to sample, at least 1; up to the context limit when `None`.
+    pub max_tokens: Option<u32>,
+    /// Completion `i` samples from the random stream (seed, i); below 2^63.
+    pub seed: u64,
+    /// When to end early.
+    pub stop: Stop,
+    /// Divides the logits; 0 is greedy.
+    pub temperature: f32,
+    /// Keep the `k` most likely; off when `None`.
+    pub top_k: Option<u32>,
+    /// Keep the smallest set whose probability reaches `p`, above 0; 1 is off.
+    pub top_p: f32,
+}
+
+/// Samples completions of a prompt and computes log-probabilities. It is complete: executing it again gives the same bits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Prompt token ids, at least one.
+    pub prompt: Vec<i64>,
+    /// How many completions.
+    pub num_samples: u32,
+    /// How to sample.
+    #[serde(flatten)]
+    pub params: SamplingParams,
+    /// Return the prompt's log-probabilities (temperature 1).
+    pub prompt_logprobs: bool,
+    /// Only for the last `n` prompt positions.
+    pub prompt_logprobs_last_n: Option<u32>,
+    /// Most likely candidates per prompt position; 0 is off.
+    pub topk_prompt_logprobs: u32,
+    /// Most likely candidates per sampled token; 0 is off.
+    pub topk_sample_logprobs: u32,
+    /// Token ids to score in the prompt's places.
+    pub target_prompt_logprobs: Option<PromptTargets>,
+    /// Tokens sampled independently per prompt position at the request's temperature; 0 is off.
+    pub prompt_alt_tokens_k: u32,
+}
+
+impl Sample {
+    /// What it costs at most: its prompt with the targets scored in it, and all that it may sample on a model of this
+    /// context length.
+    pub fn tokens(&self, max_context_length: usize) -> u64 {
+        let prompt = self.prompt.len() as u64;
+        let left = (max_context_length as u64).saturating_sub(prompt);
+        let each = self.params.max_tokens.map_or(left, u64::from);
+        let targets = self.target_prompt_logprobs.as_ref().map_or(0, |targets| targets.shape[1] as u64);
+        scored_tokens(prompt, targets).saturating_add(each.saturating_mul(u64::from(self.num_samples)))
+    }
+}
+
+/// A sample and the weights that it uses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SampleOperation {
+    /// Which weights.
+    pub source: SamplerSource,
+    /// What to sample.
+    pub sample: Sample,
+}
+
+/// Token ids whose log-probabilities in a prompt are asked for, `[len(prompt) - 1, K]`: dense, or the cells that two index
+/// lists name. Row `p` is about the token at position `p + 1`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PromptTargets {
+    /// Rows and columns.
+    pub shape: [usize; 2],
+    /// Token ids row by row: of every cell, where -1 skips one, or of the listed cells.
+    #[serde(rename = "data")]
+    pub ids: Vec<i64>,
+    /// Which cells are listed; all of them when absent.
+    #[serde(flatten)]
+    pub sparse: Option<SparseIndices>,
+}
+
+/// Cells of a matrix in compressed rows (CSR).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SparseIndices {
+    /// Row pointers, rows + 1 entries, rising from 0 to the number of cells.
+    #[serde(rename = "sparse_crow_indices")]
+    pub crow: Vec<i64>,
+    /// Column of each cell, rising within a row.
+    #[serde(rename = "sparse_col_indices")]
+    pub col: Vec<i64>,
+}
+
+impl PromptTargets {
+    /// All ids, `[rows, columns]`, -1 in cells that are not listed. Indices that are out of range are left out.
+    pub fn into_dense(self) -> Tensor {
+        let [rows, columns] = self.shape;
+        let values = match &self.sparse {
+            None => self.ids,
+            Some(sparse) => {
+                let mut dense = vec![-1; rows.saturating_mul(columns)];
+                for (cell, &id) in sparse.cells(columns).zip(&self.ids) {
+                    if let Some(at) = cell.and_then(|at| dense.get_mut(at)) {
+                        *at = id;
+                    }
+                }
+                dense
+            }
+        };
+        Tensor { shape: vec![rows, columns], values: TensorValues::I64(values) }
+    }
+}
+
+impl SparseIndices {
+    /// Row-major positions of the listed cells in a matrix of so many columns; `None` for an index out of range.
+    pub fn cells(&self, columns: usize) -> impl Iterator<Item = Option<usize>> + '_ {
+        self.crow.windows(2).enumerate().flat_map(move |(row, bounds)| {
+            let range = bounds[0].max(0) as usize..bounds[1].max(0) as usize;
+            let listed = self.col.get(range).unwrap_or_default().iter();
+            listed.map(move |&column| {
+                let column = usize::try_from(column).ok().filter(|&column| column < columns)?;
+                row.checked_mul(columns)?.checked_add(column)
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn sparse() -> PromptTargets {
+        let sparse = SparseIndices { crow: vec![0, 0, 2], col: vec![0, 2] };
+        PromptTargets { shape: [2, 3], ids: vec![5, 6], sparse: Some(sparse) }
+    }
+
+    #[test]
+    fn listed_cells_are_expanded() {
+        let dense = sparse().into_dense();
+        assert_eq!((dense.shape, dense.values), (vec![2, 3], TensorValues::I64(vec![-1, -1, -1, 5, -1, 6])));
+        let all = PromptTargets { shape: [1, 2], ids: vec![7, -1], sparse: None };
+        assert_eq!(all.into_dense().values, TensorValues::I64(vec![7, -1]));
+    }
+
+    /// The form in which earlier versions stored samples.
+    #[test]
+    fn the_stored_form_is_flat() {
+        let stored = serde_json::json!({
+            "prompt": [1, 2, 3], "num_samples": 2, "max_tokens": 4, "seed": u64::MAX >> 1, "seed_drawn": true,
+            "stop": {"Strings": ["\n"]}, "temperature": 0.7, "top_k": null, "top_p": 1.0, "prompt_logprobs": true,
+            "prompt_logprobs_last_n": null, "topk_prompt_logprobs": 0, "topk_sample_logprobs": 1,
+            "target_prompt_logprobs": {"data": [5, 6], "dtype": "int64", "shape": [2, 3],
+                "sparse_crow_indices": [0, 0, 2], "sparse_col_indices": [0, 2]},
+            "prompt_alt_tokens_k": 0,
+        });
+        let sample: Sample = serde_json::from_value(stored).unwrap();
+        assert_eq!(sample.params.stop, Stop::Strings(vec!["\n".to_owned()]));
+        assert_eq!((sample.params.seed, sample.params.temperature), (u64::MAX >> 1, 0.7));
+        assert_eq!(sample.target_prompt_logprobs, Some(sparse()));
+        let text = serde_json::to_string(&sample).unwrap();
+        assert_eq!(serde_json::from_str::<Sample>(&text).unwrap(), sample);
+    }
+}

@@ -1,0 +1,207 @@
+//! Recording a completion: the request's end and its effects, under the worker's lease.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use trainyard_protocol::RequestId;
+
+use super::effects::EffectWrites;
+use super::outcome::CompletionOutcome;
+use crate::core::{Core, Urgency};
+use crate::lease::{holds_lease, sample_claim};
+use crate::queue::{Fence, InFlightRequest, creation_failed};
+use crate::signals::Signal;
+use crate::store::blobs::StoredBytes;
+use crate::store::db::Conn;
+use crate::store::results::{self, EndedRequest, RequestEnd, SampleEnd};
+use crate::store::runs;
+use crate::write::Write;
+use crate::{Effect, Error, Outcome, Poll, RequestKind};
+
+/// Records outcome and effects of a request.
+pub(super) struct RecordCompletion {
+    request: RequestId,
+    finished: InFlightRequest,
+    outcome: CompletionOutcome,
+    /// Where the result is, once it is stored.
+    result: Option<StoredBytes>,
+    effects: Vec<Effect>,
+}
+
+impl RecordCompletion {
+    pub(super) fn new(
+        request: RequestId,
+        finished: InFlightRequest,
+        outcome: CompletionOutcome,
+        effects: Vec<Effect>,
+    ) -> Self {
+        Self { request, finished, outcome, result: None, effects }
+    }
+
+    /// A name for the result that no other worker gives to one: under an outdated lease it must not replace theirs.
+    fn result_name(&self) -> String {
+        let (Fence::Run(_, number) | Fence::Sample(number)) = &self.finished.fence;
+        format!("{}.result-{number}", self.request)
+    }
+
+    /// How it ends with this outcome.
+    fn end<'a>(&'a self, outcome: &'a Outcome) -> Result<RequestEnd<'a>, Error> {
+        Ok(match outcome {
+            Outcome::Succeeded { encoding, payload } => {
+                let result = self.result.as_ref().ok_or(Error::Store("complete a request"))?;
+                RequestEnd::Succeeded {
+                    encoding: *encoding,
+                    result,
+                    size: payload.len() as u64,
+                    replays: self.replays(),
+                }
+            }
+            Outcome::Failed(error) => RequestEnd::Failed(error),
+        })
+    }
+
+    /// Whether the request is executed again after a restart: it changed the worker's memory.
+    fn replays(&self) -> bool {
+        match self.finished.kind {
+            RequestKind::CreateModel
+            | RequestKind::LoadWeights
+            | RequestKind::ForwardBackward
+            | RequestKind::OptimStep => true,
+            RequestKind::SaveWeightsForSampler => self
+                .effects
+                .iter()
+                .any(|effect| matches!(effect, Effect::SamplingSession(new) if new.snapshot.is_some())),
+            RequestKind::Forward
+            | RequestKind::SaveWeights
+            | RequestKind::SaveWeightsExternal
+            | RequestKind::Sample
+            | RequestKind::SaveRun
+            | RequestKind::SaveSnapshot
+            | RequestKind::RestoreRun => false,
+        }
+    }
+}
+
+fn poll_of(outcome: Outcome) -> Poll {
+    match outcome {
+        Outcome::Succeeded { encoding, payload } => Poll::Succeeded { encoding, payload },
+        Outcome::Failed(error) => Poll::Failed(error),
+    }
+}
+
+/// What became of a completion.
+pub(super) enum Recorded {
+    /// It stands, and these folders are needed no more.
+    Ended(EndedRequest, Poll, Vec<PathBuf>),
+    /// The request had ended before.
+    Known,
+    /// The lease has passed to another worker, whose completion will stand.
+    Stale,
+}
+
+impl Write for RecordCompletion {
+    type Output = Recorded;
+    const URGENCY: Urgency = Urgency::Record;
+
+    async fn prepare(&mut self, core: &Core) -> Result<(), Error> {
+        if let Outcome::Succeeded { payload, .. } = self.outcome.encoded()?
+            && self.result.is_none()
+        {
+            self.result = Some(core.blobs.put(self.result_name(), &payload).await?);
+        }
+        Ok(())
+    }
+
+    // Of a sample, unless it has effects.
+    fn joins(&self, core: &Core) -> bool {
+        self.finished.sampling_session.is_some() && self.effects.is_empty() && core.worker_id().is_some()
+    }
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Recorded, Error> {
+        let now = core.now();
+        if !holds_lease(conn, core, &self.finished.fence).await? {
+            return Ok(Recorded::Stale);
+        }
+        let reported = self.outcome.encoded()?;
+        let Self { request, finished, effects, .. } = &*self;
+        let writes = EffectWrites { request, finished, effects, error: self.outcome.error() };
+        let (outcome, discarded) = writes.apply(conn, core, reported, now).await?;
+        let end = self.end(&outcome)?;
+        let claim = sample_claim(core, &finished.fence);
+        let ended = results::end_request(conn, request, &end, claim, now).await?;
+        let Some(ended) = ended else { return Ok(Recorded::Known) };
+        let poll = poll_of(outcome);
+        if let Some(run) = &ended.creates {
+            match &poll {
+                Poll::Failed(cause) => runs::fail_run(conn, run, &creation_failed(run, cause), false).await?,
+                _ => runs::ready_run(conn, run).await?,
+            };
+        }
+        Ok(Recorded::Ended(ended, poll, discarded))
+    }
+
+    async fn apply_all(
+        mut writes: Vec<&mut Self>,
+        conn: &mut Conn,
+        core: &Core,
+    ) -> Result<Vec<Result<Recorded, Error>>, Error> {
+        let mut outcomes = Vec::with_capacity(writes.len());
+        for write in &mut writes {
+            outcomes.push(write.outcome.encoded()?);
+        }
+        let mut samples = Vec::with_capacity(writes.len());
+        for (write, outcome) in writes.iter().zip(&outcomes) {
+            let InFlightRequest { sampling_session, fence, seq_id, .. } = &write.finished;
+            if let (Some(session), Some(claim)) = (sampling_session, sample_claim(core, fence)) {
+                let end = write.end(outcome)?;
+                samples.push(SampleEnd { id: &write.request, end, claim, session, seq_id: *seq_id });
+            }
+        }
+        let mut ended = results::end_samples(conn, &samples, core.now()).await?;
+        drop(samples);
+        let mut outputs = Vec::with_capacity(writes.len());
+        for (write, outcome) in writes.into_iter().zip(outcomes) {
+            outputs.push(match ended.remove(&write.request) {
+                Some(ended) => Ok(Recorded::Ended(ended, poll_of(outcome), Vec::new())),
+                None => write.apply(conn, core).await,
+            });
+        }
+        Ok(outputs)
+    }
+
+    fn signals(&self, output: &Recorded, signals: &mut Vec<Signal>) {
+        if let Recorded::Ended(ended, ..) = output {
+            ended.signals(&self.request, signals);
+        }
+    }
+
+    fn committed(&mut self, output: &Recorded, core: &Arc<Core>) {
+        match output {
+            Recorded::Ended(ended, poll, discarded) => {
+                core.results.put(self.finished.tenant.clone(), self.request.clone(), poll.clone());
+                let served = self.finished.started.until(core.now());
+                core.announce_end(&self.request, ended, Some(served));
+                for dir in discarded.iter().cloned() {
+                    let shared = Arc::clone(core);
+                    core.runtime.spawn(async move { shared.remove_folder(dir).await });
+                }
+            }
+            // Perhaps by this very completion, when the answer to its commit was lost.
+            Recorded::Known => core.waiters.wake(&self.request),
+            Recorded::Stale => self.stale(core),
+        }
+    }
+}
+
+impl RecordCompletion {
+    fn stale(&self, core: &Arc<Core>) {
+        let request = &self.request;
+        match &self.finished.fence {
+            Fence::Run(run, epoch) => {
+                tracing::warn!(%request, %run, epoch, "stale completion ignored: lease epoch superseded");
+                core.with_queue(|queue| queue.revoke_run(run, *epoch));
+            }
+            Fence::Sample(claim) => tracing::warn!(%request, claim, "stale completion ignored: claim superseded"),
+        }
+    }
+}

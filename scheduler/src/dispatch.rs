@@ -1,0 +1,122 @@
+//! Handing requests to the worker, and recording their start. Called from a plain thread.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use trainyard_protocol::{RequestId, TenantId};
+
+use crate::core::{Core, Urgency};
+use crate::lock::lock;
+use crate::queue::{InFlightRequest, Queue};
+use crate::quotas::BucketLevel;
+use crate::store::db::Conn;
+use crate::store::{quotas, requests};
+use crate::write::Write;
+use crate::{Error, Scheduler, WorkItem};
+
+impl Scheduler {
+    /// What is ready now: heads of runs in seq order (one in-flight request per run), samples in arrival order.
+    pub fn take_work(&self) -> Vec<WorkItem> {
+        self.core.with_queue(|queue| {
+            let items = queue.take(self.core.now());
+            self.observe_starts(queue, &items);
+            let requests: Vec<RequestId> = items.iter().filter_map(newly_started).collect();
+            if !requests.is_empty() {
+                let spent = rate_limited_tokens(&self.core, queue, &requests);
+                self.core.record(RecordStarts { requests, spent });
+            }
+            items
+        })
+    }
+
+    /// As [`Self::take_work`], but blocks the calling thread until something is ready or time is up.
+    pub fn wait_work(&self, timeout: Duration) -> Vec<WorkItem> {
+        let start = Instant::now();
+        loop {
+            let items = self.take_work();
+            let left = timeout.saturating_sub(start.elapsed());
+            if !items.is_empty() || left.is_zero() {
+                return items;
+            }
+            let queue = lock(&self.core.queue);
+            let now = self.core.now();
+            if !queue.is_ready(now) {
+                let left = queue.wakes_at(now).map_or(left, |at| left.min(now.until(at)));
+                drop(self.core.ready.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner));
+            }
+        }
+    }
+
+    fn observe_starts(&self, queue: &Queue, items: &[WorkItem]) {
+        for item in items {
+            let WorkItem::Start(work) = item else { continue };
+            let Some(in_flight) = queue.in_flight(&work.request) else { continue };
+            let InFlightRequest { tenant, kind, cost, started, replay, .. } = in_flight;
+            if *replay {
+                self.core.metrics.replayed.inc();
+            } else if !kind.is_maintenance() {
+                self.core.metrics.started(*kind, tenant, cost.accepted.until(*started));
+            }
+            tracing::debug!(
+                request = %work.request, run = work.run.as_ref().map(tracing::field::display), kind = kind.as_str(),
+                seq_id = work.seq_id, replay, "request started"
+            );
+        }
+    }
+}
+
+fn newly_started(item: &WorkItem) -> Option<RequestId> {
+    match item {
+        WorkItem::Start(work) if !work.replay && !work.kind.is_maintenance() => Some(work.request.clone()),
+        _ => None,
+    }
+}
+
+/// Tokens of requests that just started, by tenants that have a rate limit.
+fn rate_limited_tokens(core: &Core, queue: &Queue, requests: &[RequestId]) -> BTreeMap<TenantId, u64> {
+    let mut spent = BTreeMap::new();
+    for InFlightRequest { tenant, cost, .. } in requests.iter().filter_map(|request| queue.in_flight(request)) {
+        if cost.tokens > 0 && core.options.policies.of(tenant).tokens_per_minute.is_some() {
+            *spent.entry(tenant.clone()).or_insert(0) += cost.tokens;
+        }
+    }
+    spent
+}
+
+/// Records that the worker has these requests.
+struct RecordStarts {
+    requests: Vec<RequestId>,
+    /// Tokens to take from their tenants' buckets. Should it be written twice, they are taken twice.
+    spent: BTreeMap<TenantId, u64>,
+}
+
+impl Write for RecordStarts {
+    type Output = Vec<BucketLevel>;
+    const URGENCY: Urgency = Urgency::Note;
+
+    fn counts(&self, _core: &Core) -> Vec<String> {
+        self.spent.keys().map(ToString::to_string).collect()
+    }
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Vec<BucketLevel>, Error> {
+        let Some(worker) = core.worker_id() else { return Ok(Vec::new()) };
+        requests::start_requests(conn, worker, &self.requests).await?;
+        let now = core.now();
+        let mut levels = Vec::with_capacity(self.spent.len());
+        for (tenant, tokens) in &self.spent {
+            let Some(rate) = core.options.policies.of(tenant).tokens_per_minute else { continue };
+            levels.push(quotas::spend(conn, tenant, rate, *tokens, now).await?);
+        }
+        Ok(levels)
+    }
+
+    fn committed(&mut self, levels: &Vec<BucketLevel>, core: &Arc<Core>) {
+        let now = core.now();
+        core.with_queue(|queue| {
+            for ((tenant, tokens), level) in self.spent.iter().zip(levels) {
+                queue.set_rate_limit(tenant, Some(*level), *tokens, now);
+            }
+        });
+    }
+}

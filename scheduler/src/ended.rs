@@ -1,0 +1,45 @@
+//! What follows from the end of a request: waiting clients wake, here and in other processes.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use trainyard_protocol::RequestId;
+
+use crate::RequestState;
+use crate::core::Core;
+use crate::signals::Signal;
+use crate::store::results::EndedRequest;
+
+impl EndedRequest {
+    /// What clients of other processes may wait for.
+    pub(crate) fn signals(&self, request: &RequestId, signals: &mut Vec<Signal>) {
+        signals.push(Signal::Done(request.clone()));
+        if let Some((session, clone)) = &self.sample {
+            signals.push(Signal::Event(session.clone(), *clone));
+        }
+    }
+}
+
+impl Core {
+    /// Wakes who waits for a request that ended, and removes a payload file that it no longer needs. `served` is how
+    /// long it was executed, if it was.
+    pub(crate) fn announce_end(&self, request: &RequestId, ended: &EndedRequest, served: Option<Duration>) {
+        let EndedRequest { tenant, kind, state, tokens, .. } = ended;
+        self.activity.fetch_add(1, Ordering::Relaxed);
+        self.metrics.ended(*kind, tenant, *state, served, *tokens);
+        tracing::debug!(%request, kind = kind.as_str(), state = state.as_str(), ?served, "request ended");
+        match (&ended.creates, state) {
+            (Some(run), RequestState::Succeeded) => tracing::info!(%run, %request, "run is ready"),
+            (Some(run), _) => tracing::info!(%run, %request, "run could not be created"),
+            (None, _) => {}
+        }
+        self.waiters.wake(request);
+        if let Some(sample) = &ended.sample {
+            self.sample_waiters.wake(sample);
+        }
+        if let Some(file) = ended.unneeded.clone() {
+            let blobs = self.blobs.clone();
+            self.runtime.spawn(async move { blobs.remove(vec![file]).await });
+        }
+    }
+}

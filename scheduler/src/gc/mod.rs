@@ -1,0 +1,4 @@
+//! Garbage collection: old results and requests in the store, and what no row names in the storage.
+
+mod orphans;
+mod rows;

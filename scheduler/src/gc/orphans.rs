@@ -1,0 +1,85 @@
+//! Garbage collection in the storage: files and folders that no row names. They were being written when their process
+//! ended, or belonged to deleted checkpoints that something still needed then. Other processes may be writing at this
+//! moment, so nothing is removed that was changed within the last hour.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::core::{Core, OrphanGcProgress};
+use crate::storage::{Area, StorageError};
+use crate::store::{blobs, folders, gc};
+use crate::{Error, Timestamp};
+
+/// How often to look.
+const PERIOD: Duration = Duration::from_secs(600);
+/// What was changed less long ago stays.
+const AGE: Duration = Duration::from_secs(3600);
+/// Entries of each area to look at in one go; the next one goes on behind them.
+const ENTRIES: usize = 5000;
+
+/// Parts of the storage whose entries are folders that rows name.
+const FOLDERS: [Area; 2] = [Area { root: "checkpoints", depth: 3 }, Area { root: "snapshots", depth: 2 }];
+
+impl Core {
+    /// Looks at the next part of the storage, unless it did so a short while ago.
+    pub(crate) async fn collect_orphans(&self) -> Result<(), Error> {
+        let Ok(mut progress) = self.orphan_gc.try_lock() else { return Ok(()) };
+        let now = self.now();
+        if progress.last.is_some_and(|last| now < last.plus(PERIOD)) {
+            return Ok(());
+        }
+        progress.last = Some(now);
+        let before = now.minus(AGE);
+        self.collect_blobs(before, &mut progress).await?;
+        for area in FOLDERS {
+            self.collect_folders(area, before, &mut progress).await?;
+        }
+        Ok(())
+    }
+
+    async fn collect_blobs(&self, before: Timestamp, progress: &mut OrphanGcProgress) -> Result<(), Error> {
+        let after = progress.cursors.remove(blobs::AREA.root);
+        let (names, next) = self.blobs.older(before, after, ENTRIES).await?;
+        let mut orphans = Vec::new();
+        for name in names {
+            if !gc::is_named(&mut self.reader().await?, &name).await? {
+                orphans.push(name);
+            }
+        }
+        if !orphans.is_empty() {
+            tracing::info!(blobs = orphans.len(), "garbage collection: removing orphaned blobs");
+        }
+        self.blobs.remove(orphans).await;
+        progress.cursors.extend(next.map(|next| (blobs::AREA.root, next)));
+        Ok(())
+    }
+
+    async fn collect_folders(
+        &self,
+        area: Area,
+        before: Timestamp,
+        progress: &mut OrphanGcProgress,
+    ) -> Result<(), Error> {
+        let failed = |error: StorageError| Error::store("look through the storage", error);
+        let after = progress.cursors.remove(area.root);
+        let older = self.options.storage.older(area, before, after, ENTRIES).await.map_err(failed)?;
+        for dir in older.entries {
+            if !folders::is_needed(&mut self.reader().await?, &dir, self.revivable_after()).await? {
+                self.remove_folder(dir).await;
+            }
+        }
+        progress.cursors.extend(older.next.map(|next| (area.root, next)));
+        Ok(())
+    }
+
+    /// Removes a folder that nothing needs any more. A failure costs space only and is logged: a later collection
+    /// removes what is left.
+    pub(crate) async fn remove_folder(&self, dir: PathBuf) {
+        match self.options.storage.remove_folder(&dir).await {
+            Ok(()) => tracing::info!(dir = %dir.display(), "garbage collection: folder removed"),
+            Err(error) => {
+                tracing::warn!(dir = %dir.display(), %error, "garbage collection failed: folder remains until it is retried");
+            }
+        }
+    }
+}

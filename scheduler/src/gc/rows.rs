@@ -1,0 +1,64 @@
+//! Garbage collection in the store: results whose retention is over, and requests of sessions that ended long ago.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Error;
+use crate::core::Core;
+use crate::store::db::Conn;
+use crate::store::gc::{self, DroppedRows};
+use crate::write::Write;
+
+/// An acknowledged result is kept for so long, should the acknowledgement have been a mistake.
+const ACKNOWLEDGED_RETENTION: Duration = Duration::from_secs(600);
+/// Most rounds of one call; the next one goes on.
+const ROUNDS: usize = 20;
+
+impl Core {
+    /// Drops results and requests whose retention is over.
+    pub(crate) async fn collect_rows(&self) -> Result<(), Error> {
+        for _ in 0..ROUNDS {
+            if !self.call(CollectRows).await?.is_full() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Drops a part of what is no longer needed.
+struct CollectRows;
+
+struct Collected {
+    results: DroppedRows,
+    requests: DroppedRows,
+}
+
+impl Collected {
+    /// Whether there may be more to drop.
+    fn is_full(&self) -> bool {
+        self.results.is_full() || self.requests.is_full()
+    }
+}
+
+impl Write for CollectRows {
+    type Output = Collected;
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Collected, Error> {
+        let (now, retention) = (core.now(), core.options.retention);
+        let results = gc::drop_results(conn, now.minus(retention), now.minus(ACKNOWLEDGED_RETENTION)).await?;
+        // For one more period a request whose result was dropped is answered as gone.
+        let requests = gc::delete_requests(conn, now.minus(retention.saturating_mul(2))).await?;
+        Ok(Collected { results, requests })
+    }
+
+    fn committed(&mut self, collected: &Collected, core: &Arc<Core>) {
+        let mut files = Vec::new();
+        for dropped in [&collected.results, &collected.requests] {
+            core.results.forget(&dropped.requests);
+            files.extend(dropped.files.iter().cloned());
+        }
+        let blobs = core.blobs.clone();
+        core.runtime.spawn(async move { blobs.remove(files).await });
+    }
+}

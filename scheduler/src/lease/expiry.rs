@@ -1,0 +1,81 @@
+//! Freeing the leases of workers whose heartbeats stopped.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::time::Instant;
+
+use crate::core::Core;
+use crate::signals::Signal;
+use crate::store::db::Conn;
+use crate::store::leases::{self, FreedLeases};
+use crate::store::workers;
+use crate::write::Write;
+use crate::{Error, Timestamp};
+
+impl Core {
+    /// Frees the leases of workers whose lease expired. After the store was unreachable, all workers get the time of
+    /// a lease to send a heartbeat: they could not either.
+    pub(super) async fn expire_workers(self: &Arc<Self>) -> Result<(), Error> {
+        let asked = Instant::now();
+        let expired = self.call(ExpireWorkers { asked }).await;
+        if expired.is_err() || asked.elapsed() > self.lease_period() {
+            self.store_reachable_since.store(self.now().as_millis(), Ordering::Relaxed);
+        }
+        expired.map(drop)
+    }
+
+    /// Whether the store has been reachable for as long as a lease.
+    fn is_store_steady(&self) -> bool {
+        let since = Timestamp(self.store_reachable_since.load(Ordering::Relaxed));
+        since.until(self.now()) >= self.lease_period() * 3
+    }
+}
+
+/// Frees the leases of workers whose lease expired, unless the write itself was late.
+struct ExpireWorkers {
+    asked: Instant,
+}
+
+impl Write for ExpireWorkers {
+    type Output = Vec<(String, FreedLeases)>;
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
+        let mut all = Vec::new();
+        if self.asked.elapsed() > core.lease_period() || !core.is_store_steady() {
+            return Ok(all);
+        }
+        for id in workers::expired_workers(conn, core.worker_id(), core.now()).await? {
+            let freed = leases::release_all(conn, Some(&id), true).await?;
+            workers::delete_worker(conn, &id).await?;
+            all.push((id, freed));
+        }
+        for id in workers::unregistered_holders(conn, core.worker_id()).await? {
+            let freed = leases::release_all(conn, Some(&id), true).await?;
+            all.push((id, freed));
+        }
+        Ok(all)
+    }
+
+    fn signals(&self, output: &Self::Output, signals: &mut Vec<Signal>) {
+        if !output.is_empty() {
+            signals.push(Signal::Released);
+        }
+    }
+
+    fn committed(&mut self, output: &Self::Output, core: &Arc<Core>) {
+        for (worker, freed) in output {
+            core.metrics.leases_lost.inc_by(freed.runs + freed.samples);
+            let (runs, samples) = (freed.runs, freed.samples);
+            tracing::warn!(
+                worker,
+                runs,
+                samples,
+                "lease expired: worker sent no heartbeat; its runs and samples are free"
+            );
+        }
+        if !output.is_empty() {
+            core.claim_wakeup.notify_one();
+        }
+    }
+}

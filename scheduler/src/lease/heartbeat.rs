@@ -1,0 +1,84 @@
+//! A worker's heartbeats, which prolong its leases.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::core::Core;
+use crate::store::db::Conn;
+use crate::store::workers;
+use crate::write::Write;
+use crate::{Error, Timestamp};
+
+/// The period of a process without a worker.
+const PERIOD: Duration = Duration::from_secs(5);
+
+impl Core {
+    /// Prolongs this worker's leases. After they expired, it drops what it had and registers again.
+    pub(super) async fn send_heartbeat(self: &Arc<Self>) -> Result<(), Error> {
+        let Some(worker) = self.options.worker.as_ref().filter(|_| self.has_started()) else { return Ok(()) };
+        let _one_at_a_time = self.heartbeat.lock().await;
+        let (incarnation, end) = (self.incarnation.load(Ordering::Acquire), self.lease_end(self.now()));
+        // Where others wait for a heartbeat, it does not wait for what else there is to write.
+        let valid = match self.is_shared() {
+            true => workers::renew_worker(&mut self.reader().await?, &worker.id, incarnation, end).await?,
+            false => self.call(Heartbeat).await?,
+        };
+        if valid {
+            return Ok(());
+        }
+        tracing::warn!(
+            worker = worker.id,
+            incarnation,
+            "lease expired: heartbeat refused, runs passed to other workers"
+        );
+        self.with_queue(|queue| queue.revoke_all());
+        self.register().await
+    }
+
+    /// When leases end that a heartbeat prolongs now.
+    pub(super) fn lease_end(&self, now: Timestamp) -> Timestamp {
+        let lease = self.options.worker.as_ref().map_or(PERIOD, |worker| worker.lease);
+        now.plus(lease)
+    }
+
+    /// How often heartbeats and lease rounds come: a third of a lease.
+    pub(super) fn lease_period(&self) -> Duration {
+        self.options.worker.as_ref().map_or(PERIOD, |worker| worker.lease / 3)
+    }
+
+    /// Until the next heartbeat or round: not the same for all processes.
+    pub(super) fn next_period(&self) -> Duration {
+        self.lease_period().mul_f64(0.75) + self.jitter(self.lease_period() / 4)
+    }
+}
+
+/// Sends heartbeats until the scheduler is gone, however long anything else takes.
+pub(crate) async fn send_heartbeats(core: Weak<Core>) {
+    loop {
+        let Some(strong) = core.upgrade().filter(|core| !core.is_closed()) else { return };
+        if strong.options.worker.is_none() || !strong.is_shared() {
+            return;
+        }
+        let wait = strong.next_period();
+        drop(strong);
+        tokio::time::sleep(wait).await;
+        let Some(core) = core.upgrade().filter(|core| !core.is_closed()) else { return };
+        if let Err(error) = core.send_heartbeat().await {
+            tracing::warn!(%error, "heartbeat failed: leases were not prolonged; retrying");
+        }
+    }
+}
+
+/// Prolongs the worker's leases; false when they have expired.
+struct Heartbeat;
+
+impl Write for Heartbeat {
+    type Output = bool;
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<bool, Error> {
+        let Some(worker) = &core.options.worker else { return Ok(true) };
+        let incarnation = core.incarnation.load(Ordering::Acquire);
+        workers::renew_worker(conn, &worker.id, incarnation, core.lease_end(core.now())).await
+    }
+}

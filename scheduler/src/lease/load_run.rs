@@ -1,0 +1,116 @@
+//! Reading a run's requests into the queue: all of them when its lease was claimed, new ones later.
+
+use std::sync::Arc;
+
+use trainyard_protocol::{OpError, RunId};
+
+use super::session_end::apply_session_end;
+use crate::core::Core;
+use crate::lock::lock;
+use crate::queue::{AcceptedRequest, History, Queue, RunQueue, creation_failed, session_ended};
+use crate::store::requests::RequestRow;
+use crate::store::runs::RunRow;
+use crate::store::sampling::SnapshotRow;
+use crate::store::{requests, runs, sampling, sessions};
+use crate::{Error, RequestState, RunState};
+
+impl Core {
+    /// Reads new requests of all runs of this process's worker, of which a notification may have been missed.
+    pub(crate) async fn read_all_new_requests(self: &Arc<Self>) -> Result<(), Error> {
+        let runs = lock(&self.queue).run_ids();
+        for run in runs {
+            self.read_new_requests(&run).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn read_new_requests(self: &Arc<Self>, run: &RunId) -> Result<(), Error> {
+        loop {
+            let Some((from, cancelled)) = lock(&self.queue).reads_from(run) else { return Ok(()) };
+            let rows = requests::requests_of_run(&mut self.reader().await?, run, from).await?;
+            let current = self.with_queue(|queue| {
+                // A request that was cancelled since must not be added as pending.
+                let current = queue.reads_from(run).is_some_and(|(_, now)| now == cancelled);
+                if current {
+                    rows.into_iter().for_each(|row| add_request(queue, run, row));
+                }
+                current
+            });
+            if current {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads a run whose lease was claimed with this epoch.
+    pub(super) async fn load_run(self: &Arc<Self>, id: RunId, epoch: i64) -> Result<(), Error> {
+        let conn = &mut self.reader().await?;
+        let run = runs::run_row(conn, &id).await?;
+        // Read before its requests, which may all be accepted when the session has ended.
+        let status = sessions::session_status(conn, &run.session).await?;
+        let done = run.snapshot.as_ref().map_or(0, |(seq, _)| seq + 1);
+        let rows = requests::requests_of_run(conn, &id, done).await?;
+        let snapshots = sampling::snapshots_of_run(conn, &id).await?;
+        let session = run.session.clone();
+        self.with_queue(|queue| {
+            // What the queue has under an older lease does not count for this one.
+            queue.revoke_older_lease(&id, epoch);
+            add_run(queue, &id, epoch, RunRows { run, done, rows, snapshots });
+            apply_session_end(queue, &session, &status);
+        });
+        // A process that ended it meanwhile did not find the run here.
+        let status = sessions::session_status(conn, &session).await?;
+        self.end_session_here(&session, &status).await
+    }
+}
+
+/// What the store has of a run.
+struct RunRows {
+    run: RunRow,
+    /// The first place of its order that its newest save does not hold.
+    done: i64,
+    /// Its requests from there on.
+    rows: Vec<RequestRow>,
+    snapshots: Vec<SnapshotRow>,
+}
+
+fn add_run(queue: &mut Queue, id: &RunId, epoch: i64, read: RunRows) {
+    let RunRows { run, done, rows, snapshots } = read;
+    let next_seq = first_unfinished(&rows, done);
+    let lost = run.snapshot.is_some() || rows.iter().any(|row| row.replays);
+    let history = if lost { History::Lost } else { History::Loaded };
+    let model = run.spec.base_model;
+    queue.add_run(id.clone(), RunQueue::new(run.tenant, run.session, model, epoch, next_seq, history));
+    for snapshot in snapshots {
+        queue.add_snapshot(&snapshot.session, snapshot.key, id.clone(), false);
+    }
+    if run.state == RunState::Failed {
+        let failure = run.failure.unwrap_or_else(|| creation_failed(id, &OpError::server("unknown cause")));
+        queue.fail_run(id, failure);
+    }
+    rows.into_iter().for_each(|row| add_request(queue, id, row));
+}
+
+fn add_request(queue: &mut Queue, run: &RunId, row: RequestRow) {
+    if row.seq_id == 0 && row.state == RequestState::Cancelled {
+        queue.fail_run(run, creation_failed(run, &session_ended()));
+    }
+    if row.state.is_terminal() {
+        queue.consume(run, row.seq_id);
+    } else {
+        let accepted = AcceptedRequest { request: row.id, kind: row.kind, cost: row.cost, payload: None };
+        queue.enqueue(run, row.seq_id, accepted);
+    }
+}
+
+/// The first place in a run's order, from `done` on, whose request has not ended or not arrived.
+fn first_unfinished(rows: &[RequestRow], done: i64) -> i64 {
+    let mut next = done;
+    for row in rows {
+        if row.seq_id != next || !row.state.is_terminal() {
+            break;
+        }
+        next += 1;
+    }
+    next
+}

@@ -1,0 +1,30 @@
+//! Leases of runs and claims on samples: which worker executes what.
+//!
+//! | a lease is | by whom, and when | file |
+//! |---|---|---|
+//! | claimed | a worker takes a free lease with work; its epoch grows by one | `claim_runs.rs`, `claim_samples.rs` |
+//! | prolonged | each heartbeat of its worker | `heartbeat.rs` |
+//! | released | its worker, which holds nothing of the run any more. The queue decides: the run is idle or handed over (`queue/eviction.rs`), or its session has ended (`queue/sessions.rs`); `queue_effects.rs` records it. All leases at shutdown: `registration.rs` | `release.rs` |
+//! | expired | another process frees the leases of a worker that sends no heartbeat | `expiry.rs` |
+//! | checked | each write about the run, which is refused under a superseded epoch | `fence.rs` |
+//!
+//! `rounds.rs` does all of that periodically, and `reconcile.rs` repairs what the store and the queue disagree about.
+
+mod claim_runs;
+mod claim_samples;
+mod expiry;
+mod fence;
+mod heartbeat;
+mod load_run;
+mod reconcile;
+mod registration;
+mod release;
+mod rounds;
+mod session_end;
+
+pub(crate) use fence::{holds_lease, sample_claim};
+pub(crate) use heartbeat::send_heartbeats;
+pub(crate) use registration::Deregister;
+pub(crate) use release::{ReleaseRun, ReleaseSamples};
+pub(crate) use rounds::run_rounds;
+pub(crate) use session_end::apply_session_end;

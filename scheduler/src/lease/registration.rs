@@ -1,0 +1,89 @@
+//! A worker's registration: it takes part from then on, until it deregisters or its lease expires.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::Error;
+use crate::core::Core;
+use crate::signals::Signal;
+use crate::store::db::{Conn, Database};
+use crate::store::leases::{self, FreedLeases};
+use crate::store::workers;
+use crate::write::Write;
+
+impl Core {
+    /// Whether the worker of this process is registered.
+    pub(super) fn has_started(&self) -> bool {
+        self.incarnation.load(Ordering::Acquire) > 0
+    }
+
+    /// Lets the worker of this process, if there is one, take part.
+    pub(crate) async fn start_worker(self: &Arc<Self>) -> Result<(), Error> {
+        if self.options.worker.is_none() {
+            return Ok(());
+        }
+        self.register().await?;
+        self.claim_work().await
+    }
+
+    /// Registers the worker of this process. The leases of a former one of its name, or with SQLite of any other, are
+    /// freed.
+    pub(super) async fn register(self: &Arc<Self>) -> Result<(), Error> {
+        let Some(worker) = &self.options.worker else { return Ok(()) };
+        let (incarnation, freed) = self.call(Register).await?;
+        self.incarnation.store(incarnation, Ordering::Release);
+        let (runs, samples) = (freed.runs, freed.samples);
+        tracing::info!(worker = worker.id, incarnation, runs, samples, "worker registered; former leases freed");
+        Ok(())
+    }
+}
+
+struct Register;
+
+impl Write for Register {
+    type Output = (i64, FreedLeases);
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
+        let worker = core.options.worker.as_ref().ok_or(Error::Store("register a worker"))?;
+        // A SQLite file has one process, so whoever had leases before is gone.
+        let whose = match core.options.database {
+            Database::Sqlite(_) => None,
+            Database::Postgres(_) => Some(worker.id.as_str()),
+        };
+        let freed = leases::release_all(conn, whose, true).await?;
+        let (now, described) = (core.now(), (worker.models.as_slice(), worker.devices.as_slice()));
+        let incarnation = workers::register_worker(conn, &worker.id, described, now, core.lease_end(now)).await?;
+        Ok((incarnation, freed))
+    }
+
+    fn signals(&self, (_, freed): &Self::Output, signals: &mut Vec<Signal>) {
+        if *freed != FreedLeases::default() {
+            signals.push(Signal::Released);
+        }
+    }
+}
+
+/// Releases all leases of this worker, because the process ends.
+pub(crate) struct Deregister;
+
+impl Write for Deregister {
+    type Output = FreedLeases;
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<FreedLeases, Error> {
+        let Some(worker) = core.worker_id() else { return Ok(FreedLeases::default()) };
+        // A newer process of the same name keeps its leases.
+        let incarnation = core.incarnation.load(Ordering::Acquire);
+        if !workers::renew_worker(conn, worker, incarnation, core.now()).await? {
+            return Ok(FreedLeases::default());
+        }
+        let freed = leases::release_all(conn, Some(worker), false).await?;
+        workers::delete_worker(conn, worker).await?;
+        Ok(freed)
+    }
+
+    fn signals(&self, freed: &FreedLeases, signals: &mut Vec<Signal>) {
+        if *freed != FreedLeases::default() {
+            signals.push(Signal::Released);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Releasing leases of runs and claims on samples, so that other workers can take them.
+
+use std::sync::Arc;
+
+use trainyard_protocol::{RequestId, RunId};
+
+use crate::Error;
+use crate::core::{Core, Urgency};
+use crate::signals::Signal;
+use crate::store::db::Conn;
+use crate::store::leases;
+use crate::write::Write;
+
+/// Releases the lease of a run of which the worker holds nothing any more.
+pub(crate) struct ReleaseRun {
+    pub(crate) run: RunId,
+    pub(crate) epoch: i64,
+}
+
+impl Write for ReleaseRun {
+    /// False when the lease had passed to another worker.
+    type Output = bool;
+    const URGENCY: Urgency = Urgency::Record;
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<bool, Error> {
+        match &core.options.worker {
+            Some(worker) => leases::release_run(conn, &worker.id, &self.run, self.epoch).await,
+            None => Ok(false),
+        }
+    }
+
+    fn signals(&self, released: &bool, signals: &mut Vec<Signal>) {
+        if *released {
+            signals.push(Signal::Released);
+        }
+    }
+
+    fn committed(&mut self, released: &bool, core: &Arc<Core>) {
+        if *released {
+            tracing::info!(run = %self.run, epoch = self.epoch, "lease released");
+            // A request may have arrived for it meanwhile.
+            core.claim_wakeup.notify_one();
+        }
+    }
+}
+
+/// Releases claims on samples that the worker does not have any more.
+pub(crate) struct ReleaseSamples {
+    /// Each with the number of its claim.
+    pub(crate) samples: Vec<(RequestId, i64)>,
+    /// No worker is notified: the one that could take them now is this one.
+    pub(crate) quiet: bool,
+}
+
+impl Write for ReleaseSamples {
+    /// Whether any was released of which workers are notified.
+    type Output = bool;
+    const URGENCY: Urgency = Urgency::Record;
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<bool, Error> {
+        let Some(worker) = core.worker_id() else { return Ok(false) };
+        let mut any = false;
+        for (request, claim) in &self.samples {
+            any |= leases::release_sample(conn, worker, request, *claim).await?;
+        }
+        Ok(any && !self.quiet)
+    }
+
+    fn signals(&self, released: &bool, signals: &mut Vec<Signal>) {
+        if *released {
+            signals.push(Signal::Samples);
+        }
+    }
+
+    fn committed(&mut self, released: &bool, core: &Arc<Core>) {
+        if *released {
+            core.claim_wakeup.notify_one();
+        }
+    }
+}

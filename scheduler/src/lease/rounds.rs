@@ -1,0 +1,82 @@
+//! Lease rounds: what a process does about leases periodically, and when it is woken because there is work to claim.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::Error;
+use crate::core::Core;
+use crate::lock::lock;
+use crate::store::requests;
+
+/// How often everything is read of which a notification may have been missed.
+const REPAIR: Duration = Duration::from_secs(5);
+
+impl Core {
+    /// One round. With `repair` also everything is read of which a notification may have been missed.
+    pub(crate) async fn lease_round(self: &Arc<Self>, repair: bool) -> Result<(), Error> {
+        self.send_heartbeat().await?;
+        self.expire_workers().await?;
+        if self.has_started() {
+            if repair {
+                self.reconcile_leases().await?;
+                self.read_all_new_requests().await?;
+                self.apply_missed_session_ends().await?;
+            }
+            self.claim_work().await?;
+            let surplus = self.surplus().await?;
+            let (now, idle) = (self.now(), self.options.idle_unload);
+            self.with_queue(|queue| queue.evict_runs(now, idle, surplus));
+        }
+        if self.is_shared() {
+            let open = requests::open_samples(&mut self.reader().await?).await?;
+            *lock(&self.open_samples) = open;
+        }
+        if repair && self.is_shared() {
+            self.waiters.wake_all();
+            self.sample_waiters.wake_all();
+        }
+        Ok(())
+    }
+
+    /// Claims what this process's worker can execute, and reads new requests of the runs that it has.
+    pub(crate) async fn claim_work(self: &Arc<Self>) -> Result<(), Error> {
+        let runs = std::mem::take(&mut *lock(&self.runs_to_read));
+        self.claim_runs().await?;
+        for run in runs {
+            self.read_new_requests(&run).await?;
+        }
+        self.claim_samples().await
+    }
+}
+
+/// Runs lease rounds until the scheduler is gone.
+pub(crate) async fn run_rounds(core: Weak<Core>) {
+    let mut repaired = Instant::now();
+    let mut next_round = None;
+    loop {
+        let Some(strong) = core.upgrade().filter(|core| !core.is_closed()) else { return };
+        let round = *next_round.get_or_insert_with(|| Instant::now() + strong.next_period());
+        let wakeup = Arc::clone(&strong.claim_wakeup);
+        drop(strong);
+        // There may be work to claim all the time; the rounds come all the same.
+        let _ = tokio::time::timeout_at(round, wakeup.notified()).await;
+        let Some(core) = core.upgrade().filter(|core| !core.is_closed()) else { return };
+        let done = if Instant::now() < round {
+            core.claim_work().await
+        } else {
+            next_round = None;
+            let repair = repaired.elapsed() >= REPAIR;
+            if repair {
+                repaired = Instant::now();
+            }
+            core.lease_round(repair).await
+        };
+        if let Err(error) = done
+            && !core.is_closed()
+        {
+            tracing::warn!(%error, "lease round failed; retrying");
+        }
+    }
+}

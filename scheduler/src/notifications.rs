@@ -1,0 +1,106 @@
+//! Notifications of other processes on the same database, through LISTEN.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use sqlx::postgres::PgListener;
+use trainyard_protocol::SessionId;
+
+use crate::core::Core;
+use crate::lock::lock;
+use crate::signals::{self, CHANNEL, Signal};
+use crate::store::db::Pool;
+use crate::store::sessions;
+
+/// How long to wait before another attempt to listen.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// Listens until the scheduler is gone. SQLite has one process, which needs no notifications.
+pub(crate) async fn listen(core: Weak<Core>) {
+    while let Some(strong) = core.upgrade().filter(|core| !core.is_closed()) {
+        let Pool::Postgres(pool) = strong.readers.clone() else { return };
+        drop(strong);
+        let done = match PgListener::connect_with(&pool).await {
+            Ok(listener) => receive(listener, &core).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = done {
+            tracing::debug!(%error, "notifications interrupted; reconnecting");
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+async fn receive(mut listener: PgListener, core: &Weak<Core>) -> Result<(), sqlx::Error> {
+    listener.listen(CHANNEL).await?;
+    // Notifications that were missed until now are made up for by reading.
+    let mut missed = true;
+    loop {
+        let Some(strong) = core.upgrade().filter(|core| !core.is_closed()) else { return Ok(()) };
+        if missed {
+            strong.catch_up().await;
+        }
+        drop(strong);
+        let received = tokio::time::timeout(Duration::from_secs(1), listener.try_recv()).await;
+        missed = false;
+        match received {
+            Ok(Ok(Some(notification))) => {
+                let Some(core) = core.upgrade() else { return Ok(()) };
+                for signal in signals::decode(&core.process, notification.payload()) {
+                    core.handle_signal(signal);
+                }
+            }
+            Ok(Ok(None)) => missed = true,
+            Ok(Err(error)) => return Err(error),
+            // Time to see whether the scheduler is still there.
+            Err(_) => {}
+        }
+    }
+}
+
+impl Core {
+    /// Looks at everything of which a notification may have been missed.
+    async fn catch_up(self: &Arc<Self>) {
+        self.waiters.wake_all();
+        self.sample_waiters.wake_all();
+        if self.options.worker.is_some() {
+            if let Err(error) = self.read_all_new_requests().await {
+                tracing::debug!(%error, "missed notifications: new requests could not be read; the next lease round does it");
+            }
+            self.claim_wakeup.notify_one();
+        }
+    }
+
+    fn handle_signal(self: &Arc<Self>, signal: Signal) {
+        let works = self.options.worker.is_some();
+        match signal {
+            Signal::Done(request) => self.waiters.wake(&request),
+            Signal::Event(session, clone) => self.sample_waiters.wake(&(session, clone)),
+            Signal::Run(run) if works => {
+                lock(&self.runs_to_read).insert(run);
+                self.claim_wakeup.notify_one();
+            }
+            Signal::Samples | Signal::Released if works => self.claim_wakeup.notify_one(),
+            Signal::Cancel(request) if works => self.with_queue(|queue| queue.drop_sample(&request)),
+            Signal::Session(session) if works && lock(&self.queue).has_session(&session) => {
+                let core = Arc::clone(self);
+                self.runtime.spawn(async move { core.session_ended(session).await });
+            }
+            Signal::Run(_) | Signal::Samples | Signal::Released | Signal::Cancel(_) | Signal::Session(_) => {}
+        }
+    }
+
+    async fn session_ended(self: Arc<Self>, session: SessionId) {
+        let status = match self.reader().await {
+            Ok(mut conn) => sessions::session_status(&mut conn, &session).await,
+            Err(error) => Err(error),
+        };
+        let done = match status {
+            Ok(status) => self.end_session_here(&session, &status).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = done {
+            tracing::warn!(%session, %error, "session ended elsewhere, and its end could not be read");
+        }
+    }
+}

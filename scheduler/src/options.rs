@@ -1,0 +1,81 @@
+//! How to open a scheduler.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::{Clock, SystemClock};
+use crate::quotas::Policies;
+use crate::storage::Storage;
+use crate::store::db::Database;
+
+/// How to open a scheduler.
+#[derive(Clone)]
+pub struct Options {
+    /// The store; a SQLite file is created when missing.
+    pub database: Database,
+    /// For payloads and results that are too large for a row, and for checkpoints. Garbage collection removes what
+    /// no row names once it is old enough.
+    pub storage: Storage,
+    /// The present time.
+    pub clock: Arc<dyn Clock>,
+    /// A session expires when its heartbeats stop for so long.
+    pub session_timeout: Duration,
+    /// Results are kept for so long after a request finished.
+    pub retention: Duration,
+    /// A run is saved after so many tokens of executed work: a recovery replays no more.
+    pub snapshot_tokens: u64,
+    /// A run without requests for so long is saved and unloaded until its next request.
+    pub idle_unload: Duration,
+    /// The worker of this process; `None` when others execute the requests.
+    pub worker: Option<WorkerOptions>,
+    /// The worker takes part only from [`Scheduler::start_worker`](crate::Scheduler::start_worker) on, as when it has
+    /// still to load its models.
+    pub worker_waits: bool,
+    /// Clients talk to this process: when it starts, all sessions' heartbeats are extended, since none could be sent
+    /// while it was down.
+    pub serves_clients: bool,
+    /// Quotas, rate limits and weights of tenants.
+    pub policies: Policies,
+    /// Whether metrics have a label for the tenant.
+    pub metrics_per_tenant: bool,
+}
+
+impl Options {
+    /// The defaults: the machine's clock, sessions expire after 5 minutes, results after 24 hours, no worker.
+    pub fn new(database: impl Into<Database>, storage: Storage) -> Self {
+        Self {
+            database: database.into(),
+            storage,
+            clock: Arc::new(SystemClock),
+            session_timeout: Duration::from_secs(300),
+            retention: Duration::from_secs(24 * 3600),
+            snapshot_tokens: 200_000,
+            idle_unload: Duration::from_secs(900),
+            worker: None,
+            worker_waits: false,
+            serves_clients: true,
+            policies: Policies::default(),
+            metrics_per_tenant: false,
+        }
+    }
+}
+
+/// The part of a process that executes requests.
+#[derive(Clone, Debug)]
+pub struct WorkerOptions {
+    /// Names it over restarts.
+    pub id: String,
+    /// Names of the base models that it serves.
+    pub models: Vec<String>,
+    /// Descriptions of its devices.
+    pub devices: Vec<String>,
+    /// Without a heartbeat for so long its leases expire, and other workers get its runs.
+    pub lease: Duration,
+}
+
+impl WorkerOptions {
+    /// The worker of a process that serves these base models, with a lease of 15 seconds.
+    pub fn new(id: impl Into<String>, models: Vec<String>) -> Self {
+        Self { id: id.into(), models, devices: Vec::new(), lease: Duration::from_secs(15) }
+    }
+}

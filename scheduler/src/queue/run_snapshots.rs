@@ -1,0 +1,97 @@
+//! Maintenance of a run: saving it, so that its log can be truncated, and saving its snapshots for sampling, so that
+//! they can be evicted from memory.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use trainyard_protocol::{OpError, RequestId, RunId};
+
+use super::request::{PayloadSlot, QueuedRequest};
+use super::run_queue::History;
+use super::state::Queue;
+use crate::quotas::Cost;
+use crate::{Decoded, MaintenanceOp, RequestKind, Timestamp};
+
+impl Queue {
+    /// Schedules a save of the run once its replay would cost much, or of its snapshots when there are many. To be
+    /// called after the effects of a request are known.
+    pub(crate) fn schedule_maintenance(&mut self, id: &RunId) {
+        let Some(run) = self.runs.get(id) else { return };
+        if !run.maintenance.is_empty() || run.failure.is_some() || !matches!(run.history, History::Loaded) {
+            return;
+        }
+        if run.replay_cost >= self.save_after {
+            self.schedule_save(id);
+        } else {
+            self.schedule_spill(id);
+        }
+        self.advance(id);
+    }
+
+    /// Saves the run and all of its snapshots that are in memory alone: after it, the log up to here is not needed.
+    pub(super) fn schedule_save(&mut self, id: &RunId) {
+        let unsaved = self.unsaved_snapshots(id);
+        let mut maintenance: VecDeque<QueuedRequest> =
+            unsaved.into_iter().map(|key| self.operation(id, &MaintenanceOp::SaveSnapshot { key })).collect();
+        maintenance.push_back(self.operation(id, &MaintenanceOp::SaveRun));
+        if let Some(run) = self.runs.get_mut(id) {
+            run.maintenance = maintenance;
+        }
+    }
+
+    /// Saves the snapshots that are too many to stay in memory.
+    fn schedule_spill(&mut self, id: &RunId) {
+        let excess = self.excess_snapshots(id);
+        for key in self.unsaved_snapshots(id).into_iter().take(excess) {
+            let entry = self.operation(id, &MaintenanceOp::SaveSnapshot { key });
+            if let Some(run) = self.runs.get_mut(id) {
+                run.maintenance.push_back(entry);
+            }
+        }
+    }
+
+    /// An operation of the scheduler's own. Its id never leaves this process.
+    fn operation(&mut self, run: &RunId, operation: &MaintenanceOp) -> QueuedRequest {
+        self.uses += 1;
+        let kind = operation.kind();
+        let request = RequestId::new(format!("{run}/{}/{}", kind.as_str(), self.uses));
+        maintenance_request(request, operation)
+    }
+
+    /// The worker has completed a maintenance operation of a run. After a failure the rest of it is dropped.
+    pub(super) fn maintained(&mut self, id: &RunId, kind: RequestKind, error: Option<&OpError>) {
+        let Some(run) = self.runs.get_mut(id) else { return };
+        if kind == RequestKind::SaveRun {
+            run.replay_cost = 0;
+        }
+        if let Some(error) = error {
+            tracing::warn!(run = %id, %error, "run snapshot failed; retrying later");
+            run.maintenance.clear();
+            (run.replay_cost, run.releasing, run.handing_over) = (0, false, false);
+        }
+    }
+
+    /// Everything of a run is in the storage.
+    pub(crate) fn run_saved(&mut self, id: &RunId) {
+        let Some(run) = self.runs.get(id) else { return };
+        let epoch = run.epoch();
+        if run.handing_over {
+            tracing::info!(run = %id, epoch, "releasing lease: run moves to another worker");
+            self.release_run(id, epoch);
+        } else if run.releasing {
+            self.release_idle_run(id);
+        }
+    }
+}
+
+/// A maintenance operation as a request.
+pub(crate) fn maintenance_request(request: RequestId, operation: &MaintenanceOp) -> QueuedRequest {
+    // It is made of strings and numbers, which JSON always has a form for.
+    let payload = serde_json::to_vec(operation).unwrap_or_default();
+    QueuedRequest {
+        request,
+        kind: operation.kind(),
+        cost: Cost::new(0, Timestamp(0)),
+        payload: PayloadSlot::Held(Bytes::from(payload), Decoded::default()),
+    }
+}

@@ -1,0 +1,104 @@
+//! Snapshots for sampling: in the worker's memory, in the storage, or both.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use trainyard_protocol::{RunId, SessionId};
+
+use super::state::{Queue, SamplerSnapshot};
+use crate::{SamplingSession, WorkItem};
+
+/// Snapshots that a run keeps in memory. Those used least recently are in the storage alone.
+const SNAPSHOTS_IN_MEMORY: usize = 8;
+
+impl Queue {
+    /// Adds a snapshot of a run: taken now (`ready`), or to be made again by a replay.
+    pub(crate) fn add_snapshot(&mut self, session: &SessionId, key: String, run: RunId, ready: bool) {
+        self.sessions.entry(session.clone()).or_default().snapshots.insert(key.clone());
+        let snapshot = self.snapshots.entry(key).or_insert(SamplerSnapshot {
+            run,
+            ready,
+            dir: None,
+            made: 0,
+            used: 0,
+            waiting: Default::default(),
+        });
+        if ready {
+            self.uses += 1;
+            (snapshot.ready, snapshot.dir, snapshot.made, snapshot.used) = (true, None, self.uses, self.uses);
+            for arrival in std::mem::take(&mut snapshot.waiting) {
+                self.prepare_sample(arrival);
+            }
+        }
+    }
+
+    /// Drops a snapshot and releases the samples that wait for it: other workers may take these.
+    pub(super) fn drop_snapshot(&mut self, session: &SessionId, key: &str) {
+        let Some(snapshot) = self.snapshots.remove(key) else { return };
+        for arrival in snapshot.waiting {
+            self.release_sample(arrival);
+        }
+        if let Some(load) = self.sessions.get_mut(session) {
+            load.snapshots.remove(key);
+        }
+        self.signal(WorkItem::DropSnapshot(key.to_owned()));
+    }
+
+    /// How many of a run's snapshots are more than it keeps in memory.
+    pub(super) fn excess_snapshots(&self, id: &RunId) -> usize {
+        let in_memory = self.snapshots.values().filter(|snapshot| snapshot.run == *id && snapshot.ready).count();
+        in_memory.saturating_sub(SNAPSHOTS_IN_MEMORY)
+    }
+
+    /// A run's snapshots that are in memory alone, the least recently used first.
+    pub(super) fn unsaved_snapshots(&self, id: &RunId) -> Vec<String> {
+        let of_run = self.snapshots.iter().filter(|(_, snapshot)| snapshot.run == *id);
+        let mut keys: Vec<(u64, &String)> = of_run
+            .filter(|(_, snapshot)| snapshot.ready && snapshot.dir.is_none())
+            .map(|(key, snapshot)| (snapshot.used, key))
+            .collect();
+        keys.sort_unstable();
+        keys.into_iter().map(|(_, key)| key.clone()).collect()
+    }
+
+    /// When a snapshot was taken: distinguishes its weights from others under the same key.
+    pub(crate) fn snapshot_made(&self, key: &str) -> u64 {
+        self.snapshots.get(key).map_or(0, |snapshot| snapshot.made)
+    }
+
+    /// A snapshot is in the storage: it is evicted from memory when the run has too many or is about to be released.
+    /// Newer weights under its key stay.
+    pub(crate) fn snapshot_saved(&mut self, id: &RunId, key: &str, made: u64, dir: &Path) {
+        if self.snapshot_made(key) != made {
+            return;
+        }
+        let releasing = self.runs.get(id).is_some_and(|run| run.releasing || run.handing_over);
+        let evict = releasing || self.excess_snapshots(id) > 0;
+        let Some(snapshot) = self.snapshots.get_mut(key) else { return };
+        snapshot.dir = Some(dir.to_owned());
+        if evict {
+            snapshot.ready = false;
+            self.signal(WorkItem::DropSnapshot(key.to_owned()));
+        }
+    }
+
+    /// The sampling session with the place of its weights as of now: those of an evicted snapshot are in the storage.
+    pub(super) fn with_source(&mut self, session: &Arc<SamplingSession>) -> SamplingSession {
+        let mut session = SamplingSession::clone(session);
+        let Some(key) = &session.snapshot else { return session };
+        self.uses += 1;
+        let used = self.uses;
+        let known = self.snapshots.get_mut(key);
+        let saved: Option<PathBuf> = match known {
+            Some(snapshot) => {
+                snapshot.used = used;
+                if snapshot.ready { None } else { snapshot.dir.clone() }
+            }
+            None => session.snapshot_dir.clone(),
+        };
+        if let Some(dir) = saved {
+            (session.snapshot, session.checkpoint_dir) = (None, Some(dir));
+        }
+        session
+    }
+}

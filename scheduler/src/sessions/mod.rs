@@ -1,0 +1,9 @@
+//! Sessions and sampling sessions.
+
+mod create;
+mod end;
+mod heartbeat;
+mod sampling;
+
+pub(crate) use end::EndSession;
+pub(crate) use heartbeat::ensure_alive;

@@ -1,0 +1,183 @@
+//! A change of the store, and sending it to the writer.
+
+use std::any::{Any, TypeId};
+use std::future::Future;
+use std::iter;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::Error;
+use crate::core::{Core, Message, QueuedWrite, Urgency, WriteResults, WriteStep};
+use crate::signals::Signal;
+use crate::store::db::Conn;
+
+/// How long a caller waits for a database that can't be reached.
+const CALL_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A change of the store.
+pub(crate) trait Write: Send + 'static {
+    /// What the change returns.
+    type Output: Send + 'static;
+    /// See [`Urgency`].
+    const URGENCY: Urgency = Urgency::Call;
+    /// Whether a change that fails may have been made in part, so that it has to be undone.
+    const UNDO: bool = true;
+
+    /// The tenants whose present use the change depends on or changes; no other transaction may change it meanwhile.
+    fn counts(&self, _core: &Core) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether [`Self::apply_all`] makes it together with neighbours of its type. A call that joins is made before
+    /// all that does not: no caller has an answer yet, so no order was promised.
+    fn joins(&self, _core: &Core) -> bool {
+        false
+    }
+
+    /// Makes several changes that join, in their order. Returns what became of each, or why none could be made.
+    fn apply_all(
+        writes: Vec<&mut Self>,
+        conn: &mut Conn,
+        core: &Core,
+    ) -> impl Future<Output = Result<Vec<Result<Self::Output, Error>>, Error>> + Send {
+        async move {
+            let mut outputs = Vec::with_capacity(writes.len());
+            for write in writes {
+                outputs.push(write.apply(conn, core).await);
+            }
+            Ok(outputs)
+        }
+    }
+
+    /// What is done before the transaction, because it takes long and needs none. It may be repeated, also after the
+    /// change was made.
+    fn prepare(&mut self, _core: &Core) -> impl Future<Output = Result<(), Error>> + Send {
+        async { Ok(()) }
+    }
+
+    /// Makes the change. It may be undone and applied again, even after a commit whose answer was lost; so it leaves
+    /// memory alone and takes its own traces for success.
+    fn apply(&mut self, conn: &mut Conn, core: &Core) -> impl Future<Output = Result<Self::Output, Error>> + Send;
+
+    /// What other processes have to know of the change.
+    fn signals(&self, _output: &Self::Output, _signals: &mut Vec<Signal>) {}
+
+    /// Follows the change in memory, after the commit, in the order of the writes.
+    fn committed(&mut self, _output: &Self::Output, _core: &Arc<Core>) {}
+}
+
+impl Core {
+    /// Makes a change durable.
+    pub(crate) async fn call<W: Write>(&self, write: W) -> Result<W::Output, Error> {
+        const CLOSED: Error = Error::Store("write after it was closed");
+        let messages = self.messages.upgrade().ok_or(CLOSED)?;
+        let (reply, answer) = oneshot::channel();
+        messages.send(Message::Write(Sent::boxed(write, Some(reply)))).map_err(|_| CLOSED)?;
+        drop(messages);
+        answer.await.unwrap_or(Err(CLOSED))
+    }
+
+    /// Sends a record to the writer. When the scheduler has closed, a restart finds the same again.
+    pub(crate) fn record<W: Write>(&self, write: W) {
+        if let Some(messages) = self.messages.upgrade() {
+            let _ = messages.send(Message::Write(Sent::boxed(write, None)));
+        }
+    }
+}
+
+type Reply<W> = oneshot::Sender<Result<<W as Write>::Output, Error>>;
+
+/// A write that was sent to the writer.
+struct Sent<W: Write> {
+    write: W,
+    output: Option<Result<W::Output, Error>>,
+    reply: Option<Reply<W>>,
+    since: Instant,
+}
+
+impl<W: Write> Sent<W> {
+    fn boxed(write: W, reply: Option<Reply<W>>) -> Box<dyn QueuedWrite> {
+        Box::new(Self { write, output: None, reply, since: Instant::now() })
+    }
+}
+
+impl<W: Write> QueuedWrite for Sent<W> {
+    fn urgency(&self) -> Urgency {
+        W::URGENCY
+    }
+
+    fn undo(&self) -> bool {
+        W::URGENCY == Urgency::Call && W::UNDO
+    }
+
+    fn is_overdue(&self) -> bool {
+        W::URGENCY == Urgency::Call && self.since.elapsed() > CALL_TIMEOUT
+    }
+
+    fn counts(&self, core: &Core) -> Vec<String> {
+        self.write.counts(core)
+    }
+
+    fn prepare<'a>(&'a mut self, core: &'a Core) -> WriteStep<'a> {
+        Box::pin(self.write.prepare(core))
+    }
+
+    fn apply<'a>(&'a mut self, conn: &'a mut Conn, core: &'a Core) -> WriteStep<'a> {
+        Box::pin(async move {
+            let output = self.write.apply(conn, core).await;
+            let done = output.as_ref().map(|_| ()).map_err(Clone::clone);
+            self.output = Some(output);
+            done
+        })
+    }
+
+    fn joins(&self, core: &Core) -> Option<TypeId> {
+        self.write.joins(core).then(TypeId::of::<Self>)
+    }
+
+    fn as_any(&mut self) -> &mut (dyn Any + Send) {
+        self
+    }
+
+    fn apply_with<'a>(
+        &'a mut self,
+        others: &'a mut [Box<dyn QueuedWrite>],
+        conn: &'a mut Conn,
+        core: &'a Core,
+    ) -> WriteStep<'a, WriteResults> {
+        Box::pin(async move {
+            let others = others.iter_mut().filter_map(|other| other.as_any().downcast_mut::<Self>());
+            let (writes, slots): (Vec<_>, Vec<_>) =
+                iter::once(self).chain(others).map(|sent| (&mut sent.write, &mut sent.output)).unzip();
+            let outputs = W::apply_all(writes, conn, core).await?;
+            let done = outputs.iter().map(|output| output.as_ref().map(drop).map_err(Clone::clone)).collect();
+            for (slot, output) in slots.into_iter().zip(outputs) {
+                *slot = Some(output);
+            }
+            Ok(done)
+        })
+    }
+
+    fn signals(&self, signals: &mut Vec<Signal>) {
+        if let Some(Ok(output)) = &self.output {
+            self.write.signals(output, signals);
+        }
+    }
+
+    fn settle(mut self: Box<Self>, failure: Option<Error>, core: &Arc<Core>) {
+        let output = match failure {
+            Some(error) => Err(error),
+            None => self.output.take().unwrap_or(Err(Error::Store("write"))),
+        };
+        if let Ok(value) = &output {
+            self.write.committed(value, core);
+        }
+        if let Some(reply) = self.reply.take() {
+            // The caller may have gone; the write stands.
+            let _ = reply.send(output);
+        }
+    }
+}

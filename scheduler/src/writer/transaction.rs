@@ -1,0 +1,120 @@
+//! One transaction of the writer: a batch of writes, applied so that one failure does not fail its neighbours.
+
+use std::collections::BTreeSet;
+
+use crate::Error;
+use crate::core::{Core, QueuedWrite, Urgency};
+use crate::signals::{self, Signal};
+use crate::store::db::{Conn, Dialect, sql};
+use crate::store::{failed, quotas};
+
+/// Writes the whole batch, or nothing.
+pub(super) async fn transact(conn: &mut Conn, core: &Core, batch: &mut [Box<dyn QueuedWrite>]) -> Result<(), Error> {
+    conn.begin().await.map_err(failed("write"))?;
+    let tenants: BTreeSet<String> = batch.iter().flat_map(|write| write.counts(core)).collect();
+    let mut done = quotas::lock_tenants(conn, tenants.into_iter().collect()).await;
+    if done.is_ok() {
+        done = apply_all(conn, core, batch).await;
+    }
+    if done.is_ok() {
+        let mut signals = Vec::new();
+        batch.iter().for_each(|write| write.signals(&mut signals));
+        done = notify(conn, core, &signals).await;
+    }
+    if done.is_ok() {
+        done = conn.commit().await.map_err(failed("write"));
+    }
+    if done.is_err() {
+        // After some errors SQLite has rolled back already, and says so.
+        let _ = conn.rollback().await;
+    }
+    done
+}
+
+/// Applies each write so that one failure does not fail its neighbours, in a savepoint where that takes one; those that
+/// join at once. A record that fails fails them all: what comes after it must not become durable before it.
+async fn apply_all(conn: &mut Conn, core: &Core, batch: &mut [Box<dyn QueuedWrite>]) -> Result<(), Error> {
+    let mut left = batch;
+    while let Some((write, others)) = left.split_first_mut() {
+        let group = write.joins(core);
+        let joined =
+            if group.is_some() { others.iter().take_while(|other| other.joins(core) == group).count() } else { 0 };
+        let (others, rest) = others.split_at_mut(joined);
+        left = rest;
+        if joined > 0 {
+            apply_group(conn, core, write.as_mut(), others).await?;
+        } else {
+            apply_one(conn, core, write.as_mut()).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn apply_one(conn: &mut Conn, core: &Core, write: &mut dyn QueuedWrite) -> Result<(), Error> {
+    let undo = write.undo();
+    if undo {
+        execute(conn, "SAVEPOINT one").await?;
+    }
+    if let Err(error) = write.apply(conn, core).await {
+        if write.urgency() != Urgency::Call || fails_all(&error) {
+            return Err(error);
+        }
+        // PostgreSQL does not go on after an error of its own, and would call the end of the transaction a success.
+        if !undo && is_of_statement(&error) && conn.dialect() == Dialect::Postgres {
+            return Err(error);
+        }
+        if undo {
+            execute(conn, "ROLLBACK TO SAVEPOINT one").await?;
+        }
+    }
+    if undo {
+        execute(conn, "RELEASE SAVEPOINT one").await?;
+    }
+    Ok(())
+}
+
+/// Writes that join. What fails for one of them may be a failure of all: then they are written one by one.
+async fn apply_group(
+    conn: &mut Conn,
+    core: &Core,
+    write: &mut dyn QueuedWrite,
+    others: &mut [Box<dyn QueuedWrite>],
+) -> Result<(), Error> {
+    let urgency = write.urgency();
+    for done in write.apply_with(others, conn, core).await? {
+        match done {
+            Err(error) if urgency != Urgency::Call || fails_all(&error) || is_of_statement(&error) => {
+                return Err(error);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether the database may have refused a statement.
+fn is_of_statement(error: &Error) -> bool {
+    matches!(error, Error::Store(_) | Error::Invalid(_))
+}
+
+/// Notifies other processes, should the transaction be committed.
+async fn notify(conn: &mut Conn, core: &Core, signals: &[Signal]) -> Result<(), Error> {
+    const SQL: &str = "-- notify
+        SELECT pg_notify($1, $2)";
+    if conn.dialect() == Dialect::Sqlite {
+        return Ok(());
+    }
+    for text in signals::encode(&core.process, signals) {
+        sql(SQL).bind(signals::CHANNEL).bind(text).execute(conn).await.map_err(failed("notify other processes"))?;
+    }
+    Ok(())
+}
+
+async fn execute(conn: &mut Conn, text: &'static str) -> Result<(), Error> {
+    sql(text).execute(conn).await.map(drop).map_err(failed("write"))
+}
+
+/// Whether an error concerns the transaction, and not only the write that met it.
+pub(super) fn fails_all(error: &Error) -> bool {
+    matches!(error, Error::Unavailable(_) | Error::Conflict(_))
+}

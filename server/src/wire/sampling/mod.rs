@@ -1,0 +1,16 @@
+//! `create_sampling_session`, `samplers` and `asample`: JSON requests in, protobuf results out.
+
+mod request;
+mod result;
+mod sessions;
+mod stop;
+mod targets;
+
+pub use request::{SampleRequest, SamplingParams};
+pub use result::encode_result;
+pub use sessions::{CreateSamplingSessionRequest, CreateSamplingSessionResponse, SamplerResponse};
+pub use stop::StopBody;
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

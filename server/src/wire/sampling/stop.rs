@@ -1,0 +1,45 @@
+//! When a sample ends early, as clients write it.
+
+use serde::Deserialize;
+use trainyard_protocol::limits::{MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MAX_STOP_TOKENS};
+use trainyard_protocol::{OpError, Stop};
+
+/// `stop` as clients write it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "expected a string, a list of strings or a list of token ids")]
+pub enum StopBody {
+    /// One string.
+    Text(String),
+    /// Token ids; the empty list also lands here.
+    Tokens(Vec<i64>),
+    /// Several strings.
+    Texts(Vec<String>),
+}
+
+/// The stop that was asked for.
+///
+/// # Errors
+/// The user's, when there are too many, or strings that are empty or too long.
+pub(super) fn checked(stop: Option<StopBody>) -> Result<Stop, OpError> {
+    let refuse = |message: String| Err(OpError::user(format!("sampling_params.stop: {message}")));
+    let texts = match stop {
+        None => return Ok(Stop::Default),
+        Some(StopBody::Tokens(tokens)) if tokens.is_empty() => return Ok(Stop::Nothing),
+        Some(StopBody::Tokens(tokens)) if tokens.len() > MAX_STOP_TOKENS => {
+            return refuse(format!("{} token ids, at most {MAX_STOP_TOKENS} are allowed", tokens.len()));
+        }
+        Some(StopBody::Tokens(tokens)) => return Ok(Stop::Tokens(tokens)),
+        Some(StopBody::Text(text)) => vec![text],
+        Some(StopBody::Texts(texts)) => texts,
+    };
+    if texts.len() > MAX_STOP_STRINGS {
+        return refuse(format!("{} strings, at most {MAX_STOP_STRINGS} are allowed", texts.len()));
+    }
+    if texts.iter().any(String::is_empty) {
+        return refuse("an empty string would stop everything".to_owned());
+    }
+    if texts.iter().any(|text| text.len() > MAX_STOP_STRING_BYTES) {
+        return refuse(format!("a string is longer than {MAX_STOP_STRING_BYTES} bytes"));
+    }
+    Ok(Stop::Strings(texts))
+}

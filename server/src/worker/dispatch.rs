@@ -1,0 +1,227 @@
+//! From a stored request to the operation that executes it.
+
+use std::path::{Path, PathBuf};
+
+use trainyard_protocol::{
+    CheckpointKind, ForwardBackward, LoadState, OpError, Operation, Prepare, PreparedContent, RestoreRun, RunId,
+    RunSpec, Sample, SampleOperation, SamplerSource, SamplingSessionId, SaveExternal, SaveRun, SaveSampler,
+    SaveSnapshot, SaveState, SaveTarget, TinkerPath,
+};
+use trainyard_scheduler::{MaintenanceOp, NewSamplingSession, RequestKind, SamplingSession, Work};
+
+use super::folders::{BuildOperation, FolderSource, WaitingForFolder};
+use super::prefetch::prepare_batch;
+use super::reply::{PendingReply, ReplyKind};
+use crate::codec::{EphemeralKind, NamedSave, Payload, checkpoint_location, snapshot_location};
+use crate::workspace::Workspace;
+
+/// What a request needs next.
+pub(super) enum Dispatch {
+    /// The engine.
+    Start(Box<Operation>, Box<PendingReply>),
+    /// A folder, and then the engine.
+    Wait(Box<WaitingForFolder>),
+}
+
+/// What dispatching works with.
+pub(super) struct Dispatcher<'a> {
+    pub(super) workspace: &'a Workspace,
+    pub(super) preparer: &'a dyn Prepare,
+    /// Random bits for names of folders.
+    pub(super) random: &'a dyn Fn() -> u64,
+}
+
+fn start(operation: Operation, run: Option<RunId>, reply: ReplyKind) -> Dispatch {
+    Dispatch::Start(Box::new(operation), Box::new(PendingReply::new(run, reply)))
+}
+
+fn wait(folder: FolderSource, build: BuildOperation, run: Option<RunId>, reply: ReplyKind, restores: bool) -> Dispatch {
+    let reply = PendingReply::new(run, reply);
+    Dispatch::Wait(Box::new(WaitingForFolder { folder, build, reply, restores }))
+}
+
+impl Dispatcher<'_> {
+    /// Decodes a stored request.
+    ///
+    /// # Errors
+    /// The user's when the request is wrong, the server's when its bytes are.
+    pub(super) fn dispatch(&self, work: Work) -> Result<Dispatch, OpError> {
+        match work.kind {
+            RequestKind::Sample => self.sample(work),
+            RequestKind::Forward | RequestKind::ForwardBackward => self.forward_backward(work),
+            kind if kind.is_maintenance() => self.maintenance(&work),
+            _ => self.run_operation(work),
+        }
+    }
+
+    /// What the scheduler asks for on its own account.
+    fn maintenance(&self, work: &Work) -> Result<Dispatch, OpError> {
+        let run = run_of(work)?;
+        let operation = serde_json::from_slice(&work.payload).map_err(|error| unreadable(work, &error.to_string()))?;
+        let location = snapshot_location(&run, work.kind, (self.random)());
+        let target = self.save_target(&location);
+        let (operation, reply) = match operation {
+            MaintenanceOp::SaveRun => {
+                (Operation::SaveRun(SaveRun { run: run.clone(), target }), ReplyKind::RunSaved { location })
+            }
+            MaintenanceOp::SaveSnapshot { key } => {
+                let operation = Operation::SaveSnapshot(SaveSnapshot { key: key.clone(), target });
+                (operation, ReplyKind::SnapshotSaved { key, location })
+            }
+            MaintenanceOp::RestoreRun { spec, dir } => {
+                let restore = RestoreRun { run: run.clone(), spec, dir: PathBuf::new() };
+                let build: BuildOperation =
+                    Box::new(move |dir| Operation::RestoreRun(RestoreRun { dir: dir.to_owned(), ..restore }));
+                return Ok(wait(FolderSource::At(dir), build, Some(run), ReplyKind::Restored, true));
+            }
+        };
+        Ok(start(operation, Some(run), reply))
+    }
+
+    fn forward_backward(&self, work: Work) -> Result<Dispatch, OpError> {
+        let run = run_of(&work)?;
+        let batch = match work.decoded.take() {
+            Some(PreparedContent::Batch(batch)) => batch?,
+            _ => prepare_batch(self.preparer, &work.base_model, work.payload)?,
+        };
+        let forward_only = work.kind == RequestKind::Forward;
+        let operation = Operation::ForwardBackward(ForwardBackward { run: run.clone(), batch, forward_only });
+        Ok(start(operation, Some(run), ReplyKind::ForwardBackward))
+    }
+
+    fn sample(&self, work: Work) -> Result<Dispatch, OpError> {
+        let sample = match work.decoded.take() {
+            Some(PreparedContent::Sample(sample)) => *sample,
+            _ => stored_sample(&work)?,
+        };
+        let session = work.sampling_session.as_ref().ok_or_else(|| unreadable(&work, "it has no sampling session"))?;
+        let sparse = sample.target_prompt_logprobs.as_ref().and_then(|targets| targets.sparse.clone());
+        let reply = ReplyKind::Sample { sparse };
+        let source = match (&session.snapshot, &session.checkpoint_dir, &session.model_path) {
+            (Some(key), ..) => SamplerSource::Snapshot { key: key.clone() },
+            (None, Some(location), _) => return Ok(self.checkpoint_sample(sample, session, location, reply)),
+            (None, None, None) => SamplerSource::Base { model: session.base_model.clone() },
+            (None, None, Some(_)) => return Err(unreadable(&work, "its sampling session has no folder")),
+        };
+        Ok(start(sampling(source, sample), None, reply))
+    }
+
+    fn checkpoint_sample(
+        &self,
+        sample: Sample,
+        session: &SamplingSession,
+        location: &Path,
+        reply: ReplyKind,
+    ) -> Dispatch {
+        let base_model = session.base_model.clone();
+        let build = |dir: &Path| sampling(SamplerSource::Checkpoint { base_model, dir: dir.to_owned() }, sample);
+        match self.workspace.present(location) {
+            Some(folder) => {
+                let operation = build(folder.dir());
+                let mut reply = PendingReply::new(None, reply);
+                reply.folder = Some(folder);
+                Dispatch::Start(Box::new(operation), Box::new(reply))
+            }
+            None => wait(FolderSource::At(location.to_owned()), Box::new(build), None, reply, false),
+        }
+    }
+
+    fn run_operation(&self, work: Work) -> Result<Dispatch, OpError> {
+        let run = run_of(&work)?;
+        let start = |operation, reply| Ok(start(operation, Some(run.clone()), reply));
+        let saving = |kind, save| self.save(&work, run.clone(), kind, save);
+        match decode(&work)? {
+            Payload::CreateModel { spec, .. } => {
+                start(Operation::CreateRun { run: run.clone(), spec }, ReplyKind::CreateModel { run: run.clone() })
+            }
+            Payload::LoadWeights { path, with_optimizer, create } => {
+                load(&work, run.clone(), path, with_optimizer, create)
+            }
+            Payload::OptimStep { params } => {
+                start(Operation::OptimStep { run: run.clone(), params }, ReplyKind::OptimStep)
+            }
+            Payload::EphemeralSampler { session, sampling_session_seq_id, base_model, kind } => {
+                let session_id = SamplingSessionId::of_session(&session, sampling_session_seq_id);
+                let key = match kind {
+                    EphemeralKind::Snapshot => session_id.to_string(),
+                    EphemeralKind::Inflight => format!("{run}/inflight"),
+                };
+                let created = NewSamplingSession {
+                    session,
+                    seq_id: sampling_session_seq_id,
+                    base_model,
+                    model_path: None,
+                    snapshot: Some(key.clone()),
+                };
+                let save = SaveSampler { run: run.clone(), snapshot: Some(key), target: None };
+                start(Operation::SaveSampler(save), ReplyKind::Ephemeral(created))
+            }
+            Payload::SaveWeights(save) => saving(CheckpointKind::Training, save),
+            Payload::SaveWeightsForSampler(save) => saving(CheckpointKind::Sampler, save),
+            Payload::SaveWeightsExternal(save) => saving(CheckpointKind::External, save),
+            Payload::Sample { .. } => Err(unreadable(&work, "it is a sample")),
+        }
+    }
+
+    fn save(&self, work: &Work, run: RunId, kind: CheckpointKind, save: NamedSave) -> Result<Dispatch, OpError> {
+        let path = TinkerPath { run: run.clone(), kind, name: save.name.parse()? };
+        let location = checkpoint_location(&path, &work.request, (self.random)());
+        let target = self.save_target(&location);
+        let operation = match kind {
+            CheckpointKind::Training => Operation::SaveState(SaveState { run: run.clone(), target }),
+            CheckpointKind::Sampler => {
+                Operation::SaveSampler(SaveSampler { run: run.clone(), snapshot: None, target: Some(target) })
+            }
+            CheckpointKind::External => Operation::SaveExternal(SaveExternal { run: run.clone(), target }),
+        };
+        Ok(start(operation, Some(run), ReplyKind::Saved { path, location, save }))
+    }
+
+    fn save_target(&self, location: &Path) -> SaveTarget {
+        SaveTarget { dir: self.workspace.target(location), overwrite: false }
+    }
+}
+
+fn sampling(source: SamplerSource, sample: Sample) -> Operation {
+    Operation::Sample(Box::new(SampleOperation { source, sample }))
+}
+
+fn load(
+    work: &Work,
+    run: RunId,
+    path: String,
+    with_optimizer: bool,
+    create: Option<RunSpec>,
+) -> Result<Dispatch, OpError> {
+    let (tenant, request) = (work.tenant.clone(), work.request.clone());
+    let folder = FolderSource::Load { tenant, request, path: path.parse()? };
+    let reply = ReplyKind::LoadWeights { run: run.clone(), path, creates: create.is_some() };
+    let load = LoadState { run: run.clone(), dir: PathBuf::new(), with_optimizer, create };
+    let build: BuildOperation = Box::new(move |dir| Operation::LoadState(LoadState { dir: dir.to_owned(), ..load }));
+    Ok(wait(folder, build, Some(run), reply, work.replay))
+}
+
+fn run_of(work: &Work) -> Result<RunId, OpError> {
+    work.run.clone().ok_or_else(|| unreadable(work, "it has no run"))
+}
+
+fn stored_sample(work: &Work) -> Result<Sample, OpError> {
+    match decode(work)? {
+        Payload::Sample { sample, .. } => Ok(*sample),
+        _ => Err(unreadable(work, "it is no sample")),
+    }
+}
+
+fn decode(work: &Work) -> Result<Payload, OpError> {
+    Payload::decode(&work.payload).map_err(|error| unreadable(work, &error.to_string()))
+}
+
+/// The store holds something that this program did not write; the client learns no details.
+fn unreadable(work: &Work, reason: &str) -> OpError {
+    tracing::error!(request = %work.request, kind = work.kind.as_str(), reason, "a stored request is unreadable");
+    OpError::server("the stored request is unreadable; the server's log has the details")
+}
+
+#[cfg(test)]
+#[path = "dispatch_tests.rs"]
+mod tests;

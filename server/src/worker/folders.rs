@@ -1,0 +1,111 @@
+//! Fetching the folders that operations read and publishing those that they wrote, while the engine goes on.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use trainyard_protocol::{OpError, Operation, RequestId, TenantId, TinkerPath};
+use trainyard_scheduler::{Error, StorageError};
+
+use super::mailbox::Mailbox;
+use super::reply::PendingReply;
+use crate::workspace::{FolderGuard, Workspace};
+
+/// Between two attempts to reach the store.
+const PAUSE: Duration = Duration::from_millis(250);
+/// Between two attempts to fetch a folder without which a run would be lost.
+const STORAGE_PAUSE: Duration = Duration::from_secs(2);
+
+/// A folder that an operation reads.
+#[derive(Clone, Debug)]
+pub(super) enum FolderSource {
+    /// A checkpoint that is loaded into a run; the catalogue knows where it is.
+    Load {
+        /// Whose load.
+        tenant: TenantId,
+        /// The load.
+        request: RequestId,
+        /// The checkpoint.
+        path: TinkerPath,
+    },
+    /// At this location in the storage.
+    At(PathBuf),
+}
+
+/// Makes the operation, once its folder is on this machine.
+pub(super) type BuildOperation = Box<dyn FnOnce(&Path) -> Operation + Send>;
+
+/// A request that waits for a folder.
+pub(super) struct WaitingForFolder {
+    pub(super) folder: FolderSource,
+    pub(super) build: BuildOperation,
+    pub(super) reply: PendingReply,
+    /// It restores a run, which would be lost without it: a storage that fails is waited for.
+    pub(super) restores: bool,
+}
+
+/// What came of fetching a request's folder.
+pub(super) struct FetchedFolder {
+    pub(super) request: RequestId,
+    pub(super) folder: Result<FolderGuard, OpError>,
+}
+
+/// Finds a folder and fetches it; with `restores` however long the storage fails.
+pub(super) async fn fetch<M: Mailbox>(
+    mailbox: Arc<M>,
+    workspace: Workspace,
+    folder: FolderSource,
+    restores: bool,
+) -> Result<FolderGuard, OpError> {
+    let location = match folder {
+        FolderSource::At(location) => location,
+        FolderSource::Load { tenant, request, path } => match pin(&*mailbox, &tenant, &request, &path).await {
+            Ok(location) => location,
+            Err(error @ (Error::NotFound { .. } | Error::Gone { .. })) => {
+                return Err(OpError::user(format!("path: {error}")));
+            }
+            Err(error) => return Err(OpError::server(error.to_string())),
+        },
+    };
+    loop {
+        match workspace.fetch(&location).await {
+            Ok(guard) => return Ok(guard),
+            Err(error @ StorageError::NotFound(_)) => {
+                tracing::error!(%error, "checkpoint folder missing in storage");
+                let missing = "the checkpoint's files are missing; the server's log has the details";
+                return Err(OpError::server(missing));
+            }
+            Err(error @ StorageError::Failed { .. }) if restores => {
+                tracing::warn!(%error, "run restore deferred: storage unavailable, retrying");
+                tokio::time::sleep(STORAGE_PAUSE).await;
+            }
+            Err(error) => return Err(unavailable(&error)),
+        }
+    }
+}
+
+/// Finds the folder of a load, however long the store can't be reached.
+async fn pin<M: Mailbox>(
+    mailbox: &M,
+    tenant: &TenantId,
+    request: &RequestId,
+    path: &TinkerPath,
+) -> Result<PathBuf, Error> {
+    loop {
+        match mailbox.pin_load(tenant, request, path).await {
+            Err(Error::Unavailable(_) | Error::Conflict(_)) => tokio::time::sleep(PAUSE).await,
+            found => return found,
+        }
+    }
+}
+
+/// Stores what the engine wrote.
+pub(super) async fn publish(workspace: Workspace, written: PathBuf, location: PathBuf) -> Result<(), OpError> {
+    workspace.publish(&written, &location).await.map_err(|error| unavailable(&error))
+}
+
+/// The client learns no details.
+fn unavailable(error: &StorageError) -> OpError {
+    tracing::error!(%error, "storage request failed");
+    OpError::server("the storage failed; the server's log has the details")
+}

@@ -1,0 +1,67 @@
+//! What the worker asks of the scheduler.
+
+use std::future::Future;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use trainyard_protocol::{EngineStats, RequestId, TenantId, TinkerPath};
+use trainyard_scheduler::{Effect, Encode, Error, Outcome, Scheduler, WorkItem};
+
+/// Where work comes from and results go.
+pub trait Mailbox: Send + Sync + 'static {
+    /// What is ready now.
+    fn take_work(&self) -> Vec<WorkItem>;
+    /// What is ready, waiting for it.
+    fn wait_work(&self, timeout: Duration) -> Vec<WorkItem>;
+    /// The tenant's share of a busy engine.
+    fn weight(&self, tenant: &TenantId) -> NonZeroU32;
+    /// Records what the engine has done and holds.
+    fn observe_engine(&self, stats: EngineStats);
+    /// The folder, in the storage, that a load reads; it stays there until the load has ended.
+    fn pin_load(
+        &self,
+        tenant: &TenantId,
+        request: &RequestId,
+        path: &TinkerPath,
+    ) -> impl Future<Output = Result<PathBuf, Error>> + Send;
+    /// Reports a request's end; returns at once.
+    fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>);
+    /// Reports a request's success, whose result is still to be encoded; returns at once.
+    fn complete_encoded_by(&self, request: RequestId, encode: Encode);
+}
+
+impl Mailbox for Scheduler {
+    fn take_work(&self) -> Vec<WorkItem> {
+        Self::take_work(self)
+    }
+
+    fn wait_work(&self, timeout: Duration) -> Vec<WorkItem> {
+        Self::wait_work(self, timeout)
+    }
+
+    fn weight(&self, tenant: &TenantId) -> NonZeroU32 {
+        self.policies().of(tenant).weight
+    }
+
+    fn observe_engine(&self, stats: EngineStats) {
+        self.metrics().set_engine(stats);
+    }
+
+    fn pin_load(
+        &self,
+        tenant: &TenantId,
+        request: &RequestId,
+        path: &TinkerPath,
+    ) -> impl Future<Output = Result<PathBuf, Error>> + Send {
+        Self::pin_load(self, tenant, request, path)
+    }
+
+    fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>) {
+        Self::complete(self, request, outcome, effects);
+    }
+
+    fn complete_encoded_by(&self, request: RequestId, encode: Encode) {
+        Self::complete_encoded_by(self, request, encode);
+    }
+}

@@ -1,0 +1,106 @@
+//! Decoding stored requests before their turn, off the worker's thread.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use trainyard_protocol::{OpError, Prepare, PreparedBatch, PreparedContent};
+use trainyard_scheduler::{Decoded, PrefetchDecoder, RequestKind};
+
+use crate::codec::Payload;
+use crate::wire::training;
+
+/// Decodes samples, and checks the examples of training requests. Others are small: the worker decodes them.
+pub fn prefetch(preparer: Arc<dyn Prepare>) -> PrefetchDecoder {
+    Arc::new(move |kind, base_model, payload| match kind {
+        RequestKind::Forward | RequestKind::ForwardBackward => {
+            Decoded::new(PreparedContent::Batch(prepare_batch(&*preparer, base_model, payload)))
+        }
+        RequestKind::Sample => decode_sample(&payload),
+        _ => Decoded::default(),
+    })
+}
+
+/// The checked examples of a stored `forward` or `forward_backward`.
+///
+/// # Errors
+/// The user's, by field.
+pub(super) fn prepare_batch(
+    preparer: &dyn Prepare,
+    base_model: &str,
+    payload: Bytes,
+) -> Result<PreparedBatch, OpError> {
+    preparer.prepare(base_model, training::batch(training::decode(payload)?)?)
+}
+
+/// What is unreadable is left to the worker, which logs it.
+fn decode_sample(payload: &Bytes) -> Decoded {
+    match Payload::decode(payload) {
+        Ok(Payload::Sample { sample, .. }) => Decoded::new(PreparedContent::Sample(sample)),
+        _ => Decoded::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use trainyard_protocol::{Category, ModelExtents};
+
+    use super::*;
+    use crate::engine::testing::{EXTENTS, preparer};
+    use crate::wire::proto;
+
+    /// A pass over one token.
+    fn pass(token: u8) -> Bytes {
+        let chunk = proto::EncodedTextChunk { tokens: vec![token, 0, 0, 0].into() };
+        let targets = proto::Tensor {
+            encoding: Some(proto::tensor::Encoding::Dense(vec![1, 0, 0, 0, 0, 0, 0, 0].into())),
+            dtype: proto::DType::Int64.into(),
+            shape: vec![1],
+        };
+        let datum = proto::Datum {
+            model_input: vec![proto::Chunk { chunk: Some(proto::chunk::Content::EncodedText(chunk)) }],
+            loss_fn_inputs: [("target_tokens".to_owned(), targets)].into(),
+            ..proto::Datum::default()
+        };
+        training::encode(&proto::ForwardBackwardRequest {
+            model_id: "r".to_owned(),
+            data: vec![datum],
+            loss_fn: "cross_entropy".to_owned(),
+            ..proto::ForwardBackwardRequest::default()
+        })
+    }
+
+    fn prefetched(base_model: &str, payload: Bytes) -> Result<PreparedBatch, OpError> {
+        match prefetch(preparer())(RequestKind::ForwardBackward, base_model, payload).take() {
+            Some(PreparedContent::Batch(batch)) => batch,
+            other => unreachable!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_examples_of_a_pass_are_checked() {
+        let batch = prefetched("acme/tiny", pass(2)).unwrap();
+        assert_eq!((batch.data.len(), batch.extents), (1, EXTENTS));
+        assert_eq!(batch.extents, ModelExtents { vocab_size: 100, context: 64 });
+        let refused = |base_model, token| prefetched(base_model, pass(token)).unwrap_err();
+        assert!(refused("acme/tiny", 100).message.contains("vocabulary of 100"));
+        assert_eq!(refused("another", 2).category, Category::Server);
+    }
+
+    #[test]
+    fn a_malformed_pass_says_what_is_wrong() {
+        let error = prefetched("acme/tiny", Bytes::from_static(b"\xff")).unwrap_err();
+        assert!(error.message.contains("not a valid ForwardBackwardRequest"), "{error}");
+    }
+
+    #[test]
+    fn what_is_small_or_unreadable_is_left_to_the_worker() {
+        let payload = Payload::LoadWeights { path: "tinker://a".to_owned(), with_optimizer: true, create: None };
+        let prefetch = prefetch(preparer());
+        let left = |kind, payload| assert_eq!(prefetch(kind, "acme/tiny", payload).take(), None);
+        left(RequestKind::LoadWeights, payload.encode().unwrap());
+        left(RequestKind::Sample, Bytes::from_static(b"{"));
+        left(RequestKind::Sample, payload.encode().unwrap());
+    }
+}

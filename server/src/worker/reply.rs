@@ -1,0 +1,196 @@
+//! From an operation's result to what is stored of it.
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use serde::Serialize;
+use trainyard_protocol::{
+    CheckpointKind, OpError, OpResult, RunId, SamplingSessionId, SavedFiles, SparseIndices, TinkerPath,
+};
+use trainyard_scheduler::{Effect, Encode, Encoding, NewCheckpoint, NewSamplingSession, Outcome};
+
+use crate::codec::NamedSave;
+use crate::wire::models::{CreateModelResult, OptimStepResult};
+use crate::wire::weights::{EphemeralResult, ExternalResult, LoadResult, SavedResult};
+use crate::wire::{sampling, training};
+use crate::workspace::FolderGuard;
+
+/// What a finished operation comes to.
+pub(super) enum CompletionOutcome {
+    /// Reported at once.
+    Report(Outcome, Vec<Effect>),
+    /// A result that may be large: the store's writer encodes it, off the engine's thread.
+    Encode(Encode),
+    /// Reported once the folder that the engine wrote is in the storage.
+    Publish(WrittenFolder),
+}
+
+/// A folder that the engine wrote, and what becomes true with it.
+pub(super) struct WrittenFolder {
+    /// Where it is on this machine.
+    pub(super) written: PathBuf,
+    /// Where it belongs in the storage.
+    pub(super) location: PathBuf,
+    pub(super) outcome: Outcome,
+    pub(super) effects: Vec<Effect>,
+}
+
+/// How to answer a started request.
+#[derive(Debug)]
+pub(super) struct PendingReply {
+    /// The run whose order the request holds; `None` for a sample.
+    pub(super) run: Option<RunId>,
+    /// The folder that its operation reads.
+    pub(super) folder: Option<FolderGuard>,
+    kind: ReplyKind,
+}
+
+/// What the reply says, by the request's operation.
+#[derive(Debug)]
+pub(super) enum ReplyKind {
+    CreateModel {
+        run: RunId,
+    },
+    LoadWeights {
+        run: RunId,
+        path: String,
+        creates: bool,
+    },
+    ForwardBackward,
+    OptimStep,
+    Saved {
+        path: TinkerPath,
+        location: PathBuf,
+        save: NamedSave,
+    },
+    Ephemeral(NewSamplingSession),
+    RunSaved {
+        location: PathBuf,
+    },
+    SnapshotSaved {
+        key: String,
+        location: PathBuf,
+    },
+    Restored,
+    /// With the layout of its scored tokens.
+    Sample {
+        sparse: Option<SparseIndices>,
+    },
+}
+
+impl PendingReply {
+    pub(super) fn new(run: Option<RunId>, kind: ReplyKind) -> Self {
+        Self { run, folder: None, kind }
+    }
+
+    /// What to store of the operation's result.
+    pub(super) fn finish(self, result: Result<OpResult, OpError>) -> CompletionOutcome {
+        match (self.kind, result) {
+            (ReplyKind::ForwardBackward, Ok(OpResult::ForwardBackward(result))) => {
+                CompletionOutcome::Encode(Box::new(move || protobuf(training::encode_output(&result))))
+            }
+            (ReplyKind::Sample { sparse }, Ok(OpResult::Sample(result))) => {
+                CompletionOutcome::Encode(Box::new(move || protobuf(sampling::encode_result(&result, sparse.as_ref()))))
+            }
+            (ReplyKind::Saved { path, location, save }, Ok(OpResult::Saved(Some(files)))) => {
+                CompletionOutcome::Publish(saved(path, location, save, files))
+            }
+            (ReplyKind::RunSaved { location }, Ok(OpResult::Saved(Some(files)))) => {
+                CompletionOutcome::Publish(written_by_maintenance(files, location.clone(), Effect::RunSaved(location)))
+            }
+            (ReplyKind::SnapshotSaved { key, location }, Ok(OpResult::Saved(Some(files)))) => {
+                let effect = Effect::SnapshotSaved { key, dir: location.clone() };
+                CompletionOutcome::Publish(written_by_maintenance(files, location, effect))
+            }
+            (kind, Ok(result)) => {
+                let (outcome, effects) = kind.succeed(result);
+                CompletionOutcome::Report(outcome, effects)
+            }
+            (kind, Err(error)) => {
+                CompletionOutcome::Report(Outcome::Failed(error), kind.failed_creation().into_iter().collect())
+            }
+        }
+    }
+}
+
+impl ReplyKind {
+    fn failed_creation(&self) -> Option<Effect> {
+        match self {
+            Self::CreateModel { run } | Self::LoadWeights { run, creates: true, .. } => {
+                Some(Effect::RunFailed(run.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    fn succeed(self, result: OpResult) -> (Outcome, Vec<Effect>) {
+        match (self, result) {
+            (Self::CreateModel { run }, OpResult::RunReady) => {
+                (json(&CreateModelResult { model_id: run.to_string() }), vec![Effect::RunReady(run)])
+            }
+            (Self::LoadWeights { run, path, creates }, OpResult::RunReady) => {
+                let answer = json(&LoadResult { path, model_id: run.to_string() });
+                (answer, creates.then_some(Effect::RunReady(run)).into_iter().collect())
+            }
+            (Self::Restored, OpResult::RunReady) => (nothing(), Vec::new()),
+            (Self::OptimStep, OpResult::OptimStep { mut metrics }) => {
+                // JSON has no NaN: a metric without a value is left out.
+                metrics.retain(|_, value| value.is_finite());
+                (json(&OptimStepResult { metrics }), Vec::new())
+            }
+            (Self::Ephemeral(session), OpResult::Saved(None)) => {
+                let id = SamplingSessionId::of_session(&session.session, session.seq_id);
+                let answer = json(&EphemeralResult { sampling_session_id: id.to_string() });
+                (answer, vec![Effect::SamplingSession(session)])
+            }
+            (kind, result) => {
+                tracing::error!(?kind, ?result, "the engine returned another operation's result");
+                (Outcome::Failed(OpError::server("internal error; the server's log has the details")), Vec::new())
+            }
+        }
+    }
+}
+
+fn saved(path: TinkerPath, location: PathBuf, save: NamedSave, files: SavedFiles) -> WrittenFolder {
+    let outcome = saved_outcome(&path, &files);
+    let checkpoint = NewCheckpoint {
+        path,
+        overwrite: save.overwrite,
+        dir: location.clone(),
+        size_bytes: files.size_bytes,
+        spec: save.spec,
+        expires_in: save.ttl_seconds,
+        user_metadata: save.user_metadata,
+    };
+    WrittenFolder { written: files.dir, location, outcome, effects: vec![Effect::Checkpoint(checkpoint)] }
+}
+
+fn written_by_maintenance(files: SavedFiles, location: PathBuf, effect: Effect) -> WrittenFolder {
+    WrittenFolder { written: files.dir, location, outcome: nothing(), effects: vec![effect] }
+}
+
+/// Nobody reads what comes of the scheduler's own requests.
+fn nothing() -> Outcome {
+    Outcome::Succeeded { encoding: Encoding::Json, payload: Bytes::from_static(b"{}") }
+}
+
+fn saved_outcome(path: &TinkerPath, files: &SavedFiles) -> Outcome {
+    match path.kind {
+        CheckpointKind::Training | CheckpointKind::Sampler => json(&SavedResult { path: path.to_string() }),
+        CheckpointKind::External => json(&ExternalResult { path: path.to_string(), size_bytes: files.size_bytes }),
+    }
+}
+
+fn json<T: Serialize>(value: &T) -> Outcome {
+    match serde_json::to_vec(value) {
+        Ok(bytes) => Outcome::Succeeded { encoding: Encoding::Json, payload: bytes.into() },
+        Err(error) => {
+            tracing::error!(%error, "a result cannot be written as JSON");
+            Outcome::Failed(OpError::server("internal error; the server's log has the details"))
+        }
+    }
+}
+
+fn protobuf(payload: Bytes) -> Outcome {
+    Outcome::Succeeded { encoding: Encoding::Protobuf, payload }
+}

@@ -1,0 +1,221 @@
+//! The rules of ARCHITECTURE.md as tables. Whoever changes the layering changes them here, with the reason.
+
+/// The workspace's crates by folder: what each may depend on, and what its binary must never contain.
+pub(crate) const CRATES: &[CrateRule] = &[
+    CrateRule {
+        folder: "protocol",
+        may_use: &[],
+        never: &["tokio", "axum", "sqlx", "candle-core", "tracing"],
+        why: "the nouns of both sides: no async, HTTP, SQL or tensors",
+    },
+    CrateRule {
+        folder: "scheduler",
+        may_use: &["protocol"],
+        never: &["axum", "candle-core", "safetensors", "tokenizers"],
+        why: "payloads and results are bytes to it: no API and no tensors",
+    },
+    CrateRule {
+        folder: "gpu-runtime",
+        may_use: &["protocol"],
+        never: &["tokio", "axum", "sqlx", "reqwest", "object_store"],
+        why: "the engine computes: no HTTP, SQL or storage service, and no executor under its threads",
+    },
+    CrateRule {
+        folder: "bench",
+        may_use: &["protocol", "scheduler", "gpu-runtime"],
+        never: &[],
+        why: "the binary calls it, not the reverse",
+    },
+    CrateRule {
+        folder: "server",
+        may_use: &["protocol", "scheduler", "gpu-runtime", "bench"],
+        never: &["openssl-sys", "pyo3"],
+        why: "the one crate that joins scheduler and engine; it runs where neither OpenSSL nor Python is installed",
+    },
+    CrateRule {
+        folder: "xtask",
+        may_use: &[],
+        never: &[],
+        why: "tasks build, test and measure the binary; they are no part of it",
+    },
+];
+
+/// What the crate of a folder may depend on.
+pub(crate) struct CrateRule {
+    pub(crate) folder: &'static str,
+    /// Folders of workspace crates.
+    pub(crate) may_use: &'static [&'static str],
+    /// Packages that must not be among its dependencies, direct or indirect. Development dependencies are free.
+    pub(crate) never: &'static [&'static str],
+    pub(crate) why: &'static str,
+}
+
+/// What production code under a folder, or in a file, must not name.
+pub(crate) const IMPORTS: &[ImportRule] = &[
+    ImportRule {
+        folders: &["protocol/src"],
+        paths: &["std::fs", "std::net", "std::thread", "std::time::Instant", "std::time::SystemTime"],
+        names: &["async", "now_v7"],
+        why: "plain data: no input or output, no threads, no clock",
+    },
+    ImportRule {
+        folders: &["scheduler/src/queue"],
+        paths: &["trainyard_scheduler::store", "trainyard_scheduler::storage", "sqlx", "tokio"],
+        names: &["async"],
+        why: "the queue is a state machine in memory that tests drive step by step",
+    },
+    ImportRule {
+        folders: &["scheduler/src/storage"],
+        paths: &["trainyard_scheduler::store", "trainyard_scheduler::queue", "sqlx"],
+        names: &[],
+        why: "folders and buckets know no rows",
+    },
+    ImportRule {
+        folders: &["scheduler/src/store"],
+        paths: &["trainyard_scheduler::queue", "trainyard_scheduler::scheduler"],
+        names: &[],
+        why: "the store writes what it is given and decides nothing",
+    },
+    ImportRule {
+        folders: &["server/src/wire"],
+        paths: &[
+            "axum",
+            "trainyard_gpu_runtime",
+            "trainyard_scheduler",
+            "trainyard_server::api",
+            "trainyard_server::cli",
+            "trainyard_server::worker",
+        ],
+        names: &["async"],
+        why: "wire types are decoded and encoded alone",
+    },
+    ImportRule {
+        folders: &["server/src/api"],
+        paths: &["trainyard_gpu_runtime", "trainyard_server::cli", "trainyard_server::worker"],
+        names: &[],
+        why: "an API server runs without an engine",
+    },
+    ImportRule {
+        folders: &["server/src/worker", "server/src/worker.rs"],
+        paths: &["axum", "trainyard_server::api", "trainyard_server::cli"],
+        names: &[],
+        why: "a worker runs without the API",
+    },
+    ImportRule {
+        folders: &["gpu-runtime/src/backend"],
+        paths: &[
+            "trainyard_gpu_runtime::checkpoint",
+            "trainyard_gpu_runtime::engine",
+            "trainyard_gpu_runtime::load",
+            "trainyard_gpu_runtime::model",
+        ],
+        names: &[],
+        why: "a backend computes the ops that it is given; it knows no model and no request",
+    },
+    ImportRule {
+        folders: &["gpu-runtime/src/model"],
+        paths: &["trainyard_gpu_runtime::checkpoint", "trainyard_gpu_runtime::engine"],
+        names: &[],
+        why: "a forward and a backward pass know no request",
+    },
+    ImportRule {
+        folders: &["gpu-runtime/src/load"],
+        paths: &["trainyard_gpu_runtime::checkpoint", "trainyard_gpu_runtime::engine"],
+        names: &[],
+        why: "a file becomes a configuration and tensors, before there is an engine",
+    },
+    ImportRule {
+        folders: &["gpu-runtime/src/loss"],
+        paths: &["trainyard_gpu_runtime::backend", "trainyard_gpu_runtime::engine", "trainyard_gpu_runtime::model"],
+        names: &[],
+        why: "losses are plain functions of log-probabilities, on the host",
+    },
+];
+
+/// The rule that keeps the model independent of the device. It applies once the folder of the seam exists.
+pub(crate) const DEVICE_SEAM: &str = "gpu-runtime/src/backend/mod.rs";
+pub(crate) const DEVICE_INDEPENDENT: ImportRule = ImportRule {
+    folders: &["gpu-runtime/src/model", "gpu-runtime/src/engine"],
+    paths: &[
+        "trainyard_gpu_runtime::backend::cpu",
+        "trainyard_gpu_runtime::backend::reference",
+        "std::arch",
+        "core::arch",
+    ],
+    names: &["Cpu", "avx*", "sse*", "neon*", "amx*", "_mm*", "__m*", "x86_64", "aarch64", "target_feature"],
+    why: "one model code for every device: it is generic over `Backend`",
+};
+
+/// Imports and names that a folder does without.
+pub(crate) struct ImportRule {
+    /// Relative to the repository; a folder or a file.
+    pub(crate) folders: &'static [&'static str],
+    /// Paths with all that is below them.
+    pub(crate) paths: &'static [&'static str],
+    /// Names. A `*` at the end stands for anything, and then case does not matter.
+    pub(crate) names: &'static [&'static str],
+    pub(crate) why: &'static str,
+}
+
+/// Where `unsafe` is allowed.
+pub(crate) const UNSAFE: &[(&str, &str)] = &[
+    ("gpu-runtime/src/backend", "vector instructions and the thread pool's closures"),
+    ("gpu-runtime/src/memory.rs", "a call of the C library's allocator"),
+];
+
+/// Folders of these tables that need not exist yet, or any more.
+pub(crate) const MOVING: &[&str] = &[];
+
+/// What breaks a rule of `IMPORTS` today: a file, and the path or name of the rule. An entry that is no longer needed
+/// fails the test.
+pub(crate) const KNOWN_IMPORTS: &[(&str, &str)] = &[];
+
+/// Files of the largest import cycle of a crate; no cycle in a crate that is not here.
+pub(crate) const CYCLES: &[(&str, usize)] = &[("server", 2)];
+
+/// Lines of a production file, with the tests in it.
+pub(crate) const MOST_LINES: usize = 400;
+
+/// Lines of half of a crate's production files.
+pub(crate) const MEDIAN_LINES: usize = 130;
+
+/// Files above `MOST_LINES` today, and folders of crates above `MEDIAN_LINES`. An entry that is no longer needed fails
+/// the test.
+pub(crate) const KNOWN_SIZES: &[&str] = &[];
+
+/// Pages whose paths and links must lead somewhere.
+pub(crate) const PAGES: &[&str] = &[
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "README.md",
+    "bench/README.md",
+    "docs/compatibility.md",
+    "docs/data-model.md",
+    "docs/deployment.md",
+    "docs/getting-started.md",
+    "docs/metrics.md",
+    "docs/performance.md",
+    "docs/storage.md",
+    "docs/tenants.md",
+];
+
+/// Paths in these pages that do not exist yet. An entry that is no longer needed fails the test.
+pub(crate) const KNOWN_PATHS: &[&str] = &[];
+
+/// Licences that every dependency must offer: permissive ones, because the binary is distributed without sources.
+pub(crate) const LICENCES: &[&str] = &[
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "MIT",
+    "Unicode-3.0",
+    "Zlib",
+];
+
+/// How the source of a package from a registry begins; packages from elsewhere (a repository, say) are refused.
+pub(crate) const REGISTRY: &str = "registry+";
+
+/// What the binary is built for.
+pub(crate) const TARGETS: &[&str] = &["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];

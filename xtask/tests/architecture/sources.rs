@@ -1,0 +1,58 @@
+//! The production files of the workspace's crates, and which module each one is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::references::Source;
+
+/// A file that is compiled outside tests.
+pub(crate) struct ProductionFile {
+    /// Relative to the repository, with `/`.
+    pub(crate) path: String,
+    /// The crate's library name, then the modules' names.
+    pub(crate) module: Vec<String>,
+    pub(crate) text: String,
+}
+
+/// The repository's root.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Follows the `mod` declarations of `<folder>/src/lib.rs` and `main.rs`. What only tests declare is left out.
+pub(crate) fn production_files(root: &Path, folder: &str) -> Vec<ProductionFile> {
+    let library = library_name(folder);
+    let mut found = Vec::new();
+    for entry in ["lib.rs", "main.rs"] {
+        let path = Path::new(folder).join("src").join(entry);
+        if root.join(&path).is_file() {
+            follow(root, &path, vec![library.clone()], &mut found);
+        }
+    }
+    assert!(!found.is_empty(), "{folder} has no production files");
+    found
+}
+
+/// The name under which other crates import the crate of a folder.
+fn library_name(folder: &str) -> String {
+    match folder {
+        "xtask" => folder.to_owned(),
+        _ => format!("trainyard_{}", folder.replace('-', "_")),
+    }
+}
+
+fn follow(root: &Path, path: &Path, module: Vec<String>, found: &mut Vec<ProductionFile>) {
+    let text = fs::read_to_string(root.join(path)).unwrap();
+    let stem = path.file_stem().unwrap();
+    let folder = path.parent().unwrap();
+    let folder =
+        if ["lib", "main", "mod"].iter().any(|name| stem == *name) { folder.into() } else { folder.join(stem) };
+    for declaration in Source::parse(&text).declarations().iter().filter(|declaration| !declaration.test) {
+        let name = &declaration.name;
+        let candidates = [folder.join(format!("{name}.rs")), folder.join(name).join("mod.rs")];
+        let child = candidates.iter().find(|candidate| root.join(candidate).is_file());
+        let child = child.unwrap_or_else(|| panic!("{}: no file for `mod {name};`", path.display()));
+        follow(root, child, [module.clone(), vec![name.clone()]].concat(), found);
+    }
+    found.push(ProductionFile { path: path.to_str().unwrap().to_owned(), module, text });
+}

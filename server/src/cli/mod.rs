@@ -7,6 +7,7 @@ mod maintenance;
 mod memory;
 mod migrate;
 mod process;
+mod reachable;
 mod serve;
 mod shutdown;
 mod worker;

@@ -14,6 +14,7 @@ use tokio::time::sleep;
 use trainyard_protocol::Prepare;
 use trainyard_scheduler::{Database, Options, Scheduler, Storage, WorkerOptions};
 
+use super::reachable::when_reachable;
 use crate::config::{Config, Role};
 use crate::engine::{Loaded, build_engine};
 use crate::models::Models;
@@ -55,10 +56,10 @@ fn lock(data_dir: &Path) -> Result<File, String> {
     }
 }
 
-/// Opens the store.
+/// Opens the store, as soon as its database can be reached.
 pub(super) async fn open_scheduler(config: &Config, files: &Files) -> Result<Scheduler, Box<dyn Error>> {
     if config.migrate && matches!(config.database, Database::Postgres(_)) {
-        trainyard_scheduler::migrate(&config.database).await?;
+        when_reachable(|| trainyard_scheduler::migrate(&config.database)).await?;
     }
     let worker = match config.role {
         Role::Api => None,
@@ -83,7 +84,7 @@ pub(super) async fn open_scheduler(config: &Config, files: &Files) -> Result<Sch
         retention: config.retention.unwrap_or(defaults.retention),
         ..defaults
     };
-    Ok(Scheduler::open(options).await?)
+    Ok(when_reachable(|| Scheduler::open(options.clone())).await?)
 }
 
 /// The name of this data directory's worker, random and chosen once.
@@ -123,7 +124,7 @@ impl Executor {
         let (models, preparer) = (engine.models(), engine.preparer());
         for model in &models {
             let files = files.get(&model.name).cloned().unwrap_or_default();
-            scheduler.put_base_model(model.clone(), files).await?;
+            when_reachable(|| scheduler.put_base_model(model.clone(), files.clone())).await?;
         }
         let deps = WorkerDeps {
             engine,
@@ -134,7 +135,7 @@ impl Executor {
         let worker = worker::spawn(scheduler.clone(), deps)?;
         scheduler.prefetch_with(worker::prefetch(Arc::clone(&preparer)));
         // From here on others leave runs and samples to it.
-        scheduler.start_worker().await?;
+        when_reachable(|| scheduler.start_worker()).await?;
         Ok((Self { worker, preparer }, Models::new(models, &files)))
     }
 

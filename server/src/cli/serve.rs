@@ -16,6 +16,7 @@ use trainyard_scheduler::{Database, Scheduler, Storage, SystemClock};
 
 use super::gate::Gate;
 use super::process::{self, Executor, Files};
+use super::reachable::when_reachable;
 use super::shutdown::Signals;
 use super::{banner, logging, maintenance, memory};
 use crate::config::{Config, Role};
@@ -48,7 +49,13 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
         .map_err(|error| format!("cannot listen on {}:{}: {error}", config.host, config.port))?;
     let address = listener.local_addr()?;
     tracing::info!(%address, "listening; loading models");
-    let scheduler = process::open_scheduler(&config, &files).await?;
+    let scheduler = tokio::select! {
+        opened = process::open_scheduler(&config, &files) => opened?,
+        signal = signals.next() => {
+            tracing::info!(signal, "shutting down before the database was reached");
+            return Ok(());
+        }
+    };
     let (stop, stopping) = Shutdown::channel();
     let gate = Gate::default();
     let http = serve_http(listener, gate.router(), stopping.clone());
@@ -153,7 +160,7 @@ async fn signer(config: &Config, scheduler: &Scheduler) -> Result<Signer, Box<dy
     match config.database {
         Database::Sqlite(_) => Ok(own),
         Database::Postgres(_) => {
-            let shared = scheduler.shared_secret("url-signing", own.key().to_vec()).await?;
+            let shared = when_reachable(|| scheduler.shared_secret("url-signing", own.key().to_vec())).await?;
             Ok(Signer::from_bytes(&shared)?)
         }
     }

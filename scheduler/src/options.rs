@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::{Clock, SystemClock};
+use crate::crashes::WorkerEnd;
 use crate::quotas::Policies;
 use crate::storage::Storage;
 use crate::store::db::Database;
@@ -71,11 +72,20 @@ pub struct WorkerOptions {
     pub devices: Vec<String>,
     /// Without a heartbeat for so long its leases expire, and other workers get its runs.
     pub lease: Duration,
+    /// The machine ran out of memory while the former process of this worker was there, which is evidence against
+    /// the requests that it had.
+    pub former_out_of_memory: bool,
 }
 
 impl WorkerOptions {
     /// The worker of a process that serves these base models, with a lease of 15 seconds.
     pub fn new(id: impl Into<String>, models: Vec<String>) -> Self {
-        Self { id: id.into(), models, devices: Vec::new(), lease: Duration::from_secs(15) }
+        let lease = Duration::from_secs(15);
+        Self { id: id.into(), models, devices: Vec::new(), lease, former_out_of_memory: false }
+    }
+
+    /// How the former process of this worker ended, should it still have leases.
+    pub(crate) fn former_end(&self) -> WorkerEnd {
+        if self.former_out_of_memory { WorkerEnd::OutOfMemory } else { WorkerEnd::Crashed }
     }
 }

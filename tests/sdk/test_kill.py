@@ -2,12 +2,15 @@
 
 import os
 import random
+import threading
 
 import pytest
 
 import postgres as pg
 from deployment import KINDS, launch
 from faults import Killer, Victim
+from helpers import ADAM, TOKENS, WAIT, assert_bits_equal, client, datum, forward, logprobs, lora
+from server import SMOL, Server, smol_path
 from workload import STEPS, work
 
 STRIKES = 20
@@ -42,3 +45,56 @@ def test_training_survives_kills_at_random_moments(kind, tmp_path, undisturbed):
     finally:
         if database:
             database.close()
+
+
+KILLS = 40
+BATCH = [datum(TOKENS * 3), datum(TOKENS[::-1] * 3)]
+
+
+def train_smol(server, steps=25):
+    """Losses and final log-probabilities of a run of the real model; every request is submitted ahead."""
+    with client(server) as service:
+        run = lora(service, model=SMOL, rank=8, seed=3)
+        passes = []
+        for _ in range(steps):
+            passes.append(run.forward_backward(BATCH, "cross_entropy"))
+            run.optim_step(ADAM)
+        losses = [output.result(600).metrics["loss:sum"] for output in passes]
+        return losses, logprobs(forward(run, BATCH))
+
+
+@pytest.mark.deployments("sqlite")
+@pytest.mark.timeout(900)
+def test_kills_from_outside_at_any_rate_fail_no_request(tmp_path):
+    """A server that is killed 40 times, 0.5 to 4 s apart, makes progress, and ends with an undisturbed run's numbers."""
+    folders = [tmp_path / name for name in ("calm", "struck")]
+    for folder in folders:
+        folder.mkdir()
+    calm, struck = [Server(folder, models={SMOL: smol_path()}, dtype="bf16") for folder in folders]
+    expected = train_smol(calm.start())
+    assert calm.stop() == 0
+    struck.start()
+    done = threading.Event()
+    chance = random.Random(SEED)
+    kills = 0
+
+    def disturb():
+        nonlocal kills
+        while kills < KILLS and not done.wait(chance.uniform(0.5, 4)):
+            struck.kill()
+            kills += 1
+            struck.processes[0].start()
+
+    killer = threading.Thread(target=disturb)
+    killer.start()
+    try:
+        losses, final = train_smol(struck)
+    finally:
+        done.set()
+        killer.join()
+    assert kills > KILLS / 4
+    assert losses == expected[0]
+    assert_bits_equal(final, expected[1])
+    struck.wait_until_ready()
+    assert struck.stop() == 0, struck.tail()
+    assert "panicked at" not in struck.text(), struck.tail(100)

@@ -30,9 +30,10 @@ impl Scheduler {
 
 impl Core {
     fn complete(self: &Arc<Self>, request: RequestId, outcome: CompletionOutcome, effects: Vec<Effect>) {
+        let now = self.now();
         self.with_queue(|queue| {
             let error = outcome.error();
-            let Some(finished) = queue.finish(&request, error) else {
+            let Some(finished) = queue.finish(&request, error, now) else {
                 return tracing::debug!(%request, "stale completion ignored: not an in-flight request");
             };
             if finished.kind.is_maintenance() && !finished.replay {

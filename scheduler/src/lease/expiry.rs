@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 
 use crate::core::Core;
+use crate::crashes::WorkerEnd;
 use crate::signals::Signal;
 use crate::store::db::Conn;
 use crate::store::leases::{self, FreedLeases};
@@ -46,12 +47,12 @@ impl Write for ExpireWorkers {
             return Ok(all);
         }
         for id in workers::expired_workers(conn, core.worker_id(), core.now()).await? {
-            let freed = leases::release_all(conn, Some(&id), true).await?;
+            let freed = leases::release_all(conn, Some(&id), WorkerEnd::Crashed).await?;
             workers::delete_worker(conn, &id).await?;
             all.push((id, freed));
         }
         for id in workers::unregistered_holders(conn, core.worker_id()).await? {
-            let freed = leases::release_all(conn, Some(&id), true).await?;
+            let freed = leases::release_all(conn, Some(&id), WorkerEnd::Crashed).await?;
             all.push((id, freed));
         }
         Ok(all)

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use crate::Error;
 use crate::core::Core;
+use crate::crashes::WorkerEnd;
 use crate::signals::Signal;
 use crate::store::db::{Conn, Database};
 use crate::store::leases::{self, FreedLeases};
@@ -50,7 +51,7 @@ impl Write for Register {
             Database::Sqlite(_) => None,
             Database::Postgres(_) => Some(worker.id.as_str()),
         };
-        let freed = leases::release_all(conn, whose, true).await?;
+        let freed = leases::release_all(conn, whose, worker.former_end()).await?;
         let (now, described) = (core.now(), (worker.models.as_slice(), worker.devices.as_slice()));
         let incarnation = workers::register_worker(conn, &worker.id, described, now, core.lease_end(now)).await?;
         Ok((incarnation, freed))
@@ -76,7 +77,7 @@ impl Write for Deregister {
         if !workers::renew_worker(conn, worker, incarnation, core.now()).await? {
             return Ok(FreedLeases::default());
         }
-        let freed = leases::release_all(conn, Some(worker), false).await?;
+        let freed = leases::release_all(conn, Some(worker), WorkerEnd::Orderly).await?;
         workers::delete_worker(conn, worker).await?;
         Ok(freed)
     }

@@ -119,10 +119,15 @@ impl Queue {
     }
 
     /// The worker has completed a request. `None` when it is not an in-flight request, as after a cancellation.
-    pub(crate) fn finish(&mut self, request: &RequestId, error: Option<&OpError>) -> Option<InFlightRequest> {
+    pub(crate) fn finish(
+        &mut self,
+        request: &RequestId,
+        error: Option<&OpError>,
+        now: Timestamp,
+    ) -> Option<InFlightRequest> {
         let finished = self.in_flight.remove(request)?;
         match &finished.run {
-            Some(run) => self.finish_of_run(run, &finished, error),
+            Some(run) => self.finish_of_run(run, &finished, error, now),
             None => self.sample_closed(&finished.tenant),
         }
         self.request_closed(&finished.session);

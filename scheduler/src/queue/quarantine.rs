@@ -114,13 +114,13 @@ impl Queue {
     }
 
     fn fail_poison_request(&mut self, candidate: &StartCandidate, crashes: CrashRecord) {
-        let error = OpError::server(format!(
-            "the worker process ended each of {} times that it executed this request alone; it is not tried again",
-            crashes.isolated_starts
-        ));
+        let error = OpError::server(
+            "worker processes ended again and again while they executed this request and no other; it is not tried again",
+        );
         tracing::warn!(
             ?candidate,
             crash_count = crashes.count,
+            isolated_starts = crashes.isolated_starts,
             "poison request failed: it crashed its worker each time"
         );
         match candidate {

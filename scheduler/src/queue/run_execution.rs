@@ -36,8 +36,8 @@ impl Queue {
         if run.executing.is_some() || !run.head().is_some_and(is_held) {
             return None;
         }
-        let replay = matches!(run.history, History::Replaying(_));
         let (seq_id, entry) = run.take_head()?;
+        let replay = run.executing.as_ref().is_some_and(|executing| executing.replay);
         let in_flight = InFlightRequest {
             tenant: run.tenant.clone(),
             session: run.session.clone(),
@@ -61,20 +61,27 @@ impl Queue {
     }
 
     /// The worker has completed an operation of a run.
-    pub(super) fn finish_of_run(&mut self, id: &RunId, finished: &InFlightRequest, error: Option<&OpError>) {
+    pub(super) fn finish_of_run(
+        &mut self,
+        id: &RunId,
+        finished: &InFlightRequest,
+        error: Option<&OpError>,
+        now: Timestamp,
+    ) {
         let Some(run) = self.runs.get_mut(id) else { return };
         let Some(executing) = run.executing.take() else { return };
         if error.is_none() && finished.kind != RequestKind::RestoreRun {
             run.replay_cost = run.replay_cost.saturating_add(finished.cost.tokens.max(1));
         }
         match (executing.replay, error) {
-            _ if finished.kind.is_maintenance() && !executing.replay => self.maintained(id, finished.kind, error),
+            _ if finished.kind.is_maintenance() && !executing.replay => self.maintained(id, finished, error, now),
             (true, Some(error)) => self.fail_restore(id, &error.message),
             (true, None) => {
                 for key in executing.snapshots {
                     self.add_snapshot(&finished.session, key, id.clone(), true);
                 }
                 self.end_replay_when_done(id);
+                self.schedule_replay_save(id, finished, now);
             }
             (false, error) => {
                 let created = run.next_seq == 0;

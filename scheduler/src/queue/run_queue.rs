@@ -1,6 +1,7 @@
 //! The requests of one run: strictly by seq_id, one at a time, after a replay when the run's memory was lost.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use trainyard_protocol::{OpError, RequestId, SessionId, TenantId};
 
@@ -72,6 +73,10 @@ pub(crate) struct RunQueue {
     pub(super) maintenance: VecDeque<QueuedRequest>,
     /// Tokens executed since the run was saved: what a replay would cost.
     pub(super) replay_cost: u64,
+    /// When the replay began that is not saved yet.
+    pub(super) unsaved_replay: Option<Timestamp>,
+    /// How long its last save took.
+    pub(super) save_took: Duration,
     /// Since when it has had no request.
     pub(super) idle_since: Option<Timestamp>,
     /// Its lease is released once it is saved, unless a request arrives before.
@@ -105,6 +110,8 @@ impl RunQueue {
             failure: None,
             maintenance: VecDeque::new(),
             replay_cost: 0,
+            unsaved_replay: None,
+            save_took: Duration::ZERO,
             idle_since: None,
             releasing: false,
             handing_over: false,
@@ -143,9 +150,9 @@ impl RunQueue {
     /// The operation that comes next; `None` when its request has not arrived or the history is not loaded.
     pub(super) fn head(&mut self) -> Option<&mut QueuedRequest> {
         match &mut self.history {
-            History::Replaying(replays) => replays.front_mut().map(|replayed| &mut replayed.entry),
             History::Lost | History::Reading => None,
-            History::Loaded if !self.maintenance.is_empty() => self.maintenance.front_mut(),
+            _ if !self.maintenance.is_empty() => self.maintenance.front_mut(),
+            History::Replaying(replays) => replays.front_mut().map(|replayed| &mut replayed.entry),
             History::Loaded if self.handing_over => None,
             History::Loaded => match self.pending.get_mut(&self.next_seq) {
                 Some(PendingPlace::Work(entry)) => Some(entry),
@@ -192,16 +199,24 @@ impl RunQueue {
         matches!(self.pending.get(&self.next_seq), Some(PendingPlace::Work(_)))
     }
 
+    /// The first place whose effects the worker's memory does not hold.
+    fn next_executed(&self) -> i64 {
+        match &self.history {
+            History::Replaying(replays) => replays.front().map_or(self.next_seq, |first| first.seq_id),
+            _ => self.next_seq,
+        }
+    }
+
     /// Takes the head with its place and marks it as executing.
     pub(super) fn take_head(&mut self) -> Option<(i64, QueuedRequest)> {
+        if let Some(entry) = self.maintenance.pop_front() {
+            self.executing = Some(ExecutingHead { is_request: false, replay: false, snapshots: Vec::new() });
+            return Some((self.next_executed() - 1, entry));
+        }
         if let History::Replaying(replays) = &mut self.history {
             let Replayed { seq_id, entry, snapshots } = replays.pop_front()?;
             self.executing = Some(ExecutingHead { is_request: false, replay: true, snapshots });
             return Some((seq_id, entry));
-        }
-        if let Some(entry) = self.maintenance.pop_front() {
-            self.executing = Some(ExecutingHead { is_request: false, replay: false, snapshots: Vec::new() });
-            return Some((self.next_seq - 1, entry));
         }
         match self.pending.remove(&self.next_seq)? {
             PendingPlace::Work(entry) => {

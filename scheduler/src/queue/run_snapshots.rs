@@ -2,15 +2,21 @@
 //! they can be evicted from memory.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use bytes::Bytes;
 use trainyard_protocol::{OpError, RequestId, RunId};
 
-use super::request::{PayloadSlot, QueuedRequest};
+use super::request::{InFlightRequest, PayloadSlot, QueuedRequest};
 use super::run_queue::History;
 use super::state::Queue;
 use crate::quotas::Cost;
 use crate::{Decoded, MaintenanceOp, RequestKind, Timestamp};
+
+/// A replay that took so long is saved,
+const REPLAY_UNSAVED: Duration = Duration::from_millis(500);
+/// and took so many times what a save takes: most of its time is left to it.
+const REPLAY_TIMES_SAVE: u32 = 5;
 
 impl Queue {
     /// Schedules a save of the run once its replay would cost much, or of its snapshots when there are many. To be
@@ -26,6 +32,19 @@ impl Queue {
             self.schedule_spill(id);
         }
         self.advance(id);
+    }
+
+    /// Schedules a save in the midst of a replay once the replay has made some progress, so that a process that is
+    /// killed again and again gets on. To be called after each replayed operation.
+    pub(super) fn schedule_replay_save(&mut self, id: &RunId, replayed: &InFlightRequest, now: Timestamp) {
+        let Some(run) = self.runs.get_mut(id) else { return };
+        if replayed.kind.is_maintenance() {
+            return;
+        }
+        let since = *run.unsaved_replay.get_or_insert(replayed.started);
+        if since.until(now) >= REPLAY_UNSAVED.max(run.save_took * REPLAY_TIMES_SAVE) {
+            self.schedule_save(id);
+        }
     }
 
     /// Saves the run and all of its snapshots that are in memory alone: after it, the log up to here is not needed.
@@ -59,15 +78,23 @@ impl Queue {
     }
 
     /// The worker has completed a maintenance operation of a run. After a failure the rest of it is dropped.
-    pub(super) fn maintained(&mut self, id: &RunId, kind: RequestKind, error: Option<&OpError>) {
+    pub(super) fn maintained(
+        &mut self,
+        id: &RunId,
+        finished: &InFlightRequest,
+        error: Option<&OpError>,
+        now: Timestamp,
+    ) {
         let Some(run) = self.runs.get_mut(id) else { return };
-        if kind == RequestKind::SaveRun {
-            run.replay_cost = 0;
+        if finished.kind == RequestKind::SaveRun {
+            (run.replay_cost, run.unsaved_replay) = (0, None);
+            run.save_took = finished.started.until(now);
         }
         if let Some(error) = error {
             tracing::warn!(run = %id, %error, "run snapshot failed; retrying later");
             run.maintenance.clear();
-            (run.replay_cost, run.releasing, run.handing_over) = (0, false, false);
+            (run.replay_cost, run.unsaved_replay) = (0, None);
+            (run.releasing, run.handing_over) = (false, false);
         }
     }
 

@@ -74,7 +74,7 @@ fn the_next_payloads_are_prefetched_while_a_request_is_executed() {
         if seq_id + 4 <= 8 {
             read(&mut queue, seq_id + 4);
         }
-        queue.finish(&request(seq_id), None).unwrap();
+        queue.finish(&request(seq_id), None, Timestamp(0)).unwrap();
     }
     assert_eq!(queue.held_bytes, 0);
 }
@@ -89,7 +89,7 @@ fn what_arrives_late_does_not_lose_what_is_being_read() {
     (1..=5).for_each(|seq_id| read(&mut queue, seq_id));
     for seq_id in 1..=5 {
         start(&mut queue, seq_id);
-        queue.finish(&request(seq_id), None).unwrap();
+        queue.finish(&request(seq_id), None, Timestamp(0)).unwrap();
     }
     assert_eq!(queue.counts(), (0, 0));
 }
@@ -107,7 +107,7 @@ fn a_lost_payload_fails_its_own_request_and_not_before_it_is_due() {
     assert_eq!((effects.rejected.len(), effects.fetches.len()), (0, 1));
     start(&mut queue, 1);
     queue.payload_read(&run(), &request(2), None);
-    queue.finish(&request(1), None).unwrap();
+    queue.finish(&request(1), None, Timestamp(0)).unwrap();
     assert_eq!(fetches(&mut queue), [request(2)]);
     queue.payload_read(&run(), &request(2), None);
     let rejected = queue.take_effects().rejected;

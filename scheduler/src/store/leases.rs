@@ -6,6 +6,7 @@ use super::db::{Conn, column, sql, sql_by};
 use super::requests::cost;
 use super::{as_i64, failed};
 use crate::Error;
+use crate::crashes::{QUARANTINE_CRASHES, WorkerEnd};
 use crate::quotas::Cost;
 
 /// Claims the leases of runs that no worker has and that have work, at most `limit`. Returns them with the new epochs.
@@ -91,11 +92,16 @@ pub(crate) struct FreedLeases {
     pub(crate) samples: u64,
 }
 
-/// Frees all leases of a worker, or of all workers. When it has `crashed`, the crash count grows of every request that it
+/// Frees all leases of a worker, or of all workers. When it crashed, the crash count grows of every request that it
 /// may have been executing: claimed samples, and the next one of each of its runs.
-pub(crate) async fn release_all(conn: &mut Conn, worker: Option<&str>, crashed: bool) -> Result<FreedLeases, Error> {
+pub(crate) async fn release_all(conn: &mut Conn, worker: Option<&str>, end: WorkerEnd) -> Result<FreedLeases, Error> {
+    const ISOLATED: &str = "-- release_all: isolated
+        UPDATE requests SET isolated_starts = isolated_starts + $2
+        WHERE finished_at IS NULL AND state = 'running' AND isolated_starts > 0 AND crash_count >= $3
+            AND (worker_id IS NOT NULL AND ($1 IS NULL OR worker_id = $1) OR run_id IN (
+                SELECT id FROM runs WHERE worker_id IS NOT NULL AND ($1 IS NULL OR worker_id = $1)))";
     const HEADS: &str = "-- release_all: heads
-        UPDATE requests SET crash_count = crash_count + 1
+        UPDATE requests SET crash_count = crash_count + $2
         WHERE finished_at IS NULL
             AND run_id IN (SELECT id FROM runs WHERE worker_id IS NOT NULL AND ($1 IS NULL OR worker_id = $1))
             AND NOT EXISTS (SELECT 1 FROM requests AS earlier WHERE earlier.run_id = requests.run_id
@@ -108,13 +114,18 @@ pub(crate) async fn release_all(conn: &mut Conn, worker: Option<&str>, crashed: 
     const SAMPLES: &str = "-- release_all: samples
         UPDATE requests SET worker_id = NULL, state = 'queued', crash_count = crash_count + $2
         WHERE finished_at IS NULL AND worker_id IS NOT NULL AND ($1 IS NULL OR worker_id = $1)";
-    if crashed {
-        sql(HEADS).bind(worker).execute(conn).await.map_err(failed("release leases"))?;
+    let crashed = end.crash_count();
+    if end.isolated_starts() > 0 {
+        let quarantined = i64::try_from(QUARANTINE_CRASHES).unwrap_or(i64::MAX);
+        let isolated = sql(ISOLATED).bind(worker).bind(end.isolated_starts()).bind(quarantined);
+        isolated.execute(conn).await.map_err(failed("release leases"))?;
+    }
+    if crashed > 0 {
+        sql(HEADS).bind(worker).bind(crashed).execute(conn).await.map_err(failed("release leases"))?;
     }
     sql(REQUESTS).bind(worker).execute(conn).await.map_err(failed("release leases"))?;
     let runs = sql(RUNS).bind(worker).execute(conn).await.map_err(failed("release leases"))?;
-    let samples =
-        sql(SAMPLES).bind(worker).bind(i64::from(crashed)).execute(conn).await.map_err(failed("release leases"))?;
+    let samples = sql(SAMPLES).bind(worker).bind(crashed).execute(conn).await.map_err(failed("release leases"))?;
     Ok(FreedLeases { runs, samples })
 }
 

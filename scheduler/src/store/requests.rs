@@ -203,10 +203,11 @@ pub(crate) async fn start_requests(conn: &mut Conn, worker: &str, ids: &[Request
     sql_by(SQLITE, POSTGRES).bind(ids).bind(worker).execute(conn).await.map_err(failed("start requests"))
 }
 
-/// Counts an isolated start of a quarantined request.
+/// Counts an isolated start of a quarantined request, which from then on is running: after a crash it is known which
+/// request was executed in isolation.
 pub(crate) async fn count_isolated_start(conn: &mut Conn, worker: &str, id: &RequestId) -> Result<(), Error> {
     const SQL: &str = "-- count_isolated_start
-        UPDATE requests SET isolated_starts = isolated_starts + 1 WHERE id = $1 AND finished_at IS NULL
+        UPDATE requests SET isolated_starts = isolated_starts + 1, state = 'running' WHERE id = $1 AND finished_at IS NULL
             AND (worker_id = $2 OR run_id IN (SELECT id FROM runs WHERE worker_id = $2))";
     sql(SQL).bind(id.as_str()).bind(worker).execute(conn).await.map_err(failed("count an isolated start"))?;
     Ok(())

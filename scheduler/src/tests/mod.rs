@@ -109,6 +109,17 @@ impl Bench {
         Self { dir, database, clock, scheduler, me, session }
     }
 
+    /// Kills the process, and starts a new one that finds evidence that the machine ran out of memory.
+    pub(super) async fn restart_out_of_memory(self) -> Self {
+        let Self { dir, database, clock, scheduler, me, session } = self;
+        scheduler.core.killed.store(true, Ordering::SeqCst);
+        drop(scheduler);
+        let mut options = options(&dir, &database, &clock);
+        options.worker.as_mut().unwrap().former_out_of_memory = true;
+        let scheduler = Scheduler::open(options).await.unwrap();
+        Self { dir, database, clock, scheduler, me, session }
+    }
+
     /// Ends the process and starts a new one that saves a run after so many tokens.
     pub(super) async fn restart_saving(self, snapshot_tokens: u64) -> Self {
         let Self { dir, database, clock, scheduler, me, session } = self;

@@ -137,6 +137,46 @@ async fn the_end_of_a_session_drops_its_snapshots() {
 }
 
 #[tokio::test]
+async fn a_replay_that_is_interrupted_keeps_its_progress() {
+    use RequestKind::*;
+    let bench = bench().await;
+    let run = bench.ready_run(0).await;
+    for (seq_id, kind) in (1..).zip([ForwardBackward, Forward, OptimStep, ForwardBackward]) {
+        let request = bench.submit(&run, seq_id, kind).await;
+        bench.succeed(&bench.start().await);
+        bench.poll(&request).await;
+    }
+    let last = bench.submit(&run, 5, OptimStep).await;
+    let bench = bench.restart(true).await;
+    replay(&bench, &[0, 1]).await;
+    let slow = bench.start().await;
+    assert_eq!((slow.seq_id, slow.replay), (3, true));
+    bench.pass(Duration::from_secs(1));
+    bench.succeed(&slow);
+    // Everything before the next replayed operation.
+    let save = bench.start().await;
+    assert_eq!((save.kind, save.seq_id, save.replay), (SaveRun, 3, false));
+    bench.pass(Duration::from_millis(300));
+    bench.succeed_with(&save, vec![Effect::RunSaved("snapshots/a/b".into())]);
+    // A second is less than five times what that save took: no other one.
+    let next = bench.start().await;
+    assert_eq!((next.seq_id, next.replay), (4, true));
+    bench.pass(Duration::from_secs(1));
+    bench.succeed(&next);
+    let first = bench.start().await;
+    assert_eq!((first.request.clone(), first.replay), (last.clone(), false));
+    // Once this is accepted, what was recorded before is committed.
+    bench.submit(&run, 6, Forward).await;
+    let bench = bench.restart(true).await;
+    let restore = bench.start().await;
+    assert_eq!((restore.kind, restore.seq_id, restore.replay), (RestoreRun, 3, true));
+    bench.succeed(&restore);
+    replay(&bench, &[4]).await;
+    bench.succeed(&bench.start().await);
+    assert!(matches!(bench.poll(&last).await, Poll::Succeeded { .. }));
+}
+
+#[tokio::test]
 async fn a_run_that_can_not_be_restored_is_corrupted() {
     let bench = bench().await;
     let run = bench.ready_run(0).await;
@@ -185,7 +225,7 @@ async fn a_poison_request_fails_in_the_end_and_no_other_does() {
         while all.len() < 3 {
             all.extend(started(&bench).await);
         }
-        bench = bench.restart(true).await;
+        bench = bench.restart_out_of_memory().await;
     }
     // From now on each is executed in isolation. The first sample crashes every worker, the others none.
     let (mut alone, mut done) = (0, Vec::new());
@@ -197,7 +237,7 @@ async fn a_poison_request_fails_in_the_end_and_no_other_does() {
         bench.nothing_ready();
         if request == samples[0] {
             alone += 1;
-            bench = bench.restart(true).await;
+            bench = bench.restart_out_of_memory().await;
         } else {
             bench.scheduler.complete(request.clone(), result(0), Vec::new());
             assert!(matches!(bench.poll(&request).await, Poll::Succeeded { .. }));
@@ -207,7 +247,7 @@ async fn a_poison_request_fails_in_the_end_and_no_other_does() {
     assert!(done.contains(&creation) && done.contains(&samples[1]));
     assert_eq!(started(&bench).await, []);
     match bench.poll(&samples[0]).await {
-        Poll::Failed(error) => assert!(error.message.contains("each of 3 times"), "{error}"),
+        Poll::Failed(error) => assert!(error.message.contains("not tried again"), "{error}"),
         other => panic!("{other:?}"),
     }
     // Nothing is held back any more.
@@ -228,7 +268,7 @@ async fn a_poison_training_request_leaves_its_run_usable() {
             replay(&bench, &[0]).await;
         }
         assert_eq!(started(&bench).await.first(), Some(&bad));
-        bench = bench.restart(true).await;
+        bench = bench.restart_out_of_memory().await;
     }
     replay(&bench, &[0]).await;
     // The request behind it was never quarantined.
@@ -246,7 +286,7 @@ async fn other_requests_have_the_worker_for_as_long_as_an_isolated_execution_too
     }
     for _ in 0..3 {
         while started(&bench).await.is_empty() {}
-        bench = bench.restart(true).await;
+        bench = bench.restart_out_of_memory().await;
     }
     let one = started(&bench).await;
     assert!(one.len() == 1 && quarantined.contains(&one[0]));
@@ -260,6 +300,42 @@ async fn other_requests_have_the_worker_for_as_long_as_an_isolated_execution_too
     bench.scheduler.complete(fresh, result(2), Vec::new());
     let other = started(&bench).await;
     assert!(other.len() == 1 && quarantined.contains(&other[0]) && other != one);
+}
+
+#[tokio::test]
+async fn kills_from_outside_make_no_request_fail() {
+    let mut bench = bench().await;
+    let run = bench.ready_run(0).await;
+    let request = bench.submit(&run, 1, RequestKind::ForwardBackward).await;
+    let other = bench.sampling_session(0).await;
+    for round in 0..10 {
+        if round > 0 {
+            replay(&bench, &[0]).await;
+        }
+        assert_eq!(started(&bench).await.first(), Some(&request));
+        // It is not isolated: what else there is starts beside it.
+        let sample = bench.submit_sample(&other, round).await.request_id;
+        while !started(&bench).await.contains(&sample) {}
+        bench.scheduler.complete(sample.clone(), result(0), Vec::new());
+        bench.poll(&sample).await;
+        bench = bench.restart(true).await;
+    }
+    replay(&bench, &[0]).await;
+    bench.succeed(&bench.start().await);
+    assert!(matches!(bench.poll(&request).await, Poll::Succeeded { .. }));
+}
+
+#[tokio::test]
+async fn a_request_that_crashes_every_worker_fails_without_evidence_too() {
+    let mut bench = bench().await;
+    let sampler = bench.sampling_session(0).await;
+    let bad = bench.submit_sample(&sampler, 0).await.request_id;
+    for _ in 0..24 {
+        assert_eq!(started(&bench).await, [bad.clone()]);
+        bench = bench.restart(true).await;
+    }
+    assert_eq!(started(&bench).await, []);
+    assert!(matches!(bench.poll(&bad).await, Poll::Failed(_)));
 }
 
 #[tokio::test]

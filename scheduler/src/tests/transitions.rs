@@ -2,6 +2,7 @@
 
 
 use super::*;
+use crate::crashes::WorkerEnd;
 use crate::store::results::{self, RequestEnd};
 use crate::store::db::{Conn, connect, sql};
 use crate::store::{blobs::StoredBytes, leases, requests, runs};
@@ -32,7 +33,7 @@ async fn move_to(conn: &mut Conn, request: &RequestId, to: RequestState) -> bool
         RequestState::Queued => {
             let before = sql(STATE).scalar::<String>(conn).await.unwrap();
             sql("UPDATE runs SET worker_id = 'worker'").execute(conn).await.unwrap();
-            leases::release_all(conn, Some("worker"), true).await.unwrap();
+            leases::release_all(conn, Some("worker"), WorkerEnd::Crashed).await.unwrap();
             return before != sql(STATE).scalar::<String>(conn).await.unwrap();
         }
         RequestState::Running => {

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod banner;
+mod former_process;
 mod gate;
 mod logging;
 mod maintenance;

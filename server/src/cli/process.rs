@@ -14,6 +14,7 @@ use tokio::time::sleep;
 use trainyard_protocol::Prepare;
 use trainyard_scheduler::{Database, Options, Scheduler, Storage, WorkerOptions};
 
+use super::former_process;
 use super::reachable::when_reachable;
 use crate::config::{Config, Role};
 use crate::engine::{Loaded, build_engine};
@@ -68,6 +69,7 @@ pub(super) async fn open_scheduler(config: &Config, files: &Files) -> Result<Sch
             let mut worker = WorkerOptions::new(worker_id(&config.data_dir)?, models);
             worker.devices = vec![format!("cpu, {} threads", config.threads)];
             worker.lease = config.lease;
+            worker.former_out_of_memory = former_process::ran_out_of_memory(&config.data_dir)?;
             Some(worker)
         }
     };

@@ -331,7 +331,7 @@ async fn a_request_that_crashes_every_worker_fails_without_evidence_too() {
     let sampler = bench.sampling_session(0).await;
     let bad = bench.submit_sample(&sampler, 0).await.request_id;
     for _ in 0..24 {
-        assert_eq!(started(&bench).await, [bad.clone()]);
+        assert_eq!(started(&bench).await, std::slice::from_ref(&bad));
         bench = bench.restart(true).await;
     }
     assert_eq!(started(&bench).await, []);

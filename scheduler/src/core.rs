@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -64,6 +64,8 @@ pub(crate) struct Core {
     pub(crate) unconfirmed_leases: Mutex<BTreeSet<String>>,
     /// Counts the starts of this process's worker; 0 until it is registered.
     pub(crate) incarnation: AtomicI64,
+    /// The worker takes nothing new.
+    pub(crate) draining: AtomicBool,
     /// Held while the worker sends a heartbeat or registers.
     pub(crate) heartbeat: tokio::sync::Mutex<()>,
     /// Since when the store has been reachable, in ms since the epoch.
@@ -111,6 +113,7 @@ impl Core {
             runs_to_read: Mutex::default(),
             unconfirmed_leases: Mutex::default(),
             incarnation: AtomicI64::new(0),
+            draining: AtomicBool::new(false),
             heartbeat: tokio::sync::Mutex::default(),
             store_reachable_since: AtomicI64::new(now.as_millis()),
             open_samples: Mutex::default(),
@@ -150,9 +153,9 @@ impl Core {
         self.options.worker.as_ref().map(|worker| worker.id.as_str())
     }
 
-    /// The id of this process's worker, if it serves a base model.
+    /// The id of this process's worker, if it serves a base model and is not about to stop.
     pub(crate) fn worker_for(&self, base_model: &str) -> Option<&str> {
-        let worker = self.options.worker.as_ref()?;
+        let worker = self.options.worker.as_ref().filter(|_| !self.is_draining())?;
         worker.models.iter().any(|model| model == base_model).then_some(worker.id.as_str())
     }
 

@@ -27,6 +27,7 @@ mod core;
 mod crashes;
 mod database_lock;
 mod dispatch;
+mod drain;
 mod ended;
 mod error;
 mod futures;

@@ -32,6 +32,9 @@ const MIN_TOKEN: usize = 8;
 /// Capacity for copies of what is read from a bucket.
 const STORAGE_CACHE_MIB: u64 = 20 << 10;
 
+/// Less than the time after which service managers kill, which is 30 seconds or more.
+const DRAIN_SECONDS: u64 = 20;
+
 /// The configuration file.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -57,6 +60,7 @@ struct FileConfig {
     lease_seconds: Option<u64>,
     snapshot_tokens: Option<u64>,
     idle_seconds: Option<u64>,
+    drain_seconds: Option<u64>,
     session_seconds: Option<u64>,
     retention_hours: Option<u64>,
     tenants: Vec<FileTenant>,
@@ -87,6 +91,8 @@ pub struct Config {
     pub snapshot_tokens: Option<u64>,
     /// How long a run may be idle in memory; the scheduler's default when `None`.
     pub idle_unload: Option<Duration>,
+    /// How long a shutdown waits for what is executed to finish, and for runs to be saved.
+    pub drain: Duration,
     /// After how long without a sign of life a session expires; the scheduler's default when `None`.
     pub session_timeout: Option<Duration>,
     /// How long results can be read; the scheduler's default when `None`.
@@ -255,6 +261,7 @@ impl Config {
             migrate: flags.migrate,
             snapshot_tokens: flags.snapshot_tokens.or(file.snapshot_tokens),
             idle_unload: flags.idle_seconds.or(file.idle_seconds).map(Duration::from_secs),
+            drain: Duration::from_secs(flags.drain_seconds.or(file.drain_seconds).unwrap_or(DRAIN_SECONDS)),
             session_timeout: flags.session_seconds.or(file.session_seconds).map(Duration::from_secs),
             retention: flags
                 .retention_hours

@@ -22,6 +22,7 @@ const TASKS: &[Task] = &[
     ("build", "build the release binary", tasks::build),
     ("lint", "check formatting and lints", tasks::lint),
     ("test", "lint, Rust tests, then the SDK suite against a real server", tasks::test),
+    ("deploy-check", "validate the templates for deployments", tasks::deploy_check),
     ("test-sdk", "the SDK suite alone", tasks::test_sdk),
     ("test-deployments", "the SDK suite on every kind of deployment", tasks::test_deployments),
     ("postgres", "run a command with a private PostgreSQL server, or keep one until interrupted", postgres::postgres),

@@ -17,12 +17,25 @@ const EXTRACT: &str = include_str!("extract_model.py");
 /// Pinned packages: what the examples need, and what the tests need beyond that.
 const REQUIREMENTS: &[&str] = &["client-sdk/python/examples/requirements.txt", "tests/sdk/requirements.txt"];
 
-/// The virtual environment's interpreter; made on the first call and when the pins change.
+/// Pinned packages that check the templates for deployments.
+const DEPLOY_REQUIREMENTS: &[&str] = &["deploy/requirements.txt"];
+
+/// The interpreter of the tests' and the examples' virtual environment.
 pub(crate) fn venv() -> Result<PathBuf> {
-    let venv = cache()?.join("venv");
+    environment("venv", REQUIREMENTS)
+}
+
+/// The interpreter of the virtual environment that checks the templates for deployments.
+pub(crate) fn deploy_venv() -> Result<PathBuf> {
+    environment("deploy-venv", DEPLOY_REQUIREMENTS)
+}
+
+/// A virtual environment's interpreter; made on the first call and when its pins change.
+fn environment(name: &str, requirements: &[&str]) -> Result<PathBuf> {
+    let venv = cache()?.join(name);
     let python = venv.join("bin").join("python");
     let stamp = venv.join("installed.txt");
-    let wanted = pins()?;
+    let wanted = pins(requirements)?;
     if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(python);
     }
@@ -33,7 +46,7 @@ pub(crate) fn venv() -> Result<PathBuf> {
     make.args(["-m", "venv", "--clear"]).arg(&venv);
     run(make)?;
     let mut install = command(&python, &["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
-    for file in REQUIREMENTS {
+    for file in requirements {
         install.args(["--requirement", file]);
     }
     run(install)?;
@@ -62,9 +75,9 @@ pub(crate) fn model() -> Result<PathBuf> {
     Ok(path)
 }
 
-fn pins() -> Result<String> {
+fn pins(requirements: &[&str]) -> Result<String> {
     let read = |file: &&str| std::fs::read_to_string(root().join(file)).map_err(|e| format!("read {file}: {e}"));
-    REQUIREMENTS.iter().map(read).collect()
+    requirements.iter().map(read).collect()
 }
 
 /// `$PYTHON`, or the first Python 3.11 or later on the path.

@@ -23,9 +23,15 @@ pub(crate) fn lint() -> Result {
     step("lints", || run(cargo(&clippy)))
 }
 
+/// Validates the templates for deployments.
+pub(crate) fn deploy_check() -> Result {
+    step("templates for deployments", || run(command(python::deploy_venv()?, &["deploy/check.py"])))
+}
+
 /// Everything that must hold before a change is merged, fastest first.
 pub(crate) fn test() -> Result {
     lint()?;
+    deploy_check()?;
     step("test model", model)?;
     let database = database()?;
     step("Rust tests", || {

@@ -18,7 +18,7 @@ impl Core {
     pub(crate) async fn lease_round(self: &Arc<Self>, repair: bool) -> Result<(), Error> {
         self.send_heartbeat().await?;
         self.expire_workers().await?;
-        if self.has_started() {
+        if self.has_started() && !self.is_draining() {
             if repair {
                 self.reconcile_leases().await?;
                 self.read_all_new_requests().await?;
@@ -42,6 +42,9 @@ impl Core {
 
     /// Claims what this process's worker can execute, and reads new requests of the runs that it has.
     pub(crate) async fn claim_work(self: &Arc<Self>) -> Result<(), Error> {
+        if self.is_draining() {
+            return Ok(());
+        }
         let runs = std::mem::take(&mut *lock(&self.runs_to_read));
         self.claim_runs().await?;
         for run in runs {

@@ -5,6 +5,7 @@
 //! built again from rows.
 
 mod dispatch;
+mod drain;
 mod effects;
 mod eviction;
 mod failures;

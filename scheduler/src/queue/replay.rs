@@ -37,6 +37,7 @@ impl Queue {
         }
         match history {
             Some(replays) => {
+                tracing::info!(run = %id, operations = replays.len(), "restoring run from its snapshot and log");
                 run.history = History::Replaying(replays);
                 self.end_replay_when_done(id);
                 self.advance(id);

@@ -93,6 +93,11 @@ impl Queue {
         if let Some(error) = error {
             tracing::warn!(run = %id, %error, "run snapshot failed; retrying later");
             run.maintenance.clear();
+            if self.draining {
+                // Its log is all there: the next worker replays it.
+                let epoch = run.epoch();
+                return self.release_run(id, epoch);
+            }
             (run.replay_cost, run.unsaved_replay) = (0, None);
             (run.releasing, run.handing_over) = (false, false);
         }

@@ -99,6 +99,8 @@ pub(crate) struct Queue {
     pub(super) uses: u64,
     /// Tokens of executed work after which a run is saved.
     pub(super) save_after: u64,
+    /// The worker is about to stop.
+    pub(super) draining: bool,
     /// Bytes of payloads in memory.
     pub(super) held_bytes: usize,
     pub(super) effects: QueueEffects,

@@ -73,6 +73,70 @@ async fn a_run_beyond_its_workers_share_is_saved_and_restored_by_another() {
     assert_eq!(a.take_work(), Vec::new());
 }
 
+/// A worker that drains in the background, and the end of that.
+fn drain(worker: &Scheduler) -> tokio::task::JoinHandle<bool> {
+    let worker = worker.clone();
+    tokio::spawn(async move { worker.drain(LONG).await })
+}
+
+#[tokio::test]
+async fn a_worker_that_drains_finishes_and_saves_what_it_has() {
+    let fleet = Fleet::new().await;
+    let a = fleet.worker("a").await;
+    let run = fleet.run_of(&a, 0).await;
+    let sampler = a.create_sampling_session(&fleet.me, new_sampling(&fleet.session, 0, None)).await.unwrap();
+    let first = fleet.submit(&a, &run, 1).await;
+    let executing = next(&a).await;
+    let second = fleet.submit(&a, &run, 2).await;
+    let sampled = a.submit_sample(&fleet.me, sample(&sampler, 0)).await.unwrap().request_id;
+    let draining = drain(&a);
+    let b = fleet.worker("b").await;
+    // The sample that was not started goes to the other worker; the request that was is finished.
+    let work = loop {
+        round(&b).await;
+        if let Some(WorkItem::Start(work)) = b.take_work().pop() {
+            break work;
+        }
+    };
+    assert_eq!(work.request, sampled);
+    report(&b, &work, "of b");
+    report(&a, &executing, "of a");
+    assert_eq!(fleet.poll(&first).await, succeeded("of a"));
+    let save = next(&a).await;
+    assert_eq!((save.kind, save.seq_id, save.replay), (RequestKind::SaveRun, 1, false));
+    // A process that drains accepts requests still.
+    let third = fleet.submit(&a, &run, 3).await;
+    a.complete(save.request.clone(), result(1), vec![Effect::RunSaved("snapshots/a/b".into())]);
+    assert!(draining.await.unwrap());
+    a.close().await;
+    let restore = next(&b).await;
+    assert_eq!((restore.kind, restore.seq_id), (RequestKind::RestoreRun, 1));
+    report(&b, &restore, "ignored");
+    for request in [second, third] {
+        let work = next(&b).await;
+        assert_eq!((&work.request, work.replay), (&request, false));
+        report(&b, &work, "of b");
+        assert_eq!(fleet.poll(&request).await, succeeded("of b"));
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_can_not_be_saved_is_released_all_the_same() {
+    let fleet = Fleet::new().await;
+    let a = fleet.worker("a").await;
+    let run = fleet.run_of(&a, 0).await;
+    let draining = drain(&a);
+    let save = next(&a).await;
+    assert_eq!(save.kind, RequestKind::SaveRun);
+    a.complete(save.request, Outcome::Failed(OpError::server("disk full")), Vec::new());
+    assert!(draining.await.unwrap());
+    let b = fleet.worker("b").await;
+    fleet.submit(&fleet.api, &run, 1).await;
+    round(&b).await;
+    let replay = next(&b).await;
+    assert_eq!((replay.seq_id, replay.replay), (0, true));
+}
+
 #[tokio::test]
 async fn a_busy_run_moves_between_two_of_its_requests() {
     let fleet = Fleet::new().await;

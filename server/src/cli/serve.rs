@@ -84,6 +84,10 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
         () = models.follow(&scheduler), if executor.is_none() => false,
     };
     signals.exit_at_next();
+    if executor.is_some() && !died {
+        // Clients are served meanwhile: what they submit is stored.
+        scheduler.drain(config.drain).await;
+    }
     maintaining.abort();
     trimming.abort();
     close(stop, http, executor, &scheduler).await?;

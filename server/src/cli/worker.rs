@@ -73,6 +73,9 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
         () = process::died(Some(&executor)) => true,
     };
     signals.exit_at_next();
+    if !died {
+        scheduler.drain(config.drain).await;
+    }
     trimming.abort();
     executor.join().await?;
     scheduler.close().await;

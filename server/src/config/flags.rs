@@ -93,6 +93,9 @@ pub struct SharedFlags {
     /// A run without requests for so long is saved and unloaded until its next request.
     #[arg(long, env = "TRAINYARD_IDLE_SECONDS", value_name = "SECONDS")]
     pub idle_seconds: Option<u64>,
+    /// At a shutdown: what is executed may take so long to finish, and runs so long to be saved.
+    #[arg(long, env = "TRAINYARD_DRAIN_SECONDS", value_name = "SECONDS")]
+    pub drain_seconds: Option<u64>,
     /// A session without a sign of life for so long expires: what waits is cancelled and its runs are saved.
     #[arg(long, env = "TRAINYARD_SESSION_SECONDS", value_name = "SECONDS")]
     pub session_seconds: Option<u64>,

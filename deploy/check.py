@@ -1,0 +1,55 @@
+"""Checks the templates of this folder: `make deploy-check` installs what it needs."""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import yaml
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOOLS = pathlib.Path(sys.executable).parent
+# A unit's program is looked up; on the machine that checks it need not be installed.
+PROGRAM = ("/usr/bin/trainyard", "/bin/true")
+
+
+def run(*command, complaint: str | None = None) -> None:
+    """Ends this program when a command fails, or says what counts as a complaint."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    if done.returncode != 0 or (complaint and complaint in done.stderr):
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+
+
+def check_units() -> None:
+    if not shutil.which("systemd-analyze"):
+        return print("    systemd-analyze is not installed: units were not checked", file=sys.stderr)
+    with tempfile.TemporaryDirectory() as folder:
+        for unit in sorted((HERE / "systemd").glob("*.service")):
+            copy = pathlib.Path(folder) / unit.name
+            copy.write_text(unit.read_text().replace(*PROGRAM))
+            # It warns about what it does not know, and succeeds.
+            run("systemd-analyze", "verify", "--man=no", copy, complaint=unit.name)
+
+
+def check_compose() -> None:
+    compose = yaml.safe_load((HERE / "docker" / "compose.yaml").read_text())
+    volumes, secrets = set(compose["volumes"]), set(compose["secrets"])
+    for name, service in compose["services"].items():
+        named = {mount.split(":")[0] for mount in service.get("volumes", []) if mount[0].isalpha()}
+        assert named <= volumes, f"{name}: unknown volumes {named - volumes}"
+        assert set(service.get("secrets", [])) <= secrets, f"{name}: unknown secrets"
+        if build := service.get("build"):
+            assert (HERE / "docker" / build["context"] / build["dockerfile"]).is_file(), f"{name}: no such Dockerfile"
+
+
+def main() -> None:
+    check_units()
+    run(TOOLS / "hadolint", HERE / "docker" / "Dockerfile")
+    check_compose()
+    for manifest in sorted((HERE / "kubernetes").glob("*.yaml")):
+        run(sys.executable, TOOLS / "kubernetes-validate", "--strict", manifest)
+
+
+if __name__ == "__main__":
+    main()

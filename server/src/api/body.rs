@@ -93,24 +93,24 @@ impl RawBody {
     ) -> Result<T, ApiError> {
         let (bytes, reservation) = (self.bytes.clone(), self.reservation.take());
         // The thread goes on when the client has gone, so it owns the reservation.
-        self.beside(move || {
+        beside(bytes.len(), move || {
             let _reservation = reservation;
             read(&bytes)
         })
         .await
     }
+}
 
-    /// Does what takes a time like its length, on a thread of its own when it is large.
-    pub(super) async fn beside<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, ApiError> {
-        if self.bytes.len() <= INLINE_DECODING {
-            return Ok(work());
-        }
-        let done = tokio::task::spawn_blocking(work);
-        done.await.map_err(|error| ApiError::Internal(format!("decoding did not finish: {error}")))
+/// Does what takes a time like so many bytes, on a thread of its own when they are many.
+pub(super) async fn beside<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    if bytes <= INLINE_DECODING {
+        return Ok(work());
     }
+    let done = tokio::task::spawn_blocking(work);
+    done.await.map_err(|error| ApiError::Internal(format!("a large body was not processed: {error}")))
 }
 
 /// A body of JSON, whatever its content type says.

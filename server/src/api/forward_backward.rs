@@ -6,7 +6,7 @@ use trainyard_protocol::limits::scored_tokens;
 use trainyard_protocol::{Datum, OpError, PreparedContent, RawBatch, RunId};
 use trainyard_scheduler::{Decoded, RequestKind, Run};
 
-use super::body::{Media, RawBody};
+use super::body::{Media, RawBody, beside};
 use super::respond::Reply;
 use super::submit::{self, NewRequest};
 use crate::auth::Tenant;
@@ -108,7 +108,7 @@ async fn decoded(
         return Ok(Decoded::default());
     };
     let batch = match batch {
-        Ok(batch) => body.beside(move || preparer.prepare(&base_model, batch)).await?,
+        Ok(batch) => beside(body.bytes.len(), move || preparer.prepare(&base_model, batch)).await?,
         Err(error) => Err(error),
     };
     Ok(Decoded::new(PreparedContent::Batch(batch)))

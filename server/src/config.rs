@@ -2,6 +2,7 @@
 //! which overrides the defaults.
 
 mod flags;
+mod http;
 mod tenants;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use std::{fs, io, thread};
 use serde::Deserialize;
 use trainyard_scheduler::{Database, Policies};
 
+use self::http::FileHttp;
 use self::tenants::{FileKey, FileTenant};
 use crate::auth::Keys;
 use crate::metrics::Access;
@@ -20,6 +22,7 @@ use crate::metrics::Access;
 pub use self::flags::{
     ComputeType, LogFormat, MigrateFlags, NamedPath, ServeFlags, ServeRole, SharedFlags, WorkerFlags,
 };
+pub use self::http::{Http, HttpFlags};
 pub use self::tenants::TenantsError;
 
 /// The file that is read when `--config` names no other.
@@ -59,6 +62,7 @@ struct FileConfig {
     idle_seconds: Option<u64>,
     session_seconds: Option<u64>,
     retention_hours: Option<u64>,
+    http: FileHttp,
     tenants: Vec<FileTenant>,
     keys: Vec<FileKey>,
 }
@@ -119,6 +123,8 @@ pub struct Config {
     pub log_format: LogFormat,
     /// Largest body; the API's default when `None`.
     pub max_body_bytes: Option<usize>,
+    /// What clients may take of the HTTP side.
+    pub http: Http,
     /// Where clients reach the server.
     pub public_url: Option<String>,
     /// Accepted keys; empty on loopback accepts any well-formed one.
@@ -179,9 +185,9 @@ pub enum ConfigError {
     /// No time at all.
     #[error("--{0}: must be at least 1")]
     Period(&'static str),
-    /// The body limit is 0.
-    #[error("--max-body-bytes: must be at least 1")]
-    MaxBodyBytes,
+    /// A limit of 0.
+    #[error("--{0}: must be at least 1")]
+    Zero(&'static str),
     /// A token that anybody can guess.
     #[error("--metrics-token: must be at least 8 characters")]
     MetricsToken,
@@ -246,6 +252,7 @@ impl Config {
             checkpoint_memory_mib: flags.checkpoint_memory_mib.or(file.checkpoint_memory_mib),
             log_format: flags.log_format.or(file.log_format).unwrap_or_default(),
             max_body_bytes: serve.max_body_bytes.or(file.max_body_bytes),
+            http: Http::resolve(&serve.http, file.http)?,
             public_url: serve.public_url.or(file.public_url),
             keys,
             policies,
@@ -273,7 +280,7 @@ impl Config {
             Self { activation_memory_mib: Some(0), .. } => Err(ConfigError::Memory("activation-memory-mib")),
             Self { kv_memory_mib: Some(0), .. } => Err(ConfigError::Memory("kv-memory-mib")),
             Self { checkpoint_memory_mib: Some(0), .. } => Err(ConfigError::Memory("checkpoint-memory-mib")),
-            Self { max_body_bytes: Some(0), .. } => Err(ConfigError::MaxBodyBytes),
+            Self { max_body_bytes: Some(0), .. } => Err(ConfigError::Zero("max-body-bytes")),
             config => Ok(config),
         }
     }

@@ -130,3 +130,17 @@ fn models_are_written_name_equals_path() {
         assert!(text.parse::<NamedPath>().is_err(), "{text:?}");
     }
 }
+
+#[test]
+fn the_http_side_has_limits_from_flags_and_the_file() {
+    let (_dir, mut given) = flags("[http]\nmax_connections = 100\nheader_seconds = 5\nmin_upload_kib = 2\n");
+    given.http.header_seconds = Some(7);
+    given.http.body_memory_mib = Some(64);
+    let http = Config::resolve(given).unwrap().http;
+    assert_eq!((http.connections.total, http.connections.per_address), (100, 75));
+    assert_eq!(http.connections.header_timeout, Duration::from_secs(7));
+    assert_eq!((http.bodies.memory, http.bodies.bytes_per_window), (64 << 20, 30 * 2048));
+    assert!(refusal("[http]\nmax_conections = 1\n", |_| {}).contains("max_conections"));
+    let zero = refusal("", |flags| flags.http.max_connections = Some(0));
+    assert_eq!(zero, "--max-connections: must be at least 1");
+}

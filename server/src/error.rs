@@ -39,6 +39,9 @@ pub enum ApiError {
     /// Something that existed and is over.
     #[error("{0}")]
     Gone(String),
+    /// A body that arrives too slowly.
+    #[error("{0}")]
+    TooSlow(String),
     /// A body beyond the limit, before or after decompression.
     #[error("the body is larger than {limit} bytes")]
     TooLarge {
@@ -89,6 +92,7 @@ impl ApiError {
             Self::NotFound { .. } | Self::Unsupported(_) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::Gone(_) => StatusCode::GONE,
+            Self::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Mismatch(_) => StatusCode::UNPROCESSABLE_ENTITY,
@@ -126,6 +130,11 @@ impl IntoResponse for ApiError {
         }
         response
     }
+}
+
+/// The body of a refusal.
+pub fn refusal_text(detail: &str) -> String {
+    serde_json::json!({ "detail": detail }).to_string()
 }
 
 /// A JSON response of known length: clients take a 400 without `content-length` for a proxy's.

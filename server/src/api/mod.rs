@@ -4,6 +4,7 @@ mod body;
 mod extract;
 mod fallback;
 mod listing;
+mod receive;
 mod respond;
 mod submit;
 #[cfg(test)]
@@ -54,6 +55,8 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, delete, get, post, put};
 
 pub(crate) use self::body::DecodingBudget;
+pub(crate) use self::receive::BodyBudget;
+pub use self::receive::BodyLimits;
 use crate::auth::require_key;
 use crate::metrics::count;
 use crate::state::AppState;

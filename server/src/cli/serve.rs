@@ -22,7 +22,7 @@ use crate::config::{Config, Role};
 use crate::models::Models;
 use crate::signed_urls::Signer;
 use crate::state::{AppState, Limits, Setup, Shutdown, system_random};
-use crate::{api, metrics};
+use crate::{api, listener, metrics};
 
 /// How long requests that are being answered may take to finish.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -43,15 +43,15 @@ pub(super) fn serve(config: Config) -> Result<(), Box<dyn Error>> {
 async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     let mut signals = Signals::new()?;
     let files = Files::open(&config).await?;
-    let listener = TcpListener::bind((config.host, config.port))
+    let socket = TcpListener::bind((config.host, config.port))
         .await
         .map_err(|error| format!("cannot listen on {}:{}: {error}", config.host, config.port))?;
-    let address = listener.local_addr()?;
+    let address = socket.local_addr()?;
     tracing::info!(%address, "listening; loading models");
     let scheduler = process::open_scheduler(&config, &files).await?;
     let (stop, stopping) = Shutdown::channel();
     let gate = Gate::default();
-    let http = serve_http(listener, gate.router(), stopping.clone());
+    let http = tokio::spawn(listener::serve(socket, gate.router(), config.http.connections, stopping.clone()));
 
     let starting = start(&config, &scheduler, &files.storage);
     let (models, executor) = tokio::select! {
@@ -102,11 +102,6 @@ async fn start(
     Ok((models, Some(executor)))
 }
 
-fn serve_http(listener: TcpListener, router: Router, stopping: Shutdown) -> JoinHandle<io::Result<()>> {
-    let server = axum::serve(listener, router);
-    tokio::spawn(async move { server.with_graceful_shutdown(async move { stopping.requested().await }).await })
-}
-
 async fn app_state(
     config: &Config,
     models: &Models,
@@ -116,6 +111,7 @@ async fn app_state(
     shutdown: Shutdown,
 ) -> Result<AppState, Box<dyn Error>> {
     let mut limits = Limits::default();
+    limits.bodies = config.http.bodies.clone();
     limits.max_body_bytes = config.max_body_bytes.unwrap_or(limits.max_body_bytes);
     Ok(AppState::new(Setup {
         scheduler: scheduler.clone(),
@@ -161,7 +157,7 @@ async fn signer(config: &Config, scheduler: &Scheduler) -> Result<Signer, Box<dy
 
 async fn close(
     stop: watch::Sender<bool>,
-    http: JoinHandle<io::Result<()>>,
+    http: JoinHandle<()>,
     executor: Option<Executor>,
     scheduler: &Scheduler,
 ) -> Result<(), Box<dyn Error>> {
@@ -171,7 +167,7 @@ async fn close(
     }
     let abort = http.abort_handle();
     match timeout(DRAIN, http).await {
-        Ok(served) => served??,
+        Ok(served) => served?,
         Err(_) => {
             abort.abort();
             tracing::warn!("shutdown: some HTTP requests were not answered in time");

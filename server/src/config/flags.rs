@@ -7,6 +7,8 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
+use super::HttpFlags;
+
 /// Flags of `trainyard serve`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ServeFlags {
@@ -25,6 +27,9 @@ pub struct ServeFlags {
     /// Largest request body in bytes, before and after decompression.
     #[arg(long, env = "TRAINYARD_MAX_BODY_BYTES", value_name = "BYTES")]
     pub max_body_bytes: Option<usize>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "the fields have theirs")]
+    pub http: HttpFlags,
     /// Where clients reach the server, for download links; taken from each request when absent.
     #[arg(long, env = "TRAINYARD_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<String>,

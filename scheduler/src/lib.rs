@@ -54,6 +54,7 @@ mod submit;
 mod tests;
 mod types;
 mod waiters;
+mod work_log;
 mod write;
 mod writer;
 

@@ -76,8 +76,11 @@ pub(crate) fn equal(a: &[u8; 32], b: &[u8; 32]) -> bool {
 pub async fn require_key(State(keys): State<Arc<Keys>>, mut request: Request, next: Next) -> Response {
     match authenticate(&keys, request.headers()) {
         Ok(tenant) => {
-            request.extensions_mut().insert(tenant);
-            next.run(request).await
+            request.extensions_mut().insert(tenant.clone());
+            let mut response = next.run(request).await;
+            // For the log.
+            response.extensions_mut().insert(tenant);
+            response
         }
         Err(error) => error.into_response(),
     }

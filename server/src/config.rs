@@ -51,6 +51,7 @@ struct FileConfig {
     activation_memory_mib: Option<usize>,
     kv_memory_mib: Option<usize>,
     checkpoint_memory_mib: Option<usize>,
+    log_level: Option<String>,
     log_format: Option<LogFormat>,
     max_body_bytes: Option<usize>,
     public_url: Option<String>,
@@ -119,6 +120,8 @@ pub struct Config {
     pub kv_memory_mib: Option<usize>,
     /// Memory for sampler checkpoints that may be sampled from repeatedly; the engine's default when `None`.
     pub checkpoint_memory_mib: Option<usize>,
+    /// What is logged; `RUST_LOG` says, or info, when `None`.
+    pub log_level: Option<String>,
     /// Form of the log.
     pub log_format: LogFormat,
     /// Largest body; the API's default when `None`.
@@ -250,6 +253,7 @@ impl Config {
             activation_memory_mib: flags.activation_memory_mib.or(file.activation_memory_mib),
             kv_memory_mib: flags.kv_memory_mib.or(file.kv_memory_mib),
             checkpoint_memory_mib: flags.checkpoint_memory_mib.or(file.checkpoint_memory_mib),
+            log_level: flags.log_level.or(file.log_level),
             log_format: flags.log_format.or(file.log_format).unwrap_or_default(),
             max_body_bytes: serve.max_body_bytes.or(file.max_body_bytes),
             http: Http::resolve(&serve.http, file.http)?,

@@ -3,8 +3,11 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use trainyard_protocol::OpError;
+use trainyard_protocol::{OpError, redacted};
 use trainyard_scheduler::{self as scheduler, Refusal};
+
+use crate::auth::KEY_PREFIX;
+use crate::metrics::Reason;
 
 /// A refused request. The text is for the client, except that of [`ApiError::Internal`].
 ///
@@ -85,6 +88,15 @@ impl ApiError {
         Self::Invalid(message.into())
     }
 
+    /// The text for the log: ids and paths, but nothing else that is quoted from the request.
+    fn reason(&self) -> String {
+        match self {
+            Self::NotFound { what, id } if is_plain(id) => format!("{what} {id} does not exist"),
+            Self::Unsupported(path) if is_plain(path) => format!("{path} is not supported by this server"),
+            other => redacted(&other.to_string()),
+        }
+    }
+
     fn status(&self) -> StatusCode {
         match self {
             Self::Unauthorized(_) => StatusCode::UNAUTHORIZED,
@@ -120,6 +132,7 @@ impl IntoResponse for ApiError {
             body["used"] = (*used).into();
         }
         let mut response = json_response(self.status(), &body);
+        response.extensions_mut().insert(Reason(self.reason()));
         let retry_after = match self {
             Self::Busy { retry_after_seconds, .. } => Some(u64::from(retry_after_seconds)),
             Self::Quota(refusal) => Some(refusal.retry_after.as_secs().max(1)),
@@ -130,6 +143,13 @@ impl IntoResponse for ApiError {
         }
         response
     }
+}
+
+/// Whether a text may be an id or a path of this API.
+fn is_plain(text: &str) -> bool {
+    const MOST: usize = 200;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_:/.%".contains(&byte);
+    text.len() <= MOST && text.bytes().all(plain) && !text.contains(KEY_PREFIX)
 }
 
 /// The body of a refusal.

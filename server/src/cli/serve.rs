@@ -32,7 +32,7 @@ const SIGNING_KEY_FILE: &str = "url-signing.key";
 
 /// Serves until a signal ends it.
 pub(super) fn serve(config: Config) -> Result<(), Box<dyn Error>> {
-    logging::start(config.log_format);
+    logging::start(config.log_level.as_deref(), config.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(run(config));
     // A model that is still loading would hold the runtime up.

@@ -18,7 +18,7 @@ use crate::state::Shutdown;
 
 /// Works until a signal ends it.
 pub(super) fn work(config: Config) -> Result<(), Box<dyn Error>> {
-    logging::start(config.log_format);
+    logging::start(config.log_level.as_deref(), config.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(run(config));
     runtime.shutdown_background();

@@ -89,6 +89,10 @@ pub struct SharedFlags {
     /// Memory for sampler checkpoints that were sampled from, so that the next sample does not reload them.
     #[arg(long, env = "TRAINYARD_CHECKPOINT_MEMORY_MIB", value_name = "MIB")]
     pub checkpoint_memory_mib: Option<usize>,
+    /// What is logged: error, warn, info, debug or trace, or a filter such as `info,trainyard_scheduler=debug`; RUST_LOG
+    /// when absent [default: info].
+    #[arg(long, env = "TRAINYARD_LOG", value_name = "LEVEL")]
+    pub log_level: Option<String>,
     /// Form of the log on standard error.
     #[arg(long, env = "TRAINYARD_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,

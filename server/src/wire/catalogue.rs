@@ -1,8 +1,10 @@
 //! `training_runs` and `checkpoints`.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 /// Query of the listings.
@@ -10,10 +12,10 @@ use utoipa::{IntoParams, ToSchema};
 #[into_params(parameter_in = Query)]
 pub struct PageQuery {
     /// Most items to return.
-    #[serde(default = "default_limit")]
+    #[serde(default = "default_limit", deserialize_with = "number")]
     pub limit: u32,
     /// Items to skip.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "number")]
     pub offset: u64,
     /// `owned` or `accessible`; the same while nothing is shared.
     #[serde(default)]
@@ -25,6 +27,12 @@ pub struct PageQuery {
 
 fn default_limit() -> u32 {
     20
+}
+
+/// Reads a number of a query, which is text.
+fn number<'de, D: Deserializer<'de>, T: FromStr>(deserializer: D) -> Result<T, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(|_| D::Error::custom(format!("{text:?} is not a whole number from 0")))
 }
 
 /// Where a page lies in its listing.

@@ -3,6 +3,7 @@
 
 mod flags;
 mod http;
+mod hub;
 mod tenants;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use serde::Deserialize;
 use trainyard_scheduler::{Database, Policies};
 
 use self::http::FileHttp;
+use self::hub::FileHub;
 use self::tenants::{FileKey, FileTenant};
 use crate::auth::Keys;
 use crate::metrics::Access;
@@ -23,6 +25,7 @@ pub use self::flags::{
     ComputeType, LogFormat, MigrateFlags, NamedPath, ServeFlags, ServeRole, SharedFlags, WorkerFlags,
 };
 pub use self::http::{Http, HttpFlags};
+pub use self::hub::{HubConfig, HubFlags};
 pub use self::tenants::TenantsError;
 
 /// The file that is read when `--config` names no other.
@@ -64,6 +67,8 @@ struct FileConfig {
     session_seconds: Option<u64>,
     retention_hours: Option<u64>,
     http: FileHttp,
+    hub: FileHub,
+    insecure_no_auth: bool,
     tenants: Vec<FileTenant>,
     keys: Vec<FileKey>,
 }
@@ -128,6 +133,8 @@ pub struct Config {
     pub max_body_bytes: Option<usize>,
     /// What clients may take of the HTTP side.
     pub http: Http,
+    /// How `/hf` is served.
+    pub hub: HubConfig,
     /// Where clients reach the server.
     pub public_url: Option<String>,
     /// Accepted keys; empty on loopback accepts any well-formed one.
@@ -200,6 +207,15 @@ pub enum ConfigError {
     /// Reachable by others, and open to all of them.
     #[error("--host: {0} is not loopback, so the configuration file must list [[tenants]] with keys, or [[keys]]")]
     KeysNeeded(IpAddr),
+    /// Said to be reachable by others, and open to all of them.
+    #[error(
+        "--public-url: clients elsewhere need keys: list [[tenants]] with keys, or [[keys]], in the configuration file, or \
+         give --insecure-no-auth to serve everybody as one tenant"
+    )]
+    PublicWithoutKeys,
+    /// A hub that is none.
+    #[error("--hf-upstream: {0:?} is no URL; use https://… or none")]
+    HubUpstream(String),
 }
 
 impl Config {
@@ -223,7 +239,7 @@ impl Config {
         Ok(match flags.metrics_addr {
             Some(address) => Self {
                 metrics_addr: Some(address),
-                metrics_access: metrics_access(token.as_deref(), address.ip())?,
+                metrics_access: metrics_access(token.as_deref(), address.ip().is_loopback())?,
                 ..config
             },
             None => config,
@@ -238,6 +254,13 @@ impl Config {
         if !host.is_loopback() && keys.is_empty() {
             return Err(ConfigError::KeysNeeded(host));
         }
+        let insecure = serve.insecure_no_auth || file.insecure_no_auth;
+        let public_url = serve.public_url.or(file.public_url);
+        if public_url.is_some() && keys.is_empty() && !insecure {
+            return Err(ConfigError::PublicWithoutKeys);
+        }
+        let keys = if insecure { keys.trust_forwarded() } else { keys };
+        let private = host.is_loopback() && public_url.is_none();
         let processors = || thread::available_parallelism().map_or(1, usize::from);
         let config = Self {
             role,
@@ -257,10 +280,11 @@ impl Config {
             log_format: flags.log_format.or(file.log_format).unwrap_or_default(),
             max_body_bytes: serve.max_body_bytes.or(file.max_body_bytes),
             http: Http::resolve(&serve.http, file.http)?,
-            public_url: serve.public_url.or(file.public_url),
+            hub: HubConfig::resolve(serve.hub, file.hub)?,
+            public_url,
             keys,
             policies,
-            metrics_access: metrics_access(flags.metrics_token.or(file.metrics_token).as_deref(), host)?,
+            metrics_access: metrics_access(flags.metrics_token.or(file.metrics_token).as_deref(), private)?,
             metrics_addr: None,
             metrics_per_tenant: file.metrics_per_tenant,
             migrate: flags.migrate,
@@ -316,11 +340,11 @@ fn models(flags: Vec<NamedPath>, file: BTreeMap<String, PathBuf>) -> Result<Vec<
     Ok(models)
 }
 
-fn metrics_access(token: Option<&str>, host: IpAddr) -> Result<Access, ConfigError> {
+fn metrics_access(token: Option<&str>, private: bool) -> Result<Access, ConfigError> {
     if token.is_some_and(|token| token.trim().len() < MIN_TOKEN) {
         return Err(ConfigError::MetricsToken);
     }
-    Ok(Access::new(token.map(str::trim), host.is_loopback()))
+    Ok(Access::new(token.map(str::trim), private))
 }
 
 fn parse_host(host: Option<String>) -> Result<IpAddr, ConfigError> {

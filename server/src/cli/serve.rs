@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -18,11 +19,11 @@ use super::gate::Gate;
 use super::process::{self, Executor, Files};
 use super::shutdown::Signals;
 use super::{banner, logging, maintenance, memory};
-use crate::config::{Config, Role};
+use crate::config::{Config, HubConfig, Role};
 use crate::models::Models;
 use crate::signed_urls::Signer;
 use crate::state::{AppState, Limits, Setup, Shutdown, system_random};
-use crate::{api, listener, metrics};
+use crate::{api, auth, listener, metrics};
 
 /// How long requests that are being answered may take to finish.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -133,7 +134,7 @@ fn open(config: &Config, address: SocketAddr, state: AppState, gate: &Gate) {
     state.set_ready();
     let (models, scheduler) = (state.models.clone(), state.scheduler.clone());
     let router = Router::new()
-        .nest("/hf", models.hub().router())
+        .nest("/hf", hub(config, &state))
         .merge(metrics::router(Arc::clone(&state.metrics), scheduler, config.metrics_access.clone()))
         .fallback_service(api::router(state));
     gate.open(router);
@@ -141,6 +142,13 @@ fn open(config: &Config, address: SocketAddr, state: AppState, gate: &Gate) {
     tracing::info!(%address, models = models.len(), "ready");
     // A closed standard output is no reason to stop serving.
     let _ = io::stdout().write_all(banner::banner(config, address, &models).as_bytes());
+}
+
+/// The tokenizer hub, for everybody or for callers with a key.
+fn hub(config: &Config, state: &AppState) -> Router {
+    let HubConfig { upstream, require_key } = config.hub.clone();
+    let router = state.models.hub().router(upstream);
+    if require_key { router.layer(from_fn_with_state(Arc::clone(&state.keys), auth::require_key)) } else { router }
 }
 
 /// Any API server must be able to check what another one signed.

@@ -13,7 +13,7 @@ use super::body::{JsonBody, beside};
 use super::respond::Answer;
 use crate::auth::Tenant;
 use crate::error::{ApiError, full_response};
-use crate::openapi::Refusals;
+use crate::openapi::{Binary, Refusals};
 use crate::state::AppState;
 use crate::wire::futures::{FailedResponse, RetrieveFutureRequest, TryAgainResponse};
 use crate::wire::results::{self, ResultError, RetrieveFutureResponse};
@@ -36,7 +36,7 @@ const REQUEST_TYPE: HeaderName = HeaderName::from_static("x-tinker-request-type"
     post, path = "/api/v1/retrieve_future", tag = "futures", request_body = RetrieveFutureRequest,
     responses(
         (status = 200, description = "the result, `TryAgainResponse` or `FailedResponse`",
-            content((RetrieveFutureResponse = "application/json"), (Vec<u8> = "application/x-protobuf"))),
+            content((RetrieveFutureResponse = "application/json"), (inline(Binary) = "application/x-protobuf"))),
         Refusals,
     ),
 )]

@@ -118,6 +118,7 @@ pub struct ForwardBackwardBody {
     /// The run.
     pub model_id: String,
     /// Its position in the run's order, from 1.
+    #[schema(minimum = 1)]
     pub seq_id: i64,
     /// What to compute.
     #[serde(deserialize_with = "json::object")]
@@ -130,6 +131,7 @@ pub struct ForwardBody {
     /// The run.
     pub model_id: String,
     /// Its position in the run's order, from 1.
+    #[schema(minimum = 1)]
     pub seq_id: i64,
     /// What to compute.
     #[serde(deserialize_with = "json::object")]

@@ -34,4 +34,48 @@ impl OpError {
     pub fn server(message: impl Into<String>) -> Self {
         Self { category: Category::Server, message: message.into() }
     }
+
+    /// The text for a log: see [`redacted`].
+    pub fn redacted(&self) -> String {
+        redacted(&self.message)
+    }
+}
+
+/// Most characters of a redacted text.
+const MAX_REDACTED: usize = 300;
+
+/// A text for clients as a log may hold it: without what it quotes of a request, on one line, and not too long.
+pub fn redacted(text: &str) -> String {
+    let mut quoted = false;
+    let mut kept = String::new();
+    let mut escaped = false;
+    for character in text.chars() {
+        let quote = character == '"' && !escaped;
+        escaped = character == '\\' && !escaped;
+        match (quote, quoted) {
+            (true, false) => kept.push('"'),
+            (true, true) => kept.push_str("…\""),
+            (false, true) => {}
+            (false, false) => kept.push(if character.is_control() { ' ' } else { character }),
+        }
+        quoted ^= quote;
+        if kept.chars().count() >= MAX_REDACTED {
+            kept.push('…');
+            break;
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redacted_text_has_no_quotations_and_one_line() {
+        assert_eq!(redacted("stop: \"a \\\" secret\" and\nmore"), "stop: \"…\" and more");
+        assert_eq!(redacted("open: \"a secret"), "open: \"");
+        assert_eq!(OpError::user("seq_id: 3 is below 1").redacted(), "seq_id: 3 is below 1");
+        assert_eq!(redacted(&"x".repeat(1_000)).chars().count(), MAX_REDACTED + 1);
+    }
 }

@@ -15,7 +15,7 @@ mod sampling;
 mod tensor;
 
 pub use engine::{BaseModel, Completion, Engine, EngineStats, TenantShare};
-pub use error::{Category, OpError};
+pub use error::{Category, OpError, redacted};
 pub use ids::{CheckpointKind, CheckpointName, RequestId, RunId, SamplingSessionId, SessionId, TenantId, TinkerPath};
 pub use loss::{ClipRange, LossConfig, LossConfigValue, LossFn};
 pub use ops::{

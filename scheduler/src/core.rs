@@ -24,6 +24,7 @@ use crate::store::blobs::Blobs;
 use crate::store::db::{Conn, Database, Pool};
 use crate::store::failed;
 use crate::waiters::Waiters;
+use crate::work_log::WorkLog;
 use crate::{Error, Metrics, PrefetchDecoder, Timestamp};
 
 /// Shared by the handle, the writer and the background tasks.
@@ -32,6 +33,7 @@ pub(crate) struct Core {
     pub(crate) readers: Pool,
     pub(crate) blobs: Blobs,
     pub(crate) metrics: Metrics,
+    pub(crate) work_log: WorkLog,
     pub(crate) runtime: Handle,
     /// Names this process to the others on the database, as long as it lives.
     pub(crate) process: String,
@@ -97,6 +99,7 @@ impl Core {
             options,
             readers,
             blobs,
+            work_log: WorkLog::default(),
             runtime: Handle::current(),
             process: Uuid::now_v7().to_string(),
             messages: messages.downgrade(),

@@ -1,7 +1,6 @@
 //! What follows from the end of a request: waiting clients wake, here and in other processes.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use trainyard_protocol::RequestId;
 
@@ -9,6 +8,7 @@ use crate::RequestState;
 use crate::core::Core;
 use crate::signals::Signal;
 use crate::store::results::EndedRequest;
+use crate::work_log::Times;
 
 impl EndedRequest {
     /// What clients of other processes may wait for.
@@ -21,13 +21,13 @@ impl EndedRequest {
 }
 
 impl Core {
-    /// Wakes who waits for a request that ended, and removes a payload file that it no longer needs. `served` is how
-    /// long it was executed, if it was.
-    pub(crate) fn announce_end(&self, request: &RequestId, ended: &EndedRequest, served: Option<Duration>) {
+    /// Wakes who waits for a request that ended, and removes a payload file that it no longer needs. `times` are
+    /// those of its execution, if it was executed.
+    pub(crate) fn announce_end(&self, request: &RequestId, ended: &EndedRequest, times: Option<Times>) {
         let EndedRequest { tenant, kind, state, tokens, .. } = ended;
         self.activity.fetch_add(1, Ordering::Relaxed);
-        self.metrics.ended(*kind, tenant, *state, served, *tokens);
-        tracing::debug!(%request, kind = kind.as_str(), state = state.as_str(), ?served, "request ended");
+        self.metrics.ended(*kind, tenant, *state, times.map(|times| times.served), *tokens);
+        self.work_log.ended(&self.runtime, request, ended, times);
         match (&ended.creates, state) {
             (Some(run), RequestState::Succeeded) => tracing::info!(%run, %request, "run is ready"),
             (Some(run), _) => tracing::info!(%run, %request, "run could not be created"),

@@ -55,6 +55,7 @@ mod submit;
 mod tests;
 mod types;
 mod waiters;
+mod work_log;
 mod write;
 mod writer;
 

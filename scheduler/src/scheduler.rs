@@ -106,6 +106,7 @@ impl Scheduler {
         if self.messages.send(Message::Close(closed)).is_ok() {
             let _ = done.await;
         }
+        self.core.work_log.flush();
         self.core.ready.notify_all();
     }
 

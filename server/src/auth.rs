@@ -1,8 +1,9 @@
-//! Who is calling: `X-API-Key` to tenant.
+//! Who is calling: `X-API-Key`, or `Authorization: Bearer`, to tenant.
 
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Request, State};
+use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
 use axum::middleware::Next;
@@ -23,6 +24,8 @@ pub const LOCAL_TENANT: &str = "local";
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
     entries: Vec<([u8; 32], TenantId)>,
+    /// Without entries, requests that a proxy passed on are accepted too.
+    trusts_forwarded: bool,
 }
 
 impl Keys {
@@ -33,7 +36,13 @@ impl Keys {
 
     /// Accepts only these keys, given as (SHA-256 of the key, its tenant).
     pub fn new(entries: Vec<([u8; 32], TenantId)>) -> Self {
-        Self { entries }
+        Self { entries, trusts_forwarded: false }
+    }
+
+    /// Without configured keys, accepts what a proxy passed on: then everybody is the tenant `local`.
+    #[must_use]
+    pub fn trust_forwarded(self) -> Self {
+        Self { trusts_forwarded: true, ..self }
     }
 
     /// The digest under which a key is stored.
@@ -76,20 +85,51 @@ pub(crate) fn equal(a: &[u8; 32], b: &[u8; 32]) -> bool {
 pub async fn require_key(State(keys): State<Arc<Keys>>, mut request: Request, next: Next) -> Response {
     match authenticate(&keys, request.headers()) {
         Ok(tenant) => {
-            request.extensions_mut().insert(tenant);
-            next.run(request).await
+            request.extensions_mut().insert(tenant.clone());
+            let mut response = next.run(request).await;
+            // For the log.
+            response.extensions_mut().insert(tenant);
+            response
         }
         Err(error) => error.into_response(),
     }
 }
 
 fn authenticate(keys: &Keys, headers: &HeaderMap) -> Result<TenantId, ApiError> {
-    let key = headers.get(API_KEY).ok_or(ApiError::Unauthorized("the header X-API-Key is missing"))?;
-    let key = key.to_str().map_err(|_| ApiError::Unauthorized("the header X-API-Key is not text"))?;
+    if keys.is_empty() && !keys.trusts_forwarded && is_forwarded(headers) {
+        return Err(ApiError::Forbidden(FORWARDED));
+    }
+    let key = given_key(headers)?;
     if !key.starts_with(KEY_PREFIX) {
         return Err(ApiError::Unauthorized("the API key is malformed: it must start with \"tml-\""));
     }
     keys.tenant(key).ok_or(ApiError::Unauthorized("the API key is not known to this server"))
+}
+
+/// Why a server without keys refuses what a proxy passed on.
+const FORWARDED: &str = "this server has no keys, so it serves its own machine alone, and a proxy passed this request on \
+    (Forwarded, X-Forwarded-For or X-Real-IP): configure keys, or start it with --insecure-no-auth";
+
+/// Whether a proxy passed a request on.
+pub(crate) fn is_forwarded(headers: &HeaderMap) -> bool {
+    ["forwarded", "x-forwarded-for", "x-real-ip"].iter().any(|name| headers.contains_key(*name))
+}
+
+/// The key of a request: `X-API-Key`, else the bearer token.
+fn given_key(headers: &HeaderMap) -> Result<&str, ApiError> {
+    if let Some(key) = headers.get(API_KEY) {
+        return key.to_str().map_err(|_| ApiError::Unauthorized("the header X-API-Key is not text"));
+    }
+    let missing = ApiError::Unauthorized("the header X-API-Key is missing, and so is Authorization: Bearer KEY");
+    bearer(headers).ok_or(missing)
+}
+
+/// The token of `Authorization: Bearer TOKEN`.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    const SCHEME: &str = "bearer ";
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_at_checked(SCHEME.len())?;
+    scheme.eq_ignore_ascii_case(SCHEME).then(|| token.trim())
 }
 
 /// The tenant that [`require_key`] found.

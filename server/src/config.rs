@@ -2,6 +2,8 @@
 //! which overrides the defaults.
 
 mod flags;
+mod http;
+mod hub;
 mod tenants;
 
 use std::collections::BTreeMap;
@@ -13,6 +15,8 @@ use std::{fs, io, thread};
 use serde::Deserialize;
 use trainyard_scheduler::{Database, Policies};
 
+use self::http::FileHttp;
+use self::hub::FileHub;
 use self::tenants::{FileKey, FileTenant};
 use crate::auth::Keys;
 use crate::metrics::Access;
@@ -20,6 +24,8 @@ use crate::metrics::Access;
 pub use self::flags::{
     ComputeType, LogFormat, MigrateFlags, NamedPath, ServeFlags, ServeRole, SharedFlags, WorkerFlags,
 };
+pub use self::http::{Http, HttpFlags};
+pub use self::hub::{HubConfig, HubFlags};
 pub use self::tenants::TenantsError;
 
 /// The file that is read when `--config` names no other.
@@ -51,6 +57,7 @@ struct FileConfig {
     activation_memory_mib: Option<usize>,
     kv_memory_mib: Option<usize>,
     checkpoint_memory_mib: Option<usize>,
+    log_level: Option<String>,
     log_format: Option<LogFormat>,
     max_body_bytes: Option<usize>,
     public_url: Option<String>,
@@ -63,6 +70,9 @@ struct FileConfig {
     drain_seconds: Option<u64>,
     session_seconds: Option<u64>,
     retention_hours: Option<u64>,
+    http: FileHttp,
+    hub: FileHub,
+    insecure_no_auth: bool,
     tenants: Vec<FileTenant>,
     keys: Vec<FileKey>,
 }
@@ -121,10 +131,16 @@ pub struct Config {
     pub kv_memory_mib: Option<usize>,
     /// Memory for sampler checkpoints that may be sampled from repeatedly; the engine's default when `None`.
     pub checkpoint_memory_mib: Option<usize>,
+    /// What is logged; `RUST_LOG` says, or info, when `None`.
+    pub log_level: Option<String>,
     /// Form of the log.
     pub log_format: LogFormat,
     /// Largest body; the API's default when `None`.
     pub max_body_bytes: Option<usize>,
+    /// What clients may take of the HTTP side.
+    pub http: Http,
+    /// How `/hf` is served.
+    pub hub: HubConfig,
     /// Where clients reach the server.
     pub public_url: Option<String>,
     /// Accepted keys; empty on loopback accepts any well-formed one.
@@ -185,9 +201,9 @@ pub enum ConfigError {
     /// No time at all.
     #[error("--{0}: must be at least 1")]
     Period(&'static str),
-    /// The body limit is 0.
-    #[error("--max-body-bytes: must be at least 1")]
-    MaxBodyBytes,
+    /// A limit of 0.
+    #[error("--{0}: must be at least 1")]
+    Zero(&'static str),
     /// A token that anybody can guess.
     #[error("--metrics-token: must be at least 8 characters")]
     MetricsToken,
@@ -197,6 +213,15 @@ pub enum ConfigError {
     /// Reachable by others, and open to all of them.
     #[error("--host: {0} is not loopback, so the configuration file must list [[tenants]] with keys, or [[keys]]")]
     KeysNeeded(IpAddr),
+    /// Said to be reachable by others, and open to all of them.
+    #[error(
+        "--public-url: clients elsewhere need keys: list [[tenants]] with keys, or [[keys]], in the configuration file, or \
+         give --insecure-no-auth to serve everybody as one tenant"
+    )]
+    PublicWithoutKeys,
+    /// A hub that is none.
+    #[error("--hf-upstream: {0:?} is no URL; use https://… or none")]
+    HubUpstream(String),
 }
 
 impl Config {
@@ -220,7 +245,7 @@ impl Config {
         Ok(match flags.metrics_addr {
             Some(address) => Self {
                 metrics_addr: Some(address),
-                metrics_access: metrics_access(token.as_deref(), address.ip())?,
+                metrics_access: metrics_access(token.as_deref(), address.ip().is_loopback())?,
                 ..config
             },
             None => config,
@@ -235,6 +260,13 @@ impl Config {
         if !host.is_loopback() && keys.is_empty() {
             return Err(ConfigError::KeysNeeded(host));
         }
+        let insecure = serve.insecure_no_auth || file.insecure_no_auth;
+        let public_url = serve.public_url.or(file.public_url);
+        if public_url.is_some() && keys.is_empty() && !insecure {
+            return Err(ConfigError::PublicWithoutKeys);
+        }
+        let keys = if insecure { keys.trust_forwarded() } else { keys };
+        let private = host.is_loopback() && public_url.is_none();
         let processors = || thread::available_parallelism().map_or(1, usize::from);
         let config = Self {
             role,
@@ -250,12 +282,15 @@ impl Config {
             activation_memory_mib: flags.activation_memory_mib.or(file.activation_memory_mib),
             kv_memory_mib: flags.kv_memory_mib.or(file.kv_memory_mib),
             checkpoint_memory_mib: flags.checkpoint_memory_mib.or(file.checkpoint_memory_mib),
+            log_level: flags.log_level.or(file.log_level),
             log_format: flags.log_format.or(file.log_format).unwrap_or_default(),
             max_body_bytes: serve.max_body_bytes.or(file.max_body_bytes),
-            public_url: serve.public_url.or(file.public_url),
+            http: Http::resolve(&serve.http, file.http)?,
+            hub: HubConfig::resolve(serve.hub, file.hub)?,
+            public_url,
             keys,
             policies,
-            metrics_access: metrics_access(flags.metrics_token.or(file.metrics_token).as_deref(), host)?,
+            metrics_access: metrics_access(flags.metrics_token.or(file.metrics_token).as_deref(), private)?,
             metrics_addr: None,
             metrics_per_tenant: file.metrics_per_tenant,
             migrate: flags.migrate,
@@ -280,7 +315,7 @@ impl Config {
             Self { activation_memory_mib: Some(0), .. } => Err(ConfigError::Memory("activation-memory-mib")),
             Self { kv_memory_mib: Some(0), .. } => Err(ConfigError::Memory("kv-memory-mib")),
             Self { checkpoint_memory_mib: Some(0), .. } => Err(ConfigError::Memory("checkpoint-memory-mib")),
-            Self { max_body_bytes: Some(0), .. } => Err(ConfigError::MaxBodyBytes),
+            Self { max_body_bytes: Some(0), .. } => Err(ConfigError::Zero("max-body-bytes")),
             config => Ok(config),
         }
     }
@@ -312,11 +347,11 @@ fn models(flags: Vec<NamedPath>, file: BTreeMap<String, PathBuf>) -> Result<Vec<
     Ok(models)
 }
 
-fn metrics_access(token: Option<&str>, host: IpAddr) -> Result<Access, ConfigError> {
+fn metrics_access(token: Option<&str>, private: bool) -> Result<Access, ConfigError> {
     if token.is_some_and(|token| token.trim().len() < MIN_TOKEN) {
         return Err(ConfigError::MetricsToken);
     }
-    Ok(Access::new(token.map(str::trim), host.is_loopback()))
+    Ok(Access::new(token.map(str::trim), private))
 }
 
 fn parse_host(host: Option<String>) -> Result<IpAddr, ConfigError> {

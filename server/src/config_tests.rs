@@ -130,3 +130,44 @@ fn models_are_written_name_equals_path() {
         assert!(text.parse::<NamedPath>().is_err(), "{text:?}");
     }
 }
+
+#[test]
+fn the_http_side_has_limits_from_flags_and_the_file() {
+    let (_dir, mut given) = flags("[http]\nmax_connections = 100\nheader_seconds = 5\nmin_upload_kib = 2\n");
+    given.http.header_seconds = Some(7);
+    given.http.body_memory_mib = Some(64);
+    let http = Config::resolve(given).unwrap().http;
+    assert_eq!((http.connections.total, http.connections.per_address), (100, 75));
+    assert_eq!(http.connections.header_timeout, Duration::from_secs(7));
+    assert_eq!((http.bodies.memory, http.bodies.bytes_per_window), (64 << 20, 30 * 2048));
+    assert!(refusal("[http]\nmax_conections = 1\n", |_| {}).contains("max_conections"));
+    let zero = refusal("", |flags| flags.http.max_connections = Some(0));
+    assert_eq!(zero, "--max-connections: must be at least 1");
+}
+
+#[test]
+fn a_public_url_needs_keys_and_closes_the_metrics() {
+    let public = |flags: &mut ServeFlags| flags.public_url = Some("https://train.example".to_owned());
+    assert!(refusal("", public).starts_with("--public-url: clients elsewhere need keys"));
+    assert!(refusal("public_url = \"https://train.example\"\n", |_| {}).contains("--insecure-no-auth"));
+    let (_dir, mut given) = flags(KEY);
+    public(&mut given);
+    assert_eq!(Config::resolve(given).unwrap().metrics_access, Access::Off);
+    let (_dir, mut given) = flags("insecure_no_auth = true\n");
+    public(&mut given);
+    assert!(Config::resolve(given).unwrap().keys.is_empty());
+}
+
+#[test]
+fn the_hub_has_an_upstream_unless_there_is_to_be_none() {
+    let (_dir, given) = flags("");
+    let default = HubConfig { upstream: Some("https://huggingface.co".to_owned()), require_key: false };
+    assert_eq!(Config::resolve(given).unwrap().hub, default);
+    let (_dir, given) = flags("[hub]\nrequire_key = true\n");
+    assert_eq!(Config::resolve(given).unwrap().hub, HubConfig { upstream: None, require_key: true });
+    let (_dir, mut given) = flags("[hub]\nupstream = \"none\"\n");
+    given.hub.hf_upstream = Some("http://mirror:8080/".to_owned());
+    assert_eq!(Config::resolve(given).unwrap().hub.upstream.as_deref(), Some("http://mirror:8080"));
+    let refused = refusal("", |flags| flags.hub.hf_upstream = Some("mirror".to_owned()));
+    assert_eq!(refused, "--hf-upstream: \"mirror\" is no URL; use https://… or none");
+}

@@ -3,8 +3,11 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use trainyard_protocol::OpError;
+use trainyard_protocol::{OpError, redacted};
 use trainyard_scheduler::{self as scheduler, Refusal};
+
+use crate::auth::KEY_PREFIX;
+use crate::metrics::Reason;
 
 /// A refused request. The text is for the client, except that of [`ApiError::Internal`].
 ///
@@ -39,6 +42,9 @@ pub enum ApiError {
     /// Something that existed and is over.
     #[error("{0}")]
     Gone(String),
+    /// A body that arrives too slowly.
+    #[error("{0}")]
+    TooSlow(String),
     /// A body beyond the limit, before or after decompression.
     #[error("the body is larger than {limit} bytes")]
     TooLarge {
@@ -82,6 +88,15 @@ impl ApiError {
         Self::Invalid(message.into())
     }
 
+    /// The text for the log: ids and paths, but nothing else that is quoted from the request.
+    fn reason(&self) -> String {
+        match self {
+            Self::NotFound { what, id } if is_plain(id) => format!("{what} {id} does not exist"),
+            Self::Unsupported(path) if is_plain(path) => format!("{path} is not supported by this server"),
+            other => redacted(&other.to_string()),
+        }
+    }
+
     fn status(&self) -> StatusCode {
         match self {
             Self::Unauthorized(_) => StatusCode::UNAUTHORIZED,
@@ -89,6 +104,7 @@ impl ApiError {
             Self::NotFound { .. } | Self::Unsupported(_) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::Gone(_) => StatusCode::GONE,
+            Self::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Mismatch(_) => StatusCode::UNPROCESSABLE_ENTITY,
@@ -116,6 +132,7 @@ impl IntoResponse for ApiError {
             body["used"] = (*used).into();
         }
         let mut response = json_response(self.status(), &body);
+        response.extensions_mut().insert(Reason(self.reason()));
         let retry_after = match self {
             Self::Busy { retry_after_seconds, .. } => Some(u64::from(retry_after_seconds)),
             Self::Quota(refusal) => Some(refusal.retry_after.as_secs().max(1)),
@@ -126,6 +143,18 @@ impl IntoResponse for ApiError {
         }
         response
     }
+}
+
+/// Whether a text may be an id or a path of this API.
+fn is_plain(text: &str) -> bool {
+    const MOST: usize = 200;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_:/.%".contains(&byte);
+    text.len() <= MOST && text.bytes().all(plain) && !text.contains(KEY_PREFIX)
+}
+
+/// The body of a refusal.
+pub fn refusal_text(detail: &str) -> String {
+    serde_json::json!({ "detail": detail }).to_string()
 }
 
 /// A JSON response of known length: clients take a 400 without `content-length` for a proxy's.

@@ -8,9 +8,9 @@ use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::any;
 use axum::{Json, Router};
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -35,15 +35,23 @@ impl Hub {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Repos(repos));
     }
 
-    /// Its routes, to be nested under `/hf`.
-    pub fn router(&self) -> Router {
+    /// Its routes, to be nested under `/hf`. What it does not have is redirected to `upstream`, another hub.
+    pub fn router(&self, upstream: Option<String>) -> Router {
+        let state = Routes { hub: self.clone(), upstream: upstream.map(Arc::from) };
         // Names have one segment or more, which no route pattern can express before a fixed segment.
-        Router::new().route("/{*path}", get(answer)).with_state(self.clone())
+        Router::new().route("/{*path}", any(answer)).with_state(state)
     }
 
     fn repos(&self) -> Arc<Repos> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// What answers.
+#[derive(Clone)]
+struct Routes {
+    hub: Hub,
+    upstream: Option<Arc<str>>,
 }
 
 /// All repositories by name.
@@ -105,13 +113,32 @@ impl IntoResponse for Missing {
     }
 }
 
-async fn answer(State(hub): State<Hub>, Path(path): Path<String>, headers: HeaderMap) -> Response {
+async fn answer(
+    State(Routes { hub, upstream }): State<Routes>,
+    Path(path): Path<String>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
     let repos = hub.repos();
     let answer = match path.strip_prefix("api/models/") {
         Some(path) => describe(&repos, path).map(|json| Json(json).into_response()),
         None => resolve(&repos, &path, headers.get(header::RANGE)),
     };
-    answer.unwrap_or_else(IntoResponse::into_response)
+    match (answer, upstream) {
+        (Err(Missing::Repo), Some(upstream)) => redirect(&upstream, &uri),
+        (Ok(_), _) if !matches!(method, Method::GET | Method::HEAD) => StatusCode::METHOD_NOT_ALLOWED.into_response(),
+        (answer, _) => answer.unwrap_or_else(IntoResponse::into_response),
+    }
+}
+
+/// Sends the client to another hub, with its method and body. Clients follow that to the public hub's own address.
+fn redirect(upstream: &str, uri: &Uri) -> Response {
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    match HeaderValue::try_from(format!("{upstream}{path}")) {
+        Ok(location) => (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, location)]).into_response(),
+        Err(_) => Missing::Repo.into_response(),
+    }
 }
 
 /// `<repo>`, `<repo>/revision/<revision>` or `<repo>/tree/<revision>[/<folder>]`.
@@ -213,19 +240,19 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use axum::body::{Body, to_bytes};
-    use axum::http::{Method, Request};
+    use axum::http::Request;
     use tower::ServiceExt;
 
     use super::*;
 
     const CONFIG: &str = r#"{"model_type": "llama"}"#;
 
-    fn served() -> Router {
+    fn served(upstream: Option<&str>) -> Router {
         let files = |config: &str| ModelFiles::from([("config.json".to_owned(), config.as_bytes().to_vec())]);
         let models = [("org/model".to_owned(), files(CONFIG)), ("tiny".to_owned(), files("{}"))];
         let hub = Hub::default();
         hub.set(&models.into());
-        Router::new().nest("/hf", hub.router())
+        Router::new().nest("/hf", hub.router(upstream.map(ToOwned::to_owned)))
     }
 
     async fn call(method: Method, path: &str, range: Option<&str>) -> (StatusCode, HeaderMap, Bytes) {
@@ -233,7 +260,7 @@ mod tests {
         if let Some(range) = range {
             request = request.header("range", range);
         }
-        let response = served().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let response = served(None).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
         let (parts, body) = response.into_parts();
         (parts.status, parts.headers, to_bytes(body, usize::MAX).await.unwrap())
     }
@@ -325,5 +352,27 @@ mod tests {
         );
         let (status, _, body) = call(Method::GET, path, Some("bytes=0-1,3-4")).await;
         assert_eq!((status, body.len()), (StatusCode::OK, 23));
+    }
+
+    #[tokio::test]
+    async fn what_is_not_served_is_redirected_to_the_upstream() {
+        let ask = async |method: Method, path: &str| {
+            let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
+            let response = served(Some("https://hub.test")).oneshot(request).await.unwrap();
+            let location = response.headers().get("location").map(|value| value.to_str().unwrap().to_owned());
+            (response.status().as_u16(), location)
+        };
+        for path in [
+            "/org/other/resolve/main/config.json",
+            "/api/datasets/org/data?full=true",
+            "/datasets/org/data/resolve/main/a.csv",
+        ] {
+            for method in [Method::GET, Method::HEAD, Method::POST] {
+                assert_eq!(ask(method, &format!("/hf{path}")).await, (307, Some(format!("https://hub.test{path}"))));
+            }
+        }
+        assert_eq!(ask(Method::GET, "/hf/org/model/resolve/main/config.json").await, (200, None));
+        assert_eq!(ask(Method::GET, "/hf/org/model/resolve/main/model.safetensors").await, (404, None));
+        assert_eq!(ask(Method::POST, "/hf/org/model/resolve/main/config.json").await, (405, None));
     }
 }

@@ -8,6 +8,7 @@ pub mod config;
 pub mod engine;
 pub mod error;
 pub mod hub;
+pub mod listener;
 pub mod metrics;
 pub mod models;
 pub mod openapi;

@@ -3,6 +3,7 @@
 
 mod access;
 mod http;
+mod refusals;
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,6 +21,8 @@ use trainyard_scheduler::Scheduler;
 pub use self::access::Access;
 use self::http::HttpMetrics;
 pub(crate) use self::http::count;
+pub(crate) use self::refusals::Reason;
+use self::refusals::RefusalLog;
 use crate::error::{ApiError, full_response};
 
 /// The path that is scraped.
@@ -33,6 +36,7 @@ const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset
 pub struct Metrics {
     registry: Registry,
     http: HttpMetrics,
+    refusals: RefusalLog,
 }
 
 impl Metrics {
@@ -43,7 +47,7 @@ impl Metrics {
         registry.register("build", "The program that runs", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         http.register(&mut registry);
         scheduler.metrics().register(&mut registry);
-        Self { registry, http }
+        Self { registry, http, refusals: RefusalLog::default() }
     }
 
     fn text(&self) -> Result<String, fmt::Error> {

@@ -1,59 +1,43 @@
 //! The API's OpenAPI document, made from the endpoints' own descriptions.
 
-use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
-use utoipa::openapi::{OpenApi, Ref, RefOr};
-use utoipa::{IntoResponses, Modify, OpenApi as _};
+mod examples;
+mod others;
+mod refusals;
 
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::schema::{AnyOf, Schema};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{OpenApi, RefOr};
+use utoipa::{Modify, OpenApi as _, ToSchema};
+
+use self::others::Others;
+pub(crate) use self::refusals::Refusals;
 use crate::api::Endpoints;
-use crate::wire::client::ErrorBody;
 use crate::wire::futures::{FailedResponse, TryAgainResponse};
 
-/// What any endpoint may answer instead of its result.
-#[derive(IntoResponses)]
+/// A body that is no text.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
 #[allow(dead_code, reason = "only its description is used")]
-pub(crate) enum Refusals {
-    /// A field is wrong; the text names it.
-    #[response(status = 400)]
-    Invalid(ErrorBody),
-    /// The API key is missing, malformed or unknown.
-    #[response(status = 401)]
-    Unauthorized(ErrorBody),
-    /// The URL's signature is wrong or has expired.
-    #[response(status = 403)]
-    Forbidden(ErrorBody),
-    /// There is no such thing.
-    #[response(status = 404)]
-    NotFound(ErrorBody),
-    /// It existed and is over.
-    #[response(status = 410)]
-    Gone(ErrorBody),
-    /// The body is too large.
-    #[response(status = 413)]
-    TooLarge(ErrorBody),
-    /// The content type or content encoding is not supported.
-    #[response(status = 415)]
-    UnsupportedMediaType(ErrorBody),
-    /// The identity was used with other content.
-    #[response(status = 422)]
-    Mismatch(ErrorBody),
-    /// Too much is queued; repeat the same request after `Retry-After` seconds.
-    #[response(status = 429)]
-    Busy(ErrorBody),
-    /// The service is at fault.
-    #[response(status = 500)]
-    Internal(ErrorBody),
-}
+pub(crate) struct Binary(Vec<u8>);
 
 /// The frame around the endpoints.
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(
         title = "Trainyard",
-        description = "A training service for language models that speaks the Tinker protocol.",
+        description = "A training service for language models that speaks the Tinker protocol.\n\nOperations on a run answer with \
+            a future, `request_id`, whose result `retrieve_future` waits for. A run executes its requests in the order of \
+            `seq_id`, from 1 without gaps. A request that is sent again with the same numbers and content is the same \
+            request.",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
+    servers(
+        (url = "/", description = "the server that serves this document"),
+        (url = "http://127.0.0.1:8000", description = "the default address"),
+    ),
     components(schemas(FailedResponse, TryAgainResponse)),
-    security(("api_key" = [])),
+    security(("api_key" = []), ("bearer" = [])),
     modifiers(&Security),
 )]
 struct Frame;
@@ -62,48 +46,43 @@ struct Security;
 
 impl Modify for Security {
     fn modify(&self, document: &mut OpenApi) {
-        let scheme = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("X-API-Key")));
-        document.components.get_or_insert_default().add_security_scheme("api_key", scheme);
+        let components = document.components.get_or_insert_default();
+        let key = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("X-API-Key")));
+        components.add_security_scheme("api_key", key);
+        for (name, description) in [("bearer", "an API key"), ("metrics_token", "--metrics-token")] {
+            let http = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(description)).build();
+            components.add_security_scheme(name, SecurityScheme::Http(http));
+        }
     }
 }
-
-/// The names under which the refusals stand in the document, by status.
-const REFUSAL_NAMES: [(&str, &str); 10] = [
-    ("400", "Invalid"),
-    ("401", "Unauthorized"),
-    ("403", "Forbidden"),
-    ("404", "NotFound"),
-    ("410", "Gone"),
-    ("413", "TooLarge"),
-    ("415", "UnsupportedMediaType"),
-    ("422", "Mismatch"),
-    ("429", "Busy"),
-    ("500", "Internal"),
-];
 
 /// The document.
 pub fn document() -> OpenApi {
     let mut document = Frame::openapi();
     document.merge(Endpoints::openapi());
-    share_refusals(&mut document);
+    refusals::share(&mut document);
+    document.merge(Others::openapi());
+    examples::insert(&mut document);
+    any_result(&mut document);
     document
 }
 
-/// Writes each refusal once, and refers to it everywhere else.
-fn share_refusals(document: &mut OpenApi) {
-    let mut refusals = Refusals::responses();
-    for item in document.paths.paths.values_mut() {
-        for operation in [&mut item.get, &mut item.put, &mut item.post, &mut item.delete].into_iter().flatten() {
-            for (status, name) in REFUSAL_NAMES {
-                if let Some(response) = operation.responses.responses.get_mut(status) {
-                    *response = RefOr::Ref(Ref::from_response_name(name));
-                }
-            }
-        }
-    }
-    let components = document.components.get_or_insert_default();
-    for (status, name) in REFUSAL_NAMES {
-        components.responses.extend(refusals.remove(status).map(|response| (name.to_owned(), response)));
+/// All operations, in the order of the document.
+fn operations(document: &mut OpenApi) -> impl Iterator<Item = &mut Operation> {
+    let items = document.paths.paths.values_mut();
+    items.flat_map(|item| [&mut item.get, &mut item.put, &mut item.post, &mut item.delete].into_iter().flatten())
+}
+
+/// The results of a future overlap: the last of them is any object.
+fn any_result(document: &mut OpenApi) {
+    let schemas = &mut document.components.get_or_insert_default().schemas;
+    if let Some(schema) = schemas.get_mut("RetrieveFutureResponse")
+        && let RefOr::T(Schema::OneOf(one)) = schema
+    {
+        let mut any = AnyOf::new();
+        any.items = std::mem::take(&mut one.items);
+        any.description = one.description.take();
+        *schema = RefOr::T(Schema::AnyOf(any));
     }
 }
 
@@ -118,14 +97,5 @@ pub fn json() -> Result<String, serde_json::Error> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-    use super::*;
-
-    #[test]
-    fn the_committed_document_is_current() {
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../openapi/openapi.json");
-        let committed = std::fs::read_to_string(file).unwrap_or_default();
-        assert!(committed == json().unwrap(), "openapi/openapi.json is out of date: run `make openapi` and commit it");
-    }
-}
+#[path = "openapi/tests.rs"]
+mod tests;

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use trainyard_protocol::{BaseModel, Prepare};
 use trainyard_scheduler::{Clock, Scheduler, Storage};
 
-use crate::api::DecodingBudget;
+use crate::api::{BodyBudget, BodyLimits, DecodingBudget};
 use crate::auth::Keys;
 use crate::error::ApiError;
 use crate::metrics::Metrics;
@@ -22,6 +22,8 @@ use crate::signed_urls::Signer;
 pub struct Limits {
     /// Bytes of a body, before and after decompression.
     pub max_body_bytes: usize,
+    /// Memory and rate of bodies that are received.
+    pub bodies: BodyLimits,
     /// How long a poll is held open. Clients give up after 45 s.
     pub long_poll: Duration,
     /// Samples that may be pending before further ones are rejected with 429.
@@ -34,6 +36,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_body_bytes: 256 << 20,
+            bodies: BodyLimits::default(),
             long_poll: Duration::from_secs(30),
             max_queued: 16_384,
             download_url_lifetime: Duration::from_secs(3_600),
@@ -121,6 +124,8 @@ pub struct AppState {
     pub public_url: Option<Arc<str>>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// Memory budget of bodies that are being received.
+    pub(crate) receiving: BodyBudget,
     /// Memory budget of bodies that are being decoded.
     pub(crate) decoding: DecodingBudget,
     ready: Arc<AtomicBool>,
@@ -135,6 +140,7 @@ impl AppState {
             models: setup.models,
             preparer: setup.preparer,
             keys: Arc::new(setup.keys),
+            receiving: BodyBudget::new(setup.limits.bodies.clone()),
             limits: Arc::new(setup.limits),
             shutdown: setup.shutdown,
             storage: setup.storage,

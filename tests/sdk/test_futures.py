@@ -8,6 +8,7 @@ import httpx
 import numpy as np
 import pytest
 import zstandard
+from tinker.proto.response_conv import deserialize_forward_backward_output, deserialize_sample_response
 
 import wire as raw
 from server import TINY
@@ -131,8 +132,8 @@ def test_results_can_be_read_again(wire, fresh):
 
 
 def test_encodings(wire, fresh):
-    """Protobuf for outputs, JSON for the rest and for every failure, whatever `Accept` says."""
-    loss = wire.result(id_of(wire.forward_backward(fresh, 1)))
+    """Protobuf for outputs if it is asked for, JSON for the rest and for every failure, whatever `Accept` says."""
+    loss = wire.result(id_of(wire.forward_backward(fresh, 1)), raw.PROTOBUF)
     assert loss.headers["content-type"].startswith(raw.PROTOBUF)
     step = id_of(wire.optim_step(fresh, 2))
     wire.result(step)
@@ -143,10 +144,46 @@ def test_encodings(wire, fresh):
     raw.failed(wire.poll(bad, accept=raw.PROTOBUF), "no_such_loss")
 
 
+def test_training_results_in_json_are_those_in_protobuf(wire, fresh):
+    """Without protobuf in `Accept` a result is JSON, and holds the same numbers to the bit."""
+    request = id_of(wire.forward_backward(fresh, 1, data=[[1, 2, 3, 4], [5, 6, 7]]))
+    binary = deserialize_forward_backward_output(wire.result(request, raw.PROTOBUF).content)
+    for accept in (raw.JSON, "*/*"):
+        answer = wire.result(request, accept)
+        assert raw.is_json(answer), answer.headers["content-type"]
+        body = answer.json()
+        assert body["loss_fn_output_type"] == binary.loss_fn_output_type and body["metrics"] == binary.metrics
+        assert len(body["loss_fn_outputs"]) == 2
+        for found, expected in zip(body["loss_fn_outputs"], binary.loss_fn_outputs, strict=True):
+            assert found.keys() == expected.keys() >= {"logprobs", "elementwise_loss"}
+            for name, tensor in expected.items():
+                assert found[name] == {"data": tensor.data, "dtype": tensor.dtype, "shape": tensor.shape}
+
+
+def test_samples_in_json_are_those_in_protobuf(wire):
+    sampler = wire.sampling_session(wire.session()).json()["sampling_session_id"]
+    asked = {"prompt_logprobs": True, "topk_prompt_logprobs": 2, "topk_sample_logprobs": 3}
+    request = id_of(wire.asample(sampler, 0, num_samples=2, **asked))
+    binary = deserialize_sample_response(wire.result(request, raw.PROTOBUF).content)
+    body = wire.result(request).json()
+    assert body["prompt_logprobs"] == binary.prompt_logprobs
+    assert body["topk_prompt_logprobs"] == as_json(binary.topk_prompt_logprobs)
+    assert len(body["sequences"]) == 2
+    for found, expected in zip(body["sequences"], binary.sequences, strict=True):
+        assert found["stop_reason"] == expected.stop_reason
+        assert (found["tokens"], found["logprobs"]) == (expected.tokens, expected.logprobs)
+        assert found["topk_logprobs"] == as_json(expected.topk_logprobs)
+
+
+def as_json(value):
+    """Tuples as lists."""
+    return json.loads(json.dumps(value))
+
+
 def test_a_held_poll_wakes_at_once(wire, fresh):
     pending = id_of(wire.forward_backward(fresh, 2))
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        held = pool.submit(wire.poll, pending)
+        held = pool.submit(wire.poll, pending, raw.PROTOBUF)
         time.sleep(1)
         assert not held.done()
         wire.forward_backward(fresh, 1)
@@ -166,9 +203,9 @@ def test_unknown_futures(wire, fresh):
 def test_metadata_is_answered_once_at_most(wire, fresh):
     """A poll that wants the payload gets it."""
     request = id_of(wire.forward_backward(fresh, 1))
-    whole = wire.result(request)
+    whole = wire.result(request, raw.PROTOBUF)
     for _ in range(2):
-        answer = wire.poll(request, allow_metadata_only=False)
+        answer = wire.poll(request, raw.PROTOBUF, allow_metadata_only=False)
         assert answer.content == whole.content and answer.headers["content-type"].startswith(raw.PROTOBUF)
 
 

@@ -87,18 +87,18 @@ class Wire:
         headers = {"accept": accept} | ({"x-tinker-request-type": kind} if kind else {})
         return self.post("retrieve_future", body, headers=headers)
 
-    def result(self, request) -> httpx.Response:
+    def result(self, request, accept=JSON) -> httpx.Response:
         """Polls until it is final; never longer than a few polls, so that a stuck run is an error."""
         deadline = time.monotonic() + RESULT_SECONDS
         while time.monotonic() < deadline:
-            response = self.poll(request)
+            response = self.poll(request, accept)
             pending = response.status_code == 408 or (is_json(response) and response.json().get("type") == "try_again")
             if not pending:
                 return response
         raise AssertionError(f"{request} is still pending after {RESULT_SECONDS} s")
 
     def outputs(self, request) -> pb.ForwardBackwardOutput:
-        response = self.result(request)
+        response = self.result(request, PROTOBUF)
         assert response.headers["content-type"].startswith(PROTOBUF), response.text
         return pb.ForwardBackwardOutput.FromString(response.content)
 
@@ -106,7 +106,7 @@ class Wire:
         return self.outputs(request).metrics["loss:sum"]
 
     def samples(self, request) -> pb.SampleResponse:
-        response = self.result(request)
+        response = self.result(request, PROTOBUF)
         assert response.headers["content-type"].startswith(PROTOBUF), response.text
         return pb.SampleResponse.FromString(response.content)
 

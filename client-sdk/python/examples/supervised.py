@@ -92,4 +92,6 @@ if __name__ == "__main__":
     print(f"held-out loss per token: {report['loss before']:.3f} -> {report['loss after']:.3f}")
     columns = ("words", "expected", "answers before", "answers after")
     for word, expected, before, after in zip(*(report[c] for c in columns)):
+        # Before training an answer may have several lines.
+        before, after = (" ".join(text.split()) for text in (before, after))
         print(f"  {word:<10} expected {expected:<12} before {before:<24.24} after {after}")

@@ -15,6 +15,7 @@ use crate::store::blobs::StoredBytes;
 use crate::store::db::Conn;
 use crate::store::results::{self, EndedRequest, RequestEnd, SampleEnd};
 use crate::store::runs;
+use crate::work_log::Times;
 use crate::write::Write;
 use crate::{Effect, Error, Outcome, Poll, RequestKind};
 
@@ -179,8 +180,9 @@ impl Write for RecordCompletion {
         match output {
             Recorded::Ended(ended, poll, discarded) => {
                 core.results.put(self.finished.tenant.clone(), self.request.clone(), poll.clone());
-                let served = self.finished.started.until(core.now());
-                core.announce_end(&self.request, ended, Some(served));
+                let InFlightRequest { cost, started, .. } = &self.finished;
+                let times = Times { waited: cost.accepted.until(*started), served: started.until(core.now()) };
+                core.announce_end(&self.request, ended, Some(times));
                 for dir in discarded.iter().cloned() {
                     let shared = Arc::clone(core);
                     core.runtime.spawn(async move { shared.remove_folder(dir).await });

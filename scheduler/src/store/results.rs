@@ -31,6 +31,13 @@ impl RequestEnd<'_> {
         }
     }
 
+    fn failure(&self) -> Option<&OpError> {
+        match self {
+            Self::Failed(error) => Some(error),
+            Self::Succeeded { .. } | Self::Cancelled => None,
+        }
+    }
+
     fn replays(&self) -> bool {
         matches!(self, Self::Succeeded { replays: true, .. })
     }
@@ -65,6 +72,9 @@ pub(crate) struct EndedRequest {
     pub(crate) unneeded: Option<String>,
     /// The sampling session and clone of a sample.
     pub(crate) sample: Option<(SamplingSessionId, i64)>,
+    pub(crate) run: Option<RunId>,
+    /// Why it failed.
+    pub(crate) failure: Option<OpError>,
     /// The run that the request was to create.
     pub(crate) creates: Option<RunId>,
 }
@@ -131,7 +141,7 @@ async fn write_end(
     let mut values = end.values(id, now)?;
     values.extend([CLONE_STRIDE.into(), payload_file.as_deref().into(), worker.into(), number.into()]);
     let row = Sql::of(SQL, values).fetch_optional(conn).await.map_err(failed("end a request"))?;
-    row.map(|row| to_ended(&row, end.state(), payload_file.filter(|_| !end.replays()))).transpose()
+    row.map(|row| to_ended(&row, end, payload_file.filter(|_| !end.replays()))).transpose()
 }
 
 /// A sample that ends, and under which claim.
@@ -179,14 +189,13 @@ pub(crate) async fn end_samples(
         rows.push(values);
     }
     let rows = SQL.fetch_all(conn, rows).await.map_err(failed("end samples"))?;
-    let states: BTreeMap<&RequestId, RequestState> =
-        samples.iter().map(|sample| (sample.id, sample.end.state())).collect();
+    let ends: BTreeMap<&RequestId, &RequestEnd<'_>> = samples.iter().map(|sample| (sample.id, &sample.end)).collect();
     let mut ended = BTreeMap::new();
     for row in &rows {
         let id = RequestId::new(column::<String>(row, "id")?);
         let unknown = || Error::store("end samples", format!("{id} was not to end"));
-        let state = *states.get(&id).ok_or_else(unknown)?;
-        ended.insert(id, to_ended(row, state, None)?);
+        let end = *ends.get(&id).ok_or_else(unknown)?;
+        ended.insert(id, to_ended(row, end, None)?);
     }
     Ok(ended)
 }
@@ -196,18 +205,20 @@ fn clone_of(seq_id: i64) -> i64 {
     seq_id.div_euclid(CLONE_STRIDE)
 }
 
-fn to_ended(row: &Row, state: RequestState, unneeded: Option<String>) -> Result<EndedRequest, Error> {
+fn to_ended(row: &Row, end: &RequestEnd<'_>, unneeded: Option<String>) -> Result<EndedRequest, Error> {
     let seq_id: i64 = column(row, "seq_id")?;
     let session: Option<String> = column(row, "sampling_session_id")?;
-    let run: Option<String> = column(row, "run_id")?;
+    let run = column::<Option<String>>(row, "run_id")?.map(RunId::new);
     Ok(EndedRequest {
         tenant: TenantId::new(column::<String>(row, "tenant")?),
         kind: parsed(row, "kind", RequestKind::from_text)?,
-        state,
+        state: end.state(),
         tokens: as_u64(column(row, "tokens")?),
         unneeded,
         sample: session.map(|session| (SamplingSessionId::new(session), clone_of(seq_id))),
-        creates: run.filter(|_| seq_id == 0).map(RunId::new),
+        creates: run.clone().filter(|_| seq_id == 0),
+        run,
+        failure: end.failure().cloned(),
     })
 }
 

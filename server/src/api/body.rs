@@ -3,15 +3,14 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
-use bytes::{Bytes, BytesMut};
-use futures::StreamExt;
+use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use zstd::zstd_safe;
 
+use super::receive::Memory;
 use crate::error::ApiError;
 use crate::state::AppState;
 use crate::wire::json;
@@ -78,6 +77,8 @@ pub(super) struct RawBody {
     pub(super) media: Media,
     /// Until it is decoded.
     reservation: Option<Reservation>,
+    /// Until it is processed.
+    _memory: Memory,
 }
 
 impl RawBody {
@@ -93,24 +94,24 @@ impl RawBody {
     ) -> Result<T, ApiError> {
         let (bytes, reservation) = (self.bytes.clone(), self.reservation.take());
         // The thread goes on when the client has gone, so it owns the reservation.
-        self.beside(move || {
+        beside(bytes.len(), move || {
             let _reservation = reservation;
             read(&bytes)
         })
         .await
     }
+}
 
-    /// Does what takes a time like its length, on a thread of its own when it is large.
-    pub(super) async fn beside<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, ApiError> {
-        if self.bytes.len() <= INLINE_DECODING {
-            return Ok(work());
-        }
-        let done = tokio::task::spawn_blocking(work);
-        done.await.map_err(|error| ApiError::Internal(format!("decoding did not finish: {error}")))
+/// Does what takes a time like so many bytes, on a thread of its own when they are many.
+pub(super) async fn beside<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    if bytes <= INLINE_DECODING {
+        return Ok(work());
     }
+    let done = tokio::task::spawn_blocking(work);
+    done.await.map_err(|error| ApiError::Internal(format!("a large body was not processed: {error}")))
 }
 
 /// A body of JSON, whatever its content type says.
@@ -123,7 +124,7 @@ impl FromRequest<AppState> for RawBody {
         let limit = state.limits.max_body_bytes;
         let (parts, body) = request.into_parts();
         let encoding = encoding(&parts.headers)?;
-        let bytes = read(body, limit).await?;
+        let (bytes, memory) = state.receiving.receive(body, limit).await?;
         let (bytes, reservation) = match encoding {
             Encoding::Identity => {
                 let reservation = state.decoding.reserve(bytes.len()).await?;
@@ -134,7 +135,7 @@ impl FromRequest<AppState> for RawBody {
                 decompress(bytes, limit, state.decoding.reserve(limit).await?).await?
             }
         };
-        Ok(Self { bytes, media: media(&parts.headers), reservation: Some(reservation) })
+        Ok(Self { bytes, media: media(&parts.headers), reservation: Some(reservation), _memory: memory })
     }
 }
 
@@ -172,27 +173,6 @@ fn media(headers: &HeaderMap) -> Media {
         "application/x-protobuf" => Media::Protobuf,
         _ => Media::Other,
     }
-}
-
-/// Reads a body of at most `limit` bytes. Of a longer one as many more are read and dropped: a client
-/// that is still sending when the connection closes would not see the refusal.
-async fn read(body: Body, limit: usize) -> Result<Bytes, ApiError> {
-    let mut stream = body.into_data_stream();
-    let mut bytes = BytesMut::new();
-    let mut total = 0_usize;
-    while let Some(frame) = stream.next().await {
-        let frame = frame.map_err(|error| ApiError::invalid(format!("the body could not be read: {error}")))?;
-        total = total.saturating_add(frame.len());
-        if total <= limit {
-            bytes.extend_from_slice(&frame);
-        } else {
-            bytes = BytesMut::new();
-        }
-        if total > limit.saturating_mul(2) {
-            break;
-        }
-    }
-    if total > limit { Err(ApiError::TooLarge { limit }) } else { Ok(bytes.freeze()) }
 }
 
 /// Bytes that a compressed body can be decompressed to within `limit`: what its frame says when that is all of it.
@@ -279,16 +259,14 @@ mod tests {
     async fn the_room_is_given_back_once_a_body_is_decoded() {
         let budget = DecodingBudget::default();
         let bytes = vec![0; 2 << 20].into();
-        let mut body =
-            RawBody { bytes, media: Media::Other, reservation: Some(budget.reserve(2 << 20).await.unwrap()) };
+        let mut body = RawBody {
+            bytes,
+            media: Media::Other,
+            reservation: Some(budget.reserve(2 << 20).await.unwrap()),
+            _memory: Memory::default(),
+        };
         let inside = budget.clone();
         assert!(body.decode(move |_| inside.0.available_permits()).await.unwrap() < DECODING / UNIT);
         assert_eq!(budget.0.available_permits(), DECODING / UNIT);
-    }
-
-    #[tokio::test]
-    async fn the_limit_is_exact() {
-        assert_eq!(read(Body::from("12345"), 5).await.unwrap(), "12345");
-        assert!(matches!(read(Body::from("123456"), 5).await, Err(ApiError::TooLarge { limit: 5 })));
     }
 }

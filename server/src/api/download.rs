@@ -11,7 +11,7 @@ use utoipa::IntoParams;
 
 use super::extract::{ApiPath, ApiQuery, checkpoint_path};
 use crate::error::ApiError;
-use crate::openapi::Refusals;
+use crate::openapi::{Binary, Refusals};
 use crate::signed_urls::Grant;
 use crate::state::AppState;
 
@@ -35,7 +35,7 @@ pub(super) struct Signature {
         Signature,
     ),
     responses(
-        (status = 200, description = "the file", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 200, description = "the file", body = inline(Binary), content_type = "application/octet-stream"),
         Refusals,
     ),
 )]

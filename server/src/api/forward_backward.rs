@@ -6,12 +6,12 @@ use trainyard_protocol::limits::scored_tokens;
 use trainyard_protocol::{Datum, OpError, PreparedContent, RawBatch, RunId};
 use trainyard_scheduler::{Decoded, RequestKind, Run};
 
-use super::body::{Media, RawBody};
+use super::body::{Media, RawBody, beside};
 use super::respond::Reply;
 use super::submit::{self, NewRequest};
 use crate::auth::Tenant;
 use crate::error::ApiError;
-use crate::openapi::Refusals;
+use crate::openapi::{Binary, Refusals};
 use crate::state::AppState;
 use crate::wire::futures::SubmitResponse;
 use crate::wire::json;
@@ -22,7 +22,7 @@ use crate::wire::training::{self, ForwardBackwardBody};
 /// message `ForwardBackwardRequest` (see `tinker_public.proto`), plain or compressed with zstd, or JSON.
 #[utoipa::path(
     post, path = "/api/v1/forward_backward", tag = "training",
-    request_body(content((Vec<u8> = "application/x-protobuf"), (ForwardBackwardBody = "application/json"))),
+    request_body(content((inline(Binary) = "application/x-protobuf"), (ForwardBackwardBody = "application/json"))),
     responses((status = 200, description = "accepted: its future", body = SubmitResponse), Refusals),
 )]
 pub(super) async fn forward_backward(
@@ -108,7 +108,7 @@ async fn decoded(
         return Ok(Decoded::default());
     };
     let batch = match batch {
-        Ok(batch) => body.beside(move || preparer.prepare(&base_model, batch)).await?,
+        Ok(batch) => beside(body.bytes.len(), move || preparer.prepare(&base_model, batch)).await?,
         Err(error) => Err(error),
     };
     Ok(Decoded::new(PreparedContent::Batch(batch)))

@@ -4,6 +4,7 @@ mod body;
 mod extract;
 mod fallback;
 mod listing;
+mod receive;
 mod respond;
 mod submit;
 #[cfg(test)]
@@ -30,6 +31,7 @@ mod forward_backward;
 mod get_info;
 mod get_server_capabilities;
 mod healthz;
+mod index;
 mod load_weights;
 mod openapi_json;
 mod optim_step;
@@ -54,6 +56,8 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, delete, get, post, put};
 
 pub(crate) use self::body::DecodingBudget;
+pub(crate) use self::receive::BodyBudget;
+pub use self::receive::BodyLimits;
 use crate::auth::require_key;
 use crate::metrics::count;
 use crate::state::AppState;
@@ -135,10 +139,19 @@ pub fn router(state: AppState) -> Router {
     let counting = from_fn_with_state(state.clone(), count);
     let key_check = from_fn_with_state(state.clone(), require_key);
     let routes = keyed()
+        // Checkpoint ids that lack their kind.
+        .route("/api/v1/training_runs/{run_id}/checkpoints/{kind}", any(extract::incomplete_checkpoint_id))
+        .route(
+            "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}",
+            put(extract::incomplete_checkpoint_id).post(extract::incomplete_checkpoint_id),
+        )
         .route_layer(key_check)
         // Without this line it would be a session of that name.
         .route("/api/v1/sessions/search", any(fallback::not_supported))
         .merge(open())
+        .route("/", get(index::index))
+        .route("/docs", get(index::index))
+        .route("/healthz", get(healthz::healthz))
         .method_not_allowed_fallback(fallback::method_not_allowed)
         .fallback(fallback::not_supported)
         .layer(counting)

@@ -3,32 +3,40 @@
 use std::time::Duration;
 
 use axum::extract::State;
+use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use trainyard_protocol::{OpError, RequestId, TenantId};
 use trainyard_scheduler::{Encoding, Error, Pause, Poll};
 
-use super::body::JsonBody;
+use super::body::{JsonBody, beside};
 use super::respond::Answer;
 use crate::auth::Tenant;
 use crate::error::{ApiError, full_response};
-use crate::openapi::Refusals;
+use crate::openapi::{Binary, Refusals};
 use crate::state::AppState;
 use crate::wire::futures::{FailedResponse, RetrieveFutureRequest, TryAgainResponse};
+use crate::wire::results::{self, ResultError, RetrieveFutureResponse};
 
 /// The state of a queue whose owner has used up a quota.
 const PAUSED_RATE_LIMIT: &str = "paused_rate_limit";
 const PAUSED_CAPACITY: &str = "paused_capacity";
 
+const JSON: &str = "application/json";
+const PROTOBUF: &str = "application/x-protobuf";
+
 const REQUEST_TYPE: HeaderName = HeaderName::from_static("x-tinker-request-type");
 
 /// Waits for a request to finish, for half a minute at most, and says what came of it. A result can be
 /// read repeatedly. Failures are answers with status 200 and a key `error`; a pending request says `try_again`.
+///
+/// All answers are JSON, except the results of samples and training passes for a client that sends
+/// `Accept: application/x-protobuf`. Both forms hold the same numbers.
 #[utoipa::path(
     post, path = "/api/v1/retrieve_future", tag = "futures", request_body = RetrieveFutureRequest,
     responses(
         (status = 200, description = "the result, `TryAgainResponse` or `FailedResponse`",
-            content((serde_json::Value = "application/json"), (Vec<u8> = "application/x-protobuf"))),
+            content((RetrieveFutureResponse = "application/json"), (inline(Binary) = "application/x-protobuf"))),
         Refusals,
     ),
 )]
@@ -41,11 +49,12 @@ pub(super) async fn retrieve_future(
     let id = RequestId::new(request.request_id);
     match wait(&state, &tenant, &id).await {
         Ok(Poll::Pending) => Ok(Answer(pending(&state, &tenant, &id).await).into_response()),
-        Ok(Poll::Succeeded { encoding: Encoding::Json, payload }) => {
-            Ok(full_response(StatusCode::OK, "application/json", payload))
+        Ok(Poll::Succeeded { encoding: Encoding::Json, payload }) => Ok(full_response(StatusCode::OK, JSON, payload)),
+        Ok(Poll::Succeeded { encoding: Encoding::Protobuf, payload }) if prefers_protobuf(&headers) => {
+            Ok(full_response(StatusCode::OK, PROTOBUF, payload))
         }
         Ok(Poll::Succeeded { encoding: Encoding::Protobuf, payload }) => {
-            Ok(full_response(StatusCode::OK, "application/x-protobuf", payload))
+            Ok(full_response(StatusCode::OK, JSON, beside(payload.len(), move || results::to_json(&payload)).await??))
         }
         Ok(Poll::Failed(error)) => Ok(Answer(FailedResponse::from(error)).into_response()),
         Ok(Poll::Cancelled) => Ok(Answer(FailedResponse::from(OpError::user("cancelled"))).into_response()),
@@ -79,6 +88,27 @@ async fn pending(state: &AppState, tenant: &TenantId, id: &RequestId) -> TryAgai
         quota.name()
     );
     TryAgainResponse::paused(id.as_str(), PAUSED_RATE_LIMIT, reason)
+}
+
+/// Whether the client accepts protobuf, and likes JSON no better.
+fn prefers_protobuf(headers: &HeaderMap) -> bool {
+    let quality = |wanted: &str| {
+        let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        let mut ranges = values.flat_map(|value| value.split(',')).map(|range| {
+            let (essence, parameters) = range.split_once(';').unwrap_or((range, ""));
+            (essence.trim(), parameters)
+        });
+        let (_, parameters) = ranges.find(|(essence, _)| essence.eq_ignore_ascii_case(wanted))?;
+        let weight = parameters.split(';').find_map(|parameter| parameter.trim().strip_prefix("q="));
+        weight.map_or(Some(1.0), |weight| weight.parse::<f32>().ok())
+    };
+    quality(PROTOBUF).is_some_and(|protobuf| protobuf > 0.0 && protobuf >= quality(JSON).unwrap_or(0.0))
+}
+
+impl From<ResultError> for ApiError {
+    fn from(error: ResultError) -> Self {
+        Self::Internal(error.to_string())
+    }
 }
 
 fn is_sample(headers: &HeaderMap) -> bool {
@@ -180,6 +210,45 @@ mod tests {
             assert_eq!((got.status, &got.body[..]), (StatusCode::OK, &b"tokens"[..]));
             assert_eq!(got.headers["content-type"], "application/x-protobuf");
             assert_eq!(got.headers["content-length"], "6");
+        }
+    }
+
+    /// The one completion of two tokens, in protobuf.
+    const SAMPLE: &[u8] = &[10, 22, 18, 8, 4, 0, 0, 0, 5, 0, 0, 0, 26, 8, 0, 0, 128, 190, 205, 204, 204, 189, 8, 1];
+
+    #[tokio::test]
+    async fn a_result_is_protobuf_only_for_those_who_ask_for_it() {
+        let server = Server::start().await;
+        let sampler = server.sampler().await;
+        let id = server.post("asample", sample(&sampler, 0)).await.text("request_id");
+        let work = server.next_work().await;
+        server.succeed_with_bytes(&work, SAMPLE);
+        let body = json!({"request_id": id, "allow_metadata_only": true}).to_string();
+        let get = async |headers: &[(&str, &str)]| {
+            server.call(Method::POST, "/api/v1/retrieve_future", headers, body.clone()).await
+        };
+        let json = json!({
+            "type": "sample", "prompt_cache_hit_tokens": 0,
+            "sequences": [{"stop_reason": "length", "tokens": [4, 5], "logprobs": [-0.25, f64::from(-0.1_f32)]}],
+        });
+        assert_eq!(get(&[]).await.json(), json);
+        for accept in [
+            "application/json",
+            "*/*",
+            "",
+            "application/x-protobuf;q=0",
+            "text/html, application/json",
+            "application/json, application/x-protobuf;q=0.5",
+        ] {
+            assert_eq!(get(&[("accept", accept)]).await.json(), json, "{accept:?}");
+        }
+        for accept in ["application/x-protobuf", "Application/X-Protobuf; q=0.9, application/json;q=0.1"] {
+            let got = get(&[("accept", accept)]).await;
+            assert_eq!(
+                (&got.body[..], got.headers["content-type"].to_str().unwrap()),
+                (SAMPLE, PROTOBUF),
+                "{accept:?}"
+            );
         }
     }
 

@@ -27,6 +27,8 @@ pub(super) async fn run_checkpoints(
 ) -> Reply<CheckpointsResponse> {
     let run = state.scheduler.run(&tenant, &RunId::new(run_id)).await?;
     let (found, total) = state.scheduler.checkpoints(&tenant, Some(&run.id), ALL).await?;
-    let checkpoints = found.into_iter().map(checkpoint).collect();
-    Ok(Answer(CheckpointsResponse { checkpoints, cursor: Some(cursor(ALL, total)) }))
+    let checkpoints: Vec<_> = found.into_iter().map(checkpoint).collect();
+    // The page is as long as it needs to be.
+    let page = Page { limit: u32::try_from(checkpoints.len()).unwrap_or(u32::MAX), offset: 0 };
+    Ok(Answer(CheckpointsResponse { checkpoints, cursor: Some(cursor(page, total)) }))
 }

@@ -133,6 +133,11 @@ impl Server {
         Self { state, shutdown: stop, clock, dir, router }
     }
 
+    /// Its endpoints.
+    pub(crate) fn router(&self) -> Router {
+        self.router.clone()
+    }
+
     pub(crate) async fn send(&self, request: Request<Body>) -> Got {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
@@ -268,8 +273,10 @@ impl Server {
         self.state.scheduler.complete(work.request.clone(), outcome, vec![]);
     }
 
+    /// As the SDK polls for a sample or a training result.
     pub(crate) async fn poll(&self, request_id: &str) -> Got {
-        self.post("retrieve_future", json!({"request_id": request_id, "allow_metadata_only": true})).await
+        let body = json!({"request_id": request_id, "allow_metadata_only": true}).to_string();
+        self.call(Method::POST, "/api/v1/retrieve_future", &[("accept", "application/x-protobuf")], body).await
     }
 }
 

@@ -23,7 +23,10 @@ fn every_route_is_described_under_its_own_path() {
             described.insert((method.clone(), path.clone()));
         }
     }
-    let routed: BTreeSet<_> = TABLE.iter().map(|(method, path)| (method.to_string(), path.to_string())).collect();
+    // What the router above the API serves.
+    let beside = [("get", "/metrics"), ("get", "/hf/{path}")];
+    let routed = TABLE.iter().chain(&beside).map(|(method, path)| (method.to_string(), path.to_string()));
+    let routed: BTreeSet<_> = routed.collect();
     assert_eq!(described, routed);
 }
 
@@ -109,4 +112,99 @@ async fn the_document_is_served_without_a_key() {
     let server = Server::start().await;
     let got = server.send(Request::get("/openapi.json").body(Body::empty()).unwrap()).await;
     assert_eq!(got.json()["info"]["title"], "Trainyard");
+}
+
+#[tokio::test]
+async fn a_key_may_be_a_bearer_token() {
+    let keys = Keys::new(vec![(Keys::digest("tml-known"), TenantId::new("alpha"))]);
+    let server = Server::with(Limits::default(), keys).await;
+    let ask = async |value: &str| {
+        let request = Request::get("/api/v1/sessions").header("authorization", value).body(Body::empty()).unwrap();
+        server.send(request).await
+    };
+    ask("Bearer tml-known").await.json();
+    ask("bearer  tml-known").await.json();
+    assert!(ask("Bearer tml-other").await.refused(401).contains("not known"));
+    for missing in ["Basic tml-known", "Bearer", ""] {
+        assert!(ask(missing).await.refused(401).contains("is missing"), "{missing:?}");
+    }
+    // A key of its own header counts first.
+    let headers = [("x-api-key", "tml-other"), ("authorization", "Bearer tml-known")];
+    server.call(Method::GET, "/api/v1/sessions", &headers, Body::empty()).await.refused(401);
+}
+
+#[tokio::test]
+async fn without_keys_what_a_proxy_passed_on_is_refused() {
+    let ask = async |server: &Server, name: &str| {
+        server.call(Method::GET, "/api/v1/sessions", &[(name, "203.0.113.9")], Body::empty()).await
+    };
+    let local = Server::start().await;
+    let trusting = Server::with(Limits::default(), Keys::local().trust_forwarded()).await;
+    let known = Keys::new(vec![(Keys::digest(KEY), TenantId::new("alpha"))]);
+    let keyed = Server::with(Limits::default(), known).await;
+    for header in ["forwarded", "x-forwarded-for", "x-real-ip"] {
+        assert!(ask(&local, header).await.refused(403).contains("--insecure-no-auth"), "{header}");
+        ask(&trusting, header).await.json();
+        ask(&keyed, header).await.json();
+    }
+    ask(&local, "x-other").await.json();
+}
+
+#[tokio::test]
+async fn the_address_itself_says_what_it_is() {
+    let server = Server::start().await;
+    server.state.set_ready();
+    let open = async |path: &str| server.send(Request::get(path).body(Body::empty()).unwrap()).await.json();
+    for path in ["/", "/docs"] {
+        assert_eq!(open(path).await["openapi"], "/openapi.json", "{path}");
+    }
+    assert_eq!(open("/healthz").await, json!({"status": "ok"}));
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_named_in_plain_words() {
+    let server = Server::start().await;
+    for (query, text) in [
+        ("limit=abc", "limit: \"abc\" is not a whole number from 0"),
+        ("offset=-1", "offset: \"-1\" is not a whole number from 0"),
+        ("limit=4294967296", "limit: \"4294967296\" is not a whole number from 0"),
+    ] {
+        assert_eq!(server.get(&format!("checkpoints?{query}")).await.refused(400), text);
+    }
+    let headers = [("content-type", "application/json")];
+    let empty = server.call(Method::POST, "/api/v1/get_info", &headers, Body::empty()).await.refused(400);
+    assert_eq!(empty, "the body is empty, a JSON object is expected: missing field `model_id`");
+}
+
+#[tokio::test]
+async fn a_checkpoint_id_without_its_kind_is_said_to_lack_it() {
+    let server = Server::start().await;
+    let run = server.run().await;
+    for (method, rest) in [
+        (Method::DELETE, "ckpt0"),
+        (Method::PUT, "ckpt0/ttl"),
+        (Method::POST, "ckpt0/publish"),
+        (Method::DELETE, "ckpt0/publish"),
+        (Method::DELETE, "other/ckpt0"),
+        (Method::PUT, "other/ckpt0/ttl"),
+    ] {
+        let path = format!("{run}/checkpoints/{rest}");
+        let refused = server.on_run(method.clone(), &path, Some(json!({"ttl_seconds": null}))).await.refused(400);
+        assert!(refused.contains("expected weights/<name>, sampler_weights/<name>"), "{method} {rest}: {refused}");
+    }
+    server.on_run(Method::DELETE, "none/checkpoints/ckpt0", None).await.refused(404);
+    server.on_run(Method::PUT, &format!("{run}/checkpoints/weights/a"), Some(json!({}))).await.refused(405);
+    let path = format!("/api/v1/training_runs/{run}/checkpoints/ckpt0");
+    server.send(Request::delete(path).body(Body::empty()).unwrap()).await.refused(401);
+}
+
+#[tokio::test]
+async fn the_checkpoints_of_a_run_are_one_page() {
+    let server = Server::start().await;
+    let run = server.run().await;
+    for (seq_id, name) in [(1, "a"), (2, "b")] {
+        server.checkpoint(&run, seq_id, "weights", name).await;
+    }
+    let listed = server.get(&format!("training_runs/{run}/checkpoints")).await.json();
+    assert_eq!(listed["cursor"], json!({"offset": 0, "limit": 2, "total_count": 2}));
 }

@@ -8,7 +8,7 @@ use crate::config::{LogFormat, MigrateFlags, parse_database_url};
 
 /// Migrates and says to which version.
 pub(super) fn migrate(flags: &MigrateFlags) -> Result<(), Box<dyn Error>> {
-    logging::start(LogFormat::default());
+    logging::start(None, LogFormat::default())?;
     let database = parse_database_url(&flags.database_url)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let version = runtime.block_on(trainyard_scheduler::migrate(&database))?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -19,11 +20,11 @@ use super::process::{self, Executor, Files};
 use super::reachable::when_reachable;
 use super::shutdown::Signals;
 use super::{banner, logging, maintenance, memory};
-use crate::config::{Config, Role};
+use crate::config::{Config, HubConfig, Role};
 use crate::models::Models;
 use crate::signed_urls::Signer;
 use crate::state::{AppState, Limits, Setup, Shutdown, system_random};
-use crate::{api, metrics};
+use crate::{api, auth, listener, metrics};
 
 /// How long requests that are being answered may take to finish.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -33,7 +34,7 @@ const SIGNING_KEY_FILE: &str = "url-signing.key";
 
 /// Serves until a signal ends it.
 pub(super) fn serve(config: Config) -> Result<(), Box<dyn Error>> {
-    logging::start(config.log_format);
+    logging::start(config.log_level.as_deref(), config.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(run(config));
     // A model that is still loading would hold the runtime up.
@@ -44,10 +45,10 @@ pub(super) fn serve(config: Config) -> Result<(), Box<dyn Error>> {
 async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     let mut signals = Signals::new()?;
     let files = Files::open(&config).await?;
-    let listener = TcpListener::bind((config.host, config.port))
+    let socket = TcpListener::bind((config.host, config.port))
         .await
         .map_err(|error| format!("cannot listen on {}:{}: {error}", config.host, config.port))?;
-    let address = listener.local_addr()?;
+    let address = socket.local_addr()?;
     tracing::info!(%address, "listening; loading models");
     let scheduler = tokio::select! {
         opened = process::open_scheduler(&config, &files) => opened?,
@@ -58,7 +59,7 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     };
     let (stop, stopping) = Shutdown::channel();
     let gate = Gate::default();
-    let http = serve_http(listener, gate.router(), stopping.clone());
+    let http = tokio::spawn(listener::serve(socket, gate.router(), config.http.connections, stopping.clone()));
 
     let starting = start(&config, &scheduler, &files.storage);
     let (models, executor) = tokio::select! {
@@ -113,11 +114,6 @@ async fn start(
     Ok((models, Some(executor)))
 }
 
-fn serve_http(listener: TcpListener, router: Router, stopping: Shutdown) -> JoinHandle<io::Result<()>> {
-    let server = axum::serve(listener, router);
-    tokio::spawn(async move { server.with_graceful_shutdown(async move { stopping.requested().await }).await })
-}
-
 async fn app_state(
     config: &Config,
     models: &Models,
@@ -127,6 +123,7 @@ async fn app_state(
     shutdown: Shutdown,
 ) -> Result<AppState, Box<dyn Error>> {
     let mut limits = Limits::default();
+    limits.bodies = config.http.bodies.clone();
     limits.max_body_bytes = config.max_body_bytes.unwrap_or(limits.max_body_bytes);
     Ok(AppState::new(Setup {
         scheduler: scheduler.clone(),
@@ -148,7 +145,7 @@ fn open(config: &Config, address: SocketAddr, state: AppState, gate: &Gate) {
     state.set_ready();
     let (models, scheduler) = (state.models.clone(), state.scheduler.clone());
     let router = Router::new()
-        .nest("/hf", models.hub().router())
+        .nest("/hf", hub(config, &state))
         .merge(metrics::router(Arc::clone(&state.metrics), scheduler, config.metrics_access.clone()))
         .fallback_service(api::router(state));
     gate.open(router);
@@ -156,6 +153,13 @@ fn open(config: &Config, address: SocketAddr, state: AppState, gate: &Gate) {
     tracing::info!(%address, models = models.len(), "ready");
     // A closed standard output is no reason to stop serving.
     let _ = io::stdout().write_all(banner::banner(config, address, &models).as_bytes());
+}
+
+/// The tokenizer hub, for everybody or for callers with a key.
+fn hub(config: &Config, state: &AppState) -> Router {
+    let HubConfig { upstream, require_key } = config.hub.clone();
+    let router = state.models.hub().router(upstream);
+    if require_key { router.layer(from_fn_with_state(Arc::clone(&state.keys), auth::require_key)) } else { router }
 }
 
 /// Any API server must be able to check what another one signed.
@@ -172,7 +176,7 @@ async fn signer(config: &Config, scheduler: &Scheduler) -> Result<Signer, Box<dy
 
 async fn close(
     stop: watch::Sender<bool>,
-    http: JoinHandle<io::Result<()>>,
+    http: JoinHandle<()>,
     executor: Option<Executor>,
     scheduler: &Scheduler,
 ) -> Result<(), Box<dyn Error>> {
@@ -182,7 +186,7 @@ async fn close(
     }
     let abort = http.abort_handle();
     match timeout(DRAIN, http).await {
-        Ok(served) => served??,
+        Ok(served) => served?,
         Err(_) => {
             abort.abort();
             tracing::warn!("shutdown: some HTTP requests were not answered in time");

@@ -12,11 +12,13 @@ use super::process::{self, Executor, Files};
 use super::shutdown::Signals;
 use super::{logging, memory};
 use crate::config::Config;
+use crate::listener;
 use crate::metrics::{self, Metrics};
+use crate::state::Shutdown;
 
 /// Works until a signal ends it.
 pub(super) fn work(config: Config) -> Result<(), Box<dyn Error>> {
-    logging::start(config.log_format);
+    logging::start(config.log_level.as_deref(), config.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(run(config));
     runtime.shutdown_background();
@@ -24,18 +26,19 @@ pub(super) fn work(config: Config) -> Result<(), Box<dyn Error>> {
 }
 
 /// Serves the metrics until the process ends.
-async fn serve_metrics(address: SocketAddr, config: &Config, scheduler: &Scheduler) -> Result<(), Box<dyn Error>> {
-    let listener = TcpListener::bind(address)
+async fn serve_metrics(
+    address: SocketAddr,
+    config: &Config,
+    scheduler: &Scheduler,
+    stopping: Shutdown,
+) -> Result<(), Box<dyn Error>> {
+    let socket = TcpListener::bind(address)
         .await
         .map_err(|error| format!("--metrics-addr: cannot listen on {address}: {error}"))?;
-    let address = listener.local_addr()?;
+    let address = socket.local_addr()?;
     let metrics = Arc::new(Metrics::new(scheduler));
     let router = metrics::router(metrics, scheduler.clone(), config.metrics_access.clone());
-    tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, router).await {
-            tracing::error!(%error, "metrics server failed");
-        }
-    });
+    tokio::spawn(listener::serve(socket, router, config.http.connections, stopping));
     tracing::info!(%address, "serving metrics");
     Ok(())
 }
@@ -58,8 +61,9 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
             return Ok(());
         }
     };
+    let (stop, stopping) = Shutdown::channel();
     if let Some(address) = config.metrics_addr {
-        serve_metrics(address, &config, &scheduler).await?;
+        serve_metrics(address, &config, &scheduler, stopping).await?;
     }
     tracing::info!(models = models.list().len(), "ready");
     // Whoever started it may wait for this line; a closed standard output is no reason to stop.
@@ -76,6 +80,7 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     if !died {
         scheduler.drain(config.drain).await;
     }
+    stop.send_replace(true);
     trimming.abort();
     executor.join().await?;
     scheduler.close().await;

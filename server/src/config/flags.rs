@@ -7,27 +7,39 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
+use super::{HttpFlags, HubFlags};
+
 /// Flags of `trainyard serve`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ServeFlags {
     #[command(flatten)]
     #[expect(missing_docs, reason = "the fields have theirs")]
     pub shared: SharedFlags,
-    /// What this process does: everything, or the API alone, with `trainyard worker` elsewhere.
+    /// What this process does: everything, or the API alone, with `trainyard worker` elsewhere [default: all].
     #[arg(long, env = "TRAINYARD_ROLE")]
     pub role: Option<ServeRole>,
-    /// Address to listen on. Any but loopback needs keys in the configuration file.
+    /// Address to listen on. Any but loopback needs keys in the configuration file
+    /// [default: 127.0.0.1].
     #[arg(long, env = "TRAINYARD_HOST")]
     pub host: Option<String>,
-    /// Port to listen on; 0 picks a free one.
+    /// Port to listen on; 0 picks a free one [default: 8000].
     #[arg(long, env = "TRAINYARD_PORT")]
     pub port: Option<u16>,
-    /// Largest request body in bytes, before and after decompression.
+    /// Largest request body in bytes, before and after decompression [default: 268435456].
     #[arg(long, env = "TRAINYARD_MAX_BODY_BYTES", value_name = "BYTES")]
     pub max_body_bytes: Option<usize>,
-    /// Where clients reach the server, for download links; taken from each request when absent.
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "the fields have theirs")]
+    pub http: HttpFlags,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "the fields have theirs")]
+    pub hub: HubFlags,
+    /// Where clients reach the server, for download links; taken from each request when absent. Needs keys.
     #[arg(long, env = "TRAINYARD_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<String>,
+    /// Without configured keys, serve whoever comes through a proxy or --public-url as the tenant `local`.
+    #[arg(long, env = "TRAINYARD_INSECURE_NO_AUTH")]
+    pub insecure_no_auth: bool,
 }
 
 /// Flags of `trainyard worker`.
@@ -55,7 +67,7 @@ pub struct SharedFlags {
     /// A base model: its name and its Hugging Face folder or GGUF file. May be repeated.
     #[arg(long = "model", env = "TRAINYARD_MODEL", value_name = "NAME=PATH")]
     pub models: Vec<NamedPath>,
-    /// Folder of the store, payloads and checkpoints.
+    /// Folder of the store, payloads and checkpoints [default: data].
     #[arg(long, env = "TRAINYARD_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// The store, sqlite://PATH or postgres://USER@HOST/NAME; DIR/trainyard.db when absent.
@@ -65,48 +77,55 @@ pub struct SharedFlags {
     /// absent.
     #[arg(long, env = "TRAINYARD_STORAGE", value_name = "URL")]
     pub storage: Option<String>,
-    /// Capacity in DIR for copies of what is read from s3://.
+    /// Capacity in DIR for copies of what is read from s3:// [default: 20480].
     #[arg(long, env = "TRAINYARD_STORAGE_CACHE_MIB", value_name = "MIB")]
     pub storage_cache_mib: Option<u64>,
-    /// Compute type.
+    /// Compute type [default: bf16].
     #[arg(long, env = "TRAINYARD_DTYPE")]
     pub dtype: Option<ComputeType>,
     /// Threads of the engine; one per processor when absent.
     #[arg(long, env = "TRAINYARD_THREADS", value_name = "N")]
     pub threads: Option<usize>,
-    /// Memory that a training pass may hold for its backward pass; longer examples recompute activations.
+    /// Memory that a training pass may hold for its backward pass; longer examples recompute activations
+    /// [default: 1024].
     #[arg(long, env = "TRAINYARD_ACTIVATION_MEMORY_MIB", value_name = "MIB")]
     pub activation_memory_mib: Option<usize>,
     /// Memory for keys and values of samples and their prefix cache; a sample that needs more computes some of its
-    /// sequences at a time.
+    /// sequences at a time [default: 2048].
     #[arg(long, env = "TRAINYARD_KV_MEMORY_MIB", value_name = "MIB")]
     pub kv_memory_mib: Option<usize>,
-    /// Memory for sampler checkpoints that were sampled from, so that the next sample does not reload them.
+    /// Memory for sampler checkpoints that were sampled from, so that the next sample does not reload them
+    /// [default: 1024].
     #[arg(long, env = "TRAINYARD_CHECKPOINT_MEMORY_MIB", value_name = "MIB")]
     pub checkpoint_memory_mib: Option<usize>,
-    /// Form of the log on standard error.
+    /// What is logged: error, warn, info, debug or trace, or a filter such as `info,trainyard_scheduler=debug`; RUST_LOG
+    /// when absent [default: info].
+    #[arg(long, env = "TRAINYARD_LOG", value_name = "LEVEL")]
+    pub log_level: Option<String>,
+    /// Form of the log on standard error [default: text].
     #[arg(long, env = "TRAINYARD_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,
-    /// A run is saved after so many tokens of executed work, so that a recovery replays no more.
+    /// A run is saved after so many tokens of executed work, so that a recovery replays no more [default: 200000].
     #[arg(long, env = "TRAINYARD_SNAPSHOT_TOKENS", value_name = "TOKENS")]
     pub snapshot_tokens: Option<u64>,
-    /// A run without requests for so long is saved and unloaded until its next request.
+    /// A run without requests for so long is saved and unloaded until its next request [default: 900].
     #[arg(long, env = "TRAINYARD_IDLE_SECONDS", value_name = "SECONDS")]
     pub idle_seconds: Option<u64>,
-    /// At a shutdown: what is executed may take so long to finish, and runs so long to be saved.
+    /// At a shutdown: what is executed may take so long to finish, and runs so long to be saved [default: 20].
     #[arg(long, env = "TRAINYARD_DRAIN_SECONDS", value_name = "SECONDS")]
     pub drain_seconds: Option<u64>,
-    /// A session without a sign of life for so long expires: what waits is cancelled and its runs are saved.
+    /// A session without a sign of life for so long expires: what waits is cancelled and its runs are saved
+    /// [default: 300].
     #[arg(long, env = "TRAINYARD_SESSION_SECONDS", value_name = "SECONDS")]
     pub session_seconds: Option<u64>,
     /// Results can be read for so long after a request ended, and expired sessions may come back. The same for all processes on
-    /// a database.
+    /// a database [default: 24].
     #[arg(long, env = "TRAINYARD_RETENTION_HOURS", value_name = "HOURS")]
     pub retention_hours: Option<u64>,
     /// Bring the schema of a PostgreSQL database up to date before the start, as `trainyard migrate` does.
     #[arg(long, env = "TRAINYARD_MIGRATE")]
     pub migrate: bool,
-    /// A worker without a sign of life for so long is taken for dead, and others get its runs.
+    /// A worker without a sign of life for so long is taken for dead, and others get its runs [default: 15].
     #[arg(long, env = "TRAINYARD_LEASE_SECONDS", value_name = "SECONDS")]
     pub lease_seconds: Option<u64>,
     /// Guards GET /metrics: scrapers send it as `Authorization: Bearer TOKEN`. Without it the metrics are open on

@@ -1,12 +1,15 @@
 //! Who may read the metrics.
 
 use axum::http::HeaderMap;
-use axum::http::header::AUTHORIZATION;
 use sha2::{Digest, Sha256};
 
 use super::PATH;
-use crate::auth::equal;
+use crate::auth::{bearer, equal, is_forwarded};
 use crate::error::ApiError;
+
+/// Why metrics that are open on loopback are refused.
+const FORWARDED: &str =
+    "a proxy passed this request on, and the metrics are open to this machine alone: set --metrics-token";
 
 /// Who may read the metrics. They contain no secrets, but show how busy the service is, and with what.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,11 +23,12 @@ pub enum Access {
 }
 
 impl Access {
-    /// A token always guards; without one the metrics are open on loopback and off elsewhere.
-    pub fn new(token: Option<&str>, loopback: bool) -> Self {
+    /// A token always guards; without one the metrics are open on loopback that is not said to be public, and off
+    /// elsewhere.
+    pub fn new(token: Option<&str>, private: bool) -> Self {
         match token {
             Some(token) => Self::Token(Sha256::digest(token.as_bytes()).into()),
-            None if loopback => Self::Open,
+            None if private => Self::Open,
             None => Self::Off,
         }
     }
@@ -32,13 +36,15 @@ impl Access {
     /// Checks `Authorization: Bearer TOKEN`.
     pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         let expected = match self {
-            Self::Open => return Ok(()),
+            // On loopback a proxy would make them everybody's.
+            Self::Open if !is_forwarded(headers) => return Ok(()),
+            Self::Open => return Err(ApiError::Forbidden(FORWARDED)),
             Self::Off => return Err(ApiError::Unsupported(PATH.to_owned())),
             Self::Token(expected) => expected,
         };
-        let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-        let given = given.ok_or(ApiError::Unauthorized("the header Authorization: Bearer TOKEN is missing"))?;
-        let digest: [u8; 32] = Sha256::digest(given.trim().as_bytes()).into();
+        let given =
+            bearer(headers).ok_or(ApiError::Unauthorized("the header Authorization: Bearer TOKEN is missing"))?;
+        let digest: [u8; 32] = Sha256::digest(given.as_bytes()).into();
         if equal(expected, &digest) { Ok(()) } else { Err(ApiError::Unauthorized("the metrics token is wrong")) }
     }
 }

@@ -33,7 +33,7 @@ struct Of {
 }
 
 /// The path as it is written in the table of endpoints, so that ids make no labels.
-type Endpoint = Arc<str>;
+pub(super) type Endpoint = Arc<str>;
 
 /// What is counted of requests to the API.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl HttpMetrics {
     }
 }
 
-/// Counts an answer of the API.
+/// Counts an answer of the API, and logs a refusal.
 pub(crate) async fn count(State(metrics): State<Arc<Metrics>>, request: Request, next: Next) -> Response {
     let started = Instant::now();
     let method = method(request.method());
@@ -69,6 +69,9 @@ pub(crate) async fn count(State(metrics): State<Arc<Metrics>>, request: Request,
         .seconds
         .get_or_create(&Of { endpoint: Arc::clone(&endpoint) })
         .observe(started.elapsed().as_secs_f64());
+    if status >= 400 {
+        metrics.refusals.log(method, &endpoint, &response, started);
+    }
     metrics.http.requests.get_or_create(&Answered { method, endpoint, status }).inc();
     response
 }

@@ -98,3 +98,11 @@ async fn a_token_guards_and_without_one_only_loopback_is_open() {
         assert_eq!(get(&server, guarded(), Some("Bearer s3cret")).await.0, StatusCode::OK);
     }
 }
+
+#[tokio::test]
+async fn open_metrics_are_for_this_machine_alone() {
+    let server = Server::start().await;
+    let router = router(Arc::clone(&server.state.metrics), server.state.scheduler.clone(), Access::Open);
+    let request = Request::get(PATH).header("x-forwarded-for", "203.0.113.9").body(Body::empty()).unwrap();
+    assert_eq!(router.oneshot(request).await.unwrap().status(), StatusCode::FORBIDDEN);
+}

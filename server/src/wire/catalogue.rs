@@ -1,8 +1,10 @@
 //! `training_runs` and `checkpoints`.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 /// Query of the listings.
@@ -10,12 +12,14 @@ use utoipa::{IntoParams, ToSchema};
 #[into_params(parameter_in = Query)]
 pub struct PageQuery {
     /// Most items to return.
-    #[serde(default = "default_limit")]
+    #[param(minimum = 1, maximum = 1000, default = 20)]
+    #[serde(default = "default_limit", deserialize_with = "number")]
     pub limit: u32,
     /// Items to skip.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "number")]
     pub offset: u64,
     /// `owned` or `accessible`; the same while nothing is shared.
+    #[param(pattern = "^(owned|accessible)$")]
     #[serde(default)]
     pub access_scope: Option<String>,
     /// Only runs of this project.
@@ -25,6 +29,12 @@ pub struct PageQuery {
 
 fn default_limit() -> u32 {
     20
+}
+
+/// Reads a number of a query, which is text.
+fn number<'de, D: Deserializer<'de>, T: FromStr>(deserializer: D) -> Result<T, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(|_| D::Error::custom(format!("{text:?} is not a whole number from 0")))
 }
 
 /// Where a page lies in its listing.
@@ -64,6 +74,7 @@ pub struct TrainingRun {
     /// Whether its state is lost.
     pub corrupted: bool,
     /// RFC 3339.
+    #[schema(format = DateTime)]
     pub last_request_time: String,
     /// Its newest training checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,8 +102,10 @@ pub struct Checkpoint {
     /// `<segment>/<name>`.
     pub checkpoint_id: String,
     /// `training`, `sampler` or `external`.
+    #[schema(pattern = "^(training|sampler|external)$")]
     pub checkpoint_type: String,
     /// When it was made, RFC 3339.
+    #[schema(format = DateTime)]
     pub time: String,
     /// `tinker://<run>/<segment>/<name>`.
     pub tinker_path: String,
@@ -102,6 +115,7 @@ pub struct Checkpoint {
     pub public: bool,
     /// When it is deleted, RFC 3339; never when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
     pub expires_at: Option<String>,
     /// As given with the save.
     pub user_metadata: BTreeMap<String, String>,

@@ -38,6 +38,7 @@ pub struct TryAgainResponse {
     /// The future.
     pub request_id: String,
     /// `active`; `paused_rate_limit` or `paused_capacity` while the request waits for more than its turn.
+    #[schema(pattern = "^(active|paused_rate_limit|paused_capacity)$")]
     pub queue_state: String,
     /// What it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,7 +68,7 @@ pub struct FailedResponse {
     /// What is wrong, naming the field.
     pub error: String,
     /// `user`, `server` or `unknown`.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, pattern = "^(user|server|unknown)$")]
     pub category: Category,
 }
 
@@ -84,9 +85,11 @@ pub struct RetrieveFuturesRequest {
     #[serde(deserialize_with = "json::object")]
     pub target: FuturesTarget,
     /// The cursor of the last answer; 0 at first.
+    #[schema(minimum = 0)]
     #[serde(default, deserialize_with = "json::or_default")]
     pub prev_cursor: i64,
     /// Seconds to wait; the server's choice when null, 0 returns at once.
+    #[schema(minimum = 0)]
     #[serde(default)]
     pub timeout: Option<f64>,
     /// Results that the server may drop.
@@ -103,6 +106,7 @@ pub struct FuturesTarget {
     /// The sampling session.
     pub sampling_session_id: String,
     /// `seq_id` divided by 10^9.
+    #[schema(minimum = 0)]
     #[serde(default, deserialize_with = "json::or_default")]
     pub cloned_sampler_id: i64,
 }

@@ -16,6 +16,10 @@ pub type Metadata = BTreeMap<String, Value>;
 
 /// Reads a body. The error is the user's and says where: `sampling_params.temperature: invalid type …`.
 pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, OpError> {
+    if body.trim_ascii().is_empty() {
+        let missing = parse::<T>(b"{}").err().map(|error| format!(": {}", error.message)).unwrap_or_default();
+        return Err(OpError::user(format!("the body is empty, a JSON object is expected{missing}")));
+    }
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let Object(value) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
@@ -219,7 +223,7 @@ mod tests {
         assert_eq!(message("{}"), "missing field `inner`");
         assert!(message(r#"{"inner":[{"number":NaN}]}"#).starts_with("the body is not valid JSON"));
         assert!(message(r#"{"inner":[]} x"#).starts_with("the body is not valid JSON"));
-        assert!(message("").starts_with("the body is not valid JSON"));
+        assert_eq!(message(" \n"), "the body is empty, a JSON object is expected: missing field `inner`");
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod models;
 mod numbers;
 mod parts;
 pub mod proto;
+pub mod results;
 pub mod sampling;
 pub mod sessions;
 pub mod tensor;

@@ -15,6 +15,7 @@ pub struct CreateModelRequest {
     /// The client's session.
     pub session_id: String,
     /// Counts the session's models.
+    #[schema(minimum = 0)]
     pub model_seq_id: i64,
     /// Name of the base model.
     pub base_model: String,
@@ -35,6 +36,7 @@ pub struct CreateModelRequest {
 #[serde(deny_unknown_fields)]
 pub struct LoraConfig {
     /// Rank; 0 trains all parameters.
+    #[schema(minimum = 0, maximum = 4096)]
     pub rank: i64,
     /// Seed of the start.
     #[serde(default, deserialize_with = "json::seed")]
@@ -60,6 +62,7 @@ fn yes() -> bool {
 pub struct OptimizerConfig {
     /// Its name.
     #[serde(rename = "type")]
+    #[schema(pattern = "^adamw$")]
     pub kind: String,
 }
 
@@ -172,6 +175,7 @@ pub struct OptimStepRequest {
     /// The run.
     pub model_id: String,
     /// Its position in the run's order, from 1.
+    #[schema(minimum = 1)]
     pub seq_id: i64,
     /// Hyper-parameters of AdamW.
     #[serde(default, deserialize_with = "json::object_or_null")]

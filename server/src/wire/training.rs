@@ -118,6 +118,7 @@ pub struct ForwardBackwardBody {
     /// The run.
     pub model_id: String,
     /// Its position in the run's order, from 1.
+    #[schema(minimum = 1)]
     pub seq_id: i64,
     /// What to compute.
     #[serde(deserialize_with = "json::object")]
@@ -130,6 +131,7 @@ pub struct ForwardBody {
     /// The run.
     pub model_id: String,
     /// Its position in the run's order, from 1.
+    #[schema(minimum = 1)]
     pub seq_id: i64,
     /// What to compute.
     #[serde(deserialize_with = "json::object")]
@@ -277,6 +279,14 @@ pub fn encode_output(result: &ForwardBackwardResult) -> Bytes {
 
 /// What the client shows as the type of the outputs.
 const OUTPUT_TYPE: &str = "ArrayRecord";
+
+/// Whether a stored result is one of [`encode_output`], which names its type in its first field. Read as the first
+/// sequence of a sample that name would not be a valid message.
+pub fn is_output(result: &[u8]) -> bool {
+    /// Field 1, a text of that length.
+    const KEY: [u8; 2] = [0x0a, OUTPUT_TYPE.len() as u8];
+    result.strip_prefix(&KEY).is_some_and(|rest| rest.starts_with(OUTPUT_TYPE.as_bytes()))
+}
 
 fn batched_tensor(group: &[DatumOutput], values: impl Fn(&DatumOutput) -> &Vec<f32>) -> proto::BatchedTensor {
     let mut data: Vec<u8> = Vec::new();

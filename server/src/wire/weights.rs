@@ -18,11 +18,13 @@ pub struct SaveWeightsRequest {
     /// The run.
     pub model_id: String,
     /// Its position in the run's order, from 1.
+    #[schema(minimum = 1)]
     pub seq_id: i64,
     /// The checkpoint's bare name.
     pub path: String,
     /// Seconds until it is deleted; never when null.
     #[serde(default)]
+    #[schema(minimum = 3600, maximum = 315_360_000)]
     pub ttl_seconds: Option<i64>,
     /// Replace a checkpoint of that name.
     #[serde(default, deserialize_with = "json::or_default")]
@@ -46,18 +48,21 @@ pub struct SaveWeightsForSamplerRequest {
     /// The run.
     pub model_id: String,
     /// Its position in the run's order, from 1.
+    #[schema(minimum = 1)]
     pub seq_id: i64,
     /// The checkpoint's bare name.
     #[serde(default)]
     pub path: Option<String>,
     /// Counts the session's sampling sessions.
     #[serde(default)]
+    #[schema(minimum = 0)]
     pub sampling_session_seq_id: Option<i64>,
     /// Whether later saves change it.
     #[serde(default, deserialize_with = "json::or_default")]
     pub kind: SamplerKind,
     /// Seconds until a named one is deleted; never when null.
     #[serde(default)]
+    #[schema(minimum = 3600, maximum = 315_360_000)]
     pub ttl_seconds: Option<i64>,
     /// Stored with a named one.
     #[serde(default, deserialize_with = "json::or_default")]
@@ -110,11 +115,13 @@ pub struct SaveWeightsExternalRequest {
     /// The run.
     pub model_id: String,
     /// Its position in the run's order, from 1.
+    #[schema(minimum = 1)]
     pub seq_id: i64,
     /// The checkpoint's bare name.
     pub path: String,
     /// Seconds until it is deleted; never when null.
     #[serde(default)]
+    #[schema(minimum = 3600, maximum = 315_360_000)]
     pub ttl_seconds: Option<i64>,
     /// Not supported.
     #[serde(default, deserialize_with = "json::or_default")]
@@ -185,12 +192,14 @@ pub struct LoadWeightsRequest {
     pub model_id: Option<String>,
     /// Its position in that run's order.
     #[serde(default)]
+    #[schema(minimum = 1)]
     pub seq_id: Option<i64>,
     /// The session of the new run.
     #[serde(default)]
     pub session_id: Option<String>,
     /// Counts the session's models.
     #[serde(default)]
+    #[schema(minimum = 0)]
     pub model_seq_id: Option<i64>,
     /// Must match the checkpoint.
     #[serde(default)]
@@ -330,6 +339,7 @@ impl From<&RunSpec> for WeightsInfoResponse {
 pub struct TtlRequest {
     /// Seconds from now.
     #[serde(deserialize_with = "present")]
+    #[schema(minimum = 3600, maximum = 315_360_000)]
     pub ttl_seconds: Option<i64>,
 }
 
@@ -344,6 +354,7 @@ pub struct ExternalUrlsResponse {
     /// Self-authorising URLs by file name.
     pub urls: BTreeMap<String, String>,
     /// When they stop working, RFC 3339.
+    #[schema(format = DateTime)]
     pub expires: String,
 }
 

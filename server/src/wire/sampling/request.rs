@@ -17,9 +17,11 @@ pub struct SampleRequest {
     /// The sampling session.
     pub sampling_session_id: String,
     /// Identifies the request within the sampling session.
+    #[schema(minimum = 0)]
     pub seq_id: i64,
     /// Completions to sample.
     #[serde(default = "one")]
+    #[schema(minimum = 1, maximum = 1024)]
     pub num_samples: u32,
     /// What to complete.
     #[serde(deserialize_with = "json::object")]
@@ -32,18 +34,22 @@ pub struct SampleRequest {
     pub prompt_logprobs: bool,
     /// Candidates per prompt position; 0 is off.
     #[serde(default, deserialize_with = "json::or_default")]
+    #[schema(minimum = 0, maximum = 1024)]
     pub topk_prompt_logprobs: u32,
     /// Candidates per sampled token; 0 is off.
     #[serde(default, deserialize_with = "json::or_default")]
+    #[schema(minimum = 0, maximum = 1024)]
     pub topk_sample_logprobs: u32,
     /// `int64` token ids `[len(prompt) - 1, K]` whose log-probabilities to return; -1 skips a cell.
     #[serde(default, deserialize_with = "json::object_or_null")]
     pub target_prompt_logprobs: Option<TensorData>,
     /// Tokens sampled independently per prompt position; 0 is off.
     #[serde(default, deserialize_with = "json::or_default")]
+    #[schema(minimum = 0, maximum = 1024)]
     pub prompt_alt_tokens_k: u32,
     /// Only the last `n` prompt positions.
     #[serde(default)]
+    #[schema(minimum = 1)]
     pub prompt_logprobs_last_n: Option<u32>,
     /// Accepted and ignored: stability records are not stored.
     #[serde(default, deserialize_with = "json::or_default")]
@@ -59,6 +65,7 @@ fn one() -> u32 {
 #[serde(deny_unknown_fields, default)]
 pub struct SamplingParams {
     /// Most tokens to sample; up to the context limit when null.
+    #[schema(minimum = 1)]
     pub max_tokens: Option<u32>,
     /// Makes sampling repeatable.
     #[serde(deserialize_with = "json::seed")]
@@ -69,10 +76,13 @@ pub struct SamplingParams {
     #[schema(value_type = Option<serde_json::Value>)]
     pub stop: Option<StopBody>,
     /// Divides the logits; 0 is greedy.
+    #[schema(minimum = 0)]
     pub temperature: f64,
     /// Keep the `k` most likely; -1 is off.
+    #[schema(minimum = -1)]
     pub top_k: i64,
     /// Keep the smallest set whose probability reaches `p`; 1 is off.
+    #[schema(exclusive_minimum = 0, maximum = 1)]
     pub top_p: f64,
 }
 

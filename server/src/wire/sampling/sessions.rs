@@ -9,6 +9,7 @@ pub struct CreateSamplingSessionRequest {
     /// The client's session.
     pub session_id: String,
     /// Counts the session's sampling sessions.
+    #[schema(minimum = 0)]
     pub sampling_session_seq_id: i64,
     /// A base model to sample from.
     #[serde(default)]

@@ -1,0 +1,82 @@
+//! Connections and bodies: flags, the table `[http]` of the file, and the defaults.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde::Deserialize;
+
+use super::ConfigError;
+use crate::api::BodyLimits;
+use crate::listener::ConnectionLimits;
+
+/// Flags of what clients may take of the HTTP side.
+#[derive(Args, Clone, Debug, Default)]
+pub struct HttpFlags {
+    /// Open connections in all; further ones get 429 [default: three quarters of the files that the process may open, at
+    /// most 16384].
+    #[arg(long, env = "TRAINYARD_MAX_CONNECTIONS", value_name = "N")]
+    pub max_connections: Option<usize>,
+    /// Open connections from one address, of IPv6 from one /64 [default: three quarters of --max-connections].
+    #[arg(long, env = "TRAINYARD_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N")]
+    pub max_connections_per_address: Option<usize>,
+    /// In which the header of a request must arrive; also closes idle connections [default: 60].
+    #[arg(long, env = "TRAINYARD_HEADER_SECONDS", value_name = "SECONDS")]
+    pub header_seconds: Option<u64>,
+    /// Memory for request bodies, reserved before they are read; a body waits 20 s for it, then gets 429 [default: 512].
+    #[arg(long, env = "TRAINYARD_BODY_MEMORY_MIB", value_name = "MIB")]
+    pub body_memory_mib: Option<usize>,
+    /// Rate at which a body must arrive, on average over 30 s; a slower one gets 408 [default: 16].
+    #[arg(long, env = "TRAINYARD_MIN_UPLOAD_KIB", value_name = "KIB_PER_SECOND")]
+    pub min_upload_kib: Option<u32>,
+}
+
+/// The table `[http]`.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct FileHttp {
+    max_connections: Option<usize>,
+    max_connections_per_address: Option<usize>,
+    header_seconds: Option<u64>,
+    body_memory_mib: Option<usize>,
+    min_upload_kib: Option<u32>,
+}
+
+/// What clients may take of the HTTP side.
+#[derive(Clone, Debug)]
+pub struct Http {
+    /// Of connections.
+    pub connections: ConnectionLimits,
+    /// Of bodies.
+    pub bodies: BodyLimits,
+}
+
+impl Http {
+    pub(super) fn resolve(flags: &HttpFlags, file: FileHttp) -> Result<Self, ConfigError> {
+        let defaults = ConnectionLimits::default();
+        let total = flags.max_connections.or(file.max_connections).unwrap_or(defaults.total);
+        let per_address = flags.max_connections_per_address.or(file.max_connections_per_address);
+        let header_seconds = flags.header_seconds.or(file.header_seconds);
+        let body_memory = flags.body_memory_mib.or(file.body_memory_mib);
+        let min_upload = flags.min_upload_kib.or(file.min_upload_kib);
+        for (name, zero) in [
+            ("max-connections", total == 0),
+            ("max-connections-per-address", per_address == Some(0)),
+            ("header-seconds", header_seconds == Some(0)),
+            ("body-memory-mib", body_memory == Some(0)),
+        ] {
+            if zero {
+                return Err(ConfigError::Zero(name));
+            }
+        }
+        let mut bodies = BodyLimits::default();
+        bodies.memory = body_memory.map_or(bodies.memory, |mib| mib.saturating_mul(1 << 20));
+        Ok(Self {
+            connections: ConnectionLimits {
+                total,
+                per_address: per_address.unwrap_or_else(|| (total - total / 4).max(1)),
+                header_timeout: header_seconds.map_or(defaults.header_timeout, Duration::from_secs),
+            },
+            bodies: min_upload.map_or(bodies.clone(), |rate| bodies.rate_kib(rate)),
+        })
+    }
+}

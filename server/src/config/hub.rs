@@ -1,0 +1,55 @@
+//! `/hf`: flags and the table `[hub]` of the file.
+
+use clap::Args;
+use serde::Deserialize;
+
+use super::ConfigError;
+
+/// The public hub.
+const PUBLIC: &str = "https://huggingface.co";
+/// Says that there is no upstream.
+const NONE: &str = "none";
+
+/// Flags of `/hf`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct HubFlags {
+    /// The hub to which /hf redirects what this server does not have, such as data sets; `none` to answer 404
+    /// [default: https://huggingface.co, with --hf-require-key none].
+    #[arg(long, env = "TRAINYARD_HF_UPSTREAM", value_name = "URL")]
+    pub hf_upstream: Option<String>,
+    /// Ask for an API key on /hf too: clients send it as HF_TOKEN.
+    #[arg(long, env = "TRAINYARD_HF_REQUIRE_KEY")]
+    pub hf_require_key: bool,
+}
+
+/// The table `[hub]`.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct FileHub {
+    upstream: Option<String>,
+    require_key: bool,
+}
+
+/// How `/hf` is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HubConfig {
+    /// Where requests for other repositories are redirected, without a slash at the end.
+    pub upstream: Option<String>,
+    /// Only callers with a key.
+    pub require_key: bool,
+}
+
+impl HubConfig {
+    pub(super) fn resolve(flags: HubFlags, file: FileHub) -> Result<Self, ConfigError> {
+        let require_key = flags.hf_require_key || file.require_key;
+        // Clients repeat their token, which is a key then, when they are redirected to the public hub.
+        let default = if require_key { NONE } else { PUBLIC };
+        let upstream = flags.hf_upstream.or(file.upstream).unwrap_or_else(|| default.to_owned());
+        let upstream = match upstream.trim_end_matches('/') {
+            NONE => None,
+            url if url.starts_with("https://") || url.starts_with("http://") => Some(url.to_owned()),
+            _ => return Err(ConfigError::HubUpstream(upstream)),
+        };
+        Ok(Self { upstream, require_key })
+    }
+}

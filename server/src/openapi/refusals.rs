@@ -1,0 +1,144 @@
+//! What each operation may answer instead of its result.
+
+use utoipa::IntoResponses;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::{OpenApi, Ref, RefOr};
+
+use crate::wire::client::ErrorBody;
+
+/// What any endpoint may answer instead of its result; [`share`] leaves each operation what it can answer.
+#[derive(IntoResponses)]
+#[allow(dead_code, reason = "only its description is used")]
+pub(crate) enum Refusals {
+    /// A field is wrong; the text names it.
+    #[response(status = 400)]
+    Invalid(ErrorBody),
+    /// The API key is missing, malformed or unknown.
+    #[response(status = 401)]
+    Unauthorized(ErrorBody),
+    /// The URL's signature is wrong or has expired; or a server without keys got what a proxy passed on.
+    #[response(status = 403)]
+    Forbidden(ErrorBody),
+    /// There is no such thing.
+    #[response(status = 404)]
+    NotFound(ErrorBody),
+    /// The body arrived too slowly; send it again.
+    #[response(status = 408)]
+    TooSlow(ErrorBody),
+    /// It existed and is over.
+    #[response(status = 410)]
+    Gone(ErrorBody),
+    /// The body is too large.
+    #[response(status = 413)]
+    TooLarge(ErrorBody),
+    /// The content type or content encoding is not supported.
+    #[response(status = 415)]
+    UnsupportedMediaType(ErrorBody),
+    /// The identity was used with other content.
+    #[response(status = 422)]
+    Mismatch(ErrorBody),
+    /// A quota, a queue or a limit on connections is full; repeat the same request after `Retry-After` seconds.
+    #[response(status = 429)]
+    Busy(ErrorBody),
+    /// The service is at fault.
+    #[response(status = 500)]
+    Internal(ErrorBody),
+    /// The store is not available, or the models are still loading; repeat the same request.
+    #[response(status = 503)]
+    Unavailable(ErrorBody),
+}
+
+/// The names under which the refusals stand in the document, by status.
+const NAMES: [(&str, &str); 12] = [
+    ("400", "Invalid"),
+    ("401", "Unauthorized"),
+    ("403", "Forbidden"),
+    ("404", "NotFound"),
+    ("408", "TooSlow"),
+    ("410", "Gone"),
+    ("413", "TooLarge"),
+    ("415", "UnsupportedMediaType"),
+    ("422", "Mismatch"),
+    ("429", "Busy"),
+    ("500", "Internal"),
+    ("503", "Unavailable"),
+];
+
+/// Operations that name nothing which may be absent, over or another's.
+const NAMELESS: [&str; 8] = [
+    "client_config",
+    "client_dynamic_config",
+    "get_server_capabilities",
+    "telemetry",
+    "create_session",
+    "sessions",
+    "training_runs",
+    "checkpoints",
+];
+/// Operations on what may be over: sessions, runs, sampling sessions and results.
+const ENDING: [&str; 13] = [
+    "session_heartbeat",
+    "create_model",
+    "forward_backward",
+    "forward",
+    "optim_step",
+    "save_weights",
+    "save_weights_for_sampler",
+    "save_weights_external",
+    "load_weights",
+    "create_sampling_session",
+    "asample",
+    "retrieve_future",
+    "retrieve_futures",
+];
+/// Operations that are identified by a number, whose repetition must have the same content.
+const NUMBERED: [&str; 10] = [
+    "create_model",
+    "forward_backward",
+    "forward",
+    "optim_step",
+    "save_weights",
+    "save_weights_for_sampler",
+    "save_weights_external",
+    "load_weights",
+    "create_sampling_session",
+    "asample",
+];
+
+/// Whether an operation can answer with a status.
+fn can_answer(operation: &Operation, status: &str) -> bool {
+    let id = operation.operation_id.as_deref().unwrap_or_default();
+    let body = operation.request_body.is_some();
+    match status {
+        "400" => body || operation.parameters.is_some(),
+        "401" => id != "download",
+        "404" => !NAMELESS.contains(&id),
+        "408" | "413" | "415" => body,
+        "410" => ENDING.contains(&id),
+        "422" => NUMBERED.contains(&id),
+        _ => true,
+    }
+}
+
+/// Writes each refusal once, and refers to it from the operations that can answer so.
+pub(super) fn share(document: &mut OpenApi) {
+    for operation in super::operations(document) {
+        for (status, name) in NAMES {
+            let own = operation.operation_id.as_deref() == Some("healthz");
+            if own || !operation.responses.responses.contains_key(status) {
+                continue;
+            }
+            if can_answer(operation, status) {
+                let shared = RefOr::Ref(Ref::from_response_name(name));
+                operation.responses.responses.insert(status.to_owned(), shared);
+            } else {
+                operation.responses.responses.remove(status);
+            }
+        }
+    }
+    let mut refusals = Refusals::responses();
+    let components = document.components.get_or_insert_default();
+    for (status, name) in NAMES {
+        components.responses.extend(refusals.remove(status).map(|response| (name.to_owned(), response)));
+    }
+}

@@ -1,0 +1,142 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::*;
+use crate::wire::{catalogue, client, futures, json, models, sampling, sessions, training, weights};
+
+#[test]
+fn the_committed_document_is_current() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../openapi/openapi.json");
+    let committed = std::fs::read_to_string(file).unwrap_or_default();
+    assert!(committed == json().unwrap(), "openapi/openapi.json is out of date: run `make openapi` and commit it");
+}
+
+/// (path, method, operation) of all operations.
+fn operations(document: &Value) -> Vec<(String, String, Value)> {
+    let mut found = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            found.push((path.clone(), method.clone(), operation.clone()));
+        }
+    }
+    found
+}
+
+fn of(document: &Value, id: &str) -> Value {
+    let mut all = operations(document).into_iter();
+    all.find(|(_, _, operation)| operation["operationId"] == id).unwrap().2
+}
+
+#[test]
+fn every_json_body_has_an_example() {
+    let document = serde_json::to_value(document()).unwrap();
+    for (path, method, operation) in operations(&document) {
+        let bodies = [&operation["requestBody"]["content"], &operation["responses"]["200"]["content"]];
+        for body in bodies.iter().filter_map(|content| content.get("application/json")) {
+            assert!(path == "/openapi.json" || body.get("example").is_some(), "{method} {path}");
+        }
+    }
+}
+
+fn reads<T: DeserializeOwned>(example: &Option<Value>) {
+    json::parse::<T>(example.as_ref().unwrap().to_string().as_bytes()).unwrap();
+}
+
+/// Every example is what the server itself reads or writes.
+#[test]
+fn the_examples_are_valid() {
+    let mut examples = examples::all().unwrap();
+    let mut take = |id: &str| examples.remove(id).unwrap();
+    macro_rules! pairs {
+        ($($id:literal: $request:ty => $response:ty,)*) => {$(
+            let example = take($id);
+            reads::<$request>(&example.request);
+            reads::<$response>(&example.response);
+        )*};
+    }
+    pairs! {
+        "client_config": client::ClientConfigRequest => client::ClientConfigResponse,
+        "client_dynamic_config": client::ClientConfigRequest => client::ClientDynamicConfigResponse,
+        "telemetry": client::TelemetryRequest => client::TelemetryResponse,
+        "create_session": sessions::CreateSessionRequest => sessions::CreateSessionResponse,
+        "session_heartbeat": sessions::HeartbeatRequest => sessions::HeartbeatResponse,
+        "create_model": models::CreateModelRequest => futures::SubmitResponse,
+        "get_info": models::GetInfoRequest => models::GetInfoResponse,
+        "forward_backward": training::ForwardBackwardBody => futures::SubmitResponse,
+        "forward": training::ForwardBody => futures::SubmitResponse,
+        "optim_step": models::OptimStepRequest => futures::SubmitResponse,
+        "save_weights": weights::SaveWeightsRequest => futures::SubmitResponse,
+        "save_weights_for_sampler": weights::SaveWeightsForSamplerRequest => futures::SubmitResponse,
+        "save_weights_external": weights::SaveWeightsExternalRequest => futures::SubmitResponse,
+        "load_weights": weights::LoadWeightsRequest => futures::SubmitResponse,
+        "weights_info": weights::WeightsInfoRequest => weights::WeightsInfoResponse,
+        "create_sampling_session":
+            sampling::CreateSamplingSessionRequest => sampling::CreateSamplingSessionResponse,
+        "asample": sampling::SampleRequest => futures::SubmitResponse,
+        "retrieve_future": futures::RetrieveFutureRequest => Value,
+        "retrieve_futures": futures::RetrieveFuturesRequest => futures::RetrieveFuturesResponse,
+        "cancel_future": futures::CancelFutureRequest => futures::CancelFutureResponse,
+    }
+    reads::<sessions::FinishRequest>(&take("session_finish").request);
+    reads::<weights::TtlRequest>(&take("checkpoint_ttl").request);
+    reads::<client::ServerCapabilities>(&take("get_server_capabilities").response);
+    reads::<sessions::SessionsResponse>(&take("sessions").response);
+    reads::<sessions::SessionResponse>(&take("session").response);
+    reads::<sampling::SamplerResponse>(&take("sampler").response);
+    reads::<catalogue::TrainingRunsResponse>(&take("training_runs").response);
+    reads::<catalogue::TrainingRun>(&take("training_run").response);
+    reads::<catalogue::CheckpointsResponse>(&take("run_checkpoints").response);
+    reads::<catalogue::CheckpointsResponse>(&take("checkpoints").response);
+    reads::<weights::ExternalUrlsResponse>(&take("external_weights_urls").response);
+    reads::<client::HealthResponse>(&take("healthz").response);
+    assert!(examples.is_empty(), "{examples:?}");
+}
+
+#[test]
+fn operations_list_the_refusals_that_they_can_answer() {
+    let document = serde_json::to_value(document()).unwrap();
+    let statuses =
+        |id: &str| -> Vec<String> { of(&document, id)["responses"].as_object().unwrap().keys().cloned().collect() };
+    assert_eq!(statuses("get_server_capabilities"), ["200", "401", "403", "429", "500", "503"]);
+    assert_eq!(statuses("training_run"), ["200", "400", "401", "403", "404", "429", "500", "503"]);
+    let asample = ["200", "400", "401", "403", "404", "408", "410", "413", "415", "422", "429", "500", "503"];
+    assert_eq!(statuses("asample"), asample);
+    assert_eq!(statuses("download"), ["200", "400", "403", "404", "429", "500", "503"]);
+    assert_eq!(statuses("healthz"), ["200", "503"]);
+}
+
+#[test]
+fn bodies_bounds_and_times_have_their_formats() {
+    let document = serde_json::to_value(document()).unwrap();
+    let binary = serde_json::json!({"type": "string", "format": "binary"});
+    for content in [
+        &of(&document, "forward_backward")["requestBody"]["content"]["application/x-protobuf"],
+        &of(&document, "retrieve_future")["responses"]["200"]["content"]["application/x-protobuf"],
+        &of(&document, "download")["responses"]["200"]["content"]["application/octet-stream"],
+        &of(&document, "hub")["responses"]["200"]["content"]["application/octet-stream"],
+    ] {
+        assert_eq!((&content["schema"]["type"], &content["schema"]["format"]), (&binary["type"], &binary["format"]));
+    }
+    let schemas = &document["components"]["schemas"];
+    for (schema, field, key, value) in [
+        ("SampleRequest", "seq_id", "minimum", 0),
+        ("SampleRequest", "num_samples", "minimum", 1),
+        ("OptimStepRequest", "seq_id", "minimum", 1),
+        ("SaveWeightsRequest", "ttl_seconds", "minimum", 3_600),
+        ("LoraConfig", "rank", "maximum", 4_096),
+    ] {
+        assert_eq!(schemas[schema]["properties"][field][key].as_f64(), Some(f64::from(value)), "{schema}.{field}");
+    }
+    for (schema, field) in
+        [("Checkpoint", "time"), ("TrainingRun", "last_request_time"), ("ExternalUrlsResponse", "expires")]
+    {
+        assert_eq!(schemas[schema]["properties"][field]["format"], "date-time", "{schema}.{field}");
+    }
+    let parameters = of(&document, "checkpoints")["parameters"].clone();
+    let limit = parameters.as_array().unwrap().iter().find(|parameter| parameter["name"] == "limit").unwrap();
+    assert_eq!((&limit["schema"]["minimum"], &limit["schema"]["maximum"]), (&1.into(), &1_000.into()));
+    assert!(document["servers"].as_array().is_some_and(|servers| !servers.is_empty()));
+    assert!(schemas["RetrieveFutureResponse"].get("anyOf").is_some());
+}

@@ -3,58 +3,49 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use sqlx::postgres::PgListener;
 use trainyard_protocol::SessionId;
 
 use crate::core::Core;
 use crate::lock::lock;
 use crate::signals::{self, CHANNEL, Signal};
-use crate::store::db::Pool;
+use crate::store::db::{Listener, Pool};
 use crate::store::sessions;
 
 /// How long to wait before another attempt to listen.
 const RETRY: Duration = Duration::from_millis(500);
+/// How long to wait for a notification before it is time to see whether the scheduler is still there.
+const LOOK: Duration = Duration::from_secs(1);
+
 
 /// Listens until the scheduler is gone. SQLite has one process, which needs no notifications.
 pub(crate) async fn listen(core: Weak<Core>) {
     while let Some(strong) = core.upgrade().filter(|core| !core.is_closed()) {
+        let own = format!("{CHANNEL}_{}", strong.process);
         let Pool::Postgres(pool) = strong.readers.clone() else { return };
         drop(strong);
-        let done = match PgListener::connect_with(&pool).await {
+        let done = match pool.listener(CHANNEL, own).await {
             Ok(listener) => receive(listener, &core).await,
             Err(error) => Err(error),
         };
         if let Err(error) = done {
-            tracing::debug!(%error, "notifications interrupted; reconnecting");
+            tracing::warn!(%error, "notifications interrupted; reconnecting");
         }
         tokio::time::sleep(RETRY).await;
     }
 }
 
-async fn receive(mut listener: PgListener, core: &Weak<Core>) -> Result<(), sqlx::Error> {
-    listener.listen(CHANNEL).await?;
+async fn receive(mut listener: Listener, core: &Weak<Core>) -> Result<(), sqlx::Error> {
     // Notifications that were missed until now are made up for by reading.
-    let mut missed = true;
-    loop {
-        let Some(strong) = core.upgrade().filter(|core| !core.is_closed()) else { return Ok(()) };
-        if missed {
-            strong.catch_up().await;
+    let Some(listening) = core.upgrade() else { return Ok(()) };
+    listening.catch_up().await;
+    drop(listening);
+    while core.upgrade().is_some_and(|core| !core.is_closed()) {
+        let Some(text) = listener.next(LOOK).await? else { continue };
+        let Some(core) = core.upgrade() else { return Ok(()) };
+        for signal in signals::decode(&core.process, &text) {
+            core.handle_signal(signal);
         }
-        drop(strong);
-        let received = tokio::time::timeout(Duration::from_secs(1), listener.try_recv()).await;
-        missed = false;
-        match received {
-            Ok(Ok(Some(notification))) => {
-                let Some(core) = core.upgrade() else { return Ok(()) };
-                for signal in signals::decode(&core.process, notification.payload()) {
-                    core.handle_signal(signal);
-                }
-            }
-            Ok(Ok(None)) => missed = true,
-            Ok(Err(error)) => return Err(error),
-            // Time to see whether the scheduler is still there.
-            Err(_) => {}
-        }
+    Ok(())
     }
 }
 

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::Error;
 use crate::core::{Core, Message, QueuedWrite, Urgency, WriteResults, WriteStep};
 use crate::signals::Signal;
 use crate::store::db::Conn;
 
-/// How long a caller waits for a database that can't be reached.
+/// How long a caller waits for a database that can't be reached, or does not answer.
 const CALL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A change of the store.
@@ -77,9 +77,16 @@ impl Core {
         let (reply, answer) = oneshot::channel();
         messages.send(Message::Write(Sent::boxed(write, Some(reply)))).map_err(|_| CLOSED)?;
         drop(messages);
-        answer.await.unwrap_or(Err(CLOSED))
+        match timeout(CALL_TIMEOUT, answer).await {
+            Ok(answer) => answer.unwrap_or(Err(CLOSED)),
+            Err(_) => Err(Error::Unavailable("write")),
+        }
     }
 
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when the database does not answer in time. Then the change may have been made, as with
+    /// any commit whose answer is lost.
     /// Sends a record to the writer. When the scheduler has closed, a restart finds the same again.
     pub(crate) fn record<W: Write>(&self, write: W) {
         if let Some(messages) = self.messages.upgrade() {

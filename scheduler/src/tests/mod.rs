@@ -1,9 +1,10 @@
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod database;
 mod fleet;
 mod handover;
 mod interleavings;
+mod lost_connections;
 
 /// The suite, on each database.
 macro_rules! suite {

@@ -211,6 +211,18 @@ pub(crate) trait QueuedWrite: Send {
     fn apply_with<'a>(
         &'a mut self,
         others: &'a mut [Box<dyn QueuedWrite>],
+/// What a write is about. Of writes about the same, none overtakes another that is still being prepared.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Subject {
+    Run(RunId),
+    /// A sample.
+    Request(RequestId),
+    /// The samples of a sampling session, whose completions clients see in order.
+    Samples(SamplingSessionId),
+    /// It comes after all that was sent before.
+    Everything,
+}
+
         conn: &'a mut Conn,
         core: &'a Core,
     ) -> WriteStep<'a, WriteResults>;
@@ -219,3 +231,7 @@ pub(crate) trait QueuedWrite: Send {
     /// The transaction was committed, or failed with this.
     fn settle(self: Box<Self>, failure: Option<Error>, core: &Arc<Core>);
 }
+    /// See [`Write::subjects`](crate::write::Write::subjects).
+    fn subjects(&self) -> Vec<Subject>;
+    /// See [`Write::is_ready`](crate::write::Write::is_ready).
+    fn is_ready(&mut self) -> bool;

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
 use crate::Error;
-use crate::core::{Core, Message, QueuedWrite, Urgency, WriteResults, WriteStep};
+use crate::core::{Core, Message, QueuedWrite, Subject, Urgency, WriteResults, WriteStep};
 use crate::signals::Signal;
 use crate::store::db::Conn;
 
@@ -52,8 +52,17 @@ pub(crate) trait Write: Send + 'static {
         }
     }
 
-    /// What is done before the transaction, because it takes long and needs none. It may be repeated, also after the
-    /// change was made.
+    /// What it is about; of interest where that, or another write about the same, is prepared.
+    fn subjects(&self) -> Vec<Subject> {
+        Vec::new()
+    }
+
+    /// Whether it can be applied at once. What can't is prepared first, beside other writes.
+    fn is_ready(&mut self) -> bool {
+        true
+    }
+
+    /// What is done before the transaction, because it takes long and needs none: of a record, until it succeeds.
     fn prepare(&mut self, _core: &Core) -> impl Future<Output = Result<(), Error>> + Send {
         async { Ok(()) }
     }
@@ -71,6 +80,10 @@ pub(crate) trait Write: Send + 'static {
 
 impl Core {
     /// Makes a change durable.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when the database does not answer in time. Then the change may have been made, as with
+    /// any commit whose answer is lost.
     pub(crate) async fn call<W: Write>(&self, write: W) -> Result<W::Output, Error> {
         const CLOSED: Error = Error::Store("write after it was closed");
         let messages = self.messages.upgrade().ok_or(CLOSED)?;
@@ -83,10 +96,6 @@ impl Core {
         }
     }
 
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`] when the database does not answer in time. Then the change may have been made, as with
-    /// any commit whose answer is lost.
     /// Sends a record to the writer. When the scheduler has closed, a restart finds the same again.
     pub(crate) fn record<W: Write>(&self, write: W) {
         if let Some(messages) = self.messages.upgrade() {
@@ -126,6 +135,14 @@ impl<W: Write> QueuedWrite for Sent<W> {
 
     fn counts(&self, core: &Core) -> Vec<String> {
         self.write.counts(core)
+    }
+
+    fn subjects(&self) -> Vec<Subject> {
+        self.write.subjects()
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.write.is_ready()
     }
 
     fn prepare<'a>(&'a mut self, core: &'a Core) -> WriteStep<'a> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::Error;
-use crate::core::Core;
+use crate::core::{Core, Subject};
 use crate::signals::Signal;
 use crate::store::db::{Conn, Database};
 use crate::store::leases::{self, FreedLeases};
@@ -71,6 +71,11 @@ impl Write for Deregister {
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<FreedLeases, Error> {
         let Some(worker) = core.worker_id() else { return Ok(FreedLeases::default()) };
+    // Without the lease, results that are still to be recorded would be refused.
+    fn subjects(&self) -> Vec<Subject> {
+        vec![Subject::Everything]
+    }
+
         // A newer process of the same name keeps its leases.
         let incarnation = core.incarnation.load(Ordering::Acquire);
         if !workers::renew_worker(conn, worker, incarnation, core.now()).await? {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::Error;
 use crate::core::{Core, Subject};
@@ -51,8 +52,8 @@ impl Write for Register {
             Database::Postgres(_) => Some(worker.id.as_str()),
         };
         let freed = leases::release_all(conn, whose, true).await?;
-        let (now, described) = (core.now(), (worker.models.as_slice(), worker.devices.as_slice()));
-        let incarnation = workers::register_worker(conn, &worker.id, described, now, core.lease_end(now)).await?;
+        let described = (worker.models.as_slice(), worker.devices.as_slice());
+        let incarnation = workers::register_worker(conn, &worker.id, described, worker.lease).await?;
         Ok((incarnation, freed))
     }
 
@@ -69,16 +70,16 @@ pub(crate) struct Deregister;
 impl Write for Deregister {
     type Output = FreedLeases;
 
-    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<FreedLeases, Error> {
-        let Some(worker) = core.worker_id() else { return Ok(FreedLeases::default()) };
     // Without the lease, results that are still to be recorded would be refused.
     fn subjects(&self) -> Vec<Subject> {
         vec![Subject::Everything]
     }
 
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<FreedLeases, Error> {
+        let Some(worker) = core.worker_id() else { return Ok(FreedLeases::default()) };
         // A newer process of the same name keeps its leases.
         let incarnation = core.incarnation.load(Ordering::Acquire);
-        if !workers::renew_worker(conn, worker, incarnation, core.now()).await? {
+        if !workers::renew_worker(conn, worker, incarnation, Duration::ZERO).await? {
             return Ok(FreedLeases::default());
         }
         let freed = leases::release_all(conn, Some(worker), false).await?;

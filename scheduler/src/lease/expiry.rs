@@ -75,7 +75,7 @@ impl Write for ExpireWorkers {
             );
         }
         if !output.is_empty() {
-            core.claim_wakeup.notify_one();
+            core.wake_claims_of_released();
         }
     }
 }

@@ -46,6 +46,7 @@ impl Write for Register {
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
         let worker = core.options.worker.as_ref().ok_or(Error::Store("register a worker"))?;
+        workers::lock_worker(conn, &worker.id).await?;
         // A SQLite file has one process, so whoever had leases before is gone.
         let whose = match core.options.database {
             Database::Sqlite(_) => None,

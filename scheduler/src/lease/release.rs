@@ -43,7 +43,7 @@ impl Write for ReleaseRun {
         if *released {
             tracing::info!(run = %self.run, epoch = self.epoch, "lease released");
             // A request may have arrived for it meanwhile.
-            core.claim_wakeup.notify_one();
+            core.wake_claims();
         }
     }
 }
@@ -82,7 +82,7 @@ impl Write for ReleaseSamples {
 
     fn committed(&mut self, released: &bool, core: &Arc<Core>) {
         if *released {
-            core.claim_wakeup.notify_one();
+            core.wake_claims();
         }
     }
 }

@@ -51,6 +51,16 @@ pub(crate) async fn register_worker(
     incarnation.ok_or_else(|| Error::store("register a worker", "no row came back"))
 }
 
+/// Waits for claims of an earlier start of a worker, and keeps it from others until the transaction ends.
+pub(crate) async fn lock_worker(conn: &mut Conn, id: &str) -> Result<(), Error> {
+    const SQLITE: &str = "-- lock_worker
+        SELECT id FROM workers WHERE id = $1";
+    const POSTGRES: &str = "-- lock_worker
+        SELECT id FROM workers WHERE id = $1 FOR UPDATE";
+    let locked = sql_by(SQLITE, POSTGRES).bind(id).execute(conn).await;
+    locked.map(drop).map_err(failed("register a worker"))
+}
+
 /// Records a heartbeat: a worker's leases end after `lease` from now on. False when they have been revoked, or the worker
 /// was restarted.
 pub(crate) async fn renew_worker(conn: &mut Conn, id: &str, incarnation: i64, lease: Duration) -> Result<bool, Error> {
@@ -85,12 +95,13 @@ pub(crate) async fn expired_workers(conn: &mut Conn, me: Option<&str>) -> Result
     expired.scalars(conn).await.map_err(failed("find expired workers"))
 }
 
-/// Whether a worker's leases have not expired and it was not restarted; keeps it so until the transaction ends.
+/// Whether a worker's leases have not expired and it was not restarted; keeps it so until the transaction ends. Heartbeats
+/// do not wait for that.
 pub(crate) async fn is_registered(conn: &mut Conn, id: &str, incarnation: i64) -> Result<bool, Error> {
     const SQLITE: &str = "-- is_registered
         SELECT incarnation FROM workers WHERE id = $1 AND incarnation = $2";
     const POSTGRES: &str = "-- is_registered
-        SELECT incarnation FROM workers WHERE id = $1 AND incarnation = $2 FOR SHARE";
+        SELECT incarnation FROM workers WHERE id = $1 AND incarnation = $2 FOR KEY SHARE";
     let found: Option<i64> =
         sql_by(SQLITE, POSTGRES).bind(id).bind(incarnation).scalar(conn).await.map_err(failed("find a worker"))?;
     Ok(found.is_some())

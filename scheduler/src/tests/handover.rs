@@ -193,7 +193,7 @@ async fn a_worker_that_is_woken_all_the_time_runs_lease_rounds_too() {
     fleet.pass_lease().await;
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
     loop {
-        a.core.claim_wakeup.notify_one();
+        a.core.wake_claims();
         tokio::time::sleep(Duration::from_millis(5)).await;
         let all: Vec<String> = sql("SELECT id FROM workers ORDER BY id")
             .scalars(&mut fleet.api.core.reader().await.unwrap())

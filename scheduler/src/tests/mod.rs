@@ -5,6 +5,7 @@ mod fleet;
 mod handover;
 mod interleavings;
 mod lost_connections;
+mod signals;
 mod slow_storage;
 
 /// The suite, on each database.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -26,6 +26,9 @@ use crate::store::failed;
 use crate::waiters::Waiters;
 use crate::work_log::WorkLog;
 use crate::{Error, Metrics, PrefetchDecoder, Timestamp};
+
+/// Longer than it takes to accept a request.
+const SECOND_LOOK: Duration = Duration::from_secs(1);
 
 /// Shared by the handle, the writer and the background tasks.
 pub(crate) struct Core {
@@ -58,8 +61,10 @@ pub(crate) struct Core {
     /// When a heartbeat of a session was last recorded.
     pub(crate) recorded_heartbeats: Mutex<HashMap<SessionId, Timestamp>>,
 
-    /// Wakes the task that claims work from the store.
+    /// Wakes the task that claims work from the store and reads requests of this worker's runs.
     pub(crate) claim_wakeup: Arc<Notify>,
+    /// Whether that task has a reason to claim.
+    pub(crate) claims_due: AtomicBool,
     /// Runs with new requests in the store.
     pub(crate) runs_to_read: Mutex<BTreeSet<RunId>>,
     /// Leases and claims that the store knew of and the queue did not, when both were last compared.
@@ -77,7 +82,7 @@ pub(crate) struct Core {
     pub(crate) orphan_gc: tokio::sync::Mutex<OrphanGcProgress>,
     /// Tests: the writer drops what it has not written, as a killed process does.
     #[cfg(test)]
-    pub(crate) killed: std::sync::atomic::AtomicBool,
+    pub(crate) killed: AtomicBool,
 }
 
 /// How far garbage collection has looked through the storage.
@@ -113,6 +118,7 @@ impl Core {
             activity: AtomicU64::new(0),
             recorded_heartbeats: Mutex::default(),
             claim_wakeup: Arc::default(),
+            claims_due: AtomicBool::new(false),
             runs_to_read: Mutex::default(),
             unconfirmed_leases: Mutex::default(),
             incarnation: AtomicI64::new(0),
@@ -122,7 +128,7 @@ impl Core {
             open_samples: Mutex::default(),
             orphan_gc: tokio::sync::Mutex::default(),
             #[cfg(test)]
-            killed: std::sync::atomic::AtomicBool::new(false),
+            killed: AtomicBool::new(false),
         }
     }
 
@@ -145,6 +151,25 @@ impl Core {
     /// A random duration between zero and `most`, so that processes don't act in step.
     pub(crate) fn jitter(&self, most: Duration) -> Duration {
         most.mul_f64(RandomState::new().hash_one(0_u8) as f64 / u64::MAX as f64)
+    }
+
+    /// Lets this process's worker, if it has one, claim what has become free.
+    pub(crate) fn wake_claims(&self) {
+        self.claims_due.store(true, Ordering::SeqCst);
+        self.claim_wakeup.notify_one();
+    }
+
+    /// As [`Self::wake_claims`] after leases were released, and once more a moment later: a request that was being
+    /// accepted meanwhile is addressed to the worker that had the lease, and was not visible yet.
+    pub(crate) fn wake_claims_of_released(self: &Arc<Self>) {
+        self.wake_claims();
+        let core = Arc::downgrade(self);
+        self.runtime.spawn(async move {
+            tokio::time::sleep(SECOND_LOOK).await;
+            if let Some(core) = core.upgrade() {
+                core.wake_claims();
+            }
+        });
     }
 
     pub(crate) async fn reader(&self) -> Result<Conn, Error> {
@@ -192,6 +217,18 @@ pub(crate) enum Urgency {
     Note,
 }
 
+/// What a write is about. Of writes about the same, none overtakes another that is still being prepared.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Subject {
+    Run(RunId),
+    /// A sample.
+    Request(RequestId),
+    /// The samples of a sampling session, whose completions clients see in order.
+    Samples(SamplingSessionId),
+    /// It comes after all that was sent before.
+    Everything,
+}
+
 /// What became of writes, one by one.
 pub(crate) type WriteResults = Vec<Result<(), Error>>;
 
@@ -207,6 +244,10 @@ pub(crate) trait QueuedWrite: Send {
     fn is_overdue(&self) -> bool;
     /// See [`Write::counts`](crate::write::Write::counts).
     fn counts(&self, core: &Core) -> Vec<String>;
+    /// See [`Write::subjects`](crate::write::Write::subjects).
+    fn subjects(&self) -> Vec<Subject>;
+    /// See [`Write::is_ready`](crate::write::Write::is_ready).
+    fn is_ready(&mut self) -> bool;
     /// See [`Write::prepare`](crate::write::Write::prepare).
     fn prepare<'a>(&'a mut self, core: &'a Core) -> WriteStep<'a>;
     fn apply<'a>(&'a mut self, conn: &'a mut Conn, core: &'a Core) -> WriteStep<'a>;

@@ -39,6 +39,9 @@ pub enum Error {
     /// The store can't be reached now (HTTP 503); the same call may succeed soon.
     #[error("the store could not be reached to {0}")]
     Unavailable(&'static str),
+    /// A PostgreSQL server that should be reached through TLS can't be: certificates, keys or settings are wrong.
+    #[error("no TLS connection to the database: {0}")]
+    Tls(String),
     /// Concurrent changes conflicted in every attempt (HTTP 503).
     #[error("too many changes at once to {0}")]
     Conflict(&'static str),

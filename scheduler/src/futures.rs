@@ -80,7 +80,7 @@ impl Scheduler {
     pub async fn missing_worker(&self, tenant: &TenantId, request: &RequestId) -> Result<Option<String>, Error> {
         let conn = &mut self.core.reader().await?;
         let Some(model) = workers::model_of_queued(conn, tenant, request).await? else { return Ok(None) };
-        let served = workers::models_of_workers(conn, self.core.now()).await?.concat().contains(&model);
+        let served = workers::models_of_workers(conn).await?.concat().contains(&model);
         Ok((!served).then_some(model))
     }
 

@@ -3,72 +3,77 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use sqlx::postgres::PgListener;
-use trainyard_protocol::SessionId;
+use trainyard_protocol::{RunId, SessionId};
 
+use crate::Error;
 use crate::core::Core;
 use crate::lock::lock;
 use crate::signals::{self, CHANNEL, Signal};
-use crate::store::db::Pool;
-use crate::store::sessions;
+use crate::store::db::{Listener, Pool};
+use crate::store::{requests, sessions};
 
 /// How long to wait before another attempt to listen.
 const RETRY: Duration = Duration::from_millis(500);
+
+/// How long to wait for a notification before it is time to see whether the scheduler is still there.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Listens until the scheduler is gone. SQLite has one process, which needs no notifications.
 pub(crate) async fn listen(core: Weak<Core>) {
     while let Some(strong) = core.upgrade().filter(|core| !core.is_closed()) {
         let Pool::Postgres(pool) = strong.readers.clone() else { return };
+        let own = format!("{CHANNEL}_{}", strong.process);
         drop(strong);
-        let done = match PgListener::connect_with(&pool).await {
+        let done = match pool.listener(CHANNEL, own).await {
             Ok(listener) => receive(listener, &core).await,
             Err(error) => Err(error),
         };
         if let Err(error) = done {
-            tracing::debug!(%error, "notifications interrupted; reconnecting");
+            tracing::warn!(%error, "notifications interrupted; reconnecting");
         }
         tokio::time::sleep(RETRY).await;
     }
 }
 
-async fn receive(mut listener: PgListener, core: &Weak<Core>) -> Result<(), sqlx::Error> {
-    listener.listen(CHANNEL).await?;
+async fn receive(mut listener: Listener, core: &Weak<Core>) -> Result<(), sqlx::Error> {
     // Notifications that were missed until now are made up for by reading.
-    let mut missed = true;
-    loop {
-        let Some(strong) = core.upgrade().filter(|core| !core.is_closed()) else { return Ok(()) };
-        if missed {
-            strong.catch_up().await;
-        }
-        drop(strong);
-        let received = tokio::time::timeout(Duration::from_secs(1), listener.try_recv()).await;
-        missed = false;
-        match received {
-            Ok(Ok(Some(notification))) => {
-                let Some(core) = core.upgrade() else { return Ok(()) };
-                for signal in signals::decode(&core.process, notification.payload()) {
-                    core.handle_signal(signal);
-                }
-            }
-            Ok(Ok(None)) => missed = true,
-            Ok(Err(error)) => return Err(error),
-            // Time to see whether the scheduler is still there.
-            Err(_) => {}
+    let Some(listening) = core.upgrade() else { return Ok(()) };
+    listening.catch_up().await;
+    drop(listening);
+    while core.upgrade().is_some_and(|core| !core.is_closed()) {
+        let Some(text) = listener.next(LOOK).await? else { continue };
+        let Some(core) = core.upgrade() else { return Ok(()) };
+        for signal in signals::decode(&core.process, &text) {
+            core.handle_signal(signal);
         }
     }
+    Ok(())
 }
 
 impl Core {
     /// Looks at everything of which a notification may have been missed.
     async fn catch_up(self: &Arc<Self>) {
-        self.waiters.wake_all();
+        if let Err(error) = self.wake_ended().await {
+            tracing::debug!(%error, "missed notifications: ended requests could not be read; the next lease round does it");
+        }
         self.sample_waiters.wake_all();
         if self.options.worker.is_some() {
             if let Err(error) = self.read_all_new_requests().await {
                 tracing::debug!(%error, "missed notifications: new requests could not be read; the next lease round does it");
             }
-            self.claim_wakeup.notify_one();
+            self.wake_claims();
         }
+    }
+
+    /// Wakes who waits for requests that have ended, found by one statement for all of them.
+    pub(crate) async fn wake_ended(&self) -> Result<(), Error> {
+        let awaited = self.waiters.keys();
+        if awaited.is_empty() {
+            return Ok(());
+        }
+        let pending = requests::unfinished_of(&mut self.reader().await?, &awaited).await?;
+        awaited.iter().filter(|request| !pending.contains(*request)).for_each(|request| self.waiters.wake(request));
+        Ok(())
     }
 
     fn handle_signal(self: &Arc<Self>, signal: Signal) {
@@ -76,17 +81,27 @@ impl Core {
         match signal {
             Signal::Done(request) => self.waiters.wake(&request),
             Signal::Event(session, clone) => self.sample_waiters.wake(&(session, clone)),
-            Signal::Run(run) if works => {
-                lock(&self.runs_to_read).insert(run);
-                self.claim_wakeup.notify_one();
-            }
-            Signal::Samples | Signal::Released if works => self.claim_wakeup.notify_one(),
+            Signal::Run(run, owner) if works => self.run_has_request(run, owner.as_deref()),
+            Signal::Samples if works => self.wake_claims(),
+            Signal::Released if works => self.wake_claims_of_released(),
             Signal::Cancel(request) if works => self.with_queue(|queue| queue.drop_sample(&request)),
             Signal::Session(session) if works && lock(&self.queue).has_session(&session) => {
                 let core = Arc::clone(self);
                 self.runtime.spawn(async move { core.session_ended(session).await });
             }
-            Signal::Run(_) | Signal::Samples | Signal::Released | Signal::Cancel(_) | Signal::Session(_) => {}
+            Signal::Run(..) | Signal::Samples | Signal::Released | Signal::Cancel(_) | Signal::Session(_) => {}
+        }
+    }
+
+    /// A run has a new request, for which its owner was `owner`: who has the run reads it; who may have it claims it.
+    pub(crate) fn run_has_request(&self, run: RunId, owner: Option<&str>) {
+        let is_here = lock(&self.queue).next_seq(&run).is_some();
+        // It may be about to arrive here.
+        lock(&self.runs_to_read).insert(run);
+        if is_here {
+            self.claim_wakeup.notify_one();
+        } else if owner.is_none_or(|owner| Some(owner) == self.worker_id()) {
+            self.wake_claims();
         }
     }
 

@@ -35,6 +35,8 @@ pub struct Options {
     /// Clients talk to this process: when it starts, all sessions' heartbeats are extended, since none could be sent
     /// while it was down.
     pub serves_clients: bool,
+    /// Connections that read a PostgreSQL database, at least 1. Polls of clients share them with the worker.
+    pub database_readers: usize,
     /// Quotas, rate limits and weights of tenants.
     pub policies: Policies,
     /// Whether metrics have a label for the tenant.
@@ -55,6 +57,7 @@ impl Options {
             worker: None,
             worker_waits: false,
             serves_clients: true,
+            database_readers: 8,
             policies: Policies::default(),
             metrics_per_tenant: false,
         }

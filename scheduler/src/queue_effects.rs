@@ -47,7 +47,7 @@ impl Core {
             self.ready.notify_all();
         }
         if effects.has_capacity {
-            self.claim_wakeup.notify_one();
+            self.wake_claims();
         }
         for fetch in effects.fetches {
             let core = Arc::clone(self);

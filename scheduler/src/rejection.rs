@@ -5,7 +5,7 @@ use std::sync::Arc;
 use trainyard_protocol::{OpError, RequestId, RunId};
 
 use crate::Error;
-use crate::core::{Core, Urgency};
+use crate::core::{Core, Subject, Urgency};
 use crate::lease::{ReleaseSamples, holds_lease, sample_claim};
 use crate::lock::lock;
 use crate::queue::{Fence, Rejected, Rejection, creation_failed, session_ended};
@@ -39,6 +39,15 @@ pub(crate) struct Rejections {
 impl Write for RecordRejections {
     type Output = Rejections;
     const URGENCY: Urgency = Urgency::Record;
+
+    fn subjects(&self) -> Vec<Subject> {
+        let runs = self.unrestorable.iter().map(|(run, ..)| Subject::Run(run.clone()));
+        let requests = self.rejected.iter().map(|rejected| match &rejected.fence {
+            Fence::Run(run, _) => Subject::Run(run.clone()),
+            Fence::Sample(_) => Subject::Request(rejected.request.clone()),
+        });
+        runs.chain(requests).collect()
+    }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Rejections, Error> {
         for (run, epoch, error) in &self.unrestorable {

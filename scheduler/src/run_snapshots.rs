@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use trainyard_protocol::RunId;
 
-use crate::core::{Core, Urgency};
+use crate::core::{Core, Subject, Urgency};
 use crate::lease::holds_lease;
 use crate::queue::{Fence, InFlightRequest, Queue};
 use crate::store::db::Conn;
@@ -54,6 +54,10 @@ impl Write for RecordSave {
     /// `None` when the lease had passed to another worker.
     type Output = Option<Garbage>;
     const URGENCY: Urgency = Urgency::Record;
+
+    fn subjects(&self) -> Vec<Subject> {
+        vec![Subject::Run(self.run.clone())]
+    }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
         if !holds_lease(conn, core, &Fence::Run(self.run.clone(), self.epoch)).await? {

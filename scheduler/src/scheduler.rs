@@ -65,7 +65,7 @@ impl Scheduler {
             Database::Postgres(_) => None,
         };
         let mut conn = connect_current(&options.database).await?;
-        let readers = connect_readers(&options.database).await?;
+        let readers = connect_readers(&options.database, options.database_readers).await?;
         let blobs = Blobs::open(options.storage.clone()).await?;
         let (messages, received) = mpsc::unbounded_channel();
         let core = Arc::new(Core::new(options, readers, blobs, &messages));

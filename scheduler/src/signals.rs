@@ -5,6 +5,9 @@ use trainyard_protocol::{RequestId, RunId, SamplingSessionId, SessionId};
 /// The channel on which all processes listen.
 pub(crate) const CHANNEL: &str = "trainyard";
 
+/// Between a run and its owner; in neither name.
+const SEPARATOR: char = '\t';
+
 /// PostgreSQL refuses notifications of 8,000 bytes and more.
 const MAX_BYTES: usize = 7_900;
 
@@ -15,8 +18,8 @@ pub(crate) enum Signal {
     Done(RequestId),
     /// A sample of a clone of a sampling session ended.
     Event(SamplingSessionId, i64),
-    /// A run has a new request.
-    Run(RunId),
+    /// A run has a new request, and this worker had its lease when that was accepted.
+    Run(RunId, Option<String>),
     /// There are new samples.
     Samples,
     /// A session ended.
@@ -32,7 +35,7 @@ impl Signal {
         let (tag, rest) = match self {
             Self::Done(id) => ('d', id.to_string()),
             Self::Event(id, clone) => ('e', format!("{clone}/{id}")),
-            Self::Run(id) => ('r', id.to_string()),
+            Self::Run(id, owner) => ('r', format!("{id}{SEPARATOR}{}", owner.as_deref().unwrap_or_default())),
             Self::Samples => ('s', String::new()),
             Self::Session(id) => ('x', id.to_string()),
             Self::Cancel(id) => ('c', id.to_string()),
@@ -51,7 +54,10 @@ impl Signal {
                 let (clone, id) = rest.split_once('/')?;
                 Self::Event(SamplingSessionId::new(id), clone.parse().ok()?)
             }
-            b'r' => Self::Run(RunId::new(rest)),
+            b'r' => {
+                let (id, owner) = rest.split_once(SEPARATOR)?;
+                Self::Run(RunId::new(id), Some(owner).filter(|owner| !owner.is_empty()).map(str::to_owned))
+            }
             b's' => Self::Samples,
             b'x' => Self::Session(SessionId::new(rest)),
             b'c' => Self::Cancel(RequestId::new(rest)),
@@ -100,7 +106,8 @@ mod tests {
         let signals = [
             Signal::Done(RequestId::new("a")),
             Signal::Event(SamplingSessionId::new("s:sample:0"), 3),
-            Signal::Run(RunId::new("s:train:1")),
+            Signal::Run(RunId::new("s:train:1"), None),
+            Signal::Run(RunId::new("s:train:1"), Some("worker".to_owned())),
             Signal::Samples,
             Signal::Session(SessionId::new("s")),
             Signal::Cancel(RequestId::new("c")),
@@ -120,6 +127,6 @@ mod tests {
     #[test]
     fn malformed_signals_are_ignored() {
         assert_eq!(decode("me", ""), []);
-        assert_eq!(decode("me", "other\nz\ne\nex/y\n\ns"), [Signal::Samples]);
+        assert_eq!(decode("me", "other\nz\ne\nex/y\nr\n\ns"), [Signal::Samples]);
     }
 }

@@ -34,6 +34,11 @@ impl<K: Eq + Hash + Clone> Waiters<K> {
         lock(&self.channels).remove(key);
     }
 
+    /// What is waited for, in no particular order.
+    pub(crate) fn keys(&self) -> Vec<K> {
+        lock(&self.channels).keys().cloned().collect()
+    }
+
     /// Wakes everybody.
     pub(crate) fn wake_all(&self) {
         lock(&self.channels).clear();

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::Error;
-use crate::core::{Core, Message, QueuedWrite, Urgency, WriteResults, WriteStep};
+use crate::core::{Core, Message, QueuedWrite, Subject, Urgency, WriteResults, WriteStep};
 use crate::signals::Signal;
 use crate::store::db::Conn;
 
-/// How long a caller waits for a database that can't be reached.
+/// How long a caller waits for a database that can't be reached, or does not answer.
 const CALL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A change of the store.
@@ -52,8 +52,17 @@ pub(crate) trait Write: Send + 'static {
         }
     }
 
-    /// What is done before the transaction, because it takes long and needs none. It may be repeated, also after the
-    /// change was made.
+    /// What it is about; of interest where that, or another write about the same, is prepared.
+    fn subjects(&self) -> Vec<Subject> {
+        Vec::new()
+    }
+
+    /// Whether it can be applied at once. What can't is prepared first, beside other writes.
+    fn is_ready(&mut self) -> bool {
+        true
+    }
+
+    /// What is done before the transaction, because it takes long and needs none: of a record, until it succeeds.
     fn prepare(&mut self, _core: &Core) -> impl Future<Output = Result<(), Error>> + Send {
         async { Ok(()) }
     }
@@ -71,13 +80,20 @@ pub(crate) trait Write: Send + 'static {
 
 impl Core {
     /// Makes a change durable.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when the database does not answer in time. Then the change may have been made, as with
+    /// any commit whose answer is lost.
     pub(crate) async fn call<W: Write>(&self, write: W) -> Result<W::Output, Error> {
         const CLOSED: Error = Error::Store("write after it was closed");
         let messages = self.messages.upgrade().ok_or(CLOSED)?;
         let (reply, answer) = oneshot::channel();
         messages.send(Message::Write(Sent::boxed(write, Some(reply)))).map_err(|_| CLOSED)?;
         drop(messages);
-        answer.await.unwrap_or(Err(CLOSED))
+        match timeout(CALL_TIMEOUT, answer).await {
+            Ok(answer) => answer.unwrap_or(Err(CLOSED)),
+            Err(_) => Err(Error::Unavailable("write")),
+        }
     }
 
     /// Sends a record to the writer. When the scheduler has closed, a restart finds the same again.
@@ -119,6 +135,14 @@ impl<W: Write> QueuedWrite for Sent<W> {
 
     fn counts(&self, core: &Core) -> Vec<String> {
         self.write.counts(core)
+    }
+
+    fn subjects(&self) -> Vec<Subject> {
+        self.write.subjects()
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.write.is_ready()
     }
 
     fn prepare<'a>(&'a mut self, core: &'a Core) -> WriteStep<'a> {

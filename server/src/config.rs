@@ -50,6 +50,7 @@ struct FileConfig {
     port: Option<u16>,
     data_dir: Option<PathBuf>,
     database_url: Option<String>,
+    database_readers: Option<usize>,
     storage: Option<String>,
     storage_cache_mib: Option<u64>,
     dtype: Option<ComputeType>,
@@ -117,6 +118,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// The store.
     pub database: Database,
+    /// Connections that read a PostgreSQL database; the scheduler's default when `None`.
+    pub database_readers: Option<usize>,
     /// Payloads, checkpoints and snapshots: a folder, or `s3://BUCKET/PREFIX`.
     pub storage: String,
     /// Capacity for copies of what is read from a bucket.
@@ -186,6 +189,9 @@ pub enum ConfigError {
     /// A store that this build does not have.
     #[error("--database-url: {0:?} is not supported; use sqlite://PATH or postgres://USER@HOST/NAME")]
     DatabaseUrl(String),
+    /// No connections to read with.
+    #[error("--database-readers: must be at least 1")]
+    DatabaseReaders,
     /// No threads to compute with.
     #[error("--threads: must be at least 1")]
     Threads,
@@ -274,6 +280,7 @@ impl Config {
             host,
             port: serve.port.or(file.port).unwrap_or(8000),
             database: parse_database(flags.database_url.or(file.database_url), &data_dir)?,
+            database_readers: flags.database_readers.or(file.database_readers),
             storage: flags.storage.or(file.storage).unwrap_or_else(|| data_dir.to_string_lossy().into_owned()),
             storage_cache_bytes: flags.storage_cache_mib.or(file.storage_cache_mib).unwrap_or(STORAGE_CACHE_MIB) << 20,
             data_dir,
@@ -311,6 +318,7 @@ impl Config {
             Self { lease: Duration::ZERO, .. } => Err(ConfigError::Lease),
             Self { session_timeout: Some(Duration::ZERO), .. } => Err(ConfigError::Period("session-seconds")),
             Self { retention: Some(Duration::ZERO), .. } => Err(ConfigError::Period("retention-hours")),
+            Self { database_readers: Some(0), .. } => Err(ConfigError::DatabaseReaders),
             Self { threads: 0, .. } => Err(ConfigError::Threads),
             Self { activation_memory_mib: Some(0), .. } => Err(ConfigError::Memory("activation-memory-mib")),
             Self { kv_memory_mib: Some(0), .. } => Err(ConfigError::Memory("kv-memory-mib")),

@@ -54,6 +54,7 @@ fn what_is_wrong_is_named() {
     assert!(refusal("", |flags| flags.shared.models.extend(flags.shared.models.clone())).contains("\"m\""));
     assert!(refusal("", |flags| flags.host = Some("nowhere".into())).contains("\"nowhere\""));
     assert!(refusal("", |flags| flags.shared.threads = Some(0)).contains("--threads"));
+    assert!(refusal("database_readers = 0\n", |_| {}).contains("--database-readers"));
     assert!(refusal("", |flags| flags.shared.kv_memory_mib = Some(0)).contains("--kv-memory-mib"));
     assert!(refusal("activation_memory_mib = 0\n", |_| {}).contains("--activation-memory-mib"));
     assert!(refusal("checkpoint_memory_mib = 0\n", |_| {}).contains("--checkpoint-memory-mib"));

@@ -182,7 +182,7 @@ impl From<scheduler::Error> for ApiError {
             scheduler::Error::Mismatch(message) => Self::Mismatch(message),
             scheduler::Error::Quota(refusal) => Self::Quota(refusal),
             scheduler::Error::Invalid(message) => Self::Invalid(message),
-            error @ (scheduler::Error::Unavailable(_) | scheduler::Error::Conflict(_)) => {
+            error @ (scheduler::Error::Unavailable(_) | scheduler::Error::Tls(_) | scheduler::Error::Conflict(_)) => {
                 Self::Unavailable(error.to_string())
             }
             error @ scheduler::Error::Store(..) => Self::Internal(error.to_string()),

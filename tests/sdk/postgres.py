@@ -52,7 +52,8 @@ def database(server: str):
 class Cluster:
     """A server with a folder and a port of its own, which survive restarts; `kill` gives it no chance to write."""
 
-    def __init__(self):
+    def __init__(self, settings=(), files=None):
+        """`settings` are `NAME=VALUE`; `files` are contents by name, put where settings look for relative names."""
         folder = binaries()
         if folder is None:
             raise RuntimeError(f"PostgreSQL is not installed: `make test-sdk` does it, or set {URL_VARIABLE}")
@@ -65,10 +66,17 @@ class Cluster:
         create = [folder / "initdb", "--username", SUPERUSER, "--auth", "trust", "--encoding", "UTF8"]
         create += ["--locale", "C", "--pgdata", self.folder / "data"]
         subprocess.run(create, check=True, capture_output=True, cwd=self.folder, **self._owner())
+        for name, content in (files or {}).items():
+            path = self.folder / "data" / name
+            path.write_bytes(content)
+            path.chmod(0o600)
+            if self.user:
+                shutil.chown(path, self.user)
         self.port = free_port()
         self.url = f"postgres://{SUPERUSER}@127.0.0.1:{self.port}/postgres"
         command = [folder / "postgres", "-D", self.folder / "data", "-p", str(self.port)]
         command += ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "max_connections=300"]
+        command += [word for setting in settings for word in ("-c", setting)]
         self.process = Process("postgres", command, self.folder / "log", cwd=self.folder, **self._owner())
 
     def _owner(self) -> dict:
@@ -90,7 +98,15 @@ class Cluster:
         """SIGKILL to the server and to those that serve connections, like a power failure."""
         self.process.kill_group()
 
+    def freeze(self):
+        """SIGSTOP to the server and to those that serve connections: they answer nothing, and no connection ends."""
+        self.process.freeze_all()
+
+    def thaw(self):
+        self.process.thaw_all()
+
     def close(self):
+        self.process.thaw_all()
         self.process.kill_group()
         shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -1,5 +1,6 @@
 """A program under test: started, killed, stopped and continued at will."""
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -75,6 +76,23 @@ class Process:
 
     def thaw(self):
         self.child.send_signal(signal.SIGCONT)
+
+    def freeze_all(self):
+        """SIGSTOP to it and to the processes that it started, first to itself so that no new ones come."""
+        self._signal_all(signal.SIGSTOP)
+
+    def thaw_all(self):
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: int):
+        if not self.alive():
+            return
+        self.child.send_signal(number)
+        # They may have left its process group, as those of PostgreSQL do.
+        pid = self.child.pid
+        for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(child), number)
 
     def resident_bytes(self) -> int:
         status = pathlib.Path(f"/proc/{self.child.pid}/status").read_text()

@@ -28,6 +28,10 @@ class Proxy:
         """Delivers the traffic that was held back, as a network does that retransmits."""
         self._run(self._set(True))
 
+    def lose(self):
+        """From now on nothing passes on the connections that there are, as when a firewall forgot them; new ones work."""
+        self._run(self._lose())
+
     def stop(self):
         self._run(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -47,6 +51,11 @@ class Proxy:
     async def _set(self, is_open: bool):
         (self._open.set if is_open else self._open.clear)()
 
+    async def _lose(self):
+        lost, self._open = self._open, asyncio.Event()
+        self._open.set()
+        lost.clear()
+
     async def _close(self):
         self._server.close()
         for task in self._tasks:
@@ -58,17 +67,18 @@ class Proxy:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         with contextlib.closing(writer):
-            await self._open.wait()
+            is_open = self._open
+            await is_open.wait()
             connected = await self._connect()
             if connected is None:
                 return
             with contextlib.closing(connected[1]):
-                ways = [self._pass(reader, connected[1]), self._pass(connected[0], writer)]
+                ways = [self._pass(reader, connected[1], is_open), self._pass(connected[0], writer, is_open)]
                 ways = [asyncio.create_task(way) for way in ways]
                 try:
                     # Either end closes both: what a killed process leaves is closed for its peer at once.
                     await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-                    await self._open.wait()
+                    await is_open.wait()
                 finally:
                     for way in ways:
                         way.cancel()
@@ -82,9 +92,9 @@ class Proxy:
                 return await asyncio.open_connection("127.0.0.1", target)
         return None
 
-    async def _pass(self, reader, writer):
+    async def _pass(self, reader, writer, is_open):
         with contextlib.suppress(OSError):
             while data := await reader.read(1 << 16):
-                await self._open.wait()
+                await is_open.wait()
                 writer.write(data)
                 await writer.drain()

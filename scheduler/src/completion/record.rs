@@ -7,7 +7,7 @@ use trainyard_protocol::RequestId;
 
 use super::effects::EffectWrites;
 use super::outcome::CompletionOutcome;
-use crate::core::{Core, Urgency};
+use crate::core::{Core, Subject, Urgency};
 use crate::lease::{holds_lease, sample_claim};
 use crate::queue::{Fence, InFlightRequest, creation_failed};
 use crate::signals::Signal;
@@ -103,6 +103,25 @@ pub(super) enum Recorded {
 impl Write for RecordCompletion {
     type Output = Recorded;
     const URGENCY: Urgency = Urgency::Record;
+
+    fn subjects(&self) -> Vec<Subject> {
+        match (&self.finished.run, &self.finished.sampling_session) {
+            (Some(run), _) => vec![Subject::Run(run.clone())],
+            (None, Some(session)) => vec![Subject::Request(self.request.clone()), Subject::Samples(session.clone())],
+            (None, None) => Vec::new(),
+        }
+    }
+
+    // Unless the result goes to a file.
+    fn is_ready(&mut self) -> bool {
+        match self.outcome.encoded() {
+            Ok(Outcome::Succeeded { payload, .. }) if self.result.is_none() => {
+                self.result = StoredBytes::in_row(&payload);
+                self.result.is_some()
+            }
+            _ => true,
+        }
+    }
 
     async fn prepare(&mut self, core: &Core) -> Result<(), Error> {
         if let Outcome::Succeeded { payload, .. } = self.outcome.encoded()?

@@ -39,7 +39,7 @@ impl Core {
         let mut surplus = BTreeMap::new();
         let Some(worker) = self.options.worker.as_ref().filter(|_| self.is_shared()) else { return Ok(surplus) };
         let conn = &mut self.reader().await?;
-        let workers = workers::models_of_workers(conn, self.now()).await?;
+        let workers = workers::models_of_workers(conn).await?;
         for model in &worker.models {
             let (held, share) = held_and_share(conn, &workers, worker, model).await?;
             surplus.insert(model.clone(), held.saturating_sub(share));
@@ -59,7 +59,7 @@ impl Write for ClaimRuns {
         if !is_registered(conn, core).await? {
             return Ok(Vec::new());
         }
-        let workers = workers::models_of_workers(conn, core.now()).await?;
+        let workers = workers::models_of_workers(conn).await?;
         let mut claimed = Vec::new();
         for model in &worker.models {
             let (held, share) = held_and_share(conn, &workers, worker, model).await?;

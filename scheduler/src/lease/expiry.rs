@@ -46,7 +46,7 @@ impl Write for ExpireWorkers {
         if self.asked.elapsed() > core.lease_period() || !core.is_store_steady() {
             return Ok(all);
         }
-        for id in workers::expired_workers(conn, core.worker_id(), core.now()).await? {
+        for id in workers::expired_workers(conn, core.worker_id()).await? {
             let freed = leases::release_all(conn, Some(&id), WorkerEnd::Crashed).await?;
             workers::delete_worker(conn, &id).await?;
             all.push((id, freed));
@@ -76,7 +76,7 @@ impl Write for ExpireWorkers {
             );
         }
         if !output.is_empty() {
-            core.claim_wakeup.notify_one();
+            core.wake_claims_of_released();
         }
     }
 }

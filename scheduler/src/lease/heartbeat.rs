@@ -4,11 +4,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use crate::Error;
 use crate::core::Core;
 use crate::store::db::Conn;
 use crate::store::workers;
 use crate::write::Write;
-use crate::{Error, Timestamp};
 
 /// The period of a process without a worker.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -18,10 +18,10 @@ impl Core {
     pub(super) async fn send_heartbeat(self: &Arc<Self>) -> Result<(), Error> {
         let Some(worker) = self.options.worker.as_ref().filter(|_| self.has_started()) else { return Ok(()) };
         let _one_at_a_time = self.heartbeat.lock().await;
-        let (incarnation, end) = (self.incarnation.load(Ordering::Acquire), self.lease_end(self.now()));
+        let incarnation = self.incarnation.load(Ordering::Acquire);
         // Where others wait for a heartbeat, it does not wait for what else there is to write.
         let valid = match self.is_shared() {
-            true => workers::renew_worker(&mut self.reader().await?, &worker.id, incarnation, end).await?,
+            true => workers::renew_worker(&mut self.reader().await?, &worker.id, incarnation, worker.lease).await?,
             false => self.call(Heartbeat).await?,
         };
         if valid {
@@ -34,12 +34,6 @@ impl Core {
         );
         self.with_queue(|queue| queue.revoke_all());
         self.register().await
-    }
-
-    /// When leases end that a heartbeat prolongs now.
-    pub(super) fn lease_end(&self, now: Timestamp) -> Timestamp {
-        let lease = self.options.worker.as_ref().map_or(PERIOD, |worker| worker.lease);
-        now.plus(lease)
     }
 
     /// How often heartbeats and lease rounds come: a third of a lease.
@@ -79,6 +73,6 @@ impl Write for Heartbeat {
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<bool, Error> {
         let Some(worker) = &core.options.worker else { return Ok(true) };
         let incarnation = core.incarnation.load(Ordering::Acquire);
-        workers::renew_worker(conn, &worker.id, incarnation, core.lease_end(core.now())).await
+        workers::renew_worker(conn, &worker.id, incarnation, worker.lease).await
     }
 }

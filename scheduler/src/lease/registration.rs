@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use crate::Error;
-use crate::core::Core;
+use crate::core::{Core, Subject};
 use crate::crashes::WorkerEnd;
 use crate::signals::Signal;
 use crate::store::db::{Conn, Database};
@@ -46,14 +47,15 @@ impl Write for Register {
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
         let worker = core.options.worker.as_ref().ok_or(Error::Store("register a worker"))?;
+        workers::lock_worker(conn, &worker.id).await?;
         // A SQLite file has one process, so whoever had leases before is gone.
         let whose = match core.options.database {
             Database::Sqlite(_) => None,
             Database::Postgres(_) => Some(worker.id.as_str()),
         };
         let freed = leases::release_all(conn, whose, worker.former_end()).await?;
-        let (now, described) = (core.now(), (worker.models.as_slice(), worker.devices.as_slice()));
-        let incarnation = workers::register_worker(conn, &worker.id, described, now, core.lease_end(now)).await?;
+        let described = (worker.models.as_slice(), worker.devices.as_slice());
+        let incarnation = workers::register_worker(conn, &worker.id, described, worker.lease).await?;
         Ok((incarnation, freed))
     }
 
@@ -70,11 +72,16 @@ pub(crate) struct Deregister;
 impl Write for Deregister {
     type Output = FreedLeases;
 
+    // Without the lease, results that are still to be recorded would be refused.
+    fn subjects(&self) -> Vec<Subject> {
+        vec![Subject::Everything]
+    }
+
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<FreedLeases, Error> {
         let Some(worker) = core.worker_id() else { return Ok(FreedLeases::default()) };
         // A newer process of the same name keeps its leases.
         let incarnation = core.incarnation.load(Ordering::Acquire);
-        if !workers::renew_worker(conn, worker, incarnation, core.now()).await? {
+        if !workers::renew_worker(conn, worker, incarnation, Duration::ZERO).await? {
             return Ok(FreedLeases::default());
         }
         let freed = leases::release_all(conn, Some(worker), WorkerEnd::Orderly).await?;

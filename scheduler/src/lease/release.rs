@@ -5,7 +5,7 @@ use std::sync::Arc;
 use trainyard_protocol::{RequestId, RunId};
 
 use crate::Error;
-use crate::core::{Core, Urgency};
+use crate::core::{Core, Subject, Urgency};
 use crate::signals::Signal;
 use crate::store::db::Conn;
 use crate::store::leases;
@@ -21,6 +21,10 @@ impl Write for ReleaseRun {
     /// False when the lease had passed to another worker.
     type Output = bool;
     const URGENCY: Urgency = Urgency::Record;
+
+    fn subjects(&self) -> Vec<Subject> {
+        vec![Subject::Run(self.run.clone())]
+    }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<bool, Error> {
         match &core.options.worker {
@@ -39,7 +43,7 @@ impl Write for ReleaseRun {
         if *released {
             tracing::info!(run = %self.run, epoch = self.epoch, "lease released");
             // A request may have arrived for it meanwhile.
-            core.claim_wakeup.notify_one();
+            core.wake_claims();
         }
     }
 }
@@ -56,6 +60,10 @@ impl Write for ReleaseSamples {
     /// Whether any was released of which workers are notified.
     type Output = bool;
     const URGENCY: Urgency = Urgency::Record;
+
+    fn subjects(&self) -> Vec<Subject> {
+        self.samples.iter().map(|(request, _)| Subject::Request(request.clone())).collect()
+    }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<bool, Error> {
         let Some(worker) = core.worker_id() else { return Ok(false) };
@@ -74,7 +82,7 @@ impl Write for ReleaseSamples {
 
     fn committed(&mut self, released: &bool, core: &Arc<Core>) {
         if *released {
-            core.claim_wakeup.notify_one();
+            core.wake_claims();
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Lease rounds: what a process does about leases periodically, and when it is woken because there is work to claim.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -34,23 +35,32 @@ impl Core {
             *lock(&self.open_samples) = open;
         }
         if repair && self.is_shared() {
-            self.waiters.wake_all();
-            self.sample_waiters.wake_all();
+            self.wake_ended().await?;
         }
         Ok(())
     }
 
     /// Claims what this process's worker can execute, and reads new requests of the runs that it has.
     pub(crate) async fn claim_work(self: &Arc<Self>) -> Result<(), Error> {
-        if self.is_draining() {
+        self.claims_due.store(true, Ordering::SeqCst);
+        self.follow_wakeup().await
+    }
+
+    /// What this process's worker, if it takes part, was woken for.
+    async fn follow_wakeup(self: &Arc<Self>) -> Result<(), Error> {
+        if !self.has_started() || self.is_draining() {
             return Ok(());
         }
+        let claims = self.claims_due.swap(false, Ordering::SeqCst);
+        if claims {
+            self.claim_runs().await?;
+        }
+        // Also requests of which the notification came while their run was being claimed.
         let runs = std::mem::take(&mut *lock(&self.runs_to_read));
-        self.claim_runs().await?;
         for run in runs {
             self.read_new_requests(&run).await?;
         }
-        self.claim_samples().await
+        if claims { self.claim_samples().await } else { Ok(()) }
     }
 }
 
@@ -67,7 +77,7 @@ pub(crate) async fn run_rounds(core: Weak<Core>) {
         let _ = tokio::time::timeout_at(round, wakeup.notified()).await;
         let Some(core) = core.upgrade().filter(|core| !core.is_closed()) else { return };
         let done = if Instant::now() < round {
-            core.claim_work().await
+            core.follow_wakeup().await
         } else {
             next_round = None;
             let repair = repaired.elapsed() >= REPAIR;

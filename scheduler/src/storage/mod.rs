@@ -89,6 +89,12 @@ impl Storage {
         Self(Backend::Objects(Objects::new(InMemory::new(), "")))
     }
 
+    /// Objects in a store that a test brings.
+    #[cfg(test)]
+    pub(crate) fn of_store(store: impl object_store::ObjectStore) -> Self {
+        Self(Backend::Objects(Objects::new(store, "")))
+    }
+
     /// Prepares a part of the storage: creates its folder, or makes a small request to the bucket, so that wrong settings
     /// are found at once.
     pub async fn prepare(&self, root: &str) -> Result<(), StorageError> {

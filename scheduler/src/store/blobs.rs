@@ -21,6 +21,11 @@ pub(crate) enum StoredBytes {
 }
 
 impl StoredBytes {
+    /// Bytes that are small enough for a row.
+    pub(crate) fn in_row(bytes: &Bytes) -> Option<Self> {
+        (bytes.len() <= INLINE_LIMIT).then(|| Self::Inline(bytes.clone()))
+    }
+
     /// The bytes, when they are in the row.
     pub(crate) fn inline(&self) -> Option<&[u8]> {
         match self {
@@ -58,8 +63,8 @@ impl Blobs {
 
     /// Stores bytes: large ones are written and synced to the file `name` before this returns.
     pub(crate) async fn put(&self, name: String, bytes: &Bytes) -> Result<StoredBytes, Error> {
-        if bytes.len() <= INLINE_LIMIT {
-            return Ok(StoredBytes::Inline(bytes.clone()));
+        if let Some(small) = StoredBytes::in_row(bytes) {
+            return Ok(small);
         }
         self.storage.put(&path(&name), bytes.clone()).await.map_err(failed("write a blob"))?;
         Ok(StoredBytes::File(name))

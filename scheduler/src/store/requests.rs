@@ -1,6 +1,6 @@
 //! The table `requests`: accepting requests, and reading back what is to be executed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId, TenantId};
@@ -250,6 +250,18 @@ pub(crate) async fn open_samples(conn: &mut Conn) -> Result<BTreeMap<TenantId, u
     let rows = sql(SQL).fetch_all(conn).await.map_err(failed("count samples"))?;
     let count = |row: &Row| Ok((TenantId::new(column::<String>(row, "tenant")?), as_u64(column(row, "open")?)));
     rows.iter().map(count).collect()
+}
+
+/// Those of these requests that have not ended.
+pub(crate) async fn unfinished_of(conn: &mut Conn, ids: &[RequestId]) -> Result<BTreeSet<RequestId>, Error> {
+    const SQLITE: &str = "-- unfinished_of
+        SELECT id FROM requests WHERE id IN (SELECT value FROM json_each($1)) AND finished_at IS NULL";
+    const POSTGRES: &str = "-- unfinished_of
+        SELECT id FROM requests WHERE id = ANY($1) AND finished_at IS NULL";
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let found: Vec<String> =
+        sql_by(SQLITE, POSTGRES).bind(ids).scalars(conn).await.map_err(failed("find ended requests"))?;
+    Ok(found.into_iter().map(RequestId::new).collect())
 }
 
 /// The keys of the in-memory snapshots that a save took.

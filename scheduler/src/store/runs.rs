@@ -72,13 +72,17 @@ pub(crate) async fn list_runs(conn: &mut Conn, tenant: &TenantId, page: Page) ->
 /// How old the recorded time of a run's last request may be: recording it writes to a row that others use too.
 const LAST_REQUEST_RESOLUTION_MS: i64 = 1_000;
 
-/// The session of a run to which a request is submitted.
-pub(crate) async fn session_of_run(conn: &mut Conn, tenant: &TenantId, id: &RunId) -> Result<SessionId, Error> {
+/// The session of a run to which a request is submitted, and the worker that has its lease.
+pub(crate) async fn session_of_run(
+    conn: &mut Conn,
+    tenant: &TenantId,
+    id: &RunId,
+) -> Result<(SessionId, Option<String>), Error> {
     const SQL: &str = "-- session_of_run
-        SELECT session_id FROM runs WHERE id = $1 AND tenant = $2";
-    let session: Option<String> =
-        sql(SQL).bind(id.as_str()).bind(tenant.as_str()).scalar(conn).await.map_err(failed("find a run"))?;
-    session.map(SessionId::new).ok_or_else(|| Error::not_found("training run", id))
+        SELECT session_id, worker_id FROM runs WHERE id = $1 AND tenant = $2";
+    let found = sql(SQL).bind(id.as_str()).bind(tenant.as_str()).fetch_optional(conn).await;
+    let row = found.map_err(failed("find a run"))?.ok_or_else(|| Error::not_found("training run", id))?;
+    Ok((SessionId::new(column::<String>(&row, "session_id")?), column(&row, "worker_id")?))
 }
 
 /// Records that a request of the run was submitted.

@@ -68,7 +68,7 @@ pub(crate) async fn migrate_on(conn: &mut Conn, database: &Database) -> Result<i
     let migrator = Migrator::with_migrations(migrations);
     let done = match conn.raw() {
         Raw::Sqlite(conn) => migrator.run(conn).await,
-        Raw::Postgres(conn) => migrator.run(conn).await,
+        Raw::Postgres(conn) => migrator.run(conn.without_deadline().map_err(failed("migrate the database"))?).await,
     };
     match done {
         Ok(()) => Ok(newest()),

@@ -1,65 +1,107 @@
 //! The table `workers`: who executes requests, and when its leases expire.
 
+use std::time::Duration;
+
 use trainyard_protocol::{RequestId, TenantId};
 
 use super::db::{Conn, sql, sql_by};
 use super::{failed, from_json, to_json};
-use crate::{Error, Timestamp};
+use crate::Error;
 
-/// Registers a worker, or its restart, and returns how often it has started.
+/// The present time of the database, in ms since the epoch. Leases begin and end by this clock, because those of the
+/// processes may differ.
+macro_rules! now_ms {
+    (sqlite) => {
+        "CAST((julianday('now') - 2440587.5) * 86400000 AS BIGINT)"
+    };
+    (postgres) => {
+        "CAST(extract(epoch FROM now()) * 1000 AS BIGINT)"
+    };
+}
+
+/// Registers a worker, or its restart, with leases that end after `lease`, and returns how often it has started.
 pub(crate) async fn register_worker(
     conn: &mut Conn,
     id: &str,
     (models, devices): (&[String], &[String]),
-    now: Timestamp,
-    expires_at: Timestamp,
+    lease: Duration,
 ) -> Result<i64, Error> {
-    const SQL: &str = "-- register_worker
-        INSERT INTO workers (id, incarnation, models, devices, registered_at, expires_at) VALUES ($1, 1, $2, $3, $4, $5)
+    macro_rules! text {
+        ($database:ident) => {
+            concat!(
+                "-- register_worker
+        INSERT INTO workers (id, incarnation, models, devices, registered_at, expires_at)
+        SELECT $1, 1, $2, $3, now_ms, now_ms + $4 FROM (SELECT ",
+                now_ms!($database),
+                " AS now_ms) AS clock WHERE true
         ON CONFLICT (id) DO UPDATE SET incarnation = workers.incarnation + 1, models = excluded.models,
             devices = excluded.devices, registered_at = excluded.registered_at, expires_at = excluded.expires_at
-        RETURNING incarnation";
-    let incarnation = sql(SQL)
+        RETURNING incarnation"
+            )
+        };
+    }
+    let incarnation = sql_by(text!(sqlite), text!(postgres))
         .bind(id)
         .bind(to_json(&models)?)
         .bind(to_json(&devices)?)
-        .bind(now.0)
-        .bind(expires_at.0)
+        .bind(millis(lease))
         .scalar(conn)
         .await
         .map_err(failed("register a worker"))?;
     incarnation.ok_or_else(|| Error::store("register a worker", "no row came back"))
 }
 
-/// Records a heartbeat: prolongs the leases of a worker. False when they have expired, or the worker was restarted.
-pub(crate) async fn renew_worker(
-    conn: &mut Conn,
-    id: &str,
-    incarnation: i64,
-    expires_at: Timestamp,
-) -> Result<bool, Error> {
-    const SQL: &str = "-- renew_worker
-        UPDATE workers SET expires_at = $3 WHERE id = $1 AND incarnation = $2";
-    let renewed = sql(SQL).bind(id).bind(incarnation).bind(expires_at.0).execute(conn).await;
-    Ok(renewed.map_err(failed("renew leases"))? == 1)
+/// Waits for claims of an earlier start of a worker, and keeps it from others until the transaction ends.
+pub(crate) async fn lock_worker(conn: &mut Conn, id: &str) -> Result<(), Error> {
+    const SQLITE: &str = "-- lock_worker
+        SELECT id FROM workers WHERE id = $1";
+    const POSTGRES: &str = "-- lock_worker
+        SELECT id FROM workers WHERE id = $1 FOR UPDATE";
+    let locked = sql_by(SQLITE, POSTGRES).bind(id).execute(conn).await;
+    locked.map(drop).map_err(failed("register a worker"))
+}
+
+/// Records a heartbeat: a worker's leases end after `lease` from now on. False when they have been revoked, or the worker
+/// was restarted.
+pub(crate) async fn renew_worker(conn: &mut Conn, id: &str, incarnation: i64, lease: Duration) -> Result<bool, Error> {
+    macro_rules! text {
+        ($database:ident) => {
+            concat!(
+                "-- renew_worker
+        UPDATE workers SET expires_at = $3 + ",
+                now_ms!($database),
+                " WHERE id = $1 AND incarnation = $2"
+            )
+        };
+    }
+    let renewed = sql_by(text!(sqlite), text!(postgres)).bind(id).bind(incarnation).bind(millis(lease));
+    Ok(renewed.execute(conn).await.map_err(failed("renew leases"))? == 1)
 }
 
 /// Workers whose leases expired, `me` apart; no other transaction sees them during this one.
-pub(crate) async fn expired_workers(conn: &mut Conn, me: Option<&str>, now: Timestamp) -> Result<Vec<String>, Error> {
-    const SQLITE: &str = "-- expired_workers
-        SELECT id FROM workers WHERE expires_at < $1 AND ($2 IS NULL OR id <> $2) ORDER BY id";
-    const POSTGRES: &str = "-- expired_workers
-        SELECT id FROM workers WHERE expires_at < $1 AND ($2 IS NULL OR id <> $2) ORDER BY id
-        FOR UPDATE SKIP LOCKED";
-    sql_by(SQLITE, POSTGRES).bind(now.0).bind(me).scalars(conn).await.map_err(failed("find expired workers"))
+pub(crate) async fn expired_workers(conn: &mut Conn, me: Option<&str>) -> Result<Vec<String>, Error> {
+    macro_rules! text {
+        ($database:ident, $lock:literal) => {
+            concat!(
+                "-- expired_workers
+        SELECT id FROM workers WHERE expires_at < ",
+                now_ms!($database),
+                " AND ($1 IS NULL OR id <> $1) ORDER BY id",
+                $lock
+            )
+        };
+    }
+    let expired = sql_by(text!(sqlite, ""), text!(postgres, " FOR UPDATE SKIP LOCKED")).bind(me);
+    expired.scalars(conn).await.map_err(failed("find expired workers"))
 }
 
-/// Whether a worker's leases have not expired and it was not restarted; keeps it so until the transaction ends.
+/// Whether a worker's leases have not expired and it was not restarted; keeps it so until the transaction ends. Heartbeats
+/// do not wait for that.
 pub(crate) async fn is_registered(conn: &mut Conn, id: &str, incarnation: i64) -> Result<bool, Error> {
     const SQLITE: &str = "-- is_registered
         SELECT incarnation FROM workers WHERE id = $1 AND incarnation = $2";
     const POSTGRES: &str = "-- is_registered
-        SELECT incarnation FROM workers WHERE id = $1 AND incarnation = $2 FOR SHARE";
+        SELECT incarnation FROM workers WHERE id = $1 AND incarnation = $2 FOR KEY SHARE";
     let found: Option<i64> =
         sql_by(SQLITE, POSTGRES).bind(id).bind(incarnation).scalar(conn).await.map_err(failed("find a worker"))?;
     Ok(found.is_some())
@@ -99,9 +141,21 @@ pub(crate) async fn model_of_queued(
 }
 
 /// The base models of each worker whose leases have not expired.
-pub(crate) async fn models_of_workers(conn: &mut Conn, now: Timestamp) -> Result<Vec<Vec<String>>, Error> {
-    const SQL: &str = "-- models_of_workers
-        SELECT id, models FROM workers WHERE expires_at >= $1 ORDER BY id";
-    let rows = sql(SQL).bind(now.0).fetch_all(conn).await.map_err(failed("list workers"))?;
+pub(crate) async fn models_of_workers(conn: &mut Conn) -> Result<Vec<Vec<String>>, Error> {
+    macro_rules! text {
+        ($database:ident) => {
+            concat!(
+                "-- models_of_workers
+        SELECT id, models FROM workers WHERE expires_at >= ",
+                now_ms!($database),
+                " ORDER BY id"
+            )
+        };
+    }
+    let rows = sql_by(text!(sqlite), text!(postgres)).fetch_all(conn).await.map_err(failed("list workers"))?;
     rows.iter().map(|row| from_json(row, "models")).collect()
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

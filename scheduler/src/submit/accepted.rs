@@ -29,6 +29,8 @@ pub(super) struct Accepted {
 pub(super) struct Fresh {
     pub(super) arrival: i64,
     pub(super) session: SessionId,
+    /// The worker that has the run's lease.
+    pub(super) owner: Option<String>,
     pub(super) sampling: Option<Arc<SamplingSession>>,
 }
 

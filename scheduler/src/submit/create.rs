@@ -48,8 +48,9 @@ struct SubmitCreate {
 }
 
 impl SubmitCreate {
-    fn accepted(&self, arrival: i64, session: SessionId) -> Accepted {
-        Accepted::fresh(self.id.clone(), 0, Fresh { arrival, session, sampling: None })
+    fn accepted(&self, arrival: i64, session: SessionId, worker: Option<&str>) -> Accepted {
+        let owner = worker.map(str::to_owned);
+        Accepted::fresh(self.id.clone(), 0, Fresh { arrival, session, owner, sampling: None })
     }
 }
 
@@ -72,7 +73,7 @@ impl Write for SubmitCreate {
         let worker = core.worker_for(&self.new.spec.base_model);
         if let Some(existing) = requests::find_request(conn, &self.tenant, target, 0).await? {
             if existing.id == self.id {
-                return Ok(self.accepted(existing.arrival, session.id));
+                return Ok(self.accepted(existing.arrival, session.id, worker));
             }
             existing.ensure_same(&self.fingerprint, || {
                 format!("model_seq_id {}: the creation of {}", self.new.model_seq_id, self.run)
@@ -102,12 +103,12 @@ impl Write for SubmitCreate {
         if let Some(cause) = &self.new.rejected {
             runs::fail_run(conn, &self.run, &creation_failed(&self.run, cause), false).await?;
         }
-        Ok(self.accepted(arrival, session.id))
+        Ok(self.accepted(arrival, session.id, worker))
     }
 
     fn signals(&self, accepted: &Accepted, signals: &mut Vec<Signal>) {
-        if accepted.fresh.is_some() {
-            signals.push(Signal::Run(self.run.clone()));
+        if let Some(fresh) = &accepted.fresh {
+            signals.push(Signal::Run(self.run.clone(), fresh.owner.clone()));
         }
     }
 

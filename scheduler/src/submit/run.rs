@@ -7,7 +7,6 @@ use trainyard_protocol::{OpError, RequestId, TenantId};
 use super::accepted::{Accepted, Fresh, Inserted, Submit, fingerprint, insert_or_find};
 use crate::admission;
 use crate::core::Core;
-use crate::lock::lock;
 use crate::queue::AcceptedRequest;
 use crate::quotas::Cost;
 use crate::signals::Signal;
@@ -77,7 +76,7 @@ impl Write for SubmitRun {
             self.refused = Some(admission::storage_refusal(conn, core, &self.tenant, &self.submission).await?);
         }
         let RunSubmission { run, seq_id, kind, tokens, .. } = &self.submission;
-        let session = runs::session_of_run(conn, &self.tenant, run).await?;
+        let (session, owner) = runs::session_of_run(conn, &self.tenant, run).await?;
         let target = RequestTarget::Run(run);
         let request = NewRequest {
             id: &self.id,
@@ -96,12 +95,12 @@ impl Write for SubmitRun {
         let existing = match insert_or_find(conn, core, &request).await? {
             Inserted::New(arrival) => {
                 runs::touch_run(conn, run, now).await?;
-                return Ok(Accepted::fresh(self.id.clone(), 0, Fresh { arrival, session, sampling: None }));
+                return Ok(Accepted::fresh(self.id.clone(), 0, Fresh { arrival, session, owner, sampling: None }));
             }
             Inserted::Known(existing) => existing,
         };
         if existing.id == self.id {
-            let fresh = Fresh { arrival: existing.arrival, session, sampling: None };
+            let fresh = Fresh { arrival: existing.arrival, session, owner, sampling: None };
             return Ok(Accepted::fresh(self.id.clone(), 0, fresh));
         }
         existing.ensure_same(&self.fingerprint, || format!("seq_id {seq_id}: this request of {run}"))?;
@@ -109,8 +108,8 @@ impl Write for SubmitRun {
     }
 
     fn signals(&self, accepted: &Accepted, signals: &mut Vec<Signal>) {
-        if accepted.fresh.is_some() {
-            signals.push(Signal::Run(self.submission.run.clone()));
+        if let Some(fresh) = &accepted.fresh {
+            signals.push(Signal::Run(self.submission.run.clone(), fresh.owner.clone()));
         }
     }
 
@@ -125,11 +124,11 @@ impl Write for SubmitRun {
         if matches!(self.refused, Some(Some(_))) {
             core.metrics.refused(Quota::StorageBytes, &self.tenant);
         }
+        let mut elsewhere = false;
         core.with_queue(|queue| {
             if queue.next_seq(run).is_none() {
                 // Its lease is free, or another's; or it is being read, perhaps without this request.
-                lock(&core.runs_to_read).insert(run.clone());
-                return core.claim_wakeup.notify_one();
+                return elsewhere = true;
             }
             match self.rejected() {
                 Some(_) => queue.consume(run, *seq_id),
@@ -140,5 +139,8 @@ impl Write for SubmitRun {
                 }
             }
         });
+        if elsewhere {
+            core.run_has_request(run.clone(), fresh.owner.as_deref());
+        }
     }
 }

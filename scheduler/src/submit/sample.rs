@@ -99,7 +99,7 @@ impl SubmitSample {
 
     fn fresh(&mut self, arrival: i64, claimed: bool, sampling: Arc<SamplingSession>) -> Accepted {
         self.claimed = claimed;
-        let fresh = Fresh { arrival, session: sampling.session.clone(), sampling: Some(sampling) };
+        let fresh = Fresh { arrival, session: sampling.session.clone(), owner: None, sampling: Some(sampling) };
         Accepted::fresh(self.id.clone(), self.submission.num_samples, fresh)
     }
 }
@@ -165,14 +165,14 @@ impl Write for SubmitSample {
     }
 
     fn committed(&mut self, accepted: &Accepted, core: &Arc<Core>) {
-        let Some(Fresh { arrival, session, sampling: Some(sampling) }) = &accepted.fresh else { return };
+        let Some(Fresh { arrival, session, sampling: Some(sampling), .. }) = &accepted.fresh else { return };
         tracing::debug!(
             request = %self.id, sampling_session = %self.submission.sampling_session,
             seq_id = self.submission.seq_id, "sample accepted"
         );
         core.touch(session);
         if !self.claimed {
-            return core.claim_wakeup.notify_one();
+            return core.wake_claims();
         }
         let sample = ClaimedSample {
             cost: Cost::new(self.submission.tokens, core.now()),

@@ -1,6 +1,7 @@
 //! Several processes on one database and one storage: an API server, and workers that come and go.
 
 use super::*;
+use crate::store::db::{connect, sql};
 
 /// Longer than any test takes, so that time passes and rounds happen only when a test says so.
 pub(super) const LEASE: Duration = Duration::from_secs(3600);
@@ -36,9 +37,14 @@ impl Site {
         self.clock.0.fetch_add(i64::try_from(time.as_millis()).unwrap(), Ordering::SeqCst);
     }
 
-    /// Lets more time pass than a lease lasts.
-    pub(super) fn pass_lease(&self) {
-        self.pass(LEASE + Duration::from_secs(1));
+    /// Lets more time pass than a lease lasts, here and on the database's clock.
+    pub(super) async fn pass_lease(&self) {
+        const SQL: &str = "UPDATE workers SET expires_at = expires_at - $1";
+        let time = LEASE + Duration::from_secs(1);
+        self.pass(time);
+        let mut conn = connect(&self.database.database).await.unwrap();
+        sql(SQL).bind(i64::try_from(time.as_millis()).unwrap()).execute(&mut conn).await.unwrap();
+        conn.close().await.unwrap();
     }
 }
 
@@ -64,8 +70,8 @@ impl Fleet {
         self.site.process(Some(id)).await
     }
 
-    pub(super) fn pass_lease(&self) {
-        self.site.pass_lease();
+    pub(super) async fn pass_lease(&self) {
+        self.site.pass_lease().await;
     }
 
     pub(super) fn options(&self) -> Options {

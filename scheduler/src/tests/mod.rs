@@ -1,9 +1,12 @@
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod database;
 mod fleet;
 mod handover;
 mod interleavings;
+mod lost_connections;
+mod signals;
+mod slow_storage;
 
 /// The suite, on each database.
 macro_rules! suite {

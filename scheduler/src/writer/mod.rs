@@ -1,19 +1,21 @@
 //! The one task of a process that writes: it applies what has queued up in one transaction, commits once, then
 //! answers everyone.
 
+mod inbox;
 mod transaction;
 
 use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::join_all;
 use tokio::sync::{mpsc, oneshot};
 
+use self::inbox::Inbox;
 use self::transaction::{fails_all, transact};
 use crate::Error;
 use crate::core::{Core, Message, QueuedWrite, Urgency};
 use crate::store::db::{Conn, connect};
+use crate::store::failed;
 
 /// Most writes in one transaction.
 const BATCH: usize = 256;
@@ -30,6 +32,7 @@ pub(crate) struct Writer {
     conn: Option<Conn>,
     core: Arc<Core>,
     messages: mpsc::UnboundedReceiver<Message>,
+    inbox: Inbox,
     /// Notes that wait for another write, or what is tried again.
     batch: Vec<Box<dyn QueuedWrite>>,
     failures: u32,
@@ -45,7 +48,16 @@ impl Writer {
         messages: mpsc::UnboundedReceiver<Message>,
         guard: Option<File>,
     ) -> Self {
-        Self { conn: Some(conn), core, messages, batch: Vec::new(), failures: 0, closed: None, guard }
+        Self {
+            conn: Some(conn),
+            core,
+            messages,
+            inbox: Inbox::default(),
+            batch: Vec::new(),
+            failures: 0,
+            closed: None,
+            guard,
+        }
     }
 
     /// Writes until the last sender is gone or the scheduler closes.
@@ -78,25 +90,45 @@ impl Writer {
                 return false;
             }
             tokio::time::sleep(RETRY_DELAY).await;
-        } else {
-            while self.only_notes() {
-                match self.messages.recv().await {
-                    Some(message) => self.receive(message),
-                    None => return !self.batch.is_empty(),
-                }
-            }
         }
-        while self.batch.len() < BATCH {
-            let Ok(message) = self.messages.try_recv() else { break };
-            self.receive(message);
+        loop {
+            while let Ok(message) = self.messages.try_recv() {
+                self.receive(message);
+            }
+            self.inbox.take(&mut self.batch, BATCH);
+            // Their callers have been answered.
+            for overdue in self.batch.extract_if(.., |write| write.is_overdue()) {
+                overdue.settle(Some(Error::Unavailable("write")), &self.core);
+            }
+            if !self.only_notes() {
+                break;
+            }
+            if !self.wait().await {
+                if !self.inbox.is_empty() {
+                    tracing::error!("records could not be prepared; a restart repeats the work");
+                }
+                return !self.batch.is_empty();
+            }
         }
         self.batch.sort_by_key(|write| write.urgency() != Urgency::Call || write.joins(&self.core).is_none());
         true
     }
 
+    /// Waits for a message, or until a write has been prepared; false when neither will come any more.
+    async fn wait(&mut self) -> bool {
+        tokio::select! {
+            message = self.messages.recv() => match message {
+                Some(message) => self.receive(message),
+                None => return self.inbox.prepared().await,
+            },
+            _ = self.inbox.prepared(), if self.inbox.is_preparing() => {}
+        }
+        true
+    }
+
     fn receive(&mut self, message: Message) {
         match message {
-            Message::Write(write) => self.batch.push(write),
+            Message::Write(write) => self.inbox.push(write, &self.core),
             Message::Close(closed) => {
                 self.messages.close();
                 self.closed = Some(closed);
@@ -110,7 +142,7 @@ impl Writer {
 
     async fn commit(&mut self) {
         let mut batch = std::mem::take(&mut self.batch);
-        match self.prepare_and_write(&mut batch).await {
+        match self.write_batch(&mut batch).await {
             Ok(()) => self.settle(batch),
             // One of them is to blame; PostgreSQL does not go on after an error as SQLite does.
             Err(error) if batch.len() > 1 && !fails_all(&error) => self.commit_each(batch).await,
@@ -123,7 +155,7 @@ impl Writer {
         let mut writes = batch.into_iter();
         for write in writes.by_ref() {
             let mut one = vec![write];
-            match self.prepare_and_write(&mut one).await {
+            match self.write_batch(&mut one).await {
                 Ok(()) => self.settle(one),
                 Err(error) => {
                     self.keep_for_retry(one, &error);
@@ -152,24 +184,15 @@ impl Writer {
             let retried = write.urgency() != Urgency::Call || (retry_calls && !write.is_overdue());
             if retried { self.batch.push(write) } else { write.settle(Some(error.clone()), &self.core) }
         }
-        self.failures = if self.only_notes() { 0 } else { self.failures.saturating_add(1) };
-    }
-
-    async fn prepare_and_write(&mut self, batch: &mut [Box<dyn QueuedWrite>]) -> Result<(), Error> {
-        for prepared in join_all(batch.iter_mut().map(|write| write.prepare(&self.core))).await {
-            prepared?;
-        }
-        self.write_batch(batch).await
+        let patient = self.only_notes() && !self.messages.is_closed();
+        self.failures = if patient { 0 } else { self.failures.saturating_add(1) };
     }
 
     /// Writes all in one transaction, or nothing; repeated when others' changes are in the way.
     async fn write_batch(&mut self, batch: &mut [Box<dyn QueuedWrite>]) -> Result<(), Error> {
         let mut conflicts = 0;
         loop {
-            let mut conn = match self.conn.take() {
-                Some(conn) => conn,
-                None => connect(&self.core.options.database).await?,
-            };
+            let mut conn = self.begin().await?;
             match transact(&mut conn, &self.core, batch).await {
                 Err(error @ Error::Unavailable(_)) => return Err(error),
                 Err(Error::Conflict(doing)) if conflicts < CONFLICTS => {
@@ -184,5 +207,26 @@ impl Writer {
                 }
             }
         }
+    }
+
+    /// A connection with an open transaction. The last one may have been lost while nothing was asked of it: then
+    /// another is made at once.
+    async fn begin(&mut self) -> Result<Conn, Error> {
+        if let Some(mut conn) = self.conn.take() {
+            match conn.begin().await.map_err(failed("write")) {
+                Err(Error::Unavailable(_)) => {}
+                done => return done.map(|()| conn),
+            }
+        }
+        let mut conn = connect(&self.core.options.database).await.map_err(|error| match error {
+            // What worked at the start may work again, as after a renewed certificate.
+            Error::Tls(reason) => {
+                tracing::warn!(reason, "the database can't be reached: TLS failed");
+                Error::Unavailable("write")
+            }
+            error => error,
+        })?;
+        conn.begin().await.map_err(failed("write"))?;
+        Ok(conn)
     }
 }

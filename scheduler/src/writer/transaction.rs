@@ -8,9 +8,8 @@ use crate::signals::{self, Signal};
 use crate::store::db::{Conn, Dialect, sql};
 use crate::store::{failed, quotas};
 
-/// Writes the whole batch, or nothing.
+/// Writes the whole batch in a transaction that is open, or nothing, and ends the transaction.
 pub(super) async fn transact(conn: &mut Conn, core: &Core, batch: &mut [Box<dyn QueuedWrite>]) -> Result<(), Error> {
-    conn.begin().await.map_err(failed("write"))?;
     let tenants: BTreeSet<String> = batch.iter().flat_map(|write| write.counts(core)).collect();
     let mut done = quotas::lock_tenants(conn, tenants.into_iter().collect()).await;
     if done.is_ok() {

@@ -78,6 +78,7 @@ pub(super) async fn open_scheduler(config: &Config, files: &Files) -> Result<Sch
         worker,
         worker_waits: true,
         serves_clients: config.role != Role::Worker,
+        database_readers: config.database_readers.unwrap_or(defaults.database_readers),
         policies: config.policies.clone(),
         metrics_per_tenant: config.metrics_per_tenant,
         snapshot_tokens: config.snapshot_tokens.unwrap_or(defaults.snapshot_tokens),

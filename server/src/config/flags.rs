@@ -73,6 +73,9 @@ pub struct SharedFlags {
     /// The store, sqlite://PATH or postgres://USER@HOST/NAME; DIR/trainyard.db when absent.
     #[arg(long, env = "TRAINYARD_DATABASE_URL", value_name = "URL")]
     pub database_url: Option<String>,
+    /// Connections of this process that read a PostgreSQL database, 8 when absent; two more write and listen.
+    #[arg(long, env = "TRAINYARD_DATABASE_READERS", value_name = "N")]
+    pub database_readers: Option<usize>,
     /// Payloads, checkpoints and snapshots: a folder that all processes share, or s3://BUCKET/PREFIX; DIR when
     /// absent.
     #[arg(long, env = "TRAINYARD_STORAGE", value_name = "URL")]

@@ -2,19 +2,30 @@
 //!
 //! Statements are shared: both number their parameters `$1`, and both know the SQL that the tables need. Where they
 //! differ, a statement has two texts ([`sql_by`]).
+//!
+//! What is asked of a PostgreSQL server has a deadline here, so no caller has to think of one: a connection is made by
+//! [`connect`] or [`Pool::acquire`], and a statement runs through [`Sql`].
 
 mod bulk;
+mod deadline;
+mod listener;
 mod open;
+mod pool;
 mod query;
+mod remote;
+mod tls;
 mod value;
 
 use sqlx::pool::PoolConnection;
-use sqlx::{PgConnection, PgPool, Postgres, Sqlite, SqliteConnection, SqlitePool};
+use sqlx::{Sqlite, SqliteConnection};
 
 pub(crate) use bulk::Bulk;
+pub(crate) use listener::Listener;
 pub use open::Database;
 pub(crate) use open::{connect, connect_readers};
+pub(crate) use pool::Pool;
 pub(crate) use query::{Row, Sql, column, sql, sql_by};
+pub(crate) use remote::Remote;
 pub(crate) use value::Value;
 
 /// Which database it is.
@@ -27,22 +38,21 @@ pub(crate) enum Dialect {
 /// A connection.
 pub(crate) enum Conn {
     Sqlite(SqliteConnection),
-    Postgres(PgConnection),
     SqlitePooled(PoolConnection<Sqlite>),
-    PostgresPooled(PoolConnection<Postgres>),
+    Postgres(Remote),
 }
 
-/// The driver's connection.
+/// The connection of each database.
 pub(crate) enum Raw<'c> {
     Sqlite(&'c mut SqliteConnection),
-    Postgres(&'c mut PgConnection),
+    Postgres(&'c mut Remote),
 }
 
 impl Conn {
     pub(crate) fn dialect(&self) -> Dialect {
         match self {
             Self::Sqlite(_) | Self::SqlitePooled(_) => Dialect::Sqlite,
-            Self::Postgres(_) | Self::PostgresPooled(_) => Dialect::Postgres,
+            Self::Postgres(_) => Dialect::Postgres,
         }
     }
 
@@ -51,14 +61,13 @@ impl Conn {
             Self::Sqlite(conn) => Raw::Sqlite(conn),
             Self::SqlitePooled(conn) => Raw::Sqlite(conn),
             Self::Postgres(conn) => Raw::Postgres(conn),
-            Self::PostgresPooled(conn) => Raw::Postgres(conn),
         }
     }
 
-    /// Opens a transaction that may write.
+    /// Opens a transaction that may write. A connection that was lost without a word is found out soon.
     pub(crate) async fn begin(&mut self) -> Result<(), sqlx::Error> {
         // SQLite takes its write lock now, so that nothing fails half way for want of it.
-        sql_by("BEGIN IMMEDIATE", "BEGIN").execute(self).await.map(drop)
+        sql_by("BEGIN IMMEDIATE", "BEGIN").within(deadline::PROBE).execute(self).await.map(drop)
     }
 
     pub(crate) async fn commit(&mut self) -> Result<(), sqlx::Error> {
@@ -75,30 +84,7 @@ impl Conn {
             Self::Sqlite(conn) => conn.close().await,
             Self::Postgres(conn) => conn.close().await,
             // The pool closes its own.
-            Self::SqlitePooled(_) | Self::PostgresPooled(_) => Ok(()),
-        }
-    }
-}
-
-/// Connections that read.
-#[derive(Clone)]
-pub(crate) enum Pool {
-    Sqlite(SqlitePool),
-    Postgres(PgPool),
-}
-
-impl Pool {
-    pub(crate) async fn acquire(&self) -> Result<Conn, sqlx::Error> {
-        match self {
-            Self::Sqlite(pool) => pool.acquire().await.map(Conn::SqlitePooled),
-            Self::Postgres(pool) => pool.acquire().await.map(Conn::PostgresPooled),
-        }
-    }
-
-    pub(crate) async fn close(&self) {
-        match self {
-            Self::Sqlite(pool) => pool.close().await,
-            Self::Postgres(pool) => pool.close().await,
+            Self::SqlitePooled(_) => Ok(()),
         }
     }
 }

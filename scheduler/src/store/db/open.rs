@@ -5,10 +5,14 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::ConnectOptions;
+use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions, Connection};
 
+use super::deadline::STATEMENT_ON_SERVER_MS;
+use super::pool::RemotePool;
+use super::remote::Remote;
+use super::tls::{open_failed, warn_of_plaintext};
 use super::{Conn, Pool};
 use crate::Error;
 use crate::store::failed;
@@ -16,12 +20,7 @@ use crate::store::failed;
 const SQLITE_READERS: u32 = 4;
 /// What the writer keeps of a SQLite file in memory, at most: in KiB, which the minus says.
 const SQLITE_CACHE: &str = "-32768";
-const POSTGRES_READERS: u32 = 8;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a read waits for a connection, as while the database restarts.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(15);
-/// What the database does with a statement that hangs.
-const STATEMENT_TIMEOUT_MS: &str = "30000";
 /// How long a statement waits for another process, before its transaction is repeated.
 const LOCK_TIMEOUT_MS: &str = "3000";
 /// What a process may hold that stopped in the midst of a transaction: less than a lease.
@@ -43,7 +42,7 @@ impl Database {
         Ok(options
             .application_name("trainyard")
             .options([
-                ("statement_timeout", STATEMENT_TIMEOUT_MS),
+                ("statement_timeout", STATEMENT_ON_SERVER_MS),
                 ("lock_timeout", LOCK_TIMEOUT_MS),
                 ("idle_in_transaction_session_timeout", IDLE_TIMEOUT_MS),
                 ("tcp_keepalives_idle", "10"),
@@ -89,31 +88,38 @@ impl From<&std::path::Path> for Database {
 }
 
 /// Opens a connection of its own.
+///
+/// # Errors
+/// [`Error::Tls`] when TLS is what fails.
 pub(crate) async fn connect(database: &Database) -> Result<Conn, Error> {
     match database {
-        Database::Sqlite(path) => writer_options(path.clone()).connect().await.map(Conn::Sqlite),
+        Database::Sqlite(path) => {
+            writer_options(path.clone()).connect().await.map(Conn::Sqlite).map_err(failed("open the database"))
+        }
         Database::Postgres(url) => {
-            sqlx::PgConnection::connect_with(&Database::postgres_options(url)?).await.map(Conn::Postgres)
+            let remote = Remote::connect(&Database::postgres_options(url)?).await;
+            remote.map(Conn::Postgres).map_err(|error| open_failed(&error))
         }
     }
-    .map_err(failed("open the database"))
 }
 
-/// Opens the connections that read.
-pub(crate) async fn connect_readers(database: &Database) -> Result<Pool, Error> {
-    let pool = match database {
+/// Opens the connections that read: of a PostgreSQL server at most `readers`, on demand.
+pub(crate) async fn connect_readers(database: &Database, readers: usize) -> Result<Pool, Error> {
+    match database {
         Database::Sqlite(path) => SqlitePoolOptions::new()
             .max_connections(SQLITE_READERS)
             .connect_with(sqlite_options(path.clone()).pragma("query_only", "on"))
             .await
-            .map(Pool::Sqlite),
+            .map(Pool::Sqlite)
+            .map_err(failed("open the database")),
         Database::Postgres(url) => {
             let options = Database::postgres_options(url)?;
-            let pool = PgPoolOptions::new().max_connections(POSTGRES_READERS).acquire_timeout(ACQUIRE_TIMEOUT);
-            pool.connect_with(options).await.map(Pool::Postgres)
+            let pool = Pool::Postgres(RemotePool::new(options.clone(), readers));
+            let mut conn = pool.acquire().await.map_err(|error| open_failed(&error))?;
+            warn_of_plaintext(&mut conn, &options).await?;
+            Ok(pool)
         }
-    };
-    pool.map_err(failed("open the database"))
+    }
 }
 
 /// Of the connection that writes, or of one that does little.

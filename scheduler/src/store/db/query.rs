@@ -1,10 +1,13 @@
 //! Statements and rows.
 
+use std::time::Duration;
+
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{Decode, Postgres, Row as _, Sqlite, Type};
 
+use super::deadline::STATEMENT;
 use super::value::Value;
 use super::{Conn, Raw};
 use crate::Error;
@@ -15,6 +18,8 @@ pub(crate) struct Sql<'q> {
     sqlite: &'static str,
     postgres: &'static str,
     values: Vec<Value<'q>>,
+    /// How long a PostgreSQL server may take for it.
+    limit: Duration,
 }
 
 /// A statement that both databases understand.
@@ -24,13 +29,13 @@ pub(crate) fn sql<'q>(text: &'static str) -> Sql<'q> {
 
 /// A statement that the databases spell differently.
 pub(crate) fn sql_by<'q>(sqlite: &'static str, postgres: &'static str) -> Sql<'q> {
-    Sql { sqlite, postgres, values: Vec::new() }
+    Sql { sqlite, postgres, values: Vec::new(), limit: STATEMENT }
 }
 
 impl<'q> Sql<'q> {
     /// A statement that both databases understand, and the values of its parameters.
     pub(crate) fn of(text: &'static str, values: Vec<Value<'q>>) -> Self {
-        Self { sqlite: text, postgres: text, values }
+        Self { values, ..sql(text) }
     }
 
     /// The value of the next parameter.
@@ -39,25 +44,38 @@ impl<'q> Sql<'q> {
         self
     }
 
+    /// Sets how long a PostgreSQL server may take for it.
+    pub(super) fn within(self, limit: Duration) -> Self {
+        Self { limit, ..self }
+    }
+
     /// Runs it and returns how many rows it touched.
     pub(crate) async fn execute(self, conn: &mut Conn) -> Result<u64, sqlx::Error> {
         match conn.raw() {
             Raw::Sqlite(conn) => for_sqlite(self).execute(conn).await.map(|done| done.rows_affected()),
-            Raw::Postgres(conn) => for_postgres(self).execute(conn).await.map(|done| done.rows_affected()),
+            Raw::Postgres(conn) => {
+                let done = conn.run(self.limit, |conn| for_postgres(self).execute(conn)).await;
+                done.map(|done| done.rows_affected())
+            }
         }
     }
 
     pub(crate) async fn fetch_all(self, conn: &mut Conn) -> Result<Vec<Row>, sqlx::Error> {
         Ok(match conn.raw() {
             Raw::Sqlite(conn) => for_sqlite(self).fetch_all(conn).await?.into_iter().map(Row::Sqlite).collect(),
-            Raw::Postgres(conn) => for_postgres(self).fetch_all(conn).await?.into_iter().map(Row::Postgres).collect(),
+            Raw::Postgres(conn) => {
+                let rows = conn.run(self.limit, |conn| for_postgres(self).fetch_all(conn)).await?;
+                rows.into_iter().map(Row::Postgres).collect()
+            }
         })
     }
 
     pub(crate) async fn fetch_optional(self, conn: &mut Conn) -> Result<Option<Row>, sqlx::Error> {
         Ok(match conn.raw() {
             Raw::Sqlite(conn) => for_sqlite(self).fetch_optional(conn).await?.map(Row::Sqlite),
-            Raw::Postgres(conn) => for_postgres(self).fetch_optional(conn).await?.map(Row::Postgres),
+            Raw::Postgres(conn) => {
+                conn.run(self.limit, |conn| for_postgres(self).fetch_optional(conn)).await?.map(Row::Postgres)
+            }
         })
     }
 

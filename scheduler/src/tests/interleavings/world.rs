@@ -385,7 +385,7 @@ impl World {
         if self.crashes < CRASHES {
             self.crashes += 1;
             self.process(worker);
-            self.site.pass_lease();
+            self.runtime.block_on(self.site.pass_lease());
             if other != worker {
                 self.round(other);
             }

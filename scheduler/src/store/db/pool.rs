@@ -1,0 +1,111 @@
+//! Connections that read.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::SqlitePool;
+use sqlx::postgres::PgConnectOptions;
+use tokio::sync::Semaphore;
+
+use super::Conn;
+use super::deadline::ACQUIRE;
+use super::listener::Listener;
+use super::remote::{Idle, Remote};
+use crate::lock::lock;
+
+/// Before another attempt to connect to a server that refuses.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// Connections that read.
+#[derive(Clone)]
+pub(crate) enum Pool {
+    Sqlite(SqlitePool),
+    Postgres(RemotePool),
+}
+
+impl Pool {
+    pub(crate) async fn acquire(&self) -> Result<Conn, sqlx::Error> {
+        match self {
+            Self::Sqlite(pool) => pool.acquire().await.map(Conn::SqlitePooled),
+            Self::Postgres(pool) => pool.acquire().await.map(Conn::Postgres),
+        }
+    }
+
+    pub(crate) async fn close(&self) {
+        match self {
+            Self::Sqlite(pool) => pool.close().await,
+            Self::Postgres(pool) => pool.close().await,
+        }
+    }
+}
+
+/// Connections to a PostgreSQL server. The driver's own pool waits without a deadline for lost ones that come back.
+#[derive(Clone)]
+pub(crate) struct RemotePool {
+    options: Arc<PgConnectOptions>,
+    /// One for each connection that may exist; closed with the pool.
+    slots: Arc<Semaphore>,
+    /// The one that was used last comes last.
+    idle: Idle,
+}
+
+impl RemotePool {
+    /// A pool of at most so many connections, made on demand.
+    pub(super) fn new(options: PgConnectOptions, size: usize) -> Self {
+        Self { options: Arc::new(options), slots: Arc::new(Semaphore::new(size)), idle: Idle::default() }
+    }
+
+    /// A connection on which the server answers.
+    async fn acquire(&self) -> Result<Remote, sqlx::Error> {
+        tokio::time::timeout(ACQUIRE, self.lend()).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+    }
+
+    async fn lend(&self) -> Result<Remote, sqlx::Error> {
+        let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| sqlx::Error::PoolClosed)?;
+        let idle = lock(&self.idle).pop();
+        let remote = match idle.map(Remote::of) {
+            Some(mut idle) => match idle.answers().await {
+                true => idle,
+                false => {
+                    // Those that were idle for longer are lost as well.
+                    lock(&self.idle).clear();
+                    self.connect().await?
+                }
+            },
+            None => self.connect().await?,
+        };
+        Ok(remote.lent_by(Arc::clone(&self.idle), slot))
+    }
+
+    async fn connect(&self) -> Result<Remote, sqlx::Error> {
+        loop {
+            match Remote::connect(&self.options).await {
+                Err(error) if is_starting(&error) => tokio::time::sleep(RETRY).await,
+                done => return done,
+            }
+        }
+    }
+
+    /// Listens on `channel`, with a connection beside those of the pool. `own` is a channel that nobody else uses.
+    pub(crate) async fn listener(&self, channel: &str, own: String) -> Result<Listener, sqlx::Error> {
+        Listener::connect((*self.options).clone(), channel, own).await
+    }
+
+    async fn close(&self) {
+        self.slots.close();
+        let idle = std::mem::take(&mut *lock(&self.idle));
+        for conn in idle {
+            let _ = Remote::of(conn).close().await;
+        }
+    }
+}
+
+/// Whether a server is about to come: nothing listens at its address yet, or it is starting or full.
+fn is_starting(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(error) => error.kind() == io::ErrorKind::ConnectionRefused,
+        sqlx::Error::Database(error) => matches!(error.code().as_deref(), Some("57P03" | "53300")),
+        _ => false,
+    }
+}

@@ -1,0 +1,89 @@
+//! A connection to a PostgreSQL server, on which nothing waits beyond its deadline.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection, PgConnection};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::deadline::{CONNECT, PROBE, within};
+use crate::lock::lock;
+
+/// Connections that nobody uses.
+pub(super) type Idle = Arc<Mutex<Vec<PgConnection>>>;
+
+/// A connection that is not used any more after a statement that did not complete: for its deadline, a broken network,
+/// or a caller that went away. What is still to come of that statement would be taken for the answer to the next.
+pub(crate) struct Remote {
+    /// `None` only while this is dropped.
+    conn: Option<PgConnection>,
+    intact: bool,
+    /// Where an intact one goes in the end, and what limits the number of those.
+    pool: Option<(Idle, OwnedSemaphorePermit)>,
+}
+
+impl Remote {
+    pub(super) async fn connect(options: &PgConnectOptions) -> Result<Self, sqlx::Error> {
+        Ok(Self::of(within(CONNECT, PgConnection::connect_with(options)).await?))
+    }
+
+    pub(super) fn of(conn: PgConnection) -> Self {
+        Self { conn: Some(conn), intact: true, pool: None }
+    }
+
+    /// Lets it go to a pool in the end.
+    pub(super) fn lent_by(self, idle: Idle, slot: OwnedSemaphorePermit) -> Self {
+        let mut lent = self;
+        lent.pool = Some((idle, slot));
+        lent
+    }
+
+    /// Runs a statement.
+    pub(super) async fn run<'c, T, F>(
+        &'c mut self,
+        limit: Duration,
+        statement: impl FnOnce(&'c mut PgConnection) -> F,
+    ) -> Result<T, sqlx::Error>
+    where
+        F: Future<Output = Result<T, sqlx::Error>>,
+    {
+        let Self { conn, intact, .. } = self;
+        let (true, Some(conn)) = (std::mem::replace(intact, false), conn) else { return Err(not_connected()) };
+        let done = within(limit, statement(conn)).await;
+        *intact = !matches!(&done, Err(sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_)));
+        done
+    }
+
+    /// Whether the server answers on it.
+    pub(super) async fn answers(&mut self) -> bool {
+        self.run(PROBE, PgConnection::ping).await.is_ok()
+    }
+
+    /// The driver's connection, for what takes as long as it takes.
+    pub(crate) fn without_deadline(&mut self) -> Result<&mut PgConnection, sqlx::Error> {
+        self.conn.as_mut().filter(|_| self.intact).ok_or_else(not_connected)
+    }
+
+    pub(super) async fn close(mut self) -> Result<(), sqlx::Error> {
+        match self.conn.take() {
+            Some(conn) if self.intact => within(PROBE, conn.close()).await,
+            _ => Ok(()),
+        }
+    }
+}
+
+fn not_connected() -> sqlx::Error {
+    sqlx::Error::Io(io::ErrorKind::NotConnected.into())
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        if let (Some(conn), true, Some((idle, slot))) = (self.conn.take(), self.intact, self.pool.take())
+            && !slot.semaphore().is_closed()
+        {
+            lock(&idle).push(conn);
+        }
+    }
+}

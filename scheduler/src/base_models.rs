@@ -7,6 +7,7 @@ use trainyard_protocol::BaseModel;
 use crate::core::Core;
 use crate::store::base_models::{self, Files};
 use crate::store::db::Conn;
+use crate::store::workers;
 use crate::write::Write;
 use crate::{Error, Scheduler};
 
@@ -19,6 +20,11 @@ impl Scheduler {
     /// All base models that workers have published, by name.
     pub async fn base_models(&self) -> Result<Vec<BaseModel>, Error> {
         base_models::base_models(&mut self.core.reader().await?).await
+    }
+
+    /// How many workers, of all processes, hold a lease now.
+    pub async fn live_workers(&self) -> Result<usize, Error> {
+        Ok(workers::models_of_workers(&mut self.core.reader().await?).await?.len())
     }
 
     /// Tokenizer and configuration files of a base model, by name.

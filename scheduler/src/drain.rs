@@ -13,12 +13,22 @@ use crate::scheduler::Scheduler;
 const POLL: Duration = Duration::from_millis(20);
 
 impl Scheduler {
+    /// Announces that this process is about to stop: its worker takes nothing new.
+    pub fn begin_drain(&self) {
+        self.core.draining.store(true, Ordering::Release);
+    }
+
+    /// Whether this process is about to stop.
+    pub fn is_draining(&self) -> bool {
+        self.core.is_draining()
+    }
+
     /// Lets the worker of this process finish what it executes and take nothing new; its runs are saved and released, so
     /// that whoever gets them next, this process after its restart or another one, replays nothing. Clients are
     /// served meanwhile. Returns whether all of that was done within `limit`; what was not is executed again.
     pub async fn drain(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
-        self.core.draining.store(true, Ordering::Release);
+        self.begin_drain();
         loop {
             // A claim may still have been on its way.
             let drained = self.core.with_queue(|queue| {

@@ -69,6 +69,7 @@ struct FileConfig {
     snapshot_tokens: Option<u64>,
     idle_seconds: Option<u64>,
     drain_seconds: Option<u64>,
+    drain_delay_seconds: Option<u64>,
     session_seconds: Option<u64>,
     retention_hours: Option<u64>,
     http: FileHttp,
@@ -104,6 +105,8 @@ pub struct Config {
     pub idle_unload: Option<Duration>,
     /// How long a shutdown waits for what is executed to finish, and for runs to be saved.
     pub drain: Duration,
+    /// How long a shutdown only says so on `/readyz`, before it begins.
+    pub drain_delay: Duration,
     /// After how long without a sign of life a session expires; the scheduler's default when `None`.
     pub session_timeout: Option<Duration>,
     /// How long results can be read; the scheduler's default when `None`.
@@ -304,6 +307,7 @@ impl Config {
             snapshot_tokens: flags.snapshot_tokens.or(file.snapshot_tokens),
             idle_unload: flags.idle_seconds.or(file.idle_seconds).map(Duration::from_secs),
             drain: Duration::from_secs(flags.drain_seconds.or(file.drain_seconds).unwrap_or(DRAIN_SECONDS)),
+            drain_delay: Duration::from_secs(serve.drain_delay_seconds.or(file.drain_delay_seconds).unwrap_or(0)),
             session_timeout: flags.session_seconds.or(file.session_seconds).map(Duration::from_secs),
             retention: flags
                 .retention_hours

@@ -14,6 +14,8 @@ pub(super) async fn index() -> Response {
         "api": "/api/v1",
         "openapi": "/openapi.json",
         "health": "/api/v1/healthz",
+        "liveness": "/livez",
+        "readiness": "/readyz",
     });
     json_response(StatusCode::OK, &body)
 }

@@ -30,6 +30,7 @@ mod forward;
 mod forward_backward;
 mod get_info;
 mod get_server_capabilities;
+mod health;
 mod healthz;
 mod index;
 mod load_weights;
@@ -152,6 +153,8 @@ pub fn router(state: AppState) -> Router {
         .route("/", get(index::index))
         .route("/docs", get(index::index))
         .route("/healthz", get(healthz::healthz))
+        .route("/livez", get(health::livez))
+        .route("/readyz", get(health::readyz))
         .method_not_allowed_fallback(fallback::method_not_allowed)
         .fallback(fallback::not_supported)
         .layer(counting)

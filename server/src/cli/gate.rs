@@ -37,6 +37,8 @@ async fn pass(State(gate): State<Gate>, request: Request) -> Response {
             Ok(response) => response,
             Err(never) => match never {},
         },
+        // The process is alive while it loads models.
+        None if request.uri().path() == "/livez" => json_response(StatusCode::OK, &json!({ "status": "ok" })),
         None => {
             let body = json!({ "status": "loading", "detail": "the models are still loading" });
             let polls = request.uri().path().ends_with("/retrieve_future");
@@ -63,6 +65,8 @@ mod tests {
     async fn says_503_until_it_opens() {
         let gate = Gate::default();
         assert_eq!(status(&gate, "/api/v1/healthz").await, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(status(&gate, "/readyz").await, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(status(&gate, "/livez").await, StatusCode::OK);
         assert_eq!(status(&gate, "/api/v1/retrieve_future").await, StatusCode::TOO_MANY_REQUESTS);
         gate.open(Router::new().route("/api/v1/healthz", get(|| async { "ok" })));
         assert_eq!(status(&gate, "/api/v1/healthz").await, StatusCode::OK);

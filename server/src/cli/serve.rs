@@ -11,7 +11,7 @@ use axum::middleware::from_fn_with_state;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use trainyard_protocol::Prepare;
 use trainyard_scheduler::{Database, Scheduler, Storage, SystemClock};
 
@@ -85,9 +85,13 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
         () = models.follow(&scheduler), if executor.is_none() => false,
     };
     signals.exit_at_next();
-    if executor.is_some() && !died {
+    if !died {
         // Clients are served meanwhile: what they submit is stored.
-        scheduler.drain(config.drain).await;
+        scheduler.begin_drain();
+        sleep(config.drain_delay).await;
+        if executor.is_some() {
+            scheduler.drain(config.drain).await;
+        }
     }
     maintaining.abort();
     trimming.abort();

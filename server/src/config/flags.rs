@@ -37,6 +37,9 @@ pub struct ServeFlags {
     /// Where clients reach the server, for download links; taken from each request when absent. Needs keys.
     #[arg(long, env = "TRAINYARD_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<String>,
+    /// At a shutdown: GET /readyz answers 503 for so long before anything ends, for load balancers to notice [default: 0].
+    #[arg(long, env = "TRAINYARD_DRAIN_DELAY_SECONDS", value_name = "SECONDS")]
+    pub drain_delay_seconds: Option<u64>,
     /// Without configured keys, serve whoever comes through a proxy or --public-url as the tenant `local`.
     #[arg(long, env = "TRAINYARD_INSECURE_NO_AUTH")]
     pub insecure_no_auth: bool,

@@ -7,7 +7,7 @@ use trainyard_protocol::{RequestId, RunId, TenantId, TinkerPath};
 
 use crate::core::Core;
 use crate::store::db::Conn;
-use crate::store::{checkpoints, folders, runs};
+use crate::store::{checkpoints, folders, gc, runs};
 use crate::write::Write;
 use crate::{Checkpoint, Error, Page, Run, Scheduler, Timestamp};
 
@@ -139,6 +139,7 @@ impl Write for DeleteCheckpoint {
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(Checkpoint, bool), Error> {
         let deleted = checkpoints::delete_checkpoint(conn, &self.tenant, &self.path, self.expired_by).await?;
+        gc::revisit_session(conn, &self.path.run).await?;
         let needed = folders::is_needed(conn, &deleted.dir, core.revivable_after()).await?;
         Ok((deleted, needed))
     }

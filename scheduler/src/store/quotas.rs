@@ -23,9 +23,14 @@ pub(crate) async fn lock_tenants(conn: &mut Conn, tenants: Vec<String>) -> Resul
 /// Runs that can be used: of sessions that are active, or that ended with work left.
 pub(crate) async fn live_runs(conn: &mut Conn, tenant: &TenantId) -> Result<u64, Error> {
     const SQL: &str = "-- live_runs
-        SELECT count(*) FROM runs JOIN sessions ON sessions.id = runs.session_id
-        WHERE runs.tenant = $1 AND runs.state <> 'failed' AND (sessions.status = 'active'
-            OR EXISTS (SELECT 1 FROM requests WHERE requests.run_id = runs.id AND requests.finished_at IS NULL))";
+        SELECT count(*) FROM (
+            SELECT runs.id FROM sessions CROSS JOIN runs
+            WHERE sessions.tenant = $1 AND sessions.status = 'active'
+                AND runs.session_id = sessions.id AND runs.state <> 'failed'
+            UNION
+            SELECT runs.id FROM requests CROSS JOIN runs
+            WHERE requests.tenant = $1 AND requests.finished_at IS NULL
+                AND runs.id = requests.run_id AND runs.state <> 'failed') AS live";
     count(sql(SQL).bind(tenant.as_str()).scalar(conn).await)
 }
 
@@ -122,8 +127,8 @@ pub(crate) async fn active_sessions_and_runs(conn: &mut Conn) -> Result<(u64, u6
     const SESSIONS: &str = "-- active_sessions_and_runs: sessions
         SELECT count(*) FROM sessions WHERE status = 'active'";
     const RUNS: &str = "-- active_sessions_and_runs: runs
-        SELECT count(*) FROM runs JOIN sessions ON sessions.id = runs.session_id
-        WHERE runs.state <> 'failed' AND sessions.status = 'active'";
+        SELECT count(*) FROM sessions CROSS JOIN runs
+        WHERE sessions.status = 'active' AND runs.session_id = sessions.id AND runs.state <> 'failed'";
     let sessions = count(sql(SESSIONS).scalar(conn).await)?;
     Ok((sessions, count(sql(RUNS).scalar(conn).await)?))
 }

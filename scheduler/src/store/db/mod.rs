@@ -6,6 +6,8 @@
 mod bulk;
 mod open;
 mod query;
+#[cfg(test)]
+pub(crate) mod recording;
 mod value;
 
 use sqlx::pool::PoolConnection;

@@ -12,9 +12,9 @@ use crate::store::failed;
 
 /// A statement with its parameters.
 pub(crate) struct Sql<'q> {
-    sqlite: &'static str,
-    postgres: &'static str,
-    values: Vec<Value<'q>>,
+    pub(super) sqlite: &'static str,
+    pub(super) postgres: &'static str,
+    pub(super) values: Vec<Value<'q>>,
 }
 
 /// A statement that both databases understand.
@@ -41,6 +41,8 @@ impl<'q> Sql<'q> {
 
     /// Runs it and returns how many rows it touched.
     pub(crate) async fn execute(self, conn: &mut Conn) -> Result<u64, sqlx::Error> {
+        #[cfg(test)]
+        self.record();
         match conn.raw() {
             Raw::Sqlite(conn) => for_sqlite(self).execute(conn).await.map(|done| done.rows_affected()),
             Raw::Postgres(conn) => for_postgres(self).execute(conn).await.map(|done| done.rows_affected()),
@@ -48,6 +50,8 @@ impl<'q> Sql<'q> {
     }
 
     pub(crate) async fn fetch_all(self, conn: &mut Conn) -> Result<Vec<Row>, sqlx::Error> {
+        #[cfg(test)]
+        self.record();
         Ok(match conn.raw() {
             Raw::Sqlite(conn) => for_sqlite(self).fetch_all(conn).await?.into_iter().map(Row::Sqlite).collect(),
             Raw::Postgres(conn) => for_postgres(self).fetch_all(conn).await?.into_iter().map(Row::Postgres).collect(),
@@ -55,6 +59,8 @@ impl<'q> Sql<'q> {
     }
 
     pub(crate) async fn fetch_optional(self, conn: &mut Conn) -> Result<Option<Row>, sqlx::Error> {
+        #[cfg(test)]
+        self.record();
         Ok(match conn.raw() {
             Raw::Sqlite(conn) => for_sqlite(self).fetch_optional(conn).await?.map(Row::Sqlite),
             Raw::Postgres(conn) => for_postgres(self).fetch_optional(conn).await?.map(Row::Postgres),

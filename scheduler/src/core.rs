@@ -199,8 +199,9 @@ pub(crate) trait QueuedWrite: Send {
     fn undo(&self) -> bool;
     /// Whether its sender has waited long enough.
     fn is_overdue(&self) -> bool;
-    /// See [`Write::counts`](crate::write::Write::counts).
-    fn counts(&self, core: &Core) -> Vec<String>;
+    /// What is locked for it: tenants ([`Write::counts`](crate::write::Write::counts)) and
+    /// [sessions](crate::write::Write::sessions), by name.
+    fn locks(&self, core: &Core) -> Vec<String>;
     /// See [`Write::prepare`](crate::write::Write::prepare).
     fn prepare<'a>(&'a mut self, core: &'a Core) -> WriteStep<'a>;
     fn apply<'a>(&'a mut self, conn: &'a mut Conn, core: &'a Core) -> WriteStep<'a>;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trainyard_protocol::{OpError, RequestId, RunId};
+use trainyard_protocol::{OpError, RequestId, RunId, SessionId};
 
 use crate::Error;
 use crate::core::{Core, Urgency};
@@ -20,11 +20,13 @@ pub(crate) struct RecordRejections {
     /// With their lease's epoch.
     unrestorable: Vec<(RunId, i64, OpError)>,
     rejected: Vec<Rejected>,
+    /// Of the samples among them.
+    sessions: Vec<SessionId>,
 }
 
 impl RecordRejections {
     pub(crate) fn new(unrestorable: Vec<(RunId, i64, OpError)>, rejected: Vec<Rejected>) -> Self {
-        Self { unrestorable, rejected }
+        Self { unrestorable, rejected, sessions: Vec::new() }
     }
 }
 
@@ -39,6 +41,17 @@ pub(crate) struct Rejections {
 impl Write for RecordRejections {
     type Output = Rejections;
     const URGENCY: Urgency = Urgency::Record;
+
+    fn sessions(&self) -> Vec<SessionId> {
+        self.sessions.clone()
+    }
+
+    async fn prepare(&mut self, core: &Core) -> Result<(), Error> {
+        let samples = self.rejected.iter().filter(|rejected| matches!(rejected.fence, Fence::Sample(_)));
+        let samples: Vec<RequestId> = samples.map(|rejected| rejected.request.clone()).collect();
+        self.sessions = core.sessions_of_samples(&samples).await?;
+        Ok(())
+    }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Rejections, Error> {
         for (run, epoch, error) in &self.unrestorable {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use trainyard_protocol::RequestId;
+use trainyard_protocol::{RequestId, SessionId};
 
 use super::effects::EffectWrites;
 use super::outcome::CompletionOutcome;
@@ -110,6 +110,10 @@ impl Write for RecordCompletion {
             self.result = Some(core.blobs.put(self.result_name(), &payload).await?);
         }
         Ok(())
+    }
+
+    fn sessions(&self) -> Vec<SessionId> {
+        self.finished.sampling_session.iter().map(|_| self.finished.session.clone()).collect()
     }
 
     // Of a sample, unless it has effects.

@@ -40,13 +40,18 @@ pub(crate) async fn drop_results(
     finished_before: Timestamp,
     acknowledged_before: Timestamp,
 ) -> Result<DroppedRows, Error> {
-    const FILES: &str = "-- drop_results: files
+    const SQLITE: &str = "-- drop_results: files
         SELECT id, result_file FROM requests
         WHERE NOT dropped AND finished_at IS NOT NULL
             AND (finished_at < $1 OR (acknowledged_at IS NOT NULL AND acknowledged_at < $2)) LIMIT $3";
+    const POSTGRES: &str = "-- drop_results: files
+        SELECT id, result_file FROM requests
+        WHERE NOT dropped AND finished_at IS NOT NULL
+            AND (finished_at < $1 OR (acknowledged_at IS NOT NULL AND acknowledged_at < $2)) LIMIT $3
+        FOR NO KEY UPDATE SKIP LOCKED";
     const SQL: &str = "-- drop_results
         UPDATE requests SET dropped = TRUE, encoding = NULL, result = NULL, result_file = NULL WHERE id = $1";
-    let rows = sql(FILES)
+    let rows = sql_by(SQLITE, POSTGRES)
         .bind(finished_before.0)
         .bind(acknowledged_before.0)
         .bind(ROWS)

@@ -4,21 +4,10 @@ use std::num::NonZeroU64;
 
 use trainyard_protocol::{RequestId, RunId, TenantId};
 
-use super::db::{Conn, Dialect, Row, column, sql, sql_by};
+use super::db::{Conn, Row, column, sql, sql_by};
 use super::{as_u64, failed, parsed};
 use crate::quotas::{BucketLevel, TokenBucket};
 use crate::{Error, RequestKind, RequestState, Timestamp};
-
-/// Keeps other transactions from changing what these tenants use, until this one ends. Each transaction locks once,
-/// and in the order of names, so that none waits for another in a circle. SQLite has one writer anyhow.
-pub(crate) async fn lock_tenants(conn: &mut Conn, tenants: Vec<String>) -> Result<(), Error> {
-    const SQL: &str = "-- lock_tenants
-        SELECT pg_advisory_xact_lock(hashtextextended(tenant, 0)) FROM unnest($1) AS tenant";
-    if conn.dialect() == Dialect::Sqlite || tenants.is_empty() {
-        return Ok(());
-    }
-    sql(SQL).bind(tenants).fetch_all(conn).await.map(drop).map_err(failed("check a quota"))
-}
 
 /// Runs that can be used: of sessions that are active, or that ended with work left.
 pub(crate) async fn live_runs(conn: &mut Conn, tenant: &TenantId) -> Result<u64, Error> {

@@ -191,6 +191,19 @@ pub(crate) async fn request_kind(conn: &mut Conn, tenant: &TenantId, id: &Reques
     parsed(&row, "kind", RequestKind::from_text)
 }
 
+/// The sessions of some requests, as far as these are samples.
+pub(crate) async fn sessions_of_samples(conn: &mut Conn, ids: &[RequestId]) -> Result<Vec<SessionId>, Error> {
+    const SQLITE: &str = "-- sessions_of_samples
+        SELECT DISTINCT session_id FROM requests
+        WHERE id IN (SELECT value FROM json_each($1)) AND sampling_session_id IS NOT NULL";
+    const POSTGRES: &str = "-- sessions_of_samples
+        SELECT DISTINCT session_id FROM requests WHERE id = ANY($1) AND sampling_session_id IS NOT NULL";
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let found: Vec<String> =
+        sql_by(SQLITE, POSTGRES).bind(ids).scalars(conn).await.map_err(failed("find the sessions of samples"))?;
+    Ok(found.into_iter().map(SessionId::new).collect())
+}
+
 /// Marks requests as running, if the worker still has them. Returns how many of them were queued.
 pub(crate) async fn start_requests(conn: &mut Conn, worker: &str, ids: &[RequestId]) -> Result<u64, Error> {
     const SQLITE: &str = "-- start_requests

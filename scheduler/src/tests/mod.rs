@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod contention;
 mod database;
 mod fleet;
 mod handover;

@@ -6,13 +6,13 @@ use crate::Error;
 use crate::core::{Core, QueuedWrite, Urgency};
 use crate::signals::{self, Signal};
 use crate::store::db::{Conn, Dialect, sql};
-use crate::store::{failed, quotas};
+use crate::store::{failed, locks};
 
 /// Writes the whole batch, or nothing.
 pub(super) async fn transact(conn: &mut Conn, core: &Core, batch: &mut [Box<dyn QueuedWrite>]) -> Result<(), Error> {
     conn.begin().await.map_err(failed("write"))?;
-    let tenants: BTreeSet<String> = batch.iter().flat_map(|write| write.counts(core)).collect();
-    let mut done = quotas::lock_tenants(conn, tenants.into_iter().collect()).await;
+    let names: BTreeSet<String> = batch.iter().flat_map(|write| write.locks(core)).collect();
+    let mut done = locks::lock_names(conn, names.into_iter().collect()).await;
     if done.is_ok() {
         done = apply_all(conn, core, batch).await;
     }

@@ -50,7 +50,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("ensure_current: exists", "when a process starts; not of a table of ours"),
     ("patient", "of no table"),
     ("notify", "of no table"),
-    ("lock_tenants", "of no table, and only on PostgreSQL"),
+    ("lock_names", "of no table, and only on PostgreSQL"),
 ];
 
 #[tokio::test]

@@ -157,6 +157,7 @@ async fn starts_and_ends(plans: &mut Plans) {
     plans.step(async |conn| requests::payload_of_request(conn, &ids[1]).await).await;
     plans.step(async |conn| sessions::is_session_active(conn, &ids[1]).await).await;
     plans.step(async |conn| requests::request_kind(conn, &me(), &ids[1]).await).await;
+    plans.step(async |conn| requests::sessions_of_samples(conn, &ids).await).await;
     plans.step(async |conn| runs::ready_run(conn, &train("a5")).await).await;
     plans.step(async |conn| runs::fail_run(conn, &train("a5"), &OpError::user("x"), false).await).await;
     let result = StoredBytes::Inline(vec![1; 100].into());
@@ -190,7 +191,6 @@ async fn polls(plans: &mut Plans) {
 
 async fn quota_checks(plans: &mut Plans) {
     let rate = std::num::NonZeroU64::new(60).unwrap();
-    plans.step(async |conn| quotas::lock_tenants(conn, vec!["me".to_owned()]).await).await;
     plans.step(async |conn| quotas::live_runs(conn, &me()).await).await;
     plans.step(async |conn| quotas::queued_tokens(conn, &me()).await).await;
     plans.step(async |conn| quotas::stored_bytes(conn, &me()).await).await;

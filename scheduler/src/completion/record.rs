@@ -16,7 +16,7 @@ use crate::store::db::Conn;
 use crate::store::results::{self, EndedRequest, RequestEnd, SampleEnd};
 use crate::store::runs;
 use crate::write::Write;
-use crate::{Effect, Error, Outcome, Poll, RequestKind};
+use crate::{Effect, Error, Outcome, Poll, Quota, RequestKind, admission};
 
 /// Records outcome and effects of a request.
 pub(super) struct RecordCompletion {
@@ -110,6 +110,11 @@ impl Write for RecordCompletion {
             self.result = Some(core.blobs.put(self.result_name(), &payload).await?);
         }
         Ok(())
+    }
+
+    fn counts(&self, core: &Core) -> Vec<String> {
+        let stores = self.effects.iter().any(|effect| matches!(effect, Effect::Checkpoint(_)));
+        if stores { admission::counted(core, &self.finished.tenant, Quota::StorageBytes) } else { Vec::new() }
     }
 
     fn sessions(&self) -> Vec<SessionId> {

@@ -37,6 +37,17 @@ pub(crate) async fn stored_bytes(conn: &mut Conn, tenant: &TenantId) -> Result<u
     count(sql(SQL).bind(tenant.as_str()).scalar(conn).await)
 }
 
+/// Bytes of checkpoints that unfinished requests write, as far as they can be expected: a run's next checkpoint of a kind
+/// will be about as large as its largest.
+pub(crate) async fn reserved_bytes(conn: &mut Conn, tenant: &TenantId) -> Result<u64, Error> {
+    const SQL: &str = "-- reserved_bytes
+        SELECT CAST(coalesce(sum((
+            SELECT max(size_bytes) FROM checkpoints
+            WHERE checkpoints.run_id = requests.run_id AND checkpoints.kind = requests.stores)), 0) AS BIGINT)
+        FROM requests WHERE tenant = $1 AND finished_at IS NULL AND stores IS NOT NULL";
+    count(sql(SQL).bind(tenant.as_str()).scalar(conn).await)
+}
+
 /// Bytes of the run's largest checkpoint of a kind: its next one will be about as large. 0 when there is none.
 pub(crate) async fn checkpoint_bytes(conn: &mut Conn, run: &RunId, kind: &str) -> Result<u64, Error> {
     const SQL: &str = "-- checkpoint_bytes

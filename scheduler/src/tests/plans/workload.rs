@@ -128,6 +128,7 @@ async fn submissions(plans: &mut Plans) {
         rejected: None,
         worker: None,
         tokens: 10,
+        stores: None,
     };
     plans
         .step(async |conn| {
@@ -194,6 +195,7 @@ async fn quota_checks(plans: &mut Plans) {
     plans.step(async |conn| quotas::live_runs(conn, &me()).await).await;
     plans.step(async |conn| quotas::queued_tokens(conn, &me()).await).await;
     plans.step(async |conn| quotas::stored_bytes(conn, &me()).await).await;
+    plans.step(async |conn| quotas::reserved_bytes(conn, &me()).await).await;
     plans.step(async |conn| quotas::checkpoint_bytes(conn, &train("e1"), "weights").await).await;
     plans.step(async |conn| quotas::spend(conn, &me(), rate, 1, T).await).await;
     plans.step(async |conn| quotas::rate_limit_level(conn, &me()).await).await;

@@ -34,39 +34,42 @@ pub(crate) struct DroppedRows {
     pub(crate) is_full: bool,
 }
 
-/// Drops results of requests that finished, or were acknowledged, before the given moments.
+/// Drops results of requests that finished, or were acknowledged, before the given moments: in two statements, because
+/// with both conditions in one SQLite reads all results that are not dropped.
 pub(crate) async fn drop_results(
     conn: &mut Conn,
     finished_before: Timestamp,
     acknowledged_before: Timestamp,
 ) -> Result<DroppedRows, Error> {
-    const SQLITE: &str = "-- drop_results: files
-        SELECT id, result_file FROM requests
-        WHERE NOT dropped AND finished_at IS NOT NULL
-            AND (finished_at < $1 OR (acknowledged_at IS NOT NULL AND acknowledged_at < $2)) LIMIT $3";
-    const POSTGRES: &str = "-- drop_results: files
-        SELECT id, result_file FROM requests
-        WHERE NOT dropped AND finished_at IS NOT NULL
-            AND (finished_at < $1 OR (acknowledged_at IS NOT NULL AND acknowledged_at < $2)) LIMIT $3
-        FOR NO KEY UPDATE SKIP LOCKED";
+    const FINISHED: (&str, &str) = (
+        "-- drop_results: finished
+        SELECT id, result_file FROM requests WHERE finished_at < $1 AND NOT dropped LIMIT $2",
+        "-- drop_results: finished
+        SELECT id, result_file FROM requests WHERE finished_at < $1 AND NOT dropped LIMIT $2
+        FOR NO KEY UPDATE SKIP LOCKED",
+    );
+    const ACKNOWLEDGED: (&str, &str) = (
+        "-- drop_results: acknowledged
+        SELECT id, result_file FROM requests WHERE acknowledged_at < $1 AND NOT dropped LIMIT $2",
+        "-- drop_results: acknowledged
+        SELECT id, result_file FROM requests WHERE acknowledged_at < $1 AND NOT dropped LIMIT $2
+        FOR NO KEY UPDATE SKIP LOCKED",
+    );
     const SQL: &str = "-- drop_results
         UPDATE requests SET dropped = TRUE, encoding = NULL, result = NULL, result_file = NULL WHERE id = $1";
-    let rows = sql_by(SQLITE, POSTGRES)
-        .bind(finished_before.0)
-        .bind(acknowledged_before.0)
-        .bind(ROWS)
-        .fetch_all(&mut *conn)
-        .await
-        .map_err(failed("drop results"))?;
-    for row in &rows {
-        let id: String = column(row, "id")?;
-        sql(SQL).bind(id).execute(&mut *conn).await.map_err(failed("drop results"))?;
+    let mut dropped = DroppedRows::default();
+    for ((sqlite, postgres), before) in [(FINISHED, finished_before), (ACKNOWLEDGED, acknowledged_before)] {
+        let found = sql_by(sqlite, postgres).bind(before.0).bind(ROWS).fetch_all(&mut *conn).await;
+        let rows = found.map_err(failed("drop results"))?;
+        let ids = ids_of(&rows)?;
+        for id in &ids {
+            sql(SQL).bind(id.as_str()).execute(&mut *conn).await.map_err(failed("drop results"))?;
+        }
+        dropped.requests.extend(ids);
+        dropped.files.extend(files_of(&rows, &["result_file"])?);
+        dropped.is_full |= rows.len() as u64 >= as_u64(ROWS);
     }
-    Ok(DroppedRows {
-        requests: ids_of(&rows)?,
-        files: files_of(&rows, &["result_file"])?,
-        is_full: rows.len() as u64 >= as_u64(ROWS),
-    })
+    Ok(dropped)
 }
 
 /// Deletes rows of sessions that ended, with all their requests, before `before`: requests first, then sampling

@@ -27,7 +27,8 @@ pub(super) async fn create_session(
     JsonBody(request): JsonBody<CreateSessionRequest>,
 ) -> Reply<CreateSessionResponse> {
     let idempotency_key = headers.get(IDEMPOTENCY_KEY).and_then(|key| key.to_str().ok()).map(str::to_owned);
-    if let Some(length) = idempotency_key.as_ref().map(String::len).filter(|length| *length > MAX_IDEMPOTENCY_KEY_BYTES) {
+    if let Some(length) = idempotency_key.as_ref().map(String::len).filter(|length| *length > MAX_IDEMPOTENCY_KEY_BYTES)
+    {
         return Err(ApiError::invalid(format!(
             "x-idempotency-key: {length} bytes; at most {MAX_IDEMPOTENCY_KEY_BYTES} are allowed"
         )));

@@ -64,6 +64,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--no-compile", action="store_true", help="skip torch.compile, which takes minutes")
     parser.add_argument("--compile-timeout", type=float, default=900, metavar="SECONDS", help="for torch.compile")
     parser.add_argument("--no-build", action="store_true", help="use the release binary as it is")
+    parser.add_argument("--store", action="store_true", help="the scheduler's store alone, as requests are retained")
+    parser.add_argument("--database-url", metavar="URL", help="an empty PostgreSQL database for --store, beside SQLite")
     parser.add_argument("--output", type=Path, help="write all results to this file as JSON")
     options = parser.parse_args()
     options.workloads = options.workloads.split(",")
@@ -210,6 +212,23 @@ def api(options: argparse.Namespace, binary: Path) -> dict:
     return result
 
 
+def store(options: argparse.Namespace, binary: Path) -> dict:
+    """Claim rounds, submissions and sweeps as requests are retained, on SQLite and where given on PostgreSQL."""
+    command = [binary, "bench", "--store", "--json", "--reps", options.reps, "--data-dir", CACHE / "bench-store"]
+    return output_of(command + (["--database-url", options.database_url] if options.database_url else []))
+
+
+def print_store(result: dict) -> None:
+    print("\nStore, median ms by retained requests; wanted: growth of at most 1.5")
+    for measured in result["stores"]:
+        sizes = "".join(f"{size:>10}" for size in result["retained"])
+        print(f"{measured['name']:<22}{sizes}{'growth':>10}")
+        for operation in measured["operations"]:
+            medians = [ms["median"] for ms in operation["ms"]]
+            columns = "".join(f"{median:>10.2f}" for median in medians)
+            print(f"{operation['name']:<22}{columns}{medians[-1] / medians[0]:>9.2f}x")
+
+
 def print_rates(options: argparse.Namespace, results: list[dict], baseline: Baseline | None) -> None:
     first = results[0]["trainyard"]
     name = options.model.partition("=")[0]
@@ -252,6 +271,12 @@ def print_api(result: dict) -> None:
 def main() -> None:
     options = parse()
     binary = release_binary(not options.no_build)
+    if options.store:
+        measured = store(options, binary)
+        print_store(measured)
+        if options.output:
+            options.output.write_text(json.dumps({"store": measured}, indent=1) + "\n")
+        return
     rates = [name for name in options.workloads if name != "w5"]
     model = ROOT / options.model.partition("=")[2]
     baseline = None

@@ -11,7 +11,7 @@ use trainyard_gpu_runtime::Dtype;
 #[derive(Args, Clone, Debug)]
 pub struct BenchFlags {
     /// The base model: a name and its Hugging Face folder or GGUF file. A tiny one for --http when absent.
-    #[arg(long, value_name = "NAME=PATH", required_unless_present = "http")]
+    #[arg(long, value_name = "NAME=PATH", required_unless_present_any = ["http", "store"])]
     pub(crate) model: Option<NamedModel>,
     /// Compute type.
     #[arg(long, default_value = "bf16", value_parser = dtypes())]
@@ -52,9 +52,19 @@ pub struct BenchFlags {
     /// Clients that sample at the same time.
     #[arg(long, default_value_t = 64, requires = "http")]
     pub(crate) clients: usize,
-    /// Where the server and the tiny model are kept; a temporary folder when absent. The disk under it counts.
-    #[arg(long, value_name = "DIR", requires = "http")]
+    /// Where the server, the tiny model and the SQLite file are kept; a temporary folder when absent. The disk under it
+    /// counts.
+    #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
+    /// Measure the scheduler's store instead of the engine, as more and more requests are retained.
+    #[arg(long, conflicts_with = "http")]
+    pub(crate) store: bool,
+    /// An empty PostgreSQL database to measure beside SQLite: `postgres://user@host/name`.
+    #[arg(long, value_name = "URL", requires = "store")]
+    pub(crate) database_url: Option<String>,
+    /// How many requests are retained when the store is measured, in ascending order.
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1000,10000,100000", requires = "store")]
+    pub(crate) retained: Vec<usize>,
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,10 +1,12 @@
-//! `trainyard bench`: how fast the engine is on this machine, alone or with the API around it.
+//! `trainyard bench`: how fast the engine is on this machine, alone or with the API around it; and the store.
 
 mod driver;
 mod engine;
 mod flags;
+mod folder;
 mod http;
 mod report;
+mod store;
 mod system;
 mod workload;
 
@@ -31,6 +33,10 @@ use report::Report;
 pub fn bench(flags: &BenchFlags, open: OpenModel) -> Result<(), Box<dyn Error>> {
     if flags.http {
         let report = http::measure(flags, open)?;
+        return print(flags, &report, |out| report.write_table(out));
+    }
+    if flags.store {
+        let report = store::measure(flags)?;
         return print(flags, &report, |out| report.write_table(out));
     }
     let report = measure(flags, open)?;

@@ -6,6 +6,8 @@ use crate::OpError;
 pub const MIN_TTL_SECONDS: i64 = 3_600;
 /// `ttl_seconds` of a checkpoint: ten years at most.
 pub const MAX_TTL_SECONDS: i64 = 315_360_000;
+/// Bytes of an `x-idempotency-key`; clients send a UUID with a prefix.
+pub const MAX_IDEMPOTENCY_KEY_BYTES: usize = 256;
 /// Samples that one request may ask for.
 pub const MAX_NUM_SAMPLES: u32 = 1_024;
 /// Candidates per position that one request may ask for.

@@ -60,9 +60,20 @@ pub(crate) async fn storage_refusal(
 ) -> Result<Option<OpError>, Error> {
     let policy = core.options.policies.of(tenant);
     let Some(kind) = submission.stores.filter(|_| policy.max_storage_bytes.is_some()) else { return Ok(None) };
-    let stored = quotas::stored_bytes(conn, tenant).await?;
+    let stored = quotas::stored_bytes(conn, tenant).await? + quotas::reserved_bytes(conn, tenant).await?;
     let expected = quotas::checkpoint_bytes(conn, &submission.run, kind.segment()).await?;
     Ok(policy.admit_storage(stored, expected).err().map(|refusal| OpError::user(refusal.to_string())))
+}
+
+/// Refuses a checkpoint of so many bytes, registered in this transaction, that makes the tenant exceed its storage quota: at
+/// its submission its size was not known.
+pub(crate) async fn check_checkpoint(conn: &mut Conn, core: &Core, tenant: &TenantId, bytes: u64) -> Result<(), Error> {
+    let policy = core.options.policies.of(tenant);
+    if policy.max_storage_bytes.is_some() {
+        let stored = quotas::stored_bytes(conn, tenant).await?;
+        policy.admit_storage(stored.saturating_sub(bytes), bytes).map_err(Error::Quota)?;
+    }
+    Ok(())
 }
 
 impl Core {

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use trainyard_protocol::limits::{MAX_TTL_SECONDS, MIN_TTL_SECONDS};
-use trainyard_protocol::{RequestId, RunId, TenantId, TinkerPath};
+use trainyard_protocol::{RequestId, RunId, SessionId, TenantId, TinkerPath};
 
 use crate::core::Core;
 use crate::store::db::Conn;
-use crate::store::{checkpoints, folders, runs};
+use crate::store::{checkpoints, folders, gc, runs};
 use crate::write::Write;
 use crate::{Checkpoint, Error, Page, Run, Scheduler, Timestamp};
 
@@ -137,8 +137,15 @@ impl Write for DeleteCheckpoint {
     /// The checkpoint, and whether its folder is still needed.
     type Output = (Checkpoint, bool);
 
+    fn sessions(&self) -> Vec<SessionId> {
+        // A run's id begins with that of its session.
+        let session = self.path.run.as_str().split_once(':').map(|(session, _)| SessionId::new(session));
+        session.into_iter().collect()
+    }
+
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(Checkpoint, bool), Error> {
         let deleted = checkpoints::delete_checkpoint(conn, &self.tenant, &self.path, self.expired_by).await?;
+        gc::revisit_session(conn, &self.path.run).await?;
         let needed = folders::is_needed(conn, &deleted.dir, core.revivable_after()).await?;
         Ok((deleted, needed))
     }

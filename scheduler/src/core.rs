@@ -242,8 +242,9 @@ pub(crate) trait QueuedWrite: Send {
     fn undo(&self) -> bool;
     /// Whether its sender has waited long enough.
     fn is_overdue(&self) -> bool;
-    /// See [`Write::counts`](crate::write::Write::counts).
-    fn counts(&self, core: &Core) -> Vec<String>;
+    /// What is locked for it: tenants ([`Write::counts`](crate::write::Write::counts)) and
+    /// [sessions](crate::write::Write::sessions), by name.
+    fn locks(&self, core: &Core) -> Vec<String>;
     /// See [`Write::subjects`](crate::write::Write::subjects).
     fn subjects(&self) -> Vec<Subject>;
     /// See [`Write::is_ready`](crate::write::Write::is_ready).

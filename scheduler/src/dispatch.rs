@@ -1,10 +1,10 @@
 //! Handing requests to the worker, and recording their start. Called from a plain thread.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use trainyard_protocol::{RequestId, TenantId};
+use trainyard_protocol::{RequestId, SessionId, TenantId};
 
 use crate::core::{Core, Urgency};
 use crate::lock::lock;
@@ -24,7 +24,8 @@ impl Scheduler {
             let requests: Vec<RequestId> = items.iter().filter_map(newly_started).collect();
             if !requests.is_empty() {
                 let spent = rate_limited_tokens(&self.core, queue, &requests);
-                self.core.record(RecordStarts { requests, spent });
+                let sessions = sessions_of_samples(queue, &requests);
+                self.core.record(RecordStarts { requests, sessions, spent });
             }
             items
         })
@@ -84,9 +85,17 @@ fn rate_limited_tokens(core: &Core, queue: &Queue, requests: &[RequestId]) -> BT
     spent
 }
 
+/// The sessions of the samples among requests that just started.
+fn sessions_of_samples(queue: &Queue, requests: &[RequestId]) -> BTreeSet<SessionId> {
+    let started = requests.iter().filter_map(|request| queue.in_flight(request));
+    started.filter(|started| started.sampling_session.is_some()).map(|started| started.session.clone()).collect()
+}
+
 /// Records that the worker has these requests.
 struct RecordStarts {
     requests: Vec<RequestId>,
+    /// Of the samples among them.
+    sessions: BTreeSet<SessionId>,
     /// Tokens to take from their tenants' buckets. Should it be written twice, they are taken twice.
     spent: BTreeMap<TenantId, u64>,
 }
@@ -97,6 +106,10 @@ impl Write for RecordStarts {
 
     fn counts(&self, _core: &Core) -> Vec<String> {
         self.spent.keys().map(ToString::to_string).collect()
+    }
+
+    fn sessions(&self) -> Vec<SessionId> {
+        self.sessions.iter().cloned().collect()
     }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Vec<BucketLevel>, Error> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
-use trainyard_protocol::{RequestId, SamplingSessionId, TenantId};
+use trainyard_protocol::{RequestId, SamplingSessionId, SessionId, TenantId};
 
 use crate::core::Core;
 use crate::lock::lock;
@@ -133,8 +133,20 @@ impl Scheduler {
     /// # Errors
     /// [`Error::NotFound`] for an unknown request, [`Error::Invalid`] when it is no sample.
     pub async fn cancel(&self, tenant: &TenantId, request: &RequestId) -> Result<(), Error> {
-        self.write(CancelSample { tenant: tenant.clone(), request: request.clone() }).await?;
+        let sessions = self.core.sessions_of_samples(std::slice::from_ref(request)).await?;
+        let cancel = CancelSample { tenant: tenant.clone(), request: request.clone(), sessions };
+        self.write(cancel).await?;
         Ok(())
+    }
+}
+
+impl Core {
+    /// The sessions of samples, which other processes may end too.
+    pub(crate) async fn sessions_of_samples(&self, requests: &[RequestId]) -> Result<Vec<SessionId>, Error> {
+        if !self.is_shared() || requests.is_empty() {
+            return Ok(Vec::new());
+        }
+        requests::sessions_of_samples(&mut self.reader().await?, requests).await
     }
 }
 
@@ -157,10 +169,15 @@ impl Write for Acknowledge {
 struct CancelSample {
     tenant: TenantId,
     request: RequestId,
+    sessions: Vec<SessionId>,
 }
 
 impl Write for CancelSample {
     type Output = Option<EndedRequest>;
+
+    fn sessions(&self) -> Vec<SessionId> {
+        self.sessions.clone()
+    }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Option<EndedRequest>, Error> {
         let request = &self.request;

@@ -39,6 +39,7 @@ pub struct Metrics {
     pub(crate) replayed: Counter,
     pub(crate) leases_lost: Counter,
     pub(crate) transactions: Counter,
+    pub(crate) conflicts: Counter,
     pub(crate) writes: Counter,
 }
 
@@ -106,6 +107,7 @@ impl Metrics {
             replayed: Counter::default(),
             leases_lost: Counter::default(),
             transactions: Counter::default(),
+            conflicts: Counter::default(),
             writes: Counter::default(),
         };
         if !per_tenant {
@@ -153,6 +155,11 @@ impl Metrics {
         );
         registry.register_collector(Box::new(self.engine.clone()));
         registry.register("store_transactions", "Committed transactions that wrote", self.transactions.clone());
+        registry.register(
+            "store_conflicts",
+            "Transactions repeated because of conflicts with other processes",
+            self.conflicts.clone(),
+        );
         registry.register("store_writes", "Writes that these transactions held", self.writes.clone());
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trainyard_protocol::{OpError, RequestId, RunId};
+use trainyard_protocol::{OpError, RequestId, RunId, SessionId};
 
 use crate::Error;
 use crate::core::{Core, Subject, Urgency};
@@ -20,11 +20,18 @@ pub(crate) struct RecordRejections {
     /// With their lease's epoch.
     unrestorable: Vec<(RunId, i64, OpError)>,
     rejected: Vec<Rejected>,
+    /// Of the samples among them.
+    sessions: Vec<SessionId>,
 }
 
 impl RecordRejections {
     pub(crate) fn new(unrestorable: Vec<(RunId, i64, OpError)>, rejected: Vec<Rejected>) -> Self {
-        Self { unrestorable, rejected }
+        Self { unrestorable, rejected, sessions: Vec::new() }
+    }
+
+    fn samples(&self) -> impl Iterator<Item = &RequestId> {
+        let samples = self.rejected.iter().filter(|rejected| matches!(rejected.fence, Fence::Sample(_)));
+        samples.map(|rejected| &rejected.request)
     }
 }
 
@@ -47,6 +54,20 @@ impl Write for RecordRejections {
             Fence::Sample(_) => Subject::Request(rejected.request.clone()),
         });
         runs.chain(requests).collect()
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.samples().next().is_none()
+    }
+
+    fn sessions(&self) -> Vec<SessionId> {
+        self.sessions.clone()
+    }
+
+    async fn prepare(&mut self, core: &Core) -> Result<(), Error> {
+        let samples: Vec<RequestId> = self.samples().cloned().collect();
+        self.sessions = core.sessions_of_samples(&samples).await?;
+        Ok(())
     }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Rejections, Error> {

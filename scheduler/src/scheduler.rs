@@ -91,6 +91,15 @@ impl Scheduler {
         self.core.start_worker().await
     }
 
+    /// Does now what a process does about leases every few seconds: it sends a heartbeat, frees leases that expired, and
+    /// claims and reads what waits for its worker. For measurements.
+    ///
+    /// # Errors
+    /// When the store can't be written or read.
+    pub async fn lease_round(&self) -> Result<(), Error> {
+        self.core.lease_round(true).await
+    }
+
     /// Sets what decodes payloads that are prefetched from the store: those that another process accepted, and those
     /// from before a restart. The first one stays.
     pub fn prefetch_with(&self, decoder: PrefetchDecoder) {

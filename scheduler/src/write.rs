@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
+use trainyard_protocol::SessionId;
 
 use crate::Error;
 use crate::core::{Core, Message, QueuedWrite, Subject, Urgency, WriteResults, WriteStep};
@@ -28,6 +29,13 @@ pub(crate) trait Write: Send + 'static {
 
     /// The tenants whose present use the change depends on or changes; no other transaction may change it meanwhile.
     fn counts(&self, _core: &Core) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The sessions whose samples the change may start or end. They are locked before the transaction changes anything,
+    /// in the order of their names: ends of samples are numbered one after the other, and no two transactions wait for
+    /// each other's rows.
+    fn sessions(&self) -> Vec<SessionId> {
         Vec::new()
     }
 
@@ -133,8 +141,9 @@ impl<W: Write> QueuedWrite for Sent<W> {
         W::URGENCY == Urgency::Call && self.since.elapsed() > CALL_TIMEOUT
     }
 
-    fn counts(&self, core: &Core) -> Vec<String> {
-        self.write.counts(core)
+    fn locks(&self, core: &Core) -> Vec<String> {
+        let sessions = self.write.sessions().into_iter().map(|session| session.to_string());
+        self.write.counts(core).into_iter().chain(sessions).collect()
     }
 
     fn subjects(&self) -> Vec<Subject> {

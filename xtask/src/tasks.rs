@@ -88,8 +88,13 @@ pub(crate) fn model() -> Result {
 pub(crate) fn bench() -> Result {
     build()?;
     let python = python::venv()?;
-    let mut bench = command(python, &["bench/run.py", "--no-build", "--model"]);
-    bench.arg(format!("{MODEL_NAME}={}", python::model()?.display())).args(std::env::args().skip(2));
+    let mut bench = command(python, &["bench/run.py", "--no-build"]);
+    let arguments: Vec<String> = std::env::args().skip(2).collect();
+    // The store needs no model.
+    if !arguments.iter().any(|argument| argument == "--store") {
+        bench.arg("--model").arg(format!("{MODEL_NAME}={}", python::model()?.display()));
+    }
+    bench.args(arguments);
     step("benchmark", || run(bench))
 }
 

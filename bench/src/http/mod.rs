@@ -4,7 +4,6 @@
 mod child;
 mod client;
 mod connection;
-mod folder;
 mod measure;
 mod message;
 mod report;
@@ -24,7 +23,6 @@ use trainyard_protocol::LoraSpec;
 
 use self::child::ServerProcess;
 use self::connection::ServerAddress;
-use self::folder::BenchFolder;
 use self::measure::HttpBench;
 use self::message::TrainingRequest;
 pub(super) use self::report::HttpReport;
@@ -32,6 +30,7 @@ use self::report::Quantiles;
 use super::driver::{Driver, optim_step, sample, sampled};
 use super::engine::{OpenModel, load_engine};
 use super::flags::{BenchFlags, NamedModel};
+use super::folder::BenchFolder;
 use super::system;
 
 /// Operations per repetition of what is timed one at a time.
@@ -58,7 +57,7 @@ pub(super) fn measure(flags: &BenchFlags, open: OpenModel) -> Result<HttpReport,
         let model = flags.model.as_ref().map(|model| model.name.as_str());
         return drive(flags, url, model, None);
     }
-    let folder = BenchFolder::new(flags.data_dir.as_deref())?;
+    let folder = BenchFolder::new(flags.data_dir.as_deref(), "server")?;
     let model = match &flags.model {
         Some(model) => NamedModel { name: model.name.clone(), path: fs::canonicalize(&model.path)? },
         None => {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use trainyard_protocol::{OpError, RequestId};
 
 use super::run_unusable;
+use crate::admission;
 use crate::core::Core;
 use crate::queue::InFlightRequest;
 use crate::store::db::{Conn, sql};
@@ -40,6 +41,7 @@ impl EffectWrites<'_> {
             Err(error @ (Error::Store(_) | Error::Unavailable(_) | Error::Conflict(_))) => return Err(error),
             Err(error) => {
                 execute(conn, "ROLLBACK TO SAVEPOINT effects").await?;
+                core.count_refusal::<()>(&self.finished.tenant, &Err(error.clone()));
                 (Outcome::Failed(OpError::user(error.to_string())), self.written_folders())
             }
         };
@@ -51,7 +53,7 @@ impl EffectWrites<'_> {
     async fn apply_all(&self, conn: &mut Conn, core: &Core, now: Timestamp) -> Result<Vec<PathBuf>, Error> {
         let mut discarded = Vec::new();
         for effect in self.effects {
-            if let Some(dir) = self.apply_one(conn, effect, now).await?
+            if let Some(dir) = self.apply_one(conn, core, effect, now).await?
                 && !folders::is_needed(conn, &dir, core.revivable_after()).await?
             {
                 discarded.push(dir);
@@ -61,7 +63,13 @@ impl EffectWrites<'_> {
     }
 
     /// Returns the folder of a checkpoint that was replaced.
-    async fn apply_one(&self, conn: &mut Conn, effect: &Effect, now: Timestamp) -> Result<Option<PathBuf>, Error> {
+    async fn apply_one(
+        &self,
+        conn: &mut Conn,
+        core: &Core,
+        effect: &Effect,
+        now: Timestamp,
+    ) -> Result<Option<PathBuf>, Error> {
         let tenant = &self.finished.tenant;
         match effect {
             // Of maintenance operations, which are recorded otherwise.
@@ -76,7 +84,9 @@ impl EffectWrites<'_> {
             }
             Effect::Checkpoint(new) => {
                 runs::run(conn, tenant, &new.path.run).await?;
-                return checkpoints::upsert_checkpoint(conn, tenant, new, now).await;
+                let replaced = checkpoints::upsert_checkpoint(conn, tenant, new, now).await?;
+                admission::check_checkpoint(conn, core, tenant, new.size_bytes).await?;
+                return Ok(replaced);
             }
             Effect::SamplingSession(new) => {
                 let save = self.finished.run.as_ref().map(|run| (run, self.request));

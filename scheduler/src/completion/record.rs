@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use trainyard_protocol::RequestId;
+use trainyard_protocol::{RequestId, SessionId};
 
 use super::effects::EffectWrites;
 use super::outcome::CompletionOutcome;
@@ -17,7 +17,7 @@ use crate::store::results::{self, EndedRequest, RequestEnd, SampleEnd};
 use crate::store::runs;
 use crate::work_log::Times;
 use crate::write::Write;
-use crate::{Effect, Error, Outcome, Poll, RequestKind};
+use crate::{Effect, Error, Outcome, Poll, Quota, RequestKind, admission};
 
 /// Records outcome and effects of a request.
 pub(super) struct RecordCompletion {
@@ -130,6 +130,15 @@ impl Write for RecordCompletion {
             self.result = Some(core.blobs.put(self.result_name(), &payload).await?);
         }
         Ok(())
+    }
+
+    fn counts(&self, core: &Core) -> Vec<String> {
+        let stores = self.effects.iter().any(|effect| matches!(effect, Effect::Checkpoint(_)));
+        if stores { admission::counted(core, &self.finished.tenant, Quota::StorageBytes) } else { Vec::new() }
+    }
+
+    fn sessions(&self) -> Vec<SessionId> {
+        self.finished.sampling_session.iter().map(|_| self.finished.session.clone()).collect()
     }
 
     // Of a sample, unless it has effects.

@@ -1,4 +1,4 @@
-//! Garbage collection in the store: results whose retention is over, and requests of sessions that ended long ago.
+//! Garbage collection in the store: results whose retention is over, and what is left of sessions that ended long ago.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const ACKNOWLEDGED_RETENTION: Duration = Duration::from_secs(600);
 const ROUNDS: usize = 20;
 
 impl Core {
-    /// Drops results and requests whose retention is over.
+    /// Drops results, and deletes rows of ended sessions, whose retention is over.
     pub(crate) async fn collect_rows(&self) -> Result<(), Error> {
         for _ in 0..ROUNDS {
             if !self.call(CollectRows).await?.is_full() {
@@ -31,13 +31,13 @@ struct CollectRows;
 
 struct Collected {
     results: DroppedRows,
-    requests: DroppedRows,
+    sessions: DroppedRows,
 }
 
 impl Collected {
     /// Whether there may be more to drop.
     fn is_full(&self) -> bool {
-        self.results.is_full() || self.requests.is_full()
+        self.results.is_full || self.sessions.is_full
     }
 }
 
@@ -48,13 +48,13 @@ impl Write for CollectRows {
         let (now, retention) = (core.now(), core.options.retention);
         let results = gc::drop_results(conn, now.minus(retention), now.minus(ACKNOWLEDGED_RETENTION)).await?;
         // For one more period a request whose result was dropped is answered as gone.
-        let requests = gc::delete_requests(conn, now.minus(retention.saturating_mul(2))).await?;
-        Ok(Collected { results, requests })
+        let sessions = gc::collect_sessions(conn, now.minus(retention.saturating_mul(2))).await?;
+        Ok(Collected { results, sessions })
     }
 
     fn committed(&mut self, collected: &Collected, core: &Arc<Core>) {
         let mut files = Vec::new();
-        for dropped in [&collected.results, &collected.requests] {
+        for dropped in [&collected.results, &collected.sessions] {
             core.results.forget(&dropped.requests);
             files.extend(dropped.files.iter().cloned());
         }

@@ -56,9 +56,14 @@ impl fmt::Display for Refusal {
                 write!(f, "quota {name}: {used} of {limit} tokens are queued, and this request has {asked}")?;
             }
             Quota::TokensPerMinute => write!(f, "quota {name}: {limit} tokens per minute are used up")?,
-            Quota::StorageBytes if *asked == 0 => write!(f, "quota {name}: {used} of {limit} bytes are stored")?,
+            Quota::StorageBytes if *asked == 0 => {
+                write!(f, "quota {name}: {used} of {limit} bytes are stored or being saved")?
+            }
             Quota::StorageBytes => {
-                write!(f, "quota {name}: {used} of {limit} bytes are stored, and this checkpoint has about {asked}")?;
+                write!(
+                    f,
+                    "quota {name}: {used} of {limit} bytes are stored or being saved, and this checkpoint has about {asked}"
+                )?;
             }
         }
         match quota {

@@ -62,6 +62,10 @@ pub(crate) struct SessionEnded {
 impl Write for EndSession {
     type Output = SessionEnded;
 
+    fn sessions(&self) -> Vec<SessionId> {
+        vec![self.session.clone()]
+    }
+
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<SessionEnded, Error> {
         if let Some(tenant) = &self.tenant {
             sessions::session_row(conn, tenant, &self.session).await?;

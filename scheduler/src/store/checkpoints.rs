@@ -114,28 +114,29 @@ pub(crate) async fn list_checkpoints(
 ) -> Result<(Vec<Checkpoint>, u64), Error> {
     const SQL: &str = "-- list_checkpoints
         SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
-        FROM checkpoints
-        WHERE tenant = $1 AND ($2 IS NULL OR run_id = $2) AND (expires_at IS NULL OR expires_at > $3)
-        ORDER BY created_at DESC, run_id, kind, name LIMIT $4 OFFSET $5";
+        FROM checkpoints WHERE tenant = $1 AND (expires_at IS NULL OR expires_at > $2)
+        ORDER BY created_at DESC, run_id, kind, name LIMIT $3 OFFSET $4";
     const COUNT: &str = "-- list_checkpoints: count
+        SELECT count(*) FROM checkpoints WHERE tenant = $1 AND (expires_at IS NULL OR expires_at > $2)";
+    // A run has few, so that they are not found by the tenant, which `IS TRUE` says to SQLite.
+    const OF_RUN: &str = "-- list_checkpoints: of a run
+        SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
+        FROM checkpoints WHERE run_id = $5 AND (tenant = $1) IS TRUE AND (expires_at IS NULL OR expires_at > $2)
+        ORDER BY created_at DESC, kind, name LIMIT $3 OFFSET $4";
+    const COUNT_OF_RUN: &str = "-- list_checkpoints: count of a run
         SELECT count(*) FROM checkpoints
-        WHERE tenant = $1 AND ($2 IS NULL OR run_id = $2) AND (expires_at IS NULL OR expires_at > $3)";
-    let rows = sql(SQL)
-        .bind(tenant.as_str())
-        .bind(run.map(RunId::as_str))
-        .bind(now.0)
-        .bind(i64::from(page.limit))
-        .bind(as_i64(page.offset))
-        .fetch_all(&mut *conn)
-        .await
-        .map_err(failed("list checkpoints"))?;
-    let total: Option<i64> = sql(COUNT)
-        .bind(tenant.as_str())
-        .bind(run.map(RunId::as_str))
-        .bind(now.0)
-        .scalar(conn)
-        .await
-        .map_err(failed("count checkpoints"))?;
+        WHERE run_id = $3 AND (tenant = $1) IS TRUE AND (expires_at IS NULL OR expires_at > $2)";
+    let (mut list, mut count) = match run {
+        None => (sql(SQL), sql(COUNT)),
+        Some(_) => (sql(OF_RUN), sql(COUNT_OF_RUN)),
+    };
+    list = list.bind(tenant.as_str()).bind(now.0).bind(i64::from(page.limit)).bind(as_i64(page.offset));
+    count = count.bind(tenant.as_str()).bind(now.0);
+    if let Some(run) = run {
+        (list, count) = (list.bind(run.as_str()), count.bind(run.as_str()));
+    }
+    let rows = list.fetch_all(&mut *conn).await.map_err(failed("list checkpoints"))?;
+    let total: Option<i64> = count.scalar(conn).await.map_err(failed("count checkpoints"))?;
     Ok((rows.iter().map(to_checkpoint).collect::<Result<_, _>>()?, as_u64(total.unwrap_or(0))))
 }
 

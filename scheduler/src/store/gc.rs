@@ -1,13 +1,15 @@
-//! The table `requests`: garbage collection.
+//! Garbage collection: results, requests, and what else is left of sessions that ended long ago.
 
 use trainyard_protocol::{RequestId, RunId};
 
-use super::db::{Conn, Row, column, sql};
+use super::db::{Conn, Row, column, sql, sql_by};
 use super::{as_u64, failed};
 use crate::{Error, Timestamp};
 
 /// Most rows that one statement touches, so that garbage collection never holds up the writer for long.
 const ROWS: i64 = 500;
+/// Most sessions that one call of [`collect_sessions`] looks at.
+const SESSIONS: i64 = 50;
 
 /// Drops the payloads of a run's requests up to a place of its order, whose effects were saved. Returns their files.
 pub(crate) async fn truncate_log(conn: &mut Conn, run: &RunId, seq_id: i64) -> Result<Vec<String>, Error> {
@@ -28,50 +30,142 @@ pub(crate) struct DroppedRows {
     pub(crate) requests: Vec<RequestId>,
     /// Files that no row names any more.
     pub(crate) files: Vec<String>,
-}
-
-impl DroppedRows {
     /// Whether there may be more to drop.
-    pub(crate) fn is_full(&self) -> bool {
-        self.requests.len() as u64 >= as_u64(ROWS)
-    }
+    pub(crate) is_full: bool,
 }
 
-/// Drops results of requests that finished, or were acknowledged, before the given moments.
+/// Drops results of requests that finished, or were acknowledged, before the given moments: in two statements, because
+/// with both conditions in one SQLite reads all results that are not dropped.
 pub(crate) async fn drop_results(
     conn: &mut Conn,
     finished_before: Timestamp,
     acknowledged_before: Timestamp,
 ) -> Result<DroppedRows, Error> {
-    const FILES: &str = "-- drop_results: files
-        SELECT id, result_file FROM requests
-        WHERE NOT dropped AND finished_at IS NOT NULL
-            AND (finished_at < $1 OR (acknowledged_at IS NOT NULL AND acknowledged_at < $2)) LIMIT $3";
+    const FINISHED: (&str, &str) = (
+        "-- drop_results: finished
+        SELECT id, result_file FROM requests WHERE finished_at < $1 AND NOT dropped LIMIT $2",
+        "-- drop_results: finished
+        SELECT id, result_file FROM requests WHERE finished_at < $1 AND NOT dropped LIMIT $2
+        FOR NO KEY UPDATE SKIP LOCKED",
+    );
+    const ACKNOWLEDGED: (&str, &str) = (
+        "-- drop_results: acknowledged
+        SELECT id, result_file FROM requests WHERE acknowledged_at < $1 AND NOT dropped LIMIT $2",
+        "-- drop_results: acknowledged
+        SELECT id, result_file FROM requests WHERE acknowledged_at < $1 AND NOT dropped LIMIT $2
+        FOR NO KEY UPDATE SKIP LOCKED",
+    );
     const SQL: &str = "-- drop_results
         UPDATE requests SET dropped = TRUE, encoding = NULL, result = NULL, result_file = NULL WHERE id = $1";
-    let rows = sql(FILES)
-        .bind(finished_before.0)
-        .bind(acknowledged_before.0)
-        .bind(ROWS)
-        .fetch_all(&mut *conn)
-        .await
-        .map_err(failed("drop results"))?;
-    for row in &rows {
-        let id: String = column(row, "id")?;
-        sql(SQL).bind(id).execute(&mut *conn).await.map_err(failed("drop results"))?;
+    let mut dropped = DroppedRows::default();
+    for ((sqlite, postgres), before) in [(FINISHED, finished_before), (ACKNOWLEDGED, acknowledged_before)] {
+        let found = sql_by(sqlite, postgres).bind(before.0).bind(ROWS).fetch_all(&mut *conn).await;
+        let rows = found.map_err(failed("drop results"))?;
+        let ids = ids_of(&rows)?;
+        for id in &ids {
+            sql(SQL).bind(id.as_str()).execute(&mut *conn).await.map_err(failed("drop results"))?;
+        }
+        dropped.requests.extend(ids);
+        dropped.files.extend(files_of(&rows, &["result_file"])?);
+        dropped.is_full |= rows.len() as u64 >= as_u64(ROWS);
     }
-    Ok(DroppedRows { requests: ids_of(&rows)?, files: files_of(&rows, &["result_file"])? })
+    Ok(dropped)
 }
 
-/// Deletes the requests of sessions that ended before `ended_before`. Runs and checkpoints stay.
-pub(crate) async fn delete_requests(conn: &mut Conn, ended_before: Timestamp) -> Result<DroppedRows, Error> {
-    const SQL: &str = "-- delete_requests
+/// Deletes rows of sessions that ended, with all their requests, before `before`: requests first, then sampling
+/// sessions, then the session with its runs. A session whose runs own checkpoints stays with all its runs, and is not
+/// looked at again until one of these checkpoints is deleted ([`revisit_session`]).
+pub(crate) async fn collect_sessions(conn: &mut Conn, before: Timestamp) -> Result<DroppedRows, Error> {
+    // What an ended session still has to do is of the unfinished, which are few.
+    const SQLITE: &str = "-- collect_sessions
+        SELECT id FROM sessions WHERE ended_at < $1 AND NOT collected
+            AND NOT EXISTS (SELECT 1 FROM requests WHERE session_id = sessions.id AND finished_at IS NULL)
+            AND NOT EXISTS (SELECT 1 FROM requests WHERE session_id = sessions.id AND finished_at >= $1)
+        ORDER BY ended_at LIMIT $2";
+    const POSTGRES: &str = "-- collect_sessions
+        SELECT id FROM sessions WHERE ended_at < $1 AND NOT collected
+            AND NOT EXISTS (SELECT 1 FROM requests WHERE session_id = sessions.id AND finished_at IS NULL)
+            AND NOT EXISTS (SELECT 1 FROM requests WHERE session_id = sessions.id AND finished_at >= $1)
+        ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED";
+    let doing = "delete ended sessions";
+    let selected = sql_by(SQLITE, POSTGRES).bind(before.0).bind(SESSIONS).scalars(conn).await;
+    let sessions: Vec<String> = selected.map_err(failed(doing))?;
+    if sessions.is_empty() {
+        return Ok(DroppedRows::default());
+    }
+    let requests = delete_requests(conn, &sessions).await?;
+    if requests.is_full || delete_sampling_sessions(conn, &sessions).await? {
+        return Ok(DroppedRows { is_full: true, ..requests });
+    }
+    let is_full = sessions.len() as u64 >= as_u64(SESSIONS);
+    delete_sessions(conn, sessions).await?;
+    Ok(DroppedRows { is_full, ..requests })
+}
+
+/// Requests of some sessions, a part of them at a time.
+async fn delete_requests(conn: &mut Conn, sessions: &[String]) -> Result<DroppedRows, Error> {
+    const SQLITE: &str = "-- delete_requests
         DELETE FROM requests WHERE arrival IN (
-            SELECT requests.arrival FROM requests JOIN sessions ON sessions.id = requests.session_id
-            WHERE sessions.ended_at < $1 AND requests.finished_at < $1 LIMIT $2)
+            SELECT arrival FROM requests WHERE session_id IN (SELECT value FROM json_each($1)) LIMIT $2)
         RETURNING id, payload_file, result_file";
-    let rows = sql(SQL).bind(ended_before.0).bind(ROWS).fetch_all(conn).await.map_err(failed("delete requests"))?;
-    Ok(DroppedRows { requests: ids_of(&rows)?, files: files_of(&rows, &["payload_file", "result_file"])? })
+    // With `ANY` and a limit PostgreSQL reads the table, in the hope of meeting enough of them soon.
+    const POSTGRES: &str = "-- delete_requests
+        DELETE FROM requests WHERE arrival IN (
+            SELECT found.arrival FROM unnest($1) AS ended (id)
+            CROSS JOIN LATERAL (SELECT arrival FROM requests WHERE session_id = ended.id LIMIT $2) AS found LIMIT $2)
+        RETURNING id, payload_file, result_file";
+    let deleted = sql_by(SQLITE, POSTGRES).bind(sessions.to_vec()).bind(ROWS).fetch_all(conn).await;
+    let rows = deleted.map_err(failed("delete requests"))?;
+    Ok(DroppedRows {
+        requests: ids_of(&rows)?,
+        files: files_of(&rows, &["payload_file", "result_file"])?,
+        is_full: rows.len() as u64 >= as_u64(ROWS),
+    })
+}
+
+/// Sampling sessions of some sessions, a part of them at a time. Returns whether there may be more.
+async fn delete_sampling_sessions(conn: &mut Conn, sessions: &[String]) -> Result<bool, Error> {
+    const SQLITE: &str = "-- delete_sampling_sessions
+        DELETE FROM sampling_sessions WHERE id IN (
+            SELECT id FROM sampling_sessions WHERE session_id IN (SELECT value FROM json_each($1)) LIMIT $2)";
+    const POSTGRES: &str = "-- delete_sampling_sessions
+        DELETE FROM sampling_sessions WHERE id IN (
+            SELECT id FROM sampling_sessions WHERE session_id = ANY($1) LIMIT $2)";
+    let deleted = sql_by(SQLITE, POSTGRES).bind(sessions.to_vec()).bind(ROWS).execute(conn).await;
+    Ok(deleted.map_err(failed("delete sampling sessions"))? >= as_u64(ROWS))
+}
+
+/// Sessions with their runs, as far as these own no checkpoints.
+async fn delete_sessions(conn: &mut Conn, sessions: Vec<String>) -> Result<(), Error> {
+    const KEEP_SQLITE: &str = "-- delete_sessions: keep
+        UPDATE sessions SET collected = TRUE WHERE id IN (
+            SELECT runs.session_id FROM runs WHERE runs.session_id IN (SELECT value FROM json_each($1))
+                AND EXISTS (SELECT 1 FROM checkpoints WHERE checkpoints.run_id = runs.id))";
+    const KEEP_POSTGRES: &str = "-- delete_sessions: keep
+        UPDATE sessions SET collected = TRUE WHERE id IN (
+            SELECT runs.session_id FROM runs WHERE runs.session_id = ANY($1)
+                AND EXISTS (SELECT 1 FROM checkpoints WHERE checkpoints.run_id = runs.id))";
+    const RUNS_SQLITE: &str = "-- delete_sessions: runs
+        DELETE FROM runs WHERE session_id IN (
+            SELECT id FROM sessions WHERE id IN (SELECT value FROM json_each($1)) AND NOT collected)";
+    const RUNS_POSTGRES: &str = "-- delete_sessions: runs
+        DELETE FROM runs WHERE session_id IN (SELECT id FROM sessions WHERE id = ANY($1) AND NOT collected)";
+    const SQLITE: &str = "-- delete_sessions
+        DELETE FROM sessions WHERE id IN (SELECT value FROM json_each($1)) AND NOT collected";
+    const POSTGRES: &str = "-- delete_sessions
+        DELETE FROM sessions WHERE id = ANY($1) AND NOT collected";
+    for (sqlite, postgres) in [(KEEP_SQLITE, KEEP_POSTGRES), (RUNS_SQLITE, RUNS_POSTGRES), (SQLITE, POSTGRES)] {
+        let done = sql_by(sqlite, postgres).bind(sessions.clone()).execute(conn).await;
+        done.map_err(failed("delete ended sessions"))?;
+    }
+    Ok(())
+}
+
+/// Lets garbage collection look again at the session of a run that has lost a checkpoint.
+pub(crate) async fn revisit_session(conn: &mut Conn, run: &RunId) -> Result<(), Error> {
+    const SQL: &str = "-- revisit_session
+        UPDATE sessions SET collected = FALSE WHERE id = (SELECT session_id FROM runs WHERE id = $1) AND collected";
+    sql(SQL).bind(run.as_str()).execute(conn).await.map(drop).map_err(failed("delete a checkpoint"))
 }
 
 /// Whether a row names a file. Files are called `<request>.<what>`.

@@ -9,6 +9,18 @@ use crate::Error;
 use crate::crashes::{QUARANTINE_CRASHES, WorkerEnd};
 use crate::quotas::Cost;
 
+/// The runs that unfinished requests wait for: their own, or those whose snapshots they need. They are found by what is
+/// unfinished, which is little beside all that is retained; `CROSS JOIN` keeps SQLite from turning that round.
+macro_rules! waiting_runs {
+    () => {
+        "SELECT run_id AS id FROM requests WHERE finished_at IS NULL AND run_id IS NOT NULL
+            UNION
+            SELECT sampler.run_id FROM requests CROSS JOIN sampling_sessions AS sampler
+            WHERE requests.finished_at IS NULL AND sampler.id = requests.sampling_session_id
+                AND sampler.run_id IS NOT NULL AND sampler.snapshot_dir IS NULL"
+    };
+}
+
 /// Claims the leases of runs that no worker has and that have work, at most `limit`. Returns them with the new epochs.
 pub(crate) async fn claim_runs(
     conn: &mut Conn,
@@ -16,30 +28,29 @@ pub(crate) async fn claim_runs(
     models: &[String],
     limit: usize,
 ) -> Result<Vec<(RunId, i64)>, Error> {
-    const SQLITE: &str = "-- claim_runs
+    const SQLITE: &str = concat!(
+        "-- claim_runs
         UPDATE runs SET worker_id = $1, epoch = epoch + 1
         WHERE id IN (
-            SELECT runs.id FROM runs
-            WHERE runs.worker_id IS NULL AND runs.base_model IN (SELECT value FROM json_each($2))
-                AND (EXISTS (SELECT 1 FROM requests WHERE requests.run_id = runs.id AND requests.finished_at IS NULL)
-                    OR EXISTS (SELECT 1 FROM sampling_sessions AS sampler
-                        JOIN requests ON requests.sampling_session_id = sampler.id AND requests.finished_at IS NULL
-                        WHERE sampler.run_id = runs.id AND sampler.snapshot_dir IS NULL))
+            SELECT runs.id FROM (",
+        waiting_runs!(),
+        ") AS waiting CROSS JOIN runs
+            WHERE runs.id = waiting.id AND runs.worker_id IS NULL
+                AND runs.base_model IN (SELECT value FROM json_each($2))
             ORDER BY runs.last_request_at, runs.id LIMIT $3)
-        RETURNING id, epoch";
-    // The waited-for runs are found by what is unfinished, which is little beside all runs.
-    const POSTGRES: &str = "-- claim_runs
+        RETURNING id, epoch"
+    );
+    const POSTGRES: &str = concat!(
+        "-- claim_runs
         UPDATE runs SET worker_id = $1, epoch = epoch + 1
         WHERE id IN (
-            SELECT id FROM runs
-            WHERE worker_id IS NULL AND base_model = ANY($2) AND id IN (
-                SELECT run_id FROM requests WHERE finished_at IS NULL AND run_id IS NOT NULL
-                UNION
-                SELECT sampler.run_id FROM sampling_sessions AS sampler
-                JOIN requests ON requests.sampling_session_id = sampler.id
-                WHERE requests.finished_at IS NULL AND sampler.run_id IS NOT NULL AND sampler.snapshot_dir IS NULL)
-            ORDER BY last_request_at, id LIMIT $3 FOR UPDATE SKIP LOCKED)
-        RETURNING id, epoch";
+            SELECT runs.id FROM (",
+        waiting_runs!(),
+        ") AS waiting CROSS JOIN runs
+            WHERE runs.id = waiting.id AND runs.worker_id IS NULL AND runs.base_model = ANY($2)
+            ORDER BY runs.last_request_at, runs.id LIMIT $3 FOR UPDATE OF runs SKIP LOCKED)
+        RETURNING id, epoch"
+    );
     let rows = sql_by(SQLITE, POSTGRES)
         .bind(worker)
         .bind(models.to_vec())
@@ -76,7 +87,7 @@ pub(crate) async fn release_run(conn: &mut Conn, worker: &str, run: &RunId, epoc
     const SQL: &str = "-- release_run
         UPDATE runs SET worker_id = NULL WHERE id = $1 AND worker_id = $2 AND epoch = $3";
     const REQUESTS: &str = "-- release_run: requests
-        UPDATE requests SET state = 'queued' WHERE run_id = $1 AND state = 'running'";
+        UPDATE requests SET state = 'queued' WHERE run_id = $1 AND finished_at IS NULL AND state = 'running'";
     let released = sql(SQL).bind(run.as_str()).bind(worker).bind(epoch).execute(conn).await;
     if released.map_err(failed("release a run"))? == 0 {
         return Ok(false);
@@ -107,7 +118,7 @@ pub(crate) async fn release_all(conn: &mut Conn, worker: Option<&str>, end: Work
             AND NOT EXISTS (SELECT 1 FROM requests AS earlier WHERE earlier.run_id = requests.run_id
                 AND earlier.seq_id < requests.seq_id AND earlier.finished_at IS NULL)";
     const REQUESTS: &str = "-- release_all: requests
-        UPDATE requests SET state = 'queued' WHERE state = 'running' AND run_id IN (
+        UPDATE requests SET state = 'queued' WHERE finished_at IS NULL AND state = 'running' AND run_id IN (
             SELECT id FROM runs WHERE worker_id IS NOT NULL AND ($1 IS NULL OR worker_id = $1))";
     const RUNS: &str = "-- release_all: runs
         UPDATE runs SET worker_id = NULL WHERE worker_id IS NOT NULL AND ($1 IS NULL OR worker_id = $1)";
@@ -234,24 +245,17 @@ pub(crate) async fn release_sample(conn: &mut Conn, worker: &str, id: &RequestId
 
 /// How many runs with a lease, or waited for without one, need a base model; and of how many the worker has the lease.
 pub(crate) async fn count_placed_runs(conn: &mut Conn, model: &str, worker: &str) -> Result<(usize, usize), Error> {
-    const SQLITE: &str = "-- count_placed_runs
-        SELECT count(*) AS placed, count(CASE WHEN worker_id = $2 THEN 1 END) AS held FROM runs WHERE base_model = $1
-            AND (worker_id IS NOT NULL
-                OR EXISTS (SELECT 1 FROM requests WHERE requests.run_id = runs.id AND requests.finished_at IS NULL)
-                OR EXISTS (SELECT 1 FROM sampling_sessions AS sampler
-                    JOIN requests ON requests.sampling_session_id = sampler.id AND requests.finished_at IS NULL
-                    WHERE sampler.run_id = runs.id AND sampler.snapshot_dir IS NULL))";
-    const POSTGRES: &str = "-- count_placed_runs
-        SELECT count(*) AS placed, count(CASE WHEN worker_id = $2 THEN 1 END) AS held FROM runs WHERE base_model = $1
-            AND (worker_id IS NOT NULL
-                OR id IN (
-                    SELECT run_id FROM requests WHERE finished_at IS NULL AND run_id IS NOT NULL
-                    UNION
-                    SELECT sampler.run_id FROM sampling_sessions AS sampler
-                    JOIN requests ON requests.sampling_session_id = sampler.id
-                    WHERE requests.finished_at IS NULL AND sampler.run_id IS NOT NULL
-                        AND sampler.snapshot_dir IS NULL))";
-    let rows = sql_by(SQLITE, POSTGRES).bind(model).bind(worker).fetch_all(conn).await.map_err(failed("count runs"))?;
+    const SQL: &str = concat!(
+        "-- count_placed_runs
+        SELECT count(*) AS placed, count(CASE WHEN worker_id = $2 THEN 1 END) AS held FROM (
+            SELECT worker_id FROM runs WHERE worker_id IS NOT NULL AND base_model = $1
+            UNION ALL
+            SELECT runs.worker_id FROM (",
+        waiting_runs!(),
+        ") AS waiting CROSS JOIN runs
+            WHERE runs.id = waiting.id AND runs.worker_id IS NULL AND runs.base_model = $1) AS placed"
+    );
+    let rows = sql(SQL).bind(model).bind(worker).fetch_all(conn).await.map_err(failed("count runs"))?;
     let Some(row) = rows.first() else { return Ok((0, 0)) };
     let count = |name| Ok::<_, Error>(usize::try_from(column::<i64>(row, name)?).unwrap_or(0));
     Ok((count("placed")?, count("held")?))

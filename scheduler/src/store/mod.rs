@@ -9,6 +9,7 @@ pub(crate) mod db;
 pub(crate) mod folders;
 pub(crate) mod gc;
 pub(crate) mod leases;
+pub(crate) mod locks;
 pub(crate) mod quotas;
 pub(crate) mod requests;
 pub(crate) mod results;

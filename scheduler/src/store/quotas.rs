@@ -4,28 +4,22 @@ use std::num::NonZeroU64;
 
 use trainyard_protocol::{RequestId, RunId, TenantId};
 
-use super::db::{Conn, Dialect, Row, column, sql, sql_by};
+use super::db::{Conn, Row, column, sql, sql_by};
 use super::{as_u64, failed, parsed};
 use crate::quotas::{BucketLevel, TokenBucket};
 use crate::{Error, RequestKind, RequestState, Timestamp};
 
-/// Keeps other transactions from changing what these tenants use, until this one ends. Each transaction locks once,
-/// and in the order of names, so that none waits for another in a circle. SQLite has one writer anyhow.
-pub(crate) async fn lock_tenants(conn: &mut Conn, tenants: Vec<String>) -> Result<(), Error> {
-    const SQL: &str = "-- lock_tenants
-        SELECT pg_advisory_xact_lock(hashtextextended(tenant, 0)) FROM unnest($1) AS tenant";
-    if conn.dialect() == Dialect::Sqlite || tenants.is_empty() {
-        return Ok(());
-    }
-    sql(SQL).bind(tenants).fetch_all(conn).await.map(drop).map_err(failed("check a quota"))
-}
-
 /// Runs that can be used: of sessions that are active, or that ended with work left.
 pub(crate) async fn live_runs(conn: &mut Conn, tenant: &TenantId) -> Result<u64, Error> {
     const SQL: &str = "-- live_runs
-        SELECT count(*) FROM runs JOIN sessions ON sessions.id = runs.session_id
-        WHERE runs.tenant = $1 AND runs.state <> 'failed' AND (sessions.status = 'active'
-            OR EXISTS (SELECT 1 FROM requests WHERE requests.run_id = runs.id AND requests.finished_at IS NULL))";
+        SELECT count(*) FROM (
+            SELECT runs.id FROM sessions CROSS JOIN runs
+            WHERE sessions.tenant = $1 AND sessions.status = 'active'
+                AND runs.session_id = sessions.id AND runs.state <> 'failed'
+            UNION
+            SELECT runs.id FROM requests CROSS JOIN runs
+            WHERE requests.tenant = $1 AND requests.finished_at IS NULL
+                AND runs.id = requests.run_id AND runs.state <> 'failed') AS live";
     count(sql(SQL).bind(tenant.as_str()).scalar(conn).await)
 }
 
@@ -40,6 +34,17 @@ pub(crate) async fn queued_tokens(conn: &mut Conn, tenant: &TenantId) -> Result<
 pub(crate) async fn stored_bytes(conn: &mut Conn, tenant: &TenantId) -> Result<u64, Error> {
     const SQL: &str = "-- stored_bytes
         SELECT CAST(coalesce(sum(size_bytes), 0) AS BIGINT) FROM checkpoints WHERE tenant = $1";
+    count(sql(SQL).bind(tenant.as_str()).scalar(conn).await)
+}
+
+/// Bytes of checkpoints that unfinished requests write, as far as they can be expected: a run's next checkpoint of a kind
+/// will be about as large as its largest.
+pub(crate) async fn reserved_bytes(conn: &mut Conn, tenant: &TenantId) -> Result<u64, Error> {
+    const SQL: &str = "-- reserved_bytes
+        SELECT CAST(coalesce(sum((
+            SELECT max(size_bytes) FROM checkpoints
+            WHERE checkpoints.run_id = requests.run_id AND checkpoints.kind = requests.stores)), 0) AS BIGINT)
+        FROM requests WHERE tenant = $1 AND finished_at IS NULL AND stores IS NOT NULL";
     count(sql(SQL).bind(tenant.as_str()).scalar(conn).await)
 }
 
@@ -122,8 +127,8 @@ pub(crate) async fn active_sessions_and_runs(conn: &mut Conn) -> Result<(u64, u6
     const SESSIONS: &str = "-- active_sessions_and_runs: sessions
         SELECT count(*) FROM sessions WHERE status = 'active'";
     const RUNS: &str = "-- active_sessions_and_runs: runs
-        SELECT count(*) FROM runs JOIN sessions ON sessions.id = runs.session_id
-        WHERE runs.state <> 'failed' AND sessions.status = 'active'";
+        SELECT count(*) FROM sessions CROSS JOIN runs
+        WHERE sessions.status = 'active' AND runs.session_id = sessions.id AND runs.state <> 'failed'";
     let sessions = count(sql(SESSIONS).scalar(conn).await)?;
     Ok((sessions, count(sql(RUNS).scalar(conn).await)?))
 }

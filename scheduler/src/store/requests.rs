@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId, TenantId};
+use trainyard_protocol::{CheckpointKind, OpError, RequestId, RunId, SamplingSessionId, SessionId, TenantId};
 
 use super::blobs::StoredBytes;
 use super::db::{Bulk, Conn, Row, Sql, Value, column, sql, sql_by};
@@ -51,6 +51,8 @@ pub(crate) struct NewRequest<'a> {
     /// Of a sample: the worker that claims it at once.
     pub(crate) worker: Option<&'a str>,
     pub(crate) tokens: u64,
+    /// The kind of the checkpoint that it writes; no sample does.
+    pub(crate) stores: Option<CheckpointKind>,
 }
 
 /// Inserts a request and returns its place in the order of arrival; `None` when its session accepts nothing more,
@@ -62,14 +64,16 @@ pub(crate) async fn insert_request(
 ) -> Result<Option<i64>, Error> {
     const SQL: &str = "-- insert_request
         INSERT INTO requests (id, tenant, session_id, run_id, sampling_session_id, seq_id, kind, num_samples,
-            fingerprint, state, payload, payload_file, error, created_at, finished_at, worker_id, claim, tokens)
-        SELECT $1, $2, id, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18
+            fingerprint, state, payload, payload_file, error, created_at, finished_at, worker_id, claim, tokens, stores)
+        SELECT $1, $2, id, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19
         FROM sessions WHERE id = $3 AND tenant = $2 AND status = 'active'
         ON CONFLICT DO NOTHING RETURNING arrival";
-    Sql::of(SQL, new.values(now)?).scalar(conn).await.map_err(failed("accept a request"))
+    let mut values = new.values(now)?;
+    values.push(new.stores.map(CheckpointKind::segment).into());
+    Sql::of(SQL, values).scalar(conn).await.map_err(failed("accept a request"))
 }
 
-/// As [`insert_request`], for several at once: those that it would answer with `None` are not in the answer.
+/// As [`insert_request`], for several samples at once: those that it would answer with `None` are not in the answer.
 pub(crate) async fn insert_requests(
     conn: &mut Conn,
     new: &[NewRequest<'_>],
@@ -189,6 +193,19 @@ pub(crate) async fn request_kind(conn: &mut Conn, tenant: &TenantId, id: &Reques
         .map_err(failed("find a request"))?
         .ok_or_else(|| Error::not_found("request", id))?;
     parsed(&row, "kind", RequestKind::from_text)
+}
+
+/// The sessions of some requests, as far as these are samples.
+pub(crate) async fn sessions_of_samples(conn: &mut Conn, ids: &[RequestId]) -> Result<Vec<SessionId>, Error> {
+    const SQLITE: &str = "-- sessions_of_samples
+        SELECT DISTINCT session_id FROM requests
+        WHERE id IN (SELECT value FROM json_each($1)) AND sampling_session_id IS NOT NULL";
+    const POSTGRES: &str = "-- sessions_of_samples
+        SELECT DISTINCT session_id FROM requests WHERE id = ANY($1) AND sampling_session_id IS NOT NULL";
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let found: Vec<String> =
+        sql_by(SQLITE, POSTGRES).bind(ids).scalars(conn).await.map_err(failed("find the sessions of samples"))?;
+    Ok(found.into_iter().map(SessionId::new).collect())
 }
 
 /// Marks requests as running, if the worker still has them. Returns how many of them were queued.

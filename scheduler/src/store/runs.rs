@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use trainyard_protocol::{OpError, RunId, RunSpec, SessionId, TenantId};
 
-use super::db::{Conn, Row, column, sql};
+use super::db::{Conn, Row, column, sql, sql_by};
 use super::{as_i64, as_u64, failed, from_json, parsed, to_json};
 use crate::{Error, NewRun, Page, Run, RunState, Timestamp};
 
@@ -87,9 +87,18 @@ pub(crate) async fn session_of_run(
 
 /// Records that a request of the run was submitted.
 pub(crate) async fn touch_run(conn: &mut Conn, id: &RunId, now: Timestamp) -> Result<(), Error> {
-    const SQL: &str = "-- touch_run
+    const SQLITE: &str = "-- touch_run
         UPDATE runs SET last_request_at = $2 WHERE id = $1 AND last_request_at < $3";
-    let touched = sql(SQL).bind(id.as_str()).bind(now.0).bind(now.0 - LAST_REQUEST_RESOLUTION_MS).execute(conn).await;
+    // Whoever has the row is about to record the same, or executes the run: no submission waits for that.
+    const POSTGRES: &str = "-- touch_run
+        UPDATE runs SET last_request_at = $2 WHERE id = (
+            SELECT id FROM runs WHERE id = $1 AND last_request_at < $3 FOR NO KEY UPDATE SKIP LOCKED)";
+    let touched = sql_by(SQLITE, POSTGRES)
+        .bind(id.as_str())
+        .bind(now.0)
+        .bind(now.0 - LAST_REQUEST_RESOLUTION_MS)
+        .execute(conn)
+        .await;
     touched.map(drop).map_err(failed("update a run"))
 }
 

@@ -98,7 +98,8 @@ pub(crate) async fn sampling_session(
 /// Records where a snapshot of a run was saved; with `None`, that the newest one of this key is in memory alone.
 pub(crate) async fn set_snapshot_dir(conn: &mut Conn, run: &RunId, key: &str, dir: Option<&Path>) -> Result<(), Error> {
     const SQL: &str = "-- set_snapshot_dir
-        UPDATE sampling_sessions SET snapshot_dir = $3 WHERE run_id = $1 AND snapshot = $2";
+        UPDATE sampling_sessions SET snapshot_dir = $3
+        WHERE session_id = (SELECT session_id FROM runs WHERE id = $1) AND snapshot = $2 AND run_id = $1";
     let dir = dir.map(|dir| dir.to_string_lossy().into_owned());
     let done = sql(SQL).bind(run.as_str()).bind(key).bind(dir).execute(conn).await;
     done.map(drop).map_err(failed("record a snapshot"))

@@ -117,9 +117,20 @@ pub(crate) async fn revive_session(
 
 /// Records a heartbeat of an active session.
 pub(crate) async fn touch_session(conn: &mut Conn, id: &SessionId, now: Timestamp) -> Result<(), Error> {
-    const SQL: &str = "-- touch_session
+    const SQLITE: &str = "-- touch_session
         UPDATE sessions SET last_seen_at = $2 WHERE id = $1 AND last_seen_at < $2 AND status = 'active'";
-    sql(SQL).bind(id.as_str()).bind(now.0).execute(conn).await.map(drop).map_err(failed("update a session"))
+    // Whoever has the row records a heartbeat too, or the session's end.
+    const POSTGRES: &str = "-- touch_session
+        UPDATE sessions SET last_seen_at = $2 WHERE id = (
+            SELECT id FROM sessions WHERE id = $1 AND last_seen_at < $2 AND status = 'active'
+            FOR NO KEY UPDATE SKIP LOCKED)";
+    sql_by(SQLITE, POSTGRES)
+        .bind(id.as_str())
+        .bind(now.0)
+        .execute(conn)
+        .await
+        .map(drop)
+        .map_err(failed("update a session"))
 }
 
 /// Extends the heartbeats of all active sessions to now: for a while none could be received.

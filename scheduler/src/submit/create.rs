@@ -97,6 +97,7 @@ impl Write for SubmitCreate {
             rejected: self.new.rejected.as_ref(),
             worker: None,
             tokens: 0,
+            stores: None,
         };
         let arrival = requests::insert_request(conn, &request, now).await?;
         let arrival = arrival.ok_or_else(|| Error::store("accept a request", format!("{} exists", self.run)))?;

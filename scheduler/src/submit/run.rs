@@ -91,6 +91,7 @@ impl Write for SubmitRun {
             rejected: self.rejected(),
             worker: None,
             tokens: *tokens,
+            stores: self.submission.stores,
         };
         let existing = match insert_or_find(conn, core, &request).await? {
             Inserted::New(arrival) => {

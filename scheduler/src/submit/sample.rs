@@ -73,6 +73,7 @@ impl SubmitSample {
             rejected: None,
             worker: core.worker_for(&sampling.base_model).filter(|_| lock(&core.queue).can_sample(sampling)),
             tokens: *tokens,
+            stores: None,
         }
     }
 

@@ -84,11 +84,7 @@ async fn a_sample_larger_than_the_quota_is_taken_when_nothing_is_queued() {
 async fn a_save_beyond_the_storage_quota_fails_in_its_future_and_takes_its_place() {
     let bench = granted(TenantPolicy { max_storage_bytes: NonZeroU64::new(100), ..TenantPolicy::default() }).await;
     let run = bench.ready_run(0).await;
-    let save = |seq_id| RunSubmission {
-        stores: Some(CheckpointKind::Training),
-        ..submission(&run, seq_id, RequestKind::SaveWeights)
-    };
-    let submit = |seq_id| bench.scheduler.submit_run(&bench.me, save(seq_id));
+    let submit = |seq_id| bench.scheduler.submit_run(&bench.me, save(&run, seq_id));
     submit(1).await.unwrap();
     let path: TinkerPath = format!("tinker://{run}/weights/one").parse().unwrap();
     let checkpoint = NewCheckpoint {
@@ -112,6 +108,65 @@ async fn a_save_beyond_the_storage_quota_fails_in_its_future_and_takes_its_place
     // What stores nothing goes on, and the order has no gap.
     bench.submit(&run, 3, RequestKind::ForwardBackward).await;
     assert_eq!(bench.start().await.seq_id, 3);
+}
+
+/// A save of a run, under a name of its own.
+fn save(run: &RunId, seq_id: i64) -> RunSubmission {
+    RunSubmission { stores: Some(CheckpointKind::Training), ..submission(run, seq_id, RequestKind::SaveWeights) }
+}
+
+fn saved(run: &RunId, seq_id: i64, size_bytes: u64) -> Effect {
+    Effect::Checkpoint(NewCheckpoint {
+        overwrite: false,
+        path: format!("tinker://{run}/weights/{seq_id}").parse().unwrap(),
+        dir: format!("checkpoints/{seq_id}").into(),
+        size_bytes,
+        spec: spec(),
+        expires_in: None,
+        user_metadata: BTreeMap::new(),
+    })
+}
+
+#[tokio::test]
+async fn saves_in_a_row_do_not_exceed_the_storage_quota_before_one_is_measured() {
+    let limit = 1_000_000;
+    let bench = granted(TenantPolicy { max_storage_bytes: NonZeroU64::new(limit), ..TenantPolicy::default() }).await;
+    let run = bench.ready_run(0).await;
+    let mut saves = Vec::new();
+    for seq_id in 1..=20 {
+        saves.push(bench.scheduler.submit_run(&bench.me, save(&run, seq_id)).await.unwrap().request_id);
+    }
+    let mut succeeded = 0;
+    for (seq_id, request) in (1..).zip(&saves) {
+        bench.succeed_with(&bench.start().await, vec![saved(&run, seq_id, 400_000)]);
+        match bench.poll(request).await {
+            Poll::Succeeded { .. } => succeeded += 1,
+            Poll::Failed(error) => assert!(error.message.contains("800000 of 1000000 bytes are stored"), "{error}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(succeeded, 2);
+    let conn = &mut bench.scheduler.core.reader().await.unwrap();
+    assert_eq!(crate::store::quotas::stored_bytes(conn, &bench.me).await.unwrap(), 800_000);
+}
+
+#[tokio::test]
+async fn a_save_reserves_its_bytes_until_it_ends() {
+    let bench = granted(TenantPolicy { max_storage_bytes: NonZeroU64::new(100), ..TenantPolicy::default() }).await;
+    let run = bench.ready_run(0).await;
+    let submit = async |seq_id| bench.scheduler.submit_run(&bench.me, save(&run, seq_id)).await.unwrap().request_id;
+    let first = submit(1).await;
+    bench.succeed_with(&bench.start().await, vec![saved(&run, 1, 40)]);
+    bench.poll(&first).await;
+    let (second, third) = (submit(2).await, submit(3).await);
+    let Poll::Failed(error) = bench.poll(&third).await else { panic!("80 bytes are stored or reserved") };
+    assert!(error.message.contains("80 of 100 bytes are stored"), "{error}");
+    bench.fail(&bench.start().await, "no");
+    bench.poll(&second).await;
+    // What the second one had reserved is free again.
+    let fourth = submit(4).await;
+    bench.succeed_with(&bench.start().await, vec![saved(&run, 4, 40)]);
+    assert!(matches!(bench.poll(&fourth).await, Poll::Succeeded { .. }));
 }
 
 #[tokio::test]

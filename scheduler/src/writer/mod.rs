@@ -197,6 +197,7 @@ impl Writer {
                 Err(error @ Error::Unavailable(_)) => return Err(error),
                 Err(Error::Conflict(doing)) if conflicts < CONFLICTS => {
                     conflicts += 1;
+                    self.core.metrics.conflicts.inc();
                     tracing::debug!(doing, conflicts, "retrying transaction after a conflict");
                     self.conn = Some(conn);
                     tokio::time::sleep(self.core.jitter(Duration::from_millis(4 << conflicts.min(6)))).await;

@@ -6,12 +6,12 @@ use crate::Error;
 use crate::core::{Core, QueuedWrite, Urgency};
 use crate::signals::{self, Signal};
 use crate::store::db::{Conn, Dialect, sql};
-use crate::store::{failed, quotas};
+use crate::store::{failed, locks};
 
 /// Writes the whole batch in a transaction that is open, or nothing, and ends the transaction.
 pub(super) async fn transact(conn: &mut Conn, core: &Core, batch: &mut [Box<dyn QueuedWrite>]) -> Result<(), Error> {
-    let tenants: BTreeSet<String> = batch.iter().flat_map(|write| write.counts(core)).collect();
-    let mut done = quotas::lock_tenants(conn, tenants.into_iter().collect()).await;
+    let names: BTreeSet<String> = batch.iter().flat_map(|write| write.locks(core)).collect();
+    let mut done = locks::lock_names(conn, names.into_iter().collect()).await;
     if done.is_ok() {
         done = apply_all(conn, core, batch).await;
     }

@@ -2,11 +2,13 @@
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName};
+use trainyard_protocol::limits::MAX_IDEMPOTENCY_KEY_BYTES;
 use trainyard_scheduler::NewSession;
 
 use super::body::JsonBody;
 use super::respond::{Answer, Reply};
 use crate::auth::Tenant;
+use crate::error::ApiError;
 use crate::openapi::Refusals;
 use crate::state::AppState;
 use crate::wire::sessions::{CreateSessionRequest, CreateSessionResponse};
@@ -25,6 +27,12 @@ pub(super) async fn create_session(
     JsonBody(request): JsonBody<CreateSessionRequest>,
 ) -> Reply<CreateSessionResponse> {
     let idempotency_key = headers.get(IDEMPOTENCY_KEY).and_then(|key| key.to_str().ok()).map(str::to_owned);
+    if let Some(length) = idempotency_key.as_ref().map(String::len).filter(|length| *length > MAX_IDEMPOTENCY_KEY_BYTES)
+    {
+        return Err(ApiError::invalid(format!(
+            "x-idempotency-key: {length} bytes; at most {MAX_IDEMPOTENCY_KEY_BYTES} are allowed"
+        )));
+    }
     let session = NewSession {
         tags: request.tags,
         user_metadata: request.user_metadata.into_iter().collect(),
@@ -59,6 +67,19 @@ mod tests {
         assert!(!first.contains(['/', ':', '?', '#']));
         assert_eq!(create("a").await, first);
         assert_ne!(create("b").await, first);
+    }
+
+    #[tokio::test]
+    async fn a_key_that_is_too_long_is_refused_with_the_limit() {
+        let server = Server::start().await;
+        let create = async |length| {
+            let key = "k".repeat(length);
+            let headers = [("x-idempotency-key", key.as_str())];
+            server.call(Method::POST, "/api/v1/create_session", &headers, json!({}).to_string()).await
+        };
+        create(256).await.text("session_id");
+        let refused = create(3_000).await.refused(400);
+        assert_eq!(refused, "x-idempotency-key: 3000 bytes; at most 256 are allowed");
     }
 
     #[tokio::test]

@@ -12,6 +12,8 @@ mod listener;
 mod open;
 mod pool;
 mod query;
+#[cfg(test)]
+pub(crate) mod recording;
 mod remote;
 mod tls;
 mod value;

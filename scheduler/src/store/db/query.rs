@@ -15,11 +15,11 @@ use crate::store::failed;
 
 /// A statement with its parameters.
 pub(crate) struct Sql<'q> {
-    sqlite: &'static str,
-    postgres: &'static str,
-    values: Vec<Value<'q>>,
+    pub(super) sqlite: &'static str,
+    pub(super) postgres: &'static str,
+    pub(super) values: Vec<Value<'q>>,
     /// How long a PostgreSQL server may take for it.
-    limit: Duration,
+    pub(super) limit: Duration,
 }
 
 /// A statement that both databases understand.
@@ -51,6 +51,8 @@ impl<'q> Sql<'q> {
 
     /// Runs it and returns how many rows it touched.
     pub(crate) async fn execute(self, conn: &mut Conn) -> Result<u64, sqlx::Error> {
+        #[cfg(test)]
+        self.record();
         match conn.raw() {
             Raw::Sqlite(conn) => for_sqlite(self).execute(conn).await.map(|done| done.rows_affected()),
             Raw::Postgres(conn) => {
@@ -61,6 +63,8 @@ impl<'q> Sql<'q> {
     }
 
     pub(crate) async fn fetch_all(self, conn: &mut Conn) -> Result<Vec<Row>, sqlx::Error> {
+        #[cfg(test)]
+        self.record();
         Ok(match conn.raw() {
             Raw::Sqlite(conn) => for_sqlite(self).fetch_all(conn).await?.into_iter().map(Row::Sqlite).collect(),
             Raw::Postgres(conn) => {
@@ -71,6 +75,8 @@ impl<'q> Sql<'q> {
     }
 
     pub(crate) async fn fetch_optional(self, conn: &mut Conn) -> Result<Option<Row>, sqlx::Error> {
+        #[cfg(test)]
+        self.record();
         Ok(match conn.raw() {
             Raw::Sqlite(conn) => for_sqlite(self).fetch_optional(conn).await?.map(Row::Sqlite),
             Raw::Postgres(conn) => {

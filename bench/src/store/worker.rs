@@ -1,0 +1,65 @@
+//! A worker that computes nothing: whatever it gets has succeeded.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use trainyard_protocol::SessionId;
+use trainyard_scheduler::{Effect, Encoding, NewSamplingSession, Outcome, RequestKind, Scheduler, Work, WorkItem};
+
+/// A thread that completes requests.
+pub(super) struct IdleEngine {
+    thread: JoinHandle<()>,
+    stop: Arc<AtomicBool>,
+}
+
+impl IdleEngine {
+    pub(super) fn start(scheduler: Arc<Scheduler>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let run = move || {
+            while !stopped.load(Ordering::Relaxed) {
+                for item in scheduler.wait_work(Duration::from_millis(50)) {
+                    if let WorkItem::Start(work) = item {
+                        let effects = effects_of(&work);
+                        scheduler.complete(work.request, succeeded(), effects);
+                    }
+                }
+            }
+        };
+        Self { thread: thread::spawn(run), stop }
+    }
+
+    /// Ends the thread.
+    pub(super) fn stop(self) -> Result<(), Box<dyn Error>> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().map_err(|_| "the worker's thread panicked".into())
+    }
+}
+
+/// The session and the number of the sampling session that a save of a run makes.
+pub(super) fn snapshot_of(session: &SessionId) -> NewSamplingSession {
+    NewSamplingSession {
+        session: session.clone(),
+        seq_id: 0,
+        base_model: super::MODEL.to_owned(),
+        model_path: None,
+        snapshot: Some(format!("{session}/0")),
+    }
+}
+
+fn effects_of(work: &Work) -> Vec<Effect> {
+    let session = work.run.as_ref().and_then(|run| run.as_str().split_once(':')).map(|(session, _)| session);
+    match (work.kind, session) {
+        (RequestKind::SaveWeightsForSampler, Some(session)) => {
+            vec![Effect::SamplingSession(snapshot_of(&SessionId::new(session)))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn succeeded() -> Outcome {
+    Outcome::Succeeded { encoding: Encoding::Json, payload: b"{}".to_vec().into() }
+}

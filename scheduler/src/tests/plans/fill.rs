@@ -1,0 +1,156 @@
+//! A database that has been in use for long: 100,000 samples and 100,000 ended sessions are retained, and 21,000 runs.
+
+use super::super::spec;
+use super::NOW;
+use crate::store::db::{Conn, Dialect, Value, sql};
+
+/// Ended sessions.
+pub(super) const ENDED: i64 = 100_000;
+/// Those of them whose run has a checkpoint, ended long ago.
+pub(super) const KEPT: i64 = 20_000;
+/// Active sessions with a run and a sampling session each.
+pub(super) const ACTIVE: i64 = 1_000;
+/// Retained samples: one half of the session `a1`, the rest of all others.
+const SAMPLES: i64 = 100_000;
+/// Retained training requests of the run of `a1`, and of each other one.
+pub(super) const LOG: i64 = 10_000;
+const SHORT_LOG: i64 = 10;
+/// Sampling sessions of `a1`.
+pub(super) const SAMPLERS: i64 = 10_000;
+/// Sessions that ended long ago and are still to be collected.
+const GARBAGE: i64 = 100;
+
+const HOUR: i64 = 3_600_000;
+
+/// `$1` counts; further parameters are numbered from 2.
+macro_rules! numbered {
+    ($insert:literal, $select:literal) => {
+        concat!(
+            $insert,
+            " WITH RECURSIVE n(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $1) ",
+            $select
+        )
+    };
+}
+
+const SESSIONS: &str = numbered!(
+    "INSERT INTO sessions (id, tenant, tags, user_metadata, sdk_version, status, finish_reason, created_at, ended_at,
+        last_seen_at, collected)",
+    "SELECT $2 || i, 'me', '[]', '{}', '0', 'finished', 'success', $3 - i, CAST($3 AS BIGINT), CAST($3 AS BIGINT), $4
+    FROM n"
+);
+const ACTIVE_SESSIONS: &str = numbered!(
+    "INSERT INTO sessions (id, tenant, tags, user_metadata, sdk_version, status, created_at, last_seen_at)",
+    "SELECT 'a' || i, 'me', '[]', '{}', '0', 'active', $2 - i, CAST($2 AS BIGINT) FROM n"
+);
+/// Of sessions with a prefix; those of the last twenty are leased if `$4` is given.
+const RUNS: &str = numbered!(
+    "INSERT INTO runs (id, tenant, session_id, model_seq_id, spec, state, user_metadata, created_at, last_request_at,
+        base_model, worker_id, epoch)",
+    "SELECT $2 || i || ':train:0', 'me', $2 || i, 0, $3, 'ready', '{}', CAST($5 AS BIGINT) - i, CAST($5 AS BIGINT) - i,
+        'base', CASE WHEN i > $1 - 20 THEN $4 END, 1 FROM n"
+);
+const SAVED_RUN: &str = "UPDATE runs SET snapshot_seq = $1, snapshot_dir = 'snapshots/a1/r' WHERE id = 'a1:train:0'";
+/// Of in-memory snapshots, one for each session with a prefix.
+const SAMPLING_SESSIONS: &str = numbered!(
+    "INSERT INTO sampling_sessions (id, tenant, session_id, seq_id, base_model, snapshot, run_id, request_id, created_at)",
+    "SELECT $2 || i || ':sample:0', 'me', $2 || i, 0, 'base', 'k0', $2 || i || ':train:0', $2 || i, CAST($3 AS BIGINT)
+    FROM n"
+);
+/// Of saved snapshots of one run.
+const MANY_SAMPLING_SESSIONS: &str = numbered!(
+    "INSERT INTO sampling_sessions (id, tenant, session_id, seq_id, base_model, snapshot, run_id, request_id,
+        snapshot_dir, created_at)",
+    "SELECT 'a1:sample:' || i, 'me', 'a1', i, 'base', 'k' || i, 'a1:train:0', 'save' || i, 'snapshots/a1/' || i,
+        CAST($2 AS BIGINT) FROM n"
+);
+const BASE_SAMPLING_SESSION: &str =
+    "INSERT INTO sampling_sessions (id, tenant, session_id, seq_id, base_model, created_at)
+    VALUES ('a2:sample:1', 'me', 'a2', 1, 'base', CAST($1 AS BIGINT))";
+/// The first half of `a1`, the others in turn of the other sessions.
+const RETAINED_SAMPLES: &str = numbered!(
+    "INSERT INTO requests (id, tenant, session_id, sampling_session_id, seq_id, kind, num_samples, fingerprint, state,
+        encoding, result, result_size, event, clone, dropped, acknowledged_at, created_at, finished_at, worker_id, claim, tokens)",
+    "SELECT 's' || i, 'me', 'a' || session, 'a' || session || ':sample:0', i, 'sample', 1, $2, 'succeeded', 'json', $2, 10, i,
+        0, i % 2 = 0, CASE WHEN i % 3 = 0 THEN $3 - 60000 END, $3 - i, $3 - 3600000 + i, 'w', 1, 10
+    FROM (SELECT i, CASE WHEN i * 2 <= $1 THEN 1 ELSE 2 + i % $4 END AS session FROM n) AS numbered"
+);
+/// Of the run of one session.
+const RETAINED_TRAINING: &str = numbered!(
+    "INSERT INTO requests (id, tenant, session_id, run_id, seq_id, kind, fingerprint, state, payload, encoding,
+        result_size, replays, created_at, finished_at, tokens)",
+    "SELECT session || '-' || i, 'me', session, session || ':train:0', i, 'forward_backward', $2, 'succeeded', $2, 'json',
+        10, TRUE, $3 - 3600000, $3 - 3600000 + i, 10
+    FROM n CROSS JOIN (SELECT id AS session FROM sessions WHERE status = 'active' AND (id = 'a1') = $4) AS run"
+);
+const GARBAGE_SAMPLES: &str = numbered!(
+    "INSERT INTO requests (id, tenant, session_id, sampling_session_id, seq_id, kind, num_samples, fingerprint, state,
+        encoding, result_size, event, clone, created_at, finished_at, tokens)",
+    "SELECT 'gs' || i, 'me', 'g' || (1 + i % $4), 'g' || (1 + i % $4) || ':sample:0', i, 'sample', 1, $2, 'succeeded',
+        'json', 10, i, 0, CAST($3 AS BIGINT), CAST($3 AS BIGINT), 10 FROM n"
+);
+/// Ten of each of the sampling sessions of `a2`, the second half claimed.
+const QUEUED_SAMPLES: &str = numbered!(
+    "INSERT INTO requests (id, tenant, session_id, sampling_session_id, seq_id, kind, num_samples, fingerprint, state,
+        payload, created_at, worker_id, claim, tokens)",
+    "SELECT 'q' || i, 'me', 'a2', 'a2:sample:' || (i % 2), 1000000 + i, 'sample', 1, $2, CASE WHEN i > 10 THEN 'running'
+        ELSE 'queued' END, $2, $3 - i, CASE WHEN i > 10 THEN 'w' END, 1, 10 FROM n"
+);
+/// The next request of some idle runs and of the leased ones.
+const QUEUED_TRAINING: &str =
+    "INSERT INTO requests (id, tenant, session_id, run_id, seq_id, kind, fingerprint, state, payload,
+        created_at, tokens)
+    SELECT 'next-' || session_id, 'me', session_id, id, 1000000, 'forward_backward', $1,
+        CASE WHEN worker_id IS NULL THEN 'queued' ELSE 'running' END, $1, CAST($2 AS BIGINT), 10
+    FROM runs WHERE worker_id IS NOT NULL OR id IN ('a1:train:0', 'a4:train:0', 'a5:train:0', 'a6:train:0')";
+const CHECKPOINTS: &str = numbered!(
+    "INSERT INTO checkpoints (run_id, kind, name, tenant, spec, dir, size_bytes, user_metadata, created_at, expires_at)",
+    "SELECT 'e' || i || ':train:0', 'weights', 'c', 'me', $2, 'checkpoints/e' || i, 10, '{}', $3 - i,
+        CASE WHEN i % 2 = 0 THEN $3 + 3600000 + i END FROM n"
+);
+const LOADS: &str = "INSERT INTO loads (request_id, dir) SELECT id, 'checkpoints/x/' || seq_id FROM requests
+    WHERE run_id = 'a1:train:0' AND seq_id < 1000";
+
+/// Fills an empty database that has the schema.
+pub(super) async fn fill(conn: &mut Conn) {
+    let spec = serde_json::to_string(&spec()).unwrap();
+    let bytes = || Value::from(&b"0123456789abcdef0123456789abcdef"[..]);
+    let int = Value::from;
+    conn.begin().await.unwrap();
+    if conn.dialect() == Dialect::Postgres {
+        // The rows are known to refer to what there is.
+        run(conn, "SET LOCAL session_replication_role = replica", vec![]).await;
+    }
+    let long_ago = NOW - 300 * HOUR;
+    run(conn, SESSIONS, vec![int(ENDED), "e".into(), int(NOW - HOUR), false.into()]).await;
+    run(
+        conn,
+        "UPDATE sessions SET collected = TRUE, ended_at = $2 WHERE created_at >= $1",
+        vec![int(NOW - HOUR - KEPT), int(long_ago)],
+    )
+    .await;
+    run(conn, SESSIONS, vec![int(GARBAGE), "g".into(), int(long_ago), false.into()]).await;
+    run(conn, ACTIVE_SESSIONS, vec![int(ACTIVE), int(NOW)]).await;
+    for (prefix, count, worker) in [("a", ACTIVE, Some("w")), ("e", KEPT, None), ("g", GARBAGE, None)] {
+        run(conn, RUNS, vec![int(count), prefix.into(), spec.as_str().into(), worker.into(), int(NOW)]).await;
+        run(conn, SAMPLING_SESSIONS, vec![int(count), prefix.into(), int(NOW)]).await;
+    }
+    run(conn, SAVED_RUN, vec![int(LOG - 100)]).await;
+    run(conn, MANY_SAMPLING_SESSIONS, vec![int(SAMPLERS), int(NOW)]).await;
+    run(conn, BASE_SAMPLING_SESSION, vec![int(NOW)]).await;
+    run(conn, RETAINED_SAMPLES, vec![int(SAMPLES), bytes(), int(NOW), int(ACTIVE - 1)]).await;
+    run(conn, RETAINED_TRAINING, vec![int(LOG), bytes(), int(NOW), true.into()]).await;
+    run(conn, RETAINED_TRAINING, vec![int(SHORT_LOG), bytes(), int(NOW), false.into()]).await;
+    run(conn, GARBAGE_SAMPLES, vec![int(GARBAGE * 20), bytes(), int(long_ago), int(GARBAGE)]).await;
+    run(conn, QUEUED_SAMPLES, vec![int(20), bytes(), int(NOW)]).await;
+    run(conn, QUEUED_TRAINING, vec![bytes(), int(NOW)]).await;
+    run(conn, CHECKPOINTS, vec![int(KEPT), spec.as_str().into(), int(NOW)]).await;
+    run(conn, LOADS, vec![]).await;
+    conn.commit().await.unwrap();
+}
+
+async fn run(conn: &mut Conn, text: &'static str, values: Vec<Value<'_>>) {
+    let statement = values.into_iter().fold(sql(text), |statement, value| statement.bind(value));
+    let done = statement.execute(conn).await;
+    assert!(done.unwrap_or_else(|error| panic!("{error}: {text}")) > 0 || text.starts_with("SET"), "{text}");
+}

@@ -1,0 +1,285 @@
+//! Every statement of the store, executed as the scheduler does.
+
+use std::time::Duration;
+
+use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId, TenantId, TinkerPath};
+
+use super::super::{new_run, new_sampling, new_session, spec};
+use super::fill::LOG;
+use super::{NOW, Plans};
+use crate::crashes::WorkerEnd;
+use crate::store::blobs::StoredBytes;
+use crate::store::requests::{NewRequest, RequestTarget};
+use crate::store::results::{RequestEnd, SampleEnd};
+use crate::store::{
+    base_models, checkpoints, folders, gc, leases, quotas, requests, results, runs, sampling, sessions, workers,
+};
+use crate::{Encoding, FinishReason, NewCheckpoint, Page, RequestKind, SessionStatus, Timestamp};
+
+const HOUR: i64 = 3_600_000;
+const DAY: i64 = 24 * HOUR;
+const T: Timestamp = Timestamp(NOW);
+const LEASE: Duration = Duration::from_secs(15);
+
+pub(super) async fn run(plans: &mut Plans) {
+    claims(plans).await;
+    sample_claims(plans).await;
+    heartbeats(plans).await;
+    session_submissions(plans).await;
+    submissions(plans).await;
+    starts_and_ends(plans).await;
+    polls(plans).await;
+    quota_checks(plans).await;
+    recovery(plans).await;
+    sweeps(plans).await;
+    collection(plans).await;
+    catalogue(plans).await;
+}
+
+fn me() -> TenantId {
+    TenantId::new("me")
+}
+
+fn models() -> Vec<String> {
+    vec!["base".to_owned()]
+}
+
+fn train(session: &str) -> RunId {
+    RunId::new(format!("{session}:train:0"))
+}
+
+fn sampler(session: &str) -> SamplingSessionId {
+    SamplingSessionId::new(format!("{session}:sample:0"))
+}
+
+fn path(session: &str) -> TinkerPath {
+    format!("tinker://{session}:train:0/weights/c").parse().unwrap()
+}
+
+const PAGE: Page = Page { limit: 20, offset: 0 };
+
+async fn claims(plans: &mut Plans) {
+    plans.step(async |conn| leases::claim_runs(conn, "w", &models(), 64).await).await;
+    plans.step(async |conn| leases::count_placed_runs(conn, "base", "w").await).await;
+    plans.step(async |conn| leases::holds_run(conn, "w", &train("a999"), 1).await).await;
+    plans.step(async |conn| leases::release_run(conn, "w", &train("a999"), 1).await).await;
+    plans.step(async |conn| leases::release_all(conn, Some("w"), WorkerEnd::OutOfMemory).await).await;
+    plans.step(async |conn| leases::release_all(conn, None, WorkerEnd::OutOfMemory).await).await;
+    plans.step(async |conn| leases::owned_runs(conn, "w").await).await;
+}
+
+async fn sample_claims(plans: &mut Plans) {
+    plans.step(async |conn| leases::claim_samples(conn, "w", &models(), 64, &[TenantId::new("x")]).await).await;
+    plans.step(async |conn| leases::owned_samples(conn, "w").await).await;
+    plans.step(async |conn| leases::release_sample(conn, "w", &RequestId::new("q11"), 1).await).await;
+    plans.step(async |conn| requests::open_samples(conn).await).await;
+}
+
+async fn heartbeats(plans: &mut Plans) {
+    plans
+        .step(async |conn| {
+            workers::register_worker(conn, "w", (&models(), &[]), LEASE).await?;
+            workers::renew_worker(conn, "w", 1, LEASE).await?;
+            workers::is_registered(conn, "w", 1).await?;
+            workers::models_of_workers(conn).await?;
+            workers::expired_workers(conn, Some("x")).await?;
+            workers::unregistered_holders(conn, Some("x")).await?;
+            workers::delete_worker(conn, "w").await
+        })
+        .await;
+    plans.step(async |conn| sessions::touch_session(conn, &SessionId::new("a7"), Timestamp(NOW + 1)).await).await;
+}
+
+async fn session_submissions(plans: &mut Plans) {
+    let id = SessionId::new("new");
+    plans
+        .step(async |conn| {
+            sessions::session_by_idempotency_key(conn, &me(), "key").await?;
+            sessions::insert_session(conn, &me(), &id, &new_session(Some("key")), T).await?;
+            runs::insert_run(conn, &me(), &train("new"), &new_run(&id, 0), Some("w"), T).await?;
+            let origin = sampling::SamplingOrigin::default();
+            sampling::insert_sampling_session(conn, &me(), &new_sampling(&id, 0, Some("k")), origin, T).await
+        })
+        .await;
+    plans.step(async |conn| sessions::session_row(conn, &me(), &SessionId::new("a1")).await).await;
+    plans.step(async |conn| sessions::session_status(conn, &SessionId::new("a1")).await).await;
+    plans.step(async |conn| sampling::save_of_snapshot(conn, &SessionId::new("a1"), "k77").await).await;
+    plans.step(async |conn| checkpoints::hold_checkpoint(conn, &path("e2")).await).await;
+    plans.step(async |conn| checkpoints::readable_checkpoint(conn, &me(), &path("e2"), T).await).await;
+    let expired = SessionStatus::Expired;
+    plans
+        .step(async |conn| {
+            sessions::end_session(conn, &SessionId::new("a9"), &expired, None, T).await?;
+            sessions::revive_session(conn, &SessionId::new("a9"), Timestamp(NOW - DAY), T).await
+        })
+        .await;
+}
+
+async fn submissions(plans: &mut Plans) {
+    let (tenant, session, payload) = (me(), SessionId::new("a1"), StoredBytes::Inline(vec![1; 100].into()));
+    let (run, sampler) = (train("a1"), sampler("a1"));
+    let ids: Vec<RequestId> = (0..20).map(|i| RequestId::new(format!("new{i}"))).collect();
+    let new = |id, target, seq_id, kind| NewRequest {
+        id,
+        tenant: &tenant,
+        session: &session,
+        target,
+        seq_id,
+        kind,
+        num_samples: 1,
+        fingerprint: b"f",
+        payload: &payload,
+        rejected: None,
+        worker: None,
+        tokens: 10,
+        stores: None,
+    };
+    plans
+        .step(async |conn| {
+            let target = RequestTarget::Run(&run);
+            runs::session_of_run(conn, &tenant, &run).await?;
+            requests::insert_request(conn, &new(&ids[0], target, LOG + 1, RequestKind::OptimStep), T).await?;
+            runs::touch_run(conn, &run, Timestamp(NOW + HOUR)).await?;
+            requests::find_request(conn, &tenant, target, LOG + 1).await
+        })
+        .await;
+    plans
+        .step(async |conn| {
+            let target = RequestTarget::Sampling(&sampler);
+            sampling::sampling_session(conn, &tenant, &sampler).await?;
+            let many: Vec<_> =
+                (0..).zip(&ids).map(|(i, id)| new(id, target, 5_000_000 + i, RequestKind::Sample)).collect();
+            requests::insert_requests(conn, &many, T).await?;
+            requests::find_request(conn, &tenant, target, 5_000_000).await
+        })
+        .await;
+}
+
+async fn starts_and_ends(plans: &mut Plans) {
+    let ids: Vec<RequestId> = ["q1", "q12", "next-a999"].into_iter().map(RequestId::new).collect();
+    plans.step(async |conn| requests::start_requests(conn, "w", &ids).await).await;
+    plans.step(async |conn| requests::count_isolated_start(conn, "w", &ids[2]).await).await;
+    plans.step(async |conn| requests::payload_of_request(conn, &ids[1]).await).await;
+    plans.step(async |conn| sessions::is_session_active(conn, &ids[1]).await).await;
+    plans.step(async |conn| requests::request_kind(conn, &me(), &ids[1]).await).await;
+    plans.step(async |conn| requests::sessions_of_samples(conn, &ids).await).await;
+    plans.step(async |conn| runs::ready_run(conn, &train("a5")).await).await;
+    plans.step(async |conn| runs::fail_run(conn, &train("a5"), &OpError::user("x"), false).await).await;
+    let result = StoredBytes::Inline(vec![1; 100].into());
+    let end = || RequestEnd::Succeeded { encoding: Encoding::Json, result: &result, size: 100, replays: false };
+    plans.step(async |conn| results::end_request(conn, &RequestId::new("next-a999"), &end(), None, T).await).await;
+    plans.step(async |conn| results::end_request(conn, &RequestId::new("q12"), &end(), Some(("w", 1)), T).await).await;
+    // It has ended.
+    plans.step(async |conn| results::end_request(conn, &RequestId::new("s1"), &end(), None, T).await).await;
+    let session = sampler("a2");
+    let samples: Vec<RequestId> = (11..=20).map(|i| RequestId::new(format!("q{i}"))).collect();
+    let ended = (11..).zip(&samples).map(|(i, id)| SampleEnd {
+        id,
+        end: end(),
+        claim: ("w", 1),
+        session: &session,
+        seq_id: 1_000_000 + i,
+    });
+    let ended: Vec<_> = ended.collect();
+    plans.step(async |conn| results::end_samples(conn, &ended, T).await).await;
+}
+
+async fn polls(plans: &mut Plans) {
+    let (retained, queued) = (RequestId::new("s1"), RequestId::new("q1"));
+    plans.step(async |conn| results::request_result(conn, &me(), &retained).await).await;
+    plans.step(async |conn| results::completions_after(conn, &me(), &sampler("a1"), 0, 49_990).await).await;
+    let acknowledged: Vec<RequestId> = (0..10).map(|i| RequestId::new(format!("s{i}"))).collect();
+    plans.step(async |conn| results::acknowledge_requests(conn, &me(), &acknowledged, T).await).await;
+    plans.step(async |conn| quotas::queued_request(conn, &me(), &queued).await).await;
+    plans.step(async |conn| workers::model_of_queued(conn, &me(), &queued).await).await;
+}
+
+async fn quota_checks(plans: &mut Plans) {
+    let rate = std::num::NonZeroU64::new(60).unwrap();
+    plans.step(async |conn| quotas::live_runs(conn, &me()).await).await;
+    plans.step(async |conn| quotas::queued_tokens(conn, &me()).await).await;
+    plans.step(async |conn| quotas::stored_bytes(conn, &me()).await).await;
+    plans.step(async |conn| quotas::reserved_bytes(conn, &me()).await).await;
+    plans.step(async |conn| quotas::checkpoint_bytes(conn, &train("e1"), "weights").await).await;
+    plans.step(async |conn| quotas::spend(conn, &me(), rate, 1, T).await).await;
+    plans.step(async |conn| quotas::rate_limit_level(conn, &me()).await).await;
+    plans.step(async |conn| quotas::open_requests(conn).await).await;
+    plans.step(async |conn| quotas::active_sessions_and_runs(conn).await).await;
+}
+
+async fn recovery(plans: &mut Plans) {
+    plans.step(async |conn| runs::run_row(conn, &train("a1")).await).await;
+    plans.step(async |conn| requests::requests_of_run(conn, &train("a1"), LOG - 99).await).await;
+    plans.step(async |conn| requests::snapshots_of_request(conn, &RequestId::new("save5")).await).await;
+    plans.step(async |conn| sampling::snapshots_of_run(conn, &train("a1")).await).await;
+    let dir = std::path::Path::new("snapshots/a1/new");
+    plans.step(async |conn| sampling::set_snapshot_dir(conn, &train("a1"), "k9", Some(dir)).await).await;
+    plans.step(async |conn| runs::save_run(conn, &train("a1"), LOG, dir).await).await;
+    plans.step(async |conn| gc::truncate_log(conn, &train("a5"), 10).await).await;
+    plans.step(async |conn| folders::load(conn, &RequestId::new("a1-5")).await).await;
+    plans.step(async |conn| folders::insert_load(conn, &RequestId::new("a1-5000"), dir).await).await;
+}
+
+async fn sweeps(plans: &mut Plans) {
+    let silent = Timestamp(NOW + 1);
+    plans.step(async |conn| sessions::sessions_without_heartbeat(conn, silent).await).await;
+    let finished = SessionStatus::Finished { reason: FinishReason::Errored, detail: None };
+    let session = SessionId::new("a1");
+    plans
+        .step(async |conn| {
+            sessions::end_session(conn, &session, &finished, Some(silent), T).await?;
+            requests::unowned_requests(conn, &session).await
+        })
+        .await;
+    let known = (1..50).map(|i| SessionId::new(format!("a{i}"))).collect::<Vec<_>>();
+    plans.step(async |conn| sessions::ended_sessions(conn, known.clone()).await).await;
+    plans.step(async |conn| checkpoints::expired_checkpoints(conn, Timestamp(NOW + HOUR + 9)).await).await;
+}
+
+async fn collection(plans: &mut Plans) {
+    plans.step(async |conn| gc::drop_results(conn, Timestamp(NOW - DAY), Timestamp(NOW - 600_000)).await).await;
+    plans.step(async |conn| gc::collect_sessions(conn, Timestamp(NOW - 2 * DAY)).await).await;
+    // Most often there is nothing to collect.
+    plans.step(async |conn| gc::drop_results(conn, Timestamp(1), Timestamp(1)).await).await;
+    plans.step(async |conn| gc::collect_sessions(conn, Timestamp(1)).await).await;
+    plans.step(async |conn| checkpoints::expired_checkpoints(conn, Timestamp(1)).await).await;
+    plans.step(async |conn| sessions::sessions_without_heartbeat(conn, Timestamp(1)).await).await;
+    plans
+        .step(async |conn| {
+            // Until the sessions are gone.
+            for _ in 0..4 {
+                gc::collect_sessions(conn, Timestamp(NOW - 2 * DAY)).await?;
+            }
+            Ok(())
+        })
+        .await;
+    plans.step(async |conn| gc::is_named(conn, "s1.payload").await).await;
+    plans.step(async |conn| gc::revisit_session(conn, &train("e1")).await).await;
+    for dir in ["checkpoints/e5", "checkpoints/x/9", "snapshots/a1/17", "snapshots/a1/r", "none"] {
+        plans.step(async |conn| folders::is_needed(conn, dir.as_ref(), Timestamp(NOW - DAY)).await).await;
+    }
+}
+
+async fn catalogue(plans: &mut Plans) {
+    let new = NewCheckpoint {
+        path: path("e9"),
+        overwrite: true,
+        dir: "checkpoints/e9/new".into(),
+        size_bytes: 10,
+        spec: spec(),
+        expires_in: None,
+        user_metadata: std::collections::BTreeMap::new(),
+    };
+    plans.step(async |conn| checkpoints::upsert_checkpoint(conn, &me(), &new, T).await).await;
+    plans.step(async |conn| checkpoints::delete_checkpoint(conn, &me(), &path("e9"), None).await).await;
+    plans.step(async |conn| checkpoints::set_checkpoint_expiry(conn, &me(), &path("e9"), None, T).await).await;
+    plans.step(async |conn| checkpoints::set_checkpoint_public(conn, &me(), &path("e9"), true, T).await).await;
+    plans.step(async |conn| checkpoints::list_checkpoints(conn, &me(), Some(&train("e9")), PAGE, T).await).await;
+    plans.step(async |conn| checkpoints::list_checkpoints(conn, &me(), None, PAGE, T).await).await;
+    plans.step(async |conn| sessions::list_sessions(conn, &me(), PAGE).await).await;
+    plans.step(async |conn| sessions::session(conn, &me(), &SessionId::new("a5")).await).await;
+    plans.step(async |conn| runs::list_runs(conn, &me(), PAGE).await).await;
+    plans.step(async |conn| runs::run(conn, &me(), &train("a5")).await).await;
+    plans.step(async |conn| base_models::base_models(conn).await).await;
+    plans.step(async |conn| base_models::base_model_files(conn, "base").await).await;
+}

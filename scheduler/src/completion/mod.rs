@@ -32,6 +32,9 @@ impl Core {
     fn complete(self: &Arc<Self>, request: RequestId, outcome: CompletionOutcome, effects: Vec<Effect>) {
         self.with_queue(|queue| {
             let error = outcome.error();
+            if error.is_none() {
+                self.admit_samples(queue, std::slice::from_ref(&request));
+            }
             let Some(finished) = queue.finish(&request, error) else {
                 return tracing::debug!(%request, "stale completion ignored: not an in-flight request");
             };

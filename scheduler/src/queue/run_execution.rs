@@ -48,6 +48,7 @@ impl Queue {
             seq_id,
             replay,
             cost: entry.cost,
+            admitted: true,
             started: now,
         };
         if replay || entry.kind.is_maintenance() {

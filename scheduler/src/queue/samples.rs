@@ -93,6 +93,7 @@ impl Queue {
             seq_id,
             replay: false,
             cost,
+            admitted: false,
             started: now,
         };
         Some(self.launch(request, in_flight, seq_id, Some(&sampling), (payload, decoded)))
@@ -131,21 +132,48 @@ impl Queue {
     pub(crate) fn drop_sample(&mut self, request: &RequestId) {
         if let Some(arrival) = self.arrivals.get(request).copied() {
             self.remove_sample(arrival);
-        } else if self.in_flight.get(request).is_some_and(|in_flight| in_flight.sampling_session.is_some())
-            && let Some(in_flight) = self.in_flight.remove(request)
-        {
-            self.sample_closed(&in_flight.tenant);
-            self.signal(WorkItem::Cancel(request.clone()));
-            self.request_closed(&in_flight.session);
+        } else {
+            self.stop_sample(request);
         }
     }
 
+    /// Takes a sample from the worker.
+    fn stop_sample(&mut self, request: &RequestId) -> Option<InFlightRequest> {
+        self.in_flight.get(request).filter(|in_flight| in_flight.sampling_session.is_some())?;
+        let in_flight = self.in_flight.remove(request)?;
+        self.sample_closed(&in_flight.tenant);
+        self.signal(WorkItem::Cancel(request.clone()));
+        self.request_closed(&in_flight.session);
+        Some(in_flight)
+    }
+
+    /// Cancels the samples of a session that ended, pending and in-flight ones.
     pub(super) fn cancel_samples_of(&mut self, session: &SessionId) {
-        let of_session = self.samples.iter().filter(|(_, sample)| sample.sampling.session == *session);
-        let arrivals: Vec<i64> = of_session.map(|(arrival, _)| *arrival).collect();
-        for arrival in arrivals {
+        let pending = self.samples.iter().filter(|(_, sample)| sample.sampling.session == *session);
+        for arrival in pending.map(|(arrival, _)| *arrival).collect::<Vec<_>>() {
             self.reject_sample(arrival, Rejection::Cancelled);
         }
+        let in_flight = self.samples_in_flight().filter(|(_, sample)| sample.session == *session);
+        let mut requests: Vec<RequestId> = in_flight.map(|(id, _)| id.clone()).collect();
+        requests.sort_unstable();
+        for request in requests {
+            if let Some(InFlightRequest { fence, .. }) = self.stop_sample(&request) {
+                self.effects.rejected.push(Rejected { request, fence, rejection: Rejection::Cancelled });
+            }
+        }
+    }
+
+    /// The engine has admitted these samples. Returns those that it had not before.
+    pub(crate) fn admit_samples(&mut self, requests: &[RequestId], now: Timestamp) -> Vec<RequestId> {
+        let mut admitted = requests.to_vec();
+        admitted.retain(|request| match self.in_flight.get_mut(request) {
+            Some(sample) if !sample.admitted => {
+                (sample.admitted, sample.started) = (true, now);
+                true
+            }
+            _ => false,
+        });
+        admitted
     }
 
     /// Fails the samples that wait for snapshots of a run that can't be restored.

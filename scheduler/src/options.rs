@@ -71,11 +71,13 @@ pub struct WorkerOptions {
     pub devices: Vec<String>,
     /// Without a heartbeat for so long its leases expire, and other workers get its runs.
     pub lease: Duration,
+    /// Sequences that its engine decodes together: it claims samples for these, and a quarter more that wait for them.
+    pub decode_slots: usize,
 }
 
 impl WorkerOptions {
     /// The worker of a process that serves these base models, with a lease of 15 seconds.
     pub fn new(id: impl Into<String>, models: Vec<String>) -> Self {
-        Self { id: id.into(), models, devices: Vec::new(), lease: Duration::from_secs(15) }
+        Self { id: id.into(), models, devices: Vec::new(), lease: Duration::from_secs(15), decode_slots: 256 }
     }
 }

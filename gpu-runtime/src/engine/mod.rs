@@ -28,6 +28,7 @@ use crate::loss::Preparer;
 use base::Base;
 use control_queue::ControlQueue;
 use run::TrainingRun;
+pub use sampler::MAX_SEQUENCES;
 use sampler::{CheckpointCache, Sampler, SamplerWeights};
 use save_thread::SaveThread;
 use train::Trainer;

@@ -48,6 +48,8 @@ impl Queue {
             seq_id,
             replay,
             cost: entry.cost,
+            sequences: 0,
+            movable: false,
             admitted: true,
             started: now,
         };

@@ -4,6 +4,7 @@ mod database;
 mod fleet;
 mod handover;
 mod interleavings;
+mod sample_claims;
 
 /// The suite, on each database.
 macro_rules! suite {

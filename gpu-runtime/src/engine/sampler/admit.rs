@@ -16,7 +16,7 @@ use super::task::{SampleTask, StreamTarget};
 use crate::backend::Backend;
 
 /// Sequences that decode together; exceeded only by tenants and sessions below their share.
-pub(super) const MAX_SEQUENCES: usize = 256;
+pub const MAX_SEQUENCES: usize = 256;
 
 /// Decision about the oldest waiting request of a session.
 #[derive(Clone, Copy, PartialEq, Eq)]

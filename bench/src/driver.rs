@@ -11,7 +11,7 @@ use trainyard_gpu_runtime::rng::uniform;
 use trainyard_protocol::{
     AdamParams, BaseModel, Completion, Datum, Engine, ForwardBackward, LoraSpec, OpError, OpResult, Operation,
     Optimizer, Prepare, RawBatch, RequestId, RunId, RunSpec, Sample, SampleOperation, SampleResult, SamplerSource,
-    SamplingParams, SaveSampler, Stop, TenantShare, Tensor,
+    SamplingParams, SaveSampler, SessionId, Stop, TenantShare, Tensor,
 };
 
 /// Seed of the token ids.
@@ -180,7 +180,7 @@ pub(super) fn sample(source: SamplerSource, prompt: Vec<i64>, new: u32, prompt_l
         target_prompt_logprobs: None,
         prompt_alt_tokens_k: 0,
     };
-    Operation::Sample(Box::new(SampleOperation { source, sample }))
+    Operation::Sample(Box::new(SampleOperation { session: SessionId::new("bench"), source, sample }))
 }
 
 /// The sample that an operation returned.

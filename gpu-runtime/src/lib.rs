@@ -15,4 +15,4 @@ mod sampling;
 mod stop;
 
 pub use backend::Dtype;
-pub use engine::{CpuEngine, Engine, EngineOptions};
+pub use engine::{CpuEngine, Engine, EngineOptions, MAX_SEQUENCES};

@@ -1,5 +1,6 @@
 //! The boundary between scheduling and computing.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -104,9 +105,14 @@ pub trait Engine: Send {
     /// Whether nothing is started and unfinished, saves in the background included.
     fn is_idle(&self) -> bool;
 
-    /// Cancels an unfinished sample and frees what it holds; it gets no completion. False when
-    /// there is no such sample.
-    fn cancel(&mut self, id: &RequestId) -> bool;
+    /// The samples whose first pass was planned since the last call, in the order in which they were admitted. Others wait
+    /// in the engine.
+    fn take_admitted(&mut self) -> Vec<RequestId> {
+        Vec::new()
+    }
+
+    /// Cancels unfinished samples and frees what they hold; they get no completion. Other ids are ignored.
+    fn cancel(&mut self, ids: &BTreeSet<RequestId>);
 
     /// Unloads a run and frees its memory.
     fn unload_run(&mut self, run: &RunId);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::scored_tokens;
-use crate::{Tensor, TensorValues};
+use crate::{SessionId, Tensor, TensorValues};
 
 /// Which weights a sample uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +98,8 @@ impl Sample {
 /// A sample and the weights that it uses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleOperation {
+    /// The client's session: within a tenant's share, sessions with work get equal parts.
+    pub session: SessionId,
     /// Which weights.
     pub source: SamplerSource,
     /// What to sample.

@@ -77,6 +77,8 @@ pub(crate) struct Core {
     pub(crate) heartbeat: tokio::sync::Mutex<()>,
     /// Since when the store has been reachable, in ms since the epoch.
     pub(crate) store_reachable_since: AtomicI64,
+    /// Whether other workers can execute samples that this one can, as when that was last looked at.
+    pub(crate) shares_samples: AtomicBool,
     /// Unfinished samples of all processes, when they were last counted.
     pub(crate) open_samples: Mutex<BTreeMap<TenantId, u64>>,
     pub(crate) orphan_gc: tokio::sync::Mutex<OrphanGcProgress>,
@@ -99,7 +101,11 @@ impl Core {
     pub(crate) fn new(options: Options, readers: Pool, blobs: Blobs, messages: &UnboundedSender<Message>) -> Self {
         let now = options.clock.now();
         Self {
-            queue: Mutex::new(Queue::new(options.policies.clone(), options.snapshot_tokens)),
+            queue: Mutex::new(Queue::new(
+                options.policies.clone(),
+                options.snapshot_tokens,
+                options.worker.as_ref().map_or(0, |worker| worker.decode_slots),
+            )),
             metrics: Metrics::new(options.metrics_per_tenant),
             options,
             readers,
@@ -125,6 +131,7 @@ impl Core {
             draining: AtomicBool::new(false),
             heartbeat: tokio::sync::Mutex::default(),
             store_reachable_since: AtomicI64::new(now.as_millis()),
+            shares_samples: AtomicBool::new(false),
             open_samples: Mutex::default(),
             orphan_gc: tokio::sync::Mutex::default(),
             #[cfg(test)]

@@ -21,14 +21,21 @@ impl Scheduler {
         self.core.with_queue(|queue| {
             let items = queue.take(self.core.now());
             self.observe_starts(queue, &items);
-            let requests: Vec<RequestId> = items.iter().filter_map(newly_started).collect();
-            if !requests.is_empty() {
-                let spent = rate_limited_tokens(&self.core, queue, &requests);
+            let mut requests: Vec<RequestId> = items.iter().filter_map(newly_started).collect();
+            let spent = rate_limited_tokens(&self.core, queue, &requests);
+            requests.retain(|request| queue.in_flight(request).is_some_and(|in_flight| in_flight.admitted));
+            if !requests.is_empty() || !spent.is_empty() {
                 let sessions = sessions_of_samples(queue, &requests);
                 self.core.record(RecordStarts { requests, sessions, spent });
             }
             items
         })
+    }
+
+    /// Records that the engine executes these samples from now on: until then they wait, though the worker has them. The
+    /// completion of a sample that was not reported implies it.
+    pub fn samples_admitted(&self, requests: &[RequestId]) {
+        self.core.with_queue(|queue| self.core.admit_samples(queue, requests));
     }
 
     /// As [`Self::take_work`], but blocks the calling thread until something is ready or time is up.
@@ -53,17 +60,34 @@ impl Scheduler {
         for item in items {
             let WorkItem::Start(work) = item else { continue };
             let Some(in_flight) = queue.in_flight(&work.request) else { continue };
-            let InFlightRequest { tenant, kind, cost, started, replay, .. } = in_flight;
-            if *replay {
+            if in_flight.replay {
                 self.core.metrics.replayed.inc();
-            } else if !kind.is_maintenance() {
-                self.core.metrics.started(*kind, tenant, cost.accepted.until(*started));
+            } else if in_flight.admitted && !in_flight.kind.is_maintenance() {
+                self.core.observe_wait(in_flight);
             }
+            let kind = in_flight.kind;
             tracing::debug!(
                 request = %work.request, run = work.run.as_ref().map(tracing::field::display), kind = kind.as_str(),
-                seq_id = work.seq_id, replay, "request started"
+                seq_id = work.seq_id, replay = work.replay, "request started"
             );
         }
+    }
+}
+
+impl Core {
+    /// Records that the engine executes these samples, but for those of which that is recorded.
+    pub(crate) fn admit_samples(&self, queue: &mut Queue, requests: &[RequestId]) {
+        let requests = queue.admit_samples(requests, self.now());
+        requests.iter().filter_map(|request| queue.in_flight(request)).for_each(|sample| self.observe_wait(sample));
+        if !requests.is_empty() {
+            let sessions = sessions_of_samples(queue, &requests);
+            self.record(RecordStarts { requests, sessions, spent: BTreeMap::new() });
+        }
+    }
+
+    fn observe_wait(&self, in_flight: &InFlightRequest) {
+        let waited = in_flight.cost.accepted.until(in_flight.started);
+        self.metrics.started(in_flight.kind, &in_flight.tenant, waited);
     }
 }
 
@@ -91,7 +115,7 @@ fn sessions_of_samples(queue: &Queue, requests: &[RequestId]) -> BTreeSet<Sessio
     started.filter(|started| started.sampling_session.is_some()).map(|started| started.session.clone()).collect()
 }
 
-/// Records that the worker has these requests.
+/// Records that the worker executes these requests.
 struct RecordStarts {
     requests: Vec<RequestId>,
     /// Of the samples among them.

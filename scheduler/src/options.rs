@@ -78,13 +78,15 @@ pub struct WorkerOptions {
     /// The machine ran out of memory while the former process of this worker was there, which is evidence against
     /// the requests that it had.
     pub former_out_of_memory: bool,
+    /// Sequences that its engine decodes together: it claims samples for these, and a quarter more that wait for them.
+    pub decode_slots: usize,
 }
 
 impl WorkerOptions {
     /// The worker of a process that serves these base models, with a lease of 15 seconds.
     pub fn new(id: impl Into<String>, models: Vec<String>) -> Self {
         let lease = Duration::from_secs(15);
-        Self { id: id.into(), models, devices: Vec::new(), lease, former_out_of_memory: false }
+        Self { id: id.into(), models, devices: Vec::new(), lease, former_out_of_memory: false, decode_slots: 256 }
     }
 
     /// How the former process of this worker ended, should it still have leases.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use trainyard_protocol::TenantId;
@@ -162,6 +163,8 @@ impl Scheduler {
     /// # Errors
     /// When the store can't be read.
     pub async fn observe(&self) -> Result<(), Error> {
+        // What the store does not show yet: starts are written together with the next write.
+        let _ = tokio::time::timeout(FLUSH_TIMEOUT, self.core.call(FlushNotes)).await;
         let mut conn = self.core.reader().await?;
         let open = quotas::open_requests(&mut conn).await?;
         let (sessions, runs) = quotas::active_sessions_and_runs(&mut conn).await?;
@@ -176,6 +179,22 @@ impl Scheduler {
     /// Makes a change durable.
     pub(crate) async fn write<W: Write>(&self, write: W) -> Result<W::Output, Error> {
         self.core.call(write).await
+    }
+}
+
+/// How long the counts of the present moment wait for a writer that is busy.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Lets what nobody waits for be written.
+struct FlushNotes;
+
+impl Write for FlushNotes {
+    type Output = ();
+
+    const UNDO: bool = false;
+
+    async fn apply(&mut self, _conn: &mut Conn, _core: &Core) -> Result<(), Error> {
+        Ok(())
     }
 }
 

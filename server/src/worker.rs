@@ -8,7 +8,7 @@ mod prefetch;
 mod reply;
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -126,6 +126,7 @@ impl<M: Mailbox> Worker<M> {
             let busy = !self.engine.is_idle();
             let wait = if self.waiting.is_empty() { IDLE_WAIT } else { FETCH_WAIT };
             let items = if busy { self.mailbox.take_work() } else { self.mailbox.wait_work(wait) };
+            self.cancel(&items);
             for item in items {
                 self.accept(item);
             }
@@ -143,14 +144,27 @@ impl<M: Mailbox> Worker<M> {
         self.panics >= MAX_PANICS
     }
 
+    /// Cancels samples: all at once, because a session that ends may have had thousands.
+    fn cancel(&mut self, items: &[WorkItem]) {
+        let cancelled = items.iter().filter_map(|item| match item {
+            WorkItem::Cancel(request) => Some(request.clone()),
+            _ => None,
+        });
+        let cancelled: BTreeSet<RequestId> = cancelled.collect();
+        if cancelled.is_empty() {
+            return;
+        }
+        for request in &cancelled {
+            self.started.remove(request);
+            self.waiting.remove(request);
+        }
+        self.guard("cancel", |engine| engine.cancel(&cancelled));
+    }
+
     fn accept(&mut self, item: WorkItem) {
         match item {
             WorkItem::Start(work) => self.start(work),
-            WorkItem::Cancel(request) => {
-                self.started.remove(&request);
-                self.waiting.remove(&request);
-                self.guard("cancel", |engine| engine.cancel(&request));
-            }
+            WorkItem::Cancel(_) => {}
             WorkItem::UnloadRun(run) => {
                 // Nobody waits for their results any more.
                 self.started.retain(|_, reply| reply.run.as_ref() != Some(&run));
@@ -217,6 +231,10 @@ impl<M: Mailbox> Worker<M> {
         match self.guard("step", |engine| engine.step()) {
             Some(completions) => {
                 self.panics = 0;
+                let admitted = self.engine.take_admitted();
+                if !admitted.is_empty() {
+                    self.mailbox.samples_admitted(&admitted);
+                }
                 for completion in completions {
                     self.finish(completion);
                 }
@@ -281,7 +299,7 @@ impl<M: Mailbox> Worker<M> {
                 effects.push(Effect::RunFailed(run));
             }
             None => {
-                self.guard("cancel", |engine| engine.cancel(request));
+                self.guard("cancel", |engine| engine.cancel(&[request.clone()].into()));
             }
         }
         let error = OpError::server("internal error in the engine; the server's log has the details");

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use trainyard_protocol::{
     AdamParams, Category, Datum, Engine as _, ForwardBackward, LoraSpec, ModelExtents, Optimizer, PromptTargets,
-    RawBatch, RunSpec, Sample, SamplingParams, Stop, Tensor,
+    RawBatch, RunSpec, Sample, SampleOperation, SamplerSource, SamplingParams, SessionId, Stop, Tensor,
 };
 
 use super::*;
@@ -97,7 +97,11 @@ fn ask(prompt: i64) -> Operation {
         }),
         prompt_alt_tokens_k: 0,
     };
-    Operation::Sample(Box::new(SampleOperation { source: SamplerSource::Base { model: "m".into() }, sample }))
+    Operation::Sample(Box::new(SampleOperation {
+        session: SessionId::new("s"),
+        source: SamplerSource::Base { model: "m".into() },
+        sample,
+    }))
 }
 
 fn assert_internal_error(completion: &Completion, run: Option<&str>) {

@@ -13,13 +13,13 @@ mod save_thread;
 mod tenant_queues;
 mod train;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use trainyard_protocol::{
-    BaseModel, Completion, EngineStats, OpError, OpResult, Operation, Prepare, RequestId, RunId, SampleOperation,
-    SamplerSource, TenantShare,
+    BaseModel, Completion, EngineStats, OpError, OpResult, Operation, Prepare, RequestId, RunId, SamplerSource,
+    TenantShare,
 };
 
 use crate::backend::{Backend, Dtype, HostBackend};
@@ -28,6 +28,7 @@ use crate::loss::Preparer;
 use base::Base;
 use control_queue::ControlQueue;
 use run::TrainingRun;
+pub use sampler::MAX_SEQUENCES;
 use sampler::{CheckpointCache, Sampler, SamplerWeights};
 use save_thread::SaveThread;
 use train::Trainer;
@@ -226,11 +227,8 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
                 None => Err(unknown_run(&request.run)),
             },
             Operation::Sample(operation) => {
-                let SampleOperation { source, sample } = *operation;
-                // Others may use the same base model or published checkpoint, and must not see in a hit what was asked of it.
-                let reports_hits = matches!(source, SamplerSource::Snapshot { .. });
-                self.resolve(&source)
-                    .and_then(|weights| self.sampler.start(id.clone(), share, weights, reports_hits, sample))
+                let weights = self.resolve(&operation.source);
+                weights.and_then(|weights| self.sampler.start(id.clone(), share, weights, *operation))
             }
             other => {
                 self.control.push(&share, id.clone(), other);
@@ -265,8 +263,12 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
         control_idle && self.done.is_empty() && self.trainer.is_idle() && self.sampler.is_idle()
     }
 
-    fn cancel(&mut self, id: &RequestId) -> bool {
-        self.sampler.cancel(id)
+    fn take_admitted(&mut self) -> Vec<RequestId> {
+        self.sampler.take_admitted()
+    }
+
+    fn cancel(&mut self, ids: &BTreeSet<RequestId>) {
+        self.sampler.cancel(ids);
     }
 
     fn unload_run(&mut self, run: &RunId) {

@@ -31,17 +31,8 @@ impl<T> TenantQueues<T> {
         self.tenants.values().flat_map(|(_, queue)| queue)
     }
 
-    /// Mutable [`TenantQueues::iter`].
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.tenants.values_mut().flat_map(|(_, queue)| queue)
-    }
-
     pub(super) fn push_back(&mut self, share: &TenantShare, item: T) {
         self.queue(share).push_back(item);
-    }
-
-    pub(super) fn push_front(&mut self, share: &TenantShare, item: T) {
-        self.queue(share).push_front(item);
     }
 
     /// The queue of a tenant; takes over the weight of `share`.
@@ -50,11 +41,6 @@ impl<T> TenantQueues<T> {
             self.tenants.entry(Arc::clone(&share.name)).or_insert_with(|| (share.clone(), VecDeque::new()));
         known.weight = share.weight;
         queue
-    }
-
-    /// The oldest item of a tenant.
-    pub(super) fn front_mut(&mut self, tenant: &str) -> Option<&mut T> {
-        self.tenants.get_mut(tenant)?.1.front_mut()
     }
 
     /// Removes and returns the oldest item of a tenant that `wanted` accepts.

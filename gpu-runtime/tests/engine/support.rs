@@ -9,7 +9,7 @@ use trainyard_gpu_runtime::{CpuEngine, Dtype, EngineOptions};
 use trainyard_protocol::{
     AdamParams, Completion, Datum, Engine, ForwardBackward, ForwardBackwardResult, LoraSpec, ModelExtents, OpError,
     OpResult, Operation, Optimizer, RawBatch, RequestId, RunId, RunSpec, Sample, SampleOperation, SampleResult,
-    SamplerSource, SamplingParams, Stop, TenantShare, Tensor,
+    SamplerSource, SamplingParams, SessionId, Stop, TenantShare, Tensor,
 };
 
 pub(crate) fn golden(family: &str) -> PathBuf {
@@ -186,5 +186,5 @@ pub(crate) fn sample(
         target_prompt_logprobs: None,
         prompt_alt_tokens_k: 0,
     };
-    SampleOperation { source, sample }
+    SampleOperation { session: SessionId::new("s"), source, sample }
 }

@@ -33,6 +33,9 @@ impl Core {
         let now = self.now();
         self.with_queue(|queue| {
             let error = outcome.error();
+            if error.is_none() {
+                self.admit_samples(queue, std::slice::from_ref(&request));
+            }
             let Some(finished) = queue.finish(&request, error, now) else {
                 return tracing::debug!(%request, "stale completion ignored: not an in-flight request");
             };

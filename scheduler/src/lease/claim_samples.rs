@@ -2,66 +2,83 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use trainyard_protocol::{SessionId, TenantId};
+use trainyard_protocol::SessionId;
 
 use super::claim_runs::is_registered;
 use super::release::ReleaseSamples;
 use super::session_end::apply_session_end;
 use crate::core::Core;
 use crate::lock::lock;
-use crate::queue::ClaimedSample;
+use crate::queue::{ClaimBudget, ClaimedSample};
 use crate::store::db::Conn;
-use crate::store::leases::{self, ClaimedSampleRow};
-use crate::store::{sampling, sessions};
+use crate::store::sample_claims::{self, ClaimedSampleRow, OpenSequences, SampleClaim};
+use crate::store::{sampling, sessions, workers};
 use crate::write::Write;
-use crate::{Error, SamplingSession};
-
-/// Samples that a worker holds before it claims no more.
-const HELD_SAMPLES: usize = 1024;
-/// Samples that it then still claims at once, of tenants of which it has none.
-const NEWCOMERS: usize = 64;
+use crate::{Error, SamplingSession, WorkerOptions};
 
 impl Core {
     pub(super) async fn claim_samples(self: &Arc<Self>) -> Result<(), Error> {
-        loop {
-            let (limit, paused) = lock(&self.queue).sample_claim_budget(HELD_SAMPLES, NEWCOMERS);
-            let claimed = self.call(ClaimSamples { limit, paused }).await?;
-            let count = claimed.len();
-            let mut touched = BTreeSet::new();
-            for sample in claimed {
-                let (request, claim) = (sample.id.clone(), sample.claim);
-                match self.add_claimed(sample).await {
-                    Ok(session) => drop(touched.insert(session)),
-                    Err(error) => {
-                        tracing::warn!(%request, claim, %error, "releasing claim: sample could not be read");
-                        self.record(ReleaseSamples { samples: vec![(request, claim)], quiet: false });
-                    }
+        let budget = lock(&self.queue).claim_budget();
+        let free = budget.sequences;
+        let Claimed { samples, shared, more } = self.call(ClaimSamples { budget }).await?;
+        self.shares_samples.store(shared, Ordering::Relaxed);
+        let (mut touched, mut taken) = (BTreeSet::new(), 0);
+        for sample in samples {
+            let (request, claim, sequences) = (sample.id.clone(), sample.claim, sample.sequences);
+            match self.add_claimed(sample).await {
+                Ok(Some(session)) => {
+                    taken += sequences;
+                    touched.insert(session);
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!(%request, claim, %error, "releasing claim: sample could not be read");
+                    self.record(ReleaseSamples { samples: vec![(request, claim)], quiet: false });
                 }
             }
-            for session in touched {
-                let status = sessions::session_status(&mut self.reader().await?, &session).await?;
-                self.with_queue(|queue| apply_session_end(queue, &session, &status));
-            }
-            if count < limit {
-                return Ok(());
-            }
         }
+        self.with_queue(|queue| queue.samples_claimed(free, taken, more));
+        for session in touched {
+            let status = sessions::session_status(&mut self.reader().await?, &session).await?;
+            self.with_queue(|queue| apply_session_end(queue, &session, &status));
+        }
+        Ok(())
     }
 
-    async fn add_claimed(self: &Arc<Self>, row: ClaimedSampleRow) -> Result<SessionId, Error> {
+    /// Whether the worker of this process may claim a new sample at once, with its acceptance. Where other workers could
+    /// execute it, they all claim what is their share.
+    pub(crate) fn claims_with_acceptance(&self) -> bool {
+        !self.is_shared() || (!self.shares_samples.load(Ordering::Relaxed) && lock(&self.queue).claims_new_samples())
+    }
+
+    /// Releases samples beyond this worker's share that its engine has not admitted, now that others are there to have
+    /// them.
+    pub(super) async fn release_surplus_samples(self: &Arc<Self>) -> Result<(), Error> {
+        let Some(worker) = self.options.worker.as_ref().filter(|_| self.is_shared()) else { return Ok(()) };
+        let conn = &mut self.reader().await?;
+        let share = sample_share(conn, worker).await?;
+        self.shares_samples.store(share.is_some(), Ordering::Relaxed);
+        if let Some(share) = share.filter(|share| share.surplus > 0) {
+            self.with_queue(|queue| queue.release_samples(share.surplus));
+        }
+        Ok(())
+    }
+
+    /// Adds a claimed sample to the queue. Returns its session; `None` when it can't be executed here.
+    async fn add_claimed(self: &Arc<Self>, row: ClaimedSampleRow) -> Result<Option<SessionId>, Error> {
         let sampling = self.sampling_session_of(&row).await?;
         let session = sampling.session.clone();
         if sampling.snapshot_dir.is_none() && !lock(&self.queue).can_sample(&sampling) {
             // The store takes the run for this worker's, whose queue does not have it; reconciling repairs that.
             self.record(ReleaseSamples { samples: vec![(row.id, row.claim)], quiet: true });
-            return Ok(session);
+            return Ok(None);
         }
-        let ClaimedSampleRow { arrival, id: request, tenant, seq_id, claim, cost, .. } = row;
-        self.with_queue(|queue| {
-            queue.add_sample(ClaimedSample { arrival, request, tenant, seq_id, claim, cost, sampling }, None);
-        });
-        Ok(session)
+        let ClaimedSampleRow { arrival, id: request, tenant, seq_id, claim, cost, sequences, .. } = row;
+        let sample = ClaimedSample { arrival, request, tenant, seq_id, claim, cost, sequences, sampling };
+        self.with_queue(|queue| queue.add_sample(sample, None));
+        Ok(Some(session))
     }
 
     async fn sampling_session_of(&self, row: &ClaimedSampleRow) -> Result<Arc<SamplingSession>, Error> {
@@ -77,20 +94,80 @@ impl Core {
     }
 }
 
+/// A worker's part of the samples that other workers can execute too: of each base model as much as each of the others
+/// has. In sequences.
+struct SampleShare {
+    /// What it may claim until it has its part.
+    missing: usize,
+    /// What it has beyond its part.
+    surplus: usize,
+    /// What no worker has.
+    unclaimed: usize,
+}
+
+/// `None` while no other worker serves one of its base models.
+async fn sample_share(conn: &mut Conn, worker: &WorkerOptions) -> Result<Option<SampleShare>, Error> {
+    let workers = workers::models_of_workers(conn).await?;
+    let alike = |model: &String| workers.iter().filter(|models| models.contains(model)).count().max(1);
+    if worker.models.iter().all(|model| alike(model) == 1) {
+        return Ok(None);
+    }
+    let mut share = SampleShare { missing: 0, surplus: 0, unclaimed: 0 };
+    for (model, OpenSequences { all, held, unclaimed }) in
+        sample_claims::open_sequences(conn, &worker.id, &worker.models).await?
+    {
+        let part = all.div_ceil(alike(&model));
+        share.missing += part.saturating_sub(held);
+        share.surplus += held.saturating_sub(part);
+        share.unclaimed += unclaimed;
+    }
+    Ok(Some(share))
+}
+
 struct ClaimSamples {
-    limit: usize,
-    /// Tenants whose samples would only wait here.
-    paused: Vec<TenantId>,
+    budget: ClaimBudget,
+}
+
+#[derive(Default)]
+struct Claimed {
+    samples: Vec<ClaimedSampleRow>,
+    /// Whether other workers can execute samples that this one can.
+    shared: bool,
+    /// Whether there may be more to claim.
+    more: bool,
 }
 
 impl Write for ClaimSamples {
-    type Output = Vec<ClaimedSampleRow>;
+    type Output = Claimed;
 
-    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
-        match &core.options.worker {
-            Some(_) if !is_registered(conn, core).await? => Ok(Vec::new()),
-            Some(worker) => leases::claim_samples(conn, &worker.id, &worker.models, self.limit, &self.paused).await,
-            None => Ok(Vec::new()),
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Claimed, Error> {
+        let Some(worker) = &core.options.worker else { return Ok(Claimed::default()) };
+        if !is_registered(conn, core).await? {
+            return Ok(Claimed::default());
         }
+        let share = match core.is_shared() {
+            true => sample_share(conn, worker).await?,
+            false => None,
+        };
+        let ClaimBudget { sequences, newcomers, paused, waiting } = &self.budget;
+        let mut claimed = Claimed { shared: share.is_some(), ..Claimed::default() };
+        let mut left = *sequences;
+        for movable in [false, true] {
+            // What other workers can execute too is left to them beyond this one's share.
+            let share = share.as_ref().filter(|_| movable);
+            let most = share.map_or(usize::MAX, |share| share.missing);
+            let (limit, newcomers) = (left.min(most), (*newcomers).min(most));
+            let models = worker.models.as_slice();
+            let claim = SampleClaim { worker: &worker.id, models, movable, limit, newcomers, waiting, paused };
+            let samples = sample_claims::claim_samples(conn, &claim).await?;
+            let taken: usize = samples.iter().map(|sample| sample.sequences).sum();
+            claimed.more |= match share {
+                Some(share) => taken < share.unclaimed,
+                None => taken >= limit,
+            };
+            left = left.saturating_sub(taken);
+            claimed.samples.extend(samples);
+        }
+        Ok(claimed)
     }
 }

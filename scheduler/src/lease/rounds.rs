@@ -26,6 +26,7 @@ impl Core {
                 self.apply_missed_session_ends().await?;
             }
             self.claim_work().await?;
+            self.release_surplus_samples().await?;
             let surplus = self.surplus().await?;
             let (now, idle) = (self.now(), self.options.idle_unload);
             self.with_queue(|queue| queue.evict_runs(now, idle, surplus));

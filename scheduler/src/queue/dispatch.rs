@@ -70,7 +70,11 @@ impl Queue {
                 (sample.tenant.clone(), sample.cost.tokens)
             }
         };
-        let candidate = self.throttle.offer(&tenant, candidate, tokens, now)?;
+        let Some(candidate) = self.throttle.offer(&tenant, candidate, tokens, now) else {
+            // What is held back takes no slot.
+            self.wake_for_claims();
+            return None;
+        };
         self.start(&candidate, now)
     }
 
@@ -128,7 +132,10 @@ impl Queue {
         let finished = self.in_flight.remove(request)?;
         match &finished.run {
             Some(run) => self.finish_of_run(run, &finished, error, now),
-            None => self.sample_closed(&finished.tenant),
+            None => {
+                self.sample_closed(&finished.tenant);
+                self.wake_for_claims();
+            }
         }
         self.request_closed(&finished.session);
         Some(finished)

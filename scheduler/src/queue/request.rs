@@ -58,5 +58,12 @@ pub(crate) struct InFlightRequest {
     /// It is executed again to restore its run; its stored result stands.
     pub(crate) replay: bool,
     pub(crate) cost: Cost,
+    /// Of a sample: sequences that it asks for.
+    pub(crate) sequences: usize,
+    /// Whether another worker can execute it as well.
+    pub(crate) movable: bool,
+    /// Whether the engine executes it; false for a sample that waits there to be admitted.
+    pub(crate) admitted: bool,
+    /// When the worker got it, and of a sample, when it was admitted.
     pub(crate) started: Timestamp,
 }

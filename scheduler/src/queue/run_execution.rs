@@ -48,6 +48,9 @@ impl Queue {
             seq_id,
             replay,
             cost: entry.cost,
+            sequences: 0,
+            movable: false,
+            admitted: true,
             started: now,
         };
         if replay || entry.kind.is_maintenance() {

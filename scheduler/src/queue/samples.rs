@@ -21,19 +21,22 @@ pub(crate) struct ClaimedSample {
     /// The claim's number.
     pub(crate) claim: i64,
     pub(crate) cost: Cost,
+    /// How many completions it asks for.
+    pub(crate) sequences: usize,
     pub(crate) sampling: Arc<SamplingSession>,
 }
 
 impl Queue {
     /// Adds a durably accepted sample; `payload` is read back when it is not given.
     pub(crate) fn add_sample(&mut self, sample: ClaimedSample, payload: Option<(Bytes, Decoded)>) {
-        let ClaimedSample { arrival, request, tenant, seq_id, claim, cost, sampling } = sample;
+        let ClaimedSample { arrival, request, tenant, seq_id, claim, cost, sequences, sampling } = sample;
         let payload = self.hold_payload(payload);
         self.request_opened(&sampling.session);
         self.arrivals.insert(request.clone(), arrival);
         *self.open_samples.entry(tenant.clone()).or_default() += 1;
         let snapshot = sampling.snapshot.clone();
-        self.samples.insert(arrival, PendingSample { request, tenant, seq_id, claim, cost, sampling, payload });
+        self.samples
+            .insert(arrival, PendingSample { request, tenant, seq_id, claim, cost, sequences, sampling, payload });
         let absent = snapshot
             .and_then(|key| self.snapshots.get_mut(&key))
             .filter(|snapshot| !snapshot.ready && snapshot.dir.is_none());
@@ -78,7 +81,7 @@ impl Queue {
     }
 
     pub(super) fn start_sample(&mut self, arrival: i64, now: Timestamp) -> Option<Work> {
-        let PendingSample { request, tenant, seq_id, claim, cost, sampling, payload } =
+        let PendingSample { request, tenant, seq_id, claim, cost, sequences, sampling, payload } =
             self.samples.remove(&arrival)?;
         self.arrivals.remove(&request);
         self.free_payload(&payload);
@@ -93,6 +96,9 @@ impl Queue {
             seq_id,
             replay: false,
             cost,
+            sequences,
+            movable: sampling.snapshot.is_none(),
+            admitted: false,
             started: now,
         };
         Some(self.launch(request, in_flight, seq_id, Some(&sampling), (payload, decoded)))
@@ -120,6 +126,7 @@ impl Queue {
         self.ready_samples.remove(&arrival);
         self.throttle.forget(&sample.tenant, &StartCandidate::Sample(arrival));
         self.free_payload(&sample.payload);
+        self.wake_for_claims();
         if let Some(snapshot) = sample.sampling.snapshot.as_ref().and_then(|key| self.snapshots.get_mut(key)) {
             snapshot.waiting.remove(&arrival);
         }
@@ -131,21 +138,52 @@ impl Queue {
     pub(crate) fn drop_sample(&mut self, request: &RequestId) {
         if let Some(arrival) = self.arrivals.get(request).copied() {
             self.remove_sample(arrival);
-        } else if self.in_flight.get(request).is_some_and(|in_flight| in_flight.sampling_session.is_some())
-            && let Some(in_flight) = self.in_flight.remove(request)
-        {
-            self.sample_closed(&in_flight.tenant);
-            self.signal(WorkItem::Cancel(request.clone()));
-            self.request_closed(&in_flight.session);
+        } else {
+            self.stop_sample(request);
         }
     }
 
+    /// Takes a sample from the worker.
+    pub(super) fn stop_sample(&mut self, request: &RequestId) -> Option<InFlightRequest> {
+        self.in_flight.get(request).filter(|in_flight| in_flight.sampling_session.is_some())?;
+        let in_flight = self.in_flight.remove(request)?;
+        self.sample_closed(&in_flight.tenant);
+        self.signal(WorkItem::Cancel(request.clone()));
+        self.request_closed(&in_flight.session);
+        self.wake_for_claims();
+        Some(in_flight)
+    }
+
+    /// Cancels the samples of a session that ended, pending and in-flight ones.
     pub(super) fn cancel_samples_of(&mut self, session: &SessionId) {
-        let of_session = self.samples.iter().filter(|(_, sample)| sample.sampling.session == *session);
-        let arrivals: Vec<i64> = of_session.map(|(arrival, _)| *arrival).collect();
-        for arrival in arrivals {
+        let pending = self.samples.iter().filter(|(_, sample)| sample.sampling.session == *session);
+        for arrival in pending.map(|(arrival, _)| *arrival).collect::<Vec<_>>() {
             self.reject_sample(arrival, Rejection::Cancelled);
         }
+        let in_flight = self.samples_in_flight().filter(|(_, sample)| sample.session == *session);
+        let mut requests: Vec<RequestId> = in_flight.map(|(id, _)| id.clone()).collect();
+        requests.sort_unstable();
+        for request in requests {
+            if let Some(InFlightRequest { fence, .. }) = self.stop_sample(&request) {
+                self.effects.rejected.push(Rejected { request, fence, rejection: Rejection::Cancelled });
+            }
+        }
+    }
+
+    /// The engine has admitted these samples. Returns those that it had not before.
+    pub(crate) fn admit_samples(&mut self, requests: &[RequestId], now: Timestamp) -> Vec<RequestId> {
+        let mut admitted = requests.to_vec();
+        admitted.retain(|request| match self.in_flight.get_mut(request) {
+            Some(sample) if !sample.admitted => {
+                (sample.admitted, sample.started) = (true, now);
+                true
+            }
+            _ => false,
+        });
+        if !admitted.is_empty() {
+            self.wake_for_claims();
+        }
+        admitted
     }
 
     /// Fails the samples that wait for snapshots of a run that can't be restored.
@@ -190,34 +228,12 @@ impl Queue {
         sampling.snapshot.as_ref().is_none_or(|key| self.snapshots.contains_key(key))
     }
 
-    /// How many samples may be claimed so that there are `most` here, and tenants of which none: those that their
-    /// rate limits hold back. Beyond that budget, tenants of which none are here may have `newcomers` all the same:
-    /// others' long samples must not keep theirs from the worker.
-    pub(crate) fn sample_claim_budget(&self, most: usize, newcomers: usize) -> (usize, Vec<TenantId>) {
-        let mut without = self.throttle.paused_tenants();
-        let budget = most.saturating_sub(self.sample_count());
-        if budget > 0 {
-            return (budget, without);
-        }
-        without.extend(self.samples.values().map(|sample| sample.tenant.clone()));
-        without.extend(self.samples_in_flight().map(|(_, sample)| sample.tenant.clone()));
-        without.sort_unstable();
-        without.dedup();
-        (newcomers, without)
-    }
-
     /// Pending and in-flight samples.
     pub(crate) fn sample_ids(&self) -> Vec<RequestId> {
         self.arrivals.keys().chain(self.samples_in_flight().map(|(id, _)| id)).cloned().collect()
     }
 
-    /// Pending and in-flight samples, but for those that their tenants' rate limits hold back.
-    fn sample_count(&self) -> usize {
-        let held_back = self.throttle.count_waiting(|candidate| matches!(candidate, StartCandidate::Sample(_)));
-        self.samples.len().saturating_sub(held_back) + self.samples_in_flight().count()
-    }
-
-    fn samples_in_flight(&self) -> impl Iterator<Item = (&RequestId, &InFlightRequest)> {
+    pub(super) fn samples_in_flight(&self) -> impl Iterator<Item = (&RequestId, &InFlightRequest)> {
         self.in_flight.iter().filter(|(_, request)| request.run.is_none())
     }
 }

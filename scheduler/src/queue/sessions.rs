@@ -22,8 +22,8 @@ impl Queue {
         self.sessions.get(session).map(|load| load.runs.iter().cloned().collect()).unwrap_or_default()
     }
 
-    /// Ends a session. With `cancel` every pending request is cancelled; without, those that can still be executed
-    /// are, and only requests behind a gap fail, since the gap can't close any more.
+    /// Ends a session. With `cancel` every pending request and every sample is cancelled; without, those that can still be
+    /// executed are, and only requests behind a gap fail, since the gap can't close any more.
     pub(crate) fn end_session(&mut self, session: &SessionId, cancel: bool) {
         let Some(load) = self.sessions.get_mut(session) else { return };
         load.ending = true;
@@ -36,7 +36,7 @@ impl Queue {
         self.unload_if_ended(session);
     }
 
-    /// Cancels the pending requests of a session that expired. Its runs count as idle from now on, so that they are
+    /// Cancels the pending requests and the samples of a session that expired. Its runs count as idle from now on, so that they are
     /// saved and released: should the session be revived, they are restored.
     pub(crate) fn suspend_session(&mut self, session: &SessionId) {
         let Some(load) = self.sessions.get(session) else { return };

@@ -19,6 +19,16 @@ pub(super) enum StartCandidate {
     Sample(i64),
 }
 
+impl StartCandidate {
+    /// The arrival number of a sample.
+    pub(super) fn sample(&self) -> Option<i64> {
+        match self {
+            Self::Run(_) => None,
+            Self::Sample(arrival) => Some(*arrival),
+        }
+    }
+}
+
 /// A session of which something is here.
 #[derive(Debug, Default)]
 pub(super) struct SessionLoad {
@@ -55,6 +65,7 @@ pub(crate) struct PendingSample {
     /// The number of the claim under which it is here.
     pub(crate) claim: i64,
     pub(crate) cost: Cost,
+    pub(crate) sequences: usize,
     pub(crate) sampling: Arc<SamplingSession>,
     pub(crate) payload: PayloadSlot,
 }
@@ -101,6 +112,10 @@ pub(crate) struct Queue {
     pub(super) save_after: u64,
     /// The worker is about to stop.
     pub(super) draining: bool,
+    /// Sequences that the engine decodes together.
+    pub(super) decode_slots: usize,
+    /// There are samples in the store that this worker could claim if it had capacity for them.
+    pub(super) unclaimed_samples: bool,
     /// Bytes of payloads in memory.
     pub(super) held_bytes: usize,
     pub(super) effects: QueueEffects,
@@ -108,8 +123,8 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// An empty queue that enforces tenants' rate limits.
-    pub(crate) fn new(policies: Policies, save_after: u64) -> Self {
-        Self { throttle: Throttle::new(policies), save_after, ..Self::default() }
+    pub(crate) fn new(policies: Policies, save_after: u64, decode_slots: usize) -> Self {
+        Self { throttle: Throttle::new(policies), save_after, decode_slots, ..Self::default() }
     }
 
     /// Numbers of pending and of in-flight requests.

@@ -15,7 +15,7 @@ fn run() -> RunId {
 
 /// A queue with a run whose first request has ended.
 fn queue() -> Queue {
-    let mut queue = Queue::new(Policies::default(), u64::MAX);
+    let mut queue = Queue::new(Policies::default(), u64::MAX, 256);
     let (tenant, session) = (TenantId::new("t"), SessionId::new("s"));
     queue.add_run(run(), RunQueue::new(tenant, session, "m".to_owned(), 1, 1, History::Loaded));
     queue

@@ -180,9 +180,9 @@ impl<K: Ord + Clone> Throttle<K> {
         paused.map(|(tenant, _)| tenant.clone()).collect()
     }
 
-    /// How many waiting requests are of a kind.
-    pub(crate) fn count_waiting(&self, is_one: impl Fn(&K) -> bool) -> usize {
-        self.lanes.values().map(|lane| lane.places.keys().filter(|key| is_one(key)).count()).sum()
+    /// The waiting requests.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &K> {
+        self.lanes.values().flat_map(|lane| lane.places.keys())
     }
 
     /// `None` for a tenant without a rate limit.

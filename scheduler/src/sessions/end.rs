@@ -9,14 +9,14 @@ use crate::lease::apply_session_end;
 use crate::queue::{creation_failed, session_ended};
 use crate::signals::Signal;
 use crate::store::db::Conn;
-use crate::store::results::{EndedRequest, RequestEnd};
+use crate::store::results::{CancelledSample, EndedRequest, RequestEnd};
 use crate::store::{requests, results, runs, sessions};
 use crate::write::Write;
 use crate::{Error, FinishReason, Scheduler, SessionStatus, Timestamp};
 
 impl Scheduler {
-    /// Ends a session. The first reason wins; repetitions are accepted. After a success, accepted work
-    /// is still done; otherwise what waits is cancelled.
+    /// Ends a session. The first reason wins; repetitions are accepted. After a success, accepted work is still done;
+    /// otherwise all samples and what waits of runs is cancelled.
     pub async fn finish_session(
         &self,
         tenant: &TenantId,
@@ -55,8 +55,9 @@ impl EndSession {
 pub(crate) struct SessionEnded {
     /// Whether it ended by this; false when it had ended before.
     pub(crate) now: bool,
-    /// What was cancelled here, because no worker has it.
+    /// Requests of runs that were cancelled here, because no worker has them.
     cancelled: Vec<(RequestId, EndedRequest)>,
+    samples: Vec<CancelledSample>,
 }
 
 impl Write for EndSession {
@@ -74,8 +75,10 @@ impl Write for EndSession {
         let mut ended = SessionEnded {
             now: sessions::end_session(conn, &self.session, &self.status, self.without_heartbeat_since, now).await?,
             cancelled: Vec::new(),
+            samples: Vec::new(),
         };
         if ended.now && !self.drains() {
+            ended.samples = results::cancel_samples_of_session(conn, &self.session, now).await?;
             for request in requests::unowned_requests(conn, &self.session).await? {
                 let end = results::end_request(conn, &request, &RequestEnd::Cancelled, None, now).await?;
                 if let Some(run) = end.as_ref().and_then(|end| end.creates.as_ref()) {
@@ -95,6 +98,12 @@ impl Write for EndSession {
         for (request, ended) in &ended.cancelled {
             ended.signals(request, signals);
         }
+        for CancelledSample { id, ended, claimed } in &ended.samples {
+            ended.signals(id, signals);
+            if *claimed {
+                signals.push(Signal::Cancel(id.clone()));
+            }
+        }
     }
 
     fn committed(&mut self, ended: &SessionEnded, core: &Arc<Core>) {
@@ -104,7 +113,13 @@ impl Write for EndSession {
         if let SessionStatus::Finished { reason, .. } = &self.status {
             tracing::info!(session = %self.session, reason = reason.as_str(), "session finished");
         }
-        core.with_queue(|queue| apply_session_end(queue, &self.session, &self.status));
+        core.with_queue(|queue| {
+            ended.samples.iter().for_each(|sample| queue.drop_sample(&sample.id));
+            apply_session_end(queue, &self.session, &self.status);
+        });
+        for sample in &ended.samples {
+            core.announce_end(&sample.id, &sample.ended, None);
+        }
         for (request, ended) in &ended.cancelled {
             core.announce_end(request, ended, None);
         }

@@ -1,13 +1,11 @@
 //! Leases: which worker executes which run and which sample. In the tables `runs` and `requests`.
 
-use trainyard_protocol::{RequestId, RunId, SamplingSessionId, TenantId};
+use trainyard_protocol::{RequestId, RunId};
 
 use super::db::{Conn, column, sql, sql_by};
-use super::requests::cost;
 use super::{as_i64, failed};
 use crate::Error;
 use crate::crashes::{QUARANTINE_CRASHES, WorkerEnd};
-use crate::quotas::Cost;
 
 /// The runs that unfinished requests wait for: their own, or those whose snapshots they need. They are found by what is
 /// unfinished, which is little beside all that is retained; `CROSS JOIN` keeps SQLite from turning that round.
@@ -138,84 +136,6 @@ pub(crate) async fn release_all(conn: &mut Conn, worker: Option<&str>, end: Work
     let runs = sql(RUNS).bind(worker).execute(conn).await.map_err(failed("release leases"))?;
     let samples = sql(SAMPLES).bind(worker).bind(crashed).execute(conn).await.map_err(failed("release leases"))?;
     Ok(FreedLeases { runs, samples })
-}
-
-/// A sample that a worker has claimed.
-pub(crate) struct ClaimedSampleRow {
-    pub(crate) arrival: i64,
-    pub(crate) id: RequestId,
-    pub(crate) tenant: TenantId,
-    pub(crate) seq_id: i64,
-    pub(crate) claim: i64,
-    pub(crate) cost: Cost,
-    pub(crate) sampling_session: SamplingSessionId,
-}
-
-/// Claims samples that no worker has and that the worker can execute, at most `limit`: of each tenant its oldest first,
-/// and as many of each as of another; of `paused` tenants none.
-pub(crate) async fn claim_samples(
-    conn: &mut Conn,
-    worker: &str,
-    models: &[String],
-    limit: usize,
-    paused: &[TenantId],
-) -> Result<Vec<ClaimedSampleRow>, Error> {
-    const SQLITE: &str = "-- claim_samples
-        UPDATE requests SET worker_id = $1, claim = claim + 1
-        WHERE arrival IN (
-            SELECT arrival FROM (
-                SELECT request.arrival,
-                    row_number() OVER (PARTITION BY request.tenant ORDER BY request.arrival) AS turn
-                FROM requests AS request
-                JOIN sampling_sessions AS sampler ON sampler.id = request.sampling_session_id
-                LEFT JOIN runs ON runs.id = sampler.run_id
-                WHERE request.finished_at IS NULL AND request.worker_id IS NULL
-                    AND request.tenant NOT IN (SELECT value FROM json_each($4))
-                    AND sampler.base_model IN (SELECT value FROM json_each($2))
-                    AND (sampler.run_id IS NULL OR sampler.snapshot_dir IS NOT NULL OR runs.worker_id = $1))
-            ORDER BY turn, arrival LIMIT $3)
-        RETURNING arrival, id, tenant, seq_id, claim, tokens, created_at, crash_count, isolated_starts, sampling_session_id";
-    const POSTGRES: &str = "-- claim_samples
-        UPDATE requests SET worker_id = $1, claim = claim + 1
-        WHERE arrival IN (
-            SELECT arrival FROM requests WHERE worker_id IS NULL AND finished_at IS NULL AND arrival IN (
-                SELECT arrival FROM (
-                    SELECT request.arrival,
-                        row_number() OVER (PARTITION BY request.tenant ORDER BY request.arrival) AS turn
-                    FROM requests AS request
-                    JOIN sampling_sessions AS sampler ON sampler.id = request.sampling_session_id
-                    LEFT JOIN runs ON runs.id = sampler.run_id
-                    WHERE request.finished_at IS NULL AND request.worker_id IS NULL
-                        AND NOT (request.tenant = ANY($4)) AND sampler.base_model = ANY($2)
-                        AND (sampler.run_id IS NULL OR sampler.snapshot_dir IS NOT NULL OR runs.worker_id = $1)
-                    ) AS waiting
-                ORDER BY turn, arrival LIMIT $3)
-            FOR UPDATE SKIP LOCKED)
-        RETURNING arrival, id, tenant, seq_id, claim, tokens, created_at, crash_count, isolated_starts, sampling_session_id";
-    let rows = sql_by(SQLITE, POSTGRES)
-        .bind(worker)
-        .bind(models.to_vec())
-        .bind(as_i64(limit as u64))
-        .bind(paused.iter().map(ToString::to_string).collect::<Vec<_>>())
-        .fetch_all(conn)
-        .await
-        .map_err(failed("claim samples"))?;
-    let mut claimed = rows
-        .iter()
-        .map(|row| {
-            Ok(ClaimedSampleRow {
-                arrival: column(row, "arrival")?,
-                id: RequestId::new(column::<String>(row, "id")?),
-                tenant: TenantId::new(column::<String>(row, "tenant")?),
-                seq_id: column(row, "seq_id")?,
-                claim: column(row, "claim")?,
-                cost: cost(row)?,
-                sampling_session: SamplingSessionId::new(column::<String>(row, "sampling_session_id")?),
-            })
-        })
-        .collect::<Result<Vec<_>, Error>>()?;
-    claimed.sort_unstable_by_key(|sample| sample.arrival);
-    Ok(claimed)
 }
 
 /// The runs whose leases a worker has, with their epochs.

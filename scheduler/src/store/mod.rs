@@ -14,6 +14,7 @@ pub(crate) mod quotas;
 pub(crate) mod requests;
 pub(crate) mod results;
 pub(crate) mod runs;
+pub(crate) mod sample_claims;
 pub(crate) mod sampling;
 pub(crate) mod schema;
 pub(crate) mod sessions;

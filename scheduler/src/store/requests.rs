@@ -250,12 +250,12 @@ pub(crate) async fn requests_of_run(conn: &mut Conn, run: &RunId, from: i64) -> 
     rows.iter().map(to_request_row).collect()
 }
 
-/// The unfinished requests of a session that no worker has: of runs without a lease, and unclaimed samples.
+/// The unfinished requests of a session's runs that no worker has the lease of.
 pub(crate) async fn unowned_requests(conn: &mut Conn, session: &SessionId) -> Result<Vec<RequestId>, Error> {
     const SQL: &str = "-- unowned_requests
-        SELECT requests.id FROM requests LEFT JOIN runs ON runs.id = requests.run_id
-        WHERE requests.session_id = $1 AND requests.finished_at IS NULL AND requests.worker_id IS NULL
-            AND runs.worker_id IS NULL ORDER BY requests.arrival";
+        SELECT requests.id FROM requests JOIN runs ON runs.id = requests.run_id
+        WHERE requests.session_id = $1 AND requests.finished_at IS NULL AND runs.worker_id IS NULL
+        ORDER BY requests.arrival";
     let ids: Vec<String> = sql(SQL).bind(session.as_str()).scalars(conn).await.map_err(failed("list requests"))?;
     Ok(ids.into_iter().map(RequestId::new).collect())
 }

@@ -71,7 +71,9 @@ impl SubmitSample {
             fingerprint: &self.fingerprint,
             payload: &self.payload,
             rejected: None,
-            worker: core.worker_for(&sampling.base_model).filter(|_| lock(&core.queue).can_sample(sampling)),
+            worker: core
+                .worker_for(&sampling.base_model)
+                .filter(|_| core.claims_with_acceptance() && lock(&core.queue).can_sample(sampling)),
             tokens: *tokens,
             stores: None,
         }
@@ -182,6 +184,7 @@ impl Write for SubmitSample {
             tenant: self.tenant.clone(),
             seq_id: self.submission.seq_id,
             claim: FIRST_EPOCH,
+            sequences: self.submission.num_samples as usize,
             sampling: Arc::clone(sampling),
         };
         let payload = Some((self.submission.payload.clone(), self.submission.decoded.clone()));

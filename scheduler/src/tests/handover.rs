@@ -138,6 +138,22 @@ async fn a_run_that_can_not_be_saved_is_released_all_the_same() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_session_takes_its_samples_from_another_processs_worker() {
+    let fleet = Fleet::new().await;
+    let a = fleet.worker("a").await;
+    let sampler = fleet.api.create_sampling_session(&fleet.me, new_sampling(&fleet.session, 0, None)).await.unwrap();
+    let request = fleet.api.submit_sample(&fleet.me, sample(&sampler, 0)).await.unwrap().request_id;
+    let work = next(&a).await;
+    assert_eq!(work.request, request);
+    a.samples_admitted(std::slice::from_ref(&request));
+    fleet.api.finish_session(&fleet.me, &fleet.session, crate::FinishReason::Errored, None).await.unwrap();
+    assert_eq!(fleet.poll(&request).await, Poll::Cancelled);
+    let waiting = a.clone();
+    let items = tokio::task::spawn_blocking(move || waiting.wait_work(LONG)).await.unwrap();
+    assert_eq!(items, vec![WorkItem::Cancel(request)]);
+}
+
+#[tokio::test]
 async fn a_busy_run_moves_between_two_of_its_requests() {
     let fleet = Fleet::new().await;
     let a = fleet.worker("a").await;

@@ -13,13 +13,15 @@ async fn over(bench: &Bench) -> SamplingSessionId {
     sampler
 }
 
-/// All samples that are ready.
+/// What the worker gets and admits.
 fn started(bench: &Bench) -> Vec<Work> {
     let work = |item| match item {
         WorkItem::Start(work) => work,
         other => panic!("{other:?}"),
     };
-    bench.scheduler.take_work().into_iter().map(work).collect()
+    let works: Vec<Work> = bench.scheduler.take_work().into_iter().map(work).collect();
+    bench.scheduler.samples_admitted(&works.iter().map(|work| work.request.clone()).collect::<Vec<_>>());
+    works
 }
 
 #[tokio::test]

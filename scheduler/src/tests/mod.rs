@@ -7,6 +7,7 @@ mod handover;
 mod interleavings;
 mod lost_connections;
 mod plans;
+mod sample_claims;
 mod signals;
 mod slow_storage;
 
@@ -30,13 +31,13 @@ macro_rules! suite {
 #[path = "."]
 #[expect(clippy::duplicate_mod, reason = "one suite for both databases")]
 mod sqlite {
-    suite!(Sqlite: catalogue "catalogue.rs", concurrency "concurrency.rs", joining "joining.rs", leases "leases.rs", ordering "ordering.rs", quotas "quotas.rs", recovery "recovery.rs", results "results.rs", retention "retention.rs", sampling "sampling.rs", sessions "sessions.rs", transitions "transitions.rs");
+    suite!(Sqlite: catalogue "catalogue.rs", concurrency "concurrency.rs", ended_sessions "ended_sessions.rs", joining "joining.rs", leases "leases.rs", ordering "ordering.rs", quotas "quotas.rs", recovery "recovery.rs", results "results.rs", retention "retention.rs", sampling "sampling.rs", sessions "sessions.rs", transitions "transitions.rs");
 }
 
 #[path = "."]
 #[expect(clippy::duplicate_mod, reason = "one suite for both databases")]
 mod postgres {
-    suite!(Postgres: catalogue "catalogue.rs", concurrency "concurrency.rs", joining "joining.rs", leases "leases.rs", ordering "ordering.rs", quotas "quotas.rs", recovery "recovery.rs", results "results.rs", retention "retention.rs", sampling "sampling.rs", sessions "sessions.rs", transitions "transitions.rs");
+    suite!(Postgres: catalogue "catalogue.rs", concurrency "concurrency.rs", ended_sessions "ended_sessions.rs", joining "joining.rs", leases "leases.rs", ordering "ordering.rs", quotas "quotas.rs", recovery "recovery.rs", results "results.rs", retention "retention.rs", sampling "sampling.rs", sessions "sessions.rs", transitions "transitions.rs");
 }
 
 use std::collections::BTreeMap;

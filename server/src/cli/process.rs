@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
+use trainyard_gpu_runtime::MAX_SEQUENCES;
 use trainyard_protocol::Prepare;
 use trainyard_scheduler::{Database, Options, Scheduler, Storage, WorkerOptions};
 
@@ -70,6 +71,7 @@ pub(super) async fn open_scheduler(config: &Config, files: &Files) -> Result<Sch
             worker.devices = vec![format!("cpu, {} threads", config.threads)];
             worker.lease = config.lease;
             worker.former_out_of_memory = former_process::ran_out_of_memory(&config.data_dir)?;
+            worker.decode_slots = MAX_SEQUENCES;
             Some(worker)
         }
     };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use trainyard_protocol::{
     CheckpointKind, ForwardBackward, LoadState, OpError, Operation, Prepare, PreparedContent, RestoreRun, RunId,
     RunSpec, Sample, SampleOperation, SamplerSource, SamplingSessionId, SaveExternal, SaveRun, SaveSampler,
-    SaveSnapshot, SaveState, SaveTarget, TinkerPath,
+    SaveSnapshot, SaveState, SaveTarget, SessionId, TinkerPath,
 };
 use trainyard_scheduler::{MaintenanceOp, NewSamplingSession, RequestKind, SamplingSession, Work};
 
@@ -95,6 +95,7 @@ impl Dispatcher<'_> {
             _ => stored_sample(&work)?,
         };
         let session = work.sampling_session.as_ref().ok_or_else(|| unreadable(&work, "it has no sampling session"))?;
+        let client = session.session.clone();
         let sparse = sample.target_prompt_logprobs.as_ref().and_then(|targets| targets.sparse.clone());
         let reply = ReplyKind::Sample { sparse };
         let source = match (&session.snapshot, &session.checkpoint_dir, &session.model_path) {
@@ -103,7 +104,7 @@ impl Dispatcher<'_> {
             (None, None, None) => SamplerSource::Base { model: session.base_model.clone() },
             (None, None, Some(_)) => return Err(unreadable(&work, "its sampling session has no folder")),
         };
-        Ok(start(sampling(source, sample), None, reply))
+        Ok(start(sampling(client, source, sample), None, reply))
     }
 
     fn checkpoint_sample(
@@ -113,8 +114,9 @@ impl Dispatcher<'_> {
         location: &Path,
         reply: ReplyKind,
     ) -> Dispatch {
-        let base_model = session.base_model.clone();
-        let build = |dir: &Path| sampling(SamplerSource::Checkpoint { base_model, dir: dir.to_owned() }, sample);
+        let (client, base_model) = (session.session.clone(), session.base_model.clone());
+        let source = |dir: &Path| SamplerSource::Checkpoint { base_model, dir: dir.to_owned() };
+        let build = |dir: &Path| sampling(client, source(dir), sample);
         match self.workspace.present(location) {
             Some(folder) => {
                 let operation = build(folder.dir());
@@ -182,8 +184,8 @@ impl Dispatcher<'_> {
     }
 }
 
-fn sampling(source: SamplerSource, sample: Sample) -> Operation {
-    Operation::Sample(Box::new(SampleOperation { source, sample }))
+fn sampling(session: SessionId, source: SamplerSource, sample: Sample) -> Operation {
+    Operation::Sample(Box::new(SampleOperation { session, source, sample }))
 }
 
 fn load(

@@ -2,8 +2,8 @@
 use bytes::Bytes;
 use prost::Message;
 use trainyard_protocol::{
-    ForwardBackwardResult, OpResult, RequestId, SampleResult, SampledSequence, SamplingParams, SessionId, Stop,
-    StopReason, TenantId,
+    ForwardBackwardResult, OpResult, RequestId, SampleResult, SampledSequence, SamplingParams, Stop, StopReason,
+    TenantId,
 };
 use trainyard_scheduler::{Decoded, Effect, Encoding, Outcome, Storage, Timestamp};
 
@@ -86,7 +86,10 @@ fn started(work: Work) -> (Operation, PendingReply) {
 
 fn source_of(session: SamplingSession) -> SamplerSource {
     match started(sampling(Some(session))).0 {
-        Operation::Sample(sample) => sample.source,
+        Operation::Sample(sample) => {
+            assert_eq!(sample.session, SessionId::new("s"));
+            sample.source
+        }
         other => unreachable!("{other:?}"),
     }
 }

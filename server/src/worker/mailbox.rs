@@ -25,6 +25,8 @@ pub trait Mailbox: Send + Sync + 'static {
         request: &RequestId,
         path: &TinkerPath,
     ) -> impl Future<Output = Result<PathBuf, Error>> + Send;
+    /// Reports samples that the engine executes from now on; returns at once.
+    fn samples_admitted(&self, requests: &[RequestId]);
     /// Reports a request's end; returns at once.
     fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>);
     /// Reports a request's success, whose result is still to be encoded; returns at once.
@@ -55,6 +57,10 @@ impl Mailbox for Scheduler {
         path: &TinkerPath,
     ) -> impl Future<Output = Result<PathBuf, Error>> + Send {
         Self::pin_load(self, tenant, request, path)
+    }
+
+    fn samples_admitted(&self, requests: &[RequestId]) {
+        Self::samples_admitted(self, requests);
     }
 
     fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>) {

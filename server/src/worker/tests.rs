@@ -22,6 +22,7 @@ use crate::codec::{EphemeralKind, NamedSave, Payload};
 struct State {
     work: VecDeque<WorkItem>,
     done: Vec<(RequestId, Outcome, Vec<Effect>)>,
+    admitted: Vec<RequestId>,
     /// Where the catalogue's checkpoints are.
     saved: BTreeMap<TinkerPath, PathBuf>,
 }
@@ -73,6 +74,12 @@ impl Mailbox for Fake {
         found.ok_or_else(|| Error::NotFound { what: "checkpoint", id: path.to_string() })
     }
 
+    fn samples_admitted(&self, requests: &[RequestId]) {
+        let mut state = self.0.0.lock().unwrap();
+        assert!(state.done.iter().all(|(done, ..)| !requests.contains(done)), "reported before its end");
+        state.admitted.extend_from_slice(requests);
+    }
+
     fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>) {
         let mut state = self.0.0.lock().unwrap();
         for effect in &effects {
@@ -95,6 +102,8 @@ impl Mailbox for Fake {
 struct Script {
     calls: Arc<Mutex<Vec<String>>>,
     queue: Arc<Mutex<VecDeque<(RequestId, Operation)>>>,
+    /// Reported as admitted by the next step.
+    admitted: Arc<Mutex<Vec<RequestId>>>,
 }
 
 impl Script {
@@ -166,9 +175,13 @@ impl Engine for Script {
         self.queue.lock().unwrap().is_empty()
     }
 
-    fn cancel(&mut self, id: &RequestId) -> bool {
-        self.log(format!("cancel {id}"));
-        true
+    fn take_admitted(&mut self) -> Vec<RequestId> {
+        std::mem::take(&mut *self.admitted.lock().unwrap())
+    }
+
+    fn cancel(&mut self, ids: &BTreeSet<RequestId>) {
+        let ids: Vec<_> = ids.iter().map(RequestId::as_str).collect();
+        self.log(format!("cancel {}", ids.join(" ")));
     }
 
     fn unload_run(&mut self, run: &RunId) {
@@ -430,6 +443,14 @@ fn housekeeping_reaches_the_engine() {
     bench.mailbox.send(WorkItem::DropSnapshot("k".to_owned()));
     json_of(&bench.submit(create("1", "s:train:0")).0);
     assert_eq!(bench.engine.calls(), ["cancel 9", "unload r", "drop k", "start 1"]);
+}
+
+#[test]
+fn admitted_samples_are_reported_before_what_their_step_completed() {
+    let bench = Bench::new();
+    bench.engine.admitted.lock().unwrap().extend(["1", "2"].map(RequestId::new));
+    json_of(&bench.submit(create("1", "s:train:0")).0);
+    assert_eq!(bench.mailbox.0.0.lock().unwrap().admitted, ["1", "2"].map(RequestId::new));
 }
 
 #[test]

@@ -1,22 +1,24 @@
 //! Admission control of waiting requests, and preemption of active ones when the KV budget is exceeded.
 //!
-//! Requests are admitted by weighted deficit round-robin over tenants. The number of sequences and the KV budget are
-//! divided in the same way: a tenant below its share of them is admitted although others hold all of it.
+//! Requests are admitted by weighted deficit round-robin over tenants, and within a tenant of the session that holds the
+//! fewest sequences. The number of sequences and the KV budget are divided in the same way, first among tenants by their
+//! weights, then evenly among a tenant's sessions: who is below its share of them is admitted although others hold all.
 
 use std::sync::Arc;
 
-use trainyard_protocol::TenantShare;
+use trainyard_protocol::{SessionId, TenantShare};
 
 use super::Sampler;
 use super::fair_share::FairShare;
 use super::pass::PassPart;
+use super::shares::SessionTurn;
 use super::task::{SampleTask, StreamTarget};
 use crate::backend::Backend;
 
-/// Sequences that decode together; exceeded only by tenants below their share.
-const MAX_SEQUENCES: usize = 256;
+/// Sequences that decode together; exceeded only by tenants and sessions below their share.
+pub const MAX_SEQUENCES: usize = 256;
 
-/// Decision about the oldest waiting request of a tenant.
+/// Decision about the oldest waiting request of a session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Admission {
     Admit,
@@ -38,16 +40,24 @@ impl<B: Backend> Sampler<B> {
             if closed {
                 return None;
             }
-            let admission = self.check_admission(tenant);
-            closed = admission == Admission::AllWait;
-            if admission == Admission::Admit { self.activate(tenant) } else { None }
+            for turn in self.sessions_by_turn(tenant) {
+                match self.check_admission(tenant, &turn) {
+                    Admission::Admit => return self.activate(tenant, &turn.session),
+                    Admission::AllWait => closed = true,
+                    Admission::TenantWaits => {}
+                }
+            }
+            None
         });
         self.admissions = fair_share;
     }
 
-    /// Moves a tenant's oldest waiting request to the active ones. Returns the tokens of its prompt.
-    fn activate(&mut self, tenant: &str) -> Option<usize> {
-        let task = self.waiting.take(tenant, |_| true)?;
+    /// Moves a session's oldest waiting request to the active ones. Returns the tokens of its prompt.
+    fn activate(&mut self, tenant: &str, session: &SessionId) -> Option<usize> {
+        let mut task = self.waiting.pop_front(tenant, session)?;
+        if !std::mem::replace(&mut task.was_admitted, true) {
+            self.admitted.push(task.id.clone());
+        }
         if !self.weights_rotation.iter().any(|weights| Arc::ptr_eq(weights, &task.weights.weights)) {
             self.weights_rotation.push_back(Arc::clone(&task.weights.weights));
         }
@@ -57,42 +67,45 @@ impl<B: Backend> Sampler<B> {
         Some(tokens)
     }
 
-    fn check_admission(&mut self, tenant: &str) -> Admission {
-        if let Some(next) = self.waiting.front_mut(tenant) {
-            next.set_width(MAX_SEQUENCES, self.kv_bytes);
-        }
-        let admission = self.check_sequences(tenant);
+    /// Whether a session's oldest waiting request can be admitted. When it is the session's turn, it may use the capacity
+    /// that is free; others only what they are entitled to.
+    fn check_admission(&mut self, tenant: &str, turn: &SessionTurn) -> Admission {
+        let session = &turn.session;
+        let Some(next) = self.waiting.front_mut(tenant, session) else { return Admission::TenantWaits };
+        next.set_width(MAX_SEQUENCES, self.kv_bytes);
+        let sequences = next.sequences();
+        let admission = self.check_sequences(tenant, turn, sequences);
         if admission != Admission::Admit {
             return admission;
         }
-        let Some(next) = self.waiting.front_mut(tenant) else { return Admission::TenantWaits };
+        let Some(next) = self.waiting.front_mut(tenant, session) else { return Admission::TenantWaits };
         for target in next.targets() {
             next.attach_cached(target, &mut self.cache);
         }
         let (footprint, uncached) = (next.footprint_bytes(), next.reserved_blocks() * next.block_bytes());
-        let admission = self.check_kv_budget(tenant, footprint, uncached);
+        let admission = self.check_kv_budget(tenant, session, footprint, uncached);
         if admission != Admission::Admit
-            && let Some(next) = self.waiting.front_mut(tenant)
+            && let Some(next) = self.waiting.front_mut(tenant, session)
         {
             next.release_kv();
         }
-        admission
+        if turn.is_first || admission == Admission::Admit { admission } else { Admission::TenantWaits }
     }
 
-    fn check_sequences(&mut self, tenant: &str) -> Admission {
-        let Some(next) = self.waiting.front_mut(tenant).map(|task| task.sequences()) else {
-            return Admission::TenantWaits;
-        };
+    fn check_sequences(&self, tenant: &str, turn: &SessionTurn, next: usize) -> Admission {
         let running: usize = self.active.iter().map(SampleTask::sequences).sum();
-        if self.active.is_empty() || running + next <= MAX_SEQUENCES {
+        if next <= turn.entitled || (turn.is_first && (self.active.is_empty() || running + next <= MAX_SEQUENCES)) {
             return Admission::Admit;
+        }
+        if !turn.is_first {
+            return Admission::TenantWaits;
         }
         within_share(self.held(tenant, SampleTask::sequences), next, self.share_of(tenant, MAX_SEQUENCES))
     }
 
     /// For a request that reserves `footprint` bytes, of which `uncached` are not in the cache yet. Preempts requests of
-    /// a tenant above its share for one below its share.
-    fn check_kv_budget(&mut self, tenant: &str, footprint: usize, uncached: usize) -> Admission {
+    /// a tenant above its share for one below its share, and likewise among the sessions of a tenant.
+    fn check_kv_budget(&mut self, tenant: &str, session: &SessionId, footprint: usize, uncached: usize) -> Admission {
         loop {
             let reserved = |task: &SampleTask<B>| task.reserved_blocks() * task.block_bytes();
             let reserved = uncached + self.active.iter().map(reserved).sum::<usize>();
@@ -101,13 +114,16 @@ impl<B: Backend> Sampler<B> {
                 return Admission::Admit;
             }
             let held = self.held(tenant, SampleTask::footprint_bytes);
-            let admission = within_share(held, footprint, self.share_of(tenant, self.kv_bytes));
-            if admission != Admission::Admit {
-                return admission;
-            }
-            match self.preemptable_for(tenant) {
-                Some(victim) => self.preempt(victim),
-                None => return Admission::AllWait,
+            let of_tenant = within_share(held, footprint, self.share_of(tenant, self.kv_bytes));
+            let held = self.held_by_session(tenant, session, SampleTask::footprint_bytes);
+            let within_session = held + footprint <= self.share_of_session(tenant, self.kv_bytes);
+            let of_others = if of_tenant == Admission::Admit { self.preemptable_for(tenant) } else { None };
+            let victim =
+                of_others.or_else(|| if within_session { self.preemptable_within(tenant, session) } else { None });
+            match (victim, of_tenant) {
+                (Some(victim), _) => self.preempt(victim),
+                (None, Admission::Admit) => return Admission::AllWait,
+                (None, waits) => return waits,
             }
         }
     }
@@ -120,6 +136,16 @@ impl<B: Backend> Sampler<B> {
         (exceeds && **tenant != *claimant).then_some(victim)
     }
 
+    /// The youngest request of the session of `tenant` that holds the most KV bytes, if that session is above its share
+    /// and not `claimant`.
+    fn preemptable_within(&self, tenant: &str, claimant: &SessionId) -> Option<usize> {
+        let held = |i: usize| self.held_by_session(tenant, &self.active[i].session, SampleTask::footprint_bytes);
+        let of_tenant = (0..self.active.len()).filter(|i| *self.active[*i].share.name == *tenant);
+        let victim = of_tenant.max_by_key(|i| (held(*i), self.active[*i].arrival))?;
+        let exceeds = held(victim) > self.share_of_session(tenant, self.kv_bytes);
+        (exceeds && self.active[victim].session != *claimant).then_some(victim)
+    }
+
     /// The youngest request of the tenant that holds the most KV bytes relative to its weight.
     fn largest_holder(&self) -> Option<usize> {
         let load = |task: &SampleTask<B>| {
@@ -129,28 +155,11 @@ impl<B: Backend> Sampler<B> {
         (0..self.active.len()).max_by_key(|i| (load(&self.active[*i]), self.active[*i].arrival))
     }
 
-    /// Sum of `amount` over a tenant's active requests.
-    fn held(&self, tenant: &str, amount: impl Fn(&SampleTask<B>) -> usize) -> usize {
-        self.active.iter().filter(|task| *task.share.name == *tenant).map(amount).sum()
-    }
-
-    /// The part of `capacity` that a tenant's weight entitles it to, among all tenants with waiting or active requests.
-    fn share_of(&self, tenant: &str, capacity: usize) -> usize {
-        let mut shares: Vec<&TenantShare> =
-            self.waiting.shares().chain(self.active.iter().map(|task| &task.share)).collect();
-        shares.sort_by(|a, b| a.name.cmp(&b.name));
-        shares.dedup_by(|a, b| a.name == b.name);
-        let total: u128 = shares.iter().map(|share| u128::from(share.weight.get())).sum();
-        let own = shares.iter().find(|other| *other.name == *tenant).map_or(0, |own| u128::from(own.weight.get()));
-        (capacity as u128 * own).checked_div(total).map_or(0, |entitled| entitled as usize)
-    }
-
-    /// Releases the blocks of an active request and moves it to the front of its tenant's queue.
+    /// Releases the blocks of an active request and moves it to the front of its session's queue.
     fn preempt(&mut self, victim: usize) {
         let mut task = self.active.remove(victim);
         task.release_kv();
-        let share = task.share.clone();
-        self.waiting.push_front(&share, task);
+        self.waiting.push_front(task);
     }
 
     /// Frees KV memory for the blocks that a pass adds: evicts cached blocks, then preempts the youngest request of the

@@ -10,25 +10,30 @@ mod pass;
 mod plan;
 mod prefix;
 mod prompt;
+mod shares;
 mod stream;
 mod task;
+mod waiting;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use trainyard_protocol::{Completion, EngineStats, OpError, OpResult, RequestId, Sample, TenantShare};
+use trainyard_protocol::{
+    Completion, EngineStats, OpError, OpResult, RequestId, SampleOperation, SamplerSource, SessionId, TenantShare,
+};
 
 use super::base::Base;
 use super::fair_share;
 use super::fair_share::FairShare;
-use super::tenant_queues::TenantQueues;
 use crate::backend::Backend;
 use crate::fault::{Fault, guarded};
 use crate::model::{Adapter, Weights};
+pub use admit::MAX_SEQUENCES;
 pub(super) use checkpoint_cache::CheckpointCache;
 use pass::PassPart;
 use prefix::PrefixCache;
 use task::SampleTask;
+use waiting::WaitingSamples;
 
 /// Prompt tokens that a fair-share round of admissions grants.
 const ADMISSION_ROUND: usize = 256;
@@ -71,10 +76,12 @@ impl<B: Backend> SamplerWeights<B> {
 
 /// Active and waiting sampling requests.
 pub(super) struct Sampler<B: Backend> {
-    waiting: TenantQueues<SampleTask<B>>,
+    waiting: WaitingSamples<B>,
     /// In order of arrival.
     active: Vec<SampleTask<B>>,
     arrivals: u64,
+    /// Requests that were admitted for the first time and not yet reported.
+    admitted: Vec<RequestId>,
     cache: PrefixCache<B>,
     kv_bytes: usize,
     /// Weights of active requests, least recently used first.
@@ -83,6 +90,8 @@ pub(super) struct Sampler<B: Backend> {
     admissions: FairShare,
     /// Schedules the prompt rows of a pass; charged with prompt tokens and sampled tokens.
     prefills: FairShare,
+    /// By tenant, the session whose prompt got rows last.
+    prefill_turns: BTreeMap<Arc<str>, SessionId>,
     /// Schedules passes among tenants that use different weights.
     passes: FairShare,
     /// Whether the last pass was for a quarantined request.
@@ -101,14 +110,16 @@ struct SampleCounts {
 impl<B: Backend> Sampler<B> {
     pub(super) fn new(kv_bytes: usize) -> Self {
         Self {
-            waiting: TenantQueues::default(),
+            waiting: WaitingSamples::new(),
             active: Vec::new(),
             arrivals: 0,
+            admitted: Vec::new(),
             cache: PrefixCache::default(),
             kv_bytes,
             weights_rotation: VecDeque::new(),
             admissions: FairShare::new(ADMISSION_ROUND).with_max_deficit(MAX_SAMPLING_DEFICIT),
             prefills: FairShare::new(plan::PREFILL_ROWS).with_max_deficit(MAX_SAMPLING_DEFICIT),
+            prefill_turns: BTreeMap::new(),
             passes: FairShare::new(1),
             last_was_quarantined: false,
             counts: SampleCounts::default(),
@@ -125,28 +136,28 @@ impl<B: Backend> Sampler<B> {
         id: RequestId,
         share: TenantShare,
         weights: SamplerWeights<B>,
-        reports_hits: bool,
-        request: Sample,
+        operation: SampleOperation,
     ) -> Result<(), OpError> {
+        let SampleOperation { session, source, sample } = operation;
         let root = self.cache.root(&weights);
-        let mut task = SampleTask::new(id, share.clone(), self.arrivals, weights, root, request)?;
-        task.reports_hits = reports_hits;
+        let mut task = SampleTask::new(id, (share, session), self.arrivals, weights, root, sample)?;
+        // Others may use the same base model or published checkpoint, and must not see in a hit what was asked of it.
+        task.reports_hits = matches!(source, SamplerSource::Snapshot { .. });
         self.arrivals += 1;
-        self.waiting.push_back(&share, task);
+        self.waiting.push_back(task);
         Ok(())
     }
 
-    /// Removes a request; returns whether there was one.
-    pub(super) fn cancel(&mut self, id: &RequestId) -> bool {
-        let mut found = false;
-        let mut keep = |task: &SampleTask<B>| {
-            found |= task.id == *id;
-            task.id != *id
-        };
-        self.active.retain(&mut keep);
-        self.waiting.retain(&mut keep);
+    /// Removes requests.
+    pub(super) fn cancel(&mut self, ids: &BTreeSet<RequestId>) {
+        self.active.retain(|task| !ids.contains(&task.id));
+        self.waiting.cancel(ids);
         self.evict_unused();
-        found
+    }
+
+    /// The requests that were admitted for the first time since the last call.
+    pub(super) fn take_admitted(&mut self) -> Vec<RequestId> {
+        std::mem::take(&mut self.admitted)
     }
 
     /// Runs one pass and returns the requests that it finished.

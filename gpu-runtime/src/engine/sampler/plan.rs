@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use trainyard_protocol::TenantShare;
+use trainyard_protocol::{SessionId, TenantShare};
 
 use super::Sampler;
 use super::fair_share::FairShare;
@@ -30,13 +30,13 @@ struct PrefillChunk {
     can_reuse: bool,
 }
 
-/// Chunks by tenant, oldest first.
-type PrefillChunks = BTreeMap<Arc<str>, (TenantShare, VecDeque<PrefillChunk>)>;
+/// Chunks by tenant and session, oldest first.
+type PrefillChunks = BTreeMap<Arc<str>, (TenantShare, BTreeMap<SessionId, VecDeque<PrefillChunk>>)>;
 
 impl<B: Backend> Sampler<B> {
     /// What the next pass computes, on one set of weights. Every decoding sequence gets its next token; prompts get rows
-    /// within the prefill budget, by fair share and oldest first within a tenant. Tenants, and the weights of a tenant,
-    /// take turns from pass to pass.
+    /// within the prefill budget, by fair share; within a tenant sessions take turns, and within a session the oldest is
+    /// first. Tenants, and the weights of a tenant, take turns from pass to pass.
     pub(super) fn plan(&mut self) -> Vec<PassPart> {
         let quarantined = self.next_quarantined();
         let weights = match quarantined {
@@ -67,10 +67,11 @@ impl<B: Backend> Sampler<B> {
                     can_reuse,
                 };
                 let name = Arc::clone(&task.share.name);
-                chunks.entry(name).or_insert_with(|| (task.share.clone(), VecDeque::new())).1.push_back(chunk);
+                let (_, sessions) = chunks.entry(name).or_insert_with(|| (task.share.clone(), BTreeMap::new()));
+                sessions.entry(task.session.clone()).or_default().push_back(chunk);
             }
         }
-        parts.extend(allot_rows(&mut self.prefills, chunks, budget));
+        parts.extend(allot_rows(&mut self.prefills, &mut self.prefill_turns, chunks, budget));
         parts.sort_by_key(|part| (part.task, part.target));
         self.group_by_adapter(&mut parts);
         parts
@@ -136,36 +137,66 @@ impl<B: Backend> Sampler<B> {
     }
 }
 
-/// Allots `budget` rows to chunks, one block at a time, by fair share. A chunk ends at a block boundary, so that the next
-/// block can come from the cache, or at the end of its stream. Of chunks that begin with the same block only one is
-/// computed: the others find it in the cache in the next pass.
-fn allot_rows(prefills: &mut FairShare, mut chunks: PrefillChunks, mut budget: usize) -> Vec<PassPart> {
+/// Allots `budget` rows to chunks, one block at a time, by fair share; the sessions of a tenant take turns. A chunk ends at
+/// a block boundary, so that the next block can come from the cache, or at the end of its stream.
+fn allot_rows(
+    prefills: &mut FairShare,
+    turns: &mut BTreeMap<Arc<str>, SessionId>,
+    mut chunks: PrefillChunks,
+    budget: usize,
+) -> Vec<PassPart> {
     let backlog: Vec<TenantShare> = chunks.values().map(|(share, _)| share.clone()).collect();
-    let mut claimed = BTreeSet::new();
-    let mut parts = Vec::new();
+    turns.retain(|tenant, _| chunks.contains_key(tenant));
+    let mut rows = PrefillRows { budget, claimed: BTreeSet::new(), parts: Vec::new() };
     prefills.fill(&backlog, |tenant| {
-        let (_, queue) = chunks.get_mut(tenant)?;
+        let (_, sessions) = chunks.get_mut(tenant)?;
+        let last = turns.get(tenant);
+        let mut order: Vec<SessionId> = sessions.keys().cloned().collect();
+        let next = last.map_or(0, |last| order.partition_point(|session| session <= last));
+        order.rotate_left(next);
+        let (session, step) = order
+            .into_iter()
+            .find_map(|session| rows.extend(sessions.get_mut(&session)?).map(|step| (session, step)))?;
+        turns.insert(Arc::clone(tenant), session);
+        Some(step)
+    });
+    let begun = chunks.into_values().flat_map(|(_, sessions)| sessions.into_values().flatten()).map(|chunk| chunk.part);
+    rows.parts.extend(begun.filter(|part| part.positions.start < part.positions.end));
+    rows.parts
+}
+
+/// The prompt rows of a pass.
+struct PrefillRows {
+    /// Rows that are left.
+    budget: usize,
+    /// Blocks that the pass computes: of chunks that begin with the same block only one is computed, and the others find it
+    /// in the cache in the next pass.
+    claimed: BTreeSet<(NodeId, BlockTokens)>,
+    /// Complete chunks.
+    parts: Vec<PassPart>,
+}
+
+impl PrefillRows {
+    /// Adds the next block of the oldest chunk that can be extended. Returns its rows.
+    fn extend(&mut self, queue: &mut VecDeque<PrefillChunk>) -> Option<usize> {
         let mut at = 0;
         while let Some(chunk) = queue.get_mut(at) {
             let positions = &mut chunk.part.positions;
             let step = ((positions.end / BLOCK + 1) * BLOCK).min(chunk.known) - positions.end;
             if step == 0 {
-                parts.extend(queue.remove(at).map(|chunk| chunk.part));
+                self.parts.extend(queue.remove(at).map(|chunk| chunk.part));
                 continue;
             }
             let first = chunk.block.filter(|_| positions.start == positions.end);
-            if step > budget || (chunk.can_reuse && first.is_some_and(|block| claimed.contains(&block))) {
+            if step > self.budget || (chunk.can_reuse && first.is_some_and(|block| self.claimed.contains(&block))) {
                 at += 1;
                 continue;
             }
-            claimed.extend(first);
+            self.claimed.extend(first);
             positions.end += step;
-            budget -= step;
+            self.budget -= step;
             return Some(step);
         }
         None
-    });
-    let begun = chunks.into_values().flat_map(|(_, queue)| queue).map(|chunk| chunk.part);
-    parts.extend(begun.filter(|part| part.positions.start < part.positions.end));
-    parts
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use proptest::prelude::*;
-use trainyard_protocol::{LoraSpec, SampleResult, SamplingParams, Stop};
+use trainyard_protocol::{LoraSpec, Sample, SampleResult, SamplingParams, Stop};
 
 use super::task::StreamTarget;
 use super::*;
@@ -12,6 +12,9 @@ use crate::backend::{HostBackend, KV_BLOCK as BLOCK};
 use crate::load::load;
 use crate::model::ParamTable;
 use crate::rng::uniform;
+
+#[path = "session_tests.rs"]
+mod sessions;
 
 /// A model of the golden tests.
 pub(super) fn base(family: &str) -> Arc<Base<HostBackend>> {
@@ -58,6 +61,11 @@ fn request(prompt: Vec<i64>, num_samples: u32, max_tokens: u32) -> Sample {
     }
 }
 
+fn operation(session: &str, sample: Sample) -> SampleOperation {
+    let source = SamplerSource::Base { model: "m".into() };
+    SampleOperation { session: SessionId::new(session), source, sample }
+}
+
 fn id(at: usize) -> RequestId {
     RequestId::new(format!("{at:04}"))
 }
@@ -84,7 +92,11 @@ impl SamplerDriver {
     }
 
     fn start(&mut self, at: usize, weights: &SamplerWeights<HostBackend>, request: Sample) {
-        self.sampler.start(id(at), TenantShare::new("t"), weights.clone(), false, request).unwrap();
+        self.start_in("s", at, weights, request);
+    }
+
+    fn start_in(&mut self, session: &str, at: usize, weights: &SamplerWeights<HostBackend>, sample: Sample) {
+        self.sampler.start(id(at), TenantShare::new("t"), weights.clone(), operation(session, sample)).unwrap();
     }
 
     fn held(&self) -> usize {
@@ -102,6 +114,12 @@ impl SamplerDriver {
         }
         self.check();
         parts.iter().filter(|part| part.target == StreamTarget::Prompt).map(|part| part.positions.len()).sum()
+    }
+
+    fn steps(&mut self, count: usize) {
+        for _ in 0..count {
+            self.step();
+        }
     }
 
     /// Only a sequence that is alone may exceed the budget.
@@ -255,7 +273,7 @@ fn a_request_is_preempted_when_the_kv_budget_is_exceeded() {
     let mut waited = false;
     while !driver.sampler.is_idle() {
         driver.step();
-        waited |= driver.sampler.waiting.iter().any(|task| task.id == id(1));
+        waited |= driver.sampler.waiting.iter_mut().any(|task| task.id == id(1));
     }
     assert!(waited);
     for (at, request) in requests.into_iter().enumerate() {
@@ -317,7 +335,8 @@ fn candidates_have_a_limit() {
     let mut driver = SamplerDriver::new(LARGE);
     let mut refused = |max_tokens| {
         let request = Sample { topk_sample_logprobs: 1_024, ..request(vec![1], 1_024, max_tokens) };
-        let started = driver.sampler.start(id(0), TenantShare::new("t"), weights.clone(), false, request);
+        let operation = operation("s", request);
+        let started = driver.sampler.start(id(0), TenantShare::new("t"), weights.clone(), operation);
         started.map_err(|error| error.message)
     };
     let message = "num_samples * max_tokens * topk_sample_logprobs: 1024 * 65 * 1024 is more than 67108864";
@@ -331,8 +350,8 @@ fn cancelled_requests_release_their_blocks() {
     let mut driver = SamplerDriver::new(LARGE);
     (0..4).for_each(|at| driver.start(at, &weights, request(prompt(40, at as u64, 290), 2, 20)));
     driver.step();
-    (0..3).for_each(|at| assert!(driver.sampler.cancel(&id(at))));
-    assert!(!driver.sampler.cancel(&id(0)));
+    assert_eq!(driver.sampler.take_admitted(), [id(0), id(1)], "the others' prompts are for later passes");
+    driver.sampler.cancel(&(0..3).map(id).collect());
     driver.drain();
     assert_eq!(driver.done.len(), 1);
     assert_eq!(driver.sampler.own_bytes(), 0);
@@ -393,9 +412,8 @@ proptest! {
                     }
                 }
                 Action::Cancel(at) => {
-                    if driver.sampler.cancel(&id(at)) {
-                        cancelled.push(at);
-                    }
+                    driver.sampler.cancel(&[id(at)].into());
+                    cancelled.push(at);
                 }
             }
         }

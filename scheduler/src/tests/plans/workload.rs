@@ -11,6 +11,7 @@ use crate::crashes::WorkerEnd;
 use crate::store::blobs::StoredBytes;
 use crate::store::requests::{NewRequest, RequestTarget};
 use crate::store::results::{RequestEnd, SampleEnd};
+use crate::store::sample_claims::{self, SampleClaim};
 use crate::store::{
     base_models, checkpoints, folders, gc, leases, quotas, requests, results, runs, sampling, sessions, workers,
 };
@@ -69,7 +70,20 @@ async fn claims(plans: &mut Plans) {
 }
 
 async fn sample_claims(plans: &mut Plans) {
-    plans.step(async |conn| leases::claim_samples(conn, "w", &models(), 64, &[TenantId::new("x")]).await).await;
+    for movable in [true, false] {
+        let (models, waiting, paused) = (models(), [SessionId::new("x")], [TenantId::new("x")]);
+        let claim = SampleClaim {
+            worker: "w",
+            models: &models,
+            movable,
+            limit: 64,
+            newcomers: 8,
+            waiting: &waiting,
+            paused: &paused,
+        };
+        plans.step(async |conn| sample_claims::claim_samples(conn, &claim).await).await;
+    }
+    plans.step(async |conn| sample_claims::open_sequences(conn, "w", &models()).await).await;
     plans.step(async |conn| leases::owned_samples(conn, "w").await).await;
     plans.step(async |conn| leases::release_sample(conn, "w", &RequestId::new("q11"), 1).await).await;
     plans.step(async |conn| requests::open_samples(conn).await).await;
@@ -182,6 +196,7 @@ async fn starts_and_ends(plans: &mut Plans) {
     });
     let ended: Vec<_> = ended.collect();
     plans.step(async |conn| results::end_samples(conn, &ended, T).await).await;
+    plans.step(async |conn| results::cancel_samples_of_session(conn, &SessionId::new("a999"), T).await).await;
 }
 
 async fn polls(plans: &mut Plans) {

@@ -6,7 +6,7 @@ mod sequence;
 use std::ops::Range;
 
 use trainyard_protocol::limits::check_candidates;
-use trainyard_protocol::{OpError, RequestId, Sample, SampleResult, TenantShare};
+use trainyard_protocol::{OpError, RequestId, Sample, SampleResult, SessionId, TenantShare};
 
 use super::SamplerWeights;
 use super::check::{check_counts, check_tokens, max_new_tokens, validate_params};
@@ -22,6 +22,7 @@ use sequence::Sequence;
 pub(super) struct SampleTask<B: Backend> {
     pub(super) id: RequestId,
     pub(super) share: TenantShare,
+    pub(super) session: SessionId,
     /// Sequence number; orders requests by age.
     pub(super) arrival: u64,
     pub(super) weights: SamplerWeights<B>,
@@ -45,6 +46,8 @@ pub(super) struct SampleTask<B: Backend> {
     cache_hits: usize,
     /// Whether the result reports `cache_hits`: only where nobody else can use the weights.
     pub(super) reports_hits: bool,
+    /// Whether it was ever active: preemption does not change that.
+    pub(super) was_admitted: bool,
     /// Until it has this [`SampleTask::progress`] it runs in passes alone: a pass that it took part in panicked.
     quarantined_until: usize,
 }
@@ -61,7 +64,7 @@ impl<B: Backend> SampleTask<B> {
     /// Fails if the request is not valid; the error names the field.
     pub(super) fn new(
         id: RequestId,
-        share: TenantShare,
+        (share, session): (TenantShare, SessionId),
         arrival: u64,
         weights: SamplerWeights<B>,
         root: NodeId,
@@ -81,6 +84,7 @@ impl<B: Backend> SampleTask<B> {
         Ok(Self {
             id,
             share,
+            session,
             arrival,
             weights,
             request,
@@ -95,6 +99,7 @@ impl<B: Backend> SampleTask<B> {
             max_new,
             cache_hits: 0,
             reports_hits: false,
+            was_admitted: false,
             quarantined_until: 0,
         })
     }

@@ -1,0 +1,171 @@
+//! Claims on samples, in the table `requests`.
+
+use std::collections::BTreeMap;
+
+use trainyard_protocol::{RequestId, SamplingSessionId, SessionId, TenantId};
+
+use super::db::{Conn, Row, column, sql_by};
+use super::requests::cost;
+use super::{as_i64, failed};
+use crate::Error;
+use crate::quotas::Cost;
+
+/// A sample that a worker has claimed.
+pub(crate) struct ClaimedSampleRow {
+    pub(crate) arrival: i64,
+    pub(crate) id: RequestId,
+    pub(crate) tenant: TenantId,
+    pub(crate) seq_id: i64,
+    pub(crate) claim: i64,
+    pub(crate) cost: Cost,
+    /// How many completions it asks for.
+    pub(crate) sequences: usize,
+    pub(crate) sampling_session: SamplingSessionId,
+}
+
+/// Which samples a worker claims, and how many.
+pub(crate) struct SampleClaim<'a> {
+    pub(crate) worker: &'a str,
+    pub(crate) models: &'a [String],
+    /// Those that any worker with their base model can execute, or those whose weights only this one has in memory.
+    pub(crate) movable: bool,
+    /// Sequences.
+    pub(crate) limit: usize,
+    /// Sequences of sessions that are not `waiting`, whatever the limit.
+    pub(crate) newcomers: usize,
+    /// Sessions that have samples at the worker, which wait: the others come first.
+    pub(crate) waiting: &'a [SessionId],
+    /// Of these tenants none.
+    pub(crate) paused: &'a [TenantId],
+}
+
+/// Claims samples that no worker has. Tenants take turns, and so do the sessions of a tenant; of a session the oldest is
+/// first.
+pub(crate) async fn claim_samples(conn: &mut Conn, claim: &SampleClaim<'_>) -> Result<Vec<ClaimedSampleRow>, Error> {
+    const SQLITE: &str = "-- claim_samples
+        UPDATE requests SET worker_id = $1, claim = claim + 1
+        WHERE arrival IN (
+            SELECT arrival FROM (
+                SELECT arrival, newcomer,
+                    sum(num_samples) OVER (ORDER BY newcomer DESC, turn, arrival) - num_samples AS before
+                FROM (
+                    SELECT arrival, num_samples, newcomer,
+                        row_number() OVER (PARTITION BY tenant ORDER BY newcomer DESC, session_turn, arrival) AS turn
+                    FROM (
+                        SELECT request.arrival, request.tenant, request.num_samples,
+                            request.session_id NOT IN (SELECT value FROM json_each($7)) AS newcomer,
+                            row_number() OVER (PARTITION BY request.session_id ORDER BY request.arrival) AS session_turn
+                        FROM requests AS request
+                        JOIN sampling_sessions AS sampler ON sampler.id = request.sampling_session_id
+                        LEFT JOIN runs ON runs.id = sampler.run_id
+                        WHERE request.finished_at IS NULL AND request.worker_id IS NULL
+                            AND request.tenant NOT IN (SELECT value FROM json_each($4))
+                            AND sampler.base_model IN (SELECT value FROM json_each($2))
+                            AND (sampler.run_id IS NULL OR sampler.snapshot_dir IS NOT NULL) = $5
+                            AND ($5 OR runs.worker_id = $1))))
+            WHERE before < $3 OR (newcomer AND before < $6))
+        RETURNING arrival, id, tenant, seq_id, claim, tokens, created_at, crash_count, isolated_starts, num_samples,
+            sampling_session_id";
+    const POSTGRES: &str = "-- claim_samples
+        UPDATE requests SET worker_id = $1, claim = claim + 1
+        WHERE arrival IN (
+            SELECT arrival FROM requests WHERE worker_id IS NULL AND finished_at IS NULL AND arrival IN (
+                SELECT arrival FROM (
+                    SELECT arrival, newcomer,
+                        CAST(sum(num_samples) OVER (ORDER BY newcomer DESC, turn, arrival) - num_samples AS BIGINT)
+                            AS before
+                    FROM (
+                        SELECT arrival, num_samples, newcomer,
+                            row_number() OVER (PARTITION BY tenant ORDER BY newcomer DESC, session_turn, arrival) AS turn
+                        FROM (
+                            SELECT request.arrival, request.tenant, request.num_samples,
+                                NOT (request.session_id = ANY($7)) AS newcomer,
+                                row_number() OVER (PARTITION BY request.session_id ORDER BY request.arrival)
+                                    AS session_turn
+                            FROM requests AS request
+                            JOIN sampling_sessions AS sampler ON sampler.id = request.sampling_session_id
+                            LEFT JOIN runs ON runs.id = sampler.run_id
+                            WHERE request.finished_at IS NULL AND request.worker_id IS NULL
+                                AND NOT (request.tenant = ANY($4)) AND sampler.base_model = ANY($2)
+                                AND (sampler.run_id IS NULL OR sampler.snapshot_dir IS NOT NULL) = $5
+                                AND ($5 OR runs.worker_id = $1)
+                            ) AS by_session
+                        ) AS by_tenant
+                    ) AS waiting
+                WHERE before < $3 OR (newcomer AND before < $6))
+            FOR UPDATE SKIP LOCKED)
+        RETURNING arrival, id, tenant, seq_id, claim, tokens, created_at, crash_count, isolated_starts, num_samples,
+            sampling_session_id";
+    let rows = sql_by(SQLITE, POSTGRES)
+        .bind(claim.worker)
+        .bind(claim.models.to_vec())
+        .bind(as_i64(claim.limit as u64))
+        .bind(claim.paused.iter().map(ToString::to_string).collect::<Vec<_>>())
+        .bind(claim.movable)
+        .bind(as_i64(claim.newcomers as u64))
+        .bind(claim.waiting.iter().map(ToString::to_string).collect::<Vec<_>>())
+        .fetch_all(conn)
+        .await
+        .map_err(failed("claim samples"))?;
+    let mut claimed = rows
+        .iter()
+        .map(|row| {
+            Ok(ClaimedSampleRow {
+                arrival: column(row, "arrival")?,
+                id: RequestId::new(column::<String>(row, "id")?),
+                tenant: TenantId::new(column::<String>(row, "tenant")?),
+                seq_id: column(row, "seq_id")?,
+                claim: column(row, "claim")?,
+                cost: cost(row)?,
+                sequences: sequences(row, "num_samples")?,
+                sampling_session: SamplingSessionId::new(column::<String>(row, "sampling_session_id")?),
+            })
+        })
+        .collect::<Result<Vec<_>, Error>>()?;
+    claimed.sort_unstable_by_key(|sample| sample.arrival);
+    Ok(claimed)
+}
+
+/// Sequences of the unfinished samples of a base model that any worker with it can execute.
+pub(crate) struct OpenSequences {
+    pub(crate) all: usize,
+    /// Of samples that the worker has claimed.
+    pub(crate) held: usize,
+    /// Of samples that no worker has claimed.
+    pub(crate) unclaimed: usize,
+}
+
+/// By base model; those without such samples are absent.
+pub(crate) async fn open_sequences(
+    conn: &mut Conn,
+    worker: &str,
+    models: &[String],
+) -> Result<BTreeMap<String, OpenSequences>, Error> {
+    const SQLITE: &str = "-- open_sequences
+        SELECT sampler.base_model, sum(request.num_samples) AS open,
+            sum(CASE WHEN request.worker_id = $1 THEN request.num_samples ELSE 0 END) AS held,
+            sum(CASE WHEN request.worker_id IS NULL THEN request.num_samples ELSE 0 END) AS unclaimed
+        FROM requests AS request JOIN sampling_sessions AS sampler ON sampler.id = request.sampling_session_id
+        WHERE request.finished_at IS NULL AND sampler.base_model IN (SELECT value FROM json_each($2))
+            AND (sampler.run_id IS NULL OR sampler.snapshot_dir IS NOT NULL)
+        GROUP BY sampler.base_model";
+    const POSTGRES: &str = "-- open_sequences
+        SELECT sampler.base_model, CAST(sum(request.num_samples) AS BIGINT) AS open,
+            CAST(sum(CASE WHEN request.worker_id = $1 THEN request.num_samples ELSE 0 END) AS BIGINT) AS held,
+            CAST(sum(CASE WHEN request.worker_id IS NULL THEN request.num_samples ELSE 0 END) AS BIGINT) AS unclaimed
+        FROM requests AS request JOIN sampling_sessions AS sampler ON sampler.id = request.sampling_session_id
+        WHERE request.finished_at IS NULL AND sampler.base_model = ANY($2)
+            AND (sampler.run_id IS NULL OR sampler.snapshot_dir IS NOT NULL)
+        GROUP BY sampler.base_model";
+    let rows = sql_by(SQLITE, POSTGRES).bind(worker).bind(models.to_vec()).fetch_all(conn).await;
+    let rows = rows.map_err(failed("count samples"))?;
+    let open = |row: &Row| {
+        let count = |name| sequences(row, name);
+        Ok::<_, Error>(OpenSequences { all: count("open")?, held: count("held")?, unclaimed: count("unclaimed")? })
+    };
+    rows.iter().map(|row| Ok((column(row, "base_model")?, open(row)?))).collect()
+}
+
+fn sequences(row: &Row, name: &'static str) -> Result<usize, Error> {
+    Ok(usize::try_from(column::<i64>(row, name)?).unwrap_or(0))
+}

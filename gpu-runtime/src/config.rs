@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use trainyard_protocol::MemoryPlan;
+
 pub use crate::backend::Activation;
 
 /// A decoder-only transformer: RMSNorm, rotary grouped-query attention, gated MLP. What a family does differently is in
@@ -192,6 +194,14 @@ pub enum LoadError {
     /// The model asks for something that the runtime does not have.
     #[error("unsupported model: {0}")]
     Unsupported(String),
+    /// The memory budget leaves nothing for runs.
+    #[error("the memory budget of {budget} bytes is too small: {}", parts(plan))]
+    Memory {
+        /// The budget.
+        budget: u64,
+        /// What its parts would be.
+        plan: MemoryPlan,
+    },
     /// A tensor that the family needs is absent.
     #[error("tensor {0} is missing")]
     MissingTensor(String),
@@ -205,4 +215,13 @@ pub enum LoadError {
         /// As configured.
         expected: Vec<usize>,
     },
+}
+
+/// The parts of a budget apart from runs.
+fn parts(plan: &MemoryPlan) -> String {
+    let MemoryPlan { weights, activations, checkpoints, kv, .. } = plan;
+    format!(
+        "models need {weights}, a training pass {activations}, sampler checkpoints {checkpoints}, keys and values at \
+         least {kv}, and runs the rest"
+    )
 }

@@ -6,10 +6,12 @@ mod checkpoint_writer;
 mod control_ops;
 mod control_queue;
 mod fair_share;
+mod memory;
 mod optimizer;
 mod run;
 mod sampler;
 mod save_thread;
+mod snapshots;
 mod tenant_queues;
 mod train;
 
@@ -18,8 +20,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trainyard_protocol::{
-    BaseModel, Completion, EngineStats, OpError, OpResult, Operation, Prepare, RequestId, RunId, SampleOperation,
-    SamplerSource, TenantShare,
+    BaseModel, Completion, EngineStats, MemoryUse, OpError, OpResult, Operation, PlanMemory, Prepare, RequestId, RunId,
+    SampleOperation, SamplerSource, TenantShare,
 };
 
 use crate::backend::{Backend, Dtype, HostBackend};
@@ -27,9 +29,11 @@ use crate::config::{LoadError, ModelSource};
 use crate::loss::Preparer;
 use base::Base;
 use control_queue::ControlQueue;
+use memory::{Budget, Planner, bytes};
 use run::TrainingRun;
 use sampler::{CheckpointCache, Sampler, SamplerWeights};
 use save_thread::SaveThread;
+use snapshots::Snapshots;
 use train::Trainer;
 
 /// Decoding steps between two training microbatches when both are waiting.
@@ -44,7 +48,9 @@ pub struct EngineOptions {
     pub dtype: Dtype,
     /// Threads; 0 is one per core.
     pub threads: usize,
-    /// Budget in bytes of keys and values, for samples and the prefix cache together.
+    /// Budget in bytes of all that the engine holds; `None` is no limit. The budgets below are parts of it.
+    pub memory_bytes: Option<usize>,
+    /// Budget in bytes of keys and values, for samples and the prefix cache together. Runs may leave less of it.
     pub kv_bytes: usize,
     /// Rows of a training microbatch; a longer example is a microbatch of its own.
     pub microbatch_tokens: usize,
@@ -60,6 +66,7 @@ impl Default for EngineOptions {
         Self {
             dtype: Dtype::Bf16,
             threads: 0,
+            memory_bytes: None,
             kv_bytes: 2 << 30,
             microbatch_tokens: 256,
             activation_bytes: 1 << 30,
@@ -68,6 +75,9 @@ impl Default for EngineOptions {
     }
 }
 
+/// A snapshot to register: its key, its weights and their bytes.
+type NewSnapshot<B> = (String, SamplerWeights<B>, usize);
+
 /// Trains runs and samples from them on one backend.
 pub struct Engine<B: Backend> {
     backend: Arc<B>,
@@ -75,15 +85,16 @@ pub struct Engine<B: Backend> {
     runs: BTreeMap<RunId, TrainingRun<B>>,
     trainer: Trainer<B>,
     sampler: Sampler<B>,
+    budget: Budget,
     /// In-memory sampler snapshots by key.
-    snapshots: BTreeMap<String, SamplerWeights<B>>,
+    snapshots: Snapshots<B>,
     checkpoints: CheckpointCache<B>,
     control: ControlQueue,
     /// Whether the last step executed control operations: a batch waits for one such step at most.
     last_step_was_control: bool,
     save_thread: SaveThread,
     /// The snapshot to register when the current save is complete.
-    snapshot_after_save: Option<(String, SamplerWeights<B>)>,
+    snapshot_after_save: Option<NewSnapshot<B>>,
     done: Vec<Completion>,
     /// Decoding steps since the last training microbatch.
     decodes: usize,
@@ -107,8 +118,9 @@ impl<B: Backend> Engine<B> {
     /// `options.dtype` and `options.threads` are ignored.
     ///
     /// # Errors
-    /// The first model that cannot be loaded.
+    /// The first model that cannot be loaded, or a memory budget that leaves nothing for runs.
     pub fn on(backend: B, models: Vec<(String, ModelSource)>, options: EngineOptions) -> Result<Self, LoadError> {
+        let budget = Budget::new(&backend, models.iter().map(|(_, source)| &source.config), &options)?;
         let bases = models
             .into_iter()
             .map(|(name, source)| Base::new(&backend, name, source).map(Arc::new))
@@ -119,8 +131,9 @@ impl<B: Backend> Engine<B> {
             sampler: Sampler::new(options.kv_bytes),
             backend: Arc::new(backend),
             bases,
+            budget,
             runs: BTreeMap::new(),
-            snapshots: BTreeMap::new(),
+            snapshots: Snapshots::default(),
             checkpoints: CheckpointCache::new(options.checkpoint_bytes),
             control: ControlQueue::new(),
             last_step_was_control: false,
@@ -154,11 +167,10 @@ impl<B: Backend> Engine<B> {
     fn resolve(&mut self, source: &SamplerSource) -> Result<SamplerWeights<B>, OpError> {
         match source {
             SamplerSource::Base { model } => Ok(SamplerWeights::of_base(self.base(model)?)),
-            SamplerSource::Snapshot { key } => {
-                self.snapshots.get(key).cloned().ok_or_else(|| {
-                    OpError::user("the sampling session's weights are gone; save them for sampling again")
-                })
-            }
+            SamplerSource::Snapshot { key } => self
+                .snapshots
+                .get(key)
+                .ok_or_else(|| OpError::user("the sampling session's weights are gone; save them for sampling again")),
             SamplerSource::Checkpoint { base_model, dir } => {
                 if let Some(weights) = self.checkpoints.get(dir) {
                     return Ok(weights);
@@ -175,6 +187,29 @@ impl<B: Backend> Engine<B> {
         self.sampler.evict_unused();
         if self.runs.is_empty() {
             self.backend.trim();
+        }
+    }
+
+    /// Limits keys and values to what runs leave, `incoming` bytes for another one included.
+    fn limit_kv(&mut self, incoming: u64) {
+        let runs: u64 = self.runs.values().map(|run| run.planned.bytes).sum();
+        let checkpoints = bytes(self.checkpoints.bytes()).saturating_sub(self.budget.plan.checkpoints);
+        let held = runs + bytes(self.snapshots.bytes()) + checkpoints;
+        self.sampler.set_kv_limit(self.budget.kv_limit(held.saturating_add(incoming)));
+        self.bases.iter().for_each(|base| base.model.reclaim_kv(&*self.backend));
+    }
+
+    /// Bytes that are held now.
+    fn memory_use(&self, kv: u64) -> MemoryUse {
+        let runs = self.runs.values().map(|run| run.bytes(&*self.backend)).sum::<usize>();
+        let buffers = self.backend.buffer_bytes();
+        MemoryUse {
+            weights: self.budget.plan.weights,
+            runs: bytes(runs + self.trainer.gradient_bytes(&self.runs)),
+            snapshots: bytes(self.snapshots.bytes()),
+            checkpoints: bytes(self.checkpoints.bytes()),
+            kv,
+            activations: bytes(buffers.used + buffers.unused),
         }
     }
 
@@ -219,6 +254,11 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
         Arc::new(Preparer::new(&self.models()))
     }
 
+    fn memory(&self) -> Arc<dyn PlanMemory> {
+        let (backend, bases) = (Arc::clone(&self.backend), self.bases.clone());
+        Arc::new(Planner { backend, bases, plan: self.budget.plan })
+    }
+
     fn start(&mut self, id: RequestId, share: TenantShare, operation: Operation) {
         let started = match operation {
             Operation::ForwardBackward(request) => match self.runs.get(&request.run) {
@@ -255,7 +295,8 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
             } else {
                 self.collect_save(SAVE_WAIT);
             }
-            self.bases.iter().for_each(|base| base.model.reclaim_kv(&*self.backend));
+            self.snapshots.free_unused();
+            self.limit_kv(0);
         }
         std::mem::take(&mut self.done)
     }
@@ -281,13 +322,15 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
     }
 
     fn stats(&self) -> EngineStats {
-        let training = self.trainer.stats();
+        let (training, sampling) = (self.trainer.stats(), self.sampler.stats());
         EngineStats {
             microbatches: training.passes,
             microbatch_tokens: training.tokens,
             microbatch_capacity: training.capacity,
             loaded_runs: self.runs.len() as u64,
-            ..self.sampler.stats()
+            memory: self.memory_use(sampling.kv_bytes),
+            memory_budget: self.budget.plan.budget.unwrap_or(0),
+            ..sampling
         }
     }
 }

@@ -6,12 +6,19 @@ use std::path::{Path, PathBuf};
 use super::SamplerWeights;
 use crate::backend::Backend;
 
+/// The weights of a folder.
+struct CheckpointEntry<B: Backend> {
+    dir: PathBuf,
+    weights: SamplerWeights<B>,
+    bytes: usize,
+}
+
 /// Holds up to `limit` bytes, and always the entry used last.
 pub(in super::super) struct CheckpointCache<B: Backend> {
     /// In bytes.
     limit: usize,
     /// By folder, most recently used last.
-    entries: VecDeque<(PathBuf, SamplerWeights<B>)>,
+    entries: VecDeque<CheckpointEntry<B>>,
 }
 
 impl<B: Backend> CheckpointCache<B> {
@@ -21,9 +28,9 @@ impl<B: Backend> CheckpointCache<B> {
 
     /// The weights of a folder, if they are cached; marks them as most recently used.
     pub(in super::super) fn get(&mut self, dir: &Path) -> Option<SamplerWeights<B>> {
-        let at = self.entries.iter().position(|(known, _)| known == dir)?;
+        let at = self.entries.iter().position(|entry| entry.dir == dir)?;
         let entry = self.entries.remove(at)?;
-        let weights = entry.1.clone();
+        let weights = entry.weights.clone();
         self.entries.push_back(entry);
         Some(weights)
     }
@@ -31,16 +38,21 @@ impl<B: Backend> CheckpointCache<B> {
     /// Caches the weights of a folder and evicts the least recently used ones. Samples in progress hold theirs.
     pub(in super::super) fn put(&mut self, backend: &B, dir: PathBuf, weights: SamplerWeights<B>) {
         self.invalidate(&dir);
-        self.entries.push_back((dir, weights));
-        let mut bytes: usize = self.entries.iter().map(|(_, weights)| weights.own_bytes(backend)).sum();
-        while bytes > self.limit && self.entries.len() > 1 {
-            bytes -= self.entries.pop_front().map_or(0, |(_, weights)| weights.own_bytes(backend));
+        let bytes = weights.own_bytes(backend);
+        self.entries.push_back(CheckpointEntry { dir, weights, bytes });
+        while self.bytes() > self.limit && self.entries.len() > 1 {
+            self.entries.pop_front();
         }
+    }
+
+    /// Bytes of all entries.
+    pub(in super::super) fn bytes(&self) -> usize {
+        self.entries.iter().map(|entry| entry.bytes).sum()
     }
 
     /// Removes the weights of a folder that was overwritten.
     pub(in super::super) fn invalidate(&mut self, dir: &Path) {
-        self.entries.retain(|(known, _)| known != dir);
+        self.entries.retain(|entry| entry.dir != dir);
     }
 }
 

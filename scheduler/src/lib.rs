@@ -61,6 +61,7 @@ pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::Error;
 pub use metrics::Metrics;
 pub use options::{Options, WorkerOptions};
+pub use queue::MemoryWait;
 pub use quotas::{Pause, Policies, Quota, Refusal, TenantPolicy};
 pub use scheduler::{OpenSamples, Scheduler, Stats};
 pub use storage::{Area, Older, Pieces, Storage, StorageError};

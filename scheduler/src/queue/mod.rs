@@ -8,6 +8,7 @@ mod dispatch;
 mod effects;
 mod eviction;
 mod failures;
+mod memory;
 mod payloads;
 mod quarantine;
 mod replay;
@@ -26,6 +27,7 @@ mod tests;
 
 pub(crate) use effects::{Fence, Fetch, QueueEffects, Rejected, Rejection};
 pub(crate) use failures::{creation_failed, session_ended};
+pub use memory::MemoryWait;
 pub(crate) use request::{AcceptedRequest, InFlightRequest, PayloadSlot, QueuedRequest};
 pub(crate) use run_queue::{History, Replayed, RunQueue};
 pub(crate) use run_snapshots::maintenance_request;

@@ -64,11 +64,12 @@ impl Queue {
     pub(super) fn finish_of_run(&mut self, id: &RunId, finished: &InFlightRequest, error: Option<&OpError>) {
         let Some(run) = self.runs.get_mut(id) else { return };
         let Some(executing) = run.executing.take() else { return };
+        run.reserved = 0;
         if error.is_none() && finished.kind != RequestKind::RestoreRun {
             run.replay_cost = run.replay_cost.saturating_add(finished.cost.tokens.max(1));
         }
         match (executing.replay, error) {
-            _ if finished.kind.is_maintenance() && !executing.replay => self.maintained(id, finished.kind, error),
+            _ if finished.kind.is_maintenance() && !executing.replay => self.maintained(id, finished, error),
             (true, Some(error)) => self.fail_restore(id, &error.message),
             (true, None) => {
                 for key in executing.snapshots {

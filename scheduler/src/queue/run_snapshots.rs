@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use trainyard_protocol::{OpError, RequestId, RunId};
 
-use super::request::{PayloadSlot, QueuedRequest};
+use super::request::{InFlightRequest, PayloadSlot, QueuedRequest};
 use super::run_queue::History;
 use super::state::Queue;
 use crate::quotas::Cost;
@@ -40,7 +40,7 @@ impl Queue {
     }
 
     /// Saves the snapshots that are too many to stay in memory.
-    fn schedule_spill(&mut self, id: &RunId) {
+    pub(super) fn schedule_spill(&mut self, id: &RunId) {
         let excess = self.excess_snapshots(id);
         for key in self.unsaved_snapshots(id).into_iter().take(excess) {
             let entry = self.operation(id, &MaintenanceOp::SaveSnapshot { key });
@@ -59,15 +59,16 @@ impl Queue {
     }
 
     /// The worker has completed a maintenance operation of a run. After a failure the rest of it is dropped.
-    pub(super) fn maintained(&mut self, id: &RunId, kind: RequestKind, error: Option<&OpError>) {
+    pub(super) fn maintained(&mut self, id: &RunId, finished: &InFlightRequest, error: Option<&OpError>) {
         let Some(run) = self.runs.get_mut(id) else { return };
-        if kind == RequestKind::SaveRun {
+        if finished.kind == RequestKind::SaveRun {
             run.replay_cost = 0;
         }
         if let Some(error) = error {
             tracing::warn!(run = %id, %error, "run snapshot failed; retrying later");
             run.maintenance.clear();
-            (run.replay_cost, run.releasing, run.handing_over) = (0, false, false);
+            run.unload_started = run.unload_started.max(Some(finished.started));
+            (run.replay_cost, run.releasing, run.handing_over, run.spilling) = (0, false, false, false);
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use trainyard_protocol::{RequestId, RunId, SessionId, TenantId};
 
 use super::effects::QueueEffects;
+use super::memory::RunMemoryBudget;
 use super::request::{InFlightRequest, PayloadSlot};
 use super::run_queue::RunQueue;
 use crate::quotas::{Cost, Throttle};
@@ -93,6 +94,8 @@ pub(crate) struct Queue {
     /// Holds back what its tenant's rate limit does not allow yet.
     pub(super) throttle: Throttle<StartCandidate>,
     pub(super) quarantine: Quarantine,
+    /// Admits runs to the worker's memory.
+    pub(super) memory: RunMemoryBudget,
     /// Cancellations and evictions for the worker.
     pub(super) signals: VecDeque<WorkItem>,
     /// Counts uses of snapshots.

@@ -8,6 +8,7 @@ pub mod config;
 pub mod engine;
 pub mod error;
 pub mod hub;
+mod machine;
 pub mod metrics;
 pub mod models;
 pub mod openapi;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
-use trainyard_protocol::Prepare;
+use trainyard_protocol::{MemoryPlan, Prepare};
 use trainyard_scheduler::{Database, Options, Scheduler, Storage, WorkerOptions};
 
 use crate::config::{Config, Role};
@@ -110,6 +110,7 @@ fn worker_id(data_dir: &Path) -> io::Result<String> {
 pub(super) struct Executor {
     worker: WorkerHandle,
     preparer: Arc<dyn Prepare>,
+    memory: MemoryPlan,
 }
 
 impl Executor {
@@ -120,7 +121,7 @@ impl Executor {
         storage: &Storage,
     ) -> Result<(Self, Models), Box<dyn Error>> {
         let Loaded { engine, files } = load(config.clone()).await?;
-        let (models, preparer) = (engine.models(), engine.preparer());
+        let (models, preparer, memory) = (engine.models(), engine.preparer(), engine.memory());
         for model in &models {
             let files = files.get(&model.name).cloned().unwrap_or_default();
             scheduler.put_base_model(model.clone(), files).await?;
@@ -133,14 +134,21 @@ impl Executor {
         };
         let worker = worker::spawn(scheduler.clone(), deps)?;
         scheduler.prefetch_with(worker::prefetch(Arc::clone(&preparer)));
+        let plan = memory.plan();
+        scheduler.plan_memory_with(memory);
         // From here on others leave runs and samples to it.
         scheduler.start_worker().await?;
-        Ok((Self { worker, preparer }, Models::new(models, &files)))
+        Ok((Self { worker, preparer, memory: plan }, Models::new(models, &files)))
     }
 
     /// What checks the examples of requests before their turn.
     pub(super) fn preparer(&self) -> Arc<dyn Prepare> {
         Arc::clone(&self.preparer)
+    }
+
+    /// How its memory is divided.
+    pub(super) fn memory(&self) -> MemoryPlan {
+        self.memory
     }
 
     /// Asks it to finish its current step.

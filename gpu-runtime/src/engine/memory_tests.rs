@@ -123,6 +123,31 @@ fn a_budget_that_leaves_nothing_for_runs_is_refused_with_the_numbers() {
 }
 
 #[test]
+fn names_of_the_same_files_share_their_weights() {
+    let golden = |family: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family);
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(golden("llama").canonicalize().unwrap(), &link).unwrap();
+    let copy = folder.path().join("copy");
+    std::fs::create_dir(&copy).unwrap();
+    for file in ["config.json", "model.safetensors"] {
+        std::fs::copy(golden("llama").join(file), copy.join(file)).unwrap();
+    }
+    let models = |paths: &[&Path]| -> Vec<(String, crate::config::ModelSource)> {
+        paths.iter().enumerate().map(|(at, path)| (format!("m{at}"), load(path).unwrap())).collect()
+    };
+    let [one, other] = ["llama", "qwen2"].map(golden);
+    let engine = |paths: &[&Path]| CpuEngine::new(models(paths), options(None)).unwrap();
+    let single = engine(&[&one]).memory().plan().weights;
+    let shared = engine(&[&one, &link, &one]);
+    assert!(shared.bases.iter().all(|base| Arc::ptr_eq(&base.weights, &shared.bases[0].weights)));
+    assert_eq!((shared.memory().plan().weights, shared.models().len()), (single, 3));
+    let apart = engine(&[&one, &copy, &other]);
+    assert!(!Arc::ptr_eq(&apart.bases[0].weights, &apart.bases[1].weights));
+    assert!(apart.memory().plan().weights > 2 * single);
+}
+
+#[test]
 fn keys_and_values_get_what_runs_leave() {
     let planned = engine("llama", options(None)).unwrap().memory().run(&spec(None)).unwrap().bytes;
     let mut engine = engine("llama", options(Some(budget_for(planned)))).unwrap();

@@ -114,17 +114,19 @@ impl CpuEngine {
 }
 
 impl<B: Backend> Engine<B> {
-    /// Loads and packs `models`: the name that clients use, and the source. The type of weights is the backend's;
+    /// Loads and packs `models`: the name that clients use, and the source. Names of the same files share their weights. The type of weights is the backend's;
     /// `options.dtype` and `options.threads` are ignored.
     ///
     /// # Errors
     /// The first model that cannot be loaded, or a memory budget that leaves nothing for runs.
     pub fn on(backend: B, models: Vec<(String, ModelSource)>, options: EngineOptions) -> Result<Self, LoadError> {
-        let budget = Budget::new(&backend, models.iter().map(|(_, source)| &source.config), &options)?;
-        let bases = models
-            .into_iter()
-            .map(|(name, source)| Base::new(&backend, name, source).map(Arc::new))
-            .collect::<Result<Vec<_>, _>>()?;
+        let is_new = |at: usize| !models[..at].iter().any(|(_, other)| other.is_same_model(&models[at].1));
+        let distinct = (0..models.len()).filter(|at| is_new(*at)).map(|at| &models[at].1.config);
+        let budget = Budget::new(&backend, distinct, &options)?;
+        let mut bases = Vec::with_capacity(models.len());
+        for (name, source) in models {
+            bases.push(Arc::new(Base::new(&backend, name, source, &bases)?));
+        }
         backend.limit_unused(options.activation_bytes);
         Ok(Self {
             trainer: Trainer::new(options.microbatch_tokens, options.activation_bytes),

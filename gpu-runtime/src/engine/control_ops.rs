@@ -9,10 +9,10 @@ use trainyard_protocol::{
     SaveExternal, SaveRun, SaveSampler, SaveSnapshot, SaveState,
 };
 
+use super::background::Job;
 use super::base::Base;
 use super::memory::run_memory;
 use super::run::TrainingRun;
-use super::save_thread::SaveFn;
 use super::{Engine, NewSnapshot, checkpoint_writer, optimizer, unknown_run};
 use crate::backend::Backend;
 use crate::fault::{Fault, guarded};
@@ -21,7 +21,7 @@ use crate::fault::{Fault, guarded};
 enum ControlOutcome<B: Backend> {
     Done(OpResult),
     /// It is done when the save is written; then the snapshot is registered under its key.
-    Save(SaveFn, Option<NewSnapshot<B>>),
+    Save(Job<OpResult>, Option<NewSnapshot<B>>),
 }
 
 /// Whether an operation writes a folder, on the save thread.
@@ -112,7 +112,7 @@ impl<B: Backend> Engine<B> {
 
     /// Executes an operation, or prepares its save.
     fn control(&mut self, operation: Operation) -> Result<ControlOutcome<B>, OpError> {
-        let write: SaveFn = match operation {
+        let write: Job<OpResult> = match operation {
             Operation::CreateRun { run, spec } => return self.create_run(run, spec).map(ControlOutcome::Done),
             Operation::LoadState(load) => return self.load_state(load).map(ControlOutcome::Done),
             Operation::RestoreRun(restore) => return self.restore_run(restore).map(ControlOutcome::Done),

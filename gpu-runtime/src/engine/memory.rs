@@ -36,18 +36,29 @@ impl Budget {
         models: impl Iterator<Item = &'a ModelConfig>,
         options: &EngineOptions,
     ) -> Result<Self, LoadError> {
-        let weights = models.map(|config| Weights::planned_bytes(backend, config, true) + rope_bytes(config)).sum();
+        let of =
+            |config| (Weights::planned_bytes(backend, config, true), Weights::planned_bytes(backend, config, false));
+        let sizes: Vec<_> = models.map(|config| (of(config), rope_bytes(config))).collect();
+        let weights = sizes.iter().map(|((trained, _), rope)| trained + rope).sum();
+        let largest = sizes.iter().map(|((_, sampled), _)| *sampled).max().unwrap_or(0);
+        let bounded = options.memory_bytes.is_some();
         let plan = MemoryPlan {
             budget: options.memory_bytes.map(bytes),
             weights: bytes(weights),
             activations: bytes(options.activation_bytes),
-            checkpoints: bytes(options.checkpoint_bytes),
+            // Any checkpoint of all parameters fits.
+            checkpoints: bytes(if bounded { options.checkpoint_bytes.max(largest) } else { options.checkpoint_bytes }),
             kv: bytes(options.kv_bytes / KV_PART),
         };
         match plan.budget {
             Some(budget) if plan.runs() == 0 => Err(LoadError::Memory { budget, plan }),
             _ => Ok(Self { plan, kv_max: options.kv_bytes }),
         }
+    }
+
+    /// Most bytes of checkpoints that are sampled from.
+    pub(super) fn checkpoint_limit(&self) -> usize {
+        usize::try_from(self.plan.checkpoints).unwrap_or(usize::MAX)
     }
 
     /// Most bytes of keys and values while runs, snapshots and checkpoints beyond their part take `held` bytes.

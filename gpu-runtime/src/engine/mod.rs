@@ -1,6 +1,8 @@
 //! The engine: runs, training microbatches and continuous batching over one backend.
 
+mod background;
 mod base;
+mod checkpoint_loads;
 mod checkpoint_reader;
 mod checkpoint_writer;
 mod control_ops;
@@ -10,7 +12,6 @@ mod memory;
 mod optimizer;
 mod run;
 mod sampler;
-mod save_thread;
 mod snapshots;
 mod tenant_queues;
 mod train;
@@ -27,19 +28,20 @@ use trainyard_protocol::{
 use crate::backend::{Backend, Dtype, HostBackend};
 use crate::config::{LoadError, ModelSource};
 use crate::loss::Preparer;
+use background::Background;
 use base::Base;
+use checkpoint_loads::{CheckpointLoads, CheckpointSample};
 use control_queue::ControlQueue;
 use memory::{Budget, Planner, bytes};
 use run::TrainingRun;
-use sampler::{CheckpointCache, Sampler, SamplerWeights};
-use save_thread::SaveThread;
+use sampler::{Sampler, SamplerWeights};
 use snapshots::Snapshots;
 use train::Trainer;
 
 /// Decoding steps between two training microbatches when both are waiting.
 const DECODES_PER_MICROBATCH: usize = 16;
-/// How long a step waits for a save when there is nothing else to do.
-const SAVE_WAIT: Duration = Duration::from_millis(2);
+/// How long a step waits for a save or a checkpoint when there is nothing else to do.
+const BACKGROUND_WAIT: Duration = Duration::from_millis(2);
 
 /// How an engine computes.
 #[derive(Clone, Debug)]
@@ -88,11 +90,11 @@ pub struct Engine<B: Backend> {
     budget: Budget,
     /// In-memory sampler snapshots by key.
     snapshots: Snapshots<B>,
-    checkpoints: CheckpointCache<B>,
+    checkpoints: CheckpointLoads<B>,
     control: ControlQueue,
     /// Whether the last step executed control operations: a batch waits for one such step at most.
     last_step_was_control: bool,
-    save_thread: SaveThread,
+    save_thread: Background<RequestId, OpResult>,
     /// The snapshot to register when the current save is complete.
     snapshot_after_save: Option<NewSnapshot<B>>,
     done: Vec<Completion>,
@@ -136,10 +138,10 @@ impl<B: Backend> Engine<B> {
             budget,
             runs: BTreeMap::new(),
             snapshots: Snapshots::default(),
-            checkpoints: CheckpointCache::new(options.checkpoint_bytes),
+            checkpoints: CheckpointLoads::new(budget.checkpoint_limit(), options.memory_bytes.is_some()),
             control: ControlQueue::new(),
             last_step_was_control: false,
-            save_thread: SaveThread::default(),
+            save_thread: Background::new("save"),
             snapshot_after_save: None,
             done: Vec::new(),
             decodes: 0,
@@ -166,20 +168,32 @@ impl<B: Backend> Engine<B> {
         self.runs.get(id).ok_or_else(|| unknown_run(id))
     }
 
-    fn resolve(&mut self, source: &SamplerSource) -> Result<SamplerWeights<B>, OpError> {
-        match source {
-            SamplerSource::Base { model } => Ok(SamplerWeights::of_base(self.base(model)?)),
-            SamplerSource::Snapshot { key } => self
-                .snapshots
-                .get(key)
-                .ok_or_else(|| OpError::user("the sampling session's weights are gone; save them for sampling again")),
+    fn start_sample(&mut self, id: RequestId, share: TenantShare, operation: SampleOperation) -> Result<(), OpError> {
+        let SampleOperation { source, sample } = operation;
+        let (weights, reports_hits) = match source {
+            // Others may use the same base model, and must not see in a hit what was asked of it.
+            SamplerSource::Base { model } => (SamplerWeights::of_base(self.base(&model)?), false),
+            SamplerSource::Snapshot { key } => {
+                let gone = || OpError::user("the sampling session's weights are gone; save them for sampling again");
+                (self.snapshots.get(&key).ok_or_else(gone)?, true)
+            }
             SamplerSource::Checkpoint { base_model, dir } => {
-                if let Some(weights) = self.checkpoints.get(dir) {
-                    return Ok(weights);
-                }
-                let weights = checkpoint_reader::load_sampler(&*self.backend, self.base(base_model)?, dir)?;
-                self.checkpoints.put(&*self.backend, dir.clone(), weights.clone());
-                Ok(weights)
+                let base = self.base(&base_model)?;
+                self.checkpoints.push(base, dir, CheckpointSample { id, share, sample });
+                self.start_loaded(Duration::ZERO);
+                return Ok(());
+            }
+        };
+        self.sampler.start(id, share, weights, reports_hits, sample)
+    }
+
+    /// Starts the samples whose checkpoint is in memory now, waiting for one for up to `wait`.
+    fn start_loaded(&mut self, wait: Duration) {
+        for (CheckpointSample { id, share, sample }, weights) in self.checkpoints.advance(&self.backend, wait) {
+            // Others may use a published checkpoint too: hits are not reported.
+            let started = weights.and_then(|weights| self.sampler.start(id.clone(), share, weights, false, sample));
+            if let Err(error) = started {
+                self.finish(id, Err(error));
             }
         }
     }
@@ -267,13 +281,7 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
                 Some(run) => self.trainer.start(id.clone(), share, run, request),
                 None => Err(unknown_run(&request.run)),
             },
-            Operation::Sample(operation) => {
-                let SampleOperation { source, sample } = *operation;
-                // Others may use the same base model or published checkpoint, and must not see in a hit what was asked of it.
-                let reports_hits = matches!(source, SamplerSource::Snapshot { .. });
-                self.resolve(&source)
-                    .and_then(|weights| self.sampler.start(id.clone(), share, weights, reports_hits, sample))
-            }
+            Operation::Sample(operation) => self.start_sample(id.clone(), share, *operation),
             other => {
                 self.control.push(&share, id.clone(), other);
                 Ok(())
@@ -286,6 +294,7 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
 
     fn step(&mut self) -> Vec<Completion> {
         self.collect_save(Duration::ZERO);
+        self.start_loaded(Duration::ZERO);
         if self.done.is_empty() {
             let batched = !self.trainer.is_idle() || !self.sampler.is_idle();
             let ready = self.control.has(|operation| self.is_ready(operation));
@@ -295,7 +304,8 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
             } else if batched {
                 self.batch_step();
             } else {
-                self.collect_save(SAVE_WAIT);
+                self.collect_save(BACKGROUND_WAIT);
+                self.start_loaded(BACKGROUND_WAIT);
             }
             self.snapshots.free_unused();
             self.limit_kv(0);
@@ -305,11 +315,15 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
 
     fn is_idle(&self) -> bool {
         let control_idle = self.control.is_empty() && self.save_thread.is_idle();
-        control_idle && self.done.is_empty() && self.trainer.is_idle() && self.sampler.is_idle()
+        control_idle
+            && self.checkpoints.is_idle()
+            && self.done.is_empty()
+            && self.trainer.is_idle()
+            && self.sampler.is_idle()
     }
 
     fn cancel(&mut self, id: &RequestId) -> bool {
-        self.sampler.cancel(id)
+        self.checkpoints.cancel(id) || self.sampler.cancel(id)
     }
 
     fn unload_run(&mut self, run: &RunId) {

@@ -14,7 +14,7 @@ use crate::store::db::Conn;
 use crate::store::results::{EndedRequest, RequestEnd, StoredResult};
 use crate::store::{quotas, requests, results, sampling, workers};
 use crate::write::Write;
-use crate::{Completions, Error, MemoryWait, Pause, Poll, Quota, RequestKind, Scheduler};
+use crate::{Completions, Error, Pause, Poll, Quota, RequestKind, Scheduler};
 
 impl Scheduler {
     /// The result of a request; waits up to `wait` for it to finish. Can be repeated.
@@ -71,12 +71,6 @@ impl Scheduler {
         let Some(level) = quotas::rate_limit_level(conn, tenant).await? else { return Ok(None) };
         let until = TokenBucket::restored(rate, level).ready_at(tokens, now);
         Ok((until > now).then_some(Pause { quota: Quota::TokensPerMinute, limit: rate.get(), until }))
-    }
-
-    /// Why a pending request of a run waits although it would be next: the run does not fit into the memory of this
-    /// process's worker.
-    pub fn memory_wait(&self, tenant: &TenantId, request: &RequestId) -> Option<MemoryWait> {
-        lock(&self.core.queue).memory_wait(tenant, request)
     }
 
     /// The base model of a queued request that no live worker serves, so that it waits for one to come.

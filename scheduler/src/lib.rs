@@ -34,6 +34,7 @@ mod gc;
 mod lease;
 mod lock;
 mod maintenance;
+mod memory_waits;
 mod metrics;
 mod notifications;
 mod options;
@@ -61,7 +62,6 @@ pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::Error;
 pub use metrics::Metrics;
 pub use options::{Options, WorkerOptions};
-pub use queue::MemoryWait;
 pub use quotas::{Pause, Policies, Quota, Refusal, TenantPolicy};
 pub use scheduler::{OpenSamples, Scheduler, Stats};
 pub use storage::{Area, Older, Pieces, Storage, StorageError};
@@ -69,7 +69,7 @@ pub use store::db::Database;
 pub use store::schema::migrate;
 pub use types::{
     Checkpoint, CompletionItem, Completions, Decoded, Effect, Encode, Encoding, FinishReason, MaintenanceOp,
-    MaintenanceReport, NewCheckpoint, NewRun, NewSamplingSession, NewSession, Outcome, Page, Poll, PrefetchDecoder,
-    RequestKind, RequestState, Run, RunState, RunSubmission, SampleSubmission, SamplingSession, Session, SessionStatus,
-    Submitted, Work, WorkItem,
+    MaintenanceReport, MemoryWait, NewCheckpoint, NewRun, NewSamplingSession, NewSession, Outcome, Page, Poll,
+    PrefetchDecoder, RequestKind, RequestState, Run, RunState, RunSubmission, SampleSubmission, SamplingSession,
+    Session, SessionStatus, Submitted, Work, WorkItem,
 };

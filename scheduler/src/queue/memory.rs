@@ -13,7 +13,7 @@ use trainyard_protocol::{MemoryPlan, OpError, RequestId, RunId, TenantId};
 
 use super::run_queue::{History, PendingPlace, RunQueue};
 use super::state::Queue;
-use crate::{RequestKind, Timestamp};
+use crate::{MemoryWait, RequestKind, Timestamp};
 
 /// A run may be unloaded for a waiting one once it has been idle for so long.
 const IDLE: Duration = Duration::from_millis(500);
@@ -34,17 +34,6 @@ pub(super) struct RunMemoryBudget {
     arrivals: u64,
     /// Some of them have not been looked at yet.
     pub(super) unseen: bool,
-}
-
-/// Why a request waits for memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MemoryWait {
-    /// Bytes that its run needs.
-    pub needed: u64,
-    /// Bytes that loaded runs hold.
-    pub held: u64,
-    /// Bytes for runs.
-    pub capacity: u64,
 }
 
 impl Queue {
@@ -105,6 +94,7 @@ impl Queue {
             return true;
         }
         self.wait_for_memory(id);
+        self.note_idle_runs(now);
         false
     }
 
@@ -155,8 +145,10 @@ impl Queue {
             self.memory.arrivals += 1;
             self.memory.unseen = true;
             self.memory.waiting.insert(self.memory.arrivals, id.clone());
-            let (held, capacity) = (self.held_memory() / MIB, self.capacity() / MIB);
-            tracing::info!(run = %id, held_mib = held, capacity_mib = capacity, "run waits for memory");
+            let wait = self.wait_of(id);
+            let MemoryWait { needed, held, capacity } = &wait;
+            tracing::info!(run = %id, needed, held, capacity, "run waits for memory");
+            self.report_wait(id, Some(wait));
         }
     }
 
@@ -177,6 +169,7 @@ impl Queue {
                 return self.make_room(&id, needed, now);
             }
             self.memory.waiting.remove(&arrival);
+            self.report_wait(&id, None);
             self.reserve(&id, needed, now);
             self.ready_runs.push_back(id);
         }
@@ -220,11 +213,16 @@ impl Queue {
         }
     }
 
-    /// The loaded run that is unloaded next, if one may be.
-    fn next_victim(&mut self, waiting: &RunId, now: Timestamp) -> Option<RunId> {
+    /// Runs count as idle from when it is first seen while another one waits.
+    fn note_idle_runs(&mut self, now: Timestamp) {
         for run in self.runs.values_mut().filter(|run| run.is_idle()) {
             run.idle_since.get_or_insert(now);
         }
+    }
+
+    /// The loaded run that is unloaded next, if one may be.
+    fn next_victim(&mut self, waiting: &RunId, now: Timestamp) -> Option<RunId> {
+        self.note_idle_runs(now);
         let victims = self.runs.iter().filter_map(|(id, run)| {
             let order = run.unload_order(now)?;
             (id != waiting && !self.is_sampled(id)).then_some((order, id))
@@ -253,8 +251,18 @@ impl Queue {
     pub(crate) fn memory_wait(&self, tenant: &TenantId, request: &RequestId) -> Option<MemoryWait> {
         let of_run = |id: &&RunId| self.runs.get(*id).is_some_and(|run| run.tenant == *tenant && run.awaits(request));
         let id = self.memory.waiting.values().find(of_run)?;
+        Some(self.wait_of(id))
+    }
+
+    fn wait_of(&self, id: &RunId) -> MemoryWait {
         let needed = self.memory_of(id) + self.needed_memory(id);
-        Some(MemoryWait { needed, held: self.held_memory(), capacity: self.capacity() })
+        MemoryWait { needed, held: self.held_memory(), capacity: self.capacity() }
+    }
+
+    fn report_wait(&mut self, id: &RunId, wait: Option<MemoryWait>) {
+        if let Some(run) = self.runs.get(id) {
+            self.effects.memory_waits.push((id.clone(), run.epoch(), wait));
+        }
     }
 
     /// Runs that wait for memory.

@@ -27,7 +27,6 @@ mod tests;
 
 pub(crate) use effects::{Fence, Fetch, QueueEffects, Rejected, Rejection};
 pub(crate) use failures::{creation_failed, session_ended};
-pub use memory::MemoryWait;
 pub(crate) use request::{AcceptedRequest, InFlightRequest, PayloadSlot, QueuedRequest};
 pub(crate) use run_queue::{History, Replayed, RunQueue};
 pub(crate) use run_snapshots::maintenance_request;

@@ -36,6 +36,7 @@ const STEPS: &[Step] = &[
     step!(11, "paces", "0011_paces.sql"),
     step!(12, "suspects", "0012_suspects.sql"),
     step!(13, "rate limits and crash counts", "0013_rate_limits_and_crash_counts.sql"),
+    step!(17, "memory waits", "0017_memory_waits.sql"),
 ];
 
 /// Brings the schema of a database up to date. Returns its version.

@@ -4,6 +4,7 @@ mod database;
 mod fleet;
 mod handover;
 mod interleavings;
+mod memory;
 
 /// The suite, on each database.
 macro_rules! suite {

@@ -65,7 +65,7 @@ async fn pending(state: &AppState, tenant: &TenantId, id: &RequestId) -> TryAgai
     // Without the store the poll still has its answer.
     let pause = state.scheduler.pause(tenant, id).await;
     let Ok(Some(Pause { quota, limit, until })) = pause else {
-        if let Some(MemoryWait { needed, held, capacity }) = state.scheduler.memory_wait(tenant, id) {
+        if let Ok(Some(MemoryWait { needed, held, capacity })) = state.scheduler.memory_wait(tenant, id).await {
             let [needed, held, capacity] = [needed, held, capacity].map(|bytes| bytes.div_ceil(1 << 20));
             let reason = format!(
                 "the training run needs {needed} MiB of memory, other runs hold {held} of {capacity} MiB; it starts when \

@@ -172,7 +172,9 @@ impl World {
                     self.loaded.remove(&run);
                     self.executing.retain(|work| work.run.as_ref() != Some(&run));
                 }
-                WorkItem::DropSnapshot(key) => self.loaded.values_mut().for_each(|keys| drop(keys.remove(&key))),
+                WorkItem::DropSnapshot(key) => {
+                    self.loaded.values_mut().for_each(|keys| _ = keys.remove(&key));
+                }
                 WorkItem::Cancel(_) => {}
             }
         }

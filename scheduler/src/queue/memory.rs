@@ -25,17 +25,6 @@ const RETRY: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(200);
 const MIB: u64 = 1 << 20;
 
-/// The memory for runs, and the runs that wait for some of it.
-#[derive(Debug, Default)]
-pub(super) struct RunMemoryBudget {
-    plan: MemoryPlan,
-    /// By arrival.
-    waiting: BTreeMap<u64, RunId>,
-    arrivals: u64,
-    /// Some of them have not been looked at yet.
-    pub(super) unseen: bool,
-}
-
 impl Queue {
     /// Sets the budget; without, there is no limit.
     pub(crate) fn set_memory_plan(&mut self, plan: MemoryPlan) {

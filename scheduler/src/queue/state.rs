@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use trainyard_protocol::{RequestId, RunId, SessionId, TenantId};
+use trainyard_protocol::{MemoryPlan, RequestId, RunId, SessionId, TenantId};
 
 use super::effects::QueueEffects;
-use super::memory::RunMemoryBudget;
 use super::request::{InFlightRequest, PayloadSlot};
 use super::run_queue::RunQueue;
 use crate::quotas::{Cost, Throttle};
@@ -73,6 +72,17 @@ pub(super) struct Quarantine {
     pub(super) next: Option<(RequestId, bool)>,
     /// The one that was started, and when.
     pub(super) started: Option<(RequestId, Timestamp)>,
+}
+
+/// The memory for runs, and the runs that wait for some of it.
+#[derive(Debug, Default)]
+pub(super) struct RunMemoryBudget {
+    pub(super) plan: MemoryPlan,
+    /// By arrival.
+    pub(super) waiting: BTreeMap<u64, RunId>,
+    pub(super) arrivals: u64,
+    /// Some of them have not been looked at yet.
+    pub(super) unseen: bool,
 }
 
 /// See the description of [`crate::queue`].

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import re
+import time
 
 import httpx
 import numpy as np
@@ -46,7 +47,8 @@ def metrics(server) -> tuple[float, dict[str, float]]:
     """The budget, and what is held of it by kind."""
     text = httpx.get(f"{server.url}/metrics").text
     (budget,) = re.findall(r"^trainyard_memory_budget_bytes (\d+)$", text, re.M)
-    return int(budget), {kind: int(n) for kind, n in re.findall(r'^trainyard_memory_bytes{kind="(\w+)"} (\d+)$', text, re.M)}
+    held = re.findall(r'^trainyard_memory_bytes{kind="(\w+)"} (\d+)$', text, re.M)
+    return int(budget), {kind: int(count) for kind, count in held}
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +80,14 @@ def test_the_metrics_say_what_holds_memory(server):
     with client(server, TRAINER) as service:
         run = full(service)
         train(run, [datum(TOKENS)])
-        budget, used = metrics(server)
+        deadline = time.monotonic() + WAIT
+        # The worker reports what the engine holds once in a while.
+        while (held := metrics(server))[1]["runs"] <= 2 << 20:
+            assert time.monotonic() < deadline, held
+            time.sleep(0.05)
+        budget, used = held
         assert budget == 16 << 20
-        assert used["weights"] > 0 and used["runs"] > 2 << 20 and used["activations"] > 0
+        assert used["weights"] > 0 and used["activations"] > 0
         assert sum(used.values()) <= budget
 
 

@@ -1,6 +1,10 @@
 //! What a model is made of, whatever file format described it.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use trainyard_protocol::MemoryPlan;
 
 pub use crate::backend::Activation;
 
@@ -168,6 +172,39 @@ pub struct ModelSource {
     pub files: ModelFiles,
     /// Its weights.
     pub tensors: Box<dyn TensorSource>,
+    /// The files that hold its weights.
+    pub weight_files: WeightFiles,
+}
+
+impl ModelSource {
+    /// Whether it is the same model, whatever it is called: one configuration, one set of files.
+    pub fn is_same_model(&self, other: &Self) -> bool {
+        self.weight_files == other.weight_files && self.config == other.config
+    }
+}
+
+/// Identifies files with weights under all of their names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WeightFiles(Vec<FileId>);
+
+/// A file's device and inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct FileId(u64, u64);
+
+impl WeightFiles {
+    /// The files at these paths.
+    ///
+    /// # Errors
+    /// When one is not there.
+    pub fn at(paths: &[PathBuf]) -> Result<Self, LoadError> {
+        let id = |path: &PathBuf| match std::fs::metadata(path) {
+            Ok(metadata) => Ok(FileId(metadata.dev(), metadata.ino())),
+            Err(source) => Err(LoadError::Io { path: path.display().to_string(), source }),
+        };
+        let mut ids: Vec<FileId> = paths.iter().map(id).collect::<Result<_, _>>()?;
+        ids.sort_unstable();
+        Ok(Self(ids))
+    }
 }
 
 /// Why a model cannot be loaded. The text names the file, key or tensor.
@@ -192,6 +229,14 @@ pub enum LoadError {
     /// The model asks for something that the runtime does not have.
     #[error("unsupported model: {0}")]
     Unsupported(String),
+    /// The memory budget leaves nothing for runs.
+    #[error("the memory budget of {budget} bytes is too small: {}", parts(plan))]
+    Memory {
+        /// The budget.
+        budget: u64,
+        /// What its parts would be.
+        plan: MemoryPlan,
+    },
     /// A tensor that the family needs is absent.
     #[error("tensor {0} is missing")]
     MissingTensor(String),
@@ -205,4 +250,13 @@ pub enum LoadError {
         /// As configured.
         expected: Vec<usize>,
     },
+}
+
+/// The parts of a budget apart from runs.
+fn parts(plan: &MemoryPlan) -> String {
+    let MemoryPlan { weights, activations, checkpoints, kv, .. } = plan;
+    format!(
+        "models need {weights}, a training pass {activations}, sampler checkpoints {checkpoints}, keys and values at \
+         least {kv}, and runs the rest"
+    )
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{OpError, OpResult, Operation, Prepare, RequestId, RunId};
+use crate::{MemoryUse, OpError, OpResult, Operation, PlanMemory, Prepare, RequestId, RunId, Unbounded};
 
 /// A base model as the engine serves it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,8 +61,12 @@ pub struct EngineStats {
     pub loaded_runs: u64,
     /// Bytes of keys and values, cached ones included.
     pub kv_bytes: u64,
-    /// Bytes that these may be.
+    /// Bytes that these may be now.
     pub kv_limit: u64,
+    /// Bytes that it holds.
+    pub memory: MemoryUse,
+    /// Bytes that it may hold; 0 is no limit.
+    pub memory_budget: u64,
 }
 
 /// A finished operation.
@@ -94,6 +98,12 @@ pub trait Engine: Send {
 
     /// What checks the content of training requests to its models, on any thread.
     fn preparer(&self) -> Arc<dyn Prepare>;
+
+    /// What predicts the memory of runs. The caller starts the creation, restore or load of a run only while all loaded
+    /// runs fit together.
+    fn memory(&self) -> Arc<dyn PlanMemory> {
+        Arc::new(Unbounded)
+    }
 
     /// Takes an operation on behalf of a tenant; its completion comes from a later [`Engine::step`].
     fn start(&mut self, id: RequestId, share: TenantShare, operation: Operation);

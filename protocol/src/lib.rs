@@ -8,6 +8,7 @@ mod error;
 mod ids;
 pub mod limits;
 mod loss;
+mod memory;
 mod ops;
 mod prepared;
 mod results;
@@ -18,6 +19,7 @@ pub use engine::{BaseModel, Completion, Engine, EngineStats, TenantShare};
 pub use error::{Category, OpError, redacted};
 pub use ids::{CheckpointKind, CheckpointName, RequestId, RunId, SamplingSessionId, SessionId, TenantId, TinkerPath};
 pub use loss::{ClipRange, LossConfig, LossConfigValue, LossFn};
+pub use memory::{MemoryPlan, MemoryUse, PlanMemory, RunMemory, Unbounded};
 pub use ops::{
     AdamParams, ForwardBackward, LoadState, LoraSpec, Operation, Optimizer, RestoreRun, RunSpec, SaveExternal, SaveRun,
     SaveSampler, SaveSnapshot, SaveState, SaveTarget,

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedSender, WeakUnboundedSender};
 use tokio::sync::{Notify, oneshot};
-use trainyard_protocol::{RequestId, RunId, SamplingSessionId, SessionId, TenantId};
+use trainyard_protocol::{PlanMemory, RequestId, RunId, RunMemory, RunSpec, SamplingSessionId, SessionId, TenantId};
 use uuid::{NoContext, Uuid};
 
 use crate::caches::{ResultCache, SamplingSessionCache};
@@ -54,6 +54,8 @@ pub(crate) struct Core {
     pub(crate) sampling_sessions: SamplingSessionCache,
     /// Decodes payloads that were prefetched from the store.
     pub(crate) prefetch_decoder: OnceLock<PrefetchDecoder>,
+    /// Predicts the memory of runs.
+    pub(crate) memory: OnceLock<Arc<dyn PlanMemory>>,
     /// Held while one is decoded.
     pub(crate) prefetching: tokio::sync::Mutex<()>,
     /// Requests that were accepted or ended here.
@@ -120,6 +122,7 @@ impl Core {
             results: ResultCache::default(),
             sampling_sessions: SamplingSessionCache::default(),
             prefetch_decoder: OnceLock::new(),
+            memory: OnceLock::new(),
             prefetching: tokio::sync::Mutex::default(),
             activity: AtomicU64::new(0),
             recorded_heartbeats: Mutex::default(),
@@ -192,6 +195,11 @@ impl Core {
     pub(crate) fn worker_for(&self, base_model: &str) -> Option<&str> {
         let worker = self.options.worker.as_ref().filter(|_| !self.is_draining())?;
         worker.models.iter().any(|model| model == base_model).then_some(worker.id.as_str())
+    }
+
+    /// What a run takes of the worker's memory.
+    pub(crate) fn run_memory(&self, spec: &RunSpec) -> RunMemory {
+        self.memory.get().and_then(|memory| memory.run(spec)).unwrap_or_default()
     }
 
     /// Whether other processes may be at work on the same store.

@@ -21,6 +21,7 @@ impl Scheduler {
         self.core.with_queue(|queue| {
             let items = queue.take(self.core.now());
             self.observe_starts(queue, &items);
+            self.core.metrics.set_waiting_for_memory(queue.waiting_for_memory());
             let mut requests: Vec<RequestId> = items.iter().filter_map(newly_started).collect();
             let spent = rate_limited_tokens(&self.core, queue, &requests);
             requests.retain(|request| queue.in_flight(request).is_some_and(|in_flight| in_flight.admitted));

@@ -35,6 +35,7 @@ mod gc;
 mod lease;
 mod lock;
 mod maintenance;
+mod memory_waits;
 mod metrics;
 mod notifications;
 mod options;
@@ -70,7 +71,7 @@ pub use store::db::Database;
 pub use store::schema::migrate;
 pub use types::{
     Checkpoint, CompletionItem, Completions, Decoded, Effect, Encode, Encoding, FinishReason, MaintenanceOp,
-    MaintenanceReport, NewCheckpoint, NewRun, NewSamplingSession, NewSession, Outcome, Page, Poll, PrefetchDecoder,
-    RequestKind, RequestState, Run, RunState, RunSubmission, SampleSubmission, SamplingSession, Session, SessionStatus,
-    Submitted, Work, WorkItem,
+    MaintenanceReport, MemoryWait, NewCheckpoint, NewRun, NewSamplingSession, NewSession, Outcome, Page, Poll,
+    PrefetchDecoder, RequestKind, RequestState, Run, RunState, RunSubmission, SampleSubmission, SamplingSession,
+    Session, SessionStatus, Submitted, Work, WorkItem,
 };

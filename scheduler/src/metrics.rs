@@ -35,6 +35,7 @@ pub struct Metrics {
     running: Family<Labels, Gauge>,
     sessions: Gauge,
     runs: Gauge,
+    waiting_for_memory: Gauge,
     engine: EngineMetrics,
     pub(crate) replayed: Counter,
     pub(crate) leases_lost: Counter,
@@ -103,6 +104,7 @@ impl Metrics {
             running: Family::default(),
             sessions: Gauge::default(),
             runs: Gauge::default(),
+            waiting_for_memory: Gauge::default(),
             engine: EngineMetrics::default(),
             replayed: Counter::default(),
             leases_lost: Counter::default(),
@@ -136,6 +138,10 @@ impl Metrics {
         self.engine.set(stats);
     }
 
+    pub(crate) fn set_waiting_for_memory(&self, runs: usize) {
+        self.waiting_for_memory.set(signed(runs as u64));
+    }
+
     /// Makes everything visible in a registry.
     pub fn register(&self, registry: &mut Registry) {
         registry.register("queued_requests", "Requests that wait to be started", self.queued.clone());
@@ -147,6 +153,8 @@ impl Metrics {
         registry.register("quota_refusals", "Requests rejected because of a quota", self.refused.clone());
         registry.register("sessions", "Active sessions", self.sessions.clone());
         registry.register("runs", "Training runs of active sessions", self.runs.clone());
+        let waiting = self.waiting_for_memory.clone();
+        registry.register("runs_waiting_for_memory", "Runs that do not fit beside the loaded ones", waiting);
         registry.register("replayed_requests", "Requests replayed to restore a run", self.replayed.clone());
         registry.register(
             "leases_lost",

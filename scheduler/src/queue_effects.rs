@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::core::Core;
 use crate::lease::{ReleaseRun, ReleaseSamples};
 use crate::lock::lock;
+use crate::memory_waits::RecordMemoryWait;
 use crate::quarantine::RecordIsolatedStart;
 use crate::queue::{Queue, QueueEffects};
 use crate::rejection::RecordRejections;
@@ -34,6 +35,10 @@ impl Core {
         }
         if let Some(request) = effects.isolated_start.take() {
             self.record(RecordIsolatedStart(request));
+        }
+        // In a single process the queue itself can tell.
+        for (run, epoch, wait) in effects.memory_waits.drain(..).filter(|_| self.is_shared()) {
+            self.record(RecordMemoryWait { run, epoch, wait });
         }
         let samples = std::mem::take(&mut effects.released_samples);
         if !samples.is_empty() {

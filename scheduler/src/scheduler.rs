@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
-use trainyard_protocol::TenantId;
+use trainyard_protocol::{PlanMemory, TenantId};
 
 use crate::core::{Core, Message};
 use crate::database_lock::lock_database;
@@ -105,6 +105,15 @@ impl Scheduler {
     /// from before a restart. The first one stays.
     pub fn prefetch_with(&self, decoder: PrefetchDecoder) {
         let _ = self.core.prefetch_decoder.set(decoder);
+    }
+
+    /// Sets what predicts the memory of runs: from then on this process's worker gets a run only while it fits beside the
+    /// runs that it has. To be called before the worker takes part; the first one stays.
+    pub fn plan_memory_with(&self, memory: Arc<dyn PlanMemory>) {
+        let plan = memory.plan();
+        if self.core.memory.set(memory).is_ok() {
+            lock(&self.core.queue).set_memory_plan(plan);
+        }
     }
 
     /// Writes what is still to be written, releases leases and closes the store. Every later call fails.

@@ -55,6 +55,7 @@ struct FileConfig {
     storage_cache_mib: Option<u64>,
     dtype: Option<ComputeType>,
     threads: Option<usize>,
+    memory_mib: Option<usize>,
     activation_memory_mib: Option<usize>,
     kv_memory_mib: Option<usize>,
     checkpoint_memory_mib: Option<usize>,
@@ -131,6 +132,8 @@ pub struct Config {
     pub dtype: ComputeType,
     /// Threads of the engine, at least 1.
     pub threads: usize,
+    /// Memory of the engine, of which those below are parts; a share of the machine's when `None`.
+    pub memory_mib: Option<usize>,
     /// Memory of a training pass; the engine's default when `None`.
     pub activation_memory_mib: Option<usize>,
     /// Memory for keys and values; the engine's default when `None`.
@@ -289,6 +292,7 @@ impl Config {
             data_dir,
             dtype: flags.dtype.or(file.dtype).unwrap_or_default(),
             threads: flags.threads.or(file.threads).unwrap_or_else(processors),
+            memory_mib: flags.memory_mib.or(file.memory_mib),
             activation_memory_mib: flags.activation_memory_mib.or(file.activation_memory_mib),
             kv_memory_mib: flags.kv_memory_mib.or(file.kv_memory_mib),
             checkpoint_memory_mib: flags.checkpoint_memory_mib.or(file.checkpoint_memory_mib),
@@ -324,6 +328,7 @@ impl Config {
             Self { retention: Some(Duration::ZERO), .. } => Err(ConfigError::Period("retention-hours")),
             Self { database_readers: Some(0), .. } => Err(ConfigError::DatabaseReaders),
             Self { threads: 0, .. } => Err(ConfigError::Threads),
+            Self { memory_mib: Some(0), .. } => Err(ConfigError::Memory("memory-mib")),
             Self { activation_memory_mib: Some(0), .. } => Err(ConfigError::Memory("activation-memory-mib")),
             Self { kv_memory_mib: Some(0), .. } => Err(ConfigError::Memory("kv-memory-mib")),
             Self { checkpoint_memory_mib: Some(0), .. } => Err(ConfigError::Memory("checkpoint-memory-mib")),

@@ -11,6 +11,11 @@ use trainyard_gpu_runtime::{CpuEngine, Dtype, EngineOptions};
 use trainyard_protocol::Engine;
 
 use crate::config::{ComputeType, Config};
+use crate::machine;
+
+/// The engine's share of the machine's memory, unless it is configured: the rest is for requests, the store and the
+/// system.
+const MACHINE_SHARE: (u64, u64) = (4, 5);
 
 /// A loaded engine and what clients may read of its models.
 pub struct Loaded {
@@ -69,17 +74,7 @@ fn link(models: Vec<(String, ModelSource)>, config: &Config) -> Result<Box<dyn E
         ComputeType::Bf16 => Dtype::Bf16,
         ComputeType::F32 => Dtype::F32,
     };
-    let defaults = EngineOptions::default();
-    let bytes = |mib: Option<usize>, default| mib.map_or(default, |mib| mib.saturating_mul(1 << 20));
-    let options = EngineOptions {
-        dtype,
-        threads: config.threads,
-        kv_bytes: bytes(config.kv_memory_mib, defaults.kv_bytes),
-        activation_bytes: bytes(config.activation_memory_mib, defaults.activation_bytes),
-        checkpoint_bytes: bytes(config.checkpoint_memory_mib, defaults.checkpoint_bytes),
-        ..defaults
-    };
-    let engine = CpuEngine::new(models, options)?;
+    let engine = CpuEngine::new(models, EngineOptions { dtype, threads: config.threads, ..memory_options(config) })?;
     let device = engine.backend().device();
     tracing::info!(
         dtype = config.dtype.name(),
@@ -88,6 +83,26 @@ fn link(models: Vec<(String, ModelSource)>, config: &Config) -> Result<Box<dyn E
         "models are packed"
     );
     Ok(Box::new(engine))
+}
+
+/// The memory budget and its parts: as configured, else a share of what the machine has.
+fn memory_options(config: &Config) -> EngineOptions {
+    let defaults = EngineOptions::default();
+    let configured = |mib: Option<usize>| mib.map(|mib| mib.saturating_mul(1 << 20));
+    let memory_bytes = configured(config.memory_mib).or_else(|| {
+        let (share, of) = MACHINE_SHARE;
+        machine::memory_bytes().and_then(|bytes| usize::try_from(bytes / of * share).ok())
+    });
+    let part = |mib: Option<usize>, default: usize, of_budget: usize| {
+        configured(mib).unwrap_or_else(|| memory_bytes.map_or(default, |budget| default.min(budget / of_budget)))
+    };
+    EngineOptions {
+        memory_bytes,
+        kv_bytes: part(config.kv_memory_mib, defaults.kv_bytes, 4),
+        activation_bytes: part(config.activation_memory_mib, defaults.activation_bytes, 8),
+        checkpoint_bytes: part(config.checkpoint_memory_mib, defaults.checkpoint_bytes, 16),
+        ..defaults
+    }
 }
 
 #[cfg(test)]

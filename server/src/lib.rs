@@ -9,6 +9,7 @@ pub mod engine;
 pub mod error;
 pub mod hub;
 pub mod listener;
+mod machine;
 pub mod metrics;
 pub mod models;
 pub mod openapi;

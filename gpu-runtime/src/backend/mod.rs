@@ -86,7 +86,7 @@ pub trait Backend: Sized + Send + Sync + 'static {
     /// Frees all free buffers.
     fn trim(&self);
 
-    /// Bytes of buffers: their peak, and those free.
+    /// Bytes of buffers: their peak, those in use, and those free.
     fn buffer_bytes(&self) -> BufferBytes;
 
     /// Resets [`BufferBytes::peak`] to what is in use now.

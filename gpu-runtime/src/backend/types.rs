@@ -29,6 +29,14 @@ impl Dtype {
         }
     }
 
+    /// Bytes of an element.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Bf16 => size_of::<bf16>(),
+            Self::F32 => size_of::<f32>(),
+        }
+    }
+
     /// Rounds to the type and back.
     pub fn round(self, x: f32) -> f32 {
         match self {
@@ -359,6 +367,8 @@ pub struct DeviceInfo {
 pub struct BufferBytes {
     /// Most bytes in use at once since [`Backend::reset_peak`].
     pub peak: usize,
+    /// Bytes in use now.
+    pub used: usize,
     /// Bytes of free buffers that are retained.
     pub unused: usize,
 }

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use trainyard_protocol::{BaseModel, OpError};
 
 use crate::backend::Backend;
-use crate::config::{LoadError, ModelConfig, ModelFiles, ModelSource, TensorSource};
+use crate::config::{LoadError, ModelConfig, ModelFiles, ModelSource, TensorSource, WeightFiles};
 use crate::model::{Model, ParamTable, Weights};
 use crate::stop::Detokenizer;
 
-/// A base model: packed weights, shared by every run and sampler on it.
+/// A base model: packed weights, shared by every run and sampler on it, and with other names of the same files.
 pub(super) struct Base<B: Backend> {
     pub(super) name: String,
     pub(super) model: Arc<Model<B>>,
@@ -19,21 +19,30 @@ pub(super) struct Base<B: Backend> {
     pub(super) detokenizer: Option<Arc<Detokenizer>>,
     /// For full-parameter runs, which start from the unrounded weights.
     tensors: Mutex<Box<dyn TensorSource>>,
+    weight_files: WeightFiles,
 }
 
 impl<B: Backend> Base<B> {
-    pub(super) fn new(backend: &B, name: String, source: ModelSource) -> Result<Self, LoadError> {
-        let model = Arc::new(Model::new(backend, source.config));
-        let mut read = |index: usize| source.tensors.read(&model.table.specs[index].name).map(Cow::Owned);
-        let weights = Weights::load(backend, &model, &mut read)?;
+    /// Packs the weights of `source`, unless one of `others` has them.
+    pub(super) fn new(backend: &B, name: String, source: ModelSource, others: &[Arc<Self>]) -> Result<Self, LoadError> {
+        let is_same = |base: &&Arc<Self>| base.weight_files == source.weight_files && *base.config() == source.config;
+        let weights = match others.iter().find(is_same) {
+            Some(base) => Arc::clone(&base.weights),
+            None => {
+                let model = Arc::new(Model::new(backend, source.config));
+                let mut read = |index: usize| source.tensors.read(&model.table.specs[index].name).map(Cow::Owned);
+                Arc::new(Weights::load(backend, &model, &mut read)?)
+            }
+        };
         let detokenizer = source.files.get("tokenizer.json").map(|json| Detokenizer::from_json(json)).transpose()?;
         Ok(Self {
             name,
-            weights: Arc::new(weights),
-            model,
+            model: Arc::clone(&weights.model),
+            weights,
             files: source.files,
             detokenizer: detokenizer.map(Arc::new),
             tensors: Mutex::new(source.tensors),
+            weight_files: source.weight_files,
         })
     }
 

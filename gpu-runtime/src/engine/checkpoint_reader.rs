@@ -11,7 +11,7 @@ use super::base::Base;
 use super::run::{AccumulatedGradient, TrainingRun};
 use super::sampler::SamplerWeights;
 use crate::backend::{Backend, Source};
-use crate::checkpoint::adapter::CONFIG_FILE;
+use crate::checkpoint::adapter::{CONFIG_FILE, TENSORS_FILE};
 use crate::checkpoint::{
     AdapterTensors, Kind, MODEL_FILE, read_adapter, read_manifest, read_optimizer, read_run, read_tensors, unreadable,
 };
@@ -146,6 +146,14 @@ fn check_extents(
         "checkpoint module {name} is {}x{} of rank {rank}, the model's is {n}x{k} of rank {expected}",
         pair.out_features, pair.in_features
     )))
+}
+
+/// Bytes that the weights of a sampler checkpoint will take: of an adapter, about those of its file.
+pub(super) fn planned_bytes<B: Backend>(backend: &B, base: &Base<B>, dir: &Path) -> usize {
+    if dir.join(CONFIG_FILE).exists() {
+        return std::fs::metadata(dir.join(TENSORS_FILE)).map_or(0, |file| file.len() as usize);
+    }
+    Weights::planned_bytes(backend, base.config(), false)
 }
 
 /// Weights of a sampler checkpoint: a PEFT adapter for `base`, or a full model of its shape.

@@ -9,10 +9,11 @@ use trainyard_protocol::{
     SaveExternal, SaveRun, SaveSampler, SaveSnapshot, SaveState,
 };
 
+use super::background::Job;
+use super::base::Base;
+use super::memory::run_memory;
 use super::run::TrainingRun;
-use super::sampler::SamplerWeights;
-use super::save_thread::SaveFn;
-use super::{Engine, checkpoint_writer, optimizer, unknown_run};
+use super::{Engine, NewSnapshot, checkpoint_writer, optimizer, unknown_run};
 use crate::backend::Backend;
 use crate::fault::{Fault, guarded};
 
@@ -20,7 +21,7 @@ use crate::fault::{Fault, guarded};
 enum ControlOutcome<B: Backend> {
     Done(OpResult),
     /// It is done when the save is written; then the snapshot is registered under its key.
-    Save(SaveFn, Option<(String, SamplerWeights<B>)>),
+    Save(Job<OpResult>, Option<NewSnapshot<B>>),
 }
 
 /// Whether an operation writes a folder, on the save thread.
@@ -101,7 +102,7 @@ impl<B: Backend> Engine<B> {
         let Some((id, written)) = self.save_thread.finished(wait) else { return };
         let snapshot = self.snapshot_after_save.take();
         if let Ok(OpResult::Saved(Some(saved))) = &written {
-            self.snapshots.extend(snapshot);
+            self.add_snapshot(snapshot);
             // The folder may have been overwritten.
             self.checkpoints.invalidate(&saved.dir);
         }
@@ -111,7 +112,7 @@ impl<B: Backend> Engine<B> {
 
     /// Executes an operation, or prepares its save.
     fn control(&mut self, operation: Operation) -> Result<ControlOutcome<B>, OpError> {
-        let write: SaveFn = match operation {
+        let write: Job<OpResult> = match operation {
             Operation::CreateRun { run, spec } => return self.create_run(run, spec).map(ControlOutcome::Done),
             Operation::LoadState(load) => return self.load_state(load).map(ControlOutcome::Done),
             Operation::RestoreRun(restore) => return self.restore_run(restore).map(ControlOutcome::Done),
@@ -128,16 +129,17 @@ impl<B: Backend> Engine<B> {
                 Box::new(move || run.save_run(&target))
             }
             Operation::SaveSnapshot(SaveSnapshot { key, target }) => {
-                let weights = self.snapshots.get(&key).cloned();
+                let weights = self.snapshots.get(&key);
                 let weights = weights.ok_or_else(|| OpError::server(format!("snapshot {key} is not in memory")))?;
                 let backend = Arc::clone(&self.backend);
                 Box::new(move || checkpoint_writer::save_snapshot(&*backend, &weights, &target))
             }
             Operation::SaveSampler(SaveSampler { run, snapshot, target }) => {
                 let run = self.runs.get_mut(&run).ok_or_else(|| unknown_run(&run))?;
-                let snapshot = snapshot.map(|key| (key, run.sampler_weights(&*self.backend)));
+                let bytes = run.snapshot_bytes();
+                let snapshot = snapshot.map(|key| (key, run.sampler_weights(&*self.backend), bytes));
                 let Some(target) = target else {
-                    self.snapshots.extend(snapshot);
+                    self.add_snapshot(snapshot);
                     return Ok(ControlOutcome::Done(OpResult::Saved(None)));
                 };
                 let run = run.freeze();
@@ -150,15 +152,28 @@ impl<B: Backend> Engine<B> {
         Ok(ControlOutcome::Save(write, None))
     }
 
+    fn add_snapshot(&mut self, snapshot: Option<NewSnapshot<B>>) {
+        if let Some((key, weights, bytes)) = snapshot {
+            self.snapshots.insert(key, weights, bytes);
+        }
+    }
+
+    /// The base model of a run that is about to be loaded, for which keys and values make room.
+    fn base_with_room(&mut self, spec: &RunSpec) -> Result<Arc<Base<B>>, OpError> {
+        let base = self.base(&spec.base_model)?;
+        self.limit_kv(run_memory(&*self.backend, base.config(), spec.lora.as_ref()).bytes);
+        Ok(base)
+    }
+
     fn restore_run(&mut self, restore: RestoreRun) -> Result<OpResult, OpError> {
-        let base = self.base(&restore.spec.base_model)?;
+        let base = self.base_with_room(&restore.spec)?;
         let run = TrainingRun::restore(&*self.backend, base, &restore.spec, &restore.dir)?;
         self.runs.insert(restore.run, run);
         Ok(OpResult::RunReady)
     }
 
     fn create_run(&mut self, id: RunId, spec: RunSpec) -> Result<OpResult, OpError> {
-        let base = self.base(&spec.base_model)?;
+        let base = self.base_with_room(&spec)?;
         let run = TrainingRun::new(&*self.backend, base, spec)?;
         self.runs.insert(id, run);
         Ok(OpResult::RunReady)
@@ -167,15 +182,13 @@ impl<B: Backend> Engine<B> {
     fn load_state(&mut self, load: LoadState) -> Result<OpResult, OpError> {
         match load.create {
             Some(spec) => {
-                let base = self.base(&spec.base_model)?;
+                let base = self.base_with_room(&spec)?;
                 let run = TrainingRun::load(&*self.backend, base, &spec, &load.dir, load.with_optimizer)?;
                 self.runs.insert(load.run, run);
             }
             None => {
-                let (base, spec) = {
-                    let run = self.run(&load.run)?;
-                    (Arc::clone(&run.base), run.spec.clone())
-                };
+                let spec = self.run(&load.run)?.spec.clone();
+                let base = self.base_with_room(&spec)?;
                 let loaded = TrainingRun::load(&*self.backend, base, &spec, &load.dir, load.with_optimizer)?;
                 self.runs.insert(load.run, loaded);
             }

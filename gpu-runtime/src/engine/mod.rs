@@ -1,15 +1,18 @@
 //! The engine: runs, training microbatches and continuous batching over one backend.
 
+mod background;
 mod base;
+mod checkpoint_loads;
 mod checkpoint_reader;
 mod checkpoint_writer;
 mod control_ops;
 mod control_queue;
 mod fair_share;
+mod memory;
 mod optimizer;
 mod run;
 mod sampler;
-mod save_thread;
+mod snapshots;
 mod tenant_queues;
 mod train;
 
@@ -18,25 +21,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trainyard_protocol::{
-    BaseModel, Completion, EngineStats, OpError, OpResult, Operation, Prepare, RequestId, RunId, SamplerSource,
-    TenantShare,
+    BaseModel, Completion, EngineStats, MemoryUse, OpError, OpResult, Operation, PlanMemory, Prepare, RequestId, RunId,
+    SampleOperation, SamplerSource, TenantShare,
 };
 
 use crate::backend::{Backend, Dtype, HostBackend};
 use crate::config::{LoadError, ModelSource};
 use crate::loss::Preparer;
+use background::Background;
 use base::Base;
+use checkpoint_loads::{CheckpointLoads, CheckpointSample};
 use control_queue::ControlQueue;
+use memory::{Budget, Planner, bytes};
 use run::TrainingRun;
 pub use sampler::MAX_SEQUENCES;
-use sampler::{CheckpointCache, Sampler, SamplerWeights};
-use save_thread::SaveThread;
+use sampler::{Sampler, SamplerWeights};
+use snapshots::Snapshots;
 use train::Trainer;
 
 /// Decoding steps between two training microbatches when both are waiting.
 const DECODES_PER_MICROBATCH: usize = 16;
-/// How long a step waits for a save when there is nothing else to do.
-const SAVE_WAIT: Duration = Duration::from_millis(2);
+/// How long a step waits for a save or a checkpoint when there is nothing else to do.
+const BACKGROUND_WAIT: Duration = Duration::from_millis(2);
 
 /// How an engine computes.
 #[derive(Clone, Debug)]
@@ -45,7 +51,9 @@ pub struct EngineOptions {
     pub dtype: Dtype,
     /// Threads; 0 is one per core.
     pub threads: usize,
-    /// Budget in bytes of keys and values, for samples and the prefix cache together.
+    /// Budget in bytes of all that the engine holds; `None` is no limit. The budgets below are parts of it.
+    pub memory_bytes: Option<usize>,
+    /// Budget in bytes of keys and values, for samples and the prefix cache together. Runs may leave less of it.
     pub kv_bytes: usize,
     /// Rows of a training microbatch; a longer example is a microbatch of its own.
     pub microbatch_tokens: usize,
@@ -61,6 +69,7 @@ impl Default for EngineOptions {
         Self {
             dtype: Dtype::Bf16,
             threads: 0,
+            memory_bytes: None,
             kv_bytes: 2 << 30,
             microbatch_tokens: 256,
             activation_bytes: 1 << 30,
@@ -69,6 +78,9 @@ impl Default for EngineOptions {
     }
 }
 
+/// A snapshot to register: its key, its weights and their bytes.
+type NewSnapshot<B> = (String, SamplerWeights<B>, usize);
+
 /// Trains runs and samples from them on one backend.
 pub struct Engine<B: Backend> {
     backend: Arc<B>,
@@ -76,15 +88,16 @@ pub struct Engine<B: Backend> {
     runs: BTreeMap<RunId, TrainingRun<B>>,
     trainer: Trainer<B>,
     sampler: Sampler<B>,
+    budget: Budget,
     /// In-memory sampler snapshots by key.
-    snapshots: BTreeMap<String, SamplerWeights<B>>,
-    checkpoints: CheckpointCache<B>,
+    snapshots: Snapshots<B>,
+    checkpoints: CheckpointLoads<B>,
     control: ControlQueue,
     /// Whether the last step executed control operations: a batch waits for one such step at most.
     last_step_was_control: bool,
-    save_thread: SaveThread,
+    save_thread: Background<RequestId, OpResult>,
     /// The snapshot to register when the current save is complete.
-    snapshot_after_save: Option<(String, SamplerWeights<B>)>,
+    snapshot_after_save: Option<NewSnapshot<B>>,
     done: Vec<Completion>,
     /// Decoding steps since the last training microbatch.
     decodes: usize,
@@ -104,28 +117,32 @@ impl CpuEngine {
 }
 
 impl<B: Backend> Engine<B> {
-    /// Loads and packs `models`: the name that clients use, and the source. The type of weights is the backend's;
+    /// Loads and packs `models`: the name that clients use, and the source. Names of the same files share their weights. The type of weights is the backend's;
     /// `options.dtype` and `options.threads` are ignored.
     ///
     /// # Errors
-    /// The first model that cannot be loaded.
+    /// The first model that cannot be loaded, or a memory budget that leaves nothing for runs.
     pub fn on(backend: B, models: Vec<(String, ModelSource)>, options: EngineOptions) -> Result<Self, LoadError> {
-        let bases = models
-            .into_iter()
-            .map(|(name, source)| Base::new(&backend, name, source).map(Arc::new))
-            .collect::<Result<Vec<_>, _>>()?;
+        let is_new = |at: usize| !models[..at].iter().any(|(_, other)| other.is_same_model(&models[at].1));
+        let distinct = (0..models.len()).filter(|at| is_new(*at)).map(|at| &models[at].1.config);
+        let budget = Budget::new(&backend, distinct, &options)?;
+        let mut bases = Vec::with_capacity(models.len());
+        for (name, source) in models {
+            bases.push(Arc::new(Base::new(&backend, name, source, &bases)?));
+        }
         backend.limit_unused(options.activation_bytes);
         Ok(Self {
             trainer: Trainer::new(options.microbatch_tokens, options.activation_bytes),
             sampler: Sampler::new(options.kv_bytes),
             backend: Arc::new(backend),
             bases,
+            budget,
             runs: BTreeMap::new(),
-            snapshots: BTreeMap::new(),
-            checkpoints: CheckpointCache::new(options.checkpoint_bytes),
+            snapshots: Snapshots::default(),
+            checkpoints: CheckpointLoads::new(budget.checkpoint_limit(), options.memory_bytes.is_some()),
             control: ControlQueue::new(),
             last_step_was_control: false,
-            save_thread: SaveThread::default(),
+            save_thread: Background::new("save"),
             snapshot_after_save: None,
             done: Vec::new(),
             decodes: 0,
@@ -152,21 +169,29 @@ impl<B: Backend> Engine<B> {
         self.runs.get(id).ok_or_else(|| unknown_run(id))
     }
 
-    fn resolve(&mut self, source: &SamplerSource) -> Result<SamplerWeights<B>, OpError> {
-        match source {
-            SamplerSource::Base { model } => Ok(SamplerWeights::of_base(self.base(model)?)),
+    fn start_sample(&mut self, id: RequestId, share: TenantShare, operation: SampleOperation) -> Result<(), OpError> {
+        let weights = match &operation.source {
+            SamplerSource::Base { model } => SamplerWeights::of_base(self.base(model)?),
             SamplerSource::Snapshot { key } => {
-                self.snapshots.get(key).cloned().ok_or_else(|| {
-                    OpError::user("the sampling session's weights are gone; save them for sampling again")
-                })
+                let gone = || OpError::user("the sampling session's weights are gone; save them for sampling again");
+                self.snapshots.get(key).ok_or_else(gone)?
             }
             SamplerSource::Checkpoint { base_model, dir } => {
-                if let Some(weights) = self.checkpoints.get(dir) {
-                    return Ok(weights);
-                }
-                let weights = checkpoint_reader::load_sampler(&*self.backend, self.base(base_model)?, dir)?;
-                self.checkpoints.put(&*self.backend, dir.clone(), weights.clone());
-                Ok(weights)
+                let (base, dir) = (self.base(base_model)?, dir.clone());
+                self.checkpoints.push(base, dir, CheckpointSample { id, share, operation });
+                self.start_loaded(Duration::ZERO);
+                return Ok(());
+            }
+        };
+        self.sampler.start(id, share, weights, operation)
+    }
+
+    /// Starts the samples whose checkpoint is in memory now, waiting for one for up to `wait`.
+    fn start_loaded(&mut self, wait: Duration) {
+        for (CheckpointSample { id, share, operation }, weights) in self.checkpoints.advance(&self.backend, wait) {
+            let started = weights.and_then(|weights| self.sampler.start(id.clone(), share, weights, operation));
+            if let Err(error) = started {
+                self.finish(id, Err(error));
             }
         }
     }
@@ -176,6 +201,29 @@ impl<B: Backend> Engine<B> {
         self.sampler.evict_unused();
         if self.runs.is_empty() {
             self.backend.trim();
+        }
+    }
+
+    /// Limits keys and values to what runs leave, `incoming` bytes for another one included.
+    fn limit_kv(&mut self, incoming: u64) {
+        let runs: u64 = self.runs.values().map(|run| run.planned.bytes).sum();
+        let checkpoints = bytes(self.checkpoints.bytes()).saturating_sub(self.budget.plan.checkpoints);
+        let held = runs + bytes(self.snapshots.bytes()) + checkpoints;
+        self.sampler.set_kv_limit(self.budget.kv_limit(held.saturating_add(incoming)));
+        self.bases.iter().for_each(|base| base.model.reclaim_kv(&*self.backend));
+    }
+
+    /// Bytes that are held now.
+    fn memory_use(&self, kv: u64) -> MemoryUse {
+        let runs = self.runs.values().map(|run| run.bytes(&*self.backend)).sum::<usize>();
+        let buffers = self.backend.buffer_bytes();
+        MemoryUse {
+            weights: self.budget.plan.weights,
+            runs: bytes(runs + self.trainer.gradient_bytes(&self.runs)),
+            snapshots: bytes(self.snapshots.bytes()),
+            checkpoints: bytes(self.checkpoints.bytes()),
+            kv,
+            activations: bytes(buffers.used + buffers.unused),
         }
     }
 
@@ -220,16 +268,18 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
         Arc::new(Preparer::new(&self.models()))
     }
 
+    fn memory(&self) -> Arc<dyn PlanMemory> {
+        let (backend, bases) = (Arc::clone(&self.backend), self.bases.clone());
+        Arc::new(Planner { backend, bases, plan: self.budget.plan })
+    }
+
     fn start(&mut self, id: RequestId, share: TenantShare, operation: Operation) {
         let started = match operation {
             Operation::ForwardBackward(request) => match self.runs.get(&request.run) {
                 Some(run) => self.trainer.start(id.clone(), share, run, request),
                 None => Err(unknown_run(&request.run)),
             },
-            Operation::Sample(operation) => {
-                let weights = self.resolve(&operation.source);
-                weights.and_then(|weights| self.sampler.start(id.clone(), share, weights, *operation))
-            }
+            Operation::Sample(operation) => self.start_sample(id.clone(), share, *operation),
             other => {
                 self.control.push(&share, id.clone(), other);
                 Ok(())
@@ -242,6 +292,7 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
 
     fn step(&mut self) -> Vec<Completion> {
         self.collect_save(Duration::ZERO);
+        self.start_loaded(Duration::ZERO);
         if self.done.is_empty() {
             let batched = !self.trainer.is_idle() || !self.sampler.is_idle();
             let ready = self.control.has(|operation| self.is_ready(operation));
@@ -251,16 +302,22 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
             } else if batched {
                 self.batch_step();
             } else {
-                self.collect_save(SAVE_WAIT);
+                self.collect_save(BACKGROUND_WAIT);
+                self.start_loaded(BACKGROUND_WAIT);
             }
-            self.bases.iter().for_each(|base| base.model.reclaim_kv(&*self.backend));
+            self.snapshots.free_unused();
+            self.limit_kv(0);
         }
         std::mem::take(&mut self.done)
     }
 
     fn is_idle(&self) -> bool {
         let control_idle = self.control.is_empty() && self.save_thread.is_idle();
-        control_idle && self.done.is_empty() && self.trainer.is_idle() && self.sampler.is_idle()
+        control_idle
+            && self.checkpoints.is_idle()
+            && self.done.is_empty()
+            && self.trainer.is_idle()
+            && self.sampler.is_idle()
     }
 
     fn take_admitted(&mut self) -> Vec<RequestId> {
@@ -268,6 +325,7 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
     }
 
     fn cancel(&mut self, ids: &BTreeSet<RequestId>) {
+        self.checkpoints.cancel(ids);
         self.sampler.cancel(ids);
     }
 
@@ -283,13 +341,15 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
     }
 
     fn stats(&self) -> EngineStats {
-        let training = self.trainer.stats();
+        let (training, sampling) = (self.trainer.stats(), self.sampler.stats());
         EngineStats {
             microbatches: training.passes,
             microbatch_tokens: training.tokens,
             microbatch_capacity: training.capacity,
             loaded_runs: self.runs.len() as u64,
-            ..self.sampler.stats()
+            memory: self.memory_use(sampling.kv_bytes),
+            memory_budget: self.budget.plan.budget.unwrap_or(0),
+            ..sampling
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Weak};
 
-use trainyard_protocol::{LoraSpec, OpError, RunSpec};
+use trainyard_protocol::{LoraSpec, OpError, RunMemory, RunSpec};
 
 use super::base::Base;
 use super::checkpoint_writer::FrozenRun;
+use super::memory::run_memory;
 use super::sampler::SamplerWeights;
 use crate::backend::{Backend, Params};
 use crate::model::{Adapter, Init, ParamSpec, Weights};
@@ -26,6 +27,8 @@ pub(super) struct TrainingRun<B: Backend> {
     /// Memory for the next gradient; only of runs that train all parameters.
     spare_gradient: Option<B::Params>,
     pass_weights: PassWeights<B>,
+    /// What it takes of the memory budget at most.
+    pub(super) planned: RunMemory,
     /// Bytes of its packed adapter for a forward-only pass, and for one that trains.
     adapter_bytes: [usize; 2],
     /// The copy of its adapter that samplers hold; dangling after the adapter has changed.
@@ -76,6 +79,7 @@ impl<B: Backend> TrainingRun<B> {
         let planned = |lora, trains| Adapter::planned_bytes(backend, base.config(), lora, trains);
         let bytes = |lora| [false, true].map(|trains| planned(lora, trains));
         let adapter_bytes = spec.lora.as_ref().map_or([0; 2], bytes);
+        let planned = run_memory(backend, base.config(), spec.lora.as_ref());
         let masters = backend.upload_params(masters);
         let pass_weights = match &spec.lora {
             Some(lora) => PassWeights::Lora(lora.clone(), None),
@@ -90,6 +94,7 @@ impl<B: Backend> TrainingRun<B> {
             gradient: None,
             spare_gradient: None,
             pass_weights,
+            planned,
             adapter_bytes,
             sampler_adapter: Weak::new(),
         })
@@ -127,7 +132,7 @@ impl<B: Backend> TrainingRun<B> {
 
     /// Bytes that a pass holds for this run: its packed adapter and, if the pass trains, its gradient.
     pub(super) fn pass_bytes(&self, trains: bool) -> usize {
-        self.adapter_bytes(trains) + if trains { self.masters.bytes() } else { 0 }
+        self.adapter_bytes(trains) + if trains { self.parameter_bytes() } else { 0 }
     }
 
     /// Whether its adapter can be packed into the memory of `recycled`.
@@ -167,12 +172,33 @@ impl<B: Backend> TrainingRun<B> {
         }
     }
 
+    /// Bytes of its arrays and of the weights that its passes read, unless these are the base model's.
+    pub(super) fn bytes(&self, backend: &B) -> usize {
+        let moments = if self.moments.is_some() { 2 } else { 0 };
+        let arrays = 1 + moments + usize::from(self.gradient.is_some()) + usize::from(self.spare_gradient.is_some());
+        let packed = match &self.pass_weights {
+            PassWeights::Lora(_, adapter) => adapter.as_ref().map_or(0, |_| self.adapter_bytes(true)),
+            PassWeights::Full(weights) => weights.bytes(backend),
+        };
+        arrays * self.parameter_bytes() + packed
+    }
+
+    /// Bytes of its parameters, and of each moment and gradient.
+    pub(super) fn parameter_bytes(&self) -> usize {
+        self.masters.bytes()
+    }
+
     /// The weights that its passes read, without the adapter.
     pub(super) fn weights(&self) -> &Arc<Weights<B>> {
         match &self.pass_weights {
             PassWeights::Lora(..) => &self.base.weights,
             PassWeights::Full(weights) => weights,
         }
+    }
+
+    /// Bytes of a snapshot of it.
+    pub(super) fn snapshot_bytes(&self) -> usize {
+        self.planned.snapshot_bytes as usize
     }
 
     /// The current weights, for a sampler. The adapter is shared between calls until it changes.

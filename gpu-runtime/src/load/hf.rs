@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::keys::Keys;
 use super::safetensors::SafetensorsSource;
 use super::{check, families, io, malformed};
-use crate::config::{LoadError, ModelFiles, ModelSource};
+use crate::config::{LoadError, ModelFiles, ModelSource, WeightFiles};
 
 /// What a client may need to tokenize and render; never weights.
 const FILES: [&str; 11] = [
@@ -38,9 +38,11 @@ pub(super) fn load(folder: &Path) -> Result<ModelSource, LoadError> {
     let keys = Keys::new(&name, &json);
     let mut config = families::config(keys)?;
     config.eos_token_ids = end_tokens(keys, folder)?;
-    let tensors = SafetensorsSource::open(&weight_files(folder)?)?;
+    let paths = weight_files(folder)?;
+    let tensors = SafetensorsSource::open(&paths)?;
     check::check(&config, &tensors)?;
-    Ok(ModelSource { config, files: files(folder)?, tensors: Box::new(tensors) })
+    let weight_files = WeightFiles::at(&paths)?;
+    Ok(ModelSource { config, files: files(folder)?, tensors: Box::new(tensors), weight_files })
 }
 
 /// `eos_token_id` of `config.json` and of `generation_config.json`, in this order, without repeats.

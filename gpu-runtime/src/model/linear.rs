@@ -23,6 +23,14 @@ pub(super) struct Linear<B: Backend> {
 }
 
 impl<B: Backend> Linear<B> {
+    /// The projections of each linear layer of a block.
+    pub(super) const FUSED: [&'static [Projection]; 4] = [
+        &[Projection::Q, Projection::K, Projection::V],
+        &[Projection::O],
+        &[Projection::Gate, Projection::Up],
+        &[Projection::Down],
+    ];
+
     /// From the weights and biases of the projections.
     pub(super) fn new(
         backend: &B,

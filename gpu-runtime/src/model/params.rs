@@ -112,6 +112,11 @@ impl ParamSpec {
     pub(crate) fn len(&self) -> usize {
         self.shape.iter().product()
     }
+
+    /// Elements of a norm or bias; 0 of a matrix.
+    pub(super) fn vector_len(&self) -> usize {
+        if self.shape.len() == 1 { self.len() } else { 0 }
+    }
 }
 
 /// Indices of a linear layer's parameters.

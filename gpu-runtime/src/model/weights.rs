@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::kv::KvCache;
 use super::linear::Linear;
-use super::params::{BlockParams, ParamTable, Projection};
+use super::params::{BlockParams, ParamSpec, ParamTable, Projection};
 use super::rope::rope_table;
 use crate::backend::{AttentionShape, Backend, MatrixRole, Norm, Source};
 use crate::config::{LoadError, ModelConfig};
@@ -174,6 +174,24 @@ impl<B: Backend> Weights<B> {
         }
     }
 
+    /// Bytes of the weights of a model that are yet to be packed, with the transposes that backward passes need where it
+    /// `trains`.
+    pub(crate) fn planned_bytes(backend: &B, c: &ModelConfig, trains: bool) -> usize {
+        let matrix = |extents| backend.planned_matrix_bytes(extents, MatrixRole::Base, trains);
+        let fused = |parts: &[Projection]| {
+            matrix((
+                parts.iter().map(|part| part.extents(c).0).sum(),
+                parts.first().map_or(0, |part| part.extents(c).1),
+            ))
+        };
+        let block: usize = Linear::<B>::FUSED.iter().map(|parts| fused(parts)).sum();
+        let embedding = (c.vocab_size, c.hidden_size);
+        let table = if c.tie_word_embeddings { 0 } else { c.vocab_size * c.hidden_size * backend.dtype().bytes() };
+        // Norms and biases, which may be there twice.
+        let vectors = 2 * size_of::<f32>() * ParamTable::new(c).specs.iter().map(ParamSpec::vector_len).sum::<usize>();
+        matrix(embedding) + table + c.num_layers() * block + vectors
+    }
+
     /// Bytes of its matrices.
     pub(crate) fn bytes(&self, backend: &B) -> usize {
         let block = |b: &BlockWeights<B>| {
@@ -218,7 +236,6 @@ impl<B: Backend> BlockWeights<B> {
         p: &BlockParams,
         read: &mut ReadParam<'_, '_, B>,
     ) -> Result<Self, LoadError> {
-        use Projection::{Down, Gate, K, O, Q, Up, V};
         let norm = |read: &mut ReadParam<'_, '_, B>, index: usize| {
             read(index).map(|value| NormWeight::new(backend, value.source(), c.norm_offset))
         };
@@ -229,12 +246,13 @@ impl<B: Backend> BlockWeights<B> {
             Some([q, k]) => Some([norm(read, q)?, norm(read, k)?]),
             None => None,
         };
+        let [qkv, o, gate_up, down] = Linear::<B>::FUSED;
         let mut linear = |parts: &[Projection]| build_linear(backend, c, p, parts, read);
         Ok(Self {
-            qkv: linear(&[Q, K, V])?,
-            o: linear(&[O])?,
-            gate_up: linear(&[Gate, Up])?,
-            down: linear(&[Down])?,
+            qkv: linear(qkv)?,
+            o: linear(o)?,
+            gate_up: linear(gate_up)?,
+            down: linear(down)?,
             pre_attention: norm(read, p.pre_attention)?,
             pre_mlp: norm(read, p.pre_mlp)?,
             head_norms,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trainyard_protocol::{OpError, RunId};
+use trainyard_protocol::{OpError, RunId, RunMemory};
 
 use super::session_end::apply_session_end;
 use crate::core::Core;
@@ -52,10 +52,11 @@ impl Core {
         let rows = requests::requests_of_run(conn, &id, done).await?;
         let snapshots = sampling::snapshots_of_run(conn, &id).await?;
         let session = run.session.clone();
+        let memory = self.run_memory(&run.spec);
         self.with_queue(|queue| {
             // What the queue has under an older lease does not count for this one.
             queue.revoke_older_lease(&id, epoch);
-            add_run(queue, &id, epoch, RunRows { run, done, rows, snapshots });
+            add_run(queue, &id, epoch, RunRows { run, done, rows, snapshots }, memory);
             apply_session_end(queue, &session, &status);
         });
         // A process that ended it meanwhile did not find the run here.
@@ -74,13 +75,14 @@ struct RunRows {
     snapshots: Vec<SnapshotRow>,
 }
 
-fn add_run(queue: &mut Queue, id: &RunId, epoch: i64, read: RunRows) {
+fn add_run(queue: &mut Queue, id: &RunId, epoch: i64, read: RunRows, memory: RunMemory) {
     let RunRows { run, done, rows, snapshots } = read;
     let next_seq = first_unfinished(&rows, done);
     let lost = run.snapshot.is_some() || rows.iter().any(|row| row.replays);
     let history = if lost { History::Lost } else { History::Loaded };
     let model = run.spec.base_model;
-    queue.add_run(id.clone(), RunQueue::new(run.tenant, run.session, model, epoch, next_seq, history));
+    let run_queue = RunQueue::new(run.tenant, run.session, model, epoch, next_seq, history);
+    queue.add_run(id.clone(), run_queue.with_memory(memory));
     for snapshot in snapshots {
         queue.add_snapshot(&snapshot.session, snapshot.key, id.clone(), false);
     }

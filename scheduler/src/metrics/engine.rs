@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use trainyard_protocol::EngineStats;
@@ -42,8 +43,15 @@ impl Collector for EngineMetrics {
             ("loaded_runs", "Training runs in the engine's memory.", stats.loaded_runs),
             ("kv_bytes", "Keys and values of samples and the prefix cache.", stats.kv_bytes),
             ("kv_limit_bytes", "Capacity for keys and values.", stats.kv_limit),
+            ("memory_budget_bytes", "Memory that the engine may hold; 0 is no limit.", stats.memory_budget),
         ] {
             write(name, help, &ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)))?;
+        }
+        let name = "memory_bytes";
+        let mut family = encoder.encode_descriptor(name, "Memory that the engine holds.", None, MetricType::Gauge)?;
+        for (kind, bytes) in stats.memory.kinds() {
+            let gauge = ConstGauge::new(i64::try_from(bytes).unwrap_or(i64::MAX));
+            gauge.encode(family.encode_family(&[("kind", kind)])?)?;
         }
         Ok(())
     }

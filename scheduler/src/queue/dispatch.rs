@@ -22,6 +22,7 @@ impl Queue {
     /// All that the worker may do now: signals, then what rate limits held back until now, then heads of runs, then
     /// samples by arrival.
     pub(crate) fn take(&mut self, now: Timestamp) -> Vec<WorkItem> {
+        self.admit_waiting(now);
         let mut items: Vec<WorkItem> = self.signals.drain(..).collect();
         self.update_quarantine(now);
         if self.is_blocked_by_quarantine() {
@@ -38,7 +39,9 @@ impl Queue {
             items.extend(self.start(&candidate, now).map(WorkItem::Start));
         }
         while let Some(run) = self.ready_runs.pop_front() {
-            items.extend(self.start_within_rate_limit(StartCandidate::Run(run), now).map(WorkItem::Start));
+            if self.admit(&run, now) {
+                items.extend(self.start_within_rate_limit(StartCandidate::Run(run), now).map(WorkItem::Start));
+            }
         }
         while let Some(arrival) = self.ready_samples.pop_first() {
             items.extend(self.start_within_rate_limit(StartCandidate::Sample(arrival), now).map(WorkItem::Start));
@@ -151,7 +154,10 @@ impl Queue {
         if self.is_blocked_by_quarantine() {
             return None;
         }
-        [self.throttle.wakes_at(now), self.quarantine_due_at(now)].into_iter().flatten().min()
+        [self.throttle.wakes_at(now), self.quarantine_due_at(now), self.memory_wakes_at(now)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Whether [`Self::take`] may have something to return.
@@ -160,6 +166,6 @@ impl Queue {
             return !self.signals.is_empty();
         }
         let listed = !(self.signals.is_empty() && self.ready_runs.is_empty() && self.ready_samples.is_empty());
-        listed || self.quarantine_can_proceed() || self.wakes_at(now).is_some_and(|at| at <= now)
+        listed || self.memory.unseen || self.quarantine_can_proceed() || self.wakes_at(now).is_some_and(|at| at <= now)
     }
 }

@@ -2,7 +2,7 @@
 
 use trainyard_protocol::{OpError, RequestId, RunId, TenantId};
 
-use crate::RequestKind;
+use crate::{MemoryWait, RequestKind};
 
 /// How a request ends without having been executed.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +55,8 @@ pub(crate) struct QueueEffects {
     pub(crate) isolated_start: Option<RequestId>,
     /// Samples to release, with the numbers of their claims.
     pub(crate) released_samples: Vec<(RequestId, i64)>,
+    /// Runs that begin to wait for memory, or wait no longer, with their leases' epochs.
+    pub(crate) memory_waits: Vec<(RunId, i64, Option<MemoryWait>)>,
     pub(crate) fetches: Vec<Fetch>,
     /// Something is ready for the worker.
     pub(crate) ready: bool,

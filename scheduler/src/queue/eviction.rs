@@ -67,7 +67,7 @@ impl Queue {
     }
 
     /// Whether samples wait here for snapshots of a run.
-    fn is_sampled(&self, id: &RunId) -> bool {
+    pub(super) fn is_sampled(&self, id: &RunId) -> bool {
         let of_run = |key: &String| self.snapshots.get(key).is_some_and(|snapshot| snapshot.run == *id);
         self.samples.values().any(|sample| sample.sampling.snapshot.as_ref().is_some_and(of_run))
     }

@@ -9,6 +9,7 @@ mod drain;
 mod effects;
 mod eviction;
 mod failures;
+mod memory;
 mod payloads;
 mod quarantine;
 mod replay;

@@ -73,6 +73,7 @@ impl Queue {
     ) {
         let Some(run) = self.runs.get_mut(id) else { return };
         let Some(executing) = run.executing.take() else { return };
+        run.reserved = 0;
         if error.is_none() && finished.kind != RequestKind::RestoreRun {
             run.replay_cost = run.replay_cost.saturating_add(finished.cost.tokens.max(1));
         }

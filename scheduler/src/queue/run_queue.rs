@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use trainyard_protocol::{OpError, RequestId, SessionId, TenantId};
+use trainyard_protocol::{OpError, RequestId, RunMemory, SessionId, TenantId};
 
 use super::request::QueuedRequest;
 use crate::Timestamp;
@@ -77,6 +77,16 @@ pub(crate) struct RunQueue {
     pub(super) unsaved_replay: Option<Timestamp>,
     /// How long its last save took.
     pub(super) save_took: Duration,
+    /// What it takes of the worker's memory.
+    pub(super) memory: RunMemory,
+    /// When it was admitted to the worker's memory.
+    pub(super) loaded_at: Option<Timestamp>,
+    /// Bytes that the operation which is next, or is executed, takes beyond that.
+    pub(super) reserved: u64,
+    /// All of its snapshots leave the memory once they are saved, before its next request.
+    pub(super) spilling: bool,
+    /// When it last began to be unloaded for another run, or when its snapshots could not be saved.
+    pub(super) unload_started: Option<Timestamp>,
     /// Since when it has had no request.
     pub(super) idle_since: Option<Timestamp>,
     /// Its lease is released once it is saved, unless a request arrives before.
@@ -112,10 +122,20 @@ impl RunQueue {
             replay_cost: 0,
             unsaved_replay: None,
             save_took: Duration::ZERO,
+            memory: RunMemory::default(),
+            loaded_at: None,
+            reserved: 0,
+            spilling: false,
+            unload_started: None,
             idle_since: None,
             releasing: false,
             handing_over: false,
         }
+    }
+
+    /// The same with a prediction of its memory.
+    pub(crate) fn with_memory(self, memory: RunMemory) -> Self {
+        Self { memory, ..self }
     }
 
     pub(super) fn epoch(&self) -> i64 {
@@ -218,6 +238,7 @@ impl RunQueue {
             self.executing = Some(ExecutingHead { is_request: false, replay: true, snapshots });
             return Some((seq_id, entry));
         }
+        self.spilling = false;
         match self.pending.remove(&self.next_seq)? {
             PendingPlace::Work(entry) => {
                 self.executing = Some(ExecutingHead { is_request: true, replay: false, snapshots: Vec::new() });

@@ -59,7 +59,7 @@ impl Queue {
     }
 
     /// Saves the snapshots that are too many to stay in memory.
-    fn schedule_spill(&mut self, id: &RunId) {
+    pub(super) fn schedule_spill(&mut self, id: &RunId) {
         let excess = self.excess_snapshots(id);
         for key in self.unsaved_snapshots(id).into_iter().take(excess) {
             let entry = self.operation(id, &MaintenanceOp::SaveSnapshot { key });
@@ -93,13 +93,14 @@ impl Queue {
         if let Some(error) = error {
             tracing::warn!(run = %id, %error, "run snapshot failed; retrying later");
             run.maintenance.clear();
+            run.unload_started = run.unload_started.max(Some(finished.started));
             if self.draining {
                 // Its log is all there: the next worker replays it.
                 let epoch = run.epoch();
                 return self.release_run(id, epoch);
             }
             (run.replay_cost, run.unsaved_replay) = (0, None);
-            (run.releasing, run.handing_over) = (false, false);
+            (run.releasing, run.handing_over, run.spilling) = (false, false, false);
         }
     }
 

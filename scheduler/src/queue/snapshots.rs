@@ -46,8 +46,34 @@ impl Queue {
 
     /// How many of a run's snapshots are more than it keeps in memory.
     pub(super) fn excess_snapshots(&self, id: &RunId) -> usize {
-        let in_memory = self.snapshots.values().filter(|snapshot| snapshot.run == *id && snapshot.ready).count();
-        in_memory.saturating_sub(SNAPSHOTS_IN_MEMORY)
+        let most = if self.runs.get(id).is_some_and(|run| run.spilling) { 0 } else { SNAPSHOTS_IN_MEMORY };
+        self.snapshots_in_memory(id).saturating_sub(most)
+    }
+
+    /// How many of a run's snapshots are in memory.
+    pub(super) fn snapshots_in_memory(&self, id: &RunId) -> usize {
+        self.snapshots.values().filter(|snapshot| snapshot.run == *id && snapshot.ready).count()
+    }
+
+    /// Has all of a run's snapshots leave the memory: those that are saved now, the others once they are.
+    pub(super) fn spill(&mut self, id: &RunId) {
+        let Some(run) = self.runs.get_mut(id) else { return };
+        run.spilling = true;
+        let saved = self.snapshots.iter_mut().filter(|(_, s)| s.run == *id && s.ready && s.dir.is_some());
+        let mut evicted: Vec<String> = saved
+            .map(|(key, snapshot)| {
+                snapshot.ready = false;
+                key.clone()
+            })
+            .collect();
+        evicted.sort_unstable();
+        evicted.into_iter().for_each(|key| self.signal(WorkItem::DropSnapshot(key)));
+        self.schedule_spill(id);
+        if let Some(run) = self.runs.get_mut(id) {
+            // Its saves come before its head; that is admitted when it is listed again.
+            run.listed = false;
+        }
+        self.advance(id);
     }
 
     /// A run's snapshots that are in memory alone, the least recently used first.

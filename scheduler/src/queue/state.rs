@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use trainyard_protocol::{RequestId, RunId, SessionId, TenantId};
+use trainyard_protocol::{MemoryPlan, RequestId, RunId, SessionId, TenantId};
 
 use super::effects::QueueEffects;
 use super::request::{InFlightRequest, PayloadSlot};
@@ -85,6 +85,17 @@ pub(super) struct Quarantine {
     pub(super) started: Option<(RequestId, Timestamp)>,
 }
 
+/// The memory for runs, and the runs that wait for some of it.
+#[derive(Debug, Default)]
+pub(super) struct RunMemoryBudget {
+    pub(super) plan: MemoryPlan,
+    /// By arrival.
+    pub(super) waiting: BTreeMap<u64, RunId>,
+    pub(super) arrivals: u64,
+    /// Some of them have not been looked at yet.
+    pub(super) unseen: bool,
+}
+
 /// See the description of [`crate::queue`].
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
@@ -104,6 +115,8 @@ pub(crate) struct Queue {
     /// Holds back what its tenant's rate limit does not allow yet.
     pub(super) throttle: Throttle<StartCandidate>,
     pub(super) quarantine: Quarantine,
+    /// Admits runs to the worker's memory.
+    pub(super) memory: RunMemoryBudget,
     /// Cancellations and evictions for the worker.
     pub(super) signals: VecDeque<WorkItem>,
     /// Counts uses of snapshots.

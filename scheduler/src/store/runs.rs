@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use trainyard_protocol::{OpError, RunId, RunSpec, SessionId, TenantId};
+use serde::{Deserialize, Serialize};
+use trainyard_protocol::{OpError, RequestId, RunId, RunSpec, SessionId, TenantId};
 
 use super::db::{Conn, Row, column, sql, sql_by};
 use super::{as_i64, as_u64, failed, from_json, parsed, to_json};
-use crate::{Error, NewRun, Page, Run, RunState, Timestamp};
+use crate::{Error, MemoryWait, NewRun, Page, Run, RunState, Timestamp};
 
 /// Creates a run, leased to `worker` if given, with epoch 1.
 pub(crate) async fn insert_run(
@@ -135,6 +136,44 @@ pub(crate) async fn save_run(conn: &mut Conn, id: &RunId, seq_id: i64, dir: &Pat
     let same = old.as_ref() == Some(&dir);
     sql(SQL).bind(id.as_str()).bind(seq_id).bind(dir).execute(conn).await.map_err(failed("save a run"))?;
     Ok(old.filter(|old| !old.is_empty() && !same).map(PathBuf::from))
+}
+
+/// What a run waits for, and the epoch of the lease under which it does.
+#[derive(Serialize, Deserialize)]
+struct StoredWait {
+    epoch: i64,
+    wait: MemoryWait,
+}
+
+/// Records that a run waits for its worker's memory under a lease, or that it does not.
+pub(crate) async fn set_memory_wait(
+    conn: &mut Conn,
+    id: &RunId,
+    epoch: i64,
+    wait: Option<&MemoryWait>,
+) -> Result<(), Error> {
+    const SQL: &str = "-- set_memory_wait
+        UPDATE runs SET memory_wait = $3 WHERE id = $1 AND epoch = $2";
+    let wait = wait.map(|wait| to_json(&StoredWait { epoch, wait: wait.clone() })).transpose()?;
+    let update = sql(SQL).bind(id.as_str()).bind(epoch).bind(wait);
+    update.execute(conn).await.map_err(failed("record a wait for memory"))?;
+    Ok(())
+}
+
+/// What the run of a queued request waits for, if it waits for its worker's memory.
+pub(crate) async fn memory_wait(
+    conn: &mut Conn,
+    tenant: &TenantId,
+    request: &RequestId,
+) -> Result<Option<MemoryWait>, Error> {
+    const SQL: &str = "-- memory_wait
+        SELECT r.memory_wait, r.epoch FROM requests q JOIN runs r ON r.id = q.run_id
+        WHERE q.id = $1 AND q.tenant = $2 AND q.state = 'queued' AND r.memory_wait IS NOT NULL";
+    let query = sql(SQL).bind(request.as_str()).bind(tenant.as_str());
+    let Some(row) = query.fetch_optional(conn).await.map_err(failed("find a run"))? else { return Ok(None) };
+    let StoredWait { epoch, wait } = from_json(&row, "memory_wait")?;
+    // It waited under a lease that has passed to another worker.
+    Ok((epoch == column::<i64>(&row, "epoch")?).then_some(wait))
 }
 
 /// A run as the worker that executes it needs it.

@@ -38,6 +38,7 @@ const STEPS: &[Step] = &[
     step!(13, "rate limits and crash counts", "0013_rate_limits_and_crash_counts.sql"),
     step!(15, "row retention", "0015_row_retention.sql"),
     step!(16, "pending saves", "0016_pending_saves.sql"),
+    step!(17, "memory waits", "0017_memory_waits.sql"),
 ];
 
 /// Brings the schema of a database up to date. Returns its version.

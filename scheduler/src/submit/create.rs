@@ -130,7 +130,7 @@ impl Write for SubmitCreate {
                 0,
                 History::Loaded,
             );
-            queue.add_run(self.run.clone(), run);
+            queue.add_run(self.run.clone(), run.with_memory(core.run_memory(&self.new.spec)));
             match &self.new.rejected {
                 Some(cause) => queue.fail_run(&self.run, creation_failed(&self.run, cause)),
                 None => {

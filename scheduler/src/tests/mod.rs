@@ -6,6 +6,7 @@ mod fleet;
 mod handover;
 mod interleavings;
 mod lost_connections;
+mod memory;
 mod plans;
 mod sample_claims;
 mod signals;

@@ -226,3 +226,14 @@ pub struct Completions {
     /// Covers exactly `items` and what came before.
     pub cursor: i64,
 }
+
+/// Why a request waits for memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryWait {
+    /// Bytes that its run needs.
+    pub needed: u64,
+    /// Bytes that loaded runs hold.
+    pub held: u64,
+    /// Bytes for runs.
+    pub capacity: u64,
+}

@@ -7,7 +7,7 @@ use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use trainyard_protocol::{OpError, RequestId, TenantId};
-use trainyard_scheduler::{Encoding, Error, Pause, Poll};
+use trainyard_scheduler::{Encoding, Error, MemoryWait, Pause, Poll};
 
 use super::body::{JsonBody, beside};
 use super::respond::Answer;
@@ -74,6 +74,14 @@ async fn pending(state: &AppState, tenant: &TenantId, id: &RequestId) -> TryAgai
     // Without the store the poll still has its answer.
     let pause = state.scheduler.pause(tenant, id).await;
     let Ok(Some(Pause { quota, limit, until })) = pause else {
+        if let Ok(Some(MemoryWait { needed, held, capacity })) = state.scheduler.memory_wait(tenant, id).await {
+            let [needed, held, capacity] = [needed, held, capacity].map(|bytes| bytes.div_ceil(1 << 20));
+            let reason = format!(
+                "the training run needs {needed} MiB of memory, other runs hold {held} of {capacity} MiB; it starts when \
+                 others are idle or have had their turn"
+            );
+            return TryAgainResponse::paused(id.as_str(), PAUSED_CAPACITY, reason);
+        }
         return match state.scheduler.missing_worker(tenant, id).await {
             Ok(Some(model)) => {
                 let reason = format!("no worker that serves {model} is running; the request waits for one");
@@ -132,10 +140,12 @@ fn refusal(error: Error, sample: bool) -> ApiError {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use std::num::NonZeroU64;
+    use std::sync::Arc;
     use std::time::Instant;
 
     use axum::http::Method;
     use serde_json::json;
+    use trainyard_protocol::{MemoryPlan, PlanMemory, RunMemory, RunSpec};
     use trainyard_scheduler::{Outcome, TenantPolicy};
 
     use super::super::testing::*;
@@ -180,6 +190,48 @@ mod tests {
         assert_eq!(server.next_work().await.request.as_str(), id);
         let pending = poll_as(&server, "Sample", &id).await.json();
         assert_eq!(pending, json!({"type": "try_again", "request_id": id, "queue_state": "active"}));
+    }
+
+    /// Two runs of any kind fill the memory.
+    struct RoomForTwo;
+
+    impl PlanMemory for RoomForTwo {
+        fn plan(&self) -> MemoryPlan {
+            MemoryPlan { budget: Some(250 << 20), ..MemoryPlan::default() }
+        }
+
+        fn run(&self, spec: &RunSpec) -> Option<RunMemory> {
+            let large = spec.lora.as_ref().is_some_and(|lora| lora.rank == 512);
+            Some(RunMemory { bytes: if large { 300 << 20 } else { 100 << 20 }, snapshot_bytes: 0 })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_poll_of_a_run_that_does_not_fit_into_memory_says_how_much_it_needs() {
+        let server = Server::start().await;
+        server.state.scheduler.plan_memory_with(Arc::new(RoomForTwo));
+        let session = server.session().await;
+        let create = async |number, rank| {
+            let lora = json!({"rank": rank, "seed": 1});
+            let body = json!({"session_id": session, "model_seq_id": number, "base_model": MODEL, "lora_config": lora});
+            server.post("create_model", body).await.text("request_id")
+        };
+        for number in 0..2 {
+            create(number, 8).await;
+            server.next_work().await;
+        }
+        let waiting = create(2, 8).await;
+        assert_eq!(server.state.scheduler.take_work(), vec![]);
+        let pending = poll_as(&server, "CreateModel", &waiting).await.json();
+        assert_eq!(pending["queue_state"], "paused_capacity");
+        let reason = pending["queue_state_reason"].as_str().unwrap();
+        assert!(reason.contains("needs 100 MiB") && reason.contains("hold 200 of 250 MiB"), "{reason}");
+        let never = create(3, 512).await;
+        assert_eq!(server.state.scheduler.take_work(), vec![]);
+        let failed = poll_as(&server, "CreateModel", &never).await.json();
+        assert_eq!(failed["category"], "user");
+        let error = failed["error"].as_str().unwrap();
+        assert!(error.contains("needs 300 MiB of memory; at most 250 MiB"), "{error}");
     }
 
     #[tokio::test]

@@ -3,12 +3,17 @@
 use std::fmt::Write;
 use std::net::SocketAddr;
 
-use trainyard_protocol::BaseModel;
+use trainyard_protocol::{BaseModel, MemoryPlan};
 
 use crate::config::Config;
 
 /// The start-up text: what is served, where, and how to point a client at it.
-pub(super) fn banner(config: &Config, address: SocketAddr, models: &[BaseModel]) -> String {
+pub(super) fn banner(
+    config: &Config,
+    address: SocketAddr,
+    models: &[BaseModel],
+    memory_plan: Option<MemoryPlan>,
+) -> String {
     let url = reachable(address);
     let mut text = format!("\nTrainyard {}\n\n", env!("CARGO_PKG_VERSION"));
     let mut line = |label: &str, value: &str| {
@@ -22,6 +27,9 @@ pub(super) fn banner(config: &Config, address: SocketAddr, models: &[BaseModel])
     }
     let threads = if config.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", config.threads) };
     line("compute", &format!("{}, {threads}", config.dtype.name()));
+    if let Some(plan) = memory_plan {
+        line("memory", &memory(&plan));
+    }
     line("data", &config.data_dir.display().to_string());
     line("keys", if config.keys.is_empty() { "any tml-… key, from this machine alone" } else { "as configured" });
     let key = if config.keys.is_empty() { "tml-local" } else { "tml-…" };
@@ -31,6 +39,24 @@ pub(super) fn banner(config: &Config, address: SocketAddr, models: &[BaseModel])
          export HF_ENDPOINT={url}/hf   # tokenizers from this server, no model hub needed\n\n"
     );
     text
+}
+
+/// The memory budget and its parts.
+pub(super) fn memory(plan: &MemoryPlan) -> String {
+    let MemoryPlan { budget, weights, activations, checkpoints, kv } = *plan;
+    let mib = |bytes: u64| bytes >> 20;
+    match budget {
+        None => format!("no limit; models {} MiB", mib(weights)),
+        Some(budget) => format!(
+            "{} MiB: models {}, a training pass {}, checkpoints {}, keys and values at least {}, runs up to {}",
+            mib(budget),
+            mib(weights),
+            mib(activations),
+            mib(checkpoints),
+            mib(kv),
+            mib(plan.runs())
+        ),
+    }
 }
 
 /// An address that a client can connect to: all interfaces includes this machine.
@@ -68,13 +94,16 @@ mod tests {
             vocab_size: 10,
             parameters: 134_515_008,
         }];
-        let text = banner(&config, "127.0.0.1:4321".parse().unwrap(), &models);
+        let plan = MemoryPlan { budget: Some(900 << 20), weights: 300 << 20, kv: 64 << 20, ..MemoryPlan::default() };
+        let text = banner(&config, "127.0.0.1:4321".parse().unwrap(), &models, Some(plan));
         for part in [
             "http://127.0.0.1:4321\n",
             "org/m (llama, 135M parameters, 8192 tokens",
             "TINKER_BASE_URL=http://127.0.0.1:4321",
             "TINKER_API_KEY=tml-",
             "HF_ENDPOINT=http://127.0.0.1:4321/hf",
+            "900 MiB: models 300,",
+            "runs up to 536\n",
         ] {
             assert!(text.contains(part), "{part:?} is not in {text}");
         }

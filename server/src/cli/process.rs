@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use trainyard_gpu_runtime::MAX_SEQUENCES;
-use trainyard_protocol::Prepare;
+use trainyard_protocol::{MemoryPlan, Prepare};
 use trainyard_scheduler::{Database, Options, Scheduler, Storage, WorkerOptions};
 
 use super::former_process;
@@ -116,6 +116,7 @@ fn worker_id(data_dir: &Path) -> io::Result<String> {
 pub(super) struct Executor {
     worker: WorkerHandle,
     preparer: Arc<dyn Prepare>,
+    memory: MemoryPlan,
 }
 
 impl Executor {
@@ -126,7 +127,7 @@ impl Executor {
         storage: &Storage,
     ) -> Result<(Self, Models), Box<dyn Error>> {
         let Loaded { engine, files } = load(config.clone()).await?;
-        let (models, preparer) = (engine.models(), engine.preparer());
+        let (models, preparer, memory) = (engine.models(), engine.preparer(), engine.memory());
         for model in &models {
             let files = files.get(&model.name).cloned().unwrap_or_default();
             when_reachable(|| scheduler.put_base_model(model.clone(), files.clone())).await?;
@@ -139,14 +140,21 @@ impl Executor {
         };
         let worker = worker::spawn(scheduler.clone(), deps)?;
         scheduler.prefetch_with(worker::prefetch(Arc::clone(&preparer)));
+        let plan = memory.plan();
+        scheduler.plan_memory_with(memory);
         // From here on others leave runs and samples to it.
         when_reachable(|| scheduler.start_worker()).await?;
-        Ok((Self { worker, preparer }, Models::new(models, &files)))
+        Ok((Self { worker, preparer, memory: plan }, Models::new(models, &files)))
     }
 
     /// What checks the examples of requests before their turn.
     pub(super) fn preparer(&self) -> Arc<dyn Prepare> {
         Arc::clone(&self.preparer)
+    }
+
+    /// How its memory is divided.
+    pub(super) fn memory(&self) -> MemoryPlan {
+        self.memory
     }
 
     /// Asks it to finish its current step.

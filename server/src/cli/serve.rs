@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
-use trainyard_protocol::Prepare;
+use trainyard_protocol::{MemoryPlan, Prepare};
 use trainyard_scheduler::{Database, Scheduler, Storage, SystemClock};
 
 use super::gate::Gate;
@@ -72,7 +72,7 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     };
     let preparer = executor.as_ref().map(Executor::preparer);
     let state = app_state(&config, &models, preparer, &files.storage, &scheduler, stopping).await?;
-    open(&config, address, state, &gate);
+    open(&config, address, state, &gate, executor.as_ref().map(Executor::memory));
     let maintaining = tokio::spawn(maintenance::maintain(scheduler.clone()));
     let trimming = tokio::spawn(memory::give_back(scheduler.clone()));
 
@@ -145,7 +145,7 @@ async fn app_state(
 }
 
 /// Lets the API take over from the gate.
-fn open(config: &Config, address: SocketAddr, state: AppState, gate: &Gate) {
+fn open(config: &Config, address: SocketAddr, state: AppState, gate: &Gate, memory: Option<MemoryPlan>) {
     state.set_ready();
     let (models, scheduler) = (state.models.clone(), state.scheduler.clone());
     let router = Router::new()
@@ -156,7 +156,7 @@ fn open(config: &Config, address: SocketAddr, state: AppState, gate: &Gate) {
     let models = models.list();
     tracing::info!(%address, models = models.len(), "ready");
     // A closed standard output is no reason to stop serving.
-    let _ = io::stdout().write_all(banner::banner(config, address, &models).as_bytes());
+    let _ = io::stdout().write_all(banner::banner(config, address, &models, memory).as_bytes());
 }
 
 /// The tokenizer hub, for everybody or for callers with a key.

@@ -10,7 +10,7 @@ use trainyard_scheduler::Scheduler;
 
 use super::process::{self, Executor, Files};
 use super::shutdown::Signals;
-use super::{logging, memory};
+use super::{banner, logging, memory};
 use crate::config::Config;
 use crate::listener;
 use crate::metrics::{self, Metrics};
@@ -65,7 +65,7 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     if let Some(address) = config.metrics_addr {
         serve_metrics(address, &config, &scheduler, stopping).await?;
     }
-    tracing::info!(models = models.list().len(), "ready");
+    tracing::info!(models = models.list().len(), memory = banner::memory(&executor.memory()), "ready");
     // Whoever started it may wait for this line; a closed standard output is no reason to stop.
     let _ = writeln!(io::stdout(), "Trainyard {} worker: ready", env!("CARGO_PKG_VERSION"));
     let trimming = tokio::spawn(memory::give_back(scheduler.clone()));

@@ -92,6 +92,10 @@ pub struct SharedFlags {
     /// Threads of the engine; one per processor when absent.
     #[arg(long, env = "TRAINYARD_THREADS", value_name = "N")]
     pub threads: Option<usize>,
+    /// Memory of the engine: models, runs, activations, keys and values, checkpoints. A run waits while it does not fit.
+    /// Four fifths of what the machine or the container has when absent.
+    #[arg(long, env = "TRAINYARD_MEMORY_MIB", value_name = "MIB")]
+    pub memory_mib: Option<usize>,
     /// Memory that a training pass may hold for its backward pass; longer examples recompute activations
     /// [default: 1024].
     #[arg(long, env = "TRAINYARD_ACTIVATION_MEMORY_MIB", value_name = "MIB")]

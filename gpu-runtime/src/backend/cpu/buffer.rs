@@ -43,6 +43,11 @@ impl BufferUsage {
         self.peak.store(self.in_use.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
+    /// Bytes in use now.
+    pub(super) fn in_use(&self) -> usize {
+        self.in_use.load(Ordering::Relaxed)
+    }
+
     /// Bytes of free buffers.
     pub(super) fn free(&self) -> usize {
         self.free.load(Ordering::Relaxed)

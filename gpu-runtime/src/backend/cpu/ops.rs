@@ -58,7 +58,7 @@ impl Backend for Cpu {
     }
 
     fn buffer_bytes(&self) -> BufferBytes {
-        BufferBytes { peak: self.usage.peak(), unused: self.usage.free() }
+        BufferBytes { peak: self.usage.peak(), used: self.usage.in_use(), unused: self.usage.free() }
     }
 
     fn reset_peak(&self) {

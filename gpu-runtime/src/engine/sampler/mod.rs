@@ -210,6 +210,14 @@ impl<B: Backend> Sampler<B> {
         completions
     }
 
+    /// Sets the KV budget; blocks beyond it that no sequence holds are evicted.
+    pub(super) fn set_kv_limit(&mut self, bytes: usize) {
+        if self.kv_bytes != bytes {
+            self.kv_bytes = bytes;
+            self.evict_unused();
+        }
+    }
+
     /// Evicts cache entries of dropped weights and those beyond the KV budget. Call it when weights may have been dropped.
     pub(super) fn evict_unused(&mut self) {
         let active = &self.active;

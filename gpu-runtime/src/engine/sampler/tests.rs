@@ -19,7 +19,7 @@ mod sessions;
 /// A model of the golden tests.
 pub(super) fn base(family: &str) -> Arc<Base<HostBackend>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family);
-    Arc::new(Base::new(&HostBackend::new(1), family.into(), load(&path).unwrap()).unwrap())
+    Arc::new(Base::new(&HostBackend::new(1), family.into(), load(&path).unwrap(), &[]).unwrap())
 }
 
 /// An adapter that changes every projection.

@@ -89,6 +89,12 @@ impl<B: Backend> Trainer<B> {
         self.stats
     }
 
+    /// Bytes of the gradients of requests in progress.
+    pub(super) fn gradient_bytes(&self, runs: &BTreeMap<RunId, TrainingRun<B>>) -> usize {
+        let with_gradient = self.tasks.iter().filter(|task| task.grads.is_some());
+        with_gradient.filter_map(|task| runs.get(&task.run)).map(TrainingRun::parameter_bytes).sum()
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.tasks.is_empty()
     }

@@ -8,7 +8,7 @@ use self::metadata::GgufFile;
 use self::tensors::GgufSource;
 use super::keys::Keys;
 use super::{check, families, io};
-use crate::config::{LoadError, ModelSource};
+use crate::config::{LoadError, ModelSource, WeightFiles};
 
 mod architecture;
 mod config;
@@ -49,5 +49,6 @@ pub(super) fn load(path: &Path) -> Result<ModelSource, LoadError> {
     config.eos_token_ids = config::end_tokens(&file)?;
     check::check(&config, &tensors)?;
     let files = tokenizer::files(&file, &json, &config.eos_token_ids)?;
-    Ok(ModelSource { config, files, tensors: Box::new(tensors) })
+    let weight_files = WeightFiles::at(&[path.to_owned()])?;
+    Ok(ModelSource { config, files, tensors: Box::new(tensors), weight_files })
 }

@@ -201,6 +201,8 @@ async fn starts_and_ends(plans: &mut Plans) {
 
 async fn polls(plans: &mut Plans) {
     let (retained, queued) = (RequestId::new("s1"), RequestId::new("q1"));
+    plans.step(async |conn| runs::set_memory_wait(conn, &train("a999"), 1, None).await).await;
+    plans.step(async |conn| runs::memory_wait(conn, &me(), &queued).await).await;
     plans.step(async |conn| results::request_result(conn, &me(), &retained).await).await;
     plans.step(async |conn| results::completions_after(conn, &me(), &sampler("a1"), 0, 49_990).await).await;
     let acknowledged: Vec<RequestId> = (0..10).map(|i| RequestId::new(format!("s{i}"))).collect();

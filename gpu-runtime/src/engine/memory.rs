@@ -1,0 +1,121 @@
+//! The engine's memory budget: its division, and the prediction of what a run takes of it.
+//!
+//! Base weights, a training pass and sampler checkpoints have fixed parts. Runs are admitted by the caller, by their
+//! predicted bytes, into what is left; keys and values use what the loaded runs leave, and at least their own part.
+
+use std::sync::Arc;
+
+use trainyard_protocol::{LoraSpec, MemoryPlan, PlanMemory, RunMemory, RunSpec};
+
+use super::EngineOptions;
+use super::base::Base;
+use crate::backend::Backend;
+use crate::config::{LoadError, ModelConfig};
+use crate::model::{Adapter, ParamTable, Weights};
+
+/// Gradients of a run that may be there at once: the accumulated one, and that of the request in progress.
+const GRADIENTS: usize = 2;
+/// The fraction of the limit of keys and values that runs never get.
+const KV_PART: usize = 4;
+
+/// The division of the budget.
+#[derive(Clone, Copy)]
+pub(super) struct Budget {
+    pub(super) plan: MemoryPlan,
+    /// Most bytes of keys and values.
+    kv_max: usize,
+}
+
+impl Budget {
+    /// Divides the budget of `options` for an engine that serves `models`, each set of weights once.
+    ///
+    /// # Errors
+    /// When nothing would be left for runs.
+    pub(super) fn new<'a, B: Backend>(
+        backend: &B,
+        models: impl Iterator<Item = &'a ModelConfig>,
+        options: &EngineOptions,
+    ) -> Result<Self, LoadError> {
+        let of =
+            |config| (Weights::planned_bytes(backend, config, true), Weights::planned_bytes(backend, config, false));
+        let sizes: Vec<_> = models.map(|config| (of(config), rope_bytes(config))).collect();
+        let weights = sizes.iter().map(|((trained, _), rope)| trained + rope).sum();
+        let largest = sizes.iter().map(|((_, sampled), _)| *sampled).max().unwrap_or(0);
+        let bounded = options.memory_bytes.is_some();
+        let plan = MemoryPlan {
+            budget: options.memory_bytes.map(bytes),
+            weights: bytes(weights),
+            activations: bytes(options.activation_bytes),
+            // Any checkpoint of all parameters fits.
+            checkpoints: bytes(if bounded { options.checkpoint_bytes.max(largest) } else { options.checkpoint_bytes }),
+            kv: bytes(options.kv_bytes / KV_PART),
+        };
+        match plan.budget {
+            Some(budget) if plan.runs() == 0 => Err(LoadError::Memory { budget, plan }),
+            _ => Ok(Self { plan, kv_max: options.kv_bytes }),
+        }
+    }
+
+    /// Most bytes of checkpoints that are sampled from.
+    pub(super) fn checkpoint_limit(&self) -> usize {
+        usize::try_from(self.plan.checkpoints).unwrap_or(usize::MAX)
+    }
+
+    /// Most bytes of keys and values while runs, snapshots and checkpoints beyond their part take `held` bytes.
+    pub(super) fn kv_limit(&self, held: u64) -> usize {
+        let left = self.plan.runs().saturating_add(self.plan.kv).saturating_sub(held);
+        usize::try_from(left.max(self.plan.kv)).unwrap_or(usize::MAX).min(self.kv_max)
+    }
+}
+
+/// What a run of a model takes.
+pub(super) fn run_memory<B: Backend>(backend: &B, config: &ModelConfig, lora: Option<&LoraSpec>) -> RunMemory {
+    let table = ParamTable::new(config);
+    let parameters: usize = table.trained(config, lora).iter().map(|param| param.len() * size_of::<f32>()).sum();
+    // Masters and two moments.
+    let arrays = (3 + GRADIENTS) * parameters;
+    let (packed, snapshot) = match lora {
+        Some(lora) => {
+            let [frozen, trained] = [false, true].map(|trains| Adapter::planned_bytes(backend, config, lora, trains));
+            (trained, frozen)
+        }
+        None => {
+            // A snapshot is the weights of the passes, until a step replaces these. Sums of tied embeddings are apart.
+            let lookups = if config.tie_word_embeddings { config.vocab_size * config.hidden_size } else { 0 };
+            let weights = Weights::planned_bytes(backend, config, true);
+            (weights + lookups * size_of::<f32>(), weights)
+        }
+    };
+    RunMemory { bytes: bytes(arrays + packed), snapshot_bytes: bytes(snapshot) }
+}
+
+/// Pairs of cosine and sine for every position.
+fn rope_bytes(config: &ModelConfig) -> usize {
+    config.ropes.len() * config.max_position_embeddings * config.head_dim * size_of::<f32>()
+}
+
+pub(super) fn bytes(bytes: usize) -> u64 {
+    bytes as u64
+}
+
+/// Predicts the memory of runs.
+pub(super) struct Planner<B: Backend> {
+    pub(super) backend: Arc<B>,
+    pub(super) bases: Vec<Arc<Base<B>>>,
+    pub(super) plan: MemoryPlan,
+}
+
+impl<B: Backend> PlanMemory for Planner<B> {
+    fn plan(&self) -> MemoryPlan {
+        self.plan
+    }
+
+    fn run(&self, spec: &RunSpec) -> Option<RunMemory> {
+        let base = self.bases.iter().find(|base| base.name == spec.base_model)?;
+        Some(run_memory(&*self.backend, base.config(), spec.lora.as_ref()))
+    }
+}
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod tests;

@@ -11,12 +11,9 @@ use trainyard_protocol::{SessionId, TenantShare};
 use super::Sampler;
 use super::fair_share::FairShare;
 use super::pass::PassPart;
-use super::shares::SessionTurn;
+use super::shares::{MAX_SEQUENCES, SessionTurn};
 use super::task::{SampleTask, StreamTarget};
 use crate::backend::Backend;
-
-/// Sequences that decode together; exceeded only by tenants and sessions below their share.
-pub const MAX_SEQUENCES: usize = 256;
 
 /// Decision about the oldest waiting request of a session.
 #[derive(Clone, Copy, PartialEq, Eq)]

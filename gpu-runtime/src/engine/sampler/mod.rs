@@ -28,10 +28,10 @@ use super::fair_share::FairShare;
 use crate::backend::Backend;
 use crate::fault::{Fault, guarded};
 use crate::model::{Adapter, Weights};
-pub use admit::MAX_SEQUENCES;
 pub(super) use checkpoint_cache::CheckpointCache;
 use pass::PassPart;
 use prefix::PrefixCache;
+pub use shares::MAX_SEQUENCES;
 use task::SampleTask;
 use waiting::WaitingSamples;
 

@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use trainyard_protocol::{SessionId, TenantShare};
 
 use super::Sampler;
-use super::admit::MAX_SEQUENCES;
 use super::task::SampleTask;
 use crate::backend::Backend;
+
+/// Sequences that decode together; exceeded only by tenants and sessions below their share.
+pub const MAX_SEQUENCES: usize = 256;
 
 /// A session with waiting requests.
 pub(super) struct SessionTurn {

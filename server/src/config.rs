@@ -1,6 +1,7 @@
 //! What `trainyard serve` runs with: flags override `TRAINYARD_*` variables, which override `trainyard.toml`,
 //! which overrides the defaults.
 
+mod database;
 mod flags;
 mod http;
 mod hub;
@@ -15,12 +16,14 @@ use std::{fs, io, thread};
 use serde::Deserialize;
 use trainyard_scheduler::{Database, Policies};
 
+use self::database::parse_database;
 use self::http::FileHttp;
 use self::hub::FileHub;
 use self::tenants::{FileKey, FileTenant};
 use crate::auth::Keys;
 use crate::metrics::Access;
 
+pub use self::database::parse_database_url;
 pub use self::flags::{
     ComputeType, LogFormat, MigrateFlags, NamedPath, ServeFlags, ServeRole, SharedFlags, WorkerFlags,
 };
@@ -375,32 +378,6 @@ fn parse_host(host: Option<String>) -> Result<IpAddr, ConfigError> {
     match host.as_deref() {
         None | Some("localhost") => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         Some(text) => text.parse().map_err(|_| ConfigError::Host(text.to_owned())),
-    }
-}
-
-/// A store by its URL.
-pub fn parse_database_url(url: &str) -> Result<Database, ConfigError> {
-    parse_database(Some(url.to_owned()), Path::new(""))
-}
-
-fn parse_database(url: Option<String>, data_dir: &Path) -> Result<Database, ConfigError> {
-    let Some(url) = url else { return Ok(data_dir.join("trainyard.db").into()) };
-    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-        return Ok(Database::Postgres(url));
-    }
-    match url.strip_prefix("sqlite://") {
-        Some(path) if !path.is_empty() && !path.contains(['?', '#']) && !path.starts_with(":memory:") => {
-            Ok(PathBuf::from(path).into())
-        }
-        _ => Err(ConfigError::DatabaseUrl(without_password(&url))),
-    }
-}
-
-/// A URL that is safe to print: `scheme://user:secret@host` loses what is before the `@`.
-fn without_password(url: &str) -> String {
-    match (url.split_once("://"), url.rfind('@')) {
-        (Some((scheme, _)), Some(at)) => format!("{scheme}://…{}", &url[at..]),
-        _ => url.to_owned(),
     }
 }
 

@@ -7,7 +7,6 @@ use trainyard_protocol::{OpError, redacted};
 use trainyard_scheduler::{self as scheduler, Refusal};
 
 use crate::auth::KEY_PREFIX;
-use crate::metrics::Reason;
 
 /// A refused request. The text is for the client, except that of [`ApiError::Internal`].
 ///
@@ -144,6 +143,10 @@ impl IntoResponse for ApiError {
         response
     }
 }
+
+/// Why a request was refused, without what it contained. Travels with the answer, for the log.
+#[derive(Clone, Debug)]
+pub(crate) struct Reason(pub(crate) String);
 
 /// Whether a text may be an id or a path of this API.
 fn is_plain(text: &str) -> bool {

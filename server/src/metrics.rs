@@ -21,7 +21,6 @@ use trainyard_scheduler::Scheduler;
 pub use self::access::Access;
 use self::http::HttpMetrics;
 pub(crate) use self::http::count;
-pub(crate) use self::refusals::Reason;
 use self::refusals::RefusalLog;
 use crate::error::{ApiError, full_response};
 

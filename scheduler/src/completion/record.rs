@@ -93,7 +93,7 @@ fn poll_of(outcome: Outcome) -> Poll {
 /// What became of a completion.
 pub(super) enum Recorded {
     /// It stands, and these folders are needed no more.
-    Ended(EndedRequest, Poll, Vec<PathBuf>),
+    Ended(Box<EndedRequest>, Poll, Vec<PathBuf>),
     /// The request had ended before.
     Known,
     /// The lease has passed to another worker, whose completion will stand.
@@ -166,7 +166,7 @@ impl Write for RecordCompletion {
                 _ => runs::ready_run(conn, run).await?,
             };
         }
-        Ok(Recorded::Ended(ended, poll, discarded))
+        Ok(Recorded::Ended(Box::new(ended), poll, discarded))
     }
 
     async fn apply_all(
@@ -191,7 +191,7 @@ impl Write for RecordCompletion {
         let mut outputs = Vec::with_capacity(writes.len());
         for (write, outcome) in writes.into_iter().zip(outcomes) {
             outputs.push(match ended.remove(&write.request) {
-                Some(ended) => Ok(Recorded::Ended(ended, poll_of(outcome), Vec::new())),
+                Some(ended) => Ok(Recorded::Ended(Box::new(ended), poll_of(outcome), Vec::new())),
                 None => write.apply(conn, core).await,
             });
         }

@@ -31,13 +31,6 @@ impl RequestEnd<'_> {
         }
     }
 
-    fn failure(&self) -> Option<&OpError> {
-        match self {
-            Self::Failed(error) => Some(error),
-            Self::Succeeded { .. } | Self::Cancelled => None,
-        }
-    }
-
     fn replays(&self) -> bool {
         matches!(self, Self::Succeeded { replays: true, .. })
     }
@@ -77,6 +70,16 @@ pub(crate) struct EndedRequest {
     pub(crate) failure: Option<OpError>,
     /// The run that the request was to create.
     pub(crate) creates: Option<RunId>,
+}
+
+impl EndedRequest {
+    /// With the reason of a failure.
+    fn because_of(self, end: &RequestEnd<'_>) -> Self {
+        match end {
+            RequestEnd::Failed(error) => Self { failure: Some((*error).clone()), ..self },
+            RequestEnd::Succeeded { .. } | RequestEnd::Cancelled => self,
+        }
+    }
 }
 
 /// Ends a request that waits or runs; `None` when it has ended already.
@@ -141,7 +144,8 @@ async fn write_end(
     let mut values = end.values(id, now)?;
     values.extend([CLONE_STRIDE.into(), payload_file.as_deref().into(), worker.into(), number.into()]);
     let row = Sql::of(SQL, values).fetch_optional(conn).await.map_err(failed("end a request"))?;
-    row.map(|row| to_ended(&row, end, payload_file.filter(|_| !end.replays()))).transpose()
+    let unneeded = payload_file.filter(|_| !end.replays());
+    row.map(|row| Ok(to_ended(&row, end.state(), unneeded)?.because_of(end))).transpose()
 }
 
 /// A sample that ends, and under which claim.
@@ -195,7 +199,7 @@ pub(crate) async fn end_samples(
         let id = RequestId::new(column::<String>(row, "id")?);
         let unknown = || Error::store("end samples", format!("{id} was not to end"));
         let end = *ends.get(&id).ok_or_else(unknown)?;
-        ended.insert(id, to_ended(row, end, None)?);
+        ended.insert(id, to_ended(row, end.state(), None)?.because_of(end));
     }
     Ok(ended)
 }
@@ -253,20 +257,20 @@ fn clone_of(seq_id: i64) -> i64 {
     seq_id.div_euclid(CLONE_STRIDE)
 }
 
-fn to_ended(row: &Row, end: &RequestEnd<'_>, unneeded: Option<String>) -> Result<EndedRequest, Error> {
+fn to_ended(row: &Row, state: RequestState, unneeded: Option<String>) -> Result<EndedRequest, Error> {
     let seq_id: i64 = column(row, "seq_id")?;
     let session: Option<String> = column(row, "sampling_session_id")?;
     let run = column::<Option<String>>(row, "run_id")?.map(RunId::new);
     Ok(EndedRequest {
         tenant: TenantId::new(column::<String>(row, "tenant")?),
         kind: parsed(row, "kind", RequestKind::from_text)?,
-        state: end.state(),
+        state,
         tokens: as_u64(column(row, "tokens")?),
         unneeded,
         sample: session.map(|session| (SamplingSessionId::new(session), clone_of(seq_id))),
         creates: run.clone().filter(|_| seq_id == 0),
         run,
-        failure: end.failure().cloned(),
+        failure: None,
     })
 }
 

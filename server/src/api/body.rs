@@ -123,8 +123,9 @@ impl FromRequest<AppState> for RawBody {
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
         let limit = state.limits.max_body_bytes;
         let (parts, body) = request.into_parts();
-        let encoding = encoding(&parts.headers)?;
         let (bytes, memory) = state.receiving.receive(body, limit).await?;
+        // Not before the body is read: a client's next request would meet the end of the connection.
+        let encoding = encoding(&parts.headers)?;
         let (bytes, reservation) = match encoding {
             Encoding::Identity => {
                 let reservation = state.decoding.reserve(bytes.len()).await?;

@@ -1,7 +1,9 @@
 //! Paths and methods that the server does not serve.
 
-use axum::extract::Request;
-use axum::http::{Method, Uri};
+use axum::body::HttpBody;
+use axum::extract::{MatchedPath, Request};
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 
@@ -33,4 +35,23 @@ pub(super) async fn split_encoded_ids(mut request: Request, next: Next) -> Respo
         }
     }
     next.run(request).await
+}
+
+/// Tells the client that the connection ends with a refusal that leaves its body unread: it would send its next request
+/// there.
+pub(super) async fn close_unread(request: Request, next: Next) -> Response {
+    let has_body = !request.body().is_end_stream();
+    let matched = request.extensions().get::<MatchedPath>().is_some();
+    let mut response = next.run(request).await;
+    let refused_unread = match response.status() {
+        StatusCode::UNAUTHORIZED
+        | StatusCode::FORBIDDEN
+        | StatusCode::METHOD_NOT_ALLOWED
+        | StatusCode::REQUEST_TIMEOUT => true,
+        _ => !matched,
+    };
+    if has_body && refused_unread {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }

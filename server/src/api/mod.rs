@@ -157,6 +157,7 @@ pub fn router(state: AppState) -> Router {
         .route("/readyz", get(health::readyz))
         .method_not_allowed_fallback(fallback::method_not_allowed)
         .fallback(fallback::not_supported)
+        .layer(from_fn(fallback::close_unread))
         .layer(counting)
         .with_state(state);
     // The outer router changes paths before the inner one matches them.

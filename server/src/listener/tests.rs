@@ -185,3 +185,26 @@ async fn shutdown_answers_what_was_asked_and_closes_idle_connections() {
     assert!(answer(&mut busy).await.starts_with("HTTP/1.1 200"));
     timeout(LONG, server.serving).await.unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn a_connection_whose_body_was_not_read_ends_with_notice() {
+    let server = listening(limits(10, 10), BodyLimits::default()).await;
+    let unread = [
+        (request(Method::POST, "create_session", "", 20).replace(KEY, "sk-1"), "401"),
+        (request(Method::PUT, "create_session", "", 20), "405"),
+        (request(Method::POST, "nothing", "", 20), "404"),
+    ];
+    for (header, status) in unread {
+        let refused = answer(&mut server.sent(&header).await).await;
+        assert!(refused.starts_with(&format!("HTTP/1.1 {status} ")), "{refused}");
+        assert!(refused.contains("connection: close\r\n"), "{refused}");
+    }
+    // Any other refusal reads the body first, and the connection serves the next request.
+    let header = request(Method::POST, "forward_backward", "", 20);
+    let mut stream = server.sent(&header.replace("content-type", "content-encoding: br\r\ncontent-type")).await;
+    stream.write_all(&[b'x'; 20]).await.unwrap();
+    let refused = answer(&mut stream).await;
+    assert!(refused.starts_with("HTTP/1.1 415 ") && !refused.contains("connection: close"), "{refused}");
+    stream.write_all(session().as_bytes()).await.unwrap();
+    assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200 "));
+}

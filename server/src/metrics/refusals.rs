@@ -8,14 +8,11 @@ use axum::response::Response;
 use trainyard_protocol::TenantId;
 
 use super::http::Endpoint;
+use crate::error::Reason;
 
 /// In so long an endpoint has [`LINES`] lines for each status.
 const PERIOD: Duration = Duration::from_secs(5);
 const LINES: u64 = 10;
-
-/// Why a request was refused, without what it contained. Travels with the answer.
-#[derive(Clone, Debug)]
-pub(crate) struct Reason(pub(crate) String);
 
 /// Logs refusals, and how many it left out.
 #[derive(Debug, Default)]

@@ -20,6 +20,9 @@ use super::training;
 /// The cell of top-k rows that holds no candidate.
 const EMPTY_CELL: (i32, f32) = (0, -99_999.0);
 
+/// For each position its token ids and log-probabilities, or `None`.
+type Candidates = Vec<Option<Vec<(i32, f64)>>>;
+
 /// A stored result that can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultError {
@@ -58,7 +61,7 @@ pub(crate) enum RetrieveFutureResponse {
     /// The request failed.
     Failed(FailedResponse),
     /// Of `asample`.
-    Sample(SampleResult<'static>),
+    Sample(Box<SampleResult<'static>>),
     /// Of `forward` and `forward_backward`.
     Training(TrainingResult<'static>),
     /// Of any other request: what it created, or its metrics.
@@ -110,7 +113,7 @@ pub(crate) struct SampleResult<'a> {
     /// For each prompt token up to k pairs of token id and log-probability, or null.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Option<Vec<Vec<f64>>>>>)]
-    topk_prompt_logprobs: Option<Vec<Option<Vec<(i32, f64)>>>>,
+    topk_prompt_logprobs: Option<Candidates>,
     /// Prompt tokens served from the prefix cache.
     prompt_cache_hit_tokens: i32,
     /// In the request's shape and layout.
@@ -138,7 +141,7 @@ pub(crate) struct SequenceResult<'a> {
     /// For each token up to k pairs of token id and log-probability, or null.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Option<Vec<Vec<f64>>>>>)]
-    topk_logprobs: Option<Vec<Option<Vec<(i32, f64)>>>>,
+    topk_logprobs: Option<Candidates>,
 }
 
 /// Tokens sampled independently per prompt position.
@@ -191,7 +194,7 @@ impl<'a> SequenceResult<'a> {
 }
 
 /// The candidates of each position, or `None` where there are none at all.
-fn topk(rows: &proto::TopkLogprobs) -> Result<Vec<Option<Vec<(i32, f64)>>>, ResultError> {
+fn topk(rows: &proto::TopkLogprobs) -> Result<Candidates, ResultError> {
     let (k, length) = (rows.k as usize, rows.length as usize);
     let (ids, _) = rows.token_ids.as_chunks::<4>();
     let (logprobs, _) = rows.logprobs.as_chunks::<4>();

@@ -244,7 +244,7 @@ pub(crate) async fn cancel_samples_of_session(
         .iter()
         .map(|row| {
             let id: String = column(row, "id")?;
-            let ended = to_ended(row, &RequestEnd::Cancelled, files.remove(&id))?;
+            let ended = to_ended(row, RequestState::Cancelled, files.remove(&id))?;
             Ok(CancelledSample { id: RequestId::new(id), ended, claimed: column(row, "claimed")? })
         })
         .collect::<Result<_, Error>>()?;

@@ -39,7 +39,7 @@ enum Command {
     /// Bring the schema of a store up to date.
     Migrate(MigrateFlags),
     /// Measure training and sampling on this machine.
-    Bench(trainyard_bench::BenchFlags),
+    Bench(Box<trainyard_bench::BenchFlags>),
     /// Print the API's OpenAPI document.
     Openapi,
 }

@@ -42,6 +42,7 @@ pub(crate) struct SampleClaim<'a> {
 /// Claims samples that no worker has. Tenants take turns, and so do the sessions of a tenant; of a session the oldest is
 /// first.
 pub(crate) async fn claim_samples(conn: &mut Conn, claim: &SampleClaim<'_>) -> Result<Vec<ClaimedSampleRow>, Error> {
+    // For the order within sessions SQLite would else read all that is retained.
     const SQLITE: &str = "-- claim_samples
         UPDATE requests SET worker_id = $1, claim = claim + 1
         WHERE arrival IN (
@@ -55,8 +56,8 @@ pub(crate) async fn claim_samples(conn: &mut Conn, claim: &SampleClaim<'_>) -> R
                         SELECT request.arrival, request.tenant, request.num_samples,
                             request.session_id NOT IN (SELECT value FROM json_each($7)) AS newcomer,
                             row_number() OVER (PARTITION BY request.session_id ORDER BY request.arrival) AS session_turn
-                        FROM requests AS request
-                        JOIN sampling_sessions AS sampler ON sampler.id = request.sampling_session_id
+                        FROM requests AS request INDEXED BY requests_unfinished
+                        CROSS JOIN sampling_sessions AS sampler ON sampler.id = request.sampling_session_id
                         LEFT JOIN runs ON runs.id = sampler.run_id
                         WHERE request.finished_at IS NULL AND request.worker_id IS NULL
                             AND request.tenant NOT IN (SELECT value FROM json_each($4))

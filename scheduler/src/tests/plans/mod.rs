@@ -50,6 +50,8 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("ensure_current: exists", "when a process starts; not of a table of ours"),
     ("patient", "of no table"),
     ("notify", "of no table"),
+    ("notify_itself", "of no table"),
+    ("warn_of_plaintext", "of no table"),
     ("lock_names", "of no table, and only on PostgreSQL"),
 ];
 

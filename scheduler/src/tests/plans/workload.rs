@@ -92,6 +92,7 @@ async fn sample_claims(plans: &mut Plans) {
 async fn heartbeats(plans: &mut Plans) {
     plans
         .step(async |conn| {
+            workers::lock_worker(conn, "w").await?;
             workers::register_worker(conn, "w", (&models(), &[]), LEASE).await?;
             workers::renew_worker(conn, "w", 1, LEASE).await?;
             workers::is_registered(conn, "w", 1).await?;
@@ -201,6 +202,7 @@ async fn starts_and_ends(plans: &mut Plans) {
 
 async fn polls(plans: &mut Plans) {
     let (retained, queued) = (RequestId::new("s1"), RequestId::new("q1"));
+    plans.step(async |conn| requests::unfinished_of(conn, &[retained.clone(), queued.clone()]).await).await;
     plans.step(async |conn| runs::set_memory_wait(conn, &train("a999"), 1, None).await).await;
     plans.step(async |conn| runs::memory_wait(conn, &me(), &queued).await).await;
     plans.step(async |conn| results::request_result(conn, &me(), &retained).await).await;

@@ -36,9 +36,9 @@ const STEPS: &[Step] = &[
     step!(11, "paces", "0011_paces.sql"),
     step!(12, "suspects", "0012_suspects.sql"),
     step!(13, "rate limits and crash counts", "0013_rate_limits_and_crash_counts.sql"),
-    step!(15, "row retention", "0015_row_retention.sql"),
-    step!(16, "pending saves", "0016_pending_saves.sql"),
-    step!(17, "memory waits", "0017_memory_waits.sql"),
+    step!(14, "row retention", "0014_row_retention.sql"),
+    step!(15, "pending saves", "0015_pending_saves.sql"),
+    step!(16, "memory waits", "0016_memory_waits.sql"),
 ];
 
 /// Brings the schema of a database up to date. Returns its version.

@@ -27,9 +27,28 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
     files.filter(|file| !file.is_empty() && !file.contains("://"))
 }
 
+/// Tests that a page names in backquotes, as far as they do not exist: `test_file.py`, `test_file.py::name`, and
+/// functions, which have underscores, of any Rust file (`rust` is the text of all).
+pub(crate) fn unknown_tests<'a>(root: &Path, text: &'a str, rust: &str) -> Vec<&'a str> {
+    let spans = text.split('`').skip(1).step_by(2);
+    let unknown = spans.filter(|span| match span.split_once(".py") {
+        Some((file, name)) if !file.contains('/') => {
+            let source = std::fs::read_to_string(root.join("tests/sdk").join(format!("{file}.py")));
+            let function = |source: String| name.is_empty() || source.contains(&format!("def {}(", &name[2..]));
+            !source.is_ok_and(function)
+        }
+        Some(_) => false,
+        None => {
+            let function = span.matches('_').count() > 2 && span.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            function && !rust.contains(&format!("fn {span}("))
+        }
+    });
+    unknown.collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::dangling;
+    use super::{dangling, unknown_tests};
     use crate::sources::root;
 
     #[test]
@@ -37,5 +56,13 @@ mod tests {
         let text = "`xtask/src/main.rs` `xtask/src/gone.rs` `xtask/<task>.rs` `a/b` `x` \
             [a](../README.md) [b](gone.md#part) [c](https://example.com/x) [d](#part)";
         assert_eq!(dangling(&root(), "docs/page.md", text), ["xtask/src/gone.rs", "gone.md"]);
+    }
+
+    #[test]
+    fn planted_unknown_tests_are_found() {
+        let text =
+            "`test_kill.py` `test_gone.py` `test_kill.py::test_gone` `what_is_not_there` `what_is_there_now` `a_b`";
+        let unknown = unknown_tests(&root(), text, "fn what_is_there_now() {");
+        assert_eq!(unknown, ["test_gone.py", "test_kill.py::test_gone", "what_is_not_there"]);
     }
 }

@@ -125,6 +125,14 @@ fn pages_name_files_that_exist() {
 }
 
 #[test]
+fn the_page_of_promises_names_tests_that_exist() {
+    let text = std::fs::read_to_string(root().join("docs/operations.md")).unwrap();
+    let rust: String = crates().into_iter().map(|(folder, _)| sources::all_text(&root().join(folder))).collect();
+    let unknown = documents::unknown_tests(&root(), &text, &rust);
+    assert!(unknown.is_empty(), "named in docs/operations.md, but not there: {unknown:?}");
+}
+
+#[test]
 fn import_cycles_do_not_grow() {
     for (folder, files) in crates() {
         let most = CYCLES.iter().find(|(crate_folder, _)| *crate_folder == folder).map_or(0, |(_, most)| *most);

@@ -56,3 +56,17 @@ fn follow(root: &Path, path: &Path, module: Vec<String>, found: &mut Vec<Product
     }
     found.push(ProductionFile { path: path.to_str().unwrap().to_owned(), module, text });
 }
+
+/// The text of all Rust files below a folder, of tests too.
+pub(crate) fn all_text(folder: &Path) -> String {
+    let mut text = String::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
+            text += &all_text(&path);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            text += &fs::read_to_string(&path).unwrap();
+        }
+    }
+    text
+}

@@ -1,4 +1,4 @@
-"""A database that is away when a server starts, or that goes away meanwhile."""
+"""The start of a server whose database is away, or goes away meanwhile."""
 
 import time
 

@@ -1,20 +1,36 @@
 //! Draining: before a worker stops, its runs are saved and released, so that nobody has to replay them.
 
-use trainyard_protocol::RunId;
+use std::collections::BTreeSet;
 
+use trainyard_protocol::{RequestId, RunId};
+
+use super::effects::Fence;
+use super::request::InFlightRequest;
 use super::run_queue::History;
 use super::state::Queue;
 
 impl Queue {
-    /// Starts nothing new from here on. What is executed is finished; runs are then saved and released, pending samples
-    /// are released at once.
+    /// Starts nothing new from here on. What is executed is finished; runs are then saved and released, samples that the
+    /// engine has not begun are released at once.
     pub(crate) fn drain(&mut self) {
         self.draining = true;
         for arrival in self.samples.keys().copied().collect::<Vec<_>>() {
             self.release_sample(arrival);
         }
+        self.release_unadmitted_samples();
         for id in self.run_ids() {
             self.drain_run(&id);
+        }
+    }
+
+    /// Takes samples back from the worker that its engine has not begun.
+    fn release_unadmitted_samples(&mut self) {
+        let unadmitted = self.samples_in_flight().filter(|(_, sample)| !sample.admitted);
+        let unadmitted: BTreeSet<RequestId> = unadmitted.map(|(request, _)| request.clone()).collect();
+        for request in unadmitted {
+            if let Some(InFlightRequest { fence: Fence::Sample(claim), .. }) = self.stop_sample(&request) {
+                self.effects.released_samples.push((request, claim));
+            }
         }
     }
 

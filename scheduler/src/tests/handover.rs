@@ -1,5 +1,7 @@
 //! Runs that pass from one worker to another.
 
+use std::collections::BTreeSet;
+
 use super::fleet::{Fleet, kill, next, report, round, succeeded};
 use super::*;
 use crate::lock::lock;
@@ -88,18 +90,23 @@ async fn a_worker_that_drains_finishes_and_saves_what_it_has() {
     let first = fleet.submit(&a, &run, 1).await;
     let executing = next(&a).await;
     let second = fleet.submit(&a, &run, 2).await;
-    let sampled = a.submit_sample(&fleet.me, sample(&sampler, 0)).await.unwrap().request_id;
+    let taken = a.submit_sample(&fleet.me, sample(&sampler, 0)).await.unwrap().request_id;
+    assert_eq!(next(&a).await.request, taken);
+    let pending = a.submit_sample(&fleet.me, sample(&sampler, 1)).await.unwrap().request_id;
     let draining = drain(&a);
     let b = fleet.worker("b").await;
-    // The sample that was not started goes to the other worker; the request that was is finished.
-    let work = loop {
+    // Samples that the engine has not begun go to the other worker; the request that it has is finished.
+    let mut moved = BTreeSet::new();
+    while moved.len() < 2 {
         round(&b).await;
-        if let Some(WorkItem::Start(work)) = b.take_work().pop() {
-            break work;
+        for item in b.take_work() {
+            if let WorkItem::Start(work) = item {
+                report(&b, &work, "of b");
+                moved.insert(work.request);
+            }
         }
-    };
-    assert_eq!(work.request, sampled);
-    report(&b, &work, "of b");
+    }
+    assert_eq!(moved, BTreeSet::from([taken, pending]));
     report(&a, &executing, "of a");
     assert_eq!(fleet.poll(&first).await, succeeded("of a"));
     let save = next(&a).await;

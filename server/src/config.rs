@@ -101,7 +101,7 @@ pub struct Config {
     pub role: Role,
     /// Bring a PostgreSQL schema up to date at the start.
     pub migrate: bool,
-    /// A worker without a sign of life for so long is taken for dead.
+    /// A worker without a heartbeat for so long loses its leases.
     pub lease: Duration,
     /// Tokens of executed work after which a run is saved; the scheduler's default when `None`.
     pub snapshot_tokens: Option<u64>,
@@ -111,7 +111,7 @@ pub struct Config {
     pub drain: Duration,
     /// How long a shutdown only says so on `/readyz`, before it begins.
     pub drain_delay: Duration,
-    /// After how long without a sign of life a session expires; the scheduler's default when `None`.
+    /// After how long without a heartbeat a session expires; the scheduler's default when `None`.
     pub session_timeout: Option<Duration>,
     /// How long results can be read; the scheduler's default when `None`.
     pub retention: Option<Duration>,

@@ -124,7 +124,7 @@ pub struct SharedFlags {
     /// At a shutdown: what is executed may take so long to finish, and runs so long to be saved [default: 20].
     #[arg(long, env = "TRAINYARD_DRAIN_SECONDS", value_name = "SECONDS")]
     pub drain_seconds: Option<u64>,
-    /// A session without a sign of life for so long expires: what waits is cancelled and its runs are saved
+    /// A session without a heartbeat for so long expires: what waits is cancelled and its runs are saved
     /// [default: 300].
     #[arg(long, env = "TRAINYARD_SESSION_SECONDS", value_name = "SECONDS")]
     pub session_seconds: Option<u64>,
@@ -135,7 +135,7 @@ pub struct SharedFlags {
     /// Bring the schema of a PostgreSQL database up to date before the start, as `trainyard migrate` does.
     #[arg(long, env = "TRAINYARD_MIGRATE")]
     pub migrate: bool,
-    /// A worker without a sign of life for so long is taken for dead, and others get its runs [default: 15].
+    /// A worker without a heartbeat for so long loses its leases, and others get its runs [default: 15].
     #[arg(long, env = "TRAINYARD_LEASE_SECONDS", value_name = "SECONDS")]
     pub lease_seconds: Option<u64>,
     /// Guards GET /metrics: scrapers send it as `Authorization: Bearer TOKEN`. Without it the metrics are open on

@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 
 use trainyard_protocol::{RequestId, RunId};
 
-use super::effects::Fence;
-use super::request::InFlightRequest;
 use super::run_queue::History;
 use super::state::Queue;
 
@@ -14,23 +12,14 @@ impl Queue {
     /// engine has not begun are released at once.
     pub(crate) fn drain(&mut self) {
         self.draining = true;
-        for arrival in self.samples.keys().copied().collect::<Vec<_>>() {
-            self.release_sample(arrival);
+        let pending = self.samples.values().map(|sample| &sample.request);
+        let in_flight = self.samples_in_flight().filter(|(_, sample)| !sample.admitted);
+        let waiting: BTreeSet<RequestId> = pending.chain(in_flight.map(|(request, _)| request)).cloned().collect();
+        for request in waiting {
+            self.release_claim(request);
         }
-        self.release_unadmitted_samples();
         for id in self.run_ids() {
             self.drain_run(&id);
-        }
-    }
-
-    /// Takes samples back from the worker that its engine has not begun.
-    fn release_unadmitted_samples(&mut self) {
-        let unadmitted = self.samples_in_flight().filter(|(_, sample)| !sample.admitted);
-        let unadmitted: BTreeSet<RequestId> = unadmitted.map(|(request, _)| request.clone()).collect();
-        for request in unadmitted {
-            if let Some(InFlightRequest { fence: Fence::Sample(claim), .. }) = self.stop_sample(&request) {
-                self.effects.released_samples.push((request, claim));
-            }
         }
     }
 

@@ -100,11 +100,16 @@ impl Queue {
                 break;
             }
             surplus -= sequences;
-            if let Some(arrival) = self.arrivals.get(&request).copied() {
-                self.release_sample(arrival);
-            } else if let Some(InFlightRequest { fence: Fence::Sample(claim), .. }) = self.stop_sample(&request) {
-                self.effects.released_samples.push((request, claim));
-            }
+            self.release_claim(request);
+        }
+    }
+
+    /// Releases the claim on a sample, whether it is pending or in-flight.
+    pub(super) fn release_claim(&mut self, request: RequestId) {
+        if let Some(arrival) = self.arrivals.get(&request).copied() {
+            self.release_sample(arrival);
+        } else if let Some(InFlightRequest { fence: Fence::Sample(claim), .. }) = self.stop_sample(&request) {
+            self.effects.released_samples.push((request, claim));
         }
     }
 }

@@ -17,6 +17,7 @@ use trainyard_scheduler::{Database, Options, Scheduler, Storage, WorkerOptions};
 
 use super::former_process;
 use super::reachable::when_reachable;
+use super::shutdown::Signals;
 use crate::config::{Config, Role};
 use crate::engine::{Loaded, build_engine};
 use crate::models::Models;
@@ -58,8 +59,22 @@ fn lock(data_dir: &Path) -> Result<File, String> {
     }
 }
 
-/// Opens the store, as soon as its database can be reached.
-pub(super) async fn open_scheduler(config: &Config, files: &Files) -> Result<Scheduler, Box<dyn Error>> {
+/// Opens the store, as soon as its database can be reached. `None` when a signal comes first.
+pub(super) async fn open_scheduler_or_stop(
+    config: &Config,
+    files: &Files,
+    signals: &mut Signals,
+) -> Result<Option<Scheduler>, Box<dyn Error>> {
+    tokio::select! {
+        opened = open_scheduler(config, files) => opened.map(Some),
+        signal = signals.next() => {
+            tracing::info!(signal, "shutting down before the database was reached");
+            Ok(None)
+        }
+    }
+}
+
+async fn open_scheduler(config: &Config, files: &Files) -> Result<Scheduler, Box<dyn Error>> {
     if config.migrate && matches!(config.database, Database::Postgres(_)) {
         when_reachable(|| trainyard_scheduler::migrate(&config.database)).await?;
     }

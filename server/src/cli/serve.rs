@@ -50,13 +50,7 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
         .map_err(|error| format!("cannot listen on {}:{}: {error}", config.host, config.port))?;
     let address = socket.local_addr()?;
     tracing::info!(%address, "listening; loading models");
-    let scheduler = tokio::select! {
-        opened = process::open_scheduler(&config, &files) => opened?,
-        signal = signals.next() => {
-            tracing::info!(signal, "shutting down before the database was reached");
-            return Ok(());
-        }
-    };
+    let Some(scheduler) = process::open_scheduler_or_stop(&config, &files, &mut signals).await? else { return Ok(()) };
     let (stop, stopping) = Shutdown::channel();
     let gate = Gate::default();
     let http = tokio::spawn(listener::serve(socket, gate.router(), config.http.connections, stopping.clone()));

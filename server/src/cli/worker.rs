@@ -46,13 +46,7 @@ async fn serve_metrics(
 async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     let mut signals = Signals::new()?;
     let files = Files::open(&config).await?;
-    let scheduler = tokio::select! {
-        opened = process::open_scheduler(&config, &files) => opened?,
-        signal = signals.next() => {
-            tracing::info!(signal, "shutting down before the database was reached");
-            return Ok(());
-        }
-    };
+    let Some(scheduler) = process::open_scheduler_or_stop(&config, &files, &mut signals).await? else { return Ok(()) };
     let (executor, models) = tokio::select! {
         started = Executor::start(&config, &scheduler, &files.storage) => started?,
         signal = signals.next() => {

@@ -25,6 +25,8 @@ const TASKS: &[Task] = &[
     ("deploy-check", "validate the templates for deployments", tasks::deploy_check),
     ("test-sdk", "the SDK suite alone", tasks::test_sdk),
     ("test-deployments", "the SDK suite on every kind of deployment", tasks::test_deployments),
+    ("soak", "half an hour of mixed work under faults", tasks::soak),
+    ("test-cuda-sim", "the simulated CUDA libraries, with NVIDIA's compiler", tasks::test_cuda_sim),
     ("postgres", "run a command with a private PostgreSQL server, or keep one until interrupted", postgres::postgres),
     ("demo", "train a real model through the official SDK and show what it learned", demo::demo),
     ("bench", "measure training and sampling on the test model", tasks::bench),

@@ -20,6 +20,9 @@ const REQUIREMENTS: &[&str] = &["client-sdk/python/examples/requirements.txt", "
 /// Pinned packages that check the templates for deployments.
 const DEPLOY_REQUIREMENTS: &[&str] = &["deploy/requirements.txt"];
 
+/// The pinned compiler for kernels.
+const NVRTC_REQUIREMENTS: &[&str] = &["cuda-sim/requirements.txt"];
+
 /// The interpreter of the tests' and the examples' virtual environment.
 pub(crate) fn venv() -> Result<PathBuf> {
     environment("venv", REQUIREMENTS)
@@ -28,6 +31,15 @@ pub(crate) fn venv() -> Result<PathBuf> {
 /// The interpreter of the virtual environment that checks the templates for deployments.
 pub(crate) fn deploy_venv() -> Result<PathBuf> {
     environment("deploy-venv", DEPLOY_REQUIREMENTS)
+}
+
+/// The folder of NVIDIA's compiler library, which needs no GPU.
+pub(crate) fn nvrtc() -> Result<PathBuf> {
+    let python = environment("nvrtc", NVRTC_REQUIREMENTS)?;
+    let place = "import nvidia.cuda_nvrtc; print(list(nvidia.cuda_nvrtc.__path__)[0])";
+    let output = command(python, &["-c", place]).output().map_err(|e| format!("start Python: {e}"))?;
+    let folder = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    Ok(PathBuf::from(folder).join("lib"))
 }
 
 /// A virtual environment's interpreter; made on the first call and when its pins change.

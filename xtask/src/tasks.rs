@@ -37,6 +37,13 @@ pub(crate) fn test() -> Result {
     step("Rust tests", || {
         let mut tests = cargo(&["test", "--workspace", "--locked"]);
         tests.env("TRAINYARD_TEST_MODEL", python::model()?);
+        // Where the compiler can't be installed, its kernels alone are not tested.
+        match python::nvrtc() {
+            Ok(compiler) => {
+                tests.env("CUDASIM_NVRTC", compiler);
+            }
+            Err(message) => eprintln!("    without NVIDIA's compiler: {message}"),
+        }
         database.hand_to(&mut tests);
         run(tests)
     })?;
@@ -57,6 +64,18 @@ pub(crate) fn test_deployments() -> Result {
     Ok(())
 }
 
+/// Half an hour of mixed work under faults; further arguments go to `tests/soak/soak.py`.
+pub(crate) fn soak() -> Result {
+    let database = database()?;
+    step("server build", || run(cargo(&["build", "--locked", "--bin", "trainyard"])))?;
+    step("soak", || {
+        let mut soak = command(python::venv()?, &["tests/soak/soak.py"]);
+        soak.args(std::env::args().skip(2)).env("TRAINYARD_BIN", target().join("debug").join("trainyard"));
+        database.hand_to(&mut soak);
+        run(soak)
+    })
+}
+
 fn database() -> Result<Database> {
     eprintln!("\n==> database for tests");
     Database::open()
@@ -74,6 +93,18 @@ fn sdk_suite(database: &Database, deployment: &[&str]) -> Result {
         tests.env("TRAINYARD_BIN", target().join("debug").join("trainyard"));
         tests.env("TRAINYARD_TEST_MODEL", python::model()?);
         database.hand_to(&mut tests);
+        run(tests)
+    })
+}
+
+/// Tests of the simulated CUDA libraries, also with what NVIDIA's compiler makes of kernels.
+pub(crate) fn test_cuda_sim() -> Result {
+    let compiler = python::nvrtc()?;
+    step("simulated CUDA libraries", || {
+        let crates = ["cuda-sim-ptx", "cuda-sim-driver", "cuda-sim-cublaslt", "cuda-sim-nccl", "cuda-sim-harness"];
+        let mut tests = cargo(&["test", "--locked"]);
+        tests.args(crates.iter().flat_map(|name| ["--package", name])).args(std::env::args().skip(2));
+        tests.env("CUDASIM_NVRTC", &compiler);
         run(tests)
     })
 }

@@ -33,6 +33,42 @@ pub(crate) const CRATES: &[CrateRule] = &[
         why: "the one crate that joins scheduler and engine; it runs where neither OpenSSL nor Python is installed",
     },
     CrateRule {
+        folder: "cuda-sim/ptx",
+        may_use: &[],
+        never: &["cudarc", "libloading"],
+        why: "an interpreter that others may use alone: plain Rust over plain memory",
+    },
+    CrateRule {
+        folder: "cuda-sim/driver",
+        may_use: &["cuda-sim/ptx"],
+        never: &["cudarc"],
+        why: "it stands in for the driver: it knows nothing of those who load it",
+    },
+    CrateRule {
+        folder: "cuda-sim/client",
+        may_use: &[],
+        never: &["cudarc"],
+        why: "it finds the simulated driver at run time",
+    },
+    CrateRule {
+        folder: "cuda-sim/cublaslt",
+        may_use: &["cuda-sim/client"],
+        never: &["cudarc"],
+        why: "a library of its own, as the real one: it reaches the device through the driver's functions",
+    },
+    CrateRule {
+        folder: "cuda-sim/nccl",
+        may_use: &["cuda-sim/client"],
+        never: &["cudarc"],
+        why: "a library of its own, as the real one: it reaches the device through the driver's functions",
+    },
+    CrateRule {
+        folder: "cuda-sim/harness",
+        may_use: &["cuda-sim/client", "cuda-sim/cublaslt", "cuda-sim/driver", "cuda-sim/nccl"],
+        never: &[],
+        why: "it has the libraries built, and runs programs on them",
+    },
+    CrateRule {
         folder: "xtask",
         may_use: &[],
         never: &[],
@@ -161,6 +197,10 @@ pub(crate) struct ImportRule {
 pub(crate) const UNSAFE: &[(&str, &str)] = &[
     ("gpu-runtime/src/backend", "vector instructions and the thread pool's closures"),
     ("gpu-runtime/src/memory.rs", "a call of the C library's allocator"),
+    ("cuda-sim/driver/src/ffi", "functions that C calls, with its pointers"),
+    ("cuda-sim/client/src", "functions of a library that is loaded at run time"),
+    ("cuda-sim/cublaslt/src/ffi.rs", "functions that C calls, with its pointers"),
+    ("cuda-sim/nccl/src/ffi.rs", "functions that C calls, with its pointers"),
 ];
 
 /// Folders of these tables that need not exist yet, or any more.
@@ -189,6 +229,8 @@ pub(crate) const PAGES: &[&str] = &[
     "CHANGELOG.md",
     "README.md",
     "bench/README.md",
+    "docs/backup.md",
+    "cuda-sim/README.md",
     "docs/compatibility.md",
     "docs/data-model.md",
     "docs/deployment.md",

@@ -1,0 +1,52 @@
+//! What the environment says about the simulated machine.
+
+use crate::faults::Faults;
+
+/// When work on streams runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Schedule {
+    /// At random between its submission and the moment when the host waits for it.
+    Random,
+    /// Not before the host waits.
+    Late,
+    /// At once.
+    Eager,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    /// `CUDASIM_DEVICES`: devices of the machine.
+    pub(crate) devices: usize,
+    /// `CUDASIM_MEMORY`: bytes of each device.
+    pub(crate) memory: u64,
+    /// `CUDASIM_SEED`: chooses the order of streams, blocks and warps.
+    pub(crate) seed: u64,
+    /// `CUDASIM_SCHEDULE`: `random`, `late` or `eager`.
+    pub(crate) schedule: Schedule,
+    /// `CUDASIM_LOG`: a line for each launch.
+    pub(crate) log: bool,
+    /// `CUDASIM_STEP_LIMIT`: instructions of warps after which a launch counts as endless.
+    pub(crate) step_limit: u64,
+    pub(crate) faults: Faults,
+}
+
+impl Config {
+    /// Reads the variables; what is missing or no number gets its default.
+    pub(crate) fn from_env() -> Self {
+        let number = |name: &str| std::env::var(name).ok().and_then(|value| value.trim().parse::<u64>().ok());
+        let schedule = match std::env::var("CUDASIM_SCHEDULE").as_deref() {
+            Ok("late") => Schedule::Late,
+            Ok("eager") => Schedule::Eager,
+            _ => Schedule::Random,
+        };
+        Self {
+            devices: number("CUDASIM_DEVICES").unwrap_or(1).min(64) as usize,
+            memory: number("CUDASIM_MEMORY").unwrap_or(1 << 32),
+            seed: number("CUDASIM_SEED").unwrap_or(0),
+            schedule,
+            log: std::env::var_os("CUDASIM_LOG").is_some(),
+            step_limit: number("CUDASIM_STEP_LIMIT").unwrap_or(1 << 34),
+            faults: Faults::new(number("CUDASIM_FAIL_ALLOC"), number("CUDASIM_FAIL_LAUNCH")),
+        }
+    }
+}

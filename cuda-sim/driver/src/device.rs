@@ -1,0 +1,372 @@
+//! A device: its memory, and the streams whose work it runs.
+
+use std::collections::BTreeMap;
+
+use cuda_sim_ptx::{Counters, Launch as KernelLaunch, Memory, Op, Random, Stop, launch};
+
+use crate::clock::Clock;
+use crate::config::{Config, Schedule};
+use crate::error::{CAPTURE_UNSUPPORTED, Code, INVALID_HANDLE, LAUNCH_FAILED, OUT_OF_MEMORY, Result};
+use crate::faults::Faults;
+use crate::ffi::host::HostCall;
+use crate::graph::Graph;
+use crate::stream::{Event, Stream};
+use crate::work::{Launch, Submission, Work};
+
+/// The stream without a number, with which streams that are not `NON_BLOCKING` are one.
+pub(crate) const DEFAULT_STREAM: usize = 0;
+
+#[derive(Debug)]
+pub(crate) struct Device {
+    pub(crate) memory: Memory,
+    streams: BTreeMap<usize, Stream>,
+    events: BTreeMap<usize, Event>,
+    captures: BTreeMap<usize, Graph>,
+    /// What the host knows to be complete.
+    known: Clock,
+    /// Operations that ran and that something may still be concurrent with: id, stream, number on the stream.
+    history: Vec<(u32, usize, u64)>,
+    pub(crate) counters: BTreeMap<String, Counters>,
+    pub(crate) faults: Faults,
+    random: Random,
+    schedule: Schedule,
+    log: bool,
+    step_limit: u64,
+    /// What stopped the device, if anything did: the code that every call answers from then on.
+    pub(crate) error: Option<Code>,
+    /// What was printed about it.
+    pub(crate) report: String,
+    next: usize,
+}
+
+/// What a step of the schedule did.
+pub(crate) enum Step {
+    Ran,
+    /// A call of the host is next; whoever runs it holds no lock.
+    Call {
+        stream: usize,
+        call: HostCall,
+        op: Op,
+    },
+    /// Every stream is empty, or waits for a call that another thread runs.
+    Idle,
+}
+
+impl Device {
+    pub(crate) fn new(index: usize, config: &Config) -> Self {
+        Self {
+            memory: Memory::of_device(config.memory, index),
+            streams: BTreeMap::from([(DEFAULT_STREAM, Stream::default())]),
+            events: BTreeMap::new(),
+            captures: BTreeMap::new(),
+            known: Clock::default(),
+            history: Vec::new(),
+            counters: BTreeMap::new(),
+            faults: config.faults.clone(),
+            random: Random::new(config.seed ^ index as u64),
+            schedule: config.schedule,
+            log: config.log,
+            step_limit: config.step_limit,
+            error: None,
+            report: String::new(),
+            next: 1,
+        }
+    }
+
+    /// A number that nothing else of the device has.
+    fn number(&mut self) -> usize {
+        self.next += 1;
+        self.next - 1
+    }
+
+    pub(crate) fn create_stream(&mut self) -> usize {
+        let number = self.number();
+        self.streams.insert(number, Stream::default());
+        number
+    }
+
+    pub(crate) fn destroy_stream(&mut self, stream: usize) -> Result {
+        if stream != DEFAULT_STREAM {
+            self.streams.remove(&stream).ok_or(INVALID_HANDLE)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn create_event(&mut self) -> usize {
+        let number = self.number();
+        self.events.insert(number, Event::default());
+        number
+    }
+
+    pub(crate) fn destroy_event(&mut self, event: usize) -> Result {
+        self.events.remove(&event).map(|_| ()).ok_or(INVALID_HANDLE)
+    }
+
+    pub(crate) fn stream(&mut self, stream: usize) -> Result<&mut Stream> {
+        self.streams.get_mut(&stream).ok_or(INVALID_HANDLE)
+    }
+
+    pub(crate) fn event(&mut self, event: usize) -> Result<&mut Event> {
+        self.events.get_mut(&event).ok_or(INVALID_HANDLE)
+    }
+
+    /// The address of new memory; it is there for the stream at once, for others after an event.
+    pub(crate) fn allocate(&mut self, length: usize, stream: Option<usize>) -> Result<u64> {
+        if self.faults.allocation() {
+            return Err(OUT_OF_MEMORY);
+        }
+        let address = self.memory.allocate(length as u64)?;
+        if let Some(stream) = stream {
+            self.submit(stream, Work::Allocated { address, length })?;
+        }
+        Ok(address)
+    }
+
+    /// Appends work to a stream, or to the graph that it is captured into.
+    pub(crate) fn submit(&mut self, stream: usize, work: Work) -> Result {
+        let known = self.known.clone();
+        let queue = self.stream(stream)?;
+        if let Some(graph) = queue.capture {
+            if matches!(work, Work::Allocated { .. } | Work::Free { .. }) {
+                return Err(CAPTURE_UNSUPPORTED);
+            }
+            self.captures.entry(graph).or_default().work.push(work);
+            return Ok(());
+        }
+        queue.queue.push_back(Submission { work, known });
+        Ok(())
+    }
+
+    pub(crate) fn record_event(&mut self, event: usize, stream: usize) -> Result {
+        let capture = self.stream(stream)?.capture;
+        let entry = self.event(event)?;
+        entry.capture = capture;
+        if capture.is_none() {
+            entry.submitted += 1;
+            self.submit(stream, Work::Record { event })?;
+        }
+        Ok(())
+    }
+
+    /// A stream that waits for an event of a capture takes part in the capture.
+    pub(crate) fn wait_event(&mut self, stream: usize, event: usize) -> Result {
+        let entry = self.event(event)?;
+        let (capture, recording) = (entry.capture, entry.submitted);
+        if let Some(graph) = capture {
+            // An event of a capture that has ended orders nothing.
+            if self.captures.contains_key(&graph) {
+                self.stream(stream)?.capture = capture;
+            }
+            return Ok(());
+        }
+        if self.stream(stream)?.capture.is_some() {
+            return Ok(());
+        }
+        self.submit(stream, Work::Wait { event, recording })
+    }
+
+    pub(crate) fn begin_capture(&mut self, stream: usize) -> Result {
+        let graph = self.number();
+        let entry = self.stream(stream)?;
+        if entry.capture.is_some() {
+            return Err(crate::error::ILLEGAL_STATE);
+        }
+        entry.capture = Some(graph);
+        self.captures.insert(graph, Graph::default());
+        Ok(())
+    }
+
+    pub(crate) fn end_capture(&mut self, stream: usize) -> Result<Graph> {
+        let graph = self.stream(stream)?.capture.ok_or(crate::error::ILLEGAL_STATE)?;
+        for stream in self.streams.values_mut().filter(|stream| stream.capture == Some(graph)) {
+            stream.capture = None;
+        }
+        self.captures.remove(&graph).ok_or(crate::error::ILLEGAL_STATE)
+    }
+
+    /// How many steps run by chance after a submission.
+    pub(crate) fn spontaneous_steps(&mut self) -> usize {
+        match self.schedule {
+            Schedule::Random => self.random.below(3),
+            Schedule::Late => 0,
+            Schedule::Eager => usize::MAX,
+        }
+    }
+
+    /// Whether everything that was submitted to a stream ran.
+    pub(crate) fn is_complete(&mut self, stream: usize) -> Result<bool> {
+        let stream = self.stream(stream)?;
+        Ok(stream.queue.is_empty() && !stream.busy)
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.streams.values().all(|stream| stream.queue.is_empty() && !stream.busy)
+    }
+
+    /// The host has seen the end of a stream's work.
+    pub(crate) fn host_knows(&mut self, stream: usize) {
+        if let Some(stream) = self.streams.get(&stream) {
+            self.known.join(&stream.time.clone());
+        }
+        self.forget();
+    }
+
+    /// The host has seen an event.
+    pub(crate) fn host_saw(&mut self, event: usize) {
+        if let Some(time) = self.events.get(&event).and_then(|event| event.time(event.recorded)) {
+            self.known.join(&time);
+        }
+    }
+
+    /// The host has seen the end of everything.
+    pub(crate) fn host_knows_all(&mut self) {
+        let times: Vec<Clock> = self.streams.values().map(|stream| stream.time.clone()).collect();
+        for time in times {
+            self.known.join(&time);
+        }
+        self.forget();
+    }
+
+    /// Nothing can be concurrent any more with what the host knows, once no older submission is left.
+    fn forget(&mut self) {
+        if !self.is_idle() {
+            return;
+        }
+        let known = &self.known;
+        self.history.retain(|(_, stream, number)| known.get(*stream) < *number);
+        let oldest = self.history.iter().map(|(id, ..)| *id).min();
+        let oldest = oldest.unwrap_or_else(|| self.memory.begin("nothing"));
+        self.memory.forget_before(oldest);
+    }
+
+    /// Runs one operation of a random stream that can go on.
+    pub(crate) fn step(&mut self) -> Step {
+        let events = &self.events;
+        let passed =
+            |event: usize, recording: u64| events.get(&event).is_none_or(|event| event.time(recording).is_some());
+        let ready: Vec<usize> =
+            self.streams.iter().filter(|(_, stream)| stream.is_ready(passed)).map(|(number, _)| *number).collect();
+        if ready.is_empty() {
+            return Step::Idle;
+        }
+        let chosen = ready[self.random.below(ready.len())];
+        let Some(stream) = self.streams.get_mut(&chosen) else { return Step::Idle };
+        let Some(Submission { work, known }) = stream.queue.pop_front() else { return Step::Idle };
+        stream.time.join(&known);
+        if let Work::Wait { event, recording } = work {
+            if let Some(time) = self.events.get(&event).and_then(|event| event.time(recording)) {
+                stream.time.join(&time);
+            }
+            return Step::Ran;
+        }
+        stream.done += 1;
+        stream.time.set(chosen, stream.done);
+        let (time, number) = (stream.time.clone(), stream.done);
+        if let Work::Record { event } = work {
+            if let Some(event) = self.events.get_mut(&event) {
+                event.record(time);
+            }
+            return Step::Ran;
+        }
+        let id = self.memory.begin(&format!("{} (stream {chosen}, operation {number})", work.label()));
+        let after = |(_, stream, number): &&(u32, usize, u64)| time.get(*stream) < *number;
+        let concurrent = self.history.iter().filter(after).map(|(id, ..)| *id).collect();
+        self.history.push((id, chosen, number));
+        let op = Op { id, concurrent };
+        if self.error.is_some() {
+            return Step::Ran;
+        }
+        if let Work::Call(call) = work {
+            stream.busy = true;
+            return Step::Call { stream: chosen, call, op };
+        }
+        if let Err(stop) = self.run(work, &op) {
+            self.fail(&stop);
+        }
+        Step::Ran
+    }
+
+    /// A call of the host returned.
+    pub(crate) fn call_ended(&mut self, stream: usize) {
+        if let Some(stream) = self.streams.get_mut(&stream) {
+            stream.busy = false;
+        }
+    }
+
+    /// Stops the device.
+    pub(crate) fn fail(&mut self, stop: &Stop) {
+        eprintln!("cuda-sim: {}", stop.message);
+        if self.error.is_none() {
+            self.error = Some(Code::from(stop));
+            self.report = stop.message.clone();
+        }
+    }
+
+    fn run(&mut self, work: Work, op: &Op) -> std::result::Result<(), Stop> {
+        let memory = &mut self.memory;
+        match work {
+            Work::Launch(launch) => return self.launch(&launch, op),
+            Work::Write { to, bytes } => {
+                memory.touch(to, bytes.len(), true, op)?;
+                memory.write(to, &bytes)?;
+            }
+            Work::WritePinned { to, from } => {
+                memory.touch(to, from.length(), true, op)?;
+                memory.write(to, &from.read())?;
+            }
+            Work::Read { from, to } => {
+                memory.touch(from, to.length(), false, op)?;
+                to.write(&memory.read(from, to.length())?);
+            }
+            Work::Copy { to, from, length } => {
+                memory.touch(from, length, false, op)?;
+                memory.touch(to, length, true, op)?;
+                memory.copy(to, from, length)?;
+            }
+            Work::Fill { to, pattern, length } => {
+                memory.touch(to, length, true, op)?;
+                let bytes: Vec<u8> = pattern.iter().copied().cycle().take(length).collect();
+                memory.write(to, &bytes)?;
+            }
+            Work::Allocated { address, length } => memory.touch(address, length, true, op)?,
+            Work::Free { address } => {
+                let length = memory.size_of(address).unwrap_or(0) as usize;
+                memory.touch(address, length, true, op)?;
+                // A second free was refused when it was submitted.
+                let _ = memory.free(address);
+            }
+            Work::Record { .. } | Work::Wait { .. } | Work::Call(_) => {}
+        }
+        Ok(())
+    }
+
+    fn launch(&mut self, work: &Launch, op: &Op) -> std::result::Result<(), Stop> {
+        if self.faults.launch() {
+            eprintln!("cuda-sim: injected fault: the launch of {} fails", work.kernel.name());
+            self.report = format!("injected fault: the launch of {} fails", work.kernel.name());
+            self.error = Some(LAUNCH_FAILED);
+            return Ok(());
+        }
+        let seed = self.random.next_u64();
+        let kernel = &work.kernel;
+        let counters = launch(
+            &KernelLaunch {
+                kernel,
+                grid: work.grid,
+                block: work.block,
+                dynamic_shared: work.dynamic_shared,
+                params: &work.params,
+                seed,
+                step_limit: self.step_limit,
+            },
+            &mut self.memory,
+            op,
+        )?;
+        if self.log {
+            let (name, grid, block) = (kernel.name(), work.grid, work.block);
+            eprintln!("cuda-sim: {name} grid {grid:?} block {block:?}: {} warp instructions", counters.instructions);
+        }
+        *self.counters.entry(kernel.name().to_owned()).or_default() += counters;
+        Ok(())
+    }
+}

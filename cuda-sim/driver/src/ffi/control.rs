@@ -1,0 +1,118 @@
+//! What the simulator adds to the driver's functions, all under `cudasim_`: for tests, and for the other simulated
+//! libraries, which have to read and write device memory as operations of a stream.
+
+use std::ffi::{c_char, c_void};
+
+use crate::driver::{self, calling, try_with, with, with_current};
+use crate::error::{Code, INVALID_VALUE, NOT_FOUND, Result};
+use crate::ffi::host::{self, HostCall};
+use crate::ffi::memory::submit;
+use crate::ffi::{exported, put};
+use crate::work::Work;
+use cuda_sim_ptx::Stop;
+
+/// Reports a stop of the operation that the thread's call belongs to.
+fn stopped<T>(device: usize, result: std::result::Result<T, Stop>) -> Result<T> {
+    result.map_err(|stop| {
+        with(|driver| {
+            if let Ok(device) = driver.device(device) {
+                device.fail(&stop);
+            }
+        });
+        Code::from(&stop)
+    })
+}
+
+exported! {
+    /// Calls a function in the order of a stream; it may use `cudasim_read` and `cudasim_write`.
+    fn cudasim_call(
+        stream: usize,
+        label: *const c_char,
+        function: unsafe extern "C" fn(*mut c_void),
+        data: *mut c_void,
+    ) {
+        let label = host::text(label)?;
+        submit(stream, Work::Call(HostCall::new(function, data, &label)))
+    }
+
+    /// Copies device memory to the host, inside a function that a stream calls.
+    fn cudasim_read(to: *mut u8, from: u64, length: usize) {
+        let (device, op) = calling().ok_or(INVALID_VALUE)?;
+        let read = try_with(|driver| {
+            let memory = &mut driver.device(device)?.memory;
+            Ok(memory.touch(from, length, false, &op).and_then(|()| memory.read(from, length)))
+        })?;
+        let bytes = stopped(device, read)?;
+        std::ptr::copy(bytes.as_ptr(), to, length);
+        Ok(())
+    }
+
+    /// Copies host memory to the device, inside a function that a stream calls.
+    fn cudasim_write(to: u64, from: *const u8, length: usize) {
+        let (device, op) = calling().ok_or(INVALID_VALUE)?;
+        let bytes = host::bytes(from, length)?;
+        let written = try_with(|driver| {
+            let memory = &mut driver.device(device)?.memory;
+            Ok(memory.touch(to, length, true, &op).and_then(|()| memory.write(to, &bytes)))
+        })?;
+        stopped(device, written)
+    }
+
+    /// Runs something on every other device, for a call that waits for another rank of the process.
+    fn cudasim_progress() {
+        let own = calling().map(|(device, _)| device);
+        let count = with(|driver| driver.devices.len());
+        for device in (0..count).filter(|device| Some(*device) != own) {
+            // What stops another device is told to those who use it.
+            let _ = driver::advance(device, 1, |device| Ok(device.is_idle()));
+        }
+        Ok(())
+    }
+
+    /// Lets the `nth` allocation from now fail; 0 for none.
+    fn cudasim_fail_allocation(nth: u64) {
+        with_current(|device| {
+            device.faults.set_allocation(nth);
+            Ok(())
+        })
+    }
+
+    /// Lets the `nth` launch from now fail; 0 for none.
+    fn cudasim_fail_launch(nth: u64) {
+        with_current(|device| {
+            device.faults.set_launch(nth);
+            Ok(())
+        })
+    }
+
+    /// The counter of a kernel on the thread's device, by their names; `*` sums all kernels.
+    fn cudasim_counter(kernel: *const c_char, counter: *const c_char, value: *mut u64) {
+        let (kernel, counter) = (host::text(kernel)?, host::text(counter)?);
+        let total = with_current(|device| {
+            let mut total = cuda_sim_ptx::Counters::default();
+            for (name, counters) in &device.counters {
+                if kernel == "*" || *name == kernel {
+                    total += *counters;
+                }
+            }
+            Ok(total)
+        })?;
+        let found = total.fields().into_iter().find(|(name, _)| *name == counter);
+        put(value, found.ok_or(NOT_FOUND)?.1)
+    }
+
+    /// Forgets all counters of the thread's device.
+    fn cudasim_reset_counters() {
+        with_current(|device| {
+            device.counters.clear();
+            Ok(())
+        })
+    }
+
+    /// What stopped the thread's device; empty if nothing did.
+    fn cudasim_report(to: *mut c_char, capacity: usize) {
+        let device = driver::current()?;
+        let report = try_with(|driver| Ok(driver.device(device)?.report.clone()))?;
+        host::put_text(&report, to, capacity)
+    }
+}

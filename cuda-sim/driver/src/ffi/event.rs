@@ -1,0 +1,80 @@
+//! Events. Their times are counted in operations, since a simulated second means nothing.
+
+use std::ffi::c_uint;
+
+use crate::driver::{self, current, join, split, try_with, with_current};
+use crate::error::{NOT_READY, Result};
+use crate::ffi::{exported, put, spontaneous};
+
+fn is_over(index: usize, event: usize) -> Result<bool> {
+    try_with(|driver| {
+        let event = driver.device(index)?.event(event)?;
+        Ok(event.recorded >= event.submitted)
+    })
+}
+
+fn seen(index: usize, event: usize) -> Result {
+    try_with(|driver| {
+        driver.device(index)?.host_saw(event);
+        Ok(())
+    })
+}
+
+exported! {
+    fn cuEventCreate(event: *mut usize, _flags: c_uint) {
+        let index = current()?;
+        put(event, with_current(|device| Ok(join(index, device.create_event())))?)
+    }
+
+    fn cuEventDestroy_v2(event: usize) {
+        let (index, event) = split(event)?;
+        try_with(|driver| driver.device(index)?.destroy_event(event))
+    }
+
+    fn cuEventRecord(event: usize, stream: usize) {
+        let (_, event) = split(event)?;
+        let (index, stream) = split(stream)?;
+        try_with(|driver| driver.device(index)?.record_event(event, stream))?;
+        spontaneous(index)
+    }
+
+    fn cuEventRecordWithFlags(event: usize, stream: usize, _flags: c_uint) {
+        let (_, event) = split(event)?;
+        let (index, stream) = split(stream)?;
+        try_with(|driver| driver.device(index)?.record_event(event, stream))
+    }
+
+    fn cuEventSynchronize(event: usize) {
+        let (index, event) = split(event)?;
+        driver::advance(index, usize::MAX, |device| {
+            let event = device.event(event)?;
+            Ok(event.recorded >= event.submitted)
+        })?;
+        seen(index, event)
+    }
+
+    fn cuEventQuery(event: usize) {
+        let (index, event) = split(event)?;
+        driver::advance(index, 1, |_| Ok(false))?;
+        if !is_over(index, event)? {
+            return Err(NOT_READY);
+        }
+        seen(index, event)
+    }
+
+    fn cuEventElapsedTime(milliseconds: *mut f32, start: usize, end: usize) {
+        let ((index, start), (_, end)) = (split(start)?, split(end)?);
+        if !is_over(index, start)? || !is_over(index, end)? {
+            return Err(NOT_READY);
+        }
+        put(milliseconds, 0.001)
+    }
+
+    fn cuEventElapsedTime_v2(milliseconds: *mut f32, start: usize, end: usize) {
+        let ((index, start), (_, end)) = (split(start)?, split(end)?);
+        if !is_over(index, start)? || !is_over(index, end)? {
+            return Err(NOT_READY);
+        }
+        put(milliseconds, 0.001)
+    }
+}

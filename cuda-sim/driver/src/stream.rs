@@ -1,0 +1,64 @@
+//! Streams and events of a device.
+
+use std::collections::VecDeque;
+
+use crate::clock::Clock;
+use crate::work::{Submission, Work};
+
+#[derive(Debug, Default)]
+pub(crate) struct Stream {
+    pub(crate) queue: VecDeque<Submission>,
+    /// What happened before the end of the stream's last operation.
+    pub(crate) time: Clock,
+    /// Operations that ran.
+    pub(crate) done: u64,
+    /// The graph that its work is captured into, instead of running.
+    pub(crate) capture: Option<usize>,
+    /// A call of the host that runs now.
+    pub(crate) busy: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Event {
+    /// How often it was recorded by submissions, and how many of these records ran.
+    pub(crate) submitted: u64,
+    pub(crate) recorded: u64,
+    /// What happened before each record that ran and that somebody may still wait for.
+    pub(crate) times: VecDeque<(u64, Clock)>,
+    /// The graph whose capture recorded it last.
+    pub(crate) capture: Option<usize>,
+}
+
+impl Event {
+    /// What happened before a record; `None` while it has not run.
+    pub(crate) fn time(&self, recording: u64) -> Option<Clock> {
+        if recording == 0 {
+            return Some(Clock::default());
+        }
+        if self.recorded < recording {
+            return None;
+        }
+        let found = self.times.iter().find(|(number, _)| *number == recording);
+        found.or(self.times.front()).map(|(_, time)| time.clone())
+    }
+
+    /// A record ran.
+    pub(crate) fn record(&mut self, time: Clock) {
+        self.recorded += 1;
+        self.times.push_back((self.recorded, time));
+        if self.times.len() > 64 {
+            self.times.pop_front();
+        }
+    }
+}
+
+impl Stream {
+    /// Whether its next work can run now.
+    pub(crate) fn is_ready(&self, passed: impl Fn(usize, u64) -> bool) -> bool {
+        match self.queue.front() {
+            Some(Submission { work: Work::Wait { event, recording }, .. }) => !self.busy && passed(*event, *recording),
+            Some(_) => !self.busy,
+            None => false,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Puts the simulated CUDA libraries where programs look for the real ones.
+//!
+//! ```no_run
+//! use cuda_sim_harness::Simulator;
+//!
+//! let simulator = Simulator::new("my-test")?;
+//! let mut program = simulator.command("target/debug/my-program");
+//! program.env("CUDASIM_SEED", "7");
+//! assert!(program.status()?.success());
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+use std::ffi::OsStr;
+use std::io::{Error, ErrorKind, Result};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The libraries as they are built, and the names that programs load.
+const LIBRARIES: &[(&str, &[&str])] = &[
+    // Not `libcuda.so.1`: NVIDIA's compiler would load it, and wants functions of it that nobody documents.
+    ("libcuda_sim_driver.so", &["libcuda.so"]),
+    ("libcuda_sim_cublaslt.so", &["libcublasLt.so", "libcublasLt.so.13"]),
+    ("libcuda_sim_nccl.so", &["libnccl.so", "libnccl.so.2"]),
+];
+
+/// A folder with the simulated libraries under the names of the real ones.
+#[derive(Debug)]
+pub struct Simulator {
+    folder: PathBuf,
+}
+
+impl Simulator {
+    /// A folder of this name below `target/cuda-sim/`, made anew.
+    ///
+    /// # Errors
+    ///
+    /// If the libraries were not built, or the folder can't be written.
+    pub fn new(name: &str) -> Result<Self> {
+        let built = built()?;
+        let folder = built.join("cuda-sim").join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder)?;
+        for (library, names) in LIBRARIES {
+            let Some(library) = find(&built, library) else { continue };
+            for name in *names {
+                std::fs::copy(&library, folder.join(name))?;
+            }
+        }
+        if !folder.join("libcuda.so").exists() {
+            return Err(Error::new(ErrorKind::NotFound, "libcuda_sim_driver.so is not built"));
+        }
+        Ok(Self { folder })
+    }
+
+    /// Takes a function away from a library, as if the installed one were too old for it.
+    ///
+    /// # Errors
+    ///
+    /// If the library has no such name.
+    pub fn remove_symbol(&self, library: &str, symbol: &str) -> Result<()> {
+        let path = self.folder.join(library);
+        let mut bytes = std::fs::read(&path)?;
+        let name: Vec<u8> = [b"\0", symbol.as_bytes(), b"\0"].concat();
+        let places: Vec<usize> =
+            (0..bytes.len() - name.len()).filter(|at| bytes[*at..*at + name.len()] == name).collect();
+        if places.is_empty() {
+            return Err(Error::new(ErrorKind::NotFound, format!("{library} has no {symbol}")));
+        }
+        for at in places {
+            bytes[at + 1] = b'_';
+        }
+        std::fs::remove_file(&path)?;
+        std::fs::write(&path, bytes)
+    }
+
+    /// Where the libraries are.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A program that finds the simulated libraries first.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.env("LD_LIBRARY_PATH", &self.folder);
+        command
+    }
+}
+
+/// The folder of the profile, such as `target/debug`.
+fn built() -> Result<PathBuf> {
+    let program = std::env::current_exe()?;
+    let folder = program.parent().ok_or_else(|| Error::new(ErrorKind::NotFound, "no folder"))?;
+    let nested = matches!(folder.file_name().and_then(OsStr::to_str), Some("deps" | "examples"));
+    Ok(if nested { folder.parent().unwrap_or(folder) } else { folder }.to_path_buf())
+}
+
+/// Cargo leaves a library in `deps/` unless it was asked for by name.
+fn find(built: &Path, library: &str) -> Option<PathBuf> {
+    [built.join("deps").join(library), built.join(library)].into_iter().find(|path| path.exists())
+}

@@ -1,0 +1,70 @@
+//! cuBLASLt and NCCL through unmodified `cudarc`, and the counters.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use std::process::{Child, Output, Stdio};
+
+use cuda_sim_harness::Simulator;
+
+const HOST: &str = env!("CARGO_BIN_EXE_cuda-sim-host");
+
+fn run(simulator: &Simulator, program: &str, settings: &[(&str, &str)]) -> (String, String) {
+    let mut command = simulator.command(HOST);
+    let Output { stdout, stderr, .. } = command.arg(program).envs(settings.iter().copied()).output().unwrap();
+    (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+/// Two processes, and what each printed.
+fn two_ranks(simulator: &Simulator, settings: &[(&str, &str)]) -> [(String, String); 2] {
+    let id = simulator.folder().join("id");
+    let start = |rank: &str| -> Child {
+        let mut command = simulator.command(HOST);
+        command.args(["rank", rank]).arg(&id).envs(settings.iter().copied());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    [start("0"), start("1")].map(|child| {
+        let Output { stdout, stderr, .. } = child.wait_with_output().unwrap();
+        (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    })
+}
+
+#[test]
+fn cublaslt_multiplies_bf16() {
+    let (out, report) = run(&Simulator::new("matmul").unwrap(), "matmul", &[]);
+    assert_eq!(out.trim(), "right=true", "{report}");
+}
+
+#[test]
+fn two_processes_agree_in_all_collectives() {
+    let ranks = two_ranks(&Simulator::new("processes").unwrap(), &[]);
+    for (rank, (out, report)) in ranks.iter().enumerate() {
+        assert_eq!(out.trim(), format!("rank {rank} right=true"), "{report}");
+    }
+}
+
+#[test]
+fn two_threads_agree_in_all_collectives() {
+    let simulator = Simulator::new("threads").unwrap();
+    for seed in ["1", "2", "3"] {
+        let (out, report) = run(&simulator, "ranks", &[("CUDASIM_DEVICES", "2"), ("CUDASIM_SEED", seed)]);
+        assert!(out.contains("rank 0 right=true") && out.contains("rank 1 right=true"), "{out}{report}");
+    }
+}
+
+#[test]
+fn a_dead_rank_is_an_error_and_no_hang() {
+    let settings = [("CUDASIM_NCCL_DIE", "1:2"), ("CUDASIM_NCCL_TIMEOUT_MS", "5000")];
+    let ranks = two_ranks(&Simulator::new("dead-rank").unwrap(), &settings);
+    assert!(ranks[0].1.contains("rank 1 left the communicator"), "{}", ranks[0].1);
+    assert!(ranks[1].1.contains("injected fault: this rank dies"), "{}", ranks[1].1);
+    for (out, _) in &ranks {
+        assert!(!out.contains("right=true"), "{out}");
+    }
+}
+
+#[test]
+fn counters_are_those_of_the_kernel() {
+    let (out, report) = run(&Simulator::new("counters").unwrap(), "counters", &[]);
+    // 1000 elements of 4 bytes: 32 warps of which the last has 8 lanes, three requests each.
+    let expected = ["global_load_bytes=8000", "global_store_bytes=4000", "global_requests=96", "global_sectors=375"];
+    assert_eq!(out.lines().collect::<Vec<_>>(), expected, "{report}");
+}

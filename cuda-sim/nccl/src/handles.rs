@@ -1,0 +1,50 @@
+//! Results of NCCL's functions, and what their handles stand for.
+
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::comm::Comm;
+use crate::hub::wait_for_answers;
+
+/// A `ncclResult_t` other than success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Status(pub(crate) c_int);
+
+pub(crate) const UNHANDLED_CUDA_ERROR: Status = Status(1);
+pub(crate) const SYSTEM_ERROR: Status = Status(2);
+pub(crate) const INVALID_ARGUMENT: Status = Status(4);
+pub(crate) const REMOTE_ERROR: c_int = 6;
+
+pub(crate) type Result<T = ()> = std::result::Result<T, Status>;
+
+/// Communicators by their handles.
+static COMMS: Mutex<BTreeMap<usize, Arc<Comm>>> = Mutex::new(BTreeMap::new());
+static NEXT: AtomicUsize = AtomicUsize::new(1);
+
+/// The communicator of a handle.
+pub(crate) fn comm(handle: usize) -> Result<Arc<Comm>> {
+    let comms = COMMS.lock().unwrap_or_else(PoisonError::into_inner);
+    comms.get(&handle).cloned().ok_or(INVALID_ARGUMENT)
+}
+
+/// Ends a communicator.
+pub(crate) fn remove(handle: usize) -> Result {
+    let removed = COMMS.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle);
+    removed.ok_or(INVALID_ARGUMENT)?.leave();
+    wait_for_answers();
+    Ok(())
+}
+
+/// A number that nothing else of the process has.
+pub(crate) fn number() -> usize {
+    NEXT.fetch_add(1, Ordering::SeqCst)
+}
+
+/// The handle of a new communicator.
+pub(crate) fn add(comm: Comm) -> usize {
+    let handle = number() << 4;
+    COMMS.lock().unwrap_or_else(PoisonError::into_inner).insert(handle, Arc::new(comm));
+    handle
+}

@@ -1,0 +1,80 @@
+"""What the service holds over time: memory of its processes, rows of its tables, bytes of its storage."""
+
+import dataclasses
+import pathlib
+import statistics
+import subprocess
+import time
+
+import postgres as pg
+from background import Background
+
+PERIOD = 10.0
+
+TABLES = """SELECT table_name, (xpath('/row/c/text()', query_to_xml(
+    format('SELECT count(*) AS c FROM %I.%I', table_schema, table_name), false, true, '')))[1]::text
+  FROM information_schema.tables
+  WHERE table_schema = 'public' AND table_type = 'BASE TABLE' AND table_name <> '_sqlx_migrations'"""
+
+
+@dataclasses.dataclass
+class Point:
+    at: float
+    """Part of the soak that is over, from 0 to 1."""
+    memory: dict[str, int]
+    tables: dict[str, int] | None
+    """Unknown while the database is away."""
+    storage: int
+
+
+class Watch(Background):
+    def __init__(self, cluster, database_url: str, seconds: float):
+        self.cluster, self.database_url, self.seconds = cluster, database_url, seconds
+        self.points: list[Point] = []
+        super().__init__("watch")
+
+    def _work(self):
+        began = time.monotonic()
+        while not self._ended.wait(PERIOD):
+            at = (time.monotonic() - began) / self.seconds
+            self.points.append(Point(at, self._memory(), self._tables(), stored_bytes(self.cluster.storage)))
+
+    def _memory(self) -> dict[str, int]:
+        found = {}
+        for process in self.cluster.processes:
+            try:
+                found[process.name] = process.resident_bytes()
+            except (OSError, ValueError):
+                pass  # Between a kill and its start.
+        return found
+
+    def _tables(self) -> dict[str, int] | None:
+        try:
+            return {name: int(count) for name, count in pg.query(self.database_url, TABLES, limit=20)}
+        except (RuntimeError, subprocess.TimeoutExpired):
+            return None
+
+    def window(self, start: float, end: float) -> list[Point]:
+        return [point for point in self.points if start <= point.at <= end]
+
+    def memory(self, process: str, start: float, end: float) -> float:
+        """Median in bytes; 0 when it was never looked at in that time."""
+        seen = [point.memory[process] for point in self.window(start, end) if process in point.memory]
+        return statistics.median(seen) if seen else 0.0
+
+    def rows(self, table: str, start: float, end: float) -> int:
+        """Most of them."""
+        return max((p.tables[table] for p in self.window(start, end) if p.tables), default=0)
+
+    def tables(self) -> list[str]:
+        return sorted({table for point in self.points for table in point.tables or {}})
+
+
+def stored_bytes(folder: pathlib.Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.stat().st_size if path.is_file() else 0
+        except OSError:
+            pass  # Deleted meanwhile.
+    return total

@@ -13,6 +13,7 @@ mod model;
 pub mod rng;
 mod sampling;
 mod stop;
+pub mod tokenizer;
 
 pub use backend::Dtype;
 pub use engine::{CpuEngine, Engine, EngineOptions, MAX_SEQUENCES};

@@ -1,12 +1,12 @@
 //! The boundary between scheduling and computing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{MemoryUse, OpError, OpResult, Operation, PlanMemory, Prepare, RequestId, RunId, Unbounded};
+use crate::{MemoryUse, Numerics, OpError, OpResult, Operation, PlanMemory, Prepare, RequestId, RunId, Unbounded};
 
 /// A base model as the engine serves it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,6 +95,12 @@ impl Completion {
 pub trait Engine: Send {
     /// The models it serves.
     fn models(&self) -> Vec<BaseModel>;
+
+    /// What decides the bits of its results, by the name of the model. Runs of a model that is absent are not tied to how
+    /// it is computed.
+    fn numerics(&self) -> BTreeMap<String, Numerics> {
+        BTreeMap::new()
+    }
 
     /// What checks the content of training requests to its models, on any thread.
     fn preparer(&self) -> Arc<dyn Prepare>;

@@ -22,17 +22,25 @@ pub struct OpError {
     pub category: Category,
     /// The text for the client.
     pub message: String,
+    /// A disk was full: the same operation may succeed once there is space. Of interest to who executes it alone.
+    #[serde(skip)]
+    pub no_space: bool,
 }
 
 impl OpError {
     /// The request is wrong.
     pub fn user(message: impl Into<String>) -> Self {
-        Self { category: Category::User, message: message.into() }
+        Self { category: Category::User, message: message.into(), no_space: false }
     }
 
     /// The service failed. Keep internal detail for the log.
     pub fn server(message: impl Into<String>) -> Self {
-        Self { category: Category::Server, message: message.into() }
+        Self { category: Category::Server, message: message.into(), no_space: false }
+    }
+
+    /// A disk is full.
+    pub fn no_space(message: impl Into<String>) -> Self {
+        Self { no_space: true, ..Self::server(message) }
     }
 
     /// The text for a log: see [`redacted`].

@@ -9,6 +9,7 @@ mod ids;
 pub mod limits;
 mod loss;
 mod memory;
+mod numerics;
 mod ops;
 mod prepared;
 mod results;
@@ -20,6 +21,7 @@ pub use error::{Category, OpError, redacted};
 pub use ids::{CheckpointKind, CheckpointName, RequestId, RunId, SamplingSessionId, SessionId, TenantId, TinkerPath};
 pub use loss::{ClipRange, LossConfig, LossConfigValue, LossFn};
 pub use memory::{MemoryPlan, MemoryUse, PlanMemory, RunMemory, Unbounded};
+pub use numerics::Numerics;
 pub use ops::{
     AdamParams, ForwardBackward, LoadState, LoraSpec, Operation, Optimizer, RestoreRun, RunSpec, SaveExternal, SaveRun,
     SaveSampler, SaveSnapshot, SaveState, SaveTarget,

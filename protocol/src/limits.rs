@@ -8,6 +8,16 @@ pub const MIN_TTL_SECONDS: i64 = 3_600;
 pub const MAX_TTL_SECONDS: i64 = 315_360_000;
 /// Bytes of an `x-idempotency-key`; clients send a UUID with a prefix.
 pub const MAX_IDEMPOTENCY_KEY_BYTES: usize = 256;
+/// Entries of a `user_metadata`.
+pub const MAX_METADATA_ENTRIES: usize = 256;
+/// Bytes of a key of a `user_metadata`.
+pub const MAX_METADATA_KEY_BYTES: usize = 256;
+/// Bytes of a value of a `user_metadata`, as JSON.
+pub const MAX_METADATA_VALUE_BYTES: usize = 16_384;
+/// Tags of a session.
+pub const MAX_TAGS: usize = 256;
+/// Bytes of a tag, and of other short texts of a session: names, versions, reasons.
+pub const MAX_TEXT_BYTES: usize = 4_096;
 /// Samples that one request may ask for.
 pub const MAX_NUM_SAMPLES: u32 = 1_024;
 /// Candidates per position that one request may ask for.

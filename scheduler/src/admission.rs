@@ -5,8 +5,8 @@ use trainyard_protocol::{OpError, TenantId};
 
 use crate::core::Core;
 use crate::store::db::Conn;
-use crate::store::quotas;
 use crate::store::requests::{self, RequestTarget};
+use crate::store::{quotas, training_queue};
 use crate::{Error, Quota, Refusal, RunSubmission, SampleSubmission};
 
 /// The tenant whose use a submission changes, if that has a quota: others' transactions then wait for this one.
@@ -16,6 +16,10 @@ pub(crate) fn counted(core: &Core, tenant: &TenantId, quota: Quota) -> Vec<Strin
         Quota::Runs => policy.max_runs,
         Quota::QueuedTokens => policy.max_queued_tokens,
         Quota::StorageBytes => policy.max_storage_bytes,
+        // There always is one.
+        Quota::RunQueuedRequests | Quota::RunQueuedBytes | Quota::QueuedRequests | Quota::QueuedBytes => {
+            return vec![tenant.to_string()];
+        }
         Quota::TokensPerMinute => None,
     };
     limit.map(|_| tenant.to_string()).into_iter().collect()
@@ -48,6 +52,53 @@ pub(crate) async fn check_sample(
         Some(_) => Ok(()),
         None => Err(Error::Quota(refusal)),
     }
+}
+
+/// Refuses a request to a run while its queue or that of its tenant is full, and one that lies too far ahead of what the
+/// run waits for, unless it was accepted before. The request that the run waits for is always admitted: what is queued
+/// behind it can't be executed before.
+pub(crate) async fn check_training(
+    conn: &mut Conn,
+    core: &Core,
+    tenant: &TenantId,
+    submission: &RunSubmission,
+) -> Result<(), Error> {
+    let Err(error) = admit_training(conn, core, tenant, submission).await? else { return Ok(()) };
+    let target = RequestTarget::Run(&submission.run);
+    match requests::find_request(conn, tenant, target, submission.seq_id).await? {
+        Some(_) => Ok(()),
+        None => Err(error),
+    }
+}
+
+/// As [`check_training`], for a request that was not accepted before.
+async fn admit_training(
+    conn: &mut Conn,
+    core: &Core,
+    tenant: &TenantId,
+    submission: &RunSubmission,
+) -> Result<Result<(), Error>, Error> {
+    let RunSubmission { run, seq_id, payload, rejected, .. } = submission;
+    let limits = &core.options.policies.of(tenant).training;
+    let gap = limits.gap();
+    let Some(last) = training_queue::last_arrived(conn, tenant, run).await? else { return Ok(Ok(())) };
+    // No place before it is missing: none was accepted that is farther ahead of a missing one.
+    let from = last.saturating_sub(gap).max(0);
+    let to = seq_id.saturating_sub(gap);
+    if *seq_id > last && to > from && training_queue::count_arrived(conn, run, from, to).await? < to - from {
+        let next = training_queue::first_missing(conn, run, from, gap.saturating_add(1)).await?;
+        return Ok(Err(Error::SeqGap { seq_id: *seq_id, next, most: gap }));
+    }
+    if rejected.is_some() {
+        // It ends at once.
+        return Ok(Ok(()));
+    }
+    let queued = training_queue::queued_training(conn, tenant, run).await?;
+    let Err(refusal) = limits.admit(&queued, payload.len() as u64) else { return Ok(Ok(())) };
+    let from = from.min(seq_id.saturating_sub(1));
+    let is_next = queued.first.is_none_or(|first| *seq_id < first)
+        && training_queue::count_arrived(conn, run, from, *seq_id).await? == seq_id - from;
+    Ok(if is_next { Ok(()) } else { Err(Error::Quota(refusal)) })
 }
 
 /// Why a save can't be executed: its checkpoint would exceed the storage quota. A training request is not rejected with

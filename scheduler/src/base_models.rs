@@ -24,7 +24,7 @@ impl Scheduler {
 
     /// How many workers, of all processes, hold a lease now.
     pub async fn live_workers(&self) -> Result<usize, Error> {
-        Ok(workers::models_of_workers(&mut self.core.reader().await?).await?.len())
+        Ok(workers::live_workers(&mut self.core.reader().await?).await?.len())
     }
 
     /// Tokenizer and configuration files of a base model, by name.

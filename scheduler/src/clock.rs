@@ -31,7 +31,8 @@ impl Timestamp {
     }
 }
 
-fn millis(duration: Duration) -> i64 {
+/// Its milliseconds; the most that there are on overflow.
+pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 

@@ -12,12 +12,16 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedSender, WeakUnboundedSender};
-use tokio::sync::{Notify, oneshot};
-use trainyard_protocol::{PlanMemory, RequestId, RunId, RunMemory, RunSpec, SamplingSessionId, SessionId, TenantId};
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::time::Instant;
+use trainyard_protocol::{
+    Numerics, PlanMemory, RequestId, RunId, RunMemory, RunSpec, SamplingSessionId, SessionId, TenantId,
+};
 use uuid::{NoContext, Uuid};
 
 use crate::caches::{ResultCache, SamplingSessionCache};
 use crate::options::Options;
+use crate::origin::{ExecutionObserver, Origins};
 use crate::queue::Queue;
 use crate::signals::Signal;
 use crate::store::blobs::Blobs;
@@ -37,6 +41,7 @@ pub(crate) struct Core {
     pub(crate) blobs: Blobs,
     pub(crate) metrics: Metrics,
     pub(crate) work_log: WorkLog,
+    pub(crate) origins: Origins,
     pub(crate) runtime: Handle,
     /// Names this process to the others on the database, as long as it lives.
     pub(crate) process: String,
@@ -54,8 +59,14 @@ pub(crate) struct Core {
     pub(crate) sampling_sessions: SamplingSessionCache,
     /// Decodes payloads that were prefetched from the store.
     pub(crate) prefetch_decoder: OnceLock<PrefetchDecoder>,
+    /// Learns of requests that were executed.
+    pub(crate) execution_observer: OnceLock<ExecutionObserver>,
     /// Predicts the memory of runs.
     pub(crate) memory: OnceLock<Arc<dyn PlanMemory>>,
+    /// What decides the bits of this process's worker's results, by base model.
+    pub(crate) numerics: OnceLock<BTreeMap<String, Numerics>>,
+    /// Runs of which was said that they wait for a worker with their numerics.
+    pub(crate) numerics_waits: Mutex<BTreeSet<RunId>>,
     /// Held while one is decoded.
     pub(crate) prefetching: tokio::sync::Mutex<()>,
     /// Requests that were accepted or ended here.
@@ -77,12 +88,16 @@ pub(crate) struct Core {
     pub(crate) draining: AtomicBool,
     /// Held while the worker sends a heartbeat or registers.
     pub(crate) heartbeat: tokio::sync::Mutex<()>,
+    /// When this worker's last heartbeat was recorded, in ms since the epoch; 0 before the first.
+    pub(crate) last_heartbeat: AtomicI64,
     /// Since when the store has been reachable, in ms since the epoch.
     pub(crate) store_reachable_since: AtomicI64,
     /// Whether other workers can execute samples that this one can, as when that was last looked at.
     pub(crate) shares_samples: AtomicBool,
     /// Unfinished samples of all processes, when they were last counted.
     pub(crate) open_samples: Mutex<BTreeMap<TenantId, u64>>,
+    /// Why this program can't work with the database any more, once its schema was changed.
+    pub(crate) outdated: watch::Sender<Option<Error>>,
     pub(crate) orphan_gc: tokio::sync::Mutex<OrphanGcProgress>,
     /// Tests: the writer drops what it has not written, as a killed process does.
     #[cfg(test)]
@@ -108,11 +123,12 @@ impl Core {
                 options.snapshot_tokens,
                 options.worker.as_ref().map_or(0, |worker| worker.decode_slots),
             )),
-            metrics: Metrics::new(options.metrics_per_tenant),
+            metrics: Metrics::new(options.metrics_per_tenant, options.storage.times().clone()),
             options,
             readers,
             blobs,
             work_log: WorkLog::default(),
+            origins: Origins::default(),
             runtime: Handle::current(),
             process: Uuid::now_v7().to_string(),
             messages: messages.downgrade(),
@@ -122,7 +138,10 @@ impl Core {
             results: ResultCache::default(),
             sampling_sessions: SamplingSessionCache::default(),
             prefetch_decoder: OnceLock::new(),
+            execution_observer: OnceLock::new(),
             memory: OnceLock::new(),
+            numerics: OnceLock::new(),
+            numerics_waits: Mutex::default(),
             prefetching: tokio::sync::Mutex::default(),
             activity: AtomicU64::new(0),
             recorded_heartbeats: Mutex::default(),
@@ -133,9 +152,11 @@ impl Core {
             incarnation: AtomicI64::new(0),
             draining: AtomicBool::new(false),
             heartbeat: tokio::sync::Mutex::default(),
+            last_heartbeat: AtomicI64::new(0),
             store_reachable_since: AtomicI64::new(now.as_millis()),
             shares_samples: AtomicBool::new(false),
             open_samples: Mutex::default(),
+            outdated: watch::Sender::new(None),
             orphan_gc: tokio::sync::Mutex::default(),
             #[cfg(test)]
             killed: AtomicBool::new(false),
@@ -183,7 +204,13 @@ impl Core {
     }
 
     pub(crate) async fn reader(&self) -> Result<Conn, Error> {
-        self.readers.acquire().await.map_err(failed("read"))
+        if self.is_outdated() {
+            return Err(Error::Unavailable("read"));
+        }
+        let asked = Instant::now();
+        let conn = self.readers.acquire().await;
+        self.metrics.store.waited_for_reader(asked.elapsed());
+        conn.map_err(failed("read"))
     }
 
     /// The id of this process's worker.
@@ -209,7 +236,7 @@ impl Core {
 
     /// Whether nothing can be written any more.
     pub(crate) fn is_closed(&self) -> bool {
-        self.messages.upgrade().is_none_or(|messages| messages.is_closed())
+        self.is_outdated() || self.messages.upgrade().is_none_or(|messages| messages.is_closed())
     }
 }
 
@@ -257,6 +284,8 @@ pub(crate) trait QueuedWrite: Send {
     fn undo(&self) -> bool;
     /// Whether its sender has waited long enough.
     fn is_overdue(&self) -> bool;
+    /// When it was sent.
+    fn sent_at(&self) -> Instant;
     /// What is locked for it: tenants ([`Write::counts`](crate::write::Write::counts)) and
     /// [sessions](crate::write::Write::sessions), by name.
     fn locks(&self, core: &Core) -> Vec<String>;

@@ -6,6 +6,7 @@ use trainyard_protocol::RequestId;
 
 use crate::RequestState;
 use crate::core::Core;
+use crate::origin::{Executed, Stages};
 use crate::signals::Signal;
 use crate::store::results::EndedRequest;
 use crate::work_log::Times;
@@ -21,13 +22,31 @@ impl EndedRequest {
 }
 
 impl Core {
-    /// Wakes who waits for a request that ended, and removes a payload file that it no longer needs. `times` are
+    /// Wakes who waits for a request that ended, and removes a payload file that it no longer needs. `stages` are
     /// those of its execution, if it was executed.
-    pub(crate) fn announce_end(&self, request: &RequestId, ended: &EndedRequest, times: Option<Times>) {
+    pub(crate) fn announce_end(&self, request: &RequestId, ended: &EndedRequest, stages: Option<Stages>) {
+        let times = stages.map(|Stages { accepted, started, committed, .. }| Times {
+            waited: accepted.until(started),
+            served: started.until(committed),
+        });
+        let origin = self.origins.take(request);
         let EndedRequest { tenant, kind, state, tokens, .. } = ended;
         self.activity.fetch_add(1, Ordering::Relaxed);
         self.metrics.ended(*kind, tenant, *state, times.map(|times| times.served), *tokens);
-        self.work_log.ended(&self.runtime, request, ended, times);
+        self.work_log.ended(&self.runtime, request, ended, times, origin.as_ref());
+        if let (Some(origin), Some(stages), Some(observer)) = (&origin, stages, self.execution_observer.get()) {
+            let EndedRequest { run, failure, .. } = ended;
+            observer(Executed {
+                request,
+                kind: *kind,
+                tenant,
+                run: run.as_ref(),
+                tokens: *tokens,
+                failure: failure.as_ref(),
+                origin,
+                stages,
+            });
+        }
         match (&ended.creates, state) {
             (Some(run), RequestState::Succeeded) => tracing::info!(%run, %request, "run is ready"),
             (Some(run), _) => tracing::info!(%run, %request, "run could not be created"),

@@ -1,5 +1,8 @@
 //! How a call fails.
 
+use sqlx::error::DatabaseError;
+use sqlx::sqlite::SqliteError;
+
 use crate::Refusal;
 
 /// A failed call. The text is for the client, except for [`Error::Store`], whose detail is logged.
@@ -21,6 +24,20 @@ pub enum Error {
         /// Its id.
         id: String,
     },
+    /// The snapshot of a sampling session was deleted, because nobody sampled from it for long (HTTP 410).
+    #[error(
+        "the weights of sampling session {id} were deleted: weights saved without a name are kept while they are among the last \
+         {kept} of their run in the storage or were used within the last {seconds} s; save them again, under a name if they \
+         are used rarely"
+    )]
+    SnapshotCollected {
+        /// The sampling session.
+        id: String,
+        /// How many of a run are kept in any case.
+        kept: usize,
+        /// How long after its last use a snapshot is kept.
+        seconds: u64,
+    },
     /// The session accepts nothing more.
     #[error("session {id} is finished")]
     SessionFinished {
@@ -33,12 +50,27 @@ pub enum Error {
     /// The request is wrong (HTTP 400).
     #[error("{0}")]
     Invalid(String),
+    /// A place of a run's order far behind the first one that has not arrived (HTTP 400).
+    #[error(
+        "seq_id: {seq_id} is too far ahead: the run waits for {next}, and numbers up to {most} after it are accepted"
+    )]
+    SeqGap {
+        /// The place.
+        seq_id: i64,
+        /// The first place that has not arrived.
+        next: i64,
+        /// How far ahead of that a place may be.
+        most: i64,
+    },
     /// A quota of the tenant is used up (HTTP 429); the same call may succeed later.
     #[error("{0}")]
     Quota(Refusal),
     /// The store can't be reached now (HTTP 503); the same call may succeed soon.
     #[error("the store could not be reached to {0}")]
     Unavailable(&'static str),
+    /// A disk is full (HTTP 503); the same call may succeed once there is space.
+    #[error("no disk space is left to {0}")]
+    NoSpace(&'static str),
     /// A PostgreSQL server that should be reached through TLS can't be: certificates, keys or settings are wrong.
     #[error("no TLS connection to the database: {0}")]
     Tls(String),
@@ -72,11 +104,13 @@ impl Error {
                     tracing::debug!(doing, %error, "a concurrent change was in the way");
                     Self::Conflict(doing)
                 }
+                Some("53100") => Self::no_space(doing, error),
+                code if is_of_sqlite(refusal.as_ref()) && code.is_some_and(is_full) => Self::no_space(doing, error),
                 // Shutdown, crash recovery, start-up, no connection left, lost connection; a statement that took too
-                // long, and exhausted resources: disk, memory, others, input and output.
+                // long, and exhausted resources: memory, others, input and output.
                 Some(
                     "57P01" | "57P02" | "57P03" | "53300" | "25P03" | "08000" | "08003" | "08006" | "57014" | "53000"
-                    | "53100" | "53200" | "53400" | "58000" | "58030",
+                    | "53200" | "53400" | "58000" | "58030",
                 ) => {
                     tracing::warn!(doing, %error, "the database can't be reached");
                     Self::Unavailable(doing)
@@ -89,9 +123,26 @@ impl Error {
         }
     }
 
+    /// Logs where a disk is full.
+    pub(crate) fn no_space(doing: &'static str, detail: impl std::fmt::Display) -> Self {
+        tracing::warn!(doing, detail = %detail, "no disk space is left");
+        Self::NoSpace(doing)
+    }
+
     /// Logs the detail of a store failure and keeps it from the client.
     pub(crate) fn store(doing: &'static str, detail: impl std::fmt::Display) -> Self {
         tracing::error!(doing, detail = %detail, "the store failed");
         Self::Store(doing)
     }
+}
+
+fn is_of_sqlite(error: &(dyn DatabaseError + 'static)) -> bool {
+    error.try_downcast_ref::<SqliteError>().is_some()
+}
+
+/// Whether a code of SQLite says that the disk is full: when it writes, or when it extends the index of its log.
+fn is_full(code: &str) -> bool {
+    const FULL: &str = "13";
+    const IOERR_SHMSIZE: &str = "4874";
+    code == FULL || code == IOERR_SHMSIZE
 }

@@ -12,7 +12,7 @@ use crate::quotas::TokenBucket;
 use crate::signals::Signal;
 use crate::store::db::Conn;
 use crate::store::results::{EndedRequest, RequestEnd, StoredResult};
-use crate::store::{quotas, requests, results, sampling, workers};
+use crate::store::{quotas, requests, results, sampling};
 use crate::write::Write;
 use crate::{Completions, Error, Pause, Poll, Quota, RequestKind, Scheduler};
 
@@ -71,17 +71,6 @@ impl Scheduler {
         let Some(level) = quotas::rate_limit_level(conn, tenant).await? else { return Ok(None) };
         let until = TokenBucket::restored(rate, level).ready_at(tokens, now);
         Ok((until > now).then_some(Pause { quota: Quota::TokensPerMinute, limit: rate.get(), until }))
-    }
-
-    /// The base model of a queued request that no live worker serves, so that it waits for one to come.
-    ///
-    /// # Errors
-    /// When the store can't be read.
-    pub async fn missing_worker(&self, tenant: &TenantId, request: &RequestId) -> Result<Option<String>, Error> {
-        let conn = &mut self.core.reader().await?;
-        let Some(model) = workers::model_of_queued(conn, tenant, request).await? else { return Ok(None) };
-        let served = workers::models_of_workers(conn).await?.concat().contains(&model);
-        Ok((!served).then_some(model))
     }
 
     /// Samples of one clone (`seq_id div 10^9`) that finished after the cursor `after`; waits up to

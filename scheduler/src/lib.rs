@@ -9,6 +9,7 @@
 //! | | |
 //! |---|---|
 //! | `scheduler` | opening and closing |
+//! | `backup` | copies of store and storage, beside running schedulers |
 //! | `submit`, `dispatch`, `completion`, `futures`, `sessions`, `catalogue`, `base_models`, `maintenance` | the calls of API and worker |
 //! | `queue_effects` | effects of the queue's changes as writes |
 //! | `rejection`, `run_snapshots`, `quarantine`, `lease`, `gc`, `payloads`, `notifications` | writes and background tasks |
@@ -18,6 +19,7 @@
 //! | `store`, `storage`, `quotas`, `types` | tables, bytes, limits, values |
 
 mod admission;
+mod backup;
 mod base_models;
 mod caches;
 mod catalogue;
@@ -34,11 +36,14 @@ mod futures;
 mod gc;
 mod lease;
 mod lock;
+mod look;
 mod maintenance;
 mod memory_waits;
 mod metrics;
 mod notifications;
 mod options;
+mod origin;
+mod outdated;
 mod payloads;
 mod quarantine;
 mod queue;
@@ -54,24 +59,29 @@ mod store;
 mod submit;
 #[cfg(test)]
 mod tests;
+mod trace_context;
 mod types;
 mod waiters;
 mod work_log;
 mod write;
 mod writer;
 
+pub use backup::{Backup, BackupError, Manifest, Restore, backup, restore, verify as verify_backup};
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::Error;
+pub use look::{StoreState, StoreUnusable, look_at_store};
 pub use metrics::Metrics;
-pub use options::{Options, WorkerOptions};
-pub use quotas::{Pause, Policies, Quota, Refusal, TenantPolicy};
+pub use options::{NumericsMismatch, Options, WorkerOptions};
+pub use origin::{Executed, ExecutionObserver, Origin, Stages};
+pub use quotas::{Pause, Policies, Quota, Refusal, TenantPolicy, TrainingLimits};
 pub use scheduler::{OpenSamples, Scheduler, Stats};
 pub use storage::{Area, Older, Pieces, Storage, StorageError};
 pub use store::db::Database;
 pub use store::schema::migrate;
+pub use trace_context::TraceContext;
 pub use types::{
     Checkpoint, CompletionItem, Completions, Decoded, Effect, Encode, Encoding, FinishReason, MaintenanceOp,
-    MaintenanceReport, MemoryWait, NewCheckpoint, NewRun, NewSamplingSession, NewSession, Outcome, Page, Poll,
-    PrefetchDecoder, RequestKind, RequestState, Run, RunState, RunSubmission, SampleSubmission, SamplingSession,
-    Session, SessionStatus, Submitted, Work, WorkItem,
+    MaintenanceReport, MemoryWait, NewCheckpoint, NewRun, NewSamplingSession, NewSession, NumericsChange, Outcome,
+    Page, Poll, PrefetchDecoder, RequestKind, RequestState, Run, RunState, RunSubmission, SampleSubmission,
+    SamplingSession, Session, SessionStatus, Submitted, Work, WorkItem, WorkerWait,
 };

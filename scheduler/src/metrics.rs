@@ -1,8 +1,10 @@
 //! The scheduler's counters, gauges and histograms, for Prometheus.
 
 mod engine;
+mod store;
 
 use std::fmt;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, LabelSetEncoder};
@@ -14,13 +16,15 @@ use prometheus_client::registry::Registry;
 use trainyard_protocol::{EngineStats, TenantId};
 
 use self::engine::EngineMetrics;
-
+use self::store::StoreMetrics;
+use crate::storage::StorageTimes;
 use crate::{Quota, RequestKind, RequestState};
 
 /// Upper bounds of wait and service times in seconds: from a one-token sample to a full queue.
 const SECONDS: [f64; 12] = [0.001, 0.005, 0.02, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 120.0, 600.0, 3600.0];
 
 type Times = Family<Labels, Histogram>;
+type FloatGauge = Gauge<f64, AtomicU64>;
 
 /// Counters, gauges and times since the scheduler was opened. Cheap to clone; all clones count together.
 #[derive(Clone, Debug)]
@@ -36,9 +40,13 @@ pub struct Metrics {
     sessions: Gauge,
     runs: Gauge,
     waiting_for_memory: Gauge,
+    waiting_for_numerics: Gauge,
     engine: EngineMetrics,
+    storage: StorageTimes,
+    pub(crate) store: StoreMetrics,
     pub(crate) replayed: Counter,
     pub(crate) leases_lost: Counter,
+    pub(crate) numerics_changes: Counter,
     pub(crate) transactions: Counter,
     pub(crate) conflicts: Counter,
     pub(crate) writes: Counter,
@@ -92,7 +100,8 @@ pub(crate) struct PresentCounts {
 
 impl Metrics {
     /// With `per_tenant` the names of tenants become labels; there may be many of them, and they may be private.
-    pub(crate) fn new(per_tenant: bool) -> Self {
+    /// `storage` is what the process's storage is timed by.
+    pub(crate) fn new(per_tenant: bool, storage: StorageTimes) -> Self {
         let metrics = Self {
             per_tenant,
             waited: times(),
@@ -105,9 +114,13 @@ impl Metrics {
             sessions: Gauge::default(),
             runs: Gauge::default(),
             waiting_for_memory: Gauge::default(),
+            waiting_for_numerics: Gauge::default(),
             engine: EngineMetrics::default(),
+            storage,
+            store: StoreMetrics::default(),
             replayed: Counter::default(),
             leases_lost: Counter::default(),
+            numerics_changes: Counter::default(),
             transactions: Counter::default(),
             conflicts: Counter::default(),
             writes: Counter::default(),
@@ -142,6 +155,10 @@ impl Metrics {
         self.waiting_for_memory.set(signed(runs as u64));
     }
 
+    pub(crate) fn set_waiting_for_numerics(&self, runs: usize) {
+        self.waiting_for_numerics.set(signed(runs as u64));
+    }
+
     /// Makes everything visible in a registry.
     pub fn register(&self, registry: &mut Registry) {
         registry.register("queued_requests", "Requests that wait to be started", self.queued.clone());
@@ -155,6 +172,13 @@ impl Metrics {
         registry.register("runs", "Training runs of active sessions", self.runs.clone());
         let waiting = self.waiting_for_memory.clone();
         registry.register("runs_waiting_for_memory", "Runs that do not fit beside the loaded ones", waiting);
+        let waiting = self.waiting_for_numerics.clone();
+        registry.register("runs_waiting_for_numerics", "Runs that no worker computes as before", waiting);
+        registry.register(
+            "numerics_changes",
+            "Runs continued in another way than before",
+            self.numerics_changes.clone(),
+        );
         registry.register("replayed_requests", "Requests replayed to restore a run", self.replayed.clone());
         registry.register(
             "leases_lost",
@@ -169,6 +193,8 @@ impl Metrics {
             self.conflicts.clone(),
         );
         registry.register("store_writes", "Writes that these transactions held", self.writes.clone());
+        self.store.register(registry);
+        self.storage.register(registry);
     }
 
     /// A request starts for the first time.
@@ -221,11 +247,12 @@ fn signed(count: u64) -> i64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    fn text(metrics: &Metrics) -> String {
+    /// As Prometheus reads them.
+    pub(crate) fn text(metrics: &Metrics) -> String {
         let (mut registry, mut text) = (Registry::default(), String::new());
         metrics.register(&mut registry);
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
@@ -243,7 +270,7 @@ mod tests {
 
     #[test]
     fn everything_starts_at_zero_and_names_no_tenant() {
-        let metrics = Metrics::new(false);
+        let metrics = Metrics::new(false, StorageTimes::default());
         let before = text(&metrics);
         for line in [
             "request_wait_seconds_count{kind=\"optim_step\"} 0",
@@ -270,7 +297,7 @@ mod tests {
 
     #[test]
     fn tenants_are_labels_when_that_is_wanted() {
-        let metrics = Metrics::new(true);
+        let metrics = Metrics::new(true, StorageTimes::default());
         count(&metrics);
         let text = text(&metrics);
         assert!(
@@ -282,7 +309,7 @@ mod tests {
 
     #[test]
     fn the_engines_last_counters_are_shown() {
-        let metrics = Metrics::new(false);
+        let metrics = Metrics::new(false, StorageTimes::default());
         metrics.set_engine(EngineStats { microbatch_tokens: 200, microbatch_capacity: 256, ..EngineStats::default() });
         let text = text(&metrics);
         for line in ["microbatch_tokens_total 200", "microbatch_capacity_tokens_total 256", "kv_bytes 0"] {
@@ -292,7 +319,7 @@ mod tests {
 
     #[test]
     fn the_present_is_shown_for_every_kind() {
-        let metrics = Metrics::new(false);
+        let metrics = Metrics::new(false, StorageTimes::default());
         metrics.show(&PresentCounts { queued: vec![(RequestKind::Sample, 3)], running: vec![], sessions: 2, runs: 1 });
         metrics.show(&PresentCounts { queued: vec![(RequestKind::Forward, 1)], running: vec![], sessions: 2, runs: 1 });
         let text = text(&metrics);

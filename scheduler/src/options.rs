@@ -25,6 +25,10 @@ pub struct Options {
     pub retention: Duration,
     /// A run is saved after so many tokens of executed work: a recovery replays no more.
     pub snapshot_tokens: u64,
+    /// So many of a run's snapshots for sampling stay in the storage: those that were taken or sampled from last.
+    pub kept_snapshots: usize,
+    /// Others stay there for so long after they were taken or last sampled from.
+    pub snapshot_retention: Duration,
     /// A run without requests for so long is saved and unloaded until its next request.
     pub idle_unload: Duration,
     /// The worker of this process; `None` when others execute the requests.
@@ -53,6 +57,8 @@ impl Options {
             session_timeout: Duration::from_secs(300),
             retention: Duration::from_secs(24 * 3600),
             snapshot_tokens: 200_000,
+            kept_snapshots: 8,
+            snapshot_retention: Duration::from_secs(600),
             idle_unload: Duration::from_secs(900),
             worker: None,
             worker_waits: false,
@@ -80,13 +86,34 @@ pub struct WorkerOptions {
     pub former_out_of_memory: bool,
     /// Sequences that its engine decodes together: it claims samples for these, and a quarter more that wait for them.
     pub decode_slots: usize,
+    /// What becomes of runs that were computed in another way.
+    pub numerics_mismatch: NumericsMismatch,
+}
+
+/// What becomes of a run whose results were computed with the same weights, and with other kernels, another type or another
+/// layout than a worker's, while no other worker computes like that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NumericsMismatch {
+    /// It waits for a worker that does.
+    #[default]
+    Wait,
+    /// The worker continues it, and the run says so from then on.
+    Continue,
 }
 
 impl WorkerOptions {
     /// The worker of a process that serves these base models, with a lease of 15 seconds.
     pub fn new(id: impl Into<String>, models: Vec<String>) -> Self {
         let lease = Duration::from_secs(15);
-        Self { id: id.into(), models, devices: Vec::new(), lease, former_out_of_memory: false, decode_slots: 256 }
+        Self {
+            id: id.into(),
+            models,
+            devices: Vec::new(),
+            lease,
+            former_out_of_memory: false,
+            decode_slots: 256,
+            numerics_mismatch: NumericsMismatch::default(),
+        }
     }
 
     /// How the former process of this worker ended, should it still have leases.

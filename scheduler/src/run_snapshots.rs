@@ -3,17 +3,23 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use trainyard_protocol::RunId;
+use trainyard_protocol::{RunId, SamplingSessionId};
 
 use crate::core::{Core, Subject, Urgency};
 use crate::lease::holds_lease;
 use crate::queue::{Fence, InFlightRequest, Queue};
 use crate::store::db::Conn;
-use crate::store::{gc, runs, sampling};
+use crate::store::{gc, runs, sampling, saved_snapshots};
 use crate::write::Write;
 use crate::{Effect, Error};
 
 impl Core {
+    /// The error of a sample from a snapshot that was collected.
+    pub(crate) fn snapshot_collected(&self, sampling: &SamplingSessionId) -> Error {
+        let (kept, seconds) = (self.options.kept_snapshots, self.options.snapshot_retention.as_secs());
+        Error::SnapshotCollected { id: sampling.to_string(), kept, seconds }
+    }
+
     /// Records a completed maintenance operation. The queue follows once it is committed.
     pub(crate) fn record_maintenance(&self, queue: &Queue, finished: &InFlightRequest, effects: Vec<Effect>) {
         let Fence::Run(run, epoch) = &finished.fence else { return };
@@ -46,7 +52,9 @@ struct RecordSave {
 /// What is not needed any more.
 #[derive(Default)]
 struct Garbage {
-    folder: Option<PathBuf>,
+    folders: Vec<PathBuf>,
+    /// Keys of snapshots.
+    snapshots: Vec<String>,
     blobs: Vec<String>,
 }
 
@@ -66,29 +74,35 @@ impl Write for RecordSave {
         match &self.saved {
             Saved::Snapshot { key, dir, .. } => {
                 sampling::set_snapshot_dir(conn, &self.run, key, Some(dir)).await?;
-                Ok(Some(Garbage::default()))
+                let (kept, before) = (core.options.kept_snapshots, core.now().minus(core.options.snapshot_retention));
+                let collected = saved_snapshots::collect_snapshots(conn, &self.run, kept, before).await?;
+                let (snapshots, folders) = collected.into_iter().map(|snapshot| (snapshot.key, snapshot.dir)).unzip();
+                Ok(Some(Garbage { folders, snapshots, blobs: Vec::new() }))
             }
             Saved::Run(seq_id, dir) => {
-                let folder = runs::save_run(conn, &self.run, *seq_id, dir).await?;
+                let folders = Vec::from_iter(runs::save_run(conn, &self.run, *seq_id, dir).await?);
                 let blobs = gc::truncate_log(conn, &self.run, *seq_id).await?;
-                Ok(Some(Garbage { folder, blobs }))
+                Ok(Some(Garbage { folders, snapshots: Vec::new(), blobs }))
             }
         }
     }
 
     fn committed(&mut self, output: &Self::Output, core: &Arc<Core>) {
-        let Some(Garbage { folder, blobs }) = output else { return };
+        let Some(Garbage { folders, snapshots, blobs }) = output else { return };
         core.with_queue(|queue| match &self.saved {
             Saved::Run(..) => queue.run_saved(&self.run),
-            Saved::Snapshot { key, made, dir } => queue.snapshot_saved(&self.run, key, *made, dir),
+            Saved::Snapshot { key, made, dir } => {
+                queue.snapshot_saved(&self.run, key, *made, dir);
+                queue.snapshots_collected(&self.run, snapshots.iter().cloned());
+            }
         });
         if let Saved::Run(seq_id, _) = self.saved {
             tracing::info!(run = %self.run, seq_id, "run saved; its log is truncated up to there");
         }
-        let (shared, folder, blobs) = (Arc::clone(core), folder.clone(), blobs.clone());
+        let (shared, folders, blobs) = (Arc::clone(core), folders.clone(), blobs.clone());
         core.runtime.spawn(async move {
             shared.blobs.remove(blobs).await;
-            if let Some(folder) = folder {
+            for folder in folders {
                 shared.remove_folder(folder).await;
             }
         });

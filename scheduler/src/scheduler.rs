@@ -14,10 +14,12 @@ use crate::lock::lock;
 use crate::metrics::PresentCounts;
 use crate::store::blobs::Blobs;
 use crate::store::db::{Conn, Database, connect, connect_readers};
-use crate::store::{quotas, schema, sessions};
+use crate::store::{quotas, schema, sessions, workers};
 use crate::write::Write;
 use crate::writer::Writer;
-use crate::{Error, Metrics, Options, Policies, PrefetchDecoder, RequestState, lease, notifications};
+use crate::{
+    Error, ExecutionObserver, Metrics, Options, Policies, PrefetchDecoder, RequestState, lease, notifications,
+};
 
 /// Counters since the scheduler was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,7 +69,7 @@ impl Scheduler {
         };
         let mut conn = connect_current(&options.database).await?;
         let readers = connect_readers(&options.database, options.database_readers).await?;
-        let blobs = Blobs::open(options.storage.clone()).await?;
+        let blobs = Blobs::open(options.storage.clone(), readers.clone()).await?;
         let (messages, received) = mpsc::unbounded_channel();
         let core = Arc::new(Core::new(options, readers, blobs, &messages));
         if core.options.serves_clients {
@@ -107,6 +109,11 @@ impl Scheduler {
         let _ = self.core.prefetch_decoder.set(decoder);
     }
 
+    /// Sets what learns of requests that this process accepted and executed. The first one stays.
+    pub fn observe_executions_with(&self, observer: ExecutionObserver) {
+        let _ = self.core.execution_observer.set(observer);
+    }
+
     /// Sets what predicts the memory of runs: from then on this process's worker gets a run only while it fits beside the
     /// runs that it has. To be called before the worker takes part; the first one stays.
     pub fn plan_memory_with(&self, memory: Arc<dyn PlanMemory>) {
@@ -118,7 +125,9 @@ impl Scheduler {
 
     /// Writes what is still to be written, releases leases and closes the store. Every later call fails.
     pub async fn close(&self) {
-        if let Err(error) = self.write(lease::Deregister).await {
+        if !self.is_outdated()
+            && let Err(error) = self.write(lease::Deregister).await
+        {
             tracing::debug!(%error, "leases were not released; they will expire");
         }
         let (closed, done) = oneshot::channel();
@@ -167,14 +176,19 @@ impl Scheduler {
         &self.core.options.policies
     }
 
-    /// Updates the gauges of queued and running requests, sessions and runs, of all processes on the database.
+    /// Updates the gauges of queued and running requests, sessions, runs and leases, of all processes on the database,
+    /// and those of this process's connections.
     ///
     /// # Errors
     /// When the store can't be read.
     pub async fn observe(&self) -> Result<(), Error> {
+        let measured = &self.core.metrics.store;
+        measured.set_readers(self.core.readers.usage());
+        measured.set_heartbeat_age(self.core.heartbeat_age());
         // What the store does not show yet: starts are written together with the next write.
         let _ = tokio::time::timeout(FLUSH_TIMEOUT, self.core.call(FlushNotes)).await;
         let mut conn = self.core.reader().await?;
+        measured.set_shortest_lease(workers::shortest_lease(&mut conn).await?);
         let open = quotas::open_requests(&mut conn).await?;
         let (sessions, runs) = quotas::active_sessions_and_runs(&mut conn).await?;
         let of = |running: bool| {

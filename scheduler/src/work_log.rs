@@ -10,6 +10,7 @@ use tokio::time::sleep;
 use trainyard_protocol::{Category, OpError, RequestId, TenantId};
 
 use crate::lock::lock;
+use crate::origin::Origin;
 use crate::store::results::EndedRequest;
 use crate::{RequestKind, RequestState};
 
@@ -64,12 +65,19 @@ impl Summary {
 }
 
 impl WorkLog {
-    /// A request ended; `times` if it was executed.
-    pub(crate) fn ended(&self, runtime: &Handle, request: &RequestId, ended: &EndedRequest, times: Option<Times>) {
+    /// A request ended; `times` if it was executed, `origin` if its call is known.
+    pub(crate) fn ended(
+        &self,
+        runtime: &Handle,
+        request: &RequestId,
+        ended: &EndedRequest,
+        times: Option<Times>,
+        origin: Option<&Origin>,
+    ) {
         if ended.kind == RequestKind::Sample || ended.state == RequestState::Cancelled {
             self.gather(runtime, ended, times.unwrap_or_default());
         } else {
-            line(request, ended, times.unwrap_or_default());
+            line(request, ended, times.unwrap_or_default(), origin);
         }
     }
 
@@ -104,17 +112,23 @@ impl WorkLog {
 }
 
 /// The line of one request.
-fn line(request: &RequestId, ended: &EndedRequest, Times { waited, served }: Times) {
+fn line(request: &RequestId, ended: &EndedRequest, Times { waited, served }: Times, origin: Option<&Origin>) {
+    let call = origin.map(|origin| &*origin.call);
+    let trace_id = origin.map(|origin| origin.trace.trace_id());
     let EndedRequest { tenant, kind, tokens, failure, .. } = ended;
     let (kind, run) = (kind.as_str(), ended.run.as_ref().map(ToString::to_string));
     let (wait_ms, service_ms) = (millis(waited), millis(served));
     match failure {
-        None => tracing::info!(kind, %tenant, run, %request, tokens, wait_ms, service_ms, "request succeeded"),
+        None => tracing::info!(
+            kind, %tenant, run, %request, x_request_id = call, trace_id, tokens, wait_ms, service_ms, "request succeeded"
+        ),
         Some(error @ OpError { category: Category::User, .. }) => tracing::info!(
-            kind, %tenant, run, %request, tokens, wait_ms, service_ms, error = error.redacted(), "request failed"
+            kind, %tenant, run, %request, x_request_id = call, trace_id, tokens, wait_ms, service_ms,
+            error = error.redacted(), "request failed"
         ),
         Some(error) => tracing::warn!(
-            kind, %tenant, run, %request, tokens, wait_ms, service_ms, error = error.redacted(), "request failed"
+            kind, %tenant, run, %request, x_request_id = call, trace_id, tokens, wait_ms, service_ms,
+            error = error.redacted(), "request failed"
         ),
     }
 }
@@ -151,17 +165,17 @@ mod tests {
         let times = |waited, served| {
             Some(Times { waited: Duration::from_millis(waited), served: Duration::from_millis(served) })
         };
-        log.ended(&runtime, &id, &sample(RequestState::Succeeded, None), times(1, 20));
-        log.ended(&runtime, &id, &sample(RequestState::Cancelled, None), None);
+        log.ended(&runtime, &id, &sample(RequestState::Succeeded, None), times(1, 20), None);
+        log.ended(&runtime, &id, &sample(RequestState::Cancelled, None), None, None);
         let failure = OpError::user("stop: \"a secret\" is too long");
-        log.ended(&runtime, &id, &sample(RequestState::Failed, Some(failure)), times(3, 2));
+        log.ended(&runtime, &id, &sample(RequestState::Failed, Some(failure)), times(3, 2), None);
         let step = EndedRequest {
             kind: RequestKind::OptimStep,
             sample: None,
             run: Some(RunId::new("s:train:0")),
             ..sample(RequestState::Succeeded, None)
         };
-        log.ended(&runtime, &id, &step, times(1, 1));
+        log.ended(&runtime, &id, &step, times(1, 1), None);
         let gathered = lock(&log.0).clone();
         assert_eq!(gathered.len(), 1);
         let expected = Summary {

@@ -6,6 +6,7 @@ use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 use trainyard_protocol::SessionId;
@@ -96,7 +97,7 @@ impl Core {
         const CLOSED: Error = Error::Store("write after it was closed");
         let messages = self.messages.upgrade().ok_or(CLOSED)?;
         let (reply, answer) = oneshot::channel();
-        messages.send(Message::Write(Sent::boxed(write, Some(reply)))).map_err(|_| CLOSED)?;
+        messages.send(Message::Write(Sent::boxed(write, Some(reply), self))).map_err(|_| CLOSED)?;
         drop(messages);
         match timeout(CALL_TIMEOUT, answer).await {
             Ok(answer) => answer.unwrap_or(Err(CLOSED)),
@@ -107,7 +108,7 @@ impl Core {
     /// Sends a record to the writer. When the scheduler has closed, a restart finds the same again.
     pub(crate) fn record<W: Write>(&self, write: W) {
         if let Some(messages) = self.messages.upgrade() {
-            let _ = messages.send(Message::Write(Sent::boxed(write, None)));
+            let _ = messages.send(Message::Write(Sent::boxed(write, None, self)));
         }
     }
 }
@@ -120,11 +121,29 @@ struct Sent<W: Write> {
     output: Option<Result<W::Output, Error>>,
     reply: Option<Reply<W>>,
     since: Instant,
+    _queued: Queued,
+}
+
+/// Counts a write as long as it lives.
+struct Queued(Gauge);
+
+impl Queued {
+    fn new(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
 }
 
 impl<W: Write> Sent<W> {
-    fn boxed(write: W, reply: Option<Reply<W>>) -> Box<dyn QueuedWrite> {
-        Box::new(Self { write, output: None, reply, since: Instant::now() })
+    fn boxed(write: W, reply: Option<Reply<W>>, core: &Core) -> Box<dyn QueuedWrite> {
+        let queued = Queued::new(&core.metrics.store.queued);
+        Box::new(Self { write, output: None, reply, since: Instant::now(), _queued: queued })
     }
 }
 
@@ -139,6 +158,10 @@ impl<W: Write> QueuedWrite for Sent<W> {
 
     fn is_overdue(&self) -> bool {
         W::URGENCY == Urgency::Call && self.since.elapsed() > CALL_TIMEOUT
+    }
+
+    fn sent_at(&self) -> Instant {
+        self.since
     }
 
     fn locks(&self, core: &Core) -> Vec<String> {

@@ -2,86 +2,50 @@
 //! which overrides the defaults.
 
 mod database;
+mod file;
 mod flags;
 mod http;
 mod hub;
+mod parse;
+mod queue;
+mod snapshots;
+mod stores;
 mod tenants;
+mod tls;
 
-use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
-use std::{fs, io, thread};
+use std::{io, thread};
 
-use serde::Deserialize;
 use trainyard_scheduler::{Database, Policies};
 
-use self::database::parse_database;
-use self::http::FileHttp;
-use self::hub::FileHub;
-use self::tenants::{FileKey, FileTenant};
+use self::file::{FileConfig, read_file};
+use self::parse::{MAX_RETENTION_HOURS, metrics_access, models, parse_host, retention};
 use crate::auth::Keys;
 use crate::metrics::Access;
+use crate::tls::TlsFiles;
 
 pub use self::database::parse_database_url;
 pub use self::flags::{
-    ComputeType, LogFormat, MigrateFlags, NamedPath, ServeFlags, ServeRole, SharedFlags, WorkerFlags,
+    ComputeType, DoctorFlags, LogFormat, MigrateFlags, NamedPath, NumericsMismatch, ServeFlags, ServeRole, SharedFlags,
+    WorkerFlags,
 };
 pub use self::http::{Http, HttpFlags};
 pub use self::hub::{HubConfig, HubFlags};
+pub use self::queue::QueueFlags;
+pub use self::snapshots::{SamplerSnapshots, SnapshotFlags};
+pub use self::stores::{BackupFlags, RestoreFlags, StoreFlags, Stores};
 pub use self::tenants::TenantsError;
+pub use self::tls::TlsFlags;
 
-/// The file that is read when `--config` names no other.
-const DEFAULT_FILE: &str = "trainyard.toml";
 /// Of a worker.
 const LEASE_SECONDS: u64 = 15;
-/// The shortest metrics token, in characters.
-const MIN_TOKEN: usize = 8;
-
 /// Capacity for copies of what is read from a bucket.
 const STORAGE_CACHE_MIB: u64 = 20 << 10;
 
 /// Less than the time after which service managers kill, which is 30 seconds or more.
 const DRAIN_SECONDS: u64 = 20;
-
-/// The configuration file.
-#[derive(Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct FileConfig {
-    models: BTreeMap<String, PathBuf>,
-    host: Option<String>,
-    port: Option<u16>,
-    data_dir: Option<PathBuf>,
-    database_url: Option<String>,
-    database_readers: Option<usize>,
-    storage: Option<String>,
-    storage_cache_mib: Option<u64>,
-    dtype: Option<ComputeType>,
-    threads: Option<usize>,
-    memory_mib: Option<usize>,
-    activation_memory_mib: Option<usize>,
-    kv_memory_mib: Option<usize>,
-    checkpoint_memory_mib: Option<usize>,
-    log_level: Option<String>,
-    log_format: Option<LogFormat>,
-    max_body_bytes: Option<usize>,
-    public_url: Option<String>,
-    metrics_token: Option<String>,
-    metrics_per_tenant: bool,
-    role: Option<ServeRole>,
-    lease_seconds: Option<u64>,
-    snapshot_tokens: Option<u64>,
-    idle_seconds: Option<u64>,
-    drain_seconds: Option<u64>,
-    drain_delay_seconds: Option<u64>,
-    session_seconds: Option<u64>,
-    retention_hours: Option<u64>,
-    http: FileHttp,
-    hub: FileHub,
-    insecure_no_auth: bool,
-    tenants: Vec<FileTenant>,
-    keys: Vec<FileKey>,
-}
 
 /// What a process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +69,8 @@ pub struct Config {
     pub lease: Duration,
     /// Tokens of executed work after which a run is saved; the scheduler's default when `None`.
     pub snapshot_tokens: Option<u64>,
+    /// How long unnamed sampler saves stay in the storage.
+    pub sampler_snapshots: SamplerSnapshots,
     /// How long a run may be idle in memory; the scheduler's default when `None`.
     pub idle_unload: Option<Duration>,
     /// How long a shutdown waits for what is executed to finish, and for runs to be saved.
@@ -131,10 +97,14 @@ pub struct Config {
     pub storage: String,
     /// Capacity for copies of what is read from a bucket.
     pub storage_cache_bytes: u64,
+    /// Free space that is kept for accepted work, 0 for none; by the size of the disk when `None`.
+    pub disk_reserve: Option<u64>,
     /// Compute type.
     pub dtype: ComputeType,
     /// Threads of the engine, at least 1.
     pub threads: usize,
+    /// What becomes of runs that were computed in another way.
+    pub numerics_mismatch: NumericsMismatch,
     /// Memory of the engine, of which those below are parts; a share of the machine's when `None`.
     pub memory_mib: Option<usize>,
     /// Memory of a training pass; the engine's default when `None`.
@@ -153,8 +123,12 @@ pub struct Config {
     pub http: Http,
     /// How `/hf` is served.
     pub hub: HubConfig,
+    /// The certificate and key of HTTPS, where it is served.
+    pub tls: Option<TlsFiles>,
     /// Where clients reach the server.
     pub public_url: Option<String>,
+    /// The collector of traces, if they are exported.
+    pub otlp_endpoint: Option<String>,
     /// Accepted keys; empty on loopback accepts any well-formed one.
     pub keys: Keys,
     /// What each tenant is granted.
@@ -213,9 +187,20 @@ pub enum ConfigError {
     /// Leases that end as they begin.
     #[error("--lease-seconds: must be at least 1")]
     Lease,
+    /// One of two files.
+    #[error("--{given}: needs --{missing} too")]
+    Pair {
+        /// The flag that is there.
+        given: &'static str,
+        /// The flag that is not.
+        missing: &'static str,
+    },
     /// No time at all.
     #[error("--{0}: must be at least 1")]
     Period(&'static str),
+    /// No time at all, or no number of hours.
+    #[error("--retention-hours: must be a positive number, at most {MAX_RETENTION_HOURS}")]
+    Retention,
     /// A limit of 0.
     #[error("--{0}: must be at least 1")]
     Zero(&'static str),
@@ -269,9 +254,14 @@ impl Config {
 
     fn join(serve: ServeFlags, file: FileConfig, role: Role) -> Result<Self, ConfigError> {
         let ServeFlags { shared: flags, .. } = serve.clone();
-        let data_dir = flags.data_dir.or(file.data_dir).unwrap_or_else(|| PathBuf::from("data"));
+        let stores = Stores::join(
+            flags.data_dir.or(file.data_dir),
+            flags.database_url.or(file.database_url),
+            flags.storage.or(file.storage),
+        )?;
         let host = parse_host(serve.host.or(file.host))?;
-        let (keys, policies) = tenants::resolve(&file.tenants, &file.keys)?;
+        let training = queue::resolve(serve.queue, file.queue)?;
+        let (keys, policies) = tenants::resolve(&file.tenants, &file.keys, training)?;
         if !host.is_loopback() && keys.is_empty() {
             return Err(ConfigError::KeysNeeded(host));
         }
@@ -288,13 +278,15 @@ impl Config {
             models: if role == Role::Api { Vec::new() } else { models(flags.models, file.models)? },
             host,
             port: serve.port.or(file.port).unwrap_or(8000),
-            database: parse_database(flags.database_url.or(file.database_url), &data_dir)?,
+            database: stores.database,
             database_readers: flags.database_readers.or(file.database_readers),
-            storage: flags.storage.or(file.storage).unwrap_or_else(|| data_dir.to_string_lossy().into_owned()),
+            storage: stores.storage,
             storage_cache_bytes: flags.storage_cache_mib.or(file.storage_cache_mib).unwrap_or(STORAGE_CACHE_MIB) << 20,
-            data_dir,
+            disk_reserve: flags.disk_reserve_mib.or(file.disk_reserve_mib).map(|mib| mib.saturating_mul(1 << 20)),
+            data_dir: stores.data_dir,
             dtype: flags.dtype.or(file.dtype).unwrap_or_default(),
             threads: flags.threads.or(file.threads).unwrap_or_else(processors),
+            numerics_mismatch: flags.numerics_mismatch.or(file.numerics_mismatch).unwrap_or_default(),
             memory_mib: flags.memory_mib.or(file.memory_mib),
             activation_memory_mib: flags.activation_memory_mib.or(file.activation_memory_mib),
             kv_memory_mib: flags.kv_memory_mib.or(file.kv_memory_mib),
@@ -304,7 +296,9 @@ impl Config {
             max_body_bytes: serve.max_body_bytes.or(file.max_body_bytes),
             http: Http::resolve(&serve.http, file.http)?,
             hub: HubConfig::resolve(serve.hub, file.hub)?,
+            tls: tls::resolve(flags.tls, file.tls)?,
             public_url,
+            otlp_endpoint: serve.otlp_endpoint.or(file.otlp_endpoint).filter(|url| !url.is_empty()),
             keys,
             policies,
             metrics_access: metrics_access(flags.metrics_token.or(file.metrics_token).as_deref(), private)?,
@@ -312,14 +306,12 @@ impl Config {
             metrics_per_tenant: file.metrics_per_tenant,
             migrate: flags.migrate,
             snapshot_tokens: flags.snapshot_tokens.or(file.snapshot_tokens),
+            sampler_snapshots: SamplerSnapshots::resolve(flags.snapshots, file.sampler_snapshots),
             idle_unload: flags.idle_seconds.or(file.idle_seconds).map(Duration::from_secs),
             drain: Duration::from_secs(flags.drain_seconds.or(file.drain_seconds).unwrap_or(DRAIN_SECONDS)),
             drain_delay: Duration::from_secs(serve.drain_delay_seconds.or(file.drain_delay_seconds).unwrap_or(0)),
             session_timeout: flags.session_seconds.or(file.session_seconds).map(Duration::from_secs),
-            retention: flags
-                .retention_hours
-                .or(file.retention_hours)
-                .map(|hours| Duration::from_secs(hours.saturating_mul(3_600))),
+            retention: flags.retention_hours.or(file.retention_hours).map(retention).transpose()?,
             lease: Duration::from_secs(flags.lease_seconds.or(file.lease_seconds).unwrap_or(LEASE_SECONDS)),
         };
         match config {
@@ -328,7 +320,6 @@ impl Config {
             }
             Self { lease: Duration::ZERO, .. } => Err(ConfigError::Lease),
             Self { session_timeout: Some(Duration::ZERO), .. } => Err(ConfigError::Period("session-seconds")),
-            Self { retention: Some(Duration::ZERO), .. } => Err(ConfigError::Period("retention-hours")),
             Self { database_readers: Some(0), .. } => Err(ConfigError::DatabaseReaders),
             Self { threads: 0, .. } => Err(ConfigError::Threads),
             Self { memory_mib: Some(0), .. } => Err(ConfigError::Memory("memory-mib")),
@@ -338,46 +329,6 @@ impl Config {
             Self { max_body_bytes: Some(0), .. } => Err(ConfigError::Zero("max-body-bytes")),
             config => Ok(config),
         }
-    }
-}
-
-/// The default file may be absent; a named one may not.
-fn read_file(named: Option<&Path>) -> Result<FileConfig, ConfigError> {
-    let path = named.unwrap_or(Path::new(DEFAULT_FILE));
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => return Ok(FileConfig::default()),
-        Err(source) => return Err(ConfigError::Read { path: path.to_owned(), source }),
-    };
-    toml::from_str(&text)
-        .map_err(|error| ConfigError::File { path: path.to_owned(), reason: error.to_string().trim_end().to_owned() })
-}
-
-fn models(flags: Vec<NamedPath>, file: BTreeMap<String, PathBuf>) -> Result<Vec<NamedPath>, ConfigError> {
-    let models =
-        if flags.is_empty() { file.into_iter().map(|(name, path)| NamedPath { name, path }).collect() } else { flags };
-    if models.is_empty() {
-        return Err(ConfigError::NoModel);
-    }
-    for (index, model) in models.iter().enumerate() {
-        if models[..index].iter().any(|earlier| earlier.name == model.name) {
-            return Err(ConfigError::DuplicateModel(model.name.clone()));
-        }
-    }
-    Ok(models)
-}
-
-fn metrics_access(token: Option<&str>, private: bool) -> Result<Access, ConfigError> {
-    if token.is_some_and(|token| token.trim().len() < MIN_TOKEN) {
-        return Err(ConfigError::MetricsToken);
-    }
-    Ok(Access::new(token.map(str::trim), private))
-}
-
-fn parse_host(host: Option<String>) -> Result<IpAddr, ConfigError> {
-    match host.as_deref() {
-        None | Some("localhost") => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        Some(text) => text.parse().map_err(|_| ConfigError::Host(text.to_owned())),
     }
 }
 

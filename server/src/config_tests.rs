@@ -1,12 +1,14 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 use trainyard_protocol::TenantId;
 
+use std::net::Ipv4Addr;
+
 use super::*;
 
 fn flags(file: &str) -> (tempfile::TempDir, ServeFlags) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("trainyard.toml");
-    fs::write(&path, file).unwrap();
+    std::fs::write(&path, file).unwrap();
     let model = NamedPath { name: "m".to_owned(), path: PathBuf::from("/m") };
     (
         dir,
@@ -23,6 +25,22 @@ fn refusal(file: &str, change: impl FnOnce(&mut ServeFlags)) -> String {
     Config::resolve(flags).unwrap_err().to_string()
 }
 
+#[test]
+fn bounds_on_queues_come_from_flags_the_file_and_tenants() {
+    let file = "[queue]\nmax_run_queued_requests = 7\nmax_queued_requests = 70\nmax_seq_gap = 9\n\
+        [[tenants]]\nname = \"t\"\nkeys = [{ key = \"tml-t\" }]\nmax_queued_requests = 700\n";
+    let (_dir, mut flags) = flags(file);
+    flags.queue.max_run_queued_requests = Some(8);
+    let policies = Config::resolve(flags).unwrap().policies;
+    let bounds = |tenant| {
+        let training = policies.of(&TenantId::new(tenant)).training;
+        (training.run_requests.get(), training.requests.get(), training.seq_gap.get(), training.bytes.get())
+    };
+    assert_eq!((bounds("t"), bounds("other")), ((8, 700, 9, 16 << 30), (8, 70, 9, 16 << 30)));
+    let zero = refusal("", |flags| flags.queue.max_seq_gap = Some(0));
+    assert_eq!(zero, "--max-seq-gap: must be at least 1");
+}
+
 const KEY: &str = "[[keys]]\nname = \"ci\"\ntenant = \"t\"\nsha256 = \"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"\n";
 
 #[test]
@@ -37,6 +55,14 @@ fn flags_override_the_file_which_overrides_the_defaults() {
     assert_eq!(config.database, Database::Sqlite("/from-flag/trainyard.db".into()));
     assert_eq!(config.host, IpAddr::V4(Ipv4Addr::LOCALHOST));
     assert!(config.threads >= 1);
+}
+
+#[test]
+fn flags_and_the_file_may_each_name_one_half_of_a_certificate() {
+    let (_dir, mut flags) = flags("[tls]\ncert = \"/file.pem\"\nkey = \"/file.key\"\n");
+    flags.shared.tls.tls_cert = Some("/flag.pem".into());
+    let files = TlsFiles { cert: "/flag.pem".into(), key: "/file.key".into() };
+    assert_eq!(Config::resolve(flags).unwrap().tls, Some(files));
 }
 
 #[test]
@@ -68,7 +94,11 @@ fn what_is_wrong_is_named() {
     assert!(refusal("role = \"api\"\n", |_| {}).contains("postgres://"));
     assert!(refusal("lease_seconds = 0\n", |_| {}).contains("--lease-seconds"));
     assert!(refusal("session_seconds = 0\n", |_| {}).contains("--session-seconds"));
-    assert!(refusal("retention_hours = 0\n", |_| {}).contains("--retention-hours"));
+    for hours in ["0", "-1", "nan", "inf", "1e300", "1e-6"] {
+        assert!(refusal(&format!("retention_hours = {hours}\n"), |_| {}).contains("--retention-hours"), "{hours}");
+    }
+    assert!(refusal("[tls]\ncert = \"/c\"\n", |_| {}).contains("--tls-cert: needs --tls-key"));
+    assert!(refusal("", |flags| flags.shared.tls.tls_key = Some("/k".into())).contains("--tls-key: needs --tls-cert"));
     let missing = refusal("", |flags| flags.shared.config = Some(PathBuf::from("/no/such/file.toml")));
     assert!(missing.contains("/no/such/file.toml"));
 }
@@ -162,10 +192,10 @@ fn a_public_url_needs_keys_and_closes_the_metrics() {
 #[test]
 fn the_hub_has_an_upstream_unless_there_is_to_be_none() {
     let (_dir, given) = flags("");
-    let default = HubConfig { upstream: Some("https://huggingface.co".to_owned()), require_key: false };
+    let default = HubConfig { upstream: Some("https://huggingface.co".to_owned()), require_key: false, weights: false };
     assert_eq!(Config::resolve(given).unwrap().hub, default);
-    let (_dir, given) = flags("[hub]\nrequire_key = true\n");
-    assert_eq!(Config::resolve(given).unwrap().hub, HubConfig { upstream: None, require_key: true });
+    let (_dir, given) = flags("[hub]\nrequire_key = true\nweights = true\n");
+    assert_eq!(Config::resolve(given).unwrap().hub, HubConfig { upstream: None, require_key: true, weights: true });
     let (_dir, mut given) = flags("[hub]\nupstream = \"none\"\n");
     given.hub.hf_upstream = Some("http://mirror:8080/".to_owned());
     assert_eq!(Config::resolve(given).unwrap().hub.upstream.as_deref(), Some("http://mirror:8080"));

@@ -8,7 +8,7 @@ use trainyard_gpu_runtime::backend::Backend;
 use trainyard_gpu_runtime::config::{LoadError, ModelFiles, ModelSource};
 use trainyard_gpu_runtime::load::{load, locate};
 use trainyard_gpu_runtime::{CpuEngine, Dtype, EngineOptions};
-use trainyard_protocol::Engine;
+use trainyard_protocol::{Engine, MemoryPlan};
 
 use crate::config::{ComputeType, Config};
 use crate::machine;
@@ -58,7 +58,15 @@ pub fn build_engine(config: &Config) -> Result<Loaded, EngineError> {
 /// # Errors
 /// When it is not there, or not what the runtime serves.
 pub fn open(path: &Path) -> Result<ModelSource, LoadError> {
-    load(&locate(path, hub_cache().as_deref())?)
+    load(&location(path)?)
+}
+
+/// The folder or file of a model, by its path or, from the hub cache, by its id.
+///
+/// # Errors
+/// When it is not there.
+pub fn location(path: &Path) -> Result<PathBuf, LoadError> {
+    locate(path, hub_cache().as_deref())
 }
 
 /// Where the Hugging Face tools keep downloads, by their variables.
@@ -70,11 +78,7 @@ fn hub_cache() -> Option<PathBuf> {
 }
 
 fn link(models: Vec<(String, ModelSource)>, config: &Config) -> Result<Box<dyn Engine>, EngineError> {
-    let dtype = match config.dtype {
-        ComputeType::Bf16 => Dtype::Bf16,
-        ComputeType::F32 => Dtype::F32,
-    };
-    let engine = CpuEngine::new(models, EngineOptions { dtype, threads: config.threads, ..memory_options(config) })?;
+    let engine = CpuEngine::new(models, engine_options(config))?;
     let device = engine.backend().device();
     tracing::info!(
         dtype = config.dtype.name(),
@@ -83,6 +87,15 @@ fn link(models: Vec<(String, ModelSource)>, config: &Config) -> Result<Box<dyn E
         "models are packed"
     );
     Ok(Box::new(engine))
+}
+
+/// How the engine is to compute.
+pub(crate) fn engine_options(config: &Config) -> EngineOptions {
+    let dtype = match config.dtype {
+        ComputeType::Bf16 => Dtype::Bf16,
+        ComputeType::F32 => Dtype::F32,
+    };
+    EngineOptions { dtype, threads: config.threads, ..memory_options(config) }
 }
 
 /// The memory budget and its parts: as configured, else a share of what the machine has.
@@ -102,6 +115,24 @@ fn memory_options(config: &Config) -> EngineOptions {
         activation_bytes: part(config.activation_memory_mib, defaults.activation_bytes, 8),
         checkpoint_bytes: part(config.checkpoint_memory_mib, defaults.checkpoint_bytes, 16),
         ..defaults
+    }
+}
+
+/// The memory budget and its parts.
+pub(crate) fn describe_memory(plan: &MemoryPlan) -> String {
+    let MemoryPlan { budget, weights, activations, checkpoints, kv } = *plan;
+    let mib = |bytes: u64| bytes >> 20;
+    match budget {
+        None => format!("no limit; models {} MiB", mib(weights)),
+        Some(budget) => format!(
+            "{} MiB: models {}, a training pass {}, checkpoints {}, keys and values at least {}, runs up to {}",
+            mib(budget),
+            mib(weights),
+            mib(activations),
+            mib(checkpoints),
+            mib(kv),
+            mib(plan.runs())
+        ),
     }
 }
 

@@ -4,9 +4,12 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use trainyard_protocol::{OpError, redacted};
-use trainyard_scheduler::{self as scheduler, Refusal};
+use trainyard_scheduler::{self as scheduler, Origin, Refusal};
 
 use crate::auth::KEY_PREFIX;
+
+/// When a client may repeat what a full disk refused. Clients repeat a request ten times: that is some minutes.
+const NO_SPACE_RETRY_SECONDS: u64 = 20;
 
 /// A refused request. The text is for the client, except that of [`ApiError::Internal`].
 ///
@@ -70,6 +73,9 @@ pub enum ApiError {
     /// The tenant uses what it is granted; the same request may be sent again.
     #[error("{0}")]
     Quota(Refusal),
+    /// A disk is full, or almost; the same request may be sent again.
+    #[error("{0}")]
+    NoSpace(String),
     /// The store can't be reached now.
     #[error("{0}; try again")]
     Unavailable(String),
@@ -109,7 +115,7 @@ impl ApiError {
             Self::Mismatch(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Invalid(_) => StatusCode::BAD_REQUEST,
             Self::Busy { .. } | Self::Quota(_) => StatusCode::TOO_MANY_REQUESTS,
-            Self::NotReady | Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NotReady | Self::NoSpace(_) | Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -119,7 +125,8 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let detail = match &self {
             Self::Internal(text) => {
-                tracing::error!(error = %text, "a request failed");
+                let id = Origin::current().map(|origin| origin.call);
+                tracing::error!(error = %text, x_request_id = id.as_deref(), "a request failed");
                 "internal error; the server's log has the details".to_owned()
             }
             other => other.to_string(),
@@ -130,10 +137,14 @@ impl IntoResponse for ApiError {
             body["limit"] = (*limit).into();
             body["used"] = (*used).into();
         }
+        if let Some(origin) = Origin::current() {
+            body["x_request_id"] = (*origin.call).into();
+        }
         let mut response = json_response(self.status(), &body);
         response.extensions_mut().insert(Reason(self.reason()));
         let retry_after = match self {
             Self::Busy { retry_after_seconds, .. } => Some(u64::from(retry_after_seconds)),
+            Self::NoSpace(_) => Some(NO_SPACE_RETRY_SECONDS),
             Self::Quota(refusal) => Some(refusal.retry_after.as_secs().max(1)),
             _ => None,
         };
@@ -179,12 +190,14 @@ impl From<scheduler::Error> for ApiError {
     fn from(error: scheduler::Error) -> Self {
         match error {
             scheduler::Error::NotFound { what, id } => Self::NotFound { what, id },
-            error @ (scheduler::Error::Gone { .. } | scheduler::Error::SessionFinished { .. }) => {
-                Self::Gone(error.to_string())
-            }
+            error @ (scheduler::Error::Gone { .. }
+            | scheduler::Error::SnapshotCollected { .. }
+            | scheduler::Error::SessionFinished { .. }) => Self::Gone(error.to_string()),
             scheduler::Error::Mismatch(message) => Self::Mismatch(message),
             scheduler::Error::Quota(refusal) => Self::Quota(refusal),
             scheduler::Error::Invalid(message) => Self::Invalid(message),
+            error @ scheduler::Error::NoSpace(_) => Self::NoSpace(error.to_string()),
+            error @ scheduler::Error::SeqGap { .. } => Self::Invalid(error.to_string()),
             error @ (scheduler::Error::Unavailable(_) | scheduler::Error::Tls(_) | scheduler::Error::Conflict(_)) => {
                 Self::Unavailable(error.to_string())
             }
@@ -198,6 +211,7 @@ impl From<scheduler::StorageError> for ApiError {
     fn from(error: scheduler::StorageError) -> Self {
         match error {
             scheduler::StorageError::NotFound(name) => Self::NotFound { what: "file", id: name },
+            error @ scheduler::StorageError::NoSpace { .. } => Self::NoSpace(error.to_string()),
             error @ (scheduler::StorageError::Settings(_) | scheduler::StorageError::Failed { .. }) => {
                 Self::Internal(error.to_string())
             }

@@ -2,9 +2,12 @@
 
 pub mod api;
 pub mod auth;
+pub mod calls;
 pub mod cli;
 pub mod codec;
 pub mod config;
+pub mod disk;
+pub mod doctor;
 pub mod engine;
 pub mod error;
 pub mod hub;
@@ -13,8 +16,11 @@ mod machine;
 pub mod metrics;
 pub mod models;
 pub mod openapi;
+pub mod random;
 pub mod signed_urls;
 pub mod state;
+pub mod tls;
+pub mod traces;
 pub mod wire;
 pub mod worker;
 pub mod workspace;

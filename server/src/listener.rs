@@ -1,7 +1,8 @@
-//! Accepts connections and serves HTTP/1.1 on them, within limits: connections in all and per address, and the time in
-//! which the header of a request must arrive.
+//! Accepts connections and serves HTTP/1.1 on them, with TLS or without, within limits: connections in all and per
+//! address, and the time in which a handshake and the header of a request must arrive.
 
 mod connections;
+mod handshake;
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -12,15 +13,18 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+pub(crate) use self::connections::descriptors;
 use self::connections::{Admitted, Connections};
 pub use self::connections::{ConnectionLimits, Full};
+use self::handshake::handshake;
 use crate::error::refusal_text;
 use crate::state::Shutdown;
+use crate::tls::Tls;
 
 /// Bytes of a connection's read buffer, and so of a request's header.
 const BUFFER: usize = 64 << 10;
@@ -35,8 +39,15 @@ const REFUSAL_TIME: Duration = Duration::from_secs(2);
 /// Bytes that a refused connection may send before it is closed.
 const REFUSAL_READ: u64 = 64 << 10;
 
-/// Serves until shutdown is announced, then waits for the requests that are being answered.
-pub async fn serve(listener: TcpListener, router: Router, limits: ConnectionLimits, stopping: Shutdown) {
+/// Serves until shutdown is announced, then waits for the requests that are being answered. With `tls` all connections
+/// must begin with a handshake.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: ConnectionLimits,
+    tls: Option<Tls>,
+    stopping: Shutdown,
+) {
     let connections = Connections::new(limits);
     let refusals = Connections::new(ConnectionLimits { total: REFUSALS, per_address: REFUSALS, ..limits });
     let (finished, open) = watch::channel(());
@@ -48,15 +59,19 @@ pub async fn serve(listener: TcpListener, router: Router, limits: ConnectionLimi
         };
         match connections.admit(peer.ip()) {
             Ok(admitted) => {
-                let connection = Connection { stream, admitted, open: open.clone() };
-                tokio::spawn(connection.serve(router.clone(), limits.header_timeout, stopping.clone()));
+                let connection = Connection { router: router.clone(), limits, stopping: stopping.clone() };
+                let (tls, open) = (tls.clone(), open.clone());
+                tokio::spawn(async move {
+                    connection.accept(stream, tls.as_ref()).await;
+                    drop((admitted, open));
+                });
             }
             Err(full) => {
                 if connections.refused() {
                     tracing::warn!(%peer, limit = full.limit(), "connections refused: {full}");
                 }
                 if let Ok(admitted) = refusals.admit(peer.ip()) {
-                    tokio::spawn(refuse(stream, full, admitted));
+                    tokio::spawn(refuse(stream, full, tls.clone(), admitted));
                 }
             }
         }
@@ -83,20 +98,32 @@ fn is_the_clients(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset)
 }
 
-/// A connection that is served.
+/// What serves a connection.
 struct Connection {
-    stream: TcpStream,
-    admitted: Admitted,
-    /// As long as a copy exists, [`serve`] does not return.
-    open: watch::Receiver<()>,
+    router: Router,
+    limits: ConnectionLimits,
+    stopping: Shutdown,
 }
 
 impl Connection {
-    async fn serve(self, router: Router, header_timeout: Duration, stopping: Shutdown) {
-        let Self { stream, admitted: _admitted, open: _open } = self;
+    async fn accept(self, stream: TcpStream, tls: Option<&Tls>) {
+        let Some(tls) = tls else { return self.serve(stream).await };
+        let shaken = tokio::select! {
+            shaken = timeout(self.limits.header_timeout, handshake(stream, tls)) => shaken,
+            () = self.stopping.requested() => return,
+        };
+        match shaken {
+            Ok(Ok(stream)) => self.serve(stream).await,
+            Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+            Err(_) => tracing::debug!("TLS handshake not completed in time"),
+        }
+    }
+
+    async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
+        let Self { router, limits, stopping } = self;
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(header_timeout)
+            .header_read_timeout(limits.header_timeout)
             .max_buf_size(BUFFER)
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
         let mut connection = pin!(connection);
@@ -114,20 +141,34 @@ impl Connection {
 }
 
 /// Says 429 to a connection beyond the limits: clients repeat a request at once after any 5xx to a poll.
-async fn refuse(mut stream: TcpStream, full: Full, _admitted: Admitted) {
-    let body = refusal_text(&full.to_string());
-    let response = format!(
-        "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\ncontent-length: {}\r\nretry-after: 1\r\n\
-         connection: close\r\n\r\n{body}",
-        body.len()
-    );
+async fn refuse(stream: TcpStream, full: Full, tls: Option<Tls>, _admitted: Admitted) {
+    let refusal = refusal("429 Too Many Requests", "retry-after: 1\r\n", &full.to_string());
     let told = timeout(REFUSAL_TIME, async {
-        stream.write_all(response.as_bytes()).await?;
-        stream.shutdown().await?;
-        // A connection that is closed with unread bytes is reset, and the client may not see the answer.
-        tokio::io::copy(&mut (&mut stream).take(REFUSAL_READ), &mut tokio::io::sink()).await
+        match tls {
+            Some(tls) => tell(handshake(stream, &tls).await?, &refusal).await,
+            None => tell(stream, &refusal).await,
+        }
     });
     let _ = told.await;
+}
+
+/// An answer after which the connection ends.
+fn refusal(status: &str, headers: &str, detail: &str) -> String {
+    let body = refusal_text(detail);
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{headers}connection: close\r\n\r\n\
+         {body}",
+        body.len()
+    )
+}
+
+/// Answers with this, whatever is asked, and ends the connection.
+async fn tell(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &str) -> io::Result<()> {
+    stream.write_all(answer.as_bytes()).await?;
+    stream.shutdown().await?;
+    // A connection that is closed with unread bytes is reset, and the client may not see the answer.
+    tokio::io::copy(&mut (&mut stream).take(REFUSAL_READ), &mut tokio::io::sink()).await?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 
 mod access;
 mod http;
+mod process;
 mod refusals;
+mod tls;
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,14 +23,27 @@ use trainyard_scheduler::Scheduler;
 pub use self::access::Access;
 use self::http::HttpMetrics;
 pub(crate) use self::http::count;
+use self::process::ProcessCollector;
 use self::refusals::RefusalLog;
+pub use self::tls::TlsMetrics;
+use crate::disk::Disks;
 use crate::error::{ApiError, full_response};
+use crate::traces::TraceMetrics;
 
 /// The path that is scraped.
 pub const PATH: &str = "/metrics";
 /// What every name starts with.
 const PREFIX: &str = "trainyard";
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What parts of the process count that are there before the store is open. Cheap to clone; all clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct ProcessMetrics {
+    /// Certificates.
+    pub tls: TlsMetrics,
+    /// Spans.
+    pub traces: TraceMetrics,
+}
 
 /// Everything that the process counts.
 #[derive(Debug)]
@@ -39,14 +54,19 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Joins what the scheduler and the HTTP side count.
-    pub fn new(scheduler: &Scheduler) -> Self {
-        let mut registry = Registry::with_prefix(PREFIX);
+    /// Joins what the scheduler, the HTTP side, the rest of the process and the system count.
+    pub fn new(scheduler: &Scheduler, process: &ProcessMetrics, disks: &Disks) -> Self {
+        let mut all = Registry::default();
+        all.register_collector(Box::new(ProcessCollector::default()));
+        let registry = all.sub_registry_with_prefix(PREFIX);
         let http = HttpMetrics::default();
         registry.register("build", "The program that runs", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
-        http.register(&mut registry);
-        scheduler.metrics().register(&mut registry);
-        Self { registry, http, refusals: RefusalLog::default() }
+        http.register(registry);
+        process.tls.register(registry);
+        process.traces.register(registry);
+        scheduler.metrics().register(registry);
+        registry.register_collector(Box::new(disks.clone()));
+        Self { registry: all, http, refusals: RefusalLog::default() }
     }
 
     fn text(&self) -> Result<String, fmt::Error> {

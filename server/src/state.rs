@@ -1,6 +1,5 @@
 //! What every handler shares.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,10 +11,13 @@ use trainyard_scheduler::{Clock, Scheduler, Storage};
 
 use crate::api::{BodyBudget, BodyLimits, DecodingBudget};
 use crate::auth::Keys;
+use crate::disk::Disks;
 use crate::error::ApiError;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, ProcessMetrics};
 use crate::models::Models;
+use crate::random::Random;
 use crate::signed_urls::Signer;
+use crate::traces::Traces;
 
 /// Bounds on what a client may ask for.
 #[derive(Clone, Debug)]
@@ -63,14 +65,6 @@ impl Shutdown {
     }
 }
 
-/// Returns 64 random bits, for seeds that a client left open.
-pub type Random = Arc<dyn Fn() -> u64 + Send + Sync>;
-
-/// Random bits from the operating system's entropy, through the standard library's keyed hasher.
-pub fn system_random() -> Random {
-    Arc::new(|| RandomState::new().hash_one(0_u8))
-}
-
 /// What [`AppState::new`] joins.
 pub struct Setup {
     /// The durable request log.
@@ -93,8 +87,16 @@ pub struct Setup {
     pub random: Random,
     /// Where clients reach the server; taken from each request's headers when `None`.
     pub public_url: Option<String>,
+    /// Whether they speak HTTPS with it.
+    pub https: bool,
+    /// What the process counts besides.
+    pub process_metrics: ProcessMetrics,
+    /// Records calls and what they submit.
+    pub traces: Traces,
     /// Signs download URLs.
     pub signer: Signer,
+    /// The disks that requests take space on.
+    pub disks: Disks,
 }
 
 /// What every handler shares. Cheap to clone.
@@ -122,8 +124,14 @@ pub struct AppState {
     pub signer: Arc<Signer>,
     /// Where clients reach the server; taken from each request's headers when `None`.
     pub public_url: Option<Arc<str>>,
+    /// Whether they speak HTTPS with it.
+    pub https: bool,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// The disks that requests take space on.
+    pub disks: Disks,
+    /// Records calls and what they submit.
+    pub traces: Traces,
     /// Memory budget of bodies that are being received.
     pub(crate) receiving: BodyBudget,
     /// Memory budget of bodies that are being decoded.
@@ -135,12 +143,13 @@ impl AppState {
     /// Joins the parts. The server is not ready until [`AppState::set_ready`].
     pub fn new(setup: Setup) -> Self {
         Self {
-            metrics: Arc::new(Metrics::new(&setup.scheduler)),
+            metrics: Arc::new(Metrics::new(&setup.scheduler, &setup.process_metrics, &setup.disks)),
+            disks: setup.disks,
             scheduler: setup.scheduler,
             models: setup.models,
             preparer: setup.preparer,
+            receiving: BodyBudget::new(setup.limits.bodies.clone(), !setup.keys.is_empty()),
             keys: Arc::new(setup.keys),
-            receiving: BodyBudget::new(setup.limits.bodies.clone()),
             limits: Arc::new(setup.limits),
             shutdown: setup.shutdown,
             storage: setup.storage,
@@ -148,6 +157,8 @@ impl AppState {
             random: setup.random,
             signer: Arc::new(setup.signer),
             public_url: setup.public_url.map(|url| url.trim_end_matches('/').into()),
+            https: setup.https,
+            traces: setup.traces,
             decoding: DecodingBudget::default(),
             ready: Arc::default(),
         }
@@ -181,6 +192,12 @@ impl AppState {
 impl FromRef<AppState> for Arc<Metrics> {
     fn from_ref(state: &AppState) -> Self {
         state.metrics.clone()
+    }
+}
+
+impl FromRef<AppState> for Traces {
+    fn from_ref(state: &AppState) -> Self {
+        state.traces.clone()
     }
 }
 

@@ -6,6 +6,8 @@ mod folders;
 mod mailbox;
 mod prefetch;
 mod reply;
+mod save_attempt;
+mod waiting_saves;
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,11 +24,13 @@ use folders::{FetchedFolder, WaitingForFolder};
 pub use mailbox::Mailbox;
 pub use prefetch::prefetch;
 use reply::{CompletionOutcome, PendingReply, WrittenFolder};
+use save_attempt::SaveAttempt;
 use tokio::runtime::Handle;
 use trainyard_protocol::{Completion, Engine, OpError, Operation, Prepare, RequestId, TenantShare};
 use trainyard_scheduler::{Effect, Outcome, Work, WorkItem};
+use waiting_saves::WaitingSaves;
 
-use crate::state::Random;
+use crate::random::Random;
 use crate::workspace::Workspace;
 
 /// How long an idle worker waits before it checks for a stop. Work wakes it at once.
@@ -95,6 +99,7 @@ pub fn spawn(mailbox: impl Mailbox, deps: WorkerDeps) -> io::Result<WorkerHandle
         random,
         started: BTreeMap::new(),
         waiting: BTreeMap::new(),
+        saves: WaitingSaves::default(),
         arrived,
         arrivals,
         panics: 0,
@@ -113,6 +118,7 @@ struct Worker<M> {
     started: BTreeMap<RequestId, PendingReply>,
     /// Whose folders are being fetched.
     waiting: BTreeMap<RequestId, (TenantShare, WaitingForFolder)>,
+    saves: WaitingSaves,
     arrived: Sender<FetchedFolder>,
     arrivals: Receiver<FetchedFolder>,
     /// Panics of consecutive steps.
@@ -133,6 +139,11 @@ impl<M: Mailbox> Worker<M> {
             self.mailbox.observe_engine(self.engine.stats());
             while let Ok(fetched) = self.arrivals.try_recv() {
                 self.arrive(fetched);
+            }
+            for (request, reply) in self.saves.due() {
+                if let Some(save) = reply.save.clone() {
+                    self.start_operation(request, save.share, save.operation, reply);
+                }
             }
             if !self.engine.is_idle() {
                 self.step();
@@ -169,6 +180,7 @@ impl<M: Mailbox> Worker<M> {
                 // Nobody waits for their results any more.
                 self.started.retain(|_, reply| reply.run.as_ref() != Some(&run));
                 self.waiting.retain(|_, (_, waiting)| waiting.reply.run.as_ref() != Some(&run));
+                self.saves.forget(&run);
                 self.guard("unload_run", |engine| engine.unload_run(&run));
             }
             WorkItem::DropSnapshot(key) => {
@@ -219,7 +231,14 @@ impl<M: Mailbox> Worker<M> {
         }
     }
 
-    fn start_operation(&mut self, request: RequestId, share: TenantShare, operation: Operation, reply: PendingReply) {
+    fn start_operation(
+        &mut self,
+        request: RequestId,
+        share: TenantShare,
+        operation: Operation,
+        mut reply: PendingReply,
+    ) {
+        reply.save = reply.save.or_else(|| SaveAttempt::first(&share, &operation));
         self.started.insert(request.clone(), reply);
         let id = request.clone();
         if self.guard("start", |engine| engine.start(id, share, operation)).is_none() {
@@ -261,6 +280,13 @@ impl<M: Mailbox> Worker<M> {
         if let Err(error) = &completion.result {
             tracing::debug!(request = %completion.id, %error, "a request failed");
         }
+        let reply = match &completion.result {
+            Err(error) if completion.lost_run.is_none() => match self.saves.keep(&completion.id, reply, error) {
+                Some(reply) => reply,
+                None => return,
+            },
+            _ => reply,
+        };
         let mut outcome = reply.finish(completion.result);
         if let CompletionOutcome::Report(_, effects) = &mut outcome {
             let marked = effects.iter().any(|effect| matches!(effect, Effect::RunFailed(_)));

@@ -20,9 +20,10 @@ class RoleCluster(Deployment):
     def __init__(
         self, folder: pathlib.Path, database: str, models=None, dtype="f32", config: str | None = None,
         flags: list[str] | None = None, apis=2, workers=2, storage: str | None = None,
+        storage_folder: pathlib.Path | None = None, api_flags=(),
     ):  # fmt: skip
         self.folder = folder
-        self.storage = folder / "storage"
+        self.storage = (storage_folder or folder) / "storage"
         self.storage.mkdir()
         self.database = database
         self.storage_url = storage or self.storage
@@ -36,14 +37,14 @@ class RoleCluster(Deployment):
         start, _, rest = database.rpartition(":")
         database_port, _, name = rest.partition("/")
         self.networks = [Proxy(int(database_port)).start() for _ in range(workers)]
-        self.apis = [self._api(i, port, database) for i, port in enumerate(ports)]
+        self.apis = [self._api(i, port, database, api_flags) for i, port in enumerate(ports)]
         urls = [f"{start}:{network.port}/{name}" for network in self.networks]
         options = engine_flags(models, dtype) + (flags or [])
         self.workers = [self._worker(i, url, options) for i, url in enumerate(urls)]
         self.processes = self.apis + self.workers
 
-    def _api(self, number: int, port: int, database: str) -> Process:
-        command = [BINARY, "serve", "--role", "api", "--host", "127.0.0.1", "--port", port]
+    def _api(self, number: int, port: int, database: str, flags) -> Process:
+        command = [BINARY, "serve", "--role", "api", "--host", "127.0.0.1", "--port", port, *flags]
         return self._process(f"api-{number}", command, database)
 
     def _worker(self, number: int, database: str, flags: list[str]) -> Process:

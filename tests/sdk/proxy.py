@@ -66,7 +66,8 @@ class Proxy:
         task = asyncio.current_task()
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        with contextlib.closing(writer):
+        # `stop` cancels what is left.
+        with contextlib.closing(writer), contextlib.suppress(asyncio.CancelledError):
             is_open = self._open
             await is_open.wait()
             connected = await self._connect()

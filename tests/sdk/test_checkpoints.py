@@ -299,6 +299,9 @@ def test_cli_download(server, run, tmp_path):
     assert np.abs(tensors[query + "B.weight"]).max() > 0
     listed = [c.tinker_path for c in rest(server).list_user_checkpoints(limit=1000).result(WAIT).checkpoints]
     assert not any("/external_weights/download" in p for p in listed)
+    runs = rest(server).list_training_runs(limit=1000).result(WAIT).training_runs
+    assert not any((r.user_metadata or {}).get("created_by") for r in runs)
+    assert path.split("/")[2] in [r.training_run_id for r in runs]
 
 
 def test_cli_lists(server, run, tmp_path):

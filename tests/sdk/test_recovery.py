@@ -90,7 +90,7 @@ def test_results_samplers_and_checkpoints_survive(own):
         for _ in range(2):
             step(run)
         wire = raw.Wire(own)
-        request = wire.forward_backward(run.model_id, 999_999).json()["request_id"]
+        request = wire.forward_backward(run.model_id, 999).json()["request_id"]
         own.kill()
         own.start()
         after = sample(ephemeral, TOKENS, 4, seed=1, stop=[])

@@ -11,6 +11,7 @@ mod snapshot;
 mod state;
 mod tensors;
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use trainyard_protocol::OpError;
@@ -39,7 +40,11 @@ pub(crate) fn unreadable(error: &LoadError) -> OpError {
 /// The client's error for a failed write; the log has the path.
 fn unwritable(path: &Path, error: &std::io::Error) -> OpError {
     tracing::error!(path = %path.display(), %error, "a checkpoint cannot be written");
-    OpError::server(format!("the checkpoint cannot be written: {}: {error}", file_name(path)))
+    let text = format!("the checkpoint cannot be written: {}: {error}", file_name(path));
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => OpError::no_space(text),
+        _ => OpError::server(text),
+    }
 }
 
 fn io_error(path: &Path, source: std::io::Error) -> LoadError {

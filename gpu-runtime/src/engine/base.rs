@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use trainyard_protocol::{BaseModel, OpError};
 
+use super::fingerprint::Fingerprint;
 use crate::backend::Backend;
 use crate::config::{LoadError, ModelConfig, ModelFiles, ModelSource, TensorSource, WeightFiles};
 use crate::model::{Model, ParamTable, Weights};
@@ -20,18 +21,27 @@ pub(super) struct Base<B: Backend> {
     /// For full-parameter runs, which start from the unrounded weights.
     tensors: Mutex<Box<dyn TensorSource>>,
     weight_files: WeightFiles,
+    /// Digest of the weights.
+    pub(super) fingerprint: Arc<str>,
 }
 
 impl<B: Backend> Base<B> {
     /// Packs the weights of `source`, unless one of `others` has them.
     pub(super) fn new(backend: &B, name: String, source: ModelSource, others: &[Arc<Self>]) -> Result<Self, LoadError> {
         let is_same = |base: &&Arc<Self>| base.weight_files == source.weight_files && *base.config() == source.config;
-        let weights = match others.iter().find(is_same) {
-            Some(base) => Arc::clone(&base.weights),
+        let (weights, fingerprint) = match others.iter().find(is_same) {
+            Some(base) => (Arc::clone(&base.weights), Arc::clone(&base.fingerprint)),
             None => {
                 let model = Arc::new(Model::new(backend, source.config));
-                let mut read = |index: usize| source.tensors.read(&model.table.specs[index].name).map(Cow::Owned);
-                Arc::new(Weights::load(backend, &model, &mut read)?)
+                let mut fingerprint = Fingerprint::default();
+                let mut read = |index: usize| {
+                    let spec = &model.table.specs[index];
+                    let values = source.tensors.read(&spec.name)?;
+                    fingerprint.add(&spec.name, &values);
+                    Ok(Cow::Owned(values))
+                };
+                let weights = Weights::load(backend, &model, &mut read)?;
+                (Arc::new(weights), fingerprint.text().into())
             }
         };
         let detokenizer = source.files.get("tokenizer.json").map(|json| Detokenizer::from_json(json)).transpose()?;
@@ -43,6 +53,7 @@ impl<B: Backend> Base<B> {
             detokenizer: detokenizer.map(Arc::new),
             tensors: Mutex::new(source.tensors),
             weight_files: source.weight_files,
+            fingerprint,
         })
     }
 

@@ -8,6 +8,7 @@ mod checkpoint_writer;
 mod control_ops;
 mod control_queue;
 mod fair_share;
+mod fingerprint;
 mod memory;
 mod optimizer;
 mod run;
@@ -21,8 +22,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trainyard_protocol::{
-    BaseModel, Completion, EngineStats, MemoryUse, OpError, OpResult, Operation, PlanMemory, Prepare, RequestId, RunId,
-    SampleOperation, SamplerSource, TenantShare,
+    BaseModel, Completion, EngineStats, MemoryPlan, MemoryUse, Numerics, OpError, OpResult, Operation, PlanMemory,
+    Prepare, RequestId, RunId, SampleOperation, SamplerSource, TenantShare,
 };
 
 use crate::backend::{Backend, Dtype, HostBackend};
@@ -43,6 +44,11 @@ use train::Trainer;
 const DECODES_PER_MICROBATCH: usize = 16;
 /// How long a step waits for a save or a checkpoint when there is nothing else to do.
 const BACKGROUND_WAIT: Duration = Duration::from_millis(2);
+/// To be increased by each release that changes the bits of any result on any kernel class, as the recorded checksums tell
+/// (`tests/engine/checksums.rs`): runs of other versions are not silently continued.
+const NUMERICS_VERSION: u32 = 1;
+/// How models are divided over devices: they are not.
+const LAYOUT: &str = "single";
 
 /// How an engine computes.
 #[derive(Clone, Debug)]
@@ -113,6 +119,17 @@ impl CpuEngine {
     /// The first model that cannot be loaded.
     pub fn new(models: Vec<(String, ModelSource)>, options: EngineOptions) -> Result<Self, LoadError> {
         Self::on(HostBackend::new(options.threads).with_dtype(options.dtype), models, options)
+    }
+
+    /// How the memory of an engine for these models would be divided, without loading them.
+    ///
+    /// # Errors
+    /// [`LoadError::Memory`] when the budget leaves nothing for runs.
+    pub fn memory_plan(models: &[ModelSource], options: &EngineOptions) -> Result<MemoryPlan, LoadError> {
+        let backend = HostBackend::new(options.threads).with_dtype(options.dtype);
+        let is_new = |at: usize| !models[..at].iter().any(|other| other.is_same_model(&models[at]));
+        let distinct = (0..models.len()).filter(|at| is_new(*at)).map(|at| &models[at].config);
+        Budget::new(&backend, distinct, options).map(|budget| budget.plan)
     }
 }
 
@@ -262,6 +279,18 @@ fn unknown_run(id: &RunId) -> OpError {
 impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
     fn models(&self) -> Vec<BaseModel> {
         self.bases.iter().map(|base| base.describe()).collect()
+    }
+
+    fn numerics(&self) -> BTreeMap<String, Numerics> {
+        let (device, dtype) = (self.backend.device(), self.backend.dtype());
+        let of = |base: &Arc<Base<B>>| Numerics {
+            weights: base.fingerprint.to_string(),
+            dtype: dtype.name().to_owned(),
+            kernels: device.kernels.to_owned(),
+            layout: LAYOUT.to_owned(),
+            version: NUMERICS_VERSION,
+        };
+        self.bases.iter().map(|base| (base.name.clone(), of(base))).collect()
     }
 
     fn preparer(&self) -> Arc<dyn Prepare> {

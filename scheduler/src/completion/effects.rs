@@ -38,7 +38,9 @@ impl EffectWrites<'_> {
         let applied = match self.apply_all(conn, core, now).await {
             Ok(discarded) => (outcome, discarded),
             // Not the effect's fault: the whole is tried again.
-            Err(error @ (Error::Store(_) | Error::Unavailable(_) | Error::Conflict(_))) => return Err(error),
+            Err(error @ (Error::Store(_) | Error::Unavailable(_) | Error::NoSpace(_) | Error::Conflict(_))) => {
+                return Err(error);
+            }
             Err(error) => {
                 execute(conn, "ROLLBACK TO SAVEPOINT effects").await?;
                 core.count_refusal::<()>(&self.finished.tenant, &Err(error.clone()));

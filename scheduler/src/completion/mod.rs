@@ -49,7 +49,7 @@ impl Core {
             if let Some(run) = &finished.run {
                 queue.schedule_maintenance(run);
             }
-            self.record(RecordCompletion::new(request, finished, outcome, effects));
+            self.record(RecordCompletion::new(request, finished, outcome, effects, now));
         });
     }
 }

@@ -9,15 +9,15 @@ use super::effects::EffectWrites;
 use super::outcome::CompletionOutcome;
 use crate::core::{Core, Subject, Urgency};
 use crate::lease::{holds_lease, sample_claim};
+use crate::origin::Stages;
 use crate::queue::{Fence, InFlightRequest, creation_failed};
 use crate::signals::Signal;
 use crate::store::blobs::StoredBytes;
 use crate::store::db::Conn;
 use crate::store::results::{self, EndedRequest, RequestEnd, SampleEnd};
 use crate::store::runs;
-use crate::work_log::Times;
 use crate::write::Write;
-use crate::{Effect, Error, Outcome, Poll, Quota, RequestKind, admission};
+use crate::{Effect, Error, Outcome, Poll, Quota, RequestKind, Timestamp, admission};
 
 /// Records outcome and effects of a request.
 pub(super) struct RecordCompletion {
@@ -27,6 +27,8 @@ pub(super) struct RecordCompletion {
     /// Where the result is, once it is stored.
     result: Option<StoredBytes>,
     effects: Vec<Effect>,
+    /// When the engine was done.
+    executed: Timestamp,
 }
 
 impl RecordCompletion {
@@ -35,8 +37,9 @@ impl RecordCompletion {
         finished: InFlightRequest,
         outcome: CompletionOutcome,
         effects: Vec<Effect>,
+        executed: Timestamp,
     ) -> Self {
-        Self { request, finished, outcome, result: None, effects }
+        Self { request, finished, outcome, result: None, effects, executed }
     }
 
     /// A name for the result that no other worker gives to one: under an outdated lease it must not replace theirs.
@@ -209,8 +212,13 @@ impl Write for RecordCompletion {
             Recorded::Ended(ended, poll, discarded) => {
                 core.results.put(self.finished.tenant.clone(), self.request.clone(), poll.clone());
                 let InFlightRequest { cost, started, .. } = &self.finished;
-                let times = Times { waited: cost.accepted.until(*started), served: started.until(core.now()) };
-                core.announce_end(&self.request, ended, Some(times));
+                let stages = Stages {
+                    accepted: cost.accepted,
+                    started: *started,
+                    executed: self.executed,
+                    committed: core.now(),
+                };
+                core.announce_end(&self.request, ended, Some(stages));
                 for dir in discarded.iter().cloned() {
                     let shared = Arc::clone(core);
                     core.runtime.spawn(async move { shared.remove_folder(dir).await });

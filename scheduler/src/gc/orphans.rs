@@ -17,9 +17,6 @@ const AGE: Duration = Duration::from_secs(3600);
 /// Entries of each area to look at in one go; the next one goes on behind them.
 const ENTRIES: usize = 5000;
 
-/// Parts of the storage whose entries are folders that rows name.
-const FOLDERS: [Area; 2] = [Area { root: "checkpoints", depth: 3 }, Area { root: "snapshots", depth: 2 }];
-
 impl Core {
     /// Looks at the next part of the storage, unless it did so a short while ago.
     pub(crate) async fn collect_orphans(&self) -> Result<(), Error> {
@@ -31,7 +28,7 @@ impl Core {
         progress.last = Some(now);
         let before = now.minus(AGE);
         self.collect_blobs(before, &mut progress).await?;
-        for area in FOLDERS {
+        for area in folders::AREAS {
             self.collect_folders(area, before, &mut progress).await?;
         }
         Ok(())
@@ -64,17 +61,26 @@ impl Core {
         let after = progress.cursors.remove(area.root);
         let older = self.options.storage.older(area, before, after, ENTRIES).await.map_err(failed)?;
         for dir in older.entries {
-            if !folders::is_needed(&mut self.reader().await?, &dir, self.revivable_after()).await? {
-                self.remove_folder(dir).await;
-            }
+            self.remove_unless_needed(dir).await?;
         }
         progress.cursors.extend(older.next.map(|next| (area.root, next)));
+        Ok(())
+    }
+
+    /// Removes a folder, unless something needs it.
+    pub(super) async fn remove_unless_needed(&self, dir: PathBuf) -> Result<(), Error> {
+        if !folders::is_needed(&mut self.reader().await?, &dir, self.revivable_after()).await? {
+            self.remove_folder(dir).await;
+        }
         Ok(())
     }
 
     /// Removes a folder that nothing needs any more. A failure costs space only and is logged: a later collection
     /// removes what is left.
     pub(crate) async fn remove_folder(&self, dir: PathBuf) {
+        if !self.blobs.may_remove().await {
+            return;
+        }
         match self.options.storage.remove_folder(&dir).await {
             Ok(()) => tracing::info!(dir = %dir.display(), "garbage collection: folder removed"),
             Err(error) => {

@@ -58,7 +58,14 @@ impl Write for CollectRows {
             core.results.forget(&dropped.requests);
             files.extend(dropped.files.iter().cloned());
         }
-        let blobs = core.blobs.clone();
-        core.runtime.spawn(async move { blobs.remove(files).await });
+        let (shared, folders) = (Arc::clone(core), collected.sessions.folders.clone());
+        core.runtime.spawn(async move {
+            shared.blobs.remove(files).await;
+            for folder in folders {
+                if let Err(error) = shared.remove_unless_needed(folder.into()).await {
+                    tracing::debug!(%error, "a folder is left to a later collection");
+                }
+            }
+        });
     }
 }

@@ -9,9 +9,11 @@ use trainyard_protocol::RunId;
 use super::release::ReleaseRun;
 use crate::core::Core;
 use crate::store::db::Conn;
-use crate::store::{leases, workers};
+use crate::store::leases::{self, ClaimedRun};
+use crate::store::numerics;
+use crate::store::workers::{self, LiveWorker};
 use crate::write::Write;
-use crate::{Error, WorkerOptions};
+use crate::{Error, NumericsChange, WorkerOptions};
 
 /// Runs claimed in one transaction.
 const RUNS_AT_ONCE: usize = 64;
@@ -21,8 +23,11 @@ impl Core {
         loop {
             let claimed = self.call(ClaimRuns).await?;
             let count = claimed.len();
-            for (run, epoch) in claimed {
+            for Claimed { run, epoch, change } in claimed {
                 tracing::info!(%run, epoch, "lease claimed");
+                if let Some(NumericsChange { from, to, .. }) = change {
+                    tracing::warn!(%run, from, to, "run is continued in another way: its results have other bits");
+                }
                 if let Err(error) = self.load_run(run.clone(), epoch).await {
                     tracing::warn!(%run, epoch, %error, "releasing lease: run could not be read");
                     self.record(ReleaseRun { run, epoch });
@@ -39,36 +44,76 @@ impl Core {
         let mut surplus = BTreeMap::new();
         let Some(worker) = self.options.worker.as_ref().filter(|_| self.is_shared()) else { return Ok(surplus) };
         let conn = &mut self.reader().await?;
-        let workers = workers::models_of_workers(conn).await?;
+        let workers = workers::live_workers(conn).await?;
         for model in &worker.models {
-            let (held, share) = held_and_share(conn, &workers, worker, model).await?;
+            let (held, share) = self.held_and_share(conn, &workers, worker, model).await?;
             surplus.insert(model.clone(), held.saturating_sub(share));
         }
         Ok(surplus)
     }
+
+    /// Runs of a model that this process's worker has, and how many it may have so that all workers that compute the model
+    /// alike have about as many.
+    async fn held_and_share(
+        &self,
+        conn: &mut Conn,
+        workers: &[LiveWorker],
+        worker: &WorkerOptions,
+        model: &String,
+    ) -> Result<(usize, usize), Error> {
+        let here = self.stored_numerics(model);
+        let alike = workers.iter().filter(|other| other.models.get(model) == Some(&here));
+        let alike: Vec<String> = alike.map(|worker| worker.id.clone()).collect();
+        let continues = self.continues_others();
+        let (placed, held) = leases::count_placed_runs(conn, model, &worker.id, &alike, continues).await?;
+        Ok((held, placed.div_ceil(alike.len().max(1))))
+    }
 }
 
-/// Claims leases of runs, as many as are this worker's share. Returns them with their epochs.
+/// A run that was claimed.
+struct Claimed {
+    run: RunId,
+    epoch: i64,
+    /// The worker computes in another way than its results were.
+    change: Option<NumericsChange>,
+}
+
+/// Claims leases of runs, as many as are this worker's share.
 struct ClaimRuns;
 
 impl Write for ClaimRuns {
-    type Output = Vec<(RunId, i64)>;
+    type Output = Vec<Claimed>;
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
         let Some(worker) = &core.options.worker else { return Ok(Vec::new()) };
         if !is_registered(conn, core).await? {
             return Ok(Vec::new());
         }
-        let workers = workers::models_of_workers(conn).await?;
+        let (workers, continues) = (workers::live_workers(conn).await?, core.continues_others());
         let mut claimed = Vec::new();
         for model in &worker.models {
-            let (held, share) = held_and_share(conn, &workers, worker, model).await?;
+            let (held, share) = core.held_and_share(conn, &workers, worker, model).await?;
             let limit = share.saturating_sub(held).min(RUNS_AT_ONCE - claimed.len());
-            if limit > 0 {
-                claimed.extend(leases::claim_runs(conn, &worker.id, std::slice::from_ref(model), limit).await?);
+            if limit == 0 {
+                continue;
+            }
+            let runs = leases::claim_runs(conn, &worker.id, std::slice::from_ref(model), limit, continues).await?;
+            let to = core.stored_numerics(model).map(|here| here.arithmetic);
+            for ClaimedRun { id: run, epoch, arithmetic: from } in runs {
+                let changed = from.zip(to.clone()).filter(|(from, to)| from != to);
+                let change = changed.map(|(from, to)| NumericsChange { at: core.now().as_millis(), from, to });
+                if let Some(change) = &change {
+                    numerics::change_numerics(conn, &run, change).await?;
+                }
+                claimed.push(Claimed { run, epoch, change });
             }
         }
         Ok(claimed)
+    }
+
+    fn committed(&mut self, claimed: &Self::Output, core: &Arc<Core>) {
+        let changed = claimed.iter().filter(|claimed| claimed.change.is_some()).count();
+        core.metrics.numerics_changes.inc_by(changed as u64);
     }
 }
 
@@ -77,17 +122,4 @@ impl Write for ClaimRuns {
 pub(super) async fn is_registered(conn: &mut Conn, core: &Core) -> Result<bool, Error> {
     let Some(worker) = core.worker_id() else { return Ok(false) };
     workers::is_registered(conn, worker, core.incarnation.load(Ordering::Acquire)).await
-}
-
-/// Runs of a model that a worker has, and how many it may have so that all workers with the model have about as many;
-/// given the models of each worker.
-async fn held_and_share(
-    conn: &mut Conn,
-    workers: &[Vec<String>],
-    worker: &WorkerOptions,
-    model: &String,
-) -> Result<(usize, usize), Error> {
-    let alike = workers.iter().filter(|models| models.contains(model)).count();
-    let (placed, held) = leases::count_placed_runs(conn, model, &worker.id).await?;
-    Ok((held, placed.div_ceil(alike.max(1))))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use trainyard_protocol::SessionId;
+use trainyard_protocol::{OpError, SessionId};
 
 use super::claim_runs::is_registered;
 use super::release::ReleaseSamples;
@@ -58,7 +58,7 @@ impl Core {
     pub(super) async fn release_surplus_samples(self: &Arc<Self>) -> Result<(), Error> {
         let Some(worker) = self.options.worker.as_ref().filter(|_| self.is_shared()) else { return Ok(()) };
         let conn = &mut self.reader().await?;
-        let share = sample_share(conn, worker).await?;
+        let share = self.sample_share(conn, worker).await?;
         self.shares_samples.store(share.is_some(), Ordering::Relaxed);
         if let Some(share) = share.filter(|share| share.surplus > 0) {
             self.with_queue(|queue| queue.release_samples(share.surplus));
@@ -70,6 +70,12 @@ impl Core {
     async fn add_claimed(self: &Arc<Self>, row: ClaimedSampleRow) -> Result<Option<SessionId>, Error> {
         let sampling = self.sampling_session_of(&row).await?;
         let session = sampling.session.clone();
+        if sampling.collected {
+            // It was accepted while the snapshot was collected.
+            let error = OpError::user(self.snapshot_collected(&sampling.id).to_string());
+            self.with_queue(|queue| queue.fail_claimed(row.id, row.claim, error));
+            return Ok(None);
+        }
         if sampling.snapshot_dir.is_none() && !lock(&self.queue).can_sample(&sampling) {
             // The store takes the run for this worker's, whose queue does not have it; reconciling repairs that.
             self.record(ReleaseSamples { samples: vec![(row.id, row.claim)], quiet: true });
@@ -105,23 +111,28 @@ struct SampleShare {
     unclaimed: usize,
 }
 
-/// `None` while no other worker serves one of its base models.
-async fn sample_share(conn: &mut Conn, worker: &WorkerOptions) -> Result<Option<SampleShare>, Error> {
-    let workers = workers::models_of_workers(conn).await?;
-    let alike = |model: &String| workers.iter().filter(|models| models.contains(model)).count().max(1);
-    if worker.models.iter().all(|model| alike(model) == 1) {
-        return Ok(None);
+impl Core {
+    /// `None` while no other worker serves one of its base models.
+    async fn sample_share(&self, conn: &mut Conn, worker: &WorkerOptions) -> Result<Option<SampleShare>, Error> {
+        let workers = workers::live_workers(conn).await?;
+        let serving = |model: &String| workers.iter().filter(|other| other.models.contains_key(model)).count().max(1);
+        let alike = |model: &String| {
+            let here = self.stored_numerics(model);
+            workers.iter().filter(|other| other.models.get(model) == Some(&here)).count().max(1)
+        };
+        if worker.models.iter().all(|model| serving(model) == 1) {
+            return Ok(None);
+        }
+        let mut share = SampleShare { missing: 0, surplus: 0, unclaimed: 0 };
+        let open = sample_claims::open_sequences(conn, &worker.id, &worker.models, self.continues_others()).await?;
+        for OpenSequences { model, of_runs, all, held, unclaimed } in open {
+            let part = all.div_ceil(if of_runs { alike(&model) } else { serving(&model) });
+            share.missing += part.saturating_sub(held);
+            share.surplus += held.saturating_sub(part);
+            share.unclaimed += unclaimed;
+        }
+        Ok(Some(share))
     }
-    let mut share = SampleShare { missing: 0, surplus: 0, unclaimed: 0 };
-    for (model, OpenSequences { all, held, unclaimed }) in
-        sample_claims::open_sequences(conn, &worker.id, &worker.models).await?
-    {
-        let part = all.div_ceil(alike(&model));
-        share.missing += part.saturating_sub(held);
-        share.surplus += held.saturating_sub(part);
-        share.unclaimed += unclaimed;
-    }
-    Ok(Some(share))
 }
 
 struct ClaimSamples {
@@ -146,7 +157,7 @@ impl Write for ClaimSamples {
             return Ok(Claimed::default());
         }
         let share = match core.is_shared() {
-            true => sample_share(conn, worker).await?,
+            true => core.sample_share(conn, worker).await?,
             false => None,
         };
         let ClaimBudget { sequences, newcomers, paused, waiting } = &self.budget;
@@ -158,7 +169,9 @@ impl Write for ClaimSamples {
             let most = share.map_or(usize::MAX, |share| share.missing);
             let (limit, newcomers) = (left.min(most), (*newcomers).min(most));
             let models = worker.models.as_slice();
-            let claim = SampleClaim { worker: &worker.id, models, movable, limit, newcomers, waiting, paused };
+            let continues = core.continues_others();
+            let claim =
+                SampleClaim { worker: &worker.id, models, movable, limit, newcomers, waiting, paused, continues };
             let samples = sample_claims::claim_samples(conn, &claim).await?;
             let taken: usize = samples.iter().map(|sample| sample.sequences).sum();
             claimed.more |= match share {

@@ -4,11 +4,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::Error;
 use crate::core::Core;
 use crate::store::db::Conn;
 use crate::store::workers;
 use crate::write::Write;
+use crate::{Error, Timestamp};
 
 /// The period of a process without a worker.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -25,6 +25,7 @@ impl Core {
             false => self.call(Heartbeat).await?,
         };
         if valid {
+            self.note_heartbeat();
             return Ok(());
         }
         tracing::warn!(
@@ -34,6 +35,19 @@ impl Core {
         );
         self.with_queue(|queue| queue.revoke_all());
         self.register().await
+    }
+
+    /// Remembers that the worker's leases were prolonged just now.
+    pub(super) fn note_heartbeat(&self) {
+        self.last_heartbeat.store(self.now().as_millis(), Ordering::Relaxed);
+    }
+
+    /// Time since this worker's leases were last prolonged; none before the first time.
+    pub(crate) fn heartbeat_age(&self) -> Duration {
+        match self.last_heartbeat.load(Ordering::Relaxed) {
+            0 => Duration::ZERO,
+            last => Timestamp(last).until(self.now()),
+        }
     }
 
     /// How often heartbeats and lease rounds come: a third of a lease.

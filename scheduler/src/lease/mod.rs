@@ -8,7 +8,7 @@
 //! | expired | another process frees the leases of a worker that sends no heartbeat | `expiry.rs` |
 //! | checked | each write about the run, which is refused under a superseded epoch | `fence.rs` |
 //!
-//! `rounds.rs` does all of that periodically, and `reconcile.rs` repairs what the store and the queue disagree about.
+//! `numerics.rs` says which runs a worker leaves to others because it computes in another way. `rounds.rs` does all of that periodically, and `reconcile.rs` repairs what the store and the queue disagree about.
 
 mod claim_runs;
 mod claim_samples;
@@ -16,6 +16,7 @@ mod expiry;
 mod fence;
 mod heartbeat;
 mod load_run;
+mod numerics;
 mod reconcile;
 mod registration;
 mod release;

@@ -10,7 +10,7 @@ use crate::crashes::WorkerEnd;
 use crate::signals::Signal;
 use crate::store::db::{Conn, Database};
 use crate::store::leases::{self, FreedLeases};
-use crate::store::workers;
+use crate::store::{numerics, workers};
 use crate::write::Write;
 
 impl Core {
@@ -32,18 +32,29 @@ impl Core {
     /// freed.
     pub(super) async fn register(self: &Arc<Self>) -> Result<(), Error> {
         let Some(worker) = &self.options.worker else { return Ok(()) };
-        let (incarnation, freed) = self.call(Register).await?;
+        let Registered { incarnation, freed, contradicted } = self.call(Register).await?;
         self.incarnation.store(incarnation, Ordering::Release);
+        self.note_heartbeat();
         let (runs, samples) = (freed.runs, freed.samples);
         tracing::info!(worker = worker.id, incarnation, runs, samples, "worker registered; former leases freed");
+        for base_model in contradicted {
+            tracing::warn!(base_model, "another worker serves other weights under this name");
+        }
         Ok(())
     }
 }
 
 struct Register;
 
+struct Registered {
+    incarnation: i64,
+    freed: FreedLeases,
+    /// Base models that another worker serves with other weights.
+    contradicted: Vec<String>,
+}
+
 impl Write for Register {
-    type Output = (i64, FreedLeases);
+    type Output = Registered;
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
         let worker = core.options.worker.as_ref().ok_or(Error::Store("register a worker"))?;
@@ -56,10 +67,12 @@ impl Write for Register {
         let freed = leases::release_all(conn, whose, worker.former_end()).await?;
         let described = (worker.models.as_slice(), worker.devices.as_slice());
         let incarnation = workers::register_worker(conn, &worker.id, described, worker.lease).await?;
-        Ok((incarnation, freed))
+        numerics::register_numerics(conn, &worker.id, core.numerics.get().into_iter().flatten()).await?;
+        let contradicted = numerics::models_of_other_weights(conn, &worker.id).await?;
+        Ok(Registered { incarnation, freed, contradicted })
     }
 
-    fn signals(&self, (_, freed): &Self::Output, signals: &mut Vec<Signal>) {
+    fn signals(&self, Registered { freed, .. }: &Self::Output, signals: &mut Vec<Signal>) {
         if *freed != FreedLeases::default() {
             signals.push(Signal::Released);
         }

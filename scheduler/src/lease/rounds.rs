@@ -17,6 +17,7 @@ const REPAIR: Duration = Duration::from_secs(5);
 impl Core {
     /// One round. With `repair` also everything is read of which a notification may have been missed.
     pub(crate) async fn lease_round(self: &Arc<Self>, repair: bool) -> Result<(), Error> {
+        self.check_schema().await?;
         self.send_heartbeat().await?;
         self.expire_workers().await?;
         if self.has_started() && !self.is_draining() {
@@ -30,6 +31,9 @@ impl Core {
             let surplus = self.surplus().await?;
             let (now, idle) = (self.now(), self.options.idle_unload);
             self.with_queue(|queue| queue.evict_runs(now, idle, surplus));
+            if repair {
+                self.report_numerics_waits().await?;
+            }
         }
         if self.is_shared() {
             let open = requests::open_samples(&mut self.reader().await?).await?;

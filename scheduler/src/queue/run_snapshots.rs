@@ -58,6 +58,19 @@ impl Queue {
         }
     }
 
+    /// A snapshot that is taken after a save of its run was scheduled is saved before the run too: the save truncates the
+    /// log that could make it again.
+    pub(super) fn save_before_run(&mut self, id: &RunId, key: &str) {
+        let last = self.runs.get(id).and_then(|run| run.maintenance.back());
+        if last.is_none_or(|last| last.kind != RequestKind::SaveRun) {
+            return;
+        }
+        let entry = self.operation(id, &MaintenanceOp::SaveSnapshot { key: key.to_owned() });
+        if let Some(run) = self.runs.get_mut(id) {
+            run.maintenance.push_front(entry);
+        }
+    }
+
     /// Saves the snapshots that are too many to stay in memory.
     pub(super) fn schedule_spill(&mut self, id: &RunId) {
         let excess = self.excess_snapshots(id);

@@ -111,6 +111,12 @@ impl Queue {
         }
     }
 
+    /// Fails a sample that was claimed and can't be executed; it is not here.
+    pub(crate) fn fail_claimed(&mut self, request: RequestId, claim: i64, error: OpError) {
+        let rejection = Rejection::Failed(error);
+        self.effects.rejected.push(Rejected { request, fence: Fence::Sample(claim), rejection });
+    }
+
     /// Releases the claim on a pending sample, so that other workers can take it.
     pub(super) fn release_sample(&mut self, arrival: i64) {
         if let Some(PendingSample { request, claim, .. }) = self.remove_sample(arrival) {

@@ -15,6 +15,9 @@ impl Queue {
     /// Adds a snapshot of a run: taken now (`ready`), or to be made again by a replay.
     pub(crate) fn add_snapshot(&mut self, session: &SessionId, key: String, run: RunId, ready: bool) {
         self.sessions.entry(session.clone()).or_default().snapshots.insert(key.clone());
+        if ready {
+            self.save_before_run(&run, &key);
+        }
         let snapshot = self.snapshots.entry(key).or_insert(SamplerSnapshot {
             run,
             ready,
@@ -105,6 +108,16 @@ impl Queue {
         if evict {
             snapshot.ready = false;
             self.signal(WorkItem::DropSnapshot(key.to_owned()));
+        }
+    }
+
+    /// Snapshots of a run were deleted from the storage: no sample needs them.
+    pub(crate) fn snapshots_collected(&mut self, id: &RunId, keys: impl Iterator<Item = String>) {
+        let Some(session) = self.runs.get(id).map(|run| run.session.clone()) else { return };
+        for key in keys {
+            if self.snapshots.contains_key(&key) {
+                self.drop_snapshot(&session, &key);
+            }
         }
     }
 

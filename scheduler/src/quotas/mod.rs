@@ -7,6 +7,7 @@ mod refusal;
 mod tests;
 mod throttle;
 mod token_bucket;
+mod training;
 
 use crate::Timestamp;
 use crate::crashes::CrashRecord;
@@ -16,6 +17,8 @@ pub use refusal::{Quota, Refusal};
 pub use throttle::Pause;
 pub(crate) use throttle::Throttle;
 pub(crate) use token_bucket::{BucketLevel, TokenBucket};
+pub(crate) use training::QueuedTraining;
+pub use training::TrainingLimits;
 
 /// What scheduling and quotas need to know of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use trainyard_protocol::TenantId;
 
-use super::{Quota, Refusal};
+use super::{Quota, Refusal, TrainingLimits};
 
 /// Retry time for a run: another one has to end first, which takes a while.
 const RUN_RETRY: Duration = Duration::from_secs(10);
@@ -26,10 +26,12 @@ pub struct TenantPolicy {
     pub tokens_per_minute: Option<NonZeroU64>,
     /// Bytes of its checkpoints.
     pub max_storage_bytes: Option<NonZeroU64>,
+    /// Training requests that may wait.
+    pub training: TrainingLimits,
 }
 
 impl Default for TenantPolicy {
-    /// A single share and no quotas.
+    /// A single share and no quotas but the bounds on what waits to be trained.
     fn default() -> Self {
         Self {
             weight: NonZeroU32::MIN,
@@ -37,6 +39,7 @@ impl Default for TenantPolicy {
             max_queued_tokens: None,
             tokens_per_minute: None,
             max_storage_bytes: None,
+            training: TrainingLimits::default(),
         }
     }
 }

@@ -14,11 +14,28 @@ pub enum Quota {
     TokensPerMinute,
     /// Bytes of checkpoints.
     StorageBytes,
+    /// Unfinished requests of a run.
+    RunQueuedRequests,
+    /// Bytes of the payloads of a run's unfinished requests.
+    RunQueuedBytes,
+    /// Unfinished requests of all runs.
+    QueuedRequests,
+    /// Bytes of the payloads of unfinished requests of all runs.
+    QueuedBytes,
 }
 
 impl Quota {
     /// All quotas, in the order of their definition.
-    pub const ALL: [Self; 4] = [Self::Runs, Self::QueuedTokens, Self::TokensPerMinute, Self::StorageBytes];
+    pub const ALL: [Self; 8] = [
+        Self::Runs,
+        Self::QueuedTokens,
+        Self::TokensPerMinute,
+        Self::StorageBytes,
+        Self::RunQueuedRequests,
+        Self::RunQueuedBytes,
+        Self::QueuedRequests,
+        Self::QueuedBytes,
+    ];
 
     /// Its name in the configuration file.
     pub fn name(self) -> &'static str {
@@ -27,6 +44,10 @@ impl Quota {
             Self::QueuedTokens => "max_queued_tokens",
             Self::TokensPerMinute => "tokens_per_minute",
             Self::StorageBytes => "max_storage_bytes",
+            Self::RunQueuedRequests => "max_run_queued_requests",
+            Self::RunQueuedBytes => "max_run_queued_bytes",
+            Self::QueuedRequests => "max_queued_requests",
+            Self::QueuedBytes => "max_queued_bytes",
         }
     }
 }
@@ -36,7 +57,7 @@ impl Quota {
 pub struct Refusal {
     /// The quota that would be exceeded.
     pub quota: Quota,
-    /// Its value: runs, tokens, tokens per minute or bytes.
+    /// Its value: runs, tokens, tokens per minute, requests or bytes.
     pub limit: u64,
     /// Present use, in the same unit.
     pub used: u64,
@@ -56,6 +77,20 @@ impl fmt::Display for Refusal {
                 write!(f, "quota {name}: {used} of {limit} tokens are queued, and this request has {asked}")?;
             }
             Quota::TokensPerMinute => write!(f, "quota {name}: {limit} tokens per minute are used up")?,
+            Quota::RunQueuedRequests => write!(f, "quota {name}: {used} of {limit} requests of this run are queued")?,
+            Quota::QueuedRequests => write!(f, "quota {name}: {used} of {limit} training requests are queued")?,
+            Quota::RunQueuedBytes => {
+                write!(
+                    f,
+                    "quota {name}: requests of this run with {used} of {limit} bytes are queued, and this one has {asked}"
+                )?;
+            }
+            Quota::QueuedBytes => {
+                write!(
+                    f,
+                    "quota {name}: training requests with {used} of {limit} bytes are queued, and this one has {asked}"
+                )?;
+            }
             Quota::StorageBytes if *asked == 0 => {
                 write!(f, "quota {name}: {used} of {limit} bytes are stored or being saved")?
             }
@@ -69,6 +104,9 @@ impl fmt::Display for Refusal {
         match quota {
             Quota::StorageBytes => f.write_str("; delete checkpoints or let them expire"),
             Quota::Runs => f.write_str("; finish a session to free its runs"),
+            Quota::RunQueuedRequests | Quota::RunQueuedBytes | Quota::QueuedRequests | Quota::QueuedBytes => {
+                f.write_str("; wait for results before sending more")
+            }
             Quota::QueuedTokens | Quota::TokensPerMinute => Ok(()),
         }
     }

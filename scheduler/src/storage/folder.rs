@@ -225,8 +225,12 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
 
 fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    if let Err(error) = written {
+        // A part of a file helps nobody, and takes what may be the last of the space.
+        let _ = fs::remove_file(path);
+        return Err(error);
+    }
     // The name is durable only once the folder is.
     match path.parent() {
         Some(dir) => File::open(dir)?.sync_all(),
@@ -239,8 +243,10 @@ fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let target = to.join(entry.file_name());
-        fs::copy(entry.path(), &target)?;
-        File::open(target)?.sync_all()?;
+        // With the permissions that all files of the storage have here, whatever those of the original.
+        let mut copy = File::create(target)?;
+        io::copy(&mut File::open(entry.path())?, &mut copy)?;
+        copy.sync_all()?;
     }
     for dir in to.ancestors().take(4).filter(|dir| !dir.as_os_str().is_empty()) {
         File::open(dir)?.sync_all()?;
@@ -268,6 +274,9 @@ pub(super) async fn write_pieces(path: &Path, mut pieces: Pieces, size: u64) -> 
 fn failure(doing: &'static str, name: &Path, error: &io::Error) -> StorageError {
     match error.kind() {
         io::ErrorKind::NotFound => StorageError::NotFound(name.display().to_string()),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            StorageError::NoSpace { doing, name: name.display().to_string() }
+        }
         _ => StorageError::failed(doing, name.display(), error),
     }
 }

@@ -10,17 +10,22 @@ mod listing;
 mod objects;
 #[cfg(test)]
 mod tests;
+mod times;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
 use object_store::memory::InMemory;
+use tokio::time::Instant;
 
 use self::folder::Folder;
 pub use self::listing::{Area, Older};
 use self::objects::Objects;
+use self::times::Operation;
+pub(crate) use self::times::StorageTimes;
 use crate::Timestamp;
 
 /// The bytes of a file in pieces.
@@ -35,6 +40,14 @@ pub enum StorageError {
     /// Nothing is stored under this name.
     #[error("{0} is not in the storage")]
     NotFound(String),
+    /// Its disk is full.
+    #[error("the storage has no space to {doing} {name}")]
+    NoSpace {
+        /// The operation, as a verb.
+        doing: &'static str,
+        /// Of the file or folder.
+        name: String,
+    },
     /// It could not be reached, or refused.
     #[error("the storage failed to {doing} {name}: {detail}")]
     Failed {
@@ -55,7 +68,16 @@ impl StorageError {
 
 /// The storage. Cheap to clone; all clones are one storage.
 #[derive(Clone, Debug)]
-pub struct Storage(Backend);
+pub struct Storage {
+    backend: Backend,
+    times: StorageTimes,
+}
+
+impl From<Backend> for Storage {
+    fn from(backend: Backend) -> Self {
+        Self { backend, times: StorageTimes::default() }
+    }
+}
 
 #[derive(Clone, Debug)]
 enum Backend {
@@ -66,7 +88,7 @@ enum Backend {
 impl Storage {
     /// A folder.
     pub fn folder(root: impl Into<PathBuf>) -> Self {
-        Self(Backend::Folder(Folder::new(root.into())))
+        Backend::Folder(Folder::new(root.into())).into()
     }
 
     /// A folder's path, or `s3://BUCKET/PREFIX` with region, credentials and endpoint from the `AWS_*` variables.
@@ -75,7 +97,7 @@ impl Storage {
     /// [`StorageError::Settings`] for another scheme, or when the variables don't suffice.
     pub fn open(url: &str) -> Result<Self, StorageError> {
         if url.starts_with("s3://") {
-            return Ok(Self(Backend::Objects(Objects::s3(url)?)));
+            return Ok(Backend::Objects(Objects::s3(url)?).into());
         }
         match url.split_once("://") {
             None if !url.is_empty() => Ok(Self::folder(url)),
@@ -86,27 +108,35 @@ impl Storage {
 
     /// Objects in the memory of this process, for tests of what uses a bucket.
     pub fn in_memory() -> Self {
-        Self(Backend::Objects(Objects::new(InMemory::new(), "")))
+        Backend::Objects(Objects::new(InMemory::new(), "")).into()
     }
 
     /// Objects in a store that a test brings.
     #[cfg(test)]
     pub(crate) fn of_store(store: impl object_store::ObjectStore) -> Self {
-        Self(Backend::Objects(Objects::new(store, "")))
+        Backend::Objects(Objects::new(store, "")).into()
+    }
+
+    /// What its requests are timed by.
+    pub(crate) fn times(&self) -> &StorageTimes {
+        &self.times
     }
 
     /// Prepares a part of the storage: creates its folder, or makes a small request to the bucket, so that wrong settings
     /// are found at once.
     pub async fn prepare(&self, root: &str) -> Result<(), StorageError> {
-        match &self.0 {
-            Backend::Folder(folder) => folder.create(root).await,
-            Backend::Objects(objects) => objects.check(root).await,
-        }
+        let request = async {
+            match &self.backend {
+                Backend::Folder(folder) => folder.create(root).await,
+                Backend::Objects(objects) => objects.check(root).await,
+            }
+        };
+        self.times.of(Operation::List, request).await
     }
 
     /// Where a folder of the storage lies, or would lie, on this machine. `None` when the storage is no folder.
     pub fn local(&self, location: &Path) -> Option<PathBuf> {
-        match &self.0 {
+        match &self.backend {
             Backend::Folder(folder) => Some(folder.path(location)),
             Backend::Objects(_) => None,
         }
@@ -114,26 +144,35 @@ impl Storage {
 
     /// Stores bytes under a name in a prepared part, durably before this returns.
     pub async fn put(&self, name: &str, bytes: Bytes) -> Result<(), StorageError> {
-        match &self.0 {
-            Backend::Folder(folder) => folder.put(name, bytes).await,
-            Backend::Objects(objects) => objects.put(name, bytes).await,
-        }
+        let request = async {
+            match &self.backend {
+                Backend::Folder(folder) => folder.put(name, bytes).await,
+                Backend::Objects(objects) => objects.put(name, bytes).await,
+            }
+        };
+        self.times.of(Operation::Put, request).await
     }
 
     /// The bytes under a name.
     pub async fn get(&self, name: &str) -> Result<Bytes, StorageError> {
-        match &self.0 {
-            Backend::Folder(folder) => folder.get(name).await,
-            Backend::Objects(objects) => objects.get(name).await,
-        }
+        let request = async {
+            match &self.backend {
+                Backend::Folder(folder) => folder.get(name).await,
+                Backend::Objects(objects) => objects.get(name).await,
+            }
+        };
+        self.times.of(Operation::Get, request).await
     }
 
     /// Removes what is under these names; some may not be there.
     pub async fn remove(&self, names: Vec<String>) -> Result<(), StorageError> {
-        match &self.0 {
-            Backend::Folder(folder) => folder.remove(names).await,
-            Backend::Objects(objects) => objects.remove(names).await,
-        }
+        let request = async {
+            match &self.backend {
+                Backend::Folder(folder) => folder.remove(names).await,
+                Backend::Objects(objects) => objects.remove(names).await,
+            }
+        };
+        self.times.of(Operation::Delete, request).await
     }
 
     /// The files of a folder with their sizes.
@@ -141,10 +180,13 @@ impl Storage {
     /// # Errors
     /// [`StorageError::NotFound`] when there is no such folder.
     pub async fn files(&self, location: &Path) -> Result<BTreeMap<String, u64>, StorageError> {
-        match &self.0 {
-            Backend::Folder(folder) => folder.files(location).await,
-            Backend::Objects(objects) => objects.files(location).await,
-        }
+        let request = async {
+            match &self.backend {
+                Backend::Folder(folder) => folder.files(location).await,
+                Backend::Objects(objects) => objects.files(location).await,
+            }
+        };
+        self.times.of(Operation::List, request).await
     }
 
     /// A file of a folder: its size and its bytes. The name must be one that [`Self::files`] gave.
@@ -152,19 +194,27 @@ impl Storage {
     /// # Errors
     /// [`StorageError::NotFound`] when there is no such file.
     pub async fn read(&self, location: &Path, file: &str) -> Result<(u64, Pieces), StorageError> {
-        match &self.0 {
-            Backend::Folder(folder) => folder.read(location, file).await,
-            Backend::Objects(objects) => objects.read(location, file).await,
-        }
+        let (started, times) = (Instant::now(), self.times.clone());
+        let request = async {
+            match &self.backend {
+                Backend::Folder(folder) => folder.read(location, file).await,
+                Backend::Objects(objects) => objects.read(location, file).await,
+            }
+        };
+        let (size, pieces) = self.times.of(Operation::Get, request).await?;
+        Ok((size, pieces.inspect_err(move |error| times.note(Operation::Get, started, Some(error))).boxed()))
     }
 
     /// Publishes a complete folder of this machine to the storage. A folder at the path of [`Self::local`] is there
     /// already; of others the files are copied.
     pub async fn publish(&self, from: &Path, location: &Path) -> Result<(), StorageError> {
-        match &self.0 {
-            Backend::Folder(folder) => folder.publish(from, location).await,
-            Backend::Objects(objects) => objects.publish(from, location).await,
-        }
+        let request = async {
+            match &self.backend {
+                Backend::Folder(folder) => folder.publish(from, location).await,
+                Backend::Objects(objects) => objects.publish(from, location).await,
+            }
+        };
+        self.times.of(Operation::Put, request).await
     }
 
     /// Copies a folder's files into an existing, empty folder on this machine. Returns their bytes.
@@ -182,10 +232,13 @@ impl Storage {
 
     /// Removes a folder; it may not be there.
     pub async fn remove_folder(&self, location: &Path) -> Result<(), StorageError> {
-        match &self.0 {
-            Backend::Folder(folder) => folder.remove_folder(location).await,
-            Backend::Objects(objects) => objects.remove_folder(location).await,
-        }
+        let request = async {
+            match &self.backend {
+                Backend::Folder(folder) => folder.remove_folder(location).await,
+                Backend::Objects(objects) => objects.remove_folder(location).await,
+            }
+        };
+        self.times.of(Operation::Delete, request).await
     }
 
     /// Lists the entries of an area that were last changed before a moment. One call looks at about `limit` entries, behind
@@ -197,9 +250,12 @@ impl Storage {
         after: Option<String>,
         limit: usize,
     ) -> Result<Older, StorageError> {
-        match &self.0 {
-            Backend::Folder(folder) => folder.older(area, before, after, limit).await,
-            Backend::Objects(objects) => objects.older(area, before, after, limit).await,
-        }
+        let request = async {
+            match &self.backend {
+                Backend::Folder(folder) => folder.older(area, before, after, limit).await,
+                Backend::Objects(objects) => objects.older(area, before, after, limit).await,
+            }
+        };
+        self.times.of(Operation::List, request).await
     }
 }

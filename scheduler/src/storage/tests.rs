@@ -15,7 +15,7 @@ const CHECKPOINTS: Area = Area { root: "checkpoints", depth: 3 };
 /// A storage of each kind, and a folder that keeps what they need.
 fn storages() -> (TempDir, [Storage; 3]) {
     let dir = tempfile::tempdir().unwrap();
-    let prefixed = Storage(Backend::Objects(Objects::new(InMemory::new(), "/some/prefix/")));
+    let prefixed = Storage::from(Backend::Objects(Objects::new(InMemory::new(), "/some/prefix/")));
     let storages = [Storage::folder(dir.path().join("storage")), Storage::in_memory(), prefixed];
     (dir, storages)
 }
@@ -61,6 +61,28 @@ async fn walk(storage: &Storage, area: Area, before: Timestamp) -> Vec<String> {
         }
     }
     panic!("the walk does not end");
+}
+
+/// What is written to this device finds no space.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_full_disk_is_said_and_keeps_no_part_of_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let storage = Storage::folder(dir.path());
+    storage.prepare("blobs").await.unwrap();
+    let file = dir.path().join("blobs/a");
+    std::os::unix::fs::symlink("/dev/full", &file).unwrap();
+    let refused = storage.put("blobs/a", Bytes::from_static(b"bytes")).await;
+    assert_eq!(refused, Err(StorageError::NoSpace { doing: "write", name: "blobs/a".to_owned() }));
+    assert!(file.symlink_metadata().is_err(), "it was removed");
+    storage.put("blobs/a", Bytes::from_static(b"bytes")).await.unwrap();
+    let (mut registry, mut text) = (prometheus_client::registry::Registry::default(), String::new());
+    storage.times().register(&mut registry);
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    for outcome in ["ok", "no_space"] {
+        let line = format!("storage_request_seconds_count{{operation=\"put\",outcome=\"{outcome}\"}} 1");
+        assert!(text.lines().any(|found| found == line), "{line} in {text}");
+    }
 }
 
 #[tokio::test]
@@ -194,7 +216,7 @@ fn urls_name_a_folder_or_a_bucket() {
 #[tokio::test]
 async fn no_name_leads_out_of_a_bucket() {
     let store: std::sync::Arc<dyn ObjectStore> = std::sync::Arc::new(InMemory::new());
-    let storage = Storage(Backend::Objects(Objects::new(store, "p")));
+    let storage = Storage::from(Backend::Objects(Objects::new(store, "p")));
     for location in ["../other", "/absolute", "a/../../b"] {
         assert!(matches!(storage.files(Path::new(location)).await, Err(StorageError::Failed { .. })), "{location}");
     }

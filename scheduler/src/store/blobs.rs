@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use super::backup_holds::is_held;
+use super::db::Pool;
 use crate::storage::{Area, Older, Storage, StorageError};
 use crate::{Error, Timestamp};
 
@@ -52,13 +54,15 @@ impl StoredBytes {
 #[derive(Clone)]
 pub(crate) struct Blobs {
     storage: Storage,
+    /// To look for backups before something is removed.
+    readers: Pool,
 }
 
 impl Blobs {
     /// Makes the storage ready for files.
-    pub(crate) async fn open(storage: Storage) -> Result<Self, Error> {
+    pub(crate) async fn open(storage: Storage, readers: Pool) -> Result<Self, Error> {
         storage.prepare(AREA.root).await.map_err(failed("open the blob storage"))?;
-        Ok(Self { storage })
+        Ok(Self { storage, readers })
     }
 
     /// Stores bytes: large ones are written and synced to the file `name` before this returns.
@@ -81,11 +85,27 @@ impl Blobs {
     /// Removes files that no row names any more. A failure costs space only and is logged: garbage
     /// collection removes what is left.
     pub(crate) async fn remove(&self, names: Vec<String>) {
-        if names.is_empty() {
+        if names.is_empty() || !self.may_remove().await {
             return;
         }
         if let Err(error) = self.storage.remove(names.iter().map(|name| path(name)).collect()).await {
             tracing::warn!(%error, "blobs could not be removed; garbage collection retries");
+        }
+    }
+
+    /// Whether objects that no row names any more may be removed from the storage; otherwise a backup may need them, and
+    /// garbage collection removes them later.
+    pub(crate) async fn may_remove(&self) -> bool {
+        let held = async {
+            let mut conn = self.readers.acquire().await.map_err(super::failed("look for a hold"))?;
+            is_held(&mut conn).await
+        };
+        match held.await {
+            Ok(held) => !held,
+            Err(error) => {
+                tracing::warn!(%error, "objects could not be removed; garbage collection retries");
+                false
+            }
         }
     }
 
@@ -114,6 +134,7 @@ fn failed(doing: &'static str) -> impl Fn(StorageError) -> Error {
             tracing::warn!(doing, %error, "the storage failed");
             Error::Unavailable(doing)
         }
+        error @ StorageError::NoSpace { .. } => Error::no_space(doing, error),
         error => Error::store(doing, error),
     }
 }

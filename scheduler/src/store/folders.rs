@@ -6,7 +6,11 @@ use trainyard_protocol::RequestId;
 
 use super::db::{Conn, sql};
 use super::failed;
+use crate::storage::Area;
 use crate::{Error, Timestamp};
+
+/// Parts of the storage whose entries are folders that rows name.
+pub(crate) const AREAS: [Area; 2] = [Area { root: "checkpoints", depth: 3 }, Area { root: "snapshots", depth: 2 }];
 
 /// Whether something needs a folder: a checkpoint; or, of a session that goes on or that expired after `expired_after`
 /// and may come back, a sampling session, a run's snapshot, or a load that no snapshot makes unnecessary.
@@ -18,7 +22,7 @@ pub(crate) async fn is_needed(conn: &mut Conn, dir: &Path, expired_after: Timest
             SELECT 1 FROM sessions
             WHERE sessions.id IN (
                     SELECT session_id FROM sampling_sessions WHERE checkpoint_dir = $1
-                    UNION ALL SELECT session_id FROM sampling_sessions WHERE snapshot_dir = $1
+                    UNION ALL SELECT session_id FROM sampling_sessions WHERE snapshot_dir = $1 AND NOT collected
                     UNION ALL SELECT session_id FROM runs WHERE snapshot_dir = $1
                     UNION ALL SELECT load.session_id FROM loads JOIN requests AS load ON load.id = loads.request_id
                     JOIN runs ON runs.id = load.run_id

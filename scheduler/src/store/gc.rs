@@ -30,6 +30,8 @@ pub(crate) struct DroppedRows {
     pub(crate) requests: Vec<RequestId>,
     /// Files that no row names any more.
     pub(crate) files: Vec<String>,
+    /// Folders of snapshots that deleted rows named.
+    pub(crate) folders: Vec<String>,
     /// Whether there may be more to drop.
     pub(crate) is_full: bool,
 }
@@ -93,13 +95,17 @@ pub(crate) async fn collect_sessions(conn: &mut Conn, before: Timestamp) -> Resu
     if sessions.is_empty() {
         return Ok(DroppedRows::default());
     }
-    let requests = delete_requests(conn, &sessions).await?;
-    if requests.is_full || delete_sampling_sessions(conn, &sessions).await? {
-        return Ok(DroppedRows { is_full: true, ..requests });
+    let mut dropped = delete_requests(conn, &sessions).await?;
+    if dropped.is_full {
+        return Ok(dropped);
     }
-    let is_full = sessions.len() as u64 >= as_u64(SESSIONS);
-    delete_sessions(conn, sessions).await?;
-    Ok(DroppedRows { is_full, ..requests })
+    (dropped.folders, dropped.is_full) = delete_sampling_sessions(conn, &sessions).await?;
+    if dropped.is_full {
+        return Ok(dropped);
+    }
+    dropped.is_full = sessions.len() as u64 >= as_u64(SESSIONS);
+    dropped.folders.extend(delete_sessions(conn, sessions).await?);
+    Ok(dropped)
 }
 
 /// Requests of some sessions, a part of them at a time.
@@ -119,24 +125,29 @@ async fn delete_requests(conn: &mut Conn, sessions: &[String]) -> Result<Dropped
     Ok(DroppedRows {
         requests: ids_of(&rows)?,
         files: files_of(&rows, &["payload_file", "result_file"])?,
+        folders: Vec::new(),
         is_full: rows.len() as u64 >= as_u64(ROWS),
     })
 }
 
-/// Sampling sessions of some sessions, a part of them at a time. Returns whether there may be more.
-async fn delete_sampling_sessions(conn: &mut Conn, sessions: &[String]) -> Result<bool, Error> {
+/// Sampling sessions of some sessions, a part of them at a time. Returns the folders of their snapshots, and whether there
+/// may be more.
+async fn delete_sampling_sessions(conn: &mut Conn, sessions: &[String]) -> Result<(Vec<String>, bool), Error> {
     const SQLITE: &str = "-- delete_sampling_sessions
         DELETE FROM sampling_sessions WHERE id IN (
-            SELECT id FROM sampling_sessions WHERE session_id IN (SELECT value FROM json_each($1)) LIMIT $2)";
+            SELECT id FROM sampling_sessions WHERE session_id IN (SELECT value FROM json_each($1)) LIMIT $2)
+        RETURNING snapshot_dir";
     const POSTGRES: &str = "-- delete_sampling_sessions
         DELETE FROM sampling_sessions WHERE id IN (
-            SELECT id FROM sampling_sessions WHERE session_id = ANY($1) LIMIT $2)";
-    let deleted = sql_by(SQLITE, POSTGRES).bind(sessions.to_vec()).bind(ROWS).execute(conn).await;
-    Ok(deleted.map_err(failed("delete sampling sessions"))? >= as_u64(ROWS))
+            SELECT id FROM sampling_sessions WHERE session_id = ANY($1) LIMIT $2)
+        RETURNING snapshot_dir";
+    let deleted = sql_by(SQLITE, POSTGRES).bind(sessions.to_vec()).bind(ROWS).fetch_all(conn).await;
+    let rows = deleted.map_err(failed("delete sampling sessions"))?;
+    Ok((files_of(&rows, &["snapshot_dir"])?, rows.len() as u64 >= as_u64(ROWS)))
 }
 
-/// Sessions with their runs, as far as these own no checkpoints.
-async fn delete_sessions(conn: &mut Conn, sessions: Vec<String>) -> Result<(), Error> {
+/// Sessions with their runs, as far as these own no checkpoints. Returns the folders of the runs' snapshots.
+async fn delete_sessions(conn: &mut Conn, sessions: Vec<String>) -> Result<Vec<String>, Error> {
     const KEEP_SQLITE: &str = "-- delete_sessions: keep
         UPDATE sessions SET collected = TRUE WHERE id IN (
             SELECT runs.session_id FROM runs WHERE runs.session_id IN (SELECT value FROM json_each($1))
@@ -147,18 +158,20 @@ async fn delete_sessions(conn: &mut Conn, sessions: Vec<String>) -> Result<(), E
                 AND EXISTS (SELECT 1 FROM checkpoints WHERE checkpoints.run_id = runs.id))";
     const RUNS_SQLITE: &str = "-- delete_sessions: runs
         DELETE FROM runs WHERE session_id IN (
-            SELECT id FROM sessions WHERE id IN (SELECT value FROM json_each($1)) AND NOT collected)";
+            SELECT id FROM sessions WHERE id IN (SELECT value FROM json_each($1)) AND NOT collected)
+        RETURNING snapshot_dir";
     const RUNS_POSTGRES: &str = "-- delete_sessions: runs
-        DELETE FROM runs WHERE session_id IN (SELECT id FROM sessions WHERE id = ANY($1) AND NOT collected)";
+        DELETE FROM runs WHERE session_id IN (SELECT id FROM sessions WHERE id = ANY($1) AND NOT collected)
+        RETURNING snapshot_dir";
     const SQLITE: &str = "-- delete_sessions
         DELETE FROM sessions WHERE id IN (SELECT value FROM json_each($1)) AND NOT collected";
     const POSTGRES: &str = "-- delete_sessions
         DELETE FROM sessions WHERE id = ANY($1) AND NOT collected";
-    for (sqlite, postgres) in [(KEEP_SQLITE, KEEP_POSTGRES), (RUNS_SQLITE, RUNS_POSTGRES), (SQLITE, POSTGRES)] {
-        let done = sql_by(sqlite, postgres).bind(sessions.clone()).execute(conn).await;
-        done.map_err(failed("delete ended sessions"))?;
-    }
-    Ok(())
+    let doing = || failed("delete ended sessions");
+    sql_by(KEEP_SQLITE, KEEP_POSTGRES).bind(sessions.clone()).execute(conn).await.map_err(doing())?;
+    let runs = sql_by(RUNS_SQLITE, RUNS_POSTGRES).bind(sessions.clone()).fetch_all(conn).await.map_err(doing())?;
+    sql_by(SQLITE, POSTGRES).bind(sessions).execute(conn).await.map_err(doing())?;
+    files_of(&runs, &["snapshot_dir"])
 }
 
 /// Lets garbage collection look again at the session of a run that has lost a checkpoint.

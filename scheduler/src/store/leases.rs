@@ -2,7 +2,8 @@
 
 use trainyard_protocol::{RequestId, RunId};
 
-use super::db::{Conn, column, sql, sql_by};
+use super::db::{Conn, Row, column, sql, sql_by};
+use super::numerics::{StoredNumerics, may_execute, some_worker_equals};
 use super::{as_i64, failed};
 use crate::Error;
 use crate::crashes::{QUARANTINE_CRASHES, WorkerEnd};
@@ -19,48 +20,89 @@ macro_rules! waiting_runs {
     };
 }
 
-/// Claims the leases of runs that no worker has and that have work, at most `limit`. Returns them with the new epochs.
+/// A run whose lease was claimed.
+pub(crate) struct ClaimedRun {
+    pub(crate) id: RunId,
+    /// The new epoch.
+    pub(crate) epoch: i64,
+    /// How its results are computed, as recorded.
+    pub(crate) arithmetic: Option<String>,
+}
+
+/// The assignments of a new lease: a run that no results bind is bound to its new worker's numerics.
+macro_rules! lease_to {
+    ($worker:literal) => {
+        concat!(
+            "worker_id = ",
+            $worker,
+            ", epoch = epoch + 1, weights = CASE WHEN state = 'ready' AND weights IS NOT NULL THEN weights ELSE (
+                SELECT mine.weights FROM worker_numerics AS mine
+                WHERE mine.worker_id = ",
+            $worker,
+            " AND mine.model = base_model) END,
+            arithmetic = CASE WHEN state = 'ready' AND arithmetic IS NOT NULL THEN arithmetic ELSE (
+                SELECT mine.arithmetic FROM worker_numerics AS mine
+                WHERE mine.worker_id = ",
+            $worker,
+            " AND mine.model = base_model) END"
+        )
+    };
+}
+
+/// Claims the leases of runs that no worker has and that have work, at most `limit`; of runs whose results were computed in another
+/// way than the worker's only if it `continues` them.
 pub(crate) async fn claim_runs(
     conn: &mut Conn,
     worker: &str,
     models: &[String],
     limit: usize,
-) -> Result<Vec<(RunId, i64)>, Error> {
+    continues: bool,
+) -> Result<Vec<ClaimedRun>, Error> {
     const SQLITE: &str = concat!(
         "-- claim_runs
-        UPDATE runs SET worker_id = $1, epoch = epoch + 1
+        UPDATE runs SET ",
+        lease_to!("$1"),
+        "
         WHERE id IN (
             SELECT runs.id FROM (",
         waiting_runs!(),
         ") AS waiting CROSS JOIN runs
             WHERE runs.id = waiting.id AND runs.worker_id IS NULL
-                AND runs.base_model IN (SELECT value FROM json_each($2))
+                AND runs.base_model IN (SELECT value FROM json_each($2)) AND ",
+        may_execute!("$1", "$4"),
+        "
             ORDER BY runs.last_request_at, runs.id LIMIT $3)
-        RETURNING id, epoch"
+        RETURNING id, epoch, arithmetic"
     );
     const POSTGRES: &str = concat!(
         "-- claim_runs
-        UPDATE runs SET worker_id = $1, epoch = epoch + 1
+        UPDATE runs SET ",
+        lease_to!("$1"),
+        "
         WHERE id IN (
             SELECT runs.id FROM (",
         waiting_runs!(),
         ") AS waiting CROSS JOIN runs
-            WHERE runs.id = waiting.id AND runs.worker_id IS NULL AND runs.base_model = ANY($2)
+            WHERE runs.id = waiting.id AND runs.worker_id IS NULL AND runs.base_model = ANY($2) AND ",
+        may_execute!("$1", "$4"),
+        "
             ORDER BY runs.last_request_at, runs.id LIMIT $3 FOR UPDATE OF runs SKIP LOCKED)
-        RETURNING id, epoch"
+        RETURNING id, epoch, arithmetic"
     );
     let rows = sql_by(SQLITE, POSTGRES)
         .bind(worker)
         .bind(models.to_vec())
         .bind(as_i64(limit as u64))
+        .bind(continues)
         .fetch_all(conn)
         .await
         .map_err(failed("claim runs"))?;
-    let mut claimed: Vec<(RunId, i64)> = rows
-        .iter()
-        .map(|row| Ok((RunId::new(column::<String>(row, "id")?), column(row, "epoch")?)))
-        .collect::<Result<_, Error>>()?;
-    claimed.sort_unstable();
+    let claimed_run = |row: &Row| {
+        let id = RunId::new(column::<String>(row, "id")?);
+        Ok(ClaimedRun { id, epoch: column(row, "epoch")?, arithmetic: column(row, "arithmetic")? })
+    };
+    let mut claimed = rows.iter().map(claimed_run).collect::<Result<Vec<_>, Error>>()?;
+    claimed.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     Ok(claimed)
 }
 
@@ -163,20 +205,82 @@ pub(crate) async fn release_sample(conn: &mut Conn, worker: &str, id: &RequestId
     Ok(done.map_err(failed("release a sample"))? == 1)
 }
 
-/// How many runs with a lease, or waited for without one, need a base model; and of how many the worker has the lease.
-pub(crate) async fn count_placed_runs(conn: &mut Conn, model: &str, worker: &str) -> Result<(usize, usize), Error> {
-    const SQL: &str = concat!(
-        "-- count_placed_runs
+/// How many runs of a base model the workers `alike` share: those that they have the lease of, and those that wait for one
+/// and that `worker`, one of them, may execute. And of how many `worker` has the lease.
+pub(crate) async fn count_placed_runs(
+    conn: &mut Conn,
+    model: &str,
+    worker: &str,
+    alike: &[String],
+    continues: bool,
+) -> Result<(usize, usize), Error> {
+    macro_rules! text {
+        ($held:literal) => {
+            concat!(
+                "-- count_placed_runs
         SELECT count(*) AS placed, count(CASE WHEN worker_id = $2 THEN 1 END) AS held FROM (
-            SELECT worker_id FROM runs WHERE worker_id IS NOT NULL AND base_model = $1
+            SELECT worker_id FROM runs WHERE worker_id IS NOT NULL AND base_model = $1 AND ",
+                $held,
+                "
             UNION ALL
             SELECT runs.worker_id FROM (",
-        waiting_runs!(),
-        ") AS waiting CROSS JOIN runs
-            WHERE runs.id = waiting.id AND runs.worker_id IS NULL AND runs.base_model = $1) AS placed"
-    );
-    let rows = sql(SQL).bind(model).bind(worker).fetch_all(conn).await.map_err(failed("count runs"))?;
+                waiting_runs!(),
+                ") AS waiting CROSS JOIN runs
+            WHERE runs.id = waiting.id AND runs.worker_id IS NULL AND runs.base_model = $1 AND ",
+                may_execute!("$2", "$4"),
+                ") AS placed"
+            )
+        };
+    }
+    const SQLITE: &str = text!("worker_id IN (SELECT value FROM json_each($3))");
+    const POSTGRES: &str = text!("worker_id = ANY($3)");
+    let count = sql_by(SQLITE, POSTGRES).bind(model).bind(worker).bind(alike.to_vec()).bind(continues);
+    let rows = count.fetch_all(conn).await.map_err(failed("count runs"))?;
     let Some(row) = rows.first() else { return Ok((0, 0)) };
     let count = |name| Ok::<_, Error>(usize::try_from(column::<i64>(row, name)?).unwrap_or(0));
     Ok((count("placed")?, count("held")?))
+}
+
+/// A run that waits for a worker that computes as its results were.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WaitingRun {
+    pub(crate) run: RunId,
+    pub(crate) model: String,
+    pub(crate) recorded: StoredNumerics,
+}
+
+/// The runs of a worker's base models that wait although it serves them, because neither it nor another registered worker
+/// computes as their results were.
+pub(crate) async fn runs_of_other_numerics(
+    conn: &mut Conn,
+    worker: &str,
+    models: &[String],
+    continues: bool,
+) -> Result<Vec<WaitingRun>, Error> {
+    macro_rules! text {
+        ($served:literal) => {
+            concat!(
+                "-- runs_of_other_numerics
+        SELECT runs.id, runs.base_model, runs.weights, runs.arithmetic FROM (",
+                waiting_runs!(),
+                ") AS waiting CROSS JOIN runs
+        WHERE runs.id = waiting.id AND runs.worker_id IS NULL AND ",
+                $served,
+                " AND NOT ",
+                may_execute!("$1", "$3"),
+                " AND NOT ",
+                some_worker_equals!(),
+                " ORDER BY runs.id"
+            )
+        };
+    }
+    const SQLITE: &str = text!("runs.base_model IN (SELECT value FROM json_each($2))");
+    const POSTGRES: &str = text!("runs.base_model = ANY($2)");
+    let rows = sql_by(SQLITE, POSTGRES).bind(worker).bind(models.to_vec()).bind(continues).fetch_all(conn).await;
+    let waiting = |row: &Row| {
+        let recorded = StoredNumerics::of(row)?.ok_or_else(|| Error::store("compare numerics", "none is recorded"))?;
+        let run = RunId::new(column::<String>(row, "id")?);
+        Ok(WaitingRun { run, model: column(row, "base_model")?, recorded })
+    };
+    rows.map_err(failed("compare numerics"))?.iter().map(waiting).collect()
 }

@@ -2,22 +2,39 @@
 //!
 //! The functions take a connection: the writer's inside a transaction, or a reader's.
 
+/// The present time of the database, in ms since the epoch. Leases begin and end by this clock, because those of the
+/// processes may differ.
+macro_rules! now_ms {
+    (sqlite) => {
+        "CAST((julianday('now') - 2440587.5) * 86400000 AS BIGINT)"
+    };
+    (postgres) => {
+        "CAST(extract(epoch FROM now()) * 1000 AS BIGINT)"
+    };
+}
+
+pub(crate) mod backup_holds;
 pub(crate) mod base_models;
 pub(crate) mod blobs;
 pub(crate) mod checkpoints;
+pub(crate) mod clock;
+pub(crate) mod copies;
 pub(crate) mod db;
 pub(crate) mod folders;
 pub(crate) mod gc;
 pub(crate) mod leases;
 pub(crate) mod locks;
+pub(crate) mod numerics;
 pub(crate) mod quotas;
 pub(crate) mod requests;
 pub(crate) mod results;
 pub(crate) mod runs;
 pub(crate) mod sample_claims;
 pub(crate) mod sampling;
+pub(crate) mod saved_snapshots;
 pub(crate) mod schema;
 pub(crate) mod sessions;
+pub(crate) mod training_queue;
 pub(crate) mod workers;
 
 use serde::Serialize;

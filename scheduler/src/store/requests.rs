@@ -46,6 +46,7 @@ pub(crate) struct NewRequest<'a> {
     pub(crate) num_samples: u32,
     pub(crate) fingerprint: &'a [u8],
     pub(crate) payload: &'a StoredBytes,
+    pub(crate) payload_bytes: usize,
     /// Why it is refused: it is stored as failed.
     pub(crate) rejected: Option<&'a OpError>,
     /// Of a sample: the worker that claims it at once.
@@ -56,7 +57,7 @@ pub(crate) struct NewRequest<'a> {
 }
 
 /// Inserts a request and returns its place in the order of arrival; `None` when its session accepts nothing more,
-/// or when there is a request of this identity.
+/// when the snapshot that it samples from was collected, or when there is a request of this identity.
 pub(crate) async fn insert_request(
     conn: &mut Conn,
     new: &NewRequest<'_>,
@@ -64,12 +65,15 @@ pub(crate) async fn insert_request(
 ) -> Result<Option<i64>, Error> {
     const SQL: &str = "-- insert_request
         INSERT INTO requests (id, tenant, session_id, run_id, sampling_session_id, seq_id, kind, num_samples,
-            fingerprint, state, payload, payload_file, error, created_at, finished_at, worker_id, claim, tokens, stores)
-        SELECT $1, $2, id, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19
+            fingerprint, state, payload, payload_file, error, created_at, finished_at, worker_id, claim, tokens, stores,
+            payload_bytes)
+        SELECT $1, $2, id, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20
         FROM sessions WHERE id = $3 AND tenant = $2 AND status = 'active'
+            AND NOT EXISTS (SELECT 1 FROM sampling_sessions WHERE id = $5 AND collected)
         ON CONFLICT DO NOTHING RETURNING arrival";
     let mut values = new.values(now)?;
     values.push(new.stores.map(CheckpointKind::segment).into());
+    values.push(as_i64(new.payload_bytes as u64).into());
     Sql::of(SQL, values).scalar(conn).await.map_err(failed("accept a request"))
 }
 
@@ -87,6 +91,7 @@ pub(crate) async fn insert_requests(
                 column12, column13, column14, column15, column16, column17, column18
             FROM ({rows}) AS new
             WHERE EXISTS (SELECT 1 FROM sessions WHERE id = column3 AND tenant = column2 AND status = 'active')
+                AND NOT EXISTS (SELECT 1 FROM sampling_sessions WHERE id = column5 AND collected)
             ORDER BY column19
             ON CONFLICT DO NOTHING RETURNING id, arrival";
         Bulk::new(19, text)
@@ -289,6 +294,10 @@ pub(crate) async fn snapshots_of_request(conn: &mut Conn, id: &RequestId) -> Res
 }
 
 /// Where a request's payload is. The id comes from the queue, not from a client.
+///
+/// # Errors
+/// `NotFound` when there is none any more: another worker has ended the request, or saved the run's state after it, and this
+/// one has not noticed yet.
 pub(crate) async fn payload_of_request(conn: &mut Conn, id: &RequestId) -> Result<StoredBytes, Error> {
     const SQL: &str = "-- payload_of_request
         SELECT payload, payload_file FROM requests WHERE id = $1";
@@ -299,7 +308,7 @@ pub(crate) async fn payload_of_request(conn: &mut Conn, id: &RequestId) -> Resul
         .map_err(failed("read a payload"))?
         .ok_or_else(|| Error::not_found("request", id))?;
     StoredBytes::from_columns(column(&row, "payload")?, column(&row, "payload_file")?)
-        .ok_or_else(|| Error::store("read a payload", format!("request {id} has none")))
+        .ok_or_else(|| Error::not_found("payload of request", id))
 }
 
 fn to_request_row(row: &Row) -> Result<RequestRow, Error> {

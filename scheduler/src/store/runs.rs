@@ -20,8 +20,10 @@ pub(crate) async fn insert_run(
 ) -> Result<(), Error> {
     const SQL: &str = "-- insert_run
         INSERT INTO runs (id, tenant, session_id, model_seq_id, spec, state, user_metadata, created_at, last_request_at,
-            base_model, worker_id, epoch)
-        VALUES ($1, $2, $3, $4, $5, 'creating', $6, $7, $7, $8, $9, $10)";
+            base_model, worker_id, epoch, weights, arithmetic)
+        VALUES ($1, $2, $3, $4, $5, 'creating', $6, $7, $7, $8, $9, $10,
+            (SELECT mine.weights FROM worker_numerics AS mine WHERE mine.worker_id = $9 AND mine.model = $8),
+            (SELECT mine.arithmetic FROM worker_numerics AS mine WHERE mine.worker_id = $9 AND mine.model = $8))";
     sql(SQL)
         .bind(id.as_str())
         .bind(tenant.as_str())
@@ -41,7 +43,8 @@ pub(crate) async fn insert_run(
 
 pub(crate) async fn run(conn: &mut Conn, tenant: &TenantId, id: &RunId) -> Result<Run, Error> {
     const SQL: &str = "-- run
-        SELECT id, session_id, spec, state, user_metadata, created_at, last_request_at, corrupted
+        SELECT id, session_id, spec, state, user_metadata, created_at, last_request_at, corrupted,
+            coalesce(numerics_changes, '[]') AS numerics_changes
         FROM runs WHERE id = $1 AND tenant = $2";
     let row = sql(SQL)
         .bind(id.as_str())
@@ -53,12 +56,17 @@ pub(crate) async fn run(conn: &mut Conn, tenant: &TenantId, id: &RunId) -> Resul
     to_run(&row)
 }
 
+/// Without runs that exist for a download alone: the SDK's `checkpoint download` loads a training checkpoint into a new run
+/// to export it, and marks the run so.
 pub(crate) async fn list_runs(conn: &mut Conn, tenant: &TenantId, page: Page) -> Result<(Vec<Run>, u64), Error> {
     const SQL: &str = "-- list_runs
-        SELECT id, session_id, spec, state, user_metadata, created_at, last_request_at, corrupted
-        FROM runs WHERE tenant = $1 ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3";
+        SELECT id, session_id, spec, state, user_metadata, created_at, last_request_at, corrupted,
+            coalesce(numerics_changes, '[]') AS numerics_changes
+        FROM runs WHERE tenant = $1 AND user_metadata NOT LIKE '%\"created_by\":\"tinker checkpoint download\"%'
+        ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3";
     const COUNT: &str = "-- list_runs: count
-        SELECT count(*) FROM runs WHERE tenant = $1";
+        SELECT count(*) FROM runs
+        WHERE tenant = $1 AND user_metadata NOT LIKE '%\"created_by\":\"tinker checkpoint download\"%'";
     let rows = sql(SQL)
         .bind(tenant.as_str())
         .bind(i64::from(page.limit))
@@ -215,5 +223,6 @@ fn to_run(row: &Row) -> Result<Run, Error> {
         created_at: Timestamp(column(row, "created_at")?),
         last_request_at: Timestamp(column(row, "last_request_at")?),
         corrupted: column(row, "corrupted")?,
+        numerics_changes: from_json(row, "numerics_changes")?,
     })
 }

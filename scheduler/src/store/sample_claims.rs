@@ -1,10 +1,9 @@
 //! Claims on samples, in the table `requests`.
 
-use std::collections::BTreeMap;
-
 use trainyard_protocol::{RequestId, SamplingSessionId, SessionId, TenantId};
 
 use super::db::{Conn, Row, column, sql_by};
+use super::numerics::may_execute;
 use super::requests::cost;
 use super::{as_i64, failed};
 use crate::Error;
@@ -37,13 +36,16 @@ pub(crate) struct SampleClaim<'a> {
     pub(crate) waiting: &'a [SessionId],
     /// Of these tenants none.
     pub(crate) paused: &'a [TenantId],
+    /// Also samples of runs whose results were computed in another way.
+    pub(crate) continues: bool,
 }
 
 /// Claims samples that no worker has. Tenants take turns, and so do the sessions of a tenant; of a session the oldest is
 /// first.
 pub(crate) async fn claim_samples(conn: &mut Conn, claim: &SampleClaim<'_>) -> Result<Vec<ClaimedSampleRow>, Error> {
     // For the order within sessions SQLite would else read all that is retained.
-    const SQLITE: &str = "-- claim_samples
+    const SQLITE: &str = concat!(
+        "-- claim_samples
         UPDATE requests SET worker_id = $1, claim = claim + 1
         WHERE arrival IN (
             SELECT arrival FROM (
@@ -63,11 +65,15 @@ pub(crate) async fn claim_samples(conn: &mut Conn, claim: &SampleClaim<'_>) -> R
                             AND request.tenant NOT IN (SELECT value FROM json_each($4))
                             AND sampler.base_model IN (SELECT value FROM json_each($2))
                             AND (sampler.run_id IS NULL OR sampler.snapshot_dir IS NOT NULL) = $5
-                            AND ($5 OR runs.worker_id = $1))))
+                            AND ($5 OR runs.worker_id = $1) AND ",
+        may_execute!("$1", "$8"),
+        ")))
             WHERE before < $3 OR (newcomer AND before < $6))
         RETURNING arrival, id, tenant, seq_id, claim, tokens, created_at, crash_count, isolated_starts, num_samples,
-            sampling_session_id";
-    const POSTGRES: &str = "-- claim_samples
+            sampling_session_id"
+    );
+    const POSTGRES: &str = concat!(
+        "-- claim_samples
         UPDATE requests SET worker_id = $1, claim = claim + 1
         WHERE arrival IN (
             SELECT arrival FROM requests WHERE worker_id IS NULL AND finished_at IS NULL AND arrival IN (
@@ -89,14 +95,17 @@ pub(crate) async fn claim_samples(conn: &mut Conn, claim: &SampleClaim<'_>) -> R
                             WHERE request.finished_at IS NULL AND request.worker_id IS NULL
                                 AND NOT (request.tenant = ANY($4)) AND sampler.base_model = ANY($2)
                                 AND (sampler.run_id IS NULL OR sampler.snapshot_dir IS NOT NULL) = $5
-                                AND ($5 OR runs.worker_id = $1)
+                                AND ($5 OR runs.worker_id = $1) AND ",
+        may_execute!("$1", "$8"),
+        "
                             ) AS by_session
                         ) AS by_tenant
                     ) AS waiting
                 WHERE before < $3 OR (newcomer AND before < $6))
             FOR UPDATE SKIP LOCKED)
         RETURNING arrival, id, tenant, seq_id, claim, tokens, created_at, crash_count, isolated_starts, num_samples,
-            sampling_session_id";
+            sampling_session_id"
+    );
     let rows = sql_by(SQLITE, POSTGRES)
         .bind(claim.worker)
         .bind(claim.models.to_vec())
@@ -105,6 +114,7 @@ pub(crate) async fn claim_samples(conn: &mut Conn, claim: &SampleClaim<'_>) -> R
         .bind(claim.movable)
         .bind(as_i64(claim.newcomers as u64))
         .bind(claim.waiting.iter().map(ToString::to_string).collect::<Vec<_>>())
+        .bind(claim.continues)
         .fetch_all(conn)
         .await
         .map_err(failed("claim samples"))?;
@@ -127,8 +137,12 @@ pub(crate) async fn claim_samples(conn: &mut Conn, claim: &SampleClaim<'_>) -> R
     Ok(claimed)
 }
 
-/// Sequences of the unfinished samples of a base model that any worker with it can execute.
+/// Sequences of unfinished samples that any of several workers can execute.
 pub(crate) struct OpenSequences {
+    pub(crate) model: String,
+    /// Whether they sample from snapshots of runs, which workers with the run's numerics alone can do; any with the base
+    /// model can do the others.
+    pub(crate) of_runs: bool,
     pub(crate) all: usize,
     /// Of samples that the worker has claimed.
     pub(crate) held: usize,
@@ -136,35 +150,42 @@ pub(crate) struct OpenSequences {
     pub(crate) unclaimed: usize,
 }
 
-/// By base model; those without such samples are absent.
+/// By base model and kind, of samples that a worker can execute.
 pub(crate) async fn open_sequences(
     conn: &mut Conn,
     worker: &str,
     models: &[String],
-) -> Result<BTreeMap<String, OpenSequences>, Error> {
-    const SQLITE: &str = "-- open_sequences
-        SELECT sampler.base_model, sum(request.num_samples) AS open,
-            sum(CASE WHEN request.worker_id = $1 THEN request.num_samples ELSE 0 END) AS held,
-            sum(CASE WHEN request.worker_id IS NULL THEN request.num_samples ELSE 0 END) AS unclaimed
-        FROM requests AS request JOIN sampling_sessions AS sampler ON sampler.id = request.sampling_session_id
-        WHERE request.finished_at IS NULL AND sampler.base_model IN (SELECT value FROM json_each($2))
-            AND (sampler.run_id IS NULL OR sampler.snapshot_dir IS NOT NULL)
-        GROUP BY sampler.base_model";
-    const POSTGRES: &str = "-- open_sequences
-        SELECT sampler.base_model, CAST(sum(request.num_samples) AS BIGINT) AS open,
+    continues: bool,
+) -> Result<Vec<OpenSequences>, Error> {
+    macro_rules! text {
+        ($served:literal) => {
+            concat!(
+                "-- open_sequences
+        SELECT sampler.base_model, sampler.run_id IS NOT NULL AS of_runs,
+            CAST(sum(request.num_samples) AS BIGINT) AS open,
             CAST(sum(CASE WHEN request.worker_id = $1 THEN request.num_samples ELSE 0 END) AS BIGINT) AS held,
             CAST(sum(CASE WHEN request.worker_id IS NULL THEN request.num_samples ELSE 0 END) AS BIGINT) AS unclaimed
         FROM requests AS request JOIN sampling_sessions AS sampler ON sampler.id = request.sampling_session_id
-        WHERE request.finished_at IS NULL AND sampler.base_model = ANY($2)
-            AND (sampler.run_id IS NULL OR sampler.snapshot_dir IS NOT NULL)
-        GROUP BY sampler.base_model";
-    let rows = sql_by(SQLITE, POSTGRES).bind(worker).bind(models.to_vec()).fetch_all(conn).await;
+        LEFT JOIN runs ON runs.id = sampler.run_id
+        WHERE request.finished_at IS NULL AND ",
+                $served,
+                " AND (sampler.run_id IS NULL OR sampler.snapshot_dir IS NOT NULL) AND ",
+                may_execute!("$1", "$3"),
+                " GROUP BY sampler.base_model, sampler.run_id IS NOT NULL"
+            )
+        };
+    }
+    const SQLITE: &str = text!("sampler.base_model IN (SELECT value FROM json_each($2))");
+    const POSTGRES: &str = text!("sampler.base_model = ANY($2)");
+    let rows = sql_by(SQLITE, POSTGRES).bind(worker).bind(models.to_vec()).bind(continues).fetch_all(conn).await;
     let rows = rows.map_err(failed("count samples"))?;
     let open = |row: &Row| {
         let count = |name| sequences(row, name);
-        Ok::<_, Error>(OpenSequences { all: count("open")?, held: count("held")?, unclaimed: count("unclaimed")? })
+        let (model, of_runs) = (column(row, "base_model")?, column(row, "of_runs")?);
+        let [all, held, unclaimed] = [count("open")?, count("held")?, count("unclaimed")?];
+        Ok(OpenSequences { model, of_runs, all, held, unclaimed })
     };
-    rows.iter().map(|row| Ok((column(row, "base_model")?, open(row)?))).collect()
+    rows.iter().map(open).collect()
 }
 
 fn sequences(row: &Row, name: &'static str) -> Result<usize, Error> {

@@ -83,7 +83,7 @@ pub(crate) async fn sampling_session(
     id: &SamplingSessionId,
 ) -> Result<SamplingSession, Error> {
     const SQL: &str = "-- sampling_session
-        SELECT id, session_id, seq_id, base_model, model_path, checkpoint_dir, snapshot, snapshot_dir, created_at
+        SELECT id, session_id, seq_id, base_model, model_path, checkpoint_dir, snapshot, snapshot_dir, collected, created_at
         FROM sampling_sessions WHERE id = $1 AND tenant = $2";
     let row = sql(SQL)
         .bind(id.as_str())
@@ -97,9 +97,11 @@ pub(crate) async fn sampling_session(
 
 /// Records where a snapshot of a run was saved; with `None`, that the newest one of this key is in memory alone.
 pub(crate) async fn set_snapshot_dir(conn: &mut Conn, run: &RunId, key: &str, dir: Option<&Path>) -> Result<(), Error> {
+    // With the run itself SQLite would take the index of its sampling sessions, and read all of them.
     const SQL: &str = "-- set_snapshot_dir
-        UPDATE sampling_sessions SET snapshot_dir = $3
-        WHERE session_id = (SELECT session_id FROM runs WHERE id = $1) AND snapshot = $2 AND run_id = $1";
+        UPDATE sampling_sessions SET snapshot_dir = $3, collected = FALSE
+        WHERE session_id = (SELECT session_id FROM runs WHERE id = $1) AND snapshot = $2
+            AND coalesce(run_id, '') = $1";
     let dir = dir.map(|dir| dir.to_string_lossy().into_owned());
     let done = sql(SQL).bind(run.as_str()).bind(key).bind(dir).execute(conn).await;
     done.map(drop).map_err(failed("record a snapshot"))
@@ -115,7 +117,8 @@ pub(crate) async fn snapshots_of_run(conn: &mut Conn, run: &RunId) -> Result<Vec
     const SQL: &str = "-- snapshots_of_run
         SELECT DISTINCT sampler.snapshot, sampler.session_id FROM sampling_sessions AS sampler
         JOIN sessions ON sessions.id = sampler.session_id
-        WHERE sampler.run_id = $1 AND sampler.snapshot IS NOT NULL AND sampler.snapshot_dir IS NULL
+        WHERE sampler.run_id = $1 AND sampler.collected = FALSE AND sampler.snapshot_dir IS NULL
+            AND sampler.snapshot IS NOT NULL
             AND (sessions.status = 'active' OR EXISTS (
                 SELECT 1 FROM requests WHERE requests.session_id = sessions.id AND requests.finished_at IS NULL))
         ORDER BY sampler.snapshot";
@@ -161,6 +164,7 @@ fn to_sampling_session(row: &Row) -> Result<SamplingSession, Error> {
         checkpoint_dir: dir.map(PathBuf::from),
         snapshot: column(row, "snapshot")?,
         snapshot_dir: column::<Option<String>>(row, "snapshot_dir")?.map(PathBuf::from),
+        collected: column(row, "collected")?,
         created_at: Timestamp(column(row, "created_at")?),
     })
 }

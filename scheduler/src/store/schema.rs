@@ -1,9 +1,15 @@
-//! The schema: bringing it up to date, and refusing one that this program does not know.
+//! The schema: bringing it up to date, and refusing one that this program can't work with.
+//!
+//! A program works with a schema that has all of its migrations, and perhaps later ones as long as these only add: what it
+//! does not know has defaults, and may be absent. A migration that changes or removes something says so by setting
+//! `schema_compatibility.oldest_program` to its own version; older programs then refuse to start, and running ones stop.
+
+use std::collections::BTreeSet;
 
 use sqlx::SqlSafeStr;
-use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-use super::db::{Conn, Database, Dialect, Raw, connect, sql};
+use super::db::{Conn, Database, Dialect, Raw, connect, sql, sql_by};
 use super::failed;
 use crate::Error;
 
@@ -39,12 +45,21 @@ const STEPS: &[Step] = &[
     step!(14, "row retention", "0014_row_retention.sql"),
     step!(15, "pending saves", "0015_pending_saves.sql"),
     step!(16, "memory waits", "0016_memory_waits.sql"),
+    step!(17, "training queue", "0017_training_queue.sql"),
+    step!(18, "collected snapshots", "0018_collected_snapshots.sql"),
+    step!(19, "numerics", "0019_numerics.sql"),
+    step!(20, "schema compatibility", "0020_schema_compatibility.sql"),
+    step!(21, "backup holds", "0021_backup_holds.sql"),
 ];
 
-/// Brings the schema of a database up to date. Returns its version.
+/// The migration since which a database says which programs can work with it.
+const SAYS_COMPATIBILITY: i64 = 20;
+
+/// Brings the schema of a database up to date. Returns its version, which may be one that this program does not know and
+/// can work with.
 ///
 /// # Errors
-/// [`Error::Invalid`] when it is newer than this program knows.
+/// [`Error::Invalid`] when it needs a newer program.
 pub async fn migrate(database: &Database) -> Result<i64, Error> {
     let mut conn = connect(database).await?;
     if conn.dialect() == Dialect::Postgres {
@@ -60,56 +75,108 @@ pub async fn migrate(database: &Database) -> Result<i64, Error> {
 
 /// As [`migrate`], on a connection that is open.
 pub(crate) async fn migrate_on(conn: &mut Conn, database: &Database) -> Result<i64, Error> {
+    migrate_to(conn, database, newest()).await
+}
+
+/// As [`migrate`], up to a version.
+pub(crate) async fn migrate_to(conn: &mut Conn, database: &Database, version: i64) -> Result<i64, Error> {
     let dialect = conn.dialect();
     let migrations = STEPS
         .iter()
+        .filter(|step| step.0 <= version)
         .map(|&(version, name, sqlite, postgres)| {
             let text = if dialect == Dialect::Sqlite { sqlite } else { postgres };
             Migration::new(version, name.into(), MigrationType::Simple, text.into_sql_str(), false)
         })
         .collect();
-    let migrator = Migrator::with_migrations(migrations);
+    let applied = ensure_workable(conn, database).await?;
+    let mut migrator = Migrator::with_migrations(migrations);
+    migrator.set_ignore_missing(true);
     let done = match conn.raw() {
         Raw::Sqlite(conn) => migrator.run(conn).await,
         Raw::Postgres(conn) => migrator.run(conn.without_deadline().map_err(failed("migrate the database"))?).await,
     };
-    match done {
-        Ok(()) => Ok(newest()),
-        Err(MigrateError::VersionMissing(version)) => Err(too_new(database, version)),
-        Err(error) => Err(Error::store("migrate the database", error)),
-    }
+    done.map_err(|error| Error::store("migrate the database", error))?;
+    Ok(applied.last().copied().unwrap_or(0).max(version))
 }
 
-/// Refuses a schema that is not exactly the one that this program knows.
+/// Refuses a schema that this program can't work with, an older one included.
 pub(crate) async fn ensure_current(conn: &mut Conn, database: &Database) -> Result<(), Error> {
-    const EXISTS: &str = "-- ensure_current: exists
+    let applied = ensure_workable(conn, database).await?;
+    if STEPS.iter().all(|(version, ..)| applied.contains(version)) {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "database {database} has schema version {}, and this program needs {}: run `trainyard migrate`",
+        applied.last().unwrap_or(&0),
+        newest()
+    )))
+}
+
+/// Refuses a schema that needs a newer program. Returns the versions of its migrations.
+pub(crate) async fn ensure_workable(conn: &mut Conn, database: &Database) -> Result<BTreeSet<i64>, Error> {
+    const OLDEST: &str = "-- ensure_workable
+        SELECT oldest_program FROM schema_compatibility";
+    let applied = applied(conn).await?;
+    let newer = applied.last().copied().filter(|last| *last > newest());
+    let Some(version) = newer else { return Ok(applied) };
+    let oldest: Option<i64> = match applied.contains(&SAYS_COMPATIBILITY) {
+        true => sql(OLDEST).scalar(conn).await.map_err(failed("read the schema's version"))?,
+        false => None,
+    };
+    if oldest.is_some_and(|oldest| oldest <= newest()) {
+        return Ok(applied);
+    }
+    Err(Error::Invalid(format!(
+        "database {database} has schema version {version}, which needs a program that knows version {}, and this one knows \
+         versions up to {}: use a newer program",
+        oldest.unwrap_or(version),
+        newest()
+    )))
+}
+
+/// The versions of a database's migrations.
+async fn applied(conn: &mut Conn) -> Result<BTreeSet<i64>, Error> {
+    const EXISTS_SQLITE: &str = "-- applied: exists
+        SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '_sqlx_migrations'";
+    const EXISTS_POSTGRES: &str = "-- applied: exists
         SELECT count(*) FROM information_schema.tables
         WHERE table_schema = current_schema() AND table_name = '_sqlx_migrations'";
-    const SQL: &str = "-- ensure_current
-        SELECT coalesce(max(version), 0) FROM _sqlx_migrations WHERE success";
-    let exists: Option<i64> = sql(EXISTS).scalar(conn).await.map_err(failed("read the schema's version"))?;
-    let version = match exists {
-        Some(1) => sql(SQL).scalar(conn).await.map_err(failed("read the schema's version"))?.unwrap_or(0),
-        _ => 0,
-    };
-    match version.cmp(&newest()) {
-        std::cmp::Ordering::Equal => Ok(()),
-        std::cmp::Ordering::Greater => Err(too_new(database, version)),
-        std::cmp::Ordering::Less => Err(Error::Invalid(format!(
-            "database {database} has schema version {version}, and this program needs {}: run `trainyard migrate`",
-            newest()
-        ))),
+    const SQL: &str = "-- applied
+        SELECT version FROM _sqlx_migrations WHERE success ORDER BY version";
+    let doing = || failed("read the schema's version");
+    let exists: Option<i64> = sql_by(EXISTS_SQLITE, EXISTS_POSTGRES).scalar(conn).await.map_err(doing())?;
+    if exists != Some(1) {
+        return Ok(BTreeSet::new());
     }
+    Ok(sql(SQL).scalars(conn).await.map_err(doing())?.into_iter().collect())
 }
 
-fn newest() -> i64 {
+/// The version of a database's schema; 0 when it has none.
+pub(crate) async fn version(conn: &mut Conn) -> Result<i64, Error> {
+    Ok(applied(conn).await?.last().copied().unwrap_or(0))
+}
+
+/// The version that this program knows.
+pub(crate) fn newest() -> i64 {
     STEPS.iter().map(|&(version, ..)| version).max().unwrap_or(0)
 }
 
-fn too_new(database: &Database, version: i64) -> Error {
-    Error::Invalid(format!(
-        "database {database} has schema version {version}, and this program knows versions up to {}: use a newer \
-         program",
-        newest()
-    ))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What older programs may rely on, or does not let them insert rows.
+    const BREAKING: [&str; 6] = ["drop table", "drop column", "rename ", "set not null", " type ", "add constraint"];
+
+    #[test]
+    fn a_migration_that_does_more_than_add_says_which_programs_can_work_with_it() {
+        for &(version, name, sqlite, postgres) in STEPS.iter().filter(|(version, ..)| *version > SAYS_COMPATIBILITY) {
+            for text in [sqlite, postgres].map(str::to_lowercase) {
+                let says = text.contains(&format!("update schema_compatibility set oldest_program = {version};"));
+                let breaks = BREAKING.iter().find(|word| text.contains(*word));
+                assert!(breaks.is_none() || says, "{version} {name}: {breaks:?}");
+            }
+        }
+    }
 }

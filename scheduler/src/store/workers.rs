@@ -1,23 +1,13 @@
 //! The table `workers`: who executes requests, and when its leases expire.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use trainyard_protocol::{RequestId, TenantId};
-
-use super::db::{Conn, sql, sql_by};
+use super::db::{Conn, column, sql, sql_by};
+use super::numerics::StoredNumerics;
 use super::{failed, from_json, to_json};
 use crate::Error;
-
-/// The present time of the database, in ms since the epoch. Leases begin and end by this clock, because those of the
-/// processes may differ.
-macro_rules! now_ms {
-    (sqlite) => {
-        "CAST((julianday('now') - 2440587.5) * 86400000 AS BIGINT)"
-    };
-    (postgres) => {
-        "CAST(extract(epoch FROM now()) * 1000 AS BIGINT)"
-    };
-}
+use crate::clock::millis;
 
 /// Registers a worker, or its restart, with leases that end after `lease`, and returns how often it has started.
 pub(crate) async fn register_worker(
@@ -49,6 +39,21 @@ pub(crate) async fn register_worker(
         .await
         .map_err(failed("register a worker"))?;
     incarnation.ok_or_else(|| Error::store("register a worker", "no row came back"))
+}
+
+/// Until the first lease of a worker expires, in ms; negative after that. `None` without a worker.
+pub(crate) async fn shortest_lease(conn: &mut Conn) -> Result<Option<i64>, Error> {
+    macro_rules! text {
+        ($database:ident) => {
+            concat!(
+                "-- shortest_lease
+        SELECT expires_at - ",
+                now_ms!($database),
+                " FROM workers ORDER BY expires_at LIMIT 1"
+            )
+        };
+    }
+    sql_by(text!(sqlite), text!(postgres)).scalar(conn).await.map_err(failed("read leases"))
 }
 
 /// Waits for claims of an earlier start of a worker, and keeps it from others until the transaction ends.
@@ -125,37 +130,37 @@ pub(crate) async fn delete_worker(conn: &mut Conn, id: &str) -> Result<(), Error
     sql(SQL).bind(id).execute(conn).await.map(drop).map_err(failed("delete a worker"))
 }
 
-/// The base model that a queued request needs; `None` when it is not queued, or not the tenant's.
-pub(crate) async fn model_of_queued(
-    conn: &mut Conn,
-    tenant: &TenantId,
-    request: &RequestId,
-) -> Result<Option<String>, Error> {
-    const SQL: &str = "-- model_of_queued
-        SELECT coalesce(runs.base_model, sampler.base_model) FROM requests
-        LEFT JOIN runs ON runs.id = requests.run_id
-        LEFT JOIN sampling_sessions AS sampler ON sampler.id = requests.sampling_session_id
-        WHERE requests.id = $1 AND requests.tenant = $2 AND requests.state = 'queued'";
-    let model = sql(SQL).bind(request.as_str()).bind(tenant.as_str()).scalar(conn).await;
-    model.map_err(failed("find a request's base model"))
+/// A worker whose leases have not expired.
+pub(crate) struct LiveWorker {
+    pub(crate) id: String,
+    /// By base model what decides the bits of its results, if it said that.
+    pub(crate) models: BTreeMap<String, Option<StoredNumerics>>,
 }
 
-/// The base models of each worker whose leases have not expired.
-pub(crate) async fn models_of_workers(conn: &mut Conn) -> Result<Vec<Vec<String>>, Error> {
+pub(crate) async fn live_workers(conn: &mut Conn) -> Result<Vec<LiveWorker>, Error> {
     macro_rules! text {
         ($database:ident) => {
             concat!(
-                "-- models_of_workers
-        SELECT id, models FROM workers WHERE expires_at >= ",
+                "-- live_workers
+        SELECT id, models, model, weights, arithmetic FROM workers LEFT JOIN worker_numerics ON worker_id = id
+        WHERE expires_at >= ",
                 now_ms!($database),
                 " ORDER BY id"
             )
         };
     }
     let rows = sql_by(text!(sqlite), text!(postgres)).fetch_all(conn).await.map_err(failed("list workers"))?;
-    rows.iter().map(|row| from_json(row, "models")).collect()
-}
-
-fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+    let mut workers: Vec<LiveWorker> = Vec::new();
+    for row in &rows {
+        let id: String = column(row, "id")?;
+        if workers.last().is_none_or(|worker| worker.id != id) {
+            let models: Vec<String> = from_json(row, "models")?;
+            workers.push(LiveWorker { id, models: models.into_iter().map(|model| (model, None)).collect() });
+        }
+        let model: Option<String> = column(row, "model")?;
+        if let (Some(model), Some(worker)) = (model, workers.last_mut()) {
+            worker.models.insert(model, StoredNumerics::of(row)?);
+        }
+    }
+    Ok(workers)
 }

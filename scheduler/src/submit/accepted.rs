@@ -9,8 +9,8 @@ use crate::core::Core;
 use crate::sessions::ensure_alive;
 use crate::store::blobs::StoredBytes;
 use crate::store::db::Conn;
-use crate::store::requests::{self, ExistingRequest, NewRequest};
-use crate::store::sessions;
+use crate::store::requests::{self, ExistingRequest, NewRequest, RequestTarget};
+use crate::store::{sampling, sessions};
 use crate::write::Write;
 use crate::{Error, RequestKind, SamplingSession, Submitted};
 
@@ -56,7 +56,8 @@ pub(super) enum Inserted {
     Known(ExistingRequest),
 }
 
-/// Inserts a request, unless it was accepted before or its session accepts nothing more.
+/// Inserts a request, unless it was accepted before, its session accepts nothing more, or it samples from a snapshot that
+/// was collected.
 pub(super) async fn insert_or_find(conn: &mut Conn, core: &Core, new: &NewRequest<'_>) -> Result<Inserted, Error> {
     if let Some(arrival) = requests::insert_request(conn, new, core.now()).await? {
         return Ok(Inserted::New(arrival));
@@ -66,6 +67,11 @@ pub(super) async fn insert_or_find(conn: &mut Conn, core: &Core, new: &NewReques
     }
     let session = sessions::session_row(conn, new.tenant, new.session).await?;
     ensure_alive(conn, core, &session).await?;
+    if let RequestTarget::Sampling(id) = new.target
+        && sampling::sampling_session(conn, new.tenant, id).await?.collected
+    {
+        return Err(core.snapshot_collected(id));
+    }
     let arrival = requests::insert_request(conn, new, core.now()).await?;
     let refused = || Error::store("accept a request", format!("request {} was not inserted", new.id));
     arrival.map(Inserted::New).ok_or_else(refused)

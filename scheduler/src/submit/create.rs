@@ -94,6 +94,7 @@ impl Write for SubmitCreate {
             num_samples: 0,
             fingerprint: &self.fingerprint,
             payload: &self.payload,
+            payload_bytes: self.new.payload.len(),
             rejected: self.new.rejected.as_ref(),
             worker: None,
             tokens: 0,

@@ -16,6 +16,7 @@ impl Scheduler {
     /// Names a new request and stores its payload, in a file when it is large.
     async fn store_payload(&self, payload: &Bytes) -> Result<(RequestId, StoredBytes), Error> {
         let id = RequestId::from_uuid(self.core.new_uuid());
+        self.core.origins.note(&id);
         let stored = self.core.blobs.put(format!("{id}.payload"), payload).await?;
         Ok((id, stored))
     }
@@ -26,7 +27,7 @@ impl Scheduler {
         // A retry, or a refused request, has no row for its file. After a failure there may be one all the same.
         let unneeded = match &accepted {
             Ok(accepted) => accepted.fresh.is_none(),
-            Err(Error::Unavailable(_) | Error::Conflict(_) | Error::Store(_)) => false,
+            Err(Error::Unavailable(_) | Error::NoSpace(_) | Error::Conflict(_) | Error::Store(_)) => false,
             Err(_) => true,
         };
         if let Some(file) = file.filter(|_| unneeded) {

@@ -22,7 +22,8 @@ impl Scheduler {
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown run, [`Error::SessionFinished`], [`Error::Mismatch`] when it was
-    /// submitted before with other content, [`Error::Invalid`] for a seq_id below 1.
+    /// submitted before with other content, [`Error::Invalid`] for a seq_id below 1, [`Error::SeqGap`] for one too far
+    /// ahead of what the run waits for, [`Error::Quota`] while the queue of the run or tenant is full.
     pub async fn submit_run(&self, tenant: &TenantId, submission: RunSubmission) -> Result<Submitted, Error> {
         if submission.seq_id < 1 {
             return Err(Error::Invalid(format!("seq_id {} is invalid: it starts at 1", submission.seq_id)));
@@ -31,8 +32,18 @@ impl Scheduler {
             return Err(Error::Invalid(format!("a {} request is not addressed to a run", submission.kind.as_str())));
         }
         let fingerprint = fingerprint(submission.kind, 0, &submission.identity);
+        if StoredBytes::in_row(&submission.payload).is_none() {
+            // So that no file is written for what will be refused.
+            let checked =
+                admission::check_training(&mut self.core.reader().await?, &self.core, tenant, &submission).await;
+            self.core.count_refusal(tenant, &checked);
+            checked?;
+        }
         let (id, payload) = self.store_payload(&submission.payload).await?;
-        self.submit(SubmitRun { tenant: tenant.clone(), id, submission, payload, fingerprint, refused: None }).await
+        let write = SubmitRun { tenant: tenant.clone(), id, submission, payload, fingerprint, refused: None };
+        let submitted = self.submit(write).await;
+        self.core.count_refusal(tenant, &submitted);
+        submitted
     }
 }
 
@@ -64,19 +75,17 @@ impl Write for SubmitRun {
     const UNDO: bool = false;
 
     fn counts(&self, core: &Core) -> Vec<String> {
-        match self.submission.stores {
-            Some(_) => admission::counted(core, &self.tenant, Quota::StorageBytes),
-            None => Vec::new(),
-        }
+        admission::counted(core, &self.tenant, Quota::QueuedRequests)
     }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Accepted, Error> {
         let now = core.now();
+        let (session, owner) = runs::session_of_run(conn, &self.tenant, &self.submission.run).await?;
+        admission::check_training(conn, core, &self.tenant, &self.submission).await?;
         if self.refused.is_none() {
             self.refused = Some(admission::storage_refusal(conn, core, &self.tenant, &self.submission).await?);
         }
         let RunSubmission { run, seq_id, kind, tokens, .. } = &self.submission;
-        let (session, owner) = runs::session_of_run(conn, &self.tenant, run).await?;
         let target = RequestTarget::Run(run);
         let request = NewRequest {
             id: &self.id,
@@ -88,6 +97,7 @@ impl Write for SubmitRun {
             num_samples: 0,
             fingerprint: &self.fingerprint,
             payload: &self.payload,
+            payload_bytes: self.submission.payload.len(),
             rejected: self.rejected(),
             worker: None,
             tokens: *tokens,

@@ -70,6 +70,7 @@ impl SubmitSample {
             num_samples: *num_samples,
             fingerprint: &self.fingerprint,
             payload: &self.payload,
+            payload_bytes: self.submission.payload.len(),
             rejected: None,
             worker: core
                 .worker_for(&sampling.base_model)

@@ -212,6 +212,29 @@ async fn what_replaces_an_expired_checkpoint_is_not_collected() {
 }
 
 #[tokio::test]
+async fn runs_of_downloads_are_not_listed() {
+    let bench = bench().await;
+    let listed = bench.ready_run(0).await;
+    let marks = [("created_by", "tinker checkpoint download"), ("created_by", "me"), ("a", "\"created_by\":\"tinker")];
+    let mut shown = vec![listed];
+    for (number, (key, value)) in marks.into_iter().enumerate() {
+        let user_metadata = BTreeMap::from([(key.to_owned(), value.to_owned())]);
+        let new = NewRun { user_metadata, ..new_run(&bench.session, number as i64 + 1) };
+        let (run, _) = bench.scheduler.submit_create(&bench.me, new).await.unwrap();
+        if number > 0 {
+            shown.push(run);
+        } else {
+            assert_eq!(bench.scheduler.run(&bench.me, &run).await.unwrap().id, run);
+        }
+    }
+    let (runs, total) = bench.scheduler.runs(&bench.me, PAGE).await.unwrap();
+    let mut found: Vec<_> = runs.into_iter().map(|run| run.id).collect();
+    found.sort();
+    shown.sort();
+    assert_eq!((found, total), (shown, 3));
+}
+
+#[tokio::test]
 async fn runs_are_listed_newest_first() {
     let bench = bench().await;
     let one = bench.ready_run(0).await;

@@ -32,7 +32,21 @@ impl TestDatabase {
         }
     }
 
+    /// As [`Self::new`], without a schema.
+    pub(crate) async fn empty(backend: Backend, dir: &Path) -> Self {
+        match backend {
+            Backend::Sqlite => Self::new(backend, dir).await,
+            Backend::Postgres => Self::created_on_server().await,
+        }
+    }
+
     async fn on_server() -> Self {
+        let created = Self::created_on_server().await;
+        crate::migrate(&created.database).await.unwrap();
+        created
+    }
+
+    async fn created_on_server() -> Self {
         let server = std::env::var(URL).unwrap_or_else(|_| {
             panic!("{URL} names no PostgreSQL server: `make test` starts one, and so does `cargo xtask postgres`")
         });
@@ -44,7 +58,6 @@ impl TestDatabase {
         let (authority, _) = base.split_at(base["postgres://".len()..].find('/').map_or(base.len(), |at| at + 11));
         let url = format!("{authority}/{name}{}{query}", if query.is_empty() { "" } else { "?" });
         let database = Database::Postgres(url);
-        crate::migrate(&database).await.unwrap();
         Self { database, created: Some((server, name)) }
     }
 }

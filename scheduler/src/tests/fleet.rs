@@ -1,5 +1,7 @@
 //! Several processes on one database and one storage: an API server, and workers that come and go.
 
+use trainyard_protocol::Numerics;
+
 use super::*;
 use crate::store::db::{connect, sql};
 
@@ -25,7 +27,20 @@ impl Site {
     /// A process, with a worker of this name if there is one.
     pub(super) async fn process(&self, worker: Option<&str>) -> Scheduler {
         let worker = worker.map(|id| WorkerOptions { lease: LEASE, ..WorkerOptions::new(id, vec!["base".to_owned()]) });
-        let options = Options { worker, ..options(&self.dir, &self.database, &self.clock) };
+        self.open(Options { worker, ..options(&self.dir, &self.database, &self.clock) }).await
+    }
+
+    /// A process with a worker that computes like this.
+    pub(super) async fn computing(&self, worker: WorkerOptions, numerics: Numerics) -> Scheduler {
+        let worker = Some(WorkerOptions { lease: LEASE, ..worker });
+        let options = Options { worker, worker_waits: true, ..options(&self.dir, &self.database, &self.clock) };
+        let process = self.open(options).await;
+        process.compute_with(BTreeMap::from([("base".to_owned(), numerics)]));
+        process.start_worker().await.unwrap();
+        process
+    }
+
+    async fn open(&self, options: Options) -> Scheduler {
         let process = Scheduler::open(options).await.unwrap();
         // As if it had been there for long.
         process.core.store_reachable_since.store(0, Ordering::Relaxed);
@@ -94,6 +109,12 @@ impl Fleet {
         self.poll(&submitted.request_id).await;
         run
     }
+}
+
+/// What decides the bits of a worker's results.
+pub(super) fn compute() -> Numerics {
+    let [weights, dtype, kernels, layout] = ["00ff", "bf16", "avx512-bf16", "single"].map(str::to_owned);
+    Numerics { weights, dtype, kernels, layout, version: 1 }
 }
 
 /// What a worker does now and then: it renews its leases, ends those of others, and takes what is free.

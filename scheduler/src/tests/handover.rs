@@ -235,7 +235,7 @@ async fn a_process_whose_clock_is_ahead_expires_nobody() {
     round(&a).await;
     let work = next(&a).await;
     assert_eq!((&work.request, work.replay), (&request, false), "it has its run still");
-    assert_eq!(fleet.api.missing_worker(&fleet.me, &request).await.unwrap(), None);
+    assert_eq!(fleet.api.worker_wait(&fleet.me, &request).await.unwrap(), None);
 }
 
 #[tokio::test]

@@ -101,3 +101,17 @@ async fn a_run_is_saved_and_its_log_truncated_and_a_restart_restores_it() {
     }
     assert!(matches!(bench.poll(&last).await, Poll::Succeeded { .. }));
 }
+
+#[tokio::test]
+async fn a_snapshot_that_is_taken_while_its_run_is_about_to_leave_is_saved_first() {
+    let bench = bench().await;
+    let run = bench.ready_run(0).await;
+    bench.submit(&run, 1, RequestKind::SaveWeightsForSampler).await;
+    let executing = bench.start().await;
+    bench.scheduler.core.with_queue(|queue| queue.drain());
+    bench.succeed_with(&executing, vec![Effect::SamplingSession(new_sampling(&bench.session, 0, Some("k")))]);
+    let save = bench.start().await;
+    assert_eq!(save.kind, RequestKind::SaveSnapshot);
+    bench.succeed_with(&save, vec![Effect::SnapshotSaved { key: "k".to_owned(), dir: "snapshots/r/k".into() }]);
+    assert_eq!(bench.start().await.kind, RequestKind::SaveRun);
+}

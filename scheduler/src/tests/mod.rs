@@ -3,10 +3,12 @@
 mod contention;
 mod database;
 mod fleet;
+mod full_disk;
 mod handover;
 mod interleavings;
 mod lost_connections;
 mod memory;
+mod numerics;
 mod plans;
 mod sample_claims;
 mod signals;
@@ -25,6 +27,9 @@ macro_rules! suite {
             Bench::granted(Backend::$backend, policy).await
         }
 
+        #[allow(dead_code, reason = "for tests that need more than a bench")]
+        pub(super) const BACKEND: Backend = Backend::$backend;
+
         $(#[path = $file] mod $name;)+
     };
 }
@@ -32,13 +37,13 @@ macro_rules! suite {
 #[path = "."]
 #[expect(clippy::duplicate_mod, reason = "one suite for both databases")]
 mod sqlite {
-    suite!(Sqlite: catalogue "catalogue.rs", concurrency "concurrency.rs", ended_sessions "ended_sessions.rs", joining "joining.rs", leases "leases.rs", ordering "ordering.rs", quotas "quotas.rs", recovery "recovery.rs", results "results.rs", retention "retention.rs", sampling "sampling.rs", sessions "sessions.rs", transitions "transitions.rs");
+    suite!(Sqlite: backup "backup.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", ended_sessions "ended_sessions.rs", joining "joining.rs", leases "leases.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", recovery "recovery.rs", results "results.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", sessions "sessions.rs", transitions "transitions.rs");
 }
 
 #[path = "."]
 #[expect(clippy::duplicate_mod, reason = "one suite for both databases")]
 mod postgres {
-    suite!(Postgres: catalogue "catalogue.rs", concurrency "concurrency.rs", ended_sessions "ended_sessions.rs", joining "joining.rs", leases "leases.rs", ordering "ordering.rs", quotas "quotas.rs", recovery "recovery.rs", results "results.rs", retention "retention.rs", sampling "sampling.rs", sessions "sessions.rs", transitions "transitions.rs");
+    suite!(Postgres: backup "backup.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", ended_sessions "ended_sessions.rs", joining "joining.rs", leases "leases.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", recovery "recovery.rs", results "results.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", sessions "sessions.rs", transitions "transitions.rs");
 }
 
 use std::collections::BTreeMap;

@@ -3,6 +3,7 @@ use std::time::Instant;
 use trainyard_protocol::RequestId;
 
 use super::*;
+use crate::WorkerWait;
 use crate::store::db::{connect, sql};
 
 #[tokio::test]
@@ -125,21 +126,6 @@ async fn large_payloads_and_results_live_in_files_while_needed() {
 }
 
 #[tokio::test]
-async fn a_newer_schema_is_refused() {
-    let bench = bench().await;
-    let Bench { dir, database, clock, scheduler, .. } = bench;
-    scheduler.close().await;
-    assert!(matches!(scheduler.create_session(&TenantId::new("me"), new_session(None)).await, Err(Error::Store(_))));
-    let mut conn = connect(&database.database).await.unwrap();
-    let text = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
-        VALUES (99, 'future', TRUE, '', 0)";
-    sql(text).execute(&mut conn).await.unwrap();
-    drop(scheduler);
-    let refused = Scheduler::open(options(&dir, &database, &clock)).await.err().unwrap();
-    assert!(refused.to_string().contains("schema version 99"), "{refused}");
-}
-
-#[tokio::test]
 async fn a_result_that_can_not_be_written_is_kept_until_it_can() {
     let bench = bench().await;
     let run = bench.ready_run(0).await;
@@ -167,9 +153,9 @@ async fn a_request_without_a_worker_for_its_model_is_distinguished() {
     let bench = bench().await;
     let run = bench.ready_run(0).await;
     let queued = bench.submit(&run, 2, RequestKind::Forward).await;
-    assert_eq!(bench.scheduler.missing_worker(&bench.me, &queued).await.unwrap(), None);
+    assert_eq!(bench.scheduler.worker_wait(&bench.me, &queued).await.unwrap(), None);
     let mut conn = connect(&bench.database.database).await.unwrap();
     sql("DELETE FROM workers").execute(&mut conn).await.unwrap();
-    assert_eq!(bench.scheduler.missing_worker(&bench.me, &queued).await.unwrap().as_deref(), Some("base"));
-    assert_eq!(bench.scheduler.missing_worker(&TenantId::new("other"), &queued).await.unwrap(), None);
+    assert_eq!(bench.scheduler.worker_wait(&bench.me, &queued).await.unwrap(), Some(WorkerWait::NotServed { model: "base".to_owned() }));
+    assert_eq!(bench.scheduler.worker_wait(&TenantId::new("other"), &queued).await.unwrap(), None);
 }

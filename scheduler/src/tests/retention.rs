@@ -3,6 +3,7 @@
 use trainyard_protocol::TinkerPath;
 
 use super::*;
+use crate::store::db::{connect, sql};
 use crate::{FinishReason, NewCheckpoint, Page};
 
 const PAGE: Page = Page { limit: 10, offset: 0 };
@@ -35,6 +36,32 @@ async fn nothing_is_left_of_a_session_that_ended_long_ago() {
     assert!(is_not_found(s.run(&bench.me, &run).await));
     assert_eq!(s.list_sessions(&bench.me, PAGE).await.unwrap(), Vec::new());
     assert_eq!(s.runs(&bench.me, PAGE).await.unwrap(), (Vec::new(), 0));
+}
+
+#[tokio::test]
+async fn the_snapshots_of_a_session_that_ended_long_ago_leave_the_storage() {
+    let bench = bench().await;
+    let (run, sampler) = (bench.ready_run(0).await, bench.sampling_session(0).await);
+    let conn = &mut connect(&bench.database.database).await.unwrap();
+    let mut folders = Vec::new();
+    for (sql_text, id, dir) in [
+        ("UPDATE runs SET snapshot_dir = $2 WHERE id = $1", run.as_str(), "snapshots/r/run"),
+        ("UPDATE sampling_sessions SET snapshot_dir = $2 WHERE id = $1", sampler.as_str(), "snapshots/r/sampler"),
+    ] {
+        sql(sql_text).bind(id).bind(dir).execute(conn).await.unwrap();
+        let folder = bench.dir.path().join(dir);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("weights"), "bytes").unwrap();
+        folders.push(folder);
+    }
+    end_long_ago(&bench).await;
+    for _ in 0..1_000 {
+        if folders.iter().all(|folder| !folder.exists()) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("{folders:?} are still there");
 }
 
 #[tokio::test]

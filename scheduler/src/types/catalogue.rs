@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
 use trainyard_protocol::{RunId, RunSpec, SessionId, TenantId, TinkerPath};
 
 use super::text_enum;
@@ -55,6 +56,19 @@ pub struct Run {
     pub last_request_at: Timestamp,
     /// Its weights could not be restored after a restart.
     pub corrupted: bool,
+    /// When a worker that computes in another way continued it, oldest first.
+    pub numerics_changes: Vec<NumericsChange>,
+}
+
+/// A run was continued by a worker that computes in another way: with other kernels, or another type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NumericsChange {
+    /// When, in ms since the epoch.
+    pub at: i64,
+    /// How it was computed, in one line.
+    pub from: String,
+    /// How it is computed from then on.
+    pub to: String,
 }
 
 /// A checkpoint to register, once its folder is complete.

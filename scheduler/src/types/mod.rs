@@ -6,14 +6,14 @@ mod requests;
 mod sessions;
 mod work;
 
-pub use catalogue::{Checkpoint, MaintenanceReport, NewCheckpoint, Page, Run, RunState};
+pub use catalogue::{Checkpoint, MaintenanceReport, NewCheckpoint, NumericsChange, Page, Run, RunState};
 pub use decoded::{Decoded, PrefetchDecoder};
 pub use requests::{
     CompletionItem, Completions, Encoding, MaintenanceOp, MemoryWait, NewRun, Poll, RequestKind, RequestState,
     RunSubmission, SampleSubmission, Submitted,
 };
 pub use sessions::{FinishReason, NewSamplingSession, NewSession, SamplingSession, Session, SessionStatus};
-pub use work::{Effect, Encode, Outcome, Work, WorkItem};
+pub use work::{Effect, Encode, Outcome, Work, WorkItem, WorkerWait};
 
 /// A fieldless enum that a column holds as text.
 macro_rules! text_enum {

@@ -111,6 +111,8 @@ pub struct SamplingSession {
     pub snapshot: Option<String>,
     /// Folder of that snapshot in the storage, once it is saved.
     pub snapshot_dir: Option<PathBuf>,
+    /// That folder was deleted, because nobody sampled from it for long: samples fail.
+    pub collected: bool,
     /// When it was created.
     pub created_at: Timestamp,
 }

@@ -85,3 +85,27 @@ pub enum Effect {
         dir: PathBuf,
     },
 }
+
+/// Which worker a queued request waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkerWait {
+    /// One that serves the base model.
+    NotServed {
+        /// Its name.
+        model: String,
+    },
+    /// One that serves the base model with the weights of the run: all others have other weights under that name.
+    OtherWeights {
+        /// Its name.
+        model: String,
+    },
+    /// One that computes as the results of the run were computed.
+    OtherArithmetic {
+        /// Name of the base model.
+        model: String,
+        /// How the run was computed, in one line.
+        recorded: String,
+        /// How the workers that serve the base model compute.
+        served: Vec<String>,
+    },
+}

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use self::inbox::Inbox;
 use self::transaction::{fails_all, transact};
@@ -143,7 +144,7 @@ impl Writer {
     async fn commit(&mut self) {
         let mut batch = std::mem::take(&mut self.batch);
         match self.write_batch(&mut batch).await {
-            Ok(()) => self.settle(batch),
+            Ok(began) => self.settle(batch, began),
             // One of them is to blame; PostgreSQL does not go on after an error as SQLite does.
             Err(error) if batch.len() > 1 && !fails_all(&error) => self.commit_each(batch).await,
             Err(error) => self.keep_for_retry(batch, &error),
@@ -156,7 +157,7 @@ impl Writer {
         for write in writes.by_ref() {
             let mut one = vec![write];
             match self.write_batch(&mut one).await {
-                Ok(()) => self.settle(one),
+                Ok(began) => self.settle(one, began),
                 Err(error) => {
                     self.keep_for_retry(one, &error);
                     if !self.batch.is_empty() {
@@ -168,10 +169,17 @@ impl Writer {
         self.batch.extend(writes);
     }
 
-    fn settle(&mut self, batch: Vec<Box<dyn QueuedWrite>>) {
+    /// Answers for a batch whose transaction began then and was committed just now.
+    fn settle(&mut self, batch: Vec<Box<dyn QueuedWrite>>, began: Instant) {
         self.failures = 0;
-        self.core.metrics.transactions.inc();
-        self.core.metrics.writes.inc_by(batch.len() as u64);
+        let metrics = &self.core.metrics;
+        metrics.transactions.inc();
+        metrics.writes.inc_by(batch.len() as u64);
+        metrics.store.transacted(began.elapsed(), batch.len());
+        // Notes wait on purpose.
+        for write in batch.iter().filter(|write| write.urgency() != Urgency::Note) {
+            metrics.store.waited(began.saturating_duration_since(write.sent_at()));
+        }
         for write in batch {
             write.settle(None, &self.core);
         }
@@ -188,10 +196,19 @@ impl Writer {
         self.failures = if patient { 0 } else { self.failures.saturating_add(1) };
     }
 
-    /// Writes all in one transaction, or nothing; repeated when others' changes are in the way.
-    async fn write_batch(&mut self, batch: &mut [Box<dyn QueuedWrite>]) -> Result<(), Error> {
+    /// Writes all in one transaction, or nothing; repeated when others' changes are in the way. Returns when it began.
+    async fn write_batch(&mut self, batch: &mut [Box<dyn QueuedWrite>]) -> Result<Instant, Error> {
+        let done = self.attempt_batch(batch).await;
+        if let Err(error) = &done {
+            self.core.metrics.store.failed(error);
+        }
+        done
+    }
+
+    async fn attempt_batch(&mut self, batch: &mut [Box<dyn QueuedWrite>]) -> Result<Instant, Error> {
         let mut conflicts = 0;
         loop {
+            let began = Instant::now();
             let mut conn = self.begin().await?;
             match transact(&mut conn, &self.core, batch).await {
                 Err(error @ Error::Unavailable(_)) => return Err(error),
@@ -204,7 +221,7 @@ impl Writer {
                 }
                 done => {
                     self.conn = Some(conn);
-                    return done;
+                    return done.map(|()| began);
                 }
             }
         }
@@ -213,6 +230,9 @@ impl Writer {
     /// A connection with an open transaction. The last one may have been lost while nothing was asked of it: then
     /// another is made at once.
     async fn begin(&mut self) -> Result<Conn, Error> {
+        if self.core.is_outdated() {
+            return Err(Error::Unavailable("write"));
+        }
         if let Some(mut conn) = self.conn.take() {
             match conn.begin().await.map_err(failed("write")) {
                 Err(Error::Unavailable(_)) => {}

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use tokio::time::Instant;
+
 use crate::Error;
 use crate::core::{Core, QueuedWrite, Urgency};
 use crate::signals::{self, Signal};
@@ -21,7 +23,9 @@ pub(super) async fn transact(conn: &mut Conn, core: &Core, batch: &mut [Box<dyn 
         done = notify(conn, core, &signals).await;
     }
     if done.is_ok() {
+        let asked = Instant::now();
         done = conn.commit().await.map_err(failed("write"));
+        core.metrics.store.committed(asked.elapsed());
     }
     if done.is_err() {
         // After some errors SQLite has rolled back already, and says so.
@@ -115,5 +119,5 @@ async fn execute(conn: &mut Conn, text: &'static str) -> Result<(), Error> {
 
 /// Whether an error concerns the transaction, and not only the write that met it.
 pub(super) fn fails_all(error: &Error) -> bool {
-    matches!(error, Error::Unavailable(_) | Error::Conflict(_))
+    matches!(error, Error::Unavailable(_) | Error::NoSpace(_) | Error::Conflict(_))
 }

@@ -24,6 +24,13 @@ const DECODING: usize = 512 << 20;
 /// What small parts make of a body, however few bytes they take in it.
 const PARTS: usize = 64 << 20;
 
+/// Endpoints that store their bodies; those that create or save something are refused whatever their size while the
+/// disk is almost full.
+const STORED: [&str; 3] = ["/api/v1/asample", "/api/v1/forward", "/api/v1/forward_backward"];
+
+/// A stored body up to so many bytes is accepted even then.
+const SMALL_STORED: usize = 64 << 10;
+
 /// Bytes of one permit.
 const UNIT: usize = 1 << 10;
 
@@ -123,7 +130,9 @@ impl FromRequest<AppState> for RawBody {
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
         let limit = state.limits.max_body_bytes;
         let (parts, body) = request.into_parts();
-        let (bytes, memory) = state.receiving.receive(body, limit).await?;
+        let stored = STORED.contains(&parts.uri.path());
+        let admit = |size| if stored && size > SMALL_STORED { state.disks.admit() } else { Ok(()) };
+        let (bytes, memory) = state.receiving.receive(body, limit, parts.extensions.get(), admit).await?;
         // Not before the body is read: a client's next request would meet the end of the connection.
         let encoding = encoding(&parts.headers)?;
         let (bytes, reservation) = match encoding {
@@ -136,6 +145,7 @@ impl FromRequest<AppState> for RawBody {
                 decompress(bytes, limit, state.decoding.reserve(limit).await?).await?
             }
         };
+        admit(bytes.len())?;
         Ok(Self { bytes, media: media(&parts.headers), reservation: Some(reservation), _memory: memory })
     }
 }

@@ -6,7 +6,7 @@ use trainyard_scheduler::{NewRun, RequestKind};
 
 use super::body::JsonBody;
 use super::respond::Reply;
-use super::submit::future_of;
+use super::submit::{admit, future_of};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::openapi::Refusals;
@@ -26,6 +26,7 @@ pub(super) async fn create_model(
     Tenant(tenant): Tenant,
     JsonBody(request): JsonBody<CreateModelRequest>,
 ) -> Reply<SubmitResponse> {
+    admit(&state, RequestKind::CreateModel)?;
     state.require_model(&request.base_model)?;
     check_number("model_seq_id", request.model_seq_id)?;
     let (spec, payload) = request.payload(|| (state.random)())?;

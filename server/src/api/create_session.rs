@@ -83,6 +83,39 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn labels_and_metadata_are_bounded_by_name() {
+        let server = Server::start().await;
+        let entries: serde_json::Map<_, _> = (0..257).map(|i| (i.to_string(), json!(i))).collect();
+        for (body, text) in [
+            (json!({"user_metadata": entries}), "user_metadata: 257 entries, at most 256 are allowed"),
+            (
+                json!({"user_metadata": {"k".repeat(257): 1}}),
+                "user_metadata: 257 bytes in a key, at most 256 are allowed",
+            ),
+            (
+                json!({"user_metadata": {"k": "v".repeat(16_383)}}),
+                "user_metadata: 16385 bytes under \"k\", at most 16384 are allowed",
+            ),
+            (json!({"tags": vec!["t"; 257]}), "tags: 257 tags, at most 256 are allowed"),
+            (json!({"tags": ["t".repeat(4_097)]}), "tags: 4097 bytes in a tag, at most 4096 are allowed"),
+            (json!({"display_name": "n".repeat(4_097)}), "display_name: 4097 bytes, at most 4096 are allowed"),
+            (json!({"project_id": "n".repeat(4_097)}), "project_id: 4097 bytes, at most 4096 are allowed"),
+            (json!({"sdk_version": "n".repeat(4_097)}), "sdk_version: 4097 bytes, at most 4096 are allowed"),
+        ] {
+            assert_eq!(server.post("create_session", body).await.refused(400), text);
+        }
+        let body = json!({"user_metadata": {"k".repeat(256): "v".repeat(16_382)}, "tags": null, "display_name": null});
+        server.post("create_session", body).await.text("session_id");
+        let run = server.run().await;
+        let large = json!({"k": "v".repeat(16_383)});
+        let body = json!({"session_id": run.split(':').next(), "model_seq_id": 1, "base_model": MODEL, "user_metadata": large});
+        assert!(server.post("create_model", body).await.refused(400).starts_with("user_metadata: 16385 bytes"));
+        let body = json!({"model_id": run, "seq_id": 1, "path": "a", "user_metadata": large});
+        let future = server.post("save_weights", body).await.text("request_id");
+        assert!(server.poll(&future).await.json()["error"].as_str().unwrap().starts_with("user_metadata: 16385 bytes"));
+    }
+
+    #[tokio::test]
     async fn a_wrong_field_is_named() {
         let server = Server::start().await;
         let refused = server.post("create_session", json!({"tags": [1]})).await.refused(400);

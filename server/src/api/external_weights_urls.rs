@@ -66,7 +66,7 @@ fn base_url(state: &AppState, headers: &HeaderMap) -> Result<String, ApiError> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).filter(|value| !value.is_empty());
     let host = text("x-forwarded-host").or_else(|| text("host"));
     let host = host.ok_or_else(|| ApiError::invalid("the header Host is missing"))?;
-    let scheme = text("x-forwarded-proto").unwrap_or("http");
+    let scheme = text("x-forwarded-proto").unwrap_or(if state.https { "https" } else { "http" });
     let prefix = text("x-forwarded-prefix").unwrap_or_default().trim_end_matches('/');
     Ok(format!("{scheme}://{host}{prefix}"))
 }

@@ -15,23 +15,38 @@ use crate::state::AppState;
 /// How long a check may take.
 const LIMIT: Duration = Duration::from_secs(2);
 
+/// What is said of disks.
+const DISK_LOW: &str = "almost full: saves, new runs and large requests are refused";
+
 /// The process runs. Whether it can do anything is what [`readyz`] says: restarting it would not help.
 pub(super) async fn livez() -> Response {
     json_response(StatusCode::OK, &json!({ "status": "ok" }))
 }
 
-/// Whether requests should be sent here: each check with `ok` or what is wrong; 503 unless all are `ok`.
+/// Whether requests should be sent here: each check with `ok` or what is wrong; 503 unless all are `ok`. A disk that is
+/// almost full is no reason to send requests elsewhere, where it is the same disk, and most of them are accepted.
 pub(super) async fn readyz(State(state): State<AppState>) -> Response {
     let ((store, workers), storage) = tokio::join!(store_and_workers(&state), storage(&state));
     let models = if state.is_ready() { "ok" } else { "still loading" };
     let draining = if state.scheduler.is_draining() { "shutting down" } else { "ok" };
-    let checks: BTreeMap<_, _> =
-        [("store", store), ("workers", workers), ("storage", storage), ("models", models), ("shutdown", draining)]
-            .into_iter()
-            .collect();
+    let schema = if state.scheduler.is_outdated() { "needs a newer program" } else { "ok" };
+    let mut checks = BTreeMap::from([
+        ("store", store),
+        ("schema", schema),
+        ("workers", workers),
+        ("storage", storage),
+        ("models", models),
+        ("shutdown", draining),
+    ]);
     let ready = checks.values().all(|check| *check == "ok");
-    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    json_response(status, &json!({ "status": if ready { "ok" } else { "not ready" }, "checks": checks }))
+    let disk = if state.disks.is_low() { DISK_LOW } else { "ok" };
+    let (status, summary) = match (ready, disk) {
+        (false, _) => (StatusCode::SERVICE_UNAVAILABLE, "not ready"),
+        (true, "ok") => (StatusCode::OK, "ok"),
+        (true, _) => (StatusCode::OK, "degraded"),
+    };
+    checks.insert("disk", disk);
+    json_response(status, &json!({ "status": summary, "checks": checks }))
 }
 
 async fn store_and_workers(state: &AppState) -> (&'static str, &'static str) {
@@ -81,6 +96,18 @@ mod tests {
         assert_eq!((status, &body["checks"]["shutdown"]), (503, &json!("shutting down")));
         let alive = server.send(Request::get("/livez").body(Body::empty()).unwrap()).await;
         assert_eq!(alive.status, 200);
+    }
+
+    #[tokio::test]
+    async fn a_disk_that_is_almost_full_is_said_and_requests_still_come() {
+        let server = Server::start().await;
+        server.state.set_ready();
+        server.set_free(0);
+        let (status, body) = readiness(&server).await;
+        assert_eq!((status, &body["status"]), (200, &json!("degraded")), "{body}");
+        assert!(body["checks"]["disk"].as_str().unwrap().contains("almost full"));
+        server.set_free(1 << 40);
+        assert_eq!(readiness(&server).await.1["status"], "ok");
     }
 
     #[tokio::test]

@@ -1,7 +1,7 @@
 //! What the listings share: pages, and catalogue entries as the wire writes them.
 
 use trainyard_protocol::{CheckpointKind, TenantId};
-use trainyard_scheduler::{Checkpoint, Page, Run};
+use trainyard_scheduler::{Checkpoint, NumericsChange, Page, Run};
 
 use crate::error::ApiError;
 use crate::state::AppState;
@@ -69,7 +69,13 @@ pub(super) async fn training_run(
         last_checkpoint: training.map(checkpoint),
         last_sampler_checkpoint: sampler.map(checkpoint),
         user_metadata: run.user_metadata,
+        numerics_changed: run.numerics_changes.into_iter().map(numerics_change).collect(),
     })
+}
+
+fn numerics_change(change: NumericsChange) -> catalogue::NumericsChange {
+    let NumericsChange { at, from, to } = change;
+    catalogue::NumericsChange { time: rfc3339(at), from, to }
 }
 
 /// The newest training and the newest sampler checkpoint of a run.

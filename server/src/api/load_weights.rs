@@ -57,6 +57,7 @@ async fn create(
     model_seq_id: i64,
     request: LoadWeightsRequest,
 ) -> Reply<SubmitResponse> {
+    submit::admit(state, RequestKind::CreateModel)?;
     check_number("model_seq_id", model_seq_id)?;
     let spec = state.scheduler.checkpoint(tenant, &request.checkpoint()?).await?.spec;
     state.require_model(&spec.base_model)?;

@@ -1,6 +1,7 @@
 //! The HTTP API: one endpoint per file, and the table that joins them.
 
 mod body;
+mod body_memory;
 mod extract;
 mod fallback;
 mod listing;

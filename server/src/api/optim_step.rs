@@ -29,8 +29,11 @@ pub(super) async fn optim_step(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::num::NonZeroU64;
+
     use axum::http::Method;
     use serde_json::json;
+    use trainyard_scheduler::{TenantPolicy, TrainingLimits};
 
     use super::super::testing::*;
 
@@ -69,6 +72,31 @@ mod tests {
         }
         assert_eq!(futures[0], futures[1]);
         server.post("optim_step", adam(&run, 1, 0.2)).await.refused(422);
+        assert_eq!(server.next_work().await.seq_id, 1);
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_is_named_and_a_number_far_ahead_is_refused() {
+        let training = TrainingLimits {
+            run_requests: NonZeroU64::new(2).unwrap(),
+            seq_gap: NonZeroU64::new(10).unwrap(),
+            ..TrainingLimits::default()
+        };
+        let server = Server::granted(TenantPolicy { training, ..TenantPolicy::default() }).await;
+        let run = server.run().await;
+        for seq_id in [2, 3] {
+            server.post("optim_step", adam(&run, seq_id, 0.1)).await.json();
+        }
+        let refused = server.post("optim_step", adam(&run, 4, 0.1)).await;
+        assert!(refused.refused(429).starts_with("quota max_run_queued_requests: 2 of 2 requests"));
+        let body = refused.any_json();
+        assert_eq!(
+            (&refused.headers["retry-after"], &body["quota"], &body["limit"], &body["used"]),
+            (&"5".parse().unwrap(), &json!("max_run_queued_requests"), &json!(2), &json!(2))
+        );
+        let far = server.post("optim_step", adam(&run, 12, 0.1)).await.refused(400);
+        assert_eq!(far, "seq_id: 12 is too far ahead: the run waits for 1, and numbers up to 10 after it are accepted");
+        server.post("optim_step", adam(&run, 1, 0.1)).await.json();
         assert_eq!(server.next_work().await.seq_id, 1);
     }
 

@@ -1,25 +1,24 @@
 //! Receiving request bodies: memory is reserved before bytes are read, and bytes must arrive at a minimum rate.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream, HttpBody};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout_at};
+use trainyard_protocol::TenantId;
 
+use super::body_memory::{Parts, SMALL};
 use crate::error::ApiError;
 
 /// Bodies up to so many bytes need no memory budget: the connection's buffer holds as much.
 const TINY: usize = 8 << 10;
-/// Bodies up to so many bytes have a part of the budget that larger ones can't take.
-const SMALL: usize = 1 << 20;
-/// Part of the budget that is theirs.
-const SMALL_PART: usize = 4;
 
-/// Bytes of one permit.
-const UNIT: usize = 1 << 10;
+/// Part of the budget that a tenant has at most, where there are several.
+const TENANT_PART: usize = 2;
 
 /// When a client that was told to should send a body again.
 const RETRY_AFTER_SECONDS: u32 = 2;
@@ -56,68 +55,94 @@ impl BodyLimits {
     }
 }
 
+/// What tenants may have of a budget; those without bodies are absent.
+type Shares = BTreeMap<TenantId, Weak<Parts>>;
+
 /// Memory budget of the bodies that are being received and processed. Cheap to clone; all clones share it.
 #[derive(Clone)]
 pub(crate) struct BodyBudget {
-    small: Part,
-    large: Part,
+    all: Arc<Parts>,
+    /// `None` when there is one tenant.
+    tenants: Option<Arc<Mutex<Shares>>>,
     limits: Arc<BodyLimits>,
-}
-
-#[derive(Clone)]
-struct Part {
-    permits: Arc<Semaphore>,
-    capacity: usize,
-}
-
-impl Part {
-    fn new(bytes: usize) -> Self {
-        let capacity = (bytes / UNIT).clamp(1, u32::MAX as usize);
-        Self { permits: Arc::new(Semaphore::new(capacity)), capacity }
-    }
-
-    /// Permits of a body: never more than there are.
-    fn permits_of(&self, bytes: usize) -> usize {
-        bytes.div_ceil(UNIT).min(self.capacity)
-    }
 }
 
 /// What a body has of the budget.
 #[derive(Default)]
 pub(crate) struct Memory {
     permit: Option<OwnedSemaphorePermit>,
+    /// Of its tenant's share, and the share, which lasts as long as a body has some of it.
+    of_tenant: Option<OwnedSemaphorePermit>,
+    tenant: Option<Arc<Parts>>,
     bytes: usize,
 }
 
 impl BodyBudget {
-    pub(crate) fn new(limits: BodyLimits) -> Self {
-        let small = limits.memory / SMALL_PART;
-        Self { small: Part::new(small), large: Part::new(limits.memory - small), limits: Arc::new(limits) }
+    /// With `several` tenants each has half of it at most, or one body that is larger.
+    pub(crate) fn new(limits: BodyLimits, several: bool) -> Self {
+        let all = Arc::new(Parts::new(limits.memory));
+        Self { all, tenants: several.then(Arc::default), limits: Arc::new(limits) }
+    }
+
+    /// Nothing yet, for a body of a tenant.
+    fn memory(&self, tenant: Option<&TenantId>) -> Memory {
+        let share = self.tenants.as_ref().zip(tenant).map(|(tenants, tenant)| {
+            let mut tenants = tenants.lock().unwrap_or_else(PoisonError::into_inner);
+            tenants.retain(|_, share| share.strong_count() > 0);
+            tenants.get(tenant).and_then(Weak::upgrade).unwrap_or_else(|| {
+                let share = Arc::new(Parts::new(self.limits.memory / TENANT_PART));
+                tenants.insert(tenant.clone(), Arc::downgrade(&share));
+                share
+            })
+        });
+        Memory { tenant: share, ..Memory::default() }
     }
 
     /// Reads a body of at most `limit` bytes into memory that was reserved for it: all of it at first when its length is
-    /// known, else as it grows.
+    /// known, else as it grows. `admit` says of its size so far whether it may come at all.
     ///
     /// A body that is refused is still read to its end, or to twice the limit, and dropped: a client that is sending when
     /// the connection closes would not see the refusal.
-    pub(super) async fn receive(&self, body: Body, limit: usize) -> Result<(Bytes, Memory), ApiError> {
+    pub(super) async fn receive(
+        &self,
+        body: Body,
+        limit: usize,
+        tenant: Option<&TenantId>,
+        admit: impl Fn(usize) -> Result<(), ApiError>,
+    ) -> Result<(Bytes, Memory), ApiError> {
         let declared = body.size_hint().exact().and_then(|length| usize::try_from(length).ok());
-        let mut memory = Memory::default();
+        let mut memory = self.memory(tenant);
         let mut refusal = match declared {
             Some(length) if length > limit => Some(ApiError::TooLarge { limit }),
-            Some(length) => self.reserve(&mut memory, length).await.err(),
+            Some(length) => match admit(length) {
+                Ok(()) => self.reserve(&mut memory, length).await.err(),
+                Err(refusal) => Some(refusal),
+            },
             None => None,
         };
         let mut bytes = BytesMut::new();
         let mut total = 0_usize;
         let mut paced = Paced::new(body, &self.limits);
-        while let Some(frame) = paced.next().await? {
+        loop {
+            let frame = match paced.next().await {
+                Ok(Some(frame)) => frame,
+                Ok(None) => break,
+                // The same body would be too large again, however fast it comes.
+                Err(error) => {
+                    return Err(refusal
+                        .filter(|refusal| matches!(refusal, ApiError::TooLarge { .. }))
+                        .unwrap_or(error));
+                }
+            };
             total = total.saturating_add(frame.len());
             if refusal.is_none() && total > limit {
                 refusal = Some(ApiError::TooLarge { limit });
             }
             if refusal.is_none() && total > memory.bytes {
-                refusal = self.reserve(&mut memory, grown(total).min(limit)).await.err();
+                refusal = match admit(total) {
+                    Ok(()) => self.reserve(&mut memory, grown(total).min(limit)).await.err(),
+                    Err(refusal) => Some(refusal),
+                };
                 paced.restart();
             }
             if refusal.is_none() {
@@ -141,18 +166,12 @@ impl BodyBudget {
             memory.bytes = bytes;
             return Ok(());
         }
-        let part = if bytes <= SMALL { &self.small } else { &self.large };
-        let same = (memory.bytes <= SMALL) == (bytes <= SMALL);
-        let had = memory.permit.as_ref().filter(|_| same).map_or(0, OwnedSemaphorePermit::num_permits);
-        let more = u32::try_from(part.permits_of(bytes).saturating_sub(had)).unwrap_or(u32::MAX);
-        let permit = timeout(self.limits.wait, Arc::clone(&part.permits).acquire_many_owned(more)).await;
-        let permit = permit
-            .map_err(|_| self.full())?
-            .map_err(|error| ApiError::Internal(format!("no body is received any more: {error}")))?;
-        match &mut memory.permit {
-            Some(held) if same => held.merge(permit),
-            held => *held = Some(permit),
+        let (deadline, sizes) = (Instant::now() + self.limits.wait, (memory.bytes, bytes));
+        // First of its tenant's share: what waits there keeps nothing from others.
+        if let Some(share) = &memory.tenant {
+            share.grow(&mut memory.of_tenant, sizes, deadline).await.ok_or_else(|| self.full())?;
         }
+        self.all.grow(&mut memory.permit, sizes, deadline).await.ok_or_else(|| self.full())?;
         memory.bytes = bytes;
         Ok(())
     }
@@ -229,11 +248,17 @@ mod tests {
 
     use futures::stream;
 
+    use super::super::body_memory::{Part, UNIT};
     use super::*;
 
     fn budget(memory: usize) -> BodyBudget {
         let (wait, window) = (Duration::from_millis(50), Duration::from_millis(50));
-        BodyBudget::new(BodyLimits { memory, wait, window, bytes_per_window: 1 << 10 })
+        BodyBudget::new(BodyLimits { memory, wait, window, bytes_per_window: 1 << 10 }, false)
+    }
+
+    /// Admits whatever comes.
+    fn any(_: usize) -> Result<(), ApiError> {
+        Ok(())
     }
 
     fn chunked(chunks: usize, bytes: usize) -> Body {
@@ -248,49 +273,59 @@ mod tests {
     #[tokio::test]
     async fn the_limit_is_exact() {
         let budget = budget(8 << 20);
-        assert_eq!(budget.receive(Body::from("12345"), 5).await.unwrap().0, "12345");
+        assert_eq!(budget.receive(Body::from("12345"), 5, None, any).await.unwrap().0, "12345");
         for body in [Body::from("123456"), chunked(6, 1), chunked(100, 1)] {
-            assert!(matches!(budget.receive(body, 5).await, Err(ApiError::TooLarge { limit: 5 })));
+            assert!(matches!(budget.receive(body, 5, None, any).await, Err(ApiError::TooLarge { limit: 5 })));
         }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_too_large_and_stalls_is_too_large() {
+        let stalled = stream::iter([Ok::<_, Infallible>(Bytes::from("123456"))]).chain(stream::pending());
+        let refused = budget(8 << 20).receive(Body::from_stream(stalled), 5, None, any).await;
+        assert!(matches!(refused, Err(ApiError::TooLarge { limit: 5 })));
     }
 
     #[tokio::test]
     async fn memory_is_taken_by_length_and_given_back() {
         let budget = budget(64 << 20);
-        let (_, tiny) = budget.receive(Body::from(vec![0; TINY]), 64 << 20).await.unwrap();
+        let (_, tiny) = budget.receive(Body::from(vec![0; TINY]), 64 << 20, None, any).await.unwrap();
         assert!(tiny.permit.is_none());
-        let (_, small) = budget.receive(Body::from(vec![0; 100 << 10]), 64 << 20).await.unwrap();
-        let (_, large) = budget.receive(Body::from(vec![0; 2 << 20]), 64 << 20).await.unwrap();
-        assert_eq!((free(&budget.small), free(&budget.large)), ((16 << 20) - (100 << 10), (48 << 20) - (2 << 20)));
+        let (_, small) = budget.receive(Body::from(vec![0; 100 << 10]), 64 << 20, None, any).await.unwrap();
+        let (_, large) = budget.receive(Body::from(vec![0; 2 << 20]), 64 << 20, None, any).await.unwrap();
+        assert_eq!(
+            (free(&budget.all.small), free(&budget.all.large)),
+            ((16 << 20) - (100 << 10), (48 << 20) - (2 << 20))
+        );
         drop((small, large));
         // One of unknown length has what it grew to.
-        let (bytes, grown) = budget.receive(chunked(50, 100 << 10), 64 << 20).await.unwrap();
-        assert_eq!((bytes.len(), free(&budget.small)), (50 * (100 << 10), 16 << 20));
-        assert_eq!(free(&budget.large), (48 << 20) - (8 << 20));
+        let (bytes, grown) = budget.receive(chunked(50, 100 << 10), 64 << 20, None, any).await.unwrap();
+        assert_eq!((bytes.len(), free(&budget.all.small)), (50 * (100 << 10), 16 << 20));
+        assert_eq!(free(&budget.all.large), (48 << 20) - (8 << 20));
         drop(grown);
-        assert_eq!(free(&budget.large), 48 << 20);
+        assert_eq!(free(&budget.all.large), 48 << 20);
     }
 
     #[tokio::test]
     async fn a_body_larger_than_the_budget_has_all_of_it() {
         let budget = budget(8 << 20);
-        let (bytes, memory) = budget.receive(Body::from(vec![0; 20 << 20]), 64 << 20).await.unwrap();
-        assert_eq!((bytes.len(), free(&budget.large)), (20 << 20, 0));
+        let (bytes, memory) = budget.receive(Body::from(vec![0; 20 << 20]), 64 << 20, None, any).await.unwrap();
+        assert_eq!((bytes.len(), free(&budget.all.large)), (20 << 20, 0));
         drop(memory);
-        assert_eq!(budget.receive(chunked(20, 1 << 20), 64 << 20).await.unwrap().0.len(), 20 << 20);
+        assert_eq!(budget.receive(chunked(20, 1 << 20), 64 << 20, None, any).await.unwrap().0.len(), 20 << 20);
     }
 
     #[tokio::test]
     async fn without_memory_a_body_is_refused_after_a_while_and_small_ones_are_not() {
         let budget = budget(8 << 20);
-        let held = budget.receive(Body::from(vec![0; 6 << 20]), 64 << 20).await.unwrap();
+        let held = budget.receive(Body::from(vec![0; 6 << 20]), 64 << 20, None, any).await.unwrap();
         for body in [Body::from(vec![0; 2 << 20]), chunked(3, 1 << 20)] {
-            let refused = budget.receive(body, 64 << 20).await;
+            let refused = budget.receive(body, 64 << 20, None, any).await;
             assert!(matches!(refused, Err(ApiError::Busy { retry_after_seconds: 2, .. })));
         }
-        assert!(budget.receive(Body::from(vec![0; SMALL]), 64 << 20).await.is_ok());
+        assert!(budget.receive(Body::from(vec![0; SMALL]), 64 << 20, None, any).await.is_ok());
         drop(held);
-        assert!(budget.receive(chunked(3, 1 << 20), 64 << 20).await.is_ok());
+        assert!(budget.receive(chunked(3, 1 << 20), 64 << 20, None, any).await.is_ok());
     }
 
     #[tokio::test]
@@ -303,9 +338,31 @@ mod tests {
             }))
         };
         let stalled = Body::from_stream(stream::pending::<Result<Bytes, Infallible>>());
-        assert!(matches!(budget.receive(stalled, 1 << 20).await, Err(ApiError::TooSlow(_))));
-        assert!(matches!(budget.receive(every(1), 1 << 20).await, Err(ApiError::TooSlow(_))));
-        assert_eq!(budget.receive(every(20 << 10), 1 << 20).await.unwrap().0.len(), 600 << 10);
-        assert_eq!((free(&budget.small), free(&budget.large)), (2 << 20, 6 << 20));
+        assert!(matches!(budget.receive(stalled, 1 << 20, None, any).await, Err(ApiError::TooSlow(_))));
+        assert!(matches!(budget.receive(every(1), 1 << 20, None, any).await, Err(ApiError::TooSlow(_))));
+        assert_eq!(budget.receive(every(20 << 10), 1 << 20, None, any).await.unwrap().0.len(), 600 << 10);
+        assert_eq!((free(&budget.all.small), free(&budget.all.large)), (2 << 20, 6 << 20));
+    }
+
+    #[tokio::test]
+    async fn a_tenant_that_stalls_leaves_half_of_the_memory_to_others() {
+        let limits = BodyLimits { memory: 64 << 20, wait: Duration::from_millis(50), ..BodyLimits::default() };
+        let budget = BodyBudget::new(limits, true);
+        let (greedy, other) = (TenantId::new("greedy"), TenantId::new("other"));
+        let mib = |count: usize| Body::from(vec![0; count << 20]);
+        let mut held = Vec::new();
+        while let Ok((_, memory)) = budget.receive(mib(4), 64 << 20, Some(&greedy), any).await {
+            held.push(memory);
+        }
+        assert_eq!(held.len(), 6, "half of what is for large bodies");
+        assert!(budget.receive(chunked(3, 1 << 20), 64 << 20, Some(&greedy), any).await.is_err());
+        assert!(budget.receive(Body::from(vec![0; SMALL]), 64 << 20, Some(&greedy), any).await.is_ok());
+        for size in [4, 20] {
+            assert!(budget.receive(mib(size), 64 << 20, Some(&other), any).await.is_ok(), "{size} MiB");
+        }
+        drop(held);
+        // More than its share, alone.
+        assert!(budget.receive(mib(40), 64 << 20, Some(&greedy), any).await.is_ok());
+        assert_eq!((free(&budget.all.small), free(&budget.all.large)), (16 << 20, 48 << 20));
     }
 }

@@ -7,7 +7,7 @@ use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use trainyard_protocol::{OpError, RequestId, TenantId};
-use trainyard_scheduler::{Encoding, Error, MemoryWait, Pause, Poll};
+use trainyard_scheduler::{Encoding, Error, MemoryWait, Pause, Poll, WorkerWait};
 
 use super::body::{JsonBody, beside};
 use super::respond::Answer;
@@ -69,6 +69,24 @@ async fn wait(state: &AppState, tenant: &TenantId, id: &RequestId) -> Result<Pol
     }
 }
 
+/// Which worker a request waits for.
+fn missing_worker(wait: WorkerWait) -> String {
+    match wait {
+        WorkerWait::NotServed { model } => {
+            format!("no worker that serves {model} is running; the request waits for one")
+        }
+        WorkerWait::OtherWeights { model } => format!(
+            "the workers that serve {model} have other weights under that name than the training run was computed with; \
+             it waits for one with the same weights"
+        ),
+        WorkerWait::OtherArithmetic { model, recorded, served } => format!(
+            "the training run was computed with {recorded}, and workers that serve {model} compute with {}; it waits for \
+             one that gives the same bits",
+            served.join(", ")
+        ),
+    }
+}
+
 /// The answer for a client that has to poll again; it shows its user why the request waits.
 async fn pending(state: &AppState, tenant: &TenantId, id: &RequestId) -> TryAgainResponse {
     // Without the store the poll still has its answer.
@@ -82,11 +100,8 @@ async fn pending(state: &AppState, tenant: &TenantId, id: &RequestId) -> TryAgai
             );
             return TryAgainResponse::paused(id.as_str(), PAUSED_CAPACITY, reason);
         }
-        return match state.scheduler.missing_worker(tenant, id).await {
-            Ok(Some(model)) => {
-                let reason = format!("no worker that serves {model} is running; the request waits for one");
-                TryAgainResponse::paused(id.as_str(), PAUSED_CAPACITY, reason)
-            }
+        return match state.scheduler.worker_wait(tenant, id).await {
+            Ok(Some(wait)) => TryAgainResponse::paused(id.as_str(), PAUSED_CAPACITY, missing_worker(wait)),
             _ => TryAgainResponse::active(id.as_str()),
         };
     };
@@ -128,7 +143,7 @@ fn is_sample(headers: &HeaderMap) -> bool {
 fn refusal(error: Error, sample: bool) -> ApiError {
     match error {
         Error::NotFound { what, id } if sample => ApiError::Gone(format!("{what} {id:?} does not exist any more")),
-        Error::Store(doing) | Error::Unavailable(doing) | Error::Conflict(doing) => {
+        Error::Store(doing) | Error::Unavailable(doing) | Error::NoSpace(doing) | Error::Conflict(doing) => {
             tracing::error!(doing, "future could not be read: store unavailable");
             ApiError::Busy { message: "the store is not available; try again".to_owned(), retry_after_seconds: 1 }
         }

@@ -83,12 +83,24 @@ pub(super) async fn submit_json<T: DeserializeOwned + Send + 'static>(
     mut body: RawBody,
     build: impl FnOnce(T, &Run) -> Result<Payload, OpError>,
 ) -> Reply<SubmitResponse> {
+    admit(state, kind)?;
     let read = |bytes: &Bytes| (json::training_ids(bytes), json::parse::<T>(bytes));
     let (found, parsed) = body.decode(read).await?;
     let (run, seq_id) = ids(found, parsed.as_ref().err())?;
     let run = find_run(state, tenant, &run, seq_id).await?;
     let new = NewRequest::new(parsed.and_then(|request| build(request, &run)), &body.bytes)?;
     submit(state, tenant, &run, seq_id, kind, new).await
+}
+
+/// Refuses what creates or saves something while a disk is almost full.
+pub(super) fn admit(state: &AppState, kind: RequestKind) -> Result<(), ApiError> {
+    match kind {
+        RequestKind::CreateModel
+        | RequestKind::SaveWeights
+        | RequestKind::SaveWeightsForSampler
+        | RequestKind::SaveWeightsExternal => state.disks.admit(),
+        _ => Ok(()),
+    }
 }
 
 /// The ids of a training request, or why there are none.
@@ -130,4 +142,61 @@ pub(super) fn future_of(submitted: Submitted, run: Option<&RunId>) -> Answer<Sub
         model_id: run.map(ToString::to_string),
         sample_sequence_ids: None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use axum::http::header::RETRY_AFTER;
+    use serde_json::{Value, json};
+
+    use super::super::testing::*;
+
+    fn batch(run: &str, seq_id: i64, tokens: usize) -> Value {
+        let tokens = vec![1; tokens];
+        json!({"model_id": run, "seq_id": seq_id, "forward_backward_input": {"loss_fn": "cross_entropy", "data": [{
+            "model_input": {"chunks": [{"type": "encoded_text", "tokens": tokens}]},
+            "loss_fn_inputs": {"target_tokens": {"data": tokens, "dtype": "int64"}},
+        }]}})
+    }
+
+    #[tokio::test]
+    async fn almost_without_space_saves_runs_and_large_bodies_wait_and_the_rest_goes_on() {
+        let server = Server::start().await;
+        let (run, session) = (server.run().await, server.session().await);
+        let create = json!({"session_id": session, "model_seq_id": 0, "base_model": MODEL, "lora_config": {"rank": 8}});
+        let mut sample = sample(&server.sampler().await, 0);
+        sample["prompt"]["chunks"][0]["tokens"] = json!(vec![1; 40_000]);
+        server.set_free(1);
+        for (path, body) in [
+            ("create_model", create.clone()),
+            ("save_weights", json!({"model_id": run, "seq_id": 1, "path": "a"})),
+            ("save_weights_external", json!({"model_id": run, "seq_id": 1, "path": "a"})),
+            ("save_weights_for_sampler", json!({"model_id": run, "seq_id": 1, "path": "a"})),
+            ("forward_backward", batch(&run, 1, 40_000)),
+            ("asample", sample),
+        ] {
+            let answer = server.post(path, body).await;
+            assert!(answer.refused(503).contains("disk is almost full"), "{path}");
+            assert_eq!(answer.headers[RETRY_AFTER], "20");
+        }
+        server.post("forward_backward", batch(&run, 1, 4)).await.text("request_id");
+        server.post("optim_step", adam(&run, 2, 0.1)).await.text("request_id");
+        server.post("session_heartbeat", json!({"session_id": session})).await.json();
+        server.set_free(1 << 40);
+        server.post("create_model", create).await.text("model_id");
+        server.post("save_weights", json!({"model_id": run, "seq_id": 3, "path": "a"})).await.text("request_id");
+    }
+
+    #[tokio::test]
+    async fn what_a_small_compressed_body_holds_counts() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        server.set_free(1);
+        let body = zstd::encode_all(batch(&run, 1, 40_000).to_string().as_bytes(), 3).unwrap();
+        assert!(body.len() < 8 << 10);
+        let headers = [("content-type", "application/json"), ("content-encoding", "zstd")];
+        let answer = server.call(axum::http::Method::POST, "/api/v1/forward_backward", &headers, body).await;
+        assert!(answer.refused(503).contains("disk is almost full"));
+    }
 }

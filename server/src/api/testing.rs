@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -22,10 +22,13 @@ use trainyard_scheduler::{
 };
 
 use crate::auth::Keys;
+use crate::disk::tests::gauged;
 use crate::engine;
+use crate::metrics::ProcessMetrics;
 use crate::models::Models;
 use crate::signed_urls::Signer;
 use crate::state::{AppState, Limits, Setup, Shutdown};
+use crate::traces::Traces;
 
 pub(crate) const KEY: &str = "tml-test";
 pub(crate) const MODEL: &str = "acme/tiny";
@@ -50,6 +53,8 @@ pub(crate) struct Server {
     pub(crate) shutdown: watch::Sender<bool>,
     pub(crate) clock: Arc<TestClock>,
     pub(crate) dir: TempDir,
+    /// What is left of its disk.
+    free: Arc<AtomicU64>,
     router: Router,
 }
 
@@ -113,6 +118,7 @@ impl Server {
             ..Options::new(dir.path().join("t.db"), Storage::folder(dir.path()))
         };
         let (stop, shutdown) = Shutdown::channel();
+        let (disks, free) = gauged(1 << 40, None);
         let state = AppState::new(Setup {
             scheduler: Scheduler::open(options).await.unwrap(),
             models: Models::new(vec![engine::testing::model()], &BTreeMap::new()),
@@ -128,9 +134,19 @@ impl Server {
                 Arc::new(move || next.fetch_add(1, Ordering::SeqCst) as u64)
             },
             public_url: None,
+            https: false,
+            process_metrics: ProcessMetrics::default(),
+            disks,
+            traces: Traces::default(),
         });
         let router = super::router(state.clone());
-        Self { state, shutdown: stop, clock, dir, router }
+        Self { state, shutdown: stop, clock, dir, free, router }
+    }
+
+    /// Lets its disk have so many free bytes.
+    pub(crate) fn set_free(&self, bytes: u64) {
+        self.free.store(bytes, Ordering::SeqCst);
+        self.state.disks.look();
     }
 
     /// Its endpoints.

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use trainyard_protocol::{BaseModel, MemoryPlan};
 
 use crate::config::Config;
+use crate::engine::describe_memory;
 
 /// The start-up text: what is served, where, and how to point a client at it.
 pub(super) fn banner(
@@ -14,13 +15,14 @@ pub(super) fn banner(
     models: &[BaseModel],
     memory_plan: Option<MemoryPlan>,
 ) -> String {
-    let url = reachable(address);
+    let scheme = if config.tls.is_some() { "https" } else { "http" };
+    let url = reachable(scheme, address);
     let mut text = format!("\nTrainyard {}\n\n", env!("CARGO_PKG_VERSION"));
     let mut line = |label: &str, value: &str| {
         // Writing to a string never fails.
         let _ = writeln!(text, "  {label:<10}{value}");
     };
-    line("listening", &format!("http://{address}"));
+    line("listening", &format!("{scheme}://{address}"));
     for (index, model) in models.iter().enumerate() {
         let label = if index == 0 { "models" } else { "" };
         line(label, &describe(model));
@@ -28,7 +30,7 @@ pub(super) fn banner(
     let threads = if config.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", config.threads) };
     line("compute", &format!("{}, {threads}", config.dtype.name()));
     if let Some(plan) = memory_plan {
-        line("memory", &memory(&plan));
+        line("memory", &describe_memory(&plan));
     }
     line("data", &config.data_dir.display().to_string());
     line("keys", if config.keys.is_empty() { "any tml-… key, from this machine alone" } else { "as configured" });
@@ -41,30 +43,12 @@ pub(super) fn banner(
     text
 }
 
-/// The memory budget and its parts.
-pub(super) fn memory(plan: &MemoryPlan) -> String {
-    let MemoryPlan { budget, weights, activations, checkpoints, kv } = *plan;
-    let mib = |bytes: u64| bytes >> 20;
-    match budget {
-        None => format!("no limit; models {} MiB", mib(weights)),
-        Some(budget) => format!(
-            "{} MiB: models {}, a training pass {}, checkpoints {}, keys and values at least {}, runs up to {}",
-            mib(budget),
-            mib(weights),
-            mib(activations),
-            mib(checkpoints),
-            mib(kv),
-            mib(plan.runs())
-        ),
-    }
-}
-
 /// An address that a client can connect to: all interfaces includes this machine.
-fn reachable(address: SocketAddr) -> String {
+fn reachable(scheme: &str, address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
-        format!("http://localhost:{}", address.port())
+        format!("{scheme}://localhost:{}", address.port())
     } else {
-        format!("http://{address}")
+        format!("{scheme}://{address}")
     }
 }
 
@@ -78,6 +62,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use crate::config::{NamedPath, ServeFlags, SharedFlags};
+    use crate::tls::TlsFiles;
 
     #[test]
     fn it_says_where_what_and_how() {
@@ -107,5 +92,9 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part:?} is not in {text}");
         }
+        let tls = Some(TlsFiles { cert: "/c".into(), key: "/k".into() });
+        let secure = banner(&Config { tls, ..config }, "0.0.0.0:4321".parse().unwrap(), &models, Some(plan));
+        assert!(secure.contains("https://0.0.0.0:4321\n") && secure.contains("BASE_URL=https://localhost:4321\n"));
+        assert!(!secure.contains("http://"), "{secure}");
     }
 }

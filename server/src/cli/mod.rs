@@ -1,6 +1,8 @@
 //! The command line.
 
+mod backup;
 mod banner;
+mod doctor;
 mod former_process;
 mod gate;
 mod logging;
@@ -19,7 +21,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{Config, MigrateFlags, ServeFlags, WorkerFlags};
+use crate::config::{BackupFlags, Config, DoctorFlags, MigrateFlags, RestoreFlags, ServeFlags, WorkerFlags};
 use crate::engine;
 
 /// A training service for language models that speaks the Tinker protocol.
@@ -38,6 +40,12 @@ enum Command {
     Worker(Box<WorkerFlags>),
     /// Bring the schema of a store up to date.
     Migrate(MigrateFlags),
+    /// Copy a service's store and storage to a folder while it runs, or check such a folder.
+    Backup(BackupFlags),
+    /// Fill an empty store and storage from a backup.
+    Restore(RestoreFlags),
+    /// Check whether `serve` with the same options would work here; changes nothing.
+    Doctor(Box<DoctorFlags>),
     /// Measure training and sampling on this machine.
     Bench(Box<trainyard_bench::BenchFlags>),
     /// Print the API's OpenAPI document.
@@ -50,6 +58,9 @@ pub fn run() -> ExitCode {
         Command::Serve(flags) => Config::resolve(*flags).map_err(Into::into).and_then(serve::serve),
         Command::Worker(flags) => Config::resolve_worker(*flags).map_err(Into::into).and_then(worker::work),
         Command::Migrate(flags) => migrate::migrate(&flags),
+        Command::Backup(flags) => backup::backup(flags),
+        Command::Restore(flags) => backup::restore(flags),
+        Command::Doctor(flags) => doctor::doctor(*flags),
         Command::Bench(flags) => trainyard_bench::bench(&flags, engine::open),
         Command::Openapi => print_openapi(),
     };

@@ -13,15 +13,16 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use trainyard_gpu_runtime::MAX_SEQUENCES;
 use trainyard_protocol::{MemoryPlan, Prepare};
-use trainyard_scheduler::{Database, Options, Scheduler, Storage, WorkerOptions};
+use trainyard_scheduler::{Database, NumericsMismatch, Options, Scheduler, Storage, WorkerOptions};
 
 use super::former_process;
 use super::reachable::when_reachable;
 use super::shutdown::Signals;
-use crate::config::{Config, Role};
+use crate::config::{self, Config, Role};
+use crate::disk::Disks;
 use crate::engine::{Loaded, build_engine};
 use crate::models::Models;
-use crate::state::system_random;
+use crate::random::system_random;
 use crate::worker::{self, WorkerDeps, WorkerHandle};
 use crate::workspace::Workspace;
 
@@ -34,6 +35,7 @@ const WORKER_ID_FILE: &str = "worker-id";
 /// The data directory, which one process has, and the storage.
 pub(super) struct Files {
     pub(super) storage: Storage,
+    pub(super) disks: Disks,
     _lock: File,
 }
 
@@ -44,12 +46,13 @@ impl Files {
         let storage = Storage::open(&config.storage).map_err(|error| format!("--storage: {error}"))?;
         storage.prepare("checkpoints").await.map_err(|error| format!("--storage: {error}"))?;
         storage.prepare("snapshots").await.map_err(|error| format!("--storage: {error}"))?;
-        Ok(Self { storage, _lock: lock })
+        let disks = Disks::of(&config.database, &storage, &config.data_dir, config.disk_reserve);
+        Ok(Self { storage, disks, _lock: lock })
     }
 }
 
 /// Keeps a second process away from the data.
-fn lock(data_dir: &Path) -> Result<File, String> {
+pub(super) fn lock(data_dir: &Path) -> Result<File, String> {
     let path = data_dir.join("lock");
     let file = File::create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     match file.try_lock() {
@@ -87,6 +90,10 @@ async fn open_scheduler(config: &Config, files: &Files) -> Result<Scheduler, Box
             worker.lease = config.lease;
             worker.former_out_of_memory = former_process::ran_out_of_memory(&config.data_dir)?;
             worker.decode_slots = MAX_SEQUENCES;
+            worker.numerics_mismatch = match config.numerics_mismatch {
+                config::NumericsMismatch::Wait => NumericsMismatch::Wait,
+                config::NumericsMismatch::Continue => NumericsMismatch::Continue,
+            };
             Some(worker)
         }
     };
@@ -99,6 +106,8 @@ async fn open_scheduler(config: &Config, files: &Files) -> Result<Scheduler, Box
         policies: config.policies.clone(),
         metrics_per_tenant: config.metrics_per_tenant,
         snapshot_tokens: config.snapshot_tokens.unwrap_or(defaults.snapshot_tokens),
+        kept_snapshots: config.sampler_snapshots.kept.unwrap_or(defaults.kept_snapshots),
+        snapshot_retention: config.sampler_snapshots.retention.unwrap_or(defaults.snapshot_retention),
         idle_unload: config.idle_unload.unwrap_or(defaults.idle_unload),
         session_timeout: config.session_timeout.unwrap_or(defaults.session_timeout),
         retention: config.retention.unwrap_or(defaults.retention),
@@ -143,6 +152,15 @@ impl Executor {
     ) -> Result<(Self, Models), Box<dyn Error>> {
         let Loaded { engine, files } = load(config.clone()).await?;
         let (models, preparer, memory) = (engine.models(), engine.preparer(), engine.memory());
+        for (base_model, numerics) in engine.numerics() {
+            tracing::info!(
+                base_model,
+                weights = numerics.weights,
+                arithmetic = numerics.arithmetic(),
+                "model is loaded"
+            );
+        }
+        scheduler.compute_with(engine.numerics());
         for model in &models {
             let files = files.get(&model.name).cloned().unwrap_or_default();
             when_reachable(|| scheduler.put_base_model(model.clone(), files.clone())).await?;
@@ -188,8 +206,16 @@ fn load(config: Config) -> impl Future<Output = Result<Loaded, Box<dyn Error>>> 
     async move { Ok(loading.await??) }
 }
 
+/// Returns why the process has to end, when it has to although nobody asked it to.
+pub(super) async fn failed(executor: Option<&Executor>, scheduler: &Scheduler) -> String {
+    tokio::select! {
+        () = died(executor) => "the worker's thread ended unexpectedly; the log has the details".to_owned(),
+        reason = scheduler.outdated() => reason.to_string(),
+    }
+}
+
 /// Returns when the executor's thread ends by itself, which it never should.
-pub(super) async fn died(executor: Option<&Executor>) {
+async fn died(executor: Option<&Executor>) {
     match executor {
         None => pending().await,
         Some(executor) => {

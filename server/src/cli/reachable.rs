@@ -30,7 +30,9 @@ where
     let deadline = Instant::now() + wait;
     loop {
         match step().await {
-            Err(error @ (Error::Unavailable(_) | Error::Conflict(_))) if Instant::now() < deadline => {
+            Err(error @ (Error::Unavailable(_) | Error::NoSpace(_) | Error::Conflict(_)))
+                if Instant::now() < deadline =>
+            {
                 tracing::warn!(%error, "waiting for the database");
                 sleep(pause).await;
             }

@@ -20,17 +20,22 @@ use super::process::{self, Executor, Files};
 use super::reachable::when_reachable;
 use super::shutdown::Signals;
 use super::{banner, logging, maintenance, memory};
-use crate::config::{Config, HubConfig, Role};
+use crate::calls::{Calls, identify};
+use crate::config::{Config, HubConfig, NamedPath, Role};
+use crate::metrics::ProcessMetrics;
 use crate::models::Models;
+use crate::random::system_random;
 use crate::signed_urls::Signer;
-use crate::state::{AppState, Limits, Setup, Shutdown, system_random};
-use crate::{api, auth, listener, metrics};
+use crate::state::{AppState, Limits, Setup, Shutdown};
+use crate::tls::Tls;
+use crate::traces::Traces;
+use crate::{api, auth, engine, hub, listener, metrics};
 
 /// How long requests that are being answered may take to finish.
 const DRAIN: Duration = Duration::from_secs(10);
 
 /// The file in the data directory that holds the key of download URLs.
-const SIGNING_KEY_FILE: &str = "url-signing.key";
+pub(super) const SIGNING_KEY_FILE: &str = "url-signing.key";
 
 /// Serves until a signal ends it.
 pub(super) fn serve(config: Config) -> Result<(), Box<dyn Error>> {
@@ -45,6 +50,12 @@ pub(super) fn serve(config: Config) -> Result<(), Box<dyn Error>> {
 async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     let mut signals = Signals::new()?;
     let files = Files::open(&config).await?;
+    let counted = ProcessMetrics::default();
+    let tls = config.tls.clone().map(|files| Tls::open(files, counted.tls.clone())).transpose()?;
+    let traces = match &config.otlp_endpoint {
+        Some(url) => Traces::open(url, counted.traces.clone(), system_random())?,
+        None => Traces::default(),
+    };
     let socket = TcpListener::bind((config.host, config.port))
         .await
         .map_err(|error| format!("cannot listen on {}:{}: {error}", config.host, config.port))?;
@@ -53,7 +64,13 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     let Some(scheduler) = process::open_scheduler_or_stop(&config, &files, &mut signals).await? else { return Ok(()) };
     let (stop, stopping) = Shutdown::channel();
     let gate = Gate::default();
-    let http = tokio::spawn(listener::serve(socket, gate.router(), config.http.connections, stopping.clone()));
+    let http = tokio::spawn(listener::serve(
+        socket,
+        named(gate.router(), &traces),
+        config.http.connections,
+        tls,
+        stopping.clone(),
+    ));
 
     let starting = start(&config, &scheduler, &files.storage);
     let (models, executor) = tokio::select! {
@@ -65,36 +82,41 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
         }
     };
     let preparer = executor.as_ref().map(Executor::preparer);
-    let state = app_state(&config, &models, preparer, &files.storage, &scheduler, stopping).await?;
+    let state = app_state(&config, &models, preparer, &files, &scheduler, (counted, traces.clone()), stopping).await?;
     open(&config, address, state, &gate, executor.as_ref().map(Executor::memory));
     let maintaining = tokio::spawn(maintenance::maintain(scheduler.clone()));
     let trimming = tokio::spawn(memory::give_back(scheduler.clone()));
+    tokio::spawn(files.disks.clone().watch());
 
-    let died = tokio::select! {
+    let failure = tokio::select! {
         signal = signals.next() => {
             tracing::info!(signal, "shutting down: finishing in-flight requests");
-            false
+            None
         }
-        () = process::died(executor.as_ref()) => true,
-        () = models.follow(&scheduler), if executor.is_none() => false,
+        failure = process::failed(executor.as_ref(), &scheduler) => Some(failure),
+        () = models.follow(&scheduler), if executor.is_none() => None,
     };
     signals.exit_at_next();
-    if !died {
-        // Clients are served meanwhile: what they submit is stored.
-        scheduler.begin_drain();
-        sleep(config.drain_delay).await;
-        if executor.is_some() {
-            scheduler.drain(config.drain).await;
-        }
+    // Clients are served meanwhile: what they submit is stored.
+    scheduler.begin_drain();
+    sleep(config.drain_delay).await;
+    if failure.is_none() && executor.is_some() {
+        scheduler.drain(config.drain).await;
     }
     maintaining.abort();
     trimming.abort();
     close(stop, http, executor, &scheduler).await?;
-    if died {
-        return Err("the worker's thread ended unexpectedly; the log has the details".into());
+    traces.close().await;
+    if let Some(failure) = failure {
+        return Err(failure.into());
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Gives every request a name.
+fn named(router: Router, traces: &Traces) -> Router {
+    router.layer(from_fn_with_state(Calls { random: system_random(), records: traces.is_on() }, identify))
 }
 
 /// Loads the models and starts to execute requests; or learns from the store what workers serve.
@@ -116,8 +138,9 @@ async fn app_state(
     config: &Config,
     models: &Models,
     preparer: Option<Arc<dyn Prepare>>,
-    storage: &Storage,
+    files: &Files,
     scheduler: &Scheduler,
+    (process_metrics, traces): (ProcessMetrics, Traces),
     shutdown: Shutdown,
 ) -> Result<AppState, Box<dyn Error>> {
     let mut limits = Limits::default();
@@ -130,20 +153,28 @@ async fn app_state(
         keys: config.keys.clone(),
         limits,
         shutdown,
-        storage: storage.clone(),
+        storage: files.storage.clone(),
         clock: Arc::new(SystemClock),
         random: system_random(),
         public_url: config.public_url.clone(),
+        https: config.tls.is_some(),
+        process_metrics,
+        traces,
         signer: signer(config, scheduler).await?,
+        disks: files.disks.clone(),
     }))
 }
 
 /// Lets the API take over from the gate.
 fn open(config: &Config, address: SocketAddr, state: AppState, gate: &Gate, memory: Option<MemoryPlan>) {
+    let traces = state.traces.clone();
+    if traces.is_on() {
+        state.scheduler.observe_executions_with(Arc::new(move |executed| traces.executed(executed)));
+    }
     state.set_ready();
     let (models, scheduler) = (state.models.clone(), state.scheduler.clone());
     let router = Router::new()
-        .nest("/hf", hub(config, &state))
+        .nest("/hf", hub_router(config, &state))
         .merge(metrics::router(Arc::clone(&state.metrics), scheduler, config.metrics_access.clone()))
         .fallback_service(api::router(state));
     gate.open(router);
@@ -153,11 +184,28 @@ fn open(config: &Config, address: SocketAddr, state: AppState, gate: &Gate, memo
     let _ = io::stdout().write_all(banner::banner(config, address, &models, memory).as_bytes());
 }
 
-/// The tokenizer hub, for everybody or for callers with a key.
-fn hub(config: &Config, state: &AppState) -> Router {
-    let HubConfig { upstream, require_key } = config.hub.clone();
+/// The hub, for everybody or for callers with a key.
+fn hub_router(config: &Config, state: &AppState) -> Router {
+    let HubConfig { upstream, require_key, weights } = config.hub.clone();
+    if weights {
+        offer_weights(config, state);
+    }
     let router = state.models.hub().router(upstream);
     if require_key { router.layer(from_fn_with_state(Arc::clone(&state.keys), auth::require_key)) } else { router }
+}
+
+/// Offers the weights of the models that this process loads.
+fn offer_weights(config: &Config, state: &AppState) {
+    if config.role == Role::Api {
+        tracing::warn!("--hf-weights: an API server of its own has no weights to offer");
+    }
+    for NamedPath { name, path } in &config.models {
+        let found = engine::location(path).map_err(|error| error.to_string());
+        match found.and_then(|path| hub::weight_files(&path).map_err(|error| error.to_string())) {
+            Ok(files) => state.models.hub().offer_weights(name, files),
+            Err(error) => tracing::error!(model = name, error, "--hf-weights: no weights to offer"),
+        }
+    }
 }
 
 /// Any API server must be able to check what another one signed.

@@ -10,11 +10,13 @@ use trainyard_scheduler::Scheduler;
 
 use super::process::{self, Executor, Files};
 use super::shutdown::Signals;
-use super::{banner, logging, memory};
+use super::{logging, memory};
 use crate::config::Config;
+use crate::engine::describe_memory;
 use crate::listener;
-use crate::metrics::{self, Metrics};
+use crate::metrics::{self, Metrics, ProcessMetrics};
 use crate::state::Shutdown;
+use crate::tls::Tls;
 
 /// Works until a signal ends it.
 pub(super) fn work(config: Config) -> Result<(), Box<dyn Error>> {
@@ -29,16 +31,19 @@ pub(super) fn work(config: Config) -> Result<(), Box<dyn Error>> {
 async fn serve_metrics(
     address: SocketAddr,
     config: &Config,
+    files: &Files,
     scheduler: &Scheduler,
+    counted: &ProcessMetrics,
+    tls: Option<Tls>,
     stopping: Shutdown,
 ) -> Result<(), Box<dyn Error>> {
     let socket = TcpListener::bind(address)
         .await
         .map_err(|error| format!("--metrics-addr: cannot listen on {address}: {error}"))?;
     let address = socket.local_addr()?;
-    let metrics = Arc::new(Metrics::new(scheduler));
+    let metrics = Arc::new(Metrics::new(scheduler, counted, &files.disks));
     let router = metrics::router(metrics, scheduler.clone(), config.metrics_access.clone());
-    tokio::spawn(listener::serve(socket, router, config.http.connections, stopping));
+    tokio::spawn(listener::serve(socket, router, config.http.connections, tls, stopping));
     tracing::info!(%address, "serving metrics");
     Ok(())
 }
@@ -46,6 +51,9 @@ async fn serve_metrics(
 async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     let mut signals = Signals::new()?;
     let files = Files::open(&config).await?;
+    let counted = ProcessMetrics::default();
+    let tls_files = config.metrics_addr.and(config.tls.clone());
+    let tls = tls_files.map(|files| Tls::open(files, counted.tls.clone())).transpose()?;
     let Some(scheduler) = process::open_scheduler_or_stop(&config, &files, &mut signals).await? else { return Ok(()) };
     let (executor, models) = tokio::select! {
         started = Executor::start(&config, &scheduler, &files.storage) => started?,
@@ -57,29 +65,30 @@ async fn run(config: Config) -> Result<(), Box<dyn Error>> {
     };
     let (stop, stopping) = Shutdown::channel();
     if let Some(address) = config.metrics_addr {
-        serve_metrics(address, &config, &scheduler, stopping).await?;
+        serve_metrics(address, &config, &files, &scheduler, &counted, tls, stopping).await?;
     }
-    tracing::info!(models = models.list().len(), memory = banner::memory(&executor.memory()), "ready");
+    tracing::info!(models = models.list().len(), memory = describe_memory(&executor.memory()), "ready");
     // Whoever started it may wait for this line; a closed standard output is no reason to stop.
     let _ = writeln!(io::stdout(), "Trainyard {} worker: ready", env!("CARGO_PKG_VERSION"));
     let trimming = tokio::spawn(memory::give_back(scheduler.clone()));
-    let died = tokio::select! {
+    tokio::spawn(files.disks.clone().watch());
+    let failure = tokio::select! {
         signal = signals.next() => {
             tracing::info!(signal, "shutting down: finishing the current step");
-            false
+            None
         }
-        () = process::died(Some(&executor)) => true,
+        failure = process::failed(Some(&executor), &scheduler) => Some(failure),
     };
     signals.exit_at_next();
-    if !died {
+    if failure.is_none() {
         scheduler.drain(config.drain).await;
     }
     stop.send_replace(true);
     trimming.abort();
     executor.join().await?;
     scheduler.close().await;
-    if died {
-        return Err("the worker's thread ended unexpectedly; the log has the details".into());
+    if let Some(failure) = failure {
+        return Err(failure.into());
     }
     tracing::info!("stopped");
     Ok(())

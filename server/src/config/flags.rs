@@ -7,7 +7,7 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
-use super::{HttpFlags, HubFlags};
+use super::{HttpFlags, HubFlags, QueueFlags, SnapshotFlags, TlsFlags};
 
 /// Flags of `trainyard serve`.
 #[derive(Args, Clone, Debug, Default)]
@@ -33,10 +33,17 @@ pub struct ServeFlags {
     pub http: HttpFlags,
     #[command(flatten)]
     #[expect(missing_docs, reason = "the fields have theirs")]
+    pub queue: QueueFlags,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "the fields have theirs")]
     pub hub: HubFlags,
     /// Where clients reach the server, for download links; taken from each request when absent. Needs keys.
     #[arg(long, env = "TRAINYARD_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<String>,
+    /// Export traces to the OpenTelemetry collector at this base URL (OTLP over HTTP, protobuf); its headers, the name of the
+    /// service and other settings come from the variables OTEL_*.
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
     /// At a shutdown: GET /readyz answers 503 for so long before anything ends, for load balancers to notice [default: 0].
     #[arg(long, env = "TRAINYARD_DRAIN_DELAY_SECONDS", value_name = "SECONDS")]
     pub drain_delay_seconds: Option<u64>,
@@ -54,6 +61,17 @@ pub struct WorkerFlags {
     /// Address of GET /metrics; there is none when absent.
     #[arg(long, env = "TRAINYARD_METRICS_ADDR", value_name = "IP:PORT")]
     pub metrics_addr: Option<SocketAddr>,
+}
+
+/// Flags of `trainyard doctor`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct DoctorFlags {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "the fields have theirs")]
+    pub serve: ServeFlags,
+    /// Print a JSON document for programs.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Flags of `trainyard migrate`.
@@ -86,12 +104,20 @@ pub struct SharedFlags {
     /// Capacity in DIR for copies of what is read from s3:// [default: 20480].
     #[arg(long, env = "TRAINYARD_STORAGE_CACHE_MIB", value_name = "MIB")]
     pub storage_cache_mib: Option<u64>,
+    /// Disk space that is kept for accepted work: with less of it free, saves, new runs and large requests are refused; 0
+    /// refuses nothing. 1024, but at most a twentieth of the disk, when absent.
+    #[arg(long, env = "TRAINYARD_DISK_RESERVE_MIB", value_name = "MIB")]
+    pub disk_reserve_mib: Option<u64>,
     /// Compute type [default: bf16].
     #[arg(long, env = "TRAINYARD_DTYPE")]
     pub dtype: Option<ComputeType>,
     /// Threads of the engine; one per processor when absent.
     #[arg(long, env = "TRAINYARD_THREADS", value_name = "N")]
     pub threads: Option<usize>,
+    /// What becomes of runs that were computed with the same weights, but with other kernels or another type, while no
+    /// worker computes like that: they wait, or are continued, and GET training_runs says so [default: wait].
+    #[arg(long, env = "TRAINYARD_NUMERICS_MISMATCH")]
+    pub numerics_mismatch: Option<NumericsMismatch>,
     /// Memory of the engine: models, runs, activations, keys and values, checkpoints. A run waits while it does not fit.
     /// Four fifths of what the machine or the container has when absent.
     #[arg(long, env = "TRAINYARD_MEMORY_MIB", value_name = "MIB")]
@@ -118,6 +144,9 @@ pub struct SharedFlags {
     /// A run is saved after so many tokens of executed work, so that a recovery replays no more [default: 200000].
     #[arg(long, env = "TRAINYARD_SNAPSHOT_TOKENS", value_name = "TOKENS")]
     pub snapshot_tokens: Option<u64>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "the fields have theirs")]
+    pub snapshots: SnapshotFlags,
     /// A run without requests for so long is saved and unloaded until its next request [default: 900].
     #[arg(long, env = "TRAINYARD_IDLE_SECONDS", value_name = "SECONDS")]
     pub idle_seconds: Option<u64>,
@@ -128,10 +157,10 @@ pub struct SharedFlags {
     /// [default: 300].
     #[arg(long, env = "TRAINYARD_SESSION_SECONDS", value_name = "SECONDS")]
     pub session_seconds: Option<u64>,
-    /// Results can be read for so long after a request ended, and expired sessions may come back. The same for all processes on
-    /// a database [default: 24].
+    /// Results can be read for so long after a request ended, and expired sessions may come back. A fraction is allowed. The
+    /// same for all processes on a database [default: 24].
     #[arg(long, env = "TRAINYARD_RETENTION_HOURS", value_name = "HOURS")]
-    pub retention_hours: Option<u64>,
+    pub retention_hours: Option<f64>,
     /// Bring the schema of a PostgreSQL database up to date before the start, as `trainyard migrate` does.
     #[arg(long, env = "TRAINYARD_MIGRATE")]
     pub migrate: bool,
@@ -142,6 +171,9 @@ pub struct SharedFlags {
     /// loopback and off elsewhere.
     #[arg(long, env = "TRAINYARD_METRICS_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     pub metrics_token: Option<String>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "the fields have theirs")]
+    pub tls: TlsFlags,
     /// Configuration file; trainyard.toml in the working directory when absent.
     #[arg(long, env = "TRAINYARD_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -199,6 +231,17 @@ impl ComputeType {
             Self::F32 => "f32",
         }
     }
+}
+
+/// What becomes of runs that were computed in another way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NumericsMismatch {
+    /// They wait for a worker that computes alike.
+    #[default]
+    Wait,
+    /// They are continued.
+    Continue,
 }
 
 /// Form of the log.

@@ -20,6 +20,9 @@ pub struct HubFlags {
     /// Ask for an API key on /hf too: clients send it as HF_TOKEN.
     #[arg(long, env = "TRAINYARD_HF_REQUIRE_KEY")]
     pub hf_require_key: bool,
+    /// Offer the weights of the served models on /hf too, as the files that they are loaded from, for merging and exporting.
+    #[arg(long, env = "TRAINYARD_HF_WEIGHTS")]
+    pub hf_weights: bool,
 }
 
 /// The table `[hub]`.
@@ -28,6 +31,7 @@ pub struct HubFlags {
 pub(super) struct FileHub {
     upstream: Option<String>,
     require_key: bool,
+    weights: bool,
 }
 
 /// How `/hf` is served.
@@ -37,6 +41,8 @@ pub struct HubConfig {
     pub upstream: Option<String>,
     /// Only callers with a key.
     pub require_key: bool,
+    /// With the weights of the models that this process loads.
+    pub weights: bool,
 }
 
 impl HubConfig {
@@ -50,6 +56,6 @@ impl HubConfig {
             url if url.starts_with("https://") || url.starts_with("http://") => Some(url.to_owned()),
             _ => return Err(ConfigError::HubUpstream(upstream)),
         };
-        Ok(Self { upstream, require_key })
+        Ok(Self { upstream, require_key, weights: flags.hf_weights || file.weights })
     }
 }

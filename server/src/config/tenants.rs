@@ -5,7 +5,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use serde::Deserialize;
 use trainyard_protocol::TenantId;
-use trainyard_scheduler::{Policies, Quota, TenantPolicy};
+use trainyard_scheduler::{Policies, Quota, TenantPolicy, TrainingLimits};
 
 use crate::auth::{KEY_PREFIX, Keys, LOCAL_TENANT};
 
@@ -29,6 +29,10 @@ pub(super) struct FileTenant {
     tokens_per_minute: Option<u64>,
     #[serde(default)]
     max_storage_bytes: Option<u64>,
+    #[serde(default)]
+    max_queued_requests: Option<u64>,
+    #[serde(default)]
+    max_queued_bytes: Option<u64>,
 }
 
 fn one() -> u32 {
@@ -123,15 +127,19 @@ pub enum TenantsError {
     KeyTenant(String),
 }
 
-/// The accepted keys and what each tenant is granted.
-pub(super) fn resolve(tenants: &[FileTenant], keys: &[FileKey]) -> Result<(Keys, Policies), TenantsError> {
+/// The accepted keys and what each tenant is granted; `training` where it is not bounded otherwise.
+pub(super) fn resolve(
+    tenants: &[FileTenant],
+    keys: &[FileKey],
+    training: TrainingLimits,
+) -> Result<(Keys, Policies), TenantsError> {
     let mut ring = KeyRing::default();
     let mut policies = BTreeMap::new();
     for (index, tenant) in tenants.iter().enumerate() {
         if tenant.name.is_empty() {
             return Err(TenantsError::EmptyName(index + 1));
         }
-        if policies.insert(TenantId::new(tenant.name.clone()), policy(tenant)?).is_some() {
+        if policies.insert(TenantId::new(tenant.name.clone()), policy(tenant, training)?).is_some() {
             return Err(TenantsError::Duplicate(tenant.name.clone()));
         }
         ring.add_tenant(tenant)?;
@@ -147,10 +155,10 @@ pub(super) fn resolve(tenants: &[FileTenant], keys: &[FileKey]) -> Result<(Keys,
     if let Some(tenant) = tenants.iter().find(unkeyed) {
         return Err(TenantsError::NoKeys(tenant.name.clone()));
     }
-    Ok((Keys::new(ring.entries), Policies::new(TenantPolicy::default(), policies)))
+    Ok((Keys::new(ring.entries), Policies::new(TenantPolicy { training, ..TenantPolicy::default() }, policies)))
 }
 
-fn policy(tenant: &FileTenant) -> Result<TenantPolicy, TenantsError> {
+fn policy(tenant: &FileTenant, training: TrainingLimits) -> Result<TenantPolicy, TenantsError> {
     let weight = NonZeroU32::new(tenant.weight).filter(|weight| weight.get() <= MAX_WEIGHT);
     let quota = |quota: Quota, given: Option<u64>| match given.map(NonZeroU64::new) {
         Some(None) => Err(TenantsError::ZeroQuota { tenant: tenant.name.clone(), quota: quota.name() }),
@@ -162,6 +170,11 @@ fn policy(tenant: &FileTenant) -> Result<TenantPolicy, TenantsError> {
         max_queued_tokens: quota(Quota::QueuedTokens, tenant.max_queued_tokens)?,
         tokens_per_minute: quota(Quota::TokensPerMinute, tenant.tokens_per_minute)?,
         max_storage_bytes: quota(Quota::StorageBytes, tenant.max_storage_bytes)?,
+        training: TrainingLimits {
+            requests: quota(Quota::QueuedRequests, tenant.max_queued_requests)?.unwrap_or(training.requests),
+            bytes: quota(Quota::QueuedBytes, tenant.max_queued_bytes)?.unwrap_or(training.bytes),
+            ..training
+        },
     })
 }
 

@@ -40,7 +40,7 @@ fn three_quarters(of: usize) -> usize {
 }
 
 /// Files that the process may open.
-fn descriptors() -> usize {
+pub(crate) fn descriptors() -> usize {
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
     match line.and_then(|line| line.split_whitespace().next()) {

@@ -29,7 +29,7 @@ async fn listening(limits: ConnectionLimits, bodies: BodyLimits) -> Listening {
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
     let (stop, stopping) = Shutdown::channel();
-    let serving = tokio::spawn(serve(socket, server.router(), limits, stopping));
+    let serving = tokio::spawn(serve(socket, server.router(), limits, None, stopping));
     Listening { address, stop, serving, _server: server }
 }
 

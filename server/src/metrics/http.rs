@@ -1,7 +1,7 @@
 //! Requests by endpoint and status.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::Method;
@@ -14,6 +14,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::Metrics;
+use crate::calls::Call;
+use crate::traces::{AnsweredCall, Traces};
 
 /// Upper bounds in seconds; polls are held open for half a minute.
 const SECONDS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 15.0, 45.0];
@@ -56,9 +58,15 @@ impl HttpMetrics {
     }
 }
 
-/// Counts an answer of the API, and logs a refusal.
-pub(crate) async fn count(State(metrics): State<Arc<Metrics>>, request: Request, next: Next) -> Response {
-    let started = Instant::now();
+/// Counts an answer of the API, records it, and logs a refusal.
+pub(crate) async fn count(
+    State(metrics): State<Arc<Metrics>>,
+    State(traces): State<Traces>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (started, began) = (Instant::now(), SystemTime::now());
+    let (call, path) = (request.extensions().get::<Call>().cloned(), request.uri().path().to_owned());
     let method = method(request.method());
     let endpoint = request.extensions().get::<MatchedPath>().map_or(UNMATCHED, MatchedPath::as_str);
     let endpoint: Endpoint = endpoint.into();
@@ -70,7 +78,10 @@ pub(crate) async fn count(State(metrics): State<Arc<Metrics>>, request: Request,
         .get_or_create(&Of { endpoint: Arc::clone(&endpoint) })
         .observe(started.elapsed().as_secs_f64());
     if status >= 400 {
-        metrics.refusals.log(method, &endpoint, &response, started);
+        metrics.refusals.log(method, &endpoint, &response, call.as_ref(), started);
+    }
+    if let Some(call) = &call {
+        traces.call(AnsweredCall { call, method, route: &endpoint, path, status, started: began });
     }
     metrics.http.requests.get_or_create(&Answered { method, endpoint, status }).inc();
     response

@@ -8,6 +8,7 @@ use axum::response::Response;
 use trainyard_protocol::TenantId;
 
 use super::http::Endpoint;
+use crate::calls::Call;
 use crate::error::Reason;
 
 /// In so long an endpoint has [`LINES`] lines for each status.
@@ -26,17 +27,32 @@ struct Window {
 
 impl RefusalLog {
     /// Logs an answer with a status from 400.
-    pub(super) fn log(&self, method: &'static str, endpoint: &Endpoint, response: &Response, started: Instant) {
+    pub(super) fn log(
+        &self,
+        method: &'static str,
+        endpoint: &Endpoint,
+        response: &Response,
+        call: Option<&Call>,
+        started: Instant,
+    ) {
         let status = response.status().as_u16();
         let Some(omitted) = self.admit(endpoint, status, Instant::now()) else { return };
         let omitted = (omitted > 0).then_some(omitted);
         let tenant = response.extensions().get::<TenantId>().map(ToString::to_string);
         let reason = response.extensions().get::<Reason>().map(|reason| reason.0.as_str());
+        let id = call.map(|call| &*call.origin.call);
+        let trace_id = call.map(|call| call.origin.trace.trace_id());
         let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         if status >= 500 {
-            tracing::warn!(method, route = %endpoint, status, tenant, reason, took_ms, omitted, "request failed");
+            tracing::warn!(
+                method, route = %endpoint, status, tenant, x_request_id = id, trace_id, reason, took_ms, omitted,
+                "request failed"
+            );
         } else {
-            tracing::info!(method, route = %endpoint, status, tenant, reason, took_ms, omitted, "request refused");
+            tracing::info!(
+                method, route = %endpoint, status, tenant, x_request_id = id, trace_id, reason, took_ms, omitted,
+                "request refused"
+            );
         }
     }
 

@@ -41,10 +41,11 @@ fn exposed(text: &str) -> BTreeMap<String, String> {
 
 /// The rows of the page's tables: name, kind.
 fn documented() -> BTreeMap<String, String> {
-    let rows = DOCUMENTED.lines().filter_map(|line| line.strip_prefix("| `trainyard_"));
+    let named = |row: &&str| row.starts_with("`trainyard_") || row.starts_with("`process_");
+    let rows = DOCUMENTED.lines().filter_map(|line| line.strip_prefix("| ")).filter(named);
     rows.map(|row| {
-        let mut cells = row.split('|').map(|cell| cell.trim().trim_matches('`'));
-        (format!("trainyard_{}", cells.next().unwrap()), cells.next().unwrap().to_owned())
+        let mut cells = row.split('|').map(|cell| cell.trim().trim_matches('`').to_owned());
+        (cells.next().unwrap(), cells.next().unwrap())
     })
     .collect()
 }

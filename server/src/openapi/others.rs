@@ -20,7 +20,7 @@ pub(super) struct Others;
 fn metrics() {}
 
 /// The protocol of the Hugging Face hub, for `HF_ENDPOINT=<server>/hf`: tokenizer and configuration files of the served
-/// models. The path may have several segments. What this server does not have is redirected to another hub.
+/// models, and their weights with `--hf-weights`. The path may have several segments. What this server does not have is redirected to another hub.
 #[utoipa::path(
     get, path = "/hf/{path}", tag = "operations", security((), ("api_key" = []), ("bearer" = [])),
     params(("path" = String, Path, description = "such as `<model>/resolve/main/tokenizer.json`")),

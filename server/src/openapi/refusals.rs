@@ -43,7 +43,8 @@ pub(crate) enum Refusals {
     /// The service is at fault.
     #[response(status = 500)]
     Internal(ErrorBody),
-    /// The store is not available, or the models are still loading; repeat the same request.
+    /// The store is not available, a disk is full or the models are still loading; repeat the same request, after
+    /// `Retry-After` seconds where that is given.
     #[response(status = 503)]
     Unavailable(ErrorBody),
 }

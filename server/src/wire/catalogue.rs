@@ -84,6 +84,21 @@ pub struct TrainingRun {
     pub last_sampler_checkpoint: Option<Checkpoint>,
     /// As given at creation.
     pub user_metadata: BTreeMap<String, String>,
+    /// When it was continued by a worker whose results have other bits, oldest first; absent when it never was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub numerics_changed: Vec<NumericsChange>,
+}
+
+/// A run was continued with other kernels, another type or another layout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NumericsChange {
+    /// When, RFC 3339.
+    #[schema(format = DateTime)]
+    pub time: String,
+    /// How it was computed: type, kernels, layout and version.
+    pub from: String,
+    /// How it is computed from then on.
+    pub to: String,
 }
 
 /// Answer of `checkpoints` and `training_runs/{id}/checkpoints`.

@@ -133,4 +133,7 @@ impl TelemetryResponse {
 pub struct ErrorBody {
     /// What is wrong, naming the field.
     pub detail: String,
+    /// The id of the HTTP request, as in the header `x-request-id`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub x_request_id: Option<String>,
 }

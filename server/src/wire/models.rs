@@ -6,6 +6,7 @@ use trainyard_protocol::limits::MAX_LORA_RANK;
 use trainyard_protocol::{AdamParams, LoraSpec, OpError, Optimizer, RunSpec};
 use utoipa::ToSchema;
 
+use super::bounds;
 use super::json::{self, Metadata};
 use crate::codec::Payload;
 
@@ -20,7 +21,7 @@ pub struct CreateModelRequest {
     /// Name of the base model.
     pub base_model: String,
     /// Stored with the run.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default, deserialize_with = "bounds::metadata")]
     #[schema(value_type = Object)]
     pub user_metadata: Metadata,
     /// The adapter; all parameters are trained without one.

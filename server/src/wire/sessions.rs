@@ -4,26 +4,27 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
+use super::bounds;
 use super::json::{self, Metadata};
 
 /// Body of `create_session`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct CreateSessionRequest {
     /// Labels.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default, deserialize_with = "bounds::tags")]
     pub tags: Vec<String>,
     /// Free-form.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default, deserialize_with = "bounds::metadata")]
     #[schema(value_type = Object)]
     pub user_metadata: Metadata,
     /// The client's version.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default, deserialize_with = "bounds::text_or_empty")]
     pub sdk_version: String,
     /// A project to count it under.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounds::text")]
     pub project_id: Option<String>,
     /// A name for people.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounds::text")]
     pub display_name: Option<String>,
 }
 
@@ -52,7 +53,7 @@ pub struct FinishRequest {
     #[serde(deserialize_with = "json::object")]
     pub reason: FinishReason,
     /// More about it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounds::text")]
     pub detail: Option<String>,
 }
 

@@ -8,6 +8,7 @@ use trainyard_protocol::limits::{MAX_TTL_SECONDS, MIN_TTL_SECONDS};
 use trainyard_protocol::{CheckpointKind, CheckpointName, OpError, RunId, RunSpec, SessionId, TinkerPath};
 use utoipa::ToSchema;
 
+use super::bounds;
 use super::json::{self, Metadata};
 use super::models::OptimizerConfig;
 use crate::codec::{EphemeralKind, NamedSave, Payload};
@@ -30,7 +31,7 @@ pub struct SaveWeightsRequest {
     #[serde(default, deserialize_with = "json::or_default")]
     pub overwrite: bool,
     /// Stored with the checkpoint.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default, deserialize_with = "bounds::metadata")]
     pub user_metadata: BTreeMap<String, String>,
 }
 
@@ -65,7 +66,7 @@ pub struct SaveWeightsForSamplerRequest {
     #[schema(minimum = 3600, maximum = 315_360_000)]
     pub ttl_seconds: Option<i64>,
     /// Stored with a named one.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default, deserialize_with = "bounds::metadata")]
     pub user_metadata: BTreeMap<String, String>,
 }
 
@@ -205,7 +206,7 @@ pub struct LoadWeightsRequest {
     #[serde(default)]
     pub base_model: Option<String>,
     /// Stored with the new run.
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default, deserialize_with = "bounds::metadata")]
     #[schema(value_type = Object)]
     pub user_metadata: Metadata,
     /// `tinker://<run>/weights/<name>`.

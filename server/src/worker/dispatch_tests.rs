@@ -26,6 +26,7 @@ fn session(location: Option<&str>, snapshot: Option<&str>) -> SamplingSession {
         checkpoint_dir: location.map(PathBuf::from),
         snapshot: snapshot.map(str::to_owned),
         snapshot_dir: None,
+        collected: false,
         created_at: Timestamp(0),
     }
 }

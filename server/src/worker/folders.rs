@@ -75,7 +75,7 @@ pub(super) async fn fetch<M: Mailbox>(
                 let missing = "the checkpoint's files are missing; the server's log has the details";
                 return Err(OpError::server(missing));
             }
-            Err(error @ StorageError::Failed { .. }) if restores => {
+            Err(error @ (StorageError::Failed { .. } | StorageError::NoSpace { .. })) if restores => {
                 tracing::warn!(%error, "run restore deferred: storage unavailable, retrying");
                 tokio::time::sleep(STORAGE_PAUSE).await;
             }
@@ -93,7 +93,7 @@ async fn pin<M: Mailbox>(
 ) -> Result<PathBuf, Error> {
     loop {
         match mailbox.pin_load(tenant, request, path).await {
-            Err(Error::Unavailable(_) | Error::Conflict(_)) => tokio::time::sleep(PAUSE).await,
+            Err(Error::Unavailable(_) | Error::NoSpace(_) | Error::Conflict(_)) => tokio::time::sleep(PAUSE).await,
             found => return found,
         }
     }

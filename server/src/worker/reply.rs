@@ -9,6 +9,7 @@ use trainyard_protocol::{
 };
 use trainyard_scheduler::{Effect, Encode, Encoding, NewCheckpoint, NewSamplingSession, Outcome};
 
+use super::save_attempt::SaveAttempt;
 use crate::codec::NamedSave;
 use crate::wire::models::{CreateModelResult, OptimStepResult};
 use crate::wire::weights::{EphemeralResult, ExternalResult, LoadResult, SavedResult};
@@ -42,6 +43,8 @@ pub(super) struct PendingReply {
     pub(super) run: Option<RunId>,
     /// The folder that its operation reads.
     pub(super) folder: Option<FolderGuard>,
+    /// Of a client's save: how it is written again.
+    pub(super) save: Option<Box<SaveAttempt>>,
     kind: ReplyKind,
 }
 
@@ -80,7 +83,7 @@ pub(super) enum ReplyKind {
 
 impl PendingReply {
     pub(super) fn new(run: Option<RunId>, kind: ReplyKind) -> Self {
-        Self { run, folder: None, kind }
+        Self { run, folder: None, save: None, kind }
     }
 
     /// What to store of the operation's result.

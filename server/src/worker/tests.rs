@@ -102,6 +102,8 @@ impl Mailbox for Fake {
 struct Script {
     calls: Arc<Mutex<Vec<String>>>,
     queue: Arc<Mutex<VecDeque<(RequestId, Operation)>>>,
+    /// Saves that find no space.
+    full: Arc<Mutex<u32>>,
     /// Reported as admitted by the next step.
     admitted: Arc<Mutex<Vec<RequestId>>>,
 }
@@ -109,6 +111,14 @@ struct Script {
 impl Script {
     fn log(&self, call: impl Into<String>) {
         self.calls.lock().unwrap().push(call.into());
+    }
+
+    /// Whether the next save finds no space.
+    fn is_full(&self) -> bool {
+        let mut full = self.full.lock().unwrap();
+        let before = *full;
+        *full = before.saturating_sub(1);
+        before > 0
     }
 
     fn calls(&self) -> Vec<String> {
@@ -158,6 +168,7 @@ impl Engine for Script {
                 let metrics = [("grad_norm".to_owned(), 1.5), ("bad".to_owned(), f64::NAN)];
                 Ok(OpResult::OptimStep { metrics: metrics.into() })
             }
+            Operation::SaveState(_) | Operation::SaveRun(_) if self.is_full() => Err(OpError::no_space("no space")),
             Operation::SaveState(op) => Ok(save(&op.target)),
             Operation::SaveRun(op) => Ok(save(&op.target)),
             Operation::SaveSnapshot(op) => Ok(save(&op.target)),
@@ -291,6 +302,21 @@ fn error_of(outcome: &Outcome) -> &OpError {
         Outcome::Failed(error) => error,
         Outcome::Succeeded { .. } => panic!("{outcome:?}"),
     }
+}
+
+#[test]
+fn a_save_that_finds_no_space_is_written_once_there_is_some() {
+    let bench = Bench::new();
+    *bench.engine.full.lock().unwrap() = 2;
+    let (outcome, effects) = bench.submit(saving("save", RequestKind::SaveWeights));
+    assert_eq!(json_of(&outcome)["path"], "tinker://s:train:0/weights/a");
+    assert_eq!(effects.len(), 1);
+    assert_eq!(bench.engine.calls(), ["start save", "start save", "start save"]);
+    // The scheduler repeats its own when it needs them.
+    *bench.engine.full.lock().unwrap() = 1;
+    let payload = serde_json::to_vec(&trainyard_scheduler::MaintenanceOp::SaveRun).unwrap();
+    let (outcome, _) = bench.submit(work("own", "s:train:0", 4, RequestKind::SaveRun, payload.into()));
+    assert!(error_of(&outcome).no_space);
 }
 
 /// The same for a folder and for objects.

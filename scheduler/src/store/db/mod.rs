@@ -7,6 +7,7 @@
 //! [`connect`] or [`Pool::acquire`], and a statement runs through [`Sql`].
 
 mod bulk;
+pub(crate) mod cells;
 mod deadline;
 mod listener;
 mod open;
@@ -24,7 +25,7 @@ use sqlx::{Sqlite, SqliteConnection};
 pub(crate) use bulk::Bulk;
 pub(crate) use listener::Listener;
 pub use open::Database;
-pub(crate) use open::{connect, connect_readers};
+pub(crate) use open::{connect, connect_readers, connect_to_look};
 pub(crate) use pool::Pool;
 pub(crate) use query::{Row, Sql, column, sql, sql_by};
 pub(crate) use remote::Remote;
@@ -70,6 +71,13 @@ impl Conn {
     pub(crate) async fn begin(&mut self) -> Result<(), sqlx::Error> {
         // SQLite takes its write lock now, so that nothing fails half way for want of it.
         sql_by("BEGIN IMMEDIATE", "BEGIN").within(deadline::PROBE).execute(self).await.map(drop)
+    }
+
+    /// Opens a transaction that reads one state of the database, however long it takes.
+    pub(crate) async fn begin_snapshot(&mut self) -> Result<(), sqlx::Error> {
+        sql_by("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").execute(self).await?;
+        const PATIENT: &str = "SELECT set_config('idle_in_transaction_session_timeout', '0', true)";
+        sql_by("SELECT 1", PATIENT).execute(self).await.map(drop)
     }
 
     pub(crate) async fn commit(&mut self) -> Result<(), sqlx::Error> {

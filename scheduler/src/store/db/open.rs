@@ -103,6 +103,24 @@ pub(crate) async fn connect(database: &Database) -> Result<Conn, Error> {
     }
 }
 
+/// Opens a connection that changes nothing, of a SQLite file not even what lies beside it. The error says why it can't.
+pub(crate) async fn connect_to_look(database: &Database) -> Result<Conn, sqlx::Error> {
+    match database {
+        Database::Sqlite(path) => {
+            let mut log = path.as_os_str().to_owned();
+            log.push("-wal");
+            let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY_TIMEOUT);
+            // Without a log nobody has it open.
+            let unused = !PathBuf::from(log).exists();
+            options.immutable(unused).disable_statement_logging().connect().await.map(Conn::Sqlite)
+        }
+        Database::Postgres(url) => {
+            let options = Database::postgres_options(url).map_err(|error| sqlx::Error::Configuration(error.into()))?;
+            Remote::connect(&options).await.map(Conn::Postgres)
+        }
+    }
+}
+
 /// Opens the connections that read: of a PostgreSQL server at most `readers`, on demand.
 pub(crate) async fn connect_readers(database: &Database, readers: usize) -> Result<Pool, Error> {
     match database {

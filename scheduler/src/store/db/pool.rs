@@ -32,6 +32,17 @@ impl Pool {
         }
     }
 
+    /// Connections that are in use, and how many there may be.
+    pub(crate) fn usage(&self) -> (usize, usize) {
+        match self {
+            Self::Sqlite(pool) => {
+                let idle = pool.num_idle();
+                ((pool.size() as usize).saturating_sub(idle), pool.options().get_max_connections() as usize)
+            }
+            Self::Postgres(pool) => (pool.size.saturating_sub(pool.slots.available_permits()), pool.size),
+        }
+    }
+
     pub(crate) async fn close(&self) {
         match self {
             Self::Sqlite(pool) => pool.close().await,
@@ -44,6 +55,7 @@ impl Pool {
 #[derive(Clone)]
 pub(crate) struct RemotePool {
     options: Arc<PgConnectOptions>,
+    size: usize,
     /// One for each connection that may exist; closed with the pool.
     slots: Arc<Semaphore>,
     /// The one that was used last comes last.
@@ -53,7 +65,7 @@ pub(crate) struct RemotePool {
 impl RemotePool {
     /// A pool of at most so many connections, made on demand.
     pub(super) fn new(options: PgConnectOptions, size: usize) -> Self {
-        Self { options: Arc::new(options), slots: Arc::new(Semaphore::new(size)), idle: Idle::default() }
+        Self { options: Arc::new(options), size, slots: Arc::new(Semaphore::new(size)), idle: Idle::default() }
     }
 
     /// A connection on which the server answers.

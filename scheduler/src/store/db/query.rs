@@ -97,8 +97,15 @@ impl<'q> Sql<'q> {
 }
 
 fn for_sqlite(statement: Sql<'_>) -> Query<'_, Sqlite, SqliteArguments> {
-    let mut query = sqlx::query(statement.sqlite);
-    for value in statement.values {
+    bind_sqlite(sqlx::query(statement.sqlite), statement.values)
+}
+
+pub(super) fn bind_sqlite<'q>(
+    query: Query<'q, Sqlite, SqliteArguments>,
+    values: Vec<Value<'q>>,
+) -> Query<'q, Sqlite, SqliteArguments> {
+    let mut query = query;
+    for value in values {
         query = match value {
             Value::Text(text) => query.bind(text),
             Value::OwnedText(text) => query.bind(text),
@@ -112,8 +119,15 @@ fn for_sqlite(statement: Sql<'_>) -> Query<'_, Sqlite, SqliteArguments> {
 }
 
 fn for_postgres(statement: Sql<'_>) -> Query<'_, Postgres, PgArguments> {
-    let mut query = sqlx::query(statement.postgres);
-    for value in statement.values {
+    bind_postgres(sqlx::query(statement.postgres), statement.values)
+}
+
+pub(super) fn bind_postgres<'q>(
+    query: Query<'q, Postgres, PgArguments>,
+    values: Vec<Value<'q>>,
+) -> Query<'q, Postgres, PgArguments> {
+    let mut query = query;
+    for value in values {
         query = match value {
             Value::Text(text) => query.bind(text),
             Value::OwnedText(text) => query.bind(text),
@@ -141,7 +155,7 @@ pub(crate) trait Column:
 impl<T> Column for T where T: for<'r> Decode<'r, Sqlite> + Type<Sqlite> + for<'r> Decode<'r, Postgres> + Type<Postgres> {}
 
 impl Row {
-    fn get<T: Column>(&self, index: usize) -> Result<T, sqlx::Error> {
+    pub(super) fn get<T: Column>(&self, index: usize) -> Result<T, sqlx::Error> {
         match self {
             Self::Sqlite(row) => row.try_get(index),
             Self::Postgres(row) => row.try_get(index),

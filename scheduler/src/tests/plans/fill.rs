@@ -57,12 +57,12 @@ const SAMPLING_SESSIONS: &str = numbered!(
     "SELECT $2 || i || ':sample:0', 'me', $2 || i, 0, 'base', 'k0', $2 || i || ':train:0', $2 || i, CAST($3 AS BIGINT)
     FROM n"
 );
-/// Of saved snapshots of one run.
+/// Of saved snapshots of one run, all but the last twenty collected.
 const MANY_SAMPLING_SESSIONS: &str = numbered!(
     "INSERT INTO sampling_sessions (id, tenant, session_id, seq_id, base_model, snapshot, run_id, request_id,
-        snapshot_dir, created_at)",
+        snapshot_dir, collected, created_at)",
     "SELECT 'a1:sample:' || i, 'me', 'a1', i, 'base', 'k' || i, 'a1:train:0', 'save' || i, 'snapshots/a1/' || i,
-        CAST($2 AS BIGINT) FROM n"
+        i <= $1 - 20, $2 - i FROM n"
 );
 const BASE_SAMPLING_SESSION: &str =
     "INSERT INTO sampling_sessions (id, tenant, session_id, seq_id, base_model, created_at)

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId, TenantId, TinkerPath};
 
+use super::super::fleet::compute;
 use super::super::{new_run, new_sampling, new_session, spec};
 use super::fill::LOG;
 use super::{NOW, Plans};
@@ -13,9 +14,10 @@ use crate::store::requests::{NewRequest, RequestTarget};
 use crate::store::results::{RequestEnd, SampleEnd};
 use crate::store::sample_claims::{self, SampleClaim};
 use crate::store::{
-    base_models, checkpoints, folders, gc, leases, quotas, requests, results, runs, sampling, sessions, workers,
+    backup_holds, base_models, checkpoints, folders, gc, leases, numerics, quotas, requests, results, runs, sampling,
+    saved_snapshots, sessions, training_queue, workers,
 };
-use crate::{Encoding, FinishReason, NewCheckpoint, Page, RequestKind, SessionStatus, Timestamp};
+use crate::{Encoding, FinishReason, NewCheckpoint, NumericsChange, Page, RequestKind, SessionStatus, Timestamp};
 
 const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
@@ -60,8 +62,9 @@ fn path(session: &str) -> TinkerPath {
 const PAGE: Page = Page { limit: 20, offset: 0 };
 
 async fn claims(plans: &mut Plans) {
-    plans.step(async |conn| leases::claim_runs(conn, "w", &models(), 64).await).await;
-    plans.step(async |conn| leases::count_placed_runs(conn, "base", "w").await).await;
+    plans.step(async |conn| leases::claim_runs(conn, "w", &models(), 64, true).await).await;
+    plans.step(async |conn| leases::count_placed_runs(conn, "base", "w", &["w".to_owned()], true).await).await;
+    plans.step(async |conn| leases::runs_of_other_numerics(conn, "w", &models(), true).await).await;
     plans.step(async |conn| leases::holds_run(conn, "w", &train("a999"), 1).await).await;
     plans.step(async |conn| leases::release_run(conn, "w", &train("a999"), 1).await).await;
     plans.step(async |conn| leases::release_all(conn, Some("w"), WorkerEnd::OutOfMemory).await).await;
@@ -80,10 +83,11 @@ async fn sample_claims(plans: &mut Plans) {
             newcomers: 8,
             waiting: &waiting,
             paused: &paused,
+            continues: true,
         };
         plans.step(async |conn| sample_claims::claim_samples(conn, &claim).await).await;
     }
-    plans.step(async |conn| sample_claims::open_sequences(conn, "w", &models()).await).await;
+    plans.step(async |conn| sample_claims::open_sequences(conn, "w", &models(), true).await).await;
     plans.step(async |conn| leases::owned_samples(conn, "w").await).await;
     plans.step(async |conn| leases::release_sample(conn, "w", &RequestId::new("q11"), 1).await).await;
     plans.step(async |conn| requests::open_samples(conn).await).await;
@@ -96,7 +100,12 @@ async fn heartbeats(plans: &mut Plans) {
             workers::register_worker(conn, "w", (&models(), &[]), LEASE).await?;
             workers::renew_worker(conn, "w", 1, LEASE).await?;
             workers::is_registered(conn, "w", 1).await?;
-            workers::models_of_workers(conn).await?;
+            numerics::register_numerics(conn, "w", [(&"base".to_owned(), &compute())]).await?;
+            numerics::models_of_other_weights(conn, "w").await?;
+            let change = NumericsChange { at: NOW, from: "a".to_owned(), to: "b".to_owned() };
+            numerics::change_numerics(conn, &train("a999"), &change).await?;
+            workers::live_workers(conn).await?;
+            workers::shortest_lease(conn).await?;
             workers::expired_workers(conn, Some("x")).await?;
             workers::unregistered_holders(conn, Some("x")).await?;
             workers::delete_worker(conn, "w").await
@@ -144,6 +153,7 @@ async fn submissions(plans: &mut Plans) {
         num_samples: 1,
         fingerprint: b"f",
         payload: &payload,
+        payload_bytes: 100,
         rejected: None,
         worker: None,
         tokens: 10,
@@ -153,6 +163,10 @@ async fn submissions(plans: &mut Plans) {
         .step(async |conn| {
             let target = RequestTarget::Run(&run);
             runs::session_of_run(conn, &tenant, &run).await?;
+            training_queue::queued_training(conn, &tenant, &run).await?;
+            let last = training_queue::last_arrived(conn, &tenant, &run).await?.unwrap();
+            training_queue::count_arrived(conn, &run, LOG - 9, last).await?;
+            training_queue::first_missing(conn, &run, LOG - 9, 20).await?;
             requests::insert_request(conn, &new(&ids[0], target, LOG + 1, RequestKind::OptimStep), T).await?;
             runs::touch_run(conn, &run, Timestamp(NOW + HOUR)).await?;
             requests::find_request(conn, &tenant, target, LOG + 1).await
@@ -210,7 +224,7 @@ async fn polls(plans: &mut Plans) {
     let acknowledged: Vec<RequestId> = (0..10).map(|i| RequestId::new(format!("s{i}"))).collect();
     plans.step(async |conn| results::acknowledge_requests(conn, &me(), &acknowledged, T).await).await;
     plans.step(async |conn| quotas::queued_request(conn, &me(), &queued).await).await;
-    plans.step(async |conn| workers::model_of_queued(conn, &me(), &queued).await).await;
+    plans.step(async |conn| numerics::needs_of_queued(conn, &me(), &queued).await).await;
 }
 
 async fn quota_checks(plans: &mut Plans) {
@@ -233,6 +247,7 @@ async fn recovery(plans: &mut Plans) {
     plans.step(async |conn| sampling::snapshots_of_run(conn, &train("a1")).await).await;
     let dir = std::path::Path::new("snapshots/a1/new");
     plans.step(async |conn| sampling::set_snapshot_dir(conn, &train("a1"), "k9", Some(dir)).await).await;
+    plans.step(async |conn| saved_snapshots::collect_snapshots(conn, &train("a1"), 8, T).await).await;
     plans.step(async |conn| runs::save_run(conn, &train("a1"), LOG, dir).await).await;
     plans.step(async |conn| gc::truncate_log(conn, &train("a5"), 10).await).await;
     plans.step(async |conn| folders::load(conn, &RequestId::new("a1-5")).await).await;
@@ -272,6 +287,10 @@ async fn collection(plans: &mut Plans) {
             Ok(())
         })
         .await;
+    plans.step(async |conn| backup_holds::place_hold(conn, "b", LEASE).await).await;
+    plans.step(async |conn| backup_holds::renew_hold(conn, "b", LEASE).await).await;
+    plans.step(async |conn| backup_holds::is_held(conn).await).await;
+    plans.step(async |conn| backup_holds::release_hold(conn, "b").await).await;
     plans.step(async |conn| gc::is_named(conn, "s1.payload").await).await;
     plans.step(async |conn| gc::revisit_session(conn, &train("e1")).await).await;
     for dir in ["checkpoints/e5", "checkpoints/x/9", "snapshots/a1/17", "snapshots/a1/r", "none"] {

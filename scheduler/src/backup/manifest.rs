@@ -1,0 +1,72 @@
+//! The list of what a backup holds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::BackupError;
+use super::digest::{DigestWriter, FileDigest};
+use crate::Timestamp;
+
+/// The form of backups that this program writes and reads.
+const FORMAT: u32 = 1;
+/// The manifest's file.
+pub(super) const MANIFEST: &str = "manifest.json";
+
+/// What a backup holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Of the layout of the folder.
+    format: u32,
+    /// Of the database's schema.
+    pub schema_version: i64,
+    /// Of the program that took it.
+    pub release: String,
+    /// When it began, in ms since the epoch: it holds what was committed then.
+    pub taken_at: Timestamp,
+    /// Rows by table.
+    pub rows: BTreeMap<String, u64>,
+    /// All files but this one, relative to the folder.
+    pub files: BTreeMap<String, FileDigest>,
+    /// Objects that the database named and the storage did not have.
+    pub missing: BTreeSet<String>,
+}
+
+impl Manifest {
+    pub(super) fn new(schema_version: i64, release: String, taken_at: Timestamp) -> Self {
+        let (rows, files, missing) = Default::default();
+        Self { format: FORMAT, schema_version, release, taken_at, rows, files, missing }
+    }
+
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.files.values().map(|file| file.size).sum()
+    }
+
+    pub(super) fn read(backup: &Path) -> Result<Self, BackupError> {
+        #[derive(Deserialize)]
+        struct Format {
+            format: u32,
+        }
+        let path = backup.join(MANIFEST);
+        let text = fs::read(&path).map_err(BackupError::file(&path))?;
+        let damaged = |error: serde_json::Error| BackupError::Damaged(format!("{}: {error}", path.display()));
+        let Format { format } = serde_json::from_slice(&text).map_err(damaged)?;
+        if format != FORMAT {
+            let refusal = format!("{} has format {format}, and this program reads {FORMAT}", path.display());
+            return Err(BackupError::Refused(refusal));
+        }
+        serde_json::from_slice(&text).map_err(damaged)
+    }
+
+    pub(super) async fn write(&self, backup: &Path) -> Result<(), BackupError> {
+        let path = backup.join(MANIFEST);
+        let text = serde_json::to_vec_pretty(self);
+        let text = text.map_err(|error| BackupError::file(&path)(error.into()))?;
+        let mut file = DigestWriter::create(&path).await?;
+        file.write(&text).await?;
+        file.finish().await.map(drop)
+    }
+}

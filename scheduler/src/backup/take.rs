@@ -1,0 +1,109 @@
+//! Taking a backup.
+
+use std::fs;
+use std::future::Future;
+use std::io;
+use std::path::PathBuf;
+
+use super::digest::DigestWriter;
+use super::files::Partial;
+use super::hold::Hold;
+use super::objects::{self, Needed};
+use super::rows::{Named, dump, file_of};
+use super::{BackupError, Manifest};
+use crate::store::copies::TABLES;
+use crate::store::db::{Conn, connect};
+use crate::store::{failed, schema};
+use crate::{Clock, Database, Storage, SystemClock};
+
+/// The folder of a backup that is laid out like the data folder.
+pub(super) const PRIVATE: &str = "private";
+
+/// What to back up, and where to.
+#[derive(Clone, Debug)]
+pub struct Backup {
+    /// The store; processes may be using it.
+    pub database: Database,
+    /// Its storage.
+    pub storage: Storage,
+    /// A folder that is not there, or empty.
+    pub to: PathBuf,
+    /// Files of the data folder that belong to the backup, if they are there.
+    pub private: Vec<PathBuf>,
+    /// Of this program.
+    pub release: String,
+    /// Go on when the storage lacks what the database names.
+    pub allow_missing: bool,
+}
+
+/// Takes a backup, unless `interrupted` completes first. The service may go on meanwhile: the backup holds what was
+/// committed when it began.
+///
+/// # Errors
+/// Then nothing is left at the target.
+pub async fn backup(options: &Backup, interrupted: impl Future<Output = ()>) -> Result<Manifest, BackupError> {
+    if let Database::Sqlite(path) = &options.database
+        && !path.exists()
+    {
+        return Err(BackupError::Refused(format!("there is no database {}", path.display())));
+    }
+    // What it would leave of an older schema has no holds.
+    let mut conn = connect(&options.database).await?;
+    schema::ensure_current(&mut conn, &options.database).await?;
+    let partial = Partial::create(&options.to)?;
+    let hold = Hold::place(&options.database).await?;
+    let taken = tokio::select! {
+        biased;
+        () = interrupted => Err(BackupError::Interrupted),
+        lost = hold.keep() => Err(lost),
+        taken = take(options, conn, &partial) => taken,
+    };
+    // As long as it lasts, nothing has been removed that the backup should have.
+    let held = if taken.is_ok() { hold.renew().await } else { Ok(()) };
+    hold.release().await;
+    let manifest = taken?;
+    held?;
+    manifest.write(partial.folder()).await?;
+    partial.complete()?;
+    Ok(manifest)
+}
+
+async fn take(options: &Backup, mut conn: Conn, partial: &Partial) -> Result<Manifest, BackupError> {
+    let taken_at = SystemClock.now();
+    conn.begin_snapshot().await.map_err(failed("read the database"))?;
+    let version = schema::version(&mut conn).await?;
+    let mut manifest = Manifest::new(version, options.release.clone(), taken_at);
+    let mut named = Named::default();
+    for table in &TABLES {
+        let (rows, digest) = dump(&mut conn, table, partial, &mut named).await?;
+        manifest.rows.insert(table.name.to_owned(), rows);
+        manifest.files.insert(file_of(table), digest);
+    }
+    let needed = Needed::find(&mut conn, named).await?;
+    conn.rollback().await.map_err(failed("read the database"))?;
+    conn.close().await.map_err(failed("close the database"))?;
+    let copied = objects::copy(&options.storage, needed, partial).await?;
+    if !copied.missing.is_empty() && !options.allow_missing {
+        return Err(BackupError::Missing(copied.missing.into_iter().collect()));
+    }
+    manifest.files.extend(copied.files);
+    manifest.missing = copied.missing;
+    copy_private(options, partial, &mut manifest).await?;
+    Ok(manifest)
+}
+
+async fn copy_private(options: &Backup, partial: &Partial, manifest: &mut Manifest) -> Result<(), BackupError> {
+    for path in &options.private {
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(BackupError::file(path)(error)),
+        };
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let file = format!("{PRIVATE}/{name}");
+        let mut copy = DigestWriter::create(&partial.place(&file)?).await?;
+        copy.write(&bytes).await?;
+        manifest.files.insert(file, copy.finish().await?);
+    }
+    Ok(())
+}

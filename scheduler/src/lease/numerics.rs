@@ -1,0 +1,80 @@
+//! Runs are tied to what decides the bits of their results: who may continue one, and what is said of those that wait.
+
+use std::collections::BTreeMap;
+
+use trainyard_protocol::{Numerics, RequestId, TenantId};
+
+use crate::core::Core;
+use crate::lock::lock;
+use crate::store::numerics::{self, StoredNumerics};
+use crate::store::{leases, workers};
+use crate::{Error, NumericsMismatch, Scheduler, WorkerWait};
+
+impl Scheduler {
+    /// Sets what decides the bits of this process's worker's results, by base model: it continues no run of other weights,
+    /// and runs that were computed in another way only as [`NumericsMismatch`] says. To be called before the worker takes
+    /// part; the first one stays. Runs of a base model that is absent are not compared.
+    pub fn compute_with(&self, numerics: BTreeMap<String, Numerics>) {
+        let _ = self.core.numerics.set(numerics);
+    }
+
+    /// Why a queued request waits although no worker has it: which worker is missing.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn worker_wait(&self, tenant: &TenantId, request: &RequestId) -> Result<Option<WorkerWait>, Error> {
+        let conn = &mut self.core.reader().await?;
+        let Some(needs) = numerics::needs_of_queued(conn, tenant, request).await? else { return Ok(None) };
+        let model = needs.model;
+        let workers = workers::live_workers(conn).await?;
+        let serving: Vec<_> = workers.iter().filter_map(|worker| worker.models.get(&model)).collect();
+        if serving.is_empty() {
+            return Ok(Some(WorkerWait::NotServed { model }));
+        }
+        let Some(recorded) = needs.numerics.filter(|recorded| !serving.contains(&&Some(recorded.clone()))) else {
+            return Ok(None);
+        };
+        let served: Vec<_> = serving.into_iter().flatten().collect();
+        if !served.iter().any(|served| served.weights == recorded.weights) {
+            return Ok(Some(WorkerWait::OtherWeights { model }));
+        }
+        let mut served: Vec<String> = served.into_iter().map(|served| served.arithmetic.clone()).collect();
+        served.sort_unstable();
+        served.dedup();
+        Ok(Some(WorkerWait::OtherArithmetic { model, recorded: recorded.arithmetic, served }))
+    }
+}
+
+impl Core {
+    /// What decides the bits of a base model's results here, as rows have it.
+    pub(super) fn stored_numerics(&self, model: &str) -> Option<StoredNumerics> {
+        self.numerics.get()?.get(model).map(StoredNumerics::from)
+    }
+
+    /// Whether this process's worker continues runs that were computed in another way.
+    pub(super) fn continues_others(&self) -> bool {
+        let worker = self.options.worker.as_ref();
+        worker.is_some_and(|worker| worker.numerics_mismatch == NumericsMismatch::Continue)
+    }
+
+    /// Counts the runs that wait for a worker with their numerics, and says of each once that it does.
+    pub(super) async fn report_numerics_waits(&self) -> Result<(), Error> {
+        let Some(worker) = &self.options.worker else { return Ok(()) };
+        let conn = &mut self.reader().await?;
+        let continues = self.continues_others();
+        let waiting = leases::runs_of_other_numerics(conn, &worker.id, &worker.models, continues).await?;
+        self.metrics.set_waiting_for_numerics(waiting.len());
+        let waiting = waiting.into_iter().map(|waiting| (waiting.run.clone(), waiting)).collect::<BTreeMap<_, _>>();
+        let before = std::mem::replace(&mut *lock(&self.numerics_waits), waiting.keys().cloned().collect());
+        for (run, waits) in waiting.iter().filter(|(run, _)| !before.contains(run)) {
+            let here = self.stored_numerics(&waits.model);
+            let (weights, arithmetic) = here.map(|here| (here.weights, here.arithmetic)).unzip();
+            tracing::warn!(
+                %run, base_model = waits.model, recorded_weights = waits.recorded.weights,
+                recorded_arithmetic = waits.recorded.arithmetic, weights, arithmetic,
+                "run waits: it was computed in another way than here, and no worker computes like that"
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,71 @@
+//! Bounds on what waits to be trained: requests to runs that have not ended, with the bytes of their payloads.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use super::{Quota, Refusal};
+
+/// Retry time: the requests before it take a while, and clients give up after some minutes.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// Most training requests that may wait, of a run and of its tenant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrainingLimits {
+    /// Unfinished requests of a run.
+    pub run_requests: NonZeroU64,
+    /// Bytes of their payloads.
+    pub run_bytes: NonZeroU64,
+    /// Unfinished requests of all runs of a tenant.
+    pub requests: NonZeroU64,
+    /// Bytes of their payloads.
+    pub bytes: NonZeroU64,
+    /// How far the seq_id of a request may lie ahead of the first one of its run that has not arrived.
+    pub seq_gap: NonZeroU64,
+}
+
+impl Default for TrainingLimits {
+    fn default() -> Self {
+        let some = |limit| NonZeroU64::new(limit).unwrap_or(NonZeroU64::MAX);
+        Self {
+            run_requests: some(4_096),
+            run_bytes: some(4 << 30),
+            requests: some(32_768),
+            bytes: some(16 << 30),
+            seq_gap: some(4_096),
+        }
+    }
+}
+
+/// What waits to be trained, as a new request of a run finds it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct QueuedTraining {
+    pub(crate) run_requests: u64,
+    pub(crate) run_bytes: u64,
+    pub(crate) requests: u64,
+    pub(crate) bytes: u64,
+    /// The lowest seq_id of the run's requests that have not ended.
+    pub(crate) first: Option<i64>,
+}
+
+impl TrainingLimits {
+    /// Whether a request with a payload of so many bytes may join what is queued.
+    pub(crate) fn admit(&self, queued: &QueuedTraining, bytes: u64) -> Result<(), Refusal> {
+        for (quota, limit, used, asked) in [
+            (Quota::RunQueuedRequests, self.run_requests, queued.run_requests, 1),
+            (Quota::RunQueuedBytes, self.run_bytes, queued.run_bytes, bytes),
+            (Quota::QueuedRequests, self.requests, queued.requests, 1),
+            (Quota::QueuedBytes, self.bytes, queued.bytes, bytes),
+        ] {
+            let limit = limit.get();
+            if used.saturating_add(asked) > limit {
+                return Err(Refusal { quota, limit, used, asked, retry_after: RETRY });
+            }
+        }
+        Ok(())
+    }
+
+    /// The bound on the gap, in the type of a seq_id.
+    pub(crate) fn gap(&self) -> i64 {
+        i64::try_from(self.seq_gap.get()).unwrap_or(i64::MAX)
+    }
+}

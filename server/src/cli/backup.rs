@@ -1,0 +1,81 @@
+//! `trainyard backup` and `trainyard restore`: store and storage as a folder of files, and back.
+
+use std::error::Error;
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use trainyard_scheduler::{Backup, Database, Manifest, Restore, Storage};
+
+use super::logging;
+use super::serve::SIGNING_KEY_FILE;
+use super::shutdown::Signals;
+use crate::config::{BackupFlags, LogFormat, RestoreFlags, Stores};
+
+/// Takes a backup, or checks one, and says what is in it.
+pub(super) fn backup(flags: BackupFlags) -> Result<(), Box<dyn Error>> {
+    logging::start(None, LogFormat::default())?;
+    let manifest = match (&flags.verify, &flags.to) {
+        (Some(backup), _) => trainyard_scheduler::verify_backup(backup)?,
+        (None, Some(to)) => take(&flags, to)?,
+        (None, None) => return Err("--to: give the folder that the backup becomes".into()),
+    };
+    report(&manifest)
+}
+
+fn take(flags: &BackupFlags, to: &Path) -> Result<Manifest, Box<dyn Error>> {
+    let stores = Stores::resolve(flags.store.clone())?;
+    let options = Backup {
+        storage: Storage::open(&stores.storage).map_err(|error| format!("--storage: {error}"))?,
+        database: stores.database,
+        to: to.to_owned(),
+        private: vec![stores.data_dir.join(SIGNING_KEY_FILE)],
+        release: env!("CARGO_PKG_VERSION").to_owned(),
+        allow_missing: flags.allow_missing,
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let taken = runtime.block_on(async {
+        let mut signals = Signals::new()?;
+        let interrupted = async move {
+            signals.next().await;
+        };
+        Ok::<_, io::Error>(trainyard_scheduler::backup(&options, interrupted).await)
+    })?;
+    Ok(taken?)
+}
+
+/// Restores a backup and says what was in it.
+pub(super) fn restore(flags: RestoreFlags) -> Result<(), Box<dyn Error>> {
+    logging::start(None, LogFormat::default())?;
+    let stores = Stores::resolve(flags.store)?;
+    fs::create_dir_all(&stores.data_dir).map_err(|error| format!("--data-dir: {error}"))?;
+    let _lock = super::process::lock(&stores.data_dir)?;
+    if let Database::Sqlite(path) = &stores.database
+        && let Some(folder) = path.parent()
+    {
+        fs::create_dir_all(folder).map_err(|error| format!("--database-url: {error}"))?;
+    }
+    let options = Restore {
+        storage: Storage::open(&stores.storage).map_err(|error| format!("--storage: {error}"))?,
+        from: flags.from,
+        database: stores.database,
+        data_dir: stores.data_dir,
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    report(&runtime.block_on(trainyard_scheduler::restore(&options))?)
+}
+
+fn report(manifest: &Manifest) -> Result<(), Box<dyn Error>> {
+    let mut out = io::stdout();
+    let (rows, files): (u64, usize) = (manifest.rows.values().sum(), manifest.files.len());
+    let mib = manifest.bytes().div_ceil(1 << 20);
+    writeln!(
+        out,
+        "complete: release {}, schema version {}, {rows} rows, {files} files, {mib} MiB",
+        manifest.release, manifest.schema_version
+    )?;
+    for missing in &manifest.missing {
+        writeln!(out, "missing: {missing}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! `trainyard doctor`: looks at the machine and the configuration before a server does.
+
+use std::error::Error;
+use std::io::{self, Write};
+
+use super::logging;
+use crate::config::{Config, DoctorFlags, LogFormat};
+use crate::doctor::{self, Report, Status};
+
+/// Prints what was found.
+///
+/// # Errors
+/// When something would keep a server from working.
+pub(super) fn doctor(flags: DoctorFlags) -> Result<(), Box<dyn Error>> {
+    // What fails is in the report.
+    logging::start(Some("off"), LogFormat::default())?;
+    let report = match Config::resolve(flags.serve) {
+        Ok(config) => {
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+            let report = runtime.block_on(doctor::examine(&config));
+            runtime.shutdown_background();
+            report
+        }
+        Err(error) => doctor::refused(&error.to_string()),
+    };
+    print(&report, flags.json)?;
+    match report.status {
+        Status::Failure => Err("the checks that failed say what to do".into()),
+        Status::Ok | Status::Warning => Ok(()),
+    }
+}
+
+fn print(report: &Report, json: bool) -> io::Result<()> {
+    let mut out = io::stdout();
+    if json {
+        serde_json::to_writer_pretty(&mut out, report)?;
+        return writeln!(out);
+    }
+    write!(out, "{report}")
+}

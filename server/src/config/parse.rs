@@ -1,0 +1,53 @@
+//! Values that need more than their type.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{ConfigError, NamedPath};
+use crate::metrics::Access;
+
+/// A century.
+pub(super) const MAX_RETENTION_HOURS: f64 = 876_600.0;
+
+/// The shortest metrics token, in characters.
+const MIN_TOKEN: usize = 8;
+
+pub(super) fn models(flags: Vec<NamedPath>, file: BTreeMap<String, PathBuf>) -> Result<Vec<NamedPath>, ConfigError> {
+    let models =
+        if flags.is_empty() { file.into_iter().map(|(name, path)| NamedPath { name, path }).collect() } else { flags };
+    if models.is_empty() {
+        return Err(ConfigError::NoModel);
+    }
+    for (index, model) in models.iter().enumerate() {
+        if models[..index].iter().any(|earlier| earlier.name == model.name) {
+            return Err(ConfigError::DuplicateModel(model.name.clone()));
+        }
+    }
+    Ok(models)
+}
+
+pub(super) fn metrics_access(token: Option<&str>, private: bool) -> Result<Access, ConfigError> {
+    if token.is_some_and(|token| token.trim().len() < MIN_TOKEN) {
+        return Err(ConfigError::MetricsToken);
+    }
+    Ok(Access::new(token.map(str::trim), private))
+}
+
+pub(super) fn parse_host(host: Option<String>) -> Result<IpAddr, ConfigError> {
+    match host.as_deref() {
+        None | Some("localhost") => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        Some(text) => text.parse().map_err(|_| ConfigError::Host(text.to_owned())),
+    }
+}
+
+/// At least a second.
+pub(super) fn retention(hours: f64) -> Result<Duration, ConfigError> {
+    let period = Duration::try_from_secs_f64(hours * 3_600.0).map_err(|_| ConfigError::Retention)?;
+    if period < Duration::from_secs(1) || hours > MAX_RETENTION_HOURS {
+        Err(ConfigError::Retention)
+    } else {
+        Ok(period)
+    }
+}

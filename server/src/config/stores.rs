@@ -1,0 +1,93 @@
+//! The store and the storage, for programs that need nothing else of the configuration.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use trainyard_scheduler::Database;
+
+use super::{ConfigError, database, read_file};
+
+/// Flags that name store and storage, as those of `trainyard serve` do.
+#[derive(Args, Clone, Debug, Default)]
+pub struct StoreFlags {
+    /// Folder of the store, payloads and checkpoints [default: data].
+    #[arg(long, env = "TRAINYARD_DATA_DIR", value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// The store, sqlite://PATH or postgres://USER@HOST/NAME; DIR/trainyard.db when absent.
+    #[arg(long, env = "TRAINYARD_DATABASE_URL", value_name = "URL")]
+    pub database_url: Option<String>,
+    /// Payloads, checkpoints and snapshots: a folder, or s3://BUCKET/PREFIX; DIR when absent.
+    #[arg(long, env = "TRAINYARD_STORAGE", value_name = "URL")]
+    pub storage: Option<String>,
+    /// Configuration file; trainyard.toml in the working directory when absent.
+    #[arg(long, env = "TRAINYARD_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// Flags of `trainyard backup`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct BackupFlags {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "the fields have theirs")]
+    pub store: StoreFlags,
+    /// The folder that the backup becomes; it is not there yet, or empty.
+    #[arg(long, value_name = "BACKUP", required_unless_present = "verify")]
+    pub to: Option<PathBuf>,
+    /// Back up what there is when the storage lacks objects that the database names; the manifest lists them.
+    #[arg(long)]
+    pub allow_missing: bool,
+    /// Check the files of a backup that was taken, and do nothing else.
+    #[arg(long, value_name = "BACKUP", conflicts_with_all = ["to", "allow_missing"])]
+    pub verify: Option<PathBuf>,
+}
+
+/// Flags of `trainyard restore`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct RestoreFlags {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "the fields have theirs")]
+    pub store: StoreFlags,
+    /// The folder of a backup.
+    #[arg(long, value_name = "BACKUP")]
+    pub from: PathBuf,
+}
+
+/// Where the service keeps what it has.
+#[derive(Clone, Debug)]
+pub struct Stores {
+    /// Folder of one process.
+    pub data_dir: PathBuf,
+    /// The store.
+    pub database: Database,
+    /// A folder, or `s3://BUCKET/PREFIX`.
+    pub storage: String,
+}
+
+impl Stores {
+    /// Joins flags (with their variables), the file and the defaults, as for `trainyard serve`.
+    ///
+    /// # Errors
+    /// When the file can't be read or the store's URL is none.
+    pub fn resolve(flags: StoreFlags) -> Result<Self, ConfigError> {
+        let file = read_file(flags.config.as_deref())?;
+        Self::join(
+            flags.data_dir.or(file.data_dir),
+            flags.database_url.or(file.database_url),
+            flags.storage.or(file.storage),
+        )
+    }
+
+    /// With the defaults of what is not given.
+    pub(super) fn join(
+        data_dir: Option<PathBuf>,
+        database_url: Option<String>,
+        storage: Option<String>,
+    ) -> Result<Self, ConfigError> {
+        let data_dir = data_dir.unwrap_or_else(|| PathBuf::from("data"));
+        Ok(Self {
+            database: database::parse_database(database_url, &data_dir)?,
+            storage: storage.unwrap_or_else(|| data_dir.to_string_lossy().into_owned()),
+            data_dir,
+        })
+    }
+}

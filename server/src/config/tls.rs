@@ -1,0 +1,39 @@
+//! HTTPS: flags and the table `[tls]` of the file.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Deserialize;
+
+use super::ConfigError;
+use crate::tls::TlsFiles;
+
+/// Flags of HTTPS.
+#[derive(Args, Clone, Debug, Default)]
+pub struct TlsFlags {
+    /// Serve HTTPS, of a worker its metrics: the certificate and those of its intermediate authorities, in PEM. Changes of
+    /// the file are noticed.
+    #[arg(long, env = "TRAINYARD_TLS_CERT", value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// The private key of --tls-cert, in PEM (PKCS#8, PKCS#1 or SEC1, not encrypted).
+    #[arg(long, env = "TRAINYARD_TLS_KEY", value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+}
+
+/// The table `[tls]`.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct FileTls {
+    cert: Option<PathBuf>,
+    key: Option<PathBuf>,
+}
+
+/// Both files, or none.
+pub(super) fn resolve(flags: TlsFlags, file: FileTls) -> Result<Option<TlsFiles>, ConfigError> {
+    match (flags.tls_cert.or(file.cert), flags.tls_key.or(file.key)) {
+        (Some(cert), Some(key)) => Ok(Some(TlsFiles { cert, key })),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(ConfigError::Pair { given: "tls-cert", missing: "tls-key" }),
+        (None, Some(_)) => Err(ConfigError::Pair { given: "tls-key", missing: "tls-cert" }),
+    }
+}

@@ -1,0 +1,82 @@
+//! The machine's memory, and the engine's budget.
+
+use trainyard_gpu_runtime::CpuEngine;
+use trainyard_gpu_runtime::config::{LoadError, ModelSource};
+use trainyard_protocol::MemoryPlan;
+
+use super::Check;
+use crate::config::{Config, Role};
+use crate::engine::{describe_memory, engine_options};
+use crate::machine;
+
+const GROUP: &str = "memory";
+
+pub(super) fn check(config: &Config, models: &[ModelSource]) -> Vec<Check> {
+    let machine = machine::memory_bytes();
+    let mut checks = vec![match machine {
+        Some(bytes) => Check::ok(GROUP, "machine", format!("{} MiB, or the limit of the cgroup", bytes >> 20)),
+        None => {
+            let advice = "without --memory-mib the engine has no limit: give one";
+            Check::warning(GROUP, "machine", "the system does not tell", advice)
+        }
+    }];
+    if config.role != Role::Api {
+        let options = engine_options(config);
+        checks.push(budget(machine, options.memory_bytes.map(|bytes| bytes as u64)));
+        if models.len() == config.models.len() {
+            checks.push(division(CpuEngine::memory_plan(models, &options)));
+        }
+    }
+    checks
+}
+
+fn budget(machine: Option<u64>, budget: Option<u64>) -> Check {
+    let Some(budget) = budget else { return Check::ok(GROUP, "budget", "no limit") };
+    let value = format!("{} MiB", budget >> 20);
+    match machine {
+        Some(machine) if budget > machine => {
+            let advice = format!("the process would be killed: give --memory-mib at most {}", (machine / 5 * 4) >> 20);
+            Check::failure(GROUP, "budget", value, advice)
+        }
+        Some(machine) if budget > machine / 10 * 9 => {
+            let advice = "requests, the store and the system need some too: give --memory-mib less";
+            Check::warning(GROUP, "budget", value, advice)
+        }
+        _ => Check::ok(GROUP, "budget", value),
+    }
+}
+
+fn division(plan: Result<MemoryPlan, LoadError>) -> Check {
+    match plan {
+        Ok(plan) => Check::ok(GROUP, "division", describe_memory(&plan)),
+        Err(error) => {
+            let advice = "give --memory-mib more, the parts (--activation-memory-mib, --kv-memory-mib, \
+                          --checkpoint-memory-mib) less, or serve fewer models";
+            Check::failure(GROUP, "division", error.to_string(), advice)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Status;
+    use super::*;
+
+    #[test]
+    fn a_budget_beyond_the_machine_is_a_failure() {
+        let status = |machine, bytes| budget(machine, bytes).status;
+        assert_eq!(status(Some(1000 << 20), Some(800 << 20)), Status::Ok);
+        assert_eq!(status(Some(1000 << 20), Some(950 << 20)), Status::Warning);
+        assert_eq!(status(Some(1000 << 20), Some(1001 << 20)), Status::Failure);
+        assert_eq!((status(None, Some(1)), status(None, None)), (Status::Ok, Status::Ok));
+    }
+
+    #[test]
+    fn a_budget_that_is_too_small_is_a_failure() {
+        let plan = MemoryPlan { weights: 10 << 20, ..MemoryPlan::default() };
+        assert_eq!(division(Ok(plan)).status, Status::Ok);
+        let failed = division(Err(LoadError::Memory { budget: 1, plan }));
+        assert_eq!(failed.status, Status::Failure);
+        assert!(failed.value.contains("too small"), "{failed:?}");
+    }
+}

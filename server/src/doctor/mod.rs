@@ -1,0 +1,39 @@
+//! What `trainyard doctor` looks at: whether a server with this configuration would start here and work well. It changes
+//! nothing: no database, folder or schema is made, and the few files that it writes to measure are removed.
+//!
+//! Each group of checks is a file here. A check never fails the program: what it meets is its result.
+
+mod disk;
+mod limits;
+mod memory;
+mod models;
+mod ports;
+mod processor;
+mod report;
+mod storage;
+mod store;
+
+pub use report::{Check, Report, Status};
+
+use crate::config::Config;
+
+/// Looks at everything that a server with this configuration needs.
+pub async fn examine(config: &Config) -> Report {
+    let mut checks = processor::check(config);
+    let (models, sources) = models::check(config);
+    checks.extend(memory::check(config, &sources));
+    checks.extend(models);
+    drop(sources);
+    checks.extend(disk::check(&config.data_dir));
+    checks.extend(store::check(config).await);
+    checks.extend(storage::check(&config.storage).await);
+    checks.extend(ports::check(config.host, config.port));
+    checks.extend(limits::check(&config.http.connections));
+    Report::new(checks)
+}
+
+/// What there is to say about a configuration that is refused.
+pub fn refused(reason: &str) -> Report {
+    let advice = "correct the flag, variable or file that it names; docs/deployment.md describes them";
+    Report::new(vec![Check::failure("configuration", "options", reason, advice)])
+}

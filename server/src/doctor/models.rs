@@ -1,0 +1,131 @@
+//! The base models: their files, whether they can be served, and their tokenizers.
+
+use std::fs;
+use std::path::Path;
+
+use trainyard_gpu_runtime::config::{LoadError, ModelSource};
+use trainyard_gpu_runtime::tokenizer::{RoundTrip, round_trip};
+
+use super::Check;
+use crate::config::{Config, NamedPath};
+use crate::engine;
+
+const MODELS: &str = "models";
+const TOKENIZERS: &str = "tokenizers";
+/// Letters, digits, a line, and what is more than one byte.
+const TEXT: &str = "Trains leave at 10:45,\nnot before. Größe: 3 µm";
+
+/// Looks at all models; returns those that can be loaded.
+pub(super) fn check(config: &Config) -> (Vec<Check>, Vec<ModelSource>) {
+    let (mut checks, mut tokenizers, mut sources) = (Vec::new(), Vec::new(), Vec::new());
+    for NamedPath { name, path } in &config.models {
+        match engine::open(path) {
+            Ok(source) => {
+                checks.push(Check::ok(MODELS, name, describe(&source, path, config)));
+                let json = source.files.get("tokenizer.json");
+                tokenizers.push(tokenizer(name, json.map(|json| round_trip(json, TEXT)), &source));
+                sources.push(source);
+            }
+            Err(error) => checks.push(Check::failure(MODELS, name, error.to_string(), advice(&error))),
+        }
+    }
+    checks.extend(tokenizers);
+    (checks, sources)
+}
+
+fn describe(source: &ModelSource, path: &Path, config: &Config) -> String {
+    let size = engine::location(path).map_or(0, |path| bytes(&path));
+    format!(
+        "{}, {} layers, {} tokens of context, {} MiB of files, computed in {}",
+        source.config.arch,
+        source.config.num_layers(),
+        source.config.max_position_embeddings,
+        size.div_ceil(1 << 20),
+        config.dtype.name()
+    )
+}
+
+/// Of a file, or of the files in a folder.
+fn bytes(path: &Path) -> u64 {
+    let size = |path: &Path| fs::metadata(path).map_or(0, |file| if file.is_file() { file.len() } else { 0 });
+    match fs::read_dir(path) {
+        Ok(entries) => entries.flatten().map(|entry| size(&entry.path())).sum(),
+        Err(_) => size(path),
+    }
+}
+
+fn advice(error: &LoadError) -> &'static str {
+    match error {
+        LoadError::Io { .. } => {
+            "give --model NAME=PATH with a Hugging Face folder or a .gguf file that this user can read"
+        }
+        LoadError::Unsupported(_) => "this family or format is not served: docs/compatibility.md lists those that are",
+        LoadError::Memory { .. } => "give --memory-mib more",
+        LoadError::Malformed { .. } | LoadError::MissingTensor(_) | LoadError::WrongShape { .. } => {
+            "the file is damaged or incomplete: download it again and compare its digest"
+        }
+    }
+}
+
+fn tokenizer(name: &str, tried: Option<Result<RoundTrip, LoadError>>, source: &ModelSource) -> Check {
+    const NO_TOKENIZER: &str = "clients need a tokenizer of their own, and stop strings are refused: put tokenizer.json \
+                                beside the weights";
+    match tried {
+        None => Check::warning(TOKENIZERS, name, "there is none", NO_TOKENIZER),
+        Some(Err(error)) => {
+            let advice = "the server would not start: replace tokenizer.json by that of the model";
+            Check::failure(TOKENIZERS, name, error.to_string(), advice)
+        }
+        Some(Ok(trip)) => judge(name, &trip, source.config.vocab_size),
+    }
+}
+
+fn judge(name: &str, trip: &RoundTrip, vocab_size: usize) -> Check {
+    let RoundTrip { tokens, text, vocabulary } = trip;
+    if *vocabulary > vocab_size {
+        let value = format!("{vocabulary} tokens, and the model has {vocab_size}");
+        return Check::warning(TOKENIZERS, name, value, "the tokenizer may be that of another model");
+    }
+    if text.trim() != TEXT {
+        let value = format!("a text comes back as {text:?}");
+        return Check::warning(TOKENIZERS, name, value, "expected only of tokenizers that normalize text");
+    }
+    Check::ok(TOKENIZERS, name, format!("{vocabulary} tokens; a text of {tokens} comes back as it was"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::super::Status;
+    use super::*;
+    use crate::config::{ServeFlags, SharedFlags};
+
+    fn checked(path: &Path) -> Vec<Check> {
+        let models = vec![NamedPath { name: "m".to_owned(), path: path.to_owned() }];
+        let shared = SharedFlags { models, ..SharedFlags::default() };
+        check(&Config::resolve(ServeFlags { shared, ..ServeFlags::default() }).unwrap()).0
+    }
+
+    #[test]
+    fn a_missing_file_and_a_damaged_one_are_failures() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = &checked(&dir.path().join("none"))[0];
+        assert_eq!(missing.status, Status::Failure);
+        assert!(missing.value.contains("none"), "{missing:?}");
+        let file = dir.path().join("m.gguf");
+        fs::write(&file, "GGUF and nothing more").unwrap();
+        let damaged = &checked(&file)[0];
+        assert_eq!(damaged.status, Status::Failure);
+        assert!(damaged.advice.as_ref().unwrap().contains("download"), "{damaged:?}");
+    }
+
+    #[test]
+    fn tokenizers_are_judged() {
+        let trip = |text: &str, vocabulary| RoundTrip { tokens: 9, text: text.to_owned(), vocabulary };
+        assert_eq!(judge("m", &trip(TEXT, 10), 10).status, Status::Ok);
+        assert_eq!(judge("m", &trip(&format!(" {TEXT}"), 10), 10).status, Status::Ok);
+        assert_eq!(judge("m", &trip("trains", 10), 10).status, Status::Warning);
+        assert_eq!(judge("m", &trip(TEXT, 11), 10).status, Status::Warning);
+        assert!(round_trip(b"{}", TEXT).is_err());
+    }
+}

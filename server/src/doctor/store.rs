@@ -1,0 +1,119 @@
+//! The store: whether it answers, how fast, the version of its schema, and its clock.
+
+use std::time::Duration;
+
+use trainyard_scheduler::{Database, StoreState, look_at_store};
+
+use super::Check;
+use super::disk::median;
+use crate::config::Config;
+
+const GROUP: &str = "store";
+const SLOW: Duration = Duration::from_millis(10);
+/// Sessions, retention and rate limits are measured by the clocks of the processes.
+const CLOCKS_AGREE: Duration = Duration::from_secs(2);
+const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
+
+pub(super) async fn check(config: &Config) -> Vec<Check> {
+    let database = &config.database;
+    match look_at_store(database).await {
+        Ok(None) => vec![Check::ok(GROUP, "database", format!("{database}, made at the start"))],
+        Ok(Some(state)) => judge(&state, config),
+        Err(error) => {
+            let advice = match database {
+                Database::Sqlite(_) => {
+                    "give another --data-dir or --database-url, or restore a backup (docs/backup.md)"
+                }
+                Database::Postgres(_) => {
+                    "start the server, and compare address, user, password, sslmode and pg_hba.conf with --database-url"
+                }
+            };
+            vec![Check::failure(GROUP, "database", format!("{database}: {error}"), advice)]
+        }
+    }
+}
+
+fn judge(state: &StoreState, config: &Config) -> Vec<Check> {
+    let mut checks = vec![
+        Check::ok(GROUP, "database", config.database.to_string()),
+        round_trip(median(state.round_trips.clone())),
+        schema(state, matches!(config.database, Database::Sqlite(_)) || config.migrate),
+    ];
+    checks.extend(state.clock_ahead_ms.map(clock));
+    checks
+}
+
+fn round_trip(time: Duration) -> Check {
+    let value = format!("{:.1} ms", time.as_secs_f64() * 1e3);
+    if time > SLOW {
+        let advice = "every request takes several: run the server nearer to its database";
+        return Check::warning(GROUP, "round trip", value, advice);
+    }
+    Check::ok(GROUP, "round trip", value)
+}
+
+fn schema(state: &StoreState, migrates: bool) -> Check {
+    let StoreState { schema, newest, is_workable, .. } = *state;
+    let value = format!("version {schema}, this program needs {newest}");
+    match schema.cmp(&newest) {
+        std::cmp::Ordering::Equal => Check::ok(GROUP, "schema", format!("version {schema}")),
+        std::cmp::Ordering::Less if migrates => {
+            Check::ok(GROUP, "schema", format!("version {schema}, brought up to {newest} at the start"))
+        }
+        std::cmp::Ordering::Less => Check::failure(GROUP, "schema", value, "run trainyard migrate, or give --migrate"),
+        std::cmp::Ordering::Greater if is_workable => {
+            Check::ok(GROUP, "schema", format!("version {schema}, which adds to {newest}, the one of this program"))
+        }
+        std::cmp::Ordering::Greater => Check::failure(GROUP, "schema", value, "use the release that made it, or newer"),
+    }
+}
+
+fn clock(ahead_ms: i64) -> Check {
+    let difference = Duration::from_millis(ahead_ms.unsigned_abs());
+    let side = if ahead_ms < 0 { "behind" } else { "ahead of" };
+    let value = format!("{:.3} s {side} this machine's", difference.as_secs_f64());
+    let advice = "let both machines follow the same time servers (chrony, systemd-timesyncd)";
+    if difference > CLOCKS_DIFFER {
+        Check::failure(GROUP, "clock", value, advice)
+    } else if difference > CLOCKS_AGREE {
+        Check::warning(GROUP, "clock", value, advice)
+    } else {
+        Check::ok(GROUP, "clock", value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Status;
+    use super::*;
+
+    fn state(schema: i64) -> StoreState {
+        StoreState {
+            schema,
+            newest: 20,
+            is_workable: schema <= 21,
+            round_trips: vec![Duration::from_millis(1)],
+            clock_ahead_ms: Some(0),
+        }
+    }
+
+    #[test]
+    fn schemas_are_judged() {
+        assert_eq!(schema(&state(20), false).status, Status::Ok);
+        assert_eq!(schema(&state(19), true).status, Status::Ok);
+        let old = schema(&state(0), false);
+        assert!(old.status == Status::Failure && old.advice.is_some_and(|advice| advice.contains("migrate")));
+        assert_eq!(schema(&state(21), true).status, Status::Ok);
+        assert_eq!(schema(&state(22), true).status, Status::Failure);
+    }
+
+    #[test]
+    fn clocks_and_round_trips_are_judged() {
+        assert_eq!(clock(-1_500).status, Status::Ok);
+        assert_eq!(clock(5_000).status, Status::Warning);
+        assert_eq!(clock(-90_000).status, Status::Failure);
+        assert!(clock(-90_000).value.starts_with("90.000 s behind"));
+        assert_eq!(round_trip(Duration::from_millis(1)).status, Status::Ok);
+        assert_eq!(round_trip(Duration::from_millis(50)).status, Status::Warning);
+    }
+}

@@ -1,0 +1,106 @@
+//! Spans of calls and of the requests that they submit, exported over OTLP. Recording a span takes no time and never waits:
+//! what the collector does not take is dropped and counted.
+
+mod export;
+mod metrics;
+mod spans;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithExportConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use self::export::{Message, export};
+pub use self::metrics::TraceMetrics;
+pub(crate) use self::spans::AnsweredCall;
+use crate::random::Random;
+
+/// Spans that wait for their export; further ones are dropped.
+const QUEUE: usize = 8_192;
+/// How long a shutdown waits for the last export.
+const CLOSE: Duration = Duration::from_secs(5);
+/// Where a collector takes traces, below its base URL.
+const PATH: &str = "/v1/traces";
+/// The name of the service, unless `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` has one.
+const SERVICE: &str = "trainyard";
+
+/// Records spans, or nothing. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Traces(Option<Arc<Recorder>>);
+
+struct Recorder {
+    queue: mpsc::Sender<Message>,
+    metrics: TraceMetrics,
+    scope: InstrumentationScope,
+    random: Random,
+}
+
+/// Why traces can't be exported.
+#[derive(Debug, thiserror::Error)]
+pub enum TracesError {
+    /// A URL, or a variable of OpenTelemetry, is wrong.
+    #[error("--otlp-endpoint: {0}")]
+    Exporter(#[from] ExporterBuildError),
+}
+
+impl Traces {
+    /// Exports to the collector at a base URL. Headers, timeout, service name and resource come from the variables that
+    /// OpenTelemetry defines. Must be called within a Tokio runtime.
+    ///
+    /// # Errors
+    /// When the URL or a variable is malformed.
+    pub fn open(endpoint: &str, metrics: TraceMetrics, random: Random) -> Result<Self, TracesError> {
+        // It fails where a provider was installed before, which is the same one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut exporter = SpanExporter::builder()
+            .with_http()
+            .with_endpoint(format!("{}{PATH}", endpoint.trim_end_matches('/')))
+            .build()?;
+        exporter.set_resource(&resource());
+        let (queue, received) = mpsc::channel(QUEUE);
+        tokio::spawn(export(exporter, received, metrics.clone()));
+        let scope = InstrumentationScope::builder(SERVICE).with_version(env!("CARGO_PKG_VERSION")).build();
+        Ok(Self(Some(Arc::new(Recorder { queue, metrics, scope, random }))))
+    }
+
+    /// Whether spans are exported.
+    pub fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Exports what was recorded, for a few seconds at most.
+    pub async fn close(&self) {
+        let Some(recorder) = &self.0 else { return };
+        let (flushed, done) = oneshot::channel();
+        let closing = timeout(CLOSE, async {
+            if recorder.queue.send(Message::Flush(flushed)).await.is_ok() {
+                let _ = done.await;
+            }
+        });
+        if closing.await.is_err() {
+            tracing::warn!("shutdown: the last traces were not exported in time");
+        }
+    }
+}
+
+impl Recorder {
+    fn record(&self, span: SpanData) {
+        if self.queue.try_send(Message::Span(Box::new(span))).is_err() {
+            self.metrics.dropped();
+        }
+    }
+}
+
+fn resource() -> Resource {
+    let found = Resource::builder().build();
+    let named = found
+        .iter()
+        .any(|(key, value)| key.as_str() == "service.name" && !value.as_str().starts_with("unknown_service"));
+    let builder = Resource::builder().with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
+    if named { builder.build() } else { builder.with_service_name(SERVICE).build() }
+}

@@ -1,0 +1,46 @@
+//! What it takes to write a save again.
+
+use std::time::{Duration, Instant};
+
+use trainyard_protocol::{Operation, TenantShare};
+
+/// How long a save waits for space before it fails.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// From a failure to the next attempt; doubled each time, up to
+const PAUSE: Duration = Duration::from_millis(500);
+/// so much.
+const MOST_PAUSE: Duration = Duration::from_secs(30);
+
+/// What it takes to write a client's save again.
+#[derive(Clone, Debug)]
+pub(super) struct SaveAttempt {
+    pub(super) share: TenantShare,
+    pub(super) operation: Operation,
+    started: Instant,
+    pause: Duration,
+}
+
+impl SaveAttempt {
+    /// Of an operation that is about to be executed for the first time; `None` when it is no save for a client.
+    pub(super) fn first(share: &TenantShare, operation: &Operation) -> Option<Box<Self>> {
+        let saves = match operation {
+            Operation::SaveState(_) | Operation::SaveExternal(_) => true,
+            Operation::SaveSampler(save) => save.target.is_some(),
+            _ => false,
+        };
+        let (share, started) = (share.clone(), Instant::now());
+        saves.then(|| Box::new(Self { share, operation: operation.clone(), started, pause: PAUSE }))
+    }
+
+    /// Whether another attempt may follow.
+    pub(super) fn is_patient(&self) -> bool {
+        self.started.elapsed() < PATIENCE
+    }
+
+    /// Until the next attempt, each time longer.
+    pub(super) fn next_pause(&mut self) -> Duration {
+        let pause = self.pause;
+        self.pause = (pause * 2).min(MOST_PAUSE);
+        pause
+    }
+}

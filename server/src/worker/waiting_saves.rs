@@ -1,0 +1,51 @@
+//! Saves that found the disk full. They are written again, with their run's next request behind them, because clients
+//! never repeat a request whose future has failed.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use trainyard_protocol::{OpError, RequestId, RunId};
+
+use super::reply::PendingReply;
+
+/// Saves that wait for space.
+#[derive(Default)]
+pub(super) struct WaitingSaves(BTreeMap<RequestId, WaitingSave>);
+
+struct WaitingSave {
+    due: Instant,
+    reply: PendingReply,
+}
+
+impl WaitingSaves {
+    /// Keeps a save that failed for another attempt, or returns what is to be answered.
+    pub(super) fn keep(
+        &mut self,
+        request: &RequestId,
+        mut reply: PendingReply,
+        error: &OpError,
+    ) -> Option<PendingReply> {
+        let Some(save) = reply.save.as_mut().filter(|save| error.no_space && save.is_patient()) else {
+            return Some(reply);
+        };
+        let pause = save.next_pause();
+        tracing::warn!(%request, pause_ms = pause.as_millis(), "save deferred: no disk space, retrying");
+        let due = Instant::now() + pause;
+        self.0.insert(request.clone(), WaitingSave { due, reply });
+        None
+    }
+
+    /// Takes those whose next attempt is due.
+    pub(super) fn due(&mut self) -> Vec<(RequestId, PendingReply)> {
+        if self.0.is_empty() {
+            return Vec::new();
+        }
+        let now = Instant::now();
+        self.0.extract_if(.., |_, save| save.due <= now).map(|(request, save)| (request, save.reply)).collect()
+    }
+
+    /// Drops those of a run that is unloaded.
+    pub(super) fn forget(&mut self, run: &RunId) {
+        self.0.retain(|_, save| save.reply.run.as_ref() != Some(run));
+    }
+}

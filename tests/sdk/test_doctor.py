@@ -1,0 +1,119 @@
+"""`trainyard doctor`: what it finds, that it says so to people and programs, and that it changes nothing."""
+
+import json
+import socket
+import subprocess
+
+import pytest
+
+import postgres as pg
+from process import free_port
+from server import BINARY, TINY, TINY_MODELS, Server
+
+pytestmark = pytest.mark.deployments("sqlite")
+
+GROUPS = {"processor", "memory", "models", "tokenizers", "disk", "store", "storage", "network", "limits"}
+
+
+class Doctor:
+    """Its answer to a configuration, which differs from a healthy one in `words`."""
+
+    def __init__(self, folder, *words, model=TINY_MODELS[TINY], port=None):
+        command = [BINARY, "doctor", "--model", f"{TINY}={model}", "--data-dir", folder / "data"]
+        command += ["--port", port or free_port(), *words]
+        self.command = [str(word) for word in command]
+        done = subprocess.run([*self.command, "--json"], capture_output=True, text=True, timeout=60, cwd=folder)
+        self.code = done.returncode
+        self.errors = done.stderr
+        self.report = json.loads(done.stdout)
+
+    def text(self) -> str:
+        return subprocess.run(self.command, capture_output=True, text=True, timeout=60, cwd="/").stdout
+
+    def failures(self) -> list[dict]:
+        return [check for check in self.report["checks"] if check["status"] == "failure"]
+
+    def failure(self, group) -> dict:
+        """The only one, which says what to do."""
+        (failed,) = self.failures()
+        assert (failed["group"], self.report["status"], self.code) == (group, "failure", 1), self.report
+        assert failed["advice"]
+        return failed
+
+
+def test_a_healthy_configuration_is_found_so_and_nothing_is_made(tmp_path):
+    doctor = Doctor(tmp_path)
+    assert doctor.code == 0 and not doctor.failures(), doctor.report
+    assert doctor.report["version"] == 1
+    for check in doctor.report["checks"]:
+        assert set(check) == {"group", "name", "status", "value", "advice"}
+        assert (check["advice"] is None) == (check["status"] == "ok"), check
+    assert {check["group"] for check in doctor.report["checks"]} >= GROUPS - {"tokenizers"}
+    assert list(tmp_path.iterdir()) == []
+    text = doctor.text()
+    assert "kernels" in text and "failures: 0" in text.lower() or "All is well" in text
+
+
+def test_a_server_that_runs_is_left_alone(tmp_path):
+    server = Server(tmp_path).start()
+    try:
+        before = {path: path.stat().st_mtime_ns for path in (tmp_path / "data").rglob("*") if path.is_file()}
+        doctor = Doctor(tmp_path, port=server.port)
+        taken = doctor.failure("network")
+        assert f"trainyard (process {server.server.child.pid})" in taken["value"]
+        assert [c["value"] for c in doctor.report["checks"] if c["name"] == "schema"][0].startswith("version")
+        after = {path: path.stat().st_mtime_ns for path in (tmp_path / "data").rglob("*") if path.is_file()}
+        assert before.keys() == after.keys()
+        assert server.stop() == 0
+        left = sorted(path.name for path in (tmp_path / "data").iterdir())
+        assert Doctor(tmp_path).code == 0
+        assert sorted(path.name for path in (tmp_path / "data").iterdir()) == left
+    finally:
+        server.close()
+
+
+def test_a_model_that_is_not_there(tmp_path):
+    failed = Doctor(tmp_path, model=tmp_path / "nowhere").failure("models")
+    assert failed["name"] == TINY and "nowhere" in failed["value"]
+
+
+def test_a_database_server_that_is_not_there(tmp_path):
+    url = f"postgres://me:secret@127.0.0.1:{free_port()}/trainyard"
+    doctor = Doctor(tmp_path, "--database-url", url)
+    failed = doctor.failure("store")
+    assert "refused" in failed["value"].lower() and "secret" not in json.dumps(doctor.report) + doctor.errors
+
+
+def test_a_database_without_a_schema_and_with_one(tmp_path, postgres):
+    url = ["--database-url", postgres]
+    assert "trainyard migrate" in Doctor(tmp_path, *url).failure("store")["advice"]
+    assert pg.query(postgres, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [["0"]]
+    assert Doctor(tmp_path, *url, "--migrate").code == 0
+    subprocess.run([BINARY, "migrate", *url], check=True, capture_output=True, cwd="/")
+    doctor = Doctor(tmp_path, *url)
+    assert doctor.code == 0, doctor.report
+    assert [check for check in doctor.report["checks"] if check["name"] == "clock"]
+    pg.query(postgres, "UPDATE _sqlx_migrations SET version = 9999 WHERE version = 1")
+    assert Doctor(tmp_path, *url).code == 0, "a newer schema that only adds"
+    pg.query(postgres, "UPDATE schema_compatibility SET oldest_program = 9999")
+    assert "release" in Doctor(tmp_path, *url).failure("store")["advice"]
+
+
+def test_a_storage_that_refuses(tmp_path):
+    # Not even root writes there.
+    failed = Doctor(tmp_path, "--storage", "/proc").failure("storage")
+    assert "/proc" in failed["value"]
+
+
+def test_a_port_that_is_taken(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        failed = Doctor(tmp_path, port=taken.getsockname()[1]).failure("network")
+    assert "is taken by" in failed["value"]
+
+
+def test_options_that_the_server_refuses(tmp_path):
+    assert "--host" in Doctor(tmp_path, "--host", "0.0.0.0").failure("configuration")["value"]
+
+
+def test_more_memory_than_the_machine_has(tmp_path):
+    assert Doctor(tmp_path, "--memory-mib", 1 << 30).failure("memory")["name"] == "budget"

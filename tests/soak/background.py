@@ -4,11 +4,19 @@ import threading
 
 
 class Background:
-    """Subclasses define `_work`, which returns soon after `_ended` is set."""
+    """Subclasses define `_work`, which returns soon after `_ended` is set. What it raises, the end of the block raises."""
 
     def __init__(self, name: str):
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._work, name=name)
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name=name)
+
+    def _run(self):
+        try:
+            self._work()
+        except BaseException as error:  # noqa: BLE001
+            self._error = error
+            raise
 
     def __enter__(self):
         self._thread.start()
@@ -17,3 +25,5 @@ class Background:
     def __exit__(self, *_):
         self._ended.set()
         self._thread.join()
+        if self._error is not None:
+            raise self._error

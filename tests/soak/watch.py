@@ -1,6 +1,7 @@
 """What the service holds over time: memory of its processes, rows of its tables, bytes of its storage."""
 
 import dataclasses
+import os
 import pathlib
 import statistics
 import subprocess
@@ -71,10 +72,12 @@ class Watch(Background):
 
 
 def stored_bytes(folder: pathlib.Path) -> int:
+    """Files and folders that are deleted meanwhile do not count: `os.walk` passes over them."""
     total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except OSError:
-            pass  # Deleted meanwhile.
+    for parent, _, files in os.walk(folder):
+        for name in files:
+            try:
+                total += os.lstat(os.path.join(parent, name)).st_size
+            except FileNotFoundError:
+                pass
     return total

@@ -16,10 +16,11 @@ mod sampler;
 mod snapshots;
 mod tenant_queues;
 mod train;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use trainyard_protocol::{
     BaseModel, Completion, EngineStats, MemoryPlan, MemoryUse, Numerics, OpError, OpResult, Operation, PlanMemory,
@@ -39,9 +40,8 @@ pub use sampler::MAX_SEQUENCES;
 use sampler::{Sampler, SamplerWeights};
 use snapshots::Snapshots;
 use train::Trainer;
+use turns::{Turn, Turns, Waiting};
 
-/// Decoding steps between two training microbatches when both are waiting.
-const DECODES_PER_MICROBATCH: usize = 16;
 /// How long a step waits for a save or a checkpoint when there is nothing else to do.
 const BACKGROUND_WAIT: Duration = Duration::from_millis(2);
 /// To be increased by each release that changes the bits of any result on any kernel class, as the recorded checksums tell
@@ -99,14 +99,11 @@ pub struct Engine<B: Backend> {
     snapshots: Snapshots<B>,
     checkpoints: CheckpointLoads<B>,
     control: ControlQueue,
-    /// Whether the last step executed control operations: a batch waits for one such step at most.
-    last_step_was_control: bool,
+    turns: Turns,
     save_thread: Background<RequestId, OpResult>,
     /// The snapshot to register when the current save is complete.
     snapshot_after_save: Option<NewSnapshot<B>>,
     done: Vec<Completion>,
-    /// Decoding steps since the last training microbatch.
-    decodes: usize,
 }
 
 /// An engine on the host backend.
@@ -158,11 +155,10 @@ impl<B: Backend> Engine<B> {
             snapshots: Snapshots::default(),
             checkpoints: CheckpointLoads::new(budget.checkpoint_limit(), options.memory_bytes.is_some()),
             control: ControlQueue::new(),
-            last_step_was_control: false,
+            turns: Turns::default(),
             save_thread: Background::new("save"),
             snapshot_after_save: None,
             done: Vec::new(),
-            decodes: 0,
         })
     }
 
@@ -244,19 +240,26 @@ impl<B: Backend> Engine<B> {
         }
     }
 
-    /// Runs a sampling pass or a training microbatch.
-    fn batch_step(&mut self) {
-        let (train, sample) = (!self.trainer.is_idle(), !self.sampler.is_idle());
-        if sample && (!train || self.decodes < DECODES_PER_MICROBATCH) {
-            self.decodes += 1;
-            self.sample_step();
-            // Not after every pass: buffers of microbatches must stay in the pool between two of them.
-            if self.decodes.is_multiple_of(DECODES_PER_MICROBATCH) {
-                self.backend.end_pass();
-            }
-        } else if train {
-            self.decodes = 0;
-            self.train_step();
+    /// What waits for a step.
+    fn waiting(&self) -> Waiting {
+        Waiting {
+            control: self.control.has(|operation| self.is_ready(operation)),
+            training: !self.trainer.is_idle(),
+            sampling: !self.sampler.is_idle(),
+        }
+    }
+
+    /// Runs control operations, a sampling pass or a training microbatch.
+    fn take_turn(&mut self, turn: Turn, sampling: bool) {
+        let began = Instant::now();
+        match turn {
+            Turn::Control => self.control_step(),
+            Turn::Sampling => self.sample_step(),
+            Turn::Training => self.train_step(),
+        }
+        self.turns.record(turn, began.elapsed(), sampling);
+        // Not after every sampling pass: buffers of microbatches must stay in the pool between two of them.
+        if turn == Turn::Training || (turn == Turn::Sampling && self.turns.ends_round()) {
             self.backend.end_pass();
         }
     }
@@ -323,16 +326,13 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
         self.collect_save(Duration::ZERO);
         self.start_loaded(Duration::ZERO);
         if self.done.is_empty() {
-            let batched = !self.trainer.is_idle() || !self.sampler.is_idle();
-            let ready = self.control.has(|operation| self.is_ready(operation));
-            self.last_step_was_control = ready && !(self.last_step_was_control && batched);
-            if self.last_step_was_control {
-                self.control_step();
-            } else if batched {
-                self.batch_step();
-            } else {
-                self.collect_save(BACKGROUND_WAIT);
-                self.start_loaded(BACKGROUND_WAIT);
+            let waiting = self.waiting();
+            match self.turns.next(waiting) {
+                Some(turn) => self.take_turn(turn, waiting.sampling),
+                None => {
+                    self.collect_save(BACKGROUND_WAIT);
+                    self.start_loaded(BACKGROUND_WAIT);
+                }
             }
             self.snapshots.free_unused();
             self.limit_kv(0);

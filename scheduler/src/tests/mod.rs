@@ -13,6 +13,7 @@ mod plans;
 mod sample_claims;
 mod signals;
 mod slow_storage;
+mod streams;
 
 /// The suite, on each database.
 macro_rules! suite {

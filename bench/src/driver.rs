@@ -77,7 +77,8 @@ impl Driver {
 
     /// Cross-entropy on `data`, checked as at its submission.
     pub(super) fn forward_backward(&self, run: &str, data: Vec<Datum>) -> Result<Operation, OpError> {
-        let batch = RawBatch { data, loss_fn: "cross_entropy".to_owned(), loss_fn_config: BTreeMap::new() };
+        let batch =
+            RawBatch { data, loss_fn: "cross_entropy".to_owned(), loss_fn_config: BTreeMap::new(), custom_loss: None };
         let batch = self.preparer.prepare(&self.model.name, batch)?;
         Ok(Operation::ForwardBackward(ForwardBackward { run: RunId::new(run), batch, forward_only: false }))
     }

@@ -51,6 +51,10 @@ string_id!(
     SamplingSessionId
 );
 string_id!(
+    /// A custom loss, `<session>:loss:<n>`; also the future of its creation.
+    CustomLossId
+);
+string_id!(
     /// A future: one submitted request; time-ordered.
     RequestId
 );
@@ -80,6 +84,18 @@ impl SamplingSessionId {
     /// The id of the `n`-th sampling session of a session.
     pub fn of_session(session: &SessionId, n: i64) -> Self {
         Self(format!("{session}:sample:{n}"))
+    }
+}
+
+impl CustomLossId {
+    /// The id of the `n`-th custom loss of a session.
+    pub fn of_session(session: &SessionId, n: i64) -> Self {
+        Self(format!("{session}:loss:{n}"))
+    }
+
+    /// The custom loss whose creation a future stands for.
+    pub fn of_future(id: &RequestId) -> Option<Self> {
+        id.0.contains(":loss:").then(|| Self(id.0.clone()))
     }
 }
 

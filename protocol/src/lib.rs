@@ -3,6 +3,7 @@
 //! This crate holds ids, operations with their results, error categories, limits and the [`Engine`]
 //! trait. It knows no clock, no executor, no database, no HTTP and no tensor library.
 
+pub mod custom_loss;
 mod engine;
 mod error;
 mod ids;
@@ -19,7 +20,9 @@ mod tensor;
 
 pub use engine::{BaseModel, Completion, Engine, EngineStats, TenantShare};
 pub use error::{Category, OpError, redacted};
-pub use ids::{CheckpointKind, CheckpointName, RequestId, RunId, SamplingSessionId, SessionId, TenantId, TinkerPath};
+pub use ids::{
+    CheckpointKind, CheckpointName, CustomLossId, RequestId, RunId, SamplingSessionId, SessionId, TenantId, TinkerPath,
+};
 pub use loss::{ClipRange, LossConfig, LossConfigValue, LossFn};
 pub use memory::{MemoryPlan, MemoryUse, PlanMemory, RunMemory, Unbounded};
 pub use numerics::Numerics;

@@ -1,8 +1,10 @@
 //! Loss functions as requests name them: an id with checked parameters. Their formulas are the engine's.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::OpError;
+use crate::custom_loss::CustomLoss;
 
 /// A parameter of a loss function as decoded.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +20,7 @@ pub type LossConfig = BTreeMap<String, LossConfigValue>;
 
 /// A loss function with its parameters. Below, `lp` is the log-probability of a target, `q` the datum's
 /// `logprobs`, `A` its `advantages`, `r = exp(lp - q)`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum LossFn {
     /// `-w lp`, for one target per position or `K` of them.
     CrossEntropy,
@@ -37,6 +39,8 @@ pub enum LossFn {
     /// gradient `s` with respect to `lp_t`; `m` are the positions whose `sequence_ratio_mask` is not 0 (GSPO-token,
     /// Zheng et al. 2025, arXiv:2507.18071).
     Gspo(ClipRange),
+    /// A graph that the client uploaded.
+    Custom(Arc<CustomLoss>),
 }
 
 /// Bounds of a probability ratio, `low <= high`: absolute ratios, not offsets from 1.
@@ -56,7 +60,7 @@ impl ClipRange {
 }
 
 const CLIP_KEYS: &[&str] = &["clip_low_threshold", "clip_high_threshold"];
-const SUPPORTED: &str = "cross_entropy, importance_sampling, ppo, cispo, dro, gspo";
+const SUPPORTED: &str = "cross_entropy, importance_sampling, ppo, cispo, dro, gspo, custom";
 
 impl LossFn {
     /// Reads a loss function's wire name and parameters; absent parameters take their defaults.
@@ -72,8 +76,14 @@ impl LossFn {
             "cispo" => parameters.clip_range(0.0, 4.0).map(Self::Cispo),
             "gspo" => parameters.clip_range(0.9997, 1.0004).map(Self::Gspo),
             "dro" => parameters.beta().map(|beta| Self::Dro { beta }),
-            "stable_reinforce" | "custom" => {
+            "stable_reinforce" => {
                 Err(OpError::user(format!("loss_fn: {name} is not supported by this server; it has {SUPPORTED}")))
+            }
+            "custom" => {
+                parameters.only(&["loss_id"])?;
+                Err(OpError::user(
+                    "loss_fn_config.loss_id: a custom loss needs the id that create_custom_loss returned",
+                ))
             }
             _ => Err(OpError::user(format!("loss_fn: {name:?} is not a loss function; this server has {SUPPORTED}"))),
         }
@@ -88,6 +98,7 @@ impl LossFn {
             Self::Cispo(_) => "cispo",
             Self::Dro { .. } => "dro",
             Self::Gspo(_) => "gspo",
+            Self::Custom(_) => "custom",
         }
     }
 }
@@ -162,7 +173,7 @@ mod tests {
             ("gspo", LossFn::Gspo(range(0.9997, 1.0004))),
         ] {
             let parsed = LossFn::parse(name, &LossConfig::new()).unwrap();
-            assert_eq!((parsed, parsed.name()), (expected, name));
+            assert_eq!((&parsed, parsed.name()), (&expected, name));
         }
         let wide = LossFn::parse("ppo", &config(&[("clip_high_threshold", 2.0)])).unwrap();
         assert_eq!(wide, LossFn::Ppo(range(0.8, 2.0)));
@@ -173,7 +184,8 @@ mod tests {
         let text: LossConfig = [("beta".to_owned(), LossConfigValue::Text("a".into()))].into();
         let cases = [
             ("stable_reinforce", LossConfig::new(), "loss_fn: stable_reinforce is not supported"),
-            ("custom", LossConfig::new(), "loss_fn: custom is not supported"),
+            ("custom", LossConfig::new(), "loss_fn_config.loss_id: a custom loss needs the id"),
+            ("custom", config(&[("beta", 1.0)]), "loss_fn_config.beta: not a setting of custom"),
             ("crossentropy", LossConfig::new(), "loss_fn: \"crossentropy\" is not a loss function"),
             ("cross_entropy", config(&[("beta", 1.0)]), "loss_fn_config.beta: not a setting of cross_entropy"),
             ("ppo", config(&[("clip_low", 1.0)]), "loss_fn_config.clip_low: not a setting of ppo; its settings: clip_"),

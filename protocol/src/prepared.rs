@@ -2,7 +2,9 @@
 //! engine reads.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use crate::custom_loss::CustomLoss;
 use crate::{BaseModel, LossConfig, LossFn, OpError, Sample, Tensor};
 
 /// One training example as decoded: row `i` of every per-token input belongs to input position `i`.
@@ -23,6 +25,8 @@ pub struct RawBatch {
     pub loss_fn: String,
     /// Its parameters.
     pub loss_fn_config: LossConfig,
+    /// The graph that `custom` names, or why there is none.
+    pub custom_loss: Option<Result<Arc<CustomLoss>, OpError>>,
 }
 
 /// The bounds that examples are checked against.
@@ -58,6 +62,8 @@ pub struct PreparedDatum {
     pub weights: Option<Vec<f32>>,
     /// Inputs of a policy-gradient loss; absent for cross_entropy.
     pub policy: Option<PolicyInputs>,
+    /// What a custom loss reads beside the log-probabilities, in the order of its inputs.
+    pub custom: Vec<Tensor>,
 }
 
 /// Per-token inputs of a policy-gradient loss.

@@ -50,7 +50,7 @@ pub struct DatumOutput {
     pub shape: Vec<usize>,
     /// Log-probabilities of the targets at temperature 1.
     pub logprobs: Vec<f32>,
-    /// Each target's term of the loss.
+    /// Each target's term of the loss; empty for a custom loss.
     pub elementwise_loss: Vec<f32>,
 }
 

@@ -79,6 +79,7 @@ pub use origin::{Executed, ExecutionObserver, Origin, Stages};
 pub use progress::WatchedSample;
 pub use quotas::{Pause, Policies, Quota, Refusal, TenantPolicy, TrainingLimits};
 pub use scheduler::{OpenSamples, Scheduler, Stats};
+pub use sessions::MAX_CUSTOM_LOSSES;
 pub use storage::{Area, Older, Pieces, Storage, StorageError};
 pub use store::db::Database;
 pub use store::schema::migrate;
@@ -86,7 +87,7 @@ pub use streams::SampleWatch;
 pub use trace_context::TraceContext;
 pub use types::{
     Checkpoint, CompletionItem, Completions, Decoded, Effect, Encode, Encoding, FinishReason, MaintenanceOp,
-    MaintenanceReport, MemoryWait, NewCheckpoint, NewRun, NewSamplingSession, NewSession, NumericsChange, Outcome,
-    Page, Poll, PrefetchDecoder, RequestKind, RequestState, Run, RunState, RunSubmission, SampleSubmission,
-    SamplingSession, Session, SessionStatus, Submitted, Work, WorkItem, WorkerWait,
+    MaintenanceReport, MemoryWait, NewCheckpoint, NewCustomLoss, NewRun, NewSamplingSession, NewSession,
+    NumericsChange, Outcome, Page, Poll, PrefetchDecoder, RequestKind, RequestState, Run, RunState, RunSubmission,
+    SampleSubmission, SamplingSession, Session, SessionStatus, Submitted, Work, WorkItem, WorkerWait,
 };

@@ -517,7 +517,6 @@ def test_deep_json(wire):
     [
         ("POST", "copy_weights"),
         ("POST", "join_sampling_session"),
-        ("POST", "create_custom_loss"),
         ("POST", "sessions/search"),
         ("GET", "audit"),
         ("GET", "billing/usage/events"),

@@ -62,6 +62,7 @@ pub(super) fn pass(run: &str, datums: i64) -> Operation {
         data: (0..datums).map(datum).collect(),
         loss_fn: "cross_entropy".into(),
         loss_fn_config: BTreeMap::new(),
+        custom_loss: None,
     };
     let batch = prepare_batch(&batch, ModelExtents { vocab_size: 512, context: 512 }).unwrap();
     Operation::ForwardBackward(ForwardBackward { run: RunId::new(run), batch, forward_only: false })

@@ -43,9 +43,13 @@ pub fn prepare_batch(batch: &RawBatch, extents: ModelExtents) -> Result<Prepared
     if data.len() > MAX_DATUMS {
         return Err(OpError::user(format!("data: {} datums are more than {MAX_DATUMS}", data.len())));
     }
-    let loss = LossFn::parse(&batch.loss_fn, &batch.loss_fn_config)?;
+    let loss = match &batch.custom_loss {
+        Some(custom) => LossFn::Custom(custom.clone()?),
+        None => LossFn::parse(&batch.loss_fn, &batch.loss_fn_config)?,
+    };
     let checked = data.iter().enumerate().map(|(index, datum)| prepare_within(&loss, index, datum, extents));
-    Ok(PreparedBatch { loss, data: checked.collect::<Result<_, _>>()?, extents })
+    let data = checked.collect::<Result<_, _>>()?;
+    Ok(PreparedBatch { loss, data, extents })
 }
 
 fn prepare_within(loss: &LossFn, index: usize, datum: &Datum, extents: ModelExtents) -> Result<PreparedDatum, OpError> {
@@ -72,6 +76,7 @@ mod tests {
             data: vec![Datum { tokens, loss_fn_inputs: inputs }],
             loss_fn: "cross_entropy".to_owned(),
             loss_fn_config: BTreeMap::new(),
+            custom_loss: None,
         }
     }
 

@@ -3,17 +3,19 @@
 use trainyard_protocol::{LossFn, OpError, PolicyInputs, PreparedDatum};
 
 use super::term::Term;
-use super::{cross_entropy, dro, gspo, ratio};
+use super::{cross_entropy, custom, dro, gspo, ratio};
 
 /// A datum's loss.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct LossValue {
     /// Sum of all terms.
     pub sum: f64,
-    /// Each target's term, in the layout of the targets.
+    /// Each target's term, in the layout of the targets; empty for a custom loss, which has no terms.
     pub elementwise: Vec<f32>,
     /// d(sum)/d(log-probability), in the layout of the targets.
     pub dlogprobs: Vec<f32>,
+    /// The metrics of a custom loss, in its order.
+    pub metrics: Vec<f64>,
 }
 
 /// Evaluates the loss of a datum whose targets have log-probabilities `logprobs` (`[N, k]`, as the targets).
@@ -26,12 +28,18 @@ pub struct LossValue {
 /// when lengths or inputs are not those of the loss.
 pub fn evaluate(loss: &LossFn, datum: &PreparedDatum, logprobs: &[f32]) -> Result<LossValue, OpError> {
     let count = datum.targets.len();
+    if let LossFn::Custom(loss) = loss {
+        return custom::evaluate(loss, datum, logprobs);
+    }
     let terms = terms(loss, datum, logprobs).filter(|terms| terms.len() == count && logprobs.len() == count);
     let Some(terms) = terms else {
         return Err(OpError::server(format!("data[{}]: loss inputs and targets differ in length", datum.index)));
     };
-    let mut value =
-        LossValue { sum: 0.0, elementwise: Vec::with_capacity(count), dlogprobs: Vec::with_capacity(count) };
+    let mut value = LossValue {
+        elementwise: Vec::with_capacity(count),
+        dlogprobs: Vec::with_capacity(count),
+        ..LossValue::default()
+    };
     for (at, term) in terms.into_iter().enumerate() {
         let term = weighted(term, datum.weights.as_ref().map_or(1.0, |weights| f64::from(weights[at])));
         let (narrow_term, narrow_gradient) = (term.value as f32, term.gradient as f32);
@@ -55,6 +63,7 @@ fn terms(loss: &LossFn, datum: &PreparedDatum, logprobs: &[f32]) -> Option<Vec<T
         LossFn::Ppo(range) => ratio::ppo(logprobs, policy()?, *range),
         LossFn::Cispo(range) => ratio::cispo(logprobs, policy()?, *range),
         LossFn::Dro { beta } => dro::terms(logprobs, policy()?, *beta),
+        LossFn::Custom(_) => return None,
         LossFn::Gspo(range) => gspo::terms(logprobs, policy().filter(|inputs| is_masked(inputs))?, *range),
     })
 }

@@ -1,5 +1,6 @@
 //! Checks a datum against its loss function before any work is done for it.
 
+use super::custom;
 use trainyard_protocol::limits::check_targets;
 use trainyard_protocol::{Datum, LossFn, OpError, PolicyInputs, PreparedDatum, Tensor, TensorValues};
 
@@ -7,18 +8,19 @@ const CROSS_ENTROPY_INPUTS: &[&str] = &["target_tokens", "weights"];
 const TOKEN_LEVEL_INPUTS: &[&str] = &["target_tokens", "logprobs", "advantages", "weights"];
 const SEQUENCE_LEVEL_INPUTS: &[&str] = &["target_tokens", "logprobs", "advantages", "sequence_ratio_mask", "weights"];
 
-/// Names of the inputs that a datum may carry.
-fn inputs_of(loss: &LossFn) -> &'static [&'static str] {
-    match loss {
+/// Names of the inputs that a datum may carry; a custom loss takes what it reads of any.
+fn inputs_of(loss: &LossFn) -> Option<&'static [&'static str]> {
+    Some(match loss {
+        LossFn::Custom(_) => return None,
         LossFn::CrossEntropy => CROSS_ENTROPY_INPUTS,
         LossFn::ImportanceSampling | LossFn::Ppo(_) | LossFn::Cispo(_) | LossFn::Dro { .. } => TOKEN_LEVEL_INPUTS,
         LossFn::Gspo(_) => SEQUENCE_LEVEL_INPUTS,
-    }
+    })
 }
 
 /// Whether `logprobs` and `advantages` are mandatory and targets are one per position.
 pub(super) fn is_policy_gradient(loss: &LossFn) -> bool {
-    !matches!(loss, LossFn::CrossEntropy)
+    !matches!(loss, LossFn::CrossEntropy | LossFn::Custom(_))
 }
 
 /// Checks datum `index` of a request. Errors name the datum and the field.
@@ -32,7 +34,12 @@ pub fn prepare(loss: &LossFn, index: usize, datum: &Datum, vocab_size: usize) ->
     let tokens = token_ids(&datum.tokens, vocab_size, &format!("data[{index}].model_input"))?;
     let targets = fields.mandatory("target_tokens")?;
     let shape = fields.target_shape(targets, n, vocab_size)?;
-    let weights = fields.optional("weights").map(|tensor| fields.floats("weights", tensor, &shape)).transpose()?;
+    let custom = match loss {
+        LossFn::Custom(loss) => custom::inputs(loss, index, datum)?,
+        _ => Vec::new(),
+    };
+    let weights = fields.optional("weights").filter(|_| !matches!(loss, LossFn::Custom(_)));
+    let weights = weights.map(|tensor| fields.floats("weights", tensor, &shape)).transpose()?;
     let policy = is_policy_gradient(loss).then(|| fields.policy_inputs(n)).transpose()?;
     Ok(PreparedDatum {
         index,
@@ -42,6 +49,7 @@ pub fn prepare(loss: &LossFn, index: usize, datum: &Datum, vocab_size: usize) ->
         shape,
         weights,
         policy,
+        custom,
     })
 }
 
@@ -58,7 +66,7 @@ impl<'a> Fields<'a> {
     }
 
     fn refuse_unknown(&self) -> Result<(), OpError> {
-        let known = inputs_of(self.loss);
+        let Some(known) = inputs_of(self.loss) else { return Ok(()) };
         match self.datum.loss_fn_inputs.keys().find(|name| !known.contains(&name.as_str())) {
             None => Ok(()),
             Some(name) => Err(self

@@ -7,6 +7,7 @@
 
 mod batch;
 mod cross_entropy;
+mod custom;
 mod dro;
 mod evaluate;
 mod gspo;

@@ -123,6 +123,7 @@ fn prepared(weights: Option<Vec<f32>>, logprobs: Vec<f32>, advantages: Vec<f32>,
         shape: vec![n],
         weights,
         policy: (!advantages.is_empty()).then_some(PolicyInputs { logprobs, advantages, ratio_mask }),
+        custom: Vec::new(),
     }
 }
 
@@ -185,7 +186,7 @@ proptest! {
                 let mut moved = lp.clone();
                 moved[at] += by;
                 let mut datum = datum.clone();
-                if let (LossFn::Cispo(_), Some(policy)) = (loss, &mut datum.policy) {
+                if let (LossFn::Cispo(_), Some(policy)) = (&loss, &mut datum.policy) {
                     policy.logprobs[at] += by;
                 }
                 evaluate(&loss, &datum, &moved).unwrap().sum

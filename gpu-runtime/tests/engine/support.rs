@@ -124,7 +124,7 @@ pub(crate) fn loss_op(run: &str, data: Vec<Datum>, forward_only: bool) -> Operat
 }
 
 fn prepared_op(extents: ModelExtents, run: &str, loss: &str, data: Vec<Datum>, forward_only: bool) -> Operation {
-    let batch = RawBatch { data, loss_fn: loss.into(), loss_fn_config: BTreeMap::new() };
+    let batch = RawBatch { data, loss_fn: loss.into(), loss_fn_config: BTreeMap::new(), custom_loss: None };
     let batch = prepare_batch(&batch, extents).unwrap();
     Operation::ForwardBackward(ForwardBackward { run: RunId::new(run), batch, forward_only })
 }

@@ -1,9 +1,11 @@
-//! Sessions and sampling sessions.
+//! Sessions, their sampling sessions and custom losses.
 
 mod create;
+mod custom_losses;
 mod end;
 mod heartbeat;
 mod sampling;
 
+pub use custom_losses::MAX_CUSTOM_LOSSES;
 pub(crate) use end::EndSession;
 pub(crate) use heartbeat::ensure_alive;

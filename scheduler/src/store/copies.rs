@@ -23,11 +23,12 @@ pub(crate) struct Table {
 }
 
 /// Every table of a copy; those that others refer to come first. What is about processes is in none.
-pub(crate) const TABLES: [Table; 10] = [
+pub(crate) const TABLES: [Table; 11] = [
     table("secrets", &["name"]),
     table("sessions", &["id"]),
     Table { folders: &["snapshot_dir"], ..table("runs", &["id"]) },
     Table { folders: &["checkpoint_dir", "snapshot_dir"], ..table("sampling_sessions", &["id"]) },
+    table("custom_losses", &["id"]),
     Table { blobs: &["payload_file", "result_file"], ..table("requests", &["arrival"]) },
     Table { folders: &["dir"], ..table("loads", &["request_id"]) },
     Table { folders: &["dir"], ..table("checkpoints", &["run_id", "kind", "name"]) },

@@ -2,6 +2,7 @@
 
 use trainyard_protocol::{RequestId, RunId};
 
+use super::custom_losses;
 use super::db::{Conn, Row, column, sql, sql_by};
 use super::{as_u64, failed};
 use crate::{Error, Timestamp};
@@ -75,7 +76,7 @@ pub(crate) async fn drop_results(
 }
 
 /// Deletes rows of sessions that ended, with all their requests, before `before`: requests first, then sampling
-/// sessions, then the session with its runs. A session whose runs own checkpoints stays with all its runs, and is not
+/// sessions and custom losses, then the session with its runs. A session whose runs own checkpoints stays with all its runs, and is not
 /// looked at again until one of these checkpoints is deleted ([`revisit_session`]).
 pub(crate) async fn collect_sessions(conn: &mut Conn, before: Timestamp) -> Result<DroppedRows, Error> {
     // What an ended session still has to do is of the unfinished, which are few.
@@ -103,6 +104,7 @@ pub(crate) async fn collect_sessions(conn: &mut Conn, before: Timestamp) -> Resu
     if dropped.is_full {
         return Ok(dropped);
     }
+    custom_losses::delete_custom_losses(conn, &sessions).await?;
     dropped.is_full = sessions.len() as u64 >= as_u64(SESSIONS);
     dropped.folders.extend(delete_sessions(conn, sessions).await?);
     Ok(dropped)

@@ -19,6 +19,7 @@ pub(crate) mod blobs;
 pub(crate) mod checkpoints;
 pub(crate) mod clock;
 pub(crate) mod copies;
+pub(crate) mod custom_losses;
 pub(crate) mod db;
 pub(crate) mod folders;
 pub(crate) mod gc;

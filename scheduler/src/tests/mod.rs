@@ -60,9 +60,9 @@ use trainyard_protocol::{
 };
 
 use crate::{
-    Clock, Decoded, Effect, Encoding, Error, NewRun, NewSamplingSession, NewSession, Options, Outcome, Policies, Poll,
-    RequestKind, RunSubmission, SampleSubmission, Scheduler, Storage, Submitted, TenantPolicy, Timestamp, Work,
-    WorkItem, WorkerOptions,
+    Clock, Decoded, Effect, Encoding, Error, NewCustomLoss, NewRun, NewSamplingSession, NewSession, Options, Outcome,
+    Policies, Poll, RequestKind, RunSubmission, SampleSubmission, Scheduler, Storage, Submitted, TenantPolicy,
+    Timestamp, Work, WorkItem, WorkerOptions,
 };
 
 /// A clock that tests move.
@@ -321,6 +321,10 @@ pub(super) fn new_sampling(session: &SessionId, seq_id: i64, snapshot: Option<&s
         model_path: None,
         snapshot: snapshot.map(str::to_owned),
     }
+}
+
+pub(super) fn new_custom_loss(session: &SessionId) -> NewCustomLoss {
+    NewCustomLoss { session: session.clone(), seq_id: 100, definition: Bytes::from_static(b"{}") }
 }
 
 pub(super) fn is_not_found<T: std::fmt::Debug>(result: Result<T, Error>) -> bool {

@@ -12,7 +12,9 @@ pub use requests::{
     CompletionItem, Completions, Encoding, MaintenanceOp, MemoryWait, NewRun, Poll, RequestKind, RequestState,
     RunSubmission, SampleSubmission, Submitted,
 };
-pub use sessions::{FinishReason, NewSamplingSession, NewSession, SamplingSession, Session, SessionStatus};
+pub use sessions::{
+    FinishReason, NewCustomLoss, NewSamplingSession, NewSession, SamplingSession, Session, SessionStatus,
+};
 pub use work::{Effect, Encode, Outcome, Work, WorkItem, WorkerWait};
 
 /// A fieldless enum that a column holds as text.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use bytes::Bytes;
 use trainyard_protocol::{RunId, SamplingSessionId, SessionId, TinkerPath};
 
 use super::text_enum;
@@ -50,6 +51,17 @@ pub enum SessionStatus {
     },
     /// Its heartbeats stopped.
     Expired,
+}
+
+/// A custom loss to create. Its identity is (session, seq_id).
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewCustomLoss {
+    /// The session that can use it.
+    pub session: SessionId,
+    /// The client's number, unique within the session.
+    pub seq_id: i64,
+    /// Name, inputs and graph as JSON, checked.
+    pub definition: Bytes,
 }
 
 /// A client's session.

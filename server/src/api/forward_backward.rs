@@ -3,8 +3,8 @@
 use axum::extract::State;
 use bytes::Bytes;
 use trainyard_protocol::limits::scored_tokens;
-use trainyard_protocol::{Datum, OpError, PreparedContent, RawBatch, RunId};
-use trainyard_scheduler::{Decoded, RequestKind, Run};
+use trainyard_protocol::{CustomLossId, Datum, OpError, PreparedContent, RawBatch, RunId, TenantId};
+use trainyard_scheduler::{Decoded, Error, RequestKind, Run};
 
 use super::body::{Media, RawBody, beside};
 use super::respond::Reply;
@@ -13,6 +13,7 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::openapi::{Binary, Refusals};
 use crate::state::AppState;
+use crate::wire::custom_loss;
 use crate::wire::futures::SubmitResponse;
 use crate::wire::json;
 use crate::wire::proto::ForwardBackwardRequest;
@@ -41,7 +42,7 @@ pub(super) async fn forward_backward(
     let (found, request) = body.decode(read).await?;
     let (run, seq_id) = submit::ids(found, request.as_ref().err())?;
     let run = submit::find_run(&state, &tenant, &run, seq_id).await?;
-    let (kind, new) = prepare(&state, &run, request, &body).await?;
+    let (kind, new) = prepare(&state, &tenant, &run, request, &body).await?;
     submit::submit(&state, &tenant, &run, seq_id, kind, new).await
 }
 
@@ -83,18 +84,50 @@ fn read_json(bytes: &Bytes) -> Read {
 /// the engine has them ready when their turn comes.
 pub(super) async fn prepare(
     state: &AppState,
+    tenant: &TenantId,
     run: &Run,
     pass: Result<Pass, OpError>,
     body: &RawBody,
 ) -> Result<(RequestKind, NewRequest), ApiError> {
-    let Pass { kind, payload, batch } = match pass {
+    let Pass { kind, mut payload, mut batch } = match pass {
         Ok(pass) => pass,
         Err(error) => return Ok((RequestKind::ForwardBackward, NewRequest::rejected(error, &body.bytes))),
     };
+    let identity = payload.clone();
+    if let Ok(found) = &mut batch {
+        match custom_loss(state, tenant, run, found).await? {
+            Ok(Some(definition)) => payload = custom_loss::with_definition(&payload, &definition),
+            Ok(None) => {}
+            Err(error) => return Ok((kind, NewRequest::rejected(error, &body.bytes))),
+        }
+    }
     let tokens = batch.as_ref().map_or(0, tokens);
     let decoded = decoded(state, run, batch, body).await?;
-    let identity = payload.clone();
     Ok((kind, NewRequest { payload, decoded, identity, tokens, stores: None, rejected: None }))
+}
+
+/// Gives a batch the custom loss that it names. Returns the definition, or why there is none.
+async fn custom_loss(
+    state: &AppState,
+    tenant: &TenantId,
+    run: &Run,
+    batch: &mut RawBatch,
+) -> Result<Result<Option<Bytes>, OpError>, ApiError> {
+    let id = match training::custom_loss_id(batch) {
+        Ok(Some(id)) => CustomLossId::new(id),
+        Ok(None) => return Ok(Ok(None)),
+        Err(error) => return Ok(Err(error)),
+    };
+    let unknown =
+        || OpError::user(format!("loss_fn_config.loss_id: no custom loss {:?} in the run's session", id.as_str()));
+    match state.scheduler.custom_loss(tenant, &id).await {
+        Ok((session, definition)) if session == run.session => {
+            batch.custom_loss = Some(custom_loss::read(&definition));
+            Ok(Ok(Some(definition)))
+        }
+        Ok(_) | Err(Error::NotFound { .. }) => Ok(Err(unknown())),
+        Err(error) => Err(error.into()),
+    }
 }
 
 async fn decoded(
@@ -285,6 +318,7 @@ mod tests {
             data: vec![datum(10, &[10]), datum(10, &[10, 64]), datum(10, &[10, 96])],
             loss_fn: "cross_entropy".to_owned(),
             loss_fn_config: LossConfig::new(),
+            custom_loss: None,
         };
         assert_eq!(tokens(&batch), 10 + 10 + 15);
     }

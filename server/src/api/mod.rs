@@ -22,6 +22,7 @@ mod checkpoint_unpublish;
 mod checkpoints;
 mod client_config;
 mod client_dynamic_config;
+mod create_custom_loss;
 mod create_model;
 mod create_sampling_session;
 mod create_session;
@@ -105,6 +106,7 @@ endpoints! {
         post "/api/v1/sessions/{session_id}/finish" session_finish;
         post "/api/v1/create_model" create_model;
         post "/api/v1/get_info" get_info;
+        post "/api/v1/create_custom_loss" create_custom_loss;
         post "/api/v1/forward_backward" forward_backward;
         post "/api/v1/forward" forward;
         post "/api/v1/optim_step" optim_step;

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
-use trainyard_protocol::{OpError, RequestId, TenantId};
+use trainyard_protocol::{CustomLossId, OpError, RequestId, TenantId};
 use trainyard_scheduler::{Encoding, Error, MemoryWait, Pause, Poll, WorkerWait};
 
 use super::body::{JsonBody, beside};
@@ -15,6 +15,7 @@ use crate::auth::Tenant;
 use crate::error::{ApiError, full_response};
 use crate::openapi::{Binary, Refusals};
 use crate::state::AppState;
+use crate::wire::custom_loss::CreateCustomLossResponse;
 use crate::wire::futures::{FailedResponse, RetrieveFutureRequest, TryAgainResponse};
 use crate::wire::results::{self, ResultError, RetrieveFutureResponse};
 
@@ -47,6 +48,11 @@ pub(super) async fn retrieve_future(
     JsonBody(request): JsonBody<RetrieveFutureRequest>,
 ) -> Result<Response, ApiError> {
     let id = RequestId::new(request.request_id);
+    if let Some(loss) = CustomLossId::of_future(&id) {
+        // It is done as soon as it is accepted.
+        state.scheduler.custom_loss(&tenant, &loss).await?;
+        return Ok(Answer(CreateCustomLossResponse::new(loss.as_str())).into_response());
+    }
     match wait(&state, &tenant, &id).await {
         Ok(Poll::Pending) => Ok(Answer(pending(&state, &tenant, &id).await).into_response()),
         Ok(Poll::Succeeded { encoding: Encoding::Json, payload }) => Ok(full_response(StatusCode::OK, JSON, payload)),

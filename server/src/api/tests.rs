@@ -60,6 +60,8 @@ async fn no_tenant_reaches_anothers_objects() {
     let sampler = server.sampler().await;
     let session = run.split(':').next().unwrap();
     let future = server.post("asample", sample(&sampler, 0)).await.text("request_id");
+    let loss = server.post("create_custom_loss", super::create_custom_loss::tests::body(session, 0, "sum")).await;
+    let loss = loss.text("request_id");
     for (path, body) in [
         ("session_heartbeat", json!({"session_id": session})),
         ("get_info", json!({"model_id": run})),
@@ -68,6 +70,7 @@ async fn no_tenant_reaches_anothers_objects() {
         ("retrieve_future", json!({"request_id": future})),
         ("cancel_future", json!({"request_id": future})),
         ("create_model", json!({"session_id": session, "model_seq_id": 1, "base_model": MODEL})),
+        ("retrieve_future", json!({"request_id": loss})),
         ("create_sampling_session", json!({"session_id": session, "sampling_session_seq_id": 1, "base_model": MODEL})),
     ] {
         server.post_as("tml-b", path, body).await.refused(404);
@@ -84,7 +87,6 @@ async fn what_is_not_supported_is_named() {
     for (method, path) in [
         (Method::POST, "copy_weights"),
         (Method::POST, "join_sampling_session"),
-        (Method::POST, "create_custom_loss"),
         (Method::POST, "sessions/search"),
         (Method::PUT, "sessions/s/project"),
         (Method::GET, "sessions/s/trace_export"),

@@ -77,7 +77,8 @@ const NAMELESS: [&str; 8] = [
     "checkpoints",
 ];
 /// Operations on what may be over: sessions, runs, sampling sessions and results.
-const ENDING: [&str; 13] = [
+const ENDING: [&str; 14] = [
+    "create_custom_loss",
     "session_heartbeat",
     "create_model",
     "forward_backward",
@@ -93,7 +94,8 @@ const ENDING: [&str; 13] = [
     "retrieve_futures",
 ];
 /// Operations that are identified by a number, whose repetition must have the same content.
-const NUMBERED: [&str; 10] = [
+const NUMBERED: [&str; 11] = [
+    "create_custom_loss",
     "create_model",
     "forward_backward",
     "forward",

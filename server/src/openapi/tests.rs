@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::*;
-use crate::wire::{catalogue, client, futures, json, models, sampling, sessions, training, weights};
+use crate::wire::{catalogue, client, custom_loss, futures, json, models, sampling, sessions, training, weights};
 
 #[test]
 fn the_committed_document_is_current() {
@@ -64,6 +64,7 @@ fn the_examples_are_valid() {
         "session_heartbeat": sessions::HeartbeatRequest => sessions::HeartbeatResponse,
         "create_model": models::CreateModelRequest => futures::SubmitResponse,
         "get_info": models::GetInfoRequest => models::GetInfoResponse,
+        "create_custom_loss": custom_loss::CreateCustomLossRequest => futures::SubmitResponse,
         "forward_backward": training::ForwardBackwardBody => futures::SubmitResponse,
         "forward": training::ForwardBody => futures::SubmitResponse,
         "optim_step": models::OptimStepRequest => futures::SubmitResponse,

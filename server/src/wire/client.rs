@@ -47,7 +47,7 @@ impl Default for ClientConfigResponse {
             parallel_fwdbwd_chunks: true,
             proto_compress_fwdbwd: false,
             sample_use_retrieve_futures: false,
-            custom_loss_server_side: false,
+            custom_loss_server_side: true,
             sample_join_sampling_session: false,
         }
     }

@@ -4,6 +4,7 @@
 mod bounds;
 pub mod catalogue;
 pub mod client;
+pub mod custom_loss;
 pub mod futures;
 pub mod json;
 pub mod model_input;

@@ -11,6 +11,7 @@ use trainyard_protocol::{
 };
 use utoipa::ToSchema;
 
+use super::custom_loss;
 use super::json;
 use super::model_input::ModelInput;
 use super::parts;
@@ -56,7 +57,38 @@ pub fn batch(request: proto::ForwardBackwardRequest) -> Result<RawBatch, OpError
     for (index, datum) in request.data.into_iter().enumerate() {
         data.push(decode_datum(index, datum, &mut budget)?);
     }
-    Ok(RawBatch { data, loss_fn: request.loss_fn, loss_fn_config })
+    Ok(RawBatch { data, loss_fn: request.loss_fn, loss_fn_config, custom_loss: None })
+}
+
+/// The examples of a stored request, with its custom loss.
+///
+/// # Errors
+/// The user's, by field.
+pub fn stored_batch(payload: Bytes) -> Result<RawBatch, OpError> {
+    let mut batch = batch(decode(payload.clone())?)?;
+    if batch.loss_fn == CUSTOM {
+        batch.custom_loss = custom_loss::stored_loss(&payload);
+    }
+    Ok(batch)
+}
+
+/// The loss function whose graph the client uploaded.
+const CUSTOM: &str = "custom";
+
+/// The id of the custom loss that a batch names; `None` for other losses.
+///
+/// # Errors
+/// The user's when there is no such setting, or another.
+pub fn custom_loss_id(batch: &RawBatch) -> Result<Option<&str>, OpError> {
+    if batch.loss_fn != CUSTOM {
+        return Ok(None);
+    }
+    match batch.loss_fn_config.get("loss_id") {
+        Some(LossConfigValue::Text(id)) if batch.loss_fn_config.len() == 1 => Ok(Some(id)),
+        _ => Err(OpError::user(
+            "loss_fn_config.loss_id: custom needs the id that create_custom_loss returned, and nothing else",
+        )),
+    }
 }
 
 fn loss_config(
@@ -261,13 +293,13 @@ impl DatumBody {
 /// from datum to datum.
 pub fn encode_output(result: &ForwardBackwardResult) -> Bytes {
     let trailing = |datum: &DatumOutput| datum.shape.get(1..).unwrap_or_default().to_vec();
-    let records = result.outputs.chunk_by(|a, b| trailing(a) == trailing(b)).map(|group| proto::ArrayRecord {
-        type_tag: OUTPUT_TYPE.to_owned(),
-        fields: BTreeMap::from([
-            ("logprobs".to_owned(), batched_tensor(group, |datum| &datum.logprobs)),
-            ("elementwise_loss".to_owned(), batched_tensor(group, |datum| &datum.elementwise_loss)),
-        ]),
-        num_datums: group.len() as i64,
+    let records = result.outputs.chunk_by(|a, b| trailing(a) == trailing(b)).map(|group| {
+        let mut fields = BTreeMap::from([("logprobs".to_owned(), batched_tensor(group, |datum| &datum.logprobs))]);
+        // A custom loss has no terms.
+        if group.iter().any(|datum| !datum.elementwise_loss.is_empty()) {
+            fields.insert("elementwise_loss".to_owned(), batched_tensor(group, |datum| &datum.elementwise_loss));
+        }
+        proto::ArrayRecord { type_tag: OUTPUT_TYPE.to_owned(), fields, num_datums: group.len() as i64 }
     });
     let output = proto::ForwardBackwardOutput {
         loss_fn_output_type: OUTPUT_TYPE.to_owned(),

@@ -29,7 +29,7 @@ pub(super) fn prepare_batch(
     base_model: &str,
     payload: Bytes,
 ) -> Result<PreparedBatch, OpError> {
-    preparer.prepare(base_model, training::batch(training::decode(payload)?)?)
+    preparer.prepare(base_model, training::stored_batch(payload)?)
 }
 
 /// What is unreadable is left to the worker, which logs it.

@@ -181,7 +181,7 @@ impl<B: Backend> Trainer<B> {
                 let task = &self.tasks[*i];
                 TrainGroup {
                     adapter: runs.get(&task.run).and_then(TrainingRun::packed),
-                    loss: task.loss,
+                    loss: task.loss.clone(),
                     data: task.data[task.next..task.next + count].iter().collect(),
                     grads: grads.as_mut(),
                 }
@@ -270,7 +270,7 @@ fn finish<B: Backend>(
         let grads = grads.finish(backend, run.base.table());
         run.accumulate(backend, grads)?;
     }
-    let sum: f64 = task.outputs.iter().map(|o| o.value.sum).sum();
+    let metrics = metrics(&task.loss, &task.outputs);
     let outputs = task
         .data
         .iter()
@@ -281,8 +281,20 @@ fn finish<B: Backend>(
             elementwise_loss: output.value.elementwise,
         })
         .collect();
-    let metrics = BTreeMap::from([("loss:sum".to_owned(), sum)]);
     Ok(OpResult::ForwardBackward(ForwardBackwardResult { outputs, metrics }))
+}
+
+/// The loss of a request, and the metrics of a custom one, summed over the datums in their order.
+fn metrics(loss: &LossFn, outputs: &[TrainOutput]) -> BTreeMap<String, f64> {
+    let mut metrics = BTreeMap::from([("loss:sum".to_owned(), outputs.iter().map(|o| o.value.sum).sum())]);
+    if let LossFn::Custom(loss) = loss {
+        for (at, metric) in loss.metrics.iter().enumerate() {
+            let sum: f64 = outputs.iter().filter_map(|o| o.value.metrics.get(at)).sum();
+            let divisor = if metric.is_mean() { outputs.len() as f64 } else { 1.0 };
+            metrics.insert(metric.key.clone(), sum / divisor);
+        }
+    }
+    metrics
 }
 
 #[cfg(test)]

@@ -64,6 +64,11 @@ const MANY_SAMPLING_SESSIONS: &str = numbered!(
     "SELECT 'a1:sample:' || i, 'me', 'a1', i, 'base', 'k' || i, 'a1:train:0', 'save' || i, 'snapshots/a1/' || i,
         i <= $1 - 20, $2 - i FROM n"
 );
+/// One for each session with a prefix.
+const CUSTOM_LOSSES: &str = numbered!(
+    "INSERT INTO custom_losses (id, tenant, session_id, seq_id, definition, created_at)",
+    "SELECT $2 || i || ':loss:0', 'me', $2 || i, 0, $3, CAST($4 AS BIGINT) FROM n"
+);
 const BASE_SAMPLING_SESSION: &str =
     "INSERT INTO sampling_sessions (id, tenant, session_id, seq_id, base_model, created_at)
     VALUES ('a2:sample:1', 'me', 'a2', 1, 'base', CAST($1 AS BIGINT))";
@@ -137,6 +142,9 @@ pub(super) async fn fill(conn: &mut Conn) {
     }
     run(conn, SAVED_RUN, vec![int(LOG - 100)]).await;
     run(conn, MANY_SAMPLING_SESSIONS, vec![int(SAMPLERS), int(NOW)]).await;
+    for (count, prefix) in [(ACTIVE, "a"), (ENDED, "e")] {
+        run(conn, CUSTOM_LOSSES, vec![int(count), prefix.into(), bytes(), int(NOW)]).await;
+    }
     run(conn, BASE_SAMPLING_SESSION, vec![int(NOW)]).await;
     run(conn, RETAINED_SAMPLES, vec![int(SAMPLES), bytes(), int(NOW), int(ACTIVE - 1)]).await;
     run(conn, RETAINED_TRAINING, vec![int(LOG), bytes(), int(NOW), true.into()]).await;

@@ -18,8 +18,18 @@ use crate::{Error, migrate};
 const NOW: i64 = 1_700_000_000_000;
 
 /// Tables that grow as long as the service is used, and the names that statements give them.
-const GROWING: [&str; 9] =
-    ["sessions", "runs", "sampling_sessions", "requests", "checkpoints", "loads", "sampler", "request", "load"];
+const GROWING: [&str; 10] = [
+    "custom_losses",
+    "sessions",
+    "runs",
+    "sampling_sessions",
+    "requests",
+    "checkpoints",
+    "loads",
+    "sampler",
+    "request",
+    "load",
+];
 /// Indices of what is unfinished, leased or active, which is little: these may be read from end to end.
 const WORKING_SETS: [&str; 6] = [
     "requests_unfinished",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId, TenantId, TinkerPath};
 
 use super::super::fleet::compute;
-use super::super::{new_run, new_sampling, new_session, spec};
+use super::super::{new_custom_loss, new_run, new_sampling, new_session, spec};
 use super::fill::LOG;
 use super::{NOW, Plans};
 use crate::crashes::WorkerEnd;
@@ -14,8 +14,8 @@ use crate::store::requests::{NewRequest, RequestTarget};
 use crate::store::results::{RequestEnd, SampleEnd};
 use crate::store::sample_claims::{self, SampleClaim};
 use crate::store::{
-    backup_holds, base_models, checkpoints, folders, gc, leases, numerics, quotas, requests, results, runs, sampling,
-    saved_snapshots, sessions, training_queue, workers,
+    backup_holds, base_models, checkpoints, custom_losses, folders, gc, leases, numerics, quotas, requests, results,
+    runs, sampling, saved_snapshots, sessions, training_queue, workers,
 };
 use crate::{Encoding, FinishReason, NewCheckpoint, NumericsChange, Page, RequestKind, SessionStatus, Timestamp};
 
@@ -130,6 +130,12 @@ async fn session_submissions(plans: &mut Plans) {
     plans.step(async |conn| sampling::save_of_snapshot(conn, &SessionId::new("a1"), "k77").await).await;
     plans.step(async |conn| checkpoints::hold_checkpoint(conn, &path("e2")).await).await;
     plans.step(async |conn| checkpoints::readable_checkpoint(conn, &me(), &path("e2"), T).await).await;
+    plans
+        .step(async |conn| {
+            let id = custom_losses::insert_custom_loss(conn, &me(), &new_custom_loss(&SessionId::new("a2")), T).await?;
+            custom_losses::custom_loss(conn, &me(), &id).await
+        })
+        .await;
     let expired = SessionStatus::Expired;
     plans
         .step(async |conn| {

@@ -1,0 +1,137 @@
+//! Custom losses: a graph that the client traced, evaluated per datum with its gradient.
+//!
+//! The graph is data that [`CustomLoss::read`] has checked. One walk evaluates its nodes in order on candle tensors; the
+//! [`Tape`] records what depends on the log-probabilities and walks back. Every operation is charged before it allocates, so
+//! that a datum has a bounded cost whatever its graph asks for.
+
+mod activation;
+mod binary;
+mod create;
+mod error;
+mod index;
+mod inputs;
+mod interpret;
+mod lanes;
+mod parts;
+mod python;
+mod reduce;
+mod scan;
+mod select;
+mod shape;
+mod statistics;
+mod tape;
+mod tensor;
+#[cfg(test)]
+mod tests;
+mod unary;
+mod value;
+
+use trainyard_protocol::custom_loss::{CustomLoss, Node};
+use trainyard_protocol::{OpError, PreparedDatum};
+
+use self::error::{Failure, Result};
+use self::tape::Tape;
+use self::tensor::{GraphTensor, elements};
+use self::value::{Arguments, Value};
+use super::LossValue;
+use crate::fault::guarded;
+
+pub(super) use inputs::inputs;
+
+/// Evaluates a custom loss on a datum whose targets have these log-probabilities, in the layout of the targets.
+///
+/// # Errors
+/// The user's, with the node's name and target: operands that an operation does not take, a cost beyond the limit, a loss
+/// that is no number, not finite, or without a gradient.
+pub(super) fn evaluate(
+    loss: &CustomLoss,
+    datum: &PreparedDatum,
+    logprobs: &[f32],
+) -> std::result::Result<LossValue, OpError> {
+    let run = Run { loss, datum };
+    // A panic in the tensor library is the request's, and has changed nothing.
+    guarded("custom loss", || run.evaluate(logprobs)).map_err(|fault| fault.error())?
+}
+
+/// A graph on a datum.
+struct Run<'a> {
+    loss: &'a CustomLoss,
+    datum: &'a PreparedDatum,
+}
+
+impl Run<'_> {
+    fn evaluate(&self, logprobs: &[f32]) -> std::result::Result<LossValue, OpError> {
+        let mut tape = Tape::new(logprobs.len());
+        let (leaf, inputs) = self.inputs(&mut tape, logprobs).map_err(|failure| self.failed(&failure.to_string()))?;
+        let mut values: Vec<Value> = Vec::with_capacity(self.loss.nodes.len());
+        for node in &self.loss.nodes {
+            let value = node_value(&mut tape, node, &values, &inputs);
+            values.push(value.map_err(|failure| self.failed_at(node, &failure.to_string()))?);
+        }
+        let result = self.result(&values)?;
+        let metrics = self.loss.metrics.iter().map(|metric| self.metric(metric.node, &values));
+        let metrics = metrics.collect::<Result<Vec<f64>>>().and_then(|metrics| Ok((result.item()?, metrics)));
+        let (sum, metrics) = metrics.map_err(|failure| self.failed(&failure.to_string()))?;
+        let gradient = tape.gradient(&result, &leaf).map_err(|failure| self.failed(&failure.to_string()))?;
+        let Some(gradient) = gradient else {
+            return Err(self.failed("the loss has no gradient: it does not depend on logprobs"));
+        };
+        let gradient: Vec<f64> = elements(&gradient).map_err(|failure| self.failed(&failure.to_string()))?;
+        let dlogprobs: Vec<f32> = gradient.into_iter().map(|value| value as f32).collect();
+        if !(sum as f32).is_finite() {
+            return Err(self.failed(&format!("the loss is {}", sum as f32)));
+        }
+        if let Some(at) = dlogprobs.iter().position(|value| !value.is_finite()) {
+            let row = at / self.datum.k.max(1);
+            return Err(self.failed(&format!("the gradient is not finite at position {row}")));
+        }
+        Ok(LossValue { sum, elementwise: Vec::new(), dlogprobs, metrics })
+    }
+
+    /// The log-probabilities, and all inputs in the order of the placeholders.
+    fn inputs(&self, tape: &mut Tape, logprobs: &[f32]) -> Result<(GraphTensor, Vec<GraphTensor>)> {
+        let wide = logprobs.iter().map(|&value| f64::from(value)).collect();
+        let leaf = tape.leaf(GraphTensor::floats(wide, &self.datum.shape)?.data);
+        let mut inputs = vec![leaf.clone()];
+        for tensor in &self.datum.custom {
+            inputs.push(inputs::to_graph(tensor)?);
+        }
+        Ok((leaf, inputs))
+    }
+
+    fn result(&self, values: &[Value]) -> std::result::Result<GraphTensor, OpError> {
+        match values.get(self.loss.loss) {
+            Some(Value::Tensor(loss)) if loss.rank() == 0 => Ok(loss.clone()),
+            Some(other) => {
+                Err(self.failed(&format!("the loss must be a tensor of no dimensions, not {}", other.describe())))
+            }
+            None => Err(self.failed("the loss has no value")),
+        }
+    }
+
+    /// The one number of a metric.
+    fn metric(&self, node: usize, values: &[Value]) -> Result<f64> {
+        let value = values.get(node).cloned().unwrap_or(Value::None);
+        let number = Arguments::new(vec![value]).number(0);
+        let key = self.loss.metrics.iter().find(|metric| metric.node == node).map_or("", |metric| &metric.key);
+        number.map_err(|failure| Failure::new(format!("metric {key:?}: {failure}")))
+    }
+
+    fn failed(&self, reason: &str) -> OpError {
+        OpError::user(format!("data[{}]: custom loss {:?}: {reason}", self.datum.index, self.loss.name))
+    }
+
+    fn failed_at(&self, node: &Node, reason: &str) -> OpError {
+        self.failed(&format!("node {:?} ({}): {reason}", node.name, node.target))
+    }
+}
+
+/// The value of a node; its cost is what it reads and what it makes.
+fn node_value(tape: &mut Tape, node: &Node, values: &[Value], inputs: &[GraphTensor]) -> Result<Value> {
+    let arguments = node.arguments.iter().map(|argument| interpret::resolve(argument, values));
+    let arguments = Arguments::new(arguments.collect::<Result<Vec<_>>>()?);
+    tape.charge(arguments.len())?;
+    let value = interpret::apply(tape, node.op, &arguments, inputs)?;
+    tape.charge(value.len())?;
+    Ok(value)
+}

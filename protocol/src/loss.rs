@@ -37,6 +37,13 @@ pub enum LossFn {
     /// gradient `s` with respect to `lp_t`; `m` are the positions whose `sequence_ratio_mask` is not 0 (GSPO-token,
     /// Zheng et al. 2025, arXiv:2507.18071).
     Gspo(ClipRange),
+    /// `-min(sg(r), 2) A lp + kl_coeff / 2 (lp - q)^2`: REINFORCE with truncated importance weights and a quadratic (k2)
+    /// penalty on the distance to the sampling policy. This is the definition of this server: the hosted service's is not
+    /// public.
+    StableReinforce {
+        /// Weight of the penalty, at least 0.
+        kl_coeff: f64,
+    },
 }
 
 /// Bounds of a probability ratio, `low <= high`: absolute ratios, not offsets from 1.
@@ -56,7 +63,7 @@ impl ClipRange {
 }
 
 const CLIP_KEYS: &[&str] = &["clip_low_threshold", "clip_high_threshold"];
-const SUPPORTED: &str = "cross_entropy, importance_sampling, ppo, cispo, dro, gspo";
+const SUPPORTED: &str = "cross_entropy, importance_sampling, ppo, cispo, dro, gspo, stable_reinforce";
 
 impl LossFn {
     /// Reads a loss function's wire name and parameters; absent parameters take their defaults.
@@ -71,8 +78,11 @@ impl LossFn {
             "ppo" => parameters.clip_range(0.8, 1.2).map(Self::Ppo),
             "cispo" => parameters.clip_range(0.0, 4.0).map(Self::Cispo),
             "gspo" => parameters.clip_range(0.9997, 1.0004).map(Self::Gspo),
-            "dro" => parameters.beta().map(|beta| Self::Dro { beta }),
-            "stable_reinforce" | "custom" => {
+            "dro" => parameters.coefficient("beta", 0.05).map(|beta| Self::Dro { beta }),
+            "stable_reinforce" => {
+                parameters.coefficient("kl_coeff", 0.0).map(|kl_coeff| Self::StableReinforce { kl_coeff })
+            }
+            "custom" => {
                 Err(OpError::user(format!("loss_fn: {name} is not supported by this server; it has {SUPPORTED}")))
             }
             _ => Err(OpError::user(format!("loss_fn: {name:?} is not a loss function; this server has {SUPPORTED}"))),
@@ -88,6 +98,7 @@ impl LossFn {
             Self::Cispo(_) => "cispo",
             Self::Dro { .. } => "dro",
             Self::Gspo(_) => "gspo",
+            Self::StableReinforce { .. } => "stable_reinforce",
         }
     }
 }
@@ -130,13 +141,14 @@ impl Parameters<'_> {
         Ok(ClipRange { low, high })
     }
 
-    fn beta(&self) -> Result<f64, OpError> {
-        self.only(&["beta"])?;
-        let beta = self.number("beta", 0.05)?;
-        if beta < 0.0 {
-            return Err(OpError::user(format!("loss_fn_config.beta: {beta} is negative")));
+    /// The only parameter of a loss, at least 0.
+    fn coefficient(&self, key: &str, default: f64) -> Result<f64, OpError> {
+        self.only(&[key])?;
+        let value = self.number(key, default)?;
+        if value < 0.0 {
+            return Err(OpError::user(format!("loss_fn_config.{key}: {value} is negative")));
         }
-        Ok(beta)
+        Ok(value)
     }
 }
 
@@ -160,6 +172,7 @@ mod tests {
             ("cispo", LossFn::Cispo(range(0.0, 4.0))),
             ("dro", LossFn::Dro { beta: 0.05 }),
             ("gspo", LossFn::Gspo(range(0.9997, 1.0004))),
+            ("stable_reinforce", LossFn::StableReinforce { kl_coeff: 0.0 }),
         ] {
             let parsed = LossFn::parse(name, &LossConfig::new()).unwrap();
             assert_eq!((parsed, parsed.name()), (expected, name));
@@ -172,7 +185,12 @@ mod tests {
     fn errors_name_the_loss_and_the_parameter() {
         let text: LossConfig = [("beta".to_owned(), LossConfigValue::Text("a".into()))].into();
         let cases = [
-            ("stable_reinforce", LossConfig::new(), "loss_fn: stable_reinforce is not supported"),
+            (
+                "stable_reinforce",
+                config(&[("beta", 1.0)]),
+                "loss_fn_config.beta: not a setting of stable_reinforce; its",
+            ),
+            ("stable_reinforce", config(&[("kl_coeff", -0.5)]), "loss_fn_config.kl_coeff: -0.5 is negative"),
             ("custom", LossConfig::new(), "loss_fn: custom is not supported"),
             ("crossentropy", LossConfig::new(), "loss_fn: \"crossentropy\" is not a loss function"),
             ("cross_entropy", config(&[("beta", 1.0)]), "loss_fn_config.beta: not a setting of cross_entropy"),

@@ -3,7 +3,7 @@
 use trainyard_protocol::{LossFn, OpError, PolicyInputs, PreparedDatum};
 
 use super::term::Term;
-use super::{cross_entropy, dro, gspo, ratio};
+use super::{cross_entropy, dro, gspo, ratio, stable_reinforce};
 
 /// A datum's loss.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +56,7 @@ fn terms(loss: &LossFn, datum: &PreparedDatum, logprobs: &[f32]) -> Option<Vec<T
         LossFn::Cispo(range) => ratio::cispo(logprobs, policy()?, *range),
         LossFn::Dro { beta } => dro::terms(logprobs, policy()?, *beta),
         LossFn::Gspo(range) => gspo::terms(logprobs, policy().filter(|inputs| is_masked(inputs))?, *range),
+        LossFn::StableReinforce { kl_coeff } => stable_reinforce::terms(logprobs, policy()?, *kl_coeff),
     })
 }
 

@@ -11,7 +11,11 @@ const SEQUENCE_LEVEL_INPUTS: &[&str] = &["target_tokens", "logprobs", "advantage
 fn inputs_of(loss: &LossFn) -> &'static [&'static str] {
     match loss {
         LossFn::CrossEntropy => CROSS_ENTROPY_INPUTS,
-        LossFn::ImportanceSampling | LossFn::Ppo(_) | LossFn::Cispo(_) | LossFn::Dro { .. } => TOKEN_LEVEL_INPUTS,
+        LossFn::ImportanceSampling
+        | LossFn::Ppo(_)
+        | LossFn::Cispo(_)
+        | LossFn::Dro { .. }
+        | LossFn::StableReinforce { .. } => TOKEN_LEVEL_INPUTS,
         LossFn::Gspo(_) => SEQUENCE_LEVEL_INPUTS,
     }
 }

@@ -32,6 +32,6 @@ pub(super) async fn forward(
     let (found, request) = body.decode(read).await?;
     let (run, seq_id) = submit::ids(found, request.as_ref().err())?;
     let run = submit::find_run(&state, &tenant, &run, seq_id).await?;
-    let (kind, new) = prepare(&state, &run, request, &body).await?;
+    let (kind, new) = prepare(&state, &tenant, &run, request, &body).await?;
     submit::submit(&state, &tenant, &run, seq_id, kind, new).await
 }

@@ -3,10 +3,11 @@
 use axum::extract::State;
 use bytes::Bytes;
 use trainyard_protocol::limits::scored_tokens;
-use trainyard_protocol::{Datum, OpError, PreparedContent, RawBatch, RunId};
+use trainyard_protocol::{Datum, OpError, PreparedContent, RawBatch, RunId, TenantId};
 use trainyard_scheduler::{Decoded, RequestKind, Run};
 
 use super::body::{Media, RawBody, beside};
+use super::recorded;
 use super::respond::Reply;
 use super::submit::{self, NewRequest};
 use crate::auth::Tenant;
@@ -14,9 +15,9 @@ use crate::error::ApiError;
 use crate::openapi::{Binary, Refusals};
 use crate::state::AppState;
 use crate::wire::futures::SubmitResponse;
-use crate::wire::json;
 use crate::wire::proto::ForwardBackwardRequest;
 use crate::wire::training::{self, ForwardBackwardBody};
+use crate::wire::{json, provenance};
 
 /// Computes a loss and adds its gradient to the run's, unless `forward_only`. The body is the protobuf
 /// message `ForwardBackwardRequest` (see `tinker_public.proto`), plain or compressed with zstd, or JSON.
@@ -41,7 +42,7 @@ pub(super) async fn forward_backward(
     let (found, request) = body.decode(read).await?;
     let (run, seq_id) = submit::ids(found, request.as_ref().err())?;
     let run = submit::find_run(&state, &tenant, &run, seq_id).await?;
-    let (kind, new) = prepare(&state, &run, request, &body).await?;
+    let (kind, new) = prepare(&state, &tenant, &run, request, &body).await?;
     submit::submit(&state, &tenant, &run, seq_id, kind, new).await
 }
 
@@ -55,12 +56,15 @@ pub(super) struct Pass {
     payload: Bytes,
     /// The examples, or what is wrong with them: its future says so when its turn comes.
     batch: Result<RawBatch, OpError>,
+    /// The message itself, where its examples name the sequences that they were sampled in.
+    named: Option<Box<ForwardBackwardRequest>>,
 }
 
 impl Pass {
     fn new(payload: Bytes, request: ForwardBackwardRequest) -> Self {
         let kind = if request.forward_only { RequestKind::Forward } else { RequestKind::ForwardBackward };
-        Self { kind, payload, batch: training::batch(request) }
+        let named = provenance::applies(&request).then(|| Box::new(request.clone()));
+        Self { kind, payload, batch: training::batch(request), named }
     }
 
     /// From the message that JSON says.
@@ -79,21 +83,30 @@ fn read_json(bytes: &Bytes) -> Read {
     (json::training_ids(bytes), request.map(Pass::written))
 }
 
-/// What the scheduler gets of a request to a run. Where this process executes it, its examples are checked now, so that
+/// What the scheduler gets of a request to a run, with the log-probabilities that were recorded of the sequences that it
+/// names. Where this process executes it, its examples are checked now, so that
 /// the engine has them ready when their turn comes.
 pub(super) async fn prepare(
     state: &AppState,
+    tenant: &TenantId,
     run: &Run,
     pass: Result<Pass, OpError>,
     body: &RawBody,
 ) -> Result<(RequestKind, NewRequest), ApiError> {
-    let Pass { kind, payload, batch } = match pass {
+    let Pass { kind, payload, batch, named } = match pass {
         Ok(pass) => pass,
         Err(error) => return Ok((RequestKind::ForwardBackward, NewRequest::rejected(error, &body.bytes))),
     };
+    let identity = payload.clone();
+    let (payload, batch) = match (named, batch) {
+        (Some(request), Ok(batch)) => match recorded::resolve(state, tenant, *request, batch).await? {
+            Ok((request, batch)) => (training::encode(&request), Ok(batch)),
+            Err(error) => return Ok((kind, NewRequest { identity, ..NewRequest::rejected(error, &body.bytes) })),
+        },
+        (_, batch) => (payload, batch),
+    };
     let tokens = batch.as_ref().map_or(0, tokens);
     let decoded = decoded(state, run, batch, body).await?;
-    let identity = payload.clone();
     Ok((kind, NewRequest { payload, decoded, identity, tokens, stores: None, rejected: None }))
 }
 

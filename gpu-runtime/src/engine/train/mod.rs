@@ -14,7 +14,7 @@ use super::fair_share::FairShare;
 use super::run::TrainingRun;
 use crate::backend::Backend;
 use crate::fault::{Fault, guarded};
-use crate::loss::{LossFn, PreparedBatch, PreparedDatum};
+use crate::loss::{self, LossFn, PreparedBatch, PreparedDatum};
 use crate::model::{GradientSum, TrainGroup, TrainOutput, train_pass};
 use adapter_cache::AdapterCache;
 use plan::MicrobatchPlan;
@@ -271,6 +271,9 @@ fn finish<B: Backend>(
         run.accumulate(backend, grads)?;
     }
     let sum: f64 = task.outputs.iter().map(|o| o.value.sum).sum();
+    let logprobs = task.outputs.iter().map(|output| output.logprobs.as_slice());
+    let mut metrics = loss::metrics(&task.loss, task.data.iter().zip(logprobs));
+    metrics.insert("loss:sum".to_owned(), sum);
     let outputs = task
         .data
         .iter()
@@ -281,7 +284,6 @@ fn finish<B: Backend>(
             elementwise_loss: output.value.elementwise,
         })
         .collect();
-    let metrics = BTreeMap::from([("loss:sum".to_owned(), sum)]);
     Ok(OpResult::ForwardBackward(ForwardBackwardResult { outputs, metrics }))
 }
 

@@ -41,6 +41,13 @@ pub enum LossFn {
     Gspo(ClipRange),
     /// A graph that the client uploaded.
     Custom(Arc<CustomLoss>),
+    /// `-min(sg(r), 2) A lp + kl_coeff / 2 (lp - q)^2`: REINFORCE with truncated importance weights and a quadratic (k2)
+    /// penalty on the distance to the sampling policy. This is the definition of this server: the hosted service's is not
+    /// public.
+    StableReinforce {
+        /// Weight of the penalty, at least 0.
+        kl_coeff: f64,
+    },
 }
 
 /// Bounds of a probability ratio, `low <= high`: absolute ratios, not offsets from 1.
@@ -60,7 +67,7 @@ impl ClipRange {
 }
 
 const CLIP_KEYS: &[&str] = &["clip_low_threshold", "clip_high_threshold"];
-const SUPPORTED: &str = "cross_entropy, importance_sampling, ppo, cispo, dro, gspo, custom";
+const SUPPORTED: &str = "cross_entropy, importance_sampling, ppo, cispo, dro, gspo, stable_reinforce, custom";
 
 impl LossFn {
     /// Reads a loss function's wire name and parameters; absent parameters take their defaults.
@@ -75,9 +82,9 @@ impl LossFn {
             "ppo" => parameters.clip_range(0.8, 1.2).map(Self::Ppo),
             "cispo" => parameters.clip_range(0.0, 4.0).map(Self::Cispo),
             "gspo" => parameters.clip_range(0.9997, 1.0004).map(Self::Gspo),
-            "dro" => parameters.beta().map(|beta| Self::Dro { beta }),
+            "dro" => parameters.coefficient("beta", 0.05).map(|beta| Self::Dro { beta }),
             "stable_reinforce" => {
-                Err(OpError::user(format!("loss_fn: {name} is not supported by this server; it has {SUPPORTED}")))
+                parameters.coefficient("kl_coeff", 0.0).map(|kl_coeff| Self::StableReinforce { kl_coeff })
             }
             "custom" => {
                 parameters.only(&["loss_id"])?;
@@ -99,6 +106,7 @@ impl LossFn {
             Self::Dro { .. } => "dro",
             Self::Gspo(_) => "gspo",
             Self::Custom(_) => "custom",
+            Self::StableReinforce { .. } => "stable_reinforce",
         }
     }
 }
@@ -141,13 +149,14 @@ impl Parameters<'_> {
         Ok(ClipRange { low, high })
     }
 
-    fn beta(&self) -> Result<f64, OpError> {
-        self.only(&["beta"])?;
-        let beta = self.number("beta", 0.05)?;
-        if beta < 0.0 {
-            return Err(OpError::user(format!("loss_fn_config.beta: {beta} is negative")));
+    /// The only parameter of a loss, at least 0.
+    fn coefficient(&self, key: &str, default: f64) -> Result<f64, OpError> {
+        self.only(&[key])?;
+        let value = self.number(key, default)?;
+        if value < 0.0 {
+            return Err(OpError::user(format!("loss_fn_config.{key}: {value} is negative")));
         }
-        Ok(beta)
+        Ok(value)
     }
 }
 
@@ -171,6 +180,7 @@ mod tests {
             ("cispo", LossFn::Cispo(range(0.0, 4.0))),
             ("dro", LossFn::Dro { beta: 0.05 }),
             ("gspo", LossFn::Gspo(range(0.9997, 1.0004))),
+            ("stable_reinforce", LossFn::StableReinforce { kl_coeff: 0.0 }),
         ] {
             let parsed = LossFn::parse(name, &LossConfig::new()).unwrap();
             assert_eq!((&parsed, parsed.name()), (&expected, name));
@@ -183,9 +193,14 @@ mod tests {
     fn errors_name_the_loss_and_the_parameter() {
         let text: LossConfig = [("beta".to_owned(), LossConfigValue::Text("a".into()))].into();
         let cases = [
-            ("stable_reinforce", LossConfig::new(), "loss_fn: stable_reinforce is not supported"),
             ("custom", LossConfig::new(), "loss_fn_config.loss_id: a custom loss needs the id"),
             ("custom", config(&[("beta", 1.0)]), "loss_fn_config.beta: not a setting of custom"),
+            (
+                "stable_reinforce",
+                config(&[("beta", 1.0)]),
+                "loss_fn_config.beta: not a setting of stable_reinforce; its",
+            ),
+            ("stable_reinforce", config(&[("kl_coeff", -0.5)]), "loss_fn_config.kl_coeff: -0.5 is negative"),
             ("crossentropy", LossConfig::new(), "loss_fn: \"crossentropy\" is not a loss function"),
             ("cross_entropy", config(&[("beta", 1.0)]), "loss_fn_config.beta: not a setting of cross_entropy"),
             ("ppo", config(&[("clip_low", 1.0)]), "loss_fn_config.clip_low: not a setting of ppo; its settings: clip_"),

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `scheduler` | opening and closing |
 //! | `backup` | copies of store and storage, beside running schedulers |
-//! | `submit`, `dispatch`, `completion`, `futures`, `streams`, `sessions`, `catalogue`, `base_models`, `maintenance` | the calls of API and worker |
+//! | `submit`, `dispatch`, `completion`, `futures`, `streams`, `records`, `sessions`, `catalogue`, `base_models`, `maintenance` | the calls of API and worker |
 //! | `queue_effects` | effects of the queue's changes as writes |
 //! | `rejection`, `run_snapshots`, `quarantine`, `lease`, `gc`, `payloads`, `notifications`, `progress_exchange` | writes and background tasks |
 //! | `writer`, `write` | the writer, and what it writes |
@@ -51,6 +51,7 @@ mod quarantine;
 mod queue;
 mod queue_effects;
 mod quotas;
+mod records;
 mod rejection;
 mod run_snapshots;
 mod scheduler;
@@ -88,6 +89,6 @@ pub use trace_context::TraceContext;
 pub use types::{
     Checkpoint, CompletionItem, Completions, Decoded, Effect, Encode, Encoding, FinishReason, MaintenanceOp,
     MaintenanceReport, MemoryWait, NewCheckpoint, NewCustomLoss, NewRun, NewSamplingSession, NewSession,
-    NumericsChange, Outcome, Page, Poll, PrefetchDecoder, RequestKind, RequestState, Run, RunState, RunSubmission,
+    NumericsChange, Outcome, Page, Poll, PrefetchDecoder, RecordedResult, RequestKind, RequestState, Run, RunState, RunSubmission,
     SampleSubmission, SamplingSession, Session, SessionStatus, Submitted, Work, WorkItem, WorkerWait,
 };

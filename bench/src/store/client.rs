@@ -150,5 +150,6 @@ fn sample(sampler: &SamplingSessionId, seq_id: i64) -> SampleSubmission {
         decoded: Decoded::default(),
         identity: b"sample".to_vec().into(),
         tokens: 10,
+        recorded: false,
     }
 }

@@ -3,7 +3,7 @@
 use trainyard_protocol::{LossFn, OpError, PolicyInputs, PreparedDatum};
 
 use super::term::Term;
-use super::{cross_entropy, custom, dro, gspo, ratio};
+use super::{cross_entropy, custom, dro, gspo, ratio, stable_reinforce};
 
 /// A datum's loss.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,6 +65,7 @@ fn terms(loss: &LossFn, datum: &PreparedDatum, logprobs: &[f32]) -> Option<Vec<T
         LossFn::Dro { beta } => dro::terms(logprobs, policy()?, *beta),
         LossFn::Custom(_) => return None,
         LossFn::Gspo(range) => gspo::terms(logprobs, policy().filter(|inputs| is_masked(inputs))?, *range),
+        LossFn::StableReinforce { kl_coeff } => stable_reinforce::terms(logprobs, policy()?, *kl_coeff),
     })
 }
 

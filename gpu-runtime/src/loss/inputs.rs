@@ -13,7 +13,11 @@ fn inputs_of(loss: &LossFn) -> Option<&'static [&'static str]> {
     Some(match loss {
         LossFn::Custom(_) => return None,
         LossFn::CrossEntropy => CROSS_ENTROPY_INPUTS,
-        LossFn::ImportanceSampling | LossFn::Ppo(_) | LossFn::Cispo(_) | LossFn::Dro { .. } => TOKEN_LEVEL_INPUTS,
+        LossFn::ImportanceSampling
+        | LossFn::Ppo(_)
+        | LossFn::Cispo(_)
+        | LossFn::Dro { .. }
+        | LossFn::StableReinforce { .. } => TOKEN_LEVEL_INPUTS,
         LossFn::Gspo(_) => SEQUENCE_LEVEL_INPUTS,
     })
 }

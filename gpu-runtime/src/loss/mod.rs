@@ -12,16 +12,22 @@ mod dro;
 mod evaluate;
 mod gspo;
 mod inputs;
+mod metrics;
 mod ratio;
+mod stable_reinforce;
 mod term;
 
 pub use batch::{Preparer, prepare_batch};
 pub use evaluate::{LossValue, evaluate};
 pub use inputs::prepare;
+pub use metrics::metrics;
 pub use trainyard_protocol::{LossFn, PreparedBatch, PreparedDatum};
 
 #[cfg(test)]
 #[path = "gspo_tests.rs"]
 mod gspo_tests;
+#[cfg(test)]
+#[path = "stable_reinforce_tests.rs"]
+mod stable_reinforce_tests;
 #[cfg(test)]
 mod tests;

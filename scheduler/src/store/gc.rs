@@ -37,8 +37,9 @@ pub(crate) struct DroppedRows {
     pub(crate) is_full: bool,
 }
 
-/// Drops results of requests that finished, or were acknowledged, before the given moments: in two statements, because
-/// with both conditions in one SQLite reads all results that are not dropped.
+/// Drops results of requests that finished, or were acknowledged, before the given moments, and those of recorded samples
+/// that were last used before the first one: each in a statement of its own, because with all conditions in one SQLite
+/// reads all results that are not dropped.
 pub(crate) async fn drop_results(
     conn: &mut Conn,
     finished_before: Timestamp,
@@ -46,22 +47,31 @@ pub(crate) async fn drop_results(
 ) -> Result<DroppedRows, Error> {
     const FINISHED: (&str, &str) = (
         "-- drop_results: finished
-        SELECT id, result_file FROM requests WHERE finished_at < $1 AND NOT dropped LIMIT $2",
+        SELECT id, result_file FROM requests WHERE finished_at < $1 AND recorded_at IS NULL AND NOT dropped LIMIT $2",
         "-- drop_results: finished
-        SELECT id, result_file FROM requests WHERE finished_at < $1 AND NOT dropped LIMIT $2
+        SELECT id, result_file FROM requests WHERE finished_at < $1 AND recorded_at IS NULL AND NOT dropped LIMIT $2
         FOR NO KEY UPDATE SKIP LOCKED",
     );
     const ACKNOWLEDGED: (&str, &str) = (
         "-- drop_results: acknowledged
-        SELECT id, result_file FROM requests WHERE acknowledged_at < $1 AND NOT dropped LIMIT $2",
+        SELECT id, result_file FROM requests WHERE acknowledged_at < $1 AND recorded_at IS NULL AND NOT dropped LIMIT $2",
         "-- drop_results: acknowledged
-        SELECT id, result_file FROM requests WHERE acknowledged_at < $1 AND NOT dropped LIMIT $2
+        SELECT id, result_file FROM requests WHERE acknowledged_at < $1 AND recorded_at IS NULL AND NOT dropped LIMIT $2
+        FOR NO KEY UPDATE SKIP LOCKED",
+    );
+    // Their use counts, not when the client had them.
+    const RECORDED: (&str, &str) = (
+        "-- drop_results: recorded
+        SELECT id, result_file FROM requests WHERE recorded_at < $1 AND finished_at < $1 AND NOT dropped LIMIT $2",
+        "-- drop_results: recorded
+        SELECT id, result_file FROM requests WHERE recorded_at < $1 AND finished_at < $1 AND NOT dropped LIMIT $2
         FOR NO KEY UPDATE SKIP LOCKED",
     );
     const SQL: &str = "-- drop_results
         UPDATE requests SET dropped = TRUE, encoding = NULL, result = NULL, result_file = NULL WHERE id = $1";
     let mut dropped = DroppedRows::default();
-    for ((sqlite, postgres), before) in [(FINISHED, finished_before), (ACKNOWLEDGED, acknowledged_before)] {
+    let kinds = [(FINISHED, finished_before), (ACKNOWLEDGED, acknowledged_before), (RECORDED, finished_before)];
+    for ((sqlite, postgres), before) in kinds {
         let found = sql_by(sqlite, postgres).bind(before.0).bind(ROWS).fetch_all(&mut *conn).await;
         let rows = found.map_err(failed("drop results"))?;
         let ids = ids_of(&rows)?;

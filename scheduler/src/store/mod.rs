@@ -28,6 +28,7 @@ pub(crate) mod locks;
 pub(crate) mod notify;
 pub(crate) mod numerics;
 pub(crate) mod quotas;
+pub(crate) mod records;
 pub(crate) mod requests;
 pub(crate) mod results;
 pub(crate) mod runs;

@@ -54,6 +54,8 @@ pub(crate) struct NewRequest<'a> {
     pub(crate) tokens: u64,
     /// The kind of the checkpoint that it writes; no sample does.
     pub(crate) stores: Option<CheckpointKind>,
+    /// Whether it is a sample whose sequences training requests may name.
+    pub(crate) recorded: bool,
 }
 
 /// Inserts a request and returns its place in the order of arrival; `None` when its session accepts nothing more,
@@ -65,9 +67,9 @@ pub(crate) async fn insert_request(
 ) -> Result<Option<i64>, Error> {
     const SQL: &str = "-- insert_request
         INSERT INTO requests (id, tenant, session_id, run_id, sampling_session_id, seq_id, kind, num_samples,
-            fingerprint, state, payload, payload_file, error, created_at, finished_at, worker_id, claim, tokens, stores,
-            payload_bytes)
-        SELECT $1, $2, id, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20
+            fingerprint, state, payload, payload_file, error, created_at, finished_at, worker_id, claim, tokens,
+            recorded_at, stores, payload_bytes)
+        SELECT $1, $2, id, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21
         FROM sessions WHERE id = $3 AND tenant = $2 AND status = 'active'
             AND NOT EXISTS (SELECT 1 FROM sampling_sessions WHERE id = $5 AND collected)
         ON CONFLICT DO NOTHING RETURNING arrival";
@@ -86,15 +88,16 @@ pub(crate) async fn insert_requests(
     static SQL: LazyLock<Bulk> = LazyLock::new(|| {
         let text = "-- insert_requests
             INSERT INTO requests (id, tenant, session_id, run_id, sampling_session_id, seq_id, kind, num_samples,
-                fingerprint, state, payload, payload_file, error, created_at, finished_at, worker_id, claim, tokens)
+                fingerprint, state, payload, payload_file, error, created_at, finished_at, worker_id, claim, tokens,
+                recorded_at)
             SELECT column1, column2, column3, column4, column5, column6, column7, column8, column9, column10, column11,
-                column12, column13, column14, column15, column16, column17, column18
+                column12, column13, column14, column15, column16, column17, column18, column19
             FROM ({rows}) AS new
             WHERE EXISTS (SELECT 1 FROM sessions WHERE id = column3 AND tenant = column2 AND status = 'active')
                 AND NOT EXISTS (SELECT 1 FROM sampling_sessions WHERE id = column5 AND collected)
-            ORDER BY column19
+            ORDER BY column20
             ON CONFLICT DO NOTHING RETURNING id, arrival";
-        Bulk::new(19, text)
+        Bulk::new(20, text)
     });
     let mut rows = Vec::with_capacity(new.len());
     for (place, request) in (0..).zip(new) {
@@ -131,6 +134,7 @@ impl<'a> NewRequest<'a> {
             self.worker.into(),
             i64::from(self.worker.is_some()).into(),
             as_i64(self.tokens).into(),
+            self.recorded.then_some(now.0).into(),
         ])
     }
 }

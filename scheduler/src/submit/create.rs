@@ -99,6 +99,7 @@ impl Write for SubmitCreate {
             worker: None,
             tokens: 0,
             stores: None,
+            recorded: false,
         };
         let arrival = requests::insert_request(conn, &request, now).await?;
         let arrival = arrival.ok_or_else(|| Error::store("accept a request", format!("{} exists", self.run)))?;

@@ -102,6 +102,7 @@ impl Write for SubmitRun {
             worker: None,
             tokens: *tokens,
             stores: self.submission.stores,
+            recorded: false,
         };
         let existing = match insert_or_find(conn, core, &request).await? {
             Inserted::New(arrival) => {

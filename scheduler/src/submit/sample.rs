@@ -77,6 +77,7 @@ impl SubmitSample {
                 .filter(|_| core.claims_with_acceptance() && lock(&core.queue).can_sample(sampling)),
             tokens: *tokens,
             stores: None,
+            recorded: self.submission.recorded,
         }
     }
 

@@ -9,8 +9,8 @@ mod work;
 pub use catalogue::{Checkpoint, MaintenanceReport, NewCheckpoint, NumericsChange, Page, Run, RunState};
 pub use decoded::{Decoded, PrefetchDecoder};
 pub use requests::{
-    CompletionItem, Completions, Encoding, MaintenanceOp, MemoryWait, NewRun, Poll, RequestKind, RequestState,
-    RunSubmission, SampleSubmission, Submitted,
+    CompletionItem, Completions, Encoding, MaintenanceOp, MemoryWait, NewRun, Poll, RecordedResult, RequestKind,
+    RequestState, RunSubmission, SampleSubmission, Submitted,
 };
 pub use sessions::{
     FinishReason, NewCustomLoss, NewSamplingSession, NewSession, SamplingSession, Session, SessionStatus,

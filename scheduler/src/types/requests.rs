@@ -168,6 +168,17 @@ pub struct SampleSubmission {
     pub identity: Bytes,
     /// Tokens that it counts against quotas and rate limits: the prompt and all that may be sampled.
     pub tokens: u64,
+    /// Training requests may name its sequences: its result is kept until the retention after the last use.
+    pub recorded: bool,
+}
+
+/// The result of a sample whose sequences training requests may name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedResult {
+    /// The result, as it was encoded.
+    pub payload: Bytes,
+    /// Whether [`Scheduler::renew_records`](crate::Scheduler::renew_records) should be told of its use.
+    pub renewal_due: bool,
 }
 
 /// A durably accepted request.

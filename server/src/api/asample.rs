@@ -32,6 +32,7 @@ pub(super) async fn asample(
     check_number("seq_id", request.seq_id)?;
     let (id, seq_id) = (SamplingSessionId::new(request.sampling_session_id.clone()), request.seq_id);
     let session = state.scheduler.sampling_session(&tenant, &id).await?;
+    let recorded = request.record_stability_info;
     let (sample, server_seed) = request.into_sample(|| (state.random)())?;
     let model = state.require_model(&session.base_model)?;
     check_against_model(&sample, &model)?;
@@ -43,8 +44,16 @@ pub(super) async fn asample(
         Payload::Sample { sample, .. } => Decoded::new(PreparedContent::Sample(sample)),
         _ => Decoded::default(),
     };
-    let submission =
-        SampleSubmission { sampling_session: id, seq_id, num_samples, payload: bytes, decoded, identity, tokens };
+    let submission = SampleSubmission {
+        sampling_session: id,
+        seq_id,
+        num_samples,
+        payload: bytes,
+        decoded,
+        identity,
+        tokens,
+        recorded,
+    };
     let submitted = state.scheduler.submit_sample(&tenant, submission).await?;
     Ok(Answer(SubmitResponse {
         request_id: submitted.request_id.to_string(),

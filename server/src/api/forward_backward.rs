@@ -7,6 +7,7 @@ use trainyard_protocol::{CustomLossId, Datum, OpError, PreparedContent, RawBatch
 use trainyard_scheduler::{Decoded, Error, RequestKind, Run};
 
 use super::body::{Media, RawBody, beside};
+use super::recorded;
 use super::respond::Reply;
 use super::submit::{self, NewRequest};
 use crate::auth::Tenant;
@@ -15,9 +16,9 @@ use crate::openapi::{Binary, Refusals};
 use crate::state::AppState;
 use crate::wire::custom_loss;
 use crate::wire::futures::SubmitResponse;
-use crate::wire::json;
 use crate::wire::proto::ForwardBackwardRequest;
 use crate::wire::training::{self, ForwardBackwardBody};
+use crate::wire::{json, provenance};
 
 /// Computes a loss and adds its gradient to the run's, unless `forward_only`. The body is the protobuf
 /// message `ForwardBackwardRequest` (see `tinker_public.proto`), plain or compressed with zstd, or JSON.
@@ -56,12 +57,15 @@ pub(super) struct Pass {
     payload: Bytes,
     /// The examples, or what is wrong with them: its future says so when its turn comes.
     batch: Result<RawBatch, OpError>,
+    /// The message itself, where its examples name the sequences that they were sampled in.
+    named: Option<Box<ForwardBackwardRequest>>,
 }
 
 impl Pass {
     fn new(payload: Bytes, request: ForwardBackwardRequest) -> Self {
         let kind = if request.forward_only { RequestKind::Forward } else { RequestKind::ForwardBackward };
-        Self { kind, payload, batch: training::batch(request) }
+        let named = provenance::applies(&request).then(|| Box::new(request.clone()));
+        Self { kind, payload, batch: training::batch(request), named }
     }
 
     /// From the message that JSON says.
@@ -80,7 +84,8 @@ fn read_json(bytes: &Bytes) -> Read {
     (json::training_ids(bytes), request.map(Pass::written))
 }
 
-/// What the scheduler gets of a request to a run. Where this process executes it, its examples are checked now, so that
+/// What the scheduler gets of a request to a run, with the log-probabilities that were recorded of the sequences that it
+/// names. Where this process executes it, its examples are checked now, so that
 /// the engine has them ready when their turn comes.
 pub(super) async fn prepare(
     state: &AppState,
@@ -89,16 +94,23 @@ pub(super) async fn prepare(
     pass: Result<Pass, OpError>,
     body: &RawBody,
 ) -> Result<(RequestKind, NewRequest), ApiError> {
-    let Pass { kind, mut payload, mut batch } = match pass {
+    let Pass { kind, payload, batch, named } = match pass {
         Ok(pass) => pass,
         Err(error) => return Ok((RequestKind::ForwardBackward, NewRequest::rejected(error, &body.bytes))),
     };
     let identity = payload.clone();
+    let (mut payload, mut batch) = match (named, batch) {
+        (Some(request), Ok(batch)) => match recorded::resolve(state, tenant, *request, batch).await? {
+            Ok((request, batch)) => (training::encode(&request), Ok(batch)),
+            Err(error) => return Ok((kind, NewRequest { identity, ..NewRequest::rejected(error, &body.bytes) })),
+        },
+        (_, batch) => (payload, batch),
+    };
     if let Ok(found) = &mut batch {
         match custom_loss(state, tenant, run, found).await? {
             Ok(Some(definition)) => payload = custom_loss::with_definition(&payload, &definition),
             Ok(None) => {}
-            Err(error) => return Ok((kind, NewRequest::rejected(error, &body.bytes))),
+            Err(error) => return Ok((kind, NewRequest { identity, ..NewRequest::rejected(error, &body.bytes) })),
         }
     }
     let tokens = batch.as_ref().map_or(0, tokens);

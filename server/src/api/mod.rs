@@ -6,6 +6,7 @@ mod extract;
 mod fallback;
 mod listing;
 mod receive;
+mod recorded;
 mod respond;
 mod submit;
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub mod models;
 mod numbers;
 mod parts;
 pub mod proto;
+pub mod provenance;
 pub mod results;
 pub mod sampling;
 pub mod sessions;

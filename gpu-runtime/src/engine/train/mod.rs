@@ -14,7 +14,7 @@ use super::fair_share::FairShare;
 use super::run::TrainingRun;
 use crate::backend::Backend;
 use crate::fault::{Fault, guarded};
-use crate::loss::{LossFn, PreparedBatch, PreparedDatum};
+use crate::loss::{self, LossFn, PreparedBatch, PreparedDatum};
 use crate::model::{GradientSum, TrainGroup, TrainOutput, train_pass};
 use adapter_cache::AdapterCache;
 use plan::MicrobatchPlan;
@@ -270,7 +270,7 @@ fn finish<B: Backend>(
         let grads = grads.finish(backend, run.base.table());
         run.accumulate(backend, grads)?;
     }
-    let metrics = metrics(&task.loss, &task.outputs);
+    let metrics = metrics(&task.loss, &task.data, &task.outputs);
     let outputs = task
         .data
         .iter()
@@ -284,9 +284,11 @@ fn finish<B: Backend>(
     Ok(OpResult::ForwardBackward(ForwardBackwardResult { outputs, metrics }))
 }
 
-/// The loss of a request, and the metrics of a custom one, summed over the datums in their order.
-fn metrics(loss: &LossFn, outputs: &[TrainOutput]) -> BTreeMap<String, f64> {
-    let mut metrics = BTreeMap::from([("loss:sum".to_owned(), outputs.iter().map(|o| o.value.sum).sum())]);
+/// The loss of a request and the loss function's metrics; those of a custom one are summed over the datums in order.
+fn metrics(loss: &LossFn, data: &[PreparedDatum], outputs: &[TrainOutput]) -> BTreeMap<String, f64> {
+    let logprobs = outputs.iter().map(|output| output.logprobs.as_slice());
+    let mut metrics = loss::metrics(loss, data.iter().zip(logprobs));
+    metrics.insert("loss:sum".to_owned(), outputs.iter().map(|output| output.value.sum).sum());
     if let LossFn::Custom(loss) = loss {
         for (at, metric) in loss.metrics.iter().enumerate() {
             let sum: f64 = outputs.iter().filter_map(|o| o.value.metrics.get(at)).sum();

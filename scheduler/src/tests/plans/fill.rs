@@ -75,9 +75,10 @@ const BASE_SAMPLING_SESSION: &str =
 /// The first half of `a1`, the others in turn of the other sessions.
 const RETAINED_SAMPLES: &str = numbered!(
     "INSERT INTO requests (id, tenant, session_id, sampling_session_id, seq_id, kind, num_samples, fingerprint, state,
-        encoding, result, result_size, event, clone, dropped, acknowledged_at, created_at, finished_at, worker_id, claim, tokens)",
+        encoding, result, result_size, event, clone, dropped, acknowledged_at, created_at, finished_at, worker_id, claim, tokens,
+        recorded_at)",
     "SELECT 's' || i, 'me', 'a' || session, 'a' || session || ':sample:0', i, 'sample', 1, $2, 'succeeded', 'json', $2, 10, i,
-        0, i % 2 = 0, CASE WHEN i % 3 = 0 THEN $3 - 60000 END, $3 - i, $3 - 3600000 + i, 'w', 1, 10
+        0, i % 2 = 0, CASE WHEN i % 3 = 0 THEN $3 - 60000 END, $3 - i, $3 - 3600000 + i, 'w', 1, 10, CASE WHEN i % 5 = 0 THEN $3 - i END
     FROM (SELECT i, CASE WHEN i * 2 <= $1 THEN 1 ELSE 2 + i % $4 END AS session FROM n) AS numbered"
 );
 /// Of the run of one session.

@@ -14,7 +14,7 @@ use crate::store::requests::{NewRequest, RequestTarget};
 use crate::store::results::{RequestEnd, SampleEnd};
 use crate::store::sample_claims::{self, SampleClaim};
 use crate::store::{
-    backup_holds, base_models, checkpoints, custom_losses, folders, gc, leases, numerics, quotas, requests, results,
+    backup_holds, base_models, checkpoints, custom_losses, folders, gc, leases, numerics, quotas, records, requests, results,
     runs, sampling, saved_snapshots, sessions, training_queue, workers,
 };
 use crate::{Encoding, FinishReason, NewCheckpoint, NumericsChange, Page, RequestKind, SessionStatus, Timestamp};
@@ -164,6 +164,7 @@ async fn submissions(plans: &mut Plans) {
         worker: None,
         tokens: 10,
         stores: None,
+        recorded: kind == RequestKind::Sample,
     };
     plans
         .step(async |conn| {
@@ -229,6 +230,8 @@ async fn polls(plans: &mut Plans) {
     plans.step(async |conn| results::completions_after(conn, &me(), &sampler("a1"), 0, 49_990).await).await;
     let acknowledged: Vec<RequestId> = (0..10).map(|i| RequestId::new(format!("s{i}"))).collect();
     plans.step(async |conn| results::acknowledge_requests(conn, &me(), &acknowledged, T).await).await;
+    plans.step(async |conn| records::recorded_result(conn, &me(), &retained).await).await;
+    plans.step(async |conn| records::renew_records(conn, &me(), &acknowledged, T, T).await).await;
     plans.step(async |conn| quotas::queued_request(conn, &me(), &queued).await).await;
     plans.step(async |conn| numerics::needs_of_queued(conn, &me(), &queued).await).await;
 }

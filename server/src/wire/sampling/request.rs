@@ -51,7 +51,8 @@ pub struct SampleRequest {
     #[serde(default)]
     #[schema(minimum = 1)]
     pub prompt_logprobs_last_n: Option<u32>,
-    /// Accepted and ignored: stability records are not stored.
+    /// Keep the log-probabilities of the sampled tokens, so that training requests may name them by `sequence_id`: until a
+    /// day after the last use.
     #[serde(default, deserialize_with = "json::or_default")]
     pub record_stability_info: bool,
 }

@@ -1,0 +1,59 @@
+//! What a loss reports beside its sum.
+
+use std::collections::BTreeMap;
+
+use trainyard_protocol::{LossFn, PolicyInputs, PreparedDatum};
+
+use super::stable_reinforce::{MAX_RATIO, is_sampled, ratio};
+use super::term::policy_targets;
+
+/// Metrics of a request, by `name:reduction`: of its datums with the log-probabilities of their targets, `[N, k]`.
+///
+/// Those of `stable_reinforce` say in their names that the definition is this server's: of the sampled positions the
+/// largest ratio, and the mean over the datums of each one's mean ratio and of its part of truncated ratios. A client that
+/// joins several requests weighs means by their numbers of datums, so both come to the same.
+pub fn metrics<'a>(loss: &LossFn, data: impl Iterator<Item = (&'a PreparedDatum, &'a [f32])>) -> BTreeMap<String, f64> {
+    match loss {
+        LossFn::StableReinforce { .. } => stable_reinforce(data),
+        _ => BTreeMap::new(),
+    }
+}
+
+fn stable_reinforce<'a>(data: impl Iterator<Item = (&'a PreparedDatum, &'a [f32])>) -> BTreeMap<String, f64> {
+    let (mut truncated, mut mean, mut max, mut count) = (0.0, 0.0, 0.0_f64, 0_u32);
+    for (datum, logprobs) in data {
+        let ratios = datum.policy.as_ref().map(|inputs| Ratios::of(logprobs, inputs)).unwrap_or_default();
+        truncated += ratios.truncated / ratios.count.max(1.0);
+        // Of nothing that was sampled both policies are the same.
+        mean += if ratios.count == 0.0 { 1.0 } else { ratios.sum / ratios.count };
+        max = max.max(ratios.max);
+        count += 1;
+    }
+    let count = f64::from(count.max(1));
+    let named = [("truncated_fraction:mean", truncated / count), ("ratio:mean", mean / count), ("ratio:max", max)];
+    named.into_iter().map(|(name, value)| (format!("stable_reinforce_trainyard/{name}"), value)).collect()
+}
+
+/// Of the sampled positions of a datum.
+#[derive(Default)]
+struct Ratios {
+    count: f64,
+    truncated: f64,
+    sum: f64,
+    max: f64,
+}
+
+impl Ratios {
+    fn of(logprobs: &[f32], inputs: &PolicyInputs) -> Self {
+        let mut found = Self::default();
+        for target in policy_targets(logprobs, inputs).filter(|target| is_sampled(*target)) {
+            // A finite number for JSON, where it overflows.
+            let ratio = ratio(target).min(f64::from(f32::MAX));
+            found.count += 1.0;
+            found.truncated += f64::from(u8::from(ratio > MAX_RATIO));
+            found.sum += ratio;
+            found.max = found.max.max(ratio);
+        }
+        found
+    }
+}

@@ -4,6 +4,7 @@
 mod bounds;
 pub mod catalogue;
 pub mod client;
+pub mod copies;
 pub mod futures;
 pub mod json;
 pub mod model_input;
@@ -13,6 +14,7 @@ mod parts;
 pub mod proto;
 pub mod results;
 pub mod sampling;
+pub mod session_search;
 pub mod sessions;
 pub mod tensor;
 pub mod timestamp;

@@ -8,7 +8,10 @@ mod targets;
 
 pub use request::{SampleRequest, SamplingParams};
 pub use result::encode_result;
-pub use sessions::{CreateSamplingSessionRequest, CreateSamplingSessionResponse, SamplerResponse};
+pub use sessions::{
+    CreateSamplingSessionRequest, CreateSamplingSessionResponse, JoinSamplingSessionRequest,
+    JoinSamplingSessionResponse, SamplerResponse,
+};
 pub use stop::StopBody;
 
 #[cfg(test)]

@@ -6,15 +6,17 @@ use trainyard_protocol::limits::{MAX_TTL_SECONDS, MIN_TTL_SECONDS};
 use trainyard_protocol::{RequestId, RunId, SessionId, TenantId, TinkerPath};
 
 use crate::core::Core;
+use crate::store::checkpoints::{self, Listed};
 use crate::store::db::Conn;
-use crate::store::{checkpoints, folders, gc, runs};
+use crate::store::{folders, gc, run_listing, runs};
 use crate::write::Write;
-use crate::{Checkpoint, Error, Page, Run, Scheduler, Timestamp};
+use crate::{Checkpoint, Error, Page, Run, RunFilter, Scheduler, Scope, Timestamp};
 
 impl Scheduler {
-    /// A page of the tenant's runs, newest first, and how many there are on all pages.
-    pub async fn runs(&self, tenant: &TenantId, page: Page) -> Result<(Vec<Run>, u64), Error> {
-        runs::list_runs(&mut self.core.reader().await?, tenant, page).await
+    /// A page of the runs that a filter lets through, newest first, and how many there are on all pages.
+    pub async fn runs(&self, tenant: &TenantId, filter: &RunFilter, page: Page) -> Result<(Vec<Run>, u64), Error> {
+        let now = self.core.now();
+        run_listing::list_runs(&mut self.core.reader().await?, tenant, filter, page, now).await
     }
 
     /// A run of the tenant.
@@ -25,15 +27,36 @@ impl Scheduler {
         runs::run(&mut self.core.reader().await?, tenant, run).await
     }
 
-    /// A page of the tenant's checkpoints, of one run when given, newest first, and how many there are on all pages.
+    /// A run that the tenant may read: its own, or another tenant's that has a public checkpoint.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for any other.
+    pub async fn readable_run(&self, tenant: &TenantId, run: &RunId) -> Result<Run, Error> {
+        let now = self.core.now();
+        runs::readable_run(&mut self.core.reader().await?, tenant, run, now).await
+    }
+
+    /// A page of checkpoints, newest first, and how many there are on all pages.
     pub async fn checkpoints(
         &self,
         tenant: &TenantId,
-        run: Option<&RunId>,
+        scope: Scope,
         page: Page,
     ) -> Result<(Vec<Checkpoint>, u64), Error> {
         let now = self.core.now();
-        checkpoints::list_checkpoints(&mut self.core.reader().await?, tenant, run, page, now).await
+        checkpoints::list_checkpoints(&mut self.core.reader().await?, tenant, Listed::In(scope), page, now).await
+    }
+
+    /// As [`Self::checkpoints`], of those of one run that the tenant may read: all of its own run, the public ones of
+    /// another tenant's.
+    pub async fn run_checkpoints(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        page: Page,
+    ) -> Result<(Vec<Checkpoint>, u64), Error> {
+        let now = self.core.now();
+        checkpoints::list_checkpoints(&mut self.core.reader().await?, tenant, Listed::OfRun(run), page, now).await
     }
 
     /// A checkpoint that the tenant may read: its own or a public one.

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `scheduler` | opening and closing |
 //! | `backup` | copies of store and storage, beside running schedulers |
-//! | `submit`, `dispatch`, `completion`, `futures`, `streams`, `records`, `sessions`, `catalogue`, `base_models`, `maintenance` | the calls of API and worker |
+//! | `submit`, `dispatch`, `completion`, `futures`, `streams`, `records`, `sessions`, `catalogue`, `checkpoint_copy`, `base_models`, `maintenance` | the calls of API and worker |
 //! | `queue_effects` | effects of the queue's changes as writes |
 //! | `rejection`, `run_snapshots`, `quarantine`, `lease`, `gc`, `payloads`, `notifications`, `progress_exchange` | writes and background tasks |
 //! | `writer`, `write` | the writer, and what it writes |
@@ -23,6 +23,7 @@ mod backup;
 mod base_models;
 mod caches;
 mod catalogue;
+mod checkpoint_copy;
 mod clock;
 mod completion;
 mod core;
@@ -71,6 +72,7 @@ mod write;
 mod writer;
 
 pub use backup::{Backup, BackupError, Manifest, Restore, backup, restore, verify as verify_backup};
+pub use checkpoint_copy::{CopyDestination, NewCopy};
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::Error;
 pub use look::{StoreState, StoreUnusable, look_at_store};
@@ -87,8 +89,10 @@ pub use store::schema::migrate;
 pub use streams::SampleWatch;
 pub use trace_context::TraceContext;
 pub use types::{
-    Checkpoint, CompletionItem, Completions, Decoded, Effect, Encode, Encoding, FinishReason, MaintenanceOp,
-    MaintenanceReport, MemoryWait, NewCheckpoint, NewCustomLoss, NewRun, NewSamplingSession, NewSession,
-    NumericsChange, Outcome, Page, Poll, PrefetchDecoder, RecordedResult, RequestKind, RequestState, Run, RunState, RunSubmission,
-    SampleSubmission, SamplingSession, Session, SessionStatus, Submitted, Work, WorkItem, WorkerWait,
+    Checkpoint, CompletionItem, Completions, Decoded, Effect, Encode, Encoding, FinishReason, FoundSession,
+    FoundSessions, MaintenanceOp, MaintenanceReport, MemoryWait, NewCheckpoint, NewCustomLoss, NewRun,
+    NewSamplingSession, NewSession, NumericsChange, Outcome, Page, Poll, PrefetchDecoder, RecordedResult, RequestKind,
+    RequestState, Run, RunFilter, RunState, RunSubmission, SampleSubmission, SamplingSession, Scope, SearchPosition,
+    Session, SessionSearch, SessionStatus, SessionTimeline, StatusFilter, Submitted, TimelineRequest, Work, WorkItem,
+    WorkerWait,
 };

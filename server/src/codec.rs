@@ -9,7 +9,9 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use trainyard_protocol::{AdamParams, CheckpointKind, RequestId, RunId, RunSpec, Sample, SessionId, TinkerPath};
+use trainyard_protocol::{
+    AdamParams, CheckpointKind, RequestId, RunId, RunSpec, Sample, SessionId, TenantId, TinkerPath,
+};
 use trainyard_scheduler::RequestKind;
 
 /// A stored request.
@@ -32,6 +34,9 @@ pub enum Payload {
         with_optimizer: bool,
         /// Create the run with this spec.
         create: Option<RunSpec>,
+        /// In whose name the checkpoint is read, where that is not the run's tenant.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reader: Option<TenantId>,
     },
     /// `optim_step`.
     OptimStep {

@@ -48,7 +48,12 @@ fn payloads_survive_storage() {
         AdamParams { learning_rate: 1e-4, beta1: 0.9, beta2: 0.95, eps: 1e-12, weight_decay: 0.1, grad_clip_norm: 0.0 };
     for payload in [
         Payload::CreateModel { spec: spec(u64::MAX), server_seed: true },
-        Payload::LoadWeights { path: "tinker://r/weights/a".to_owned(), with_optimizer: true, create: Some(spec(2)) },
+        Payload::LoadWeights {
+            path: "tinker://r/weights/a".to_owned(),
+            with_optimizer: true,
+            create: Some(spec(2)),
+            reader: None,
+        },
         Payload::OptimStep { params: adam },
         Payload::SaveWeights(save.clone()),
         Payload::SaveWeightsForSampler(save.clone()),

@@ -10,15 +10,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use trainyard_protocol::{TenantId, TinkerPath};
+use trainyard_protocol::TenantId;
 
-/// What a URL allows: one file of one checkpoint of one tenant, until it expires.
+/// What a URL allows: one file of one object of one tenant, until it expires.
 #[derive(Clone, Copy, Debug)]
 pub struct Grant<'a> {
-    /// Whose checkpoint.
+    /// Whose object.
     pub tenant: &'a TenantId,
-    /// Which checkpoint.
-    pub path: &'a TinkerPath,
+    /// Which object: a checkpoint by its path, or `<what>:<id>`.
+    pub object: &'a str,
     /// The file's bare name.
     pub file: &'a str,
     /// When it ends, in seconds since the epoch.
@@ -81,9 +81,8 @@ impl Signer {
 
     fn mac(&self, grant: Grant<'_>) -> Hmac<Sha256> {
         let mut mac = <Hmac<Sha256> as KeyInit>::new(&self.block_key());
-        let path = grant.path.to_string();
         // Lengths first, so that no two grants have the same text.
-        for part in [grant.tenant.as_str(), &path, grant.file] {
+        for part in [grant.tenant.as_str(), grant.object, grant.file] {
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part.as_bytes());
         }
@@ -121,14 +120,13 @@ mod tests {
     fn a_signature_covers_every_field() {
         let signer = Signer { key: [7; 32] };
         let (tenant, other) = (TenantId::new("a"), TenantId::new("b"));
-        let path: TinkerPath = "tinker://s:train:0/external_weights/x".parse().unwrap();
-        let path2: TinkerPath = "tinker://s:train:0/external_weights/y".parse().unwrap();
-        let grant = Grant { tenant: &tenant, path: &path, file: "f", expires: 10 };
+        let (path, path2) = ("tinker://s:train:0/external_weights/x", "tinker://s:train:0/external_weights/y");
+        let grant = Grant { tenant: &tenant, object: path, file: "f", expires: 10 };
         let signature = signer.sign(grant);
         assert!(signer.verify(grant, &signature));
         for changed in [
             Grant { tenant: &other, ..grant },
-            Grant { path: &path2, ..grant },
+            Grant { object: path2, ..grant },
             Grant { file: "g", ..grant },
             Grant { expires: 11, ..grant },
         ] {

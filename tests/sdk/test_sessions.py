@@ -21,7 +21,7 @@ def test_client_config(wire):
     config = wire.ok("client/config", {"sdk_version": "0.38.0"})
     assert config.get("pjwt_auth_enabled", False) is False
     assert config.get("custom_loss_server_side", False) is True
-    assert config.get("sample_join_sampling_session", False) is False
+    assert config["sample_join_sampling_session"] is True
     assert wire.ok("client/dynamic_config", {"sdk_version": "0.38.0"}).get("refresh_interval_sec", 300) >= 10
 
 

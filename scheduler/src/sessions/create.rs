@@ -25,9 +25,14 @@ impl Scheduler {
         sessions::session(&mut self.core.reader().await?, tenant, session).await
     }
 
-    /// Sessions, newest first.
-    pub async fn list_sessions(&self, tenant: &TenantId, page: Page) -> Result<Vec<SessionId>, Error> {
-        sessions::list_sessions(&mut self.core.reader().await?, tenant, page).await
+    /// Sessions, of one project if it is given, newest first.
+    pub async fn list_sessions(
+        &self,
+        tenant: &TenantId,
+        project_id: Option<&str>,
+        page: Page,
+    ) -> Result<Vec<SessionId>, Error> {
+        sessions::list_sessions(&mut self.core.reader().await?, tenant, project_id, page).await
     }
 }
 

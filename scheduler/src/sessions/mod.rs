@@ -5,6 +5,7 @@ mod custom_losses;
 mod end;
 mod heartbeat;
 mod sampling;
+mod search;
 
 pub use custom_losses::MAX_CUSTOM_LOSSES;
 pub(crate) use end::EndSession;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trainyard_protocol::{SamplingSessionId, TenantId};
+use trainyard_protocol::{SamplingSessionId, SessionId, TenantId};
 
 use super::heartbeat::ensure_alive;
 use crate::core::Core;
@@ -36,6 +36,36 @@ impl Scheduler {
         let found = Arc::new(sampling::sampling_session(&mut self.core.reader().await?, tenant, id).await?);
         self.core.sampling_sessions.put(tenant.clone(), Arc::clone(&found));
         Ok(found)
+    }
+
+    /// Numbers another clone of a sampling session's client, from 1: the samples of clone `n` count from `n * 10^9`. No
+    /// number is given twice.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for an unknown sampling session, [`Error::SessionFinished`] when its session is over.
+    pub async fn join_sampling_session(&self, tenant: &TenantId, id: &SamplingSessionId) -> Result<i64, Error> {
+        let session = self.sampling_session(tenant, id).await?.session.clone();
+        self.write(JoinSamplingSession { tenant: tenant.clone(), id: id.clone(), session }).await
+    }
+}
+
+struct JoinSamplingSession {
+    tenant: TenantId,
+    id: SamplingSessionId,
+    session: SessionId,
+}
+
+impl Write for JoinSamplingSession {
+    type Output = i64;
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<i64, Error> {
+        let session = sessions::session_row(conn, &self.tenant, &self.session).await?;
+        ensure_alive(conn, core, &session).await?;
+        sampling::number_clone(conn, &self.tenant, &self.id).await
+    }
+
+    fn committed(&mut self, _number: &i64, core: &Arc<Core>) {
+        core.touch(&self.session);
     }
 }
 

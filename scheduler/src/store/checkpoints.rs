@@ -7,7 +7,7 @@ use trainyard_protocol::{CheckpointKind, RunId, TenantId, TinkerPath};
 use super::db::{Conn, Row, column, sql, sql_by};
 use super::folders::text;
 use super::{as_i64, as_u64, failed, from_json, parsed, to_json};
-use crate::{Checkpoint, Error, NewCheckpoint, Page, Timestamp};
+use crate::{Checkpoint, Error, NewCheckpoint, Page, Scope, Timestamp};
 
 /// Registers a checkpoint; replaces an older one of the same path, if it may or that one has expired, and returns that
 /// one's folder. The new one is not public, even if the older one was.
@@ -104,11 +104,20 @@ pub(crate) async fn readable_checkpoint(
     to_checkpoint(&row)
 }
 
-/// The tenant's checkpoints that have not expired.
+/// Which checkpoints a listing shows.
+#[derive(Clone, Copy)]
+pub(crate) enum Listed<'a> {
+    /// The tenant's, and those of other tenants that are public if the scope says so.
+    In(Scope),
+    /// Those of one run that the tenant may read.
+    OfRun(&'a RunId),
+}
+
+/// Checkpoints that have not expired, newest first, and how many there are on all pages.
 pub(crate) async fn list_checkpoints(
     conn: &mut Conn,
     tenant: &TenantId,
-    run: Option<&RunId>,
+    listed: Listed<'_>,
     page: Page,
     now: Timestamp,
 ) -> Result<(Vec<Checkpoint>, u64), Error> {
@@ -118,21 +127,40 @@ pub(crate) async fn list_checkpoints(
         ORDER BY created_at DESC, run_id, kind, name LIMIT $3 OFFSET $4";
     const COUNT: &str = "-- list_checkpoints: count
         SELECT count(*) FROM checkpoints WHERE tenant = $1 AND (expires_at IS NULL OR expires_at > $2)";
+    // Of either kind as many as the page may show.
+    const ACCESSIBLE: &str = "-- list_checkpoints: accessible
+        SELECT * FROM (
+            SELECT * FROM (
+                SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
+                FROM checkpoints WHERE tenant = $1 AND (expires_at IS NULL OR expires_at > $2)
+                ORDER BY created_at DESC, run_id, kind, name LIMIT $3 + $4) AS own
+            UNION ALL SELECT * FROM (
+                SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
+                FROM checkpoints
+                WHERE public AND (tenant <> $1) IS TRUE AND (expires_at IS NULL OR expires_at > $2)
+                ORDER BY created_at DESC, run_id, kind, name LIMIT $3 + $4) AS others) AS found
+        ORDER BY created_at DESC, run_id, kind, name LIMIT $3 OFFSET $4";
+    const COUNT_ACCESSIBLE: &str = "-- list_checkpoints: count of accessible
+        SELECT (SELECT count(*) FROM checkpoints WHERE tenant = $1 AND (expires_at IS NULL OR expires_at > $2))
+            + (SELECT count(*) FROM checkpoints
+                WHERE public AND (tenant <> $1) IS TRUE AND (expires_at IS NULL OR expires_at > $2))";
     // A run has few, so that they are not found by the tenant, which `IS TRUE` says to SQLite.
     const OF_RUN: &str = "-- list_checkpoints: of a run
         SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
-        FROM checkpoints WHERE run_id = $5 AND (tenant = $1) IS TRUE AND (expires_at IS NULL OR expires_at > $2)
+        FROM checkpoints
+        WHERE run_id = $5 AND (tenant = $1 OR public) IS TRUE AND (expires_at IS NULL OR expires_at > $2)
         ORDER BY created_at DESC, kind, name LIMIT $3 OFFSET $4";
     const COUNT_OF_RUN: &str = "-- list_checkpoints: count of a run
         SELECT count(*) FROM checkpoints
-        WHERE run_id = $3 AND (tenant = $1) IS TRUE AND (expires_at IS NULL OR expires_at > $2)";
-    let (mut list, mut count) = match run {
-        None => (sql(SQL), sql(COUNT)),
-        Some(_) => (sql(OF_RUN), sql(COUNT_OF_RUN)),
+        WHERE run_id = $3 AND (tenant = $1 OR public) IS TRUE AND (expires_at IS NULL OR expires_at > $2)";
+    let (mut list, mut count) = match listed {
+        Listed::In(Scope::Owned) => (sql(SQL), sql(COUNT)),
+        Listed::In(Scope::Accessible) => (sql(ACCESSIBLE), sql(COUNT_ACCESSIBLE)),
+        Listed::OfRun(_) => (sql(OF_RUN), sql(COUNT_OF_RUN)),
     };
     list = list.bind(tenant.as_str()).bind(now.0).bind(i64::from(page.limit)).bind(as_i64(page.offset));
     count = count.bind(tenant.as_str()).bind(now.0);
-    if let Some(run) = run {
+    if let Listed::OfRun(run) = listed {
         (list, count) = (list.bind(run.as_str()), count.bind(run.as_str()));
     }
     let rows = list.fetch_all(&mut *conn).await.map_err(failed("list checkpoints"))?;

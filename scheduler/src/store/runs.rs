@@ -1,13 +1,14 @@
 //! The table `runs`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use trainyard_protocol::{OpError, RequestId, RunId, RunSpec, SessionId, TenantId};
 
 use super::db::{Conn, Row, column, sql, sql_by};
-use super::{as_i64, as_u64, failed, from_json, parsed, to_json};
-use crate::{Error, MemoryWait, NewRun, Page, Run, RunState, Timestamp};
+use super::{failed, from_json, parsed, to_json};
+use crate::{Error, MemoryWait, NewRun, Run, RunState, Timestamp};
 
 /// Creates a run, leased to `worker` if given, with epoch 1.
 pub(crate) async fn insert_run(
@@ -20,8 +21,8 @@ pub(crate) async fn insert_run(
 ) -> Result<(), Error> {
     const SQL: &str = "-- insert_run
         INSERT INTO runs (id, tenant, session_id, model_seq_id, spec, state, user_metadata, created_at, last_request_at,
-            base_model, worker_id, epoch, weights, arithmetic)
-        VALUES ($1, $2, $3, $4, $5, 'creating', $6, $7, $7, $8, $9, $10,
+            base_model, worker_id, epoch, listed, weights, arithmetic)
+        VALUES ($1, $2, $3, $4, $5, 'creating', $6, $7, $7, $8, $9, $10, $11,
             (SELECT mine.weights FROM worker_numerics AS mine WHERE mine.worker_id = $9 AND mine.model = $8),
             (SELECT mine.arithmetic FROM worker_numerics AS mine WHERE mine.worker_id = $9 AND mine.model = $8))";
     sql(SQL)
@@ -35,15 +36,22 @@ pub(crate) async fn insert_run(
         .bind(new.spec.base_model.as_str())
         .bind(worker)
         .bind(i64::from(worker.is_some()))
+        .bind(!is_for_download(&new.user_metadata))
         .execute(conn)
         .await
         .map_err(failed("create a run"))?;
     Ok(())
 }
 
+/// Whether a run exists for a download alone: the SDK's `checkpoint download` loads a training checkpoint into a new run to
+/// export it, and marks the run so.
+fn is_for_download(user_metadata: &BTreeMap<String, String>) -> bool {
+    user_metadata.get("created_by").is_some_and(|by| by == "tinker checkpoint download")
+}
+
 pub(crate) async fn run(conn: &mut Conn, tenant: &TenantId, id: &RunId) -> Result<Run, Error> {
     const SQL: &str = "-- run
-        SELECT id, session_id, spec, state, user_metadata, created_at, last_request_at, corrupted,
+        SELECT id, tenant, session_id, spec, state, user_metadata, created_at, last_request_at, corrupted,
             coalesce(numerics_changes, '[]') AS numerics_changes
         FROM runs WHERE id = $1 AND tenant = $2";
     let row = sql(SQL)
@@ -56,41 +64,102 @@ pub(crate) async fn run(conn: &mut Conn, tenant: &TenantId, id: &RunId) -> Resul
     to_run(&row)
 }
 
-/// Without runs that exist for a download alone: the SDK's `checkpoint download` loads a training checkpoint into a new run
-/// to export it, and marks the run so.
-pub(crate) async fn list_runs(conn: &mut Conn, tenant: &TenantId, page: Page) -> Result<(Vec<Run>, u64), Error> {
-    const SQL: &str = "-- list_runs
-        SELECT id, session_id, spec, state, user_metadata, created_at, last_request_at, corrupted,
+/// A run that the tenant may read: its own, or one that has a public checkpoint.
+pub(crate) async fn readable_run(conn: &mut Conn, tenant: &TenantId, id: &RunId, now: Timestamp) -> Result<Run, Error> {
+    const SQL: &str = "-- readable_run
+        SELECT id, tenant, session_id, spec, state, user_metadata, created_at, last_request_at, corrupted,
             coalesce(numerics_changes, '[]') AS numerics_changes
-        FROM runs WHERE tenant = $1 AND user_metadata NOT LIKE '%\"created_by\":\"tinker checkpoint download\"%'
-        ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3";
-    const COUNT: &str = "-- list_runs: count
-        SELECT count(*) FROM runs
-        WHERE tenant = $1 AND user_metadata NOT LIKE '%\"created_by\":\"tinker checkpoint download\"%'";
-    let rows = sql(SQL)
+        FROM runs WHERE id = $1 AND (tenant = $2 OR EXISTS (
+            SELECT 1 FROM checkpoints WHERE run_id = $1 AND public AND (expires_at IS NULL OR expires_at > $3)))";
+    let row = sql(SQL)
+        .bind(id.as_str())
         .bind(tenant.as_str())
-        .bind(i64::from(page.limit))
-        .bind(as_i64(page.offset))
-        .fetch_all(&mut *conn)
+        .bind(now.0)
+        .fetch_optional(conn)
         .await
-        .map_err(failed("list runs"))?;
-    let total: Option<i64> = sql(COUNT).bind(tenant.as_str()).scalar(conn).await.map_err(failed("count runs"))?;
-    Ok((rows.iter().map(to_run).collect::<Result<_, _>>()?, as_u64(total.unwrap_or(0))))
+        .map_err(failed("find a run"))?
+        .ok_or_else(|| Error::not_found("training run", id))?;
+    to_run(&row)
+}
+
+/// A run that holds an imported checkpoint and is never trained.
+pub(crate) struct ImportRun<'a> {
+    pub(crate) id: &'a RunId,
+    pub(crate) session: &'a SessionId,
+    pub(crate) model_seq_id: i64,
+    pub(crate) spec: &'a RunSpec,
+    pub(crate) user_metadata: &'a BTreeMap<String, String>,
+    /// What the checkpoint was copied or uploaded from.
+    pub(crate) source: &'a str,
+}
+
+/// Creates a run for an imported checkpoint.
+pub(crate) async fn insert_import(
+    conn: &mut Conn,
+    tenant: &TenantId,
+    new: &ImportRun<'_>,
+    now: Timestamp,
+) -> Result<(), Error> {
+    const SQL: &str = "-- insert_import
+        INSERT INTO runs (id, tenant, session_id, model_seq_id, spec, state, failure, user_metadata, created_at,
+            last_request_at, base_model, imported_from)
+        VALUES ($1, $2, $3, $4, $5, 'failed', $6, $7, $8, $8, $9, $10)";
+    sql(SQL)
+        .bind(new.id.as_str())
+        .bind(tenant.as_str())
+        .bind(new.session.as_str())
+        .bind(new.model_seq_id)
+        .bind(to_json(new.spec)?)
+        .bind(to_json(&OpError::user(not_trainable(new.id)))?)
+        .bind(to_json(new.user_metadata)?)
+        .bind(now.0)
+        .bind(new.spec.base_model.as_str())
+        .bind(new.source)
+        .execute(conn)
+        .await
+        .map_err(failed("create a run"))?;
+    Ok(())
+}
+
+/// What the checkpoint of a run of the tenant was imported from; `None` when there is no such run.
+///
+/// # Errors
+/// [`Error::Mismatch`] when it is a run that trains.
+pub(crate) async fn import_source(conn: &mut Conn, tenant: &TenantId, id: &RunId) -> Result<Option<String>, Error> {
+    const SQL: &str = "-- import_source
+        SELECT imported_from FROM runs WHERE id = $1 AND tenant = $2";
+    let found = sql(SQL).bind(id.as_str()).bind(tenant.as_str()).fetch_optional(conn).await;
+    let Some(row) = found.map_err(failed("find a run"))? else { return Ok(None) };
+    let source: Option<String> = column(&row, "imported_from")?;
+    source.map(Some).ok_or_else(|| Error::Mismatch(format!("training run {id} was created before, as one that trains")))
+}
+
+/// Why a run with an imported checkpoint accepts no requests.
+fn not_trainable(id: &RunId) -> String {
+    format!(
+        "model_id: {id} holds an imported checkpoint and can't be trained: create a training client from the checkpoint"
+    )
 }
 
 /// How old the recorded time of a run's last request may be: recording it writes to a row that others use too.
 const LAST_REQUEST_RESOLUTION_MS: i64 = 1_000;
 
 /// The session of a run to which a request is submitted, and the worker that has its lease.
+///
+/// # Errors
+/// [`Error::Invalid`] when the run holds an imported checkpoint.
 pub(crate) async fn session_of_run(
     conn: &mut Conn,
     tenant: &TenantId,
     id: &RunId,
 ) -> Result<(SessionId, Option<String>), Error> {
     const SQL: &str = "-- session_of_run
-        SELECT session_id, worker_id FROM runs WHERE id = $1 AND tenant = $2";
+        SELECT session_id, worker_id, imported_from FROM runs WHERE id = $1 AND tenant = $2";
     let found = sql(SQL).bind(id.as_str()).bind(tenant.as_str()).fetch_optional(conn).await;
     let row = found.map_err(failed("find a run"))?.ok_or_else(|| Error::not_found("training run", id))?;
+    if column::<Option<String>>(&row, "imported_from")?.is_some() {
+        return Err(Error::Invalid(not_trainable(id)));
+    }
     Ok((SessionId::new(column::<String>(&row, "session_id")?), column(&row, "worker_id")?))
 }
 
@@ -213,9 +282,10 @@ pub(crate) async fn run_row(conn: &mut Conn, id: &RunId) -> Result<RunRow, Error
     })
 }
 
-fn to_run(row: &Row) -> Result<Run, Error> {
+pub(super) fn to_run(row: &Row) -> Result<Run, Error> {
     Ok(Run {
         id: RunId::new(column::<String>(row, "id")?),
+        owner: TenantId::new(column::<String>(row, "tenant")?),
         session: SessionId::new(column::<String>(row, "session_id")?),
         spec: from_json(row, "spec")?,
         state: parsed(row, "state", RunState::from_text)?,

@@ -95,6 +95,15 @@ pub(crate) async fn sampling_session(
     to_sampling_session(&row)
 }
 
+/// Numbers another clone of a sampling session's client, from 1.
+pub(crate) async fn number_clone(conn: &mut Conn, tenant: &TenantId, id: &SamplingSessionId) -> Result<i64, Error> {
+    const SQL: &str = "-- number_clone
+        UPDATE sampling_sessions SET clones = clones + 1 WHERE id = $1 AND tenant = $2 RETURNING clones";
+    let number: Option<i64> =
+        sql(SQL).bind(id.as_str()).bind(tenant.as_str()).scalar(conn).await.map_err(failed("number a clone"))?;
+    number.ok_or_else(|| Error::not_found("sampling session", id))
+}
+
 /// Records where a snapshot of a run was saved; with `None`, that the newest one of this key is in memory alone.
 pub(crate) async fn set_snapshot_dir(conn: &mut Conn, run: &RunId, key: &str, dir: Option<&Path>) -> Result<(), Error> {
     // With the run itself SQLite would take the index of its sampling sessions, and read all of them.

@@ -50,6 +50,7 @@ const STEPS: &[Step] = &[
     step!(19, "numerics", "0019_numerics.sql"),
     step!(20, "schema compatibility", "0020_schema_compatibility.sql"),
     step!(21, "backup holds", "0021_backup_holds.sql"),
+    step!(24, "copies and scopes", "0024_copies_and_scopes.sql"),
     step!(27, "recorded samples", "0027_recorded_samples.sql"),
     step!(28, "custom losses", "0028_custom_losses.sql"),
 ];

@@ -189,16 +189,23 @@ async fn sampler_ids_of_session(conn: &mut Conn, id: &SessionId) -> Result<Vec<S
     Ok(ids.into_iter().map(SamplingSessionId::new).collect())
 }
 
-pub(crate) async fn list_sessions(conn: &mut Conn, tenant: &TenantId, page: Page) -> Result<Vec<SessionId>, Error> {
+pub(crate) async fn list_sessions(
+    conn: &mut Conn,
+    tenant: &TenantId,
+    project_id: Option<&str>,
+    page: Page,
+) -> Result<Vec<SessionId>, Error> {
     const SQL: &str = "-- list_sessions
         SELECT id FROM sessions WHERE tenant = $1 ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3";
-    let ids: Vec<String> = sql(SQL)
-        .bind(tenant.as_str())
-        .bind(i64::from(page.limit))
-        .bind(as_i64(page.offset))
-        .scalars(conn)
-        .await
-        .map_err(failed("list sessions"))?;
+    const OF_PROJECT: &str = "-- list_sessions: of a project
+        SELECT id FROM sessions WHERE tenant = $1 AND project_id = $4
+        ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3";
+    let mut list = sql(if project_id.is_some() { OF_PROJECT } else { SQL });
+    list = list.bind(tenant.as_str()).bind(i64::from(page.limit)).bind(as_i64(page.offset));
+    if let Some(project_id) = project_id {
+        list = list.bind(project_id);
+    }
+    let ids: Vec<String> = list.scalars(conn).await.map_err(failed("list sessions"))?;
     Ok(ids.into_iter().map(SessionId::new).collect())
 }
 
@@ -236,7 +243,7 @@ fn to_session_row(row: &Row) -> Result<SessionRow, Error> {
     Ok(SessionRow { id: SessionId::new(column::<String>(row, "id")?), status: status(row)? })
 }
 
-fn status(row: &Row) -> Result<SessionStatus, Error> {
+pub(super) fn status(row: &Row) -> Result<SessionStatus, Error> {
     match column::<String>(row, "status")?.as_str() {
         "active" => Ok(SessionStatus::Active),
         "finished" => Ok(SessionStatus::Finished {

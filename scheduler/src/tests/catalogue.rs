@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use trainyard_protocol::TinkerPath;
 
 use super::*;
-use crate::{FinishReason, NewCheckpoint, Page};
+use crate::{FinishReason, NewCheckpoint, Page, RunFilter, Scope};
 
 const PAGE: Page = Page { limit: 10, offset: 0 };
 
@@ -38,7 +38,7 @@ async fn a_checkpoint_is_there_once_its_save_succeeded() {
     let s = &bench.scheduler;
     let found = s.checkpoint(&bench.me, &path).await.unwrap();
     assert_eq!((found.size_bytes, found.public, found.expires_at), (42, false, None));
-    let (listed, total) = s.checkpoints(&bench.me, Some(&run), Page { limit: 1, offset: 0 }).await.unwrap();
+    let (listed, total) = s.run_checkpoints(&bench.me, &run, Page { limit: 1, offset: 0 }).await.unwrap();
     assert_eq!((listed[0].path.name.as_str(), total), ("b", 2));
     let sampling = NewSamplingSession { model_path: Some(path.clone()), ..new_sampling(&bench.session, 9, None) };
     let sampler = s.create_sampling_session(&bench.me, sampling.clone()).await.unwrap();
@@ -48,7 +48,7 @@ async fn a_checkpoint_is_there_once_its_save_succeeded() {
     assert!(matches!(s.create_sampling_session(&bench.me, wrong).await, Err(Error::Invalid(_))));
     assert_eq!(s.delete_checkpoint(&bench.me, &path).await.unwrap(), found);
     assert!(is_not_found(s.delete_checkpoint(&bench.me, &path).await));
-    assert_eq!(s.checkpoints(&bench.me, None, PAGE).await.unwrap().1, 1);
+    assert_eq!(s.checkpoints(&bench.me, Scope::Owned, PAGE).await.unwrap().1, 1);
 }
 
 /// A checkpoint with a folder that is there.
@@ -165,7 +165,7 @@ async fn only_public_checkpoints_are_read_by_others() {
     assert!(is_not_found(s.set_public(&other, &path, false).await));
     assert!(is_not_found(s.set_ttl(&other, &path, None).await));
     assert!(is_not_found(s.delete_checkpoint(&other, &path).await));
-    assert_eq!(s.checkpoints(&other, None, PAGE).await.unwrap().1, 0);
+    assert_eq!(s.checkpoints(&other, Scope::Owned, PAGE).await.unwrap().1, 0);
     s.set_public(&bench.me, &path, false).await.unwrap();
     assert!(is_not_found(s.checkpoint(&other, &path).await));
 }
@@ -227,7 +227,7 @@ async fn runs_of_downloads_are_not_listed() {
             assert_eq!(bench.scheduler.run(&bench.me, &run).await.unwrap().id, run);
         }
     }
-    let (runs, total) = bench.scheduler.runs(&bench.me, PAGE).await.unwrap();
+    let (runs, total) = bench.scheduler.runs(&bench.me, &RunFilter::default(), PAGE).await.unwrap();
     let mut found: Vec<_> = runs.into_iter().map(|run| run.id).collect();
     found.sort();
     shown.sort();
@@ -240,7 +240,7 @@ async fn runs_are_listed_newest_first() {
     let one = bench.ready_run(0).await;
     bench.pass(Duration::from_secs(5));
     let two = bench.ready_run(1).await;
-    let (runs, total) = bench.scheduler.runs(&bench.me, PAGE).await.unwrap();
+    let (runs, total) = bench.scheduler.runs(&bench.me, &RunFilter::default(), PAGE).await.unwrap();
     assert_eq!((runs.iter().map(|run| &run.id).collect::<Vec<_>>(), total), (vec![&two, &one], 2));
     assert_eq!(runs[0].spec, spec());
     bench.pass(Duration::from_secs(5));

@@ -4,7 +4,7 @@ use trainyard_protocol::TinkerPath;
 
 use super::*;
 use crate::store::db::{connect, sql};
-use crate::{FinishReason, NewCheckpoint, Page};
+use crate::{FinishReason, NewCheckpoint, Page, RunFilter};
 
 const PAGE: Page = Page { limit: 10, offset: 0 };
 /// After so long, requests of an ended session are deleted.
@@ -34,8 +34,8 @@ async fn nothing_is_left_of_a_session_that_ended_long_ago() {
     assert!(is_not_found(s.session(&bench.me, &bench.session).await));
     assert!(is_not_found(s.sampling_session(&bench.me, &sampler).await));
     assert!(is_not_found(s.run(&bench.me, &run).await));
-    assert_eq!(s.list_sessions(&bench.me, PAGE).await.unwrap(), Vec::new());
-    assert_eq!(s.runs(&bench.me, PAGE).await.unwrap(), (Vec::new(), 0));
+    assert_eq!(s.list_sessions(&bench.me, None, PAGE).await.unwrap(), Vec::new());
+    assert_eq!(s.runs(&bench.me, &RunFilter::default(), PAGE).await.unwrap(), (Vec::new(), 0));
 }
 
 #[tokio::test]
@@ -83,9 +83,9 @@ async fn a_session_stays_as_long_as_a_run_of_it_owns_a_checkpoint() {
     bench.poll(&request).await;
     end_long_ago(&bench).await;
     let s = &bench.scheduler;
-    assert_eq!(s.list_sessions(&bench.me, PAGE).await.unwrap(), vec![bench.session.clone()]);
+    assert_eq!(s.list_sessions(&bench.me, None, PAGE).await.unwrap(), vec![bench.session.clone()]);
     assert_eq!(s.session(&bench.me, &bench.session).await.unwrap().training_run_ids, vec![run.clone(), other]);
-    assert_eq!(s.checkpoints(&bench.me, Some(&run), PAGE).await.unwrap().1, 1);
+    assert_eq!(s.run_checkpoints(&bench.me, &run, PAGE).await.unwrap().1, 1);
     s.delete_checkpoint(&bench.me, &path).await.unwrap();
     s.maintain().await.unwrap();
     assert!(is_not_found(s.run(&bench.me, &run).await));

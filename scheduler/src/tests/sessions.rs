@@ -12,7 +12,7 @@ async fn an_idempotency_key_returns_the_same_session() {
     let other = TenantId::new("other");
     assert_ne!(bench.scheduler.create_session(&other, new_session(Some("key"))).await.unwrap(), first);
     let page = Page { limit: 10, offset: 0 };
-    let mine = bench.scheduler.list_sessions(&bench.me, page).await.unwrap();
+    let mine = bench.scheduler.list_sessions(&bench.me, None, page).await.unwrap();
     assert_eq!(mine.len(), 2);
     assert!(mine.contains(&first));
 }

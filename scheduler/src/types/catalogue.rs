@@ -18,6 +18,25 @@ pub struct Page {
     pub offset: u64,
 }
 
+/// Whose objects a listing shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// The tenant's own.
+    #[default]
+    Owned,
+    /// Those, and what other tenants have made public.
+    Accessible,
+}
+
+/// Which runs a listing shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// Whose runs.
+    pub scope: Scope,
+    /// Those of sessions in this project of the tenant alone.
+    pub project_id: Option<String>,
+}
+
 text_enum!(
     /// The state of a run.
     RunState {
@@ -37,11 +56,13 @@ impl RunState {
     }
 }
 
-/// A training run as its owner sees it.
+/// A training run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// `<session>:train:<model_seq_id>`.
     pub id: RunId,
+    /// Whose it is.
+    pub owner: TenantId,
     /// The session that created it; the run outlives it.
     pub session: SessionId,
     /// Base model, adapter and optimizer.

@@ -3,14 +3,20 @@
 mod catalogue;
 mod decoded;
 mod requests;
+mod search;
 mod sessions;
 mod work;
 
-pub use catalogue::{Checkpoint, MaintenanceReport, NewCheckpoint, NumericsChange, Page, Run, RunState};
+pub use catalogue::{
+    Checkpoint, MaintenanceReport, NewCheckpoint, NumericsChange, Page, Run, RunFilter, RunState, Scope,
+};
 pub use decoded::{Decoded, PrefetchDecoder};
 pub use requests::{
     CompletionItem, Completions, Encoding, MaintenanceOp, MemoryWait, NewRun, Poll, RecordedResult, RequestKind,
     RequestState, RunSubmission, SampleSubmission, Submitted,
+};
+pub use search::{
+    FoundSession, FoundSessions, SearchPosition, SessionSearch, SessionTimeline, StatusFilter, TimelineRequest,
 };
 pub use sessions::{
     FinishReason, NewCustomLoss, NewSamplingSession, NewSession, SamplingSession, Session, SessionStatus,

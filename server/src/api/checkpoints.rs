@@ -3,14 +3,15 @@
 use axum::extract::State;
 
 use super::extract::ApiQuery;
-use super::listing::{checkpoint, cursor, page};
+use super::listing::{checkpoint, cursor, page, scope};
 use super::respond::{Answer, Reply};
 use crate::auth::Tenant;
+use crate::error::ApiError;
 use crate::openapi::Refusals;
 use crate::state::AppState;
 use crate::wire::catalogue::{CheckpointsResponse, PageQuery};
 
-/// The caller's checkpoints across runs, newest first.
+/// The caller's checkpoints across runs, newest first; with `access_scope=accessible` also other tenants' public ones.
 #[utoipa::path(
     get, path = "/api/v1/checkpoints", tag = "catalogue", params(PageQuery),
     responses((status = 200, description = "done", body = CheckpointsResponse), Refusals),
@@ -21,7 +22,13 @@ pub(super) async fn checkpoints(
     ApiQuery(query): ApiQuery<PageQuery>,
 ) -> Reply<CheckpointsResponse> {
     let page = page(&query)?;
-    let (found, total) = state.scheduler.checkpoints(&tenant, None, page).await?;
+    if query.project_id.is_some() {
+        return Err(ApiError::invalid(
+            "project_id: checkpoints are not filtered by it; training_runs and sessions are",
+        ));
+    }
+    let scope = scope(query.access_scope.as_deref())?;
+    let (found, total) = state.scheduler.checkpoints(&tenant, scope, page).await?;
     let checkpoints = found.into_iter().map(checkpoint).collect();
     Ok(Answer(CheckpointsResponse { checkpoints, cursor: Some(cursor(page, total)) }))
 }

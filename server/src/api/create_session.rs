@@ -26,13 +26,7 @@ pub(super) async fn create_session(
     headers: HeaderMap,
     JsonBody(request): JsonBody<CreateSessionRequest>,
 ) -> Reply<CreateSessionResponse> {
-    let idempotency_key = headers.get(IDEMPOTENCY_KEY).and_then(|key| key.to_str().ok()).map(str::to_owned);
-    if let Some(length) = idempotency_key.as_ref().map(String::len).filter(|length| *length > MAX_IDEMPOTENCY_KEY_BYTES)
-    {
-        return Err(ApiError::invalid(format!(
-            "x-idempotency-key: {length} bytes; at most {MAX_IDEMPOTENCY_KEY_BYTES} are allowed"
-        )));
-    }
+    let idempotency_key = idempotency_key(&headers)?;
     let session = NewSession {
         tags: request.tags,
         user_metadata: request.user_metadata.into_iter().collect(),
@@ -43,6 +37,17 @@ pub(super) async fn create_session(
     };
     let session_id = state.scheduler.create_session(&tenant, session).await?.to_string();
     Ok(Answer(CreateSessionResponse { session_id }))
+}
+
+/// What a client sends with every repetition of one call.
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let key = headers.get(IDEMPOTENCY_KEY).and_then(|key| key.to_str().ok()).map(str::to_owned);
+    if let Some(length) = key.as_ref().map(String::len).filter(|length| *length > MAX_IDEMPOTENCY_KEY_BYTES) {
+        return Err(ApiError::invalid(format!(
+            "x-idempotency-key: {length} bytes; at most {MAX_IDEMPOTENCY_KEY_BYTES} are allowed"
+        )));
+    }
+    Ok(key)
 }
 
 #[cfg(test)]

@@ -20,12 +20,17 @@ use crate::state::AppState;
 #[into_params(parameter_in = Query)]
 pub(super) struct Signature {
     /// For whom it was signed.
-    tenant: String,
+    pub(super) tenant: String,
     /// When it ends, in seconds since the epoch.
-    expires: i64,
+    pub(super) expires: i64,
     /// HMAC-SHA256 of all the rest.
-    signature: String,
+    pub(super) signature: String,
 }
+
+/// Why a URL is refused that this server did not sign.
+pub(super) const FORGED: ApiError = ApiError::Forbidden("the signature of this URL is wrong");
+/// Why a URL is refused whose time is over.
+pub(super) const EXPIRED: ApiError = ApiError::Forbidden("this URL has expired; ask for a new one");
 
 /// A file of an exported checkpoint. The URL is its own authorisation.
 #[utoipa::path(
@@ -44,16 +49,15 @@ pub(super) async fn download(
     ApiPath((run, kind, name, file)): ApiPath<(String, String, String, String)>,
     query: Result<ApiQuery<Signature>, ApiError>,
 ) -> Result<Response, ApiError> {
-    let forged = ApiError::Forbidden("the signature of this URL is wrong");
-    let Ok(ApiQuery(query)) = query else { return Err(forged) };
+    let Ok(ApiQuery(query)) = query else { return Err(FORGED) };
     let path = checkpoint_path((run, kind, name))?;
     let tenant = TenantId::new(query.tenant);
-    let grant = Grant { tenant: &tenant, path: &path, file: &file, expires: query.expires };
+    let grant = Grant { tenant: &tenant, object: &path.to_string(), file: &file, expires: query.expires };
     if !state.signer.verify(grant, &query.signature) {
-        return Err(forged);
+        return Err(FORGED);
     }
     if state.clock.now().as_millis() / 1_000 >= query.expires {
-        return Err(ApiError::Forbidden("this URL has expired; ask for a new one"));
+        return Err(EXPIRED);
     }
     let checkpoint = state.scheduler.checkpoint(&tenant, &path).await?;
     // Only the names of files that are there can be asked for, so a name can't lead out of the folder.

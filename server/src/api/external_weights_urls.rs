@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use axum::http::HeaderMap;
-use trainyard_protocol::CheckpointKind;
+use trainyard_protocol::{CheckpointKind, TinkerPath};
 
 use super::download::encode_component;
 use super::extract::{ApiPath, checkpoint_path};
@@ -39,18 +39,19 @@ pub(super) async fn external_weights_urls(
     let expires = end.as_millis() / 1_000;
     let mut urls = BTreeMap::new();
     for file in state.storage.files(&checkpoint.dir).await?.into_keys() {
-        let url = url(&state, &base, Grant { tenant: &tenant, path: &path, file: &file, expires });
+        let grant = Grant { tenant: &tenant, object: &path.to_string(), file: &file, expires };
+        let url = url(&state, &base, &path, grant);
         urls.insert(file, url);
     }
     Ok(Answer(ExternalUrlsResponse { urls, expires: rfc3339(expires * 1_000) }))
 }
 
-fn url(state: &AppState, base: &str, grant: Grant<'_>) -> String {
+fn url(state: &AppState, base: &str, path: &TinkerPath, grant: Grant<'_>) -> String {
     format!(
         "{base}/api/v1/downloads/{}/{}/{}/{}?tenant={}&expires={}&signature={}",
-        encode_component(grant.path.run.as_str()),
-        grant.path.kind.segment(),
-        grant.path.name,
+        encode_component(path.run.as_str()),
+        path.kind.segment(),
+        path.name,
         encode_component(grant.file),
         encode_component(grant.tenant.as_str()),
         grant.expires,
@@ -59,7 +60,7 @@ fn url(state: &AppState, base: &str, grant: Grant<'_>) -> String {
 }
 
 /// Where the client reaches this server: as configured, else as its request and the proxies before it say.
-fn base_url(state: &AppState, headers: &HeaderMap) -> Result<String, ApiError> {
+pub(super) fn base_url(state: &AppState, headers: &HeaderMap) -> Result<String, ApiError> {
     if let Some(url) = &state.public_url {
         return Ok(url.to_string());
     }

@@ -1,7 +1,7 @@
 //! What the listings share: pages, and catalogue entries as the wire writes them.
 
 use trainyard_protocol::{CheckpointKind, TenantId};
-use trainyard_scheduler::{Checkpoint, NumericsChange, Page, Run};
+use trainyard_scheduler::{Checkpoint, NumericsChange, Page, Run, Scope};
 
 use crate::error::ApiError;
 use crate::state::AppState;
@@ -21,15 +21,18 @@ pub(super) fn page(query: &PageQuery) -> Result<Page, ApiError> {
     if i64::try_from(query.offset).is_err() {
         return Err(ApiError::invalid(format!("offset: {} is too large", query.offset)));
     }
-    if let Some(scope) = query.access_scope.as_deref()
-        && !matches!(scope, "owned" | "accessible")
-    {
-        return Err(ApiError::invalid(format!("access_scope: {scope:?} is neither \"owned\" nor \"accessible\"")));
-    }
-    if query.project_id.is_some() {
-        return Err(ApiError::invalid("project_id: projects are not supported by this server"));
-    }
     Ok(Page { limit: query.limit, offset: query.offset })
+}
+
+/// Whose objects are asked for.
+pub(super) fn scope(access_scope: Option<&str>) -> Result<Scope, ApiError> {
+    match access_scope {
+        None | Some("owned") => Ok(Scope::Owned),
+        Some("accessible") => Ok(Scope::Accessible),
+        Some(scope) => {
+            Err(ApiError::invalid(format!("access_scope: {scope:?} is neither \"owned\" nor \"accessible\"")))
+        }
+    }
 }
 
 /// Where a page lies.
@@ -51,7 +54,7 @@ pub(super) fn checkpoint(found: Checkpoint) -> catalogue::Checkpoint {
     }
 }
 
-/// A run with its newest checkpoints, as the wire writes it.
+/// A run with the newest of its checkpoints that the tenant may read, as the wire writes it.
 pub(super) async fn training_run(
     state: &AppState,
     tenant: &TenantId,
@@ -61,7 +64,7 @@ pub(super) async fn training_run(
     Ok(catalogue::TrainingRun {
         training_run_id: run.id.to_string(),
         base_model: run.spec.base_model,
-        model_owner: tenant.to_string(),
+        model_owner: run.owner.to_string(),
         is_lora: run.spec.lora.is_some(),
         lora_rank: run.spec.lora.map(|lora| lora.rank),
         corrupted: run.corrupted,
@@ -87,7 +90,7 @@ async fn newest(
     let (mut training, mut sampler) = (None, None);
     let mut page = Page { limit: SEARCH_PAGE, offset: 0 };
     loop {
-        let (found, total) = state.scheduler.checkpoints(tenant, Some(&run.id), page).await?;
+        let (found, total) = state.scheduler.run_checkpoints(tenant, &run.id, page).await?;
         let last = found.is_empty() || page.offset + u64::from(page.limit) >= total;
         for checkpoint in found {
             match checkpoint.path.kind {

@@ -2,13 +2,14 @@
 
 use axum::extract::State;
 use bytes::Bytes;
-use trainyard_protocol::{OpError, RunId, RunSpec, SessionId, TenantId};
-use trainyard_scheduler::{Error, NewRun, RequestKind, Run};
+use trainyard_protocol::{OpError, RunId, RunSpec, SessionId, TenantId, TinkerPath};
+use trainyard_scheduler::{NewRun, RequestKind, Run};
 
 use super::body::RawBody;
 use super::create_model::check_number;
 use super::respond::Reply;
 use super::submit::{self, NewRequest, future_of};
+use super::weights_access::reader;
 use crate::auth::Tenant;
 use crate::codec::Payload;
 use crate::error::ApiError;
@@ -59,9 +60,9 @@ async fn create(
 ) -> Reply<SubmitResponse> {
     submit::admit(state, RequestKind::CreateModel)?;
     check_number("model_seq_id", model_seq_id)?;
-    let spec = state.scheduler.checkpoint(tenant, &request.checkpoint()?).await?.spec;
+    let (spec, reader) = source(state, tenant, &request.checkpoint()?, &request).await?;
     state.require_model(&spec.base_model)?;
-    let payload = request.payload(&spec)?;
+    let payload = request.payload(&spec, reader)?;
     let new = NewRun {
         session,
         model_seq_id,
@@ -104,11 +105,26 @@ async fn build(
         Ok(path) => path,
         Err(error) => return Ok(Err(error)),
     };
-    match state.scheduler.checkpoint(tenant, &path).await {
-        Ok(checkpoint) => Ok(same_base(&run.spec, &checkpoint.spec).and_then(|()| request.payload(&checkpoint.spec))),
-        Err(error @ (Error::NotFound { .. } | Error::Gone { .. })) => Ok(Err(OpError::user(format!("path: {error}")))),
-        Err(error) => Err(error.into()),
+    match source(state, tenant, &path, request).await {
+        Ok((spec, reader)) => Ok(same_base(&run.spec, &spec).and_then(|()| request.payload(&spec, reader))),
+        Err(error @ (ApiError::NotFound { .. } | ApiError::Gone(_))) => {
+            Ok(Err(OpError::user(format!("path: {error}"))))
+        }
+        Err(error @ ApiError::Forbidden(_)) => Ok(Err(OpError::user(error.to_string()))),
+        Err(error) => Err(error),
     }
+}
+
+/// What a checkpoint trains, and in whose name it is read, where that is not the caller's.
+async fn source(
+    state: &AppState,
+    tenant: &TenantId,
+    path: &TinkerPath,
+    request: &LoadWeightsRequest,
+) -> Result<(RunSpec, Option<TenantId>), ApiError> {
+    let reader = reader(state, tenant, path, request.weights_access_token.as_deref()).await?;
+    let spec = state.scheduler.checkpoint(&reader, path).await?.spec;
+    Ok((spec, Some(reader).filter(|reader| reader != tenant)))
 }
 
 fn same_base(run: &RunSpec, checkpoint: &RunSpec) -> Result<(), OpError> {

@@ -23,6 +23,7 @@ mod checkpoint_unpublish;
 mod checkpoints;
 mod client_config;
 mod client_dynamic_config;
+mod copy_weights;
 mod create_custom_loss;
 mod create_model;
 mod create_sampling_session;
@@ -36,6 +37,7 @@ mod get_server_capabilities;
 mod health;
 mod healthz;
 mod index;
+mod join_sampling_session;
 mod load_weights;
 mod openapi_json;
 mod optim_step;
@@ -49,10 +51,15 @@ mod save_weights_for_sampler;
 mod session;
 mod session_finish;
 mod session_heartbeat;
+mod session_project;
 mod sessions;
+mod sessions_search;
 mod telemetry;
+mod trace_download;
+mod trace_export;
 mod training_run;
 mod training_runs;
+mod weights_access;
 mod weights_info;
 
 use axum::Router;
@@ -104,6 +111,9 @@ endpoints! {
         post "/api/v1/session_heartbeat" session_heartbeat;
         get "/api/v1/sessions" sessions;
         get "/api/v1/sessions/{session_id}" session;
+        post "/api/v1/sessions/search" sessions_search;
+        put "/api/v1/sessions/{session_id}/project" session_project;
+        get "/api/v1/sessions/{session_id}/trace_export" trace_export;
         post "/api/v1/sessions/{session_id}/finish" session_finish;
         post "/api/v1/create_model" create_model;
         post "/api/v1/get_info" get_info;
@@ -117,6 +127,8 @@ endpoints! {
         post "/api/v1/load_weights" load_weights;
         post "/api/v1/weights_info" weights_info;
         post "/api/v1/create_sampling_session" create_sampling_session;
+        post "/api/v1/copy_weights" copy_weights;
+        post "/api/v1/join_sampling_session" join_sampling_session;
         get "/api/v1/samplers/{sampler_id}" sampler;
         post "/api/v1/asample" asample;
         post "/api/v1/retrieve_future" retrieve_future;
@@ -135,6 +147,7 @@ endpoints! {
     open {
         get "/api/v1/healthz" healthz;
         get "/api/v1/downloads/{run_id}/{kind}/{name}/{file}" download;
+        get "/api/v1/traces/{session_id}" trace_download;
         get "/openapi.json" openapi_json;
     }
 }
@@ -151,8 +164,6 @@ pub fn router(state: AppState) -> Router {
             put(extract::incomplete_checkpoint_id).post(extract::incomplete_checkpoint_id),
         )
         .route_layer(key_check)
-        // Without this line it would be a session of that name.
-        .route("/api/v1/sessions/search", any(fallback::not_supported))
         .merge(open())
         .route("/", get(index::index))
         .route("/docs", get(index::index))

@@ -15,7 +15,7 @@ use crate::wire::catalogue::CheckpointsResponse;
 /// Everything: clients don't ask for pages here.
 const ALL: Page = Page { limit: u32::MAX, offset: 0 };
 
-/// A run's checkpoints, newest first.
+/// A run's checkpoints, newest first; of another tenant's run, those that are public.
 #[utoipa::path(
     get, path = "/api/v1/training_runs/{run_id}/checkpoints", tag = "catalogue", params(("run_id" = String, Path)),
     responses((status = 200, description = "done", body = CheckpointsResponse), Refusals),
@@ -25,8 +25,8 @@ pub(super) async fn run_checkpoints(
     Tenant(tenant): Tenant,
     ApiPath(run_id): ApiPath<String>,
 ) -> Reply<CheckpointsResponse> {
-    let run = state.scheduler.run(&tenant, &RunId::new(run_id)).await?;
-    let (found, total) = state.scheduler.checkpoints(&tenant, Some(&run.id), ALL).await?;
+    let run = state.scheduler.readable_run(&tenant, &RunId::new(run_id)).await?;
+    let (found, total) = state.scheduler.run_checkpoints(&tenant, &run.id, ALL).await?;
     let checkpoints: Vec<_> = found.into_iter().map(checkpoint).collect();
     // The page is as long as it needs to be.
     let page = Page { limit: u32::try_from(checkpoints.len()).unwrap_or(u32::MAX), offset: 0 };

@@ -3,24 +3,30 @@
 use axum::extract::State;
 use trainyard_protocol::SessionId;
 
-use super::extract::ApiPath;
+use super::extract::{ApiPath, ApiQuery};
+use super::listing::scope;
 use super::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::openapi::Refusals;
 use crate::state::AppState;
+use crate::wire::catalogue::ScopeQuery;
 use crate::wire::json;
 use crate::wire::sessions::SessionResponse;
 
 /// A session with its runs and samplers.
 #[utoipa::path(
-    get, path = "/api/v1/sessions/{session_id}", tag = "sessions", params(("session_id" = String, Path)),
+    get, path = "/api/v1/sessions/{session_id}", tag = "sessions",
+    params(("session_id" = String, Path), ScopeQuery),
     responses((status = 200, description = "done", body = SessionResponse), Refusals),
 )]
 pub(super) async fn session(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,
     ApiPath(session_id): ApiPath<String>,
+    ApiQuery(query): ApiQuery<ScopeQuery>,
 ) -> Reply<SessionResponse> {
+    // Nobody else's session can be read.
+    scope(query.access_scope.as_deref())?;
     let session = state.scheduler.session(&tenant, &SessionId::new(session_id)).await?;
     let metadata: json::Metadata = serde_json::from_value(session.user_metadata).unwrap_or_default();
     Ok(Answer(SessionResponse {

@@ -3,7 +3,7 @@
 use axum::extract::State;
 
 use super::extract::ApiQuery;
-use super::listing::page;
+use super::listing::{page, scope};
 use super::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::openapi::Refusals;
@@ -21,7 +21,9 @@ pub(super) async fn sessions(
     Tenant(tenant): Tenant,
     ApiQuery(query): ApiQuery<PageQuery>,
 ) -> Reply<SessionsResponse> {
-    let sessions = state.scheduler.list_sessions(&tenant, page(&query)?).await?;
+    // Nobody else's sessions can be read.
+    scope(query.access_scope.as_deref())?;
+    let sessions = state.scheduler.list_sessions(&tenant, query.project_id.as_deref(), page(&query)?).await?;
     Ok(Answer(SessionsResponse { sessions: sessions.iter().map(ToString::to_string).collect() }))
 }
 
@@ -38,6 +40,6 @@ mod tests {
             assert!(refused.starts_with(field), "{refused}");
         }
         server.get("sessions?limit=x").await.refused(400);
-        server.get("training_runs?project_id=p").await.refused(400);
+        server.get("checkpoints?project_id=p").await.refused(400);
     }
 }

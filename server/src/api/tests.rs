@@ -34,7 +34,7 @@ fn every_route_is_described_under_its_own_path() {
 async fn every_keyed_endpoint_refuses_a_missing_or_malformed_key() {
     let server = Server::start().await;
     for (method, path) in TABLE {
-        if path.contains("healthz") || path.contains("downloads") || *path == "/openapi.json" {
+        if ["/healthz", "/downloads/", "/traces/", "/openapi.json"].iter().any(|open| path.contains(open)) {
             continue;
         }
         let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes()).unwrap();
@@ -72,10 +72,19 @@ async fn no_tenant_reaches_anothers_objects() {
         ("create_model", json!({"session_id": session, "model_seq_id": 1, "base_model": MODEL})),
         ("retrieve_future", json!({"request_id": loss})),
         ("create_sampling_session", json!({"session_id": session, "sampling_session_seq_id": 1, "base_model": MODEL})),
+        ("join_sampling_session", json!({"sampling_session_id": sampler})),
+        ("copy_weights", json!({"source_path": format!("tinker://{run}/weights/a")})),
     ] {
         server.post_as("tml-b", path, body).await.refused(404);
     }
-    for path in [format!("sessions/{session}"), format!("training_runs/{run}"), format!("samplers/{sampler}")] {
+    for path in [
+        format!("sessions/{session}"),
+        format!("sessions/{session}/trace_export"),
+        format!("training_runs/{run}"),
+        format!("training_runs/{run}?access_scope=accessible"),
+        format!("training_runs/{run}/checkpoints"),
+        format!("samplers/{sampler}"),
+    ] {
         let headers = [("x-api-key", "tml-b")];
         server.call(Method::GET, &format!("/api/v1/{path}"), &headers, Body::empty()).await.refused(404);
     }
@@ -85,11 +94,6 @@ async fn no_tenant_reaches_anothers_objects() {
 async fn what_is_not_supported_is_named() {
     let server = Server::start().await;
     for (method, path) in [
-        (Method::POST, "copy_weights"),
-        (Method::POST, "join_sampling_session"),
-        (Method::POST, "sessions/search"),
-        (Method::PUT, "sessions/s/project"),
-        (Method::GET, "sessions/s/trace_export"),
         (Method::GET, "audit"),
         (Method::GET, "billing/usage/events"),
         (Method::GET, "auth/apikey/me"),

@@ -2,25 +2,32 @@
 
 use axum::extract::State;
 use trainyard_protocol::RunId;
+use trainyard_scheduler::Scope;
 
-use super::extract::ApiPath;
+use super::extract::{ApiPath, ApiQuery};
 use super::listing;
 use super::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::openapi::Refusals;
 use crate::state::AppState;
-use crate::wire::catalogue::TrainingRun;
+use crate::wire::catalogue::{ScopeQuery, TrainingRun};
 
-/// A training run.
+/// A training run; with `access_scope=accessible` also another tenant's that has a public checkpoint.
 #[utoipa::path(
-    get, path = "/api/v1/training_runs/{run_id}", tag = "catalogue", params(("run_id" = String, Path)),
+    get, path = "/api/v1/training_runs/{run_id}", tag = "catalogue",
+    params(("run_id" = String, Path), ScopeQuery),
     responses((status = 200, description = "done", body = TrainingRun), Refusals),
 )]
 pub(super) async fn training_run(
     State(state): State<AppState>,
     Tenant(tenant): Tenant,
     ApiPath(run_id): ApiPath<String>,
+    ApiQuery(query): ApiQuery<ScopeQuery>,
 ) -> Reply<TrainingRun> {
-    let run = state.scheduler.run(&tenant, &RunId::new(run_id)).await?;
+    let run = RunId::new(run_id);
+    let run = match listing::scope(query.access_scope.as_deref())? {
+        Scope::Owned => state.scheduler.run(&tenant, &run).await?,
+        Scope::Accessible => state.scheduler.readable_run(&tenant, &run).await?,
+    };
     Ok(Answer(listing::training_run(&state, &tenant, run).await?))
 }

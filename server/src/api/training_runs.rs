@@ -1,16 +1,18 @@
 //! `GET training_runs`.
 
 use axum::extract::State;
+use trainyard_scheduler::RunFilter;
 
 use super::extract::ApiQuery;
-use super::listing::{cursor, page, training_run};
+use super::listing::{cursor, page, scope, training_run};
 use super::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::openapi::Refusals;
 use crate::state::AppState;
 use crate::wire::catalogue::{PageQuery, TrainingRunsResponse};
 
-/// The caller's training runs, newest first.
+/// The caller's training runs, newest first; with `access_scope=accessible` also other tenants' runs that have a public
+/// checkpoint.
 #[utoipa::path(
     get, path = "/api/v1/training_runs", tag = "catalogue", params(PageQuery),
     responses((status = 200, description = "done", body = TrainingRunsResponse), Refusals),
@@ -21,7 +23,8 @@ pub(super) async fn training_runs(
     ApiQuery(query): ApiQuery<PageQuery>,
 ) -> Reply<TrainingRunsResponse> {
     let page = page(&query)?;
-    let (runs, total) = state.scheduler.runs(&tenant, page).await?;
+    let filter = RunFilter { scope: scope(query.access_scope.as_deref())?, project_id: query.project_id };
+    let (runs, total) = state.scheduler.runs(&tenant, &filter, page).await?;
     let mut training_runs = Vec::with_capacity(runs.len());
     for run in runs {
         training_runs.push(training_run(&state, &tenant, run).await?);

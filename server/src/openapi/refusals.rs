@@ -66,7 +66,8 @@ const NAMES: [(&str, &str); 12] = [
 ];
 
 /// Operations that name nothing which may be absent, over or another's.
-const NAMELESS: [&str; 8] = [
+const NAMELESS: [&str; 9] = [
+    "sessions_search",
     "client_config",
     "client_dynamic_config",
     "get_server_capabilities",
@@ -77,7 +78,9 @@ const NAMELESS: [&str; 8] = [
     "checkpoints",
 ];
 /// Operations on what may be over: sessions, runs, sampling sessions and results.
-const ENDING: [&str; 14] = [
+const ENDING: [&str; 16] = [
+    "copy_weights",
+    "join_sampling_session",
     "create_custom_loss",
     "session_heartbeat",
     "create_model",
@@ -94,8 +97,9 @@ const ENDING: [&str; 14] = [
     "retrieve_futures",
 ];
 /// Operations that are identified by a number, whose repetition must have the same content.
-const NUMBERED: [&str; 11] = [
+const NUMBERED: [&str; 12] = [
     "create_custom_loss",
+    "copy_weights",
     "create_model",
     "forward_backward",
     "forward",
@@ -114,7 +118,7 @@ fn can_answer(operation: &Operation, status: &str) -> bool {
     let body = operation.request_body.is_some();
     match status {
         "400" => body || operation.parameters.is_some(),
-        "401" => id != "download",
+        "401" => !["download", "trace_download"].contains(&id),
         "404" => !NAMELESS.contains(&id),
         "408" | "413" | "415" => body,
         "410" => ENDING.contains(&id),

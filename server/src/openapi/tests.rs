@@ -4,7 +4,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::*;
-use crate::wire::{catalogue, client, custom_loss, futures, json, models, sampling, sessions, training, weights};
+use crate::wire::{
+    catalogue, client, copies, custom_loss, futures, json, models, sampling, session_search, sessions, training,
+    weights,
+};
 
 #[test]
 fn the_committed_document_is_current() {
@@ -72,15 +75,21 @@ fn the_examples_are_valid() {
         "save_weights_for_sampler": weights::SaveWeightsForSamplerRequest => futures::SubmitResponse,
         "save_weights_external": weights::SaveWeightsExternalRequest => futures::SubmitResponse,
         "load_weights": weights::LoadWeightsRequest => futures::SubmitResponse,
+        "copy_weights": copies::CopyWeightsRequest => copies::CopyWeightsResponse,
+        "join_sampling_session":
+            sampling::JoinSamplingSessionRequest => sampling::JoinSamplingSessionResponse,
         "weights_info": weights::WeightsInfoRequest => weights::WeightsInfoResponse,
         "create_sampling_session":
             sampling::CreateSamplingSessionRequest => sampling::CreateSamplingSessionResponse,
         "asample": sampling::SampleRequest => futures::SubmitResponse,
         "retrieve_future": futures::RetrieveFutureRequest => Value,
         "retrieve_futures": futures::RetrieveFuturesRequest => futures::RetrieveFuturesResponse,
+        "sessions_search": session_search::SessionSearchRequest => session_search::SessionSearchResponse,
         "cancel_future": futures::CancelFutureRequest => futures::CancelFutureResponse,
     }
     reads::<sessions::FinishRequest>(&take("session_finish").request);
+    reads::<session_search::SessionProjectRequest>(&take("session_project").request);
+    reads::<session_search::TraceExportResponse>(&take("trace_export").response);
     reads::<weights::TtlRequest>(&take("checkpoint_ttl").request);
     reads::<client::ServerCapabilities>(&take("get_server_capabilities").response);
     reads::<sessions::SessionsResponse>(&take("sessions").response);

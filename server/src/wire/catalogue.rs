@@ -18,13 +18,23 @@ pub struct PageQuery {
     /// Items to skip.
     #[serde(default, deserialize_with = "number")]
     pub offset: u64,
-    /// `owned` or `accessible`; the same while nothing is shared.
+    /// `owned`, or `accessible` with what other tenants have made public.
     #[param(pattern = "^(owned|accessible)$")]
     #[serde(default)]
     pub access_scope: Option<String>,
-    /// Only runs of this project.
+    /// Only those of sessions in this project of the caller's.
     #[serde(default)]
     pub project_id: Option<String>,
+}
+
+/// Query of what is looked up by its id.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ScopeQuery {
+    /// `owned`, or `accessible` with what other tenants have made public.
+    #[param(pattern = "^(owned|accessible)$")]
+    #[serde(default)]
+    pub access_scope: Option<String>,
 }
 
 fn default_limit() -> u32 {

@@ -48,7 +48,7 @@ impl Default for ClientConfigResponse {
             proto_compress_fwdbwd: false,
             sample_use_retrieve_futures: false,
             custom_loss_server_side: true,
-            sample_join_sampling_session: false,
+            sample_join_sampling_session: true,
         }
     }
 }

@@ -4,6 +4,7 @@
 mod bounds;
 pub mod catalogue;
 pub mod client;
+pub mod copies;
 pub mod custom_loss;
 pub mod futures;
 pub mod json;
@@ -15,6 +16,7 @@ pub mod proto;
 pub mod provenance;
 pub mod results;
 pub mod sampling;
+pub mod session_search;
 pub mod sessions;
 pub mod tensor;
 pub mod timestamp;

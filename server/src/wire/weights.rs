@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use trainyard_protocol::limits::{MAX_TTL_SECONDS, MIN_TTL_SECONDS};
-use trainyard_protocol::{CheckpointKind, CheckpointName, OpError, RunId, RunSpec, SessionId, TinkerPath};
+use trainyard_protocol::{CheckpointKind, CheckpointName, OpError, RunId, RunSpec, SessionId, TenantId, TinkerPath};
 use utoipa::ToSchema;
 
 use super::bounds;
@@ -216,7 +216,7 @@ pub struct LoadWeightsRequest {
     /// The new run's optimizer when its state is not restored.
     #[serde(default, deserialize_with = "json::object_or_null")]
     pub optimizer_config: Option<OptimizerConfig>,
-    /// Not supported: access to others' checkpoints.
+    /// A key of a tenant that may read the checkpoint, where the caller may not.
     #[serde(default)]
     pub weights_access_token: Option<String>,
 }
@@ -264,8 +264,9 @@ impl LoadWeightsRequest {
         Ok(path)
     }
 
-    /// Checks the request against the checkpoint's spec and makes it what is stored.
-    pub fn payload(&self, checkpoint: &RunSpec) -> Result<Payload, OpError> {
+    /// Checks the request against the checkpoint's spec and makes it what is stored; `reader` is in whose name the checkpoint
+    /// is read, where that is not the run's tenant.
+    pub fn payload(&self, checkpoint: &RunSpec, reader: Option<TenantId>) -> Result<Payload, OpError> {
         let path = self.checkpoint()?;
         if let Some(base) = &self.base_model
             && *base != checkpoint.base_model
@@ -277,7 +278,7 @@ impl LoadWeightsRequest {
             config.optimizer()?;
         }
         let create = matches!(self.form()?, LoadForm::Create { .. }).then(|| checkpoint.clone());
-        Ok(Payload::LoadWeights { path: path.to_string(), with_optimizer: self.optimizer, create })
+        Ok(Payload::LoadWeights { path: path.to_string(), with_optimizer: self.optimizer, create, reader })
     }
 }
 

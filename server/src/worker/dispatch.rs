@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use trainyard_protocol::{
     CheckpointKind, ForwardBackward, LoadState, OpError, Operation, Prepare, PreparedContent, RestoreRun, RunId,
     RunSpec, Sample, SampleOperation, SamplerSource, SamplingSessionId, SaveExternal, SaveRun, SaveSampler,
-    SaveSnapshot, SaveState, SaveTarget, SessionId, TinkerPath,
+    SaveSnapshot, SaveState, SaveTarget, SessionId, TenantId, TinkerPath,
 };
 use trainyard_scheduler::{MaintenanceOp, NewSamplingSession, RequestKind, SamplingSession, Work};
 
@@ -136,8 +136,8 @@ impl Dispatcher<'_> {
             Payload::CreateModel { spec, .. } => {
                 start(Operation::CreateRun { run: run.clone(), spec }, ReplyKind::CreateModel { run: run.clone() })
             }
-            Payload::LoadWeights { path, with_optimizer, create } => {
-                load(&work, run.clone(), path, with_optimizer, create)
+            Payload::LoadWeights { path, with_optimizer, create, reader } => {
+                load(&work, run.clone(), path, reader, (with_optimizer, create))
             }
             Payload::OptimStep { params } => {
                 start(Operation::OptimStep { run: run.clone(), params }, ReplyKind::OptimStep)
@@ -192,10 +192,10 @@ fn load(
     work: &Work,
     run: RunId,
     path: String,
-    with_optimizer: bool,
-    create: Option<RunSpec>,
+    reader: Option<TenantId>,
+    (with_optimizer, create): (bool, Option<RunSpec>),
 ) -> Result<Dispatch, OpError> {
-    let (tenant, request) = (work.tenant.clone(), work.request.clone());
+    let (tenant, request) = (reader.unwrap_or_else(|| work.tenant.clone()), work.request.clone());
     let folder = FolderSource::Load { tenant, request, path: path.parse()? };
     let reply = ReplyKind::LoadWeights { run: run.clone(), path, creates: create.is_some() };
     let load = LoadState { run: run.clone(), dir: PathBuf::new(), with_optimizer, create };

@@ -10,14 +10,19 @@ use super::fill::LOG;
 use super::{NOW, Plans};
 use crate::crashes::WorkerEnd;
 use crate::store::blobs::StoredBytes;
+use crate::store::checkpoints::Listed;
 use crate::store::requests::{NewRequest, RequestTarget};
 use crate::store::results::{RequestEnd, SampleEnd};
+use crate::store::runs::ImportRun;
 use crate::store::sample_claims::{self, SampleClaim};
 use crate::store::{
-    backup_holds, base_models, checkpoints, custom_losses, folders, gc, leases, numerics, quotas, records, requests, results,
-    runs, sampling, saved_snapshots, sessions, training_queue, workers,
+    backup_holds, base_models, checkpoints, custom_losses, folders, gc, leases, numerics, quotas, records, requests,
+    results, run_listing, runs, sampling, saved_snapshots, session_search, sessions, training_queue, workers,
 };
-use crate::{Encoding, FinishReason, NewCheckpoint, NumericsChange, Page, RequestKind, SessionStatus, Timestamp};
+use crate::{
+    Encoding, FinishReason, NewCheckpoint, NumericsChange, Page, RequestKind, RunFilter, Scope, SearchPosition,
+    SessionStatus, Timestamp,
+};
 
 const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
@@ -321,11 +326,39 @@ async fn catalogue(plans: &mut Plans) {
     plans.step(async |conn| checkpoints::delete_checkpoint(conn, &me(), &path("e9"), None).await).await;
     plans.step(async |conn| checkpoints::set_checkpoint_expiry(conn, &me(), &path("e9"), None, T).await).await;
     plans.step(async |conn| checkpoints::set_checkpoint_public(conn, &me(), &path("e9"), true, T).await).await;
-    plans.step(async |conn| checkpoints::list_checkpoints(conn, &me(), Some(&train("e9")), PAGE, T).await).await;
-    plans.step(async |conn| checkpoints::list_checkpoints(conn, &me(), None, PAGE, T).await).await;
-    plans.step(async |conn| sessions::list_sessions(conn, &me(), PAGE).await).await;
+    for listed in [Listed::OfRun(&train("e9")), Listed::In(Scope::Owned), Listed::In(Scope::Accessible)] {
+        plans.step(async |conn| checkpoints::list_checkpoints(conn, &me(), listed, PAGE, T).await).await;
+    }
+    for project in [None, Some("p")] {
+        plans.step(async |conn| sessions::list_sessions(conn, &me(), project, PAGE).await).await;
+    }
     plans.step(async |conn| sessions::session(conn, &me(), &SessionId::new("a5")).await).await;
-    plans.step(async |conn| runs::list_runs(conn, &me(), PAGE).await).await;
+    let after = SearchPosition { created_at: Timestamp(NOW - HOUR - 500), session: SessionId::new("e500") };
+    for after in [None, Some(&after)] {
+        plans.step(async |conn| session_search::sessions_behind(conn, &me(), after, 20).await).await;
+    }
+    let session = SessionId::new("a5");
+    plans.step(async |conn| session_search::searched_session(conn, &me(), &session).await).await;
+    plans.step(async |conn| session_search::set_project(conn, &me(), &session, "p").await).await;
+    plans.step(async |conn| session_search::timeline(conn, &me(), &session, 100).await).await;
+    let many: Vec<String> = (1..20).map(|i| format!("e{i}")).collect();
+    plans.step(async |conn| session_search::checkpoints_of_sessions(conn, many.clone(), T).await).await;
+    for (scope, project_id) in [(Scope::Owned, None), (Scope::Accessible, None), (Scope::Owned, Some("p".to_owned()))] {
+        let filter = RunFilter { scope, project_id };
+        plans.step(async |conn| run_listing::list_runs(conn, &me(), &filter, PAGE, T).await).await;
+    }
+    plans.step(async |conn| runs::readable_run(conn, &me(), &train("a5"), T).await).await;
+    plans.step(async |conn| runs::import_source(conn, &me(), &RunId::new("none")).await).await;
+    let copy = ImportRun {
+        id: &RunId::new("a5:train:9"),
+        session: &SessionId::new("a5"),
+        model_seq_id: 9,
+        spec: &spec(),
+        user_metadata: &std::collections::BTreeMap::new(),
+        source: "tinker://e1:train:0/weights/c",
+    };
+    plans.step(async |conn| runs::insert_import(conn, &me(), &copy, T).await).await;
+    plans.step(async |conn| sampling::number_clone(conn, &me(), &sampler("a5")).await).await;
     plans.step(async |conn| runs::run(conn, &me(), &train("a5")).await).await;
     plans.step(async |conn| base_models::base_models(conn).await).await;
     plans.step(async |conn| base_models::base_model_files(conn, "base").await).await;

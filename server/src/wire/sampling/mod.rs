@@ -10,7 +10,10 @@ mod targets;
 pub use decode::{SampleOutput, decode_result};
 pub use request::{SampleRequest, SamplingParams};
 pub use result::encode_result;
-pub use sessions::{CreateSamplingSessionRequest, CreateSamplingSessionResponse, SamplerResponse};
+pub use sessions::{
+    CreateSamplingSessionRequest, CreateSamplingSessionResponse, JoinSamplingSessionRequest,
+    JoinSamplingSessionResponse, SamplerResponse,
+};
 pub use stop::StopBody;
 
 #[cfg(test)]

@@ -26,6 +26,21 @@ pub struct CreateSamplingSessionResponse {
     pub sampling_session_id: String,
 }
 
+/// Body of `join_sampling_session`.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct JoinSamplingSessionRequest {
+    /// The sampling session of the client that was cloned.
+    pub sampling_session_id: String,
+}
+
+/// Answer of `join_sampling_session`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JoinSamplingSessionResponse {
+    /// The clone's number, from 1; its `seq_id` begin with 10^9 times this.
+    #[schema(minimum = 1)]
+    pub client_counter: i64,
+}
+
 /// Answer of `samplers/{id}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SamplerResponse {

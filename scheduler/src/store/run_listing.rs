@@ -1,0 +1,75 @@
+//! Listings of the table `runs`.
+
+use trainyard_protocol::TenantId;
+
+use super::db::{Conn, sql};
+use super::runs::to_run;
+use super::{as_i64, as_u64, failed};
+use crate::{Error, Page, Run, RunFilter, Scope, Timestamp};
+
+/// A page of the runs that a filter lets through, newest first, and how many there are on all pages.
+///
+/// Runs that exist for a download alone are left out. With [`Scope::Accessible`] and no project, runs of other tenants
+/// are listed that have a public checkpoint; a project is of the tenant alone.
+pub(crate) async fn list_runs(
+    conn: &mut Conn,
+    tenant: &TenantId,
+    filter: &RunFilter,
+    page: Page,
+    now: Timestamp,
+) -> Result<(Vec<Run>, u64), Error> {
+    const SQL: &str = "-- list_runs
+        SELECT id, tenant, session_id, spec, state, user_metadata, created_at, last_request_at, corrupted,
+            coalesce(numerics_changes, '[]') AS numerics_changes
+        FROM runs WHERE tenant = $1 AND listed
+        ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3";
+    const COUNT: &str = "-- list_runs: count
+        SELECT count(*) FROM runs WHERE tenant = $1 AND listed";
+    const OF_PROJECT: &str = "-- list_runs: of a project
+        SELECT id, tenant, session_id, spec, state, user_metadata, created_at, last_request_at, corrupted,
+            coalesce(numerics_changes, '[]') AS numerics_changes
+        FROM runs
+        WHERE session_id IN (SELECT id FROM sessions WHERE tenant = $1 AND project_id = $4) AND listed
+        ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3";
+    const COUNT_OF_PROJECT: &str = "-- list_runs: count of a project
+        SELECT count(*) FROM runs
+        WHERE session_id IN (SELECT id FROM sessions WHERE tenant = $1 AND project_id = $2) AND listed";
+    // Of the tenant's own, as many as the page may show; of the others, which are few, all.
+    const ACCESSIBLE: &str = "-- list_runs: accessible
+        SELECT id, tenant, session_id, spec, state, user_metadata, created_at, last_request_at, corrupted,
+            coalesce(numerics_changes, '[]') AS numerics_changes
+        FROM runs WHERE id IN (
+            SELECT id FROM (SELECT id FROM runs WHERE tenant = $1 AND listed
+                ORDER BY created_at DESC, id DESC LIMIT $2 + $3) AS own
+            UNION ALL
+            SELECT run_id FROM checkpoints
+            WHERE public AND (tenant <> $1) IS TRUE AND (expires_at IS NULL OR expires_at > $4))
+        ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3";
+    // Of the index of public ones: without the concatenation SQLite reads all checkpoints in the order of their runs.
+    const COUNT_OF_OTHERS: &str = "-- list_runs: count of others
+        SELECT count(DISTINCT run_id || '') FROM checkpoints
+        WHERE public AND (tenant <> $1) IS TRUE AND (expires_at IS NULL OR expires_at > $2)";
+    let (mut list, mut count) = match (&filter.project_id, filter.scope) {
+        (Some(_), _) => (sql(OF_PROJECT), sql(COUNT_OF_PROJECT)),
+        (None, Scope::Owned) => (sql(SQL), sql(COUNT)),
+        (None, Scope::Accessible) => (sql(ACCESSIBLE), sql(COUNT)),
+    };
+    list = list.bind(tenant.as_str()).bind(i64::from(page.limit)).bind(as_i64(page.offset));
+    count = count.bind(tenant.as_str());
+    let mut others = None;
+    match (&filter.project_id, filter.scope) {
+        (Some(project), _) => (list, count) = (list.bind(project.as_str()), count.bind(project.as_str())),
+        (None, Scope::Owned) => {}
+        (None, Scope::Accessible) => {
+            list = list.bind(now.0);
+            others = Some(sql(COUNT_OF_OTHERS).bind(tenant.as_str()).bind(now.0));
+        }
+    }
+    let rows = list.fetch_all(&mut *conn).await.map_err(failed("list runs"))?;
+    let mut total: i64 = count.scalar(&mut *conn).await.map_err(failed("count runs"))?.unwrap_or(0);
+    if let Some(others) = others {
+        let more: Option<i64> = others.scalar(conn).await.map_err(failed("count runs"))?;
+        total += more.unwrap_or(0);
+    }
+    Ok((rows.iter().map(to_run).collect::<Result<_, _>>()?, as_u64(total)))
+}

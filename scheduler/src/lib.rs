@@ -10,15 +10,17 @@
 //! |---|---|
 //! | `scheduler` | opening and closing |
 //! | `backup` | copies of store and storage, beside running schedulers |
-//! | `submit`, `dispatch`, `completion`, `futures`, `sessions`, `catalogue`, `base_models`, `maintenance` | the calls of API and worker |
+//! | `submit`, `dispatch`, `completion`, `futures`, `sessions`, `catalogue`, `base_models`, `maintenance`, `tenants` | the calls of API and worker |
 //! | `queue_effects` | effects of the queue's changes as writes |
-//! | `rejection`, `run_snapshots`, `quarantine`, `lease`, `gc`, `payloads`, `notifications` | writes and background tasks |
+//! | `audit`, `rejection`, `run_snapshots`, `quarantine`, `lease`, `gc`, `payloads`, `notifications` | writes and background tasks |
 //! | `writer`, `write` | the writer, and what it writes |
 //! | `core` | the state that all of these share |
 //! | `queue` | the order of execution, a state machine in memory |
 //! | `store`, `storage`, `quotas`, `types` | tables, bytes, limits, values |
 
+mod actor;
 mod admission;
+mod audit;
 mod backup;
 mod base_models;
 mod caches;
@@ -57,6 +59,7 @@ mod signals;
 mod storage;
 mod store;
 mod submit;
+mod tenants;
 #[cfg(test)]
 mod tests;
 mod trace_context;
@@ -66,6 +69,7 @@ mod work_log;
 mod write;
 mod writer;
 
+pub use actor::Actor;
 pub use backup::{Backup, BackupError, Manifest, Restore, backup, restore, verify as verify_backup};
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::Error;
@@ -78,10 +82,12 @@ pub use scheduler::{OpenSamples, Scheduler, Stats};
 pub use storage::{Area, Older, Pieces, Storage, StorageError};
 pub use store::db::Database;
 pub use store::schema::migrate;
+pub use tenants::Directory;
 pub use trace_context::TraceContext;
 pub use types::{
-    Checkpoint, CompletionItem, Completions, Decoded, Effect, Encode, Encoding, FinishReason, MaintenanceOp,
-    MaintenanceReport, MemoryWait, NewCheckpoint, NewRun, NewSamplingSession, NewSession, NumericsChange, Outcome,
-    Page, Poll, PrefetchDecoder, RequestKind, RequestState, Run, RunState, RunSubmission, SampleSubmission,
-    SamplingSession, Session, SessionStatus, Submitted, Work, WorkItem, WorkerWait,
+    ApiKey, AuditCategory, AuditEntry, Checkpoint, CompletionItem, Completions, Decoded, Effect, Encode, Encoding,
+    FinishReason, FoundKey, KeyRefusal, MaintenanceOp, MaintenanceReport, MemoryWait, NewApiKey, NewAuditEntry,
+    NewCheckpoint, NewRun, NewSamplingSession, NewSession, NewUser, NumericsChange, Organisation, Outcome, Page, Poll,
+    PrefetchDecoder, Project, RequestKind, RequestState, Role, Run, RunState, RunSubmission, SampleSubmission,
+    SamplingSession, Scope, Session, SessionStatus, Submitted, User, Work, WorkItem, WorkerWait,
 };

@@ -28,6 +28,8 @@ pub(crate) enum Signal {
     Cancel(RequestId),
     /// Leases became free.
     Released,
+    /// Keys, users or organisations were changed.
+    Directory,
 }
 
 impl Signal {
@@ -40,6 +42,7 @@ impl Signal {
             Self::Session(id) => ('x', id.to_string()),
             Self::Cancel(id) => ('c', id.to_string()),
             Self::Released => ('f', String::new()),
+            Self::Directory => ('k', String::new()),
         };
         text.push(tag);
         text.push_str(&rest);
@@ -62,6 +65,7 @@ impl Signal {
             b'x' => Self::Session(SessionId::new(rest)),
             b'c' => Self::Cancel(RequestId::new(rest)),
             b'f' => Self::Released,
+            b'k' => Self::Directory,
             _ => return None,
         })
     }
@@ -112,6 +116,7 @@ mod tests {
             Signal::Session(SessionId::new("s")),
             Signal::Cancel(RequestId::new("c")),
             Signal::Released,
+            Signal::Directory,
         ];
         let texts = encode("me", &signals);
         assert_eq!(texts.len(), 1);

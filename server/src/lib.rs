@@ -16,6 +16,7 @@ mod machine;
 pub mod metrics;
 pub mod models;
 pub mod openapi;
+mod peer;
 pub mod random;
 pub mod signed_urls;
 pub mod state;

@@ -13,6 +13,8 @@ macro_rules! now_ms {
     };
 }
 
+pub(crate) mod api_keys;
+pub(crate) mod audit;
 pub(crate) mod backup_holds;
 pub(crate) mod base_models;
 pub(crate) mod blobs;
@@ -25,6 +27,7 @@ pub(crate) mod gc;
 pub(crate) mod leases;
 pub(crate) mod locks;
 pub(crate) mod numerics;
+pub(crate) mod organisations;
 pub(crate) mod quotas;
 pub(crate) mod requests;
 pub(crate) mod results;

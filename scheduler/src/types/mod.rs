@@ -1,11 +1,14 @@
 //! Values that cross the scheduler's boundary.
 
+mod audit;
 mod catalogue;
 mod decoded;
 mod requests;
 mod sessions;
+mod tenants;
 mod work;
 
+pub use audit::{AuditCategory, AuditEntry, NewAuditEntry};
 pub use catalogue::{Checkpoint, MaintenanceReport, NewCheckpoint, NumericsChange, Page, Run, RunState};
 pub use decoded::{Decoded, PrefetchDecoder};
 pub use requests::{
@@ -13,6 +16,7 @@ pub use requests::{
     RunSubmission, SampleSubmission, Submitted,
 };
 pub use sessions::{FinishReason, NewSamplingSession, NewSession, SamplingSession, Session, SessionStatus};
+pub use tenants::{ApiKey, FoundKey, KeyRefusal, NewApiKey, NewUser, Organisation, Project, Role, Scope, User};
 pub use work::{Effect, Encode, Outcome, Work, WorkItem, WorkerWait};
 
 /// A fieldless enum that a column holds as text.

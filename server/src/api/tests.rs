@@ -88,9 +88,7 @@ async fn what_is_not_supported_is_named() {
         (Method::POST, "sessions/search"),
         (Method::PUT, "sessions/s/project"),
         (Method::GET, "sessions/s/trace_export"),
-        (Method::GET, "audit"),
         (Method::GET, "billing/usage/events"),
-        (Method::GET, "auth/apikey/me"),
         (Method::POST, "auth/token"),
         (Method::GET, "training_runs/r/checkpoints/weights/a/archive"),
     ] {

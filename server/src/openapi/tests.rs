@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::*;
-use crate::wire::{catalogue, client, futures, json, models, sampling, sessions, training, weights};
+use crate::wire::{admin, catalogue, client, futures, json, models, sampling, sessions, training, weights};
 
 #[test]
 fn the_committed_document_is_current() {
@@ -77,6 +77,11 @@ fn the_examples_are_valid() {
         "asample": sampling::SampleRequest => futures::SubmitResponse,
         "retrieve_future": futures::RetrieveFutureRequest => Value,
         "retrieve_futures": futures::RetrieveFuturesRequest => futures::RetrieveFuturesResponse,
+        "admin_create_organisation": admin::CreateOrganisationRequest => admin::Organisation,
+        "admin_create_project": admin::CreateProjectRequest => admin::Project,
+        "admin_create_user": admin::CreateUserRequest => admin::User,
+        "admin_change_user": admin::ChangeUserRequest => admin::User,
+        "admin_create_key": admin::CreateKeyRequest => admin::CreateKeyResponse,
         "cancel_future": futures::CancelFutureRequest => futures::CancelFutureResponse,
     }
     reads::<sessions::FinishRequest>(&take("session_finish").request);
@@ -91,6 +96,12 @@ fn the_examples_are_valid() {
     reads::<catalogue::CheckpointsResponse>(&take("checkpoints").response);
     reads::<weights::ExternalUrlsResponse>(&take("external_weights_urls").response);
     reads::<client::HealthResponse>(&take("healthz").response);
+    reads::<admin::OwnKeyResponse>(&take("own_key").response);
+    reads::<admin::AuditResponse>(&take("audit").response);
+    reads::<admin::OrganisationsResponse>(&take("admin_organisations").response);
+    reads::<admin::ProjectsResponse>(&take("admin_projects").response);
+    reads::<admin::UsersResponse>(&take("admin_users").response);
+    reads::<admin::KeysResponse>(&take("admin_keys").response);
     assert!(examples.is_empty(), "{examples:?}");
 }
 

@@ -18,8 +18,18 @@ use crate::{Error, migrate};
 const NOW: i64 = 1_700_000_000_000;
 
 /// Tables that grow as long as the service is used, and the names that statements give them.
-const GROWING: [&str; 9] =
-    ["sessions", "runs", "sampling_sessions", "requests", "checkpoints", "loads", "sampler", "request", "load"];
+const GROWING: [&str; 10] = [
+    "audit_log",
+    "sessions",
+    "runs",
+    "sampling_sessions",
+    "requests",
+    "checkpoints",
+    "loads",
+    "sampler",
+    "request",
+    "load",
+];
 /// Indices of what is unfinished, leased or active, which is little: these may be read from end to end.
 const WORKING_SETS: [&str; 6] = [
     "requests_unfinished",
@@ -55,6 +65,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("database_now", "of no table"),
     ("patient", "of no table"),
     ("notify", "of no table"),
+    ("notify_of_directory", "of no table"),
     ("notify_itself", "of no table"),
     ("warn_of_plaintext", "of no table"),
     ("lock_names", "of no table, and only on PostgreSQL"),

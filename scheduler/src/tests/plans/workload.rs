@@ -14,10 +14,13 @@ use crate::store::requests::{NewRequest, RequestTarget};
 use crate::store::results::{RequestEnd, SampleEnd};
 use crate::store::sample_claims::{self, SampleClaim};
 use crate::store::{
-    backup_holds, base_models, checkpoints, folders, gc, leases, numerics, quotas, requests, results, runs, sampling,
-    saved_snapshots, sessions, training_queue, workers,
+    api_keys, audit, backup_holds, base_models, checkpoints, folders, gc, leases, numerics, organisations, quotas,
+    requests, results, runs, sampling, saved_snapshots, sessions, training_queue, workers,
 };
-use crate::{Encoding, FinishReason, NewCheckpoint, NumericsChange, Page, RequestKind, SessionStatus, Timestamp};
+use crate::{
+    Actor, AuditCategory, Encoding, FinishReason, NewApiKey, NewAuditEntry, NewCheckpoint, NewUser, NumericsChange,
+    Page, RequestKind, Role, SessionStatus, Timestamp,
+};
 
 const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
@@ -37,6 +40,7 @@ pub(super) async fn run(plans: &mut Plans) {
     sweeps(plans).await;
     collection(plans).await;
     catalogue(plans).await;
+    directory(plans).await;
 }
 
 fn me() -> TenantId {
@@ -320,4 +324,50 @@ async fn catalogue(plans: &mut Plans) {
     plans.step(async |conn| runs::run(conn, &me(), &train("a5")).await).await;
     plans.step(async |conn| base_models::base_models(conn).await).await;
     plans.step(async |conn| base_models::base_model_files(conn, "base").await).await;
+}
+
+async fn directory(plans: &mut Plans) {
+    let (role, name) = (Role::Member, String::new);
+    let user = NewUser { email: "a@b".to_owned(), name: name(), role };
+    let (digest, email) = ([7; 32], Some("a@b".to_owned()));
+    let key = NewApiKey {
+        id: 1,
+        digest,
+        user: email,
+        name: name(),
+        note: name(),
+        hint: name(),
+        role,
+        scopes: None,
+        expires_at: None,
+    };
+    plans
+        .step(async |conn| {
+            organisations::insert_organisation(conn, &me(), false, T).await?;
+            organisations::ensure_organisation(conn, &me()).await?;
+            organisations::organisations(conn).await?;
+            organisations::insert_project(conn, &me(), ("p", "p"), T).await?;
+            organisations::projects(conn, &me()).await?;
+            organisations::delete_project(conn, &me(), "p").await?;
+            organisations::insert_user(conn, &me(), "u", &user, T).await?;
+            organisations::update_user(conn, &me(), "a@b", Some(Role::Admin), None).await?;
+            let users = organisations::users(conn, &me(), Some("a@b")).await?;
+            api_keys::insert_api_key(conn, &me(), &key, users.first(), T).await?;
+            api_keys::key_by_digest(conn, &digest).await?;
+            api_keys::api_keys(conn, &me()).await?;
+            api_keys::has_api_keys(conn).await?;
+            api_keys::revoke_api_key(conn, &me(), 1, T).await
+        })
+        .await;
+    let call = audit::AuditedCall { id: "a".to_owned(), actor: &Actor::service(), request_id: None };
+    let entry = NewAuditEntry {
+        organisation: me(),
+        category: AuditCategory::Checkpoints,
+        event: "checkpoint_delete",
+        subject: "tinker://x".to_owned(),
+        details: serde_json::Map::new(),
+    };
+    plans.step(async |conn| audit::append_to_audit_log(conn, &call, &entry, T).await).await;
+    let period = (Timestamp(NOW - DAY), Timestamp(NOW + DAY));
+    plans.step(async |conn| audit::audit_entries(conn, &me(), Some(AuditCategory::Checkpoints), period).await).await;
 }

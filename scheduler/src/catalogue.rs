@@ -2,15 +2,17 @@
 
 use std::path::PathBuf;
 
+use serde_json::{Map, Value};
 use trainyard_protocol::limits::{MAX_TTL_SECONDS, MIN_TTL_SECONDS};
 use trainyard_protocol::{RequestId, RunId, SessionId, TenantId, TinkerPath};
 
+use crate::audit::Audit;
 use crate::core::Core;
 use crate::store::checkpoints::{self, Listed};
 use crate::store::db::Conn;
 use crate::store::{folders, gc, run_listing, runs};
 use crate::write::Write;
-use crate::{Checkpoint, Error, Page, Run, RunFilter, Scheduler, Scope, Timestamp};
+use crate::{AccessScope, AuditCategory, Checkpoint, Error, NewAuditEntry, Page, Run, RunFilter, Scheduler, Timestamp};
 
 impl Scheduler {
     /// A page of the runs that a filter lets through, newest first, and how many there are on all pages.
@@ -40,7 +42,7 @@ impl Scheduler {
     pub async fn checkpoints(
         &self,
         tenant: &TenantId,
-        scope: Scope,
+        scope: AccessScope,
         page: Page,
     ) -> Result<(Vec<Checkpoint>, u64), Error> {
         let now = self.core.now();
@@ -93,7 +95,8 @@ impl Scheduler {
         path: &TinkerPath,
         expired_by: Option<Timestamp>,
     ) -> Result<Checkpoint, Error> {
-        let delete = DeleteCheckpoint { tenant: tenant.clone(), path: path.clone(), expired_by };
+        let delete =
+            DeleteCheckpoint { tenant: tenant.clone(), path: path.clone(), expired_by, audit: self.begin_audit() };
         let (deleted, needed) = self.write(delete).await?;
         if !needed {
             self.core.remove_folder(deleted.dir.clone()).await;
@@ -113,14 +116,22 @@ impl Scheduler {
                 "ttl_seconds {seconds} is invalid: use {MIN_TTL_SECONDS} to {MAX_TTL_SECONDS}, or null"
             )));
         }
-        let change = CheckpointChange::ExpiresIn(seconds);
-        self.write(ChangeCheckpoint { tenant: tenant.clone(), path: path.clone(), change }).await
+        self.change_checkpoint(tenant, path, CheckpointChange::ExpiresIn(seconds)).await
     }
 
     /// Lets other tenants read a checkpoint, or no longer.
     pub async fn set_public(&self, tenant: &TenantId, path: &TinkerPath, public: bool) -> Result<(), Error> {
-        let change = CheckpointChange::Public(public);
-        self.write(ChangeCheckpoint { tenant: tenant.clone(), path: path.clone(), change }).await
+        self.change_checkpoint(tenant, path, CheckpointChange::Public(public)).await
+    }
+
+    async fn change_checkpoint(
+        &self,
+        tenant: &TenantId,
+        path: &TinkerPath,
+        change: CheckpointChange,
+    ) -> Result<(), Error> {
+        let (tenant, path, audit) = (tenant.clone(), path.clone(), self.begin_audit());
+        self.write(ChangeCheckpoint { tenant, path, change, audit }).await
     }
 
     /// Expired checkpoints of all tenants, up to a thousand.
@@ -149,9 +160,22 @@ impl Write for PinLoad {
     }
 }
 
+/// What the audit log says of a checkpoint.
+fn checkpoint_entry(
+    tenant: &TenantId,
+    path: &TinkerPath,
+    event: &'static str,
+    details: Option<(&str, Value)>,
+) -> NewAuditEntry {
+    let details: Map<String, Value> = details.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
+    let (organisation, category) = (tenant.clone(), AuditCategory::Checkpoints);
+    NewAuditEntry { organisation, category, event, subject: path.to_string(), details }
+}
+
 struct DeleteCheckpoint {
     tenant: TenantId,
     path: TinkerPath,
+    audit: Audit,
     /// Only if it had expired by then.
     expired_by: Option<Timestamp>,
 }
@@ -170,6 +194,9 @@ impl Write for DeleteCheckpoint {
         let deleted = checkpoints::delete_checkpoint(conn, &self.tenant, &self.path, self.expired_by).await?;
         gc::revisit_session(conn, &self.path.run).await?;
         let needed = folders::is_needed(conn, &deleted.dir, core.revivable_after()).await?;
+        let event = if self.expired_by.is_some() { "checkpoint_expire" } else { "checkpoint_delete" };
+        let size = Some(("size_bytes", Value::from(deleted.size_bytes)));
+        self.audit.append(conn, &checkpoint_entry(&self.tenant, &self.path, event, size)).await?;
         Ok((deleted, needed))
     }
 }
@@ -184,6 +211,7 @@ struct ChangeCheckpoint {
     tenant: TenantId,
     path: TinkerPath,
     change: CheckpointChange,
+    audit: Audit,
 }
 
 impl Write for ChangeCheckpoint {
@@ -191,14 +219,17 @@ impl Write for ChangeCheckpoint {
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(), Error> {
         let (now, tenant, path) = (core.now(), &self.tenant, &self.path);
-        match self.change {
+        let (event, details) = match self.change {
             CheckpointChange::ExpiresIn(seconds) => {
                 let expires_at = seconds.map(|seconds| Timestamp(now.0.saturating_add(seconds.saturating_mul(1000))));
-                checkpoints::set_checkpoint_expiry(conn, tenant, path, expires_at, now).await
+                checkpoints::set_checkpoint_expiry(conn, tenant, path, expires_at, now).await?;
+                ("checkpoint_ttl_set", Some(("ttl_seconds", Value::from(seconds))))
             }
             CheckpointChange::Public(public) => {
-                checkpoints::set_checkpoint_public(conn, tenant, path, public, now).await
+                checkpoints::set_checkpoint_public(conn, tenant, path, public, now).await?;
+                (if public { "checkpoint_publish" } else { "checkpoint_unpublish" }, None)
             }
-        }
+        };
+        self.audit.append(conn, &checkpoint_entry(tenant, path, event, details)).await
     }
 }

@@ -74,6 +74,8 @@ pub(crate) struct Core {
     pub(crate) numerics_waits: Mutex<BTreeSet<RunId>>,
     /// Held while one is decoded.
     pub(crate) prefetching: tokio::sync::Mutex<()>,
+    /// Changes of keys, users and organisations that are known here.
+    pub(crate) directory_version: AtomicU64,
     /// Requests that were accepted or ended here.
     pub(crate) activity: AtomicU64,
     /// When a heartbeat of a session was last recorded.
@@ -150,6 +152,7 @@ impl Core {
             numerics: OnceLock::new(),
             numerics_waits: Mutex::default(),
             prefetching: tokio::sync::Mutex::default(),
+            directory_version: AtomicU64::new(0),
             activity: AtomicU64::new(0),
             recorded_heartbeats: Mutex::default(),
             claim_wakeup: Arc::default(),
@@ -195,6 +198,11 @@ impl Core {
     pub(crate) fn wake_claims(&self) {
         self.claims_due.store(true, Ordering::SeqCst);
         self.claim_wakeup.notify_one();
+    }
+
+    /// Makes known that keys, users or organisations were changed.
+    pub(crate) fn directory_changed(&self) {
+        self.directory_version.fetch_add(1, Ordering::SeqCst);
     }
 
     /// As [`Self::wake_claims`] after leases were released, and once more a moment later: a request that was being

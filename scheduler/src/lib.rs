@@ -10,15 +10,17 @@
 //! |---|---|
 //! | `scheduler` | opening and closing |
 //! | `backup` | copies of store and storage, beside running schedulers |
-//! | `submit`, `dispatch`, `completion`, `futures`, `streams`, `records`, `sessions`, `catalogue`, `checkpoint_copy`, `base_models`, `maintenance` | the calls of API and worker |
+//! | `submit`, `dispatch`, `completion`, `futures`, `streams`, `records`, `sessions`, `catalogue`, `checkpoint_copy`, `base_models`, `maintenance`, `tenants` | the calls of API and worker |
 //! | `queue_effects` | effects of the queue's changes as writes |
-//! | `rejection`, `run_snapshots`, `quarantine`, `lease`, `gc`, `payloads`, `notifications`, `progress_exchange` | writes and background tasks |
+//! | `audit`, `rejection`, `run_snapshots`, `quarantine`, `lease`, `gc`, `payloads`, `notifications`, `progress_exchange` | writes and background tasks |
 //! | `writer`, `write` | the writer, and what it writes |
 //! | `core` | the state that all of these share |
 //! | `queue` | the order of execution, a state machine in memory |
 //! | `store`, `storage`, `quotas`, `types` | tables, bytes, limits, values |
 
+mod actor;
 mod admission;
+mod audit;
 mod backup;
 mod base_models;
 mod caches;
@@ -62,6 +64,7 @@ mod storage;
 mod store;
 mod streams;
 mod submit;
+mod tenants;
 #[cfg(test)]
 mod tests;
 mod trace_context;
@@ -71,6 +74,7 @@ mod work_log;
 mod write;
 mod writer;
 
+pub use actor::Actor;
 pub use backup::{Backup, BackupError, Manifest, Restore, backup, restore, verify as verify_backup};
 pub use checkpoint_copy::{CopyDestination, NewCopy};
 pub use clock::{Clock, SystemClock, Timestamp};
@@ -87,12 +91,14 @@ pub use storage::{Area, Older, Pieces, Storage, StorageError};
 pub use store::db::Database;
 pub use store::schema::migrate;
 pub use streams::SampleWatch;
+pub use tenants::Directory;
 pub use trace_context::TraceContext;
 pub use types::{
-    Checkpoint, CompletionItem, Completions, Decoded, Effect, Encode, Encoding, FinishReason, FoundSession,
-    FoundSessions, MaintenanceOp, MaintenanceReport, MemoryWait, NewCheckpoint, NewCustomLoss, NewRun,
-    NewSamplingSession, NewSession, NumericsChange, Outcome, Page, Poll, PrefetchDecoder, RecordedResult, RequestKind,
-    RequestState, Run, RunFilter, RunState, RunSubmission, SampleSubmission, SamplingSession, Scope, SearchPosition,
-    Session, SessionSearch, SessionStatus, SessionTimeline, StatusFilter, Submitted, TimelineRequest, Work, WorkItem,
-    WorkerWait,
+    AccessScope, ApiKey, AuditCategory, AuditEntry, Checkpoint, CompletionItem, Completions, Decoded, Effect, Encode,
+    Encoding, FinishReason, FoundKey, FoundSession, FoundSessions, KeyRefusal, MaintenanceOp, MaintenanceReport,
+    MemoryWait, NewApiKey, NewAuditEntry, NewCheckpoint, NewCustomLoss, NewRun, NewSamplingSession, NewSession,
+    NewUser, NumericsChange, Organisation, Outcome, Page, Poll, PrefetchDecoder, Project, RecordedResult, RequestKind,
+    RequestState, Role, Run, RunFilter, RunState, RunSubmission, SampleSubmission, SamplingSession, Scope,
+    SearchPosition, Session, SessionSearch, SessionStatus, SessionTimeline, StatusFilter, Submitted, TimelineRequest,
+    User, Work, WorkItem, WorkerWait,
 };

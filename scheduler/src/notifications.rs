@@ -60,6 +60,7 @@ impl Core {
         if let Err(error) = self.wake_ended().await {
             tracing::debug!(%error, "missed notifications: ended requests could not be read; the next lease round does it");
         }
+        self.directory_changed();
         self.sample_waiters.wake_all();
         self.progress.suspect_gaps();
         self.outbox.due.notify_one();
@@ -88,6 +89,7 @@ impl Core {
             Signal::Done(request) => self.waiters.wake(&request),
             Signal::Event(session, clone) => self.sample_waiters.wake(&(session, clone)),
             Signal::Run(run, owner) if works => self.run_has_request(run, owner.as_deref()),
+            Signal::Directory => self.directory_changed(),
             Signal::Samples if works => self.wake_claims(),
             Signal::Released if works => self.wake_claims_of_released(),
             Signal::Watch { request, process, from_start } if works => self.watched_by(request, process, from_start),

@@ -13,7 +13,7 @@ use crate::database_lock::lock_database;
 use crate::lock::lock;
 use crate::metrics::PresentCounts;
 use crate::store::blobs::Blobs;
-use crate::store::db::{Conn, Database, connect, connect_readers};
+use crate::store::db::{Conn, Database, connect_readers};
 use crate::store::{quotas, schema, sessions, workers};
 use crate::write::Write;
 use crate::writer::Writer;
@@ -68,7 +68,7 @@ impl Scheduler {
             Database::Sqlite(path) => Some(lock_database(path).await?),
             Database::Postgres(_) => None,
         };
-        let mut conn = connect_current(&options.database).await?;
+        let mut conn = schema::connect_current(&options.database).await?;
         let readers = connect_readers(&options.database, options.database_readers).await?;
         let blobs = Blobs::open(options.storage.clone(), readers.clone()).await?;
         let (messages, received) = mpsc::unbounded_channel();
@@ -221,14 +221,4 @@ impl Write for FlushNotes {
     async fn apply(&mut self, _conn: &mut Conn, _core: &Core) -> Result<(), Error> {
         Ok(())
     }
-}
-
-/// A connection to a database whose schema is current; that of a SQLite file is migrated.
-async fn connect_current(database: &Database) -> Result<Conn, Error> {
-    let mut conn = connect(database).await?;
-    match database {
-        Database::Sqlite(_) => drop(schema::migrate_on(&mut conn, database).await?),
-        Database::Postgres(_) => schema::ensure_current(&mut conn, database).await?,
-    }
-    Ok(conn)
 }

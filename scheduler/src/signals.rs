@@ -30,6 +30,8 @@ pub(crate) enum Signal {
     Released,
     /// A process watches a sample: it wants tokens that were not sent to it, or all of them.
     Watch { request: RequestId, process: String, from_start: bool },
+    /// Keys, users or organisations were changed.
+    Directory,
 }
 
 impl Signal {
@@ -45,6 +47,7 @@ impl Signal {
             Self::Watch { request, process, from_start } => {
                 (if *from_start { 'W' } else { 'w' }, format!("{process}{SEPARATOR}{request}"))
             }
+            Self::Directory => ('k', String::new()),
         };
         text.push(tag);
         text.push_str(&rest);
@@ -72,6 +75,7 @@ impl Signal {
                 let (request, process) = (RequestId::new(request), process.to_owned());
                 Self::Watch { request, process, from_start: *tag == b'W' }
             }
+            b'k' => Self::Directory,
             _ => return None,
         })
     }
@@ -124,6 +128,7 @@ mod tests {
             Signal::Released,
             Signal::Watch { request: RequestId::new("w"), process: "p".to_owned(), from_start: false },
             Signal::Watch { request: RequestId::new("w"), process: "p".to_owned(), from_start: true },
+            Signal::Directory,
         ];
         let texts = encode("me", &signals);
         assert_eq!(texts.len(), 1);

@@ -1,109 +1,171 @@
-//! Who is calling: `X-API-Key`, or `Authorization: Bearer`, to tenant.
+//! Who is calling: `X-API-Key`, or `Authorization: Bearer`, to tenant, and whether that may be done.
+
+mod needs;
+mod new_key;
+mod seed;
+mod stored;
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use sha2::{Digest, Sha256};
 use trainyard_protocol::TenantId;
+use trainyard_scheduler::{self as scheduler, Actor, Clock, FoundKey, KeyRefusal, Scheduler, Scope};
 
+use self::needs::needed;
+pub use self::new_key::KeyRequest;
+pub(crate) use self::seed::equal;
+pub use self::seed::{Keys, SeedKey};
+use self::stored::{MAX_AGE, StoredKeys};
 use crate::error::ApiError;
+use crate::peer::{self, Peer};
 
 /// The header that carries the key.
 pub const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// What every key starts with.
 pub const KEY_PREFIX: &str = "tml-";
-/// The tenant of a server without configured keys.
+/// The tenant of a server without keys.
 pub const LOCAL_TENANT: &str = "local";
 
-/// The keys that the server accepts, as SHA-256 digests.
-#[derive(Clone, Debug, Default)]
-pub struct Keys {
-    entries: Vec<([u8; 32], TenantId)>,
-    /// Without entries, requests that a proxy passed on are accepted too.
-    trusts_forwarded: bool,
+/// Who is calling, and what that may do.
+#[derive(Clone, Debug)]
+pub struct Principal {
+    /// Whose objects it sees.
+    pub tenant: TenantId,
+    /// Who it is, in words.
+    pub name: String,
+    /// The key, where the store has it.
+    pub key: Option<Arc<FoundKey>>,
+    /// What it may change.
+    pub scopes: Vec<Scope>,
+    /// Whether it manages all tenants, if it is an admin.
+    pub operator: bool,
 }
 
-impl Keys {
-    /// No configured keys: every well-formed key is the tenant `local`. For loopback alone.
-    pub fn local() -> Self {
-        Self::default()
+impl Principal {
+    /// On a server without keys. It is an admin unless others than this machine may call.
+    fn local(is_admin: bool) -> Self {
+        let scopes = Scope::ALL.iter().copied().filter(|scope| is_admin || *scope != Scope::Admin).collect();
+        let (tenant, name) = (TenantId::new(LOCAL_TENANT), "a caller without a key".to_owned());
+        Self { tenant, name, key: None, scopes, operator: is_admin }
     }
 
-    /// Accepts only these keys, given as (SHA-256 of the key, its tenant).
-    pub fn new(entries: Vec<([u8; 32], TenantId)>) -> Self {
-        Self { entries, trusts_forwarded: false }
-    }
-
-    /// Without configured keys, accepts what a proxy passed on: then everybody is the tenant `local`.
-    #[must_use]
-    pub fn trust_forwarded(self) -> Self {
-        Self { trusts_forwarded: true, ..self }
-    }
-
-    /// The digest under which a key is stored.
-    pub fn digest(key: &str) -> [u8; 32] {
-        Sha256::digest(key.as_bytes()).into()
-    }
-
-    /// Whether any keys are configured.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// The tenant of a key; `None` when the key is malformed or unknown. Looks at every entry, so that
-    /// the time it takes does not depend on which one matches.
-    pub fn tenant(&self, key: &str) -> Option<TenantId> {
-        if key.len() <= KEY_PREFIX.len() || !key.starts_with(KEY_PREFIX) {
-            return None;
+    fn seeded(seed: &SeedKey, operator: bool) -> Self {
+        Self {
+            tenant: seed.tenant.clone(),
+            name: format!("key {:?} of the configuration file", seed.name),
+            key: None,
+            scopes: Scope::ALL.iter().copied().filter(|scope| seed.role.allows(*scope)).collect(),
+            operator,
         }
-        if self.entries.is_empty() {
-            return Some(TenantId::new(LOCAL_TENANT));
-        }
-        let digest = Self::digest(key);
-        let mut found = None;
-        for (known, tenant) in &self.entries {
-            if equal(known, &digest) {
-                found = Some(tenant);
-            }
-        }
-        found.cloned()
+    }
+
+    fn stored(found: Arc<FoundKey>) -> Self {
+        let name = match &found.user {
+            Some(user) => user.email.clone(),
+            None => format!("key {:?}", found.key.name),
+        };
+        let (scopes, operator) = (found.scopes(), found.operator);
+        Self { tenant: found.key.organisation.clone(), name, key: Some(found), scopes, operator }
+    }
+
+    fn actor(&self, address: Option<String>) -> Actor {
+        Actor { name: self.name.clone(), key: self.key.as_ref().map(|found| found.key.id), address }
     }
 }
 
-/// Compares without an early exit.
-pub(crate) fn equal(a: &[u8; 32], b: &[u8; 32]) -> bool {
-    let difference = a.iter().zip(b).fold(0u8, |difference, (x, y)| difference | (x ^ y));
-    std::hint::black_box(difference) == 0
+/// Recognises callers by the configuration file and the store.
+pub struct Authenticator {
+    keys: Keys,
+    stored: StoredKeys,
+    clock: Arc<dyn Clock>,
 }
 
-/// Refuses a request without a valid key and notes the tenant for [`Tenant`].
-pub async fn require_key(State(keys): State<Arc<Keys>>, mut request: Request, next: Next) -> Response {
-    match authenticate(&keys, request.headers()) {
-        Ok(tenant) => {
-            request.extensions_mut().insert(tenant.clone());
-            let mut response = next.run(request).await;
-            // For the log.
-            response.extensions_mut().insert(tenant);
-            response
+impl Authenticator {
+    /// By these keys and those of the scheduler's store.
+    pub fn new(keys: Keys, scheduler: Scheduler, clock: Arc<dyn Clock>) -> Self {
+        Self { keys, stored: StoredKeys::new(scheduler), clock }
+    }
+
+    /// Whether callers need a key that the file or the store has. Otherwise all are the tenant `local`.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn needs_keys(&self) -> Result<bool, scheduler::Error> {
+        Ok(self.keys.are_required() || self.stored.any().await?)
+    }
+
+    /// Who is calling.
+    async fn authenticate(&self, headers: &HeaderMap) -> Result<Principal, ApiError> {
+        let is_local = !self.needs_keys().await?;
+        if is_local && !self.keys.trusts_forwarded() && is_forwarded(headers) {
+            return Err(ApiError::Forbidden(FORWARDED));
         }
-        Err(error) => error.into_response(),
+        let key = given_key(headers)?;
+        if !key.starts_with(KEY_PREFIX) {
+            return Err(ApiError::Unauthorized("the API key is malformed: it must start with \"tml-\""));
+        }
+        if !seed::is_well_formed(key) {
+            return Err(ApiError::Unauthorized(UNKNOWN));
+        }
+        if is_local {
+            return Ok(Principal::local(!self.keys.trusts_forwarded()));
+        }
+        let digest = Keys::digest(key);
+        match self.keys.find(&digest) {
+            Some(seed) => Ok(Principal::seeded(seed, self.keys.is_operator(&seed.tenant))),
+            None => self.find_stored(&digest).await,
+        }
+    }
+
+    async fn find_stored(&self, digest: &[u8; 32]) -> Result<Principal, ApiError> {
+        let found = self.stored.find(digest).await?.ok_or(ApiError::Unauthorized(UNKNOWN))?;
+        match found.refusal(self.clock.now()) {
+            None => Ok(Principal::stored(found)),
+            Some(KeyRefusal::Revoked) => Err(ApiError::Unauthorized("the API key was revoked")),
+            Some(KeyRefusal::Expired) => Err(ApiError::Unauthorized("the API key has expired")),
+            Some(KeyRefusal::UserDisabled) => Err(ApiError::Unauthorized("the user of the API key is disabled")),
+        }
     }
 }
 
-fn authenticate(keys: &Keys, headers: &HeaderMap) -> Result<TenantId, ApiError> {
-    if keys.is_empty() && !keys.trusts_forwarded && is_forwarded(headers) {
-        return Err(ApiError::Forbidden(FORWARDED));
+const UNKNOWN: &str = "the API key is not known to this server";
+
+/// Refuses a request without a valid key, or with one that does not allow it, and notes the caller for [`Tenant`] and
+/// [`Caller`].
+pub async fn require_key(State(auth): State<Arc<Authenticator>>, mut request: Request, next: Next) -> Response {
+    let principal = match auth.authenticate(request.headers()).await {
+        Ok(principal) => principal,
+        Err(error) => return error.into_response(),
+    };
+    let path = request.extensions().get::<MatchedPath>().map_or(request.uri().path(), MatchedPath::as_str);
+    let scopes = needed(request.method(), path);
+    if !scopes.is_empty() && !scopes.iter().any(|scope| principal.scopes.contains(scope)) {
+        let names: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
+        let text = format!("the API key does not allow this: it needs the scope {}", names.join(" or "));
+        return ApiError::NotAllowed(text).into_response();
     }
-    let key = given_key(headers)?;
-    if !key.starts_with(KEY_PREFIX) {
-        return Err(ApiError::Unauthorized("the API key is malformed: it must start with \"tml-\""));
+    let address = peer::describe(request.extensions().get::<Peer>().copied(), request.headers());
+    let (tenant, actor) = (principal.tenant.clone(), principal.actor(address));
+    let revocable = principal.key.as_ref().map(|_| request.headers().clone());
+    request.extensions_mut().insert(tenant.clone());
+    request.extensions_mut().insert(principal);
+    let started = Instant::now();
+    let mut response = actor.scope(next.run(request)).await;
+    // A poll that was open while its key was revoked gets no result.
+    if let Some(headers) = revocable.filter(|_| started.elapsed() >= MAX_AGE)
+        && let Err(error) = auth.authenticate(&headers).await
+    {
+        response = error.into_response();
     }
-    keys.tenant(key).ok_or(ApiError::Unauthorized("the API key is not known to this server"))
+    // For the log.
+    response.extensions_mut().insert(tenant);
+    response
 }
 
 /// Why a server without keys refuses what a proxy passed on.
@@ -139,34 +201,21 @@ impl<S: Sync> FromRequestParts<S> for Tenant {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        let tenant = parts.extensions.get::<TenantId>().cloned();
-        tenant
-            .map(Self)
-            .ok_or_else(|| ApiError::Internal(format!("{} is served without a key check", parts.uri.path())))
+        parts.extensions.get::<TenantId>().cloned().map(Self).ok_or_else(|| unchecked(parts))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The caller that [`require_key`] found.
+pub struct Caller(pub Principal);
 
-    #[test]
-    fn without_keys_any_well_formed_key_is_local() {
-        let keys = Keys::local();
-        assert_eq!(keys.tenant("tml-anything"), Some(TenantId::new("local")));
-        for key in ["", "tml-", "abc", "sk-tml-x"] {
-            assert_eq!(keys.tenant(key), None, "{key:?}");
-        }
-    }
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = ApiError;
 
-    #[test]
-    fn configured_keys_name_their_tenant_and_exclude_others() {
-        let keys = Keys::new(vec![
-            (Keys::digest("tml-a"), TenantId::new("alpha")),
-            (Keys::digest("tml-b"), TenantId::new("beta")),
-        ]);
-        assert_eq!(keys.tenant("tml-a"), Some(TenantId::new("alpha")));
-        assert_eq!(keys.tenant("tml-b"), Some(TenantId::new("beta")));
-        assert_eq!(keys.tenant("tml-c"), None);
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        parts.extensions.get::<Principal>().cloned().map(Self).ok_or_else(|| unchecked(parts))
     }
+}
+
+fn unchecked(parts: &Parts) -> ApiError {
+    ApiError::Internal(format!("{} is served without a key check", parts.uri.path()))
 }

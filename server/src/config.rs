@@ -2,6 +2,7 @@
 //! which overrides the defaults.
 
 mod database;
+mod directory;
 mod file;
 mod flags;
 mod http;
@@ -27,6 +28,7 @@ use crate::metrics::Access;
 use crate::tls::TlsFiles;
 
 pub use self::database::parse_database_url;
+pub use self::directory::{KeysCommand, KeysFlags, TenantsCommand, TenantsFlags};
 pub use self::flags::{
     ComputeType, DoctorFlags, LogFormat, MigrateFlags, NamedPath, NumericsMismatch, ServeFlags, ServeRole, SharedFlags,
     WorkerFlags,
@@ -129,7 +131,7 @@ pub struct Config {
     pub public_url: Option<String>,
     /// The collector of traces, if they are exported.
     pub otlp_endpoint: Option<String>,
-    /// Accepted keys; empty on loopback accepts any well-formed one.
+    /// Keys and tenants of the file; none on loopback accepts any well-formed key while the store has none.
     pub keys: Keys,
     /// What each tenant is granted.
     pub policies: Policies,
@@ -211,7 +213,9 @@ pub enum ConfigError {
     #[error(transparent)]
     Tenants(#[from] TenantsError),
     /// Reachable by others, and open to all of them.
-    #[error("--host: {0} is not loopback, so the configuration file must list [[tenants]] with keys, or [[keys]]")]
+    #[error(
+        "--host: {0} is not loopback, so the configuration file must list [[tenants]], whose keys it has or the store, or [[keys]]"
+    )]
     KeysNeeded(IpAddr),
     /// Said to be reachable by others, and open to all of them.
     #[error(
@@ -262,12 +266,12 @@ impl Config {
         let host = parse_host(serve.host.or(file.host))?;
         let training = queue::resolve(serve.queue, file.queue)?;
         let (keys, policies) = tenants::resolve(&file.tenants, &file.keys, training)?;
-        if !host.is_loopback() && keys.is_empty() {
+        if !host.is_loopback() && !keys.are_required() {
             return Err(ConfigError::KeysNeeded(host));
         }
         let insecure = serve.insecure_no_auth || file.insecure_no_auth;
         let public_url = serve.public_url.or(file.public_url);
-        if public_url.is_some() && keys.is_empty() && !insecure {
+        if public_url.is_some() && !keys.are_required() && !insecure {
             return Err(ConfigError::PublicWithoutKeys);
         }
         let keys = if insecure { keys.trust_forwarded() } else { keys };

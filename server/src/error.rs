@@ -19,6 +19,9 @@ pub enum ApiError {
     /// No key, a malformed one or an unknown one.
     #[error("{0}")]
     Unauthorized(&'static str),
+    /// A caller whose key does not allow this.
+    #[error("{0}")]
+    NotAllowed(String),
     /// A download whose signature is wrong.
     #[error("{0}")]
     Forbidden(&'static str),
@@ -105,7 +108,7 @@ impl ApiError {
     fn status(&self) -> StatusCode {
         match self {
             Self::Unauthorized(_) => StatusCode::UNAUTHORIZED,
-            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::Forbidden(_) | Self::NotAllowed(_) => StatusCode::FORBIDDEN,
             Self::NotFound { .. } | Self::Unsupported(_) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::Gone(_) => StatusCode::GONE,

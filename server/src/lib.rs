@@ -16,6 +16,7 @@ mod machine;
 pub mod metrics;
 pub mod models;
 pub mod openapi;
+mod peer;
 mod perfetto;
 pub mod random;
 pub mod sample_stream;

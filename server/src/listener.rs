@@ -17,12 +17,14 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
+use tower::ServiceExt;
 
 pub(crate) use self::connections::descriptors;
 use self::connections::{Admitted, Connections};
 pub use self::connections::{ConnectionLimits, Full};
 use self::handshake::handshake;
 use crate::error::refusal_text;
+use crate::peer::Peer;
 use crate::state::Shutdown;
 use crate::tls::Tls;
 
@@ -59,7 +61,8 @@ pub async fn serve(
         };
         match connections.admit(peer.ip()) {
             Ok(admitted) => {
-                let connection = Connection { router: router.clone(), limits, stopping: stopping.clone() };
+                let connection =
+                    Connection { router: router.clone(), limits, stopping: stopping.clone(), peer: Peer(peer.ip()) };
                 let (tls, open) = (tls.clone(), open.clone());
                 tokio::spawn(async move {
                     connection.accept(stream, tls.as_ref()).await;
@@ -103,6 +106,7 @@ struct Connection {
     router: Router,
     limits: ConnectionLimits,
     stopping: Shutdown,
+    peer: Peer,
 }
 
 impl Connection {
@@ -120,7 +124,11 @@ impl Connection {
     }
 
     async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
-        let Self { router, limits, stopping } = self;
+        let Self { router, limits, stopping, peer } = self;
+        let router = router.map_request(move |mut request: hyper::Request<hyper::body::Incoming>| {
+            request.extensions_mut().insert(peer);
+            request
+        });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(limits.header_timeout)

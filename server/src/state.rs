@@ -10,7 +10,7 @@ use trainyard_protocol::{BaseModel, Prepare};
 use trainyard_scheduler::{Clock, Scheduler, Storage};
 
 use crate::api::{BodyBudget, BodyLimits, DecodingBudget};
-use crate::auth::Keys;
+use crate::auth::Authenticator;
 use crate::disk::Disks;
 use crate::error::ApiError;
 use crate::metrics::{Metrics, ProcessMetrics};
@@ -74,7 +74,9 @@ pub struct Setup {
     /// Checks the examples of requests that this process executes; `None` where it has no engine.
     pub preparer: Option<Arc<dyn Prepare>>,
     /// Who may call.
-    pub keys: Keys,
+    pub auth: Authenticator,
+    /// Whether callers need keys.
+    pub keyed: bool,
     /// Bounds on requests.
     pub limits: Limits,
     /// The listening side of [`Shutdown::channel`].
@@ -109,7 +111,9 @@ pub struct AppState {
     /// Checks the examples of requests that this process executes; `None` where it has no engine.
     pub preparer: Option<Arc<dyn Prepare>>,
     /// Who may call.
-    pub keys: Arc<Keys>,
+    pub auth: Arc<Authenticator>,
+    /// Whether callers needed keys at the start.
+    pub keyed: bool,
     /// Bounds on requests.
     pub limits: Arc<Limits>,
     /// Ends long polls.
@@ -148,8 +152,9 @@ impl AppState {
             scheduler: setup.scheduler,
             models: setup.models,
             preparer: setup.preparer,
-            receiving: BodyBudget::new(setup.limits.bodies.clone(), !setup.keys.is_empty()),
-            keys: Arc::new(setup.keys),
+            receiving: BodyBudget::new(setup.limits.bodies.clone(), setup.keyed),
+            auth: Arc::new(setup.auth),
+            keyed: setup.keyed,
             limits: Arc::new(setup.limits),
             shutdown: setup.shutdown,
             storage: setup.storage,
@@ -201,8 +206,8 @@ impl FromRef<AppState> for Traces {
     }
 }
 
-impl FromRef<AppState> for Arc<Keys> {
+impl FromRef<AppState> for Arc<Authenticator> {
     fn from_ref(state: &AppState) -> Self {
-        state.keys.clone()
+        state.auth.clone()
     }
 }

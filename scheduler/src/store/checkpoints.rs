@@ -7,7 +7,7 @@ use trainyard_protocol::{CheckpointKind, RunId, TenantId, TinkerPath};
 use super::db::{Conn, Row, column, sql, sql_by};
 use super::folders::text;
 use super::{as_i64, as_u64, failed, from_json, parsed, to_json};
-use crate::{Checkpoint, Error, NewCheckpoint, Page, Scope, Timestamp};
+use crate::{AccessScope, Checkpoint, Error, NewCheckpoint, Page, Timestamp};
 
 /// Registers a checkpoint; replaces an older one of the same path, if it may or that one has expired, and returns that
 /// one's folder. The new one is not public, even if the older one was.
@@ -108,7 +108,7 @@ pub(crate) async fn readable_checkpoint(
 #[derive(Clone, Copy)]
 pub(crate) enum Listed<'a> {
     /// The tenant's, and those of other tenants that are public if the scope says so.
-    In(Scope),
+    In(AccessScope),
     /// Those of one run that the tenant may read.
     OfRun(&'a RunId),
 }
@@ -154,8 +154,8 @@ pub(crate) async fn list_checkpoints(
         SELECT count(*) FROM checkpoints
         WHERE run_id = $3 AND (tenant = $1 OR public) IS TRUE AND (expires_at IS NULL OR expires_at > $2)";
     let (mut list, mut count) = match listed {
-        Listed::In(Scope::Owned) => (sql(SQL), sql(COUNT)),
-        Listed::In(Scope::Accessible) => (sql(ACCESSIBLE), sql(COUNT_ACCESSIBLE)),
+        Listed::In(AccessScope::Owned) => (sql(SQL), sql(COUNT)),
+        Listed::In(AccessScope::Accessible) => (sql(ACCESSIBLE), sql(COUNT_ACCESSIBLE)),
         Listed::OfRun(_) => (sql(OF_RUN), sql(COUNT_OF_RUN)),
     };
     list = list.bind(tenant.as_str()).bind(now.0).bind(i64::from(page.limit)).bind(as_i64(page.offset));

@@ -23,7 +23,7 @@ pub(crate) struct Table {
 }
 
 /// Every table of a copy; those that others refer to come first. What is about processes is in none.
-pub(crate) const TABLES: [Table; 11] = [
+pub(crate) const TABLES: [Table; 16] = [
     table("secrets", &["name"]),
     table("sessions", &["id"]),
     Table { folders: &["snapshot_dir"], ..table("runs", &["id"]) },
@@ -36,6 +36,11 @@ pub(crate) const TABLES: [Table; 11] = [
     // Tokenizers take megabytes.
     Table { page: 4, ..table("base_model_files", &["model", "name"]) },
     table("rate_limits", &["tenant"]),
+    table("organisations", &["name"]),
+    table("projects", &["organisation", "id"]),
+    table("users", &["id"]),
+    table("api_keys", &["id"]),
+    table("audit_log", &["id"]),
 ];
 
 const fn table(name: &'static str, key: &'static [&'static str]) -> Table {

@@ -13,6 +13,8 @@ macro_rules! now_ms {
     };
 }
 
+pub(crate) mod api_keys;
+pub(crate) mod audit;
 pub(crate) mod backup_holds;
 pub(crate) mod base_models;
 pub(crate) mod blobs;
@@ -27,6 +29,7 @@ pub(crate) mod leases;
 pub(crate) mod locks;
 pub(crate) mod notify;
 pub(crate) mod numerics;
+pub(crate) mod organisations;
 pub(crate) mod quotas;
 pub(crate) mod records;
 pub(crate) mod requests;

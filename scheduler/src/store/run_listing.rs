@@ -5,11 +5,11 @@ use trainyard_protocol::TenantId;
 use super::db::{Conn, sql};
 use super::runs::to_run;
 use super::{as_i64, as_u64, failed};
-use crate::{Error, Page, Run, RunFilter, Scope, Timestamp};
+use crate::{AccessScope, Error, Page, Run, RunFilter, Timestamp};
 
 /// A page of the runs that a filter lets through, newest first, and how many there are on all pages.
 ///
-/// Runs that exist for a download alone are left out. With [`Scope::Accessible`] and no project, runs of other tenants
+/// Runs that exist for a download alone are left out. With [`AccessScope::Accessible`] and no project, runs of other tenants
 /// are listed that have a public checkpoint; a project is of the tenant alone.
 pub(crate) async fn list_runs(
     conn: &mut Conn,
@@ -51,16 +51,16 @@ pub(crate) async fn list_runs(
         WHERE public AND (tenant <> $1) IS TRUE AND (expires_at IS NULL OR expires_at > $2)";
     let (mut list, mut count) = match (&filter.project_id, filter.scope) {
         (Some(_), _) => (sql(OF_PROJECT), sql(COUNT_OF_PROJECT)),
-        (None, Scope::Owned) => (sql(SQL), sql(COUNT)),
-        (None, Scope::Accessible) => (sql(ACCESSIBLE), sql(COUNT)),
+        (None, AccessScope::Owned) => (sql(SQL), sql(COUNT)),
+        (None, AccessScope::Accessible) => (sql(ACCESSIBLE), sql(COUNT)),
     };
     list = list.bind(tenant.as_str()).bind(i64::from(page.limit)).bind(as_i64(page.offset));
     count = count.bind(tenant.as_str());
     let mut others = None;
     match (&filter.project_id, filter.scope) {
         (Some(project), _) => (list, count) = (list.bind(project.as_str()), count.bind(project.as_str())),
-        (None, Scope::Owned) => {}
-        (None, Scope::Accessible) => {
+        (None, AccessScope::Owned) => {}
+        (None, AccessScope::Accessible) => {
             list = list.bind(now.0);
             others = Some(sql(COUNT_OF_OTHERS).bind(tenant.as_str()).bind(now.0));
         }

@@ -50,6 +50,7 @@ const STEPS: &[Step] = &[
     step!(19, "numerics", "0019_numerics.sql"),
     step!(20, "schema compatibility", "0020_schema_compatibility.sql"),
     step!(21, "backup holds", "0021_backup_holds.sql"),
+    step!(22, "tenants", "0022_tenants.sql"),
     step!(24, "copies and scopes", "0024_copies_and_scopes.sql"),
     step!(27, "recorded samples", "0027_recorded_samples.sql"),
     step!(28, "custom losses", "0028_custom_losses.sql"),
@@ -158,6 +159,16 @@ async fn applied(conn: &mut Conn) -> Result<BTreeSet<i64>, Error> {
 /// The version of a database's schema; 0 when it has none.
 pub(crate) async fn version(conn: &mut Conn) -> Result<i64, Error> {
     Ok(applied(conn).await?.last().copied().unwrap_or(0))
+}
+
+/// A connection to a database whose schema is current; that of a SQLite file is migrated.
+pub(crate) async fn connect_current(database: &Database) -> Result<Conn, Error> {
+    let mut conn = connect(database).await?;
+    match database {
+        Database::Sqlite(_) => drop(migrate_on(&mut conn, database).await?),
+        Database::Postgres(_) => ensure_current(&mut conn, database).await?,
+    }
+    Ok(conn)
 }
 
 /// The version that this program knows.

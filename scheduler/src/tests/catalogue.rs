@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use trainyard_protocol::TinkerPath;
 
 use super::*;
-use crate::{FinishReason, NewCheckpoint, Page, RunFilter, Scope};
+use crate::{FinishReason, NewCheckpoint, Page, RunFilter, AccessScope};
 
 const PAGE: Page = Page { limit: 10, offset: 0 };
 
@@ -48,7 +48,7 @@ async fn a_checkpoint_is_there_once_its_save_succeeded() {
     assert!(matches!(s.create_sampling_session(&bench.me, wrong).await, Err(Error::Invalid(_))));
     assert_eq!(s.delete_checkpoint(&bench.me, &path).await.unwrap(), found);
     assert!(is_not_found(s.delete_checkpoint(&bench.me, &path).await));
-    assert_eq!(s.checkpoints(&bench.me, Scope::Owned, PAGE).await.unwrap().1, 1);
+    assert_eq!(s.checkpoints(&bench.me, AccessScope::Owned, PAGE).await.unwrap().1, 1);
 }
 
 /// A checkpoint with a folder that is there.
@@ -165,7 +165,7 @@ async fn only_public_checkpoints_are_read_by_others() {
     assert!(is_not_found(s.set_public(&other, &path, false).await));
     assert!(is_not_found(s.set_ttl(&other, &path, None).await));
     assert!(is_not_found(s.delete_checkpoint(&other, &path).await));
-    assert_eq!(s.checkpoints(&other, Scope::Owned, PAGE).await.unwrap().1, 0);
+    assert_eq!(s.checkpoints(&other, AccessScope::Owned, PAGE).await.unwrap().1, 0);
     s.set_public(&bench.me, &path, false).await.unwrap();
     assert!(is_not_found(s.checkpoint(&other, &path).await));
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use trainyard_protocol::TinkerPath;
 
 use super::*;
-use crate::{CopyDestination, FinishReason, NewCheckpoint, NewCopy, Page, RunFilter, Scope};
+use crate::{CopyDestination, FinishReason, NewCheckpoint, NewCopy, Page, RunFilter, AccessScope};
 
 const PAGE: Page = Page { limit: 10, offset: 0 };
 
@@ -107,10 +107,10 @@ async fn others_list_and_read_what_is_public_alone() {
     bench.pass(Duration::from_millis(5));
     save(&bench, &run, 2, "b").await;
     save(&bench, &hidden, 1, "c").await;
-    let all = RunFilter { scope: Scope::Accessible, project_id: None };
+    let all = RunFilter { scope: AccessScope::Accessible, project_id: None };
     let visible = async || {
         let runs = s.runs(&other, &all, PAGE).await.unwrap();
-        let checkpoints = s.checkpoints(&other, Scope::Accessible, PAGE).await.unwrap();
+        let checkpoints = s.checkpoints(&other, AccessScope::Accessible, PAGE).await.unwrap();
         let paths: Vec<_> = checkpoints.0.into_iter().map(|found| found.path).collect();
         (runs.0.into_iter().map(|run| run.id).collect::<Vec<_>>(), runs.1, paths, checkpoints.1)
     };
@@ -128,7 +128,7 @@ async fn others_list_and_read_what_is_public_alone() {
     assert_eq!(visible().await, (vec![copy.run.clone(), run.clone()], 2, vec![copy, shown.clone()], 2));
     // Their own are not listed twice.
     assert_eq!(s.runs(&bench.me, &all, PAGE).await.unwrap().1, 2);
-    assert_eq!(s.checkpoints(&bench.me, Scope::Accessible, PAGE).await.unwrap().1, 3);
+    assert_eq!(s.checkpoints(&bench.me, AccessScope::Accessible, PAGE).await.unwrap().1, 3);
     s.set_ttl(&bench.me, &shown, Some(3600)).await.unwrap();
     bench.pass(Duration::from_secs(3600));
     assert_eq!(visible().await.1, 1);
@@ -143,7 +143,7 @@ async fn runs_and_sessions_of_a_project_are_listed() {
     let new = NewSession { project_id: Some("p".into()), ..new_session(None) };
     let session = s.create_session(&bench.me, new).await.unwrap();
     let (run, _) = s.submit_create(&bench.me, new_run(&session, 0)).await.unwrap();
-    let of = |project: &str| RunFilter { scope: Scope::Owned, project_id: Some(project.to_owned()) };
+    let of = |project: &str| RunFilter { scope: AccessScope::Owned, project_id: Some(project.to_owned()) };
     let (runs, total) = s.runs(&bench.me, &of("p"), PAGE).await.unwrap();
     assert_eq!((runs.into_iter().map(|run| run.id).collect::<Vec<_>>(), total), (vec![run], 1));
     assert_eq!(s.runs(&bench.me, &of("q"), PAGE).await.unwrap().1, 0);

@@ -38,13 +38,13 @@ macro_rules! suite {
 #[path = "."]
 #[expect(clippy::duplicate_mod, reason = "one suite for both databases")]
 mod sqlite {
-    suite!(Sqlite: backup "backup.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", copies "copies.rs", ended_sessions "ended_sessions.rs", joining "joining.rs", leases "leases.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", records "records.rs", recovery "recovery.rs", results "results.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", session_search "session_search.rs", sessions "sessions.rs", transitions "transitions.rs");
+    suite!(Sqlite: backup "backup.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", copies "copies.rs", ended_sessions "ended_sessions.rs", joining "joining.rs", leases "leases.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", records "records.rs", recovery "recovery.rs", results "results.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", session_search "session_search.rs", sessions "sessions.rs", tenants "tenants.rs", transitions "transitions.rs");
 }
 
 #[path = "."]
 #[expect(clippy::duplicate_mod, reason = "one suite for both databases")]
 mod postgres {
-    suite!(Postgres: backup "backup.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", copies "copies.rs", ended_sessions "ended_sessions.rs", joining "joining.rs", leases "leases.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", records "records.rs", recovery "recovery.rs", results "results.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", session_search "session_search.rs", sessions "sessions.rs", transitions "transitions.rs");
+    suite!(Postgres: backup "backup.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", copies "copies.rs", ended_sessions "ended_sessions.rs", joining "joining.rs", leases "leases.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", records "records.rs", recovery "recovery.rs", results "results.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", session_search "session_search.rs", sessions "sessions.rs", tenants "tenants.rs", transitions "transitions.rs");
 }
 
 use std::collections::BTreeMap;

@@ -20,7 +20,7 @@ pub struct Page {
 
 /// Whose objects a listing shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scope {
+pub enum AccessScope {
     /// The tenant's own.
     #[default]
     Owned,
@@ -32,7 +32,7 @@ pub enum Scope {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
     /// Whose runs.
-    pub scope: Scope,
+    pub scope: AccessScope,
     /// Those of sessions in this project of the tenant alone.
     pub project_id: Option<String>,
 }

@@ -1,14 +1,17 @@
 //! Values that cross the scheduler's boundary.
 
+mod audit;
 mod catalogue;
 mod decoded;
 mod requests;
 mod search;
 mod sessions;
+mod tenants;
 mod work;
 
+pub use audit::{AuditCategory, AuditEntry, NewAuditEntry};
 pub use catalogue::{
-    Checkpoint, MaintenanceReport, NewCheckpoint, NumericsChange, Page, Run, RunFilter, RunState, Scope,
+    AccessScope, Checkpoint, MaintenanceReport, NewCheckpoint, NumericsChange, Page, Run, RunFilter, RunState,
 };
 pub use decoded::{Decoded, PrefetchDecoder};
 pub use requests::{
@@ -21,6 +24,7 @@ pub use search::{
 pub use sessions::{
     FinishReason, NewCustomLoss, NewSamplingSession, NewSession, SamplingSession, Session, SessionStatus,
 };
+pub use tenants::{ApiKey, FoundKey, KeyRefusal, NewApiKey, NewUser, Organisation, Project, Role, Scope, User};
 pub use work::{Effect, Encode, Outcome, Work, WorkItem, WorkerWait};
 
 /// A fieldless enum that a column holds as text.

@@ -1,17 +1,20 @@
 //! `GET downloads/{run_id}/{kind}/{name}/{file}`.
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use serde::Deserialize;
-use trainyard_protocol::TenantId;
-use trainyard_scheduler::Pieces;
+use serde_json::Value;
+use trainyard_protocol::{TenantId, TinkerPath};
+use trainyard_scheduler::{Actor, AuditCategory, NewAuditEntry, Pieces};
 use utoipa::IntoParams;
 
 use super::extract::{ApiPath, ApiQuery, checkpoint_path};
 use crate::error::ApiError;
 use crate::openapi::{Binary, Refusals};
+use crate::peer::{self, Peer};
 use crate::signed_urls::Grant;
 use crate::state::AppState;
 
@@ -46,6 +49,8 @@ pub(super) const EXPIRED: ApiError = ApiError::Forbidden("this URL has expired; 
 )]
 pub(super) async fn download(
     State(state): State<AppState>,
+    peer: Option<Extension<Peer>>,
+    headers: HeaderMap,
     ApiPath((run, kind, name, file)): ApiPath<(String, String, String, String)>,
     query: Result<ApiQuery<Signature>, ApiError>,
 ) -> Result<Response, ApiError> {
@@ -64,8 +69,28 @@ pub(super) async fn download(
     if !state.storage.files(&checkpoint.dir).await?.contains_key(&file) {
         return Err(ApiError::NotFound { what: "file", id: file });
     }
+    let address = peer::describe(peer.map(|Extension(peer)| peer), &headers);
+    let holder = Actor { name: "the holder of a signed URL".to_owned(), key: None, address };
+    let entry = checkpoint_entry(&tenant, &path, "checkpoint_read", ("file", Value::from(file.as_str())));
+    holder.scope(state.scheduler.audit(entry)).await?;
     let (size, pieces) = state.storage.read(&checkpoint.dir, &file).await?;
     Ok(send(size, pieces))
+}
+
+/// What the audit log says of a checkpoint that leaves the service.
+pub(super) fn checkpoint_entry(
+    tenant: &TenantId,
+    path: &TinkerPath,
+    event: &'static str,
+    (name, value): (&str, Value),
+) -> NewAuditEntry {
+    NewAuditEntry {
+        organisation: tenant.clone(),
+        category: AuditCategory::Checkpoints,
+        event,
+        subject: path.to_string(),
+        details: [(name.to_owned(), value)].into_iter().collect(),
+    }
 }
 
 /// Sends a file in pieces, its length first: clients show their progress by it.

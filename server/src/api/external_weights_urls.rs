@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use axum::http::HeaderMap;
+use serde_json::Value;
 use trainyard_protocol::{CheckpointKind, TinkerPath};
 
-use super::download::encode_component;
+use super::download::{checkpoint_entry, encode_component};
 use super::extract::{ApiPath, checkpoint_path};
 use super::respond::{Answer, Reply};
 use crate::auth::Tenant;
@@ -43,6 +44,9 @@ pub(super) async fn external_weights_urls(
         let url = url(&state, &base, &path, grant);
         urls.insert(file, url);
     }
+    let entry =
+        checkpoint_entry(&tenant, &path, "checkpoint_urls_sign", ("expires", Value::from(rfc3339(expires * 1_000))));
+    state.scheduler.audit(entry).await?;
     Ok(Answer(ExternalUrlsResponse { urls, expires: rfc3339(expires * 1_000) }))
 }
 

@@ -1,7 +1,7 @@
 //! What the listings share: pages, and catalogue entries as the wire writes them.
 
 use trainyard_protocol::{CheckpointKind, TenantId};
-use trainyard_scheduler::{Checkpoint, NumericsChange, Page, Run, Scope};
+use trainyard_scheduler::{AccessScope, Checkpoint, NumericsChange, Page, Run};
 
 use crate::error::ApiError;
 use crate::state::AppState;
@@ -25,10 +25,10 @@ pub(super) fn page(query: &PageQuery) -> Result<Page, ApiError> {
 }
 
 /// Whose objects are asked for.
-pub(super) fn scope(access_scope: Option<&str>) -> Result<Scope, ApiError> {
+pub(super) fn scope(access_scope: Option<&str>) -> Result<AccessScope, ApiError> {
     match access_scope {
-        None | Some("owned") => Ok(Scope::Owned),
-        Some("accessible") => Ok(Scope::Accessible),
+        None | Some("owned") => Ok(AccessScope::Owned),
+        Some("accessible") => Ok(AccessScope::Accessible),
         Some(scope) => {
             Err(ApiError::invalid(format!("access_scope: {scope:?} is neither \"owned\" nor \"accessible\"")))
         }

@@ -14,6 +14,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
+mod admin;
 mod asample;
 mod cancel_future;
 mod checkpoint_delete;
@@ -41,6 +42,8 @@ mod join_sampling_session;
 mod load_weights;
 mod openapi_json;
 mod optim_step;
+mod own_key;
+mod own_key_revoke;
 mod retrieve_future;
 mod retrieve_futures;
 mod run_checkpoints;
@@ -66,6 +69,10 @@ use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, delete, get, post, put};
 
+use self::admin::{
+    admin_change_user, admin_create_key, admin_create_organisation, admin_create_project, admin_create_user,
+    admin_delete_project, admin_keys, admin_organisations, admin_projects, admin_revoke_key, admin_users, audit,
+};
 pub(crate) use self::body::DecodingBudget;
 pub(crate) use self::receive::BodyBudget;
 pub use self::receive::BodyLimits;
@@ -143,6 +150,20 @@ endpoints! {
         post "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/publish" checkpoint_publish;
         delete "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/publish" checkpoint_unpublish;
         get "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/external_weights_urls" external_weights_urls;
+        get "/api/v1/auth/apikey/me" own_key;
+        delete "/api/v1/auth/apikey/me" own_key_revoke;
+        get "/api/v1/audit" audit;
+        get "/api/v1/admin/organisations" admin_organisations;
+        post "/api/v1/admin/organisations" admin_create_organisation;
+        get "/api/v1/admin/projects" admin_projects;
+        post "/api/v1/admin/projects" admin_create_project;
+        delete "/api/v1/admin/projects/{project_id}" admin_delete_project;
+        get "/api/v1/admin/users" admin_users;
+        post "/api/v1/admin/users" admin_create_user;
+        put "/api/v1/admin/users/{email}" admin_change_user;
+        get "/api/v1/admin/keys" admin_keys;
+        post "/api/v1/admin/keys" admin_create_key;
+        delete "/api/v1/admin/keys/{key_id}" admin_revoke_key;
     }
     open {
         get "/api/v1/healthz" healthz;

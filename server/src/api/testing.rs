@@ -21,7 +21,7 @@ use trainyard_scheduler::{
     Work, WorkItem, WorkerOptions,
 };
 
-use crate::auth::Keys;
+use crate::auth::{Authenticator, Keys};
 use crate::disk::tests::gauged;
 use crate::engine;
 use crate::metrics::ProcessMetrics;
@@ -119,11 +119,15 @@ impl Server {
         };
         let (stop, shutdown) = Shutdown::channel();
         let (disks, free) = gauged(1 << 40, None);
+        let scheduler = Scheduler::open(options).await.unwrap();
+        scheduler.directory().seed_organisations(keys.tenants()).await.unwrap();
+        let keyed = !keys.is_empty();
         let state = AppState::new(Setup {
-            scheduler: Scheduler::open(options).await.unwrap(),
+            scheduler: scheduler.clone(),
             models: Models::new(vec![engine::testing::model()], &BTreeMap::new()),
             preparer: Some(engine::testing::preparer()),
-            keys,
+            auth: Authenticator::new(keys, scheduler, clock.clone()),
+            keyed,
             limits,
             shutdown,
             signer: Signer::open(&dir.path().join("key")).unwrap(),

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use trainyard_protocol::RunId;
-use trainyard_scheduler::Scope;
+use trainyard_scheduler::AccessScope;
 
 use super::extract::{ApiPath, ApiQuery};
 use super::listing;
@@ -26,8 +26,8 @@ pub(super) async fn training_run(
 ) -> Reply<TrainingRun> {
     let run = RunId::new(run_id);
     let run = match listing::scope(query.access_scope.as_deref())? {
-        Scope::Owned => state.scheduler.run(&tenant, &run).await?,
-        Scope::Accessible => state.scheduler.readable_run(&tenant, &run).await?,
+        AccessScope::Owned => state.scheduler.run(&tenant, &run).await?,
+        AccessScope::Accessible => state.scheduler.readable_run(&tenant, &run).await?,
     };
     Ok(Answer(listing::training_run(&state, &tenant, run).await?))
 }

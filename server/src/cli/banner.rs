@@ -14,6 +14,7 @@ pub(super) fn banner(
     address: SocketAddr,
     models: &[BaseModel],
     memory_plan: Option<MemoryPlan>,
+    keyed: bool,
 ) -> String {
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     let url = reachable(scheme, address);
@@ -33,8 +34,8 @@ pub(super) fn banner(
         line("memory", &describe_memory(&plan));
     }
     line("data", &config.data_dir.display().to_string());
-    line("keys", if config.keys.is_empty() { "any tml-… key, from this machine alone" } else { "as configured" });
-    let key = if config.keys.is_empty() { "tml-local" } else { "tml-…" };
+    line("keys", if keyed { "as configured" } else { "any tml-… key, from this machine alone" });
+    let key = if keyed { "tml-…" } else { "tml-local" };
     let _ = write!(
         text,
         "\nPoint the Tinker SDK at it:\n\n  export TINKER_BASE_URL={url}\n  export TINKER_API_KEY={key}\n  \
@@ -80,7 +81,7 @@ mod tests {
             parameters: 134_515_008,
         }];
         let plan = MemoryPlan { budget: Some(900 << 20), weights: 300 << 20, kv: 64 << 20, ..MemoryPlan::default() };
-        let text = banner(&config, "127.0.0.1:4321".parse().unwrap(), &models, Some(plan));
+        let text = banner(&config, "127.0.0.1:4321".parse().unwrap(), &models, Some(plan), false);
         for part in [
             "http://127.0.0.1:4321\n",
             "org/m (llama, 135M parameters, 8192 tokens",
@@ -93,7 +94,7 @@ mod tests {
             assert!(text.contains(part), "{part:?} is not in {text}");
         }
         let tls = Some(TlsFiles { cert: "/c".into(), key: "/k".into() });
-        let secure = banner(&Config { tls, ..config }, "0.0.0.0:4321".parse().unwrap(), &models, Some(plan));
+        let secure = banner(&Config { tls, ..config }, "0.0.0.0:4321".parse().unwrap(), &models, Some(plan), true);
         assert!(secure.contains("https://0.0.0.0:4321\n") && secure.contains("BASE_URL=https://localhost:4321\n"));
         assert!(!secure.contains("http://"), "{secure}");
     }

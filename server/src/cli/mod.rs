@@ -2,9 +2,11 @@
 
 mod backup;
 mod banner;
+mod directory;
 mod doctor;
 mod former_process;
 mod gate;
+mod keys;
 mod logging;
 mod maintenance;
 mod memory;
@@ -13,6 +15,7 @@ mod process;
 mod reachable;
 mod serve;
 mod shutdown;
+mod tenants;
 mod worker;
 
 use std::error::Error;
@@ -21,7 +24,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{BackupFlags, Config, DoctorFlags, MigrateFlags, RestoreFlags, ServeFlags, WorkerFlags};
+use crate::config::{
+    BackupFlags, Config, DoctorFlags, KeysFlags, MigrateFlags, RestoreFlags, ServeFlags, TenantsFlags, WorkerFlags,
+};
 use crate::engine;
 
 /// A training service for language models that speaks the Tinker protocol.
@@ -44,6 +49,10 @@ enum Command {
     Backup(BackupFlags),
     /// Fill an empty store and storage from a backup.
     Restore(RestoreFlags),
+    /// List and change organisations, users and projects, while servers run or not.
+    Tenants(TenantsFlags),
+    /// List, create and revoke API keys, while servers run or not.
+    Keys(KeysFlags),
     /// Check whether `serve` with the same options would work here; changes nothing.
     Doctor(Box<DoctorFlags>),
     /// Measure training and sampling on this machine.
@@ -60,6 +69,8 @@ pub fn run() -> ExitCode {
         Command::Migrate(flags) => migrate::migrate(&flags),
         Command::Backup(flags) => backup::backup(flags),
         Command::Restore(flags) => backup::restore(flags),
+        Command::Tenants(flags) => tenants::tenants(flags.command),
+        Command::Keys(flags) => keys::keys(flags.command),
         Command::Doctor(flags) => doctor::doctor(*flags),
         Command::Bench(flags) => trainyard_bench::bench(&flags, engine::open),
         Command::Openapi => print_openapi(),

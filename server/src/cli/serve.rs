@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
-use trainyard_protocol::{MemoryPlan, Prepare};
+use trainyard_protocol::{MemoryPlan, Prepare, TenantId};
 use trainyard_scheduler::{Database, Scheduler, Storage, SystemClock};
 
 use super::gate::Gate;
@@ -20,6 +20,7 @@ use super::process::{self, Executor, Files};
 use super::reachable::when_reachable;
 use super::shutdown::Signals;
 use super::{banner, logging, maintenance, memory};
+use crate::auth::{Authenticator, Keys, LOCAL_TENANT};
 use crate::calls::{Calls, identify};
 use crate::config::{Config, HubConfig, NamedPath, Role};
 use crate::metrics::ProcessMetrics;
@@ -146,15 +147,19 @@ async fn app_state(
     let mut limits = Limits::default();
     limits.bodies = config.http.bodies.clone();
     limits.max_body_bytes = config.max_body_bytes.unwrap_or(limits.max_body_bytes);
+    let (keys, clock) = (config.keys.clone(), Arc::new(SystemClock));
+    seed_organisations(&keys, scheduler).await?;
+    let auth = Authenticator::new(keys, scheduler.clone(), clock.clone());
     Ok(AppState::new(Setup {
+        keyed: auth.needs_keys().await?,
+        auth,
         scheduler: scheduler.clone(),
         models: models.clone(),
         preparer,
-        keys: config.keys.clone(),
         limits,
         shutdown,
         storage: files.storage.clone(),
-        clock: Arc::new(SystemClock),
+        clock,
         random: system_random(),
         public_url: config.public_url.clone(),
         https: config.tls.is_some(),
@@ -165,6 +170,16 @@ async fn app_state(
     }))
 }
 
+/// Stores the tenants of the configuration file, so that they can have users and further keys.
+async fn seed_organisations(keys: &Keys, scheduler: &Scheduler) -> Result<(), Box<dyn Error>> {
+    let mut tenants = keys.tenants();
+    if !keys.are_required() {
+        tenants.push((TenantId::new(LOCAL_TENANT), true));
+    }
+    let directory = scheduler.directory();
+    Ok(when_reachable(|| directory.seed_organisations(tenants.clone())).await?)
+}
+
 /// Lets the API take over from the gate.
 fn open(config: &Config, address: SocketAddr, state: AppState, gate: &Gate, memory: Option<MemoryPlan>) {
     let traces = state.traces.clone();
@@ -172,7 +187,7 @@ fn open(config: &Config, address: SocketAddr, state: AppState, gate: &Gate, memo
         state.scheduler.observe_executions_with(Arc::new(move |executed| traces.executed(executed)));
     }
     state.set_ready();
-    let (models, scheduler) = (state.models.clone(), state.scheduler.clone());
+    let (models, scheduler, keyed) = (state.models.clone(), state.scheduler.clone(), state.keyed);
     let router = Router::new()
         .nest("/hf", hub_router(config, &state))
         .merge(metrics::router(Arc::clone(&state.metrics), scheduler, config.metrics_access.clone()))
@@ -181,7 +196,7 @@ fn open(config: &Config, address: SocketAddr, state: AppState, gate: &Gate, memo
     let models = models.list();
     tracing::info!(%address, models = models.len(), "ready");
     // A closed standard output is no reason to stop serving.
-    let _ = io::stdout().write_all(banner::banner(config, address, &models, memory).as_bytes());
+    let _ = io::stdout().write_all(banner::banner(config, address, &models, memory, keyed).as_bytes());
 }
 
 /// The hub, for everybody or for callers with a key.
@@ -191,7 +206,7 @@ fn hub_router(config: &Config, state: &AppState) -> Router {
         offer_weights(config, state);
     }
     let router = state.models.hub().router(upstream);
-    if require_key { router.layer(from_fn_with_state(Arc::clone(&state.keys), auth::require_key)) } else { router }
+    if require_key { router.layer(from_fn_with_state(Arc::clone(&state.auth), auth::require_key)) } else { router }
 }
 
 /// Offers the weights of the models that this process loads.

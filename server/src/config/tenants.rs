@@ -5,9 +5,9 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use serde::Deserialize;
 use trainyard_protocol::TenantId;
-use trainyard_scheduler::{Policies, Quota, TenantPolicy, TrainingLimits};
+use trainyard_scheduler::{Policies, Quota, Role, TenantPolicy, TrainingLimits};
 
-use crate::auth::{KEY_PREFIX, Keys, LOCAL_TENANT};
+use crate::auth::{KEY_PREFIX, Keys, SeedKey};
 
 /// The largest weight: enough to distinguish tenants, and small enough that one turn stays short.
 const MAX_WEIGHT: u32 = 1_000;
@@ -19,6 +19,9 @@ pub(super) struct FileTenant {
     name: String,
     #[serde(default = "one")]
     weight: u32,
+    /// Its admins manage all tenants.
+    #[serde(default)]
+    operator: bool,
     #[serde(default)]
     keys: Vec<TenantKey>,
     #[serde(default)]
@@ -49,6 +52,28 @@ struct TenantKey {
     key: Option<String>,
     #[serde(default)]
     sha256: Option<String>,
+    #[serde(default)]
+    role: FileRole,
+}
+
+/// What a key of the file allows.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum FileRole {
+    Admin,
+    #[default]
+    Member,
+    ReadOnly,
+}
+
+impl From<FileRole> for Role {
+    fn from(role: FileRole) -> Self {
+        match role {
+            FileRole::Admin => Self::Admin,
+            FileRole::Member => Self::Member,
+            FileRole::ReadOnly => Self::ReadOnly,
+        }
+    }
 }
 
 /// `[[keys]]`: the older form, a key that names its tenant, which then has no quotas.
@@ -62,6 +87,8 @@ pub(super) struct FileKey {
     key: Option<String>,
     #[serde(default)]
     sha256: Option<String>,
+    #[serde(default)]
+    role: FileRole,
 }
 
 /// What is wrong with the tenants or keys of the configuration file.
@@ -76,9 +103,6 @@ pub enum TenantsError {
     /// A tenant in both forms.
     #[error("tenants: {0:?} also has [[keys]]; list all its keys under the tenant")]
     BothForms(String),
-    /// A tenant that nobody can be.
-    #[error("tenants: {0:?} has no keys")]
-    NoKeys(String),
     /// A share that is none, or too large.
     #[error("tenants: weight of {0:?} must be from 1 to {MAX_WEIGHT}")]
     Weight(String),
@@ -150,12 +174,11 @@ pub(super) fn resolve(
         }
         ring.add_key(key)?;
     }
-    // Without any keys every caller is the local tenant, which may have quotas too.
-    let unkeyed = |tenant: &&FileTenant| tenant.keys.is_empty() && !(tenant.name == LOCAL_TENANT && ring.is_empty());
-    if let Some(tenant) = tenants.iter().find(unkeyed) {
-        return Err(TenantsError::NoKeys(tenant.name.clone()));
-    }
-    Ok((Keys::new(ring.entries), Policies::new(TenantPolicy { training, ..TenantPolicy::default() }, policies)))
+    // A tenant without keys here may have some in the store.
+    let named = |tenant: &FileTenant| TenantId::new(tenant.name.clone());
+    let operators = tenants.iter().filter(|tenant| tenant.operator).map(named).collect();
+    let keys = Keys::seed(ring.entries, tenants.iter().map(named).collect(), operators);
+    Ok((keys, Policies::new(TenantPolicy { training, ..TenantPolicy::default() }, policies)))
 }
 
 fn policy(tenant: &FileTenant, training: TrainingLimits) -> Result<TenantPolicy, TenantsError> {
@@ -181,22 +204,18 @@ fn policy(tenant: &FileTenant, training: TrainingLimits) -> Result<TenantPolicy,
 /// Keys by their digests.
 #[derive(Default)]
 struct KeyRing {
-    entries: Vec<([u8; 32], TenantId)>,
+    entries: Vec<SeedKey>,
     seen: BTreeSet<[u8; 32]>,
 }
 
 impl KeyRing {
-    fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     fn add_tenant(&mut self, tenant: &FileTenant) -> Result<(), TenantsError> {
         for (index, key) in tenant.keys.iter().enumerate() {
             let location = KeyLocation {
                 list: format!("tenants: keys of {:?}", tenant.name),
                 name: key.name.clone().unwrap_or_else(|| format!("key {}", index + 1)),
             };
-            self.add(&tenant.name, location, key.key.as_deref(), key.sha256.as_deref())?;
+            self.add(&tenant.name, location, (key.key.as_deref(), key.sha256.as_deref()), key.role)?;
         }
         Ok(())
     }
@@ -207,15 +226,15 @@ impl KeyRing {
             return Err(TenantsError::KeyTenant(name));
         }
         let location = KeyLocation { list: "keys".to_owned(), name };
-        self.add(&key.tenant, location, key.key.as_deref(), key.sha256.as_deref())
+        self.add(&key.tenant, location, (key.key.as_deref(), key.sha256.as_deref()), key.role)
     }
 
     fn add(
         &mut self,
         tenant: &str,
         location: KeyLocation,
-        key: Option<&str>,
-        sha256: Option<&str>,
+        (key, sha256): (Option<&str>, Option<&str>),
+        role: FileRole,
     ) -> Result<(), TenantsError> {
         let KeyLocation { list, name } = location;
         let digest = match (key, sha256) {
@@ -230,7 +249,7 @@ impl KeyRing {
         if !self.seen.insert(digest) {
             return Err(TenantsError::DuplicateKey { list, name });
         }
-        self.entries.push((digest, TenantId::new(tenant)));
+        self.entries.push(SeedKey { digest, tenant: TenantId::new(tenant), name, role: role.into() });
         Ok(())
     }
 }

@@ -70,13 +70,21 @@ fn a_tenant_has_keys_a_weight_and_quotas() {
 fn the_local_tenant_needs_no_keys_while_there_are_none() {
     let local = "[[tenants]]\nname = \"local\"\nmax_runs = 3\n";
     let (keys, policies) = read(local).unwrap();
-    assert_eq!(keys.tenant("tml-any"), Some(TenantId::new(LOCAL_TENANT)));
-    assert_eq!(policies.of(&TenantId::new(LOCAL_TENANT)).max_runs, NonZeroU64::new(3));
-    assert_eq!(
-        refusal(&format!("{local}[[keys]]\ntenant = \"a\"\nkey = \"tml-a\"\n")),
-        "tenants: \"local\" has no keys"
-    );
-    assert_eq!(refusal("[[tenants]]\nname = \"other\"\n"), "tenants: \"other\" has no keys");
+    assert!(keys.is_empty() && !keys.are_required());
+    assert_eq!(policies.of(&TenantId::new("local")).max_runs, NonZeroU64::new(3));
+    // Others may have keys in the store.
+    let (keys, _) = read("[[tenants]]\nname = \"ops\"\noperator = true\n").unwrap();
+    assert!(keys.is_empty() && keys.are_required());
+    assert_eq!(keys.tenants(), [(TenantId::new("ops"), true)]);
+}
+
+#[test]
+fn a_key_has_a_role() {
+    let with = |role: &str| format!("[[tenants]]\nname = \"t\"\nkeys = [{{ key = \"tml-t\", role = \"{role}\" }}]\n");
+    for role in ["admin", "member", "read-only"] {
+        assert!(read(&with(role)).is_ok(), "{role}");
+    }
+    assert!(refusal(&with("root")).contains("root"));
 }
 
 #[test]

@@ -16,7 +16,8 @@ pub(crate) enum Refusals {
     /// The API key is missing, malformed or unknown.
     #[response(status = 401)]
     Unauthorized(ErrorBody),
-    /// The URL's signature is wrong or has expired; or a server without keys got what a proxy passed on.
+    /// The API key does not allow it; the URL's signature is wrong or has expired; or a server without keys got what a
+    /// proxy passed on.
     #[response(status = 403)]
     Forbidden(ErrorBody),
     /// There is no such thing.
@@ -66,7 +67,10 @@ const NAMES: [(&str, &str); 12] = [
 ];
 
 /// Operations that name nothing which may be absent, over or another's.
-const NAMELESS: [&str; 9] = [
+const NAMELESS: [&str; 12] = [
+    "own_key",
+    "admin_organisations",
+    "admin_create_organisation",
     "sessions_search",
     "client_config",
     "client_dynamic_config",

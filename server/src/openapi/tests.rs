@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::wire::{
-    catalogue, client, copies, custom_loss, futures, json, models, sampling, session_search, sessions, training,
+    admin, catalogue, client, copies, custom_loss, futures, json, models, sampling, session_search, sessions, training,
     weights,
 };
 
@@ -85,6 +85,11 @@ fn the_examples_are_valid() {
         "retrieve_future": futures::RetrieveFutureRequest => Value,
         "retrieve_futures": futures::RetrieveFuturesRequest => futures::RetrieveFuturesResponse,
         "sessions_search": session_search::SessionSearchRequest => session_search::SessionSearchResponse,
+        "admin_create_organisation": admin::CreateOrganisationRequest => admin::Organisation,
+        "admin_create_project": admin::CreateProjectRequest => admin::Project,
+        "admin_create_user": admin::CreateUserRequest => admin::User,
+        "admin_change_user": admin::ChangeUserRequest => admin::User,
+        "admin_create_key": admin::CreateKeyRequest => admin::CreateKeyResponse,
         "cancel_future": futures::CancelFutureRequest => futures::CancelFutureResponse,
     }
     reads::<sessions::FinishRequest>(&take("session_finish").request);
@@ -101,6 +106,12 @@ fn the_examples_are_valid() {
     reads::<catalogue::CheckpointsResponse>(&take("checkpoints").response);
     reads::<weights::ExternalUrlsResponse>(&take("external_weights_urls").response);
     reads::<client::HealthResponse>(&take("healthz").response);
+    reads::<admin::OwnKeyResponse>(&take("own_key").response);
+    reads::<admin::AuditResponse>(&take("audit").response);
+    reads::<admin::OrganisationsResponse>(&take("admin_organisations").response);
+    reads::<admin::ProjectsResponse>(&take("admin_projects").response);
+    reads::<admin::UsersResponse>(&take("admin_users").response);
+    reads::<admin::KeysResponse>(&take("admin_keys").response);
     assert!(examples.is_empty(), "{examples:?}");
 }
 

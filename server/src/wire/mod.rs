@@ -1,6 +1,7 @@
 //! What travels over HTTP: protobuf messages, JSON bodies, and their conversion to and from the
 //! protocol crate's operations and results.
 
+pub mod admin;
 mod bounds;
 pub mod catalogue;
 pub mod client;

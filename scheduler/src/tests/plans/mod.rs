@@ -20,6 +20,7 @@ const NOW: i64 = 1_700_000_000_000;
 /// Tables that grow as long as the service is used, and the names that statements give them.
 const GROWING: [&str; 10] = [
     "custom_losses",
+    "audit_log",
     "sessions",
     "runs",
     "sampling_sessions",
@@ -67,6 +68,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("database_now", "of no table"),
     ("patient", "of no table"),
     ("notify", "of no table"),
+    ("notify_of_directory", "of no table"),
     ("notify_itself", "of no table"),
     ("warn_of_plaintext", "of no table"),
     ("lock_names", "of no table, and only on PostgreSQL"),

@@ -16,12 +16,13 @@ use crate::store::results::{RequestEnd, SampleEnd};
 use crate::store::runs::ImportRun;
 use crate::store::sample_claims::{self, SampleClaim};
 use crate::store::{
-    backup_holds, base_models, checkpoints, custom_losses, folders, gc, leases, numerics, quotas, records, requests,
-    results, run_listing, runs, sampling, saved_snapshots, session_search, sessions, training_queue, workers,
+    api_keys, audit, backup_holds, base_models, checkpoints, custom_losses, folders, gc, leases, numerics,
+    organisations, quotas, records, requests, results, run_listing, runs, sampling, saved_snapshots, session_search,
+    sessions, training_queue, workers,
 };
 use crate::{
-    Encoding, FinishReason, NewCheckpoint, NumericsChange, Page, RequestKind, RunFilter, Scope, SearchPosition,
-    SessionStatus, Timestamp,
+    AccessScope, Actor, AuditCategory, Encoding, FinishReason, NewApiKey, NewAuditEntry, NewCheckpoint, NewUser,
+    NumericsChange, Page, RequestKind, Role, RunFilter, SearchPosition, SessionStatus, Timestamp,
 };
 
 const HOUR: i64 = 3_600_000;
@@ -42,6 +43,7 @@ pub(super) async fn run(plans: &mut Plans) {
     sweeps(plans).await;
     collection(plans).await;
     catalogue(plans).await;
+    directory(plans).await;
 }
 
 fn me() -> TenantId {
@@ -326,7 +328,7 @@ async fn catalogue(plans: &mut Plans) {
     plans.step(async |conn| checkpoints::delete_checkpoint(conn, &me(), &path("e9"), None).await).await;
     plans.step(async |conn| checkpoints::set_checkpoint_expiry(conn, &me(), &path("e9"), None, T).await).await;
     plans.step(async |conn| checkpoints::set_checkpoint_public(conn, &me(), &path("e9"), true, T).await).await;
-    for listed in [Listed::OfRun(&train("e9")), Listed::In(Scope::Owned), Listed::In(Scope::Accessible)] {
+    for listed in [Listed::OfRun(&train("e9")), Listed::In(AccessScope::Owned), Listed::In(AccessScope::Accessible)] {
         plans.step(async |conn| checkpoints::list_checkpoints(conn, &me(), listed, PAGE, T).await).await;
     }
     for project in [None, Some("p")] {
@@ -343,7 +345,9 @@ async fn catalogue(plans: &mut Plans) {
     plans.step(async |conn| session_search::timeline(conn, &me(), &session, 100).await).await;
     let many: Vec<String> = (1..20).map(|i| format!("e{i}")).collect();
     plans.step(async |conn| session_search::checkpoints_of_sessions(conn, many.clone(), T).await).await;
-    for (scope, project_id) in [(Scope::Owned, None), (Scope::Accessible, None), (Scope::Owned, Some("p".to_owned()))] {
+    for (scope, project_id) in
+        [(AccessScope::Owned, None), (AccessScope::Accessible, None), (AccessScope::Owned, Some("p".to_owned()))]
+    {
         let filter = RunFilter { scope, project_id };
         plans.step(async |conn| run_listing::list_runs(conn, &me(), &filter, PAGE, T).await).await;
     }
@@ -362,4 +366,50 @@ async fn catalogue(plans: &mut Plans) {
     plans.step(async |conn| runs::run(conn, &me(), &train("a5")).await).await;
     plans.step(async |conn| base_models::base_models(conn).await).await;
     plans.step(async |conn| base_models::base_model_files(conn, "base").await).await;
+}
+
+async fn directory(plans: &mut Plans) {
+    let (role, name) = (Role::Member, String::new);
+    let user = NewUser { email: "a@b".to_owned(), name: name(), role };
+    let (digest, email) = ([7; 32], Some("a@b".to_owned()));
+    let key = NewApiKey {
+        id: 1,
+        digest,
+        user: email,
+        name: name(),
+        note: name(),
+        hint: name(),
+        role,
+        scopes: None,
+        expires_at: None,
+    };
+    plans
+        .step(async |conn| {
+            organisations::insert_organisation(conn, &me(), false, T).await?;
+            organisations::ensure_organisation(conn, &me()).await?;
+            organisations::organisations(conn).await?;
+            organisations::insert_project(conn, &me(), ("p", "p"), T).await?;
+            organisations::projects(conn, &me()).await?;
+            organisations::delete_project(conn, &me(), "p").await?;
+            organisations::insert_user(conn, &me(), "u", &user, T).await?;
+            organisations::update_user(conn, &me(), "a@b", Some(Role::Admin), None).await?;
+            let users = organisations::users(conn, &me(), Some("a@b")).await?;
+            api_keys::insert_api_key(conn, &me(), &key, users.first(), T).await?;
+            api_keys::key_by_digest(conn, &digest).await?;
+            api_keys::api_keys(conn, &me()).await?;
+            api_keys::has_api_keys(conn).await?;
+            api_keys::revoke_api_key(conn, &me(), 1, T).await
+        })
+        .await;
+    let call = audit::AuditedCall { id: "a".to_owned(), actor: &Actor::service(), request_id: None };
+    let entry = NewAuditEntry {
+        organisation: me(),
+        category: AuditCategory::Checkpoints,
+        event: "checkpoint_delete",
+        subject: "tinker://x".to_owned(),
+        details: serde_json::Map::new(),
+    };
+    plans.step(async |conn| audit::append_to_audit_log(conn, &call, &entry, T).await).await;
+    let period = (Timestamp(NOW - DAY), Timestamp(NOW + DAY));
+    plans.step(async |conn| audit::audit_entries(conn, &me(), Some(AuditCategory::Checkpoints), period).await).await;
 }

@@ -1,0 +1,144 @@
+//! The tables `organisations`, `projects` and `users`.
+
+use trainyard_protocol::TenantId;
+
+use super::db::{Conn, Row, column, sql};
+use super::{failed, parsed};
+use crate::{Error, NewUser, Organisation, Project, Role, Timestamp, User};
+
+/// Creates an organisation; false when there is one of this name.
+pub(crate) async fn insert_organisation(
+    conn: &mut Conn,
+    name: &TenantId,
+    operator: bool,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    const SQL: &str = "-- insert_organisation
+        INSERT INTO organisations (name, operator, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+    let done = sql(SQL).bind(name.as_str()).bind(operator).bind(now.0).execute(conn).await;
+    Ok(done.map_err(failed("create an organisation"))? == 1)
+}
+
+/// All organisations, by name.
+pub(crate) async fn organisations(conn: &mut Conn) -> Result<Vec<Organisation>, Error> {
+    const SQL: &str = "-- organisations
+        SELECT name, operator, created_at FROM organisations ORDER BY name";
+    let rows = sql(SQL).fetch_all(conn).await.map_err(failed("list organisations"))?;
+    let organisation = |row: &Row| {
+        Ok(Organisation {
+            name: TenantId::new(column::<String>(row, "name")?),
+            operator: column(row, "operator")?,
+            created_at: Timestamp(column(row, "created_at")?),
+        })
+    };
+    rows.iter().map(organisation).collect()
+}
+
+/// Refuses an organisation that does not exist.
+pub(crate) async fn ensure_organisation(conn: &mut Conn, name: &TenantId) -> Result<(), Error> {
+    const SQL: &str = "-- ensure_organisation
+        SELECT 1 FROM organisations WHERE name = $1";
+    let found = sql(SQL).bind(name.as_str()).fetch_optional(conn).await.map_err(failed("find an organisation"))?;
+    found.map(drop).ok_or_else(|| Error::not_found("organisation", name))
+}
+
+/// Creates a project; false when there is one of this id.
+pub(crate) async fn insert_project(
+    conn: &mut Conn,
+    organisation: &TenantId,
+    (id, name): (&str, &str),
+    now: Timestamp,
+) -> Result<bool, Error> {
+    const SQL: &str = "-- insert_project
+        INSERT INTO projects (organisation, id, name, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+    let done = sql(SQL).bind(organisation.as_str()).bind(id).bind(name).bind(now.0).execute(conn).await;
+    Ok(done.map_err(failed("create a project"))? == 1)
+}
+
+/// Deletes a project; false when there is none of this id.
+pub(crate) async fn delete_project(conn: &mut Conn, organisation: &TenantId, id: &str) -> Result<bool, Error> {
+    const SQL: &str = "-- delete_project
+        DELETE FROM projects WHERE organisation = $1 AND id = $2";
+    let done = sql(SQL).bind(organisation.as_str()).bind(id).execute(conn).await;
+    Ok(done.map_err(failed("delete a project"))? == 1)
+}
+
+/// The projects of an organisation, by id.
+pub(crate) async fn projects(conn: &mut Conn, organisation: &TenantId) -> Result<Vec<Project>, Error> {
+    const SQL: &str = "-- projects
+        SELECT id, name, created_at FROM projects WHERE organisation = $1 ORDER BY id";
+    let rows = sql(SQL).bind(organisation.as_str()).fetch_all(conn).await.map_err(failed("list projects"))?;
+    let project = |row: &Row| {
+        Ok(Project {
+            id: column(row, "id")?,
+            name: column(row, "name")?,
+            created_at: Timestamp(column(row, "created_at")?),
+        })
+    };
+    rows.iter().map(project).collect()
+}
+
+/// Creates a user; false when the organisation has one with this email.
+pub(crate) async fn insert_user(
+    conn: &mut Conn,
+    organisation: &TenantId,
+    id: &str,
+    new: &NewUser,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    const SQL: &str = "-- insert_user
+        INSERT INTO users (id, organisation, email, name, role, created_at) VALUES ($1, $2, $3, $4, $5, $6)
+        ON CONFLICT DO NOTHING";
+    let done = sql(SQL)
+        .bind(id)
+        .bind(organisation.as_str())
+        .bind(new.email.as_str())
+        .bind(new.name.as_str())
+        .bind(new.role.as_str())
+        .bind(now.0)
+        .execute(conn)
+        .await;
+    Ok(done.map_err(failed("create a user"))? == 1)
+}
+
+/// Changes a user's role, if one is given, and whether the user is disabled, if that is given; false when there is no such
+/// user.
+pub(crate) async fn update_user(
+    conn: &mut Conn,
+    organisation: &TenantId,
+    email: &str,
+    role: Option<Role>,
+    disabled_at: Option<Option<Timestamp>>,
+) -> Result<bool, Error> {
+    const SQL: &str = "-- update_user
+        UPDATE users SET role = coalesce($3, role), disabled_at = CASE WHEN $4 THEN $5 ELSE disabled_at END
+        WHERE organisation = $1 AND email = $2";
+    let done = sql(SQL)
+        .bind(organisation.as_str())
+        .bind(email)
+        .bind(role.map(Role::as_str))
+        .bind(disabled_at.is_some())
+        .bind(disabled_at.flatten().map(Timestamp::as_millis))
+        .execute(conn)
+        .await;
+    Ok(done.map_err(failed("change a user"))? == 1)
+}
+
+/// The users of an organisation, by email; one alone when given.
+pub(crate) async fn users(conn: &mut Conn, organisation: &TenantId, email: Option<&str>) -> Result<Vec<User>, Error> {
+    const SQL: &str = "-- users
+        SELECT id, email, name, role, created_at, disabled_at FROM users
+        WHERE organisation = $1 AND ($2 IS NULL OR email = $2) ORDER BY email";
+    let rows = sql(SQL).bind(organisation.as_str()).bind(email).fetch_all(conn).await.map_err(failed("list users"))?;
+    let user = |row: &Row| {
+        Ok(User {
+            id: column(row, "id")?,
+            email: column(row, "email")?,
+            name: column(row, "name")?,
+            role: parsed(row, "role", Role::from_text)?,
+            created_at: Timestamp(column(row, "created_at")?),
+            disabled_at: column::<Option<i64>>(row, "disabled_at")?.map(Timestamp),
+        })
+    };
+    rows.iter().map(user).collect()
+}

@@ -1,0 +1,121 @@
+//! API keys.
+
+use serde_json::json;
+use trainyard_protocol::TenantId;
+
+use super::{Act, Directory, Stage, check_text, entry};
+use crate::store::db::Conn;
+use crate::store::{api_keys, organisations};
+use crate::{ApiKey, AuditCategory, Error, FoundKey, NewApiKey, NewAuditEntry, Scope};
+
+impl Directory {
+    /// The key with this SHA-256, whether it is accepted or not.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn key(&self, digest: &[u8; 32]) -> Result<Option<FoundKey>, Error> {
+        api_keys::key_by_digest(&mut self.reader().await?, digest).await
+    }
+
+    /// Whether any key was ever created.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn has_keys(&self) -> Result<bool, Error> {
+        api_keys::has_api_keys(&mut self.reader().await?).await
+    }
+
+    /// The keys of an organisation, oldest first, those that are not accepted any more included.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for an unknown organisation.
+    pub async fn keys(&self, organisation: &TenantId) -> Result<Vec<ApiKey>, Error> {
+        let mut conn = self.reader().await?;
+        organisations::ensure_organisation(&mut conn, organisation).await?;
+        api_keys::api_keys(&mut conn, organisation).await
+    }
+
+    /// Creates a key.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for an unknown organisation or user; [`Error::Invalid`] for one that could not be used.
+    pub async fn create_key(&self, organisation: TenantId, new: NewApiKey) -> Result<ApiKey, Error> {
+        check_text("name", &new.name, false)?;
+        check_text("note", &new.note, true)?;
+        if let Some(scope) = new.scopes.iter().flatten().find(|scope| !new.role.allows(**scope)) {
+            let (scope, role) = (scope.as_str(), new.role.as_str());
+            return Err(Error::Invalid(format!("scopes: the role {role} does not allow {scope:?}")));
+        }
+        self.act(CreateKey { organisation, new }).await
+    }
+
+    /// Revokes a key: every process refuses it from now on.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the organisation has no such key that is not revoked.
+    pub async fn revoke_key(&self, organisation: TenantId, id: i64) -> Result<(), Error> {
+        self.act(RevokeKey { organisation, id }).await.map(drop)
+    }
+}
+
+struct CreateKey {
+    organisation: TenantId,
+    new: NewApiKey,
+}
+
+impl Act for CreateKey {
+    type Output = ApiKey;
+
+    async fn make(&self, conn: &mut Conn, stage: &Stage) -> Result<ApiKey, Error> {
+        let Self { organisation, new } = self;
+        organisations::ensure_organisation(conn, organisation).await?;
+        if new.expires_at.is_some_and(|expiry| expiry <= stage.now) {
+            return Err(Error::Invalid("expires_at: lies in the past".to_owned()));
+        }
+        let user = match &new.user {
+            Some(email) => {
+                let found = organisations::users(conn, organisation, Some(email)).await?.into_iter().next();
+                Some(found.ok_or_else(|| Error::not_found("user", email))?)
+            }
+            None => None,
+        };
+        if !api_keys::insert_api_key(conn, organisation, new, user.as_ref(), stage.now).await? {
+            return Err(Error::Invalid("key: there is one with this id or text".to_owned()));
+        }
+        let NewApiKey { id, user, name, note, hint, role, scopes, expires_at, .. } = new.clone();
+        let organisation = organisation.clone();
+        let created_at = stage.now;
+        Ok(ApiKey { id, organisation, user, name, note, hint, role, scopes, created_at, expires_at, revoked_at: None })
+    }
+
+    fn entry(&self, key: &ApiKey) -> Option<NewAuditEntry> {
+        let scopes =
+            key.scopes.as_ref().map(|scopes| scopes.iter().map(|scope| Scope::as_str(*scope)).collect::<Vec<_>>());
+        let details = [
+            ("name", json!(key.name)),
+            ("user", json!(key.user)),
+            ("role", json!(key.role.as_str())),
+            ("scopes", json!(scopes)),
+        ];
+        Some(entry(&self.organisation, (AuditCategory::Teams, "key_create"), key.id, details))
+    }
+}
+
+struct RevokeKey {
+    organisation: TenantId,
+    id: i64,
+}
+
+impl Act for RevokeKey {
+    /// The key's name.
+    type Output = String;
+
+    async fn make(&self, conn: &mut Conn, stage: &Stage) -> Result<String, Error> {
+        let revoked = api_keys::revoke_api_key(conn, &self.organisation, self.id, stage.now).await?;
+        revoked.ok_or_else(|| Error::not_found("key", self.id))
+    }
+
+    fn entry(&self, name: &String) -> Option<NewAuditEntry> {
+        Some(entry(&self.organisation, (AuditCategory::Teams, "key_revoke"), self.id, [("name", json!(name))]))
+    }
+}

@@ -1,0 +1,30 @@
+//! `PUT admin/users/{email}`.
+
+use axum::extract::State;
+
+use super::super::body::JsonBody;
+use super::super::extract::{ApiPath, ApiQuery};
+use super::super::respond::{Answer, Reply};
+use super::{convert, organisation};
+use crate::auth::Caller;
+use crate::openapi::Refusals;
+use crate::state::AppState;
+use crate::wire::admin::{ChangeUserRequest, OrganisationQuery, User};
+
+/// Gives a user another role, or refuses the user's keys or accepts them again.
+#[utoipa::path(
+    put, path = "/api/v1/admin/users/{email}", tag = "administration", params(("email" = String, Path), OrganisationQuery),
+    request_body = ChangeUserRequest, responses((status = 200, description = "done", body = User), Refusals),
+)]
+pub(in crate::api) async fn admin_change_user(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+    ApiPath(email): ApiPath<String>,
+    ApiQuery(query): ApiQuery<OrganisationQuery>,
+    JsonBody(request): JsonBody<ChangeUserRequest>,
+) -> Reply<User> {
+    let organisation = organisation(&caller, query.organisation)?;
+    let role = request.role.as_deref().map(|role| convert::role(Some(role))).transpose()?;
+    let changed = state.scheduler.directory().change_user(organisation, email, role, request.disabled).await?;
+    Ok(Answer(convert::user(changed)))
+}

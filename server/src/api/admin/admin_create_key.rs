@@ -1,0 +1,42 @@
+//! `POST admin/keys`.
+
+use std::time::Duration;
+
+use axum::extract::State;
+
+use super::super::body::JsonBody;
+use super::super::extract::ApiQuery;
+use super::super::respond::{Answer, Reply};
+use super::{convert, organisation};
+use crate::auth::{Caller, KeyRequest};
+use crate::error::ApiError;
+use crate::openapi::Refusals;
+use crate::state::AppState;
+use crate::wire::admin::{CreateKeyRequest, CreateKeyResponse, OrganisationQuery};
+
+/// Creates an API key. The answer alone has it: what is stored is its SHA-256.
+#[utoipa::path(
+    post, path = "/api/v1/admin/keys", tag = "administration", params(OrganisationQuery),
+    request_body = CreateKeyRequest, responses((status = 200, description = "done", body = CreateKeyResponse), Refusals),
+)]
+pub(in crate::api) async fn admin_create_key(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+    ApiQuery(query): ApiQuery<OrganisationQuery>,
+    JsonBody(request): JsonBody<CreateKeyRequest>,
+) -> Reply<CreateKeyResponse> {
+    let organisation = organisation(&caller, query.organisation)?;
+    let CreateKeyRequest { name, note, user, role, scopes, expires_in_seconds } = request;
+    let expires_in = expires_in_seconds.map(|seconds| Duration::from_secs(u64::from(seconds)));
+    let request = KeyRequest {
+        user,
+        name,
+        note,
+        role: convert::role(role.as_deref())?,
+        scopes: scopes.as_deref().map(convert::scopes).transpose()?,
+        expires_at: expires_in.map(|lifetime| state.clock.now().plus(lifetime)),
+    };
+    let (key, new) = request.make().map_err(|error| ApiError::Internal(format!("no random numbers: {error}")))?;
+    let created = state.scheduler.directory().create_key(organisation, new).await?;
+    Ok(Answer(CreateKeyResponse { key, details: convert::key(created) }))
+}

@@ -1,0 +1,31 @@
+//! `POST admin/organisations`.
+
+use axum::extract::State;
+use trainyard_protocol::TenantId;
+
+use super::super::body::JsonBody;
+use super::super::respond::{Answer, Reply};
+use super::convert;
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::openapi::Refusals;
+use crate::state::AppState;
+use crate::wire::admin::{CreateOrganisationRequest, Organisation};
+
+/// Creates an organisation; for admins of operators.
+#[utoipa::path(
+    post, path = "/api/v1/admin/organisations", tag = "administration", 
+    request_body = CreateOrganisationRequest, responses((status = 200, description = "done", body = Organisation), Refusals),
+)]
+pub(in crate::api) async fn admin_create_organisation(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+    JsonBody(request): JsonBody<CreateOrganisationRequest>,
+) -> Reply<Organisation> {
+    if !caller.operator {
+        return Err(ApiError::NotAllowed("only admins of an operator create organisations".to_owned()));
+    }
+    let directory = state.scheduler.directory();
+    let created = directory.create_organisation(TenantId::new(request.name), request.operator).await?;
+    Ok(Answer(convert::organisation(created)))
+}

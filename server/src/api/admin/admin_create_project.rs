@@ -1,0 +1,28 @@
+//! `POST admin/projects`.
+
+use axum::extract::State;
+
+use super::super::body::JsonBody;
+use super::super::extract::ApiQuery;
+use super::super::respond::{Answer, Reply};
+use super::{convert, organisation};
+use crate::auth::Caller;
+use crate::openapi::Refusals;
+use crate::state::AppState;
+use crate::wire::admin::{CreateProjectRequest, OrganisationQuery, Project};
+
+/// Creates a project.
+#[utoipa::path(
+    post, path = "/api/v1/admin/projects", tag = "administration", params(OrganisationQuery),
+    request_body = CreateProjectRequest, responses((status = 200, description = "done", body = Project), Refusals),
+)]
+pub(in crate::api) async fn admin_create_project(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+    ApiQuery(query): ApiQuery<OrganisationQuery>,
+    JsonBody(request): JsonBody<CreateProjectRequest>,
+) -> Reply<Project> {
+    let organisation = organisation(&caller, query.organisation)?;
+    let created = state.scheduler.directory().create_project(organisation, request.id, request.name).await?;
+    Ok(Answer(convert::project(created)))
+}

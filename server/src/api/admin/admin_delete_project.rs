@@ -1,0 +1,28 @@
+//! `DELETE admin/projects/{project_id}`.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+
+use super::super::extract::{ApiPath, ApiQuery};
+use super::organisation;
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::openapi::Refusals;
+use crate::state::AppState;
+use crate::wire::admin::OrganisationQuery;
+
+/// Deletes a project. Sessions keep its id.
+#[utoipa::path(
+    delete, path = "/api/v1/admin/projects/{project_id}", tag = "administration", params(("project_id" = String, Path), OrganisationQuery),
+    responses((status = 204, description = "deleted"), Refusals),
+)]
+pub(in crate::api) async fn admin_delete_project(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+    ApiPath(project_id): ApiPath<String>,
+    ApiQuery(query): ApiQuery<OrganisationQuery>,
+) -> Result<StatusCode, ApiError> {
+    let organisation = organisation(&caller, query.organisation)?;
+    state.scheduler.directory().delete_project(organisation, project_id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

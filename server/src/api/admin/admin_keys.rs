@@ -1,0 +1,26 @@
+//! `GET admin/keys`.
+
+use axum::extract::State;
+
+use super::super::extract::ApiQuery;
+use super::super::respond::{Answer, Reply};
+use super::{convert, organisation};
+use crate::auth::Caller;
+use crate::openapi::Refusals;
+use crate::state::AppState;
+use crate::wire::admin::{KeysResponse, OrganisationQuery};
+
+/// The API keys of an organisation, those that are not accepted any more included.
+#[utoipa::path(
+    get, path = "/api/v1/admin/keys", tag = "administration", params(OrganisationQuery),
+    responses((status = 200, description = "done", body = KeysResponse), Refusals),
+)]
+pub(in crate::api) async fn admin_keys(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+    ApiQuery(query): ApiQuery<OrganisationQuery>,
+) -> Reply<KeysResponse> {
+    let organisation = organisation(&caller, query.organisation)?;
+    let found = state.scheduler.directory().keys(&organisation).await?;
+    Ok(Answer(KeysResponse { keys: found.into_iter().map(convert::key).collect() }))
+}

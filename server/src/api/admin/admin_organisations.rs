@@ -1,0 +1,24 @@
+//! `GET admin/organisations`.
+
+use axum::extract::State;
+
+use super::super::respond::{Answer, Reply};
+use super::convert;
+use crate::auth::Caller;
+use crate::openapi::Refusals;
+use crate::state::AppState;
+use crate::wire::admin::OrganisationsResponse;
+
+/// The organisations that the caller manages.
+#[utoipa::path(
+    get, path = "/api/v1/admin/organisations", tag = "administration", 
+    responses((status = 200, description = "done", body = OrganisationsResponse), Refusals),
+)]
+pub(in crate::api) async fn admin_organisations(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+) -> Reply<OrganisationsResponse> {
+    let mut found = state.scheduler.directory().organisations().await?;
+    found.retain(|organisation| caller.operator || organisation.name == caller.tenant);
+    Ok(Answer(OrganisationsResponse { organisations: found.into_iter().map(convert::organisation).collect() }))
+}

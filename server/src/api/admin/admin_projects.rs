@@ -1,0 +1,26 @@
+//! `GET admin/projects`.
+
+use axum::extract::State;
+
+use super::super::extract::ApiQuery;
+use super::super::respond::{Answer, Reply};
+use super::{convert, organisation};
+use crate::auth::Caller;
+use crate::openapi::Refusals;
+use crate::state::AppState;
+use crate::wire::admin::{OrganisationQuery, ProjectsResponse};
+
+/// The projects of an organisation.
+#[utoipa::path(
+    get, path = "/api/v1/admin/projects", tag = "administration", params(OrganisationQuery),
+    responses((status = 200, description = "done", body = ProjectsResponse), Refusals),
+)]
+pub(in crate::api) async fn admin_projects(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+    ApiQuery(query): ApiQuery<OrganisationQuery>,
+) -> Reply<ProjectsResponse> {
+    let organisation = organisation(&caller, query.organisation)?;
+    let found = state.scheduler.directory().projects(&organisation).await?;
+    Ok(Answer(ProjectsResponse { projects: found.into_iter().map(convert::project).collect() }))
+}

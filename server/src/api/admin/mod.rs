@@ -1,0 +1,32 @@
+//! The administration of organisations: what admins do, for their own organisation, or for all if that is an operator.
+
+mod convert;
+
+pub(super) mod admin_change_user;
+pub(super) mod admin_create_key;
+pub(super) mod admin_create_organisation;
+pub(super) mod admin_create_project;
+pub(super) mod admin_create_user;
+pub(super) mod admin_delete_project;
+pub(super) mod admin_keys;
+pub(super) mod admin_organisations;
+pub(super) mod admin_projects;
+pub(super) mod admin_revoke_key;
+pub(super) mod admin_users;
+pub(super) mod audit;
+
+use trainyard_protocol::TenantId;
+
+use crate::auth::Principal;
+use crate::error::ApiError;
+
+/// The organisation that a call is about. One that the caller does not manage looks like one that does not exist.
+fn organisation(caller: &Principal, named: Option<String>) -> Result<TenantId, ApiError> {
+    match named {
+        Some(name) if name != caller.tenant.as_str() && !caller.operator => {
+            Err(ApiError::NotFound { what: "organisation", id: name })
+        }
+        Some(name) => Ok(TenantId::new(name)),
+        None => Ok(caller.tenant.clone()),
+    }
+}

@@ -1,0 +1,26 @@
+//! `DELETE auth/apikey/me`.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::openapi::Refusals;
+use crate::state::AppState;
+
+/// Revokes the API key of the call.
+#[utoipa::path(
+    delete, path = "/api/v1/auth/apikey/me", tag = "client",
+    responses((status = 204, description = "revoked"), Refusals),
+)]
+pub(super) async fn own_key_revoke(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+) -> Result<StatusCode, ApiError> {
+    let Some(found) = caller.key.as_deref() else {
+        let text = "the API key is not in the store: it can be removed from the configuration file alone";
+        return Err(ApiError::NotAllowed(text.to_owned()));
+    };
+    state.scheduler.directory().revoke_key(found.key.organisation.clone(), found.key.id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,70 @@
+//! Making API keys.
+
+use std::io;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use trainyard_scheduler::{NewApiKey, Role, Scope, Timestamp};
+
+use super::{KEY_PREFIX, Keys};
+use crate::random::secret_bytes;
+
+/// Characters behind the prefix that are stored, to tell keys apart.
+const HINT: usize = 4;
+/// Integers that JSON's readers keep apart.
+const ID_BITS: u32 = 53;
+
+/// What is asked of a new key.
+#[derive(Clone, Debug)]
+pub struct KeyRequest {
+    /// The email of the user whose it is, or nobody's.
+    pub user: Option<String>,
+    /// For people.
+    pub name: String,
+    /// For people.
+    pub note: String,
+    /// The most that it allows.
+    pub role: Role,
+    /// What it is cut to; `None` for all of its role.
+    pub scopes: Option<Vec<Scope>>,
+    /// When it expires, if it does.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl KeyRequest {
+    /// A random key with 256 bits of entropy, and what is stored of it.
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
+    pub fn make(self) -> io::Result<(String, NewApiKey)> {
+        let key = format!("{KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(secret_bytes::<32>()?));
+        let id = i64::from_le_bytes(secret_bytes()?) & ((1 << ID_BITS) - 1);
+        let hint = key.chars().take(KEY_PREFIX.len() + HINT).collect();
+        let Self { user, name, note, role, scopes, expires_at } = self;
+        let digest = Keys::digest(&key);
+        Ok((key, NewApiKey { id, digest, user, name, note, hint, role, scopes, expires_at }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn keys_differ_and_only_their_digest_is_stored() {
+        let request = KeyRequest {
+            user: None,
+            name: "a".into(),
+            note: "".into(),
+            role: Role::Member,
+            scopes: None,
+            expires_at: None,
+        };
+        let (key, stored) = request.clone().make().unwrap();
+        let (other, _) = request.make().unwrap();
+        assert!(key != other && key.len() == 47 && key.starts_with(&stored.hint) && stored.hint.len() == 8);
+        assert_eq!(stored.digest, Keys::digest(&key));
+        assert!((0..1 << 53).contains(&stored.id));
+    }
+}

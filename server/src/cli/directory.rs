@@ -1,0 +1,42 @@
+//! What `trainyard tenants` and `trainyard keys` share: a store beside servers that may be at work on it, and its output.
+
+use std::error::Error;
+use std::future::Future;
+use std::io::{self, Write};
+
+use trainyard_scheduler::{Actor, Directory, Role, Scope, Timestamp};
+
+use super::logging;
+use crate::config::{LogFormat, StoreFlags, Stores};
+use crate::wire::timestamp::rfc3339;
+
+/// Calls something with the store that the flags name.
+pub(super) fn with<T, F>(flags: StoreFlags, call: impl FnOnce(Directory) -> F) -> Result<T, Box<dyn Error>>
+where
+    F: Future<Output = Result<T, Box<dyn Error>>>,
+{
+    logging::start(None, LogFormat::default())?;
+    let stores = Stores::resolve(flags)?;
+    std::fs::create_dir_all(&stores.data_dir).map_err(|error| format!("--data-dir: {error}"))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let actor = Actor { name: "the command line".to_owned(), key: None, address: None };
+    runtime.block_on(actor.scope(async { call(Directory::beside(stores.database).await?).await }))
+}
+
+/// Prints a line of fields, separated by tabs.
+pub(super) fn line<const N: usize>(fields: [&str; N]) -> io::Result<()> {
+    writeln!(io::stdout(), "{}", fields.join("\t"))
+}
+
+/// A time, or a dash.
+pub(super) fn time(at: Option<Timestamp>) -> String {
+    at.map_or_else(|| "-".to_owned(), |at| rfc3339(at.as_millis()))
+}
+
+pub(super) fn role(text: &str) -> Result<Role, String> {
+    Role::from_text(text).ok_or_else(|| format!("--role: {text:?} is none of admin, member and read-only"))
+}
+
+pub(super) fn scope(text: &str) -> Result<Scope, String> {
+    Scope::from_text(text).ok_or_else(|| format!("--scope: {text:?} is none of train, sample, checkpoints and admin"))
+}

@@ -1,0 +1,47 @@
+//! Where a call came from.
+
+use std::net::IpAddr;
+
+use axum::http::HeaderMap;
+
+/// Longest list of addresses of which a proxy says that it acts for them.
+const MAX_FORWARDED: usize = 200;
+
+/// The address at the other end of a connection. Travels with each of its requests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) IpAddr);
+
+/// The address at the other end, and whom a proxy there says it acts for; anybody may say so.
+pub(crate) fn describe(peer: Option<Peer>, headers: &HeaderMap) -> Option<String> {
+    let plain = |text: &&str| {
+        let byte = |byte: u8| byte.is_ascii_hexdigit() || b".:, []".contains(&byte);
+        !text.is_empty() && text.len() <= MAX_FORWARDED && text.bytes().all(byte)
+    };
+    let forwarded = headers.get("x-forwarded-for").and_then(|value| value.to_str().ok()).filter(plain);
+    match (peer, forwarded) {
+        (Some(Peer(peer)), Some(forwarded)) => Some(format!("{peer} for {forwarded}")),
+        (Some(Peer(peer)), None) => Some(peer.to_string()),
+        (None, _) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn a_proxy_may_say_whom_it_acts_for_in_addresses_alone() {
+        let peer = Some(Peer("10.0.0.1".parse().unwrap()));
+        let with = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-forwarded-for", value.parse().unwrap());
+            describe(peer, &headers).unwrap()
+        };
+        assert_eq!(with("203.0.113.9, 2001:db8::1"), "10.0.0.1 for 203.0.113.9, 2001:db8::1");
+        for forged in ["evil; DROP", "", &"1.".repeat(200)] {
+            assert_eq!(with(forged), "10.0.0.1");
+        }
+        assert_eq!(describe(None, &HeaderMap::new()), None);
+    }
+}

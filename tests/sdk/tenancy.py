@@ -1,0 +1,57 @@
+"""Organisations and keys for tests: the command line beside a running server, and the admin API."""
+
+import subprocess
+import sys
+
+import httpx
+
+from server import BINARY
+
+ROOT = "tml-root-0123456789"
+"""An admin of the operator, from the configuration file."""
+
+CONFIG = f"""
+[[tenants]]
+name = "ops"
+operator = true
+keys = [{{ name = "root", key = "{ROOT}", role = "admin" }}]
+
+[[tenants]]
+name = "acme"
+"""
+
+
+def store_flags(deployment) -> list:
+    """Where a deployment's store is."""
+    if database := getattr(deployment, "database", None):
+        return ["--database-url", database, "--data-dir", deployment.folder / "cli"]
+    return ["--data-dir", deployment.folder / "data"]
+
+
+def trainyard(deployment, *words, fails=False) -> list[list[str]]:
+    """The lines that a command prints, in fields."""
+    command = [str(word) for word in (BINARY, *words, *store_flags(deployment))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=deployment.folder)
+    assert (done.returncode != 0) == fails, f"{command}: {done.returncode}\n{done.stdout}{done.stderr}"
+    return [line.split("\t") for line in (done.stderr if fails else done.stdout).splitlines()]
+
+
+def new_key(deployment, organisation, *flags) -> tuple[str, int]:
+    """A key and its id, by the command line."""
+    ((key, number),) = trainyard(deployment, "keys", "create", organisation, "--name", "test", *flags)
+    return key, int(number)
+
+
+def admin(url, key=ROOT) -> httpx.Client:
+    return httpx.Client(base_url=f"{url}/api/v1/", headers={"x-api-key": key}, timeout=60)
+
+
+def tinker(url, key, home, *words, stdin=None) -> str:
+    """What a command of the official command line prints."""
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), "TINKER_BASE_URL": url}
+    if key is not None:
+        environment["TINKER_API_KEY"] = key
+    command = [sys.executable, "-m", "tinker.cli", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, input=stdin)
+    assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout

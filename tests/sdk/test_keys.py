@@ -1,0 +1,131 @@
+"""API keys of the store: created, limited, expired and revoked while servers run."""
+
+import time
+
+import pytest
+import tinker as sdk
+
+import wire as raw
+from deployment import launch
+from helpers import WAIT, client, lora, rest
+from server import TINY
+from tenancy import CONFIG, ROOT, admin, new_key, tinker, trainyard
+
+REVOKED_WITHIN = 1.0
+"""After so many seconds every server refuses a revoked key."""
+
+
+def status(url_or_server, key) -> int:
+    return raw.Wire(url_or_server, key).http.get("training_runs").status_code
+
+
+def test_a_key_of_the_command_line_is_accepted_by_the_running_server_until_it_is_revoked(server):
+    key, number = new_key(server, "acme", "--note", "of a test")
+    with client(server, key) as service:
+        run = lora(service)
+        assert run.get_info().model_data.model_name == TINY
+    assert rest(server, key).list_training_runs().result(WAIT).training_runs
+    (line,) = [line for line in trainyard(server, "keys", "list", "acme") if line[0] == str(number)]
+    assert key.startswith(line[1]) and key not in line
+    trainyard(server, "keys", "revoke", "acme", number)
+    time.sleep(REVOKED_WITHIN)
+    refused = raw.Wire(server, key).http.get("training_runs")
+    assert (refused.status_code, refused.json()["detail"]) == (401, "the API key was revoked")
+    with pytest.raises(sdk.AuthenticationError):
+        rest(server, key).list_training_runs().result(WAIT)
+    assert "does not exist" in trainyard(server, "keys", "revoke", "acme", number, fails=True)[-1][0]
+
+
+def test_roles_and_scopes_limit_what_a_key_changes(server):
+    reader = raw.Wire(server, new_key(server, "acme", "--role", "read-only")[0])
+    assert reader.http.get("training_runs").status_code == 200
+    refused = reader.post("create_session", {})
+    assert (refused.status_code, "needs the scope" in refused.json()["detail"]) == (403, True)
+    sampler = raw.Wire(server, new_key(server, "acme", "--scope", "sample")[0])
+    session = sampler.session()
+    assert sampler.sampling_session(session).status_code == 200
+    assert sampler.create_model(session).status_code == 403
+    for key in (reader, sampler):
+        assert key.http.get("admin/keys").status_code == 403
+
+
+def test_a_key_expires(server):
+    with admin(server.url) as root:
+        body = {"name": "short", "expires_in_seconds": 1}
+        key = root.post("admin/keys?organisation=acme", json=body).json()["key"]
+    time.sleep(1.1)
+    refused = raw.Wire(server, key).http.get("training_runs")
+    assert (refused.status_code, refused.json()["detail"]) == (401, "the API key has expired")
+
+
+def test_admins_manage_their_own_organisation_and_operators_all(server):
+    with admin(server.url) as root:
+        user = {"email": "ann@acme.example", "name": "Ann", "role": "admin"}
+        assert root.post("admin/users?organisation=acme", json=user).status_code == 200
+        asked = {"name": "ann", "user": "ann@acme.example", "role": "admin"}
+        key = root.post("admin/keys?organisation=acme", json=asked).json()["key"]
+        with admin(server.url, key) as ann:
+            # Another's looks like one that does not exist.
+            for path in ("admin/keys", "admin/users", "admin/projects", "audit"):
+                there, nowhere = (ann.get(path, params={"organisation": name}) for name in ("ops", "nowhere"))
+                assert (there.status_code, nowhere.status_code) == (404, 404)
+                detail = lambda answer: answer.json()["detail"]  # noqa: E731
+                assert detail(there).replace("ops", "nowhere") == detail(nowhere)
+            assert [found["name"] for found in ann.get("admin/organisations").json()["organisations"]] == ["acme"]
+            assert ann.post("admin/organisations", json={"name": "mine"}).status_code == 403
+            assert ann.post("admin/projects", json={"id": "p", "name": "P"}).json()["id"] == "p"
+            assert ann.delete("admin/projects/p").status_code == 204
+            made = ann.post("admin/keys", json={"name": "of a program"}).json()
+            assert status(server, made["key"]) == 200
+            assert ann.delete(f"admin/keys/{made['details']['id']}").status_code == 204
+            # Made known at once where it was revoked.
+            assert status(server, made["key"]) == 401
+            # Who is no admin any more administers nothing, and who is disabled may do nothing.
+            root.put("admin/users/ann@acme.example?organisation=acme", json={"role": "member"})
+            assert (ann.get("admin/keys").status_code, status(server, key)) == (403, 200)
+            root.put("admin/users/ann@acme.example?organisation=acme", json={"disabled": True})
+            assert ann.get("training_runs").status_code == 401
+        assert root.post("admin/organisations", json={"name": "new"}).json()["name"] == "new"
+        assert root.post("admin/organisations", json={"name": "new"}).status_code == 400
+
+
+def test_the_official_command_line_logs_in_and_out(server, tmp_path):
+    trainyard(server, "tenants", "add-user", "acme", "bea@acme.example")
+    key, _ = new_key(server, "acme", "--user", "bea@acme.example")
+    told = tinker(server.url, None, tmp_path, "auth", "login", stdin=f"{key}\n")
+    assert "Logged in as bea@acme.example (acme)" in told
+    assert "Tinker accessible: yes" in tinker(server.url, None, tmp_path, "auth", "status")
+    own = raw.Wire(server, key).http
+    assert own.get("auth/apikey/me").json()["name"] == "test"
+    assert own.delete("auth/apikey/me").status_code == 204
+    assert status(server, key) == 401
+    # A key of the file is not the store's to revoke.
+    assert raw.Wire(server, ROOT).http.delete("auth/apikey/me").status_code == 403
+
+
+def test_keys_of_the_store_end_the_time_without_keys(tmp_path, postgres_server):
+    """On loopback everybody is the local tenant, until there is a key."""
+    with launch("sqlite", tmp_path, postgres_server) as local:
+        assert status(local, "tml-anything") == 200
+        with admin(local.url, "tml-anything") as anyone:
+            key = anyone.post("admin/keys", json={"name": "first", "role": "admin"}).json()["key"]
+        assert (status(local, "tml-anything"), status(local, key)) == (401, 200)
+
+
+def test_every_server_of_a_cluster_refuses_a_revoked_key(tmp_path, postgres_server):
+    with launch("cluster", tmp_path, postgres_server, config=CONFIG, workers=1) as cluster:
+        first, second = cluster.api_urls
+        with admin(first) as root:
+            made = root.post("admin/keys?organisation=acme", json={"name": "shared"}).json()
+            with admin(first, made["key"]) as here, admin(second, made["key"]) as there:
+                assert (here.get("training_runs").status_code, there.get("training_runs").status_code) == (200, 200)
+                assert root.delete(f"admin/keys/{made['details']['id']}?organisation=acme").status_code == 204
+                time.sleep(REVOKED_WITHIN)
+                assert (here.get("training_runs").status_code, there.get("training_runs").status_code) == (401, 401)
+        # By the command line, which is no server.
+        key, number = new_key(cluster, "acme")
+        with admin(first, key) as here, admin(second, key) as there:
+            assert (here.get("training_runs").status_code, there.get("training_runs").status_code) == (200, 200)
+            trainyard(cluster, "keys", "revoke", "acme", number)
+            time.sleep(REVOKED_WITHIN)
+            assert (here.get("training_runs").status_code, there.get("training_runs").status_code) == (401, 401)

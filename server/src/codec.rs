@@ -84,6 +84,9 @@ pub struct NamedSave {
     pub user_metadata: BTreeMap<String, String>,
     /// What the run trains, for the catalogue.
     pub spec: RunSpec,
+    /// To whom the files are encrypted, `age1…`; nobody when empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub age_recipients: Vec<String>,
 }
 
 /// Whether later saves change an ephemeral sampler.

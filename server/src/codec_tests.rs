@@ -43,6 +43,7 @@ fn payloads_survive_storage() {
         ttl_seconds: Some(3600),
         user_metadata: BTreeMap::from([("k".to_owned(), "v".to_owned())]),
         spec: spec(1),
+        age_recipients: vec!["age1".to_owned()],
     };
     let adam =
         AdamParams { learning_rate: 1e-4, beta1: 0.9, beta2: 0.95, eps: 1e-12, weight_decay: 0.1, grad_clip_norm: 0.0 };

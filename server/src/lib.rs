@@ -1,5 +1,6 @@
 //! The trainyard server: HTTP API, command line and the worker that joins scheduler and runtime.
 
+pub mod age;
 pub mod api;
 pub mod auth;
 pub mod calls;

@@ -325,12 +325,12 @@ impl<M: Mailbox> Worker<M> {
         }
     }
 
-    /// Stores a folder, and only then reports the save.
+    /// Stores a folder, encrypted where it is to be, and only then reports the save.
     fn publish(&self, request: RequestId, folder: WrittenFolder) {
         let (mailbox, workspace) = (Arc::clone(&self.mailbox), self.workspace.clone());
         self.runtime.spawn(async move {
-            match folders::publish(workspace, folder.written, folder.location).await {
-                Ok(()) => mailbox.complete(request, folder.outcome, folder.effects),
+            match folders::publish(workspace, folder).await {
+                Ok((outcome, effects)) => mailbox.complete(request, outcome, effects),
                 Err(error) => mailbox.complete(request, Outcome::Failed(error), Vec::new()),
             }
         });

@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use super::bounds;
 use super::json::{self, Metadata};
 use super::models::OptimizerConfig;
+use crate::age;
 use crate::codec::{EphemeralKind, NamedSave, Payload};
 
 /// Body of `save_weights`.
@@ -124,7 +125,7 @@ pub struct SaveWeightsExternalRequest {
     #[serde(default)]
     #[schema(minimum = 3600, maximum = 315_360_000)]
     pub ttl_seconds: Option<i64>,
-    /// Not supported.
+    /// Recipients in the age format (`age1…`, at most 10), to whom each file is encrypted: it gets the suffix `.age`.
     #[serde(default, deserialize_with = "json::or_default")]
     pub age_encryption_recipients: Vec<String>,
 }
@@ -132,10 +133,10 @@ pub struct SaveWeightsExternalRequest {
 impl SaveWeightsExternalRequest {
     /// Checks the request and makes it what is stored; `spec` is the run's.
     pub fn payload(self, spec: RunSpec) -> Result<Payload, OpError> {
-        if !self.age_encryption_recipients.is_empty() {
-            return Err(OpError::user("age_encryption_recipients: encrypted exports are not supported"));
-        }
-        Ok(Payload::SaveWeightsExternal(named(&self.path, self.ttl_seconds, false, BTreeMap::new(), spec)?))
+        age::recipients(&self.age_encryption_recipients)?;
+        let save = named(&self.path, self.ttl_seconds, false, BTreeMap::new(), spec)?;
+        let age_recipients = self.age_encryption_recipients;
+        Ok(Payload::SaveWeightsExternal(NamedSave { age_recipients, ..save }))
     }
 }
 
@@ -148,7 +149,8 @@ fn named(
 ) -> Result<NamedSave, OpError> {
     let name: CheckpointName = path.parse().map_err(|error: OpError| OpError::user(format!("path: {error}")))?;
     check_ttl(ttl_seconds)?;
-    Ok(NamedSave { name: name.to_string(), overwrite, ttl_seconds, user_metadata, spec })
+    let age_recipients = Vec::new();
+    Ok(NamedSave { name: name.to_string(), overwrite, ttl_seconds, user_metadata, spec, age_recipients })
 }
 
 /// Refuses a `ttl_seconds` outside its range; null never expires.

@@ -61,10 +61,19 @@ fn samplers_are_named_or_ephemeral() {
 }
 
 #[test]
-fn encrypted_exports_are_refused() {
-    let body = json!({"model_id": "r", "seq_id": 1, "path": "a", "age_encryption_recipients": ["age1x"]});
-    let error = read::<SaveWeightsExternalRequest>(body).unwrap().payload(spec()).unwrap_err();
-    assert!(error.message.starts_with("age_encryption_recipients"));
+fn recipients_of_an_export_are_checked_and_kept() {
+    let export = |recipients: Value| {
+        let body = json!({"model_id": "r", "seq_id": 1, "path": "a", "age_encryption_recipients": recipients});
+        read::<SaveWeightsExternalRequest>(body).unwrap().payload(spec())
+    };
+    let known = "age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj";
+    for (recipients, expected) in [(json!([known]), vec![known.to_owned()]), (json!([]), vec![]), (json!(null), vec![])]
+    {
+        let Payload::SaveWeightsExternal(save) = export(recipients).unwrap() else { unreachable!() };
+        assert_eq!(save.age_recipients, expected);
+    }
+    let error = export(json!([known, "age1x"])).unwrap_err();
+    assert!(error.message.starts_with("age_encryption_recipients[1]: \"age1x\" is not an age recipient"), "{error}");
 }
 
 fn load(fields: Value) -> LoadWeightsRequest {

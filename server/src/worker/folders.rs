@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trainyard_protocol::{OpError, Operation, RequestId, TenantId, TinkerPath};
-use trainyard_scheduler::{Error, StorageError};
+use trainyard_scheduler::{Effect, Error, Outcome, StorageError};
 
 use super::mailbox::Mailbox;
-use super::reply::PendingReply;
+use super::reply::{PendingReply, WrittenFolder};
+use crate::age::{self, Recipient};
 use crate::workspace::{FolderGuard, Workspace};
 
 /// Between two attempts to reach the store.
@@ -99,9 +100,28 @@ async fn pin<M: Mailbox>(
     }
 }
 
-/// Stores what the engine wrote.
-pub(super) async fn publish(workspace: Workspace, written: PathBuf, location: PathBuf) -> Result<(), OpError> {
-    workspace.publish(&written, &location).await.map_err(|error| unavailable(&error))
+/// Stores what the engine wrote, encrypted where it is to be. Returns what to report.
+pub(super) async fn publish(
+    workspace: Workspace,
+    mut folder: WrittenFolder,
+) -> Result<(Outcome, Vec<Effect>), OpError> {
+    if !folder.age_recipients.is_empty() {
+        let size = encrypt(folder.written.clone(), age::recipients(&folder.age_recipients)?).await?;
+        folder = folder.of_size(size);
+    }
+    workspace.publish(&folder.written, &folder.location).await.map_err(|error| unavailable(&error))?;
+    Ok((folder.outcome, folder.effects))
+}
+
+/// Encrypts the files of a folder; the bytes of all of them.
+async fn encrypt(folder: PathBuf, recipients: Vec<Recipient>) -> Result<u64, OpError> {
+    let encrypting = tokio::task::spawn_blocking(move || age::encrypt_folder(&folder, &recipients));
+    let encrypted =
+        encrypting.await.map_err(|error| error.to_string()).and_then(|done| done.map_err(|e| e.to_string()));
+    encrypted.map_err(|error| {
+        tracing::error!(%error, "an export could not be encrypted");
+        OpError::server("the export could not be encrypted; the server's log has the details")
+    })
 }
 
 /// The client learns no details.

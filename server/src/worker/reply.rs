@@ -34,6 +34,21 @@ pub(super) struct WrittenFolder {
     pub(super) location: PathBuf,
     pub(super) outcome: Outcome,
     pub(super) effects: Vec<Effect>,
+    /// To whom its files are to be encrypted before; nobody when empty.
+    pub(super) age_recipients: Vec<String>,
+}
+
+impl WrittenFolder {
+    /// With so many bytes in its files.
+    pub(super) fn of_size(mut self, size_bytes: u64) -> Self {
+        for effect in &mut self.effects {
+            if let Effect::Checkpoint(new) = effect {
+                new.size_bytes = size_bytes;
+                self.outcome = saved_outcome(&new.path, size_bytes);
+            }
+        }
+        self
+    }
 }
 
 /// How to answer a started request.
@@ -155,7 +170,7 @@ impl ReplyKind {
 }
 
 fn saved(path: TinkerPath, location: PathBuf, save: NamedSave, files: SavedFiles) -> WrittenFolder {
-    let outcome = saved_outcome(&path, &files);
+    let outcome = saved_outcome(&path, files.size_bytes);
     let checkpoint = NewCheckpoint {
         path,
         overwrite: save.overwrite,
@@ -165,11 +180,13 @@ fn saved(path: TinkerPath, location: PathBuf, save: NamedSave, files: SavedFiles
         expires_in: save.ttl_seconds,
         user_metadata: save.user_metadata,
     };
-    WrittenFolder { written: files.dir, location, outcome, effects: vec![Effect::Checkpoint(checkpoint)] }
+    let effects = vec![Effect::Checkpoint(checkpoint)];
+    WrittenFolder { written: files.dir, location, outcome, effects, age_recipients: save.age_recipients }
 }
 
 fn written_by_maintenance(files: SavedFiles, location: PathBuf, effect: Effect) -> WrittenFolder {
-    WrittenFolder { written: files.dir, location, outcome: nothing(), effects: vec![effect] }
+    let (outcome, effects) = (nothing(), vec![effect]);
+    WrittenFolder { written: files.dir, location, outcome, effects, age_recipients: Vec::new() }
 }
 
 /// Nobody reads what comes of the scheduler's own requests.
@@ -177,10 +194,10 @@ fn nothing() -> Outcome {
     Outcome::Succeeded { encoding: Encoding::Json, payload: Bytes::from_static(b"{}") }
 }
 
-fn saved_outcome(path: &TinkerPath, files: &SavedFiles) -> Outcome {
+fn saved_outcome(path: &TinkerPath, size_bytes: u64) -> Outcome {
     match path.kind {
         CheckpointKind::Training | CheckpointKind::Sampler => json(&SavedResult { path: path.to_string() }),
-        CheckpointKind::External => json(&ExternalResult { path: path.to_string(), size_bytes: files.size_bytes }),
+        CheckpointKind::External => json(&ExternalResult { path: path.to_string(), size_bytes }),
     }
 }
 

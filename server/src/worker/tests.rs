@@ -289,6 +289,7 @@ fn saving(id: &str, kind: RequestKind) -> Work {
         ttl_seconds: Some(3600),
         user_metadata: [("k".to_owned(), "v".to_owned())].into(),
         spec: spec(),
+        age_recipients: vec![],
     };
     let payload = match kind {
         RequestKind::SaveWeights => Payload::SaveWeights(save),

@@ -116,10 +116,30 @@ impl Authenticator {
         if is_local {
             return Ok(Principal::local(!self.keys.trusts_forwarded()));
         }
+        self.holder(key).await
+    }
+
+    /// Whose key it is.
+    async fn holder(&self, key: &str) -> Result<Principal, ApiError> {
         let digest = Keys::digest(key);
         match self.keys.find(&digest) {
             Some(seed) => Ok(Principal::seeded(seed, self.keys.is_operator(&seed.tenant))),
             None => self.find_stored(&digest).await,
+        }
+    }
+
+    /// The tenant whose checkpoints a key may read; `None` when the key is unknown, no longer valid or not for checkpoints.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub(crate) async fn reader(&self, key: &str) -> Result<Option<TenantId>, ApiError> {
+        if !seed::is_well_formed(key) {
+            return Ok(None);
+        }
+        match self.holder(key).await {
+            Ok(holder) => Ok(holder.scopes.contains(&Scope::Checkpoints).then_some(holder.tenant)),
+            Err(ApiError::Unauthorized(_)) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::state::AppState;
 /// caller gives as `weights_access_token`.
 ///
 /// # Errors
-/// [`ApiError::Forbidden`] when the token is none of this server's keys. Whether there is such a checkpoint does not show.
+/// [`ApiError::Forbidden`] when the token is no valid key of this server for checkpoints. Whether there is such a checkpoint does not show.
 pub(super) async fn reader(
     state: &AppState,
     tenant: &TenantId,
@@ -20,9 +20,9 @@ pub(super) async fn reader(
     let Some(token) = token else { return Ok(tenant.clone()) };
     match state.scheduler.checkpoint(tenant, path).await {
         Ok(_) => Ok(tenant.clone()),
-        Err(Error::NotFound { .. }) => state.keys.tenant(token).ok_or(UNKNOWN),
+        Err(Error::NotFound { .. }) => state.auth.reader(token).await?.ok_or(UNKNOWN),
         Err(error) => Err(error.into()),
     }
 }
 
-const UNKNOWN: ApiError = ApiError::Forbidden("weights_access_token: it is not a key of this server");
+const UNKNOWN: ApiError = ApiError::Forbidden("weights_access_token: it is no valid key of this server for checkpoints");

@@ -149,6 +149,8 @@ pub struct LoadState {
     pub with_optimizer: bool,
     /// Create the run with this spec; it must agree with the checkpoint.
     pub create: Option<RunSpec>,
+    /// The name that the checkpoint has for the run's base model, where that differs.
+    pub checkpoint_base: Option<String>,
 }
 
 /// Everything the engine executes on behalf of a request.

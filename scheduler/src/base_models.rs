@@ -7,7 +7,7 @@ use trainyard_protocol::BaseModel;
 use crate::core::Core;
 use crate::store::base_models::{self, Files};
 use crate::store::db::Conn;
-use crate::store::workers;
+use crate::store::{numerics, workers};
 use crate::write::Write;
 use crate::{Error, Scheduler};
 
@@ -20,6 +20,11 @@ impl Scheduler {
     /// All base models that workers have published, by name.
     pub async fn base_models(&self) -> Result<Vec<BaseModel>, Error> {
         base_models::base_models(&mut self.core.reader().await?).await
+    }
+
+    /// Whether workers serve two base models with the same weights.
+    pub async fn are_same_weights(&self, one: &str, other: &str) -> Result<bool, Error> {
+        numerics::are_same_weights(&mut self.core.reader().await?, one, other).await
     }
 
     /// How many workers, of all processes, hold a lease now.

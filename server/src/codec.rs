@@ -37,6 +37,9 @@ pub enum Payload {
         /// In whose name the checkpoint is read, where that is not the run's tenant.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reader: Option<TenantId>,
+        /// The name that the checkpoint has for the run's base model, where that differs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        checkpoint_base: Option<String>,
     },
     /// `optim_step`.
     OptimStep {

@@ -54,6 +54,7 @@ fn payloads_survive_storage() {
             with_optimizer: true,
             create: Some(spec(2)),
             reader: None,
+            checkpoint_base: None,
         },
         Payload::OptimStep { params: adam },
         Payload::SaveWeights(save.clone()),

@@ -8,7 +8,9 @@ import tinker
 
 import wire as raw
 from helpers import TOKENS, WAIT, assert_bits_equal, client, datum, forward, logprobs, lora, refused, rest, sample, train
+from server import GOLDEN, TINY
 
+MODELS = {TINY: GOLDEN / "llama", f"{TINY}:peft:256": GOLDEN / "llama", "other": GOLDEN / "llama_tied"}
 ALICE, BOB = "tml-alice-0123456789", "tml-bob-0123456789"
 CONFIG = f"""
 [[keys]]
@@ -115,9 +117,27 @@ def test_loading_with_a_key_of_the_owner(server, hers):
             service.create_training_client_from_state(hers["state"], weights_access_token=BOB).result(WAIT)
 
 
+def test_loading_under_another_name_of_the_base_model(alice, hers):
+    """What counts are the weights; the run has the name that was asked for, and its checkpoints do."""
+    expected = logprobs(forward(hers["run"], [datum(TOKENS)]))
+    name = f"{TINY}:peft:256"
+    loaded = alice.create_training_client_from_state_with_optimizer(hers["state"], base_model=name).result(WAIT)
+    assert loaded.get_info().model_data.model_name == name
+    assert_bits_equal(logprobs(forward(loaded, [datum(TOKENS)])), expected)
+    saved = loaded.save_state("renamed").result(WAIT).path
+    again = alice.create_training_client_from_state(saved).result(WAIT)
+    assert again.get_info().model_data.model_name == name
+    assert_bits_equal(logprobs(forward(again, [datum(TOKENS)])), expected)
+    for base in ("other", "unknown"):
+        refused(
+            lambda base=base: alice.create_training_client_from_state(hers["state"], base_model=base).result(WAIT),
+            "base_model",
+        )
+
+
 def test_clones_are_numbered_by_the_server(server, alice):
     """Unpickled clients count their samples from 10^9 times a number that no other clone has."""
-    original = alice.create_sampling_client(base_model="tiny-llama").result(WAIT)
+    original = alice.create_sampling_client(base_model=TINY).result(WAIT)
     expected = sample(original, TOKENS, seed=7, temperature=1.0).sequences[0].tokens
     for number in (1, 2):
         clone = pickle.loads(pickle.dumps(original))

@@ -77,6 +77,12 @@ def test_requests_on_anothers_objects_look_like_unknown_ones(bob, hers):
         "publish": bob.http.post(f"training_runs/{run}/checkpoints/weights/state/publish"),
         "urls": bob.http.get(f"training_runs/{run}/checkpoints/external_weights/external/external_weights_urls"),
         "weights_info": bob.post("weights_info", {"tinker_path": hers["state"]}),
+        "accessible": bob.http.get(f"training_runs/{run}", params={"access_scope": "accessible"}),
+        "copy": bob.post("copy_weights", {"source_path": hers["state"], "destination_project_id": "p"}),
+        "copy_into": bob.post("copy_weights", {"source_path": hers["state"], "session_id": session, "model_seq_id": 9}),
+        "join": bob.post("join_sampling_session", {"sampling_session_id": hers["sampler"]}),
+        "project": bob.http.put(f"sessions/{session}/project", json={"project_id": "p"}),
+        "trace": bob.http.get(f"sessions/{session}/trace_export"),
     }
     assert {name: a.status_code for name, a in answers.items()} == dict.fromkeys(answers, 404)
     assert bob.poll(hers["request"]).status_code in (404, 410)
@@ -88,6 +94,9 @@ def test_nothing_of_hers_is_listed(server, hers):
     assert theirs.list_training_runs(limit=100).result(WAIT).training_runs == []
     assert theirs.list_user_checkpoints(limit=100).result(WAIT).checkpoints == []
     assert hers["session"] not in theirs.list_sessions(limit=100).result(WAIT).sessions
+    for owner in ({"type": "accessible"}, {"type": "user", "owner_urns": ["alice"]}):
+        found = raw.Wire(server, BOB).ok("sessions/search", {"session_id": hers["session"], "owner": owner})
+        assert found["sessions"] == []
 
 
 def test_her_weights_cannot_be_loaded(server, hers):

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use trainyard_protocol::{OpError, RunSpec};
+use trainyard_protocol::{LoadState, OpError, RunSpec};
 
 use super::base::Base;
 use super::run::{AccumulatedGradient, TrainingRun};
@@ -19,21 +19,19 @@ use crate::config::LoadError;
 use crate::model::{AdaptedModule, Adapter, ParamSpec, ParamTable, Weights};
 
 impl<B: Backend> TrainingRun<B> {
-    /// A run from a training checkpoint, whose spec must agree with `expected`.
-    pub(super) fn load(
-        backend: &B,
-        base: Arc<Base<B>>,
-        expected: &RunSpec,
-        dir: &Path,
-        with_optimizer: bool,
-    ) -> Result<Self, OpError> {
-        let manifest = read_manifest(dir).map_err(|error| unreadable(&error))?;
+    /// A run from a training checkpoint, whose spec must agree with `expected`, but for another name of the base model.
+    pub(super) fn load(backend: &B, base: Arc<Base<B>>, expected: &RunSpec, load: &LoadState) -> Result<Self, OpError> {
+        let LoadState { dir, with_optimizer, checkpoint_base, .. } = load;
+        let mut manifest = read_manifest(dir).map_err(|error| unreadable(&error))?;
+        if checkpoint_base.as_ref().is_some_and(|name| *name == manifest.spec.base_model) {
+            manifest.spec.base_model.clone_from(&expected.base_model);
+        }
         check_spec(&manifest.spec, expected)?;
         let masters = read_masters(&base, &manifest.spec, dir)?;
         let specs = base.table().trained(base.config(), manifest.spec.lora.as_ref());
         // The seed of the checkpoint, not of `expected`: the run continues its weights.
         let mut run = Self::from_masters(backend, base, manifest.spec, masters)?;
-        if with_optimizer && manifest.step > 0 {
+        if *with_optimizer && manifest.step > 0 {
             run.moments = Some(Arc::new(read_moments(dir, &specs)?.map(|moment| backend.upload_params(moment))));
             run.step = manifest.step;
         }

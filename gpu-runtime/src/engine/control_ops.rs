@@ -180,19 +180,13 @@ impl<B: Backend> Engine<B> {
     }
 
     fn load_state(&mut self, load: LoadState) -> Result<OpResult, OpError> {
-        match load.create {
-            Some(spec) => {
-                let base = self.base_with_room(&spec)?;
-                let run = TrainingRun::load(&*self.backend, base, &spec, &load.dir, load.with_optimizer)?;
-                self.runs.insert(load.run, run);
-            }
-            None => {
-                let spec = self.run(&load.run)?.spec.clone();
-                let base = self.base_with_room(&spec)?;
-                let loaded = TrainingRun::load(&*self.backend, base, &spec, &load.dir, load.with_optimizer)?;
-                self.runs.insert(load.run, loaded);
-            }
-        }
+        let spec = match &load.create {
+            Some(spec) => spec.clone(),
+            None => self.run(&load.run)?.spec.clone(),
+        };
+        let base = self.base_with_room(&spec)?;
+        let loaded = TrainingRun::load(&*self.backend, base, &spec, &load)?;
+        self.runs.insert(load.run, loaded);
         Ok(OpResult::RunReady)
     }
 }

@@ -21,7 +21,13 @@ fn train(d: &mut Driver, run: &str, from: usize, to: usize) {
 
 fn load(run: &str, dir: &std::path::Path, with_optimizer: bool, lora: Option<LoraSpec>) -> Operation {
     let spec = RunSpec { base_model: "m".into(), lora, optimizer: Optimizer::AdamW };
-    Operation::LoadState(LoadState { run: RunId::new(run), dir: dir.to_owned(), with_optimizer, create: Some(spec) })
+    Operation::LoadState(LoadState {
+        run: RunId::new(run),
+        dir: dir.to_owned(),
+        with_optimizer,
+        create: Some(spec),
+        checkpoint_base: None,
+    })
 }
 
 #[test]

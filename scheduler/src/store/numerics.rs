@@ -85,6 +85,15 @@ pub(crate) async fn models_of_other_weights(conn: &mut Conn, worker: &str) -> Re
     sql(SQL).bind(worker).scalars(conn).await.map_err(failed("compare workers"))
 }
 
+/// Whether workers serve two base models with the same weights.
+pub(crate) async fn are_same_weights(conn: &mut Conn, one: &str, other: &str) -> Result<bool, Error> {
+    const SQL: &str = "-- are_same_weights
+        SELECT EXISTS (SELECT 1 FROM worker_numerics AS one JOIN worker_numerics AS other ON other.weights = one.weights
+            WHERE one.model = $1 AND other.model = $2)";
+    let same: Option<bool> = sql(SQL).bind(one).bind(other).scalar(conn).await.map_err(failed("compare weights"))?;
+    Ok(same.unwrap_or(false))
+}
+
 /// Records that the results of a run are computed in another way from now on.
 pub(crate) async fn change_numerics(conn: &mut Conn, run: &RunId, change: &NumericsChange) -> Result<(), Error> {
     const OLD: &str = "-- change_numerics: older

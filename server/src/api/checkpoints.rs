@@ -49,7 +49,7 @@ mod tests {
         assert_eq!(listed["cursor"]["total_count"], 1);
         let expected = json!({
             "checkpoint_id": "sampler_weights/step-1", "checkpoint_type": "sampler", "time": "2023-11-14T22:13:20Z",
-            "tinker_path": path, "size_bytes": 7, "public": false, "user_metadata": {"k": "v"},
+            "tinker_path": path, "base_model": MODEL, "size_bytes": 7, "public": false, "user_metadata": {"k": "v"},
         });
         assert_eq!(listed["checkpoints"], json!([expected]));
         let of_run = server.get(&format!("training_runs/{run}/checkpoints")).await.json();

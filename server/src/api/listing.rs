@@ -44,6 +44,7 @@ pub(super) fn cursor(page: Page, total_count: u64) -> catalogue::Cursor {
 pub(super) fn checkpoint(found: Checkpoint) -> catalogue::Checkpoint {
     catalogue::Checkpoint {
         checkpoint_id: format!("{}/{}", found.path.kind.segment(), found.path.name),
+        base_model: found.spec.base_model,
         checkpoint_type: found.path.kind.wire_name().to_owned(),
         time: rfc3339(found.created_at.as_millis()),
         tinker_path: found.path.to_string(),

@@ -60,9 +60,14 @@ async fn create(
 ) -> Reply<SubmitResponse> {
     submit::admit(state, RequestKind::CreateModel)?;
     check_number("model_seq_id", model_seq_id)?;
-    let (spec, reader) = source(state, tenant, &request.checkpoint()?, &request).await?;
+    let (mut spec, reader) = source(state, tenant, &request.checkpoint()?, &request).await?;
+    let mut checkpoint_base = None;
+    if let Some(base) = &request.base_model {
+        checkpoint_base = other_name(state, "base_model", base, &spec).await??;
+        spec.base_model.clone_from(base);
+    }
     state.require_model(&spec.base_model)?;
-    let payload = request.payload(&spec, reader)?;
+    let payload = request.payload(&spec, reader, checkpoint_base)?;
     let new = NewRun {
         session,
         model_seq_id,
@@ -106,7 +111,14 @@ async fn build(
         Err(error) => return Ok(Err(error)),
     };
     match source(state, tenant, &path, request).await {
-        Ok((spec, reader)) => Ok(same_base(&run.spec, &spec).and_then(|()| request.payload(&spec, reader))),
+        Ok((spec, reader)) => {
+            let wanted = request.base_model.as_ref().unwrap_or(&run.spec.base_model);
+            if *wanted != run.spec.base_model {
+                return Ok(Err(OpError::user(format!("base_model: {wanted:?} is not that of {}", run.id))));
+            }
+            let checkpoint_base = other_name(state, "path", wanted, &spec).await?;
+            Ok(checkpoint_base.and_then(|checkpoint_base| request.payload(&spec, reader, checkpoint_base)))
+        }
         Err(error @ (ApiError::NotFound { .. } | ApiError::Gone(_))) => {
             Ok(Err(OpError::user(format!("path: {error}"))))
         }
@@ -127,12 +139,24 @@ async fn source(
     Ok((spec, Some(reader).filter(|reader| reader != tenant)))
 }
 
-fn same_base(run: &RunSpec, checkpoint: &RunSpec) -> Result<(), OpError> {
-    if run.base_model == checkpoint.base_model {
-        return Ok(());
+/// The checkpoint's name for a base model, where that is another than the wanted one for the same weights; or why the
+/// checkpoint does not fit.
+async fn other_name(
+    state: &AppState,
+    field: &str,
+    wanted: &str,
+    checkpoint: &RunSpec,
+) -> Result<Result<Option<String>, OpError>, ApiError> {
+    let found = &checkpoint.base_model;
+    if wanted == found {
+        return Ok(Ok(None));
     }
-    let (found, wanted) = (&checkpoint.base_model, &run.base_model);
-    Err(OpError::user(format!("path: the checkpoint's base model {found:?} is not the model's {wanted:?}")))
+    if state.scheduler.are_same_weights(wanted, found).await? {
+        return Ok(Ok(Some(found.clone())));
+    }
+    let text =
+        format!("{field}: the checkpoint's base model {found:?} is not {wanted:?}, nor another name of its weights");
+    Ok(Err(OpError::user(text)))
 }
 
 #[cfg(test)]

@@ -126,6 +126,9 @@ pub struct CheckpointsResponse {
 pub struct Checkpoint {
     /// `<segment>/<name>`.
     pub checkpoint_id: String,
+    /// Name of the base model.
+    #[serde(default)]
+    pub base_model: String,
     /// `training`, `sampler` or `external`.
     #[schema(pattern = "^(training|sampler|external)$")]
     pub checkpoint_type: String,

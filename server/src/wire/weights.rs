@@ -204,7 +204,7 @@ pub struct LoadWeightsRequest {
     #[serde(default)]
     #[schema(minimum = 0)]
     pub model_seq_id: Option<i64>,
-    /// Must match the checkpoint.
+    /// That of the new run: the checkpoint's, or another name of the same weights.
     #[serde(default)]
     pub base_model: Option<String>,
     /// Stored with the new run.
@@ -266,21 +266,22 @@ impl LoadWeightsRequest {
         Ok(path)
     }
 
-    /// Checks the request against the checkpoint's spec and makes it what is stored; `reader` is in whose name the checkpoint
-    /// is read, where that is not the run's tenant.
-    pub fn payload(&self, checkpoint: &RunSpec, reader: Option<TenantId>) -> Result<Payload, OpError> {
+    /// Checks the request and makes it what is stored: `spec` is what a new run trains, `reader` in whose name the checkpoint
+    /// is read, where that is not the run's tenant, and `checkpoint_base` the checkpoint's name for the base model, where
+    /// that differs.
+    pub fn payload(
+        &self,
+        spec: &RunSpec,
+        reader: Option<TenantId>,
+        checkpoint_base: Option<String>,
+    ) -> Result<Payload, OpError> {
         let path = self.checkpoint()?;
-        if let Some(base) = &self.base_model
-            && *base != checkpoint.base_model
-        {
-            let found = &checkpoint.base_model;
-            return Err(OpError::user(format!("base_model: {base:?} is not the checkpoint's {found:?}")));
-        }
         if let Some(config) = &self.optimizer_config {
             config.optimizer()?;
         }
-        let create = matches!(self.form()?, LoadForm::Create { .. }).then(|| checkpoint.clone());
-        Ok(Payload::LoadWeights { path: path.to_string(), with_optimizer: self.optimizer, create, reader })
+        let create = matches!(self.form()?, LoadForm::Create { .. }).then(|| spec.clone());
+        let path = path.to_string();
+        Ok(Payload::LoadWeights { path, with_optimizer: self.optimizer, create, reader, checkpoint_base })
     }
 }
 

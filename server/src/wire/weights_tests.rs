@@ -86,11 +86,14 @@ fn load(fields: Value) -> LoadWeightsRequest {
 fn loads_create_a_run_or_change_one() {
     let create = load(json!({"session_id": "s", "model_seq_id": 2}));
     assert_eq!(create.form().unwrap(), LoadForm::Create { session: SessionId::new("s"), model_seq_id: 2 });
-    let payload = create.payload(&spec(), None).unwrap();
+    let payload = create.payload(&spec(), None, None).unwrap();
     let path = "tinker://r/weights/a".to_owned();
-    assert_eq!(payload, Payload::LoadWeights { path, with_optimizer: true, create: Some(spec()), reader: None });
+    assert_eq!(
+        payload,
+        Payload::LoadWeights { path, with_optimizer: true, create: Some(spec()), reader: None, checkpoint_base: None }
+    );
     let existing = load(json!({"model_id": "s:train:0", "seq_id": 1}));
-    assert!(matches!(existing.payload(&spec(), None).unwrap(), Payload::LoadWeights { create: None, .. }));
+    assert!(matches!(existing.payload(&spec(), None, None).unwrap(), Payload::LoadWeights { create: None, .. }));
     for mixture in [json!({}), json!({"session_id": "s"}), json!({"session_id": "s", "model_seq_id": 0, "seq_id": 1})] {
         assert!(load(mixture).form().is_err());
     }
@@ -101,11 +104,10 @@ fn wrong_loads_are_named() {
     let refused = |fields: Value| {
         let mut request = json!({"session_id": "s", "model_seq_id": 0});
         request.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        load(request).payload(&spec(), None).unwrap_err().message
+        load(request).payload(&spec(), None, None).unwrap_err().message
     };
     assert!(refused(json!({"path": "a"})).starts_with("path"));
     assert!(refused(json!({"path": "tinker://r/sampler_weights/a"})).contains("training checkpoint"));
-    assert!(refused(json!({"base_model": "other"})).starts_with("base_model"));
     assert!(refused(json!({"optimizer_config": {"type": "dimuon"}})).starts_with("optimizer_config.type"));
 }
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use trainyard_protocol::{
     CheckpointKind, ForwardBackward, LoadState, OpError, Operation, Prepare, PreparedContent, RestoreRun, RunId,
-    RunSpec, Sample, SampleOperation, SamplerSource, SamplingSessionId, SaveExternal, SaveRun, SaveSampler,
-    SaveSnapshot, SaveState, SaveTarget, SessionId, TenantId, TinkerPath,
+    Sample, SampleOperation, SamplerSource, SamplingSessionId, SaveExternal, SaveRun, SaveSampler, SaveSnapshot,
+    SaveState, SaveTarget, SessionId, TenantId, TinkerPath,
 };
 use trainyard_scheduler::{MaintenanceOp, NewSamplingSession, RequestKind, SamplingSession, Work};
 
@@ -136,8 +136,9 @@ impl Dispatcher<'_> {
             Payload::CreateModel { spec, .. } => {
                 start(Operation::CreateRun { run: run.clone(), spec }, ReplyKind::CreateModel { run: run.clone() })
             }
-            Payload::LoadWeights { path, with_optimizer, create, reader } => {
-                load(&work, run.clone(), path, reader, (with_optimizer, create))
+            Payload::LoadWeights { path, with_optimizer, create, reader, checkpoint_base } => {
+                let load = LoadState { run: run.clone(), dir: PathBuf::new(), with_optimizer, create, checkpoint_base };
+                load_state(&work, load, path, reader)
             }
             Payload::OptimStep { params } => {
                 start(Operation::OptimStep { run: run.clone(), params }, ReplyKind::OptimStep)
@@ -188,17 +189,11 @@ fn sampling(session: SessionId, source: SamplerSource, sample: Sample) -> Operat
     Operation::Sample(Box::new(SampleOperation { session, source, sample }))
 }
 
-fn load(
-    work: &Work,
-    run: RunId,
-    path: String,
-    reader: Option<TenantId>,
-    (with_optimizer, create): (bool, Option<RunSpec>),
-) -> Result<Dispatch, OpError> {
+fn load_state(work: &Work, load: LoadState, path: String, reader: Option<TenantId>) -> Result<Dispatch, OpError> {
     let (tenant, request) = (reader.unwrap_or_else(|| work.tenant.clone()), work.request.clone());
     let folder = FolderSource::Load { tenant, request, path: path.parse()? };
-    let reply = ReplyKind::LoadWeights { run: run.clone(), path, creates: create.is_some() };
-    let load = LoadState { run: run.clone(), dir: PathBuf::new(), with_optimizer, create };
+    let run = load.run.clone();
+    let reply = ReplyKind::LoadWeights { run: run.clone(), path, creates: load.create.is_some() };
     let build: BuildOperation = Box::new(move |dir| Operation::LoadState(LoadState { dir: dir.to_owned(), ..load }));
     Ok(wait(folder, build, Some(run), reply, work.replay))
 }

@@ -96,8 +96,13 @@ mod tests {
 
     #[test]
     fn what_is_small_or_unreadable_is_left_to_the_worker() {
-        let payload =
-            Payload::LoadWeights { path: "tinker://a".to_owned(), with_optimizer: true, create: None, reader: None };
+        let payload = Payload::LoadWeights {
+            path: "tinker://a".to_owned(),
+            with_optimizer: true,
+            create: None,
+            reader: None,
+            checkpoint_base: None,
+        };
         let prefetch = prefetch(preparer());
         let left = |kind, payload| assert_eq!(prefetch(kind, "acme/tiny", payload).take(), None);
         left(RequestKind::LoadWeights, payload.encode().unwrap());

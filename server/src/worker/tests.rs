@@ -365,7 +365,13 @@ fn run_through(bench: &Bench) {
     assert_eq!(json_of(&outcome), json!({"path": "tinker://s:train:0/external_weights/a", "size_bytes": 42}));
 
     let path = "tinker://s:train:0/weights/a".to_owned();
-    let load = Payload::LoadWeights { path: path.clone(), with_optimizer: true, create: Some(spec()), reader: None };
+    let load = Payload::LoadWeights {
+        path: path.clone(),
+        with_optimizer: true,
+        create: Some(spec()),
+        reader: None,
+        checkpoint_base: None,
+    };
     let load = work("6", "s:train:1", 0, RequestKind::LoadWeights, load.encode().unwrap());
     let (outcome, effects) = bench.submit(load);
     assert_eq!(json_of(&outcome), json!({"path": path, "model_id": "s:train:1"}));
@@ -376,7 +382,13 @@ fn run_through(bench: &Bench) {
 fn a_load_of_what_is_not_there_is_the_users_error() {
     let bench = Bench::new();
     let path = "tinker://s:train:0/weights/a".to_owned();
-    let load = Payload::LoadWeights { path: path.clone(), with_optimizer: true, create: Some(spec()), reader: None };
+    let load = Payload::LoadWeights {
+        path: path.clone(),
+        with_optimizer: true,
+        create: Some(spec()),
+        reader: None,
+        checkpoint_base: None,
+    };
     let load = |id: &str| work(id, "s:train:1", 0, RequestKind::LoadWeights, load.encode().unwrap());
     let (outcome, effects) = bench.submit(load("1"));
     assert_eq!(error_of(&outcome).category, Category::User);

@@ -109,6 +109,7 @@ async fn heartbeats(plans: &mut Plans) {
             workers::is_registered(conn, "w", 1).await?;
             numerics::register_numerics(conn, "w", [(&"base".to_owned(), &compute())]).await?;
             numerics::models_of_other_weights(conn, "w").await?;
+            numerics::are_same_weights(conn, "base", "other").await?;
             let change = NumericsChange { at: NOW, from: "a".to_owned(), to: "b".to_owned() };
             numerics::change_numerics(conn, &train("a999"), &change).await?;
             workers::live_workers(conn).await?;

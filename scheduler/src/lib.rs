@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `scheduler` | opening and closing |
 //! | `backup` | copies of store and storage, beside running schedulers |
-//! | `submit`, `dispatch`, `completion`, `futures`, `sessions`, `catalogue`, `base_models`, `maintenance`, `tenants` | the calls of API and worker |
+//! | `submit`, `dispatch`, `completion`, `futures`, `sessions`, `catalogue`, `base_models`, `maintenance`, `tenants`, `usage` | the calls of API and worker |
 //! | `queue_effects` | effects of the queue's changes as writes |
 //! | `audit`, `rejection`, `run_snapshots`, `quarantine`, `lease`, `gc`, `payloads`, `notifications` | writes and background tasks |
 //! | `writer`, `write` | the writer, and what it writes |
@@ -64,6 +64,7 @@ mod tenants;
 mod tests;
 mod trace_context;
 mod types;
+mod usage;
 mod waiters;
 mod work_log;
 mod write;
@@ -91,3 +92,4 @@ pub use types::{
     PrefetchDecoder, Project, RequestKind, RequestState, Role, Run, RunState, RunSubmission, SampleSubmission,
     SamplingSession, Scope, Session, SessionStatus, Submitted, User, Work, WorkItem, WorkerWait,
 };
+pub use types::{Attribution, HourlyUsage, RequestUsage, StorageInUse, StoredCheckpoint, Tokens};

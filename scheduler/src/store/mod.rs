@@ -38,6 +38,7 @@ pub(crate) mod saved_snapshots;
 pub(crate) mod schema;
 pub(crate) mod sessions;
 pub(crate) mod training_queue;
+pub(crate) mod usage;
 pub(crate) mod workers;
 
 use serde::Serialize;

@@ -51,6 +51,7 @@ const STEPS: &[Step] = &[
     step!(20, "schema compatibility", "0020_schema_compatibility.sql"),
     step!(21, "backup holds", "0021_backup_holds.sql"),
     step!(22, "tenants", "0022_tenants.sql"),
+    step!(23, "usage", "0023_usage.sql"),
 ];
 
 /// The migration since which a database says which programs can work with it.

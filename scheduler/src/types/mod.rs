@@ -6,6 +6,7 @@ mod decoded;
 mod requests;
 mod sessions;
 mod tenants;
+mod usage;
 mod work;
 
 pub use audit::{AuditCategory, AuditEntry, NewAuditEntry};
@@ -17,6 +18,7 @@ pub use requests::{
 };
 pub use sessions::{FinishReason, NewSamplingSession, NewSession, SamplingSession, Session, SessionStatus};
 pub use tenants::{ApiKey, FoundKey, KeyRefusal, NewApiKey, NewUser, Organisation, Project, Role, Scope, User};
+pub use usage::{Attribution, HourlyUsage, RequestUsage, StorageInUse, StoredCheckpoint, Tokens};
 pub use work::{Effect, Encode, Outcome, Work, WorkItem, WorkerWait};
 
 /// A fieldless enum that a column holds as text.

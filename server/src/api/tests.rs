@@ -88,7 +88,6 @@ async fn what_is_not_supported_is_named() {
         (Method::POST, "sessions/search"),
         (Method::PUT, "sessions/s/project"),
         (Method::GET, "sessions/s/trace_export"),
-        (Method::GET, "billing/usage/events"),
         (Method::POST, "auth/token"),
         (Method::GET, "training_runs/r/checkpoints/weights/a/archive"),
     ] {

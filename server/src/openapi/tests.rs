@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::*;
-use crate::wire::{admin, catalogue, client, futures, json, models, sampling, sessions, training, weights};
+use crate::wire::{admin, catalogue, client, futures, json, models, sampling, sessions, training, usage, weights};
 
 #[test]
 fn the_committed_document_is_current() {
@@ -102,6 +102,8 @@ fn the_examples_are_valid() {
     reads::<admin::ProjectsResponse>(&take("admin_projects").response);
     reads::<admin::UsersResponse>(&take("admin_users").response);
     reads::<admin::KeysResponse>(&take("admin_keys").response);
+    reads::<usage::UsageResponse>(&take("billing_usage").response);
+    reads::<usage::StorageResponse>(&take("billing_storage").response);
     assert!(examples.is_empty(), "{examples:?}");
 }
 

@@ -18,4 +18,5 @@ pub mod sessions;
 pub mod tensor;
 pub mod timestamp;
 pub mod training;
+pub mod usage;
 pub mod weights;

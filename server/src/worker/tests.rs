@@ -13,7 +13,7 @@ use trainyard_protocol::{
     AdamParams, BaseModel, Category, EngineStats, OpResult, Optimizer, RunId, RunSpec, SaveTarget, SavedFiles,
     SessionId, TenantId, TinkerPath,
 };
-use trainyard_scheduler::{Decoded, Encode, Encoding, Error, RequestKind, Storage};
+use trainyard_scheduler::{Decoded, Encode, Encoding, Error, RequestKind, Storage, Tokens};
 
 use super::*;
 use crate::codec::{EphemeralKind, NamedSave, Payload};
@@ -92,7 +92,7 @@ impl Mailbox for Fake {
         self.0.1.notify_all();
     }
 
-    fn complete_encoded_by(&self, request: RequestId, encode: Encode) {
+    fn complete_encoded_by(&self, request: RequestId, _used: Tokens, encode: Encode) {
         self.complete(request, encode(), Vec::new());
     }
 }

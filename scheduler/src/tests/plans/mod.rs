@@ -18,7 +18,9 @@ use crate::{Error, migrate};
 const NOW: i64 = 1_700_000_000_000;
 
 /// Tables that grow as long as the service is used, and the names that statements give them.
-const GROWING: [&str; 10] = [
+const GROWING: [&str; 12] = [
+    "usage",
+    "stored_checkpoints",
     "audit_log",
     "sessions",
     "runs",

@@ -177,8 +177,10 @@ pub(crate) async fn metadata_of_sessions(
     tenant: &TenantId,
     sessions: &[SessionId],
 ) -> Result<Vec<(SessionId, serde_json::Value)>, Error> {
+    // Few of the tenant's, so that they are not found by the tenant, which `IS TRUE` says to SQLite.
     const SQLITE: &str = "-- metadata_of_sessions
-        SELECT id, user_metadata FROM sessions WHERE id IN (SELECT value FROM json_each($1)) AND tenant = $2 ORDER BY id";
+        SELECT id, user_metadata FROM sessions WHERE id IN (SELECT value FROM json_each($1)) AND (tenant = $2) IS TRUE
+        ORDER BY id";
     const POSTGRES: &str = "-- metadata_of_sessions
         SELECT id, user_metadata FROM sessions WHERE id = ANY($1) AND tenant = $2 ORDER BY id";
     let ids: Vec<String> = sessions.iter().map(ToString::to_string).collect();

@@ -9,6 +9,8 @@ pub struct Actor {
     pub name: String,
     /// The API key that was used, where the store has it.
     pub key: Option<i64>,
+    /// The id of the user whose key that is.
+    pub user: Option<String>,
     /// Where the call came from.
     pub address: Option<String>,
 }
@@ -20,7 +22,7 @@ tokio::task_local! {
 impl Actor {
     /// The service itself, which acts when nobody asks it to.
     pub fn service() -> Self {
-        Self { name: "the service".to_owned(), key: None, address: None }
+        Self { name: "the service".to_owned(), key: None, user: None, address: None }
     }
 
     /// Runs a future on behalf of this actor.

@@ -10,7 +10,7 @@ use crate::audit::Audit;
 use crate::core::Core;
 use crate::store::checkpoints::{self, Listed};
 use crate::store::db::Conn;
-use crate::store::{folders, gc, run_listing, runs};
+use crate::store::{folders, gc, run_listing, runs, usage};
 use crate::write::Write;
 use crate::{AccessScope, AuditCategory, Checkpoint, Error, NewAuditEntry, Page, Run, RunFilter, Scheduler, Timestamp};
 
@@ -192,6 +192,7 @@ impl Write for DeleteCheckpoint {
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(Checkpoint, bool), Error> {
         let deleted = checkpoints::delete_checkpoint(conn, &self.tenant, &self.path, self.expired_by).await?;
+        usage::end_storage(conn, &self.path, core.now()).await?;
         gc::revisit_session(conn, &self.path.run).await?;
         let needed = folders::is_needed(conn, &deleted.dir, core.revivable_after()).await?;
         let event = if self.expired_by.is_some() { "checkpoint_expire" } else { "checkpoint_delete" };

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `scheduler` | opening and closing |
 //! | `backup` | copies of store and storage, beside running schedulers |
-//! | `submit`, `dispatch`, `completion`, `futures`, `streams`, `records`, `sessions`, `catalogue`, `checkpoint_copy`, `base_models`, `maintenance`, `tenants` | the calls of API and worker |
+//! | `submit`, `dispatch`, `completion`, `futures`, `streams`, `records`, `sessions`, `catalogue`, `checkpoint_copy`, `base_models`, `maintenance`, `tenants`, `usage` | the calls of API and worker |
 //! | `queue_effects` | effects of the queue's changes as writes |
 //! | `audit`, `rejection`, `run_snapshots`, `quarantine`, `lease`, `gc`, `payloads`, `notifications`, `progress_exchange` | writes and background tasks |
 //! | `writer`, `write` | the writer, and what it writes |
@@ -69,6 +69,7 @@ mod tenants;
 mod tests;
 mod trace_context;
 mod types;
+mod usage;
 mod waiters;
 mod work_log;
 mod write;
@@ -102,3 +103,4 @@ pub use types::{
     SearchPosition, Session, SessionSearch, SessionStatus, SessionTimeline, StatusFilter, Submitted, TimelineRequest,
     User, Work, WorkItem, WorkerWait,
 };
+pub use types::{Attribution, HourlyUsage, RequestUsage, StorageInUse, StoredCheckpoint, Tokens};

@@ -75,7 +75,8 @@ impl Principal {
     }
 
     fn actor(&self, address: Option<String>) -> Actor {
-        Actor { name: self.name.clone(), key: self.key.as_ref().map(|found| found.key.id), address }
+        let user = self.key.as_ref().and_then(|found| found.user.as_ref()).map(|user| user.id.clone());
+        Actor { name: self.name.clone(), key: self.key.as_ref().map(|found| found.key.id), user, address }
     }
 }
 

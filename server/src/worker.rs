@@ -320,7 +320,7 @@ impl<M: Mailbox> Worker<M> {
     fn report(&self, request: RequestId, outcome: CompletionOutcome) {
         match outcome {
             CompletionOutcome::Report(outcome, effects) => self.mailbox.complete(request, outcome, effects),
-            CompletionOutcome::Encode(encode) => self.mailbox.complete_encoded_by(request, encode),
+            CompletionOutcome::Encode(used, encode) => self.mailbox.complete_encoded_by(request, used, encode),
             CompletionOutcome::Publish(folder) => self.publish(request, folder),
         }
     }

@@ -516,7 +516,6 @@ def test_deep_json(wire):
     ("method", "path"),
     [
         ("GET", "audit"),
-        ("GET", "billing/usage/events"),
         ("GET", "auth/apikey/me"),
         ("POST", "auth/token"),
         ("POST", "no_such_call"),

@@ -15,15 +15,17 @@ use crate::signals::Signal;
 use crate::store::blobs::StoredBytes;
 use crate::store::db::Conn;
 use crate::store::results::{self, EndedRequest, RequestEnd, SampleEnd};
-use crate::store::runs;
+use crate::store::{runs, usage};
 use crate::write::Write;
-use crate::{Effect, Error, Outcome, Poll, Quota, RequestKind, Timestamp, admission};
+use crate::{Effect, Error, Outcome, Poll, Quota, RequestKind, Timestamp, Tokens, admission};
 
 /// Records outcome and effects of a request.
 pub(super) struct RecordCompletion {
     request: RequestId,
     finished: InFlightRequest,
     outcome: CompletionOutcome,
+    /// What it used, if it succeeds.
+    used: Tokens,
     /// Where the result is, once it is stored.
     result: Option<StoredBytes>,
     effects: Vec<Effect>,
@@ -35,11 +37,11 @@ impl RecordCompletion {
     pub(super) fn new(
         request: RequestId,
         finished: InFlightRequest,
-        outcome: CompletionOutcome,
+        (outcome, used): (CompletionOutcome, Tokens),
         effects: Vec<Effect>,
         executed: Timestamp,
     ) -> Self {
-        Self { request, finished, outcome, result: None, effects, executed }
+        Self { request, finished, outcome, used, result: None, effects, executed }
     }
 
     /// A name for the result that no other worker gives to one: under an outdated lease it must not replace theirs.
@@ -163,6 +165,7 @@ impl Write for RecordCompletion {
         let ended = results::end_request(conn, request, &end, claim, now).await?;
         let Some(ended) = ended else { return Ok(Recorded::Known) };
         let poll = poll_of(outcome);
+        self.record_usage(conn, &poll, now).await?;
         if let Some(run) = &ended.creates {
             match &poll {
                 Poll::Failed(cause) => runs::fail_run(conn, run, &creation_failed(run, cause), false).await?,
@@ -189,8 +192,15 @@ impl Write for RecordCompletion {
                 samples.push(SampleEnd { id: &write.request, end, claim, session, seq_id: *seq_id });
             }
         }
-        let mut ended = results::end_samples(conn, &samples, core.now()).await?;
+        let now = core.now();
+        let mut ended = results::end_samples(conn, &samples, now).await?;
         drop(samples);
+        let succeeded =
+            writes.iter().zip(&outcomes).filter(|(_, outcome)| matches!(outcome, Outcome::Succeeded { .. }));
+        let used = succeeded.filter(|(write, _)| ended.contains_key(&write.request) && write.used.total() > 0);
+        let used: Vec<(&RequestId, Tokens)> = used.map(|(write, _)| (&write.request, write.used)).collect();
+        usage::insert_usage(conn, &used, now).await?;
+        drop(used);
         let mut outputs = Vec::with_capacity(writes.len());
         for (write, outcome) in writes.into_iter().zip(outcomes) {
             outputs.push(match ended.remove(&write.request) {
@@ -232,6 +242,14 @@ impl Write for RecordCompletion {
 }
 
 impl RecordCompletion {
+    /// Records what the request used, which ended just now.
+    async fn record_usage(&self, conn: &mut Conn, poll: &Poll, now: Timestamp) -> Result<(), Error> {
+        if self.used.total() == 0 || !matches!(poll, Poll::Succeeded { .. }) {
+            return Ok(());
+        }
+        usage::insert_usage(conn, &[(&self.request, self.used)], now).await
+    }
+
     fn stale(&self, core: &Arc<Core>) {
         let request = &self.request;
         match &self.finished.fence {

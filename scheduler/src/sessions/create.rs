@@ -8,7 +8,7 @@ use crate::core::Core;
 use crate::store::db::Conn;
 use crate::store::sessions;
 use crate::write::Write;
-use crate::{Error, NewSession, Page, Scheduler, Session};
+use crate::{Actor, Error, NewSession, Page, Scheduler, Session};
 
 impl Scheduler {
     /// Creates a session; the same one again for the same idempotency key.
@@ -17,7 +17,7 @@ impl Scheduler {
             return Err(Error::Invalid("user_metadata must be an object".into()));
         }
         let id = SessionId::from_uuid(self.core.new_uuid());
-        self.write(CreateSession { tenant: tenant.clone(), id, new }).await
+        self.write(CreateSession { tenant: tenant.clone(), id, new, user: Actor::current().user }).await
     }
 
     /// A session with its runs and sampling sessions.
@@ -40,6 +40,8 @@ struct CreateSession {
     tenant: TenantId,
     id: SessionId,
     new: NewSession,
+    /// Whose key creates it.
+    user: Option<String>,
 }
 
 impl Write for CreateSession {
@@ -52,6 +54,9 @@ impl Write for CreateSession {
             return Ok(id);
         }
         sessions::insert_session(conn, &self.tenant, &self.id, &self.new, core.now()).await?;
+        if let Some(user) = &self.user {
+            sessions::set_session_user(conn, &self.id, user).await?;
+        }
         Ok(self.id.clone())
     }
 

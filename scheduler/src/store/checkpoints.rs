@@ -6,7 +6,7 @@ use trainyard_protocol::{CheckpointKind, RunId, TenantId, TinkerPath};
 
 use super::db::{Conn, Row, column, sql, sql_by};
 use super::folders::text;
-use super::{as_i64, as_u64, failed, from_json, parsed, to_json};
+use super::{as_i64, as_u64, failed, from_json, parsed, to_json, usage};
 use crate::{AccessScope, Checkpoint, Error, NewCheckpoint, Page, Timestamp};
 
 /// Registers a checkpoint; replaces an older one of the same path, if it may or that one has expired, and returns that
@@ -59,6 +59,7 @@ pub(crate) async fn upsert_checkpoint(
         .execute(conn)
         .await
         .map_err(failed("register a checkpoint"))?;
+    usage::begin_storage(conn, &new.path, new.size_bytes, now).await?;
     Ok(older.map(|(dir, _)| PathBuf::from(dir)).filter(|dir| *dir != new.dir))
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Table {
 }
 
 /// Every table of a copy; those that others refer to come first. What is about processes is in none.
-pub(crate) const TABLES: [Table; 16] = [
+pub(crate) const TABLES: [Table; 18] = [
     table("secrets", &["name"]),
     table("sessions", &["id"]),
     Table { folders: &["snapshot_dir"], ..table("runs", &["id"]) },
@@ -41,6 +41,8 @@ pub(crate) const TABLES: [Table; 16] = [
     table("users", &["id"]),
     table("api_keys", &["id"]),
     table("audit_log", &["id"]),
+    table("usage", &["request_id"]),
+    table("stored_checkpoints", &["run_id", "kind", "name", "from_at"]),
 ];
 
 const fn table(name: &'static str, key: &'static [&'static str]) -> Table {

@@ -43,6 +43,7 @@ pub(crate) mod schema;
 pub(crate) mod session_search;
 pub(crate) mod sessions;
 pub(crate) mod training_queue;
+pub(crate) mod usage;
 pub(crate) mod workers;
 
 use serde::Serialize;

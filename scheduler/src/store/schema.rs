@@ -51,6 +51,7 @@ const STEPS: &[Step] = &[
     step!(20, "schema compatibility", "0020_schema_compatibility.sql"),
     step!(21, "backup holds", "0021_backup_holds.sql"),
     step!(22, "tenants", "0022_tenants.sql"),
+    step!(23, "usage", "0023_usage.sql"),
     step!(24, "copies and scopes", "0024_copies_and_scopes.sql"),
     step!(27, "recorded samples", "0027_recorded_samples.sql"),
     step!(28, "custom losses", "0028_custom_losses.sql"),

@@ -40,6 +40,13 @@ pub(crate) async fn insert_session(
     Ok(())
 }
 
+/// Sets whose key created a session.
+pub(crate) async fn set_session_user(conn: &mut Conn, id: &SessionId, user: &str) -> Result<(), Error> {
+    const SQL: &str = "-- set_session_user
+        UPDATE sessions SET user_id = $2 WHERE id = $1";
+    sql(SQL).bind(id.as_str()).bind(user).execute(conn).await.map(drop).map_err(failed("create a session"))
+}
+
 /// The session that was created with this key.
 pub(crate) async fn session_by_idempotency_key(
     conn: &mut Conn,

@@ -3,7 +3,7 @@ use std::time::Instant;
 use trainyard_protocol::RequestId;
 
 use super::*;
-use crate::WorkerWait;
+use crate::{Tokens, WorkerWait};
 use crate::store::db::{connect, sql};
 
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn a_result_is_encoded_once_and_not_by_the_worker() {
         release.lock().unwrap().recv().unwrap();
         result(1)
     };
-    tokio::task::spawn_blocking(move || scheduler.complete_encoded_by(request, Box::new(encode))).await.unwrap();
+    tokio::task::spawn_blocking(move || scheduler.complete_encoded_by(request, Tokens::default(), Box::new(encode))).await.unwrap();
     let next = bench.start().await;
     assert_eq!(next.seq_id, 2, "the run's next request is ready while the result waits");
     tokio::task::spawn_blocking(move || encoded.send(()).unwrap()).await.unwrap();

@@ -65,7 +65,7 @@ async fn a_key_is_found_until_it_is_revoked_and_every_change_is_known() {
 async fn acts_are_in_the_audit_log_in_their_order_and_stay_there() {
     let bench = bench().await;
     let beside = Directory::beside(bench.database.database.clone()).await.unwrap();
-    let actor = Actor { name: "command line".to_owned(), key: Some(7), address: Some("10.0.0.1".to_owned()) };
+    let actor = Actor { name: "command line".to_owned(), key: Some(7), user: None, address: Some("10.0.0.1".to_owned()) };
     let acts = async {
         beside.create_organisation(acme(), true).await.unwrap();
         bench.pass(std::time::Duration::from_secs(1));

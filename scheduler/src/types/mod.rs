@@ -7,6 +7,7 @@ mod requests;
 mod search;
 mod sessions;
 mod tenants;
+mod usage;
 mod work;
 
 pub use audit::{AuditCategory, AuditEntry, NewAuditEntry};
@@ -25,6 +26,7 @@ pub use sessions::{
     FinishReason, NewCustomLoss, NewSamplingSession, NewSession, SamplingSession, Session, SessionStatus,
 };
 pub use tenants::{ApiKey, FoundKey, KeyRefusal, NewApiKey, NewUser, Organisation, Project, Role, Scope, User};
+pub use usage::{Attribution, HourlyUsage, RequestUsage, StorageInUse, StoredCheckpoint, Tokens};
 pub use work::{Effect, Encode, Outcome, Work, WorkItem, WorkerWait};
 
 /// A fieldless enum that a column holds as text.

@@ -70,7 +70,7 @@ pub(super) async fn download(
         return Err(ApiError::NotFound { what: "file", id: file });
     }
     let address = peer::describe(peer.map(|Extension(peer)| peer), &headers);
-    let holder = Actor { name: "the holder of a signed URL".to_owned(), key: None, address };
+    let holder = Actor { name: "the holder of a signed URL".to_owned(), key: None, user: None, address };
     let entry = checkpoint_entry(&tenant, &path, "checkpoint_read", ("file", Value::from(file.as_str())));
     holder.scope(state.scheduler.audit(entry)).await?;
     let (size, pieces) = state.storage.read(&checkpoint.dir, &file).await?;

@@ -62,6 +62,7 @@ mod trace_download;
 mod trace_export;
 mod training_run;
 mod training_runs;
+mod usage;
 mod weights_access;
 mod weights_info;
 
@@ -76,6 +77,7 @@ use self::admin::{
 pub(crate) use self::body::DecodingBudget;
 pub(crate) use self::receive::BodyBudget;
 pub use self::receive::BodyLimits;
+use self::usage::{admin_usage_csv, billing_storage, billing_usage};
 use crate::auth::require_key;
 use crate::metrics::count;
 use crate::state::AppState;
@@ -153,6 +155,9 @@ endpoints! {
         get "/api/v1/auth/apikey/me" own_key;
         delete "/api/v1/auth/apikey/me" own_key_revoke;
         get "/api/v1/audit" audit;
+        get "/api/v1/billing/usage/events" billing_usage;
+        get "/api/v1/billing/usage/checkpoints/current" billing_storage;
+        get "/api/v1/admin/usage.csv" admin_usage_csv;
         get "/api/v1/admin/organisations" admin_organisations;
         post "/api/v1/admin/organisations" admin_create_organisation;
         get "/api/v1/admin/projects" admin_projects;

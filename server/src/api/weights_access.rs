@@ -25,4 +25,5 @@ pub(super) async fn reader(
     }
 }
 
-const UNKNOWN: ApiError = ApiError::Forbidden("weights_access_token: it is no valid key of this server for checkpoints");
+const UNKNOWN: ApiError =
+    ApiError::Forbidden("weights_access_token: it is no valid key of this server for checkpoints");

@@ -19,7 +19,7 @@ where
     let stores = Stores::resolve(flags)?;
     std::fs::create_dir_all(&stores.data_dir).map_err(|error| format!("--data-dir: {error}"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let actor = Actor { name: "the command line".to_owned(), key: None, address: None };
+    let actor = Actor { name: "the command line".to_owned(), key: None, user: None, address: None };
     runtime.block_on(actor.scope(async { call(Directory::beside(stores.database).await?).await }))
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::*;
 use crate::wire::{
     admin, catalogue, client, copies, custom_loss, futures, json, models, sampling, session_search, sessions, training,
-    weights,
+    usage, weights,
 };
 
 #[test]
@@ -112,6 +112,8 @@ fn the_examples_are_valid() {
     reads::<admin::ProjectsResponse>(&take("admin_projects").response);
     reads::<admin::UsersResponse>(&take("admin_users").response);
     reads::<admin::KeysResponse>(&take("admin_keys").response);
+    reads::<usage::UsageResponse>(&take("billing_usage").response);
+    reads::<usage::StorageResponse>(&take("billing_storage").response);
     assert!(examples.is_empty(), "{examples:?}");
 }
 

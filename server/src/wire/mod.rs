@@ -22,4 +22,5 @@ pub mod sessions;
 pub mod tensor;
 pub mod timestamp;
 pub mod training;
+pub mod usage;
 pub mod weights;

@@ -85,8 +85,9 @@ impl Dispatcher<'_> {
             _ => prepare_batch(self.preparer, &work.base_model, work.payload)?,
         };
         let forward_only = work.kind == RequestKind::Forward;
+        let tokens = batch.data.iter().map(|datum| datum.tokens.len() as u64).sum();
         let operation = Operation::ForwardBackward(ForwardBackward { run: run.clone(), batch, forward_only });
-        Ok(start(operation, Some(run), ReplyKind::ForwardBackward))
+        Ok(start(operation, Some(run), ReplyKind::ForwardBackward { tokens }))
     }
 
     fn sample(&self, work: Work) -> Result<Dispatch, OpError> {
@@ -97,7 +98,7 @@ impl Dispatcher<'_> {
         let session = work.sampling_session.as_ref().ok_or_else(|| unreadable(&work, "it has no sampling session"))?;
         let client = session.session.clone();
         let sparse = sample.target_prompt_logprobs.as_ref().and_then(|targets| targets.sparse.clone());
-        let reply = ReplyKind::Sample { sparse };
+        let reply = ReplyKind::Sample { prompt: sample.prompt.len() as u64, sparse };
         let source = match (&session.snapshot, &session.checkpoint_dir, &session.model_path) {
             (Some(key), ..) => SamplerSource::Snapshot { key: key.clone() },
             (None, Some(location), _) => return Ok(self.checkpoint_sample(sample, session, location, reply)),

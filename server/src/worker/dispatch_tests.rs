@@ -34,7 +34,7 @@ fn session(location: Option<&str>, snapshot: Option<&str>) -> SamplingSession {
 fn reported(completion: CompletionOutcome) -> (Outcome, Vec<Effect>) {
     match completion {
         CompletionOutcome::Report(outcome, effects) => (outcome, effects),
-        CompletionOutcome::Encode(encode) => (encode(), vec![]),
+        CompletionOutcome::Encode(_, encode) => (encode(), vec![]),
         CompletionOutcome::Publish(saved) => (saved.outcome, saved.effects),
     }
 }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use serde::Serialize;
 use trainyard_protocol::{
-    CheckpointKind, OpError, OpResult, RunId, SamplingSessionId, SavedFiles, SparseIndices, TinkerPath,
+    CheckpointKind, OpError, OpResult, RunId, SampleResult, SamplingSessionId, SavedFiles, SparseIndices, TinkerPath,
 };
-use trainyard_scheduler::{Effect, Encode, Encoding, NewCheckpoint, NewSamplingSession, Outcome};
+use trainyard_scheduler::{Effect, Encode, Encoding, NewCheckpoint, NewSamplingSession, Outcome, Tokens};
 
 use super::save_attempt::SaveAttempt;
 use crate::codec::NamedSave;
@@ -20,8 +20,8 @@ use crate::workspace::FolderGuard;
 pub(super) enum CompletionOutcome {
     /// Reported at once.
     Report(Outcome, Vec<Effect>),
-    /// A result that may be large: the store's writer encodes it, off the engine's thread.
-    Encode(Encode),
+    /// A result that may be large, and the tokens that it took: the store's writer encodes it, off the engine's thread.
+    Encode(Tokens, Encode),
     /// Reported once the folder that the engine wrote is in the storage.
     Publish(WrittenFolder),
 }
@@ -74,7 +74,10 @@ pub(super) enum ReplyKind {
         path: String,
         creates: bool,
     },
-    ForwardBackward,
+    /// With the tokens of its examples.
+    ForwardBackward {
+        tokens: u64,
+    },
     OptimStep,
     Saved {
         path: TinkerPath,
@@ -90,8 +93,9 @@ pub(super) enum ReplyKind {
         location: PathBuf,
     },
     Restored,
-    /// With the layout of its scored tokens.
+    /// With the length of its prompt and the layout of its scored tokens.
     Sample {
+        prompt: u64,
         sparse: Option<SparseIndices>,
     },
 }
@@ -104,11 +108,14 @@ impl PendingReply {
     /// What to store of the operation's result.
     pub(super) fn finish(self, result: Result<OpResult, OpError>) -> CompletionOutcome {
         match (self.kind, result) {
-            (ReplyKind::ForwardBackward, Ok(OpResult::ForwardBackward(result))) => {
-                CompletionOutcome::Encode(Box::new(move || protobuf(training::encode_output(&result))))
+            (ReplyKind::ForwardBackward { tokens }, Ok(OpResult::ForwardBackward(result))) => {
+                let used = Tokens { trained: tokens, ..Tokens::default() };
+                CompletionOutcome::Encode(used, Box::new(move || protobuf(training::encode_output(&result))))
             }
-            (ReplyKind::Sample { sparse }, Ok(OpResult::Sample(result))) => {
-                CompletionOutcome::Encode(Box::new(move || protobuf(sampling::encode_result(&result, sparse.as_ref()))))
+            (ReplyKind::Sample { prompt, sparse }, Ok(OpResult::Sample(result))) => {
+                let used = sampled(prompt, &result);
+                let encode = move || protobuf(sampling::encode_result(&result, sparse.as_ref()));
+                CompletionOutcome::Encode(used, Box::new(encode))
             }
             (ReplyKind::Saved { path, location, save }, Ok(OpResult::Saved(Some(files)))) => {
                 CompletionOutcome::Publish(saved(path, location, save, files))
@@ -167,6 +174,13 @@ impl ReplyKind {
             }
         }
     }
+}
+
+/// What a sample used. The prompt counts once, however many completions it has.
+fn sampled(prompt: u64, result: &SampleResult) -> Tokens {
+    let cached = u64::from(result.prompt_cache_hit_tokens).min(prompt);
+    let sampled = result.sequences.iter().map(|sequence| sequence.tokens.len() as u64).sum();
+    Tokens { prefill: prompt - cached, cached, sampled, ..Tokens::default() }
 }
 
 fn saved(path: TinkerPath, location: PathBuf, save: NamedSave, files: SavedFiles) -> WrittenFolder {

@@ -13,7 +13,7 @@ use trainyard_protocol::{
     AdamParams, BaseModel, Category, EngineStats, OpResult, Optimizer, RunId, RunSpec, SampleProgress, SaveTarget,
     SavedFiles, SessionId, TenantId, TinkerPath,
 };
-use trainyard_scheduler::{Decoded, Encode, Encoding, Error, RequestKind, Storage, WatchedSample};
+use trainyard_scheduler::{Decoded, Encode, Encoding, Error, RequestKind, Storage, Tokens, WatchedSample};
 
 use super::*;
 use crate::codec::{EphemeralKind, NamedSave, Payload};
@@ -102,7 +102,7 @@ impl Mailbox for Fake {
         self.0.1.notify_all();
     }
 
-    fn complete_encoded_by(&self, request: RequestId, encode: Encode) {
+    fn complete_encoded_by(&self, request: RequestId, _used: Tokens, encode: Encode) {
         self.complete(request, encode(), Vec::new());
     }
 }

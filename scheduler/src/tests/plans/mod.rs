@@ -18,8 +18,10 @@ use crate::{Error, migrate};
 const NOW: i64 = 1_700_000_000_000;
 
 /// Tables that grow as long as the service is used, and the names that statements give them.
-const GROWING: [&str; 11] = [
+const GROWING: [&str; 13] = [
     "custom_losses",
+    "usage",
+    "stored_checkpoints",
     "audit_log",
     "sessions",
     "runs",

@@ -18,11 +18,11 @@ use crate::store::sample_claims::{self, SampleClaim};
 use crate::store::{
     api_keys, audit, backup_holds, base_models, checkpoints, custom_losses, folders, gc, leases, numerics,
     organisations, quotas, records, requests, results, run_listing, runs, sampling, saved_snapshots, session_search,
-    sessions, training_queue, workers,
+    sessions, training_queue, usage, workers,
 };
 use crate::{
     AccessScope, Actor, AuditCategory, Encoding, FinishReason, NewApiKey, NewAuditEntry, NewCheckpoint, NewUser,
-    NumericsChange, Page, RequestKind, Role, RunFilter, SearchPosition, SessionStatus, Timestamp,
+    NumericsChange, Page, RequestKind, Role, RunFilter, SearchPosition, SessionStatus, Timestamp, Tokens,
 };
 
 const HOUR: i64 = 3_600_000;
@@ -44,6 +44,7 @@ pub(super) async fn run(plans: &mut Plans) {
     collection(plans).await;
     catalogue(plans).await;
     directory(plans).await;
+    used(plans).await;
 }
 
 fn me() -> TenantId {
@@ -413,4 +414,24 @@ async fn directory(plans: &mut Plans) {
     plans.step(async |conn| audit::append_to_audit_log(conn, &call, &entry, T).await).await;
     let period = (Timestamp(NOW - DAY), Timestamp(NOW + DAY));
     plans.step(async |conn| audit::audit_entries(conn, &me(), Some(AuditCategory::Checkpoints), period).await).await;
+}
+
+async fn used(plans: &mut Plans) {
+    let (sample, step) = (RequestId::new("s1"), RequestId::new("a1-5"));
+    let tokens = Tokens { trained: 1, prefill: 2, cached: 3, sampled: 4 };
+    let all = (Timestamp(0), Timestamp(NOW + DAY));
+    let ids = [SessionId::new("a1"), SessionId::new("a2")];
+    plans
+        .step(async |conn| {
+            usage::insert_usage(conn, &[(&sample, tokens), (&step, tokens)], T).await?;
+            usage::hourly_usage(conn, &me(), all).await?;
+            usage::request_usage(conn, &me(), all, "", 100).await?;
+            usage::begin_storage(conn, &path("e2"), 10, T).await?;
+            usage::stored_checkpoints(conn, &me(), all).await?;
+            usage::storage_in_use(conn, &me()).await?;
+            usage::metadata_of_sessions(conn, &me(), &ids).await?;
+            sessions::set_session_user(conn, &SessionId::new("a1"), "u").await?;
+            usage::end_storage(conn, &path("e2"), T).await
+        })
+        .await;
 }

@@ -21,7 +21,7 @@ use crate::auth::Principal;
 use crate::error::ApiError;
 
 /// The organisation that a call is about. One that the caller does not manage looks like one that does not exist.
-fn organisation(caller: &Principal, named: Option<String>) -> Result<TenantId, ApiError> {
+pub(super) fn organisation(caller: &Principal, named: Option<String>) -> Result<TenantId, ApiError> {
     match named {
         Some(name) if name != caller.tenant.as_str() && !caller.operator => {
             Err(ApiError::NotFound { what: "organisation", id: name })

@@ -1,6 +1,6 @@
 //! Arguments to the parameters of an operation, as Python does it.
 
-use super::read::{Given, Place};
+use super::place::{Given, Place};
 use super::signatures::Signature;
 use super::{Argument, GraphError};
 

@@ -8,6 +8,7 @@ mod bind;
 mod error;
 mod op;
 mod output;
+mod place;
 mod read;
 mod signatures;
 #[cfg(test)]

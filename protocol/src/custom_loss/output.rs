@@ -1,7 +1,7 @@
 //! What a graph returns: its loss and its metrics.
 
 use super::error::shortened;
-use super::read::{Given, Place};
+use super::place::{Given, Place};
 use super::{Argument, GraphError, MAX_METRICS, Metric};
 
 const PREFIX: &str = "custom/";

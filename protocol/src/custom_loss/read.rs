@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::error::shortened;
 use super::output::read_output;
+use super::place::{Given, Place, text};
 use super::signatures::Signature;
 use super::{
     Argument, CustomLoss, CustomLossInput, GraphError, MAX_ARGUMENT_DEPTH, MAX_ARGUMENTS, MAX_INPUTS, MAX_NAME_BYTES,
@@ -48,10 +49,6 @@ impl CustomLoss {
         }
         Reader::new(name, inputs).read(nodes)
     }
-}
-
-fn text<'v>(value: Option<&'v Value>, field: &str) -> Result<&'v str, GraphError> {
-    value.and_then(Value::as_str).ok_or_else(|| GraphError::field(field, "a text is required"))
 }
 
 fn read_inputs(value: Option<&Value>) -> Result<Vec<CustomLossInput>, GraphError> {
@@ -259,40 +256,5 @@ impl Reader {
             }
             _ => Err(place.refused(format!("an argument of kind {:?} is not allowed", shortened(tag)))),
         }
-    }
-}
-
-/// The arguments that a node was given.
-#[derive(Default)]
-pub(super) struct Given {
-    pub(super) positional: Vec<Argument>,
-    pub(super) named: Vec<(String, Argument)>,
-}
-
-/// Where a node is, for error texts.
-pub(super) struct Place<'v> {
-    index: usize,
-    name: &'v str,
-    kind: &'v str,
-    target: &'v str,
-}
-
-impl<'v> Place<'v> {
-    fn of(index: usize, value: &'v Value) -> Result<Self, GraphError> {
-        let field = |key: &str| {
-            let found = text(value.get(key), &format!("graph.nodes[{index}].{key}"))?;
-            if found.len() <= MAX_NAME_BYTES {
-                return Ok(found);
-            }
-            let reason = format!("has {} bytes, at most {MAX_NAME_BYTES} are allowed", found.len());
-            Err(GraphError::field(format!("graph.nodes[{index}].{key}"), reason))
-        };
-        Ok(Self { index, name: field("name")?, kind: field("op")?, target: field("target")? })
-    }
-
-    /// The node is refused.
-    pub(super) fn refused(&self, reason: impl Into<String>) -> GraphError {
-        let target = format!("{} {}", shortened(self.kind), shortened(self.target));
-        GraphError::Node { index: self.index, name: shortened(self.name), target, reason: reason.into() }
     }
 }

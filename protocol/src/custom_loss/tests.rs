@@ -194,3 +194,32 @@ fn a_target_has_one_signature_of_distinct_parameters() {
         assert!(parameters.iter().all(|parameter| !parameter.name().is_empty()), "{}", signature.parameters);
     }
 }
+
+/// The allow-list as docs/compatibility.md has it: a table of modules.
+fn listing() -> String {
+    let groups = [
+        ("methods of tensors", "Tensor."),
+        ("`math`", "math."),
+        ("`operator`", "operator."),
+        ("`torch.nn.functional`", "torch.nn.functional."),
+        ("`torch`, as it names them inside", "torch._C."),
+        ("`torch`, as it names them inside", "torch.functional."),
+        ("`torch`", "torch."),
+        ("Python", ""),
+    ];
+    let targets: BTreeSet<&str> = SIGNATURES.iter().flat_map(|signature| signature.targets.iter().copied()).collect();
+    let mut rows: Vec<(&str, Vec<String>)> = groups.iter().map(|(title, _)| (*title, Vec::new())).collect();
+    rows.dedup_by_key(|row| row.0);
+    for target in targets {
+        let (title, prefix) = groups.iter().find(|(_, prefix)| target.starts_with(prefix)).unwrap();
+        let shown = if title.contains("inside") { target } else { target.strip_prefix(prefix).unwrap() };
+        rows.iter_mut().find(|row| row.0 == *title).unwrap().1.push(format!("`{shown}`"));
+    }
+    rows.iter().map(|(title, names)| format!("| {title} | {} |\n", names.join(", "))).collect()
+}
+
+#[test]
+fn the_documentation_lists_the_allowed_targets() {
+    let page = include_str!("../../../docs/compatibility.md");
+    assert!(page.contains(&listing()), "docs/compatibility.md must contain:\n{}", listing());
+}

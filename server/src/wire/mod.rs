@@ -5,6 +5,8 @@ mod bounds;
 pub mod catalogue;
 pub mod client;
 pub mod futures;
+#[cfg(test)]
+mod fuzz;
 pub mod json;
 pub mod model_input;
 pub mod models;

@@ -8,6 +8,8 @@ pub mod client;
 pub mod copies;
 pub mod custom_loss;
 pub mod futures;
+#[cfg(test)]
+mod fuzz;
 pub mod json;
 pub mod model_input;
 pub mod models;

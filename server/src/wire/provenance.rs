@@ -259,9 +259,10 @@ fn rows<'a>(datum: &'a Datum, name: &str, count: usize) -> Option<&'a [f32]> {
 
 fn check_logprobs(index: usize, given: &[f32], recorded: &[Option<f32>]) -> Result<(), OpError> {
     for (row, (given, recorded)) in given.iter().zip(recorded).enumerate() {
-        if let Some(recorded) = recorded
-            && (given.is_nan() || (given - recorded).abs() > TOLERANCE)
-        {
+        let Some(recorded) = recorded else { continue };
+        // NaN is not.
+        let is_near = (given - recorded).abs() <= TOLERANCE;
+        if !is_near {
             return Err(OpError::user(format!(
                 "data[{index}].loss_fn_inputs.logprobs: element {row} is {given}, and the server recorded {recorded} when \
                  it sampled the token; they may differ by {TOLERANCE}"

@@ -1,0 +1,172 @@
+//! Mutated inputs for everything that decodes what clients send. Whatever they are, decoding returns a value or an error
+//! that a user understands; it never panics, and it never holds much more than the input's size.
+//!
+//! The inputs are the same on every run; `FUZZ_INPUTS=1000000 cargo test -p trainyard-server --lib fuzz` tries more. The
+//! loaders of weights have such tests of their own (`gpu-runtime/src/load/tests/hostile`).
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+#[path = "../../../../gpu-runtime/src/load/tests/hostile/heap.rs"]
+mod heap;
+mod mutate;
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use trainyard_protocol::{CheckpointName, LoraSpec, OpError, Optimizer, RawBatch, RunSpec, SessionId, TinkerPath};
+
+use super::tensor::MAX_EXPANDED_ELEMENTS;
+use super::{client, futures, json, models, proto, provenance, results, sampling, sessions, training, weights};
+use crate::age::Recipient;
+use crate::codec::Payload;
+
+/// Bytes that a decoder may hold for each byte of its input.
+const PER_BYTE: usize = 512;
+/// Bytes that it may hold whatever the input: sparse tensors expand to so many elements at most.
+const FIXED: usize = (1 << 20) + 2 * 8 * MAX_EXPANDED_ELEMENTS;
+
+/// Calls a decoder with each mutation of a corpus.
+fn fuzz(corpus: &str, decode: impl Fn(&[u8])) {
+    mutate::each(corpus, |input| {
+        let ((), peak) = heap::peak(|| decode(input));
+        let most = FIXED + PER_BYTE * input.len();
+        assert!(peak <= most, "{peak} bytes held at once for {} bytes, at most {most}: {input:?}", input.len());
+    });
+}
+
+/// An error of a decoder is the user's and has a text that fits into a log.
+fn understood<T>(result: Result<T, OpError>) -> Option<T> {
+    result
+        .inspect_err(|error| {
+            assert_eq!(error.category, trainyard_protocol::Category::User, "{error}");
+            assert!(!error.message.is_empty());
+        })
+        .ok()
+}
+
+/// What happens to a training request between its decoding and its execution.
+fn train(message: proto::ForwardBackwardRequest) {
+    let stored = training::encode(&message);
+    assert_eq!(training::encode(&training::decode(stored.clone()).unwrap()), stored, "it is stored as it was read");
+    let Some(batch) = understood(training::batch(message.clone())) else { return };
+    check(&batch);
+    if provenance::applies(&message) {
+        resolve(message, batch);
+    }
+}
+
+fn check(batch: &RawBatch) {
+    for datum in &batch.data {
+        for (name, tensor) in &datum.loss_fn_inputs {
+            assert_eq!(tensor.shape.iter().product::<usize>(), tensor.len(), "{name}");
+        }
+    }
+    let extents = trainyard_protocol::ModelExtents { vocab_size: 100, context: 1_000 };
+    let _ = understood(trainyard_gpu_runtime::loss::prepare_batch(batch, extents));
+}
+
+fn resolve(mut message: proto::ForwardBackwardRequest, mut batch: RawBatch) {
+    let Some(mut found) = understood(provenance::Provenance::read(&message, &batch)) else { return };
+    let sequence = proto::SampledSequence {
+        tokens: super::tensor::token_bytes(&[3, 4]),
+        logprobs: Some(super::tensor::f32_bytes(&[-1.0, -2.0])),
+        ..proto::SampledSequence::default()
+    };
+    let record = proto::SampleResponse { sequences: vec![sequence], ..proto::SampleResponse::default() };
+    let record = Bytes::from(prost::Message::encode_to_vec(&record));
+    for id in found.requests() {
+        if understood(found.resolve(&id, Some(&record), &batch)).is_none() {
+            return;
+        }
+    }
+    if understood(found.apply(&mut message, &mut batch)).is_some() {
+        // As texts, because NaN is no equal of itself.
+        assert_eq!(format!("{:?}", training::batch(message)), format!("{:?}", Ok::<_, OpError>(batch)));
+    }
+}
+
+#[test]
+fn training_requests_in_protobuf() {
+    fuzz("protobuf", |input| {
+        let bytes = Bytes::copy_from_slice(input);
+        let _ = training::proto_ids(&bytes);
+        if let Some(message) = understood(training::decode(bytes)) {
+            train(message);
+        }
+    });
+}
+
+#[test]
+fn stored_results() {
+    fuzz("results", |input| {
+        let bytes = Bytes::copy_from_slice(input);
+        if let Ok(json) = results::to_json(&bytes) {
+            serde_json::from_slice::<serde_json::Value>(&json).unwrap();
+        }
+    });
+}
+
+fn spec() -> RunSpec {
+    let lora = LoraSpec { rank: 8, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
+    RunSpec { base_model: "m".to_owned(), lora: Some(lora), optimizer: Optimizer::AdamW }
+}
+
+fn read<T: DeserializeOwned>(input: &[u8]) -> Option<T> {
+    understood(json::parse(input))
+}
+
+/// A payload is stored and read again.
+fn stored(payload: Result<Payload, OpError>) {
+    if let Some(payload) = understood(payload) {
+        Payload::decode(&payload.encode().unwrap()).unwrap();
+        payload.identity().unwrap();
+    }
+}
+
+#[test]
+fn bodies_in_json() {
+    fuzz("json", |input| {
+        let _ = json::training_ids(input);
+        if let Some(body) = read::<training::ForwardBackwardBody>(input) {
+            understood(body.into_proto()).into_iter().for_each(train);
+        }
+        if let Some(body) = read::<sampling::SampleRequest>(input) {
+            let sample = understood(body.into_sample(|| 7));
+            stored(
+                sample
+                    .ok_or_else(|| OpError::user("refused"))
+                    .map(|(sample, server_seed)| Payload::Sample { sample: Box::new(sample), server_seed }),
+            );
+        }
+        if let Some(body) = read::<models::CreateModelRequest>(input) {
+            stored(body.payload(|| 7).map(|(_, payload)| payload));
+        }
+        read::<models::OptimStepRequest>(input).into_iter().for_each(|body| stored(body.payload()));
+        read::<weights::SaveWeightsRequest>(input).into_iter().for_each(|body| stored(body.payload(spec())));
+        read::<weights::SaveWeightsExternalRequest>(input).into_iter().for_each(|body| stored(body.payload(spec())));
+        let session = SessionId::new("s");
+        let sampler = read::<weights::SaveWeightsForSamplerRequest>(input);
+        sampler.into_iter().for_each(|body| stored(body.payload(&session, spec())));
+        if let Some(body) = read::<weights::LoadWeightsRequest>(input) {
+            let _ = (understood(body.form()), understood(body.checkpoint()));
+            stored(body.payload(&spec()));
+        }
+        let _ = read::<sessions::CreateSessionRequest>(input);
+        let _ = read::<client::TelemetryRequest>(input);
+        let _ = read::<futures::RetrieveFuturesRequest>(input);
+        let _ = Payload::decode(input);
+    });
+}
+
+#[test]
+fn paths_and_recipients() {
+    fuzz("paths", |input| {
+        let text = String::from_utf8_lossy(input);
+        if let Some(path) = understood(text.parse::<TinkerPath>()) {
+            assert_eq!(path.to_string(), text);
+            // It is the name of a folder.
+            let name = path.name.as_str();
+            assert!(!name.starts_with('.') && !name.contains(['/', '\\', '\0']), "{name:?}");
+            assert_eq!(name.parse::<CheckpointName>().unwrap(), path.name);
+        }
+        let _ = text.parse::<Recipient>();
+    });
+}

@@ -147,7 +147,7 @@ fn bodies_in_json() {
         sampler.into_iter().for_each(|body| stored(body.payload(&session, spec())));
         if let Some(body) = read::<weights::LoadWeightsRequest>(input) {
             let _ = (understood(body.form()), understood(body.checkpoint()));
-            stored(body.payload(&spec()));
+            stored(body.payload(&spec(), None, None));
         }
         let _ = read::<sessions::CreateSessionRequest>(input);
         let _ = read::<client::TelemetryRequest>(input);

@@ -12,6 +12,7 @@ use trainyard_scheduler::{Effect, Encode, Encoding, NewCheckpoint, NewSamplingSe
 use super::save_attempt::SaveAttempt;
 use crate::codec::NamedSave;
 use crate::wire::models::{CreateModelResult, OptimStepResult};
+use crate::wire::sampling::ComputedWith;
 use crate::wire::weights::{EphemeralResult, ExternalResult, LoadResult, SavedResult};
 use crate::wire::{sampling, training};
 use crate::workspace::FolderGuard;
@@ -90,9 +91,10 @@ pub(super) enum ReplyKind {
         location: PathBuf,
     },
     Restored,
-    /// With the layout of its scored tokens.
+    /// With the layout of its scored tokens, and what it is computed with.
     Sample {
         sparse: Option<SparseIndices>,
+        computed_with: ComputedWith,
     },
 }
 
@@ -107,8 +109,9 @@ impl PendingReply {
             (ReplyKind::ForwardBackward, Ok(OpResult::ForwardBackward(result))) => {
                 CompletionOutcome::Encode(Box::new(move || protobuf(training::encode_output(&result))))
             }
-            (ReplyKind::Sample { sparse }, Ok(OpResult::Sample(result))) => {
-                CompletionOutcome::Encode(Box::new(move || protobuf(sampling::encode_result(&result, sparse.as_ref()))))
+            (ReplyKind::Sample { sparse, computed_with }, Ok(OpResult::Sample(result))) => {
+                let encode = move || protobuf(sampling::encode_result(&result, sparse.as_ref(), computed_with));
+                CompletionOutcome::Encode(Box::new(encode))
             }
             (ReplyKind::Saved { path, location, save }, Ok(OpResult::Saved(Some(files)))) => {
                 CompletionOutcome::Publish(saved(path, location, save, files))

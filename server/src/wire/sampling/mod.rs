@@ -7,7 +7,7 @@ mod stop;
 mod targets;
 
 pub use request::{SampleRequest, SamplingParams};
-pub use result::encode_result;
+pub use result::{ComputedWith, computed_with, encode_result};
 pub use sessions::{CreateSamplingSessionRequest, CreateSamplingSessionResponse, SamplerResponse};
 pub use stop::StopBody;
 

@@ -95,6 +95,7 @@ pub fn spawn(mailbox: impl Mailbox, deps: WorkerDeps) -> io::Result<WorkerHandle
     let mut worker = Worker {
         mailbox: Arc::new(mailbox),
         preparer: engine.preparer(),
+        arithmetic: engine.numerics().into_iter().map(|(model, numerics)| (model, numerics.arithmetic())).collect(),
         engine,
         workspace,
         runtime,
@@ -115,6 +116,8 @@ struct Worker<M> {
     mailbox: Arc<M>,
     engine: Box<dyn Engine>,
     preparer: Arc<dyn Prepare>,
+    /// How the engine computes, by base model.
+    arithmetic: BTreeMap<String, String>,
     workspace: Workspace,
     runtime: Handle,
     random: Random,
@@ -198,7 +201,8 @@ impl<M: Mailbox> Worker<M> {
         let creates = work.seq_id == 0 && !work.kind.is_maintenance();
         let run = work.run.clone();
         let share = TenantShare { name: work.tenant.as_str().into(), weight: self.mailbox.weight(&work.tenant) };
-        let dispatcher = Dispatcher { workspace: &self.workspace, preparer: &*self.preparer, random: &*self.random };
+        let (workspace, random, arithmetic) = (&self.workspace, &*self.random, &self.arithmetic);
+        let dispatcher = Dispatcher { workspace, preparer: &*self.preparer, random, arithmetic };
         match dispatcher.dispatch(work) {
             Ok(Dispatch::Start(operation, reply)) => self.start_operation(request, share, *operation, *reply),
             Ok(Dispatch::Wait(waiting)) => self.fetch(request, share, *waiting),

@@ -1,5 +1,6 @@
 //! From a stored request to the operation that executes it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use trainyard_protocol::{
@@ -13,6 +14,7 @@ use super::folders::{BuildOperation, FolderSource, WaitingForFolder};
 use super::prefetch::prepare_batch;
 use super::reply::{PendingReply, ReplyKind};
 use crate::codec::{EphemeralKind, NamedSave, Payload, checkpoint_location, snapshot_location};
+use crate::wire::sampling::ComputedWith;
 use crate::workspace::Workspace;
 
 /// What a request needs next.
@@ -29,6 +31,8 @@ pub(super) struct Dispatcher<'a> {
     pub(super) preparer: &'a dyn Prepare,
     /// Random bits for names of folders.
     pub(super) random: &'a dyn Fn() -> u64,
+    /// How the engine computes, by base model.
+    pub(super) arithmetic: &'a BTreeMap<String, String>,
 }
 
 fn start(operation: Operation, run: Option<RunId>, reply: ReplyKind) -> Dispatch {
@@ -98,7 +102,8 @@ impl Dispatcher<'_> {
         let session = work.sampling_session.as_ref().ok_or_else(|| unreadable(&work, "it has no sampling session"))?;
         let client = session.session.clone();
         let sparse = sample.target_prompt_logprobs.as_ref().and_then(|targets| targets.sparse.clone());
-        let reply = ReplyKind::Sample { prompt: sample.prompt.len() as u64, sparse };
+        let prompt = sample.prompt.len() as u64;
+        let reply = ReplyKind::Sample { prompt, sparse, computed_with: self.computed_with(session) };
         let source = match (&session.snapshot, &session.checkpoint_dir, &session.model_path) {
             (Some(key), ..) => SamplerSource::Snapshot { key: key.clone() },
             (None, Some(location), _) => return Ok(self.checkpoint_sample(sample, session, location, reply)),
@@ -106,6 +111,16 @@ impl Dispatcher<'_> {
             (None, None, Some(_)) => return Err(unreadable(&work, "its sampling session has no folder")),
         };
         Ok(start(sampling(client, source, sample), None, reply))
+    }
+
+    fn computed_with(&self, session: &SamplingSession) -> ComputedWith {
+        let weights = match (&session.snapshot, &session.model_path) {
+            (Some(key), _) => key.clone(),
+            (None, Some(path)) => path.to_string(),
+            (None, None) => session.base_model.clone(),
+        };
+        let arithmetic = self.arithmetic.get(&session.base_model).cloned().unwrap_or_default();
+        ComputedWith { weights, arithmetic }
     }
 
     fn checkpoint_sample(

@@ -75,7 +75,8 @@ fn sampling(session: Option<SamplingSession>) -> Work {
 }
 
 fn dispatch(work: Work, workspace: &Workspace) -> Result<Dispatch, OpError> {
-    Dispatcher { workspace, preparer: &*preparer(), random: &|| 0 }.dispatch(work)
+    let arithmetic = [("m".to_owned(), "f32 scalar single v1".to_owned())].into();
+    Dispatcher { workspace, preparer: &*preparer(), random: &|| 0, arithmetic: &arithmetic }.dispatch(work)
 }
 
 fn started(work: Work) -> (Operation, PendingReply) {
@@ -139,6 +140,8 @@ fn a_sample_is_answered_in_protobuf() {
     };
     let (outcome, effects) = reported(reply.finish(Ok(OpResult::Sample(result))));
     let Outcome::Succeeded { encoding: Encoding::Protobuf, payload } = outcome else { unreachable!("a result") };
+    let with = crate::wire::sampling::computed_with(&payload).unwrap();
+    assert_eq!((with.weights.as_str(), with.arithmetic.as_str()), ("m", "f32 scalar single v1"));
     assert_eq!(proto::SampleResponse::decode(payload).unwrap().sequences.len(), 1);
     assert!(effects.is_empty());
 }

@@ -12,6 +12,7 @@ use trainyard_scheduler::{Effect, Encode, Encoding, NewCheckpoint, NewSamplingSe
 use super::save_attempt::SaveAttempt;
 use crate::codec::NamedSave;
 use crate::wire::models::{CreateModelResult, OptimStepResult};
+use crate::wire::sampling::ComputedWith;
 use crate::wire::weights::{EphemeralResult, ExternalResult, LoadResult, SavedResult};
 use crate::wire::{sampling, training};
 use crate::workspace::FolderGuard;
@@ -93,10 +94,11 @@ pub(super) enum ReplyKind {
         location: PathBuf,
     },
     Restored,
-    /// With the length of its prompt and the layout of its scored tokens.
+    /// With the length of its prompt, the layout of its scored tokens, and what it is computed with.
     Sample {
         prompt: u64,
         sparse: Option<SparseIndices>,
+        computed_with: ComputedWith,
     },
 }
 
@@ -112,9 +114,9 @@ impl PendingReply {
                 let used = Tokens { trained: tokens, ..Tokens::default() };
                 CompletionOutcome::Encode(used, Box::new(move || protobuf(training::encode_output(&result))))
             }
-            (ReplyKind::Sample { prompt, sparse }, Ok(OpResult::Sample(result))) => {
+            (ReplyKind::Sample { prompt, sparse, computed_with }, Ok(OpResult::Sample(result))) => {
                 let used = sampled(prompt, &result);
-                let encode = move || protobuf(sampling::encode_result(&result, sparse.as_ref()));
+                let encode = move || protobuf(sampling::encode_result(&result, sparse.as_ref(), computed_with));
                 CompletionOutcome::Encode(used, Box::new(encode))
             }
             (ReplyKind::Saved { path, location, save }, Ok(OpResult::Saved(Some(files)))) => {

@@ -9,7 +9,7 @@ mod targets;
 
 pub use decode::{SampleOutput, decode_result};
 pub use request::{SampleRequest, SamplingParams};
-pub use result::encode_result;
+pub use result::{ComputedWith, computed_with, encode_result};
 pub use sessions::{
     CreateSamplingSessionRequest, CreateSamplingSessionResponse, JoinSamplingSessionRequest,
     JoinSamplingSessionResponse, SamplerResponse,

@@ -9,8 +9,32 @@ use trainyard_protocol::{
 use super::super::proto::{self, DType};
 use super::super::tensor;
 
+/// What a sample was computed with: the same for all of its tokens.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct ComputedWith {
+    /// The weights: name of a base model, path of a checkpoint, or key of an in-memory snapshot, which for in-flight samplers
+    /// stands for those of the sampler's save or newer ones.
+    #[prost(string, tag = "1")]
+    pub weights: String,
+    /// Type of the weights in GEMMs, kernels, layout and version of the numerics.
+    #[prost(string, tag = "2")]
+    pub arithmetic: String,
+}
+
+/// Behind a stored `SampleResponse`, as a field of it that no client knows.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+struct Extension {
+    #[prost(message, optional, tag = "100")]
+    computed_with: Option<ComputedWith>,
+}
+
+/// What a stored result was computed with, where it says so.
+pub fn computed_with(result: &[u8]) -> Option<ComputedWith> {
+    Extension::decode(result).ok()?.computed_with
+}
+
 /// Writes a result. `sparse` is the layout of the request's `target_prompt_logprobs`, which the answer repeats.
-pub fn encode_result(result: &SampleResult, sparse: Option<&SparseIndices>) -> Bytes {
+pub fn encode_result(result: &SampleResult, sparse: Option<&SparseIndices>, computed_with: ComputedWith) -> Bytes {
     let response = proto::SampleResponse {
         sequences: result.sequences.iter().map(sequence).collect(),
         prompt_logprobs: result.prompt_logprobs.as_deref().map(tensor::f32_bytes),
@@ -19,7 +43,10 @@ pub fn encode_result(result: &SampleResult, sparse: Option<&SparseIndices>) -> B
         target_prompt_logprobs: result.target_prompt_logprobs.as_ref().map(|scores| like_request(scores, sparse)),
         prompt_alt_tokens: result.prompt_alt_tokens.as_ref().map(alt_tokens),
     };
-    response.encode_to_vec().into()
+    let mut bytes = response.encode_to_vec();
+    // Messages that follow one another are one message.
+    bytes.extend(Extension { computed_with: Some(computed_with) }.encode_to_vec());
+    bytes.into()
 }
 
 fn sequence(sequence: &SampledSequence) -> proto::SampledSequence {

@@ -180,7 +180,7 @@ fn result() -> SampleResult {
 
 #[test]
 fn results_are_written_as_the_client_reads_them() {
-    let response = proto::SampleResponse::decode(encode_result(&result(), None)).unwrap();
+    let response = proto::SampleResponse::decode(encode_result(&result(), None, ComputedWith::default())).unwrap();
     let sequence = &response.sequences[0];
     assert_eq!(sequence.stop_reason(), proto::StopReason::Length);
     assert_eq!(sequence.tokens, Bytes::from_static(&[4, 0, 0, 0, 5, 0, 0, 0]));
@@ -204,7 +204,8 @@ fn results_are_written_as_the_client_reads_them() {
 fn scores_repeat_the_layout_of_the_request() {
     let indices = SparseIndices { crow: vec![0, 0, 1], col: vec![1] };
     assert_eq!(targets(sparse(), 3).unwrap().sparse.as_ref(), Some(&indices));
-    let response = proto::SampleResponse::decode(encode_result(&result(), Some(&indices))).unwrap();
+    let response =
+        proto::SampleResponse::decode(encode_result(&result(), Some(&indices), ComputedWith::default())).unwrap();
     let Some(proto::tensor::Encoding::SparseCsr(csr)) = response.target_prompt_logprobs.unwrap().encoding else {
         panic!("the request was sparse");
     };
@@ -222,7 +223,7 @@ fn what_was_not_asked_for_is_absent() {
         prompt_alt_tokens: None,
         ..result()
     };
-    let response = proto::SampleResponse::decode(encode_result(&bare, None)).unwrap();
+    let response = proto::SampleResponse::decode(encode_result(&bare, None, ComputedWith::default())).unwrap();
     assert_eq!(response.prompt_logprobs, None);
     assert_eq!(response.topk_prompt_logprobs, None);
     assert_eq!(response.target_prompt_logprobs, None);
@@ -234,4 +235,14 @@ proptest! {
     fn arbitrary_bodies_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
         let _ = wire_json::parse::<SampleRequest>(&bytes).and_then(|request| request.into_sample(|| 0));
     }
+}
+
+#[test]
+fn a_result_says_what_it_was_computed_with() {
+    let with = ComputedWith { weights: "m".to_owned(), arithmetic: "f32 scalar single v1".to_owned() };
+    let bytes = encode_result(&result(), None, with.clone());
+    assert_eq!(computed_with(&bytes), Some(with));
+    let plain = proto::SampleResponse::decode(encode_result(&result(), None, ComputedWith::default())).unwrap();
+    assert_eq!(proto::SampleResponse::decode(bytes).unwrap(), plain, "clients skip it");
+    assert_eq!(computed_with(&plain.encode_to_vec()), None);
 }

@@ -6,7 +6,7 @@ use trainyard_scheduler::{Outcome, Work, WorkItem};
 
 use super::*;
 use crate::api::testing::{Server, sample};
-use crate::wire::sampling::encode_result;
+use crate::wire::sampling::{ComputedWith, encode_result};
 
 fn tenant() -> TenantId {
     TenantId::new("local")
@@ -32,7 +32,7 @@ fn result(sequences: Vec<SampledSequence>) -> Outcome {
         prompt_alt_tokens: None,
         prompt_cache_hit_tokens: 0,
     };
-    Outcome::Succeeded { encoding: Encoding::Protobuf, payload: encode_result(&result, None) }
+    Outcome::Succeeded { encoding: Encoding::Protobuf, payload: encode_result(&result, None, ComputedWith::default()) }
 }
 
 /// A server that executes a sample, and the sample's stream.

@@ -84,7 +84,7 @@ mod tests {
 
     use trainyard_protocol::SampleResult;
 
-    use super::super::encode_result;
+    use super::super::{ComputedWith, encode_result};
     use super::*;
 
     fn result() -> SampleResult {
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn results_are_read_as_written() {
         let written = result();
-        let read = decode_result(&encode_result(&written, None)).unwrap();
+        let read = decode_result(&encode_result(&written, None, ComputedWith::default())).unwrap();
         assert_eq!(read.sequences, written.sequences);
         assert_eq!(read.prompt_logprobs, written.prompt_logprobs);
         assert_eq!(read.topk_prompt_logprobs, written.topk_prompt_logprobs);
@@ -117,7 +117,8 @@ mod tests {
 
     #[test]
     fn contradictions_are_errors() {
-        let response = || proto::SampleResponse::decode(encode_result(&result(), None)).unwrap();
+        let response =
+            || proto::SampleResponse::decode(encode_result(&result(), None, ComputedWith::default())).unwrap();
         let refused = |response: proto::SampleResponse| decode_result(&response.encode_to_vec().into()).is_err();
         assert!(!refused(response()));
         let mut bad = response();

@@ -169,6 +169,7 @@ pub(super) fn sample(source: SamplerSource, prompt: Vec<i64>, new: u32, prompt_l
         temperature: 1.0,
         top_k: None,
         top_p: 1.0,
+        controls: Default::default(),
     };
     let sample = Sample {
         prompt,

@@ -6,6 +6,7 @@ mod checkpoint;
 pub mod config;
 mod engine;
 mod fault;
+mod grammar;
 pub mod load;
 pub mod loss;
 pub mod memory;

@@ -35,6 +35,12 @@ impl Detokenizer {
         })
     }
 
+    /// The `tokenizer.json`.
+    pub(crate) fn to_json(&self) -> Result<serde_json::Value, String> {
+        let text = self.0.to_string(false).map_err(|error| error.to_string())?;
+        serde_json::from_str(&text).map_err(|error| error.to_string())
+    }
+
     fn has_text(&self, token: u32) -> bool {
         self.0.id_to_token(token).is_some()
     }
@@ -143,7 +149,7 @@ impl TextMatcher {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use proptest::prelude::*;
@@ -165,7 +171,7 @@ mod tests {
     }
 
     /// Ids: 0 to 255 are bytes, 256 is `<|end|>` (special), the pieces follow.
-    fn detokenizer() -> Arc<Detokenizer> {
+    pub(crate) fn detokenizer() -> Arc<Detokenizer> {
         let spell = |bytes: &[u8]| bytes.iter().map(|&byte| stand_in(byte)).collect::<String>();
         let mut vocab: serde_json::Map<String, serde_json::Value> =
             (0..=255u8).map(|byte| (spell(&[byte]), byte.into())).collect();

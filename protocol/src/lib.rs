@@ -3,6 +3,7 @@
 //! This crate holds ids, operations with their results, error categories, limits and the [`Engine`]
 //! trait. It knows no clock, no executor, no database, no HTTP and no tensor library.
 
+mod controls;
 pub mod custom_loss;
 mod engine;
 mod error;
@@ -18,6 +19,7 @@ mod results;
 mod sampling;
 mod tensor;
 
+pub use controls::SamplingControls;
 pub use engine::{BaseModel, Completion, Engine, EngineStats, TenantShare};
 pub use error::{Category, OpError, redacted};
 pub use ids::{

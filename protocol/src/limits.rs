@@ -48,6 +48,18 @@ pub const MAX_STOP_TOKENS: usize = 1_024;
 pub const MAX_STOP_STRINGS: usize = 64;
 /// Bytes of one stop string.
 pub const MAX_STOP_STRING_BYTES: usize = 1_024;
+/// Tokens of a `logit_bias`.
+pub const MAX_LOGIT_BIASES: usize = 1_024;
+/// Largest bias of a token's logit, and the opposite of the lowest.
+pub const MAX_LOGIT_BIAS: f32 = 100.0;
+/// Largest presence and frequency penalty, and the opposite of the lowest.
+pub const MAX_PENALTY: f32 = 2.0;
+/// Largest repetition penalty.
+pub const MAX_REPETITION_PENALTY: f32 = 100.0;
+/// Bytes of a `json_schema`.
+pub const MAX_SCHEMA_BYTES: usize = 32_768;
+/// Values in a `json_schema`, nested ones included.
+pub const MAX_SCHEMA_VALUES: usize = 2_048;
 /// Lowest temperature but 0, so that logits divided by it stay finite; lower ones mean greedy decoding.
 pub const MIN_TEMPERATURE: f32 = 1e-6;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::scored_tokens;
-use crate::{SessionId, Tensor, TensorValues};
+use crate::{SamplingControls, SessionId, Tensor, TensorValues};
 
 /// Which weights a sample uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub enum Stop {
     Tokens(Vec<i64>),
 }
 
-/// How tokens are sampled. Order: temperature, then top-k, then top-p.
+/// How tokens are sampled. Order: [`SamplingControls`], temperature, `min_p`, top-k, top-p.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SamplingParams {
     /// Most tokens to sample, at least 1; up to the context limit when `None`.
@@ -57,6 +57,9 @@ pub struct SamplingParams {
     pub top_k: Option<u32>,
     /// Keep the smallest set whose probability reaches `p`, above 0; 1 is off.
     pub top_p: f32,
+    /// Penalties and other changes of the logits.
+    #[serde(flatten)]
+    pub controls: SamplingControls,
 }
 
 /// Samples completions of a prompt and computes log-probabilities. It is complete: executing it again gives the same bits.
@@ -198,8 +201,18 @@ mod tests {
         let sample: Sample = serde_json::from_value(stored).unwrap();
         assert_eq!(sample.params.stop, Stop::Strings(vec!["\n".to_owned()]));
         assert_eq!((sample.params.seed, sample.params.temperature), (u64::MAX >> 1, 0.7));
+        assert_eq!(sample.params.controls, SamplingControls::default());
         assert_eq!(sample.target_prompt_logprobs, Some(sparse()));
         let text = serde_json::to_string(&sample).unwrap();
         assert_eq!(serde_json::from_str::<Sample>(&text).unwrap(), sample);
+        let mut controlled = sample;
+        controlled.params.controls = SamplingControls {
+            min_p: 0.05,
+            repetition_penalty: 1.1,
+            logit_bias: vec![(5, -1.5)],
+            ..Default::default()
+        };
+        let text = serde_json::to_string(&controlled).unwrap();
+        assert_eq!(serde_json::from_str::<Sample>(&text).unwrap(), controlled);
     }
 }

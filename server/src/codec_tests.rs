@@ -10,8 +10,15 @@ fn spec(seed: u64) -> RunSpec {
 }
 
 fn sample(seed: u64, server_seed: bool) -> Payload {
-    let params =
-        SamplingParams { max_tokens: None, seed, stop: Stop::Default, temperature: 0.7, top_k: None, top_p: 1.0 };
+    let params = SamplingParams {
+        max_tokens: None,
+        seed,
+        stop: Stop::Default,
+        temperature: 0.7,
+        top_k: None,
+        top_p: 1.0,
+        controls: Default::default(),
+    };
     let sample = Sample {
         prompt: vec![1, 2],
         num_samples: 1,

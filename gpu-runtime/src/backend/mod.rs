@@ -37,6 +37,7 @@ pub use types::{
 };
 
 use crate::fault::Fault;
+pub use crate::sampling::{LogitChanges, SamplingRule};
 
 /// The backend of a machine without accelerators: its processor.
 pub type HostBackend = cpu::Cpu;
@@ -347,7 +348,7 @@ pub trait Backend: Sized + Send + Sync + 'static {
     /// Samples a token for each request from its row of `logits`, `[_, vocabulary]`: cut to top-k, of these to top-p, then by
     /// the inverse distribution function at `u`, candidates in order of id, or with a cut, most likely first. Ties go to the
     /// lowest id. NaN counts as -inf, and -inf is not sampled unless there is nothing else.
-    fn sample(&self, logits: &Self::Rows, requests: &[TokenRequest]) -> Vec<SampledToken>;
+    fn sample(&self, logits: &Self::Rows, requests: &[TokenRequest<'_>]) -> Vec<SampledToken>;
 
     /// Log-probabilities from rows of `logits`; a target's has the bits that [`Backend::target_logprobs`] returns.
     /// Alternatives are sampled without cuts.

@@ -7,6 +7,7 @@ use half::bf16;
 use trainyard_protocol::AdamParams;
 
 use super::Backend;
+use crate::sampling::SamplingRule;
 
 /// Tokens of a block of the KV pool, and keys of a tile of attention.
 pub const KV_BLOCK: usize = 32;
@@ -303,17 +304,11 @@ pub struct AdamWStep<'a, B: Backend> {
 
 /// How to sample a token from a row of logits.
 #[derive(Clone, Copy, Debug)]
-pub struct TokenRequest {
+pub struct TokenRequest<'a> {
     /// The row.
     pub row: usize,
-    /// Softmax temperature; 0 takes the largest logit.
-    pub temperature: f32,
-    /// Most likely tokens that are candidates; all when `None`.
-    pub top_k: Option<u32>,
-    /// Probability mass of the candidates.
-    pub top_p: f32,
-    /// The uniform number in [0, 1) that picks the token.
-    pub u: f64,
+    /// Which token is sampled.
+    pub rule: SamplingRule<'a>,
     /// Most likely tokens to report.
     pub report: usize,
 }
@@ -323,7 +318,7 @@ pub struct TokenRequest {
 pub struct SampledToken {
     /// Id of the token.
     pub token: u32,
-    /// Log-probability at the request's temperature (at 1 when greedy), before top-k and top-p.
+    /// Log-probability at the request's temperature (at 1 when greedy), of the unchanged logits and before all cuts.
     pub logprob: f32,
     /// The most likely tokens with their log-probabilities, best first; fewer where the vocabulary is smaller.
     pub topk: Vec<(u32, f32)>,

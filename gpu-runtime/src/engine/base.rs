@@ -1,13 +1,14 @@
 //! Loaded base models.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use trainyard_protocol::{BaseModel, OpError};
 
 use super::fingerprint::Fingerprint;
 use crate::backend::Backend;
 use crate::config::{LoadError, ModelConfig, ModelFiles, ModelSource, TensorSource, WeightFiles};
+use crate::grammar::{Grammar, GrammarCompiler};
 use crate::model::{Model, ParamTable, Weights};
 use crate::stop::Detokenizer;
 
@@ -18,6 +19,8 @@ pub(super) struct Base<B: Backend> {
     pub(super) weights: Arc<Weights<B>>,
     pub(super) files: ModelFiles,
     pub(super) detokenizer: Option<Arc<Detokenizer>>,
+    /// Made when the first schema comes.
+    grammars: OnceLock<Result<GrammarCompiler, OpError>>,
     /// For full-parameter runs, which start from the unrounded weights.
     tensors: Mutex<Box<dyn TensorSource>>,
     weight_files: WeightFiles,
@@ -51,6 +54,7 @@ impl<B: Backend> Base<B> {
             weights,
             files: source.files,
             detokenizer: detokenizer.map(Arc::new),
+            grammars: OnceLock::new(),
             tensors: Mutex::new(source.tensors),
             weight_files: source.weight_files,
             fingerprint,
@@ -74,6 +78,21 @@ impl<B: Backend> Base<B> {
             vocab_size: config.vocab_size,
             parameters: self.table().elements() as u64,
         }
+    }
+
+    /// The grammar of texts that follow a JSON schema.
+    ///
+    /// # Errors
+    /// The user's, when the schema is refused or the model has no tokenizer.
+    pub(super) fn grammar(&self, schema: &str) -> Result<Grammar, OpError> {
+        let compiler = self.grammars.get_or_init(|| {
+            let detokenizer = self
+                .detokenizer
+                .as_ref()
+                .ok_or_else(|| OpError::user("sampling_params.json_schema: this model has no tokenizer.json"))?;
+            GrammarCompiler::new(detokenizer, self.config().vocab_size, &self.config().eos_token_ids)
+        });
+        compiler.as_ref().map_err(Clone::clone)?.compile(schema)
     }
 
     /// All parameters in f32, as the files have them.

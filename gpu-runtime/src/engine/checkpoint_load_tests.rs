@@ -24,6 +24,7 @@ fn sample(source: SamplerSource, max_tokens: u32) -> Operation {
         temperature: 1.0,
         top_k: None,
         top_p: 1.0,
+        controls: Default::default(),
     };
     let sample = Sample {
         prompt: (0..20).map(|t| t * 3 % 512).collect(),

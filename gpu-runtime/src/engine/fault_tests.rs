@@ -82,6 +82,7 @@ fn ask(prompt: i64) -> Operation {
         temperature: 1.0,
         top_k: None,
         top_p: 1.0,
+        controls: Default::default(),
     };
     let sample = Sample {
         prompt: (0..prompt).map(|t| t * 3 % 512).collect(),

@@ -56,8 +56,15 @@ fn snapshot(run: &str, key: &str) -> Operation {
 }
 
 fn sample(source: SamplerSource, prompt: usize) -> Operation {
-    let params =
-        SamplingParams { max_tokens: Some(4), seed: 3, stop: Stop::Nothing, temperature: 1.0, top_k: None, top_p: 1.0 };
+    let params = SamplingParams {
+        max_tokens: Some(4),
+        seed: 3,
+        stop: Stop::Nothing,
+        temperature: 1.0,
+        top_k: None,
+        top_p: 1.0,
+        controls: Default::default(),
+    };
     let sample = Sample {
         prompt: (0..prompt as i64).map(|t| t * 3 % 512).collect(),
         num_samples: 1,

@@ -1,7 +1,12 @@
 //! Samples a token from a row of logits, and finds the most likely ones.
 
+mod changes;
+mod mask;
 mod ranking;
 
+pub use changes::LogitChanges;
+pub(crate) use changes::{LogitRules, TokenCounts};
+pub(crate) use mask::TokenMask;
 pub(crate) use ranking::topk;
 use ranking::{Candidate, best, sort_first};
 
@@ -11,23 +16,47 @@ pub(crate) struct SamplingScratch {
     weights: Vec<f32>,
     sums: Vec<f64>,
     ranked: Vec<Candidate>,
+    changed: Vec<f32>,
 }
 
-/// Samples a token: logits are divided by `temperature`, cut to the `top_k` most likely, of those to the
-/// smallest set that holds `top_p` of their probability; then `u` in [0, 1) picks by inverse distribution.
+/// How a token is sampled from a row of logits.
+#[derive(Clone, Copy, Debug)]
+pub struct SamplingRule<'a> {
+    /// Softmax temperature; 0 takes the largest logit.
+    pub temperature: f32,
+    /// Tokens less likely than this fraction of the most likely one are no candidates; 0 is off.
+    pub min_p: f32,
+    /// Most likely tokens that are candidates; all when `None`.
+    pub top_k: Option<u32>,
+    /// Probability mass of the candidates.
+    pub top_p: f32,
+    /// The uniform number in [0, 1) that picks the token.
+    pub u: f64,
+    /// Changes of the logits before all this.
+    pub changes: Option<LogitChanges<'a>>,
+}
+
+/// Samples a token: logits are changed, divided by the temperature, cut to those with at least `min_p` of the largest
+/// probability, to the `top_k` most likely, of those to the smallest set that holds `top_p` of their probability; then `u`
+/// picks by inverse distribution.
 ///
 /// Temperature 0 picks the most likely token. Ties go to the lowest id, here and in the cuts. A token whose
 /// logit is -inf or NaN is never sampled unless there is no other. Without cuts, tokens are taken in
 /// order of id in one pass; with cuts, most likely first.
-pub(crate) fn sample_token(
-    logits: &[f32],
-    temperature: f32,
-    top_k: Option<u32>,
-    top_p: f32,
-    u: f64,
-    scratch: &mut SamplingScratch,
-) -> u32 {
-    let total = match weights_of(logits, temperature, scratch) {
+pub(crate) fn sample_token(logits: &[f32], rule: &SamplingRule<'_>, scratch: &mut SamplingScratch) -> u32 {
+    let Some(changes) = rule.changes else { return sample_unchanged(logits, rule, scratch) };
+    let mut changed = std::mem::take(&mut scratch.changed);
+    changed.clear();
+    changed.extend_from_slice(logits);
+    changes.apply(&mut changed);
+    let token = sample_unchanged(&changed, rule, scratch);
+    scratch.changed = changed;
+    token
+}
+
+fn sample_unchanged(logits: &[f32], rule: &SamplingRule<'_>, scratch: &mut SamplingScratch) -> u32 {
+    let SamplingRule { temperature, min_p, top_k, top_p, u, changes: _ } = *rule;
+    let total = match weights_of(logits, temperature, min_p, scratch) {
         Ok(total) => total,
         Err(only) => return only,
     };
@@ -46,20 +75,21 @@ pub(crate) fn sample_each(
     us: impl Iterator<Item = f64>,
     scratch: &mut SamplingScratch,
 ) -> Vec<u32> {
-    match weights_of(logits, temperature, scratch) {
+    match weights_of(logits, temperature, 0.0, scratch) {
         Ok(total) => us.map(|u| pick_by_id(scratch, u * total)).collect(),
         Err(only) => us.map(|_| only).collect(),
     }
 }
 
-/// Sets the weights of the logits and returns their total, or the token where only one can be sampled.
-fn weights_of(logits: &[f32], temperature: f32, scratch: &mut SamplingScratch) -> Result<f64, u32> {
+/// Sets the weights of the logits, 0 for those below `min_p`, and returns their total, or the token where only one can be
+/// sampled.
+fn weights_of(logits: &[f32], temperature: f32, min_p: f32, scratch: &mut SamplingScratch) -> Result<f64, u32> {
     let max = maximum(logits);
     let positive = temperature > 0.0;
     if !positive || !max.is_finite() {
         return Err(logits.iter().position(|&logit| logit == max).unwrap_or(0) as u32);
     }
-    Ok(weigh(logits, max, temperature, scratch))
+    Ok(weigh(logits, max, temperature, min_p, scratch))
 }
 
 /// The scale of logits whose log-softmax is reported: 1 / temperature, and 1 when greedy, where the scaled distribution has
@@ -84,8 +114,9 @@ fn maximum(values: &[f32]) -> f32 {
     lanes.into_iter().fold(f32::NEG_INFINITY, larger)
 }
 
-/// Sets `weights` to exp((logit - max) / temperature) and `sums` to their sums by block; returns the total.
-fn weigh(logits: &[f32], max: f32, temperature: f32, scratch: &mut SamplingScratch) -> f64 {
+/// Sets `weights` to exp((logit - max) / temperature), or 0 where that is below `min_p`, and `sums` to their sums by block;
+/// returns the total. The largest weight is 1, so that a weight is the ratio of its probability to the largest one.
+fn weigh(logits: &[f32], max: f32, temperature: f32, min_p: f32, scratch: &mut SamplingScratch) -> f64 {
     let SamplingScratch { weights, sums, .. } = scratch;
     weights.resize(logits.len(), 0.0);
     sums.clear();
@@ -93,7 +124,8 @@ fn weigh(logits: &[f32], max: f32, temperature: f32, scratch: &mut SamplingScrat
         let mut lanes = [0f32; LANES];
         for (weights, logits) in weights.chunks_mut(LANES).zip(logits.chunks(LANES)) {
             for ((weight, &logit), lane) in weights.iter_mut().zip(logits).zip(&mut lanes) {
-                *weight = exp_nonpositive((logit - max) / temperature);
+                let ratio = exp_nonpositive((logit - max) / temperature);
+                *weight = if ratio >= min_p { ratio } else { 0.0 };
                 *lane += *weight;
             }
         }

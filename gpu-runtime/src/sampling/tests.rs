@@ -2,11 +2,17 @@
 
 use proptest::prelude::*;
 
+use trainyard_protocol::SamplingControls;
+
 use super::*;
 use crate::rng::uniform;
 
+fn rule(temperature: f32, top_k: Option<u32>, top_p: f32, u: f64) -> SamplingRule<'static> {
+    SamplingRule { temperature, min_p: 0.0, top_k, top_p, u, changes: None }
+}
+
 fn one(logits: &[f32], temperature: f32, top_k: Option<u32>, top_p: f32, u: f64) -> u32 {
-    sample_token(logits, temperature, top_k, top_p, u, &mut SamplingScratch::default())
+    sample_token(logits, &rule(temperature, top_k, top_p, u), &mut SamplingScratch::default())
 }
 
 #[test]
@@ -69,7 +75,7 @@ fn frequencies_match_probabilities() {
         let mut counts = [0u32; 3];
         let mut scratch = SamplingScratch::default();
         for at in 0..tokens {
-            let id = sample_token(&logits, temperature, top_k, top_p, uniform(5, 0, at), &mut scratch);
+            let id = sample_token(&logits, &rule(temperature, top_k, top_p, uniform(5, 0, at)), &mut scratch);
             assert_eq!(id % 433, 7);
             counts[(id / 433) as usize] += 1;
         }
@@ -133,5 +139,112 @@ proptest! {
         prop_assume!(values.iter().any(|value| value.is_finite()));
         let wide = one(&values, 1.0, Some(u32::MAX), 1.0, u);
         prop_assert_eq!(wide, one(&values, 1.0, None, 1.0, u));
+    }
+}
+
+/// The changed logits by the definitions of OpenAI and vLLM, one token at a time in f64.
+fn changed(logits: &[f32], controls: &SamplingControls, prompt: &[u32], sampled: &[u32]) -> Vec<f64> {
+    let change = |(id, &logit): (u32, &f32)| {
+        let bias = controls.logit_bias.iter().find(|(token, _)| *token == id).map_or(0.0, |(_, bias)| *bias);
+        let mut logit = f64::from(logit) + f64::from(bias);
+        let count = sampled.iter().filter(|token| **token == id).count();
+        if prompt.contains(&id) || count > 0 {
+            let penalty = f64::from(controls.repetition_penalty);
+            logit = if logit > 0.0 { logit / penalty } else { logit * penalty };
+        }
+        let presence = if count > 0 { f64::from(controls.presence_penalty) } else { 0.0 };
+        logit - f64::from(controls.frequency_penalty) * count as f64 - presence
+    };
+    (0u32..).zip(logits).map(change).collect()
+}
+
+fn counts(sampled: &[u32]) -> TokenCounts {
+    let mut counts = TokenCounts::new();
+    sampled.iter().for_each(|token| *counts.entry(*token).or_default() += 1);
+    counts
+}
+
+#[test]
+fn penalties_and_biases_are_those_of_the_definitions() {
+    let controls = SamplingControls {
+        presence_penalty: 0.5,
+        frequency_penalty: 0.25,
+        repetition_penalty: 2.0,
+        logit_bias: vec![(0, 1.0), (4, -100.0)],
+        ..SamplingControls::default()
+    };
+    let rules = LogitRules::new(&controls, &[1, 3, 3]).unwrap();
+    let counts = counts(&[2, 3, 3]);
+    let mut logits = [1.0, 4.0, -1.0, 6.0, 2.0, 0.5];
+    LogitChanges { rules: Some(&rules), counts: &counts, allowed: None }.apply(&mut logits);
+    // Bias; prompt; sampled once; in the prompt and sampled twice; bias; untouched.
+    assert_eq!(logits, [2.0, 2.0, -2.0 - 0.75, 3.0 - 1.0, -98.0, 0.5]);
+}
+
+#[test]
+fn only_allowed_tokens_are_sampled() {
+    let logits: Vec<f32> = (0..70).map(|id| id as f32 / 10.0).collect();
+    let mut allowed = TokenMask::new(vec![0; 3]);
+    assert!(allowed.is_empty());
+    [3, 31, 64].into_iter().for_each(|token| allowed.allow(token));
+    allowed.allow(96);
+    let listed: Vec<u32> = (0..200).filter(|token| allowed.allows(*token)).collect();
+    assert_eq!(listed, [3, 31, 64]);
+    let counts = TokenCounts::new();
+    let changes = Some(LogitChanges { rules: None, counts: &counts, allowed: Some(&allowed) });
+    for (temperature, u) in [(0.0, 0.5), (1.0, 0.0), (1.0, 0.5), (10.0, 0.999)] {
+        let rule = SamplingRule { changes, ..rule(temperature, None, 1.0, u) };
+        let token = sample_token(&logits, &rule, &mut SamplingScratch::default());
+        assert!(listed.contains(&token), "{token}");
+        assert!(temperature > 0.0 || token == 64);
+    }
+}
+
+#[test]
+fn without_controls_nothing_is_changed() {
+    assert!(LogitRules::new(&SamplingControls::default(), &[1, 2]).is_none());
+    let min_p = SamplingControls { min_p: 0.5, ..SamplingControls::default() };
+    assert!(LogitRules::new(&min_p, &[1, 2]).is_none());
+}
+
+proptest! {
+    #[test]
+    fn changes_follow_the_definitions(
+        values in prop::collection::vec(-8f32..8.0, 1..60),
+        prompt in prop::collection::vec(0u32..60, 0..20),
+        sampled in prop::collection::vec(0u32..60, 0..40),
+        presence_penalty in -2f32..2.0, frequency_penalty in -2f32..2.0, repetition_penalty in 0.5f32..2.0,
+        bias in prop::collection::btree_map(0u32..60, -100f32..100.0, 0..10),
+    ) {
+        let controls = SamplingControls {
+            presence_penalty, frequency_penalty, repetition_penalty,
+            logit_bias: bias.into_iter().collect(), ..SamplingControls::default()
+        };
+        let (rules, counts) = (LogitRules::new(&controls, &prompt), counts(&sampled));
+        let mut found = values.clone();
+        LogitChanges { rules: rules.as_ref(), counts: &counts, allowed: None }.apply(&mut found);
+        for (found, expected) in found.iter().zip(changed(&values, &controls, &prompt, &sampled)) {
+            prop_assert!((f64::from(*found) - expected).abs() < 1e-3, "{} {}", found, expected);
+        }
+    }
+
+    /// min_p keeps the tokens whose probability is at least that fraction of the largest one, and of those top-k and top-p
+    /// keep what they would keep of a vocabulary of these tokens alone.
+    #[test]
+    fn min_p_cuts_before_top_k_and_top_p(
+        values in logits(), min_p in 0.001f32..1.0, k in prop::option::of(1u32..40), p in 0.1f32..1.2, u in 0f64..1.0,
+    ) {
+        prop_assume!(values.iter().any(|value| value.is_finite()));
+        let rule = SamplingRule { min_p, ..rule(0.8, k, p.min(1.0), u) };
+        let id = sample_token(&values, &rule, &mut SamplingScratch::default());
+        let most = ranked(&values)[0].1;
+        // Not where rounding decides.
+        prop_assume!(values.iter().all(|value| (((value - most) / 0.8).exp() / min_p - 1.0).abs() > 1e-4));
+        let kept: Vec<f32> = values
+            .iter()
+            .map(|&value| if ((value - most) / 0.8).exp() >= min_p { value } else { f32::NEG_INFINITY })
+            .collect();
+        prop_assert_eq!(id, one(&kept, 0.8, k, p.min(1.0), u));
+        prop_assert!(kept[id as usize].is_finite());
     }
 }

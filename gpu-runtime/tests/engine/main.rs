@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod checksums;
+mod controls;
 mod equality;
 mod fairness;
 mod isolation;

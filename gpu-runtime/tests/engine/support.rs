@@ -166,7 +166,15 @@ pub(crate) fn datum(tokens: &[i64]) -> Datum {
 }
 
 pub(crate) fn params(max_tokens: u32, temperature: f32, seed: u64) -> SamplingParams {
-    SamplingParams { max_tokens: Some(max_tokens), seed, stop: Stop::Nothing, temperature, top_k: None, top_p: 1.0 }
+    SamplingParams {
+        max_tokens: Some(max_tokens),
+        seed,
+        stop: Stop::Nothing,
+        temperature,
+        top_k: None,
+        top_p: 1.0,
+        controls: Default::default(),
+    }
 }
 
 pub(crate) fn sample(

@@ -63,6 +63,7 @@ pub(super) async fn asample(
 }
 
 fn check_against_model(sample: &Sample, model: &BaseModel) -> Result<(), ApiError> {
+    sample.params.controls.check_vocabulary(model.vocab_size)?;
     let vocabulary = model.vocab_size as i64;
     if let Stop::Tokens(tokens) = &sample.params.stop
         && let Some(id) = tokens.iter().find(|&id| !(0..vocabulary).contains(id))
@@ -163,6 +164,16 @@ mod tests {
             ("sampling_params", json!({"top_p": 0.0}), "sampling_params.top_p"),
             ("sampling_params", json!({"stop": [1, "a"]}), "stop"),
             ("sampling_params", json!({"stop": [100]}), "sampling_params.stop: token 100"),
+            ("sampling_params", json!({"min_p": 1.5}), "sampling_params.min_p: 1.5 is outside [0, 1]"),
+            ("sampling_params", json!({"presence_penalty": 3}), "sampling_params.presence_penalty"),
+            ("sampling_params", json!({"frequency_penalty": -3}), "sampling_params.frequency_penalty"),
+            ("sampling_params", json!({"repetition_penalty": 0}), "sampling_params.repetition_penalty"),
+            ("sampling_params", json!({"logit_bias": {"7": 101}}), "sampling_params.logit_bias: 101 for token 7"),
+            ("sampling_params", json!({"logit_bias": {"100": 1}}), "sampling_params.logit_bias: token 100 is outside"),
+            ("sampling_params", json!({"logit_bias": {"-1": 1}}), "logit_bias"),
+            ("sampling_params", json!({"logit_bias": {"1": 1, "01": 2}}), "logit_bias"),
+            ("sampling_params", json!({"logit_bias": {"1": "x"}}), "logit_bias"),
+            ("sampling_params", json!({"json_schema": "{}"}), "sampling_params.json_schema: must be an object"),
             ("prompt_logprobs_last_n", json!(1), "prompt_logprobs_last_n"),
             ("target_prompt_logprobs", targets(101), "target_prompt_logprobs: 101 columns, at most 100 are allowed"),
             ("target_prompt_logprobs", targets(1 << 25), "33554432 columns, at most 1024 are allowed"),

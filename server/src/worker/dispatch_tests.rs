@@ -47,6 +47,7 @@ fn sampling(session: Option<SamplingSession>) -> Work {
         temperature: 0.5,
         top_k: Some(6),
         top_p: 0.9,
+        controls: Default::default(),
     };
     let sample = Sample {
         prompt: vec![1, 2],

@@ -333,7 +333,7 @@ impl Backend for Cpu {
         head::backward(self, head, hidden, gradient, state, param, sinks)
     }
 
-    fn sample(&self, logits: &HostRows, requests: &[TokenRequest]) -> Vec<SampledToken> {
+    fn sample(&self, logits: &HostRows, requests: &[TokenRequest<'_>]) -> Vec<SampledToken> {
         sampling::sample(self, logits, logits.width(), requests)
     }
 

@@ -7,8 +7,8 @@ use crate::backend::{RowScores, SampledToken, ScoreRequest, TokenRequest};
 use crate::sampling::{SamplingScratch, logprob_scale, sample_each, sample_token, topk};
 
 /// Samples from `logits`, rows of `vocab` elements, a token for each request.
-pub(super) fn sample(cpu: &Cpu, logits: &[f32], vocab: usize, requests: &[TokenRequest]) -> Vec<SampledToken> {
-    let mut sampled: Vec<(&TokenRequest, SampledToken)> =
+pub(super) fn sample(cpu: &Cpu, logits: &[f32], vocab: usize, requests: &[TokenRequest<'_>]) -> Vec<SampledToken> {
+    let mut sampled: Vec<(&TokenRequest<'_>, SampledToken)> =
         requests.iter().map(|request| (request, SampledToken::default())).collect();
     let each = rows_per_task(&cpu.pool, sampled.len());
     for_each(cpu, &mut sampled.chunks_mut(each).collect::<Vec<_>>(), |_, tokens| {
@@ -20,13 +20,12 @@ pub(super) fn sample(cpu: &Cpu, logits: &[f32], vocab: usize, requests: &[TokenR
     sampled.into_iter().map(|(_, token)| token).collect()
 }
 
-fn sample_row(cpu: &Cpu, logits: &[f32], request: &TokenRequest, scratch: &mut SamplingScratch) -> SampledToken {
-    let TokenRequest { temperature, top_k, top_p, u, report, .. } = *request;
-    let token = sample_token(logits, temperature, top_k, top_p, u, scratch);
-    let scale = logprob_scale(temperature);
+fn sample_row(cpu: &Cpu, logits: &[f32], request: &TokenRequest<'_>, scratch: &mut SamplingScratch) -> SampledToken {
+    let token = sample_token(logits, &request.rule, scratch);
+    let scale = logprob_scale(request.rule.temperature);
     let lse = log_sum_exp(cpu, logits, scale);
     let logprob = |logit: f32| logit * scale - lse;
-    let topk = topk(logits, report).into_iter().map(|(id, logit)| (id, logprob(logit))).collect();
+    let topk = topk(logits, request.report).into_iter().map(|(id, logit)| (id, logprob(logit))).collect();
     SampledToken { token, logprob: logprob(logits[token as usize]), topk }
 }
 

@@ -53,12 +53,12 @@ pub(super) fn backward(
     dx
 }
 
-pub(super) fn sample(logits: &Matrix, request: &TokenRequest) -> SampledToken {
-    let TokenRequest { row, temperature, top_k, top_p, u, report } = *request;
-    let logits = logits.row(row);
-    let token = sample_token(logits, temperature, top_k, top_p, u, &mut SamplingScratch::default());
-    let scaled = logprobs(logits, temperature);
-    let topk = topk(logits, report).into_iter().map(|(id, _)| (id, scaled[id as usize])).collect();
+pub(super) fn sample(logits: &Matrix, request: &TokenRequest<'_>) -> SampledToken {
+    let TokenRequest { row, rule, report } = request;
+    let logits = logits.row(*row);
+    let token = sample_token(logits, rule, &mut SamplingScratch::default());
+    let scaled = logprobs(logits, rule.temperature);
+    let topk = topk(logits, *report).into_iter().map(|(id, _)| (id, scaled[id as usize])).collect();
     SampledToken { token, logprob: scaled[token as usize], topk }
 }
 

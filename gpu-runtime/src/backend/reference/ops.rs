@@ -370,7 +370,7 @@ impl Backend for Reference {
         head::backward(call, hidden, gradient, param, sinks)
     }
 
-    fn sample(&self, logits: &Matrix, requests: &[TokenRequest]) -> Vec<SampledToken> {
+    fn sample(&self, logits: &Matrix, requests: &[TokenRequest<'_>]) -> Vec<SampledToken> {
         requests.iter().map(|request| head::sample(logits, request)).collect()
     }
 

@@ -62,7 +62,7 @@ pub(super) fn check_counts(request: &Sample, prompt: usize) -> Result<(), OpErro
 /// Checks how tokens are to be sampled; errors name the field. `stop` is checked where it is compiled,
 /// when a stop matcher is made.
 pub(super) fn validate_params(params: &SamplingParams) -> Result<(), OpError> {
-    let SamplingParams { max_tokens, temperature, top_k, top_p, .. } = params;
+    let SamplingParams { max_tokens, temperature, top_k, top_p, controls, .. } = params;
     if *max_tokens == Some(0) {
         return Err(OpError::user("sampling_params.max_tokens: must be at least 1"));
     }
@@ -77,14 +77,14 @@ pub(super) fn validate_params(params: &SamplingParams) -> Result<(), OpError> {
     if !(*top_p > 0.0 && *top_p <= 1.0) {
         return Err(OpError::user(format!("sampling_params.top_p: {top_p} is outside (0, 1]")));
     }
-    Ok(())
+    controls.check()
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use trainyard_protocol::Stop;
+    use trainyard_protocol::{SamplingControls, Stop};
 
     use super::*;
 
@@ -97,6 +97,7 @@ mod tests {
             temperature: 1.0,
             top_k: None,
             top_p: 1.0,
+            controls: Default::default(),
         };
         validate_params(&good).unwrap();
         let cases = [
@@ -105,6 +106,10 @@ mod tests {
             ("temperature", SamplingParams { temperature: f32::NAN, ..good.clone() }),
             ("temperature", SamplingParams { temperature: 1e-38, ..good.clone() }),
             ("top_k", SamplingParams { top_k: Some(0), ..good.clone() }),
+            (
+                "min_p",
+                SamplingParams { controls: SamplingControls { min_p: 2.0, ..good.controls.clone() }, ..good.clone() },
+            ),
             ("top_p", SamplingParams { top_p: 0.0, ..good.clone() }),
             ("top_p", SamplingParams { top_p: 1.1, ..good.clone() }),
             ("top_p", SamplingParams { top_p: f32::NAN, ..good.clone() }),

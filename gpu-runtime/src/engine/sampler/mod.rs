@@ -210,7 +210,7 @@ impl<B: Backend> Sampler<B> {
 
     fn finish(&mut self) -> Vec<Completion> {
         let finished: Vec<_> = self.active.extract_if(.., |task| task.is_finished()).collect();
-        let complete = |task: SampleTask<B>| Completion::new(task.id.clone(), Ok(OpResult::Sample(task.into_result())));
+        let complete = |task: SampleTask<B>| Completion::new(task.id.clone(), task.into_result().map(OpResult::Sample));
         let completions = finished.into_iter().map(complete).collect();
         self.evict_unused();
         completions

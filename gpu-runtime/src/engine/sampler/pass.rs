@@ -123,7 +123,7 @@ impl<B: Backend> Sampler<B> {
         let mut out = logit_rows(backend, weights.model.config.vocab_size);
         logits(backend, weights, &last, &groups, &mut out);
         let request = |token: &NextToken| self.active[token.task].token_request(token.sequence, token.row - first);
-        let requests: Vec<TokenRequest> = tokens.iter().map(request).collect();
+        let requests: Vec<TokenRequest<'_>> = tokens.iter().map(request).collect();
         backend.sample(&out, &requests)
     }
 }

@@ -47,6 +47,7 @@ fn request(prompt: Vec<i64>, num_samples: u32, max_tokens: u32) -> Sample {
         temperature: 1.0,
         top_k: None,
         top_p: 1.0,
+        controls: Default::default(),
     };
     Sample {
         prompt,

@@ -1,5 +1,6 @@
 //! `create_sampling_session`, `samplers` and `asample`: JSON requests in, protobuf results out.
 
+mod controls;
 mod decode;
 mod request;
 mod result;
@@ -7,6 +8,7 @@ mod sessions;
 mod stop;
 mod targets;
 
+pub use controls::LogitBias;
 pub use decode::{SampleOutput, decode_result};
 pub use request::{SampleRequest, SamplingParams};
 pub use result::{ComputedWith, computed_with, encode_result};

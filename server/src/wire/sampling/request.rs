@@ -5,6 +5,8 @@ use trainyard_protocol::limits::{MAX_NUM_SAMPLES, MAX_TOPK_LOGPROBS, MIN_TEMPERA
 use trainyard_protocol::{self as protocol, OpError, Sample};
 use utoipa::ToSchema;
 
+use super::controls::{LogitBias, controls};
+
 use super::super::json;
 use super::super::model_input::ModelInput;
 use super::super::tensor::TensorData;
@@ -85,11 +87,42 @@ pub struct SamplingParams {
     /// Keep the smallest set whose probability reaches `p`; 1 is off.
     #[schema(exclusive_minimum = 0, maximum = 1)]
     pub top_p: f64,
+    /// Tokens less likely than this fraction of the most likely one are not sampled; 0 is off.
+    #[schema(minimum = 0, maximum = 1)]
+    pub min_p: f64,
+    /// Subtracted from the logits of tokens that the completion holds.
+    #[schema(minimum = -2, maximum = 2)]
+    pub presence_penalty: f64,
+    /// Subtracted from the logits of tokens each time that the completion holds them.
+    #[schema(minimum = -2, maximum = 2)]
+    pub frequency_penalty: f64,
+    /// Divides positive logits of tokens that prompt or completion hold, and multiplies negative ones; 1 is off.
+    #[schema(exclusive_minimum = 0, maximum = 100)]
+    pub repetition_penalty: f64,
+    /// Added to the logits of tokens, by token id, each between -100 and 100.
+    #[schema(value_type = Option<serde_json::Value>)]
+    pub logit_bias: Option<LogitBias>,
+    /// A JSON schema that the completion follows.
+    #[schema(value_type = Option<serde_json::Value>)]
+    pub json_schema: Option<serde_json::Value>,
 }
 
 impl Default for SamplingParams {
     fn default() -> Self {
-        Self { max_tokens: None, seed: None, stop: None, temperature: 1.0, top_k: -1, top_p: 1.0 }
+        Self {
+            max_tokens: None,
+            seed: None,
+            stop: None,
+            temperature: 1.0,
+            top_k: -1,
+            top_p: 1.0,
+            min_p: 0.0,
+            presence_penalty: 0.0,
+            frequency_penalty: 0.0,
+            repetition_penalty: 1.0,
+            logit_bias: None,
+            json_schema: None,
+        }
     }
 }
 
@@ -148,6 +181,7 @@ impl SamplingParams {
         if !(self.top_p > 0.0 && self.top_p <= 1.0) {
             return refuse(format!("top_p: {} is not above 0 and at most 1", self.top_p));
         }
+        let controls = controls(&self)?;
         Ok(protocol::SamplingParams {
             max_tokens: self.max_tokens,
             seed: self.seed.map_or_else(|| json::fold_seed(random().into()), json::fold_seed),
@@ -155,6 +189,7 @@ impl SamplingParams {
             temperature: temperature(self.temperature),
             top_k: u32::try_from(self.top_k).ok(),
             top_p: self.top_p as f32,
+            controls,
         })
     }
 }

@@ -13,8 +13,10 @@ use super::check::{check_counts, check_tokens, max_new_tokens, validate_params};
 use super::prefix::{NodeId, PrefixCache};
 use super::prompt::{PromptOutputs, PromptRows};
 use super::stream::{KvStream, SequenceTokens};
-use crate::backend::{Backend, SampledToken, TokenRequest};
+use crate::backend::{Backend, LogitChanges, SampledToken, SamplingRule, TokenRequest};
+use crate::grammar::Grammar;
 use crate::rng::uniform;
+use crate::sampling::LogitRules;
 use crate::stop::StopMatcher;
 use sequence::Sequence;
 
@@ -40,6 +42,12 @@ pub(super) struct SampleTask<B: Backend> {
     width: usize,
     /// State of the stop matcher before the first token.
     stop: StopMatcher,
+    /// What the text of each sequence must follow.
+    grammar: Option<Grammar>,
+    /// Why the request fails.
+    failure: Option<OpError>,
+    /// What changes the logits of all sequences.
+    rules: Option<LogitRules>,
     /// Tokens that each sequence may get.
     max_new: usize,
     /// Prompt tokens whose keys and values came from the cache.
@@ -73,6 +81,8 @@ impl<B: Backend> SampleTask<B> {
         let config = weights.base.config();
         let prompt = check_tokens(&request.prompt, config.vocab_size)?;
         validate_params(&request.params)?;
+        request.params.controls.check_vocabulary(config.vocab_size)?;
+        let rules = LogitRules::new(&request.params.controls, &prompt);
         check_counts(&request, prompt.len())?;
         let max_new = max_new_tokens(&request.params, prompt.len(), config.max_position_embeddings)?;
         let scored = request.prompt_logprobs_last_n.map_or(prompt.len(), |rows| rows as usize);
@@ -80,7 +90,10 @@ impl<B: Backend> SampleTask<B> {
         check_candidates(samples, max_new, topk, scored, request.topk_prompt_logprobs)?;
         let outputs = PromptOutputs::new(&mut request, prompt.len(), config.vocab_size)?;
         let stop = StopMatcher::new(&request.params.stop, &config.eos_token_ids, weights.base.detokenizer.clone())?;
-        let sequences: Vec<_> = (0..request.num_samples).map(|_| Sequence::new(root, &stop)).collect();
+        let schema = request.params.controls.json_schema.as_deref();
+        let grammar = schema.map(|schema| weights.base.grammar(schema)).transpose()?;
+        let sequences: Vec<_> =
+            (0..request.num_samples).map(|_| Sequence::new(root, &stop, grammar.as_ref())).collect();
         Ok(Self {
             id,
             share,
@@ -96,6 +109,9 @@ impl<B: Backend> SampleTask<B> {
             width: sequences.len(),
             sequences,
             stop,
+            grammar,
+            failure: None,
+            rules,
             max_new,
             cache_hits: 0,
             reports_hits: false,
@@ -109,7 +125,8 @@ impl<B: Backend> SampleTask<B> {
     pub(super) fn restarted(mut self, quarantined_until: usize) -> Self {
         self.decodes = false;
         self.release_kv();
-        self.sequences.iter_mut().for_each(|sequence| *sequence = Sequence::new(self.root, &self.stop));
+        let start = || Sequence::new(self.root, &self.stop, self.grammar.as_ref());
+        self.sequences.iter_mut().for_each(|sequence| *sequence = start());
         self.outputs = self.outputs.restarted(&self.request);
         self.quarantined_until = quarantined_until;
         self
@@ -159,7 +176,7 @@ impl<B: Backend> SampleTask<B> {
     }
 
     pub(super) fn is_finished(&self) -> bool {
-        self.sequences.iter().all(|s| s.end.is_some())
+        self.failure.is_some() || self.sequences.iter().all(|s| s.end.is_some())
     }
 
     /// The tokens of a target and its keys and values.
@@ -234,22 +251,34 @@ impl<B: Backend> SampleTask<B> {
     }
 
     /// How the next token of sequence `s` is sampled from row `row` of the logits.
-    pub(super) fn token_request(&self, s: usize, row: usize) -> TokenRequest {
-        let params = &self.request.params;
-        TokenRequest {
-            row,
+    pub(super) fn token_request(&self, s: usize, row: usize) -> TokenRequest<'_> {
+        let (params, sequence) = (&self.request.params, &self.sequences[s]);
+        let (counts, allowed) = (&sequence.counts, sequence.grammar.as_ref().map(Grammar::allowed));
+        let rule = SamplingRule {
             temperature: params.temperature,
+            min_p: params.controls.min_p,
             top_k: params.top_k,
             top_p: params.top_p,
-            u: uniform(params.seed, s as u64, self.sequences[s].tokens.len() as u64),
-            report: self.request.topk_sample_logprobs as usize,
-        }
+            u: uniform(params.seed, s as u64, sequence.tokens.len() as u64),
+            changes: (self.rules.is_some() || allowed.is_some()).then_some(LogitChanges {
+                rules: self.rules.as_ref(),
+                counts,
+                allowed,
+            }),
+        };
+        TokenRequest { row, rule, report: self.request.topk_sample_logprobs as usize }
     }
 
-    /// Appends a sampled token to sequence `s`; releases its keys and values when it ends.
+    /// Appends a sampled token to sequence `s`; releases its keys and values when it ends. The request fails when the
+    /// sequence's grammar does.
     pub(super) fn push(&mut self, s: usize, sampled: SampledToken) {
         let sequence = &mut self.sequences[s];
-        sequence.push(sampled, self.request.topk_sample_logprobs as usize, self.max_new);
+        if self.rules.is_some() {
+            *sequence.counts.entry(sampled.token).or_default() += 1;
+        }
+        if let Err(error) = sequence.push(sampled, self.request.topk_sample_logprobs as usize, self.max_new) {
+            self.failure = Some(error);
+        }
         if sequence.end.is_some() {
             sequence.stream = KvStream::new(self.root);
         }
@@ -263,7 +292,13 @@ impl<B: Backend> SampleTask<B> {
     }
 
     /// The result of a finished request.
-    pub(super) fn into_result(self) -> SampleResult {
+    ///
+    /// # Errors
+    /// Why it failed.
+    pub(super) fn into_result(self) -> Result<SampleResult, OpError> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
         let topk = self.request.topk_sample_logprobs as usize;
         let mut result = SampleResult {
             sequences: self.sequences.into_iter().map(|sequence| sequence.into_result(topk)).collect(),
@@ -274,7 +309,7 @@ impl<B: Backend> SampleTask<B> {
             prompt_cache_hit_tokens: if self.reports_hits { self.cache_hits as u32 } else { 0 },
         };
         self.outputs.finish(&mut result);
-        result
+        Ok(result)
     }
 }
 

@@ -1,49 +1,65 @@
 //! One completion of a prompt.
 
-use trainyard_protocol::{SampleProgress, SampledSequence, StopReason, TopkLogprobs};
+use trainyard_protocol::{OpError, SampleProgress, SampledSequence, StopReason, TopkLogprobs};
 
 use crate::backend::SampledToken;
 use crate::engine::sampler::ABSENT;
 use crate::engine::sampler::prefix::NodeId;
 use crate::engine::sampler::stream::KvStream;
+use crate::grammar::Grammar;
+use crate::sampling::TokenCounts;
 use crate::stop::StopMatcher;
 
 pub(super) struct Sequence {
     pub(super) stream: KvStream,
     /// Sampled tokens, without the prompt's.
     pub(super) tokens: Vec<u32>,
+    /// How often each of them was, if that changes logits.
+    pub(super) counts: TokenCounts,
     logprobs: Vec<f32>,
     /// Top candidates, `[tokens, k]`.
     topk: Vec<(u32, f32)>,
     stop: StopMatcher,
+    /// What its text must follow.
+    pub(super) grammar: Option<Grammar>,
     /// Set once it has ended.
     pub(super) end: Option<StopReason>,
 }
 
 impl Sequence {
-    pub(super) fn new(root: NodeId, stop: &StopMatcher) -> Self {
+    pub(super) fn new(root: NodeId, stop: &StopMatcher, grammar: Option<&Grammar>) -> Self {
         Self {
             stream: KvStream::new(root),
             tokens: Vec::new(),
+            counts: TokenCounts::new(),
             logprobs: Vec::new(),
             topk: Vec::new(),
             stop: stop.clone(),
+            grammar: grammar.cloned(),
             end: None,
         }
     }
 
     /// Appends a sampled token with `topk` candidates. The sequence ends at a stop token or string, or with `max_new`
-    /// tokens.
-    pub(super) fn push(&mut self, mut sampled: SampledToken, topk: usize, max_new: usize) {
+    /// tokens, or when its text is complete.
+    ///
+    /// # Errors
+    /// When its grammar takes too much work.
+    pub(super) fn push(&mut self, mut sampled: SampledToken, topk: usize, max_new: usize) -> Result<(), OpError> {
+        let complete = match &mut self.grammar {
+            Some(grammar) => grammar.push(sampled.token)?,
+            None => false,
+        };
         sampled.topk.resize(topk, (0, ABSENT));
         self.tokens.push(sampled.token);
         self.logprobs.push(sampled.logprob);
         self.topk.extend(sampled.topk);
-        if self.stop.push(sampled.token) {
+        if self.stop.push(sampled.token) || complete {
             self.end = Some(StopReason::Stop);
         } else if self.tokens.len() >= max_new {
             self.end = Some(StopReason::Length);
         }
+        Ok(())
     }
 
     /// Its tokens from index `from` on, with `topk` candidates each; it is the sequence of index `sequence`.

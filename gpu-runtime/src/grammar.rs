@@ -1,0 +1,150 @@
+//! Output that follows a JSON schema: after each token, which tokens may come next.
+//!
+//! `llguidance` compiles a schema to a grammar over bytes and walks the vocabulary's prefix tree along it. Both are bounded here,
+//! and what exceeds a bound is the user's error: a schema of a few bytes may stand for an enormous grammar.
+
+use std::fmt;
+use std::sync::Arc;
+
+use llguidance::api::TopLevelGrammar;
+use llguidance::toktrie::{ApproximateTokEnv, TokRxInfo, TokTrie};
+use llguidance::{JsonCompileOptions, Matcher, ParserFactory, token_bytes_from_tokenizer_json};
+use serde_json::Value;
+use trainyard_protocol::OpError;
+
+use crate::fault::guarded;
+use crate::sampling::TokenMask;
+use crate::stop::Detokenizer;
+
+/// White space between the parts of a value: enough for common layouts, and an end to it, so that no sample is filled with it.
+const WHITE_SPACE: &str = r"[ \n\t]{0,8}";
+/// Most symbols of a grammar.
+const MAX_GRAMMAR: usize = 100_000;
+/// Most states of its lexer, of one to two kilobytes each.
+const MAX_LEXER_STATES: usize = 10_000;
+/// Work to build the lexer: about 10 ms.
+const LEXER_FUEL: u64 = 500_000;
+/// Most bytes of the library's reasons in an error.
+const MAX_REASON: usize = 300;
+
+/// Compiles schemas for the vocabulary of a model.
+pub(crate) struct GrammarCompiler {
+    factory: ParserFactory,
+    eos: Arc<[u32]>,
+}
+
+impl fmt::Debug for GrammarCompiler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GrammarCompiler").finish_non_exhaustive()
+    }
+}
+
+fn refused(reason: impl fmt::Display) -> OpError {
+    let text = reason.to_string();
+    // The library catches its own panics, whose texts say nothing to a client.
+    let mut reason = match text.lines().next() {
+        Some(line) if !line.starts_with("panic") => line.to_owned(),
+        _ => "it can't be compiled".to_owned(),
+    };
+    reason.truncate(reason.floor_char_boundary(MAX_REASON));
+    OpError::user(format!("sampling_params.json_schema: {reason}"))
+}
+
+impl GrammarCompiler {
+    /// For a model with this tokenizer, so many token ids and these end tokens.
+    ///
+    /// # Errors
+    /// The user's, when the bytes of its tokens are not known.
+    pub(crate) fn new(detokenizer: &Detokenizer, vocab_size: usize, eos: &[u32]) -> Result<Self, OpError> {
+        let unsuitable = |reason: String| refused(format_args!("this model's tokenizer does not allow it: {reason}"));
+        let json = detokenizer.to_json().map_err(unsuitable)?;
+        let bytes = guarded("token bytes", || token_bytes_from_tokenizer_json(&json));
+        let mut words = bytes.map_err(|fault| fault.error())?.map_err(|error| unsuitable(error.to_string()))?;
+        words.resize(vocab_size, Vec::new());
+        let size = u32::try_from(vocab_size).map_err(|error| unsuitable(error.to_string()))?;
+        let first_eos = eos.first().copied().unwrap_or(llguidance::toktrie::INVALID_TOKEN);
+        let trie = guarded("token tree", || TokTrie::from(&TokRxInfo::new(size, first_eos), &words));
+        let env = Arc::new(ApproximateTokEnv::new(trie.map_err(|fault| fault.error())?));
+        let mut factory = ParserFactory::new_simple(&(env as _)).map_err(|error| unsuitable(error.to_string()))?;
+        factory.quiet();
+        let limits = factory.limits_mut();
+        limits.max_grammar_size = MAX_GRAMMAR;
+        limits.max_lexer_states = MAX_LEXER_STATES;
+        limits.initial_lexer_fuel = LEXER_FUEL;
+        limits.precompute_large_lexemes = false;
+        limits.verbose_errors = false;
+        Ok(Self { factory, eos: eos.into() })
+    }
+
+    /// Compiles a schema. A `$ref` leads to a part of the schema itself; nothing is fetched.
+    ///
+    /// # Errors
+    /// The user's: the schema is wrong, uses a keyword that is not supported, can't be satisfied or is too large.
+    pub(crate) fn compile(&self, schema: &str) -> Result<Grammar, OpError> {
+        let mut schema: Value = serde_json::from_str(schema).map_err(refused)?;
+        if !schema.is_object() {
+            return Err(refused("must be an object"));
+        }
+        let layout = JsonCompileOptions {
+            whitespace_flexible: true,
+            whitespace_pattern: Some(WHITE_SPACE.to_owned()),
+            ..JsonCompileOptions::default()
+        };
+        // Also where the schema brings settings of its own.
+        layout.apply_to(&mut schema);
+        let parser = guarded("schema", || self.factory.create_parser(TopLevelGrammar::from_json_schema(schema)));
+        let parser = parser.map_err(|_| refused("it can't be compiled"))?.map_err(refused)?;
+        let mut grammar =
+            Grammar { matcher: Matcher::new(Ok(parser)), eos: Arc::clone(&self.eos), allowed: Arc::default() };
+        grammar.advance()?;
+        Ok(grammar)
+    }
+}
+
+/// A grammar, and where one sequence is in it.
+#[derive(Clone)]
+pub(crate) struct Grammar {
+    matcher: Matcher,
+    eos: Arc<[u32]>,
+    allowed: Arc<TokenMask>,
+}
+
+impl Grammar {
+    /// The tokens that may come next: end tokens where the output is complete.
+    pub(crate) fn allowed(&self) -> &TokenMask {
+        &self.allowed
+    }
+
+    /// Appends an allowed token; whether the output is complete and nothing can follow.
+    ///
+    /// # Errors
+    /// The user's, when the grammar takes too much work.
+    pub(crate) fn push(&mut self, token: u32) -> Result<bool, OpError> {
+        if self.eos.contains(&token) {
+            return Ok(true);
+        }
+        self.matcher.consume_token(token).map_err(refused)?;
+        if self.matcher.is_stopped() {
+            return Ok(true);
+        }
+        self.advance()?;
+        Ok(false)
+    }
+
+    fn advance(&mut self) -> Result<(), OpError> {
+        let mask = self.matcher.compute_mask_or_eos().map_err(refused)?;
+        let mut allowed = TokenMask::new(mask.as_slice().to_vec());
+        if self.eos.iter().any(|&eos| allowed.allows(eos)) {
+            self.eos.iter().for_each(|&eos| allowed.allow(eos));
+        }
+        if allowed.is_empty() {
+            return Err(refused("no token of the vocabulary continues the output"));
+        }
+        self.allowed = Arc::new(allowed);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "grammar_tests.rs"]
+mod tests;

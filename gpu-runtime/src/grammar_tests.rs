@@ -1,0 +1,188 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::stop::tests::detokenizer;
+
+/// Its end token, and the size of its vocabulary with padding.
+const EOS: u32 = 256;
+const VOCAB: usize = 300;
+
+fn compiler() -> GrammarCompiler {
+    GrammarCompiler::new(&detokenizer(), VOCAB, &[EOS, 298]).unwrap()
+}
+
+fn compile(schema: &Value) -> Result<Grammar, OpError> {
+    compiler().compile(&schema.to_string())
+}
+
+/// Feeds a text byte by byte; whether all of it is allowed and it may end then.
+fn accepts(grammar: &Grammar, text: &str) -> bool {
+    let mut grammar = grammar.clone();
+    let mut bytes = text.bytes().map(u32::from).peekable();
+    while let Some(byte) = bytes.next() {
+        if !grammar.allowed().allows(byte) {
+            return false;
+        }
+        if grammar.push(byte).unwrap() {
+            return bytes.peek().is_none();
+        }
+    }
+    grammar.allowed().allows(EOS)
+}
+
+fn person() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "maxLength": 8},
+            "age": {"type": "integer", "minimum": 0, "maximum": 120},
+            "tags": {"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 2},
+        },
+        "required": ["name", "age"],
+        "additionalProperties": false,
+    })
+}
+
+/// Whether a value follows [`person`].
+fn is_person(value: &Value) -> bool {
+    let Some(fields) = value.as_object() else { return false };
+    let tags = |tags: &Value| {
+        tags.as_array().is_some_and(|tags| tags.len() <= 2 && tags.iter().all(|tag| tag == "a" || tag == "b"))
+    };
+    fields.keys().all(|key| ["name", "age", "tags"].contains(&key.as_str()))
+        && value["name"].as_str().is_some_and(|name| name.chars().count() <= 8)
+        && value["age"].as_u64().is_some_and(|age| age <= 120)
+        && fields.get("tags").is_none_or(tags)
+}
+
+#[test]
+fn only_what_follows_the_schema_is_allowed() {
+    let grammar = compile(&person()).unwrap();
+    for text in [
+        r#"{"name":"Ada","age":36}"#,
+        "{\n  \"name\": \"Ada\",\n  \"age\": 36,\n  \"tags\": [\"a\", \"b\"]\n}",
+        r#"{"name":"é\n\"","age":0,"tags":[]}"#,
+    ] {
+        assert!(accepts(&grammar, text), "{text}");
+    }
+    for text in [
+        r#"{"name":"Ada"}"#,
+        r#"{"name":"Ada","age":121}"#,
+        r#"{"name":"Ada","age":1.5}"#,
+        r#"{"name":"much too long","age":1}"#,
+        r#"{"name":"Ada","age":1,"x":1}"#,
+        r#"{"name":"Ada","age":1,"tags":["a","b","a"]}"#,
+        "{\"name\":         \n\n\n\n\n \"Ada\",\"age\":1}",
+        "[]",
+        "",
+    ] {
+        assert!(!accepts(&grammar, text), "{text}");
+    }
+}
+
+#[test]
+fn end_tokens_are_allowed_where_the_text_is_complete_and_special_tokens_never() {
+    let mut grammar = compile(&json!({"type": "integer"})).unwrap();
+    assert!(!grammar.allowed().allows(EOS));
+    assert!(!grammar.push(u32::from(b'7')).unwrap());
+    assert!(
+        grammar.allowed().allows(EOS) && grammar.allowed().allows(298) && grammar.allowed().allows(u32::from(b'1'))
+    );
+    assert!(!grammar.allowed().allows(299), "a token without text");
+    assert!(grammar.push(298).unwrap());
+    // Nothing can follow: it ends by itself.
+    let mut grammar = compile(&json!({"const": "x"})).unwrap();
+    let ends: Vec<bool> = b"\"x\"".iter().map(|byte| grammar.push(u32::from(*byte)).unwrap()).collect();
+    assert_eq!(ends, [false, false, true]);
+}
+
+#[test]
+fn copies_go_their_own_ways() {
+    let grammar = compile(&person()).unwrap();
+    let mut one = grammar.clone();
+    one.push(u32::from(b'{')).unwrap();
+    assert!(grammar.allowed().allows(u32::from(b'{')) && !one.allowed().allows(u32::from(b'{')));
+}
+
+#[test]
+fn schema_bombs_and_unknown_keywords_are_the_users_errors() {
+    let nested = |operator: &str| {
+        let level = |i: usize| {
+            let next = json!({"$ref": format!("#/$defs/a{}", i + 1)});
+            (format!("a{i}"), json!({operator: [next.clone(), next]}))
+        };
+        let mut defs: serde_json::Map<String, Value> = (0..40).map(level).collect();
+        defs.insert("a40".to_owned(), json!({"type": "string", "maxLength": 3}));
+        json!({"$ref": "#/$defs/a0", "$defs": defs})
+    };
+    // These stand for little, or can be worked off step by step.
+    for schema in [
+        nested("allOf"),
+        nested("anyOf"),
+        json!({"type": "string", "maxLength": 1_000_000_000}),
+        json!({"type": "array", "minItems": 1_000_000_000, "items": {}}),
+        json!({"type": "string", "pattern": "^((a{1,1000}){1,1000}){1,1000}$"}),
+    ] {
+        if let Ok(mut grammar) = compile(&schema) {
+            let first = [b'"', b'['].map(u32::from).into_iter().find(|byte| grammar.allowed().allows(*byte)).unwrap();
+            assert!(!grammar.push(first).unwrap());
+        }
+    }
+    for (schema, reason) in [
+        (json!({"$ref": "#"}), ""),
+        (json!({"$ref": "http://127.0.0.1/schema.json"}), "$ref"),
+        (json!({"$ref": "file:///etc/passwd"}), "$ref"),
+        (json!({"type": "foo"}), "foo"),
+        (json!({"type": "object", "if": {}, "then": {}}), "if"),
+        (json!({"type": "string", "allOf": [{"type": "integer"}]}), "Unsatisfiable"),
+        (json!({"type": "integer", "minimum": -1e300, "maximum": 1e300}), ""),
+        (json!({"type": "number", "multipleOf": 1e-9}), ""),
+        (json!({"type": "string", "pattern": "("}), ""),
+    ] {
+        let Err(error) = compile(&schema) else {
+            // What a debug build refuses, because its numbers overflow, is computed in a release.
+            assert!(reason.is_empty(), "{schema}");
+            continue;
+        };
+        assert!(error.message.starts_with("sampling_params.json_schema: "), "{error}");
+        assert!(error.message.contains(reason) && error.message.len() < 400, "{error}");
+        assert!(!error.message.contains("panic") && !error.message.contains(".rs"), "{error}");
+    }
+}
+
+#[test]
+fn settings_of_the_library_within_a_schema_are_ignored() {
+    let mut schema = person();
+    schema["x-guidance"] = json!({"whitespace_pattern": "x*", "lenient": true});
+    let grammar = compile(&schema).unwrap();
+    assert!(accepts(&grammar, r#"{"name": "Ada", "age": 3}"#) && !accepts(&grammar, r#"{x"name":"Ada","age":3}"#));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    /// Whatever is sampled among the allowed tokens, the text parses and follows the schema.
+    #[test]
+    fn texts_follow_the_schema(choices in prop::collection::vec(any::<prop::sample::Index>(), 400)) {
+        let detokenizer = detokenizer();
+        let mut grammar = compile(&person()).unwrap();
+        let (mut tokens, mut ended) = (Vec::new(), false);
+        for choice in choices {
+            let allowed: Vec<u32> = (0..VOCAB as u32).filter(|token| grammar.allowed().allows(*token)).collect();
+            let token = *choice.get(&allowed);
+            ended = grammar.push(token).unwrap();
+            if token != EOS && token != 298 {
+                tokens.push(token);
+            }
+            if ended {
+                break;
+            }
+        }
+        prop_assert!(ended, "{}", detokenizer.decode(&tokens));
+        let text = detokenizer.decode(&tokens);
+        let value: Value = serde_json::from_str(&text).map_err(|error| TestCaseError::fail(format!("{text}: {error}")))?;
+        prop_assert!(is_person(&value), "{}", text);
+    }
+}

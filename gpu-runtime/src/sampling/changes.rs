@@ -1,0 +1,87 @@
+//! Changes of logits before a token is sampled: biases and penalties. Definitions are at
+//! [`SamplingControls`](trainyard_protocol::SamplingControls).
+
+use std::collections::BTreeMap;
+
+use trainyard_protocol::SamplingControls;
+
+use super::mask::TokenMask;
+
+/// What changes the logits of all sequences of a request.
+#[derive(Debug)]
+pub(crate) struct LogitRules {
+    presence: f32,
+    frequency: f32,
+    repetition: f32,
+    /// By token, rising.
+    bias: Vec<(u32, f32)>,
+    /// Tokens of the prompt, rising, each once; empty where the repetition penalty is off.
+    prompt: Vec<u32>,
+}
+
+impl LogitRules {
+    /// The rules of a request, whose tokens are in the vocabulary; `None` when no logit changes.
+    pub(crate) fn new(controls: &SamplingControls, prompt: &[u32]) -> Option<Self> {
+        if !controls.changes_logits() {
+            return None;
+        }
+        let mut prompt = if controls.repetition_penalty == 1.0 { Vec::new() } else { prompt.to_vec() };
+        prompt.sort_unstable();
+        prompt.dedup();
+        Some(Self {
+            presence: controls.presence_penalty,
+            frequency: controls.frequency_penalty,
+            repetition: controls.repetition_penalty,
+            bias: controls.logit_bias.clone(),
+            prompt,
+        })
+    }
+}
+
+/// How often each token was sampled.
+pub(crate) type TokenCounts = BTreeMap<u32, u32>;
+
+/// What changes the logits of a sequence's next token.
+#[derive(Clone, Copy, Debug)]
+pub struct LogitChanges<'a> {
+    /// Biases and penalties.
+    pub(crate) rules: Option<&'a LogitRules>,
+    /// Of the tokens that the sequence has so far.
+    pub(crate) counts: &'a TokenCounts,
+    /// The only tokens that may be sampled.
+    pub(crate) allowed: Option<&'a TokenMask>,
+}
+
+impl LogitChanges<'_> {
+    /// Changes a row of logits.
+    pub(crate) fn apply(&self, logits: &mut [f32]) {
+        if let Some(rules) = self.rules {
+            rules.apply(self.counts, logits);
+        }
+        if let Some(allowed) = self.allowed {
+            allowed.apply(logits);
+        }
+    }
+}
+
+impl LogitRules {
+    fn apply(&self, counts: &TokenCounts, logits: &mut [f32]) {
+        let mut change = |token: u32, f: &dyn Fn(f32) -> f32| {
+            if let Some(logit) = logits.get_mut(token as usize) {
+                *logit = f(*logit);
+            }
+        };
+        for &(token, bias) in &self.bias {
+            change(token, &|logit| logit + bias);
+        }
+        if self.repetition != 1.0 {
+            let penalty = self.repetition;
+            let penalised = |logit: f32| if logit > 0.0 { logit / penalty } else { logit * penalty };
+            let only_sampled = counts.keys().filter(|token| self.prompt.binary_search(token).is_err());
+            self.prompt.iter().chain(only_sampled).for_each(|&token| change(token, &penalised));
+        }
+        for (&token, &count) in counts {
+            change(token, &|logit| logit - self.frequency * count as f32 - self.presence);
+        }
+    }
+}

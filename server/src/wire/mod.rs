@@ -1,6 +1,7 @@
 //! What travels over HTTP: protobuf messages, JSON bodies, and their conversion to and from the
 //! protocol crate's operations and results.
 
+pub mod anthropic;
 mod bounds;
 pub mod catalogue;
 pub mod client;
@@ -9,6 +10,7 @@ pub mod json;
 pub mod model_input;
 pub mod models;
 mod numbers;
+pub mod openai;
 mod parts;
 pub mod proto;
 pub mod results;

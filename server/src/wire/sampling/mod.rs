@@ -1,11 +1,13 @@
 //! `create_sampling_session`, `samplers` and `asample`: JSON requests in, protobuf results out.
 
+mod decode;
 mod request;
 mod result;
 mod sessions;
 mod stop;
 mod targets;
 
+pub use decode::decode_result;
 pub use request::{SampleRequest, SamplingParams};
 pub use result::encode_result;
 pub use sessions::{CreateSamplingSessionRequest, CreateSamplingSessionResponse, SamplerResponse};

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{MemoryUse, Numerics, OpError, OpResult, Operation, PlanMemory, Prepare, RequestId, RunId, Unbounded};
+use crate::{
+    MemoryUse, Numerics, OpError, OpResult, Operation, PlanMemory, Prepare, RequestId, RunId, SampleProgress, Unbounded,
+};
 
 /// A base model as the engine serves it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,6 +126,12 @@ pub trait Engine: Send {
     /// The samples whose first pass was planned since the last call, in the order in which they were admitted. Others wait
     /// in the engine.
     fn take_admitted(&mut self) -> Vec<RequestId> {
+        Vec::new()
+    }
+
+    /// The tokens that a sample which is being executed has beyond those that are known: a count per sequence, 0 where
+    /// absent. Nothing for any other id, and of sequences that have no more.
+    fn sampled_since(&self, _id: &RequestId, _known: &[usize]) -> Vec<SampleProgress> {
         Vec::new()
     }
 

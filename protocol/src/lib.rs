@@ -12,6 +12,7 @@ mod memory;
 mod numerics;
 mod ops;
 mod prepared;
+mod progress;
 mod results;
 mod sampling;
 mod tensor;
@@ -29,6 +30,7 @@ pub use ops::{
 pub use prepared::{
     Datum, ModelExtents, PolicyInputs, Prepare, PreparedBatch, PreparedContent, PreparedDatum, RawBatch,
 };
+pub use progress::SampleProgress;
 pub use results::{
     DatumOutput, ForwardBackwardResult, OpResult, PromptAltTokens, SampleResult, SampledSequence, SavedFiles,
     StopReason, TopkLogprobs,

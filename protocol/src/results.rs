@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Tensor;
 
 /// What an operation returned.
@@ -53,7 +55,7 @@ pub struct DatumOutput {
 }
 
 /// Why a sequence ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StopReason {
     /// An end token or a stop matched.
     Stop,
@@ -76,7 +78,7 @@ pub struct SampledSequence {
 
 /// Most likely candidates per position, most likely first. An absent row or trailing candidate holds
 /// token 0 with log-probability -99999.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TopkLogprobs {
     /// Candidates per row.
     pub k: usize,

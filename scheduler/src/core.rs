@@ -22,6 +22,7 @@ use uuid::{NoContext, Uuid};
 use crate::caches::{ResultCache, SamplingSessionCache};
 use crate::options::Options;
 use crate::origin::{ExecutionObserver, Origins};
+use crate::progress::{ProgressOutbox, ProgressWatches};
 use crate::queue::Queue;
 use crate::signals::Signal;
 use crate::store::blobs::Blobs;
@@ -55,6 +56,10 @@ pub(crate) struct Core {
     pub(crate) waiters: Waiters<RequestId>,
     /// Clients that wait for samples of (sampling session, clone) to end.
     pub(crate) sample_waiters: Waiters<(SamplingSessionId, i64)>,
+    /// Who watches which samples while they are executed.
+    pub(crate) progress: ProgressWatches,
+    /// Tokens for other processes.
+    pub(crate) outbox: ProgressOutbox,
     pub(crate) results: ResultCache,
     pub(crate) sampling_sessions: SamplingSessionCache,
     /// Decodes payloads that were prefetched from the store.
@@ -135,6 +140,8 @@ impl Core {
             ready: Condvar::new(),
             waiters: Waiters::default(),
             sample_waiters: Waiters::default(),
+            progress: ProgressWatches::default(),
+            outbox: ProgressOutbox::default(),
             results: ResultCache::default(),
             sampling_sessions: SamplingSessionCache::default(),
             prefetch_decoder: OnceLock::new(),

@@ -34,7 +34,7 @@ impl Scheduler {
     }
 
     /// The result of a request so far.
-    async fn look(&self, tenant: &TenantId, request: &RequestId) -> Result<Poll, Error> {
+    pub(crate) async fn look(&self, tenant: &TenantId, request: &RequestId) -> Result<Poll, Error> {
         if let Some(poll) = self.core.results.get(tenant, request) {
             return Ok(poll);
         }

@@ -10,9 +10,9 @@
 //! |---|---|
 //! | `scheduler` | opening and closing |
 //! | `backup` | copies of store and storage, beside running schedulers |
-//! | `submit`, `dispatch`, `completion`, `futures`, `sessions`, `catalogue`, `base_models`, `maintenance` | the calls of API and worker |
+//! | `submit`, `dispatch`, `completion`, `futures`, `streams`, `sessions`, `catalogue`, `base_models`, `maintenance` | the calls of API and worker |
 //! | `queue_effects` | effects of the queue's changes as writes |
-//! | `rejection`, `run_snapshots`, `quarantine`, `lease`, `gc`, `payloads`, `notifications` | writes and background tasks |
+//! | `rejection`, `run_snapshots`, `quarantine`, `lease`, `gc`, `payloads`, `notifications`, `progress_exchange` | writes and background tasks |
 //! | `writer`, `write` | the writer, and what it writes |
 //! | `core` | the state that all of these share |
 //! | `queue` | the order of execution, a state machine in memory |
@@ -45,6 +45,8 @@ mod options;
 mod origin;
 mod outdated;
 mod payloads;
+mod progress;
+mod progress_exchange;
 mod quarantine;
 mod queue;
 mod queue_effects;
@@ -56,6 +58,7 @@ mod sessions;
 mod signals;
 mod storage;
 mod store;
+mod streams;
 mod submit;
 #[cfg(test)]
 mod tests;
@@ -73,11 +76,13 @@ pub use look::{StoreState, StoreUnusable, look_at_store};
 pub use metrics::Metrics;
 pub use options::{NumericsMismatch, Options, WorkerOptions};
 pub use origin::{Executed, ExecutionObserver, Origin, Stages};
+pub use progress::WatchedSample;
 pub use quotas::{Pause, Policies, Quota, Refusal, TenantPolicy, TrainingLimits};
 pub use scheduler::{OpenSamples, Scheduler, Stats};
 pub use storage::{Area, Older, Pieces, Storage, StorageError};
 pub use store::db::Database;
 pub use store::schema::migrate;
+pub use streams::SampleWatch;
 pub use trace_context::TraceContext;
 pub use types::{
     Checkpoint, CompletionItem, Completions, Decoded, Effect, Encode, Encoding, FinishReason, MaintenanceOp,

@@ -8,8 +8,9 @@ use trainyard_protocol::{RunId, SessionId};
 use crate::Error;
 use crate::core::Core;
 use crate::lock::lock;
+use crate::progress_exchange::channel_of;
 use crate::signals::{self, CHANNEL, Signal};
-use crate::store::db::{Listener, Pool};
+use crate::store::db::{Listener, Notification, Pool};
 use crate::store::{requests, sessions};
 
 /// How long to wait before another attempt to listen.
@@ -22,7 +23,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(crate) async fn listen(core: Weak<Core>) {
     while let Some(strong) = core.upgrade().filter(|core| !core.is_closed()) {
         let Pool::Postgres(pool) = strong.readers.clone() else { return };
-        let own = format!("{CHANNEL}_{}", strong.process);
+        let own = channel_of(&strong.process);
         drop(strong);
         let done = match pool.listener(CHANNEL, own).await {
             Ok(listener) => receive(listener, &core).await,
@@ -41,10 +42,13 @@ async fn receive(mut listener: Listener, core: &Weak<Core>) -> Result<(), sqlx::
     listening.catch_up().await;
     drop(listening);
     while core.upgrade().is_some_and(|core| !core.is_closed()) {
-        let Some(text) = listener.next(LOOK).await? else { continue };
+        let Some(notification) = listener.next(LOOK).await? else { continue };
         let Some(core) = core.upgrade() else { return Ok(()) };
-        for signal in signals::decode(&core.process, &text) {
-            core.handle_signal(signal);
+        match notification {
+            Notification::Shared(text) => {
+                signals::decode(&core.process, &text).into_iter().for_each(|signal| core.handle_signal(signal));
+            }
+            Notification::Own(text) => core.progress_arrived(&text),
         }
     }
     Ok(())
@@ -57,6 +61,8 @@ impl Core {
             tracing::debug!(%error, "missed notifications: ended requests could not be read; the next lease round does it");
         }
         self.sample_waiters.wake_all();
+        self.progress.suspect_gaps();
+        self.outbox.due.notify_one();
         if self.options.worker.is_some() {
             if let Err(error) = self.read_all_new_requests().await {
                 tracing::debug!(%error, "missed notifications: new requests could not be read; the next lease round does it");
@@ -84,12 +90,18 @@ impl Core {
             Signal::Run(run, owner) if works => self.run_has_request(run, owner.as_deref()),
             Signal::Samples if works => self.wake_claims(),
             Signal::Released if works => self.wake_claims_of_released(),
+            Signal::Watch { request, process, from_start } if works => self.watched_by(request, process, from_start),
             Signal::Cancel(request) if works => self.with_queue(|queue| queue.drop_sample(&request)),
             Signal::Session(session) if works && lock(&self.queue).has_session(&session) => {
                 let core = Arc::clone(self);
                 self.runtime.spawn(async move { core.session_ended(session).await });
             }
-            Signal::Run(..) | Signal::Samples | Signal::Released | Signal::Cancel(_) | Signal::Session(_) => {}
+            Signal::Run(..)
+            | Signal::Samples
+            | Signal::Released
+            | Signal::Cancel(_)
+            | Signal::Session(_)
+            | Signal::Watch { .. } => {}
         }
     }
 

@@ -19,6 +19,7 @@ use crate::write::Write;
 use crate::writer::Writer;
 use crate::{
     Error, ExecutionObserver, Metrics, Options, Policies, PrefetchDecoder, RequestState, lease, notifications,
+    progress_exchange,
 };
 
 /// Counters since the scheduler was opened.
@@ -82,6 +83,7 @@ impl Scheduler {
         tokio::spawn(lease::run_rounds(Arc::downgrade(&core)));
         tokio::spawn(lease::send_heartbeats(Arc::downgrade(&core)));
         tokio::spawn(notifications::listen(Arc::downgrade(&core)));
+        tokio::spawn(progress_exchange::exchange(Arc::downgrade(&core)));
         Ok(Self { core, messages })
     }
 

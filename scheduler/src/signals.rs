@@ -9,7 +9,7 @@ pub(crate) const CHANNEL: &str = "trainyard";
 const SEPARATOR: char = '\t';
 
 /// PostgreSQL refuses notifications of 8,000 bytes and more.
-const MAX_BYTES: usize = 7_900;
+pub(crate) const MAX_BYTES: usize = 7_900;
 
 /// Something that another process may wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub(crate) enum Signal {
     Cancel(RequestId),
     /// Leases became free.
     Released,
+    /// A process watches a sample: it wants tokens that were not sent to it, or all of them.
+    Watch { request: RequestId, process: String, from_start: bool },
 }
 
 impl Signal {
@@ -40,6 +42,9 @@ impl Signal {
             Self::Session(id) => ('x', id.to_string()),
             Self::Cancel(id) => ('c', id.to_string()),
             Self::Released => ('f', String::new()),
+            Self::Watch { request, process, from_start } => {
+                (if *from_start { 'W' } else { 'w' }, format!("{process}{SEPARATOR}{request}"))
+            }
         };
         text.push(tag);
         text.push_str(&rest);
@@ -62,6 +67,11 @@ impl Signal {
             b'x' => Self::Session(SessionId::new(rest)),
             b'c' => Self::Cancel(RequestId::new(rest)),
             b'f' => Self::Released,
+            tag @ (b'w' | b'W') => {
+                let (process, request) = rest.split_once(SEPARATOR)?;
+                let (request, process) = (RequestId::new(request), process.to_owned());
+                Self::Watch { request, process, from_start: *tag == b'W' }
+            }
             _ => return None,
         })
     }
@@ -112,6 +122,8 @@ mod tests {
             Signal::Session(SessionId::new("s")),
             Signal::Cancel(RequestId::new("c")),
             Signal::Released,
+            Signal::Watch { request: RequestId::new("w"), process: "p".to_owned(), from_start: false },
+            Signal::Watch { request: RequestId::new("w"), process: "p".to_owned(), from_start: true },
         ];
         let texts = encode("me", &signals);
         assert_eq!(texts.len(), 1);

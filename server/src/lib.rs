@@ -18,6 +18,7 @@ pub mod metrics;
 pub mod models;
 pub mod openapi;
 pub mod random;
+pub mod sample_stream;
 pub mod signed_urls;
 pub mod state;
 pub mod tls;

@@ -5,6 +5,7 @@ mod dispatch;
 mod folders;
 mod mailbox;
 mod prefetch;
+mod progress;
 mod reply;
 mod save_attempt;
 mod waiting_saves;
@@ -17,12 +18,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dispatch::{Dispatch, Dispatcher};
 use folders::{FetchedFolder, WaitingForFolder};
 pub use mailbox::Mailbox;
 pub use prefetch::prefetch;
+use progress::ProgressReports;
 use reply::{CompletionOutcome, PendingReply, WrittenFolder};
 use save_attempt::SaveAttempt;
 use tokio::runtime::Handle;
@@ -100,6 +102,7 @@ pub fn spawn(mailbox: impl Mailbox, deps: WorkerDeps) -> io::Result<WorkerHandle
         started: BTreeMap::new(),
         waiting: BTreeMap::new(),
         saves: WaitingSaves::default(),
+        progress: ProgressReports::default(),
         arrived,
         arrivals,
         panics: 0,
@@ -119,6 +122,7 @@ struct Worker<M> {
     /// Whose folders are being fetched.
     waiting: BTreeMap<RequestId, (TenantShare, WaitingForFolder)>,
     saves: WaitingSaves,
+    progress: ProgressReports,
     arrived: Sender<FetchedFolder>,
     arrivals: Receiver<FetchedFolder>,
     /// Panics of consecutive steps.
@@ -257,6 +261,7 @@ impl<M: Mailbox> Worker<M> {
                 for completion in completions {
                     self.finish(completion);
                 }
+                self.report_progress(Instant::now());
             }
             None => {
                 self.panics += 1;
@@ -271,6 +276,23 @@ impl<M: Mailbox> Worker<M> {
                     );
                 }
             }
+        }
+    }
+
+    /// Reports what samples have sampled that somebody watches.
+    fn report_progress(&mut self, now: Instant) {
+        if !self.progress.is_due(now) {
+            return;
+        }
+        let watched = self.mailbox.watched_samples();
+        if watched.is_empty() {
+            return;
+        }
+        let mut progress = std::mem::take(&mut self.progress);
+        let reports = self.guard("sampled_since", |engine| progress.collect(engine, watched, now));
+        self.progress = progress;
+        for (request, tokens) in reports.unwrap_or_default() {
+            self.mailbox.report_progress(&request, tokens);
         }
     }
 

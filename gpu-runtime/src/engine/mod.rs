@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use trainyard_protocol::{
     BaseModel, Completion, EngineStats, MemoryPlan, MemoryUse, Numerics, OpError, OpResult, Operation, PlanMemory,
-    Prepare, RequestId, RunId, SampleOperation, SamplerSource, TenantShare,
+    Prepare, RequestId, RunId, SampleOperation, SampleProgress, SamplerSource, TenantShare,
 };
 
 use crate::backend::{Backend, Dtype, HostBackend};
@@ -351,6 +351,10 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
 
     fn take_admitted(&mut self) -> Vec<RequestId> {
         self.sampler.take_admitted()
+    }
+
+    fn sampled_since(&self, id: &RequestId, known: &[usize]) -> Vec<SampleProgress> {
+        self.sampler.sampled_since(id, known)
     }
 
     fn cancel(&mut self, ids: &BTreeSet<RequestId>) {

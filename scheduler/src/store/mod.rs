@@ -24,6 +24,7 @@ pub(crate) mod folders;
 pub(crate) mod gc;
 pub(crate) mod leases;
 pub(crate) mod locks;
+pub(crate) mod notify;
 pub(crate) mod numerics;
 pub(crate) mod quotas;
 pub(crate) mod requests;

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::core::{Core, QueuedWrite, Urgency};
 use crate::signals::{self, Signal};
 use crate::store::db::{Conn, Dialect, sql};
-use crate::store::{failed, locks};
+use crate::store::{self, failed, locks};
 
 /// Writes the whole batch in a transaction that is open, or nothing, and ends the transaction.
 pub(super) async fn transact(conn: &mut Conn, core: &Core, batch: &mut [Box<dyn QueuedWrite>]) -> Result<(), Error> {
@@ -102,15 +102,10 @@ fn is_of_statement(error: &Error) -> bool {
 
 /// Notifies other processes, should the transaction be committed.
 async fn notify(conn: &mut Conn, core: &Core, signals: &[Signal]) -> Result<(), Error> {
-    const SQL: &str = "-- notify
-        SELECT pg_notify($1, $2)";
     if conn.dialect() == Dialect::Sqlite {
         return Ok(());
     }
-    for text in signals::encode(&core.process, signals) {
-        sql(SQL).bind(signals::CHANNEL).bind(text).execute(conn).await.map_err(failed("notify other processes"))?;
-    }
-    Ok(())
+    store::notify::notify(conn, signals::CHANNEL, signals::encode(&core.process, signals)).await
 }
 
 async fn execute(conn: &mut Conn, text: &'static str) -> Result<(), Error> {

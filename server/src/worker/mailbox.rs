@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use trainyard_protocol::{EngineStats, RequestId, TenantId, TinkerPath};
-use trainyard_scheduler::{Effect, Encode, Error, Outcome, Scheduler, WorkItem};
+use trainyard_protocol::{EngineStats, RequestId, SampleProgress, TenantId, TinkerPath};
+use trainyard_scheduler::{Effect, Encode, Error, Outcome, Scheduler, WatchedSample, WorkItem};
 
 /// Where work comes from and results go.
 pub trait Mailbox: Send + Sync + 'static {
@@ -27,6 +27,10 @@ pub trait Mailbox: Send + Sync + 'static {
     ) -> impl Future<Output = Result<PathBuf, Error>> + Send;
     /// Reports samples that the engine executes from now on; returns at once.
     fn samples_admitted(&self, requests: &[RequestId]);
+    /// The samples whose tokens somebody waits for.
+    fn watched_samples(&self) -> Vec<WatchedSample>;
+    /// Reports tokens of a watched sample; returns at once.
+    fn report_progress(&self, request: &RequestId, progress: Vec<SampleProgress>);
     /// Reports a request's end; returns at once.
     fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>);
     /// Reports a request's success, whose result is still to be encoded; returns at once.
@@ -61,6 +65,14 @@ impl Mailbox for Scheduler {
 
     fn samples_admitted(&self, requests: &[RequestId]) {
         Self::samples_admitted(self, requests);
+    }
+
+    fn watched_samples(&self) -> Vec<WatchedSample> {
+        Self::watched_samples(self)
+    }
+
+    fn report_progress(&self, request: &RequestId, progress: Vec<SampleProgress>) {
+        Self::report_progress(self, request, progress);
     }
 
     fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>) {

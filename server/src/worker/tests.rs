@@ -10,10 +10,10 @@ use std::time::Instant;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use trainyard_protocol::{
-    AdamParams, BaseModel, Category, EngineStats, OpResult, Optimizer, RunId, RunSpec, SaveTarget, SavedFiles,
-    SessionId, TenantId, TinkerPath,
+    AdamParams, BaseModel, Category, EngineStats, OpResult, Optimizer, RunId, RunSpec, SampleProgress, SaveTarget,
+    SavedFiles, SessionId, TenantId, TinkerPath,
 };
-use trainyard_scheduler::{Decoded, Encode, Encoding, Error, RequestKind, Storage};
+use trainyard_scheduler::{Decoded, Encode, Encoding, Error, RequestKind, Storage, WatchedSample};
 
 use super::*;
 use crate::codec::{EphemeralKind, NamedSave, Payload};
@@ -23,6 +23,8 @@ struct State {
     work: VecDeque<WorkItem>,
     done: Vec<(RequestId, Outcome, Vec<Effect>)>,
     admitted: Vec<RequestId>,
+    watched: Vec<WatchedSample>,
+    progress: Vec<(RequestId, SampleProgress)>,
     /// Where the catalogue's checkpoints are.
     saved: BTreeMap<TinkerPath, PathBuf>,
 }
@@ -78,6 +80,14 @@ impl Mailbox for Fake {
         let mut state = self.0.0.lock().unwrap();
         assert!(state.done.iter().all(|(done, ..)| !requests.contains(done)), "reported before its end");
         state.admitted.extend_from_slice(requests);
+    }
+
+    fn watched_samples(&self) -> Vec<WatchedSample> {
+        self.0.0.lock().unwrap().watched.clone()
+    }
+
+    fn report_progress(&self, request: &RequestId, progress: Vec<SampleProgress>) {
+        self.0.0.lock().unwrap().progress.extend(progress.into_iter().map(|part| (request.clone(), part)));
     }
 
     fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>) {

@@ -19,7 +19,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use trainyard_protocol::{
-    Completion, EngineStats, OpError, OpResult, RequestId, SampleOperation, SamplerSource, SessionId, TenantShare,
+    Completion, EngineStats, OpError, OpResult, RequestId, SampleOperation, SampleProgress, SamplerSource, SessionId,
+    TenantShare,
 };
 
 use super::base::Base;
@@ -158,6 +159,11 @@ impl<B: Backend> Sampler<B> {
     /// The requests that were admitted for the first time since the last call.
     pub(super) fn take_admitted(&mut self) -> Vec<RequestId> {
         std::mem::take(&mut self.admitted)
+    }
+
+    /// Tokens of an active request beyond the known ones, a count per sequence.
+    pub(super) fn sampled_since(&self, id: &RequestId, known: &[usize]) -> Vec<SampleProgress> {
+        self.active.iter().find(|task| task.id == *id).map_or_else(Vec::new, |task| task.sampled_since(known))
     }
 
     /// Runs one pass and returns the requests that it finished.

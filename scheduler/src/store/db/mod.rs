@@ -23,7 +23,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::{Sqlite, SqliteConnection};
 
 pub(crate) use bulk::Bulk;
-pub(crate) use listener::Listener;
+pub(crate) use listener::{Listener, Notification};
 pub use open::Database;
 pub(crate) use open::{connect, connect_readers, connect_to_look};
 pub(crate) use pool::Pool;

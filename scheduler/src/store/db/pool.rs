@@ -99,7 +99,7 @@ impl RemotePool {
         }
     }
 
-    /// Listens on `channel`, with a connection beside those of the pool. `own` is a channel that nobody else uses.
+    /// Listens on `channel`, with a connection beside those of the pool. Nobody else listens on `own`.
     pub(crate) async fn listener(&self, channel: &str, own: String) -> Result<Listener, sqlx::Error> {
         Listener::connect((*self.options).clone(), channel, own).await
     }

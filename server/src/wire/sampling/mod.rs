@@ -7,7 +7,7 @@ mod sessions;
 mod stop;
 mod targets;
 
-pub use decode::decode_result;
+pub use decode::{SampleOutput, decode_result};
 pub use request::{SampleRequest, SamplingParams};
 pub use result::encode_result;
 pub use sessions::{CreateSamplingSessionRequest, CreateSamplingSessionResponse, SamplerResponse};

@@ -6,7 +6,7 @@ mod sequence;
 use std::ops::Range;
 
 use trainyard_protocol::limits::check_candidates;
-use trainyard_protocol::{OpError, RequestId, Sample, SampleResult, SessionId, TenantShare};
+use trainyard_protocol::{OpError, RequestId, Sample, SampleProgress, SampleResult, SessionId, TenantShare};
 
 use super::SamplerWeights;
 use super::check::{check_counts, check_tokens, max_new_tokens, validate_params};
@@ -253,6 +253,13 @@ impl<B: Backend> SampleTask<B> {
         if sequence.end.is_some() {
             sequence.stream = KvStream::new(self.root);
         }
+    }
+
+    /// Tokens beyond the known ones, a count per sequence.
+    pub(super) fn sampled_since(&self, known: &[usize]) -> Vec<SampleProgress> {
+        let topk = self.request.topk_sample_logprobs as usize;
+        let from = |s: usize| known.get(s).copied().unwrap_or(0);
+        self.sequences.iter().enumerate().filter_map(|(s, sequence)| sequence.progress(s, from(s), topk)).collect()
     }
 
     /// The result of a finished request.

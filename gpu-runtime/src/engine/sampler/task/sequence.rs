@@ -1,6 +1,6 @@
 //! One completion of a prompt.
 
-use trainyard_protocol::{SampledSequence, StopReason, TopkLogprobs};
+use trainyard_protocol::{SampleProgress, SampledSequence, StopReason, TopkLogprobs};
 
 use crate::backend::SampledToken;
 use crate::engine::sampler::ABSENT;
@@ -46,17 +46,36 @@ impl Sequence {
         }
     }
 
+    /// Its tokens from index `from` on, with `topk` candidates each; it is the sequence of index `sequence`.
+    pub(super) fn progress(&self, sequence: usize, from: usize, topk: usize) -> Option<SampleProgress> {
+        let tokens = self.tokens.get(from..).filter(|tokens| !tokens.is_empty())?;
+        let candidates = self.topk.get(from * topk..).unwrap_or_default();
+        Some(SampleProgress {
+            sequence,
+            first_index: from,
+            tokens: tokens.to_vec(),
+            logprobs: self.logprobs.get(from..).unwrap_or_default().to_vec(),
+            topk: (topk > 0).then(|| candidate_rows(candidates, topk)),
+            end: self.end,
+        })
+    }
+
     /// The result of a finished sequence with `topk` candidates per token.
     pub(super) fn into_result(self, topk: usize) -> SampledSequence {
         SampledSequence {
             stop_reason: self.end.unwrap_or(StopReason::Length),
-            topk: (topk > 0).then(|| TopkLogprobs {
-                k: topk,
-                token_ids: self.topk.iter().map(|(id, _)| *id).collect(),
-                logprobs: self.topk.iter().map(|(_, logprob)| *logprob).collect(),
-            }),
+            topk: (topk > 0).then(|| candidate_rows(&self.topk, topk)),
             tokens: self.tokens,
             logprobs: self.logprobs,
         }
+    }
+}
+
+/// Rows of `k` candidates.
+fn candidate_rows(candidates: &[(u32, f32)], k: usize) -> TopkLogprobs {
+    TopkLogprobs {
+        k,
+        token_ids: candidates.iter().map(|(id, _)| *id).collect(),
+        logprobs: candidates.iter().map(|(_, logprob)| *logprob).collect(),
     }
 }

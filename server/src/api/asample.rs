@@ -43,14 +43,14 @@ mod tests {
     use std::num::NonZeroU64;
 
     use serde_json::json;
-    use trainyard_protocol::{PreparedContent, TenantId};
+    use trainyard_protocol::{BaseModel, PreparedContent, TenantId};
     use trainyard_scheduler::{RequestKind, TenantPolicy, WorkItem};
 
     use super::super::testing::*;
     use super::*;
     use crate::auth::Keys;
     use crate::codec::Payload;
-    use crate::inference::submit::check_queue;
+    use crate::inference::submit::{check_against_model, check_queue};
     use crate::state::Limits;
 
     #[tokio::test]

@@ -13,6 +13,8 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
+mod anthropic_count_tokens;
+mod anthropic_messages;
 mod asample;
 mod cancel_future;
 mod checkpoint_delete;
@@ -35,6 +37,9 @@ mod health;
 mod healthz;
 mod index;
 mod load_weights;
+mod oai_chat_completions;
+mod oai_completions;
+mod oai_models;
 mod openapi_json;
 mod optim_step;
 mod retrieve_future;
@@ -61,6 +66,7 @@ pub(crate) use self::body::DecodingBudget;
 pub(crate) use self::receive::BodyBudget;
 pub use self::receive::BodyLimits;
 use crate::auth::require_key;
+use crate::inference::error_form::in_own_form;
 use crate::metrics::count;
 use crate::state::AppState;
 
@@ -128,6 +134,11 @@ endpoints! {
         post "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/publish" checkpoint_publish;
         delete "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/publish" checkpoint_unpublish;
         get "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/external_weights_urls" external_weights_urls;
+        get "/oai/api/v1/models" oai_models;
+        post "/oai/api/v1/completions" oai_completions;
+        post "/oai/api/v1/chat/completions" oai_chat_completions;
+        post "/anthropic/api/v1/messages" anthropic_messages;
+        post "/anthropic/api/v1/messages/count_tokens" anthropic_count_tokens;
     }
     open {
         get "/api/v1/healthz" healthz;
@@ -159,8 +170,9 @@ pub fn router(state: AppState) -> Router {
         .method_not_allowed_fallback(fallback::method_not_allowed)
         .fallback(fallback::not_supported)
         .layer(from_fn(fallback::close_unread))
+        .layer(from_fn(in_own_form))
         .layer(counting)
         .with_state(state);
     // The outer router changes paths before the inner one matches them.
-    Router::new().fallback_service(routes).layer(from_fn(fallback::split_encoded_ids))
+    Router::new().fallback_service(routes).layer(from_fn(fallback::rewrite_path))
 }

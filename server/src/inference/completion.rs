@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trainyard_protocol::{Sample, SampleResult, TenantId};
+use trainyard_protocol::{Sample, SampleProgress, TenantId};
 
 use super::generation::Generation;
 use super::model_name::Target;
@@ -11,7 +11,9 @@ use super::sequence::{Piece, SequenceText, Token, row};
 use super::settings::Settings;
 use super::texts::ModelText;
 use crate::error::ApiError;
+use crate::sample_stream::StreamEvent;
 use crate::state::AppState;
+use crate::wire::sampling::SampleOutput;
 
 /// A prompt, and how to complete it.
 pub(crate) struct Prompt {
@@ -39,13 +41,13 @@ pub(crate) struct Tokens {
 pub(crate) struct Completion {
     generation: Generation,
     sequences: Vec<SequenceText>,
+    scores: bool,
     /// The prompt.
     pub(crate) prompt: Vec<u32>,
     /// Of the prompt, once the completions have ended and if they were asked for.
     pub(crate) prompt_tokens: Vec<Token>,
     /// Complete once the completions have ended.
     pub(crate) tokens: Tokens,
-    ended: bool,
 }
 
 /// What is new in the completion with this position.
@@ -83,10 +85,10 @@ impl Completion {
         Ok(Self {
             generation,
             sequences: (0..settings.n).map(|_| sequence()).collect(),
+            scores: settings.logprobs.is_some(),
             tokens: Tokens { prompt: tokens.len() as u64, ..Tokens::default() },
             prompt: tokens,
             prompt_tokens: Vec::new(),
-            ended: false,
         })
     }
 
@@ -95,17 +97,29 @@ impl Completion {
         self.generation.id().as_str()
     }
 
-    /// Waits for more; `None` after the end.
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.sequences.len()
+    }
+
+    /// Whether log-probabilities were asked for.
+    pub(crate) fn scores(&self) -> bool {
+        self.scores
+    }
+
+    /// Waits for more; `None` after the end. May be dropped and called again.
     ///
     /// # Errors
     /// When the sample fails, or this process can't wait for it.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<Update>>, ApiError> {
-        if self.ended {
-            return Ok(None);
+        match self.generation.next().await? {
+            None => Ok(None),
+            Some(StreamEvent::Tokens(progress)) => Ok(Some(self.push(&progress))),
+            Some(StreamEvent::Done(output)) => {
+                self.generation.acknowledge();
+                Ok(Some(self.end(&output)))
+            }
         }
-        let result = self.generation.result().await?;
-        self.ended = true;
-        Ok(Some(self.end(&result)))
     }
 
     /// Waits for the end; everything that is new.
@@ -120,14 +134,21 @@ impl Completion {
         Ok(all)
     }
 
-    fn end(&mut self, result: &SampleResult) -> Vec<Update> {
-        self.tokens.cached = result.prompt_cache_hit_tokens.into();
-        self.tokens.sampled = result.sequences.iter().map(|sequence| sequence.tokens.len() as u64).sum();
-        self.prompt_tokens = prompt_tokens(&self.prompt, result);
+    fn push(&mut self, progress: &SampleProgress) -> Vec<Update> {
+        let mut pieces = Vec::new();
+        if let Some(sequence) = self.sequences.get_mut(progress.sequence) {
+            sequence.push(progress, &mut pieces);
+        }
+        pieces.into_iter().map(|piece| (progress.sequence, piece)).collect()
+    }
+
+    fn end(&mut self, output: &SampleOutput) -> Vec<Update> {
+        self.tokens.cached = output.prompt_cache_hit_tokens.into();
+        self.tokens.sampled = output.sequences.iter().map(|sequence| sequence.tokens.len() as u64).sum();
+        self.prompt_tokens = prompt_tokens(&self.prompt, output);
         let mut updates = Vec::new();
-        for (index, (state, sequence)) in self.sequences.iter_mut().zip(&result.sequences).enumerate() {
+        for (index, (state, sequence)) in self.sequences.iter_mut().zip(&output.sequences).enumerate() {
             let mut pieces = Vec::new();
-            state.push(sequence, &mut pieces);
             state.finish(sequence.stop_reason, &mut pieces);
             updates.extend(pieces.into_iter().map(|piece| (index, piece)));
         }
@@ -135,7 +156,7 @@ impl Completion {
     }
 }
 
-fn prompt_tokens(prompt: &[u32], result: &SampleResult) -> Vec<Token> {
+fn prompt_tokens(prompt: &[u32], result: &SampleOutput) -> Vec<Token> {
     let Some(logprobs) = &result.prompt_logprobs else { return Vec::new() };
     let token = |(at, (&id, &logprob)): (usize, (&u32, &f32))| Token {
         id,

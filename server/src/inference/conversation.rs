@@ -25,7 +25,7 @@ pub(crate) struct Rendered {
 
 /// A map with its members in this order.
 pub(crate) fn map<const N: usize>(members: [(&str, Value); N]) -> Value {
-    Value::from_iter(members)
+    Value::from_pairs(members)
 }
 
 /// Renders a conversation and encodes it. `prefill` is the assistant's last message, which the model continues.
@@ -167,7 +167,8 @@ mod tests {
     fn effort_is_what_the_template_has() {
         let set = |source: &str, value: serde_json::Value| {
             let mut conversation = Conversation::default();
-            set_effort(&template(source), &mut conversation, "reasoning_effort", &value).map(|()| conversation.variables)
+            set_effort(&template(source), &mut conversation, "reasoning_effort", &value)
+                .map(|()| conversation.variables)
         };
         let effort = set("{{ reasoning_effort }}", json!("low")).unwrap();
         assert_eq!(effort["reasoning_effort"], Value::from("low"));

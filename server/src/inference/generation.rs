@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
-use trainyard_protocol::{Category, OpError, RequestId, Sample, SampleResult, SessionId, TenantId};
-use trainyard_scheduler::{Encoding, Error, Poll, Scheduler, WorkerWait};
+use trainyard_protocol::{Category, OpError, RequestId, Sample, SessionId, TenantId};
+use trainyard_scheduler::WorkerWait;
 
 use super::model_name::Target;
 use super::sampling_sessions::Place;
 use super::submit::{NewSample, submit};
 use crate::error::ApiError;
+use crate::sample_stream::{SampleStream, StreamError, StreamEvent};
 use crate::state::AppState;
-use crate::wire::sampling::decode_result;
 
 /// A request that its tenant's rate limit holds back for longer is refused.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
@@ -21,34 +21,12 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 /// A submitted sample.
 pub(crate) struct Generation {
     state: AppState,
-    sample: Pending,
-    session: SessionId,
-}
-
-/// Cancels the sample when it is dropped, unless it has ended.
-struct Pending {
-    scheduler: Scheduler,
     tenant: TenantId,
     request: RequestId,
-    ended: bool,
-}
-
-impl Drop for Pending {
-    fn drop(&mut self) {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let (scheduler, tenant, request) = (self.scheduler.clone(), self.tenant.clone(), self.request.clone());
-        let ended = self.ended;
-        runtime.spawn(async move {
-            let done = match ended {
-                // The result was read: it need not be kept.
-                true => scheduler.acknowledge(&tenant, std::slice::from_ref(&request)).await,
-                false => scheduler.cancel(&tenant, &request).await,
-            };
-            if let Err(error) = done {
-                tracing::debug!(%request, %error, ended, "sample could not be released");
-            }
-        });
-    }
+    session: SessionId,
+    stream: SampleStream,
+    /// When it is asked what a sample without any token waits for.
+    look: Instant,
 }
 
 impl Generation {
@@ -65,7 +43,7 @@ impl Generation {
     ) -> Result<Self, ApiError> {
         let sessions = &state.inference.sessions;
         let mut place = sessions.place(&state.scheduler, tenant, &target.source).await?;
-        let submitted = match Self::submit(state, tenant, target, &place, sample, server_seed).await {
+        let request = match Self::submit(state, tenant, target, &place, sample, server_seed).await {
             // The session was ended by somebody, or expired while nobody asked for anything.
             Err(ApiError::Gone(_) | ApiError::NotFound { .. }) => {
                 sessions.forget(tenant, &place.session).await;
@@ -74,13 +52,10 @@ impl Generation {
             }
             submitted => submitted?,
         };
-        let sample = Pending {
-            scheduler: state.scheduler.clone(),
-            tenant: tenant.clone(),
-            request: submitted,
-            ended: false,
-        };
-        let generation = Self { state: state.clone(), sample, session: place.session };
+        // From here on the sample is cancelled with the stream.
+        let stream = SampleStream::open(&state.scheduler, tenant.clone(), request.clone()).await?;
+        let (tenant, look) = (tenant.clone(), Instant::now() + state.limits.long_poll);
+        let mut generation = Self { state: state.clone(), tenant, request, session: place.session, stream, look };
         generation.check_pause().await?;
         Ok(generation)
     }
@@ -104,14 +79,12 @@ impl Generation {
 
     /// The id of its request.
     pub(crate) fn id(&self) -> &RequestId {
-        &self.sample.request
+        &self.request
     }
 
     /// Refuses what a rate limit holds back for long: clients of these APIs expect to be told, not to wait.
-    async fn check_pause(&self) -> Result<(), ApiError> {
-        let Some(pause) = self.state.scheduler.pause(&self.sample.tenant, &self.sample.request).await? else {
-            return Ok(());
-        };
+    async fn check_pause(&mut self) -> Result<(), ApiError> {
+        let Some(pause) = self.state.scheduler.pause(&self.tenant, &self.request).await? else { return Ok(()) };
         let wait = self.state.clock.now().until(pause.until);
         if wait <= MAX_PAUSE {
             return Ok(());
@@ -123,67 +96,59 @@ impl Generation {
         })
     }
 
-    /// Waits for the result.
+    /// Waits for more; `None` after the result. May be dropped and called again.
     ///
     /// # Errors
     /// When the sample fails, or this process can't wait for it.
-    pub(crate) async fn result(&mut self) -> Result<SampleResult, ApiError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<StreamEvent>, ApiError> {
         loop {
-            match self.poll().await? {
-                Poll::Pending => self.check_waiting().await?,
-                Poll::Succeeded { encoding: Encoding::Protobuf, payload } => {
-                    self.sample.ended = true;
-                    return Ok(decode_result(&payload)?);
-                }
-                Poll::Succeeded { encoding: Encoding::Json, .. } => {
-                    return Err(ApiError::Internal("the result of a sample is JSON".to_owned()));
-                }
-                Poll::Failed(error) => {
-                    self.sample.ended = true;
-                    return Err(of_failure(error));
-                }
-                Poll::Cancelled => return Err(ApiError::Gone("the request was cancelled".to_owned())),
+            let event = tokio::select! {
+                event = timeout_at(self.look, self.stream.next()) => event,
+                () = self.state.shutdown.requested() => return Err(ApiError::Busy {
+                    message: "the server is shutting down; try again".to_owned(),
+                    retry_after_seconds: RETRY_AFTER_SECONDS,
+                }),
+            };
+            match event {
+                Ok(event) => return event.transpose().map_err(ApiError::from),
+                Err(_) => self.check_waiting().await?,
             }
-        }
-    }
-
-    async fn poll(&self) -> Result<Poll, ApiError> {
-        let (scheduler, wait) = (&self.state.scheduler, self.state.limits.long_poll);
-        let deadline = Instant::now() + wait;
-        let poll = async {
-            loop {
-                match scheduler.poll(&self.sample.tenant, &self.sample.request, wait).await {
-                    Err(Error::Unavailable(_)) if Instant::now() < deadline => {
-                        tokio::time::sleep(Duration::from_millis(200)).await;
-                    }
-                    polled => return polled,
-                }
-            }
-        };
-        tokio::select! {
-            polled = timeout_at(deadline + wait, poll) => Ok(polled.unwrap_or(Ok(Poll::Pending))?),
-            () = self.state.shutdown.requested() => Err(ApiError::Busy {
-                message: "the server is shutting down; try again".to_owned(),
-                retry_after_seconds: RETRY_AFTER_SECONDS,
-            }),
         }
     }
 
     /// Keeps the session alive while the sample waits, and gives up when nobody executes it.
-    async fn check_waiting(&self) -> Result<(), ApiError> {
-        self.state.scheduler.heartbeat(&self.sample.tenant, &self.session).await?;
-        match self.state.scheduler.worker_wait(&self.sample.tenant, &self.sample.request).await? {
+    async fn check_waiting(&mut self) -> Result<(), ApiError> {
+        self.look = Instant::now() + self.state.limits.long_poll;
+        self.state.scheduler.heartbeat(&self.tenant, &self.session).await?;
+        match self.state.scheduler.worker_wait(&self.tenant, &self.request).await? {
             Some(WorkerWait::NotServed { model }) => {
                 Err(ApiError::Unavailable(format!("no worker that serves {model} is running")))
             }
             _ => Ok(()),
         }
     }
+
+    /// The result was read: it need not be kept.
+    pub(crate) fn acknowledge(&self) {
+        let (scheduler, tenant, request) = (self.state.scheduler.clone(), self.tenant.clone(), self.request.clone());
+        tokio::spawn(async move {
+            if let Err(error) = scheduler.acknowledge(&tenant, std::slice::from_ref(&request)).await {
+                tracing::debug!(%request, %error, "result not acknowledged");
+            }
+        });
+    }
 }
 
-fn of_failure(error: OpError) -> ApiError {
-    match error.category {
-        Category::User => ApiError::Invalid(error.message),
-        Category::Server | Category::Unknown => ApiError::Internal(error.message),
+impl From<StreamError> for ApiError {
+    fn from(error: StreamError) -> Self {
+        match error {
+            StreamError::Failed(OpError { category: Category::User, message, .. }) => Self::Invalid(message),
+            StreamError::Failed(error) => Self::Internal(error.message),
+            StreamError::Scheduler(error) => error.into(),
+            StreamError::Cancelled => Self::Gone(error.to_string()),
+            error @ (StreamError::Result(_) | StreamError::NoSample | StreamError::Diverged) => {
+                Self::Internal(error.to_string())
+            }
+        }
     }
 }

@@ -9,14 +9,19 @@
 //! | `texts`, `template` | tokenizers and chat templates |
 //! | `detokenizer`, `stop`, `output`, `settings` | parts of these |
 
+pub(crate) mod anthropic;
 mod completion;
+mod conversation;
 mod detokenizer;
+pub(crate) mod error_form;
 mod generation;
 mod model_name;
+pub(crate) mod openai;
 mod output;
 mod sampling_sessions;
 mod sequence;
 mod settings;
+mod sse;
 mod stop;
 pub(crate) mod submit;
 mod template;
@@ -25,6 +30,7 @@ mod testing;
 mod texts;
 
 use self::sampling_sessions::SamplingSessions;
+pub(crate) use self::sse::Answered;
 use self::texts::ModelTexts;
 
 /// What requests share. Cheap to clone.

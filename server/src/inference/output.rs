@@ -49,6 +49,8 @@ pub(crate) struct OutputFormat {
 enum State {
     /// Nothing but white space so far; thoughts may begin.
     Start,
+    /// Line feeds at the beginning of thoughts.
+    ReasoningStart,
     Reasoning,
     /// White space after thoughts or between calls.
     Gap,
@@ -87,7 +89,7 @@ impl OutputParser {
         let rest = std::mem::take(&mut self.held);
         match self.state {
             _ if rest.is_empty() => Vec::new(),
-            State::Reasoning => vec![Part::Reasoning(rest)],
+            State::ReasoningStart | State::Reasoning => vec![Part::Reasoning(rest)],
             // The end of a call may have been the stop.
             State::ToolCall => vec![call(&rest).unwrap_or_else(|| Part::Text(format!("{CALL}{rest}")))],
             State::Gap => Vec::new(),
@@ -101,13 +103,21 @@ impl OutputParser {
             State::Start => {
                 let start = self.held.trim_start();
                 if let Some(rest) = start.strip_prefix(THINK) {
-                    self.held = rest.trim_start_matches('\n').to_owned();
-                    self.state = State::Reasoning;
+                    self.held = rest.to_owned();
+                    self.state = State::ReasoningStart;
                 } else if THINK.starts_with(start) {
                     return false;
                 } else {
                     self.state = State::Text;
                 }
+                true
+            }
+            State::ReasoningStart => {
+                self.held = self.held.trim_start_matches('\n').to_owned();
+                if self.held.is_empty() {
+                    return false;
+                }
+                self.state = State::Reasoning;
                 true
             }
             State::Reasoning => {

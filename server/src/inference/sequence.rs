@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trainyard_protocol::{SampledSequence, StopReason, TopkLogprobs};
+use trainyard_protocol::{SampleProgress, StopReason, TopkLogprobs};
 
 use super::detokenizer::Detokenizer;
 use super::output::{OutputFormat, OutputParser, Part};
@@ -49,8 +49,7 @@ pub(crate) struct SequenceText {
     parser: OutputParser,
     /// Whether log-probabilities are asked for.
     logprobs: bool,
-    /// Tokens so far.
-    tokens: usize,
+    ended: bool,
     matched: Option<String>,
     calls_tools: bool,
 }
@@ -63,25 +62,20 @@ impl SequenceText {
             stop: StopFilter::new(stop),
             parser: OutputParser::new(format),
             logprobs,
-            tokens: 0,
+            ended: false,
             matched: None,
             calls_tools: false,
         }
     }
 
-    /// Appends what is new in the sequence, of which all tokens so far are given.
-    pub(crate) fn push(&mut self, sequence: &SampledSequence, pieces: &mut Vec<Piece>) {
-        let new = sequence.tokens.get(self.tokens..).unwrap_or_default();
+    /// Appends tokens.
+    pub(crate) fn push(&mut self, progress: &SampleProgress, pieces: &mut Vec<Piece>) {
         if self.logprobs {
-            let tokens: Vec<Token> = (self.tokens..sequence.tokens.len()).filter_map(|at| token(sequence, at)).collect();
-            if !tokens.is_empty() {
-                pieces.push(Piece::Tokens(tokens));
-            }
+            pieces.push(Piece::Tokens((0..progress.tokens.len()).filter_map(|at| token(progress, at)).collect()));
         }
-        self.tokens += new.len();
-        for &token in new {
+        for &token in &progress.tokens {
             if self.matched.is_some() {
-                return;
+                break;
             }
             let text = self.detokenizer.push(token);
             self.push_text(&text, pieces);
@@ -91,10 +85,16 @@ impl SequenceText {
                 self.matched = Some(found);
             }
         }
+        if let Some(reason) = progress.end {
+            self.finish(reason, pieces);
+        }
     }
 
-    /// Ends the sequence, of which all tokens were pushed.
+    /// Ends the sequence, unless it has ended.
     pub(crate) fn finish(&mut self, reason: StopReason, pieces: &mut Vec<Piece>) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
         if self.matched.is_none() {
             let rest = self.detokenizer.finish();
             self.push_text(&rest, pieces);
@@ -107,7 +107,7 @@ impl SequenceText {
         let parts = self.parser.finish();
         self.push_parts(parts, pieces);
         let too_long = reason == StopReason::Length && self.matched.is_none();
-        let end = End { calls_tools: self.calls_tools, too_long, stop_string: self.matched.take() };
+        let end = End { calls_tools: self.calls_tools, too_long, stop_string: self.matched.clone() };
         pieces.push(Piece::End(end));
     }
 
@@ -127,7 +127,7 @@ impl SequenceText {
     }
 }
 
-fn token(sequence: &SampledSequence, at: usize) -> Option<Token> {
+fn token(sequence: &SampleProgress, at: usize) -> Option<Token> {
     let (id, logprob) = (*sequence.tokens.get(at)?, sequence.logprobs.get(at).copied());
     let candidates = sequence.topk.as_ref().map(|topk| row(topk, at)).unwrap_or_default();
     Some(Token { id, logprob, candidates })
@@ -146,32 +146,33 @@ const EMPTY: f32 = -99_998.0;
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::super::output::ToolCall;
     use super::super::testing::{EOS, byte_level};
     use super::*;
 
-    fn sequence(text: &str, end: &[u32]) -> SampledSequence {
+    fn sequence(text: &str, end: &[u32]) -> SampleProgress {
         let tokens: Vec<u32> = text.bytes().map(u32::from).chain(end.iter().copied()).collect();
         let logprobs = vec![-0.5; tokens.len()];
-        SampledSequence { stop_reason: StopReason::Stop, tokens, logprobs, topk: None }
+        SampleProgress { sequence: 0, first_index: 0, tokens, logprobs, topk: None, end: None }
     }
 
-    fn pieces(stop: &[&str], format: OutputFormat, sequence: &SampledSequence, reason: StopReason) -> (String, End) {
+    fn pieces(stop: &[&str], format: OutputFormat, sequence: &SampleProgress, reason: StopReason) -> (String, End) {
         let stop = stop.iter().map(|&stop| stop.to_owned()).collect();
         let mut state = SequenceText::new(byte_level(), stop, format, false);
         let mut pieces = Vec::new();
         // Token by token.
-        for count in 1..=sequence.tokens.len() {
-            let mut so_far = sequence.clone();
-            so_far.tokens.truncate(count);
-            state.push(&so_far, &mut pieces);
+        for at in 0..sequence.tokens.len() {
+            state.push(&sequence.clone().starting_at(at).unwrap().ending_at(at + 1), &mut pieces);
         }
         state.finish(reason, &mut pieces);
         let mut text = String::new();
         for piece in &pieces {
             match piece {
                 Piece::Part(Part::Text(more)) => text.push_str(more),
-                Piece::Part(Part::ToolCall(ToolCall { name, arguments })) => text.push_str(&format!("[{name}{arguments}]")),
+                Piece::Part(Part::ToolCall(ToolCall { name, arguments })) => {
+                    text.push_str(&format!("[{name}{arguments}]"))
+                }
                 _ => {}
             }
         }
@@ -184,7 +185,8 @@ mod tests {
     #[test]
     fn ends_are_told_apart() {
         let plain = OutputFormat::default();
-        let ended = |stop: &[&str], text: &str, tail: &[u32], reason| pieces(stop, plain, &sequence(text, tail), reason);
+        let ended =
+            |stop: &[&str], text: &str, tail: &[u32], reason| pieces(stop, plain, &sequence(text, tail), reason);
         let end = End { calls_tools: false, too_long: false, stop_string: None };
         assert_eq!(ended(&["xyz"], "héllo x", &[EOS], StopReason::Stop), ("héllo x".to_owned(), end.clone()));
         let long = End { too_long: true, ..end.clone() };
@@ -206,7 +208,7 @@ mod tests {
     #[test]
     fn tokens_come_with_their_candidates() {
         let topk = TopkLogprobs { k: 2, token_ids: vec![97, 98, 98, 0], logprobs: vec![-0.5, -1.0, -0.5, -99_999.0] };
-        let sequence = SampledSequence { topk: Some(topk), ..sequence("ab", &[]) };
+        let sequence = SampleProgress { topk: Some(topk), ..sequence("ab", &[]) };
         let mut state = SequenceText::new(byte_level(), Vec::new(), OutputFormat::default(), true);
         let mut pieces = Vec::new();
         state.push(&sequence, &mut pieces);

@@ -137,7 +137,10 @@ mod tests {
 
     #[test]
     fn values_outside_of_their_range_are_refused_by_name() {
-        assert_eq!(within("temperature", 3.0, 0.0, 2.0).unwrap_err().to_string(), "temperature: 3 is not between 0 and 2");
+        assert_eq!(
+            within("temperature", 3.0, 0.0, 2.0).unwrap_err().to_string(),
+            "temperature: 3 is not between 0 and 2"
+        );
         assert!(within("temperature", f64::NAN, 0.0, 2.0).is_err());
         assert_eq!(count("n", 0, 1, 128).unwrap_err().to_string(), "n: 0 is not between 1 and 128");
         assert_eq!((top_k(Some(-1)).unwrap(), top_k(Some(5)).unwrap()), (None, Some(5)));

@@ -16,6 +16,14 @@ use crate::error::ApiError;
 const SILENCE: Duration = Duration::from_secs(15);
 const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
+/// An answer, whole or in events.
+pub(crate) enum Answered<T> {
+    /// To be written as JSON.
+    Whole(Box<T>),
+    /// Events.
+    Stream(Response),
+}
+
 /// What makes events.
 pub(crate) trait EventSource: Send + 'static {
     /// A sign of life.

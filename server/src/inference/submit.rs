@@ -54,7 +54,11 @@ pub(crate) async fn submit(
     Ok(state.scheduler.submit_sample(tenant, submission).await?)
 }
 
-fn check_against_model(sample: &Sample, model: &BaseModel) -> Result<(), ApiError> {
+/// Refuses a sample that its model can't take.
+///
+/// # Errors
+/// The user's.
+pub(crate) fn check_against_model(sample: &Sample, model: &BaseModel) -> Result<(), ApiError> {
     let vocabulary = model.vocab_size as i64;
     if let Stop::Tokens(tokens) = &sample.params.stop
         && let Some(id) = tokens.iter().find(|&id| !(0..vocabulary).contains(id))
@@ -88,6 +92,9 @@ fn check_against_model(sample: &Sample, model: &BaseModel) -> Result<(), ApiErro
 /// Rejects a sample with 429 while too many are pending; the client sends the same request again.
 ///
 /// A tenant with less than an even share of what may wait is accepted all the same: another's queue must not keep it out.
+///
+/// # Errors
+/// When too many are pending.
 pub(crate) fn check_queue(state: &AppState, tenant: &TenantId) -> Result<(), ApiError> {
     let (open, most) = (state.scheduler.open_samples(tenant), state.limits.max_queued);
     if open.all < most || open.own < most / open.tenants.max(1) {

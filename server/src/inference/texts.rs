@@ -158,13 +158,19 @@ mod tests {
     #[test]
     fn templates_come_alone_or_by_name_and_tokens_in_both_forms() {
         let mut sources = BTreeMap::new();
-        collect_sources(&json!([{"name": "default", "template": "a"}, {"name": "tool_use", "template": "b"}]), &mut sources);
+        collect_sources(
+            &json!([{"name": "default", "template": "a"}, {"name": "tool_use", "template": "b"}]),
+            &mut sources,
+        );
         assert_eq!((sources["default"].as_str(), sources["tool_use"].as_str()), ("a", "b"));
         collect_sources(&json!("c"), &mut sources);
         collect_sources(&Value::Null, &mut sources);
         assert_eq!(sources["default"], "c");
         let tokens = special_tokens(&json!({"bos_token": "<s>", "eos_token": {"content": "</s>"}, "pad_token": null}));
-        assert_eq!(tokens, BTreeMap::from([("bos_token", "<s>"), ("eos_token", "</s>")].map(|(a, b)| (a.to_owned(), b.to_owned()))));
+        assert_eq!(
+            tokens,
+            BTreeMap::from([("bos_token", "<s>"), ("eos_token", "</s>")].map(|(a, b)| (a.to_owned(), b.to_owned())))
+        );
     }
 
     #[tokio::test]

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::*;
-use crate::wire::{catalogue, client, futures, json, models, sampling, sessions, training, weights};
+use crate::wire::{anthropic, catalogue, client, futures, json, models, openai, sampling, sessions, training, weights};
 
 #[test]
 fn the_committed_document_is_current() {
@@ -78,6 +78,10 @@ fn the_examples_are_valid() {
         "retrieve_future": futures::RetrieveFutureRequest => Value,
         "retrieve_futures": futures::RetrieveFuturesRequest => futures::RetrieveFuturesResponse,
         "cancel_future": futures::CancelFutureRequest => futures::CancelFutureResponse,
+        "oai_completions": openai::CompletionRequest => openai::CompletionResponse,
+        "oai_chat_completions": openai::ChatRequest => openai::ChatResponse,
+        "anthropic_messages": anthropic::MessagesRequest => anthropic::MessageResponse,
+        "anthropic_count_tokens": anthropic::CountTokensRequest => anthropic::CountTokensResponse,
     }
     reads::<sessions::FinishRequest>(&take("session_finish").request);
     reads::<weights::TtlRequest>(&take("checkpoint_ttl").request);
@@ -90,6 +94,7 @@ fn the_examples_are_valid() {
     reads::<catalogue::CheckpointsResponse>(&take("run_checkpoints").response);
     reads::<catalogue::CheckpointsResponse>(&take("checkpoints").response);
     reads::<weights::ExternalUrlsResponse>(&take("external_weights_urls").response);
+    reads::<openai::ModelsResponse>(&take("oai_models").response);
     reads::<client::HealthResponse>(&take("healthz").response);
     assert!(examples.is_empty(), "{examples:?}");
 }

@@ -8,14 +8,11 @@ mod completions;
 mod logprobs;
 mod models;
 
-use axum::response::Response;
-use trainyard_protocol::TenantId;
-
 pub(crate) use self::chat::chat;
 pub(crate) use self::completions::completions;
 pub(crate) use self::models::models;
 use super::completion::Completion;
-use super::sse::EventSource;
+pub(crate) use super::sse::Answered;
 use crate::error::ApiError;
 use crate::state::AppState;
 use crate::wire::openai::Usage;
@@ -24,14 +21,6 @@ use crate::wire::openai::Usage;
 const DONE: &str = "data: [DONE]\n\n";
 /// A comment, which clients skip.
 const PING: &str = ": ping\n\n";
-
-/// An answer, whole or in events.
-pub(crate) enum Answered<T> {
-    /// To be written as JSON.
-    Whole(Box<T>),
-    /// Events.
-    Stream(Response),
-}
 
 /// What every answer and every chunk of a request has.
 #[derive(Clone)]

@@ -20,7 +20,10 @@ use minijinja_contrib::pycompat::unknown_method_callback;
 pub(crate) use self::python_json::to_line;
 
 /// What a rendering may use up: a unit per instruction, and per 64 bytes that it makes.
-const FUEL: u64 = 4_000_000;
+const FUEL: u64 = 1_000_000;
+/// Bytes of the stack that a rendering has: values within values, of which fuel pays for some hundred thousand levels, are
+/// dropped one level per stack frame.
+const STACK: usize = 512 << 20;
 /// Nested calls of macros and the like.
 const RECURSION: usize = 100;
 /// Bytes of a template.
@@ -109,7 +112,13 @@ impl ChatTemplate {
         context.insert("add_generation_prompt".to_owned(), Value::from(conversation.add_generation_prompt));
         let clock = Value::from_function(move |format: &str| time::strftime(now, format));
         context.insert("strftime_now".to_owned(), clock);
-        template.render(Value::from(context)).map_err(of_rendering)
+        let render = move || template.render(Value::from(context)).map_err(of_rendering);
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("chat-template".to_owned()).stack_size(STACK);
+            let thread =
+                thread.spawn_scoped(scope, render).map_err(|error| TemplateError::Failed(error.to_string()))?;
+            thread.join().unwrap_or_else(|_| Err(TemplateError::Failed("it panics".to_owned())))
+        })
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) fn tojson(
     let layout = Layout { indent: indent.or(named), ascii: flag("ensure_ascii")?, sorted: flag("sort_keys")? };
     options.assert_all_used()?;
     let mut text = String::new();
-    write(value, layout, 0, &mut text)?;
+    write(value, layout, &|items| state.consume_fuel(items), 0, &mut text)?;
     state.consume_fuel(text.len().div_ceil(BYTES_PER_FUEL) as u64)?;
     Ok(Value::from(text))
 }
@@ -43,7 +43,7 @@ pub(super) fn tojson(
 /// When it is nested too deeply, or no JSON.
 pub(crate) fn to_line(value: &Value) -> Result<String, Error> {
     let mut text = String::new();
-    write(value, Layout::default(), 0, &mut text)?;
+    write(value, Layout::default(), &|_| Ok(()), 0, &mut text)?;
     Ok(text)
 }
 
@@ -51,7 +51,10 @@ fn refused(message: String) -> Error {
     Error::new(ErrorKind::InvalidOperation, message)
 }
 
-fn write(value: &Value, layout: Layout, depth: usize, out: &mut String) -> Result<(), Error> {
+/// Takes the price of so many items.
+type Charge<'a> = &'a dyn Fn(u64) -> Result<(), Error>;
+
+fn write(value: &Value, layout: Layout, charge: Charge<'_>, depth: usize, out: &mut String) -> Result<(), Error> {
     if depth > MAX_DEPTH {
         return Err(refused(format!("tojson: more than {MAX_DEPTH} levels")));
     }
@@ -61,20 +64,24 @@ fn write(value: &Value, layout: Layout, depth: usize, out: &mut String) -> Resul
         ValueKind::Number => out.push_str(&value.to_string()),
         ValueKind::String => string(value.as_str().unwrap_or_default(), layout.ascii, out),
         ValueKind::Seq | ValueKind::Iterable => {
-            let items: Vec<Value> = value.try_iter()?.collect();
-            let parts = items.iter().map(|item| (None, item.clone())).collect();
-            group(['[', ']'], parts, layout, depth, out)?;
+            let mut items = Vec::new();
+            for item in value.try_iter()? {
+                charge(1)?;
+                items.push((None, item));
+            }
+            group(['[', ']'], items, (layout, charge), depth, out)?;
         }
         ValueKind::Map => {
             let mut members = Vec::new();
             for key in value.try_iter()? {
+                charge(1)?;
                 let name = key.as_str().map_or_else(|| key.to_string(), str::to_owned);
                 members.push((Some(name), value.get_item(&key)?));
             }
             if layout.sorted {
                 members.sort_by(|(a, _), (b, _)| a.cmp(b));
             }
-            group(['{', '}'], members, layout, depth, out)?;
+            group(['{', '}'], members, (layout, charge), depth, out)?;
         }
         kind => return Err(refused(format!("tojson: a {kind} is not JSON"))),
     }
@@ -85,7 +92,7 @@ fn write(value: &Value, layout: Layout, depth: usize, out: &mut String) -> Resul
 fn group(
     [open, close]: [char; 2],
     parts: Vec<(Option<String>, Value)>,
-    layout: Layout,
+    (layout, charge): (Layout, Charge<'_>),
     depth: usize,
     out: &mut String,
 ) -> Result<(), Error> {
@@ -106,7 +113,7 @@ fn group(
             string(&name, layout.ascii, out);
             out.push_str(": ");
         }
-        write(&part, layout, depth + 1, out)?;
+        write(&part, layout, charge, depth + 1, out)?;
     }
     if !empty {
         line(depth, out);

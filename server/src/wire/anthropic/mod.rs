@@ -7,4 +7,6 @@ pub use request::{
     AnthropicContent, AnthropicMessage, AnthropicTool, Block, CountTokensRequest, MessagesRequest, OutputConfig,
     Thinking, ToolChoice,
 };
-pub use response::{AnthropicError, AnthropicErrorResponse, AnthropicUsage, CountTokensResponse, MessageResponse, ReplyBlock};
+pub use response::{
+    AnthropicError, AnthropicErrorResponse, AnthropicUsage, CountTokensResponse, MessageResponse, ReplyBlock,
+};

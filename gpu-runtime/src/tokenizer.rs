@@ -1,6 +1,8 @@
-//! A look at a tokenizer, before it is used.
+//! Text to tokens and back.
 
-use tokenizers::Tokenizer;
+use std::collections::BTreeMap;
+
+use tokenizers::{Decoder, DecoderWrapper, Tokenizer};
 
 use crate::config::LoadError;
 
@@ -20,9 +22,106 @@ pub struct RoundTrip {
 /// # Errors
 /// [`LoadError::Malformed`] when the tokenizer can't be read, or can't do that.
 pub fn round_trip(json: &[u8], text: &str) -> Result<RoundTrip, LoadError> {
-    let malformed = |reason: String| LoadError::Malformed { path: "tokenizer.json".to_owned(), reason };
-    let tokenizer = Tokenizer::from_bytes(json).map_err(|error| malformed(error.to_string()))?;
-    let encoded = tokenizer.encode(text, false).map_err(|error| malformed(error.to_string()))?;
-    let text = tokenizer.decode(encoded.get_ids(), false).map_err(|error| malformed(error.to_string()))?;
+    let tokenizer = Tokenizer::from_bytes(json).map_err(malformed)?;
+    let encoded = tokenizer.encode(text, false).map_err(malformed)?;
+    let text = tokenizer.decode(encoded.get_ids(), false).map_err(malformed)?;
     Ok(RoundTrip { tokens: encoded.len(), text, vocabulary: tokenizer.get_vocab_size(true) })
+}
+
+fn malformed(error: tokenizers::Error) -> LoadError {
+    LoadError::Malformed { path: "tokenizer.json".to_owned(), reason: error.to_string() }
+}
+
+/// A model's tokenizer, for those who speak text.
+pub struct TextTokenizer {
+    tokenizer: Tokenizer,
+    /// Whether the text of tokens is the concatenation of their bytes.
+    byte_level: bool,
+    /// Added tokens that are no text.
+    special: BTreeMap<u32, String>,
+}
+
+impl TextTokenizer {
+    /// Reads a `tokenizer.json`. What it says of truncation and padding is left out: both would change a text.
+    ///
+    /// # Errors
+    /// [`LoadError::Malformed`] when it can't be read.
+    pub fn from_json(json: &[u8]) -> Result<Self, LoadError> {
+        let mut tokenizer = Tokenizer::from_bytes(json).map_err(malformed)?;
+        tokenizer.with_truncation(None).map_err(malformed)?;
+        tokenizer.with_padding(None);
+        let byte_level = matches!(tokenizer.get_decoder(), Some(DecoderWrapper::ByteLevel(_)));
+        let added = tokenizer.get_added_tokens_decoder();
+        let special = added.into_iter().filter(|(_, token)| token.special).map(|(id, token)| (id, token.content));
+        Ok(Self { byte_level, special: special.collect(), tokenizer })
+    }
+
+    /// The tokens of a text. `framed` adds what the tokenizer puts around a text, such as a token for its beginning.
+    ///
+    /// # Errors
+    /// [`LoadError::Malformed`] when the tokenizer can't encode it.
+    pub fn encode(&self, text: &str, framed: bool) -> Result<Vec<u32>, LoadError> {
+        let encoded = self.tokenizer.encode_fast(text, framed).map_err(malformed)?;
+        Ok(encoded.get_ids().to_vec())
+    }
+
+    /// The text of tokens without special ones; unknown ids have none, and incomplete UTF-8 becomes U+FFFD. Should the
+    /// decoder fail, the text is that of the vocabulary's entries.
+    pub fn decode(&self, tokens: &[u32]) -> String {
+        self.tokenizer.decode(tokens, true).unwrap_or_else(|error| {
+            tracing::warn!(%error, "the tokenizer cannot decode");
+            tokens.iter().filter_map(|&token| self.tokenizer.id_to_token(token)).collect()
+        })
+    }
+
+    /// The text of a special token.
+    pub fn special(&self, token: u32) -> Option<&str> {
+        self.special.get(&token).map(String::as_str)
+    }
+
+    /// Whether [`TextTokenizer::decode`] is the concatenation of [`TextTokenizer::bytes`], read as UTF-8.
+    pub fn is_byte_level(&self) -> bool {
+        self.byte_level
+    }
+
+    /// The bytes of one token, special or not; those of an unknown id are none.
+    pub fn bytes(&self, token: u32) -> Vec<u8> {
+        let Some(entry) = self.tokenizer.id_to_token(token) else { return Vec::new() };
+        if self.special.contains_key(&token) {
+            return entry.into_bytes();
+        }
+        if self.byte_level {
+            return entry.chars().map(byte_of).collect::<Option<_>>().unwrap_or_else(|| entry.into_bytes());
+        }
+        if let Some(byte) = fallback_byte(&entry) {
+            return vec![byte];
+        }
+        // SentencePiece writes a space so; a decoder alone would strip the one at the front.
+        if entry.contains('\u{2581}') {
+            return entry.replace('\u{2581}', " ").into_bytes();
+        }
+        let decoder = self.tokenizer.get_decoder();
+        let decoded = decoder.and_then(|decoder| decoder.decode(vec![entry.clone()]).ok());
+        decoded.unwrap_or(entry).into_bytes()
+    }
+}
+
+/// The byte that a character of a byte-level vocabulary stands for (Radford et al. 2019): printable Latin-1 stands for
+/// itself, the other bytes for the characters from U+0100 on, in order.
+fn byte_of(character: char) -> Option<u8> {
+    let prints = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
+    let code = u32::from(character);
+    match u8::try_from(code) {
+        Ok(byte) => prints(byte).then_some(byte),
+        Err(_) => {
+            let rank = usize::try_from(code.checked_sub(0x100)?).ok()?;
+            (0..=u8::MAX).filter(|&byte| !prints(byte)).nth(rank)
+        }
+    }
+}
+
+/// The byte of an entry such as `<0x0A>`.
+fn fallback_byte(entry: &str) -> Option<u8> {
+    let digits = entry.strip_prefix("<0x")?.strip_suffix('>')?;
+    if digits.len() == 2 { u8::from_str_radix(digits, 16).ok() } else { None }
 }

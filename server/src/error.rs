@@ -105,7 +105,20 @@ impl ApiError {
         }
     }
 
-    fn status(&self) -> StatusCode {
+    /// The text for the client. What is internal goes to the log.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Self::Internal(text) => {
+                let id = Origin::current().map(|origin| origin.call);
+                tracing::error!(error = %text, x_request_id = id.as_deref(), "a request failed");
+                "internal error; the server's log has the details".to_owned()
+            }
+            other => other.to_string(),
+        }
+    }
+
+    /// The status of its answer.
+    pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Unauthorized(_) => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) | Self::NotAllowed(_) => StatusCode::FORBIDDEN,
@@ -126,15 +139,8 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let detail = match &self {
-            Self::Internal(text) => {
-                let id = Origin::current().map(|origin| origin.call);
-                tracing::error!(error = %text, x_request_id = id.as_deref(), "a request failed");
-                "internal error; the server's log has the details".to_owned()
-            }
-            other => other.to_string(),
-        };
-        let mut body = serde_json::json!({ "detail": detail });
+        let detail = self.shown();
+        let mut body = serde_json::json!({ "detail": &detail });
         if let Self::Quota(Refusal { quota, limit, used, .. }) = &self {
             body["quota"] = quota.name().into();
             body["limit"] = (*limit).into();
@@ -145,6 +151,7 @@ impl IntoResponse for ApiError {
         }
         let mut response = json_response(self.status(), &body);
         response.extensions_mut().insert(Reason(self.reason()));
+        response.extensions_mut().insert(Detail(detail));
         let retry_after = match self {
             Self::Busy { retry_after_seconds, .. } => Some(u64::from(retry_after_seconds)),
             Self::NoSpace(_) => Some(NO_SPACE_RETRY_SECONDS),
@@ -161,6 +168,10 @@ impl IntoResponse for ApiError {
 /// Why a request was refused, without what it contained. Travels with the answer, for the log.
 #[derive(Clone, Debug)]
 pub(crate) struct Reason(pub(crate) String);
+
+/// The text for the client. Travels with the answer, for APIs that write it in another form.
+#[derive(Clone, Debug)]
+pub(crate) struct Detail(pub(crate) String);
 
 /// Whether a text may be an id or a path of this API.
 fn is_plain(text: &str) -> bool {

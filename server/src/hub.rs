@@ -70,8 +70,33 @@ impl Hub {
         Router::new().route("/{*path}", any(answer)).with_state(state)
     }
 
+    /// The tokenizer and configuration files of a model.
+    pub(crate) fn files(&self, model: &str) -> Option<HeldFiles> {
+        let repos = self.repos();
+        let commit = repos.0.get(model)?.commit.clone();
+        Some(HeldFiles { repos, model: model.to_owned(), commit })
+    }
+
     fn repos(&self) -> Arc<Repos> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The files of a model that are held in memory.
+pub(crate) struct HeldFiles {
+    repos: Arc<Repos>,
+    model: String,
+    /// Differs from that of other files.
+    pub(crate) commit: String,
+}
+
+impl HeldFiles {
+    /// The content of a file.
+    pub(crate) fn content(&self, name: &str) -> Option<Bytes> {
+        match self.repos.0.get(&self.model)?.files.get(name)? {
+            File::Held { content, .. } => Some(content.clone()),
+            File::OnDisk(_) => None,
+        }
     }
 }
 

@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod engine;
 pub mod error;
 pub mod hub;
+pub mod inference;
 pub mod listener;
 mod machine;
 pub mod metrics;

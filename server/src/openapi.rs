@@ -11,7 +11,7 @@ use utoipa::openapi::{OpenApi, RefOr};
 use utoipa::{Modify, OpenApi as _, ToSchema};
 
 use self::others::Others;
-pub(crate) use self::refusals::Refusals;
+pub(crate) use self::refusals::{AnthropicRefusals, OpenAiRefusals, Refusals};
 use crate::api::Endpoints;
 use crate::wire::futures::{FailedResponse, TryAgainResponse};
 

@@ -13,6 +13,7 @@ use crate::api::{BodyBudget, BodyLimits, DecodingBudget};
 use crate::auth::Authenticator;
 use crate::disk::Disks;
 use crate::error::ApiError;
+use crate::inference::Inference;
 use crate::metrics::{Metrics, ProcessMetrics};
 use crate::models::Models;
 use crate::random::Random;
@@ -136,6 +137,8 @@ pub struct AppState {
     pub disks: Disks,
     /// Records calls and what they submit.
     pub traces: Traces,
+    /// Tokenizers, chat templates and sampling sessions of the compatible APIs.
+    pub inference: Inference,
     /// Memory budget of bodies that are being received.
     pub(crate) receiving: BodyBudget,
     /// Memory budget of bodies that are being decoded.
@@ -164,6 +167,7 @@ impl AppState {
             public_url: setup.public_url.map(|url| url.trim_end_matches('/').into()),
             https: setup.https,
             traces: setup.traces,
+            inference: Inference::default(),
             decoding: DecodingBudget::default(),
             ready: Arc::default(),
         }

@@ -26,7 +26,14 @@ const PARTS: usize = 64 << 20;
 
 /// Endpoints that store their bodies; those that create or save something are refused whatever their size while the
 /// disk is almost full.
-const STORED: [&str; 3] = ["/api/v1/asample", "/api/v1/forward", "/api/v1/forward_backward"];
+const STORED: [&str; 6] = [
+    "/api/v1/asample",
+    "/api/v1/forward",
+    "/api/v1/forward_backward",
+    "/oai/api/v1/completions",
+    "/oai/api/v1/chat/completions",
+    "/anthropic/api/v1/messages",
+];
 
 /// A stored body up to so many bytes is accepted even then.
 const SMALL_STORED: usize = 64 << 10;

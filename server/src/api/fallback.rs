@@ -8,6 +8,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use crate::error::ApiError;
+use crate::inference::error_form::long_path;
 
 /// 404 that names the path: clients retry anything from 500 for minutes.
 pub(super) async fn not_supported(uri: Uri) -> ApiError {
@@ -19,18 +20,21 @@ pub(super) async fn method_not_allowed(method: Method, uri: Uri) -> ApiError {
     ApiError::MethodNotAllowed { method: method.to_string(), path: uri.path().to_owned() }
 }
 
-/// Splits percent-encoded slashes before routing: a checkpoint id is `weights/<name>`, and clients send
-/// it as two segments or encoded as one.
-pub(super) async fn split_encoded_ids(mut request: Request, next: Next) -> Response {
+/// Changes paths before they are routed.
+///
+/// Percent-encoded slashes become plain ones: a checkpoint id is `weights/<name>`, and clients send it as two segments or
+/// encoded as one. Paths below `/v1` are short for those of the compatible APIs.
+pub(super) async fn rewrite_path(mut request: Request, next: Next) -> Response {
     let path_and_query = request.uri().path_and_query().map(|value| value.as_str()).unwrap_or_default();
     let (path, query) = path_and_query.split_once('?').map_or((path_and_query, None), |(p, q)| (p, Some(q)));
-    if path.starts_with("/api/v1/training_runs/") && (path.contains("%2F") || path.contains("%2f")) {
-        let mut split = path.replace("%2F", "/").replace("%2f", "/");
+    let encoded = path.starts_with("/api/v1/training_runs/") && (path.contains("%2F") || path.contains("%2f"));
+    let new = if encoded { Some(path.replace("%2F", "/").replace("%2f", "/")) } else { long_path(path) };
+    if let Some(mut new) = new {
         if let Some(query) = query {
-            split.push('?');
-            split.push_str(query);
+            new.push('?');
+            new.push_str(query);
         }
-        if let Ok(uri) = split.parse::<Uri>() {
+        if let Ok(uri) = new.parse::<Uri>() {
             *request.uri_mut() = uri;
         }
     }

@@ -15,6 +15,8 @@ pub(crate) mod testing;
 mod tests;
 
 mod admin;
+mod anthropic_count_tokens;
+mod anthropic_messages;
 mod asample;
 mod cancel_future;
 mod checkpoint_delete;
@@ -40,6 +42,9 @@ mod healthz;
 mod index;
 mod join_sampling_session;
 mod load_weights;
+mod oai_chat_completions;
+mod oai_completions;
+mod oai_models;
 mod openapi_json;
 mod optim_step;
 mod own_key;
@@ -79,6 +84,7 @@ pub(crate) use self::receive::BodyBudget;
 pub use self::receive::BodyLimits;
 use self::usage::{admin_usage_csv, billing_storage, billing_usage};
 use crate::auth::require_key;
+use crate::inference::error_form::in_own_form;
 use crate::metrics::count;
 use crate::state::AppState;
 
@@ -169,6 +175,11 @@ endpoints! {
         get "/api/v1/admin/keys" admin_keys;
         post "/api/v1/admin/keys" admin_create_key;
         delete "/api/v1/admin/keys/{key_id}" admin_revoke_key;
+        get "/oai/api/v1/models" oai_models;
+        post "/oai/api/v1/completions" oai_completions;
+        post "/oai/api/v1/chat/completions" oai_chat_completions;
+        post "/anthropic/api/v1/messages" anthropic_messages;
+        post "/anthropic/api/v1/messages/count_tokens" anthropic_count_tokens;
     }
     open {
         get "/api/v1/healthz" healthz;
@@ -199,8 +210,9 @@ pub fn router(state: AppState) -> Router {
         .method_not_allowed_fallback(fallback::method_not_allowed)
         .fallback(fallback::not_supported)
         .layer(from_fn(fallback::close_unread))
+        .layer(from_fn(in_own_form))
         .layer(counting)
         .with_state(state);
     // The outer router changes paths before the inner one matches them.
-    Router::new().fallback_service(routes).layer(from_fn(fallback::split_encoded_ids))
+    Router::new().fallback_service(routes).layer(from_fn(fallback::rewrite_path))
 }

@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
 use crate::error::{ApiError, full_response};
+use crate::inference::Answered;
 
 /// A JSON answer with status 200.
 pub(super) struct Answer<T>(pub(super) T);
@@ -20,3 +21,11 @@ impl<T: Serialize> IntoResponse for Answer<T> {
 
 /// What a handler returns.
 pub(super) type Reply<T> = Result<Answer<T>, ApiError>;
+
+/// An answer of the compatible APIs.
+pub(super) fn whole_or_stream<T: Serialize>(answered: Answered<T>) -> Response {
+    match answered {
+        Answered::Whole(whole) => Answer(whole).into_response(),
+        Answered::Stream(events) => events,
+    }
+}

@@ -7,7 +7,7 @@ use trainyard_scheduler::{Decoded, RequestKind, Run, RunSubmission, Submitted};
 
 use super::body::RawBody;
 use super::respond::{Answer, Reply};
-use crate::codec::{CodecError, Payload};
+use crate::codec::Payload;
 use crate::error::ApiError;
 use crate::state::AppState;
 use crate::wire::futures::SubmitResponse;
@@ -65,12 +65,6 @@ fn without_sampling_number(body: &Bytes) -> Bytes {
             serde_json::Value::Object(fields).to_string().into()
         }
         _ => body.clone(),
-    }
-}
-
-impl From<CodecError> for ApiError {
-    fn from(error: CodecError) -> Self {
-        Self::Internal(error.to_string())
     }
 }
 

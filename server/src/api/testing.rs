@@ -89,7 +89,10 @@ impl Got {
         assert_eq!(self.status.as_u16(), status, "{}", String::from_utf8_lossy(&self.body));
         assert!(!self.headers.contains_key(header::TRANSFER_ENCODING));
         assert!(!self.headers.contains_key(header::CONTENT_ENCODING));
-        self.any_json()["detail"].as_str().unwrap().to_owned()
+        let body = self.any_json();
+        // The compatible APIs have errors of their own.
+        let text = if body["detail"].is_string() { &body["detail"] } else { &body["error"]["message"] };
+        text.as_str().unwrap().to_owned()
     }
 }
 

@@ -4,7 +4,9 @@ use utoipa::IntoResponses;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{OpenApi, Ref, RefOr};
 
+use crate::wire::anthropic::AnthropicErrorResponse;
 use crate::wire::client::ErrorBody;
+use crate::wire::openai;
 
 /// What any endpoint may answer instead of its result; [`share`] leaves each operation what it can answer.
 #[derive(IntoResponses)]
@@ -50,6 +52,84 @@ pub(crate) enum Refusals {
     Unavailable(ErrorBody),
 }
 
+/// What an endpoint of the OpenAI API may answer instead of its result, in that API's form.
+#[derive(IntoResponses)]
+#[allow(dead_code, reason = "only its description is used")]
+pub(crate) enum OpenAiRefusals {
+    /// A field is wrong; the text names it.
+    #[response(status = 400)]
+    Invalid(openai::ErrorResponse),
+    /// The API key is missing, malformed or unknown.
+    #[response(status = 401)]
+    Unauthorized(openai::ErrorResponse),
+    /// A server without keys got what a proxy passed on.
+    #[response(status = 403)]
+    Forbidden(openai::ErrorResponse),
+    /// There is no such model.
+    #[response(status = 404)]
+    NotFound(openai::ErrorResponse),
+    /// The body arrived too slowly; send it again.
+    #[response(status = 408)]
+    TooSlow(openai::ErrorResponse),
+    /// The request was cancelled.
+    #[response(status = 410)]
+    Gone(openai::ErrorResponse),
+    /// The body is too large.
+    #[response(status = 413)]
+    TooLarge(openai::ErrorResponse),
+    /// The content encoding is not supported.
+    #[response(status = 415)]
+    UnsupportedMediaType(openai::ErrorResponse),
+    /// A quota or a queue is full; repeat the same request after `Retry-After` seconds.
+    #[response(status = 429)]
+    Busy(openai::ErrorResponse),
+    /// The service is at fault.
+    #[response(status = 500)]
+    Internal(openai::ErrorResponse),
+    /// The store is not available, a disk is full or no worker serves the model; repeat the same request.
+    #[response(status = 503)]
+    Unavailable(openai::ErrorResponse),
+}
+
+/// What an endpoint of the Anthropic API may answer instead of its result, in that API's form.
+#[derive(IntoResponses)]
+#[allow(dead_code, reason = "only its description is used")]
+pub(crate) enum AnthropicRefusals {
+    /// A field is wrong; the text names it.
+    #[response(status = 400)]
+    Invalid(AnthropicErrorResponse),
+    /// The API key is missing, malformed or unknown.
+    #[response(status = 401)]
+    Unauthorized(AnthropicErrorResponse),
+    /// A server without keys got what a proxy passed on.
+    #[response(status = 403)]
+    Forbidden(AnthropicErrorResponse),
+    /// There is no such model.
+    #[response(status = 404)]
+    NotFound(AnthropicErrorResponse),
+    /// The body arrived too slowly; send it again.
+    #[response(status = 408)]
+    TooSlow(AnthropicErrorResponse),
+    /// The request was cancelled.
+    #[response(status = 410)]
+    Gone(AnthropicErrorResponse),
+    /// The body is too large.
+    #[response(status = 413)]
+    TooLarge(AnthropicErrorResponse),
+    /// The content encoding is not supported.
+    #[response(status = 415)]
+    UnsupportedMediaType(AnthropicErrorResponse),
+    /// A quota or a queue is full; repeat the same request after `Retry-After` seconds.
+    #[response(status = 429)]
+    Busy(AnthropicErrorResponse),
+    /// The service is at fault.
+    #[response(status = 500)]
+    Internal(AnthropicErrorResponse),
+    /// The store is not available, a disk is full or no worker serves the model; repeat the same request.
+    #[response(status = 503)]
+    Unavailable(AnthropicErrorResponse),
+}
+
 /// The names under which the refusals stand in the document, by status.
 const NAMES: [(&str, &str); 12] = [
     ("400", "Invalid"),
@@ -67,7 +147,7 @@ const NAMES: [(&str, &str); 12] = [
 ];
 
 /// Operations that name nothing which may be absent, over or another's.
-const NAMELESS: [&str; 12] = [
+const NAMELESS: [&str; 13] = [
     "own_key",
     "admin_organisations",
     "admin_create_organisation",
@@ -80,9 +160,10 @@ const NAMELESS: [&str; 12] = [
     "sessions",
     "training_runs",
     "checkpoints",
+    "oai_models",
 ];
 /// Operations on what may be over: sessions, runs, sampling sessions and results.
-const ENDING: [&str; 16] = [
+const ENDING: [&str; 19] = [
     "copy_weights",
     "join_sampling_session",
     "create_custom_loss",
@@ -99,6 +180,9 @@ const ENDING: [&str; 16] = [
     "asample",
     "retrieve_future",
     "retrieve_futures",
+    "oai_completions",
+    "oai_chat_completions",
+    "anthropic_messages",
 ];
 /// Operations that are identified by a number, whose repetition must have the same content.
 const NUMBERED: [&str; 12] = [
@@ -131,19 +215,24 @@ fn can_answer(operation: &Operation, status: &str) -> bool {
     }
 }
 
+/// Whether an operation belongs to an API that has errors of its own.
+fn in_own_form(operation: &Operation) -> bool {
+    operation.tags.iter().flatten().any(|tag| tag == "openai" || tag == "anthropic")
+}
+
 /// Writes each refusal once, and refers to it from the operations that can answer so.
 pub(super) fn share(document: &mut OpenApi) {
     for operation in super::operations(document) {
         for (status, name) in NAMES {
-            let own = operation.operation_id.as_deref() == Some("healthz");
-            if own || !operation.responses.responses.contains_key(status) {
+            let healthz = operation.operation_id.as_deref() == Some("healthz");
+            if healthz || !operation.responses.responses.contains_key(status) {
                 continue;
             }
-            if can_answer(operation, status) {
+            if !can_answer(operation, status) {
+                operation.responses.responses.remove(status);
+            } else if !in_own_form(operation) {
                 let shared = RefOr::Ref(Ref::from_response_name(name));
                 operation.responses.responses.insert(status.to_owned(), shared);
-            } else {
-                operation.responses.responses.remove(status);
             }
         }
     }

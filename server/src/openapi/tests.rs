@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::*;
 use crate::wire::{
-    admin, catalogue, client, copies, custom_loss, futures, json, models, sampling, session_search, sessions, training,
-    usage, weights,
+    admin, anthropic, catalogue, client, copies, custom_loss, futures, json, models, openai, sampling, session_search,
+    sessions, training, usage, weights,
 };
 
 #[test]
@@ -91,6 +91,10 @@ fn the_examples_are_valid() {
         "admin_change_user": admin::ChangeUserRequest => admin::User,
         "admin_create_key": admin::CreateKeyRequest => admin::CreateKeyResponse,
         "cancel_future": futures::CancelFutureRequest => futures::CancelFutureResponse,
+        "oai_completions": openai::CompletionRequest => openai::CompletionResponse,
+        "oai_chat_completions": openai::ChatRequest => openai::ChatResponse,
+        "anthropic_messages": anthropic::MessagesRequest => anthropic::MessageResponse,
+        "anthropic_count_tokens": anthropic::CountTokensRequest => anthropic::CountTokensResponse,
     }
     reads::<sessions::FinishRequest>(&take("session_finish").request);
     reads::<session_search::SessionProjectRequest>(&take("session_project").request);
@@ -105,6 +109,7 @@ fn the_examples_are_valid() {
     reads::<catalogue::CheckpointsResponse>(&take("run_checkpoints").response);
     reads::<catalogue::CheckpointsResponse>(&take("checkpoints").response);
     reads::<weights::ExternalUrlsResponse>(&take("external_weights_urls").response);
+    reads::<openai::ModelsResponse>(&take("oai_models").response);
     reads::<client::HealthResponse>(&take("healthz").response);
     reads::<admin::OwnKeyResponse>(&take("own_key").response);
     reads::<admin::AuditResponse>(&take("audit").response);

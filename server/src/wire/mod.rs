@@ -2,6 +2,7 @@
 //! protocol crate's operations and results.
 
 pub mod admin;
+pub mod anthropic;
 mod bounds;
 pub mod catalogue;
 pub mod client;
@@ -14,6 +15,7 @@ pub mod json;
 pub mod model_input;
 pub mod models;
 mod numbers;
+pub mod openai;
 mod parts;
 pub mod proto;
 pub mod provenance;

@@ -1,0 +1,78 @@
+//! `POST messages`: the whole answer.
+
+use serde_json::Value;
+
+use super::super::completion::Completion;
+use super::super::output::Part;
+use super::super::sequence::Piece;
+use super::{call_id, message_id, stop_reason, usage};
+use crate::error::ApiError;
+use crate::wire::anthropic::{AnthropicUsage, MessageResponse, ReplyBlock};
+
+/// An answer before its content.
+pub(super) fn empty(id: String, model: String, usage: AnthropicUsage) -> MessageResponse {
+    MessageResponse {
+        id,
+        kind: "message".to_owned(),
+        role: "assistant".to_owned(),
+        model,
+        content: Vec::new(),
+        stop_reason: None,
+        stop_sequence: None,
+        usage,
+    }
+}
+
+/// The arguments of a call as a value; those that are no object are given under the name `input`.
+fn input(arguments: &str) -> Value {
+    match serde_json::from_str(arguments) {
+        Ok(object @ Value::Object(_)) => object,
+        Ok(other) => serde_json::json!({ "input": other }),
+        Err(_) => serde_json::json!({ "input": arguments }),
+    }
+}
+
+/// Waits for the completion's end.
+pub(super) async fn reply(model: String, mut completion: Completion) -> Result<MessageResponse, ApiError> {
+    let updates = completion.rest().await?;
+    let mut response = empty(message_id(completion.id()), model, usage(completion.tokens));
+    let mut calls = 0;
+    for (_, piece) in updates {
+        match piece {
+            Piece::Part(Part::Text(more)) => match response.content.last_mut() {
+                Some(ReplyBlock::Text { text }) => text.push_str(&more),
+                _ => response.content.push(ReplyBlock::Text { text: more }),
+            },
+            Piece::Part(Part::Reasoning(more)) => match response.content.last_mut() {
+                Some(ReplyBlock::Thinking { thinking, .. }) => thinking.push_str(&more),
+                _ => response.content.push(ReplyBlock::Thinking { thinking: more, signature: String::new() }),
+            },
+            Piece::Part(Part::ToolCall(call)) => {
+                let id = call_id(&response.id, calls);
+                calls += 1;
+                let input = input(&call.arguments);
+                response.content.push(ReplyBlock::ToolUse { id, name: call.name, input });
+            }
+            Piece::Tokens(_) => {}
+            Piece::End(end) => {
+                response.stop_reason = Some(stop_reason(&end).to_owned());
+                response.stop_sequence = end.stop_string;
+            }
+        }
+    }
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_an_object() {
+        assert_eq!(input("{\"a\": 1}"), json!({"a": 1}));
+        assert_eq!(input("[1]"), json!({"input": [1]}));
+        assert_eq!(input("oops"), json!({"input": "oops"}));
+    }
+}

@@ -1,0 +1,167 @@
+//! The completions of one prompt, from tokens to pieces of text.
+
+use std::sync::Arc;
+
+use trainyard_protocol::{Sample, SampleProgress, TenantId};
+
+use super::generation::Generation;
+use super::model_name::Target;
+use super::output::OutputFormat;
+use super::sequence::{Piece, SequenceText, Token, row};
+use super::settings::Settings;
+use super::texts::ModelText;
+use crate::error::ApiError;
+use crate::sample_stream::StreamEvent;
+use crate::state::AppState;
+use crate::wire::sampling::SampleOutput;
+
+/// A prompt, and how to complete it.
+pub(crate) struct Prompt {
+    /// At least one.
+    pub(crate) tokens: Vec<u32>,
+    /// How to sample.
+    pub(crate) settings: Settings,
+    /// What to look for in the completions.
+    pub(crate) format: OutputFormat,
+    /// Whether the prompt's log-probabilities are asked for too.
+    pub(crate) score_prompt: bool,
+}
+
+/// Tokens of one prompt and its completions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tokens {
+    pub(crate) prompt: u64,
+    /// Of the prompt, served from the prefix cache.
+    pub(crate) cached: u64,
+    /// Sampled, in all completions.
+    pub(crate) sampled: u64,
+}
+
+/// Completions in progress.
+pub(crate) struct Completion {
+    generation: Generation,
+    sequences: Vec<SequenceText>,
+    scores: bool,
+    /// The prompt.
+    pub(crate) prompt: Vec<u32>,
+    /// Of the prompt, once the completions have ended and if they were asked for.
+    pub(crate) prompt_tokens: Vec<Token>,
+    /// Complete once the completions have ended.
+    pub(crate) tokens: Tokens,
+}
+
+/// What is new in the completion with this position.
+pub(crate) type Update = (usize, Piece);
+
+impl Completion {
+    /// Submits a prompt.
+    ///
+    /// # Errors
+    /// When the model does not take it, a queue is full or a quota is used up.
+    pub(crate) async fn start(
+        state: &AppState,
+        tenant: &TenantId,
+        target: &Target,
+        text: &Arc<ModelText>,
+        prompt: Prompt,
+    ) -> Result<Self, ApiError> {
+        let Prompt { tokens, settings, format, score_prompt } = prompt;
+        let server_seed = settings.seed.is_none();
+        let candidates = settings.logprobs.unwrap_or(0);
+        let sample = Sample {
+            prompt: tokens.iter().map(|&token| token.into()).collect(),
+            num_samples: settings.n,
+            params: settings.params(|| (state.random)()),
+            prompt_logprobs: score_prompt,
+            prompt_logprobs_last_n: None,
+            topk_prompt_logprobs: if score_prompt { candidates } else { 0 },
+            topk_sample_logprobs: candidates,
+            target_prompt_logprobs: None,
+            prompt_alt_tokens_k: 0,
+        };
+        let generation = Generation::start(state, tenant, target, &sample, server_seed).await?;
+        let sequence =
+            || SequenceText::new(Arc::clone(text), settings.stop.clone(), format, settings.logprobs.is_some());
+        Ok(Self {
+            generation,
+            sequences: (0..settings.n).map(|_| sequence()).collect(),
+            scores: settings.logprobs.is_some(),
+            tokens: Tokens { prompt: tokens.len() as u64, ..Tokens::default() },
+            prompt: tokens,
+            prompt_tokens: Vec::new(),
+        })
+    }
+
+    /// The id of its request.
+    pub(crate) fn id(&self) -> &str {
+        self.generation.id().as_str()
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.sequences.len()
+    }
+
+    /// Whether log-probabilities were asked for.
+    pub(crate) fn scores(&self) -> bool {
+        self.scores
+    }
+
+    /// Waits for more; `None` after the end. May be dropped and called again.
+    ///
+    /// # Errors
+    /// When the sample fails, or this process can't wait for it.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Update>>, ApiError> {
+        match self.generation.next().await? {
+            None => Ok(None),
+            Some(StreamEvent::Tokens(progress)) => Ok(Some(self.push(&progress))),
+            Some(StreamEvent::Done(output)) => {
+                self.generation.acknowledge();
+                Ok(Some(self.end(&output)))
+            }
+        }
+    }
+
+    /// Waits for the end; everything that is new.
+    ///
+    /// # Errors
+    /// When the sample fails, or this process can't wait for it.
+    pub(crate) async fn rest(&mut self) -> Result<Vec<Update>, ApiError> {
+        let mut all = Vec::new();
+        while let Some(updates) = self.next().await? {
+            all.extend(updates);
+        }
+        Ok(all)
+    }
+
+    fn push(&mut self, progress: &SampleProgress) -> Vec<Update> {
+        let mut pieces = Vec::new();
+        if let Some(sequence) = self.sequences.get_mut(progress.sequence) {
+            sequence.push(progress, &mut pieces);
+        }
+        pieces.into_iter().map(|piece| (progress.sequence, piece)).collect()
+    }
+
+    fn end(&mut self, output: &SampleOutput) -> Vec<Update> {
+        self.tokens.cached = output.prompt_cache_hit_tokens.into();
+        self.tokens.sampled = output.sequences.iter().map(|sequence| sequence.tokens.len() as u64).sum();
+        self.prompt_tokens = prompt_tokens(&self.prompt, output);
+        let mut updates = Vec::new();
+        for (index, (state, sequence)) in self.sequences.iter_mut().zip(&output.sequences).enumerate() {
+            let mut pieces = Vec::new();
+            state.finish(sequence.stop_reason, &mut pieces);
+            updates.extend(pieces.into_iter().map(|piece| (index, piece)));
+        }
+        updates
+    }
+}
+
+fn prompt_tokens(prompt: &[u32], result: &SampleOutput) -> Vec<Token> {
+    let Some(logprobs) = &result.prompt_logprobs else { return Vec::new() };
+    let token = |(at, (&id, &logprob)): (usize, (&u32, &f32))| Token {
+        id,
+        logprob: (!logprob.is_nan()).then_some(logprob),
+        candidates: result.topk_prompt_logprobs.as_ref().map(|topk| row(topk, at)).unwrap_or_default(),
+    };
+    prompt.iter().zip(logprobs).enumerate().map(token).collect()
+}

@@ -1,0 +1,155 @@
+//! One sample from its submission to its result. Dropping it before its end cancels the sample: its client hung up.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+use trainyard_protocol::{Category, OpError, RequestId, Sample, SessionId, TenantId};
+use trainyard_scheduler::WorkerWait;
+
+use super::model_name::Target;
+use super::sampling_sessions::Place;
+use super::submit::{NewSample, submit};
+use crate::error::ApiError;
+use crate::sample_stream::{SampleStream, StreamError, StreamEvent};
+use crate::state::AppState;
+
+/// A request that its tenant's rate limit holds back for longer is refused.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+/// After how many seconds a client should repeat a request that this server can't finish.
+const RETRY_AFTER_SECONDS: u32 = 1;
+
+/// A submitted sample.
+pub(crate) struct Generation {
+    state: AppState,
+    tenant: TenantId,
+    request: RequestId,
+    session: SessionId,
+    stream: SampleStream,
+    /// When it is asked what a sample without any token waits for.
+    look: Instant,
+}
+
+impl Generation {
+    /// Submits a sample.
+    ///
+    /// # Errors
+    /// When the model does not take it, a queue is full or a quota is used up.
+    pub(crate) async fn start(
+        state: &AppState,
+        tenant: &TenantId,
+        target: &Target,
+        sample: &Sample,
+        server_seed: bool,
+    ) -> Result<Self, ApiError> {
+        let sessions = &state.inference.sessions;
+        let mut place = sessions.place(&state.scheduler, tenant, &target.source).await?;
+        let request = match Self::submit(state, tenant, target, &place, sample, server_seed).await {
+            // The session was ended by somebody, or expired while nobody asked for anything.
+            Err(ApiError::Gone(_) | ApiError::NotFound { .. }) => {
+                sessions.forget(tenant, &place.session).await;
+                place = sessions.place(&state.scheduler, tenant, &target.source).await?;
+                Self::submit(state, tenant, target, &place, sample, server_seed).await?
+            }
+            submitted => submitted?,
+        };
+        // From here on the sample is cancelled with the stream.
+        let stream = SampleStream::open(&state.scheduler, tenant.clone(), request.clone()).await?;
+        let (tenant, look) = (tenant.clone(), Instant::now() + state.limits.long_poll);
+        let mut generation = Self { state: state.clone(), tenant, request, session: place.session, stream, look };
+        generation.check_pause().await?;
+        Ok(generation)
+    }
+
+    async fn submit(
+        state: &AppState,
+        tenant: &TenantId,
+        target: &Target,
+        place: &Place,
+        sample: &Sample,
+        server_seed: bool,
+    ) -> Result<RequestId, ApiError> {
+        let new = NewSample {
+            sampling_session: place.sampling_session.clone(),
+            seq_id: place.seq_id,
+            sample: sample.clone(),
+            server_seed,
+            recorded: false,
+        };
+        Ok(submit(state, tenant, &target.base, new).await?.request_id)
+    }
+
+    /// The id of its request.
+    pub(crate) fn id(&self) -> &RequestId {
+        &self.request
+    }
+
+    /// Refuses what a rate limit holds back for long: clients of these APIs expect to be told, not to wait.
+    async fn check_pause(&mut self) -> Result<(), ApiError> {
+        let Some(pause) = self.state.scheduler.pause(&self.tenant, &self.request).await? else { return Ok(()) };
+        let wait = self.state.clock.now().until(pause.until);
+        if wait <= MAX_PAUSE {
+            return Ok(());
+        }
+        let (name, limit) = (pause.quota.name(), pause.limit);
+        Err(ApiError::Busy {
+            message: format!("quota {name}: {limit} tokens per minute are used up; try again"),
+            retry_after_seconds: u32::try_from(wait.as_secs().max(1)).unwrap_or(u32::MAX),
+        })
+    }
+
+    /// Waits for more; `None` after the result. May be dropped and called again.
+    ///
+    /// # Errors
+    /// When the sample fails, or this process can't wait for it.
+    pub(crate) async fn next(&mut self) -> Result<Option<StreamEvent>, ApiError> {
+        loop {
+            let event = tokio::select! {
+                event = timeout_at(self.look, self.stream.next()) => event,
+                () = self.state.shutdown.requested() => return Err(ApiError::Busy {
+                    message: "the server is shutting down; try again".to_owned(),
+                    retry_after_seconds: RETRY_AFTER_SECONDS,
+                }),
+            };
+            match event {
+                Ok(event) => return event.transpose().map_err(ApiError::from),
+                Err(_) => self.check_waiting().await?,
+            }
+        }
+    }
+
+    /// Keeps the session alive while the sample waits, and gives up when nobody executes it.
+    async fn check_waiting(&mut self) -> Result<(), ApiError> {
+        self.look = Instant::now() + self.state.limits.long_poll;
+        self.state.scheduler.heartbeat(&self.tenant, &self.session).await?;
+        match self.state.scheduler.worker_wait(&self.tenant, &self.request).await? {
+            Some(WorkerWait::NotServed { model }) => {
+                Err(ApiError::Unavailable(format!("no worker that serves {model} is running")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The result was read: it need not be kept.
+    pub(crate) fn acknowledge(&self) {
+        let (scheduler, tenant, request) = (self.state.scheduler.clone(), self.tenant.clone(), self.request.clone());
+        tokio::spawn(async move {
+            if let Err(error) = scheduler.acknowledge(&tenant, std::slice::from_ref(&request)).await {
+                tracing::debug!(%request, %error, "result not acknowledged");
+            }
+        });
+    }
+}
+
+impl From<StreamError> for ApiError {
+    fn from(error: StreamError) -> Self {
+        match error {
+            StreamError::Failed(OpError { category: Category::User, message, .. }) => Self::Invalid(message),
+            StreamError::Failed(error) => Self::Internal(error.message),
+            StreamError::Scheduler(error) => error.into(),
+            StreamError::Cancelled => Self::Gone(error.to_string()),
+            error @ (StreamError::Result(_) | StreamError::NoSample | StreamError::Diverged) => {
+                Self::Internal(error.to_string())
+            }
+        }
+    }
+}

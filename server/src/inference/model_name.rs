@@ -1,0 +1,95 @@
+//! What the field `model` of a request names.
+
+use trainyard_protocol::{BaseModel, CheckpointKind, TenantId, TinkerPath};
+
+use super::sampling_sessions::Source;
+use crate::error::ApiError;
+use crate::state::AppState;
+
+/// What a tinker path begins with.
+const SCHEME: &str = "tinker://";
+/// Stands between a base model's name and a context length.
+const SUFFIX: &str = ":peft:";
+
+/// Weights to sample from.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    /// The base model, or that of the checkpoint.
+    pub(crate) base: BaseModel,
+    /// The weights.
+    pub(crate) source: Source,
+    /// As the client wrote it.
+    pub(crate) name: String,
+}
+
+/// The parts of a name: a base model, a checkpoint, or both.
+#[derive(Debug, PartialEq, Eq)]
+struct Parts<'a> {
+    base: Option<&'a str>,
+    path: Option<&'a str>,
+}
+
+fn parts(name: &str) -> Parts<'_> {
+    if name.starts_with(SCHEME) {
+        return Parts { base: None, path: Some(name) };
+    }
+    match name.split_once(';') {
+        Some((base, path)) => Parts { base: Some(base), path: Some(path) },
+        None => Parts { base: Some(name), path: None },
+    }
+}
+
+/// A base model's name without the context length that may follow it.
+fn without_context_length(name: &str) -> &str {
+    match name.rsplit_once(SUFFIX) {
+        Some((base, length)) if length.parse::<u64>().is_ok() => base,
+        _ => name,
+    }
+}
+
+/// Finds what a name means for a tenant. What does not exist and what belongs to others are refused alike.
+///
+/// # Errors
+/// [`ApiError::NotFound`] for an unknown model; when base model and checkpoint do not fit.
+pub(crate) async fn resolve(state: &AppState, tenant: &TenantId, name: &str) -> Result<Target, ApiError> {
+    let unknown = || ApiError::NotFound { what: "model", id: name.to_owned() };
+    let base_model = |name: &str| state.model(name).or_else(|| state.model(without_context_length(name)));
+    let Parts { base, path } = parts(name);
+    let named = base.map(|base| base_model(base).ok_or_else(unknown)).transpose()?;
+    let Some(path) = path else {
+        let base = named.ok_or_else(unknown)?;
+        let source = Source { base_model: base.name.clone(), checkpoint: None };
+        return Ok(Target { base, source, name: name.to_owned() });
+    };
+    let path: TinkerPath = path.parse().map_err(|_| unknown())?;
+    if path.kind != CheckpointKind::Sampler {
+        return Err(ApiError::invalid(format!("model: {path} is no sampler checkpoint (sampler_weights/<name>)")));
+    }
+    let found = match state.scheduler.checkpoint(tenant, &path).await {
+        Err(trainyard_scheduler::Error::NotFound { .. }) => return Err(unknown()),
+        found => found?,
+    };
+    let base = state.model(&found.spec.base_model).ok_or_else(unknown)?;
+    if let Some(named) = named.filter(|named| named.name != base.name) {
+        let (named, own) = (named.name, base.name);
+        return Err(ApiError::invalid(format!("model: {path} has the base model {own:?}, not {named:?}")));
+    }
+    let checkpoint = Some((path.to_string(), found.dir));
+    let source = Source { base_model: base.name.clone(), checkpoint };
+    Ok(Target { base, source, name: name.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_three_forms() {
+        let path = "tinker://s:train:0/sampler_weights/a";
+        assert_eq!(parts("acme/tiny"), Parts { base: Some("acme/tiny"), path: None });
+        assert_eq!(parts(path), Parts { base: None, path: Some(path) });
+        assert_eq!(parts(&format!("acme/tiny;{path}")), Parts { base: Some("acme/tiny"), path: Some(path) });
+        assert_eq!(without_context_length("acme/tiny:peft:32768"), "acme/tiny");
+        assert_eq!(without_context_length("acme/tiny:peft:x"), "acme/tiny:peft:x");
+    }
+}

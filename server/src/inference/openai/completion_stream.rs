@@ -1,0 +1,104 @@
+//! `POST completions`: the answer in chunks.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures::future::select_all;
+
+use super::super::completion::{Completion, Update};
+use super::super::sse::{self, EventSource};
+use super::super::texts::ModelText;
+use super::completions::{Shown, delta};
+use super::{DONE, Head, PING, failure, usage};
+use crate::error::ApiError;
+use crate::wire::openai::{CompletionChoice, CompletionResponse, Usage};
+
+/// Completions of all prompts as chunks, as they come.
+pub(super) struct CompletionStream {
+    head: Head,
+    /// By prompt.
+    all: Vec<Completion>,
+    /// Prompts whose completions have not ended.
+    open: Vec<bool>,
+    text: Arc<ModelText>,
+    shown: Shown,
+    include_usage: bool,
+    /// Characters of each choice so far.
+    offsets: Vec<usize>,
+    ready: VecDeque<String>,
+    done: bool,
+}
+
+impl CompletionStream {
+    pub(super) fn new(
+        head: Head,
+        all: Vec<Completion>,
+        text: Arc<ModelText>,
+        shown: Shown,
+        include_usage: bool,
+    ) -> Self {
+        let (open, offsets) = (vec![true; all.len()], vec![0; all.len() * shown.n]);
+        Self { head, all, open, text, shown, include_usage, offsets, ready: VecDeque::new(), done: false }
+    }
+
+    fn send(&mut self, choices: Vec<CompletionChoice>, usage: Option<Usage>) {
+        let Head { id, created, model } = self.head.clone();
+        let chunk = CompletionResponse { id, object: "text_completion".to_owned(), created, model, choices, usage };
+        self.ready.extend(sse::data(&chunk));
+    }
+
+    fn update(&mut self, prompt: usize, update: Update) {
+        let first = prompt * self.shown.n;
+        let Some(offset) = self.offsets.get_mut(first + update.0) else { return };
+        let choice = delta(first, update, &self.text, self.shown, offset);
+        if !choice.text.is_empty() || choice.logprobs.is_some() || choice.finish_reason.is_some() {
+            self.send(vec![choice], None);
+        }
+    }
+
+    /// Waits for more of any prompt; `None` after the end of all.
+    async fn more(&mut self) -> Result<Option<(usize, Option<Vec<Update>>)>, ApiError> {
+        let open = self.all.iter_mut().zip(&self.open).enumerate().filter(|(_, (_, open))| **open);
+        let waits: Vec<_> =
+            open.map(|(prompt, (completion, _))| Box::pin(async move { (prompt, completion.next().await) })).collect();
+        if waits.is_empty() {
+            return Ok(None);
+        }
+        let ((prompt, updates), _, _) = select_all(waits).await;
+        Ok(Some((prompt, updates?)))
+    }
+}
+
+impl EventSource for CompletionStream {
+    const PING: &'static str = PING;
+
+    async fn next(&mut self) -> Result<Option<String>, ApiError> {
+        loop {
+            if !self.ready.is_empty() {
+                return Ok(Some(self.ready.drain(..).collect()));
+            }
+            if self.done {
+                return Ok(None);
+            }
+            match self.more().await? {
+                Some((prompt, Some(updates))) => updates.into_iter().for_each(|update| self.update(prompt, update)),
+                Some((prompt, None)) => {
+                    if let Some(open) = self.open.get_mut(prompt) {
+                        *open = false;
+                    }
+                }
+                None => {
+                    self.done = true;
+                    if self.include_usage {
+                        self.send(Vec::new(), Some(usage(self.all.iter())));
+                    }
+                    self.ready.push_back(DONE.to_owned());
+                }
+            }
+        }
+    }
+
+    fn failure(error: &ApiError) -> String {
+        failure(error)
+    }
+}

@@ -1,0 +1,274 @@
+//! The parts of a completion: what the model thinks, what it says, and the tools that it calls.
+//!
+//! Tool calls are those of Hermes and Qwen: `<tool_call>{"name": …, "arguments": {…}}</tool_call>`. Thoughts are between
+//! `<think>` and `</think>`, or begin with the prompt's end.
+
+use minijinja::Value;
+
+use super::stop::partial_suffix;
+use super::template::to_line;
+
+const THINK: &str = "<think>";
+const THINK_END: &str = "</think>";
+/// What begins a tool call; a template with it has this format.
+pub(crate) const CALL: &str = "<tool_call>";
+const CALL_END: &str = "</tool_call>";
+
+/// A part of a completion, or the continuation of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Said.
+    Text(String),
+    /// Thought.
+    Reasoning(String),
+    /// A whole call of a tool.
+    ToolCall(ToolCall),
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ToolCall {
+    /// The tool's name.
+    pub(crate) name: String,
+    /// A JSON object.
+    pub(crate) arguments: String,
+}
+
+/// What to look for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OutputFormat {
+    /// Thoughts.
+    pub(crate) reasoning: bool,
+    /// Whether the prompt ends within thoughts.
+    pub(crate) begins_in_reasoning: bool,
+    /// Tool calls.
+    pub(crate) tool_calls: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing but white space so far; thoughts may begin.
+    Start,
+    /// Line feeds at the beginning of thoughts.
+    ReasoningStart,
+    Reasoning,
+    /// White space after thoughts or between calls.
+    Gap,
+    Text,
+    ToolCall,
+}
+
+/// Splits the text of one completion.
+pub(crate) struct OutputParser {
+    format: OutputFormat,
+    state: State,
+    /// Text that is not decided.
+    held: String,
+}
+
+impl OutputParser {
+    pub(crate) fn new(format: OutputFormat) -> Self {
+        let state = match format {
+            OutputFormat { begins_in_reasoning: true, .. } => State::Reasoning,
+            OutputFormat { reasoning: true, .. } => State::Start,
+            _ => State::Text,
+        };
+        Self { format, state, held: String::new() }
+    }
+
+    /// Appends text; the parts that are decided now.
+    pub(crate) fn push(&mut self, text: &str) -> Vec<Part> {
+        self.held.push_str(text);
+        let mut parts = Vec::new();
+        while self.step(&mut parts) {}
+        parts
+    }
+
+    /// The end of the text.
+    pub(crate) fn finish(&mut self) -> Vec<Part> {
+        let rest = std::mem::take(&mut self.held);
+        match self.state {
+            _ if rest.is_empty() => Vec::new(),
+            State::ReasoningStart | State::Reasoning => vec![Part::Reasoning(rest)],
+            // The end of a call may have been the stop.
+            State::ToolCall => vec![call(&rest).unwrap_or_else(|| Part::Text(format!("{CALL}{rest}")))],
+            State::Gap => Vec::new(),
+            State::Start | State::Text => vec![Part::Text(rest)],
+        }
+    }
+
+    /// Decides the beginning of what is held; whether more may be decided.
+    fn step(&mut self, parts: &mut Vec<Part>) -> bool {
+        match self.state {
+            State::Start => {
+                let start = self.held.trim_start();
+                if let Some(rest) = start.strip_prefix(THINK) {
+                    self.held = rest.to_owned();
+                    self.state = State::ReasoningStart;
+                } else if THINK.starts_with(start) {
+                    return false;
+                } else {
+                    self.state = State::Text;
+                }
+                true
+            }
+            State::ReasoningStart => {
+                self.held = self.held.trim_start_matches('\n').to_owned();
+                if self.held.is_empty() {
+                    return false;
+                }
+                self.state = State::Reasoning;
+                true
+            }
+            State::Reasoning => {
+                let (thought, ended) = self.take_until(THINK_END, false);
+                push_text(parts, thought, Part::Reasoning);
+                self.state = if ended { State::Gap } else { State::Reasoning };
+                ended
+            }
+            State::Gap => {
+                self.held = self.held.trim_start().to_owned();
+                if self.held.is_empty() {
+                    return false;
+                }
+                self.state = State::Text;
+                true
+            }
+            State::Text if !self.format.tool_calls => {
+                push_text(parts, std::mem::take(&mut self.held), Part::Text);
+                false
+            }
+            State::Text => {
+                let (text, ended) = self.take_until(CALL, true);
+                push_text(parts, text, Part::Text);
+                self.state = if ended { State::ToolCall } else { State::Text };
+                ended
+            }
+            State::ToolCall => {
+                let Some((block, rest)) = self.held.split_once(CALL_END) else { return false };
+                parts.push(call(block).unwrap_or_else(|| Part::Text(format!("{CALL}{block}{CALL_END}"))));
+                self.held = rest.to_owned();
+                self.state = State::Gap;
+                true
+            }
+        }
+    }
+
+    /// Takes the text before a marker, and the marker; without one, the text that can't be its beginning. With
+    /// `trimmed`, white space before the marker is left out.
+    fn take_until(&mut self, marker: &str, trimmed: bool) -> (String, bool) {
+        if let Some((before, after)) = self.held.split_once(marker) {
+            let text = if trimmed { before.trim_end() } else { before }.to_owned();
+            self.held = after.to_owned();
+            return (text, true);
+        }
+        let undecided = self.held.len() - partial_suffix(&self.held, marker);
+        let (decided, _) = self.held.split_at(undecided);
+        let end = if trimmed { decided.trim_end().len() } else { decided.len() };
+        let rest = self.held.split_off(end);
+        (std::mem::replace(&mut self.held, rest), false)
+    }
+}
+
+fn push_text(parts: &mut Vec<Part>, text: String, part: fn(String) -> Part) {
+    if !text.is_empty() {
+        parts.push(part(text));
+    }
+}
+
+/// The call that a block describes; `None` if it describes none.
+fn call(block: &str) -> Option<Part> {
+    let value: Value = serde_json::from_str(block.trim()).ok()?;
+    let name = value.get_attr("name").ok()?.as_str()?.to_owned();
+    let given = value.get_attr("arguments").ok()?;
+    let given = if given.is_undefined() { value.get_attr("parameters").ok()? } else { given };
+    let arguments = match given.as_str() {
+        Some(text) => text.to_owned(),
+        None if given.is_undefined() || given.is_none() => "{}".to_owned(),
+        None => to_line(&given).ok()?,
+    };
+    Some(Part::ToolCall(ToolCall { name, arguments }))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ALL: OutputFormat = OutputFormat { reasoning: true, begins_in_reasoning: false, tool_calls: true };
+
+    fn parsed(format: OutputFormat, pieces: &[&str]) -> Vec<Part> {
+        let mut parser = OutputParser::new(format);
+        let mut parts: Vec<Part> = pieces.iter().flat_map(|piece| parser.push(piece)).collect();
+        parts.extend(parser.finish());
+        joined(parts)
+    }
+
+    /// With neighbours of one kind as one.
+    fn joined(parts: Vec<Part>) -> Vec<Part> {
+        let mut all: Vec<Part> = Vec::new();
+        for part in parts {
+            match (all.last_mut(), part) {
+                (Some(Part::Text(text)), Part::Text(more)) | (Some(Part::Reasoning(text)), Part::Reasoning(more)) => {
+                    text.push_str(&more);
+                }
+                (_, part) => all.push(part),
+            }
+        }
+        all
+    }
+
+    fn text(text: &str) -> Part {
+        Part::Text(text.to_owned())
+    }
+
+    fn thought(text: &str) -> Part {
+        Part::Reasoning(text.to_owned())
+    }
+
+    fn called(name: &str, arguments: &str) -> Part {
+        Part::ToolCall(ToolCall { name: name.to_owned(), arguments: arguments.to_owned() })
+    }
+
+    const WHOLE: &str = "<think>\nLet me see <b>.\n</think>\n\nI look it up.\n<tool_call>\n{\"name\": \"f\", \"arguments\": \
+        {\"z\": 1, \"a\": \"é\"}}\n</tool_call>\n<tool_call>{\"name\":\"g\",\"parameters\":{}}</tool_call>";
+
+    fn expected() -> Vec<Part> {
+        let f = called("f", "{\"z\": 1, \"a\": \"é\"}");
+        vec![thought("Let me see <b>.\n"), text("I look it up."), f, called("g", "{}")]
+    }
+
+    #[test]
+    fn thoughts_text_and_calls_are_told_apart() {
+        assert_eq!(parsed(ALL, &[WHOLE]), expected());
+        assert_eq!(parsed(ALL, &["no thoughts < here"]), [text("no thoughts < here")]);
+        assert_eq!(parsed(OutputFormat::default(), &[WHOLE]), [text(WHOLE)]);
+        let inside = OutputFormat { begins_in_reasoning: true, ..ALL };
+        assert_eq!(parsed(inside, &["so", "</thi", "nk> yes \n"]), [thought("so"), text("yes \n")]);
+        assert_eq!(parsed(inside, &["endless"]), [thought("endless")]);
+    }
+
+    #[test]
+    fn what_is_no_call_is_text() {
+        assert_eq!(parsed(ALL, &["a <tool_call>{oops}</tool_call> b"]), [text("a<tool_call>{oops}</tool_call>b")]);
+        assert_eq!(parsed(ALL, &["<tool_call>{\"name\": \"f\"}"]), [called("f", "{}")]);
+        assert_eq!(parsed(ALL, &["<tool_call>{\"name\": "]), [text("<tool_call>{\"name\": ")]);
+        assert_eq!(parsed(ALL, &["a <tool_c"]), [text("a <tool_c")]);
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_make_no_difference(cuts in prop::collection::vec(0usize..WHOLE.len(), 0..12)) {
+            let mut cuts: Vec<usize> = cuts.into_iter().filter(|&at| WHOLE.is_char_boundary(at)).collect();
+            cuts.sort_unstable();
+            let mut pieces = Vec::new();
+            let mut start = 0;
+            for cut in cuts.into_iter().chain([WHOLE.len()]) {
+                pieces.push(WHOLE.get(start..cut).unwrap_or_default());
+                start = cut;
+            }
+            prop_assert_eq!(parsed(ALL, &pieces), expected());
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! How to sample, as the compatible APIs say it.
+
+use trainyard_protocol::limits::{MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MIN_TEMPERATURE};
+use trainyard_protocol::{SamplingParams, Stop};
+
+use crate::error::ApiError;
+use crate::wire::json::fold_seed;
+
+/// Completions of one request.
+pub(crate) const MAX_COMPLETIONS: u32 = 128;
+/// Candidates per token.
+pub(crate) const MAX_LOGPROBS: u32 = 20;
+
+/// How to sample completions of one prompt, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Settings {
+    /// Completions.
+    pub(crate) n: u32,
+    /// Most tokens of each; up to the context limit when `None`.
+    pub(crate) max_tokens: Option<u32>,
+    pub(crate) temperature: f64,
+    pub(crate) top_p: f64,
+    pub(crate) top_k: Option<u32>,
+    pub(crate) seed: Option<i128>,
+    pub(crate) stop: Vec<String>,
+    /// Log-probabilities with so many candidates, if they are asked for.
+    pub(crate) logprobs: Option<u32>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            n: 1,
+            max_tokens: None,
+            temperature: 1.0,
+            top_p: 1.0,
+            top_k: None,
+            seed: None,
+            stop: Vec::new(),
+            logprobs: None,
+        }
+    }
+}
+
+/// Refuses a number outside of a range, by the field's name.
+///
+/// # Errors
+/// When it is outside, or no number.
+pub(crate) fn within(field: &str, value: f64, least: f64, most: f64) -> Result<f64, ApiError> {
+    if (least..=most).contains(&value) {
+        return Ok(value);
+    }
+    Err(ApiError::invalid(format!("{field}: {value} is not between {least} and {most}")))
+}
+
+/// Refuses a count outside of a range, by the field's name.
+///
+/// # Errors
+/// When it is outside.
+pub(crate) fn count(field: &str, value: u32, least: u32, most: u32) -> Result<u32, ApiError> {
+    if (least..=most).contains(&value) {
+        return Ok(value);
+    }
+    Err(ApiError::invalid(format!("{field}: {value} is not between {least} and {most}")))
+}
+
+/// Refuses a setting that would have an effect which this server does not have.
+///
+/// # Errors
+/// When it is `set`.
+pub(crate) fn unsupported(field: &str, set: bool, reason: &str) -> Result<(), ApiError> {
+    if set { Err(ApiError::invalid(format!("{field}: {reason}"))) } else { Ok(()) }
+}
+
+/// The `k` of top-k; -1 and 0 are off.
+///
+/// # Errors
+/// When it is below that or too large.
+pub(crate) fn top_k(value: Option<i64>) -> Result<Option<u32>, ApiError> {
+    match value {
+        None | Some(-1 | 0) => Ok(None),
+        Some(k) => match u32::try_from(k) {
+            Ok(k) => Ok(Some(k)),
+            Err(_) => Err(ApiError::invalid(format!("top_k: {k} is neither -1 nor 0 (off) nor at least 1"))),
+        },
+    }
+}
+
+/// Stop strings within their limits.
+///
+/// # Errors
+/// When there are too many, or one is empty or too long.
+pub(crate) fn stop_strings(field: &str, strings: Vec<String>) -> Result<Vec<String>, ApiError> {
+    let refuse = |text: String| Err(ApiError::invalid(format!("{field}: {text}")));
+    if strings.len() > MAX_STOP_STRINGS {
+        return refuse(format!("{} strings, at most {MAX_STOP_STRINGS} are allowed", strings.len()));
+    }
+    if strings.iter().any(String::is_empty) {
+        return refuse("an empty string would stop everything".to_owned());
+    }
+    if strings.iter().any(|string| string.len() > MAX_STOP_STRING_BYTES) {
+        return refuse(format!("a string is longer than {MAX_STOP_STRING_BYTES} bytes"));
+    }
+    Ok(strings)
+}
+
+impl Settings {
+    /// As the engine takes it. `random` makes a seed when the client gave none.
+    pub(crate) fn params(&self, random: impl FnOnce() -> u64) -> SamplingParams {
+        let stop = if self.stop.is_empty() { Stop::Default } else { Stop::Strings(self.stop.clone()) };
+        let greedy = self.temperature < f64::from(MIN_TEMPERATURE);
+        SamplingParams {
+            max_tokens: self.max_tokens,
+            seed: self.seed.map_or_else(|| fold_seed(random().into()), fold_seed),
+            stop,
+            temperature: if greedy { 0.0 } else { self.temperature as f32 },
+            top_k: self.top_k,
+            // 0 keeps the most likely token alone.
+            top_p: (self.top_p as f32).max(f32::MIN_POSITIVE),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn settings_become_parameters() {
+        let params = Settings::default().params(|| 7);
+        assert_eq!((params.seed, params.temperature, params.top_p, params.stop), (7, 1.0, 1.0, Stop::Default));
+        let edge = Settings { temperature: 1e-9, top_p: 0.0, seed: Some(-1), ..Settings::default() }.params(|| 7);
+        assert_eq!((edge.temperature, edge.seed), (0.0, (1 << 63) - 1));
+        assert!(edge.top_p > 0.0);
+    }
+
+    #[test]
+    fn values_outside_of_their_range_are_refused_by_name() {
+        assert_eq!(
+            within("temperature", 3.0, 0.0, 2.0).unwrap_err().to_string(),
+            "temperature: 3 is not between 0 and 2"
+        );
+        assert!(within("temperature", f64::NAN, 0.0, 2.0).is_err());
+        assert_eq!(count("n", 0, 1, 128).unwrap_err().to_string(), "n: 0 is not between 1 and 128");
+        assert_eq!((top_k(Some(-1)).unwrap(), top_k(Some(5)).unwrap()), (None, Some(5)));
+        assert!(top_k(Some(-2)).is_err());
+        assert!(stop_strings("stop", vec![String::new()]).is_err());
+        assert!(stop_strings("stop", vec!["a".to_owned(); 65]).unwrap_err().to_string().contains("65 strings"));
+    }
+}

@@ -1,0 +1,108 @@
+//! Samples on their way to the scheduler, whatever API they come from.
+
+use trainyard_protocol::limits::{check_candidates, check_targets};
+use trainyard_protocol::{BaseModel, PreparedContent, Sample, SamplingSessionId, Stop, TenantId};
+use trainyard_scheduler::{Decoded, SampleSubmission, Submitted};
+
+use crate::codec::{CodecError, Payload};
+use crate::error::ApiError;
+use crate::state::AppState;
+
+/// After how many seconds a client should repeat a sample that was rejected with 429.
+const RETRY_AFTER_SECONDS: u32 = 1;
+
+/// A sample as a client identifies it.
+pub(crate) struct NewSample {
+    /// Where it samples from.
+    pub(crate) sampling_session: SamplingSessionId,
+    /// Identifies it there.
+    pub(crate) seq_id: i64,
+    /// What to sample.
+    pub(crate) sample: Sample,
+    /// Whether the server chose its seed.
+    pub(crate) server_seed: bool,
+    /// Whether its log-probabilities are kept for losses that use them.
+    pub(crate) recorded: bool,
+}
+
+impl From<CodecError> for ApiError {
+    fn from(error: CodecError) -> Self {
+        Self::Internal(error.to_string())
+    }
+}
+
+/// Checks a sample against its model and submits it.
+///
+/// # Errors
+/// When the model does not take it, too many are pending or a quota is used up.
+pub(crate) async fn submit(
+    state: &AppState,
+    tenant: &TenantId,
+    model: &BaseModel,
+    new: NewSample,
+) -> Result<Submitted, ApiError> {
+    let NewSample { sampling_session, seq_id, sample, server_seed, recorded } = new;
+    check_against_model(&sample, model)?;
+    check_queue(state, tenant)?;
+    let (num_samples, tokens) = (sample.num_samples, sample.tokens(model.max_context_length));
+    let payload = Payload::Sample { sample: Box::new(sample), server_seed };
+    let (identity, bytes) = (payload.identity()?, payload.encode()?);
+    let decoded = match payload {
+        Payload::Sample { sample, .. } => Decoded::new(PreparedContent::Sample(sample)),
+        _ => Decoded::default(),
+    };
+    let submission =
+        SampleSubmission { sampling_session, seq_id, num_samples, payload: bytes, decoded, identity, tokens, recorded };
+    Ok(state.scheduler.submit_sample(tenant, submission).await?)
+}
+
+/// Refuses a sample that its model can't take.
+///
+/// # Errors
+/// The user's.
+pub(crate) fn check_against_model(sample: &Sample, model: &BaseModel) -> Result<(), ApiError> {
+    sample.params.controls.check_vocabulary(model.vocab_size)?;
+    let vocabulary = model.vocab_size as i64;
+    if let Stop::Tokens(tokens) = &sample.params.stop
+        && let Some(id) = tokens.iter().find(|&id| !(0..vocabulary).contains(id))
+    {
+        return Err(ApiError::invalid(format!(
+            "sampling_params.stop: token {id} is outside the vocabulary of {vocabulary}"
+        )));
+    }
+    if let Some((at, id)) = sample.prompt.iter().enumerate().find(|&(_, id)| !(0..vocabulary).contains(id)) {
+        return Err(ApiError::invalid(format!("prompt: token {at} is {id}, outside the vocabulary of {vocabulary}")));
+    }
+    if let Some(targets) = &sample.target_prompt_logprobs {
+        check_targets(targets.shape[1] as u64, model.vocab_size)
+            .map_err(|text| ApiError::invalid(format!("target_prompt_logprobs: {text}")))?;
+    }
+    // Without max_tokens one token must still fit.
+    let (prompt, limit) = (sample.prompt.len(), model.max_context_length);
+    let max_tokens = sample.params.max_tokens.map_or(1, |count| count as usize);
+    if prompt.saturating_add(max_tokens) > limit {
+        return Err(ApiError::invalid(format!(
+            "Prompt length plus max_tokens exceeds the model's context window: {prompt} + {max_tokens} > {limit}"
+        )));
+    }
+    let most = sample.params.max_tokens.map_or(limit - prompt, |count| count as usize);
+    let scored = sample.prompt_logprobs_last_n.map_or(prompt, |rows| rows as usize);
+    let (samples, topk) = (sample.num_samples, sample.topk_sample_logprobs);
+    check_candidates(samples, most, topk, scored, sample.topk_prompt_logprobs)?;
+    Ok(())
+}
+
+/// Rejects a sample with 429 while too many are pending; the client sends the same request again.
+///
+/// A tenant with less than an even share of what may wait is accepted all the same: another's queue must not keep it out.
+///
+/// # Errors
+/// When too many are pending.
+pub(crate) fn check_queue(state: &AppState, tenant: &TenantId) -> Result<(), ApiError> {
+    let (open, most) = (state.scheduler.open_samples(tenant), state.limits.max_queued);
+    if open.all < most || open.own < most / open.tenants.max(1) {
+        return Ok(());
+    }
+    let message = format!("{} of your samples have not ended, which is all that are taken now; try again", open.own);
+    Err(ApiError::Busy { message, retry_after_seconds: RETRY_AFTER_SECONDS })
+}

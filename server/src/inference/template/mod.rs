@@ -1,0 +1,157 @@
+//! A model's own chat template, rendered as `transformers` renders it: Jinja with trimmed blocks, loop controls,
+//! `raise_exception`, `strftime_now`, Python's methods and Python's `tojson`.
+//!
+//! A template is a program that came with the model. It gets limited fuel, which bounds its time, its memory and its
+//! output, so that a bomb is an error.
+
+mod python_json;
+mod time;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use ::time::OffsetDateTime;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{Environment, Error, ErrorKind, Value};
+use minijinja_contrib::pycompat::unknown_method_callback;
+
+pub(crate) use self::python_json::to_line;
+
+/// What a rendering may use up: a unit per instruction, and per 64 bytes that it makes.
+const FUEL: u64 = 1_000_000;
+/// Bytes of the stack that a rendering has: values within values, of which fuel pays for some hundred thousand levels, are
+/// dropped one level per stack frame.
+const STACK: usize = 512 << 20;
+/// Nested calls of macros and the like.
+const RECURSION: usize = 100;
+/// Bytes of a template.
+const MAX_SOURCE: usize = 1 << 20;
+
+/// The template for conversations, and the one for conversations with tools where a model has one of its own.
+const DEFAULT: &str = "default";
+const TOOL_USE: &str = "tool_use";
+
+/// Why a conversation can't be rendered.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TemplateError {
+    /// The template does not take it, and says why.
+    #[error("{0}")]
+    Refused(String),
+    /// It takes too long, or its output is too large.
+    #[error("the model's chat template exceeds its limits on time and output")]
+    Exhausted,
+    /// The template is at fault.
+    #[error("the model's chat template fails: {0}")]
+    Failed(String),
+}
+
+/// A conversation as templates see it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Conversation {
+    /// Maps with `role` and `content` at least.
+    pub(crate) messages: Vec<Value>,
+    /// The tools, as JSON schemas of functions.
+    pub(crate) tools: Vec<Value>,
+    /// Further variables of the template.
+    pub(crate) variables: BTreeMap<String, Value>,
+    /// Whether the prompt ends with the beginning of the assistant's turn.
+    pub(crate) add_generation_prompt: bool,
+}
+
+/// A compiled chat template.
+pub(crate) struct ChatTemplate {
+    environment: Environment<'static>,
+    sources: BTreeMap<String, String>,
+    /// `bos_token` and the like.
+    tokens: BTreeMap<String, String>,
+}
+
+impl ChatTemplate {
+    /// Compiles templates by name; one of them is `default`. `tokens` are variables of all of them.
+    ///
+    /// # Errors
+    /// When one is no template, or too long.
+    pub(crate) fn new(
+        sources: BTreeMap<String, String>,
+        tokens: BTreeMap<String, String>,
+    ) -> Result<Self, TemplateError> {
+        let mut environment = environment().map_err(failed)?;
+        for (name, source) in &sources {
+            if source.len() > MAX_SOURCE {
+                return Err(TemplateError::Failed(format!("it is longer than {MAX_SOURCE} bytes")));
+            }
+            environment.add_template_owned(name.clone(), source.clone()).map_err(failed)?;
+        }
+        if !sources.contains_key(DEFAULT) {
+            return Err(TemplateError::Failed(format!("none of them is called {DEFAULT:?}")));
+        }
+        Ok(Self { environment, sources, tokens })
+    }
+
+    /// Whether any of the templates has this word: a variable, or a marker in its output.
+    pub(crate) fn mentions(&self, word: &str) -> bool {
+        self.sources.values().any(|source| source.contains(word))
+    }
+
+    /// The text of a conversation.
+    ///
+    /// # Errors
+    /// See [`TemplateError`].
+    pub(crate) fn render(&self, conversation: &Conversation, now: OffsetDateTime) -> Result<String, TemplateError> {
+        let own = !conversation.tools.is_empty() && self.sources.contains_key(TOOL_USE);
+        let template = self.environment.get_template(if own { TOOL_USE } else { DEFAULT }).map_err(failed)?;
+        let mut context: BTreeMap<String, Value> =
+            self.tokens.iter().map(|(name, token)| (name.clone(), Value::from(token.as_str()))).collect();
+        context.extend(conversation.variables.clone());
+        let tools = &conversation.tools;
+        context.insert("messages".to_owned(), Value::from(conversation.messages.clone()));
+        context.insert("tools".to_owned(), if tools.is_empty() { Value::from(()) } else { Value::from(tools.clone()) });
+        context.insert("documents".to_owned(), Value::from(()));
+        context.insert("add_generation_prompt".to_owned(), Value::from(conversation.add_generation_prompt));
+        let clock = Value::from_function(move |format: &str| time::strftime(now, format));
+        context.insert("strftime_now".to_owned(), clock);
+        let render = move || template.render(Value::from(context)).map_err(of_rendering);
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("chat-template".to_owned()).stack_size(STACK);
+            let thread =
+                thread.spawn_scoped(scope, render).map_err(|error| TemplateError::Failed(error.to_string()))?;
+            thread.join().unwrap_or_else(|_| Err(TemplateError::Failed("it panics".to_owned())))
+        })
+    }
+}
+
+/// The environment that `transformers` renders templates in.
+fn environment() -> Result<Environment<'static>, Error> {
+    let mut environment = Environment::new();
+    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    environment.set_fuel(Some(FUEL));
+    environment.set_recursion_limit(RECURSION);
+    environment.set_debug(false);
+    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    environment.set_unknown_method_callback(unknown_method_callback);
+    minijinja_contrib::add_to_environment(&mut environment);
+    environment.add_filter("tojson", python_json::tojson);
+    environment.add_function("raise_exception", |message: String| -> Result<Value, Error> {
+        Err(Error::new(ErrorKind::InvalidOperation, format!("{RAISED}{message}")))
+    });
+    Ok(environment)
+}
+
+/// Marks what a template raised.
+const RAISED: &str = "raised: ";
+
+fn failed(error: Error) -> TemplateError {
+    TemplateError::Failed(error.to_string())
+}
+
+fn of_rendering(error: Error) -> TemplateError {
+    if error.kind() == ErrorKind::OutOfFuel {
+        return TemplateError::Exhausted;
+    }
+    match error.detail().and_then(|detail| detail.strip_prefix(RAISED)) {
+        Some(message) => TemplateError::Refused(message.to_owned()),
+        None => failed(error),
+    }
+}

@@ -1,0 +1,119 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+use std::collections::BTreeMap;
+
+use minijinja::Value;
+use time::OffsetDateTime;
+
+use super::{ChatTemplate, Conversation, TemplateError};
+
+const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH;
+
+fn value(json: &str) -> Value {
+    serde_json::from_str(json).unwrap()
+}
+
+fn template(source: &str) -> ChatTemplate {
+    let tokens = BTreeMap::from([("bos_token".to_owned(), "<s>".to_owned())]);
+    ChatTemplate::new(BTreeMap::from([("default".to_owned(), source.to_owned())]), tokens).unwrap()
+}
+
+fn rendered(source: &str, conversation: &Conversation) -> Result<String, TemplateError> {
+    template(source).render(conversation, NOW)
+}
+
+fn hello() -> Conversation {
+    Conversation {
+        messages: vec![value(r#"{"role": "user", "content": "Hello <&>"}"#)],
+        add_generation_prompt: true,
+        ..Conversation::default()
+    }
+}
+
+const CHATML: &str = "{{ bos_token }}{% for message in messages %}
+    {{- '<|im_start|>' + message['role'] + '\n' + message.content.strip() + '<|im_end|>' + '\n' }}
+    {%- if loop.last and false %}{% break %}{% endif %}
+{%- endfor %}
+{% if add_generation_prompt %}
+{{ '<|im_start|>assistant\n' }}
+{%- endif %}
+";
+
+#[test]
+fn a_conversation_is_rendered_with_trimmed_blocks() {
+    let text = rendered(CHATML, &hello()).unwrap();
+    assert_eq!(text, "<s><|im_start|>user\nHello <&><|im_end|>\n<|im_start|>assistant\n");
+}
+
+#[test]
+fn json_is_that_of_python() {
+    let tools = vec![value(r#"{"z": [1, 2.5, {}, []], "a": "é<'\n", "n": null, "t": true}"#)];
+    let conversation = Conversation { tools, ..hello() };
+    let one = rendered("{{ tools[0] | tojson }}", &conversation).unwrap();
+    assert_eq!(one, r#"{"z": [1, 2.5, {}, []], "a": "é<'\n", "n": null, "t": true}"#);
+    let lines = rendered("{{ tools[0] | tojson(indent=2) }}", &conversation).unwrap();
+    let expected = "{\n  \"z\": [\n    1,\n    2.5,\n    {},\n    []\n  ],\n  \"a\": \"é<'\\n\",\n  \"n\": null,\n  \"t\": true\n}";
+    assert_eq!(lines, expected);
+    let sorted = rendered("{{ tools[0] | tojson(sort_keys=true, ensure_ascii=true) }}", &conversation).unwrap();
+    assert_eq!(sorted, r#"{"a": "\u00e9<'\n", "n": null, "t": true, "z": [1, 2.5, {}, []]}"#);
+    assert_eq!(rendered("{{ none | tojson }}", &conversation).unwrap(), "null");
+}
+
+#[test]
+fn what_a_template_raises_is_a_refusal_and_a_fault_is_none() {
+    let refused = rendered("{{ raise_exception('roles must alternate') }}", &hello()).unwrap_err();
+    assert!(matches!(&refused, TemplateError::Refused(text) if text == "roles must alternate"), "{refused}");
+    assert!(matches!(rendered("{{ messages.nothing.at_all }}", &hello()), Err(TemplateError::Failed(_))));
+    let sources = BTreeMap::from([("default".to_owned(), "{% if %}".to_owned())]);
+    assert!(ChatTemplate::new(sources, BTreeMap::new()).is_err());
+}
+
+#[test]
+fn tools_have_their_own_template_where_there_is_one() {
+    let sources =
+        BTreeMap::from([("default".to_owned(), "plain".to_owned()), ("tool_use".to_owned(), "tools".to_owned())]);
+    let template = ChatTemplate::new(sources, BTreeMap::new()).unwrap();
+    assert_eq!(template.render(&hello(), NOW).unwrap(), "plain");
+    let with_tools = Conversation { tools: vec![value("{}")], ..hello() };
+    assert_eq!(template.render(&with_tools, NOW).unwrap(), "tools");
+    assert!(template.mentions("tool") && !template.mentions("<think>"));
+}
+
+#[test]
+fn variables_and_the_date_reach_the_template() {
+    let variables = BTreeMap::from([("enable_thinking".to_owned(), Value::from(false))]);
+    let conversation = Conversation { variables, ..hello() };
+    let source = "{{ enable_thinking }} {{ strftime_now('%d %b %Y') }} {{ tools is none }} {{ nothing is defined }}";
+    assert_eq!(rendered(source, &conversation).unwrap(), "False 01 Jan 1970 True False");
+}
+
+/// Each would take for ever, or all of the memory.
+#[test]
+fn bombs_are_errors() {
+    for bomb in [
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+        "{% for a in range(99999) %}{{ 'x' * 9999 }}{% endfor %}",
+        "{% set ns = namespace(x='ab') %}{% for a in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}{{ ns.x }}",
+        "{% set ns = namespace(x=[1]) %}{% for a in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}{{ ns.x | tojson }}",
+        "{% macro f(x) %}{{ f(x) }}{{ f(x) }}{% endmacro %}{{ f(1) }}",
+        "{{ 'x' * 9999999999 }}",
+        "{{ range(99999) | map('tojson') | join(' ' * 99999) }}",
+    ] {
+        let error = rendered(bomb, &hello()).unwrap_err();
+        assert!(!matches!(error, TemplateError::Refused(_)), "{bomb}: {error}");
+    }
+}
+
+/// Values within values have stack frames when they are dropped or written.
+#[test]
+fn deep_values_do_no_harm() {
+    let level = "{% set ns.x = [ns.x] %}";
+    let loops = "{% set ns = namespace(x=[]) %}{% for a in range(99999) %}{% for b in range(99999) %}";
+    for end in
+        ["{% endfor %}{% endfor %}", "{% if a == 9 %}{% break %}{% endif %}{% endfor %}{{ ns.x | tojson }}{% endfor %}"]
+    {
+        assert!(rendered(&format!("{loops}{level}{end}"), &hello()).is_err());
+    }
+    let nested = "{% set ns = namespace(x=[]) %}{% for a in range(999) %}{% set ns.x = [ns.x] %}{% endfor %}";
+    let error = rendered(&format!("{nested}{{{{ ns.x | tojson }}}}"), &hello()).unwrap_err();
+    assert!(error.to_string().contains("levels"), "{error}");
+}

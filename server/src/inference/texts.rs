@@ -1,0 +1,181 @@
+//! Tokenizers and chat templates of the base models, read when they are first needed.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use trainyard_gpu_runtime::tokenizer::TextTokenizer;
+
+use super::template::{ChatTemplate, TemplateError};
+use crate::error::ApiError;
+use crate::hub::Hub;
+
+/// Renderings and encodings at a time; further ones wait.
+const AT_ONCE: usize = 4;
+
+/// What turns text into a model's tokens and back.
+pub(crate) struct ModelText {
+    /// Of the base model.
+    pub(crate) tokenizer: TextTokenizer,
+    template: Result<Option<ChatTemplate>, TemplateError>,
+}
+
+/// Those of all base models that were asked for. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct ModelTexts {
+    read: Arc<Mutex<BTreeMap<String, Known>>>,
+    working: Arc<Semaphore>,
+}
+
+/// With what identifies the files that it was read from.
+struct Known {
+    commit: String,
+    text: Arc<ModelText>,
+}
+
+impl Default for ModelTexts {
+    fn default() -> Self {
+        Self { read: Arc::default(), working: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+}
+
+impl ModelTexts {
+    /// That of a base model.
+    ///
+    /// # Errors
+    /// When it has no tokenizer, or one that can't be read.
+    pub(crate) async fn get(&self, hub: &Hub, model: &str) -> Result<Arc<ModelText>, ApiError> {
+        let files = hub.files(model).ok_or_else(|| without_tokenizer(model))?;
+        if let Some(known) = self.lock().get(model).filter(|known| known.commit == files.commit) {
+            return Ok(Arc::clone(&known.text));
+        }
+        let commit = files.commit.clone();
+        let name = model.to_owned();
+        let text = self.work(move || ModelText::read(&name, |file| files.content(file))).await??;
+        let text = Arc::new(text);
+        self.lock().insert(model.to_owned(), Known { commit, text: Arc::clone(&text) });
+        Ok(text)
+    }
+
+    /// Does what takes long on a thread of its own.
+    pub(crate) async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let internal = |error: &dyn std::fmt::Display| ApiError::Internal(format!("text was not processed: {error}"));
+        let permit = Arc::clone(&self.working).acquire_owned().await.map_err(|error| internal(&error))?;
+        let done = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            work()
+        });
+        done.await.map_err(|error| internal(&error))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Known>> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn without_tokenizer(model: &str) -> ApiError {
+    ApiError::invalid(format!("model: {model:?} has no tokenizer.json, so that it takes no text"))
+}
+
+impl ModelText {
+    /// Reads the files of a model, which `file` finds by name.
+    pub(super) fn read(model: &str, file: impl Fn(&str) -> Option<bytes::Bytes>) -> Result<Self, ApiError> {
+        let json = file("tokenizer.json").ok_or_else(|| without_tokenizer(model))?;
+        let tokenizer = TextTokenizer::from_json(&json)
+            .map_err(|error| ApiError::Internal(format!("the tokenizer of {model}: {error}")))?;
+        let object = |name: &str| file(name).and_then(|json| serde_json::from_slice::<Value>(&json).ok());
+        let config = object("tokenizer_config.json").unwrap_or_default();
+        let mut sources = BTreeMap::new();
+        if let Some(found) = object("chat_template.json") {
+            collect_sources(&found["chat_template"], &mut sources);
+        }
+        collect_sources(&config["chat_template"], &mut sources);
+        // Where there are both, this is the newer form.
+        if let Some(source) = file("chat_template.jinja").and_then(|text| String::from_utf8(text.to_vec()).ok()) {
+            sources.insert("default".to_owned(), source);
+        }
+        let template = match sources.is_empty() {
+            true => Ok(None),
+            false => ChatTemplate::new(sources, special_tokens(&config)).map(Some),
+        };
+        if let Err(error) = &template {
+            tracing::warn!(model, %error, "chat template can't be used");
+        }
+        Ok(Self { tokenizer, template })
+    }
+
+    /// The chat template.
+    ///
+    /// # Errors
+    /// When there is none, or none that works.
+    pub(crate) fn template(&self) -> Result<&ChatTemplate, ApiError> {
+        match &self.template {
+            Ok(Some(template)) => Ok(template),
+            Ok(None) => Err(ApiError::invalid(
+                "model: it has no chat template; render the conversation yourself and use /completions",
+            )),
+            Err(error) => Err(ApiError::invalid(format!("model: {error}"))),
+        }
+    }
+}
+
+/// One template, or several by name.
+fn collect_sources(found: &Value, sources: &mut BTreeMap<String, String>) {
+    match found {
+        Value::String(source) => {
+            sources.insert("default".to_owned(), source.clone());
+        }
+        Value::Array(named) => sources.extend(
+            named
+                .iter()
+                .filter_map(|entry| Some((entry["name"].as_str()?.to_owned(), entry["template"].as_str()?.to_owned()))),
+        ),
+        _ => {}
+    }
+}
+
+/// The special tokens that templates name: texts, or objects with their `content`.
+fn special_tokens(config: &Value) -> BTreeMap<String, String> {
+    let names = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
+    let text = |name: &str| {
+        let value = &config[name];
+        value.as_str().or_else(|| value["content"].as_str()).map(str::to_owned)
+    };
+    names.into_iter().filter_map(|name| Some((name.to_owned(), text(name)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn templates_come_alone_or_by_name_and_tokens_in_both_forms() {
+        let mut sources = BTreeMap::new();
+        collect_sources(
+            &json!([{"name": "default", "template": "a"}, {"name": "tool_use", "template": "b"}]),
+            &mut sources,
+        );
+        assert_eq!((sources["default"].as_str(), sources["tool_use"].as_str()), ("a", "b"));
+        collect_sources(&json!("c"), &mut sources);
+        collect_sources(&Value::Null, &mut sources);
+        assert_eq!(sources["default"], "c");
+        let tokens = special_tokens(&json!({"bos_token": "<s>", "eos_token": {"content": "</s>"}, "pad_token": null}));
+        assert_eq!(
+            tokens,
+            BTreeMap::from([("bos_token", "<s>"), ("eos_token", "</s>")].map(|(a, b)| (a.to_owned(), b.to_owned())))
+        );
+    }
+
+    #[tokio::test]
+    async fn a_model_without_a_tokenizer_is_refused_by_name() {
+        let refused = ModelTexts::default().get(&Hub::default(), "m").await.err().unwrap();
+        assert!(refused.to_string().contains("\"m\" has no tokenizer.json"), "{refused}");
+    }
+}

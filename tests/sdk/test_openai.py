@@ -1,0 +1,271 @@
+"""The OpenAI API, driven by the official `openai` package."""
+
+import concurrent.futures
+import os
+import pathlib
+import tempfile
+import time
+
+import httpx
+import openai
+import pytest
+
+import chat_model
+from helpers import KEY, WAIT, client, lora, sample
+from server import TINY, TINY_MODELS
+
+FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
+MODEL = chat_model.NAME
+MODELS = TINY_MODELS | {MODEL: FOLDER}
+# Two tenants, each with a key; the second may use few tokens.
+OTHER, POOR = "tml-other-0123456789", "tml-poor-0123456789"
+CONFIG = f"""
+[[tenants]]
+name = "main"
+keys = [{{ key = "{KEY}" }}]
+
+[[tenants]]
+name = "other"
+keys = [{{ key = "{OTHER}" }}]
+
+[[tenants]]
+name = "poor"
+keys = [{{ key = "{POOR}" }}]
+tokens_per_minute = 60
+"""
+
+CHAT = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi there, naïve café?"}]
+STREAMS = 64
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def api(server, key=KEY, base="oai/api/v1", **options):
+    return openai.OpenAI(base_url=f"{server.url}/{base}", api_key=key, max_retries=0, **options)
+
+
+@pytest.fixture(scope="module")
+def oai(server):
+    with api(server) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return chat_model.tokenizer(FOLDER)
+
+
+@pytest.fixture(scope="module")
+def chat_sampler(service):
+    return service.create_sampling_client(base_model=MODEL).result(WAIT)
+
+
+def greedy(sampler, tokenizer, prompt, max_tokens):
+    """The text and the stop reason that the SDK's greedy sample of a prompt has."""
+    tokens = tokenizer.encode(prompt, add_special_tokens=False)
+    sequence = sample(sampler, tokens, max_tokens=max_tokens, temperature=0.0).sequences[0]
+    return tokenizer.decode(sequence.tokens, skip_special_tokens=True), sequence
+
+
+def test_models_are_listed_with_own_checkpoints(server, oai, service):
+    path = lora(service, MODEL).save_weights_for_sampler("listed").result(WAIT).path
+    listed = {model.id: model for model in oai.models.list()}
+    assert {MODEL, TINY, path} <= listed.keys()
+    assert (listed[path].owned_by, listed[path].root, listed[MODEL].object) == ("user", MODEL, "model")
+    assert path not in {model.id for model in api(server, OTHER).models.list()}
+    assert {model.id for model in api(server, base="v1").models.list()} == listed.keys()
+
+
+def test_a_chat_is_the_greedy_sample_of_the_rendered_prompt(oai, chat_sampler, tokenizer):
+    prompt = tokenizer.apply_chat_template(CHAT, add_generation_prompt=True, tokenize=False)
+    text, sequence = greedy(chat_sampler, tokenizer, prompt, 24)
+    reply = oai.chat.completions.create(model=MODEL, messages=CHAT, temperature=0, max_completion_tokens=24)
+    choice = reply.choices[0]
+    assert choice.message.content == text
+    assert choice.finish_reason == sequence.stop_reason
+    assert reply.usage.prompt_tokens == len(tokenizer.encode(prompt, add_special_tokens=False))
+    assert reply.usage.completion_tokens == len(sequence.tokens)
+    assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
+    assert (reply.object, reply.model) == ("chat.completion", MODEL)
+
+
+def test_tools_are_rendered_as_the_template_has_them(oai, chat_sampler, tokenizer):
+    parameters = {"type": "object", "properties": {"z": {"type": "string"}, "a": {"type": "integer"}}}
+    tools = [{"type": "function", "function": {"name": "look", "description": "Löök <up>", "parameters": parameters}}]
+    prompt = tokenizer.apply_chat_template(CHAT, tools=tools, add_generation_prompt=True, tokenize=False)
+    text, _ = greedy(chat_sampler, tokenizer, prompt, 8)
+    reply = oai.chat.completions.create(model=MODEL, messages=CHAT, tools=tools, temperature=0, max_tokens=8)
+    assert reply.usage.prompt_tokens == len(tokenizer.encode(prompt, add_special_tokens=False))
+    assert reply.choices[0].message.content == text
+    without = oai.chat.completions.create(
+        model=MODEL, messages=CHAT, tools=tools, tool_choice="none", temperature=0, max_tokens=8
+    )
+    assert without.usage.prompt_tokens < reply.usage.prompt_tokens
+
+
+def test_a_checkpoint_is_sampled_by_path_and_by_base_and_path(server, service, oai, tokenizer):
+    run = lora(service, MODEL)
+    path = run.save_weights_for_sampler("chat").result(WAIT).path
+    prompt = tokenizer.apply_chat_template(CHAT, add_generation_prompt=True, tokenize=False)
+    text, _ = greedy(service.create_sampling_client(model_path=path).result(WAIT), tokenizer, prompt, 8)
+    for name in (path, f"{MODEL};{path}", f"{MODEL}:peft:512;{path}"):
+        reply = oai.chat.completions.create(model=name, messages=CHAT, temperature=0, max_tokens=8)
+        assert (reply.choices[0].message.content, reply.model) == (text, name)
+    with pytest.raises(openai.BadRequestError, match="base model"):
+        oai.chat.completions.create(model=f"{TINY};{path}", messages=CHAT)
+    # Another tenant's checkpoint is one that does not exist.
+    missing = path.replace("chat", "none")
+    refusals = []
+    for key, name in ((OTHER, path), (KEY, missing)):
+        with pytest.raises(openai.NotFoundError) as refused:
+            api(server, key).chat.completions.create(model=name, messages=CHAT)
+        refusals.append(str(refused.value.body).replace(name, "X"))
+    assert refusals[0] == refusals[1] and "model_not_found" in refusals[0]
+
+
+def test_streams_say_what_whole_answers_say(oai):
+    request = {"model": MODEL, "messages": CHAT, "seed": 5, "max_tokens": 24, "n": 3, "logprobs": True, "top_logprobs": 2}
+    whole = oai.chat.completions.create(**request)
+    texts, ends, logprobs = [""] * 3, [None] * 3, [[], [], []]
+    usage = None
+    for chunk in oai.chat.completions.create(**request, stream=True, stream_options={"include_usage": True}):
+        usage = chunk.usage or usage
+        assert chunk.object == "chat.completion.chunk"
+        for choice in chunk.choices:
+            texts[choice.index] += choice.delta.content or ""
+            ends[choice.index] = choice.finish_reason or ends[choice.index]
+            if choice.logprobs:
+                logprobs[choice.index] += choice.logprobs.content
+    assert texts == [choice.message.content for choice in whole.choices]
+    assert ends == [choice.finish_reason for choice in whole.choices]
+    assert logprobs == [choice.logprobs.content for choice in whole.choices]
+    assert all(len(token.top_logprobs) == 2 for token in logprobs[0])
+    assert (usage.completion_tokens, usage.prompt_tokens) == (whole.usage.completion_tokens, whole.usage.prompt_tokens)
+    assert len(set(texts)) > 1
+
+
+def test_completions_take_texts_and_tokens(oai, chat_sampler, tokenizer):
+    text, sequence = greedy(chat_sampler, tokenizer, "some words", 6)
+    tokens = tokenizer.encode("some words")
+    for prompt in ("some words", tokens):
+        done = oai.completions.create(model=MODEL, prompt=prompt, max_tokens=6, temperature=0, logprobs=2)
+        assert (done.choices[0].text, done.usage.completion_tokens) == (text, len(sequence.tokens))
+        assert done.choices[0].logprobs.token_logprobs == pytest.approx(sequence.logprobs, abs=1e-6)
+        assert all(len(top) <= 2 for top in done.choices[0].logprobs.top_logprobs)
+    several = oai.completions.create(model=MODEL, prompt=["some words", "others"], n=2, max_tokens=6, temperature=0)
+    assert [choice.index for choice in several.choices] == [0, 1, 2, 3]
+    assert several.choices[0].text == several.choices[1].text == text != several.choices[2].text
+    assert len(oai.completions.create(model=MODEL, prompt="a").choices[0].text) > 0
+
+
+def test_echo_scores_the_prompt(oai, chat_sampler, tokenizer):
+    tokens = tokenizer.encode("some words")
+    expected = sample(chat_sampler, tokens, max_tokens=1, include_prompt_logprobs=True).prompt_logprobs
+    done = oai.completions.create(model=MODEL, prompt="some words", max_tokens=0, echo=True, logprobs=1)
+    choice = done.choices[0]
+    assert (choice.text, choice.finish_reason) == ("some words", "length")
+    assert choice.logprobs.token_logprobs[0] is None
+    assert choice.logprobs.token_logprobs[1:] == pytest.approx(expected[1:], abs=1e-6)
+    assert "".join(choice.logprobs.tokens) == "some words"
+    assert choice.logprobs.text_offset[0] == 0 and choice.logprobs.text_offset == sorted(choice.logprobs.text_offset)
+
+
+def test_stop_strings_are_no_part_of_the_text(oai):
+    request = {"model": MODEL, "prompt": "some words", "temperature": 0, "max_tokens": 40}
+    whole = oai.completions.create(**request).choices[0].text
+    stop = whole[5:8]
+    for given in (stop, ["never there", stop]):
+        cut = oai.completions.create(**request, stop=given).choices[0]
+        assert (cut.text, cut.finish_reason) == (whole[: whole.index(stop)], "stop")
+        chunks = list(oai.completions.create(**request, stop=given, stream=True))
+        assert "".join(chunk.choices[0].text for chunk in chunks if chunk.choices) == cut.text
+
+
+def test_streams_arrive_in_pieces_and_never_in_half_characters(oai):
+    request = {"model": MODEL, "messages": CHAT, "seed": 3, "max_tokens": 200, "temperature": 1.5}
+    pieces = [
+        chunk.choices[0].delta.content or "" for chunk in oai.chat.completions.create(**request, stream=True)
+    ]
+    whole = oai.chat.completions.create(**request).choices[0].message.content
+    assert "".join(pieces) == whole
+    assert len([piece for piece in pieces if piece]) > 3
+
+
+def test_64_streams_at_once(server, oai):
+    def run(seed, stream):
+        request = {"model": MODEL, "messages": CHAT, "seed": seed, "max_tokens": 12}
+        with api(server) as own:
+            if not stream:
+                return own.chat.completions.create(**request).choices[0].message.content
+            chunks = list(own.chat.completions.create(**request, stream=True))
+            assert chunks[-1].choices[0].finish_reason in ("stop", "length")
+            return "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+
+    with concurrent.futures.ThreadPoolExecutor(STREAMS) as pool:
+        together = list(pool.map(lambda seed: run(seed, True), range(STREAMS)))
+    assert together[::16] == [run(seed, False) for seed in range(0, STREAMS, 16)]
+    assert len(set(together)) > STREAMS // 2
+
+
+@pytest.mark.deployments("sqlite")
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_client_that_hangs_up_cancels(server, stream):
+    before = cancelled(server)
+    body = {"model": MODEL, "messages": CHAT, "n": 128, "max_tokens": 440, "stream": stream}
+    headers = {"authorization": f"Bearer {KEY}"}
+    with httpx.Client(base_url=server.url, headers=headers, timeout=60) as http:
+        if stream:
+            with http.stream("POST", "/v1/chat/completions", json=body) as answer:
+                assert answer.status_code == 200
+                next(answer.iter_lines())
+        else:
+            with pytest.raises(httpx.ReadTimeout):
+                http.post("/v1/chat/completions", json=body, timeout=0.3)
+    wait_until(lambda: cancelled(server) == before + 1, "the sample was not cancelled")
+
+
+def cancelled(server) -> int:
+    """Samples that were cancelled so far."""
+    lines = httpx.get(f"{server.url}/metrics").text.splitlines()
+    counts = [line.split()[-1] for line in lines if 'kind="sample"' in line and 'outcome="cancelled"' in line]
+    return sum(int(float(count)) for count in counts if "bucket" not in count)
+
+
+def wait_until(condition, message, limit=30.0):
+    deadline = time.monotonic() + limit
+    while not condition():
+        assert time.monotonic() < deadline, message
+        time.sleep(0.05)
+
+
+def test_errors_are_in_the_form_of_the_api(server, oai):
+    def error(call, kind):
+        with pytest.raises(kind) as refused:
+            call()
+        return refused.value
+
+    create = oai.chat.completions.create
+    missing = error(lambda: create(model="none", messages=CHAT), openai.NotFoundError)
+    assert (missing.code, missing.param, missing.type) == ("model_not_found", "model", "invalid_request_error")
+    hot = error(lambda: create(model=MODEL, messages=CHAT, temperature=9), openai.BadRequestError)
+    assert (hot.param, hot.type) == ("temperature", "invalid_request_error")
+    unknown = error(lambda: create(model=MODEL, messages=CHAT, extra_body={"foo": 1}), openai.BadRequestError)
+    assert unknown.param == "foo"
+    long = error(lambda: create(model=MODEL, messages=CHAT, max_tokens=4_000), openai.BadRequestError)
+    assert long.code == "context_length_exceeded"
+    plain = error(lambda: create(model=TINY, messages=CHAT), openai.BadRequestError)
+    assert "no tokenizer.json" in plain.message
+    image = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://x"}}]}]
+    assert "image_url" in error(lambda: create(model=MODEL, messages=image), openai.BadRequestError).message
+    key = error(lambda: api(server, "tml-unknown").models.list(), openai.AuthenticationError)
+    assert key.code == "invalid_api_key"
+    assert error(lambda: oai.embeddings.create(model=MODEL, input="a"), openai.NotFoundError).code == "unknown_url"
+
+
+def test_a_used_up_rate_limit_is_429_with_a_time(server):
+    poor = api(server, POOR).with_options(timeout=60)
+    with pytest.raises(openai.RateLimitError) as refused:
+        for _ in range(5):
+            poor.completions.create(model=MODEL, prompt="some words", max_tokens=50, extra_body={"top_k": 1})
+    assert refused.value.code == "rate_limit_exceeded"
+    assert int(refused.value.response.headers["retry-after"]) >= 1

@@ -25,7 +25,10 @@ pub(crate) struct Source {
 
 /// The sessions of all tenants. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct SamplingSessions(Arc<SyncMutex<BTreeMap<TenantId, Arc<Mutex<Option<Own>>>>>>);
+pub(crate) struct SamplingSessions(Arc<SyncMutex<BTreeMap<TenantId, Shared>>>);
+
+/// A tenant's session, once it is needed; locked while it is created.
+type Shared = Arc<Mutex<Option<Own>>>;
 
 /// The session of a tenant.
 struct Own {

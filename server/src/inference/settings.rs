@@ -1,7 +1,7 @@
 //! How to sample, as the compatible APIs say it.
 
 use trainyard_protocol::limits::{MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MIN_TEMPERATURE};
-use trainyard_protocol::{SamplingParams, Stop};
+use trainyard_protocol::{SamplingControls, SamplingParams, Stop};
 
 use crate::error::ApiError;
 use crate::wire::json::fold_seed;
@@ -117,6 +117,7 @@ impl Settings {
             top_k: self.top_k,
             // 0 keeps the most likely token alone.
             top_p: (self.top_p as f32).max(f32::MIN_POSITIVE),
+            controls: SamplingControls::default(),
         }
     }
 }

@@ -77,7 +77,7 @@ mod tests {
         }
 
         fn preparer(&self) -> Arc<dyn Prepare> {
-            unimplemented!("it is not asked for")
+            crate::engine::testing::preparer()
         }
 
         fn start(&mut self, _: RequestId, _: TenantShare, _: Operation) {}

@@ -1,7 +1,7 @@
 //! `GET models`.
 
 use trainyard_protocol::{CheckpointKind, TenantId};
-use trainyard_scheduler::Page;
+use trainyard_scheduler::{AccessScope, Page};
 
 use crate::error::ApiError;
 use crate::state::AppState;
@@ -28,7 +28,8 @@ pub(crate) async fn models(state: &AppState, tenant: &TenantId) -> Result<Models
         .collect();
     let mut offset = 0;
     while offset < MAX_CHECKPOINTS {
-        let (found, total) = state.scheduler.checkpoints(tenant, None, Page { limit: PAGE, offset }).await?;
+        let (found, total) =
+            state.scheduler.checkpoints(tenant, AccessScope::Owned, Page { limit: PAGE, offset }).await?;
         if found.is_empty() {
             break;
         }

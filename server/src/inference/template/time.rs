@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(written("%d %b %Y"), "14 Nov 2023");
         assert_eq!(
             written("%Y-%m-%d %H:%M:%S, %A %j, %I %p %y %B %a 100%%"),
-            concat!("2023-11-14 22:13:20, Tuesday 318, 10 PM 23 November Tue 100%")
+            "2023-11-14 22:13:20, Tuesday 318, 10 PM 23 November Tue 100%"
         );
         assert!(strftime(now, "%Q").unwrap_err().to_string().contains("%Q is not supported"));
         assert!(strftime(now, "%").is_err());

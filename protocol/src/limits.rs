@@ -105,36 +105,5 @@ pub fn scored_tokens(tokens: u64, targets: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn targets_cost_beyond_a_tokens_worth() {
-        assert_eq!([0, 1, 64, 65, 1_024].map(|targets| scored_tokens(10, targets)), [10, 10, 10, 11, 160]);
-        assert_eq!(scored_tokens(u64::MAX, 2), u64::MAX);
-    }
-
-    #[test]
-    fn candidates_have_limits() {
-        let refusal = |samples, tokens, topk, prompt, of_prompt| {
-            check_candidates(samples, tokens, topk, prompt, of_prompt).err().map(|error| error.message)
-        };
-        assert_eq!(refusal(1_024, 64, 1_024, 65_536, 1_024), None);
-        let text = "num_samples * max_tokens * topk_sample_logprobs: 1024 * 65 * 1024 is more than 67108864";
-        assert_eq!(refusal(1_024, 65, 1_024, 0, 0).as_deref(), Some(text));
-        assert!(refusal(u32::MAX, usize::MAX, 2, 0, 0).is_some());
-        let text = "prompt tokens * topk_prompt_logprobs: 65537 * 1024 is more than 67108864";
-        assert_eq!(refusal(1, 1, 0, 65_537, 1_024).as_deref(), Some(text));
-    }
-
-    #[test]
-    fn too_many_targets_are_refused() {
-        assert_eq!(check_targets(512, 512), Ok(()));
-        assert_eq!(check_targets(513, 512), Err("513 columns, at most 512 are allowed".to_owned()));
-    }
-
-    #[test]
-    fn a_small_vocabulary_has_fewer_targets() {
-        assert_eq!([0, 512, 50_000].map(max_targets), [0, 512, MAX_TARGETS]);
-    }
-}
+#[path = "limits_tests.rs"]
+mod tests;

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use trainyard_gpu_runtime::Dtype;
-use trainyard_protocol::{Operation, SamplerSource};
+use trainyard_gpu_runtime::load::load;
+use trainyard_protocol::{Operation, SamplerSource, SamplingControls, SamplingParams, Stop, StopReason};
 
 use crate::support::{Driver, params, sample, sample_result};
 
@@ -60,4 +61,34 @@ fn bf16_is_closer_than_pytorchs_bf16() {
         torchs += torch * tokens;
     }
     assert!(ours <= 0.4 * torchs, "mean error per token is {:.3} of PyTorch's", ours / torchs);
+}
+
+#[test]
+fn texts_follow_a_json_schema() {
+    let schema = r#"{"type": "object", "properties": {"name": {"type": "string", "maxLength": 12},
+        "age": {"type": "integer", "minimum": 0, "maximum": 120}, "city": {"enum": ["Bern", "Zürich"]}},
+        "required": ["name", "age", "city"], "additionalProperties": false}"#;
+    let tokenizer = tokenizers::Tokenizer::from_bytes(&load(&model()).unwrap().files["tokenizer.json"]).unwrap();
+    let prompt: Vec<i64> = serde_json::from_value(reference()[0]["tokens"].clone()).unwrap();
+    let d = &mut Driver::open(&model(), Dtype::Bf16);
+    let mut texts = Vec::new();
+    for (stop, temperature) in [(Stop::Default, 0.0), (Stop::Default, 1.5), (Stop::Nothing, 1.0)] {
+        let controls = SamplingControls { json_schema: Some(schema.to_owned()), ..Default::default() };
+        let params = SamplingParams { stop, controls, ..params(120, temperature, 7) };
+        let request = sample(SamplerSource::Base { model: "m".into() }, prompt.clone(), 3, params);
+        for sequence in sample_result(d.run(Operation::Sample(Box::new(request)))).sequences {
+            let text = tokenizer.decode(&sequence.tokens, true).unwrap();
+            assert_eq!(sequence.stop_reason, StopReason::Stop, "{text}");
+            let value: Value = serde_json::from_str(&text).unwrap();
+            assert!(value["name"].as_str().is_some_and(|name| name.chars().count() <= 12), "{text}");
+            assert!(value["age"].as_u64().is_some_and(|age| age <= 120), "{text}");
+            assert!(value["city"] == "Bern" || value["city"] == "Zürich", "{text}");
+            assert_eq!(value.as_object().map(serde_json::Map::len), Some(3), "{text}");
+            assert!(sequence.logprobs.iter().all(|logprob| logprob.is_finite() && *logprob <= 0.0));
+            texts.push(text);
+        }
+    }
+    texts.sort();
+    texts.dedup();
+    assert!(texts.len() > 3, "{texts:?}");
 }

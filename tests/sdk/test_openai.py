@@ -1,7 +1,7 @@
 """The OpenAI API, driven by the official `openai` package."""
 
 import concurrent.futures
-import os
+import json
 import pathlib
 import tempfile
 import time
@@ -42,6 +42,14 @@ pytestmark = pytest.mark.timeout(240)
 
 def api(server, key=KEY, base="oai/api/v1", **options):
     return openai.OpenAI(base_url=f"{server.url}/{base}", api_key=key, max_retries=0, **options)
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"size": {"enum": ["small", "large"]}, "count": {"type": "integer", "minimum": 0, "maximum": 99}},
+    "required": ["size", "count"],
+    "additionalProperties": False,
+}
 
 
 @pytest.fixture(scope="module")
@@ -168,6 +176,37 @@ def test_echo_scores_the_prompt(oai, chat_sampler, tokenizer):
     assert choice.logprobs.token_logprobs[1:] == pytest.approx(expected[1:], abs=1e-6)
     assert "".join(choice.logprobs.tokens) == "some words"
     assert choice.logprobs.text_offset[0] == 0 and choice.logprobs.text_offset == sorted(choice.logprobs.text_offset)
+
+
+def test_a_reply_follows_a_json_schema(oai):
+    form = {"type": "json_schema", "json_schema": {"name": "item", "strict": True, "schema": SCHEMA}}
+    request = {"model": MODEL, "messages": CHAT, "seed": 1, "max_tokens": 200, "response_format": form}
+    choice = oai.chat.completions.create(**request).choices[0]
+    item = json.loads(choice.message.content)
+    assert list(item) == ["size", "count"] and choice.finish_reason == "stop"
+    assert item["size"] in ("small", "large") and type(item["count"]) is int and 0 <= item["count"] <= 99
+    chunks = oai.chat.completions.create(**request, stream=True)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == choice.message.content
+    unfit = {"type": "json_schema", "json_schema": {"name": "item", "schema": {"not": {"type": "string"}}}}
+    with pytest.raises(openai.BadRequestError) as refused:
+        oai.chat.completions.create(**request | {"response_format": unfit})
+    assert refused.value.param == "response_format.json_schema.schema"
+
+
+def test_biases_and_penalties_change_what_is_sampled(oai, tokenizer):
+    request = {"model": MODEL, "prompt": "some words", "temperature": 0, "max_tokens": 6}
+    (letter,) = tokenizer.encode("e", add_special_tokens=False)
+    biased = oai.completions.create(**request, logit_bias={letter: 100}).choices[0].text
+    assert biased == "e" * 6
+    other = oai.completions.create(**request, logit_bias={letter: 90}, presence_penalty=2, frequency_penalty=2)
+    assert other.choices[0].text == biased
+    held = oai.completions.create(**request, logit_bias={letter: 50}, extra_body={"repetition_penalty": 100})
+    assert held.choices[0].text != biased
+    likely = oai.completions.create(**request | {"temperature": 2, "seed": 9}, extra_body={"min_p": 1}).choices[0].text
+    assert likely == oai.completions.create(**request).choices[0].text
+    with pytest.raises(openai.BadRequestError) as refused:
+        oai.completions.create(**request, extra_body={"min_p": 2})
+    assert refused.value.param == "min_p"
 
 
 def test_stop_strings_are_no_part_of_the_text(oai):

@@ -1,5 +1,7 @@
 //! Refusals and failures in the form of the API that was called.
 
+use std::borrow::Cow;
+
 use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
@@ -54,8 +56,18 @@ fn anthropic_value(status: StatusCode, detail: &str) -> Value {
     serde_json::to_value(anthropic(status, detail)).unwrap_or_else(|_| json!({ "type": "error" }))
 }
 
+/// What the fields of a sample are called in these APIs. Some are checked where the Tinker protocol's names are used.
+fn renamed(detail: &str) -> Cow<'_, str> {
+    let Some(rest) = detail.strip_prefix("sampling_params.") else { return Cow::Borrowed(detail) };
+    match rest.strip_prefix("json_schema") {
+        Some(reason) => Cow::Owned(format!("response_format.json_schema.schema{reason}")),
+        None => Cow::Borrowed(rest),
+    }
+}
+
 /// A refusal in the form of the OpenAI API.
 pub(crate) fn openai(status: StatusCode, detail: &str) -> ErrorResponse {
+    let detail = &*renamed(detail);
     let unknown_model = status == StatusCode::NOT_FOUND && detail.starts_with("model ");
     let code = match status {
         StatusCode::UNAUTHORIZED => Some("invalid_api_key"),
@@ -85,6 +97,7 @@ pub(crate) fn openai(status: StatusCode, detail: &str) -> ErrorResponse {
 
 /// A refusal in the form of the Anthropic API.
 pub(crate) fn anthropic(status: StatusCode, detail: &str) -> AnthropicErrorResponse {
+    let detail = &*renamed(detail);
     let kind = match status {
         StatusCode::UNAUTHORIZED => "authentication_error",
         StatusCode::FORBIDDEN => "permission_error",
@@ -137,6 +150,10 @@ mod tests {
         assert_eq!((error.code.as_deref(), error.param.as_deref()), (Some("model_not_found"), Some("model")));
         let error = openai(StatusCode::TOO_MANY_REQUESTS, "full").error;
         assert_eq!((error.kind.as_str(), error.code.as_deref()), ("rate_limit_error", Some("rate_limit_exceeded")));
+        let param = |detail| openai(StatusCode::BAD_REQUEST, detail).error.param;
+        assert_eq!(param("sampling_params.min_p: -1 is outside [0, 1]").as_deref(), Some("min_p"));
+        let schema = param("sampling_params.json_schema: unsatisfiable");
+        assert_eq!(schema.as_deref(), Some("response_format.json_schema.schema"));
         assert_eq!(openai(StatusCode::INTERNAL_SERVER_ERROR, "a: b").error.param, None);
         assert_eq!(anthropic(StatusCode::UNAUTHORIZED, "no key").error.kind, "authentication_error");
         assert_eq!(anthropic(StatusCode::BAD_REQUEST, "n: 0").error.kind, "invalid_request_error");

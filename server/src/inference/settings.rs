@@ -25,6 +25,8 @@ pub(crate) struct Settings {
     pub(crate) stop: Vec<String>,
     /// Log-probabilities with so many candidates, if they are asked for.
     pub(crate) logprobs: Option<u32>,
+    /// Penalties, biases and the like; in their ranges.
+    pub(crate) controls: SamplingControls,
 }
 
 impl Default for Settings {
@@ -38,6 +40,7 @@ impl Default for Settings {
             seed: None,
             stop: Vec::new(),
             logprobs: None,
+            controls: SamplingControls::default(),
         }
     }
 }
@@ -117,7 +120,7 @@ impl Settings {
             top_k: self.top_k,
             // 0 keeps the most likely token alone.
             top_p: (self.top_p as f32).max(f32::MIN_POSITIVE),
-            controls: SamplingControls::default(),
+            controls: self.controls.clone(),
         }
     }
 }

@@ -237,6 +237,7 @@ pub(crate) const PAGES: &[&str] = &[
     "docs/getting-started.md",
     "deploy/README.md",
     "docs/http.md",
+    "docs/inference.md",
     "docs/metrics.md",
     "docs/operations.md",
     "docs/performance.md",

@@ -275,7 +275,7 @@ mod tests {
                 r#"{"role": "user", "content": "a\nb"}"#,
                 concat!(
                     r#"{"role": "assistant", "content": "", "reasoning_content": "hm", "tool_calls": [{"id": "t1", "#,
-                    r#""type": "function", "function": {"name": "f", "arguments": {"a": 2, "z": 1}}}]}"#
+                    r#""type": "function", "function": {"name": "f", "arguments": {"z": 1, "a": 2}}}]}"#
                 ),
                 r#"{"role": "tool", "content": "7", "tool_call_id": "t1"}"#,
                 r#"{"role": "user", "content": "And?"}"#,

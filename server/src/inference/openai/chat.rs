@@ -7,6 +7,7 @@ use trainyard_protocol::TenantId;
 use super::super::completion::{Completion, Prompt};
 use super::super::conversation::{map, render, set_effort};
 use super::super::model_name::resolve;
+use super::super::output::OutputFormat;
 use super::super::settings::{
     MAX_COMPLETIONS, MAX_LOGPROBS, Settings, count, stop_strings, top_k, unsupported, within,
 };
@@ -14,6 +15,7 @@ use super::super::sse;
 use super::super::template::{ChatTemplate, Conversation};
 use super::chat_reply::reply;
 use super::chat_stream::ChatStream;
+use super::controls::{Given, controls};
 use super::{Answered, Head};
 use crate::error::ApiError;
 use crate::state::AppState;
@@ -40,7 +42,9 @@ pub(crate) async fn chat(
     let conversation = conversation(&request, text.template()?)?;
     let rendered = render(state, &text, conversation, None).await?;
     let top = request.top_logprobs.unwrap_or(0);
-    let prompt = Prompt { tokens: rendered.tokens, settings, format: rendered.format, score_prompt: false };
+    // JSON is all that the reply consists of.
+    let format = if settings.controls.json_schema.is_some() { OutputFormat::default() } else { rendered.format };
+    let prompt = Prompt { tokens: rendered.tokens, settings, format, score_prompt: false };
     let completion = Completion::start(state, tenant, &target, &text, prompt).await?;
     let head = Head::new(state, "chatcmpl", completion.id(), target.name);
     if request.stream {
@@ -72,6 +76,14 @@ fn settings(request: &ChatRequest) -> Result<Settings, ApiError> {
         seed: request.seed,
         stop: stop_strings("stop", request.stop.clone().map(StopStrings::into_vec).unwrap_or_default())?,
         logprobs: request.logprobs.then_some(top),
+        controls: controls(&Given {
+            min_p: request.min_p,
+            presence_penalty: request.presence_penalty,
+            frequency_penalty: request.frequency_penalty,
+            repetition_penalty: request.repetition_penalty,
+            logit_bias: request.logit_bias.as_ref(),
+            response_format: request.response_format.as_ref(),
+        })?,
     })
 }
 
@@ -81,13 +93,10 @@ fn check_unsupported(request: &ChatRequest) -> Result<(), ApiError> {
         |value: &Option<String>, allowed: &[&str]| value.as_deref().is_some_and(|value| !allowed.contains(&value));
     let text_alone = request.modalities.as_deref().is_none_or(|modes| modes.iter().all(|mode| mode == "text"));
     let tools = request.tools.as_deref().unwrap_or_default();
-    let biased = request.logit_bias.as_ref().is_some_and(|bias| !bias.is_empty());
-    let format = request.response_format.as_ref().map(|format| format.kind.clone());
+    let json = request.response_format.as_ref().is_some_and(|format| format.kind != "text");
+    let offered = !tools.is_empty() && request.tool_choice.as_ref().and_then(Value::as_str) != Some("none");
     let not = "is not supported";
-    unsupported("frequency_penalty", request.frequency_penalty.unwrap_or(0.0) != 0.0, not)?;
-    unsupported("presence_penalty", request.presence_penalty.unwrap_or(0.0) != 0.0, not)?;
-    unsupported("logit_bias", biased, not)?;
-    unsupported("response_format.type", other(&format, &["text"]), "other types than \"text\" are not supported")?;
+    unsupported("response_format", json && offered, "JSON is not supported together with tools")?;
     unsupported("modalities", !text_alone, "other modalities than \"text\" are not supported")?;
     unsupported("audio", request.audio.is_some(), not)?;
     unsupported("prediction", request.prediction.is_some(), not)?;
@@ -212,6 +221,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use serde_json::json;
+    use trainyard_protocol::SamplingControls;
 
     use super::*;
     use crate::wire::json::parse;
@@ -236,7 +246,8 @@ mod tests {
         assert_eq!(settings, Settings::default());
         assert!(conversation.add_generation_prompt);
         let all = json!({"max_completion_tokens": 5, "n": 2, "temperature": 0, "top_p": 0.5, "seed": 1, "stop": "x",
-            "logprobs": true, "top_logprobs": 3, "top_k": 4});
+            "logprobs": true, "top_logprobs": 3, "top_k": 4, "min_p": 0.25, "presence_penalty": -2, "frequency_penalty": 2,
+            "repetition_penalty": 1.5, "logit_bias": {"7": 1, "5": -100}, "response_format": {"type": "json_object"}});
         let expected = Settings {
             n: 2,
             max_tokens: Some(5),
@@ -246,6 +257,14 @@ mod tests {
             seed: Some(1),
             stop: vec!["x".to_owned()],
             logprobs: Some(3),
+            controls: SamplingControls {
+                min_p: 0.25,
+                presence_penalty: -2.0,
+                frequency_penalty: 2.0,
+                repetition_penalty: 1.5,
+                logit_bias: vec![(5, -100.0), (7, 1.0)],
+                json_schema: Some(r#"{"type": "object"}"#.to_owned()),
+            },
         };
         assert_eq!(checked(&all).unwrap().0, expected);
     }
@@ -263,7 +282,15 @@ mod tests {
             (json!({"top_logprobs": 2}), "top_logprobs: needs logprobs"),
             (json!({"stop": [""]}), "stop: an empty string"),
             (json!({"stop": 7}), "stop: expected a string or a list of strings"),
-            (json!({"logit_bias": {"5": 1}}), "logit_bias: is not supported"),
+            (json!({"logit_bias": {"5": 101}}), "logit_bias: 101 for token 5 is outside"),
+            (json!({"logit_bias": {"a": 1}}), "logit_bias: \"a\" is not a token id"),
+            (json!({"min_p": -1}), "min_p: -1 is outside [0, 1]"),
+            (json!({"repetition_penalty": 0}), "repetition_penalty: 0 is outside (0, 100]"),
+            (
+                json!({"response_format": {"type": "json_object"},
+                    "tools": [{"type": "function", "function": {"name": "f"}}]}),
+                "response_format: JSON is not supported together with tools",
+            ),
             (json!({"response_format": {"type": "grammar"}}), "response_format.type: other types"),
             (json!({"tool_choice": "required"}), "tool_choice: \"required\" is not supported"),
             (json!({"functions": []}), "functions: is not supported; use tools"),

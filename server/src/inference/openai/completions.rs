@@ -15,6 +15,7 @@ use super::super::settings::{
 use super::super::sse;
 use super::super::texts::ModelText;
 use super::completion_stream::CompletionStream;
+use super::controls::{Given, controls};
 use super::logprobs::of_completion;
 use super::{Answered, Head, finish_reason, usage};
 use crate::error::ApiError;
@@ -82,16 +83,20 @@ fn settings(request: &CompletionRequest) -> Result<Settings, ApiError> {
         seed: request.seed,
         stop: stop_strings("stop", request.stop.clone().map(StopStrings::into_vec).unwrap_or_default())?,
         logprobs,
+        controls: controls(&Given {
+            min_p: request.min_p,
+            presence_penalty: request.presence_penalty,
+            frequency_penalty: request.frequency_penalty,
+            repetition_penalty: request.repetition_penalty,
+            logit_bias: request.logit_bias.as_ref(),
+            response_format: None,
+        })?,
     })
 }
 
 fn check_unsupported(request: &CompletionRequest) -> Result<(), ApiError> {
     let not = "is not supported";
-    let biased = request.logit_bias.as_ref().is_some_and(|bias| !bias.is_empty());
     let best_of = request.best_of.is_some_and(|best| best != request.n.unwrap_or(1));
-    unsupported("frequency_penalty", request.frequency_penalty.unwrap_or(0.0) != 0.0, not)?;
-    unsupported("presence_penalty", request.presence_penalty.unwrap_or(0.0) != 0.0, not)?;
-    unsupported("logit_bias", biased, not)?;
     unsupported("best_of", best_of, "other values than that of n are not supported")?;
     unsupported("suffix", request.suffix.as_deref().is_some_and(|suffix| !suffix.is_empty()), not)?;
     unsupported("echo", request.echo && request.stream, "is not supported in streams")
@@ -234,6 +239,7 @@ mod tests {
     fn settings_have_the_defaults_of_the_api() {
         assert_eq!(checked(&json!({})).unwrap(), Settings { max_tokens: Some(16), ..Settings::default() });
         assert_eq!(checked(&json!({"max_tokens": 0, "echo": true, "logprobs": 0})).unwrap().max_tokens, Some(1));
+        assert_eq!(checked(&json!({"min_p": 0.5})).unwrap().controls.min_p, 0.5);
         for prompt in [json!("a"), json!(["a", "b"]), json!([1, 2]), json!([[1], [2, 3]])] {
             assert!(checked(&json!({"prompt": prompt})).is_ok());
         }
@@ -248,7 +254,7 @@ mod tests {
             (json!({"best_of": 2}), "best_of: other values"),
             (json!({"suffix": "x"}), "suffix: is not supported"),
             (json!({"echo": true, "stream": true}), "echo: is not supported in streams"),
-            (json!({"presence_penalty": 0.5}), "presence_penalty: is not supported"),
+            (json!({"presence_penalty": 2.5}), "presence_penalty: 2.5 is outside [-2, 2]"),
         ] {
             let refused = checked(&extra).unwrap_err().to_string();
             assert!(refused.contains(text), "{refused}");

@@ -5,6 +5,7 @@ mod chat_reply;
 mod chat_stream;
 mod completion_stream;
 mod completions;
+mod controls;
 mod logprobs;
 mod models;
 

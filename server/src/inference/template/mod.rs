@@ -4,6 +4,7 @@
 //! A template is a program that came with the model. It gets limited fuel, which bounds its time, its memory and its
 //! output, so that a bomb is an error.
 
+mod program;
 mod python_json;
 mod time;
 
@@ -101,7 +102,8 @@ impl ChatTemplate {
     /// See [`TemplateError`].
     pub(crate) fn render(&self, conversation: &Conversation, now: OffsetDateTime) -> Result<String, TemplateError> {
         let own = !conversation.tools.is_empty() && self.sources.contains_key(TOOL_USE);
-        let template = self.environment.get_template(if own { TOOL_USE } else { DEFAULT }).map_err(failed)?;
+        let name = if own { TOOL_USE } else { DEFAULT };
+        let source = self.sources.get(name).map(String::as_str).unwrap_or_default();
         let mut context: BTreeMap<String, Value> =
             self.tokens.iter().map(|(name, token)| (name.clone(), Value::from(token.as_str()))).collect();
         context.extend(conversation.variables.clone());
@@ -112,7 +114,10 @@ impl ChatTemplate {
         context.insert("add_generation_prompt".to_owned(), Value::from(conversation.add_generation_prompt));
         let clock = Value::from_function(move |format: &str| time::strftime(now, format));
         context.insert("strftime_now".to_owned(), clock);
-        let render = move || template.render(Value::from(context)).map_err(of_rendering);
+        let render = move || {
+            let syntax = syntax().map_err(failed)?;
+            program::render(&self.environment, (name, source), &syntax, Value::from(context)).map_err(of_rendering)
+        };
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("chat-template".to_owned()).stack_size(STACK);
             let thread =
@@ -122,16 +127,22 @@ impl ChatTemplate {
     }
 }
 
+/// Blocks are trimmed.
+fn syntax() -> Result<SyntaxConfig, Error> {
+    SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()
+}
+
 /// The environment that `transformers` renders templates in.
 fn environment() -> Result<Environment<'static>, Error> {
     let mut environment = Environment::new();
-    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    environment.set_syntax(syntax()?);
     environment.set_fuel(Some(FUEL));
     environment.set_recursion_limit(RECURSION);
     environment.set_debug(false);
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     environment.set_unknown_method_callback(unknown_method_callback);
     minijinja_contrib::add_to_environment(&mut environment);
+    program::count_additions(&mut environment);
     environment.add_filter("tojson", python_json::tojson);
     environment.add_function("raise_exception", |message: String| -> Result<Value, Error> {
         Err(Error::new(ErrorKind::InvalidOperation, format!("{RAISED}{message}")))

@@ -86,6 +86,16 @@ fn variables_and_the_date_reach_the_template() {
     assert_eq!(rendered(source, &conversation).unwrap(), "False 01 Jan 1970 True False");
 }
 
+#[test]
+fn sums_are_those_of_jinja() {
+    let source = "{{ 1 + 2 }} {{ 1.5 + 1 }} {{ 'a' + 'b' }} {{ ([1] + [2] + range(2) | list) | tojson }} {{ ((1,) + (2,)) | tojson }}\
+        {% set x = [] %}{% for a in range(2) %}{% set x = x + [a] %}{% endfor %} {{ (messages + [1]) | length }} {{ [1, 2] | sum }}";
+    assert_eq!(rendered(source, &hello()).unwrap(), "3 2.5 ab [1, 2, 0, 1] [1, 2] 2 3");
+    for wrong in ["{{ 1 + 'a' }}", "{{ 'a' + 1 }}", "{{ [1] + 1 }}", "{{ 'a' + nothing }}", "{{ nothing + 'a' }}"] {
+        assert!(matches!(rendered(wrong, &hello()), Err(TemplateError::Failed(_))), "{wrong}");
+    }
+}
+
 /// Each would take for ever, or all of the memory.
 #[test]
 fn bombs_are_errors() {
@@ -94,6 +104,11 @@ fn bombs_are_errors() {
         "{% for a in range(99999) %}{{ 'x' * 9999 }}{% endfor %}",
         "{% set ns = namespace(x='ab') %}{% for a in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}{{ ns.x }}",
         "{% set ns = namespace(x=[1]) %}{% for a in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}{{ ns.x | tojson }}",
+        "{% macro f(x, n) %}{% if n %}{{ f(x + x, n - 1) }}{% endif %}{% endmacro %}{{ f([1], 90) }}",
+        "{% set ns = namespace(x=(1, 2)) %}{% for a in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}",
+        "{% set ns = namespace(x=[1]) %}{% for a in range(99) %}{% set ns.x = [ns.x, ns.x] | sum(start=[]) %}{% endfor %}",
+        "{% set ns = namespace(x=[1]) %}{% for a in range(99) %}{% set ns.x = ns.x | chain(ns.x) %}{% endfor %}",
+        "{{ ([0] * 99999) * 99999 + [1] }}",
         "{% macro f(x) %}{{ f(x) }}{{ f(x) }}{% endmacro %}{{ f(1) }}",
         "{{ 'x' * 9999999999 }}",
         "{{ range(99999) | map('tojson') | join(' ' * 99999) }}",

@@ -8,6 +8,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::super::json;
+use super::super::sampling::LogitBias;
 use super::shared::{StopStrings, StreamOptions};
 
 /// Body of `chat/completions`. Unknown fields are refused; what is known and not supported is refused unless it has no
@@ -81,19 +82,29 @@ pub struct ChatRequest {
     #[serde(default)]
     #[schema(value_type = Option<BTreeMap<String, Value>>)]
     pub chat_template_kwargs: Option<BTreeMap<String, Ordered>>,
-    /// `text`.
+    /// `text`, `json_object` or `json_schema`; the latter two not with tools.
     #[serde(default)]
     pub response_format: Option<ResponseFormat>,
-    /// Refused unless it is 0.
+    /// Subtracted from the logits of tokens each time that the text holds them.
     #[serde(default)]
+    #[schema(minimum = -2, maximum = 2)]
     pub frequency_penalty: Option<f64>,
-    /// Refused unless it is 0.
+    /// Subtracted from the logits of tokens that the text holds.
     #[serde(default)]
+    #[schema(minimum = -2, maximum = 2)]
     pub presence_penalty: Option<f64>,
-    /// Refused unless it is empty.
+    /// Divides positive logits of tokens that prompt or text hold, and multiplies negative ones; 1 is off.
+    #[serde(default)]
+    #[schema(exclusive_minimum = 0, maximum = 100)]
+    pub repetition_penalty: Option<f64>,
+    /// Tokens less likely than this fraction of the most likely one are not sampled; 0 is off.
+    #[serde(default)]
+    #[schema(minimum = 0, maximum = 1)]
+    pub min_p: Option<f64>,
+    /// Added to the logits of tokens, by token id, each between -100 and 100.
     #[serde(default)]
     #[schema(value_type = Option<BTreeMap<String, f64>>)]
-    pub logit_bias: Option<BTreeMap<String, f64>>,
+    pub logit_bias: Option<LogitBias>,
     /// Refused unless it is `["text"]`.
     #[serde(default)]
     pub modalities: Option<Vec<String>>,
@@ -195,7 +206,7 @@ pub enum ChatContent {
 /// A part of a message; other types than `text` are refused.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 pub struct ContentPart {
-    /// `text`.
+    /// `text`, `json_object` or `json_schema`.
     #[serde(rename = "type")]
     pub kind: String,
     /// Of a `text`.

@@ -7,6 +7,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::super::json;
+use super::super::sampling::LogitBias;
 use super::shared::{StopStrings, StreamOptions, Usage};
 
 /// Body of `completions`. Unknown fields are refused.
@@ -58,16 +59,26 @@ pub struct CompletionRequest {
     /// Of a stream.
     #[serde(default)]
     pub stream_options: Option<StreamOptions>,
-    /// Refused unless it is 0.
+    /// Subtracted from the logits of tokens each time that the text holds them.
     #[serde(default)]
+    #[schema(minimum = -2, maximum = 2)]
     pub frequency_penalty: Option<f64>,
-    /// Refused unless it is 0.
+    /// Subtracted from the logits of tokens that the text holds.
     #[serde(default)]
+    #[schema(minimum = -2, maximum = 2)]
     pub presence_penalty: Option<f64>,
-    /// Refused unless it is empty.
+    /// Divides positive logits of tokens that prompt or text hold, and multiplies negative ones; 1 is off.
+    #[serde(default)]
+    #[schema(exclusive_minimum = 0, maximum = 100)]
+    pub repetition_penalty: Option<f64>,
+    /// Tokens less likely than this fraction of the most likely one are not sampled; 0 is off.
+    #[serde(default)]
+    #[schema(minimum = 0, maximum = 1)]
+    pub min_p: Option<f64>,
+    /// Added to the logits of tokens, by token id, each between -100 and 100.
     #[serde(default)]
     #[schema(value_type = Option<BTreeMap<String, f64>>)]
-    pub logit_bias: Option<BTreeMap<String, f64>>,
+    pub logit_bias: Option<LogitBias>,
     /// Refused unless it is empty.
     #[serde(default)]
     pub suffix: Option<String>,

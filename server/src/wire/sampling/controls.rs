@@ -9,9 +9,16 @@ use trainyard_protocol::{OpError, SamplingControls};
 
 use super::SamplingParams;
 
-/// A `logit_bias`: an object of token ids in decimal, each with a number. Token ids rise, and each comes once.
+/// A `logit_bias`: an object of token ids in decimal, each with a number. Token ids rise.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LogitBias(Vec<(u32, f32)>);
+
+impl LogitBias {
+    /// Token ids, rising, with their biases.
+    pub fn entries(&self) -> &[(u32, f32)] {
+        &self.0
+    }
+}
 
 impl<'de> Deserialize<'de> for LogitBias {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -1,0 +1,97 @@
+//! Templates as instructions, in which `+` is counted.
+//!
+//! `minijinja` joins lists lazily and copies them once they are nested deeply, which fuel does not count: doubling a list
+//! some thirty times takes all memory. So `+` is a call of [`add`] here, which pays for each item before it copies it.
+
+use std::collections::BTreeMap;
+
+use minijinja::machinery::{CodeGenerator, Instruction, eval, make_string_output, parse};
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Kwargs, ValueKind};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, Value};
+
+/// The name of [`add`]; no variable of a template can have it.
+const ADD: &str = "+";
+
+/// Bytes that cost as much as an instruction.
+const BYTES_PER_FUEL: usize = 64;
+
+/// Makes `+` a function of an environment, and takes away the filter with which lists can be joined lazily.
+pub(super) fn count_additions(environment: &mut Environment<'static>) {
+    environment.add_function(ADD, add);
+    environment.add_filter("sum", sum);
+    environment.remove_filter("chain");
+}
+
+/// Compiles a template and renders it.
+///
+/// # Errors
+/// When it is no template, or fails.
+pub(super) fn render<'a>(
+    environment: &'a Environment<'a>,
+    (name, source): (&'a str, &'a str),
+    syntax: &SyntaxConfig,
+    context: Value,
+) -> Result<String, Error> {
+    let tree = parse(source, name, syntax.clone())?;
+    let mut code = CodeGenerator::new(name, source);
+    code.compile_stmt(&tree);
+    let (mut instructions, _) = code.finish();
+    let mut at = 0;
+    while let Some(instruction) = instructions.get_mut(at) {
+        // Both take two values from the stack and leave one.
+        if matches!(instruction, Instruction::Add) {
+            *instruction = Instruction::CallFunction(ADD, Some(2));
+        }
+        at += 1;
+    }
+    let mut text = String::new();
+    let blocks = BTreeMap::new();
+    eval(environment, &instructions, context, &blocks, &mut make_string_output(&mut text), AutoEscape::None)?;
+    Ok(text)
+}
+
+fn is_list(value: &Value) -> bool {
+    matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable) && !value.is_tuple()
+}
+
+/// `a + b`, paid for before it is made.
+fn add(state: &State<'_, '_>, a: &Value, b: &Value) -> Result<Value, Error> {
+    if let (Some(a), Some(b)) = (a.as_str(), b.as_str()) {
+        state.consume_fuel((a.len() + b.len()).div_ceil(BYTES_PER_FUEL) as u64)?;
+        return Ok(Value::from([a, b].concat()));
+    }
+    if is_list(a) && is_list(b) {
+        let mut items = Vec::new();
+        for item in a.try_iter()?.chain(b.try_iter()?) {
+            state.consume_fuel(1)?;
+            items.push(item);
+        }
+        return Ok(Value::from(items));
+    }
+    if a.is_tuple() && b.is_tuple() {
+        state.consume_fuel((a.len().unwrap_or(0) + b.len().unwrap_or(0)) as u64)?;
+    }
+    // The operator itself is within this filter alone. It skips what is undefined, which is no operand.
+    if b.is_undefined() {
+        return Err(Error::new(ErrorKind::UndefinedError, "the right side of + is undefined"));
+    }
+    let none = Kwargs::from_iter(std::iter::empty::<(&str, Value)>());
+    minijinja::filters::sum(state, Value::from(vec![b.clone()]), None, Some(a.clone()), none)
+}
+
+/// The filter `sum`, of numbers.
+fn sum(
+    state: &State<'_, '_>,
+    values: Value,
+    attribute: Option<&str>,
+    start: Option<Value>,
+    options: Kwargs,
+) -> Result<Value, Error> {
+    let named = options.peek::<Option<Value>>("start")?;
+    if let Some(start) = start.as_ref().or(named.as_ref()).filter(|start| !start.is_number()) {
+        let text = format!("sum: the start is a {}, and not a number", start.kind());
+        return Err(Error::new(ErrorKind::InvalidOperation, text));
+    }
+    minijinja::filters::sum(state, values, attribute, start, options)
+}

@@ -15,6 +15,8 @@ use crate::state::AppState;
 
 /// A request that its tenant's rate limit holds back for longer is refused.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
+/// How often that is asked until the request starts: it is held back when it is about to start, a moment after its submission.
+const PAUSE_CHECKS: Duration = Duration::from_millis(300);
 /// After how many seconds a client should repeat a request that this server can't finish.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
@@ -27,6 +29,8 @@ pub(crate) struct Generation {
     stream: SampleStream,
     /// When it is asked what a sample without any token waits for.
     look: Instant,
+    /// When it is asked whether a rate limit holds it back; `None` once it has started.
+    pause_check: Option<Instant>,
 }
 
 impl Generation {
@@ -55,7 +59,8 @@ impl Generation {
         // From here on the sample is cancelled with the stream.
         let stream = SampleStream::open(&state.scheduler, tenant.clone(), request.clone()).await?;
         let (tenant, look) = (tenant.clone(), Instant::now() + state.limits.long_poll);
-        let mut generation = Self { state: state.clone(), tenant, request, session: place.session, stream, look };
+        let (state, session, pause_check) = (state.clone(), place.session, Some(Instant::now() + PAUSE_CHECKS));
+        let mut generation = Self { state, tenant, request, session, stream, look, pause_check };
         generation.check_pause().await?;
         Ok(generation)
     }
@@ -103,15 +108,23 @@ impl Generation {
     /// When the sample fails, or this process can't wait for it.
     pub(crate) async fn next(&mut self) -> Result<Option<StreamEvent>, ApiError> {
         loop {
+            let check = self.pause_check.map_or(self.look, |check| check.min(self.look));
             let event = tokio::select! {
-                event = timeout_at(self.look, self.stream.next()) => event,
+                event = timeout_at(check, self.stream.next()) => event,
                 () = self.state.shutdown.requested() => return Err(ApiError::Busy {
                     message: "the server is shutting down; try again".to_owned(),
                     retry_after_seconds: RETRY_AFTER_SECONDS,
                 }),
             };
             match event {
-                Ok(event) => return event.transpose().map_err(ApiError::from),
+                Ok(event) => {
+                    self.pause_check = None;
+                    return event.transpose().map_err(ApiError::from);
+                }
+                Err(_) if check < self.look => {
+                    self.pause_check = Some(Instant::now() + PAUSE_CHECKS);
+                    self.check_pause().await?;
+                }
                 Err(_) => self.check_waiting().await?,
             }
         }

@@ -515,8 +515,6 @@ def test_deep_json(wire):
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("GET", "audit"),
-        ("GET", "auth/apikey/me"),
         ("POST", "auth/token"),
         ("POST", "no_such_call"),
     ],

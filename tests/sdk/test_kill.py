@@ -48,10 +48,12 @@ def test_training_survives_kills_at_random_moments(kind, tmp_path, undisturbed):
 
 
 KILLS = 40
+KILLED_STEPS = 100
+"""So many that a fast machine is still training when the first kill comes, after 4 s at most."""
 BATCH = [datum(TOKENS * 3), datum(TOKENS[::-1] * 3)]
 
 
-def train_smol(server, steps=25):
+def train_smol(server, steps=KILLED_STEPS):
     """Losses and final log-probabilities of a run of the real model; every request is submitted ahead."""
     with client(server) as service:
         run = lora(service, model=SMOL, rank=8, seed=3)

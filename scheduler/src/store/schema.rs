@@ -53,8 +53,8 @@ const STEPS: &[Step] = &[
     step!(22, "tenants", "0022_tenants.sql"),
     step!(23, "usage", "0023_usage.sql"),
     step!(24, "copies and scopes", "0024_copies_and_scopes.sql"),
-    step!(27, "recorded samples", "0027_recorded_samples.sql"),
-    step!(28, "custom losses", "0028_custom_losses.sql"),
+    step!(25, "recorded samples", "0025_recorded_samples.sql"),
+    step!(26, "custom losses", "0026_custom_losses.sql"),
 ];
 
 /// The migration since which a database says which programs can work with it.

@@ -17,6 +17,7 @@ pub mod listener;
 mod machine;
 pub mod metrics;
 pub mod models;
+mod open_files;
 pub mod openapi;
 mod peer;
 mod perfetto;

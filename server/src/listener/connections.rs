@@ -1,11 +1,13 @@
 //! How many connections are open, in all and per address.
 
 use std::collections::HashMap;
-use std::fs;
 use std::net::{IpAddr, Ipv6Addr};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use crate::open_files;
 
 /// Most connections by default.
 const MOST: usize = 16_384;
@@ -41,9 +43,7 @@ fn three_quarters(of: usize) -> usize {
 
 /// Files that the process may open.
 pub(crate) fn descriptors() -> usize {
-    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
-    match line.and_then(|line| line.split_whitespace().next()) {
+    match open_files::limit(Path::new("/proc/self")).as_deref() {
         Some("unlimited") => usize::MAX,
         Some(number) => number.parse().unwrap_or(USUAL_DESCRIPTORS),
         None => USUAL_DESCRIPTORS,

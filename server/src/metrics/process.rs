@@ -9,6 +9,8 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
+use crate::open_files;
+
 /// In which the kernel counts the time of processes, whatever its own clock is.
 const TICKS_PER_SECOND: f64 = 100.0;
 
@@ -61,9 +63,7 @@ fn resident_bytes(own: &Path) -> Option<i64> {
 }
 
 fn most_files(own: &Path) -> Option<i64> {
-    let limits = fs::read_to_string(own.join("limits")).ok()?;
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
-    line.split_whitespace().next()?.parse().ok()
+    open_files::limit(own)?.parse().ok()
 }
 
 /// Times of the process in seconds.

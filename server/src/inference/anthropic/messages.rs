@@ -28,15 +28,7 @@ pub(crate) async fn messages(
 ) -> Result<Answered<MessageResponse>, ApiError> {
     check_unsupported(&request)?;
     let settings = settings(&request)?;
-    let parts = Parts {
-        messages: &request.messages,
-        system: request.system.as_ref(),
-        tools: request.tools.as_deref().unwrap_or_default(),
-        tool_choice: request.tool_choice.as_ref(),
-        thinking: request.thinking.as_ref(),
-        output: request.output_config.as_ref(),
-        max_tokens: Some(request.max_tokens),
-    };
+    let parts = Parts::from(&request);
     let (target, text, rendered) = prompt(state, tenant, &request.model, &parts).await?;
     let prompt = Prompt { tokens: rendered.tokens, settings, format: rendered.format, score_prompt: false };
     let completion = Completion::start(state, tenant, &target, &text, prompt).await?;
@@ -55,15 +47,7 @@ pub(crate) async fn count_tokens(
     tenant: &TenantId,
     request: CountTokensRequest,
 ) -> Result<CountTokensResponse, ApiError> {
-    let parts = Parts {
-        messages: &request.messages,
-        system: request.system.as_ref(),
-        tools: request.tools.as_deref().unwrap_or_default(),
-        tool_choice: request.tool_choice.as_ref(),
-        thinking: request.thinking.as_ref(),
-        output: request.output_config.as_ref(),
-        max_tokens: None,
-    };
+    let parts = Parts::from(&request);
     let (_, _, rendered) = prompt(state, tenant, &request.model, &parts).await?;
     Ok(CountTokensResponse { input_tokens: rendered.tokens.len() as u64 })
 }

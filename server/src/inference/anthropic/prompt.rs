@@ -7,7 +7,8 @@ use super::super::settings::unsupported;
 use super::super::template::{ChatTemplate, Conversation};
 use crate::error::ApiError;
 use crate::wire::anthropic::{
-    AnthropicContent, AnthropicMessage, AnthropicTool, Block, OutputConfig, Thinking, ToolChoice,
+    AnthropicContent, AnthropicMessage, AnthropicTool, Block, CountTokensRequest, MessagesRequest, OutputConfig,
+    Thinking, ToolChoice,
 };
 
 /// Messages of one conversation.
@@ -27,6 +28,34 @@ pub(super) struct Parts<'a> {
     pub(super) output: Option<&'a OutputConfig>,
     /// Where there is one.
     pub(super) max_tokens: Option<u32>,
+}
+
+impl<'a> From<&'a MessagesRequest> for Parts<'a> {
+    fn from(request: &'a MessagesRequest) -> Self {
+        Self {
+            messages: &request.messages,
+            system: request.system.as_ref(),
+            tools: request.tools.as_deref().unwrap_or_default(),
+            tool_choice: request.tool_choice.as_ref(),
+            thinking: request.thinking.as_ref(),
+            output: request.output_config.as_ref(),
+            max_tokens: Some(request.max_tokens),
+        }
+    }
+}
+
+impl<'a> From<&'a CountTokensRequest> for Parts<'a> {
+    fn from(request: &'a CountTokensRequest) -> Self {
+        Self {
+            messages: &request.messages,
+            system: request.system.as_ref(),
+            tools: request.tools.as_deref().unwrap_or_default(),
+            tool_choice: request.tool_choice.as_ref(),
+            thinking: request.thinking.as_ref(),
+            output: request.output_config.as_ref(),
+            max_tokens: None,
+        }
+    }
 }
 
 /// The conversation, and the text of its last message where the assistant is to continue that.
@@ -230,22 +259,13 @@ mod tests {
 
     use super::super::super::template::to_line;
     use super::*;
-    use crate::wire::anthropic::MessagesRequest;
     use crate::wire::json::parse;
 
     fn checked(extra: &Value) -> Result<(Vec<String>, Option<String>), ApiError> {
         let mut body = json!({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]});
         extra.as_object().unwrap().iter().for_each(|(key, value)| body[key] = value.clone());
         let request: MessagesRequest = parse(body.to_string().as_bytes())?;
-        let parts = Parts {
-            messages: &request.messages,
-            system: request.system.as_ref(),
-            tools: request.tools.as_deref().unwrap_or_default(),
-            tool_choice: request.tool_choice.as_ref(),
-            thinking: request.thinking.as_ref(),
-            output: request.output_config.as_ref(),
-            max_tokens: Some(request.max_tokens),
-        };
+        let parts = Parts::from(&request);
         let sources = BTreeMap::from([("default".to_owned(), "{{ tools }}".to_owned())]);
         let template = ChatTemplate::new(sources, BTreeMap::new()).unwrap();
         let (conversation, prefill) = conversation(&parts, &template)?;

@@ -1,9 +1,10 @@
 //! Parameters in host memory: of the CPU and of the reference backend.
 
 use std::borrow::Cow;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 
 use super::Params;
+use crate::collective::Ranks;
 
 /// An f32 array for each parameter.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,5 +39,9 @@ impl Params for HostParams {
 
     fn bytes(&self) -> usize {
         self.0.iter().map(|values| size_of_val(&values[..])).sum()
+    }
+
+    fn reduce(&mut self, index: usize, ranks: &Ranks, group: Range<usize>) {
+        ranks.reduce_within(group, &mut self.0[index]);
     }
 }

@@ -7,20 +7,23 @@
 //! - **Rounding.** Rows, gradients and sums are f32 (or rounded as the backend documents). Base weights and embeddings are
 //!   rounded to [`Dtype`], to nearest even, when they are packed. The left side of a GEMM with packed weights is rounded to
 //!   [`Dtype`] where the backend multiplies that type (the CPU: bf16 with AVX-512 BF16), and A and B of adapters with it;
-//!   elsewhere both stay f32. Nothing else is rounded: neither attention nor the gradients of weights, whose inputs are
-//!   rows.
+//!   elsewhere both stay f32. Attention is rounded where it says so. Both sides of gradients of weights are rounded to
+//!   [`Dtype`] where the backend sums them in tiles of that type (the CPU: bf16 with AMX); elsewhere they stay rows.
+//!   Nothing else is rounded.
 //! - **Batch invariance.** An output row is reduced in an order that depends on its own sequence alone: its bits do not
 //!   depend on the other rows of the batch, nor on how a sequence is cut into passes.
-//! - **Order of sums.** Gradients of weights are added row by row, in order, to the old values: how examples are cut into
-//!   microbatches does not change the bits.
-//! - **Uninitialised rows.** [`Backend::alloc`] returns rows with anything in them, NaN included (the reference backend
-//!   fills them with NaN), for [`Backend::linear`] without `accumulate` and [`Backend::linear_backward`], which overwrite
-//!   them without reading them. An element has to be written before any other op reads it.
+//! - **Order of sums.** Gradients of weights are added to the old values in the order of rows: one by one, or, where a backend
+//!   adds several at once, in groups that begin anew with each sequence. So how examples are put into microbatches does not
+//!   change the bits.
+//! - **Uninitialised rows.** [`Backend::alloc`] returns rows with anything in them (the reference backend: NaN) for
+//!   [`Backend::linear`] and [`Backend::linear_backward`], which overwrite them. Other ops read written elements alone.
 //! - **Fusion.** An op may be fused, tiled and split over threads in any way that leaves its bits as its contract says.
 //! - **Panics.** Extents that do not fit together are a bug of the caller and panic; nothing is written out of bounds.
 
 pub mod cpu;
+mod family;
 pub(crate) mod host;
+mod microbatch;
 #[cfg(test)]
 pub(crate) mod reference;
 mod storage;
@@ -29,18 +32,16 @@ mod types;
 #[cfg(test)]
 mod tests;
 
+pub use cpu::{Cpu as HostBackend, Isa as HostKernels};
+pub use family::*;
+pub use microbatch::MicrobatchRows;
 pub use storage::{Params, Rows};
-pub use types::{
-    Activation, AdamWStep, AttentionCall, AttentionShape, BlockId, BufferBytes, DeviceInfo, Dtype, EmbeddingGradient,
-    GradientSinks, HeadGradient, KV_BLOCK, LinearCall, LoraSegment, MatrixRole, Norm, Rotation, RowScores,
-    SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
-};
+pub use types::*;
+
+use std::ops::Range;
 
 use crate::fault::Fault;
 pub use crate::sampling::{LogitChanges, SamplingRule};
-
-/// The backend of a machine without accelerators: its processor.
-pub type HostBackend = cpu::Cpu;
 
 /// A device with its kernels. One engine owns it; ops run in the order in which they are called.
 pub trait Backend: Sized + Send + Sync + 'static {
@@ -62,18 +63,27 @@ pub trait Backend: Sized + Send + Sync + 'static {
     type EmbeddingSums: Default + Send;
     /// For each segment of a [`LinearCall`], in order: `scale · (x Aᵀ)`, or the gradient with respect to `x Aᵀ`.
     type LowRank: Send;
+    /// The gradient with respect to a linear layer's output, `[rows, outputs]`, as backward passes read it.
+    type OutputGradient<'a>;
+    /// A linear layer's input, `[rows, inputs]`, as gradients of its weights read it.
+    type WeightInput<'a>;
     /// What [`Backend::target_logprobs`] saves for the backward pass: the log-sum-exp of each row, perhaps its logits.
     type HeadState: Send;
     /// Keys and values in blocks of [`KV_BLOCK`] tokens, addressed by [`BlockId`].
     type KvPool: Send + Sync;
+    /// Ops of some families or runs alone.
+    type Family: FamilyOps<Self>;
 
     /// Bytes of an element of [`Backend::Rows`]: memory plans count in them.
     const ACTIVATION_BYTES: usize;
 
-    // Memory.
-
     /// Name and threads, for logs.
     fn device(&self) -> DeviceInfo;
+
+    /// Rows of a pass that suit the device's caches. No result depends on them.
+    fn microbatch_rows(&self) -> MicrobatchRows {
+        MicrobatchRows::of_all(256)
+    }
 
     /// Element type of base weights and of the inputs of their GEMMs.
     fn dtype(&self) -> Dtype;
@@ -94,13 +104,11 @@ pub trait Backend: Sized + Send + Sync + 'static {
     fn reset_peak(&self);
 
     // Weights.
-
     /// A matrix `[Σ n_i, k]` from row-major parts `[n_i, k]`, stacked along the outputs and rounded for its role.
     fn pack(&self, parts: &[Source<'_, Self>], k: usize, role: MatrixRole) -> Self::Matrix;
 
-    /// Overwrites a matrix, and its transpose where there is one, with `parts`, of the extents that it has. Matrices that
-    /// share its memory keep their values.
-    fn repack(&self, matrix: &mut Self::Matrix, parts: &[Source<'_, Self>]);
+    /// Overwrites matrices, and their transposes, with parts of the extents that they have, but no others that share memory.
+    fn repack(&self, matrices: Vec<(&mut Self::Matrix, Vec<Source<'_, Self>>)>);
 
     /// The same matrix without a transpose, for forward passes. Both share memory until one is repacked.
     fn share(&self, matrix: &Self::Matrix) -> Self::Matrix;
@@ -111,8 +119,7 @@ pub trait Backend: Sized + Send + Sync + 'static {
     /// Bytes of a matrix, with its transpose where there is one.
     fn matrix_bytes(&self, matrix: &Self::Matrix) -> usize;
 
-    /// Bytes that a matrix of `extents`, (outputs, inputs), will take; if it `trains`, with its transpose where backward
-    /// passes need one.
+    /// Bytes that a matrix of (outputs, inputs) will take; if it `trains`, with a transpose where backward passes need one.
     fn planned_matrix_bytes(&self, extents: (usize, usize), role: MatrixRole, trains: bool) -> usize;
 
     /// The elements of `parts`, one part after the other, each plus `offset`, in f32.
@@ -134,7 +141,6 @@ pub trait Backend: Sized + Send + Sync + 'static {
     fn rope(&self, half: usize, table: Vec<(f32, f32)>) -> Self::Rope;
 
     // Parameters, moments and gradients.
-
     /// Zeros, one array for each length.
     fn zero_params(&self, lens: &[usize]) -> Self::Params;
 
@@ -147,9 +153,9 @@ pub trait Backend: Sized + Send + Sync + 'static {
     /// `to += from`, element by element.
     fn add_params(&self, to: &mut Self::Params, from: &Self::Params);
 
-    /// Sum of squares of all elements of `a`, or of `a + b` where `b` is given, in f64: a sum for each array in an order
-    /// that its length decides, then the sums in order. Finite exactly when all elements are.
-    fn squared_norm(&self, a: &Self::Params, b: Option<&Self::Params>) -> f64;
+    /// For each array the sum of squares of its elements in `a`, or in `a + b` where `b` is given, in f64 and in an order
+    /// that its length decides. Finite exactly when all its elements are.
+    fn squared_norms(&self, a: &Self::Params, b: Option<&Self::Params>) -> Vec<f64>;
 
     /// AdamW (Loshchilov & Hutter 2019, arXiv:1711.05101) in the order of operations of `torch.optim.AdamW`: decay,
     /// moments, bias correction, update. Elements are independent. Where the denominator is zero (`eps` 0 and no gradient
@@ -157,7 +163,6 @@ pub trait Backend: Sized + Send + Sync + 'static {
     fn adamw(&self, steps: Vec<AdamWStep<'_, Self>>) -> Vec<Result<(), Fault>>;
 
     // Rows.
-
     /// Rows with anything in them, NaN included: an op has to write their elements before another one reads them.
     fn alloc(&self, rows: usize, width: usize) -> Self::Rows;
 
@@ -174,7 +179,6 @@ pub trait Backend: Sized + Send + Sync + 'static {
     fn scatter(&self, from: &Self::Rows, rows: &[usize], to: &mut Self::Rows);
 
     // Ops of a decoder block.
-
     /// `scale · E[token]` for every token, `[tokens, width]`, in f32 from the stored elements.
     fn embed_table(&self, table: &Self::Table, width: usize, tokens: &[u32], scale: f32) -> Self::Rows;
 
@@ -212,72 +216,106 @@ pub trait Backend: Sized + Send + Sync + 'static {
     /// they are for gradients.
     fn lhs(&self, x: &Self::Rows) -> Self::Lhs;
 
-    /// `out = x Wᵀ + Σ segments + b`, or `out += …` with `accumulate`. `out` is `[rows, outputs]` and may have more rows than
-    /// `x`, which stay; without `accumulate` its old elements are not read.
+    /// `out = residual + x Wᵀ + Σ segments + b`, where `residual` is zero unless given. All have `[rows, outputs]` elements;
+    /// `residual` and `out` may have more rows than `x`, of which those of `out` stay. Old elements of `out` are not read.
     ///
-    /// An element is summed in f32 in this order: the old value (or zero), the terms of `x Wᵀ` along the inputs in sequence,
-    /// those of its segment's `z Bᵀ` along the rank, the bias. `z = scale · (x Aᵀ)` is summed in f32, scaled, and then, as
-    /// the left side of a GEMM with B, rounded; `x` is rounded by [`Backend::lhs`]. Returns the unrounded `z` of every
-    /// segment, whether it trains or not.
+    /// An element is summed in f32 in this order: the residual, the terms of `x Wᵀ` along the inputs in sequence, those of its
+    /// segment's `z Bᵀ` along the rank, the bias. `z = scale · (x Aᵀ)` is summed in f32, scaled, and then, as the left side of
+    /// a GEMM with B, rounded; `x` is rounded by [`Backend::lhs`]. Returns the unrounded `z` of every segment.
     fn linear(
         &self,
         call: &LinearCall<'_, Self>,
         x: &Self::Lhs,
+        residual: Option<&Self::Rows>,
         out: &mut Self::Rows,
-        accumulate: bool,
     ) -> Self::LowRank;
+
+    /// Rows as such a gradient. `sequences` are, in all ops of backward passes, the rows of the batch by sequence.
+    fn output_gradient<'a>(&self, dy: Held<'a, Self::Rows>, sequences: &[Range<usize>]) -> Self::OutputGradient<'a>;
+
+    /// Rows as a linear layer's input.
+    fn weight_input<'a>(&self, x: Held<'a, Self::Rows>, sequences: &[Range<usize>]) -> Self::WeightInput<'a>;
+
+    /// [`Backend::weight_input`] of [`Backend::norm`], to the bit.
+    fn norm_input(
+        &self,
+        norm: Norm<'_, Self>,
+        x: &Self::Rows,
+        sequences: &[Range<usize>],
+    ) -> Self::WeightInput<'static>;
 
     /// Overwrites `dx`, `[rows, inputs]`, with the gradient with respect to the input, `dy W + Σ dz A` over the segments that
     /// train; `dy` is `[rows, outputs]`. Sums are in f32: along the outputs in sequence, then segment by segment along the
     /// rank. `dy`, and `dz = scale · (dy B)` after scaling, are rounded as the left sides of their GEMMs. Returns `dz`, the
     /// gradient with respect to `x Aᵀ`, unrounded; empty for segments that do not train.
-    fn linear_backward(&self, call: &LinearCall<'_, Self>, dy: &Self::Rows, dx: &mut Self::Rows) -> Self::LowRank;
+    fn linear_backward(
+        &self,
+        call: &LinearCall<'_, Self>,
+        dy: &Self::OutputGradient<'_>,
+        dx: &mut Self::Rows,
+    ) -> Self::LowRank;
 
     /// Adds the gradients of A, `dzᵀ x`, and of B, `dyᵀ z`, of the segments that train to parameters `param` and `param + 1`
-    /// of their group's sink; a group without a sink is skipped. `x` and `dy` are the unrounded input of the layer and
-    /// gradient with respect to its output; `low_rank` is what [`Backend::linear`] (`z`) and [`Backend::linear_backward`]
-    /// (`dz`) returned for the same segments. f32, rows in order.
+    /// of their group's sink; a group without a sink is skipped. `low_rank` is what [`Backend::linear`] (`z`) and
+    /// [`Backend::linear_backward`] (`dz`) returned for the same segments. A sequence is in one group. Rows in order.
     fn lora_gradients(
         &self,
         lora: &[LoraSegment<'_, Self>],
-        x: &Self::Rows,
-        dy: &Self::Rows,
+        sequences: &[Range<usize>],
+        x: &Self::WeightInput<'_>,
+        dy: &Self::OutputGradient<'_>,
         low_rank: [&Self::LowRank; 2],
         sinks: &mut [Option<&mut Self::Params>],
     );
 
-    /// `dW += dyᵀ x` and `db += Σ dy` of every part, in f32, rows in order, from unrounded `x` and `dy`.
-    fn weight_gradients(&self, parts: &[WeightPart], x: &Self::Rows, dy: &Self::Rows, grads: &mut Self::Params);
+    /// `dW += dyᵀ x` and `db += Σ dy` of every part, rows in order.
+    fn weight_gradients(
+        &self,
+        parts: &[WeightPart],
+        sequences: &[Range<usize>],
+        x: &Self::WeightInput<'_>,
+        dy: &Self::OutputGradient<'_>,
+        grads: &mut Self::Params,
+    );
 
     /// Normalises the heads of q and k where there are norms, then rotates them (Su et al. 2021, arXiv:2104.09864; element
     /// `i` of a head pairs with `i + head_dim / 2`), in place and in f32; v stays. Where `save` is set and there are norms,
     /// returns a copy of `qkv` from before.
     fn rotate(&self, rotation: &Rotation<'_, Self>, qkv: &mut Self::Rows, save: bool) -> Option<Self::Rows>;
 
-    /// Replaces `d_qkv`, the gradient with respect to the result of [`Backend::rotate`], by that with respect to its input,
-    /// and adds the gradients of the norms to the parameters of `dw` (q's, k's), rows and in them heads in order. `before`
-    /// is what [`Backend::rotate`] returned with `save`: present where there are norms.
+    /// The gradient with respect to the input of [`Backend::rotate`] from that with respect to its result, `d_qkv`; those of
+    /// the norms are added to the parameters of `dw` (q's, k's), rows and in them heads in order. `before` is what
+    /// [`Backend::rotate`] returned with `save`: present where there are norms.
     fn rotate_backward(
         &self,
         rotation: &Rotation<'_, Self>,
         before: Option<&Self::Rows>,
-        d_qkv: &mut Self::Rows,
+        d_qkv: Self::Rows,
         dw: Option<(&mut Self::Params, [usize; 2])>,
-    );
+        sequences: &[Range<usize>],
+    ) -> Self::OutputGradient<'static>;
 
     /// Causal grouped-query attention of the rotated queries in `qkv` over keys and values in `kv`, where
     /// [`Backend::kv_write`] has put those of every position up to each row's own. Returns the output, `[rows, q_width]`, and
     /// the log-sum-exp of the scaled scores, `[rows, heads]`; rows of no span hold anything.
     ///
-    /// All in f32. Softmax runs over tiles of [`KV_BLOCK`] keys that begin at a sequence's first token, in order (Dao et al.
-    /// 2022, arXiv:2205.14135); scores are multiplied by the scale after their sum. The score matrix is not stored. Values
-    /// of a tile that a row does not see may be multiplied by zero, so all elements of a block have to be finite.
+    /// Softmax runs in f32 over tiles of a fixed multiple of [`KV_BLOCK`] keys that begin at a sequence's first token, in order
+    /// (Dao et al. 2022, arXiv:2205.14135); scores are multiplied by the scale after their sum. The score matrix is not
+    /// stored. Values of a tile that a row does not see may be multiplied by zero, so all elements of a block have to be
+    /// finite.
+    ///
+    /// Sums are f32, and their terms too, unless the backend multiplies them as bf16 tiles (the CPU: with AMX, where
+    /// [`Backend::dtype`] is bf16). Then queries, keys, values and probabilities relative to the running maximum are rounded to
+    /// bf16, to nearest even. The output is divided by the sum of the rounded probabilities, so that its weights add up to
+    /// one; the log-sum-exp is of the unrounded ones.
     fn attention(&self, call: AttentionCall<'_>, kv: &Self::KvPool, qkv: &Self::Rows) -> [Self::Rows; 2];
 
     /// Gradient with respect to rotated `qkv`, `[rows, qkv_width]`, given what [`Backend::attention`] returned and the
-    /// gradient with respect to its output. Every span starts at position 0 and its keys and values are still in `kv`. In
-    /// f32: a key's and value's sum runs over the query heads that share it, in each over the queries in order; a query's
-    /// over the tiles in order. Probabilities are recomputed from the log-sum-exp.
+    /// gradient with respect to its output. Every span starts at position 0 and its keys and values are still in `kv`. Sums
+    /// are f32: a key's and value's runs over the query heads that share it, in each over the queries in order, from the
+    /// sequence's first one on; a query's over the tiles in order. Probabilities are recomputed from the log-sum-exp. Terms
+    /// are f32, or where [`Backend::attention`] rounds, what it rounds, `d_out`, probabilities and the gradients of scores
+    /// before the scale are rounded to bf16.
     fn attention_backward(
         &self,
         call: AttentionCall<'_>,
@@ -290,14 +328,22 @@ pub trait Backend: Sized + Send + Sync + 'static {
     /// [`Backend::lhs`] of `act(gate) · up`, `[rows, width]`, from rows of gate then up, `[rows, 2 * width]`.
     fn activate(&self, activation: Activation, gate_up: &Self::Rows) -> Self::Lhs;
 
-    /// Replaces (gate, up) by the gradients with respect to them, and `d_out`, the gradient with respect to the output of
-    /// [`Backend::activate`], by that output, unrounded: for [`Backend::lora_gradients`] and [`Backend::weight_gradients`].
-    fn activate_backward(&self, activation: Activation, gate_up: &mut Self::Rows, d_out: &mut Self::Rows);
-
-    // Keys and values.
+    /// The gradient with respect to (gate, up), and the output of [`Backend::activate`], given the gradient with respect to
+    /// that output, `d_out`. `biased`: the gradients of the biases of gate and up will be wanted.
+    fn activate_backward(
+        &self,
+        activation: Activation,
+        gate_up: Self::Rows,
+        d_out: Self::Rows,
+        sequences: &[Range<usize>],
+        biased: bool,
+    ) -> (Self::OutputGradient<'static>, Self::WeightInput<'static>);
 
     /// A pool without blocks for a model's attention.
     fn kv_pool(&self, shape: &AttentionShape) -> Self::KvPool;
+
+    /// Bytes of a block of such a pool: keys and values of [`KV_BLOCK`] tokens, all layers and heads.
+    fn kv_block_bytes(&self, shape: &AttentionShape) -> usize;
 
     /// Allocates a block whose elements are finite, zeros as a rule: see [`Backend::attention`].
     fn kv_take(&self, pool: &mut Self::KvPool) -> BlockId;
@@ -308,11 +354,9 @@ pub trait Backend: Sized + Send + Sync + 'static {
     /// Overwrites block `to` with the elements of block `from`, all layers.
     fn kv_copy(&self, pool: &mut Self::KvPool, from: BlockId, to: BlockId);
 
-    /// Writes the rotated keys and the values of the rows of `qkv` into the blocks of their sequences, unrounded; positions
-    /// below [`Span::held`] are skipped. Two spans that write one block panic.
+    /// Writes the rotated keys and the values of the rows of `qkv` into the blocks of their sequences, rounded only where
+    /// [`Backend::attention`] rounds them; positions below [`Span::held`] are skipped. Two spans that write one block panic.
     fn kv_write(&self, pool: &mut Self::KvPool, shape: &AttentionShape, layer: usize, spans: &[Span], qkv: &Self::Rows);
-
-    // The loss head and sampling.
 
     /// Log-probabilities of the targets of all rows at temperature 1, in the order of the targets, from normalised hidden
     /// states `[rows, hidden]`; rows without targets are allowed.

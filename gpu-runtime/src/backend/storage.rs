@@ -1,6 +1,9 @@
 //! Data that a backend stores, as model code sees it.
 
 use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::collective::Ranks;
 
 /// Activations or gradients with respect to them, `[rows, width]`, on the device.
 pub trait Rows: Send + Sync {
@@ -9,6 +12,9 @@ pub trait Rows: Send + Sync {
 
     /// Elements of a row.
     fn width(&self) -> usize;
+
+    /// Replaces all elements by their sums over the ranks, see [`Ranks::all_reduce`].
+    fn all_reduce(&mut self, ranks: &Ranks);
 }
 
 /// A list of f32 arrays on the device, one for each trained parameter: masters, a moment or a gradient.
@@ -29,4 +35,7 @@ pub trait Params: Clone + Send + Sync + 'static {
 
     /// Bytes of all arrays on the device.
     fn bytes(&self) -> usize;
+
+    /// Replaces an array by its sum over the ranks of a group, see [`Ranks::reduce_within`].
+    fn reduce(&mut self, index: usize, ranks: &Ranks, group: Range<usize>);
 }

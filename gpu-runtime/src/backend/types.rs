@@ -1,13 +1,15 @@
 //! Arguments and results of ops that are the same for all backends.
 
+mod sampling;
+
 use std::borrow::Cow;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use half::bf16;
 use trainyard_protocol::AdamParams;
 
 use super::Backend;
-use crate::sampling::SamplingRule;
+pub use sampling::*;
 
 /// Tokens of a block of the KV pool, and keys of a tile of attention.
 pub const KV_BLOCK: usize = 32;
@@ -47,6 +49,25 @@ impl Dtype {
     }
 }
 
+/// A value that is one's own or another's.
+pub enum Held<'a, T> {
+    /// One's own.
+    Owned(T),
+    /// Another's.
+    Borrowed(&'a T),
+}
+
+impl<T> Deref for Held<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        match self {
+            Self::Owned(value) => value,
+            Self::Borrowed(value) => value,
+        }
+    }
+}
+
 /// What a matrix is multiplied for: decides its element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatrixRole {
@@ -62,6 +83,8 @@ pub enum Source<'a, B: Backend> {
     Host(&'a [f32]),
     /// A parameter of the backend, by its index.
     Param(&'a B::Params, usize),
+    /// Elements of such a parameter.
+    Part(&'a B::Params, usize, (usize, usize)),
 }
 
 impl<B: Backend> Clone for Source<'_, B> {
@@ -78,6 +101,21 @@ impl<'a, B: Backend> Source<'a, B> {
         match self {
             Self::Host(values) => Cow::Borrowed(values),
             Self::Param(params, index) => super::Params::host(params, index),
+            Self::Part(params, index, (first, end)) => match super::Params::host(params, index) {
+                Cow::Borrowed(values) => Cow::Borrowed(&values[first..end]),
+                Cow::Owned(values) => Cow::Owned(values[first..end].to_vec()),
+            },
+        }
+    }
+
+    /// Some of the elements.
+    pub fn part(self, range: Range<usize>) -> Self {
+        match self {
+            Self::Host(values) => Self::Host(&values[range]),
+            Self::Param(params, index) => Self::Part(params, index, (range.start, range.end)),
+            Self::Part(params, index, (first, _)) => {
+                Self::Part(params, index, (first + range.start, first + range.end))
+            }
         }
     }
 }
@@ -111,11 +149,6 @@ impl AttentionShape {
     /// Elements of a row of queries, keys and values, in this order.
     pub fn qkv_width(&self) -> usize {
         self.q_width() + 2 * self.kv_width()
-    }
-
-    /// Elements of a KV block: keys and values of [`KV_BLOCK`] tokens, all layers and heads.
-    pub fn kv_block_len(&self) -> usize {
-        2 * self.layers * self.kv_width() * KV_BLOCK
     }
 }
 
@@ -184,6 +217,24 @@ pub enum Activation {
     Silu,
     /// GELU with the tanh approximation (Hendrycks & Gimpel 2016, arXiv:1606.08415).
     GeluTanh,
+    /// gpt-oss's: `g · sigmoid(1.702 g) · (u + 1)` with `g = min(gate, 7)` and `u` = up between -7 and 7.
+    ClampedSwish,
+}
+
+/// The part of a parameter that is a matrix of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GradientSlot {
+    /// Index of the parameter.
+    pub param: usize,
+    /// First element of the matrix.
+    pub first: usize,
+}
+
+impl GradientSlot {
+    /// A and B that are whole parameters, one after the other.
+    pub fn pair(param: usize) -> [Option<Self>; 2] {
+        [param, param + 1].map(|param| Some(Self { param, first: 0 }))
+    }
 }
 
 /// What an adapter adds to a linear layer, for one group of rows: `out[rows, column..] += scale · (x Aᵀ) Bᵀ`.
@@ -204,8 +255,8 @@ pub struct LoraSegment<'a, B: Backend> {
     pub a: &'a B::Matrix,
     /// B, `[outputs, rank]`.
     pub b: &'a B::Matrix,
-    /// Index of A among the adapter's parameters; B follows.
-    pub param: usize,
+    /// Where the gradients of A and B go among the adapter's parameters; `None` where that is computed elsewhere.
+    pub grads: [Option<GradientSlot>; 2],
     /// Whether its gradients are wanted; ops of the backward pass skip it otherwise.
     pub trains: bool,
 }
@@ -264,6 +315,8 @@ impl Targets {
 pub struct HeadGradient<'a> {
     /// These rows, among those of [`Backend::target_logprobs`].
     pub rows: &'a [usize],
+    /// The same rows by sequence, counted from the first of them: they cover all of them, in order.
+    pub sequences: &'a [Range<usize>],
     /// Their targets.
     pub targets: &'a Targets,
     /// Gradients of the loss with respect to the targets' log-probabilities.
@@ -300,52 +353,6 @@ pub struct AdamWStep<'a, B: Backend> {
     pub step: u64,
     /// Multiplies the gradient: clipping by norm.
     pub grad_scale: f32,
-}
-
-/// How to sample a token from a row of logits.
-#[derive(Clone, Copy, Debug)]
-pub struct TokenRequest<'a> {
-    /// The row.
-    pub row: usize,
-    /// Which token is sampled.
-    pub rule: SamplingRule<'a>,
-    /// Most likely tokens to report.
-    pub report: usize,
-}
-
-/// A sampled token.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SampledToken {
-    /// Id of the token.
-    pub token: u32,
-    /// Log-probability at the request's temperature (at 1 when greedy), of the unchanged logits and before all cuts.
-    pub logprob: f32,
-    /// The most likely tokens with their log-probabilities, best first; fewer where the vocabulary is smaller.
-    pub topk: Vec<(u32, f32)>,
-}
-
-/// What to report about a row of logits.
-#[derive(Clone, Debug, Default)]
-pub struct ScoreRequest {
-    /// The row.
-    pub row: usize,
-    /// Tokens whose log-probabilities at temperature 1 are wanted.
-    pub targets: Vec<u32>,
-    /// Most likely tokens to report, at temperature 1.
-    pub topk: usize,
-    /// Independent samples at this temperature, one for each number in [0, 1).
-    pub alternatives: Option<(f32, Vec<f64>)>,
-}
-
-/// What a [`ScoreRequest`] asked for.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RowScores {
-    /// Log-probabilities of the targets.
-    pub targets: Vec<f32>,
-    /// Most likely tokens with their log-probabilities, best first.
-    pub topk: Vec<(u32, f32)>,
-    /// Sampled tokens with their log-probabilities at the temperature.
-    pub alternatives: Vec<(u32, f32)>,
 }
 
 /// A device for logs and banners.

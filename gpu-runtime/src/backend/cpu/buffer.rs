@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::aligned::{aligned, aligned_mut, capacity_for};
 use crate::memory::{self, Cache};
 
 /// Bytes of free buffers that are retained unless [`BufferUsage::limit_free`] says otherwise.
@@ -188,22 +189,16 @@ impl<T: Copy + Default + Send + 'static> BufferPool<T> {
     /// A buffer of `len` elements with anything in them.
     pub(super) fn alloc(&self, len: usize) -> Buffer<T> {
         // Buffers that are much too large stay for requests of their size.
-        let data = if len == 0 { None } else { self.state.pop(len, len + len / 8 + 1024) };
+        let capacity = capacity_for::<T>(len);
+        let data = if len == 0 { None } else { self.state.pop(capacity, capacity + len / 8 + 1024) };
         self.state.usage.acquire(len * size_of::<T>());
-        Buffer { data: data.unwrap_or_else(|| vec![T::default(); len]), len, pool: Arc::clone(&self.state) }
+        Buffer { data: data.unwrap_or_else(|| vec![T::default(); capacity]), len, pool: Arc::clone(&self.state) }
     }
 
     /// A buffer of zeros.
     pub(super) fn zeros(&self, len: usize) -> Buffer<T> {
         let mut buffer = self.alloc(len);
         buffer.fill(T::default());
-        buffer
-    }
-
-    /// A buffer with the elements of `of`.
-    pub(super) fn copy(&self, of: &[T]) -> Buffer<T> {
-        let mut buffer = self.alloc(of.len());
-        buffer.copy_from_slice(of);
         buffer
     }
 
@@ -218,9 +213,9 @@ impl<T: Copy + Default + Send + 'static> BufferPool<T> {
     }
 }
 
-/// A buffer in use; dropped, it returns to its pool.
+/// A buffer in use, from a cache line on; dropped, it returns to its pool.
 pub struct Buffer<T> {
-    /// `len` elements or somewhat more.
+    /// The capacity for `len` elements or somewhat more.
     data: Vec<T>,
     len: usize,
     pool: Arc<PoolState<T>>,
@@ -230,13 +225,13 @@ impl<T> Deref for Buffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        &self.data[..self.len]
+        aligned(&self.data, self.len)
     }
 }
 
 impl<T> DerefMut for Buffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        &mut self.data[..self.len]
+        aligned_mut(&mut self.data, self.len)
     }
 }
 

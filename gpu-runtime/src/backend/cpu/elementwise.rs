@@ -1,7 +1,9 @@
 //! Gated activations, bias, column sums and additions.
 
+use std::ops::Range;
+
 use super::Cpu;
-use super::gemm::PackedLhs;
+use super::gemm::{PackedLhs, PackedSide, RowsView, pack_between};
 use super::parallel::{SharedPtr, par_chunks, rows_per_task};
 use super::vexp::{exp, multiversion, sigmoid};
 use crate::backend::Activation;
@@ -9,6 +11,10 @@ use crate::backend::Activation;
 /// sqrt(2 / π), and the cubic term of GELU's tanh approximation.
 const GELU_SCALE: f32 = 0.797_884_6;
 const GELU_CUBIC: f32 = 0.044_715;
+
+/// Of gpt-oss: multiplies the gate in the sigmoid, and the bound of gate and up.
+const SWISH_SCALE: f32 = 1.702;
+const CLAMP: f32 = 7.0;
 
 /// tanh(x), with an absolute error of about an ulp of 1.
 #[inline(always)]
@@ -25,22 +31,6 @@ multiversion! {
 }
 
 multiversion! {
-    /// Replaces `gate` and `up` by the gradients with respect to them, and `out`, the gradient with respect to the output,
-    /// by the output.
-    fn silu_backward_row(out: &mut [f32], gate: &mut [f32], up: &mut [f32]) {
-        for ((out, g), u) in out.iter_mut().zip(gate).zip(up) {
-            let s = sigmoid(*g);
-            let slope = s * (1.0 + *g * (1.0 - s));
-            let (d, y) = (*out, *g * s * *u);
-            let du = d * (*g * s);
-            *g = d * *u * slope;
-            *u = du;
-            *out = y;
-        }
-    }
-}
-
-multiversion! {
     fn gelu_tanh_row(gate: &[f32], up: &[f32], out: &mut [f32]) {
         for ((out, g), u) in out.iter_mut().zip(gate).zip(up) {
             let t = tanh(GELU_SCALE * (g + GELU_CUBIC * g * g * g));
@@ -50,26 +40,78 @@ multiversion! {
 }
 
 multiversion! {
-    /// As `silu_backward_row`.
-    fn gelu_tanh_backward_row(out: &mut [f32], gate: &mut [f32], up: &mut [f32]) {
+    fn clamped_swish_row(gate: &[f32], up: &[f32], out: &mut [f32]) {
         for ((out, g), u) in out.iter_mut().zip(gate).zip(up) {
-            let x = *g;
-            let t = tanh(GELU_SCALE * (x + GELU_CUBIC * x * x * x));
-            let inner = GELU_SCALE * (1.0 + 3.0 * GELU_CUBIC * x * x);
-            let slope = 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner;
-            let (d, act) = (*out, 0.5 * x * (1.0 + t));
-            *g = d * *u * slope;
-            *out = act * *u;
-            *u = d * act;
+            let gate = if *g > CLAMP { CLAMP } else { *g };
+            *out = gate * sigmoid(SWISH_SCALE * gate) * (u.clamp(-CLAMP, CLAMP) + 1.0);
         }
     }
 }
+
+/// The gradients with respect to a gate and an up value, given that with respect to the output, `d`, and the output.
+#[inline(always)]
+fn silu_gradients(g: f32, u: f32, d: f32) -> [f32; 3] {
+    let s = sigmoid(g);
+    let slope = s * (1.0 + g * (1.0 - s));
+    [d * u * slope, d * (g * s), g * s * u]
+}
+
+/// As [`silu_gradients`].
+#[inline(always)]
+fn gelu_tanh_gradients(g: f32, u: f32, d: f32) -> [f32; 3] {
+    let t = tanh(GELU_SCALE * (g + GELU_CUBIC * g * g * g));
+    let inner = GELU_SCALE * (1.0 + 3.0 * GELU_CUBIC * g * g);
+    let slope = 0.5 * (1.0 + t) + 0.5 * g * (1.0 - t * t) * inner;
+    let act = 0.5 * g * (1.0 + t);
+    [d * u * slope, d * act, act * u]
+}
+
+/// As [`silu_gradients`].
+#[inline(always)]
+fn clamped_swish_gradients(g: f32, u: f32, d: f32) -> [f32; 3] {
+    let (gate, up) = (if g > CLAMP { CLAMP } else { g }, u.clamp(-CLAMP, CLAMP) + 1.0);
+    let s = sigmoid(SWISH_SCALE * gate);
+    let slope = s * (1.0 + SWISH_SCALE * gate * (1.0 - s));
+    let act = gate * s;
+    let d_gate = if g > CLAMP { 0.0 } else { d * up * slope };
+    let d_up = if u.abs() > CLAMP { 0.0 } else { d * act };
+    [d_gate, d_up, act * up]
+}
+
+/// Defines functions of rows from the gradients of an element: in place, where `out` is first the gradient with respect to the
+/// output, and from inputs (gate, up, d) to outputs (gate's and up's gradient, output).
+macro_rules! backward_rows {
+    ($in_place:ident, $apart:ident, $gradients:ident) => {
+        multiversion! {
+            fn $in_place(out: &mut [f32], gate: &mut [f32], up: &mut [f32]) {
+                for ((out, g), u) in out.iter_mut().zip(gate).zip(up) {
+                    [*g, *u, *out] = $gradients(*g, *u, *out);
+                }
+            }
+        }
+
+        multiversion! {
+            fn $apart(from: [&[f32]; 3], to: [&mut [f32]; 3]) {
+                let ([gate, up, d], [d_gate, d_up, out]) = (from, to);
+                let from = gate.iter().zip(up).zip(d);
+                for (((g, u), d), ((dg, du), out)) in from.zip(d_gate.iter_mut().zip(d_up).zip(out)) {
+                    [*dg, *du, *out] = $gradients(*g, *u, *d);
+                }
+            }
+        }
+    };
+}
+
+backward_rows!(silu_backward_row, silu_backward_apart, silu_gradients);
+backward_rows!(gelu_tanh_backward_row, gelu_tanh_backward_apart, gelu_tanh_gradients);
+backward_rows!(clamped_swish_backward_row, clamped_swish_backward_apart, clamped_swish_gradients);
 
 /// `act(gate) · up`, `[rows, width]`, as the left side of a GEMM, from rows of gate then up, `[rows, 2 * width]`.
 pub(super) fn activate(cpu: &Cpu, activation: Activation, gate_up: &[f32], width: usize) -> PackedLhs {
     let act = match activation {
         Activation::Silu => silu_row,
         Activation::GeluTanh => gelu_tanh_row,
+        Activation::ClampedSwish => clamped_swish_row,
     };
     PackedLhs::of_rows(cpu, cpu.dtype, gate_up.len() / (2 * width), width, |row, out| {
         let (gate, up) = gate_up[row * 2 * width..][..2 * width].split_at(width);
@@ -83,6 +125,7 @@ pub(super) fn activate_backward(cpu: &Cpu, activation: Activation, out: &mut [f3
     let backward = match activation {
         Activation::Silu => silu_backward_row,
         Activation::GeluTanh => gelu_tanh_backward_row,
+        Activation::ClampedSwish => clamped_swish_backward_row,
     };
     let rows = out.len().checked_div(width).unwrap_or(0);
     assert!(gate_up.len() >= 2 * rows * width, "gate and up have fewer rows than their output");
@@ -96,6 +139,49 @@ pub(super) fn activate_backward(cpu: &Cpu, activation: Activation, out: &mut [f3
             backward(cpu.isa(), out, gate, up);
         }
     });
+}
+
+/// Columns of a group of rows that are computed together: they stay in the second-level cache until they are packed.
+const PACKED_COLUMNS: usize = 256;
+
+/// As [`activate_backward`], for kernels in tiles: the gradient with respect to (gate, up), and the output, packed. `width` is
+/// a multiple of a tile's.
+pub(super) fn activate_backward_packed(
+    cpu: &Cpu,
+    activation: Activation,
+    gate_up: &[f32],
+    (d_out, width): (&[f32], usize),
+    sequences: &[Range<usize>],
+) -> (PackedLhs, PackedSide, PackedSide) {
+    let backward = match activation {
+        Activation::Silu => silu_backward_apart,
+        Activation::GeluTanh => gelu_tanh_backward_apart,
+        Activation::ClampedSwish => clamped_swish_backward_apart,
+    };
+    let rows = d_out.len().checked_div(width).unwrap_or(0);
+    pack_between(cpu, (rows, [2 * width, width]), sequences, |[dy, input], i, group| {
+        let mut results = cpu.buffer(3 * group.rows * PACKED_COLUMNS.min(width));
+        for at in (0..width).step_by(PACKED_COLUMNS) {
+            let columns = (width - at).min(PACKED_COLUMNS);
+            let part = group.rows * columns;
+            let (d_gate, rest) = results.split_at_mut(part);
+            let (d_up, rest) = rest.split_at_mut(part);
+            let out = &mut rest[..part];
+            for (j, row) in (group.first..group.first + group.rows).enumerate() {
+                let (gate, up) = gate_up[row * 2 * width..][..2 * width].split_at(width);
+                let d = &d_out[row * width + at..][..columns];
+                let own = j * columns..(j + 1) * columns;
+                let to = [&mut d_gate[own.clone()], &mut d_up[own.clone()], &mut out[own]];
+                backward(cpu.isa(), [&gate[at..][..columns], &up[at..][..columns], d], to);
+            }
+            // SAFETY: each group is packed once.
+            unsafe {
+                dy.put(i, &RowsView::dense(d_gate, columns), 0, at);
+                dy.put(i, &RowsView::dense(d_up, columns), 0, width + at);
+                input.put(i, &RowsView::dense(out, columns), 0, at);
+            }
+        }
+    })
 }
 
 /// Adds `bias` to every row of `x`.

@@ -1,15 +1,16 @@
 //! Linear layers with LoRA adapters, forward and backward, in as few parallel regions as possible. Each group of rows has
 //! an adapter of its own.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 
 use super::Cpu;
 use super::buffer::Buffer;
 use super::elementwise::{add_bias, add_column_sums, scale};
 use super::gemm::{
-    Gemm, GemmRhs, LowRankUpdate, PackedLhs, RowsView, WeightGradient, add_low_rank, add_weight_gradients, matmul,
-    run_gemms,
+    Gemm, GemmRhs, GradientSide, LowRankUpdate, PackedLhs, RowsView, SumStart, WeightGradient, add_low_rank,
+    add_weight_gradients, matmul, run_gemms,
 };
+use super::operands::{Operand, OutputGradient, WeightInput};
 use super::packed::NR;
 use super::rows::HostRows;
 use crate::backend::host::HostParams;
@@ -29,7 +30,7 @@ pub(super) fn lora_project(cpu: &Cpu, x: &PackedLhs, lora: &[Segment<'_>]) -> Lo
         x_k: 0,
         w: s.a.packed().into(),
         out,
-        accumulate: false,
+        start: SumStart::Zero,
         low_rank: Vec::new(),
     });
     run_gemms(cpu, &mut gemms.collect::<Vec<_>>());
@@ -37,13 +38,13 @@ pub(super) fn lora_project(cpu: &Cpu, x: &PackedLhs, lora: &[Segment<'_>]) -> Lo
     zs
 }
 
-/// `out (+)= x Wᵀ`, then `z Bᵀ` of every segment on its columns, then the bias.
+/// `out = residual + x Wᵀ`, then `z Bᵀ` of every segment on its columns, then the bias.
 pub(super) fn forward(
     cpu: &Cpu,
     call: &LinearCall<'_, Cpu>,
     x: &PackedLhs,
+    residual: Option<&HostRows>,
     out: &mut HostRows,
-    accumulate: bool,
 ) -> LowRankRows {
     let (w, lora) = (call.weight.packed(), call.lora);
     let zs = lora_project(cpu, x, lora);
@@ -56,7 +57,8 @@ pub(super) fn forward(
     });
     let (aligned, others): (Vec<_>, Vec<_>) = updates.partition(|update| update.at.is_multiple_of(NR));
     let out = &mut out[..x.rows() * w.n()];
-    let gemm = Gemm { x, rows: 0..x.rows(), x_k: 0, w: w.into(), out: &mut *out, accumulate, low_rank: aligned };
+    let start = residual.map_or(SumStart::Zero, |residual| SumStart::Of(residual));
+    let gemm = Gemm { x, rows: 0..x.rows(), x_k: 0, w: w.into(), out: &mut *out, start, low_rank: aligned };
     run_gemms(cpu, &mut [gemm]);
     if !others.is_empty() {
         add_low_rank(cpu, out, w.n(), &others);
@@ -68,28 +70,33 @@ pub(super) fn forward(
 }
 
 /// `dx = dy W`, then `dz A` of the segments that train. Returns `dz`, the gradient with respect to the unscaled `x Aᵀ`.
-pub(super) fn backward(cpu: &Cpu, call: &LinearCall<'_, Cpu>, dy: &HostRows, dx: &mut HostRows) -> LowRankRows {
-    let lhs = PackedLhs::new(cpu, call.weight.packed().dtype(), dy, dy.width());
+pub(super) fn backward(
+    cpu: &Cpu,
+    call: &LinearCall<'_, Cpu>,
+    dy: &OutputGradient<'_>,
+    dx: &mut HostRows,
+) -> LowRankRows {
     let w = call.weight.transposed(cpu);
     if call.lora.is_empty() {
-        matmul(cpu, &lhs, w, dx, false);
+        matmul(cpu, &dy.lhs, w, dx, false);
         return Vec::new();
     }
-    let dzs = d_lora_project(cpu, &lhs, dy, call.lora);
-    d_input(cpu, Some((&lhs, w)), call.lora, &dzs, dx);
+    let dzs = d_lora_project(cpu, dy, call.lora);
+    d_input(cpu, Some((&dy.lhs, w)), call.lora, &dzs, dx);
     dzs
 }
 
-/// `dz = scale · (dy B)`, the gradient with respect to the unscaled `x Aᵀ`, of every segment that trains; `lhs` is `dy`.
-fn d_lora_project(cpu: &Cpu, lhs: &PackedLhs, dy: &[f32], lora: &[Segment<'_>]) -> LowRankRows {
+/// `dz = scale · (dy B)`, the gradient with respect to the unscaled `x Aᵀ`, of every segment that trains.
+fn d_lora_project(cpu: &Cpu, dy: &OutputGradient<'_>, lora: &[Segment<'_>]) -> LowRankRows {
+    let (lhs, dy) = (&dy.lhs, dy.rows());
     let len = |s: &Segment<'_>| if s.trains { s.rows.len() * s.rank } else { 0 };
     let mut dzs: LowRankRows = lora.iter().map(|s| cpu.buffer(len(s))).collect();
-    // The left side may be stored in pairs of columns, so a segment that begins at an odd column is packed by itself.
+    // The left side may be stored in groups of columns, so a segment that begins within one is packed by itself.
     let (stride, dtype) = (lhs.k(), cpu.dtype);
     let own = |s: &Segment<'_>| {
         let columns = |row: usize| dy[row * stride + s.column..][..s.extents.0].iter().copied();
-        let odd = s.trains && !s.column.is_multiple_of(2);
-        odd.then(|| PackedLhs::new(cpu, dtype, &s.rows.clone().flat_map(columns).collect::<Vec<_>>(), s.extents.0))
+        let within = s.trains && !s.column.is_multiple_of(lhs.k_granule());
+        within.then(|| PackedLhs::new(cpu, dtype, &s.rows.clone().flat_map(columns).collect::<Vec<_>>(), s.extents.0))
     };
     let own: Vec<Option<PackedLhs>> = lora.iter().map(own).collect();
     let gemms = lora.iter().zip(&own).zip(&mut dzs).filter(|((s, _), _)| s.trains).map(|((s, own), out)| {
@@ -97,7 +104,7 @@ fn d_lora_project(cpu: &Cpu, lhs: &PackedLhs, dy: &[f32], lora: &[Segment<'_>]) 
             Some(own) => (own, 0..s.rows.len(), 0),
             None => (lhs, s.rows.clone(), s.column),
         };
-        Gemm { x, rows, x_k, w: s.b.transposed(cpu), out, accumulate: false, low_rank: Vec::new() }
+        Gemm { x, rows, x_k, w: s.b.transposed(cpu), out, start: SumStart::Zero, low_rank: Vec::new() }
     });
     run_gemms(cpu, &mut gemms.collect::<Vec<_>>());
     lora.iter().zip(&mut dzs).for_each(|(s, dz)| scale(dz, s.scale));
@@ -125,7 +132,7 @@ pub(super) fn d_input(
     let low_rank: Vec<_> = updates.into_iter().map(|(_, update)| update).collect();
     match base {
         Some((x, w)) => {
-            let gemm = Gemm { x, rows: 0..x.rows(), x_k: 0, w, out: dx, accumulate: false, low_rank };
+            let gemm = Gemm { x, rows: 0..x.rows(), x_k: 0, w, out: dx, start: SumStart::Zero, low_rank };
             run_gemms(cpu, &mut [gemm]);
         }
         None => {
@@ -133,6 +140,13 @@ pub(super) fn d_input(
             add_low_rank(cpu, dx, k, &low_rank);
         }
     }
+}
+
+/// The parts of sequences that lie in `rows`, counted from its first row.
+pub(super) fn runs_within(sequences: &[Range<usize>], rows: &Range<usize>) -> Vec<Range<usize>> {
+    let clip = |run: &Range<usize>| run.start.max(rows.start)..run.end.min(rows.end);
+    let inside = sequences.iter().map(clip).filter(|run| run.start < run.end);
+    inside.map(|run| run.start - rows.start..run.end - rows.start).collect()
 }
 
 /// What the gradients of a segment's A and B are computed from.
@@ -144,42 +158,48 @@ pub(super) struct LoraPairGradient<'a, 's> {
     pub(super) dz: &'a [f32],
 }
 
-/// Adds the gradients of A and B of every segment whose group has a sink. `x` has rows of `k`, `dy` of `n` elements.
+/// Adds the gradients of A and B of every segment whose group has a sink; `sequences` are the rows by sequence, each of which
+/// lies in one group.
 pub(super) fn add_lora_pair_gradients(
     cpu: &Cpu,
     pairs: &[LoraPairGradient<'_, '_>],
-    (x, k): (&[f32], usize),
-    (dy, n): (&[f32], usize),
+    sequences: &[Range<usize>],
+    x: Operand<'_>,
+    dy: Operand<'_>,
     sinks: &mut [Option<&mut HostParams>],
 ) {
     // Moved out of the sinks, so that threads can write several gradients of a group at once.
-    let mut outs: Vec<[Vec<f32>; 2]> = pairs
+    let mut outs: Vec<[Option<Vec<f32>>; 2]> = pairs
         .iter()
         .map(|pair| match sinks[pair.segment.group].as_deref_mut().filter(|_| pair.segment.trains) {
-            Some(grads) => [0, 1].map(|i| std::mem::take(&mut grads[pair.segment.param + i])),
+            Some(grads) => pair.segment.grads.map(|slot| slot.map(|slot| std::mem::take(&mut grads[slot.param]))),
             None => Default::default(),
         })
         .collect();
+    let runs: Vec<Vec<Range<usize>>> = pairs.iter().map(|pair| runs_within(sequences, &pair.segment.rows)).collect();
     let mut gradients = Vec::new();
-    for (LoraPairGradient { segment: s, z, dz }, [a, b]) in pairs.iter().zip(&mut outs) {
-        if a.is_empty() {
-            continue;
-        }
+    for ((LoraPairGradient { segment: s, z, dz }, [a, b]), runs) in pairs.iter().zip(&mut outs).zip(&runs) {
         let rows = s.rows.clone();
-        if let Some(z) = z {
-            let right = RowsView { data: &dy[rows.start * n + s.column..], stride: n, width: s.extents.0 };
-            let left = RowsView::dense(z, s.rank);
-            gradients.push(WeightGradient { rows: rows.len(), left, right, transposed: true, out: b });
+        let [a, b] = [(a, s.grads[0], s.rank * s.extents.1), (b, s.grads[1], s.extents.0 * s.rank)]
+            .map(|(out, slot, len)| out.as_deref_mut().zip(slot).map(|(out, slot)| &mut out[slot.first..][..len]));
+        if let (Some(z), Some(b)) = (z, b) {
+            let right = dy.part(rows.start, s.column..s.column + s.extents.0);
+            let left = GradientSide::Rows(RowsView::dense(z, s.rank));
+            gradients.push(WeightGradient { runs, left, right, transposed: true, out: b });
         }
-        let (left, right) = (RowsView::dense(dz, s.rank), RowsView::dense(&x[rows.start * k..], k));
-        gradients.push(WeightGradient { rows: rows.len(), left, right, transposed: false, out: a });
+        if let Some(a) = a {
+            let (left, right) = (GradientSide::Rows(RowsView::dense(dz, s.rank)), x.part(rows.start, 0..x.width));
+            gradients.push(WeightGradient { runs, left, right, transposed: false, out: a });
+        }
     }
     add_weight_gradients(cpu, &mut gradients);
     drop(gradients);
-    for (pair, [a, b]) in pairs.iter().zip(outs) {
-        if let Some(grads) = sinks[pair.segment.group].as_deref_mut().filter(|_| pair.segment.trains) {
-            grads[pair.segment.param] = a;
-            grads[pair.segment.param + 1] = b;
+    for (pair, outs) in pairs.iter().zip(outs) {
+        let Some(grads) = sinks[pair.segment.group].as_deref_mut() else { continue };
+        for (slot, out) in pair.segment.grads.iter().zip(outs) {
+            if let (Some(slot), Some(out)) = (slot, out) {
+                grads[slot.param] = out;
+            }
         }
     }
 }
@@ -188,29 +208,39 @@ pub(super) fn add_lora_pair_gradients(
 pub(super) fn lora_gradients(
     cpu: &Cpu,
     lora: &[Segment<'_>],
-    x: &HostRows,
-    dy: &HostRows,
+    sequences: &[Range<usize>],
+    x: &WeightInput<'_>,
+    dy: &OutputGradient<'_>,
     [zs, dzs]: [&LowRankRows; 2],
     sinks: &mut [Option<&mut HostParams>],
 ) {
     let trained = lora.iter().zip(zs.iter().zip(dzs)).filter(|(s, _)| s.trains);
     let pairs: Vec<_> =
         trained.map(|(segment, (z, dz))| LoraPairGradient { segment, z: Some(&z[..]), dz: &dz[..] }).collect();
-    add_lora_pair_gradients(cpu, &pairs, (x, x.width()), (dy, dy.width()), sinks);
+    add_lora_pair_gradients(cpu, &pairs, sequences, x.operand(), dy.operand(), sinks);
 }
 
 /// `dW += dyᵀ x` and `db += Σ dy` for every part.
-pub(super) fn weight_gradients(cpu: &Cpu, parts: &[WeightPart], x: &HostRows, dy: &HostRows, grads: &mut HostParams) {
-    let (rows, n, k) = (dy.rows(), dy.width(), x.width());
-    for part in parts {
-        let left = RowsView { data: &dy[part.column..], stride: n, width: part.outputs };
-        let out = &mut grads[part.weight];
-        add_weight_gradients(
-            cpu,
-            &mut [WeightGradient { rows, left, right: RowsView::dense(x, k), transposed: false, out }],
-        );
+pub(super) fn weight_gradients(
+    cpu: &Cpu,
+    parts: &[WeightPart],
+    sequences: &[Range<usize>],
+    x: &WeightInput<'_>,
+    dy: &OutputGradient<'_>,
+    grads: &mut HostParams,
+) {
+    let (right, left) = (x.operand(), dy.operand());
+    // Moved out of the parameters, so that threads can write several gradients at once.
+    let mut outs: Vec<Vec<f32>> = parts.iter().map(|part| std::mem::take(&mut grads[part.weight])).collect();
+    let gradients = parts.iter().zip(&mut outs).map(|(part, out)| {
+        let left = left.part(0, part.column..part.column + part.outputs);
+        WeightGradient { runs: sequences, left, right: right.part(0, 0..right.width), transposed: false, out }
+    });
+    add_weight_gradients(cpu, &mut gradients.collect::<Vec<_>>());
+    for (part, out) in parts.iter().zip(outs) {
+        grads[part.weight] = out;
         if let Some(bias) = part.bias {
-            add_column_sums(cpu, dy, n, part.column, &mut grads[bias]);
+            add_column_sums(cpu, left.rows, left.width, part.column, &mut grads[bias]);
         }
     }
 }

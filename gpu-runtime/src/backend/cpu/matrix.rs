@@ -8,7 +8,7 @@ use half::bf16;
 use super::Cpu;
 use super::gemm::GemmRhs;
 use super::packed::PackedMatrix;
-use super::parallel::par_chunks;
+use super::parallel::{for_each, par_chunks};
 use crate::backend::{Dtype, MatrixRole, Source};
 
 /// A packed matrix. Repacking it leaves those that share it unchanged.
@@ -32,18 +32,17 @@ impl Matrix {
         }
     }
 
-    /// See [`repack`](crate::backend::Backend::repack).
-    pub(super) fn repack(&mut self, cpu: &Cpu, parts: &[Source<'_, Cpu>]) {
-        let hosts = hosts(parts);
-        let values = refs(&hosts);
+    /// Overwrites it with `values`, on all threads or on this one.
+    fn repack(&mut self, cpu: &Cpu, values: &[&[f32]], parallel: bool) {
+        let dtype = self.packed.dtype();
         match Arc::get_mut(&mut self.packed) {
-            Some(own) => own.repack(cpu, &values),
-            None => self.packed = Arc::new(PackedMatrix::pack(cpu, self.packed.dtype(), self.packed.k(), &values)),
+            Some(own) => own.repack(cpu, values, parallel),
+            None => self.packed = Arc::new(PackedMatrix::pack_on(cpu, dtype, self.packed.k(), values, parallel)),
         }
         if let Some(transposed) = self.transposed.get_mut() {
             match values[..] {
-                [only] => transposed.repack_transposed(cpu, only),
-                _ => transposed.transpose_from(cpu, &self.packed),
+                [only] => transposed.repack_transposed(cpu, only, parallel),
+                _ => transposed.transpose_from(cpu, &self.packed, parallel),
             }
         }
     }
@@ -69,8 +68,17 @@ impl Matrix {
     pub(super) fn planned_bytes(cpu: &Cpu, (n, k): (usize, usize), role: MatrixRole, trains: bool) -> usize {
         let dtype = Self::dtype(cpu, role);
         let transposed = trains && GemmRhs::needs_packed_transpose(cpu, dtype);
-        PackedMatrix::bytes_of(dtype, n, k) + if transposed { PackedMatrix::bytes_of(dtype, k, n) } else { 0 }
+        let bytes = |n: usize, k: usize| PackedMatrix::bytes_of(cpu.isa(), dtype, n, k);
+        bytes(n, k) + if transposed { bytes(k, n) } else { 0 }
     }
+}
+
+/// See [`repack`](crate::backend::Backend::repack). Several matrices are a task each: those of adapters are small.
+pub(super) fn repack(cpu: &Cpu, matrices: Vec<(&mut Matrix, Vec<Source<'_, Cpu>>)>) {
+    let parallel = matrices.len() == 1;
+    let hosts: Vec<_> = matrices.iter().map(|(_, parts)| hosts(parts)).collect();
+    let mut tasks: Vec<_> = matrices.into_iter().map(|(matrix, _)| matrix).zip(&hosts).collect();
+    for_each(cpu, &mut tasks, |_, (matrix, hosts)| matrix.repack(cpu, &refs(hosts), parallel));
 }
 
 fn hosts<'a>(parts: &[Source<'a, Cpu>]) -> Vec<Cow<'a, [f32]>> {

@@ -7,18 +7,26 @@
 )]
 #![expect(clippy::too_many_arguments, reason = "kernels take matrices with extents and strides, as BLAS does")]
 
+mod aligned;
+mod amx;
 mod attention;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod blocking;
 mod buffer;
 mod elementwise;
 mod embedding;
+mod family;
 mod gemm;
 mod head;
 mod isa;
 mod kv;
+mod latent;
 mod linear;
 mod matrix;
 mod meter;
 mod norm;
+mod operands;
 mod ops;
 mod optimizer;
 mod packed;
@@ -27,6 +35,8 @@ mod peaks;
 mod rope;
 mod rows;
 mod sampling;
+mod scalar_head;
+mod stream;
 mod thread_pool;
 mod vexp;
 
@@ -35,8 +45,11 @@ mod tests;
 
 use std::sync::Arc;
 
+#[doc(hidden)]
+pub use amx::assume_emulated_amx;
+pub use blocking::Blocking;
 use buffer::{Buffer, BufferPool, BufferUsage};
-pub use isa::Isa;
+pub use isa::{Isa, UnknownIsa};
 use meter::GemmMeter;
 pub use meter::GemmStats;
 pub use peaks::Peaks;
@@ -48,6 +61,7 @@ use super::Dtype;
 pub struct Cpu {
     pool: ThreadPool,
     isa: Isa,
+    blocking: Blocking,
     dtype: Dtype,
     usage: Arc<BufferUsage>,
     meter: GemmMeter,
@@ -73,6 +87,7 @@ impl Cpu {
         Self {
             pool: ThreadPool::new(threads),
             isa,
+            blocking: Blocking::detect(isa),
             dtype: Dtype::Bf16,
             usage,
             meter: GemmMeter::default(),
@@ -100,10 +115,6 @@ impl Cpu {
         self.floats.zeros(len)
     }
 
-    fn copy_buffer(&self, of: &[f32]) -> Buffer<f32> {
-        self.floats.copy(of)
-    }
-
     /// As [`Cpu::buffer`], for pairs of bf16.
     fn word_buffer(&self, len: usize) -> Buffer<u32> {
         self.words.alloc(len)
@@ -111,7 +122,7 @@ impl Cpu {
 
     /// Type to which the left side of a GEMM is rounded, given the type of its weights.
     fn input_type(&self, weights: Dtype) -> Dtype {
-        if self.isa == Isa::Avx512Bf16 { weights } else { Dtype::F32 }
+        if self.isa.multiplies_bf16() { weights } else { Dtype::F32 }
     }
 
     /// Always one that the processor has.

@@ -1,9 +1,12 @@
 //! RMSNorm (Zhang & Sennrich 2019, arXiv:1910.07467): `y = x / rms(x) · w`, `rms = sqrt(mean(x²) + eps)`.
 
+use std::ops::Range;
+
 use super::Cpu;
 use super::gemm::PackedLhs;
+use super::operands::WeightInput;
 use super::parallel::{SharedPtr, for_rows, par_chunks, rows_per_task};
-use super::vexp::{multiversion, sum_by};
+use super::vexp::{LANES, multiversion, sum_by};
 use crate::backend::Dtype;
 
 #[inline(always)]
@@ -38,18 +41,62 @@ multiversion! {
     }
 }
 
-multiversion! {
-    /// `dx (+)= d`, the gradient with respect to `x`: `dy · w / rms - x · Σ(dy · w · x) / (n · rms³)`.
-    fn norm_row_backward(x: &[f32], w: &[f32], eps: f32, dy: &[f32], dx: &mut [f32], accumulate: bool) {
-        let scale = inverse_rms(x, eps);
-        let mut lanes = [0f32; super::vexp::LANES];
-        for (i, ((x, w), dy)) in x.iter().zip(w).zip(dy).enumerate() {
-            lanes[i % super::vexp::LANES] += dy * w * x;
+/// What [`norm_row_backward`] multiplies `dy · w` and `x` by: `1 / rms` and `Σ(dy · w · x) / (n · rms³)`.
+#[inline(always)]
+fn backward_factors(x: &[f32], w: &[f32], eps: f32, dy: &[f32]) -> (f32, f32) {
+    let scale = inverse_rms(x, eps);
+    let mut lanes = [0f32; LANES];
+    let mut add = |x: &[f32], w: &[f32], dy: &[f32]| {
+        for (((lane, x), w), dy) in lanes.iter_mut().zip(x).zip(w).zip(dy) {
+            *lane += dy * w * x;
         }
-        let mean = lanes.iter().sum::<f32>() * scale * scale * scale / x.len() as f32;
+    };
+    let (xs, x_rest) = x.as_chunks::<LANES>();
+    let (ws, w_rest) = w.as_chunks::<LANES>();
+    let (dys, dy_rest) = dy.as_chunks::<LANES>();
+    for ((x, w), dy) in xs.iter().zip(ws).zip(dys) {
+        add(x, w, dy);
+    }
+    add(x_rest, w_rest, dy_rest);
+    (scale, lanes.iter().sum::<f32>() * scale * scale * scale / x.len() as f32)
+}
+
+multiversion! {
+    /// Adds the gradient with respect to `x` to `dx`: `dy · w / rms - x · Σ(dy · w · x) / (n · rms³)`.
+    fn norm_row_backward(x: &[f32], w: &[f32], eps: f32, dy: &[f32], dx: &mut [f32]) {
+        let (scale, mean) = backward_factors(x, w, eps, dy);
         for (((dx, x), w), dy) in dx.iter_mut().zip(x).zip(w).zip(dy) {
-            let d = dy * w * scale - x * mean;
-            *dx = if accumulate { *dx + d } else { d };
+            *dx += dy * w * scale - x * mean;
+        }
+    }
+}
+
+multiversion! {
+    /// As `norm_row_backward`, but `dy` becomes the gradient.
+    fn norm_row_backward_in_place(x: &[f32], w: &[f32], eps: f32, dy: &mut [f32]) {
+        let (scale, mean) = backward_factors(x, w, eps, dy);
+        for ((dy, x), w) in dy.iter_mut().zip(x).zip(w) {
+            *dy = *dy * w * scale - x * mean;
+        }
+    }
+}
+
+multiversion! {
+    /// `1 / rms` of every row.
+    fn inverse_rms_rows(x: &[f32], eps: f32, width: usize, scales: &mut [f32]) {
+        for (scale, x) in scales.iter_mut().zip(x.chunks_exact(width)) {
+            *scale = inverse_rms(x, eps);
+        }
+    }
+}
+
+multiversion! {
+    /// `dw[j] += dy · x · scale` of columns `first + j`, rows in order; `x` and `dy` have rows of `width` elements.
+    fn add_weight_gradient_columns(x: &[f32], dy: &[f32], width: usize, first: usize, scales: &[f32], dw: &mut [f32]) {
+        for (scale, (x, dy)) in scales.iter().zip(x.chunks_exact(width).zip(dy.chunks_exact(width))) {
+            for ((dw, x), dy) in dw.iter_mut().zip(&x[first..]).zip(&dy[first..]) {
+                *dw += dy * x * scale;
+            }
         }
     }
 }
@@ -58,6 +105,20 @@ multiversion! {
 pub(super) fn rms_norm_lhs(cpu: &Cpu, dtype: Dtype, x: &[f32], w: &[f32], eps: f32) -> PackedLhs {
     let width = w.len();
     PackedLhs::of_rows(cpu, dtype, x.len() / width, width, |i, y| {
+        norm_row(cpu.isa(), &x[i * width..(i + 1) * width], w, eps, y);
+    })
+}
+
+/// `rmsnorm(x)` for every row of `w.len()` elements, as a layer's input for gradients of its weights.
+pub(super) fn rms_norm_input(
+    cpu: &Cpu,
+    x: &[f32],
+    w: &[f32],
+    eps: f32,
+    sequences: &[Range<usize>],
+) -> WeightInput<'static> {
+    let width = w.len();
+    WeightInput::of_rows(cpu, (x.len() / width, width), sequences, |i, y| {
         norm_row(cpu.isa(), &x[i * width..(i + 1) * width], w, eps, y);
     })
 }
@@ -105,7 +166,7 @@ pub(super) fn rms_norm_backward(
     let width = w.len();
     for_rows(cpu, dx, width, |i, dx| {
         let at = i * width..(i + 1) * width;
-        norm_row_backward(cpu.isa(), &x[at.clone()], w, eps, &dy[at], dx, true);
+        norm_row_backward(cpu.isa(), &x[at.clone()], w, eps, &dy[at], dx);
     });
     if let Some(dw) = dw {
         add_weight_gradient(cpu, x, eps, dy, dw);
@@ -138,12 +199,10 @@ pub(super) fn rms_norm_heads_backward(
         add_weight_gradient(cpu, &xs, eps, &dys, dw);
     }
     for_rows(cpu, dy, stride, |i, dy| {
-        let mut dx = vec![0.0; width];
         for h in 0..heads {
             let at = offset + h * width;
             let x = &x[i * stride + at..i * stride + at + width];
-            norm_row_backward(cpu.isa(), x, w, eps, &dy[at..at + width], &mut dx, false);
-            dy[at..at + width].copy_from_slice(&dx);
+            norm_row_backward_in_place(cpu.isa(), x, w, eps, &mut dy[at..at + width]);
         }
     });
 }
@@ -154,9 +213,7 @@ fn add_weight_gradient(cpu: &Cpu, x: &[f32], eps: f32, dy: &[f32], dw: &mut [f32
     let mut scales = vec![0f32; x.len() / width];
     let chunk = rows_per_task(&cpu.pool, scales.len());
     par_chunks(&cpu.pool, &mut scales, chunk, |i, scales| {
-        for (scale, x) in scales.iter_mut().zip(x[i * chunk * width..].chunks_exact(width)) {
-            *scale = inverse_rms(x, eps);
-        }
+        inverse_rms_rows(cpu.isa(), &x[i * chunk * width..], eps, width, scales);
     });
     let out = SharedPtr(dw.as_mut_ptr());
     let columns = 64;
@@ -164,10 +221,6 @@ fn add_weight_gradient(cpu: &Cpu, x: &[f32], eps: f32, dy: &[f32], dw: &mut [f32
         let (start, end) = (task * columns, ((task + 1) * columns).min(width));
         // SAFETY: tasks have disjoint columns of `dw`, which has `width` elements.
         let dw = unsafe { std::slice::from_raw_parts_mut(out.ptr().add(start), end - start) };
-        for (scale, (x, dy)) in scales.iter().zip(x.chunks_exact(width).zip(dy.chunks_exact(width))) {
-            for ((dw, x), dy) in dw.iter_mut().zip(&x[start..end]).zip(&dy[start..end]) {
-                *dw += dy * x * scale;
-            }
-        }
+        add_weight_gradient_columns(cpu.isa(), x, dy, width, start, &scales, dw);
     });
 }

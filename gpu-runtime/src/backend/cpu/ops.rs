@@ -1,21 +1,21 @@
 //! The ops of [`Backend`], each delegated to the file that computes it.
 
+use std::ops::Range;
+
 use super::attention::{AttentionGradient, attention, attention_backward};
-use super::embedding::EmbeddingSums;
-use super::gemm::PackedLhs;
+use super::gemm::{PackedLhs, uses_tiles};
 use super::head::HeadState;
 use super::kv::KvPool;
 use super::linear::LowRankRows;
 use super::matrix::{EmbeddingTable, Matrix};
-use super::parallel::par_chunks;
-use super::rope::Rope;
+use super::operands::{OutputGradient, WeightInput, is_whole_tiles};
 use super::rows::HostRows;
-use super::{Cpu, elementwise, embedding, head, kv, linear, norm, optimizer, sampling};
+use super::{Cpu, elementwise, embedding, head, kv, linear, matrix, norm, optimizer, rope, sampling};
 use crate::backend::host::HostParams;
 use crate::backend::{
     Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, BufferBytes, DeviceInfo, Dtype,
-    EmbeddingGradient, GradientSinks, HeadGradient, LinearCall, LoraSegment, MatrixRole, Norm, Rotation, RowScores,
-    Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
+    EmbeddingGradient, GradientSinks, HeadGradient, Held, LinearCall, LoraSegment, MatrixRole, MicrobatchRows, Norm,
+    Rotation, RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
 };
 use crate::fault::Fault;
 
@@ -25,17 +25,24 @@ impl Backend for Cpu {
     type Matrix = Matrix;
     type Vector = Vec<f32>;
     type Table = EmbeddingTable;
-    type Rope = Rope;
+    type Rope = rope::Rope;
     type Params = HostParams;
-    type EmbeddingSums = EmbeddingSums;
+    type EmbeddingSums = embedding::EmbeddingSums;
     type LowRank = LowRankRows;
+    type OutputGradient<'a> = OutputGradient<'a>;
+    type WeightInput<'a> = WeightInput<'a>;
     type HeadState = HeadState;
     type KvPool = KvPool;
+    type Family = Self;
 
     const ACTIVATION_BYTES: usize = size_of::<f32>();
 
     fn device(&self) -> DeviceInfo {
         DeviceInfo { kernels: self.isa.name(), threads: self.pool.threads() }
+    }
+
+    fn microbatch_rows(&self) -> MicrobatchRows {
+        self.blocking.microbatch(self.dtype)
     }
 
     fn dtype(&self) -> Dtype {
@@ -69,8 +76,8 @@ impl Backend for Cpu {
         Matrix::pack(self, parts, k, role)
     }
 
-    fn repack(&self, matrix: &mut Matrix, parts: &[Source<'_, Self>]) {
-        matrix.repack(self, parts);
+    fn repack(&self, matrices: Vec<(&mut Matrix, Vec<Source<'_, Self>>)>) {
+        matrix::repack(self, matrices);
     }
 
     fn share(&self, matrix: &Matrix) -> Matrix {
@@ -78,7 +85,7 @@ impl Backend for Cpu {
     }
 
     fn matrix_to_host(&self, matrix: &Matrix) -> Vec<f32> {
-        matrix.packed().to_rows()
+        matrix.packed().to_rows(self)
     }
 
     fn matrix_bytes(&self, matrix: &Matrix) -> usize {
@@ -110,12 +117,12 @@ impl Backend for Cpu {
         table.bytes()
     }
 
-    fn rope(&self, half: usize, table: Vec<(f32, f32)>) -> Rope {
-        Rope::new(half, table)
+    fn rope(&self, half: usize, table: Vec<(f32, f32)>) -> rope::Rope {
+        rope::Rope::new(half, table)
     }
 
     fn zero_params(&self, lens: &[usize]) -> HostParams {
-        HostParams(lens.iter().map(|len| vec![0.0; *len]).collect())
+        optimizer::zeros(self, lens)
     }
 
     fn upload_params(&self, values: Vec<Vec<f32>>) -> HostParams {
@@ -123,17 +130,15 @@ impl Backend for Cpu {
     }
 
     fn clear_params(&self, params: &mut HostParams) {
-        for values in params.iter_mut() {
-            par_chunks(&self.pool, values, 1 << 16, |_, values| values.fill(0.0));
-        }
+        optimizer::clear(self, params);
     }
 
     fn add_params(&self, to: &mut HostParams, from: &HostParams) {
         to.iter_mut().zip(from.iter()).for_each(|(to, from)| elementwise::add(self, to, from));
     }
 
-    fn squared_norm(&self, a: &HostParams, b: Option<&HostParams>) -> f64 {
-        optimizer::squared_norm(self, a, b)
+    fn squared_norms(&self, a: &HostParams, b: Option<&HostParams>) -> Vec<f64> {
+        optimizer::squared_norms(self, a, b)
     }
 
     fn adamw(&self, steps: Vec<AdamWStep<'_, Self>>) -> Vec<Result<(), Fault>> {
@@ -173,7 +178,7 @@ impl Backend for Cpu {
         embedding::backward(tokens, dx, scale, into);
     }
 
-    fn add_embedding_sums(&self, sums: EmbeddingSums, params: &mut HostParams, index: usize) {
+    fn add_embedding_sums(&self, sums: Self::EmbeddingSums, params: &mut HostParams, index: usize) {
         embedding::add_sums(sums, params, index);
     }
 
@@ -207,27 +212,58 @@ impl Backend for Cpu {
         PackedLhs::new(self, self.dtype, x, x.width())
     }
 
-    fn linear(&self, call: &LinearCall<'_, Self>, x: &PackedLhs, out: &mut HostRows, accumulate: bool) -> LowRankRows {
-        linear::forward(self, call, x, out, accumulate)
+    fn linear(
+        &self,
+        call: &LinearCall<'_, Self>,
+        x: &PackedLhs,
+        residual: Option<&HostRows>,
+        out: &mut HostRows,
+    ) -> LowRankRows {
+        linear::forward(self, call, x, residual, out)
     }
 
-    fn linear_backward(&self, call: &LinearCall<'_, Self>, dy: &HostRows, dx: &mut HostRows) -> LowRankRows {
+    fn output_gradient<'a>(&self, dy: Held<'a, HostRows>, sequences: &[Range<usize>]) -> OutputGradient<'a> {
+        OutputGradient::new(self, dy, sequences)
+    }
+
+    fn weight_input<'a>(&self, x: Held<'a, HostRows>, sequences: &[Range<usize>]) -> WeightInput<'a> {
+        WeightInput::new(self, x, sequences)
+    }
+
+    fn norm_input(
+        &self,
+        Norm { weight, eps }: Norm<'_, Self>,
+        x: &HostRows,
+        sequences: &[Range<usize>],
+    ) -> WeightInput<'static> {
+        norm::rms_norm_input(self, x, weight, eps, sequences)
+    }
+
+    fn linear_backward(&self, call: &LinearCall<'_, Self>, dy: &OutputGradient<'_>, dx: &mut HostRows) -> LowRankRows {
         linear::backward(self, call, dy, dx)
     }
 
     fn lora_gradients(
         &self,
         lora: &[LoraSegment<'_, Self>],
-        x: &HostRows,
-        dy: &HostRows,
+        sequences: &[Range<usize>],
+        x: &WeightInput<'_>,
+        dy: &OutputGradient<'_>,
         low_rank: [&LowRankRows; 2],
         sinks: &mut [Option<&mut HostParams>],
     ) {
-        linear::lora_gradients(self, lora, x, dy, low_rank, sinks);
+        linear::lora_gradients(self, lora, sequences, x, dy, low_rank, sinks);
     }
 
-    fn weight_gradients(&self, parts: &[WeightPart], x: &HostRows, dy: &HostRows, grads: &mut HostParams) {
-        linear::weight_gradients(self, parts, x, dy, grads);
+    fn weight_gradients(
+        &self,
+        parts: &[WeightPart],
+        sequences: &[Range<usize>],
+        x: &WeightInput<'_>,
+        dy: &OutputGradient<'_>,
+        grads: &mut HostParams,
+    ) {
+        linear::weight_gradients(self, parts, sequences, x, dy, grads);
     }
 
     fn rotate(&self, rotation: &Rotation<'_, Self>, qkv: &mut HostRows, keep: bool) -> Option<HostRows> {
@@ -246,18 +282,22 @@ impl Backend for Cpu {
         &self,
         rotation: &Rotation<'_, Self>,
         before: Option<&HostRows>,
-        d_qkv: &mut HostRows,
+        mut d_qkv: HostRows,
         mut dw: Option<(&mut HostParams, [usize; 2])>,
-    ) {
+        sequences: &[Range<usize>],
+    ) -> OutputGradient<'static> {
         let Rotation { shape, norms, rope, positions } = rotation;
-        let stride = shape.qkv_width();
-        rope.apply(self, d_qkv, stride, 0, shape.heads + shape.kv_heads, positions, true);
-        let (Some(norms), Some(before)) = (norms, before) else { return };
+        let (stride, rotated) = (shape.qkv_width(), shape.heads + shape.kv_heads);
+        let (Some(norms), Some(before)) = (norms, before) else {
+            return rope.invert_gradient(self, d_qkv, rotated, positions, sequences);
+        };
+        rope.apply(self, &mut d_qkv, stride, 0, rotated, positions, true);
         let heads = [(0, shape.heads), (shape.q_width(), shape.kv_heads)];
         for (i, (Norm { weight, eps }, (at, heads))) in norms.iter().zip(heads).enumerate() {
             let dw = dw.as_mut().map(|(params, index)| &mut params[index[i]][..]);
-            norm::rms_norm_heads_backward(self, before, stride, at, heads, weight, *eps, d_qkv, dw);
+            norm::rms_norm_heads_backward(self, before, stride, at, heads, weight, *eps, &mut d_qkv, dw);
         }
+        OutputGradient::new(self, Held::Owned(d_qkv), sequences)
     }
 
     fn attention(&self, call: AttentionCall<'_>, kv: &KvPool, qkv: &HostRows) -> [HostRows; 2] {
@@ -277,8 +317,7 @@ impl Backend for Cpu {
         d_out: &HostRows,
     ) -> HostRows {
         let mut d_qkv = HostRows::alloc(self, qkv.rows(), qkv.width());
-        let gradient = AttentionGradient { qkv, out, lse, d_out };
-        attention_backward(self, call, kv, &gradient, &mut d_qkv);
+        attention_backward(self, call, kv, &AttentionGradient { qkv, out, lse, d_out }, &mut d_qkv);
         d_qkv
     }
 
@@ -286,13 +325,31 @@ impl Backend for Cpu {
         elementwise::activate(self, activation, gate_up, gate_up.width() / 2)
     }
 
-    fn activate_backward(&self, activation: Activation, gate_up: &mut HostRows, d_out: &mut HostRows) {
+    fn activate_backward(
+        &self,
+        activation: Activation,
+        mut gate_up: HostRows,
+        mut d_out: HostRows,
+        sequences: &[Range<usize>],
+        biased: bool,
+    ) -> (OutputGradient<'static>, WeightInput<'static>) {
         let width = d_out.width();
-        elementwise::activate_backward(self, activation, d_out, width, gate_up);
+        if uses_tiles(self) && is_whole_tiles(width) && !biased {
+            let from = (&d_out[..], width);
+            let (lhs, side, input) = elementwise::activate_backward_packed(self, activation, &gate_up, from, sequences);
+            return (OutputGradient::packed(None, lhs, side), WeightInput::Packed(input));
+        }
+        elementwise::activate_backward(self, activation, &mut d_out, width, &mut gate_up);
+        let [dy, out] = [gate_up, d_out].map(Held::Owned);
+        (OutputGradient::new(self, dy, sequences), WeightInput::new(self, out, sequences))
     }
 
     fn kv_pool(&self, shape: &AttentionShape) -> KvPool {
-        KvPool::new(shape)
+        KvPool::new(self, shape)
+    }
+
+    fn kv_block_bytes(&self, shape: &AttentionShape) -> usize {
+        kv::block_bytes(self, shape)
     }
 
     fn kv_take(&self, pool: &mut KvPool) -> BlockId {

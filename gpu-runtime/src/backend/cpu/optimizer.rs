@@ -6,6 +6,7 @@ use trainyard_protocol::AdamParams;
 
 use super::Cpu;
 use super::parallel::for_each;
+use super::vexp::multiversion;
 use crate::backend::AdamWStep;
 use crate::backend::host::HostParams;
 use crate::fault::{Fault, guarded};
@@ -36,7 +37,8 @@ pub(super) fn adamw(cpu: &Cpu, steps: Vec<AdamWStep<'_, Cpu>>) -> Vec<Result<(),
     }
     for_each(cpu, &mut chunks, |_, chunk| {
         let (hyper, step, scale) = settings[chunk.step];
-        let task = || adamw_update(chunk.params, chunk.grad, chunk.m, chunk.v, hyper, step, scale);
+        let rule = AdamWRule::new(hyper, step, scale);
+        let task = || adamw_update(cpu.isa(), chunk.params, chunk.grad, chunk.m, chunk.v, rule);
         if let Err(found) = guarded("optimizer step", task) {
             *faults[chunk.step].lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
         }
@@ -46,80 +48,127 @@ pub(super) fn adamw(cpu: &Cpu, steps: Vec<AdamWStep<'_, Cpu>>) -> Vec<Result<(),
     faults.into_iter().map(outcome).collect()
 }
 
-/// Sum of squares of `a`, or of `a + b`: arrays in parallel, their sums in order.
-pub(super) fn squared_norm(cpu: &Cpu, a: &HostParams, b: Option<&HostParams>) -> f64 {
+/// Zeros, one array for each length.
+pub(super) fn zeros(cpu: &Cpu, lens: &[usize]) -> HostParams {
+    let mut arrays: Vec<Vec<f32>> = lens.iter().map(|_| Vec::new()).collect();
+    for_each(cpu, &mut arrays, |i, values| *values = vec![0.0; lens[i]]);
+    HostParams(arrays)
+}
+
+/// Sets all elements to zero.
+pub(super) fn clear(cpu: &Cpu, params: &mut HostParams) {
+    let mut chunks: Vec<&mut [f32]> = params.iter_mut().flat_map(|values| values.chunks_mut(CHUNK)).collect();
+    for_each(cpu, &mut chunks, |_, values| values.fill(0.0));
+}
+
+/// Sums of squares of the arrays of `a`, or of `a + b`: arrays in parallel.
+pub(super) fn squared_norms(cpu: &Cpu, a: &HostParams, b: Option<&HostParams>) -> Vec<f64> {
     let mut sums = vec![0.0; a.len()];
     for_each(cpu, &mut sums, |i, sum| {
         *sum = match b {
-            Some(b) => squares_of_sum(&a[i], &b[i]),
-            None => squares(&a[i]),
+            Some(b) => squares_of_sum(cpu.isa(), &a[i], &b[i]),
+            None => squares(cpu.isa(), &a[i]),
         };
     });
-    sums.iter().sum()
+    sums
 }
 
 /// Partial sums of a sum of squares.
 const LANES: usize = 8;
 
-/// Sum of squares in f64. The order of summation depends on the slice's length alone. It is finite exactly when all
-/// values are.
-fn squares(values: &[f32]) -> f64 {
-    let mut lanes = [0f64; LANES];
-    let chunks = values.chunks_exact(LANES);
-    let rest = chunks.remainder();
-    for chunk in chunks.chain([rest]) {
-        for (lane, &value) in lanes.iter_mut().zip(chunk) {
-            *lane += f64::from(value) * f64::from(value);
+multiversion! {
+    /// Sum of squares in f64. The order of summation depends on the slice's length alone. It is finite exactly when all
+    /// values are.
+    fn squares(values: &[f32]) -> f64 {
+        let mut lanes = [0f64; LANES];
+        let (chunks, rest) = values.as_chunks::<LANES>();
+        for chunk in chunks {
+            for (lane, value) in lanes.iter_mut().zip(chunk) {
+                *lane += square(*value);
+            }
         }
+        for (lane, value) in lanes.iter_mut().zip(rest) {
+            *lane += square(*value);
+        }
+        lanes.iter().sum()
     }
-    lanes.iter().sum()
 }
 
-/// [`squares`] of `a + b`, to the bit, without writing it. Both have one length.
-fn squares_of_sum(a: &[f32], b: &[f32]) -> f64 {
-    let mut lanes = [0f64; LANES];
-    let (a, b) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
-    let rest = [(a.remainder(), b.remainder())];
-    for (a, b) in a.zip(b).chain(rest) {
-        for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
-            let value = f64::from(a + b);
-            *lane += value * value;
+multiversion! {
+    /// [`squares`] of `a + b`, to the bit, without writing it. Both have one length.
+    fn squares_of_sum(a: &[f32], b: &[f32]) -> f64 {
+        let mut lanes = [0f64; LANES];
+        let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+        for (a, b) in a.iter().zip(b) {
+            for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
+                *lane += square(a + b);
+            }
         }
+        for ((lane, a), b) in lanes.iter_mut().zip(a_rest).zip(b_rest) {
+            *lane += square(a + b);
+        }
+        lanes.iter().sum()
     }
-    lanes.iter().sum()
 }
 
-/// One AdamW step (Loshchilov & Hutter 2019, arXiv:1711.05101) on parameters of any shape, in the order of
-/// operations of `torch.optim.AdamW`: decay, moments, bias correction, update.
-///
-/// `step` counts from 1; the gradient is `grad * grad_scale`; `m` and `v` are the moments, zero before step 1.
-/// All slices have one length (only their common prefix is updated). Elements are independent, so that
-/// any split of the slices gives the same bits. Where the denominator is zero (`eps` 0 and no gradient yet) the
-/// parameter only decays.
-fn adamw_update(
-    params: &mut [f32],
-    grad: &[f32],
-    m: &mut [f32],
-    v: &mut [f32],
-    hyper: &AdamParams,
-    step: u64,
+#[inline(always)]
+fn square(value: f32) -> f64 {
+    f64::from(value) * f64::from(value)
+}
+
+/// What a step does to every element.
+#[derive(Clone, Copy)]
+struct AdamWRule {
     grad_scale: f32,
-) {
-    let exponent = step.max(1) as f64;
-    let keep = (1.0 - hyper.learning_rate * hyper.weight_decay) as f32;
-    let blend = (1.0 - hyper.beta1) as f32;
-    let (beta2, rest2) = (hyper.beta2 as f32, (1.0 - hyper.beta2) as f32);
-    let step_size = (hyper.learning_rate / (1.0 - hyper.beta1.powf(exponent))) as f32;
-    let correction = (1.0 - hyper.beta2.powf(exponent)).sqrt() as f32;
-    let eps = hyper.eps as f32;
-    for (((p, &g), m), v) in params.iter_mut().zip(grad).zip(m.iter_mut()).zip(v.iter_mut()) {
-        let g = g * grad_scale;
-        let decayed = *p * keep;
-        *m = if blend < 0.5 { *m + blend * (g - *m) } else { g - (g - *m) * (1.0 - blend) };
-        *v = *v * beta2 + rest2 * g * g;
-        let denominator = v.sqrt() / correction + eps;
-        let update = if denominator == 0.0 { 0.0 } else { step_size * *m / denominator };
-        *p = decayed - update;
+    /// What weight decay leaves.
+    keep: f32,
+    /// 1 - beta1.
+    blend: f32,
+    beta2: f32,
+    /// 1 - beta2.
+    rest2: f32,
+    /// Learning rate, corrected for the bias of `m`.
+    step_size: f32,
+    /// Square root of the correction for the bias of `v`.
+    correction: f32,
+    eps: f32,
+}
+
+impl AdamWRule {
+    /// `step` counts from 1; the gradient is `grad * grad_scale`.
+    fn new(hyper: &AdamParams, step: u64, grad_scale: f32) -> Self {
+        let exponent = step.max(1) as f64;
+        Self {
+            grad_scale,
+            keep: (1.0 - hyper.learning_rate * hyper.weight_decay) as f32,
+            blend: (1.0 - hyper.beta1) as f32,
+            beta2: hyper.beta2 as f32,
+            rest2: (1.0 - hyper.beta2) as f32,
+            step_size: (hyper.learning_rate / (1.0 - hyper.beta1.powf(exponent))) as f32,
+            correction: (1.0 - hyper.beta2.powf(exponent)).sqrt() as f32,
+            eps: hyper.eps as f32,
+        }
+    }
+}
+
+multiversion! {
+    /// One AdamW step (Loshchilov & Hutter 2019, arXiv:1711.05101) on parameters of any shape, in the order of
+    /// operations of `torch.optim.AdamW`: decay, moments, bias correction, update.
+    ///
+    /// `m` and `v` are the moments, zero before step 1. All slices have one length (only their common prefix is updated).
+    /// Elements are independent, so that any split of the slices gives the same bits. Where the denominator is zero (`eps` 0
+    /// and no gradient yet) the parameter only decays.
+    fn adamw_update(params: &mut [f32], grad: &[f32], m: &mut [f32], v: &mut [f32], rule: AdamWRule) {
+        let AdamWRule { grad_scale, keep, blend, beta2, rest2, step_size, correction, eps } = rule;
+        for (((p, &g), m), v) in params.iter_mut().zip(grad).zip(m.iter_mut()).zip(v.iter_mut()) {
+            let g = g * grad_scale;
+            let decayed = *p * keep;
+            *m = if blend < 0.5 { *m + blend * (g - *m) } else { g - (g - *m) * (1.0 - blend) };
+            *v = *v * beta2 + rest2 * g * g;
+            let denominator = v.sqrt() / correction + eps;
+            let update = if denominator == 0.0 { 0.0 } else { step_size * *m / denominator };
+            *p = decayed - update;
+        }
     }
 }
 
@@ -128,6 +177,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
+    use crate::backend::cpu::Isa;
 
     fn hyper() -> AdamParams {
         AdamParams { learning_rate: 1e-2, beta1: 0.9, beta2: 0.95, eps: 1e-12, weight_decay: 0.1, grad_clip_norm: 0.0 }
@@ -142,7 +192,7 @@ mod tests {
         let mut expected = start.map(f64::from);
         let (mut first, mut second) = ([0f64; 4], [0f64; 4]);
         for (t, grad) in (1..).zip(&grads) {
-            adamw_update(&mut p, grad, &mut m, &mut v, &hyper, t, 0.5);
+            adamw_update(Isa::detect(), &mut p, grad, &mut m, &mut v, AdamWRule::new(&hyper, t, 0.5));
             for i in 0..4 {
                 let g = f64::from(grad[i]) * 0.5;
                 expected[i] -= 1e-2 * 0.1 * expected[i];
@@ -159,35 +209,45 @@ mod tests {
     }
 
     #[test]
-    fn any_split_gives_the_same_bits() {
+    fn any_split_gives_the_same_bits_on_every_isa() {
         let values = |scale: f32| (0..103).map(|i| ((i * 37 % 101) as f32 - 50.0) * scale).collect::<Vec<_>>();
         let grad = values(0.013);
-        let (mut p, mut m, mut v) = (values(0.1), values(1e-3), vec![0.5f32; 103]);
-        let (mut p2, mut m2, mut v2) = (p.clone(), m.clone(), v.clone());
-        adamw_update(&mut p, &grad, &mut m, &mut v, &hyper(), 7, 0.3);
-        for at in (0..103).step_by(5) {
-            let end = (at + 5).min(103);
-            adamw_update(&mut p2[at..end], &grad[at..end], &mut m2[at..end], &mut v2[at..end], &hyper(), 7, 0.3);
+        let rule = AdamWRule::new(&hyper(), 7, 0.3);
+        let updated = |isa: Isa, part: usize| {
+            let (mut p, mut m, mut v) = (values(0.1), values(1e-3), vec![0.5f32; 103]);
+            for at in (0..103).step_by(part) {
+                let end = (at + part).min(103);
+                adamw_update(isa, &mut p[at..end], &grad[at..end], &mut m[at..end], &mut v[at..end], rule);
+            }
+            [p, m, v].map(|values| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>())
+        };
+        let expected = updated(Isa::Portable, 103);
+        for isa in Isa::available() {
+            assert_eq!(updated(isa, 103), expected, "{isa:?}");
+            assert_eq!(updated(isa, 5), expected, "{isa:?}");
         }
-        let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-        assert_eq!((bits(&p), bits(&m), bits(&v)), (bits(&p2), bits(&m2), bits(&v2)));
     }
 
     #[test]
     fn zero_gradient_and_zero_eps_do_not_make_nan() {
         let (mut p, mut m, mut v) = ([2.0f32], [0f32], [0f32]);
-        adamw_update(&mut p, &[0.0], &mut m, &mut v, &AdamParams { eps: 0.0, ..hyper() }, 1, 1.0);
+        let rule = AdamWRule::new(&AdamParams { eps: 0.0, ..hyper() }, 1, 1.0);
+        adamw_update(Isa::detect(), &mut p, &[0.0], &mut m, &mut v, rule);
         assert!((p[0] - 2.0 * 0.999).abs() < 1e-6);
     }
 
     #[test]
     fn norms_of_sums_are_those_of_what_is_summed() {
-        assert_eq!(squares(&[3.0, 4.0]), 25.0);
-        assert_eq!(squares(&[1.0; 21]), 21.0);
         let [a, b] = [0.37f32, 1e-4].map(|step| (0..21).map(|i| (i as f32 * step).sin()).collect::<Vec<_>>());
         let sum: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
-        assert_eq!(squares_of_sum(&a, &b).to_bits(), squares(&sum).to_bits());
-        assert!(squares(&[f32::MAX; 99]).is_finite());
-        assert!(!squares_of_sum(&[0.0, 3e38], &[0.0, 3e38]).is_finite());
+        let expected = squares(Isa::Portable, &sum);
+        for isa in Isa::available() {
+            assert_eq!(squares(isa, &[3.0, 4.0]), 25.0);
+            assert_eq!(squares(isa, &[1.0; 21]), 21.0);
+            assert_eq!(squares(isa, &sum).to_bits(), expected.to_bits(), "{isa:?}");
+            assert_eq!(squares_of_sum(isa, &a, &b).to_bits(), expected.to_bits(), "{isa:?}");
+            assert!(squares(isa, &[f32::MAX; 99]).is_finite());
+            assert!(!squares_of_sum(isa, &[0.0, 3e38], &[0.0, 3e38]).is_finite());
+        }
     }
 }

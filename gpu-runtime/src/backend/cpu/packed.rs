@@ -2,8 +2,15 @@
 //! 32-bit word (the lower `k` in the low half), so that one `vdpbf16ps`, or one shift and one mask in
 //! AVX2, reads both.
 
-use super::Cpu;
+mod transpose;
+
+use transpose::{Word, transpose};
+
+use super::aligned::AlignedVec;
+use super::amx::TILE_K;
 use super::parallel::par_chunks;
+use super::vexp::multiversion;
+use super::{Cpu, Isa};
 use crate::backend::Dtype;
 
 /// Columns of a panel.
@@ -14,15 +21,17 @@ pub(super) const NR: usize = 32;
 pub(super) struct PackedMatrix {
     n: usize,
     k: usize,
+    /// Rows of a panel: positions of `k`, or pairs of them, zeros beyond `k`.
+    pub(super) depth: usize,
     pub(super) data: PackedData,
 }
 
 #[derive(Clone)]
 pub(super) enum PackedData {
-    /// `[n / NR][k / 2][NR]` pairs.
-    Bf16(Vec<u32>),
-    /// `[n / NR][k][NR]`.
-    F32(Vec<f32>),
+    /// `[n / NR][depth][NR]` pairs.
+    Bf16(AlignedVec<u32>),
+    /// `[n / NR][depth][NR]`.
+    F32(AlignedVec<f32>),
 }
 
 /// Rounds to the nearest bf16, ties to even, without a branch so that loops over it vectorise.
@@ -34,85 +43,148 @@ pub(super) fn bf16_bits(x: f32) -> u16 {
     if x.is_nan() { nan as u16 } else { rounded as u16 }
 }
 
+#[inline(always)]
 fn pair(low: f32, high: f32) -> u32 {
     u32::from(bf16_bits(low)) | u32::from(bf16_bits(high)) << 16
 }
 
-/// Positions of `k` that are packed together, so that the destination stays in the first-level cache.
-const BLOCK: usize = 32;
+/// Positions of `k` that a bf16 matrix is filled up to with zeros: what one instruction multiplies.
+pub(super) fn k_granule(isa: Isa) -> usize {
+    if isa.has_amx() { TILE_K } else { 2 }
+}
+
+/// Rows of a panel.
+fn depth(isa: Isa, dtype: Dtype, k: usize) -> usize {
+    match dtype {
+        Dtype::Bf16 => k.next_multiple_of(k_granule(isa)) / 2,
+        Dtype::F32 => k,
+    }
+}
+
+multiversion! {
+    /// Rounds elements in pairs; the last may be alone.
+    fn round_pairs(x: &[f32], out: &mut [u32]) {
+        let (pairs, rest) = x.as_chunks::<2>();
+        for (out, [low, high]) in out.iter_mut().zip(pairs) {
+            *out = pair(*low, *high);
+        }
+        if let ([last], Some(out)) = (rest, out.get_mut(pairs.len())) {
+            *out = pair(*last, 0.0);
+        }
+    }
+}
+
+multiversion! {
+    /// Packs columns `from..from + NR` of `x[_, stride]`: rows in pairs.
+    fn round_columns(x: &[f32], stride: usize, from: usize, words: &mut [u32]) {
+        let columns = (stride - from).min(NR);
+        for (rows, words) in x.chunks(2 * stride).zip(words.chunks_exact_mut(NR)) {
+            let (low, high) = rows.split_at(stride);
+            let low = &low[from..from + columns];
+            // The last row may be alone.
+            let Some(high) = high.get(from..from + columns) else {
+                words.iter_mut().zip(low).for_each(|(word, low)| *word = pair(*low, 0.0));
+                break;
+            };
+            for ((word, low), high) in words.iter_mut().zip(low).zip(high) {
+                *word = pair(*low, *high);
+            }
+        }
+    }
+}
+
+multiversion! {
+    /// `words[i]` are two columns of row `i`. Writes pairs of rows: of the first column to `first`, of the second to `second`.
+    fn pair_rows(words: &[u32; NR], first: &mut [u32; NR / 2], second: &mut [u32; NR / 2]) {
+        for (([a, b], first), second) in words.as_chunks::<2>().0.iter().zip(first).zip(second) {
+            *first = (a & 0xffff) | b << 16;
+            *second = a >> 16 | b & 0xffff_0000;
+        }
+    }
+}
+
+/// Positions of `k` that are packed together, so that source and destination stay in the first-level cache.
+const BLOCK: usize = 128;
+
+/// Packs a panel: positions of its `rows` side by side. `read` writes the elements of a row's range of at most [`BLOCK`]
+/// positions, `per` positions in each.
+fn pack_panel<T: Word + Default>(
+    cpu: &Cpu,
+    rows: &[&[f32]],
+    per: usize,
+    panel: &mut [T],
+    read: impl Fn(&[f32], &mut [T]),
+) {
+    let width = BLOCK / per;
+    let mut block = [T::default(); NR * BLOCK];
+    for (i, panel) in panel.chunks_mut(width * NR).enumerate() {
+        for (row, block) in rows.iter().zip(block.chunks_exact_mut(width)) {
+            let from = (i * BLOCK).min(row.len());
+            let row = &row[from..(from + BLOCK).min(row.len())];
+            if row.len() < BLOCK {
+                block.fill(T::default());
+            }
+            read(row, block);
+        }
+        transpose(cpu.isa(), (NR, panel.len() / NR), &block, width, panel, NR);
+    }
+}
+
+/// Runs `fill` for each panel of `len` elements, on all threads or on this one.
+fn each_panel<T: Send>(cpu: &Cpu, parallel: bool, data: &mut [T], len: usize, fill: impl Fn(usize, &mut [T]) + Sync) {
+    if parallel {
+        par_chunks(&cpu.pool, data, len, fill);
+    } else {
+        data.chunks_mut(len.max(1)).enumerate().for_each(|(i, panel)| fill(i, panel));
+    }
+}
 
 impl PackedMatrix {
     /// Packs row-major matrices `[n_i, k]`, stacked.
     pub(super) fn pack(cpu: &Cpu, dtype: Dtype, k: usize, parts: &[&[f32]]) -> Self {
-        let mut packed = Self::empty(dtype, parts.iter().map(|part| part.len() / k.max(1)).sum(), k);
-        packed.repack(cpu, parts);
+        Self::pack_on(cpu, dtype, k, parts, true)
+    }
+
+    /// The same on all threads or on this one.
+    pub(super) fn pack_on(cpu: &Cpu, dtype: Dtype, k: usize, parts: &[&[f32]], parallel: bool) -> Self {
+        let mut packed = Self::empty(cpu, dtype, parts.iter().map(|part| part.len() / k.max(1)).sum(), k);
+        packed.repack(cpu, parts, parallel);
         packed
     }
 
-    /// As [`PackedMatrix::pack`] with the extents that it has, in place.
-    pub(super) fn repack(&mut self, cpu: &Cpu, parts: &[&[f32]]) {
+    /// As [`PackedMatrix::pack_on`] with the extents that it has, in place.
+    pub(super) fn repack(&mut self, cpu: &Cpu, parts: &[&[f32]], parallel: bool) {
         let k = self.k;
         let rows: Vec<&[f32]> = parts.iter().flat_map(|part| part.chunks_exact(k.max(1))).collect();
         assert!(rows.len() == self.n, "other extents than the packed matrix has");
+        let panel_rows = |panel: usize| &rows[panel * NR..rows.len().min((panel + 1) * NR)];
         self.for_panels(
             cpu,
-            |panel, words| {
-                let rows = rows.iter().skip(panel * NR).take(NR).enumerate();
-                for first in (0..k).step_by(BLOCK) {
-                    for (j, row) in rows.clone() {
-                        let row = &row[first..(first + BLOCK).min(k)];
-                        for (p, x) in row.chunks(2).enumerate() {
-                            let high = x.get(1).copied().unwrap_or(0.0);
-                            words[(first / 2 + p) * NR + j] = pair(x[0], high);
-                        }
-                    }
-                }
-            },
-            |panel, values| {
-                let rows = rows.iter().skip(panel * NR).take(NR).enumerate();
-                for first in (0..k).step_by(BLOCK) {
-                    for (j, row) in rows.clone() {
-                        for (p, x) in row[first..(first + BLOCK).min(k)].iter().enumerate() {
-                            values[(first + p) * NR + j] = *x;
-                        }
-                    }
-                }
-            },
+            parallel,
+            |panel, words| pack_panel(cpu, panel_rows(panel), 2, words, |x, out| round_pairs(cpu.isa(), x, out)),
+            |panel, values| pack_panel(cpu, panel_rows(panel), 1, values, |x, out| out[..x.len()].copy_from_slice(x)),
         );
     }
 
     /// Packs the matrix `[n, k]` whose transpose `x[k, n]` is given.
     #[cfg(test)]
     pub(super) fn pack_transposed(cpu: &Cpu, dtype: Dtype, n: usize, x: &[f32]) -> Self {
-        let mut packed = Self::empty(dtype, n, x.len().checked_div(n).unwrap_or(0));
-        packed.repack_transposed(cpu, x);
+        let mut packed = Self::empty(cpu, dtype, n, x.len().checked_div(n).unwrap_or(0));
+        packed.repack_transposed(cpu, x, true);
         packed
     }
 
     /// As [`PackedMatrix::pack_transposed`] with the extents that it has, in place.
-    pub(super) fn repack_transposed(&mut self, cpu: &Cpu, x: &[f32]) {
-        let (n, k) = (self.n, self.k);
-        assert!(x.len() == n * k, "other extents than the packed matrix has");
-        let columns = |p: usize, panel: usize| &x[p * n + panel * NR..p * n + ((panel + 1) * NR).min(n)];
+    pub(super) fn repack_transposed(&mut self, cpu: &Cpu, x: &[f32], parallel: bool) {
+        let n = self.n;
+        assert!(x.len() == n * self.k, "other extents than the packed matrix has");
         self.for_panels(
             cpu,
-            |panel, words| {
-                for (p, words) in words.chunks_exact_mut(NR).enumerate() {
-                    let low = columns(2 * p, panel);
-                    if 2 * p + 1 < k {
-                        for ((word, low), high) in words.iter_mut().zip(low).zip(columns(2 * p + 1, panel)) {
-                            *word = pair(*low, *high);
-                        }
-                    } else {
-                        for (word, low) in words.iter_mut().zip(low) {
-                            *word = pair(*low, 0.0);
-                        }
-                    }
-                }
-            },
+            parallel,
+            |panel, words| round_columns(cpu.isa(), x, n, panel * NR, words),
             |panel, values| {
                 for (p, values) in values.chunks_exact_mut(NR).enumerate() {
-                    let from = columns(p, panel);
+                    let from = &x[p * n + panel * NR..p * n + ((panel + 1) * NR).min(n)];
                     values[..from.len()].copy_from_slice(from);
                 }
             },
@@ -121,68 +193,64 @@ impl PackedMatrix {
 
     /// The transpose, packed.
     pub(super) fn transposed(&self, cpu: &Cpu) -> Self {
-        let mut t = Self::empty(self.dtype(), self.k, self.n);
-        t.transpose_from(cpu, self);
+        let mut t = Self::empty(cpu, self.dtype(), self.k, self.n);
+        t.transpose_from(cpu, self, true);
         t
     }
 
     /// Overwrites it, `[n, k]`, with the transpose of `of`, `[k, n]`.
-    pub(super) fn transpose_from(&mut self, cpu: &Cpu, of: &Self) {
+    pub(super) fn transpose_from(&mut self, cpu: &Cpu, of: &Self, parallel: bool) {
         let (k, n) = (of.k, of.n);
         assert!((self.n, self.k) == (k, n), "other extents than the packed matrix has");
         self.for_panels(
             cpu,
+            parallel,
             |panel, words| {
                 let PackedData::Bf16(data) = &of.data else { return };
-                // Word (p, j) of `t` holds rows 2p and 2p + 1 of column `panel * NR + j`; two columns share words here.
-                for (p, words) in words.chunks_exact_mut(NR).enumerate() {
-                    let (from, lane) = (2 * p / NR * k.div_ceil(2) + panel * NR / 2, 2 * p % NR);
-                    let both = 2 * p + 1 < n;
-                    let columns = (k - panel * NR).min(NR);
-                    for (j, words) in words[..columns].chunks_mut(2).enumerate() {
-                        let a = data[(from + j) * NR + lane];
-                        let b = if both { data[(from + j) * NR + lane + 1] } else { 0 };
-                        words[0] = (a & 0xffff) | b << 16;
-                        if let Some(odd) = words.get_mut(1) {
-                            *odd = a >> 16 | b & 0xffff_0000;
-                        }
+                let columns = (k.div_ceil(2) - panel * NR / 2).min(NR / 2);
+                let mut block = [0; NR * NR / 2];
+                for (from, words) in data.chunks_exact(of.depth * NR).zip(words.chunks_mut(NR / 2 * NR)) {
+                    let from = from[panel * NR / 2 * NR..].as_chunks::<NR>().0;
+                    let (to, _) = block.as_chunks_mut::<{ NR / 2 }>();
+                    for (from, to) in from[..columns].iter().zip(to.as_chunks_mut::<2>().0) {
+                        let [first, second] = to;
+                        pair_rows(cpu.isa(), from, first, second);
                     }
+                    transpose(cpu.isa(), (NR, words.len() / NR), &block, NR / 2, words, NR);
                 }
             },
             |panel, values| {
                 let PackedData::F32(data) = &of.data else { return };
-                for (p, values) in values.chunks_exact_mut(NR).enumerate() {
-                    let (from, lane) = (p / NR * k + panel * NR, p % NR);
-                    let columns = (k - panel * NR).min(NR);
-                    for (j, value) in values[..columns].iter_mut().enumerate() {
-                        *value = data[(from + j) * NR + lane];
-                    }
+                let columns = (k - panel * NR).min(NR);
+                for (from, values) in data.chunks_exact(of.depth * NR).zip(values.chunks_mut(NR * NR)) {
+                    transpose(cpu.isa(), (columns, values.len() / NR), &from[panel * NR * NR..], NR, values, NR);
                 }
             },
         );
     }
 
     /// A matrix of zeros.
-    fn empty(dtype: Dtype, n: usize, k: usize) -> Self {
-        let panels = n.div_ceil(NR);
+    fn empty(cpu: &Cpu, dtype: Dtype, n: usize, k: usize) -> Self {
+        let (panels, depth) = (n.div_ceil(NR), depth(cpu.isa(), dtype, k));
         let data = match dtype {
-            Dtype::Bf16 => PackedData::Bf16(vec![0; panels * k.div_ceil(2) * NR]),
-            Dtype::F32 => PackedData::F32(vec![0.0; panels * k * NR]),
+            Dtype::Bf16 => PackedData::Bf16(AlignedVec::zeros(panels * depth * NR)),
+            Dtype::F32 => PackedData::F32(AlignedVec::zeros(panels * depth * NR)),
         };
-        Self { n, k, data }
+        Self { n, k, depth, data }
     }
 
-    /// Fills every panel on all threads, with the function for the element type. Elements beyond the matrix stay zero.
+    /// Fills every panel, with the function for the element type. Elements beyond the matrix stay zero.
     fn for_panels(
         &mut self,
         cpu: &Cpu,
+        parallel: bool,
         bf16: impl Fn(usize, &mut [u32]) + Sync,
         f32: impl Fn(usize, &mut [f32]) + Sync,
     ) {
-        let k = self.k;
+        let panel = self.depth * NR;
         match &mut self.data {
-            PackedData::Bf16(data) => par_chunks(&cpu.pool, data, k.div_ceil(2) * NR, bf16),
-            PackedData::F32(data) => par_chunks(&cpu.pool, data, k * NR, f32),
+            PackedData::Bf16(data) => each_panel(cpu, parallel, data, panel, bf16),
+            PackedData::F32(data) => each_panel(cpu, parallel, data, panel, f32),
         }
     }
 
@@ -190,27 +258,36 @@ impl PackedMatrix {
     pub(super) fn get(&self, row: usize, col: usize) -> f32 {
         match &self.data {
             PackedData::Bf16(data) => {
-                let word = data[(row / NR * self.k.div_ceil(2) + col / 2) * NR + row % NR];
+                let word = data[(row / NR * self.depth + col / 2) * NR + row % NR];
                 f32::from_bits(if col.is_multiple_of(2) { word << 16 } else { word & 0xffff_0000 })
             }
-            PackedData::F32(data) => data[(row / NR * self.k + col) * NR + row % NR],
+            PackedData::F32(data) => data[(row / NR * self.depth + col) * NR + row % NR],
         }
     }
 
     /// Writes a row, as f32, to `out`.
     pub(super) fn row(&self, row: usize, out: &mut [f32]) {
-        for (col, out) in out.iter_mut().enumerate() {
-            *out = self.get(row, col);
+        let (panel, lane) = (row / NR, row % NR);
+        match &self.data {
+            PackedData::Bf16(data) => {
+                let words = data[panel * self.depth * NR + lane..].iter().step_by(NR);
+                for (out, word) in out.chunks_mut(2).zip(words) {
+                    out[0] = f32::from_bits(word << 16);
+                    if let Some(out) = out.get_mut(1) {
+                        *out = f32::from_bits(word & 0xffff_0000);
+                    }
+                }
+            }
+            PackedData::F32(data) => {
+                let values = data[panel * self.depth * NR + lane..].iter().step_by(NR);
+                out.iter_mut().zip(values).for_each(|(out, value)| *out = *value);
+            }
         }
     }
 
     /// Bytes of the elements of a matrix `[n, k]`.
-    pub(super) fn bytes_of(dtype: Dtype, n: usize, k: usize) -> usize {
-        let rows = match dtype {
-            Dtype::Bf16 => k.div_ceil(2),
-            Dtype::F32 => k,
-        };
-        n.div_ceil(NR) * rows * NR * size_of::<u32>()
+    pub(super) fn bytes_of(isa: Isa, dtype: Dtype, n: usize, k: usize) -> usize {
+        n.div_ceil(NR) * depth(isa, dtype, k) * NR * size_of::<u32>()
     }
 
     /// Bytes of its elements.
@@ -222,11 +299,14 @@ impl PackedMatrix {
     }
 
     /// All rows, as f32.
-    pub(super) fn to_rows(&self) -> Vec<f32> {
+    pub(super) fn to_rows(&self, cpu: &Cpu) -> Vec<f32> {
+        let k = self.k.max(1);
         let mut rows = vec![0.0; self.n * self.k];
-        for (row, out) in rows.chunks_exact_mut(self.k.max(1)).enumerate() {
-            self.row(row, out);
-        }
+        par_chunks(&cpu.pool, &mut rows, NR * k, |panel, rows| {
+            for (lane, out) in rows.chunks_exact_mut(k).enumerate() {
+                self.row(panel * NR + lane, out);
+            }
+        });
         rows
     }
 
@@ -253,6 +333,7 @@ mod tests {
     use half::bf16;
 
     use super::*;
+    use crate::backend::cpu::Isa;
 
     #[test]
     fn rounding_is_that_of_the_format() {
@@ -267,30 +348,34 @@ mod tests {
 
     #[test]
     fn packing_keeps_every_element() {
-        let cpu = Cpu::new(2);
-        for (n, k) in [(45, 7), (64, 70), (33, 64), (1, 1)] {
-            let w: Vec<f32> = (0..n * k).map(|i| i as f32 - 100.0).collect();
-            let first = n / 4 * k;
-            for dtype in [Dtype::Bf16, Dtype::F32] {
-                let mut packed = PackedMatrix::pack(&cpu, dtype, k, &[&w[..first], &w[first..]]);
-                let transposed = packed.transposed(&cpu);
-                let mut columns = PackedMatrix::pack_transposed(&cpu, dtype, k, &w);
-                let check = |by_row: &PackedMatrix, by_column: &PackedMatrix, sign: f32| {
-                    for row in 0..n {
-                        for col in 0..k {
-                            let expected = dtype.round(w[row * k + col] * sign);
-                            assert_eq!(by_row.get(row, col), expected);
-                            assert_eq!(by_column.get(col, row), expected);
-                        }
-                    }
-                };
-                check(&packed, &transposed, 1.0);
-                check(&packed, &columns, 1.0);
-                let negative: Vec<f32> = w.iter().map(|x| -x).collect();
-                packed.repack(&cpu, &[&negative]);
-                columns.repack_transposed(&cpu, &negative);
-                check(&packed, &columns, -1.0);
+        for cpu in Isa::available().into_iter().map(|isa| Cpu::with_isa(2, isa)) {
+            for (n, k) in [(45, 7), (64, 70), (33, 64), (70, 301), (1, 1)] {
+                let w: Vec<f32> = (0..n * k).map(|i| i as f32 - 100.0).collect();
+                for dtype in [Dtype::Bf16, Dtype::F32] {
+                    check_packing(&cpu, dtype, n, k, &w);
+                }
             }
         }
+    }
+
+    fn check_packing(cpu: &Cpu, dtype: Dtype, n: usize, k: usize, w: &[f32]) {
+        let first = n / 4 * k;
+        let mut packed = PackedMatrix::pack(cpu, dtype, k, &[&w[..first], &w[first..]]);
+        let transposed = packed.transposed(cpu);
+        let mut columns = PackedMatrix::pack_transposed(cpu, dtype, k, w);
+        let check = |by_row: &PackedMatrix, by_column: &PackedMatrix, sign: f32| {
+            let expected: Vec<f32> = w.iter().map(|x| dtype.round(x * sign)).collect();
+            assert_eq!(by_row.to_rows(cpu), expected);
+            for (i, expected) in expected.iter().enumerate() {
+                assert_eq!(by_row.get(i / k, i % k), *expected);
+                assert_eq!(by_column.get(i % k, i / k), *expected);
+            }
+        };
+        check(&packed, &transposed, 1.0);
+        check(&packed, &columns, 1.0);
+        let negative: Vec<f32> = w.iter().map(|x| -x).collect();
+        packed.repack(cpu, &[&negative], true);
+        columns.repack_transposed(cpu, &negative, true);
+        check(&packed, &columns, -1.0);
     }
 }

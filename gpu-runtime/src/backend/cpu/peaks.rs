@@ -3,10 +3,10 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use super::Cpu;
 use super::gemm::{PackedLhs, matmul};
 use super::packed::PackedMatrix;
 use super::parallel::par_chunks;
+use super::{Cpu, Isa};
 use crate::backend::Dtype;
 
 const ROWS: usize = 2048;
@@ -29,9 +29,9 @@ pub struct Peaks {
 }
 
 impl Peaks {
-    /// Measures with weights of type `dtype`, best of twelve, on `threads` threads (0: one per core).
-    pub fn measure(dtype: Dtype, threads: usize) -> Self {
-        let cpu = Cpu::new(threads);
+    /// Measures with weights of type `dtype` and kernels `isa`, best of twelve, on `threads` threads (0: one per core).
+    pub fn measure(isa: Isa, dtype: Dtype, threads: usize) -> Self {
+        let cpu = Cpu::with_isa(threads, isa);
         Self { gemm_gflops: gemm_gflops(&cpu, dtype), read_gb_per_second: read_gb_per_second(&cpu) }
     }
 }

@@ -1,20 +1,46 @@
 //! Rotary position embedding (Su et al. 2021, arXiv:2104.09864) in the half-split layout of Hugging Face:
 //! element `i` pairs with `i + head_dim / 2`.
 
+use std::ops::Range;
+
 use super::Cpu;
-use super::parallel::for_rows;
+use super::gemm::{RowsView, pack_output_gradient, uses_tiles};
+use super::operands::OutputGradient;
+use super::parallel::{SharedPtr, for_rows};
+use super::rows::HostRows;
+use super::vexp::multiversion;
+use crate::backend::{Held, Rows};
 
 /// Cosines and sines for every position of a model.
 pub struct Rope {
     half: usize,
-    /// `[position][half]` of (cos, sin).
-    table: Vec<(f32, f32)>,
+    /// `[position][half]`.
+    cos: Vec<f32>,
+    /// `[position][half]`.
+    sin: Vec<f32>,
+}
+
+multiversion! {
+    /// Rotates consecutive heads of `2 * cos.len()` elements, by the negative angles where `inverse` is set.
+    fn rotate_heads(heads: &mut [f32], cos: &[f32], sin: &[f32], inverse: bool) {
+        let half = cos.len();
+        for head in heads.chunks_exact_mut(2 * half) {
+            let (low, high) = head.split_at_mut(half);
+            for ((low, high), (cos, sin)) in low.iter_mut().zip(high).zip(cos.iter().zip(sin)) {
+                let sin = if inverse { -sin } else { *sin };
+                let (a, b) = (*low, *high);
+                *low = a * cos - b * sin;
+                *high = b * cos + a * sin;
+            }
+        }
+    }
 }
 
 impl Rope {
     /// From (cos, sin) of `[position][half]`.
     pub fn new(half: usize, table: Vec<(f32, f32)>) -> Self {
-        Self { half, table }
+        let (cos, sin) = table.into_iter().unzip();
+        Self { half, cos, sin }
     }
 
     /// Rotates `heads` consecutive heads at `offset` of every row of `stride` elements; row `i` is at `positions[i]`.
@@ -29,19 +55,47 @@ impl Rope {
         positions: &[u32],
         inverse: bool,
     ) {
-        let half = self.half;
-        for_rows(cpu, x, stride, |i, row| {
-            let at = positions[i] as usize * half;
-            let table = &self.table[at..at + half];
-            for head in row[offset..offset + heads * 2 * half].chunks_exact_mut(2 * half) {
-                let (low, high) = head.split_at_mut(half);
-                for ((low, high), (cos, sin)) in low.iter_mut().zip(high).zip(table) {
-                    let sin = if inverse { -sin } else { *sin };
-                    let (a, b) = (*low, *high);
-                    *low = a * cos - b * sin;
-                    *high = b * cos + a * sin;
-                }
+        for_rows(cpu, x, stride, |i, row| self.apply_row(cpu, row, offset, heads, positions[i], inverse));
+    }
+
+    fn apply_row(&self, cpu: &Cpu, row: &mut [f32], offset: usize, heads: usize, position: u32, inverse: bool) {
+        let (cos, sin) = self.angles(position);
+        rotate_heads(cpu.isa(), &mut row[offset..offset + heads * 2 * self.half], cos, sin, inverse);
+    }
+
+    /// Cosines and sines of a position, one for each pair.
+    pub(super) fn angles(&self, position: u32) -> (&[f32], &[f32]) {
+        let at = position as usize * self.half;
+        (&self.cos[at..at + self.half], &self.sin[at..at + self.half])
+    }
+
+    /// Rotates the first `heads` heads of every row by the negative angles, in place, and returns the rows as the gradient
+    /// with respect to a linear layer's output; `sequences` are they by sequence.
+    pub(super) fn invert_gradient(
+        &self,
+        cpu: &Cpu,
+        mut x: HostRows,
+        heads: usize,
+        positions: &[u32],
+        sequences: &[Range<usize>],
+    ) -> OutputGradient<'static> {
+        let (rows, width) = (x.rows(), x.width());
+        if !uses_tiles(cpu) {
+            self.apply(cpu, &mut x, width, 0, heads, positions, true);
+            return OutputGradient::new(cpu, Held::Owned(x), sequences);
+        }
+        let base = SharedPtr(x.as_mut_ptr());
+        let (lhs, side) = pack_output_gradient(cpu, (rows, width), sequences, |packer, i, group| {
+            assert!(group.first + group.rows <= rows);
+            // SAFETY: in bounds, as just checked; groups have rows of their own.
+            let own =
+                unsafe { std::slice::from_raw_parts_mut(base.ptr().add(group.first * width), group.rows * width) };
+            for (row, position) in own.chunks_exact_mut(width).zip(&positions[group.first..]) {
+                self.apply_row(cpu, row, 0, heads, *position, true);
             }
+            // SAFETY: each group is packed once.
+            unsafe { packer.put(i, &RowsView::dense(own, width), 0, 0) };
         });
+        OutputGradient::packed(Some(Held::Owned(x)), lhs, side)
     }
 }

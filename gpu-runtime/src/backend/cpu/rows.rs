@@ -4,7 +4,12 @@ use std::ops::{Deref, DerefMut};
 
 use super::Cpu;
 use super::buffer::Buffer;
+use super::parallel::{for_rows, par_chunks};
 use crate::backend::Rows;
+use crate::collective::Ranks;
+
+/// Elements that a thread copies at a time.
+const COPIED: usize = 1 << 14;
 
 /// `[rows, width]` f32, dense.
 pub struct HostRows {
@@ -23,14 +28,14 @@ impl HostRows {
     }
 
     pub(super) fn copy(&self, cpu: &Cpu) -> Self {
-        Self { data: cpu.copy_buffer(&self.data), width: self.width }
+        let (from, mut to) = (&**self, Self::alloc(cpu, self.rows(), self.width));
+        par_chunks(&cpu.pool, &mut to, COPIED, |i, to| to.copy_from_slice(&from[i * COPIED..][..to.len()]));
+        to
     }
 
     pub(super) fn gather(&self, cpu: &Cpu, rows: &[usize]) -> Self {
-        let mut to = Self::alloc(cpu, rows.len(), self.width);
-        for (to, row) in to.chunks_exact_mut(self.width).zip(rows) {
-            to.copy_from_slice(&self.data[row * self.width..(row + 1) * self.width]);
-        }
+        let (from, mut to) = (&**self, Self::alloc(cpu, rows.len(), self.width));
+        for_rows(cpu, &mut to, self.width, |i, to| to.copy_from_slice(&from[rows[i] * to.len()..][..to.len()]));
         to
     }
 
@@ -49,6 +54,10 @@ impl Rows for HostRows {
 
     fn width(&self) -> usize {
         self.width
+    }
+
+    fn all_reduce(&mut self, ranks: &Ranks) {
+        ranks.all_reduce(self);
     }
 }
 

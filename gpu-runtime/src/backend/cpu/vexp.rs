@@ -1,7 +1,7 @@
 //! Exponential and reductions that vectorise, with the same bits in every lane and remainder.
 
-/// Defines `fn name(isa, args)`, whose body is compiled twice (function multiversioning): for AVX2 and FMA, which runs where
-/// `isa` has them, and for the target's baseline. The body is plain Rust that the compiler vectorises.
+/// Defines `fn name(isa, args)`, whose body is compiled three times (function multiversioning): for AVX-512, for AVX2 with FMA,
+/// and for the target's baseline; the best one that `isa` has runs. The body is plain Rust that the compiler vectorises.
 macro_rules! multiversion {
     ($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
         $(#[$doc])*
@@ -10,17 +10,29 @@ macro_rules! multiversion {
             fn body($($arg: $ty),*) $(-> $ret)? $body
 
             #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+            fn avx512($($arg: $ty),*) $(-> $ret)? {
+                body($($arg),*)
+            }
+
+            #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
             fn avx2($($arg: $ty),*) $(-> $ret)? {
                 body($($arg),*)
             }
 
-            match isa {
+            #[cfg(target_arch = "x86_64")]
+            if isa.has_avx512() {
                 // SAFETY: an `Isa` of a `Cpu` is one that the processor has.
-                #[cfg(target_arch = "x86_64")]
-                $crate::backend::cpu::isa::Isa::Avx2 | $crate::backend::cpu::isa::Isa::Avx512Bf16 => unsafe { avx2($($arg),*) },
-                _ => body($($arg),*),
+                return unsafe { avx512($($arg),*) };
             }
+            #[cfg(target_arch = "x86_64")]
+            if isa.has_avx2() {
+                // SAFETY: an `Isa` of a `Cpu` is one that the processor has.
+                return unsafe { avx2($($arg),*) };
+            }
+            let _ = isa;
+            body($($arg),*)
         }
     };
 }
@@ -34,10 +46,9 @@ pub(crate) const LANES: usize = 8;
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
     const MAGIC: f32 = 12_582_912.0; // 1.5 · 2^23: adding it rounds to an integer
-    // Beyond the bounds the value is replaced below; the clamp bounds the exponent and leaves NaN as it is.
-    let clamped = x.clamp(-87.4, 88.8);
-    let n = clamped.mul_add(std::f32::consts::LOG2_E, MAGIC) - MAGIC;
-    let r = n.mul_add(-0.693_359_4, clamped);
+    let shifted = x.mul_add(std::f32::consts::LOG2_E, MAGIC);
+    let n = shifted - MAGIC;
+    let r = n.mul_add(-0.693_359_4, x);
     let r = n.mul_add(2.121_944_4e-4, r);
     let mut p = 1.987_569_1e-4f32;
     p = p.mul_add(r, 1.398_2e-3);
@@ -46,12 +57,11 @@ pub(crate) fn exp(x: f32) -> f32 {
     p = p.mul_add(r, 1.666_666_5e-1);
     p = p.mul_add(r, 5e-1);
     let y = p.mul_add(r * r, r) + 1.0;
-    // 2^n as a product of two powers, so that n = 128 and n = -126 stay finite and normal.
-    let half = (n * 0.5).trunc();
-    let scale = |e: f32| f32::from_bits((((e as i32) + 127) << 23) as u32);
-    let y = y * scale(half) * scale(n - half);
+    // Times 2^n, by the exponent: the low bits of `shifted` are n. A conversion to an integer would saturate, which does not
+    // vectorise. The product is normal between the bounds; beyond them, and for NaN, it is replaced.
+    let y = f32::from_bits(y.to_bits().wrapping_add(shifted.to_bits() << 23));
     let y = if x < -87.3 { 0.0 } else { y };
-    if x > 88.72 { f32::INFINITY } else { y }
+    if x <= 88.72 { y } else { x + f32::INFINITY }
 }
 
 /// 1 / (1 + e^-x).
@@ -76,18 +86,29 @@ pub(crate) fn max(x: &[f32]) -> f32 {
     lanes.iter().fold(f32::NEG_INFINITY, |m, x| if *x > m { *x } else { m })
 }
 
+/// Elements that [`sum_by`] maps together: several vectors, so that only the additions wait for one another.
+const MAPPED: usize = 32;
+
 /// Sum over `f` of the elements, in [`LANES`] partial sums.
 #[inline(always)]
 pub(crate) fn sum_by(x: &[f32], f: impl Fn(f32) -> f32) -> f32 {
     let mut lanes = [0f32; LANES];
-    let mut chunks = x.chunks_exact(LANES);
-    for chunk in &mut chunks {
-        for (lane, x) in lanes.iter_mut().zip(chunk) {
-            *lane += f(*x);
+    let (chunks, rest) = x.as_chunks::<MAPPED>();
+    for chunk in chunks {
+        let mut terms = [0f32; MAPPED];
+        for (term, x) in terms.iter_mut().zip(chunk) {
+            *term = f(*x);
+        }
+        for terms in terms.as_chunks::<LANES>().0 {
+            for (lane, term) in lanes.iter_mut().zip(terms) {
+                *lane += term;
+            }
         }
     }
-    for (lane, x) in lanes.iter_mut().zip(chunks.remainder()) {
-        *lane += f(*x);
+    for x in rest.chunks(LANES) {
+        for (lane, x) in lanes.iter_mut().zip(x) {
+            *lane += f(*x);
+        }
     }
     add_lanes(&lanes)
 }
@@ -143,6 +164,28 @@ mod tests {
         }
     }
 
+    multiversion! {
+        fn sums(x: &[f32]) -> (f32, f32) {
+            (sum_by(x, |x| x), sum_by(x, exp))
+        }
+    }
+
+    /// Lane `i` sums the elements `i`, `i + LANES`, … in order, whatever the width of the vectors.
+    #[test]
+    fn sums_have_their_order_on_every_isa() {
+        for len in [0, 1, 7, 8, 31, 32, 33, 64, 77, 576] {
+            let x: Vec<f32> = (0..len).map(|i| (i as f32 * 0.7).sin()).collect();
+            let mut lanes = [[0f32; LANES]; 2];
+            for (i, x) in x.iter().enumerate() {
+                lanes[0][i % LANES] += x;
+                lanes[1][i % LANES] += exp(*x);
+            }
+            for isa in Isa::available() {
+                assert_eq!(sums(isa, &x), (add_lanes(&lanes[0]), add_lanes(&lanes[1])), "{isa:?} {len}");
+            }
+        }
+    }
+
     #[test]
     fn exp_at_the_ends() {
         assert_eq!(exp(f32::NEG_INFINITY), 0.0);
@@ -150,6 +193,13 @@ mod tests {
         assert_eq!(exp(0.0), 1.0);
         assert_eq!(exp(f32::INFINITY), f32::INFINITY);
         assert_eq!(exp(89.0), f32::INFINITY);
+        assert_eq!(exp(f32::MAX), f32::INFINITY);
+        assert_eq!(exp(f32::MIN), 0.0);
+        // The largest and the smallest result that is neither infinite nor zero: both normal.
+        for x in [88.72f32, -87.3] {
+            let exact = f64::from(x).exp();
+            assert!(exp(x).is_normal() && ((f64::from(exp(x)) - exact) / exact).abs() < 3e-7, "exp({x}) = {}", exp(x));
+        }
         assert!(exp(f32::NAN).is_nan());
     }
 }

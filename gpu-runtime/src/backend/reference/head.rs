@@ -9,7 +9,7 @@ use crate::sampling::{SamplingScratch, logprob_scale, sample_each, sample_token,
 
 fn logits(call: &LinearCall<'_, Reference>, hidden: &Matrix) -> (Matrix, Vec<Matrix>) {
     let mut logits = Matrix::zeros(hidden.rows(), call.weight.rows());
-    let zs = linear::forward(call, hidden, &mut logits, false);
+    let zs = linear::forward(call, hidden, None, &mut logits);
     (logits, zs)
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Matrix, add_scaled, dot};
 use crate::backend::host::HostParams;
-use crate::backend::{LinearCall, LoraSegment, Rows, WeightPart};
+use crate::backend::{GradientSlot, LinearCall, LoraSegment, Rows, WeightPart};
 
 use super::Reference;
 
@@ -12,12 +12,16 @@ fn times(x: &Matrix, rows: std::ops::Range<usize>, w: &Matrix) -> Matrix {
     Matrix::new(data.collect(), w.rows())
 }
 
-pub(super) fn forward(call: &LinearCall<'_, Reference>, x: &Matrix, out: &mut Matrix, accumulate: bool) -> Vec<Matrix> {
+pub(super) fn forward(
+    call: &LinearCall<'_, Reference>,
+    x: &Matrix,
+    residual: Option<&Matrix>,
+    out: &mut Matrix,
+) -> Vec<Matrix> {
     for row in 0..x.rows() {
         for n in 0..call.weight.rows() {
             let y = dot(x.row(row), call.weight.row(n)) + call.bias.map_or(0.0, |bias| bias[n]);
-            let out = &mut out.row_mut(row)[n];
-            *out = if accumulate { *out + y } else { y };
+            out.row_mut(row)[n] = residual.map_or(0.0, |residual| residual.row(row)[n]) + y;
         }
     }
     let mut zs = Vec::new();
@@ -67,8 +71,13 @@ pub(super) fn lora_gradients(
     for (s, (z, dz)) in lora.iter().zip(zs.iter().zip(dzs)).filter(|(s, _)| s.trains) {
         let Some(grads) = sinks[s.group].as_deref_mut() else { continue };
         for (i, row) in s.rows.clone().enumerate() {
-            add_outer(&mut grads[s.param], dz.row(i), x.row(row));
-            add_outer(&mut grads[s.param + 1], &dy.row(row)[s.column..][..s.extents.0], z.row(i));
+            if let Some(GradientSlot { param, first }) = s.grads[0] {
+                add_outer(&mut grads[param][first..][..s.rank * s.extents.1], dz.row(i), x.row(row));
+            }
+            if let Some(GradientSlot { param, first }) = s.grads[1] {
+                let dy = &dy.row(row)[s.column..][..s.extents.0];
+                add_outer(&mut grads[param][first..][..s.extents.0 * s.rank], dy, z.row(i));
+            }
         }
     }
 }

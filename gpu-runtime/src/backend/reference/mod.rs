@@ -1,14 +1,18 @@
 //! A second backend, for tests alone: each op as its formula says, in plain loops over f32 on one thread. It runs every
 //! golden family through the same model code as other backends, and is what their ops are compared with.
 
+mod activation;
 mod attention;
+mod family;
 mod head;
+mod latent;
 mod linear;
 mod ops;
 
 use std::collections::BTreeMap;
 
 use super::{AttentionShape, Rows};
+use crate::collective::Ranks;
 
 /// Activations, the left side of GEMMs, and weights: `[rows, width]`, row-major.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,6 +51,10 @@ impl Rows for Matrix {
 
     fn width(&self) -> usize {
         self.width
+    }
+
+    fn all_reduce(&mut self, ranks: &Ranks) {
+        ranks.all_reduce(&mut self.data);
     }
 }
 

@@ -1,11 +1,13 @@
 //! The ops of [`Backend`].
 
-use super::{EmbeddingSums, KvPool, Matrix, Reference, Rope, add_scaled, attention, dot, head, linear};
+use std::ops::Range;
+
+use super::{EmbeddingSums, KvPool, Matrix, Reference, Rope, activation, add_scaled, attention, dot, head, linear};
 use crate::backend::host::HostParams;
 use crate::backend::{
     Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, BufferBytes, DeviceInfo, Dtype,
-    EmbeddingGradient, GradientSinks, HeadGradient, KV_BLOCK, LinearCall, LoraSegment, MatrixRole, Norm, Rotation,
-    RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
+    EmbeddingGradient, GradientSinks, HeadGradient, Held, KV_BLOCK, LinearCall, LoraSegment, MatrixRole, Norm,
+    Rotation, RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
 };
 use crate::fault::Fault;
 
@@ -30,22 +32,6 @@ pub(super) fn norm_row_backward(norm: Norm<'_, Reference>, x: &[f32], dy: &[f32]
     weighted.iter().zip(x).map(|(d, x)| d * scale - x * mean).collect()
 }
 
-/// The activation of a gate and its derivative.
-fn activation(kind: Activation, x: f32) -> (f32, f32) {
-    match kind {
-        Activation::Silu => {
-            let s = 1.0 / (1.0 + (-x).exp());
-            (x * s, s * (1.0 + x * (1.0 - s)))
-        }
-        Activation::GeluTanh => {
-            let c = (2.0 / std::f32::consts::PI).sqrt();
-            let t = (c * (x + 0.044_715 * x.powi(3))).tanh();
-            let slope = 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * c * (1.0 + 3.0 * 0.044_715 * x * x);
-            (0.5 * x * (1.0 + t), slope)
-        }
-    }
-}
-
 fn stacked(parts: &[Source<'_, Reference>]) -> Vec<f32> {
     parts.iter().flat_map(|part| part.host().into_owned()).collect()
 }
@@ -60,8 +46,11 @@ impl Backend for Reference {
     type Params = HostParams;
     type EmbeddingSums = EmbeddingSums;
     type LowRank = Vec<Matrix>;
+    type OutputGradient<'a> = Held<'a, Matrix>;
+    type WeightInput<'a> = Held<'a, Matrix>;
     type HeadState = ();
     type KvPool = KvPool;
+    type Family = Self;
 
     const ACTIVATION_BYTES: usize = size_of::<f32>();
 
@@ -89,8 +78,8 @@ impl Backend for Reference {
         Matrix::new(stacked(parts), k)
     }
 
-    fn repack(&self, matrix: &mut Matrix, parts: &[Source<'_, Self>]) {
-        matrix.data = stacked(parts);
+    fn repack(&self, matrices: Vec<(&mut Matrix, Vec<Source<'_, Self>>)>) {
+        matrices.into_iter().for_each(|(matrix, parts)| matrix.data = stacked(&parts));
     }
 
     fn share(&self, matrix: &Matrix) -> Matrix {
@@ -149,12 +138,12 @@ impl Backend for Reference {
         to.iter_mut().zip(from.iter()).for_each(|(to, from)| add_scaled(to, from, 1.0));
     }
 
-    fn squared_norm(&self, a: &HostParams, b: Option<&HostParams>) -> f64 {
+    fn squared_norms(&self, a: &HostParams, b: Option<&HostParams>) -> Vec<f64> {
         let of = |(i, values): (usize, &Vec<f32>)| {
             let sum = |(j, x): (usize, &f32)| f64::from(x + b.map_or(0.0, |b| b[i][j])).powi(2);
             values.iter().enumerate().map(sum).sum::<f64>()
         };
-        a.iter().enumerate().map(of).sum()
+        a.iter().enumerate().map(of).collect()
     }
 
     fn adamw(&self, steps: Vec<AdamWStep<'_, Self>>) -> Vec<Result<(), Fault>> {
@@ -257,26 +246,52 @@ impl Backend for Reference {
         x.clone()
     }
 
-    fn linear(&self, call: &LinearCall<'_, Self>, x: &Matrix, out: &mut Matrix, accumulate: bool) -> Vec<Matrix> {
-        linear::forward(call, x, out, accumulate)
+    fn linear(
+        &self,
+        call: &LinearCall<'_, Self>,
+        x: &Matrix,
+        residual: Option<&Matrix>,
+        out: &mut Matrix,
+    ) -> Vec<Matrix> {
+        linear::forward(call, x, residual, out)
     }
 
-    fn linear_backward(&self, call: &LinearCall<'_, Self>, dy: &Matrix, dx: &mut Matrix) -> Vec<Matrix> {
+    fn output_gradient<'a>(&self, dy: Held<'a, Matrix>, _sequences: &[Range<usize>]) -> Held<'a, Matrix> {
+        dy
+    }
+
+    fn weight_input<'a>(&self, x: Held<'a, Matrix>, _sequences: &[Range<usize>]) -> Held<'a, Matrix> {
+        x
+    }
+
+    fn norm_input(&self, norm: Norm<'_, Self>, x: &Matrix, _: &[Range<usize>]) -> Held<'static, Matrix> {
+        Held::Owned(self.norm(norm, x))
+    }
+
+    fn linear_backward(&self, call: &LinearCall<'_, Self>, dy: &Held<'_, Matrix>, dx: &mut Matrix) -> Vec<Matrix> {
         linear::backward(call, dy, dx)
     }
 
     fn lora_gradients(
         &self,
         lora: &[LoraSegment<'_, Self>],
-        x: &Matrix,
-        dy: &Matrix,
+        _sequences: &[Range<usize>],
+        x: &Held<'_, Matrix>,
+        dy: &Held<'_, Matrix>,
         low_rank: [&Vec<Matrix>; 2],
         sinks: &mut [Option<&mut HostParams>],
     ) {
         linear::lora_gradients(lora, x, dy, low_rank, sinks);
     }
 
-    fn weight_gradients(&self, parts: &[WeightPart], x: &Matrix, dy: &Matrix, grads: &mut HostParams) {
+    fn weight_gradients(
+        &self,
+        parts: &[WeightPart],
+        _sequences: &[Range<usize>],
+        x: &Held<'_, Matrix>,
+        dy: &Held<'_, Matrix>,
+        grads: &mut HostParams,
+    ) {
         linear::weight_gradients(parts, x, dy, grads);
     }
 
@@ -288,10 +303,12 @@ impl Backend for Reference {
         &self,
         rotation: &Rotation<'_, Self>,
         before: Option<&Matrix>,
-        d_qkv: &mut Matrix,
+        mut d_qkv: Matrix,
         dw: Option<(&mut HostParams, [usize; 2])>,
-    ) {
-        attention::rotate_backward(rotation, before, d_qkv, dw);
+        _sequences: &[Range<usize>],
+    ) -> Held<'static, Matrix> {
+        attention::rotate_backward(rotation, before, &mut d_qkv, dw);
+        Held::Owned(d_qkv)
     }
 
     fn attention(&self, call: AttentionCall<'_>, kv: &KvPool, qkv: &Matrix) -> [Matrix; 2] {
@@ -310,24 +327,27 @@ impl Backend for Reference {
     }
 
     fn activate(&self, kind: Activation, gate_up: &Matrix) -> Matrix {
-        let width = gate_up.width / 2;
-        let act = |row: &[f32]| (0..width).map(|i| activation(kind, row[i]).0 * row[width + i]).collect::<Vec<_>>();
-        Matrix::new((0..gate_up.rows()).flat_map(|row| act(gate_up.row(row))).collect(), width)
+        activation::forward(kind, gate_up)
     }
 
-    fn activate_backward(&self, kind: Activation, gate_up: &mut Matrix, d_out: &mut Matrix) {
-        let width = d_out.width;
-        for row in 0..d_out.rows() {
-            let (out, gate_up) = (d_out.row_mut(row), gate_up.row_mut(row));
-            for i in 0..width {
-                let ((act, slope), up, d) = (activation(kind, gate_up[i]), gate_up[width + i], out[i]);
-                (gate_up[i], gate_up[width + i], out[i]) = (d * up * slope, d * act, act * up);
-            }
-        }
+    fn activate_backward(
+        &self,
+        kind: Activation,
+        mut gate_up: Matrix,
+        mut d_out: Matrix,
+        _sequences: &[Range<usize>],
+        _biased: bool,
+    ) -> (Held<'static, Matrix>, Held<'static, Matrix>) {
+        activation::backward(kind, &mut gate_up, &mut d_out);
+        (Held::Owned(gate_up), Held::Owned(d_out))
     }
 
     fn kv_pool(&self, shape: &AttentionShape) -> KvPool {
         KvPool { shape: *shape, blocks: Vec::new() }
+    }
+
+    fn kv_block_bytes(&self, shape: &AttentionShape) -> usize {
+        2 * shape.layers * shape.kv_width() * KV_BLOCK * size_of::<f32>()
     }
 
     fn kv_take(&self, pool: &mut KvPool) -> BlockId {

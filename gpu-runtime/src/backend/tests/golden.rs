@@ -11,26 +11,31 @@ use trainyard_protocol::{AdamParams, Datum, LoraSpec, LossConfig, LossConfigValu
 use crate::backend::cpu::{Cpu, Isa};
 use crate::backend::reference::Reference;
 use crate::backend::{AdamWStep, Backend, Dtype, Params};
+use crate::collective::Ranks;
 use crate::load::load;
 use crate::load::tests::families;
 use crate::loss::{LossFn, PreparedDatum, prepare};
-use crate::model::{Adapter, GradientSum, Model, ParamTable, TrainGroup, TrainOutput, Weights, train_pass};
+use crate::model::{Adapter, GradientSum, Model, ParamSpec, ParamTable, TrainGroup, TrainOutput, Weights, train_pass};
 
-const LORA: LoraSpec = LoraSpec { rank: 8, seed: 0, train_unembed: false, train_mlp: true, train_attn: true };
+pub(super) const LORA: LoraSpec =
+    LoraSpec { rank: 8, seed: 0, train_unembed: false, train_mlp: true, train_attn: true };
 
 /// Host arrays of parameters.
-type Arrays = Vec<Vec<f32>>;
+pub(super) type Arrays = Vec<Vec<f32>>;
 
-struct Golden<B: Backend> {
-    backend: B,
-    model: Arc<Model<B>>,
-    masters: Arrays,
-    weights: Weights<B>,
-    json: Value,
+pub(super) struct Golden<B: Backend> {
+    pub(super) backend: B,
+    pub(super) model: Arc<Model<B>>,
+    /// Of this rank.
+    pub(super) masters: Arrays,
+    pub(super) weights: Weights<B>,
+    pub(super) json: Value,
+    /// Of the adapters: on attention alone where the reference's are.
+    pub(super) lora: LoraSpec,
     dir: PathBuf,
 }
 
-fn root() -> PathBuf {
+pub(super) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden")
 }
 
@@ -50,19 +55,39 @@ fn tensors(path: &Path) -> BTreeMap<String, Vec<f32>> {
 }
 
 impl<B: Backend> Golden<B> {
-    fn open(family: &str, backend: B) -> Self {
-        let dir = root().join(family);
-        let source = load(&dir).unwrap();
-        let model = Arc::new(Model::new(&backend, source.config));
-        let masters: Arrays = model.table.specs.iter().map(|s| source.tensors.read(&s.name).unwrap()).collect();
-        let weights = build(&backend, &model, &masters);
-        let json = serde_json::from_slice(&std::fs::read(dir.join("golden.json")).unwrap()).unwrap();
-        Self { backend, model, masters, weights, json, dir }
+    pub(super) fn open(family: &str, backend: B) -> Self {
+        Self::on_ranks(family, backend, Ranks::default())
     }
 
-    fn adapter_params(&self, file: &str) -> Arrays {
-        let tensors = tensors(&self.dir.join(file));
-        ParamTable::of_adapter(&self.model.config, &LORA).iter().map(|s| tensors[&s.name].clone()).collect()
+    pub(super) fn on_ranks(family: &str, backend: B, ranks: Ranks) -> Self {
+        let dir = root().join(family);
+        let source = load(&dir).unwrap();
+        let model = Arc::new(Model::new(&backend, &source.config, ranks).unwrap());
+        let read = |s: &ParamSpec| model.shard.slice(s, source.tensors.read(&s.name).unwrap().into()).into_owned();
+        let masters: Arrays = model.table.specs.iter().map(read).collect();
+        let weights = build(&backend, &model, &masters);
+        let json = serde_json::from_slice(&std::fs::read(dir.join("golden.json")).unwrap()).unwrap();
+        let adapter = tensors(&dir.join("lora_init.safetensors"));
+        let lora = LoraSpec { train_mlp: adapter.keys().any(|name| name.contains(".mlp.")), ..LORA };
+        Self { backend, model, masters, weights, json, lora, dir }
+    }
+
+    /// This rank's part of an adapter's parameters. Modules that the reference's adapter is not on have zeros, which have no
+    /// gradient.
+    pub(super) fn adapter_params(&self, file: &str) -> Arrays {
+        let mut tensors = tensors(&self.dir.join(file));
+        let own = ParamTable::of_adapter(&self.model.config, &self.lora);
+        let whole = ParamTable::of_adapter(&self.model.whole.config, &self.lora);
+        let take = |(own, whole): (&ParamSpec, &ParamSpec)| {
+            let values = tensors.remove(&own.name).unwrap_or_else(|| vec![0.0; whole.len()]);
+            self.model.shard.slice(own, values.into()).into_owned()
+        };
+        let params = own.iter().zip(&whole).map(take).collect();
+        let layers = self.model.config.num_layers();
+        let is_beyond = |name: &String| (layers..8).any(|layer| name.starts_with(&format!("model.layers.{layer}.")));
+        tensors.retain(|name, _| !is_beyond(name));
+        assert!(tensors.is_empty(), "modules that the model lacks: {tensors:?}");
+        params
     }
 
     fn data(&self, loss: &LossFn, inputs: &[&str]) -> Vec<PreparedDatum> {
@@ -93,7 +118,7 @@ impl<B: Backend> Golden<B> {
     }
 
     /// Outputs, and the gradient where `trains`: of the adapter, or of all parameters without one.
-    fn run(
+    pub(super) fn run(
         &self,
         w: &Weights<B>,
         adapter: Option<&Arrays>,
@@ -103,14 +128,15 @@ impl<B: Backend> Golden<B> {
         let (loss, data) = self.loss(loss);
         let (backend, config) = (&self.backend, &self.model.config);
         let params = adapter.map(|params| backend.upload_params(params.clone()));
-        let build = |params| Arc::new(Adapter::from_params(backend, config, &LORA, params));
+        let build = |params| Arc::new(Adapter::from_params(backend, config, &self.lora, params));
         let lens: Vec<usize> = adapter.unwrap_or(&self.masters).iter().map(Vec::len).collect();
         let full = adapter.is_none();
         let adapter = params.as_ref().map(build);
         let mut sum = trains.then(|| GradientSum::new(backend.zero_params(&lens)));
-        let mut groups = [TrainGroup { adapter, loss, data: data.iter().collect(), grads: sum.as_mut() }];
+        let mut groups =
+            [TrainGroup { adapter, scalar_head: None, loss, data: data.iter().collect(), grads: sum.as_mut() }];
         let outputs = train_pass(backend, w, &mut groups, full, config.num_layers()).remove(0).unwrap();
-        (outputs, sum.map(|sum| arrays(&sum.finish(backend, &self.model.table))))
+        (outputs, sum.map(|sum| arrays(&sum.finish(backend, &self.model, (!full).then_some(&self.lora)))))
     }
 
     fn check_logprobs(&self, what: &str, outputs: &[TrainOutput], expected: &Value, tolerance: f32) {
@@ -126,15 +152,15 @@ impl<B: Backend> Golden<B> {
     }
 }
 
-fn build<B: Backend>(backend: &B, model: &Arc<Model<B>>, masters: &Arrays) -> Weights<B> {
+pub(super) fn build<B: Backend>(backend: &B, model: &Arc<Model<B>>, masters: &Arrays) -> Weights<B> {
     Weights::load(backend, model, &mut |i| Ok(Cow::Borrowed(&masters[i][..]))).unwrap()
 }
 
-fn arrays<P: Params>(params: &P) -> Arrays {
+pub(super) fn arrays<P: Params>(params: &P) -> Arrays {
     (0..params.len()).map(|i| params.host(i).into_owned()).collect()
 }
 
-fn relative(a: &Arrays, b: &Arrays) -> f64 {
+pub(super) fn relative(a: &Arrays, b: &Arrays) -> f64 {
     let (mut d, mut n) = (0.0, 0.0);
     for (a, b) in a.iter().flatten().zip(b.iter().flatten()) {
         d += f64::from(a - b).powi(2);
@@ -147,7 +173,16 @@ fn norm(values: &[f32]) -> f64 {
     values.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt()
 }
 
-fn adam(json: &Value) -> AdamParams {
+/// The parameter of the PyTorch model that holds one of ours: all experts of a block are in one, gate and up together.
+fn torch_name(name: &str) -> String {
+    let Some((block, rest)) = name.split_once(".mlp.experts.") else { return name.to_owned() };
+    let (_, projection) = rest.split_once('.').unwrap();
+    let (projection, kind) = projection.split_once('.').unwrap();
+    let fused = if projection == "down_proj" { "down_proj" } else { "gate_up_proj" };
+    format!("{block}.mlp.experts.{fused}{}", if kind == "bias" { "_bias" } else { "" })
+}
+
+pub(super) fn adam(json: &Value) -> AdamParams {
     let f = |k: &str| json[k].as_f64().unwrap();
     AdamParams {
         learning_rate: f("learning_rate"),
@@ -160,20 +195,20 @@ fn adam(json: &Value) -> AdamParams {
 }
 
 /// Parameters with their moments.
-struct Trained<B: Backend> {
-    params: B::Params,
+pub(super) struct Trained<B: Backend> {
+    pub(super) params: B::Params,
     moments: [B::Params; 2],
     step: u64,
 }
 
 impl<B: Backend> Trained<B> {
-    fn new(backend: &B, params: &Arrays) -> Self {
+    pub(super) fn new(backend: &B, params: &Arrays) -> Self {
         let lens: Vec<usize> = params.iter().map(Vec::len).collect();
         let moments = [0, 1].map(|_| backend.zero_params(&lens));
         Self { params: backend.upload_params(params.clone()), moments, step: 0 }
     }
 
-    fn step(&mut self, backend: &B, grads: Arrays, hyper: &AdamParams) {
+    pub(super) fn step(&mut self, backend: &B, grads: Arrays, hyper: &AdamParams) {
         self.step += 1;
         let [m, v] = &mut self.moments;
         let grads = backend.upload_params(grads);
@@ -184,7 +219,7 @@ impl<B: Backend> Trained<B> {
 }
 
 /// A processor with the kernels of a class, in f32.
-fn cpu(isa: Isa) -> Cpu {
+pub(super) fn cpu(isa: Isa) -> Cpu {
     Cpu::with_isa(2, isa).with_dtype(Dtype::F32)
 }
 
@@ -215,7 +250,7 @@ fn adapter_training<B: Backend>(g: &Golden<B>) {
         let (loss, expected) = (g.total(&outputs), step["loss_sum"].as_f64().unwrap());
         assert!((loss - expected).abs() < 1e-3 * expected.abs(), "loss {loss} != {expected}");
         let grads = grads.unwrap();
-        let found = g.backend.squared_norm(&g.backend.upload_params(grads.clone()), None).sqrt();
+        let found = g.backend.squared_norms(&g.backend.upload_params(grads.clone()), None).iter().sum::<f64>().sqrt();
         let expected = step["grad_norm"].as_f64().unwrap();
         assert!((found - expected).abs() < 1e-3 * expected, "norm {found} != {expected}");
         trained.step(&g.backend, grads, &hyper);
@@ -234,9 +269,13 @@ fn full_parameter_training<B: Backend>(g: &Golden<B>) {
         let (outputs, grads) = g.run(&w, None, "cross_entropy", true);
         let (loss, expected, grads) = (g.total(&outputs), f64::from(*expected), grads.unwrap());
         assert!((loss - expected).abs() < 1e-3 * expected.abs(), "loss {loss} != {expected}");
-        for (spec, grad) in g.model.table.specs.iter().zip(&grads).filter(|_| i == 0) {
-            let expected = json["grad_norms"][&spec.name].as_f64().unwrap();
-            assert!((norm(grad) - expected).abs() < 1e-3 * expected, "{}: {} != {expected}", spec.name, norm(grad));
+        let mut squares: BTreeMap<String, f64> = BTreeMap::new();
+        for (spec, grad) in g.model.table.specs.iter().zip(&grads) {
+            *squares.entry(torch_name(&spec.name)).or_default() += norm(grad).powi(2);
+        }
+        for (name, square) in squares.iter().filter(|_| i == 0) {
+            let (norm, expected) = (square.sqrt(), json["grad_norms"][name].as_f64().unwrap());
+            assert!((norm - expected).abs() < 1e-3 * expected, "{name}: {norm} != {expected}");
         }
         trained.step(&g.backend, grads, &adam(&json["adamw"]));
         w.update(&g.backend, &trained.params);

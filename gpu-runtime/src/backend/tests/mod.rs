@@ -1,5 +1,8 @@
 //! Every backend against PyTorch, and against the reference backend.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod family;
 mod golden;
+mod latent;
 mod ops;
+mod sharded;

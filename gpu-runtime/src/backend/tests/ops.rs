@@ -5,17 +5,18 @@ use proptest::prelude::*;
 use crate::backend::cpu::{Cpu, Isa};
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{
-    Activation, AttentionCall, AttentionShape, Backend, BlockId, Dtype, EmbeddingGradient, GradientSinks, HeadGradient,
-    KV_BLOCK, LinearCall, LoraSegment, MatrixRole, Norm, Params, Rotation, Rows, Source, Span, Targets, WeightPart,
+    Activation, AttentionCall, AttentionShape, Backend, BlockId, Dtype, EmbeddingGradient, GradientSinks, GradientSlot,
+    HeadGradient, Held, KV_BLOCK, LinearCall, LoraSegment, MatrixRole, Norm, Params, Rotation, Rows, Source, Span,
+    Targets, WeightPart,
 };
 use crate::model::rope_table;
 use crate::rng::kaiming_uniform_fill;
 
 /// A number generator; each call returns an independent stream.
-struct Numbers(u64);
+pub(super) struct Numbers(pub(super) u64);
 
 impl Numbers {
-    fn take(&mut self, len: usize) -> Vec<f32> {
+    pub(super) fn take(&mut self, len: usize) -> Vec<f32> {
         self.0 += 1;
         let mut out = vec![0.0; len];
         kaiming_uniform_fill(self.0, 7, &mut out, 1.0);
@@ -24,9 +25,11 @@ impl Numbers {
 }
 
 /// Rows from and to the host, for tests.
-trait ToHost: Backend {
+pub(super) trait ToHost: Backend {
     fn rows(&self, rows: &[f32], width: usize) -> Self::Rows;
     fn values(&self, rows: &Self::Rows) -> Vec<f32>;
+    fn gradient(&self, dy: &Self::OutputGradient<'_>) -> Vec<f32>;
+    fn input(&self, x: &Self::WeightInput<'_>) -> Vec<f32>;
 }
 
 impl ToHost for Cpu {
@@ -39,6 +42,14 @@ impl ToHost for Cpu {
     fn values(&self, rows: &Self::Rows) -> Vec<f32> {
         rows.to_vec()
     }
+
+    fn gradient(&self, dy: &Self::OutputGradient<'_>) -> Vec<f32> {
+        dy.to_rows()
+    }
+
+    fn input(&self, x: &Self::WeightInput<'_>) -> Vec<f32> {
+        x.to_rows()
+    }
 }
 
 impl ToHost for Reference {
@@ -49,12 +60,20 @@ impl ToHost for Reference {
     fn values(&self, rows: &Matrix) -> Vec<f32> {
         rows.data().to_vec()
     }
+
+    fn gradient(&self, dy: &Held<'_, Matrix>) -> Vec<f32> {
+        dy.data().to_vec()
+    }
+
+    fn input(&self, x: &Held<'_, Matrix>) -> Vec<f32> {
+        x.data().to_vec()
+    }
 }
 
 /// Results of an op by name.
-type Results = Vec<(&'static str, Vec<f32>)>;
+pub(super) type Results = Vec<(&'static str, Vec<f32>)>;
 
-fn close(class: &str, found: &Results, expected: &Results, tolerance: f32) {
+pub(super) fn close(class: &str, found: &Results, expected: &Results, tolerance: f32) {
     assert_eq!(found.len(), expected.len());
     for ((name, found), (_, expected)) in found.iter().zip(expected) {
         assert_eq!(found.len(), expected.len(), "{class}, {name}");
@@ -76,7 +95,7 @@ macro_rules! compare {
     };
 }
 
-fn host(params: &impl Params) -> Vec<f32> {
+pub(super) fn host(params: &impl Params) -> Vec<f32> {
     (0..params.len()).flat_map(|i| params.host(i).into_owned()).collect()
 }
 
@@ -96,16 +115,17 @@ fn norms<B: ToHost>(b: &B, rows: usize, width: usize, seed: u64) -> Results {
 
 fn activations<B: ToHost>(b: &B, kind: Activation, rows: usize, width: usize, seed: u64) -> Results {
     let mut n = Numbers(seed);
-    let scaled = |x: Vec<f32>| x.iter().map(|x| 4.0 * x).collect::<Vec<_>>();
-    let mut gate_up = b.rows(&scaled(n.take(rows * 2 * width)), 2 * width);
+    let scaled = |x: Vec<f32>| x.iter().map(|x| 9.0 * x).collect::<Vec<_>>();
+    let gate_up = b.rows(&scaled(n.take(rows * 2 * width)), 2 * width);
     let identity: Vec<f32> = (0..width * width).map(|i| f32::from(u8::from(i / width == i % width))).collect();
     let eye = b.pack(&[Source::Host(&identity)], width, MatrixRole::Base);
     let call = LinearCall { weight: &eye, bias: None, lora: &[] };
     let mut out = b.alloc(rows, width);
-    b.linear(&call, &b.activate(kind, &gate_up), &mut out, false);
-    let mut d = b.rows(&n.take(rows * width), width);
-    b.activate_backward(kind, &mut gate_up, &mut d);
-    vec![("out", b.values(&out)), ("d gate, up", b.values(&gate_up)), ("recomputed", b.values(&d))]
+    b.linear(&call, &b.activate(kind, &gate_up), None, &mut out);
+    let d = b.rows(&n.take(rows * width), width);
+    let sequences = [0..rows / 2, rows / 2..rows];
+    let (d_gate_up, act) = b.activate_backward(kind, gate_up, d, &sequences, true);
+    vec![("out", b.values(&out)), ("d gate, up", b.gradient(&d_gate_up)), ("recomputed", b.input(&act))]
 }
 
 /// A linear layer of two parts with biases, and two groups of rows with adapters on the parts.
@@ -131,23 +151,25 @@ fn linears<B: ToHost>(b: &B, rows: usize, k: usize, outputs: [usize; 2], rank: u
         scale: 1.5,
         a: &pairs[pair].0,
         b: &pairs[pair].1,
-        param,
+        grads: GradientSlot::pair(param),
         trains: true,
     };
     let lora = [segment(0, 0, 0, 0), segment(2, 1, 0, 0), segment(1, 0, 1, 2)];
     let call = LinearCall { weight: &weight, bias: Some(&bias), lora: &lora };
     let x = b.rows(&n.take(rows * k), k);
-    let mut out = b.rows(&n.take(rows * total), total);
-    let z = b.linear(&call, &b.lhs(&x), &mut out, true);
-    let dy = b.rows(&n.take(rows * total), total);
+    let (residual, mut out) = (b.rows(&n.take(rows * total), total), b.alloc(rows, total));
+    let z = b.linear(&call, &b.lhs(&x), Some(&residual), &mut out);
+    let sequences = [0..split, split..rows];
+    let dy = b.output_gradient(Held::Owned(b.rows(&n.take(rows * total), total)), &sequences);
     let mut dx = b.alloc(rows, k);
     let dz = b.linear_backward(&call, &dy, &mut dx);
     let lens = |outputs: &[usize]| outputs.iter().flat_map(|n| [rank * k, n * rank]).collect::<Vec<_>>();
     let (mut first, mut second) = (b.zero_params(&lens(&outputs)), b.zero_params(&lens(&outputs[..1])));
-    b.lora_gradients(&lora, &x, &dy, [&z, &dz], &mut [Some(&mut first), Some(&mut second)]);
+    let x = b.weight_input(Held::Borrowed(&x), &sequences);
+    b.lora_gradients(&lora, &sequences, &x, &dy, [&z, &dz], &mut [Some(&mut first), Some(&mut second)]);
     let mut full = b.zero_params(&[outputs[0] * k, outputs[1] * k, outputs[0], outputs[1]]);
     let part = |i: usize| WeightPart { weight: i, bias: Some(2 + i), column: i * outputs[0], outputs: outputs[i] };
-    b.weight_gradients(&[part(0), part(1)], &x, &dy, &mut full);
+    b.weight_gradients(&[part(0), part(1)], &sequences, &x, &dy, &mut full);
     vec![
         ("out", b.values(&out)),
         ("dx", b.values(&dx)),
@@ -182,16 +204,17 @@ fn attention<B: ToHost>(b: &B, shape: AttentionShape, lens: [usize; 2], window: 
     let call = AttentionCall { shape: &shape, layer, window, spans: &spans };
     let [out, lse] = b.attention(call, &pool, &qkv);
     let d_out = b.rows(&n.take(rows * shape.q_width()), shape.q_width());
-    let mut d_qkv = b.attention_backward(call, &pool, &qkv, [&out, &lse], &d_out);
+    let d_rotated = b.attention_backward(call, &pool, &qkv, [&out, &lse], &d_out);
     let mut grads = b.zero_params(&[shape.head_dim; 2]);
-    let attended = b.values(&d_qkv);
-    b.rotate_backward(&rotation, before.as_ref(), &mut d_qkv, Some((&mut grads, [0, 1])));
+    let attended = b.values(&d_rotated);
+    let sequences = [0..lens[0], lens[0]..rows];
+    let d_qkv = b.rotate_backward(&rotation, before.as_ref(), d_rotated, Some((&mut grads, [0, 1])), &sequences);
     vec![
         ("qkv", b.values(&qkv)),
         ("out", b.values(&out)),
         ("lse", b.values(&lse)),
         ("d rotated", attended),
-        ("d qkv", b.values(&d_qkv)),
+        ("d qkv", b.gradient(&d_qkv)),
         ("d norms", host(&grads)),
     ]
 }
@@ -212,7 +235,7 @@ fn heads<B: ToHost>(b: &B, rows: usize, hidden: usize, vocab: usize, keep: bool,
         scale: 0.5,
         a: &a,
         b: &low,
-        param: 0,
+        grads: GradientSlot::pair(0),
         trains: true,
     };
     // In the forward pass the adapter is on the rows from the second one on, of which every other has a gradient.
@@ -228,7 +251,8 @@ fn heads<B: ToHost>(b: &B, rows: usize, hidden: usize, vocab: usize, keep: bool,
     let d_logprobs = n.take(own.ids.len());
     let lora: Vec<_> = if full { Vec::new() } else { vec![segment(0..active.len())] };
     let call = LinearCall { weight: &weight, bias: None, lora: &lora };
-    let gradient = HeadGradient { rows: &active, targets: &own, d_logprobs: &d_logprobs };
+    let sequences = [0..active.len() / 3, active.len() / 3..active.len()];
+    let gradient = HeadGradient { rows: &active, sequences: &sequences, targets: &own, d_logprobs: &d_logprobs };
     let picked = b.gather(&x, &active);
     let lens = if full { vec![vocab * hidden] } else { vec![rank * hidden, vocab * rank] };
     let mut grads = b.zero_params(&lens);
@@ -270,6 +294,7 @@ proptest! {
     fn activations_agree(rows in 1usize..12, width in 1usize..70, seed in 0u64..1 << 40) {
         compare!(activations, Activation::Silu, rows, width, seed);
         compare!(activations, Activation::GeluTanh, rows, width, seed);
+        compare!(activations, Activation::ClampedSwish, rows, width, seed);
     }
 
     #[test]

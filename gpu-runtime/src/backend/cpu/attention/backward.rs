@@ -2,10 +2,10 @@
 
 use super::super::Cpu;
 use super::super::gemm::{Extents, Strided, strided};
-use super::super::kv::KvPool;
+use super::super::kv::FloatPool;
 use super::super::parallel::{SharedPtr, for_rows};
 use super::super::vexp::{dot, exp, multiversion};
-use super::{BLOCK, QUERY_ROWS, disjoint, group, slots, visible};
+use super::{AttentionGradient, BLOCK, QUERY_ROWS, group, slots, visible};
 use crate::backend::{AttentionCall, AttentionShape, Span};
 
 multiversion! {
@@ -34,30 +34,16 @@ multiversion! {
     }
 }
 
-/// What [`attention_backward`] computes from, beside keys and values.
-pub(in crate::backend::cpu) struct AttentionGradient<'a> {
-    /// Rotated queries, keys and values, `[rows, qkv_width]`.
-    pub qkv: &'a [f32],
-    /// Output of the forward pass, `[rows, q_width]`.
-    pub out: &'a [f32],
-    /// Log-sum-exp of the scores, `[rows, heads]`.
-    pub lse: &'a [f32],
-    /// Gradient with respect to the output, `[rows, q_width]`.
-    pub d_out: &'a [f32],
-}
-
-/// Writes the gradient with respect to rotated queries, keys and values, `d_qkv[rows, qkv_width]`. Every span starts at
-/// position 0. Sums run over queries in order, sequence by sequence.
-pub(in crate::backend::cpu) fn attention_backward(
+/// See [`attention_backward`](super::attention_backward).
+pub(super) fn attention_backward(
     cpu: &Cpu,
     call: AttentionCall<'_>,
-    kv: &KvPool,
+    kv: &FloatPool,
     g: &AttentionGradient<'_>,
     d_qkv: &mut [f32],
 ) {
     let AttentionCall { shape, spans, .. } = call;
     let (hd, q_width) = (shape.head_dim, shape.q_width());
-    assert!(disjoint(spans), "spans overlap");
     let mut delta = vec![0f32; g.lse.len()];
     for_rows(cpu, &mut delta, shape.heads, |row, delta| {
         for (head, delta) in delta.iter_mut().enumerate() {
@@ -87,7 +73,7 @@ impl KvHeadGradient {
     fn compute(
         cpu: &Cpu,
         call: AttentionCall<'_>,
-        kv: &KvPool,
+        kv: &FloatPool,
         span: &Span,
         kv_head: usize,
         g: &AttentionGradient<'_>,

@@ -2,10 +2,10 @@
 
 use super::super::Cpu;
 use super::super::gemm::{Extents, Strided, strided};
-use super::super::kv::KvPool;
+use super::super::kv::FloatPool;
 use super::super::parallel::SharedPtr;
 use super::super::vexp::{exp, max, multiversion, sum_by};
-use super::{BLOCK, QUERY_ROWS, disjoint, group, slots, visible};
+use super::{BLOCK, QUERY_ROWS, group, slots, visible};
 use crate::backend::{AttentionCall, AttentionShape, Span};
 
 multiversion! {
@@ -100,19 +100,17 @@ fn query_tiles(shape: &AttentionShape, spans: &[Span], width: usize) -> Vec<Quer
     tiles
 }
 
-/// Writes `out[rows, heads * head_dim]` and the log-sum-exp of the scores, `lse[rows, heads]`, from rotated queries in `qkv`
-/// and the sequences' keys and values.
-pub(in crate::backend::cpu) fn attention(
+/// See [`attention`](super::attention).
+pub(super) fn attention(
     cpu: &Cpu,
     call: AttentionCall<'_>,
-    kv: &KvPool,
+    kv: &FloatPool,
     qkv: &[f32],
     out: &mut [f32],
     lse: &mut [f32],
 ) {
     let AttentionCall { shape, spans, .. } = call;
     let (hd, width, q_width) = (shape.head_dim, shape.qkv_width(), shape.q_width());
-    assert!(disjoint(spans), "spans overlap");
     let tiles = query_tiles(shape, spans, width);
     let (out_at, lse_at) = (SharedPtr(out.as_mut_ptr()), SharedPtr(lse.as_mut_ptr()));
     let (out_len, lse_len) = (out.len(), lse.len());
@@ -140,7 +138,7 @@ pub(in crate::backend::cpu) fn attention(
 fn attend(
     cpu: &Cpu,
     call: AttentionCall<'_>,
-    kv: &KvPool,
+    kv: &FloatPool,
     span: &Span,
     tile: &QueryTile,
     qkv: &[f32],

@@ -4,13 +4,61 @@
 
 mod backward;
 mod forward;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod tiles;
 
 use std::ops::Range;
 
-pub(super) use backward::{AttentionGradient, attention_backward};
-pub(super) use forward::attention;
+use super::Cpu;
+use super::kv::{KvPool, Storage};
+use crate::backend::{AttentionCall, AttentionShape, KV_BLOCK as BLOCK, Span};
 
-use crate::backend::{AttentionShape, KV_BLOCK as BLOCK, Span};
+/// What [`attention_backward`] computes from, beside keys and values.
+pub(super) struct AttentionGradient<'a> {
+    /// Rotated queries, keys and values, `[rows, qkv_width]`.
+    pub(super) qkv: &'a [f32],
+    /// Output of the forward pass, `[rows, q_width]`.
+    pub(super) out: &'a [f32],
+    /// Log-sum-exp of the scores, `[rows, heads]`.
+    pub(super) lse: &'a [f32],
+    /// Gradient with respect to the output, `[rows, q_width]`.
+    pub(super) d_out: &'a [f32],
+}
+
+/// Writes `out[rows, heads * head_dim]` and the log-sum-exp of the scores, `lse[rows, heads]`, from rotated queries in `qkv`
+/// and the sequences' keys and values.
+pub(super) fn attention(
+    cpu: &Cpu,
+    call: AttentionCall<'_>,
+    kv: &KvPool,
+    qkv: &[f32],
+    out: &mut [f32],
+    lse: &mut [f32],
+) {
+    assert!(disjoint(call.spans), "spans overlap");
+    match kv.storage() {
+        Storage::Floats(kv) => forward::attention(cpu, call, kv, qkv, out, lse),
+        #[cfg(target_arch = "x86_64")]
+        Storage::Tiles(kv) => tiles::attention(cpu, call, kv, qkv, out, lse),
+    }
+}
+
+/// Writes the gradient with respect to rotated queries, keys and values, `d_qkv[rows, qkv_width]`. Every span starts at
+/// position 0. Sums run over queries in order, sequence by sequence.
+pub(super) fn attention_backward(
+    cpu: &Cpu,
+    call: AttentionCall<'_>,
+    kv: &KvPool,
+    g: &AttentionGradient<'_>,
+    d_qkv: &mut [f32],
+) {
+    assert!(disjoint(call.spans), "spans overlap");
+    match kv.storage() {
+        Storage::Floats(kv) => backward::attention_backward(cpu, call, kv, g, d_qkv),
+        #[cfg(target_arch = "x86_64")]
+        Storage::Tiles(kv) => tiles::attention_backward(cpu, call, kv, g, d_qkv),
+    }
+}
 
 /// Query rows of a tile.
 const QUERY_ROWS: usize = 48;

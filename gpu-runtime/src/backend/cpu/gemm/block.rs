@@ -1,66 +1,47 @@
 //! A block of a GEMM's output on the calling thread: passes along `k`, strips of columns, tiles of rows.
 
-use std::ops::Range;
-
 use super::super::packed::NR;
 use super::super::{Cpu, Isa};
 use super::dispatch::{bf16_tile, f32_tile};
 use super::lhs::{LhsData, PackedLhs};
+use super::partition::{FEW_ROWS, OutputBlock};
 use super::rhs::GemmRhs;
 use super::strip::{RhsStrip, rhs_strip};
+#[cfg(target_arch = "x86_64")]
+use super::tiled::compute_tiled_block;
 use super::tiles::{MR_BF16, STRIP, TileOut, WriteMode};
 use super::transpose::GROUP;
+use super::update::LowRankUpdate;
 use crate::backend::Dtype;
 
 /// Most positions of `k` that one pass takes. Deep passes pay: the output is read and written once per pass.
 const DEPTH: usize = 768;
-/// Most rows of a GEMM that counts as skinny: it is bound by the reading of its weights.
-pub(super) const FEW_ROWS: usize = 24;
 
-/// `rows` by `columns` of the output of a GEMM, summed over `w_k`.
-pub(super) struct OutputBlock {
-    /// Rows of the left side.
-    pub rows: Range<usize>,
-    /// Rows of the weights, from a multiple of [`NR`] on.
-    pub columns: Range<usize>,
-    /// First position of `k` in the left side, even.
-    pub x_k: usize,
-    /// Positions of `k` in the weights; begins at an even one, in a transpose at a multiple of [`GROUP`].
-    pub w_k: Range<usize>,
-}
-
-/// What blocks cost, for the meter.
-#[derive(Clone, Copy, Default)]
-pub(super) struct GemmWork {
-    /// Multiply-adds.
-    pub terms: usize,
-    /// Bytes of weights that are read.
-    pub weight_bytes: usize,
-}
-
-impl GemmWork {
-    pub(super) fn of(block: &OutputBlock, w: &GemmRhs<'_>) -> Self {
-        let elements = block.columns.len() * block.w_k.len();
-        Self { terms: block.rows.len() * elements, weight_bytes: w.bytes_of(elements) }
-    }
-
-    pub(super) fn add(&mut self, other: Self) {
-        self.terms += other.terms;
-        self.weight_bytes += other.weight_bytes;
-    }
-}
-
-/// `c (+)= x · Wᵀ` for one block, as `c.write` says. Each output element is one chain of multiply-adds over `k` in order.
+/// `c (+)= x · Wᵀ` for one block, as `c.write` says, and with AMX the updates that it adds meanwhile, `fused`. Each output
+/// element is one chain of multiply-adds over `k` in order.
 ///
 /// # Safety
 /// The left side and the weights have the rows, columns and positions of the block and passed `check_fit`; `c` points at
 /// the first element of the block, which nobody else accesses.
-pub(super) unsafe fn compute_block(cpu: &Cpu, x: &PackedLhs, w: &GemmRhs<'_>, block: &OutputBlock, c: TileOut) {
+pub(super) unsafe fn compute_block(
+    cpu: &Cpu,
+    x: &PackedLhs,
+    w: &GemmRhs<'_>,
+    block: &OutputBlock,
+    fused: &[LowRankUpdate<'_>],
+    c: TileOut,
+) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: as the caller ensures; left sides are tiles nowhere but with AMX.
+    if unsafe { compute_tiled_block(cpu, x, w, block, fused, c, None) }.is_some() {
+        return;
+    }
+    debug_assert!(fused.is_empty(), "updates of other left sides are added apart");
     let isa = cpu.isa();
     let tile = x.tile_rows();
     let (width, buffered) = match (w, w.dtype(), &x.data) {
         (GemmRhs::Transpose(_), ..) => (STRIP, true),
-        (_, Dtype::Bf16, LhsData::Bf16(_)) => (NR, false),
+        (_, Dtype::Bf16, LhsData::Bf16(_) | LhsData::Tiles(_)) => (NR, false),
         // With few rows, each weight is used too seldom to be widened beforehand.
         (_, Dtype::Bf16, LhsData::F32(_)) if isa != Isa::Portable && block.rows.len() <= 3 => (NR, false),
         (_, Dtype::Bf16, LhsData::F32(_)) => (STRIP, isa == Isa::Portable || block.rows.len() > FEW_ROWS),
@@ -96,8 +77,8 @@ pub(super) unsafe fn compute_block(cpu: &Cpu, x: &PackedLhs, w: &GemmRhs<'_>, bl
                         (LhsData::Bf16(data), RhsStrip::Words(b)) => {
                             bf16_tile(height, steps / 2, data.as_ptr().add(first / 2 + lane), b, out);
                         }
-                        // `check_fit` refuses this pair.
-                        (LhsData::Bf16(_), RhsStrip::F32(_)) => {}
+                        // `check_fit` refuses these pairs.
+                        (LhsData::Bf16(_), RhsStrip::F32(_)) | (LhsData::Tiles(_), _) => {}
                     };
                     if columns == width {
                         run(direct);

@@ -26,17 +26,17 @@ pub(super) unsafe fn f32_tile(
     unsafe {
         match (isa, strip) {
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx2 | Isa::Avx512Bf16, RhsStrip::Words(b)) if width == NR => {
+            (isa, RhsStrip::Words(b)) if isa.has_avx2() && width == NR => {
                 macro_rules! wide { ($($m:literal)*) => { match height { $($m => bf16_avx2::<$m, 4>(steps / 2, a, b, out),)* _ => {} } } }
                 wide!(1 2 3);
             }
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx2 | Isa::Avx512Bf16, RhsStrip::Words(b)) => {
+            (isa, RhsStrip::Words(b)) if isa.has_avx2() => {
                 macro_rules! half { ($($m:literal)*) => { match height { $($m => bf16_avx2::<$m, 2>(steps / 2, a, b, out),)* _ => {} } } }
                 half!(1 2 3 4 5 6);
             }
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx2 | Isa::Avx512Bf16, RhsStrip::F32(b)) => {
+            (isa, RhsStrip::F32(b)) if isa.has_avx2() => {
                 let lhs = LhsF32 { at: a, row_stride: 1, k_stride: MR_F32 };
                 by_height!(height, f32_avx2_packed(steps, lhs, b, out): 1 2 3 4 5 6);
             }

@@ -1,13 +1,18 @@
-//! Gradients of weights: `leftᵀ · right`, summed over rows in order. Always f32.
+//! Gradients of weights: `leftᵀ · right`, summed over rows in order. In f32, but with AMX and bf16 weights ([`tiled_gradient`]).
 
 use std::ops::Range;
 use std::time::Instant;
 
 use super::super::parallel::SharedPtr;
 use super::super::{Cpu, Isa};
+use super::outer::WeightGradient;
+use super::rows_view::RowsView;
+#[cfg(target_arch = "x86_64")]
+use super::tiled_gradient::{add_tiled_gradient, add_tiled_gradients};
 #[cfg(target_arch = "x86_64")]
 use super::tiles::f32_avx2_packed;
 use super::tiles::{LhsF32, MR_F32, RhsF32, STRIP, TileOut, WriteMode, by_height, f32_portable};
+use crate::backend::Dtype;
 
 /// Columns of the left side that a task packs.
 const LEFT_BLOCK: usize = 120;
@@ -18,63 +23,31 @@ const DEPTH: usize = 512;
 /// Tasks per thread, so that threads finish together.
 const TASKS: usize = 8;
 
-/// Rows of a matrix, `width` elements each, `stride` apart.
-#[derive(Clone, Copy)]
-pub(crate) struct RowsView<'a> {
-    /// From the first element of the first row on.
-    pub data: &'a [f32],
-    /// Distance of rows.
-    pub stride: usize,
-    /// Elements of a row that are read.
-    pub width: usize,
-}
-
-impl<'a> RowsView<'a> {
-    /// Rows without gaps.
-    pub(crate) fn dense(data: &'a [f32], width: usize) -> Self {
-        Self { data, stride: width, width }
-    }
-
-    fn holds(&self, rows: usize) -> bool {
-        self.width <= self.stride && (rows == 0 || self.data.len() >= (rows - 1) * self.stride + self.width)
-    }
-}
-
-/// `out[left.width, right.width] += leftᵀ · right`, or its transpose.
-pub(crate) struct WeightGradient<'a> {
-    /// Rows that are summed, in order.
-    pub rows: usize,
-    /// `[rows, left.width]`.
-    pub left: RowsView<'a>,
-    /// `[rows, right.width]`; it is faster to have the wider matrix here.
-    pub right: RowsView<'a>,
-    /// Whether the transpose, `[right.width, left.width]`, is added.
-    pub transposed: bool,
-    /// Dense, in the order that `transposed` says.
-    pub out: &'a mut [f32],
-}
-
-impl WeightGradient<'_> {
-    fn check(&self) {
-        assert!(self.left.holds(self.rows) && self.right.holds(self.rows), "gradient of mismatched matrices");
-        assert!(self.out.len() >= self.left.width * self.right.width, "gradient out of bounds");
-    }
+/// Whether gradients are computed in AMX tiles, with rounded sides.
+pub(crate) fn uses_tiles(cpu: &Cpu) -> bool {
+    cpu.isa().has_amx() && cpu.dtype == Dtype::Bf16
 }
 
 /// Computes gradients on all threads. Their outputs are distinct.
 pub(crate) fn add_weight_gradients(cpu: &Cpu, gradients: &mut [WeightGradient<'_>]) {
+    #[cfg(target_arch = "x86_64")]
+    if uses_tiles(cpu) {
+        gradients.iter().for_each(WeightGradient::check);
+        return add_tiled_gradients(cpu, gradients);
+    }
     let mut tasks = Vec::new();
     let outs: Vec<SharedPtr<f32>> = gradients
         .iter_mut()
         .enumerate()
         .map(|(i, g)| {
-            g.check();
-            let wanted = (cpu.pool.threads() * TASKS).div_ceil(g.left.width.div_ceil(LEFT_BLOCK).max(1));
-            let width = g.right.width.div_ceil(wanted).max(RIGHT_BLOCK).next_multiple_of(STRIP);
-            for left in (0..g.left.width).step_by(LEFT_BLOCK) {
-                let left = left..(left + LEFT_BLOCK).min(g.left.width);
-                let right = (0..g.right.width).step_by(width);
-                tasks.extend(right.map(|r| (i, left.clone(), r..(r + width).min(g.right.width))));
+            g.check_rows();
+            let (left_width, right_width) = (g.left.width(), g.right.width());
+            let wanted = (cpu.pool.threads() * TASKS).div_ceil(left_width.div_ceil(LEFT_BLOCK).max(1));
+            let width = right_width.div_ceil(wanted).max(RIGHT_BLOCK).next_multiple_of(STRIP);
+            for left in (0..left_width).step_by(LEFT_BLOCK) {
+                let left = left..(left + LEFT_BLOCK).min(left_width);
+                let right = (0..right_width).step_by(width);
+                tasks.extend(right.map(|r| (i, left.clone(), r..(r + width).min(right_width))));
             }
             SharedPtr(g.out.as_mut_ptr())
         })
@@ -88,13 +61,19 @@ pub(crate) fn add_weight_gradients(cpu: &Cpu, gradients: &mut [WeightGradient<'_
 }
 
 /// Computes one gradient on the calling thread.
-pub(crate) fn add_weight_gradient(cpu: &Cpu, gradient: WeightGradient<'_>) {
+pub(crate) fn add_weight_gradient(cpu: &Cpu, mut gradient: WeightGradient<'_>) {
     gradient.check();
+    #[cfg(target_arch = "x86_64")]
+    if uses_tiles(cpu) {
+        return add_tiled_gradient(cpu, &mut gradient);
+    }
+    gradient.check_rows();
     let out = gradient.out.as_mut_ptr();
-    for left in (0..gradient.left.width).step_by(LEFT_BLOCK) {
-        let left = left..(left + LEFT_BLOCK).min(gradient.left.width);
+    let (left_width, right_width) = (gradient.left.width(), gradient.right.width());
+    for left in (0..left_width).step_by(LEFT_BLOCK) {
+        let left = left..(left + LEFT_BLOCK).min(left_width);
         // SAFETY: checked above.
-        unsafe { run_block(cpu, &gradient, left, 0..gradient.right.width, out) };
+        unsafe { run_block(cpu, &gradient, left, 0..right_width, out) };
     }
 }
 
@@ -102,17 +81,17 @@ pub(crate) fn add_weight_gradient(cpu: &Cpu, gradient: WeightGradient<'_>) {
 /// The gradient was checked, `out` is its output, and nobody else accesses the block.
 unsafe fn run_block(cpu: &Cpu, g: &WeightGradient<'_>, left: Range<usize>, right: Range<usize>, out: *mut f32) {
     let begin = Instant::now();
-    let mut tiles = cpu.buffer(left.len().next_multiple_of(MR_F32) * g.rows.min(DEPTH));
-    let mut strip = cpu.buffer(g.rows.min(DEPTH) * STRIP);
-    for start in (0..g.rows).step_by(DEPTH) {
-        let steps = (g.rows - start).min(DEPTH);
+    let mut tiles = cpu.buffer(left.len().next_multiple_of(MR_F32) * g.rows().min(DEPTH));
+    let mut strip = cpu.buffer(g.rows().min(DEPTH) * STRIP);
+    for start in (0..g.rows()).step_by(DEPTH) {
+        let steps = (g.rows() - start).min(DEPTH);
         for (i, tile) in tiles.chunks_exact_mut(steps * MR_F32).enumerate() {
             let first = left.start + i * MR_F32;
-            copy_rows(&g.left, start, first..(first + MR_F32).min(left.end), tile, MR_F32);
+            copy_rows(&g.left.rows(), start, first..(first + MR_F32).min(left.end), tile, MR_F32);
         }
         for column in right.clone().step_by(STRIP) {
             let columns = (right.end - column).min(STRIP);
-            copy_rows(&g.right, start, column..column + columns, &mut strip[..steps * STRIP], STRIP);
+            copy_rows(&g.right.rows(), start, column..column + columns, &mut strip[..steps * STRIP], STRIP);
             for (row, tile) in left.clone().step_by(MR_F32).zip(tiles.chunks_exact(steps * MR_F32)) {
                 let height = (left.end - row).min(MR_F32);
                 // SAFETY: as the caller ensures.
@@ -122,7 +101,7 @@ unsafe fn run_block(cpu: &Cpu, g: &WeightGradient<'_>, left: Range<usize>, right
             }
         }
     }
-    cpu.meter.count(begin, g.rows * left.len() * right.len(), 0);
+    cpu.meter.count(begin, g.rows() * left.len() * right.len(), 0);
 }
 
 /// Copies columns of rows to `to`, whose rows have `width` elements; what is beyond the columns is zero.
@@ -155,7 +134,7 @@ unsafe fn run_tile(
     strip: &[f32],
     out: *mut f32,
 ) {
-    let (row_stride, column_stride) = if g.transposed { (1, g.left.width) } else { (g.right.width, 1) };
+    let (row_stride, column_stride) = if g.transposed { (1, g.left.width()) } else { (g.right.width(), 1) };
     // SAFETY: rows and columns lie in the output.
     unsafe {
         let at = out.add(rows.start * row_stride + columns.start * column_stride);
@@ -190,7 +169,7 @@ unsafe fn add_tile(isa: Isa, height: usize, steps: usize, tile: &[f32], strip: &
     unsafe {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 | Isa::Avx512Bf16 => by_height!(height, f32_avx2_packed(steps, lhs, rhs, out): 1 2 3 4 5 6),
+            isa if isa.has_avx2() => by_height!(height, f32_avx2_packed(steps, lhs, rhs, out): 1 2 3 4 5 6),
             _ => f32_portable(height, STRIP, steps, lhs, rhs, out),
         }
     }

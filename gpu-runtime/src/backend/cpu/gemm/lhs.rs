@@ -1,7 +1,10 @@
 //! The left side of a GEMM: rows cut into tiles, each stored along `k`, so that a kernel reads it as one stream.
 
+use super::super::amx::{TILE, TILE_K};
+#[cfg(target_arch = "x86_64")]
+use super::super::avx512::round;
 use super::super::buffer::Buffer;
-use super::super::packed::bf16_bits;
+use super::super::packed::{bf16_bits, k_granule};
 use super::super::parallel::{par_chunks, rows_per_task};
 use super::super::vexp::multiversion;
 use super::super::{Cpu, Isa};
@@ -13,7 +16,7 @@ pub struct PackedLhs {
     pub(super) data: LhsData,
     rows: usize,
     k: usize,
-    /// Positions of `k` that are stored, zeros beyond `k`: even for bf16 weights.
+    /// Positions of `k` that are stored, zeros beyond `k`: for bf16 weights a multiple of [`k_granule`].
     pub(super) stored_k: usize,
 }
 
@@ -22,6 +25,8 @@ pub(super) enum LhsData {
     F32(Buffer<f32>),
     /// `[rows / MR_BF16][stored_k / 2][MR_BF16]` pairs, the lower `k` in the low half.
     Bf16(Buffer<u32>),
+    /// `[rows / TILE][stored_k / TILE_K][TILE][TILE_K / 2]` pairs: tiles of AMX.
+    Tiles(Buffer<u32>),
 }
 
 impl PackedLhs {
@@ -38,6 +43,9 @@ impl PackedLhs {
             }),
             LhsData::Bf16(data) => par_chunks(&cpu.pool, data, tiles * stored_k / 2 * MR_BF16, |i, out| {
                 pack_bf16(isa, part(i), k, out);
+            }),
+            LhsData::Tiles(data) => par_chunks(&cpu.pool, data, tiles * stored_k / 2 * TILE, |i, out| {
+                pack_tiles(part(i), k, stored_k, out);
             }),
         }
         lhs
@@ -72,6 +80,12 @@ impl PackedLhs {
                     each_tile(task, &mut |tile, x| pack_bf16(isa, x, k, &mut out[tile * size..][..size]));
                 });
             }
+            LhsData::Tiles(data) => {
+                let size = stored_k / 2 * TILE;
+                par_chunks(&cpu.pool, data, tiles * size, |task, out| {
+                    each_tile(task, &mut |tile, x| pack_tiles(x, k, stored_k, &mut out[tile * size..][..size]));
+                });
+            }
         }
         lhs
     }
@@ -89,10 +103,13 @@ impl PackedLhs {
     /// `rows` rows that [`PackedLhs::fill`] is to write: until then their elements are anything.
     pub fn empty(cpu: &Cpu, dtype: Dtype, rows: usize, k: usize) -> Self {
         let stored_k = match dtype {
-            Dtype::Bf16 => k.next_multiple_of(2),
+            Dtype::Bf16 => k.next_multiple_of(k_granule(cpu.isa())),
             Dtype::F32 => k,
         };
         let data = match cpu.input_type(dtype) {
+            Dtype::Bf16 if cpu.isa().has_amx() => {
+                LhsData::Tiles(cpu.word_buffer(rows.next_multiple_of(TILE) * stored_k / 2))
+            }
             Dtype::Bf16 => LhsData::Bf16(cpu.word_buffer(rows.next_multiple_of(MR_BF16) * stored_k / 2)),
             Dtype::F32 => LhsData::F32(cpu.buffer(rows.next_multiple_of(MR_F32) * stored_k)),
         };
@@ -105,6 +122,7 @@ impl PackedLhs {
         match &mut self.data {
             LhsData::F32(data) => pack_f32(cpu.isa(), x, self.k, self.stored_k, data),
             LhsData::Bf16(data) => pack_bf16(cpu.isa(), x, self.k, data),
+            LhsData::Tiles(data) => pack_tiles(x, self.k, self.stored_k, data),
         }
     }
 
@@ -120,11 +138,14 @@ impl PackedLhs {
     /// Its rows, with the rounding that packing did.
     pub fn to_rows(&self) -> Vec<f32> {
         let height = self.tile_rows();
+        let half =
+            |word: u32, p: usize| f32::from_bits(if p.is_multiple_of(2) { word << 16 } else { word & 0xffff_0000 });
         let at = |row: usize, p: usize| match &self.data {
             LhsData::F32(data) => data[(row / height * self.stored_k + p) * height + row % height],
-            LhsData::Bf16(data) => {
-                let word = data[(row / height * self.stored_k / 2 + p / 2) * height + row % height];
-                f32::from_bits(if p.is_multiple_of(2) { word << 16 } else { word & 0xffff_0000 })
+            LhsData::Bf16(data) => half(data[(row / height * self.stored_k / 2 + p / 2) * height + row % height], p),
+            LhsData::Tiles(data) => {
+                let tile = row / TILE * (self.stored_k / TILE_K) + p / TILE_K;
+                half(data[(tile * TILE + row % TILE) * (TILE_K / 2) + p % TILE_K / 2], p)
             }
         };
         (0..self.rows).flat_map(|row| (0..self.k).map(move |p| at(row, p))).collect()
@@ -135,6 +156,21 @@ impl PackedLhs {
         match &self.data {
             LhsData::F32(_) => MR_F32,
             LhsData::Bf16(_) => MR_BF16,
+            LhsData::Tiles(_) => TILE,
+        }
+    }
+
+    /// Whether it is in AMX tiles.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn is_tiled(&self) -> bool {
+        matches!(self.data, LhsData::Tiles(_))
+    }
+
+    /// Positions of `k` at whose multiples a part may begin.
+    pub fn k_granule(&self) -> usize {
+        match &self.data {
+            LhsData::F32(_) | LhsData::Bf16(_) => 2,
+            LhsData::Tiles(_) => TILE_K,
         }
     }
 }
@@ -222,6 +258,44 @@ fn pack_bf16(isa: Isa, x: &[f32], k: usize, out: &mut [u32]) {
     }
 }
 
+/// Packs rows of `k` elements as tiles; zeros where a tile has no row and beyond `k`.
+fn pack_tiles(x: &[f32], k: usize, stored_k: usize, out: &mut [u32]) {
+    if k == 0 {
+        return;
+    }
+    for (rows, tiles) in x.chunks(TILE * k).zip(out.chunks_exact_mut(TILE * stored_k / 2)) {
+        if rows.len() < TILE * k {
+            tiles.fill(0);
+        }
+        for (i, row) in rows.chunks_exact(k).enumerate() {
+            // SAFETY: left sides are tiles only where the processor has AMX, and so AVX-512 BF16.
+            #[cfg(target_arch = "x86_64")]
+            unsafe {
+                round_tile_row(row, i, tiles);
+            }
+        }
+    }
+}
+
+/// Rounds a row to bf16 as row `i` of `tiles`, to nearest even; denormals become zero, as which tiles take them anyway.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bf16")]
+unsafe fn round_tile_row(row: &[f32], i: usize, tiles: &mut [u32]) {
+    use std::arch::x86_64::*;
+    let rows = tiles.as_chunks_mut::<{ TILE_K / 2 }>().0.iter_mut().skip(i).step_by(TILE);
+    let (parts, rest) = row.as_chunks::<TILE_K>();
+    let mut whole = [0.0; TILE_K];
+    whole[..rest.len()].copy_from_slice(rest);
+    let last = if rest.is_empty() { None } else { Some(&whole) };
+    for (part, words) in parts.iter().chain(last).zip(rows) {
+        // SAFETY: 32 elements are read and 64 bytes written, unaligned.
+        unsafe {
+            let (low, high) = (_mm512_loadu_ps(part.as_ptr()), _mm512_loadu_ps(part.as_ptr().add(16)));
+            _mm512_storeu_si512(words.as_mut_ptr().cast(), round(low, high));
+        }
+    }
+}
+
 multiversion! {
     fn round_row(x: &[f32], out: &mut [u32]) {
         let mut pairs = x.chunks_exact(2);
@@ -258,6 +332,11 @@ mod tests {
                                     LhsData::F32(data) => data[tile + p * height + row % height],
                                     LhsData::Bf16(data) => {
                                         let word = data[tile / 2 + p / 2 * height + row % height];
+                                        f32::from_bits(if p % 2 == 0 { word << 16 } else { word & 0xffff_0000 })
+                                    }
+                                    LhsData::Tiles(data) => {
+                                        let row_at = tile / 2 + (p / TILE_K * TILE + row % TILE) * (TILE_K / 2);
+                                        let word = data[row_at + p % TILE_K / 2];
                                         f32::from_bits(if p % 2 == 0 { word << 16 } else { word & 0xffff_0000 })
                                     }
                                 };

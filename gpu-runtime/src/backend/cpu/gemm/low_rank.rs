@@ -1,42 +1,16 @@
-//! What adapters add to a matrix: low-rank GEMMs on some of its rows and columns.
+//! Adds low-rank updates to a matrix: small GEMMs on some of its rows and columns.
 
 use std::ops::Range;
 use std::time::Instant;
 
 use super::super::Cpu;
 use super::super::parallel::SharedPtr;
-use super::block::{GemmWork, OutputBlock, compute_block};
-use super::lhs::PackedLhs;
-use super::partition::{check_fit, output_blocks};
-use super::rhs::GemmRhs;
-use super::tiles::{MR_F32, TileOut, WriteMode};
-
-/// `out[rows, at .. at + n] += Σ z Wᵀ`, terms in order.
-pub(crate) struct LowRankUpdate<'a> {
-    /// Rows of the output.
-    pub rows: Range<usize>,
-    /// First column of the output.
-    pub at: usize,
-    /// `z[rows, rank]` and `W[n, rank]` of each term; `n` is the same in all, the rank need not be.
-    pub terms: Vec<(&'a PackedLhs, GemmRhs<'a>)>,
-}
+use super::block::compute_block;
+use super::partition::{GemmWork, OutputBlock, output_blocks};
+use super::tiles::{TileOut, WriteMode};
+use super::update::LowRankUpdate;
 
 impl LowRankUpdate<'_> {
-    fn columns(&self) -> Range<usize> {
-        self.at..self.at + self.terms.first().map_or(0, |(_, w)| w.n())
-    }
-
-    /// Panics unless it lies within `rows` and `n` columns and its matrices fit together.
-    pub(super) fn check(&self, rows: &Range<usize>, n: usize) {
-        let columns = self.columns();
-        let inside = rows.start <= self.rows.start && self.rows.end <= rows.end && columns.end <= n;
-        assert!(inside, "low-rank update out of bounds");
-        for (z, w) in &self.terms {
-            assert!(w.n() == columns.len() && z.rows() >= self.rows.len(), "low-rank update of mismatched matrices");
-            check_fit(z, 0, w, 0..w.k());
-        }
-    }
-
     /// Adds where the update and a block of the output intersect. `out` points at the block's first element.
     ///
     /// # Safety
@@ -50,12 +24,8 @@ impl LowRankUpdate<'_> {
         out: TileOut,
         work: &mut GemmWork,
     ) {
+        let Some((r, c)) = self.intersection(rows, columns) else { return };
         let own = self.columns();
-        let r = rows.start.max(self.rows.start)..rows.end.min(self.rows.end);
-        let c = columns.start.max(own.start)..columns.end.min(own.end);
-        if r.is_empty() || c.is_empty() {
-            return;
-        }
         for (z, w) in &self.terms {
             let block = OutputBlock {
                 rows: r.start - self.rows.start..r.end - self.rows.start,
@@ -67,7 +37,7 @@ impl LowRankUpdate<'_> {
             // SAFETY: the intersection lies in the block.
             unsafe {
                 let at = out.at.add((r.start - rows.start) * out.stride + c.start - columns.start);
-                compute_block(cpu, z, w, &block, TileOut { at, stride: out.stride, write: WriteMode::Add });
+                compute_block(cpu, z, w, &block, &[], TileOut { at, stride: out.stride, write: WriteMode::Add });
             }
         }
     }
@@ -83,8 +53,9 @@ pub(crate) fn add_low_rank(cpu: &Cpu, out: &mut [f32], stride: usize, updates: &
         let apart = |a: &Range<usize>, b: &Range<usize>| a.end <= b.start || b.end <= a.start;
         let clear = |other: &LowRankUpdate<'_>| apart(&other.rows, &update.rows) || apart(&other.columns(), &columns);
         assert!(updates[..i].iter().all(clear), "low-rank updates overlap");
-        let Some((_, w)) = update.terms.first() else { continue };
-        tasks.extend(output_blocks(cpu, update.rows.clone(), MR_F32, w).into_iter().map(|block| (update, block)));
+        let Some((z, w)) = update.terms.first() else { continue };
+        tasks
+            .extend(output_blocks(cpu, update.rows.clone(), z.tile_rows(), w).into_iter().map(|block| (update, block)));
     }
     let base = SharedPtr(out.as_mut_ptr());
     cpu.pool.run(tasks.len(), |task| {

@@ -6,12 +6,17 @@ use std::time::Instant;
 use super::super::Cpu;
 use super::super::packed::NR;
 use super::super::parallel::SharedPtr;
-use super::block::{GemmWork, OutputBlock, compute_block};
+use super::block::compute_block;
 use super::lhs::PackedLhs;
-use super::low_rank::LowRankUpdate;
-use super::partition::{check_fit, output_blocks};
+use super::partition::{GemmWork, OutputBlock, check_fit, output_blocks};
 use super::rhs::GemmRhs;
+#[cfg(target_arch = "x86_64")]
+use super::tiled::{can_fuse, compute_tiled_block};
 use super::tiles::{TileOut, WriteMode};
+use super::update::LowRankUpdate;
+
+/// Fewest bytes of an output that is written past the caches.
+const STREAMED_BYTES: usize = 512 << 10;
 
 /// `out[rows, n] (+)= x[rows, k] · Wᵀ`.
 pub(crate) struct Gemm<'a> {
@@ -25,22 +30,33 @@ pub(crate) struct Gemm<'a> {
     pub w: GemmRhs<'a>,
     /// Dense rows of `n` elements.
     pub out: &'a mut [f32],
-    /// Whether to add to `out`.
-    pub accumulate: bool,
+    /// What is added to.
+    pub start: SumStart<'a>,
     /// Added afterwards, block by block; each begins at a multiple of [`NR`] columns. Rows are those of `x`.
     pub low_rank: Vec<LowRankUpdate<'a>>,
+}
+
+/// Where sums begin.
+#[derive(Clone, Copy)]
+pub(crate) enum SumStart<'a> {
+    Zero,
+    /// The output's old values.
+    Output,
+    /// These values, as many as the output has at least.
+    Of(&'a [f32]),
 }
 
 /// `c[rows, n] (+)= x · Wᵀ` on all threads. `c` is dense.
 pub(crate) fn matmul<'a>(cpu: &Cpu, x: &PackedLhs, w: impl Into<GemmRhs<'a>>, c: &mut [f32], accumulate: bool) {
     let w = w.into();
     assert!(x.k() == w.k(), "GEMM of mismatched matrices");
-    run_gemms(cpu, &mut [Gemm { x, rows: 0..x.rows(), x_k: 0, w, out: c, accumulate, low_rank: Vec::new() }]);
+    let start = if accumulate { SumStart::Output } else { SumStart::Zero };
+    run_gemms(cpu, &mut [Gemm { x, rows: 0..x.rows(), x_k: 0, w, out: c, start, low_rank: Vec::new() }]);
 }
 
 /// Runs several GEMMs in one parallel region. Their outputs are distinct.
 pub(crate) fn run_gemms(cpu: &Cpu, gemms: &mut [Gemm<'_>]) {
-    let mut tasks = Vec::new();
+    let (mut tasks, mut fused) = (Vec::new(), Vec::new());
     let outs: Vec<SharedPtr<f32>> = gemms
         .iter_mut()
         .enumerate()
@@ -52,6 +68,10 @@ pub(crate) fn run_gemms(cpu: &Cpu, gemms: &mut [Gemm<'_>]) {
                 gemm.rows.end <= gemm.x.rows() && gemm.out.len() >= gemm.rows.len() * gemm.w.n(),
                 "GEMM out of bounds"
             );
+            if let SumStart::Of(values) = gemm.start {
+                assert!(values.len() >= gemm.rows.len() * gemm.w.n(), "GEMM with too few values to add to");
+            }
+            fused.push(fuse_first(gemm));
             let blocks = output_blocks(cpu, gemm.rows.clone(), gemm.x.tile_rows(), &gemm.w);
             tasks.extend(blocks.into_iter().map(|block| (i, block)));
             SharedPtr(gemm.out.as_mut_ptr())
@@ -67,15 +87,66 @@ pub(crate) fn run_gemms(cpu: &Cpu, gemms: &mut [Gemm<'_>]) {
         // SAFETY: checked above; blocks of a GEMM are disjoint and each GEMM has an output of its own.
         unsafe {
             let at = outs[*i].ptr().add((rows.start - gemm.rows.start) * n + columns.start);
-            let write = WriteMode::add_if(gemm.accumulate);
-            compute_block(cpu, gemm.x, &gemm.w, &block, TileOut { at, stride: n, write });
-            for low_rank in &gemm.low_rank {
+            let write = match gemm.start {
+                SumStart::Output | SumStart::Of(_) => WriteMode::Add,
+                SumStart::Zero if size_of_val(gemm.out) >= STREAMED_BYTES => WriteMode::Stream,
+                SumStart::Zero => WriteMode::Overwrite,
+            };
+            let (together, apart) = gemm.low_rank.split_at(fused[*i]);
+            let out = TileOut { at, stride: n, write };
+            match gemm.start {
+                SumStart::Of(values) => {
+                    let from = values.as_ptr().add((rows.start - gemm.rows.start) * n + columns.start);
+                    add_to_values(cpu, gemm, &block, together, from, out);
+                }
+                SumStart::Zero | SumStart::Output => compute_block(cpu, gemm.x, &gemm.w, &block, together, out),
+            }
+            together.iter().for_each(|update| work.add(update.work(rows, columns)));
+            for low_rank in apart {
                 let out = TileOut { at, stride: n, write: WriteMode::Add };
                 low_rank.add_to_block(cpu, rows, columns, out, &mut work);
             }
         }
         cpu.meter.count(start, work.terms, work.weight_bytes);
     });
+}
+
+/// As [`compute_block`], added to values that are elsewhere, `from`, in rows of the same stride.
+///
+/// # Safety
+/// As [`compute_block`]; `from` holds the block as well.
+unsafe fn add_to_values(
+    cpu: &Cpu,
+    gemm: &Gemm<'_>,
+    block: &OutputBlock,
+    fused: &[LowRankUpdate<'_>],
+    from: *const f32,
+    out: TileOut,
+) {
+    // SAFETY: as the caller ensures; the values and the output do not overlap.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        if compute_tiled_block(cpu, gemm.x, &gemm.w, block, fused, out, Some(from)).is_some() {
+            return;
+        }
+        for i in 0..block.rows.len() {
+            let at = i * out.stride;
+            std::ptr::copy_nonoverlapping(from.add(at), out.at.add(at), block.columns.len());
+        }
+        compute_block(cpu, gemm.x, &gemm.w, block, fused, out);
+    }
+}
+
+/// Sorts the updates of a GEMM so that those which its kernel adds come first; returns their number.
+fn fuse_first(gemm: &mut Gemm<'_>) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if gemm.x.is_tiled() {
+        let rows = &gemm.rows;
+        gemm.low_rank.sort_by_key(|update| !can_fuse(update, rows));
+        return gemm.low_rank.iter().filter(|update| can_fuse(update, rows)).count();
+    }
+    let _ = gemm;
+    0
 }
 
 /// `c[rows, columns] (+)= x[rows] · W[columns, k]ᵀ` on the calling thread: for loss heads. `columns` starts at a multiple of
@@ -100,6 +171,6 @@ pub(crate) fn matmul_block<'a>(
     let (start, work) = (Instant::now(), GemmWork::of(&block, &w));
     let out = TileOut { at: c.as_mut_ptr(), stride: ldc, write: WriteMode::add_if(accumulate) };
     // SAFETY: checked above: `c` holds the block, left side and weights hold its rows, columns and positions.
-    unsafe { compute_block(cpu, x, &w, &block, out) };
+    unsafe { compute_block(cpu, x, &w, &block, &[], out) };
     cpu.meter.count(start, work.terms, work.weight_bytes);
 }

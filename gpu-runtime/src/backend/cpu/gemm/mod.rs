@@ -1,10 +1,12 @@
 //! GEMMs. Each output element is one chain of multiply-adds over `k` in order, starting from zero or from the element's old
 //! value, whatever the tile height and however rows, columns and `k` are split: the bits of a row depend on that row alone.
 //!
-//! - [`matmul`]: rows by packed weights, with the low-rank updates of adapters ([`low_rank`]). A [`block`] of the output is
-//!   a task; it reads the left side ([`lhs`]) in tiles and the weights ([`rhs`]) in strips ([`strip`], [`transpose`]), and
-//!   [`dispatch`] picks the kernel ([`tiles`]);
-//! - [`gradient`]: `leftᵀ · right`, for gradients of weights;
+//! - [`matmul`]: rows by packed weights, with the low-rank updates of adapters ([`update`], [`low_rank`]). A [`block`]
+//!   of the output ([`partition`]) is a task; it reads the left side ([`lhs`]) in tiles and the weights ([`rhs`]) in strips
+//!   ([`strip`], [`transpose`]), and [`dispatch`] picks the kernel ([`tiles`]); with AMX, [`tiled`] computes a block in
+//!   tiles;
+//! - [`gradient`]: `leftᵀ · right`, for gradients of weights ([`outer`]); with AMX and bf16 weights, [`tiled_gradient`], of
+//!   rows that may have been packed before ([`sides`]);
 //! - [`strided`]: small plain f32 matrices on the calling thread, for attention.
 //!
 //! With bf16 weights, the left side is rounded to bf16 where the processor multiplies bf16; elsewhere it stays f32, which
@@ -16,19 +18,31 @@ mod gradient;
 mod lhs;
 mod low_rank;
 mod matmul;
+mod outer;
 mod partition;
 mod rhs;
+mod rows_view;
+mod sides;
 mod strided;
 mod strip;
+#[cfg(target_arch = "x86_64")]
+mod tiled;
+#[cfg(target_arch = "x86_64")]
+mod tiled_gradient;
 mod tiles;
 mod transpose;
+mod update;
 
-pub(super) use gradient::{RowsView, WeightGradient, add_weight_gradient, add_weight_gradients};
+pub(super) use gradient::{add_weight_gradient, add_weight_gradients, uses_tiles};
 pub(super) use lhs::PackedLhs;
-pub(super) use low_rank::{LowRankUpdate, add_low_rank};
-pub(super) use matmul::{Gemm, matmul, matmul_block, run_gemms};
+pub(super) use low_rank::add_low_rank;
+pub(super) use matmul::{Gemm, SumStart, matmul, matmul_block, run_gemms};
+pub(super) use outer::{GradientSide, PackedPart, WeightGradient};
 pub(super) use rhs::GemmRhs;
+pub(super) use rows_view::RowsView;
+pub(super) use sides::{PackedSide, pack_between, pack_input, pack_output_gradient};
 pub(super) use strided::{Extents, Strided, strided};
+pub(super) use update::LowRankUpdate;
 
 #[cfg(test)]
 mod tests;

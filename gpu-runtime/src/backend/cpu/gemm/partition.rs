@@ -1,20 +1,56 @@
-//! How a GEMM's output is cut into blocks for threads, and whether its sides fit together.
+//! How a GEMM's output is cut into blocks for threads, what these cost, and whether its sides fit together.
 
 use std::ops::Range;
 
 use super::super::Cpu;
+use super::super::amx::TILE;
 use super::super::packed::{NR, PackedData, PackedMatrix};
-use super::block::FEW_ROWS;
 use super::lhs::{LhsData, PackedLhs};
 use super::rhs::GemmRhs;
 use super::transpose::GROUP;
+use crate::backend::Dtype;
 
+/// Most rows of a GEMM that counts as skinny: it is bound by the reading of its weights.
+pub(super) const FEW_ROWS: usize = 24;
 /// Rows of a block of the left side: its part of a pass along `k` and a strip of weights stay in the second-level cache.
 const ROW_BLOCK: usize = 132;
 /// Tasks per thread, so that threads finish together.
 const TASKS: usize = 16;
 /// The same for a GEMM of at most [`FEW_ROWS`] rows.
 const FEW_TASKS: usize = 4;
+
+/// `rows` by `columns` of the output of a GEMM, summed over `w_k`.
+pub(super) struct OutputBlock {
+    /// Rows of the left side.
+    pub rows: Range<usize>,
+    /// Rows of the weights, from a multiple of [`NR`] on.
+    pub columns: Range<usize>,
+    /// First position of `k` in the left side, even.
+    pub x_k: usize,
+    /// Positions of `k` in the weights; begins at an even one, in a transpose at a multiple of [`GROUP`].
+    pub w_k: Range<usize>,
+}
+
+/// What blocks cost, for the meter.
+#[derive(Clone, Copy, Default)]
+pub(super) struct GemmWork {
+    /// Multiply-adds.
+    pub terms: usize,
+    /// Bytes of weights that are read.
+    pub weight_bytes: usize,
+}
+
+impl GemmWork {
+    pub(super) fn of(block: &OutputBlock, w: &GemmRhs<'_>) -> Self {
+        let elements = block.columns.len() * block.w_k.len();
+        Self { terms: block.rows.len() * elements, weight_bytes: w.bytes_of(elements) }
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.terms += other.terms;
+        self.weight_bytes += other.weight_bytes;
+    }
+}
 
 /// Cuts the output of a GEMM into blocks of rows and of whole panels, one for each task.
 pub(super) fn output_blocks(
@@ -32,7 +68,11 @@ pub(super) fn output_blocks(
     // With few rows the reading of weights takes the time, and long runs of them are read faster.
     let per_thread = if rows.len() <= FEW_ROWS { FEW_TASKS } else { TASKS };
     let tasks = cpu.pool.threads() * per_thread;
-    let low = rows.len().div_ceil(ROW_BLOCK);
+    let row_block = match cpu.blocking.lhs_bytes {
+        Some(bytes) if w.dtype() == Dtype::Bf16 => (bytes / (2 * w.k().max(1))).clamp(4 * TILE, 64 * TILE),
+        _ => ROW_BLOCK,
+    };
+    let low = rows.len().div_ceil(row_block);
     let row_blocks = low.max((tasks / 2).div_ceil(panels.max(1)).min(rows.len().div_ceil(least))).max(1);
     let height = rows.len().div_ceil(row_blocks).next_multiple_of(tile).max(1);
     let width = panels.div_ceil(tasks.div_ceil(row_blocks)).max(1) * NR;
@@ -47,11 +87,15 @@ pub(super) fn output_blocks(
 
 /// Panics unless positions `x_k..` of the left side can be multiplied by positions `k` of the weights.
 pub(super) fn check_fit(x: &PackedLhs, x_k: usize, w: &GemmRhs<'_>, k: Range<usize>) {
-    let aligned = x_k.is_multiple_of(2) && k.start.is_multiple_of(2);
+    let granule = x.k_granule();
+    let aligned = x_k.is_multiple_of(granule) && k.start.is_multiple_of(granule);
     assert!(aligned && k.end <= w.k() && x_k + k.len() <= x.k(), "GEMM of mismatched matrices");
+    // Beyond a last incomplete granule one side has to end: it holds zeros there.
+    let ends = k.len().is_multiple_of(granule) || k.end == w.k() || x_k + k.len() == x.k();
+    assert!(ends, "GEMM of a part that ends within what one instruction multiplies");
     let fits = match (w, &x.data) {
         (GemmRhs::Transpose(_), lhs) => k.start.is_multiple_of(GROUP) && matches!(lhs, LhsData::F32(_)),
-        (GemmRhs::Matrix(PackedMatrix { data: PackedData::Bf16(_), .. }), _) => x.stored_k.is_multiple_of(2),
+        (GemmRhs::Matrix(PackedMatrix { data: PackedData::Bf16(_), .. }), _) => x.stored_k.is_multiple_of(granule),
         (GemmRhs::Matrix(_), lhs) => matches!(lhs, LhsData::F32(_)),
     };
     assert!(fits, "left side and weights differ in type");

@@ -72,11 +72,11 @@ unsafe fn tile(isa: Isa, height: usize, columns: usize, k: usize, a: LhsF32, b: 
     unsafe {
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 | Isa::Avx512Bf16 if columns == STRIP => {
+            isa if isa.has_avx2() && columns == STRIP => {
                 by_height!(height, f32_avx2_strided(k, a, b, out): 1 2 3 4 5 6);
             }
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 | Isa::Avx512Bf16 => {
+            isa if isa.has_avx2() => {
                 by_height!(height, f32_avx2_edge(k, columns, a, b, out): 1 2 3 4 5 6);
             }
             _ => f32_portable(height, columns, k, a, b, out),

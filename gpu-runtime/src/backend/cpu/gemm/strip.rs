@@ -36,10 +36,10 @@ pub(super) fn rhs_strip(
     let (panel, offset) = (column / NR, column % NR);
     match &w.data {
         PackedData::F32(data) => {
-            RhsStrip::F32(RhsF32 { at: data[(panel * w.k() + k) * NR + offset..].as_ptr(), stride: NR })
+            RhsStrip::F32(RhsF32 { at: data[(panel * w.depth + k) * NR + offset..].as_ptr(), stride: NR })
         }
         PackedData::Bf16(data) => {
-            let words = &data[(panel * w.k().div_ceil(2) + k / 2) * NR + offset..];
+            let words = &data[(panel * w.depth + k / 2) * NR + offset..];
             if buffer.is_empty() {
                 return RhsStrip::Words(words.as_ptr());
             }

@@ -1,10 +1,13 @@
 //! GEMMs against plain sums, and their bits under every split.
 
+use std::ops::Range;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::backend::Dtype;
-use crate::backend::cpu::packed::PackedMatrix;
+use crate::backend::cpu::linear::runs_within;
+use crate::backend::cpu::packed::{NR, PackedMatrix};
 use crate::backend::cpu::{Cpu, Isa};
 
 fn values(n: usize, seed: usize) -> Vec<f32> {
@@ -122,15 +125,17 @@ proptest! {
         for isa in Isa::available() {
             let cpu = Cpu::with_isa(2, isa);
             let sides = |from: usize| {
-                let left = RowsView { data: &l[from * stride_left..], stride: stride_left, width: left };
-                (left, RowsView { data: &r[from * stride_right..], stride: stride_right, width: right })
+                let left = GradientSide::Rows(RowsView { data: &l[from * stride_left..], stride: stride_left, width: left });
+                (left, GradientSide::Rows(RowsView { data: &r[from * stride_right..], stride: stride_right, width: right }))
             };
             let (mut whole, mut parts) = (vec![0.5; left * right], vec![0.5; left * right]);
+            // Two sequences, which the cut separates.
+            let runs = |rows: Range<usize>| runs_within(&[0..cut, cut..40], &rows);
             let (left_rows, right_rows) = sides(0);
-            add_weight_gradients(&cpu, &mut [WeightGradient { rows, left: left_rows, right: right_rows, transposed, out: &mut whole }]);
-            add_weight_gradients(&cpu, &mut [WeightGradient { rows: cut, left: left_rows, right: right_rows, transposed, out: &mut parts }]);
+            add_weight_gradients(&cpu, &mut [WeightGradient { runs: &runs(0..rows), left: left_rows, right: right_rows, transposed, out: &mut whole }]);
+            add_weight_gradients(&cpu, &mut [WeightGradient { runs: &runs(0..cut), left: left_rows, right: right_rows, transposed, out: &mut parts }]);
             let (left_rows, right_rows) = sides(cut);
-            let rest = WeightGradient { rows: rows - cut, left: left_rows, right: right_rows, transposed, out: &mut parts };
+            let rest = WeightGradient { runs: &runs(cut..rows), left: left_rows, right: right_rows, transposed, out: &mut parts };
             add_weight_gradient(&cpu, rest);
             prop_assert_eq!(&whole, &parts);
             for i in 0..left {
@@ -173,17 +178,66 @@ proptest! {
     }
 
     #[test]
-    fn parts_of_a_left_side_give_the_bits_of_the_whole(m in 1usize..30, n in 1usize..70, k in 1usize..40, from in 0usize..29, skip in 0usize..10) {
-        let (from, skip) = (from.min(m - 1), (skip * 2).min(k - 1) / 2 * 2);
+    fn updates_within_a_gemm_have_the_bits_of_updates_after_it(
+        rows in 1usize..70, n in 1usize..90, k in 1usize..80, cuts in proptest::collection::vec(0usize..70, 0..4),
+        ranks in proptest::collection::vec(1usize..40, 1..3), accumulate: bool
+    ) {
+        let (x, w) = (values(rows * k, 16), values(n * k, 17));
+        // Groups of rows, every other of which has an adapter, on the columns from the first panel or from the second one on.
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (rows + 1)).chain([0, rows]).collect();
+        cuts.sort_unstable();
+        for isa in Isa::available() {
+            let cpu = Cpu::with_isa(2, isa);
+            for dtype in [Dtype::Bf16, Dtype::F32] {
+                let (lhs, weights) = (PackedLhs::new(&cpu, dtype, &x, k), PackedMatrix::pack(&cpu, dtype, k, &[&w]));
+                let at = if n > NR && accumulate { NR } else { 0 };
+                let low: Vec<_> =
+                    ranks.iter().map(|r| PackedMatrix::pack(&cpu, dtype, *r, &[&values((n - at) * r, 18)])).collect();
+                let group = |cut: &[usize]| {
+                    let z = |r: &usize| PackedLhs::new(&cpu, dtype, &values((cut[1] - cut[0]) * r, 19), *r);
+                    (cut[0]..cut[1], ranks.iter().map(z).collect::<Vec<_>>())
+                };
+                let groups: Vec<_> = cuts.windows(2).step_by(2).filter(|cut| cut[0] < cut[1]).map(group).collect();
+                let updates = || {
+                    groups.iter().map(|of| {
+                        let terms = of.1.iter().zip(low.iter().map(GemmRhs::from)).collect();
+                        LowRankUpdate { rows: of.0.clone(), at, terms }
+                    }).collect::<Vec<_>>()
+                };
+                let (mut within, mut after) = (vec![0.5; rows * n], vec![0.5; rows * n]);
+                let w = GemmRhs::Matrix(&weights);
+                let start = if accumulate { SumStart::Output } else { SumStart::Zero };
+                let gemm = Gemm { x: &lhs, rows: 0..rows, x_k: 0, w, out: &mut within, start, low_rank: updates() };
+                run_gemms(&cpu, &mut [gemm]);
+                if accumulate {
+                    let (old, mut apart) = (vec![0.5; rows * n], vec![f32::NAN; rows * n]);
+                    let start = SumStart::Of(&old);
+                    let gemm = Gemm { x: &lhs, rows: 0..rows, x_k: 0, w, out: &mut apart, start, low_rank: updates() };
+                    run_gemms(&cpu, &mut [gemm]);
+                    prop_assert_eq!(&apart, &within, "{:?} {:?}", isa, dtype);
+                }
+                matmul(&cpu, &lhs, &weights, &mut after, accumulate);
+                add_low_rank(&cpu, &mut after, n, &updates());
+                prop_assert_eq!(&within, &after, "{:?} {:?}", isa, dtype);
+            }
+        }
+    }
+
+    #[test]
+    fn parts_of_a_left_side_give_the_bits_of_the_whole(m in 1usize..30, n in 1usize..70, k in 1usize..90, from in 0usize..29, skip in 0usize..10) {
+        let from = from.min(m - 1);
         let (x, w) = (values(m * k, 14), values(n * k, 15));
         for isa in Isa::available() {
             let cpu = Cpu::with_isa(2, isa);
             for dtype in [Dtype::Bf16, Dtype::F32] {
+                // Parts begin where an instruction does.
+                let granule = PackedLhs::empty(&cpu, dtype, 1, k).k_granule();
+                let skip = (skip * granule).min(k - 1) / granule * granule;
                 let part: Vec<f32> = w.chunks_exact(k).flat_map(|row| row[skip..].to_vec()).collect();
                 let packed = PackedMatrix::pack(&cpu, dtype, k - skip, &[&part]);
                 let lhs = PackedLhs::new(&cpu, dtype, &x, k);
                 let mut out = vec![0.0; (m - from) * n];
-                let gemm = Gemm { x: &lhs, rows: from..m, x_k: skip, w: GemmRhs::Matrix(&packed), out: &mut out, accumulate: false, low_rank: Vec::new() };
+                let gemm = Gemm { x: &lhs, rows: from..m, x_k: skip, w: GemmRhs::Matrix(&packed), out: &mut out, start: SumStart::Zero, low_rank: Vec::new() };
                 run_gemms(&cpu, &mut [gemm]);
                 let own: Vec<f32> = x.chunks_exact(k).skip(from).flat_map(|row| row[skip..].to_vec()).collect();
                 let mut expected = vec![0.0; (m - from) * n];

@@ -13,6 +13,8 @@ pub(super) const STRIP: usize = 16;
 #[repr(usize)]
 pub(super) enum WriteMode {
     Overwrite,
+    /// As `Overwrite`, where the output is larger than caches: kernels may write past them.
+    Stream,
     Add,
 }
 
@@ -239,7 +241,7 @@ pub(super) unsafe fn f32_portable(height: usize, columns: usize, k: usize, a: Lh
         // SAFETY: bounds by the caller.
         unsafe {
             let out = std::slice::from_raw_parts_mut(c.at.add(i * c.stride), columns);
-            if c.write == WriteMode::Overwrite {
+            if c.write != WriteMode::Add {
                 out.fill(0.0);
             }
             for p in 0..k {

@@ -21,15 +21,15 @@ pub(super) fn transpose_strip(isa: Isa, w: &PackedMatrix, column: usize, from: u
                 // SAFETY: the processor has AVX2, as `isa` says; the panel has `k` positions of 32 lanes (half as many of
                 // words), of which `GROUP` from `lane` on and `STRIP` from `column` on exist.
                 PackedData::Bf16(words) => unsafe {
-                    let at = &words[(panel * k.div_ceil(2) + column / 2) * NR + lane..];
+                    let at = &words[(panel * w.depth + column / 2) * NR + lane..];
                     // The next panel is far away: without the prefetch every load waits for memory.
-                    let next = at.as_ptr().wrapping_add(k.div_ceil(2) * NR - lane + lane / GROUP * 2 * NR);
+                    let next = at.as_ptr().wrapping_add(w.depth * NR - lane + lane / GROUP * 2 * NR);
                     prefetch(next);
                     transpose_words_avx2(at.as_ptr(), out.as_mut_ptr());
                 },
                 // SAFETY: as above.
                 PackedData::F32(values) => unsafe {
-                    let at = &values[(panel * k + column) * NR + lane..];
+                    let at = &values[(panel * w.depth + column) * NR + lane..];
                     transpose_floats_avx2(at.as_ptr(), out.as_mut_ptr());
                 },
             }

@@ -3,10 +3,12 @@
 use std::ops::Range;
 
 use super::super::Cpu;
-use super::super::gemm::{GemmRhs, PackedLhs, RowsView, WeightGradient, add_weight_gradient, matmul_block};
+use super::super::gemm::{
+    GemmRhs, GradientSide, PackedLhs, RowsView, WeightGradient, add_weight_gradient, matmul_block,
+};
 use super::super::parallel::{SharedPtr, par_chunks};
 use super::super::vexp::{exp, multiversion};
-use super::{CHUNK, Head, HeadRowGroup, ROWS, RowBlock};
+use super::{CHUNK, Head, HeadRowGroup, ROWS, RowBlock, SavedLogits};
 use crate::backend::Targets;
 
 impl Head<'_> {
@@ -59,29 +61,31 @@ impl Head<'_> {
     }
 
     /// Adds `d_logitsᵀ · right` to `out[vocabulary, width]`: the gradient with respect to the unembedding (`right` are the
-    /// hidden states) or to B of an adapter (`right` is its scaled `z`). Rows are summed in order.
+    /// hidden states) or to B of an adapter (`right` is its scaled `z`). Rows are summed in order, sequence by sequence.
     pub(in crate::backend::cpu) fn weight_gradient(
         &self,
         cpu: &Cpu,
         targets: &Targets,
         d_logprobs: &[f32],
         lse: &[f32],
+        sequences: &[Range<usize>],
         right: &[f32],
         width: usize,
         out: &mut [f32],
     ) {
         let chunks: Vec<_> = self.chunks().collect();
-        let blocks = self.blocks(cpu, targets);
+        let blocks = self.blocks_by_sequence(sequences);
         par_chunks(&cpu.pool, out, CHUNK * width, |i, out| {
             let columns = chunks[i].clone();
             let mut logits = cpu.buffer(ROWS * columns.len());
-            for block in &blocks {
+            for (block, runs) in &blocks {
                 let rows = block.rows.clone();
                 let d = &mut logits[..rows.len() * columns.len()];
                 self.d_logits(cpu, block, columns.clone(), targets, d_logprobs, lse, d);
                 let (left, right) =
                     (RowsView::dense(d, columns.len()), RowsView::dense(&right[rows.start * width..], width));
-                let gradient = WeightGradient { rows: rows.len(), left, right, transposed: false, out: &mut *out };
+                let (left, right) = (GradientSide::Rows(left), GradientSide::Rows(right));
+                let gradient = WeightGradient { runs, left, right, transposed: false, out: &mut *out };
                 add_weight_gradient(cpu, gradient);
             }
         });
@@ -99,19 +103,20 @@ impl Head<'_> {
         lse: &[f32],
         out: &mut [f32],
     ) {
-        match self.saved {
-            Some(saved) => {
-                let (vocab, width) = (self.w.n(), columns.len());
-                for (row, out) in saved.rows[block.rows.clone()].iter().zip(out.chunks_exact_mut(width)) {
-                    out.copy_from_slice(&saved.logits[row * vocab + columns.start..][..width]);
-                }
-            }
-            None => self.logits(cpu, block, columns.clone(), out, columns.len()),
+        let width = columns.len();
+        if self.saved.is_none() {
+            self.logits(cpu, block, columns.clone(), out, width);
         }
-        for (row, out) in block.rows.clone().zip(out.chunks_exact_mut(columns.len())) {
+        for (row, out) in block.rows.clone().zip(out.chunks_exact_mut(width)) {
             let at = targets.offsets[row]..targets.offsets[row + 1];
             let total: f32 = d_logprobs[at.clone()].iter().sum();
-            scaled_softmax(cpu.isa(), out, lse[row], -total);
+            match self.saved {
+                Some(SavedLogits { logits, rows }) => {
+                    let logits = &logits[rows[row] * self.w.n() + columns.start..][..width];
+                    scaled_softmax(cpu.isa(), logits, lse[row], -total, out);
+                }
+                None => scaled_softmax_in_place(cpu.isa(), out, lse[row], -total),
+            }
             for t in at {
                 let id = targets.ids[t] as usize;
                 if columns.contains(&id) {
@@ -124,7 +129,15 @@ impl Head<'_> {
 
 multiversion! {
     /// `scale · exp(x - lse)`: the softmax of a row of logits, scaled.
-    fn scaled_softmax(x: &mut [f32], lse: f32, scale: f32) {
+    fn scaled_softmax(x: &[f32], lse: f32, scale: f32, out: &mut [f32]) {
+        for (out, x) in out.iter_mut().zip(x) {
+            *out = exp(x - lse) * scale;
+        }
+    }
+}
+
+multiversion! {
+    fn scaled_softmax_in_place(x: &mut [f32], lse: f32, scale: f32) {
         for x in x {
             *x = exp(*x - lse) * scale;
         }

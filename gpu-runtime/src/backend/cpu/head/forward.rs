@@ -2,6 +2,7 @@
 
 use super::super::Cpu;
 use super::super::parallel::SharedPtr;
+use super::super::stream::stream;
 use super::log_sum_exp::{LogSum, add_chunk};
 use super::{CHUNK, Head, RowBlock};
 use crate::backend::Targets;
@@ -52,22 +53,20 @@ impl Head<'_> {
         targets: &Targets,
         out: &mut [f32],
         lse: &mut [f32],
-        save: Option<&mut [f32]>,
+        mut save: Option<&mut [f32]>,
     ) {
         let rows = block.rows.clone();
-        let mut own = cpu.buffer(if save.is_some() { 0 } else { rows.len() * CHUNK });
-        let (logits, saves) = match save {
-            Some(save) => (save, true),
-            None => (&mut own[..], false),
-        };
+        let (mut logits, vocab) = (cpu.buffer(rows.len() * CHUNK), self.w.n());
         let mut states = vec![LogSum::EMPTY; rows.len()];
         let first = targets.offsets[rows.start];
         for columns in self.chunks() {
-            let (at, stride) = if saves { (columns.start, self.w.n()) } else { (0, columns.len()) };
-            self.logits(cpu, block, columns.clone(), &mut logits[at..], stride);
-            for (row, (state, logits)) in rows.clone().zip(states.iter_mut().zip(logits[at..].chunks(stride))) {
-                let logits = &logits[..columns.len()];
+            self.logits(cpu, block, columns.clone(), &mut logits, columns.len());
+            for (i, (state, logits)) in states.iter_mut().zip(logits.chunks_exact(columns.len())).enumerate() {
+                let row = rows.start + i;
                 *state = add_chunk(cpu.isa(), logits, 1.0, *state);
+                if let Some(save) = &mut save {
+                    stream(cpu.isa(), logits, &mut save[i * vocab..][columns.clone()]);
+                }
                 for t in targets.offsets[row]..targets.offsets[row + 1] {
                     let id = targets.ids[t] as usize;
                     if columns.contains(&id) {

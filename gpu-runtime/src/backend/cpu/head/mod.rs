@@ -13,6 +13,7 @@ pub(super) use pass::{HeadState, backward, target_logprobs};
 
 use super::Cpu;
 use super::gemm::{GemmRhs, PackedLhs, matmul_block};
+use super::linear::runs_within;
 use super::packed::PackedMatrix;
 use crate::backend::Targets;
 
@@ -20,6 +21,8 @@ use crate::backend::Targets;
 const CHUNK: usize = 512;
 /// Most rows of a block.
 const ROWS: usize = 264;
+/// Most rows of a sequence in a block of [`Head::blocks_by_sequence`].
+const SEQUENCE_ROWS: usize = 256;
 
 /// What a low-rank adapter adds to the logits of rows: `z Bᵀ`.
 #[derive(Clone, Copy)]
@@ -104,6 +107,36 @@ impl<'a> Head<'a> {
             starts.map(block).collect::<Vec<_>>()
         };
         self.groups.iter().flat_map(split).collect()
+    }
+
+    /// Blocks of rows whose sums over rows go on in order, each with its rows by sequence, counted from its first one. A
+    /// sequence is cut at multiples of [`SEQUENCE_ROWS`] of its rows alone: kernels add several rows at once.
+    fn blocks_by_sequence(&self, sequences: &[Range<usize>]) -> Vec<(RowBlock<'a>, Vec<Range<usize>>)> {
+        let mut blocks: Vec<(RowBlock<'a>, Vec<Range<usize>>)> = Vec::new();
+        for group in self.groups {
+            let mut open = false;
+            for run in runs_within(sequences, &group.rows) {
+                for start in run.clone().step_by(SEQUENCE_ROWS) {
+                    let piece = start..(start + SEQUENCE_ROWS).min(run.end);
+                    let first = group.rows.start + piece.start;
+                    match blocks.last_mut().filter(|(block, _)| open && block.rows.len() + piece.len() <= ROWS) {
+                        Some((block, runs)) => {
+                            let at = first - block.rows.start;
+                            block.rows.end = first + piece.len();
+                            runs.push(at..at + piece.len());
+                        }
+                        None => {
+                            let adapter = group.adapter.map(|a| (a, piece.start * a.rank));
+                            let block = RowBlock { rows: first..first + piece.len(), adapter, dz_at: 0 };
+                            let (block, runs) = (block, std::iter::once(0..piece.len()).collect());
+                            blocks.push((block, runs));
+                        }
+                    }
+                    open = true;
+                }
+            }
+        }
+        blocks
     }
 
     /// Logits of a block of rows for a chunk of the vocabulary, in rows of `stride` elements.

@@ -5,7 +5,10 @@ use super::super::Cpu;
 use super::super::buffer::Buffer;
 use super::super::elementwise::scale;
 use super::super::gemm::PackedLhs;
-use super::super::linear::{LoraPairGradient, LowRankRows, add_lora_pair_gradients, d_input, lora_project};
+use super::super::linear::{
+    LoraPairGradient, LowRankRows, add_lora_pair_gradients, d_input, lora_project, runs_within,
+};
+use super::super::operands::Operand;
 use super::super::rows::HostRows;
 use super::{Head, HeadAdapter, HeadRowGroup, SavedLogits};
 use crate::backend::host::HostParams;
@@ -93,7 +96,8 @@ pub(in crate::backend::cpu) fn backward(
     head.backward(cpu, call.weight.transposed(cpu), targets, d_logprobs, &pass.lse, &mut dx, &mut dz);
     match sinks {
         GradientSinks::Full(grads) => {
-            head.weight_gradient(cpu, targets, d_logprobs, &pass.lse, hidden, width, &mut grads[param]);
+            let grad = &mut grads[param];
+            head.weight_gradient(cpu, targets, d_logprobs, &pass.lse, gradient.sequences, hidden, width, grad);
         }
         GradientSinks::Adapters(sinks) => pass.adapter_gradients(&mut dz, &mut dx, sinks),
     }
@@ -117,11 +121,13 @@ impl HeadBackward<'_, '_> {
                 continue;
             }
             scale(own, segment.scale);
-            if let Some(grads) = sinks[segment.group].as_deref_mut() {
-                self.b_gradient(segment, &self.zs[i], &mut grads[segment.param + 1]);
+            if let (Some(grads), Some(b)) = (sinks[segment.group].as_deref_mut(), segment.grads[1]) {
+                self.b_gradient(segment, &self.zs[i], &mut grads[b.param]);
             }
             let pair = LoraPairGradient { segment, z: None, dz: own };
-            add_lora_pair_gradients(cpu, &[pair], (self.hidden, width), (&[], 0), sinks);
+            let sequences = self.gradient.sequences;
+            let (x, dy) = (Operand::rows(self.hidden, width), Operand::rows(&[], 0));
+            add_lora_pair_gradients(cpu, &[pair], sequences, x, dy, sinks);
             d_input(cpu, None, std::slice::from_ref(segment), &[&*own], dx);
         }
     }
@@ -141,6 +147,7 @@ impl HeadBackward<'_, '_> {
         };
         let head = Head { x: &x, w, groups: &groups, saved: self.saved(rows.start, rows.len()) };
         let d_logprobs = &self.gradient.d_logprobs[at];
-        head.weight_gradient(cpu, &targets, d_logprobs, &self.lse[rows], z, segment.rank, out);
+        let sequences = runs_within(self.gradient.sequences, &rows);
+        head.weight_gradient(cpu, &targets, d_logprobs, &self.lse[rows], &sequences, z, segment.rank, out);
     }
 }

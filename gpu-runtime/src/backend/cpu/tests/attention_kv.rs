@@ -1,7 +1,9 @@
 //! Keys and values of sequences: how tokens are cut into passes, and which sequences share blocks, does not change the bits
 //! of outputs.
 
-use super::support::{Attention, attention_shape, bits, cpus, values};
+use super::support::{Attention, LAYER, attention_cpus, attention_shape, bits, values};
+use crate::backend::cpu::kv::Storage;
+use crate::backend::{Backend, KV_BLOCK};
 use crate::model::KvSequence;
 
 /// Bits of the outputs and log-sum-exps of consecutive rows.
@@ -33,18 +35,43 @@ fn feed(
 
 #[test]
 fn chunks_and_single_tokens_give_the_bits_of_the_whole_pass() {
-    let n = 100;
+    // More than the 128 keys between two updates of a running maximum.
+    let n = 150;
     // The last has more heads to a key than a tile has rows.
     for shape in [attention_shape(2, 1, 16), attention_shape(2, 3, 64), attention_shape(1, 50, 16)] {
         let qkv: Vec<f32> = values(n * shape.qkv_width(), 1).iter().map(|x| 3.0 * x).collect();
-        for cpu in cpus() {
+        for cpu in attention_cpus() {
             for window in [None, Some(7), Some(33)] {
                 let (mut attention, width) = (Attention::new(&cpu, &shape, window), shape.qkv_width());
                 let whole = feed(&mut attention, width, &mut KvSequence::default(), &qkv, [n]);
-                for chunks in [vec![1; n], vec![31, 1, 33, 2, 1, 32], vec![49, 51], vec![64, 36]] {
+                for chunks in [vec![1; n], vec![31, 1, 33, 2, 1, 32, 50], vec![49, 101], vec![64, 86]] {
                     assert_eq!(feed(&mut attention, width, &mut KvSequence::default(), &qkv, chunks), whole);
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn a_block_takes_the_bytes_that_plans_count() {
+    for cpu in attention_cpus() {
+        for head_dim in [16, 64, 72] {
+            let shape = attention_shape(2, 3, head_dim);
+            let mut pool = cpu.kv_pool(&shape);
+            let block = cpu.kv_take(&mut pool);
+            let (head, width) = match pool.storage() {
+                Storage::Floats(pool) => {
+                    let (keys, values) = pool.tile(LAYER, 1, block);
+                    (size_of_val(keys) + size_of_val(values), 4 * head_dim)
+                }
+                #[cfg(target_arch = "x86_64")]
+                Storage::Tiles(pool) => {
+                    let (keys, values) = pool.tile(LAYER, 1, block);
+                    (size_of_val(keys) + size_of_val(values), 2 * head_dim.next_multiple_of(32))
+                }
+            };
+            assert_eq!(head, 2 * width * KV_BLOCK);
+            assert_eq!(cpu.kv_block_bytes(&shape), shape.layers * shape.kv_heads * head);
         }
     }
 }
@@ -55,7 +82,7 @@ fn sequences_in_one_pass_may_be_at_different_positions() {
     let width = shape.qkv_width();
     let starts = [0, 40, 63, 5];
     let lens = [3, 1, 2, 1];
-    for cpu in cpus() {
+    for cpu in attention_cpus() {
         for window in [None, Some(7)] {
             let mut attention = Attention::new(&cpu, &shape, window);
             let (mut kvs, mut qkv, mut alone) = (Vec::new(), Vec::new(), Rows::default());
@@ -84,7 +111,7 @@ fn forks_do_not_disturb_each_other() {
     for shared in [40, 32, 33] {
         let prefix = values(shared * width, 1);
         let tails: Vec<Vec<f32>> = (2..5).map(|seed| values(30 * width, seed)).collect();
-        for cpu in cpus() {
+        for cpu in attention_cpus() {
             let mut attention = Attention::new(&cpu, &shape, None);
             let fresh: Vec<Rows> = tails
                 .iter()

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use super::support::{attend_whole, attention_shape, bits, ranges, values};
 use crate::backend::cpu::elementwise::{activate, activate_backward, add_bias, add_column_sums};
 use crate::backend::cpu::gemm::{
-    GemmRhs, LowRankUpdate, PackedLhs, RowsView, WeightGradient, add_low_rank, add_weight_gradients, matmul,
+    GemmRhs, GradientSide, LowRankUpdate, PackedLhs, RowsView, WeightGradient, add_low_rank, add_weight_gradients,
+    matmul,
 };
 use crate::backend::cpu::head::{Head, HeadAdapter, HeadRowGroup, SavedLogits};
 use crate::backend::cpu::norm::{add_rms_norm, rms_norm, rms_norm_backward, rms_norm_heads, rms_norm_heads_backward};
@@ -19,12 +20,17 @@ use crate::model::rope_table;
 
 const EPS: f32 = 1e-5;
 
-/// Processors with one and three threads, for every instruction set, with base weights in f32.
+/// Processors with one and three threads, for every instruction set, with base weights in f32 and in bf16.
 fn pairs() -> Vec<[Cpu; 2]> {
-    Isa::available()
-        .into_iter()
-        .map(|isa| [1, 3].map(|threads| Cpu::with_isa(threads, isa).with_dtype(Dtype::F32)))
-        .collect()
+    let of = |isa: Isa| {
+        [Dtype::F32, Dtype::Bf16].map(|dtype| [1, 3].map(|threads| Cpu::with_isa(threads, isa).with_dtype(dtype)))
+    };
+    Isa::available().into_iter().flat_map(of).collect()
+}
+
+/// A sequence of each row: sums over rows then go on from row to row.
+fn by_row(rows: usize) -> Vec<std::ops::Range<usize>> {
+    (0..rows).map(|row| row..row + 1).collect()
 }
 
 /// `f` maps rows `[i, j)` to their results, of the same width each. Checks that they are the same in one
@@ -132,9 +138,10 @@ proptest! {
     fn products_of_matrices(rows in 1usize..30, n in 1usize..50, k in 1usize..40, seed: u64) {
         let (x, b, y) = (values(rows * k, seed), values(k * n, seed ^ 1), values(rows * n, seed ^ 2));
         check_sum(rows, k * n, |cpu, r, out| {
-            let left = RowsView::dense(&x[r.start * k..], k);
-            let right = RowsView::dense(&y[r.start * n..], n);
-            add_weight_gradients(cpu, &mut [WeightGradient { rows: r.len(), left, right, transposed: false, out }]);
+            let left = GradientSide::Rows(RowsView::dense(&x[r.start * k..], k));
+            let right = GradientSide::Rows(RowsView::dense(&y[r.start * n..], n));
+            let runs = &by_row(r.len());
+            add_weight_gradients(cpu, &mut [WeightGradient { runs, left, right, transposed: false, out }]);
         });
         for dtype in [Dtype::F32, Dtype::Bf16] {
             check_rows(rows, |cpu, r| {
@@ -161,7 +168,8 @@ proptest! {
         let window = window.then_some(7);
         let rows: usize = lens.iter().sum();
         let (qkv, d_out) = (values(rows * shape.qkv_width(), seed), values(rows * shape.q_width(), seed ^ 1));
-        for [one, three] in pairs() {
+        let rounding = Isa::available().into_iter().filter(|isa| isa.has_amx());
+        for [one, three] in pairs().into_iter().chain(rounding.map(|isa| [1, 3].map(|threads| Cpu::with_isa(threads, isa)))) {
             let all = attend_whole(&one, &shape, window, &lens, &qkv, &d_out);
             let threads = attend_whole(&three, &shape, window, &lens, &qkv, &d_out);
             let (mut out, mut lse, mut d_qkv) = (Vec::new(), Vec::new(), Vec::new());
@@ -236,7 +244,7 @@ impl HeadRows {
         let (logprobs, lse) = head.target_logprobs(cpu, &targets, None);
         if let Some(dw) = dw {
             assert_eq!(dw.len(), self.vocab * hidden);
-            head.weight_gradient(cpu, &targets, d_logprobs, &lse, x, hidden, dw);
+            head.weight_gradient(cpu, &targets, d_logprobs, &lse, &by_row(r.len()), x, hidden, dw);
             return Vec::new();
         }
         let (mut dx, mut dz) = (vec![0.0; r.len() * hidden], vec![0.0; r.len() * rank]);

@@ -3,6 +3,7 @@
 use std::sync::PoisonError;
 
 use crate::backend::cpu::Cpu;
+use crate::backend::cpu::aligned::capacity_for;
 use crate::backend::cpu::buffer::POOLS;
 use crate::memory;
 
@@ -12,9 +13,9 @@ fn free_buffers_are_released() {
     let cpu = Cpu::new(1);
     let held = cpu.buffer(1000);
     drop(cpu.buffer(5000));
-    assert_eq!(cpu.usage.free(), 4 * 5000);
+    assert_eq!(cpu.usage.free(), 4 * capacity_for::<f32>(5000));
     memory::release_free();
     assert_eq!((cpu.usage.free(), held.len()), (0, 1000));
     drop(held);
-    assert_eq!(cpu.usage.free(), 4 * 1000);
+    assert_eq!(cpu.usage.free(), 4 * capacity_for::<f32>(1000));
 }

@@ -9,5 +9,6 @@ mod head;
 mod invariance;
 mod memory;
 mod norm;
+mod operands;
 mod rope;
 mod support;

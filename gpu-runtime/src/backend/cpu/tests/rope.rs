@@ -41,6 +41,7 @@ fn frequencies(scaling: &RopeScaling) -> [f64; HALF] {
                 _ => plain[i] / 8.0,
             }
         }),
+        RopeScaling::Yarn { .. } => unreachable!("golden numbers have it"),
     }
 }
 

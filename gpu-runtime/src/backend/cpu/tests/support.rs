@@ -28,6 +28,12 @@ pub(crate) fn cpus() -> Vec<Cpu> {
     Isa::available().into_iter().map(|isa| Cpu::with_isa(2, isa).with_dtype(Dtype::F32)).collect()
 }
 
+/// As [`cpus`], and with AMX, whose attention rounds to bf16 where base weights are bf16, that too.
+pub(crate) fn attention_cpus() -> Vec<Cpu> {
+    let rounding = Isa::available().into_iter().filter(|isa| isa.has_amx()).map(|isa| Cpu::with_isa(2, isa));
+    cpus().into_iter().chain(rounding).collect()
+}
+
 /// A variable of candle's, in f64.
 pub(crate) fn var(x: &[f32], shape: &[usize]) -> Var {
     Var::from_tensor(&constant(x, shape)).unwrap()
@@ -101,7 +107,7 @@ pub(crate) struct Attention<'a> {
     cpu: &'a Cpu,
     shape: &'a AttentionShape,
     window: Option<usize>,
-    cache: KvCache<Cpu>,
+    pub(crate) cache: KvCache<Cpu>,
 }
 
 impl<'a> Attention<'a> {
@@ -132,7 +138,7 @@ impl<'a> Attention<'a> {
         spans
     }
 
-    fn call<'s>(&self, spans: &'s [Span]) -> AttentionCall<'s>
+    pub(crate) fn call<'s>(&self, spans: &'s [Span]) -> AttentionCall<'s>
     where
         'a: 's,
     {

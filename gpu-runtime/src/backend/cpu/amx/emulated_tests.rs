@@ -1,0 +1,48 @@
+//! The tests of the kernels with tiles, in another process in which tile instructions are emulated. On processors without AMX
+//! nothing else tests these kernels; with AMX, both have to pass.
+
+use amx_emulator::{executed, is_rerun, rerun, skipped};
+
+use crate::backend::Dtype;
+use crate::backend::cpu::gemm::{PackedLhs, matmul};
+use crate::backend::cpu::packed::PackedMatrix;
+use crate::backend::cpu::{Cpu, Isa};
+
+/// Tests of the tiles alone, and tests of each kernel that uses them, which run it for every class: of those, the ones that are
+/// done in seconds.
+const TESTS: [&str; 8] = [
+    "backend::cpu::amx::",
+    "backend::cpu::attention::",
+    "backend::cpu::gemm::",
+    "backend::cpu::packed::",
+    "backend::cpu::tests::attention::windowed_attention_and_its_gradient",
+    "backend::cpu::tests::attention_kv::sequences_in_one_pass_may_be_at_different_positions",
+    "backend::cpu::tests::head::log_probabilities_and_their_gradients",
+    "backend::cpu::tests::invariance::products_of_matrices",
+];
+
+#[test]
+fn kernels_pass_their_tests_with_emulated_tiles() {
+    if is_rerun() {
+        return emulated_gemm();
+    }
+    if !Isa::available().contains(&Isa::Avx512Bf16) {
+        return skipped("tests of kernels with emulated tiles, which also use AVX-512 BF16: this processor has none");
+    }
+    match rerun(&TESTS) {
+        Err(error) => skipped(error),
+        Ok(rerun) => assert!(rerun.success && rerun.passed >= 16, "{}", rerun.output),
+    }
+}
+
+/// Kernels of the class execute emulated instructions.
+fn emulated_gemm() {
+    assert_eq!(Isa::detect(), Isa::AmxBf16);
+    let (cpu, before) = (Cpu::new(1), executed());
+    let x = PackedLhs::new(&cpu, Dtype::Bf16, &[1.0; 16 * 32], 32);
+    let w = PackedMatrix::pack(&cpu, Dtype::Bf16, 32, &[&[0.5; 32 * 32]]);
+    let mut c = [0.0; 16 * 32];
+    matmul(&cpu, &x, &w, &mut c, false);
+    assert_eq!(c, [16.0; 16 * 32]);
+    assert!(executed() > before, "the processor executed the instructions itself");
+}

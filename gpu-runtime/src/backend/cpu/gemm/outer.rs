@@ -1,0 +1,94 @@
+//! What a gradient of weights is computed from: rows of two matrices, and the output of their product.
+
+use std::ops::Range;
+
+use super::rows_view::RowsView;
+use super::sides::{PackedSide, groups};
+
+/// A side of a gradient.
+#[derive(Clone, Copy)]
+pub(crate) enum GradientSide<'a> {
+    Rows(RowsView<'a>),
+    Packed(PackedPart<'a>),
+}
+
+/// Columns of packed rows: for kernels in tiles.
+#[derive(Clone, Copy)]
+pub(crate) struct PackedPart<'a> {
+    pub side: &'a PackedSide,
+    /// The first column, where a tile or panel of the side begins.
+    pub column: usize,
+    pub width: usize,
+    /// Row of the side that is row 0 of the gradient.
+    pub row: usize,
+}
+
+impl<'a> GradientSide<'a> {
+    pub(super) fn width(&self) -> usize {
+        match self {
+            Self::Rows(rows) => rows.width,
+            Self::Packed(part) => part.width,
+        }
+    }
+
+    /// Its rows; none if it is packed, which [`WeightGradient::check_rows`] refuses.
+    pub(super) fn rows(&self) -> RowsView<'a> {
+        match self {
+            Self::Rows(rows) => *rows,
+            Self::Packed(part) => RowsView::dense(&[], part.width),
+        }
+    }
+
+    fn holds(&self, runs: &[Range<usize>]) -> bool {
+        match self {
+            Self::Rows(rows) => rows.holds(runs.last().map_or(0, |run| run.end)),
+            Self::Packed(part) => part.first_group(runs).is_some() && part.column + part.width <= part.side.width,
+        }
+    }
+}
+
+impl PackedPart<'_> {
+    /// Index of the first group of `runs` in the side; `None` where the side was packed in other groups.
+    pub(super) fn first_group(&self, runs: &[Range<usize>]) -> Option<usize> {
+        let own = groups(runs);
+        let Some(first) = own.first() else { return Some(0) };
+        let start = self.side.groups.partition_point(|group| group.first < self.row + first.first);
+        let found = self.side.groups.get(start..start + own.len())?;
+        let same = found.iter().zip(&own).all(|(a, b)| (a.first, a.rows) == (b.first + self.row, b.rows));
+        same.then_some(start)
+    }
+}
+
+/// `out[left.width, right.width] += leftᵀ · right`, or its transpose.
+pub(crate) struct WeightGradient<'a> {
+    /// Rows that are summed, in order. Kernels that add several rows at once count them from the first row of each range.
+    pub runs: &'a [Range<usize>],
+    /// `[rows, left.width]`.
+    pub left: GradientSide<'a>,
+    /// `[rows, right.width]`; it is faster to have the wider matrix here.
+    pub right: GradientSide<'a>,
+    /// Whether the transpose, `[right.width, left.width]`, is added.
+    pub transposed: bool,
+    /// Dense, in the order that `transposed` says.
+    pub out: &'a mut [f32],
+}
+
+impl WeightGradient<'_> {
+    /// Rows of both sides.
+    pub(super) fn rows(&self) -> usize {
+        self.runs.last().map_or(0, |run| run.end)
+    }
+
+    pub(super) fn check(&self) {
+        assert!(self.runs.is_sorted_by(|a, b| a.end <= b.start), "rows of a gradient out of order");
+        assert!(self.left.holds(self.runs) && self.right.holds(self.runs), "gradient of mismatched matrices");
+        assert!(self.out.len() >= self.left.width() * self.right.width(), "gradient out of bounds");
+    }
+
+    /// As [`WeightGradient::check`], for kernels that read rows.
+    pub(super) fn check_rows(&self) {
+        self.check();
+        let rows = [self.left, self.right].map(|side| side.rows().holds(self.rows()));
+        assert!(rows == [true; 2], "a packed side for kernels that read rows");
+    }
+}

@@ -1,0 +1,310 @@
+//! A block of a GEMM's output in AMX tiles: strips of columns, in each tiles of rows, in each all of `k`, and the low-rank
+//! updates of adapters while the sums are in registers.
+
+use std::arch::x86_64::*;
+use std::ops::Range;
+
+use super::super::Cpu;
+use super::super::amx::{PREFETCH, Segment, TILE, TILE_BYTES, TILE_K, configure, multiply_segments};
+use super::super::packed::{NR, PackedData, PackedMatrix};
+use super::lhs::{LhsData, PackedLhs};
+use super::partition::OutputBlock;
+use super::rhs::GemmRhs;
+use super::tiles::{TileOut, WriteMode};
+use super::update::LowRankUpdate;
+
+/// Rows of sums that are computed together.
+const ROWS: usize = 2 * TILE;
+/// Most segments of a sum: `k` and the terms of low-rank updates.
+const SEGMENTS: usize = 8;
+
+/// Steps along `k` whose weights of a strip, and as much of the left side, stay in the first-level cache.
+const PART_STEPS: usize = 9;
+/// Fewest row tiles whose sums are staged in memory: with fewer, weights are read too seldom.
+const STAGED_TILES: usize = 3;
+
+/// A side by side pair of matrices in tiles, `x · Wᵀ`.
+#[derive(Clone, Copy)]
+struct Tiled<'a> {
+    x: &'a PackedLhs,
+    lhs: &'a [u32],
+    w: &'a PackedMatrix,
+    weights: &'a [u32],
+}
+
+impl<'a> Tiled<'a> {
+    fn of(x: &'a PackedLhs, w: &GemmRhs<'a>) -> Option<Self> {
+        match (&x.data, w) {
+            (LhsData::Tiles(lhs), GemmRhs::Matrix(w)) => match &w.data {
+                PackedData::Bf16(weights) => Some(Self { x, lhs, w, weights }),
+                PackedData::F32(_) => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The terms of row tile `tile` and of a strip of columns over positions `w_k`, which the left side has from `x_k` on.
+    fn segment(&self, tile: usize, column: usize, x_k: usize, w_k: &Range<usize>) -> Segment {
+        let row_tile = self.x.stored_k / TILE_K * TILE_BYTES;
+        let a = self.lhs.as_ptr().cast::<u8>().wrapping_add(tile * row_tile + x_k / TILE_K * TILE_BYTES);
+        let b = self.weights.as_ptr().wrapping_add((column / NR * self.w.depth + w_k.start / 2) * NR);
+        Segment { a, second: a.wrapping_add(row_tile), b: b.cast(), steps: w_k.len().div_ceil(TILE_K), ahead: b.cast() }
+    }
+}
+
+/// Whether an update can be added while the sums of a GEMM over `rows` are in registers: whole tiles of rows have it, and
+/// with the GEMM's own terms it has not too many.
+pub(super) fn can_fuse(update: &LowRankUpdate<'_>, rows: &Range<usize>) -> bool {
+    let whole = |row: usize| row.is_multiple_of(TILE);
+    let in_tiles = update.terms.iter().all(|(z, w)| Tiled::of(z, w).is_some());
+    let ends = whole(update.rows.end) || update.rows.end == rows.end;
+    in_tiles && whole(update.rows.start) && ends && update.terms.len() < SEGMENTS
+}
+
+/// `c (+)= x · Wᵀ` for one block, then the updates that [`can_fuse`], whose columns do not overlap. With `from`, which has the
+/// stride of `c`, sums begin with its elements instead. `None` without writing anything where the sides are not in tiles.
+///
+/// # Safety
+/// The processor has AMX where left sides are tiles. `x` and `w` have the rows, columns and positions of the block and
+/// passed `check_fit`, updates were checked against the GEMM; `c` points at the first element of the block, which nobody
+/// else accesses.
+pub(super) unsafe fn compute_tiled_block(
+    cpu: &Cpu,
+    x: &PackedLhs,
+    w: &GemmRhs<'_>,
+    block: &OutputBlock,
+    updates: &[LowRankUpdate<'_>],
+    c: TileOut,
+    from: Option<*const f32>,
+) -> Option<()> {
+    let tiled = Tiled::of(x, w)?;
+    let block = TiledBlock { tiled, block, updates };
+    // SAFETY: as the caller ensures.
+    unsafe {
+        configure();
+        if block.row_tiles().len() >= STAGED_TILES {
+            block.compute_staged(cpu, from, c);
+        } else {
+            for i in 0..block.block.rows.len() {
+                let (at, columns) = (i * c.stride, block.block.columns.len());
+                from.inspect(|from| std::ptr::copy_nonoverlapping(from.add(at), c.at.add(at), columns));
+            }
+            block.compute_direct(c);
+        }
+    }
+    Some(())
+}
+
+/// A block of a product and the updates of its output.
+struct TiledBlock<'a> {
+    tiled: Tiled<'a>,
+    block: &'a OutputBlock,
+    updates: &'a [LowRankUpdate<'a>],
+}
+
+impl TiledBlock<'_> {
+    fn row_tiles(&self) -> Range<usize> {
+        self.block.rows.start / TILE..self.block.rows.end.div_ceil(TILE)
+    }
+
+    /// Appends the terms of the updates on row tile `tile` in the strip at `column`. Returns the number of segments, and whether
+    /// the next tile has the same updates: else the two are computed one by one.
+    fn add_updates(&self, tile: usize, column: usize, segments: &mut [Segment; SEGMENTS]) -> (usize, bool) {
+        let (mut count, mut same) = (1, true);
+        for update in self.updates {
+            let own = update.rows.start / TILE..update.rows.end.div_ceil(TILE);
+            if !update.columns().contains(&column) {
+                continue;
+            }
+            same &= own.contains(&tile) == own.contains(&(tile + 1));
+            if own.contains(&tile) {
+                for (z, w) in &update.terms {
+                    let Some(term) = Tiled::of(z, w) else { continue };
+                    segments[count] = term.segment(tile - own.start, column - update.at, 0, &(0..term.w.k()));
+                    count += 1;
+                }
+            }
+        }
+        (count, same)
+    }
+
+    /// With the sums in registers over all of `k`: for few rows.
+    ///
+    /// # Safety
+    /// As [`compute_tiled_block`], with tiles configured.
+    unsafe fn compute_direct(&self, c: TileOut) {
+        let (tiled, block, row_tiles) = (self.tiled, self.block, self.row_tiles());
+        // SAFETY: tiles, columns and positions lie in the block, which left sides, weights and `c` hold.
+        unsafe {
+            for column in block.columns.clone().step_by(NR) {
+                let columns = (block.columns.end - column).min(NR);
+                let mut tile = row_tiles.start;
+                while tile < row_tiles.end {
+                    let mut first = tiled.segment(tile, column, block.x_k, &block.w_k);
+                    // Each pair of tiles of this strip prefetches a part of the next one.
+                    let done = (tile - row_tiles.start) / 2 * first.steps * PREFETCH;
+                    first.ahead = first.b.wrapping_add(4 * NR * tiled.w.depth + done);
+                    let mut segments = [first; SEGMENTS];
+                    let (count, same) = self.add_updates(tile, column, &mut segments);
+                    let pair = same && tile + 1 < row_tiles.end;
+                    let height = if pair { ROWS } else { TILE };
+                    let rows = (tile * TILE).max(block.rows.start)..(tile * TILE + height).min(block.rows.end);
+                    let at = c.at.add((rows.start - block.rows.start) * c.stride + column - block.columns.start);
+                    let out = TileOut { at, ..c };
+                    let run = |out: TileOut| {
+                        let add = out.write == WriteMode::Add;
+                        match (pair, row_tiles.len()) {
+                            (true, _) => multiply_segments::<2, false>(&segments[..count], out.at, out.stride, add),
+                            (false, 1) => multiply_segments::<1, true>(&segments[..count], out.at, out.stride, add),
+                            (false, _) => multiply_segments::<1, false>(&segments[..count], out.at, out.stride, add),
+                        }
+                    };
+                    if rows.len() == height && columns == NR {
+                        run(out);
+                    } else {
+                        through_scratch(rows.start - tile * TILE, rows.len(), columns, out, run);
+                    }
+                    tile += height / TILE;
+                }
+            }
+        }
+    }
+
+    /// In parts of `k` that leave a strip's weights in the first-level cache for all rows, with the sums of a strip side by
+    /// side in memory of the thread: rows of `c` are far apart.
+    ///
+    /// # Safety
+    /// As [`compute_tiled_block`], with tiles configured.
+    unsafe fn compute_staged(&self, cpu: &Cpu, from: Option<*const f32>, c: TileOut) {
+        let (tiled, block, row_tiles) = (self.tiled, self.block, self.row_tiles());
+        let steps = block.w_k.len().div_ceil(TILE_K);
+        let part = steps.div_ceil(steps.div_ceil(PART_STEPS).max(1)).max(1) * TILE_K;
+        let panel = 4 * NR * tiled.w.depth;
+        let mut sums = cpu.buffer(row_tiles.len() * TILE * NR);
+        for column in block.columns.clone().step_by(NR) {
+            let columns = (block.columns.end - column).min(NR);
+            // SAFETY: `c` holds the block's rows and columns.
+            let to = unsafe { TileOut { at: c.at.add(column - block.columns.start), ..c } };
+            let own = block.rows.start % TILE * NR..(block.rows.start % TILE + block.rows.len()) * NR;
+            let adds = c.write == WriteMode::Add;
+            if adds {
+                // SAFETY: as above.
+                unsafe {
+                    let from = from.map_or(to.at.cast_const(), |from| from.add(column - block.columns.start));
+                    load_strip(&mut sums[own.clone()], columns, from, c.stride);
+                }
+            }
+            let mut prefetched = 0;
+            for from in (0..block.w_k.len().max(1)).step_by(part) {
+                let last = from + part >= block.w_k.len();
+                let w_k = block.w_k.start + from..(block.w_k.start + from + part).min(block.w_k.end);
+                let mut tile = row_tiles.start;
+                while tile < row_tiles.end {
+                    let mut first = tiled.segment(tile, column, block.x_k + from, &w_k);
+                    // Each pair of tiles of this strip prefetches a part of the next one.
+                    if prefetched < panel {
+                        let next = tiled.segment(tile, column, block.x_k, &block.w_k).b;
+                        first.ahead = next.wrapping_add(panel + prefetched);
+                        prefetched += first.steps * PREFETCH;
+                    }
+                    let mut segments = [first; SEGMENTS];
+                    let (count, same) = if last { self.add_updates(tile, column, &mut segments) } else { (1, true) };
+                    let pair = same && tile + 1 < row_tiles.end;
+                    let to = sums[(tile - row_tiles.start) * TILE * NR..].as_mut_ptr();
+                    // SAFETY: tiles, columns and positions lie in the block, which left sides and weights hold; `sums` has
+                    // all of its row tiles.
+                    unsafe {
+                        if pair {
+                            multiply_segments::<2, false>(&segments[..count], to, NR, adds || from > 0);
+                        } else {
+                            multiply_segments::<1, false>(&segments[..count], to, NR, adds || from > 0);
+                        }
+                    }
+                    tile += if pair { 2 } else { 1 };
+                }
+            }
+            // SAFETY: `c` holds the block's rows and columns, and the processor has AVX-512.
+            unsafe { store_strip(&sums[own], columns, to) };
+        }
+    }
+}
+
+/// Copies `columns` columns of old values to rows of [`NR`] sums.
+///
+/// # Safety
+/// `from` holds the rows and columns.
+unsafe fn load_strip(sums: &mut [f32], columns: usize, from: *const f32, stride: usize) {
+    for (i, row) in sums.as_chunks_mut::<NR>().0.iter_mut().enumerate() {
+        // SAFETY: as the caller ensures.
+        let from = unsafe { std::slice::from_raw_parts(from.add(i * stride), columns) };
+        match from.first_chunk() {
+            Some(whole) => *row = *whole,
+            None => row[..columns].copy_from_slice(from),
+        }
+    }
+}
+
+/// Writes rows of [`NR`] sums, of which `columns` are used.
+///
+/// # Safety
+/// `out` holds the rows and columns; the processor has AVX-512.
+#[target_feature(enable = "avx512f")]
+unsafe fn store_strip(sums: &[f32], columns: usize, out: TileOut) {
+    let TileOut { at, stride, write } = out;
+    let whole_lines = at.addr().is_multiple_of(4 * TILE) && stride.is_multiple_of(TILE);
+    // SAFETY: as the caller ensures; streamed lines are aligned, as checked.
+    unsafe {
+        if write == WriteMode::Stream && columns == NR && whole_lines {
+            for (i, row) in sums.as_chunks::<NR>().0.iter().enumerate() {
+                let to = at.add(i * stride);
+                _mm512_stream_ps(to, _mm512_loadu_ps(row.as_ptr()));
+                _mm512_stream_ps(to.add(TILE), _mm512_loadu_ps(row.as_ptr().add(TILE)));
+            }
+            // Streamed stores are not ordered with what tells other threads that the block is done.
+            _mm_sfence();
+            return;
+        }
+        for (i, row) in sums.as_chunks::<NR>().0.iter().enumerate() {
+            let to = std::slice::from_raw_parts_mut(at.add(i * stride), columns);
+            match to.first_chunk_mut() {
+                Some(whole) => *whole = *row,
+                None => to.copy_from_slice(&row[..columns]),
+            }
+        }
+    }
+}
+
+/// Runs a kernel on a copy of an output that has fewer rows or columns than its tiles, from row `skipped` of the tiles on.
+///
+/// # Safety
+/// `out` holds `rows` rows of `columns` elements, at most [`ROWS`] with those skipped and [`NR`].
+pub(super) unsafe fn through_scratch(
+    skipped: usize,
+    rows: usize,
+    columns: usize,
+    out: TileOut,
+    run: impl FnOnce(TileOut),
+) {
+    // The kernel writes all that is read; where it adds, rows beyond the output may hold anything.
+    let mut scratch = std::mem::MaybeUninit::<Scratch>::uninit();
+    let at = scratch.as_mut_ptr().cast::<f32>();
+    // SAFETY: as the caller ensures.
+    unsafe {
+        let own = at.add(skipped * NR);
+        if out.write == WriteMode::Add {
+            for i in 0..rows {
+                std::ptr::copy_nonoverlapping(out.at.add(i * out.stride), own.add(i * NR), columns);
+            }
+        }
+        run(TileOut { at, stride: NR, write: out.write });
+        for i in 0..rows {
+            std::ptr::copy_nonoverlapping(own.add(i * NR), out.at.add(i * out.stride), columns);
+        }
+    }
+}
+
+/// Room for the largest tiles.
+#[repr(align(64))]
+struct Scratch {
+    _rows: [f32; ROWS * NR],
+}

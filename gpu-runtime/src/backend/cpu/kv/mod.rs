@@ -1,0 +1,167 @@
+//! Paged keys and values: blocks of [`KV_BLOCK`] tokens, all layers and heads, in the order in which the attention of the
+//! kernel class reads them.
+
+mod float;
+mod paged;
+#[cfg(target_arch = "x86_64")]
+mod tile;
+
+pub(super) use float::FloatPool;
+#[cfg(target_arch = "x86_64")]
+pub(super) use tile::{TilePool, TileRow};
+
+use super::Cpu;
+use super::parallel::{SharedPtr, for_each};
+use crate::backend::{AttentionShape, BlockId, Dtype, KV_BLOCK, Span};
+use paged::Paged;
+
+/// The blocks of a model's sequences. A released block frees its memory; its id is reused.
+pub struct KvPool {
+    shape: AttentionShape,
+    storage: Storage,
+}
+
+/// Keys and values by their layout, which decides on the kernels that read them.
+pub(super) enum Storage {
+    /// In f32.
+    Floats(FloatPool),
+    /// In bf16, for AMX.
+    #[cfg(target_arch = "x86_64")]
+    Tiles(TilePool),
+}
+
+/// Whether a processor computes attention on bf16 tiles: it has AMX, and what it computes with is not f32.
+fn has_tiles(cpu: &Cpu) -> bool {
+    cfg!(target_arch = "x86_64") && cpu.isa().has_amx() && cpu.input_type(cpu.dtype) == Dtype::Bf16
+}
+
+/// Bytes of a block.
+pub(super) fn block_bytes(cpu: &Cpu, shape: &AttentionShape) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if has_tiles(cpu) {
+        return TilePool::block_bytes(shape);
+    }
+    let _ = cpu;
+    FloatPool::block_bytes(shape)
+}
+
+/// Calls a method of a pool's blocks.
+macro_rules! with_pages {
+    ($storage:expr, $pages:ident => $call:expr) => {
+        match $storage {
+            Storage::Floats(FloatPool { pages: $pages, .. }) => $call,
+            #[cfg(target_arch = "x86_64")]
+            Storage::Tiles(TilePool { pages: $pages, .. }) => $call,
+        }
+    };
+}
+
+impl KvPool {
+    /// A pool without blocks.
+    pub(super) fn new(cpu: &Cpu, shape: &AttentionShape) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if has_tiles(cpu) {
+            return Self { shape: *shape, storage: Storage::Tiles(TilePool::new(shape)) };
+        }
+        let _ = cpu;
+        Self { shape: *shape, storage: Storage::Floats(FloatPool::new(shape)) }
+    }
+
+    /// Keys and values.
+    pub(super) fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    /// Allocates a block of zeros.
+    pub(super) fn alloc(&mut self) -> BlockId {
+        with_pages!(&mut self.storage, pages => pages.alloc())
+    }
+
+    /// Frees a block.
+    pub(super) fn release(&mut self, block: BlockId) {
+        with_pages!(&mut self.storage, pages => pages.release(block));
+    }
+
+    /// Copies a block over another one.
+    pub(super) fn copy(&mut self, from: BlockId, to: BlockId) {
+        with_pages!(&mut self.storage, pages => pages.copy(from, to));
+    }
+}
+
+/// A token of one head.
+struct HeadToken<'a> {
+    /// Its place in its block.
+    slot: usize,
+    key: &'a [f32],
+    value: &'a [f32],
+}
+
+/// Where a token is in a block, whose layers and in them heads follow each other.
+trait Layout {
+    type Element: Copy + Default;
+
+    fn pages(&mut self) -> &mut Paged<Self::Element>;
+
+    /// Elements of one head's keys and values in a block.
+    fn head_len(shape: &AttentionShape) -> usize;
+
+    /// Writes a token into its head's part of a block.
+    fn put(token: HeadToken<'_>, head: &mut [Self::Element]);
+}
+
+/// A sequence whose rows are written.
+struct SpanWriter<'a, T> {
+    span: &'a Span,
+    /// Index of the first block that is written.
+    first: usize,
+    /// The blocks from there on.
+    blocks: Vec<SharedPtr<T>>,
+}
+
+/// See [`kv_write`](crate::backend::Backend::kv_write).
+pub(super) fn write(cpu: &Cpu, pool: &mut KvPool, shape: &AttentionShape, layer: usize, spans: &[Span], qkv: &[f32]) {
+    assert!(pool.shape == *shape, "keys and values of another model");
+    match &mut pool.storage {
+        Storage::Floats(pool) => write_to(cpu, pool, shape, layer, spans, qkv),
+        #[cfg(target_arch = "x86_64")]
+        Storage::Tiles(pool) => write_to(cpu, pool, shape, layer, spans, qkv),
+    }
+}
+
+fn write_to<L: Layout>(cpu: &Cpu, pool: &mut L, shape: &AttentionShape, layer: usize, spans: &[Span], qkv: &[f32])
+where
+    L::Element: Send,
+{
+    let pages = pool.pages();
+    let mut written = Vec::new();
+    let mut writers: Vec<SpanWriter<'_, L::Element>> = spans
+        .iter()
+        .map(|span| {
+            let (start, end) = (span.start.max(span.held), span.start + span.rows.len());
+            let blocks = if start < end { start / KV_BLOCK..end.div_ceil(KV_BLOCK) } else { 0..0 };
+            let ids = &span.blocks[blocks.clone()];
+            written.extend_from_slice(ids);
+            SpanWriter { span, first: blocks.start, blocks: ids.iter().map(|id| pages.address(*id)).collect() }
+        })
+        .collect();
+    written.sort_unstable();
+    assert!(written.is_sorted_by(|a, b| a < b), "two sequences write one block");
+    let (hd, width, q, kv) = (shape.head_dim, shape.qkv_width(), shape.q_width(), shape.kv_width());
+    let (block_len, head_len) = (pages.block_len(), L::head_len(shape));
+    for_each(cpu, &mut writers, |_, SpanWriter { span, first, blocks }| {
+        for (i, row) in span.rows.clone().enumerate() {
+            let position = span.start + i;
+            if position < span.held {
+                continue;
+            }
+            let (keys, values) = qkv[row * width + q..(row + 1) * width].split_at(kv);
+            let block = blocks[position / KV_BLOCK - *first];
+            // SAFETY: the block exists and has this length; blocks of distinct writers differ, as checked above.
+            let block = unsafe { std::slice::from_raw_parts_mut(block.ptr(), block_len) };
+            let heads = block[layer * shape.kv_heads * head_len..].chunks_exact_mut(head_len);
+            for (head, (key, value)) in heads.zip(keys.chunks_exact(hd).zip(values.chunks_exact(hd))) {
+                L::put(HeadToken { slot: position % KV_BLOCK, key, value }, head);
+            }
+        }
+    });
+}

@@ -1,0 +1,81 @@
+//! Operands that are packed while their rows are computed have the bits of rows that are packed afterwards.
+
+use proptest::prelude::*;
+
+use super::support::values;
+use crate::backend::cpu::gemm::{PackedLhs, PackedSide, uses_tiles};
+use crate::backend::cpu::operands::{Operand, OutputGradient, WeightInput};
+use crate::backend::cpu::rope::Rope;
+use crate::backend::cpu::rows::HostRows;
+use crate::backend::cpu::{Cpu, Isa};
+use crate::backend::{Activation, AttentionShape, Backend, Held, Norm, Rotation};
+use crate::config::{RopeConfig, RopeScaling};
+use crate::model::rope_table;
+
+fn rows(cpu: &Cpu, values: &[f32], width: usize) -> HostRows {
+    let mut rows = HostRows::alloc(cpu, values.len() / width, width);
+    rows.copy_from_slice(values);
+    rows
+}
+
+fn words(side: Option<&PackedSide>) -> Vec<u32> {
+    side.map_or_else(Vec::new, |side| side.words().to_vec())
+}
+
+fn same_gradients(found: &OutputGradient<'_>, expected: &OutputGradient<'_>) {
+    let lhs = |lhs: &PackedLhs| lhs.to_rows().iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    assert_eq!(lhs(&found.lhs), lhs(&expected.lhs));
+    same_operands(found.operand(), expected.operand());
+}
+
+fn same_operands(found: Operand<'_>, expected: Operand<'_>) {
+    assert_eq!(found.width, expected.width);
+    assert_eq!(words(found.packed), words(expected.packed));
+    if found.packed.is_none() {
+        assert_eq!(found.rows, expected.rows);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn fused_operands_are_those_of_stored_rows(lens in prop::collection::vec(1usize..70, 1..4), tiles in 1usize..12, seed: u64) {
+        let (count, width) = (lens.iter().sum::<usize>(), 32 * tiles);
+        let mut end = 0;
+        let sequences: Vec<_> = lens.iter().map(|len| { end += len; end - len..end }).collect();
+        for cpu in Isa::available().into_iter().map(|isa| Cpu::with_isa(2, isa)) {
+            let (x, d) = (values(count * 2 * width, seed), values(count * width, seed ^ 1));
+            for activation in [Activation::Silu, Activation::GeluTanh] {
+                let run = |biased| {
+                    let (gate_up, d_out) = (rows(&cpu, &x, 2 * width), rows(&cpu, &d, width));
+                    cpu.activate_backward(activation, gate_up, d_out, &sequences, biased)
+                };
+                let ((dy, act), (stored, stored_act)) = (run(false), run(true));
+                prop_assert_eq!(dy.operand().rows.is_empty(), uses_tiles(&cpu));
+                same_gradients(&dy, &stored);
+                same_operands(act.operand(), stored_act.operand());
+            }
+
+            let weight = values(width, seed ^ 2);
+            let norm = Norm { weight: &weight, eps: 1e-5 };
+            let x = rows(&cpu, &d, width);
+            let stored = WeightInput::new(&cpu, Held::Owned(cpu.norm(norm, &x)), &sequences);
+            same_operands(cpu.norm_input(norm, &x, &sequences).operand(), stored.operand());
+
+            let shape = AttentionShape { layers: 1, heads: 2, kv_heads: 1, head_dim: 2 * tiles, scale: 1.0 };
+            let config = RopeConfig { theta: 1e4, scaling: RopeScaling::None };
+            let rope = Rope::new(tiles, rope_table(&config, shape.head_dim, 70));
+            let positions: Vec<u32> = lens.iter().flat_map(|len| 0..*len as u32).collect();
+            let values = values(count * shape.qkv_width(), seed ^ 3);
+            let mut rotated = rows(&cpu, &values, shape.qkv_width());
+            rope.apply(&cpu, &mut rotated, shape.qkv_width(), 0, 3, &positions, true);
+            let stored = OutputGradient::new(&cpu, Held::Owned(rotated), &sequences);
+            let rotation = Rotation { shape: &shape, norms: None, rope: &rope, positions: &positions };
+            let d_qkv = rows(&cpu, &values, shape.qkv_width());
+            let fused = cpu.rotate_backward(&rotation, None, d_qkv, None, &sequences);
+            same_gradients(&fused, &stored);
+            assert_eq!(fused.rows(), stored.rows());
+        }
+    }
+}

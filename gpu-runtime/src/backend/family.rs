@@ -1,0 +1,237 @@
+//! Ops that only some families or runs need: mixture of experts, attention sinks, and heads with one output. The contracts of
+//! [`Backend`] hold for them.
+
+use std::ops::Range;
+
+use super::Backend;
+pub use latent::{LatentHeads, LatentOps, LatentRotation};
+
+mod latent;
+
+/// How the experts of a token and their weights follow from a router's logits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RouterRule {
+    /// Experts of a token: those with the largest scores, of equal ones the first. NaN counts as -inf.
+    pub per_token: usize,
+    /// Weights are relative to the chosen experts' scores, so that they add up to one (before scaling).
+    pub normalised: bool,
+    /// What scores are.
+    pub scores: RouterScores,
+}
+
+/// The scores that a router's logits stand for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RouterScores {
+    /// The softmax: over the chosen experts' logits if weights are normalised, else over all.
+    Softmax,
+    /// DeepSeek-V3's (DeepSeek-AI 2024, arXiv:2412.19437): the sigmoid. A correction for each expert is added for the choice
+    /// alone, and only experts of some groups are chosen from.
+    Sigmoid {
+        /// Groups of experts that follow each other; divides their number.
+        groups: usize,
+        /// Groups that are chosen from: those with the largest sums of their two best corrected scores, of equal ones the
+        /// first.
+        chosen_groups: usize,
+        /// Multiplies the weights.
+        scaling: f32,
+    },
+}
+
+impl RouterRule {
+    /// Added to the sum of sigmoids that weights are divided by.
+    pub const EPS: f32 = 1e-20;
+
+    /// Of families whose scores are the softmax.
+    pub fn softmax(per_token: usize, normalised: bool) -> Self {
+        Self { per_token, normalised, scores: RouterScores::Softmax }
+    }
+}
+
+/// An expert with the rows that are routed to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpertRows {
+    /// Index of the expert.
+    pub expert: usize,
+    /// Rows of the batch, in order.
+    pub rows: Vec<usize>,
+    /// For each of them, which of the row's experts it is.
+    pub slots: Vec<usize>,
+}
+
+impl ExpertRows {
+    /// What of `rows` of the batch is here, counted from the first row that is.
+    pub fn within(&self, rows: &Range<usize>) -> Range<usize> {
+        let before = |row: usize| self.rows.partition_point(|own| *own < row);
+        before(rows.start)..before(rows.end)
+    }
+}
+
+/// Which rows of a batch go to which experts. A row's experts are in ascending order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dispatch {
+    per_token: usize,
+    /// Experts that there are.
+    count: usize,
+    /// `[rows][per_token]`.
+    experts: Vec<usize>,
+    /// Experts that rows go to, ascending.
+    parts: Vec<ExpertRows>,
+    /// `[rows][per_token]`: index of the part, and of the row in it.
+    places: Vec<(usize, usize)>,
+}
+
+impl Dispatch {
+    /// From the experts of every row, of `count` there are, `[rows][per_token]`, ascending in each row.
+    pub fn new(experts: Vec<usize>, per_token: usize, count: usize) -> Self {
+        let mut order: Vec<usize> = (0..experts.len()).collect();
+        order.sort_by_key(|at| experts[*at]);
+        let mut parts: Vec<ExpertRows> = Vec::new();
+        let mut places = vec![(0, 0); experts.len()];
+        for at in order {
+            let expert = experts[at];
+            if parts.last().is_none_or(|part| part.expert != expert) {
+                parts.push(ExpertRows { expert, rows: Vec::new(), slots: Vec::new() });
+            }
+            let index = parts.len() - 1;
+            if let Some(part) = parts.last_mut() {
+                places[at] = (index, part.rows.len());
+                part.rows.push(at / per_token);
+                part.slots.push(at % per_token);
+            }
+        }
+        Self { per_token, count, experts, parts, places }
+    }
+
+    /// Experts that rows go to, ascending.
+    pub fn parts(&self) -> &[ExpertRows] {
+        &self.parts
+    }
+
+    /// Experts of a row, ascending.
+    pub fn experts(&self, row: usize) -> &[usize] {
+        &self.experts[row * self.per_token..(row + 1) * self.per_token]
+    }
+
+    /// For each expert of a row: index of its part, and of the row in it.
+    pub fn places(&self, row: usize) -> &[(usize, usize)] {
+        &self.places[row * self.per_token..(row + 1) * self.per_token]
+    }
+
+    /// The same for some rows of the batch alone.
+    pub fn of_rows(&self, rows: &Range<usize>) -> Self {
+        Self::new(
+            self.experts[rows.start * self.per_token..rows.end * self.per_token].to_vec(),
+            self.per_token,
+            self.count,
+        )
+    }
+
+    /// How many of some rows each expert gets.
+    pub fn counts(&self, rows: &Range<usize>) -> Vec<u32> {
+        let mut counts = vec![0; self.count];
+        for expert in &self.experts[rows.start * self.per_token..rows.end * self.per_token] {
+            counts[*expert] += 1;
+        }
+        counts
+    }
+}
+
+/// A head with one output: parameters `weight`, `[hidden]` elements, and `weight + 1`, the bias.
+pub struct ScalarHead<'a, B: Backend> {
+    /// What has both.
+    pub params: &'a B::Params,
+    /// Index of the weight.
+    pub weight: usize,
+}
+
+impl<B: Backend> Clone for ScalarHead<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B: Backend> Copy for ScalarHead<'_, B> {}
+
+/// Ops of mixtures of experts, of attention sinks and of scalar heads on a backend `B`.
+pub trait FamilyOps<B: Backend>: LatentOps<B> {
+    /// Chooses the experts of every row from the router's `logits`, `[rows, experts]`, with a `correction` for each expert where
+    /// the rule has one. Returns them with their weights, `[rows, per_token]`, in the order of [`Dispatch::experts`]. Sums of a
+    /// row's scores run in that order, or over all experts in an order that their number decides.
+    fn route(backend: &B, rule: RouterRule, correction: &[f32], logits: &B::Rows) -> (Dispatch, B::Rows);
+
+    /// Gradient with respect to the logits, `[rows, experts]`, given that with respect to the weights. The choice itself has
+    /// none.
+    fn route_backward(
+        backend: &B,
+        rule: RouterRule,
+        logits: &B::Rows,
+        routed: (&Dispatch, &B::Rows),
+        d_weights: &B::Rows,
+    ) -> B::Rows;
+
+    /// `onto[row] += Σ weight · part[row]` over the experts of each row in ascending order, one term after the other;
+    /// `parts`, by [`Dispatch::parts`], are `[rows of the part, width]`. Without weights they are one.
+    fn combine(backend: &B, parts: &[B::Rows], dispatch: &Dispatch, weights: Option<&B::Rows>, onto: &mut B::Rows);
+
+    /// Gradients with respect to the parts, and to the weights, of [`FamilyOps::combine`], given that with respect to its
+    /// result.
+    fn combine_backward(
+        backend: &B,
+        parts: &[B::Rows],
+        dispatch: &Dispatch,
+        weights: &B::Rows,
+        d_out: &B::Rows,
+    ) -> (Vec<B::Rows>, B::Rows);
+
+    /// A copy of what a linear layer's forward or backward pass returned for a segment of this rank, `[rows, rank]`.
+    fn low_rank_rows(backend: &B, low_rank: &B::LowRank, segment: usize, rank: usize) -> B::Rows;
+
+    /// Adds a score for each head to the softmax of [`Backend::attention`], with a value of zero: to its output
+    /// and log-sum-exp, in place. With these, [`Backend::attention_backward`] computes what it says.
+    fn add_sinks(backend: &B, sinks: &B::Vector, attended: &mut [B::Rows; 2]);
+
+    /// Adds the gradient of the sinks to parameter `dw`, rows in order, given what [`FamilyOps::add_sinks`] left and the
+    /// gradient with respect to the output.
+    fn sinks_backward(
+        backend: &B,
+        sinks: &B::Vector,
+        attended: [&B::Rows; 2],
+        d_out: &B::Rows,
+        dw: (&mut B::Params, usize),
+    );
+
+    /// `x · w + b` of some rows of `x`, normalised hidden states. Nothing is rounded to [`Dtype`](super::Dtype); the order of
+    /// the sum depends on the width alone, and the bias is added last.
+    fn scalar_head(backend: &B, head: ScalarHead<'_, B>, x: &B::Rows, rows: Range<usize>) -> Vec<f32>;
+
+    /// Writes the gradient with respect to these rows of `x` to those of `dx`, given that with respect to their values, `dy`.
+    /// Those of `w` and `b` are added to the parameters of the same indices of `grads`, rows in order.
+    fn scalar_head_backward(
+        backend: &B,
+        head: ScalarHead<'_, B>,
+        x: &B::Rows,
+        rows: Range<usize>,
+        dy: &[f32],
+        dx: &mut B::Rows,
+        grads: Option<&mut B::Params>,
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_grouped_by_expert_in_order() {
+        let dispatch = Dispatch::new(vec![0, 3, 1, 3, 0, 1], 2, 4);
+        let of =
+            |expert, rows: &[usize], slots: &[usize]| ExpertRows { expert, rows: rows.into(), slots: slots.into() };
+        assert_eq!(dispatch.parts(), [of(0, &[0, 2], &[0, 0]), of(1, &[1, 2], &[0, 1]), of(3, &[0, 1], &[1, 1])]);
+        assert_eq!(dispatch.places(1), [(1, 0), (2, 1)]);
+        assert_eq!(dispatch.experts(2), [0, 1]);
+        assert_eq!(dispatch.parts()[2].within(&(1..3)), 1..2);
+        assert_eq!(dispatch.counts(&(1..3)), [1, 2, 0, 1]);
+        let part = dispatch.of_rows(&(1..3));
+        assert_eq!(part.parts(), [of(0, &[1], &[0]), of(1, &[0, 1], &[0, 1]), of(3, &[0], &[1])]);
+    }
+}

@@ -1,0 +1,79 @@
+//! Ops of multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434) between its projections and
+//! [`Backend::attention`], which sees heads of one width: queries, keys and values are padded with zeros to it. Zeros add
+//! nothing to a sum, so its bits are those of the heads alone. The contracts of [`Backend`] hold for them.
+
+use std::ops::Range;
+
+use crate::backend::Backend;
+
+/// Extents of a block's heads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LatentHeads {
+    /// Number of heads.
+    pub heads: usize,
+    /// Elements of a query or key head that are not rotated.
+    pub nope: usize,
+    /// Elements after these, which are rotated; even. Of keys they are the same in all heads.
+    pub rope: usize,
+    /// Elements of a value head.
+    pub value: usize,
+    /// Width of a head to [`Backend::attention`], at least `nope + rope` and `value`.
+    pub width: usize,
+    /// The pairs that are rotated are neighbours; else element `i` pairs with `i + rope / 2`.
+    pub interleaved: bool,
+}
+
+impl LatentHeads {
+    /// Elements of all queries of a row.
+    pub fn queries(&self) -> usize {
+        self.heads * (self.nope + self.rope)
+    }
+
+    /// Elements of what is projected from the latent of keys and values: of each head the key's, then the value.
+    pub fn keys_and_values(&self) -> usize {
+        self.heads * (self.nope + self.value)
+    }
+
+    /// Elements of attention's output without padding.
+    pub fn values(&self) -> usize {
+        self.heads * self.value
+    }
+}
+
+/// How the heads of a batch are rotated.
+pub struct LatentRotation<'a, B: Backend> {
+    /// Their extents.
+    pub heads: LatentHeads,
+    /// Rotary table of `heads.rope / 2` pairs.
+    pub rope: &'a B::Rope,
+    /// Position of every row of the batch.
+    pub positions: &'a [u32],
+}
+
+/// Ops of latent attention on a backend `B`.
+pub trait LatentOps<B: Backend> {
+    /// `to += from`.
+    fn add_rows(backend: &B, from: &B::Rows, to: &mut B::Rows);
+
+    /// Some columns of every row.
+    fn columns(backend: &B, from: &B::Rows, columns: Range<usize>) -> B::Rows;
+
+    /// Rows of `left`, each followed by that of `right`.
+    fn join_columns(backend: &B, left: &B::Rows, right: &B::Rows) -> B::Rows;
+
+    /// Queries, keys and values for [`Backend::attention`], `[rows, 3 · heads · width]`, from `q`,
+    /// `[rows, heads · (nope + rope)]`, `kv`, `[rows, heads · (nope + value)]`, and the last `rope` columns of `down`, the
+    /// part of keys that all heads have in common. Rotated in f32; a rotated pair's first elements come before the second ones.
+    fn join_heads(backend: &B, rotation: &LatentRotation<'_, B>, q: &B::Rows, kv: &B::Rows, down: &B::Rows) -> B::Rows;
+
+    /// Gradients with respect to `q`, `kv` and the common part of keys, `[rows, rope]`, of [`LatentOps::join_heads`], given
+    /// that with respect to its result. The last one adds up heads in order.
+    fn split_heads(backend: &B, rotation: &LatentRotation<'_, B>, d_qkv: &B::Rows) -> [B::Rows; 3];
+
+    /// Attention's output without padding, `[rows, heads · value]`.
+    fn head_values(backend: &B, heads: LatentHeads, attended: &B::Rows) -> B::Rows;
+
+    /// The gradient with respect to attention's output, `[rows, heads · width]`, given that with respect to
+    /// [`LatentOps::head_values`].
+    fn pad_values(backend: &B, heads: LatentHeads, d_values: &B::Rows) -> B::Rows;
+}

@@ -1,0 +1,22 @@
+//! How many rows a pass over examples should have.
+
+/// Rows of a pass that suit a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MicrobatchRows {
+    /// Of a pass that trains: it reads all weights twice.
+    pub training: usize,
+    /// Of a forward pass.
+    pub forward: usize,
+}
+
+impl MicrobatchRows {
+    /// The same for all passes.
+    pub fn of_all(rows: usize) -> Self {
+        Self { training: rows, forward: rows }
+    }
+
+    /// Of a pass.
+    pub fn of(self, trains: bool) -> usize {
+        if trains { self.training } else { self.forward }
+    }
+}

@@ -1,0 +1,49 @@
+//! Arguments and results of sampling from logits.
+
+use crate::sampling::SamplingRule;
+
+/// How to sample a token from a row of logits.
+#[derive(Clone, Copy, Debug)]
+pub struct TokenRequest<'a> {
+    /// The row.
+    pub row: usize,
+    /// Which token is sampled.
+    pub rule: SamplingRule<'a>,
+    /// Most likely tokens to report.
+    pub report: usize,
+}
+
+/// A sampled token.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SampledToken {
+    /// Id of the token.
+    pub token: u32,
+    /// Log-probability at the request's temperature (at 1 when greedy), of the unchanged logits and before all cuts.
+    pub logprob: f32,
+    /// The most likely tokens with their log-probabilities, best first; fewer where the vocabulary is smaller.
+    pub topk: Vec<(u32, f32)>,
+}
+
+/// What to report about a row of logits.
+#[derive(Clone, Debug, Default)]
+pub struct ScoreRequest {
+    /// The row.
+    pub row: usize,
+    /// Tokens whose log-probabilities at temperature 1 are wanted.
+    pub targets: Vec<u32>,
+    /// Most likely tokens to report, at temperature 1.
+    pub topk: usize,
+    /// Independent samples at this temperature, one for each number in [0, 1).
+    pub alternatives: Option<(f32, Vec<f64>)>,
+}
+
+/// What a [`ScoreRequest`] asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RowScores {
+    /// Log-probabilities of the targets.
+    pub targets: Vec<f32>,
+    /// Most likely tokens with their log-probabilities, best first.
+    pub topk: Vec<(u32, f32)>,
+    /// Sampled tokens with their log-probabilities at the temperature.
+    pub alternatives: Vec<(u32, f32)>,
+}

@@ -1,12 +1,19 @@
 //! What a model is made of, whatever file format described it.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use trainyard_protocol::MemoryPlan;
 
-pub use crate::backend::Activation;
+mod experts;
+mod latent;
+
+pub use crate::backend::{Activation, RouterRule, RouterScores};
+use crate::parallel::LayoutError;
+pub use experts::{ExpertStorage, Experts};
+pub use latent::LatentAttention;
 
 /// A decoder-only transformer: RMSNorm, rotary grouped-query attention, gated MLP. What a family does differently is in
 /// these fields and in its [`Block`]s; one forward pass, one backward pass, one memory plan and one parameter table read
@@ -23,8 +30,10 @@ pub struct ModelConfig {
     pub num_heads: usize,
     /// Key and value heads; divides `num_heads`.
     pub num_kv_heads: usize,
-    /// Width of a head; `num_heads * head_dim` need not equal `hidden_size`.
+    /// Width of a head; `num_heads * head_dim` need not equal `hidden_size`. Where attention is latent, the padded one.
     pub head_dim: usize,
+    /// Queries, keys and values come from latents.
+    pub latent: Option<LatentAttention>,
     /// Rows of the embedding.
     pub vocab_size: usize,
     /// Longest sequence.
@@ -48,17 +57,22 @@ pub struct ModelConfig {
 }
 
 impl ModelConfig {
+    /// Width of the MLP of a block, or of each of its experts.
+    pub fn mlp_width(&self, layer: usize) -> usize {
+        self.blocks[layer].experts.as_ref().map_or(self.intermediate_size, |experts| experts.width)
+    }
+
     /// Decoder blocks.
     pub fn num_layers(&self) -> usize {
         self.blocks.len()
     }
 
-    /// Outputs of the query projection.
+    /// Elements of all query heads.
     pub fn q_width(&self) -> usize {
         self.num_heads * self.head_dim
     }
 
-    /// Outputs of the key projection, and of the value projection.
+    /// Elements of all key heads, and of all value heads.
     pub fn kv_width(&self) -> usize {
         self.num_kv_heads * self.head_dim
     }
@@ -79,6 +93,10 @@ pub struct Block {
     pub activation: Activation,
     /// Which projections have biases.
     pub biases: Biases,
+    /// Each query head has a learned score that joins the softmax without a value (Xiao et al. 2023, arXiv:2309.17453).
+    pub sinks: bool,
+    /// Experts in place of the MLP.
+    pub experts: Option<Experts>,
 }
 
 /// Names of a block's RMSNorms in Hugging Face checkpoints, by their place.
@@ -107,15 +125,17 @@ impl BlockNorms {
 /// Which projections of a block have biases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Biases {
-    /// q, k and v.
+    /// q, k and v; of latent attention the projections to the latents.
     pub qkv: bool,
     /// Attention's output.
     pub o: bool,
-    /// gate, up and down.
+    /// gate, up and down, of experts too.
     pub mlp: bool,
+    /// The router.
+    pub router: bool,
 }
 
-/// Rotary position embedding (Su et al. 2021, arXiv:2104.09864), half-split layout.
+/// Rotary position embedding (Su et al. 2021, arXiv:2104.09864), half-split layout unless [`LatentAttention`] says otherwise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RopeConfig {
     /// Base of the frequencies.
@@ -145,6 +165,21 @@ pub enum RopeScaling {
         /// Context length of pre-training.
         original_max_position_embeddings: usize,
     },
+    /// YaRN (Peng et al. 2023, arXiv:2309.00071): as Llama 3's with a ramp over dimensions, and rotated vectors are scaled.
+    Yarn {
+        /// Divides low frequencies.
+        factor: f64,
+        /// Rotations within the original context above which frequencies are kept.
+        beta_fast: f64,
+        /// Rotations below which they are divided.
+        beta_slow: f64,
+        /// The ends of the ramp are whole dimensions.
+        truncate: bool,
+        /// Multiplies cosines and sines.
+        attention_factor: f64,
+        /// Context length of pre-training.
+        original_max_position_embeddings: usize,
+    },
 }
 
 /// Tokenizer and configuration files by name (`tokenizer.json`, `tokenizer_config.json`,
@@ -160,8 +195,22 @@ pub trait TensorSource: Send {
     /// The tensor's elements, row-major, widened or dequantized to f32.
     fn read(&self, name: &str) -> Result<Vec<f32>, LoadError>;
 
+    /// As [`TensorSource::read`], of these elements alone.
+    ///
+    /// # Errors
+    /// As there, and when the tensor does not have them.
+    fn read_part(&self, name: &str, elements: Range<usize>) -> Result<Vec<f32>, LoadError> {
+        let all = self.read(name)?;
+        all.get(elements.clone()).map(<[f32]>::to_vec).ok_or_else(|| absent_part(name, &elements))
+    }
+
     /// All names, sorted.
     fn names(&self) -> Vec<String>;
+}
+
+/// A tensor that does not have some elements.
+pub(crate) fn absent_part(name: &str, elements: &Range<usize>) -> LoadError {
+    LoadError::MissingTensor(format!("{name}, elements {elements:?},"))
 }
 
 /// A model found on disk and checked: every tensor that its family needs is there with the right shape.
@@ -229,6 +278,17 @@ pub enum LoadError {
     /// The model asks for something that the runtime does not have.
     #[error("unsupported model: {0}")]
     Unsupported(String),
+    /// The ranks of the layout cannot share the model.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// A rank could not be started.
+    #[error("rank {rank}: {reason}")]
+    Rank {
+        /// Which.
+        rank: usize,
+        /// Why.
+        reason: String,
+    },
     /// The memory budget leaves nothing for runs.
     #[error("the memory budget of {budget} bytes is too small: {}", parts(plan))]
     Memory {

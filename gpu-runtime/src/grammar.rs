@@ -146,5 +146,8 @@ impl Grammar {
 }
 
 #[cfg(test)]
+#[path = "grammar_fuzz.rs"]
+mod fuzz;
+#[cfg(test)]
 #[path = "grammar_tests.rs"]
 mod tests;

@@ -10,7 +10,7 @@ use crate::stop::tests::detokenizer;
 const EOS: u32 = 256;
 const VOCAB: usize = 300;
 
-fn compiler() -> GrammarCompiler {
+pub(super) fn compiler() -> GrammarCompiler {
     GrammarCompiler::new(&detokenizer(), VOCAB, &[EOS, 298]).unwrap()
 }
 

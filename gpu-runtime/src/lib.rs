@@ -3,18 +3,23 @@
 
 pub mod backend;
 mod checkpoint;
+pub mod collective;
 pub mod config;
 mod engine;
 mod fault;
+#[cfg(test)]
+mod fuzz;
 mod grammar;
 pub mod load;
 pub mod loss;
 pub mod memory;
 mod model;
+mod parallel;
 pub mod rng;
 mod sampling;
 mod stop;
 pub mod tokenizer;
 
 pub use backend::Dtype;
-pub use engine::{CpuEngine, Engine, EngineOptions, MAX_SEQUENCES};
+pub use engine::{CpuEngine, Engine, EngineOptions, FollowError, MAX_SEQUENCES, ParallelEngine, ProcessRank};
+pub use parallel::{LayoutError, Parallel, ParallelError};

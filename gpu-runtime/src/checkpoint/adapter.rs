@@ -15,35 +15,28 @@ pub(crate) const CONFIG_FILE: &str = "adapter_config.json";
 /// The adapter's tensors.
 pub(crate) const TENSORS_FILE: &str = "adapter_model.safetensors";
 
-const PREFIX: &str = "base_model.model.";
-const A_SUFFIX: &str = ".lora_A.weight";
-const B_SUFFIX: &str = ".lora_B.weight";
+/// What PEFT puts before a module's name.
+pub(super) const PREFIX: &str = "base_model.model.";
+pub(super) const A_SUFFIX: &str = ".lora_A.weight";
+pub(super) const B_SUFFIX: &str = ".lora_B.weight";
 
 /// A module's adapter, to be written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct AdapterModule<'a> {
     /// The module in the base model: `model.layers.0.self_attn.q_proj`, `lm_head`.
     pub name: &'a str,
-    /// Width of its input.
-    pub in_features: usize,
-    /// Width of its output.
-    pub out_features: usize,
-    /// `[rank, in_features]`.
+    /// Of A `[rank, inputs]` and B `[outputs, rank]`; on experts `[matrices, …]`, of which one has a matrix for each.
+    pub shapes: [Vec<usize>; 2],
     pub a: &'a [f32],
-    /// `[out_features, rank]`.
     pub b: &'a [f32],
 }
 
 /// A module's adapter, as read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AdapterTensors {
-    /// Width of the module's input.
-    pub in_features: usize,
-    /// Width of its output.
-    pub out_features: usize,
-    /// `[rank, in_features]`.
+    /// As [`AdapterModule::shapes`].
+    pub shapes: [Vec<usize>; 2],
     pub a: Vec<f32>,
-    /// `[out_features, rank]`.
     pub b: Vec<f32>,
 }
 
@@ -59,7 +52,7 @@ pub(crate) struct Adapter {
 }
 
 /// Writes an adapter into the folder `dir`. `target_modules` are the last parts of the modules' names, by which PEFT
-/// finds them. Matrices that do not have the spec's rank are the server's error.
+/// finds them.
 pub(crate) fn write_adapter<'a>(
     dir: &Path,
     base_model_name: &str,
@@ -67,11 +60,11 @@ pub(crate) fn write_adapter<'a>(
     target_modules: &[String],
     modules: impl Iterator<Item = AdapterModule<'a>>,
 ) -> Result<(), OpError> {
-    let rank = spec.rank as usize;
     let mut tensors: Vec<NamedTensor<'_>> = Vec::new();
     for module in modules {
-        tensors.push((format!("{PREFIX}{}{A_SUFFIX}", module.name), vec![rank, module.in_features], module.a));
-        tensors.push((format!("{PREFIX}{}{B_SUFFIX}", module.name), vec![module.out_features, rank], module.b));
+        let [a, b] = module.shapes;
+        tensors.push((format!("{PREFIX}{}{A_SUFFIX}", module.name), a, module.a));
+        tensors.push((format!("{PREFIX}{}{B_SUFFIX}", module.name), b, module.b));
     }
     write_tensors(&dir.join(TENSORS_FILE), &tensors)?;
     // Only keys that all versions of PEFT with safetensors know: some refuse a folder for one they do not.
@@ -123,19 +116,22 @@ fn take_pair(stored: &mut TensorMap, module: &str, rank: usize) -> Result<Adapte
     };
     let (a_name, a_shape, a) = take(A_SUFFIX)?;
     let (b_name, b_shape, b) = take(B_SUFFIX)?;
-    let &[a_rank, in_features] = a_shape.as_slice() else {
-        return Err(LoadError::WrongShape { name: a_name, found: a_shape, expected: vec![rank, 0] });
+    let a_expected = match a_shape[..] {
+        [_, inputs] => vec![rank, inputs],
+        [matrices, _, inputs] => vec![matrices, rank, inputs],
+        _ => vec![rank, 0],
     };
-    if a_rank != rank {
-        return Err(LoadError::WrongShape { name: a_name, found: a_shape, expected: vec![rank, in_features] });
+    if a_shape != a_expected {
+        return Err(LoadError::WrongShape { name: a_name, found: a_shape, expected: a_expected });
     }
-    match b_shape.as_slice() {
-        &[out_features, b_rank] if b_rank == rank => Ok(AdapterTensors { in_features, out_features, a, b }),
-        other => {
-            let expected = vec![other.first().copied().unwrap_or(0), rank];
-            Err(LoadError::WrongShape { name: b_name, found: b_shape, expected })
-        }
+    let b_expected = match b_shape[..] {
+        [matrices, outputs, _] if a_shape.len() == 3 => vec![matrices, outputs, rank],
+        _ => vec![b_shape.first().copied().unwrap_or(0), rank],
+    };
+    if b_shape != b_expected {
+        return Err(LoadError::WrongShape { name: b_name, found: b_shape, expected: b_expected });
     }
+    Ok(AdapterTensors { shapes: [a_shape, b_shape], a, b })
 }
 
 /// The keys of `adapter_config.json` that matter.
@@ -201,8 +197,8 @@ mod tests {
     fn write(dir: &Path) {
         let (a, b) = ([0.1f32, 0.2, 0.3, 0.4, 0.5, 0.6], [1.0f32, -2.0]);
         let modules = [
-            AdapterModule { name: Q, in_features: 3, out_features: 1, a: &a, b: &b },
-            AdapterModule { name: "lm_head", in_features: 3, out_features: 1, a: &a, b: &b },
+            AdapterModule { name: Q, shapes: [vec![2, 3], vec![1, 2]], a: &a, b: &b },
+            AdapterModule { name: "lm_head", shapes: [vec![2, 3], vec![1, 2]], a: &a, b: &b },
         ];
         let targets = ["q_proj".to_owned(), "lm_head".to_owned()];
         write_adapter(dir, "base", &spec(), &targets, modules.into_iter()).unwrap();
@@ -216,7 +212,7 @@ mod tests {
         assert_eq!((adapter.rank, adapter.alpha), (2, 32.0));
         assert_eq!(adapter.tensors.keys().collect::<Vec<_>>(), ["lm_head", Q]);
         let q = &adapter.tensors[Q];
-        assert_eq!((q.in_features, q.out_features), (3, 1));
+        assert_eq!(q.shapes, [vec![2, 3], vec![1, 2]]);
         assert_eq!(
             (q.a.as_slice(), q.b.as_slice()),
             ([0.1, 0.2, 0.3, 0.4, 0.5, 0.6].as_slice(), [1.0, -2.0].as_slice())
@@ -237,6 +233,25 @@ mod tests {
         assert_eq!((&config["peft_type"], &config["task_type"]), (&"LORA".into(), &"CAUSAL_LM".into()));
         assert_eq!((&config["r"], &config["lora_alpha"]), (&2.into(), &32.into()));
         assert_eq!(config["target_modules"], serde_json::json!(["q_proj", "lm_head"]));
+    }
+
+    #[test]
+    fn adapters_of_experts_have_three_extents() {
+        let dir = tempfile::tempdir().unwrap();
+        let (a, b) = ([0.5f32; 6], [1.5f32; 8]);
+        let name = "model.layers.0.mlp.experts.w1";
+        let write = |shapes: [Vec<usize>; 2]| {
+            let module = AdapterModule { name, shapes, a: &a, b: &b };
+            write_adapter(dir.path(), "base", &spec(), &["w1".to_owned()], std::iter::once(module)).unwrap();
+            read_adapter(dir.path())
+        };
+        let stored = write([vec![1, 2, 3], vec![4, 1, 2]]).unwrap().tensors.remove(name).unwrap();
+        assert_eq!(stored.shapes, [vec![1, 2, 3], vec![4, 1, 2]]);
+        assert_eq!((stored.a, stored.b), (a.to_vec(), b.to_vec()));
+        let message = write([vec![1, 3, 2], vec![4, 1, 2]]).unwrap_err().to_string();
+        assert!(message.contains("lora_A.weight has shape [1, 3, 2], expected [1, 2, 2]"), "{message}");
+        let message = write([vec![1, 2, 3], vec![2, 1, 4]]).unwrap_err().to_string();
+        assert!(message.contains("lora_B.weight has shape [2, 1, 4], expected [2, 1, 2]"), "{message}");
     }
 
     #[test]

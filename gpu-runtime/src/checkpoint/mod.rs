@@ -1,7 +1,8 @@
 //! Checkpoints as folders.
 //!
 //! A sampler checkpoint is a PEFT adapter ([`adapter`]) or, for a run that trains all parameters, a Hugging Face
-//! folder. A training checkpoint adds [`OPTIMIZER_FILE`] and [`MANIFEST_FILE`]. A run's snapshot for recovery has a format of
+//! folder; the weights of a run with a scalar head have [`SCALAR_HEAD_FILE`] besides. A training checkpoint adds
+//! [`OPTIMIZER_FILE`] and [`MANIFEST_FILE`]. A run's snapshot for recovery has a format of
 //! its own ([`write_run`]). Folders are written
 //! atomically ([`write_atomically`]).
 
@@ -10,6 +11,7 @@ mod atomic;
 mod snapshot;
 mod state;
 mod tensors;
+mod uploaded;
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -22,9 +24,11 @@ pub(crate) use adapter::{AdapterModule, AdapterTensors, read_adapter, write_adap
 pub(crate) use atomic::write_atomically;
 pub(crate) use snapshot::{Kind, read_run, write_run};
 pub(crate) use state::{
-    MODEL_FILE, Manifest, MomentsRef, read_manifest, read_optimizer, write_manifest, write_model_files, write_optimizer,
+    MANIFEST_FILE, MODEL_FILE, Manifest, MomentsRef, SCALAR_HEAD_FILE, read_manifest, read_optimizer, write_manifest,
+    write_model_files, write_optimizer,
 };
 pub(crate) use tensors::{NamedTensor, TensorMap, read_tensors, write_tensors};
+pub(crate) use uploaded::{ExpectedModule, read_uploaded};
 
 /// The client's error for a checkpoint that cannot be read: it names the file, not its path. The log has the path.
 pub(crate) fn unreadable(error: &LoadError) -> OpError {

@@ -129,7 +129,12 @@ mod tests {
     use super::*;
 
     fn spec() -> RunSpec {
-        RunSpec { base_model: "m".into(), lora: None, optimizer: Optimizer::AdamW }
+        RunSpec {
+            base_model: "m".into(),
+            lora: None,
+            optimizer: Optimizer::AdamW,
+            head: trainyard_protocol::ModelHead::Unembedding,
+        }
     }
 
     fn write(dir: &Path) {

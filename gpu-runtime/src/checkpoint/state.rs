@@ -1,5 +1,6 @@
 //! What a training checkpoint has beside the weights: the manifest and the optimizer's moments.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -11,10 +12,12 @@ use crate::config::{LoadError, ModelFiles};
 
 /// All parameters of a run that trains them all, under their Hugging Face names.
 pub(crate) const MODEL_FILE: &str = "model.safetensors";
+/// Weight and bias of a scalar head.
+pub(crate) const SCALAR_HEAD_FILE: &str = "value_head.safetensors";
 /// The optimizer's moments.
 pub(super) const OPTIMIZER_FILE: &str = "optimizer.safetensors";
 /// See [`Manifest`].
-pub(super) const MANIFEST_FILE: &str = "trainyard.json";
+pub(crate) const MANIFEST_FILE: &str = "trainyard.json";
 
 const FORMAT: u32 = 1;
 const M_SUFFIX: &str = ".m";
@@ -113,25 +116,50 @@ pub(crate) fn read_optimizer(dir: &Path) -> Result<BTreeMap<String, Moments>, Lo
 pub(crate) fn write_model_files(dir: &Path, files: &ModelFiles) -> Result<(), OpError> {
     for (name, content) in files {
         let path = dir.join(name);
+        let content = if name == "config.json" { unquantized(content) } else { Cow::Borrowed(&content[..]) };
         std::fs::write(&path, content).map_err(|error| unwritable(&path, &error))?;
     }
     Ok(())
+}
+
+/// A `config.json` without what it says of quantized files: weights are written in f32.
+fn unquantized(config: &[u8]) -> Cow<'_, [u8]> {
+    let keys = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(config);
+    let without = keys.ok().and_then(|mut keys| keys.remove("quantization_config").map(|_| keys));
+    match without.map(|keys| serde_json::to_vec_pretty(&keys)) {
+        Some(Ok(text)) => Cow::Owned(text),
+        _ => Cow::Borrowed(config),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use trainyard_protocol::{LoraSpec, Optimizer};
+    use trainyard_protocol::{LoraSpec, ModelHead, Optimizer};
 
     use super::*;
+
+    #[test]
+    fn configurations_of_written_models_are_not_quantized() {
+        let plain = br#"{ "model_type": "gpt_oss" }"#;
+        assert_eq!(*unquantized(plain), plain[..]);
+        let quantized = br#"{"model_type": "gpt_oss", "quantization_config": {"quant_method": "mxfp4"}}"#;
+        let keys: serde_json::Value = serde_json::from_slice(&unquantized(quantized)).unwrap();
+        assert_eq!(keys, serde_json::json!({"model_type": "gpt_oss"}));
+    }
 
     #[test]
     fn manifests_round_trip_and_have_a_format() {
         let dir = tempfile::tempdir().unwrap();
         let lora = LoraSpec { rank: 8, seed: u64::MAX, train_unembed: true, train_mlp: true, train_attn: false };
         for lora in [None, Some(lora)] {
-            let spec = RunSpec { base_model: "a/b".to_owned(), lora, optimizer: Optimizer::AdamW };
+            let spec = RunSpec {
+                base_model: "a/b".to_owned(),
+                lora,
+                optimizer: Optimizer::AdamW,
+                head: ModelHead::Unembedding,
+            };
             let manifest = Manifest { spec, step: 12 };
             write_manifest(dir.path(), &manifest).unwrap();
             assert_eq!(read_manifest(dir.path()).unwrap(), manifest);

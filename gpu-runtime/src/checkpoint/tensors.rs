@@ -23,11 +23,12 @@ const MAX_HEADER: u64 = 100_000_000;
 const CHUNK: usize = 16_384;
 const METADATA: &str = "__metadata__";
 
+/// What a header says of a tensor.
 #[derive(Serialize, Deserialize)]
-struct Entry {
-    dtype: String,
-    shape: Vec<usize>,
-    data_offsets: (u64, u64),
+pub(super) struct Entry {
+    pub(super) dtype: String,
+    pub(super) shape: Vec<usize>,
+    pub(super) data_offsets: (u64, u64),
 }
 
 /// Writes tensors in the order given. Elements keep their bits. The file is not synced.
@@ -79,7 +80,7 @@ fn header_of(tensors: &[NamedTensor<'_>]) -> Result<Vec<u8>, OpError> {
 pub(crate) fn read_tensors(path: &Path) -> Result<TensorMap, LoadError> {
     let mut file = File::open(path).map_err(|error| io_error(path, error))?;
     let length = file.metadata().map_err(|error| io_error(path, error))?.len();
-    let (entries, data_length) = read_header(path, &mut file, length)?;
+    let (entries, data_length) = read_header(path, &mut file, length, MAX_HEADER)?;
     let mut tensors = TensorMap::new();
     let mut end = 0;
     for (name, entry) in entries {
@@ -97,15 +98,20 @@ pub(crate) fn read_tensors(path: &Path) -> Result<TensorMap, LoadError> {
     Ok(tensors)
 }
 
-/// The entries in the order of their data, and the length of the data.
-fn read_header(path: &Path, file: &mut File, length: u64) -> Result<(Vec<(String, Entry)>, u64), LoadError> {
+/// The entries in the order of their data, and the length of the data, of a file of `length` bytes whose header may take `most`.
+pub(super) fn read_header(
+    path: &Path,
+    file: &mut impl Read,
+    length: u64,
+    most: u64,
+) -> Result<(Vec<(String, Entry)>, u64), LoadError> {
     let mut prefix = [0; 8];
     if length < 8 {
         return Err(malformed(path, "is too short for a header"));
     }
     file.read_exact(&mut prefix).map_err(|error| io_error(path, error))?;
     let header_length = u64::from_le_bytes(prefix);
-    if header_length > MAX_HEADER || header_length > length - 8 {
+    if header_length > most || header_length > length - 8 {
         return Err(malformed(path, format_args!("has a header of {header_length} bytes in a file of {length}")));
     }
     let mut header = vec![0; header_length as usize];

@@ -6,7 +6,12 @@ use std::time::Duration;
 
 use trainyard_protocol::OpError;
 
+use super::lockstep::agreed;
+use crate::collective::Ranks;
 use crate::fault::guarded;
+
+/// How long a rank waits for its own result after that of rank 0 is there; the others give up before.
+const UNTIL_DONE: Duration = Duration::from_secs(3600);
 
 /// A piece of work; owns all data that it needs.
 pub(super) type Job<T> = Box<dyn FnOnce() -> Result<T, OpError> + Send>;
@@ -18,6 +23,8 @@ pub(super) struct Background<K, T> {
     thread: Option<RunningThread<T>>,
     /// Of the job that is being done.
     pending: Option<K>,
+    /// Those that do the same jobs at once: a job is done when rank 0 says so, and has failed where it failed on one of them.
+    ranks: Ranks,
 }
 
 struct RunningThread<T> {
@@ -44,7 +51,13 @@ impl<T: Send + 'static> RunningThread<T> {
 impl<K, T: Send + 'static> Background<K, T> {
     /// For jobs that are a `what`.
     pub(super) fn new(what: &'static str) -> Self {
-        Self { what, thread: None, pending: None }
+        Self { what, thread: None, pending: None, ranks: Ranks::default() }
+    }
+
+    /// On these ranks.
+    pub(super) fn on(mut self, ranks: &Ranks) -> Self {
+        self.ranks = ranks.clone();
+        self
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -74,16 +87,34 @@ impl<K, T: Send + 'static> Background<K, T> {
 
     /// The key and the result of the current job, if it finishes within `wait`.
     pub(super) fn finished(&mut self, wait: Duration) -> Option<(K, Result<T, OpError>)> {
-        let (thread, _) = (self.thread.as_ref()?, self.pending.as_ref()?);
-        let result = match thread.done.recv_timeout(wait) {
-            Ok(result) => result,
-            Err(RecvTimeoutError::Timeout) => return None,
-            Err(RecvTimeoutError::Disconnected) => {
-                self.thread = None;
-                Err(OpError::server(format!("the thread of the {} has ended", self.what)))
+        self.pending.as_ref()?;
+        let result = if self.ranks.is_single() {
+            self.result(wait)?
+        } else {
+            // Ranks finish at different times. What follows from the end has to follow on all at the same point.
+            let first = if self.ranks.rank() == 0 { self.result(wait) } else { None };
+            if self.ranks.decide(u8::from(first.is_some())) == 0 {
+                return None;
             }
+            let own = match first {
+                Some(own) => own,
+                None => self.result(UNTIL_DONE)?,
+            };
+            agreed(&self.ranks, own)
         };
         self.pending.take().map(|key| (key, result))
+    }
+
+    /// The result of the current job, if it finishes within `wait`.
+    fn result(&mut self, wait: Duration) -> Option<Result<T, OpError>> {
+        match self.thread.as_ref()?.done.recv_timeout(wait) {
+            Ok(result) => Some(result),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                self.thread = None;
+                Some(Err(OpError::server(format!("the thread of the {} has ended", self.what))))
+            }
+        }
     }
 }
 

@@ -7,9 +7,10 @@ use trainyard_protocol::{BaseModel, OpError};
 
 use super::fingerprint::Fingerprint;
 use crate::backend::Backend;
+use crate::collective::Ranks;
 use crate::config::{LoadError, ModelConfig, ModelFiles, ModelSource, TensorSource, WeightFiles};
 use crate::grammar::{Grammar, GrammarCompiler};
-use crate::model::{Model, ParamTable, Weights};
+use crate::model::{Model, ParamSpec, TrainedParams, Weights, WholeModel};
 use crate::stop::Detokenizer;
 
 /// A base model: packed weights, shared by every run and sampler on it, and with other names of the same files.
@@ -29,22 +30,37 @@ pub(super) struct Base<B: Backend> {
 }
 
 impl<B: Backend> Base<B> {
-    /// Packs the weights of `source`, unless one of `others` has them.
-    pub(super) fn new(backend: &B, name: String, source: ModelSource, others: &[Arc<Self>]) -> Result<Self, LoadError> {
-        let is_same = |base: &&Arc<Self>| base.weight_files == source.weight_files && *base.config() == source.config;
+    /// Packs the part of `ranks` of the weights of `source`, unless one of `others` has them.
+    pub(super) fn new(
+        backend: &B,
+        (name, source): (String, ModelSource),
+        ranks: &Ranks,
+        others: &[Arc<Self>],
+    ) -> Result<Self, LoadError> {
+        let is_same =
+            |base: &&Arc<Self>| base.weight_files == source.weight_files && base.whole().config == source.config;
         let (weights, fingerprint) = match others.iter().find(is_same) {
             Some(base) => (Arc::clone(&base.weights), Arc::clone(&base.fingerprint)),
             None => {
-                let model = Arc::new(Model::new(backend, source.config));
+                let model = Arc::new(Model::new(backend, &source.config, ranks.clone())?);
                 let mut fingerprint = Fingerprint::default();
                 let mut read = |index: usize| {
                     let spec = &model.table.specs[index];
+                    if ranks.rank() > 0 {
+                        return model.shard.read(spec, &*source.tensors).map(Cow::Owned);
+                    }
+                    // The digest is of all elements.
                     let values = source.tensors.read(&spec.name)?;
                     fingerprint.add(&spec.name, &values);
-                    Ok(Cow::Owned(values))
+                    Ok(model.shard.slice(spec, Cow::Owned(values)))
                 };
                 let weights = Weights::load(backend, &model, &mut read)?;
-                (Arc::new(weights), fingerprint.text().into())
+                for (name, values) in model.whole.config.corrections() {
+                    fingerprint.add(&name, values);
+                }
+                let texts = ranks.all_bytes(fingerprint.text().into_bytes());
+                let text = texts.first().map(|text| String::from_utf8_lossy(text)).unwrap_or_default();
+                (Arc::new(weights), text.into())
             }
         };
         let detokenizer = source.files.get("tokenizer.json").map(|json| Detokenizer::from_json(json)).transpose()?;
@@ -65,8 +81,40 @@ impl<B: Backend> Base<B> {
         &self.model.config
     }
 
-    pub(super) fn table(&self) -> &ParamTable {
-        &self.model.table
+    /// The model as files have it, whatever part of it this rank holds.
+    pub(super) fn whole(&self) -> &WholeModel {
+        &self.model.whole
+    }
+
+    /// What a run of the whole model trains, as files have it.
+    pub(super) fn whole_params<'a>(&self, what: impl Into<TrainedParams<'a>>) -> Vec<ParamSpec> {
+        let WholeModel { config, table } = self.whole();
+        table.trained(config, what)
+    }
+
+    /// What a run trains on this rank.
+    pub(super) fn own_params<'a>(&self, what: impl Into<TrainedParams<'a>>) -> Vec<ParamSpec> {
+        self.model.table.trained(self.config(), what)
+    }
+
+    /// This rank's parts of all that a run trains.
+    pub(super) fn slices<'a>(&self, what: impl Into<TrainedParams<'a>>, values: Vec<Vec<f32>>) -> Vec<Vec<f32>> {
+        let params = self.own_params(what);
+        let slice = |(param, all)| self.model.shard.slice(param, Cow::Owned(all)).into_owned();
+        params.iter().zip(values).map(slice).collect()
+    }
+
+    /// All of what a run trains from the parts of all ranks, which call it together: on rank 0 alone.
+    pub(super) fn gather<'a, 'v>(
+        &self,
+        what: impl Into<TrainedParams<'a>>,
+        part: impl Fn(usize) -> Cow<'v, [f32]>,
+    ) -> Option<Vec<Vec<f32>>> {
+        let Model { ranks, shard, .. } = &*self.model;
+        let params = self.own_params(what);
+        // Every rank takes part in every gather, whatever came of the last one.
+        let all: Vec<_> = params.iter().enumerate().map(|(i, param)| shard.gather(ranks, param, part(i))).collect();
+        all.into_iter().collect()
     }
 
     pub(super) fn describe(&self) -> BaseModel {
@@ -76,7 +124,7 @@ impl<B: Backend> Base<B> {
             arch: config.arch.to_owned(),
             max_context_length: config.max_position_embeddings,
             vocab_size: config.vocab_size,
-            parameters: self.table().elements() as u64,
+            parameters: self.whole().table.elements() as u64,
         }
     }
 
@@ -95,10 +143,10 @@ impl<B: Backend> Base<B> {
         compiler.as_ref().map_err(Clone::clone)?.compile(schema)
     }
 
-    /// All parameters in f32, as the files have them.
+    /// This rank's parts of all parameters in f32, as the files have them.
     pub(super) fn read_masters(&self) -> Result<Vec<Vec<f32>>, OpError> {
         let tensors = self.tensors.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = self.table().specs.iter().map(|param| tensors.read(&param.name));
+        let read = self.model.table.specs.iter().map(|param| self.model.shard.read(param, &**tensors));
         read.collect::<Result<_, _>>()
             .map_err(|error| OpError::server(format!("base model {} cannot be read: {error}", self.name)))
     }

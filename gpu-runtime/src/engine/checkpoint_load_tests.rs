@@ -7,8 +7,8 @@ use std::sync::mpsc::channel;
 
 use tempfile::TempDir;
 use trainyard_protocol::{
-    Completion, Engine as _, OpResult, Operation, Optimizer, RunId, RunSpec, Sample, SampleOperation, SampleResult,
-    SamplerSource, SamplingParams, SaveSampler, SaveTarget, SessionId, Stop,
+    Completion, Engine as _, ModelHead, OpResult, Operation, Optimizer, RunId, RunSpec, Sample, SampleOperation,
+    SampleResult, SamplerSource, SamplingParams, SaveSampler, SaveTarget, SessionId, Stop,
 };
 
 use super::*;
@@ -59,7 +59,8 @@ fn result(completion: &Completion) -> &SampleResult {
 fn checkpoints(engine: &mut CpuEngine) -> (TempDir, [PathBuf; 2]) {
     let folder = tempfile::tempdir().unwrap();
     let dirs = ["first", "second"].map(|name| folder.path().join(name));
-    let spec = RunSpec { base_model: "m".into(), lora: None, optimizer: Optimizer::AdamW };
+    let spec =
+        RunSpec { base_model: "m".into(), lora: None, optimizer: Optimizer::AdamW, head: ModelHead::Unembedding };
     let mut run = |operation| {
         start(engine, "r", operation);
         drain(engine)["r"].result.clone().unwrap()

@@ -13,6 +13,7 @@ use super::base::Base;
 use super::checkpoint_reader::{load_sampler, planned_bytes};
 use super::sampler::{CheckpointCache, SamplerWeights};
 use crate::backend::Backend;
+use crate::collective::Ranks;
 
 /// A sample whose weights are not in memory yet.
 pub(super) struct CheckpointSample {
@@ -57,6 +58,11 @@ impl<B: Backend> CheckpointLoads<B> {
         Self { cache: CheckpointCache::new(limit), waiting: VecDeque::new(), thread, strict }
     }
 
+    /// On these ranks.
+    pub(super) fn on(self, ranks: &Ranks) -> Self {
+        Self { thread: self.thread.on(ranks), ..self }
+    }
+
     /// Whether no sample waits for weights.
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty()
@@ -77,7 +83,8 @@ impl<B: Backend> CheckpointLoads<B> {
 
     /// Queues a sample; [`CheckpointLoads::advance`] returns it with its weights.
     pub(super) fn push(&mut self, base: Arc<Base<B>>, dir: PathBuf, sample: CheckpointSample) {
-        match self.waiting.iter_mut().find(|load| load.dir == dir && !load.overwritten) {
+        let joins = |load: &&mut Load<B>| load.dir == dir && load.base.name == base.name && !load.overwritten;
+        match self.waiting.iter_mut().find(joins) {
             Some(load) => load.samples.push(sample),
             None => self.waiting.push_back(Load { base, dir, samples: vec![sample], overwritten: false }),
         }
@@ -108,7 +115,7 @@ impl<B: Backend> CheckpointLoads<B> {
         while self.thread.is_idle()
             && let Some(next) = self.waiting.front()
         {
-            let weights = match self.cache.get(&next.dir) {
+            let weights = match self.cache.get(&next.dir, &next.base.name) {
                 Some(weights) => Ok(weights),
                 None => match self.start(backend) {
                     Ok(()) => break,

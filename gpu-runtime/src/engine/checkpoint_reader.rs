@@ -1,48 +1,95 @@
 //! Reading runs and sampler weights from checkpoints and snapshots.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use trainyard_protocol::{LoadState, OpError, RunSpec};
+use trainyard_protocol::{LoadState, LoraSpec, ModelHead, OpError, RunSpec, UploadedAdapter};
 
 use super::base::Base;
-use super::run::{AccumulatedGradient, TrainingRun};
+use super::run::TrainingRun;
 use super::sampler::SamplerWeights;
 use crate::backend::{Backend, Source};
 use crate::checkpoint::adapter::{CONFIG_FILE, TENSORS_FILE};
 use crate::checkpoint::{
-    AdapterTensors, Kind, MODEL_FILE, read_adapter, read_manifest, read_optimizer, read_run, read_tensors, unreadable,
+    AdapterTensors, ExpectedModule, Kind, MANIFEST_FILE, MODEL_FILE, SCALAR_HEAD_FILE, read_adapter, read_manifest,
+    read_optimizer, read_run, read_tensors, read_uploaded, unreadable,
 };
 use crate::config::LoadError;
-use crate::model::{AdaptedModule, Adapter, ParamSpec, ParamTable, Weights};
+use crate::load::has_stacks;
+use crate::model::{AdaptedModule, Adapter, Model, ParamSpec, ParamTable, SCALAR_HEAD_NAMES, Weights};
 
 impl<B: Backend> TrainingRun<B> {
     /// A run from a training checkpoint, whose spec must agree with `expected`, but for another name of the base model.
     pub(super) fn load(backend: &B, base: Arc<Base<B>>, expected: &RunSpec, load: &LoadState) -> Result<Self, OpError> {
         let LoadState { dir, with_optimizer, checkpoint_base, .. } = load;
+        if let Some(files) = &load.uploaded {
+            return Self::load_uploaded(backend, base, expected, dir, files);
+        }
+        if !dir.join(MANIFEST_FILE).exists() {
+            return Self::load_export(backend, base, expected, load);
+        }
         let mut manifest = read_manifest(dir).map_err(|error| unreadable(&error))?;
         if checkpoint_base.as_ref().is_some_and(|name| *name == manifest.spec.base_model) {
             manifest.spec.base_model.clone_from(&expected.base_model);
         }
         check_spec(&manifest.spec, expected)?;
-        let masters = read_masters(&base, &manifest.spec, dir)?;
-        let specs = base.table().trained(base.config(), manifest.spec.lora.as_ref());
+        let stored = manifest.spec.head;
+        check_head(stored, expected.head, *with_optimizer)?;
+        manifest.spec.head = expected.head;
+        let mut masters = read_masters(&base, &manifest.spec, dir)?;
+        masters.extend(read_scalar_head(&base, &manifest.spec, dir, stored)?);
+        let specs = base.whole_params(&manifest.spec);
         // The seed of the checkpoint, not of `expected`: the run continues its weights.
         let mut run = Self::from_masters(backend, base, manifest.spec, masters)?;
         if *with_optimizer && manifest.step > 0 {
-            run.moments = Some(Arc::new(read_moments(dir, &specs)?.map(|moment| backend.upload_params(moment))));
+            run.moments = Some(Arc::new(read_moments(dir, &specs)?.map(|moment| run.upload(backend, moment))));
             run.step = manifest.step;
         }
         Ok(run)
     }
 
+    /// A run that begins with an adapter that a client uploaded.
+    fn load_uploaded(
+        backend: &B,
+        base: Arc<Base<B>>,
+        expected: &RunSpec,
+        dir: &Path,
+        files: &UploadedAdapter,
+    ) -> Result<Self, OpError> {
+        let lora = expected.lora.as_ref();
+        let lora =
+            lora.ok_or_else(|| OpError::user("lora_config: an upload is an adapter; the rank must be positive"))?;
+        let modules = ParamTable::adapted_modules(&base.whole().config, lora).into_iter();
+        let rank = lora.rank as usize;
+        let modules = modules.map(|module| (module.name.clone(), module.shapes(rank)));
+        let modules: Vec<ExpectedModule> = modules.collect();
+        let mut masters = read_uploaded(dir, files, rank, &modules)?;
+        masters.extend(read_scalar_head(&base, expected, dir, ModelHead::Unembedding)?);
+        Self::from_masters(backend, base, expected.clone(), masters)
+    }
+
+    /// A run that begins with exported weights, which say nothing about what trained them.
+    fn load_export(backend: &B, base: Arc<Base<B>>, expected: &RunSpec, load: &LoadState) -> Result<Self, OpError> {
+        if load.with_optimizer {
+            return Err(OpError::user("optimizer: the checkpoint holds no optimizer state; load its weights alone"));
+        }
+        let has_head = load.dir.join(SCALAR_HEAD_FILE).exists();
+        let stored = if has_head { ModelHead::Scalar } else { ModelHead::Unembedding };
+        check_head(stored, expected.head, false)?;
+        let mut masters = read_masters(&base, expected, &load.dir)?;
+        masters.extend(read_scalar_head(&base, expected, &load.dir, stored)?);
+        Self::from_masters(backend, base, expected.clone(), masters)
+    }
+
     /// A run as [`super::checkpoint_writer::FrozenRun::save_run`] wrote it; its spec must agree with `expected`.
     pub(super) fn restore(backend: &B, base: Arc<Base<B>>, expected: &RunSpec, dir: &Path) -> Result<Self, OpError> {
         let mut stored = read_run(dir).map_err(|error| unreadable(&error))?;
-        check_spec(&stored.spec, expected).map_err(|error| OpError::server(error.message))?;
-        let specs = base.table().trained(base.config(), stored.spec.lora.as_ref());
+        check_spec(&stored.spec, expected)
+            .and_then(|()| check_head(stored.spec.head, expected.head, true))
+            .map_err(|error| OpError::server(error.message))?;
+        let specs = base.whole_params(&stored.spec);
         let mut read = |kind: Kind| {
             let tensors = stored.tensors.remove(&kind);
             tensors.map(|mut tensors| specs.iter().map(|p| take(p, tensors.remove(&p.name))).collect()).transpose()
@@ -52,13 +99,18 @@ impl<B: Backend> TrainingRun<B> {
         let grads: Option<Vec<Vec<f32>>> = read(Kind::Gradient)?;
         let mut run = Self::from_masters(backend, base, stored.spec, masters)?;
         run.moments = match moments {
-            [Some(m), Some(v)] => Some(Arc::new([m, v].map(|moment| backend.upload_params(moment)))),
+            [Some(m), Some(v)] => Some(Arc::new([m, v].map(|moment| run.upload(backend, moment)))),
             [None, None] => None,
             _ => return Err(missing("one of the moments")),
         };
-        (run.step, run.gradient) =
-            (stored.step, grads.map(|grads| AccumulatedGradient::new(backend, backend.upload_params(grads))));
+        let gradient = grads.map(|grads| run.accumulated(backend, run.upload(backend, grads)));
+        (run.step, run.gradient) = (stored.step, gradient);
         Ok(run)
+    }
+
+    /// Moments or a gradient from all that a file holds.
+    fn upload(&self, backend: &B, all: Vec<Vec<f32>>) -> B::Params {
+        backend.upload_params(self.base.slices(&self.spec, all))
     }
 }
 
@@ -86,18 +138,68 @@ fn check_spec(found: &RunSpec, expected: &RunSpec) -> Result<(), OpError> {
     Ok(())
 }
 
+/// Whether weights with the head `stored` can be loaded into a model with the head `expected`: one with a scalar head may begin
+/// with weights that have none, but not with the optimizer's state of such.
+fn check_head(stored: ModelHead, expected: ModelHead, with_optimizer: bool) -> Result<(), OpError> {
+    match (stored, expected) {
+        (ModelHead::Scalar, ModelHead::Unembedding) => {
+            Err(OpError::user("path: the checkpoint is of a model with a scalar head, and this one has none"))
+        }
+        (ModelHead::Unembedding, ModelHead::Scalar) if with_optimizer => Err(OpError::user(
+            "optimizer: the checkpoint is of a model without a scalar head, and so is its optimizer state; load its weights \
+             alone",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The parameters of the scalar head of a run of `spec`, if that has one: those in the folder, or zeros where the weights there
+/// are of a model without one.
+fn read_scalar_head<B: Backend>(
+    base: &Base<B>,
+    spec: &RunSpec,
+    dir: &Path,
+    stored: ModelHead,
+) -> Result<Vec<Vec<f32>>, OpError> {
+    if spec.head.is_unembedding() {
+        return Ok(Vec::new());
+    }
+    let params = base.whole_params(spec);
+    let own = &params[params.len() - SCALAR_HEAD_NAMES.len()..];
+    if stored.is_unembedding() {
+        return Ok(own.iter().map(|param| vec![0.0; param.len()]).collect());
+    }
+    let mut tensors = read_tensors(&dir.join(SCALAR_HEAD_FILE)).map_err(|error| unreadable(&error))?;
+    own.iter().map(|param| take(param, tensors.remove(&param.name))).collect()
+}
+
 fn read_masters<B: Backend>(base: &Base<B>, spec: &RunSpec, dir: &Path) -> Result<Vec<Vec<f32>>, OpError> {
     match &spec.lora {
+        None if has_stacks(&base.whole().config) => {
+            let source = crate::load::load(dir).map_err(|error| unreadable(&error))?;
+            let read = |param: &ParamSpec| match source.tensors.shape(&param.name) {
+                None => Err(missing(&param.name)),
+                Some(shape) => {
+                    let values = source.tensors.read(&param.name).map_err(|error| unreadable(&error))?;
+                    take(param, Some((shape, values)))
+                }
+            };
+            base.whole().table.specs.iter().map(read).collect()
+        }
         None => {
             let mut tensors = read_tensors(&dir.join(MODEL_FILE)).map_err(|error| unreadable(&error))?;
-            base.table().specs.iter().map(|param| take(param, tensors.remove(&param.name))).collect()
+            let read = |(param, own): (&ParamSpec, &ParamSpec)| {
+                let values = take(param, tensors.remove(&param.name))?;
+                Ok(base.model.shard.slice(own, Cow::Owned(values)).into_owned())
+            };
+            base.whole().table.specs.iter().zip(&base.model.table.specs).map(read).collect()
         }
         Some(lora) => {
             let mut stored = read_adapter(dir).map_err(|error| unreadable(&error))?;
             let mut masters = Vec::new();
-            for AdaptedModule { name, extents, .. } in ParamTable::adapted_modules(base.config(), lora) {
-                let pair = stored.tensors.remove(&name).ok_or_else(|| missing(&name))?;
-                check_extents(&name, &pair, stored.rank, extents, lora.rank as usize)?;
+            for module in ParamTable::adapted_modules(&base.whole().config, lora) {
+                let pair = stored.tensors.remove(&module.name).ok_or_else(|| missing(&module.name))?;
+                check_shapes(&module, &pair, stored.rank, lora.rank as usize)?;
                 masters.extend([pair.a, pair.b]);
             }
             Ok(masters)
@@ -130,19 +232,20 @@ fn missing(name: &str) -> OpError {
     OpError::server(format!("checkpoint tensor {name} is missing"))
 }
 
-fn check_extents(
-    name: &str,
-    pair: &AdapterTensors,
-    rank: usize,
-    (n, k): (usize, usize),
-    expected: usize,
-) -> Result<(), OpError> {
-    if (pair.out_features, pair.in_features, rank) == (n, k, expected) {
+fn check_shapes(module: &AdaptedModule, pair: &AdapterTensors, rank: usize, expected: usize) -> Result<(), OpError> {
+    if pair.shapes == module.shapes(expected) {
         return Ok(());
     }
+    let extents = |[a, b]: &[Vec<usize>; 2]| {
+        let [outputs, inputs] = [b.len().checked_sub(2).map_or(0, |at| b[at]), a.last().copied().unwrap_or(0)];
+        let count = if a.len() == 3 { format!(" on {} experts", a[0].max(b[0])) } else { String::new() };
+        format!("{outputs}x{inputs}{count}")
+    };
     Err(OpError::user(format!(
-        "checkpoint module {name} is {}x{} of rank {rank}, the model's is {n}x{k} of rank {expected}",
-        pair.out_features, pair.in_features
+        "checkpoint module {} is {} of rank {rank}, the model's is {} of rank {expected}",
+        module.name,
+        extents(&pair.shapes),
+        extents(&module.shapes(expected)),
     )))
 }
 
@@ -160,30 +263,49 @@ pub(super) fn load_sampler<B: Backend>(
     base: Arc<Base<B>>,
     dir: &Path,
 ) -> Result<SamplerWeights<B>, OpError> {
+    if dir.join(SCALAR_HEAD_FILE).exists() {
+        return Err(not_sampled("model_path"));
+    }
     if dir.join(CONFIG_FILE).exists() {
         let adapter = load_adapter(backend, &base, dir)?;
         return Ok(SamplerWeights { weights: Arc::clone(&base.weights), adapter: Some(Arc::new(adapter)), base });
     }
     let source = crate::load::load(dir).map_err(|error| unreadable(&error))?;
-    let specs = &base.table().specs;
+    let specs = &base.whole().table.specs;
     let same_names = specs.iter().all(|param| source.tensors.shape(&param.name).as_ref() == Some(&param.shape));
-    if !same_names {
+    // These no run trains, and passes read those of the base model.
+    let same_corrections = source.config.corrections().eq(base.whole().config.corrections());
+    if !(same_names && same_corrections) {
         return Err(OpError::user(format!("model_path: the checkpoint is not of base model {:?}", base.name)));
     }
-    let mut read = |index: usize| source.tensors.read(&specs[index].name).map(Cow::Owned);
+    let Model { shard, table: own, .. } = &*base.model;
+    let mut read = |index: usize| shard.read(&own.specs[index], &*source.tensors).map(Cow::Owned);
     let weights = Weights::load(backend, &base.model, &mut read).map_err(|error: LoadError| unreadable(&error))?;
     Ok(SamplerWeights { weights: Arc::new(weights), adapter: None, base })
+}
+
+/// The refusal to sample from a model with a scalar head, which has no distribution over tokens.
+pub(super) fn not_sampled(field: &str) -> OpError {
+    OpError::user(format!("{field}: the model has a scalar head (trainyard.head) and cannot be sampled from"))
 }
 
 fn load_adapter<B: Backend>(backend: &B, base: &Base<B>, dir: &Path) -> Result<Adapter<B>, OpError> {
     let stored = read_adapter(dir).map_err(|error| unreadable(&error))?;
     let (rank, scale) = (stored.rank, stored.alpha / stored.rank as f32);
     let mut unknown: BTreeSet<&String> = stored.tensors.keys().collect();
-    let adapter = Adapter::build(backend, base.config(), rank, scale, |module| {
-        let Some(pair) = stored.tensors.get(&module.name) else { return Ok(None) };
+    let mut slices = BTreeMap::new();
+    let every = LoraSpec { rank: rank as u32, seed: 0, train_unembed: true, train_mlp: true, train_attn: true };
+    let own = base.own_params(Some(&every));
+    for (module, own) in ParamTable::adapted_modules(&base.whole().config, &every).iter().zip(own.chunks_exact(2)) {
+        let Some(pair) = stored.tensors.get(&module.name) else { continue };
         unknown.remove(&module.name);
-        check_extents(&module.name, pair, rank, module.extents, rank)?;
-        Ok(Some([Source::Host(&pair.a), Source::Host(&pair.b)]))
+        check_shapes(module, pair, rank, rank)?;
+        let slice = |param, all| base.model.shard.slice(param, Cow::Borrowed(all));
+        slices.insert(module.name.clone(), [slice(&own[0], &pair.a), slice(&own[1], &pair.b)]);
+    }
+    let adapter = Adapter::build(backend, base.config(), rank, scale, |module| {
+        let pair = slices.get(&module.name).map(|[a, b]| [Source::Host(a), Source::Host(b)]);
+        Ok::<_, OpError>(pair)
     })?;
     match unknown.first() {
         Some(name) => Err(OpError::user(format!("model_path: base model {:?} has no module {name}", base.name))),

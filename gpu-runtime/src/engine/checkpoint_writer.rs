@@ -11,12 +11,14 @@ use super::base::Base;
 use super::sampler::SamplerWeights;
 use crate::backend::{Backend, Params};
 use crate::checkpoint::{
-    AdapterModule, Kind, MODEL_FILE, Manifest, MomentsRef, NamedTensor, write_adapter, write_atomically,
-    write_manifest, write_model_files, write_optimizer, write_run, write_tensors,
+    AdapterModule, Kind, MODEL_FILE, Manifest, MomentsRef, NamedTensor, SCALAR_HEAD_FILE, write_adapter,
+    write_atomically, write_manifest, write_model_files, write_optimizer, write_run, write_tensors,
 };
-use crate::model::{Adapter, ParamSpec, ParamTable, Projection};
+use crate::load::stored_tensors;
+use crate::model::{AdaptedModule, Adapter, ParamSpec, ParamTable, Projection, SCALAR_HEAD_NAMES};
 
-/// The state of a run at one point in time. It shares tensors with the run, which copies what it changes (copy-on-write).
+/// The state of a run at one point in time, as files have it. It shares tensors with the run, which copies what it changes
+/// (copy-on-write), unless they were gathered from ranks.
 pub(super) struct FrozenRun<B: Backend> {
     pub(super) base: Arc<Base<B>>,
     pub(super) spec: RunSpec,
@@ -41,7 +43,7 @@ impl<B: Backend> FrozenRun<B> {
         Ok(OpResult::Saved(Some(saved)))
     }
 
-    /// Writes weights alone: a PEFT adapter, or a Hugging Face folder.
+    /// Writes weights alone: a PEFT adapter, or a Hugging Face folder; and the scalar head, if there is one.
     pub(super) fn save_weights(&self, target: &SaveTarget) -> Result<OpResult, OpError> {
         let saved = write_atomically(target, |dir| self.write_weights(dir))?;
         Ok(OpResult::Saved(Some(saved)))
@@ -63,7 +65,7 @@ impl<B: Backend> FrozenRun<B> {
     }
 
     fn params(&self) -> Vec<ParamSpec> {
-        self.base.table().trained(self.base.config(), self.spec.lora.as_ref())
+        self.base.whole_params(&self.spec)
     }
 
     fn write_weights(&self, dir: &Path) -> Result<(), OpError> {
@@ -71,23 +73,59 @@ impl<B: Backend> FrozenRun<B> {
         match &self.spec.lora {
             None => write_full(dir, &self.base, &masters),
             Some(lora) => write_lora(dir, &self.base, lora, &masters),
+        }?;
+        if self.spec.head.is_unembedding() {
+            return Ok(());
         }
+        // They come after all others.
+        let own = masters.len() - SCALAR_HEAD_NAMES.len();
+        write_tensors(&dir.join(SCALAR_HEAD_FILE), &named(&self.params()[own..], &masters[own..]))
     }
 }
 
-/// Writes sampler weights in the format of [`FrozenRun::save_weights`]. Rounding is idempotent: reading them returns the
-/// same bits.
-pub(super) fn save_snapshot<B: Backend>(
-    backend: &B,
-    weights: &SamplerWeights<B>,
-    target: &SaveTarget,
-) -> Result<OpResult, OpError> {
-    let base = &weights.base;
-    let saved = write_atomically(target, |dir| match &weights.adapter {
-        Some(adapter) => write_lora(dir, base, &spec_of(adapter), &adapter.to_host(backend)),
-        None => write_full(dir, base, &weights.weights.to_host(backend)),
-    })?;
-    Ok(OpResult::Saved(Some(saved)))
+/// Sampler weights for a save, as files have them.
+pub(super) enum FrozenSnapshot<B: Backend> {
+    /// Those in memory, which are read when they are written.
+    Held(Arc<B>, SamplerWeights<B>),
+    /// Gathered from ranks: the base model, the adapter's spec if it is one, and the values.
+    Gathered(Arc<Base<B>>, Option<LoraSpec>, Vec<Vec<f32>>),
+}
+
+impl<B: Backend> FrozenSnapshot<B> {
+    /// For the rank that writes files; `None` on the others. All ranks call it.
+    pub(super) fn new(backend: &Arc<B>, weights: SamplerWeights<B>) -> Option<Self> {
+        if weights.base.model.ranks.is_single() {
+            return Some(Self::Held(Arc::clone(backend), weights));
+        }
+        // The weights do not leave the engine's thread: when they are freed, they are freed on all ranks alike.
+        let (lora, own) = values(&**backend, &weights);
+        let all = weights.base.gather(lora.as_ref(), |index| Cow::Borrowed(&own[index]))?;
+        Some(Self::Gathered(weights.base, lora, all))
+    }
+
+    /// Writes them in the format of [`FrozenRun::save_weights`]. Rounding is idempotent: reading them returns the same bits.
+    pub(super) fn save(&self, target: &SaveTarget) -> Result<OpResult, OpError> {
+        let write = |dir: &Path, base: &Base<B>, lora: Option<&LoraSpec>, values: &[Vec<f32>]| match lora {
+            Some(lora) => write_lora(dir, base, lora, values),
+            None => write_full(dir, base, values),
+        };
+        let saved = write_atomically(target, |dir| match self {
+            Self::Held(backend, weights) => {
+                let (lora, own) = values(&**backend, weights);
+                write(dir, &weights.base, lora.as_ref(), &own)
+            }
+            Self::Gathered(base, lora, all) => write(dir, base, lora.as_ref(), all),
+        })?;
+        Ok(OpResult::Saved(Some(saved)))
+    }
+}
+
+/// The adapter's spec, if the weights are one, and what this rank has of the values.
+fn values<B: Backend>(backend: &B, weights: &SamplerWeights<B>) -> (Option<LoraSpec>, Vec<Vec<f32>>) {
+    match &weights.adapter {
+        Some(adapter) => (Some(spec_of(adapter)), adapter.to_host(backend)),
+        None => (None, weights.weights.to_host(backend)),
+    }
 }
 
 /// The spec of an adapter, derived from its shape; the seed is unknown and 0.
@@ -112,7 +150,11 @@ fn named<'a>(params: &[ParamSpec], values: &'a [impl AsRef<[f32]>]) -> Vec<Named
 
 fn write_full<B: Backend>(dir: &Path, base: &Base<B>, masters: &[impl AsRef<[f32]>]) -> Result<(), OpError> {
     write_model_files(dir, &base.files)?;
-    write_tensors(&dir.join(MODEL_FILE), &named(&base.table().specs, masters))
+    let whole = base.whole();
+    let stored = stored_tensors(&whole.config, &whole.table.specs, masters);
+    let tensors: Vec<NamedTensor<'_>> =
+        stored.iter().map(|(name, shape, v)| (name.clone(), shape.clone(), &**v)).collect();
+    write_tensors(&dir.join(MODEL_FILE), &tensors)
 }
 
 fn write_lora<B: Backend>(
@@ -121,24 +163,23 @@ fn write_lora<B: Backend>(
     lora: &LoraSpec,
     masters: &[impl AsRef<[f32]>],
 ) -> Result<(), OpError> {
-    let modules = ParamTable::adapted_modules(base.config(), lora);
+    let modules = ParamTable::adapted_modules(&base.whole().config, lora);
     let written = modules.iter().zip(masters.chunks_exact(2)).map(|(module, pair)| AdapterModule {
         name: &module.name,
-        in_features: module.extents.1,
-        out_features: module.extents.0,
+        shapes: module.shapes(lora.rank as usize),
         a: pair[0].as_ref(),
         b: pair[1].as_ref(),
     });
-    write_adapter(dir, &base.name, lora, &target_modules(lora), written)
+    write_adapter(dir, &base.name, lora, &target_modules(&modules), written)
 }
 
-/// Names by which PEFT finds the adapted modules.
-fn target_modules(lora: &LoraSpec) -> Vec<String> {
-    let name = |p: Projection| p.module().rsplit('.').next().unwrap_or_default().to_owned();
-    let mut names: Vec<String> =
-        Projection::ALL.into_iter().filter(|projection| projection.is_adapted(lora)).map(name).collect();
-    if lora.train_unembed {
-        names.push("lm_head".to_owned());
+/// Names by which PEFT finds the adapted modules: their last parts, in parameter order.
+fn target_modules(modules: &[AdaptedModule]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in modules.iter().filter_map(|module| module.name.rsplit('.').next()) {
+        if names.iter().all(|known| known != name) {
+            names.push(name.to_owned());
+        }
     }
     names
 }

@@ -6,14 +6,17 @@ use std::time::Duration;
 
 use trainyard_protocol::{
     AdamParams, Completion, LoadState, OpError, OpResult, Operation, RequestId, RestoreRun, RunId, RunSpec,
-    SaveExternal, SaveRun, SaveSampler, SaveSnapshot, SaveState,
+    SaveExternal, SaveRun, SaveSampler, SaveSnapshot, SaveState, SaveTarget, SavedFiles,
 };
 
 use super::background::Job;
 use super::base::Base;
+use super::checkpoint_reader::not_sampled;
+use super::checkpoint_writer::{FrozenRun, FrozenSnapshot};
+use super::lockstep::agreed;
 use super::memory::run_memory;
 use super::run::TrainingRun;
-use super::{Engine, NewSnapshot, checkpoint_writer, optimizer, unknown_run};
+use super::{Engine, NewSnapshot, optimizer, unknown_run};
 use crate::backend::Backend;
 use crate::fault::{Fault, guarded};
 
@@ -33,6 +36,18 @@ fn writes_files(operation: &Operation) -> bool {
         Operation::SaveSampler(save) => save.target.is_some(),
         _ => false,
     }
+}
+
+/// The save of what this rank writes, if it is the one that writes; the others report the folder that they do not write.
+fn write_job<S: Send + 'static>(
+    state: Option<S>,
+    target: SaveTarget,
+    write: impl FnOnce(&S, &SaveTarget) -> Result<OpResult, OpError> + Send + 'static,
+) -> Job<OpResult> {
+    Box::new(move || match state {
+        Some(state) => write(&state, &target),
+        None => Ok(OpResult::Saved(Some(SavedFiles { dir: target.dir, size_bytes: 0 }))),
+    })
 }
 
 impl<B: Backend> Engine<B> {
@@ -117,33 +132,32 @@ impl<B: Backend> Engine<B> {
             Operation::LoadState(load) => return self.load_state(load).map(ControlOutcome::Done),
             Operation::RestoreRun(restore) => return self.restore_run(restore).map(ControlOutcome::Done),
             Operation::SaveState(SaveState { run, target }) => {
-                let run = self.run(&run)?.freeze();
-                Box::new(move || run.save_state(&target))
+                write_job(self.run(&run)?.freeze(&self.backend), target, FrozenRun::save_state)
             }
             Operation::SaveExternal(SaveExternal { run, target }) => {
-                let run = self.run(&run)?.freeze();
-                Box::new(move || run.save_weights(&target))
+                write_job(self.run(&run)?.freeze(&self.backend), target, FrozenRun::save_weights)
             }
             Operation::SaveRun(SaveRun { run, target }) => {
-                let run = self.run(&run)?.freeze();
-                Box::new(move || run.save_run(&target))
+                write_job(self.run(&run)?.freeze(&self.backend), target, FrozenRun::save_run)
             }
             Operation::SaveSnapshot(SaveSnapshot { key, target }) => {
                 let weights = self.snapshots.get(&key);
                 let weights = weights.ok_or_else(|| OpError::server(format!("snapshot {key} is not in memory")))?;
-                let backend = Arc::clone(&self.backend);
-                Box::new(move || checkpoint_writer::save_snapshot(&*backend, &weights, &target))
+                write_job(FrozenSnapshot::new(&self.backend, weights), target, FrozenSnapshot::save)
             }
             Operation::SaveSampler(SaveSampler { run, snapshot, target }) => {
                 let run = self.runs.get_mut(&run).ok_or_else(|| unknown_run(&run))?;
+                if run.spec.head.is_scalar() {
+                    return Err(not_sampled("model_id"));
+                }
                 let bytes = run.snapshot_bytes();
                 let snapshot = snapshot.map(|key| (key, run.sampler_weights(&*self.backend), bytes));
                 let Some(target) = target else {
                     self.add_snapshot(snapshot);
                     return Ok(ControlOutcome::Done(OpResult::Saved(None)));
                 };
-                let run = run.freeze();
-                return Ok(ControlOutcome::Save(Box::new(move || run.save_weights(&target)), snapshot));
+                let write = write_job(run.freeze(&self.backend), target, FrozenRun::save_weights);
+                return Ok(ControlOutcome::Save(write, snapshot));
             }
             Operation::ForwardBackward(_) | Operation::OptimStep { .. } | Operation::Sample(_) => {
                 return Err(OpError::server("a batched operation reached the control queue"));
@@ -161,20 +175,21 @@ impl<B: Backend> Engine<B> {
     /// The base model of a run that is about to be loaded, for which keys and values make room.
     fn base_with_room(&mut self, spec: &RunSpec) -> Result<Arc<Base<B>>, OpError> {
         let base = self.base(&spec.base_model)?;
-        self.limit_kv(run_memory(&*self.backend, base.config(), spec.lora.as_ref()).bytes);
+        self.limit_kv(run_memory(&*self.backend, base.config(), spec).bytes);
         Ok(base)
     }
 
     fn restore_run(&mut self, restore: RestoreRun) -> Result<OpResult, OpError> {
         let base = self.base_with_room(&restore.spec)?;
-        let run = TrainingRun::restore(&*self.backend, base, &restore.spec, &restore.dir)?;
+        let run = TrainingRun::restore(&*self.backend, base, &restore.spec, &restore.dir);
+        let run = agreed(&self.ranks, run)?;
         self.runs.insert(restore.run, run);
         Ok(OpResult::RunReady)
     }
 
     fn create_run(&mut self, id: RunId, spec: RunSpec) -> Result<OpResult, OpError> {
         let base = self.base_with_room(&spec)?;
-        let run = TrainingRun::new(&*self.backend, base, spec)?;
+        let run = agreed(&self.ranks, TrainingRun::new(&*self.backend, base, spec))?;
         self.runs.insert(id, run);
         Ok(OpResult::RunReady)
     }
@@ -185,7 +200,7 @@ impl<B: Backend> Engine<B> {
             None => self.run(&load.run)?.spec.clone(),
         };
         let base = self.base_with_room(&spec)?;
-        let loaded = TrainingRun::load(&*self.backend, base, &spec, &load)?;
+        let loaded = agreed(&self.ranks, TrainingRun::load(&*self.backend, base, &spec, &load))?;
         self.runs.insert(load.run, loaded);
         Ok(OpResult::RunReady)
     }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use trainyard_protocol::{
-    AdamParams, Category, Datum, Engine as _, ForwardBackward, LoraSpec, ModelExtents, Optimizer, PromptTargets,
-    RawBatch, RunSpec, Sample, SampleOperation, SamplerSource, SamplingParams, SessionId, Stop, Tensor,
+    AdamParams, Category, Datum, Engine as _, ForwardBackward, LoraSpec, ModelExtents, ModelHead, Optimizer,
+    PromptTargets, RawBatch, RunSpec, Sample, SampleOperation, SamplerSource, SamplingParams, SessionId, Stop, Tensor,
 };
 
 use super::*;
@@ -19,7 +19,7 @@ const BAD: u32 = u32::MAX;
 
 pub(super) fn engine() -> CpuEngine {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/llama");
-    let options = EngineOptions { threads: 2, ..EngineOptions::default() };
+    let options = EngineOptions { threads: 2, microbatch_tokens: Some(256), ..EngineOptions::default() };
     CpuEngine::new(vec![("m".into(), load(&path).unwrap())], options).unwrap()
 }
 
@@ -44,7 +44,8 @@ pub(super) fn drain(engine: &mut CpuEngine) -> BTreeMap<String, Completion> {
 
 pub(super) fn create(engine: &mut CpuEngine, run: &str, seed: u64) {
     let lora = LoraSpec { rank: 4, seed, train_unembed: true, train_mlp: true, train_attn: true };
-    let spec = RunSpec { base_model: "m".into(), lora: Some(lora), optimizer: Optimizer::AdamW };
+    let spec =
+        RunSpec { base_model: "m".into(), lora: Some(lora), optimizer: Optimizer::AdamW, head: ModelHead::Unembedding };
     start(engine, run, Operation::CreateRun { run: RunId::new(run), spec });
     assert!(drain(engine)[run].result.is_ok());
 }

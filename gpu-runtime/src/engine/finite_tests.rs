@@ -4,7 +4,6 @@
 use trainyard_protocol::Category;
 
 use super::fault_tests::{create, drain, engine, optim, pass, start};
-use super::run::AccumulatedGradient;
 use super::*;
 use crate::backend::Params;
 
@@ -29,7 +28,7 @@ fn sum(run: &TrainingRun<HostBackend>) -> Vec<Vec<f32>> {
 fn state(engine: &CpuEngine, run: &str) -> String {
     let backend = engine.backend();
     let run = &engine.runs[&RunId::new(run)];
-    let frozen = run.freeze();
+    let frozen = run.freeze(backend).unwrap();
     format!(
         "{:?} {:?} {:?} {:?} {}",
         frozen.masters,
@@ -49,7 +48,7 @@ fn a_step_with_a_gradient_that_is_not_finite_is_refused() {
             let run = runs.get_mut(&RunId::new("b")).unwrap();
             let mut grads = sum(run);
             grads[1][0] = value;
-            run.gradient = Some(AccumulatedGradient::new(&**backend, backend.upload_params(grads)));
+            run.gradient = Some(run.accumulated(backend, backend.upload_params(grads)));
         }
         let before = state(&engine, "b");
         for run in ["a", "b", "c"] {
@@ -87,7 +86,7 @@ fn a_gradient_whose_sum_overflows_is_refused() {
     start(&mut engine, "b", optim("b"));
     let Ok(OpResult::OptimStep { metrics }) = &drain(&mut engine)["b"].result else { panic!("the step failed") };
     assert!(metrics["grad_norm"] > 3e38 && metrics["grad_norm"].is_finite());
-    let masters = engine.runs[&RunId::new("b")].freeze().masters;
+    let masters = engine.runs[&RunId::new("b")].freeze(engine.backend()).unwrap().masters;
     assert!((0..masters.len()).all(|i| masters.host(i).iter().all(|x| x.is_finite())));
 }
 
@@ -97,6 +96,6 @@ fn the_norm_is_that_of_the_sum() {
     start(&mut engine, "b", pass("b", 3));
     drain(&mut engine);
     let run = &engine.runs[&RunId::new("b")];
-    let recomputed = AccumulatedGradient::new(engine.backend(), engine.backend().upload_params(sum(run)));
+    let recomputed = run.accumulated(engine.backend(), engine.backend().upload_params(sum(run)));
     assert_eq!(run.gradient.as_ref().unwrap().norm.to_bits(), recomputed.norm.to_bits());
 }

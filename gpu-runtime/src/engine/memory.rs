@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use trainyard_protocol::{LoraSpec, MemoryPlan, PlanMemory, RunMemory, RunSpec};
+use trainyard_protocol::{MemoryPlan, PlanMemory, RunMemory, RunSpec};
 
 use super::EngineOptions;
 use super::base::Base;
 use crate::backend::Backend;
 use crate::config::{LoadError, ModelConfig};
-use crate::model::{Adapter, ParamTable, Weights};
+use crate::model::{Adapter, ParamTable, Shard, TrainedParams, Weights};
 
 /// Gradients of a run that may be there at once: the accumulated one, and that of the request in progress.
 const GRADIENTS: usize = 2;
@@ -27,18 +27,21 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// Divides the budget of `options` for an engine that serves `models`, each set of weights once.
+    /// Divides the budget of `options` for an engine that serves its part of `models`, each set of weights once. `part` is its
+    /// rank and their number.
     ///
     /// # Errors
-    /// When nothing would be left for runs.
+    /// When nothing would be left for runs, or the ranks cannot share a model.
     pub(super) fn new<'a, B: Backend>(
         backend: &B,
         models: impl Iterator<Item = &'a ModelConfig>,
         options: &EngineOptions,
+        part: (usize, usize),
     ) -> Result<Self, LoadError> {
         let of =
             |config| (Weights::planned_bytes(backend, config, true), Weights::planned_bytes(backend, config, false));
-        let sizes: Vec<_> = models.map(|config| (of(config), rope_bytes(config))).collect();
+        let own: Vec<_> = models.map(|whole| Shard::of(whole, part).map(|(_, own)| own)).collect::<Result<_, _>>()?;
+        let sizes: Vec<_> = own.iter().map(|config| (of(config), rope_bytes(config))).collect();
         let weights = sizes.iter().map(|((trained, _), rope)| trained + rope).sum();
         let largest = sizes.iter().map(|((_, sampled), _)| *sampled).max().unwrap_or(0);
         let bounded = options.memory_bytes.is_some();
@@ -69,12 +72,16 @@ impl Budget {
 }
 
 /// What a run of a model takes.
-pub(super) fn run_memory<B: Backend>(backend: &B, config: &ModelConfig, lora: Option<&LoraSpec>) -> RunMemory {
-    let table = ParamTable::new(config);
-    let parameters: usize = table.trained(config, lora).iter().map(|param| param.len() * size_of::<f32>()).sum();
+pub(super) fn run_memory<'a, B: Backend>(
+    backend: &B,
+    config: &ModelConfig,
+    what: impl Into<TrainedParams<'a>>,
+) -> RunMemory {
+    let (table, what) = (ParamTable::new(config), what.into());
+    let parameters: usize = table.trained(config, what).iter().map(|param| param.len() * size_of::<f32>()).sum();
     // Masters and two moments.
     let arrays = (3 + GRADIENTS) * parameters;
-    let (packed, snapshot) = match lora {
+    let (packed, snapshot) = match what.lora {
         Some(lora) => {
             let [frozen, trained] = [false, true].map(|trains| Adapter::planned_bytes(backend, config, lora, trains));
             (trained, frozen)
@@ -91,7 +98,7 @@ pub(super) fn run_memory<B: Backend>(backend: &B, config: &ModelConfig, lora: Op
 
 /// Pairs of cosine and sine for every position.
 fn rope_bytes(config: &ModelConfig) -> usize {
-    config.ropes.len() * config.max_position_embeddings * config.head_dim * size_of::<f32>()
+    config.ropes.len() * config.max_position_embeddings * config.rope_dim() * size_of::<f32>()
 }
 
 pub(super) fn bytes(bytes: usize) -> u64 {
@@ -112,7 +119,7 @@ impl<B: Backend> PlanMemory for Planner<B> {
 
     fn run(&self, spec: &RunSpec) -> Option<RunMemory> {
         let base = self.bases.iter().find(|base| base.name == spec.base_model)?;
-        Some(run_memory(&*self.backend, base.config(), spec.lora.as_ref()))
+        Some(run_memory(&*self.backend, base.config(), spec))
     }
 }
 

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use trainyard_protocol::{
-    Engine as _, Operation, Optimizer, RequestId, RunId, Sample, SampleOperation, SamplerSource, SamplingParams,
-    SaveSampler, SessionId, Stop, TenantShare,
+    Engine as _, LoraSpec, ModelHead, Operation, Optimizer, RequestId, RunId, Sample, SampleOperation, SamplerSource,
+    SamplingParams, SaveSampler, SessionId, Stop, TenantShare,
 };
 
 use super::*;
@@ -39,7 +39,7 @@ fn budget_for(runs: u64) -> usize {
 
 fn spec(rank: Option<u32>) -> RunSpec {
     let lora = rank.map(|rank| LoraSpec { rank, seed: 1, train_unembed: true, train_mlp: true, train_attn: true });
-    RunSpec { base_model: "m".into(), lora, optimizer: Optimizer::AdamW }
+    RunSpec { base_model: "m".into(), lora, optimizer: Optimizer::AdamW, head: ModelHead::Unembedding }
 }
 
 fn run_operation(engine: &mut CpuEngine, operation: Operation) {
@@ -85,7 +85,7 @@ fn base_source() -> SamplerSource {
 
 #[test]
 fn what_a_run_takes_is_known_before_it_is_created() {
-    for family in ["llama", "llama_tied", "qwen2", "gemma3"] {
+    for family in ["llama", "llama_tied", "qwen2", "gemma3", "qwen3_moe", "gpt_oss", "deepseek_v3"] {
         for dtype in [Dtype::Bf16, Dtype::F32] {
             for rank in [None, Some(1), Some(16)] {
                 let mut engine = engine(family, EngineOptions { dtype, ..options(None) }).unwrap();

@@ -9,10 +9,15 @@ mod control_ops;
 mod control_queue;
 mod fair_share;
 mod fingerprint;
+mod lockstep;
 mod memory;
 mod optimizer;
+mod options;
+mod parallel;
 mod run;
+mod sample_starts;
 mod sampler;
+mod schema_compiles;
 mod snapshots;
 mod tenant_queues;
 mod train;
@@ -24,65 +29,37 @@ use std::time::{Duration, Instant};
 
 use trainyard_protocol::{
     BaseModel, Completion, EngineStats, MemoryPlan, MemoryUse, Numerics, OpError, OpResult, Operation, PlanMemory,
-    Prepare, RequestId, RunId, SampleOperation, SampleProgress, SamplerSource, TenantShare,
+    Prepare, RequestId, RunId, SampleProgress, TenantShare,
 };
 
-use crate::backend::{Backend, Dtype, HostBackend};
-use crate::config::{LoadError, ModelSource};
+use crate::backend::{Backend, HostBackend, HostKernels, MicrobatchRows};
+use crate::collective::Ranks;
+use crate::config::{LoadError, ModelConfig, ModelSource};
 use crate::loss::Preparer;
+use crate::model::Shard;
+use crate::parallel::{LayoutError, Parallel};
 use background::Background;
 use base::Base;
-use checkpoint_loads::{CheckpointLoads, CheckpointSample};
+use checkpoint_loads::CheckpointLoads;
 use control_queue::ControlQueue;
+use lockstep::{Digest, agreed_turn};
 use memory::{Budget, Planner, bytes};
+pub use options::EngineOptions;
+use parallel::plan_of_all;
+pub use parallel::{FollowError, ParallelEngine, ProcessRank};
 use run::TrainingRun;
 pub use sampler::MAX_SEQUENCES;
 use sampler::{Sampler, SamplerWeights};
+use schema_compiles::SchemaCompiles;
 use snapshots::Snapshots;
 use train::Trainer;
 use turns::{Turn, Turns, Waiting};
 
-/// How long a step waits for a save or a checkpoint when there is nothing else to do.
+/// How long a step waits for a save, a checkpoint or a schema when there is nothing else to do.
 const BACKGROUND_WAIT: Duration = Duration::from_millis(2);
 /// To be increased by each release that changes the bits of any result on any kernel class, as the recorded checksums tell
 /// (`tests/engine/checksums.rs`): runs of other versions are not silently continued.
 const NUMERICS_VERSION: u32 = 1;
-/// How models are divided over devices: they are not.
-const LAYOUT: &str = "single";
-
-/// How an engine computes.
-#[derive(Clone, Debug)]
-pub struct EngineOptions {
-    /// Type of base weights and of the inputs of their GEMMs.
-    pub dtype: Dtype,
-    /// Threads; 0 is one per core.
-    pub threads: usize,
-    /// Budget in bytes of all that the engine holds; `None` is no limit. The budgets below are parts of it.
-    pub memory_bytes: Option<usize>,
-    /// Budget in bytes of keys and values, for samples and the prefix cache together. Runs may leave less of it.
-    pub kv_bytes: usize,
-    /// Rows of a training microbatch; a longer example is a microbatch of its own.
-    pub microbatch_tokens: usize,
-    /// Budget in bytes of a training pass. Microbatches shrink to fit; an example that alone exceeds it saves fewer
-    /// activations and recomputes the others, which changes no bit. One that exceeds it even so is computed nevertheless.
-    pub activation_bytes: usize,
-    /// Limit in bytes of cached sampler checkpoints; the one used last is always cached.
-    pub checkpoint_bytes: usize,
-}
-
-impl Default for EngineOptions {
-    fn default() -> Self {
-        Self {
-            dtype: Dtype::Bf16,
-            threads: 0,
-            memory_bytes: None,
-            kv_bytes: 2 << 30,
-            microbatch_tokens: 256,
-            activation_bytes: 1 << 30,
-            checkpoint_bytes: 1 << 30,
-        }
-    }
-}
 
 /// A snapshot to register: its key, its weights and their bytes.
 type NewSnapshot<B> = (String, SamplerWeights<B>, usize);
@@ -90,6 +67,11 @@ type NewSnapshot<B> = (String, SamplerWeights<B>, usize);
 /// Trains runs and samples from them on one backend.
 pub struct Engine<B: Backend> {
     backend: Arc<B>,
+    /// Those that execute the same calls.
+    ranks: Ranks,
+    parallel: Parallel,
+    /// Since the start: ranks agree on it.
+    steps: usize,
     bases: Vec<Arc<Base<B>>>,
     runs: BTreeMap<RunId, TrainingRun<B>>,
     trainer: Trainer<B>,
@@ -98,6 +80,7 @@ pub struct Engine<B: Backend> {
     /// In-memory sampler snapshots by key.
     snapshots: Snapshots<B>,
     checkpoints: CheckpointLoads<B>,
+    schemas: SchemaCompiles<B>,
     control: ControlQueue,
     turns: Turns,
     save_thread: Background<RequestId, OpResult>,
@@ -110,55 +93,85 @@ pub struct Engine<B: Backend> {
 pub type CpuEngine = Engine<HostBackend>;
 
 impl CpuEngine {
-    /// An engine on the host backend with the threads and the type of weights that `options` name.
+    /// An engine of one rank on the host backend with the threads, the kernels and the type of weights that `options` name.
     ///
     /// # Errors
     /// The first model that cannot be loaded.
     pub fn new(models: Vec<(String, ModelSource)>, options: EngineOptions) -> Result<Self, LoadError> {
-        Self::on(HostBackend::new(options.threads).with_dtype(options.dtype), models, options)
+        Self::on(host_backend(&options), models, options)
     }
 
-    /// How the memory of an engine for these models would be divided, without loading them.
+    /// How the memory of an engine for these models would be divided, without loading them: that of all ranks together.
     ///
     /// # Errors
-    /// [`LoadError::Memory`] when the budget leaves nothing for runs.
+    /// [`LoadError::Memory`] when the budget leaves nothing for runs, [`LoadError::Layout`] when the ranks cannot share a
+    /// model.
     pub fn memory_plan(models: &[ModelSource], options: &EngineOptions) -> Result<MemoryPlan, LoadError> {
-        let backend = HostBackend::new(options.threads).with_dtype(options.dtype);
+        let backend = host_backend(options);
         let is_new = |at: usize| !models[..at].iter().any(|other| other.is_same_model(&models[at]));
         let distinct = (0..models.len()).filter(|at| is_new(*at)).map(|at| &models[at].config);
-        Budget::new(&backend, distinct, options).map(|budget| budget.plan)
+        let world = options.parallel.world();
+        let budget = Budget::new(&backend, distinct, &options.of_rank(), (0, world))?;
+        Ok(plan_of_all(budget.plan, world as u64))
     }
 }
 
+fn host_backend(options: &EngineOptions) -> HostBackend {
+    let kernels = options.kernels.unwrap_or_else(HostKernels::detect);
+    HostBackend::with_isa(options.threads, kernels).with_dtype(options.dtype)
+}
+
+/// Whether the ranks of a layout can share a model.
+pub(crate) fn check_layout(config: &ModelConfig, parallel: Parallel) -> Result<(), LayoutError> {
+    Shard::of(config, (0, parallel.tp())).map(drop)
+}
+
 impl<B: Backend> Engine<B> {
-    /// Loads and packs `models`: the name that clients use, and the source. Names of the same files share their weights. The type of weights is the backend's;
-    /// `options.dtype` and `options.threads` are ignored.
+    /// Loads and packs `models`: the name that clients use, and the source. Names of the same files share their weights. The
+    /// type of weights is the backend's; `options.dtype`, `options.threads`, `options.kernels` and `options.parallel` are
+    /// ignored.
     ///
     /// # Errors
     /// The first model that cannot be loaded, or a memory budget that leaves nothing for runs.
     pub fn on(backend: B, models: Vec<(String, ModelSource)>, options: EngineOptions) -> Result<Self, LoadError> {
+        Self::on_ranks(backend, models, EngineOptions { parallel: Parallel::default(), ..options }, Ranks::default())
+    }
+
+    /// As [`Engine::on`] for one of the ranks of `options.parallel`, with its part of the models. Budgets are the rank's.
+    fn on_ranks(
+        backend: B,
+        models: Vec<(String, ModelSource)>,
+        options: EngineOptions,
+        ranks: Ranks,
+    ) -> Result<Self, LoadError> {
         let is_new = |at: usize| !models[..at].iter().any(|(_, other)| other.is_same_model(&models[at].1));
         let distinct = (0..models.len()).filter(|at| is_new(*at)).map(|at| &models[at].1.config);
-        let budget = Budget::new(&backend, distinct, &options)?;
+        let budget = Budget::new(&backend, distinct, &options, (ranks.rank(), ranks.world()))?;
         let mut bases = Vec::with_capacity(models.len());
-        for (name, source) in models {
-            bases.push(Arc::new(Base::new(&backend, name, source, &bases)?));
+        for model in models {
+            bases.push(Arc::new(Base::new(&backend, model, &ranks, &bases)?));
         }
         backend.limit_unused(options.activation_bytes);
+        let microbatch = options.microbatch_tokens.map(MicrobatchRows::of_all);
+        let microbatch = microbatch.unwrap_or_else(|| backend.microbatch_rows());
         Ok(Self {
-            trainer: Trainer::new(options.microbatch_tokens, options.activation_bytes),
+            trainer: Trainer::new(microbatch, options.activation_bytes),
             sampler: Sampler::new(options.kv_bytes),
             backend: Arc::new(backend),
             bases,
             budget,
             runs: BTreeMap::new(),
             snapshots: Snapshots::default(),
-            checkpoints: CheckpointLoads::new(budget.checkpoint_limit(), options.memory_bytes.is_some()),
+            checkpoints: CheckpointLoads::new(budget.checkpoint_limit(), options.memory_bytes.is_some()).on(&ranks),
+            schemas: SchemaCompiles::new().on(&ranks),
             control: ControlQueue::new(),
             turns: Turns::default(),
-            save_thread: Background::new("save"),
+            save_thread: Background::new("save").on(&ranks),
             snapshot_after_save: None,
             done: Vec::new(),
+            parallel: options.parallel,
+            ranks,
+            steps: 0,
         })
     }
 
@@ -180,33 +193,6 @@ impl<B: Backend> Engine<B> {
 
     fn run(&self, id: &RunId) -> Result<&TrainingRun<B>, OpError> {
         self.runs.get(id).ok_or_else(|| unknown_run(id))
-    }
-
-    fn start_sample(&mut self, id: RequestId, share: TenantShare, operation: SampleOperation) -> Result<(), OpError> {
-        let weights = match &operation.source {
-            SamplerSource::Base { model } => SamplerWeights::of_base(self.base(model)?),
-            SamplerSource::Snapshot { key } => {
-                let gone = || OpError::user("the sampling session's weights are gone; save them for sampling again");
-                self.snapshots.get(key).ok_or_else(gone)?
-            }
-            SamplerSource::Checkpoint { base_model, dir } => {
-                let (base, dir) = (self.base(base_model)?, dir.clone());
-                self.checkpoints.push(base, dir, CheckpointSample { id, share, operation });
-                self.start_loaded(Duration::ZERO);
-                return Ok(());
-            }
-        };
-        self.sampler.start(id, share, weights, operation)
-    }
-
-    /// Starts the samples whose checkpoint is in memory now, waiting for one for up to `wait`.
-    fn start_loaded(&mut self, wait: Duration) {
-        for (CheckpointSample { id, share, operation }, weights) in self.checkpoints.advance(&self.backend, wait) {
-            let started = weights.and_then(|weights| self.sampler.start(id.clone(), share, weights, operation));
-            if let Err(error) = started {
-                self.finish(id, Err(error));
-            }
-        }
     }
 
     fn drop_run(&mut self, run: &RunId) {
@@ -290,7 +276,7 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
             weights: base.fingerprint.to_string(),
             dtype: dtype.name().to_owned(),
             kernels: device.kernels.to_owned(),
-            layout: LAYOUT.to_owned(),
+            layout: self.parallel.name(),
             version: NUMERICS_VERSION,
         };
         self.bases.iter().map(|base| (base.name.clone(), of(base))).collect()
@@ -323,27 +309,37 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
     }
 
     fn step(&mut self) -> Vec<Completion> {
+        if self.failure().is_some() {
+            return Vec::new();
+        }
         self.collect_save(Duration::ZERO);
-        self.start_loaded(Duration::ZERO);
+        self.start_waiting(Duration::ZERO);
         if self.done.is_empty() {
             let waiting = self.waiting();
-            match self.turns.next(waiting) {
+            let turns = &mut self.turns;
+            match agreed_turn(&self.ranks, || turns.next(waiting)) {
                 Some(turn) => self.take_turn(turn, waiting.sampling),
                 None => {
                     self.collect_save(BACKGROUND_WAIT);
-                    self.start_loaded(BACKGROUND_WAIT);
+                    self.start_waiting(BACKGROUND_WAIT);
                 }
             }
             self.snapshots.free_unused();
             self.limit_kv(0);
         }
-        std::mem::take(&mut self.done)
+        self.steps += 1;
+        let done = std::mem::take(&mut self.done);
+        let digests = [self.sampler.digest(), self.trainer.stats().digest].map(Digest::extent);
+        self.ranks.meet(&[self.steps, done.len(), digests[0], digests[1]]);
+        // What was computed with a collective that failed is not to be used.
+        if self.failure().is_some() { Vec::new() } else { done }
     }
 
     fn is_idle(&self) -> bool {
         let control_idle = self.control.is_empty() && self.save_thread.is_idle();
         control_idle
             && self.checkpoints.is_idle()
+            && self.schemas.is_idle()
             && self.done.is_empty()
             && self.trainer.is_idle()
             && self.sampler.is_idle()
@@ -359,6 +355,7 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
 
     fn cancel(&mut self, ids: &BTreeSet<RequestId>) {
         self.checkpoints.cancel(ids);
+        self.schemas.cancel(ids);
         self.sampler.cancel(ids);
     }
 
@@ -373,8 +370,12 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
         self.sampler.evict_unused();
     }
 
+    fn failure(&self) -> Option<OpError> {
+        self.ranks.check().err().map(|failure| OpError::server(failure.to_string()))
+    }
+
     fn stats(&self) -> EngineStats {
-        let (training, sampling) = (self.trainer.stats(), self.sampler.stats());
+        let (training, sampling, exchanges) = (self.trainer.stats(), self.sampler.stats(), self.ranks.used());
         EngineStats {
             microbatches: training.passes,
             microbatch_tokens: training.tokens,
@@ -382,6 +383,9 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
             loaded_runs: self.runs.len() as u64,
             memory: self.memory_use(sampling.kv_bytes),
             memory_budget: self.budget.plan.budget.unwrap_or(0),
+            ranks: self.ranks.world() as u64,
+            collective_nanoseconds: exchanges.nanoseconds,
+            collective_bytes: exchanges.bytes_sent,
             ..sampling
         }
     }

@@ -9,7 +9,7 @@ use super::checkpoint_writer::FrozenRun;
 use super::memory::run_memory;
 use super::sampler::SamplerWeights;
 use crate::backend::{Backend, Params};
-use crate::model::{Adapter, Init, ParamSpec, Weights};
+use crate::model::{Adapter, Init, ParamSpec, RunHead, Weights, gradient_norm};
 use crate::rng::kaiming_uniform_fill;
 
 /// The state of a training run. Tensors that a save in progress shares are copied before they change.
@@ -42,13 +42,6 @@ pub(super) struct AccumulatedGradient<B: Backend> {
     pub(super) norm: f64,
 }
 
-impl<B: Backend> AccumulatedGradient<B> {
-    pub(super) fn new(backend: &B, grads: B::Params) -> Self {
-        let norm = backend.squared_norm(&grads, None).sqrt();
-        Self { sum: Arc::new(grads), norm }
-    }
-}
-
 /// The weights that passes read; never changed while a sampler holds them.
 enum PassWeights<B: Backend> {
     /// Packed when a pass or a sampler needs it.
@@ -57,19 +50,20 @@ enum PassWeights<B: Backend> {
 }
 
 impl<B: Backend> TrainingRun<B> {
-    /// A fresh run: A from the seed and B zero, or the base model's parameters.
+    /// A fresh run: A from the seed and B zero, or the base model's parameters; a scalar head is zero.
     pub(super) fn new(backend: &B, base: Arc<Base<B>>, spec: RunSpec) -> Result<Self, OpError> {
-        let masters = match &spec.lora {
+        let mut masters = match &spec.lora {
             None => base.read_masters()?,
-            Some(lora) => {
-                let params = base.table().trained(base.config(), Some(lora));
-                (0..).zip(&params).map(|(i, param)| initial_values(lora.seed, i, param)).collect()
-            }
+            Some(_) => Vec::new(),
         };
+        let seed = spec.lora.as_ref().map_or(0, |lora| lora.seed);
+        let params = base.whole_params(&spec);
+        let others = (0..).zip(&params).skip(masters.len());
+        masters.extend(others.map(|(index, param)| initial_values(seed, index, param)));
         Self::from_masters(backend, base, spec, masters)
     }
 
-    /// A run with given parameters and no optimizer state.
+    /// A run with given parameters, all of them or this rank's parts, and no optimizer state.
     pub(super) fn from_masters(
         backend: &B,
         base: Arc<Base<B>>,
@@ -79,8 +73,8 @@ impl<B: Backend> TrainingRun<B> {
         let planned = |lora, trains| Adapter::planned_bytes(backend, base.config(), lora, trains);
         let bytes = |lora| [false, true].map(|trains| planned(lora, trains));
         let adapter_bytes = spec.lora.as_ref().map_or([0; 2], bytes);
-        let planned = run_memory(backend, base.config(), spec.lora.as_ref());
-        let masters = backend.upload_params(masters);
+        let planned = run_memory(backend, base.config(), &spec);
+        let masters = backend.upload_params(base.slices(&spec, masters));
         let pass_weights = match &spec.lora {
             Some(lora) => PassWeights::Lora(lora.clone(), None),
             None => PassWeights::Full(Arc::new(base.pack(backend, &masters)?)),
@@ -100,16 +94,44 @@ impl<B: Backend> TrainingRun<B> {
         })
     }
 
-    /// A copy-on-write copy of the current state, for a save.
-    pub(super) fn freeze(&self) -> FrozenRun<B> {
-        FrozenRun {
+    /// The current state, for a save: a copy-on-write copy, or what all ranks hold, gathered, on the one that writes. `None`
+    /// on the others.
+    pub(super) fn freeze(&self, backend: &B) -> Option<FrozenRun<B>> {
+        let masters = self.whole(backend, &self.masters);
+        let moments = self.moments.as_ref().map(|moments| self.whole_moments(backend, moments));
+        let grads = self.gradient.as_ref().map(|gradient| self.whole(backend, &gradient.sum));
+        Some(FrozenRun {
             base: Arc::clone(&self.base),
             spec: self.spec.clone(),
-            masters: Arc::clone(&self.masters),
-            moments: self.moments.clone(),
-            grads: self.gradient.as_ref().map(|gradient| Arc::clone(&gradient.sum)),
+            masters: masters?,
+            moments: moments.map_or(Some(None), |moments| moments.map(Some))?,
+            grads: grads.map_or(Some(None), |grads| grads.map(Some))?,
             step: self.step,
+        })
+    }
+
+    /// Its parameters, moments or gradient as files have them: on the rank that writes files alone.
+    fn whole(&self, backend: &B, own: &Arc<B::Params>) -> Option<Arc<B::Params>> {
+        if self.base.model.ranks.is_single() {
+            return Some(Arc::clone(own));
         }
+        let all = self.base.gather(&self.spec, |index| own.host(index))?;
+        Some(Arc::new(backend.upload_params(all)))
+    }
+
+    fn whole_moments(&self, backend: &B, own: &Arc<[B::Params; 2]>) -> Option<Arc<[B::Params; 2]>> {
+        if self.base.model.ranks.is_single() {
+            return Some(Arc::clone(own));
+        }
+        let all = |own: &B::Params| self.base.gather(&self.spec, |index| own.host(index));
+        let [m, v] = own.each_ref().map(all);
+        Some(Arc::new([m?, v?].map(|moment| backend.upload_params(moment))))
+    }
+
+    /// A gradient with its norm, which all ranks compute together.
+    pub(super) fn accumulated(&self, backend: &B, grads: B::Params) -> AccumulatedGradient<B> {
+        let norm = gradient_norm(backend, &self.base.model, &self.spec, &grads, None);
+        AccumulatedGradient { sum: Arc::new(grads), norm }
     }
 
     /// Whether it trains all parameters; then it never shares a pass.
@@ -123,6 +145,11 @@ impl<B: Backend> TrainingRun<B> {
             PassWeights::Lora(_, adapter) => adapter.clone(),
             PassWeights::Full(_) => None,
         }
+    }
+
+    /// Its scalar head, if it has one, as its parameters are now.
+    pub(super) fn scalar_head(&self) -> Option<RunHead<B>> {
+        self.spec.head.is_scalar().then(|| RunHead::of(&self.masters))
     }
 
     /// Bytes that its adapter has when it is packed for a pass.
@@ -235,14 +262,14 @@ impl<B: Backend> TrainingRun<B> {
     /// without it.
     pub(super) fn accumulate(&mut self, backend: &B, grads: B::Params) -> Result<(), OpError> {
         let Some(gradient) = &mut self.gradient else {
-            let first = AccumulatedGradient::new(backend, grads);
+            let first = self.accumulated(backend, grads);
             if !first.norm.is_finite() {
                 return Err(OpError::user("the gradient is not finite: the loss or the model's weights are too large"));
             }
             self.gradient = Some(first);
             return Ok(());
         };
-        let norm = backend.squared_norm(&gradient.sum, Some(&grads)).sqrt();
+        let norm = gradient_norm(backend, &self.base.model, &self.spec, &gradient.sum, Some(&grads));
         if !norm.is_finite() {
             return Err(OpError::user(
                 "the sum of the gradients since the last optimizer step is not finite: the loss or the model's weights \
@@ -282,11 +309,11 @@ impl<B: Backend> TrainingRun<B> {
     }
 }
 
-/// Initial values of a parameter of an adapter.
+/// Initial values of a parameter that is not the base model's.
 fn initial_values(seed: u64, index: u64, param: &ParamSpec) -> Vec<f32> {
     let mut values = vec![0f32; param.len()];
     if param.init == Init::KaimingUniform {
-        let inputs = param.shape[1] as f32;
+        let inputs = param.shape.last().copied().unwrap_or(1) as f32;
         kaiming_uniform_fill(seed, index, &mut values, 1.0 / inputs.sqrt());
     }
     values

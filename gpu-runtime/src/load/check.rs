@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::config::{LoadError, ModelConfig, TensorSource};
+use crate::config::{ExpertStorage, LoadError, ModelConfig, TensorSource};
 use crate::model::ParamTable;
 
 /// Checks that every parameter of the model is there with the right extents.
 pub(super) fn check(config: &ModelConfig, tensors: &dyn TensorSource) -> Result<(), LoadError> {
+    check_experts(config, tensors)?;
     let mut unused: BTreeSet<String> = tensors.names().into_iter().collect();
     for param in ParamTable::new(config).specs {
         match tensors.shape(&param.name) {
@@ -20,8 +21,43 @@ pub(super) fn check(config: &ModelConfig, tensors: &dyn TensorSource) -> Result<
     if config.tie_word_embeddings {
         unused.remove("lm_head.weight");
     }
+    for (name, _) in config.corrections() {
+        unused.remove(&name);
+    }
     if let Some(first) = unused.first() {
         tracing::warn!(tensor = first, count = unused.len(), "the model does not use some tensors of its file");
+    }
+    Ok(())
+}
+
+/// Checks that there are as many experts as configured, before a table of them takes memory.
+fn check_experts(config: &ModelConfig, tensors: &dyn TensorSource) -> Result<(), LoadError> {
+    for (layer, block) in config.blocks.iter().enumerate() {
+        let apart = block.experts.iter().filter(|experts| experts.storage == ExpertStorage::Apart);
+        for expert in apart.flat_map(|experts| 0..experts.count) {
+            let name = format!("model.layers.{layer}.mlp.experts.{expert}.gate_proj.weight");
+            if tensors.shape(&name).is_none() {
+                return Err(LoadError::MissingTensor(name));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads what routers add to scores, of blocks whose rule has such a correction.
+pub(super) fn read_corrections(config: &mut ModelConfig, tensors: &dyn TensorSource) -> Result<(), LoadError> {
+    for (layer, block) in config.blocks.iter_mut().enumerate() {
+        let Some(experts) = &mut block.experts else { continue };
+        let Some(name) = experts.correction_name(layer) else { continue };
+        let expected = vec![experts.count];
+        match tensors.shape(&name) {
+            None => return Err(LoadError::MissingTensor(name)),
+            Some(found) if found != expected => return Err(LoadError::WrongShape { name, found, expected }),
+            Some(_) => experts.correction = tensors.read(&name)?,
+        }
+        if experts.correction.iter().any(|value| !value.is_finite()) {
+            return Err(LoadError::Unsupported(format!("tensor {name} is not finite")));
+        }
     }
     Ok(())
 }

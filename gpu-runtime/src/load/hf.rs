@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use safetensors::Dtype;
 use serde_json::{Map, Value};
 
+use super::block_scaled::{BlockScaled, block_size};
 use super::keys::Keys;
 use super::safetensors::SafetensorsSource;
+use super::stacked::{StackedExperts, has_stacks};
 use super::{check, families, io, malformed};
-use crate::config::{LoadError, ModelFiles, ModelSource, WeightFiles};
+use crate::config::{LoadError, ModelConfig, ModelFiles, ModelSource, TensorSource, WeightFiles};
 
 /// What a client may need to tokenize and render; never weights.
 const FILES: [&str; 11] = [
@@ -39,10 +42,23 @@ pub(super) fn load(folder: &Path) -> Result<ModelSource, LoadError> {
     let mut config = families::config(keys)?;
     config.eos_token_ids = end_tokens(keys, folder)?;
     let paths = weight_files(folder)?;
-    let tensors = SafetensorsSource::open(&paths)?;
-    check::check(&config, &tensors)?;
+    let tensors = open(&paths, &config, keys)?;
+    check::check(&config, &*tensors)?;
+    check::read_corrections(&mut config, &*tensors)?;
     let weight_files = WeightFiles::at(&paths)?;
-    Ok(ModelSource { config, files: files(folder)?, tensors: Box::new(tensors), weight_files })
+    Ok(ModelSource { config, files: files(folder)?, tensors, weight_files })
+}
+
+/// The tensors by the names of the parameter table, in f32 where the files have them in fewer bits.
+fn open(paths: &[PathBuf], config: &ModelConfig, keys: Keys<'_>) -> Result<Box<dyn TensorSource>, LoadError> {
+    if has_stacks(config) {
+        return Ok(Box::new(StackedExperts::new(SafetensorsSource::open(paths, Some(Dtype::U8))?, config)?));
+    }
+    let Some(quantization) = keys.object("quantization_config")? else {
+        return Ok(Box::new(SafetensorsSource::open(paths, None)?));
+    };
+    let block = block_size(&quantization)?;
+    Ok(Box::new(BlockScaled::new(SafetensorsSource::open(paths, Some(Dtype::F8_E4M3))?, block)?))
 }
 
 /// `eos_token_id` of `config.json` and of `generation_config.json`, in this order, without repeats.

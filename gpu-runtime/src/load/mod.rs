@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::config::{LoadError, ModelSource};
 
+mod block_scaled;
 mod check;
 mod families;
 mod gguf;
@@ -11,8 +12,10 @@ mod hf;
 mod hub_cache;
 mod keys;
 mod safetensors;
+mod stacked;
 
 pub use hub_cache::locate;
+pub(crate) use stacked::{has_stacks, stored_tensors};
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -1,9 +1,9 @@
 //! From the terms of a datum's targets to its loss.
 
-use trainyard_protocol::{LossFn, OpError, PolicyInputs, PreparedDatum};
+use trainyard_protocol::{LossFn, OpError, PolicyInputs, PreparedDatum, ValueInputs};
 
 use super::term::Term;
-use super::{cross_entropy, custom, dro, gspo, ratio, stable_reinforce};
+use super::{cross_entropy, custom, dro, gspo, ratio, stable_reinforce, value};
 
 /// A datum's loss.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,7 +18,8 @@ pub struct LossValue {
     pub metrics: Vec<f64>,
 }
 
-/// Evaluates the loss of a datum whose targets have log-probabilities `logprobs` (`[N, k]`, as the targets).
+/// Evaluates the loss of a datum whose targets have log-probabilities `logprobs` (`[N, k]`, as the targets), or whose
+/// positions have these values (`[N]`).
 ///
 /// Terms are computed in f64 and summed in order. A target whose weight is zero, or whose advantage is zero where the
 /// term is a multiple of it, contributes exactly nothing however wild its ratio.
@@ -66,7 +67,15 @@ fn terms(loss: &LossFn, datum: &PreparedDatum, logprobs: &[f32]) -> Option<Vec<T
         LossFn::Custom(_) => return None,
         LossFn::Gspo(range) => gspo::terms(logprobs, policy().filter(|inputs| is_masked(inputs))?, *range),
         LossFn::StableReinforce { kl_coeff } => stable_reinforce::terms(logprobs, policy()?, *kl_coeff),
+        LossFn::ValueMse { clip } => {
+            let inputs = datum.values.as_ref().filter(|inputs| has_old_values(inputs, clip.is_some()))?;
+            value::mse(logprobs, inputs, *clip)
+        }
     })
+}
+
+fn has_old_values(inputs: &ValueInputs, clips: bool) -> bool {
+    inputs.old_values.len() == if clips { inputs.returns.len() } else { 0 }
 }
 
 fn is_masked(inputs: &PolicyInputs) -> bool {
@@ -78,12 +87,13 @@ fn weighted(term: Term, weight: f64) -> Term {
 }
 
 fn not_finite(loss: &LossFn, datum: &PreparedDatum, at: usize, lp: f32) -> OpError {
-    let inputs = match &datum.policy {
-        Some(policy) => format!(
+    let inputs = match (&datum.policy, &datum.values) {
+        (Some(policy), _) => format!(
             " (target log-probability {lp}, logprobs {}, advantage {})",
             policy.logprobs[at], policy.advantages[at]
         ),
-        None => format!(" (target log-probability {lp})"),
+        (None, Some(values)) => format!(" (value {lp}, return {})", values.returns[at]),
+        (None, None) => format!(" (target log-probability {lp})"),
     };
     OpError::user(format!(
         "data[{}]: {} is not finite at position {}{inputs}",

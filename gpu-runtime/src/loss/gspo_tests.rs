@@ -50,6 +50,7 @@ fn datum(policy: PolicyInputs, weights: Option<Vec<f32>>) -> PreparedDatum {
         shape: vec![n],
         weights,
         policy: Some(policy),
+        values: None,
         custom: Vec::new(),
     }
 }

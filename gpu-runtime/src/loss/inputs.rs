@@ -2,11 +2,14 @@
 
 use super::custom;
 use trainyard_protocol::limits::check_targets;
-use trainyard_protocol::{Datum, LossFn, OpError, PolicyInputs, PreparedDatum, Tensor, TensorValues};
+use trainyard_protocol::{Datum, LossFn, OpError, PolicyInputs, PreparedDatum, Tensor, TensorValues, ValueInputs};
 
 const CROSS_ENTROPY_INPUTS: &[&str] = &["target_tokens", "weights"];
 const TOKEN_LEVEL_INPUTS: &[&str] = &["target_tokens", "logprobs", "advantages", "weights"];
 const SEQUENCE_LEVEL_INPUTS: &[&str] = &["target_tokens", "logprobs", "advantages", "sequence_ratio_mask", "weights"];
+
+const VALUE_INPUTS: &[&str] = &["returns", "target_tokens", "weights"];
+const CLIPPED_VALUE_INPUTS: &[&str] = &["returns", "old_values", "target_tokens", "weights"];
 
 /// Names of the inputs that a datum may carry; a custom loss takes what it reads of any.
 fn inputs_of(loss: &LossFn) -> Option<&'static [&'static str]> {
@@ -19,12 +22,19 @@ fn inputs_of(loss: &LossFn) -> Option<&'static [&'static str]> {
         | LossFn::Dro { .. }
         | LossFn::StableReinforce { .. } => TOKEN_LEVEL_INPUTS,
         LossFn::Gspo(_) => SEQUENCE_LEVEL_INPUTS,
+        LossFn::ValueMse { clip: None } => VALUE_INPUTS,
+        LossFn::ValueMse { clip: Some(_) } => CLIPPED_VALUE_INPUTS,
     })
 }
 
 /// Whether `logprobs` and `advantages` are mandatory and targets are one per position.
 pub(super) fn is_policy_gradient(loss: &LossFn) -> bool {
-    !matches!(loss, LossFn::CrossEntropy | LossFn::Custom(_))
+    !matches!(loss, LossFn::CrossEntropy | LossFn::Custom(_) | LossFn::ValueMse { .. })
+}
+
+/// Whether it is a loss on values, which has no targets: they are one per position, and may be absent.
+fn is_on_values(loss: &LossFn) -> bool {
+    matches!(loss, LossFn::ValueMse { .. })
 }
 
 /// Checks datum `index` of a request. Errors name the datum and the field.
@@ -36,7 +46,11 @@ pub fn prepare(loss: &LossFn, index: usize, datum: &Datum, vocab_size: usize) ->
         return Err(OpError::user(format!("data[{index}].model_input: must hold at least one token")));
     }
     let tokens = token_ids(&datum.tokens, vocab_size, &format!("data[{index}].model_input"))?;
-    let targets = fields.mandatory("target_tokens")?;
+    let own = Tensor::i64(datum.tokens.clone());
+    let targets = match fields.optional("target_tokens") {
+        None if is_on_values(loss) => &own,
+        _ => fields.mandatory("target_tokens")?,
+    };
     let shape = fields.target_shape(targets, n, vocab_size)?;
     let custom = match loss {
         LossFn::Custom(loss) => custom::inputs(loss, index, datum)?,
@@ -45,6 +59,7 @@ pub fn prepare(loss: &LossFn, index: usize, datum: &Datum, vocab_size: usize) ->
     let weights = fields.optional("weights").filter(|_| !matches!(loss, LossFn::Custom(_)));
     let weights = weights.map(|tensor| fields.floats("weights", tensor, &shape)).transpose()?;
     let policy = is_policy_gradient(loss).then(|| fields.policy_inputs(n)).transpose()?;
+    let values = is_on_values(loss).then(|| fields.value_inputs(n)).transpose()?;
     Ok(PreparedDatum {
         index,
         tokens,
@@ -53,6 +68,7 @@ pub fn prepare(loss: &LossFn, index: usize, datum: &Datum, vocab_size: usize) ->
         shape,
         weights,
         policy,
+        values,
         custom,
     })
 }
@@ -93,7 +109,7 @@ impl<'a> Fields<'a> {
             [rows] | [rows, _] if *rows != n => {
                 Err(self.error(name, format_args!("has {rows} rows, model_input has {n} tokens")))
             }
-            [_, _] if is_policy_gradient(self.loss) => {
+            [_, _] if is_policy_gradient(self.loss) || is_on_values(self.loss) => {
                 Err(self.error(name, format_args!("{} takes one target per position, shape (N,)", self.loss.name())))
             }
             [_, 0] => Err(self.error(name, "has no columns")),
@@ -138,6 +154,14 @@ impl<'a> Fields<'a> {
             _ => Vec::new(),
         };
         Ok(PolicyInputs { logprobs, advantages, ratio_mask })
+    }
+
+    /// Inputs of a loss on the values of `n` positions.
+    fn value_inputs(&self, n: usize) -> Result<ValueInputs, OpError> {
+        let of = |name| self.floats(name, self.mandatory(name)?, &[n]);
+        let clips = matches!(self.loss, LossFn::ValueMse { clip: Some(_) });
+        let old_values = if clips { of("old_values")? } else { Vec::new() };
+        Ok(ValueInputs { returns: of("returns")?, old_values })
     }
 
     fn check_count(&self, name: &str, tensor: &Tensor) -> Result<(), OpError> {

@@ -16,6 +16,7 @@ mod metrics;
 mod ratio;
 mod stable_reinforce;
 mod term;
+mod value;
 
 pub use batch::{Preparer, prepare_batch};
 pub use evaluate::{LossValue, evaluate};
@@ -31,3 +32,5 @@ mod gspo_tests;
 mod stable_reinforce_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod value_tests;

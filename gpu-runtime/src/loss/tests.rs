@@ -123,6 +123,7 @@ fn prepared(weights: Option<Vec<f32>>, logprobs: Vec<f32>, advantages: Vec<f32>,
         shape: vec![n],
         weights,
         policy: (!advantages.is_empty()).then_some(PolicyInputs { logprobs, advantages, ratio_mask }),
+        values: None,
         custom: Vec::new(),
     }
 }

@@ -6,21 +6,57 @@ use std::sync::Arc;
 use trainyard_protocol::LoraSpec;
 use trainyard_protocol::limits::LORA_ALPHA;
 
-use super::params::{AdaptedModule, ParamTable, Projection};
-use crate::backend::{Backend, MatrixRole, Source};
+use super::adapted::AdaptedModule;
+use super::params::ParamTable;
+use super::projection::Projection;
+use crate::backend::{Backend, GradientSlot, MatrixRole, Source};
 use crate::config::ModelConfig;
 
-/// A and B of one module.
+/// A and B of one module. On experts, one of them has a matrix for each expert.
 pub(crate) struct LoraPair<B: Backend> {
     /// Index of A among the adapter's parameters; B follows.
     pub param: usize,
-    /// (outputs, inputs).
+    /// (outputs, inputs), of each expert.
     pub extents: (usize, usize),
     /// A, `[rank, inputs]`.
-    pub a: B::Matrix,
+    a: Vec<B::Matrix>,
     /// B, `[outputs, rank]`.
-    pub b: B::Matrix,
+    b: Vec<B::Matrix>,
+    /// On experts, which of A (0) and B (1) they have in common.
+    shared: Option<usize>,
 }
+
+impl<B: Backend> LoraPair<B> {
+    /// A and B, of an expert where it is on experts, and where their gradients go: that of a matrix which experts have in
+    /// common is computed apart.
+    pub(crate) fn of_expert(
+        &self,
+        expert: Option<usize>,
+        rank: usize,
+    ) -> (&B::Matrix, &B::Matrix, [Option<GradientSlot>; 2]) {
+        let (Some(expert), Some(shared)) = (expert, self.shared) else {
+            return (&self.a[0], &self.b[0], GradientSlot::pair(self.param));
+        };
+        let (outputs, inputs) = self.extents;
+        match shared {
+            0 => {
+                let own = GradientSlot { param: self.param + 1, first: expert * outputs * rank };
+                (&self.a[0], &self.b[expert], [None, Some(own)])
+            }
+            _ => {
+                let own = GradientSlot { param: self.param, first: expert * rank * inputs };
+                (&self.a[expert], &self.b[0], [Some(own), None])
+            }
+        }
+    }
+
+    fn matrices(&self) -> impl Iterator<Item = &B::Matrix> {
+        self.a.iter().chain(&self.b)
+    }
+}
+
+/// The pairs of a block by [`Projection`].
+type BlockPairs<B> = [Option<LoraPair<B>>; Projection::ALL.len()];
 
 /// An adapter's weights. They are updated in place only where this is their sole holder.
 pub(crate) struct Adapter<B: Backend> {
@@ -28,7 +64,7 @@ pub(crate) struct Adapter<B: Backend> {
     /// alpha / rank.
     pub scale: f32,
     /// Per block, by [`Projection`].
-    blocks: Vec<[Option<LoraPair<B>>; 7]>,
+    blocks: Vec<BlockPairs<B>>,
     /// On the unembedding.
     pub unembed: Option<LoraPair<B>>,
 }
@@ -71,16 +107,20 @@ impl<B: Backend> Adapter<B> {
         let mut next = |module: AdaptedModule| -> Result<Option<LoraPair<B>>, E> {
             let Some([a, b]) = pair(&module)? else { return Ok(None) };
             param += 2;
-            let extents = module.extents;
-            let a = backend.pack(&[a], extents.1, MatrixRole::Adapter);
-            let b = backend.pack(&[b], rank, MatrixRole::Adapter);
-            Ok(Some(LoraPair { param: param - 2, extents, a, b }))
+            let (extents, [a_copies, b_copies]) = (module.extents, module.copies());
+            let pack = |all: Source<'p, B>, copies: usize, (n, k): (usize, usize)| {
+                let matrix = |i| backend.pack(&[all.part(i * n * k..(i + 1) * n * k)], k, MatrixRole::Adapter);
+                (0..copies).map(matrix).collect()
+            };
+            let shared = module.experts.map(|_| usize::from(!module.shares_a()));
+            let (a, b) = (pack(a, a_copies, (rank, extents.1)), pack(b, b_copies, (extents.0, rank)));
+            Ok(Some(LoraPair { param: param - 2, extents, a, b, shared }))
         };
         let mut blocks = Vec::with_capacity(c.num_layers());
         for layer in 0..c.num_layers() {
-            let mut block: [Option<LoraPair<B>>; 7] = Default::default();
-            for (projection, pair) in Projection::ALL.into_iter().zip(&mut block) {
-                *pair = next(AdaptedModule::of(c, (layer, projection)))?;
+            let mut block: BlockPairs<B> = Default::default();
+            for projection in Projection::of_block(c, layer) {
+                block[projection as usize] = next(AdaptedModule::of(c, (layer, projection)))?;
             }
             blocks.push(block);
         }
@@ -90,10 +130,15 @@ impl<B: Backend> Adapter<B> {
 
     /// Repacks all matrices from `params`, in place.
     pub(crate) fn update(&mut self, backend: &B, params: &B::Params) {
-        for pair in self.blocks.iter_mut().flatten().flatten().chain(&mut self.unembed) {
-            backend.repack(&mut pair.a, &[Source::Param(params, pair.param)]);
-            backend.repack(&mut pair.b, &[Source::Param(params, pair.param + 1)]);
-        }
+        let pairs = self.blocks.iter_mut().flatten().flatten().chain(&mut self.unembed);
+        let rank = self.rank;
+        let matrices = pairs.flat_map(|LoraPair { param, extents: (outputs, inputs), a, b, .. }| {
+            let of = |index, len| move |i| vec![Source::Part(params, index, (i * len, (i + 1) * len))];
+            let (a_of, b_of) = (of(*param, rank * *inputs), of(*param + 1, *outputs * rank));
+            let a = a.iter_mut().enumerate().map(move |(i, a)| (a, a_of(i)));
+            a.chain(b.iter_mut().enumerate().map(move |(i, b)| (b, b_of(i))))
+        });
+        backend.repack(matrices.collect());
     }
 
     /// The same adapter without transposes, for samplers. Both share memory until one is updated.
@@ -101,8 +146,9 @@ impl<B: Backend> Adapter<B> {
         let share = |p: &LoraPair<B>| LoraPair {
             param: p.param,
             extents: p.extents,
-            a: backend.share(&p.a),
-            b: backend.share(&p.b),
+            a: p.a.iter().map(|a| backend.share(a)).collect(),
+            b: p.b.iter().map(|b| backend.share(b)).collect(),
+            shared: p.shared,
         };
         let blocks = self.blocks.iter().map(|block| block.each_ref().map(|pair| pair.as_ref().map(share)));
         let unembed = self.unembed.as_ref().map(share);
@@ -115,22 +161,28 @@ impl<B: Backend> Adapter<B> {
         let bytes = |extents| backend.planned_matrix_bytes(extents, MatrixRole::Adapter, trains);
         let rank = lora.rank as usize;
         let modules = ParamTable::adapted_modules(c, lora).into_iter();
-        modules.map(|AdaptedModule { extents: (n, k), .. }| bytes((rank, k)) + bytes((n, rank))).sum()
+        modules
+            .map(|module| {
+                let ((n, k), [a, b]) = (module.extents, module.copies());
+                a * bytes((rank, k)) + b * bytes((n, rank))
+            })
+            .sum()
     }
 
     /// Bytes of its matrices, with the transposes that they have.
     pub(crate) fn bytes(&self, backend: &B) -> usize {
-        self.pairs().map(|pair| backend.matrix_bytes(&pair.a) + backend.matrix_bytes(&pair.b)).sum()
+        self.pairs().flat_map(LoraPair::matrices).map(|matrix| backend.matrix_bytes(matrix)).sum()
     }
 
     /// Its parameters, with the rounding of packing.
     pub(crate) fn to_host(&self, backend: &B) -> Vec<Vec<f32>> {
-        self.pairs().flat_map(|pair| [backend.matrix_to_host(&pair.a), backend.matrix_to_host(&pair.b)]).collect()
+        let elements = |matrices: &[B::Matrix]| matrices.iter().flat_map(|m| backend.matrix_to_host(m)).collect();
+        self.pairs().flat_map(|pair| [elements(&pair.a), elements(&pair.b)]).collect()
     }
 
     /// Whether it is on a projection for which `which` holds.
     pub(crate) fn adapts(&self, mut which: impl FnMut(Projection) -> bool) -> bool {
-        let on = |block: &[Option<LoraPair<B>>; 7]| {
+        let on = |block: &BlockPairs<B>| {
             Projection::ALL.into_iter().any(|projection| block[projection as usize].is_some() && which(projection))
         };
         self.blocks.first().is_some_and(on)

@@ -3,10 +3,16 @@
 use std::ops::Range;
 
 use super::adapter::RowGroup;
+use super::block_pass::BlockPass;
+use super::experts::{ExpertActivations, routed};
 use super::kv::KvSequence;
+use super::latent::{Latent, LatentActivations};
+use super::latent_weights::QkvWeights;
 use super::linear::Linear;
-use super::weights::{BlockWeights, NormWeight, Weights};
-use crate::backend::{AttentionCall, Backend, Rotation, Rows, Span};
+use super::mlp_weights::{GatedMlp, MlpWeights};
+use super::norm_weight::NormWeight;
+use super::weights::Weights;
+use crate::backend::{Backend, Dispatch, FamilyOps, LatentOps, Rows, Span};
 
 /// A batch: every sequence contributes consecutive rows, groups cover the rows in order.
 pub(crate) struct PassInput<'a, B: Backend> {
@@ -22,24 +28,53 @@ pub(crate) struct PassInput<'a, B: Backend> {
 
 /// Activations that a block's backward pass needs.
 pub(super) struct BlockActivations<B: Backend> {
+    pub(super) attention: AttentionActivations<B>,
+    pub(super) mlp: BlockMlp<B>,
+}
+
+/// Those of its MLP.
+pub(super) enum BlockMlp<B: Backend> {
+    Dense(MlpActivations<B>),
+    Experts(ExpertActivations<B>),
+}
+
+/// Those of its attention.
+pub(super) struct AttentionActivations<B: Backend> {
     /// Residual stream before the block, `[rows, hidden]`.
     pub(super) x: B::Rows,
-    /// q, k, v before head norms, where there are any.
-    pub(super) raw_qkv: Option<B::Rows>,
+    /// Of what made q, k and v.
+    pub(super) projected: QkvActivations<B>,
     /// q, k, v, rotated.
     pub(super) qkv: B::Rows,
     /// Attention's output `[rows, q_width]` and log-sum-exp of the scores.
-    pub(super) attention: [B::Rows; 2],
+    pub(super) heads: [B::Rows; 2],
     /// Output of the o projection before its norm, where there is one.
-    pub(super) attention_out: Option<B::Rows>,
+    pub(super) out: Option<B::Rows>,
+    /// `scale · (x Aᵀ)` of the adapters on o.
+    pub(super) low_rank: B::LowRank,
+}
+
+/// Those of what made queries, keys and values.
+pub(super) enum QkvActivations<B: Backend> {
+    Heads {
+        /// q, k, v before head norms, where there are any.
+        raw: Option<B::Rows>,
+        /// `scale · (x Aᵀ)` of the adapters.
+        low_rank: B::LowRank,
+    },
+    Latent(LatentActivations<B>),
+}
+
+/// Those of an MLP without experts.
+pub(super) struct MlpActivations<B: Backend> {
     /// Residual stream before the MLP.
-    pub(super) mid: B::Rows,
+    pub(super) x: B::Rows,
     /// gate and up.
     pub(super) gate_up: B::Rows,
     /// Output of the down projection before its norm, where there is one.
-    pub(super) mlp_out: Option<B::Rows>,
-    /// `scale · (x Aᵀ)` of the adapters on qkv, o, gate_up, down.
-    pub(super) low_rank: [B::LowRank; 4],
+    pub(super) out: Option<B::Rows>,
+    /// `scale · (x Aᵀ)` of the adapters on gate_up and down.
+    pub(super) low_rank: [B::LowRank; 2],
 }
 
 /// What was saved of a block for its backward pass.
@@ -66,6 +101,8 @@ pub(crate) struct Pass<B: Backend> {
     pub x: B::Rows,
     /// Where `save` was given.
     pub activations: Option<Activations<B>>,
+    /// Of each block with experts, which rows went to which.
+    pub dispatches: Vec<Dispatch>,
 }
 
 fn positions(rows: usize, spans: &[Span]) -> Vec<u32> {
@@ -90,106 +127,121 @@ pub(crate) fn forward<B: Backend>(
     let spans = w.model.kv().extend(backend, input.rows, input.kv);
     let positions = positions(input.tokens.len(), &spans);
     let batch = BlockPass { backend, w, groups: input.groups, positions: &positions, spans: &spans };
-    let mut saved = Vec::new();
+    let (mut saved, mut dispatches) = (Vec::new(), Vec::new());
     for layer in 0..w.blocks.len() {
         let all = save.is_some_and(|save| layer + save >= w.blocks.len());
         if save.is_some() && !all {
             saved.push(SavedBlock::Input(backend.copy(&x)));
         }
-        let activations = batch.block(layer, &mut x, true, all);
+        let (activations, dispatch);
+        (x, activations, dispatch) = batch.block(layer, x, true, all);
+        dispatches.extend(dispatch);
         saved.extend(activations.map(|activations| SavedBlock::All(Box::new(activations))));
     }
     for ((rows, start), kv) in input.rows.iter().zip(input.kv.iter_mut()) {
         kv.set_len(start + rows.len());
     }
     let activations = save.map(|_| Activations { blocks: saved, spans, positions });
-    Pass { x, activations }
+    Pass { x, activations, dispatches }
 }
 
-/// The batch as every block sees it.
-pub(super) struct BlockPass<'a, B: Backend> {
-    pub(super) backend: &'a B,
-    pub(super) w: &'a Weights<B>,
-    pub(super) groups: &'a [RowGroup<B>],
-    pub(super) positions: &'a [u32],
-    pub(super) spans: &'a [Span],
-}
+/// The residual stream after a block, its activations where they are saved, and which rows went to which experts.
+type BlockOutput<B> = (<B as Backend>::Rows, Option<BlockActivations<B>>, Option<Dispatch>);
 
 impl<B: Backend> BlockPass<'_, B> {
-    /// The arguments of a block's attention.
-    pub(super) fn attention(&self, layer: usize) -> AttentionCall<'_> {
-        let window = self.w.model.config.blocks[layer].window;
-        AttentionCall { shape: &self.w.model.shape, layer, window, spans: self.spans }
-    }
-
-    /// The arguments of a block's head norms and rotation.
-    pub(super) fn rotation(&self, layer: usize) -> Rotation<'_, B> {
-        let eps = self.w.model.config.rms_norm_eps;
-        let norms = self.w.blocks[layer].head_norms.as_ref().map(|norms| norms.each_ref().map(|norm| norm.with(eps)));
-        Rotation { shape: &self.w.model.shape, norms, rope: self.w.model.rope(layer), positions: self.positions }
-    }
-
-    /// Computes a block on the residual stream `x`, in place. Keys and values are written unless an earlier pass over the same
-    /// batch did. With `save`, returns the activations.
-    fn block(&self, layer: usize, x: &mut B::Rows, writes_kv: bool, save: bool) -> Option<BlockActivations<B>> {
+    /// Computes a block on the residual stream `x` and returns the stream after it. Keys and values are written unless an
+    /// earlier pass over the same batch did. With `save`, also returns the activations.
+    fn block(&self, layer: usize, x: B::Rows, writes_kv: bool, save: bool) -> BlockOutput<B> {
         let (backend, block, c) = (self.backend, &self.w.blocks[layer], &self.w.model.config);
-        let before = save.then(|| backend.copy(x));
-        let normed = backend.norm_lhs(block.pre_attention.with(c.rms_norm_eps), x);
-        let (mut qkv, z_qkv) = self.linear(layer, &block.qkv, &normed, self.w.model.shape.qkv_width());
+        let normed = backend.norm_lhs(block.pre_attention.with(c.rms_norm_eps), &x);
+        let (qkv, projected) = self.qkv(layer, &block.qkv, &normed, save);
         drop(normed);
-        let raw_qkv = backend.rotate(&self.rotation(layer), &mut qkv, save);
         let mut kv = self.w.model.kv();
         if writes_kv {
             kv.write(backend, layer, self.spans, &qkv);
         }
-        let attention = backend.attention(self.attention(layer), kv.pool(), &qkv);
+        let mut heads = backend.attention(self.attention(layer), kv.pool(), &qkv);
         drop(kv);
-        let heads = backend.lhs(&attention[0]);
-        let (attention_out, z_o) = self.add_residual(layer, &block.o, block.post_attention.as_ref(), &heads, x);
-        drop(heads);
-        let mid = save.then(|| backend.copy(x));
-        let (gate_up, mlp_out, z_mlp) = self.mlp(layer, block, x);
-        let [z_gate_up, z_down] = z_mlp;
-        let low_rank = [z_qkv, z_o, z_gate_up, z_down];
-        let (x, mid) = (before?, mid?);
-        Some(BlockActivations { x, raw_qkv, qkv, attention, attention_out, mid, gate_up, mlp_out, low_rank })
+        if let Some(sinks) = &block.sinks {
+            B::Family::add_sinks(backend, sinks, &mut heads);
+        }
+        let packed = match c.latent_heads() {
+            None => backend.lhs(&heads[0]),
+            Some(latent) => backend.lhs(&B::Family::head_values(backend, latent, &heads[0])),
+        };
+        let (mid, out, z_o) = self.add_residual(layer, &block.o, block.post_attention.as_ref(), &packed, &x);
+        drop(packed);
+        let attention = save.then(|| AttentionActivations { x, projected, qkv, heads, out, low_rank: z_o });
+        let post_mlp = block.post_mlp.as_ref();
+        let (x, mlp, dispatch) = match &block.mlp {
+            MlpWeights::Dense(mlp) => {
+                let (x, mlp) = self.mlp(layer, mlp, (&block.pre_mlp, post_mlp), mid);
+                (x, BlockMlp::Dense(mlp), None)
+            }
+            MlpWeights::Experts(experts) => {
+                let (x, mlp) = routed(self, layer, experts, (&block.pre_mlp, post_mlp), mid);
+                let dispatch = mlp.dispatch.clone();
+                (x, BlockMlp::Experts(mlp), Some(dispatch))
+            }
+        };
+        (x, attention.map(|attention| BlockActivations { attention, mlp }), dispatch)
+    }
+
+    /// Rotated queries, keys and values of a block's normalised input.
+    fn qkv(&self, layer: usize, w: &QkvWeights<B>, normed: &B::Lhs, save: bool) -> (B::Rows, QkvActivations<B>) {
+        match (w, Latent::of(&self.w.model.config)) {
+            (QkvWeights::Latent(w), Some(latent)) => {
+                let (qkv, saved) = latent.forward(self, layer, w, normed);
+                (qkv, QkvActivations::Latent(saved))
+            }
+            (QkvWeights::Heads(linear), _) => {
+                let (mut qkv, low_rank) = self.linear(layer, linear, normed, None);
+                let raw = self.backend.rotate(&self.rotation(layer), &mut qkv, save);
+                (qkv, QkvActivations::Heads { raw, low_rank })
+            }
+            (QkvWeights::Latent(_), None) => unreachable!("weights of the model's own attention"),
+        }
     }
 
     fn mlp(
         &self,
         layer: usize,
-        block: &BlockWeights<B>,
-        x: &mut B::Rows,
-    ) -> (B::Rows, Option<B::Rows>, [B::LowRank; 2]) {
+        mlp: &GatedMlp<B>,
+        (pre, post): (&NormWeight<B>, Option<&NormWeight<B>>),
+        x: B::Rows,
+    ) -> (B::Rows, MlpActivations<B>) {
         let (backend, c) = (self.backend, &self.w.model.config);
-        let normed = backend.norm_lhs(block.pre_mlp.with(c.rms_norm_eps), x);
-        let (gate_up, z_gate_up) = self.linear(layer, &block.gate_up, &normed, 2 * c.intermediate_size);
+        let normed = backend.norm_lhs(pre.with(c.rms_norm_eps), &x);
+        let (gate_up, z_gate_up) = self.linear(layer, &mlp.gate_up, &normed, None);
         drop(normed);
         let act = backend.activate(c.blocks[layer].activation, &gate_up);
-        let (out, z_down) = self.add_residual(layer, &block.down, block.post_mlp.as_ref(), &act, x);
-        (gate_up, out, [z_gate_up, z_down])
+        let (sum, out, z_down) = self.add_residual(layer, &mlp.down, post, &act, &x);
+        (sum, MlpActivations { x, gate_up, out, low_rank: [z_gate_up, z_down] })
     }
 
-    /// A linear layer of `outputs` columns, with the adapters on it.
-    fn linear(&self, layer: usize, linear: &Linear<B>, x: &B::Lhs, outputs: usize) -> (B::Rows, B::LowRank) {
-        let mut out = self.backend.alloc(self.positions.len(), outputs);
-        let low_rank = self.linear_into(layer, linear, x, &mut out, false);
-        (out, low_rank)
-    }
-
-    fn linear_into(
+    /// As [`Self::linear`] with the residual stream added, of a layer whose inputs ranks share. Rank 0 begins with the residual stream and the bias, so that
+    /// sums are in the order in which one rank adds them.
+    fn sum_onto(
         &self,
         layer: usize,
         linear: &Linear<B>,
-        x: &B::Lhs,
-        out: &mut B::Rows,
-        accumulate: bool,
-    ) -> B::LowRank {
-        let lora = linear.segments(self.groups, layer, &[]);
-        self.backend.linear(&linear.with(&lora), x, out, accumulate)
+        input: &B::Lhs,
+        residual: Option<&B::Rows>,
+        outputs: usize,
+    ) -> (B::Rows, B::LowRank) {
+        let ranks = &self.w.model.ranks;
+        let lora = linear.segments(self.groups, layer, None, &[]);
+        let (call, residual) = match ranks.rank() {
+            0 => (linear.with(&lora), residual),
+            _ => (linear.without_bias(&lora), None),
+        };
+        let mut out = self.backend.alloc(self.positions.len(), outputs);
+        let low_rank = self.backend.linear(&call, input, residual, &mut out);
+        out.all_reduce(ranks);
+        (out, low_rank)
     }
 
-    /// Adds a linear layer's output to the residual stream `x`; where there is a norm, normalised, and the output before the
+    /// The residual stream `x` with a linear layer's output added; where there is a norm, normalised, and the output before the
     /// norm is returned.
     fn add_residual(
         &self,
@@ -197,18 +249,20 @@ impl<B: Backend> BlockPass<'_, B> {
         linear: &Linear<B>,
         norm: Option<&NormWeight<B>>,
         input: &B::Lhs,
-        x: &mut B::Rows,
-    ) -> (Option<B::Rows>, B::LowRank) {
+        x: &B::Rows,
+    ) -> (B::Rows, Option<B::Rows>, B::LowRank) {
         let Some(norm) = norm else {
-            return (None, self.linear_into(layer, linear, input, x, true));
+            let (sum, low_rank) = self.sum_onto(layer, linear, input, Some(x), x.width());
+            return (sum, None, low_rank);
         };
-        let (out, low_rank) = self.linear(layer, linear, input, x.width());
-        self.backend.add_norm(norm.with(self.w.model.config.rms_norm_eps), &out, x);
-        (Some(out), low_rank)
+        let (out, low_rank) = self.sum_onto(layer, linear, input, None, x.width());
+        let mut sum = self.backend.copy(x);
+        self.backend.add_norm(norm.with(self.w.model.config.rms_norm_eps), &out, &mut sum);
+        (sum, Some(out), low_rank)
     }
 
     /// Computes what a block's forward pass did not save, from its input.
-    pub(super) fn recompute_block(&self, layer: usize, mut x: B::Rows) -> Option<BlockActivations<B>> {
-        self.block(layer, &mut x, false, true)
+    pub(super) fn recompute_block(&self, layer: usize, x: B::Rows) -> Option<BlockActivations<B>> {
+        self.block(layer, x, false, true).1
     }
 }

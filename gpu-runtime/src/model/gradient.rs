@@ -1,7 +1,26 @@
 //! A request's gradient while microbatches add to it.
 
-use super::params::ParamTable;
+use super::params::{ParamTable, TrainedParams};
+use super::weights::Model;
 use crate::backend::{Backend, EmbeddingGradient};
+
+/// The global L2 norm of the gradient `a` of what a run trains, or of `a + b`, over all ranks: sums of squares
+/// of the arrays in order, rank by rank. Finite exactly when all elements are.
+pub(crate) fn gradient_norm<'a, B: Backend>(
+    backend: &B,
+    model: &Model<B>,
+    what: impl Into<TrainedParams<'a>>,
+    a: &B::Params,
+    b: Option<&B::Params>,
+) -> f64 {
+    let sums = backend.squared_norms(a, b);
+    if model.ranks.is_single() {
+        return sums.iter().sum::<f64>().sqrt();
+    }
+    let trained = model.table.trained(&model.config, what);
+    let counted = trained.iter().zip(sums).filter(|(spec, _)| model.shard.counts(spec));
+    model.ranks.sum(counted.map(|(_, sum)| sum).sum()).sqrt()
+}
 
 /// A gradient that does not depend on how the examples are cut into microbatches.
 ///
@@ -31,9 +50,14 @@ impl<B: Backend> GradientSum<B> {
         backend.embed_backward(tokens, dx, scale, into);
     }
 
-    /// The gradient, after all microbatches have been added.
-    pub(crate) fn finish(mut self, backend: &B, table: &ParamTable) -> B::Params {
-        backend.add_embedding_sums(self.lookups, &mut self.values, table.embed);
+    /// The gradient of what a run trains, after all microbatches have been added, with what other ranks have of
+    /// it.
+    pub(crate) fn finish<'a>(mut self, backend: &B, model: &Model<B>, what: impl Into<TrainedParams<'a>>) -> B::Params {
+        backend.add_embedding_sums(self.lookups, &mut self.values, model.table.embed);
+        if !model.ranks.is_single() {
+            let trained = model.table.trained(&model.config, what);
+            model.shard.reduce_gradients(&model.ranks, &trained, &mut self.values);
+        }
         self.values
     }
 }

@@ -1,18 +1,20 @@
 //! Linear layers of a block: projections fused along their outputs, with the adapters of groups of rows beside them.
 
 use super::adapter::{Adapter, LoraPair, RowGroup};
-use super::params::{BlockParams, Projection};
+use super::params::LinearParams;
+use super::projection::Projection;
 use crate::backend::{Backend, LinearCall, LoraSegment, MatrixRole, Source, WeightPart};
-use crate::config::ModelConfig;
 
 /// Where a projection's outputs are in its linear layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct ProjectionSlot {
-    pub(super) projection: Projection,
+    /// `None` where no adapter can be on it.
+    pub(super) projection: Option<Projection>,
     /// First column.
     pub(super) column: usize,
     /// Columns.
     pub(super) outputs: usize,
+    pub(super) params: LinearParams,
 }
 
 /// `y = x Wᵀ + b` of one or several projections.
@@ -23,59 +25,57 @@ pub(super) struct Linear<B: Backend> {
 }
 
 impl<B: Backend> Linear<B> {
-    /// The projections of each linear layer of a block.
-    pub(super) const FUSED: [&'static [Projection]; 4] = [
-        &[Projection::Q, Projection::K, Projection::V],
-        &[Projection::O],
-        &[Projection::Gate, Projection::Up],
-        &[Projection::Down],
-    ];
-
-    /// From the weights and biases of the projections.
+    /// From the weights and biases of the parts: for each its projection, if adapters can be on it, its outputs and its
+    /// parameters.
     pub(super) fn new(
         backend: &B,
-        c: &ModelConfig,
-        projections: &[Projection],
+        inputs: usize,
+        parts: &[(Option<Projection>, usize, LinearParams)],
         weights: &[Source<'_, B>],
         biases: &[Source<'_, B>],
     ) -> Self {
         let mut column = 0;
-        let slots = projections.iter().map(|projection| {
-            let outputs = projection.extents(c).0;
+        let slots = parts.iter().map(|&(projection, outputs, params)| {
             column += outputs;
-            ProjectionSlot { projection: *projection, column: column - outputs, outputs }
+            ProjectionSlot { projection, column: column - outputs, outputs, params }
         });
         let slots = slots.collect();
-        let inputs = projections.first().map_or(0, |projection| projection.extents(c).1);
         let bias = (!biases.is_empty()).then(|| backend.vector(biases, 0.0));
         Self { weight: backend.pack(weights, inputs, MatrixRole::Base), bias, slots }
     }
 
     /// Repacks it from its parameters, in place.
-    pub(super) fn update(&mut self, backend: &B, p: &BlockParams, params: &B::Params) {
+    pub(super) fn update(&mut self, backend: &B, params: &B::Params) {
         let of = |index| Source::Param(params, index);
-        let own = |slot: &ProjectionSlot| p.projection(slot.projection);
-        let weights: Vec<_> = self.slots.iter().map(|slot| of(own(slot).weight)).collect();
-        backend.repack(&mut self.weight, &weights);
+        let weights = self.slots.iter().map(|slot| of(slot.params.weight)).collect();
+        backend.repack(vec![(&mut self.weight, weights)]);
         if let Some(bias) = &mut self.bias {
-            let biases: Vec<_> = self.slots.iter().filter_map(|slot| own(slot).bias.map(of)).collect();
+            let biases: Vec<_> = self.slots.iter().filter_map(|slot| slot.params.bias.map(of)).collect();
             *bias = backend.vector(&biases, 0.0);
         }
     }
 
     /// Writes its weights and biases to their entries of `params`.
-    pub(super) fn write_to_host(&self, backend: &B, p: &BlockParams, params: &mut [Vec<f32>]) {
+    pub(super) fn write_to_host(&self, backend: &B, params: &mut [Vec<f32>]) {
         let weight = backend.matrix_to_host(&self.weight);
         let bias = self.bias.as_ref().map(|bias| backend.vector_to_host(bias)).unwrap_or_default();
-        let outputs: usize = self.slots.iter().map(|slot| slot.outputs).sum();
-        let inputs = weight.len().checked_div(outputs).unwrap_or(0);
+        let inputs = weight.len().checked_div(self.outputs()).unwrap_or(0);
         for slot in &self.slots {
-            let (own, columns) = (p.projection(slot.projection), slot.column..slot.column + slot.outputs);
+            let (own, columns) = (slot.params, slot.column..slot.column + slot.outputs);
             params[own.weight] = weight[columns.start * inputs..columns.end * inputs].to_vec();
             if let Some(index) = own.bias {
                 params[index] = bias[columns].to_vec();
             }
         }
+    }
+
+    /// Columns of its output.
+    pub(super) fn outputs(&self) -> usize {
+        self.slots.iter().map(|slot| slot.outputs).sum()
+    }
+
+    pub(super) fn is_biased(&self) -> bool {
+        self.bias.is_some()
     }
 
     pub(super) fn bytes(&self, backend: &B) -> usize {
@@ -87,26 +87,33 @@ impl<B: Backend> Linear<B> {
         LinearCall { weight: &self.weight, bias: self.bias.as_ref(), lora }
     }
 
+    /// As [`Linear::with`] without the bias: for ranks whose sums another rank adds it to.
+    pub(super) fn without_bias<'a>(&'a self, lora: &'a [LoraSegment<'a, B>]) -> LinearCall<'a, B> {
+        LinearCall { bias: None, ..self.with(lora) }
+    }
+
     /// The segments of the adapters on it, projection by projection, group by group. `trains` says by group whether its
-    /// gradients are wanted; groups beyond its end do not train.
+    /// gradients are wanted; groups beyond its end do not train. `expert` is whose layer it is, if an expert's: groups without
+    /// rows are left out there.
     pub(super) fn segments<'a>(
         &self,
         groups: &'a [RowGroup<B>],
         layer: usize,
+        expert: Option<usize>,
         trains: &[bool],
     ) -> Vec<LoraSegment<'a, B>> {
         let on = |slot: &ProjectionSlot| {
-            let ProjectionSlot { projection, column, .. } = *slot;
-            segments(groups, trains, column, move |adapter| adapter.pair(layer, projection))
+            let (column, projection) = (slot.column, slot.projection?);
+            Some(segments(groups, trains, expert, column, move |adapter| adapter.pair(layer, projection)))
         };
-        self.slots.iter().flat_map(on).collect()
+        self.slots.iter().filter_map(on).flatten().collect()
     }
 
     /// Its projections as parameters that are trained in full.
-    pub(super) fn parts(&self, p: &BlockParams) -> Vec<WeightPart> {
+    pub(super) fn parts(&self) -> Vec<WeightPart> {
         let part = |slot: &ProjectionSlot| {
-            let own = p.projection(slot.projection);
-            WeightPart { weight: own.weight, bias: own.bias, column: slot.column, outputs: slot.outputs }
+            let LinearParams { weight, bias } = slot.params;
+            WeightPart { weight, bias, column: slot.column, outputs: slot.outputs }
         };
         self.slots.iter().map(part).collect()
     }
@@ -117,22 +124,26 @@ pub(super) fn unembedding_segments<'a, B: Backend>(
     groups: &'a [RowGroup<B>],
     trains: &[bool],
 ) -> Vec<LoraSegment<'a, B>> {
-    segments(groups, trains, 0, |adapter| adapter.unembed.as_ref())
+    segments(groups, trains, None, 0, |adapter| adapter.unembed.as_ref())
 }
 
 fn segments<'a, B: Backend>(
     groups: &'a [RowGroup<B>],
     trains: &[bool],
+    expert: Option<usize>,
     column: usize,
     pair: impl Fn(&'a Adapter<B>) -> Option<&'a LoraPair<B>>,
 ) -> Vec<LoraSegment<'a, B>> {
     let segment = |(group, of): (usize, &'a RowGroup<B>)| {
+        if expert.is_some() && of.rows.is_empty() {
+            return None;
+        }
         let adapter = of.adapter.as_deref()?;
-        let LoraPair { param, extents, a, b } = pair(adapter)?;
-        let (rank, scale) = (adapter.rank, adapter.scale);
+        let pair = pair(adapter)?;
+        let (rank, scale, extents) = (adapter.rank, adapter.scale, pair.extents);
+        let (a, b, grads) = pair.of_expert(expert, rank);
         let trains = trains.get(group).copied().unwrap_or(false);
-        let (rows, extents, param) = (of.rows.clone(), *extents, *param);
-        Some(LoraSegment { group, rows, column, extents, rank, scale, a, b, param, trains })
+        Some(LoraSegment { group, rows: of.rows.clone(), column, extents, rank, scale, a, b, grads, trains })
     };
     groups.iter().enumerate().filter_map(segment).collect()
 }

@@ -3,8 +3,9 @@
 
 use trainyard_protocol::LoraSpec;
 
-use super::params::Projection;
-use crate::backend::{AttentionShape, Backend};
+use super::projection::Projection;
+use super::weights::Model;
+use crate::backend::{AttentionShape, Backend, KV_BLOCK};
 use crate::config::{Block, ModelConfig};
 
 /// Most bytes of logits that a pass saves for its backward pass; more are recomputed.
@@ -31,24 +32,35 @@ pub(crate) struct PassMemory {
 
 impl PassMemory {
     /// For passes over a model; `adapters` are those that may be in the batch.
-    pub(crate) fn of<'a, B: Backend>(
-        c: &ModelConfig,
-        shape: &AttentionShape,
-        adapters: impl Iterator<Item = &'a LoraSpec>,
-    ) -> Self {
-        let element = B::ACTIVATION_BYTES;
-        let (hidden, inner) = (c.hidden_size, c.intermediate_size);
-        let low_rank = |lora: &LoraSpec| {
-            lora.rank as usize * Projection::ALL.iter().filter(|projection| projection.is_adapted(lora)).count()
+    pub(crate) fn of<'a, B: Backend>(model: &Model<B>, adapters: impl Iterator<Item = &'a LoraSpec>) -> Self {
+        let (c, shape, element) = (&model.config, &model.shape, B::ACTIVATION_BYTES);
+        let hidden = c.hidden_size;
+        let shared = |block: &Block| block.experts.as_ref().and_then(|experts| experts.shared).unwrap_or(0);
+        let widest = |layer: usize| c.mlp_width(layer).max(shared(&c.blocks[layer]));
+        let inner = (0..c.num_layers()).map(widest).max().unwrap_or(0);
+        let experts = c.blocks.iter().filter_map(|block| block.experts.as_ref()).map(|experts| experts.rule.per_token);
+        let (routed, per_token) = (c.has_experts(), experts.max().unwrap_or(1));
+        // Of all adapters that may be in the batch, those of the largest.
+        let adapters: Vec<&LoraSpec> = adapters.collect();
+        let low_rank = |layer: usize| {
+            let copies = if c.blocks[layer].experts.is_some() { per_token } else { 1 };
+            let of = |p: Projection| if p.is_routed() { copies } else { 1 };
+            let on =
+                |lora: &LoraSpec| Projection::of_block(c, layer).filter(|p| p.is_adapted(lora)).map(of).sum::<usize>();
+            adapters.iter().map(|lora| lora.rank as usize * on(lora)).max().unwrap_or(0)
         };
-        let low_rank = adapters.map(low_rank).max().unwrap_or(0);
-        let saved = |block: &Block| saved_elements(c, shape, block) + low_rank;
+        let saved = |(layer, block): (usize, &Block)| saved_elements(c, shape, block) + low_rank(layer);
         // The residual stream's gradient, a normalised input and its gradient; then gate's and up's gradients as the left side
         // of a GEMM, or in attention those of its output, of q, k, v, and of these as the left side of a GEMM.
-        let working = 3 * hidden + (2 * inner).max(shape.q_width() + 2 * shape.qkv_width());
+        let (mlp, attention) = (3 * hidden + 2 * inner, attention_elements(c, shape));
+        // With experts the gradients of all of a row's outputs, whose place those of inputs take; and for one expert, which may
+        // have all rows, its input, and gradients and products of gate and up. Experts' activations are freed before attention.
+        let mixture = if routed { hidden + (per_token * hidden).max(2 * hidden + 4 * inner) } else { 0 };
+        let freed = c.blocks.iter().map(|block| if routed { mlp_elements(c, block) } else { 0 }).min().unwrap_or(0);
+        let working = mlp.max(mixture).max(attention.saturating_sub(freed));
         Self {
-            kv: 2 * shape.layers * shape.kv_width() * size_of::<f32>(),
-            block: c.blocks.iter().map(saved).max().unwrap_or(0) * element,
+            kv: model.kv_block_bytes / KV_BLOCK,
+            block: c.blocks.iter().enumerate().map(saved).max().unwrap_or(0) * element,
             input: hidden * element,
             working: (working + added_output(c)) * element,
             // The residual stream and its gradient; for all rows and for those that have a loss the normalised ones and
@@ -93,9 +105,30 @@ impl PassMemory {
 /// Elements of a row that a block saves, adapters apart.
 fn saved_elements(c: &ModelConfig, shape: &AttentionShape, block: &Block) -> usize {
     let raw_qkv = if block.head_norms { shape.qkv_width() } else { 0 };
+    let latents = c.latent.map_or(0, |l| l.query_rank.unwrap_or(0) + l.kv_rank + l.rope_dim);
     let outputs = [block.norms.post_attention, block.norms.post_mlp].iter().flatten().count() * c.hidden_size;
     let streams = 2 * c.hidden_size;
-    streams + outputs + shape.qkv_width() + raw_qkv + shape.q_width() + shape.heads + 2 * c.intermediate_size
+    streams + outputs + latents + shape.qkv_width() + raw_qkv + shape.q_width() + shape.heads + mlp_elements(c, block)
+}
+
+/// Elements of a row that are alive at once in the backward pass of attention, beside what the block saved.
+fn attention_elements(c: &ModelConfig, shape: &AttentionShape) -> usize {
+    let (hidden, q, qkv) = (c.hidden_size, shape.q_width(), shape.qkv_width());
+    let Some(heads) = c.latent_heads() else { return 3 * hidden + q + 2 * qkv };
+    // The gradients of q, k, v, and of attention's output; once these and what attention saved are freed, those of what the
+    // projections made, as rows and as the left side of a GEMM, and of the normalised input.
+    let projected = heads.queries() + heads.keys_and_values() + heads.rope;
+    let expanded = (2 * projected + 2 * hidden).saturating_sub(q + qkv);
+    hidden + (q + qkv).max(qkv + projected).max(expanded)
+}
+
+/// Of these, what the MLP or the experts save.
+fn mlp_elements(c: &ModelConfig, block: &Block) -> usize {
+    match &block.experts {
+        None => 2 * c.intermediate_size,
+        // gate, up and the output of each of a row's experts; logits and weights; gate and up of the MLP beside them.
+        Some(e) => e.rule.per_token * (2 * e.width + c.hidden_size + 1) + e.count + 2 * e.shared.unwrap_or(0),
+    }
 }
 
 /// Elements of a row of the gradient of what a part of a block adds, where that has a norm.

@@ -1,32 +1,50 @@
 //! The decoder, written once for all devices and families: weights, adapters, and forward and backward passes over packed
 //! batches.
 
+mod adapted;
 mod adapter;
 mod backward;
+mod backward_pass;
+mod block_pass;
+mod experts;
 mod forward;
 mod gradient;
 mod kv;
+mod latent;
+mod latent_weights;
 mod linear;
 mod memory;
+mod mlp_weights;
+mod norm_weight;
+mod param_value;
 mod params;
+mod projection;
 mod rope;
+mod scalar_head;
 mod score;
+mod shard;
+mod shard_axis;
+mod shared_expert;
 mod train;
 mod weights;
 
+pub(crate) use adapted::AdaptedModule;
 pub(crate) use adapter::{Adapter, RowGroup};
 pub(crate) use forward::{PassInput, forward};
-pub(crate) use gradient::GradientSum;
+pub(crate) use gradient::{GradientSum, gradient_norm};
 #[cfg(test)]
 pub(crate) use kv::KvCache;
 pub(crate) use kv::{KvBlock, KvSequence};
 pub(crate) use memory::PassMemory;
-pub(crate) use params::{AdaptedModule, Init, ParamSpec, ParamTable, Projection};
+pub(crate) use params::{Init, ParamSpec, ParamTable, TrainedParams};
+pub(crate) use projection::Projection;
 #[cfg(test)]
 pub(crate) use rope::rope_table;
+pub(crate) use scalar_head::{NAMES as SCALAR_HEAD_NAMES, RunHead};
 pub(crate) use score::{logits, target_logprobs};
+pub(crate) use shard::Shard;
 pub(crate) use train::{TrainGroup, TrainOutput, train_pass};
-pub(crate) use weights::{Model, Weights};
+pub(crate) use weights::{Model, Weights, WholeModel};
 
 #[cfg(test)]
 mod tests;

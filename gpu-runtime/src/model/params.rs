@@ -2,73 +2,16 @@
 //! along which tensor parallel ranks shard them. Loaders check files against it; masters, moments
 //! and gradients are in its order.
 
-use trainyard_protocol::LoraSpec;
+use trainyard_protocol::{LoraSpec, RunSpec};
 
-use crate::config::ModelConfig;
+use super::projection::Projection;
+use super::shard_axis::ShardAxis;
+use crate::config::{Experts, LatentAttention, ModelConfig};
 
-/// A linear layer of a decoder block that an adapter can be on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Projection {
-    /// Queries.
-    Q,
-    /// Keys.
-    K,
-    /// Values.
-    V,
-    /// Attention output.
-    O,
-    /// MLP gate.
-    Gate,
-    /// MLP up.
-    Up,
-    /// MLP down.
-    Down,
-}
-
-impl Projection {
-    /// In parameter order.
-    pub(crate) const ALL: [Self; 7] = [Self::Q, Self::K, Self::V, Self::O, Self::Gate, Self::Up, Self::Down];
-
-    /// Module within a block, in the spelling of Hugging Face.
-    pub(crate) fn module(self) -> &'static str {
-        match self {
-            Self::Q => "self_attn.q_proj",
-            Self::K => "self_attn.k_proj",
-            Self::V => "self_attn.v_proj",
-            Self::O => "self_attn.o_proj",
-            Self::Gate => "mlp.gate_proj",
-            Self::Up => "mlp.up_proj",
-            Self::Down => "mlp.down_proj",
-        }
-    }
-
-    /// (outputs, inputs).
-    pub(crate) fn extents(self, c: &ModelConfig) -> (usize, usize) {
-        match self {
-            Self::Q => (c.q_width(), c.hidden_size),
-            Self::K | Self::V => (c.kv_width(), c.hidden_size),
-            Self::O => (c.hidden_size, c.q_width()),
-            Self::Gate | Self::Up => (c.intermediate_size, c.hidden_size),
-            Self::Down => (c.hidden_size, c.intermediate_size),
-        }
-    }
-
-    /// Whether it belongs to attention, else to the MLP.
-    pub(crate) fn is_attention(self) -> bool {
-        matches!(self, Self::Q | Self::K | Self::V | Self::O)
-    }
-
-    /// Whether adapters of this kind are on it.
-    pub(crate) fn is_adapted(self, lora: &LoraSpec) -> bool {
-        if self.is_attention() { lora.train_attn } else { lora.train_mlp }
-    }
-
-    /// Tensor parallel ranks share the inputs of projections back into the residual stream, and the outputs of the others
-    /// (Shoeybi et al. 2019, arXiv:1909.08053).
-    fn is_row_parallel(self) -> bool {
-        matches!(self, Self::O | Self::Down)
-    }
-}
+/// Projections of an MLP, in parameter order.
+const MLP: [Projection; 3] = [Projection::Gate, Projection::Up, Projection::Down];
+/// Those of the MLP beside routed experts.
+const SHARED: [Projection; 3] = [Projection::SharedGate, Projection::SharedUp, Projection::SharedDown];
 
 /// Initial values of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,19 +20,8 @@ pub(crate) enum Init {
     Checkpoint,
     /// Uniform between ±1/sqrt(inputs) (He et al. 2015, arXiv:1502.01852, with a = sqrt 5): A of an adapter.
     KaimingUniform,
-    /// Zeros: B of an adapter.
+    /// Zeros: B of an adapter, and a scalar head.
     Zeros,
-}
-
-/// The dimension along which tensor parallel ranks share a parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ShardAxis {
-    /// Every rank has all of it.
-    Replicated,
-    /// Outputs, or rows of an embedding.
-    Outputs,
-    /// Inputs.
-    Inputs,
 }
 
 /// A parameter.
@@ -102,11 +34,19 @@ pub(crate) struct ParamSpec {
     pub init: Init,
     /// How ranks share it.
     pub shard: ShardAxis,
+    /// Whether a rank computes a part of its gradient alone: those of all ranks add up to it.
+    pub is_partial: bool,
 }
 
 impl ParamSpec {
+    /// A parameter that every rank has all of, and whose gradient each computes in full.
+    pub(super) fn replicated(name: &str, shape: &[usize], init: Init) -> Self {
+        let shard = ShardAxis::Replicated;
+        Self { name: name.to_owned(), shape: shape.to_vec(), init, shard, is_partial: false }
+    }
+
     fn base(name: String, shape: &[usize], shard: ShardAxis) -> Self {
-        Self { name, shape: shape.to_vec(), init: Init::Checkpoint, shard }
+        Self { name, shape: shape.to_vec(), init: Init::Checkpoint, shard, is_partial: false }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -141,14 +81,79 @@ pub(crate) struct BlockParams {
     pub pre_mlp: usize,
     /// RMSNorm of what the MLP adds.
     pub post_mlp: Option<usize>,
-    /// By [`Projection`].
-    projections: [LinearParams; 7],
+    /// What makes queries, keys and values.
+    pub qkv: QkvParams,
+    pub o: LinearParams,
+    /// Scores of the heads' sinks.
+    pub sinks: Option<usize>,
+    pub mlp: MlpParams,
 }
 
-impl BlockParams {
-    /// Those of a projection.
-    pub(crate) fn projection(&self, projection: Projection) -> LinearParams {
-        self.projections[projection as usize]
+/// Indices of the parameters that queries, keys and values are made with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum QkvParams {
+    /// q, k and v.
+    Heads([LinearParams; 3]),
+    Latent(LatentParams),
+}
+
+impl QkvParams {
+    /// RMSNorms of latents.
+    pub(super) fn norms(&self) -> Vec<usize> {
+        match self {
+            Self::Heads(_) => Vec::new(),
+            Self::Latent(p) => p.q_down.iter().map(|(_, norm)| *norm).chain([p.kv_norm]).collect(),
+        }
+    }
+}
+
+/// Those of latent attention.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LatentParams {
+    /// To the queries' latent, and its RMSNorm.
+    pub q_down: Option<(LinearParams, usize)>,
+    /// To queries.
+    pub q: LinearParams,
+    /// To the latent of keys and values, and to the part of keys that all heads have in common.
+    pub kv_down: LinearParams,
+    /// RMSNorm of that latent.
+    pub kv_norm: usize,
+    /// To keys and values.
+    pub kv_up: LinearParams,
+}
+
+/// Indices of the parameters of a block's MLP.
+#[derive(Clone, Debug)]
+pub(crate) enum MlpParams {
+    /// gate, up and down.
+    Dense([LinearParams; 3]),
+    Experts {
+        router: LinearParams,
+        /// gate, up and down of each.
+        experts: Vec<[LinearParams; 3]>,
+        /// Those of the MLP beside them.
+        shared: Option<[LinearParams; 3]>,
+    },
+}
+
+/// What a run trains.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TrainedParams<'a> {
+    /// The adapter; `None` is all parameters of the model.
+    pub lora: Option<&'a LoraSpec>,
+    /// A scalar head besides.
+    pub scalar_head: bool,
+}
+
+impl<'a> From<&'a RunSpec> for TrainedParams<'a> {
+    fn from(spec: &'a RunSpec) -> Self {
+        Self { lora: spec.lora.as_ref(), scalar_head: spec.head.is_scalar() }
+    }
+}
+
+impl<'a> From<Option<&'a LoraSpec>> for TrainedParams<'a> {
+    fn from(lora: Option<&'a LoraSpec>) -> Self {
+        Self { lora, scalar_head: false }
     }
 }
 
@@ -167,83 +172,34 @@ pub(crate) struct ParamTable {
     pub head: usize,
 }
 
-/// A module with an adapter on it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct AdaptedModule {
-    /// Its name, `model.layers.0.self_attn.q_proj` … `lm_head`.
-    pub name: String,
-    /// (outputs, inputs).
-    pub extents: (usize, usize),
-    /// Block and projection; `None` is the unembedding.
-    pub slot: Option<(usize, Projection)>,
-}
-
 impl ParamTable {
     /// The parameters of a model.
     pub(crate) fn new(c: &ModelConfig) -> Self {
         let mut table = TableBuilder::default();
         let embedding = [c.vocab_size, c.hidden_size];
-        let embed = table.add("model.embed_tokens.weight".into(), &embedding, ShardAxis::Outputs);
+        let embed = table.add("model.embed_tokens.weight".into(), &embedding, ShardAxis::Replicated);
         let blocks = (0..c.num_layers()).map(|layer| table.block(c, layer)).collect();
         let norm = table.add("model.norm.weight".into(), &[c.hidden_size], ShardAxis::Replicated);
         let head = match c.tie_word_embeddings {
             true => embed,
-            false => table.add("lm_head.weight".into(), &embedding, ShardAxis::Outputs),
+            false => table.add("lm_head.weight".into(), &embedding, ShardAxis::Replicated),
         };
         Self { specs: table.specs, embed, blocks, norm, head }
     }
 
-    /// Modules that adapters of a kind are on, in parameter order.
-    pub(crate) fn adapted_modules(c: &ModelConfig, lora: &LoraSpec) -> Vec<AdaptedModule> {
-        let slots = |layer| Projection::ALL.into_iter().filter(|p| p.is_adapted(lora)).map(move |p| (layer, p));
-        let mut modules: Vec<_> = (0..c.num_layers()).flat_map(slots).map(|slot| AdaptedModule::of(c, slot)).collect();
-        if lora.train_unembed {
-            modules.push(AdaptedModule::unembedding(c));
+    /// What a run trains: the parameters of its adapter, or all of the model; then those of its scalar head.
+    pub(crate) fn trained<'a>(&self, c: &ModelConfig, what: impl Into<TrainedParams<'a>>) -> Vec<ParamSpec> {
+        let TrainedParams { lora, scalar_head } = what.into();
+        let mut params = lora.map_or_else(|| self.specs.clone(), |lora| Self::of_adapter(c, lora));
+        if scalar_head {
+            params.extend(Self::of_scalar_head(c));
         }
-        modules
-    }
-
-    /// Parameters of an adapter: A `[rank, inputs]` and B `[outputs, rank]` of each module, one after the other.
-    pub(crate) fn of_adapter(c: &ModelConfig, lora: &LoraSpec) -> Vec<ParamSpec> {
-        let rank = lora.rank as usize;
-        let modules = Self::adapted_modules(c, lora).into_iter();
-        modules
-            .flat_map(|AdaptedModule { name, extents: (outputs, inputs), slot }| {
-                let rows = slot.is_some_and(|(_, projection)| projection.is_row_parallel());
-                let [a, b] = match rows {
-                    true => [ShardAxis::Inputs, ShardAxis::Replicated],
-                    false => [ShardAxis::Replicated, ShardAxis::Outputs],
-                };
-                let spec = |part, shape, init, shard| ParamSpec { name: format!("{name}.{part}"), shape, init, shard };
-                [
-                    spec("lora_A", vec![rank, inputs], Init::KaimingUniform, a),
-                    spec("lora_B", vec![outputs, rank], Init::Zeros, b),
-                ]
-            })
-            .collect()
-    }
-
-    /// What a run trains: the parameters of its adapter, or all of the model.
-    pub(crate) fn trained(&self, c: &ModelConfig, lora: Option<&LoraSpec>) -> Vec<ParamSpec> {
-        lora.map_or_else(|| self.specs.clone(), |lora| Self::of_adapter(c, lora))
+        params
     }
 
     /// Elements of all parameters.
     pub(crate) fn elements(&self) -> usize {
         self.specs.iter().map(ParamSpec::len).sum()
-    }
-}
-
-impl AdaptedModule {
-    /// A projection of a block.
-    pub(crate) fn of(c: &ModelConfig, (layer, projection): (usize, Projection)) -> Self {
-        let name = format!("model.layers.{layer}.{}", projection.module());
-        Self { name, extents: projection.extents(c), slot: Some((layer, projection)) }
-    }
-
-    /// The unembedding.
-    pub(crate) fn unembedding(c: &ModelConfig) -> Self {
-        Self { name: "lm_head".into(), extents: (c.vocab_size, c.hidden_size), slot: None }
     }
 }
 
@@ -265,17 +221,65 @@ impl TableBuilder {
         };
         let (norms, hidden) = (block.norms, c.hidden_size);
         let pre_attention = norm(self, norms.pre_attention, hidden);
-        let [q, k, v] = self.projections(c, layer, [Projection::Q, Projection::K, Projection::V], block.biases.qkv);
+        let qkv = match &c.latent {
+            Some(latent) => QkvParams::Latent(self.latent(c, layer, latent)),
+            None => {
+                let parts = [Projection::Q, Projection::K, Projection::V];
+                QkvParams::Heads(self.projections(c, layer, parts, block.biases.qkv))
+            }
+        };
         let [o] = self.projections(c, layer, [Projection::O], block.biases.o);
-        let head = |this: &mut Self, name| norm(this, name, c.head_dim);
+        let sinks = block
+            .sinks
+            .then(|| self.add(format!("model.layers.{layer}.self_attn.sinks"), &[c.num_heads], ShardAxis::Outputs));
+        // A rank normalises its own heads.
+        let head = |this: &mut Self, name| {
+            let index = norm(this, name, c.head_dim);
+            this.specs[index].is_partial = true;
+            index
+        };
         let head_norms = block.head_norms.then(|| [head(self, "self_attn.q_norm"), head(self, "self_attn.k_norm")]);
         let post_attention = norms.post_attention.map(|name| norm(self, name, hidden));
         let pre_mlp = norm(self, norms.pre_mlp, hidden);
-        let mlp = [Projection::Gate, Projection::Up, Projection::Down];
-        let [gate, up, down] = self.projections(c, layer, mlp, block.biases.mlp);
+        let mlp = match &block.experts {
+            None => MlpParams::Dense(self.projections(c, layer, MLP, block.biases.mlp)),
+            Some(experts) => self.experts(c, layer, experts),
+        };
         let post_mlp = norms.post_mlp.map(|name| norm(self, name, hidden));
-        let projections = [q, k, v, o, gate, up, down];
-        BlockParams { pre_attention, post_attention, head_norms, pre_mlp, post_mlp, projections }
+        BlockParams { pre_attention, post_attention, head_norms, pre_mlp, post_mlp, qkv, o, sinks, mlp }
+    }
+
+    /// Projections in the order of the computation, each latent's norm after the one to it.
+    fn latent(&mut self, c: &ModelConfig, layer: usize, latent: &LatentAttention) -> LatentParams {
+        let biased = c.blocks[layer].biases.qkv;
+        let norm = |this: &mut Self, name: &str, width: usize| {
+            this.add(format!("model.layers.{layer}.self_attn.{name}.weight"), &[width], ShardAxis::Replicated)
+        };
+        let q_down = latent.query_rank.map(|rank| {
+            let [down] = self.projections(c, layer, [Projection::QDown], biased);
+            (down, norm(self, "q_a_layernorm", rank))
+        });
+        let query = if q_down.is_some() { Projection::QUp } else { Projection::Q };
+        let [q] = self.projections(c, layer, [query], false);
+        let [kv_down] = self.projections(c, layer, [Projection::KvDown], biased);
+        let kv_norm = norm(self, "kv_a_layernorm", latent.kv_rank);
+        let [kv_up] = self.projections(c, layer, [Projection::KvUp], false);
+        LatentParams { q_down, q, kv_down, kv_norm, kv_up }
+    }
+
+    /// The router, then expert by expert, then the MLP beside them.
+    fn experts(&mut self, c: &ModelConfig, layer: usize, experts: &Experts) -> MlpParams {
+        let (biases, shared) = (c.blocks[layer].biases, experts.shared.is_some());
+        let name = |part| format!("model.layers.{layer}.{}.{part}", experts.router);
+        let weight = self.add(name("weight"), &[experts.count, c.hidden_size], ShardAxis::Replicated);
+        let bias = biases.router.then(|| self.add(name("bias"), &[experts.count], ShardAxis::Replicated));
+        let own = (0..experts.count).map(|expert| {
+            let module = |p: Projection| p.module().replace("mlp.", &format!("mlp.experts.{expert}."));
+            self.linears(c, layer, MLP, biases.mlp, module, |_| ShardAxis::Expert(expert))
+        });
+        let experts = own.collect();
+        let shared = shared.then(|| self.projections(c, layer, SHARED, biases.mlp));
+        MlpParams::Experts { experts, shared, router: LinearParams { weight, bias } }
     }
 
     /// Weights of some projections, then their biases.
@@ -286,15 +290,26 @@ impl TableBuilder {
         of: [Projection; N],
         biased: bool,
     ) -> [LinearParams; N] {
-        let name = |p: Projection, part| format!("model.layers.{layer}.{}.{part}", p.module());
+        self.linears(c, layer, of, biased, |p| p.module().to_owned(), Projection::shard)
+    }
+
+    fn linears<const N: usize>(
+        &mut self,
+        c: &ModelConfig,
+        layer: usize,
+        of: [Projection; N],
+        biased: bool,
+        module: impl Fn(Projection) -> String,
+        shard: impl Fn(Projection) -> ShardAxis,
+    ) -> [LinearParams; N] {
+        let name = |p: Projection, part| format!("model.layers.{layer}.{}.{part}", module(p));
         let weights = of.map(|p| {
-            let (outputs, inputs) = p.extents(c);
-            let shard = if p.is_row_parallel() { ShardAxis::Inputs } else { ShardAxis::Outputs };
-            LinearParams { weight: self.add(name(p, "weight"), &[outputs, inputs], shard), bias: None }
+            let (outputs, inputs) = p.extents(c, layer);
+            LinearParams { weight: self.add(name(p, "weight"), &[outputs, inputs], shard(p)), bias: None }
         });
         let mut all = weights.into_iter().zip(of).map(|(params, p)| {
-            let shard = if p.is_row_parallel() { ShardAxis::Replicated } else { ShardAxis::Outputs };
-            let bias = biased.then(|| self.add(name(p, "bias"), &[p.extents(c).0], shard));
+            let shard = if shard(p) == ShardAxis::Inputs { ShardAxis::Replicated } else { shard(p) };
+            let bias = biased.then(|| self.add(name(p, "bias"), &[p.extents(c, layer).0], shard));
             LinearParams { bias, ..params }
         });
         std::array::from_fn(|i| all.next().unwrap_or(weights[i]))

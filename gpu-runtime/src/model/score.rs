@@ -35,5 +35,5 @@ pub(crate) fn target_logprobs<B: Backend>(
 pub(crate) fn logits<B: Backend>(backend: &B, w: &Weights<B>, x: &B::Rows, groups: &[RowGroup<B>], out: &mut B::Rows) {
     let hidden = backend.norm_lhs(w.final_norm(), x);
     let lora = unembedding_segments(groups, &[]);
-    backend.linear(&w.head(&lora), &hidden, out, false);
+    backend.linear(&w.head(&lora), &hidden, None, out);
 }

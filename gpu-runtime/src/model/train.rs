@@ -12,6 +12,7 @@ use super::gradient::GradientSum;
 use super::kv::KvSequence;
 use super::linear::unembedding_segments;
 use super::memory::MAX_SAVED_LOGITS;
+use super::scalar_head::{self, RunHead};
 use super::weights::Weights;
 use crate::backend::{Backend, GradientSinks, HeadGradient, Targets};
 use crate::loss::{LossFn, LossValue, PreparedDatum, evaluate};
@@ -20,6 +21,8 @@ use crate::loss::{LossFn, LossValue, PreparedDatum, evaluate};
 pub(crate) struct TrainGroup<'a, B: Backend> {
     /// The run's adapter; `None` for a full-parameter run, which has a pass of its own.
     pub adapter: Option<Arc<Adapter<B>>>,
+    /// The run's scalar head, which takes the unembedding's place: all groups of a pass have one, or none has.
+    pub scalar_head: Option<RunHead<B>>,
     pub loss: LossFn,
     pub data: Vec<&'a PreparedDatum>,
     /// Where its gradient is added; `None` computes the loss alone.
@@ -28,9 +31,11 @@ pub(crate) struct TrainGroup<'a, B: Backend> {
 
 /// The results of a datum.
 pub(crate) struct TrainOutput {
-    /// Log-probabilities of its targets.
+    /// Log-probabilities of its targets, or with a scalar head the values of its positions.
     pub logprobs: Vec<f32>,
     pub value: LossValue,
+    /// Of each block with experts: how many of its tokens each expert got.
+    pub expert_tokens: Vec<Vec<u32>>,
 }
 
 /// By group: its outputs per datum, or the error of the first datum whose loss is not finite.
@@ -39,6 +44,8 @@ type GroupOutputs = Vec<Result<Vec<TrainOutput>, OpError>>;
 /// Rows of the microbatch that have a gradient.
 struct ActiveRows<B: Backend> {
     rows: Vec<usize>,
+    /// These by sequence, counted from the first of them.
+    sequences: Vec<Range<usize>>,
     targets: Targets,
     d_logprobs: Vec<f32>,
     groups: Vec<RowGroup<B>>,
@@ -59,16 +66,33 @@ pub(crate) fn train_pass<B: Backend>(
     let row_groups = row_groups(groups);
     let mut kv = vec![KvSequence::default(); data.len()];
     let trains = groups.iter().any(|g| g.grads.is_some());
-    let input = PassInput { tokens: &tokens, rows: &rows_of(&data), kv: &mut kv, groups: &row_groups };
-    let Pass { x, activations } = forward(backend, w, input, trains.then_some(saved));
+    let rows = rows_of(&data);
+    let input = PassInput { tokens: &tokens, rows: &rows, kv: &mut kv, groups: &row_groups };
+    let Pass { x, activations, dispatches } = forward(backend, w, input, trains.then_some(saved));
     let targets = targets_of(&data);
     let hidden = backend.norm(w.final_norm(), &x);
     let logit_bytes = tokens.len() * w.model.config.vocab_size * size_of::<f32>();
     let lora = unembedding_segments(&row_groups, &[]);
     let save_logits = trains && logit_bytes <= MAX_SAVED_LOGITS;
-    let (logprobs, head) = backend.target_logprobs(&w.head(&lora), &hidden, &targets, save_logits);
-    let (outputs, d_logprobs) = losses(groups, &logprobs);
-    let active = ActiveRows::of(&row_groups, &targets, &d_logprobs);
+    let scalar_heads: Option<Vec<RunHead<B>>> = groups.iter().map(|group| group.scalar_head.clone()).collect();
+    let (logprobs, head) = match scalar_heads {
+        Some(heads) => (scalar_head::values(backend, &heads, &row_groups, &hidden), Head::Scalar(heads)),
+        None => {
+            let (logprobs, state) = backend.target_logprobs(&w.head(&lora), &hidden, &targets, save_logits);
+            (logprobs, Head::Unembedding(state))
+        }
+    };
+    let (mut outputs, d_logprobs) = losses(groups, &logprobs);
+    let datums = outputs.iter_mut().zip(groups.iter()).scan(0, |first, (outputs, group)| {
+        *first += group.data.len();
+        Some((*first - group.data.len(), outputs))
+    });
+    for (first, outputs) in datums {
+        for (output, (rows, _)) in outputs.iter_mut().flatten().zip(&rows[first..]) {
+            output.expert_tokens = dispatches.iter().map(|dispatch| dispatch.counts(rows)).collect();
+        }
+    }
+    let active = ActiveRows::of(&row_groups, &rows, &targets, &d_logprobs);
     if let Some(activations) = activations
         && !active.rows.is_empty()
     {
@@ -79,6 +103,13 @@ pub(crate) fn train_pass<B: Backend>(
         pass.run(head, (hidden, x), activations, sums, full);
     }
     outputs
+}
+
+/// What a pass ended with, for its backward pass.
+enum Head<B: Backend> {
+    Unembedding(B::HeadState),
+    /// By group.
+    Scalar(Vec<RunHead<B>>),
 }
 
 /// The backward pass of a microbatch.
@@ -93,7 +124,7 @@ struct BackwardPass<'a, B: Backend> {
 impl<B: Backend> BackwardPass<'_, B> {
     fn run(
         self,
-        head: B::HeadState,
+        head: Head<B>,
         (hidden, x): (B::Rows, B::Rows),
         activations: Activations<B>,
         mut sums: Vec<Option<&mut GradientSum<B>>>,
@@ -118,7 +149,7 @@ impl<B: Backend> BackwardPass<'_, B> {
     /// norm go to the sinks.
     fn head(
         &self,
-        state: &B::HeadState,
+        head: &Head<B>,
         hidden: &B::Rows,
         x: &B::Rows,
         sinks: &mut GradientSinks<'_, '_, B>,
@@ -126,10 +157,16 @@ impl<B: Backend> BackwardPass<'_, B> {
     ) -> B::Rows {
         let (backend, w, active) = (self.backend, self.w, &self.active);
         let width = w.model.config.hidden_size;
-        let lora = unembedding_segments(&active.groups, trains);
-        let gradient = HeadGradient { rows: &active.rows, targets: &active.targets, d_logprobs: &active.d_logprobs };
-        let hidden = backend.gather(hidden, &active.rows);
-        let d_hidden = backend.head_backward(&w.head(&lora), &hidden, &gradient, state, w.model.table.head, sinks);
+        let ActiveRows { rows, sequences, targets, d_logprobs, groups } = active;
+        let hidden = backend.gather(hidden, rows);
+        let d_hidden = match head {
+            Head::Unembedding(state) => {
+                let lora = unembedding_segments(groups, trains);
+                let gradient = HeadGradient { rows, sequences, targets, d_logprobs };
+                backend.head_backward(&w.head(&lora), &hidden, &gradient, state, w.model.table.head, sinks)
+            }
+            Head::Scalar(heads) => scalar_head::backward(backend, heads, groups, &hidden, d_logprobs, sinks),
+        };
         drop(hidden);
         let mut dx_active = backend.zeros(active.rows.len(), width);
         let dw = match sinks {
@@ -193,7 +230,8 @@ fn losses<B: Backend>(groups: &[TrainGroup<'_, B>], logprobs: &[f32]) -> (GroupO
                         if group.grads.is_some() {
                             d_logprobs[range.clone()].copy_from_slice(&value.dlogprobs);
                         }
-                        outputs.push(TrainOutput { logprobs: logprobs[range].to_vec(), value });
+                        let logprobs = logprobs[range].to_vec();
+                        outputs.push(TrainOutput { logprobs, value, expert_tokens: Vec::new() });
                     }
                     Err(error) => failure = failure.or(Some(error)),
                 }
@@ -211,7 +249,8 @@ fn losses<B: Backend>(groups: &[TrainGroup<'_, B>], logprobs: &[f32]) -> (GroupO
 }
 
 impl<B: Backend> ActiveRows<B> {
-    fn of(groups: &[RowGroup<B>], targets: &Targets, d_logprobs: &[f32]) -> Self {
+    /// `sequences` are the rows of each sequence in the batch, in order.
+    fn of(groups: &[RowGroup<B>], sequences: &[(Range<usize>, usize)], targets: &Targets, d_logprobs: &[f32]) -> Self {
         let (mut rows, mut own, mut gradients, mut active) = (Vec::new(), Targets::empty(), Vec::new(), Vec::new());
         for group in groups {
             let start = rows.len();
@@ -225,6 +264,8 @@ impl<B: Backend> ActiveRows<B> {
             }
             active.push(RowGroup { rows: start..rows.len(), adapter: group.adapter.clone() });
         }
-        Self { rows, targets: own, d_logprobs: gradients, groups: active }
+        let before = |row: usize| rows.partition_point(|active| *active < row);
+        let sequences = sequences.iter().map(|(rows, _)| before(rows.start)..before(rows.end)).collect();
+        Self { rows, sequences, targets: own, d_logprobs: gradients, groups: active }
     }
 }

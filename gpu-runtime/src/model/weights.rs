@@ -4,25 +4,51 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::kv::KvCache;
+use super::latent_weights::QkvWeights;
 use super::linear::Linear;
-use super::params::{BlockParams, ParamSpec, ParamTable, Projection};
+use super::mlp_weights::{MlpWeights, build_linear};
+use super::norm_weight::NormWeight;
+use super::param_value::{ParamValue, ReadParam};
+use super::params::{BlockParams, ParamSpec, ParamTable};
+use super::projection::Projection;
 use super::rope::rope_table;
-use crate::backend::{AttentionShape, Backend, MatrixRole, Norm, Source};
+use super::shard::Shard;
+use crate::backend::{AttentionShape, Backend, MatrixRole, Source};
+use crate::collective::Ranks;
 use crate::config::{LoadError, ModelConfig};
+use crate::parallel::LayoutError;
 
-/// What all runs of a base model share: configuration, parameter table, rotary tables and the KV pool.
+/// What all runs of a base model share: configuration, parameter table, rotary tables and the KV pool. Where ranks share the
+/// model, these are of this rank's part.
 pub(crate) struct Model<B: Backend> {
     pub config: ModelConfig,
+    /// Those that compute the model together.
+    pub ranks: Ranks,
+    pub shard: Shard,
     pub table: ParamTable,
+    /// Configuration and table of what the ranks hold together: files have these extents.
+    pub whole: WholeModel,
     pub shape: AttentionShape,
+    /// Bytes of a KV block.
+    pub kv_block_bytes: usize,
     /// By [`ModelConfig::ropes`].
     ropes: Vec<B::Rope>,
     kv: Mutex<KvCache<B>>,
 }
 
+/// A model as files have it, whatever part of it a rank holds.
+pub(crate) struct WholeModel {
+    pub config: ModelConfig,
+    pub table: ParamTable,
+}
+
 impl<B: Backend> Model<B> {
-    /// Computes the tables and makes an empty KV pool.
-    pub(crate) fn new(backend: &B, config: ModelConfig) -> Self {
+    /// Computes the tables of this rank's part of a model and makes an empty KV pool.
+    ///
+    /// # Errors
+    /// Ranks that cannot share it.
+    pub(crate) fn new(backend: &B, whole: &ModelConfig, ranks: Ranks) -> Result<Self, LayoutError> {
+        let (shard, config) = Shard::of(whole, (ranks.rank(), ranks.world()))?;
         let shape = AttentionShape {
             layers: config.num_layers(),
             heads: config.num_heads,
@@ -30,14 +56,19 @@ impl<B: Backend> Model<B> {
             head_dim: config.head_dim,
             scale: config.attention_scale,
         };
-        let table = |rope| rope_table(rope, config.head_dim, config.max_position_embeddings);
-        Self {
+        let rotated = config.rope_dim();
+        let table = |rope| rope_table(rope, rotated, config.max_position_embeddings);
+        Ok(Self {
             table: ParamTable::new(&config),
-            ropes: config.ropes.iter().map(|rope| backend.rope(config.head_dim / 2, table(rope))).collect(),
+            whole: WholeModel { table: ParamTable::new(whole), config: whole.clone() },
+            ropes: config.ropes.iter().map(|rope| backend.rope(rotated / 2, table(rope))).collect(),
             kv: Mutex::new(KvCache::new(backend, &shape)),
+            kv_block_bytes: backend.kv_block_bytes(&shape),
             shape,
             config,
-        }
+            ranks,
+            shard,
+        })
     }
 
     /// Frees the memory of KV blocks without holders.
@@ -55,43 +86,18 @@ impl<B: Backend> Model<B> {
     }
 }
 
-/// An RMSNorm's weight.
-pub(super) struct NormWeight<B: Backend> {
-    /// Multiplies normalised elements: the stored weight plus the family's offset.
-    effective: B::Vector,
-    /// As files have it, where that differs.
-    stored: Option<B::Vector>,
-}
-
-impl<B: Backend> NormWeight<B> {
-    fn new(backend: &B, source: Source<'_, B>, offset: f32) -> Self {
-        let stored = (offset != 0.0).then(|| backend.vector(&[source], 0.0));
-        Self { effective: backend.vector(&[source], offset), stored }
-    }
-
-    /// For ops, with the model's epsilon.
-    pub(super) fn with(&self, eps: f32) -> Norm<'_, B> {
-        Norm { weight: &self.effective, eps }
-    }
-
-    fn to_host(&self, backend: &B) -> Vec<f32> {
-        backend.vector_to_host(self.stored.as_ref().unwrap_or(&self.effective))
-    }
-}
-
 /// A decoder block.
 pub(super) struct BlockWeights<B: Backend> {
     pub(super) pre_attention: NormWeight<B>,
-    /// q, k and v, fused.
-    pub(super) qkv: Linear<B>,
+    pub(super) qkv: QkvWeights<B>,
     pub(super) head_norms: Option<[NormWeight<B>; 2]>,
     pub(super) o: Linear<B>,
     pub(super) post_attention: Option<NormWeight<B>>,
     pub(super) pre_mlp: NormWeight<B>,
-    /// gate and up, fused.
-    pub(super) gate_up: Linear<B>,
-    pub(super) down: Linear<B>,
+    pub(super) mlp: MlpWeights<B>,
     pub(super) post_mlp: Option<NormWeight<B>>,
+    /// Scores of the heads' sinks.
+    pub(super) sinks: Option<B::Vector>,
 }
 
 /// The token embedding.
@@ -110,24 +116,6 @@ pub(crate) struct Weights<B: Backend> {
     /// Unembedding.
     pub(super) head: B::Matrix,
 }
-
-/// The elements of a parameter.
-enum ParamValue<'a, B: Backend> {
-    Host(Cow<'a, [f32]>),
-    Param(&'a B::Params, usize),
-}
-
-impl<B: Backend> ParamValue<'_, B> {
-    fn source(&self) -> Source<'_, B> {
-        match self {
-            Self::Host(values) => Source::Host(values),
-            Self::Param(params, index) => Source::Param(*params, *index),
-        }
-    }
-}
-
-/// Reads the parameter of an index.
-type ReadParam<'r, 'a, B> = dyn FnMut(usize) -> Result<ParamValue<'a, B>, LoadError> + 'r;
 
 impl<B: Backend> Weights<B> {
     /// Packs parameters that `read` returns by their index in the model's table.
@@ -154,7 +142,8 @@ impl<B: Backend> Weights<B> {
             drop(embedding);
             (backend.pack(&[read(table.head)?.source()], c.hidden_size, MatrixRole::Base), embed)
         };
-        let blocks = table.blocks.iter().map(|params| BlockWeights::build(backend, c, params, read));
+        let blocks = table.blocks.iter().enumerate();
+        let blocks = blocks.map(|(layer, params)| BlockWeights::build(backend, c, layer, params, read));
         let blocks = blocks.collect::<Result<_, _>>()?;
         let norm = NormWeight::new(backend, read(table.norm)?.source(), c.norm_offset);
         Ok(Self { model: Arc::clone(model), embed, blocks, norm, head })
@@ -167,7 +156,7 @@ impl<B: Backend> Weights<B> {
         if let Embedding::Own(rows) = &mut self.embed {
             *rows = backend.table(Source::Param(params, table.embed), model.config.hidden_size);
         }
-        backend.repack(&mut self.head, &[Source::Param(params, table.head)]);
+        backend.repack(vec![(&mut self.head, vec![Source::Param(params, table.head)])]);
         self.norm = NormWeight::new(backend, Source::Param(params, table.norm), offset);
         for (block, own) in self.blocks.iter_mut().zip(&table.blocks) {
             block.update(backend, own, params, offset);
@@ -178,25 +167,29 @@ impl<B: Backend> Weights<B> {
     /// `trains`.
     pub(crate) fn planned_bytes(backend: &B, c: &ModelConfig, trains: bool) -> usize {
         let matrix = |extents| backend.planned_matrix_bytes(extents, MatrixRole::Base, trains);
-        let fused = |parts: &[Projection]| {
-            matrix((
-                parts.iter().map(|part| part.extents(c).0).sum(),
-                parts.first().map_or(0, |part| part.extents(c).1),
-            ))
+        let block = |layer: usize| {
+            let experts = c.blocks[layer].experts.as_ref();
+            let fused = |parts: &&[Projection]| {
+                let outputs = parts.iter().map(|part| part.extents(c, layer).0).sum();
+                let inputs = parts.first().map_or(0, |part| part.extents(c, layer).1);
+                let is_routed = parts.first().is_some_and(|part| part.is_routed());
+                let copies = experts.filter(|_| is_routed).map_or(1, |experts| experts.count);
+                copies * matrix((outputs, inputs))
+            };
+            let router = experts.map_or(0, |experts| matrix((experts.count, c.hidden_size)));
+            router + Projection::layers(c, layer).iter().map(fused).sum::<usize>()
         };
-        let block: usize = Linear::<B>::FUSED.iter().map(|parts| fused(parts)).sum();
+        let blocks: usize = (0..c.num_layers()).map(block).sum();
         let embedding = (c.vocab_size, c.hidden_size);
         let table = if c.tie_word_embeddings { 0 } else { c.vocab_size * c.hidden_size * backend.dtype().bytes() };
         // Norms and biases, which may be there twice.
         let vectors = 2 * size_of::<f32>() * ParamTable::new(c).specs.iter().map(ParamSpec::vector_len).sum::<usize>();
-        matrix(embedding) + table + c.num_layers() * block + vectors
+        matrix(embedding) + table + blocks + vectors
     }
 
     /// Bytes of its matrices.
     pub(crate) fn bytes(&self, backend: &B) -> usize {
-        let block = |b: &BlockWeights<B>| {
-            [&b.qkv, &b.o, &b.gate_up, &b.down].iter().map(|linear| linear.bytes(backend)).sum::<usize>()
-        };
+        let block = |b: &BlockWeights<B>| b.linears().iter().map(|linear| linear.bytes(backend)).sum::<usize>();
         let embed = match &self.embed {
             Embedding::Tied => 0,
             Embedding::Own(rows) => backend.table_bytes(rows),
@@ -233,6 +226,7 @@ impl<B: Backend> BlockWeights<B> {
     fn build(
         backend: &B,
         c: &ModelConfig,
+        layer: usize,
         p: &BlockParams,
         read: &mut ReadParam<'_, '_, B>,
     ) -> Result<Self, LoadError> {
@@ -246,13 +240,12 @@ impl<B: Backend> BlockWeights<B> {
             Some([q, k]) => Some([norm(read, q)?, norm(read, k)?]),
             None => None,
         };
-        let [qkv, o, gate_up, down] = Linear::<B>::FUSED;
-        let mut linear = |parts: &[Projection]| build_linear(backend, c, p, parts, read);
+        let sinks = p.sinks.map(|index| read(index).map(|value| backend.vector(&[value.source()], 0.0))).transpose()?;
         Ok(Self {
-            qkv: linear(qkv)?,
-            o: linear(o)?,
-            gate_up: linear(gate_up)?,
-            down: linear(down)?,
+            qkv: QkvWeights::build(backend, c, layer, &p.qkv, read)?,
+            o: build_linear(backend, c, layer, &[(Projection::O, p.o)], read)?,
+            mlp: MlpWeights::build(backend, c, layer, &p.mlp, read)?,
+            sinks,
             pre_attention: norm(read, p.pre_attention)?,
             pre_mlp: norm(read, p.pre_mlp)?,
             head_norms,
@@ -261,8 +254,12 @@ impl<B: Backend> BlockWeights<B> {
         })
     }
 
-    fn linears_mut(&mut self) -> [&mut Linear<B>; 4] {
-        [&mut self.qkv, &mut self.o, &mut self.gate_up, &mut self.down]
+    fn linears(&self) -> Vec<&Linear<B>> {
+        self.qkv.linears().into_iter().chain([&self.o]).chain(self.mlp.linears()).collect()
+    }
+
+    fn linears_mut(&mut self) -> Vec<&mut Linear<B>> {
+        self.qkv.linears_mut().into_iter().chain([&mut self.o]).chain(self.mlp.linears_mut()).collect()
     }
 
     /// Norms with the indices of their parameters.
@@ -276,14 +273,18 @@ impl<B: Backend> BlockWeights<B> {
             (Some(p.pre_mlp), Some(&mut self.pre_mlp)),
             (p.post_mlp, self.post_mlp.as_mut()),
         ];
-        all.into_iter().filter_map(|(index, norm)| index.zip(norm))
+        let latents = self.qkv.norms_mut().into_iter();
+        all.into_iter().filter_map(|(index, norm)| index.zip(norm)).chain(p.qkv.norms().into_iter().zip(latents))
     }
 
     fn update(&mut self, backend: &B, p: &BlockParams, params: &B::Params, offset: f32) {
         for (index, norm) in self.norms_mut(p) {
             *norm = NormWeight::new(backend, Source::Param(params, index), offset);
         }
-        self.linears_mut().into_iter().for_each(|linear| linear.update(backend, p, params));
+        self.linears_mut().into_iter().for_each(|linear| linear.update(backend, params));
+        if let (Some(sinks), Some(index)) = (&mut self.sinks, p.sinks) {
+            *sinks = backend.vector(&[Source::Param(params, index)], 0.0);
+        }
     }
 
     fn write_to_host(&self, backend: &B, p: &BlockParams, params: &mut [Vec<f32>]) {
@@ -297,26 +298,14 @@ impl<B: Backend> BlockWeights<B> {
         for (norm, index) in own.into_iter().filter_map(|(norm, index)| norm.zip(index)).chain(heads) {
             params[index] = norm.to_host(backend);
         }
-        for linear in [&self.qkv, &self.o, &self.gate_up, &self.down] {
-            linear.write_to_host(backend, p, params);
+        for (index, norm) in p.qkv.norms().into_iter().zip(self.qkv.norms()) {
+            params[index] = norm.to_host(backend);
+        }
+        if let (Some(sinks), Some(index)) = (&self.sinks, p.sinks) {
+            params[index] = backend.vector_to_host(sinks);
+        }
+        for linear in self.linears() {
+            linear.write_to_host(backend, params);
         }
     }
-}
-
-/// A linear layer of the projections, fused along the outputs.
-fn build_linear<B: Backend>(
-    backend: &B,
-    c: &ModelConfig,
-    p: &BlockParams,
-    projections: &[Projection],
-    read: &mut ReadParam<'_, '_, B>,
-) -> Result<Linear<B>, LoadError> {
-    let weights = projections.iter().map(|of| read(p.projection(*of).weight)).collect::<Result<Vec<_>, _>>()?;
-    let biases = projections.iter().filter_map(|of| p.projection(*of).bias);
-    let biases = biases.map(&mut *read).collect::<Result<Vec<_>, _>>()?;
-    Ok(Linear::new(backend, c, projections, &sources(&weights), &sources(&biases)))
-}
-
-fn sources<'v, B: Backend>(values: &'v [ParamValue<'_, B>]) -> Vec<Source<'v, B>> {
-    values.iter().map(ParamValue::source).collect()
 }

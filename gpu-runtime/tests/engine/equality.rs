@@ -1,7 +1,7 @@
 //! Log-probabilities of sampler and trainer are bit-equal.
 
 use trainyard_gpu_runtime::Dtype;
-use trainyard_protocol::{Operation, SampleResult, SamplerSource, StopReason};
+use trainyard_protocol::{Engine, Operation, SampleResult, SamplerSource, StopReason};
 
 use crate::support::{Driver, datum, golden, lora, params, sample, sample_result, tokens};
 
@@ -10,7 +10,7 @@ fn bits(x: &[f32]) -> Vec<u32> {
 }
 
 /// Prompt and sampled log-probabilities of every sequence against a forward pass over the same tokens.
-fn check(driver: &mut Driver, run: &str, prompt: &[i64], result: &SampleResult) {
+pub(crate) fn check<E: Engine>(driver: &mut Driver<E>, run: &str, prompt: &[i64], result: &SampleResult) {
     for sequence in &result.sequences {
         let mut all = prompt.to_vec();
         all.extend(sequence.tokens.iter().map(|t| i64::from(*t)));
@@ -30,36 +30,49 @@ fn check(driver: &mut Driver, run: &str, prompt: &[i64], result: &SampleResult) 
 
 #[test]
 fn logprobs_of_sampler_and_trainer_are_bit_equal() {
-    for (family, full) in [("llama", false), ("qwen3", false), ("mistral_swa", false), ("qwen2", true)] {
+    for (family, full) in [
+        ("llama", false),
+        ("qwen3", false),
+        ("mistral_swa", false),
+        ("qwen2", true),
+        ("qwen3_moe", false),
+        ("gpt_oss", true),
+        ("deepseek_v3", false),
+        ("deepseek_v3", true),
+    ] {
         for dtype in [Dtype::Bf16, Dtype::F32] {
-            let mut d = Driver::open(&golden(family), dtype);
-            d.create("run", if full { None } else { Some(lora(5, 1)) });
-            d.create("base", Some(lora(1, 1)));
-            for seed in 0..2 {
-                d.forward_backward("run", vec![datum(&tokens(30, 512, seed))]);
-                d.step("run", 1e-2);
-            }
-            d.snapshot("run", "snap");
-            let mut requests = Vec::new();
-            for (i, length) in [1, 2, 15, 31, 32, 33, 47, 64, 65, 100, 129, 300, 5, 5, 77, 3].into_iter().enumerate() {
-                let prompt = tokens(length, 512, i + 10);
-                let (source, run) = if i % 3 == 0 {
-                    (SamplerSource::Base { model: "m".into() }, "base")
-                } else {
-                    (SamplerSource::Snapshot { key: "snap".into() }, "run")
-                };
-                let request = sample(source, prompt.clone(), 1 + i as u32 % 3, params(1 + 3 * i as u32, 1.0, i as u64));
-                requests.push((d.start(Operation::Sample(Box::new(request))), prompt, run));
-                // Other requests in the batch: some start while others decode.
-                for _ in 0..i % 4 {
-                    d.tick();
-                }
-            }
-            let results: Vec<_> = requests.iter().map(|(id, ..)| sample_result(d.take(id))).collect();
-            for ((_, prompt, run), result) in requests.iter().zip(&results) {
-                check(&mut d, run, prompt, result);
-            }
+            parity(&mut Driver::open(&golden(family), dtype), full);
         }
+    }
+}
+
+/// Samples of many lengths, batched, from the base model and from a trained run.
+pub(crate) fn parity<E: Engine>(d: &mut Driver<E>, full: bool) {
+    d.create("run", if full { None } else { Some(lora(5, 1)) });
+    d.create("base", Some(lora(1, 1)));
+    for seed in 0..2 {
+        d.forward_backward("run", vec![datum(&tokens(30, 512, seed))]);
+        d.step("run", 1e-2);
+    }
+    d.snapshot("run", "snap");
+    let mut requests = Vec::new();
+    for (i, length) in [1, 2, 15, 31, 32, 33, 47, 64, 65, 100, 129, 300, 5, 5, 77, 3].into_iter().enumerate() {
+        let prompt = tokens(length, 512, i + 10);
+        let (source, run) = if i % 3 == 0 {
+            (SamplerSource::Base { model: "m".into() }, "base")
+        } else {
+            (SamplerSource::Snapshot { key: "snap".into() }, "run")
+        };
+        let request = sample(source, prompt.clone(), 1 + i as u32 % 3, params(1 + 3 * i as u32, 1.0, i as u64));
+        requests.push((d.start(Operation::Sample(Box::new(request))), prompt, run));
+        // Other requests in the batch: some start while others decode.
+        for _ in 0..i % 4 {
+            d.tick();
+        }
+    }
+    let results: Vec<_> = requests.iter().map(|(id, ..)| sample_result(d.take(id))).collect();
+    for ((_, prompt, run), result) in requests.iter().zip(&results) {
+        check(d, run, prompt, result);
     }
 }
 
@@ -85,7 +98,18 @@ fn training_does_not_change_a_snapshot() {
 #[test]
 fn greedy_continuation_matches_pytorch() {
     use trainyard_gpu_runtime::load::load;
-    for family in ["gemma3", "llama", "llama3_rope", "llama_tied", "mistral_swa", "qwen2", "qwen3"] {
+    for family in [
+        "deepseek_v3",
+        "gemma3",
+        "gpt_oss",
+        "llama",
+        "llama3_rope",
+        "llama_tied",
+        "mistral_swa",
+        "qwen2",
+        "qwen3",
+        "qwen3_moe",
+    ] {
         let dir = golden(family);
         let json: serde_json::Value = serde_json::from_slice(&std::fs::read(dir.join("golden.json")).unwrap()).unwrap();
         // The trained adapter as a PEFT folder, loaded as a sampler checkpoint.

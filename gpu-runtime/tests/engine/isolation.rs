@@ -1,7 +1,7 @@
 //! Results of a run do not depend on other requests in the batch, nor on how its requests are divided into microbatches.
 
 use trainyard_gpu_runtime::{Dtype, EngineOptions};
-use trainyard_protocol::{Datum, ForwardBackwardResult, Operation, SamplerSource, Tensor};
+use trainyard_protocol::{Datum, Engine, ForwardBackwardResult, Operation, SamplerSource, Tensor};
 
 use crate::support::{Driver, datum, golden, lora, loss_op, loss_result, optim, params, sample, tokens};
 
@@ -10,7 +10,11 @@ fn batch(seed: usize, count: usize) -> Vec<Datum> {
 }
 
 /// Trains run `x` for three steps, batched with `others` busy runs.
-fn train(d: &mut Driver, others: usize, full: bool) -> (Vec<ForwardBackwardResult>, ForwardBackwardResult) {
+pub(crate) fn train<E: Engine>(
+    d: &mut Driver<E>,
+    others: usize,
+    full: bool,
+) -> (Vec<ForwardBackwardResult>, ForwardBackwardResult) {
     d.create("x", if full { None } else { Some(lora(6, 9)) });
     for o in 0..others {
         d.create(&format!("o{o}"), if o == 2 { None } else { Some(lora(3 + o as u32 * 8, o as u64)) });
@@ -41,9 +45,11 @@ fn train(d: &mut Driver, others: usize, full: bool) -> (Vec<ForwardBackwardResul
 fn a_run_is_bit_equal_alone_and_batched_with_others() {
     for full in [false, true] {
         for dtype in [Dtype::Bf16, Dtype::F32] {
-            let alone = train(&mut Driver::open(&golden("qwen3"), dtype), 0, full);
-            let batched = train(&mut Driver::open(&golden("qwen3"), dtype), 3, full);
-            assert_eq!(alone, batched, "full {full}, {dtype:?}");
+            for family in ["qwen3", "gpt_oss", "deepseek_v3"] {
+                let alone = train(&mut Driver::open(&golden(family), dtype), 0, full);
+                let batched = train(&mut Driver::open(&golden(family), dtype), 3, full);
+                assert_eq!(alone, batched, "{family}, full {full}, {dtype:?}");
+            }
         }
     }
 }
@@ -51,10 +57,24 @@ fn a_run_is_bit_equal_alone_and_batched_with_others() {
 #[test]
 fn microbatches_do_not_change_bits() {
     // With all parameters trained, tied embeddings have a gradient as inputs and one as the unembedding.
-    for (family, full) in [("llama", false), ("qwen2", true), ("llama_tied", true), ("qwen3", true)] {
+    for (family, full) in [
+        ("llama", false),
+        ("qwen2", true),
+        ("llama_tied", true),
+        ("qwen3", true),
+        ("qwen3_moe", false),
+        ("gpt_oss", true),
+        ("deepseek_v3", false),
+        ("deepseek_v3", true),
+    ] {
         let train_with = |microbatch_tokens| {
             let dtype = if full { Dtype::F32 } else { Dtype::Bf16 };
-            let options = EngineOptions { dtype, threads: 2, microbatch_tokens, ..EngineOptions::default() };
+            let options = EngineOptions {
+                dtype,
+                threads: 2,
+                microbatch_tokens: Some(microbatch_tokens),
+                ..EngineOptions::default()
+            };
             train(&mut Driver::with_options(&golden(family), options), 0, full)
         };
         let whole = train_with(1 << 20);
@@ -66,7 +86,15 @@ fn microbatches_do_not_change_bits() {
 
 #[test]
 fn recomputed_activations_have_the_same_bits() {
-    for (family, full) in [("llama", false), ("qwen3", false), ("qwen2", true)] {
+    for (family, full) in [
+        ("llama", false),
+        ("qwen3", false),
+        ("qwen2", true),
+        ("qwen3_moe", false),
+        ("gpt_oss", true),
+        ("deepseek_v3", false),
+        ("deepseek_v3", true),
+    ] {
         let train_with = |activation_bytes| {
             let options =
                 EngineOptions { dtype: Dtype::Bf16, threads: 2, activation_bytes, ..EngineOptions::default() };

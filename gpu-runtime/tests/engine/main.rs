@@ -4,10 +4,13 @@
 mod checksums;
 mod controls;
 mod equality;
+mod experts;
 mod fairness;
 mod isolation;
 mod prefix;
+mod ranks;
 mod saves;
+mod scalar_head;
 mod smollm2;
 mod snapshots;
 mod support;

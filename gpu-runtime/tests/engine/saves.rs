@@ -2,40 +2,43 @@
 
 use trainyard_gpu_runtime::Dtype;
 use trainyard_protocol::{
-    LoadState, LoraSpec, OpResult, Operation, Optimizer, RunId, RunSpec, SamplerSource, SaveSampler, SaveState,
-    SaveTarget,
+    Engine, LoadState, LoraSpec, ModelHead, OpResult, Operation, Optimizer, RunId, RunSpec, SamplerSource, SaveSampler,
+    SaveState, SaveTarget,
 };
 
 use crate::support::{Driver, datum, golden, lora, params, sample, sample_result, tokens};
 
-fn target(dir: &std::path::Path) -> SaveTarget {
+pub(crate) fn target(dir: &std::path::Path) -> SaveTarget {
     SaveTarget { dir: dir.to_owned(), overwrite: false }
 }
 
-fn train(d: &mut Driver, run: &str, from: usize, to: usize) {
+pub(crate) fn train<E: Engine>(d: &mut Driver<E>, run: &str, from: usize, to: usize) {
     for step in from..to {
         d.forward_backward(run, vec![datum(&tokens(40, 512, step)), datum(&tokens(7, 512, step + 50))]);
         d.step(run, 1e-2);
     }
 }
 
-fn load(run: &str, dir: &std::path::Path, with_optimizer: bool, lora: Option<LoraSpec>) -> Operation {
-    let spec = RunSpec { base_model: "m".into(), lora, optimizer: Optimizer::AdamW };
+pub(crate) fn load(run: &str, dir: &std::path::Path, with_optimizer: bool, lora: Option<LoraSpec>) -> Operation {
+    let spec = RunSpec { base_model: "m".into(), lora, optimizer: Optimizer::AdamW, head: ModelHead::Unembedding };
     Operation::LoadState(LoadState {
         run: RunId::new(run),
         dir: dir.to_owned(),
         with_optimizer,
         create: Some(spec),
         checkpoint_base: None,
+        uploaded: None,
     })
 }
 
 #[test]
 fn training_resumes_bit_for_bit() {
-    for adapter in [Some(lora(6, 5)), None] {
+    let families = ["qwen2", "qwen3_moe", "gpt_oss", "deepseek_v3"];
+    let cases = families.into_iter().flat_map(|family| [(family, Some(lora(6, 5))), (family, None)]);
+    for (family, adapter) in cases {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("weights/a");
-        let mut d = Driver::open(&golden("qwen2"), Dtype::Bf16);
+        let mut d = Driver::open(&golden(family), Dtype::Bf16);
         d.create("x", adapter.clone());
         train(&mut d, "x", 0, 3);
         let save = SaveState { run: RunId::new("x"), target: target(&dir) };
@@ -51,7 +54,7 @@ fn training_resumes_bit_for_bit() {
         assert_eq!(d.forward("x", probe()), d.forward("y", probe()));
         assert_ne!(d.forward("x", probe()), d.forward("fresh", probe()), "moments start afresh");
         // Another process reads the same.
-        let mut other = Driver::open(&golden("qwen2"), Dtype::Bf16);
+        let mut other = Driver::open(&golden(family), Dtype::Bf16);
         other.run(load("z", &dir, true, adapter)).unwrap();
         train(&mut other, "z", 3, 5);
         assert_eq!(d.forward("x", probe()), other.forward("z", probe()));

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use trainyard_gpu_runtime::Dtype;
 use trainyard_protocol::{
-    Category, Engine, ForwardBackwardResult, LoraSpec, OpResult, Operation, Optimizer, RestoreRun, RunId, RunSpec,
-    SamplerSource, SaveRun, SaveSnapshot, SaveTarget,
+    Category, Engine, ForwardBackwardResult, LoraSpec, ModelHead, OpResult, Operation, Optimizer, RestoreRun, RunId,
+    RunSpec, SamplerSource, SaveRun, SaveSnapshot, SaveTarget,
 };
 
 use crate::support::*;
@@ -19,7 +19,7 @@ fn save(run: &str, dir: &Path) -> Operation {
 }
 
 fn restore(run: &str, dir: &Path, lora: Option<LoraSpec>) -> Operation {
-    let spec = RunSpec { base_model: "m".into(), lora, optimizer: Optimizer::AdamW };
+    let spec = RunSpec { base_model: "m".into(), lora, optimizer: Optimizer::AdamW, head: ModelHead::Unembedding };
     Operation::RestoreRun(RestoreRun { run: RunId::new(run), spec, dir: dir.to_owned() })
 }
 

@@ -3,21 +3,22 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use trainyard_gpu_runtime::backend::HostBackend;
 use trainyard_gpu_runtime::load::load;
 use trainyard_gpu_runtime::loss::prepare_batch;
-use trainyard_gpu_runtime::{CpuEngine, Dtype, EngineOptions};
+use trainyard_gpu_runtime::{CpuEngine, Dtype, EngineOptions, Parallel, ParallelEngine};
 use trainyard_protocol::{
-    AdamParams, Completion, Datum, Engine, ForwardBackward, ForwardBackwardResult, LoraSpec, ModelExtents, OpError,
-    OpResult, Operation, Optimizer, RawBatch, RequestId, RunId, RunSpec, Sample, SampleOperation, SampleResult,
-    SamplerSource, SamplingParams, SessionId, Stop, TenantShare, Tensor,
+    AdamParams, Completion, Datum, Engine, ForwardBackward, ForwardBackwardResult, LoraSpec, ModelExtents, ModelHead,
+    OpError, OpResult, Operation, Optimizer, RawBatch, RequestId, RunId, RunSpec, Sample, SampleOperation,
+    SampleResult, SamplerSource, SamplingParams, SessionId, Stop, TenantShare, Tensor,
 };
 
 pub(crate) fn golden(family: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family)
 }
 
-pub(crate) struct Driver {
-    pub(crate) engine: CpuEngine,
+pub(crate) struct Driver<E = CpuEngine> {
+    pub(crate) engine: E,
     next: usize,
     done: BTreeMap<RequestId, Result<OpResult, OpError>>,
 }
@@ -31,8 +32,20 @@ impl Driver {
     pub(crate) fn with_options(path: &Path, options: EngineOptions) -> Self {
         Self::over(CpuEngine::new(vec![("m".into(), load(path).unwrap())], options).unwrap())
     }
+}
 
-    pub(crate) fn over(engine: CpuEngine) -> Self {
+impl Driver<ParallelEngine<HostBackend>> {
+    /// With ranks that share the model.
+    pub(crate) fn on_ranks(path: &Path, ranks: usize, dtype: Dtype) -> Self {
+        let parallel = Parallel::with_tp(ranks).unwrap();
+        let options = EngineOptions { parallel, dtype, threads: 2, ..EngineOptions::default() };
+        let models = (0..ranks).map(|_| vec![("m".into(), load(path).unwrap())]).collect();
+        Self::over(ParallelEngine::new(models, options).unwrap())
+    }
+}
+
+impl<E: Engine> Driver<E> {
+    pub(crate) fn over(engine: E) -> Self {
         Self { engine, next: 0, done: BTreeMap::new() }
     }
 
@@ -58,7 +71,9 @@ impl Driver {
     }
 
     pub(crate) fn tick(&mut self) {
-        for Completion { id, result, .. } in self.engine.step() {
+        let done = self.engine.step();
+        assert_eq!(self.engine.failure(), None);
+        for Completion { id, result, .. } in done {
             assert!(self.done.insert(id, result).is_none(), "completed twice");
         }
     }
@@ -80,7 +95,7 @@ impl Driver {
     }
 
     pub(crate) fn create(&mut self, run: &str, lora: Option<LoraSpec>) {
-        let spec = RunSpec { base_model: "m".into(), lora, optimizer: Optimizer::AdamW };
+        let spec = RunSpec { base_model: "m".into(), lora, optimizer: Optimizer::AdamW, head: ModelHead::Unembedding };
         self.run(Operation::CreateRun { run: RunId::new(run), spec }).unwrap();
     }
 

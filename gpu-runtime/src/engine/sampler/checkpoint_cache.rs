@@ -14,6 +14,13 @@ struct CheckpointEntry<B: Backend> {
     bytes: usize,
 }
 
+impl<B: Backend> CheckpointEntry<B> {
+    /// A folder can be read for several names of its base model, whose configurations may differ.
+    fn is(&self, dir: &Path, base: &str) -> bool {
+        self.dir.as_deref() == Some(dir) && self.weights.base.name == base
+    }
+}
+
 /// Evicts the least recently used weights beyond a limit; those that samples use stay.
 pub(in super::super) struct CheckpointCache<B: Backend> {
     /// In bytes.
@@ -31,9 +38,9 @@ impl<B: Backend> CheckpointCache<B> {
         self.limit
     }
 
-    /// The weights of a folder, if they are cached; marks them as most recently used.
-    pub(in super::super) fn get(&mut self, dir: &Path) -> Option<SamplerWeights<B>> {
-        let at = self.entries.iter().position(|entry| entry.dir.as_deref() == Some(dir))?;
+    /// The weights of a folder on the base model `base`, if they are cached; marks them as most recently used.
+    pub(in super::super) fn get(&mut self, dir: &Path, base: &str) -> Option<SamplerWeights<B>> {
+        let at = self.entries.iter().position(|entry| entry.is(dir, base))?;
         let entry = self.entries.remove(at)?;
         let weights = entry.weights.clone();
         self.entries.push_back(entry);
@@ -54,7 +61,7 @@ impl<B: Backend> CheckpointCache<B> {
 
     /// Caches the weights of a folder.
     pub(in super::super) fn put(&mut self, backend: &B, dir: PathBuf, weights: SamplerWeights<B>) {
-        self.invalidate(&dir);
+        self.forget(|entry| entry.is(&dir, &weights.base.name));
         let bytes = weights.own_bytes(backend);
         self.make_room(bytes);
         self.entries.push_back(CheckpointEntry { dir: Some(dir), weights, bytes });
@@ -67,8 +74,11 @@ impl<B: Backend> CheckpointCache<B> {
 
     /// Removes the weights of a folder that was overwritten; they count as long as samples use them.
     pub(in super::super) fn invalidate(&mut self, dir: &Path) {
-        let overwritten = self.entries.iter_mut().filter(|entry| entry.dir.as_deref() == Some(dir));
-        overwritten.for_each(|entry| entry.dir = None);
+        self.forget(|entry| entry.dir.as_deref() == Some(dir));
+    }
+
+    fn forget(&mut self, which: impl Fn(&CheckpointEntry<B>) -> bool) {
+        self.entries.iter_mut().filter(|entry| which(entry)).for_each(|entry| entry.dir = None);
         self.entries.retain(|entry| entry.dir.is_some() || entry.weights.is_shared());
     }
 }
@@ -96,17 +106,17 @@ mod tests {
         let [a, b, c] = ["a", "b", "c"].map(Path::new);
         cache.put(&backend, a.into(), weights(&base, 1));
         cache.put(&backend, b.into(), weights(&base, 2));
-        assert!(cache.get(a).is_some());
+        assert!(cache.get(a, "llama").is_some());
         cache.put(&backend, c.into(), weights(&base, 3));
-        assert!(cache.get(b).is_none() && cache.get(a).is_some() && cache.get(c).is_some());
+        assert!(cache.get(b, "llama").is_none() && cache.get(a, "llama").is_some() && cache.get(c, "llama").is_some());
         cache.invalidate(a);
-        assert_eq!((cache.get(a).is_none(), cache.bytes()), (true, bytes));
+        assert_eq!((cache.get(a, "llama").is_none(), cache.bytes()), (true, bytes));
         let mut tight = CheckpointCache::new(1);
         tight.put(&backend, a.into(), weights(&base, 1));
-        assert!(tight.get(a).is_some(), "the last one stays");
+        assert!(tight.get(a, "llama").is_some(), "the last one stays");
         assert!(tight.make_room(bytes), "nothing else is left");
         tight.put(&backend, b.into(), weights(&base, 2));
-        assert!(tight.get(a).is_none() && tight.get(b).is_some());
+        assert!(tight.get(a, "llama").is_none() && tight.get(b, "llama").is_some());
     }
 
     #[test]
@@ -116,13 +126,28 @@ mod tests {
         let mut cache = CheckpointCache::new(bytes);
         let a = Path::new("a");
         cache.put(&backend, a.into(), weights(&base, 1));
-        let used = cache.get(a).unwrap();
+        let used = cache.get(a, "llama").unwrap();
         assert!(!cache.make_room(bytes));
         cache.invalidate(a);
-        assert_eq!((cache.get(a).is_none(), cache.bytes()), (true, bytes));
+        assert_eq!((cache.get(a, "llama").is_none(), cache.bytes()), (true, bytes));
         assert!(!cache.make_room(bytes));
         drop(used);
         assert!(cache.make_room(bytes));
         assert_eq!(cache.bytes(), 0);
+    }
+
+    #[test]
+    fn each_name_of_a_base_model_has_weights_of_its_own() {
+        let (base, other, backend) = (base("llama"), base("qwen2"), HostBackend::new(1));
+        let mut cache = CheckpointCache::new(usize::MAX);
+        let a = Path::new("a");
+        cache.put(&backend, a.into(), weights(&base, 1));
+        assert!(cache.get(a, "qwen2").is_none());
+        cache.put(&backend, a.into(), weights(&other, 1));
+        for name in ["llama", "qwen2"] {
+            assert_eq!(cache.get(a, name).unwrap().base.name, name);
+        }
+        cache.invalidate(a);
+        assert!(["llama", "qwen2"].iter().all(|name| cache.get(a, name).is_none()));
     }
 }

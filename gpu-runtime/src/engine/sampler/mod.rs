@@ -26,8 +26,10 @@ use trainyard_protocol::{
 use super::base::Base;
 use super::fair_share;
 use super::fair_share::FairShare;
+use super::lockstep::Digest;
 use crate::backend::Backend;
 use crate::fault::{Fault, guarded};
+use crate::grammar::Grammar;
 use crate::model::{Adapter, Weights};
 pub(super) use checkpoint_cache::CheckpointCache;
 use pass::PassPart;
@@ -106,6 +108,8 @@ struct SampleCounts {
     passes: u64,
     prompt_tokens: u64,
     sampled_tokens: u64,
+    /// Of sampled tokens and their log-probabilities.
+    digest: Digest,
 }
 
 impl<B: Backend> Sampler<B> {
@@ -131,17 +135,17 @@ impl<B: Backend> Sampler<B> {
         self.waiting.is_empty() && self.active.is_empty()
     }
 
-    /// Queues a request; fails if it is not valid.
+    /// Queues a request, with the grammar of its text if that must follow one; fails if it is not valid.
     pub(super) fn start(
         &mut self,
         id: RequestId,
         share: TenantShare,
         weights: SamplerWeights<B>,
-        operation: SampleOperation,
+        (operation, grammar): (SampleOperation, Option<Grammar>),
     ) -> Result<(), OpError> {
         let SampleOperation { session, source, sample } = operation;
         let root = self.cache.root(&weights);
-        let mut task = SampleTask::new(id, (share, session), self.arrivals, weights, root, sample)?;
+        let mut task = SampleTask::new(id, (share, session), self.arrivals, (weights, grammar), root, sample)?;
         // Others may use the same base model or published checkpoint, and must not see in a hit what was asked of it.
         task.reports_hits = matches!(source, SamplerSource::Snapshot { .. });
         self.arrivals += 1;
@@ -243,6 +247,11 @@ impl<B: Backend> Sampler<B> {
             kv_limit: self.kv_bytes as u64,
             ..EngineStats::default()
         }
+    }
+
+    /// Of all tokens that were sampled.
+    pub(super) fn digest(&self) -> Digest {
+        self.counts.digest
     }
 
     /// Bytes that active requests hold outside the cache.

@@ -98,6 +98,8 @@ impl<B: Backend> Sampler<B> {
         }
         self.counts.sampled_tokens += next.len() as u64;
         for (token, sampled) in next.into_iter().zip(sampled) {
+            self.counts.digest.add(sampled.token);
+            self.counts.digest.add(sampled.logprob.to_bits());
             let task = &mut self.active[token.task];
             task.push(token.sequence, sampled);
             self.admissions.charge(&task.share.name, 1);

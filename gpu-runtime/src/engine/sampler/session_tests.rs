@@ -56,7 +56,7 @@ fn sessions_of_a_tenant_get_equal_parts_of_the_sequences() {
 #[test]
 fn a_session_below_its_share_of_keys_and_values_gets_it_from_another() {
     let weights = SamplerWeights::of_base(base("llama"));
-    let block = weights.base.model.shape.kv_block_len() * size_of::<f32>();
+    let block = weights.base.model.kv_block_bytes;
     let mut driver = SamplerDriver::new(40 * block);
     (0..10).for_each(|at| driver.start_in("many", at, &weights, request(prompt(0, at as u64, 4), 8, 400)));
     driver.steps(60);

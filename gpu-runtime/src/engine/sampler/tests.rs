@@ -9,6 +9,7 @@ use trainyard_protocol::{LoraSpec, Sample, SampleResult, SamplingParams, Stop};
 use super::task::StreamTarget;
 use super::*;
 use crate::backend::{HostBackend, KV_BLOCK as BLOCK};
+use crate::collective::Ranks;
 use crate::load::load;
 use crate::model::ParamTable;
 use crate::rng::uniform;
@@ -19,7 +20,7 @@ mod sessions;
 /// A model of the golden tests.
 pub(super) fn base(family: &str) -> Arc<Base<HostBackend>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family);
-    Arc::new(Base::new(&HostBackend::new(1), family.into(), load(&path).unwrap(), &[]).unwrap())
+    Arc::new(Base::new(&HostBackend::new(1), (family.into(), load(&path).unwrap()), &Ranks::default(), &[]).unwrap())
 }
 
 /// An adapter that changes every projection.
@@ -97,7 +98,7 @@ impl SamplerDriver {
     }
 
     fn start_in(&mut self, session: &str, at: usize, weights: &SamplerWeights<HostBackend>, sample: Sample) {
-        self.sampler.start(id(at), TenantShare::new("t"), weights.clone(), operation(session, sample)).unwrap();
+        self.sampler.start(id(at), TenantShare::new("t"), weights.clone(), (operation(session, sample), None)).unwrap();
     }
 
     fn held(&self) -> usize {
@@ -264,7 +265,7 @@ fn weights_take_turns() {
 #[test]
 fn a_request_is_preempted_when_the_kv_budget_is_exceeded() {
     let weights = SamplerWeights::of_base(base("llama"));
-    let block = weights.base.model.shape.kv_block_len() * size_of::<f32>();
+    let block = weights.base.model.kv_block_bytes;
     // Each grows to 10 blocks; they are admitted with reservations of 5 + 5.
     let mut driver = SamplerDriver::new(12 * block);
     let requests: Vec<_> = (1..3).map(|stream| request(prompt(0, stream, 20), 1, 300)).collect();
@@ -285,7 +286,7 @@ fn a_request_is_preempted_when_the_kv_budget_is_exceeded() {
 #[test]
 fn a_request_that_exceeds_the_budget_decodes_some_sequences_at_a_time() {
     let weights = SamplerWeights::of_base(base("llama"));
-    let block = weights.base.model.shape.kv_block_len() * size_of::<f32>();
+    let block = weights.base.model.kv_block_bytes;
     // Ten sequences of up to 7 blocks, of which one is shared: three begin in 16 blocks, and two fit to the end.
     let large = request(prompt(0, 1, 40), 10, 170);
     let whole = alone(&weights, large.clone());
@@ -337,7 +338,7 @@ fn candidates_have_a_limit() {
     let mut refused = |max_tokens| {
         let request = Sample { topk_sample_logprobs: 1_024, ..request(vec![1], 1_024, max_tokens) };
         let operation = operation("s", request);
-        let started = driver.sampler.start(id(0), TenantShare::new("t"), weights.clone(), operation);
+        let started = driver.sampler.start(id(0), TenantShare::new("t"), weights.clone(), (operation, None));
         started.map_err(|error| error.message)
     };
     let message = "num_samples * max_tokens * topk_sample_logprobs: 1024 * 65 * 1024 is more than 67108864";
@@ -397,7 +398,7 @@ proptest! {
             SamplerWeights { adapter: Some(adapter(&llama, 1)), ..SamplerWeights::of_base(llama) },
             SamplerWeights::of_base(swa),
         ];
-        let block = weights[0].base.model.shape.kv_block_len() * size_of::<f32>();
+        let block = weights[0].base.model.kv_block_bytes;
         let mut driver = SamplerDriver::new(blocks * block);
         let mut started = Vec::new();
         let mut cancelled = Vec::new();

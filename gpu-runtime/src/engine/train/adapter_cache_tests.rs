@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::backend::{LinearCall, MatrixRole};
+use crate::backend::{Backend, Held, LinearCall, MatrixRole};
 use crate::engine::CpuEngine;
 use crate::engine::fault_tests::{create, drain, engine, optim, pass, start};
 
@@ -32,8 +32,10 @@ fn pack(engine: &mut CpuEngine, members: &[&str], waiting: &[&str]) {
     for adapter in members.iter().filter_map(|member| runs[*member].packed()) {
         for pair in adapter.pairs() {
             let (outputs, inputs) = pair.extents;
-            for (weight, n, k) in [(&pair.a, adapter.rank, inputs), (&pair.b, outputs, adapter.rank)] {
-                let (dy, mut dx) = (backend.zeros(1, n), backend.alloc(1, k));
+            let (a, b, _) = pair.of_expert(None, adapter.rank);
+            for (weight, n, k) in [(a, adapter.rank, inputs), (b, outputs, adapter.rank)] {
+                let dy = backend.output_gradient(Held::Owned(backend.zeros(1, n)), std::slice::from_ref(&(0..1)));
+                let mut dx = backend.alloc(1, k);
                 backend.linear_backward(&LinearCall { weight, bias: None, lora: &[] }, &dy, &mut dx);
             }
         }

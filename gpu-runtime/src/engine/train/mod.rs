@@ -2,17 +2,19 @@
 
 mod adapter_cache;
 mod plan;
+mod routing;
 
 use std::collections::BTreeMap;
 
 use trainyard_protocol::{
-    Completion, DatumOutput, ForwardBackward, ForwardBackwardResult, ModelExtents, OpError, OpResult, RequestId, RunId,
-    TenantShare,
+    Completion, DatumOutput, ForwardBackward, ForwardBackwardResult, ModelExtents, ModelHead, OpError, OpResult,
+    RequestId, RunId, TenantShare,
 };
 
 use super::fair_share::FairShare;
+use super::lockstep::Digest;
 use super::run::TrainingRun;
-use crate::backend::Backend;
+use crate::backend::{Backend, MicrobatchRows};
 use crate::fault::{Fault, guarded};
 use crate::loss::{self, LossFn, PreparedBatch, PreparedDatum};
 use crate::model::{GradientSum, TrainGroup, TrainOutput, train_pass};
@@ -58,7 +60,7 @@ pub(super) struct Trainer<B: Backend> {
     tasks: Vec<TrainTask<B>>,
     fair_share: FairShare,
     adapters: AdapterCache<B>,
-    microbatch_tokens: usize,
+    microbatch: MicrobatchRows,
     activation_bytes: usize,
     stats: TrainStats,
 }
@@ -70,16 +72,19 @@ pub(super) struct TrainStats {
     pub(super) tokens: u64,
     /// Sum of the passes' capacities, in tokens.
     pub(super) capacity: u64,
+    /// Of log-probabilities.
+    pub(super) digest: Digest,
 }
 
 impl<B: Backend> Trainer<B> {
-    pub(super) fn new(microbatch_tokens: usize, activation_bytes: usize) -> Self {
-        let microbatch_tokens = microbatch_tokens.max(1);
+    pub(super) fn new(microbatch: MicrobatchRows, activation_bytes: usize) -> Self {
+        let MicrobatchRows { training, forward } = microbatch;
+        let microbatch = MicrobatchRows { training: training.max(1), forward: forward.max(1) };
         Self {
             tasks: Vec::new(),
-            fair_share: FairShare::new(microbatch_tokens),
+            fair_share: FairShare::new(microbatch.training.max(microbatch.forward)),
             adapters: AdapterCache::new(),
-            microbatch_tokens,
+            microbatch,
             activation_bytes,
             stats: TrainStats::default(),
         }
@@ -108,7 +113,7 @@ impl<B: Backend> Trainer<B> {
     /// Queues a request.
     ///
     /// # Errors
-    /// When it was checked for another model.
+    /// When it was checked for another model, or is not for a model with this run's head.
     pub(super) fn start(
         &mut self,
         id: RequestId,
@@ -117,9 +122,10 @@ impl<B: Backend> Trainer<B> {
         request: ForwardBackward,
     ) -> Result<(), OpError> {
         let config = run.base.config();
-        let (trains, run) = (!request.forward_only, request.run);
+        let (trains, head, run) = (!request.forward_only, run.spec.head, request.run);
         let extents = ModelExtents { vocab_size: config.vocab_size, context: config.max_position_embeddings };
         let PreparedBatch { loss, data, .. } = request.batch.checked_for(extents)?;
+        check_head(&loss, &data, head)?;
         let task = TrainTask {
             id,
             share,
@@ -145,7 +151,7 @@ impl<B: Backend> Trainer<B> {
         let plan = self.plan(runs);
         self.stats.passes += 1;
         self.stats.tokens += plan.rows as u64;
-        self.stats.capacity += self.microbatch_tokens.max(plan.rows) as u64;
+        self.stats.capacity += plan.capacity.max(plan.rows) as u64;
         match guarded("training pass", || self.compute(backend, runs, &plan)) {
             Ok(outcomes) => self.advance(backend, runs, &plan, outcomes),
             Err(fault) => self.isolate(runs, &plan, fault),
@@ -181,6 +187,7 @@ impl<B: Backend> Trainer<B> {
                 let task = &self.tasks[*i];
                 TrainGroup {
                     adapter: runs.get(&task.run).and_then(TrainingRun::packed),
+                    scalar_head: runs.get(&task.run).and_then(TrainingRun::scalar_head),
                     loss: task.loss.clone(),
                     data: task.data[task.next..task.next + count].iter().collect(),
                     grads: grads.as_mut(),
@@ -207,6 +214,8 @@ impl<B: Backend> Trainer<B> {
             let task = &mut self.tasks[*i];
             match outcome {
                 Ok(outputs) => {
+                    let logprobs = outputs.iter().flat_map(|output| &output.logprobs);
+                    logprobs.for_each(|logprob| self.stats.digest.add(logprob.to_bits()));
                     task.next += count;
                     task.outputs.extend(outputs);
                     if task.next == task.data.len() {
@@ -259,6 +268,18 @@ impl<B: Backend> Trainer<B> {
     }
 }
 
+/// Refuses a loss, or examples, for which a model with this head computes nothing.
+fn check_head(loss: &LossFn, data: &[PreparedDatum], head: ModelHead) -> Result<(), OpError> {
+    loss.check_head(head)?;
+    match data.iter().find(|datum| head.is_scalar() && datum.shape.len() > 1) {
+        None => Ok(()),
+        Some(PreparedDatum { index, shape, .. }) => Err(OpError::user(format!(
+            "data[{index}].loss_fn_inputs.target_tokens: has shape {shape:?}; a model with a scalar head has one value per \
+             position, shape (N,)"
+        ))),
+    }
+}
+
 /// Adds the gradient of a completed request to its run, and assembles the result.
 fn finish<B: Backend>(
     backend: &B,
@@ -267,7 +288,7 @@ fn finish<B: Backend>(
 ) -> Result<OpResult, OpError> {
     if let Some(grads) = task.grads {
         let run = runs.get_mut(&task.run).ok_or_else(|| OpError::server("the model was unloaded"))?;
-        let grads = grads.finish(backend, run.base.table());
+        let grads = grads.finish(backend, &run.base.model, &run.spec);
         run.accumulate(backend, grads)?;
     }
     let metrics = metrics(&task.loss, &task.data, &task.outputs);
@@ -288,6 +309,7 @@ fn finish<B: Backend>(
 fn metrics(loss: &LossFn, data: &[PreparedDatum], outputs: &[TrainOutput]) -> BTreeMap<String, f64> {
     let logprobs = outputs.iter().map(|output| output.logprobs.as_slice());
     let mut metrics = loss::metrics(loss, data.iter().zip(logprobs));
+    metrics.extend(routing::metrics(&routing::total(outputs.iter().map(|output| &output.expert_tokens))));
     metrics.insert("loss:sum".to_owned(), outputs.iter().map(|output| output.value.sum).sum());
     if let LossFn::Custom(loss) = loss {
         for (at, metric) in loss.metrics.iter().enumerate() {

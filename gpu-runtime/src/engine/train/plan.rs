@@ -6,7 +6,7 @@ use std::sync::Arc;
 use trainyard_protocol::RunId;
 
 use super::{TrainTask, Trainer};
-use crate::backend::Backend;
+use crate::backend::{Backend, MicrobatchRows};
 use crate::engine::run::TrainingRun;
 use crate::model::PassMemory;
 
@@ -19,6 +19,8 @@ pub(super) struct MicrobatchPlan {
     pub(super) saved_blocks: usize,
     /// Tokens of all datums.
     pub(super) rows: usize,
+    /// Tokens that it might have had.
+    pub(super) capacity: usize,
 }
 
 /// A microbatch under construction, within a budget of rows and bytes.
@@ -29,6 +31,8 @@ struct MicrobatchBuilder {
     memory: PassMemory,
     rows: usize,
     max_rows: usize,
+    /// As [`MicrobatchPlan::capacity`].
+    capacity: usize,
     /// By task: bytes of its adapter and gradient in the pass.
     own_bytes: Vec<usize>,
     /// Bytes left for adapters and gradients of further tasks.
@@ -39,18 +43,19 @@ impl<B: Backend> Trainer<B> {
     /// The next microbatch. Its leader is the oldest request of the tenant whose turn it is; requests that can share a pass
     /// with it fill the rest by fair share.
     pub(super) fn plan(&mut self, runs: &BTreeMap<RunId, TrainingRun<B>>) -> MicrobatchPlan {
-        let Self { tasks, fair_share, microbatch_tokens, activation_bytes, .. } = self;
+        let Self { tasks, fair_share, microbatch, activation_bytes, .. } = self;
         let mut batch: Option<MicrobatchBuilder> = None;
         fair_share.fill(tasks.iter().map(|task| &task.share), |tenant| {
             if batch.is_none() {
                 let leader = tasks.iter().find(|task| task.share.name == *tenant)?;
-                batch = Some(MicrobatchBuilder::led_by(leader, tasks, runs, *microbatch_tokens, *activation_bytes)?);
+                batch = Some(MicrobatchBuilder::led_by(leader, tasks, runs, *microbatch, *activation_bytes)?);
             }
             batch.as_mut().and_then(|batch| batch.add(tasks, tenant))
         });
         batch.map_or_else(MicrobatchPlan::default, |batch| MicrobatchPlan {
             saved_blocks: batch.memory.saved_within(batch.rows, *activation_bytes),
             rows: batch.rows,
+            capacity: batch.capacity,
             ..batch.plan
         })
     }
@@ -62,12 +67,15 @@ impl MicrobatchBuilder {
         leader: &TrainTask<B>,
         tasks: &[TrainTask<B>],
         runs: &BTreeMap<RunId, TrainingRun<B>>,
-        microbatch_tokens: usize,
+        microbatch: MicrobatchRows,
         activation_bytes: usize,
     ) -> Option<Self> {
         let lead_run = runs.get(&leader.run)?;
         let alone = leader.is_quarantined() || lead_run.is_full();
-        let same_weights = |run: &TrainingRun<B>| Arc::ptr_eq(run.weights(), lead_run.weights()) && !run.is_full();
+        let same_weights = |run: &TrainingRun<B>| {
+            let alike = Arc::ptr_eq(run.weights(), lead_run.weights()) && run.spec.head == lead_run.spec.head;
+            alike && !run.is_full()
+        };
         let can_share_pass = |task: &TrainTask<B>| {
             task.trains == leader.trains && !task.is_quarantined() && runs.get(&task.run).is_some_and(same_weights)
         };
@@ -75,11 +83,9 @@ impl MicrobatchBuilder {
             tasks.iter().map(|task| task.id == leader.id || (!alone && can_share_pass(task))).collect();
         let candidates = tasks.iter().zip(&eligible).filter(|(_, eligible)| **eligible);
         let adapters = candidates.filter_map(|(task, _)| runs.get(&task.run)?.spec.lora.as_ref());
-        let memory = PassMemory::of::<B>(lead_run.base.config(), &lead_run.base.model.shape, adapters);
-        let max_rows = match leader.trains {
-            true => memory.rows_within(activation_bytes, microbatch_tokens),
-            false => microbatch_tokens,
-        };
+        let memory = PassMemory::of(&lead_run.base.model, adapters);
+        let capacity = microbatch.of(leader.trains);
+        let max_rows = if leader.trains { memory.rows_within(activation_bytes, capacity) } else { capacity };
         let own = |task: &TrainTask<B>| runs.get(&task.run).map_or(0, |run| run.pass_bytes(task.trains));
         let own_bytes = tasks.iter().map(own).collect();
         Some(Self {
@@ -88,6 +94,7 @@ impl MicrobatchBuilder {
             memory,
             rows: 0,
             max_rows,
+            capacity,
             own_bytes,
             remaining_bytes: activation_bytes,
         })

@@ -1,3 +1,5 @@
+use trainyard_protocol::Operation;
+
 use super::*;
 use crate::engine::CpuEngine;
 use crate::engine::fault_tests::{create, engine, pass, start};
@@ -33,4 +35,24 @@ fn a_request_alone_is_computed_whatever_its_size() {
     let (mut engine, _) = waiting(3);
     engine.trainer.activation_bytes = 1;
     assert_eq!(members(&mut engine), 1);
+}
+
+#[test]
+fn forward_passes_and_those_that_train_have_their_own_rows() {
+    let mut engine = engine();
+    create(&mut engine, "r", 1);
+    engine.trainer.microbatch = MicrobatchRows { training: 80, forward: 40 };
+    let mut planned = |forward_only| {
+        // 8 examples of 20 tokens.
+        let mut operation = pass("r", 8);
+        if let Operation::ForwardBackward(request) = &mut operation {
+            request.forward_only = forward_only;
+        }
+        start(&mut engine, "r", operation);
+        let CpuEngine { runs, trainer, .. } = &mut engine;
+        let plan = trainer.plan(runs);
+        trainer.tasks.clear();
+        (plan.rows, plan.capacity)
+    };
+    assert_eq!((planned(true), planned(false)), ((40, 40), (80, 80)));
 }

@@ -7,6 +7,6 @@ use crate::load::keys::Keys;
 pub(super) fn config(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
     let base = base(&keys, &Defaults { arch: "llama", kv_heads: None, head_dim: None })?;
     let attention = keys.flag("attention_bias")?.unwrap_or(false);
-    let biases = Biases { qkv: attention, o: attention, mlp: keys.flag("mlp_bias")?.unwrap_or(false) };
+    let biases = Biases { qkv: attention, o: attention, mlp: keys.flag("mlp_bias")?.unwrap_or(false), router: false };
     Ok(with_blocks(base, |_, block| block.biases = biases))
 }

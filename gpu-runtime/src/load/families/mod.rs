@@ -4,11 +4,14 @@ use crate::config::{Activation, Biases, Block, BlockNorms, LoadError, ModelConfi
 
 use super::keys::Keys;
 
+mod deepseek_v3;
 mod gemma3;
+mod gpt_oss;
 mod llama;
 mod mistral;
 mod qwen2;
 mod qwen3;
+mod qwen3_moe;
 mod rope;
 
 /// Makes a model's description of a `config.json`.
@@ -16,24 +19,36 @@ type Family = fn(Keys<'_>) -> Result<ModelConfig, LoadError>;
 
 /// Every family by its `model_type`.
 const FAMILIES: &[(&str, Family)] = &[
+    ("deepseek_v3", deepseek_v3::config),
     ("gemma3_text", gemma3::config),
+    ("gpt_oss", gpt_oss::config),
     ("llama", llama::config),
     ("mistral", mistral::config),
     ("qwen2", qwen2::config),
     ("qwen3", qwen3::config),
+    ("qwen3_moe", qwen3_moe::config),
 ];
+
+/// Families of which quantized files are read, with their `quant_method`.
+const QUANTIZED: &[(&str, &str)] = &[("deepseek_v3", "fp8"), ("gpt_oss", "mxfp4")];
 
 /// Layers above this are taken for a damaged file rather than a model.
 const MAX_LAYERS: usize = 4096;
+/// Likewise for the experts of a layer.
+const MAX_EXPERTS: usize = 4096;
 
 /// What the family named by `model_type` makes of a `config.json`, except for the end tokens.
 pub(super) fn config(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
-    if keys.value("quantization_config").is_some() {
-        return Err(LoadError::Unsupported("quantization_config (quantized safetensors)".into()));
-    }
     let Some(model_type) = keys.text("model_type")? else {
         return Err(keys.malformed("model_type is missing"));
     };
+    if keys.value("quantization_config").is_some() {
+        let method = keys.object("quantization_config")?.map(|keys| keys.text("quant_method")).transpose()?.flatten();
+        if !QUANTIZED.contains(&(model_type, method.unwrap_or_default())) {
+            let method = method.map(|method| format!(" {method}")).unwrap_or_default();
+            return Err(LoadError::Unsupported(format!("quantization_config{method} (quantized safetensors)")));
+        }
+    }
     let Some((_, family)) = FAMILIES.iter().find(|(name, _)| *name == model_type) else {
         let supported: Vec<_> = FAMILIES.iter().map(|(name, _)| *name).collect();
         return Err(LoadError::Unsupported(format!("model_type {model_type:?} (supported: {})", supported.join(", "))));
@@ -70,6 +85,8 @@ fn base(keys: &Keys<'_>, defaults: &Defaults) -> Result<ModelConfig, LoadError> 
         window: None,
         activation: activation(keys, "hidden_act")?,
         biases: Biases::default(),
+        sinks: false,
+        experts: None,
     };
     Ok(ModelConfig {
         arch: defaults.arch,
@@ -78,6 +95,7 @@ fn base(keys: &Keys<'_>, defaults: &Defaults) -> Result<ModelConfig, LoadError> 
         num_heads,
         num_kv_heads: keys.size("num_key_value_heads")?.or(unwritten_kv_heads).unwrap_or(num_heads),
         head_dim,
+        latent: None,
         vocab_size: keys.required_size("vocab_size")?,
         max_position_embeddings: keys.required_size("max_position_embeddings")?,
         rms_norm_eps: keys.number("rms_norm_eps")?.unwrap_or(1e-6) as f32,
@@ -142,6 +160,19 @@ fn window(keys: &Keys<'_>) -> Result<Option<usize>, LoadError> {
         Some(0) => Err(keys.malformed("sliding_window is zero")),
         window => Ok(window),
     }
+}
+
+/// Number of experts, under any of its names, and of those that a token goes to.
+fn expert_counts(keys: &Keys<'_>) -> Result<(usize, usize), LoadError> {
+    let older = ["num_local_experts", "n_routed_experts"].into_iter().find(|key| keys.is_written(key));
+    let key = older.unwrap_or("num_experts");
+    let (count, chosen) = (keys.required_size(key)?, keys.required_size("num_experts_per_tok")?);
+    if chosen > count || count > MAX_EXPERTS {
+        return Err(keys.malformed(format!(
+            "{key} is {count} and num_experts_per_tok {chosen}; at most {MAX_EXPERTS} experts, of which a token has some"
+        )));
+    }
+    Ok((count, chosen))
 }
 
 fn consistent(keys: &Keys<'_>, config: &ModelConfig) -> Result<(), LoadError> {

@@ -10,7 +10,7 @@ pub(super) fn config(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
     let windows = qwen_windows(&keys, base.num_layers())?;
     Ok(with_blocks(base, |layer, block| {
         block.window = windows[layer];
-        block.biases = Biases { qkv: attention, o: attention, mlp: false };
+        block.biases = Biases { qkv: attention, o: attention, ..Biases::default() };
         block.head_norms = true;
     }))
 }

@@ -5,11 +5,40 @@ use crate::load::keys::Keys;
 
 /// The rotary embedding of families that have one for all layers.
 pub(super) fn config(keys: &Keys<'_>) -> Result<RopeConfig, LoadError> {
-    let parameters = match keys.object("rope_parameters")? {
-        Some(parameters) => Some(parameters),
-        None => keys.object("rope_scaling")?,
-    };
-    parse(keys, parameters, "rope_theta", 10_000.0)
+    parse(keys, parameters(keys)?, "rope_theta", 10_000.0)
+}
+
+/// Its parameters, under either name.
+fn parameters<'k>(keys: &Keys<'k>) -> Result<Option<Keys<'k>>, LoadError> {
+    match keys.object("rope_parameters")? {
+        Some(parameters) => Ok(Some(parameters)),
+        None => keys.object("rope_scaling"),
+    }
+}
+
+/// What `mscale_all_dim` multiplies queries and keys by, in families that apply it to all of their elements; 1 where contexts
+/// are not stretched.
+pub(super) fn scale_of_all_dimensions(keys: &Keys<'_>) -> Result<f64, LoadError> {
+    let Some(rope) = parameters(keys)? else { return Ok(1.0) };
+    let Some(scale) = rope.number("mscale_all_dim")?.filter(|scale| *scale != 0.0) else { return Ok(1.0) };
+    if kind(&rope)? == "default" {
+        return Ok(1.0);
+    }
+    let factor = rope.required_number("factor").and_then(|value| positive(&rope, "factor", value))?;
+    positive(&rope, "mscale_all_dim", yarn_scale(factor, scale))
+}
+
+/// The scaling that is named.
+fn kind<'k>(rope: &Keys<'k>) -> Result<&'k str, LoadError> {
+    match rope.text("rope_type")? {
+        Some(kind) => Ok(kind),
+        None => Ok(rope.text("type")?.unwrap_or("default")),
+    }
+}
+
+/// YaRN's scale of rotated vectors for a context that is stretched by a factor.
+fn yarn_scale(factor: f64, scale: f64) -> f64 {
+    if factor <= 1.0 { 1.0 } else { 0.1 * scale * factor.ln() + 1.0 }
 }
 
 /// From an object of parameters, if there is one; what it does not say is in the outer object, the base under `theta_key`.
@@ -35,10 +64,7 @@ pub(super) fn parse(
 }
 
 fn scaling(outer: &Keys<'_>, rope: &Keys<'_>) -> Result<RopeScaling, LoadError> {
-    let kind = match rope.text("rope_type")? {
-        Some(kind) => kind,
-        None => rope.text("type")?.unwrap_or("default"),
-    };
+    let kind = kind(rope)?;
     let given = |key| rope.required_number(key).and_then(|value| positive(rope, key, value));
     match kind {
         "default" => Ok(RopeScaling::None),
@@ -48,10 +74,7 @@ fn scaling(outer: &Keys<'_>, rope: &Keys<'_>) -> Result<RopeScaling, LoadError> 
             if high <= low {
                 return Err(rope.malformed(format!("high_freq_factor {high} is not above low_freq_factor {low}")));
             }
-            let original = match rope.size("original_max_position_embeddings")? {
-                Some(original) if original > 0 => original,
-                _ => outer.required_size("max_position_embeddings")?,
-            };
+            let original = original_positions(outer, rope)?;
             Ok(RopeScaling::Llama3 {
                 factor: given("factor")?,
                 low_freq_factor: low,
@@ -59,7 +82,45 @@ fn scaling(outer: &Keys<'_>, rope: &Keys<'_>) -> Result<RopeScaling, LoadError> 
                 original_max_position_embeddings: original,
             })
         }
-        other => Err(LoadError::Unsupported(format!("rope scaling {other:?} (supported: default, linear, llama3)"))),
+        "yarn" => yarn(outer, rope),
+        other => {
+            let supported = "default, linear, llama3, yarn";
+            Err(LoadError::Unsupported(format!("rope scaling {other:?} (supported: {supported})")))
+        }
+    }
+}
+
+/// YaRN, with the attention factor that it recommends unless one is written.
+fn yarn(outer: &Keys<'_>, rope: &Keys<'_>) -> Result<RopeScaling, LoadError> {
+    let number = |key, default| match rope.number(key)? {
+        Some(value) => positive(rope, key, value),
+        None => Ok(default),
+    };
+    let factor = rope.required_number("factor").and_then(|value| positive(rope, "factor", value))?;
+    let recommended = |scale: f64| yarn_scale(factor, scale);
+    let scales = [rope.number("mscale")?, rope.number("mscale_all_dim")?];
+    let attention_factor = match (rope.number("attention_factor")?, scales) {
+        (Some(value), _) => positive(rope, "attention_factor", value)?,
+        (None, [Some(scale), Some(all)]) if scale != 0.0 && all != 0.0 => recommended(scale) / recommended(all),
+        _ => recommended(1.0),
+    };
+    let (beta_fast, beta_slow) = (number("beta_fast", 32.0)?, number("beta_slow", 1.0)?);
+    positive(rope, "attention_factor", attention_factor)?;
+    Ok(RopeScaling::Yarn {
+        factor,
+        beta_fast,
+        beta_slow,
+        truncate: rope.flag("truncate")?.unwrap_or(true),
+        attention_factor,
+        original_max_position_embeddings: original_positions(outer, rope)?,
+    })
+}
+
+/// The context of pre-training: the model's own, unless written.
+fn original_positions(outer: &Keys<'_>, rope: &Keys<'_>) -> Result<usize, LoadError> {
+    match rope.size("original_max_position_embeddings")? {
+        Some(original) if original > 0 => Ok(original),
+        _ => outer.required_size("max_position_embeddings"),
     }
 }
 

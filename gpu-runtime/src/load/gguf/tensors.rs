@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
@@ -13,7 +14,7 @@ use super::architecture::Architecture;
 use super::header::TensorInfo;
 use super::metadata::GgufFile;
 use super::names;
-use crate::config::{LoadError, TensorSource};
+use crate::config::{LoadError, TensorSource, absent_part};
 use crate::load::{io, malformed};
 
 /// Elements dequantized at a time; a multiple of every block size.
@@ -74,7 +75,7 @@ impl GgufSource {
 
     /// Divisors of the rotary frequencies, one for each pair of a head's elements.
     pub(super) fn rope_factors(&self) -> Result<Option<Vec<f32>>, LoadError> {
-        self.rope_factors.as_ref().map(|entry| self.values(ROPE_FACTORS, entry)).transpose()
+        self.rope_factors.as_ref().map(|entry| self.values(ROPE_FACTORS, entry, 0..entry.elements)).transpose()
     }
 
     fn mark_interleaved(&mut self, module: &str, heads: usize) {
@@ -85,18 +86,23 @@ impl GgufSource {
         }
     }
 
+    fn entry(&self, name: &str) -> Result<&Entry, LoadError> {
+        self.tensors.get(name).ok_or_else(|| LoadError::MissingTensor(name.to_owned()))
+    }
+
     fn mark_norms(&mut self) {
         for (name, entry) in &mut self.tensors {
             entry.has_one_added = name.ends_with("norm.weight");
         }
     }
 
-    fn values(&self, name: &str, entry: &Entry) -> Result<Vec<f32>, LoadError> {
-        let mut values = Vec::with_capacity(entry.elements);
+    /// Some elements of a tensor, as the file has them: whole blocks.
+    fn values(&self, name: &str, entry: &Entry, elements: Range<usize>) -> Result<Vec<f32>, LoadError> {
+        let mut values = Vec::with_capacity(elements.len());
         let mut raw = Vec::new();
-        let mut offset = entry.offset;
-        while values.len() < entry.elements {
-            let count = PIECE.min(entry.elements - values.len());
+        let mut offset = entry.offset + bytes(entry.dtype, elements.start) as u64;
+        while values.len() < elements.len() {
+            let count = PIECE.min(elements.len() - values.len());
             raw.resize(bytes(entry.dtype, count), 0);
             self.file.read_exact_at(&mut raw, offset).map_err(|e| io(&self.path, e))?;
             let piece = dequantize(entry.dtype, &raw, count);
@@ -113,10 +119,32 @@ impl TensorSource for GgufSource {
     }
 
     fn read(&self, name: &str) -> Result<Vec<f32>, LoadError> {
-        let entry = self.tensors.get(name).ok_or_else(|| LoadError::MissingTensor(name.to_owned()))?;
-        let values = self.values(name, entry)?;
+        let entry = self.entry(name)?;
+        let values = self.values(name, entry, 0..entry.elements)?;
         Ok(match entry.interleaved_heads {
             Some(heads) => split_halves(&values, entry.shape[0], heads),
+            None if entry.has_one_added => values.iter().map(|x| x - 1.0).collect(),
+            None => values,
+        })
+    }
+
+    fn read_part(&self, name: &str, elements: Range<usize>) -> Result<Vec<f32>, LoadError> {
+        let entry = self.entry(name)?;
+        if elements.start > elements.end || elements.end > entry.elements {
+            return Err(absent_part(name, &elements));
+        }
+        // Rows of heads are interleaved within each head: a range that ends within one needs other rows than its own.
+        let row = (entry.elements / entry.shape[0].max(1)).max(1);
+        let head = entry.interleaved_heads.map(|heads| entry.shape[0] / heads * row);
+        let unit = head.unwrap_or(1).max(1);
+        let block = entry.dtype.block_size();
+        let fits = |at: usize| at.is_multiple_of(unit) && at.is_multiple_of(block);
+        if !fits(elements.start) || !fits(elements.end) {
+            return self.read(name).map(|all| all[elements].to_vec());
+        }
+        let values = self.values(name, entry, elements)?;
+        Ok(match entry.interleaved_heads {
+            Some(_) => split_halves(&values, values.len() / row, (values.len() / unit).max(1)),
             None if entry.has_one_added => values.iter().map(|x| x - 1.0).collect(),
             None => values,
         })

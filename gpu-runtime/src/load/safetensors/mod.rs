@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use safetensors::Dtype;
 
 use self::header::{Info, Infos};
 use super::{io, malformed};
-use crate::config::{LoadError, TensorSource};
+use crate::config::{LoadError, TensorSource, absent_part};
 
 mod header;
 
@@ -41,16 +42,17 @@ struct Entry {
 }
 
 impl SafetensorsSource {
-    /// Opens the given files and reads their headers.
-    pub(super) fn open(paths: &[PathBuf]) -> Result<Self, LoadError> {
+    /// Opens the given files and reads their headers. Tensors of the type `packed`, of one byte, are there too, for
+    /// [`Self::read_bytes`].
+    pub(super) fn open(paths: &[PathBuf], packed: Option<Dtype>) -> Result<Self, LoadError> {
         let mut source = Self { shards: Vec::new(), tensors: BTreeMap::new() };
         for path in paths {
-            source.add(path)?;
+            source.add(path, packed)?;
         }
         Ok(source)
     }
 
-    fn add(&mut self, path: &Path) -> Result<(), LoadError> {
+    fn add(&mut self, path: &Path, packed: Option<Dtype>) -> Result<(), LoadError> {
         let file = File::open(path).map_err(|e| io(path, e))?;
         let (start, infos) = header(path, &file)?;
         let shard = self.shards.len();
@@ -60,7 +62,7 @@ impl SafetensorsSource {
             if name.ends_with("rotary_emb.inv_freq") || name.ends_with("attn.masked_bias") {
                 continue;
             }
-            let entry = entry(shard, start, &name, info)?;
+            let entry = entry(shard, start, &name, info, packed)?;
             if self.tensors.insert(name.clone(), entry).is_some() {
                 return Err(malformed(path, format!("tensor {name} is there twice")));
             }
@@ -70,25 +72,72 @@ impl SafetensorsSource {
     }
 }
 
+impl SafetensorsSource {
+    fn entry(&self, name: &str) -> Result<&Entry, LoadError> {
+        self.tensors.get(name).ok_or_else(|| LoadError::MissingTensor(name.to_owned()))
+    }
+
+    /// The elements of some bytes of a tensor, widened to f32.
+    fn values(&self, name: &str, entry: &Entry, bytes: Range<usize>) -> Result<Vec<f32>, LoadError> {
+        if is_packed(entry.dtype) {
+            return Err(LoadError::Unsupported(format!("tensor {name} has dtype {:?}", entry.dtype)));
+        }
+        let mut values = Vec::with_capacity(bytes.len() * 8 / entry.dtype.bitsize());
+        let mut piece = vec![0; PIECE.min(bytes.len())];
+        let mut done = bytes.start;
+        while done < bytes.end {
+            let piece = &mut piece[..PIECE.min(bytes.end - done)];
+            self.read_exact(entry, done, piece)?;
+            widen(entry.dtype, piece, &mut values);
+            done += piece.len();
+        }
+        Ok(values)
+    }
+
+    /// Whether a tensor has elements for [`Self::read_bytes`].
+    pub(super) fn is_packed(&self, name: &str) -> bool {
+        self.tensors.get(name).is_some_and(|entry| is_packed(entry.dtype))
+    }
+
+    /// `count` elements of a tensor of bytes from element `first` on.
+    pub(super) fn read_bytes(&self, name: &str, first: usize, count: usize) -> Result<Vec<u8>, LoadError> {
+        let entry = self.entry(name)?;
+        if !is_packed(entry.dtype) {
+            let dtype = entry.dtype;
+            return Err(LoadError::Unsupported(format!("tensor {name} has dtype {dtype:?} (supported: U8)")));
+        }
+        let mut bytes = vec![0; count];
+        self.read_exact(entry, first, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Bytes of a tensor from byte `first` on.
+    fn read_exact(&self, entry: &Entry, first: usize, into: &mut [u8]) -> Result<(), LoadError> {
+        let shard = &self.shards[entry.shard];
+        if first + into.len() > entry.length {
+            return Err(malformed(&shard.path, "a part beyond its tensor"));
+        }
+        shard.file.read_exact_at(into, entry.offset + first as u64).map_err(|e| io(&shard.path, e))
+    }
+}
+
 impl TensorSource for SafetensorsSource {
     fn shape(&self, name: &str) -> Option<Vec<usize>> {
         self.tensors.get(name).map(|entry| entry.shape.clone())
     }
 
     fn read(&self, name: &str) -> Result<Vec<f32>, LoadError> {
-        let entry = self.tensors.get(name).ok_or_else(|| LoadError::MissingTensor(name.to_owned()))?;
-        let shard = &self.shards[entry.shard];
-        let mut values = Vec::with_capacity(entry.length * 8 / entry.dtype.bitsize());
-        let mut piece = vec![0; PIECE.min(entry.length)];
-        let mut done = 0;
-        while done < entry.length {
-            let bytes = PIECE.min(entry.length - done);
-            let piece = &mut piece[..bytes];
-            shard.file.read_exact_at(piece, entry.offset + done as u64).map_err(|e| io(&shard.path, e))?;
-            widen(entry.dtype, piece, &mut values);
-            done += bytes;
+        let entry = self.entry(name)?;
+        self.values(name, entry, 0..entry.length)
+    }
+
+    fn read_part(&self, name: &str, elements: Range<usize>) -> Result<Vec<f32>, LoadError> {
+        let entry = self.entry(name)?;
+        let width = entry.dtype.bitsize() / 8;
+        if elements.start > elements.end || elements.end > entry.length / width {
+            return Err(absent_part(name, &elements));
         }
-        Ok(values)
+        self.values(name, entry, elements.start * width..elements.end * width)
     }
 
     fn names(&self) -> Vec<String> {
@@ -123,8 +172,14 @@ fn header(path: &Path, file: &File) -> Result<(u64, BTreeMap<String, Info>), Loa
     Ok((start, infos.0))
 }
 
-fn entry(shard: usize, start: u64, name: &str, info: Info) -> Result<Entry, LoadError> {
-    if !matches!(info.dtype, Dtype::F32 | Dtype::F16 | Dtype::BF16 | Dtype::F64) {
+/// Whether elements are bytes, which a checkpoint's format gives a meaning.
+fn is_packed(dtype: Dtype) -> bool {
+    matches!(dtype, Dtype::U8 | Dtype::F8_E4M3)
+}
+
+fn entry(shard: usize, start: u64, name: &str, info: Info, packed: Option<Dtype>) -> Result<Entry, LoadError> {
+    let is_float = matches!(info.dtype, Dtype::F32 | Dtype::F16 | Dtype::BF16 | Dtype::F64);
+    if !is_float && packed != Some(info.dtype) {
         return Err(LoadError::Unsupported(format!("tensor {name} has dtype {:?}", info.dtype)));
     }
     let (first, end) = info.data_offsets;

@@ -53,7 +53,7 @@ fn other_variants_are_refused_by_name() {
         ("query_pre_attn_scalar", json!(0), "query_pre_attn_scalar is 0"),
         ("hidden_activation", json!("relu"), "hidden_activation \"relu\""),
         ("layer_types", json!(["full_attention"]), "layer_types has 1 entries for 2 layers"),
-        ("model_type", json!("gemma3"), "model_type \"gemma3\" (supported: gemma3_text, "),
+        ("model_type", json!("gemma3"), "model_type \"gemma3\" (supported: deepseek_v3, gemma3_text, "),
     ];
     for (key, value, expected) in cases {
         let mut config = config_of("gemma3");

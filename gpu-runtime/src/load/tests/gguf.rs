@@ -8,7 +8,7 @@ use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
 use tempfile::TempDir;
 
-use super::{assert_same_tensors, golden, refusal};
+use super::{assert_reads_parts, assert_same_tensors, golden, refusal};
 use crate::config::{ModelSource, RopeScaling};
 use crate::load::load;
 
@@ -140,6 +140,7 @@ fn quantized_tensors_are_dequantized() {
         let expected = &all.iter().find(|(found, _)| *found == gguf_name(name)).unwrap().1;
         let expected = expected.dequantize(&Device::Cpu).unwrap().flatten_all().unwrap().to_vec1::<f32>().unwrap();
         assert!(loaded.tensors.read(name).unwrap() == expected, "{dtype:?}");
+        assert_reads_parts(&loaded);
     }
 }
 

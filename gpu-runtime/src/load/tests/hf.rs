@@ -73,7 +73,11 @@ fn old_spellings_load_the_same() {
         }
         let dtype = config.remove("dtype").unwrap();
         config.insert("torch_dtype".into(), dtype);
-        if family != "qwen3" {
+        if family == "qwen3_moe" {
+            let count = config.remove("num_local_experts").unwrap();
+            config.insert("num_experts".into(), count);
+        }
+        if !matches!(&family[..], "qwen3" | "gpt_oss") {
             // Old files leave out what follows from other keys.
             config.remove("head_dim");
             config.remove("layer_types");
@@ -124,7 +128,7 @@ fn what_is_unsupported_is_refused_by_name() {
     let cases = [
         ("model_type", json!("falcon"), "model_type \"falcon\" (supported: "),
         ("hidden_act", json!("gelu"), "hidden_act \"gelu\" (supported: silu, gelu_pytorch_tanh)"),
-        ("rope_parameters", json!({"rope_type": "yarn", "factor": 4.0}), "rope scaling \"yarn\""),
+        ("rope_parameters", json!({"rope_type": "dynamic", "factor": 4.0}), "rope scaling \"dynamic\""),
         ("rope_parameters", json!({"rope_type": "longrope"}), "rope scaling \"longrope\""),
         ("partial_rotary_factor", json!(0.5), "partial_rotary_factor 0.5"),
         ("quantization_config", json!({"quant_method": "fp8"}), "quantization_config"),

@@ -1,18 +1,23 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use safetensors::tensor::TensorView;
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 
 use super::load;
 use crate::config::ModelSource;
+use crate::rng::kaiming_uniform_fill;
 
+mod deepseek_v3;
+mod experts;
 mod gemma3;
 mod gguf;
 mod hf;
-mod hostile;
+pub(crate) mod hostile;
 mod tokenizer;
 
 /// Folders of golden models, sorted.
@@ -42,6 +47,48 @@ fn folder(family: &str, config: &Map<String, Value>) -> TempDir {
     folder
 }
 
+/// A folder with a golden model's first block alone, and its reference numbers.
+pub(crate) fn first_block(family: &str) -> TempDir {
+    let mut config = config_of(family);
+    config.insert("num_hidden_layers".into(), 1.into());
+    let folder = folder(family, &config);
+    for entry in fs::read_dir(golden(family)).unwrap() {
+        let path = entry.unwrap().path();
+        let to = folder.path().join(path.file_name().unwrap());
+        if !to.exists() {
+            fs::copy(&path, to).unwrap();
+        }
+    }
+    folder
+}
+
+/// A folder with the golden DeepSeek-V3 but queries projected from the residual stream, as its smaller siblings have them.
+pub(crate) fn without_query_latent() -> TempDir {
+    let mut config = config_of("deepseek_v3");
+    config.insert("q_lora_rank".into(), Value::Null);
+    let folder = folder("deepseek_v3", &config);
+    let path = folder.path().join("model.safetensors");
+    let bytes = fs::read(&path).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let mut all: BTreeMap<String, TensorView<'_>> =
+        file.tensors().into_iter().filter(|(name, _)| !name.contains(".self_attn.q_")).collect();
+    // Four heads of 24.
+    let weights: Vec<Vec<u8>> = (0..2)
+        .map(|layer| {
+            let mut values = vec![0.0; 96 * 64];
+            kaiming_uniform_fill(3, layer, &mut values, 0.2);
+            values.iter().flat_map(|value| value.to_le_bytes()).collect()
+        })
+        .collect();
+    for (layer, weight) in weights.iter().enumerate() {
+        let view = TensorView::new(safetensors::Dtype::F32, vec![96, 64], weight).unwrap();
+        all.insert(format!("model.layers.{layer}.self_attn.q_proj.weight"), view);
+    }
+    let file = safetensors::serialize(all, None).unwrap();
+    fs::write(path, file).unwrap();
+    folder
+}
+
 /// What loading says when it must refuse.
 fn refusal(path: &Path) -> String {
     match load(path) {
@@ -55,5 +102,19 @@ fn assert_same_tensors(a: &ModelSource, b: &ModelSource) {
     for name in a.tensors.names() {
         assert_eq!(a.tensors.shape(&name), b.tensors.shape(&name), "{name}");
         assert!(a.tensors.read(&name).unwrap() == b.tensors.read(&name).unwrap(), "{name}");
+    }
+    [a, b].into_iter().for_each(assert_reads_parts);
+}
+
+/// Parts of a tensor are read as the same elements of all of it.
+fn assert_reads_parts(source: &ModelSource) {
+    for name in source.tensors.names() {
+        let all = source.tensors.read(&name).unwrap();
+        let len = all.len();
+        for part in [0..len, 0..len / 2, len / 2..len, len / 4..len / 2, 1..len.min(3), 0..0] {
+            assert!(source.tensors.read_part(&name, part.clone()).unwrap() == all[part.clone()], "{name} {part:?}");
+        }
+        let error = source.tensors.read_part(&name, 0..len + 1).unwrap_err().to_string();
+        assert!(error.contains(&name) && error.contains("is missing"), "{error}");
     }
 }

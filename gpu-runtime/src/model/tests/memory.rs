@@ -8,6 +8,7 @@ use std::sync::Arc;
 use trainyard_protocol::{Datum, LoraSpec, Tensor};
 
 use crate::backend::{Backend, Dtype, HostBackend};
+use crate::collective::Ranks;
 use crate::load::load;
 use crate::loss::{LossFn, PreparedDatum, prepare};
 use crate::model::memory::{MAX_SAVED_LOGITS, PassMemory};
@@ -52,7 +53,7 @@ fn datum(length: usize, seed: i64, vocab: i64) -> PreparedDatum {
 fn pass(family: &str, dtype: Dtype, lora: bool, count: usize, recomputed: usize) -> (usize, usize) {
     let backend = HostBackend::new(1).with_dtype(dtype);
     let source = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family)).unwrap();
-    let model = Arc::new(Model::new(&backend, source.config));
+    let model = Arc::new(Model::new(&backend, &source.config, Ranks::default()).unwrap());
     let mut read = |i: usize| source.tensors.read(&model.table.specs[i].name).map(Cow::Owned);
     let weights = Weights::load(&backend, &model, &mut read).unwrap();
     let spec = LoraSpec { rank: 4, seed: 1, train_unembed: false, train_mlp: true, train_attn: true };
@@ -60,12 +61,12 @@ fn pass(family: &str, dtype: Dtype, lora: bool, count: usize, recomputed: usize)
     let trained = model.table.trained(config, lora.then_some(&spec));
     let zeros = backend.zero_params(&trained.iter().map(ParamSpec::len).collect::<Vec<_>>());
     let adapter = lora.then(|| Arc::new(Adapter::from_params(&backend, config, &spec, &zeros)));
-    let memory = PassMemory::of::<HostBackend>(config, &model.shape, lora.then_some(&spec).into_iter());
+    let memory = PassMemory::of(&model, lora.then_some(&spec).into_iter());
     let data: Vec<_> = (0..count as i64).map(|seed| datum(128, seed, config.vocab_size as i64)).collect();
     let saved = config.num_layers() - recomputed;
     let mut grads = GradientSum::new(zeros);
     let loss = LossFn::parse("cross_entropy", &BTreeMap::new()).unwrap();
-    let group = TrainGroup { adapter, loss, data: data.iter().collect(), grads: Some(&mut grads) };
+    let group = TrainGroup { adapter, scalar_head: None, loss, data: data.iter().collect(), grads: Some(&mut grads) };
     backend.reset_peak();
     let outcomes = train_pass(&backend, &weights, &mut [group], !lora, saved);
     assert!(outcomes.iter().all(Result::is_ok));
@@ -74,7 +75,7 @@ fn pass(family: &str, dtype: Dtype, lora: bool, count: usize, recomputed: usize)
 
 #[test]
 fn a_pass_takes_the_memory_predicted() {
-    for family in ["llama", "qwen2", "qwen3"] {
+    for family in ["llama", "qwen2", "qwen3", "qwen3_moe", "deepseek_v3"] {
         for (dtype, lora, recomputed) in
             [(Dtype::Bf16, true, 0), (Dtype::Bf16, true, 1), (Dtype::F32, true, 2), (Dtype::Bf16, false, 0)]
         {

@@ -1,1 +1,3 @@
+mod experts;
 mod memory;
+mod scalar_head;

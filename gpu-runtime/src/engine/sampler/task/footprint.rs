@@ -10,7 +10,7 @@ const RESERVED_TOKENS: usize = 128;
 impl<B: Backend> SampleTask<B> {
     /// Bytes of a block of keys and values.
     pub(in super::super) fn block_bytes(&self) -> usize {
-        self.weights.weights.model.shape.kv_block_len() * size_of::<f32>()
+        self.weights.weights.model.kv_block_bytes
     }
 
     /// Bytes of all running sequences with [`RESERVED_TOKENS`] further tokens each, shared blocks counted per sequence.

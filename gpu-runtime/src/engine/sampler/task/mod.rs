@@ -74,7 +74,7 @@ impl<B: Backend> SampleTask<B> {
         id: RequestId,
         (share, session): (TenantShare, SessionId),
         arrival: u64,
-        weights: SamplerWeights<B>,
+        (weights, grammar): (SamplerWeights<B>, Option<Grammar>),
         root: NodeId,
         mut request: Sample,
     ) -> Result<Self, OpError> {
@@ -90,8 +90,6 @@ impl<B: Backend> SampleTask<B> {
         check_candidates(samples, max_new, topk, scored, request.topk_prompt_logprobs)?;
         let outputs = PromptOutputs::new(&mut request, prompt.len(), config.vocab_size)?;
         let stop = StopMatcher::new(&request.params.stop, &config.eos_token_ids, weights.base.detokenizer.clone())?;
-        let schema = request.params.controls.json_schema.as_deref();
-        let grammar = schema.map(|schema| weights.base.grammar(schema)).transpose()?;
         let sequences: Vec<_> =
             (0..request.num_samples).map(|_| Sequence::new(root, &stop, grammar.as_ref())).collect();
         Ok(Self {

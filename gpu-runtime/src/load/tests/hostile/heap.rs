@@ -16,7 +16,7 @@ static COUNTING: Counting = Counting;
 struct Counting;
 
 /// What `work` returns, and the most bytes that it held at once beyond those that were there before.
-pub(super) fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
+pub(crate) fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.get().0;
     HELD.set((before, before));
     let result = work();

@@ -7,8 +7,9 @@ use crate::config::LoadError;
 use crate::load::load;
 
 mod config;
+mod fuzz;
 mod gguf;
-mod heap;
+pub(crate) mod heap;
 mod safetensors;
 
 /// Bytes that a loader may hold for each byte of the file.
@@ -42,7 +43,7 @@ fn assert_names_its_place(error: &LoadError, path: &Path) {
         LoadError::Io { path, .. } | LoadError::Malformed { path, .. } => path.starts_with(folder),
         LoadError::Unsupported(what) | LoadError::MissingTensor(what) => !what.is_empty(),
         LoadError::WrongShape { name, .. } => !name.is_empty(),
-        LoadError::Memory { .. } => false,
+        LoadError::Memory { .. } | LoadError::Layout(_) | LoadError::Rank { .. } => false,
     };
     assert!(named, "{error}");
 }

@@ -1,6 +1,7 @@
 //! Custom losses: recorded ones against torch, and hostile ones.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod fuzz;
 mod golden;
 mod hostile;
 

@@ -1,0 +1,140 @@
+//! `adapter_config.json` of an uploaded adapter.
+
+use serde_json::{Map, Value};
+use trainyard_protocol::OpError;
+
+use super::super::adapter::CONFIG_FILE;
+use super::refused;
+
+/// Keys that make PEFT compute something else, with the values at which they don't. `null`, and an empty list or object,
+/// never do. Other keys say how the adapter was trained, or nothing about what it computes, and are ignored, as PEFT ignores
+/// those that it does not know.
+const VARIANTS: &[(&str, Option<&str>)] = &[
+    ("use_dora", Some("false")),
+    ("use_rslora", Some("false")),
+    ("use_qalora", Some("false")),
+    ("use_bdlora", Some("false")),
+    ("lora_bias", Some("false")),
+    ("fan_in_fan_out", Some("false")),
+    ("bias", Some("\"none\"")),
+    ("task_type", Some("\"CAUSAL_LM\"")),
+    ("modules_to_save", None),
+    ("rank_pattern", None),
+    ("alpha_pattern", None),
+    ("layers_to_transform", None),
+    ("layers_pattern", None),
+    ("layer_replication", None),
+    ("exclude_modules", None),
+    ("target_parameters", None),
+    ("trainable_token_indices", None),
+    ("alora_invocation_tokens", None),
+    ("arrow_config", None),
+];
+/// PEFT's word for all linear modules but the unembedding.
+const ALL_LINEAR: &str = "all-linear";
+const UNEMBEDDING: &str = "lm_head";
+
+/// The configuration of a LoRA adapter.
+#[derive(Debug)]
+pub(super) struct UploadedConfig {
+    rank: u64,
+    alpha: f32,
+    targets: Targets,
+}
+
+/// Which modules are adapted.
+#[derive(Debug)]
+enum Targets {
+    AllLinear,
+    Named(Vec<String>),
+}
+
+impl UploadedConfig {
+    /// Reads a configuration; what this server does not compute is refused by its key.
+    pub(super) fn parse(text: &[u8]) -> Result<Self, OpError> {
+        let keys: Map<String, Value> = serde_json::from_slice(text).map_err(|error| refused(CONFIG_FILE, error))?;
+        match keys.get("peft_type") {
+            Some(Value::String(kind)) if kind == "LORA" => {}
+            other => return Err(unsupported("peft_type", other.unwrap_or(&Value::Null), "\"LORA\"")),
+        }
+        for (key, neutral) in VARIANTS {
+            let Some(value) = keys.get(*key) else { continue };
+            // The JSON text: a string that says "false" is not `false`.
+            let text = value.to_string();
+            if !is_empty(value) && neutral.is_none_or(|neutral| text != neutral) {
+                return Err(unsupported(key, value, neutral.unwrap_or("null")));
+            }
+        }
+        let rank = keys.get("r").and_then(Value::as_u64);
+        let alpha = keys.get("lora_alpha").and_then(Value::as_f64).map(|alpha| alpha as f32);
+        let alpha = alpha.filter(|alpha| alpha.is_finite() && *alpha > 0.0);
+        Ok(Self {
+            rank: rank.ok_or_else(|| refused(CONFIG_FILE, "r: expected a whole number"))?,
+            alpha: alpha.ok_or_else(|| refused(CONFIG_FILE, "lora_alpha: expected a positive number"))?,
+            targets: targets(keys.get("target_modules"))?,
+        })
+    }
+
+    /// `B A` is multiplied by this over the rank.
+    pub(super) fn alpha(&self) -> f32 {
+        self.alpha
+    }
+
+    /// Checks that this adapts these modules of the base model, with this rank.
+    pub(super) fn check<'a>(&self, rank: usize, mut modules: impl Iterator<Item = &'a str>) -> Result<(), OpError> {
+        if self.rank != rank as u64 {
+            let found = self.rank;
+            return Err(refused(CONFIG_FILE, format_args!("r: {found} is not the rank {rank} of lora_config")));
+        }
+        match modules.find(|module| !self.targets.has(module)) {
+            None => Ok(()),
+            Some(module) => Err(refused(
+                CONFIG_FILE,
+                format_args!("target_modules: {module}, which lora_config adapts, is not one"),
+            )),
+        }
+    }
+}
+
+impl Targets {
+    /// Whether PEFT adapts a module: by its whole name, or by its last parts.
+    fn has(&self, module: &str) -> bool {
+        match self {
+            Self::AllLinear => module != UNEMBEDDING,
+            Self::Named(names) => names.iter().any(|name| {
+                module.strip_suffix(name.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+            }),
+        }
+    }
+}
+
+fn targets(value: Option<&Value>) -> Result<Targets, OpError> {
+    match value {
+        Some(Value::String(text)) if text == ALL_LINEAR => Ok(Targets::AllLinear),
+        Some(Value::String(_)) => {
+            Err(refused(CONFIG_FILE, "target_modules: patterns are not supported; list the modules"))
+        }
+        Some(Value::Array(names)) => {
+            let names: Option<Vec<String>> = names.iter().map(|name| name.as_str().map(str::to_owned)).collect();
+            names.map(Targets::Named).ok_or_else(|| refused(CONFIG_FILE, "target_modules: expected a list of names"))
+        }
+        _ => Err(refused(CONFIG_FILE, "target_modules: expected a list of names")),
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}
+
+fn unsupported(key: &str, value: &Value, expected: &str) -> OpError {
+    let mut text = value.to_string();
+    if text.len() > 80 {
+        text = format!("this {}", if value.is_object() { "object" } else { "value" });
+    }
+    refused(CONFIG_FILE, format_args!("{key}: {text} is not supported; expected {expected}"))
+}

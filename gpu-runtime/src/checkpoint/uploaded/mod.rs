@@ -1,0 +1,173 @@
+//! Adapters that clients upload, in PEFT's format. Nothing in them is trusted: the configuration has to be one that this server
+//! computes as PEFT does, and the tensors exactly those of the run's adapter. What does not fit is refused before its data is
+//! read, so no more memory is taken than the adapter has.
+
+mod config;
+mod pieces;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+
+use half::{bf16, f16};
+use trainyard_protocol::limits::LORA_ALPHA;
+use trainyard_protocol::{OpError, UploadedAdapter};
+
+use self::config::UploadedConfig;
+use self::pieces::Pieces;
+use super::adapter::{A_SUFFIX, B_SUFFIX, CONFIG_FILE, PREFIX, TENSORS_FILE};
+use super::tensors::{Entry, read_header};
+
+/// Longest configuration.
+const MAX_CONFIG: u64 = 1 << 20;
+/// Bytes of a header for each tensor, and in any case.
+const HEADER: (u64, u64) = (1 << 10, 64 << 10);
+/// Elements that are converted at a time.
+const CHUNK: u64 = 16_384;
+
+/// A module that the adapter has to have, and the shapes of its A and B.
+pub(crate) type ExpectedModule = (String, [Vec<usize>; 2]);
+
+/// Reads A and B of each module, in the order of `modules`. B is scaled by the adapter's
+/// `lora_alpha` over the server's, which is exact where that is a power of two.
+///
+/// # Errors
+/// The client's, by file and field or tensor.
+pub(crate) fn read_uploaded(
+    dir: &Path,
+    files: &UploadedAdapter,
+    rank: usize,
+    modules: &[ExpectedModule],
+) -> Result<Vec<Vec<f32>>, OpError> {
+    let mut config = Pieces::open(dir, &files.config).map_err(|error| unreadable(CONFIG_FILE, &error))?;
+    if config.length() > MAX_CONFIG {
+        return Err(refused(CONFIG_FILE, format_args!("is longer than {MAX_CONFIG} bytes")));
+    }
+    let mut text = Vec::new();
+    config.read_to_end(&mut text).map_err(|error| unreadable(CONFIG_FILE, &error))?;
+    let config = UploadedConfig::parse(&text)?;
+    config.check(rank, modules.iter().map(|(name, _)| name.as_str()))?;
+    let tensors = Pieces::open(dir, &files.tensors).map_err(|error| unreadable(TENSORS_FILE, &error))?;
+    read_tensors(tensors, modules, config.alpha() / LORA_ALPHA)
+}
+
+/// Where a tensor goes.
+struct Slot {
+    /// In the result.
+    index: usize,
+    shape: Vec<usize>,
+    scale: f32,
+}
+
+/// The tensors of the file, as in [`read_uploaded`].
+fn read_tensors(mut file: Pieces, modules: &[ExpectedModule], scale: f32) -> Result<Vec<Vec<f32>>, OpError> {
+    let mut slots = slots(modules, scale);
+    let count = slots.len();
+    let most = HEADER.0 * count as u64 + HEADER.1;
+    let length = file.length();
+    let (entries, data_length) = read_header(Path::new(TENSORS_FILE), &mut file, length, most)
+        .map_err(|error| OpError::user(error.to_string()))?;
+    check_layout(&entries, data_length, &slots)?;
+    let mut masters = vec![Vec::new(); count];
+    for (name, entry) in entries {
+        let Some(slot) = slots.remove(&name) else { continue };
+        let values = read_values(&mut file, &name, &entry.dtype, &slot)?;
+        if let Some(master) = masters.get_mut(slot.index) {
+            *master = values;
+        }
+    }
+    Ok(masters)
+}
+
+fn slots(modules: &[ExpectedModule], scale: f32) -> BTreeMap<String, Slot> {
+    let mut slots = BTreeMap::new();
+    for (at, (module, [a, b])) in modules.iter().enumerate() {
+        let a = Slot { index: 2 * at, shape: a.clone(), scale: 1.0 };
+        let b = Slot { index: 2 * at + 1, shape: b.clone(), scale };
+        slots.insert(format!("{PREFIX}{module}{A_SUFFIX}"), a);
+        slots.insert(format!("{PREFIX}{module}{B_SUFFIX}"), b);
+    }
+    slots
+}
+
+/// Checks names, types and extents, and that the data has no gaps and nothing else.
+fn check_layout(entries: &[(String, Entry)], data_length: u64, slots: &BTreeMap<String, Slot>) -> Result<(), OpError> {
+    let mut end = 0;
+    for (name, entry) in entries {
+        let slot = slots.get(name).ok_or_else(|| {
+            refused(TENSORS_FILE, format_args!("tensor {name:?} is not one that this adapter of the base model has"))
+        })?;
+        let Entry { dtype, shape, data_offsets: (from, to) } = entry;
+        let width = element_width(dtype).ok_or_else(|| {
+            refused(TENSORS_FILE, format_args!("tensor {name} is {dtype:?}; F32, F16 and BF16 are supported"))
+        })?;
+        if *shape != slot.shape {
+            let expected = &slot.shape;
+            return Err(refused(
+                TENSORS_FILE,
+                format_args!("tensor {name} has shape {shape:?}, expected {expected:?}"),
+            ));
+        }
+        let bytes = shape.iter().fold(width, |product, &extent| product.saturating_mul(extent as u64));
+        if *from != end || to.checked_sub(*from) != Some(bytes) || *to > data_length {
+            return Err(refused(
+                TENSORS_FILE,
+                format_args!("tensor {name} of {bytes} bytes cannot be at {from}..{to}"),
+            ));
+        }
+        end = *to;
+    }
+    let there: BTreeMap<&str, ()> = entries.iter().map(|(name, _)| (name.as_str(), ())).collect();
+    if let Some(missing) = slots.keys().find(|name| !there.contains_key(name.as_str())) {
+        return Err(refused(TENSORS_FILE, format_args!("tensor {missing} is missing")));
+    }
+    match data_length - end {
+        0 => Ok(()),
+        rest => Err(refused(TENSORS_FILE, format_args!("has {rest} bytes after its tensors"))),
+    }
+}
+
+fn element_width(dtype: &str) -> Option<u64> {
+    match dtype {
+        "F32" => Some(4),
+        "F16" | "BF16" => Some(2),
+        _ => None,
+    }
+}
+
+/// The elements of a tensor of checked size, scaled.
+fn read_values(file: &mut Pieces, name: &str, dtype: &str, slot: &Slot) -> Result<Vec<f32>, OpError> {
+    let elements = slot.shape.iter().product::<usize>();
+    let width = element_width(dtype).unwrap_or(4);
+    let mut values = Vec::with_capacity(elements);
+    let mut bytes = vec![0; (CHUNK.min(elements as u64) * width) as usize];
+    while values.len() < elements {
+        let count = (elements - values.len()).min(CHUNK as usize);
+        let piece = &mut bytes[..count * width as usize];
+        file.read_exact(piece).map_err(|error| unreadable(TENSORS_FILE, &error))?;
+        match dtype {
+            "F16" => values.extend(piece.as_chunks().0.iter().map(|&b| f16::from_le_bytes(b).to_f32())),
+            "BF16" => values.extend(piece.as_chunks().0.iter().map(|&b| bf16::from_le_bytes(b).to_f32())),
+            _ => values.extend(piece.as_chunks().0.iter().map(|&b| f32::from_le_bytes(b))),
+        }
+    }
+    if slot.scale != 1.0 {
+        values.iter_mut().for_each(|value| *value *= slot.scale);
+    }
+    match values.iter().position(|value| !value.is_finite()) {
+        None => Ok(values),
+        Some(at) => Err(refused(TENSORS_FILE, format_args!("tensor {name}: element {at} is not finite"))),
+    }
+}
+
+fn refused(file: &str, reason: impl std::fmt::Display) -> OpError {
+    OpError::user(format!("{file}: {reason}"))
+}
+
+/// A piece that the storage has lost, or a disk that fails.
+fn unreadable(file: &str, error: &std::io::Error) -> OpError {
+    tracing::error!(file, %error, "an upload cannot be read");
+    OpError::server(format!("{file}: the upload cannot be read; the server's log has the details"))
+}

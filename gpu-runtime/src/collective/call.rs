@@ -1,0 +1,118 @@
+//! What ranks have to agree on, and how a call fails.
+
+use std::fmt;
+use std::time::Duration;
+
+/// A collective operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Sums, to all ranks.
+    AllReduce,
+    /// Sums, a slice to each rank.
+    ReduceScatter,
+    /// All arrays, to all ranks.
+    AllGather,
+    /// All arrays, to one rank.
+    Gather {
+        /// The rank that receives.
+        root: usize,
+    },
+    /// A part of each rank to each rank.
+    AllToAll,
+    /// Bytes of one rank, to all.
+    Broadcast {
+        /// The rank that sends.
+        root: usize,
+    },
+    /// Nothing; all wait for all.
+    Barrier,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AllReduce => f.write_str("all-reduce"),
+            Self::ReduceScatter => f.write_str("reduce-scatter"),
+            Self::AllGather => f.write_str("all-gather"),
+            Self::Gather { root } => write!(f, "gather to rank {root}"),
+            Self::AllToAll => f.write_str("all-to-all"),
+            Self::Broadcast { root } => write!(f, "broadcast from rank {root}"),
+            Self::Barrier => f.write_str("barrier"),
+        }
+    }
+}
+
+/// A call of a collective: equal on all ranks that enter it together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Which one.
+    pub operation: Operation,
+    /// The extents that all ranks share; empty where they may differ.
+    pub shape: Vec<usize>,
+}
+
+impl Call {
+    /// A call with the extents that all ranks share.
+    pub fn new(operation: Operation, shape: &[usize]) -> Self {
+        Self { operation, shape: shape.to_vec() }
+    }
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.operation)?;
+        if self.shape.is_empty() { Ok(()) } else { write!(f, " of {:?}", self.shape) }
+    }
+}
+
+/// Why a collective failed. The ranks cannot go on: the worker ends.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CollectiveError {
+    /// Ranks called different collectives, or with different extents.
+    #[error("rank {rank} entered {theirs} while rank {other} entered {call}")]
+    Mismatch {
+        /// The rank that differs.
+        rank: usize,
+        /// What it called.
+        theirs: Call,
+        /// The rank that it is compared with.
+        other: usize,
+        /// What that one called.
+        call: Call,
+    },
+    /// A rank ended, or its connection broke.
+    #[error("rank {rank} was lost during {call}: {reason}")]
+    Lost {
+        /// The rank.
+        rank: usize,
+        /// What the reporting rank called.
+        call: Call,
+        /// What is known of the cause.
+        reason: String,
+    },
+    /// A rank did not enter the call in time.
+    #[error("rank {rank} did not enter {call} within {limit:?}")]
+    TimedOut {
+        /// The rank.
+        rank: usize,
+        /// What the others wait in.
+        call: Call,
+        /// The time limit.
+        limit: Duration,
+    },
+    /// A rank sent data of another type or length than the call has.
+    #[error("rank {rank} sent {found} in {call}, not {expected}")]
+    Malformed {
+        /// The rank.
+        rank: usize,
+        /// What was called.
+        call: Call,
+        /// What came.
+        found: String,
+        /// What should have come.
+        expected: String,
+    },
+    /// The ranks could not be connected.
+    #[error("ranks cannot be connected: {0}")]
+    Rendezvous(String),
+}

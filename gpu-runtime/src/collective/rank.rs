@@ -1,0 +1,128 @@
+//! The operations that every transport has, made of one exchange or two.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::call::{Call, CollectiveError, Operation};
+use super::payload::{self, Payload, bytes, floats};
+
+/// Elements up to which an all-reduce sends whole arrays in one exchange. Larger ones are reduced in slices and gathered,
+/// which moves `2 (w - 1) / w` of an array per rank instead of `w - 1`. The bits are the same.
+pub(super) const ONE_EXCHANGE: usize = 4_096;
+
+/// One of the ranks that compute a model together.
+pub trait Collective: Send + Sync {
+    /// Which rank this is, from 0.
+    fn rank(&self) -> usize;
+
+    /// How many ranks there are.
+    fn world(&self) -> usize;
+
+    /// Sends `parts[r]` to rank `r`, and returns what each rank sent to this one, in the order of ranks. All ranks make the
+    /// same `call`.
+    ///
+    /// # Errors
+    /// See [`CollectiveError`].
+    fn exchange(&self, call: Call, parts: Vec<Payload>) -> Result<Vec<Payload>, CollectiveError>;
+
+    /// Replaces `values` with their sum over all ranks.
+    ///
+    /// # Errors
+    /// See [`CollectiveError`].
+    fn all_reduce(&self, values: &mut [f32]) -> Result<(), CollectiveError> {
+        let call = Call::new(Operation::AllReduce, &[values.len()]);
+        if values.len() <= ONE_EXCHANGE {
+            let mine = Payload::from(values.to_vec());
+            let all = self.exchange(call.clone(), vec![mine; self.world()])?;
+            return sum_into(&call, &all, values);
+        }
+        let slices: Vec<_> = (0..self.world()).map(|rank| slice_of(values.len(), self.world(), rank)).collect();
+        let parts = slices.iter().map(|slice| Payload::from(values[slice.clone()].to_vec())).collect();
+        let received = self.exchange(call.clone(), parts)?;
+        let mut sums = vec![0.0; slices[self.rank()].len()];
+        sum_into(&call, &received, &mut sums)?;
+        let all = self.exchange(call.clone(), vec![Payload::from(sums); self.world()])?;
+        for (rank, (slice, part)) in slices.into_iter().zip(&all).enumerate() {
+            values[slice.clone()].copy_from_slice(floats(&call, rank, part, slice.len())?);
+        }
+        Ok(())
+    }
+
+    /// The sum over all ranks of this rank's slice of `values`: slices are [`slice_of`] the length, in the order of ranks.
+    ///
+    /// # Errors
+    /// See [`CollectiveError`].
+    fn reduce_scatter(&self, values: &[f32]) -> Result<Vec<f32>, CollectiveError> {
+        let call = Call::new(Operation::ReduceScatter, &[values.len()]);
+        let slice = |rank| slice_of(values.len(), self.world(), rank);
+        let parts = (0..self.world()).map(|rank| Payload::from(values[slice(rank)].to_vec())).collect();
+        let received = self.exchange(call.clone(), parts)?;
+        let mut sums = vec![0.0; slice(self.rank()).len()];
+        sum_into(&call, &received, &mut sums)?;
+        Ok(sums)
+    }
+
+    /// The arrays of all ranks, which may differ in length, in the order of ranks.
+    ///
+    /// # Errors
+    /// See [`CollectiveError`].
+    fn all_gather(&self, mine: Vec<f32>) -> Result<Vec<Arc<Vec<f32>>>, CollectiveError> {
+        let call = Call::new(Operation::AllGather, &[]);
+        let all = self.exchange(call.clone(), vec![Payload::from(mine); self.world()])?;
+        all.iter().enumerate().map(|(rank, part)| payload::shared_floats(&call, rank, part)).collect()
+    }
+
+    /// Sends `parts[r]`, whole rows of `width` elements, to rank `r`, and returns what each rank sent to this one.
+    ///
+    /// # Errors
+    /// See [`CollectiveError`].
+    fn all_to_all(&self, width: usize, parts: Vec<Vec<f32>>) -> Result<Vec<Arc<Vec<f32>>>, CollectiveError> {
+        let call = Call::new(Operation::AllToAll, &[width]);
+        let received = self.exchange(call.clone(), parts.into_iter().map(Payload::from).collect())?;
+        received.iter().enumerate().map(|(rank, part)| payload::shared_rows(&call, rank, part, width)).collect()
+    }
+
+    /// The bytes of rank `root`; what the others pass is ignored.
+    ///
+    /// # Errors
+    /// See [`CollectiveError`].
+    fn broadcast(&self, root: usize, message: Vec<u8>) -> Result<Arc<Vec<u8>>, CollectiveError> {
+        let call = Call::new(Operation::Broadcast { root }, &[]);
+        let sent = if self.rank() == root { Payload::from(message) } else { Payload::from(Vec::<u8>::new()) };
+        let received = self.exchange(call.clone(), vec![sent; self.world()])?;
+        bytes(&call, root, received.get(root))
+    }
+
+    /// Returns when every rank has called it.
+    ///
+    /// # Errors
+    /// See [`CollectiveError`].
+    fn barrier(&self) -> Result<(), CollectiveError> {
+        let nothing = Payload::from(Vec::<u8>::new());
+        self.exchange(Call::new(Operation::Barrier, &[]), vec![nothing; self.world()]).map(drop)
+    }
+}
+
+/// The part of `len` elements that belongs to a rank: equal parts, the first ones longer by one where it does not divide.
+pub fn slice_of(len: usize, world: usize, rank: usize) -> Range<usize> {
+    let (each, more) = (len / world, len % world);
+    let start = each * rank + rank.min(more);
+    start..start + each + usize::from(rank < more)
+}
+
+/// `sums = parts[0] + parts[1] + …`, element by element in this order.
+fn sum_into(call: &Call, parts: &[Payload], sums: &mut [f32]) -> Result<(), CollectiveError> {
+    for (rank, part) in parts.iter().enumerate() {
+        add_part(rank == 0, floats(call, rank, part, sums.len())?, sums);
+    }
+    Ok(())
+}
+
+/// Begins `sums` with the first part, and adds the others to it.
+pub(super) fn add_part(is_first: bool, part: &[f32], sums: &mut [f32]) {
+    if is_first {
+        sums.copy_from_slice(part);
+    } else {
+        sums.iter_mut().zip(part).for_each(|(sum, term)| *sum += term);
+    }
+}

@@ -1,0 +1,162 @@
+//! The ranks of a model, as its passes use them.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use super::call::{Call, CollectiveError, Operation};
+use super::meter::{CollectiveUse, Metered};
+use super::payload::{Payload, bytes, shared_floats};
+use super::rank::{Collective, add_part};
+use super::single::Single;
+
+/// Shares a model's collectives among its passes. Errors are sticky, as those of devices are: a pass whose collective fails
+/// goes on with what it has, and whoever runs passes asks [`Ranks::check`] before it uses a result.
+#[derive(Clone)]
+pub struct Ranks {
+    collective: Arc<Metered>,
+    failure: Arc<OnceLock<CollectiveError>>,
+}
+
+impl fmt::Debug for Ranks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ranks").field("rank", &self.rank()).field("world", &self.world()).finish_non_exhaustive()
+    }
+}
+
+impl Default for Ranks {
+    fn default() -> Self {
+        Self::new(Arc::new(Single))
+    }
+}
+
+impl Ranks {
+    /// The ranks that `collective` connects.
+    pub fn new(collective: Arc<dyn Collective>) -> Self {
+        Self { collective: Arc::new(Metered::new(collective)), failure: Arc::default() }
+    }
+
+    /// Which rank this is.
+    pub fn rank(&self) -> usize {
+        self.collective.rank()
+    }
+
+    /// How many there are.
+    pub fn world(&self) -> usize {
+        self.collective.world()
+    }
+
+    /// What collectives have cost this rank.
+    pub fn used(&self) -> CollectiveUse {
+        self.collective.read()
+    }
+
+    /// Whether there are no others.
+    pub fn is_single(&self) -> bool {
+        self.world() == 1
+    }
+
+    /// Replaces `values` by their sum over all ranks, in the order of ranks; they stay where this fails.
+    pub fn all_reduce(&self, values: &mut [f32]) {
+        self.recorded(|| (), |collective| collective.all_reduce(values));
+    }
+
+    /// Replaces `values` by their sum over the ranks of `group`, in the order of ranks. All ranks call it, each with the group
+    /// that it belongs to.
+    pub fn reduce_within(&self, group: Range<usize>, values: &mut [f32]) {
+        if group == (0..self.world()) {
+            return self.all_reduce(values);
+        }
+        self.recorded(
+            || (),
+            |collective| {
+                let all = collective.all_gather(values.to_vec())?;
+                for (at, part) in all[group].iter().enumerate() {
+                    add_part(at == 0, part, values);
+                }
+                Ok(())
+            },
+        );
+    }
+
+    /// The sum of `value` over all ranks, in their order.
+    pub fn sum(&self, value: f64) -> f64 {
+        let add = |collective: &dyn Collective| {
+            let all = all_bytes(collective, value.to_le_bytes().to_vec())?;
+            // Every rank sent eight bytes.
+            Ok(all.iter().map(|bytes| bytes.as_slice().try_into().map_or(f64::NAN, f64::from_le_bytes)).sum())
+        };
+        self.recorded(|| value, add)
+    }
+
+    /// On rank 0 the arrays of all ranks, which may differ in length, in the order of ranks. `None` on the others, and after a
+    /// failure.
+    pub fn gather(&self, mine: Vec<f32>) -> Option<Vec<Arc<Vec<f32>>>> {
+        let gather = |collective: &dyn Collective| {
+            let call = Call::new(Operation::Gather { root: 0 }, &[]);
+            let nothing = Payload::from(Vec::<f32>::new());
+            let mut parts = vec![nothing; collective.world()];
+            parts[0] = Payload::from(mine);
+            let all = collective.exchange(call.clone(), parts)?;
+            let arrays = all.iter().enumerate().map(|(rank, part)| shared_floats(&call, rank, part));
+            arrays.collect::<Result<Vec<_>, _>>().map(Some)
+        };
+        self.recorded(|| None, gather).filter(|_| self.rank() == 0)
+    }
+
+    /// The bytes of every rank, in the order of ranks; those of this one alone after a failure.
+    pub fn all_bytes(&self, mine: Vec<u8>) -> Vec<Arc<Vec<u8>>> {
+        let own = mine.clone();
+        self.recorded(|| vec![Arc::new(own)], |collective| all_bytes(collective, mine))
+    }
+
+    /// What rank 0 decided; `mine`, which is ignored elsewhere, after a failure.
+    pub fn decide(&self, mine: u8) -> u8 {
+        let decide = |collective: &dyn Collective| {
+            let decision = collective.broadcast(0, vec![mine])?;
+            Ok(decision.first().copied().unwrap_or(mine))
+        };
+        self.recorded(|| mine, decide)
+    }
+
+    /// Waits for all ranks, which have to be in the same `state`: one that is in another fails it, with both in the error.
+    pub fn meet(&self, state: &[usize]) {
+        let meet = |collective: &dyn Collective| {
+            let nothing = Payload::from(Vec::<u8>::new());
+            let parts = vec![nothing; collective.world()];
+            collective.exchange(Call::new(Operation::Barrier, state), parts).map(drop)
+        };
+        self.recorded(|| (), meet);
+    }
+
+    /// The first error of a collective since the ranks were connected.
+    ///
+    /// # Errors
+    /// That one.
+    pub fn check(&self) -> Result<(), CollectiveError> {
+        self.failure.get().map_or(Ok(()), |failure| Err(failure.clone()))
+    }
+
+    /// Makes a call, unless this is the only rank or a call failed before: then, and if it fails, the result is `own`.
+    fn recorded<T>(
+        &self,
+        own: impl FnOnce() -> T,
+        call: impl FnOnce(&dyn Collective) -> Result<T, CollectiveError>,
+    ) -> T {
+        if self.is_single() || self.failure.get().is_some() {
+            return own();
+        }
+        call(&*self.collective).unwrap_or_else(|failure| {
+            tracing::error!(rank = self.rank(), world = self.world(), error = %failure, "a collective failed");
+            // The first one is the cause.
+            let _ = self.failure.set(failure);
+            own()
+        })
+    }
+}
+
+fn all_bytes(collective: &dyn Collective, mine: Vec<u8>) -> Result<Vec<Arc<Vec<u8>>>, CollectiveError> {
+    let call = Call::new(Operation::AllGather, &[]);
+    let all = collective.exchange(call.clone(), vec![Payload::from(mine); collective.world()])?;
+    all.iter().enumerate().map(|(rank, part)| bytes(&call, rank, Some(part))).collect()
+}

@@ -1,0 +1,150 @@
+//! Messages between rank 0 and another one, beside the collectives: in order, of any size, at any time.
+//!
+//! Each side writes a heartbeat when it has nothing else to say, so that a rank that is gone, or whose machine is, is noticed
+//! while both are idle, or while one waits for the other in a collective.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::link::Breaker;
+
+/// Takes the place of a length: nothing follows.
+const HEARTBEAT: u64 = 0;
+/// Takes the place of a length: the sender is done.
+const END: u64 = u64::MAX;
+
+/// How often ranks show that they are there, and how long one is missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// Time between two heartbeats.
+    pub every: Duration,
+    /// A rank that was silent for so long is lost.
+    pub limit: Duration,
+}
+
+impl Default for Heartbeat {
+    fn default() -> Self {
+        Self { every: Duration::from_secs(5), limit: Duration::from_secs(30) }
+    }
+}
+
+/// The connection with another rank. Dropping it tells the other that this one is done.
+#[derive(Debug)]
+pub struct MessageLink {
+    rank: usize,
+    outgoing: Option<Sender<Vec<u8>>>,
+    incoming: Receiver<Vec<u8>>,
+    lost: Arc<OnceLock<String>>,
+    writer: Option<JoinHandle<()>>,
+    stream: TcpStream,
+}
+
+impl MessageLink {
+    /// Over `stream`, with rank `rank`. When that one is lost, `breaker` ends the collectives too, which would wait for it.
+    pub(super) fn new(rank: usize, stream: TcpStream, heartbeat: Heartbeat, breaker: Breaker) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(heartbeat.limit))?;
+        stream.set_write_timeout(Some(heartbeat.limit))?;
+        let lost = Arc::new(OnceLock::new());
+        let (outgoing, to_write) = channel();
+        let (arrived, incoming) = channel();
+        let (mut to, mut from) = (stream.try_clone()?, stream.try_clone()?);
+        let writer = thread::Builder::new().name(format!("to-rank-{rank}")).spawn(move || {
+            // A broken connection shows when its other half is read.
+            if write_messages(&mut to, &to_write, heartbeat.every).is_err() {
+                let _ = to.shutdown(Shutdown::Both);
+            }
+        })?;
+        let noticed = Arc::clone(&lost);
+        thread::Builder::new().name(format!("from-rank-{rank}")).spawn(move || {
+            if let Err(error) = read_messages(&mut from, &arrived) {
+                let _ = noticed.set(reason(&error, heartbeat.limit));
+                breaker.break_all();
+            }
+        })?;
+        Ok(Self { rank, outgoing: Some(outgoing), incoming, lost, writer: Some(writer), stream })
+    }
+
+    /// The other rank.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Sends a message, which must not be empty; false when the other rank is known to be lost.
+    pub fn send(&self, message: Vec<u8>) -> bool {
+        self.lost().is_none() && self.outgoing.as_ref().is_some_and(|outgoing| outgoing.send(message).is_ok())
+    }
+
+    /// Waits for the next message; `None` when the other rank is done or lost.
+    pub fn receive(&self) -> Option<Vec<u8>> {
+        self.incoming.recv().ok()
+    }
+
+    /// Ends the connection, so that the other rank takes this one for lost.
+    pub fn abandon(&self) {
+        // One that is broken already needs nothing.
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+
+    /// Why the other rank is lost, if it is.
+    pub fn lost(&self) -> Option<&str> {
+        self.lost.get().map(String::as_str)
+    }
+}
+
+impl Drop for MessageLink {
+    fn drop(&mut self) {
+        self.outgoing = None;
+        // It says that this rank is done; a panic in it is no more than a lost connection.
+        let _ = self.writer.take().map(JoinHandle::join);
+    }
+}
+
+fn write_messages(to: &mut TcpStream, messages: &Receiver<Vec<u8>>, every: Duration) -> io::Result<()> {
+    loop {
+        match messages.recv_timeout(every) {
+            Ok(message) => {
+                to.write_all(&(message.len() as u64).to_le_bytes())?;
+                to.write_all(&message)?;
+            }
+            Err(RecvTimeoutError::Timeout) => to.write_all(&HEARTBEAT.to_le_bytes())?,
+            Err(RecvTimeoutError::Disconnected) => {
+                to.write_all(&END.to_le_bytes())?;
+                return to.shutdown(Shutdown::Write);
+            }
+        }
+    }
+}
+
+/// Returns when the other rank is done.
+fn read_messages(from: &mut TcpStream, arrived: &Sender<Vec<u8>>) -> io::Result<()> {
+    loop {
+        let mut len = [0; 8];
+        from.read_exact(&mut len)?;
+        match u64::from_le_bytes(len) {
+            HEARTBEAT => {}
+            END => return Ok(()),
+            len => {
+                // Memory grows with what arrives, not with what a length claims.
+                let mut message = Vec::new();
+                if from.take(len).read_to_end(&mut message)? as u64 != len {
+                    return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
+                }
+                // Nobody reads it when this rank is ending.
+                let _ = arrived.send(message);
+            }
+        }
+    }
+}
+
+fn reason(error: &io::Error, limit: Duration) -> String {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => format!("no heartbeat for {limit:?}"),
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => "its connection was closed".to_owned(),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,58 @@
+//! Mixtures of experts.
+
+use super::ModelConfig;
+use crate::backend::{RouterRule, RouterScores};
+
+/// A mixture of experts (Shazeer et al. 2017, arXiv:1701.06538): gated MLPs of which a router chooses some for every token.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experts {
+    /// Number of experts.
+    pub count: usize,
+    /// Width of each expert's MLP.
+    pub width: usize,
+    /// Width of an MLP beside them that every token goes to (Dai et al. 2024, arXiv:2401.06066).
+    pub shared: Option<usize>,
+    /// How a token's experts and their weights follow from the router's logits.
+    pub rule: RouterRule,
+    /// Added to the experts' scores for the choice alone, where the rule has one: `e_score_correction_bias` of the checkpoint
+    /// (Wang et al. 2024, arXiv:2408.15664). No gradient trains it.
+    pub correction: Vec<f32>,
+    /// The router's module within a block.
+    pub router: &'static str,
+    /// How files store the experts' tensors.
+    pub storage: ExpertStorage,
+}
+
+/// How Hugging Face checkpoints store the weights of a block's experts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpertStorage {
+    /// A tensor for each projection of each expert: `mlp.experts.0.gate_proj.weight` `[outputs, inputs]`.
+    Apart,
+    /// All experts in one tensor, inputs before outputs, gate and up interleaved: `mlp.experts.gate_up_proj`
+    /// `[experts, inputs, 2 · width]`, `mlp.experts.down_proj` `[experts, width, hidden]`, and biases
+    /// `…_bias` `[experts, outputs]`; or in MXFP4, `…_blocks` and `…_scales`.
+    Stacked,
+}
+
+impl Experts {
+    /// The tensor of [`Experts::correction`] in block `layer`, where there is one.
+    pub fn correction_name(&self, layer: usize) -> Option<String> {
+        let has_one = matches!(self.rule.scores, RouterScores::Sigmoid { .. });
+        has_one.then(|| format!("model.layers.{layer}.{}.e_score_correction_bias", self.router))
+    }
+}
+
+impl ModelConfig {
+    /// Whether some block has experts.
+    pub fn has_experts(&self) -> bool {
+        self.blocks.iter().any(|block| block.experts.is_some())
+    }
+
+    /// Names and values of the tensors of [`Experts::correction`], block by block.
+    pub fn corrections(&self) -> impl Iterator<Item = (String, &[f32])> {
+        self.blocks.iter().enumerate().filter_map(|(layer, block)| {
+            let experts = block.experts.as_ref()?;
+            Some((experts.correction_name(layer)?, &experts.correction[..]))
+        })
+    }
+}

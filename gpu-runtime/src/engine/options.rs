@@ -1,0 +1,59 @@
+//! How an engine computes: the settings that do not come with a request.
+
+use crate::backend::{Dtype, HostKernels};
+use crate::parallel::Parallel;
+
+/// How an engine computes.
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    /// How ranks share the models.
+    pub parallel: Parallel,
+    /// Type of base weights and of the inputs of their GEMMs.
+    pub dtype: Dtype,
+    /// Threads; 0 is one per core.
+    pub threads: usize,
+    /// Class of kernels; the best one that the processor has where it is `None`, or one that the processor does not have.
+    pub kernels: Option<HostKernels>,
+    /// Budget in bytes of all that the engine holds; `None` is no limit. The budgets below are parts of it.
+    pub memory_bytes: Option<usize>,
+    /// Budget in bytes of keys and values, for samples and the prefix cache together. Runs may leave less of it.
+    pub kv_bytes: usize,
+    /// Rows of a microbatch; where it is `None`, as many as suit the backend. A longer example is a microbatch of its own. No bit
+    /// of a result depends on it.
+    pub microbatch_tokens: Option<usize>,
+    /// Budget in bytes of a training pass. Microbatches shrink to fit; an example that alone exceeds it saves fewer
+    /// activations and recomputes the others, which changes no bit. One that exceeds it even so is computed nevertheless.
+    pub activation_bytes: usize,
+    /// Limit in bytes of cached sampler checkpoints; the one used last is always cached.
+    pub checkpoint_bytes: usize,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self {
+            parallel: Parallel::default(),
+            dtype: Dtype::Bf16,
+            threads: 0,
+            kernels: None,
+            memory_bytes: None,
+            kv_bytes: 2 << 30,
+            microbatch_tokens: None,
+            activation_bytes: 1 << 30,
+            checkpoint_bytes: 1 << 30,
+        }
+    }
+}
+
+impl EngineOptions {
+    /// Those of each rank: an equal part of all budgets.
+    pub(super) fn of_rank(&self) -> Self {
+        let part = |bytes: usize| bytes / self.parallel.world();
+        Self {
+            memory_bytes: self.memory_bytes.map(part),
+            kv_bytes: part(self.kv_bytes),
+            activation_bytes: part(self.activation_bytes),
+            checkpoint_bytes: part(self.checkpoint_bytes),
+            ..self.clone()
+        }
+    }
+}

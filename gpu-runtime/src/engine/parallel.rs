@@ -1,0 +1,268 @@
+//! An engine of several ranks, which are threads or processes.
+//!
+//! Rank 0 is the engine that the caller sees. Each call that changes an engine is sent to the others first, which make it on
+//! their own engines (see [`super::lockstep`]); results, counters and files are those of rank 0.
+
+mod command;
+mod processes;
+mod threads;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use trainyard_protocol::{
+    BaseModel, Completion, EngineStats, MemoryPlan, MemoryUse, Numerics, OpError, Operation, PlanMemory, Prepare,
+    RequestId, RunId, RunMemory, RunSpec, SampleProgress, TenantShare,
+};
+
+use super::{Engine, EngineOptions, check_layout, host_backend};
+use crate::backend::{Backend, HostBackend};
+use crate::collective::{Ranks, local_ranks, slice_of};
+use crate::config::{LoadError, ModelSource};
+use crate::parallel::Parallel;
+use command::Command;
+pub use processes::{FollowError, ProcessRank};
+use threads::ThreadRank;
+
+/// How long a rank that is a thread waits for another one in a collective. Rank 0 reads all of a model and the others their
+/// part, so that they wait for it when they load; a rank that ends is noticed at once.
+const LIMIT: Duration = Duration::from_secs(3600);
+
+/// Models by the names that clients use.
+type Models = Vec<(String, ModelSource)>;
+
+/// A rank that follows rank 0.
+trait Follower: Send {
+    fn rank(&self) -> usize;
+
+    /// Has it make a call.
+    ///
+    /// # Errors
+    /// Why it cannot any more.
+    fn send(&self, command: &Command) -> Result<(), String>;
+
+    /// Why it is lost, where that is noticed without a call.
+    fn lost(&self) -> Option<String> {
+        None
+    }
+
+    /// Has a process end as after a crash, so that what supervises it starts it again.
+    fn abandon(&self) {}
+
+    #[cfg(test)]
+    fn as_thread(&mut self) -> Option<&mut ThreadRank> {
+        None
+    }
+}
+
+/// The engine of a worker with several ranks.
+pub struct ParallelEngine<B: Backend> {
+    /// Dropped before the followers, whose calls then fail.
+    leader: Engine<B>,
+    followers: Vec<Box<dyn Follower>>,
+    parallel: Parallel,
+    /// Why a follower does not take commands any more.
+    failure: Option<String>,
+}
+
+impl ParallelEngine<HostBackend> {
+    /// An engine with the ranks of `options.parallel`, which share the threads and the memory of `options`. `models` are the
+    /// models as each rank opened them.
+    ///
+    /// # Errors
+    /// The first model that cannot be loaded or that so many ranks cannot share.
+    pub fn new(models: Vec<Models>, options: EngineOptions) -> Result<Self, LoadError> {
+        let world = options.parallel.world();
+        let threads = match options.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        };
+        let threads_of = |rank| slice_of(threads, world, rank).len().max(1);
+        let backend = |rank| host_backend(&EngineOptions { threads: threads_of(rank), ..options.clone() });
+        Self::on((0..world).map(backend).collect(), models, &options)
+    }
+}
+
+impl<B: Backend> ParallelEngine<B> {
+    /// As [`ParallelEngine::new`], with a backend for each rank.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn on(backends: Vec<B>, models: Vec<Models>, options: &EngineOptions) -> Result<Self, LoadError> {
+        let parallel = options.parallel;
+        models.iter().try_for_each(|models| check_models(models, parallel))?;
+        let options = options.of_rank();
+        let mut starts = local_ranks(parallel.world(), LIMIT).into_iter().zip(backends.into_iter().zip(models));
+        let (rank, (backend, own)) = starts.next().ok_or_else(|| rank_error(0, "there are no ranks"))?;
+        let mut followers: Vec<Box<dyn Follower>> = Vec::new();
+        let mut loading = Vec::new();
+        for (at, (rank, (backend, models))) in starts.enumerate() {
+            let (follower, loaded) = ThreadRank::spawn(at + 1, (rank, backend), models, options.clone())?;
+            followers.push(Box::new(follower));
+            loading.push(loaded);
+        }
+        let leader = Engine::on_ranks(backend, own, options, Ranks::new(Arc::new(rank)))?;
+        for (at, loaded) in loading.into_iter().enumerate() {
+            loaded.recv().unwrap_or_else(|_| Err(rank_error(at + 1, "its thread ended while it loaded the models")))?;
+        }
+        Ok(Self { leader, followers, parallel, failure: None })
+    }
+
+    /// For the description of a rank's device.
+    pub fn backend(&self) -> &B {
+        self.leader.backend()
+    }
+
+    /// Has all followers make a call.
+    fn send(&mut self, command: &Command) {
+        for follower in &self.followers {
+            let Err(reason) = follower.send(command) else { continue };
+            tracing::error!(rank = follower.rank(), reason, "the rank was lost");
+            self.failure.get_or_insert_with(|| lost(&**follower, &reason));
+        }
+    }
+
+    fn ranks(&self) -> u64 {
+        self.parallel.world() as u64
+    }
+}
+
+impl<B: Backend> Drop for ParallelEngine<B> {
+    fn drop(&mut self) {
+        use trainyard_protocol::Engine as _;
+
+        if self.failure().is_some() {
+            self.followers.iter().for_each(|follower| follower.abandon());
+        }
+    }
+}
+
+/// Whether the ranks of a layout can share the models.
+fn check_models(models: &Models, parallel: Parallel) -> Result<(), LoadError> {
+    models.iter().try_for_each(|(_, model)| Ok(check_layout(&model.config, parallel)?))
+}
+
+/// Why the engine cannot go on without a rank.
+fn lost(follower: &dyn Follower, reason: &str) -> String {
+    format!("rank {} was lost: {reason}", follower.rank())
+}
+
+fn rank_error(rank: usize, reason: &str) -> LoadError {
+    LoadError::Rank { rank, reason: reason.to_owned() }
+}
+
+impl<B: Backend> trainyard_protocol::Engine for ParallelEngine<B> {
+    fn models(&self) -> Vec<BaseModel> {
+        self.leader.models()
+    }
+
+    fn numerics(&self) -> BTreeMap<String, Numerics> {
+        self.leader.numerics()
+    }
+
+    fn preparer(&self) -> Arc<dyn Prepare> {
+        self.leader.preparer()
+    }
+
+    fn memory(&self) -> Arc<dyn PlanMemory> {
+        Arc::new(AllRanks { one: self.leader.memory(), ranks: self.ranks() })
+    }
+
+    fn start(&mut self, id: RequestId, share: TenantShare, operation: Operation) {
+        self.send(&Command::Start(id.clone(), share.clone(), Box::new(operation.clone())));
+        self.leader.start(id, share, operation);
+    }
+
+    fn step(&mut self) -> Vec<Completion> {
+        self.send(&Command::Step);
+        let done = self.leader.step();
+        if self.failure().is_some() { Vec::new() } else { done }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.leader.is_idle()
+    }
+
+    fn take_admitted(&mut self) -> Vec<RequestId> {
+        self.leader.take_admitted()
+    }
+
+    fn sampled_since(&self, id: &RequestId, known: &[usize]) -> Vec<SampleProgress> {
+        self.leader.sampled_since(id, known)
+    }
+
+    fn cancel(&mut self, ids: &BTreeSet<RequestId>) {
+        self.send(&Command::Cancel(ids.clone()));
+        self.leader.cancel(ids);
+    }
+
+    fn unload_run(&mut self, run: &RunId) {
+        self.send(&Command::UnloadRun(run.clone()));
+        self.leader.unload_run(run);
+    }
+
+    fn drop_snapshot(&mut self, key: &str) {
+        self.send(&Command::DropSnapshot(key.to_owned()));
+        self.leader.drop_snapshot(key);
+    }
+
+    fn stats(&self) -> EngineStats {
+        let (stats, ranks) = (self.leader.stats(), self.ranks());
+        EngineStats {
+            kv_bytes: stats.kv_bytes * ranks,
+            kv_limit: stats.kv_limit.saturating_mul(ranks),
+            memory: use_of_all(stats.memory, ranks),
+            memory_budget: stats.memory_budget * ranks,
+            ..stats
+        }
+    }
+
+    fn failure(&self) -> Option<OpError> {
+        let noticed = || self.followers.iter().find_map(|follower| Some(lost(&**follower, &follower.lost()?)));
+        self.leader.failure().or_else(|| self.failure.clone().or_else(noticed).map(OpError::server))
+    }
+}
+
+/// Predicts what all ranks take together; their parts have the same size.
+struct AllRanks {
+    one: Arc<dyn PlanMemory>,
+    ranks: u64,
+}
+
+impl PlanMemory for AllRanks {
+    fn plan(&self) -> MemoryPlan {
+        plan_of_all(self.one.plan(), self.ranks)
+    }
+
+    fn run(&self, spec: &RunSpec) -> Option<RunMemory> {
+        let RunMemory { bytes, snapshot_bytes } = self.one.run(spec)?;
+        Some(RunMemory { bytes: bytes * self.ranks, snapshot_bytes: snapshot_bytes * self.ranks })
+    }
+}
+
+/// What all ranks have, given what each has.
+pub(super) fn plan_of_all(one: MemoryPlan, ranks: u64) -> MemoryPlan {
+    MemoryPlan {
+        budget: one.budget.map(|budget| budget * ranks),
+        weights: one.weights * ranks,
+        activations: one.activations * ranks,
+        checkpoints: one.checkpoints * ranks,
+        kv: one.kv * ranks,
+    }
+}
+
+fn use_of_all(one: MemoryUse, ranks: u64) -> MemoryUse {
+    MemoryUse {
+        weights: one.weights * ranks,
+        runs: one.runs * ranks,
+        snapshots: one.snapshots * ranks,
+        checkpoints: one.checkpoints * ranks,
+        kv: one.kv * ranks,
+        activations: one.activations * ranks,
+    }
+}
+
+#[cfg(test)]
+#[path = "parallel_tests.rs"]
+mod tests;

@@ -1,0 +1,209 @@
+//! Ranks that are processes, on one machine or several.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::command::Command;
+use super::{Follower, Models, ParallelEngine, check_models, rank_error};
+use crate::backend::{Backend, HostBackend, MicrobatchRows};
+use crate::collective::{CollectiveError, Heartbeat, MessageLink, Ranks, Rendezvous};
+use crate::config::{LoadError, ModelSource};
+use crate::engine::{Engine, EngineOptions, host_backend};
+
+/// This process among the ranks of a worker.
+pub struct ProcessRank {
+    ranks: Ranks,
+    /// On rank 0 with each of the others, on them with rank 0.
+    links: Vec<MessageLink>,
+}
+
+/// Why a rank stopped to follow rank 0.
+#[derive(Debug, thiserror::Error)]
+pub enum FollowError {
+    /// It cannot load the models.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Rank 0 is gone, and with it what this rank computed.
+    #[error("rank 0 was lost: {0}")]
+    Lost(String),
+    /// Rank 0 sent something that this version does not read.
+    #[error("rank 0 sent a call that cannot be read: {0}")]
+    Malformed(String),
+    /// A collective failed.
+    #[error(transparent)]
+    Collective(#[from] CollectiveError),
+}
+
+impl ProcessRank {
+    /// Waits for the other ranks.
+    ///
+    /// # Errors
+    /// [`CollectiveError::Rendezvous`].
+    pub fn join(rendezvous: &Rendezvous) -> Result<Self, CollectiveError> {
+        let (rank, links) = rendezvous.join_with_messages(Heartbeat::default())?;
+        Ok(Self { ranks: Ranks::new(Arc::new(rank)), links })
+    }
+
+    /// The engine of rank 0 on the host backend, as [`ParallelEngine::over`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn lead(
+        self,
+        models: Vec<(String, ModelSource)>,
+        options: &EngineOptions,
+    ) -> Result<ParallelEngine<HostBackend>, LoadError> {
+        ParallelEngine::over(self, host_backend(options), models, options)
+    }
+
+    /// Makes the calls that rank 0 makes, on the host backend, until it ends. Budgets in `options` are this process's. Calls
+    /// `ready` once the models are loaded.
+    ///
+    /// # Errors
+    /// Models that cannot be loaded, and a rank that is lost.
+    pub fn follow(
+        self,
+        models: Vec<(String, ModelSource)>,
+        options: &EngineOptions,
+        ready: impl FnOnce(),
+    ) -> Result<(), FollowError> {
+        self.follow_on(host_backend(options), models, options, ready)
+    }
+
+    fn follow_on<B: Backend>(
+        self,
+        backend: B,
+        models: Models,
+        options: &EngineOptions,
+        ready: impl FnOnce(),
+    ) -> Result<(), FollowError> {
+        check_models(&models, options.parallel)?;
+        let options = agreed(&self.ranks, &backend, &models, options)?;
+        let mut engine = Engine::on_ranks(backend, models, options, self.ranks.clone())?;
+        ready();
+        let Some(link) = self.links.first() else { return Ok(()) };
+        while let Some(message) = link.receive() {
+            let command = Command::from_message(&message).map_err(|error| FollowError::Malformed(error.to_string()))?;
+            command.call(&mut engine);
+            if let Err(failure) = self.ranks.check() {
+                // The cause is known better where the connection was watched.
+                return Err(link.lost().map_or(failure.into(), |reason| FollowError::Lost(reason.to_owned())));
+            }
+        }
+        link.lost().map_or(Ok(()), |reason| Err(FollowError::Lost(reason.to_owned())))
+    }
+}
+
+impl<B: Backend> ParallelEngine<B> {
+    /// The engine of rank 0, of ranks that are processes. Budgets in `options` are this process's, and those of each rank.
+    ///
+    /// # Errors
+    /// The first model that cannot be loaded or that so many ranks cannot share; ranks that do not serve the same.
+    pub fn over(
+        processes: ProcessRank,
+        backend: B,
+        models: Vec<(String, ModelSource)>,
+        options: &EngineOptions,
+    ) -> Result<Self, LoadError> {
+        let ProcessRank { ranks, links } = processes;
+        check_models(&models, options.parallel)?;
+        let options = agreed(&ranks, &backend, &models, options)?;
+        let parallel = options.parallel;
+        let leader = Engine::on_ranks(backend, models, options, ranks)?;
+        let followers = links.into_iter().map(|link| Box::new(Process { link }) as Box<dyn Follower>).collect();
+        Ok(Self { leader, followers, parallel, failure: None })
+    }
+}
+
+/// Another process, as rank 0 sees it. Dropping it ends that process in good order.
+struct Process {
+    link: MessageLink,
+}
+
+impl Follower for Process {
+    fn rank(&self) -> usize {
+        self.link.rank()
+    }
+
+    fn send(&self, command: &Command) -> Result<(), String> {
+        let message = command.to_message().map_err(|error| error.to_string())?;
+        if self.link.send(message) { Ok(()) } else { Err(self.link.lost().unwrap_or("it ended").to_owned()) }
+    }
+
+    fn lost(&self) -> Option<String> {
+        self.link.lost().map(str::to_owned)
+    }
+
+    fn abandon(&self) {
+        self.link.abandon();
+    }
+}
+
+/// What decides which passes an engine plans, and so has to be the same on all ranks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Terms {
+    /// Rank 0 and this one have to serve the same.
+    models: Vec<(String, String)>,
+    kernels: String,
+    dtype: String,
+    memory_bytes: Option<usize>,
+    kv_bytes: usize,
+    activation_bytes: usize,
+    checkpoint_bytes: usize,
+    /// Rows, with and without a gradient.
+    microbatch: [usize; 2],
+}
+
+/// The options with which all ranks compute: with the smallest budgets of any.
+fn agreed<B: Backend>(
+    ranks: &Ranks,
+    backend: &B,
+    models: &Models,
+    options: &EngineOptions,
+) -> Result<EngineOptions, LoadError> {
+    let failed = |reason: String| rank_error(ranks.rank(), &reason);
+    let rows = options.microbatch_tokens.map_or_else(|| backend.microbatch_rows(), MicrobatchRows::of_all);
+    let own = Terms {
+        models: models.iter().map(|(name, model)| (name.clone(), format!("{:?}", model.config))).collect(),
+        kernels: backend.device().kernels.to_owned(),
+        dtype: backend.dtype().name().to_owned(),
+        memory_bytes: options.memory_bytes,
+        kv_bytes: options.kv_bytes,
+        activation_bytes: options.activation_bytes,
+        checkpoint_bytes: options.checkpoint_bytes,
+        microbatch: [rows.training, rows.forward],
+    };
+    let mine = serde_json::to_vec(&own).map_err(|error| failed(error.to_string()))?;
+    let all = ranks.all_bytes(mine);
+    ranks.check().map_err(|error| failed(error.to_string()))?;
+    let read = |bytes: &Arc<Vec<u8>>| serde_json::from_slice::<Terms>(bytes);
+    let all = all.iter().map(read).collect::<Result<Vec<_>, _>>().map_err(|error| failed(error.to_string()))?;
+    for (rank, other) in all.iter().enumerate() {
+        let first = &all[0];
+        let differs = |what: &str, of: fn(&Terms) -> String| {
+            (of(other) != of(first))
+                .then(|| rank_error(rank, &format!("its {what} are {}, those of rank 0 {}", of(other), of(first))))
+        };
+        let names = |terms: &Terms| terms.models.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+        let found = differs("models", names)
+            .or_else(|| differs("kernels", |terms| terms.kernels.clone()))
+            .or_else(|| differs("weights", |terms| terms.dtype.clone()))
+            .or_else(|| differs("rows of microbatches", |terms| format!("{:?}", terms.microbatch)))
+            .or_else(|| {
+                (other.models != first.models)
+                    .then(|| rank_error(rank, "a model has another config.json than on rank 0"))
+            });
+        if let Some(error) = found {
+            return Err(error);
+        }
+    }
+    let least = |of: fn(&Terms) -> usize| all.iter().map(of).min().unwrap_or_default();
+    Ok(EngineOptions {
+        memory_bytes: all.iter().filter_map(|terms| terms.memory_bytes).min(),
+        kv_bytes: least(|terms| terms.kv_bytes),
+        activation_bytes: least(|terms| terms.activation_bytes),
+        checkpoint_bytes: least(|terms| terms.checkpoint_bytes),
+        ..options.clone()
+    })
+}

@@ -1,0 +1,143 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::path::Path;
+
+use trainyard_protocol::{Engine as _, LoraSpec, ModelHead, Optimizer};
+
+use super::*;
+use crate::collective::Rendezvous;
+use crate::engine::fault_tests::{id, optim, pass};
+use crate::load::load;
+
+fn engine() -> ParallelEngine<HostBackend> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/llama");
+    let options = EngineOptions { parallel: Parallel::with_tp(2).unwrap(), threads: 2, ..EngineOptions::default() };
+    let models = (0..2).map(|_| vec![("m".to_owned(), load(&path).unwrap())]).collect();
+    let mut engine = ParallelEngine::new(models, options).unwrap();
+    let lora = LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
+    let spec =
+        RunSpec { base_model: "m".into(), lora: Some(lora), optimizer: Optimizer::AdamW, head: ModelHead::Unembedding };
+    start(&mut engine, "create", Operation::CreateRun { run: RunId::new("a"), spec });
+    assert_eq!(drain(&mut engine), 1);
+    engine
+}
+
+fn start(engine: &mut ParallelEngine<HostBackend>, name: &str, operation: Operation) {
+    engine.start(id(name), TenantShare::new("t"), operation);
+}
+
+/// Steps until nothing is left to do, or the engine fails; how many operations were completed.
+fn drain(engine: &mut ParallelEngine<HostBackend>) -> usize {
+    let mut completed = 0;
+    while !engine.is_idle() && engine.failure().is_none() {
+        completed += engine.step().len();
+    }
+    completed
+}
+
+fn failure(engine: &mut ParallelEngine<HostBackend>, operation: Operation) -> String {
+    start(engine, "last", operation);
+    assert_eq!(drain(engine), 0, "nothing is completed by ranks that differ");
+    assert!(engine.step().is_empty());
+    engine.failure().unwrap().message
+}
+
+#[test]
+fn a_rank_that_goes_another_way_ends_the_engine() {
+    let mut engine = engine();
+    // The follower alone unloads the run.
+    engine.send(&Command::UnloadRun(RunId::new("a")));
+    let message = failure(&mut engine, pass("a", 3));
+    assert!(
+        message.starts_with("rank 1 entered barrier of [") && message.contains("while rank 0 entered"),
+        "{message}"
+    );
+    // It stays so.
+    start(&mut engine, "step", optim("a"));
+    assert!(engine.step().is_empty());
+    assert_eq!(engine.failure().unwrap().message, message);
+}
+
+#[test]
+fn a_panic_on_one_rank_ends_the_engine() {
+    let mut engine = engine();
+    let mut poisoned = pass("a", 3);
+    if let Operation::ForwardBackward(request) = &mut poisoned {
+        request.batch.data[1].tokens[3] = u32::MAX;
+    }
+    engine.send(&Command::Start(id("pass"), TenantShare::new("t"), Box::new(poisoned)));
+    engine.leader.start(id("pass"), TenantShare::new("t"), pass("a", 3));
+    assert_eq!(drain(&mut engine), 0);
+    let message = engine.failure().unwrap().message;
+    let found =
+        message.starts_with("rank 1 entered barrier of [") && message.contains("rank 0 entered all-reduce of [");
+    assert!(found, "{message}");
+}
+
+#[test]
+fn a_panic_on_all_ranks_fails_its_request_alone() {
+    let mut engine = engine();
+    let mut poisoned = pass("a", 3);
+    if let Operation::ForwardBackward(request) = &mut poisoned {
+        request.batch.data[1].tokens[3] = u32::MAX;
+    }
+    start(&mut engine, "pass", poisoned);
+    assert_eq!(drain(&mut engine), 1);
+    assert_eq!(engine.failure(), None);
+}
+
+#[test]
+fn a_rank_that_is_lost_ends_the_engine() {
+    let mut engine = engine();
+    engine.followers[0].as_thread().unwrap().end();
+    let message = failure(&mut engine, pass("a", 3));
+    assert!(message.starts_with("rank 1 was lost during ") && message.ends_with("its thread ended"), "{message}");
+}
+
+/// What an engine does with these operations: all that it returns.
+fn outcome(engine: &mut impl trainyard_protocol::Engine) -> Vec<Completion> {
+    let lora = LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
+    let spec =
+        RunSpec { base_model: "m".into(), lora: Some(lora), optimizer: Optimizer::AdamW, head: ModelHead::default() };
+    let create = Operation::CreateRun { run: RunId::new("a"), spec };
+    let mut done = Vec::new();
+    for (name, operation) in
+        [("create", create), ("first", pass("a", 3)), ("step", optim("a")), ("second", pass("a", 2))]
+    {
+        engine.start(id(name), TenantShare::new("t"), operation);
+        while !engine.is_idle() {
+            done.extend(engine.step());
+            assert_eq!(engine.failure(), None);
+        }
+    }
+    done
+}
+
+#[test]
+fn processes_compute_what_threads_do() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/llama");
+    let models = || vec![("m".to_owned(), load(&path).unwrap())];
+    let options = EngineOptions { parallel: Parallel::with_tp(2).unwrap(), threads: 1, ..EngineOptions::default() };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    drop(listener);
+    let limit = Duration::from_secs(60);
+    let join = |rank| {
+        let (address, job) = (address.clone(), "tests".to_owned());
+        ProcessRank::join(&Rendezvous { address, rank, world: 2, job, patience: limit, limit }).unwrap()
+    };
+    let found = std::thread::scope(|scope| {
+        // Its budget is the smaller one, with which both plan.
+        let smaller = EngineOptions { kv_bytes: options.kv_bytes / 2, ..options.clone() };
+        let follower = scope.spawn(move || join(1).follow(models(), &smaller, || ()));
+        let mut engine = join(0).lead(models(), &options).unwrap();
+        assert_eq!(engine.stats().kv_limit, options.kv_bytes as u64);
+        let found = outcome(&mut engine);
+        drop(engine);
+        follower.join().unwrap().unwrap();
+        found
+    });
+    let both = EngineOptions { threads: 2, ..options };
+    let mut threads = ParallelEngine::new(vec![models(), models()], both).unwrap();
+    assert_eq!(found, outcome(&mut threads));
+}

@@ -1,0 +1,110 @@
+//! The parameters of adapters: which modules they are on, with what extents.
+
+use trainyard_protocol::LoraSpec;
+
+use super::params::{Init, ParamSpec, ParamTable};
+use super::projection::Projection;
+use super::shard_axis::ShardAxis;
+use crate::config::ModelConfig;
+
+/// A module with an adapter on it.
+///
+/// On experts, one of A and B is common to all of a block's: of gate and up A, which reads what all of them read, of down B,
+/// which writes where all of them write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AdaptedModule {
+    /// Its name, `model.layers.0.self_attn.q_proj` … `lm_head`.
+    pub name: String,
+    /// (outputs, inputs); of each expert where it is on several.
+    pub extents: (usize, usize),
+    /// Block and projection; `None` is the unembedding.
+    pub slot: Option<(usize, Projection)>,
+    /// Number of experts that have it.
+    pub experts: Option<usize>,
+}
+
+impl AdaptedModule {
+    /// A projection of a block.
+    pub(crate) fn of(c: &ModelConfig, (layer, projection): (usize, Projection)) -> Self {
+        let experts = c.blocks[layer].experts.as_ref().filter(|_| projection.is_routed());
+        let module = if experts.is_some() { projection.expert_module() } else { projection.module() };
+        Self {
+            name: format!("model.layers.{layer}.{module}"),
+            extents: projection.extents(c, layer),
+            slot: Some((layer, projection)),
+            experts: experts.map(|experts| experts.count),
+        }
+    }
+
+    /// The unembedding.
+    pub(crate) fn unembedding(c: &ModelConfig) -> Self {
+        Self { name: "lm_head".into(), extents: (c.vocab_size, c.hidden_size), slot: None, experts: None }
+    }
+
+    /// Whether A is what all experts have in common, else B.
+    pub(super) fn shares_a(&self) -> bool {
+        !matches!(self.slot, Some((_, Projection::Down)))
+    }
+
+    /// Matrices of A and of B.
+    pub(super) fn copies(&self) -> [usize; 2] {
+        match self.experts {
+            None => [1, 1],
+            Some(count) if self.shares_a() => [1, count],
+            Some(count) => [count, 1],
+        }
+    }
+
+    /// Extents of A and B at a rank: `[rank, inputs]` and `[outputs, rank]`, on experts with the number of matrices first.
+    pub(crate) fn shapes(&self, rank: usize) -> [Vec<usize>; 2] {
+        let (outputs, inputs) = self.extents;
+        let [a, b] = self.copies();
+        match self.experts {
+            None => [vec![rank, inputs], vec![outputs, rank]],
+            Some(_) => [vec![a, rank, inputs], vec![b, outputs, rank]],
+        }
+    }
+
+    /// How ranks share A and B, and whether each has a part of their gradients alone.
+    fn shards(&self) -> [(ShardAxis, bool); 2] {
+        const ALL: (ShardAxis, bool) = (ShardAxis::Replicated, false);
+        if self.experts.is_some() {
+            // Ranks with experts of their own add up the gradient of what all experts have in common.
+            let (common, own) = ((ShardAxis::Replicated, true), (ShardAxis::Experts, false));
+            return if self.shares_a() { [common, own] } else { [own, common] };
+        }
+        // The one that is on every rank meets there a part of the outputs, or of the inputs.
+        match self.slot.map(|(_, projection)| projection.shard()) {
+            None | Some(ShardAxis::Replicated) => [ALL, ALL],
+            Some(ShardAxis::Inputs) => [(ShardAxis::Inputs, false), (ShardAxis::Replicated, true)],
+            Some(outputs) => [(ShardAxis::Replicated, true), (outputs, false)],
+        }
+    }
+}
+
+impl ParamTable {
+    /// Modules that adapters of a kind are on, in parameter order.
+    pub(crate) fn adapted_modules(c: &ModelConfig, lora: &LoraSpec) -> Vec<AdaptedModule> {
+        let slots = |layer| Projection::of_block(c, layer).filter(|p| p.is_adapted(lora)).map(move |p| (layer, p));
+        let mut modules: Vec<_> = (0..c.num_layers()).flat_map(slots).map(|slot| AdaptedModule::of(c, slot)).collect();
+        if lora.train_unembed {
+            modules.push(AdaptedModule::unembedding(c));
+        }
+        modules
+    }
+
+    /// Parameters of an adapter: A and B of each module, one after the other.
+    pub(crate) fn of_adapter(c: &ModelConfig, lora: &LoraSpec) -> Vec<ParamSpec> {
+        let modules = Self::adapted_modules(c, lora).into_iter();
+        modules
+            .flat_map(|module| {
+                let ([a, b], [a_shard, b_shard]) = (module.shapes(lora.rank as usize), module.shards());
+                let spec = |part, shape, init, (shard, is_partial)| {
+                    let name = format!("{}.{part}", module.name);
+                    ParamSpec { name, shape, init, shard, is_partial }
+                };
+                [spec("lora_A", a, Init::KaimingUniform, a_shard), spec("lora_B", b, Init::Zeros, b_shard)]
+            })
+            .collect()
+    }
+}

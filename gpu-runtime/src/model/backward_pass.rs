@@ -1,0 +1,81 @@
+//! What the backward passes of attention, MLP and experts have in common.
+
+use std::ops::Range;
+
+use super::block_pass::BlockPass;
+use super::linear::Linear;
+use super::norm_weight::NormWeight;
+use crate::backend::{Backend, GradientSinks, LoraSegment, Rows};
+
+/// The backward pass of the blocks of a batch.
+pub(super) struct Backward<'a, 'b, 'c, B: Backend> {
+    pub(super) batch: BlockPass<'a, B>,
+    /// Rows of the batch by sequence.
+    pub(super) sequences: Vec<Range<usize>>,
+    pub(super) sinks: GradientSinks<'b, 'c, B>,
+    /// By group: whether its gradients are wanted.
+    pub(super) trains: Vec<bool>,
+}
+
+impl<'a, B: Backend> Backward<'a, '_, '_, B> {
+    /// Gradient with respect to the input of a linear layer, `dx` (overwritten); the adapters on it and their low-rank
+    /// gradients are for [`Backward::weights`].
+    pub(super) fn input(
+        &self,
+        layer: usize,
+        linear: &'a Linear<B>,
+        dy: &B::OutputGradient<'_>,
+        dx: &mut B::Rows,
+    ) -> (Vec<LoraSegment<'a, B>>, B::LowRank) {
+        let lora = match self.sinks {
+            GradientSinks::Adapters(_) => linear.segments(self.batch.groups, layer, None, &self.trains),
+            GradientSinks::Full(_) => Vec::new(),
+        };
+        let d_low_rank = self.batch.backend.linear_backward(&linear.with(&lora), dy, dx);
+        (lora, d_low_rank)
+    }
+
+    /// Gradients of a linear layer's weights, or of the adapters on it, given its input `x`.
+    pub(super) fn weights(
+        &mut self,
+        linear: &Linear<B>,
+        lora: &[LoraSegment<'_, B>],
+        low_rank: [&B::LowRank; 2],
+        x: &B::WeightInput<'_>,
+        dy: &B::OutputGradient<'_>,
+    ) {
+        let (backend, sequences) = (self.batch.backend, &self.sequences);
+        match &mut self.sinks {
+            GradientSinks::Full(grads) => backend.weight_gradients(&linear.parts(), sequences, x, dy, grads),
+            GradientSinks::Adapters(sinks) => backend.lora_gradients(lora, sequences, x, dy, low_rank, sinks),
+        }
+    }
+
+    /// Gradient with respect to what a part of the block computed, where a norm stands between it and the residual stream.
+    pub(super) fn d_output(
+        &mut self,
+        norm: Option<(&NormWeight<B>, usize)>,
+        out: Option<&B::Rows>,
+        dx: &B::Rows,
+    ) -> Option<B::Rows> {
+        let ((norm, param), out) = norm.zip(out)?;
+        let mut d_out = self.batch.backend.zeros(out.rows(), out.width());
+        self.norm(norm, param, out, dx, &mut d_out);
+        Some(d_out)
+    }
+
+    /// Adds the gradient with respect to the input of a norm to `dx`, and that of its weight to the sink.
+    pub(super) fn norm(&mut self, norm: &NormWeight<B>, param: usize, x: &B::Rows, dy: &B::Rows, dx: &mut B::Rows) {
+        let dw = full(&mut self.sinks).map(|params| (params, param));
+        let eps = self.batch.w.model.config.rms_norm_eps;
+        self.batch.backend.norm_backward(norm.with(eps), x, dy, dx, dw);
+    }
+}
+
+/// The gradients of all parameters, where they are wanted.
+pub(super) fn full<'s, B: Backend>(sinks: &'s mut GradientSinks<'_, '_, B>) -> Option<&'s mut B::Params> {
+    match sinks {
+        GradientSinks::Full(params) => Some(params),
+        GradientSinks::Adapters(_) => None,
+    }
+}

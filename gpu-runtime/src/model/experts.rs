@@ -1,0 +1,300 @@
+//! Mixture of experts (Shazeer et al. 2017, arXiv:1701.06538) in a block: a router chooses experts for every row, each expert
+//! computes its rows as a gated MLP, and a row's experts are added up in ascending order.
+//!
+//! An expert's linear layers see its rows in their order in the batch, and each row is reduced by itself, so the bits of a
+//! row do not depend on the other rows of its experts. Gradients of an expert's weights add up its rows in order. Those
+//! of the adapter matrix that all experts have in common add up rows in the order of the batch: first a row's experts are
+//! added, which is possible as the other factor is the same for all of them.
+
+use std::ops::Range;
+
+use super::adapter::RowGroup;
+use super::backward_pass::{Backward, full};
+use super::block_pass::BlockPass;
+use super::linear::Linear;
+use super::mlp_weights::{ExpertWeights, GatedMlp};
+use super::norm_weight::NormWeight;
+use super::params::MlpParams;
+use super::projection::Projection;
+use super::shared_expert::{self, SharedActivations};
+use crate::backend::{
+    Backend, Dispatch, ExpertRows, FamilyOps, GradientSinks, Held, LatentOps, LoraSegment, RouterRule, Rows, WeightPart,
+};
+
+/// What the backward pass of a block's experts needs.
+pub(super) struct ExpertActivations<B: Backend> {
+    /// Residual stream before the experts.
+    x: B::Rows,
+    /// The router's logits, `[rows, experts]`.
+    logits: B::Rows,
+    pub(super) dispatch: Dispatch,
+    /// Of a row's experts.
+    weights: B::Rows,
+    /// By part of the dispatch.
+    parts: Vec<PartActivations<B>>,
+    /// The experts' weighted outputs, `[rows of the part, hidden]`, before weighting.
+    outputs: Vec<B::Rows>,
+    /// The sum of these, where a norm follows.
+    out: Option<B::Rows>,
+    /// Of the MLP beside them.
+    shared: Option<SharedActivations<B>>,
+}
+
+/// Those of an expert.
+struct PartActivations<B: Backend> {
+    /// gate and up.
+    gate_up: B::Rows,
+    /// `scale · (x Aᵀ)` of the adapters on gate_up and down.
+    low_rank: [B::LowRank; 2],
+}
+
+/// The rows of each group that an expert has, counted within the expert's.
+fn groups_of<B: Backend>(groups: &[RowGroup<B>], part: &ExpertRows) -> Vec<RowGroup<B>> {
+    let own = |group: &RowGroup<B>| RowGroup { rows: part.within(&group.rows), adapter: group.adapter.clone() };
+    groups.iter().map(own).collect()
+}
+
+/// How a block routes, and what it adds to scores for the choice.
+fn rule<'a, B: Backend>(batch: &BlockPass<'a, B>, layer: usize) -> (RouterRule, &'a [f32]) {
+    // A block has experts exactly where its description has.
+    let experts = batch.w.model.config.blocks[layer].experts.as_ref();
+    experts.map_or((RouterRule::softmax(1, true), &[][..]), |experts| (experts.rule, &experts.correction[..]))
+}
+
+/// The residual stream `x` with the experts' weighted outputs added, and what a backward pass needs.
+pub(super) fn routed<B: Backend>(
+    batch: &BlockPass<'_, B>,
+    layer: usize,
+    ExpertWeights { router, experts, shared }: &ExpertWeights<B>,
+    (pre, post): (&NormWeight<B>, Option<&NormWeight<B>>),
+    x: B::Rows,
+) -> (B::Rows, ExpertActivations<B>) {
+    let (backend, c) = (batch.backend, &batch.w.model.config);
+    let normed = backend.norm(pre.with(c.rms_norm_eps), &x);
+    let packed = backend.lhs(&normed);
+    let mut logits = backend.alloc(x.rows(), experts.len());
+    backend.linear(&router.with(&[]), &packed, None, &mut logits);
+    // It is added to the residual stream first, or is the first of the experts' sum where a norm follows.
+    let residual = if post.is_none() { Some(&x) } else { None };
+    let beside = shared.as_ref().map(|mlp| shared_expert::forward(batch, layer, mlp, &packed, residual));
+    drop(packed);
+    let (beside, shared) = beside.unzip();
+    let (rule, correction) = rule(batch, layer);
+    let (dispatch, weights) = B::Family::route(backend, rule, correction, &logits);
+    let (mut parts, mut outputs) = (Vec::new(), Vec::new());
+    for part in dispatch.parts() {
+        let (activations, output) = expert(batch, layer, part, &experts[part.expert], &normed);
+        parts.push(activations);
+        outputs.push(output);
+    }
+    drop(normed);
+    let combine = |onto: &mut B::Rows| B::Family::combine(backend, &outputs, &dispatch, Some(&weights), onto);
+    let (sum, out) = match post {
+        None => {
+            let mut sum = beside.unwrap_or_else(|| backend.copy(&x));
+            combine(&mut sum);
+            (sum, None)
+        }
+        Some(norm) => {
+            let mut out = beside.unwrap_or_else(|| backend.zeros(x.rows(), x.width()));
+            combine(&mut out);
+            let mut sum = backend.copy(&x);
+            backend.add_norm(norm.with(c.rms_norm_eps), &out, &mut sum);
+            (sum, Some(out))
+        }
+    };
+    (sum, ExpertActivations { x, logits, dispatch, weights, parts, outputs, out, shared })
+}
+
+/// The output of an expert for its rows of `normed`.
+fn expert<B: Backend>(
+    batch: &BlockPass<'_, B>,
+    layer: usize,
+    part: &ExpertRows,
+    mlp: &GatedMlp<B>,
+    normed: &B::Rows,
+) -> (PartActivations<B>, B::Rows) {
+    let (backend, c) = (batch.backend, &batch.w.model.config);
+    let groups = groups_of(batch.groups, part);
+    let linear = |linear: &Linear<B>, input: &B::Lhs| {
+        let lora = linear.segments(&groups, layer, Some(part.expert), &[]);
+        let mut out = backend.alloc(part.rows.len(), linear.outputs());
+        let low_rank = backend.linear(&linear.with(&lora), input, None, &mut out);
+        (out, low_rank)
+    };
+    let input = backend.lhs(&backend.gather(normed, &part.rows));
+    let (gate_up, z_gate_up) = linear(&mlp.gate_up, &input);
+    let act = backend.activate(c.blocks[layer].activation, &gate_up);
+    let (output, z_down) = linear(&mlp.down, &act);
+    (PartActivations { gate_up, low_rank: [z_gate_up, z_down] }, output)
+}
+
+/// Low-rank rows of the adapters on experts, whose common matrix they make the gradient of.
+struct CommonSide<B: Backend> {
+    group: usize,
+    projection: Projection,
+    /// Index of the common matrix's parameter, and its rank.
+    param: usize,
+    rank: usize,
+    /// By expert, in order: rows of the group that the expert has, `[_, rank]`.
+    by_expert: Vec<B::Rows>,
+}
+
+/// The gradient of a block's experts and of their norm: adds that with respect to the residual stream to `dx`.
+pub(super) fn backward<'a, B: Backend>(
+    pass: &mut Backward<'a, '_, '_, B>,
+    layer: usize,
+    mixture: &'a ExpertWeights<B>,
+    saved: ExpertActivations<B>,
+    dx: &mut B::Rows,
+) {
+    let (backend, w) = (pass.batch.backend, pass.batch.w);
+    let (block, p, c) = (&w.blocks[layer], &w.model.table.blocks[layer], &w.model.config);
+    let ExpertWeights { router, experts, shared } = mixture;
+    let ExpertActivations { x, logits, dispatch, weights, parts, outputs, out, shared: saved_shared } = saved;
+    let d_out = pass.d_output(block.post_mlp.as_ref().zip(p.post_mlp), out.as_ref(), dx);
+    let d_sum = d_out.as_ref().unwrap_or(dx);
+    let (d_outputs, d_weights) = B::Family::combine_backward(backend, &outputs, &dispatch, &weights, d_sum);
+    drop(outputs);
+    let (rule, _) = rule(&pass.batch, layer);
+    let d_logits = B::Family::route_backward(backend, rule, &logits, (&dispatch, &weights), &d_weights);
+    let normed = backend.norm(block.pre_mlp.with(c.rms_norm_eps), &x);
+    let (mut common, mut d_inputs) = (Vec::new(), Vec::new());
+    for ((part, saved), d_output) in dispatch.parts().iter().zip(parts).zip(d_outputs) {
+        let mlp = &experts[part.expert];
+        d_inputs.push(expert_backward(pass, layer, (part, mlp), saved, (&normed, d_output), &mut common));
+    }
+    common_gradients(pass, common, (&dispatch, &weights), &normed, d_sum);
+    let mut d_normed = backend.alloc(x.rows(), x.width());
+    let dy = backend.output_gradient(Held::Owned(d_logits), &pass.sequences);
+    backend.linear_backward(&router.with(&[]), &dy, &mut d_normed);
+    if let (Some(grads), MlpParams::Experts { .. }) = (full(&mut pass.sinks), &p.mlp) {
+        let input = backend.weight_input(Held::Borrowed(&normed), &pass.sequences);
+        backend.weight_gradients(&router.parts(), &pass.sequences, &input, &dy, grads);
+    }
+    drop(dy);
+    B::Family::combine(backend, &d_inputs, &dispatch, None, &mut d_normed);
+    drop(d_inputs);
+    if let Some((mlp, saved)) = shared.as_ref().zip(saved_shared) {
+        let d_sum = d_out.as_ref().unwrap_or(dx);
+        let d_input = shared_expert::backward(pass, layer, mlp, saved, (&normed, d_sum));
+        B::Family::add_rows(backend, &d_input, &mut d_normed);
+    }
+    drop(d_out);
+    pass.norm(&block.pre_mlp, p.pre_mlp, &x, &d_normed, dx);
+}
+
+/// The gradient with respect to an expert's input, `[rows of the part, hidden]`; those of its weights and of its adapters go
+/// to the sinks, and what the common matrices of adapters need to `common`.
+fn expert_backward<B: Backend>(
+    pass: &mut Backward<'_, '_, '_, B>,
+    layer: usize,
+    (part, mlp): (&ExpertRows, &GatedMlp<B>),
+    saved: PartActivations<B>,
+    (normed, d_output): (&B::Rows, B::Rows),
+    common: &mut Vec<CommonSide<B>>,
+) -> B::Rows {
+    let (backend, c) = (pass.batch.backend, &pass.batch.w.model.config);
+    let groups = groups_of(pass.batch.groups, part);
+    let sequences: Vec<Range<usize>> = pass.sequences.iter().map(|rows| part.within(rows)).collect();
+    let trains_all = matches!(pass.sinks, GradientSinks::Full(_));
+    let trains = &pass.trains;
+    let segments = |linear: &Linear<B>| match trains_all {
+        true => Vec::new(),
+        false => linear.segments(&groups, layer, Some(part.expert), trains),
+    };
+    let (down, gate_up) = (segments(&mlp.down), segments(&mlp.gate_up));
+    let PartActivations { gate_up: activations, low_rank: [z_gate_up, z_down] } = saved;
+
+    let dy = backend.output_gradient(Held::Owned(d_output), &sequences);
+    let mut d_act = backend.alloc(part.rows.len(), c.mlp_width(layer));
+    let dz = backend.linear_backward(&mlp.down.with(&down), &dy, &mut d_act);
+    let biased = trains_all && mlp.gate_up.is_biased();
+    let activation = c.blocks[layer].activation;
+    let (d_gate_up, act) = backend.activate_backward(activation, activations, d_act, &sequences, biased);
+    gradients(pass, &mlp.down, &down, &sequences, [&z_down, &dz], (&act, &dy));
+    collect(backend, &down, &z_down, |_| Projection::Down, common);
+    drop((act, dy));
+
+    let mut d_input = backend.alloc(part.rows.len(), normed.width());
+    let dz = backend.linear_backward(&mlp.gate_up.with(&gate_up), &d_gate_up, &mut d_input);
+    let input = backend.weight_input(Held::Owned(backend.gather(normed, &part.rows)), &sequences);
+    gradients(pass, &mlp.gate_up, &gate_up, &sequences, [&z_gate_up, &dz], (&input, &d_gate_up));
+    collect(backend, &gate_up, &dz, |column| if column == 0 { Projection::Gate } else { Projection::Up }, common);
+    d_input
+}
+
+/// The gradients of an expert's linear layer, or of what adapters on it have for this expert alone.
+fn gradients<B: Backend>(
+    pass: &mut Backward<'_, '_, '_, B>,
+    linear: &Linear<B>,
+    lora: &[LoraSegment<'_, B>],
+    sequences: &[Range<usize>],
+    low_rank: [&B::LowRank; 2],
+    (x, dy): (&B::WeightInput<'_>, &B::OutputGradient<'_>),
+) {
+    let backend = pass.batch.backend;
+    match &mut pass.sinks {
+        GradientSinks::Full(grads) => backend.weight_gradients(&linear.parts(), sequences, x, dy, grads),
+        GradientSinks::Adapters(sinks) => backend.lora_gradients(lora, sequences, x, dy, low_rank, sinks),
+    }
+}
+
+/// Adds low-rank rows of an expert to those of the experts before it.
+fn collect<B: Backend>(
+    backend: &B,
+    lora: &[LoraSegment<'_, B>],
+    low_rank: &B::LowRank,
+    projection: impl Fn(usize) -> Projection,
+    common: &mut Vec<CommonSide<B>>,
+) {
+    for (index, segment) in lora.iter().enumerate().filter(|(_, segment)| segment.trains) {
+        // The other parameter of the pair is the one that has a place of its own.
+        let param = match segment.grads {
+            [None, Some(b)] => b.param - 1,
+            [Some(a), None] => a.param + 1,
+            _ => continue,
+        };
+        let (group, rank, projection) = (segment.group, segment.rank, projection(segment.column));
+        let rows = B::Family::low_rank_rows(backend, low_rank, index, rank);
+        let of_group = |side: &&mut CommonSide<B>| (side.group, side.param) == (group, param);
+        match common.iter_mut().find(of_group) {
+            Some(side) => side.by_expert.push(rows),
+            None => common.push(CommonSide { group, projection, param, rank, by_expert: vec![rows] }),
+        }
+    }
+}
+
+/// Adds the gradients of the adapter matrices that experts have in common: of A, `Σ dz` of a row's experts times their input,
+/// and of B the gradient with respect to the experts' sum times `Σ weight · z`.
+fn common_gradients<B: Backend>(
+    pass: &mut Backward<'_, '_, '_, B>,
+    common: Vec<CommonSide<B>>,
+    (dispatch, weights): (&Dispatch, &B::Rows),
+    normed: &B::Rows,
+    d_sum: &B::Rows,
+) {
+    let backend = pass.batch.backend;
+    let GradientSinks::Adapters(sinks) = &mut pass.sinks else { return };
+    for CommonSide { group, projection, param, rank, by_expert } in common {
+        let Some(grads) = sinks[group].as_deref_mut() else { continue };
+        let rows = pass.batch.groups[group].rows.clone();
+        let own: Vec<usize> = rows.clone().collect();
+        let within = |sequence: &Range<usize>| {
+            let [start, end] = [sequence.start, sequence.end].map(|row| row.clamp(rows.start, rows.end) - rows.start);
+            start..end
+        };
+        let sequences: Vec<Range<usize>> = pass.sequences.iter().map(within).filter(|rows| !rows.is_empty()).collect();
+        let of_group = dispatch.of_rows(&rows);
+        let mut sum = backend.zeros(own.len(), rank);
+        let is_down = projection == Projection::Down;
+        let own_weights = is_down.then(|| backend.gather(weights, &own));
+        B::Family::combine(backend, &by_expert, &of_group, own_weights.as_ref(), &mut sum);
+        let side = backend.gather(if is_down { d_sum } else { normed }, &own);
+        let (dy, input, outputs) = if is_down { (side, sum, d_sum.width()) } else { (sum, side, rank) };
+        let dy = backend.output_gradient(Held::Owned(dy), &sequences);
+        let input = backend.weight_input(Held::Owned(input), &sequences);
+        let part = WeightPart { weight: param, bias: None, column: 0, outputs };
+        backend.weight_gradients(&[part], &sequences, &input, &dy, grads);
+    }
+}

@@ -1,0 +1,188 @@
+//! Tensor parallel ranks behind the engine's trait: the guarantees of one rank hold on several, and files are the same.
+
+use std::path::Path;
+
+use trainyard_gpu_runtime::backend::HostBackend;
+use trainyard_gpu_runtime::load::load as open;
+use trainyard_gpu_runtime::{Dtype, EngineOptions, Parallel, ParallelEngine};
+use trainyard_protocol::{
+    Engine, LoraSpec, ModelHead, OpResult, Operation, Optimizer, RestoreRun, RunId, RunSpec, SamplerSource, SaveRun,
+    SaveSampler, SaveSnapshot, SaveState,
+};
+
+use crate::equality::parity;
+use crate::isolation;
+use crate::saves::{load, target, train};
+use crate::support::{Driver, datum, golden, lora, params, sample, sample_result, tokens};
+
+type Ranks = Driver<ParallelEngine<HostBackend>>;
+
+fn ranks(family: &str, ranks: usize, dtype: Dtype) -> Ranks {
+    Driver::on_ranks(&golden(family), ranks, dtype)
+}
+
+/// Every file of a folder, by name.
+fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let read = |path: std::path::PathBuf| {
+        (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&path).unwrap())
+    };
+    let mut files: Vec<_> = entries.map(read).collect();
+    files.sort();
+    files
+}
+
+fn assert_same_files(a: &Path, b: &Path) {
+    let (a, b) = (files(a), files(b));
+    assert_eq!(a.iter().map(|(name, _)| name).collect::<Vec<_>>(), b.iter().map(|(name, _)| name).collect::<Vec<_>>());
+    for ((name, a), (_, b)) in a.iter().zip(&b) {
+        assert!(a == b, "{name} differs");
+    }
+}
+
+#[test]
+fn logprobs_of_sampler_and_trainer_are_bit_equal_on_ranks() {
+    for (family, world, full, dtype) in [
+        ("llama", 2, false, Dtype::Bf16),
+        ("qwen3", 2, false, Dtype::F32),
+        ("qwen2", 2, true, Dtype::Bf16),
+        ("gemma3", 4, false, Dtype::F32),
+    ] {
+        parity(&mut ranks(family, world, dtype), full);
+    }
+}
+
+#[test]
+fn a_run_on_ranks_is_bit_equal_alone_and_batched_with_others() {
+    for full in [false, true] {
+        let alone = isolation::train(&mut ranks("qwen3", 2, Dtype::Bf16), 0, full);
+        let batched = isolation::train(&mut ranks("qwen3", 2, Dtype::Bf16), 3, full);
+        assert_eq!(alone, batched, "full {full}");
+    }
+}
+
+#[test]
+fn ranks_compute_what_one_computes() {
+    for full in [false, true] {
+        let one = isolation::train(&mut Driver::open(&golden("qwen2"), Dtype::F32), 0, full);
+        let (results, last) = isolation::train(&mut ranks("qwen2", 2, Dtype::F32), 0, full);
+        for (found, expected) in results.iter().chain([&last]).zip(one.0.iter().chain([&one.1])) {
+            for (found, expected) in found.outputs.iter().zip(&expected.outputs) {
+                for (a, b) in found.logprobs.iter().zip(&expected.logprobs) {
+                    assert!((a - b).abs() < 1e-4, "{a} != {b}");
+                }
+            }
+        }
+    }
+}
+
+/// Saves everything that can be saved of a run that has moments and a gradient, loads it elsewhere and saves it again.
+fn moved<A: Engine, B: Engine>(from: &mut Driver<A>, to: &mut Driver<B>, adapter: Option<LoraSpec>) {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = |name: &str| folder.path().join(name);
+    from.create("x", adapter.clone());
+    train(from, "x", 0, 2);
+    from.forward_backward("x", vec![datum(&tokens(20, 512, 5))]);
+    let state = |dir: &Path, run: &str| Operation::SaveState(SaveState { run: RunId::new(run), target: target(dir) });
+    let whole = |dir: &Path, run: &str| Operation::SaveRun(SaveRun { run: RunId::new(run), target: target(dir) });
+    from.run(state(&dir("state"), "x")).unwrap();
+    from.run(whole(&dir("run"), "x")).unwrap();
+    to.run(load("y", &dir("state"), true, adapter.clone())).unwrap();
+    to.run(state(&dir("state again"), "y")).unwrap();
+    assert_same_files(&dir("state"), &dir("state again"));
+    let spec =
+        RunSpec { base_model: "m".into(), lora: adapter, optimizer: Optimizer::AdamW, head: ModelHead::Unembedding };
+    to.run(Operation::RestoreRun(RestoreRun { run: RunId::new("z"), dir: dir("run"), spec })).unwrap();
+    to.run(whole(&dir("run again"), "z")).unwrap();
+    assert_same_files(&dir("run"), &dir("run again"));
+    // Both go on, and stay close.
+    from.step("x", 1e-2);
+    to.step("z", 1e-2);
+    let probe = || vec![datum(&tokens(30, 512, 99))];
+    let (a, b) = (from.forward("x", probe()), to.forward("z", probe()));
+    for (a, b) in a.outputs[0].logprobs.iter().zip(&b.outputs[0].logprobs) {
+        assert!((a - b).abs() < 2e-4, "{a} != {b}");
+    }
+}
+
+#[test]
+fn runs_move_between_layouts() {
+    for adapter in [Some(lora(6, 5)), None] {
+        let one = || Driver::open(&golden("qwen2"), Dtype::F32);
+        moved(&mut ranks("qwen2", 2, Dtype::F32), &mut one(), adapter.clone());
+        moved(&mut one(), &mut ranks("qwen2", 4, Dtype::F32), adapter.clone());
+        moved(&mut ranks("qwen2", 4, Dtype::F32), &mut ranks("qwen2", 2, Dtype::F32), adapter);
+    }
+}
+
+#[test]
+fn an_adapter_begins_with_the_same_values_on_every_layout() {
+    let folder = tempfile::tempdir().unwrap();
+    let save = |name: &str| {
+        let (run, target) = (RunId::new("x"), target(&folder.path().join(name)));
+        Operation::SaveState(SaveState { run, target })
+    };
+    let mut one = Driver::open(&golden("llama"), Dtype::F32);
+    one.create("x", Some(lora(4, 7)));
+    one.run(save("one")).unwrap();
+    let mut two = ranks("llama", 2, Dtype::F32);
+    two.create("x", Some(lora(4, 7)));
+    two.run(save("two")).unwrap();
+    assert_same_files(&folder.path().join("one"), &folder.path().join("two"));
+}
+
+#[test]
+fn samples_from_saved_weights_are_those_from_memory() {
+    for adapter in [Some(lora(5, 1)), None] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut d = ranks("qwen3", 2, Dtype::Bf16);
+        d.create("x", adapter);
+        train(&mut d, "x", 0, 2);
+        let exported = folder.path().join("exported");
+        let save = SaveSampler { run: RunId::new("x"), snapshot: Some("snap".into()), target: Some(target(&exported)) };
+        assert!(matches!(d.run(Operation::SaveSampler(save)).unwrap(), OpResult::Saved(Some(_))));
+        let stored = folder.path().join("stored");
+        d.run(Operation::SaveSnapshot(SaveSnapshot { key: "snap".into(), target: target(&stored) })).unwrap();
+        let mut take = |source: SamplerSource| {
+            let request = sample(source, tokens(40, 512, 3), 2, params(12, 1.0, 7));
+            sample_result(d.run(Operation::Sample(Box::new(request))))
+        };
+        let expected = take(SamplerSource::Snapshot { key: "snap".into() });
+        for dir in [exported, stored] {
+            let found = take(SamplerSource::Checkpoint { base_model: "m".into(), dir });
+            assert_eq!(found.sequences, expected.sequences);
+        }
+        // A folder that is not there fails on all ranks, and they go on.
+        let gone = SamplerSource::Checkpoint { base_model: "m".into(), dir: folder.path().join("gone") };
+        let request = sample(gone, tokens(4, 512, 3), 1, params(1, 1.0, 7));
+        assert!(d.run(Operation::Sample(Box::new(request))).is_err());
+        d.forward("x", vec![datum(&tokens(9, 512, 1))]);
+    }
+}
+
+#[test]
+fn the_layout_is_part_of_the_numerics() {
+    let two = ranks("llama", 2, Dtype::F32);
+    let one = Driver::open(&golden("llama"), Dtype::F32);
+    let (two, one) = (two.engine.numerics().remove("m").unwrap(), one.engine.numerics().remove("m").unwrap());
+    assert_eq!((two.layout.as_str(), one.layout.as_str()), ("tp2", "single"));
+    assert_eq!(two.weights, one.weights, "the same files");
+    assert_ne!(two.arithmetic(), one.arithmetic());
+}
+
+#[test]
+fn models_are_described_as_a_whole() {
+    let (two, one) = (ranks("llama", 2, Dtype::F32), Driver::open(&golden("llama"), Dtype::F32));
+    assert_eq!(two.engine.models(), one.engine.models());
+    let weights = |plan: trainyard_protocol::MemoryPlan| plan.weights;
+    let (two, one) = (weights(two.engine.memory().plan()), weights(one.engine.memory().plan()));
+    assert!(two > one && two < 2 * one, "embedding and norms are on both ranks: {two}, {one}");
+}
+
+#[test]
+fn a_layout_that_does_not_fit_is_refused_before_anything_loads() {
+    let models = (0..3).map(|_| vec![("m".to_owned(), open(&golden("llama")).unwrap())]).collect();
+    let options = EngineOptions { parallel: Parallel::with_tp(3).unwrap(), threads: 1, ..EngineOptions::default() };
+    let refusal = ParallelEngine::<HostBackend>::new(models, options).err().unwrap().to_string();
+    assert_eq!(refusal, "tp=3 does not fit the model: num_key_value_heads is 2, which 3 does not divide");
+}

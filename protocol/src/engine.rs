@@ -27,7 +27,7 @@ pub struct BaseModel {
 
 /// The tenant whose fair share of the engine an operation uses. Busy tenants share the engine in proportion to their
 /// weights (weighted deficit round-robin); one tenant's backlog does not delay another.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TenantShare {
     /// The tenant's id: operations with the same name are in the same fair-share queue.
     pub name: Arc<str>,
@@ -69,6 +69,12 @@ pub struct EngineStats {
     pub memory: MemoryUse,
     /// Bytes that it may hold; 0 is no limit.
     pub memory_budget: u64,
+    /// Ranks that share its models; 1 where none do.
+    pub ranks: u64,
+    /// Nanoseconds that its first rank spent in exchanges with the others.
+    pub collective_nanoseconds: u64,
+    /// Bytes that this rank sent to the others.
+    pub collective_bytes: u64,
 }
 
 /// A finished operation.
@@ -143,6 +149,12 @@ pub trait Engine: Send {
 
     /// Drops an in-memory sampler snapshot. Samples that use it finish.
     fn drop_snapshot(&mut self, key: &str);
+
+    /// Why it cannot go on: it lost a part of itself, such as one of its ranks. Its steps complete nothing any more, and the
+    /// process has to end, so that another one continues its runs.
+    fn failure(&self) -> Option<OpError> {
+        None
+    }
 
     /// Its counters; cheap enough to be read after every step.
     fn stats(&self) -> EngineStats {

@@ -55,11 +55,22 @@ string_id!(
     CustomLossId
 );
 string_id!(
+    /// An adapter that a client uploads; time-ordered.
+    UploadId
+);
+string_id!(
     /// A future: one submitted request; time-ordered.
     RequestId
 );
 
 impl SessionId {
+    /// A new id from a time-ordered UUID.
+    pub fn from_uuid(id: uuid::Uuid) -> Self {
+        Self(id.hyphenated().to_string())
+    }
+}
+
+impl UploadId {
     /// A new id from a time-ordered UUID.
     pub fn from_uuid(id: uuid::Uuid) -> Self {
         Self(id.hyphenated().to_string())

@@ -7,6 +7,7 @@ mod controls;
 pub mod custom_loss;
 mod engine;
 mod error;
+mod head;
 mod ids;
 pub mod limits;
 mod loss;
@@ -22,18 +23,20 @@ mod tensor;
 pub use controls::SamplingControls;
 pub use engine::{BaseModel, Completion, Engine, EngineStats, TenantShare};
 pub use error::{Category, OpError, redacted};
+pub use head::ModelHead;
 pub use ids::{
     CheckpointKind, CheckpointName, CustomLossId, RequestId, RunId, SamplingSessionId, SessionId, TenantId, TinkerPath,
+    UploadId,
 };
 pub use loss::{ClipRange, LossConfig, LossConfigValue, LossFn};
 pub use memory::{MemoryPlan, MemoryUse, PlanMemory, RunMemory, Unbounded};
 pub use numerics::Numerics;
 pub use ops::{
     AdamParams, ForwardBackward, LoadState, LoraSpec, Operation, Optimizer, RestoreRun, RunSpec, SaveExternal, SaveRun,
-    SaveSampler, SaveSnapshot, SaveState, SaveTarget,
+    SaveSampler, SaveSnapshot, SaveState, SaveTarget, UploadedAdapter,
 };
 pub use prepared::{
-    Datum, ModelExtents, PolicyInputs, Prepare, PreparedBatch, PreparedContent, PreparedDatum, RawBatch,
+    Datum, ModelExtents, PolicyInputs, Prepare, PreparedBatch, PreparedContent, PreparedDatum, RawBatch, ValueInputs,
 };
 pub use progress::SampleProgress;
 pub use results::{

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::OpError;
+use serde::{Deserialize, Serialize};
+
 use crate::custom_loss::CustomLoss;
+use crate::{ModelHead, OpError};
 
 /// A parameter of a loss function as decoded.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +22,7 @@ pub type LossConfig = BTreeMap<String, LossConfigValue>;
 
 /// A loss function with its parameters. Below, `lp` is the log-probability of a target, `q` the datum's
 /// `logprobs`, `A` its `advantages`, `r = exp(lp - q)`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum LossFn {
     /// `-w lp`, for one target per position or `K` of them.
     CrossEntropy,
@@ -41,6 +43,13 @@ pub enum LossFn {
     Gspo(ClipRange),
     /// A graph that the client uploaded.
     Custom(Arc<CustomLoss>),
+    /// `w / 2 (v - R)^2` of values `v` of a scalar head and the datum's `returns` `R`. With a clip `c`, the larger of this and
+    /// `w / 2 (v_c - R)^2`, `v_c = old + clamp(v - old, -c, c)` with `old_values`: PPO's clipped value loss (Schulman et al.
+    /// 2017, arXiv:1707.06347, as in its published code).
+    ValueMse {
+        /// The most that a value may move from the old one, more than 0.
+        clip: Option<f64>,
+    },
     /// `-min(sg(r), 2) A lp + kl_coeff / 2 (lp - q)^2`: REINFORCE with truncated importance weights and a quadratic (k2)
     /// penalty on the distance to the sampling policy. This is the definition of this server: the hosted service's is not
     /// public.
@@ -51,7 +60,7 @@ pub enum LossFn {
 }
 
 /// Bounds of a probability ratio, `low <= high`: absolute ratios, not offsets from 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClipRange {
     /// Smallest ratio.
     pub low: f64,
@@ -67,7 +76,8 @@ impl ClipRange {
 }
 
 const CLIP_KEYS: &[&str] = &["clip_low_threshold", "clip_high_threshold"];
-const SUPPORTED: &str = "cross_entropy, importance_sampling, ppo, cispo, dro, gspo, stable_reinforce, custom";
+const SUPPORTED: &str =
+    "cross_entropy, importance_sampling, ppo, cispo, dro, gspo, stable_reinforce, value_mse, custom";
 
 impl LossFn {
     /// Reads a loss function's wire name and parameters; absent parameters take their defaults.
@@ -86,6 +96,7 @@ impl LossFn {
             "stable_reinforce" => {
                 parameters.coefficient("kl_coeff", 0.0).map(|kl_coeff| Self::StableReinforce { kl_coeff })
             }
+            "value_mse" => parameters.positive("value_clip").map(|clip| Self::ValueMse { clip }),
             "custom" => {
                 parameters.only(&["loss_id"])?;
                 Err(OpError::user(
@@ -107,6 +118,36 @@ impl LossFn {
             Self::Gspo(_) => "gspo",
             Self::Custom(_) => "custom",
             Self::StableReinforce { .. } => "stable_reinforce",
+            Self::ValueMse { .. } => "value_mse",
+        }
+    }
+
+    /// Whether it is defined on what a run with this head computes. `cross_entropy` is linear in the numbers that it gets, and
+    /// a custom loss is what its graph says, so both are defined on values too; the others need log-probabilities.
+    ///
+    /// # Errors
+    /// The user's, which names the loss and what the head allows.
+    pub fn check_head(&self, head: ModelHead) -> Result<(), OpError> {
+        let name = self.name();
+        match (self, head) {
+            (Self::CrossEntropy | Self::Custom(_), _)
+            | (Self::ValueMse { .. }, ModelHead::Scalar)
+            | (
+                Self::ImportanceSampling
+                | Self::Ppo(_)
+                | Self::Cispo(_)
+                | Self::Dro { .. }
+                | Self::Gspo(_)
+                | Self::StableReinforce { .. },
+                ModelHead::Unembedding,
+            ) => Ok(()),
+            (_, ModelHead::Scalar) => Err(OpError::user(format!(
+                "loss_fn: {name} needs log-probabilities, and this model has a scalar head; its losses: value_mse, \
+                 cross_entropy, custom"
+            ))),
+            (_, ModelHead::Unembedding) => Err(OpError::user(format!(
+                "loss_fn: {name} needs values; create the model with user_metadata {{\"trainyard.head\": \"scalar\"}}"
+            ))),
         }
     }
 }
@@ -149,6 +190,19 @@ impl Parameters<'_> {
         Ok(ClipRange { low, high })
     }
 
+    /// The only parameter of a loss, more than 0 where it is given.
+    fn positive(&self, key: &str) -> Result<Option<f64>, OpError> {
+        self.only(&[key])?;
+        if !self.config.contains_key(key) {
+            return Ok(None);
+        }
+        let value = self.number(key, 0.0)?;
+        if value <= 0.0 {
+            return Err(OpError::user(format!("loss_fn_config.{key}: {value} is not above 0")));
+        }
+        Ok(Some(value))
+    }
+
     /// The only parameter of a loss, at least 0.
     fn coefficient(&self, key: &str, default: f64) -> Result<f64, OpError> {
         self.only(&[key])?;
@@ -181,12 +235,31 @@ mod tests {
             ("dro", LossFn::Dro { beta: 0.05 }),
             ("gspo", LossFn::Gspo(range(0.9997, 1.0004))),
             ("stable_reinforce", LossFn::StableReinforce { kl_coeff: 0.0 }),
+            ("value_mse", LossFn::ValueMse { clip: None }),
         ] {
             let parsed = LossFn::parse(name, &LossConfig::new()).unwrap();
             assert_eq!((&parsed, parsed.name()), (&expected, name));
         }
         let wide = LossFn::parse("ppo", &config(&[("clip_high_threshold", 2.0)])).unwrap();
         assert_eq!(wide, LossFn::Ppo(range(0.8, 2.0)));
+        let clipped = LossFn::parse("value_mse", &config(&[("value_clip", 0.5)])).unwrap();
+        assert_eq!(clipped, LossFn::ValueMse { clip: Some(0.5) });
+    }
+
+    #[test]
+    fn losses_are_refused_where_the_head_does_not_compute_what_they_need() {
+        let parse = |name| LossFn::parse(name, &LossConfig::new()).unwrap();
+        for name in ["importance_sampling", "ppo", "cispo", "dro", "gspo", "stable_reinforce"] {
+            parse(name).check_head(ModelHead::Unembedding).unwrap();
+            let refused = parse(name).check_head(ModelHead::Scalar).unwrap_err().message;
+            assert!(refused.starts_with(&format!("loss_fn: {name} needs log-probabilities")), "{refused}");
+        }
+        for head in [ModelHead::Unembedding, ModelHead::Scalar] {
+            parse("cross_entropy").check_head(head).unwrap();
+        }
+        parse("value_mse").check_head(ModelHead::Scalar).unwrap();
+        let refused = parse("value_mse").check_head(ModelHead::Unembedding).unwrap_err().message;
+        assert!(refused.contains("value_mse needs values") && refused.contains("trainyard.head"), "{refused}");
     }
 
     #[test]
@@ -209,6 +282,12 @@ mod tests {
             ("gspo", config(&[("clip_low_threshold", 1.1)]), "loss_fn_config.clip_low_threshold: 1.1 is above"),
             ("cispo", config(&[("clip_high_threshold", f64::NAN)]), "loss_fn_config.clip_high_threshold: NaN is not"),
             ("dro", text, "loss_fn_config.beta: a number is needed"),
+            ("value_mse", config(&[("value_clip", 0.0)]), "loss_fn_config.value_clip: 0 is not above 0"),
+            (
+                "value_mse",
+                config(&[("clip", 1.0)]),
+                "loss_fn_config.clip: not a setting of value_mse; its settings: value_",
+            ),
             ("dro", config(&[("beta", -1.0)]), "loss_fn_config.beta: -1 is negative"),
         ];
         for (name, config, expected) in cases {

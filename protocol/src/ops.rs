@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{PreparedBatch, RunId, SampleOperation};
+use crate::{ModelHead, PreparedBatch, RunId, SampleOperation};
 
 /// What a run trains.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,6 +15,9 @@ pub struct RunSpec {
     pub lora: Option<LoraSpec>,
     /// The optimizer family.
     pub optimizer: Optimizer,
+    /// What is computed from the final hidden states.
+    #[serde(default, skip_serializing_if = "ModelHead::is_unembedding")]
+    pub head: ModelHead,
 }
 
 /// A LoRA adapter's shape and start: `W x + (alpha / rank) B A x`, alpha 32, A from the seed, B zero
@@ -42,7 +45,7 @@ pub enum Optimizer {
 }
 
 /// Computes a loss, and its gradient unless `forward_only`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ForwardBackward {
     /// The run.
     pub run: RunId,
@@ -70,7 +73,7 @@ pub struct AdamParams {
 }
 
 /// Where a save writes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaveTarget {
     /// The final folder. It is written under a temporary name beside it, synced and renamed.
     pub dir: PathBuf,
@@ -79,7 +82,7 @@ pub struct SaveTarget {
 }
 
 /// Saves weights, moments and step count.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaveState {
     /// The run.
     pub run: RunId,
@@ -88,7 +91,7 @@ pub struct SaveState {
 }
 
 /// Freezes a run's weights for sampling.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaveSampler {
     /// The run.
     pub run: RunId,
@@ -99,7 +102,7 @@ pub struct SaveSampler {
 }
 
 /// Exports a run's weights for download.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaveExternal {
     /// The run.
     pub run: RunId,
@@ -109,7 +112,7 @@ pub struct SaveExternal {
 
 /// Saves the complete state of a run, its accumulated gradient included, so that another engine can restore it. Files are
 /// written while other work goes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaveRun {
     /// The run.
     pub run: RunId,
@@ -118,7 +121,7 @@ pub struct SaveRun {
 }
 
 /// Restores a run as [`SaveRun`] saved it, bit for bit; replaces it when it exists.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RestoreRun {
     /// The run.
     pub run: RunId,
@@ -130,7 +133,7 @@ pub struct RestoreRun {
 
 /// Writes an in-memory sampler snapshot as a sampler checkpoint, while other work goes on. Sampling from it gives the
 /// same bits. The snapshot stays until it is dropped.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaveSnapshot {
     /// The snapshot's key.
     pub key: String,
@@ -139,7 +142,7 @@ pub struct SaveSnapshot {
 }
 
 /// Loads a training checkpoint into a run: a new one when `create` is given.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadState {
     /// The run.
     pub run: RunId,
@@ -151,10 +154,22 @@ pub struct LoadState {
     pub create: Option<RunSpec>,
     /// The name that the checkpoint has for the run's base model, where that differs.
     pub checkpoint_base: Option<String>,
+    /// The folder holds an adapter that a client uploaded instead of a checkpoint.
+    pub uploaded: Option<UploadedAdapter>,
+}
+
+/// The files of an uploaded adapter, each in pieces: names in the folder, whose contents one after the other are the file.
+/// Nothing about their content is known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UploadedAdapter {
+    /// Of `adapter_config.json`.
+    pub config: Vec<String>,
+    /// Of `adapter_model.safetensors`.
+    pub tensors: Vec<String>,
 }
 
 /// Everything the engine executes on behalf of a request.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Operation {
     /// Creates a run.
     CreateRun {

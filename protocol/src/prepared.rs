@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::custom_loss::CustomLoss;
 use crate::{BaseModel, LossConfig, LossFn, OpError, Sample, Tensor};
 
@@ -30,7 +32,7 @@ pub struct RawBatch {
 }
 
 /// The bounds that examples are checked against.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelExtents {
     /// Token ids are below this.
     pub vocab_size: usize,
@@ -46,13 +48,13 @@ impl From<&BaseModel> for ModelExtents {
 
 /// A checked example of `N` input tokens: every per-token input has `N` rows, every id is in the vocabulary, every float
 /// is finite.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PreparedDatum {
     /// Position in the request, for error texts.
     pub index: usize,
     /// Input token ids, `[N]`, at least one.
     pub tokens: Vec<u32>,
-    /// Target token ids, `[N, k]`, row-major.
+    /// Target token ids, `[N, k]`, row-major; of a loss on values, which reads none, the input's own.
     pub targets: Vec<u32>,
     /// Targets per position; 1 with [`PreparedDatum::policy`].
     pub k: usize,
@@ -62,12 +64,14 @@ pub struct PreparedDatum {
     pub weights: Option<Vec<f32>>,
     /// Inputs of a policy-gradient loss; absent for cross_entropy.
     pub policy: Option<PolicyInputs>,
+    /// Inputs of `value_mse`; absent for other losses.
+    pub values: Option<ValueInputs>,
     /// What a custom loss reads beside the log-probabilities, in the order of its inputs.
     pub custom: Vec<Tensor>,
 }
 
 /// Per-token inputs of a policy-gradient loss.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PolicyInputs {
     /// Log-probabilities of the targets under the policy that sampled them, `[N]`.
     pub logprobs: Vec<f32>,
@@ -78,8 +82,17 @@ pub struct PolicyInputs {
     pub ratio_mask: Vec<bool>,
 }
 
+/// Per-position inputs of a loss on the values of a scalar head.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ValueInputs {
+    /// What values are fitted to, `[N]`.
+    pub returns: Vec<f32>,
+    /// Values before the update, `[N]`, where the loss clips; empty otherwise.
+    pub old_values: Vec<f32>,
+}
+
 /// The checked examples of a request with their loss.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PreparedBatch {
     /// The loss of every example.
     pub loss: LossFn,

@@ -8,7 +8,7 @@ use crate::limits::scored_tokens;
 use crate::{SamplingControls, SessionId, Tensor, TensorValues};
 
 /// Which weights a sample uses.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SamplerSource {
     /// A base model as loaded.
     Base {
@@ -99,7 +99,7 @@ impl Sample {
 }
 
 /// A sample and the weights that it uses.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SampleOperation {
     /// The client's session: within a tenant's share, sessions with work get equal parts.
     pub session: SessionId,

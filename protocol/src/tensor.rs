@@ -1,7 +1,9 @@
 //! Dense host tensors as requests carry them.
 
+use serde::{Deserialize, Serialize};
+
 /// A dense, row-major tensor.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tensor {
     /// Extents, outermost first; empty for a scalar.
     pub shape: Vec<usize>,
@@ -10,7 +12,7 @@ pub struct Tensor {
 }
 
 /// Elements by type.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum TensorValues {
     /// 32-bit floats.
     F32(Vec<f32>),

@@ -6,12 +6,12 @@ use trainyard_protocol::{OpError, TenantId};
 use crate::core::Core;
 use crate::store::db::Conn;
 use crate::store::requests::{self, RequestTarget};
-use crate::store::{quotas, training_queue};
+use crate::store::{quotas, training_queue, uploads};
 use crate::{Error, Quota, Refusal, RunSubmission, SampleSubmission};
 
 /// The tenant whose use a submission changes, if that has a quota: others' transactions then wait for this one.
 pub(crate) fn counted(core: &Core, tenant: &TenantId, quota: Quota) -> Vec<String> {
-    let policy = core.options.policies.of(tenant);
+    let policy = core.policy(tenant);
     let limit = match quota {
         Quota::Runs => policy.max_runs,
         Quota::QueuedTokens => policy.max_queued_tokens,
@@ -27,7 +27,7 @@ pub(crate) fn counted(core: &Core, tenant: &TenantId, quota: Quota) -> Vec<Strin
 
 /// Refuses another run beyond the quota.
 pub(crate) async fn check_run(conn: &mut Conn, core: &Core, tenant: &TenantId) -> Result<(), Error> {
-    let policy = core.options.policies.of(tenant);
+    let policy = core.policy(tenant);
     if policy.max_runs.is_some() {
         policy.admit_run(quotas::live_runs(conn, tenant).await?).map_err(Error::Quota)?;
     }
@@ -41,7 +41,7 @@ pub(crate) async fn check_sample(
     tenant: &TenantId,
     sample: &SampleSubmission,
 ) -> Result<(), Error> {
-    let policy = core.options.policies.of(tenant);
+    let policy = core.policy(tenant);
     if policy.max_queued_tokens.is_none() {
         return Ok(());
     }
@@ -79,7 +79,7 @@ async fn admit_training(
     submission: &RunSubmission,
 ) -> Result<Result<(), Error>, Error> {
     let RunSubmission { run, seq_id, payload, rejected, .. } = submission;
-    let limits = &core.options.policies.of(tenant).training;
+    let limits = core.policy(tenant).training;
     let gap = limits.gap();
     let Some(last) = training_queue::last_arrived(conn, tenant, run).await? else { return Ok(Ok(())) };
     // No place before it is missing: none was accepted that is farther ahead of a missing one.
@@ -109,7 +109,7 @@ pub(crate) async fn storage_refusal(
     tenant: &TenantId,
     submission: &RunSubmission,
 ) -> Result<Option<OpError>, Error> {
-    let policy = core.options.policies.of(tenant);
+    let policy = core.policy(tenant);
     let Some(kind) = submission.stores.filter(|_| policy.max_storage_bytes.is_some()) else { return Ok(None) };
     let stored = quotas::stored_bytes(conn, tenant).await? + quotas::reserved_bytes(conn, tenant).await?;
     let expected = quotas::checkpoint_bytes(conn, &submission.run, kind.segment()).await?;
@@ -119,10 +119,21 @@ pub(crate) async fn storage_refusal(
 /// Refuses a checkpoint of so many bytes, registered in this transaction, that makes the tenant exceed its storage quota: at
 /// its submission its size was not known.
 pub(crate) async fn check_checkpoint(conn: &mut Conn, core: &Core, tenant: &TenantId, bytes: u64) -> Result<(), Error> {
-    let policy = core.options.policies.of(tenant);
+    let policy = core.policy(tenant);
     if policy.max_storage_bytes.is_some() {
         let stored = quotas::stored_bytes(conn, tenant).await?;
         policy.admit_storage(stored.saturating_sub(bytes), bytes).map_err(Error::Quota)?;
+    }
+    Ok(())
+}
+
+/// Refuses uploads that make the tenant exceed its storage quota, as they are in this transaction.
+pub(crate) async fn check_uploads(conn: &mut Conn, core: &Core, tenant: &TenantId) -> Result<(), Error> {
+    let policy = core.policy(tenant);
+    if policy.max_storage_bytes.is_some() {
+        let stored = quotas::stored_bytes(conn, tenant).await? + quotas::reserved_bytes(conn, tenant).await?;
+        let (_, bytes) = uploads::open_uploads(conn, tenant).await?;
+        policy.admit_storage(stored, bytes).map_err(Error::Quota)?;
     }
     Ok(())
 }

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
+use serde_json::{Value, json};
 use trainyard_protocol::TenantId;
 use uuid::Uuid;
 
 use crate::core::Core;
 use crate::store::audit::{self, AuditedCall};
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::write::Write;
 use crate::{Actor, AuditCategory, AuditEntry, Error, NewAuditEntry, Origin, Scheduler, Timestamp};
 
 /// Who is doing what is about to be done, and when.
+#[derive(Clone)]
 pub(crate) struct Audit {
     id: Uuid,
     at: Timestamp,
@@ -23,6 +25,31 @@ impl Audit {
     /// On behalf of the current task's actor and call.
     pub(crate) fn begin(at: Timestamp, id: Uuid) -> Self {
         Self { id, at, actor: Actor::current(), request_id: Origin::current().map(|origin| origin.call) }
+    }
+
+    /// Who does it, to be stored until it is done.
+    pub(crate) fn to_text(&self) -> String {
+        let Self { actor: Actor { name, key, user, address }, request_id, .. } = self;
+        let request_id = request_id.as_deref();
+        json!({ "name": name, "key": key, "user": user, "address": address, "request_id": request_id }).to_string()
+    }
+
+    /// On behalf of whom [`Self::to_text`] told; of the service itself where that is unknown.
+    pub(crate) fn on_behalf_of(text: Option<&str>, at: Timestamp, id: Uuid) -> Self {
+        let known: Option<Value> = text.and_then(|text| serde_json::from_str(text).ok());
+        let field = |name: &str| known.as_ref()?.get(name)?.as_str().map(str::to_owned);
+        let actor = field("name").map(|name| Actor {
+            name,
+            key: known.as_ref().and_then(|known| known.get("key")?.as_i64()),
+            user: field("user"),
+            address: field("address"),
+        });
+        Self { id, at, actor: actor.unwrap_or_else(Actor::service), request_id: field("request_id").map(Arc::from) }
+    }
+
+    /// For one of several entries of the same change: each has an id of its own.
+    pub(crate) fn part(&self, index: usize) -> Self {
+        Self { id: Uuid::from_u128(self.id.as_u128().wrapping_add(index as u128)), ..self.clone() }
     }
 
     pub(crate) async fn append(&self, conn: &mut Conn, entry: &NewAuditEntry) -> Result<(), Error> {
@@ -59,7 +86,7 @@ impl Scheduler {
         category: Option<AuditCategory>,
         period: (Timestamp, Timestamp),
     ) -> Result<Vec<AuditEntry>, Error> {
-        audit::audit_entries(&mut self.core.reader().await?, organisation, category, period).await
+        audit::audit_entries(&mut self.core.reader_of(organisation).await?, organisation, category, period).await
     }
 }
 
@@ -70,6 +97,10 @@ struct Append {
 
 impl Write for Append {
     type Output = ();
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.entry.organisation)
+    }
 
     async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<(), Error> {
         self.audit.append(conn, &self.entry).await

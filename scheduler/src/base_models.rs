@@ -1,4 +1,4 @@
-//! Base models and secrets, which the processes on one store share.
+//! Base models, which the processes on one store share.
 
 use std::collections::BTreeMap;
 
@@ -6,65 +6,56 @@ use trainyard_protocol::BaseModel;
 
 use crate::core::Core;
 use crate::store::base_models::{self, Files};
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::{numerics, workers};
 use crate::write::Write;
 use crate::{Error, Scheduler};
 
 impl Scheduler {
-    /// Publishes a base model that this process's worker serves, with its tokenizer and configuration files by name.
-    pub async fn put_base_model(&self, model: BaseModel, files: BTreeMap<String, Vec<u8>>) -> Result<(), Error> {
-        self.write(PutBaseModel { model, files }).await
+    /// Publishes the base models that this process's worker serves, each with its tokenizer and configuration files by name. An
+    /// API server that looks meanwhile learns of all of them or of none.
+    pub async fn put_base_models(&self, mut models: Vec<(BaseModel, BTreeMap<String, Vec<u8>>)>) -> Result<(), Error> {
+        // Workers that publish the same ones at once lock rows in the same order.
+        models.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
+        self.write(PutBaseModels { models }).await
     }
 
     /// All base models that workers have published, by name.
     pub async fn base_models(&self) -> Result<Vec<BaseModel>, Error> {
-        base_models::base_models(&mut self.core.reader().await?).await
+        base_models::base_models(&mut self.core.system_reader().await?).await
     }
 
     /// Whether workers serve two base models with the same weights.
     pub async fn are_same_weights(&self, one: &str, other: &str) -> Result<bool, Error> {
-        numerics::are_same_weights(&mut self.core.reader().await?, one, other).await
+        numerics::are_same_weights(&mut self.core.system_reader().await?, one, other).await
     }
 
     /// How many workers, of all processes, hold a lease now.
     pub async fn live_workers(&self) -> Result<usize, Error> {
-        Ok(workers::live_workers(&mut self.core.reader().await?).await?.len())
+        Ok(workers::live_workers(&mut self.core.system_reader().await?).await?.len())
     }
 
     /// Tokenizer and configuration files of a base model, by name.
     pub async fn base_model_files(&self, model: &str) -> Result<BTreeMap<String, Vec<u8>>, Error> {
-        base_models::base_model_files(&mut self.core.reader().await?, model).await
-    }
-
-    /// A secret that all processes on the store share: `candidate`, unless there is one already.
-    pub async fn shared_secret(&self, name: &'static str, candidate: Vec<u8>) -> Result<Vec<u8>, Error> {
-        self.write(SharedSecret { name, candidate }).await
+        base_models::base_model_files(&mut self.core.system_reader().await?, model).await
     }
 }
 
-struct PutBaseModel {
-    model: BaseModel,
-    files: Files,
+struct PutBaseModels {
+    models: Vec<(BaseModel, Files)>,
 }
 
-impl Write for PutBaseModel {
+impl Write for PutBaseModels {
     type Output = ();
 
-    async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<(), Error> {
-        base_models::put_base_model(conn, &self.model, &self.files).await
+    fn scope(&self) -> RowScope {
+        RowScope::System
     }
-}
 
-struct SharedSecret {
-    name: &'static str,
-    candidate: Vec<u8>,
-}
-
-impl Write for SharedSecret {
-    type Output = Vec<u8>;
-
-    async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<Vec<u8>, Error> {
-        base_models::shared_secret(conn, self.name, &self.candidate).await
+    async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<(), Error> {
+        for (model, files) in &self.models {
+            base_models::put_base_model(conn, model, files).await?;
+        }
+        Ok(())
     }
 }

@@ -9,8 +9,8 @@ use trainyard_protocol::{RequestId, RunId, SessionId, TenantId, TinkerPath};
 use crate::audit::Audit;
 use crate::core::Core;
 use crate::store::checkpoints::{self, Listed};
-use crate::store::db::Conn;
-use crate::store::{folders, gc, run_listing, runs, usage};
+use crate::store::db::{Conn, RowScope};
+use crate::store::{failed, folders, gc, run_listing, runs, usage};
 use crate::write::Write;
 use crate::{AccessScope, AuditCategory, Checkpoint, Error, NewAuditEntry, Page, Run, RunFilter, Scheduler, Timestamp};
 
@@ -18,7 +18,7 @@ impl Scheduler {
     /// A page of the runs that a filter lets through, newest first, and how many there are on all pages.
     pub async fn runs(&self, tenant: &TenantId, filter: &RunFilter, page: Page) -> Result<(Vec<Run>, u64), Error> {
         let now = self.core.now();
-        run_listing::list_runs(&mut self.core.reader().await?, tenant, filter, page, now).await
+        run_listing::list_runs(&mut self.core.reader_of(tenant).await?, tenant, filter, page, now).await
     }
 
     /// A run of the tenant.
@@ -26,7 +26,7 @@ impl Scheduler {
     /// # Errors
     /// [`Error::NotFound`] for an unknown run, or another tenant's.
     pub async fn run(&self, tenant: &TenantId, run: &RunId) -> Result<Run, Error> {
-        runs::run(&mut self.core.reader().await?, tenant, run).await
+        runs::run(&mut self.core.reader_of(tenant).await?, tenant, run).await
     }
 
     /// A run that the tenant may read: its own, or another tenant's that has a public checkpoint.
@@ -35,7 +35,7 @@ impl Scheduler {
     /// [`Error::NotFound`] for any other.
     pub async fn readable_run(&self, tenant: &TenantId, run: &RunId) -> Result<Run, Error> {
         let now = self.core.now();
-        runs::readable_run(&mut self.core.reader().await?, tenant, run, now).await
+        runs::readable_run(&mut self.core.reader_of(tenant).await?, tenant, run, now).await
     }
 
     /// A page of checkpoints, newest first, and how many there are on all pages.
@@ -46,7 +46,26 @@ impl Scheduler {
         page: Page,
     ) -> Result<(Vec<Checkpoint>, u64), Error> {
         let now = self.core.now();
-        checkpoints::list_checkpoints(&mut self.core.reader().await?, tenant, Listed::In(scope), page, now).await
+        checkpoints::list_checkpoints(&mut self.core.reader_of(tenant).await?, tenant, Listed::In(scope), page, now)
+            .await
+    }
+
+    /// As [`Self::checkpoints`], of those of the tenant's sessions that are in a project.
+    pub async fn project_checkpoints(
+        &self,
+        tenant: &TenantId,
+        project: &str,
+        page: Page,
+    ) -> Result<(Vec<Checkpoint>, u64), Error> {
+        let now = self.core.now();
+        checkpoints::list_checkpoints(
+            &mut self.core.reader_of(tenant).await?,
+            tenant,
+            Listed::OfProject(project),
+            page,
+            now,
+        )
+        .await
     }
 
     /// As [`Self::checkpoints`], of those of one run that the tenant may read: all of its own run, the public ones of
@@ -58,13 +77,14 @@ impl Scheduler {
         page: Page,
     ) -> Result<(Vec<Checkpoint>, u64), Error> {
         let now = self.core.now();
-        checkpoints::list_checkpoints(&mut self.core.reader().await?, tenant, Listed::OfRun(run), page, now).await
+        checkpoints::list_checkpoints(&mut self.core.reader_of(tenant).await?, tenant, Listed::OfRun(run), page, now)
+            .await
     }
 
     /// A checkpoint that the tenant may read: its own or a public one.
     pub async fn checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<Checkpoint, Error> {
         let now = self.core.now();
-        checkpoints::readable_checkpoint(&mut self.core.reader().await?, tenant, path, now).await
+        checkpoints::readable_checkpoint(&mut self.core.reader_of(tenant).await?, tenant, path, now).await
     }
 
     /// The folder that a load reads: that of the checkpoint when this is first called for the request. It stays
@@ -136,11 +156,12 @@ impl Scheduler {
 
     /// Expired checkpoints of all tenants, up to a thousand.
     pub async fn expired_checkpoints(&self) -> Result<Vec<(TenantId, Checkpoint)>, Error> {
-        checkpoints::expired_checkpoints(&mut self.core.reader().await?, self.core.now()).await
+        checkpoints::expired_checkpoints(&mut self.core.system_reader().await?, self.core.now()).await
     }
 }
 
 struct PinLoad {
+    /// Who reads the checkpoint: the tenant of the request, or one who has granted it access.
     tenant: TenantId,
     request: RequestId,
     path: TinkerPath,
@@ -149,12 +170,17 @@ struct PinLoad {
 impl Write for PinLoad {
     type Output = PathBuf;
 
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
+
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<PathBuf, Error> {
         if let Some(dir) = folders::load(conn, &self.request).await? {
             return Ok(dir);
         }
-        checkpoints::hold_checkpoint(conn, &self.path).await?;
+        checkpoints::hold_checkpoint(conn, &self.path, &RowScope::of(&self.tenant)).await?;
         let dir = checkpoints::readable_checkpoint(conn, &self.tenant, &self.path, core.now()).await?.dir;
+        conn.enter(&RowScope::System).await.map_err(failed("record what a load reads"))?;
         folders::insert_load(conn, &self.request, &dir).await?;
         Ok(dir)
     }
@@ -184,6 +210,10 @@ impl Write for DeleteCheckpoint {
     /// The checkpoint, and whether its folder is still needed.
     type Output = (Checkpoint, bool);
 
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
+
     fn sessions(&self) -> Vec<SessionId> {
         // A run's id begins with that of its session.
         let session = self.path.run.as_str().split_once(':').map(|(session, _)| SessionId::new(session));
@@ -194,7 +224,10 @@ impl Write for DeleteCheckpoint {
         let deleted = checkpoints::delete_checkpoint(conn, &self.tenant, &self.path, self.expired_by).await?;
         usage::end_storage(conn, &self.path, core.now()).await?;
         gc::revisit_session(conn, &self.path.run).await?;
+        // Copies and loads of other tenants may need the files.
+        conn.enter(&RowScope::System).await.map_err(failed("delete a checkpoint"))?;
         let needed = folders::is_needed(conn, &deleted.dir, core.revivable_after()).await?;
+        conn.enter(&self.scope()).await.map_err(failed("delete a checkpoint"))?;
         let event = if self.expired_by.is_some() { "checkpoint_expire" } else { "checkpoint_delete" };
         let size = Some(("size_bytes", Value::from(deleted.size_bytes)));
         self.audit.append(conn, &checkpoint_entry(&self.tenant, &self.path, event, size)).await?;
@@ -217,6 +250,10 @@ struct ChangeCheckpoint {
 
 impl Write for ChangeCheckpoint {
     type Output = ();
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(), Error> {
         let (now, tenant, path) = (core.now(), &self.tenant, &self.path);

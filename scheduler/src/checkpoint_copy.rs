@@ -7,12 +7,13 @@ use trainyard_protocol::{RunId, SessionId, TenantId, TinkerPath};
 use crate::core::Core;
 use crate::sessions::ensure_alive;
 use crate::store::checkpoints;
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::runs::{self, ImportRun};
-use crate::store::sessions;
+use crate::store::{failed, sessions};
 use crate::write::Write;
 use crate::{
-    Checkpoint, Error, FinishReason, NewCheckpoint, NewSession, Quota, Scheduler, SessionStatus, Timestamp, admission,
+    Checkpoint, Error, FinishReason, NewCheckpoint, NewSession, Quota, Run, Scheduler, SessionStatus, Timestamp,
+    admission,
 };
 
 /// A checkpoint to copy.
@@ -87,7 +88,13 @@ impl CopyCheckpoint {
     }
 
     /// Creates the run that holds the copy, with its session where that is new.
-    async fn insert_run(&self, conn: &mut Conn, run: &RunId, source: &Checkpoint, now: Timestamp) -> Result<(), Error> {
+    async fn insert_run(
+        &self,
+        conn: &mut Conn,
+        run: &RunId,
+        (source, original): (&Checkpoint, &Run),
+        now: Timestamp,
+    ) -> Result<(), Error> {
         let model_seq_id = match &self.copy.destination {
             CopyDestination::NewSession(new) => {
                 sessions::insert_session(conn, &self.tenant, &self.session, new, now).await?;
@@ -97,13 +104,12 @@ impl CopyCheckpoint {
             }
             CopyDestination::Run { model_seq_id, .. } => *model_seq_id,
         };
-        // Programs look for what a run was made with, such as its renderer, in its metadata.
-        let original = runs::readable_run(conn, &self.copy.reader, &source.path.run, now).await?;
         let import = ImportRun {
             id: run,
             session: &self.session,
             model_seq_id,
             spec: &source.spec,
+            // Programs look for what a run was made with, such as its renderer, in its metadata.
             user_metadata: &original.user_metadata,
             source: &source.path.to_string(),
         };
@@ -113,6 +119,10 @@ impl CopyCheckpoint {
 
 impl Write for CopyCheckpoint {
     type Output = TinkerPath;
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
 
     fn counts(&self, core: &Core) -> Vec<String> {
         admission::counted(core, &self.tenant, Quota::StorageBytes)
@@ -141,9 +151,12 @@ impl Write for CopyCheckpoint {
             let row = sessions::session_row(conn, &self.tenant, session).await?;
             ensure_alive(conn, core, &row).await?;
         }
-        checkpoints::hold_checkpoint(conn, &self.copy.source).await?;
-        let source = checkpoints::readable_checkpoint(conn, &self.copy.reader, &self.copy.source, now).await?;
-        self.insert_run(conn, &run, &source, now).await?;
+        let reader = &self.copy.reader;
+        checkpoints::hold_checkpoint(conn, &self.copy.source, &RowScope::of(reader)).await?;
+        let source = checkpoints::readable_checkpoint(conn, reader, &self.copy.source, now).await?;
+        let original = runs::readable_run(conn, reader, &source.path.run, now).await?;
+        conn.enter(&self.scope()).await.map_err(failed("copy a checkpoint"))?;
+        self.insert_run(conn, &run, (&source, &original), now).await?;
         let copy = NewCheckpoint {
             path: self.path(run),
             overwrite: false,

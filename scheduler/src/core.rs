@@ -7,7 +7,7 @@ use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, RwLock};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -24,9 +24,10 @@ use crate::options::Options;
 use crate::origin::{ExecutionObserver, Origins};
 use crate::progress::{ProgressOutbox, ProgressWatches};
 use crate::queue::Queue;
+use crate::quotas::Grants;
 use crate::signals::Signal;
 use crate::store::blobs::Blobs;
-use crate::store::db::{Conn, Database, Pool};
+use crate::store::db::{Conn, Database, Pool, RowScope};
 use crate::store::failed;
 use crate::waiters::Waiters;
 use crate::work_log::WorkLog;
@@ -56,6 +57,10 @@ pub(crate) struct Core {
     pub(crate) waiters: Waiters<RequestId>,
     /// Clients that wait for samples of (sampling session, clone) to end.
     pub(crate) sample_waiters: Waiters<(SamplingSessionId, i64)>,
+    /// Clients that wait for metrics of runs.
+    pub(crate) metrics_waiters: Waiters<RunId>,
+    /// Clients that wait for stored samples of runs.
+    pub(crate) stored_samples_waiters: Waiters<RunId>,
     /// Who watches which samples while they are executed.
     pub(crate) progress: ProgressWatches,
     /// Tokens for other processes.
@@ -76,6 +81,12 @@ pub(crate) struct Core {
     pub(crate) prefetching: tokio::sync::Mutex<()>,
     /// Changes of keys, users and organisations that are known here.
     pub(crate) directory_version: AtomicU64,
+    /// What tenants are granted, and which are disabled, as it was last read.
+    pub(crate) grants: RwLock<Arc<Grants>>,
+    /// Wakes the task that reads that.
+    pub(crate) grants_due: Arc<Notify>,
+    /// Held while that is read.
+    pub(crate) refreshing_grants: tokio::sync::Mutex<()>,
     /// Requests that were accepted or ended here.
     pub(crate) activity: AtomicU64,
     /// When a heartbeat of a session was last recorded.
@@ -124,6 +135,7 @@ impl Core {
     /// The state of a scheduler that has just been opened.
     pub(crate) fn new(options: Options, readers: Pool, blobs: Blobs, messages: &UnboundedSender<Message>) -> Self {
         let now = options.clock.now();
+        let grants = Grants { policies: options.policies.clone(), ..Grants::default() };
         Self {
             queue: Mutex::new(Queue::new(
                 options.policies.clone(),
@@ -142,6 +154,8 @@ impl Core {
             ready: Condvar::new(),
             waiters: Waiters::default(),
             sample_waiters: Waiters::default(),
+            metrics_waiters: Waiters::default(),
+            stored_samples_waiters: Waiters::default(),
             progress: ProgressWatches::default(),
             outbox: ProgressOutbox::default(),
             results: ResultCache::default(),
@@ -153,6 +167,9 @@ impl Core {
             numerics_waits: Mutex::default(),
             prefetching: tokio::sync::Mutex::default(),
             directory_version: AtomicU64::new(0),
+            grants: RwLock::new(Arc::new(grants)),
+            grants_due: Arc::default(),
+            refreshing_grants: tokio::sync::Mutex::default(),
             activity: AtomicU64::new(0),
             recorded_heartbeats: Mutex::default(),
             claim_wakeup: Arc::default(),
@@ -203,27 +220,43 @@ impl Core {
     /// Makes known that keys, users or organisations were changed.
     pub(crate) fn directory_changed(&self) {
         self.directory_version.fetch_add(1, Ordering::SeqCst);
+        self.grants_due.notify_one();
     }
 
     /// As [`Self::wake_claims`] after leases were released, and once more a moment later: a request that was being
     /// accepted meanwhile is addressed to the worker that had the lease, and was not visible yet.
     pub(crate) fn wake_claims_of_released(self: &Arc<Self>) {
         self.wake_claims();
+        self.wake_claims_after(SECOND_LOOK);
+    }
+
+    /// As [`Self::wake_claims`], after a delay.
+    pub(crate) fn wake_claims_after(self: &Arc<Self>, delay: Duration) {
         let core = Arc::downgrade(self);
         self.runtime.spawn(async move {
-            tokio::time::sleep(SECOND_LOOK).await;
+            tokio::time::sleep(delay).await;
             if let Some(core) = core.upgrade() {
                 core.wake_claims();
             }
         });
     }
 
-    pub(crate) async fn reader(&self) -> Result<Conn, Error> {
+    /// A connection that reads on behalf of a tenant.
+    pub(crate) async fn reader_of(&self, tenant: &TenantId) -> Result<Conn, Error> {
+        self.reader_in(&RowScope::of(tenant)).await
+    }
+
+    /// A connection that reads for the service itself, across tenants.
+    pub(crate) async fn system_reader(&self) -> Result<Conn, Error> {
+        self.reader_in(&RowScope::System).await
+    }
+
+    pub(crate) async fn reader_in(&self, scope: &RowScope) -> Result<Conn, Error> {
         if self.is_outdated() {
             return Err(Error::Unavailable("read"));
         }
         let asked = Instant::now();
-        let conn = self.readers.acquire().await;
+        let conn = self.readers.acquire(scope).await;
         self.metrics.store.waited_for_reader(asked.elapsed());
         conn.map_err(failed("read"))
     }
@@ -295,6 +328,8 @@ pub(crate) type WriteStep<'a, T = ()> = Pin<Box<dyn Future<Output = Result<T, Er
 /// A [`Write`](crate::write::Write) of any type, with its sender.
 pub(crate) trait QueuedWrite: Send {
     fn urgency(&self) -> Urgency;
+    /// See [`Write::scope`](crate::write::Write::scope).
+    fn scope(&self) -> RowScope;
     /// Whether it is undone alone when it fails. What can't fail alone needs no savepoint.
     fn undo(&self) -> bool;
     /// Whether its sender has waited long enough.

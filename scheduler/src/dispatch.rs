@@ -10,7 +10,7 @@ use crate::core::{Core, Urgency};
 use crate::lock::lock;
 use crate::queue::{InFlightRequest, Queue};
 use crate::quotas::BucketLevel;
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::{quotas, requests};
 use crate::write::Write;
 use crate::{Error, Scheduler, WorkItem};
@@ -103,7 +103,7 @@ fn newly_started(item: &WorkItem) -> Option<RequestId> {
 fn rate_limited_tokens(core: &Core, queue: &Queue, requests: &[RequestId]) -> BTreeMap<TenantId, u64> {
     let mut spent = BTreeMap::new();
     for InFlightRequest { tenant, cost, .. } in requests.iter().filter_map(|request| queue.in_flight(request)) {
-        if cost.tokens > 0 && core.options.policies.of(tenant).tokens_per_minute.is_some() {
+        if cost.tokens > 0 && core.policy(tenant).tokens_per_minute.is_some() {
             *spent.entry(tenant.clone()).or_insert(0) += cost.tokens;
         }
     }
@@ -126,8 +126,12 @@ struct RecordStarts {
 }
 
 impl Write for RecordStarts {
-    type Output = Vec<BucketLevel>;
+    type Output = BTreeMap<TenantId, BucketLevel>;
     const URGENCY: Urgency = Urgency::Note;
+
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
 
     fn counts(&self, _core: &Core) -> Vec<String> {
         self.spent.keys().map(ToString::to_string).collect()
@@ -137,23 +141,25 @@ impl Write for RecordStarts {
         self.sessions.iter().cloned().collect()
     }
 
-    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Vec<BucketLevel>, Error> {
-        let Some(worker) = core.worker_id() else { return Ok(Vec::new()) };
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
+        let Some(worker) = core.worker_id() else { return Ok(BTreeMap::new()) };
         requests::start_requests(conn, worker, &self.requests).await?;
         let now = core.now();
-        let mut levels = Vec::with_capacity(self.spent.len());
+        let mut levels = BTreeMap::new();
         for (tenant, tokens) in &self.spent {
-            let Some(rate) = core.options.policies.of(tenant).tokens_per_minute else { continue };
-            levels.push(quotas::spend(conn, tenant, rate, *tokens, now).await?);
+            // It may have been lifted meanwhile.
+            let Some(rate) = core.policy(tenant).tokens_per_minute else { continue };
+            levels.insert(tenant.clone(), quotas::spend(conn, tenant, rate, *tokens, now).await?);
         }
         Ok(levels)
     }
 
-    fn committed(&mut self, levels: &Vec<BucketLevel>, core: &Arc<Core>) {
+    fn committed(&mut self, levels: &Self::Output, core: &Arc<Core>) {
         let now = core.now();
         core.with_queue(|queue| {
-            for ((tenant, tokens), level) in self.spent.iter().zip(levels) {
-                queue.set_rate_limit(tenant, Some(*level), *tokens, now);
+            for (tenant, level) in levels {
+                let tokens = self.spent.get(tenant).copied().unwrap_or(0);
+                queue.set_rate_limit(tenant, Some(*level), tokens, now);
             }
         });
     }

@@ -10,7 +10,7 @@ use crate::core::Core;
 use crate::lock::lock;
 use crate::quotas::TokenBucket;
 use crate::signals::Signal;
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::results::{EndedRequest, RequestEnd, StoredResult};
 use crate::store::{quotas, requests, results, sampling};
 use crate::write::Write;
@@ -42,7 +42,7 @@ impl Scheduler {
             return Ok(Poll::Pending);
         }
         // The connection goes back before the file is read.
-        let stored = results::request_result(&mut self.core.reader().await?, tenant, request).await?;
+        let stored = results::request_result(&mut self.core.reader_of(tenant).await?, tenant, request).await?;
         match stored {
             StoredResult::Pending => Ok(Poll::Pending),
             StoredResult::Failed(error) => Ok(Poll::Failed(error)),
@@ -60,13 +60,13 @@ impl Scheduler {
     /// When the store can't be read.
     pub async fn pause(&self, tenant: &TenantId, request: &RequestId) -> Result<Option<Pause>, Error> {
         let now = self.core.now();
-        let Some(rate) = self.core.options.policies.of(tenant).tokens_per_minute else { return Ok(None) };
+        let Some(rate) = self.core.policy(tenant).tokens_per_minute else { return Ok(None) };
         let here = lock(&self.core.queue).pause(tenant, request, now);
         if here.is_some() || !self.core.is_shared() {
             return Ok(here);
         }
         // Another process may hold it back; that follows from the level of the token bucket in the store.
-        let conn = &mut self.core.reader().await?;
+        let conn = &mut self.core.reader_of(tenant).await?;
         let Some(tokens) = quotas::queued_request(conn, tenant, request).await? else { return Ok(None) };
         let Some(level) = quotas::rate_limit_level(conn, tenant).await? else { return Ok(None) };
         let until = TokenBucket::restored(rate, level).ready_at(tokens, now);
@@ -87,7 +87,7 @@ impl Scheduler {
         wait: Duration,
     ) -> Result<Completions, Error> {
         let deadline = Instant::now() + wait;
-        sampling::sampling_session(&mut self.core.reader().await?, tenant, sampling_session).await?;
+        sampling::sampling_session(&mut self.core.reader_of(tenant).await?, tenant, sampling_session).await?;
         loop {
             let mut waiter = self.core.sample_waiters.register((sampling_session.clone(), clone_id));
             let now = self.events_after(tenant, sampling_session, clone_id, after).await?;
@@ -104,7 +104,7 @@ impl Scheduler {
         clone_id: i64,
         after: i64,
     ) -> Result<Completions, Error> {
-        let mut conn = self.core.reader().await?;
+        let mut conn = self.core.reader_of(tenant).await?;
         results::completions_after(&mut conn, tenant, sampling_session, clone_id, after).await
     }
 
@@ -122,7 +122,7 @@ impl Scheduler {
     /// # Errors
     /// [`Error::NotFound`] for an unknown request, [`Error::Invalid`] when it is no sample.
     pub async fn cancel(&self, tenant: &TenantId, request: &RequestId) -> Result<(), Error> {
-        let sessions = self.core.sessions_of_samples(std::slice::from_ref(request)).await?;
+        let sessions = self.core.sessions_of_samples(std::slice::from_ref(request), &RowScope::of(tenant)).await?;
         let cancel = CancelSample { tenant: tenant.clone(), request: request.clone(), sessions };
         self.write(cancel).await?;
         Ok(())
@@ -130,12 +130,16 @@ impl Scheduler {
 }
 
 impl Core {
-    /// The sessions of samples, which other processes may end too.
-    pub(crate) async fn sessions_of_samples(&self, requests: &[RequestId]) -> Result<Vec<SessionId>, Error> {
+    /// The sessions of samples in a scope, which other processes may end too.
+    pub(crate) async fn sessions_of_samples(
+        &self,
+        requests: &[RequestId],
+        scope: &RowScope,
+    ) -> Result<Vec<SessionId>, Error> {
         if !self.is_shared() || requests.is_empty() {
             return Ok(Vec::new());
         }
-        requests::sessions_of_samples(&mut self.reader().await?, requests).await
+        requests::sessions_of_samples(&mut self.reader_in(scope).await?, requests).await
     }
 }
 
@@ -148,6 +152,10 @@ impl Write for Acknowledge {
     type Output = ();
 
     const UNDO: bool = false;
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(), Error> {
         results::acknowledge_requests(conn, &self.tenant, &self.requests, core.now()).await
@@ -163,6 +171,10 @@ struct CancelSample {
 
 impl Write for CancelSample {
     type Output = Option<EndedRequest>;
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
 
     fn sessions(&self) -> Vec<SessionId> {
         self.sessions.clone()

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `scheduler` | opening and closing |
 //! | `backup` | copies of store and storage, beside running schedulers |
-//! | `submit`, `dispatch`, `completion`, `futures`, `streams`, `records`, `sessions`, `catalogue`, `checkpoint_copy`, `base_models`, `maintenance`, `tenants`, `usage` | the calls of API and worker |
+//! | `submit`, `dispatch`, `completion`, `futures`, `streams`, `records`, `sessions`, `catalogue`, `checkpoint_copy`, `base_models`, `secrets`, `maintenance`, `tenants`, `usage`, `run_metrics`, `metric_curves`, `overview` | the calls of API and worker |
 //! | `queue_effects` | effects of the queue's changes as writes |
 //! | `audit`, `rejection`, `run_snapshots`, `quarantine`, `lease`, `gc`, `payloads`, `notifications`, `progress_exchange` | writes and background tasks |
 //! | `writer`, `write` | the writer, and what it writes |
@@ -26,6 +26,7 @@ mod base_models;
 mod caches;
 mod catalogue;
 mod checkpoint_copy;
+mod checkpoint_search;
 mod clock;
 mod completion;
 mod core;
@@ -42,11 +43,13 @@ mod lock;
 mod look;
 mod maintenance;
 mod memory_waits;
+mod metric_curves;
 mod metrics;
 mod notifications;
 mod options;
 mod origin;
 mod outdated;
+mod overview;
 mod payloads;
 mod progress;
 mod progress_exchange;
@@ -56,8 +59,11 @@ mod queue_effects;
 mod quotas;
 mod records;
 mod rejection;
+mod run_metrics;
+mod run_samples;
 mod run_snapshots;
 mod scheduler;
+mod secrets;
 mod sessions;
 mod signals;
 mod storage;
@@ -69,6 +75,8 @@ mod tenants;
 mod tests;
 mod trace_context;
 mod types;
+mod upload_checks;
+mod uploads;
 mod usage;
 mod waiters;
 mod work_log;
@@ -85,7 +93,11 @@ pub use metrics::Metrics;
 pub use options::{NumericsMismatch, Options, WorkerOptions};
 pub use origin::{Executed, ExecutionObserver, Origin, Stages};
 pub use progress::WatchedSample;
-pub use quotas::{Pause, Policies, Quota, Refusal, TenantPolicy, TrainingLimits};
+pub use quotas::{
+    Limit, LimitChanges, LimitOutOfRange, Pause, Policies, Quota, Refusal, TenantLimits, TenantPolicy, TrainingLimits,
+};
+pub use run_metrics::{MetricsReader, MetricsWatch};
+pub use run_samples::SamplesWatch;
 pub use scheduler::{OpenSamples, Scheduler, Stats};
 pub use sessions::MAX_CUSTOM_LOSSES;
 pub use storage::{Area, Older, Pieces, Storage, StorageError};
@@ -97,10 +109,18 @@ pub use trace_context::TraceContext;
 pub use types::{
     AccessScope, ApiKey, AuditCategory, AuditEntry, Checkpoint, CompletionItem, Completions, Decoded, Effect, Encode,
     Encoding, FinishReason, FoundKey, FoundSession, FoundSessions, KeyRefusal, MaintenanceOp, MaintenanceReport,
-    MemoryWait, NewApiKey, NewAuditEntry, NewCheckpoint, NewCustomLoss, NewRun, NewSamplingSession, NewSession,
-    NewUser, NumericsChange, Organisation, Outcome, Page, Poll, PrefetchDecoder, Project, RecordedResult, RequestKind,
-    RequestState, Role, Run, RunFilter, RunState, RunSubmission, SampleSubmission, SamplingSession, Scope,
+    Membership, MemoryWait, NewApiKey, NewAuditEntry, NewCheckpoint, NewCustomLoss, NewRun, NewSamplingSession,
+    NewSession, NewUser, NumericsChange, Organisation, Outcome, Page, Poll, PrefetchDecoder, Project, RecordedResult,
+    RequestKind, RequestState, Role, Run, RunFilter, RunState, RunSubmission, SampleSubmission, SamplingSession, Scope,
     SearchPosition, Session, SessionSearch, SessionStatus, SessionTimeline, StatusFilter, Submitted, TimelineRequest,
     User, Work, WorkItem, WorkerWait,
 };
 pub use types::{Attribution, HourlyUsage, RequestUsage, StorageInUse, StoredCheckpoint, Tokens};
+pub use types::{CheckpointPosition, CheckpointSearch, FoundCheckpoints};
+pub use types::{
+    EngineReport, FailedRequest, ListedRun, QueuedRequests, RunProgress, RunRequest, TokenRate, WorkerStatus,
+};
+pub use types::{MAX_STORED_SAMPLES, NewRunSample, RunSample, RunSamples, STORE_SAMPLES, SampleStorage};
+pub use types::{Measured, MetricCurve, MetricPoint, MetricsRange, RunCurves, RunMetrics};
+pub use types::{NewUpload, Upload, UploadEnd, UploadState, UploadedFile};
+pub use uploads::MAX_OPEN_UPLOADS;

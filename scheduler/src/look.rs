@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::store::clock::database_now;
-use crate::store::db::{Conn, Dialect, connect_to_look, sql};
+use crate::store::db::{Conn, Dialect, bypass, connect_to_look, sql};
 use crate::store::schema;
 use crate::{Clock, Database, Error, SystemClock};
 
@@ -23,6 +23,8 @@ pub struct StoreState {
     pub round_trips: Vec<Duration>,
     /// How much its clock is ahead of this machine's, in ms; `None` when it has no clock of its own.
     pub clock_ahead_ms: Option<i64>,
+    /// Why row-level security does not keep tenants apart, if it does not; `None` for a database without it.
+    pub bypass: Option<String>,
 }
 
 /// Why a store can't be used.
@@ -69,6 +71,7 @@ pub async fn look_at_store(database: &Database) -> Result<Option<StoreState>, St
         },
         round_trips,
         clock_ahead_ms: clock_ahead(&mut conn).await?,
+        bypass: bypass(&mut conn).await?,
     };
     conn.close().await?;
     Ok(Some(state))

@@ -10,7 +10,7 @@ impl Scheduler {
     pub async fn maintain(&self) -> Result<MaintenanceReport, Error> {
         let mut report = MaintenanceReport::default();
         let deadline = self.core.now().minus(self.core.options.session_timeout);
-        let expired = sessions::sessions_without_heartbeat(&mut self.core.reader().await?, deadline).await?;
+        let expired = sessions::sessions_without_heartbeat(&mut self.core.system_reader().await?, deadline).await?;
         for session in expired {
             let end = EndSession {
                 tenant: None,
@@ -23,7 +23,10 @@ impl Scheduler {
                 report.sessions.push(session);
             }
         }
+        // Those that were created by calls that were being answered when their organisation was disabled, too.
+        self.core.end_sessions_of_disabled().await?;
         self.core.collect_rows().await?;
+        self.core.collect_uploads().await?;
         self.core.collect_orphans().await?;
         report.checkpoints = self.expired_checkpoints().await?;
         Ok(report)

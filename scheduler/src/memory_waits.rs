@@ -4,7 +4,7 @@ use trainyard_protocol::{RequestId, RunId, TenantId};
 
 use crate::core::{Core, Urgency};
 use crate::lock::lock;
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::runs;
 use crate::write::Write;
 use crate::{Error, MemoryWait, Scheduler};
@@ -19,7 +19,7 @@ impl Scheduler {
         if here.is_some() || !self.core.is_shared() {
             return Ok(here);
         }
-        runs::memory_wait(&mut self.core.reader().await?, tenant, request).await
+        runs::memory_wait(&mut self.core.reader_of(tenant).await?, tenant, request).await
     }
 }
 
@@ -33,6 +33,10 @@ pub(crate) struct RecordMemoryWait {
 impl Write for RecordMemoryWait {
     type Output = ();
     const URGENCY: Urgency = Urgency::Record;
+
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
 
     async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<(), Error> {
         runs::set_memory_wait(conn, &self.run, self.epoch, self.wait.as_ref()).await

@@ -151,6 +151,10 @@ impl Metrics {
         self.engine.set(stats);
     }
 
+    pub(crate) fn engine(&self) -> EngineStats {
+        self.engine.get()
+    }
+
     pub(crate) fn set_waiting_for_memory(&self, runs: usize) {
         self.waiting_for_memory.set(signed(runs as u64));
     }

@@ -62,6 +62,8 @@ impl Core {
         }
         self.directory_changed();
         self.sample_waiters.wake_all();
+        self.metrics_waiters.wake_all();
+        self.stored_samples_waiters.wake_all();
         self.progress.suspect_gaps();
         self.outbox.due.notify_one();
         if self.options.worker.is_some() {
@@ -78,7 +80,7 @@ impl Core {
         if awaited.is_empty() {
             return Ok(());
         }
-        let pending = requests::unfinished_of(&mut self.reader().await?, &awaited).await?;
+        let pending = requests::unfinished_of(&mut self.system_reader().await?, &awaited).await?;
         awaited.iter().filter(|request| !pending.contains(*request)).for_each(|request| self.waiters.wake(request));
         Ok(())
     }
@@ -88,6 +90,8 @@ impl Core {
         match signal {
             Signal::Done(request) => self.waiters.wake(&request),
             Signal::Event(session, clone) => self.sample_waiters.wake(&(session, clone)),
+            Signal::Metrics(run) => self.metrics_waiters.wake(&run),
+            Signal::StoredSamples(run) => self.stored_samples_waiters.wake(&run),
             Signal::Run(run, owner) if works => self.run_has_request(run, owner.as_deref()),
             Signal::Directory => self.directory_changed(),
             Signal::Samples if works => self.wake_claims(),
@@ -120,7 +124,7 @@ impl Core {
     }
 
     async fn session_ended(self: Arc<Self>, session: SessionId) {
-        let status = match self.reader().await {
+        let status = match self.system_reader().await {
             Ok(mut conn) => sessions::session_status(&mut conn, &session).await,
             Err(error) => Err(error),
         };

@@ -33,7 +33,7 @@ impl Core {
         if !self.is_shared() {
             return Ok(());
         }
-        let conn = &mut self.reader().await?;
+        let conn = &mut self.system_reader().await?;
         match schema::ensure_workable(conn, &self.options.database).await {
             Err(error @ Error::Invalid(_)) => {
                 tracing::error!(%error, "database was migrated for newer programs: this one stops");

@@ -49,7 +49,7 @@ impl Core {
 
     /// The level of a tenant's token bucket; `None` for a full one that was never used.
     async fn rate_limit_level(&self, tenant: &TenantId) -> Result<Option<BucketLevel>, Error> {
-        quotas::rate_limit_level(&mut self.reader().await?, tenant).await
+        quotas::rate_limit_level(&mut self.system_reader().await?, tenant).await
     }
 
     /// Reads, repeatedly while the store can't be reached; `None` when there is nothing to read.
@@ -87,13 +87,13 @@ impl Core {
     }
 
     async fn payload(&self, request: &RequestId) -> Result<Bytes, Error> {
-        let stored = requests::payload_of_request(&mut self.reader().await?, request).await?;
+        let stored = requests::payload_of_request(&mut self.system_reader().await?, request).await?;
         self.blobs.get(stored).await
     }
 
     /// The operations that made a run what it was, in order.
     async fn history(&self, run: &RunId, epoch: i64) -> Result<VecDeque<Replayed>, Error> {
-        let mut conn = self.reader().await?;
+        let mut conn = self.system_reader().await?;
         let mut history = VecDeque::new();
         let saved = runs::run_row(&mut conn, run).await?;
         let mut from = 0;

@@ -86,7 +86,7 @@ impl Core {
         }
         let watch = |(request, from_start)| Signal::Watch { request, process: self.process.clone(), from_start };
         let signals: Vec<Signal> = announcements.into_iter().map(watch).collect();
-        let conn = &mut self.reader().await?;
+        let conn = &mut self.system_reader().await?;
         notify(conn, CHANNEL, signals::encode(&self.process, &signals)).await?;
         for (process, parts) in waiting {
             notify(conn, &channel_of(&process), encode(&parts)).await?;

@@ -6,7 +6,7 @@ use trainyard_protocol::RequestId;
 
 use crate::Error;
 use crate::core::{Core, Urgency};
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::requests;
 use crate::write::Write;
 
@@ -16,6 +16,10 @@ pub(crate) struct RecordIsolatedStart(pub(crate) RequestId);
 impl Write for RecordIsolatedStart {
     type Output = ();
     const URGENCY: Urgency = Urgency::Record;
+
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(), Error> {
         let Some(worker) = core.worker_id() else { return Ok(()) };

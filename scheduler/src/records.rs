@@ -5,7 +5,7 @@ use std::time::Duration;
 use trainyard_protocol::{RequestId, TenantId};
 
 use crate::core::Core;
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::records;
 use crate::write::Write;
 use crate::{Error, RecordedResult, Scheduler, Timestamp};
@@ -32,7 +32,7 @@ impl Scheduler {
         request: &RequestId,
     ) -> Result<Option<RecordedResult>, Error> {
         // The connection goes back before a file is read.
-        let found = records::recorded_result(&mut self.core.reader().await?, tenant, request).await?;
+        let found = records::recorded_result(&mut self.core.reader_of(tenant).await?, tenant, request).await?;
         let Some(record) = found else { return Ok(None) };
         let renewal_due = record.used_at < self.core.renewal_due_before();
         Ok(Some(RecordedResult { payload: self.core.blobs.get(record.result).await?, renewal_due }))
@@ -59,6 +59,10 @@ impl Write for RenewRecords {
     type Output = ();
 
     const UNDO: bool = false;
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(), Error> {
         let due = core.renewal_due_before();

@@ -10,7 +10,7 @@ use crate::lease::{ReleaseSamples, holds_lease, sample_claim};
 use crate::lock::lock;
 use crate::queue::{Fence, Rejected, Rejection, creation_failed, session_ended};
 use crate::signals::Signal;
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::results::{self, EndedRequest, RequestEnd};
 use crate::store::{runs, sessions};
 use crate::write::Write;
@@ -47,6 +47,10 @@ impl Write for RecordRejections {
     type Output = Rejections;
     const URGENCY: Urgency = Urgency::Record;
 
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
+
     fn subjects(&self) -> Vec<Subject> {
         let runs = self.unrestorable.iter().map(|(run, ..)| Subject::Run(run.clone()));
         let requests = self.rejected.iter().map(|rejected| match &rejected.fence {
@@ -66,7 +70,7 @@ impl Write for RecordRejections {
 
     async fn prepare(&mut self, core: &Core) -> Result<(), Error> {
         let samples: Vec<RequestId> = self.samples().cloned().collect();
-        self.sessions = core.sessions_of_samples(&samples).await?;
+        self.sessions = core.sessions_of_samples(&samples, &RowScope::System).await?;
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use trainyard_protocol::{RunId, SamplingSessionId};
 use crate::core::{Core, Subject, Urgency};
 use crate::lease::holds_lease;
 use crate::queue::{Fence, InFlightRequest, Queue};
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::{gc, runs, sampling, saved_snapshots};
 use crate::write::Write;
 use crate::{Effect, Error};
@@ -62,6 +62,10 @@ impl Write for RecordSave {
     /// `None` when the lease had passed to another worker.
     type Output = Option<Garbage>;
     const URGENCY: Urgency = Urgency::Record;
+
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
 
     fn subjects(&self) -> Vec<Subject> {
         vec![Subject::Run(self.run.clone())]

@@ -13,13 +13,13 @@ use crate::database_lock::lock_database;
 use crate::lock::lock;
 use crate::metrics::PresentCounts;
 use crate::store::blobs::Blobs;
-use crate::store::db::{Conn, Database, connect_readers};
-use crate::store::{quotas, schema, sessions, workers};
+use crate::store::db::{Conn, Database, RowScope, connect_readers};
+use crate::store::{failed, quotas, schema, sessions, workers};
 use crate::write::Write;
 use crate::writer::Writer;
 use crate::{
-    Error, ExecutionObserver, Metrics, Options, Policies, PrefetchDecoder, RequestState, lease, notifications,
-    progress_exchange,
+    Error, ExecutionObserver, Metrics, Options, PrefetchDecoder, RequestState, lease, notifications, progress_exchange,
+    tenants,
 };
 
 /// Counters since the scheduler was opened.
@@ -76,7 +76,10 @@ impl Scheduler {
         if core.options.serves_clients {
             sessions::extend_heartbeats(&mut conn, core.now()).await?;
         }
+        // The writer enters that of each write.
+        conn.leave().await.map_err(failed("open the database"))?;
         tokio::spawn(Writer::new(conn, Arc::clone(&core), received, guard).run());
+        core.refresh_grants().await?;
         if !core.options.worker_waits {
             core.start_worker().await?;
         }
@@ -84,6 +87,7 @@ impl Scheduler {
         tokio::spawn(lease::send_heartbeats(Arc::downgrade(&core)));
         tokio::spawn(notifications::listen(Arc::downgrade(&core)));
         tokio::spawn(progress_exchange::exchange(Arc::downgrade(&core)));
+        tokio::spawn(tenants::refresh::follow(Arc::downgrade(&core)));
         Ok(Self { core, messages })
     }
 
@@ -173,11 +177,6 @@ impl Scheduler {
         &self.core.metrics
     }
 
-    /// Quotas, rate limits and weights of tenants.
-    pub fn policies(&self) -> &Policies {
-        &self.core.options.policies
-    }
-
     /// Updates the gauges of queued and running requests, sessions, runs and leases, of all processes on the database,
     /// and those of this process's connections.
     ///
@@ -189,7 +188,7 @@ impl Scheduler {
         measured.set_heartbeat_age(self.core.heartbeat_age());
         // What the store does not show yet: starts are written together with the next write.
         let _ = tokio::time::timeout(FLUSH_TIMEOUT, self.core.call(FlushNotes)).await;
-        let mut conn = self.core.reader().await?;
+        let mut conn = self.core.system_reader().await?;
         measured.set_shortest_lease(workers::shortest_lease(&mut conn).await?);
         let open = quotas::open_requests(&mut conn).await?;
         let (sessions, runs) = quotas::active_sessions_and_runs(&mut conn).await?;
@@ -217,6 +216,10 @@ impl Write for FlushNotes {
     type Output = ();
 
     const UNDO: bool = false;
+
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
 
     async fn apply(&mut self, _conn: &mut Conn, _core: &Core) -> Result<(), Error> {
         Ok(())

@@ -30,6 +30,10 @@ pub(crate) enum Signal {
     Released,
     /// A process watches a sample: it wants tokens that were not sent to it, or all of them.
     Watch { request: RequestId, process: String, from_start: bool },
+    /// A request of a run recorded metrics.
+    Metrics(RunId),
+    /// A sample of a run was stored, or those of a run were deleted.
+    StoredSamples(RunId),
     /// Keys, users or organisations were changed.
     Directory,
 }
@@ -47,6 +51,8 @@ impl Signal {
             Self::Watch { request, process, from_start } => {
                 (if *from_start { 'W' } else { 'w' }, format!("{process}{SEPARATOR}{request}"))
             }
+            Self::Metrics(run) => ('m', run.to_string()),
+            Self::StoredSamples(run) => ('p', run.to_string()),
             Self::Directory => ('k', String::new()),
         };
         text.push(tag);
@@ -75,6 +81,8 @@ impl Signal {
                 let (request, process) = (RequestId::new(request), process.to_owned());
                 Self::Watch { request, process, from_start: *tag == b'W' }
             }
+            b'm' => Self::Metrics(RunId::new(rest)),
+            b'p' => Self::StoredSamples(RunId::new(rest)),
             b'k' => Self::Directory,
             _ => return None,
         })
@@ -128,6 +136,8 @@ mod tests {
             Signal::Released,
             Signal::Watch { request: RequestId::new("w"), process: "p".to_owned(), from_start: false },
             Signal::Watch { request: RequestId::new("w"), process: "p".to_owned(), from_start: true },
+            Signal::Metrics(RunId::new("s:train:1")),
+            Signal::StoredSamples(RunId::new("s:train:1")),
             Signal::Directory,
         ];
         let texts = encode("me", &signals);

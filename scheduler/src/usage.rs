@@ -15,7 +15,7 @@ impl Scheduler {
         tenant: &TenantId,
         period: (Timestamp, Timestamp),
     ) -> Result<Vec<HourlyUsage>, Error> {
-        usage::hourly_usage(&mut self.core.reader().await?, tenant, period).await
+        usage::hourly_usage(&mut self.core.reader_of(tenant).await?, tenant, period).await
     }
 
     /// A page of what requests used that ended from one time to before another, in the order of their ends; behind the
@@ -30,7 +30,7 @@ impl Scheduler {
         after: &str,
         limit: u32,
     ) -> Result<Vec<RequestUsage>, Error> {
-        usage::request_usage(&mut self.core.reader().await?, tenant, period, after, limit).await
+        usage::request_usage(&mut self.core.reader_of(tenant).await?, tenant, period, after, limit).await
     }
 
     /// Checkpoints that were stored at some time from one time to before another.
@@ -42,7 +42,7 @@ impl Scheduler {
         tenant: &TenantId,
         period: (Timestamp, Timestamp),
     ) -> Result<Vec<StoredCheckpoint>, Error> {
-        usage::stored_checkpoints(&mut self.core.reader().await?, tenant, period).await
+        usage::stored_checkpoints(&mut self.core.reader_of(tenant).await?, tenant, period).await
     }
 
     /// The metadata of sessions that are there: a JSON object for each.
@@ -54,7 +54,7 @@ impl Scheduler {
         tenant: &TenantId,
         sessions: &[SessionId],
     ) -> Result<Vec<(SessionId, serde_json::Value)>, Error> {
-        usage::metadata_of_sessions(&mut self.core.reader().await?, tenant, sessions).await
+        usage::metadata_of_sessions(&mut self.core.reader_of(tenant).await?, tenant, sessions).await
     }
 
     /// What is stored now, by project and user.
@@ -62,6 +62,6 @@ impl Scheduler {
     /// # Errors
     /// When the store can't be read.
     pub async fn storage_in_use(&self, tenant: &TenantId) -> Result<Vec<StorageInUse>, Error> {
-        usage::storage_in_use(&mut self.core.reader().await?, tenant).await
+        usage::storage_in_use(&mut self.core.reader_of(tenant).await?, tenant).await
     }
 }

@@ -14,7 +14,7 @@ use trainyard_protocol::SessionId;
 use crate::Error;
 use crate::core::{Core, Message, QueuedWrite, Subject, Urgency, WriteResults, WriteStep};
 use crate::signals::Signal;
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 
 /// How long a caller waits for a database that can't be reached, or does not answer.
 const CALL_TIMEOUT: Duration = Duration::from_secs(20);
@@ -27,6 +27,9 @@ pub(crate) trait Write: Send + 'static {
     const URGENCY: Urgency = Urgency::Call;
     /// Whether a change that fails may have been made in part, so that it has to be undone.
     const UNDO: bool = true;
+
+    /// Whose rows it sees and changes. What it needs of others is read after entering another scope.
+    fn scope(&self) -> RowScope;
 
     /// The tenants whose present use the change depends on or changes; no other transaction may change it meanwhile.
     fn counts(&self, _core: &Core) -> Vec<String> {
@@ -150,6 +153,10 @@ impl<W: Write> Sent<W> {
 impl<W: Write> QueuedWrite for Sent<W> {
     fn urgency(&self) -> Urgency {
         W::URGENCY
+    }
+
+    fn scope(&self) -> RowScope {
+        self.write.scope()
     }
 
     fn undo(&self) -> bool {

@@ -14,6 +14,8 @@ mod signatures;
 #[cfg(test)]
 mod tests;
 
+use serde::{Deserialize, Serialize};
+
 pub use error::GraphError;
 pub use op::{Binary, Comparison, Cumulative, Logical, MathFunction, Op, PythonOp, Reduction, Regression, Unary};
 pub use signatures::{SIGNATURES, Signature};
@@ -34,7 +36,7 @@ pub const MAX_NAME_BYTES: usize = 256;
 pub const MAX_GRAPH_BYTES: usize = 256 << 10;
 
 /// A checked custom loss.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CustomLoss {
     /// The name of the client's function, for error texts.
     pub name: String,
@@ -49,7 +51,7 @@ pub struct CustomLoss {
 }
 
 /// An input of a custom loss.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CustomLossInput {
     /// `logprobs`, or a key of `loss_fn_inputs`.
     pub name: String,
@@ -58,7 +60,7 @@ pub struct CustomLossInput {
 }
 
 /// A metric of a custom loss.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metric {
     /// `custom/<name>:sum`, or `custom/<name>:mean`, which is divided by the number of datums.
     pub key: String,
@@ -74,7 +76,7 @@ impl Metric {
 }
 
 /// An operation of a graph.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Node {
     /// The client's name for it, unique in its graph.
     pub name: String,
@@ -88,7 +90,7 @@ pub struct Node {
 }
 
 /// An argument of an operation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Argument {
     /// Not given.
     Absent,

@@ -1,7 +1,9 @@
 //! What the nodes of a graph compute.
 
+use serde::{Deserialize, Serialize};
+
 /// An allowed operation. Its arguments are described by its [`Signature`](super::Signature)s.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Op {
     /// The input of this number.
     Input(usize),
@@ -174,7 +176,7 @@ pub enum Op {
 }
 
 /// Elementwise functions of one tensor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "torch's names")]
 pub enum Unary {
     Abs,
@@ -215,7 +217,7 @@ pub enum Unary {
 }
 
 /// Arithmetic functions of two tensors or numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "torch's names")]
 pub enum Binary {
     Add,
@@ -233,7 +235,7 @@ pub enum Binary {
 }
 
 /// Comparisons.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "torch's names")]
 pub enum Comparison {
     Eq,
@@ -245,7 +247,7 @@ pub enum Comparison {
 }
 
 /// Logical functions of two tensors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "torch's names")]
 pub enum Logical {
     And,
@@ -254,7 +256,7 @@ pub enum Logical {
 }
 
 /// Python operators that mean one thing for tensors of truth values and another for integers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "Python's names")]
 pub enum PythonOp {
     And,
@@ -266,7 +268,7 @@ pub enum PythonOp {
 }
 
 /// Functions of Python's `math`; a tensor of one element is read as its number, without a gradient.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "Python's names")]
 pub enum MathFunction {
     Exp,
@@ -294,7 +296,7 @@ pub enum MathFunction {
 }
 
 /// Reductions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "torch's names")]
 pub enum Reduction {
     Sum,
@@ -310,7 +312,7 @@ pub enum Reduction {
 }
 
 /// Running reductions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "torch's names")]
 pub enum Cumulative {
     Sum,
@@ -319,7 +321,7 @@ pub enum Cumulative {
 }
 
 /// Losses of the differences of two tensors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "torch's names")]
 pub enum Regression {
     Mse,

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::BackupError;
 use crate::Error;
 use crate::store::backup_holds;
-use crate::store::db::{Conn, Database, connect};
+use crate::store::db::{Conn, Database, connect_as_system};
 use crate::store::failed;
 
 /// How long a hold lasts that is not renewed, as after the end of the process.
@@ -65,7 +65,7 @@ impl Hold {
 
     /// A connection of its own each time: the last one may have been lost meanwhile.
     async fn begin(&self) -> Result<Conn, Error> {
-        let mut conn = connect(&self.database).await?;
+        let mut conn = connect_as_system(&self.database).await?;
         conn.begin().await.map_err(failed("write"))?;
         Ok(conn)
     }

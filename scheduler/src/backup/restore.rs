@@ -11,7 +11,7 @@ use super::take::PRIVATE;
 use super::{BackupError, Manifest, verify};
 use crate::database_lock::lock_database;
 use crate::store::copies::{is_empty, table_names};
-use crate::store::db::{Conn, connect};
+use crate::store::db::{Conn, connect_as_system};
 use crate::store::{blobs, folders, schema};
 use crate::{Area, Database, Error, Storage, Timestamp};
 
@@ -54,7 +54,7 @@ pub async fn restore(options: &Restore) -> Result<Manifest, BackupError> {
         Database::Sqlite(path) => Some(lock_database(path).await?),
         Database::Postgres(_) => None,
     };
-    let mut conn = connect(database).await?;
+    let mut conn = connect_as_system(database).await?;
     ensure_no_rows(&mut conn, database, manifest.schema_version).await?;
     ensure_no_objects(storage).await?;
     restore_private(from, data_dir)?;

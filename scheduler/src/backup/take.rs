@@ -12,7 +12,7 @@ use super::objects::{self, Needed};
 use super::rows::{Named, dump, file_of};
 use super::{BackupError, Manifest};
 use crate::store::copies::TABLES;
-use crate::store::db::{Conn, connect};
+use crate::store::db::{Conn, connect_as_system};
 use crate::store::{failed, schema};
 use crate::{Clock, Database, Storage, SystemClock};
 
@@ -48,7 +48,7 @@ pub async fn backup(options: &Backup, interrupted: impl Future<Output = ()>) -> 
         return Err(BackupError::Refused(format!("there is no database {}", path.display())));
     }
     // What it would leave of an older schema has no holds.
-    let mut conn = connect(&options.database).await?;
+    let mut conn = connect_as_system(&options.database).await?;
     schema::ensure_current(&mut conn, &options.database).await?;
     let partial = Partial::create(&options.to)?;
     let hold = Hold::place(&options.database).await?;

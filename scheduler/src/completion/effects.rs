@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use trainyard_protocol::{OpError, RequestId};
+use trainyard_protocol::{CheckpointKind, OpError, RequestId};
 
 use super::run_unusable;
 use crate::admission;
@@ -10,7 +10,7 @@ use crate::core::Core;
 use crate::queue::InFlightRequest;
 use crate::store::db::{Conn, sql};
 use crate::store::{checkpoints, failed, folders, runs, sampling};
-use crate::{Effect, Error, Outcome, RequestKind, Timestamp};
+use crate::{Effect, Error, Outcome, RequestKind, Timestamp, upload_checks};
 
 /// The effects of a completed request.
 pub(super) struct EffectWrites<'a> {
@@ -88,6 +88,9 @@ impl EffectWrites<'_> {
                 runs::run(conn, tenant, &new.path.run).await?;
                 let replaced = checkpoints::upsert_checkpoint(conn, tenant, new, now).await?;
                 admission::check_checkpoint(conn, core, tenant, new.size_bytes).await?;
+                if new.path.kind == CheckpointKind::External {
+                    upload_checks::record_export(conn, core, tenant, &new.path).await?;
+                }
                 return Ok(replaced);
             }
             Effect::SamplingSession(new) => {

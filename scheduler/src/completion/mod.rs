@@ -12,24 +12,31 @@ use self::outcome::CompletionOutcome;
 use self::record::RecordCompletion;
 use crate::core::Core;
 use crate::queue::{InFlightRequest, Queue};
-use crate::{Effect, Encode, Outcome, RequestKind, Scheduler, Tokens};
+use crate::{Effect, Encode, Measured, Outcome, RequestKind, Scheduler};
 
 impl Scheduler {
     /// Completes a request. Returns at once; the run's next request is ready now, and waiting clients wake after the
     /// commit that holds outcome and effects together. The completion of any other than an in-flight request,
     /// as of a cancelled sample, is ignored.
     pub fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>) {
-        self.core.complete(request, CompletionOutcome::Encoded(outcome), effects, Tokens::default());
+        self.core.complete(request, CompletionOutcome::Encoded(outcome), effects, Measured::default());
     }
 
-    /// As [`Self::complete`], for a success that used tokens and whose result is still to be encoded.
-    pub fn complete_encoded_by(&self, request: RequestId, used: Tokens, encode: Encode) {
-        self.core.complete(request, CompletionOutcome::ToEncode(encode), Vec::new(), used);
+    /// As [`Self::complete`], for a success that used tokens or measured something, and whose result is still to be
+    /// encoded.
+    pub fn complete_encoded_by(&self, request: RequestId, measured: Measured, encode: Encode) {
+        self.core.complete(request, CompletionOutcome::ToEncode(encode), Vec::new(), measured);
     }
 }
 
 impl Core {
-    fn complete(self: &Arc<Self>, request: RequestId, outcome: CompletionOutcome, effects: Vec<Effect>, used: Tokens) {
+    fn complete(
+        self: &Arc<Self>,
+        request: RequestId,
+        outcome: CompletionOutcome,
+        effects: Vec<Effect>,
+        measured: Measured,
+    ) {
         let now = self.now();
         self.with_queue(|queue| {
             let error = outcome.error();
@@ -49,7 +56,7 @@ impl Core {
             if let Some(run) = &finished.run {
                 queue.schedule_maintenance(run);
             }
-            self.record(RecordCompletion::new(request, finished, (outcome, used), effects, now));
+            self.record(RecordCompletion::new(request, finished, (outcome, measured), effects, now));
         });
     }
 }

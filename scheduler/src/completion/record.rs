@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use trainyard_protocol::{RequestId, SessionId};
+use trainyard_protocol::{RequestId, RunId, SessionId};
 
 use super::effects::EffectWrites;
 use super::outcome::CompletionOutcome;
@@ -11,21 +11,24 @@ use crate::core::{Core, Subject, Urgency};
 use crate::lease::{holds_lease, sample_claim};
 use crate::origin::Stages;
 use crate::queue::{Fence, InFlightRequest, creation_failed};
+use crate::run_samples::{EndedSample, store_samples};
 use crate::signals::Signal;
 use crate::store::blobs::StoredBytes;
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::results::{self, EndedRequest, RequestEnd, SampleEnd};
 use crate::store::{runs, usage};
 use crate::write::Write;
-use crate::{Effect, Error, Outcome, Poll, Quota, RequestKind, Timestamp, Tokens, admission};
+use crate::{Effect, Error, Measured, Outcome, Poll, Quota, RequestKind, RequestState, Timestamp, Tokens, admission};
 
 /// Records outcome and effects of a request.
 pub(super) struct RecordCompletion {
     request: RequestId,
     finished: InFlightRequest,
     outcome: CompletionOutcome,
-    /// What it used, if it succeeds.
-    used: Tokens,
+    /// What it used and measured, if it succeeds.
+    measured: Measured,
+    /// The metrics, as JSON, once they are encoded.
+    metrics: Option<String>,
     /// Where the result is, once it is stored.
     result: Option<StoredBytes>,
     effects: Vec<Effect>,
@@ -37,11 +40,11 @@ impl RecordCompletion {
     pub(super) fn new(
         request: RequestId,
         finished: InFlightRequest,
-        (outcome, used): (CompletionOutcome, Tokens),
+        (outcome, measured): (CompletionOutcome, Measured),
         effects: Vec<Effect>,
         executed: Timestamp,
     ) -> Self {
-        Self { request, finished, outcome, used, result: None, effects, executed }
+        Self { request, finished, outcome, measured, metrics: None, result: None, effects, executed }
     }
 
     /// A name for the result that no other worker gives to one: under an outdated lease it must not replace theirs.
@@ -59,6 +62,7 @@ impl RecordCompletion {
                     encoding: *encoding,
                     result,
                     size: payload.len() as u64,
+                    metrics: self.metrics.as_deref(),
                     replays: self.replays(),
                 }
             }
@@ -109,6 +113,10 @@ impl Write for RecordCompletion {
     type Output = Recorded;
     const URGENCY: Urgency = Urgency::Record;
 
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
+
     fn subjects(&self) -> Vec<Subject> {
         match (&self.finished.run, &self.finished.sampling_session) {
             (Some(run), _) => vec![Subject::Run(run.clone())],
@@ -138,7 +146,8 @@ impl Write for RecordCompletion {
     }
 
     fn counts(&self, core: &Core) -> Vec<String> {
-        let stores = self.effects.iter().any(|effect| matches!(effect, Effect::Checkpoint(_)));
+        let stores =
+            self.measured.sample.is_some() || self.effects.iter().any(|effect| matches!(effect, Effect::Checkpoint(_)));
         if stores { admission::counted(core, &self.finished.tenant, Quota::StorageBytes) } else { Vec::new() }
     }
 
@@ -146,13 +155,15 @@ impl Write for RecordCompletion {
         self.finished.sampling_session.iter().map(|_| self.finished.session.clone()).collect()
     }
 
-    // Of a sample, unless it has effects.
+    // Of a sample, unless it has effects, or what is stored of it counts against a quota.
     fn joins(&self, core: &Core) -> bool {
-        self.finished.sampling_session.is_some() && self.effects.is_empty() && core.worker_id().is_some()
+        let joins = self.finished.sampling_session.is_some() && self.effects.is_empty() && core.worker_id().is_some();
+        joins && self.counts(core).is_empty()
     }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Recorded, Error> {
         let now = core.now();
+        self.encode_metrics()?;
         if !holds_lease(conn, core, &self.finished.fence).await? {
             return Ok(Recorded::Stale);
         }
@@ -166,6 +177,9 @@ impl Write for RecordCompletion {
         let Some(ended) = ended else { return Ok(Recorded::Known) };
         let poll = poll_of(outcome);
         self.record_usage(conn, &poll, now).await?;
+        if matches!(poll, Poll::Succeeded { .. }) {
+            store_samples(conn, core, &self.stored_sample().into_iter().collect::<Vec<_>>(), now).await?;
+        }
         if let Some(run) = &ended.creates {
             match &poll {
                 Poll::Failed(cause) => runs::fail_run(conn, run, &creation_failed(run, cause), false).await?,
@@ -197,10 +211,17 @@ impl Write for RecordCompletion {
         drop(samples);
         let succeeded =
             writes.iter().zip(&outcomes).filter(|(_, outcome)| matches!(outcome, Outcome::Succeeded { .. }));
-        let used = succeeded.filter(|(write, _)| ended.contains_key(&write.request) && write.used.total() > 0);
-        let used: Vec<(&RequestId, Tokens)> = used.map(|(write, _)| (&write.request, write.used)).collect();
+        let used = succeeded.filter(|(write, _)| ended.contains_key(&write.request) && write.measured.used.total() > 0);
+        let used: Vec<(&RequestId, Tokens)> = used.map(|(write, _)| (&write.request, write.measured.used)).collect();
         usage::insert_usage(conn, &used, now).await?;
         drop(used);
+        let succeeded = writes.iter().zip(&outcomes);
+        let succeeded = succeeded.filter(|(write, outcome)| {
+            matches!(outcome, Outcome::Succeeded { .. }) && ended.contains_key(&write.request)
+        });
+        let stored: Vec<EndedSample<'_>> = succeeded.filter_map(|(write, _)| write.stored_sample()).collect();
+        store_samples(conn, core, &stored, now).await?;
+        drop(stored);
         let mut outputs = Vec::with_capacity(writes.len());
         for (write, outcome) in writes.into_iter().zip(outcomes) {
             outputs.push(match ended.remove(&write.request) {
@@ -214,6 +235,8 @@ impl Write for RecordCompletion {
     fn signals(&self, output: &Recorded, signals: &mut Vec<Signal>) {
         if let Recorded::Ended(ended, ..) = output {
             ended.signals(&self.request, signals);
+            signals.extend(self.recorded_metrics(ended).cloned().map(Signal::Metrics));
+            signals.extend(self.stored_for(ended).cloned().map(Signal::StoredSamples));
         }
     }
 
@@ -229,6 +252,12 @@ impl Write for RecordCompletion {
                     committed: core.now(),
                 };
                 core.announce_end(&self.request, ended, Some(stages));
+                if let Some(run) = self.recorded_metrics(ended) {
+                    core.metrics_waiters.wake(run);
+                }
+                if let Some(run) = self.stored_for(ended) {
+                    core.stored_samples_waiters.wake(run);
+                }
                 for dir in discarded.iter().cloned() {
                     let shared = Arc::clone(core);
                     core.runtime.spawn(async move { shared.remove_folder(dir).await });
@@ -242,12 +271,39 @@ impl Write for RecordCompletion {
 }
 
 impl RecordCompletion {
+    fn encode_metrics(&mut self) -> Result<(), Error> {
+        if let Some(metrics) = self.measured.metrics.take() {
+            // JSON has no NaN and no infinity: they become null.
+            let text = serde_json::to_string(&metrics).map_err(|error| Error::store("record metrics", error))?;
+            self.metrics = Some(text);
+        }
+        Ok(())
+    }
+
+    /// The run whose metrics grew by this end.
+    fn recorded_metrics<'a>(&self, ended: &'a EndedRequest) -> Option<&'a RunId> {
+        ended.run.as_ref().filter(|_| self.metrics.is_some() && ended.state == RequestState::Succeeded)
+    }
+
+    /// What is to be stored of a sample that succeeds.
+    fn stored_sample(&self) -> Option<EndedSample<'_>> {
+        let InFlightRequest { tenant, sampling_session, .. } = &self.finished;
+        let (session, new) = (sampling_session.as_ref()?, self.measured.sample.as_ref()?);
+        Some(EndedSample { tenant, request: &self.request, session, new })
+    }
+
+    /// The run for which a sample that ended so may be stored.
+    fn stored_for(&self, ended: &EndedRequest) -> Option<&RunId> {
+        let new = self.measured.sample.as_ref().filter(|_| ended.state == RequestState::Succeeded);
+        new.map(|new| &new.storage.run)
+    }
+
     /// Records what the request used, which ended just now.
     async fn record_usage(&self, conn: &mut Conn, poll: &Poll, now: Timestamp) -> Result<(), Error> {
-        if self.used.total() == 0 || !matches!(poll, Poll::Succeeded { .. }) {
+        if self.measured.used.total() == 0 || !matches!(poll, Poll::Succeeded { .. }) {
             return Ok(());
         }
-        usage::insert_usage(conn, &[(&self.request, self.used)], now).await
+        usage::insert_usage(conn, &[(&self.request, self.measured.used)], now).await
     }
 
     fn stale(&self, core: &Arc<Core>) {

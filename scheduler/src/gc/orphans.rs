@@ -39,7 +39,7 @@ impl Core {
         let (names, next) = self.blobs.older(before, after, ENTRIES).await?;
         let mut orphans = Vec::new();
         for name in names {
-            if !gc::is_named(&mut self.reader().await?, &name).await? {
+            if !gc::is_named(&mut self.system_reader().await?, &name).await? {
                 orphans.push(name);
             }
         }
@@ -69,7 +69,7 @@ impl Core {
 
     /// Removes a folder, unless something needs it.
     pub(super) async fn remove_unless_needed(&self, dir: PathBuf) -> Result<(), Error> {
-        if !folders::is_needed(&mut self.reader().await?, &dir, self.revivable_after()).await? {
+        if !folders::is_needed(&mut self.system_reader().await?, &dir, self.revivable_after()).await? {
             self.remove_folder(dir).await;
         }
         Ok(())

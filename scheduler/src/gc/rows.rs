@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::Error;
 use crate::core::Core;
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::gc::{self, DroppedRows};
 use crate::write::Write;
 
@@ -43,6 +43,10 @@ impl Collected {
 
 impl Write for CollectRows {
     type Output = Collected;
+
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Collected, Error> {
         let (now, retention) = (core.now(), core.options.retention);

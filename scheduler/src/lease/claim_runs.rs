@@ -8,7 +8,7 @@ use trainyard_protocol::RunId;
 
 use super::release::ReleaseRun;
 use crate::core::Core;
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::leases::{self, ClaimedRun};
 use crate::store::numerics;
 use crate::store::workers::{self, LiveWorker};
@@ -43,7 +43,7 @@ impl Core {
     pub(super) async fn surplus(self: &Arc<Self>) -> Result<BTreeMap<String, usize>, Error> {
         let mut surplus = BTreeMap::new();
         let Some(worker) = self.options.worker.as_ref().filter(|_| self.is_shared()) else { return Ok(surplus) };
-        let conn = &mut self.reader().await?;
+        let conn = &mut self.system_reader().await?;
         let workers = workers::live_workers(conn).await?;
         for model in &worker.models {
             let (held, share) = self.held_and_share(conn, &workers, worker, model).await?;
@@ -83,6 +83,10 @@ struct ClaimRuns;
 
 impl Write for ClaimRuns {
     type Output = Vec<Claimed>;
+
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
         let Some(worker) = &core.options.worker else { return Ok(Vec::new()) };

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use trainyard_protocol::{OpError, SessionId};
+use trainyard_protocol::{OpError, SessionId, TenantId};
 
 use super::claim_runs::is_registered;
 use super::release::ReleaseSamples;
@@ -12,17 +13,20 @@ use super::session_end::apply_session_end;
 use crate::core::Core;
 use crate::lock::lock;
 use crate::queue::{ClaimBudget, ClaimedSample};
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::sample_claims::{self, ClaimedSampleRow, OpenSequences, SampleClaim};
 use crate::store::{sampling, sessions, workers};
 use crate::write::Write;
 use crate::{Error, SamplingSession, WorkerOptions};
 
+/// Longer than another worker's claim takes to commit.
+const CONTENTION: Duration = Duration::from_millis(20);
+
 impl Core {
     pub(super) async fn claim_samples(self: &Arc<Self>) -> Result<(), Error> {
         let budget = lock(&self.queue).claim_budget();
         let free = budget.sequences;
-        let Claimed { samples, shared, more } = self.call(ClaimSamples { budget }).await?;
+        let Claimed { samples, shared, more, contended } = self.call(ClaimSamples { budget }).await?;
         self.shares_samples.store(shared, Ordering::Relaxed);
         let (mut touched, mut taken) = (BTreeSet::new(), 0);
         for sample in samples {
@@ -40,8 +44,11 @@ impl Core {
             }
         }
         self.with_queue(|queue| queue.samples_claimed(free, taken, more));
+        if contended {
+            self.wake_claims_after(CONTENTION);
+        }
         for session in touched {
-            let status = sessions::session_status(&mut self.reader().await?, &session).await?;
+            let status = sessions::session_status(&mut self.system_reader().await?, &session).await?;
             self.with_queue(|queue| apply_session_end(queue, &session, &status));
         }
         Ok(())
@@ -57,8 +64,8 @@ impl Core {
     /// them.
     pub(super) async fn release_surplus_samples(self: &Arc<Self>) -> Result<(), Error> {
         let Some(worker) = self.options.worker.as_ref().filter(|_| self.is_shared()) else { return Ok(()) };
-        let conn = &mut self.reader().await?;
-        let share = self.sample_share(conn, worker).await?;
+        let conn = &mut self.system_reader().await?;
+        let share = self.sample_share(conn, worker, &[]).await?;
         self.shares_samples.store(share.is_some(), Ordering::Relaxed);
         if let Some(share) = share.filter(|share| share.surplus > 0) {
             self.with_queue(|queue| queue.release_samples(share.surplus));
@@ -93,7 +100,7 @@ impl Core {
         if let Some(known) = known.filter(|known| known.snapshot.is_none()) {
             return Ok(known);
         }
-        let conn = &mut self.reader().await?;
+        let conn = &mut self.system_reader().await?;
         let found = Arc::new(sampling::sampling_session(conn, &row.tenant, &row.sampling_session).await?);
         self.sampling_sessions.put(row.tenant.clone(), Arc::clone(&found));
         Ok(found)
@@ -109,11 +116,18 @@ struct SampleShare {
     surplus: usize,
     /// What no worker has.
     unclaimed: usize,
+    /// What it may claim of that: not samples of tenants whose rate limits hold them back here.
+    claimable: usize,
 }
 
 impl Core {
     /// `None` while no other worker serves one of its base models.
-    async fn sample_share(&self, conn: &mut Conn, worker: &WorkerOptions) -> Result<Option<SampleShare>, Error> {
+    async fn sample_share(
+        &self,
+        conn: &mut Conn,
+        worker: &WorkerOptions,
+        paused: &[TenantId],
+    ) -> Result<Option<SampleShare>, Error> {
         let workers = workers::live_workers(conn).await?;
         let serving = |model: &String| workers.iter().filter(|other| other.models.contains_key(model)).count().max(1);
         let alike = |model: &String| {
@@ -123,13 +137,15 @@ impl Core {
         if worker.models.iter().all(|model| serving(model) == 1) {
             return Ok(None);
         }
-        let mut share = SampleShare { missing: 0, surplus: 0, unclaimed: 0 };
-        let open = sample_claims::open_sequences(conn, &worker.id, &worker.models, self.continues_others()).await?;
-        for OpenSequences { model, of_runs, all, held, unclaimed } in open {
+        let mut share = SampleShare { missing: 0, surplus: 0, unclaimed: 0, claimable: 0 };
+        let continues = self.continues_others();
+        let open = sample_claims::open_sequences(conn, &worker.id, &worker.models, paused, continues).await?;
+        for OpenSequences { model, of_runs, all, held, unclaimed, claimable } in open {
             let part = all.div_ceil(if of_runs { alike(&model) } else { serving(&model) });
             share.missing += part.saturating_sub(held);
             share.surplus += held.saturating_sub(part);
             share.unclaimed += unclaimed;
+            share.claimable += claimable;
         }
         Ok(Some(share))
     }
@@ -146,10 +162,17 @@ struct Claimed {
     shared: bool,
     /// Whether there may be more to claim.
     more: bool,
+    /// Whether another worker, which was claiming at the same time, had locked what this one chose. That one takes its
+    /// share alone and nobody is notified of the rest, so this one has to try again.
+    contended: bool,
 }
 
 impl Write for ClaimSamples {
     type Output = Claimed;
+
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Claimed, Error> {
         let Some(worker) = &core.options.worker else { return Ok(Claimed::default()) };
@@ -157,7 +180,7 @@ impl Write for ClaimSamples {
             return Ok(Claimed::default());
         }
         let share = match core.is_shared() {
-            true => core.sample_share(conn, worker).await?,
+            true => core.sample_share(conn, worker, &self.budget.paused).await?,
             false => None,
         };
         let ClaimBudget { sequences, newcomers, paused, waiting } = &self.budget;
@@ -178,6 +201,7 @@ impl Write for ClaimSamples {
                 Some(share) => taken < share.unclaimed,
                 None => taken >= limit,
             };
+            claimed.contended |= share.is_some_and(|share| taken < limit.min(share.claimable));
             left = left.saturating_sub(taken);
             claimed.samples.extend(samples);
         }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::core::Core;
 use crate::crashes::WorkerEnd;
 use crate::signals::Signal;
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::leases::{self, FreedLeases};
 use crate::store::workers;
 use crate::write::Write;
@@ -40,6 +40,10 @@ struct ExpireWorkers {
 
 impl Write for ExpireWorkers {
     type Output = Vec<(String, FreedLeases)>;
+
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
         let mut all = Vec::new();

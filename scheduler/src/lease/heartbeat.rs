@@ -5,10 +5,10 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::core::Core;
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::workers;
 use crate::write::Write;
-use crate::{Error, Timestamp};
+use crate::{EngineReport, Error, Timestamp};
 
 /// The period of a process without a worker.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -21,7 +21,10 @@ impl Core {
         let incarnation = self.incarnation.load(Ordering::Acquire);
         // Where others wait for a heartbeat, it does not wait for what else there is to write.
         let valid = match self.is_shared() {
-            true => workers::renew_worker(&mut self.reader().await?, &worker.id, incarnation, worker.lease).await?,
+            true => {
+                let (conn, engine) = (&mut self.system_reader().await?, self.engine_report());
+                workers::renew_worker(conn, (&worker.id, incarnation), worker.lease, &engine).await?
+            }
             false => self.call(Heartbeat).await?,
         };
         if valid {
@@ -35,6 +38,11 @@ impl Core {
         );
         self.with_queue(|queue| queue.revoke_all());
         self.register().await
+    }
+
+    /// What heartbeats say of the engine.
+    fn engine_report(&self) -> EngineReport {
+        EngineReport::from(&self.metrics.engine())
     }
 
     /// Remembers that the worker's leases were prolonged just now.
@@ -84,9 +92,13 @@ struct Heartbeat;
 impl Write for Heartbeat {
     type Output = bool;
 
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
+
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<bool, Error> {
         let Some(worker) = &core.options.worker else { return Ok(true) };
         let incarnation = core.incarnation.load(Ordering::Acquire);
-        workers::renew_worker(conn, &worker.id, incarnation, worker.lease).await
+        workers::renew_worker(conn, (&worker.id, incarnation), worker.lease, &core.engine_report()).await
     }
 }

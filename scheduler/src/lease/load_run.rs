@@ -27,7 +27,7 @@ impl Core {
     pub(super) async fn read_new_requests(self: &Arc<Self>, run: &RunId) -> Result<(), Error> {
         loop {
             let Some((from, cancelled)) = lock(&self.queue).reads_from(run) else { return Ok(()) };
-            let rows = requests::requests_of_run(&mut self.reader().await?, run, from).await?;
+            let rows = requests::requests_of_run(&mut self.system_reader().await?, run, from).await?;
             let current = self.with_queue(|queue| {
                 // A request that was cancelled since must not be added as pending.
                 let current = queue.reads_from(run).is_some_and(|(_, now)| now == cancelled);
@@ -44,7 +44,7 @@ impl Core {
 
     /// Reads a run whose lease was claimed with this epoch.
     pub(super) async fn load_run(self: &Arc<Self>, id: RunId, epoch: i64) -> Result<(), Error> {
-        let conn = &mut self.reader().await?;
+        let conn = &mut self.system_reader().await?;
         let run = runs::run_row(conn, &id).await?;
         // Read before its requests, which may all be accepted when the session has ended.
         let status = sessions::session_status(conn, &run.session).await?;

@@ -23,7 +23,7 @@ impl Scheduler {
     /// # Errors
     /// When the store can't be read.
     pub async fn worker_wait(&self, tenant: &TenantId, request: &RequestId) -> Result<Option<WorkerWait>, Error> {
-        let conn = &mut self.core.reader().await?;
+        let conn = &mut self.core.reader_of(tenant).await?;
         let Some(needs) = numerics::needs_of_queued(conn, tenant, request).await? else { return Ok(None) };
         let model = needs.model;
         let workers = workers::live_workers(conn).await?;
@@ -60,7 +60,7 @@ impl Core {
     /// Counts the runs that wait for a worker with their numerics, and says of each once that it does.
     pub(super) async fn report_numerics_waits(&self) -> Result<(), Error> {
         let Some(worker) = &self.options.worker else { return Ok(()) };
-        let conn = &mut self.reader().await?;
+        let conn = &mut self.system_reader().await?;
         let continues = self.continues_others();
         let waiting = leases::runs_of_other_numerics(conn, &worker.id, &worker.models, continues).await?;
         self.metrics.set_waiting_for_numerics(waiting.len());

@@ -60,7 +60,7 @@ impl Core {
     }
 
     async fn lease_differences(&self, worker: &str) -> Result<Differences, Error> {
-        let conn = &mut self.reader().await?;
+        let conn = &mut self.system_reader().await?;
         let (runs, samples) = (leases::owned_runs(conn, worker).await?, leases::owned_samples(conn, worker).await?);
         let queue = lock(&self.queue);
         let owned: BTreeSet<&RequestId> = samples.iter().map(|(id, _)| id).collect();

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::Error;
 use crate::core::{Core, Subject};
 use crate::crashes::WorkerEnd;
 use crate::signals::Signal;
-use crate::store::db::{Conn, Database};
+use crate::store::db::{Conn, Database, RowScope};
 use crate::store::leases::{self, FreedLeases};
 use crate::store::{numerics, workers};
 use crate::write::Write;
+use crate::{EngineReport, Error};
 
 impl Core {
     /// Whether the worker of this process is registered.
@@ -56,6 +56,10 @@ struct Registered {
 impl Write for Register {
     type Output = Registered;
 
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
+
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
         let worker = core.options.worker.as_ref().ok_or(Error::Store("register a worker"))?;
         workers::lock_worker(conn, &worker.id).await?;
@@ -85,6 +89,10 @@ pub(crate) struct Deregister;
 impl Write for Deregister {
     type Output = FreedLeases;
 
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
+
     // Without the lease, results that are still to be recorded would be refused.
     fn subjects(&self) -> Vec<Subject> {
         vec![Subject::Everything]
@@ -94,7 +102,7 @@ impl Write for Deregister {
         let Some(worker) = core.worker_id() else { return Ok(FreedLeases::default()) };
         // A newer process of the same name keeps its leases.
         let incarnation = core.incarnation.load(Ordering::Acquire);
-        if !workers::renew_worker(conn, worker, incarnation, Duration::ZERO).await? {
+        if !workers::renew_worker(conn, (worker, incarnation), Duration::ZERO, &EngineReport::default()).await? {
             return Ok(FreedLeases::default());
         }
         let freed = leases::release_all(conn, Some(worker), WorkerEnd::Orderly).await?;

@@ -7,7 +7,7 @@ use trainyard_protocol::{RequestId, RunId};
 use crate::Error;
 use crate::core::{Core, Subject, Urgency};
 use crate::signals::Signal;
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::leases;
 use crate::write::Write;
 
@@ -21,6 +21,10 @@ impl Write for ReleaseRun {
     /// False when the lease had passed to another worker.
     type Output = bool;
     const URGENCY: Urgency = Urgency::Record;
+
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
 
     fn subjects(&self) -> Vec<Subject> {
         vec![Subject::Run(self.run.clone())]
@@ -60,6 +64,10 @@ impl Write for ReleaseSamples {
     /// Whether any was released of which workers are notified.
     type Output = bool;
     const URGENCY: Urgency = Urgency::Record;
+
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
 
     fn subjects(&self) -> Vec<Subject> {
         self.samples.iter().map(|(request, _)| Subject::Request(request.clone())).collect()

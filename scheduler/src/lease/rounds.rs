@@ -36,7 +36,7 @@ impl Core {
             }
         }
         if self.is_shared() {
-            let open = requests::open_samples(&mut self.reader().await?).await?;
+            let open = requests::open_samples(&mut self.system_reader().await?).await?;
             *lock(&self.open_samples) = open;
         }
         if repair && self.is_shared() {

@@ -14,7 +14,7 @@ impl Core {
     /// Applies ends of sessions of which a notification was missed.
     pub(super) async fn apply_missed_session_ends(self: &Arc<Self>) -> Result<(), Error> {
         let known = lock(&self.queue).session_ids();
-        let ended = sessions::ended_sessions(&mut self.reader().await?, known).await?;
+        let ended = sessions::ended_sessions(&mut self.system_reader().await?, known).await?;
         for (session, status) in ended {
             self.end_session_here(&session, &status).await?;
         }

@@ -20,6 +20,10 @@ impl EngineMetrics {
     pub(super) fn set(&self, stats: EngineStats) {
         *lock(&self.0) = stats;
     }
+
+    pub(super) fn get(&self) -> EngineStats {
+        *lock(&self.0)
+    }
 }
 
 impl Collector for EngineMetrics {
@@ -35,6 +39,7 @@ impl Collector for EngineMetrics {
             ("sampling_passes", "Sampling passes.", stats.sampling_passes),
             ("prompt_tokens", "Tokens of prompts that were computed, not found in the cache.", stats.prompt_tokens),
             ("sampled_tokens", "Tokens that were sampled.", stats.sampled_tokens),
+            ("collective_bytes", "Bytes that the first rank sent to the other ranks.", stats.collective_bytes),
         ] {
             write(name, help, &ConstCounter::new(value))?;
         }
@@ -43,10 +48,14 @@ impl Collector for EngineMetrics {
             ("loaded_runs", "Training runs in the engine's memory.", stats.loaded_runs),
             ("kv_bytes", "Keys and values of samples and the prefix cache.", stats.kv_bytes),
             ("kv_limit_bytes", "Capacity for keys and values.", stats.kv_limit),
+            ("ranks", "Ranks that share the models; 0 without an engine.", stats.ranks),
             ("memory_budget_bytes", "Memory that the engine may hold; 0 is no limit.", stats.memory_budget),
         ] {
             write(name, help, &ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)))?;
         }
+        let seconds = stats.collective_nanoseconds as f64 / 1e9;
+        let help = "Time that the first rank spent in exchanges with the other ranks.";
+        write("collective_seconds", help, &ConstCounter::new(seconds))?;
         let name = "memory_bytes";
         let mut family = encoder.encode_descriptor(name, "Memory that the engine holds.", None, MetricType::Gauge)?;
         for (kind, bytes) in stats.memory.kinds() {

@@ -9,7 +9,7 @@ use super::effects::{Fetch, QueueEffects};
 use super::request::InFlightRequest;
 use super::state::{Queue, StartCandidate};
 use crate::quotas::BucketLevel;
-use crate::{Decoded, Pause, SamplingSession, Timestamp, Work, WorkItem};
+use crate::{Decoded, Pause, Policies, SamplingSession, Timestamp, Work, WorkItem};
 
 impl Queue {
     /// What follows from the changes since the last call.
@@ -61,6 +61,12 @@ impl Queue {
         now: Timestamp,
     ) {
         self.throttle.set_level(tenant, level, written, now);
+        self.effects.ready |= self.is_ready(now);
+    }
+
+    /// Enforces other rate limits from now on.
+    pub(crate) fn set_policies(&mut self, policies: Policies, now: Timestamp) {
+        self.throttle.set_policies(policies, now);
         self.effects.ready |= self.is_ready(now);
     }
 

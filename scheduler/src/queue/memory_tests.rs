@@ -133,8 +133,12 @@ impl World {
             }
             for fetch in effects.fetches {
                 let Fetch::History { run, epoch } = fetch else { panic!("{fetch:?}") };
-                let spec =
-                    RunSpec { base_model: "m".into(), lora: None, optimizer: trainyard_protocol::Optimizer::AdamW };
+                let spec = RunSpec {
+                    base_model: "m".into(),
+                    lora: None,
+                    optimizer: trainyard_protocol::Optimizer::AdamW,
+                    head: trainyard_protocol::ModelHead::Unembedding,
+                };
                 let restore = MaintenanceOp::RestoreRun { spec, dir: "d".into() };
                 let entry = maintenance_request(RequestId::new(format!("{run}/restore/{epoch}")), &restore);
                 let replays = VecDeque::from([Replayed { seq_id: 0, entry, snapshots: Vec::new() }]);

@@ -1,6 +1,8 @@
 //! What a tenant may use: fair-share weights, quotas and rate limits. Free of input and output; the time is an
 //! argument.
 
+mod grants;
+mod limits;
 mod policy;
 mod refusal;
 #[cfg(test)]
@@ -12,7 +14,10 @@ mod training;
 use crate::Timestamp;
 use crate::crashes::CrashRecord;
 
-pub use policy::{Policies, TenantPolicy};
+pub use grants::Policies;
+pub(crate) use grants::{Grants, StoredGrant};
+pub use limits::{Limit, LimitChanges, LimitOutOfRange, TenantLimits};
+pub use policy::TenantPolicy;
 pub use refusal::{Quota, Refusal};
 pub use throttle::Pause;
 pub(crate) use throttle::Throttle;

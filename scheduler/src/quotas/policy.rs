@@ -1,10 +1,7 @@
-//! The policy of each tenant, and the decisions that follow from it.
+//! The policy of a tenant, and the decisions that follow from it.
 
-use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
-
-use trainyard_protocol::TenantId;
 
 use super::{Quota, Refusal, TrainingLimits};
 
@@ -99,24 +96,5 @@ impl TenantPolicy {
         let Some(rate) = self.tokens_per_minute else { return shortest };
         let seconds = tokens.saturating_mul(60).div_ceil(rate.get());
         Duration::from_secs(seconds).clamp(shortest, longest)
-    }
-}
-
-/// The policies of all tenants.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Policies {
-    default: TenantPolicy,
-    tenants: BTreeMap<TenantId, TenantPolicy>,
-}
-
-impl Policies {
-    /// `tenants` have their own; every other tenant has the `default`.
-    pub fn new(default: TenantPolicy, tenants: BTreeMap<TenantId, TenantPolicy>) -> Self {
-        Self { default, tenants }
-    }
-
-    /// The policy of a tenant.
-    pub fn of(&self, tenant: &TenantId) -> &TenantPolicy {
-        self.tenants.get(tenant).unwrap_or(&self.default)
     }
 }

@@ -21,8 +21,8 @@ fn some(n: u64) -> Option<NonZeroU64> {
 
 fn rate_limited(rate: u64) -> (TenantId, Policies) {
     let tenant = TenantId::new("limited");
-    let policy = TenantPolicy { tokens_per_minute: some(rate), ..TenantPolicy::default() };
-    (tenant.clone(), Policies::new(TenantPolicy::default(), [(tenant, policy)].into()))
+    let limits = [(Limit::TokensPerMinute, some(rate).unwrap())].into_iter().collect();
+    (tenant.clone(), Policies::new(TenantPolicy::default(), [(tenant, limits)].into()))
 }
 
 #[test]
@@ -222,4 +222,73 @@ fn what_other_workers_start_counts_too() {
     // Another worker took 40 tokens.
     throttle.set_level(&tenant, Some(BucketLevel { units: 10 * 60_000, at: T0 }), 100, T0);
     assert_eq!(throttle.wakes_at(T0), Some(at(5_000)));
+}
+
+#[test]
+fn a_rate_limit_that_is_lifted_releases_what_waits_and_another_one_goes_on_at_its_level() {
+    let (tenant, policies) = rate_limited(600);
+    let none = Policies::default();
+    let mut throttle = Throttle::new(policies.clone());
+    assert_eq!(throttle.offer(&tenant, 0, 600, T0), None);
+    throttle.set_level(&tenant, None, 0, T0);
+    assert_eq!(throttle.next_due(T0), Some(0));
+    throttle.charge(&tenant, 600, T0);
+    for key in 1..=3 {
+        assert_eq!(throttle.offer(&tenant, key, 10, T0), None);
+    }
+    assert_eq!((throttle.next_due(T0), throttle.wakes_at(T0)), (None, Some(at(1_000))));
+    // Ten times the rate fills the empty bucket ten times as fast.
+    throttle.set_policies(rate_limited(6_000).1, T0);
+    assert_eq!((throttle.next_due(T0), throttle.wakes_at(T0)), (None, Some(at(100))));
+    // Without a limit all that waits starts, and nothing waits any more.
+    throttle.set_policies(none.clone(), T0);
+    assert_eq!(throttle.wakes_at(T0), Some(T0));
+    assert_eq!((throttle.next_due(T0), throttle.next_due(T0)), (Some(1), Some(2)));
+    assert_eq!(throttle.pause(&tenant, T0), None);
+    assert_eq!(throttle.offer(&tenant, 4, 1_000_000, T0), Some(4));
+    // What waits when there is a limit again, waits for its level.
+    throttle.set_policies(policies, T0);
+    assert_eq!((throttle.next_due(T0), throttle.take_unread()), (None, vec![tenant.clone(), tenant.clone()]));
+    throttle.set_level(&tenant, Some(BucketLevel { units: 0, at: T0 }), 0, T0);
+    assert_eq!((throttle.next_due(T0), throttle.wakes_at(T0)), (None, Some(at(1_000))));
+    assert_eq!(throttle.next_due(at(1_000)), Some(3));
+    throttle.set_policies(none, at(1_000));
+    assert_eq!((throttle.next_due(at(1_000)), throttle.waiting().count()), (None, 0));
+}
+
+#[test]
+fn the_file_wins_over_the_store_limit_by_limit() {
+    let limits = |list: &[(Limit, u64)]| -> TenantLimits {
+        list.iter().map(|(limit, value)| (*limit, limit.value(*value).unwrap())).collect()
+    };
+    let (a, b, c) = (TenantId::new("a"), TenantId::new("b"), TenantId::new("c"));
+    let file = Policies::new(TenantPolicy::default(), [(a.clone(), limits(&[(Limit::MaxRuns, 2)]))].into());
+    let stored = limits(&[(Limit::MaxRuns, 7), (Limit::Weight, 5), (Limit::MaxQueuedBytes, 9)]);
+    let grant = |tenant: &TenantId, disabled| StoredGrant { tenant: tenant.clone(), limits: stored.clone(), disabled };
+    let grants = Grants::join(&file, &[grant(&a, false), grant(&b, true)]);
+    let of = |tenant| {
+        let policy = grants.policies.of(tenant);
+        (policy.max_runs.map(NonZeroU64::get), policy.weight.get(), policy.training.bytes.get())
+    };
+    assert_eq!((of(&a), of(&b)), ((Some(2), 5, 9), (Some(7), 5, 9)));
+    assert_eq!(*grants.policies.of(&c), TenantPolicy::default());
+    assert_eq!(grants.disabled, [b.clone()].into());
+
+    let change = |limit, value: Option<u64>| [(limit, value.and_then(NonZeroU64::new))].into();
+    let refused = file.check_changes(&a, &change(Limit::MaxRuns, None)).unwrap_err();
+    assert_eq!(refused.to_string(), "max_runs: the configuration file sets it to 2; it can't be changed here");
+    assert!(file.check_changes(&a, &change(Limit::Weight, Some(3))).is_ok());
+    assert!(file.check_changes(&b, &change(Limit::MaxRuns, Some(3))).is_ok());
+    assert_eq!(stored.clone().changed(&change(Limit::MaxRuns, None)).get(Limit::MaxRuns), None);
+}
+
+#[test]
+fn a_limit_is_at_least_one_and_a_weight_a_thousand_at_most() {
+    for limit in Limit::ALL {
+        assert_eq!(limit.value(1).map(NonZeroU64::get), Ok(1));
+        assert_eq!(limit.value(limit.largest()).map(NonZeroU64::get), Ok(limit.largest()));
+        assert!(limit.value(0).is_err() && limit.value(limit.largest() + 1).is_err());
+    }
+    let refused = Limit::Weight.value(1_001).unwrap_err().to_string();
+    assert_eq!(refused, "weight: must be from 1 to 1000, not 1001");
 }

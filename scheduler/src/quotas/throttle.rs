@@ -38,7 +38,8 @@ pub(crate) struct Throttle<K> {
 /// A tenant with a rate limit.
 #[derive(Debug)]
 struct Lane<K> {
-    bucket: TokenBucket,
+    /// `None` once the rate limit was lifted: then all that waits may start.
+    bucket: Option<TokenBucket>,
     /// When the level was last read or written; `None` until it is read.
     known_at: Option<Timestamp>,
     /// Tokens that were started and are not yet taken from the level in the store.
@@ -51,6 +52,7 @@ struct Lane<K> {
 
 impl<K: Ord + Clone> Lane<K> {
     fn new(bucket: TokenBucket) -> Self {
+        let bucket = Some(bucket);
         Self { bucket, known_at: None, unwritten: 0, waiting: BTreeMap::new(), places: BTreeMap::new(), next_place: 0 }
     }
 
@@ -75,9 +77,11 @@ impl<K: Ord + Clone> Lane<K> {
 
     /// When the first of those that wait may start, as far as is known.
     fn opens_at(&self, now: Timestamp) -> Option<Timestamp> {
-        self.known_at?;
         let (_, (_, tokens)) = self.waiting.first_key_value()?;
-        Some(self.bucket.ready_at(*tokens, now))
+        match &self.bucket {
+            None => Some(now),
+            Some(bucket) => self.known_at.map(|_| bucket.ready_at(*tokens, now)),
+        }
     }
 }
 
@@ -98,12 +102,39 @@ impl<K: Ord + Clone> Throttle<K> {
         Self::of(policies)
     }
 
+    /// Enforces other policies from now on: what waits under a rate limit that was lifted may start, and one that was changed
+    /// goes on at the level that it has.
+    pub(crate) fn set_policies(&mut self, policies: Policies, now: Timestamp) {
+        self.policies = policies;
+        let Self { policies, lanes, unread } = self;
+        lanes.retain(|tenant, lane| match policies.of(tenant).tokens_per_minute {
+            None => {
+                lane.bucket = None;
+                // Without a rate limit nothing is taken from its level in the store.
+                lane.unwritten = 0;
+                !lane.waiting.is_empty()
+            }
+            Some(rate) => {
+                match lane.bucket.take() {
+                    Some(bucket) => lane.bucket = Some(bucket.at_rate(rate, now)),
+                    None => {
+                        lane.bucket = Some(TokenBucket::full(rate, now));
+                        lane.known_at = None;
+                        unread.push(tenant.clone());
+                    }
+                }
+                true
+            }
+        });
+    }
+
     /// Offers a request of `tokens` that could start. It is returned when it may start, and then to be
     /// [charged](Self::charge); it is queued when it has to wait. What costs nothing never waits. Others do behind those that wait, so that small requests
     /// can't keep a large one from ever finding the bucket full.
     pub(crate) fn offer(&mut self, tenant: &TenantId, key: K, tokens: u64, now: Timestamp) -> Option<K> {
         let Some(lane) = self.lane(tenant, now).filter(|_| tokens > 0) else { return Some(key) };
-        if lane.known_at.is_some() && lane.waiting.is_empty() && lane.bucket.ready_at(tokens, now) <= now {
+        let is_open = |bucket: &TokenBucket| bucket.ready_at(tokens, now) <= now;
+        if lane.known_at.is_some() && lane.waiting.is_empty() && lane.bucket.as_ref().is_some_and(is_open) {
             return Some(key);
         }
         lane.push(key, tokens);
@@ -113,7 +144,9 @@ impl<K: Ord + Clone> Throttle<K> {
     /// Takes the tokens of a request that starts from the bucket.
     pub(crate) fn charge(&mut self, tenant: &TenantId, tokens: u64, now: Timestamp) {
         if let Some(lane) = self.lane(tenant, now).filter(|_| tokens > 0) {
-            lane.bucket.take(tokens, now);
+            if let Some(bucket) = &mut lane.bucket {
+                bucket.take(tokens, now);
+            }
             lane.unwritten = lane.unwritten.saturating_add(tokens);
         }
     }
@@ -124,7 +157,8 @@ impl<K: Ord + Clone> Throttle<K> {
             if lane.opens_at(now).is_none_or(|at| at > now) {
                 continue;
             }
-            if lane.known_at.is_some_and(|known| now.0.saturating_sub(known.0) <= LEVEL_AGE_MS) {
+            if lane.bucket.is_none() || lane.known_at.is_some_and(|known| now.0.saturating_sub(known.0) <= LEVEL_AGE_MS)
+            {
                 return lane.pop();
             }
             lane.known_at = None;
@@ -150,8 +184,9 @@ impl<K: Ord + Clone> Throttle<K> {
         let Some(rate) = self.policies.of(tenant).tokens_per_minute else { return };
         let Some(lane) = self.lanes.get_mut(tenant) else { return };
         lane.unwritten = lane.unwritten.saturating_sub(written);
-        lane.bucket = level.map_or_else(|| TokenBucket::full(rate, now), |level| TokenBucket::restored(rate, level));
-        lane.bucket.take(lane.unwritten, now);
+        let mut bucket = level.map_or_else(|| TokenBucket::full(rate, now), |level| TokenBucket::restored(rate, level));
+        bucket.take(lane.unwritten, now);
+        lane.bucket = Some(bucket);
         lane.known_at = Some(now);
     }
 

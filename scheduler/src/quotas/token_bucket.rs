@@ -40,6 +40,12 @@ impl TokenBucket {
         Self { units: level.units, at: level.at, ..Self::full(tokens_per_minute, level.at) }
     }
 
+    /// The same level at another rate.
+    pub(crate) fn at_rate(&self, tokens_per_minute: NonZeroU64, now: Timestamp) -> Self {
+        let at = self.at.max(now);
+        Self { units: self.units_at(at), at, ..Self::full(tokens_per_minute, at) }
+    }
+
     /// In units: the capacity of a tenant's bucket, its refill per millisecond, and the value of so many tokens.
     pub(crate) fn units_of(tokens_per_minute: NonZeroU64, tokens: u64) -> (i64, i64, i64) {
         let Self { rate, units: capacity, .. } = Self::full(tokens_per_minute, Timestamp(0));

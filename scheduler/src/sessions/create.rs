@@ -5,7 +5,7 @@ use std::sync::Arc;
 use trainyard_protocol::{SessionId, TenantId};
 
 use crate::core::Core;
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::sessions;
 use crate::write::Write;
 use crate::{Actor, Error, NewSession, Page, Scheduler, Session};
@@ -22,7 +22,7 @@ impl Scheduler {
 
     /// A session with its runs and sampling sessions.
     pub async fn session(&self, tenant: &TenantId, session: &SessionId) -> Result<Session, Error> {
-        sessions::session(&mut self.core.reader().await?, tenant, session).await
+        sessions::session(&mut self.core.reader_of(tenant).await?, tenant, session).await
     }
 
     /// Sessions, of one project if it is given, newest first.
@@ -32,7 +32,7 @@ impl Scheduler {
         project_id: Option<&str>,
         page: Page,
     ) -> Result<Vec<SessionId>, Error> {
-        sessions::list_sessions(&mut self.core.reader().await?, tenant, project_id, page).await
+        sessions::list_sessions(&mut self.core.reader_of(tenant).await?, tenant, project_id, page).await
     }
 }
 
@@ -46,6 +46,10 @@ struct CreateSession {
 
 impl Write for CreateSession {
     type Output = SessionId;
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<SessionId, Error> {
         if let Some(key) = &self.new.idempotency_key

@@ -7,7 +7,7 @@ use trainyard_protocol::{CustomLossId, SessionId, TenantId};
 
 use super::heartbeat::ensure_alive;
 use crate::core::Core;
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::{custom_losses, sessions};
 use crate::write::Write;
 use crate::{Error, NewCustomLoss, Scheduler};
@@ -31,7 +31,7 @@ impl Scheduler {
     /// # Errors
     /// [`Error::NotFound`] for an unknown one.
     pub async fn custom_loss(&self, tenant: &TenantId, id: &CustomLossId) -> Result<(SessionId, Bytes), Error> {
-        let found = custom_losses::custom_loss(&mut self.core.reader().await?, tenant, id).await?;
+        let found = custom_losses::custom_loss(&mut self.core.reader_of(tenant).await?, tenant, id).await?;
         let (session, definition) = found.ok_or_else(|| Error::not_found("custom loss", id))?;
         Ok((session, definition.into()))
     }
@@ -44,6 +44,10 @@ struct CreateCustomLoss {
 
 impl Write for CreateCustomLoss {
     type Output = CustomLossId;
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<CustomLossId, Error> {
         let session = sessions::session_row(conn, &self.tenant, &self.new.session).await?;

@@ -8,8 +8,9 @@ use crate::core::Core;
 use crate::lease::apply_session_end;
 use crate::queue::{creation_failed, session_ended};
 use crate::signals::Signal;
-use crate::store::db::Conn;
-use crate::store::results::{CancelledSample, EndedRequest, RequestEnd};
+use crate::store::cancellations::{self, CancelledSample};
+use crate::store::db::{Conn, RowScope};
+use crate::store::results::{EndedRequest, RequestEnd};
 use crate::store::{requests, results, runs, sessions};
 use crate::write::Write;
 use crate::{Error, FinishReason, Scheduler, SessionStatus, Timestamp};
@@ -63,6 +64,10 @@ pub(crate) struct SessionEnded {
 impl Write for EndSession {
     type Output = SessionEnded;
 
+    fn scope(&self) -> RowScope {
+        self.tenant.as_ref().map_or(RowScope::System, RowScope::of)
+    }
+
     fn sessions(&self) -> Vec<SessionId> {
         vec![self.session.clone()]
     }
@@ -78,7 +83,7 @@ impl Write for EndSession {
             samples: Vec::new(),
         };
         if ended.now && !self.drains() {
-            ended.samples = results::cancel_samples_of_session(conn, &self.session, now).await?;
+            ended.samples = cancellations::cancel_samples_of_session(conn, &self.session, now).await?;
             for request in requests::unowned_requests(conn, &self.session).await? {
                 let end = results::end_request(conn, &request, &RequestEnd::Cancelled, None, now).await?;
                 if let Some(run) = end.as_ref().and_then(|end| end.creates.as_ref()) {

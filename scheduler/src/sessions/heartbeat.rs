@@ -7,7 +7,7 @@ use trainyard_protocol::{SessionId, TenantId};
 
 use crate::core::{Core, Urgency};
 use crate::lock::lock;
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::sessions::{self, SessionRow};
 use crate::write::Write;
 use crate::{Error, Scheduler, SessionStatus, Timestamp};
@@ -23,7 +23,7 @@ impl Scheduler {
     /// # Errors
     /// [`Error::Gone`] when it is finished, or expired so long ago that its results are gone.
     pub async fn heartbeat(&self, tenant: &TenantId, session: &SessionId) -> Result<(), Error> {
-        match sessions::session_row(&mut self.core.reader().await?, tenant, session).await?.status {
+        match sessions::session_row(&mut self.core.reader_of(tenant).await?, tenant, session).await?.status {
             SessionStatus::Active => match self.core.due_heartbeat(session) {
                 Some(heartbeat) => self.write(heartbeat).await,
                 None => Ok(()),
@@ -79,6 +79,10 @@ impl Write for RecordHeartbeat {
     type Output = ();
     const URGENCY: Urgency = Urgency::Record;
 
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
+
     async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<(), Error> {
         sessions::touch_session(conn, &self.session, self.at).await
     }
@@ -88,6 +92,10 @@ struct ExtendHeartbeats;
 
 impl Write for ExtendHeartbeats {
     type Output = ();
+
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(), Error> {
         sessions::extend_heartbeats(conn, core.now()).await
@@ -120,6 +128,10 @@ struct ReviveSession {
 
 impl Write for ReviveSession {
     type Output = ();
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(), Error> {
         let session = sessions::session_row(conn, &self.tenant, &self.session).await?;

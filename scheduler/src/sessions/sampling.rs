@@ -6,8 +6,8 @@ use trainyard_protocol::{SamplingSessionId, SessionId, TenantId};
 
 use super::heartbeat::ensure_alive;
 use crate::core::Core;
-use crate::store::db::Conn;
-use crate::store::{checkpoints, sampling, sessions};
+use crate::store::db::{Conn, RowScope};
+use crate::store::{checkpoints, numerics, sampling, sessions};
 use crate::write::Write;
 use crate::{Error, NewSamplingSession, SamplingSession, Scheduler};
 
@@ -33,7 +33,7 @@ impl Scheduler {
         if let Some(known) = self.core.sampling_sessions.get(tenant, id) {
             return Ok(known);
         }
-        let found = Arc::new(sampling::sampling_session(&mut self.core.reader().await?, tenant, id).await?);
+        let found = Arc::new(sampling::sampling_session(&mut self.core.reader_of(tenant).await?, tenant, id).await?);
         self.core.sampling_sessions.put(tenant.clone(), Arc::clone(&found));
         Ok(found)
     }
@@ -58,6 +58,10 @@ struct JoinSamplingSession {
 impl Write for JoinSamplingSession {
     type Output = i64;
 
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
+
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<i64, Error> {
         let session = sessions::session_row(conn, &self.tenant, &self.session).await?;
         ensure_alive(conn, core, &session).await?;
@@ -77,6 +81,10 @@ struct CreateSamplingSession {
 impl Write for CreateSamplingSession {
     type Output = SamplingSessionId;
 
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
+
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<SamplingSessionId, Error> {
         let session = sessions::session_row(conn, &self.tenant, &self.new.session).await?;
         if let Some(id) = sampling::equal_sampling_session(conn, &self.tenant, &self.new).await? {
@@ -85,13 +93,11 @@ impl Write for CreateSamplingSession {
         ensure_alive(conn, core, &session).await?;
         let mut dir = None;
         if let Some(path) = &self.new.model_path {
-            checkpoints::hold_checkpoint(conn, path).await?;
+            checkpoints::hold_checkpoint(conn, path, &self.scope()).await?;
             let checkpoint = checkpoints::readable_checkpoint(conn, &self.tenant, path, core.now()).await?;
-            if checkpoint.spec.base_model != self.new.base_model {
-                return Err(Error::Invalid(format!(
-                    "base_model {:?} is not that of {path}, which is {:?}",
-                    self.new.base_model, checkpoint.spec.base_model
-                )));
+            let (wanted, found) = (&self.new.base_model, &checkpoint.spec.base_model);
+            if wanted != found && !numerics::are_same_weights(conn, wanted, found).await? {
+                return Err(Error::Invalid(format!("base_model {wanted:?} is not that of {path}, which is {found:?}")));
             }
             dir = Some(checkpoint.dir);
         }

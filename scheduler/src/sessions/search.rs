@@ -3,7 +3,7 @@
 use trainyard_protocol::{SessionId, TenantId};
 
 use crate::core::Core;
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::session_search;
 use crate::write::Write;
 use crate::{
@@ -21,7 +21,7 @@ const TIMELINE: i64 = 100_000;
 impl Scheduler {
     /// Searches the tenant's sessions, newest first. A page may be shorter than asked for although it is not the last.
     pub async fn search_sessions(&self, tenant: &TenantId, search: &SessionSearch) -> Result<FoundSessions, Error> {
-        let conn = &mut self.core.reader().await?;
+        let conn = &mut self.core.reader_of(tenant).await?;
         let mut found = match (&search.session_id, &search.display_name) {
             (Some(id), None) => one(conn, tenant, id, search).await?,
             _ => scan(conn, tenant, search).await?,
@@ -49,7 +49,7 @@ impl Scheduler {
     /// # Errors
     /// [`Error::NotFound`] for an unknown session.
     pub async fn session_timeline(&self, tenant: &TenantId, session: &SessionId) -> Result<SessionTimeline, Error> {
-        session_search::timeline(&mut self.core.reader().await?, tenant, session, TIMELINE).await
+        session_search::timeline(&mut self.core.reader_of(tenant).await?, tenant, session, TIMELINE).await
     }
 }
 
@@ -150,6 +150,10 @@ struct AssignProject {
 
 impl Write for AssignProject {
     type Output = ();
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
 
     async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<(), Error> {
         session_search::set_project(conn, &self.tenant, &self.session, &self.project_id).await

@@ -34,33 +34,40 @@ pub(crate) async fn insert_api_key(
     Ok(done.map_err(failed("create a key"))? == 1)
 }
 
-/// The key with this digest, with its user.
-pub(crate) async fn key_by_digest(conn: &mut Conn, digest: &[u8; 32]) -> Result<Option<FoundKey>, Error> {
-    const SQL: &str = "-- key_by_digest
-        SELECT api_keys.id AS id, api_keys.organisation AS organisation, users.email AS user_email,
+/// Reads a key with its user and its organisation.
+macro_rules! select_key {
+    () => {
+        "SELECT api_keys.id AS id, api_keys.organisation AS organisation, users.email AS user_email,
             api_keys.name AS name, note, hint, api_keys.role AS role, scopes, api_keys.created_at AS created_at,
             expires_at, revoked_at, operator, user_id, users.name AS user_name, users.role AS user_role,
             users.created_at AS user_created_at, users.disabled_at AS user_disabled_at
         FROM api_keys JOIN organisations ON organisations.name = api_keys.organisation
-            LEFT JOIN users ON users.id = api_keys.user_id
-        WHERE digest = $1";
+            LEFT JOIN users ON users.id = api_keys.user_id"
+    };
+}
+
+/// The key with this digest, with its user.
+pub(crate) async fn key_by_digest(conn: &mut Conn, digest: &[u8; 32]) -> Result<Option<FoundKey>, Error> {
+    const SQL: &str = concat!(
+        "-- key_by_digest
+        ",
+        select_key!(),
+        " WHERE digest = $1"
+    );
     let row = sql(SQL).bind(digest.as_slice()).fetch_optional(conn).await.map_err(failed("find a key"))?;
-    row.as_ref()
-        .map(|row| {
-            let user = match column::<Option<String>>(row, "user_id")? {
-                Some(id) => Some(User {
-                    id,
-                    email: column(row, "user_email")?,
-                    name: column(row, "user_name")?,
-                    role: parsed(row, "user_role", Role::from_text)?,
-                    created_at: Timestamp(column(row, "user_created_at")?),
-                    disabled_at: column::<Option<i64>>(row, "user_disabled_at")?.map(Timestamp),
-                }),
-                None => None,
-            };
-            Ok(FoundKey { key: to_key(row)?, user, operator: column(row, "operator")? })
-        })
-        .transpose()
+    row.as_ref().map(to_found_key).transpose()
+}
+
+/// The key with this id, with its user.
+pub(crate) async fn key_by_id(conn: &mut Conn, id: i64) -> Result<Option<FoundKey>, Error> {
+    const SQL: &str = concat!(
+        "-- key_by_id
+        ",
+        select_key!(),
+        " WHERE api_keys.id = $1"
+    );
+    let row = sql(SQL).bind(id).fetch_optional(conn).await.map_err(failed("find a key"))?;
+    row.as_ref().map(to_found_key).transpose()
 }
 
 /// The keys of an organisation, oldest first.
@@ -93,6 +100,21 @@ pub(crate) async fn has_api_keys(conn: &mut Conn) -> Result<bool, Error> {
     const SQL: &str = "-- has_api_keys
         SELECT EXISTS (SELECT 1 FROM api_keys)";
     Ok(sql(SQL).scalar(conn).await.map_err(failed("look for keys"))?.unwrap_or(false))
+}
+
+fn to_found_key(row: &Row) -> Result<FoundKey, Error> {
+    let user = match column::<Option<String>>(row, "user_id")? {
+        Some(id) => Some(User {
+            id,
+            email: column(row, "user_email")?,
+            name: column(row, "user_name")?,
+            role: parsed(row, "user_role", Role::from_text)?,
+            created_at: Timestamp(column(row, "user_created_at")?),
+            disabled_at: column::<Option<i64>>(row, "user_disabled_at")?.map(Timestamp),
+        }),
+        None => None,
+    };
+    Ok(FoundKey { key: to_key(row)?, user, operator: column(row, "operator")? })
 }
 
 fn to_key(row: &Row) -> Result<ApiKey, Error> {

@@ -1,5 +1,4 @@
-//! The tables `base_models`, `base_model_files` and `secrets`: what workers publish and what API servers
-//! share.
+//! The tables `base_models` and `base_model_files`: what workers publish.
 
 use std::collections::BTreeMap;
 
@@ -45,15 +44,4 @@ pub(crate) async fn base_model_files(conn: &mut Conn, model: &str) -> Result<Fil
         SELECT name, content FROM base_model_files WHERE model = $1";
     let rows = sql(SQL).bind(model).fetch_all(conn).await.map_err(failed("read a base model's files"))?;
     rows.iter().map(|row| Ok((column(row, "name")?, column(row, "content")?))).collect()
-}
-
-/// A secret that all processes share: the one that was there first.
-pub(crate) async fn shared_secret(conn: &mut Conn, name: &str, candidate: &[u8]) -> Result<Vec<u8>, Error> {
-    const PUT: &str = "-- shared_secret: put
-        INSERT INTO secrets (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
-    const GET: &str = "-- shared_secret: get
-        SELECT value FROM secrets WHERE name = $1";
-    sql(PUT).bind(name).bind(candidate).execute(conn).await.map_err(failed("share a secret"))?;
-    let value = sql(GET).bind(name).scalar(conn).await.map_err(failed("share a secret"))?;
-    value.ok_or_else(|| Error::store("share a secret", "it is gone"))
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::backup_holds::is_held;
-use super::db::Pool;
+use super::db::{Pool, RowScope};
 use crate::storage::{Area, Older, Storage, StorageError};
 use crate::{Error, Timestamp};
 
@@ -97,7 +97,7 @@ impl Blobs {
     /// garbage collection removes them later.
     pub(crate) async fn may_remove(&self) -> bool {
         let held = async {
-            let mut conn = self.readers.acquire().await.map_err(super::failed("look for a hold"))?;
+            let mut conn = self.readers.acquire(&RowScope::System).await.map_err(super::failed("look for a hold"))?;
             is_held(&mut conn).await
         };
         match held.await {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use trainyard_protocol::{CheckpointKind, RunId, TenantId, TinkerPath};
 
-use super::db::{Conn, Row, column, sql, sql_by};
+use super::db::{Conn, Row, RowScope, column, sql, sql_by};
 use super::folders::text;
 use super::{as_i64, as_u64, failed, from_json, parsed, to_json, usage};
 use crate::{AccessScope, Checkpoint, Error, NewCheckpoint, Page, Timestamp};
@@ -63,13 +63,16 @@ pub(crate) async fn upsert_checkpoint(
     Ok(older.map(|(dir, _)| PathBuf::from(dir)).filter(|dir| *dir != new.dir))
 }
 
-/// Keeps a checkpoint, and with it its folder, from being deleted or replaced before the transaction has ended.
-pub(crate) async fn hold_checkpoint(conn: &mut Conn, path: &TinkerPath) -> Result<(), Error> {
+/// Keeps a checkpoint, and with it its folder, from being deleted or replaced before the transaction has ended. The
+/// connection is in `scope` afterwards.
+pub(crate) async fn hold_checkpoint(conn: &mut Conn, path: &TinkerPath, scope: &RowScope) -> Result<(), Error> {
     // Nothing else writes while a transaction on SQLite does.
     const SQLITE: &str = "-- hold_checkpoint
         SELECT 1 FROM checkpoints WHERE run_id = $1 AND kind = $2 AND name = $3";
     const POSTGRES: &str = "-- hold_checkpoint
         SELECT 1 FROM checkpoints WHERE run_id = $1 AND kind = $2 AND name = $3 FOR SHARE";
+    // To lock a row is to change it, and that of another tenant's public checkpoint has to be locked too.
+    conn.enter(&RowScope::System).await.map_err(failed("find a checkpoint"))?;
     sql_by(SQLITE, POSTGRES)
         .bind(path.run.as_str())
         .bind(path.kind.segment())
@@ -77,7 +80,7 @@ pub(crate) async fn hold_checkpoint(conn: &mut Conn, path: &TinkerPath) -> Resul
         .execute(conn)
         .await
         .map_err(failed("find a checkpoint"))?;
-    Ok(())
+    conn.enter(scope).await.map_err(failed("find a checkpoint"))
 }
 
 /// A checkpoint that the tenant may read and that has not expired.
@@ -112,6 +115,8 @@ pub(crate) enum Listed<'a> {
     In(AccessScope),
     /// Those of one run that the tenant may read.
     OfRun(&'a RunId),
+    /// The tenant's of sessions in a project.
+    OfProject(&'a str),
 }
 
 /// Checkpoints that have not expired, newest first, and how many there are on all pages.
@@ -125,7 +130,7 @@ pub(crate) async fn list_checkpoints(
     const SQL: &str = "-- list_checkpoints
         SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
         FROM checkpoints WHERE tenant = $1 AND (expires_at IS NULL OR expires_at > $2)
-        ORDER BY created_at DESC, run_id, kind, name LIMIT $3 OFFSET $4";
+        ORDER BY created_at DESC, run_id DESC, kind DESC, name DESC LIMIT $3 OFFSET $4";
     const COUNT: &str = "-- list_checkpoints: count
         SELECT count(*) FROM checkpoints WHERE tenant = $1 AND (expires_at IS NULL OR expires_at > $2)";
     // Of either kind as many as the page may show.
@@ -134,13 +139,13 @@ pub(crate) async fn list_checkpoints(
             SELECT * FROM (
                 SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
                 FROM checkpoints WHERE tenant = $1 AND (expires_at IS NULL OR expires_at > $2)
-                ORDER BY created_at DESC, run_id, kind, name LIMIT $3 + $4) AS own
+                ORDER BY created_at DESC, run_id DESC, kind DESC, name DESC LIMIT $3 + $4) AS own
             UNION ALL SELECT * FROM (
                 SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
                 FROM checkpoints
                 WHERE public AND (tenant <> $1) IS TRUE AND (expires_at IS NULL OR expires_at > $2)
-                ORDER BY created_at DESC, run_id, kind, name LIMIT $3 + $4) AS others) AS found
-        ORDER BY created_at DESC, run_id, kind, name LIMIT $3 OFFSET $4";
+                ORDER BY created_at DESC, run_id DESC, kind DESC, name DESC LIMIT $3 + $4) AS others) AS found
+        ORDER BY created_at DESC, run_id DESC, kind DESC, name DESC LIMIT $3 OFFSET $4";
     const COUNT_ACCESSIBLE: &str = "-- list_checkpoints: count of accessible
         SELECT (SELECT count(*) FROM checkpoints WHERE tenant = $1 AND (expires_at IS NULL OR expires_at > $2))
             + (SELECT count(*) FROM checkpoints
@@ -150,19 +155,34 @@ pub(crate) async fn list_checkpoints(
         SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
         FROM checkpoints
         WHERE run_id = $5 AND (tenant = $1 OR public) IS TRUE AND (expires_at IS NULL OR expires_at > $2)
-        ORDER BY created_at DESC, kind, name LIMIT $3 OFFSET $4";
+        ORDER BY created_at DESC, kind DESC, name DESC LIMIT $3 OFFSET $4";
     const COUNT_OF_RUN: &str = "-- list_checkpoints: count of a run
         SELECT count(*) FROM checkpoints
         WHERE run_id = $3 AND (tenant = $1 OR public) IS TRUE AND (expires_at IS NULL OR expires_at > $2)";
+    const OF_PROJECT: &str = "-- list_checkpoints: of a project
+        SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at
+        FROM checkpoints
+        WHERE run_id IN (SELECT runs.id FROM sessions CROSS JOIN runs
+                WHERE sessions.tenant = $1 AND sessions.project_id = $5 AND runs.session_id = sessions.id)
+            AND (tenant = $1) IS TRUE AND (expires_at IS NULL OR expires_at > $2)
+        ORDER BY created_at DESC, run_id DESC, kind DESC, name DESC LIMIT $3 OFFSET $4";
+    const COUNT_OF_PROJECT: &str = "-- list_checkpoints: count of a project
+        SELECT count(*) FROM checkpoints
+        WHERE run_id IN (SELECT runs.id FROM sessions CROSS JOIN runs
+                WHERE sessions.tenant = $1 AND sessions.project_id = $3 AND runs.session_id = sessions.id)
+            AND (tenant = $1) IS TRUE AND (expires_at IS NULL OR expires_at > $2)";
     let (mut list, mut count) = match listed {
         Listed::In(AccessScope::Owned) => (sql(SQL), sql(COUNT)),
         Listed::In(AccessScope::Accessible) => (sql(ACCESSIBLE), sql(COUNT_ACCESSIBLE)),
         Listed::OfRun(_) => (sql(OF_RUN), sql(COUNT_OF_RUN)),
+        Listed::OfProject(_) => (sql(OF_PROJECT), sql(COUNT_OF_PROJECT)),
     };
     list = list.bind(tenant.as_str()).bind(now.0).bind(i64::from(page.limit)).bind(as_i64(page.offset));
     count = count.bind(tenant.as_str()).bind(now.0);
-    if let Listed::OfRun(run) = listed {
-        (list, count) = (list.bind(run.as_str()), count.bind(run.as_str()));
+    match listed {
+        Listed::In(_) => {}
+        Listed::OfRun(run) => (list, count) = (list.bind(run.as_str()), count.bind(run.as_str())),
+        Listed::OfProject(project) => (list, count) = (list.bind(project), count.bind(project)),
     }
     let rows = list.fetch_all(&mut *conn).await.map_err(failed("list checkpoints"))?;
     let total: Option<i64> = count.scalar(conn).await.map_err(failed("count checkpoints"))?;
@@ -254,7 +274,7 @@ fn ensure_found(rows: u64, path: &TinkerPath) -> Result<(), Error> {
     if rows == 1 { Ok(()) } else { Err(Error::not_found("checkpoint", path)) }
 }
 
-fn to_checkpoint(row: &Row) -> Result<Checkpoint, Error> {
+pub(super) fn to_checkpoint(row: &Row) -> Result<Checkpoint, Error> {
     let path = TinkerPath {
         run: RunId::new(column::<String>(row, "run_id")?),
         kind: parsed(row, "kind", CheckpointKind::from_segment)?,

@@ -23,7 +23,7 @@ pub(crate) struct Table {
 }
 
 /// Every table of a copy; those that others refer to come first. What is about processes is in none.
-pub(crate) const TABLES: [Table; 18] = [
+pub(crate) const TABLES: [Table; 21] = [
     table("secrets", &["name"]),
     table("sessions", &["id"]),
     Table { folders: &["snapshot_dir"], ..table("runs", &["id"]) },
@@ -32,6 +32,10 @@ pub(crate) const TABLES: [Table; 18] = [
     Table { blobs: &["payload_file", "result_file"], ..table("requests", &["arrival"]) },
     Table { folders: &["dir"], ..table("loads", &["request_id"]) },
     Table { folders: &["dir"], ..table("checkpoints", &["run_id", "kind", "name"]) },
+    table("run_metrics", &["run_id", "step", "seq_id"]),
+    // Each may take some hundred KiB.
+    Table { page: 50, ..table("run_samples", &["run_id", "at", "request_id"]) },
+    table("ended_browser_sessions", &["token_id"]),
     table("base_models", &["name"]),
     // Tokenizers take megabytes.
     Table { page: 4, ..table("base_model_files", &["model", "name"]) },

@@ -10,13 +10,16 @@ use crate::storage::Area;
 use crate::{Error, Timestamp};
 
 /// Parts of the storage whose entries are folders that rows name.
-pub(crate) const AREAS: [Area; 2] = [Area { root: "checkpoints", depth: 3 }, Area { root: "snapshots", depth: 2 }];
+pub(crate) const AREAS: [Area; 3] =
+    [Area { root: "checkpoints", depth: 3 }, Area { root: "snapshots", depth: 2 }, Area { root: "uploads", depth: 1 }];
 
-/// Whether something needs a folder: a checkpoint; or, of a session that goes on or that expired after `expired_after`
+/// Whether something needs a folder: a checkpoint or an upload; or, of a session that goes on or that expired after `expired_after`
 /// and may come back, a sampling session, a run's snapshot, or a load that no snapshot makes unnecessary.
 pub(crate) async fn is_needed(conn: &mut Conn, dir: &Path, expired_after: Timestamp) -> Result<bool, Error> {
     const CHECKPOINT: &str = "-- is_needed: checkpoint
         SELECT EXISTS (SELECT 1 FROM checkpoints WHERE dir = $1)";
+    const UPLOAD: &str = "-- is_needed: upload
+        SELECT EXISTS (SELECT 1 FROM uploads WHERE dir = $1 AND path IS NULL AND failure IS NULL)";
     const IN_USE: &str = "-- is_needed: in use
         SELECT EXISTS (
             SELECT 1 FROM sessions
@@ -31,7 +34,8 @@ pub(crate) async fn is_needed(conn: &mut Conn, dir: &Path, expired_after: Timest
                 AND (sessions.status = 'active'
                     OR (sessions.status = 'expired' AND sessions.ended_at > $2)
                     OR EXISTS (SELECT 1 FROM requests WHERE session_id = sessions.id AND finished_at IS NULL)))";
-    for statement in [sql(CHECKPOINT).bind(text(dir)), sql(IN_USE).bind(text(dir)).bind(expired_after.0)] {
+    let by_name = [CHECKPOINT, UPLOAD].map(|statement| sql(statement).bind(text(dir)));
+    for statement in by_name.into_iter().chain([sql(IN_USE).bind(text(dir)).bind(expired_after.0)]) {
         let found = statement.scalar(conn).await;
         if found.map_err(failed("look for who needs a folder"))?.unwrap_or(false) {
             return Ok(true);

@@ -2,9 +2,9 @@
 
 use trainyard_protocol::{RequestId, RunId};
 
-use super::custom_losses;
 use super::db::{Conn, Row, column, sql, sql_by};
 use super::{as_u64, failed};
+use super::{custom_losses, run_metrics, run_samples};
 use crate::{Error, Timestamp};
 
 /// Most rows that one statement touches, so that garbage collection never holds up the writer for long.
@@ -86,7 +86,7 @@ pub(crate) async fn drop_results(
 }
 
 /// Deletes rows of sessions that ended, with all their requests, before `before`: requests first, then sampling
-/// sessions and custom losses, then the session with its runs. A session whose runs own checkpoints stays with all its runs, and is not
+/// sessions, custom losses, metrics and stored samples, then the session with its runs. A session whose runs own checkpoints stays with all its runs, and is not
 /// looked at again until one of these checkpoints is deleted ([`revisit_session`]).
 pub(crate) async fn collect_sessions(conn: &mut Conn, before: Timestamp) -> Result<DroppedRows, Error> {
     // What an ended session still has to do is of the unfinished, which are few.
@@ -115,6 +115,11 @@ pub(crate) async fn collect_sessions(conn: &mut Conn, before: Timestamp) -> Resu
         return Ok(dropped);
     }
     custom_losses::delete_custom_losses(conn, &sessions).await?;
+    dropped.is_full =
+        run_metrics::delete_metrics(conn, &sessions).await? || run_samples::delete_samples(conn, &sessions).await?;
+    if dropped.is_full {
+        return Ok(dropped);
+    }
     dropped.is_full = sessions.len() as u64 >= as_u64(SESSIONS);
     dropped.folders.extend(delete_sessions(conn, sessions).await?);
     Ok(dropped)

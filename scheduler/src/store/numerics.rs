@@ -122,12 +122,13 @@ pub(crate) async fn needs_of_queued(
     tenant: &TenantId,
     request: &RequestId,
 ) -> Result<Option<Needs>, Error> {
+    // With `coalesce` PostgreSQL would look at all runs: it is not known to keep secret what a policy hides.
     const SQL: &str = "-- needs_of_queued
         SELECT coalesce(runs.base_model, sampler.base_model) AS base_model,
             CASE WHEN runs.state = 'ready' AND runs.worker_id IS NULL THEN runs.weights END AS weights, runs.arithmetic
         FROM requests
         LEFT JOIN sampling_sessions AS sampler ON sampler.id = requests.sampling_session_id
-        LEFT JOIN runs ON runs.id = coalesce(requests.run_id, sampler.run_id)
+        LEFT JOIN runs ON runs.id = CASE WHEN requests.run_id IS NULL THEN sampler.run_id ELSE requests.run_id END
         WHERE requests.id = $1 AND requests.tenant = $2 AND requests.state = 'queued'";
     let found = sql(SQL).bind(request.as_str()).bind(tenant.as_str()).fetch_optional(conn).await;
     let Some(row) = found.map_err(failed("find a request's base model"))? else { return Ok(None) };

@@ -4,7 +4,7 @@ use trainyard_protocol::TenantId;
 
 use super::db::{Conn, Row, column, sql};
 use super::{failed, parsed};
-use crate::{Error, NewUser, Organisation, Project, Role, Timestamp, User};
+use crate::{Error, Membership, NewUser, Organisation, Project, Role, Timestamp, User};
 
 /// Creates an organisation; false when there is one of this name.
 pub(crate) async fn insert_organisation(
@@ -19,19 +19,49 @@ pub(crate) async fn insert_organisation(
     Ok(done.map_err(failed("create an organisation"))? == 1)
 }
 
-/// All organisations, by name.
-pub(crate) async fn organisations(conn: &mut Conn) -> Result<Vec<Organisation>, Error> {
+/// All organisations, by name; one alone when given.
+pub(crate) async fn organisations(conn: &mut Conn, name: Option<&TenantId>) -> Result<Vec<Organisation>, Error> {
     const SQL: &str = "-- organisations
-        SELECT name, operator, created_at FROM organisations ORDER BY name";
-    let rows = sql(SQL).fetch_all(conn).await.map_err(failed("list organisations"))?;
+        SELECT name, display_name, operator, created_at, disabled_at FROM organisations
+        WHERE $1 IS NULL OR name = $1 ORDER BY name";
+    let rows = sql(SQL).bind(name.map(TenantId::as_str)).fetch_all(conn).await.map_err(failed("list organisations"))?;
     let organisation = |row: &Row| {
         Ok(Organisation {
             name: TenantId::new(column::<String>(row, "name")?),
+            display_name: column(row, "display_name")?,
             operator: column(row, "operator")?,
             created_at: Timestamp(column(row, "created_at")?),
+            disabled_at: column::<Option<i64>>(row, "disabled_at")?.map(Timestamp),
         })
     };
     rows.iter().map(organisation).collect()
+}
+
+/// Changes what people call an organisation, if that is given, and whether it is disabled, if that is given; one that is
+/// disabled already stays so since it was.
+pub(crate) async fn update_organisation(
+    conn: &mut Conn,
+    name: &TenantId,
+    display_name: Option<&str>,
+    disabled: Option<bool>,
+    now: Timestamp,
+) -> Result<(), Error> {
+    const SQL: &str = "-- update_organisation
+        UPDATE organisations SET display_name = coalesce($2, display_name),
+            disabled_at = CASE WHEN $3 THEN coalesce(disabled_at, $5) WHEN $4 THEN NULL ELSE disabled_at END
+        WHERE name = $1";
+    let done = sql(SQL)
+        .bind(name.as_str())
+        .bind(display_name)
+        .bind(disabled == Some(true))
+        .bind(disabled == Some(false))
+        .bind(now.0)
+        .execute(conn)
+        .await;
+    match done.map_err(failed("change an organisation"))? {
+        0 => Err(Error::not_found("organisation", name)),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses an organisation that does not exist.
@@ -40,6 +70,27 @@ pub(crate) async fn ensure_organisation(conn: &mut Conn, name: &TenantId) -> Res
         SELECT 1 FROM organisations WHERE name = $1";
     let found = sql(SQL).bind(name.as_str()).fetch_optional(conn).await.map_err(failed("find an organisation"))?;
     found.map(drop).ok_or_else(|| Error::not_found("organisation", name))
+}
+
+/// Whether there is an organisation of this name, whether it is an operator, and its user with this email.
+pub(crate) async fn membership(
+    conn: &mut Conn,
+    name: &TenantId,
+    email: Option<&str>,
+) -> Result<Option<Membership>, Error> {
+    const SQL: &str = "-- membership
+        SELECT operator, users.id AS id, users.email AS email, users.name AS name, users.role AS role,
+            users.created_at AS created_at, users.disabled_at AS disabled_at
+        FROM organisations LEFT JOIN users ON users.organisation = organisations.name AND users.email = $2
+        WHERE organisations.name = $1";
+    let row = sql(SQL).bind(name.as_str()).bind(email).fetch_optional(conn).await;
+    let row = row.map_err(failed("find a member of an organisation"))?;
+    row.as_ref()
+        .map(|row| {
+            let user = column::<Option<String>>(row, "id")?.map(|_| to_user(row)).transpose()?;
+            Ok(Membership { operator: column(row, "operator")?, user })
+        })
+        .transpose()
 }
 
 /// Creates a project; false when there is one of this id.
@@ -130,15 +181,16 @@ pub(crate) async fn users(conn: &mut Conn, organisation: &TenantId, email: Optio
         SELECT id, email, name, role, created_at, disabled_at FROM users
         WHERE organisation = $1 AND ($2 IS NULL OR email = $2) ORDER BY email";
     let rows = sql(SQL).bind(organisation.as_str()).bind(email).fetch_all(conn).await.map_err(failed("list users"))?;
-    let user = |row: &Row| {
-        Ok(User {
-            id: column(row, "id")?,
-            email: column(row, "email")?,
-            name: column(row, "name")?,
-            role: parsed(row, "role", Role::from_text)?,
-            created_at: Timestamp(column(row, "created_at")?),
-            disabled_at: column::<Option<i64>>(row, "disabled_at")?.map(Timestamp),
-        })
-    };
-    rows.iter().map(user).collect()
+    rows.iter().map(to_user).collect()
+}
+
+fn to_user(row: &Row) -> Result<User, Error> {
+    Ok(User {
+        id: column(row, "id")?,
+        email: column(row, "email")?,
+        name: column(row, "name")?,
+        role: parsed(row, "role", Role::from_text)?,
+        created_at: Timestamp(column(row, "created_at")?),
+        disabled_at: column::<Option<i64>>(row, "disabled_at")?.map(Timestamp),
+    })
 }

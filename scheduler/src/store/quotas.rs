@@ -30,10 +30,11 @@ pub(crate) async fn queued_tokens(conn: &mut Conn, tenant: &TenantId) -> Result<
     count(sql(SQL).bind(tenant.as_str()).scalar(conn).await)
 }
 
-/// Bytes of checkpoints.
+/// Bytes of checkpoints and of samples that are stored for runs.
 pub(crate) async fn stored_bytes(conn: &mut Conn, tenant: &TenantId) -> Result<u64, Error> {
     const SQL: &str = "-- stored_bytes
-        SELECT CAST(coalesce(sum(size_bytes), 0) AS BIGINT) FROM checkpoints WHERE tenant = $1";
+        SELECT CAST(coalesce((SELECT sum(size_bytes) FROM checkpoints WHERE tenant = $1), 0)
+            + coalesce((SELECT sum(size_bytes) FROM run_samples WHERE tenant = $1), 0) AS BIGINT)";
     count(sql(SQL).bind(tenant.as_str()).scalar(conn).await)
 }
 

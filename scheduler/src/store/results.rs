@@ -3,21 +3,28 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId, TenantId};
+use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, TenantId};
 
 use super::blobs::StoredBytes;
-use super::db::{Bulk, Conn, Row, Sql, Value, column, sql, sql_by};
-use super::{as_i64, as_u64, failed, from_json, parsed, to_json};
+use super::db::{Bulk, Conn, Dialect, Row, Sql, Value, column, sql, sql_by};
+use super::{as_i64, as_u64, failed, from_json, parsed, run_metrics, to_json};
 use crate::{CompletionItem, Completions, Encoding, Error, RequestKind, RequestState, Timestamp};
 
 /// Most events in one answer.
 const EVENTS_PER_ANSWER: i64 = 1000;
 /// A clone of a sampling client counts its samples from a multiple of this.
-const CLONE_STRIDE: i64 = 1_000_000_000;
+pub(super) const CLONE_STRIDE: i64 = 1_000_000_000;
 
 /// How a request ends.
 pub(crate) enum RequestEnd<'a> {
-    Succeeded { encoding: Encoding, result: &'a StoredBytes, size: u64, replays: bool },
+    /// With the metrics of a training request, as JSON.
+    Succeeded {
+        encoding: Encoding,
+        result: &'a StoredBytes,
+        size: u64,
+        replays: bool,
+        metrics: Option<&'a str>,
+    },
     Failed(&'a OpError),
     Cancelled,
 }
@@ -33,6 +40,13 @@ impl RequestEnd<'_> {
 
     fn replays(&self) -> bool {
         matches!(self, Self::Succeeded { replays: true, .. })
+    }
+
+    fn metrics(&self) -> Option<&str> {
+        match self {
+            Self::Succeeded { metrics, .. } => *metrics,
+            Self::Failed(_) | Self::Cancelled => None,
+        }
     }
 
     /// The first parameters of the statement that writes it.
@@ -128,8 +142,9 @@ async fn write_end(
     now: Timestamp,
 ) -> Result<Option<EndedRequest>, Error> {
     // A success follows from running alone; failure and cancellation also from waiting.
-    const SQL: &str = "-- write_end
-        UPDATE requests SET state = $2, encoding = $3, result = $4, result_file = $5, result_size = $6, error = $7,
+    macro_rules! update {
+        () => {
+            "UPDATE requests SET state = $2, encoding = $3, result = $4, result_file = $5, result_size = $6, error = $7,
             replays = $8, finished_at = $9,
             payload = CASE WHEN $8 THEN payload END, payload_file = CASE WHEN $8 THEN payload_file END,
             clone = CASE WHEN sampling_session_id IS NOT NULL THEN seq_id / $10 END,
@@ -139,13 +154,43 @@ async fn write_end(
                     AND earlier.clone = requests.seq_id / $10 AND earlier.event IS NOT NULL) END
         WHERE id = $1 AND (state = 'running' OR (state = 'queued' AND $2 <> 'succeeded')) AND payload_file IS NOT DISTINCT FROM $11
             AND ($12 IS NULL OR (worker_id = $12 AND claim = $13))
-        RETURNING run_id, sampling_session_id, seq_id, tenant, kind, tokens";
+        RETURNING run_id, sampling_session_id, seq_id, tenant, kind, tokens"
+        };
+    }
+    const SQL: &str = concat!(
+        "-- write_end
+        ",
+        update!()
+    );
+    // One round trip for both; SQLite has no update within a query, and no round trips.
+    const WITH_METRICS: &str = concat!(
+        "-- write_end: metrics
+        WITH ended AS (",
+        update!(),
+        "), recorded AS (
+            INSERT INTO run_metrics (run_id, step, seq_id, tenant, kind, at, metrics)
+            SELECT run_id, coalesce((
+                SELECT step + CASE WHEN kind = 'optim_step' THEN 1 ELSE 0 END FROM run_metrics
+                WHERE run_id = ended.run_id ORDER BY step DESC, seq_id DESC LIMIT 1), 0), seq_id, tenant, kind, $9, $14
+            FROM ended)
+        SELECT run_id, sampling_session_id, seq_id, tenant, kind, tokens FROM ended"
+    );
     let (worker, number) = claim.unzip();
     let mut values = end.values(id, now)?;
     values.extend([CLONE_STRIDE.into(), payload_file.as_deref().into(), worker.into(), number.into()]);
-    let row = Sql::of(SQL, values).fetch_optional(conn).await.map_err(failed("end a request"))?;
+    let statement = match end.metrics().filter(|_| conn.dialect() == Dialect::Postgres) {
+        Some(metrics) => Sql::of(WITH_METRICS, values).bind(metrics),
+        None => Sql::of(SQL, values),
+    };
+    let row = statement.fetch_optional(conn).await.map_err(failed("end a request"))?;
     let unneeded = payload_file.filter(|_| !end.replays());
-    row.map(|row| Ok(to_ended(&row, end.state(), unneeded)?.because_of(end))).transpose()
+    let Some(row) = row else { return Ok(None) };
+    let ended = to_ended(&row, end.state(), unneeded)?.because_of(end);
+    if let (Some(metrics), Some(run), Dialect::Sqlite) = (end.metrics(), &ended.run, conn.dialect()) {
+        let request = (run, column(&row, "seq_id")?, ended.kind);
+        run_metrics::insert_metrics(conn, &ended.tenant, request, metrics, now).await?;
+    }
+    Ok(Some(ended))
 }
 
 /// A sample that ends, and under which claim.
@@ -204,60 +249,12 @@ pub(crate) async fn end_samples(
     Ok(ended)
 }
 
-/// A sample that was cancelled because its session ended.
-pub(crate) struct CancelledSample {
-    pub(crate) id: RequestId,
-    pub(crate) ended: EndedRequest,
-    /// Whether a worker had claimed it.
-    pub(crate) claimed: bool,
-}
-
-/// Cancels all samples of a session that have not ended, whoever has claimed them.
-pub(crate) async fn cancel_samples_of_session(
-    conn: &mut Conn,
-    session: &SessionId,
-    now: Timestamp,
-) -> Result<Vec<CancelledSample>, Error> {
-    const FILES: &str = "-- cancel_samples_of_session: files
-        SELECT id, payload_file FROM requests
-        WHERE session_id = $1 AND finished_at IS NULL AND sampling_session_id IS NOT NULL AND payload_file IS NOT NULL";
-    // As in `end_samples`, each gets the number of those of its clone before it.
-    const SQL: &str = "-- cancel_samples_of_session
-        UPDATE requests SET state = 'cancelled', finished_at = $2, payload = NULL, payload_file = NULL,
-            clone = seq_id / $3,
-            event = place + (
-                SELECT coalesce(max(earlier.event), 0) FROM requests AS earlier
-                WHERE earlier.sampling_session_id = requests.sampling_session_id
-                    AND earlier.clone = requests.seq_id / $3 AND earlier.event IS NOT NULL)
-        FROM (
-            SELECT id AS unfinished_id,
-                row_number() OVER (PARTITION BY sampling_session_id, seq_id / $3 ORDER BY arrival) AS place
-            FROM requests WHERE session_id = $1 AND finished_at IS NULL AND sampling_session_id IS NOT NULL) AS unfinished
-        WHERE id = unfinished_id AND finished_at IS NULL
-        RETURNING id, run_id, sampling_session_id, seq_id, tenant, kind, tokens, worker_id IS NOT NULL AS claimed";
-    let rows = sql(FILES).bind(session.as_str()).fetch_all(conn).await.map_err(failed("cancel samples"))?;
-    let mut files: BTreeMap<String, String> =
-        rows.iter().map(|row| Ok((column(row, "id")?, column(row, "payload_file")?))).collect::<Result<_, Error>>()?;
-    let rows = sql(SQL).bind(session.as_str()).bind(now.0).bind(CLONE_STRIDE).fetch_all(conn).await;
-    let rows = rows.map_err(failed("cancel samples"))?;
-    let mut cancelled: Vec<CancelledSample> = rows
-        .iter()
-        .map(|row| {
-            let id: String = column(row, "id")?;
-            let ended = to_ended(row, RequestState::Cancelled, files.remove(&id))?;
-            Ok(CancelledSample { id: RequestId::new(id), ended, claimed: column(row, "claimed")? })
-        })
-        .collect::<Result<_, Error>>()?;
-    cancelled.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-    Ok(cancelled)
-}
-
 /// Which clone of its sampling client a sample is of.
 fn clone_of(seq_id: i64) -> i64 {
     seq_id.div_euclid(CLONE_STRIDE)
 }
 
-fn to_ended(row: &Row, state: RequestState, unneeded: Option<String>) -> Result<EndedRequest, Error> {
+pub(super) fn to_ended(row: &Row, state: RequestState, unneeded: Option<String>) -> Result<EndedRequest, Error> {
     let seq_id: i64 = column(row, "seq_id")?;
     let session: Option<String> = column(row, "sampling_session_id")?;
     let run = column::<Option<String>>(row, "run_id")?.map(RunId::new);

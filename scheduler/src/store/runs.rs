@@ -121,6 +121,13 @@ pub(crate) async fn insert_import(
     Ok(())
 }
 
+/// A run has checked an import and is not trained any more.
+pub(crate) async fn set_imported(conn: &mut Conn, id: &RunId, source: &str) -> Result<(), Error> {
+    const SQL: &str = "-- set_imported
+        UPDATE runs SET imported_from = $2 WHERE id = $1";
+    sql(SQL).bind(id.as_str()).bind(source).execute(conn).await.map(drop).map_err(failed("update a run"))
+}
+
 /// What the checkpoint of a run of the tenant was imported from; `None` when there is no such run.
 ///
 /// # Errors

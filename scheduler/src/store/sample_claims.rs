@@ -148,23 +148,29 @@ pub(crate) struct OpenSequences {
     pub(crate) held: usize,
     /// Of samples that no worker has claimed.
     pub(crate) unclaimed: usize,
+    /// Of those, what tenants have that are not paused.
+    pub(crate) claimable: usize,
 }
 
-/// By base model and kind, of samples that a worker can execute.
+/// By base model and kind, of samples that a worker can execute; it claims none of tenants that are `paused`.
 pub(crate) async fn open_sequences(
     conn: &mut Conn,
     worker: &str,
     models: &[String],
+    paused: &[TenantId],
     continues: bool,
 ) -> Result<Vec<OpenSequences>, Error> {
     macro_rules! text {
-        ($served:literal) => {
+        ($served:literal, $paused:literal) => {
             concat!(
                 "-- open_sequences
         SELECT sampler.base_model, sampler.run_id IS NOT NULL AS of_runs,
             CAST(sum(request.num_samples) AS BIGINT) AS open,
             CAST(sum(CASE WHEN request.worker_id = $1 THEN request.num_samples ELSE 0 END) AS BIGINT) AS held,
-            CAST(sum(CASE WHEN request.worker_id IS NULL THEN request.num_samples ELSE 0 END) AS BIGINT) AS unclaimed
+            CAST(sum(CASE WHEN request.worker_id IS NULL THEN request.num_samples ELSE 0 END) AS BIGINT) AS unclaimed,
+            CAST(sum(CASE WHEN request.worker_id IS NULL AND NOT (",
+                $paused,
+                ") THEN request.num_samples ELSE 0 END) AS BIGINT) AS claimable
         FROM requests AS request JOIN sampling_sessions AS sampler ON sampler.id = request.sampling_session_id
         LEFT JOIN runs ON runs.id = sampler.run_id
         WHERE request.finished_at IS NULL AND ",
@@ -175,15 +181,20 @@ pub(crate) async fn open_sequences(
             )
         };
     }
-    const SQLITE: &str = text!("sampler.base_model IN (SELECT value FROM json_each($2))");
-    const POSTGRES: &str = text!("sampler.base_model = ANY($2)");
-    let rows = sql_by(SQLITE, POSTGRES).bind(worker).bind(models.to_vec()).bind(continues).fetch_all(conn).await;
-    let rows = rows.map_err(failed("count samples"))?;
+    const SQLITE: &str = text!(
+        "sampler.base_model IN (SELECT value FROM json_each($2))",
+        "request.tenant IN (SELECT value FROM json_each($4))"
+    );
+    const POSTGRES: &str = text!("sampler.base_model = ANY($2)", "request.tenant = ANY($4)");
+    let paused: Vec<String> = paused.iter().map(ToString::to_string).collect();
+    let query = sql_by(SQLITE, POSTGRES).bind(worker).bind(models.to_vec()).bind(continues).bind(paused);
+    let rows = query.fetch_all(conn).await.map_err(failed("count samples"))?;
     let open = |row: &Row| {
         let count = |name| sequences(row, name);
         let (model, of_runs) = (column(row, "base_model")?, column(row, "of_runs")?);
-        let [all, held, unclaimed] = [count("open")?, count("held")?, count("unclaimed")?];
-        Ok(OpenSequences { model, of_runs, all, held, unclaimed })
+        let [all, held] = [count("open")?, count("held")?];
+        let [unclaimed, claimable] = [count("unclaimed")?, count("claimable")?];
+        Ok(OpenSequences { model, of_runs, all, held, unclaimed, claimable })
     };
     rows.iter().map(open).collect()
 }

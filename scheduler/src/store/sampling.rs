@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use trainyard_protocol::{RequestId, RunId, SamplingSessionId, SessionId, TenantId};
 
 use super::db::{Conn, Row, column, sql};
-use super::failed;
-use crate::{Error, NewSamplingSession, SamplingSession, Timestamp};
+use super::{failed, from_json};
+use crate::types::stored_samples;
+use crate::{Error, NewSamplingSession, SampleStorage, SamplingSession, Timestamp};
 
 /// Where a sampling session's weights come from.
 #[derive(Default)]
@@ -30,12 +31,13 @@ pub(crate) async fn insert_sampling_session(
 ) -> Result<SamplingSessionId, Error> {
     const SQL: &str = "-- insert_sampling_session
         INSERT INTO sampling_sessions (id, tenant, session_id, seq_id, base_model, model_path, checkpoint_dir, snapshot,
-            run_id, request_id, created_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+            run_id, request_id, created_at, weights_of)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
     if let Some(id) = equal_sampling_session(conn, tenant, new).await? {
         return Ok(id);
     }
     let id = SamplingSessionId::of_session(&new.session, new.seq_id);
+    let weights_of = new.model_path.as_ref().map(|path| &path.run).or(origin.save.map(|(run, _)| run));
     sql(SQL)
         .bind(id.as_str())
         .bind(tenant.as_str())
@@ -48,6 +50,7 @@ pub(crate) async fn insert_sampling_session(
         .bind(origin.save.map(|(run, _)| run.as_str()))
         .bind(origin.save.map(|(_, request)| request.as_str()))
         .bind(now.0)
+        .bind(weights_of.map(|run| run.as_str()))
         .execute(conn)
         .await
         .map_err(failed("create a sampling session"))?;
@@ -83,7 +86,10 @@ pub(crate) async fn sampling_session(
     id: &SamplingSessionId,
 ) -> Result<SamplingSession, Error> {
     const SQL: &str = "-- sampling_session
-        SELECT id, session_id, seq_id, base_model, model_path, checkpoint_dir, snapshot, snapshot_dir, collected, created_at
+        SELECT id, session_id, seq_id, base_model, model_path, checkpoint_dir, snapshot, snapshot_dir, collected, created_at,
+            weights_of, (
+                SELECT user_metadata FROM runs WHERE runs.id = weights_of AND runs.tenant = sampling_sessions.tenant
+            ) AS run_metadata
         FROM sampling_sessions WHERE id = $1 AND tenant = $2";
     let row = sql(SQL)
         .bind(id.as_str())
@@ -175,5 +181,15 @@ fn to_sampling_session(row: &Row) -> Result<SamplingSession, Error> {
         snapshot_dir: column::<Option<String>>(row, "snapshot_dir")?.map(PathBuf::from),
         collected: column(row, "collected")?,
         created_at: Timestamp(column(row, "created_at")?),
+        stores: sample_storage(row)?,
     })
+}
+
+/// Where samples are stored besides: with the run whose weights sample, if it is the tenant's and asks for that.
+fn sample_storage(row: &Row) -> Result<Option<SampleStorage>, Error> {
+    if column::<Option<String>>(row, "run_metadata")?.is_none() {
+        return Ok(None);
+    }
+    let newest = stored_samples(&from_json(row, "run_metadata")?).ok().flatten();
+    newest.map(|newest| Ok(SampleStorage { run: RunId::new(column::<String>(row, "weights_of")?), newest })).transpose()
 }

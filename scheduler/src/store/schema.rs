@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use sqlx::SqlSafeStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-use super::db::{Conn, Database, Dialect, Raw, connect, sql, sql_by};
+use super::db::{Conn, Database, Dialect, Raw, connect_as_system, sql, sql_by};
 use super::failed;
 use crate::Error;
 
@@ -55,6 +55,11 @@ const STEPS: &[Step] = &[
     step!(24, "copies and scopes", "0024_copies_and_scopes.sql"),
     step!(25, "recorded samples", "0025_recorded_samples.sql"),
     step!(26, "custom losses", "0026_custom_losses.sql"),
+    step!(27, "uploads", "0027_uploads.sql"),
+    step!(28, "row-level security", "0028_row_level_security.sql"),
+    step!(29, "organisation limits", "0029_organisation_limits.sql"),
+    step!(30, "run_metrics", "0030_run_metrics.sql"),
+    step!(31, "run samples", "0031_run_samples.sql"),
 ];
 
 /// The migration since which a database says which programs can work with it.
@@ -66,7 +71,7 @@ const SAYS_COMPATIBILITY: i64 = 20;
 /// # Errors
 /// [`Error::Invalid`] when it needs a newer program.
 pub async fn migrate(database: &Database) -> Result<i64, Error> {
-    let mut conn = connect(database).await?;
+    let mut conn = connect_as_system(database).await?;
     if conn.dialect() == Dialect::Postgres {
         // A large table takes its time.
         const PATIENT: &str = "-- patient
@@ -162,9 +167,10 @@ pub(crate) async fn version(conn: &mut Conn) -> Result<i64, Error> {
     Ok(applied(conn).await?.last().copied().unwrap_or(0))
 }
 
-/// A connection to a database whose schema is current; that of a SQLite file is migrated.
+/// A connection to a database whose schema is current, which sees the rows of all tenants; that of a SQLite file is
+/// migrated.
 pub(crate) async fn connect_current(database: &Database) -> Result<Conn, Error> {
-    let mut conn = connect(database).await?;
+    let mut conn = connect_as_system(database).await?;
     match database {
         Database::Sqlite(_) => drop(migrate_on(&mut conn, database).await?),
         Database::Postgres(_) => ensure_current(&mut conn, database).await?,
@@ -182,7 +188,8 @@ mod tests {
     use super::*;
 
     /// What older programs may rely on, or does not let them insert rows.
-    const BREAKING: [&str; 6] = ["drop table", "drop column", "rename ", "set not null", " type ", "add constraint"];
+    const BREAKING: [&str; 7] =
+        ["drop table", "drop column", "rename ", "set not null", " type ", "add constraint", "row level security"];
 
     #[test]
     fn a_migration_that_does_more_than_add_says_which_programs_can_work_with_it() {

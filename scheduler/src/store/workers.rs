@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::db::{Conn, column, sql, sql_by};
 use super::numerics::StoredNumerics;
 use super::{failed, from_json, to_json};
-use crate::Error;
 use crate::clock::millis;
+use crate::{EngineReport, Error};
 
 /// Registers a worker, or its restart, with leases that end after `lease`, and returns how often it has started.
 pub(crate) async fn register_worker(
@@ -66,20 +66,26 @@ pub(crate) async fn lock_worker(conn: &mut Conn, id: &str) -> Result<(), Error> 
     locked.map(drop).map_err(failed("register a worker"))
 }
 
-/// Records a heartbeat: a worker's leases end after `lease` from now on. False when they have been revoked, or the worker
-/// was restarted.
-pub(crate) async fn renew_worker(conn: &mut Conn, id: &str, incarnation: i64, lease: Duration) -> Result<bool, Error> {
+/// Records a heartbeat: a worker's leases end after `lease` from now on, and its engine holds this. False when they have
+/// been revoked, or the worker was restarted.
+pub(crate) async fn renew_worker(
+    conn: &mut Conn,
+    (id, incarnation): (&str, i64),
+    lease: Duration,
+    engine: &EngineReport,
+) -> Result<bool, Error> {
     macro_rules! text {
         ($database:ident) => {
             concat!(
                 "-- renew_worker
-        UPDATE workers SET expires_at = $3 + ",
+        UPDATE workers SET engine = $4, expires_at = $3 + ",
                 now_ms!($database),
                 " WHERE id = $1 AND incarnation = $2"
             )
         };
     }
     let renewed = sql_by(text!(sqlite), text!(postgres)).bind(id).bind(incarnation).bind(millis(lease));
+    let renewed = renewed.bind(to_json(engine)?);
     Ok(renewed.execute(conn).await.map_err(failed("renew leases"))? == 1)
 }
 
@@ -135,6 +141,8 @@ pub(crate) struct LiveWorker {
     pub(crate) id: String,
     /// By base model what decides the bits of its results, if it said that.
     pub(crate) models: BTreeMap<String, Option<StoredNumerics>>,
+    /// What its engine held at the last heartbeat; `None` before the first.
+    pub(crate) engine: Option<EngineReport>,
 }
 
 pub(crate) async fn live_workers(conn: &mut Conn) -> Result<Vec<LiveWorker>, Error> {
@@ -142,7 +150,7 @@ pub(crate) async fn live_workers(conn: &mut Conn) -> Result<Vec<LiveWorker>, Err
         ($database:ident) => {
             concat!(
                 "-- live_workers
-        SELECT id, models, model, weights, arithmetic FROM workers LEFT JOIN worker_numerics ON worker_id = id
+        SELECT id, models, engine, model, weights, arithmetic FROM workers LEFT JOIN worker_numerics ON worker_id = id
         WHERE expires_at >= ",
                 now_ms!($database),
                 " ORDER BY id"
@@ -155,7 +163,10 @@ pub(crate) async fn live_workers(conn: &mut Conn) -> Result<Vec<LiveWorker>, Err
         let id: String = column(row, "id")?;
         if workers.last().is_none_or(|worker| worker.id != id) {
             let models: Vec<String> = from_json(row, "models")?;
-            workers.push(LiveWorker { id, models: models.into_iter().map(|model| (model, None)).collect() });
+            let engine: Option<String> = column(row, "engine")?;
+            // Of a newer program it may say something else.
+            let engine = engine.and_then(|text| serde_json::from_str(&text).ok());
+            workers.push(LiveWorker { id, models: models.into_iter().map(|model| (model, None)).collect(), engine });
         }
         let model: Option<String> = column(row, "model")?;
         if let (Some(model), Some(worker)) = (model, workers.last_mut()) {

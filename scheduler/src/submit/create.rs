@@ -12,9 +12,10 @@ use crate::quotas::Cost;
 use crate::sessions::ensure_alive;
 use crate::signals::Signal;
 use crate::store::blobs::StoredBytes;
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::requests::{self, NewRequest, RequestTarget};
 use crate::store::{runs, sessions};
+use crate::types::stored_samples;
 use crate::write::Write;
 use crate::{Decoded, Error, NewRun, Quota, RequestKind, Scheduler, Submitted};
 
@@ -23,11 +24,12 @@ impl Scheduler {
     ///
     /// # Errors
     /// [`Error::NotFound`] for an unknown session, [`Error::SessionFinished`], [`Error::Mismatch`] when it
-    /// was submitted before with other content.
+    /// was submitted before with other content, [`Error::Invalid`] for metadata that asks for something impossible.
     pub async fn submit_create(&self, tenant: &TenantId, new: NewRun) -> Result<(RunId, Submitted), Error> {
         if !matches!(new.kind, RequestKind::CreateModel | RequestKind::LoadWeights) {
             return Err(Error::Invalid(format!("a {} request does not create a run", new.kind.as_str())));
         }
+        stored_samples(&new.user_metadata).map_err(|error| Error::Invalid(error.to_string()))?;
         let run = RunId::of_session(&new.session, new.model_seq_id);
         let fingerprint = fingerprint(new.kind, 0, &new.identity);
         let (id, payload) = self.store_payload(&new.payload).await?;
@@ -62,6 +64,10 @@ impl Submit for SubmitCreate {
 
 impl Write for SubmitCreate {
     type Output = Accepted;
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
 
     fn counts(&self, core: &Core) -> Vec<String> {
         admission::counted(core, &self.tenant, Quota::Runs)

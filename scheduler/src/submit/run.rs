@@ -11,7 +11,7 @@ use crate::queue::AcceptedRequest;
 use crate::quotas::Cost;
 use crate::signals::Signal;
 use crate::store::blobs::StoredBytes;
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::requests::{NewRequest, RequestTarget};
 use crate::store::runs;
 use crate::write::Write;
@@ -35,7 +35,8 @@ impl Scheduler {
         if StoredBytes::in_row(&submission.payload).is_none() {
             // So that no file is written for what will be refused.
             let checked =
-                admission::check_training(&mut self.core.reader().await?, &self.core, tenant, &submission).await;
+                admission::check_training(&mut self.core.reader_of(tenant).await?, &self.core, tenant, &submission)
+                    .await;
             self.core.count_refusal(tenant, &checked);
             checked?;
         }
@@ -73,6 +74,10 @@ impl Write for SubmitRun {
     type Output = Accepted;
 
     const UNDO: bool = false;
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
 
     fn counts(&self, core: &Core) -> Vec<String> {
         admission::counted(core, &self.tenant, Quota::QueuedRequests)

@@ -14,7 +14,7 @@ use crate::queue::ClaimedSample;
 use crate::quotas::Cost;
 use crate::signals::Signal;
 use crate::store::blobs::StoredBytes;
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::requests::{self, NewRequest, RequestTarget};
 use crate::store::sampling;
 use crate::write::Write;
@@ -119,6 +119,10 @@ impl Write for SubmitSample {
     type Output = Accepted;
 
     const UNDO: bool = false;
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
 
     fn counts(&self, core: &Core) -> Vec<String> {
         admission::counted(core, &self.tenant, Quota::QueuedTokens)

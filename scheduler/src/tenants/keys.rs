@@ -4,7 +4,7 @@ use serde_json::json;
 use trainyard_protocol::TenantId;
 
 use super::{Act, Directory, Stage, check_text, entry};
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::{api_keys, organisations};
 use crate::{ApiKey, AuditCategory, Error, FoundKey, NewApiKey, NewAuditEntry, Scope};
 
@@ -14,7 +14,15 @@ impl Directory {
     /// # Errors
     /// When the store can't be read.
     pub async fn key(&self, digest: &[u8; 32]) -> Result<Option<FoundKey>, Error> {
-        api_keys::key_by_digest(&mut self.reader().await?, digest).await
+        api_keys::key_by_digest(&mut self.system_reader().await?, digest).await
+    }
+
+    /// The key with this id, whether it is accepted or not.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn key_by_id(&self, id: i64) -> Result<Option<FoundKey>, Error> {
+        api_keys::key_by_id(&mut self.system_reader().await?, id).await
     }
 
     /// Whether any key was ever created.
@@ -22,7 +30,7 @@ impl Directory {
     /// # Errors
     /// When the store can't be read.
     pub async fn has_keys(&self) -> Result<bool, Error> {
-        api_keys::has_api_keys(&mut self.reader().await?).await
+        api_keys::has_api_keys(&mut self.system_reader().await?).await
     }
 
     /// The keys of an organisation, oldest first, those that are not accepted any more included.
@@ -30,7 +38,7 @@ impl Directory {
     /// # Errors
     /// [`Error::NotFound`] for an unknown organisation.
     pub async fn keys(&self, organisation: &TenantId) -> Result<Vec<ApiKey>, Error> {
-        let mut conn = self.reader().await?;
+        let mut conn = self.reader_of(organisation).await?;
         organisations::ensure_organisation(&mut conn, organisation).await?;
         api_keys::api_keys(&mut conn, organisation).await
     }
@@ -65,6 +73,10 @@ struct CreateKey {
 
 impl Act for CreateKey {
     type Output = ApiKey;
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.organisation)
+    }
 
     async fn make(&self, conn: &mut Conn, stage: &Stage) -> Result<ApiKey, Error> {
         let Self { organisation, new } = self;
@@ -109,6 +121,10 @@ struct RevokeKey {
 impl Act for RevokeKey {
     /// The key's name.
     type Output = String;
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.organisation)
+    }
 
     async fn make(&self, conn: &mut Conn, stage: &Stage) -> Result<String, Error> {
         let revoked = api_keys::revoke_api_key(conn, &self.organisation, self.id, stage.now).await?;

@@ -1,8 +1,12 @@
 //! Organisations with their projects, users and keys: through a scheduler, or beside running ones from the command line.
 
+mod browser_sessions;
 mod keys;
+mod limits;
 mod organisations;
 mod projects;
+pub(crate) mod refresh;
+mod signing_keys;
 mod users;
 
 use std::future::Future;
@@ -16,10 +20,10 @@ use uuid::{NoContext, Uuid};
 use crate::audit::Audit;
 use crate::core::Core;
 use crate::signals::{self, CHANNEL, Signal};
-use crate::store::db::{Conn, Dialect, connect, sql};
+use crate::store::db::{Conn, Dialect, RowScope, connect, sql};
 use crate::store::{failed, schema};
 use crate::write::Write;
-use crate::{AuditCategory, Clock, Database, Error, NewAuditEntry, Scheduler, SystemClock, Timestamp};
+use crate::{AuditCategory, Clock, Database, Error, NewAuditEntry, Policies, Scheduler, SystemClock, Timestamp};
 
 /// Longest name, email or note, in bytes.
 const MAX_TEXT: usize = 200;
@@ -31,7 +35,11 @@ pub struct Directory(Access);
 enum Access {
     Here(Arc<Core>),
     /// Beside the processes that may be at work on it.
-    Beside(Database),
+    Beside {
+        database: Database,
+        /// What the configuration file grants.
+        file: Policies,
+    },
 }
 
 /// Where a change is made.
@@ -45,11 +53,19 @@ pub(crate) struct Stage {
 pub(crate) trait Act: Send + Sync + 'static {
     type Output: Send + 'static;
 
+    /// Whose objects are concerned.
+    fn scope(&self) -> RowScope;
+
     /// Makes the change; it may be undone and made again.
     fn make(&self, conn: &mut Conn, stage: &Stage) -> impl Future<Output = Result<Self::Output, Error>> + Send;
 
     /// What the audit log says, unless nothing was changed.
     fn entry(&self, output: &Self::Output) -> Option<NewAuditEntry>;
+
+    /// The same, for a change that concerns several organisations.
+    fn entries(&self, output: &Self::Output) -> Vec<NewAuditEntry> {
+        self.entry(output).into_iter().collect()
+    }
 }
 
 impl Scheduler {
@@ -72,20 +88,39 @@ impl Directory {
     /// When it can't be reached, or its schema is not current.
     pub async fn beside(database: Database) -> Result<Self, Error> {
         schema::connect_current(&database).await?.close().await.map_err(failed("close the database"))?;
-        Ok(Self(Access::Beside(database)))
+        Ok(Self(Access::Beside { database, file: Policies::default() }))
     }
 
-    async fn reader(&self) -> Result<Conn, Error> {
+    async fn system_reader(&self) -> Result<Conn, Error> {
+        self.reader_in(&RowScope::System).await
+    }
+
+    async fn reader_of(&self, organisation: &TenantId) -> Result<Conn, Error> {
+        self.reader_in(&RowScope::of(organisation)).await
+    }
+
+    async fn reader_in(&self, scope: &RowScope) -> Result<Conn, Error> {
         match &self.0 {
-            Access::Here(core) => core.reader().await,
-            Access::Beside(database) => connect(database).await,
+            Access::Here(core) => core.reader_in(scope).await,
+            Access::Beside { database, .. } => {
+                let mut conn = connect(database).await?;
+                conn.enter(scope).await.map_err(failed("open the database"))?;
+                Ok(conn)
+            }
         }
     }
 
     async fn act<A: Act>(&self, act: A) -> Result<A::Output, Error> {
         match &self.0 {
-            Access::Here(core) => core.call(Recorded { act, audit: Audit::begin(core.now(), core.new_uuid()) }).await,
-            Access::Beside(database) => act_beside(database, &act).await,
+            Access::Here(core) => {
+                let output = core.call(Recorded { act, audit: Audit::begin(core.now(), core.new_uuid()) }).await?;
+                // What was changed counts here from now on; should it not be read, it is a moment later.
+                if let Err(error) = core.refresh_grants().await {
+                    tracing::debug!(%error, "limits of organisations could not be read; retrying");
+                }
+                Ok(output)
+            }
+            Access::Beside { database, .. } => act_beside(database, &act).await,
         }
     }
 }
@@ -97,6 +132,10 @@ struct Recorded<A> {
 
 impl<A: Act> Write for Recorded<A> {
     type Output = A::Output;
+
+    fn scope(&self) -> RowScope {
+        self.act.scope()
+    }
 
     async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<A::Output, Error> {
         let stage = Stage { now: core.now(), new_id: core.new_uuid() };
@@ -114,8 +153,8 @@ impl<A: Act> Write for Recorded<A> {
 
 async fn record<A: Act>(conn: &mut Conn, act: &A, audit: &Audit, stage: &Stage) -> Result<A::Output, Error> {
     let output = act.make(conn, stage).await?;
-    if let Some(entry) = act.entry(&output) {
-        audit.append(conn, &entry).await?;
+    for (index, entry) in act.entries(&output).iter().enumerate() {
+        audit.part(index).append(conn, entry).await?;
     }
     Ok(output)
 }
@@ -123,7 +162,7 @@ async fn record<A: Act>(conn: &mut Conn, act: &A, audit: &Audit, stage: &Stage) 
 /// In a transaction of its own, which other processes are notified of.
 async fn act_beside<A: Act>(database: &Database, act: &A) -> Result<A::Output, Error> {
     let mut conn = connect(database).await?;
-    conn.begin().await.map_err(failed("write"))?;
+    conn.begin_in(&act.scope()).await.map_err(failed("write"))?;
     let now = SystemClock.now();
     let stage = Stage { now, new_id: uuid_at(now) };
     let done = record(&mut conn, act, &Audit::begin(now, uuid_at(now)), &stage).await;

@@ -1,10 +1,10 @@
 //! Organisations.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use trainyard_protocol::TenantId;
 
 use super::{Act, Directory, Stage, check_text, entry};
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::organisations;
 use crate::{AuditCategory, Error, NewAuditEntry, Organisation};
 
@@ -14,7 +14,7 @@ impl Directory {
     /// # Errors
     /// When the store can't be read.
     pub async fn organisations(&self) -> Result<Vec<Organisation>, Error> {
-        organisations::organisations(&mut self.reader().await?).await
+        organisations::organisations(&mut self.system_reader().await?, None).await
     }
 
     /// Creates an organisation. The admins of an `operator` manage all organisations.
@@ -24,6 +24,28 @@ impl Directory {
     pub async fn create_organisation(&self, name: TenantId, operator: bool) -> Result<Organisation, Error> {
         check_text("name", name.as_str(), false)?;
         self.act(CreateOrganisation { name, operator }).await
+    }
+
+    /// Changes what people call an organisation, or disables or enables it; what is `None` stays. While it is disabled its keys
+    /// and tokens are refused, by every process within a second, and its sessions end as if their heartbeats had
+    /// stopped. Its objects stay.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none of this name; [`Error::Invalid`] for a display name that is none, or when
+    /// nothing is given.
+    pub async fn change_organisation(
+        &self,
+        name: TenantId,
+        display_name: Option<String>,
+        disabled: Option<bool>,
+    ) -> Result<Organisation, Error> {
+        if let Some(display_name) = &display_name {
+            check_text("display_name", display_name, true)?;
+        }
+        if display_name.is_none() && disabled.is_none() {
+            return Err(Error::Invalid("neither display_name nor disabled is given".to_owned()));
+        }
+        self.act(ChangeOrganisation { name, display_name, disabled }).await
     }
 
     /// Creates the organisations that there are not yet.
@@ -49,15 +71,51 @@ struct CreateOrganisation {
 impl Act for CreateOrganisation {
     type Output = Organisation;
 
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.name)
+    }
+
     async fn make(&self, conn: &mut Conn, stage: &Stage) -> Result<Organisation, Error> {
         if !organisations::insert_organisation(conn, &self.name, self.operator, stage.now).await? {
             return Err(Error::Invalid(format!("name: there is an organisation {:?}", self.name.as_str())));
         }
-        Ok(Organisation { name: self.name.clone(), operator: self.operator, created_at: stage.now })
+        Ok(Organisation {
+            name: self.name.clone(),
+            display_name: String::new(),
+            operator: self.operator,
+            created_at: stage.now,
+            disabled_at: None,
+        })
     }
 
     fn entry(&self, _: &Organisation) -> Option<NewAuditEntry> {
         Some(created(&self.name, self.operator))
+    }
+}
+
+struct ChangeOrganisation {
+    name: TenantId,
+    display_name: Option<String>,
+    disabled: Option<bool>,
+}
+
+impl Act for ChangeOrganisation {
+    type Output = Organisation;
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.name)
+    }
+
+    async fn make(&self, conn: &mut Conn, stage: &Stage) -> Result<Organisation, Error> {
+        let Self { name, display_name, disabled } = self;
+        organisations::update_organisation(conn, name, display_name.as_deref(), *disabled, stage.now).await?;
+        let found = organisations::organisations(conn, Some(name)).await?;
+        found.into_iter().next().ok_or_else(|| Error::not_found("organisation", name))
+    }
+
+    fn entry(&self, _: &Organisation) -> Option<NewAuditEntry> {
+        let details = [("display_name", json!(self.display_name)), ("disabled", json!(self.disabled))];
+        Some(entry(&self.name, (AuditCategory::Organizations, "organization_change"), &self.name, details))
     }
 }
 
@@ -68,6 +126,10 @@ struct SeedOrganisation {
 
 impl Act for SeedOrganisation {
     type Output = bool;
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.name)
+    }
 
     async fn make(&self, conn: &mut Conn, stage: &Stage) -> Result<bool, Error> {
         // Another process may seed the same.

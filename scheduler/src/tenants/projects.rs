@@ -4,7 +4,7 @@ use serde_json::Value;
 use trainyard_protocol::TenantId;
 
 use super::{Act, Directory, Stage, check_text, entry};
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::organisations;
 use crate::{AuditCategory, Error, NewAuditEntry, Project};
 
@@ -14,7 +14,7 @@ impl Directory {
     /// # Errors
     /// [`Error::NotFound`] for an unknown organisation.
     pub async fn projects(&self, organisation: &TenantId) -> Result<Vec<Project>, Error> {
-        let mut conn = self.reader().await?;
+        let mut conn = self.reader_of(organisation).await?;
         organisations::ensure_organisation(&mut conn, organisation).await?;
         organisations::projects(&mut conn, organisation).await
     }
@@ -47,6 +47,10 @@ struct CreateProject {
 impl Act for CreateProject {
     type Output = Project;
 
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.organisation)
+    }
+
     async fn make(&self, conn: &mut Conn, stage: &Stage) -> Result<Project, Error> {
         let Self { organisation, id, name } = self;
         organisations::ensure_organisation(conn, organisation).await?;
@@ -69,6 +73,10 @@ struct DeleteProject {
 
 impl Act for DeleteProject {
     type Output = ();
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.organisation)
+    }
 
     async fn make(&self, conn: &mut Conn, _: &Stage) -> Result<(), Error> {
         let deleted = organisations::delete_project(conn, &self.organisation, &self.id).await?;

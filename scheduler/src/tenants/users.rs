@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 use trainyard_protocol::TenantId;
 
 use super::{Act, Directory, Stage, check_text, entry};
-use crate::store::db::Conn;
+use crate::store::db::{Conn, RowScope};
 use crate::store::organisations;
-use crate::{AuditCategory, Error, NewAuditEntry, NewUser, Role, User};
+use crate::{AuditCategory, Error, Membership, NewAuditEntry, NewUser, Role, User};
 
 impl Directory {
     /// The users of an organisation, by email.
@@ -14,9 +14,18 @@ impl Directory {
     /// # Errors
     /// [`Error::NotFound`] for an unknown organisation.
     pub async fn users(&self, organisation: &TenantId) -> Result<Vec<User>, Error> {
-        let mut conn = self.reader().await?;
+        let mut conn = self.reader_of(organisation).await?;
         organisations::ensure_organisation(&mut conn, organisation).await?;
         organisations::users(&mut conn, organisation, None).await
+    }
+
+    /// What the store knows of the user with this email, or of nobody in particular, as a member of an organisation;
+    /// `None` when there is no such organisation.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn membership(&self, organisation: &TenantId, email: Option<&str>) -> Result<Option<Membership>, Error> {
+        organisations::membership(&mut self.reader_of(organisation).await?, organisation, email).await
     }
 
     /// Creates a user.
@@ -57,6 +66,10 @@ struct CreateUser {
 impl Act for CreateUser {
     type Output = User;
 
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.organisation)
+    }
+
     async fn make(&self, conn: &mut Conn, stage: &Stage) -> Result<User, Error> {
         let Self { organisation, new } = self;
         organisations::ensure_organisation(conn, organisation).await?;
@@ -83,6 +96,10 @@ struct ChangeUser {
 
 impl Act for ChangeUser {
     type Output = User;
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.organisation)
+    }
 
     async fn make(&self, conn: &mut Conn, stage: &Stage) -> Result<User, Error> {
         let Self { organisation, email, role, .. } = self;

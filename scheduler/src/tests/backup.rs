@@ -8,15 +8,15 @@ use super::*;
 use crate::backup::{Backup, BackupError, Manifest, Restore, restore, verify};
 use crate::store::blobs::INLINE_LIMIT;
 use crate::store::copies::{TABLES, table_names};
-use crate::store::db::{connect, sql};
+use crate::store::db::{connect_as_system, sql};
 use crate::store::{backup_holds, schema};
 use crate::{Database, NewCheckpoint};
 
 
 
 /// Tables that no copy has: what is about processes, and what the database has for itself.
-const LEFT_OUT: [&str; 6] =
-    ["workers", "worker_numerics", "backup_holds", "schema_compatibility", "_sqlx_migrations", "sqlite_sequence"];
+const LEFT_OUT: [&str; 8] =
+    ["uploads", "upload_pieces", "workers", "worker_numerics", "backup_holds", "schema_compatibility", "_sqlx_migrations", "sqlite_sequence"];
 
 fn options_of(bench: &Bench, to: PathBuf) -> Backup {
     Backup {
@@ -217,7 +217,7 @@ async fn objects_stay_as_long_as_a_backup_holds_them() {
     let held = bench.submit(&run, 3, RequestKind::Forward).await;
     bench.succeed(&bench.start().await);
     bench.poll(&held).await;
-    let conn = &mut connect(&bench.database.database).await.unwrap();
+    let conn = &mut connect_as_system(&bench.database.database).await.unwrap();
     backup_holds::place_hold(conn, "backup", Duration::from_secs(300)).await.unwrap();
     let checkpoint = |name| format!("tinker://{run}/weights/{name}").parse().unwrap();
     bench.scheduler.delete_checkpoint(&bench.me, &checkpoint("a")).await.unwrap();
@@ -235,7 +235,7 @@ async fn objects_stay_as_long_as_a_backup_holds_them() {
 #[tokio::test]
 async fn a_hold_that_is_not_renewed_expires_and_is_not_renewed_later() {
     let bench = bench().await;
-    let conn = &mut connect(&bench.database.database).await.unwrap();
+    let conn = &mut connect_as_system(&bench.database.database).await.unwrap();
     backup_holds::place_hold(conn, "dead", Duration::from_secs(300)).await.unwrap();
     assert!(backup_holds::is_held(conn).await.unwrap());
     sql("UPDATE backup_holds SET expires_at = expires_at - 330000").execute(conn).await.unwrap();
@@ -300,7 +300,7 @@ async fn a_target_that_is_not_empty_is_refused_and_an_interrupted_backup_leaves_
     assert!(matches!(interrupted, Err(BackupError::Interrupted)), "{interrupted:?}");
     let left: Vec<_> = fs::read_dir(bench.dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().contains("backup")), "{left:?}");
-    assert!(!backup_holds::is_held(&mut connect(&options.database).await.unwrap()).await.unwrap());
+    assert!(!backup_holds::is_held(&mut connect_as_system(&options.database).await.unwrap()).await.unwrap());
     fs::create_dir(&options.to).unwrap();
     backup(&options).await.unwrap();
     let refused = backup(&options).await;
@@ -359,7 +359,7 @@ async fn a_backup_of_an_older_schema_is_migrated_and_of_a_newer_one_refused() {
     let refused = target.restore(new.path()).await;
     assert!(matches!(&refused, Err(BackupError::Refused(text)) if text.contains("use release 9.9.9")), "{refused:?}");
     target.restore(old.path()).await.unwrap();
-    let conn = &mut connect(&target.database.database).await.unwrap();
+    let conn = &mut connect_as_system(&target.database.database).await.unwrap();
     assert_eq!(schema::version(conn).await.unwrap(), schema::newest());
     let session: Option<String> = sql("SELECT id FROM sessions").scalar(conn).await.unwrap();
     assert_eq!(session.as_deref(), Some("s"));
@@ -373,7 +373,7 @@ async fn a_backup_of_an_older_schema_is_migrated_and_of_a_newer_one_refused() {
 #[tokio::test]
 async fn every_table_is_copied_or_left_out_with_intent() {
     let bench = bench().await;
-    let there = table_names(&mut connect(&bench.database.database).await.unwrap()).await.unwrap();
+    let there = table_names(&mut connect_as_system(&bench.database.database).await.unwrap()).await.unwrap();
     let unknown: Vec<&String> = there
         .iter()
         .filter(|name| !LEFT_OUT.contains(&name.as_str()) && !TABLES.iter().any(|table| table.name == name.as_str()))

@@ -191,6 +191,10 @@ struct MarkCollected {
 impl crate::write::Write for MarkCollected {
     type Output = ();
 
+    fn scope(&self) -> crate::store::db::RowScope {
+        crate::store::db::RowScope::System
+    }
+
     async fn apply(
         &mut self,
         conn: &mut crate::store::db::Conn,

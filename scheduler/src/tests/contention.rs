@@ -4,20 +4,20 @@ use futures::future::join_all;
 
 use super::fleet::{Fleet, next, report, succeeded};
 use super::*;
-use crate::store::db::{Conn, connect, sql};
+use crate::store::db::{Conn, connect_as_system, sql};
 use crate::store::results::{RequestEnd, end_request};
 use crate::store::{locks, runs, sessions};
 
 /// A transaction of another process.
 async fn other_transaction(fleet: &Fleet) -> Conn {
-    let mut conn = connect(&fleet.site.database.database).await.unwrap();
+    let mut conn = connect_as_system(&fleet.site.database.database).await.unwrap();
     conn.begin().await.unwrap();
     conn
 }
 
 /// Waits until a transaction waits for a lock of another.
 async fn until_one_waits(fleet: &Fleet) {
-    let mut conn = connect(&fleet.site.database.database).await.unwrap();
+    let mut conn = connect_as_system(&fleet.site.database.database).await.unwrap();
     let waiting =
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
     while sql(waiting).scalar::<i64>(&mut conn).await.unwrap() == Some(0) {

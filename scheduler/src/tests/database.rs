@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::Database;
 
-/// The variable that names a PostgreSQL server whose user may create databases.
+/// The variable that names a PostgreSQL server whose user may create databases and roles.
 const URL: &str = "TEST_DATABASE_URL";
 
 /// Which database a test runs on.
@@ -15,6 +15,23 @@ const URL: &str = "TEST_DATABASE_URL";
 pub(crate) enum Backend {
     Sqlite,
     Postgres,
+}
+
+/// Owns the tests' databases. The server's user may be a superuser, which row-level security does not hold.
+const ROLE: &str = "trainyard_test";
+
+/// Creates the role, unless another test has.
+async fn create_role(conn: &mut PgConnection) {
+    // What a test fills a large database with is not checked row by row.
+    let text = format!(
+        "CREATE ROLE {ROLE} LOGIN PASSWORD '{ROLE}'; GRANT SET ON PARAMETER session_replication_role TO {ROLE}"
+    );
+    let created = conn.execute(sqlx::AssertSqlSafe(text)).await;
+    if let Err(error) = created {
+        let code = error.as_database_error().and_then(|error| error.code().map(|code| code.into_owned()));
+        // Duplicate object; or unique violation, where two tests create it at once.
+        assert!(matches!(code.as_deref(), Some("42710" | "23505")), "{error}");
+    }
 }
 
 /// A database that is gone after the test.
@@ -52,11 +69,13 @@ impl TestDatabase {
         });
         let name = format!("trainyard_test_{}", Uuid::now_v7().simple());
         let mut conn = PgConnection::connect(&server).await.unwrap();
-        conn.execute(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
+        create_role(&mut conn).await;
+        conn.execute(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name} OWNER {ROLE}"))).await.unwrap();
         conn.close().await.unwrap();
         let (base, query) = server.split_once('?').unwrap_or((&server, ""));
-        let (authority, _) = base.split_at(base["postgres://".len()..].find('/').map_or(base.len(), |at| at + 11));
-        let url = format!("{authority}/{name}{}{query}", if query.is_empty() { "" } else { "?" });
+        let authority = base["postgres://".len()..].split('/').next().unwrap();
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let url = format!("postgres://{ROLE}:{ROLE}@{host}/{name}{}{query}", if query.is_empty() { "" } else { "?" });
         let database = Database::Postgres(url);
         Self { database, created: Some((server, name)) }
     }

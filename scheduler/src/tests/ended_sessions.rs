@@ -8,7 +8,7 @@ use crate::{FinishReason, RequestState};
 async fn open_samples(bench: &Bench) -> (u64, u64) {
     // Starts are written together with another write.
     bench.scheduler.observe().await.unwrap();
-    let mut conn = bench.scheduler.core.reader().await.unwrap();
+    let mut conn = bench.scheduler.core.system_reader().await.unwrap();
     let open = quotas::open_requests(&mut conn).await.unwrap();
     let of = |state| open.iter().find(|(kind, of, _)| (*kind, *of) == (RequestKind::Sample, state)).map_or(0, |row| row.2);
     (of(RequestState::Queued), of(RequestState::Running))

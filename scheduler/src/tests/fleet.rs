@@ -3,7 +3,7 @@
 use trainyard_protocol::Numerics;
 
 use super::*;
-use crate::store::db::{connect, sql};
+use crate::store::db::{connect_as_system, sql};
 
 /// Longer than any test takes, so that time passes and rounds happen only when a test says so.
 pub(super) const LEASE: Duration = Duration::from_secs(3600);
@@ -57,7 +57,7 @@ impl Site {
         const SQL: &str = "UPDATE workers SET expires_at = expires_at - $1";
         let time = LEASE + Duration::from_secs(1);
         self.pass(time);
-        let mut conn = connect(&self.database.database).await.unwrap();
+        let mut conn = connect_as_system(&self.database.database).await.unwrap();
         sql(SQL).bind(i64::try_from(time.as_millis()).unwrap()).execute(&mut conn).await.unwrap();
         conn.close().await.unwrap();
     }

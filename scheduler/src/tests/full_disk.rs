@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::*;
 use crate::Database;
 use crate::core::{Core, Urgency};
-use crate::store::db::{Conn, connect, sql};
+use crate::store::db::{Conn, RowScope, connect_as_system, sql};
 use crate::store::failed;
 use crate::write::Write;
 
@@ -21,6 +21,10 @@ fn attempt(left: &AtomicU32) -> Result<(), Error> {
 impl Write for Call {
     type Output = ();
 
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
+
     async fn apply(&mut self, _conn: &mut Conn, _core: &Core) -> Result<(), Error> {
         attempt(&self.0)
     }
@@ -29,6 +33,10 @@ impl Write for Call {
 impl Write for Record {
     type Output = ();
     const URGENCY: Urgency = Urgency::Record;
+
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
 
     async fn apply(&mut self, _conn: &mut Conn, _core: &Core) -> Result<(), Error> {
         attempt(&self.0)
@@ -70,7 +78,7 @@ async fn calls_are_answered_with_the_cause_and_records_are_repeated() {
 #[tokio::test]
 async fn a_full_database_file_is_told_from_other_failures() {
     let dir = tempfile::tempdir().unwrap();
-    let mut conn = connect(&Database::from(dir.path().join("t.db"))).await.unwrap();
+    let mut conn = connect_as_system(&Database::from(dir.path().join("t.db"))).await.unwrap();
     sql("CREATE TABLE t (bytes BLOB)").execute(&mut conn).await.unwrap();
     sql("PRAGMA max_page_count = 8").execute(&mut conn).await.unwrap();
     let large = vec![0_u8; 1 << 20];

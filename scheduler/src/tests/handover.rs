@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::fleet::{Fleet, kill, next, report, round, succeeded};
+use trainyard_protocol::BaseModel;
+
+use super::fleet::{Fleet, Site, kill, next, report, round, succeeded};
 use super::*;
 use crate::lock::lock;
 use crate::store::db::sql;
@@ -283,7 +285,7 @@ async fn a_worker_that_is_woken_all_the_time_runs_lease_rounds_too() {
         a.core.wake_claims();
         tokio::time::sleep(Duration::from_millis(5)).await;
         let all: Vec<String> = sql("SELECT id FROM workers ORDER BY id")
-            .scalars(&mut fleet.api.core.reader().await.unwrap())
+            .scalars(&mut fleet.api.core.system_reader().await.unwrap())
             .await
             .unwrap();
         if all == ["a"] {
@@ -316,4 +318,28 @@ async fn a_worker_with_more_models_takes_all_runs_that_nobody_else_can() {
     let mut expected = runs;
     expected.sort_unstable();
     assert_eq!(held, expected);
+}
+
+#[tokio::test]
+async fn base_models_of_a_worker_appear_together() {
+    let site = Site::new(Backend::Postgres).await;
+    let (worker, api) = (site.process(Some("one")).await, site.process(None).await);
+    let model = |at: usize| BaseModel {
+        name: format!("model-{at}"),
+        arch: "llama".to_owned(),
+        max_context_length: 64,
+        vocab_size: 100,
+        parameters: 1_000,
+    };
+    let files = BTreeMap::from([("tokenizer.json".to_owned(), vec![7; 100_000])]);
+    let models: Vec<_> = (0..9).rev().map(|at| (model(at), files.clone())).collect();
+    let mut seen = Vec::new();
+    let watch = async {
+        while seen.last() != Some(&9) {
+            seen.push(api.base_models().await.unwrap().len());
+        }
+    };
+    let (published, ()) = tokio::join!(worker.put_base_models(models), watch);
+    published.unwrap();
+    assert!(seen.iter().all(|count| [0, 9].contains(count)), "{seen:?}");
 }

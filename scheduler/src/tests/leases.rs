@@ -7,7 +7,7 @@ use crate::store::leases;
 
 /// Who has a run, and how often it was taken.
 async fn lease(bench: &Bench, run: &RunId) -> (Option<String>, i64) {
-    let mut conn = bench.scheduler.core.reader().await.unwrap();
+    let mut conn = bench.scheduler.core.system_reader().await.unwrap();
     let query = sql("SELECT worker_id, epoch FROM runs WHERE id = $1").bind(run.as_str());
     let row = query.fetch_optional(&mut conn).await.unwrap().unwrap();
     (column(&row, "worker_id").unwrap(), column(&row, "epoch").unwrap())
@@ -17,7 +17,7 @@ async fn lease(bench: &Bench, run: &RunId) -> (Option<String>, i64) {
 async fn kept(bench: &Bench, run: &RunId) -> Vec<i64> {
     const SQL: &str = "SELECT seq_id FROM requests WHERE run_id = $1
         AND (replays OR payload IS NOT NULL OR payload_file IS NOT NULL) ORDER BY seq_id";
-    let mut conn = bench.scheduler.core.reader().await.unwrap();
+    let mut conn = bench.scheduler.core.system_reader().await.unwrap();
     sql(SQL).bind(run.as_str()).scalars(&mut conn).await.unwrap()
 }
 
@@ -48,7 +48,7 @@ async fn an_unconfirmed_lease_is_released_and_claimed_again() {
     // As if the answers to the claims had been lost.
     core.with_queue(crate::queue::Queue::revoke_all);
     core.reconcile_leases().await.unwrap();
-    let mut conn = core.reader().await.unwrap();
+    let mut conn = core.system_reader().await.unwrap();
     assert_eq!(leases::owned_runs(&mut conn, "worker").await.unwrap(), vec![(run.clone(), 1)]);
     assert_eq!(leases::owned_samples(&mut conn, "worker").await.unwrap(), vec![(sampled.clone(), 1)]);
     drop(conn);

@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::fleet::{Fleet, LEASE, next, report, round, succeeded};
 use super::*;
 use crate::Database;
-use crate::store::db::{connect, sql};
+use crate::store::db::{connect_as_system, sql};
 
 /// Longer than any deadline, for what has to happen at all.
 const EVENTUALLY: Duration = Duration::from_secs(60);
@@ -153,7 +153,7 @@ async fn calls_fail_when_the_database_is_silent_and_succeed_once_it_answers() {
 #[tokio::test]
 async fn a_connection_is_not_used_after_a_statement_whose_caller_went_away() {
     let site = super::fleet::Site::new(Backend::Postgres).await;
-    let mut conn = connect(&site.database.database).await.unwrap();
+    let mut conn = connect_as_system(&site.database.database).await.unwrap();
     let slow = sql("SELECT 'late' FROM pg_sleep(1)").scalar::<String>(&mut conn);
     assert!(tokio::time::timeout(Duration::from_millis(100), slow).await.is_err());
     let next = sql("SELECT 'mine'").scalar::<String>(&mut conn).await;

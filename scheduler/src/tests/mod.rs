@@ -10,6 +10,7 @@ mod lost_connections;
 mod memory;
 mod numerics;
 mod plans;
+mod row_level_security;
 mod sample_claims;
 mod signals;
 mod slow_storage;
@@ -38,13 +39,13 @@ macro_rules! suite {
 #[path = "."]
 #[expect(clippy::duplicate_mod, reason = "one suite for both databases")]
 mod sqlite {
-    suite!(Sqlite: backup "backup.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", copies "copies.rs", ended_sessions "ended_sessions.rs", joining "joining.rs", leases "leases.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", records "records.rs", recovery "recovery.rs", results "results.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", session_search "session_search.rs", sessions "sessions.rs", tenants "tenants.rs", transitions "transitions.rs");
+    suite!(Sqlite: backup "backup.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", copies "copies.rs", ended_sessions "ended_sessions.rs", joining "joining.rs", leases "leases.rs", limits "limits.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", records "records.rs", recovery "recovery.rs", results "results.rs", run_metrics "run_metrics.rs", run_samples "run_samples.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", session_search "session_search.rs", sessions "sessions.rs", tenants "tenants.rs", transitions "transitions.rs", uploads "uploads.rs");
 }
 
 #[path = "."]
 #[expect(clippy::duplicate_mod, reason = "one suite for both databases")]
 mod postgres {
-    suite!(Postgres: backup "backup.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", copies "copies.rs", ended_sessions "ended_sessions.rs", joining "joining.rs", leases "leases.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", records "records.rs", recovery "recovery.rs", results "results.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", session_search "session_search.rs", sessions "sessions.rs", tenants "tenants.rs", transitions "transitions.rs");
+    suite!(Postgres: backup "backup.rs", catalogue "catalogue.rs", collected_snapshots "collected_snapshots.rs", concurrency "concurrency.rs", copies "copies.rs", ended_sessions "ended_sessions.rs", joining "joining.rs", leases "leases.rs", limits "limits.rs", ordering "ordering.rs", queue_bounds "queue_bounds.rs", quotas "quotas.rs", records "records.rs", recovery "recovery.rs", results "results.rs", run_metrics "run_metrics.rs", run_samples "run_samples.rs", retention "retention.rs", rolling_upgrades "rolling_upgrades.rs", sampling "sampling.rs", session_search "session_search.rs", sessions "sessions.rs", tenants "tenants.rs", transitions "transitions.rs", uploads "uploads.rs");
 }
 
 use std::collections::BTreeMap;
@@ -56,7 +57,7 @@ use bytes::Bytes;
 use database::{Backend, TestDatabase};
 use tempfile::TempDir;
 use trainyard_protocol::{
-    LoraSpec, OpError, Optimizer, RequestId, RunId, RunSpec, SamplingSessionId, SessionId, TenantId,
+    LoraSpec, ModelHead, OpError, Optimizer, RequestId, RunId, RunSpec, SamplingSessionId, SessionId, TenantId,
 };
 
 use crate::{
@@ -269,7 +270,7 @@ pub(super) fn new_session(key: Option<&str>) -> NewSession {
 
 pub(super) fn spec() -> RunSpec {
     let lora = LoraSpec { rank: 8, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
-    RunSpec { base_model: "base".into(), lora: Some(lora), optimizer: Optimizer::AdamW }
+    RunSpec { base_model: "base".into(), lora: Some(lora), optimizer: Optimizer::AdamW, head: ModelHead::Unembedding }
 }
 
 pub(super) fn new_run(session: &SessionId, model_seq_id: i64) -> NewRun {

@@ -168,7 +168,7 @@ async fn samples_of_a_runs_snapshot_need_a_worker_that_computes_alike() {
     kill(a);
     fleet.pass_lease().await;
     let sampler = fleet.api.create_sampling_session(&fleet.me, new_sampling(&fleet.session, 0, None)).await.unwrap();
-    let mut conn = fleet.api.core.reader().await.unwrap();
+    let mut conn = fleet.api.core.system_reader().await.unwrap();
     sql(STORED).bind(run.as_str()).execute(&mut conn).await.unwrap();
     let request = fleet.api.submit_sample(&fleet.me, sample(&sampler, 0)).await.unwrap().request_id;
     let b = fleet.site.computing(waiting("b"), other_kernels()).await;

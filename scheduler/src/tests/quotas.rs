@@ -146,7 +146,7 @@ async fn saves_in_a_row_do_not_exceed_the_storage_quota_before_one_is_measured()
         }
     }
     assert_eq!(succeeded, 2);
-    let conn = &mut bench.scheduler.core.reader().await.unwrap();
+    let conn = &mut bench.scheduler.core.system_reader().await.unwrap();
     assert_eq!(crate::store::quotas::stored_bytes(conn, &bench.me).await.unwrap(), 800_000);
 }
 
@@ -321,7 +321,7 @@ async fn a_rate_limit_survives_a_restart() {
     bench.start().await;
     // The note of its start is written with the next write.
     submit(1).await;
-    let policies = bench.scheduler.policies().clone();
+    let policies = bench.scheduler.core.options.policies.clone();
     let bench = bench.restart_granted(policies).await;
     // The first one is executed again; both wait for what it took before, whichever is read first.
     let mut waited = 0;

@@ -3,8 +3,8 @@ use std::time::Instant;
 use trainyard_protocol::RequestId;
 
 use super::*;
-use crate::{Tokens, WorkerWait};
-use crate::store::db::{connect, sql};
+use crate::{Measured, WorkerWait};
+use crate::store::db::{connect_as_system, sql};
 
 #[tokio::test]
 async fn a_poll_waits_for_the_completion_and_can_be_repeated() {
@@ -48,7 +48,7 @@ async fn a_result_is_encoded_once_and_not_by_the_worker() {
         release.lock().unwrap().recv().unwrap();
         result(1)
     };
-    tokio::task::spawn_blocking(move || scheduler.complete_encoded_by(request, Tokens::default(), Box::new(encode))).await.unwrap();
+    tokio::task::spawn_blocking(move || scheduler.complete_encoded_by(request, Measured::default(), Box::new(encode))).await.unwrap();
     let next = bench.start().await;
     assert_eq!(next.seq_id, 2, "the run's next request is ready while the result waits");
     tokio::task::spawn_blocking(move || encoded.send(()).unwrap()).await.unwrap();
@@ -154,7 +154,7 @@ async fn a_request_without_a_worker_for_its_model_is_distinguished() {
     let run = bench.ready_run(0).await;
     let queued = bench.submit(&run, 2, RequestKind::Forward).await;
     assert_eq!(bench.scheduler.worker_wait(&bench.me, &queued).await.unwrap(), None);
-    let mut conn = connect(&bench.database.database).await.unwrap();
+    let mut conn = connect_as_system(&bench.database.database).await.unwrap();
     sql("DELETE FROM workers").execute(&mut conn).await.unwrap();
     assert_eq!(bench.scheduler.worker_wait(&bench.me, &queued).await.unwrap(), Some(WorkerWait::NotServed { model: "base".to_owned() }));
     assert_eq!(bench.scheduler.worker_wait(&TenantId::new("other"), &queued).await.unwrap(), None);

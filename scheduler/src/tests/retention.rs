@@ -3,7 +3,7 @@
 use trainyard_protocol::TinkerPath;
 
 use super::*;
-use crate::store::db::{connect, sql};
+use crate::store::db::{connect_as_system, sql};
 use crate::{FinishReason, NewCheckpoint, Page, RunFilter};
 
 const PAGE: Page = Page { limit: 10, offset: 0 };
@@ -42,7 +42,7 @@ async fn nothing_is_left_of_a_session_that_ended_long_ago() {
 async fn the_snapshots_of_a_session_that_ended_long_ago_leave_the_storage() {
     let bench = bench().await;
     let (run, sampler) = (bench.ready_run(0).await, bench.sampling_session(0).await);
-    let conn = &mut connect(&bench.database.database).await.unwrap();
+    let conn = &mut connect_as_system(&bench.database.database).await.unwrap();
     let mut folders = Vec::new();
     for (sql_text, id, dir) in [
         ("UPDATE runs SET snapshot_dir = $2 WHERE id = $1", run.as_str(), "snapshots/r/run"),

@@ -1,7 +1,7 @@
 //! Schemas that are newer than the program.
 
 use super::*;
-use crate::store::db::{connect, sql};
+use crate::store::db::{connect_as_system, sql};
 use crate::{Database, migrate};
 
 /// A migration of a later release.
@@ -17,7 +17,7 @@ async fn break_older_programs(database: &Database) {
 }
 
 async fn execute(database: &Database, text: &'static str) {
-    let mut conn = connect(database).await.unwrap();
+    let mut conn = connect_as_system(database).await.unwrap();
     sql(text).execute(&mut conn).await.unwrap();
     conn.close().await.unwrap();
 }
@@ -86,7 +86,7 @@ async fn a_process_stops_writing_when_its_database_is_migrated_for_newer_program
     let refused = tokio::time::timeout(LONG, bench.scheduler.submit_run(&bench.me, submission)).await;
     assert!(!matches!(refused, Ok(Ok(_))), "{refused:?}");
     assert!(matches!(bench.scheduler.run(&bench.me, &run).await, Err(Error::Unavailable(_))));
-    let mut conn = connect(&bench.database.database).await.unwrap();
+    let mut conn = connect_as_system(&bench.database.database).await.unwrap();
     let written: Option<i64> = sql("SELECT count(*) FROM requests").scalar(&mut conn).await.unwrap();
     assert_eq!(written, Some(1), "the creation alone");
     // It ends at once.

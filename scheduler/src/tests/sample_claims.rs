@@ -2,6 +2,7 @@
 
 use super::fleet::{Fleet, LEASE, outcome, round};
 use super::*;
+use crate::store::db::{connect_as_system, sql};
 use crate::store::leases;
 
 /// A worker whose engine decodes so many sequences together.
@@ -24,7 +25,7 @@ async fn submit(fleet: &Fleet, session: &SessionId, seq_id: i64, count: i64) -> 
 
 /// How many samples a worker has claimed.
 async fn claimed(fleet: &Fleet, worker: &str) -> usize {
-    let mut conn = fleet.api.core.reader().await.unwrap();
+    let mut conn = fleet.api.core.system_reader().await.unwrap();
     leases::owned_samples(&mut conn, worker).await.unwrap().len()
 }
 
@@ -67,6 +68,25 @@ async fn workers_claim_equal_parts_of_the_samples() {
     submit(&fleet, &fleet.session, 0, 200).await;
     until_claimed(&fleet, &["a", "b"], 200).await;
     assert_eq!((claimed(&fleet, "a").await, claimed(&fleet, "b").await), (100, 100));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sample_that_another_claim_had_locked_is_claimed_once_that_has_ended() {
+    const LOCK: &str = "SELECT id FROM requests WHERE worker_id IS NULL FOR UPDATE";
+    let fleet = Fleet::new().await;
+    let a = worker(&fleet, "a", 1).await;
+    submit(&fleet, &fleet.session, 0, 2).await;
+    until_claimed(&fleet, &["a"], 1).await;
+    // As a worker does that is claiming at the same time.
+    let mut claim = connect_as_system(&fleet.site.database.database).await.unwrap();
+    claim.begin().await.unwrap();
+    assert_eq!(sql(LOCK).fetch_all(&mut claim).await.unwrap().len(), 1);
+    let _b = worker(&fleet, "b", 256).await;
+    round(&a).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(claimed(&fleet, "b").await, 0);
+    claim.rollback().await.unwrap();
+    until_claimed(&fleet, &["b"], 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,7 +2,7 @@
 
 use super::fleet::{Fleet, next, report, succeeded};
 use super::*;
-use crate::store::db::{connect, sql};
+use crate::store::db::{connect_as_system, sql};
 use crate::store::workers;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -70,7 +70,7 @@ async fn only_clients_whose_requests_ended_are_woken_when_notifications_were_mis
     assert_eq!(fleet.api.core.waiters.len(), requests.len(), "a client was woken whose request has not ended");
     // As if the notification had been missed.
     const END: &str = "UPDATE requests SET state = 'cancelled', finished_at = 1 WHERE id = $1";
-    let conn = &mut connect(&fleet.site.database.database).await.unwrap();
+    let conn = &mut connect_as_system(&fleet.site.database.database).await.unwrap();
     sql(END).bind(requests[0].as_str()).execute(conn).await.unwrap();
     fleet.api.core.wake_ended().await.unwrap();
     let mut polls = polls.into_iter();
@@ -85,10 +85,13 @@ async fn a_claim_does_not_hold_up_the_heartbeat_of_its_worker() {
     let worker = fleet.worker("a").await;
     let incarnation = worker.core.incarnation.load(Ordering::SeqCst);
     let database = &fleet.site.database.database;
-    let (mut claim, mut heartbeat) = (connect(database).await.unwrap(), connect(database).await.unwrap());
+    let (mut claim, mut heartbeat) =
+        (connect_as_system(database).await.unwrap(), connect_as_system(database).await.unwrap());
     claim.begin().await.unwrap();
     assert!(workers::is_registered(&mut claim, "a", incarnation).await.unwrap());
-    assert!(workers::renew_worker(&mut heartbeat, "a", incarnation, LONG).await.unwrap());
+    assert!(
+        workers::renew_worker(&mut heartbeat, ("a", incarnation), LONG, &crate::EngineReport::default()).await.unwrap()
+    );
     // But its lease is not revoked, nor does another process of its name take over, in the middle of it.
     heartbeat.begin().await.unwrap();
     let deleted = workers::delete_worker(&mut heartbeat, "a").await;

@@ -3,7 +3,7 @@
 use trainyard_protocol::TenantId;
 
 use super::bench;
-use crate::store::db::{connect, sql};
+use crate::store::db::{connect_as_system, sql};
 use crate::{Actor, AuditCategory, Directory, Error, KeyRefusal, NewApiKey, NewUser, Role, Scope, Timestamp};
 
 fn acme() -> TenantId {
@@ -85,8 +85,34 @@ async fn acts_are_in_the_audit_log_in_their_order_and_stay_there() {
     assert_eq!(bench.scheduler.audit_log(&TenantId::new("other"), None, all).await.unwrap(), []);
     // Nobody changes what was done.
     for change in ["UPDATE audit_log SET actor = 'nobody'", "DELETE FROM audit_log"] {
-        let mut conn = connect(&bench.database.database).await.unwrap();
+        let mut conn = connect_as_system(&bench.database.database).await.unwrap();
         assert!(sql(change).execute(&mut conn).await.is_err(), "{change}");
     }
     assert_eq!(bench.scheduler.audit_log(&acme(), None, all).await.unwrap(), log);
+}
+
+#[tokio::test]
+async fn signing_keys_are_withdrawn_together_and_the_log_of_each_organisation_has_it() {
+    let bench = bench().await;
+    let directory = bench.scheduler.directory();
+    let other = TenantId::new("other");
+    for name in [acme(), other.clone()] {
+        directory.create_organisation(name, false).await.unwrap();
+    }
+    for name in ["key/0000000004", "key/0000000005", "url-signing"] {
+        bench.scheduler.shared_secret(name, vec![1]).await.unwrap();
+    }
+    let before = bench.scheduler.directory_version();
+    let beside = Directory::beside(bench.database.database.clone()).await.unwrap();
+    assert_eq!(beside.rotate_signing_keys("key/", vec![2]).await.unwrap(), 2);
+    assert_eq!(directory.rotate_signing_keys("key/", vec![3]).await.unwrap(), 1);
+    assert!(bench.scheduler.directory_version() > before);
+    let left = bench.scheduler.secrets("").await.unwrap();
+    assert_eq!(left, [("key/0000000007".to_owned(), vec![3]), ("url-signing".to_owned(), vec![1])]);
+    for name in [acme(), other] {
+        let log = bench.scheduler.audit_log(&name, None, (Timestamp(0), Timestamp(i64::MAX))).await.unwrap();
+        let withdrawn = log.iter().filter(|entry| entry.event == "signing_keys_rotate");
+        let counts: Vec<_> = withdrawn.map(|entry| entry.details["withdrawn"].clone()).collect();
+        assert_eq!(counts.len(), 2, "{counts:?}");
+    }
 }

@@ -4,7 +4,7 @@
 use super::*;
 use crate::crashes::WorkerEnd;
 use crate::store::results::{self, RequestEnd};
-use crate::store::db::{Conn, connect, sql};
+use crate::store::db::{Conn, connect_as_system, sql};
 use crate::store::{blobs::StoredBytes, leases, requests, runs};
 use crate::{RequestState, RunState};
 
@@ -21,7 +21,7 @@ async fn database() -> (Bench, Conn, RunId, RequestId) {
     let bench = bench().await;
     let (run, request) = bench.create(0).await;
     bench.scheduler.close().await;
-    let conn = connect(&bench.database.database).await.unwrap();
+    let conn = connect_as_system(&bench.database.database).await.unwrap();
     (bench, conn, run, request)
 }
 
@@ -40,7 +40,7 @@ async fn move_to(conn: &mut Conn, request: &RequestId, to: RequestState) -> bool
             sql("UPDATE runs SET worker_id = 'worker'").execute(conn).await.unwrap();
             return requests::start_requests(conn, "worker", std::slice::from_ref(request)).await.unwrap() == 1;
         }
-        RequestState::Succeeded => RequestEnd::Succeeded { encoding: Encoding::Json, result: &result, size: 0, replays: true },
+        RequestState::Succeeded => RequestEnd::Succeeded { encoding: Encoding::Json, result: &result, size: 0, replays: true, metrics: None },
         RequestState::Failed => RequestEnd::Failed(&error),
         RequestState::Cancelled => RequestEnd::Cancelled,
     };

@@ -2,11 +2,16 @@
 
 mod audit;
 mod catalogue;
+mod checkpoint_search;
 mod decoded;
+mod overview;
 mod requests;
+mod run_metrics;
+mod run_samples;
 mod search;
 mod sessions;
 mod tenants;
+mod uploads;
 mod usage;
 mod work;
 
@@ -14,18 +19,28 @@ pub use audit::{AuditCategory, AuditEntry, NewAuditEntry};
 pub use catalogue::{
     AccessScope, Checkpoint, MaintenanceReport, NewCheckpoint, NumericsChange, Page, Run, RunFilter, RunState,
 };
+pub use checkpoint_search::{CheckpointPosition, CheckpointSearch, FoundCheckpoints};
 pub use decoded::{Decoded, PrefetchDecoder};
+pub use overview::{
+    EngineReport, FailedRequest, ListedRun, QueuedRequests, RunProgress, RunRequest, TokenRate, WorkerStatus,
+};
 pub use requests::{
     CompletionItem, Completions, Encoding, MaintenanceOp, MemoryWait, NewRun, Poll, RecordedResult, RequestKind,
     RequestState, RunSubmission, SampleSubmission, Submitted,
 };
+pub use run_metrics::{Measured, MetricCurve, MetricPoint, MetricsRange, RunCurves, RunMetrics};
+pub(crate) use run_samples::stored_samples;
+pub use run_samples::{MAX_STORED_SAMPLES, NewRunSample, RunSample, RunSamples, STORE_SAMPLES, SampleStorage};
 pub use search::{
     FoundSession, FoundSessions, SearchPosition, SessionSearch, SessionTimeline, StatusFilter, TimelineRequest,
 };
 pub use sessions::{
     FinishReason, NewCustomLoss, NewSamplingSession, NewSession, SamplingSession, Session, SessionStatus,
 };
-pub use tenants::{ApiKey, FoundKey, KeyRefusal, NewApiKey, NewUser, Organisation, Project, Role, Scope, User};
+pub use tenants::{
+    ApiKey, FoundKey, KeyRefusal, Membership, NewApiKey, NewUser, Organisation, Project, Role, Scope, User,
+};
+pub use uploads::{NewUpload, Upload, UploadEnd, UploadState, UploadedFile};
 pub use usage::{Attribution, HourlyUsage, RequestUsage, StorageInUse, StoredCheckpoint, Tokens};
 pub use work::{Effect, Encode, Outcome, Work, WorkItem, WorkerWait};
 

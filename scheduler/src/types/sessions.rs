@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use trainyard_protocol::{RunId, SamplingSessionId, SessionId, TinkerPath};
 
-use super::text_enum;
+use super::{SampleStorage, text_enum};
 use crate::Timestamp;
 
 /// A session to create.
@@ -127,4 +127,6 @@ pub struct SamplingSession {
     pub collected: bool,
     /// When it was created.
     pub created_at: Timestamp,
+    /// Where its samples are stored to be looked at.
+    pub stores: Option<SampleStorage>,
 }

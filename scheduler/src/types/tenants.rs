@@ -47,10 +47,14 @@ text_enum!(
 pub struct Organisation {
     /// The tenant of its objects.
     pub name: TenantId,
+    /// What people call it; may be empty.
+    pub display_name: String,
     /// Its admins manage all organisations.
     pub operator: bool,
     /// When it was created.
     pub created_at: Timestamp,
+    /// Since when none of its keys and tokens is accepted.
+    pub disabled_at: Option<Timestamp>,
 }
 
 /// A project of an organisation.
@@ -79,6 +83,15 @@ pub struct User {
     pub created_at: Timestamp,
     /// Since when none of the user's keys is accepted.
     pub disabled_at: Option<Timestamp>,
+}
+
+/// What the store knows of a member of an organisation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Membership {
+    /// Whether the organisation manages all others.
+    pub operator: bool,
+    /// The user, if the organisation has one with the email.
+    pub user: Option<User>,
 }
 
 /// A user to create.

@@ -15,7 +15,7 @@ use self::inbox::Inbox;
 use self::transaction::{fails_all, transact};
 use crate::Error;
 use crate::core::{Core, Message, QueuedWrite, Urgency};
-use crate::store::db::{Conn, connect};
+use crate::store::db::{Conn, RowScope, connect};
 use crate::store::failed;
 
 /// Most writes in one transaction.
@@ -209,7 +209,8 @@ impl Writer {
         let mut conflicts = 0;
         loop {
             let began = Instant::now();
-            let mut conn = self.begin().await?;
+            let scope = batch.first().map_or(RowScope::System, |write| write.scope());
+            let mut conn = self.begin(&scope).await?;
             match transact(&mut conn, &self.core, batch).await {
                 Err(error @ Error::Unavailable(_)) => return Err(error),
                 Err(Error::Conflict(doing)) if conflicts < CONFLICTS => {
@@ -227,14 +228,14 @@ impl Writer {
         }
     }
 
-    /// A connection with an open transaction. The last one may have been lost while nothing was asked of it: then
+    /// A connection with an open transaction in a scope. The last one may have been lost while nothing was asked of it: then
     /// another is made at once.
-    async fn begin(&mut self) -> Result<Conn, Error> {
+    async fn begin(&mut self, scope: &RowScope) -> Result<Conn, Error> {
         if self.core.is_outdated() {
             return Err(Error::Unavailable("write"));
         }
         if let Some(mut conn) = self.conn.take() {
-            match conn.begin().await.map_err(failed("write")) {
+            match conn.begin_in(scope).await.map_err(failed("write")) {
                 Err(Error::Unavailable(_)) => {}
                 done => return done.map(|()| conn),
             }
@@ -247,7 +248,7 @@ impl Writer {
             }
             error => error,
         })?;
-        conn.begin().await.map_err(failed("write"))?;
+        conn.begin_in(scope).await.map_err(failed("write"))?;
         Ok(conn)
     }
 }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::Error;
 use crate::core::{Core, QueuedWrite, Urgency};
 use crate::signals::{self, Signal};
-use crate::store::db::{Conn, Dialect, sql};
+use crate::store::db::{Conn, Dialect};
 use crate::store::{self, failed, locks};
 
 /// Writes the whole batch in a transaction that is open, or nothing, and ends the transaction.
@@ -35,29 +35,44 @@ pub(super) async fn transact(conn: &mut Conn, core: &Core, batch: &mut [Box<dyn 
 }
 
 /// Applies each write so that one failure does not fail its neighbours, in a savepoint where that takes one; those that
-/// join at once. A record that fails fails them all: what comes after it must not become durable before it.
+/// join at once, as far as they are in one scope. A record that fails fails them all: what comes after it must not become
+/// durable before it.
 async fn apply_all(conn: &mut Conn, core: &Core, batch: &mut [Box<dyn QueuedWrite>]) -> Result<(), Error> {
     let mut left = batch;
-    while let Some((write, others)) = left.split_first_mut() {
-        let group = write.joins(core);
-        let joined =
-            if group.is_some() { others.iter().take_while(|other| other.joins(core) == group).count() } else { 0 };
-        let (others, rest) = others.split_at_mut(joined);
+    while !left.is_empty() {
+        let len = group_len(conn, core, left);
+        let (group, rest) = left.split_at_mut(len);
         left = rest;
-        if joined > 0 {
-            apply_group(conn, core, write.as_mut(), others).await?;
-        } else {
-            apply_one(conn, core, write.as_mut()).await?;
+        match group {
+            [] => {}
+            [write] => apply_one(conn, core, write.as_mut()).await?,
+            [write, others @ ..] => apply_group(conn, core, write.as_mut(), others).await?,
         }
     }
     Ok(())
 }
 
+/// How many writes at the beginning are made together. No statement sees rows of two tenants on behalf of one: where scopes hold,
+/// each tenant's writes are a group of their own, in the order in which the tenants first appear.
+fn group_len(conn: &Conn, core: &Core, batch: &mut [Box<dyn QueuedWrite>]) -> usize {
+    let Some(kind) = batch.first().and_then(|first| first.joins(core)) else { return batch.len().min(1) };
+    let joined = batch.iter().take_while(|write| write.joins(core) == Some(kind)).count();
+    let (joining, _) = batch.split_at_mut(joined);
+    let Some(scope) = joining.first().map(|first| first.scope()).filter(|_| conn.dialect() == Dialect::Postgres) else {
+        return joined;
+    };
+    // Stable: writes of one tenant stay in their order.
+    joining.sort_by_key(|write| write.scope() != scope);
+    joining.iter().take_while(|write| write.scope() == scope).count()
+}
+
 async fn apply_one(conn: &mut Conn, core: &Core, write: &mut dyn QueuedWrite) -> Result<(), Error> {
     let undo = write.undo();
-    if undo {
-        execute(conn, "SAVEPOINT one").await?;
-    }
+    let entered = match undo {
+        true => conn.savepoint_in(&write.scope()).await,
+        false => conn.enter(&write.scope()).await,
+    };
+    entered.map_err(failed("write"))?;
     if let Err(error) = write.apply(conn, core).await {
         if write.urgency() != Urgency::Call || fails_all(&error) {
             return Err(error);
@@ -67,11 +82,11 @@ async fn apply_one(conn: &mut Conn, core: &Core, write: &mut dyn QueuedWrite) ->
             return Err(error);
         }
         if undo {
-            execute(conn, "ROLLBACK TO SAVEPOINT one").await?;
+            conn.undo_to_savepoint().await.map_err(failed("write"))?;
         }
     }
     if undo {
-        execute(conn, "RELEASE SAVEPOINT one").await?;
+        conn.release_savepoint().await.map_err(failed("write"))?;
     }
     Ok(())
 }
@@ -84,6 +99,7 @@ async fn apply_group(
     others: &mut [Box<dyn QueuedWrite>],
 ) -> Result<(), Error> {
     let urgency = write.urgency();
+    conn.enter(&write.scope()).await.map_err(failed("write"))?;
     for done in write.apply_with(others, conn, core).await? {
         match done {
             Err(error) if urgency != Urgency::Call || fails_all(&error) || is_of_statement(&error) => {
@@ -106,10 +122,6 @@ async fn notify(conn: &mut Conn, core: &Core, signals: &[Signal]) -> Result<(), 
         return Ok(());
     }
     store::notify::notify(conn, signals::CHANNEL, signals::encode(&core.process, signals)).await
-}
-
-async fn execute(conn: &mut Conn, text: &'static str) -> Result<(), Error> {
-    sql(text).execute(conn).await.map(drop).map_err(failed("write"))
 }
 
 /// Whether an error concerns the transaction, and not only the write that met it.

@@ -16,6 +16,7 @@ mod query;
 #[cfg(test)]
 pub(crate) mod recording;
 mod remote;
+mod row_scope;
 mod tls;
 mod value;
 
@@ -25,10 +26,11 @@ use sqlx::{Sqlite, SqliteConnection};
 pub(crate) use bulk::Bulk;
 pub(crate) use listener::{Listener, Notification};
 pub use open::Database;
-pub(crate) use open::{connect, connect_readers, connect_to_look};
+pub(crate) use open::{connect, connect_as_system, connect_readers, connect_to_look};
 pub(crate) use pool::Pool;
 pub(crate) use query::{Row, Sql, column, sql, sql_by};
 pub(crate) use remote::Remote;
+pub(crate) use row_scope::{RowScope, bypass};
 pub(crate) use value::Value;
 
 /// Which database it is.
@@ -70,22 +72,41 @@ impl Conn {
     /// Opens a transaction that may write. A connection that was lost without a word is found out soon.
     pub(crate) async fn begin(&mut self) -> Result<(), sqlx::Error> {
         // SQLite takes its write lock now, so that nothing fails half way for want of it.
-        sql_by("BEGIN IMMEDIATE", "BEGIN").within(deadline::PROBE).execute(self).await.map(drop)
+        sql_by("BEGIN IMMEDIATE", "BEGIN").within(deadline::PROBE).execute(self).await?;
+        self.began();
+        Ok(())
     }
 
     /// Opens a transaction that reads one state of the database, however long it takes.
     pub(crate) async fn begin_snapshot(&mut self) -> Result<(), sqlx::Error> {
         sql_by("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").execute(self).await?;
+        self.began();
         const PATIENT: &str = "SELECT set_config('idle_in_transaction_session_timeout', '0', true)";
         sql_by("SELECT 1", PATIENT).execute(self).await.map(drop)
     }
 
     pub(crate) async fn commit(&mut self) -> Result<(), sqlx::Error> {
-        sql("COMMIT").execute(self).await.map(drop)
+        sql("COMMIT").execute(self).await?;
+        self.ended();
+        Ok(())
     }
 
     pub(crate) async fn rollback(&mut self) -> Result<(), sqlx::Error> {
-        sql("ROLLBACK").execute(self).await.map(drop)
+        sql("ROLLBACK").execute(self).await?;
+        self.ended();
+        Ok(())
+    }
+
+    fn began(&mut self) {
+        if let Self::Postgres(remote) = self {
+            remote.entered.began();
+        }
+    }
+
+    fn ended(&mut self) {
+        if let Self::Postgres(remote) = self {
+            remote.entered.ended();
+        }
     }
 
     pub(crate) async fn close(self) -> Result<(), sqlx::Error> {

@@ -12,6 +12,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use super::deadline::STATEMENT_ON_SERVER_MS;
 use super::pool::RemotePool;
 use super::remote::Remote;
+use super::row_scope::{RowScope, warn_of_bypass};
 use super::tls::{open_failed, warn_of_plaintext};
 use super::{Conn, Pool};
 use crate::Error;
@@ -87,7 +88,17 @@ impl From<&std::path::Path> for Database {
     }
 }
 
-/// Opens a connection of its own.
+/// Opens a connection of its own that sees the rows of all tenants.
+///
+/// # Errors
+/// As [`connect`].
+pub(crate) async fn connect_as_system(database: &Database) -> Result<Conn, Error> {
+    let mut conn = connect(database).await?;
+    conn.enter(&RowScope::System).await.map_err(failed("open the database"))?;
+    Ok(conn)
+}
+
+/// Opens a connection of its own, which has entered no scope.
 ///
 /// # Errors
 /// [`Error::Tls`] when TLS is what fails.
@@ -133,8 +144,9 @@ pub(crate) async fn connect_readers(database: &Database, readers: usize) -> Resu
         Database::Postgres(url) => {
             let options = Database::postgres_options(url)?;
             let pool = Pool::Postgres(RemotePool::new(options.clone(), readers));
-            let mut conn = pool.acquire().await.map_err(|error| open_failed(&error))?;
+            let mut conn = pool.acquire(&RowScope::System).await.map_err(|error| open_failed(&error))?;
             warn_of_plaintext(&mut conn, &options).await?;
+            warn_of_bypass(&mut conn).await?;
             Ok(pool)
         }
     }

@@ -12,6 +12,7 @@ use super::Conn;
 use super::deadline::ACQUIRE;
 use super::listener::Listener;
 use super::remote::{Idle, Remote};
+use super::row_scope::RowScope;
 use crate::lock::lock;
 
 /// Before another attempt to connect to a server that refuses.
@@ -25,10 +26,11 @@ pub(crate) enum Pool {
 }
 
 impl Pool {
-    pub(crate) async fn acquire(&self) -> Result<Conn, sqlx::Error> {
+    /// A connection that sees the rows of a scope.
+    pub(crate) async fn acquire(&self, scope: &RowScope) -> Result<Conn, sqlx::Error> {
         match self {
             Self::Sqlite(pool) => pool.acquire().await.map(Conn::SqlitePooled),
-            Self::Postgres(pool) => pool.acquire().await.map(Conn::Postgres),
+            Self::Postgres(pool) => pool.acquire(scope).await.map(Conn::Postgres),
         }
     }
 
@@ -69,32 +71,36 @@ impl RemotePool {
     }
 
     /// A connection on which the server answers.
-    async fn acquire(&self) -> Result<Remote, sqlx::Error> {
-        tokio::time::timeout(ACQUIRE, self.lend()).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+    async fn acquire(&self, scope: &RowScope) -> Result<Remote, sqlx::Error> {
+        tokio::time::timeout(ACQUIRE, self.lend(scope)).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
     }
 
-    async fn lend(&self) -> Result<Remote, sqlx::Error> {
+    async fn lend(&self, scope: &RowScope) -> Result<Remote, sqlx::Error> {
         let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| sqlx::Error::PoolClosed)?;
         let idle = lock(&self.idle).pop();
-        let remote = match idle.map(Remote::of) {
-            Some(mut idle) => match idle.answers().await {
+        let remote = match idle.map(|(conn, entered)| Remote::of(conn, entered)) {
+            Some(mut idle) => match idle.answers_in(scope).await {
                 true => idle,
                 false => {
                     // Those that were idle for longer are lost as well.
                     lock(&self.idle).clear();
-                    self.connect().await?
+                    self.connect(scope).await?
                 }
             },
-            None => self.connect().await?,
+            None => self.connect(scope).await?,
         };
         Ok(remote.lent_by(Arc::clone(&self.idle), slot))
     }
 
-    async fn connect(&self) -> Result<Remote, sqlx::Error> {
+    async fn connect(&self, scope: &RowScope) -> Result<Remote, sqlx::Error> {
         loop {
             match Remote::connect(&self.options).await {
                 Err(error) if is_starting(&error) => tokio::time::sleep(RETRY).await,
-                done => return done,
+                Err(error) => return Err(error),
+                Ok(mut remote) => {
+                    remote.enter(scope).await?;
+                    return Ok(remote);
+                }
             }
         }
     }
@@ -107,8 +113,8 @@ impl RemotePool {
     async fn close(&self) {
         self.slots.close();
         let idle = std::mem::take(&mut *lock(&self.idle));
-        for conn in idle {
-            let _ = Remote::of(conn).close().await;
+        for (conn, entered) in idle {
+            let _ = Remote::of(conn, entered).close().await;
         }
     }
 }

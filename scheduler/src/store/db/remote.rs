@@ -9,10 +9,11 @@ use sqlx::{Connection, PgConnection};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::deadline::{CONNECT, PROBE, within};
+use super::row_scope::{Entered, RowScope};
 use crate::lock::lock;
 
-/// Connections that nobody uses.
-pub(super) type Idle = Arc<Mutex<Vec<PgConnection>>>;
+/// Connections that nobody uses, and the scopes that they have entered.
+pub(super) type Idle = Arc<Mutex<Vec<(PgConnection, Entered)>>>;
 
 /// A connection that is not used any more after a statement that did not complete: for its deadline, a broken network,
 /// or a caller that went away. What is still to come of that statement would be taken for the answer to the next.
@@ -20,17 +21,19 @@ pub(crate) struct Remote {
     /// `None` only while this is dropped.
     conn: Option<PgConnection>,
     intact: bool,
+    /// Whose rows it sees.
+    pub(super) entered: Entered,
     /// Where an intact one goes in the end, and what limits the number of those.
     pool: Option<(Idle, OwnedSemaphorePermit)>,
 }
 
 impl Remote {
     pub(super) async fn connect(options: &PgConnectOptions) -> Result<Self, sqlx::Error> {
-        Ok(Self::of(within(CONNECT, PgConnection::connect_with(options)).await?))
+        Ok(Self::of(within(CONNECT, PgConnection::connect_with(options)).await?, Entered::default()))
     }
 
-    pub(super) fn of(conn: PgConnection) -> Self {
-        Self { conn: Some(conn), intact: true, pool: None }
+    pub(super) fn of(conn: PgConnection, entered: Entered) -> Self {
+        Self { conn: Some(conn), intact: true, entered, pool: None }
     }
 
     /// Lets it go to a pool in the end.
@@ -56,9 +59,12 @@ impl Remote {
         done
     }
 
-    /// Whether the server answers on it.
-    pub(super) async fn answers(&mut self) -> bool {
-        self.run(PROBE, PgConnection::ping).await.is_ok()
+    /// Whether the server answers on it, which then is in a scope.
+    pub(super) async fn answers_in(&mut self, scope: &RowScope) -> bool {
+        match self.entered.is_in(scope) {
+            true => self.run(PROBE, PgConnection::ping).await.is_ok(),
+            false => self.enter(scope).await.is_ok(),
+        }
     }
 
     /// The driver's connection, for what takes as long as it takes.
@@ -83,7 +89,7 @@ impl Drop for Remote {
         if let (Some(conn), true, Some((idle, slot))) = (self.conn.take(), self.intact, self.pool.take())
             && !slot.semaphore().is_closed()
         {
-            lock(&idle).push(conn);
+            lock(&idle).push((conn, std::mem::take(&mut self.entered)));
         }
     }
 }

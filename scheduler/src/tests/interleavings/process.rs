@@ -37,7 +37,7 @@ impl Process {
     /// Whether others still take the worker for alive.
     pub(super) async fn is_registered(&self, worker: &str) -> bool {
         let core = &self.scheduler.core;
-        let mut conn = core.reader().await.unwrap();
+        let mut conn = core.system_reader().await.unwrap();
         const SQL: &str = "SELECT incarnation FROM workers WHERE id = $1";
         let found: Option<i64> = sql(SQL).bind(worker).scalar(&mut conn).await.unwrap();
         found == Some(core.incarnation.load(Ordering::SeqCst))

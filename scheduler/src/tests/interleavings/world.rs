@@ -478,13 +478,13 @@ impl World {
             const SQL: &str =
                 "SELECT seq_id FROM requests WHERE run_id = $1 AND state <> 'cancelled' ORDER BY finished_at, seq_id";
             let ended: Vec<i64> = self.runtime.block_on(async {
-                let mut conn = scheduler.core.reader().await.unwrap();
+                let mut conn = scheduler.core.system_reader().await.unwrap();
                 sql(SQL).bind(plan.run.as_str()).scalars(&mut conn).await.unwrap()
             });
             assert!(ended.is_sorted(), "{ended:?} ended in order");
         }
         let rows: Option<i64> = self.runtime.block_on(async {
-            let mut conn = scheduler.core.reader().await.unwrap();
+            let mut conn = scheduler.core.system_reader().await.unwrap();
             sql("SELECT count(*) FROM requests WHERE finished_at IS NOT NULL").scalar(&mut conn).await.unwrap()
         });
         let of_runs = usize::try_from(LENGTH + 2).unwrap() * self.plans.len();

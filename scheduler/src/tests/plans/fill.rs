@@ -114,6 +114,18 @@ const CHECKPOINTS: &str = numbered!(
     "SELECT 'e' || i || ':train:0', 'weights', 'c', 'me', $2, 'checkpoints/e' || i, 10, '{}', $3 - i,
         CASE WHEN i % 2 = 0 THEN $3 + 3600000 + i END FROM n"
 );
+/// Of the run of one session, two for each step.
+const METRICS: &str = numbered!(
+    "INSERT INTO run_metrics (run_id, step, seq_id, tenant, kind, at, metrics)",
+    "SELECT id, i / 2, i, 'me', CASE WHEN i % 2 = 0 THEN 'forward_backward' ELSE 'optim_step' END, $2 - 3600000 + i, '{}'
+    FROM n CROSS JOIN runs WHERE (id = 'a1:train:0') = $3 AND (id LIKE 'a%' OR id LIKE 'g%')"
+);
+/// Of the run of one session.
+const STORED_SAMPLES: &str = numbered!(
+    "INSERT INTO run_samples (run_id, at, request_id, tenant, sampling_session_id, size_bytes, content)",
+    "SELECT id, $2 - i, 's' || i, 'me', 'a1:sample:0', 32, $4
+    FROM n CROSS JOIN runs WHERE (id = 'a1:train:0') = $3 AND (id LIKE 'a%' OR id LIKE 'g%')"
+);
 const LOADS: &str = "INSERT INTO loads (request_id, dir) SELECT id, 'checkpoints/x/' || seq_id FROM requests
     WHERE run_id = 'a1:train:0' AND seq_id < 1000";
 
@@ -154,6 +166,10 @@ pub(super) async fn fill(conn: &mut Conn) {
     run(conn, QUEUED_SAMPLES, vec![int(20), bytes(), int(NOW)]).await;
     run(conn, QUEUED_TRAINING, vec![bytes(), int(NOW)]).await;
     run(conn, CHECKPOINTS, vec![int(KEPT), spec.as_str().into(), int(NOW)]).await;
+    run(conn, METRICS, vec![int(LOG), int(NOW), true.into()]).await;
+    run(conn, METRICS, vec![int(SHORT_LOG), int(NOW), false.into()]).await;
+    run(conn, STORED_SAMPLES, vec![int(1_000), int(NOW), true.into(), bytes()]).await;
+    run(conn, STORED_SAMPLES, vec![int(SHORT_LOG), int(NOW), false.into(), bytes()]).await;
     run(conn, LOADS, vec![]).await;
     conn.commit().await.unwrap();
 }

@@ -1,8 +1,9 @@
 //! Every statement of the store, executed as the scheduler does.
 
+use std::path::Path;
 use std::time::Duration;
 
-use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId, TenantId, TinkerPath};
+use trainyard_protocol::{OpError, RequestId, RunId, SamplingSessionId, SessionId, TenantId, TinkerPath, UploadId};
 
 use super::super::fleet::compute;
 use super::super::{new_custom_loss, new_run, new_sampling, new_session, spec};
@@ -11,18 +12,21 @@ use super::{NOW, Plans};
 use crate::crashes::WorkerEnd;
 use crate::store::blobs::StoredBytes;
 use crate::store::checkpoints::Listed;
+use crate::store::db::RowScope;
 use crate::store::requests::{NewRequest, RequestTarget};
 use crate::store::results::{RequestEnd, SampleEnd};
 use crate::store::runs::ImportRun;
 use crate::store::sample_claims::{self, SampleClaim};
 use crate::store::{
-    api_keys, audit, backup_holds, base_models, checkpoints, custom_losses, folders, gc, leases, numerics,
-    organisations, quotas, records, requests, results, run_listing, runs, sampling, saved_snapshots, session_search,
-    sessions, training_queue, usage, workers,
+    api_keys, audit, backup_holds, base_models, browser_sessions, cancellations, checkpoint_search, checkpoints,
+    custom_losses, folders, gc, leases, numerics, organisation_limits, organisations, overview, quotas, records,
+    requests, results, run_listing, run_metrics, run_samples, runs, sampling, saved_snapshots, session_search,
+    sessions, training_queue, uploads, usage, workers,
 };
 use crate::{
-    AccessScope, Actor, AuditCategory, Encoding, FinishReason, NewApiKey, NewAuditEntry, NewCheckpoint, NewUser,
-    NumericsChange, Page, RequestKind, Role, RunFilter, SearchPosition, SessionStatus, Timestamp, Tokens,
+    AccessScope, Actor, AuditCategory, CheckpointPosition, Encoding, EngineReport, FinishReason, MetricsRange,
+    NewApiKey, NewAuditEntry, NewCheckpoint, NewRunSample, NewUpload, NewUser, NumericsChange, Page, RequestKind, Role,
+    RunFilter, SampleStorage, SearchPosition, SessionStatus, Timestamp, Tokens,
 };
 
 const HOUR: i64 = 3_600_000;
@@ -43,8 +47,38 @@ pub(super) async fn run(plans: &mut Plans) {
     sweeps(plans).await;
     collection(plans).await;
     catalogue(plans).await;
+    uploads(plans).await;
     directory(plans).await;
     used(plans).await;
+    watched(plans).await;
+}
+
+async fn uploads(plans: &mut Plans) {
+    let (id, dir, file) = (UploadId::new("new"), Path::new("uploads/new"), "f");
+    let new = NewUpload { spec: spec(), project_id: None, files: vec![file.to_owned()] };
+    let times = (T, T.plus(Duration::from_secs(60)));
+    plans
+        .step(async |conn| {
+            uploads::insert_upload(conn, &me(), (&id, dir), &new, times).await?;
+            uploads::insert_piece(conn, &id, file, 0, ("p", 4)).await?;
+            let upload = uploads::upload(conn, &me(), &id, T).await?;
+            uploads::set_sizes(conn, &id, &upload.files).await?;
+            uploads::delete_pieces(conn, &id, file, 4).await?;
+            uploads::set_run(conn, &id, Some(&train("a5")), Some("{}"), times.1).await?;
+            uploads::checked_by_run(conn, &me(), &train("a5")).await?;
+            runs::set_imported(conn, &train("a5"), "upload:new").await?;
+            uploads::set_end(conn, &id, Ok(&path("e2"))).await?;
+            uploads::delete_expired(conn, Timestamp(NOW + DAY)).await
+        })
+        .await;
+    plans.step(async |conn| uploads::open_uploads(conn, &me()).await).await;
+    plans.step(async |conn| uploads::next_expiry(conn).await).await;
+    let after = CheckpointPosition { created_at: Timestamp(NOW - HOUR), path: path("e500") };
+    for (scope, after) in
+        [(AccessScope::Owned, None), (AccessScope::Owned, Some(&after)), (AccessScope::Accessible, None)]
+    {
+        plans.step(async |conn| checkpoint_search::checkpoints_behind(conn, &me(), scope, after, 20, T).await).await;
+    }
 }
 
 fn me() -> TenantId {
@@ -95,7 +129,7 @@ async fn sample_claims(plans: &mut Plans) {
         };
         plans.step(async |conn| sample_claims::claim_samples(conn, &claim).await).await;
     }
-    plans.step(async |conn| sample_claims::open_sequences(conn, "w", &models(), true).await).await;
+    plans.step(async |conn| sample_claims::open_sequences(conn, "w", &models(), &[], true).await).await;
     plans.step(async |conn| leases::owned_samples(conn, "w").await).await;
     plans.step(async |conn| leases::release_sample(conn, "w", &RequestId::new("q11"), 1).await).await;
     plans.step(async |conn| requests::open_samples(conn).await).await;
@@ -106,7 +140,7 @@ async fn heartbeats(plans: &mut Plans) {
         .step(async |conn| {
             workers::lock_worker(conn, "w").await?;
             workers::register_worker(conn, "w", (&models(), &[]), LEASE).await?;
-            workers::renew_worker(conn, "w", 1, LEASE).await?;
+            workers::renew_worker(conn, ("w", 1), LEASE, &EngineReport::default()).await?;
             workers::is_registered(conn, "w", 1).await?;
             numerics::register_numerics(conn, "w", [(&"base".to_owned(), &compute())]).await?;
             numerics::models_of_other_weights(conn, "w").await?;
@@ -137,7 +171,7 @@ async fn session_submissions(plans: &mut Plans) {
     plans.step(async |conn| sessions::session_row(conn, &me(), &SessionId::new("a1")).await).await;
     plans.step(async |conn| sessions::session_status(conn, &SessionId::new("a1")).await).await;
     plans.step(async |conn| sampling::save_of_snapshot(conn, &SessionId::new("a1"), "k77").await).await;
-    plans.step(async |conn| checkpoints::hold_checkpoint(conn, &path("e2")).await).await;
+    plans.step(async |conn| checkpoints::hold_checkpoint(conn, &path("e2"), &RowScope::System).await).await;
     plans.step(async |conn| checkpoints::readable_checkpoint(conn, &me(), &path("e2"), T).await).await;
     plans
         .step(async |conn| {
@@ -211,9 +245,41 @@ async fn starts_and_ends(plans: &mut Plans) {
     plans.step(async |conn| runs::ready_run(conn, &train("a5")).await).await;
     plans.step(async |conn| runs::fail_run(conn, &train("a5"), &OpError::user("x"), false).await).await;
     let result = StoredBytes::Inline(vec![1; 100].into());
-    let end = || RequestEnd::Succeeded { encoding: Encoding::Json, result: &result, size: 100, replays: false };
+    let end = || RequestEnd::Succeeded {
+        encoding: Encoding::Json,
+        result: &result,
+        size: 100,
+        replays: false,
+        metrics: None,
+    };
     plans.step(async |conn| results::end_request(conn, &RequestId::new("next-a999"), &end(), None, T).await).await;
     plans.step(async |conn| results::end_request(conn, &RequestId::new("q12"), &end(), Some(("w", 1)), T).await).await;
+    let measured = RequestEnd::Succeeded {
+        encoding: Encoding::Json,
+        result: &result,
+        size: 100,
+        replays: true,
+        metrics: Some("{}"),
+    };
+    plans.step(async |conn| results::end_request(conn, &RequestId::new("next-a998"), &measured, None, T).await).await;
+    plans
+        .step(async |conn| {
+            let request = (&train("a1"), LOG + 1, RequestKind::OptimStep);
+            run_metrics::insert_metrics(conn, &me(), request, "{}", T).await
+        })
+        .await;
+    for (range, after) in [
+        (MetricsRange::ALL, (-1, -1)),
+        (MetricsRange::ALL, (LOG / 4, LOG / 2)),
+        (MetricsRange { steps: (LOG / 4, LOG / 4 + 10), ..MetricsRange::ALL }, (LOG / 4, -1)),
+    ] {
+        plans
+            .step(async |conn| run_metrics::metrics_of_run(conn, &me(), &train("a1"), &range, after, 1_000).await)
+            .await;
+        // One row of the answer, however many it joins.
+        plans.step(async |conn| run_metrics::joined_metrics(conn, &me(), &train("a1"), &range, after, 100).await).await;
+    }
+    stored_samples(plans).await;
     // It has ended.
     plans.step(async |conn| results::end_request(conn, &RequestId::new("s1"), &end(), None, T).await).await;
     let session = sampler("a2");
@@ -227,7 +293,25 @@ async fn starts_and_ends(plans: &mut Plans) {
     });
     let ended: Vec<_> = ended.collect();
     plans.step(async |conn| results::end_samples(conn, &ended, T).await).await;
-    plans.step(async |conn| results::cancel_samples_of_session(conn, &SessionId::new("a999"), T).await).await;
+    plans.step(async |conn| cancellations::cancel_samples_of_session(conn, &SessionId::new("a999"), T).await).await;
+}
+
+async fn stored_samples(plans: &mut Plans) {
+    let (run, request) = (train("a1"), RequestId::new("new"));
+    let storage = SampleStorage { run: run.clone(), newest: 1_000 };
+    let new = NewRunSample { storage, content: vec![1; 100].into() };
+    let sampled = (&request, &sampler("a2"));
+    plans
+        .step(async |conn| {
+            run_samples::insert_sample(conn, &me(), sampled, &new, T).await?;
+            run_samples::keep_newest(conn, &run, 1_000).await
+        })
+        .await;
+    plans.step(async |conn| run_samples::newest_samples(conn, &me(), &run, 20).await).await;
+    plans.step(async |conn| run_samples::count_samples(conn, &me(), &run).await).await;
+    plans.step(async |conn| run_samples::delete_samples_of_run(conn, &me(), &train("a2")).await).await;
+    plans.step(async |conn| browser_sessions::end_browser_session(conn, "token", T, T).await).await;
+    plans.step(async |conn| browser_sessions::has_ended(conn, "token").await).await;
 }
 
 async fn polls(plans: &mut Plans) {
@@ -299,9 +383,7 @@ async fn collection(plans: &mut Plans) {
     plans
         .step(async |conn| {
             // Until the sessions are gone.
-            for _ in 0..4 {
-                gc::collect_sessions(conn, Timestamp(NOW - 2 * DAY)).await?;
-            }
+            while gc::collect_sessions(conn, Timestamp(NOW - 2 * DAY)).await?.is_full {}
             Ok(())
         })
         .await;
@@ -330,7 +412,12 @@ async fn catalogue(plans: &mut Plans) {
     plans.step(async |conn| checkpoints::delete_checkpoint(conn, &me(), &path("e9"), None).await).await;
     plans.step(async |conn| checkpoints::set_checkpoint_expiry(conn, &me(), &path("e9"), None, T).await).await;
     plans.step(async |conn| checkpoints::set_checkpoint_public(conn, &me(), &path("e9"), true, T).await).await;
-    for listed in [Listed::OfRun(&train("e9")), Listed::In(AccessScope::Owned), Listed::In(AccessScope::Accessible)] {
+    for listed in [
+        Listed::OfRun(&train("e9")),
+        Listed::OfProject("p"),
+        Listed::In(AccessScope::Owned),
+        Listed::In(AccessScope::Accessible),
+    ] {
         plans.step(async |conn| checkpoints::list_checkpoints(conn, &me(), listed, PAGE, T).await).await;
     }
     for project in [None, Some("p")] {
@@ -389,7 +476,13 @@ async fn directory(plans: &mut Plans) {
         .step(async |conn| {
             organisations::insert_organisation(conn, &me(), false, T).await?;
             organisations::ensure_organisation(conn, &me()).await?;
-            organisations::organisations(conn).await?;
+            organisations::organisations(conn, None).await?;
+            organisations::update_organisation(conn, &me(), Some("Me"), Some(true), T).await?;
+            organisation_limits::lock_organisation(conn, &me()).await?;
+            let limits = organisation_limits::limits(conn, &me()).await?;
+            organisation_limits::set_limits(conn, &me(), &limits).await?;
+            organisation_limits::granted(conn).await?;
+            organisation_limits::sessions_of_disabled(conn).await?;
             organisations::insert_project(conn, &me(), ("p", "p"), T).await?;
             organisations::projects(conn, &me()).await?;
             organisations::delete_project(conn, &me(), "p").await?;
@@ -397,7 +490,9 @@ async fn directory(plans: &mut Plans) {
             organisations::update_user(conn, &me(), "a@b", Some(Role::Admin), None).await?;
             let users = organisations::users(conn, &me(), Some("a@b")).await?;
             api_keys::insert_api_key(conn, &me(), &key, users.first(), T).await?;
+            organisations::membership(conn, &me(), Some("a@b")).await?;
             api_keys::key_by_digest(conn, &digest).await?;
+            api_keys::key_by_id(conn, 1).await?;
             api_keys::api_keys(conn, &me()).await?;
             api_keys::has_api_keys(conn).await?;
             api_keys::revoke_api_key(conn, &me(), 1, T).await
@@ -414,6 +509,18 @@ async fn directory(plans: &mut Plans) {
     plans.step(async |conn| audit::append_to_audit_log(conn, &call, &entry, T).await).await;
     let period = (Timestamp(NOW - DAY), Timestamp(NOW + DAY));
     plans.step(async |conn| audit::audit_entries(conn, &me(), Some(AuditCategory::Checkpoints), period).await).await;
+}
+
+async fn watched(plans: &mut Plans) {
+    plans.step(async |conn| overview::queued_by_tenant(conn).await).await;
+    plans.step(async |conn| overview::failed_requests(conn, &me(), Timestamp(NOW - DAY), 20).await).await;
+    plans.step(async |conn| overview::newest_runs(conn, &me(), Page { limit: 1_000, offset: 0 }).await).await;
+    plans.step(async |conn| overview::newest_runs(conn, &me(), Page { limit: 10, offset: 20 }).await).await;
+    plans.step(async |conn| overview::listed_run(conn, &me(), &train("a1")).await).await;
+    plans.step(async |conn| overview::count_newest_runs(conn, &me(), 100).await).await;
+    plans.step(async |conn| overview::progress_of_runs(conn, &me(), &["a1", "a2", "none"].map(train)).await).await;
+    plans.step(async |conn| overview::newest_requests(conn, &me(), &train("a1"), 50).await).await;
+    plans.step(async |conn| overview::token_rates(conn, &me(), Timestamp(NOW - HOUR), 60_000).await).await;
 }
 
 async fn used(plans: &mut Plans) {

@@ -1,0 +1,76 @@
+//! Searches of the table `checkpoints`.
+
+use trainyard_protocol::TenantId;
+
+use super::checkpoints::to_checkpoint;
+use super::db::{Conn, column, sql};
+use super::failed;
+use crate::{AccessScope, Checkpoint, CheckpointPosition, Error, Timestamp};
+
+/// A checkpoint that a search looks at.
+pub(crate) struct Candidate {
+    pub(crate) checkpoint: Checkpoint,
+    /// Whose it is.
+    pub(crate) owner: TenantId,
+    /// Its project, which only its owner learns.
+    pub(crate) project_id: Option<String>,
+}
+
+/// The next checkpoints behind a place that have not expired, newest first.
+pub(crate) async fn checkpoints_behind(
+    conn: &mut Conn,
+    tenant: &TenantId,
+    scope: AccessScope,
+    after: Option<&CheckpointPosition>,
+    limit: u32,
+    now: Timestamp,
+) -> Result<Vec<Candidate>, Error> {
+    const OWN: &str = "-- checkpoints_behind
+        SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at,
+            (SELECT sessions.project_id FROM runs JOIN sessions ON sessions.id = runs.session_id
+                WHERE runs.id = checkpoints.run_id) AS project_id
+        FROM checkpoints
+        WHERE tenant = $1 AND (created_at, run_id, kind, name) < ($3, $4, $5, $6)
+            AND (expires_at IS NULL OR expires_at > $2)
+        ORDER BY created_at DESC, run_id DESC, kind DESC, name DESC LIMIT $7";
+    const OTHERS: &str = "-- checkpoints_behind: of others
+        SELECT run_id, kind, name, tenant, spec, dir, size_bytes, public, user_metadata, created_at, expires_at,
+            CAST(NULL AS TEXT) AS project_id
+        FROM checkpoints
+        WHERE public AND (tenant <> $1) IS TRUE AND (created_at, run_id, kind, name) < ($3, $4, $5, $6)
+            AND (expires_at IS NULL OR expires_at > $2)
+        ORDER BY created_at DESC, run_id DESC, kind DESC, name DESC LIMIT $7";
+    let statements: &[&'static str] = match scope {
+        AccessScope::Owned => &[OWN],
+        AccessScope::Accessible => &[OWN, OTHERS],
+    };
+    let mut found = Vec::new();
+    for statement in statements {
+        let (at, run, kind, name) = match after {
+            None => (i64::MAX, "", "", ""),
+            Some(CheckpointPosition { created_at, path }) => {
+                (created_at.0, path.run.as_str(), path.kind.segment(), path.name.as_str())
+            }
+        };
+        let query = sql(statement).bind(tenant.as_str()).bind(now.0).bind(at).bind(run).bind(kind).bind(name);
+        let rows = query.bind(i64::from(limit)).fetch_all(&mut *conn).await;
+        for row in &rows.map_err(failed("search checkpoints"))? {
+            found.push(Candidate {
+                checkpoint: to_checkpoint(row)?,
+                owner: TenantId::new(column::<String>(row, "tenant")?),
+                project_id: column(row, "project_id")?,
+            });
+        }
+    }
+    if statements.len() > 1 {
+        found.sort_by(|a, b| place(&b.checkpoint).cmp(&place(&a.checkpoint)));
+        found.truncate(limit as usize);
+    }
+    Ok(found)
+}
+
+/// What checkpoints are ordered by.
+fn place(checkpoint: &Checkpoint) -> (Timestamp, &str, &str, &str) {
+    let path = &checkpoint.path;
+    (checkpoint.created_at, path.run.as_str(), path.kind.segment(), path.name.as_str())
+}

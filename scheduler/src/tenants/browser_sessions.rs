@@ -1,0 +1,51 @@
+//! Sessions of browsers that were logged out.
+
+use super::{Act, Directory, Stage};
+use crate::store::browser_sessions;
+use crate::store::db::{Conn, RowScope};
+use crate::{Error, NewAuditEntry, Timestamp};
+
+/// After the token of a session has expired, how long that it was ended is remembered: clocks differ.
+const MARGIN_MS: i64 = 10 * 60_000;
+
+impl Directory {
+    /// Ends the session of a browser whose token has this id and expires then: every process refuses the token from now on.
+    ///
+    /// # Errors
+    /// When the store can't be written.
+    pub async fn end_browser_session(&self, token_id: String, expires_at: Timestamp) -> Result<(), Error> {
+        let until = Timestamp(expires_at.as_millis().saturating_add(MARGIN_MS));
+        self.act(EndBrowserSession { token_id, until }).await
+    }
+
+    /// Whether the session whose token has this id was ended.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn browser_session_has_ended(&self, token_id: &str) -> Result<bool, Error> {
+        browser_sessions::has_ended(&mut self.system_reader().await?, token_id).await
+    }
+}
+
+struct EndBrowserSession {
+    token_id: String,
+    until: Timestamp,
+}
+
+impl Act for EndBrowserSession {
+    type Output = ();
+
+    /// No tenant's: the token may be of any.
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
+
+    async fn make(&self, conn: &mut Conn, stage: &Stage) -> Result<(), Error> {
+        browser_sessions::end_browser_session(conn, &self.token_id, self.until, stage.now).await
+    }
+
+    /// That somebody logged out changes nothing of the organisation's.
+    fn entry(&self, (): &()) -> Option<NewAuditEntry> {
+        None
+    }
+}

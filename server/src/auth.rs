@@ -1,96 +1,77 @@
-//! Who is calling: `X-API-Key`, or `Authorization: Bearer`, to tenant, and whether that may be done.
+//! Who is calling: the key or token of `X-API-Key`, or of `Authorization: Bearer`, to tenant, and whether that may be done.
 
+pub(crate) mod browser;
+mod browser_sessions;
+mod in_flight;
+mod issuer;
 mod needs;
 mod new_key;
+mod principal;
 mod seed;
+mod signing_keys;
 mod stored;
+mod tokens;
+mod verified;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::{HeaderMap, HeaderName, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use trainyard_protocol::TenantId;
-use trainyard_scheduler::{self as scheduler, Actor, Clock, FoundKey, KeyRefusal, Scheduler, Scope};
+use trainyard_scheduler::{self as scheduler, Clock, FoundKey, KeyRefusal, Scheduler, Scope};
 
+use self::issuer::Issuer;
+pub(crate) use self::issuer::is_protected;
+pub use self::issuer::{IssuerSettings, KeySource, Named};
 use self::needs::needed;
 pub use self::new_key::KeyRequest;
+pub use self::principal::{Credential, Principal};
 pub(crate) use self::seed::equal;
 pub use self::seed::{Keys, SeedKey};
-use self::stored::{MAX_AGE, StoredKeys};
+use self::signing_keys::SigningKeys;
+pub use self::signing_keys::TokenPolicy;
+pub(crate) use self::signing_keys::replace_all as replace_signing_keys;
+use self::stored::StoredKeys;
+use self::tokens::{Accepted, Origin, Purpose, SERVICE};
+use self::verified::Verified;
 use crate::error::ApiError;
-use crate::peer::{self, Peer};
+use crate::jwt::{self, PublicJwk, TokenError, Unverified};
+use crate::peer::{self, Peer, is_forwarded};
 
-/// The header that carries the key.
+/// The header that carries the key, or a token.
 pub const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// What every key starts with.
 pub const KEY_PREFIX: &str = "tml-";
 /// The tenant of a server without keys.
 pub const LOCAL_TENANT: &str = "local";
 
-/// Who is calling, and what that may do.
-#[derive(Clone, Debug)]
-pub struct Principal {
-    /// Whose objects it sees.
-    pub tenant: TenantId,
-    /// Who it is, in words.
-    pub name: String,
-    /// The key, where the store has it.
-    pub key: Option<Arc<FoundKey>>,
-    /// What it may change.
-    pub scopes: Vec<Scope>,
-    /// Whether it manages all tenants, if it is an admin.
-    pub operator: bool,
-}
-
-impl Principal {
-    /// On a server without keys. It is an admin unless others than this machine may call.
-    fn local(is_admin: bool) -> Self {
-        let scopes = Scope::ALL.iter().copied().filter(|scope| is_admin || *scope != Scope::Admin).collect();
-        let (tenant, name) = (TenantId::new(LOCAL_TENANT), "a caller without a key".to_owned());
-        Self { tenant, name, key: None, scopes, operator: is_admin }
-    }
-
-    fn seeded(seed: &SeedKey, operator: bool) -> Self {
-        Self {
-            tenant: seed.tenant.clone(),
-            name: format!("key {:?} of the configuration file", seed.name),
-            key: None,
-            scopes: Scope::ALL.iter().copied().filter(|scope| seed.role.allows(*scope)).collect(),
-            operator,
-        }
-    }
-
-    fn stored(found: Arc<FoundKey>) -> Self {
-        let name = match &found.user {
-            Some(user) => user.email.clone(),
-            None => format!("key {:?}", found.key.name),
-        };
-        let (scopes, operator) = (found.scopes(), found.operator);
-        Self { tenant: found.key.organisation.clone(), name, key: Some(found), scopes, operator }
-    }
-
-    fn actor(&self, address: Option<String>) -> Actor {
-        let user = self.key.as_ref().and_then(|found| found.user.as_ref()).map(|user| user.id.clone());
-        Actor { name: self.name.clone(), key: self.key.as_ref().map(|found| found.key.id), user, address }
-    }
-}
-
-/// Recognises callers by the configuration file and the store.
+/// Recognises callers by the configuration file, the store and the tokens that they have.
 pub struct Authenticator {
     keys: Keys,
     stored: StoredKeys,
+    signing: SigningKeys,
+    issuer: Option<Issuer>,
+    verified: Verified,
     clock: Arc<dyn Clock>,
 }
 
 impl Authenticator {
-    /// By these keys and those of the scheduler's store.
-    pub fn new(keys: Keys, scheduler: Scheduler, clock: Arc<dyn Clock>) -> Self {
-        Self { keys, stored: StoredKeys::new(scheduler), clock }
+    /// By these keys and those of the scheduler's store, and by tokens that are made from them.
+    pub fn new(keys: Keys, policy: TokenPolicy, scheduler: Scheduler, clock: Arc<dyn Clock>) -> Self {
+        jwt::initialise();
+        let signing = SigningKeys::new(scheduler.clone(), Arc::clone(&clock), policy);
+        let stored = StoredKeys::new(scheduler);
+        Self { keys, stored, signing, issuer: None, verified: Verified::default(), clock }
+    }
+
+    /// Also by the tokens of an external issuer.
+    #[must_use]
+    pub fn trusting(self, issuer: Option<IssuerSettings>) -> Self {
+        Self { issuer: issuer.map(Issuer::new), ..self }
     }
 
     /// Whether callers need a key that the file or the store has. Otherwise all are the tenant `local`.
@@ -98,70 +79,224 @@ impl Authenticator {
     /// # Errors
     /// When the store can't be read.
     pub async fn needs_keys(&self) -> Result<bool, scheduler::Error> {
-        Ok(self.keys.are_required() || self.stored.any().await?)
+        Ok(self.keys.are_required() || self.issuer.is_some() || self.stored.any().await?)
     }
 
-    /// Who is calling.
-    async fn authenticate(&self, headers: &HeaderMap) -> Result<Principal, ApiError> {
-        let is_local = !self.needs_keys().await?;
-        if is_local && !self.keys.trusts_forwarded() && is_forwarded(headers) {
+    /// Who is calling, and the key or token that says so. A browser may be known by its session.
+    async fn authenticate(&self, method: &Method, headers: &HeaderMap) -> Result<(String, Principal), ApiError> {
+        if !self.keys.trusts_forwarded() && is_forwarded(headers) && !self.needs_keys().await? {
             return Err(ApiError::Forbidden(FORWARDED));
         }
-        let key = given_key(headers)?;
-        if !key.starts_with(KEY_PREFIX) {
-            return Err(ApiError::Unauthorized("the API key is malformed: it must start with \"tml-\""));
+        let given = match (given(headers), browser::session(headers)) {
+            (Err(_), Some(session)) => {
+                browser::check(method, headers, session)?;
+                session
+            }
+            (given, _) => given?,
+        };
+        Ok((given.to_owned(), self.caller(given).await?))
+    }
+
+    /// Who calls with this key or token, as things are now.
+    async fn caller(&self, given: &str) -> Result<Principal, ApiError> {
+        if is_token(given) {
+            return self.bearer_of(given).await;
         }
-        if !seed::is_well_formed(key) {
+        if !given.starts_with(KEY_PREFIX) {
+            let text =
+                "the API key is malformed: it must start with \"tml-\", or be a token, which starts with \"eyJ\"";
+            return Err(ApiError::Unauthorized(text));
+        }
+        if !seed::is_well_formed(given) {
             return Err(ApiError::Unauthorized(UNKNOWN));
         }
-        if is_local {
-            return Ok(Principal::local(!self.keys.trusts_forwarded()));
+        if !self.needs_keys().await? {
+            return self.enabled(Principal::local(!self.keys.trusts_forwarded()));
         }
-        self.holder(key).await
+        self.holder(given).await
+    }
+
+    /// Refuses who holds a key of a disabled organisation.
+    fn enabled(&self, holder: Principal) -> Result<Principal, ApiError> {
+        if self.stored.is_disabled(&holder.tenant) { Err(ApiError::Unauthorized(DISABLED)) } else { Ok(holder) }
     }
 
     /// Whose key it is.
     async fn holder(&self, key: &str) -> Result<Principal, ApiError> {
         let digest = Keys::digest(key);
         match self.keys.find(&digest) {
-            Some(seed) => Ok(Principal::seeded(seed, self.keys.is_operator(&seed.tenant))),
-            None => self.find_stored(&digest).await,
+            Some(seed) => self.enabled(Principal::seeded(seed, self.keys.is_operator(&seed.tenant))),
+            None => {
+                let found = self.stored.find(&digest).await?.ok_or(ApiError::Unauthorized(UNKNOWN))?;
+                match self.refusal(&found) {
+                    None => self.enabled(Principal::stored(found)),
+                    Some(reason) => Err(ApiError::Unauthorized(reason)),
+                }
+            }
         }
     }
 
-    /// The tenant whose checkpoints a key may read; `None` when the key is unknown, no longer valid or not for checkpoints.
+    /// Who holds a token, and what is left of the access that it was made with.
+    async fn bearer_of(&self, token: &str) -> Result<Principal, ApiError> {
+        let accepted = self.verify(token).await?;
+        let holder = self.holder_now(&accepted).await?;
+        if self.stored.is_disabled(&holder.tenant) {
+            let text = "the token is of no use any more: its organisation is disabled";
+            return Err(TokenError::Holder(text.to_owned()).into());
+        }
+        Ok(holder.within(&accepted.scopes, accepted.expires_at))
+    }
+
+    async fn verify(&self, token: &str) -> Result<Accepted, ApiError> {
+        let digest = Verified::digest(token);
+        let now = self.clock.now();
+        if let Some(accepted) = self.verified.get(&digest) {
+            if accepted.expires_at <= now {
+                return Err(TokenError::Expired.into());
+            }
+            if let Some(kid) = &accepted.signed_by
+                && !self.signing.knows(kid).await?
+            {
+                return Err(TokenError::UnknownKey.into());
+            }
+            return Ok(accepted);
+        }
+        let unverified = Unverified::parse(token)?;
+        let accepted = match &self.issuer {
+            _ if unverified.issuer == SERVICE => tokens::accept(&self.signing, &unverified, now).await?,
+            Some(issuer) if issuer.is_named_by(&unverified) => issuer.accept(&unverified, now).await?,
+            _ => return Err(TokenError::Issuer.into()),
+        };
+        self.verified.put(digest, accepted.clone());
+        Ok(accepted)
+    }
+
+    /// Who holds a token now, as the file and the store have it.
+    async fn holder_now(&self, token: &Accepted) -> Result<Principal, ApiError> {
+        let lost = |text: &str| ApiError::from(TokenError::Holder(text.to_owned()));
+        if let Some(session) = &token.session
+            && self.stored.has_ended(session).await?
+        {
+            return Err(lost("the browser's session was ended by a logout"));
+        }
+        match &token.origin {
+            Origin::None if self.needs_keys().await? => {
+                Err(lost("the token was made when the server had no keys; now it has some"))
+            }
+            Origin::None => Ok(Principal::local(!self.keys.trusts_forwarded())),
+            Origin::Seed { fingerprint } => {
+                let seed = self.keys.find_fingerprint(fingerprint);
+                let seed =
+                    seed.ok_or_else(|| lost("the API key of the token is not in the configuration file any more"))?;
+                Ok(Principal::seeded(seed, self.keys.is_operator(&seed.tenant)))
+            }
+            Origin::Key { id } => {
+                let found = self.stored.find_by_id(*id).await?;
+                // A store that was restored from a backup may have less keys.
+                let found = found.filter(|found| found.key.organisation == token.identity.organisation);
+                let found = found.ok_or_else(|| lost("the API key of the token is not known to this server"))?;
+                match self.refusal(&found) {
+                    None => Ok(Principal::stored(found)),
+                    Some(reason) => Err(lost(&format!("the token is of no use any more: {reason}"))),
+                }
+            }
+            Origin::Issuer { key, .. } => {
+                let issuer =
+                    self.issuer.as_ref().ok_or_else(|| lost("the issuer of the token is not trusted any more"))?;
+                if let Some(key) = key
+                    && !issuer.publishes(key).await?
+                {
+                    return Err(TokenError::WithdrawnKey.into());
+                }
+                let identity = token.identity.clone();
+                let found = self.stored.membership(&identity.organisation, identity.email.as_deref()).await?;
+                let membership = found.ok_or_else(|| lost("the organisation of the token does not exist"))?;
+                if membership.user.as_ref().is_some_and(|user| user.disabled_at.is_some()) {
+                    return Err(lost("the user of the token is disabled"));
+                }
+                Ok(Principal::vouched(identity, key.clone(), membership))
+            }
+        }
+    }
+
+    /// Why a key of the store is refused, if it is.
+    fn refusal(&self, found: &FoundKey) -> Option<&'static str> {
+        Some(match found.refusal(self.clock.now())? {
+            KeyRefusal::Revoked => "the API key was revoked",
+            KeyRefusal::Expired => "the API key has expired",
+            KeyRefusal::UserDisabled => "the user of the API key is disabled",
+        })
+    }
+
+    /// The tenant whose checkpoints a key or a token may read; `None` when it is unknown, no longer valid or not for
+    /// checkpoints.
     ///
     /// # Errors
     /// When the store can't be read.
-    pub(crate) async fn reader(&self, key: &str) -> Result<Option<TenantId>, ApiError> {
-        if !seed::is_well_formed(key) {
+    pub(crate) async fn reader(&self, given: &str) -> Result<Option<TenantId>, ApiError> {
+        let holder = if is_token(given) {
+            self.bearer_of(given).await
+        } else if seed::is_well_formed(given) {
+            self.holder(given).await
+        } else {
             return Ok(None);
-        }
-        match self.holder(key).await {
+        };
+        match holder {
             Ok(holder) => Ok(holder.scopes.contains(&Scope::Checkpoints).then_some(holder.tenant)),
-            Err(ApiError::Unauthorized(_)) => Ok(None),
+            Err(ApiError::Unauthorized(_) | ApiError::Token(_)) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    async fn find_stored(&self, digest: &[u8; 32]) -> Result<Principal, ApiError> {
-        let found = self.stored.find(digest).await?.ok_or(ApiError::Unauthorized(UNKNOWN))?;
-        match found.refusal(self.clock.now()) {
-            None => Ok(Principal::stored(found)),
-            Some(KeyRefusal::Revoked) => Err(ApiError::Unauthorized("the API key was revoked")),
-            Some(KeyRefusal::Expired) => Err(ApiError::Unauthorized("the API key has expired")),
-            Some(KeyRefusal::UserDisabled) => Err(ApiError::Unauthorized("the user of the API key is disabled")),
+    /// A token for the caller of a request; the one that it called with, if it did.
+    ///
+    /// # Errors
+    /// When the store can be neither read nor written.
+    pub(crate) async fn exchange(&self, headers: &HeaderMap, caller: &Principal) -> Result<String, ApiError> {
+        let given = given(headers)?;
+        // Whoever has a token alone can't make it last.
+        if is_token(given) && Unverified::parse(given)?.issuer == SERVICE {
+            return Ok(given.to_owned());
         }
+        let made = (Purpose::Calls, self.signing.policy.lifetime);
+        tokens::make(&self.signing, caller, made, self.clock.now()).await
+    }
+
+    /// Withdraws all keys that sign tokens, and makes another one, which signs at once. Returns how many were withdrawn.
+    ///
+    /// # Errors
+    /// When the store can't be written.
+    pub(crate) async fn rotate_signing(&self) -> Result<usize, ApiError> {
+        self.signing.withdraw_all().await
+    }
+
+    /// Whether clients are told to exchange their keys for tokens.
+    pub(crate) fn offers_tokens(&self) -> bool {
+        self.signing.policy.offered
+    }
+
+    /// The public keys of the service.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub(crate) async fn public_keys(&self) -> Result<Vec<PublicJwk>, ApiError> {
+        self.signing.published().await
     }
 }
 
 const UNKNOWN: &str = "the API key is not known to this server";
+const DISABLED: &str = "the organisation of the API key is disabled";
+
+/// Whether it is no key but a token.
+fn is_token(given: &str) -> bool {
+    given.starts_with(jwt::PREFIX)
+}
 
 /// Refuses a request without a valid key, or with one that does not allow it, and notes the caller for [`Tenant`] and
 /// [`Caller`].
 pub async fn require_key(State(auth): State<Arc<Authenticator>>, mut request: Request, next: Next) -> Response {
-    let principal = match auth.authenticate(request.headers()).await {
-        Ok(principal) => principal,
+    let (given, principal) = match auth.authenticate(request.method(), request.headers()).await {
+        Ok(found) => found,
         Err(error) => return error.into_response(),
     };
     let path = request.extensions().get::<MatchedPath>().map_or(request.uri().path(), MatchedPath::as_str);
@@ -173,17 +308,15 @@ pub async fn require_key(State(auth): State<Arc<Authenticator>>, mut request: Re
     }
     let address = peer::describe(request.extensions().get::<Peer>().copied(), request.headers());
     let (tenant, actor) = (principal.tenant.clone(), principal.actor(address));
-    let revocable = principal.key.as_ref().map(|_| request.headers().clone());
+    // Without keys nobody has access to lose; thousands of samples may be in flight.
+    let is_watched = !matches!(principal.credential, Credential::None);
     request.extensions_mut().insert(tenant.clone());
     request.extensions_mut().insert(principal);
-    let started = Instant::now();
-    let mut response = actor.scope(next.run(request)).await;
-    // A poll that was open while its key was revoked gets no result.
-    if let Some(headers) = revocable.filter(|_| started.elapsed() >= MAX_AGE)
-        && let Err(error) = auth.authenticate(&headers).await
-    {
-        response = error.into_response();
-    }
+    let answer = actor.scope(next.run(request));
+    let mut response = match is_watched {
+        true => in_flight::watched(in_flight::InFlightCaller { auth, given, tenant: tenant.clone() }, answer).await,
+        false => answer.await,
+    };
     // For the log.
     response.extensions_mut().insert(tenant);
     response
@@ -193,13 +326,8 @@ pub async fn require_key(State(auth): State<Arc<Authenticator>>, mut request: Re
 const FORWARDED: &str = "this server has no keys, so it serves its own machine alone, and a proxy passed this request on \
     (Forwarded, X-Forwarded-For or X-Real-IP): configure keys, or start it with --insecure-no-auth";
 
-/// Whether a proxy passed a request on.
-pub(crate) fn is_forwarded(headers: &HeaderMap) -> bool {
-    ["forwarded", "x-forwarded-for", "x-real-ip"].iter().any(|name| headers.contains_key(*name))
-}
-
-/// The key of a request: `X-API-Key`, else the bearer token.
-fn given_key(headers: &HeaderMap) -> Result<&str, ApiError> {
+/// The key or token of a request: `X-API-Key`, else the bearer token.
+fn given(headers: &HeaderMap) -> Result<&str, ApiError> {
     if let Some(key) = headers.get(API_KEY) {
         return key.to_str().map_err(|_| ApiError::Unauthorized("the header X-API-Key is not text"));
     }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use trainyard_protocol::{
-    AdamParams, CheckpointKind, RequestId, RunId, RunSpec, Sample, SessionId, TenantId, TinkerPath,
+    AdamParams, CheckpointKind, RequestId, RunId, RunSpec, Sample, SessionId, TenantId, TinkerPath, UploadedAdapter,
 };
 use trainyard_scheduler::RequestKind;
 
@@ -40,6 +40,15 @@ pub enum Payload {
         /// The name that the checkpoint has for the run's base model, where that differs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         checkpoint_base: Option<String>,
+    },
+    /// The first request of the run that checks an upload.
+    ImportAdapter {
+        /// The folder of its pieces in the storage.
+        dir: PathBuf,
+        /// The pieces.
+        files: UploadedAdapter,
+        /// What the adapter has to be.
+        spec: RunSpec,
     },
     /// `optim_step`.
     OptimStep {
@@ -126,6 +135,7 @@ impl Payload {
             Self::SaveWeightsExternal(_) => Some(CheckpointKind::External),
             Self::CreateModel { .. }
             | Self::LoadWeights { .. }
+            | Self::ImportAdapter { .. }
             | Self::OptimStep { .. }
             | Self::EphemeralSampler { .. }
             | Self::Sample { .. } => None,

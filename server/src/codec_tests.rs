@@ -1,12 +1,12 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 use proptest::prelude::*;
-use trainyard_protocol::{LoraSpec, Optimizer, SamplingParams, Stop};
+use trainyard_protocol::{LoraSpec, ModelHead, Optimizer, SamplingParams, Stop};
 
 use super::*;
 
 fn spec(seed: u64) -> RunSpec {
     let lora = LoraSpec { rank: 4, seed, train_unembed: true, train_mlp: true, train_attn: true };
-    RunSpec { base_model: "m".to_owned(), lora: Some(lora), optimizer: Optimizer::AdamW }
+    RunSpec { base_model: "m".to_owned(), lora: Some(lora), optimizer: Optimizer::AdamW, head: ModelHead::Unembedding }
 }
 
 fn sample(seed: u64, server_seed: bool) -> Payload {

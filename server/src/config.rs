@@ -1,14 +1,18 @@
 //! What `trainyard serve` runs with: flags override `TRAINYARD_*` variables, which override `trainyard.toml`,
 //! which overrides the defaults.
 
+mod auth;
+mod client;
 mod database;
 mod directory;
+mod error;
 mod file;
 mod flags;
 mod http;
 mod hub;
 mod parse;
 mod queue;
+mod ranks;
 mod snapshots;
 mod stores;
 mod tenants;
@@ -16,19 +20,23 @@ mod tls;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
-use std::{io, thread};
 
+use trainyard_gpu_runtime::Parallel;
+use trainyard_gpu_runtime::backend::HostKernels;
 use trainyard_scheduler::{Database, Policies};
 
 use self::file::{FileConfig, read_file};
-use self::parse::{MAX_RETENTION_HOURS, metrics_access, models, parse_host, retention};
-use crate::auth::Keys;
+use self::parse::{kernels, metrics_access, models, parse_host, retention};
+use crate::auth::{IssuerSettings, Keys, TokenPolicy};
 use crate::metrics::Access;
 use crate::tls::TlsFiles;
 
+pub use self::client::{AuthCommand, AuthFlags, ServerFlags};
 pub use self::database::parse_database_url;
 pub use self::directory::{KeysCommand, KeysFlags, TenantsCommand, TenantsFlags};
+pub use self::error::ConfigError;
 pub use self::flags::{
     ComputeType, DoctorFlags, LogFormat, MigrateFlags, NamedPath, NumericsMismatch, ServeFlags, ServeRole, SharedFlags,
     WorkerFlags,
@@ -36,6 +44,7 @@ pub use self::flags::{
 pub use self::http::{Http, HttpFlags};
 pub use self::hub::{HubConfig, HubFlags};
 pub use self::queue::QueueFlags;
+pub use self::ranks::{RankConfig, RankFlags};
 pub use self::snapshots::{SamplerSnapshots, SnapshotFlags};
 pub use self::stores::{BackupFlags, RestoreFlags, StoreFlags, Stores};
 pub use self::tenants::TenantsError;
@@ -105,6 +114,12 @@ pub struct Config {
     pub dtype: ComputeType,
     /// Threads of the engine, at least 1.
     pub threads: usize,
+    /// Kernels of the engine, which the processor has; the best ones that it has when `None`.
+    pub kernels: Option<HostKernels>,
+    /// How ranks share the models.
+    pub parallel: Parallel,
+    /// Which of these ranks this process is; all of them when `None`.
+    pub rank: Option<RankConfig>,
     /// What becomes of runs that were computed in another way.
     pub numerics_mismatch: NumericsMismatch,
     /// Memory of the engine, of which those below are parts; a share of the machine's when `None`.
@@ -129,10 +144,16 @@ pub struct Config {
     pub tls: Option<TlsFiles>,
     /// Where clients reach the server.
     pub public_url: Option<String>,
+    /// Whether the console is served.
+    pub console: bool,
     /// The collector of traces, if they are exported.
     pub otlp_endpoint: Option<String>,
     /// Keys and tenants of the file; none on loopback accepts any well-formed key while the store has none.
     pub keys: Keys,
+    /// How long tokens and the keys that sign them are used.
+    pub tokens: TokenPolicy,
+    /// The external issuer whose tokens are accepted, if there is one.
+    pub issuer: Option<IssuerSettings>,
     /// What each tenant is granted.
     pub policies: Policies,
     /// Where a worker serves its metrics, if it does.
@@ -141,91 +162,6 @@ pub struct Config {
     pub metrics_access: Access,
     /// Whether metrics have a label for the tenant.
     pub metrics_per_tenant: bool,
-}
-
-/// A configuration that the server refuses to start with.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The file is not valid.
-    #[error("{}: {reason}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Where and why.
-        reason: String,
-    },
-    /// There is nothing to serve.
-    #[error("no model to serve: give --model NAME=PATH")]
-    NoModel,
-    /// Two models have the same name.
-    #[error("--model: the name {0:?} is given twice")]
-    DuplicateModel(String),
-    /// The address is not one.
-    #[error("--host: {0:?} is no IP address")]
-    Host(String),
-    /// A store that this build does not have.
-    #[error("--database-url: {0:?} is not supported; use sqlite://PATH or postgres://USER@HOST/NAME")]
-    DatabaseUrl(String),
-    /// No connections to read with.
-    #[error("--database-readers: must be at least 1")]
-    DatabaseReaders,
-    /// No threads to compute with.
-    #[error("--threads: must be at least 1")]
-    Threads,
-    /// A memory budget of 0.
-    #[error("--{0}: must be at least 1")]
-    Memory(&'static str),
-    /// Roles share a store, and a SQLite file has one process.
-    #[error("--database-url: an API server or a worker of its own needs postgres://USER@HOST/NAME")]
-    NeedsPostgres,
-    /// Leases that end as they begin.
-    #[error("--lease-seconds: must be at least 1")]
-    Lease,
-    /// One of two files.
-    #[error("--{given}: needs --{missing} too")]
-    Pair {
-        /// The flag that is there.
-        given: &'static str,
-        /// The flag that is not.
-        missing: &'static str,
-    },
-    /// No time at all.
-    #[error("--{0}: must be at least 1")]
-    Period(&'static str),
-    /// No time at all, or no number of hours.
-    #[error("--retention-hours: must be a positive number, at most {MAX_RETENTION_HOURS}")]
-    Retention,
-    /// A limit of 0.
-    #[error("--{0}: must be at least 1")]
-    Zero(&'static str),
-    /// A token that anybody can guess.
-    #[error("--metrics-token: must be at least 8 characters")]
-    MetricsToken,
-    /// Tenants or keys that contradict themselves.
-    #[error(transparent)]
-    Tenants(#[from] TenantsError),
-    /// Reachable by others, and open to all of them.
-    #[error(
-        "--host: {0} is not loopback, so the configuration file must list [[tenants]], whose keys it has or the store, or [[keys]]"
-    )]
-    KeysNeeded(IpAddr),
-    /// Said to be reachable by others, and open to all of them.
-    #[error(
-        "--public-url: clients elsewhere need keys: list [[tenants]] with keys, or [[keys]], in the configuration file, or \
-         give --insecure-no-auth to serve everybody as one tenant"
-    )]
-    PublicWithoutKeys,
-    /// A hub that is none.
-    #[error("--hf-upstream: {0:?} is no URL; use https://… or none")]
-    HubUpstream(String),
 }
 
 impl Config {
@@ -246,6 +182,8 @@ impl Config {
         let file = FileConfig { host: None, port: None, ..file };
         let token = flags.shared.metrics_token.clone().or_else(|| file.metrics_token.clone());
         let config = Self::join(ServeFlags { shared: flags.shared, ..ServeFlags::default() }, file, Role::Worker)?;
+        let rank = ranks::resolve(flags.rank, config.parallel, &config.storage)?;
+        let config = Self { rank, ..config };
         Ok(match flags.metrics_addr {
             Some(address) => Self {
                 metrics_addr: Some(address),
@@ -266,10 +204,13 @@ impl Config {
         let host = parse_host(serve.host.or(file.host))?;
         let training = queue::resolve(serve.queue, file.queue)?;
         let (keys, policies) = tenants::resolve(&file.tenants, &file.keys, training)?;
+        let issuer = file.auth.issuer()?;
+        let keys = if issuer.is_some() { keys.require() } else { keys };
         if !host.is_loopback() && !keys.are_required() {
             return Err(ConfigError::KeysNeeded(host));
         }
         let insecure = serve.insecure_no_auth || file.insecure_no_auth;
+        let console = !serve.no_console && !file.no_console;
         let public_url = serve.public_url.or(file.public_url);
         if public_url.is_some() && !keys.are_required() && !insecure {
             return Err(ConfigError::PublicWithoutKeys);
@@ -290,6 +231,13 @@ impl Config {
             data_dir: stores.data_dir,
             dtype: flags.dtype.or(file.dtype).unwrap_or_default(),
             threads: flags.threads.or(file.threads).unwrap_or_else(processors),
+            // An API server computes nothing: its file may be that of the workers.
+            kernels: match role {
+                Role::Api => None,
+                Role::All | Role::Worker => kernels(flags.kernels.or(file.kernels), HostKernels::available())?,
+            },
+            parallel: flags.parallel.or(file.parallel).unwrap_or_default(),
+            rank: None,
             numerics_mismatch: flags.numerics_mismatch.or(file.numerics_mismatch).unwrap_or_default(),
             memory_mib: flags.memory_mib.or(file.memory_mib),
             activation_memory_mib: flags.activation_memory_mib.or(file.activation_memory_mib),
@@ -302,8 +250,11 @@ impl Config {
             hub: HubConfig::resolve(serve.hub, file.hub)?,
             tls: tls::resolve(flags.tls, file.tls)?,
             public_url,
+            console,
             otlp_endpoint: serve.otlp_endpoint.or(file.otlp_endpoint).filter(|url| !url.is_empty()),
             keys,
+            tokens: file.auth.policy()?,
+            issuer,
             policies,
             metrics_access: metrics_access(flags.metrics_token.or(file.metrics_token).as_deref(), private)?,
             metrics_addr: None,

@@ -58,6 +58,36 @@ fn flags_override_the_file_which_overrides_the_defaults() {
 }
 
 #[test]
+fn kernels_are_those_of_the_processor_or_older_ones() {
+    use HostKernels::{AmxBf16, Avx2, Avx512Bf16, Portable};
+    let (_dir, mut given) = flags("kernels = \"portable\"\n");
+    assert_eq!(Config::resolve(given.clone()).unwrap().kernels, Some(Portable));
+    let best = HostKernels::detect();
+    given.shared.kernels = Some(best);
+    assert_eq!(Config::resolve(given).unwrap().kernels, Some(best));
+    let available = || vec![Avx2, Portable];
+    assert_eq!(kernels(None, available()).unwrap(), None);
+    assert_eq!(kernels(Some(Avx2), available()).unwrap(), Some(Avx2));
+    for newer in [AmxBf16, Avx512Bf16] {
+        let refused = kernels(Some(newer), available()).unwrap_err().to_string();
+        assert!(refused.starts_with(&format!("--kernels: {} is not available", newer.name())), "{refused}");
+        assert!(refused.ends_with("available here: avx2, portable"), "{refused}");
+    }
+    assert!(refusal("kernels = \"avx3\"\n", |_| {}).contains("avx512-bf16"));
+}
+
+#[test]
+fn a_layout_comes_from_the_flag_or_the_file() {
+    let (_dir, mut given) = flags("parallel = \"tp=2\"\n");
+    assert_eq!(Config::resolve(given.clone()).unwrap().parallel.tp(), 2);
+    given.shared.parallel = "tp=4".parse().ok();
+    assert_eq!(Config::resolve(given).unwrap().parallel.tp(), 4);
+    assert_eq!(Config::resolve(flags("").1).unwrap().parallel.world(), 1);
+    let refused = refusal("parallel = \"tp=2,dp=2\"\n", |_| {});
+    assert!(refused.contains("dp=2 is not supported yet"), "{refused}");
+}
+
+#[test]
 fn flags_and_the_file_may_each_name_one_half_of_a_certificate() {
     let (_dir, mut flags) = flags("[tls]\ncert = \"/file.pem\"\nkey = \"/file.key\"\n");
     flags.shared.tls.tls_cert = Some("/flag.pem".into());
@@ -133,7 +163,7 @@ fn a_worker_tells_its_metrics_where_it_is_asked_to() {
     shared.database_url = Some("postgres://u@h/db".to_owned());
     let resolve = |address: Option<&str>| {
         let metrics_addr = address.map(|address| address.parse().unwrap());
-        Config::resolve_worker(WorkerFlags { shared: shared.clone(), metrics_addr }).unwrap()
+        Config::resolve_worker(WorkerFlags { shared: shared.clone(), metrics_addr, ..WorkerFlags::default() }).unwrap()
     };
     assert_eq!(resolve(None).metrics_addr, None);
     let config = resolve(Some("0.0.0.0:9100"));

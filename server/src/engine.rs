@@ -3,19 +3,26 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use trainyard_gpu_runtime::backend::Backend;
+use trainyard_gpu_runtime::collective::{CollectiveError, Rendezvous};
 use trainyard_gpu_runtime::config::{LoadError, ModelFiles, ModelSource};
 use trainyard_gpu_runtime::load::{load, locate};
-use trainyard_gpu_runtime::{CpuEngine, Dtype, EngineOptions};
+use trainyard_gpu_runtime::{CpuEngine, Dtype, EngineOptions, FollowError, Parallel, ParallelEngine, ProcessRank};
 use trainyard_protocol::{Engine, MemoryPlan};
 
-use crate::config::{ComputeType, Config};
+use crate::config::{ComputeType, Config, NamedPath, RankConfig};
 use crate::machine;
 
 /// The engine's share of the machine's memory, unless it is configured: the rest is for requests, the store and the
 /// system.
 const MACHINE_SHARE: (u64, u64) = (4, 5);
+/// How long a rank waits until the others have been started.
+const RENDEZVOUS_PATIENCE: Duration = Duration::from_secs(600);
+/// How long a rank waits for another one in a collective, which may be reading a model. One that is gone is noticed sooner, by its
+/// heartbeat.
+const COLLECTIVE_LIMIT: Duration = Duration::from_secs(3600);
 
 /// A loaded engine and what clients may read of its models.
 pub struct Loaded {
@@ -39,18 +46,54 @@ pub enum EngineError {
     /// The engine cannot be made of them.
     #[error(transparent)]
     Engine(#[from] LoadError),
+    /// The other ranks did not come.
+    #[error("--rendezvous: {0}")]
+    Rendezvous(#[from] CollectiveError),
+    /// A rank that follows rank 0 has to end.
+    #[error(transparent)]
+    Follow(#[from] FollowError),
 }
 
-/// Loads the configured models. Takes as long as reading and packing their weights takes.
+/// Loads the configured models. Takes as long as reading and packing their weights takes. Waits for the other ranks, where these
+/// are processes.
 pub fn build_engine(config: &Config) -> Result<Loaded, EngineError> {
-    let mut models = Vec::with_capacity(config.models.len());
-    let mut files = BTreeMap::new();
-    for model in &config.models {
-        let source = open(&model.path).map_err(|source| EngineError::Model { name: model.name.clone(), source })?;
-        files.insert(model.name.clone(), source.files.clone());
-        models.push((model.name.clone(), source));
-    }
-    Ok(Loaded { engine: link(models, config)?, files })
+    // Every rank of this process reads its own part.
+    let here = if config.rank.is_some() { 1 } else { config.parallel.world() };
+    let ranks = (0..here).map(|_| open_all(config)).collect::<Result<Vec<_>, _>>()?;
+    let files =
+        ranks.first().into_iter().flatten().map(|(name, source)| (name.clone(), source.files.clone())).collect();
+    Ok(Loaded { engine: link(ranks, config)?, files })
+}
+
+/// Computes with rank 0, until that one ends. Calls `ready` once the models are loaded.
+///
+/// # Errors
+/// Models that cannot be loaded, and ranks that are lost.
+pub fn follow(config: &Config, rank: &RankConfig, ready: impl FnOnce()) -> Result<(), EngineError> {
+    let models = open_all(config)?;
+    Ok(join(rank, config.parallel)?.follow(models, &engine_options(config), ready)?)
+}
+
+/// Waits for the other ranks.
+fn join(rank: &RankConfig, layout: Parallel) -> Result<ProcessRank, EngineError> {
+    let RankConfig { rank, world, rendezvous } = rank;
+    tracing::info!(rank, world, %rendezvous, "waiting for the other ranks");
+    Ok(ProcessRank::join(&Rendezvous {
+        address: rendezvous.clone(),
+        rank: *rank,
+        world: *world,
+        job: format!("trainyard {} {layout}", env!("CARGO_PKG_VERSION")),
+        patience: RENDEZVOUS_PATIENCE,
+        limit: COLLECTIVE_LIMIT,
+    })?)
+}
+
+fn open_all(config: &Config) -> Result<Vec<(String, ModelSource)>, EngineError> {
+    let open = |model: &NamedPath| match open(&model.path) {
+        Ok(source) => Ok((model.name.clone(), source)),
+        Err(source) => Err(EngineError::Model { name: model.name.clone(), source }),
+    };
+    config.models.iter().map(open).collect()
 }
 
 /// Opens a model by its path or, from the hub cache, by its id.
@@ -77,25 +120,54 @@ fn hub_cache() -> Option<PathBuf> {
         .or_else(|| variable("HOME").map(|home| home.join(".cache/huggingface/hub")))
 }
 
-fn link(models: Vec<(String, ModelSource)>, config: &Config) -> Result<Box<dyn Engine>, EngineError> {
-    let engine = CpuEngine::new(models, engine_options(config))?;
-    let device = engine.backend().device();
+/// The engine of models that each rank has opened.
+fn link(mut ranks: Vec<Vec<(String, ModelSource)>>, config: &Config) -> Result<Box<dyn Engine>, EngineError> {
+    let options = engine_options(config);
+    let (engine, device): (Box<dyn Engine>, _) = match (ranks.pop(), &config.rank) {
+        (Some(only), Some(rank)) => {
+            let engine = join(rank, config.parallel)?.lead(only, &options)?;
+            let device = engine.backend().device();
+            (Box::new(engine), device)
+        }
+        (Some(only), None) if ranks.is_empty() => {
+            let engine = CpuEngine::new(only, options)?;
+            let device = engine.backend().device();
+            (Box::new(engine), device)
+        }
+        (last, _) => {
+            ranks.extend(last);
+            let engine = ParallelEngine::new(ranks, options)?;
+            let device = engine.backend().device();
+            (Box::new(engine), device)
+        }
+    };
     tracing::info!(
         dtype = config.dtype.name(),
+        layout = %config.parallel,
         threads = device.threads,
         kernels = device.kernels,
         "models are packed"
     );
-    Ok(Box::new(engine))
+    Ok(engine)
+}
+
+/// Type of base weights and of the inputs of their GEMMs.
+pub(crate) fn dtype(config: &Config) -> Dtype {
+    match config.dtype {
+        ComputeType::Bf16 => Dtype::Bf16,
+        ComputeType::F32 => Dtype::F32,
+    }
 }
 
 /// How the engine is to compute.
 pub(crate) fn engine_options(config: &Config) -> EngineOptions {
-    let dtype = match config.dtype {
-        ComputeType::Bf16 => Dtype::Bf16,
-        ComputeType::F32 => Dtype::F32,
-    };
-    EngineOptions { dtype, threads: config.threads, ..memory_options(config) }
+    EngineOptions {
+        parallel: config.parallel,
+        dtype: dtype(config),
+        threads: config.threads,
+        kernels: config.kernels,
+        ..memory_options(config)
+    }
 }
 
 /// The memory budget and its parts: as configured, else a share of what the machine has.

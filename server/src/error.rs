@@ -7,6 +7,7 @@ use trainyard_protocol::{OpError, redacted};
 use trainyard_scheduler::{self as scheduler, Origin, Refusal};
 
 use crate::auth::KEY_PREFIX;
+use crate::jwt::TokenError;
 
 /// When a client may repeat what a full disk refused. Clients repeat a request ten times: that is some minutes.
 const NO_SPACE_RETRY_SECONDS: u64 = 20;
@@ -19,6 +20,9 @@ pub enum ApiError {
     /// No key, a malformed one or an unknown one.
     #[error("{0}")]
     Unauthorized(&'static str),
+    /// A token that is not accepted; another one may be.
+    #[error(transparent)]
+    Token(#[from] TokenError),
     /// A caller whose key does not allow this.
     #[error("{0}")]
     NotAllowed(String),
@@ -117,10 +121,19 @@ impl ApiError {
         }
     }
 
+    /// What a caller has to show (RFC 6750). Clients make a new token after `invalid_token`.
+    fn challenge(&self) -> Option<&'static str> {
+        match self {
+            Self::Unauthorized(_) => Some("Bearer realm=\"trainyard\""),
+            Self::Token(_) => Some("Bearer realm=\"trainyard\", error=\"invalid_token\""),
+            _ => None,
+        }
+    }
+
     /// The status of its answer.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::Unauthorized(_) => StatusCode::UNAUTHORIZED,
+            Self::Unauthorized(_) | Self::Token(_) => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) | Self::NotAllowed(_) => StatusCode::FORBIDDEN,
             Self::NotFound { .. } | Self::Unsupported(_) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
@@ -152,12 +165,15 @@ impl IntoResponse for ApiError {
         let mut response = json_response(self.status(), &body);
         response.extensions_mut().insert(Reason(self.reason()));
         response.extensions_mut().insert(Detail(detail));
-        let retry_after = match self {
-            Self::Busy { retry_after_seconds, .. } => Some(u64::from(retry_after_seconds)),
+        let retry_after = match &self {
+            Self::Busy { retry_after_seconds, .. } => Some(u64::from(*retry_after_seconds)),
             Self::NoSpace(_) => Some(NO_SPACE_RETRY_SECONDS),
             Self::Quota(refusal) => Some(refusal.retry_after.as_secs().max(1)),
             _ => None,
         };
+        if let Some(challenge) = self.challenge() {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        }
         if let Some(seconds) = retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -172,6 +188,10 @@ pub(crate) struct Reason(pub(crate) String);
 /// The text for the client. Travels with the answer, for APIs that write it in another form.
 #[derive(Clone, Debug)]
 pub(crate) struct Detail(pub(crate) String);
+
+/// How an answer that consists of events says that it fails. Travels with the answer, for what may end it.
+#[derive(Clone, Debug)]
+pub(crate) struct FailureEvent(pub(crate) fn(&ApiError) -> String);
 
 /// Whether a text may be an id or a path of this API.
 fn is_plain(text: &str) -> bool {

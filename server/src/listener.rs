@@ -3,6 +3,7 @@
 
 mod connections;
 mod handshake;
+mod min_rate;
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -23,6 +24,8 @@ pub(crate) use self::connections::descriptors;
 use self::connections::{Admitted, Connections};
 pub use self::connections::{ConnectionLimits, Full};
 use self::handshake::handshake;
+pub use self::min_rate::MinRate;
+use self::min_rate::RateLimited;
 use crate::error::refusal_text;
 use crate::peer::Peer;
 use crate::state::Shutdown;
@@ -125,6 +128,7 @@ impl Connection {
 
     async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
         let Self { router, limits, stopping, peer } = self;
+        let stream = RateLimited::new(stream, limits.min_rate);
         let router = router.map_request(move |mut request: hyper::Request<hyper::body::Incoming>| {
             request.extensions_mut().insert(peer);
             request

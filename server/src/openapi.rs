@@ -1,8 +1,10 @@
 //! The API's OpenAPI document, made from the endpoints' own descriptions.
 
+mod aliases;
 mod examples;
 mod others;
 mod refusals;
+mod wording;
 
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{AnyOf, Schema};
@@ -13,13 +15,26 @@ use utoipa::{Modify, OpenApi as _, ToSchema};
 use self::others::Others;
 pub(crate) use self::refusals::{AnthropicRefusals, OpenAiRefusals, Refusals};
 use crate::api::Endpoints;
+use crate::wire::anthropic::AnthropicErrorResponse;
 use crate::wire::futures::{FailedResponse, TryAgainResponse};
+use crate::wire::openai::ErrorResponse;
 
 /// A body that is no text.
 #[derive(ToSchema)]
 #[schema(value_type = String, format = Binary)]
 #[allow(dead_code, reason = "only its description is used")]
 pub(crate) struct Binary(Vec<u8>);
+
+/// One of the events that a stream consists of, in the order of their fields.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "only its description is used")]
+pub(crate) struct ServerSentEvent {
+    /// Its type; absent in streams of the OpenAI API.
+    #[schema(nullable = false)]
+    event: Option<String>,
+    /// JSON; at the end of a stream of the OpenAI API `[DONE]`.
+    data: String,
+}
 
 /// The frame around the endpoints.
 #[derive(utoipa::OpenApi)]
@@ -36,7 +51,7 @@ pub(crate) struct Binary(Vec<u8>);
         (url = "/", description = "the server that serves this document"),
         (url = "http://127.0.0.1:8000", description = "the default address"),
     ),
-    components(schemas(FailedResponse, TryAgainResponse)),
+    components(schemas(AnthropicErrorResponse, ErrorResponse, FailedResponse, TryAgainResponse)),
     security(("api_key" = []), ("bearer" = [])),
     modifiers(&Security),
 )]
@@ -47,12 +62,14 @@ struct Security;
 impl Modify for Security {
     fn modify(&self, document: &mut OpenApi) {
         let components = document.components.get_or_insert_default();
-        let key = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("X-API-Key")));
-        components.add_security_scheme("api_key", key);
-        for (name, description) in [("bearer", "an API key"), ("metrics_token", "--metrics-token")] {
-            let http = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(description)).build();
-            components.add_security_scheme(name, SecurityScheme::Http(http));
-        }
+        let key = ApiKeyValue::with_description("X-API-Key", "an API key, or a token of `auth/token`");
+        components.add_security_scheme("api_key", SecurityScheme::ApiKey(ApiKey::Header(key)));
+        let bearer = || HttpBuilder::new().scheme(HttpAuthScheme::Bearer);
+        let text = "a JSON Web Token, of `auth/token` or of the configured issuer; or an API key";
+        let token = bearer().bearer_format("JWT").description(Some(text)).build();
+        components.add_security_scheme("bearer", SecurityScheme::Http(token));
+        let metrics = bearer().description(Some("--metrics-token")).build();
+        components.add_security_scheme("metrics_token", SecurityScheme::Http(metrics));
     }
 }
 
@@ -64,6 +81,8 @@ pub fn document() -> OpenApi {
     document.merge(Others::openapi());
     examples::insert(&mut document);
     any_result(&mut document);
+    wording::complete(&mut document);
+    aliases::insert(&mut document);
     document
 }
 

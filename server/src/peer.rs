@@ -25,6 +25,11 @@ pub(crate) fn describe(peer: Option<Peer>, headers: &HeaderMap) -> Option<String
     }
 }
 
+/// Whether a proxy passed a request on.
+pub(crate) fn is_forwarded(headers: &HeaderMap) -> bool {
+    ["forwarded", "x-forwarded-for", "x-real-ip"].iter().any(|name| headers.contains_key(*name))
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]

@@ -33,6 +33,8 @@ pub struct Limits {
     pub max_queued: u64,
     /// How long a download URL works.
     pub download_url_lifetime: Duration,
+    /// How long an upload may take; then it is deleted.
+    pub upload_lifetime: Duration,
 }
 
 impl Default for Limits {
@@ -43,6 +45,7 @@ impl Default for Limits {
             long_poll: Duration::from_secs(30),
             max_queued: 16_384,
             download_url_lifetime: Duration::from_secs(3_600),
+            upload_lifetime: Duration::from_secs(24 * 3_600),
         }
     }
 }
@@ -100,6 +103,8 @@ pub struct Setup {
     pub signer: Signer,
     /// The disks that requests take space on.
     pub disks: Disks,
+    /// Whether the console is served.
+    pub console: bool,
 }
 
 /// What every handler shares. Cheap to clone.
@@ -127,6 +132,8 @@ pub struct AppState {
     pub random: Random,
     /// Signs download URLs.
     pub signer: Arc<Signer>,
+    /// Whether the console is served.
+    pub console: bool,
     /// Where clients reach the server; taken from each request's headers when `None`.
     pub public_url: Option<Arc<str>>,
     /// Whether they speak HTTPS with it.
@@ -152,6 +159,7 @@ impl AppState {
         Self {
             metrics: Arc::new(Metrics::new(&setup.scheduler, &setup.process_metrics, &setup.disks)),
             disks: setup.disks,
+            console: setup.console,
             scheduler: setup.scheduler,
             models: setup.models,
             preparer: setup.preparer,

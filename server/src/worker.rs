@@ -91,6 +91,8 @@ pub fn spawn(mailbox: impl Mailbox, deps: WorkerDeps) -> io::Result<WorkerHandle
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let WorkerDeps { engine, workspace, runtime, random } = deps;
+    // Metrics are right before the first request.
+    mailbox.observe_engine(engine.stats());
     let (arrived, arrivals) = channel();
     let mut worker = Worker {
         mailbox: Arc::new(mailbox),
@@ -156,10 +158,16 @@ impl<M: Mailbox> Worker<M> {
                 self.step();
             }
         }
+        // It may also have failed while it was idle: a rank that is a process was lost.
+        if let Some(failure) = self.engine.failure() {
+            tracing::error!(%failure, "worker stopping: the engine cannot go on; the process ends");
+        } else if self.panics >= MAX_PANICS {
+            tracing::error!("worker stopping: the engine panicked in {MAX_PANICS} consecutive steps; the process ends");
+        }
     }
 
     fn has_failed(&self) -> bool {
-        self.panics >= MAX_PANICS
+        self.panics >= MAX_PANICS || self.engine.failure().is_some()
     }
 
     /// Cancels samples: all at once, because a session that ends may have had thousands.
@@ -274,11 +282,6 @@ impl<M: Mailbox> Worker<M> {
                 for request in self.started.keys().cloned().collect::<Vec<_>>() {
                     self.abandon(&request);
                 }
-                if self.has_failed() {
-                    tracing::error!(
-                        "worker stopping: the engine panicked in {MAX_PANICS} consecutive steps; the process ends"
-                    );
-                }
             }
         }
     }
@@ -324,7 +327,7 @@ impl<M: Mailbox> Worker<M> {
     fn report(&self, request: RequestId, outcome: CompletionOutcome) {
         match outcome {
             CompletionOutcome::Report(outcome, effects) => self.mailbox.complete(request, outcome, effects),
-            CompletionOutcome::Encode(used, encode) => self.mailbox.complete_encoded_by(request, used, encode),
+            CompletionOutcome::Encode(measured, encode) => self.mailbox.complete_encoded_by(request, measured, encode),
             CompletionOutcome::Publish(folder) => self.publish(request, folder),
         }
     }

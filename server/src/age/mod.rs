@@ -2,7 +2,8 @@
 //!
 //! A file is a header, which holds the file key once per recipient and is authenticated with it, and the payload:
 //! ChaCha20-Poly1305 in chunks of 64 KiB under a key that is derived from the file key. The primitives are those of `ring`,
-//! which also serves TLS; the crate `age` would bring 45 packages, most of them for translated messages.
+//! which also serves TLS; the crate `age` (0.12, a beta) would bring 75 packages, for translated messages and post-quantum
+//! keys among others.
 
 mod bech32;
 mod folder;

@@ -8,7 +8,7 @@ use super::respond::whole_or_stream;
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::inference::anthropic;
-use crate::openapi::AnthropicRefusals;
+use crate::openapi::{AnthropicRefusals, ServerSentEvent};
 use crate::state::AppState;
 use crate::wire::anthropic::{MessageResponse, MessagesRequest};
 
@@ -20,7 +20,7 @@ use crate::wire::anthropic::{MessageResponse, MessagesRequest};
     post, path = "/anthropic/api/v1/messages", tag = "anthropic", request_body = MessagesRequest,
     responses(
         (status = 200, description = "the reply, whole or in events",
-            content((MessageResponse = "application/json"), (String = "text/event-stream"))),
+            content((MessageResponse = "application/json"), (ServerSentEvent = "text/event-stream"))),
         AnthropicRefusals,
     ),
 )]

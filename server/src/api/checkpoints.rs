@@ -6,12 +6,12 @@ use super::extract::ApiQuery;
 use super::listing::{checkpoint, cursor, page, scope};
 use super::respond::{Answer, Reply};
 use crate::auth::Tenant;
-use crate::error::ApiError;
 use crate::openapi::Refusals;
 use crate::state::AppState;
 use crate::wire::catalogue::{CheckpointsResponse, PageQuery};
 
-/// The caller's checkpoints across runs, newest first; with `access_scope=accessible` also other tenants' public ones.
+/// The caller's checkpoints across runs, newest first; with `access_scope=accessible` also other tenants' public ones. With
+/// `project_id`, those of sessions in this project of the caller's alone, whatever the scope.
 #[utoipa::path(
     get, path = "/api/v1/checkpoints", tag = "catalogue", params(PageQuery),
     responses((status = 200, description = "done", body = CheckpointsResponse), Refusals),
@@ -22,13 +22,11 @@ pub(super) async fn checkpoints(
     ApiQuery(query): ApiQuery<PageQuery>,
 ) -> Reply<CheckpointsResponse> {
     let page = page(&query)?;
-    if query.project_id.is_some() {
-        return Err(ApiError::invalid(
-            "project_id: checkpoints are not filtered by it; training_runs and sessions are",
-        ));
-    }
     let scope = scope(query.access_scope.as_deref())?;
-    let (found, total) = state.scheduler.checkpoints(&tenant, scope, page).await?;
+    let (found, total) = match &query.project_id {
+        Some(project) => state.scheduler.project_checkpoints(&tenant, project, page).await?,
+        None => state.scheduler.checkpoints(&tenant, scope, page).await?,
+    };
     let checkpoints = found.into_iter().map(checkpoint).collect();
     Ok(Answer(CheckpointsResponse { checkpoints, cursor: Some(cursor(page, total)) }))
 }
@@ -36,6 +34,7 @@ pub(super) async fn checkpoints(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+    use axum::http::Method;
     use serde_json::json;
 
     use super::super::testing::*;
@@ -55,5 +54,32 @@ mod tests {
         let of_run = server.get(&format!("training_runs/{run}/checkpoints")).await.json();
         assert_eq!(of_run["checkpoints"], json!([expected]));
         server.get("training_runs/none/checkpoints").await.refused(404);
+    }
+
+    #[tokio::test]
+    async fn a_project_has_the_checkpoints_of_its_sessions() {
+        let server = Server::start().await;
+        let (one, other) = (server.run().await, server.run().await);
+        let path = server.checkpoint(&one, 1, "weights", "a").await;
+        server.checkpoint(&other, 1, "weights", "b").await;
+        let session = one.split(':').next().unwrap();
+        let project = format!("/api/v1/sessions/{session}/project");
+        server.call(Method::PUT, &project, &[("content-type", "application/json")], r#"{"project_id": "p"}"#).await;
+        for (query, expected) in [
+            ("project_id=p", vec![path.as_str()]),
+            ("project_id=p&access_scope=accessible", vec![path.as_str()]),
+            ("project_id=p&offset=1", vec![]),
+            ("project_id=q", vec![]),
+        ] {
+            let listed = server.get(&format!("checkpoints?{query}")).await.json();
+            let paths: Vec<&str> = listed["checkpoints"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|found| found["tinker_path"].as_str().unwrap())
+                .collect();
+            assert_eq!(paths, expected, "{query}");
+            assert_eq!(listed["cursor"]["total_count"], u64::from(query.starts_with("project_id=p")), "{query}");
+        }
     }
 }

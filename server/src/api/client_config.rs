@@ -1,8 +1,11 @@
 //! `POST client/config`.
 
+use axum::extract::State;
+
 use super::body::JsonBody;
 use super::respond::{Answer, Reply};
 use crate::openapi::Refusals;
+use crate::state::AppState;
 use crate::wire::client::{ClientConfigRequest, ClientConfigResponse};
 
 /// Settings that the server chooses for a client.
@@ -10,8 +13,12 @@ use crate::wire::client::{ClientConfigRequest, ClientConfigResponse};
     post, path = "/api/v1/client/config", tag = "client", request_body = ClientConfigRequest,
     responses((status = 200, description = "done", body = ClientConfigResponse), Refusals),
 )]
-pub(super) async fn client_config(JsonBody(_request): JsonBody<ClientConfigRequest>) -> Reply<ClientConfigResponse> {
-    Ok(Answer(ClientConfigResponse::default()))
+pub(super) async fn client_config(
+    State(state): State<AppState>,
+    JsonBody(_request): JsonBody<ClientConfigRequest>,
+) -> Reply<ClientConfigResponse> {
+    let pjwt_auth_enabled = state.auth.offers_tokens();
+    Ok(Answer(ClientConfigResponse { pjwt_auth_enabled, ..ClientConfigResponse::default() }))
 }
 
 #[cfg(test)]
@@ -25,7 +32,7 @@ mod tests {
     async fn a_client_can_start() {
         let server = Server::start().await;
         let body = json!({"sdk_version": "0.38.0"});
-        assert_eq!(server.post("client/config", body.clone()).await.json()["pjwt_auth_enabled"], false);
+        assert_eq!(server.post("client/config", body.clone()).await.json()["pjwt_auth_enabled"], true);
         assert!(server.post("client/dynamic_config", body).await.json()["refresh_interval_sec"].is_u64());
     }
 }

@@ -23,6 +23,11 @@ const ACCESS_TOKEN: HeaderName = HeaderName::from_static("x-tinker-weights-acces
 /// can't be trained. A repetition with the same `x-idempotency-key`, or the same run, returns the same copy.
 #[utoipa::path(
     post, path = "/api/v1/copy_weights", tag = "weights", request_body = CopyWeightsRequest,
+    params(
+        ("x-idempotency-key" = Option<String>, Header, description = "names the call, so that it can be repeated", max_length = 256),
+        ("x-tinker-weights-access-token" = Option<String>, Header,
+            description = "a key of another tenant, whose checkpoint is read; it counts before `weights_access_token` of the body"),
+    ),
     responses((status = 200, description = "done", body = CopyWeightsResponse), Refusals),
 )]
 pub(super) async fn copy_weights(

@@ -116,6 +116,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_scalar_head_is_asked_for_by_metadata_and_takes_the_unembedding_s_place() {
+        let server = Server::start().await;
+        let session = server.session().await;
+        let head = json!({"trainyard.head": "scalar"});
+        for (n, lora) in [json!({"rank": 4}), json!(null)].into_iter().enumerate() {
+            let changes = json!({"model_seq_id": n, "lora_config": lora, "user_metadata": head});
+            server.post("create_model", body(&session, &changes)).await.json();
+            let Payload::CreateModel { spec, .. } = Payload::decode(&server.next_work().await.payload).unwrap() else {
+                panic!()
+            };
+            assert!(spec.head.is_scalar());
+            assert!(spec.lora.is_none_or(|lora| lora.train_mlp && lora.train_attn && !lora.train_unembed));
+        }
+        let unembedding = json!({"rank": 4, "train_attn": false, "train_mlp": false});
+        let changes = json!({"model_seq_id": 2, "lora_config": unembedding, "user_metadata": head});
+        let refused = server.post("create_model", body(&session, &changes)).await.refused(400);
+        assert!(refused.starts_with("lora_config.train_unembed: a model with a scalar head"), "{refused}");
+    }
+
+    #[tokio::test]
     async fn what_cannot_be_trained_is_refused_by_name() {
         let server = Server::start().await;
         let session = server.session().await;
@@ -125,6 +145,7 @@ mod tests {
             (json!({"lora_config": off}), "At least one of train_unembed, train_mlp, train_attn must be True"),
             (json!({"lora_config": {"rank": -1}}), "lora_config.rank"),
             (json!({"optimizer_config": {"type": "dimuon", "version": 1}}), "dimuon"),
+            (json!({"user_metadata": {"trainyard.head": "vector"}}), "user_metadata.trainyard.head: \"vector\" is not"),
             (json!({"model_seq_id": -1}), "model_seq_id"),
             (json!({"model_seq_id": "x"}), "model_seq_id"),
         ] {

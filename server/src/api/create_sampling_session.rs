@@ -1,14 +1,16 @@
 //! `POST create_sampling_session`.
 
 use axum::extract::State;
-use trainyard_protocol::{CheckpointKind, OpError, SessionId, TenantId, TinkerPath};
+use trainyard_protocol::{OpError, SessionId, TenantId, TinkerPath};
 use trainyard_scheduler::NewSamplingSession;
 
+use super::base_name::other_name;
 use super::body::JsonBody;
 use super::create_model::check_number;
 use super::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::error::ApiError;
+use crate::exports::{ensure_readable, is_sampled};
 use crate::openapi::Refusals;
 use crate::state::AppState;
 use crate::wire::sampling::{CreateSamplingSessionRequest, CreateSamplingSessionResponse};
@@ -38,7 +40,7 @@ pub(super) async fn create_sampling_session(
     Ok(Answer(CreateSamplingSessionResponse { sampling_session_id }))
 }
 
-/// Base model and checkpoint; with both, the path wins and the base must match.
+/// Base model and checkpoint; with both, the base model must be the checkpoint's or another name of its weights.
 async fn source(
     state: &AppState,
     tenant: &TenantId,
@@ -50,21 +52,20 @@ async fn source(
         return Ok((base, None));
     };
     let path = sampler_path(&text)?;
-    let found = state.scheduler.checkpoint(tenant, &path).await?.spec.base_model;
-    match base_model {
-        Some(base) if base != found => {
-            Err(ApiError::invalid(format!("base_model: {base:?} is not the checkpoint's {found:?}")))
-        }
-        _ => Ok((found, Some(path))),
-    }
+    let checkpoint = state.scheduler.checkpoint(tenant, &path).await?;
+    ensure_readable(&state.storage, "model_path", &checkpoint).await?;
+    let found = checkpoint.spec.base_model;
+    let base = base_model.unwrap_or_else(|| found.clone());
+    other_name(state, "base_model", &base, &found).await??;
+    Ok((base, Some(path)))
 }
 
 fn sampler_path(text: &str) -> Result<TinkerPath, ApiError> {
     let path: TinkerPath =
         text.parse().map_err(|error: OpError| ApiError::invalid(format!("model_path: {}", error.message)))?;
-    if path.kind != CheckpointKind::Sampler {
+    if !is_sampled(path.kind) {
         return Err(ApiError::invalid(format!(
-            "model_path: {text:?} is no sampler checkpoint (sampler_weights/<name>)"
+            "model_path: {text:?} is no sampler checkpoint (sampler_weights/<name>) and no external one (external_weights/<name>)"
         )));
     }
     Ok(path)

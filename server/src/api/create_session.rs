@@ -18,6 +18,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("x-idempotency-key")
 /// Opens a session. A repetition with the same `x-idempotency-key` returns the same one.
 #[utoipa::path(
     post, path = "/api/v1/create_session", tag = "sessions", request_body = CreateSessionRequest,
+    params(("x-idempotency-key" = Option<String>, Header, description = "names the call, so that it can be repeated", max_length = 256)),
     responses((status = 200, description = "done", body = CreateSessionResponse), Refusals),
 )]
 pub(super) async fn create_session(

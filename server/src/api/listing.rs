@@ -77,7 +77,8 @@ pub(super) async fn training_run(
     })
 }
 
-fn numerics_change(change: NumericsChange) -> catalogue::NumericsChange {
+/// A change as the wire writes it.
+pub(super) fn numerics_change(change: NumericsChange) -> catalogue::NumericsChange {
     let NumericsChange { at, from, to } = change;
     catalogue::NumericsChange { time: rfc3339(at), from, to }
 }

@@ -2,9 +2,10 @@
 
 use axum::extract::State;
 use bytes::Bytes;
-use trainyard_protocol::{OpError, RunId, RunSpec, SessionId, TenantId, TinkerPath};
+use trainyard_protocol::{ModelHead, OpError, RunId, RunSpec, SessionId, TenantId, TinkerPath};
 use trainyard_scheduler::{NewRun, RequestKind, Run};
 
+use super::base_name::other_name;
 use super::body::RawBody;
 use super::create_model::check_number;
 use super::respond::Reply;
@@ -13,6 +14,7 @@ use super::weights_access::reader;
 use crate::auth::Tenant;
 use crate::codec::Payload;
 use crate::error::ApiError;
+use crate::exports::ensure_readable;
 use crate::openapi::Refusals;
 use crate::state::AppState;
 use crate::wire::futures::SubmitResponse;
@@ -63,8 +65,12 @@ async fn create(
     let (mut spec, reader) = source(state, tenant, &request.checkpoint()?, &request).await?;
     let mut checkpoint_base = None;
     if let Some(base) = &request.base_model {
-        checkpoint_base = other_name(state, "base_model", base, &spec).await??;
+        checkpoint_base = other_name(state, "base_model", base, &spec.base_model).await??;
         spec.base_model.clone_from(base);
+    }
+    let user_metadata = json::text_metadata(&request.user_metadata);
+    if let Some(head) = ModelHead::of_metadata(&user_metadata)? {
+        spec.head = head;
     }
     state.require_model(&spec.base_model)?;
     let payload = request.payload(&spec, reader, checkpoint_base)?;
@@ -72,7 +78,7 @@ async fn create(
         session,
         model_seq_id,
         spec,
-        user_metadata: json::text_metadata(&request.user_metadata),
+        user_metadata,
         kind: RequestKind::LoadWeights,
         payload: payload.encode()?,
         identity: payload.identity()?,
@@ -116,13 +122,13 @@ async fn build(
             if *wanted != run.spec.base_model {
                 return Ok(Err(OpError::user(format!("base_model: {wanted:?} is not that of {}", run.id))));
             }
-            let checkpoint_base = other_name(state, "path", wanted, &spec).await?;
+            let checkpoint_base = other_name(state, "path", wanted, &spec.base_model).await?;
             Ok(checkpoint_base.and_then(|checkpoint_base| request.payload(&spec, reader, checkpoint_base)))
         }
         Err(error @ (ApiError::NotFound { .. } | ApiError::Gone(_))) => {
             Ok(Err(OpError::user(format!("path: {error}"))))
         }
-        Err(error @ ApiError::Forbidden(_)) => Ok(Err(OpError::user(error.to_string()))),
+        Err(error @ (ApiError::Forbidden(_) | ApiError::Invalid(_))) => Ok(Err(OpError::user(error.to_string()))),
         Err(error) => Err(error),
     }
 }
@@ -135,28 +141,9 @@ async fn source(
     request: &LoadWeightsRequest,
 ) -> Result<(RunSpec, Option<TenantId>), ApiError> {
     let reader = reader(state, tenant, path, request.weights_access_token.as_deref()).await?;
-    let spec = state.scheduler.checkpoint(&reader, path).await?.spec;
-    Ok((spec, Some(reader).filter(|reader| reader != tenant)))
-}
-
-/// The checkpoint's name for a base model, where that is another than the wanted one for the same weights; or why the
-/// checkpoint does not fit.
-async fn other_name(
-    state: &AppState,
-    field: &str,
-    wanted: &str,
-    checkpoint: &RunSpec,
-) -> Result<Result<Option<String>, OpError>, ApiError> {
-    let found = &checkpoint.base_model;
-    if wanted == found {
-        return Ok(Ok(None));
-    }
-    if state.scheduler.are_same_weights(wanted, found).await? {
-        return Ok(Ok(Some(found.clone())));
-    }
-    let text =
-        format!("{field}: the checkpoint's base model {found:?} is not {wanted:?}, nor another name of its weights");
-    Ok(Err(OpError::user(text)))
+    let checkpoint = state.scheduler.checkpoint(&reader, path).await?;
+    ensure_readable(&state.storage, "path", &checkpoint).await?;
+    Ok((checkpoint.spec, Some(reader).filter(|reader| reader != tenant)))
 }
 
 #[cfg(test)]
@@ -184,6 +171,20 @@ mod tests {
         assert_eq!(info["is_lora"], false);
         server.post("optim_step", adam(&format!("{session}:train:0"), 1, 0.1)).await.json();
         assert_eq!(server.next_work().await.seq_id, 1);
+    }
+
+    #[tokio::test]
+    async fn a_checkpoint_may_get_a_scalar_head() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        let path = server.checkpoint(&run, 1, "weights", "a").await;
+        let session = server.session().await;
+        let create = |seq: i64, head: &str| json!({"session_id": session, "model_seq_id": seq, "path": path, "optimizer": false, "user_metadata": {"trainyard.head": head}});
+        let refused = server.post("load_weights", create(0, "vector")).await.refused(400);
+        assert_eq!(refused, "user_metadata.trainyard.head: \"vector\" is not a head; the one is \"scalar\"");
+        server.post("load_weights", create(0, "scalar")).await.json();
+        let payload = Payload::decode(&server.next_work().await.payload).unwrap();
+        assert!(matches!(payload, Payload::LoadWeights { create: Some(spec), .. } if spec.head.is_scalar()));
     }
 
     #[tokio::test]

@@ -1,11 +1,13 @@
 //! The HTTP API: one endpoint per file, and the table that joins them.
 
+mod base_name;
 mod body;
 mod body_memory;
 mod extract;
 mod fallback;
 mod listing;
 mod receive;
+mod receive_pieces;
 mod recorded;
 mod respond;
 mod submit;
@@ -18,20 +20,27 @@ mod admin;
 mod anthropic_count_tokens;
 mod anthropic_messages;
 mod asample;
+mod auth_token;
 mod cancel_future;
 mod checkpoint_delete;
 mod checkpoint_publish;
 mod checkpoint_ttl;
 mod checkpoint_unpublish;
 mod checkpoints;
+mod checkpoints_search;
 mod client_config;
 mod client_dynamic_config;
+mod console;
+mod content_range;
 mod copy_weights;
 mod create_custom_loss;
 mod create_model;
 mod create_sampling_session;
 mod create_session;
+mod docs;
 mod download;
+mod external_weights_upload_finish;
+mod external_weights_upload_start;
 mod external_weights_urls;
 mod forward;
 mod forward_backward;
@@ -41,7 +50,9 @@ mod health;
 mod healthz;
 mod index;
 mod join_sampling_session;
+mod jwks;
 mod load_weights;
+mod measured;
 mod oai_chat_completions;
 mod oai_completions;
 mod oai_models;
@@ -67,19 +78,23 @@ mod trace_download;
 mod trace_export;
 mod training_run;
 mod training_runs;
+mod upload_file;
 mod usage;
 mod weights_access;
 mod weights_info;
+mod whoami;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, delete, get, post, put};
 
 use self::admin::{
-    admin_change_user, admin_create_key, admin_create_organisation, admin_create_project, admin_create_user,
-    admin_delete_project, admin_keys, admin_organisations, admin_projects, admin_revoke_key, admin_users, audit,
+    admin_change_limits, admin_change_organisation, admin_change_user, admin_create_key, admin_create_organisation,
+    admin_create_project, admin_create_user, admin_delete_project, admin_keys, admin_limits, admin_organisations,
+    admin_projects, admin_revoke_key, admin_rotate_signing, admin_users, audit,
 };
 pub(crate) use self::body::DecodingBudget;
+use self::measured::{metrics_export, run_metrics};
 pub(crate) use self::receive::BodyBudget;
 pub use self::receive::BodyLimits;
 use self::usage::{admin_usage_csv, billing_storage, billing_usage};
@@ -140,6 +155,8 @@ endpoints! {
         post "/api/v1/save_weights_for_sampler" save_weights_for_sampler;
         post "/api/v1/save_weights_external" save_weights_external;
         post "/api/v1/load_weights" load_weights;
+        post "/api/v1/external_weights_upload_start" external_weights_upload_start;
+        post "/api/v1/external_weights_upload_finish" external_weights_upload_finish;
         post "/api/v1/weights_info" weights_info;
         post "/api/v1/create_sampling_session" create_sampling_session;
         post "/api/v1/copy_weights" copy_weights;
@@ -152,12 +169,17 @@ endpoints! {
         get "/api/v1/training_runs" training_runs;
         get "/api/v1/training_runs/{run_id}" training_run;
         get "/api/v1/training_runs/{run_id}/checkpoints" run_checkpoints;
+        get "/api/v1/training_runs/{run_id}/metrics" run_metrics;
+        get "/api/v1/training_runs/{run_id}/metrics/export" metrics_export;
         get "/api/v1/checkpoints" checkpoints;
+        post "/api/v1/checkpoints/search" checkpoints_search;
         delete "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}" checkpoint_delete;
         put "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/ttl" checkpoint_ttl;
         post "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/publish" checkpoint_publish;
         delete "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/publish" checkpoint_unpublish;
         get "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/external_weights_urls" external_weights_urls;
+        post "/api/v1/auth/token" auth_token;
+        get "/api/v1/auth/whoami" whoami;
         get "/api/v1/auth/apikey/me" own_key;
         delete "/api/v1/auth/apikey/me" own_key_revoke;
         get "/api/v1/audit" audit;
@@ -166,6 +188,10 @@ endpoints! {
         get "/api/v1/admin/usage.csv" admin_usage_csv;
         get "/api/v1/admin/organisations" admin_organisations;
         post "/api/v1/admin/organisations" admin_create_organisation;
+        put "/api/v1/admin/organisations/{organisation}" admin_change_organisation;
+        get "/api/v1/admin/organisations/{organisation}/limits" admin_limits;
+        put "/api/v1/admin/organisations/{organisation}/limits" admin_change_limits;
+        post "/api/v1/admin/signing_keys/rotate" admin_rotate_signing;
         get "/api/v1/admin/projects" admin_projects;
         post "/api/v1/admin/projects" admin_create_project;
         delete "/api/v1/admin/projects/{project_id}" admin_delete_project;
@@ -184,7 +210,9 @@ endpoints! {
     open {
         get "/api/v1/healthz" healthz;
         get "/api/v1/downloads/{run_id}/{kind}/{name}/{file}" download;
+        put "/api/v1/uploads/{upload_id}/{file}" upload_file;
         get "/api/v1/traces/{session_id}" trace_download;
+        get "/.well-known/jwks.json" jwks;
         get "/openapi.json" openapi_json;
     }
 }
@@ -200,10 +228,14 @@ pub fn router(state: AppState) -> Router {
             "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}",
             put(extract::incomplete_checkpoint_id).post(extract::incomplete_checkpoint_id),
         )
+        .merge(if state.console { console::keyed() } else { Router::new() })
         .route_layer(key_check)
         .merge(open())
+        .merge(if state.console { console::open() } else { Router::new() })
         .route("/", get(index::index))
-        .route("/docs", get(index::index))
+        .route("/docs", get(docs::to_page))
+        .route("/docs/", get(docs::page))
+        .route("/docs/{file}", get(docs::asset))
         .route("/healthz", get(healthz::healthz))
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))

@@ -8,7 +8,7 @@ use super::respond::whole_or_stream;
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::inference::openai;
-use crate::openapi::OpenAiRefusals;
+use crate::openapi::{OpenAiRefusals, ServerSentEvent};
 use crate::state::AppState;
 use crate::wire::openai::{ChatRequest, ChatResponse};
 
@@ -20,7 +20,7 @@ use crate::wire::openai::{ChatRequest, ChatResponse};
     post, path = "/oai/api/v1/chat/completions", tag = "openai", request_body = ChatRequest,
     responses(
         (status = 200, description = "the replies, whole or in chunks",
-            content((ChatResponse = "application/json"), (String = "text/event-stream"))),
+            content((ChatResponse = "application/json"), (ServerSentEvent = "text/event-stream"))),
         OpenAiRefusals,
     ),
 )]

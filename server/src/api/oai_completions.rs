@@ -8,7 +8,7 @@ use super::respond::whole_or_stream;
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::inference::openai;
-use crate::openapi::OpenAiRefusals;
+use crate::openapi::{OpenAiRefusals, ServerSentEvent};
 use crate::state::AppState;
 use crate::wire::openai::{CompletionRequest, CompletionResponse};
 
@@ -19,7 +19,7 @@ use crate::wire::openai::{CompletionRequest, CompletionResponse};
     post, path = "/oai/api/v1/completions", tag = "openai", request_body = CompletionRequest,
     responses(
         (status = 200, description = "the completions, whole or in chunks",
-            content((CompletionResponse = "application/json"), (String = "text/event-stream"))),
+            content((CompletionResponse = "application/json"), (ServerSentEvent = "text/event-stream"))),
         OpenAiRefusals,
     ),
 )]

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 
-use crate::auth::Caller;
+use crate::auth::{Caller, Credential};
 use crate::error::ApiError;
 use crate::openapi::Refusals;
 use crate::state::AppState;
@@ -18,7 +18,10 @@ pub(super) async fn own_key_revoke(
     Caller(caller): Caller,
 ) -> Result<StatusCode, ApiError> {
     let Some(found) = caller.key.as_deref() else {
-        let text = "the API key is not in the store: it can be removed from the configuration file alone";
+        let text = match caller.credential {
+            Credential::Issuer { .. } => "the caller has no API key, but a token of the external issuer",
+            _ => "the API key is not in the store: it can be removed from the configuration file alone",
+        };
         return Err(ApiError::NotAllowed(text.to_owned()));
     };
     state.scheduler.directory().revoke_key(found.key.organisation.clone(), found.key.id).await?;

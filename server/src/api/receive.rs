@@ -84,8 +84,13 @@ impl BodyBudget {
         Self { all, tenants: several.then(Arc::default), limits: Arc::new(limits) }
     }
 
+    /// Bounds on rates and memory.
+    pub(super) fn limits(&self) -> &BodyLimits {
+        &self.limits
+    }
+
     /// Nothing yet, for a body of a tenant.
-    fn memory(&self, tenant: Option<&TenantId>) -> Memory {
+    pub(super) fn memory(&self, tenant: Option<&TenantId>) -> Memory {
         let share = self.tenants.as_ref().zip(tenant).map(|(tenants, tenant)| {
             let mut tenants = tenants.lock().unwrap_or_else(PoisonError::into_inner);
             tenants.retain(|_, share| share.strong_count() > 0);
@@ -161,7 +166,7 @@ impl BodyBudget {
     }
 
     /// Reserves memory for a body of so many bytes, instead of what it had. Waits in order of arrival, for a while.
-    async fn reserve(&self, memory: &mut Memory, bytes: usize) -> Result<(), ApiError> {
+    pub(super) async fn reserve(&self, memory: &mut Memory, bytes: usize) -> Result<(), ApiError> {
         if bytes <= TINY {
             memory.bytes = bytes;
             return Ok(());
@@ -197,7 +202,7 @@ fn grown(bytes: usize) -> usize {
 }
 
 /// A body that must arrive at a minimum rate.
-struct Paced<'a> {
+pub(super) struct Paced<'a> {
     stream: BodyDataStream,
     limits: &'a BodyLimits,
     window_end: Instant,
@@ -205,17 +210,18 @@ struct Paced<'a> {
 }
 
 impl<'a> Paced<'a> {
-    fn new(body: Body, limits: &'a BodyLimits) -> Self {
+    pub(super) fn new(body: Body, limits: &'a BodyLimits) -> Self {
         Self { stream: body.into_data_stream(), limits, window_end: Instant::now() + limits.window, received: 0 }
     }
 
     /// Starts a new window.
-    fn restart(&mut self) {
+    pub(super) fn restart(&mut self) {
         self.window_end = Instant::now() + self.limits.window;
         self.received = 0;
     }
 
-    async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
+    /// The next bytes; `None` at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         loop {
             match timeout_at(self.window_end, self.stream.next()).await {
                 Ok(None) => return Ok(None),

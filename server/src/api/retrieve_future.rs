@@ -93,6 +93,11 @@ fn missing_worker(wait: WorkerWait) -> String {
     }
 }
 
+/// Why a request waits, if that is known.
+pub(super) async fn waiting_reason(state: &AppState, tenant: &TenantId, id: &RequestId) -> Option<String> {
+    pending(state, tenant, id).await.queue_state_reason
+}
+
 /// The answer for a client that has to poll again; it shows its user why the request waits.
 async fn pending(state: &AppState, tenant: &TenantId, id: &RequestId) -> TryAgainResponse {
     // Without the store the poll still has its answer.

@@ -40,6 +40,5 @@ mod tests {
             assert!(refused.starts_with(field), "{refused}");
         }
         server.get("sessions?limit=x").await.refused(400);
-        server.get("checkpoints?project_id=p").await.refused(400);
     }
 }

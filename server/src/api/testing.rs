@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tower::ServiceExt;
-use trainyard_protocol::{Optimizer, RunSpec, TinkerPath};
+use trainyard_protocol::{ModelHead, Optimizer, RunSpec, TinkerPath};
 use trainyard_scheduler::{
     Clock, Effect, Encoding, NewCheckpoint, Options, Outcome, Policies, Scheduler, Storage, TenantPolicy, Timestamp,
     Work, WorkItem, WorkerOptions,
 };
 
-use crate::auth::{Authenticator, Keys};
+use crate::auth::{Authenticator, Keys, TokenPolicy};
 use crate::disk::tests::gauged;
 use crate::engine;
 use crate::metrics::ProcessMetrics;
@@ -129,7 +129,7 @@ impl Server {
             scheduler: scheduler.clone(),
             models: Models::new(vec![engine::testing::model()], &BTreeMap::new()),
             preparer: Some(engine::testing::preparer()),
-            auth: Authenticator::new(keys, scheduler, clock.clone()),
+            auth: Authenticator::new(keys, TokenPolicy::default(), scheduler, clock.clone()),
             keyed,
             limits,
             shutdown,
@@ -144,6 +144,7 @@ impl Server {
             https: false,
             process_metrics: ProcessMetrics::default(),
             disks,
+            console: true,
             traces: Traces::default(),
         });
         let router = super::router(state.clone());
@@ -245,7 +246,12 @@ impl Server {
         let files = self.dir.path().join(&dir);
         std::fs::create_dir_all(&files).unwrap();
         std::fs::write(files.join("adapter_model.safetensors"), b"weights").unwrap();
-        let spec = RunSpec { base_model: MODEL.to_owned(), lora: None, optimizer: Optimizer::AdamW };
+        let spec = RunSpec {
+            base_model: MODEL.to_owned(),
+            lora: None,
+            optimizer: Optimizer::AdamW,
+            head: ModelHead::Unembedding,
+        };
         let checkpoint = NewCheckpoint {
             path: path.clone(),
             overwrite: false,
@@ -306,6 +312,15 @@ impl Server {
 /// A LoRA step's parameters.
 pub(crate) fn adam(run: &str, seq_id: i64, learning_rate: f64) -> Value {
     json!({"model_id": run, "seq_id": seq_id, "type": "optim_step", "adam_params": {"learning_rate": learning_rate}})
+}
+
+/// A backward pass of one example of one token.
+pub(crate) fn backward(run: &str, seq_id: i64) -> Value {
+    let targets = json!({"data": [2], "dtype": "int64", "shape": [1]});
+    let input = json!({"chunks": [{"type": "encoded_text", "tokens": [1]}]});
+    let data = json!([{"model_input": input, "loss_fn_inputs": {"target_tokens": targets}}]);
+    let pass = json!({"data": data, "loss_fn": "cross_entropy"});
+    json!({"model_id": run, "seq_id": seq_id, "forward_backward_input": pass})
 }
 
 /// A sample of a short prompt.

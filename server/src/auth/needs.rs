@@ -4,7 +4,7 @@ use axum::http::Method;
 use trainyard_scheduler::Scope;
 
 /// Calls with a body that read, or concern the client itself.
-const READING: [&str; 9] = [
+const READING: [&str; 10] = [
     "/api/v1/client/config",
     "/api/v1/client/dynamic_config",
     "/api/v1/telemetry",
@@ -14,6 +14,7 @@ const READING: [&str; 9] = [
     "/api/v1/retrieve_future",
     "/api/v1/retrieve_futures",
     "/api/v1/sessions/search",
+    "/api/v1/checkpoints/search",
 ];
 const TRAINING: [&str; 9] = [
     "/api/v1/create_model",
@@ -29,6 +30,8 @@ const TRAINING: [&str; 9] = [
 const SAMPLING: [&str; 3] = ["/api/v1/asample", "/api/v1/create_sampling_session", "/api/v1/join_sampling_session"];
 /// Of an organisation's admins, whatever the method.
 const ADMINISTRATION: [&str; 3] = ["/api/v1/admin/", "/api/v1/audit", "/api/v1/billing/"];
+/// Starting and finishing an upload.
+const UPLOAD: &str = "/api/v1/external_weights_upload_";
 /// Whoever has a key may revoke it.
 const OWN_KEY: &str = "/api/v1/auth/apikey/me";
 
@@ -43,7 +46,7 @@ pub(super) fn needed(method: &Method, path: &str) -> &'static [Scope] {
         &[Scope::Train]
     } else if SAMPLING.contains(&path) || !path.starts_with("/api/v1/") {
         &[Scope::Sample]
-    } else if path.contains("/checkpoints/") {
+    } else if path.contains("/checkpoints/") || path.starts_with(UPLOAD) {
         &[Scope::Checkpoints]
     } else {
         &[Scope::Train, Scope::Sample, Scope::Checkpoints]
@@ -67,6 +70,8 @@ mod tests {
             (Method::POST, "/v1/chat/completions", &[Scope::Sample]),
             (Method::DELETE, checkpoint, &[Scope::Checkpoints]),
             (Method::GET, checkpoint, &[]),
+            (Method::POST, "/api/v1/external_weights_upload_start", &[Scope::Checkpoints]),
+            (Method::POST, "/api/v1/checkpoints/search", &[]),
             (Method::GET, "/api/v1/admin/keys", &[Scope::Admin]),
             (Method::POST, "/api/v1/admin/keys", &[Scope::Admin]),
             (Method::GET, "/api/v1/audit", &[Scope::Admin]),

@@ -19,6 +19,13 @@ pub struct SeedKey {
     pub role: Role,
 }
 
+impl SeedKey {
+    /// Names the key in tokens, which everybody can read: half of the SHA-256 of its digest.
+    pub(super) fn fingerprint(&self) -> String {
+        Sha256::digest(self.digest).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
 /// What the configuration file says of who may call.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
@@ -29,6 +36,8 @@ pub struct Keys {
     operators: Vec<TenantId>,
     /// Without keys, requests that a proxy passed on are accepted too.
     trusts_forwarded: bool,
+    /// Callers need keys or tokens in any case.
+    required: bool,
 }
 
 impl Keys {
@@ -47,13 +56,19 @@ impl Keys {
     /// These keys; `tenants` are further tenants, which may have keys in the store; the admins of `operators` manage all
     /// tenants.
     pub fn seed(entries: Vec<SeedKey>, tenants: Vec<TenantId>, operators: Vec<TenantId>) -> Self {
-        Self { entries, tenants, operators, trusts_forwarded: false }
+        Self { entries, tenants, operators, ..Self::default() }
     }
 
     /// Without keys, accepts what a proxy passed on: then everybody is the tenant `local`.
     #[must_use]
     pub fn trust_forwarded(self) -> Self {
         Self { trusts_forwarded: true, ..self }
+    }
+
+    /// Callers need keys, or tokens that others make, even if the file lists none.
+    #[must_use]
+    pub fn require(self) -> Self {
+        Self { required: true, ..self }
     }
 
     /// The digest under which a key is stored.
@@ -67,9 +82,9 @@ impl Keys {
     }
 
     /// Whether a caller needs a key that the file or the store has, even if the store has none: the file lists keys, or
-    /// tenants other than the local one.
+    /// tenants other than the local one, or an external issuer.
     pub fn are_required(&self) -> bool {
-        !self.is_empty() || self.tenants.iter().any(|tenant| tenant.as_str() != LOCAL_TENANT)
+        self.required || !self.is_empty() || self.tenants.iter().any(|tenant| tenant.as_str() != LOCAL_TENANT)
     }
 
     /// Whether requests that a proxy passed on are accepted without keys.
@@ -89,6 +104,11 @@ impl Keys {
     /// Whether the admins of a tenant of the file manage all tenants.
     pub(super) fn is_operator(&self, tenant: &TenantId) -> bool {
         self.operators.contains(tenant)
+    }
+
+    /// The key that tokens name so.
+    pub(super) fn find_fingerprint(&self, fingerprint: &str) -> Option<&SeedKey> {
+        self.entries.iter().find(|entry| entry.fingerprint() == fingerprint)
     }
 
     /// The tenant of a well-formed key that the file lists.

@@ -1,38 +1,95 @@
-//! Keys of the store, looked up once in a while: a change of them is known at once where it was made, through a
-//! notification elsewhere, and within [`MAX_AGE`] in any case.
+//! Keys, members and ended sessions of browsers in the store, looked up once in a while: a change of them is known at once
+//! where it was made, through a notification elsewhere, and within [`MAX_AGE`] and [`GRACE`] in any case.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use trainyard_scheduler::{Directory, Error, FoundKey, Scheduler};
+use trainyard_protocol::TenantId;
+use trainyard_scheduler::{Directory, Error, FoundKey, Membership, Scheduler, Timestamp};
 
 /// How long an answer of the store is used.
 pub(super) const MAX_AGE: Duration = Duration::from_millis(500);
-/// Answers that are held at most: one for each key that is in use, and for each wrong one that was tried lately.
+/// How much longer it is used while somebody asks again: of many requests in flight whose answer has aged one asks, and the
+/// others do not wait.
+const GRACE: Duration = Duration::from_millis(250);
+/// Answers of a kind that are held at most: one for each key that is in use, and for each wrong one that was tried lately.
 const MOST: usize = 16_384;
 
-/// What the store said of keys.
+/// What the store said of keys and members.
 pub(super) struct StoredKeys {
     scheduler: Scheduler,
     directory: Directory,
     known: Mutex<Known>,
 }
 
+/// What the store answered.
+struct Answer<V> {
+    since: Instant,
+    /// Whether somebody asks again.
+    is_renewed: bool,
+    value: V,
+}
+
+impl<V: Clone> Answer<V> {
+    fn new(since: Instant, value: V) -> Self {
+        Self { since, is_renewed: false, value }
+    }
+
+    /// The answer, as long as it may be used; `None` to who is to ask again.
+    fn get(&mut self) -> Option<V> {
+        let age = self.since.elapsed();
+        let is_used = age < MAX_AGE || (age < MAX_AGE + GRACE && self.is_renewed);
+        self.is_renewed |= age >= MAX_AGE;
+        is_used.then(|| self.value.clone())
+    }
+}
+
+/// Answers by what was asked.
+struct Answers<K, V>(HashMap<K, Answer<V>>);
+
+impl<K, V> Default for Answers<K, V> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<K: Eq + Hash, V: Clone> Answers<K, V> {
+    fn get(&mut self, key: &K) -> Option<V> {
+        self.0.get_mut(key)?.get()
+    }
+
+    fn put(&mut self, key: K, since: Instant, answer: V) {
+        if self.0.len() >= MOST {
+            self.0.retain(|_, answer| answer.since.elapsed() < MAX_AGE);
+        }
+        if self.0.len() < MOST {
+            self.0.insert(key, Answer::new(since, answer));
+        }
+    }
+}
+
+type Member = (TenantId, Option<String>);
+
 #[derive(Default)]
 struct Known {
     /// The changes that were known when these were looked up.
     version: u64,
-    keys: HashMap<[u8; 32], (Instant, Option<Arc<FoundKey>>)>,
-    /// Whether there are any keys, and when that was looked up.
-    any: Option<(Instant, bool)>,
+    keys: Answers<[u8; 32], Option<Arc<FoundKey>>>,
+    keys_by_id: Answers<i64, Option<Arc<FoundKey>>>,
+    members: Answers<Member, Option<Membership>>,
+    /// Whether sessions of browsers have ended.
+    ended: Answers<String, bool>,
+    /// Whether there are any keys.
+    any: Option<Answer<bool>>,
 }
 
 impl Known {
     /// Forgets what was looked up before the latest change.
     fn at(&mut self, version: u64) -> &mut Self {
         if self.version != version {
-            let any = self.any.filter(|(_, any)| *any);
+            let any = self.any.take().filter(|any| any.value);
             *self = Self { version, any, ..Self::default() };
         }
         self
@@ -44,49 +101,102 @@ impl StoredKeys {
         Self { directory: scheduler.directory(), scheduler, known: Mutex::default() }
     }
 
+    /// Whether an organisation is disabled, as is known without a look at the store.
+    pub(super) fn is_disabled(&self, organisation: &TenantId) -> bool {
+        self.scheduler.is_disabled(organisation)
+    }
+
     /// The key with this digest.
     pub(super) async fn find(&self, digest: &[u8; 32]) -> Result<Option<Arc<FoundKey>>, Error> {
+        let ask = async || Ok(self.directory.key(digest).await?.map(Arc::new));
+        self.answer(|known| &mut known.keys, *digest, ask).await
+    }
+
+    /// The key with this id.
+    pub(super) async fn find_by_id(&self, id: i64) -> Result<Option<Arc<FoundKey>>, Error> {
+        let ask = async || Ok(self.directory.key_by_id(id).await?.map(Arc::new));
+        self.answer(|known| &mut known.keys_by_id, id, ask).await
+    }
+
+    /// What the store knows of somebody as a member of an organisation; `None` when there is no such organisation.
+    pub(super) async fn membership(
+        &self,
+        organisation: &TenantId,
+        email: Option<&str>,
+    ) -> Result<Option<Membership>, Error> {
+        let member = (organisation.clone(), email.map(str::to_owned));
+        self.answer(|known| &mut known.members, member, || self.directory.membership(organisation, email)).await
+    }
+
+    /// Whether the session of a browser was ended, by the id of its token.
+    pub(super) async fn has_ended(&self, session: &str) -> Result<bool, Error> {
+        let ask = || self.directory.browser_session_has_ended(session);
+        self.answer(|known| &mut known.ended, session.to_owned(), ask).await
+    }
+
+    /// The answer for a key among those of a kind: a recent one, or that of the store.
+    async fn answer<K: Eq + Hash, V: Clone>(
+        &self,
+        of: impl Fn(&mut Known) -> &mut Answers<K, V>,
+        key: K,
+        ask: impl AsyncFnOnce() -> Result<V, Error>,
+    ) -> Result<V, Error> {
         let version = self.scheduler.directory_version();
-        if let Some((since, found)) = self.with(version, |known| known.keys.get(digest).cloned())
-            && since.elapsed() < MAX_AGE
-        {
-            return Ok(found);
+        if let Some(known) = self.with(version, |known| of(known).get(&key)) {
+            return Ok(known);
         }
         let since = Instant::now();
-        let found = self.directory.key(digest).await?.map(Arc::new);
-        self.with(version, |known| {
-            if known.keys.len() >= MOST {
-                known.keys.retain(|_, (since, _)| since.elapsed() < MAX_AGE);
-            }
-            if known.keys.len() < MOST {
-                known.keys.insert(*digest, (since, found.clone()));
-            }
-        });
-        Ok(found)
+        let answer = ask().await?;
+        self.with(version, |known| of(known).put(key, since, answer.clone()));
+        Ok(answer)
+    }
+
+    /// Ends the session of a browser whose token expires then.
+    pub(super) async fn end(&self, session: String, expires_at: Timestamp) -> Result<(), Error> {
+        self.directory.end_browser_session(session, expires_at).await
     }
 
     /// Whether any key was ever created. While the store can't be read, the last answer counts.
     pub(super) async fn any(&self) -> Result<bool, Error> {
         let version = self.scheduler.directory_version();
-        let last = self.with(version, |known| known.any);
-        if let Some((since, any)) = last
-            && (any || since.elapsed() < MAX_AGE)
-        {
-            // Keys are revoked, never deleted.
+        let (usable, last) = self.with(version, |known| {
+            let any = known.any.as_mut();
+            any.map_or((None, None), |any| (any.get(), Some(any.value)))
+        });
+        // Keys are revoked, never deleted.
+        if let Some(any) = usable.or(last.filter(|any| *any)) {
             return Ok(any);
         }
         let since = Instant::now();
         match (self.directory.has_keys().await, last) {
             (Ok(any), _) => {
-                self.with(version, |known| known.any = Some((since, any)));
+                self.with(version, |known| known.any = Some(Answer::new(since, any)));
                 Ok(any)
             }
-            (Err(_), Some((_, any))) => Ok(any),
+            (Err(_), Some(any)) => Ok(any),
             (Err(error), None) => Err(error),
         }
     }
 
     fn with<T>(&self, version: u64, call: impl FnOnce(&mut Known) -> T) -> T {
         call(self.known.lock().unwrap_or_else(PoisonError::into_inner).at(version))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_many_asks_again() {
+        let since = Instant::now().checked_sub(MAX_AGE).unwrap_or_else(Instant::now);
+        let mut answers = Answers::default();
+        answers.put("key", since, 1);
+        assert_eq!([answers.get(&"key"), answers.get(&"key"), answers.get(&"key")], [None, Some(1), Some(1)]);
+        answers.put("key", Instant::now(), 2);
+        assert_eq!(answers.get(&"key"), Some(2));
+        // Who asked again had no answer.
+        answers.put("key", since.checked_sub(GRACE).unwrap_or(since), 1);
+        assert_eq!([answers.get(&"key"), answers.get(&"key")], [None, None]);
     }
 }

@@ -29,7 +29,8 @@ pub(super) fn banner(
         line(label, &describe(model));
     }
     let threads = if config.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", config.threads) };
-    line("compute", &format!("{}, {threads}", config.dtype.name()));
+    let layout = if config.parallel.world() == 1 { String::new() } else { format!(", {}", config.parallel) };
+    line("compute", &format!("{}, {threads}{layout}", config.dtype.name()));
     if let Some(plan) = memory_plan {
         line("memory", &describe_memory(&plan));
     }

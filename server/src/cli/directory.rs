@@ -16,11 +16,12 @@ where
     F: Future<Output = Result<T, Box<dyn Error>>>,
 {
     logging::start(None, LogFormat::default())?;
+    let file = Stores::policies(&flags)?;
     let stores = Stores::resolve(flags)?;
     std::fs::create_dir_all(&stores.data_dir).map_err(|error| format!("--data-dir: {error}"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let actor = Actor { name: "the command line".to_owned(), key: None, user: None, address: None };
-    runtime.block_on(actor.scope(async { call(Directory::beside(stores.database).await?).await }))
+    runtime.block_on(actor.scope(async { call(Directory::beside(stores.database).await?.beside_file(file)).await }))
 }
 
 /// Prints a line of fields, separated by tabs.

@@ -1,4 +1,4 @@
-//! `trainyard keys`: API keys of an organisation.
+//! `trainyard keys`: API keys of an organisation, and the keys that sign tokens.
 
 use std::error::Error;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use trainyard_protocol::TenantId;
 use trainyard_scheduler::{ApiKey, Clock, Scope, SystemClock};
 
 use super::directory::{line, role, scope, time, with};
-use crate::auth::KeyRequest;
+use crate::auth::{KeyRequest, replace_signing_keys};
 use crate::config::KeysCommand;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -32,6 +32,10 @@ pub(super) fn keys(command: KeysCommand) -> Result<(), Box<dyn Error>> {
                 Ok(line([&key, &created.id.to_string()])?)
             })
         }
+        KeysCommand::RotateSigning { store } => with(store, async |directory| {
+            let withdrawn = replace_signing_keys(&directory, SystemClock.now()).await?;
+            Ok(line(["withdrawn", &withdrawn.to_string()])?)
+        }),
         KeysCommand::Revoke { organisation, id, store } => {
             with(store, async |directory| Ok(directory.revoke_key(TenantId::new(organisation), id).await?))
         }

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod auth;
 mod backup;
 mod banner;
 mod directory;
@@ -12,6 +13,7 @@ mod maintenance;
 mod memory;
 mod migrate;
 mod process;
+mod rank;
 mod reachable;
 mod serve;
 mod shutdown;
@@ -25,7 +27,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::config::{
-    BackupFlags, Config, DoctorFlags, KeysFlags, MigrateFlags, RestoreFlags, ServeFlags, TenantsFlags, WorkerFlags,
+    AuthFlags, BackupFlags, Config, DoctorFlags, KeysFlags, MigrateFlags, RestoreFlags, ServeFlags, ServerFlags,
+    TenantsFlags, WorkerFlags,
 };
 use crate::engine;
 
@@ -53,6 +56,10 @@ enum Command {
     Tenants(TenantsFlags),
     /// List, create and revoke API keys, while servers run or not.
     Keys(KeysFlags),
+    /// Ask a server whose a key is, or for a token.
+    Auth(AuthFlags),
+    /// Watch a server in a terminal: workers, queues, speed and failures.
+    Top(ServerFlags),
     /// Check whether `serve` with the same options would work here; changes nothing.
     Doctor(Box<DoctorFlags>),
     /// Measure training and sampling on this machine.
@@ -71,6 +78,8 @@ pub fn run() -> ExitCode {
         Command::Restore(flags) => backup::restore(flags),
         Command::Tenants(flags) => tenants::tenants(flags.command),
         Command::Keys(flags) => keys::keys(flags.command),
+        Command::Auth(flags) => auth::auth(flags.command),
+        Command::Top(flags) => crate::top::top(&flags),
         Command::Doctor(flags) => doctor::doctor(*flags),
         Command::Bench(flags) => trainyard_bench::bench(&flags, engine::open),
         Command::Openapi => print_openapi(),

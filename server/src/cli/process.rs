@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use trainyard_gpu_runtime::MAX_SEQUENCES;
-use trainyard_protocol::{MemoryPlan, Prepare};
+use trainyard_protocol::{BaseModel, MemoryPlan, Prepare};
 use trainyard_scheduler::{Database, NumericsMismatch, Options, Scheduler, Storage, WorkerOptions};
 
 use super::former_process;
@@ -161,10 +161,9 @@ impl Executor {
             );
         }
         scheduler.compute_with(engine.numerics());
-        for model in &models {
-            let files = files.get(&model.name).cloned().unwrap_or_default();
-            when_reachable(|| scheduler.put_base_model(model.clone(), files.clone())).await?;
-        }
+        let with_files = |model: &BaseModel| (model.clone(), files.get(&model.name).cloned().unwrap_or_default());
+        let published: Vec<_> = models.iter().map(with_files).collect();
+        when_reachable(|| scheduler.put_base_models(published.clone())).await?;
         let deps = WorkerDeps {
             engine,
             workspace: Workspace::open(storage.clone(), &config.data_dir, config.storage_cache_bytes)?,

@@ -149,9 +149,10 @@ async fn app_state(
     limits.max_body_bytes = config.max_body_bytes.unwrap_or(limits.max_body_bytes);
     let (keys, clock) = (config.keys.clone(), Arc::new(SystemClock));
     seed_organisations(&keys, scheduler).await?;
-    let auth = Authenticator::new(keys, scheduler.clone(), clock.clone());
+    let auth =
+        Authenticator::new(keys, config.tokens, scheduler.clone(), clock.clone()).trusting(config.issuer.clone());
     Ok(AppState::new(Setup {
-        keyed: auth.needs_keys().await?,
+        keyed: when_reachable(|| auth.needs_keys()).await?,
         auth,
         scheduler: scheduler.clone(),
         models: models.clone(),
@@ -167,6 +168,7 @@ async fn app_state(
         traces,
         signer: signer(config, scheduler).await?,
         disks: files.disks.clone(),
+        console: config.console,
     }))
 }
 

@@ -1,12 +1,13 @@
 //! `trainyard tenants`: organisations with their users and projects.
 
 use std::error::Error;
+use std::num::NonZeroU64;
 
 use trainyard_protocol::TenantId;
-use trainyard_scheduler::NewUser;
+use trainyard_scheduler::{Limit, LimitChanges, NewUser};
 
 use super::directory::{line, role, time, with};
-use crate::config::TenantsCommand;
+use crate::config::{Stores, TenantsCommand};
 
 /// Reads or changes the store.
 pub(super) fn tenants(command: TenantsCommand) -> Result<(), Box<dyn Error>> {
@@ -14,7 +15,8 @@ pub(super) fn tenants(command: TenantsCommand) -> Result<(), Box<dyn Error>> {
         TenantsCommand::List { store } => with(store, async |directory| {
             for found in directory.organisations().await? {
                 let kind = if found.operator { "operator" } else { "" };
-                line([found.name.as_str(), &time(Some(found.created_at)), kind])?;
+                let disabled = found.disabled_at.map_or_else(String::new, |at| format!("disabled {}", time(Some(at))));
+                line([found.name.as_str(), &time(Some(found.created_at)), kind, &found.display_name, &disabled])?;
             }
             Ok(())
         }),
@@ -22,6 +24,43 @@ pub(super) fn tenants(command: TenantsCommand) -> Result<(), Box<dyn Error>> {
             let created = directory.create_organisation(TenantId::new(name), operator).await?;
             Ok(line([created.name.as_str()])?)
         }),
+        TenantsCommand::Change { name, display_name, disable, enable, store } => {
+            let disabled = (disable || enable).then_some(disable);
+            with(store, async |directory| {
+                let changed = directory.change_organisation(TenantId::new(name), display_name, disabled).await?;
+                Ok(line([changed.name.as_str(), &changed.display_name, &time(changed.disabled_at)])?)
+            })
+        }
+        TenantsCommand::Limits { name, store } => {
+            let file = Stores::policies(&store)?;
+            with(store, async |directory| {
+                let tenant = TenantId::new(name);
+                let stored = directory.limits(&tenant).await?;
+                for limit in Limit::ALL.iter().copied() {
+                    let seeded = file.seed(&tenant).and_then(|seed| seed.get(limit)).map(|value| (value, "file"));
+                    let found = seeded.or_else(|| stored.get(limit).map(|value| (value, "store")));
+                    let (value, origin) =
+                        found.map_or_else(|| ("-".to_owned(), ""), |(value, origin)| (value.to_string(), origin));
+                    line([limit.as_str(), &value, origin])?;
+                }
+                Ok(())
+            })
+        }
+        TenantsCommand::SetLimits { name, limits, store } => {
+            let changes = limits.iter().map(|text| assignment(text)).collect::<Result<LimitChanges, _>>()?;
+            with(store, async |directory| {
+                directory.change_limits(TenantId::new(name), changes).await?;
+                Ok(())
+            })
+        }
+        TenantsCommand::UnsetLimits { name, limits, store } => {
+            let changes =
+                limits.iter().map(|text| Ok((limit(text)?, None))).collect::<Result<LimitChanges, String>>()?;
+            with(store, async |directory| {
+                directory.change_limits(TenantId::new(name), changes).await?;
+                Ok(())
+            })
+        }
         TenantsCommand::Users { name, store } => with(store, async |directory| {
             for user in directory.users(&TenantId::new(name)).await? {
                 let disabled = user.disabled_at.map_or_else(String::new, |at| format!("disabled {}", time(Some(at))));
@@ -56,6 +95,43 @@ pub(super) fn tenants(command: TenantsCommand) -> Result<(), Box<dyn Error>> {
         }),
         TenantsCommand::RemoveProject { name, project, store } => {
             with(store, async |directory| Ok(directory.delete_project(TenantId::new(name), project).await?))
+        }
+    }
+}
+
+fn limit(name: &str) -> Result<Limit, String> {
+    let names = || Limit::ALL.iter().map(|limit| limit.as_str()).collect::<Vec<_>>().join(", ");
+    Limit::from_text(name).ok_or_else(|| format!("{name:?} is none of {}", names()))
+}
+
+/// A limit and its value.
+fn assignment(text: &str) -> Result<(Limit, Option<NonZeroU64>), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("{text:?}: expected LIMIT=VALUE"))?;
+    let limit = limit(name)?;
+    let given: u64 = value
+        .replace('_', "")
+        .parse()
+        .map_err(|_| format!("{name}: must be a number from 1 to {}, not {value:?}", limit.largest()))?;
+    Ok((limit, Some(limit.value(given).map_err(|error| error.to_string())?)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_assigned_by_its_name() {
+        assert_eq!(assignment("max_runs=1_6"), Ok((Limit::MaxRuns, NonZeroU64::new(16))));
+        for (text, message) in [
+            ("max_runs", "\"max_runs\": expected LIMIT=VALUE"),
+            ("runs=1", "\"runs\" is none of weight, max_runs, max_queued_tokens"),
+            ("max_runs=", "max_runs: must be a number from 1 to 9223372036854775807, not \"\""),
+            ("max_runs=-1", "max_runs: must be a number from 1 to 9223372036854775807, not \"-1\""),
+            ("weight=0", "weight: must be from 1 to 1000, not 0"),
+        ] {
+            let refused = assignment(text).unwrap_err();
+            assert!(refused.starts_with(message), "{refused}");
         }
     }
 }

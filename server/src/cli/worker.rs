@@ -10,7 +10,7 @@ use trainyard_scheduler::Scheduler;
 
 use super::process::{self, Executor, Files};
 use super::shutdown::Signals;
-use super::{logging, memory};
+use super::{logging, memory, rank};
 use crate::config::Config;
 use crate::engine::describe_memory;
 use crate::listener;
@@ -20,6 +20,9 @@ use crate::tls::Tls;
 
 /// Works until a signal ends it.
 pub(super) fn work(config: Config) -> Result<(), Box<dyn Error>> {
+    if let Some(rank) = config.rank.clone().filter(|rank| rank.rank > 0) {
+        return rank::follow(config, rank);
+    }
     logging::start(config.log_level.as_deref(), config.log_format)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(run(config));

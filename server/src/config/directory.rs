@@ -32,6 +32,54 @@ pub enum TenantsCommand {
         #[expect(missing_docs, reason = "the fields have theirs")]
         store: StoreFlags,
     },
+    /// Change what people call an organisation, or refuse or accept its keys and tokens; what is not given stays.
+    Change {
+        /// The organisation.
+        name: String,
+        /// What people call it.
+        #[arg(long, value_name = "NAME", required_unless_present_any = ["disable", "enable"])]
+        display_name: Option<String>,
+        /// Refuse its keys and tokens, and end its sessions. Its objects stay.
+        #[arg(long)]
+        disable: bool,
+        /// Accept its keys and tokens again.
+        #[arg(long, conflicts_with = "disable")]
+        enable: bool,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "the fields have theirs")]
+        store: StoreFlags,
+    },
+    /// List what an organisation is granted: each limit, its value, and whether the configuration file or the store sets it.
+    Limits {
+        /// The organisation.
+        name: String,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "the fields have theirs")]
+        store: StoreFlags,
+    },
+    /// Set limits of an organisation, such as `max_runs=16`; every server enforces them within a second.
+    SetLimits {
+        /// The organisation.
+        name: String,
+        /// A limit and its value: weight (1 to 1000), max_runs, max_queued_tokens, tokens_per_minute, max_storage_bytes,
+        /// max_queued_requests or max_queued_bytes.
+        #[arg(value_name = "LIMIT=VALUE", required = true)]
+        limits: Vec<String>,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "the fields have theirs")]
+        store: StoreFlags,
+    },
+    /// Unset limits of an organisation, which are then as without them.
+    UnsetLimits {
+        /// The organisation.
+        name: String,
+        /// Names of limits, as `trainyard tenants limits` prints them.
+        #[arg(value_name = "LIMIT", required = true)]
+        limits: Vec<String>,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "the fields have theirs")]
+        store: StoreFlags,
+    },
     /// List the users of an organisation.
     Users {
         /// The organisation.
@@ -149,6 +197,13 @@ pub enum KeysCommand {
         /// Let it expire after so many days.
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
         expires_in_days: Option<u32>,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "the fields have theirs")]
+        store: StoreFlags,
+    },
+    /// Withdraw all keys that sign the service's tokens, and make another one, which signs at once. For when one may have
+    /// become known: every server refuses every token that was made before within a second.
+    RotateSigning {
         #[command(flatten)]
         #[expect(missing_docs, reason = "the fields have theirs")]
         store: StoreFlags,

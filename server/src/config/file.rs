@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use serde::Deserialize;
+use trainyard_gpu_runtime::Parallel;
+use trainyard_gpu_runtime::backend::HostKernels;
 
+use super::auth::FileAuth;
 use super::http::FileHttp;
 use super::hub::FileHub;
 use super::queue::FileQueue;
@@ -32,6 +35,8 @@ pub(super) struct FileConfig {
     pub(super) disk_reserve_mib: Option<u64>,
     pub(super) dtype: Option<ComputeType>,
     pub(super) threads: Option<usize>,
+    pub(super) kernels: Option<HostKernels>,
+    pub(super) parallel: Option<Parallel>,
     pub(super) numerics_mismatch: Option<NumericsMismatch>,
     pub(super) memory_mib: Option<usize>,
     pub(super) activation_memory_mib: Option<usize>,
@@ -56,8 +61,10 @@ pub(super) struct FileConfig {
     pub(super) http: FileHttp,
     pub(super) hub: FileHub,
     pub(super) tls: FileTls,
+    pub(super) auth: FileAuth,
     pub(super) queue: FileQueue,
     pub(super) insecure_no_auth: bool,
+    pub(super) no_console: bool,
     pub(super) tenants: Vec<FileTenant>,
     pub(super) keys: Vec<FileKey>,
 }

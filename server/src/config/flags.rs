@@ -6,8 +6,10 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
+use trainyard_gpu_runtime::Parallel;
+use trainyard_gpu_runtime::backend::HostKernels;
 
-use super::{HttpFlags, HubFlags, QueueFlags, SnapshotFlags, TlsFlags};
+use super::{HttpFlags, HubFlags, QueueFlags, RankFlags, SnapshotFlags, TlsFlags};
 
 /// Flags of `trainyard serve`.
 #[derive(Args, Clone, Debug, Default)]
@@ -47,6 +49,9 @@ pub struct ServeFlags {
     /// At a shutdown: GET /readyz answers 503 for so long before anything ends, for load balancers to notice [default: 0].
     #[arg(long, env = "TRAINYARD_DRAIN_DELAY_SECONDS", value_name = "SECONDS")]
     pub drain_delay_seconds: Option<u64>,
+    /// Do not serve the console, the pages at `/` for browsers.
+    #[arg(long, env = "TRAINYARD_NO_CONSOLE")]
+    pub no_console: bool,
     /// Without configured keys, serve whoever comes through a proxy or --public-url as the tenant `local`.
     #[arg(long, env = "TRAINYARD_INSECURE_NO_AUTH")]
     pub insecure_no_auth: bool,
@@ -61,6 +66,9 @@ pub struct WorkerFlags {
     /// Address of GET /metrics; there is none when absent.
     #[arg(long, env = "TRAINYARD_METRICS_ADDR", value_name = "IP:PORT")]
     pub metrics_addr: Option<SocketAddr>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "the fields have theirs")]
+    pub rank: RankFlags,
 }
 
 /// Flags of `trainyard doctor`.
@@ -114,6 +122,14 @@ pub struct SharedFlags {
     /// Threads of the engine; one per processor when absent.
     #[arg(long, env = "TRAINYARD_THREADS", value_name = "N")]
     pub threads: Option<usize>,
+    /// Kernels of the engine: amx-bf16, avx512-bf16, avx2 or portable. The best ones that the processor has when absent; older
+    /// ones continue runs that were computed with them.
+    #[arg(long, env = "TRAINYARD_KERNELS", value_name = "CLASS")]
+    pub kernels: Option<HostKernels>,
+    /// Ranks that share the models, such as tp=2: as many threads of this process, with a part of the cores each
+    /// [default: tp=1].
+    #[arg(long, env = "TRAINYARD_PARALLEL", value_name = "LAYOUT")]
+    pub parallel: Option<Parallel>,
     /// What becomes of runs that were computed with the same weights, but with other kernels or another type, while no
     /// worker computes like that: they wait, or are continued, and GET training_runs says so [default: wait].
     #[arg(long, env = "TRAINYARD_NUMERICS_MISMATCH")]

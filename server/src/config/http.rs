@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::ConfigError;
 use crate::api::BodyLimits;
-use crate::listener::ConnectionLimits;
+use crate::listener::{ConnectionLimits, MinRate};
 
 /// Flags of what clients may take of the HTTP side.
 #[derive(Args, Clone, Debug, Default)]
@@ -28,6 +28,10 @@ pub struct HttpFlags {
     /// Rate at which a body must arrive, on average over 30 s; a slower one gets 408 [default: 16].
     #[arg(long, env = "TRAINYARD_MIN_UPLOAD_KIB", value_name = "KIB_PER_SECOND")]
     pub min_upload_kib: Option<u32>,
+    /// Rate at which a client must read an answer that waits for it, on average over 30 s; else the connection is closed
+    /// [default: 16].
+    #[arg(long, env = "TRAINYARD_MIN_DOWNLOAD_KIB", value_name = "KIB_PER_SECOND")]
+    pub min_download_kib: Option<u32>,
 }
 
 /// The table `[http]`.
@@ -39,6 +43,7 @@ pub(super) struct FileHttp {
     header_seconds: Option<u64>,
     body_memory_mib: Option<usize>,
     min_upload_kib: Option<u32>,
+    min_download_kib: Option<u32>,
 }
 
 /// What clients may take of the HTTP side.
@@ -57,6 +62,7 @@ impl Http {
         let per_address = flags.max_connections_per_address.or(file.max_connections_per_address);
         let header_seconds = flags.header_seconds.or(file.header_seconds);
         let body_memory = flags.body_memory_mib.or(file.body_memory_mib);
+        let min_download = flags.min_download_kib.or(file.min_download_kib);
         let min_upload = flags.min_upload_kib.or(file.min_upload_kib);
         for (name, zero) in [
             ("max-connections", total == 0),
@@ -75,6 +81,7 @@ impl Http {
                 total,
                 per_address: per_address.unwrap_or_else(|| (total - total / 4).max(1)),
                 header_timeout: header_seconds.map_or(defaults.header_timeout, Duration::from_secs),
+                min_rate: min_download.map_or(defaults.min_rate, |rate| MinRate::default().kib(rate)),
             },
             bodies: min_upload.map_or(bodies.clone(), |rate| bodies.rate_kib(rate)),
         })

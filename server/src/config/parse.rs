@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use trainyard_gpu_runtime::backend::HostKernels;
+
 use super::{ConfigError, NamedPath};
 use crate::metrics::Access;
 
@@ -49,5 +51,16 @@ pub(super) fn retention(hours: f64) -> Result<Duration, ConfigError> {
         Err(ConfigError::Retention)
     } else {
         Ok(period)
+    }
+}
+
+/// Kernels that were chosen, if any, where they are among those that the processor has.
+pub(super) fn kernels(
+    chosen: Option<HostKernels>,
+    available: Vec<HostKernels>,
+) -> Result<Option<HostKernels>, ConfigError> {
+    match chosen {
+        Some(chosen) if !available.contains(&chosen) => Err(ConfigError::Kernels { chosen, available }),
+        chosen => Ok(chosen),
     }
 }

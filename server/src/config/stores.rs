@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use trainyard_scheduler::Database;
+use trainyard_scheduler::{Database, Policies};
 
-use super::{ConfigError, database, read_file};
+use super::{ConfigError, QueueFlags, database, queue, read_file, tenants};
 
 /// Flags that name store and storage, as those of `trainyard serve` do.
 #[derive(Args, Clone, Debug, Default)]
@@ -75,6 +75,16 @@ impl Stores {
             flags.database_url.or(file.database_url),
             flags.storage.or(file.storage),
         )
+    }
+
+    /// What the configuration file grants tenants, which programs beside the service can't change.
+    ///
+    /// # Errors
+    /// When the file can't be read, or says something wrong of tenants.
+    pub fn policies(flags: &StoreFlags) -> Result<Policies, ConfigError> {
+        let file = read_file(flags.config.as_deref())?;
+        let training = queue::resolve(QueueFlags::default(), file.queue)?;
+        Ok(tenants::resolve(&file.tenants, &file.keys, training)?.1)
     }
 
     /// With the defaults of what is not given.

@@ -1,24 +1,20 @@
 //! Tenants in the configuration file: their keys, their shares and their quotas.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::{NonZeroU32, NonZeroU64};
 
 use serde::Deserialize;
 use trainyard_protocol::TenantId;
-use trainyard_scheduler::{Policies, Quota, Role, TenantPolicy, TrainingLimits};
+use trainyard_scheduler::{Limit, Policies, Role, TenantLimits, TenantPolicy, TrainingLimits};
 
 use crate::auth::{KEY_PREFIX, Keys, SeedKey};
-
-/// The largest weight: enough to distinguish tenants, and small enough that one turn stays short.
-const MAX_WEIGHT: u32 = 1_000;
 
 /// `[[tenants]]`: one tenant with all that belongs to it.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FileTenant {
     name: String,
-    #[serde(default = "one")]
-    weight: u32,
+    #[serde(default)]
+    weight: Option<u64>,
     /// Its admins manage all tenants.
     #[serde(default)]
     operator: bool,
@@ -36,10 +32,6 @@ pub(super) struct FileTenant {
     max_queued_requests: Option<u64>,
     #[serde(default)]
     max_queued_bytes: Option<u64>,
-}
-
-fn one() -> u32 {
-    1
 }
 
 /// A key of a tenant: its text, or the SHA-256 of it for those who keep secrets out of files.
@@ -104,7 +96,7 @@ pub enum TenantsError {
     #[error("tenants: {0:?} also has [[keys]]; list all its keys under the tenant")]
     BothForms(String),
     /// A share that is none, or too large.
-    #[error("tenants: weight of {0:?} must be from 1 to {MAX_WEIGHT}")]
+    #[error("tenants: weight of {0:?} must be from 1 to {most}", most = Limit::Weight.largest())]
     Weight(String),
     /// A quota that lets nothing through.
     #[error("tenants: {quota} of {tenant:?} must be at least 1; leave it out for no limit")]
@@ -158,18 +150,18 @@ pub(super) fn resolve(
     training: TrainingLimits,
 ) -> Result<(Keys, Policies), TenantsError> {
     let mut ring = KeyRing::default();
-    let mut policies = BTreeMap::new();
+    let mut granted = BTreeMap::new();
     for (index, tenant) in tenants.iter().enumerate() {
         if tenant.name.is_empty() {
             return Err(TenantsError::EmptyName(index + 1));
         }
-        if policies.insert(TenantId::new(tenant.name.clone()), policy(tenant, training)?).is_some() {
+        if granted.insert(TenantId::new(tenant.name.clone()), limits(tenant)?).is_some() {
             return Err(TenantsError::Duplicate(tenant.name.clone()));
         }
         ring.add_tenant(tenant)?;
     }
     for key in keys {
-        if policies.contains_key(&TenantId::new(key.tenant.clone())) {
+        if granted.contains_key(&TenantId::new(key.tenant.clone())) {
             return Err(TenantsError::BothForms(key.tenant.clone()));
         }
         ring.add_key(key)?;
@@ -178,27 +170,26 @@ pub(super) fn resolve(
     let named = |tenant: &FileTenant| TenantId::new(tenant.name.clone());
     let operators = tenants.iter().filter(|tenant| tenant.operator).map(named).collect();
     let keys = Keys::seed(ring.entries, tenants.iter().map(named).collect(), operators);
-    Ok((keys, Policies::new(TenantPolicy { training, ..TenantPolicy::default() }, policies)))
+    Ok((keys, Policies::new(TenantPolicy { training, ..TenantPolicy::default() }, granted)))
 }
 
-fn policy(tenant: &FileTenant, training: TrainingLimits) -> Result<TenantPolicy, TenantsError> {
-    let weight = NonZeroU32::new(tenant.weight).filter(|weight| weight.get() <= MAX_WEIGHT);
-    let quota = |quota: Quota, given: Option<u64>| match given.map(NonZeroU64::new) {
-        Some(None) => Err(TenantsError::ZeroQuota { tenant: tenant.name.clone(), quota: quota.name() }),
-        given => Ok(given.flatten()),
+/// What the file grants a tenant.
+fn limits(tenant: &FileTenant) -> Result<TenantLimits, TenantsError> {
+    let given = |limit: &Limit| match limit {
+        Limit::Weight => tenant.weight,
+        Limit::MaxRuns => tenant.max_runs,
+        Limit::MaxQueuedTokens => tenant.max_queued_tokens,
+        Limit::TokensPerMinute => tenant.tokens_per_minute,
+        Limit::MaxStorageBytes => tenant.max_storage_bytes,
+        Limit::MaxQueuedRequests => tenant.max_queued_requests,
+        Limit::MaxQueuedBytes => tenant.max_queued_bytes,
     };
-    Ok(TenantPolicy {
-        weight: weight.ok_or_else(|| TenantsError::Weight(tenant.name.clone()))?,
-        max_runs: quota(Quota::Runs, tenant.max_runs)?,
-        max_queued_tokens: quota(Quota::QueuedTokens, tenant.max_queued_tokens)?,
-        tokens_per_minute: quota(Quota::TokensPerMinute, tenant.tokens_per_minute)?,
-        max_storage_bytes: quota(Quota::StorageBytes, tenant.max_storage_bytes)?,
-        training: TrainingLimits {
-            requests: quota(Quota::QueuedRequests, tenant.max_queued_requests)?.unwrap_or(training.requests),
-            bytes: quota(Quota::QueuedBytes, tenant.max_queued_bytes)?.unwrap_or(training.bytes),
-            ..training
-        },
-    })
+    let check = |(limit, value): (Limit, u64)| match (limit.value(value), limit) {
+        (Ok(value), _) => Ok((limit, value)),
+        (Err(_), Limit::Weight) => Err(TenantsError::Weight(tenant.name.clone())),
+        (Err(_), _) => Err(TenantsError::ZeroQuota { tenant: tenant.name.clone(), quota: limit.as_str() }),
+    };
+    Limit::ALL.iter().filter_map(|limit| Some((*limit, given(limit)?))).map(check).collect()
 }
 
 /// Keys by their digests.

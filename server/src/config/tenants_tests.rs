@@ -1,4 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
+use std::num::{NonZeroU32, NonZeroU64};
+
 use super::*;
 
 #[derive(Deserialize)]

@@ -49,6 +49,10 @@ fn budget(machine: Option<u64>, budget: Option<u64>) -> Check {
 fn division(plan: Result<MemoryPlan, LoadError>) -> Check {
     match plan {
         Ok(plan) => Check::ok(GROUP, "division", describe_memory(&plan)),
+        Err(error @ LoadError::Layout(_)) => {
+            let advice = "give --parallel tp=N with an N that divides what the model has";
+            Check::failure(GROUP, "division", error.to_string(), advice)
+        }
         Err(error) => {
             let advice = "give --memory-mib more, the parts (--activation-memory-mib, --kv-memory-mib, \
                           --checkpoint-memory-mib) less, or serve fewer models";

@@ -61,6 +61,9 @@ fn advice(error: &LoadError) -> &'static str {
         }
         LoadError::Unsupported(_) => "this family or format is not served: docs/compatibility.md lists those that are",
         LoadError::Memory { .. } => "give --memory-mib more",
+        LoadError::Layout(_) | LoadError::Rank { .. } => {
+            "give --parallel fewer ranks, or a number that divides what the model has"
+        }
         LoadError::Malformed { .. } | LoadError::MissingTensor(_) | LoadError::WrongShape { .. } => {
             "the file is damaged or incomplete: download it again and compare its digest"
         }

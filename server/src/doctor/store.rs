@@ -40,7 +40,22 @@ fn judge(state: &StoreState, config: &Config) -> Vec<Check> {
         schema(state, matches!(config.database, Database::Sqlite(_)) || config.migrate),
     ];
     checks.extend(state.clock_ahead_ms.map(clock));
+    if matches!(config.database, Database::Postgres(_)) {
+        checks.push(row_level_security(state.bypass.as_deref()));
+    }
     checks
+}
+
+fn row_level_security(bypass: Option<&str>) -> Check {
+    const NAME: &str = "row-level security";
+    match bypass {
+        None => Check::ok(GROUP, NAME, "keeps tenants apart".to_owned()),
+        Some(reason) => {
+            let advice =
+                "connect with a role of its own that owns the database and is no superuser (docs/operations.md)";
+            Check::warning(GROUP, NAME, format!("does not keep tenants apart: {reason}"), advice)
+        }
+    }
 }
 
 fn round_trip(time: Duration) -> Check {
@@ -94,6 +109,7 @@ mod tests {
             is_workable: schema <= 21,
             round_trips: vec![Duration::from_millis(1)],
             clock_ahead_ms: Some(0),
+            bypass: None,
         }
     }
 
@@ -105,6 +121,14 @@ mod tests {
         assert!(old.status == Status::Failure && old.advice.is_some_and(|advice| advice.contains("migrate")));
         assert_eq!(schema(&state(21), true).status, Status::Ok);
         assert_eq!(schema(&state(22), true).status, Status::Failure);
+    }
+
+    #[test]
+    fn a_role_that_row_level_security_does_not_hold_is_reported() {
+        assert_eq!(row_level_security(None).status, Status::Ok);
+        let bypassed = row_level_security(Some("the role postgres is a superuser"));
+        assert_eq!(bypassed.status, Status::Warning);
+        assert!(bypassed.value.ends_with("the role postgres is a superuser"));
     }
 
     #[test]

@@ -27,6 +27,12 @@ pub(crate) fn long_path(path: &str) -> Option<String> {
     Some(format!("{}{rest}", if messages { ANTHROPIC } else { OPENAI }))
 }
 
+/// The path below `/v1` that is short for another.
+pub(crate) fn short_path(path: &str) -> Option<String> {
+    let rest = path.strip_prefix(OPENAI).or_else(|| path.strip_prefix(ANTHROPIC))?;
+    Some(format!("{SHORT}{rest}"))
+}
+
 /// Writes a refusal as clients of the called API expect it.
 pub(crate) async fn in_own_form(request: Request, next: Next) -> Response {
     let path = request.uri().path();
@@ -48,11 +54,13 @@ pub(crate) async fn in_own_form(request: Request, next: Next) -> Response {
     Response::from_parts(parts, body)
 }
 
-fn openai_value(status: StatusCode, detail: &str) -> Value {
+/// A refusal in the form of the OpenAI API, as JSON.
+pub(crate) fn openai_value(status: StatusCode, detail: &str) -> Value {
     serde_json::to_value(openai(status, detail)).unwrap_or_else(|_| json!({ "error": { "message": detail } }))
 }
 
-fn anthropic_value(status: StatusCode, detail: &str) -> Value {
+/// A refusal in the form of the Anthropic API, as JSON.
+pub(crate) fn anthropic_value(status: StatusCode, detail: &str) -> Value {
     serde_json::to_value(anthropic(status, detail)).unwrap_or_else(|_| json!({ "type": "error" }))
 }
 
@@ -134,6 +142,9 @@ mod tests {
         assert_eq!(long_path("/v1/messages").as_deref(), Some("/anthropic/api/v1/messages"));
         assert_eq!(long_path("/v1/messages/count_tokens").as_deref(), Some("/anthropic/api/v1/messages/count_tokens"));
         assert_eq!(long_path("/api/v1/asample"), None);
+        for path in ["/oai/api/v1/chat/completions", "/anthropic/api/v1/messages/count_tokens"] {
+            assert_eq!(short_path(path).and_then(|short| long_path(&short)).as_deref(), Some(path));
+        }
     }
 
     #[test]

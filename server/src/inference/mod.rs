@@ -7,7 +7,7 @@
 //! | `completion`, `sequence` | tokens to text, thoughts and calls of tools |
 //! | `generation`, `sampling_sessions`, `submit`, `model_name` | the way through the scheduler |
 //! | `texts`, `template` | tokenizers and chat templates |
-//! | `detokenizer`, `stop`, `output`, `settings` | parts of these |
+//! | `detokenizer`, `pieces`, `stop`, `output`, `settings` | parts of these |
 
 pub(crate) mod anthropic;
 mod completion;
@@ -18,10 +18,11 @@ mod generation;
 mod model_name;
 pub(crate) mod openai;
 mod output;
+mod pieces;
 mod sampling_sessions;
 mod sequence;
 mod settings;
-mod sse;
+pub(crate) mod sse;
 mod stop;
 pub(crate) mod submit;
 mod template;
@@ -29,8 +30,10 @@ mod template;
 mod testing;
 mod texts;
 
+pub(crate) use self::pieces::pieces;
 use self::sampling_sessions::SamplingSessions;
 pub(crate) use self::sse::Answered;
+pub(crate) use self::texts::ModelText;
 use self::texts::ModelTexts;
 
 /// What requests share. Cheap to clone.

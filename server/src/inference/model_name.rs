@@ -1,9 +1,10 @@
 //! What the field `model` of a request names.
 
-use trainyard_protocol::{BaseModel, CheckpointKind, TenantId, TinkerPath};
+use trainyard_protocol::{BaseModel, TenantId, TinkerPath};
 
 use super::sampling_sessions::Source;
 use crate::error::ApiError;
+use crate::exports::{ensure_readable, is_sampled};
 use crate::state::AppState;
 
 /// What a tinker path begins with.
@@ -62,18 +63,27 @@ pub(crate) async fn resolve(state: &AppState, tenant: &TenantId, name: &str) -> 
         return Ok(Target { base, source, name: name.to_owned() });
     };
     let path: TinkerPath = path.parse().map_err(|_| unknown())?;
-    if path.kind != CheckpointKind::Sampler {
-        return Err(ApiError::invalid(format!("model: {path} is no sampler checkpoint (sampler_weights/<name>)")));
+    if !is_sampled(path.kind) {
+        return Err(ApiError::invalid(format!(
+            "model: {path} is no sampler checkpoint (sampler_weights/<name>) and no external one (external_weights/<name>)"
+        )));
     }
     let found = match state.scheduler.checkpoint(tenant, &path).await {
         Err(trainyard_scheduler::Error::NotFound { .. }) => return Err(unknown()),
         found => found?,
     };
-    let base = state.model(&found.spec.base_model).ok_or_else(unknown)?;
-    if let Some(named) = named.filter(|named| named.name != base.name) {
-        let (named, own) = (named.name, base.name);
-        return Err(ApiError::invalid(format!("model: {path} has the base model {own:?}, not {named:?}")));
-    }
+    ensure_readable(&state.storage, "model", &found).await?;
+    let own = &found.spec.base_model;
+    let base = match named {
+        Some(named) if named.name != *own => {
+            if !state.scheduler.are_same_weights(&named.name, own).await? {
+                let text = format!("model: {path} has the base model {own:?}, not {:?}", named.name);
+                return Err(ApiError::invalid(text));
+            }
+            named
+        }
+        _ => state.model(own).ok_or_else(unknown)?,
+    };
     let checkpoint = Some((path.to_string(), found.dir));
     let source = Source { base_model: base.name.clone(), checkpoint };
     Ok(Target { base, source, name: name.to_owned() })

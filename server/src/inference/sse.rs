@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use tokio::time::timeout;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, FailureEvent};
 
 /// After so long without an event a sign of life is sent, for proxies between.
 const SILENCE: Duration = Duration::from_secs(15);
@@ -60,6 +60,7 @@ pub(crate) fn respond<S: EventSource>(source: S) -> Response {
     });
     let body = futures::StreamExt::map(stream, |events| Ok::<_, std::convert::Infallible>(Bytes::from(events)));
     let mut response = Response::new(Body::from_stream(body));
+    response.extensions_mut().insert(FailureEvent(S::failure));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));

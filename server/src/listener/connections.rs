@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::min_rate::MinRate;
 use crate::open_files;
 
 /// Most connections by default.
@@ -26,6 +27,8 @@ pub struct ConnectionLimits {
     pub per_address: usize,
     /// In which the header of a request must arrive, from the start of a connection or the end of the last request.
     pub header_timeout: Duration,
+    /// At which clients must read answers.
+    pub min_rate: MinRate,
 }
 
 impl Default for ConnectionLimits {
@@ -33,7 +36,12 @@ impl Default for ConnectionLimits {
     /// are the store's and the storage's.
     fn default() -> Self {
         let total = (three_quarters(descriptors())).clamp(1, MOST);
-        Self { total, per_address: three_quarters(total).max(1), header_timeout: Duration::from_secs(60) }
+        Self {
+            total,
+            per_address: three_quarters(total).max(1),
+            header_timeout: Duration::from_secs(60),
+            min_rate: MinRate::default(),
+        }
     }
 }
 
@@ -155,7 +163,12 @@ mod tests {
 
     #[test]
     fn connections_count_in_all_and_per_client_until_they_end() {
-        let limits = ConnectionLimits { total: 3, per_address: 2, header_timeout: Duration::from_secs(1) };
+        let limits = ConnectionLimits {
+            total: 3,
+            per_address: 2,
+            header_timeout: Duration::from_secs(1),
+            min_rate: MinRate::default(),
+        };
         let connections = Connections::new(limits);
         let from = |address: &str| connections.admit(address.parse().unwrap());
         let first = from("10.0.0.1").unwrap();

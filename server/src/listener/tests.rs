@@ -34,7 +34,7 @@ async fn listening(limits: ConnectionLimits, bodies: BodyLimits) -> Listening {
 }
 
 fn limits(total: usize, per_address: usize) -> ConnectionLimits {
-    ConnectionLimits { total, per_address, header_timeout: LONG }
+    ConnectionLimits { total, per_address, header_timeout: LONG, min_rate: MinRate::default() }
 }
 
 impl Listening {
@@ -80,6 +80,19 @@ async fn answer(stream: &mut TcpStream) -> String {
     };
     timeout(LONG, reading).await.unwrap();
     String::from_utf8(read).unwrap()
+}
+
+/// Bytes of an answer, whose head says the length of its body.
+async fn length_of_answer(stream: &mut TcpStream) -> usize {
+    let mut read = Vec::new();
+    let head = loop {
+        read.push(timeout(LONG, stream.read_u8()).await.unwrap().unwrap());
+        if read.ends_with(b"\r\n\r\n") {
+            break String::from_utf8(read).unwrap();
+        }
+    };
+    let body = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+    head.len() + body.parse::<usize>().unwrap()
 }
 
 #[tokio::test]
@@ -207,4 +220,26 @@ async fn a_connection_whose_body_was_not_read_ends_with_notice() {
     assert!(refused.starts_with("HTTP/1.1 415 ") && !refused.contains("connection: close"), "{refused}");
     stream.write_all(session().as_bytes()).await.unwrap();
     assert!(answer(&mut stream).await.starts_with("HTTP/1.1 200 "));
+}
+
+/// A client that asks for much and reads nothing, or too little, is cut off; one that reads at last gets all of it.
+#[tokio::test]
+async fn answers_must_be_read() {
+    const MANY: usize = 200;
+    let window = Duration::from_millis(500);
+    let limits = |bytes| ConnectionLimits { min_rate: MinRate { window, bytes }, ..limits(10, 10) };
+    let asked = "GET /openapi.json HTTP/1.1\r\nhost: test\r\n\r\n".repeat(MANY);
+    let server = listening(limits(100 << 20), BodyLimits::default()).await;
+    let mut stream = server.sent(&asked).await;
+    let one = length_of_answer(&mut server.sent(&asked[..asked.len() / MANY]).await).await;
+    tokio::time::sleep(4 * window).await;
+    let mut read = Vec::new();
+    let ended = timeout(LONG, stream.read_to_end(&mut read)).await.unwrap();
+    assert!(ended.is_err() || read.len() < MANY * one, "{} bytes of {}", read.len(), MANY * one);
+    // Without a rate it may take its time.
+    let server = listening(limits(0), BodyLimits::default()).await;
+    let mut stream = server.sent(&asked).await;
+    tokio::time::sleep(4 * window).await;
+    let mut read = vec![0; MANY * one];
+    timeout(LONG, stream.read_exact(&mut read)).await.unwrap().unwrap();
 }

@@ -4,8 +4,9 @@ use axum::http::HeaderMap;
 use sha2::{Digest, Sha256};
 
 use super::PATH;
-use crate::auth::{bearer, equal, is_forwarded};
+use crate::auth::{bearer, equal};
 use crate::error::ApiError;
+use crate::peer::is_forwarded;
 
 /// Why metrics that are open on loopback are refused.
 const FORWARDED: &str =

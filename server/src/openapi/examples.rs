@@ -7,7 +7,7 @@ use serde_json::Value;
 use utoipa::openapi::content::Content;
 use utoipa::openapi::{OpenApi, RefOr};
 
-const JSON: &str = "application/json";
+pub(super) const JSON: &str = "application/json";
 
 /// The bodies of one operation.
 #[derive(Debug, Default, Deserialize)]
@@ -15,6 +15,8 @@ const JSON: &str = "application/json";
 pub(super) struct Example {
     pub(super) request: Option<Value>,
     pub(super) response: Option<Value>,
+    /// Answers of other content types, by these.
+    pub(super) other: BTreeMap<String, Value>,
 }
 
 /// All examples.
@@ -30,17 +32,23 @@ pub(super) fn insert(document: &mut OpenApi) {
     let mut examples = all().unwrap_or_default();
     for operation in super::operations(document) {
         let Some(id) = operation.operation_id.as_deref() else { continue };
-        let Some(Example { request, response }) = examples.remove(id) else { continue };
+        let Some(Example { request, response, other }) = examples.remove(id) else { continue };
         if let (Some(RefOr::T(body)), Some(example)) = (&mut operation.request_body, request) {
             show(body.content.get_mut(JSON), example);
         }
-        if let (Some(RefOr::T(answer)), Some(example)) = (operation.responses.responses.get_mut("200"), response) {
-            show(answer.content.get_mut(JSON), example);
+        if let Some(RefOr::T(answer)) = operation.responses.responses.get_mut("200") {
+            for (content_type, example) in other {
+                show(answer.content.get_mut(&content_type), example);
+            }
+            if let Some(example) = response {
+                show(answer.content.get_mut(JSON), example);
+            }
         }
     }
 }
 
-fn show(content: Option<&mut RefOr<Content>>, example: Value) {
+/// Sets the example of a body, where there is one.
+pub(super) fn show(content: Option<&mut RefOr<Content>>, example: Value) {
     if let Some(RefOr::T(content)) = content {
         content.example = Some(example);
     }

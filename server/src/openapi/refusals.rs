@@ -1,9 +1,13 @@
 //! What each operation may answer instead of its result.
 
+use axum::http::StatusCode;
+use serde_json::{Value, json};
 use utoipa::IntoResponses;
 use utoipa::openapi::path::Operation;
-use utoipa::openapi::{OpenApi, Ref, RefOr};
+use utoipa::openapi::{OpenApi, Ref, RefOr, Response};
 
+use super::examples;
+use crate::inference::error_form;
 use crate::wire::anthropic::AnthropicErrorResponse;
 use crate::wire::client::ErrorBody;
 use crate::wire::openai;
@@ -62,7 +66,7 @@ pub(crate) enum OpenAiRefusals {
     /// The API key is missing, malformed or unknown.
     #[response(status = 401)]
     Unauthorized(openai::ErrorResponse),
-    /// A server without keys got what a proxy passed on.
+    /// The API key does not allow it, or a server without keys got what a proxy passed on.
     #[response(status = 403)]
     Forbidden(openai::ErrorResponse),
     /// There is no such model.
@@ -101,7 +105,7 @@ pub(crate) enum AnthropicRefusals {
     /// The API key is missing, malformed or unknown.
     #[response(status = 401)]
     Unauthorized(AnthropicErrorResponse),
-    /// A server without keys got what a proxy passed on.
+    /// The API key does not allow it, or a server without keys got what a proxy passed on.
     #[response(status = 403)]
     Forbidden(AnthropicErrorResponse),
     /// There is no such model.
@@ -130,27 +134,32 @@ pub(crate) enum AnthropicRefusals {
     Unavailable(AnthropicErrorResponse),
 }
 
-/// The names under which the refusals stand in the document, by status.
-const NAMES: [(&str, &str); 12] = [
-    ("400", "Invalid"),
-    ("401", "Unauthorized"),
-    ("403", "Forbidden"),
-    ("404", "NotFound"),
-    ("408", "TooSlow"),
-    ("410", "Gone"),
-    ("413", "TooLarge"),
-    ("415", "UnsupportedMediaType"),
-    ("422", "Mismatch"),
-    ("429", "Busy"),
-    ("500", "Internal"),
-    ("503", "Unavailable"),
+/// The names under which the refusals stand in the document, with an example of their texts.
+const NAMES: [(StatusCode, &str, &str); 12] = [
+    (StatusCode::BAD_REQUEST, "Invalid", "limit: 0 is outside 1 to 1000"),
+    (StatusCode::UNAUTHORIZED, "Unauthorized", "the API key is not known to this server"),
+    (StatusCode::FORBIDDEN, "Forbidden", "the API key does not allow this: it needs the scope sample"),
+    (StatusCode::NOT_FOUND, "NotFound", "session \"0199c5a4-0000-7c1e-8f1a-2b3c4d5e6f70\" does not exist"),
+    (StatusCode::REQUEST_TIMEOUT, "TooSlow", "the body arrived too slowly"),
+    (StatusCode::GONE, "Gone", "the result was deleted"),
+    (StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", "the body is larger than 268435456 bytes"),
+    (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", "content type text/xml is not supported"),
+    (StatusCode::UNPROCESSABLE_ENTITY, "Mismatch", "seq_id 3 was submitted before with other content"),
+    (StatusCode::TOO_MANY_REQUESTS, "Busy", "quota max_queued_tokens: 500000 of 500000 tokens are queued"),
+    (StatusCode::INTERNAL_SERVER_ERROR, "Internal", "internal error; the server's log has the details"),
+    (StatusCode::SERVICE_UNAVAILABLE, "Unavailable", "the models are still loading"),
 ];
+/// The text of [`NAMES`] where a model is asked.
+const NO_MODEL: &str = "model \"no-such-model\" does not exist";
 
 /// Operations that name nothing which may be absent, over or another's.
-const NAMELESS: [&str; 13] = [
+const NAMELESS: [&str; 16] = [
+    "auth_token",
+    "whoami",
     "own_key",
     "admin_organisations",
     "admin_create_organisation",
+    "admin_rotate_signing",
     "sessions_search",
     "client_config",
     "client_dynamic_config",
@@ -215,30 +224,49 @@ fn can_answer(operation: &Operation, status: &str) -> bool {
     }
 }
 
-/// Whether an operation belongs to an API that has errors of its own.
-fn in_own_form(operation: &Operation) -> bool {
-    operation.tags.iter().flatten().any(|tag| tag == "openai" || tag == "anthropic")
+/// How an API of its own writes an error.
+type Form = fn(StatusCode, &str) -> Value;
+
+/// How the errors of an operation are written, where it belongs to an API that has its own.
+fn own_form(operation: &Operation) -> Option<Form> {
+    let is = |name: &str| operation.tags.iter().flatten().any(|tag| tag == name);
+    match (is("openai"), is("anthropic")) {
+        (true, _) => Some(error_form::openai_value),
+        (_, true) => Some(error_form::anthropic_value),
+        _ => None,
+    }
+}
+
+fn show(response: Option<&mut RefOr<Response>>, example: Value) {
+    if let Some(RefOr::T(response)) = response {
+        examples::show(response.content.get_mut(examples::JSON), example);
+    }
 }
 
 /// Writes each refusal once, and refers to it from the operations that can answer so.
 pub(super) fn share(document: &mut OpenApi) {
     for operation in super::operations(document) {
-        for (status, name) in NAMES {
+        for (status, name, text) in NAMES {
             let healthz = operation.operation_id.as_deref() == Some("healthz");
-            if healthz || !operation.responses.responses.contains_key(status) {
+            if healthz || !operation.responses.responses.contains_key(status.as_str()) {
                 continue;
             }
-            if !can_answer(operation, status) {
-                operation.responses.responses.remove(status);
-            } else if !in_own_form(operation) {
+            if !can_answer(operation, status.as_str()) {
+                operation.responses.responses.remove(status.as_str());
+            } else if let Some(form) = own_form(operation) {
+                let text = if status == StatusCode::NOT_FOUND { NO_MODEL } else { text };
+                show(operation.responses.responses.get_mut(status.as_str()), form(status, text));
+            } else {
                 let shared = RefOr::Ref(Ref::from_response_name(name));
-                operation.responses.responses.insert(status.to_owned(), shared);
+                operation.responses.responses.insert(status.as_str().to_owned(), shared);
             }
         }
     }
     let mut refusals = Refusals::responses();
     let components = document.components.get_or_insert_default();
-    for (status, name) in NAMES {
-        components.responses.extend(refusals.remove(status).map(|response| (name.to_owned(), response)));
+    for (status, name, text) in NAMES {
+        let mut response = refusals.remove(status.as_str());
+        show(response.as_mut(), json!({ "detail": text }));
+        components.responses.extend(response.map(|response| (name.to_owned(), response)));
     }
 }

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::*;
 use crate::wire::{
-    admin, anthropic, catalogue, client, copies, custom_loss, futures, json, models, openai, sampling, session_search,
-    sessions, training, usage, weights,
+    admin, anthropic, auth, catalogue, checkpoint_search, client, copies, custom_loss, futures, json, limits, models,
+    openai, run_metrics, sampling, session_search, sessions, training, uploads, usage, weights,
 };
 
 #[test]
@@ -38,9 +38,62 @@ fn every_json_body_has_an_example() {
     for (path, method, operation) in operations(&document) {
         let bodies = [&operation["requestBody"]["content"], &operation["responses"]["200"]["content"]];
         for body in bodies.iter().filter_map(|content| content.get("application/json")) {
-            assert!(path == "/openapi.json" || body.get("example").is_some(), "{method} {path}");
+            assert!(
+                ["/openapi.json", "/hf/{path}"].contains(&path.as_str()) || body.get("example").is_some(),
+                "{method} {path}"
+            );
         }
     }
+}
+
+#[test]
+fn every_refusal_and_stream_has_an_example() {
+    let document = serde_json::to_value(document()).unwrap();
+    let shared = document["components"]["responses"].as_object().unwrap();
+    assert!(shared.values().all(|response| response["content"]["application/json"].get("example").is_some()));
+    for (path, method, operation) in operations(&document) {
+        let is_compatible =
+            operation["tags"].as_array().unwrap().iter().any(|tag| tag == "openai" || tag == "anthropic");
+        for (status, response) in operation["responses"].as_object().unwrap() {
+            for (kind, content) in response["content"].as_object().into_iter().flatten() {
+                let example = content.get("example");
+                assert!(!is_compatible || example.is_some(), "{method} {path}: {status} {kind}");
+                assert!(kind != "text/csv" || example.is_some(), "{method} {path}: {status} {kind}");
+                if kind == "text/event-stream" {
+                    serde_json::from_str::<Value>(example.unwrap()["data"].as_str().unwrap()).unwrap();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_operation_and_parameter_is_described() {
+    let document = serde_json::to_value(document()).unwrap();
+    let mut ids = std::collections::BTreeSet::new();
+    for (path, method, operation) in operations(&document) {
+        let summary = operation["summary"].as_str().unwrap();
+        assert!(!summary.contains('\n') && !summary.ends_with('.') && summary.len() > 10, "{method} {path}: {summary}");
+        assert!(operation["description"].as_str().is_some_and(|text| text.len() >= summary.len()), "{method} {path}");
+        assert!(ids.insert(operation["operationId"].as_str().unwrap().to_owned()), "{method} {path}: the id is taken");
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            assert!(parameter.get("example").is_some(), "{method} {path}: {}", parameter["name"]);
+        }
+    }
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    fn check(node: &Value, document: &Value) {
+        if let Some(reference) = node.get("$ref").and_then(Value::as_str) {
+            let pointer = reference.strip_prefix('#').unwrap();
+            assert!(document.pointer(pointer).is_some(), "{reference}");
+        }
+        node.as_array().into_iter().flatten().for_each(|item| check(item, document));
+        node.as_object().into_iter().flat_map(|object| object.values()).for_each(|value| check(value, document));
+    }
+    let document = serde_json::to_value(document()).unwrap();
+    check(&document, &document);
 }
 
 fn reads<T: DeserializeOwned>(example: &Option<Value>) {
@@ -62,9 +115,13 @@ fn the_examples_are_valid() {
     pairs! {
         "client_config": client::ClientConfigRequest => client::ClientConfigResponse,
         "client_dynamic_config": client::ClientConfigRequest => client::ClientDynamicConfigResponse,
+        "auth_token": auth::AuthTokenRequest => auth::AuthTokenResponse,
         "telemetry": client::TelemetryRequest => client::TelemetryResponse,
         "create_session": sessions::CreateSessionRequest => sessions::CreateSessionResponse,
         "session_heartbeat": sessions::HeartbeatRequest => sessions::HeartbeatResponse,
+        "checkpoints_search": checkpoint_search::CheckpointSearchRequest => checkpoint_search::CheckpointSearchResponse,
+        "external_weights_upload_start": uploads::UploadStartRequest => uploads::UploadStartResponse,
+        "external_weights_upload_finish": uploads::UploadFinishRequest => uploads::UploadFinishResponse,
         "create_model": models::CreateModelRequest => futures::SubmitResponse,
         "get_info": models::GetInfoRequest => models::GetInfoResponse,
         "create_custom_loss": custom_loss::CreateCustomLossRequest => futures::SubmitResponse,
@@ -86,6 +143,8 @@ fn the_examples_are_valid() {
         "retrieve_futures": futures::RetrieveFuturesRequest => futures::RetrieveFuturesResponse,
         "sessions_search": session_search::SessionSearchRequest => session_search::SessionSearchResponse,
         "admin_create_organisation": admin::CreateOrganisationRequest => admin::Organisation,
+        "admin_change_organisation": admin::ChangeOrganisationRequest => admin::Organisation,
+        "admin_change_limits": limits::ChangeLimitsRequest => limits::LimitsResponse,
         "admin_create_project": admin::CreateProjectRequest => admin::Project,
         "admin_create_user": admin::CreateUserRequest => admin::User,
         "admin_change_user": admin::ChangeUserRequest => admin::User,
@@ -106,19 +165,32 @@ fn the_examples_are_valid() {
     reads::<sampling::SamplerResponse>(&take("sampler").response);
     reads::<catalogue::TrainingRunsResponse>(&take("training_runs").response);
     reads::<catalogue::TrainingRun>(&take("training_run").response);
+    reads::<run_metrics::MetricsResponse>(&take("run_metrics").response);
     reads::<catalogue::CheckpointsResponse>(&take("run_checkpoints").response);
     reads::<catalogue::CheckpointsResponse>(&take("checkpoints").response);
+    reads::<uploads::UploadedFileResponse>(&take("upload_file").response);
     reads::<weights::ExternalUrlsResponse>(&take("external_weights_urls").response);
     reads::<openai::ModelsResponse>(&take("oai_models").response);
-    reads::<client::HealthResponse>(&take("healthz").response);
+    for id in ["healthz", "health", "livez"] {
+        reads::<client::HealthResponse>(&take(id).response);
+    }
+    reads::<others::IndexResponse>(&take("index").response);
+    reads::<others::ReadyResponse>(&take("readyz").response);
+    reads::<auth::JwksResponse>(&take("jwks").response);
+    reads::<auth::WhoamiResponse>(&take("whoami").response);
     reads::<admin::OwnKeyResponse>(&take("own_key").response);
     reads::<admin::AuditResponse>(&take("audit").response);
     reads::<admin::OrganisationsResponse>(&take("admin_organisations").response);
+    reads::<limits::LimitsResponse>(&take("admin_limits").response);
+    reads::<auth::RotateSigningResponse>(&take("admin_rotate_signing").response);
     reads::<admin::ProjectsResponse>(&take("admin_projects").response);
     reads::<admin::UsersResponse>(&take("admin_users").response);
     reads::<admin::KeysResponse>(&take("admin_keys").response);
     reads::<usage::UsageResponse>(&take("billing_usage").response);
     reads::<usage::StorageResponse>(&take("billing_storage").response);
+    let csv = take("admin_usage_csv").other.remove("text/csv").unwrap();
+    let columns: Vec<usize> = csv.as_str().unwrap().lines().map(|line| line.split(',').count()).collect();
+    assert_eq!(columns, [11, 11]);
     assert!(examples.is_empty(), "{examples:?}");
 }
 

@@ -22,11 +22,17 @@ pub struct OrganisationQuery {
 pub struct Organisation {
     /// The tenant of its objects.
     pub name: String,
+    /// For people.
+    pub display_name: String,
     /// Its admins manage all organisations.
     pub operator: bool,
     /// When it was created.
     #[schema(format = DateTime)]
     pub created_at: String,
+    /// Since when none of its keys and tokens is accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub disabled_at: Option<String>,
 }
 
 /// Answer of `GET admin/organisations`.
@@ -44,6 +50,19 @@ pub struct CreateOrganisationRequest {
     /// Its admins manage all organisations.
     #[serde(default)]
     pub operator: bool,
+}
+
+/// Body of `PUT admin/organisations/{organisation}`; what is absent stays.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeOrganisationRequest {
+    /// For people.
+    #[serde(default)]
+    #[schema(max_length = 200)]
+    pub display_name: Option<String>,
+    /// Whether its keys and tokens are refused; for admins of operators.
+    #[serde(default)]
+    pub disabled: Option<bool>,
 }
 
 /// A project.

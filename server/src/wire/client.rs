@@ -17,7 +17,7 @@ pub struct ClientConfigRequest {
 /// client's defaults.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClientConfigResponse {
-    /// Exchange the API key for a token.
+    /// Exchange the API key for a token at `auth/token`, and call with that.
     pub pjwt_auth_enabled: bool,
     /// Where the credential comes from.
     pub credential_default_source: String,
@@ -40,7 +40,7 @@ pub struct ClientConfigResponse {
 impl Default for ClientConfigResponse {
     fn default() -> Self {
         Self {
-            pjwt_auth_enabled: false,
+            pjwt_auth_enabled: true,
             credential_default_source: "api_key".to_owned(),
             fwdbwd_max_chunk_len: 1024,
             fwdbwd_max_chunk_bytes_count: 5_000_000,

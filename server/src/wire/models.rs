@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use trainyard_protocol::limits::MAX_LORA_RANK;
-use trainyard_protocol::{AdamParams, LoraSpec, OpError, Optimizer, RunSpec};
+use trainyard_protocol::{AdamParams, LoraSpec, ModelHead, OpError, Optimizer, RunSpec};
 use utoipa::ToSchema;
 
 use super::bounds;
@@ -93,18 +93,35 @@ impl OptimizerConfig {
 }
 
 impl CreateModelRequest {
-    /// What the run trains, and what is stored for it. `random` makes a seed when the client gave none.
+    /// What the run trains, with the head that its metadata names, and what is stored for it. `random` makes a seed when the client gave none.
     pub fn payload(&self, random: impl FnOnce() -> u64) -> Result<(RunSpec, Payload), OpError> {
-        let lora = self.lora_config.as_ref().map(|config| config.spec(random)).transpose()?.flatten();
+        let mut lora = self.lora_config.as_ref().map(|config| config.spec(random)).transpose()?.flatten();
+        let head = ModelHead::of_metadata(&json::text_metadata(&self.user_metadata))?.unwrap_or_default();
+        if let Some(lora) = lora.as_mut().filter(|_| head.is_scalar()) {
+            without_unembedding(lora)?;
+        }
         let optimizer = self.optimizer_config.optimizer()?;
         let server_seed = self.lora_config.as_ref().is_some_and(|config| config.seed.is_none());
-        let spec = RunSpec { base_model: self.base_model.clone(), lora, optimizer };
+        let spec = RunSpec { base_model: self.base_model.clone(), lora, optimizer, head };
         Ok((spec.clone(), Payload::CreateModel { spec, server_seed }))
     }
 }
 
+/// The adapter of a model with a scalar head, which has no unembedding to adapt.
+fn without_unembedding(lora: &mut LoraSpec) -> Result<(), OpError> {
+    lora.train_unembed = false;
+    if lora.train_mlp || lora.train_attn {
+        return Ok(());
+    }
+    Err(OpError::user(format!(
+        "lora_config.train_unembed: a model with a scalar head ({}) has no unembedding; set train_mlp or train_attn",
+        ModelHead::KEY
+    )))
+}
+
 impl LoraConfig {
-    fn spec(&self, random: impl FnOnce() -> u64) -> Result<Option<LoraSpec>, OpError> {
+    /// The adapter; `None` for rank 0. `random` makes a seed when the client gave none.
+    pub(super) fn spec(&self, random: impl FnOnce() -> u64) -> Result<Option<LoraSpec>, OpError> {
         let rank = u32::try_from(self.rank).ok().filter(|&rank| rank <= MAX_LORA_RANK).ok_or_else(|| {
             OpError::user(format!("lora_config.rank: {} is not between 0 and {MAX_LORA_RANK}", self.rank))
         })?;

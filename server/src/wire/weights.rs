@@ -211,7 +211,7 @@ pub struct LoadWeightsRequest {
     #[serde(default, deserialize_with = "bounds::metadata")]
     #[schema(value_type = Object)]
     pub user_metadata: Metadata,
-    /// `tinker://<run>/weights/<name>`.
+    /// `tinker://<run>/weights/<name>`, or `tinker://<run>/external_weights/<name>` without its optimizer.
     pub path: String,
     /// Restore the optimizer's state too.
     pub optimizer: bool,
@@ -257,13 +257,20 @@ impl LoadWeightsRequest {
         }
     }
 
-    /// The checkpoint; it must be a training checkpoint.
+    /// The checkpoint; it must be a training checkpoint or an external one, of which the weights alone are loaded.
     pub fn checkpoint(&self) -> Result<TinkerPath, OpError> {
         let path: TinkerPath = self.path.parse().map_err(|error: OpError| OpError::user(format!("path: {error}")))?;
-        if path.kind != CheckpointKind::Training {
-            return Err(OpError::user(format!("path: {:?} is no training checkpoint (weights/<name>)", self.path)));
+        match path.kind {
+            CheckpointKind::Training => Ok(path),
+            CheckpointKind::External if self.optimizer => {
+                Err(OpError::user("optimizer: external checkpoints hold no optimizer state; load the weights alone"))
+            }
+            CheckpointKind::External => Ok(path),
+            CheckpointKind::Sampler => Err(OpError::user(format!(
+                "path: {:?} is no training checkpoint (weights/<name>) and no external one (external_weights/<name>)",
+                self.path
+            ))),
         }
-        Ok(path)
     }
 
     /// Checks the request and makes it what is stored: `spec` is what a new run trains, `reader` in whose name the checkpoint

@@ -6,7 +6,12 @@ use trainyard_protocol::Optimizer;
 use super::*;
 
 fn spec() -> RunSpec {
-    RunSpec { base_model: "m".to_owned(), lora: None, optimizer: Optimizer::AdamW }
+    RunSpec {
+        base_model: "m".to_owned(),
+        lora: None,
+        optimizer: Optimizer::AdamW,
+        head: trainyard_protocol::ModelHead::Unembedding,
+    }
 }
 
 fn read<T: DeserializeOwned>(body: Value) -> Result<T, OpError> {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use trainyard_protocol::{
     CheckpointKind, ForwardBackward, LoadState, OpError, Operation, Prepare, PreparedContent, RestoreRun, RunId,
-    Sample, SampleOperation, SamplerSource, SamplingSessionId, SaveExternal, SaveRun, SaveSampler, SaveSnapshot,
-    SaveState, SaveTarget, SessionId, TenantId, TinkerPath,
+    RunSpec, Sample, SampleOperation, SamplerSource, SamplingSessionId, SaveExternal, SaveRun, SaveSampler,
+    SaveSnapshot, SaveState, SaveTarget, SessionId, TenantId, TinkerPath, UploadedAdapter,
 };
 use trainyard_scheduler::{MaintenanceOp, NewSamplingSession, RequestKind, SamplingSession, Work};
 
@@ -14,6 +14,7 @@ use super::folders::{BuildOperation, FolderSource, WaitingForFolder};
 use super::prefetch::prepare_batch;
 use super::reply::{PendingReply, ReplyKind};
 use crate::codec::{EphemeralKind, NamedSave, Payload, checkpoint_location, snapshot_location};
+use crate::stored_samples::PromptToStore;
 use crate::wire::sampling::ComputedWith;
 use crate::workspace::Workspace;
 
@@ -103,7 +104,8 @@ impl Dispatcher<'_> {
         let client = session.session.clone();
         let sparse = sample.target_prompt_logprobs.as_ref().and_then(|targets| targets.sparse.clone());
         let prompt = sample.prompt.len() as u64;
-        let reply = ReplyKind::Sample { prompt, sparse, computed_with: self.computed_with(session) };
+        let store = session.stores.clone().map(|storage| PromptToStore::new(storage, &sample.prompt));
+        let reply = ReplyKind::Sample { prompt, sparse, computed_with: self.computed_with(session), store };
         let source = match (&session.snapshot, &session.checkpoint_dir, &session.model_path) {
             (Some(key), ..) => SamplerSource::Snapshot { key: key.clone() },
             (None, Some(location), _) => return Ok(self.checkpoint_sample(sample, session, location, reply)),
@@ -153,9 +155,11 @@ impl Dispatcher<'_> {
                 start(Operation::CreateRun { run: run.clone(), spec }, ReplyKind::CreateModel { run: run.clone() })
             }
             Payload::LoadWeights { path, with_optimizer, create, reader, checkpoint_base } => {
-                let load = LoadState { run: run.clone(), dir: PathBuf::new(), with_optimizer, create, checkpoint_base };
+                let (dir, uploaded) = (PathBuf::new(), None);
+                let load = LoadState { run: run.clone(), dir, with_optimizer, create, checkpoint_base, uploaded };
                 load_state(&work, load, path, reader)
             }
+            Payload::ImportAdapter { dir, files, spec } => Ok(import(&work, run.clone(), dir, files, spec)),
             Payload::OptimStep { params } => {
                 start(Operation::OptimStep { run: run.clone(), params }, ReplyKind::OptimStep)
             }
@@ -212,6 +216,20 @@ fn load_state(work: &Work, load: LoadState, path: String, reader: Option<TenantI
     let reply = ReplyKind::LoadWeights { run: run.clone(), path, creates: load.create.is_some() };
     let build: BuildOperation = Box::new(move |dir| Operation::LoadState(LoadState { dir: dir.to_owned(), ..load }));
     Ok(wait(folder, build, Some(run), reply, work.replay))
+}
+
+fn import(work: &Work, run: RunId, dir: PathBuf, files: UploadedAdapter, spec: RunSpec) -> Dispatch {
+    let load = LoadState {
+        run: run.clone(),
+        dir: PathBuf::new(),
+        with_optimizer: false,
+        create: Some(spec),
+        checkpoint_base: None,
+        uploaded: Some(files),
+    };
+    let build: BuildOperation = Box::new(move |dir| Operation::LoadState(LoadState { dir: dir.to_owned(), ..load }));
+    let reply = ReplyKind::CreateModel { run: run.clone() };
+    wait(FolderSource::At(dir), build, Some(run), reply, work.replay)
 }
 
 fn run_of(work: &Work) -> Result<RunId, OpError> {

@@ -28,6 +28,7 @@ fn session(location: Option<&str>, snapshot: Option<&str>) -> SamplingSession {
         snapshot_dir: None,
         collected: false,
         created_at: Timestamp(0),
+        stores: None,
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use trainyard_protocol::{EngineStats, RequestId, SampleProgress, TenantId, TinkerPath};
-use trainyard_scheduler::{Effect, Encode, Error, Outcome, Scheduler, Tokens, WatchedSample, WorkItem};
+use trainyard_scheduler::{Effect, Encode, Error, Measured, Outcome, Scheduler, WatchedSample, WorkItem};
 
 /// Where work comes from and results go.
 pub trait Mailbox: Send + Sync + 'static {
@@ -33,8 +33,8 @@ pub trait Mailbox: Send + Sync + 'static {
     fn report_progress(&self, request: &RequestId, progress: Vec<SampleProgress>);
     /// Reports a request's end; returns at once.
     fn complete(&self, request: RequestId, outcome: Outcome, effects: Vec<Effect>);
-    /// Reports a request's success with the tokens that it used, whose result is still to be encoded; returns at once.
-    fn complete_encoded_by(&self, request: RequestId, used: Tokens, encode: Encode);
+    /// Reports a request's success with what it used and measured, whose result is still to be encoded; returns at once.
+    fn complete_encoded_by(&self, request: RequestId, measured: Measured, encode: Encode);
 }
 
 impl Mailbox for Scheduler {
@@ -47,7 +47,7 @@ impl Mailbox for Scheduler {
     }
 
     fn weight(&self, tenant: &TenantId) -> NonZeroU32 {
-        self.policies().of(tenant).weight
+        self.policy(tenant).weight
     }
 
     fn observe_engine(&self, stats: EngineStats) {
@@ -79,7 +79,7 @@ impl Mailbox for Scheduler {
         Self::complete(self, request, outcome, effects);
     }
 
-    fn complete_encoded_by(&self, request: RequestId, used: Tokens, encode: Encode) {
-        Self::complete_encoded_by(self, request, used, encode);
+    fn complete_encoded_by(&self, request: RequestId, measured: Measured, encode: Encode) {
+        Self::complete_encoded_by(self, request, measured, encode);
     }
 }

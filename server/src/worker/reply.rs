@@ -7,10 +7,11 @@ use serde::Serialize;
 use trainyard_protocol::{
     CheckpointKind, OpError, OpResult, RunId, SampleResult, SamplingSessionId, SavedFiles, SparseIndices, TinkerPath,
 };
-use trainyard_scheduler::{Effect, Encode, Encoding, NewCheckpoint, NewSamplingSession, Outcome, Tokens};
+use trainyard_scheduler::{Effect, Encode, Encoding, Measured, NewCheckpoint, NewSamplingSession, Outcome, Tokens};
 
 use super::save_attempt::SaveAttempt;
 use crate::codec::NamedSave;
+use crate::stored_samples::PromptToStore;
 use crate::wire::models::{CreateModelResult, OptimStepResult};
 use crate::wire::sampling::ComputedWith;
 use crate::wire::weights::{EphemeralResult, ExternalResult, LoadResult, SavedResult};
@@ -21,8 +22,8 @@ use crate::workspace::FolderGuard;
 pub(super) enum CompletionOutcome {
     /// Reported at once.
     Report(Outcome, Vec<Effect>),
-    /// A result that may be large, and the tokens that it took: the store's writer encodes it, off the engine's thread.
-    Encode(Tokens, Encode),
+    /// A result that may be large, and what it took and measured: the store's writer encodes it, off the engine's thread.
+    Encode(Measured, Encode),
     /// Reported once the folder that the engine wrote is in the storage.
     Publish(WrittenFolder),
 }
@@ -99,6 +100,8 @@ pub(super) enum ReplyKind {
         prompt: u64,
         sparse: Option<SparseIndices>,
         computed_with: ComputedWith,
+        /// The prompt, where the run asks for its samples to be stored.
+        store: Option<PromptToStore>,
     },
 }
 
@@ -112,12 +115,20 @@ impl PendingReply {
         match (self.kind, result) {
             (ReplyKind::ForwardBackward { tokens }, Ok(OpResult::ForwardBackward(result))) => {
                 let used = Tokens { trained: tokens, ..Tokens::default() };
-                CompletionOutcome::Encode(used, Box::new(move || protobuf(training::encode_output(&result))))
+                let measured = Measured { used, metrics: Some(result.metrics.clone()), sample: None };
+                CompletionOutcome::Encode(measured, Box::new(move || protobuf(training::encode_output(&result))))
             }
-            (ReplyKind::Sample { prompt, sparse, computed_with }, Ok(OpResult::Sample(result))) => {
-                let used = sampled(prompt, &result);
+            (ReplyKind::Sample { prompt, sparse, computed_with, store }, Ok(OpResult::Sample(result))) => {
+                let sample = store.map(|prompt| prompt.with(&result));
+                let measured = Measured { used: sampled(prompt, &result), metrics: None, sample };
                 let encode = move || protobuf(sampling::encode_result(&result, sparse.as_ref(), computed_with));
-                CompletionOutcome::Encode(used, Box::new(encode))
+                CompletionOutcome::Encode(measured, Box::new(encode))
+            }
+            (ReplyKind::OptimStep, Ok(OpResult::OptimStep { mut metrics })) => {
+                let measured = Measured { metrics: Some(metrics.clone()), ..Measured::default() };
+                // JSON has no NaN: a metric without a value is left out.
+                metrics.retain(|_, value| value.is_finite());
+                CompletionOutcome::Encode(measured, Box::new(move || json(&OptimStepResult { metrics })))
             }
             (ReplyKind::Saved { path, location, save }, Ok(OpResult::Saved(Some(files)))) => {
                 CompletionOutcome::Publish(saved(path, location, save, files))
@@ -160,11 +171,6 @@ impl ReplyKind {
                 (answer, creates.then_some(Effect::RunReady(run)).into_iter().collect())
             }
             (Self::Restored, OpResult::RunReady) => (nothing(), Vec::new()),
-            (Self::OptimStep, OpResult::OptimStep { mut metrics }) => {
-                // JSON has no NaN: a metric without a value is left out.
-                metrics.retain(|_, value| value.is_finite());
-                (json(&OptimStepResult { metrics }), Vec::new())
-            }
             (Self::Ephemeral(session), OpResult::Saved(None)) => {
                 let id = SamplingSessionId::of_session(&session.session, session.seq_id);
                 let answer = json(&EphemeralResult { sampling_session_id: id.to_string() });

@@ -10,10 +10,10 @@ use std::time::Instant;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use trainyard_protocol::{
-    AdamParams, BaseModel, Category, EngineStats, OpResult, Optimizer, RunId, RunSpec, SampleProgress, SaveTarget,
-    SavedFiles, SessionId, TenantId, TinkerPath,
+    AdamParams, BaseModel, Category, EngineStats, ModelHead, OpResult, Optimizer, RunId, RunSpec, SampleProgress,
+    SaveTarget, SavedFiles, SessionId, TenantId, TinkerPath,
 };
-use trainyard_scheduler::{Decoded, Encode, Encoding, Error, RequestKind, Storage, Tokens, WatchedSample};
+use trainyard_scheduler::{Decoded, Encode, Encoding, Error, Measured, RequestKind, Storage, WatchedSample};
 
 use super::*;
 use crate::codec::{EphemeralKind, NamedSave, Payload};
@@ -102,7 +102,7 @@ impl Mailbox for Fake {
         self.0.1.notify_all();
     }
 
-    fn complete_encoded_by(&self, request: RequestId, _used: Tokens, encode: Encode) {
+    fn complete_encoded_by(&self, request: RequestId, _measured: Measured, encode: Encode) {
         self.complete(request, encode(), Vec::new());
     }
 }
@@ -116,6 +116,7 @@ struct Script {
     full: Arc<Mutex<u32>>,
     /// Reported as admitted by the next step.
     admitted: Arc<Mutex<Vec<RequestId>>>,
+    failure: Arc<Mutex<Option<OpError>>>,
 }
 
 impl Script {
@@ -164,6 +165,10 @@ impl Engine for Script {
         let Some((id, operation)) = self.queue.lock().unwrap().pop_front() else { return Vec::new() };
         let result = match &operation {
             Operation::CreateRun { run, .. } if run.as_str() == "panics" => panic!("scripted"),
+            Operation::CreateRun { run, .. } if run.as_str() == "loses-a-rank" => {
+                *self.failure.lock().unwrap() = Some(OpError::server("rank 1 was lost"));
+                return Vec::new();
+            }
             Operation::OptimStep { run, .. } if run.as_str() == "lost" => {
                 let failed = Completion::new(id, Err(OpError::server("internal error")));
                 return vec![Completion { lost_run: Some(run.clone()), ..failed }];
@@ -190,6 +195,10 @@ impl Engine for Script {
             Operation::ForwardBackward(_) | Operation::Sample(_) => Err(OpError::server("not scripted")),
         };
         vec![Completion::new(id, result)]
+    }
+
+    fn failure(&self) -> Option<OpError> {
+        self.failure.lock().unwrap().clone()
     }
 
     fn is_idle(&self) -> bool {
@@ -259,7 +268,7 @@ impl Drop for Bench {
 }
 
 fn spec() -> RunSpec {
-    RunSpec { base_model: "m".to_owned(), lora: None, optimizer: Optimizer::AdamW }
+    RunSpec { base_model: "m".to_owned(), lora: None, optimizer: Optimizer::AdamW, head: ModelHead::Unembedding }
 }
 
 fn work(id: &str, run: &str, seq_id: i64, kind: RequestKind, payload: Bytes) -> Work {
@@ -457,6 +466,23 @@ fn a_panic_fails_its_request_and_spares_others() {
 }
 
 #[test]
+fn an_engine_that_cannot_go_on_ends_the_worker() {
+    let bench = Bench::new();
+    bench.mailbox.send(WorkItem::Start(create("1", "loses-a-rank")));
+    until_finished(bench.worker.as_ref().unwrap());
+    bench.mailbox.send(WorkItem::Start(create("2", "s:train:0")));
+    assert_eq!(bench.engine.calls(), ["start 1"], "nothing is unloaded or failed: leases bring it to another worker");
+}
+
+fn until_finished(worker: &WorkerHandle) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while !worker.is_finished() {
+        assert!(std::time::Instant::now() < deadline, "it goes on");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+#[test]
 fn a_run_that_the_engine_lost_is_marked() {
     let bench = Bench::new();
     let params =
@@ -473,12 +499,7 @@ fn an_engine_that_keeps_panicking_is_given_up() {
     for id in ["1", "2", "3"] {
         error_of(&bench.submit(create(id, "panics")).0);
     }
-    let worker = bench.worker.as_ref().unwrap();
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-    while !worker.is_finished() {
-        assert!(std::time::Instant::now() < deadline, "it goes on");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    until_finished(bench.worker.as_ref().unwrap());
     // What comes later is left to others.
     bench.mailbox.send(WorkItem::Start(create("4", "s:train:0")));
     assert!(!bench.engine.calls().contains(&"start 4".to_owned()));

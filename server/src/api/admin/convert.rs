@@ -27,7 +27,13 @@ fn time(at: Timestamp) -> String {
 }
 
 pub(super) fn organisation(found: scheduler::Organisation) -> Organisation {
-    Organisation { name: found.name.to_string(), operator: found.operator, created_at: time(found.created_at) }
+    Organisation {
+        name: found.name.to_string(),
+        display_name: found.display_name,
+        operator: found.operator,
+        created_at: time(found.created_at),
+        disabled_at: found.disabled_at.map(time),
+    }
 }
 
 pub(super) fn project(found: scheduler::Project) -> Project {

@@ -1,7 +1,10 @@
 //! The administration of organisations: what admins do, for their own organisation, or for all if that is an operator.
 
 mod convert;
+mod limits;
 
+pub(super) mod admin_change_limits;
+pub(super) mod admin_change_organisation;
 pub(super) mod admin_change_user;
 pub(super) mod admin_create_key;
 pub(super) mod admin_create_organisation;
@@ -9,9 +12,11 @@ pub(super) mod admin_create_project;
 pub(super) mod admin_create_user;
 pub(super) mod admin_delete_project;
 pub(super) mod admin_keys;
+pub(super) mod admin_limits;
 pub(super) mod admin_organisations;
 pub(super) mod admin_projects;
 pub(super) mod admin_revoke_key;
+pub(super) mod admin_rotate_signing;
 pub(super) mod admin_users;
 pub(super) mod audit;
 

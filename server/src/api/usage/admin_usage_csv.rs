@@ -93,8 +93,12 @@ fn line(usage: &RequestUsage) -> String {
     line
 }
 
-/// A field as RFC 4180 has it.
+/// A field as RFC 4180 has it. Spreadsheets compute what begins like a formula, and projects are named by users: such a text
+/// begins with an apostrophe, which spreadsheets do not show.
 fn field(text: &str) -> String {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        return field(&format!("'{text}"));
+    }
     if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
@@ -106,5 +110,13 @@ mod tests {
     fn fields_with_separators_are_quoted() {
         assert_eq!(field("plain"), "plain");
         assert_eq!(field("a,\"b\"\n"), "\"a,\"\"b\"\"\n\"");
+    }
+
+    #[test]
+    fn formulas_are_texts() {
+        for text in ["=1+1", "+1", "-1", "@a", "\t=1"] {
+            assert_eq!(field(text), format!("'{text}"));
+        }
+        assert_eq!(field("=HYPERLINK(\"http://a\",\"b\")"), "\"'=HYPERLINK(\"\"http://a\"\",\"\"b\"\")\"");
     }
 }

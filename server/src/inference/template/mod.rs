@@ -4,24 +4,28 @@
 //! A template is a program that came with the model. It gets limited fuel, which bounds its time, its memory and its
 //! output, so that a bomb is an error.
 
+#[cfg(test)]
+mod fuzz;
+mod methods;
 mod program;
 mod python_json;
-mod time;
-
+mod shared;
 #[cfg(test)]
 mod tests;
+mod time;
 
 use std::collections::BTreeMap;
 
 use ::time::OffsetDateTime;
 use minijinja::syntax::SyntaxConfig;
-use minijinja::{Environment, Error, ErrorKind, Value};
-use minijinja_contrib::pycompat::unknown_method_callback;
+use minijinja::{Environment, Error, ErrorKind, State, Value};
 
 pub(crate) use self::python_json::to_line;
 
 /// What a rendering may use up: a unit per instruction, and per 64 bytes that it makes.
 const FUEL: u64 = 1_000_000;
+/// Bytes that cost as much as an instruction.
+const BYTES_PER_FUEL: usize = 64;
 /// Bytes of the stack that a rendering has: values within values, of which fuel pays for some hundred thousand levels, are
 /// dropped one level per stack frame.
 const STACK: usize = 512 << 20;
@@ -101,6 +105,17 @@ impl ChatTemplate {
     /// # Errors
     /// See [`TemplateError`].
     pub(crate) fn render(&self, conversation: &Conversation, now: OffsetDateTime) -> Result<String, TemplateError> {
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("chat-template".to_owned()).stack_size(STACK);
+            let render = move || self.render_here(conversation, now);
+            let thread =
+                thread.spawn_scoped(scope, render).map_err(|error| TemplateError::Failed(error.to_string()))?;
+            thread.join().unwrap_or_else(|_| Err(TemplateError::Failed("it panics".to_owned())))
+        })
+    }
+
+    /// [`ChatTemplate::render`] on a thread that has [`STACK`] already.
+    fn render_here(&self, conversation: &Conversation, now: OffsetDateTime) -> Result<String, TemplateError> {
         let own = !conversation.tools.is_empty() && self.sources.contains_key(TOOL_USE);
         let name = if own { TOOL_USE } else { DEFAULT };
         let source = self.sources.get(name).map(String::as_str).unwrap_or_default();
@@ -112,18 +127,14 @@ impl ChatTemplate {
         context.insert("tools".to_owned(), if tools.is_empty() { Value::from(()) } else { Value::from(tools.clone()) });
         context.insert("documents".to_owned(), Value::from(()));
         context.insert("add_generation_prompt".to_owned(), Value::from(conversation.add_generation_prompt));
-        let clock = Value::from_function(move |format: &str| time::strftime(now, format));
+        let clock = Value::from_function(move |state: &State<'_, '_>, format: &str| {
+            // Each code may be a word.
+            state.consume_fuel(format.len() as u64 / 8)?;
+            time::strftime(now, format)
+        });
         context.insert("strftime_now".to_owned(), clock);
-        let render = move || {
-            let syntax = syntax().map_err(failed)?;
-            program::render(&self.environment, (name, source), &syntax, Value::from(context)).map_err(of_rendering)
-        };
-        std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().name("chat-template".to_owned()).stack_size(STACK);
-            let thread =
-                thread.spawn_scoped(scope, render).map_err(|error| TemplateError::Failed(error.to_string()))?;
-            thread.join().unwrap_or_else(|_| Err(TemplateError::Failed("it panics".to_owned())))
-        })
+        let syntax = syntax().map_err(failed)?;
+        program::render(&self.environment, (name, source), &syntax, Value::from(context)).map_err(of_rendering)
     }
 }
 
@@ -140,13 +151,12 @@ fn environment() -> Result<Environment<'static>, Error> {
     environment.set_recursion_limit(RECURSION);
     environment.set_debug(false);
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-    environment.set_unknown_method_callback(unknown_method_callback);
+    environment.set_unknown_method_callback(methods::call);
     minijinja_contrib::add_to_environment(&mut environment);
     program::count_additions(&mut environment);
+    shared::guard(&mut environment);
     environment.add_filter("tojson", python_json::tojson);
-    environment.add_function("raise_exception", |message: String| -> Result<Value, Error> {
-        Err(Error::new(ErrorKind::InvalidOperation, format!("{RAISED}{message}")))
-    });
+    environment.add_function("raise_exception", methods::raise_exception);
     Ok(environment)
 }
 

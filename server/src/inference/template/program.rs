@@ -10,11 +10,10 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, Value};
 
+use super::{BYTES_PER_FUEL, shared};
+
 /// The name of [`add`]; no variable of a template can have it.
 const ADD: &str = "+";
-
-/// Bytes that cost as much as an instruction.
-const BYTES_PER_FUEL: usize = 64;
 
 /// Makes `+` a function of an environment, and takes away the filter with which lists can be joined lazily.
 pub(super) fn count_additions(environment: &mut Environment<'static>) {
@@ -45,6 +44,7 @@ pub(super) fn render<'a>(
         }
         at += 1;
     }
+    shared::guarded(&mut instructions)?;
     let mut text = String::new();
     let blocks = BTreeMap::new();
     eval(environment, &instructions, context, &blocks, &mut make_string_output(&mut text), AutoEscape::None)?;

@@ -3,11 +3,10 @@
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Error, ErrorKind, State, Value};
 
+use super::BYTES_PER_FUEL;
+
 /// Levels of a value that is written, one stack frame each.
 const MAX_DEPTH: usize = 128;
-
-/// Bytes that cost as much as an instruction.
-const BYTES_PER_FUEL: usize = 64;
 
 /// How Python's `json.dumps` lays out a value.
 #[derive(Clone, Copy, Default)]
@@ -33,7 +32,6 @@ pub(super) fn tojson(
     options.assert_all_used()?;
     let mut text = String::new();
     write(value, layout, &|items| state.consume_fuel(items), 0, &mut text)?;
-    state.consume_fuel(text.len().div_ceil(BYTES_PER_FUEL) as u64)?;
     Ok(Value::from(text))
 }
 
@@ -62,7 +60,11 @@ fn write(value: &Value, layout: Layout, charge: Charge<'_>, depth: usize, out: &
         ValueKind::Undefined | ValueKind::None => out.push_str("null"),
         ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
         ValueKind::Number => out.push_str(&value.to_string()),
-        ValueKind::String => string(value.as_str().unwrap_or_default(), layout.ascii, out),
+        ValueKind::String => {
+            let text = value.as_str().unwrap_or_default();
+            charge((text.len() / BYTES_PER_FUEL) as u64)?;
+            string(text, layout.ascii, out);
+        }
         ValueKind::Seq | ValueKind::Iterable => {
             let mut items = Vec::new();
             for item in value.try_iter()? {
@@ -75,7 +77,13 @@ fn write(value: &Value, layout: Layout, charge: Charge<'_>, depth: usize, out: &
             let mut members = Vec::new();
             for key in value.try_iter()? {
                 charge(1)?;
-                let name = key.as_str().map_or_else(|| key.to_string(), str::to_owned);
+                let name = match key.kind() {
+                    ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => {
+                        return Err(refused(format!("tojson: a {} is no name", key.kind())));
+                    }
+                    _ => key.as_str().map_or_else(|| key.to_string(), str::to_owned),
+                };
+                charge((name.len() / BYTES_PER_FUEL) as u64)?;
                 members.push((Some(name), value.get_item(&key)?));
             }
             if layout.sorted {
@@ -97,10 +105,12 @@ fn group(
     out: &mut String,
 ) -> Result<(), Error> {
     let line = |level: usize, out: &mut String| {
-        if let Some(indent) = layout.indent {
-            out.push('\n');
-            out.extend(std::iter::repeat_n(' ', indent.min(16) * level));
-        }
+        let Some(indent) = layout.indent else { return Ok(()) };
+        let spaces = indent.min(16) * level;
+        charge((spaces / BYTES_PER_FUEL) as u64)?;
+        out.push('\n');
+        out.extend(std::iter::repeat_n(' ', spaces));
+        Ok::<_, Error>(())
     };
     out.push(open);
     let empty = parts.is_empty();
@@ -108,7 +118,7 @@ fn group(
         if index > 0 {
             out.push_str(if layout.indent.is_some() { "," } else { ", " });
         }
-        line(depth + 1, out);
+        line(depth + 1, out)?;
         if let Some(name) = name {
             string(&name, layout.ascii, out);
             out.push_str(": ");
@@ -116,7 +126,7 @@ fn group(
         write(&part, layout, charge, depth + 1, out)?;
     }
     if !empty {
-        line(depth, out);
+        line(depth, out)?;
     }
     out.push(close);
     Ok(())

@@ -112,6 +112,13 @@ fn bombs_are_errors() {
         "{% macro f(x) %}{{ f(x) }}{{ f(x) }}{% endmacro %}{{ f(1) }}",
         "{{ 'x' * 9999999999 }}",
         "{{ range(99999) | map('tojson') | join(' ' * 99999) }}",
+        "{{ ('y' * 99999).join(range(9999)) }}",
+        "{{ ('a' * 9999).replace('a', 'b' * 99999) }}",
+        "{{ '{:>999999999}'.format(1) }}",
+        "{{ '%999999999d' | format(1) }}",
+        "{{ ('a' * 9999999).split('') | length }}",
+        "{% set s = '%B' * 9999 %}{% for a in range(9999) %}{% set x = strftime_now(s) %}{% endfor %}",
+        "{{ messages | batch(999999999, 1) | list }}",
     ] {
         let error = rendered(bomb, &hello()).unwrap_err();
         assert!(!matches!(error, TemplateError::Refused(_)), "{bomb}: {error}");
@@ -131,4 +138,84 @@ fn deep_values_do_no_harm() {
     let nested = "{% set ns = namespace(x=[]) %}{% for a in range(999) %}{% set ns.x = [ns.x] %}{% endfor %}";
     let error = rendered(&format!("{nested}{{{{ ns.x | tojson }}}}"), &hello()).unwrap_err();
     assert!(error.to_string().contains("levels"), "{error}");
+}
+
+/// Lists that hold others many times stand for more than all memory, whatever is done with them.
+#[test]
+fn what_lists_share_is_paid_for() {
+    let doubled = "{% set ns = namespace(x=['a'], y=['a']) %}{% for a in range(60) %}\
+        {% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}";
+    let repeated = "{% set ns = namespace(x=['x' * 99999] * 9999, y=['x' * 99999] * 9999) %}";
+    for lists in [doubled, repeated] {
+        for end in [
+            "{{ ns.x }}",
+            "{{ 'a' ~ ns.x }}",
+            "{{ ns.x ~ 'a' }}",
+            "{{ ns.x | string }}",
+            "{{ ns.x | upper }}",
+            "{{ ns.x | pprint }}",
+            "{{ ns.x | tojson }}",
+            "{{ ns.x | tojson(indent=2) }}",
+            "{{ ns.x | join('-') }}",
+            "{{ '-'.join(ns.x) }}",
+            "{{ [ns.x] | map('string') | list }}",
+            "{{ '%s' | format(ns.x) }}",
+            "{{ '{}'.format(ns.x) }}",
+            "{{ 'a' | replace('a', ns.x) }}",
+            "{{ ns.x == ns.y }}",
+            "{{ ns.x != ns.y }}",
+            "{{ ns.x < ns.y }}",
+            "{{ ns.x in [ns.y] }}",
+            "{{ ns.x is eq ns.y }}",
+            "{{ [ns.x, ns.y] | sort }}",
+            "{{ [ns.x, ns.y] | unique | list }}",
+            "{{ raise_exception(ns.x) }}",
+            "{% set y %}{{ ns.x }}{% endset %}",
+        ] {
+            let error = rendered(&format!("{lists}{end}"), &hello()).unwrap_err();
+            assert!(!matches!(error, TemplateError::Refused(_)), "{end}: {error}");
+        }
+    }
+}
+
+#[test]
+fn values_within_themselves_are_errors() {
+    for end in
+        ["{{ ns }}", "{{ ns.x }}", "{{ ns | string }}", "{{ ns.x | tojson }}", "{{ ns == other }}", "{{ ns ~ 'a' }}"]
+    {
+        let source = format!(
+            "{{% set ns = namespace() %}}{{% set ns.x = ns %}}{{% set other = namespace() %}}{{% set other.x = other %}}{end}"
+        );
+        let error = rendered(&source, &hello()).unwrap_err();
+        assert!(error.to_string().contains("levels"), "{end}: {error}");
+    }
+}
+
+/// What is paid for once more is what it was.
+#[test]
+fn operators_filters_and_tests_are_those_of_jinja() {
+    for (source, expected) in [
+        ("{{ 'a' ~ 1 ~ none ~ true ~ nothing }}", "a1NoneTrue"),
+        ("{{ [1, 'a', none] }}", "[1, 'a', None]"),
+        (
+            "{{ 1 == 1.0 }} {{ 'a' != 'b' }} {{ 1 < 2 }} {{ 2 <= 1 }} {{ 'b' > 'a' }} {{ 1 >= 1 }}",
+            "True True True False True True",
+        ),
+        ("{{ 'b' in 'abc' }} {{ 1 in [2, 1] }} {{ 'role' in messages[0] }} {{ 3 not in [1] }}", "True True True True"),
+        ("{{ [1, 2] == [1, 2] }} {{ messages[0] == messages[0] }}", "True True"),
+        (
+            "{{ 'a' is eq 'a' }} {{ 'a' is in ['a'] }} {{ 'ab' is startingwith 'a' }} {{ 1 is not lt 1 }}",
+            "True True True True",
+        ),
+        ("{{ messages | map(attribute='role') | join(', ') }}", "user"),
+        ("{{ messages | selectattr('role', 'equalto', 'user') | list | length }}", "1"),
+        ("{{ [3, 1, 2] | sort | first }} {{ [1, 1] | unique | list | length }} {{ 'x' | upper }}", "1 1 X"),
+        ("{{ '%s-%03d' | format('a', 7) }} {{ '{}-{:>4}'.format('a', 7) }}", "a-007 a-   7"),
+        ("{{ 'a,b'.split(',') | last }} {{ '-'.join(['a', 'b']) }} {{ 'aa'.replace('a', 'b', 1) }}", "b a-b ba"),
+        ("{{ 'a\nb' | indent(2) }}", "a\n  b"),
+    ] {
+        assert_eq!(rendered(source, &hello()).unwrap(), expected, "{source}");
+    }
+    let error = rendered("{{ 0 < messages | length < 3 }}", &hello()).unwrap_err().to_string();
+    assert!(error.contains("a comparison of three operands is not supported"), "{error}");
 }

@@ -6,17 +6,25 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 #[path = "../../../../gpu-runtime/src/load/tests/hostile/heap.rs"]
-mod heap;
-mod mutate;
+pub(crate) mod heap;
+pub(crate) mod mutate;
+mod values;
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
-use trainyard_protocol::{CheckpointName, LoraSpec, OpError, Optimizer, RawBatch, RunSpec, SessionId, TinkerPath};
+use trainyard_protocol::{
+    CheckpointName, LoraSpec, ModelHead, OpError, Optimizer, RawBatch, RunSpec, SessionId, TinkerPath,
+};
 
+use self::mutate::Corpus;
 use super::tensor::MAX_EXPANDED_ELEMENTS;
-use super::{client, futures, json, models, proto, provenance, results, sampling, sessions, training, weights};
+use super::{
+    admin, anthropic, checkpoint_search, client, copies, custom_loss, futures, json, models, openai, proto, provenance,
+    results, sampling, session_search, sessions, training, uploads, weights,
+};
 use crate::age::Recipient;
 use crate::codec::Payload;
+use crate::jwt::{self, Expected, PublicKeys, SigningKey, Unverified};
 
 /// Bytes that a decoder may hold for each byte of its input.
 const PER_BYTE: usize = 512;
@@ -106,7 +114,7 @@ fn stored_results() {
 
 fn spec() -> RunSpec {
     let lora = LoraSpec { rank: 8, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
-    RunSpec { base_model: "m".to_owned(), lora: Some(lora), optimizer: Optimizer::AdamW }
+    RunSpec { base_model: "m".to_owned(), lora: Some(lora), optimizer: Optimizer::AdamW, head: ModelHead::Unembedding }
 }
 
 fn read<T: DeserializeOwned>(input: &[u8]) -> Option<T> {
@@ -121,38 +129,108 @@ fn stored(payload: Result<Payload, OpError>) {
     }
 }
 
+/// The body of something that a worker executes.
+fn executed(input: &[u8]) {
+    let _ = json::training_ids(input);
+    if let Some(body) = read::<training::ForwardBackwardBody>(input) {
+        understood(body.into_proto()).into_iter().for_each(train);
+    }
+    if let Some(body) = read::<sampling::SampleRequest>(input) {
+        let sample = understood(body.into_sample(|| 7));
+        stored(
+            sample
+                .ok_or_else(|| OpError::user("refused"))
+                .map(|(sample, server_seed)| Payload::Sample { sample: Box::new(sample), server_seed }),
+        );
+    }
+    if let Some(body) = read::<models::CreateModelRequest>(input) {
+        stored(body.payload(|| 7).map(|(_, payload)| payload));
+    }
+    read::<models::OptimStepRequest>(input).into_iter().for_each(|body| stored(body.payload()));
+    read::<weights::SaveWeightsRequest>(input).into_iter().for_each(|body| stored(body.payload(spec())));
+    read::<weights::SaveWeightsExternalRequest>(input).into_iter().for_each(|body| stored(body.payload(spec())));
+    let session = SessionId::new("s");
+    let sampler = read::<weights::SaveWeightsForSamplerRequest>(input);
+    sampler.into_iter().for_each(|body| stored(body.payload(&session, spec())));
+    if let Some(body) = read::<weights::LoadWeightsRequest>(input) {
+        let _ = (understood(body.form()), understood(body.checkpoint()));
+        stored(body.payload(&spec(), None, None));
+    }
+    let _ = read::<sessions::CreateSessionRequest>(input);
+    let _ = read::<client::TelemetryRequest>(input);
+    let _ = read::<futures::RetrieveFuturesRequest>(input);
+    let _ = Payload::decode(input);
+}
+
+/// The body of what no worker executes.
+fn answered(input: &[u8]) {
+    let _ = (read::<openai::ChatRequest>(input), read::<openai::CompletionRequest>(input));
+    let _ = (read::<anthropic::MessagesRequest>(input), read::<anthropic::CountTokensRequest>(input));
+    if let Some(body) = read::<custom_loss::CreateCustomLossRequest>(input)
+        && let Some(definition) = understood(body.definition())
+    {
+        custom_loss::read(&definition).unwrap();
+    }
+    let _ = (
+        read::<sampling::CreateSamplingSessionRequest>(input),
+        read::<sampling::JoinSamplingSessionRequest>(input),
+        read::<copies::CopyWeightsRequest>(input),
+    );
+    let _ = (read::<uploads::UploadStartRequest>(input), read::<uploads::UploadFinishRequest>(input));
+    let _ = (
+        read::<session_search::SessionSearchRequest>(input),
+        read::<checkpoint_search::CheckpointSearchRequest>(input),
+    );
+    let _ = (read::<sessions::FinishRequest>(input), read::<sessions::HeartbeatRequest>(input));
+    let _ = (read::<admin::CreateKeyRequest>(input), read::<admin::CreateUserRequest>(input));
+    let _ = (read::<admin::ChangeUserRequest>(input), read::<admin::CreateProjectRequest>(input));
+    let _ = (read::<weights::TtlRequest>(input), read::<weights::WeightsInfoRequest>(input));
+}
+
 #[test]
 fn bodies_in_json() {
     fuzz("json", |input| {
-        let _ = json::training_ids(input);
-        if let Some(body) = read::<training::ForwardBackwardBody>(input) {
-            understood(body.into_proto()).into_iter().for_each(train);
+        executed(input);
+        answered(input);
+    });
+}
+
+/// Bodies that are JSON, with wrong values.
+#[test]
+fn values_in_bodies() {
+    Corpus::new("json").each_value(|value| {
+        let input = value.to_string();
+        executed(input.as_bytes());
+        answered(input.as_bytes());
+    });
+}
+
+/// Tokens and published keys. No mutation of a token that verifies does so, other than as the same token.
+#[test]
+fn tokens_and_published_keys() {
+    jwt::initialise();
+    let key = SigningKey::from_seed(&[7; 32]).unwrap();
+    let claims = serde_json::json!({"iss": "them", "aud": "us", "sub": "ann", "exp": 2_000_000_000});
+    let good = key.sign(&claims).unwrap();
+    let keys = PublicKeys::new(vec![key.public_key()]);
+    let expected = Expected { issuer: "them", audience: "us", leeway: 0, now: 1_700_000_000 };
+    let verify = |text: &str| {
+        let token = Unverified::parse(text)?;
+        token.verify(keys.find(token.kid.as_deref())?, expected)
+    };
+    assert_eq!(verify(&good).unwrap()["sub"], "ann");
+    fuzz("tokens", |input| {
+        let text = String::from_utf8_lossy(input);
+        // The corpus names the place of what this key signs.
+        let spliced = text.replace("GOOD", &good).replace("KID", key.kid());
+        for text in [&*text, &spliced] {
+            if let Ok(claims) = verify(text) {
+                assert_eq!(claims["sub"], "ann", "{text}");
+            }
         }
-        if let Some(body) = read::<sampling::SampleRequest>(input) {
-            let sample = understood(body.into_sample(|| 7));
-            stored(
-                sample
-                    .ok_or_else(|| OpError::user("refused"))
-                    .map(|(sample, server_seed)| Payload::Sample { sample: Box::new(sample), server_seed }),
-            );
+        if let Ok(set) = serde_json::from_slice(input) {
+            let _ = PublicKeys::from_set(&set);
         }
-        if let Some(body) = read::<models::CreateModelRequest>(input) {
-            stored(body.payload(|| 7).map(|(_, payload)| payload));
-        }
-        read::<models::OptimStepRequest>(input).into_iter().for_each(|body| stored(body.payload()));
-        read::<weights::SaveWeightsRequest>(input).into_iter().for_each(|body| stored(body.payload(spec())));
-        read::<weights::SaveWeightsExternalRequest>(input).into_iter().for_each(|body| stored(body.payload(spec())));
-        let session = SessionId::new("s");
-        let sampler = read::<weights::SaveWeightsForSamplerRequest>(input);
-        sampler.into_iter().for_each(|body| stored(body.payload(&session, spec())));
-        if let Some(body) = read::<weights::LoadWeightsRequest>(input) {
-            let _ = (understood(body.form()), understood(body.checkpoint()));
-            stored(body.payload(&spec(), None, None));
-        }
-        let _ = read::<sessions::CreateSessionRequest>(input);
-        let _ = read::<client::TelemetryRequest>(input);
-        let _ = read::<futures::RetrieveFuturesRequest>(input);
-        let _ = Payload::decode(input);
     });
 }
 

@@ -2,26 +2,100 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
-/// Inputs that each target gets, unless `FUZZ_INPUTS` says otherwise.
+/// Inputs that a target gets, unless it says or `FUZZ_INPUTS` says otherwise.
 const INPUTS: u64 = 3_000;
+/// Most changes of an input, unless a target says otherwise.
+const CHANGES: usize = 6;
 /// Longest input.
 const LONGEST: usize = 1 << 16;
+/// Processor time that a target may take for an input.
+const MOST_TIME: Duration = Duration::from_secs(5);
+
+/// A corpus, and how it is mutated.
+#[derive(Clone, Copy)]
+pub(crate) struct Corpus<'a> {
+    /// A folder of `tests/fuzz`.
+    name: &'a str,
+    inputs: u64,
+    /// Most changes of an input.
+    changes: usize,
+    /// Texts that mean something to the decoder.
+    words: &'a [&'a str],
+}
 
 /// Calls a target with every file of `tests/fuzz/<corpus>` as it is, and then with mutations of them.
-pub(super) fn each(corpus: &str, mut target: impl FnMut(&[u8])) {
-    let files = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz").join(corpus));
-    files.iter().for_each(|file| target(file));
-    let inputs = std::env::var("FUZZ_INPUTS").ok().and_then(|count| count.parse().ok()).unwrap_or(INPUTS);
-    for seed in 0..inputs {
-        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d);
-        let mut input = files[random.below(files.len())].clone();
-        for _ in 0..=random.below(6) {
-            mutate(&mut input, &files, &mut random);
-        }
-        input.truncate(LONGEST);
-        target(&input);
+pub(crate) fn each(corpus: &str, target: impl FnMut(&[u8])) {
+    Corpus::new(corpus).each(target);
+}
+
+impl<'a> Corpus<'a> {
+    /// With words of JSON and paths.
+    pub(crate) fn new(name: &'a str) -> Self {
+        Self { name, inputs: INPUTS, changes: CHANGES, words: &TOKENS }
     }
+
+    /// With so many mutations.
+    pub(crate) fn inputs(self, inputs: u64) -> Self {
+        Self { inputs, ..self }
+    }
+
+    /// With so many changes of an input at most, where more of them leave nothing that is decoded to its end.
+    pub(crate) fn changes(self, changes: usize) -> Self {
+        Self { changes, ..self }
+    }
+
+    /// With other words.
+    pub(crate) fn words(self, words: &'a [&'a str]) -> Self {
+        Self { words, ..self }
+    }
+
+    /// Calls a target with the files and with mutations of their bytes.
+    pub(crate) fn each(self, mut target: impl FnMut(&[u8])) {
+        let files = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz").join(self.name));
+        files.iter().for_each(|file| in_time(file, &mut target));
+        for mut random in self.seeds() {
+            let mut input = files[random.below(files.len())].clone();
+            for _ in 0..=random.below(self.changes) {
+                mutate(&mut input, &files, self.words, &mut random);
+            }
+            input.truncate(LONGEST);
+            in_time(&input, &mut target);
+        }
+    }
+
+    /// Calls a target with mutations of the values in the files, which must be JSON: what is reached behind a parser.
+    pub(crate) fn each_value(self, mut target: impl FnMut(&serde_json::Value)) {
+        let files = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz").join(self.name));
+        let values: Vec<serde_json::Value> = files.iter().map(|file| serde_json::from_slice(file).unwrap()).collect();
+        for mut random in self.seeds() {
+            let mut value = values[random.below(values.len())].clone();
+            for _ in 0..=random.below(self.changes) {
+                super::values::mutate(&mut value, &values, self.words, &mut random);
+            }
+            in_time(value.to_string().as_bytes(), |_| target(&value));
+        }
+    }
+
+    fn seeds(self) -> impl Iterator<Item = Random> {
+        let inputs = std::env::var("FUZZ_INPUTS").ok().and_then(|count| count.parse().ok()).unwrap_or(self.inputs);
+        (0..inputs).map(|seed| Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d))
+    }
+}
+
+/// Calls a target, which must be done in time.
+fn in_time(input: &[u8], mut target: impl FnMut(&[u8])) {
+    let before = processor_time();
+    target(input);
+    let took = processor_time().saturating_sub(before);
+    assert!(took <= MOST_TIME, "{took:?} of a processor for {}", String::from_utf8_lossy(input));
+}
+
+/// What this thread has had: other than a clock's, it does not grow while the machine does something else.
+fn processor_time() -> Duration {
+    let statistics = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(statistics.split(' ').next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0))
 }
 
 fn read(folder: &Path) -> Vec<Vec<u8>> {
@@ -32,7 +106,7 @@ fn read(folder: &Path) -> Vec<Vec<u8>> {
 }
 
 /// xorshift64*.
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -43,11 +117,11 @@ impl Random {
     }
 
     /// Below a limit, which is at least 1.
-    fn below(&mut self, limit: usize) -> usize {
+    pub(super) fn below(&mut self, limit: usize) -> usize {
         (self.next() >> 16) as usize % limit.max(1)
     }
 
-    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+    pub(super) fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())]
     }
 
@@ -82,7 +156,7 @@ const TOKENS: [&str; 20] = [
     "true",
 ];
 
-fn mutate(input: &mut Vec<u8>, files: &[Vec<u8>], random: &mut Random) {
+fn mutate(input: &mut Vec<u8>, files: &[Vec<u8>], words: &[&str], random: &mut Random) {
     let at = random.below(input.len());
     match random.below(9) {
         0 if !input.is_empty() => input[at] ^= 1 << random.below(8),
@@ -112,7 +186,7 @@ fn mutate(input: &mut Vec<u8>, files: &[Vec<u8>], random: &mut Random) {
         }
         7 => input.truncate(at),
         _ => {
-            let token = random.one_of(&TOKENS);
+            let token = random.one_of(words);
             let end = (at + random.below(3)).min(input.len());
             drop(input.splice(at..end, token.bytes()));
         }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Body of `create_sampling_session`. With both, the path wins and the base must match.
+/// Body of `create_sampling_session`. With both, the base model is the checkpoint's or another name of its weights.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CreateSamplingSessionRequest {
     /// The client's session.

@@ -1,0 +1,35 @@
+//! `PUT admin/organisations/{organisation}/limits`.
+
+use axum::extract::State;
+
+use super::super::body::JsonBody;
+use super::super::extract::ApiPath;
+use super::super::respond::{Answer, Reply};
+use super::{limits, organisation};
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::openapi::Refusals;
+use crate::state::AppState;
+use crate::wire::limits::{ChangeLimitsRequest, LimitsResponse};
+
+/// Sets and unsets the weight and the quotas of an organisation; for admins of operators. What is absent stays, and `null`
+/// unsets. Every server enforces them within a second; what was accepted or started before is not taken back. A limit that
+/// the configuration file sets can't be changed.
+#[utoipa::path(
+    put, path = "/api/v1/admin/organisations/{organisation}/limits", tag = "administration",
+    params(("organisation" = String, Path)), request_body = ChangeLimitsRequest,
+    responses((status = 200, description = "done", body = LimitsResponse), Refusals),
+)]
+pub(in crate::api) async fn admin_change_limits(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+    ApiPath(name): ApiPath<String>,
+    JsonBody(request): JsonBody<ChangeLimitsRequest>,
+) -> Reply<LimitsResponse> {
+    let name = organisation(&caller, Some(name))?;
+    if !caller.operator {
+        return Err(ApiError::NotAllowed("only admins of an operator change limits".to_owned()));
+    }
+    let stored = state.scheduler.directory().change_limits(name.clone(), limits::changes(&request)?).await?;
+    Ok(Answer(limits::response(&name, &state.scheduler.policies(), &stored)))
+}

@@ -1,0 +1,38 @@
+//! `PUT admin/organisations/{organisation}`.
+
+use axum::extract::State;
+
+use super::super::body::JsonBody;
+use super::super::extract::ApiPath;
+use super::super::respond::{Answer, Reply};
+use super::{convert, organisation};
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::openapi::Refusals;
+use crate::state::AppState;
+use crate::wire::admin::{ChangeOrganisationRequest, Organisation};
+
+/// Changes what people call an organisation, or disables or enables it. What is absent stays. While it is disabled, its keys and
+/// tokens get 401, on every server within a second; its sessions expire, which cancels what waits and all samples, and its
+/// objects stay. Admins of operators alone disable and enable, and not the organisation that they call from.
+#[utoipa::path(
+    put, path = "/api/v1/admin/organisations/{organisation}", tag = "administration", params(("organisation" = String, Path)),
+    request_body = ChangeOrganisationRequest, responses((status = 200, description = "done", body = Organisation), Refusals),
+)]
+pub(in crate::api) async fn admin_change_organisation(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+    ApiPath(name): ApiPath<String>,
+    JsonBody(request): JsonBody<ChangeOrganisationRequest>,
+) -> Reply<Organisation> {
+    let name = organisation(&caller, Some(name))?;
+    if request.disabled.is_some() && !caller.operator {
+        return Err(ApiError::NotAllowed("only admins of an operator disable and enable organisations".to_owned()));
+    }
+    if request.disabled == Some(true) && name == caller.tenant {
+        return Err(ApiError::invalid("disabled: the organisation that calls can't disable itself"));
+    }
+    let directory = state.scheduler.directory();
+    let changed = directory.change_organisation(name, request.display_name, request.disabled).await?;
+    Ok(Answer(convert::organisation(changed)))
+}

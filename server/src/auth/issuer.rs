@@ -1,0 +1,172 @@
+//! Tokens of an external issuer, such as a company's identity provider: whose they are and what they allow here.
+
+mod fetch;
+mod remote_keys;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use trainyard_protocol::TenantId;
+use trainyard_scheduler::{Role, Scope, Timestamp};
+
+pub use self::fetch::KeySource;
+pub(crate) use self::fetch::is_protected;
+use self::remote_keys::{RemoteKeys, Times};
+use super::principal::Identity;
+use super::tokens::{Accepted, Origin};
+use crate::error::ApiError;
+use crate::jwt::{Expected, TokenError, Unverified, seconds, text};
+
+/// By how many seconds the issuer's clock may differ.
+const LEEWAY: i64 = 60;
+/// The longest subject or email, in bytes.
+const MAX_TEXT: usize = 200;
+
+/// The issuer whose tokens are accepted, and what their claims mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IssuerSettings {
+    /// The `iss` of its tokens.
+    pub issuer: String,
+    /// Where its keys are published.
+    pub keys: KeySource,
+    /// What the `aud` of its tokens must contain.
+    pub audience: String,
+    /// Which organisation its users belong to.
+    pub organisation: Named,
+    /// The claim that has a user's email.
+    pub user_claim: String,
+    /// The claim that has a user's roles or groups.
+    pub role_claim: Option<String>,
+    /// What these mean here; the one that allows the most counts.
+    pub roles: BTreeMap<String, Role>,
+    /// The role of users to whom none of these gives one; they are refused when `None`.
+    pub default_role: Option<Role>,
+    /// How long keys are used before they are fetched again.
+    pub keys_refresh: Duration,
+    /// How long they are used while they can't be fetched again.
+    pub keys_stale: Duration,
+}
+
+impl IssuerSettings {
+    /// Default of [`Self::keys_refresh`].
+    pub const KEYS_REFRESH: Duration = Duration::from_secs(30);
+    /// Default of [`Self::keys_stale`].
+    pub const KEYS_STALE: Duration = Duration::from_secs(3_600);
+}
+
+/// A name that is the same for all, or that a claim has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// The same for all.
+    Fixed(String),
+    /// By this claim.
+    Claim(String),
+}
+
+/// Accepts the tokens of an issuer.
+pub(super) struct Issuer {
+    settings: IssuerSettings,
+    keys: Arc<RemoteKeys>,
+}
+
+impl Issuer {
+    pub(super) fn new(settings: IssuerSettings) -> Self {
+        let times = Times::new(settings.keys_refresh, settings.keys_stale);
+        let keys = RemoteKeys::new(settings.keys.clone(), settings.issuer.clone(), times);
+        Self { settings, keys: Arc::new(keys) }
+    }
+
+    /// Whether it publishes the key with this fingerprint.
+    pub(super) async fn publishes(&self, fingerprint: &str) -> Result<bool, ApiError> {
+        self.keys.contain(fingerprint).await
+    }
+
+    /// Whether a token says that it is this issuer's.
+    pub(super) fn is_named_by(&self, token: &Unverified<'_>) -> bool {
+        token.issuer == self.settings.issuer
+    }
+
+    /// Verifies a token that says that it is this issuer's.
+    pub(super) async fn accept(&self, token: &Unverified<'_>, now: Timestamp) -> Result<Accepted, ApiError> {
+        let key = self.keys.find(token.kid.as_deref()).await?;
+        let now = now.as_millis().div_euclid(1_000);
+        let (issuer, audience) = (self.settings.issuer.as_str(), self.settings.audience.as_str());
+        let claims = token.verify(&key, Expected { issuer, audience, leeway: LEEWAY, now })?;
+        Ok(self.settings.read(&claims, key.fingerprint)?)
+    }
+}
+
+impl IssuerSettings {
+    /// Whose a token is that the key with this fingerprint has signed.
+    fn read(&self, claims: &Map<String, Value>, key: String) -> Result<Accepted, TokenError> {
+        let subject = bounded("sub", text(claims, "sub")?)?;
+        let organisation = match &self.organisation {
+            Named::Fixed(name) => name.clone(),
+            Named::Claim(claim) => match find(claims, claim) {
+                Some(Value::String(name)) => bounded(claim, name)?,
+                Some(_) => return Err(TokenError::claim(claim, "is no text")),
+                None => return Err(TokenError::Missing(claim.clone())),
+            },
+        };
+        let email = match find(claims, &self.user_claim) {
+            Some(Value::String(email)) => Some(bounded(&self.user_claim, email)?),
+            Some(_) => return Err(TokenError::claim(&self.user_claim, "is no text")),
+            None => None,
+        };
+        // Some providers let users write any address.
+        if email.is_some() && self.user_claim == "email" && claims.get("email_verified") == Some(&Value::Bool(false)) {
+            return Err(TokenError::claim("email_verified", "is false"));
+        }
+        let expires = seconds(claims, "exp")?.ok_or_else(|| TokenError::Missing("exp".to_owned()))?;
+        let identity = Identity {
+            organisation: TenantId::new(organisation),
+            subject: subject.clone(),
+            email,
+            role: self.role(claims)?,
+        };
+        Ok(Accepted {
+            origin: Origin::Issuer { subject, key: Some(key) },
+            identity,
+            scopes: Scope::ALL.to_vec(),
+            expires_at: Timestamp(expires.saturating_add(LEEWAY).saturating_mul(1_000)),
+            signed_by: None,
+            session: None,
+        })
+    }
+
+    fn role(&self, claims: &Map<String, Value>) -> Result<Role, TokenError> {
+        let granted = self.role_claim.as_ref().and_then(|claim| find(claims, claim));
+        let names: Vec<&str> = match granted {
+            Some(Value::String(name)) => vec![name],
+            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        // Roles are in the order of what they allow, the most first.
+        let role = names.iter().filter_map(|name| self.roles.get(*name)).min().copied().or(self.default_role);
+        role.ok_or_else(|| {
+            let claim = self.role_claim.as_deref().unwrap_or("role");
+            TokenError::Holder(format!("the token gives no role here: its claim {claim:?} has none that is configured"))
+        })
+    }
+}
+
+/// A claim by its name, or by the names on the way to it with dots between them.
+fn find<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    let found = claims.get(name).or_else(|| {
+        let (first, rest) = name.split_once('.')?;
+        rest.split('.').try_fold(claims.get(first)?, |value, name| value.get(name))
+    });
+    found.filter(|value| !value.is_null())
+}
+
+fn bounded(claim: &str, text: &str) -> Result<String, TokenError> {
+    if text.is_empty() || text.len() > MAX_TEXT || text.chars().any(char::is_control) {
+        return Err(TokenError::claim(claim, "is empty, longer than 200 bytes or has control characters"));
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

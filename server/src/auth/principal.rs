@@ -1,0 +1,168 @@
+//! Who is calling, and what that may do.
+
+use std::sync::Arc;
+
+use trainyard_protocol::TenantId;
+use trainyard_scheduler::{Actor, FoundKey, Membership, Role, Scope, Timestamp, User};
+
+use super::LOCAL_TENANT;
+use super::seed::SeedKey;
+
+/// By what a caller is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Credential {
+    /// By nothing: the server has no keys.
+    None,
+    /// By a key of the configuration file: the start of the SHA-256 of its digest.
+    Seed(String),
+    /// By a key of the store, which [`Principal::key`] is.
+    Key,
+    /// By a token of the external issuer.
+    Issuer {
+        /// Its subject.
+        subject: String,
+        /// The fingerprint of the issuer's key that signed it, where that is known.
+        key: Option<String>,
+    },
+}
+
+/// Who is calling, and what that may do.
+#[derive(Clone, Debug)]
+pub struct Principal {
+    /// Whose objects it sees.
+    pub tenant: TenantId,
+    /// Who it is, in words.
+    pub name: String,
+    /// By what it is known.
+    pub credential: Credential,
+    /// The key, where the store has it.
+    pub key: Option<Arc<FoundKey>>,
+    /// The user, where the store knows one.
+    pub user: Option<User>,
+    /// The email of the user, known to the store or not.
+    pub email: Option<String>,
+    /// The most that it may do.
+    pub role: Role,
+    /// What it may change.
+    pub scopes: Vec<Scope>,
+    /// Whether it manages all tenants, if it is an admin.
+    pub operator: bool,
+    /// When what it called with ends, if it does.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A caller as the external issuer knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    pub(super) organisation: TenantId,
+    pub(super) subject: String,
+    pub(super) email: Option<String>,
+    pub(super) role: Role,
+}
+
+impl Principal {
+    /// On a server without keys. It is an admin unless others than this machine may call.
+    pub(super) fn local(is_admin: bool) -> Self {
+        let scopes = Scope::ALL.iter().copied().filter(|scope| is_admin || *scope != Scope::Admin).collect();
+        Self {
+            tenant: TenantId::new(LOCAL_TENANT),
+            name: "a caller without a key".to_owned(),
+            credential: Credential::None,
+            key: None,
+            user: None,
+            email: None,
+            role: if is_admin { Role::Admin } else { Role::Member },
+            scopes,
+            operator: is_admin,
+            expires_at: None,
+        }
+    }
+
+    pub(super) fn seeded(seed: &SeedKey, operator: bool) -> Self {
+        Self {
+            tenant: seed.tenant.clone(),
+            name: format!("key {:?} of the configuration file", seed.name),
+            credential: Credential::Seed(seed.fingerprint()),
+            key: None,
+            user: None,
+            email: None,
+            role: seed.role,
+            scopes: Scope::ALL.iter().copied().filter(|scope| seed.role.allows(*scope)).collect(),
+            operator,
+            expires_at: None,
+        }
+    }
+
+    pub(super) fn stored(found: Arc<FoundKey>) -> Self {
+        let name = match &found.user {
+            Some(user) => user.email.clone(),
+            None => format!("key {:?}", found.key.name),
+        };
+        let user = found.user.clone();
+        Self {
+            tenant: found.key.organisation.clone(),
+            name,
+            credential: Credential::Key,
+            email: user.as_ref().map(|user| user.email.clone()),
+            role: lesser(found.key.role, user.as_ref()),
+            user,
+            scopes: found.scopes(),
+            operator: found.operator,
+            expires_at: found.key.expires_at,
+            key: Some(found),
+        }
+    }
+
+    /// A member of an organisation whom the external issuer vouches for. What its role in the store does not allow, the
+    /// issuer can't grant.
+    pub(super) fn vouched(identity: Identity, key: Option<String>, membership: Membership) -> Self {
+        let Membership { operator, user } = membership;
+        let role = lesser(identity.role, user.as_ref());
+        Self {
+            tenant: identity.organisation,
+            name: identity.email.clone().unwrap_or_else(|| format!("subject {:?}", identity.subject)),
+            credential: Credential::Issuer { subject: identity.subject, key },
+            key: None,
+            user,
+            email: identity.email,
+            role,
+            scopes: Scope::ALL.iter().copied().filter(|scope| role.allows(*scope)).collect(),
+            operator,
+            expires_at: None,
+        }
+    }
+
+    /// The same until a moment, with some of its scopes.
+    pub(super) fn within(self, scopes: &[Scope], end: Timestamp) -> Self {
+        Self {
+            scopes: self.scopes.iter().copied().filter(|scope| scopes.contains(scope)).collect(),
+            expires_at: Some(self.expires_at.map_or(end, |own| own.min(end))),
+            ..self
+        }
+    }
+
+    /// Its name for other systems.
+    pub fn subject(&self) -> String {
+        match (&self.user, &self.key, &self.credential) {
+            (Some(user), _, _) => format!("tml:user:{}", user.id),
+            (None, Some(found), _) => format!("tml:key:{}", found.key.id),
+            (None, None, Credential::Issuer { subject, .. }) => format!("tml:issuer:{subject}"),
+            (None, None, Credential::Seed(fingerprint)) => format!("tml:key:{fingerprint}"),
+            (None, None, Credential::None | Credential::Key) => format!("tml:user:{LOCAL_TENANT}"),
+        }
+    }
+
+    pub(super) fn actor(&self, address: Option<String>) -> Actor {
+        Actor {
+            name: self.name.clone(),
+            key: self.key.as_ref().map(|found| found.key.id),
+            user: self.user.as_ref().map(|user| user.id.clone()),
+            address,
+        }
+    }
+}
+
+/// The role that allows less: roles are in the order of what they allow, the most first.
+fn lesser(role: Role, user: Option<&User>) -> Role {
+    user.map_or(role, |user| role.max(user.role))
+}

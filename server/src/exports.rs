@@ -1,0 +1,23 @@
+//! Exported and uploaded weights, which can be read again.
+
+use trainyard_protocol::CheckpointKind;
+use trainyard_scheduler::{Checkpoint, Storage};
+
+use crate::error::ApiError;
+
+/// Whether weights of this kind can be sampled from.
+pub(crate) fn is_sampled(kind: CheckpointKind) -> bool {
+    matches!(kind, CheckpointKind::Sampler | CheckpointKind::External)
+}
+
+/// Refuses an export whose files are encrypted: the server can't read them.
+pub(crate) async fn ensure_readable(storage: &Storage, field: &str, checkpoint: &Checkpoint) -> Result<(), ApiError> {
+    if checkpoint.path.kind != CheckpointKind::External {
+        return Ok(());
+    }
+    let files = storage.files(&checkpoint.dir).await?;
+    match files.keys().any(|file| file.ends_with(".age")) {
+        false => Ok(()),
+        true => Err(ApiError::invalid(format!("{field}: {} is encrypted and can only be downloaded", checkpoint.path))),
+    }
+}

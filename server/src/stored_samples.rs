@@ -1,0 +1,149 @@
+//! What is stored of a sample for its run's page: prompt, completions and their log-probabilities, as far as they fit.
+
+use bytes::Bytes;
+use prost::Message;
+use trainyard_protocol::{SampleResult, SampledSequence, StopReason};
+use trainyard_scheduler::{NewRunSample, SampleStorage};
+
+/// Most tokens of a prompt that are stored: its last ones.
+const PROMPT: usize = 4_096;
+/// Most tokens of a completion that are stored: its first ones.
+const COMPLETION: usize = 4_096;
+/// Most completions of a sample that are stored: its first ones.
+const COMPLETIONS: usize = 4;
+
+/// A sample as it is stored.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct StoredSample {
+    /// Tokens of the whole prompt.
+    #[prost(uint32, tag = "1")]
+    pub(crate) prompt_tokens: u32,
+    /// Its last ones.
+    #[prost(uint32, repeated, tag = "2")]
+    pub(crate) prompt: Vec<u32>,
+    /// Completions that were sampled.
+    #[prost(uint32, tag = "3")]
+    pub(crate) sequences: u32,
+    /// The first of them.
+    #[prost(message, repeated, tag = "4")]
+    pub(crate) stored: Vec<StoredSequence>,
+}
+
+/// A completion as it is stored.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct StoredSequence {
+    /// Tokens of the whole completion.
+    #[prost(uint32, tag = "1")]
+    pub(crate) sampled: u32,
+    /// Its first ones.
+    #[prost(uint32, repeated, tag = "2")]
+    pub(crate) tokens: Vec<u32>,
+    /// Their log-probabilities.
+    #[prost(float, repeated, tag = "3")]
+    pub(crate) logprobs: Vec<f32>,
+    /// Whether a stop ended it, and not the limit of its length.
+    #[prost(bool, tag = "4")]
+    pub(crate) stopped: bool,
+}
+
+/// The prompt of a sample that is to be stored, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PromptToStore {
+    storage: SampleStorage,
+    tokens: u32,
+    last: Vec<u32>,
+}
+
+impl PromptToStore {
+    pub(crate) fn new(storage: SampleStorage, prompt: &[i64]) -> Self {
+        let last = prompt.get(prompt.len().saturating_sub(PROMPT)..).unwrap_or_default();
+        // They were checked against the vocabulary.
+        let last = last.iter().map(|token| u32::try_from(*token).unwrap_or_default()).collect();
+        Self { storage, tokens: count(prompt.len()), last }
+    }
+
+    /// What is stored once it was completed so.
+    pub(crate) fn with(self, result: &SampleResult) -> NewRunSample {
+        let Self { storage, tokens, last } = self;
+        let stored = StoredSample {
+            prompt_tokens: tokens,
+            prompt: last,
+            sequences: count(result.sequences.len()),
+            stored: result.sequences.iter().take(COMPLETIONS).map(sequence).collect(),
+        };
+        NewRunSample { storage, content: stored.encode_to_vec().into() }
+    }
+}
+
+impl StoredSample {
+    /// Reads what [`PromptToStore::with`] wrote.
+    pub(crate) fn read(content: Bytes) -> Result<Self, prost::DecodeError> {
+        Self::decode(content)
+    }
+}
+
+fn sequence(found: &SampledSequence) -> StoredSequence {
+    StoredSequence {
+        sampled: count(found.tokens.len()),
+        tokens: found.tokens.iter().take(COMPLETION).copied().collect(),
+        logprobs: found.logprobs.iter().take(COMPLETION).copied().collect(),
+        stopped: found.stop_reason == StopReason::Stop,
+    }
+}
+
+fn count(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use trainyard_protocol::RunId;
+
+    use super::*;
+
+    fn result(sequences: usize, tokens: u32) -> SampleResult {
+        let sequence = SampledSequence {
+            stop_reason: StopReason::Length,
+            tokens: (0..tokens).collect(),
+            logprobs: (0..tokens).map(|token| -(token as f32)).collect(),
+            topk: None,
+        };
+        SampleResult {
+            sequences: vec![sequence; sequences],
+            prompt_logprobs: None,
+            topk_prompt_logprobs: None,
+            target_prompt_logprobs: None,
+            prompt_alt_tokens: None,
+            prompt_cache_hit_tokens: 0,
+        }
+    }
+
+    fn stored(prompt: &[i64], result: &SampleResult) -> StoredSample {
+        let storage = SampleStorage { run: RunId::new("s:train:0"), newest: 3 };
+        let new = PromptToStore::new(storage.clone(), prompt).with(result);
+        assert_eq!(new.storage, storage);
+        StoredSample::read(new.content).unwrap()
+    }
+
+    #[test]
+    fn a_sample_is_stored_as_it_was() {
+        let found = stored(&[7, 8, 9], &result(2, 3));
+        assert_eq!((found.prompt_tokens, found.prompt.as_slice(), found.sequences), (3, &[7, 8, 9][..], 2));
+        assert_eq!((found.stored.len(), found.stored[1].tokens.as_slice()), (2, &[0, 1, 2][..]));
+        assert_eq!((found.stored[1].logprobs.as_slice(), found.stored[1].stopped), (&[0.0, -1.0, -2.0][..], false));
+    }
+
+    #[test]
+    fn of_a_large_sample_a_part_is_stored_with_the_size_of_the_whole() {
+        let prompt: Vec<i64> = (0..10_000).collect();
+        let result = result(9, 5_000);
+        let found = stored(&prompt, &result);
+        assert_eq!((found.prompt_tokens, found.prompt.len(), found.prompt.last()), (10_000, PROMPT, Some(&9_999)));
+        assert_eq!((found.sequences, found.stored.len()), (9, COMPLETIONS));
+        let first = &found.stored[0];
+        assert_eq!((first.sampled, first.tokens.len(), first.logprobs.len()), (5_000, COMPLETION, COMPLETION));
+        let storage = SampleStorage { run: RunId::new("s:train:0"), newest: 3 };
+        assert!(PromptToStore::new(storage, &prompt).with(&result).content.len() < 160 << 10);
+    }
+}

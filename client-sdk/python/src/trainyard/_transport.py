@@ -1,0 +1,99 @@
+"""HTTP transports that retry, and raise this package's exceptions for refusals.
+
+They are below the generated operations as below the hand-written layer, so that both behave alike. A body is read
+here, and a connection that is lost meanwhile is one more failed attempt; a request with the extension `streamed` gets
+its response as soon as it begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+
+import httpx
+
+from .errors import TransportError, api_error
+from .retry import Attempts, RetryPolicy
+
+IDEMPOTENCY_KEY = "x-idempotency-key"
+
+
+class RetryingTransport(httpx.BaseTransport):
+    """A transport around another one."""
+
+    def __init__(self, inner: httpx.BaseTransport, policy: RetryPolicy) -> None:
+        self._inner = inner
+        self._policy = policy
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Sends a request until it is answered, refused for good, or the time is over."""
+        request.read()
+        _identify(request)
+        attempts = Attempts(self._policy, request)
+        while True:
+            try:
+                response = self._inner.handle_request(request)
+                if response.status_code >= 400 or not request.extensions.get("streamed"):
+                    response.read()
+                if response.status_code < 400:
+                    return response
+            except httpx.TransportError as error:
+                delay = attempts.delay_after_error(error)
+                if delay is None:
+                    raise TransportError(_describe(request, error)) from error
+            else:
+                response.close()
+                delay = attempts.delay_after_status(response)
+                if delay is None:
+                    raise api_error(response)
+            time.sleep(delay)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._inner.close()
+
+
+class AsyncRetryingTransport(httpx.AsyncBaseTransport):
+    """A transport around another one."""
+
+    def __init__(self, inner: httpx.AsyncBaseTransport, policy: RetryPolicy) -> None:
+        self._inner = inner
+        self._policy = policy
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Sends a request until it is answered, refused for good, or the time is over."""
+        await request.aread()
+        _identify(request)
+        attempts = Attempts(self._policy, request)
+        while True:
+            try:
+                response = await self._inner.handle_async_request(request)
+                if response.status_code >= 400 or not request.extensions.get("streamed"):
+                    await response.aread()
+                if response.status_code < 400:
+                    return response
+            except httpx.TransportError as error:
+                delay = attempts.delay_after_error(error)
+                if delay is None:
+                    raise TransportError(_describe(request, error)) from error
+            else:
+                await response.aclose()
+                delay = attempts.delay_after_status(response)
+                if delay is None:
+                    raise api_error(response)
+            await asyncio.sleep(delay)
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self._inner.aclose()
+
+
+def _identify(request: httpx.Request) -> None:
+    """All attempts of a request have one key."""
+    if request.method != "GET" and IDEMPOTENCY_KEY not in request.headers:
+        request.headers[IDEMPOTENCY_KEY] = str(uuid.uuid4())
+
+
+def _describe(request: httpx.Request, error: httpx.TransportError) -> str:
+    return f"{request.method} {request.url}: {type(error).__name__}: {error}".rstrip(": ")

@@ -1,0 +1,125 @@
+"""What is trained on, and what training and sampling return."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+Dtype = Literal["float32", "int64"]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A dense tensor: `data` row by row; one-dimensional without a `shape`."""
+
+    data: Sequence[float]
+    dtype: Dtype
+    shape: tuple[int, ...] | None = None
+
+    @classmethod
+    def of(cls, name: str, values: Tensor | Sequence[float]) -> Tensor:
+        """An input of a loss: plain numbers are `int64` under a name that ends in `tokens`, else `float32`."""
+        if isinstance(values, Tensor):
+            return values
+        return cls(values, "int64" if name.endswith("tokens") else "float32")
+
+    def to_bytes(self) -> bytes:
+        """The elements, little-endian."""
+        if self.dtype == "int64":
+            return _little(array("q", [int(value) for value in self.data]))
+        return _little(array("f", [float(value) for value in self.data]))
+
+
+@dataclass(frozen=True)
+class Datum:
+    """An example: its input tokens and the inputs of the loss by name, such as `target_tokens` and `weights`.
+
+    Plain numbers are sent as `int64` under a name that ends in `tokens`, else as `float32`; a `Tensor` as it is.
+    """
+
+    tokens: Sequence[int]
+    loss_fn_inputs: Mapping[str, Tensor | Sequence[float]] = field(default_factory=dict)
+
+    @classmethod
+    def next_token(cls, tokens: Sequence[int]) -> Datum:
+        """A sequence of which each token is predicted from those before it, all with a weight of 1."""
+        targets = list(tokens[1:])
+        return cls(tokens[: len(targets)], {"target_tokens": targets, "weights": [1.0] * len(targets)})
+
+
+@dataclass(frozen=True)
+class TrainingOutput:
+    """Result of `forward` and `forward_backward`."""
+
+    loss_fn_outputs: list[dict[str, Tensor]]
+    """`logprobs` and `elementwise_loss` of each datum, in the request's order."""
+    metrics: dict[str, float]
+    """Keys `name:reduction`, such as `loss:sum`."""
+
+    @property
+    def loss(self) -> float:
+        """The sum of the loss over all data."""
+        return self.metrics["loss:sum"]
+
+
+@dataclass(frozen=True)
+class OptimOutput:
+    """Result of `optim_step`."""
+
+    metrics: dict[str, float]
+
+
+Candidates = list[list[tuple[int, float]] | None]
+"""Pairs of token id and log-probability for each position, or `None` where there are none."""
+
+
+@dataclass(frozen=True)
+class SampledSequence:
+    """One completion."""
+
+    tokens: list[int]
+    stop_reason: Literal["stop", "length"]
+    logprobs: list[float] | None = None
+    """One per token."""
+    topk_logprobs: Candidates | None = None
+    """With `topk_sample_logprobs`."""
+
+
+@dataclass(frozen=True)
+class SampleOutput:
+    """Result of `sample`."""
+
+    sequences: list[SampledSequence]
+    prompt_logprobs: list[float | None] | None = None
+    """One per prompt token, `None` where there is none."""
+    topk_prompt_logprobs: Candidates | None = None
+    """With `topk_prompt_logprobs`."""
+    prompt_cache_hit_tokens: int = 0
+    """Prompt tokens that were not computed again."""
+
+
+def floats(data: bytes) -> list[float]:
+    """Elements of type float32, little-endian."""
+    return _elements("f", data).tolist()
+
+
+def integers(data: bytes, size: Literal[4, 8]) -> list[int]:
+    """Elements of type int32 or int64, little-endian."""
+    return [int(value) for value in _elements("i" if size == 4 else "q", data)]
+
+
+def _elements(code: str, data: bytes) -> array[float]:
+    values: array[float] = array(code)
+    values.frombytes(data[: len(data) - len(data) % values.itemsize])
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values
+
+
+def _little(values: array[int] | array[float]) -> bytes:
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values.tobytes()

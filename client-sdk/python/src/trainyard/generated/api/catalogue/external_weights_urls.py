@@ -1,0 +1,191 @@
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from ... import errors
+from ...client import AuthenticatedClient, Client
+from ...models.external_urls_response import ExternalUrlsResponse
+from ...types import Response
+
+
+def _get_kwargs(
+    run_id: str,
+    kind: str,
+    name: str,
+) -> dict[str, Any]:
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/external_weights_urls".format(
+            run_id=quote(str(run_id), safe=""),
+            kind=quote(str(kind), safe=""),
+            name=quote(str(name), safe=""),
+        ),
+    }
+
+    return _kwargs
+
+
+def _parse_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> ExternalUrlsResponse | None:
+    if response.status_code == 200:
+        response_200 = ExternalUrlsResponse.from_dict(response.json())
+
+        return response_200
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[ExternalUrlsResponse]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    run_id: str,
+    kind: str,
+    name: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> Response[ExternalUrlsResponse]:
+    """Self-authorising URLs of an exported checkpoint's files
+
+     Self-authorising URLs of an exported checkpoint's files.
+
+    Args:
+        run_id (str):
+        kind (str):
+        name (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[ExternalUrlsResponse]
+    """
+
+    kwargs = _get_kwargs(
+        run_id=run_id,
+        kind=kind,
+        name=name,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    run_id: str,
+    kind: str,
+    name: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> ExternalUrlsResponse | None:
+    """Self-authorising URLs of an exported checkpoint's files
+
+     Self-authorising URLs of an exported checkpoint's files.
+
+    Args:
+        run_id (str):
+        kind (str):
+        name (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        ExternalUrlsResponse
+    """
+
+    return sync_detailed(
+        run_id=run_id,
+        kind=kind,
+        name=name,
+        client=client,
+    ).parsed
+
+
+async def asyncio_detailed(
+    run_id: str,
+    kind: str,
+    name: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> Response[ExternalUrlsResponse]:
+    """Self-authorising URLs of an exported checkpoint's files
+
+     Self-authorising URLs of an exported checkpoint's files.
+
+    Args:
+        run_id (str):
+        kind (str):
+        name (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[ExternalUrlsResponse]
+    """
+
+    kwargs = _get_kwargs(
+        run_id=run_id,
+        kind=kind,
+        name=name,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    run_id: str,
+    kind: str,
+    name: str,
+    *,
+    client: AuthenticatedClient | Client,
+) -> ExternalUrlsResponse | None:
+    """Self-authorising URLs of an exported checkpoint's files
+
+     Self-authorising URLs of an exported checkpoint's files.
+
+    Args:
+        run_id (str):
+        kind (str):
+        name (str):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        ExternalUrlsResponse
+    """
+
+    return (
+        await asyncio_detailed(
+            run_id=run_id,
+            kind=kind,
+            name=name,
+            client=client,
+        )
+    ).parsed

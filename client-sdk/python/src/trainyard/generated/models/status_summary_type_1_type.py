@@ -1,0 +1,8 @@
+from enum import StrEnum
+
+
+class StatusSummaryType1Type(StrEnum):
+    CLIENT_FINISHED = "client_finished"
+
+    def __str__(self) -> str:
+        return str(self.value)

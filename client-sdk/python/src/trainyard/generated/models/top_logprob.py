@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self, TypeVar, cast
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+T = TypeVar("T", bound="TopLogprob")
+
+
+@_attrs_define
+class TopLogprob:
+    """A candidate.
+
+    Attributes:
+        logprob (float): Of the temperature-scaled distribution.
+        token (str): Its text; half a character is U+FFFD.
+        bytes_ (list[int] | None | Unset): Its bytes.
+    """
+
+    logprob: float
+    token: str
+    bytes_: list[int] | None | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        logprob = self.logprob
+
+        token = self.token
+
+        bytes_: list[int] | None | Unset
+        if isinstance(self.bytes_, Unset):
+            bytes_ = UNSET
+        elif isinstance(self.bytes_, list):
+            bytes_ = self.bytes_
+
+        else:
+            bytes_ = self.bytes_
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "logprob": logprob,
+                "token": token,
+            }
+        )
+        if bytes_ is not UNSET:
+            field_dict["bytes"] = bytes_
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
+        d = dict(src_dict)
+        logprob = d.pop("logprob")
+
+        token = d.pop("token")
+
+        def _parse_bytes_(data: object) -> list[int] | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, list):
+                    raise TypeError()
+                bytes_type_0 = cast(list[int], data)
+
+                return bytes_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(list[int] | None | Unset, data)
+
+        bytes_ = _parse_bytes_(d.pop("bytes", UNSET))
+
+        top_logprob = cls(
+            logprob=logprob,
+            token=token,
+            bytes_=bytes_,
+        )
+
+        top_logprob.additional_properties = d
+        return top_logprob
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self, TypeVar
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..models.usage_info_type_0_type import UsageInfoType0Type
+
+T = TypeVar("T", bound="UsageInfoType0")
+
+
+@_attrs_define
+class UsageInfoType0:
+    """Tokens of examples in forward and backward passes.
+
+    Attributes:
+        token_count (int): How many.
+        type_ (UsageInfoType0Type):
+    """
+
+    token_count: int
+    type_: UsageInfoType0Type
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        token_count = self.token_count
+
+        type_ = self.type_.value
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "token_count": token_count,
+                "type": type_,
+            }
+        )
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
+        d = dict(src_dict)
+        token_count = d.pop("token_count")
+
+        type_ = UsageInfoType0Type(d.pop("type"))
+
+        usage_info_type_0 = cls(
+            token_count=token_count,
+            type_=type_,
+        )
+
+        usage_info_type_0.additional_properties = d
+        return usage_info_type_0
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any, Self, TypeVar, cast
+
+from attrs import define as _attrs_define
+from attrs import field as _attrs_field
+
+from ..types import UNSET, Unset
+
+T = TypeVar("T", bound="User")
+
+
+@_attrs_define
+class User:
+    """A user.
+
+    Attributes:
+        created_at (datetime.datetime): When it was created.
+        email (str): Names the user within the organisation.
+        id (str): A time-ordered id.
+        name (str): For people.
+        role (str): `admin`, `member` or `read-only`: the most that the user's keys allow.
+        disabled_at (datetime.datetime | None | Unset): Since when none of the user's keys is accepted.
+    """
+
+    created_at: datetime.datetime
+    email: str
+    id: str
+    name: str
+    role: str
+    disabled_at: datetime.datetime | None | Unset = UNSET
+    additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        created_at = self.created_at.isoformat()
+
+        email = self.email
+
+        id = self.id
+
+        name = self.name
+
+        role = self.role
+
+        disabled_at: None | str | Unset
+        if isinstance(self.disabled_at, Unset):
+            disabled_at = UNSET
+        elif isinstance(self.disabled_at, datetime.datetime):
+            disabled_at = self.disabled_at.isoformat()
+        else:
+            disabled_at = self.disabled_at
+
+        field_dict: dict[str, Any] = {}
+        field_dict.update(self.additional_properties)
+        field_dict.update(
+            {
+                "created_at": created_at,
+                "email": email,
+                "id": id,
+                "name": name,
+                "role": role,
+            }
+        )
+        if disabled_at is not UNSET:
+            field_dict["disabled_at"] = disabled_at
+
+        return field_dict
+
+    @classmethod
+    def from_dict(cls, src_dict: Mapping[str, Any]) -> Self:
+        d = dict(src_dict)
+        created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
+
+        email = d.pop("email")
+
+        id = d.pop("id")
+
+        name = d.pop("name")
+
+        role = d.pop("role")
+
+        def _parse_disabled_at(data: object) -> datetime.datetime | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, str):
+                    raise TypeError()
+                disabled_at_type_0 = datetime.datetime.fromisoformat(data)
+
+                return disabled_at_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(datetime.datetime | None | Unset, data)
+
+        disabled_at = _parse_disabled_at(d.pop("disabled_at", UNSET))
+
+        user = cls(
+            created_at=created_at,
+            email=email,
+            id=id,
+            name=name,
+            role=role,
+            disabled_at=disabled_at,
+        )
+
+        user.additional_properties = d
+        return user
+
+    @property
+    def additional_keys(self) -> list[str]:
+        return list(self.additional_properties.keys())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.additional_properties[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self.additional_properties[key] = value
+
+    def __delitem__(self, key: str) -> None:
+        del self.additional_properties[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.additional_properties

@@ -1,0 +1,134 @@
+//! What is trained on.
+
+use std::collections::BTreeMap;
+
+use crate::proto::Setting;
+
+/// Elements of a tensor, row by row.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum TensorData {
+    /// Numbers such as weights and log-probabilities.
+    Float32(Vec<f32>),
+    /// Numbers such as token ids.
+    Int64(Vec<i64>),
+}
+
+/// A dense tensor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    /// The elements.
+    pub data: TensorData,
+    /// Extents, outermost first; one-dimensional when empty.
+    pub shape: Vec<i64>,
+}
+
+impl Tensor {
+    /// Gives the elements a shape.
+    #[must_use]
+    pub fn shaped(mut self, shape: &[i64]) -> Self {
+        self.shape = shape.to_vec();
+        self
+    }
+
+    /// The elements of a tensor of type float32.
+    pub fn as_f32(&self) -> Option<&[f32]> {
+        match &self.data {
+            TensorData::Float32(values) => Some(values),
+            TensorData::Int64(_) => None,
+        }
+    }
+
+    /// The elements of a tensor of type int64.
+    pub fn as_i64(&self) -> Option<&[i64]> {
+        match &self.data {
+            TensorData::Int64(values) => Some(values),
+            TensorData::Float32(_) => None,
+        }
+    }
+}
+
+impl From<Vec<f32>> for Tensor {
+    fn from(values: Vec<f32>) -> Self {
+        Self { data: TensorData::Float32(values), shape: Vec::new() }
+    }
+}
+
+impl From<Vec<i64>> for Tensor {
+    fn from(values: Vec<i64>) -> Self {
+        Self { data: TensorData::Int64(values), shape: Vec::new() }
+    }
+}
+
+/// An example: its input tokens and the inputs of the loss by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Datum {
+    /// Token ids.
+    pub tokens: Vec<i32>,
+    /// Such as `target_tokens` and `weights`.
+    pub loss_fn_inputs: BTreeMap<String, Tensor>,
+}
+
+impl Datum {
+    /// An example without inputs of the loss.
+    pub fn new(tokens: impl Into<Vec<i32>>) -> Self {
+        Self { tokens: tokens.into(), loss_fn_inputs: BTreeMap::new() }
+    }
+
+    /// An input of the loss.
+    #[must_use]
+    pub fn input(mut self, name: impl Into<String>, values: impl Into<Tensor>) -> Self {
+        self.loss_fn_inputs.insert(name.into(), values.into());
+        self
+    }
+
+    /// A sequence of which each token is predicted from those before it, all with a weight of 1.
+    pub fn next_token(tokens: &[i32]) -> Self {
+        let targets: Vec<i64> = tokens.iter().skip(1).map(|token| i64::from(*token)).collect();
+        let weights = vec![1.0_f32; targets.len()];
+        Self::new(&tokens[..targets.len()]).input("target_tokens", targets).input("weights", weights)
+    }
+}
+
+/// A loss function by name, with its settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loss {
+    pub(crate) name: String,
+    pub(crate) config: BTreeMap<String, Setting>,
+}
+
+impl Loss {
+    /// A loss function without settings.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { name: name.into(), config: BTreeMap::new() }
+    }
+
+    /// The negative log-likelihood of `target_tokens`, weighted by `weights`.
+    pub fn cross_entropy() -> Self {
+        Self::named("cross_entropy")
+    }
+
+    /// The policy gradient with importance ratios, of `target_tokens`, `logprobs` and `advantages`.
+    pub fn importance_sampling() -> Self {
+        Self::named("importance_sampling")
+    }
+
+    /// The clipped policy gradient, of `target_tokens`, `logprobs` and `advantages`.
+    pub fn ppo() -> Self {
+        Self::named("ppo")
+    }
+
+    /// A setting that is a number.
+    #[must_use]
+    pub fn number(mut self, name: impl Into<String>, value: f64) -> Self {
+        self.config.insert(name.into(), Setting::Number(value));
+        self
+    }
+
+    /// A setting that is a text.
+    #[must_use]
+    pub fn text(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.config.insert(name.into(), Setting::Text(value.into()));
+        self
+    }
+}

@@ -1,0 +1,142 @@
+//! Samplers: a base model, a checkpoint or a moment of a run.
+
+use std::sync::Arc;
+
+use crate::codec;
+use crate::error::Error;
+use crate::future::{Submitted, protobuf};
+use crate::generated::types::{InputChunk, ModelInput, SampleRequest, SamplingParams};
+use crate::output::SampleOutput;
+use crate::resample::{Resample, SamplingSession};
+use crate::session::Session;
+
+/// Weights to sample from, which do not change. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Sampler {
+    inner: Arc<SamplingSession>,
+    /// Kept alive by its heartbeats as long as there is a sampler.
+    _session: Arc<Session>,
+}
+
+/// How a prompt is completed.
+#[derive(Clone, Debug)]
+pub struct SampleOptions {
+    params: SamplingParams,
+    num_samples: u32,
+    prompt_logprobs: bool,
+    topk_prompt_logprobs: u32,
+    topk_sample_logprobs: u32,
+}
+
+impl Default for SampleOptions {
+    fn default() -> Self {
+        Self {
+            params: SamplingParams::new(),
+            num_samples: 1,
+            prompt_logprobs: false,
+            topk_prompt_logprobs: 0,
+            topk_sample_logprobs: 0,
+        }
+    }
+}
+
+impl SampleOptions {
+    /// One completion at temperature 1, up to the context's limit.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// All settings of sampling at once.
+    #[must_use]
+    pub fn params(mut self, params: SamplingParams) -> Self {
+        self.params = params;
+        self
+    }
+
+    /// Most tokens to sample.
+    #[must_use]
+    pub fn max_tokens(mut self, tokens: u32) -> Self {
+        self.params = self.params.max_tokens(tokens);
+        self
+    }
+
+    /// Divides the logits; 0 is greedy.
+    #[must_use]
+    pub fn temperature(mut self, temperature: f64) -> Self {
+        self.params = self.params.temperature(temperature);
+        self
+    }
+
+    /// Makes sampling repeatable.
+    #[must_use]
+    pub fn seed(mut self, seed: i64) -> Self {
+        self.params = self.params.seed(seed);
+        self
+    }
+
+    /// Texts, besides the model's end tokens, at which a completion ends; none at all switches all stopping off.
+    #[must_use]
+    pub fn stop<T: Into<String>>(mut self, texts: impl IntoIterator<Item = T>) -> Self {
+        let texts: Vec<String> = texts.into_iter().map(Into::into).collect();
+        self.params = self.params.stop(texts.into());
+        self
+    }
+
+    /// Completions of the prompt.
+    #[must_use]
+    pub fn num_samples(mut self, samples: u32) -> Self {
+        self.num_samples = samples;
+        self
+    }
+
+    /// Returns the prompt's log-probabilities too.
+    #[must_use]
+    pub fn prompt_logprobs(mut self, wanted: bool) -> Self {
+        self.prompt_logprobs = wanted;
+        self
+    }
+
+    /// Returns the `k` most likely candidates for each position of the prompt.
+    #[must_use]
+    pub fn topk_prompt_logprobs(mut self, k: u32) -> Self {
+        self.topk_prompt_logprobs = k;
+        self
+    }
+
+    /// Returns the `k` most likely candidates for each sampled token.
+    #[must_use]
+    pub fn topk_sample_logprobs(mut self, k: u32) -> Self {
+        self.topk_sample_logprobs = k;
+        self
+    }
+}
+
+impl Sampler {
+    pub(crate) fn new(session: Arc<Session>, id: &str) -> Self {
+        Self { inner: Arc::new(SamplingSession::new(session.api.clone(), id)), _session: session }
+    }
+
+    /// The id of the sampling session.
+    pub fn id(&self) -> &str {
+        &self.inner.id
+    }
+
+    /// Completes a prompt, with a log-probability for each sampled token.
+    ///
+    /// # Errors
+    ///
+    /// The server refuses the request or does not answer.
+    pub async fn sample(&self, prompt: &[i32], options: &SampleOptions) -> Result<Submitted<SampleOutput>, Error> {
+        let chunk = InputChunk::new().type_("encoded_text").tokens(prompt.iter().map(|id| i64::from(*id)).collect());
+        let mut body = SampleRequest::new(ModelInput::new(vec![chunk]), &*self.inner.id, 0)
+            .sampling_params(options.params.clone())
+            .num_samples(options.num_samples)
+            .prompt_logprobs(options.prompt_logprobs);
+        body.topk_prompt_logprobs = Some(options.topk_prompt_logprobs);
+        body.topk_sample_logprobs = Some(options.topk_sample_logprobs);
+        let resample = Resample { session: self.inner.clone(), body };
+        let request_id = resample.submit().await?;
+        let read = |answer: &_| protobuf(answer, codec::sample_output);
+        Ok(Submitted::new(self.inner.api.clone(), request_id, read).resampling(resample))
+    }
+}

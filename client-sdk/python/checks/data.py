@@ -1,0 +1,109 @@
+"""Data that the checks make: conversations in Pig Latin, pairs of answers, prompts."""
+
+import json
+import pathlib
+
+WORDS = [
+    "river",
+    "mountain",
+    "window",
+    "garden",
+    "pencil",
+    "silver",
+    "butter",
+    "summer",
+    "winter",
+    "candle",
+    "basket",
+    "dragon",
+    "market",
+    "planet",
+    "rocket",
+    "ladder",
+    "bottle",
+    "forest",
+    "carpet",
+    "hammer",
+    "jacket",
+    "kitten",
+    "lemon",
+    "mirror",
+    "needle",
+    "orange",
+    "pepper",
+    "rabbit",
+    "saddle",
+    "tunnel",
+    "velvet",
+    "wagon",
+    "zebra",
+    "bridge",
+    "closet",
+    "dinner",
+    "engine",
+    "falcon",
+    "ginger",
+    "helmet",
+    "island",
+    "jungle",
+    "kettle",
+    "lizard",
+    "magnet",
+    "napkin",
+    "oyster",
+    "palace",
+    "quartz",
+    "ribbon",
+    "shadow",
+    "temple",
+    "violin",
+    "walnut",
+    "yellow",
+    "zipper",
+    "anchor",
+    "beacon",
+    "cactus",
+    "donkey",
+]
+VOWELS = "aeiou"
+HELD_OUT = 16
+
+
+def pig_latin(word: str) -> str:
+    """Moves the first consonants to the end and adds "ay"."""
+    start = next((at for at, letter in enumerate(word) if letter in VOWELS), 0)
+    return f"{word[start:]}{word[:start]}ay"
+
+
+def question(word: str) -> list[dict]:
+    return [
+        {"role": "system", "content": "Answer with one word of Pig Latin."},
+        {"role": "user", "content": f"Translate: {word}"},
+    ]
+
+
+def conversation(word: str) -> dict:
+    return {"messages": [*question(word), {"role": "assistant", "content": pig_latin(word)}]}
+
+
+def pair(word: str) -> dict:
+    """The wanted answer against the chatty one."""
+    rejected = f"Sure! In Pig Latin, the word {word} would be something like {word}."
+    return {"prompt": question(word), "chosen": pig_latin(word), "rejected": rejected}
+
+
+def write(folder: pathlib.Path) -> dict[str, pathlib.Path]:
+    """All data sets, by name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    train, held_out = WORDS[HELD_OUT:], WORDS[:HELD_OUT]
+    sets = {
+        "chats": [conversation(word) for word in train],
+        "held_out_chats": [conversation(word) for word in held_out],
+        "pairs": [pair(word) for word in train],
+        "held_out_pairs": [pair(word) for word in held_out],
+    }
+    paths = {}
+    for name, records in sets.items():
+        paths[name] = folder / f"{name}.jsonl"
+        paths[name].write_text("".join(json.dumps(record) + "\n" for record in records))
+    return paths

@@ -1,0 +1,240 @@
+"""Runs each recipe in a small form against the server of `TINKER_BASE_URL` and checks what it did.
+
+    python client-sdk/python/checks/run.py --runs .cache/recipes [--only sft,dpo] [--seeds 2]
+
+Ends with 0 only if every loss or reward moved as it should, every resumed run repeated the numbers of the uninterrupted
+one to the bit, and staleness kept its bound.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+from statistics import mean
+
+import data
+import figures
+
+HERE = pathlib.Path(__file__).resolve().parent
+COMMON = {"rank": 16, "train_unembed": "false", "eval_every": 4, "keep": 4}
+ARITHMETIC = {"environment.name": "arithmetic", "environment.options.largest": 9, "environment.options.partial": 0.3}
+RL = {"groups": 4, "group_size": 8, "limits.max_tokens": 16, "eval_tasks": 24, "adam.learning_rate": 3e-4}
+SLOW = {
+    **ARITHMETIC,
+    **RL,
+    "groups": 2,
+    "limits.max_tokens": 8,
+    "eval_tasks": 0,
+    "environment.options.delay": 10.0,
+    "steps": 8,
+}
+
+
+class Checks:
+    """What was checked, and whether it held."""
+
+    def __init__(self, runs: pathlib.Path, seeds: int) -> None:
+        self.runs, self.seeds = runs, seeds
+        self.sets = data.write(runs / "data")
+        self.failed: list[str] = []
+        self.seconds: dict[str, float] = {}
+
+    def check(self, what: str, held: bool, detail: str) -> None:
+        print(f"{'PASS' if held else 'FAIL'}  {what}: {detail}", flush=True)
+        if not held:
+            self.failed.append(what)
+
+    def recipe(self, name: str, run: str, fresh: bool = True, **settings: object) -> list[dict]:
+        """Runs a recipe to its end in the folder of a run; the lines of its metrics."""
+        folder = self.runs / run
+        if fresh:
+            shutil.rmtree(folder, ignore_errors=True)
+        chosen = {"folder": folder, **COMMON, **settings}
+        self.command(name, run, chosen)
+        return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+    def command(self, name: str, run: str, settings: dict[str, object]) -> str:
+        flags = [f"--{key}={value}" for key, value in settings.items()]
+        began = time.monotonic()
+        log = self.runs / f"{run}.log"
+        with log.open("w") as errors:
+            done = subprocess.run(
+                [sys.executable, "-m", f"trainyard.recipes.{name}", *flags],
+                stdout=subprocess.PIPE, stderr=errors, text=True,
+                env=os.environ | {"PYTHONPATH": str(HERE.parent / "src")},
+            )  # fmt: skip
+        if done.returncode:
+            raise SystemExit(f"{name} ended with {done.returncode}:\n{log.read_text()[-3000:]}")
+        self.seconds[run] = time.monotonic() - began
+        return done.stdout
+
+    def every_seed(self, name: str, run: str, **settings: object) -> list[list[dict]]:
+        """The same with each seed."""
+        return [self.recipe(name, f"{run}-{seed}", seed=seed, **settings) for seed in range(self.seeds)]
+
+    def moved(self, run: str, metric: str, seeds: list[list[dict]], up: bool) -> None:
+        """A metric that is measured before the first and after the last step moved the right way, with every seed."""
+        ends = [(lines[0][f"{metric}_before"], lines[-1][metric]) for lines in seeds]
+        held = all((after > before) if up else (after < before) for before, after in ends)
+        shown = ", ".join(f"{before:.3f} -> {after:.3f}" for before, after in ends)
+        self.check(f"{run}: {metric} {'rises' if up else 'falls'}", held, shown)
+
+    def resumes(self, name: str, run: str, **settings: object) -> None:
+        """Goes on from an earlier checkpoint of the run with seed 0: the same metrics to the bit."""
+        source, folder = self.runs / f"{run}-0", self.runs / f"{run}_resumed-0"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(source, folder)
+        checkpoints = (folder / "checkpoints.jsonl").read_text().splitlines(keepends=True)
+        (folder / "checkpoints.jsonl").write_text(checkpoints[0])
+        self.recipe(name, f"{run}_resumed-0", fresh=False, seed=0, **settings)
+        first = json.loads(checkpoints[0])["step"]
+        whole, parts = timeless(source), timeless(folder)
+        self.check(f"{run}: resumed to the bit", whole == parts, f"from step {first} of {len(whole)}")
+
+
+def timeless(folder: pathlib.Path) -> list[dict]:
+    """Metrics without what depends on the clock."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in line.items() if key != "time"} for line in lines]
+
+
+def sft(checks: Checks) -> None:
+    sets = {"data": checks.sets["chats"], "validation": checks.sets["held_out_chats"]}
+    settings = {**sets, "steps": 12, "save_every": 6, "batch_size": 16, "adam.learning_rate": 1e-3}
+    checks.moved("sft", "validation_loss", checks.every_seed("sft", "sft", **settings), up=False)
+    checks.resumes("sft", "sft", **settings)
+
+
+def dpo(checks: Checks) -> None:
+    sets = {"data": checks.sets["pairs"], "validation": checks.sets["held_out_pairs"]}
+    settings = {**sets, "steps": 8, "save_every": 4, "batch_size": 8, "adam.learning_rate": 2e-4}
+    seeds = checks.every_seed("dpo", "dpo", **settings)
+    checks.moved("dpo", "held_out/loss", seeds, up=False)
+    accuracy = [lines[-1]["held_out/accuracy"] for lines in seeds]
+    checks.check("dpo: held-out pairs are told apart", min(accuracy) >= 0.9, str(accuracy))
+    checks.resumes("dpo", "dpo", **settings)
+    for loss in ("ipo", "simpo"):
+        lines = checks.recipe("dpo", f"{loss}-0", **settings | {"loss": loss, "steps": 4})
+        checks.moved(loss, "held_out/loss", [lines], up=False)
+
+
+def distill(checks: Checks) -> None:
+    """The teacher is a fine-tuned student."""
+    teacher = checks.runs / "sft-0" / "final.json"
+    if not teacher.exists():
+        sft(checks)
+    path = json.loads(teacher.read_text())["sampler"]
+    sets = {"data": checks.sets["chats"], "validation": checks.sets["held_out_chats"]}
+    settings = {**sets, "teacher": path, "steps": 8, "save_every": 4, "max_tokens": 16, "adam.learning_rate": 3e-4}
+    on = settings | {"mode": "on_policy", "samples": 4}
+    checks.moved("distill_on", "held_out/reverse_kl", checks.every_seed("distill", "distill_on", **on), up=False)
+    checks.resumes("distill", "distill_on", **on)
+    off = settings | {"mode": "off_policy", "samples": 1, "top_k": 16}
+    checks.moved("distill_off", "held_out/forward_kl", checks.every_seed("distill", "distill_off", **off), up=False)
+
+
+def grpo(checks: Checks) -> None:
+    settings = {**ARITHMETIC, **RL, "steps": 10, "save_every": 5, "eval_every": 5}
+    seeds = checks.every_seed("grpo", "grpo", **settings)
+    checks.moved("grpo", "held_out/reward", seeds, up=True)
+    checks.resumes("grpo", "grpo", **settings)
+
+
+def reward_model(checks: Checks) -> None:
+    sets = {"data": checks.sets["pairs"], "validation": checks.sets["held_out_pairs"]}
+    settings = {**sets, "steps": 8, "save_every": 4, "batch_size": 8, "adam.learning_rate": 2e-4}
+    seeds = checks.every_seed("reward_model", "reward_model", **settings)
+    checks.moved("reward_model", "held_out/loss", seeds, up=False)
+    accuracy = [lines[-1]["held_out/accuracy"] for lines in seeds]
+    checks.check("reward_model: held-out pairs are told apart", min(accuracy) >= 0.9, str(accuracy))
+    checks.resumes("reward_model", "reward_model", **settings)
+
+
+def ppo(checks: Checks) -> None:
+    settings = {**ARITHMETIC, **RL, "tasks": 32, "steps": 10, "save_every": 5, "eval_every": 5, "minibatches": 2}
+    settings |= {"critic.rank": 16, "critic.adam.learning_rate": 3e-4}
+    for name in ("groups", "group_size"):
+        del settings[name]
+    seeds = checks.every_seed("ppo", "ppo", **settings)
+    checks.moved("ppo", "held_out/reward", seeds, up=True)
+    # It begins at 0, and what it should expect rises with the reward.
+    errors = [mean(abs(line["value"] - line["return"]) for line in lines[-3:]) for lines in seeds]
+    checks.check("ppo: the critic expects what comes", max(errors) < 0.25, ", ".join(f"{one:.3f}" for one in errors))
+    checks.resumes("ppo", "ppo", **settings)
+
+
+def evaluation(checks: Checks) -> None:
+    """pass@k of the base model and of what `grpo` made of it."""
+    final = checks.runs / "grpo-0" / "final.json"
+    if not final.exists():
+        grpo(checks)
+    made = json.loads(final.read_text())
+    found = []
+    for name in (made["model"], made["sampler"]):
+        settings = {"model": name, "tasks": 24, "samples": 4, "k": "1,4", "max_tokens": 16, **ARITHMETIC}
+        found.append(json.loads(checks.command("eval", "eval", settings)))
+    before, after = found
+    checks.check(
+        "eval: pass@1 rises", after["pass@1"] > before["pass@1"], f"{before['pass@1']:.3f} -> {after['pass@1']:.3f}"
+    )
+    checks.check("eval: pass@4 is at least pass@1", all(one["pass@4"] >= one["pass@1"] for one in found), "both models")
+
+
+def agent_env(checks: Checks) -> None:
+    task = {"environment.name": "sql", "environment.options.turns": 2, "limits.max_turns": 2, "limits.max_tokens": 48}
+    settings = {
+        **RL,
+        **task,
+        "algorithm": "grpo",
+        "mask_truncated": "false",
+        "steps": 8,
+        "save_every": 4,
+        "eval_tasks": 0,
+    }
+    seeds = checks.every_seed("agent_env", "agent_env", **settings)
+    thirds = [(mean(one["reward"] for one in lines[:3]), mean(one["reward"] for one in lines[-3:])) for lines in seeds]
+    shown = ", ".join(f"{before:.3f} -> {after:.3f}" for before, after in thirds)
+    checks.check("agent_env: reward rises", all(after > before for before, after in thirds), shown)
+    checks.resumes("agent_env", "agent_env", **settings)
+
+
+def async_grpo(checks: Checks) -> None:
+    """The same work as `grpo` with an environment that takes seconds: at least 1.5 times as fast."""
+    sync = checks.every_seed("grpo", "slow_sync", **SLOW)
+    others = checks.every_seed("async_grpo", "slow_async", staleness=2, segment_tokens=4, **SLOW)
+    oldest = [max(line["staleness_max"] for line in lines) for lines in others]
+    checks.check("async_grpo: staleness is at most 2", max(oldest) <= 2, str(oldest))
+    span = lambda lines: lines[-1]["time"] - lines[0]["time"]  # noqa: E731
+    ratios = [span(a) / span(b) for a, b in zip(sync, others, strict=True)]
+    checks.check("async_grpo: 1.5 times as fast", min(ratios) >= 1.5, ", ".join(f"{ratio:.2f}" for ratio in ratios))
+
+
+ALL = {one.__name__: one for one in (sft, dpo, reward_model, distill, grpo, ppo, evaluation, agent_env, async_grpo)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--runs", type=pathlib.Path, required=True, help="folder of the runs; runs of the same names are replaced"
+    )
+    parser.add_argument("--only", default=",".join(ALL), help="some of " + ", ".join(ALL))
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--figures", type=pathlib.Path, help="folder for figures; none when absent")
+    options = parser.parse_args()
+    checks = Checks(options.runs, options.seeds)
+    began = time.monotonic()
+    for name in options.only.split(","):
+        ALL[name](checks)
+    if options.figures:
+        figures.draw(options.runs, options.figures)
+    failed = f"FAILED: {', '.join(checks.failed)}" if checks.failed else "All checks passed"
+    print(f"{failed} in {time.monotonic() - began:.0f} s")
+    return 1 if checks.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

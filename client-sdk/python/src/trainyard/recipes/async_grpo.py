@@ -1,0 +1,284 @@
+"""Reinforcement learning with rollouts in flight while training goes on.
+
+    python -m trainyard.recipes.async_grpo --folder runs/async --environment.name arithmetic --staleness 2
+
+Episodes are played all the time by an in-flight sampler, whose weights change in the middle of an answer when a step is
+done. Each token has the version of the weights that were the newest when it was asked for; it may come from newer ones.
+A step trains on no token whose version is more than `staleness` steps old.
+"""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from statistics import mean
+from typing import Literal
+
+import numpy as np
+import tinker
+from tinker import types
+
+from . import grpo
+from .core import data, datums
+from .core.agents import Agent, AgentEpisode, Proxy, play_any
+from .core.config import ConfigError, check, opt, run_main
+from .core.episodes import Group, Player, load_suites, snapshot, summary
+from .core.objective import Objective
+from .core.rollout import Limits, Sampled, Trajectory
+from .core.run import Run, opened, seed_of
+from .core.values import RewardModel
+from .envs import Environment, Suite, imported
+
+
+@dataclass(frozen=True)
+class Config(grpo.Config):
+    """Settings of `grpo`, and how far rollouts and training may be apart."""
+
+    staleness: int = opt(1, "steps by which a token's weights may be older than those that learn from it")
+    segment_tokens: int = opt(0, "tokens that are asked for at once, so that versions are known that finely; 0: all")
+    correction: Literal["decoupled", "aipo", "none"] = opt(
+        "decoupled", "how older samples are weighted: decoupled PPO (AReaL), AIPO (LlamaRL), or the objective alone"
+    )
+    weight_cap: float = opt(2.0, "the largest weight of an older sample, for decoupled and aipo")
+    agent: str = opt("", "MODULE:FUNCTION of an agent that talks to an OpenAI base URL, in place of the turns here")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check(self.staleness >= 0, "staleness", "at least 0 is needed")
+        check(self.segment_tokens >= 0, "segment_tokens", "at least 0 is needed")
+        check(self.weight_cap > 0, "weight_cap", "more than 0 is needed")
+
+    @property
+    def objective(self) -> Objective:
+        """AIPO is REINFORCE with weights that are cut at the cap: the loss `cispo` without a lower bound."""
+        chosen = super().objective
+        if self.correction == "aipo":
+            return replace(chosen, loss="cispo", clip_low=1.0, clip_high=self.weight_cap - 1)
+        return chosen
+
+
+class InFlight:
+    """A policy whose weights follow the training run, also in the middle of an answer."""
+
+    def __init__(self, run: Run, segment: int) -> None:
+        self.run, self.segment = run, segment
+        self.version = run.first_step
+        self.sampler = self._published()
+
+    def _published(self) -> tinker.SamplingClient:
+        return self.run.training.save_weights_and_get_sampling_client(kind="inflight").result()
+
+    def publish(self, version: int) -> None:
+        """Gives the current weights to all samplers. The number changes after the weights, so it is never too high."""
+        self.sampler = self._published()
+        self.version = version
+
+    def sample(self, prompt: Sequence[int], limits: Limits, seed: int) -> Sampled:
+        answer = Sampled([], [], [], False)
+        while not answer.stopped and len(answer.tokens) < limits.max_tokens:
+            left = limits.max_tokens - len(answer.tokens)
+            version = self.version
+            params = types.SamplingParams(
+                max_tokens=min(left, self.segment or left),
+                temperature=limits.temperature,
+                seed=seed_of(seed, len(answer.tokens)),
+            )
+            tokens = types.ModelInput.from_ints([*prompt, *answer.tokens])
+            sequence = self.sampler.sample(tokens, 1, params).result().sequences[0]
+            answer.tokens += sequence.tokens
+            answer.logprobs += sequence.logprobs or []
+            answer.versions += [version] * len(sequence.tokens)
+            answer.stopped = sequence.stop_reason == "stop"
+        return answer
+
+
+@dataclass
+class Finished:
+    """A group whose episodes have all ended."""
+
+    number: int
+    episodes: Group
+
+    @property
+    def oldest(self) -> int:
+        return min(one.oldest for one in self.episodes)
+
+
+@dataclass
+class Rollouts:
+    """Plays groups in threads. At most `groups * (version + staleness + 1)` are started, not counting dropped ones."""
+
+    run: Run
+    config: Config
+    suite: Suite
+    policy: InFlight
+    tasks: Iterator[int]
+    agent: Agent | None = None
+    reward_model: RewardModel | None = None
+    dropped: int = 0
+    used: int = 0
+    _started: int = 0
+    _ready: queue.SimpleQueue[Finished | BaseException] = field(default_factory=queue.SimpleQueue)
+    _waiting: list[Finished] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.pool = ThreadPoolExecutor(self.config.concurrency, thread_name_prefix="rollout")
+        self.proxy = Proxy()
+
+    def start(self, version: int) -> None:
+        """Starts what the bound allows once the weights have a version."""
+        done = version - self.run.first_step
+        allowed = self.config.groups * (done + self.config.staleness + 1) + self.dropped
+        # What would be used after the last step is not begun.
+        needed = self.config.groups * (self.config.steps - self.run.first_step) + self.dropped
+        while self._started < min(allowed, needed):
+            self._group(self._started, next(self.tasks))
+            self._started += 1
+
+    def _group(self, number: int, task: int) -> None:
+        size = self.config.group_size
+        seed = seed_of(self.config.seed, self.run.first_step * self.config.groups + number)
+        episodes: list[Group] = []
+        lock = threading.Lock()
+
+        def ended(future: Future[Group]) -> None:
+            error = None if future.cancelled() else future.exception()
+            if error is not None:
+                self._ready.put(error)
+            if error is not None or future.cancelled():
+                return
+            with lock:
+                episodes.append(future.result())
+                complete = len(episodes) == size
+            if complete:
+                every = [one for group in episodes for one in group]
+                none = ConfigError("environment: no episode of a task asked the model")
+                self._ready.put(Finished(number, sorted(every, key=lambda one: one.tokens)) if every else none)
+
+        for episode in range(size):
+            self.pool.submit(self._episode, task, seed_of(seed, episode)).add_done_callback(ended)
+
+    def _episode(self, task: int, seed: int) -> Group:
+        episode = self.suite.make(task)
+        if self.agent and isinstance(episode, Environment):
+            episode = AgentEpisode(episode, self.agent)
+        return play_any(episode, self.proxy, self.policy, self.run.chat, self.config.limits, seed)
+
+    def take(self, version: int, learner: grpo.Learner) -> list[Group]:
+        """The groups of the step that begins with a version, oldest first; waits for them.
+
+        Groups that are too old, and with dynamic sampling those without a gradient, make room for others.
+        """
+        chosen: list[Finished] = []
+        while len(chosen) < self.config.groups:
+            self._receive()
+            self._waiting.sort(key=lambda group: (group.oldest, group.number))
+            while self._waiting and len(chosen) < self.config.groups:
+                group = self._waiting.pop(0)
+                stale = version - group.oldest > self.config.staleness
+                empty = learner.objective.dynamic_sampling and not learner.informative(group.episodes)
+                if stale or empty:
+                    self.dropped += 1
+                    self.start(version)
+                else:
+                    chosen.append(group)
+        self.used += len(chosen)
+        return [group.episodes for group in sorted(chosen, key=lambda group: group.number)]
+
+    def _receive(self) -> None:
+        """Takes all groups that have ended, at least one if none is waiting."""
+        while not self._waiting or not self._ready.empty():
+            item = self._ready.get()
+            if isinstance(item, BaseException):
+                raise item
+            if self.reward_model:
+                self.reward_model.score([item.episodes])
+            self._waiting.append(item)
+
+    def close(self) -> None:
+        self.pool.shutdown(wait=True, cancel_futures=True)
+        self.proxy.close()
+
+
+class Learner(grpo.Learner):
+    """Corrects for samples of older weights."""
+
+    config: Config
+
+    def corrected(self, trajectories: list[Trajectory], advantages: list[list[float]]) -> dict[str, float]:
+        """Decoupled PPO (Fu et al. 2025): ratios are clipped around the weights before the step, and the distance of
+        these from the weights that sampled is a factor of the advantage."""
+        if self.config.correction != "decoupled":
+            return {}
+        examples = [datums.datum(one.tokens) for one in trajectories]
+        output = self.run.training.forward(examples, "cross_entropy").result()
+        weights = []
+        for at, proximal in enumerate(datums.logprobs_of(output)):
+            one = trajectories[at]
+            logprobs = [0.0, *proximal.tolist()]
+            for index, own in enumerate(one.mask):
+                if own:
+                    weight = float(np.exp(min(logprobs[index] - one.logprobs[index], 20.0)))
+                    advantages[at][index] *= min(weight, self.config.weight_cap)
+                    weights.append(weight)
+            trajectories[at] = replace(
+                one, logprobs=[lp if own else 0.0 for lp, own in zip(logprobs, one.mask, strict=True)]
+            )
+        return {"weight": mean(weights), "weight_max": max(weights)}
+
+
+def ages(groups: Sequence[Group], version: int) -> dict[str, float]:
+    """How old the tokens of a step are."""
+    every = [one for group in groups for one in group]
+    found = [version - v for one in every for v, own in zip(one.versions, one.mask, strict=True) if own]
+    mixed = mean(len({v for v, own in zip(one.versions, one.mask, strict=True) if own}) > 1 for one in every)
+    return {"staleness": mean(found), "staleness_max": float(max(found)), "mixed_versions": mixed}
+
+
+def main(config: Config) -> None:
+    suites = load_suites(config)
+    agent: Agent | None = None
+    if config.agent:
+        module, _, function = config.agent.partition(":")
+        agent = imported(module, function, "agent")
+    with opened("async_grpo", config) as run:
+        player, learner = Player(run, config, suites), Learner(run, config)
+        consumed = int(run.state.get("tasks", 0))
+        before: dict[str, float] = {}
+        if run.first_step == 0 and config.eval_tasks:
+            found = player.held_out(snapshot(run, 0))
+            before = {f"{key}_before": value for key, value in found.items()}
+        tasks = itertools.islice(data.shuffled(len(player.suite), config.seed), consumed, None)
+        policy = InFlight(run, config.segment_tokens)
+        rollouts = Rollouts(run, config, player.suite, policy, tasks, agent, player.reward_model)
+        try:
+            rollouts.start(run.first_step)
+            for step in run.steps():
+                began = time.monotonic()
+                groups = rollouts.take(step, learner)
+                metrics = before | summary(groups) | ages(groups, step)
+                before = {}
+                metrics |= {"dropped": float(rollouts.dropped), "seconds_waiting": time.monotonic() - began}
+                metrics |= learner.update(step, groups)
+                policy.publish(step + 1)
+                rollouts.start(step + 1)
+                if config.eval_tasks and run.evaluates(step):
+                    metrics |= player.held_out(snapshot(run, step + 1))
+                run.record(step, metrics, ("reward", "held_out/reward", "staleness_max"))
+                # Groups that were dropped are not played again; those in flight are.
+                run.after(step, {"tasks": consumed + rollouts.used + rollouts.dropped})
+        finally:
+            rollouts.close()
+
+
+def cli(argv: Sequence[str] | None = None) -> int:
+    return run_main(Config, main, argv, "trainyard.recipes.async_grpo")
+
+
+if __name__ == "__main__":
+    raise SystemExit(cli())

@@ -1,0 +1,1 @@
+"""What the recipes share: configuration, runs with checkpoints and metrics, data, chat templates, rollouts, rewards."""

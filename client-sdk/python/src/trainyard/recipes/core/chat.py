@@ -1,0 +1,148 @@
+"""Conversations to tokens: prompts, answers with a loss, and continuations of what was sampled."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, cast
+
+from .config import ConfigError
+
+Message = dict[str, Any]
+"""`role`, `content`, and what else the template of the model reads (`tool_calls`, `name`, …)."""
+
+LossOn = Literal["all", "last", "marked"]
+MARK = "\N{OBJECT REPLACEMENT CHARACTER}answer\N{OBJECT REPLACEMENT CHARACTER}"
+CALL = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)
+
+
+class Tokenizer(Protocol):
+    """What the recipes need of a tokenizer of `transformers`."""
+
+    eos_token: str | None
+
+    def encode(self, text: str, *, add_special_tokens: bool = ...) -> list[int]: ...
+
+    def decode(self, token_ids: Sequence[int], *, skip_special_tokens: bool = ...) -> str: ...
+
+    def apply_chat_template(self, conversation: list[Message], **kwargs: Any) -> Any: ...
+
+
+@dataclass
+class Example:
+    """Tokens with the weight that each has in the loss as a target."""
+
+    tokens: list[int] = field(default_factory=list)
+    weights: list[float] = field(default_factory=list)
+
+    def add(self, tokens: list[int], weight: float) -> None:
+        self.tokens += tokens
+        self.weights += [weight] * len(tokens)
+
+    def cut(self, length: int) -> Example:
+        return Example(self.tokens[:length], self.weights[:length])
+
+
+class Chat:
+    """The chat template of a model."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+
+    def encode(self, text: str) -> list[int]:
+        return list(self.tokenizer.encode(text, add_special_tokens=False))
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return self.tokenizer.decode(list(tokens), skip_special_tokens=True)
+
+    def render(self, messages: list[Message], tools: list[Message] | None = None, ask: bool = False) -> str:
+        """The text of a conversation; `ask` adds the beginning of the assistant's turn."""
+        text = self.tokenizer.apply_chat_template(
+            messages, tools=tools or None, add_generation_prompt=ask, tokenize=False
+        )
+        return str(text)
+
+    def prompt(self, messages: list[Message], tools: list[Message] | None = None) -> list[int]:
+        """The tokens up to where the assistant begins."""
+        return self.encode(self.render(messages, tools, ask=True))
+
+    def example(self, messages: list[Message], loss_on: LossOn = "all", tools: list[Message] | None = None) -> Example:
+        """A conversation with a loss on the assistant's turns: all, the last, or those with `"train": true`.
+
+        Each answer is encoded by itself after its prompt, as it is when it is sampled, so that training and sampling
+        see the same tokens. What the template adds after the end token belongs to the next prompt.
+        """
+        turns = [at for at, message in enumerate(messages) if message["role"] == "assistant"]
+        if not turns:
+            raise ConfigError("data: a conversation has no turn of the assistant")
+        plain = [{key: value for key, value in message.items() if key != "train"} for message in messages]
+        example, done = Example(), ""
+        for at in turns:
+            prompt, through = self.render(plain[:at], tools, ask=True), self.render(plain[: at + 1], tools)
+            if not through.startswith(prompt) or not prompt.startswith(done):
+                raise ConfigError("data: the chat template changes earlier turns, so that they can't be told apart")
+            answer = self._up_to_end(through[len(prompt) :])
+            marked = bool(messages[at].get("train"))
+            trained = {"all": True, "last": at == turns[-1], "marked": marked}[loss_on]
+            example.add(self.encode(prompt[len(done) :]), 0.0)
+            example.add(self.encode(answer), float(trained))
+            done = prompt + answer
+        return example
+
+    def _up_to_end(self, answer: str) -> str:
+        end = self.tokenizer.eos_token
+        at = answer.rfind(end) if end else -1
+        return answer[: at + len(end)] if end and at >= 0 else answer
+
+    def following(self, sampled: list[int], messages: list[Message]) -> list[int]:
+        """What comes after a sampled answer: the rest of its turn, further messages, and the next turn's beginning.
+
+        The tokens that were sampled stay as they are; an end token among them is not repeated.
+        """
+        dummy = [{"role": "user", "content": "."}, {"role": "assistant", "content": MARK}]
+        text = self.render([*dummy, *messages], ask=True)
+        _, found, tail = text.partition(MARK)
+        if not found:
+            raise ConfigError("tokenizer: the chat template does not show the assistant's words unchanged")
+        tokens = self.encode(tail)
+        if sampled and tokens and sampled[-1] == tokens[0]:
+            return tokens[1:]
+        return tokens
+
+
+def tool_calls(text: str) -> list[dict[str, Any]]:
+    """The calls `<tool_call>{"name": …, "arguments": {…}}</tool_call>` in an answer, without damaged ones."""
+    calls = []
+    for match in CALL.finditer(text):
+        try:
+            call = json.loads(match.group(1))
+        except json.JSONDecodeError:
+            continue
+        if isinstance(call, dict) and isinstance(call.get("name"), str):
+            arguments = call.get("arguments")
+            calls.append({"name": call["name"], "arguments": arguments if isinstance(arguments, dict) else {}})
+    return calls
+
+
+def messages_of(record: dict[str, Any], key: str = "messages") -> list[Message]:
+    """The conversation of a record: `messages`, or `prompt` with `completion` or `response`."""
+    if isinstance(record.get(key), list):
+        return cast(list[Message], record[key])
+    prompt, answer = record.get("prompt"), record.get("completion", record.get("response"))
+    if prompt is not None and answer is not None:
+        return [*as_messages(prompt), *as_messages(answer, "assistant")]
+    raise ConfigError(f"data: a record needs {key!r}, or 'prompt' and 'completion'; it has {', '.join(record)}")
+
+
+def as_messages(value: Any, role: str = "user") -> list[Message]:
+    """A text as one message; a list of messages as it is."""
+    return value if isinstance(value, list) else [{"role": role, "content": str(value)}]
+
+
+def load_tokenizer(name: str) -> Tokenizer:
+    """A tokenizer from a folder or the hub."""
+    from transformers import AutoTokenizer
+
+    return cast(Tokenizer, AutoTokenizer.from_pretrained(name))

@@ -1,0 +1,80 @@
+"""Data sets: JSONL, parquet, and the Hugging Face hub where `datasets` is installed."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .config import ConfigError
+
+Record = dict[str, Any]
+
+
+def read(source: str, key: str = "data") -> list[Record]:
+    """The records of `FILE.jsonl`, `FILE.parquet` or `hf:NAME[@SPLIT]`; `key` is the setting, for errors."""
+    if source.startswith("hf:"):
+        return _from_hub(source.removeprefix("hf:"), key)
+    path = Path(source)
+    readers = {".jsonl": _from_jsonl, ".parquet": _from_parquet}
+    if path.suffix not in readers:
+        raise ConfigError(f"{key}: {source}: a file .jsonl or .parquet, or hf:NAME@SPLIT, is expected")
+    if not path.is_file():
+        raise ConfigError(f"{key}: {source}: there is no such file")
+    records = readers[path.suffix](path, key)
+    if not records:
+        raise ConfigError(f"{key}: {source}: no records")
+    return records
+
+
+def _from_jsonl(path: Path, key: str) -> list[Record]:
+    records = []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise ConfigError(f"{key}: {path}:{number}: {error}") from error
+        if not isinstance(record, dict):
+            raise ConfigError(f"{key}: {path}:{number}: an object is expected")
+        records.append(record)
+    return records
+
+
+def _from_parquet(path: Path, key: str) -> list[Record]:
+    parquet = _module("pyarrow.parquet", "pyarrow", key)
+    records: list[Record] = parquet.read_table(path).to_pylist()
+    return records
+
+
+def _from_hub(name: str, key: str) -> list[Record]:
+    name, _, split = name.partition("@")
+    datasets = _module("datasets", "datasets", key)
+    return [dict(record) for record in datasets.load_dataset(name, split=split or "train")]
+
+
+def _module(name: str, package: str, key: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ConfigError(f"{key}: the package {package} is not installed") from error
+
+
+def shuffled(count: int, seed: int) -> Iterator[int]:
+    """Indices without end: each epoch is a permutation of its own, which only depends on seed and epoch."""
+    for epoch in itertools.count():
+        order = list(range(count))
+        random.Random(f"{seed}/{epoch}").shuffle(order)
+        yield from order
+
+
+def batches(count: int, size: int, seed: int, first: int = 0) -> Iterator[list[int]]:
+    """Batches of indices from batch number `first` on; a resumed run sees those that it had not seen."""
+    indices = itertools.islice(shuffled(count, seed), first * size, None)
+    while True:
+        yield list(itertools.islice(indices, size))

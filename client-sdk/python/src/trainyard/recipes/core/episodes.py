@@ -1,0 +1,122 @@
+"""Playing the tasks of an environment: settings, episodes at the same time, rewards, and what evaluations report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from statistics import mean, pstdev
+
+import tinker
+from tinker import types
+
+from ..envs import EnvironmentConfig, Suite, load_suite
+from .agents import Proxy, play_any
+from .config import ConfigError, opt
+from .rollout import Limits, Policy, Snapshot, Trajectory
+from .run import Common, Run, seed_of
+from .values import RewardModel
+
+Group = list[Trajectory]
+
+
+@dataclass(frozen=True)
+class Playing(Common):
+    """Settings of recipes that learn from episodes."""
+
+    environment: EnvironmentConfig = opt(EnvironmentConfig(), "")
+    limits: Limits = opt(Limits(), "")
+    concurrency: int = opt(64, "episodes at the same time")
+    eval_tasks: int = opt(16, "held-out tasks of an evaluation")
+    reward_model: str = opt("", "tinker:// path of a reward model, whose score of an episode is added to its reward")
+    reward_weight: float = opt(1.0, "multiplies the score of the reward model")
+
+
+def load_suites(config: Playing) -> tuple[Suite, Suite]:
+    """The tasks to train on, and those that are held out."""
+    return load_suite(config.environment), load_suite(config.environment, held_out=True)
+
+
+class Player:
+    """Plays the tasks of a run's environment, those to train on and those that are held out."""
+
+    def __init__(self, run: Run, config: Playing, suites: tuple[Suite, Suite]) -> None:
+        self.run, self.config = run, config
+        self.suite, self.test = suites
+        path, weight = config.reward_model, config.reward_weight
+        self.reward_model = RewardModel(run.service, path, weight) if path else None
+
+    def play(self, policy: Policy, tasks: Sequence[int], seed: int, size: int, held_out: bool = False) -> list[Group]:
+        """`size` episodes of each task, all at the same time."""
+        suite, config = self.test if held_out else self.suite, self.config
+        with Proxy() as proxy, ThreadPoolExecutor(config.concurrency) as pool:
+            futures = [
+                [
+                    pool.submit(
+                        play_any,
+                        suite.make(task),
+                        proxy,
+                        policy,
+                        self.run.chat,
+                        config.limits,
+                        seed_of(seed, at, episode),
+                    )
+                    for episode in range(size)
+                ]
+                for at, task in enumerate(tasks)
+            ]
+            groups = [[one for future in group for one in future.result()] for group in futures]
+        if not all(groups):
+            raise ConfigError("environment: no episode of a task asked the model")
+        if self.reward_model:
+            self.reward_model.score(groups)
+        return groups
+
+    def held_out(self, policy: Policy) -> dict[str, float]:
+        """Rewards of the first held-out tasks, each time with the same seeds."""
+        tasks = range(min(len(self.test), self.config.eval_tasks))
+        found = summary(self.play(policy, tasks, seed_of(self.config.seed, "held out"), 1, held_out=True))
+        return {f"held_out/{key}": found[key] for key in ("reward", "answer_tokens")}
+
+
+def summary(groups: Sequence[Group]) -> dict[str, float]:
+    """Means over the episodes."""
+    every = [one for group in groups for one in group]
+    means = {
+        "reward": mean(one.reward for one in every),
+        "reward_spread": mean(pstdev([one.reward for one in group]) for group in groups),
+        "answer_tokens": mean(one.sampled for one in every),
+        "turns": mean(one.turns for one in every),
+        "truncated": mean(one.truncated for one in every),
+        "surprise": -sum(sum(one.logprobs) for one in every) / max(sum(one.sampled for one in every), 1),
+    }
+    keys = {key for one in every for key in one.metrics}
+    return means | {f"env/{key}": mean(one.metrics[key] for one in every if key in one.metrics) for key in sorted(keys)}
+
+
+def sampler(run: Run, path: str) -> tinker.SamplingClient:
+    """A sampler of a checkpoint, or of the run's base model."""
+    if path:
+        return run.service.create_sampling_client(model_path=path).result()
+    return run.service.create_sampling_client(base_model=run.model).result()
+
+
+def snapshot(run: Run, version: int) -> Snapshot:
+    """A sampler of the weights as they are now."""
+    return Snapshot(run.training.save_weights_and_get_sampling_client().result(), version)
+
+
+def log_ratios(reference: tinker.SamplingClient, trajectories: Sequence[Trajectory]) -> list[dict[int, float]]:
+    """For each trajectory, at each sampled token, the log-ratio to the reference (k1)."""
+    pending = [reference.compute_logprobs(types.ModelInput.from_ints(one.tokens)) for one in trajectories]
+    found = []
+    for one, future in zip(trajectories, pending, strict=True):
+        references = enumerate(future.result())
+        found.append({at: one.logprobs[at] - lp for at, lp in references if one.mask[at] and lp is not None})
+    return found
+
+
+def mean_of(distances: Sequence[Mapping[int, float]]) -> float:
+    """The mean over all tokens."""
+    every = [distance for own in distances for distance in own.values()]
+    return mean(every) if every else 0.0

@@ -1,0 +1,127 @@
+"""Episodes: a policy and an environment in turns, as tokens with what training needs of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import tinker
+from tinker import types
+
+from ..envs import Environment
+from .chat import Chat
+from .config import check, opt
+from .run import seed_of
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How the policy is sampled, and when an episode ends."""
+
+    max_tokens: int = opt(256, "tokens of an answer")
+    max_turns: int = opt(1, "answers of an episode")
+    max_context: int = opt(4096, "tokens of an episode; one that would exceed them ends")
+    temperature: float = opt(1.0, "temperature of samples")
+
+    def __post_init__(self) -> None:
+        check(self.max_tokens > 0, "limits.max_tokens", "at least 1 is needed")
+        check(self.max_turns > 0, "limits.max_turns", "at least 1 is needed")
+        check(self.temperature > 0, "limits.temperature", "more than 0 is needed: greedy samples have no gradient")
+
+
+@dataclass
+class Sampled:
+    """An answer: for each token its log-probability and the version of the weights (or an older one) it came from."""
+
+    tokens: list[int]
+    logprobs: list[float]
+    versions: list[int]
+    stopped: bool
+    """It ended by itself, not by the limit of tokens."""
+
+
+class Policy(Protocol):
+    """What answers."""
+
+    def sample(self, prompt: Sequence[int], limits: Limits, seed: int) -> Sampled: ...
+
+
+class Snapshot:
+    """A sampler whose weights do not change."""
+
+    def __init__(self, sampler: tinker.SamplingClient, version: int) -> None:
+        self.sampler, self.version = sampler, version
+
+    def sample(self, prompt: Sequence[int], limits: Limits, seed: int) -> Sampled:
+        params = types.SamplingParams(max_tokens=limits.max_tokens, temperature=limits.temperature, seed=seed)
+        response = self.sampler.sample(types.ModelInput.from_ints(list(prompt)), 1, params).result()
+        sequence = response.sequences[0]
+        tokens, logprobs = list(sequence.tokens), list(sequence.logprobs or [])
+        return Sampled(tokens, logprobs, [self.version] * len(tokens), sequence.stop_reason == "stop")
+
+
+@dataclass
+class Trajectory:
+    """An episode as one sequence. Lists have an entry for each token; `mask` is true where the policy sampled it."""
+
+    tokens: list[int] = field(default_factory=list)
+    mask: list[bool] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    versions: list[int] = field(default_factory=list)
+    reward: float = 0.0
+    turns: int = 0
+    answer_tokens: int = 0
+    """Tokens of the last answer."""
+    truncated: bool = False
+    """The last answer was cut off, or there was no context left."""
+    metrics: dict[str, float] = field(default_factory=dict)
+
+    def observe(self, tokens: list[int]) -> None:
+        """Adds tokens that the policy reads."""
+        self.tokens += tokens
+        self.mask += [False] * len(tokens)
+        self.logprobs += [0.0] * len(tokens)
+        self.versions += [0] * len(tokens)
+
+    def act(self, sampled: Sampled) -> None:
+        """Adds tokens that the policy sampled."""
+        self.tokens += sampled.tokens
+        self.mask += [True] * len(sampled.tokens)
+        self.logprobs += sampled.logprobs
+        self.versions += sampled.versions
+        self.turns += 1
+        self.answer_tokens = len(sampled.tokens)
+        self.truncated = not sampled.stopped
+
+    @property
+    def sampled(self) -> int:
+        """How many tokens were sampled."""
+        return sum(self.mask)
+
+    @property
+    def oldest(self) -> int:
+        """The oldest version among the sampled tokens."""
+        return min(version for version, own in zip(self.versions, self.mask, strict=True) if own)
+
+
+def play(environment: Environment, policy: Policy, chat: Chat, limits: Limits, seed: int) -> Trajectory:
+    """One episode. The environment is closed at its end."""
+    trajectory = Trajectory()
+    try:
+        trajectory.observe(chat.prompt(environment.reset(), environment.tools))
+        while True:
+            sampled = policy.sample(trajectory.tokens, limits, seed_of(seed, trajectory.turns))
+            trajectory.act(sampled)
+            outcome = environment.step(chat.decode(sampled.tokens))
+            trajectory.reward += outcome.reward
+            trajectory.metrics |= outcome.metrics
+            if outcome.done or trajectory.turns == limits.max_turns:
+                return trajectory
+            following = chat.following(sampled.tokens, outcome.messages)
+            if len(trajectory.tokens) + len(following) + limits.max_tokens > limits.max_context:
+                trajectory.truncated = True
+                return trajectory
+            trajectory.observe(following)
+    finally:
+        environment.close()

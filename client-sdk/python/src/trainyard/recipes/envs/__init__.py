@@ -1,0 +1,56 @@
+"""Environments: tasks in which a model answers, uses tools, and earns rewards."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from ..core.config import ConfigError, opt
+from .base import BlackBox, Environment, Outcome, Suite, tool
+
+__all__ = ["BlackBox", "Environment", "EnvironmentConfig", "Outcome", "Suite", "load_suite", "tool"]
+
+BUILT_IN = {
+    "arithmetic": "arithmetic:Arithmetic",
+    "code": "code:Code",
+    "sql": "sql:Sql",
+    "search": "search:Search",
+    "prompts": "prompts:Prompts",
+    "verifiers": "verifiers:Verifiers",
+}
+
+
+@dataclass(frozen=True)
+class EnvironmentConfig:
+    """Which environment, and its options."""
+
+    name: str = opt("arithmetic", f"one of {', '.join(BUILT_IN)}, or MODULE:FACTORY of your own")
+    options: dict[str, Any] = opt({}, "options of the environment, as a TOML table")
+
+
+def load_suite(config: EnvironmentConfig, held_out: bool = False) -> Suite:
+    """The tasks for training, or those that are held out: `FACTORY(held_out=…, **options)`."""
+    name = BUILT_IN.get(config.name)
+    path = f"{__name__}.{name}" if name else config.name
+    module, colon, attribute = path.partition(":")
+    if not colon:
+        raise ConfigError(f"environment.name: {config.name!r} is none of {', '.join(BUILT_IN)}, nor MODULE:FACTORY")
+    factory = imported(module, attribute, "environment.name")
+    try:
+        suite = cast(Suite, factory(held_out=held_out, **config.options))
+    except TypeError as error:
+        raise ConfigError(f"environment.options: {error}") from error
+    if len(suite) == 0:
+        raise ConfigError(f"environment: {config.name} has no tasks" + (" that are held out" if held_out else ""))
+    return suite
+
+
+def imported(module: str, attribute: str, key: str) -> Callable[..., Any]:
+    """A function by the name of its module and its own; `key` is the setting, for errors."""
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"{key}: {error}") from error
+    return cast(Callable[..., Any], found)

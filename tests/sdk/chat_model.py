@@ -17,6 +17,21 @@ TEMPLATE = """\
 {#- <tool_call> #}"""
 
 
+ENDLESS = "tiny-endless"
+CONTEXT = 200_000
+"""Tokens that the endless model samples: minutes of work on any processor."""
+
+
+def write_endless(folder: pathlib.Path) -> pathlib.Path:
+    """The chat model without an end token and with a context so long that a request lasts until it is cancelled."""
+    write(folder)
+    config = json.loads((GOLDEN / "llama" / "config.json").read_text())
+    (folder / "config.json").unlink()
+    changed = {"eos_token_id": None, "max_position_embeddings": CONTEXT + 1_000}
+    (folder / "config.json").write_text(json.dumps(config | changed))
+    return folder
+
+
 def write(folder: pathlib.Path) -> pathlib.Path:
     """The golden Llama with a byte-level vocabulary: ids from 3 to 258 are bytes, the rest are pairs of letters."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,22 +1,26 @@
 """The Anthropic API, driven by the official `anthropic` package."""
 
 import concurrent.futures
+import contextlib
 import pathlib
 import tempfile
+import threading
 
 import anthropic
 import httpx
 import pytest
 
 import chat_model
-from helpers import KEY, WAIT, lora, sample
+from helpers import KEY, WAIT, cancelled, gauge, lora, sample, wait_until
 
 FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
 MODEL = chat_model.NAME
-MODELS = {MODEL: FOLDER}
+ENDLESS = chat_model.ENDLESS
+MODELS = {MODEL: FOLDER, ENDLESS: chat_model.write_endless(pathlib.Path(tempfile.mkdtemp()) / ENDLESS)}
 CHAT = [{"role": "user", "content": "Hi there, naïve café?"}]
 SYSTEM = "Be brief."
 STREAMS = 64
+HANGING = 32
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -121,6 +125,33 @@ def test_64_streams_at_once(server, claude):
     with concurrent.futures.ThreadPoolExecutor(STREAMS) as pool:
         together = list(pool.map(lambda index: run(index, True), range(STREAMS)))
     assert together[::16] == [run(index, False) for index in range(0, STREAMS, 16)]
+
+
+@pytest.mark.deployments("sqlite")
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_client_that_hangs_up_frees_its_place(server, claude, stream):
+    """Its sample is cancelled, and the sequences that the engine decodes are none again."""
+    before = cancelled(server)
+    # So many tokens that together they last longer than any pause of the test.
+    body = {"model": ENDLESS, "messages": CHAT, "max_tokens": 20_000, "temperature": 1, "stream": stream}
+    together = threading.Barrier(HANGING, timeout=60)
+
+    def hang_up(_):
+        with httpx.Client(base_url=server.url, headers={"x-api-key": KEY}, timeout=60) as http:
+            if not stream:
+                with contextlib.suppress(httpx.ReadTimeout):
+                    http.post("/v1/messages", json=body, timeout=0.1)
+                return
+            with http.stream("POST", "/v1/messages", json=body) as answer:
+                assert answer.status_code == 200
+                assert any("content_block_delta" in line for line in answer.iter_lines())
+                together.wait()
+
+    with concurrent.futures.ThreadPoolExecutor(HANGING) as pool:
+        list(pool.map(hang_up, range(HANGING)))
+    wait_until(lambda: cancelled(server) > before, "the samples were not cancelled")
+    wait_until(lambda: gauge(server, "trainyard_active_samples") == 0, "a sample of a client that is gone goes on")
+    assert claude.messages.create(model=MODEL, messages=CHAT, max_tokens=4).usage.output_tokens <= 4
 
 
 def test_errors_are_in_the_form_of_the_api(server, claude):

@@ -69,7 +69,7 @@ def test_a_cancelled_sample_frees_what_it_held(short_lived):
     """It ends while it is being decoded, long before its last token."""
     wire = raw.Wire(short_lived)
     sampler = wire.sampling_session(wire.session()).json()["sampling_session_id"]
-    answer = wire.asample(sampler, 0, num_samples=256, params={"max_tokens": 500, "stop": []})
+    answer = wire.asample(sampler, 0, num_samples=512, params={"max_tokens": 500, "stop": []})
     request = answer.json()["request_id"]
     until(lambda: gauge(short_lived, "trainyard_active_samples") > 0, "it does not start")
     until(lambda: gauge(short_lived, "trainyard_kv_bytes") > 0, "it holds nothing")
@@ -78,4 +78,4 @@ def test_a_cancelled_sample_frees_what_it_held(short_lived):
     assert wire.result(request).status_code in (200, 410)
     text = httpx.get(f"{short_lived.url}/metrics").text
     (sampled,) = re.findall(r"^trainyard_sampled_tokens_total (\d+)", text, re.M) or ["0"]
-    assert int(sampled) < 256 * 500
+    assert int(sampled) < 512 * 500

@@ -4,19 +4,22 @@ import concurrent.futures
 import json
 import pathlib
 import tempfile
-import time
 
 import httpx
 import openai
 import pytest
 
 import chat_model
-from helpers import KEY, WAIT, client, lora, sample
-from server import TINY, TINY_MODELS
+from helpers import KEY, WAIT, cancelled, client, lora, sample, wait_until
+from server import GOLDEN, TINY, TINY_MODELS
+from tenancy import trainyard
 
 FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
 MODEL = chat_model.NAME
-MODELS = TINY_MODELS | {MODEL: FOLDER}
+SAME, UNLIKE = f"{MODEL}-again", "tiny-unlike"
+ENDLESS = chat_model.ENDLESS
+MODELS = TINY_MODELS | {MODEL: FOLDER, SAME: FOLDER, UNLIKE: GOLDEN / "qwen2"}
+MODELS |= {ENDLESS: chat_model.write_endless(pathlib.Path(tempfile.mkdtemp()) / ENDLESS)}
 # Two tenants, each with a key; the second may use few tokens.
 OTHER, POOR = "tml-other-0123456789", "tml-poor-0123456789"
 CONFIG = f"""
@@ -116,11 +119,11 @@ def test_a_checkpoint_is_sampled_by_path_and_by_base_and_path(server, service, o
     path = run.save_weights_for_sampler("chat").result(WAIT).path
     prompt = tokenizer.apply_chat_template(CHAT, add_generation_prompt=True, tokenize=False)
     text, _ = greedy(service.create_sampling_client(model_path=path).result(WAIT), tokenizer, prompt, 8)
-    for name in (path, f"{MODEL};{path}", f"{MODEL}:peft:512;{path}"):
+    for name in (path, f"{MODEL};{path}", f"{MODEL}:peft:512;{path}", f"{SAME};{path}"):
         reply = oai.chat.completions.create(model=name, messages=CHAT, temperature=0, max_tokens=8)
         assert (reply.choices[0].message.content, reply.model) == (text, name)
     with pytest.raises(openai.BadRequestError, match="base model"):
-        oai.chat.completions.create(model=f"{TINY};{path}", messages=CHAT)
+        oai.chat.completions.create(model=f"{UNLIKE};{path}", messages=CHAT)
     # Another tenant's checkpoint is one that does not exist.
     missing = path.replace("chat", "none")
     refusals = []
@@ -250,7 +253,7 @@ def test_64_streams_at_once(server, oai):
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_client_that_hangs_up_cancels(server, stream):
     before = cancelled(server)
-    body = {"model": MODEL, "messages": CHAT, "n": 128, "max_tokens": 440, "stream": stream}
+    body = {"model": ENDLESS, "messages": CHAT, "max_tokens": chat_model.CONTEXT, "stream": stream}
     headers = {"authorization": f"Bearer {KEY}"}
     with httpx.Client(base_url=server.url, headers=headers, timeout=60) as http:
         if stream:
@@ -263,18 +266,21 @@ def test_a_client_that_hangs_up_cancels(server, stream):
     wait_until(lambda: cancelled(server) == before + 1, "the sample was not cancelled")
 
 
-def cancelled(server) -> int:
-    """Samples that were cancelled so far."""
-    lines = httpx.get(f"{server.url}/metrics").text.splitlines()
-    counts = [line.split()[-1] for line in lines if 'kind="sample"' in line and 'outcome="cancelled"' in line]
-    return sum(int(float(count)) for count in counts if "bucket" not in count)
-
-
-def wait_until(condition, message, limit=30.0):
-    deadline = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < deadline, message
-        time.sleep(0.05)
+def test_a_stream_ends_when_its_organisation_is_disabled(server):
+    body = {"model": ENDLESS, "messages": CHAT, "max_tokens": chat_model.CONTEXT, "stream": True}
+    with httpx.Client(base_url=server.url, headers={"authorization": f"Bearer {OTHER}"}, timeout=60) as http:
+        with http.stream("POST", "/v1/chat/completions", json=body) as answer:
+            lines = answer.iter_lines()
+            next(lines)
+            trainyard(server, "tenants", "change", "other", "--disable")
+            try:
+                told = [line for line in lines if line.startswith("data: ")]
+                refused = http.get("/v1/models")
+            finally:
+                trainyard(server, "tenants", "change", "other", "--enable")
+        assert any("the sample was cancelled" in line for line in told[-2:]), told[-2:]
+        assert (refused.status_code, "is disabled" in refused.text) == (401, True)
+        wait_until(lambda: http.get("/v1/models").status_code == 200, "it is not accepted again")
 
 
 def test_errors_are_in_the_form_of_the_api(server, oai):

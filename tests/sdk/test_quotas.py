@@ -86,10 +86,10 @@ def test_samples_beyond_the_queued_tokens_are_put_off_and_accepted_again(server)
     wire = Wire(server, QUEUE)
     sampler = wire.sampling_session(wire.session()).json()["sampling_session_id"]
     # Larger than the quota, and taken because nothing is queued: it keeps the queue full for a while.
-    ask = {"num_samples": 128, "params": {"max_tokens": 500, "stop": []}}
+    ask = {"num_samples": 512, "params": {"max_tokens": 500, "stop": []}}
     large = wire.asample(sampler, 0, **ask)
     used = refused(wire.asample(sampler, 1), "max_queued_tokens", 200)
-    assert used == 3 + 128 * 500
+    assert used == 3 + 512 * 500
     assert wire.asample(sampler, 0, **ask).json() == large.json()
     wire.post("cancel_future", {"request_id": large.json()["request_id"]})
     deadline = time.monotonic() + 30

@@ -9,12 +9,14 @@ import pathlib
 import sys
 
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+HERE = pathlib.Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "client-sdk" / "python" / "src")]
 
 import pytest
 
 import postgres as pg
 from deployment import KINDS, launch
+from exclusive import turn
 from helpers import client, lora
 from server import TINY, Server
 from wire import Wire
@@ -24,6 +26,15 @@ from workload import Outcome, work
 def pytest_addoption(parser):
     default = os.environ.get("TRAINYARD_DEPLOYMENT", "sqlite")
     parser.addoption("--deployment", choices=KINDS, default=default, help="what the suite runs against")
+    parser.addoption("--parallel", metavar="LAYOUT", help="how each server or worker divides its models, such as tp=2")
+    parser.addoption("--write-compatibility", action="store_true", help="write the generated part of docs/compatibility.md")
+    parser.addoption("--write-pictures", action="store_true", help="write the pictures of docs/console.md")
+
+
+def pytest_configure(config):
+    if layout := config.getoption("--parallel"):
+        # Every process that a test starts inherits it.
+        os.environ["TRAINYARD_PARALLEL"] = layout
 
 
 def pytest_collection_modifyitems(config, items):
@@ -115,6 +126,13 @@ def sampler(service):
 @pytest.fixture(scope="module")
 def wire(server):
     return Wire(server)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    """Waits before the test's time limit begins."""
+    with turn(item.get_closest_marker("alone") is not None):
+        return (yield)
 
 
 @pytest.hookimpl(hookwrapper=True)

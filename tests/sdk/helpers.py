@@ -1,7 +1,11 @@
 """Small things that every test module needs."""
 
+import concurrent.futures
+import contextlib
 import json
+import time
 
+import httpx
 import numpy as np
 import tinker
 from tinker import types
@@ -11,10 +15,46 @@ from server import GOLDEN, KEY, TINY
 WAIT = 120
 ADAM = types.AdamParams(learning_rate=1e-2, beta1=0.9, beta2=0.95, eps=1e-8)
 TOKENS = [5, 17, 250, 3, 44, 101, 7, 499]
+ALICE, BOB = "tml-alice-0123456789", "tml-bob-0123456789"
+TWO_TENANTS = f"""
+[[keys]]
+tenant = "alice"
+key = "{ALICE}"
+
+[[keys]]
+tenant = "bob"
+key = "{BOB}"
+"""
+
+
+class Leaf(np.ndarray):
+    """As much of a tensor as the SDK asks of a leaf; the tests do without a tensor library."""
+
+    grad = None
+
+    def clone(self):
+        return self
+
+    detach = clone
+
+    def requires_grad_(self, _):
+        return self
+
+
+class Client(tinker.ServiceClient):
+    """The SDK's, whose block always ends.
+
+    `close` cancels the heartbeat and waits for it. The SDK's transport loses a cancellation that coincides with the
+    heartbeat's answer (docs/compatibility.md); the session is finished by then, the wait would never end.
+    """
+
+    def __exit__(self, kind, *_):
+        with contextlib.suppress(concurrent.futures.TimeoutError):
+            self.close("success" if kind is None else "errored").result(20)
 
 
 def client(server, key=KEY, **kwargs) -> tinker.ServiceClient:
-    return tinker.ServiceClient(base_url=server.url, api_key=key, **kwargs)
+    return Client(base_url=server.url, api_key=key, **kwargs)
 
 
 def rest(server, key=KEY) -> tinker.RestClient:
@@ -135,3 +175,24 @@ def golden(family="llama") -> dict:
 def golden_data(reference, *keys) -> list[types.Datum]:
     """The reference's datums with the named inputs besides `target_tokens`."""
     return [datum(d["tokens"], target_tokens=d["target_tokens"], **{k: d[k] for k in keys}) for d in reference["data"]]
+
+
+def cancelled(server) -> int:
+    """Samples that were cancelled so far."""
+    lines = httpx.get(f"{server.url}/metrics").text.splitlines()
+    counts = [line.split()[-1] for line in lines if 'kind="sample"' in line and 'outcome="cancelled"' in line]
+    return sum(int(float(count)) for count in counts if "bucket" not in count)
+
+
+def gauge(server, name) -> float:
+    """The value of a metric without labels."""
+    lines = httpx.get(f"{server.url}/metrics").text.splitlines()
+    (value,) = [line.split()[1] for line in lines if line.split()[0] == name]
+    return float(value)
+
+
+def wait_until(condition, message, limit=30.0):
+    deadline = time.monotonic() + limit
+    while not condition():
+        assert time.monotonic() < deadline, message
+        time.sleep(0.05)

@@ -13,6 +13,8 @@ import uuid
 from process import Process, free_port
 
 SUPERUSER = "postgres"
+ROLE = "trainyard_sdk_test"
+"""Owns the tests' databases: row-level security does not hold a superuser."""
 URL_VARIABLE = "TEST_DATABASE_URL"
 
 
@@ -28,23 +30,35 @@ def binaries() -> pathlib.Path | None:
 
 
 def query(url: str, sql: str, limit=60.0) -> list[list[str]]:
-    """The rows, as text."""
+    """The rows, as text: those of all tenants."""
     folder = binaries()
     psql = folder / "psql" if folder else "psql"
     command = [psql, "--no-psqlrc", "--quiet", "-At", "-F", "\x1f", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", sql]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=limit, cwd="/")
+    scope = os.environ | {"PGOPTIONS": "-c trainyard.scope=system"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=limit, cwd="/", env=scope)
     if done.returncode != 0:
         raise RuntimeError(f"{sql}: {done.stderr}")
     return [line.split("\x1f") for line in done.stdout.splitlines()]
 
 
+def create_role(server: str):
+    """Creates the role, unless another test has."""
+    try:
+        query(server, f"CREATE ROLE {ROLE} LOGIN PASSWORD '{ROLE}'")
+    except RuntimeError:
+        if query(server, f"SELECT 1 FROM pg_roles WHERE rolname = '{ROLE}'") != [["1"]]:
+            raise
+
+
 @contextlib.contextmanager
 def database(server: str):
-    """The URL of a new database on a server; dropped at the end, whoever is still connected."""
+    """The URL of a new database on a server, and of the role that owns it; dropped at the end, whoever is still connected."""
     name = f"test_{uuid.uuid4().hex}"
-    query(server, f"CREATE DATABASE {name}")
+    create_role(server)
+    query(server, f"CREATE DATABASE {name} OWNER {ROLE}")
+    host = server.removeprefix("postgres://").split("/", 1)[0].rpartition("@")[2]
     try:
-        yield f"{server.rsplit('/', 1)[0]}/{name}"
+        yield f"postgres://{ROLE}:{ROLE}@{host}/{name}"
     finally:
         query(server, f"DROP DATABASE {name} WITH (FORCE)")
 

@@ -90,6 +90,7 @@ class Server(Deployment):
             (folder / "trainyard.toml").write_text(config)
         command = [BINARY, "serve", "--host", "127.0.0.1", "--port", self.port, "--data-dir", folder / "data"]
         command += engine_flags(models, dtype)
+        self.database = database
         if database is not None:
             migrate(database)
             command += ["--database-url", database]

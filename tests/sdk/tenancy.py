@@ -1,7 +1,9 @@
 """Organisations and keys for tests: the command line beside a running server, and the admin API."""
 
+import signal
 import subprocess
 import sys
+import time
 
 import httpx
 
@@ -42,16 +44,27 @@ def new_key(deployment, organisation, *flags) -> tuple[str, int]:
     return key, int(number)
 
 
+def seconds_until(holds, within=30.0) -> float:
+    """How long it takes from now until something holds, measured at the end of the look that finds it so."""
+    start = time.monotonic()
+    while not holds():
+        assert time.monotonic() - start < within, "it never holds"
+        time.sleep(0.01)
+    return time.monotonic() - start
+
+
 def admin(url, key=ROOT) -> httpx.Client:
     return httpx.Client(base_url=f"{url}/api/v1/", headers={"x-api-key": key}, timeout=60)
 
 
-def tinker(url, key, home, *words, stdin=None) -> str:
-    """What a command of the official command line prints."""
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), "TINKER_BASE_URL": url}
+def tinker(url, key, home, *words, stdin=None, fails=False, **environment) -> str:
+    """What a command of the official command line prints; what it says in the end where it fails, as it must then."""
+    environment |= {"PATH": "/usr/bin:/bin", "HOME": str(home), "TINKER_BASE_URL": url, "TINKER_TELEMETRY": "0"}
     if key is not None:
         environment["TINKER_API_KEY"] = key
     command = [sys.executable, "-m", "tinker.cli", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, input=stdin)
-    assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
-    return done.stdout
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, input=stdin, cwd=home)
+    # The client's native transport now and then aborts the interpreter's exit, when all is done.
+    succeeded = done.returncode == 0 or (done.returncode == -signal.SIGABRT and not done.stderr)
+    assert succeeded != fails, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stderr if fails else done.stdout

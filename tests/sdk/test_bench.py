@@ -8,6 +8,7 @@ import pytest
 from server import BINARY
 
 
+@pytest.mark.alone
 @pytest.mark.deployments("sqlite")
 def test_the_service_is_measured_without_an_error(tmp_path):
     command = [BINARY, "bench", "--http", "--json", "--reps", "1", "--clients", "8", "--data-dir", tmp_path]

@@ -16,6 +16,8 @@ RUNS = 64
 RANKS = (1, 2, 4, 8, 16, 32)
 STEPS = 3
 
+pytestmark = pytest.mark.alone
+
 
 def batch(number, step):
     rng = np.random.default_rng([number, step])

@@ -7,20 +7,27 @@ import pytest
 import tinker
 
 import wire as raw
-from helpers import TOKENS, WAIT, assert_bits_equal, client, datum, forward, logprobs, lora, refused, rest, sample, train
+from helpers import (
+    ALICE,
+    BOB,
+    TOKENS,
+    TWO_TENANTS,
+    WAIT,
+    assert_bits_equal,
+    client,
+    datum,
+    forward,
+    logprobs,
+    lora,
+    refused,
+    rest,
+    sample,
+    train,
+)
 from server import GOLDEN, TINY
 
+CONFIG = TWO_TENANTS
 MODELS = {TINY: GOLDEN / "llama", f"{TINY}:peft:256": GOLDEN / "llama", "other": GOLDEN / "llama_tied"}
-ALICE, BOB = "tml-alice-0123456789", "tml-bob-0123456789"
-CONFIG = f"""
-[[keys]]
-tenant = "alice"
-key = "{ALICE}"
-
-[[keys]]
-tenant = "bob"
-key = "{BOB}"
-"""
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +140,24 @@ def test_loading_under_another_name_of_the_base_model(alice, hers):
             lambda base=base: alice.create_training_client_from_state(hers["state"], base_model=base).result(WAIT),
             "base_model",
         )
+
+
+def test_sampling_under_another_name_of_the_base_model(alice, hers):
+    """What counts are the weights, in whatever order the names are asked for."""
+    name, path = f"{TINY}:peft:256", hers["named"]
+    samplers = [
+        alice.create_sampling_client(model_path=path, base_model=base).result(WAIT) for base in (name, None, TINY, name)
+    ]
+    assert [sampler.get_base_model() for sampler in samplers] == [name, TINY, TINY, name]
+    expected = logprobs(forward(hers["run"], [datum(TOKENS)]))
+    for sampler in samplers:
+        seen = sample(sampler, TOKENS, max_tokens=1, include_prompt_logprobs=True).prompt_logprobs_np[1:]
+        assert_bits_equal([seen], expected)
+    for base in ("other", "unknown"):
+        refused(
+            lambda base=base: alice.create_sampling_client(model_path=path, base_model=base).result(WAIT),
+            "base_model", base,
+        )  # fmt: skip
 
 
 def test_clones_are_numbered_by_the_server(server, alice):

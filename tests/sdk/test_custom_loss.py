@@ -12,22 +12,22 @@ from tinker.lib.api_future_impl import _APIFuture
 from tinker.lib.public_interfaces.custom_loss import LossHandle
 
 import wire as raw
-from helpers import ADAM, TOKENS, WAIT, assert_bits_equal, client, datum, forward, logprobs, lora, refused, tensor, train
+from helpers import (
+    ADAM,
+    TOKENS,
+    WAIT,
+    Leaf,
+    assert_bits_equal,
+    client,
+    datum,
+    forward,
+    logprobs,
+    lora,
+    refused,
+    tensor,
+    train,
+)
 from server import GOLDEN
-
-
-class Leaf(np.ndarray):
-    """As much of a tensor as the SDK asks of a leaf; the tests do without a tensor library."""
-
-    grad = None
-
-    def clone(self):
-        return self
-
-    detach = clone
-
-    def requires_grad_(self, _):
-        return self
 
 
 class Loss(float):

@@ -54,6 +54,11 @@ def test_a_healthy_configuration_is_found_so_and_nothing_is_made(tmp_path):
     assert "kernels" in text and "failures: 0" in text.lower() or "All is well" in text
 
 
+def test_kernels_that_were_chosen_are_named(tmp_path):
+    (kernels,) = [check for check in Doctor(tmp_path, "--kernels", "portable").report["checks"] if check["name"] == "kernels"]
+    assert kernels["value"].startswith("portable") and kernels["group"] == "processor"
+
+
 def test_a_server_that_runs_is_left_alone(tmp_path):
     server = Server(tmp_path).start()
     try:
@@ -97,6 +102,20 @@ def test_a_database_without_a_schema_and_with_one(tmp_path, postgres):
     assert Doctor(tmp_path, *url).code == 0, "a newer schema that only adds"
     pg.query(postgres, "UPDATE schema_compatibility SET oldest_program = 9999")
     assert "release" in Doctor(tmp_path, *url).failure("store")["advice"]
+
+
+def test_a_superuser_of_the_database_is_reported(tmp_path, postgres, postgres_server):
+    def row_level_security(url):
+        checks = Doctor(tmp_path, "--database-url", url, "--migrate").report["checks"]
+        (found,) = (check for check in checks if check["name"] == "row-level security")
+        return found
+
+    assert row_level_security(postgres)["status"] == "ok"
+    server = postgres_server()
+    superuser = pg.query(server, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user") == [["t"]]
+    found = row_level_security(server)
+    assert (found["status"] == "warning") == superuser
+    assert not superuser or "is a superuser" in found["value"]
 
 
 def test_a_storage_that_refuses(tmp_path):

@@ -515,7 +515,6 @@ def test_deep_json(wire):
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("POST", "auth/token"),
         ("POST", "no_such_call"),
     ],
 )

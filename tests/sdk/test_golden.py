@@ -7,7 +7,18 @@ from tinker import types
 from helpers import WAIT, datum, forward, full, golden, golden_data, logprobs, lora, sample, train
 from server import GOLDEN
 
-FAMILIES = ["gemma3", "llama", "llama3_rope", "llama_tied", "mistral_swa", "qwen2", "qwen3"]
+FAMILIES = [
+    "deepseek_v3",
+    "gemma3",
+    "gpt_oss",
+    "llama",
+    "llama3_rope",
+    "llama_tied",
+    "mistral_swa",
+    "qwen2",
+    "qwen3",
+    "qwen3_moe",
+]
 MODELS = {f"tiny-{family}": GOLDEN / family for family in FAMILIES}
 
 

@@ -1,10 +1,12 @@
 """HTTPS: what is served, what is refused at the start, and certificates that are replaced while the server runs."""
 
 import contextlib
+import os
 import signal
 import socket
 import ssl
 import subprocess
+import sys
 import time
 
 import httpx
@@ -13,7 +15,7 @@ import pytest
 from certificates import Authority
 from helpers import client, datum, lora, train
 from process import Process, free_port
-from server import BINARY, KEY, Server, engine_flags, migrate
+from server import BINARY, KEY, REPOSITORY, Server, engine_flags, migrate
 
 ADDRESS = "127.0.0.1"
 NOTICED = 60
@@ -78,6 +80,22 @@ def test_the_sdk_trains_over_https(secure, monkeypatch):
     with client(secure) as service:
         train(lora(service), [datum([1, 2, 3])])
     assert f"TINKER_BASE_URL={secure.url}" in secure.text()
+
+
+def test_the_clients_of_this_repository_speak_https(secure):
+    """They trust what the system trusts, which a variable of the environment replaces here."""
+    settings = {"TRAINYARD_BASE_URL": secure.url, "TRAINYARD_API_KEY": KEY, "SSL_CERT_FILE": str(secure.root)}
+    package = REPOSITORY / "client-sdk" / "python"
+    programs = [[sys.executable, package / "examples" / "sample.py"], [BINARY.parent / "examples" / "sample"]]
+    for program in programs:
+        environment = os.environ | settings | {"PYTHONPATH": str(package / "src")}
+        done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        environment.pop("SSL_CERT_FILE")
+        started = time.monotonic()
+        done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode != 0 and "certificate" in done.stderr.lower()
+        assert time.monotonic() - started < 10, "a certificate that nobody vouches for is refused at once"
 
 
 def test_versions_from_1_2_are_spoken_and_http_1_1_is_agreed(secure):

@@ -98,6 +98,7 @@ def trained(service, number: int) -> float:
 
 
 @pytest.mark.deployments("sqlite")
+@pytest.mark.alone
 @pytest.mark.timeout(600)
 def test_six_runs_of_all_parameters_in_4_gb_beside_a_sampling_tenant(limited, record_property):
     server, group = limited

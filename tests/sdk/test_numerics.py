@@ -88,6 +88,43 @@ def test_a_run_waits_for_a_server_that_computes_alike(tmp_path, calm, other_weig
         server.stop()
 
 
+def test_a_run_goes_on_with_the_kernels_that_were_chosen_for_it(tmp_path):
+    """On a processor that has better ones, `--kernels` names those that the run began with."""
+
+    def losses(name, interruption):
+        (tmp_path / name).mkdir()
+        server = Server(tmp_path / name, flags=["--kernels", "avx2"]).start()
+        try:
+            with client(server) as service:
+                run = lora(service)
+                found = [step(run)]
+                interruption(server, run)
+                found.append(step(run))
+                assert changed(server, run) == []
+            return found
+        finally:
+            server.stop()
+
+    def other_kernels(server, run):
+        restart(server, kernels="portable")
+        waiting = run.forward_backward(BATCH, "cross_entropy")
+        until_waiting(server)
+        assert "portable" in server.text()
+        restart(server, kernels="avx2")
+        waiting.result(WAIT)
+
+    def the_same_kernels(server, run):
+        run.forward_backward(BATCH, "cross_entropy").result(WAIT)
+
+    assert losses("interrupted", other_kernels) == losses("calm", the_same_kernels)
+
+
+def test_kernels_that_there_are_not_are_refused(tmp_path):
+    server = Server(tmp_path, flags=["--kernels", "avx3"])
+    with pytest.raises(RuntimeError, match="expected amx-bf16, avx512-bf16, avx2 or portable"):
+        server.start()
+
+
 def test_a_run_is_continued_with_another_type_where_that_is_allowed(tmp_path, calm, other_weights):
     """It says since when; other weights are not continued even so."""
     server = Server(tmp_path, dtype="f32", flags=["--numerics-mismatch", "continue"]).start()

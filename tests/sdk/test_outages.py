@@ -1,5 +1,6 @@
 """A PostgreSQL server that answers nothing, and connections to it that were lost without a word."""
 
+import contextlib
 import time
 
 import pytest
@@ -28,7 +29,8 @@ def own_postgres():
 
 
 def test_a_silent_database_is_answered_with_503_and_work_goes_on_once_it_answers(tmp_path, own_postgres):
-    server = Server(tmp_path, database=own_postgres.url)
+    database = contextlib.ExitStack()
+    server = Server(tmp_path, database=database.enter_context(pg.database(own_postgres.url)))
     try:
         server.start()
         with client(server) as service:
@@ -50,6 +52,7 @@ def test_a_silent_database_is_answered_with_503_and_work_goes_on_once_it_answers
         assert server.stop() == 0
     finally:
         server.close()
+        database.close()
 
 
 def test_work_goes_on_when_connections_are_lost_without_a_word(tmp_path, postgres_server, undisturbed):

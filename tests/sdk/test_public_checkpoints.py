@@ -10,18 +10,24 @@ import pytest
 import tinker
 
 import wire as raw
-from helpers import TOKENS, WAIT, assert_bits_equal, client, datum, forward, logprobs, lora, rest, sample, train
+from helpers import (
+    ALICE,
+    BOB,
+    TOKENS,
+    TWO_TENANTS,
+    WAIT,
+    assert_bits_equal,
+    client,
+    datum,
+    forward,
+    logprobs,
+    lora,
+    rest,
+    sample,
+    train,
+)
 
-ALICE, BOB = "tml-alice-0123456789", "tml-bob-0123456789"
-CONFIG = f"""
-[[keys]]
-tenant = "alice"
-key = "{ALICE}"
-
-[[keys]]
-tenant = "bob"
-key = "{BOB}"
-"""
+CONFIG = TWO_TENANTS
 
 
 @pytest.fixture(scope="module")

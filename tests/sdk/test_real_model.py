@@ -5,8 +5,10 @@ import os
 import subprocess
 import sys
 
+import anthropic
 import httpx
 import numpy as np
+import openai
 import pytest
 
 from helpers import KEY, WAIT, assert_bits_equal, datum, forward, logprobs, lora, prompt, refused, sample
@@ -19,6 +21,9 @@ PROSE = next(item for item in REFERENCE if item is not CHAT)
 
 TEXTS = ["  spaces, digits 12345 and\nlines\t", "naïve café — 東京 🙂", ""] + [item["text"] for item in REFERENCE]
 
+QUESTION = "What is the capital of France? Answer in two sentences, with café and 東京 in the second."
+REPLY_TOKENS = 48
+
 TOKENIZE = f"""
 import json, tinker
 service = tinker.ServiceClient()
@@ -26,12 +31,19 @@ run = service.create_lora_training_client({SMOL!r}, rank=1).result()
 tokenizer = run.get_tokenizer()
 sampler = service.create_sampling_client(base_model={SMOL!r}).result()
 assert sampler.get_tokenizer().encode("same") == tokenizer.encode("same")
-chat = [{{"role": "user", "content": "Hi there"}}]
+chat = [{{"role": "user", "content": {QUESTION!r}}}]
+rendered = tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
+prompt = tinker.ModelInput.from_ints(tokenizer.encode(rendered, add_special_tokens=False))
+greedy = sampler.sample(prompt, 1, tinker.SamplingParams(max_tokens={REPLY_TOKENS}, temperature=0.0)).result().sequences[0]
 texts = {TEXTS!r}
 print(json.dumps({{
     "ids": [tokenizer.encode(text) for text in texts],
     "back": [tokenizer.decode(tokenizer.encode(text)) for text in texts],
-    "chat": tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False),
+    "chat": rendered,
+    "prompt_tokens": prompt.length,
+    "reply": tokenizer.decode(greedy.tokens, skip_special_tokens=True),
+    "reply_tokens": len(greedy.tokens),
+    "stop_reason": greedy.stop_reason,
     "eos": tokenizer.eos_token_id,
 }}))
 service.close("success").result()
@@ -63,7 +75,26 @@ def test_get_tokenizer_needs_only_the_server(tokenized):
     assert tokenized["back"] == TEXTS
     assert tokenized["eos"] == 2
     assert tokenized["chat"].startswith("<|im_start|>system\n")
-    assert tokenized["chat"].endswith("<|im_start|>user\nHi there<|im_end|>\n<|im_start|>assistant\n")
+    assert tokenized["chat"].endswith("<|im_start|>user\n" + QUESTION + "<|im_end|>\n<|im_start|>assistant\n")
+
+
+@pytest.mark.parametrize("base", ["oai/api/v1", "v1"])
+def test_a_chat_is_the_greedy_sample_of_the_rendered_prompt(server, tokenized, base):
+    """What the SDK samples from the tokens of the rendered conversation is what the compatible APIs reply."""
+    messages = [{"role": "user", "content": QUESTION}]
+    request = {"model": SMOL, "messages": messages, "temperature": 0, "max_tokens": REPLY_TOKENS}
+    with openai.OpenAI(base_url=f"{server.url}/{base}", api_key=KEY, max_retries=0) as client:
+        whole = client.chat.completions.create(**request)
+        chunks = list(client.chat.completions.create(**request, stream=True))
+    assert whole.choices[0].message.content == tokenized["reply"]
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == tokenized["reply"]
+    assert whole.choices[0].finish_reason == chunks[-1].choices[0].finish_reason == tokenized["stop_reason"]
+    assert whole.usage.prompt_tokens == tokenized["prompt_tokens"]
+    assert whole.usage.completion_tokens == tokenized["reply_tokens"] > 10
+    base = f"{server.url}/anthropic/api" if base != "v1" else server.url
+    with anthropic.Anthropic(base_url=base, api_key=KEY, max_retries=0) as client:
+        message = client.messages.create(model=SMOL, messages=messages, max_tokens=REPLY_TOKENS, extra_body={"temperature": 0})
+    assert (message.content[0].text, message.usage.output_tokens) == (tokenized["reply"], tokenized["reply_tokens"])
 
 
 def test_the_tokenizer_agrees_with_the_reference(tokenized):

@@ -19,7 +19,7 @@ def test_health_needs_no_key(server):
 def test_client_config(wire):
     """Mandatory. Any subset of the fields is valid; flags that are not supported stay off."""
     config = wire.ok("client/config", {"sdk_version": "0.38.0"})
-    assert config.get("pjwt_auth_enabled", False) is False
+    assert config["pjwt_auth_enabled"] is True
     assert config.get("custom_loss_server_side", False) is True
     assert config["sample_join_sampling_session"] is True
     assert wire.ok("client/dynamic_config", {"sdk_version": "0.38.0"}).get("refresh_interval_sec", 300) >= 10

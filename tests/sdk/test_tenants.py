@@ -7,19 +7,10 @@ import pytest
 import tinker
 
 import wire as raw
-from helpers import TOKENS, WAIT, client, datum, forward, lora, rest, sample, train
+from helpers import ALICE, BOB, TOKENS, TWO_TENANTS, WAIT, client, datum, forward, lora, rest, sample, train
 from server import TINY
 
-ALICE, BOB = "tml-alice-0123456789", "tml-bob-0123456789"
-CONFIG = f"""
-[[keys]]
-tenant = "alice"
-key = "{ALICE}"
-
-[[keys]]
-tenant = "bob"
-key = "{BOB}"
-"""
+CONFIG = TWO_TENANTS
 
 
 @pytest.fixture(scope="module")

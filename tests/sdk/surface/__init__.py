@@ -1,0 +1,1 @@
+"""The surface of the SDK: every public method, command, value and call, with what drives each against a real server."""

@@ -1,0 +1,370 @@
+"""Parts of the recipes that need no server: settings, data, chat templates, rewards, the sandbox, objectives, agents."""
+
+import json
+import math
+import os
+import pathlib
+import random
+import tempfile
+import time
+import types
+
+import httpx
+import pytest
+
+import chat_model
+import recipes  # noqa: F401 - makes the package importable
+
+from trainyard.recipes import async_grpo, dpo, ppo, reward_model  # isort: skip
+from trainyard.recipes import eval as evaluation  # isort: skip
+from trainyard.recipes.core import data, datums, objective  # isort: skip
+from trainyard.recipes.core.agents import Proxy, Refused, Session, checked, play_any  # isort: skip
+from trainyard.recipes.core.chat import Chat, Example, tool_calls  # isort: skip
+from trainyard.recipes.core.config import ConfigError, load  # isort: skip
+from trainyard.recipes.core.rewards import CodeReward, load_reward  # isort: skip
+from trainyard.recipes.core.rollout import Limits, Sampled, Trajectory, play  # isort: skip
+from trainyard.recipes.core.sandbox import Sandbox, no_network  # isort: skip
+from trainyard.recipes.envs import BlackBox, EnvironmentConfig, Outcome, load_suite  # isort: skip
+from trainyard.recipes.envs.search import Bm25  # isort: skip
+from trainyard.recipes.grpo import Config  # isort: skip
+
+
+@pytest.fixture(scope="module")
+def chat():
+    folder = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
+    return Chat(chat_model.tokenizer(folder))
+
+
+def test_flags_replace_the_environment_which_replaces_the_file(tmp_path):
+    file = tmp_path / "a.toml"
+    file.write_text('folder = "f"\nsteps = 1\nkl = 1\n[adam]\nbeta1 = 0.5\nbeta2 = 0.5\nlearning_rate = 0.5\n')
+    environ = {"RECIPE_ADAM__BETA1": "0.6", "RECIPE_ADAM__BETA2": "0.6", "RECIPE_SINKS": "wandb,mlflow", "OTHER": "x"}
+    argv = ["--config", str(file), "--adam.beta2", "0.7", "--mask-truncated", "--environment.options.largest=9"]
+    read = load(Config, argv, environ, "x")
+    assert (read.steps, read.kl, read.adam.learning_rate, read.adam.beta1, read.adam.beta2) == (1, 1.0, 0.5, 0.6, 0.7)
+    assert read.sinks == ["wandb", "mlflow"] and read.mask_truncated and read.environment.options == {"largest": 9}
+    assert isinstance(read.kl, float) and read.adam.eps == 1e-8
+    with pytest.raises(ConfigError, match="group_size: at least 2"):
+        load(Config, ["--folder=f", "--group_size=1"], {}, "x")
+    with pytest.raises(ConfigError, match="--steps: steps: a whole number is expected, not '1.5'"):
+        load(Config, ["--folder=f", "--steps=1.5"], {}, "x")
+
+
+def test_data_is_read_and_its_errors_have_a_place(tmp_path):
+    lines = tmp_path / "a.jsonl"
+    lines.write_text('{"a": 1}\n\n{"a": 2}\n')
+    assert data.read(str(lines)) == [{"a": 1}, {"a": 2}]
+    lines.write_text('{"a": 1}\n{"a"\n')
+    with pytest.raises(ConfigError, match=r"a\.jsonl:2"):
+        data.read(str(lines))
+    with pytest.raises(ConfigError, match="there is no such file"):
+        data.read(str(tmp_path / "b.jsonl"))
+
+
+def test_parquet(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.Table.from_pylist([{"prompt": "x", "n": 1}]), tmp_path / "a.parquet")
+    assert data.read(str(tmp_path / "a.parquet")) == [{"prompt": "x", "n": 1}]
+
+
+def test_order_goes_on_where_it_stopped():
+    whole = [batch for batch, _ in zip(data.batches(5, 2, 3), range(7), strict=False)]
+    later = [batch for batch, _ in zip(data.batches(5, 2, 3, first=4), range(3), strict=False)]
+    assert whole[4:] == later
+    assert sorted(sum(whole, [])[:5]) == [0, 1, 2, 3, 4]
+
+
+def test_only_chosen_turns_are_learned(chat):
+    messages = [
+        {"role": "user", "content": "A?"}, {"role": "assistant", "content": "one", "train": True},
+        {"role": "user", "content": "B?"}, {"role": "assistant", "content": "two"},
+    ]  # fmt: skip
+    for loss_on, learned in (("all", "one<|end|>two<|end|>"), ("last", "two<|end|>"), ("marked", "one<|end|>")):
+        example = chat.example(messages, loss_on)
+        assert chat.tokenizer.decode(example.tokens) == chat.render([{k: m[k] for k in ("role", "content")} for m in messages])
+        kept = [token for token, weight in zip(example.tokens, example.weights, strict=True) if weight]
+        assert chat.tokenizer.decode(kept) == learned
+
+
+def test_sampled_tokens_are_never_encoded_again(chat):
+    """Whatever was sampled, with or without an end token, the next turn follows it."""
+    end = chat.encode("<|end|>")
+    more = [{"role": "user", "content": "And?"}]
+    assert chat.tokenizer.decode(chat.following([5, 6], more)) == "<|end|><|user|>And?<|end|><|assistant|>"
+    assert chat.tokenizer.decode(chat.following([5, *end], more)) == "<|user|>And?<|end|><|assistant|>"
+
+
+def test_rows_of_several_examples():
+    rows = datums.joined([Example([1, 2, 3], [1, 1, 1]), Example([4, 5], [1, 1]), Example([6, 7, 8, 9], [0, 1, 1, 1])], 5)
+    assert [row.tokens for row in rows] == [[1, 2, 3, 4, 5], [6, 7, 8, 9]]
+    assert rows[0].weights == [0, 1, 1, 0, 1]
+
+
+def test_sandbox_limits():
+    sandbox = Sandbox(seconds=1, memory_mib=256)
+    assert sandbox.run("print(6 * 7)").output == "42\n"
+    assert not sandbox.run("raise SystemExit(3)").ok
+    assert not sandbox.run("while True: pass").ok
+    assert sandbox.run("import time; time.sleep(30)").timed_out
+    assert "MemoryError" in sandbox.run("x = bytearray(1 << 30)").output
+    assert not sandbox.run("open('big', 'wb').write(bytes(1 << 20))").ok
+    assert len(sandbox.run("print('x' * 10_000_000)").output) <= 64 << 10
+    secret = {"SECRET_OF_THE_TEST": "1"}
+    os.environ.update(secret)
+    assert sandbox.run("import os; print('SECRET_OF_THE_TEST' in os.environ)").output == "False\n"
+
+
+def test_sandbox_has_no_network():
+    if not no_network():
+        with pytest.raises(ConfigError, match="network can't be taken away"):
+            Sandbox(require_no_network=True).run("pass")
+        pytest.skip("namespaces are not permitted here")
+    tried = Sandbox().run("import socket; socket.create_connection(('127.0.0.1', 1), 1)")
+    assert "Network is unreachable" in tried.output
+
+
+def test_rewards():
+    code = CodeReward(Sandbox(seconds=2))
+    record = {"tests": ["assert f(1) == 2", "assert f(2) == 4"]}
+    assert code("So:\n```python\ndef f(x):\n    return x + 1\n```", record) == 0.5
+    with pytest.raises(ConfigError, match="neither math nor code"):
+        load_reward("best")
+    with pytest.raises(ConfigError, match="no_such_module"):
+        load_reward("no_such_module:f")
+
+
+def test_math_reward():
+    pytest.importorskip("math_verify")
+    reward = load_reward("math")
+    assert reward("It is $\\frac{2}{4}$.", {"answer": "0.5"}) == 1.0
+    assert reward("It is 7.", {"answer": "8"}) == 0.0
+
+
+def test_bm25_finds_rare_words_first():
+    index = Bm25(["the cat sat", "the dog sat on the cat", "the bird"])
+    assert index.best("dog", 2) == [1]
+    assert index.best("cat", 2) == [0, 1], "the shorter text comes first"
+    assert index.best("fish", 2) == []
+
+
+class Scripted:
+    """A policy that says what it is told."""
+
+    def __init__(self, chat, *replies):
+        self.chat, self.replies, self.prompts = chat, list(replies), []
+
+    def sample(self, prompt, limits, seed):
+        self.prompts.append(list(prompt))
+        tokens = self.chat.encode(self.replies.pop(0) + "<|end|>")
+        return Sampled(tokens, [-1.0] * len(tokens), [3] * len(tokens), True)
+
+
+def played(chat, name, *replies, turns=4, index=0, **options):
+    environment = load_suite(EnvironmentConfig(name, options)).make(index)
+    policy = Scripted(chat, *replies)
+    return play(environment, policy, chat, Limits(max_turns=turns), 0), policy
+
+
+def test_search_with_a_tool(chat):
+    suite = load_suite(EnvironmentConfig("search"))
+    question, answer = suite.questions[0]
+    call = '<tool_call>{"name": "search", "arguments": {"query": "' + question[:-1] + '"}}</tool_call>'
+    trajectory, policy = played(chat, "search", call, f"It is {answer}.")
+    assert trajectory.reward == 1.0 and trajectory.turns == 2 and trajectory.metrics["searches"] == 1
+    assert f"is {answer}." in chat.decode(policy.prompts[1])
+    assert policy.prompts[1][: len(policy.prompts[0])] == policy.prompts[0], "a turn continues the sequence"
+    assert sum(trajectory.mask) == trajectory.sampled and trajectory.oldest == 3
+    held_out = {question for question, _ in load_suite(EnvironmentConfig("search"), held_out=True).questions}
+    assert not held_out & {question for question, _ in suite.questions}
+
+
+def test_sql_runs_queries_that_only_read(chat):
+    tried = '<tool_call>{"name": "run_sql", "arguments": {"query": "SELECT COUNT(*) FROM staff"}}</tool_call>'
+    evil = '<tool_call>{"name": "run_sql", "arguments": {"query": "DELETE FROM staff"}}</tool_call>'
+    trajectory, policy = played(chat, "sql", tried, evil, "```sql\nSELECT 'no'\n```", index=1)
+    assert trajectory.turns == 3 and trajectory.reward == 0.1
+    assert "not authorized" in chat.decode(policy.prompts[2])
+    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT MAX(x) FROM c"
+    assert played(chat, "sql", endless)[0].reward == 0.0
+
+
+def test_code_shows_what_failed(chat):
+    trajectory, policy = played(chat, "code", "def f(x): return None", "def f(x): return None", turns=2)
+    assert trajectory.turns == 2 and trajectory.reward == 0.0
+    assert "AssertionError" in chat.decode(policy.prompts[1])
+
+
+def test_advantages_and_scales():
+    assert objective.group_advantages([1.0, 0.0], True) == [1.0, -1.0]
+    assert objective.group_advantages([1.0, 1.0], True) == [0.0, 0.0]
+    short, long = Trajectory(mask=[True] * 2, answer_tokens=2), Trajectory(mask=[True] * 6, reward=1.0, answer_tokens=6)
+    assert objective.scales([short, long], "token", 10) == [1 / 8, 1 / 8]
+    assert objective.scales([short, long], "sequence", 10) == [1 / 4, 1 / 12]
+    assert objective.scales([short, long], "constant", 10) == [1 / 20, 1 / 20]
+    assert objective.shaped(long, 8, 4, 1.0) == 0.5 and objective.shaped(long, 8, 0, 1.0) == 1.0
+    dapo = objective.loss_config(objective.ALGORITHMS["dapo"])
+    assert dapo == {"clip_low_threshold": 0.8, "clip_high_threshold": 1.28}
+
+
+@pytest.mark.parametrize("loss", ["dpo", "ipo", "simpo"])
+def test_slopes_of_preference_losses(loss):
+    """Against differences of the losses."""
+    config = dpo.Config(folder="x", data="x", loss=loss, label_smoothing=0.1 if loss == "dpo" else 0.0)
+    pair = dpo.Pair(Example([1] * 4, [0, 1, 1, 1]), Example([1] * 3, [0, 1, 1]))
+    judge = lambda c, r: dpo.judged(pair, dpo.Scored(c, r, -5.0, -4.0), config)  # noqa: E731
+    _, slope, other, _ = judge(-4.0, -6.0)
+    h = 1e-5
+    assert slope == pytest.approx((judge(-4 + h, -6)[0] - judge(-4 - h, -6)[0]) / (2 * h), rel=1e-5)
+    assert other == pytest.approx((judge(-4, -6 + h)[0] - judge(-4, -6 - h)[0]) / (2 * h), rel=1e-5)
+    assert math.isfinite(judge(-1e6, 0.0)[0])
+
+
+def test_pass_at_k():
+    assert evaluation.pass_at_k(4, 0, 2) == 0.0 and evaluation.pass_at_k(4, 3, 2) == 1.0
+    assert evaluation.pass_at_k(4, 1, 1) == 0.25 and evaluation.pass_at_k(4, 1, 2) == 0.5
+
+
+def test_calls_of_tools():
+    text = 'Well. <tool_call>\n{"name": "a", "arguments": {"x": 1}}\n</tool_call><tool_call>{"name": </tool_call>'
+    assert tool_calls(text) == [{"name": "a", "arguments": {"x": 1}}]
+
+
+def test_the_proxy_continues_sequences_and_refuses_what_it_can_not_do(chat):
+    call = '<tool_call>{"name": "look", "arguments": {"at": "x"}}</tool_call>'
+    session = Session(Scripted(chat, call, "Seen.", "Other."), chat, Limits(max_turns=3), 0)
+    messages = [{"role": "user", "content": "Look."}]
+    first = session.answer({"model": "policy", "messages": messages})["choices"][0]
+    assert first["finish_reason"] == "tool_calls" and first["message"]["tool_calls"][0]["function"]["name"] == "look"
+    messages += [first["message"], {"role": "tool", "tool_call_id": "1", "content": "A cat."}]
+    second = session.answer({"model": "policy", "messages": json.loads(json.dumps(messages))})["choices"][0]["message"]
+    assert second["content"] == "Seen." and len(session.conversations) == 1
+    one = session.conversations[0].trajectory
+    assert one.turns == 2 and "A cat." in chat.decode(one.tokens)
+    session.answer({"model": "policy", "messages": [{"role": "user", "content": "Anew."}]})
+    assert len(session.conversations) == 2
+    with pytest.raises(Refused, match="has had its 3 answers"):
+        session.answer({"model": "policy", "messages": messages})
+    for body, name in (({"stream": True}, "stream"), ({"n": 2}, "n: 2"), ({"response_format": {}}, "response_format")):
+        with pytest.raises(Refused, match=name):
+            checked({"messages": messages, **body})
+
+
+class Slow:
+    """A policy with a version that changes while answers are going on; some take long."""
+
+    def __init__(self):
+        self.version = 0
+
+    def sample(self, prompt, limits, seed):
+        versions = []
+        for _ in range(3):
+            versions.append(self.version)
+            time.sleep((seed % 7) ** 3 / 30_000)
+        return Sampled([7, 8, 9], [-1.0] * 3, versions, True)
+
+
+@pytest.mark.parametrize("staleness", [0, 1, 3])
+def test_staleness_keeps_its_bound(chat, staleness):
+    """With answers that take very different times, and groups that are dropped for being too old or without a gradient."""
+    config = async_grpo.Config(
+        folder="x", steps=12, groups=3, group_size=2, staleness=staleness, dynamic_sampling=True, concurrency=8
+    )
+    run = types.SimpleNamespace(first_step=0, chat=chat, config=config)
+    policy, suite, rewards = Slow(), load_suite(EnvironmentConfig("arithmetic")), random.Random(5)
+    learner = types.SimpleNamespace(
+        objective=config.objective, informative=lambda group: rewards.random() < 0.8 and len(group) == 2
+    )
+    rollouts = async_grpo.Rollouts(run, config, suite, policy, data.shuffled(len(suite), 0))
+    try:
+        rollouts.start(0)
+        for step in range(config.steps):
+            groups = rollouts.take(step, learner)
+            assert len(groups) == 3
+            assert async_grpo.ages(groups, step)["staleness_max"] <= staleness
+            policy.version = step + 1
+            rollouts.start(step + 1)
+        assert rollouts.used == 36
+    finally:
+        rollouts.close()
+
+
+def test_a_failing_environment_ends_the_run(chat):
+    config = async_grpo.Config(folder="x", steps=2, groups=1, group_size=2)
+    run = types.SimpleNamespace(first_step=0, chat=chat, config=config)
+
+    class Broken:
+        def make(self, index):
+            raise RuntimeError("no database")
+
+    rollouts = async_grpo.Rollouts(run, config, Broken(), Slow(), iter(range(9)))
+    try:
+        rollouts.start(0)
+        with pytest.raises(RuntimeError, match="no database"):
+            rollouts.take(0, None)
+    finally:
+        rollouts.close()
+
+
+class Talker(BlackBox):
+    """Asks twice by HTTP; the second request continues the first."""
+
+    def run(self, base_url, api_key, model):
+        with httpx.Client(base_url=base_url, timeout=20) as http:
+            messages = [{"role": "user", "content": "Hi"}]
+            for _ in range(2):
+                reply = http.post("chat/completions", json={"model": model, "messages": messages}).json()
+                messages += [reply["choices"][0]["message"], {"role": "user", "content": "And?"}]
+            refused = http.post("chat/completions", json={"messages": messages, "stream": True})
+            assert refused.status_code == 400 and "stream" in refused.json()["error"]["message"]
+            assert http.get("models").json()["data"][0]["id"] == model
+            assert httpx.post(f"{base_url.replace(api_key, 'other')}/chat/completions", json={}).status_code == 404
+        return Outcome(0.5)
+
+
+def test_black_boxes_are_recorded(chat):
+    with Proxy() as proxy:
+        (one,) = play_any(Talker(), proxy, Scripted(chat, "Hello.", "Well."), chat, Limits(max_turns=2), 0)
+    assert one.reward == 0.5 and one.turns == 2 and not proxy.sessions
+    assert chat.tokenizer.decode(one.tokens).endswith("Hello.<|end|><|user|>And?<|end|><|assistant|>Well.<|end|>")
+
+
+def test_advantages_follow_from_rewards_and_values():
+    """Over the sampled tokens alone, of two turns, against the sums of the definition."""
+    mask = [False, True, True, False, True]
+    trajectory = Trajectory([7] * 5, mask, [0.0, -1.0, -1.0, 0.0, -1.0], [0] * 5, reward=2.0)
+    rewards = ppo.token_rewards(trajectory, {1: 0.5, 2: -0.5, 4: 1.0}, 0.1)
+    assert rewards == pytest.approx([0, -0.05, 0.05, 0, 1.9])
+    values, gamma, lam = [9.0, 1.0, 2.0, 9.0, 3.0], 0.9, 0.8
+    found = ppo.estimated(trajectory, rewards, values, gamma, lam)
+    deltas = [-0.05 + gamma * 2 - 1, 0.05 + gamma * 3 - 2, 1.9 - 3]
+    expected = [sum((gamma * lam) ** k * delta for k, delta in enumerate(deltas[at:])) for at in range(3)]
+    assert [found.advantages[at] for at in (1, 2, 4)] == pytest.approx(expected)
+    assert [found.returns[at] for at in (1, 2, 4)] == pytest.approx([a + values[at] for a, at in zip(expected, (1, 2, 4), strict=True)])
+    assert found.advantages[0] == found.returns[3] == found.values[3] == 0
+    # With lambda = 1 and no discount returns are the sums of the rewards that follow.
+    whole = ppo.estimated(trajectory, rewards, values, 1.0, 1.0)
+    assert whole.returns == pytest.approx([0, 1.9, 1.95, 0, 1.9])
+    other = ppo.estimated(Trajectory([7] * 2, [False, True], [0.0, -1.0], [0] * 2), [0, 5.0], [0, 1.0], 1.0, 1.0)
+    ppo.whiten([whole, other])
+    every = [whole.advantages[at] for at in (1, 2, 4)] + [other.advantages[1]]
+    assert sum(every) == pytest.approx(0, abs=1e-12) and sum(x * x for x in every) == pytest.approx(4)
+    assert whole.advantages[3] == 0
+
+
+@pytest.mark.parametrize("chosen", [-1.0, 0.3, 2.0])
+def test_slopes_of_the_bradley_terry_loss(chosen):
+    config = reward_model.Config(folder="x", data="x", label_smoothing=0.1, centering=0.05)
+    loss = lambda c, r: reward_model.judged(c, r, config).loss  # noqa: E731
+    found, h = reward_model.judged(chosen, 0.5, config), 1e-5
+    slopes = ((loss(chosen + h, 0.5) - loss(chosen - h, 0.5)) / (2 * h), (loss(chosen, 0.5 + h) - loss(chosen, 0.5 - h)) / (2 * h))
+    assert found.slopes == pytest.approx(slopes, abs=1e-8)
+
+
+def test_settings_of_ppo_are_checked():
+    with pytest.raises(ConfigError, match="critic.value_clip: at least 0"):
+        load(ppo.Config, ["--folder=f", "--critic.value_clip=-1"], {}, "x")
+    with pytest.raises(ConfigError, match="minibatches: from 1 to tasks"):
+        load(ppo.Config, ["--folder=f", "--tasks=2", "--minibatches=3"], {}, "x")
+    read = load(ppo.Config, ["--folder=f", "--critic.adam.learning_rate=1"], {"RECIPE_GAE_LAMBDA": "0.5"}, "x")
+    assert (read.critic.adam.learning_rate, read.adam.learning_rate, read.gae_lambda) == (1.0, 1e-4, 0.5)

@@ -1,0 +1,259 @@
+"""Each recipe for two steps on a tiny model: it runs, it writes what it promises, and it resumes to the bit."""
+
+import json
+import math
+import pathlib
+import tempfile
+
+import openai
+import pytest
+
+import chat_model
+from helpers import KEY
+from recipes import conversations, final, metrics, settings
+from server import TINY_MODELS
+
+from trainyard.recipes import agent_env, async_grpo, distill, dpo, grpo, ppo, reward_model, sft  # isort: skip
+from trainyard.recipes import eval as evaluation  # isort: skip
+
+FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
+MODELS = TINY_MODELS | {chat_model.NAME: FOLDER}
+RL = {"groups": 2, "group_size": 2, "limits.max_tokens": 6, "eval_tasks": 1, "environment.options.partial": 0.5}
+
+
+@pytest.fixture(autouse=True)
+def environment(server, monkeypatch):
+    monkeypatch.setenv("TINKER_BASE_URL", server.url)
+    monkeypatch.setenv("TINKER_API_KEY", KEY)
+
+
+def finished(recipe, folder, **more):
+    """Runs a recipe to its end; returns its metrics."""
+    assert recipe.cli(settings(folder, FOLDER, **more)) == 0
+    return metrics(folder)
+
+
+def resumed(recipe, tmp_path, **more):
+    """Runs a recipe at once, and one step after the other from checkpoints: the metrics are equal to the bit."""
+    whole = finished(recipe, tmp_path / "whole", **more)
+    finished(recipe, tmp_path / "parts", **more | {"steps": 1})
+    # What a killed process may leave: a step whose checkpoint is missing, and half a line.
+    with (tmp_path / "parts" / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 1, "loss": 7.0}\n{"step"')
+    parts = finished(recipe, tmp_path / "parts", **more)
+    drop = lambda lines: [{k: v for k, v in one.items() if not k.startswith(("validation", "held"))} for one in lines]  # noqa: E731
+    assert drop(parts) == drop(whole)
+    assert parts[-1] == whole[-1]
+    return whole
+
+
+@pytest.mark.parametrize("packing", ["none", "budget", "concat"])
+def test_sft(tmp_path, packing):
+    data = conversations(tmp_path / "data.jsonl")
+    more = {"data": data, "validation": data, "packing": packing, "batch_size": 2, "batch_tokens": 300, "max_length": 200}
+    first, last = resumed(sft, tmp_path, **more)
+    assert last["validation_loss"] < first["validation_loss_before"]
+    assert final(tmp_path / "whole").startswith("tinker://")
+
+
+def test_eval_through_the_openai_api(tmp_path, capsys):
+    output = tmp_path / "attempts.jsonl"
+    argv = [f"--model={chat_model.NAME}", "--tasks=2", "--samples=3", "--k=1,3", "--max_tokens=4", f"--output={output}"]
+    assert evaluation.cli([*argv, "--environment.options.partial=0.5"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["tasks"] == 2 and 0 <= summary["pass@1"] <= summary["pass@3"] <= 1
+    assert len(output.read_text().splitlines()) == 6
+
+
+@pytest.mark.parametrize("algorithm", ["grpo", "dapo", "dr_grpo", "gspo", "cispo", "reinforce"])
+def test_grpo(tmp_path, algorithm):
+    lines = finished(grpo, tmp_path / "run", algorithm=algorithm, sampling_rounds=1, **RL)
+    assert [line["step"] for line in lines] == [0, 1]
+    assert "held_out/reward_before" in lines[0] and "held_out/reward" in lines[1]
+    # The sampler and the trainer agree on the log-probabilities of samples, so ratios begin at 1.
+    assert all(abs(line["sampler_kl"]) < 1e-5 for line in lines if "sampler_kl" in line)
+
+
+def test_grpo_resumes_to_the_bit(tmp_path):
+    lines = resumed(grpo, tmp_path, algorithm="dapo", sampling_rounds=1, kl=0.1, minibatches=2, **RL)
+    assert "kl" in lines[1]
+
+
+@pytest.mark.parametrize("name", ["search", "sql", "code"])
+def test_agents(tmp_path, name):
+    more = {"environment.name": name, "environment.options.turns": 2, "limits.max_turns": 2, "limits.max_tokens": 6}
+    lines = finished(agent_env, tmp_path / "run", groups=2, group_size=2, sampling_rounds=0, eval_tasks=1, steps=1, **more)
+    assert 1 <= lines[0]["turns"] <= 2
+
+
+def pairs(path):
+    record = lambda i: {"prompt": f"Say {i}.", "chosen": f"{i} it is.", "rejected": "I will not say it, no."}  # noqa: E731
+    path.write_text("".join(json.dumps(record(i)) + "\n" for i in range(4)))
+    return path
+
+
+@pytest.mark.parametrize("loss", ["dpo", "ipo", "simpo", "kto"])
+def test_dpo(tmp_path, loss):
+    if loss == "kto":
+        pytest.importorskip("torch")
+    data = pairs(tmp_path / "pairs.jsonl")
+    lines = resumed(dpo, tmp_path, data=data, validation=data, loss=loss, batch_size=2)
+    assert lines[1]["held_out/margin"] > lines[0]["held_out/margin_before"]
+    if loss != "simpo":
+        assert lines[0]["held_out/margin_before"] == pytest.approx(0, abs=1e-4), "the run begins at the reference"
+
+
+@pytest.mark.parametrize("mode", ["on_policy", "off_policy"])
+def test_distill(tmp_path, mode):
+    data = conversations(tmp_path / "data.jsonl")
+    finished(sft, tmp_path / "teacher", data=data, batch_size=6, steps=6)
+    more = {"mode": mode, "batch_size": 6, "max_tokens": 16, "top_k": 8, "samples": 4}
+    lines = resumed(distill, tmp_path, data=data, validation=data, teacher=final(tmp_path / "teacher"), **more)
+    key = "held_out/reverse_kl" if mode == "on_policy" else "held_out/forward_kl"
+    assert lines[1][key] < lines[0][f"{key}_before"]
+
+
+@pytest.mark.parametrize("correction", ["decoupled", "aipo", "none"])
+def test_async_grpo(tmp_path, correction):
+    more = RL | {"staleness": 1, "segment_tokens": 2, "environment.options.delay": 0.05, "steps": 3}
+    lines = finished(async_grpo, tmp_path / "run", correction=correction, **more)
+    assert len(lines) == 3
+    assert all(0 <= line["staleness_max"] <= 1 for line in lines)
+    assert lines[0]["staleness_max"] == 0
+
+
+def test_async_grpo_without_staleness_resumes_to_the_bit(tmp_path):
+    lines = resumed(async_grpo, tmp_path, staleness=0, **RL)
+    assert all(line["staleness_max"] == 0 for line in lines)
+
+
+def judge(tmp_path, **more):
+    """Trains a reward model; the metrics and its path."""
+    data = pairs(tmp_path / "pairs.jsonl")
+    lines = resumed(reward_model, tmp_path, data=data, validation=data, batch_size=4, **more)
+    return lines, json.loads((tmp_path / "whole" / "final.json").read_text())["reward_model"]
+
+
+def test_reward_model(tmp_path):
+    lines, path = judge(tmp_path, label_smoothing=0.1, centering=0.01)
+    assert lines[0]["held_out/loss_before"] == pytest.approx(math.log(2), rel=1e-6), "rewards begin at zero"
+    assert lines[1]["held_out/loss"] < lines[0]["held_out/loss_before"]
+    assert lines[1]["held_out/margin"] > 0 and path.split("/")[-2] == "weights"
+
+
+PPO = {
+    "tasks": 2, "episodes": 2, "limits.max_tokens": 6, "eval_tasks": 1, "environment.options.partial": 0.5,
+    "critic.rank": 4, "critic.adam.learning_rate": 1e-2,
+}  # fmt: skip
+
+
+def prompts(path):
+    path.write_text("".join(json.dumps({"prompt": f"Say {i}."}) + "\n" for i in range(4)))
+    return path
+
+
+def lengthy(answer, record):
+    """A reward that differs between answers and is never 0."""
+    return 1 + len(answer) / 10
+
+
+def test_ppo(tmp_path):
+    more = PPO | {"environment.name": "prompts", "environment.options.reward": f"{__name__}:lengthy"}
+    more |= {"environment.options.data": prompts(tmp_path / "prompts.jsonl")}
+    more.pop("environment.options.partial")
+    lines = resumed(ppo, tmp_path, kl=0.1, minibatches=2, epochs=2, **more)
+    assert lines[0]["value"] == 0, "the critic begins at zero"
+    assert lines[1]["value"] != 0 and all(line["value_loss"] >= 0 for line in lines)
+    assert all({"kl", "explained_variance", "critic/grad_norm"} <= line.keys() for line in lines)
+    assert "held_out/reward_before" in lines[0] and "held_out/reward" in lines[1]
+    saved = json.loads((tmp_path / "whole" / "checkpoints.jsonl").read_text().splitlines()[-1])
+    assert saved["beside"]["critic"] != saved["path"]
+
+
+def test_ppo_learns_nothing_of_the_policy_while_the_critic_warms_up(tmp_path):
+    more = PPO | {"critic.warmup_steps": 1, "minibatches": 1}
+    first, second = finished(ppo, tmp_path / "run", **more)
+    assert "loss" not in first and "value_loss" in first
+    assert abs(second["sampler_kl"]) < 1e-5, "one update of the samples' own weights"
+
+
+@pytest.mark.parametrize("recipe", [ppo, grpo, async_grpo])
+def test_a_reward_model_judges(tmp_path, recipe):
+    """Its score is the reward where the environment gives none."""
+    (tmp_path / "judge").mkdir()
+    path = judge(tmp_path / "judge")[1]
+    more = {
+        "environment.name": "prompts", "environment.options.data": prompts(tmp_path / "prompts.jsonl"),
+        "environment.options.reward": "none", "reward_model": path, "reward_weight": 2.0,
+        "limits.max_tokens": 6, "eval_tasks": 1, "steps": 1,
+    }  # fmt: skip
+    own = {"tasks": 2, "critic.rank": 4} if recipe is ppo else {"groups": 2, "group_size": 2}
+    (line,) = finished(recipe, tmp_path / "run", **more, **own)
+    assert line["env/reward_model"] != 0
+    assert line["reward"] == pytest.approx(2 * line["env/reward_model"], rel=1e-6)
+    assert "held_out/reward" in line
+
+
+def agent(base_url, api_key, messages):
+    """Asks twice by the official package: the second request continues the first one's sequence."""
+    with openai.OpenAI(base_url=base_url, api_key=api_key, max_retries=0) as api:
+        first = api.chat.completions.create(model="policy", messages=messages).choices[0].message
+        more = [*messages, {"role": "assistant", "content": first.content or ""}, {"role": "user", "content": "Sure?"}]
+        with pytest.raises(openai.BadRequestError, match="stream"):
+            api.chat.completions.create(model="policy", messages=messages, stream=True)
+        return api.chat.completions.create(model="policy", messages=more).choices[0].message.content or ""
+
+
+def test_agents_as_black_boxes(tmp_path):
+    more = RL | {"agent": f"{__name__}:agent", "limits.max_turns": 2}
+    lines = finished(async_grpo, tmp_path / "run", staleness=1, **more)
+    assert all(line["turns"] == 2 and line["staleness_max"] <= 1 for line in lines)
+
+
+def test_verifiers(tmp_path, monkeypatch):
+    """An environment of the package, in groups and in flight, where the package is installed."""
+    pytest.importorskip("verifiers")
+    (tmp_path / "tiny_vf_env.py").write_text(VERIFIERS)
+    monkeypatch.syspath_prepend(tmp_path)
+    more = RL | {"environment.name": "verifiers", "environment.options": '{id = "tiny-vf-env"}', "eval_tasks": 1}
+    more.pop("environment.options.partial")
+    for recipe in (grpo, async_grpo):
+        lines = finished(recipe, tmp_path / recipe.__name__, **more)
+        assert all(line["turns"] == 1 and 0 < line["reward"] <= 1 for line in lines)
+
+
+VERIFIERS = """
+import verifiers as vf
+from datasets import Dataset
+
+
+def load_environment():
+    rows = [{"prompt": [{"role": "user", "content": f"Say {i}."}], "answer": str(i)} for i in range(4)]
+    reward = lambda completion, **_: 1 / (1 + len(completion[-1]["content"] or ""))
+    return vf.SingleTurnEnv(dataset=Dataset.from_list(rows), rubric=vf.Rubric(funcs=[reward]))
+"""
+
+
+def test_settings_that_can_not_be_used_are_named(tmp_path, capsys, monkeypatch):
+    data = conversations(tmp_path / "data.jsonl")
+    file = tmp_path / "sft.toml"
+    file.write_text(f'data = "{data}"\n[adam]\nlearning_rat = 1.0\n')
+
+    def refused(argv, *names):
+        assert sft.cli(argv) == 2
+        text = capsys.readouterr().err
+        assert all(name in text for name in names), text
+
+    refused([f"--config={file}"], "sft.toml", "adam.learning_rat", "did you mean adam.learning_rate?")
+    file.write_text(f'data = "{data}"\nrank = "four"\n')
+    refused([f"--config={file}"], "rank", "a whole number", "'four'")
+    refused([], "folder", "needed")
+    refused(["--folder=x", "--data=x.csv"], "data", "x.csv", ".parquet")
+    refused(["--folder=x", "--packing=some"], "--packing", "'none', 'budget', 'concat'")
+    monkeypatch.setenv("RECIPE_ADAM__BETA1", "much")
+    refused(["--folder=x", f"--data={data}"], "RECIPE_ADAM__BETA1", "adam.beta1", "a number")
+    monkeypatch.delenv("RECIPE_ADAM__BETA1")
+    run = tmp_path / "run"
+    finished(sft, run, data=data, steps=1)
+    refused(settings(run, FOLDER, data=data, rank=8), "rank", "4 in the run", "8 now")
+    refused(settings(run, FOLDER, data=data, resume="false"), "folder", "resume is false")

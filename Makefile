@@ -1,7 +1,7 @@
 # Every target does its own setup: it needs Rust, Python >= 3.11 and a C compiler, nothing else.
 XTASK := cargo run --quiet --locked --package xtask --
 
-.PHONY: help demo test test-sdk test-deployments test-cuda-sim soak deploy-check build lint bench model openapi
+.PHONY: help demo recipes cookbook test test-sdk test-deployments test-cuda-sim compatibility soak deploy-check build lint bench model openapi sdk check-sdk
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ test-sdk: ## the SDK suite alone; ARGS go to pytest
 test-deployments: ## the SDK suite on SQLite, on PostgreSQL, and on two API servers with two workers
 	@$(XTASK) test-deployments
 
+compatibility: ## drive every name of the SDK and write the generated part of docs/compatibility.md
+	@$(XTASK) compatibility
+
 soak: ## half an hour of mixed work of 64 tenants under faults; ARGS go to tests/soak/soak.py
 	@$(XTASK) soak $(ARGS)
 
@@ -26,6 +29,12 @@ test-cuda-sim: ## the simulated CUDA libraries, with kernels that NVIDIA's compi
 
 deploy-check: ## validate the templates for deployments
 	@$(XTASK) deploy-check
+
+recipes: ## train with each recipe on the test model, check its effect, draw the figures; ARGS go to checks/run.py
+	@$(XTASK) recipes $(ARGS)
+
+cookbook: ## run programs of tinker-cookbook, unpatched, against a server; ARGS go to tests/cookbook/run.py
+	@$(XTASK) cookbook $(ARGS)
 
 build: ## build target/release/trainyard
 	@$(XTASK) build
@@ -41,3 +50,9 @@ model: ## download the test model into .cache/
 
 openapi: ## write openapi/openapi.json from the server's code
 	@$(XTASK) openapi
+
+sdk: ## write the generated parts of the SDKs from openapi/openapi.json
+	@$(XTASK) sdk
+
+check-sdk: ## check the generated parts of the SDKs, their types and their documentation
+	@$(XTASK) check-sdk

@@ -9,9 +9,9 @@ use trainyard_gpu_runtime::backend::Backend;
 use trainyard_gpu_runtime::backend::cpu::GemmStats;
 use trainyard_gpu_runtime::rng::uniform;
 use trainyard_protocol::{
-    AdamParams, BaseModel, Completion, Datum, Engine, ForwardBackward, LoraSpec, OpError, OpResult, Operation,
-    Optimizer, Prepare, RawBatch, RequestId, RunId, RunSpec, Sample, SampleOperation, SampleResult, SamplerSource,
-    SamplingParams, SaveSampler, SessionId, Stop, TenantShare, Tensor,
+    AdamParams, BaseModel, Completion, Datum, Engine, ForwardBackward, LoraSpec, ModelHead, OpError, OpResult,
+    Operation, Optimizer, Prepare, RawBatch, RequestId, RunId, RunSpec, Sample, SampleOperation, SampleResult,
+    SamplerSource, SamplingParams, SaveSampler, SessionId, Stop, TenantShare, Tensor,
 };
 
 /// Seed of the token ids.
@@ -63,7 +63,12 @@ impl Driver {
 
     /// Creates a run whose adapter, if it has one, is no longer at its start.
     pub(super) fn create_trained(&mut self, run: &str, lora: Option<LoraSpec>) -> Result<(), Box<dyn Error>> {
-        let spec = RunSpec { base_model: self.model.name.clone(), lora, optimizer: Optimizer::AdamW };
+        let spec = RunSpec {
+            base_model: self.model.name.clone(),
+            lora,
+            optimizer: Optimizer::AdamW,
+            head: ModelHead::Unembedding,
+        };
         let adapted = spec.lora.is_some();
         self.run_all([Operation::CreateRun { run: RunId::new(run), spec }])?;
         if adapted {
@@ -207,7 +212,7 @@ mod tests {
     fn a_run_steps_when_its_pass_is_done() -> Result<(), Box<dyn Error>> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/llama");
         // A microbatch for each run.
-        let options = EngineOptions { threads: 1, microbatch_tokens: 8, ..EngineOptions::default() };
+        let options = EngineOptions { threads: 1, microbatch_tokens: Some(8), ..EngineOptions::default() };
         let engine = CpuEngine::new(vec![("m".to_owned(), load(&path)?)], options)?;
         let model = engine.models().into_iter().next().ok_or("no model")?;
         let mut driver = Driver::new(engine, model);

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use trainyard_gpu_runtime::Dtype;
+use trainyard_gpu_runtime::backend::HostKernels;
 
 /// Flags of `trainyard bench`.
 #[derive(Args, Clone, Debug)]
@@ -19,6 +20,12 @@ pub struct BenchFlags {
     /// Threads; one per processor when absent.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) threads: usize,
+    /// Kernels: amx-bf16, avx512-bf16, avx2 or portable; the best ones that the processor has when absent.
+    #[arg(long, value_name = "CLASS")]
+    pub(crate) kernels: Option<HostKernels>,
+    /// Rows of a training microbatch; as many as suit caches and kernels when absent.
+    #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) microbatch: Option<u32>,
     /// What to measure, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "all")]
     pub(crate) workload: Vec<Workload>,

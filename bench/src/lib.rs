@@ -19,10 +19,10 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use trainyard_gpu_runtime::backend::Backend;
-use trainyard_gpu_runtime::backend::cpu::Peaks;
+use trainyard_gpu_runtime::backend::cpu::{Blocking, Peaks};
 
 use driver::Driver;
-use engine::load_engine;
+use engine::{kernels, load_engine};
 use flags::{EVERY, Workload};
 use report::Report;
 
@@ -63,9 +63,12 @@ fn measure(flags: &BenchFlags, open: OpenModel) -> Result<Report, Box<dyn Error>
         return Err("--batch and --seq must be at least 1".into());
     }
     let path = flags.model.as_ref().ok_or("--model is required")?;
-    let peaks = Peaks::measure(flags.dtype, flags.threads);
+    let peaks = Peaks::measure(kernels(flags)?, flags.dtype, flags.threads);
     let (engine, model) = load_engine(flags, path, open)?;
     let (isa, threads) = (engine.backend().device().kernels, engine.backend().device().threads);
+    let chosen =
+        flags.microbatch.map_or_else(String::new, |rows| format!("; microbatches of {rows} rows are measured"));
+    let blocking = Blocking::detect(engine.backend().isa()).describe(flags.dtype) + &chosen;
     let mut driver = Driver::new(engine, model.clone());
     let choices = if flags.workload.contains(&Workload::All) { &EVERY[..] } else { &flags.workload[..] };
     let workloads = choices
@@ -77,6 +80,7 @@ fn measure(flags: &BenchFlags, open: OpenModel) -> Result<Report, Box<dyn Error>
         parameters: model.parameters,
         dtype: flags.dtype.name(),
         isa,
+        blocking,
         threads,
         load_average: system::load_average(),
         gemm_gflops: peaks.gemm_gflops,
@@ -91,6 +95,7 @@ mod tests {
     use std::path::Path;
 
     use clap::Parser;
+    use trainyard_gpu_runtime::backend::HostKernels;
     use trainyard_gpu_runtime::load::load;
 
     use super::{BenchFlags, measure};
@@ -115,6 +120,16 @@ mod tests {
         assert_eq!(counted, [("w1", 16), ("w1f", 16), ("w2", 64), ("w4", 16)]);
         assert!(report.workloads.iter().all(|w| w.tokens_per_second.median > 0.0 && w.seconds.len() == 1));
         assert!(report.workloads.iter().all(|w| w.gemm.fraction > 0.0 && w.gemm.fraction < 1.0 && w.read.is_none()));
+        Ok(())
+    }
+
+    #[test]
+    fn older_kernels_are_measured_where_they_are_chosen() -> Result<(), Box<dyn Error>> {
+        let available = HostKernels::available();
+        let older = available.get(1).map_or("portable", |kernels| kernels.name());
+        let report = run(&["--workload", "w4", "--threads", "1", "--kernels", older])?;
+        assert_eq!(report.isa, older);
+        assert!(run(&["--kernels", "avx"]).is_err());
         Ok(())
     }
 

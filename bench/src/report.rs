@@ -11,6 +11,8 @@ pub(super) struct Report {
     pub(super) parameters: u64,
     pub(super) dtype: &'static str,
     pub(super) isa: &'static str,
+    /// Caches, and how GEMMs are cut.
+    pub(super) blocking: String,
     pub(super) threads: usize,
     /// Of the last minute.
     pub(super) load_average: Option<f64>,
@@ -99,6 +101,7 @@ impl Report {
         if let Some(load) = self.load_average {
             write!(out, ", load average {load:.2}")?;
         }
+        write!(out, "\n{}", self.blocking)?;
         let (gflops, read) = (self.gemm_gflops, self.read_gb_per_second);
         writeln!(out, "\npacked GEMM 2048x576x3072: {gflops:.0} GFLOP/s; memory is read at {read:.1} GB/s\n")?;
         writeln!(

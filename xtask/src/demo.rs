@@ -1,4 +1,4 @@
-//! `make demo`: a release server on a free port, and the Python examples against it.
+//! `make demo` and `make recipes`: a release server on a free port, and Python programs against it.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -15,8 +15,23 @@ use crate::tasks::{MODEL_NAME, build};
 /// Loading takes seconds.
 const START_LIMIT: Duration = Duration::from_secs(120);
 
-/// Builds, starts a server, runs the demonstration, stops the server.
+/// Runs the examples of the official SDK.
 pub(crate) fn demo() -> Result {
+    with_server("demo", |interpreter| Ok(command(interpreter, &["client-sdk/python/examples/demo.py"])))
+}
+
+/// Runs each recipe in a small form, checks its effect and draws the figures of `docs/recipes.md`; further arguments
+/// go to the program.
+pub(crate) fn recipes() -> Result {
+    with_server("recipes", |interpreter| {
+        let mut checks = command(interpreter, &["client-sdk/python/checks/run.py", "--figures", "docs/figures"]);
+        checks.arg("--runs").arg(cache()?.join("recipes")).args(std::env::args().skip(2));
+        Ok(checks)
+    })
+}
+
+/// Builds, starts a server, runs a program with the server's address in its environment, stops the server.
+fn with_server(name: &str, program: impl FnOnce(PathBuf) -> Result<Command>) -> Result {
     build()?;
     let mut model = PathBuf::new();
     let mut interpreter = PathBuf::new();
@@ -25,17 +40,18 @@ pub(crate) fn demo() -> Result {
         interpreter = python::venv()?;
         Ok(())
     })?;
-    let server = Server::start(&model)?;
+    let server = Server::start(name, &model)?;
     let url = format!("http://{}", server.address);
     eprintln!("    serving {MODEL_NAME} at {url}");
-    let mut demo = command(interpreter, &["client-sdk/python/examples/demo.py"]);
-    demo.env("TINKER_BASE_URL", &url)
+    let mut program = program(interpreter)?;
+    program
+        .env("TINKER_BASE_URL", &url)
         .env("TINKER_API_KEY", "tml-local")
         .env("HF_ENDPOINT", format!("{url}/hf"))
         .env("HF_HOME", cache()?.join("hf"))
         .env("TRANSFORMERS_VERBOSITY", "error")
         .env("PYTHONUNBUFFERED", "1");
-    run(demo).map_err(|e| format!("{e}; the server's log is {}", server.log.display()))
+    run(program).map_err(|e| format!("{e}; the server's log is {}", server.log.display()))
 }
 
 /// A server process that ends with this value.
@@ -47,12 +63,12 @@ struct Server {
 
 impl Server {
     /// Starts a server with an empty data folder and waits until it has loaded the model.
-    fn start(model: &Path) -> Result<Self> {
+    fn start(name: &str, model: &Path) -> Result<Self> {
         let cache = cache()?;
-        let (data, log) = (cache.join("demo-data"), cache.join("demo-server.log"));
+        let (data, log) = (cache.join(format!("{name}-data")), cache.join(format!("{name}-server.log")));
         let failed = |what: &str, e: std::io::Error| format!("{what}: {e}");
         if data.exists() {
-            std::fs::remove_dir_all(&data).map_err(|e| failed("clear the demo's data folder", e))?;
+            std::fs::remove_dir_all(&data).map_err(|e| failed("clear the data folder", e))?;
         }
         let output = File::create(&log).map_err(|e| failed("create the server's log", e))?;
         let errors = output.try_clone().map_err(|e| failed("create the server's log", e))?;

@@ -3,11 +3,15 @@
 //! Every task does its own setup and can be repeated at any time. It downloads and builds into `.cache/` and `target/`
 //! and touches nothing else.
 
+mod apt;
+mod browser;
 mod demo;
 mod postgres;
 mod postgres_install;
 mod process;
+mod programs;
 mod python;
+mod sdk;
 mod tasks;
 
 use std::process::ExitCode;
@@ -25,13 +29,18 @@ const TASKS: &[Task] = &[
     ("deploy-check", "validate the templates for deployments", tasks::deploy_check),
     ("test-sdk", "the SDK suite alone", tasks::test_sdk),
     ("test-deployments", "the SDK suite on every kind of deployment", tasks::test_deployments),
+    ("compatibility", "drive every name of the SDK and write docs/compatibility.md", tasks::compatibility),
     ("soak", "half an hour of mixed work under faults", tasks::soak),
     ("test-cuda-sim", "the simulated CUDA libraries, with NVIDIA's compiler", tasks::test_cuda_sim),
     ("postgres", "run a command with a private PostgreSQL server, or keep one until interrupted", postgres::postgres),
     ("demo", "train a real model through the official SDK and show what it learned", demo::demo),
+    ("recipes", "train with each recipe on the test model and check its effect", demo::recipes),
+    ("cookbook", "run the cookbook's programs, unpatched, against a server", tasks::cookbook),
     ("bench", "measure training and sampling on the test model", tasks::bench),
     ("model", "fetch the test model into .cache/", tasks::model),
     ("openapi", "write openapi/openapi.json from the server's code", tasks::openapi),
+    ("sdk", "write the generated parts of the SDKs from openapi/openapi.json", sdk::sdk),
+    ("check-sdk", "check the generated parts of the SDKs, their types and their documentation", sdk::check),
 ];
 
 fn main() -> ExitCode {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Result;
-use crate::process::{command, run, succeeds};
+use crate::apt;
 
 /// The oldest major version that the store supports.
 const OLDEST: u32 = 15;
@@ -41,14 +41,7 @@ pub(crate) fn ensure() -> Result<Binaries> {
     if let Some(found) = find() {
         return Ok(found);
     }
-    let root = succeeds(command("sh", &["-c", "test \"$(id -u)\" = 0"]));
-    if root && succeeds(command("apt-get", &["--version"])) {
-        eprintln!("    installing postgresql");
-        run(command("apt-get", &["update", "-qq"]))?;
-        let mut install = command("apt-get", &["install", "-y", "-qq", "--no-install-recommends", "postgresql"]);
-        install.env("DEBIAN_FRONTEND", "noninteractive");
-        run(install)?;
-    }
+    apt::install("postgresql")?;
     find().ok_or_else(|| {
         format!("PostgreSQL {OLDEST} or later is needed: install it, or name a server in TEST_DATABASE_URL")
     })

@@ -33,9 +33,16 @@ pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Co
     command
 }
 
-/// Cargo, the one that built this program.
+/// Cargo, the one that built this program. What `cargo run` says of this program's package is not for other packages: some are
+/// built again when it changes.
 pub(crate) fn cargo(args: &[&str]) -> Command {
-    command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), args)
+    let mut cargo = command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), args);
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
+            cargo.env_remove(name);
+        }
+    }
+    cargo
 }
 
 /// Runs a command to completion; its output goes to the terminal.

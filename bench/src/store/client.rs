@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use trainyard_protocol::{LoraSpec, Optimizer, RequestId, RunId, RunSpec, SamplingSessionId, SessionId, TenantId};
+use trainyard_protocol::{
+    LoraSpec, ModelHead, Optimizer, RequestId, RunId, RunSpec, SamplingSessionId, SessionId, TenantId,
+};
 use trainyard_scheduler::{
     Decoded, Error as StoreError, FinishReason, NewRun, NewSession, Poll, RequestKind, RunSubmission, SampleSubmission,
     Scheduler,
@@ -118,7 +120,12 @@ fn new_run(session: &SessionId) -> NewRun {
     NewRun {
         session: session.clone(),
         model_seq_id: 0,
-        spec: RunSpec { base_model: MODEL.to_owned(), lora: Some(lora), optimizer: Optimizer::AdamW },
+        spec: RunSpec {
+            base_model: MODEL.to_owned(),
+            lora: Some(lora),
+            optimizer: Optimizer::AdamW,
+            head: ModelHead::Unembedding,
+        },
         user_metadata: BTreeMap::new(),
         kind: RequestKind::CreateModel,
         payload: b"create".to_vec().into(),

@@ -69,6 +69,24 @@ pub(crate) const CRATES: &[CrateRule] = &[
         why: "it has the libraries built, and runs programs on them",
     },
     CrateRule {
+        folder: "client-sdk/generator",
+        may_use: &[],
+        never: &["tokio", "reqwest"],
+        why: "it reads the committed description of the API and writes files",
+    },
+    CrateRule {
+        folder: "client-sdk/rust",
+        may_use: &[],
+        never: &["openssl-sys", "native-tls", "aws-lc-sys", "axum", "sqlx", "candle-core"],
+        why: "a client knows the API's description and nothing else of the service",
+    },
+    CrateRule {
+        folder: "amx-emulator",
+        may_use: &[],
+        never: &[],
+        why: "it stands in for instructions: it knows nothing of the programs that use them",
+    },
+    CrateRule {
         folder: "xtask",
         may_use: &[],
         never: &[],
@@ -197,6 +215,11 @@ pub(crate) struct ImportRule {
 pub(crate) const UNSAFE: &[(&str, &str)] = &[
     ("gpu-runtime/src/backend", "vector instructions and the thread pool's closures"),
     ("gpu-runtime/src/memory.rs", "a call of the C library's allocator"),
+    ("amx-emulator/src/arithmetic.rs", "vector instructions with their own rounding mode"),
+    (
+        "amx-emulator/src/handler.rs",
+        "a signal handler, with the registers and the memory of the program that it serves",
+    ),
     ("cuda-sim/driver/src/ffi", "functions that C calls, with its pointers"),
     ("cuda-sim/client/src", "functions of a library that is loaded at run time"),
     ("cuda-sim/cublaslt/src/ffi.rs", "functions that C calls, with its pointers"),
@@ -221,7 +244,12 @@ pub(crate) const MEDIAN_LINES: usize = 130;
 
 /// Files above `MOST_LINES` today, and folders of crates above `MEDIAN_LINES`. An entry that is no longer needed fails
 /// the test.
-pub(crate) const KNOWN_SIZES: &[&str] = &[];
+pub(crate) const KNOWN_SIZES: &[&str] = &[
+    // All operations of a group of the API's description, and all its types, as they are generated.
+    "client-sdk/rust/src/generated/administration.rs",
+    "client-sdk/rust/src/generated/catalogue.rs",
+    "client-sdk/rust/src/generated/types.rs",
+];
 
 /// Pages whose paths and links must lead somewhere.
 pub(crate) const PAGES: &[&str] = &[
@@ -231,7 +259,14 @@ pub(crate) const PAGES: &[&str] = &[
     "bench/README.md",
     "docs/backup.md",
     "cuda-sim/README.md",
+    "docs/coming-from/areal.md",
+    "docs/coming-from/nemo-rl.md",
+    "docs/coming-from/prime-rl.md",
+    "docs/coming-from/skyrl.md",
+    "docs/coming-from/verl.md",
     "docs/compatibility.md",
+    "docs/console.md",
+    "docs/cookbook.md",
     "docs/data-model.md",
     "docs/deployment.md",
     "docs/getting-started.md",
@@ -241,8 +276,13 @@ pub(crate) const PAGES: &[&str] = &[
     "docs/metrics.md",
     "docs/operations.md",
     "docs/performance.md",
+    "docs/recipes.md",
+    "docs/sdks.md",
+    "docs/security.md",
+    "docs/sharding.md",
     "docs/storage.md",
     "docs/tenants.md",
+    "tests/fuzz/README.md",
 ];
 
 /// Paths in these pages that do not exist yet. An entry that is no longer needed fails the test.

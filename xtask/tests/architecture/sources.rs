@@ -37,6 +37,8 @@ pub(crate) fn production_files(root: &Path, folder: &str) -> Vec<ProductionFile>
 fn library_name(folder: &str) -> String {
     match folder {
         "xtask" => folder.to_owned(),
+        "client-sdk/generator" => "trainyard_sdk_generator".to_owned(),
+        "client-sdk/rust" => "trainyard_client".to_owned(),
         _ if folder.starts_with("cuda-sim/") => folder.replace(['-', '/'], "_"),
         _ => format!("trainyard_{}", folder.replace('-', "_")),
     }

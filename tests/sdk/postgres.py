@@ -110,7 +110,7 @@ class Cluster:
 
     def kill(self):
         """SIGKILL to the server and to those that serve connections, like a power failure."""
-        self.process.kill_group()
+        self.process.kill_all()
 
     def freeze(self):
         """SIGSTOP to the server and to those that serve connections: they answer nothing, and no connection ends."""
@@ -121,7 +121,7 @@ class Cluster:
 
     def close(self):
         self.process.thaw_all()
-        self.process.kill_group()
+        self.process.kill_all()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

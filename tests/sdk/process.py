@@ -56,19 +56,28 @@ class Process:
             self.child.kill()
             self.child.wait()
 
-    def kill_group(self):
-        """SIGKILL to it and to everything that it started; returns when all of it is gone."""
+    def kill_all(self):
+        """SIGKILL to it and to the processes that it started; returns when all of them are gone."""
         if self.child is None:
             return
-        group = self.child.pid
-        try:
-            os.killpg(group, signal.SIGKILL)
-            self.child.wait()
-            while True:
-                os.killpg(group, 0)
-                time.sleep(0.005)
-        except ProcessLookupError:
-            self.child.wait()
+        started = []
+        if self.alive():
+            # It starts no more of them.
+            self.child.send_signal(signal.SIGSTOP)
+            started = self._started()
+        for child in started:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        self.kill()
+        deadline = time.monotonic() + 30
+        while any(exists(child) for child in started):
+            assert time.monotonic() < deadline, f"{self.name}: a process that it started does not end"
+            time.sleep(0.005)
+
+    def _started(self) -> list[int]:
+        """They may have left its process group, as those of PostgreSQL do."""
+        pid = self.child.pid
+        return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
     def freeze(self):
         """SIGSTOP: it neither runs nor ends; its connections stay open."""
@@ -88,11 +97,9 @@ class Process:
         if not self.alive():
             return
         self.child.send_signal(number)
-        # They may have left its process group, as those of PostgreSQL do.
-        pid = self.child.pid
-        for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        for child in self._started():
             with contextlib.suppress(ProcessLookupError):
-                os.kill(int(child), number)
+                os.kill(child, number)
 
     def resident_bytes(self) -> int:
         status = pathlib.Path(f"/proc/{self.child.pid}/status").read_text()
@@ -104,3 +111,12 @@ class Process:
 
     def tail(self, lines=30) -> str:
         return "\n".join(self.text().splitlines()[-lines:])
+
+
+def exists(pid: int) -> bool:
+    """Whether a process has not ended; nobody may have waited for one that has."""
+    try:
+        status = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return status.rpartition(")")[2].split()[0] not in ("Z", "X")

@@ -195,6 +195,8 @@ fn agreed<B: Backend>(
                     .then(|| rank_error(rank, "a model has another config.json than on rank 0"))
             });
         if let Some(error) = found {
+            // A rank that ended at once would not be heard: all have to have read what differs.
+            ranks.meet(&[]);
             return Err(error);
         }
     }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
+use tracing::Instrument as _;
 use trainyard_protocol::{Category, OpError, RequestId, Sample, SessionId, TenantId};
-use trainyard_scheduler::WorkerWait;
+use trainyard_scheduler::{Actor, Origin, WorkerWait};
 
 use super::model_name::Target;
 use super::sampling_sessions::Place;
@@ -34,7 +35,7 @@ pub(crate) struct Generation {
 }
 
 impl Generation {
-    /// Submits a sample.
+    /// Submits a sample. Dropping the future cancels it too, whether or not it was submitted already.
     ///
     /// # Errors
     /// When the model does not take it, a queue is full or a quota is used up.
@@ -45,24 +46,44 @@ impl Generation {
         sample: &Sample,
         server_seed: bool,
     ) -> Result<Self, ApiError> {
+        let begun = Self::begin(state.clone(), tenant.clone(), target.clone(), sample.clone(), server_seed);
+        let (actor, origin) = (Actor::current(), Origin::current());
+        let begun = actor.scope(async move {
+            match origin {
+                Some(origin) => origin.scope(begun).await,
+                None => begun.await,
+            }
+        });
+        // On a task of its own: were it dropped between the submission and the stream, nobody would cancel the sample.
+        let begun = tokio::spawn(begun.in_current_span()).await;
+        let mut generation = begun.map_err(|error| ApiError::Internal(format!("submit a sample: {error}")))??;
+        generation.check_pause().await?;
+        Ok(generation)
+    }
+
+    async fn begin(
+        state: AppState,
+        tenant: TenantId,
+        target: Target,
+        sample: Sample,
+        server_seed: bool,
+    ) -> Result<Self, ApiError> {
         let sessions = &state.inference.sessions;
-        let mut place = sessions.place(&state.scheduler, tenant, &target.source).await?;
-        let request = match Self::submit(state, tenant, target, &place, sample, server_seed).await {
+        let mut place = sessions.place(&state.scheduler, &tenant, &target.source).await?;
+        let request = match Self::submit(&state, &tenant, &target, &place, &sample, server_seed).await {
             // The session was ended by somebody, or expired while nobody asked for anything.
             Err(ApiError::Gone(_) | ApiError::NotFound { .. }) => {
-                sessions.forget(tenant, &place.session).await;
-                place = sessions.place(&state.scheduler, tenant, &target.source).await?;
-                Self::submit(state, tenant, target, &place, sample, server_seed).await?
+                sessions.forget(&tenant, &place.session).await;
+                place = sessions.place(&state.scheduler, &tenant, &target.source).await?;
+                Self::submit(&state, &tenant, &target, &place, &sample, server_seed).await?
             }
             submitted => submitted?,
         };
         // From here on the sample is cancelled with the stream.
         let stream = SampleStream::open(&state.scheduler, tenant.clone(), request.clone()).await?;
-        let (tenant, look) = (tenant.clone(), Instant::now() + state.limits.long_poll);
-        let (state, session, pause_check) = (state.clone(), place.session, Some(Instant::now() + PAUSE_CHECKS));
-        let mut generation = Self { state, tenant, request, session, stream, look, pause_check };
-        generation.check_pause().await?;
-        Ok(generation)
+        let (session, pause_check) = (place.session, Some(Instant::now() + PAUSE_CHECKS));
+        let look = Instant::now() + state.limits.long_poll;
+        Ok(Self { state, tenant, request, session, stream, look, pause_check })
     }
 
     async fn submit(

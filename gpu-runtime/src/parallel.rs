@@ -1,4 +1,4 @@
-//! How a worker divides a model among its ranks: a layout such as `tp=2,dp=1,ep=1`.
+//! How a worker divides a model among its ranks: a layout such as `tp=2,dp=1,ep=2`.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -15,11 +15,13 @@ const MAX_RANKS: usize = 64;
 pub struct Parallel {
     /// Ranks that share each layer's heads and MLP width (tensor parallel).
     tp: NonZeroUsize,
+    /// Times as many ranks share experts: all ranks do (expert parallel).
+    ep: NonZeroUsize,
 }
 
 impl Default for Parallel {
     fn default() -> Self {
-        Self { tp: NonZeroUsize::MIN }
+        Self { tp: NonZeroUsize::MIN, ep: NonZeroUsize::MIN }
     }
 }
 
@@ -42,6 +44,14 @@ pub enum ParallelError {
         axis: &'static str,
         /// What was given.
         value: String,
+    },
+    /// More ranks than there may be.
+    #[error("{layout} has {ranks} ranks: there are at most {MAX_RANKS}")]
+    TooMany {
+        /// What was asked for.
+        layout: String,
+        /// Its ranks.
+        ranks: usize,
     },
     /// An axis that exists only with one rank so far.
     #[error("{axis}={ranks} is not supported yet: {what} exist with {axis}=1 alone")]
@@ -68,9 +78,19 @@ pub enum LayoutError {
         /// Its value.
         extent: usize,
     },
-    /// A mixture of experts.
-    #[error("tp={ranks} does not fit the model: models with experts run on one rank")]
+    /// Ranks that do not divide the experts of a block.
+    #[error("{layout} does not fit the model: its {ranks} ranks do not divide the {experts} experts of a block")]
     Experts {
+        /// What was asked for.
+        layout: Parallel,
+        /// All ranks.
+        ranks: usize,
+        /// Experts of the block.
+        experts: usize,
+    },
+    /// Expert parallel ranks for a model that they would not share.
+    #[error("ep={ranks} does not fit the model: it has no experts")]
+    NoExperts {
         /// How many ranks were asked for.
         ranks: usize,
     },
@@ -82,14 +102,25 @@ impl Parallel {
         self.tp.get()
     }
 
+    /// Expert parallel ranks: on each of them are all tensor parallel ones, and every rank has experts of its own.
+    pub fn ep(self) -> usize {
+        self.ep.get()
+    }
+
     /// All ranks.
     pub fn world(self) -> usize {
-        self.tp()
+        self.tp() * self.ep()
+    }
+
+    /// Axes with their ranks, but those of one rank.
+    fn axes(self) -> impl Iterator<Item = (&'static str, usize)> {
+        [("tp", self.tp()), ("ep", self.ep())].into_iter().filter(|(_, ranks)| *ranks > 1)
     }
 
     /// Its name among what decides the bits of results: ranks add in another order than one does.
     pub fn name(self) -> String {
-        if self.world() == 1 { "single".to_owned() } else { format!("tp{}", self.tp) }
+        let axes: Vec<_> = self.axes().map(|(axis, ranks)| format!("{axis}{ranks}")).collect();
+        if axes.is_empty() { "single".to_owned() } else { axes.join("-") }
     }
 
     /// With so many tensor parallel ranks.
@@ -97,16 +128,34 @@ impl Parallel {
     /// # Errors
     /// When that is 0 or too many.
     pub fn with_tp(ranks: usize) -> Result<Self, ParallelError> {
-        let refused = || ParallelError::Ranks { axis: "tp", value: ranks.to_string() };
-        let tp = NonZeroUsize::new(ranks).filter(|ranks| ranks.get() <= MAX_RANKS).ok_or_else(refused)?;
-        Ok(Self { tp })
+        Ok(Self { tp: ranks_of("tp", ranks)?, ..Self::default() })
+    }
+
+    /// The same with so many expert parallel ranks.
+    ///
+    /// # Errors
+    /// When that is 0, or too many with those of other axes.
+    pub fn with_ep(self, ranks: usize) -> Result<Self, ParallelError> {
+        let layout = Self { ep: ranks_of("ep", ranks)?, ..self };
+        match layout.world() {
+            ranks if ranks > MAX_RANKS => Err(ParallelError::TooMany { layout: layout.to_string(), ranks }),
+            _ => Ok(layout),
+        }
     }
 }
 
 impl fmt::Display for Parallel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tp={}", self.tp)
+        let axes: Vec<_> = self.axes().map(|(axis, ranks)| format!("{axis}={ranks}")).collect();
+        f.write_str(if axes.is_empty() { "tp=1" } else { "" })?;
+        f.write_str(&axes.join(","))
     }
+}
+
+/// A number of ranks along an axis.
+fn ranks_of(axis: &'static str, ranks: usize) -> Result<NonZeroUsize, ParallelError> {
+    let refused = || ParallelError::Ranks { axis, value: ranks.to_string() };
+    NonZeroUsize::new(ranks).filter(|ranks| ranks.get() <= MAX_RANKS).ok_or_else(refused)
 }
 
 impl FromStr for Parallel {
@@ -129,12 +178,13 @@ impl FromStr for Parallel {
                 return Err(ParallelError::Twice(axis));
             }
         }
-        for ((axis, what), ranks) in AXES.into_iter().zip(given).skip(1) {
+        for ((axis, what), ranks) in AXES.into_iter().zip(given).filter(|((axis, _), _)| *axis == "dp") {
             if let Some(ranks) = ranks.filter(|ranks| *ranks > 1) {
                 return Err(ParallelError::Unsupported { axis, ranks, what });
             }
         }
-        Self::with_tp(given[0].unwrap_or(1))
+        let [tp, _, ep] = given.map(|ranks| ranks.unwrap_or(1));
+        Self::with_tp(tp)?.with_ep(ep)
     }
 }
 
@@ -164,7 +214,12 @@ mod tests {
         assert_eq!(of("dp=1"), Parallel::default());
         assert_eq!((of("tp=2").to_string(), of("tp=2").name()), ("tp=2".to_owned(), "tp2".to_owned()));
         assert_eq!(Parallel::default().name(), "single");
-        assert_eq!(of(&of("tp=3").to_string()), of("tp=3"));
+        assert_eq!((of("ep=4").to_string(), of("ep=4").name()), ("ep=4".to_owned(), "ep4".to_owned()));
+        let both = of("ep=4,tp=2");
+        assert_eq!((both.to_string(), both.name(), both.world()), ("tp=2,ep=4".to_owned(), "tp2-ep4".to_owned(), 8));
+        for layout in ["tp=1", "tp=3", "ep=2", "tp=2,ep=2"] {
+            assert_eq!(of(layout).to_string(), layout);
+        }
     }
 
     #[test]
@@ -178,6 +233,6 @@ mod tests {
         }
         let unsupported = "dp=2 is not supported yet: data parallel ranks exist with dp=1 alone";
         assert_eq!(refusal("tp=2,dp=2"), unsupported);
-        assert!(refusal("ep=2").starts_with("ep=2 is not supported yet"));
+        assert_eq!(refusal("tp=16,ep=8"), "tp=16,ep=8 has 128 ranks: there are at most 64");
     }
 }

@@ -71,6 +71,10 @@ pub struct EngineStats {
     pub memory_budget: u64,
     /// Ranks that share its models; 1 where none do.
     pub ranks: u64,
+    /// Of these, those that share each layer's heads and its MLP's width.
+    pub tensor_ranks: u64,
+    /// Copies of these that share experts alone.
+    pub expert_ranks: u64,
     /// Nanoseconds that its first rank spent in exchanges with the others.
     pub collective_nanoseconds: u64,
     /// Bytes that this rank sent to the others.

@@ -3,7 +3,8 @@
 
 use std::ops::Range;
 
-use super::Backend;
+use super::{Backend, Rows};
+use crate::collective::Ranks;
 pub use latent::{LatentHeads, LatentOps, LatentRotation};
 
 mod latent;
@@ -182,6 +183,51 @@ pub trait FamilyOps<B: Backend>: LatentOps<B> {
         weights: &B::Rows,
         d_out: &B::Rows,
     ) -> (Vec<B::Rows>, B::Rows);
+
+    /// [`FamilyOps::combine_backward`] where `parts` are those of `held` of the dispatch alone: the gradients with respect to
+    /// these, and to the weights of their experts; to others it is zero.
+    fn combine_backward_of(
+        backend: &B,
+        parts: &[B::Rows],
+        held: Range<usize>,
+        dispatch: &Dispatch,
+        weights: &B::Rows,
+        d_out: &B::Rows,
+    ) -> (Vec<B::Rows>, B::Rows) {
+        let mut own = parts.iter();
+        let all = dispatch.parts().iter().enumerate().map(|(index, part)| {
+            let held = if held.contains(&index) { own.next() } else { None };
+            held.map_or_else(|| backend.zeros(part.rows.len(), d_out.width()), |part| backend.copy(part))
+        });
+        let all: Vec<_> = all.collect();
+        let (d_parts, d_weights) = Self::combine_backward(backend, &all, dispatch, weights, d_out);
+        (d_parts.into_iter().skip(held.start).take(held.len()).collect(), d_weights)
+    }
+
+    /// The parts of all ranks, in their order, each element as the rank has it that has the part. `extents` says of each part
+    /// which rank has it, ascending, and its rows, of `width` elements; `own` are those of this one. All ranks call it.
+    fn gather_parts(
+        backend: &B,
+        own: &[B::Rows],
+        extents: &[(usize, usize)],
+        width: usize,
+        ranks: &Ranks,
+    ) -> Vec<B::Rows> {
+        // A sum of which all terms but one are zero.
+        let mut all = backend.zeros(extents.iter().map(|(_, rows)| rows).sum(), width);
+        let (mut first, mut own, mut places) = (0, own.iter(), Vec::new());
+        for (rank, rows) in extents {
+            let place: Vec<usize> = (first..first + rows).collect();
+            first += rows;
+            let part = if *rank == ranks.rank() { own.next() } else { None };
+            if let Some(part) = part {
+                backend.scatter(part, &place, &mut all);
+            }
+            places.push(place);
+        }
+        all.all_reduce(ranks);
+        places.iter().map(|rows| backend.gather(&all, rows)).collect()
+    }
 
     /// A copy of what a linear layer's forward or backward pass returned for a segment of this rank, `[rows, rank]`.
     fn low_rank_rows(backend: &B, low_rank: &B::LowRank, segment: usize, rank: usize) -> B::Rows;

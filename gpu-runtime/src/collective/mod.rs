@@ -9,6 +9,7 @@
 //!   ends, and its leases bring its runs to another.
 
 mod call;
+mod group;
 mod local;
 mod meter;
 mod payload;

@@ -5,8 +5,9 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::call::{Call, CollectiveError, Operation};
+use super::group::Group;
 use super::meter::{CollectiveUse, Metered};
-use super::payload::{Payload, bytes, shared_floats};
+use super::payload::{Payload, bytes, floats, shared_floats};
 use super::rank::{Collective, add_part};
 use super::single::Single;
 
@@ -34,6 +35,17 @@ impl Ranks {
     /// The ranks that `collective` connects.
     pub fn new(collective: Arc<dyn Collective>) -> Self {
         Self { collective: Arc::new(Metered::new(collective)), failure: Arc::default() }
+    }
+
+    /// Some of these ranks, which follow each other, as ranks of their own. All ranks call their collectives together, each those
+    /// of the group that it belongs to, with the same extents. A failure is one of all.
+    pub fn group(&self, ranks: Range<usize>) -> Self {
+        if ranks == (0..self.world()) {
+            return self.clone();
+        }
+        let world: Arc<dyn Collective> = self.collective.clone();
+        let group = Metered::new(Arc::new(Group::new(world, ranks)));
+        Self { collective: Arc::new(group), failure: Arc::clone(&self.failure) }
     }
 
     /// Which rank this is.
@@ -87,6 +99,20 @@ impl Ranks {
             Ok(all.iter().map(|bytes| bytes.as_slice().try_into().map_or(f64::NAN, f64::from_le_bytes)).sum())
         };
         self.recorded(|| value, add)
+    }
+
+    /// The arrays of all ranks, of `lens` elements, in the order of ranks. `None` after a failure.
+    pub fn all_gather(&self, mine: Vec<f32>, lens: &[usize]) -> Option<Vec<Arc<Vec<f32>>>> {
+        let gather = |collective: &dyn Collective| {
+            let call = Call::new(Operation::AllGather, lens);
+            let all = collective.exchange(call.clone(), vec![Payload::from(mine); collective.world()])?;
+            let arrays = all.iter().zip(lens).enumerate().map(|(rank, (part, len))| {
+                floats(&call, rank, part, *len)?;
+                shared_floats(&call, rank, part)
+            });
+            arrays.collect::<Result<Vec<_>, _>>().map(Some)
+        };
+        self.recorded(|| None, gather)
     }
 
     /// On rank 0 the arrays of all ranks, which may differ in length, in the order of ranks. `None` on the others, and after a

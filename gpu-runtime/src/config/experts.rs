@@ -1,5 +1,7 @@
 //! Mixtures of experts.
 
+use std::ops::Range;
+
 use super::ModelConfig;
 use crate::backend::{RouterRule, RouterScores};
 
@@ -8,6 +10,8 @@ use crate::backend::{RouterRule, RouterScores};
 pub struct Experts {
     /// Number of experts.
     pub count: usize,
+    /// Those that this rank has: all of them, unless ranks share them.
+    pub held: Range<usize>,
     /// Width of each expert's MLP.
     pub width: usize,
     /// Width of an MLP beside them that every token goes to (Dai et al. 2024, arXiv:2401.06066).
@@ -35,6 +39,16 @@ pub enum ExpertStorage {
 }
 
 impl Experts {
+    /// The rank that has an expert. All ranks have equally many.
+    pub fn holder(&self, expert: usize) -> usize {
+        expert.checked_div(self.held.len()).unwrap_or(0)
+    }
+
+    /// Most experts of a token that this rank has.
+    pub fn most_held(&self) -> usize {
+        self.rule.per_token.min(self.held.len())
+    }
+
     /// The tensor of [`Experts::correction`] in block `layer`, where there is one.
     pub fn correction_name(&self, layer: usize) -> Option<String> {
         let has_one = matches!(self.rule.scores, RouterScores::Sigmoid { .. });

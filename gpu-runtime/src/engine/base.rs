@@ -10,7 +10,8 @@ use crate::backend::Backend;
 use crate::collective::Ranks;
 use crate::config::{LoadError, ModelConfig, ModelFiles, ModelSource, TensorSource, WeightFiles};
 use crate::grammar::{Grammar, GrammarCompiler};
-use crate::model::{Model, ParamSpec, TrainedParams, Weights, WholeModel};
+use crate::model::{Model, ParamSpec, ShardAxis, TrainedParams, Weights, WholeModel};
+use crate::parallel::Parallel;
 use crate::stop::Detokenizer;
 
 /// A base model: packed weights, shared by every run and sampler on it, and with other names of the same files.
@@ -30,11 +31,11 @@ pub(super) struct Base<B: Backend> {
 }
 
 impl<B: Backend> Base<B> {
-    /// Packs the part of `ranks` of the weights of `source`, unless one of `others` has them.
+    /// Packs this rank's part of the weights of `source`, which all of `ranks` share as the `layout` says, unless one of `others` has them.
     pub(super) fn new(
         backend: &B,
         (name, source): (String, ModelSource),
-        ranks: &Ranks,
+        (ranks, layout): (&Ranks, Parallel),
         others: &[Arc<Self>],
     ) -> Result<Self, LoadError> {
         let is_same =
@@ -42,14 +43,18 @@ impl<B: Backend> Base<B> {
         let (weights, fingerprint) = match others.iter().find(is_same) {
             Some(base) => (Arc::clone(&base.weights), Arc::clone(&base.fingerprint)),
             None => {
-                let model = Arc::new(Model::new(backend, &source.config, ranks.clone())?);
+                let model = Arc::new(Model::new(backend, &source.config, ranks.clone(), layout)?);
                 let mut fingerprint = Fingerprint::default();
                 let mut read = |index: usize| {
                     let spec = &model.table.specs[index];
-                    if ranks.rank() > 0 {
-                        return model.shard.read(spec, &*source.tensors).map(Cow::Owned);
+                    if ranks.rank() > 0 || spec.shard == ShardAxis::Expert {
+                        let values = model.shard.read(spec, &*source.tensors)?;
+                        if spec.shard == ShardAxis::Expert {
+                            fingerprint.add(&spec.name, &values);
+                        }
+                        return Ok(Cow::Owned(values));
                     }
-                    // The digest is of all elements.
+                    // The digest is of all elements: each rank adds its experts, and rank 0 all else.
                     let values = source.tensors.read(&spec.name)?;
                     fingerprint.add(&spec.name, &values);
                     Ok(model.shard.slice(spec, Cow::Owned(values)))
@@ -58,9 +63,8 @@ impl<B: Backend> Base<B> {
                 for (name, values) in model.whole.config.corrections() {
                     fingerprint.add(&name, values);
                 }
-                let texts = ranks.all_bytes(fingerprint.text().into_bytes());
-                let text = texts.first().map(|text| String::from_utf8_lossy(text)).unwrap_or_default();
-                (Arc::new(weights), text.into())
+                fingerprint.merge(ranks)?;
+                (Arc::new(weights), fingerprint.text().into())
             }
         };
         let detokenizer = source.files.get("tokenizer.json").map(|json| Detokenizer::from_json(json)).transpose()?;

@@ -177,14 +177,12 @@ fn read_masters<B: Backend>(base: &Base<B>, spec: &RunSpec, dir: &Path) -> Resul
     match &spec.lora {
         None if has_stacks(&base.whole().config) => {
             let source = crate::load::load(dir).map_err(|error| unreadable(&error))?;
-            let read = |param: &ParamSpec| match source.tensors.shape(&param.name) {
-                None => Err(missing(&param.name)),
-                Some(shape) => {
-                    let values = source.tensors.read(&param.name).map_err(|error| unreadable(&error))?;
-                    take(param, Some((shape, values)))
-                }
+            let read = |(param, own): (&ParamSpec, &ParamSpec)| {
+                let shape = source.tensors.shape(&param.name).ok_or_else(|| missing(&param.name))?;
+                check_shape(param, &shape)?;
+                base.model.shard.read(own, &*source.tensors).map_err(|error| unreadable(&error))
             };
-            base.whole().table.specs.iter().map(read).collect()
+            base.whole().table.specs.iter().zip(&base.model.table.specs).map(read).collect()
         }
         None => {
             let mut tensors = read_tensors(&dir.join(MODEL_FILE)).map_err(|error| unreadable(&error))?;
@@ -219,13 +217,15 @@ fn read_moments(dir: &Path, specs: &[ParamSpec]) -> Result<[Vec<Vec<f32>>; 2], O
 }
 
 fn take(param: &ParamSpec, found: Option<(Vec<usize>, Vec<f32>)>) -> Result<Vec<f32>, OpError> {
-    match found {
-        Some((shape, values)) if shape == param.shape => Ok(values),
-        Some((shape, _)) => {
-            Err(OpError::server(format!("checkpoint tensor {} has shape {shape:?}, not {:?}", param.name, param.shape)))
-        }
-        None => Err(missing(&param.name)),
+    let (shape, values) = found.ok_or_else(|| missing(&param.name))?;
+    check_shape(param, &shape).map(|()| values)
+}
+
+fn check_shape(param: &ParamSpec, found: &[usize]) -> Result<(), OpError> {
+    if found == param.shape {
+        return Ok(());
     }
+    Err(OpError::server(format!("checkpoint tensor {} has shape {found:?}, not {:?}", param.name, param.shape)))
 }
 
 fn missing(name: &str) -> OpError {

@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 
 use crc32fast::Hasher;
 
+use crate::collective::Ranks;
+use crate::config::LoadError;
+
 /// Elements that are converted to bytes at a time.
 const PIECE: usize = 4_096;
 
@@ -31,6 +34,21 @@ impl Fingerprint {
             hasher.update(&bytes[..size_of_val(piece)]);
         }
         self.tensors.insert(name.to_owned(), (hasher.finalize(), values.len()));
+    }
+
+    /// Adds the tensors that other ranks added.
+    ///
+    /// # Errors
+    /// A rank whose list cannot be read.
+    pub(super) fn merge(&mut self, ranks: &Ranks) -> Result<(), LoadError> {
+        let failed = |rank, error: serde_json::Error| LoadError::Rank { rank, reason: error.to_string() };
+        let mine = serde_json::to_vec(&self.tensors).map_err(|error| failed(ranks.rank(), error))?;
+        for (rank, list) in ranks.all_bytes(mine).iter().enumerate() {
+            let tensors: BTreeMap<String, (u32, usize)> =
+                serde_json::from_slice(list).map_err(|error| failed(rank, error))?;
+            self.tensors.extend(tensors);
+        }
+        Ok(())
     }
 
     /// 64 bits of FNV-1a in hexadecimal.

@@ -27,8 +27,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// Divides the budget of `options` for an engine that serves its part of `models`, each set of weights once. `part` is its
-    /// rank and their number.
+    /// Divides the budget of `options` for an engine that serves the part of `rank` of `models`, each set of weights once.
     ///
     /// # Errors
     /// When nothing would be left for runs, or the ranks cannot share a model.
@@ -36,11 +35,13 @@ impl Budget {
         backend: &B,
         models: impl Iterator<Item = &'a ModelConfig>,
         options: &EngineOptions,
-        part: (usize, usize),
+        rank: usize,
     ) -> Result<Self, LoadError> {
         let of =
             |config| (Weights::planned_bytes(backend, config, true), Weights::planned_bytes(backend, config, false));
-        let own: Vec<_> = models.map(|whole| Shard::of(whole, part).map(|(_, own)| own)).collect::<Result<_, _>>()?;
+        let own: Vec<_> = models
+            .map(|whole| Shard::of(whole, rank, options.parallel).map(|(_, own)| own))
+            .collect::<Result<_, _>>()?;
         let sizes: Vec<_> = own.iter().map(|config| (of(config), rope_bytes(config))).collect();
         let weights = sizes.iter().map(|((trained, _), rope)| trained + rope).sum();
         let largest = sizes.iter().map(|((_, sampled), _)| *sampled).max().unwrap_or(0);

@@ -111,7 +111,7 @@ impl CpuEngine {
         let is_new = |at: usize| !models[..at].iter().any(|other| other.is_same_model(&models[at]));
         let distinct = (0..models.len()).filter(|at| is_new(*at)).map(|at| &models[at].config);
         let world = options.parallel.world();
-        let budget = Budget::new(&backend, distinct, &options.of_rank(), (0, world))?;
+        let budget = Budget::new(&backend, distinct, &options.of_rank(), 0)?;
         Ok(plan_of_all(budget.plan, world as u64))
     }
 }
@@ -123,7 +123,7 @@ fn host_backend(options: &EngineOptions) -> HostBackend {
 
 /// Whether the ranks of a layout can share a model.
 pub(crate) fn check_layout(config: &ModelConfig, parallel: Parallel) -> Result<(), LayoutError> {
-    Shard::of(config, (0, parallel.tp())).map(drop)
+    Shard::of(config, 0, parallel).map(drop)
 }
 
 impl<B: Backend> Engine<B> {
@@ -146,10 +146,10 @@ impl<B: Backend> Engine<B> {
     ) -> Result<Self, LoadError> {
         let is_new = |at: usize| !models[..at].iter().any(|(_, other)| other.is_same_model(&models[at].1));
         let distinct = (0..models.len()).filter(|at| is_new(*at)).map(|at| &models[at].1.config);
-        let budget = Budget::new(&backend, distinct, &options, (ranks.rank(), ranks.world()))?;
+        let budget = Budget::new(&backend, distinct, &options, ranks.rank())?;
         let mut bases = Vec::with_capacity(models.len());
         for model in models {
-            bases.push(Arc::new(Base::new(&backend, model, &ranks, &bases)?));
+            bases.push(Arc::new(Base::new(&backend, model, (&ranks, options.parallel), &bases)?));
         }
         backend.limit_unused(options.activation_bytes);
         let microbatch = options.microbatch_tokens.map(MicrobatchRows::of_all);
@@ -384,6 +384,8 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
             memory: self.memory_use(sampling.kv_bytes),
             memory_budget: self.budget.plan.budget.unwrap_or(0),
             ranks: self.ranks.world() as u64,
+            tensor_ranks: self.parallel.tp() as u64,
+            expert_ranks: self.parallel.ep() as u64,
             collective_nanoseconds: exchanges.nanoseconds,
             collective_bytes: exchanges.bytes_sent,
             ..sampling

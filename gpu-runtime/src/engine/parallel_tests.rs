@@ -1,13 +1,18 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::ops::Range;
 use std::path::Path;
+use std::sync::Mutex;
 
 use trainyard_protocol::{Engine as _, LoraSpec, ModelHead, Optimizer};
 
 use super::*;
 use crate::collective::Rendezvous;
+use crate::config::TensorSource;
+use crate::engine::CpuEngine;
 use crate::engine::fault_tests::{id, optim, pass};
 use crate::load::load;
+use crate::load::tests::{fp8, mxfp4};
 
 fn engine() -> ParallelEngine<HostBackend> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/llama");
@@ -140,4 +145,69 @@ fn processes_compute_what_threads_do() {
     let both = EngineOptions { threads: 2, ..options };
     let mut threads = ParallelEngine::new(vec![models(), models()], both).unwrap();
     assert_eq!(found, outcome(&mut threads));
+}
+
+/// Notes the tensors that are read.
+struct Recorded {
+    inner: Box<dyn TensorSource>,
+    read: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl TensorSource for Recorded {
+    fn shape(&self, name: &str) -> Option<Vec<usize>> {
+        self.inner.shape(name)
+    }
+
+    fn read(&self, name: &str) -> Result<Vec<f32>, LoadError> {
+        self.read.lock().unwrap().insert(name.to_owned());
+        self.inner.read(name)
+    }
+
+    fn read_part(&self, name: &str, elements: Range<usize>) -> Result<Vec<f32>, LoadError> {
+        self.read.lock().unwrap().insert(name.to_owned());
+        self.inner.read_part(name, elements)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.inner.names()
+    }
+}
+
+/// The expert that a tensor is of.
+fn expert_of(name: &str) -> Option<usize> {
+    let (_, rest) = name.split_once(".mlp.experts.")?;
+    rest.split('.').next()?.parse().ok()
+}
+
+#[test]
+fn ranks_read_their_experts_alone() {
+    let golden = |family: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family);
+    let (mxfp4, fp8) = (mxfp4(), fp8());
+    let folders =
+        [(golden("qwen3_moe"), 8), (golden("gpt_oss"), 4), (mxfp4.path().to_owned(), 4), (fp8.path().to_owned(), 8)];
+    for ((folder, experts), layout) in folders.iter().flat_map(|folder| ["ep=2", "tp=2,ep=2"].map(|of| (folder, of))) {
+        let parallel: Parallel = layout.parse().unwrap();
+        let options = EngineOptions { parallel, threads: 1, ..EngineOptions::default() };
+        let (mut models, mut read) = (Vec::new(), Vec::new());
+        for _ in 0..parallel.world() {
+            let (mut model, names) = (load(folder).unwrap(), Arc::default());
+            model.tensors = Box::new(Recorded { inner: model.tensors, read: Arc::clone(&names) });
+            models.push(vec![("m".to_owned(), model)]);
+            read.push(names);
+        }
+        let ranks = ParallelEngine::new(models, options.clone()).unwrap();
+        let each = experts / parallel.world();
+        let mut count = 0;
+        for (rank, read) in read.iter().enumerate() {
+            for (name, expert) in read.lock().unwrap().iter().filter_map(|name| Some((name, expert_of(name)?))) {
+                assert_eq!(expert / each, rank, "{name}, {layout}");
+                count += 1;
+            }
+        }
+        let model = load(folder).unwrap();
+        assert_eq!(count, model.tensors.names().iter().filter(|name| expert_of(name).is_some()).count());
+        let one = CpuEngine::new(vec![("m".to_owned(), model)], options).unwrap();
+        // All of what was read is what one rank reads.
+        assert_eq!(ranks.numerics()["m"].weights, one.numerics()["m"].weights);
+    }
 }

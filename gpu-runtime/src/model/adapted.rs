@@ -1,5 +1,7 @@
 //! The parameters of adapters: which modules they are on, with what extents.
 
+use std::ops::Range;
+
 use trainyard_protocol::LoraSpec;
 
 use super::params::{Init, ParamSpec, ParamTable};
@@ -19,8 +21,8 @@ pub(crate) struct AdaptedModule {
     pub extents: (usize, usize),
     /// Block and projection; `None` is the unembedding.
     pub slot: Option<(usize, Projection)>,
-    /// Number of experts that have it.
-    pub experts: Option<usize>,
+    /// Experts that have it, of those of this rank.
+    pub experts: Option<Range<usize>>,
 }
 
 impl AdaptedModule {
@@ -32,7 +34,7 @@ impl AdaptedModule {
             name: format!("model.layers.{layer}.{module}"),
             extents: projection.extents(c, layer),
             slot: Some((layer, projection)),
-            experts: experts.map(|experts| experts.count),
+            experts: experts.map(|experts| experts.held.clone()),
         }
     }
 
@@ -48,10 +50,10 @@ impl AdaptedModule {
 
     /// Matrices of A and of B.
     pub(super) fn copies(&self) -> [usize; 2] {
-        match self.experts {
+        match &self.experts {
             None => [1, 1],
-            Some(count) if self.shares_a() => [1, count],
-            Some(count) => [count, 1],
+            Some(experts) if self.shares_a() => [1, experts.len()],
+            Some(experts) => [experts.len(), 1],
         }
     }
 
@@ -59,7 +61,7 @@ impl AdaptedModule {
     pub(crate) fn shapes(&self, rank: usize) -> [Vec<usize>; 2] {
         let (outputs, inputs) = self.extents;
         let [a, b] = self.copies();
-        match self.experts {
+        match &self.experts {
             None => [vec![rank, inputs], vec![outputs, rank]],
             Some(_) => [vec![a, rank, inputs], vec![b, outputs, rank]],
         }
@@ -69,9 +71,9 @@ impl AdaptedModule {
     fn shards(&self) -> [(ShardAxis, bool); 2] {
         const ALL: (ShardAxis, bool) = (ShardAxis::Replicated, false);
         if self.experts.is_some() {
-            // Ranks with experts of their own add up the gradient of what all experts have in common.
-            let (common, own) = ((ShardAxis::Replicated, true), (ShardAxis::Experts, false));
-            return if self.shares_a() { [common, own] } else { [own, common] };
+            // Every rank computes all of the gradient of what experts have in common.
+            let own = (ShardAxis::Experts, false);
+            return if self.shares_a() { [ALL, own] } else { [own, ALL] };
         }
         // The one that is on every rank meets there a part of the outputs, or of the inputs.
         match self.slot.map(|(_, projection)| projection.shard()) {

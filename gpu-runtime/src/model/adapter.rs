@@ -12,7 +12,7 @@ use super::projection::Projection;
 use crate::backend::{Backend, GradientSlot, MatrixRole, Source};
 use crate::config::ModelConfig;
 
-/// A and B of one module. On experts, one of them has a matrix for each expert.
+/// A and B of one module. On experts, one of them has a matrix for each expert of this rank.
 pub(crate) struct LoraPair<B: Backend> {
     /// Index of A among the adapter's parameters; B follows.
     pub param: usize,
@@ -22,8 +22,8 @@ pub(crate) struct LoraPair<B: Backend> {
     a: Vec<B::Matrix>,
     /// B, `[outputs, rank]`.
     b: Vec<B::Matrix>,
-    /// On experts, which of A (0) and B (1) they have in common.
-    shared: Option<usize>,
+    /// On experts, the first of this rank's, and which of A (0) and B (1) they have in common.
+    shared: Option<(usize, usize)>,
 }
 
 impl<B: Backend> LoraPair<B> {
@@ -34,10 +34,10 @@ impl<B: Backend> LoraPair<B> {
         expert: Option<usize>,
         rank: usize,
     ) -> (&B::Matrix, &B::Matrix, [Option<GradientSlot>; 2]) {
-        let (Some(expert), Some(shared)) = (expert, self.shared) else {
+        let (Some(expert), Some((first, shared))) = (expert, self.shared) else {
             return (&self.a[0], &self.b[0], GradientSlot::pair(self.param));
         };
-        let (outputs, inputs) = self.extents;
+        let ((outputs, inputs), expert) = (self.extents, expert - first);
         match shared {
             0 => {
                 let own = GradientSlot { param: self.param + 1, first: expert * outputs * rank };
@@ -48,6 +48,11 @@ impl<B: Backend> LoraPair<B> {
                 (&self.a[expert], &self.b[0], [Some(own), None])
             }
         }
+    }
+
+    /// Index of the parameter that experts have in common.
+    pub(super) fn common_param(&self) -> Option<usize> {
+        self.shared.map(|(_, shared)| self.param + shared)
     }
 
     fn matrices(&self) -> impl Iterator<Item = &B::Matrix> {
@@ -112,7 +117,7 @@ impl<B: Backend> Adapter<B> {
                 let matrix = |i| backend.pack(&[all.part(i * n * k..(i + 1) * n * k)], k, MatrixRole::Adapter);
                 (0..copies).map(matrix).collect()
             };
-            let shared = module.experts.map(|_| usize::from(!module.shares_a()));
+            let shared = module.experts.as_ref().map(|experts| (experts.start, usize::from(!module.shares_a())));
             let (a, b) = (pack(a, a_copies, (rank, extents.1)), pack(b, b_copies, (extents.0, rank)));
             Ok(Some(LoraPair { param: param - 2, extents, a, b, shared }))
         };

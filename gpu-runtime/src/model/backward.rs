@@ -84,7 +84,7 @@ impl<'a, B: Backend> Backward<'a, '_, '_, B> {
         drop(d_out);
         let mut d_normed = backend.alloc(dx.rows(), dx.width());
         let (lora, dz) = self.input(layer, &mlp.gate_up, &d_gate_up, &mut d_normed);
-        d_normed.all_reduce(&w.model.ranks);
+        d_normed.all_reduce(&w.model.tensor_ranks);
         let normed = backend.norm_input(block.pre_mlp.with(c.rms_norm_eps), &x, &self.sequences);
         self.weights(&mlp.gate_up, &lora, [&z_gate_up, &dz], &normed, &d_gate_up);
         self.norm(&block.pre_mlp, p.pre_mlp, &x, &d_normed, dx);
@@ -124,7 +124,7 @@ impl<'a, B: Backend> Backward<'a, '_, '_, B> {
                 let d_qkv = backend.rotate_backward(&rotation, raw.as_ref(), d_rotated, dw, &self.sequences);
                 let mut d_normed = backend.alloc(dx.rows(), dx.width());
                 let (lora, dz) = self.input(layer, qkv, &d_qkv, &mut d_normed);
-                d_normed.all_reduce(&w.model.ranks);
+                d_normed.all_reduce(&w.model.tensor_ranks);
                 let normed = backend.norm_input(pre, &x, &self.sequences);
                 self.weights(qkv, &lora, [&z, &dz], &normed, &d_qkv);
                 d_normed

@@ -5,12 +5,16 @@
 //! row do not depend on the other rows of its experts. Gradients of an expert's weights add up its rows in order. Those
 //! of the adapter matrix that all experts have in common add up rows in the order of the batch: first a row's experts are
 //! added, which is possible as the other factor is the same for all of them.
+//!
+//! Ranks that share experts: [`super::expert_ranks`].
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::adapter::RowGroup;
+use super::adapter::{LoraPair, RowGroup};
 use super::backward_pass::{Backward, full};
 use super::block_pass::BlockPass;
+use super::expert_ranks::ExpertRanks;
 use super::linear::Linear;
 use super::mlp_weights::{ExpertWeights, GatedMlp};
 use super::norm_weight::NormWeight;
@@ -30,9 +34,9 @@ pub(super) struct ExpertActivations<B: Backend> {
     pub(super) dispatch: Dispatch,
     /// Of a row's experts.
     weights: B::Rows,
-    /// By part of the dispatch.
+    /// By part of the dispatch that this rank computes.
     parts: Vec<PartActivations<B>>,
-    /// The experts' weighted outputs, `[rows of the part, hidden]`, before weighting.
+    /// The outputs of this rank's experts, `[rows of the part, hidden]`, before weighting.
     outputs: Vec<B::Rows>,
     /// The sum of these, where a norm follows.
     out: Option<B::Rows>,
@@ -65,14 +69,15 @@ fn rule<'a, B: Backend>(batch: &BlockPass<'a, B>, layer: usize) -> (RouterRule, 
 pub(super) fn routed<B: Backend>(
     batch: &BlockPass<'_, B>,
     layer: usize,
-    ExpertWeights { router, experts, shared }: &ExpertWeights<B>,
+    mixture: &ExpertWeights<B>,
     (pre, post): (&NormWeight<B>, Option<&NormWeight<B>>),
     x: B::Rows,
 ) -> (B::Rows, ExpertActivations<B>) {
     let (backend, c) = (batch.backend, &batch.w.model.config);
+    let (ExpertWeights { router, shared, .. }, ranks) = (mixture, ExpertRanks::of(batch, layer));
     let normed = backend.norm(pre.with(c.rms_norm_eps), &x);
     let packed = backend.lhs(&normed);
-    let mut logits = backend.alloc(x.rows(), experts.len());
+    let mut logits = backend.alloc(x.rows(), router.outputs());
     backend.linear(&router.with(&[]), &packed, None, &mut logits);
     // It is added to the residual stream first, or is the first of the experts' sum where a norm follows.
     let residual = if post.is_none() { Some(&x) } else { None };
@@ -82,13 +87,14 @@ pub(super) fn routed<B: Backend>(
     let (rule, correction) = rule(batch, layer);
     let (dispatch, weights) = B::Family::route(backend, rule, correction, &logits);
     let (mut parts, mut outputs) = (Vec::new(), Vec::new());
-    for part in dispatch.parts() {
-        let (activations, output) = expert(batch, layer, part, &experts[part.expert], &normed);
+    for part in &dispatch.parts()[ranks.held(&dispatch)] {
+        let (activations, output) = expert(batch, layer, part, mixture.of(part.expert), &normed);
         parts.push(activations);
         outputs.push(output);
     }
     drop(normed);
-    let combine = |onto: &mut B::Rows| B::Family::combine(backend, &outputs, &dispatch, Some(&weights), onto);
+    let all = ranks.gather(&outputs, &dispatch, x.width());
+    let combine = |onto: &mut B::Rows| B::Family::combine(backend, all.all(), &dispatch, Some(&weights), onto);
     let (sum, out) = match post {
         None => {
             let mut sum = beside.unwrap_or_else(|| backend.copy(&x));
@@ -103,6 +109,7 @@ pub(super) fn routed<B: Backend>(
             (sum, Some(out))
         }
     };
+    drop(all);
     (sum, ExpertActivations { x, logits, dispatch, weights, parts, outputs, out, shared })
 }
 
@@ -129,16 +136,9 @@ fn expert<B: Backend>(
     (PartActivations { gate_up, low_rank: [z_gate_up, z_down] }, output)
 }
 
-/// Low-rank rows of the adapters on experts, whose common matrix they make the gradient of.
-struct CommonSide<B: Backend> {
-    group: usize,
-    projection: Projection,
-    /// Index of the common matrix's parameter, and its rank.
-    param: usize,
-    rank: usize,
-    /// By expert, in order: rows of the group that the expert has, `[_, rank]`.
-    by_expert: Vec<B::Rows>,
-}
+/// Low-rank rows of the adapters on this rank's experts, which make the gradient of the matrix that experts have in common: by
+/// group of rows and that matrix's parameter, then by expert in order: rows of the group that the expert has, `[_, rank]`.
+type CommonSides<B> = BTreeMap<(usize, usize), Vec<<B as Backend>::Rows>>;
 
 /// The gradient of a block's experts and of their norm: adds that with respect to the residual stream to `dx`.
 pub(super) fn backward<'a, B: Backend>(
@@ -150,21 +150,21 @@ pub(super) fn backward<'a, B: Backend>(
 ) {
     let (backend, w) = (pass.batch.backend, pass.batch.w);
     let (block, p, c) = (&w.blocks[layer], &w.model.table.blocks[layer], &w.model.config);
-    let ExpertWeights { router, experts, shared } = mixture;
+    let (ExpertWeights { router, shared, .. }, ranks) = (mixture, ExpertRanks::of(&pass.batch, layer));
     let ExpertActivations { x, logits, dispatch, weights, parts, outputs, out, shared: saved_shared } = saved;
     let d_out = pass.d_output(block.post_mlp.as_ref().zip(p.post_mlp), out.as_ref(), dx);
     let d_sum = d_out.as_ref().unwrap_or(dx);
-    let (d_outputs, d_weights) = B::Family::combine_backward(backend, &outputs, &dispatch, &weights, d_sum);
+    let (d_outputs, d_weights) = ranks.combine_backward(&outputs, &dispatch, &weights, d_sum);
     drop(outputs);
     let (rule, _) = rule(&pass.batch, layer);
     let d_logits = B::Family::route_backward(backend, rule, &logits, (&dispatch, &weights), &d_weights);
     let normed = backend.norm(block.pre_mlp.with(c.rms_norm_eps), &x);
-    let (mut common, mut d_inputs) = (Vec::new(), Vec::new());
-    for ((part, saved), d_output) in dispatch.parts().iter().zip(parts).zip(d_outputs) {
-        let mlp = &experts[part.expert];
+    let (mut common, mut d_inputs) = (CommonSides::<B>::new(), Vec::new());
+    for ((part, saved), d_output) in dispatch.parts()[ranks.held(&dispatch)].iter().zip(parts).zip(d_outputs) {
+        let mlp = mixture.of(part.expert);
         d_inputs.push(expert_backward(pass, layer, (part, mlp), saved, (&normed, d_output), &mut common));
     }
-    common_gradients(pass, common, (&dispatch, &weights), &normed, d_sum);
+    common_gradients(pass, layer, common, (&dispatch, &weights), &normed, d_sum);
     let mut d_normed = backend.alloc(x.rows(), x.width());
     let dy = backend.output_gradient(Held::Owned(d_logits), &pass.sequences);
     backend.linear_backward(&router.with(&[]), &dy, &mut d_normed);
@@ -173,7 +173,9 @@ pub(super) fn backward<'a, B: Backend>(
         backend.weight_gradients(&router.parts(), &pass.sequences, &input, &dy, grads);
     }
     drop(dy);
-    B::Family::combine(backend, &d_inputs, &dispatch, None, &mut d_normed);
+    let all = ranks.gather(&d_inputs, &dispatch, x.width());
+    B::Family::combine(backend, all.all(), &dispatch, None, &mut d_normed);
+    drop(all);
     drop(d_inputs);
     if let Some((mlp, saved)) = shared.as_ref().zip(saved_shared) {
         let d_sum = d_out.as_ref().unwrap_or(dx);
@@ -192,7 +194,7 @@ fn expert_backward<B: Backend>(
     (part, mlp): (&ExpertRows, &GatedMlp<B>),
     saved: PartActivations<B>,
     (normed, d_output): (&B::Rows, B::Rows),
-    common: &mut Vec<CommonSide<B>>,
+    common: &mut CommonSides<B>,
 ) -> B::Rows {
     let (backend, c) = (pass.batch.backend, &pass.batch.w.model.config);
     let groups = groups_of(pass.batch.groups, part);
@@ -213,14 +215,14 @@ fn expert_backward<B: Backend>(
     let activation = c.blocks[layer].activation;
     let (d_gate_up, act) = backend.activate_backward(activation, activations, d_act, &sequences, biased);
     gradients(pass, &mlp.down, &down, &sequences, [&z_down, &dz], (&act, &dy));
-    collect(backend, &down, &z_down, |_| Projection::Down, common);
+    collect(backend, &down, &z_down, common);
     drop((act, dy));
 
     let mut d_input = backend.alloc(part.rows.len(), normed.width());
     let dz = backend.linear_backward(&mlp.gate_up.with(&gate_up), &d_gate_up, &mut d_input);
     let input = backend.weight_input(Held::Owned(backend.gather(normed, &part.rows)), &sequences);
     gradients(pass, &mlp.gate_up, &gate_up, &sequences, [&z_gate_up, &dz], (&input, &d_gate_up));
-    collect(backend, &gate_up, &dz, |column| if column == 0 { Projection::Gate } else { Projection::Up }, common);
+    collect(backend, &gate_up, &dz, common);
     d_input
 }
 
@@ -241,13 +243,7 @@ fn gradients<B: Backend>(
 }
 
 /// Adds low-rank rows of an expert to those of the experts before it.
-fn collect<B: Backend>(
-    backend: &B,
-    lora: &[LoraSegment<'_, B>],
-    low_rank: &B::LowRank,
-    projection: impl Fn(usize) -> Projection,
-    common: &mut Vec<CommonSide<B>>,
-) {
+fn collect<B: Backend>(backend: &B, lora: &[LoraSegment<'_, B>], low_rank: &B::LowRank, common: &mut CommonSides<B>) {
     for (index, segment) in lora.iter().enumerate().filter(|(_, segment)| segment.trains) {
         // The other parameter of the pair is the one that has a place of its own.
         let param = match segment.grads {
@@ -255,46 +251,49 @@ fn collect<B: Backend>(
             [Some(a), None] => a.param + 1,
             _ => continue,
         };
-        let (group, rank, projection) = (segment.group, segment.rank, projection(segment.column));
-        let rows = B::Family::low_rank_rows(backend, low_rank, index, rank);
-        let of_group = |side: &&mut CommonSide<B>| (side.group, side.param) == (group, param);
-        match common.iter_mut().find(of_group) {
-            Some(side) => side.by_expert.push(rows),
-            None => common.push(CommonSide { group, projection, param, rank, by_expert: vec![rows] }),
-        }
+        let rows = B::Family::low_rank_rows(backend, low_rank, index, segment.rank);
+        common.entry((segment.group, param)).or_default().push(rows);
     }
 }
 
 /// Adds the gradients of the adapter matrices that experts have in common: of A, `Σ dz` of a row's experts times their input,
 /// and of B the gradient with respect to the experts' sum times `Σ weight · z`.
+///
+/// All ranks gather the same ones in the same order, whatever their experts got.
 fn common_gradients<B: Backend>(
     pass: &mut Backward<'_, '_, '_, B>,
-    common: Vec<CommonSide<B>>,
+    layer: usize,
+    mut common: CommonSides<B>,
     (dispatch, weights): (&Dispatch, &B::Rows),
     normed: &B::Rows,
     d_sum: &B::Rows,
 ) {
-    let backend = pass.batch.backend;
+    let (backend, ranks) = (pass.batch.backend, ExpertRanks::of(&pass.batch, layer));
     let GradientSinks::Adapters(sinks) = &mut pass.sinks else { return };
-    for CommonSide { group, projection, param, rank, by_expert } in common {
-        let Some(grads) = sinks[group].as_deref_mut() else { continue };
-        let rows = pass.batch.groups[group].rows.clone();
+    for (group, (sink, RowGroup { rows, adapter })) in sinks.iter_mut().zip(pass.batch.groups).enumerate() {
+        let (Some(grads), Some(adapter), false) = (sink.as_deref_mut(), adapter, rows.is_empty()) else { continue };
         let own: Vec<usize> = rows.clone().collect();
         let within = |sequence: &Range<usize>| {
             let [start, end] = [sequence.start, sequence.end].map(|row| row.clamp(rows.start, rows.end) - rows.start);
             start..end
         };
         let sequences: Vec<Range<usize>> = pass.sequences.iter().map(within).filter(|rows| !rows.is_empty()).collect();
-        let of_group = dispatch.of_rows(&rows);
-        let mut sum = backend.zeros(own.len(), rank);
-        let is_down = projection == Projection::Down;
-        let own_weights = is_down.then(|| backend.gather(weights, &own));
-        B::Family::combine(backend, &by_expert, &of_group, own_weights.as_ref(), &mut sum);
-        let side = backend.gather(if is_down { d_sum } else { normed }, &own);
-        let (dy, input, outputs) = if is_down { (side, sum, d_sum.width()) } else { (sum, side, rank) };
-        let dy = backend.output_gradient(Held::Owned(dy), &sequences);
-        let input = backend.weight_input(Held::Owned(input), &sequences);
-        let part = WeightPart { weight: param, bias: None, column: 0, outputs };
-        backend.weight_gradients(&[part], &sequences, &input, &dy, grads);
+        let of_group = dispatch.of_rows(rows);
+        for projection in [Projection::Gate, Projection::Up, Projection::Down] {
+            let Some(param) = adapter.pair(layer, projection).and_then(LoraPair::common_param) else { continue };
+            let by_expert = common.remove(&(group, param)).unwrap_or_default();
+            let by_expert = ranks.gather(&by_expert, &of_group, adapter.rank);
+            let mut sum = backend.zeros(own.len(), adapter.rank);
+            let is_down = projection == Projection::Down;
+            let own_weights = is_down.then(|| backend.gather(weights, &own));
+            B::Family::combine(backend, by_expert.all(), &of_group, own_weights.as_ref(), &mut sum);
+            drop(by_expert);
+            let side = backend.gather(if is_down { d_sum } else { normed }, &own);
+            let (dy, input, outputs) = if is_down { (side, sum, d_sum.width()) } else { (sum, side, adapter.rank) };
+            let dy = backend.output_gradient(Held::Owned(dy), &sequences);
+            let input = backend.weight_input(Held::Owned(input), &sequences);
+            let part = WeightPart { weight: param, bias: None, column: 0, outputs };
+            backend.weight_gradients(&[part], &sequences, &input, &dy, grads);
+        }
     }
 }

@@ -221,7 +221,7 @@ impl<B: Backend> BlockPass<'_, B> {
 
     /// As [`Self::linear`] with the residual stream added, of a layer whose inputs ranks share. Rank 0 begins with the residual stream and the bias, so that
     /// sums are in the order in which one rank adds them.
-    fn sum_onto(
+    pub(super) fn sum_onto(
         &self,
         layer: usize,
         linear: &Linear<B>,
@@ -229,7 +229,7 @@ impl<B: Backend> BlockPass<'_, B> {
         residual: Option<&B::Rows>,
         outputs: usize,
     ) -> (B::Rows, B::LowRank) {
-        let ranks = &self.w.model.ranks;
+        let ranks = &self.w.model.tensor_ranks;
         let lora = linear.segments(self.groups, layer, None, &[]);
         let (call, residual) = match ranks.rank() {
             0 => (linear.with(&lora), residual),

@@ -56,7 +56,7 @@ impl<B: Backend> GradientSum<B> {
         backend.add_embedding_sums(self.lookups, &mut self.values, model.table.embed);
         if !model.ranks.is_single() {
             let trained = model.table.trained(&model.config, what);
-            model.shard.reduce_gradients(&model.ranks, &trained, &mut self.values);
+            model.shard.reduce_gradients(&model.tensor_ranks, &trained, &mut self.values);
         }
         self.values
     }

@@ -90,7 +90,7 @@ impl Latent {
         d_qkv: B::Rows,
     ) -> B::Rows {
         let LatentActivations { q_down, kv_down, low_rank: [z_q, z_kv_down, z_kv_up] } = saved;
-        let (backend, ranks, hidden) = (pass.batch.backend, &pass.batch.w.model.ranks, x.width());
+        let (backend, ranks, hidden) = (pass.batch.backend, &pass.batch.w.model.tensor_ranks, x.width());
         let rotation = pass.batch.latent_rotation(layer, self.heads);
         let [d_q, d_kv, mut d_common] = B::Family::split_heads(backend, &rotation, &d_qkv);
         drop(d_qkv);

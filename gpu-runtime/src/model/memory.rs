@@ -6,7 +6,7 @@ use trainyard_protocol::LoraSpec;
 use super::projection::Projection;
 use super::weights::Model;
 use crate::backend::{AttentionShape, Backend, KV_BLOCK};
-use crate::config::{Block, ModelConfig};
+use crate::config::{Block, Experts, ModelConfig};
 
 /// Most bytes of logits that a pass saves for its backward pass; more are recomputed.
 pub(super) const MAX_SAVED_LOGITS: usize = 64 << 20;
@@ -40,10 +40,14 @@ impl PassMemory {
         let inner = (0..c.num_layers()).map(widest).max().unwrap_or(0);
         let experts = c.blocks.iter().filter_map(|block| block.experts.as_ref()).map(|experts| experts.rule.per_token);
         let (routed, per_token) = (c.has_experts(), experts.max().unwrap_or(1));
+        // Of a row's experts, this rank may have all that fit it.
+        let held =
+            c.blocks.iter().filter_map(|block| block.experts.as_ref()).map(Experts::most_held).max().unwrap_or(1);
+        let is_shared = !model.ranks.is_single();
         // Of all adapters that may be in the batch, those of the largest.
         let adapters: Vec<&LoraSpec> = adapters.collect();
         let low_rank = |layer: usize| {
-            let copies = if c.blocks[layer].experts.is_some() { per_token } else { 1 };
+            let copies = if c.blocks[layer].experts.is_some() { held } else { 1 };
             let of = |p: Projection| if p.is_routed() { copies } else { 1 };
             let on =
                 |lora: &LoraSpec| Projection::of_block(c, layer).filter(|p| p.is_adapted(lora)).map(of).sum::<usize>();
@@ -54,8 +58,10 @@ impl PassMemory {
         // of a GEMM, or in attention those of its output, of q, k, v, and of these as the left side of a GEMM.
         let (mlp, attention) = (3 * hidden + 2 * inner, attention_elements(c, shape));
         // With experts the gradients of all of a row's outputs, whose place those of inputs take; and for one expert, which may
-        // have all rows, its input, and gradients and products of gate and up. Experts' activations are freed before attention.
-        let mixture = if routed { hidden + (per_token * hidden).max(2 * hidden + 4 * inner) } else { 0 };
+        // have all rows, its input, and gradients and products of gate and up. Ranks that share experts then have those of all
+        // ranks besides. Experts' activations are freed before attention.
+        let gathered = if is_shared { per_token * hidden } else { 0 };
+        let mixture = if routed { hidden + (held * hidden + gathered).max(2 * hidden + 4 * inner) } else { 0 };
         let freed = c.blocks.iter().map(|block| if routed { mlp_elements(c, block) } else { 0 }).min().unwrap_or(0);
         let working = mlp.max(mixture).max(attention.saturating_sub(freed));
         Self {
@@ -126,8 +132,10 @@ fn attention_elements(c: &ModelConfig, shape: &AttentionShape) -> usize {
 fn mlp_elements(c: &ModelConfig, block: &Block) -> usize {
     match &block.experts {
         None => 2 * c.intermediate_size,
-        // gate, up and the output of each of a row's experts; logits and weights; gate and up of the MLP beside them.
-        Some(e) => e.rule.per_token * (2 * e.width + c.hidden_size + 1) + e.count + 2 * e.shared.unwrap_or(0),
+        // gate, up and the output of each of a row's experts on this rank; logits and weights; gate and up of the MLP beside them.
+        Some(e) => {
+            e.most_held() * (2 * e.width + c.hidden_size) + e.rule.per_token + e.count + 2 * e.shared.unwrap_or(0)
+        }
     }
 }
 

@@ -23,7 +23,10 @@ pub(super) enum MlpWeights<B: Backend> {
 /// The router and the experts of a block.
 pub(super) struct ExpertWeights<B: Backend> {
     pub(super) router: Linear<B>,
+    /// Those of this rank.
     pub(super) experts: Vec<GatedMlp<B>>,
+    /// The index of the first of these.
+    pub(super) first: usize,
     /// The MLP beside them.
     pub(super) shared: Option<GatedMlp<B>>,
 }
@@ -41,6 +44,13 @@ impl<B: Backend> GatedMlp<B> {
 
     fn linears_mut(&mut self) -> [&mut Linear<B>; 2] {
         [&mut self.gate_up, &mut self.down]
+    }
+}
+
+impl<B: Backend> ExpertWeights<B> {
+    /// An expert of this rank.
+    pub(super) fn of(&self, expert: usize) -> &GatedMlp<B> {
+        &self.experts[expert - self.first]
     }
 }
 
@@ -66,9 +76,12 @@ impl<B: Backend> MlpWeights<B> {
                 let part = (None, experts.len(), *router);
                 let biases = bias.as_ref().map(ParamValue::source);
                 let router = Linear::new(backend, c.hidden_size, &[part], &[weight.source()], biases.as_slice());
-                let experts = experts.iter().map(|params| gated(MLP, params, read)).collect::<Result<_, _>>()?;
+                let held = c.blocks[layer].experts.as_ref().map_or(0..experts.len(), |experts| experts.held.clone());
+                let first = held.start;
+                let held = experts.iter().take(held.end).skip(first);
+                let experts = held.map(|params| gated(MLP, params, read)).collect::<Result<_, _>>()?;
                 let shared = shared.as_ref().map(|params| gated(SHARED, params, read)).transpose()?;
-                Ok(Self::Experts(ExpertWeights { router, experts, shared }))
+                Ok(Self::Experts(ExpertWeights { router, experts, first, shared }))
             }
         }
     }
@@ -76,7 +89,7 @@ impl<B: Backend> MlpWeights<B> {
     pub(super) fn linears(&self) -> Vec<&Linear<B>> {
         match self {
             Self::Dense(mlp) => mlp.linears().into(),
-            Self::Experts(ExpertWeights { router, experts, shared }) => {
+            Self::Experts(ExpertWeights { router, experts, shared, .. }) => {
                 let mlps = experts.iter().chain(shared).flat_map(GatedMlp::linears);
                 std::iter::once(router).chain(mlps).collect()
             }
@@ -86,7 +99,7 @@ impl<B: Backend> MlpWeights<B> {
     pub(super) fn linears_mut(&mut self) -> Vec<&mut Linear<B>> {
         match self {
             Self::Dense(mlp) => mlp.linears_mut().into(),
-            Self::Experts(ExpertWeights { router, experts, shared }) => {
+            Self::Experts(ExpertWeights { router, experts, shared, .. }) => {
                 let mlps = experts.iter_mut().chain(shared).flat_map(GatedMlp::linears_mut);
                 std::iter::once(router).chain(mlps).collect()
             }

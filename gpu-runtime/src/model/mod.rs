@@ -6,6 +6,7 @@ mod adapter;
 mod backward;
 mod backward_pass;
 mod block_pass;
+mod expert_ranks;
 mod experts;
 mod forward;
 mod gradient;
@@ -43,6 +44,7 @@ pub(crate) use rope::rope_table;
 pub(crate) use scalar_head::{NAMES as SCALAR_HEAD_NAMES, RunHead};
 pub(crate) use score::{logits, target_logprobs};
 pub(crate) use shard::Shard;
+pub(crate) use shard_axis::ShardAxis;
 pub(crate) use train::{TrainGroup, TrainOutput, train_pass};
 pub(crate) use weights::{Model, Weights, WholeModel};
 

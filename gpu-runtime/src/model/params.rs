@@ -1,5 +1,5 @@
 //! The table of a model's parameters: their names, extents, order and initial values, which adapters train, and the dimension
-//! along which tensor parallel ranks shard them. Loaders check files against it; masters, moments
+//! along which ranks shard them. Loaders check files against it; masters, moments
 //! and gradients are in its order.
 
 use trainyard_protocol::{LoraSpec, RunSpec};
@@ -129,7 +129,7 @@ pub(crate) enum MlpParams {
     Dense([LinearParams; 3]),
     Experts {
         router: LinearParams,
-        /// gate, up and down of each.
+        /// gate, up and down of each, whichever rank has it.
         experts: Vec<[LinearParams; 3]>,
         /// Those of the MLP beside them.
         shared: Option<[LinearParams; 3]>,
@@ -274,8 +274,14 @@ impl TableBuilder {
         let weight = self.add(name("weight"), &[experts.count, c.hidden_size], ShardAxis::Replicated);
         let bias = biases.router.then(|| self.add(name("bias"), &[experts.count], ShardAxis::Replicated));
         let own = (0..experts.count).map(|expert| {
+            let first = self.specs.len();
             let module = |p: Projection| p.module().replace("mlp.", &format!("mlp.experts.{expert}."));
-            self.linears(c, layer, MLP, biases.mlp, module, |_| ShardAxis::Expert(expert))
+            let params = self.linears(c, layer, MLP, biases.mlp, module, |_| ShardAxis::Expert);
+            // Tables of all ranks have the same parameters; those of other ranks' experts are empty.
+            if !experts.held.contains(&expert) {
+                self.specs[first..].iter_mut().for_each(|spec| spec.shape[0] = 0);
+            }
+            params
         });
         let experts = own.collect();
         let shared = shared.then(|| self.projections(c, layer, SHARED, biases.mlp));

@@ -1,9 +1,13 @@
-//! Tensor parallelism (Shoeybi et al. 2019, arXiv:1909.08053): which part of a model a rank holds.
+//! Tensor parallelism (Shoeybi et al. 2019, arXiv:1909.08053) and expert parallelism (Lepikhin et al. 2020, arXiv:2006.16668):
+//! which part of a model a rank holds.
 //!
-//! Ranks share heads and the MLP's width. q, k, v, gate and up keep some of their outputs, o and down some of their inputs, so
+//! Tensor parallel ranks share heads and the MLP's width. q, k, v, gate and up keep some of their outputs, o and down some of their inputs, so
 //! that a block needs an all-reduce after o and one after down, and its backward pass one before each of them. An adapter's A
 //! follows the inputs of its projection, its B the outputs; the other one is on every rank. Norms, embedding and unembedding
 //! are on every rank.
+//!
+//! Experts are shared by all ranks, tensor parallel ones and the expert parallel copies of these: each has as many whole experts,
+//! which follow each other, in the order of ranks. Tensor parallel ranks follow each other. Routers are on every rank.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,42 +18,65 @@ use super::shard_axis::ShardAxis;
 use crate::backend::Params;
 use crate::collective::Ranks;
 use crate::config::{LoadError, ModelConfig, TensorSource};
-use crate::parallel::LayoutError;
+use crate::parallel::{LayoutError, Parallel};
 
 /// A rank's part of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shard {
+    /// Among all ranks of the model.
     rank: usize,
-    world: usize,
+    /// How many share a layer's heads and its MLP's width.
+    tensor: usize,
     /// Key and value heads of the whole model.
     kv_heads: usize,
 }
 
 impl Shard {
-    /// The part of rank `rank` of `world`, and its configuration: of heads and the MLP's width what the rank holds.
+    /// The part of rank `rank` of a layout, and its configuration: of heads, the MLP's width and experts what the rank holds.
     ///
     /// # Errors
     /// When so many ranks cannot share the model.
-    pub(crate) fn of(c: &ModelConfig, (rank, world): (usize, usize)) -> Result<(Self, ModelConfig), LayoutError> {
-        if world > 1 && c.has_experts() {
-            return Err(LayoutError::Experts { ranks: world });
+    pub(crate) fn of(c: &ModelConfig, rank: usize, layout: Parallel) -> Result<(Self, ModelConfig), LayoutError> {
+        let (tensor, ranks) = (layout.tp(), layout.world());
+        if layout.ep() > 1 && !c.has_experts() {
+            return Err(LayoutError::NoExperts { ranks: layout.ep() });
         }
-        let part = |what, extent: usize| match extent % world {
-            0 => Ok(extent / world),
-            _ => Err(LayoutError::Extent { ranks: world, what, extent }),
+        let part = |what, extent: usize| match extent % tensor {
+            0 => Ok(extent / tensor),
+            _ => Err(LayoutError::Extent { ranks: tensor, what, extent }),
         };
         // A key head with fewer than one rank's worth of queries is on several ranks.
-        let kv_heads = match world % c.num_kv_heads {
+        let kv_heads = match tensor % c.num_kv_heads {
             0 => 1,
             _ => part("num_key_value_heads", c.num_kv_heads)?,
         };
-        let own = ModelConfig {
-            num_heads: part("num_attention_heads", c.num_heads)?,
-            num_kv_heads: kv_heads,
-            intermediate_size: part("intermediate_size", c.intermediate_size)?,
-            ..c.clone()
-        };
-        Ok((Self { rank, world, kv_heads: c.num_kv_heads }, own))
+        let num_heads = part("num_attention_heads", c.num_heads)?;
+        // Where all blocks have experts, nothing has this width.
+        let is_dense = c.blocks.iter().any(|block| block.experts.is_none());
+        let intermediate_size =
+            if is_dense { part("intermediate_size", c.intermediate_size)? } else { c.intermediate_size };
+        let mut blocks = c.blocks.clone();
+        for experts in blocks.iter_mut().filter_map(|block| block.experts.as_mut()) {
+            if !experts.count.is_multiple_of(ranks) {
+                return Err(LayoutError::Experts { layout, ranks, experts: experts.count });
+            }
+            let each = experts.count / ranks;
+            experts.held = rank * each..(rank + 1) * each;
+            experts.shared = experts.shared.map(|width| part("the width of shared experts", width)).transpose()?;
+        }
+        let own = ModelConfig { num_heads, num_kv_heads: kv_heads, intermediate_size, blocks, ..c.clone() };
+        Ok((Self { rank, tensor, kv_heads: c.num_kv_heads }, own))
+    }
+
+    /// The tensor parallel ranks that this one is of, among all ranks.
+    pub(super) fn tensor_group(&self) -> Range<usize> {
+        let first = self.rank - self.tensor_rank();
+        first..first + self.tensor
+    }
+
+    /// This rank among these.
+    fn tensor_rank(&self) -> usize {
+        self.rank % self.tensor
     }
 
     /// This rank's part of a parameter, whose extents here are those of `own`, from all its elements.
@@ -59,8 +86,8 @@ impl Shard {
         }
         let columns: usize = own.shape[1..].iter().product();
         match own.shard {
-            ShardAxis::Replicated | ShardAxis::Expert(_) | ShardAxis::Experts => all,
-            ShardAxis::Outputs | ShardAxis::KvHeads => {
+            ShardAxis::Replicated => all,
+            ShardAxis::Outputs | ShardAxis::KvHeads | ShardAxis::Expert | ShardAxis::Experts => {
                 let start = self.part(own.shard) * own.len();
                 match all {
                     Cow::Borrowed(all) => Cow::Borrowed(&all[start..][..own.len()]),
@@ -68,7 +95,7 @@ impl Shard {
                 }
             }
             ShardAxis::Inputs => {
-                let (width, start) = (all.len() / own.shape[0], self.rank * columns);
+                let (width, start) = (all.len() / own.shape[0], self.tensor_rank() * columns);
                 all.chunks_exact(width).flat_map(|row| &row[start..start + columns]).copied().collect()
             }
         }
@@ -81,8 +108,11 @@ impl Shard {
     pub(crate) fn read(&self, own: &ParamSpec, tensors: &dyn TensorSource) -> Result<Vec<f32>, LoadError> {
         let whole = tensors.shape(&own.name).map_or(0, |shape| shape.iter().product());
         match own.shard {
-            ShardAxis::Outputs | ShardAxis::KvHeads if own.len() < whole => {
+            ShardAxis::Outputs | ShardAxis::KvHeads | ShardAxis::Expert | ShardAxis::Experts if own.len() < whole => {
                 let start = self.part(own.shard) * own.len();
+                if own.len() == 0 {
+                    return Ok(Vec::new());
+                }
                 tensors.read_part(&own.name, start..start + own.len())
             }
             _ => tensors.read(&own.name).map(|all| self.slice(own, Cow::Owned(all)).into_owned()),
@@ -91,20 +121,24 @@ impl Shard {
 
     /// Which of the equal parts along an axis this rank has.
     fn part(&self, axis: ShardAxis) -> usize {
-        if axis == ShardAxis::KvHeads { self.rank / self.sharing() } else { self.rank }
+        match axis {
+            ShardAxis::KvHeads => self.tensor_rank() / self.sharing(),
+            ShardAxis::Experts => self.rank,
+            _ => self.tensor_rank(),
+        }
     }
 
     /// Ranks that have the same key head.
     fn sharing(&self) -> usize {
-        (self.world / self.kv_heads).max(1)
+        (self.tensor / self.kv_heads).max(1)
     }
 
-    /// The ranks whose gradients of a parameter add up to its gradient, where there are others than this one.
+    /// The tensor parallel ranks whose gradients of a parameter add up to its gradient, where there are others than this one.
     fn gradient_ranks(&self, own: &ParamSpec) -> Option<Range<usize>> {
         let ranks = match own.shard {
-            _ if own.is_partial => 0..self.world,
+            _ if own.is_partial => 0..self.tensor,
             ShardAxis::KvHeads => {
-                let first = self.rank - self.rank % self.sharing();
+                let first = self.tensor_rank() - self.tensor_rank() % self.sharing();
                 first..first + self.sharing()
             }
             _ => return None,
@@ -115,10 +149,16 @@ impl Shard {
     /// Whether this rank is the one that counts its elements of a parameter in a sum over all elements of the model.
     pub(crate) fn counts(&self, own: &ParamSpec) -> bool {
         match own.shard {
-            ShardAxis::Replicated | ShardAxis::Expert(_) | ShardAxis::Experts => self.rank == 0,
-            ShardAxis::Outputs | ShardAxis::Inputs => true,
-            ShardAxis::KvHeads => self.rank.is_multiple_of(self.sharing()),
+            ShardAxis::Replicated => self.rank == 0,
+            ShardAxis::Expert | ShardAxis::Experts => true,
+            ShardAxis::Outputs | ShardAxis::Inputs => self.is_first_copy(),
+            ShardAxis::KvHeads => self.is_first_copy() && self.rank.is_multiple_of(self.sharing()),
         }
+    }
+
+    /// Whether it is of the first tensor parallel ranks: those after them have the same but for experts.
+    fn is_first_copy(&self) -> bool {
+        self.rank < self.tensor
     }
 
     /// On rank 0 all elements of a parameter, of which every rank passes its part; all ranks call it. `None` on the others,
@@ -127,17 +167,19 @@ impl Shard {
         if own.shard == ShardAxis::Replicated || ranks.is_single() {
             return (self.rank == 0).then(|| part.into_owned());
         }
-        let parts = ranks.gather(part.into_owned())?;
+        let is_needed = self.is_first_copy() || matches!(own.shard, ShardAxis::Expert | ShardAxis::Experts);
+        let parts = ranks.gather(if is_needed { part.into_owned() } else { Vec::new() })?;
         Some(self.join(own, &parts))
     }
 
     /// A parameter from the parts of all ranks: the inverse of [`Shard::slice`].
     fn join(&self, own: &ParamSpec, parts: &[Arc<Vec<f32>>]) -> Vec<f32> {
+        let all = |parts: &[Arc<Vec<f32>>]| parts.iter().flat_map(|part| part.iter().copied()).collect();
+        let (whole, parts) = (parts, &parts[..parts.len().min(self.tensor)]);
         match own.shard {
-            ShardAxis::Replicated | ShardAxis::Expert(_) | ShardAxis::Experts => {
-                parts.first().map(|part| part.to_vec()).unwrap_or_default()
-            }
-            ShardAxis::Outputs => parts.iter().flat_map(|part| part.iter().copied()).collect(),
+            ShardAxis::Replicated => parts.first().map(|part| part.to_vec()).unwrap_or_default(),
+            ShardAxis::Expert | ShardAxis::Experts => all(whole),
+            ShardAxis::Outputs => all(parts),
             ShardAxis::KvHeads => parts.iter().step_by(self.sharing()).flat_map(|part| part.iter().copied()).collect(),
             ShardAxis::Inputs => {
                 let columns: usize = own.shape[1..].iter().product();
@@ -147,7 +189,7 @@ impl Shard {
         }
     }
 
-    /// Adds up the gradients that ranks have parts of, `grads` of the parameters `own`.
+    /// Adds up the gradients that tensor parallel ranks, `ranks`, have parts of: `grads` of the parameters `own`.
     pub(crate) fn reduce_gradients<P: Params>(&self, ranks: &Ranks, own: &[ParamSpec], grads: &mut P) {
         for (index, spec) in own.iter().enumerate() {
             if let Some(group) = self.gradient_ranks(spec) {
@@ -161,28 +203,69 @@ impl Shard {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
+    use trainyard_protocol::LoraSpec;
+
     use super::*;
     use crate::load::load;
     use crate::model::ParamTable;
 
+    fn parts_make_the_whole(family: &str, layouts: &[&str], lora: Option<&LoraSpec>) {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family);
+        let config = load(&path).unwrap().config;
+        let specs = ParamTable::new(&config).trained(&config, lora);
+        for layout in layouts {
+            let parallel: Parallel = layout.parse().unwrap();
+            let world = parallel.world();
+            let ranks: Vec<_> = (0..world).map(|rank| Shard::of(&config, rank, parallel).unwrap()).collect();
+            let own: Vec<_> = ranks.iter().map(|(_, own)| ParamTable::new(own).trained(own, lora)).collect();
+            let (mut counted, mut elements) = (0, 0);
+            for (index, spec) in specs.iter().enumerate() {
+                let whole: Vec<f32> = (0..spec.len()).map(|i| i as f32).collect();
+                let part = |rank: usize| ranks[rank].0.slice(&own[rank][index], Cow::Borrowed(&whole));
+                let parts: Vec<_> = (0..world).map(|rank| Arc::new(part(rank).into_owned())).collect();
+                for (part, own) in parts.iter().zip(&own) {
+                    assert_eq!(part.len(), own[index].len(), "{} of {layout}", spec.name);
+                }
+                assert_eq!(ranks[0].0.join(&own[0][index], &parts), whole, "{} of {layout}", spec.name);
+                let counts = |rank: &usize| ranks[*rank].0.counts(&own[*rank][index]);
+                counted += (0..world).filter(counts).map(|rank| parts[rank].len()).sum::<usize>();
+                elements += spec.len();
+            }
+            assert_eq!(counted, elements, "each element is counted once");
+        }
+    }
+
     #[test]
     fn parts_of_all_ranks_make_the_whole() {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/qwen2");
-        let config = load(&path).unwrap().config;
-        let table = ParamTable::new(&config);
-        for world in [1, 2, 4] {
-            let ranks: Vec<_> = (0..world).map(|rank| Shard::of(&config, (rank, world)).unwrap()).collect();
-            let tables: Vec<_> = ranks.iter().map(|(_, own)| ParamTable::new(own)).collect();
-            let mut counted = 0;
-            for (index, spec) in table.specs.iter().enumerate() {
-                let whole: Vec<f32> = (0..spec.len()).map(|i| i as f32).collect();
-                let part = |rank: usize| ranks[rank].0.slice(&tables[rank].specs[index], Cow::Borrowed(&whole));
-                let parts: Vec<_> = (0..world).map(|rank| Arc::new(part(rank).into_owned())).collect();
-                assert_eq!(ranks[0].0.join(&tables[0].specs[index], &parts), whole, "{} of {world}", spec.name);
-                let counts = |rank: &usize| ranks[*rank].0.counts(&tables[*rank].specs[index]);
-                counted += (0..world).filter(counts).map(|rank| parts[rank].len()).sum::<usize>();
+        let lora = LoraSpec { rank: 3, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
+        for lora in [None, Some(&lora)] {
+            parts_make_the_whole("qwen2", &["tp=1", "tp=2", "tp=4"], lora);
+            for family in ["qwen3_moe", "gpt_oss", "deepseek_v3"] {
+                parts_make_the_whole(family, &["tp=1", "tp=2", "tp=4", "ep=2", "ep=4", "tp=2,ep=2"], lora);
             }
-            assert_eq!(counted, table.elements(), "each element is counted once");
+        }
+    }
+
+    #[test]
+    fn ranks_have_whole_experts_in_order() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/deepseek_v3");
+        let config = load(&path).unwrap().config;
+        let layout: Parallel = "tp=2,ep=2".parse().unwrap();
+        for rank in 0..4 {
+            let (shard, own) = Shard::of(&config, rank, layout).unwrap();
+            let experts = own.blocks[1].experts.as_ref().unwrap();
+            assert_eq!((experts.count, experts.held.clone()), (8, 2 * rank..2 * rank + 2));
+            assert_eq!((experts.width, experts.shared), (32, Some(16)), "width is divided of shared experts alone");
+            assert_eq!((own.num_heads, own.intermediate_size), (2, 80));
+            assert_eq!(shard.tensor_group(), rank / 2 * 2..rank / 2 * 2 + 2);
+            assert_eq!((0..8).map(|expert| experts.holder(expert)).collect::<Vec<_>>(), [0, 0, 1, 1, 2, 2, 3, 3]);
+            let table = ParamTable::new(&own);
+            let of_experts = table.specs.iter().filter(|spec| spec.shard == ShardAxis::Expert && spec.len() > 0);
+            assert!(of_experts.clone().all(|spec| {
+                let (_, rest) = spec.name.split_once(".experts.").unwrap();
+                experts.held.contains(&rest.split('.').next().unwrap().parse().unwrap())
+            }));
+            assert_eq!(of_experts.count(), 2 * 3);
         }
     }
 }

@@ -1,6 +1,6 @@
-//! How tensor parallel ranks share a parameter.
+//! How ranks share a parameter.
 
-/// The dimension along which tensor parallel ranks share a parameter.
+/// The dimension along which ranks share a parameter: tensor parallel ones, or all of them where it is of experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShardAxis {
     /// Every rank has all of it.
@@ -11,8 +11,8 @@ pub(crate) enum ShardAxis {
     KvHeads,
     /// Inputs.
     Inputs,
-    /// It is all of this expert's.
-    Expert(usize),
+    /// It is all of one expert's: one rank has all of it, the others nothing.
+    Expert,
     /// By expert, its outermost extent.
     Experts,
 }

@@ -24,7 +24,7 @@ pub(super) fn forward<B: Backend>(
     let (backend, c) = (batch.backend, &batch.w.model.config);
     let (gate_up, z_gate_up) = batch.linear(layer, &mlp.gate_up, normed, None);
     let act = backend.activate(c.blocks[layer].activation, &gate_up);
-    let (out, z_down) = batch.linear(layer, &mlp.down, &act, residual);
+    let (out, z_down) = batch.sum_onto(layer, &mlp.down, &act, residual, c.hidden_size);
     (out, SharedActivations { gate_up, low_rank: [z_gate_up, z_down] })
 }
 
@@ -48,6 +48,7 @@ pub(super) fn backward<'a, B: Backend>(
     drop((act, dy));
     let mut d_input = backend.alloc(normed.rows(), normed.width());
     let (lora, dz) = pass.input(layer, &mlp.gate_up, &d_gate_up, &mut d_input);
+    d_input.all_reduce(&pass.batch.w.model.tensor_ranks);
     let input = backend.weight_input(Held::Borrowed(normed), &pass.sequences);
     pass.weights(&mlp.gate_up, &lora, [&z_gate_up, &dz], &input, &d_gate_up);
     d_input

@@ -16,7 +16,7 @@ use super::shard::Shard;
 use crate::backend::{AttentionShape, Backend, MatrixRole, Source};
 use crate::collective::Ranks;
 use crate::config::{LoadError, ModelConfig};
-use crate::parallel::LayoutError;
+use crate::parallel::{LayoutError, Parallel};
 
 /// What all runs of a base model share: configuration, parameter table, rotary tables and the KV pool. Where ranks share the
 /// model, these are of this rank's part.
@@ -24,6 +24,8 @@ pub(crate) struct Model<B: Backend> {
     pub config: ModelConfig,
     /// Those that compute the model together.
     pub ranks: Ranks,
+    /// Of these the ones that share each layer's heads and its MLP's width.
+    pub(super) tensor_ranks: Ranks,
     pub shard: Shard,
     pub table: ParamTable,
     /// Configuration and table of what the ranks hold together: files have these extents.
@@ -43,12 +45,12 @@ pub(crate) struct WholeModel {
 }
 
 impl<B: Backend> Model<B> {
-    /// Computes the tables of this rank's part of a model and makes an empty KV pool.
+    /// Computes the tables of this rank's part of a model, which all of `ranks` share as the `layout` says, and makes an empty KV pool.
     ///
     /// # Errors
     /// Ranks that cannot share it.
-    pub(crate) fn new(backend: &B, whole: &ModelConfig, ranks: Ranks) -> Result<Self, LayoutError> {
-        let (shard, config) = Shard::of(whole, (ranks.rank(), ranks.world()))?;
+    pub(crate) fn new(backend: &B, whole: &ModelConfig, ranks: Ranks, layout: Parallel) -> Result<Self, LayoutError> {
+        let (shard, config) = Shard::of(whole, ranks.rank(), layout)?;
         let shape = AttentionShape {
             layers: config.num_layers(),
             heads: config.num_heads,
@@ -66,6 +68,7 @@ impl<B: Backend> Model<B> {
             kv_block_bytes: backend.kv_block_bytes(&shape),
             shape,
             config,
+            tensor_ranks: ranks.group(shard.tensor_group()),
             ranks,
             shard,
         })
@@ -173,7 +176,7 @@ impl<B: Backend> Weights<B> {
                 let outputs = parts.iter().map(|part| part.extents(c, layer).0).sum();
                 let inputs = parts.first().map_or(0, |part| part.extents(c, layer).1);
                 let is_routed = parts.first().is_some_and(|part| part.is_routed());
-                let copies = experts.filter(|_| is_routed).map_or(1, |experts| experts.count);
+                let copies = experts.filter(|_| is_routed).map_or(1, |experts| experts.held.len());
                 copies * matrix((outputs, inputs))
             };
             let router = experts.map_or(0, |experts| matrix((experts.count, c.hidden_size)));

@@ -1,4 +1,4 @@
-//! Tensor parallel ranks behind the engine's trait: the guarantees of one rank hold on several, and files are the same.
+//! Tensor parallel and expert parallel ranks behind the engine's trait: the guarantees of one rank hold on several, and files are the same.
 
 use std::path::Path;
 
@@ -6,8 +6,8 @@ use trainyard_gpu_runtime::backend::HostBackend;
 use trainyard_gpu_runtime::load::load as open;
 use trainyard_gpu_runtime::{Dtype, EngineOptions, Parallel, ParallelEngine};
 use trainyard_protocol::{
-    Engine, LoraSpec, ModelHead, OpResult, Operation, Optimizer, RestoreRun, RunId, RunSpec, SamplerSource, SaveRun,
-    SaveSampler, SaveSnapshot, SaveState,
+    Engine, ForwardBackwardResult, LoraSpec, ModelHead, OpResult, Operation, Optimizer, RestoreRun, RunId, RunSpec,
+    SampledSequence, SamplerSource, SaveRun, SaveSampler, SaveSnapshot, SaveState,
 };
 
 use crate::equality::parity;
@@ -17,8 +17,8 @@ use crate::support::{Driver, datum, golden, lora, params, sample, sample_result,
 
 type Ranks = Driver<ParallelEngine<HostBackend>>;
 
-fn ranks(family: &str, ranks: usize, dtype: Dtype) -> Ranks {
-    Driver::on_ranks(&golden(family), ranks, dtype)
+fn ranks(family: &str, layout: &str, dtype: Dtype) -> Ranks {
+    Driver::on_ranks(&golden(family), layout, dtype)
 }
 
 /// Every file of a folder, by name.
@@ -42,31 +42,72 @@ fn assert_same_files(a: &Path, b: &Path) {
 
 #[test]
 fn logprobs_of_sampler_and_trainer_are_bit_equal_on_ranks() {
-    for (family, world, full, dtype) in [
-        ("llama", 2, false, Dtype::Bf16),
-        ("qwen3", 2, false, Dtype::F32),
-        ("qwen2", 2, true, Dtype::Bf16),
-        ("gemma3", 4, false, Dtype::F32),
+    for (family, layout, full, dtype) in [
+        ("llama", "tp=2", false, Dtype::Bf16),
+        ("qwen3", "tp=2", false, Dtype::F32),
+        ("qwen2", "tp=2", true, Dtype::Bf16),
+        ("gemma3", "tp=4", false, Dtype::F32),
+        ("qwen3_moe", "ep=2", false, Dtype::Bf16),
+        ("gpt_oss", "ep=2", true, Dtype::Bf16),
+        ("deepseek_v3", "ep=2", false, Dtype::F32),
+        ("gpt_oss", "tp=2", false, Dtype::Bf16),
+        ("deepseek_v3", "tp=2,ep=2", true, Dtype::Bf16),
     ] {
-        parity(&mut ranks(family, world, dtype), full);
+        parity(&mut ranks(family, layout, dtype), full);
     }
 }
 
 #[test]
 fn a_run_on_ranks_is_bit_equal_alone_and_batched_with_others() {
-    for full in [false, true] {
-        let alone = isolation::train(&mut ranks("qwen3", 2, Dtype::Bf16), 0, full);
-        let batched = isolation::train(&mut ranks("qwen3", 2, Dtype::Bf16), 3, full);
-        assert_eq!(alone, batched, "full {full}");
+    for (family, layout, full) in [
+        ("qwen3", "tp=2", false),
+        ("qwen3", "tp=2", true),
+        ("gpt_oss", "ep=2", false),
+        ("deepseek_v3", "ep=2", true),
+        ("qwen3_moe", "tp=2,ep=2", false),
+    ] {
+        let alone = isolation::train(&mut ranks(family, layout, Dtype::Bf16), 0, full);
+        let batched = isolation::train(&mut ranks(family, layout, Dtype::Bf16), 3, full);
+        assert_eq!(alone, batched, "{family}, {layout}, full {full}");
     }
+}
+
+/// Results with their metrics of routing, and what is sampled greedily afterwards.
+#[test]
+fn expert_parallel_ranks_compute_the_bits_of_one() {
+    for (family, layout, full) in
+        [("qwen3_moe", "ep=4", false), ("gpt_oss", "ep=2", true), ("deepseek_v3", "ep=2", false)]
+    {
+        let one = outcome(&mut Driver::open(&golden(family), Dtype::Bf16), full);
+        let shared = outcome(&mut ranks(family, layout, Dtype::Bf16), full);
+        assert!(one.0.iter().all(|result| result.metrics.contains_key("e_max_violation:mean")));
+        assert_eq!(one, shared, "{family}, {layout}");
+    }
+}
+
+/// Results of training a run, of a last forward pass, and what the trained run samples greedily.
+fn outcome<E: Engine>(d: &mut Driver<E>, full: bool) -> (Vec<ForwardBackwardResult>, Vec<SampledSequence>) {
+    let (mut results, last) = isolation::train(d, 0, full);
+    results.push(last);
+    d.snapshot("x", "trained");
+    let source = SamplerSource::Snapshot { key: "trained".into() };
+    let request = sample(source, tokens(20, 512, 1), 1, params(24, 0.0, 1));
+    (results, sample_result(d.run(Operation::Sample(Box::new(request)))).sequences)
 }
 
 #[test]
 fn ranks_compute_what_one_computes() {
-    for full in [false, true] {
-        let one = isolation::train(&mut Driver::open(&golden("qwen2"), Dtype::F32), 0, full);
-        let (results, last) = isolation::train(&mut ranks("qwen2", 2, Dtype::F32), 0, full);
-        for (found, expected) in results.iter().chain([&last]).zip(one.0.iter().chain([&one.1])) {
+    for (family, layout, full) in [
+        ("qwen2", "tp=2", false),
+        ("qwen2", "tp=2", true),
+        ("qwen3_moe", "tp=2", false),
+        ("gpt_oss", "tp=2,ep=2", false),
+        ("deepseek_v3", "tp=4", false),
+    ] {
+        let (one, greedy) = outcome(&mut Driver::open(&golden(family), Dtype::F32), full);
+        let (results, sampled) = outcome(&mut ranks(family, layout, Dtype::F32), full);
+        assert_eq!(sampled[0].tokens, greedy[0].tokens, "{family}, {layout}");
+        for (found, expected) in results.iter().zip(&one) {
             for (found, expected) in found.outputs.iter().zip(&expected.outputs) {
                 for (a, b) in found.logprobs.iter().zip(&expected.logprobs) {
                     assert!((a - b).abs() < 1e-4, "{a} != {b}");
@@ -109,9 +150,15 @@ fn moved<A: Engine, B: Engine>(from: &mut Driver<A>, to: &mut Driver<B>, adapter
 fn runs_move_between_layouts() {
     for adapter in [Some(lora(6, 5)), None] {
         let one = || Driver::open(&golden("qwen2"), Dtype::F32);
-        moved(&mut ranks("qwen2", 2, Dtype::F32), &mut one(), adapter.clone());
-        moved(&mut one(), &mut ranks("qwen2", 4, Dtype::F32), adapter.clone());
-        moved(&mut ranks("qwen2", 4, Dtype::F32), &mut ranks("qwen2", 2, Dtype::F32), adapter);
+        moved(&mut ranks("qwen2", "tp=2", Dtype::F32), &mut one(), adapter.clone());
+        moved(&mut one(), &mut ranks("qwen2", "tp=4", Dtype::F32), adapter.clone());
+        moved(&mut ranks("qwen2", "tp=4", Dtype::F32), &mut ranks("qwen2", "tp=2", Dtype::F32), adapter.clone());
+        for (family, from, to) in
+            [("qwen3_moe", "ep=2", "tp=1"), ("gpt_oss", "tp=1", "ep=4"), ("deepseek_v3", "tp=2,ep=2", "ep=2")]
+        {
+            let of = |layout| ranks(family, layout, Dtype::F32);
+            moved(&mut of(from), &mut of(to), adapter.clone());
+        }
     }
 }
 
@@ -125,7 +172,7 @@ fn an_adapter_begins_with_the_same_values_on_every_layout() {
     let mut one = Driver::open(&golden("llama"), Dtype::F32);
     one.create("x", Some(lora(4, 7)));
     one.run(save("one")).unwrap();
-    let mut two = ranks("llama", 2, Dtype::F32);
+    let mut two = ranks("llama", "tp=2", Dtype::F32);
     two.create("x", Some(lora(4, 7)));
     two.run(save("two")).unwrap();
     assert_same_files(&folder.path().join("one"), &folder.path().join("two"));
@@ -135,7 +182,7 @@ fn an_adapter_begins_with_the_same_values_on_every_layout() {
 fn samples_from_saved_weights_are_those_from_memory() {
     for adapter in [Some(lora(5, 1)), None] {
         let folder = tempfile::tempdir().unwrap();
-        let mut d = ranks("qwen3", 2, Dtype::Bf16);
+        let mut d = ranks("qwen3", "tp=2", Dtype::Bf16);
         d.create("x", adapter);
         train(&mut d, "x", 0, 2);
         let exported = folder.path().join("exported");
@@ -162,21 +209,39 @@ fn samples_from_saved_weights_are_those_from_memory() {
 
 #[test]
 fn the_layout_is_part_of_the_numerics() {
-    let two = ranks("llama", 2, Dtype::F32);
+    let two = ranks("llama", "tp=2", Dtype::F32);
     let one = Driver::open(&golden("llama"), Dtype::F32);
     let (two, one) = (two.engine.numerics().remove("m").unwrap(), one.engine.numerics().remove("m").unwrap());
     assert_eq!((two.layout.as_str(), one.layout.as_str()), ("tp2", "single"));
     assert_eq!(two.weights, one.weights, "the same files");
     assert_ne!(two.arithmetic(), one.arithmetic());
+    let four = ranks("gpt_oss", "tp=2,ep=2", Dtype::F32).engine.numerics().remove("m").unwrap();
+    let one = Driver::open(&golden("gpt_oss"), Dtype::F32).engine.numerics().remove("m").unwrap();
+    assert_eq!(four.layout, "tp2-ep2");
+    assert_eq!(four.weights, one.weights, "each rank read its experts");
 }
 
 #[test]
 fn models_are_described_as_a_whole() {
-    let (two, one) = (ranks("llama", 2, Dtype::F32), Driver::open(&golden("llama"), Dtype::F32));
+    let (two, one) = (ranks("llama", "tp=2", Dtype::F32), Driver::open(&golden("llama"), Dtype::F32));
     assert_eq!(two.engine.models(), one.engine.models());
     let weights = |plan: trainyard_protocol::MemoryPlan| plan.weights;
     let (two, one) = (weights(two.engine.memory().plan()), weights(one.engine.memory().plan()));
     assert!(two > one && two < 2 * one, "embedding and norms are on both ranks: {two}, {one}");
+    let [all, attention, experts] = ["tp=1", "tp=2", "ep=2"].map(|layout| {
+        let mut d = ranks("qwen3_moe", layout, Dtype::F32);
+        d.create("x", None);
+        let stats = d.engine.stats().memory;
+        (weights(d.engine.memory().plan()), stats.runs)
+    });
+    assert!(
+        all.0 < attention.0 && attention.0 < experts.0 && experts.0 < 2 * all.0,
+        "attention is on both ranks of ep=2"
+    );
+    assert!(
+        all.1 < attention.1 && attention.1 < experts.1 && experts.1 < 2 * all.1,
+        "{all:?} {attention:?} {experts:?}"
+    );
 }
 
 #[test]

@@ -35,11 +35,11 @@ impl Driver {
 }
 
 impl Driver<ParallelEngine<HostBackend>> {
-    /// With ranks that share the model.
-    pub(crate) fn on_ranks(path: &Path, ranks: usize, dtype: Dtype) -> Self {
-        let parallel = Parallel::with_tp(ranks).unwrap();
+    /// With the ranks of a layout, which share the model.
+    pub(crate) fn on_ranks(path: &Path, layout: &str, dtype: Dtype) -> Self {
+        let parallel: Parallel = layout.parse().unwrap();
         let options = EngineOptions { parallel, dtype, threads: 2, ..EngineOptions::default() };
-        let models = (0..ranks).map(|_| vec![("m".into(), load(path).unwrap())]).collect();
+        let models = (0..parallel.world()).map(|_| vec![("m".into(), load(path).unwrap())]).collect();
         Self::over(ParallelEngine::new(models, options).unwrap())
     }
 }

@@ -35,8 +35,16 @@ pub(super) fn check(config: &Config) -> (Vec<Check>, Vec<ModelSource>) {
 
 fn describe(source: &ModelSource, path: &Path, config: &Config) -> String {
     let size = engine::location(path).map_or(0, |path| bytes(&path));
+    let experts = source.config.blocks.iter().filter_map(|block| block.experts.as_ref()).map(|experts| experts.count);
+    // Ranks that do not divide them are reported with the memory.
+    let experts = experts.max().map_or_else(String::new, |count| match config.parallel.world() {
+        ranks if ranks > 1 && count.is_multiple_of(ranks) => {
+            format!(", {count} experts, {} on each rank", count / ranks)
+        }
+        _ => format!(", {count} experts"),
+    });
     format!(
-        "{}, {} layers, {} tokens of context, {} MiB of files, computed in {}",
+        "{}, {} layers{experts}, {} tokens of context, {} MiB of files, computed in {}",
         source.config.arch,
         source.config.num_layers(),
         source.config.max_position_embeddings,

@@ -83,9 +83,10 @@ mod tests {
 
     #[test]
     fn ranks_without_threads_are_reported() {
-        let of = |tp, threads| ranks(Parallel::with_tp(tp).unwrap(), threads);
-        assert_eq!(of(1, 8).status, Status::Ok);
-        assert_eq!(of(2, 8), Check::ok(GROUP, "layout", "tp=2: 2 ranks, 4 threads each"));
-        assert_eq!((of(2, 1).status, of(2, 3).status), (Status::Warning, Status::Warning));
+        let of = |layout: &str, threads| ranks(layout.parse::<Parallel>().unwrap(), threads);
+        assert_eq!(of("tp=1", 8).status, Status::Ok);
+        assert_eq!(of("tp=2", 8), Check::ok(GROUP, "layout", "tp=2: 2 ranks, 4 threads each"));
+        assert_eq!(of("tp=2,ep=2", 8), Check::ok(GROUP, "layout", "tp=2,ep=2: 4 ranks, 2 threads each"));
+        assert_eq!((of("tp=2", 1).status, of("ep=2", 3).status), (Status::Warning, Status::Warning));
     }
 }

@@ -9,6 +9,7 @@ use super::vexp::{dot, exp, max, multiversion, sigmoid, sum_by};
 use super::{Cpu, scalar_head};
 use crate::backend::host::HostParams;
 use crate::backend::{Dispatch, FamilyOps, RouterRule, RouterScores, Rows, ScalarHead};
+use crate::collective::Ranks;
 
 multiversion! {
     /// Replaces elements by exp(x - largest) and returns their sum.
@@ -190,6 +191,17 @@ impl FamilyOps<Self> for Cpu {
         weights: &HostRows,
         d_out: &HostRows,
     ) -> (Vec<HostRows>, HostRows) {
+        Self::combine_backward_of(cpu, parts, 0..parts.len(), dispatch, weights, d_out)
+    }
+
+    fn combine_backward_of(
+        cpu: &Self,
+        parts: &[HostRows],
+        held: Range<usize>,
+        dispatch: &Dispatch,
+        weights: &HostRows,
+        d_out: &HostRows,
+    ) -> (Vec<HostRows>, HostRows) {
         let (width, chosen) = (d_out.width(), weights.width());
         let of_part = |(part, own): (&HostRows, &crate::backend::ExpertRows)| {
             let mut d = HostRows::alloc(cpu, part.rows(), width);
@@ -199,15 +211,43 @@ impl FamilyOps<Self> for Cpu {
             });
             d
         };
-        let d_parts = parts.iter().zip(dispatch.parts()).map(of_part).collect();
+        let d_parts = parts.iter().zip(&dispatch.parts()[held.clone()]).map(of_part).collect();
         let mut d_weights = HostRows::alloc(cpu, weights.rows(), chosen);
         for_rows(cpu, &mut d_weights, chosen, |row, d| {
             for (d, (part, at)) in d.iter_mut().zip(dispatch.places(row)) {
-                let part = &parts[*part][at * width..(at + 1) * width];
+                if !held.contains(part) {
+                    *d = 0.0;
+                    continue;
+                }
+                let part = &parts[part - held.start][at * width..(at + 1) * width];
                 *d = dot_rows(cpu.isa(), &d_out[row * width..(row + 1) * width], part);
             }
         });
         (d_parts, d_weights)
+    }
+
+    fn gather_parts(
+        cpu: &Self,
+        own: &[HostRows],
+        extents: &[(usize, usize)],
+        width: usize,
+        ranks: &Ranks,
+    ) -> Vec<HostRows> {
+        let mut lens = vec![0; ranks.world()];
+        extents.iter().for_each(|(rank, rows)| lens[*rank] += rows * width);
+        let mine = own.iter().map(|part| &part[..]).collect::<Vec<_>>().concat();
+        let all = ranks.all_gather(mine, &lens);
+        let mut read = vec![0; ranks.world()];
+        let part = |(rank, rows): &(usize, usize)| {
+            let mut part = HostRows::zeros(cpu, *rows, width);
+            let first = read[*rank];
+            read[*rank] += rows * width;
+            if let Some(all) = &all {
+                part.copy_from_slice(&all[*rank][first..read[*rank]]);
+            }
+            part
+        };
+        extents.iter().map(part).collect()
     }
 
     fn low_rank_rows(cpu: &Self, low_rank: &LowRankRows, segment: usize, rank: usize) -> HostRows {

@@ -16,6 +16,7 @@ use crate::load::load;
 use crate::load::tests::families;
 use crate::loss::{LossFn, PreparedDatum, prepare};
 use crate::model::{Adapter, GradientSum, Model, ParamSpec, ParamTable, TrainGroup, TrainOutput, Weights, train_pass};
+use crate::parallel::Parallel;
 
 pub(super) const LORA: LoraSpec =
     LoraSpec { rank: 8, seed: 0, train_unembed: false, train_mlp: true, train_attn: true };
@@ -56,14 +57,14 @@ fn tensors(path: &Path) -> BTreeMap<String, Vec<f32>> {
 
 impl<B: Backend> Golden<B> {
     pub(super) fn open(family: &str, backend: B) -> Self {
-        Self::on_ranks(family, backend, Ranks::default())
+        Self::on_ranks(family, backend, Ranks::default(), Parallel::default())
     }
 
-    pub(super) fn on_ranks(family: &str, backend: B, ranks: Ranks) -> Self {
+    pub(super) fn on_ranks(family: &str, backend: B, ranks: Ranks, layout: Parallel) -> Self {
         let dir = root().join(family);
         let source = load(&dir).unwrap();
-        let model = Arc::new(Model::new(&backend, &source.config, ranks).unwrap());
-        let read = |s: &ParamSpec| model.shard.slice(s, source.tensors.read(&s.name).unwrap().into()).into_owned();
+        let model = Arc::new(Model::new(&backend, &source.config, ranks, layout).unwrap());
+        let read = |s: &ParamSpec| model.shard.read(s, &*source.tensors).unwrap();
         let masters: Arrays = model.table.specs.iter().map(read).collect();
         let weights = build(&backend, &model, &masters);
         let json = serde_json::from_slice(&std::fs::read(dir.join("golden.json")).unwrap()).unwrap();

@@ -322,3 +322,75 @@ fn heartbeats_keep_idle_ranks() {
     });
     assert_eq!(lost, [None, None]);
 }
+
+/// What `f` returns on every rank of each transport.
+fn on_ranks<T: Send>(world: usize, f: impl Fn(Ranks) -> T + Sync) -> Vec<Vec<T>> {
+    let f = &f;
+    let run = |ranks: Vec<Box<dyn Collective>>| {
+        thread::scope(|scope| {
+            let start = |rank: Box<dyn Collective>| scope.spawn(move || f(Ranks::new(Arc::from(rank))));
+            let running: Vec<_> = ranks.into_iter().map(start).collect();
+            running.into_iter().map(|rank| rank.join().unwrap()).collect()
+        })
+    };
+    all(world, LIMIT).into_iter().map(run).collect()
+}
+
+#[test]
+fn groups_are_ranks_of_their_own() {
+    for len in [3, ONE_EXCHANGE + 1] {
+        let found = on_ranks(4, |ranks| {
+            let (rank, first) = (ranks.rank(), ranks.rank() / 2 * 2);
+            let (pair, alone) = (ranks.group(first..first + 2), ranks.group(rank..rank + 1));
+            let (mut sum, mut own) = (values(rank, len), values(rank, len));
+            pair.all_reduce(&mut sum);
+            alone.all_reduce(&mut own);
+            assert_eq!((pair.rank(), pair.world(), alone.is_single()), (rank - first, 2, true));
+            assert_eq!(own, values(rank, len));
+            ranks.check().unwrap();
+            assert!(ranks.used().bytes_sent >= pair.used().bytes_sent && pair.used().bytes_sent > 0);
+            sum
+        });
+        let pair = |first: usize| {
+            let mut sums = values(first, len);
+            sums.iter_mut().zip(values(first + 1, len)).for_each(|(sum, term)| *sum += term);
+            sums
+        };
+        for sums in found {
+            assert_eq!(sums, [pair(0), pair(0), pair(2), pair(2)]);
+        }
+    }
+}
+
+#[test]
+fn a_failure_of_a_group_is_one_of_all() {
+    for failures in on_ranks(4, |ranks| {
+        if ranks.rank() == 3 {
+            return None;
+        }
+        let first = ranks.rank() / 2 * 2;
+        ranks.group(first..first + 2).all_reduce(&mut [1.0]);
+        Some(ranks.check().unwrap_err().to_string())
+    }) {
+        let named = |failure: &String| failure.starts_with("rank 3 was lost during all-reduce of [1]");
+        assert!(failures[..3].iter().all(|failure| failure.as_ref().is_some_and(named)), "{failures:?}");
+    }
+}
+
+#[test]
+fn arrays_of_other_lengths_than_all_ranks_expect_are_refused() {
+    let lens = [2, 0, 3];
+    for all in on_ranks(3, |ranks| ranks.all_gather(values(ranks.rank(), lens[ranks.rank()]), &lens).unwrap()) {
+        let expected: Vec<_> = (0..3).map(|rank| Arc::new(values(rank, lens[rank]))).collect();
+        assert_eq!(all, [expected.clone(), expected.clone(), expected]);
+    }
+    for failures in on_ranks(3, |ranks| {
+        assert_eq!(ranks.all_gather(values(ranks.rank(), 2), &lens), None);
+        ranks.check().unwrap_err().to_string()
+    }) {
+        assert!(
+            failures.iter().all(|text| text.contains("sent 2 f32 elements in all-gather of [2, 0, 3]")),
+            "{failures:?}"
+        );
+    }
+}

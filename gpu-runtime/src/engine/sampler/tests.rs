@@ -12,6 +12,7 @@ use crate::backend::{HostBackend, KV_BLOCK as BLOCK};
 use crate::collective::Ranks;
 use crate::load::load;
 use crate::model::ParamTable;
+use crate::parallel::Parallel;
 use crate::rng::uniform;
 
 #[path = "session_tests.rs"]
@@ -20,7 +21,15 @@ mod sessions;
 /// A model of the golden tests.
 pub(super) fn base(family: &str) -> Arc<Base<HostBackend>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family);
-    Arc::new(Base::new(&HostBackend::new(1), (family.into(), load(&path).unwrap()), &Ranks::default(), &[]).unwrap())
+    Arc::new(
+        Base::new(
+            &HostBackend::new(1),
+            (family.into(), load(&path).unwrap()),
+            (&Ranks::default(), Parallel::default()),
+            &[],
+        )
+        .unwrap(),
+    )
 }
 
 /// An adapter that changes every projection.

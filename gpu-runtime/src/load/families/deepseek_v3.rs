@@ -86,6 +86,7 @@ fn experts(keys: &Keys<'_>) -> Result<Experts, LoadError> {
     let normalised = keys.flag("norm_topk_prob")?.unwrap_or(true);
     Ok(Experts {
         count,
+        held: 0..count,
         width,
         shared: (shared > 0).then_some(shared * width),
         rule: RouterRule { per_token, normalised, scores: RouterScores::Sigmoid { groups, chosen_groups, scaling } },

@@ -20,6 +20,7 @@ pub(super) fn config(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
     let (count, per_token) = expert_counts(&keys)?;
     let experts = Experts {
         count,
+        held: 0..count,
         width: base.intermediate_size,
         shared: None,
         rule: RouterRule::softmax(per_token, true),

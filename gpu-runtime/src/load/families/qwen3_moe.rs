@@ -12,6 +12,7 @@ pub(super) fn config(keys: Keys<'_>) -> Result<ModelConfig, LoadError> {
     let normalised = keys.flag("norm_topk_prob")?.unwrap_or(false);
     let experts = Experts {
         count,
+        held: 0..count,
         width: keys.required_size("moe_intermediate_size")?,
         shared: None,
         rule: RouterRule::softmax(per_token, normalised),

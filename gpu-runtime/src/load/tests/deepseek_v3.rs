@@ -203,9 +203,14 @@ fn quantized(change: impl Fn(&mut BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)>
     folder
 }
 
+/// The same as it is.
+pub(crate) fn fp8() -> TempDir {
+    quantized(|_| {})
+}
+
 #[test]
 fn blocks_of_8_bit_floats_are_dequantized() {
-    let folder = quantized(|_| {});
+    let folder = fp8();
     let source = load(folder.path()).unwrap();
     let name = "model.layers.0.mlp.gate_proj.weight";
     let found = source.tensors.read(name).unwrap();

@@ -131,9 +131,14 @@ fn quantized(change: impl Fn(&mut Map<String, Value>, &mut BTreeMap<String, (Vec
     folder
 }
 
+/// The same as it is.
+pub(crate) fn mxfp4() -> TempDir {
+    quantized(|_, _| {})
+}
+
 #[test]
 fn mxfp4_is_dequantized() {
-    let folder = quantized(|_, _| {});
+    let folder = mxfp4();
     let source = load(folder.path()).unwrap();
     let read = |name: &str| source.tensors.read(&format!("model.layers.1.mlp.experts.2.{name}.weight")).unwrap();
     const VALUES: [f32; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];

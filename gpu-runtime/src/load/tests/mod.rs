@@ -20,6 +20,9 @@ mod hf;
 pub(crate) mod hostile;
 mod tokenizer;
 
+pub(crate) use deepseek_v3::fp8;
+pub(crate) use experts::mxfp4;
+
 /// Folders of golden models, sorted.
 pub(crate) fn families() -> Vec<String> {
     let root = golden("");

@@ -19,6 +19,7 @@ use crate::load::load;
 use crate::load::tests::without_query_latent;
 use crate::loss::{LossFn, PreparedDatum, prepare};
 use crate::model::{Adapter, GradientSum, Model, ParamSpec, ParamTable, TrainGroup, Weights, train_pass};
+use crate::parallel::Parallel;
 use crate::rng::kaiming_uniform_fill;
 
 const RANK: usize = 3;
@@ -47,7 +48,7 @@ struct Fixture<B: Backend> {
 impl<B: Backend> Fixture<B> {
     fn new(family: &str, backend: B) -> Self {
         let source = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family)).unwrap();
-        let model = Arc::new(Model::new(&backend, &source.config, Ranks::default()).unwrap());
+        let model = Arc::new(Model::new(&backend, &source.config, Ranks::default(), Parallel::default()).unwrap());
         let masters = model.table.specs.iter().map(|spec| source.tensors.read(&spec.name).unwrap()).collect();
         let random = |(i, spec): (u64, ParamSpec)| {
             let mut values = vec![0.0; spec.len()];

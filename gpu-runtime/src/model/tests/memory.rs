@@ -13,6 +13,7 @@ use crate::load::load;
 use crate::loss::{LossFn, PreparedDatum, prepare};
 use crate::model::memory::{MAX_SAVED_LOGITS, PassMemory};
 use crate::model::{Adapter, GradientSum, Model, ParamSpec, TrainGroup, Weights, train_pass};
+use crate::parallel::Parallel;
 
 const MEMORY: PassMemory = PassMemory { kv: 5, block: 100, input: 10, working: 45, head: 20, logits: 10, blocks: 4 };
 
@@ -53,7 +54,7 @@ fn datum(length: usize, seed: i64, vocab: i64) -> PreparedDatum {
 fn pass(family: &str, dtype: Dtype, lora: bool, count: usize, recomputed: usize) -> (usize, usize) {
     let backend = HostBackend::new(1).with_dtype(dtype);
     let source = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family)).unwrap();
-    let model = Arc::new(Model::new(&backend, &source.config, Ranks::default()).unwrap());
+    let model = Arc::new(Model::new(&backend, &source.config, Ranks::default(), Parallel::default()).unwrap());
     let mut read = |i: usize| source.tensors.read(&model.table.specs[i].name).map(Cow::Owned);
     let weights = Weights::load(&backend, &model, &mut read).unwrap();
     let spec = LoraSpec { rank: 4, seed: 1, train_unembed: false, train_mlp: true, train_attn: true };

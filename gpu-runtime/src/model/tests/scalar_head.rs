@@ -18,6 +18,7 @@ use crate::loss::{LossFn, PreparedDatum, prepare};
 use crate::model::{
     Adapter, GradientSum, Model, ParamSpec, RunHead, TrainGroup, TrainOutput, TrainedParams, Weights, train_pass,
 };
+use crate::parallel::Parallel;
 use crate::rng::kaiming_uniform_fill;
 
 const SPEC: LoraSpec = LoraSpec { rank: 3, seed: 1, train_unembed: false, train_mlp: true, train_attn: true };
@@ -58,7 +59,7 @@ struct Fixture<B: Backend> {
 impl<B: Backend> Fixture<B> {
     fn new(family: &str, backend: B, lora: Option<LoraSpec>, loss: LossFn) -> Self {
         let source = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family)).unwrap();
-        let model = Arc::new(Model::new(&backend, &source.config, Ranks::default()).unwrap());
+        let model = Arc::new(Model::new(&backend, &source.config, Ranks::default(), Parallel::default()).unwrap());
         let masters = model.table.specs.iter().map(|spec| source.tensors.read(&spec.name).unwrap()).collect();
         let data = [(12, 1), (3, 2), (7, 3)].map(|(length, seed)| datum(&loss, length, seed)).into();
         Self { backend, model, masters, lora, loss, data }

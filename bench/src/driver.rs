@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::Arc;
 
-use trainyard_gpu_runtime::CpuEngine;
+use trainyard_gpu_runtime::Parallel;
 use trainyard_gpu_runtime::backend::Backend;
 use trainyard_gpu_runtime::backend::cpu::GemmStats;
 use trainyard_gpu_runtime::rng::uniform;
@@ -14,12 +14,15 @@ use trainyard_protocol::{
     SamplerSource, SamplingParams, SaveSampler, SessionId, Stop, TenantShare, Tensor,
 };
 
+use super::engine::BenchEngine;
+
 /// Seed of the token ids.
 const TOKENS: u64 = 20_260_101;
 
 /// An engine with one model.
 pub(super) struct Driver {
-    engine: CpuEngine,
+    engine: BenchEngine,
+    layout: Parallel,
     preparer: Arc<dyn Prepare>,
     share: TenantShare,
     model: BaseModel,
@@ -28,16 +31,27 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    pub(super) fn new(engine: CpuEngine, model: BaseModel) -> Self {
-        let preparer = engine.preparer();
-        Self { engine, preparer, share: TenantShare::new("bench"), model, requests: 0, sequences: 0 }
+    pub(super) fn new(engine: BenchEngine, model: BaseModel, layout: Parallel) -> Self {
+        let preparer = engine.engine().preparer();
+        Self { engine, layout, preparer, share: TenantShare::new("bench"), model, requests: 0, sequences: 0 }
     }
 
-    /// What matrix multiplications took so far.
+    /// Seconds that rank 0 spent in collectives so far, and bytes that it sent in them.
+    pub(super) fn collectives(&self) -> (f64, u64) {
+        let stats = self.engine.engine().stats();
+        (stats.collective_nanoseconds as f64 / 1e9, stats.collective_bytes)
+    }
+
+    /// What matrix multiplications took so far, on rank 0.
     pub(super) fn gemm(&self) -> GemmStats {
         self.engine.backend().gemm_stats()
     }
 
+    pub(super) fn layout(&self) -> Parallel {
+        self.layout
+    }
+
+    /// Those of rank 0.
     pub(super) fn threads(&self) -> usize {
         self.engine.backend().device().threads
     }
@@ -112,8 +126,8 @@ impl Driver {
 
     /// Frees a run and its snapshot.
     pub(super) fn forget(&mut self, run: &str) {
-        self.engine.unload_run(&RunId::new(run));
-        self.engine.drop_snapshot(run);
+        self.engine.engine_mut().unload_run(&RunId::new(run));
+        self.engine.engine_mut().drop_snapshot(run);
     }
 
     /// Starts all operations and works until all are done; their results in order.
@@ -137,8 +151,12 @@ impl Driver {
         for (i, chain) in chains.iter_mut().enumerate() {
             running.extend(chain.next().map(|operation| (self.start(operation), i)));
         }
-        while !self.engine.is_idle() {
-            for Completion { id, result, .. } in self.engine.step() {
+        while !self.engine.engine().is_idle() {
+            let done = self.engine.engine_mut().step();
+            if let Some(error) = self.engine.engine().failure() {
+                return Err(format!("the engine cannot go on: {error}").into());
+            }
+            for Completion { id, result, .. } in done {
                 let i = running.remove(&id).ok_or_else(|| format!("{id} was not started"))?;
                 results[i].push(result.map_err(|error| format!("the engine refused the workload: {error:?}"))?);
                 running.extend(chains[i].next().map(|operation| (self.start(operation), i)));
@@ -153,7 +171,7 @@ impl Driver {
     fn start(&mut self, operation: Operation) -> RequestId {
         self.requests += 1;
         let id = RequestId::new(format!("bench-{}", self.requests));
-        self.engine.start(id.clone(), self.share.clone(), operation);
+        self.engine.engine_mut().start(id.clone(), self.share.clone(), operation);
         id
     }
 }
@@ -203,8 +221,8 @@ mod tests {
     use std::error::Error;
     use std::path::Path;
 
-    use trainyard_gpu_runtime::EngineOptions;
     use trainyard_gpu_runtime::load::load;
+    use trainyard_gpu_runtime::{CpuEngine, EngineOptions};
 
     use super::*;
 
@@ -215,7 +233,7 @@ mod tests {
         let options = EngineOptions { threads: 1, microbatch_tokens: Some(8), ..EngineOptions::default() };
         let engine = CpuEngine::new(vec![("m".to_owned(), load(&path)?)], options)?;
         let model = engine.models().into_iter().next().ok_or("no model")?;
-        let mut driver = Driver::new(engine, model);
+        let mut driver = Driver::new(BenchEngine::One(Box::new(engine)), model, Parallel::default());
         let lora = LoraSpec { rank: 2, seed: 1, train_unembed: false, train_mlp: true, train_attn: true };
         let runs = ["a", "b", "c"];
         for run in runs {

@@ -5,15 +5,19 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use trainyard_gpu_runtime::Dtype;
 use trainyard_gpu_runtime::backend::HostKernels;
+use trainyard_gpu_runtime::{Dtype, Parallel};
 
 /// Flags of `trainyard bench`.
 #[derive(Args, Clone, Debug)]
 pub struct BenchFlags {
-    /// The base model: a name and its Hugging Face folder or GGUF file. A tiny one for --http when absent.
-    #[arg(long, value_name = "NAME=PATH", required_unless_present_any = ["http", "store"])]
+    /// The base model: a name and its Hugging Face folder or GGUF file. When absent, a tiny one for --http, and for --parallel one of
+    /// 55 million parameters that 2, 4 and 8 ranks can share.
+    #[arg(long, value_name = "NAME=PATH", required_unless_present_any = ["http", "store", "parallel"])]
     pub(crate) model: Option<NamedModel>,
+    /// Measure these ranks, which share the threads, beside one rank with all of them, such as tp=2.
+    #[arg(long, value_name = "LAYOUT", conflicts_with_all = ["http", "store"])]
+    pub(crate) parallel: Option<Parallel>,
     /// Compute type.
     #[arg(long, default_value = "bf16", value_parser = dtypes())]
     pub(crate) dtype: Dtype,

@@ -7,6 +7,7 @@ mod folder;
 mod http;
 mod report;
 mod store;
+mod synthetic;
 mod system;
 mod workload;
 
@@ -18,13 +19,15 @@ use std::error::Error;
 use std::io::{self, Write};
 
 use serde::Serialize;
+use trainyard_gpu_runtime::Parallel;
 use trainyard_gpu_runtime::backend::Backend;
 use trainyard_gpu_runtime::backend::cpu::{Blocking, Peaks};
 
 use driver::Driver;
 use engine::{kernels, load_engine};
-use flags::{EVERY, Workload};
-use report::Report;
+use flags::{EVERY, NamedModel, Workload};
+use folder::BenchFolder;
+use report::{Overhead, Report};
 
 /// Measures and prints.
 ///
@@ -62,19 +65,40 @@ fn measure(flags: &BenchFlags, open: OpenModel) -> Result<Report, Box<dyn Error>
     if flags.batch == 0 || flags.seq == 0 {
         return Err("--batch and --seq must be at least 1".into());
     }
-    let path = flags.model.as_ref().ok_or("--model is required")?;
+    let made;
+    let model = match (&flags.model, flags.parallel) {
+        (Some(model), _) => model,
+        (None, None) => return Err("--model is required".into()),
+        (None, Some(_)) => {
+            made = shared_model(flags)?;
+            &made.0
+        }
+    };
     let peaks = Peaks::measure(kernels(flags)?, flags.dtype, flags.threads);
-    let (engine, model) = load_engine(flags, path, open)?;
-    let (isa, threads) = (engine.backend().device().kernels, engine.backend().device().threads);
+    let mut drivers = Vec::new();
+    for layout in [Some(Parallel::default()), flags.parallel].into_iter().flatten() {
+        if drivers.is_empty() || layout.world() > 1 {
+            let (engine, described) = load_engine(flags, model, open, layout)?;
+            drivers.push((engine, described, layout));
+        }
+    }
+    let (engine, model, _) = drivers.first().ok_or("there is no engine")?;
+    let (engine, model) = (engine.backend(), model.clone());
+    let (isa, threads) = (engine.device().kernels, engine.device().threads);
     let chosen =
         flags.microbatch.map_or_else(String::new, |rows| format!("; microbatches of {rows} rows are measured"));
-    let blocking = Blocking::detect(engine.backend().isa()).describe(flags.dtype) + &chosen;
-    let mut driver = Driver::new(engine, model.clone());
+    let blocking = Blocking::detect(engine.isa()).describe(flags.dtype) + &chosen;
+    let mut drivers: Vec<_> =
+        drivers.into_iter().map(|(engine, model, layout)| Driver::new(engine, model, layout)).collect();
     let choices = if flags.workload.contains(&Workload::All) { &EVERY[..] } else { &flags.workload[..] };
-    let workloads = choices
-        .iter()
-        .map(|choice| workload::measure(&mut driver, *choice, flags, peaks))
-        .collect::<Result<Vec<_>, _>>()?;
+    let (mut workloads, mut overheads) = (Vec::new(), Vec::new());
+    for choice in choices {
+        let measured = workload::measure(&mut drivers, *choice, flags, peaks)?;
+        if let [alone, ranks] = &measured[..] {
+            overheads.push(Overhead::of(alone, ranks));
+        }
+        workloads.extend(measured);
+    }
     Ok(Report {
         model: model.name,
         parameters: model.parameters,
@@ -86,7 +110,16 @@ fn measure(flags: &BenchFlags, open: OpenModel) -> Result<Report, Box<dyn Error>
         gemm_gflops: peaks.gemm_gflops,
         read_gb_per_second: peaks.read_gb_per_second,
         workloads,
+        overheads,
     })
+}
+
+/// A model that ranks can share, in a folder that goes with it.
+fn shared_model(flags: &BenchFlags) -> Result<(NamedModel, BenchFolder), Box<dyn Error>> {
+    let folder = BenchFolder::new(flags.data_dir.as_deref(), "shared")?;
+    let path = folder.path.join("shared");
+    synthetic::write(&synthetic::SHARED, &path)?;
+    Ok((NamedModel { name: synthetic::SHARED.name.to_owned(), path }, folder))
 }
 
 #[cfg(test)]
@@ -130,6 +163,27 @@ mod tests {
         let report = run(&["--workload", "w4", "--threads", "1", "--kernels", older])?;
         assert_eq!(report.isa, older);
         assert!(run(&["--kernels", "avx"]).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn ranks_are_measured_beside_one_rank() -> Result<(), Box<dyn Error>> {
+        let report = run(&["--workload", "w1,w3b1", "--threads", "2", "--parallel", "tp=2"])?;
+        let of: Vec<_> = report.workloads.iter().map(|w| (w.name, w.layout.as_str(), w.tokens)).collect();
+        assert_eq!(of, [("w1", "tp=1", 16), ("w1", "tp=2", 16), ("w3b1", "tp=1", 128), ("w3b1", "tp=2", 128)]);
+        assert!(report.workloads.iter().all(|w| w.collectives.is_some() == (w.layout == "tp=2")));
+        // Two sums of each of two blocks' forward pass, and of their backward pass in training, of 64 elements in f32 for each row.
+        let sums = |name: &str| {
+            let of = report.workloads.iter().find(|w| w.name == name && w.layout == "tp=2");
+            of.and_then(|w| w.collectives).map_or(0.0, |c| c.bytes_per_token)
+        };
+        assert!(sums("w1") > 4.0 * 2.0 * 64.0 * 4.0 && sums("w3b1") >= 2.0 * 2.0 * 64.0 * 4.0, "{report:?}");
+        let compared: Vec<_> = report.overheads.iter().map(|o| (o.name, o.layout.as_str())).collect();
+        assert_eq!(compared, [("w1", "tp=2"), ("w3b1", "tp=2")]);
+        let mut table = Vec::new();
+        report.write_table(&mut table)?;
+        assert!(String::from_utf8(table)?.contains("\noverhead of tp=2: w1 "));
+        assert!(run(&["--parallel", "tp=3"]).is_err_and(|error| error.to_string().contains("tp=3 does not fit")));
         Ok(())
     }
 

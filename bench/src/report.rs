@@ -21,12 +21,33 @@ pub(super) struct Report {
     /// Memory, read in order by all threads.
     pub(super) read_gb_per_second: f64,
     pub(super) workloads: Vec<Measured>,
+    /// Of ranks that share the threads, relative to one rank with all of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) overheads: Vec<Overhead>,
+}
+
+/// What a layout costs in a workload.
+#[derive(Debug, Serialize)]
+pub(super) struct Overhead {
+    pub(super) layout: String,
+    pub(super) name: &'static str,
+    /// Its seconds over those of one rank, of repetitions that follow each other.
+    pub(super) ratio: Spread,
+}
+
+impl Overhead {
+    pub(super) fn of(alone: &Measured, ranks: &Measured) -> Self {
+        let ratios = ranks.seconds.iter().zip(&alone.seconds).map(|(ranks, alone)| ranks / alone).collect();
+        Self { layout: ranks.layout.clone(), name: ranks.name, ratio: Spread::of(ratios) }
+    }
 }
 
 /// One workload.
 #[derive(Debug, Serialize)]
 pub(super) struct Measured {
     pub(super) name: &'static str,
+    /// How ranks share the model.
+    pub(super) layout: String,
     pub(super) shape: String,
     /// Counted per repetition.
     pub(super) tokens: usize,
@@ -41,6 +62,9 @@ pub(super) struct Measured {
     pub(super) gemm: GemmTime,
     /// Of workloads that read all weights for every token.
     pub(super) read: Option<Read>,
+    /// Where there are several ranks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) collectives: Option<Exchanged>,
     /// Cores that other processes kept busy meanwhile.
     pub(super) other_cores: Option<f64>,
 }
@@ -65,10 +89,15 @@ pub(super) struct Read {
     pub(super) of_bandwidth: f64,
 }
 
-impl Measured {
-    pub(super) fn seconds_median(&self) -> f64 {
-        Spread::of(self.seconds.clone()).median
-    }
+/// What collectives cost rank 0 in a repetition.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Exchanged {
+    /// Waits for other ranks included.
+    pub(super) seconds: f64,
+    /// Of the repetition.
+    pub(super) fraction: f64,
+    /// That it sends to others, for each token that counts.
+    pub(super) bytes_per_token: f64,
 }
 
 /// Of several repetitions.
@@ -139,8 +168,38 @@ impl Report {
                 work.read.map_or_else(|| "-".to_owned(), |read| format!("{:.0}%", read.of_bandwidth * 100.0)),
             )?;
         }
+        self.write_ranks(out)?;
         writeln!(out, "\nfirst: the warm-up; others: cores that other processes kept busy")?;
         writeln!(out, "GEMM: fraction of all threads' time; of read: weights, relative to reading memory")
+    }
+
+    /// What ranks cost.
+    fn write_ranks(&self, out: &mut impl Write) -> io::Result<()> {
+        if self.overheads.is_empty() {
+            return Ok(());
+        }
+        writeln!(
+            out,
+            "\nRanks share the threads; the second line of a workload is theirs, and of rank 0 where it is of one rank"
+        )?;
+        for work in &self.workloads {
+            let Some(exchanged) = work.collectives else { continue };
+            writeln!(
+                out,
+                "{:<5} {:<10} {:.3} s in collectives ({:.0}%), {:.0} bytes per token",
+                work.name,
+                work.layout,
+                exchanged.seconds,
+                exchanged.fraction * 100.0,
+                exchanged.bytes_per_token
+            )?;
+        }
+        for Overhead { layout, name, ratio: Spread { median, min, max } } in &self.overheads {
+            let percent = |ratio: &f64| (ratio - 1.0) * 100.0;
+            let [median, min, max] = [median, min, max].map(percent);
+            writeln!(out, "overhead of {layout}: {name} {median:.1}% [{min:.1} - {max:.1}]")?;
+        }
+        Ok(())
     }
 }
 

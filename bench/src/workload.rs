@@ -3,13 +3,12 @@
 use std::error::Error;
 use std::time::Instant;
 
+use trainyard_gpu_runtime::backend::cpu::{GemmStats, Peaks};
 use trainyard_protocol::{Datum, LoraSpec, OpResult, SamplerSource};
-
-use trainyard_gpu_runtime::backend::cpu::Peaks;
 
 use super::driver::{Driver, optim_step, sample, sampled};
 use super::flags::{BenchFlags, Workload};
-use super::report::{GemmTime, Measured, Read, Spread};
+use super::report::{Exchanged, GemmTime, Measured, Read, Spread};
 use super::system::{self, Neighbours};
 
 /// Step size of the timed steps.
@@ -19,21 +18,47 @@ const TENANTS: usize = 8;
 /// Prompt tokens of w3 and w3b1.
 const PROMPT: usize = 64;
 
-/// Sets a workload up, warms up once and repeats it.
+/// What a repetition does.
+type Work = Box<dyn FnMut(&mut Driver) -> Result<(), Box<dyn Error>>>;
+
+/// A workload that is set up on an engine.
+struct Job {
+    name: &'static str,
+    shape: String,
+    /// That count per repetition.
+    tokens: usize,
+    /// Decoding steps, where their time is of interest.
+    steps: Option<u32>,
+    work: Work,
+    /// To forget afterwards.
+    runs: Vec<String>,
+}
+
+/// Sets a workload up on each engine, warms up once and repeats it, on one engine after the other, so that repetitions which are
+/// compared follow each other. Results are in the order of engines.
 pub(super) fn measure(
-    driver: &mut Driver,
+    drivers: &mut [Driver],
     choice: Workload,
     flags: &BenchFlags,
     peaks: Peaks,
-) -> Result<Measured, Box<dyn Error>> {
+) -> Result<Vec<Measured>, Box<dyn Error>> {
     system::reset_peak_memory();
+    let mut jobs = drivers.iter_mut().map(|driver| job(driver, choice, flags)).collect::<Result<Vec<_>, _>>()?;
+    let measured = repeat(drivers, &mut jobs, flags.reps, peaks)?;
+    for (driver, job) in drivers.iter_mut().zip(&jobs) {
+        job.runs.iter().for_each(|run| driver.forget(run));
+    }
+    Ok(measured)
+}
+
+fn job(driver: &mut Driver, choice: Workload, flags: &BenchFlags) -> Result<Job, Box<dyn Error>> {
     match choice {
-        Workload::W1 => train(driver, "w1", Some(lora(flags, 0)), flags, peaks),
-        Workload::W1f => train(driver, "w1f", None, flags, peaks),
-        Workload::W2 => many_runs(driver, flags, peaks),
-        Workload::W3 => generate(driver, "w3", 16, 64, flags, peaks),
-        Workload::W3b1 => generate(driver, "w3b1", 1, 128, flags, peaks),
-        Workload::W4 => score(driver, flags, peaks),
+        Workload::W1 => train(driver, "w1", Some(lora(flags, 0)), flags),
+        Workload::W1f => train(driver, "w1f", None, flags),
+        Workload::W2 => many_runs(driver, flags),
+        Workload::W3 => generate(driver, "w3", 16, 64, flags),
+        Workload::W3b1 => generate(driver, "w3b1", 1, 128, flags),
+        Workload::W4 => score(driver, flags),
         Workload::All => Err("all is not one workload".into()),
     }
 }
@@ -47,36 +72,33 @@ fn train(
     name: &'static str,
     lora: Option<LoraSpec>,
     flags: &BenchFlags,
-    peaks: Peaks,
-) -> Result<Measured, Box<dyn Error>> {
+) -> Result<Job, Box<dyn Error>> {
     driver.create_trained(name, lora)?;
     let data: Vec<_> = (0..flags.batch).map(|_| driver.datum(flags.seq)).collect();
-    let shape = format!("{}x{}", flags.batch, flags.seq);
-    let measured = repeat(driver, peaks, name, shape, flags.batch * flags.seq, flags.reps, |driver| {
+    let work: Work = Box::new(move |driver| {
         let pass = driver.forward_backward(name, data.clone())?;
         driver.run_all([pass])?;
         driver.run_all([optim_step(name, LEARNING_RATE)])?;
         Ok(())
     });
-    driver.forget(name);
-    measured
+    let (shape, tokens) = (format!("{}x{}", flags.batch, flags.seq), flags.batch * flags.seq);
+    Ok(Job { name, shape, tokens, steps: None, work, runs: vec![name.to_owned()] })
 }
 
-fn many_runs(driver: &mut Driver, flags: &BenchFlags, peaks: Peaks) -> Result<Measured, Box<dyn Error>> {
+fn many_runs(driver: &mut Driver, flags: &BenchFlags) -> Result<Job, Box<dyn Error>> {
     let runs: Vec<_> = (0..TENANTS).map(|i| format!("w2-{i}")).collect();
     let mut data = Vec::new();
     for (run, seed) in runs.iter().zip(0..) {
         driver.create_trained(run, Some(lora(flags, seed)))?;
-        data.push(driver.datum(flags.seq));
+        data.push((run.clone(), driver.datum(flags.seq)));
     }
-    let shape = format!("{TENANTS} runs x {}", flags.seq);
-    let measured = repeat(driver, peaks, "w2", shape, TENANTS * flags.seq, flags.reps, |driver| {
-        let steps = |(run, datum): (&String, &Datum)| driver.training_step(run, vec![datum.clone()], LEARNING_RATE);
-        let chains = runs.iter().zip(&data).map(steps).collect::<Result<Vec<_>, _>>()?;
+    let work: Work = Box::new(move |driver| {
+        let steps = |(run, datum): &(String, Datum)| driver.training_step(run, vec![datum.clone()], LEARNING_RATE);
+        let chains = data.iter().map(steps).collect::<Result<Vec<_>, _>>()?;
         driver.run_chains(chains).map(drop)
     });
-    runs.iter().for_each(|run| driver.forget(run));
-    measured
+    let shape = format!("{TENANTS} runs x {}", flags.seq);
+    Ok(Job { name: "w2", shape, tokens: TENANTS * flags.seq, steps: None, work, runs })
 }
 
 fn generate(
@@ -85,35 +107,29 @@ fn generate(
     prompts: usize,
     new: u32,
     flags: &BenchFlags,
-    peaks: Peaks,
-) -> Result<Measured, Box<dyn Error>> {
+) -> Result<Job, Box<dyn Error>> {
     let source = source(driver, name, flags)?;
-    let expected = prompts * new as usize;
-    let shape = format!("{prompts}x({PROMPT}+{new}){}", weights(flags));
-    let measured = repeat(driver, peaks, name, shape, expected, flags.reps, |driver| {
+    let tokens = prompts * new as usize;
+    let work: Work = Box::new(move |driver| {
         // New prompts every time, so that the prefix cache does not help.
         let samples: Vec<_> = (0..prompts).map(|_| sample(source.clone(), driver.tokens(PROMPT), new, false)).collect();
         let results = driver.run_all(samples)?;
-        check(results, expected, 0)
+        check(results, tokens, 0)
     });
-    driver.forget(name);
-    measured.map(|mut measured| {
-        measured.ms_per_token = Some(measured.seconds_median() * 1000.0 / f64::from(new));
-        measured
-    })
+    let shape = format!("{prompts}x({PROMPT}+{new}){}", weights(flags));
+    Ok(Job { name, shape, tokens, steps: Some(new), work, runs: vec![name.to_owned()] })
 }
 
-fn score(driver: &mut Driver, flags: &BenchFlags, peaks: Peaks) -> Result<Measured, Box<dyn Error>> {
+fn score(driver: &mut Driver, flags: &BenchFlags) -> Result<Job, Box<dyn Error>> {
     let source = source(driver, "w4", flags)?;
-    let shape = format!("{}x{}{}", flags.batch, flags.seq, weights(flags));
-    let measured = repeat(driver, peaks, "w4", shape, flags.batch * flags.seq, flags.reps, |driver| {
-        let samples: Vec<_> =
-            (0..flags.batch).map(|_| sample(source.clone(), driver.tokens(flags.seq), 1, true)).collect();
+    let (batch, seq) = (flags.batch, flags.seq);
+    let work: Work = Box::new(move |driver| {
+        let samples: Vec<_> = (0..batch).map(|_| sample(source.clone(), driver.tokens(seq), 1, true)).collect();
         let results = driver.run_all(samples)?;
-        check(results, flags.batch, flags.batch * flags.seq)
+        check(results, batch, batch * seq)
     });
-    driver.forget("w4");
-    measured
+    let shape = format!("{batch}x{seq}{}", weights(flags));
+    Ok(Job { name: "w4", shape, tokens: batch * seq, steps: None, work, runs: vec!["w4".to_owned()] })
 }
 
 /// A trained adapter's snapshot, or the base model.
@@ -144,41 +160,68 @@ fn check(results: Vec<OpResult>, new_tokens: usize, prompt_logprobs: usize) -> R
     }
 }
 
-fn repeat(
-    driver: &mut Driver,
-    peaks: Peaks,
-    name: &'static str,
-    shape: String,
-    tokens: usize,
-    reps: u32,
-    mut work: impl FnMut(&mut Driver) -> Result<(), Box<dyn Error>>,
-) -> Result<Measured, Box<dyn Error>> {
-    let mut timed = |driver: &mut Driver| {
+/// An engine's counters before its repetitions, and their times.
+struct Tally {
+    first_seconds: f64,
+    seconds: Vec<f64>,
+    gemm: GemmStats,
+    collectives: (f64, u64),
+}
+
+fn repeat(drivers: &mut [Driver], jobs: &mut [Job], reps: u32, peaks: Peaks) -> Result<Vec<Measured>, Box<dyn Error>> {
+    let timed = |driver: &mut Driver, job: &mut Job| {
         let start = Instant::now();
-        work(driver).map(|()| start.elapsed().as_secs_f64())
+        (job.work)(driver).map(|()| start.elapsed().as_secs_f64())
     };
-    let first_seconds = timed(driver)?;
-    let (neighbours, before) = (Neighbours::watch(), driver.gemm());
-    let seconds = (0..reps).map(|_| timed(driver)).collect::<Result<Vec<_>, _>>()?;
-    let counted = driver.gemm().since(before);
-    let rates = seconds.iter().map(|seconds| tokens as f64 / seconds).collect();
-    let (total, threads) = (seconds.iter().sum::<f64>(), driver.threads() as f64);
-    let gflops = counted.flops as f64 * threads / counted.thread_seconds / 1e9;
-    let fraction = counted.thread_seconds / (total * threads);
-    Ok(Measured {
-        name,
-        shape,
-        tokens,
-        tokens_per_second: Spread::of(rates),
-        ms_per_token: None,
-        first_seconds,
-        peak_memory_mib: system::peak_memory(),
-        gemm: GemmTime { fraction, gflops, of_peak: gflops / peaks.gemm_gflops },
-        read: (name == "w3b1").then(|| {
-            let gb_per_second = counted.weight_bytes as f64 / total / 1e9;
-            Read { gb_per_second, of_bandwidth: gb_per_second / peaks.read_gb_per_second }
-        }),
-        seconds,
-        other_cores: neighbours.cores(),
-    })
+    let first = |(driver, job): (&mut Driver, &mut Job)| {
+        let first_seconds = timed(driver, job)?;
+        let (gemm, collectives) = (driver.gemm(), driver.collectives());
+        Ok::<_, Box<dyn Error>>(Tally { first_seconds, seconds: Vec::new(), gemm, collectives })
+    };
+    let mut tallies = drivers.iter_mut().zip(jobs.iter_mut()).map(first).collect::<Result<Vec<_>, _>>()?;
+    let neighbours = Neighbours::watch();
+    for _ in 0..reps {
+        for ((driver, job), tally) in drivers.iter_mut().zip(jobs.iter_mut()).zip(&mut tallies) {
+            tally.seconds.push(timed(driver, job)?);
+        }
+    }
+    let (other_cores, all_threads) = (neighbours.cores(), drivers.first().map_or(1, Driver::threads));
+    // Of several engines in one process it would be that of all.
+    let peak_memory_mib = if drivers.len() == 1 { system::peak_memory() } else { None };
+    let done = drivers.iter().zip(jobs.iter()).zip(tallies).map(|((driver, job), tally)| {
+        let counted = driver.gemm().since(tally.gemm);
+        let rates = tally.seconds.iter().map(|seconds| job.tokens as f64 / seconds).collect();
+        let (total, threads) = (tally.seconds.iter().sum::<f64>(), driver.threads() as f64);
+        let gflops = counted.flops as f64 * threads / counted.thread_seconds / 1e9;
+        let fraction = counted.thread_seconds / (total * threads);
+        // Rank 0 has a part of the threads.
+        let peak = peaks.gemm_gflops * threads / all_threads as f64;
+        Measured {
+            name: job.name,
+            layout: driver.layout().to_string(),
+            shape: job.shape.clone(),
+            tokens: job.tokens,
+            tokens_per_second: Spread::of(rates),
+            ms_per_token: job.steps.map(|steps| Spread::of(tally.seconds.clone()).median * 1000.0 / f64::from(steps)),
+            first_seconds: tally.first_seconds,
+            peak_memory_mib,
+            gemm: GemmTime { fraction, gflops, of_peak: gflops / peak },
+            read: (job.name == "w3b1").then(|| {
+                let gb_per_second = counted.weight_bytes as f64 / total / 1e9;
+                Read { gb_per_second, of_bandwidth: gb_per_second / peaks.read_gb_per_second }
+            }),
+            collectives: (driver.layout().world() > 1).then(|| {
+                let ((seconds, bytes), (seconds_before, bytes_before)) = (driver.collectives(), tally.collectives);
+                let tokens = job.tokens * tally.seconds.len();
+                Exchanged {
+                    seconds: (seconds - seconds_before) / tally.seconds.len() as f64,
+                    fraction: (seconds - seconds_before) / total,
+                    bytes_per_token: (bytes - bytes_before) as f64 / tokens as f64,
+                }
+            }),
+            seconds: tally.seconds,
+            other_cores,
+        }
+    });
+    Ok(done.collect())
 }

@@ -10,6 +10,7 @@ use trainyard_protocol::MemoryPlan;
 mod experts;
 mod latent;
 
+use crate::backend::AttentionShape;
 pub use crate::backend::{Activation, RouterRule, RouterScores};
 use crate::parallel::LayoutError;
 pub use experts::{ExpertStorage, Experts};
@@ -75,6 +76,22 @@ impl ModelConfig {
     /// Elements of all key heads, and of all value heads.
     pub fn kv_width(&self) -> usize {
         self.num_kv_heads * self.head_dim
+    }
+
+    /// Extents of attention.
+    pub(crate) fn attention_shape(&self) -> AttentionShape {
+        AttentionShape {
+            layers: self.num_layers(),
+            heads: self.num_heads,
+            kv_heads: self.num_kv_heads,
+            head_dim: self.head_dim,
+            scale: self.attention_scale,
+        }
+    }
+
+    /// Bytes of the rotary tables: pairs of cosine and sine for every position.
+    pub(crate) fn rope_bytes(&self) -> usize {
+        self.ropes.len() * self.max_position_embeddings * self.rope_dim() * size_of::<f32>()
     }
 }
 

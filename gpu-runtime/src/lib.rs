@@ -15,6 +15,7 @@ pub mod loss;
 pub mod memory;
 mod model;
 mod parallel;
+pub mod plan;
 pub mod rng;
 mod sampling;
 mod stop;

@@ -7,7 +7,6 @@ mod connection;
 mod measure;
 mod message;
 mod report;
-mod tiny;
 
 use std::error::Error;
 use std::fs;
@@ -19,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use prost::Message;
 use tokio::runtime::Builder;
+use trainyard_gpu_runtime::Parallel;
 use trainyard_protocol::LoraSpec;
 
 use self::child::ServerProcess;
@@ -31,6 +31,7 @@ use super::driver::{Driver, optim_step, sample, sampled};
 use super::engine::{OpenModel, load_engine};
 use super::flags::{BenchFlags, NamedModel};
 use super::folder::BenchFolder;
+use super::synthetic::{self, TINY};
 use super::system;
 
 /// Operations per repetition of what is timed one at a time.
@@ -62,8 +63,8 @@ pub(super) fn measure(flags: &BenchFlags, open: OpenModel) -> Result<HttpReport,
         Some(model) => NamedModel { name: model.name.clone(), path: fs::canonicalize(&model.path)? },
         None => {
             let path = folder.path.join("tiny");
-            tiny::write(&path)?;
-            NamedModel { name: tiny::NAME.to_owned(), path }
+            synthetic::write(&TINY, &path)?;
+            NamedModel { name: TINY.name.to_owned(), path }
         }
     };
     let alone = engine_alone(flags, &model, open)?;
@@ -135,8 +136,8 @@ fn engine_alone(
     open: OpenModel,
 ) -> Result<Vec<(&'static str, f64)>, Box<dyn Error>> {
     const RUN: &str = "alone";
-    let (engine, described) = load_engine(flags, model, open)?;
-    let mut driver = Driver::new(engine, described);
+    let (engine, described) = load_engine(flags, model, open, Parallel::default())?;
+    let mut driver = Driver::new(engine, described, Parallel::default());
     let lora = LoraSpec { rank: flags.rank, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
     driver.create_trained(RUN, Some(lora))?;
     let source = driver.snapshot(RUN)?;

@@ -7,6 +7,7 @@ use std::time::Instant;
 use super::call::{Call, CollectiveError};
 use super::payload::Payload;
 use super::rank::Collective;
+use super::volume::CollectiveKind;
 
 /// Totals since the ranks were connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +16,24 @@ pub struct CollectiveUse {
     pub nanoseconds: u64,
     /// Bytes for other ranks.
     pub bytes_sent: u64,
+    /// Of these, by [`CollectiveKind`].
+    by_kind: [u64; CollectiveKind::ALL.len()],
+}
+
+impl CollectiveUse {
+    /// Bytes for other ranks in collectives of a kind.
+    pub fn sent(&self, kind: CollectiveKind) -> u64 {
+        self.by_kind[kind as usize]
+    }
+
+    /// What was used since `before`.
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            nanoseconds: self.nanoseconds.saturating_sub(before.nanoseconds),
+            bytes_sent: self.bytes_sent.saturating_sub(before.bytes_sent),
+            by_kind: std::array::from_fn(|at| self.by_kind[at].saturating_sub(before.by_kind[at])),
+        }
+    }
 }
 
 /// Counts what goes through a transport.
@@ -22,11 +41,12 @@ pub(super) struct Metered {
     inner: Arc<dyn Collective>,
     nanoseconds: AtomicU64,
     bytes_sent: AtomicU64,
+    by_kind: [AtomicU64; CollectiveKind::ALL.len()],
 }
 
 impl Metered {
     pub(super) fn new(inner: Arc<dyn Collective>) -> Self {
-        Self { inner, nanoseconds: AtomicU64::new(0), bytes_sent: AtomicU64::new(0) }
+        Self { inner, nanoseconds: AtomicU64::new(0), bytes_sent: AtomicU64::new(0), by_kind: Default::default() }
     }
 
     pub(super) fn read(&self) -> CollectiveUse {
@@ -34,6 +54,7 @@ impl Metered {
         CollectiveUse {
             nanoseconds: self.nanoseconds.load(Ordering::Relaxed),
             bytes_sent: self.bytes_sent.load(Ordering::Relaxed),
+            by_kind: self.by_kind.each_ref().map(|bytes| bytes.load(Ordering::Relaxed)),
         }
     }
 }
@@ -51,6 +72,9 @@ impl Collective for Metered {
         let own = self.rank();
         let for_others = parts.iter().enumerate().filter(|(rank, _)| *rank != own);
         let bytes: usize = for_others.map(|(_, part)| part.bytes()).sum();
+        if let Some(kind) = CollectiveKind::of(call.operation) {
+            self.by_kind[kind as usize].fetch_add(bytes as u64, Ordering::Relaxed);
+        }
         let began = Instant::now();
         let received = self.inner.exchange(call, parts);
         self.nanoseconds.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);

@@ -17,6 +17,7 @@ mod rank;
 mod ranks;
 mod single;
 mod tcp;
+mod volume;
 
 #[cfg(test)]
 mod tests;
@@ -29,3 +30,4 @@ pub use rank::{Collective, slice_of};
 pub use ranks::Ranks;
 pub use single::Single;
 pub use tcp::{Heartbeat, MessageLink, Rendezvous, TcpRank};
+pub use volume::CollectiveKind;

@@ -99,7 +99,7 @@ pub(super) fn run_memory<'a, B: Backend>(
 
 /// Pairs of cosine and sine for every position.
 fn rope_bytes(config: &ModelConfig) -> usize {
-    config.ropes.len() * config.max_position_embeddings * config.rope_dim() * size_of::<f32>()
+    config.rope_bytes()
 }
 
 pub(super) fn bytes(bytes: usize) -> u64 {

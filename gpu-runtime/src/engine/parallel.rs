@@ -18,7 +18,7 @@ use trainyard_protocol::{
 
 use super::{Engine, EngineOptions, check_layout, host_backend};
 use crate::backend::{Backend, HostBackend};
-use crate::collective::{Ranks, local_ranks, slice_of};
+use crate::collective::{CollectiveUse, Ranks, local_ranks, slice_of};
 use crate::config::{LoadError, ModelSource};
 use crate::parallel::Parallel;
 use command::Command;
@@ -112,6 +112,11 @@ impl<B: Backend> ParallelEngine<B> {
     /// For the description of a rank's device.
     pub fn backend(&self) -> &B {
         self.leader.backend()
+    }
+
+    /// What collectives have cost rank 0.
+    pub fn collectives(&self) -> CollectiveUse {
+        self.leader.ranks.used()
     }
 
     /// Has all followers make a call.
@@ -266,3 +271,7 @@ fn use_of_all(one: MemoryUse, ranks: u64) -> MemoryUse {
 #[cfg(test)]
 #[path = "parallel_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "loading_tests.rs"]
+mod loading_tests;

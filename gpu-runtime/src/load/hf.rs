@@ -34,6 +34,11 @@ const INDEX: &str = "model.safetensors.index.json";
 /// hundred thousand tensors has ten million.
 const MAX_JSON: u64 = 1 << 25;
 
+/// What a `config.json` describes, its weights unseen: end tokens and what routers add to scores are not in it.
+pub(super) fn config(path: &Path) -> Result<ModelConfig, LoadError> {
+    families::config(Keys::new(&path.display().to_string(), &read_object(path)?))
+}
+
 pub(super) fn load(folder: &Path) -> Result<ModelSource, LoadError> {
     let path = folder.join("config.json");
     let json = read_object(&path)?;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::config::{LoadError, ModelSource};
+use crate::config::{LoadError, ModelConfig, ModelSource};
 
 mod block_scaled;
 mod check;
@@ -43,6 +43,29 @@ pub fn load(path: &Path) -> Result<ModelSource, LoadError> {
         [] => Err(malformed(path, "the folder has neither config.json nor a .gguf file")),
         many => Err(malformed(path, format!("the folder has {} .gguf files; name one of them", many.len()))),
     }
+}
+
+/// What the model at `path` is made of: a Hugging Face folder, with or without its weights, a `config.json`, or a `*.gguf` file.
+/// Weights are not read.
+///
+/// # Errors
+/// As for [`load`], of the configuration alone.
+pub fn describe(path: &Path) -> Result<ModelConfig, LoadError> {
+    let metadata = std::fs::metadata(path).map_err(|source| io(path, source))?;
+    if path.extension().is_some_and(|extension| extension == "json") && metadata.is_file() {
+        return hf::config(path);
+    }
+    let within = path.join("config.json");
+    if metadata.is_dir() && within.is_file() { hf::config(&within) } else { load(path).map(|source| source.config) }
+}
+
+/// What the text of a `config.json` describes; `name` is for errors.
+///
+/// # Errors
+/// As for [`load`], of the configuration alone.
+pub fn describe_json(name: &str, text: &str) -> Result<ModelConfig, LoadError> {
+    let json = serde_json::from_str(text).map_err(|error| malformed(Path::new(name), error.to_string()))?;
+    families::config(keys::Keys::new(name, &json))
 }
 
 fn io(path: &Path, source: std::io::Error) -> LoadError {

@@ -33,7 +33,16 @@ pub(crate) struct PassMemory {
 impl PassMemory {
     /// For passes over a model; `adapters` are those that may be in the batch.
     pub(crate) fn of<'a, B: Backend>(model: &Model<B>, adapters: impl Iterator<Item = &'a LoraSpec>) -> Self {
-        let (c, shape, element) = (&model.config, &model.shape, B::ACTIVATION_BYTES);
+        Self::planned(&model.config, (B::ACTIVATION_BYTES, model.kv_block_bytes), adapters)
+    }
+
+    /// As [`PassMemory::of`] for a model that is not loaded, given bytes of an element of activations and of a KV block.
+    pub(crate) fn planned<'a>(
+        c: &ModelConfig,
+        (element, kv_block_bytes): (usize, usize),
+        adapters: impl Iterator<Item = &'a LoraSpec>,
+    ) -> Self {
+        let shape = &c.attention_shape();
         let hidden = c.hidden_size;
         let shared = |block: &Block| block.experts.as_ref().and_then(|experts| experts.shared).unwrap_or(0);
         let widest = |layer: usize| c.mlp_width(layer).max(shared(&c.blocks[layer]));
@@ -43,7 +52,8 @@ impl PassMemory {
         // Of a row's experts, this rank may have all that fit it.
         let held =
             c.blocks.iter().filter_map(|block| block.experts.as_ref()).map(Experts::most_held).max().unwrap_or(1);
-        let is_shared = !model.ranks.is_single();
+        let mut mixtures = c.blocks.iter().filter_map(|block| block.experts.as_ref());
+        let is_shared = mixtures.any(|experts| experts.held.len() < experts.count);
         // Of all adapters that may be in the batch, those of the largest.
         let adapters: Vec<&LoraSpec> = adapters.collect();
         let low_rank = |layer: usize| {
@@ -65,7 +75,7 @@ impl PassMemory {
         let freed = c.blocks.iter().map(|block| if routed { mlp_elements(c, block) } else { 0 }).min().unwrap_or(0);
         let working = mlp.max(mixture).max(attention.saturating_sub(freed));
         Self {
-            kv: model.kv_block_bytes / KV_BLOCK,
+            kv: kv_block_bytes / KV_BLOCK,
             block: c.blocks.iter().enumerate().map(saved).max().unwrap_or(0) * element,
             input: hidden * element,
             working: (working + added_output(c)) * element,

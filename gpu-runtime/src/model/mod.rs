@@ -6,6 +6,7 @@ mod adapter;
 mod backward;
 mod backward_pass;
 mod block_pass;
+mod exchanges;
 mod expert_ranks;
 mod experts;
 mod forward;
@@ -31,6 +32,7 @@ mod weights;
 
 pub(crate) use adapted::AdaptedModule;
 pub(crate) use adapter::{Adapter, RowGroup};
+pub(crate) use exchanges::{Exchange, Members, backward_exchanges, forward_exchanges, gradient_exchanges};
 pub(crate) use forward::{PassInput, forward};
 pub(crate) use gradient::{GradientSum, gradient_norm};
 #[cfg(test)]

@@ -134,7 +134,7 @@ impl Shard {
     }
 
     /// The tensor parallel ranks whose gradients of a parameter add up to its gradient, where there are others than this one.
-    fn gradient_ranks(&self, own: &ParamSpec) -> Option<Range<usize>> {
+    pub(super) fn gradient_ranks(&self, own: &ParamSpec) -> Option<Range<usize>> {
         let ranks = match own.shard {
             _ if own.is_partial => 0..self.tensor,
             ShardAxis::KvHeads => {

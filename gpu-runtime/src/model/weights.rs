@@ -51,13 +51,7 @@ impl<B: Backend> Model<B> {
     /// Ranks that cannot share it.
     pub(crate) fn new(backend: &B, whole: &ModelConfig, ranks: Ranks, layout: Parallel) -> Result<Self, LayoutError> {
         let (shard, config) = Shard::of(whole, ranks.rank(), layout)?;
-        let shape = AttentionShape {
-            layers: config.num_layers(),
-            heads: config.num_heads,
-            kv_heads: config.num_kv_heads,
-            head_dim: config.head_dim,
-            scale: config.attention_scale,
-        };
+        let shape = config.attention_shape();
         let rotated = config.rope_dim();
         let table = |rope| rope_table(rope, rotated, config.max_position_embeddings);
         Ok(Self {

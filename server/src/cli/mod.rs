@@ -12,6 +12,7 @@ mod logging;
 mod maintenance;
 mod memory;
 mod migrate;
+mod plan;
 mod process;
 mod rank;
 mod reachable;
@@ -62,6 +63,8 @@ enum Command {
     Top(ServerFlags),
     /// Check whether `serve` with the same options would work here; changes nothing.
     Doctor(Box<DoctorFlags>),
+    /// Estimate what a layout takes and how fast it is, from a model's configuration; loads and starts nothing.
+    Plan(Box<plan::PlanFlags>),
     /// Measure training and sampling on this machine.
     Bench(Box<trainyard_bench::BenchFlags>),
     /// Print the API's OpenAPI document.
@@ -81,6 +84,7 @@ pub fn run() -> ExitCode {
         Command::Auth(flags) => auth::auth(flags.command),
         Command::Top(flags) => crate::top::top(&flags),
         Command::Doctor(flags) => doctor::doctor(*flags),
+        Command::Plan(flags) => plan::plan(&flags),
         Command::Bench(flags) => trainyard_bench::bench(&flags, engine::open),
         Command::Openapi => print_openapi(),
     };

@@ -23,6 +23,12 @@ pub(crate) fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
     (result, (HELD.get().1 - before).unsigned_abs())
 }
 
+/// Bytes that the thread holds.
+#[allow(dead_code, reason = "of the crates that this file is compiled into, one needs it")]
+pub(crate) fn held() -> isize {
+    HELD.get().0
+}
+
 fn count(bytes: isize) {
     // A thread that ends has no counter any more.
     let _ = HELD.try_with(|held| {

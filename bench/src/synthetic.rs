@@ -1,0 +1,111 @@
+//! Models with random weights, for what is measured without a model of its own.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+use trainyard_gpu_runtime::rng::kaiming_uniform_fill;
+
+/// The extents of a Llama.
+pub(super) struct Shape {
+    /// What clients call it.
+    pub(super) name: &'static str,
+    layers: usize,
+    hidden: usize,
+    inner: usize,
+    heads: usize,
+    kv_heads: usize,
+    vocab: usize,
+}
+
+/// So small that its arithmetic hardly counts: what remains is the API.
+pub(super) const TINY: Shape =
+    Shape { name: "trainyard/tiny", layers: 2, hidden: 64, inner: 160, heads: 4, kv_heads: 2, vocab: 1024 };
+
+/// A model of which up to eight ranks can have equal parts, some of them with the same key heads.
+pub(super) const SHARED: Shape =
+    Shape { name: "trainyard/shared", layers: 12, hidden: 512, inner: 1536, heads: 8, kv_heads: 4, vocab: 16_384 };
+
+const SEED: u64 = 1;
+/// Bound of the random weights.
+const BOUND: f32 = 0.05;
+
+/// Writes the Hugging Face folder of a Llama with random weights: the same ones every time.
+pub(super) fn write(shape: &Shape, folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let Shape { layers, hidden, inner, heads, kv_heads, vocab, .. } = *shape;
+    let config = json!({
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": vocab, "hidden_size": hidden,
+        "intermediate_size": inner, "num_hidden_layers": layers, "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads, "head_dim": hidden / heads, "max_position_embeddings": 2048, "rms_norm_eps": 1e-5,
+        "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": false, "attention_bias": false,
+        "mlp_bias": false, "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "float32",
+    });
+    fs::write(folder.join("config.json"), config.to_string())?;
+    write_weights(shape, BufWriter::new(File::create(folder.join("model.safetensors"))?))
+}
+
+/// Names and shapes in the order of the file.
+fn tensors(shape: &Shape) -> Vec<(String, Vec<usize>)> {
+    let Shape { layers, hidden, inner, heads, kv_heads, vocab, .. } = *shape;
+    let kv = kv_heads * (hidden / heads);
+    let mut all = vec![("model.embed_tokens.weight".to_owned(), vec![vocab, hidden])];
+    for layer in 0..layers {
+        let parts = [
+            ("input_layernorm", vec![hidden]),
+            ("self_attn.q_proj", vec![hidden, hidden]),
+            ("self_attn.k_proj", vec![kv, hidden]),
+            ("self_attn.v_proj", vec![kv, hidden]),
+            ("self_attn.o_proj", vec![hidden, hidden]),
+            ("post_attention_layernorm", vec![hidden]),
+            ("mlp.gate_proj", vec![inner, hidden]),
+            ("mlp.up_proj", vec![inner, hidden]),
+            ("mlp.down_proj", vec![hidden, inner]),
+        ];
+        all.extend(parts.map(|(name, shape)| (format!("model.layers.{layer}.{name}.weight"), shape)));
+    }
+    all.push(("model.norm.weight".to_owned(), vec![hidden]));
+    all.push(("lm_head.weight".to_owned(), vec![vocab, hidden]));
+    all
+}
+
+/// The safetensors format: the header's length, the header in JSON, the numbers.
+fn write_weights(shape: &Shape, mut out: impl Write) -> io::Result<()> {
+    let (mut header, mut end) = (Map::new(), 0);
+    for (name, shape) in tensors(shape) {
+        let start = end;
+        end += 4 * shape.iter().product::<usize>();
+        header.insert(name, json!({"dtype": "F32", "shape": shape, "data_offsets": [start, end]}));
+    }
+    let header = Value::Object(header).to_string();
+    out.write_all(&(header.len() as u64).to_le_bytes())?;
+    out.write_all(header.as_bytes())?;
+    for (index, (_, shape)) in (0..).zip(tensors(shape)) {
+        let mut values = vec![1.0; shape.iter().product()];
+        // Norms stay at one.
+        if shape.len() > 1 {
+            kaiming_uniform_fill(SEED, index, &mut values, BOUND);
+        }
+        for value in values {
+            out.write_all(&f32::to_le_bytes(value))?;
+        }
+    }
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use trainyard_gpu_runtime::load::load;
+
+    #[test]
+    fn the_runtime_loads_them() {
+        for shape in [&super::TINY, &super::SHARED] {
+            let dir = tempfile::tempdir().unwrap();
+            super::write(shape, dir.path()).unwrap();
+            let config = load(dir.path()).unwrap().config;
+            assert_eq!((config.num_layers(), config.vocab_size), (shape.layers, shape.vocab));
+        }
+    }
+}

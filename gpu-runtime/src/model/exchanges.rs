@@ -1,0 +1,140 @@
+//! The collectives that the ranks of a model enter in a pass and at the end of a training request, as [`super::forward`],
+//! [`super::backward`], [`super::experts`] and [`Shard::reduce_gradients`] call them. Tests compare these lists with what ranks
+//! count.
+
+use trainyard_protocol::LoraSpec;
+
+use super::params::ParamSpec;
+use super::projection::Projection;
+use super::shard::Shard;
+use crate::collective::CollectiveKind;
+use crate::config::{Block, Experts, ModelConfig};
+
+/// Who takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Members {
+    /// Tensor parallel ranks.
+    Tensor,
+    /// All ranks of a replica: they share experts, of which each has some, and compute the rest of a block alike or in parts.
+    Replica,
+}
+
+/// A collective of f32 elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exchange {
+    pub members: Members,
+    pub kind: CollectiveKind,
+    /// Elements of a rank's array, as in [`CollectiveKind::sent`].
+    pub len: usize,
+    /// How often it is called.
+    pub count: usize,
+}
+
+impl Exchange {
+    /// A sum over tensor parallel ranks.
+    fn sum(len: usize) -> Self {
+        Self { members: Members::Tensor, kind: CollectiveKind::AllReduce, len, count: 1 }
+    }
+
+    /// Rows of a rank's experts, to all: where `ranks` ranks share experts and a row goes to `per_token` of them, each has as many
+    /// on average.
+    fn gathered(rows: usize, per_token: usize, width: usize, ranks: usize) -> Self {
+        let len = (rows * per_token * width).div_ceil(ranks);
+        Self { members: Members::Replica, kind: CollectiveKind::AllGather, len, count: 1 }
+    }
+}
+
+/// Those of a forward pass over `rows` rows through some blocks of `c`, a rank's part: a sum after attention and one after the MLP,
+/// or with experts their outputs. `ranks` share the experts.
+pub(crate) fn forward_exchanges<'b>(
+    c: &ModelConfig,
+    rows: usize,
+    ranks: usize,
+    blocks: impl Iterator<Item = &'b Block>,
+) -> Vec<Exchange> {
+    let sum = Exchange::sum(rows * c.hidden_size);
+    let of = |block: &Block| match &block.experts {
+        None => vec![sum, sum],
+        Some(experts) => {
+            let beside = experts.shared.map(|_| sum);
+            let outputs = Exchange::gathered(rows, experts.rule.per_token, c.hidden_size, ranks);
+            [sum, outputs].into_iter().chain(beside).collect()
+        }
+    };
+    merged(blocks.flat_map(of))
+}
+
+/// Those of the backward pass over the same rows, in which the first `recomputed` blocks are computed again: sums of the gradients
+/// with respect to what all ranks compute alike and read a part of the model with.
+pub(crate) fn backward_exchanges(
+    c: &ModelConfig,
+    rows: usize,
+    ranks: usize,
+    recomputed: usize,
+    lora: Option<&LoraSpec>,
+) -> Vec<Exchange> {
+    let sum = |width: usize| Exchange::sum(rows * width);
+    let attention = match c.latent {
+        None => vec![sum(c.hidden_size)],
+        // The rotated part of keys, and the normalised latents; queries without a latent read the block's input.
+        Some(latent) => [latent.rope_dim, latent.kv_rank, latent.query_rank.unwrap_or(c.hidden_size)].map(sum).into(),
+    };
+    let of = |block: &Block| {
+        let mlp = match &block.experts {
+            None => vec![sum(c.hidden_size)],
+            Some(experts) => experts_backward(c, experts, rows, ranks, lora),
+        };
+        mlp.into_iter().chain(attention.clone()).collect::<Vec<_>>()
+    };
+    let again = forward_exchanges(c, rows, ranks, c.blocks.iter().take(recomputed));
+    merged(c.blocks.iter().flat_map(of).chain(again))
+}
+
+/// Gradients of a row's weights, of experts' inputs, and low-rank rows for the adapter matrices that experts have in common.
+fn experts_backward(
+    c: &ModelConfig,
+    experts: &Experts,
+    rows: usize,
+    ranks: usize,
+    lora: Option<&LoraSpec>,
+) -> Vec<Exchange> {
+    let chosen = experts.rule.per_token;
+    let weights = Exchange { members: Members::Replica, ..Exchange::sum(rows * chosen) };
+    let mut all = vec![weights, Exchange::gathered(rows, chosen, c.hidden_size, ranks)];
+    let adapted = [Projection::Gate, Projection::Up, Projection::Down];
+    let on = lora.iter().flat_map(|lora| adapted.iter().filter(|p| p.is_adapted(lora)).map(|_| lora.rank as usize));
+    all.extend(on.map(|rank| Exchange::gathered(rows, chosen, rank, ranks)));
+    all.extend(experts.shared.map(|_| Exchange::sum(rows * c.hidden_size)));
+    all
+}
+
+/// Those at the end of a request, for the gradients of `own` that several ranks have parts of. `tensor` is the number of tensor
+/// parallel ranks.
+pub(crate) fn gradient_exchanges(shard: &Shard, tensor: usize, own: &[ParamSpec]) -> Vec<Exchange> {
+    let of = |spec: &ParamSpec| {
+        let group = shard.gradient_ranks(spec)?;
+        // Sums within a part of the ranks are made of what all have.
+        let kind = if group.len() == tensor { CollectiveKind::AllReduce } else { CollectiveKind::AllGather };
+        Some(Exchange { kind, ..Exchange::sum(spec.len()) })
+    };
+    // For the norm, a sum of squares in 64 bits.
+    let norm = Exchange {
+        members: Members::Replica,
+        kind: CollectiveKind::AllGather,
+        ..Exchange::sum(size_of::<f64>() / size_of::<f32>())
+    };
+    merged(own.iter().filter_map(of).chain([norm]))
+}
+
+/// Equal ones counted together.
+fn merged(all: impl Iterator<Item = Exchange>) -> Vec<Exchange> {
+    let mut found: Vec<Exchange> = Vec::new();
+    for exchange in all {
+        let same = found.iter_mut().find(|other| Exchange { count: 1, ..**other } == Exchange { count: 1, ..exchange });
+        match same {
+            Some(same) => same.count += exchange.count,
+            None => found.push(exchange),
+        }
+    }
+    found
+}

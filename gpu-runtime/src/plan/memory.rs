@@ -1,0 +1,217 @@
+//! What a rank holds: base weights, the state of a run, a training pass, keys and values.
+
+use serde::Serialize;
+use trainyard_protocol::LoraSpec;
+
+use super::Workload;
+use super::device::Device;
+use super::layout::PlannedLayout;
+use crate::backend::{Backend, Dtype, HostBackend, HostKernels, KV_BLOCK};
+use crate::config::{Experts, ModelConfig};
+use crate::model::{AdaptedModule, Adapter, ParamSpec, ParamTable, PassMemory, Weights};
+
+/// AdamW's first and second.
+const MOMENTS: usize = 2;
+
+/// Bytes of one rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RankMemory {
+    /// Base weights in the form that passes read, and rotary tables.
+    pub base_weights: u64,
+    /// The weights of a run that passes read: its adapter, or all parameters.
+    pub run_weights: u64,
+    /// Its parameters in f32.
+    pub masters: u64,
+    /// Its moments.
+    pub moments: u64,
+    /// Its gradients.
+    pub gradients: u64,
+    /// A training pass over a microbatch.
+    pub activations: u64,
+    /// Keys and values of a training pass over a microbatch, or of all sampled sequences: whichever are more.
+    pub kv: u64,
+    /// What a device takes for itself.
+    pub reserved: u64,
+}
+
+impl RankMemory {
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        let Self { base_weights, run_weights, masters, moments, gradients, activations, kv, reserved } = self;
+        base_weights + run_weights + masters + moments + gradients + activations + kv + reserved
+    }
+
+    /// What a run takes of it.
+    pub fn run(&self) -> u64 {
+        self.run_weights + self.masters + self.moments + self.gradients
+    }
+
+    /// By name, in the order of tables.
+    pub fn parts(&self) -> [(&'static str, u64); 8] {
+        [
+            ("base weights", self.base_weights),
+            ("run: weights of passes", self.run_weights),
+            ("run: masters", self.masters),
+            ("run: moments", self.moments),
+            ("run: gradients", self.gradients),
+            ("activations", self.activations),
+            ("keys and values", self.kv),
+            ("reserved by the device", self.reserved),
+        ]
+    }
+}
+
+/// The form in which a device holds a model.
+pub(super) enum Form {
+    /// That of the host's kernels, as the engine plans it.
+    Host(Box<HostBackend>),
+    /// Matrices without padding and transposes, activations in the type of the weights.
+    RowMajor(Dtype),
+}
+
+impl Form {
+    pub(super) fn of(device: &Device, work: &Workload) -> Self {
+        if !device.is_host {
+            return Self::RowMajor(work.dtype);
+        }
+        let kernels = work.kernels.unwrap_or_else(HostKernels::detect);
+        Self::Host(Box::new(HostBackend::with_isa(1, kernels).with_dtype(work.dtype)))
+    }
+
+    fn element(&self) -> usize {
+        match self {
+            Self::Host(_) => HostBackend::ACTIVATION_BYTES,
+            Self::RowMajor(dtype) => dtype.bytes(),
+        }
+    }
+
+    /// Weights of a model; norms and biases, in f32, may be there twice.
+    fn weights(&self, own: &ModelConfig, table: &ParamTable) -> usize {
+        match self {
+            Self::Host(backend) => Weights::planned_bytes(&**backend, own, true),
+            Self::RowMajor(dtype) => table.specs.iter().map(|spec| matrix_bytes(spec, *dtype)).sum(),
+        }
+    }
+
+    fn adapter(&self, own: &ModelConfig, lora: &LoraSpec) -> usize {
+        match self {
+            Self::Host(backend) => Adapter::planned_bytes(&**backend, own, lora, true),
+            Self::RowMajor(dtype) => dtype.bytes() * elements(&ParamTable::of_adapter(own, lora)),
+        }
+    }
+
+    fn kv_block(&self, own: &ModelConfig) -> usize {
+        let shape = own.attention_shape();
+        match self {
+            Self::Host(backend) => backend.kv_block_bytes(&shape),
+            Self::RowMajor(dtype) => KV_BLOCK * shape.layers * 2 * shape.kv_width() * dtype.bytes(),
+        }
+    }
+
+    /// Bytes of keys and values of a token.
+    pub(super) fn kv_token(&self, own: &ModelConfig) -> usize {
+        self.kv_block(own) / KV_BLOCK
+    }
+}
+
+fn matrix_bytes(spec: &ParamSpec, dtype: Dtype) -> usize {
+    match spec.shape.len() {
+        1 => 2 * spec.len() * size_of::<f32>(),
+        _ => spec.len() * dtype.bytes(),
+    }
+}
+
+pub(super) fn elements(specs: &[ParamSpec]) -> usize {
+    specs.iter().map(ParamSpec::len).sum()
+}
+
+/// A rank's memory.
+pub(super) struct Held {
+    pub(super) bytes: RankMemory,
+    /// Blocks that save their activations; the others are computed again.
+    pub(super) saved_blocks: usize,
+    /// Bytes of the weights that a pass reads.
+    pub(super) pass_weights: usize,
+    /// Of activations that a pass writes and reads again.
+    pub(super) saved_bytes: usize,
+}
+
+/// What a rank with the part `own` of a model holds; as many blocks save their activations as the device has room for, and the
+/// others are recomputed.
+pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, form: &Form, work: &Workload) -> Held {
+    let table = ParamTable::new(own);
+    let trained = elements(&table.trained(own, work.lora.as_ref())) * size_of::<f32>();
+    let (weights, rope) = (form.weights(own, &table), own.rope_bytes());
+    // Of what replicas share, and of what they share in stage 3 alone.
+    let part = |bytes: usize| bytes.div_ceil(layout.dp);
+    let whole = |bytes: usize| if layout.zero >= 3 { part(bytes) } else { bytes };
+    let run_weights = match &work.lora {
+        Some(lora) => form.adapter(own, lora),
+        None => {
+            // Sums of tied embeddings are apart.
+            let lookups = if own.tie_word_embeddings { own.vocab_size * own.hidden_size * size_of::<f32>() } else { 0 };
+            // A block's weights are gathered while it is computed.
+            let gathered =
+                if layout.zero >= 3 && layout.dp > 1 { weights.div_ceil(own.num_layers().max(1)) } else { 0 };
+            whole(weights) + gathered + lookups
+        }
+    };
+    // That of the request in progress, and the accumulated one.
+    let gradients = whole(trained) + part(trained);
+    // A replica's part while it updates it.
+    let updated = if layout.dp > 1 && layout.zero < 3 { part(trained) } else { 0 };
+    let kv_token = form.kv_token(own);
+    let kv = work.microbatch_tokens.max(work.sequences * work.context.next_multiple_of(KV_BLOCK)) * kv_token;
+    let mut bytes = RankMemory {
+        base_weights: (weights + rope) as u64,
+        run_weights: run_weights as u64,
+        masters: (whole(trained) + updated) as u64,
+        moments: (MOMENTS * part(trained)) as u64,
+        gradients: gradients as u64,
+        activations: 0,
+        kv: kv as u64,
+        reserved: device.reserved_bytes,
+    };
+    let pass = PassMemory::planned(own, (form.element(), form.kv_block(own)), work.lora.iter());
+    let left = device.memory_bytes.saturating_sub(bytes.total());
+    let buffers = |saved: usize| pass.buffers(work.microbatch_tokens, saved) as u64;
+    let saved_blocks = (0..=own.num_layers()).rev().find(|saved| buffers(*saved) <= left).unwrap_or(0);
+    bytes.activations = buffers(saved_blocks);
+    let pass_weights = weights + if work.lora.is_some() { run_weights } else { 0 };
+    Held { bytes, saved_blocks, pass_weights, saved_bytes: buffers(own.num_layers()) as usize }
+}
+
+/// Multiply-adds of a row in the matrices of a rank's blocks, and in its unembedding. `chosen` is the fraction of the rank's
+/// experts that a row goes to on average.
+pub(super) fn multiplications(own: &ModelConfig, chosen: f64) -> [f64; 2] {
+    let table = ParamTable::new(own);
+    let is_block = |index: &usize| *index != table.embed && *index != table.head;
+    let matrices = table.specs.iter().enumerate().filter(|(index, spec)| is_block(index) && spec.shape.len() > 1);
+    let all: usize = matrices.map(|(_, spec)| spec.len()).sum();
+    let experts = expert_elements(own);
+    let blocks = (all - experts) as f64 + experts as f64 * chosen;
+    [blocks, (own.vocab_size * own.hidden_size) as f64]
+}
+
+/// As [`multiplications`], of an adapter; a rank computes `routed` rows of experts for a row.
+pub(super) fn adapter_multiplications(own: &ModelConfig, lora: &LoraSpec, routed: f64) -> f64 {
+    let of = |module: AdaptedModule| {
+        let (outputs, inputs) = module.extents;
+        let rows = module.experts.map_or(1.0, |_| routed);
+        rows * ((outputs + inputs) * lora.rank as usize) as f64
+    };
+    ParamTable::adapted_modules(own, lora).into_iter().map(of).sum()
+}
+
+/// Elements of the matrices of a rank's experts.
+pub(super) fn expert_elements(own: &ModelConfig) -> usize {
+    // gate, up and down.
+    let of = |experts: &Experts| experts.held.len() * 3 * experts.width * own.hidden_size;
+    own.blocks.iter().filter_map(|block| block.experts.as_ref()).map(of).sum()
+}
+
+/// Experts of a block, and those of a row; `None` where no block has any.
+pub(super) fn experts_of(c: &ModelConfig) -> Option<(usize, usize)> {
+    let of = |experts: &Experts| (experts.count, experts.rule.per_token);
+    c.blocks.iter().filter_map(|block| block.experts.as_ref()).map(of).max()
+}

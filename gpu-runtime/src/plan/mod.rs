@@ -1,0 +1,175 @@
+//! A small simulator: what a layout would take and how fast it would be, from the configuration of a model alone.
+//!
+//! It reads what the engine plans with: the table of parameters and how ranks share them, the memory of a training pass, the
+//! packed size of weights, and the list of collectives in a pass with what the transports send in each. So the predictions are
+//! of the layout that runs; tests compare them with what an engine counts. Layouts that this version refuses
+//! ([`Plan::refusal`]) are planned all the same: experts and the state that replicas share are in equal parts.
+
+mod device;
+mod layout;
+mod memory;
+mod shapes;
+mod time;
+mod traffic;
+
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+use trainyard_protocol::LoraSpec;
+
+use crate::backend::{Dtype, HostKernels};
+use crate::config::ModelConfig;
+use crate::model::ParamTable;
+use crate::parallel::{LayoutError, ParallelError};
+pub use device::{Attained, Device, Host, Link, LinkError, LinkKind, Network};
+pub use layout::{PlannedLayout, PlannedLayoutError};
+pub use memory::RankMemory;
+use memory::{Form, held};
+pub use shapes::{named as named_shape, names as shape_names};
+use time::Costs;
+pub use time::{Limit, StepTime};
+pub use traffic::{Axis, Moved};
+
+/// What is computed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    /// Type of weights and of the inputs of GEMMs.
+    pub dtype: Dtype,
+    /// Kernels of a host; the best ones that the processor has where it is `None`.
+    pub kernels: Option<HostKernels>,
+    /// The adapter that a run trains; `None` is all parameters.
+    pub lora: Option<LoraSpec>,
+    /// Tokens of a microbatch on each replica.
+    pub microbatch_tokens: usize,
+    /// Microbatches of a step on each replica.
+    pub microbatches: usize,
+    /// Tokens of a sequence.
+    pub context: usize,
+    /// Sequences that each replica samples at a time.
+    pub sequences: usize,
+}
+
+/// Why nothing can be planned.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// The ranks of a replica cannot share the model.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// More ranks of a replica than there may be.
+    #[error(transparent)]
+    Ranks(#[from] ParallelError),
+    /// A number that is zero.
+    #[error("{0} must be at least 1")]
+    Zero(&'static str),
+    /// Sequences longer than the model takes.
+    #[error("a context of {asked} tokens is beyond the model's {most}")]
+    Context {
+        /// What was asked for.
+        asked: usize,
+        /// The most.
+        most: usize,
+    },
+}
+
+/// What a layout takes, and how fast it is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    /// The layout.
+    pub layout: PlannedLayout,
+    /// Why this version does not run it.
+    pub refusal: Option<String>,
+    /// Parameters of the model.
+    pub parameters: u64,
+    /// Parameters that the run trains, those of all ranks.
+    pub trained_parameters: u64,
+    /// What each rank holds.
+    pub memory: RankMemory,
+    /// What each rank has.
+    pub memory_capacity: u64,
+    /// Bytes that are missing where it does not fit.
+    pub exceeds_by: Option<u64>,
+    /// Of the model's blocks, those that save their activations in a training pass; the others are recomputed.
+    pub saved_blocks: usize,
+    /// Blocks of the model.
+    pub blocks: usize,
+    /// Tokens of a training step on all replicas.
+    pub tokens_per_step: usize,
+    /// What each rank sends in a training step.
+    pub training_moved: Vec<Moved>,
+    /// A training step.
+    pub training: StepTime,
+    /// Tokens that all replicas train per second.
+    pub training_tokens_per_second: f64,
+    /// What each rank sends in a decoding step.
+    pub decoding_moved: Vec<Moved>,
+    /// A decoding step.
+    pub decoding: StepTime,
+    /// Tokens that all replicas sample per second.
+    pub sampled_tokens_per_second: f64,
+}
+
+impl Plan {
+    /// Bytes that a rank sends for each token that it trains, and the least that it has to send, by [`Plan::training_moved`].
+    pub fn training_bytes_per_token(&self, moved: &Moved) -> [f64; 2] {
+        let tokens = (self.tokens_per_step / self.layout.dp) as f64;
+        [moved.bytes as f64 / tokens, moved.least_bytes / tokens]
+    }
+}
+
+/// Plans a layout.
+///
+/// # Errors
+/// Ranks that cannot share the model, and numbers that mean nothing.
+pub fn plan(
+    model: &ModelConfig,
+    layout: PlannedLayout,
+    device: &Device,
+    network: &Network,
+    work: &Workload,
+) -> Result<Plan, PlanError> {
+    let numbers = [
+        (work.microbatch_tokens, "the number of tokens of a microbatch"),
+        (work.microbatches, "the number of microbatches"),
+        (work.context, "the context"),
+        (work.sequences, "the number of sequences"),
+        (network.per_node, "the number of devices of a machine"),
+        (work.lora.as_ref().map_or(1, |lora| lora.rank as usize), "the rank of the adapter"),
+    ];
+    if let Some((_, what)) = numbers.iter().find(|(number, _)| *number == 0) {
+        return Err(PlanError::Zero(what));
+    }
+    if work.context > model.max_position_embeddings {
+        return Err(PlanError::Context { asked: work.context, most: model.max_position_embeddings });
+    }
+    let (shard, own) = layout.own(model)?;
+    let device = &if device.is_host { device.shared_by(layout.world().min(network.per_node)) } else { device.clone() };
+    let form = Form::of(device, work);
+    let held = held(&own, &layout, device, &form, work);
+    let costs = Costs { whole: model, own: &own, layout: &layout, device, network, work };
+    let training_moved = traffic::training(&own, &shard, &layout, work, held.saved_blocks);
+    let training = costs.training(&held, &training_moved);
+    let decoding_moved = traffic::decoding(&own, &layout, work.sequences);
+    let decoding = costs.decoding(&form, &held, &decoding_moved);
+    let (table, replicas) = (ParamTable::new(model), layout.dp);
+    let tokens_per_step = work.microbatch_tokens * work.microbatches * replicas;
+    let exceeds_by = held.bytes.total().checked_sub(device.memory_bytes).filter(|bytes| *bytes > 0);
+    Ok(Plan {
+        layout,
+        refusal: layout.refusal(model),
+        parameters: table.elements() as u64,
+        trained_parameters: memory::elements(&table.trained(model, work.lora.as_ref())) as u64,
+        memory: held.bytes,
+        memory_capacity: device.memory_bytes,
+        exceeds_by,
+        saved_blocks: held.saved_blocks,
+        blocks: own.num_layers(),
+        tokens_per_step,
+        training_tokens_per_second: tokens_per_step as f64 / training.seconds,
+        training_moved,
+        training,
+        sampled_tokens_per_second: (work.sequences * replicas) as f64 / decoding.seconds,
+        decoding_moved,
+        decoding,
+    })
+}

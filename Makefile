@@ -1,7 +1,7 @@
 # Every target does its own setup: it needs Rust, Python >= 3.11 and a C compiler, nothing else.
 XTASK := cargo run --quiet --locked --package xtask --
 
-.PHONY: help demo recipes cookbook test test-sdk test-deployments test-cuda-sim compatibility soak deploy-check build lint bench model openapi sdk check-sdk
+.PHONY: help demo recipes cookbook test test-sdk test-deployments test-cuda-sim kernels compatibility soak deploy-check build lint bench model openapi sdk check-sdk
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ soak: ## half an hour of mixed work of 64 tenants under faults; ARGS go to tests
 
 test-cuda-sim: ## the simulated CUDA libraries, with kernels that NVIDIA's compiler compiles
 	@$(XTASK) test-cuda-sim $(ARGS)
+
+kernels: ## compile the CUDA kernels to the PTX that is committed
+	@$(XTASK) kernels
 
 deploy-check: ## validate the templates for deployments
 	@$(XTASK) deploy-check

@@ -71,11 +71,16 @@ pub(crate) fn cookbook() -> Result<(PathBuf, PathBuf)> {
 
 /// The folder of NVIDIA's compiler library, which needs no GPU.
 pub(crate) fn nvrtc() -> Result<PathBuf> {
-    let python = environment("nvrtc", NVRTC_REQUIREMENTS)?;
+    let python = nvrtc_venv()?;
     let place = "import nvidia.cuda_nvrtc; print(list(nvidia.cuda_nvrtc.__path__)[0])";
     let output = command(python, &["-c", place]).output().map_err(|e| format!("start Python: {e}"))?;
     let folder = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     Ok(PathBuf::from(folder).join("lib"))
+}
+
+/// The interpreter of the virtual environment that has NVIDIA's compiler library.
+pub(crate) fn nvrtc_venv() -> Result<PathBuf> {
+    environment("nvrtc", NVRTC_REQUIREMENTS)
 }
 
 /// A virtual environment's interpreter; made on the first call and when its pins change.

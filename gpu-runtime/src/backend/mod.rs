@@ -8,19 +8,19 @@
 //!   rounded to [`Dtype`], to nearest even, when they are packed. The left side of a GEMM with packed weights is rounded to
 //!   [`Dtype`] where the backend multiplies that type (the CPU: bf16 with AVX-512 BF16), and A and B of adapters with it;
 //!   elsewhere both stay f32. Attention is rounded where it says so. Both sides of gradients of weights are rounded to
-//!   [`Dtype`] where the backend sums them in tiles of that type (the CPU: bf16 with AMX); elsewhere they stay rows.
-//!   Nothing else is rounded.
+//!   [`Dtype`] where the backend sums them in tiles of that type (the CPU: bf16 with AMX). Nothing else is rounded.
 //! - **Batch invariance.** An output row is reduced in an order that depends on its own sequence alone: its bits do not
 //!   depend on the other rows of the batch, nor on how a sequence is cut into passes.
 //! - **Order of sums.** Gradients of weights are added to the old values in the order of rows: one by one, or, where a backend
-//!   adds several at once, in groups that begin anew with each sequence. So how examples are put into microbatches does not
-//!   change the bits.
+//!   adds several at once, in groups that begin anew with each sequence: how examples form microbatches changes no bits.
 //! - **Uninitialised rows.** [`Backend::alloc`] returns rows with anything in them (the reference backend: NaN) for
 //!   [`Backend::linear`] and [`Backend::linear_backward`], which overwrite them. Other ops read written elements alone.
 //! - **Fusion.** An op may be fused, tiled and split over threads in any way that leaves its bits as its contract says.
 //! - **Panics.** Extents that do not fit together are a bug of the caller and panic; nothing is written out of bounds.
 
 pub mod cpu;
+#[cfg(any(test, feature = "cuda"))]
+pub mod cuda;
 mod family;
 pub(crate) mod host;
 mod microbatch;

@@ -29,8 +29,9 @@ pub(crate) const CRATES: &[CrateRule] = &[
     CrateRule {
         folder: "server",
         may_use: &["protocol", "scheduler", "gpu-runtime", "bench"],
-        never: &["openssl-sys", "pyo3"],
-        why: "the one crate that joins scheduler and engine; it runs where neither OpenSSL nor Python is installed",
+        never: &["openssl-sys", "pyo3", "cudarc"],
+        why: "the one crate that joins scheduler and engine; it runs where neither OpenSSL nor Python is installed, and has no \
+              code for GPUs before an engine can use them",
     },
     CrateRule {
         folder: "cuda-sim/ptx",
@@ -192,11 +193,12 @@ pub(crate) const DEVICE_INDEPENDENT: ImportRule = ImportRule {
     folders: &["gpu-runtime/src/model", "gpu-runtime/src/engine"],
     paths: &[
         "trainyard_gpu_runtime::backend::cpu",
+        "trainyard_gpu_runtime::backend::cuda",
         "trainyard_gpu_runtime::backend::reference",
         "std::arch",
         "core::arch",
     ],
-    names: &["Cpu", "avx*", "sse*", "neon*", "amx*", "_mm*", "__m*", "x86_64", "aarch64", "target_feature"],
+    names: &["Cpu", "cuda*", "avx*", "sse*", "neon*", "amx*", "_mm*", "__m*", "x86_64", "aarch64", "target_feature"],
     why: "one model code for every device: it is generic over `Backend`",
 };
 
@@ -213,7 +215,7 @@ pub(crate) struct ImportRule {
 
 /// Where `unsafe` is allowed.
 pub(crate) const UNSAFE: &[(&str, &str)] = &[
-    ("gpu-runtime/src/backend", "vector instructions and the thread pool's closures"),
+    ("gpu-runtime/src/backend", "vector instructions, the thread pool's closures, and the libraries of CUDA"),
     ("gpu-runtime/src/memory.rs", "a call of the C library's allocator"),
     ("amx-emulator/src/arithmetic.rs", "vector instructions with their own rounding mode"),
     (
@@ -267,6 +269,7 @@ pub(crate) const PAGES: &[&str] = &[
     "docs/compatibility.md",
     "docs/console.md",
     "docs/cookbook.md",
+    "docs/cuda.md",
     "docs/data-model.md",
     "docs/deployment.md",
     "docs/getting-started.md",

@@ -1,0 +1,76 @@
+//! A device with its memory and its kernels.
+
+use std::sync::Arc;
+
+use super::Result;
+use super::driver::Driver;
+use super::kernels::{Argument, Kernels};
+use super::memory::{Arena, Element, Slice};
+
+/// A GPU. Ops run on one stream, in the order in which they are called; host code waits for them only where it reads elements.
+pub struct CudaDevice {
+    kernels: Kernels,
+    arena: Arc<Arena>,
+    driver: Arc<Driver>,
+}
+
+impl CudaDevice {
+    /// Opens device `ordinal`: finds the driver, loads the kernels. Up to `retained_bytes` of free memory are retained for reuse.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no driver, no such device, or one that the kernels do not run on.
+    pub fn open(ordinal: i32, retained_bytes: usize) -> Result<Self> {
+        let driver = Arc::new(Driver::open(ordinal)?);
+        let kernels = Kernels::load(&driver)?;
+        Ok(Self { kernels, arena: Arc::new(Arena::new(driver.clone(), retained_bytes)), driver })
+    }
+
+    /// The driver's name for the device.
+    pub fn name(&self) -> Result<String> {
+        self.driver.name()
+    }
+
+    /// Number of the device.
+    pub fn ordinal(&self) -> i32 {
+        self.driver.ordinal()
+    }
+
+    /// Its memory.
+    pub fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    /// Waits for all work, and reports what went wrong in it.
+    pub fn synchronize(&self) -> Result {
+        self.driver.synchronize()
+    }
+
+    /// Elements with anything in them: they have to be written before they are read.
+    pub fn uninitialised<T: Element>(&self, len: usize) -> Result<Slice<T>> {
+        Slice::uninitialised(&self.arena, len)
+    }
+
+    /// Zeros.
+    pub fn zeros<T: Element>(&self, len: usize) -> Result<Slice<T>> {
+        let mut slice = self.uninitialised(len)?;
+        slice.clear()?;
+        Ok(slice)
+    }
+
+    /// A copy of elements of the host.
+    pub fn upload<T: Element>(&self, values: &[T]) -> Result<Slice<T>> {
+        let mut slice = self.uninitialised(values.len())?;
+        slice.write(0, values)?;
+        Ok(slice)
+    }
+
+    pub(super) fn driver(&self) -> &Arc<Driver> {
+        &self.driver
+    }
+
+    /// Launches a kernel on a grid of blocks (x, y, z) of `threads` each.
+    pub(super) fn launch(&self, name: &str, grid: [u32; 3], threads: u32, arguments: &[Argument<'_>]) -> Result {
+        self.kernels.launch(&self.driver, name, grid, threads, arguments)
+    }
+}

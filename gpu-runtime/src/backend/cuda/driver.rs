@@ -1,0 +1,209 @@
+//! Calls of the driver on one device and its stream.
+#![allow(unsafe_code, reason = "the driver is C: handles are made and released here, and pointers are those of slices")]
+
+use std::ffi::{CString, c_int, c_void};
+
+use cudarc::driver::DriverError;
+use cudarc::driver::result::{self, ctx, device, module, primary_ctx, stream};
+use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUfunction, CUmodule, CUresult, CUstream};
+
+use super::library::find_driver;
+use super::{CudaError, Result};
+
+/// A device with its primary context and one stream, on which all work is in order.
+pub(super) struct Driver {
+    ordinal: i32,
+    device: CUdevice,
+    context: CUcontext,
+    stream: CUstream,
+}
+
+// SAFETY: the driver's functions may be called by any thread for which the context is current; every call here makes it so first.
+unsafe impl Send for Driver {}
+// SAFETY: the same; calls of several threads on one stream are ordered by the driver.
+unsafe impl Sync for Driver {}
+
+/// A kernel of a module.
+#[derive(Clone, Copy)]
+pub(super) struct Function(CUfunction);
+
+// SAFETY: a handle that the driver accepts from any thread.
+unsafe impl Send for Function {}
+// SAFETY: a handle, which nothing changes.
+unsafe impl Sync for Function {}
+
+/// A loaded module. It stays loaded until the context is released.
+#[derive(Clone, Copy)]
+pub(super) struct Module(CUmodule);
+
+impl Driver {
+    /// Device `ordinal`, if it can run the kernels.
+    pub(super) fn open(ordinal: i32) -> Result<Self> {
+        find_driver()?;
+        result::init().map_err(|error| CudaError::driver("cuInit", error))?;
+        let count = device::get_count().map_err(|error| CudaError::driver("cuDeviceGetCount", error))?;
+        if ordinal < 0 || ordinal >= count {
+            let (found, expected) = (ordinal.unsigned_abs() as usize, format!("below {count}, the number of devices"));
+            return Err(CudaError::Extent { op: "open a device", what: "its number", found, expected });
+        }
+        let device = device::get(ordinal).map_err(|error| CudaError::driver("cuDeviceGet", error))?;
+        check(ordinal, device)?;
+        // SAFETY: the device is the driver's.
+        let context = unsafe { primary_ctx::retain(device) };
+        let context = context.map_err(|error| CudaError::driver("cuDevicePrimaryCtxRetain", error))?;
+        let mut opened = Self { ordinal, device, context, stream: stream::null() };
+        opened.bind()?;
+        opened.stream = stream::create(stream::StreamKind::NonBlocking)
+            .map_err(|error| CudaError::driver("cuStreamCreate", error))?;
+        Ok(opened)
+    }
+
+    /// The driver's name for the device.
+    pub(super) fn name(&self) -> Result<String> {
+        device::get_name(self.device).map_err(|error| CudaError::driver("cuDeviceGetName", error))
+    }
+
+    pub(super) fn ordinal(&self) -> i32 {
+        self.ordinal
+    }
+
+    /// The stream as other libraries take it.
+    pub(super) fn stream(&self) -> *mut c_void {
+        self.stream.cast()
+    }
+
+    /// Makes the context the calling thread's.
+    pub(super) fn bind(&self) -> Result {
+        // SAFETY: the context is retained while this value lives.
+        unsafe { ctx::set_current(self.context) }.map_err(|error| CudaError::driver("cuCtxSetCurrent", error))
+    }
+
+    /// Memory with anything in it, or `None` where there is too little.
+    pub(super) fn allocate(&self, bytes: usize) -> Result<Option<u64>> {
+        self.bind()?;
+        // SAFETY: the stream is this value's, and all work is on it.
+        match unsafe { result::malloc_async(self.stream, bytes) } {
+            Ok(address) => Ok(Some(address)),
+            Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => Ok(None),
+            Err(error) => Err(CudaError::driver("cuMemAllocAsync", error)),
+        }
+    }
+
+    /// Releases what [`Self::allocate`] returned, after the work that was queued so far.
+    pub(super) fn free(&self, address: u64) -> Result {
+        self.bind()?;
+        // SAFETY: the address is the driver's, and the caller has no other use for it.
+        unsafe { result::free_async(address, self.stream) }.map_err(|error| CudaError::driver("cuMemFreeAsync", error))
+    }
+
+    /// Copies to the device; the source may change at once.
+    pub(super) fn copy_in<T: Copy>(&self, to: u64, from: &[T]) -> Result {
+        self.bind()?;
+        // SAFETY: the caller has that much memory there, of plain numbers. The driver reads pageable memory before it returns.
+        unsafe { result::memcpy_htod_async(to, from, self.stream) }
+            .map_err(|error| CudaError::driver("cuMemcpyHtoDAsync", error))
+    }
+
+    /// Copies to the host, and waits for it and for all work before.
+    pub(super) fn copy_out<T: Copy>(&self, to: &mut [T], from: u64) -> Result {
+        self.bind()?;
+        // SAFETY: the caller has that much memory there, of plain numbers; the wait below is before anything reads them.
+        unsafe { result::memcpy_dtoh_async(to, from, self.stream) }
+            .map_err(|error| CudaError::driver("cuMemcpyDtoHAsync", error))?;
+        self.synchronize()
+    }
+
+    /// Copies on the device.
+    pub(super) fn copy(&self, to: u64, from: u64, bytes: usize) -> Result {
+        self.bind()?;
+        // SAFETY: the caller has that much memory in both places.
+        unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream) }
+            .map_err(|error| CudaError::driver("cuMemcpyDtoDAsync", error))
+    }
+
+    /// Sets bytes to zero.
+    pub(super) fn clear(&self, at: u64, bytes: usize) -> Result {
+        self.bind()?;
+        // SAFETY: the caller has that much memory there.
+        unsafe { result::memset_d8_async(at, 0, bytes, self.stream) }
+            .map_err(|error| CudaError::driver("cuMemsetD8Async", error))
+    }
+
+    /// Waits for all work.
+    pub(super) fn synchronize(&self) -> Result {
+        self.bind()?;
+        // SAFETY: the stream is this value's.
+        unsafe { stream::synchronize(self.stream) }.map_err(|error| CudaError::driver("cuStreamSynchronize", error))
+    }
+
+    /// Loads PTX.
+    pub(super) fn load(&self, name: &str, ptx: &str) -> Result<Module> {
+        self.bind()?;
+        let text = c_string(name, ptx)?;
+        // SAFETY: PTX is text that ends with a zero.
+        let module = unsafe { module::load_data(text.as_ptr().cast()) };
+        module.map(Module).map_err(|error| CudaError::driver(format!("cuModuleLoadData of {name}"), error))
+    }
+
+    /// A kernel of a module.
+    pub(super) fn function(&self, module: Module, name: &str) -> Result<Function> {
+        self.bind()?;
+        // SAFETY: modules stay loaded.
+        let function = unsafe { module::get_function(module.0, c_string(name, name)?) };
+        function.map(Function).map_err(|error| CudaError::driver(format!("cuModuleGetFunction of {name}"), error))
+    }
+
+    /// Launches a kernel. `parameters` point to values of the sizes that the kernel takes, which [`super::kernels`] checks.
+    pub(super) fn launch(
+        &self,
+        name: &str,
+        function: Function,
+        grid: [u32; 3],
+        threads: u32,
+        parameters: &mut [*mut c_void],
+    ) -> Result {
+        self.bind()?;
+        let [x, y, z] = grid;
+        // SAFETY: the function is of a loaded module, and its parameters are those that its PTX declares; that it stays within
+        // the memory behind them follows from the extents, which ops check.
+        unsafe { result::launch_kernel(function.0, (x, y, z), (threads, 1, 1), 0, self.stream, parameters) }
+            .map_err(|error| CudaError::driver(format!("launch of {name}"), error))
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if self.bind().is_err() || self.stream.is_null() {
+            return;
+        }
+        // SAFETY: the stream and the context are this value's. A device that is lost has nothing to release.
+        unsafe {
+            let _ = stream::synchronize(self.stream);
+            let _ = stream::destroy(self.stream);
+            let _ = primary_ctx::release(self.device);
+        }
+    }
+}
+
+/// Whether kernels run on a device: compiled for sm_80 and up, with memory in the order of a stream.
+fn check(ordinal: i32, device: CUdevice) -> Result {
+    let attribute = |attribute: CUdevice_attribute| -> Result<c_int> {
+        // SAFETY: the device is the driver's.
+        unsafe { device::get_attribute(device, attribute) }
+            .map_err(|error| CudaError::driver("cuDeviceGetAttribute", error))
+    };
+    let major = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    let pools = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)?;
+    let reason = match (major, pools) {
+        (..8, _) => format!("its compute capability is {major}.{minor}; kernels need 8.0"),
+        (_, 0) => "its driver has no memory pools".to_owned(),
+        _ => return Ok(()),
+    };
+    let name = device::get_name(device).unwrap_or_default();
+    Err(CudaError::NotSupported { ordinal, name, reason })
+}
+
+fn c_string(name: &str, text: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| CudaError::Kernel { name: name.to_owned(), problem: "zero in its text".to_owned() })
+}

@@ -1,0 +1,65 @@
+// The loss head over chunks of the vocabulary: `logits` are [rows][width], of the tokens from `first` on. blockIdx.x is the row.
+// Row i has the targets offsets[i]..offsets[i + 1].
+
+// Adds a chunk to the running log-sum-exp of each row, (largest, Σ exp(x - largest)), and takes the logits of targets from it.
+// The first chunk starts the sum.
+extern "C" __global__ void __launch_bounds__(256) head_chunk(const float* logits, const u32* offsets, const u32* ids,
+                                                             float* largest, float* sums, float* targets, u32 first,
+                                                             u32 width) {
+  __shared__ float shared[32];
+  const float* row = logits + (u64)blockIdx.x * width;
+  float top = -INFINITE;
+  for (u32 i = threadIdx.x; i < width; i += blockDim.x) top = fmaxf(top, row[i]);
+  top = block_max(top, shared);
+  float sum = 0;
+  if (top > -INFINITE)
+    for (u32 i = threadIdx.x; i < width; i += blockDim.x) sum += expf(row[i] - top);
+  sum = block_sum(sum, shared);
+  if (threadIdx.x == 0) {
+    float before = first ? largest[blockIdx.x] : -INFINITE, old = first ? sums[blockIdx.x] : 0.f;
+    if (top > before) {
+      old = old > 0.f ? old * expf(before - top) + sum : sum;
+      before = top;
+    } else if (top > -INFINITE) {
+      old = old + sum * expf(top - before);
+    }
+    largest[blockIdx.x] = before;
+    sums[blockIdx.x] = old;
+  }
+  for (u32 i = offsets[blockIdx.x] + threadIdx.x; i < offsets[blockIdx.x + 1]; i += blockDim.x)
+    if (ids[i] >= first && ids[i] - first < width) targets[i] = row[ids[i] - first];
+}
+
+// The log-sum-exp of each row, and the log-probabilities of its targets in place of their logits.
+extern "C" __global__ void head_finish(const float* largest, const float* sums, const u32* offsets, float* targets,
+                                       float* log_sums) {
+  float log_sum = largest[blockIdx.x] + logf(sums[blockIdx.x]);
+  if (threadIdx.x == 0) log_sums[blockIdx.x] = log_sum;
+  for (u32 i = offsets[blockIdx.x] + threadIdx.x; i < offsets[blockIdx.x + 1]; i += blockDim.x) targets[i] -= log_sum;
+}
+
+// The gradient with respect to the logits of a chunk: d of the targets, minus their sum times the softmax.
+template <typename T>
+__device__ __forceinline__ void gradient(const float* logits, const float* log_sums, const u32* offsets, const u32* ids,
+                                         const float* d, T* out, u32 first, u32 width) {
+  u32 begin = offsets[blockIdx.x], end = offsets[blockIdx.x + 1];
+  float total = 0, log_sum = log_sums[blockIdx.x];
+  for (u32 i = begin; i < end; i++) total += d[i];
+  for (u32 column = threadIdx.x; column < width; column += blockDim.x) {
+    u64 at = (u64)blockIdx.x * width + column;
+    float x = -total * expf(logits[at] - log_sum);
+    for (u32 i = begin; i < end; i++)
+      if (ids[i] == first + column) x += d[i];
+    store(out + at, x);
+  }
+}
+
+extern "C" __global__ void head_gradient_f32(const float* logits, const float* log_sums, const u32* offsets, const u32* ids,
+                                             const float* d, float* out, u32 first, u32 width) {
+  gradient(logits, log_sums, offsets, ids, d, out, first, width);
+}
+
+extern "C" __global__ void head_gradient_bf16(const float* logits, const float* log_sums, const u32* offsets, const u32* ids,
+                                              const float* d, u16* out, u32 first, u32 width) {
+  gradient(logits, log_sums, offsets, ids, d, out, first, width);
+}

@@ -1,0 +1,270 @@
+//! Device memory.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use half::bf16;
+
+use super::driver::Driver;
+use super::error::Extents;
+use super::{CudaError, Result};
+use crate::backend::BufferBytes;
+
+/// Memory of one device for one stream. Released slices are reused by later ones of a similar size, without asking the driver: the
+/// stream orders their uses.
+pub struct Arena {
+    driver: Arc<Driver>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Addresses of free memory by capacity.
+    free: BTreeMap<usize, Vec<u64>>,
+    bytes: BufferBytes,
+    /// Most free bytes that are retained; with 0 every slice has memory of its own, of exactly its size.
+    limit: usize,
+}
+
+/// Alignment of all slices, and the smallest capacity that is reused.
+const GRANULE: usize = 512;
+
+impl Arena {
+    pub(super) fn new(driver: Arc<Driver>, limit: usize) -> Self {
+        Self { driver, state: Mutex::new(State { limit, ..State::default() }) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the most bytes of free memory that are retained for reuse. With 0, every slice has memory of its own: slower, and a
+    /// checker sees accesses beyond its end and reads of what was not written.
+    pub fn limit_unused(&self, bytes: usize) -> Result {
+        self.state().limit = bytes;
+        self.release_above(bytes)
+    }
+
+    /// Returns all free memory to the driver.
+    pub fn trim(&self) -> Result {
+        self.release_above(0)
+    }
+
+    /// Bytes in use, free and at the peak.
+    pub fn bytes(&self) -> BufferBytes {
+        self.state().bytes
+    }
+
+    /// Sets the peak to what is in use now.
+    pub fn reset_peak(&self) {
+        let mut state = self.state();
+        state.bytes.peak = state.bytes.used;
+    }
+
+    fn release_above(&self, limit: usize) -> Result {
+        while let Some(address) = self.state().evict(limit) {
+            self.driver.free(address)?;
+        }
+        Ok(())
+    }
+
+    /// Address and capacity of at least that many bytes.
+    fn take(&self, bytes: usize) -> Result<(u64, usize)> {
+        let capacity = if self.state().limit == 0 { bytes } else { capacity(bytes) };
+        if let Some(address) = self.state().reuse(capacity) {
+            return Ok((address, capacity));
+        }
+        let mut address = self.driver.allocate(capacity)?;
+        if address.is_none() {
+            // What is free has another size, perhaps.
+            self.trim()?;
+            self.driver.synchronize()?;
+            address = self.driver.allocate(capacity)?;
+        }
+        let mut state = self.state();
+        let address = address.ok_or(CudaError::OutOfMemory { bytes, used: state.bytes.used })?;
+        state.grow(capacity);
+        Ok((address, capacity))
+    }
+
+    fn give(&self, address: u64, capacity: usize) -> Result {
+        let retained = self.state().retain(address, capacity);
+        if retained { Ok(()) } else { self.driver.free(address) }
+    }
+}
+
+impl State {
+    fn grow(&mut self, bytes: usize) {
+        self.bytes.used += bytes;
+        self.bytes.peak = self.bytes.peak.max(self.bytes.used);
+    }
+
+    fn reuse(&mut self, capacity: usize) -> Option<u64> {
+        let address = self.free.get_mut(&capacity)?.pop()?;
+        self.bytes.unused -= capacity;
+        self.grow(capacity);
+        Some(address)
+    }
+
+    /// Whether the memory is now free for reuse; else the driver has to free it.
+    fn retain(&mut self, address: u64, capacity: usize) -> bool {
+        self.bytes.used -= capacity;
+        if self.bytes.unused + capacity > self.limit {
+            return false;
+        }
+        self.bytes.unused += capacity;
+        self.free.entry(capacity).or_default().push(address);
+        true
+    }
+
+    /// The largest free memory, if more than `limit` bytes are free.
+    fn evict(&mut self, limit: usize) -> Option<u64> {
+        if self.bytes.unused <= limit {
+            return None;
+        }
+        let mut entry = self.free.last_entry()?;
+        let (capacity, address) = (*entry.key(), entry.get_mut().pop());
+        if entry.get().is_empty() {
+            entry.remove();
+        }
+        self.bytes.unused -= address.map_or(0, |_| capacity);
+        address
+    }
+}
+
+/// What is allocated for a number of bytes: at most an eighth more, so that sizes that differ little share memory.
+fn capacity(bytes: usize) -> usize {
+    bytes.next_multiple_of(GRANULE.max(bytes.next_power_of_two() / 16))
+}
+
+/// A number, or a plain struct of them without padding, that has the same layout on the host and on the device. Other crates can't name
+/// it: bytes of its values are copied as they are.
+pub trait Element: Copy + Default + Send + Sync + 'static {}
+
+impl Element for f32 {}
+impl Element for f64 {}
+impl Element for u32 {}
+impl Element for u64 {}
+impl Element for bf16 {}
+
+/// Elements on the device. Its memory goes back to the arena when it is dropped.
+pub struct Slice<T: Element> {
+    arena: Arc<Arena>,
+    address: u64,
+    capacity: usize,
+    len: usize,
+    element: PhantomData<T>,
+}
+
+impl<T: Element> Slice<T> {
+    /// Elements with anything in them: they have to be written before they are read.
+    pub(super) fn uninitialised(arena: &Arc<Arena>, len: usize) -> Result<Self> {
+        let bytes = len.checked_mul(size_of::<T>()).ok_or(CudaError::OutOfMemory { bytes: usize::MAX, used: 0 })?;
+        let (address, capacity) = if bytes == 0 { (0, 0) } else { arena.take(bytes)? };
+        Ok(Self { arena: arena.clone(), address, capacity, len, element: PhantomData })
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Where the elements are; 0 without one.
+    pub(super) fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// The address of element `range.start`, if all of `range` is there.
+    pub(super) fn address_of(&self, range: Range<usize>) -> Result<u64> {
+        let extents = Extents("part of a slice");
+        extents.check(range.end <= self.len, "its end", range.end, || format!("at most {}", self.len))?;
+        extents.check(range.start <= range.end, "its start", range.start, || format!("at most {}", range.end))?;
+        Ok(self.address + (range.start * size_of::<T>()) as u64)
+    }
+
+    /// Overwrites the elements from `first` on.
+    pub fn write(&mut self, first: usize, values: &[T]) -> Result {
+        let to = self.address_of(first..first + values.len())?;
+        if values.is_empty() { Ok(()) } else { self.arena.driver.copy_in(to, values) }
+    }
+
+    /// The elements. Waits for all work on the device.
+    pub fn to_host(&self) -> Result<Vec<T>> {
+        let mut values = vec![T::default(); self.len];
+        if !self.is_empty() {
+            self.arena.driver.copy_out(&mut values, self.address)?;
+        }
+        Ok(values)
+    }
+
+    /// Sets all bytes to zero.
+    pub fn clear(&mut self) -> Result {
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.arena.driver.clear(self.address, self.len * size_of::<T>())
+    }
+
+    /// A copy of elements.
+    pub fn copy(&self, range: Range<usize>) -> Result<Self> {
+        let (from, len) = (self.address_of(range.clone())?, range.len());
+        let to = Self::uninitialised(&self.arena, len)?;
+        if len > 0 {
+            self.arena.driver.copy(to.address, from, len * size_of::<T>())?;
+        }
+        Ok(to)
+    }
+}
+
+impl<T: Element> Drop for Slice<T> {
+    fn drop(&mut self) {
+        if self.capacity == 0 {
+            return;
+        }
+        if let Err(error) = self.arena.give(self.address, self.capacity) {
+            // A lost device: whoever uses it next gets the error.
+            tracing::debug!(%error, "device memory not released");
+        }
+    }
+}
+
+impl<T: Element> fmt::Debug for Slice<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slice").field("len", &self.len).field("bytes", &self.capacity).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GRANULE, State, capacity};
+
+    #[test]
+    fn capacities_waste_an_eighth_at_most() {
+        for bytes in (1..100_000).chain([1 << 30, (1 << 30) + 1, 3_000_000_000]) {
+            let found = capacity(bytes);
+            assert!(found >= bytes && found.is_multiple_of(GRANULE), "{bytes}: {found}");
+            assert!(found - bytes < GRANULE.max(bytes / 8 + 1), "{bytes}: {found}");
+        }
+    }
+
+    #[test]
+    fn free_memory_is_reused_up_to_the_limit() {
+        let mut state = State { limit: 1000, ..State::default() };
+        state.grow(600);
+        state.grow(600);
+        assert!(state.retain(1, 600) && !state.retain(2, 600));
+        assert_eq!((state.bytes.used, state.bytes.unused, state.bytes.peak), (0, 600, 1200));
+        assert_eq!((state.reuse(512), state.reuse(600), state.reuse(600)), (None, Some(1), None));
+        assert!(state.retain(1, 600));
+        assert_eq!((state.evict(600), state.evict(0), state.evict(0)), (None, Some(1), None));
+        assert_eq!(state.bytes.unused, 0);
+    }
+}

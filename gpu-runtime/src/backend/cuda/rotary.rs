@@ -1,0 +1,136 @@
+//! Norms of heads, and rotary position embedding (Su et al. 2021, arXiv:2104.09864) in the half-split layout: element `i` of a
+//! head pairs with `i + head_dim / 2`.
+
+use super::error::Extents;
+use super::kernels::Argument;
+use super::{CudaDevice, DeviceNorm, DeviceRows, Result, Slice};
+use crate::backend::AttentionShape;
+
+/// Norms of q heads and of k heads, `[head_dim]` each.
+pub type HeadNorms<'a> = [DeviceNorm<'a>; 2];
+
+/// What is done to q and k between projection and attention: RMSNorm of each head where there are norms, then rotation.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceRotation<'a> {
+    /// Extents of `qkv`.
+    pub shape: &'a AttentionShape,
+    /// Norms, of some families.
+    pub norms: Option<HeadNorms<'a>>,
+    /// (cos, sin) of `[position][head_dim / 2]`, pair by pair: `[positions, head_dim]`.
+    pub rope: &'a DeviceRows,
+    /// Position of every row.
+    pub positions: &'a [u32],
+}
+
+/// Warps of a block: each has a head.
+const WARPS: u32 = 4;
+
+/// Extents as kernels take them, once they are checked.
+struct Checked {
+    positions: Slice<u32>,
+    rows: u32,
+    /// Elements of a row, heads of q, heads of k, elements of a head.
+    extents: [u32; 4],
+    eps: [f32; 2],
+}
+
+impl Checked {
+    fn new(device: &CudaDevice, rotation: &DeviceRotation<'_>, extents: Extents, qkv: &DeviceRows) -> Result<Self> {
+        let shape = rotation.shape;
+        let [rows, stride] = qkv.expect(extents, "q, k and v", rotation.positions.len(), shape.qkv_width())?;
+        extents.check(shape.head_dim.is_multiple_of(2), "the width of a head", shape.head_dim, || "even".to_owned())?;
+        extents.equal("the width of the rotary table", rotation.rope.width(), shape.head_dim)?;
+        for position in rotation.positions {
+            extents.below("a position", *position as usize, rotation.rope.rows())?;
+        }
+        for norm in rotation.norms.iter().flatten() {
+            extents.equal("the weight of a norm", norm.weight.len(), shape.head_dim)?;
+        }
+        let [heads, kv_heads] = [shape.heads, shape.kv_heads].map(|heads| extents.index("the heads", heads));
+        let extents = [stride, heads?, kv_heads?, extents.index("the width of a head", shape.head_dim)?];
+        let eps = rotation.norms.map_or([0.0; 2], |norms| norms.map(|norm| norm.eps));
+        Ok(Self { positions: device.upload(rotation.positions)?, rows, extents, eps })
+    }
+
+    /// A warp for each head of q and k.
+    fn grid(&self) -> [u32; 3] {
+        let [_, heads, kv_heads, _] = self.extents;
+        [self.rows, (heads + kv_heads).div_ceil(WARPS), 1]
+    }
+
+    fn launch(&self, device: &CudaDevice, name: &str, arguments: &[&[Argument<'_>]]) -> Result {
+        device.launch(name, self.grid(), 32 * WARPS, &arguments.concat())
+    }
+
+    fn extents(&self) -> [Argument<'static>; 4] {
+        self.extents.map(Argument::from)
+    }
+
+    fn eps(&self) -> [Argument<'static>; 2] {
+        self.eps.map(Argument::from)
+    }
+}
+
+fn weights(norms: Option<HeadNorms<'_>>) -> [Argument<'_>; 2] {
+    norms.map_or([Argument::null(); 2], |norms| norms.map(|norm| norm.weight.into()))
+}
+
+/// Normalises the heads of q and k where there are norms, then rotates them, in place and in f32; v stays. Where `save` is set and
+/// there are norms, returns a copy of `qkv` from before.
+pub fn rotate(
+    device: &CudaDevice,
+    rotation: &DeviceRotation<'_>,
+    qkv: &mut DeviceRows,
+    save: bool,
+) -> Result<Option<DeviceRows>> {
+    let checked = Checked::new(device, rotation, Extents("rotate"), qkv)?;
+    let before = if save && rotation.norms.is_some() { Some(qkv.copy()?) } else { None };
+    let data = [qkv.data_mut().into(), rotation.rope.data().into(), (&checked.positions).into()];
+    checked.launch(device, "rotate", &[&data, &weights(rotation.norms), &checked.extents(), &checked.eps()])?;
+    Ok(before)
+}
+
+/// Replaces `d_qkv`, the gradient with respect to the result of [`rotate`], by that with respect to its input; those of the norms
+/// are added to `dw` (q's, k's), rows and in them heads in order. `before` is what [`rotate`] returned with `save`: present where
+/// there are norms.
+pub fn rotate_backward(
+    device: &CudaDevice,
+    rotation: &DeviceRotation<'_>,
+    before: Option<&DeviceRows>,
+    d_qkv: &mut DeviceRows,
+    dw: Option<[&mut Slice<f32>; 2]>,
+) -> Result {
+    let extents = Extents("rotate_backward");
+    let checked = Checked::new(device, rotation, extents, d_qkv)?;
+    let normed = usize::from(rotation.norms.is_some());
+    extents.equal("the number of copies from before", usize::from(before.is_some()), normed)?;
+    if let Some(before) = before {
+        before.expect(extents, "q, k and v from before", d_qkv.rows(), d_qkv.width())?;
+    }
+    for dw in dw.iter().flatten() {
+        extents.equal("the gradient of a norm", dw.len(), rotation.shape.head_dim)?;
+    }
+    let heads = rotation.shape.heads + rotation.shape.kv_heads;
+    let mut scales = device.uninitialised::<f32>(normed * d_qkv.rows() * heads)?;
+    let input = before.map_or_else(Argument::null, |before| before.data().into());
+    let data = [
+        d_qkv.data_mut().into(),
+        input,
+        rotation.rope.data().into(),
+        (&checked.positions).into(),
+        (&mut scales).into(),
+    ];
+    checked.launch(device, "rotate_back", &[&data, &checked.extents(), &checked.eps()])?;
+    if rotation.norms.is_none() {
+        return Ok(());
+    }
+    if let Some([dq, dk]) = dw {
+        let [stride, heads, kv_heads, head_dim] = checked.extents();
+        let [gradient, scales] = [Argument::from(d_qkv.data()), (&scales).into()];
+        let arguments =
+            [gradient, input, scales, dq.into(), dk.into(), checked.rows.into(), stride, heads, kv_heads, head_dim];
+        device.launch("head_norm_weight_backward", [2, 1, 1], 128, &arguments)?;
+    }
+    let data = [d_qkv.data_mut().into(), input, (&scales).into()];
+    checked.launch(device, "head_norm_backward", &[&data, &weights(rotation.norms), &checked.extents()])
+}

@@ -1,0 +1,57 @@
+//! The committed PTX is what its sources compile to.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::backend::cuda::kernels::{Kind, PTX, entries};
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/backend/cuda").join(name)
+}
+
+fn stems(folder: &Path, extension: &str) -> BTreeSet<String> {
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let of_extension = paths.filter(|path| path.extension().is_some_and(|found| found == extension));
+    of_extension.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn ptx_is_as_new_as_its_sources() {
+    let prelude = std::fs::read(folder("kernels/prelude.cu")).unwrap();
+    for (name, ptx) in PTX {
+        let source = std::fs::read(folder("kernels").join(format!("{name}.cu"))).unwrap();
+        let expected = crc32fast::hash(&[prelude.as_slice(), &source].concat());
+        let first = ptx.lines().next().unwrap();
+        let found = first.strip_prefix("// source ").and_then(|rest| rest.split(',').next()).unwrap();
+        assert_eq!(found, format!("{expected:08x}"), "{name}.ptx is older than its source: run `make kernels`");
+    }
+}
+
+#[test]
+fn every_source_is_loaded() {
+    let loaded: BTreeSet<String> = PTX.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let mut sources = stems(&folder("kernels"), "cu");
+    assert!(sources.remove("prelude"));
+    assert_eq!(sources, loaded);
+    assert_eq!(stems(&folder("ptx"), "ptx"), loaded);
+}
+
+#[test]
+fn sources_include_nothing_and_name_no_architecture() {
+    for name in stems(&folder("kernels"), "cu") {
+        let source = std::fs::read_to_string(folder("kernels").join(format!("{name}.cu"))).unwrap();
+        assert!(!source.contains("#include") && !source.contains("__CUDA_ARCH__"), "{name}");
+    }
+    assert!(PTX.iter().all(|(_, ptx)| ptx.contains(".version 7.0\n.target sm_80\n")));
+}
+
+#[test]
+fn parameters_are_read_from_ptx() {
+    let found =
+        entries(".visible .entry f(\n\t.param .u64 f_0,\n\t.param .u32 f_1,\n\t.param .f32 f_2\n)\n{ }").unwrap();
+    assert_eq!(found, [("f", vec![Kind::Wide, Kind::Word, Kind::Float])]);
+    assert!(entries(".entry f(.param .align 8 .b8 f_0[24])").is_err());
+    let names: Vec<&str> = PTX.iter().flat_map(|(_, ptx)| entries(ptx).unwrap()).map(|(name, _)| name).collect();
+    assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "kernels of one name");
+    assert!(names.len() > 30);
+}

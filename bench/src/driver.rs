@@ -9,9 +9,9 @@ use trainyard_gpu_runtime::backend::Backend;
 use trainyard_gpu_runtime::backend::cpu::GemmStats;
 use trainyard_gpu_runtime::rng::uniform;
 use trainyard_protocol::{
-    AdamParams, BaseModel, Completion, Datum, Engine, ForwardBackward, LoraSpec, ModelHead, OpError, OpResult,
-    Operation, Optimizer, Prepare, RawBatch, RequestId, RunId, RunSpec, Sample, SampleOperation, SampleResult,
-    SamplerSource, SamplingParams, SaveSampler, SessionId, Stop, TenantShare, Tensor,
+    AdamParams, BaseModel, Completion, Datum, ForwardBackward, LoraSpec, ModelHead, OpError, OpResult, Operation,
+    Optimizer, Prepare, RawBatch, RequestId, RunId, RunSpec, Sample, SampleOperation, SampleResult, SamplerSource,
+    SamplingParams, SaveSampler, SessionId, Stop, TenantShare, Tensor,
 };
 
 use super::engine::BenchEngine;
@@ -223,6 +223,7 @@ mod tests {
 
     use trainyard_gpu_runtime::load::load;
     use trainyard_gpu_runtime::{CpuEngine, EngineOptions};
+    use trainyard_protocol::Engine;
 
     use super::*;
 

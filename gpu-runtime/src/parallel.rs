@@ -1,12 +1,16 @@
-//! How a worker divides a model among its ranks: a layout such as `tp=2,dp=1,ep=2`.
+//! How a worker divides its work among its ranks: a layout such as `tp=2,dp=2,ep=2`.
+//!
+//! Ranks that share a model are neighbours: rank = (replica · ep + copy) · tp + part. Those of the same part and copy hold the same
+//! weights, one per replica (data parallel).
 
 use std::fmt;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::str::FromStr;
 
 use serde::Deserialize;
 
-/// Most ranks of one process.
+/// Most ranks of a worker.
 const MAX_RANKS: usize = 64;
 
 /// A layout. Axes that are not named are 1.
@@ -15,13 +19,15 @@ const MAX_RANKS: usize = 64;
 pub struct Parallel {
     /// Ranks that share each layer's heads and MLP width (tensor parallel).
     tp: NonZeroUsize,
-    /// Times as many ranks share experts: all ranks do (expert parallel).
+    /// Replicas of the model, which share examples and samples (data parallel).
+    dp: NonZeroUsize,
+    /// Times as many ranks share experts: all ranks of a replica do (expert parallel).
     ep: NonZeroUsize,
 }
 
 impl Default for Parallel {
     fn default() -> Self {
-        Self { tp: NonZeroUsize::MIN, ep: NonZeroUsize::MIN }
+        Self { tp: NonZeroUsize::MIN, dp: NonZeroUsize::MIN, ep: NonZeroUsize::MIN }
     }
 }
 
@@ -52,16 +58,6 @@ pub enum ParallelError {
         layout: String,
         /// Its ranks.
         ranks: usize,
-    },
-    /// An axis that exists only with one rank so far.
-    #[error("{axis}={ranks} is not supported yet: {what} exist with {axis}=1 alone")]
-    Unsupported {
-        /// Which axis.
-        axis: &'static str,
-        /// What was asked for.
-        ranks: usize,
-        /// What the axis stands for.
-        what: &'static str,
     },
 }
 
@@ -102,28 +98,48 @@ impl Parallel {
         self.tp.get()
     }
 
-    /// Expert parallel ranks: on each of them are all tensor parallel ones, and every rank has experts of its own.
+    /// Replicas of the model.
+    pub fn dp(self) -> usize {
+        self.dp.get()
+    }
+
+    /// Expert parallel ranks: on each of them are all tensor parallel ones, and every rank of a replica has experts of its own.
     pub fn ep(self) -> usize {
         self.ep.get()
     }
 
     /// All ranks.
     pub fn world(self) -> usize {
+        self.replica() * self.dp()
+    }
+
+    /// The ranks that share a model: those of a replica.
+    pub fn replica(self) -> usize {
         self.tp() * self.ep()
+    }
+
+    /// The ranks that share the model with rank `rank`, itself included.
+    pub fn replica_group(self, rank: usize) -> Range<usize> {
+        let first = rank - rank % self.replica();
+        first..first + self.replica()
+    }
+
+    /// The ranks with the same part of the model as rank `rank`, itself included, in the order of replicas.
+    pub fn dp_group(self, rank: usize) -> Vec<usize> {
+        (0..self.dp()).map(|replica| replica * self.replica() + rank % self.replica()).collect()
     }
 
     /// Axes with their ranks, but those of one rank.
     fn axes(self) -> impl Iterator<Item = (&'static str, usize)> {
-        [("tp", self.tp()), ("ep", self.ep())].into_iter().filter(|(_, ranks)| *ranks > 1)
+        [("tp", self.tp()), ("dp", self.dp()), ("ep", self.ep())].into_iter().filter(|(_, ranks)| *ranks > 1)
     }
 
     /// Its name among what decides the bits of results: ranks add in another order than one does.
     pub fn name(self) -> String {
-        let axes: Vec<_> = self.axes().map(|(axis, ranks)| format!("{axis}{ranks}")).collect();
-        if axes.is_empty() { "single".to_owned() } else { axes.join("-") }
+        if self.world() == 1 { "single".to_owned() } else { self.to_string() }
     }
 
-    /// With so many tensor parallel ranks.
+    /// With so many tensor parallel ranks, and one replica.
     ///
     /// # Errors
     /// When that is 0 or too many.
@@ -131,20 +147,32 @@ impl Parallel {
         Ok(Self { tp: ranks_of("tp", ranks)?, ..Self::default() })
     }
 
+    /// The same with so many replicas.
+    ///
+    /// # Errors
+    /// When that is 0, or too many with those of other axes.
+    pub fn with_dp(self, replicas: usize) -> Result<Self, ParallelError> {
+        Self { dp: ranks_of("dp", replicas)?, ..self }.checked()
+    }
+
     /// The same with so many expert parallel ranks.
     ///
     /// # Errors
     /// When that is 0, or too many with those of other axes.
     pub fn with_ep(self, ranks: usize) -> Result<Self, ParallelError> {
-        let layout = Self { ep: ranks_of("ep", ranks)?, ..self };
-        match layout.world() {
-            ranks if ranks > MAX_RANKS => Err(ParallelError::TooMany { layout: layout.to_string(), ranks }),
-            _ => Ok(layout),
+        Self { ep: ranks_of("ep", ranks)?, ..self }.checked()
+    }
+
+    fn checked(self) -> Result<Self, ParallelError> {
+        match self.world() {
+            ranks if ranks > MAX_RANKS => Err(ParallelError::TooMany { layout: self.to_string(), ranks }),
+            _ => Ok(self),
         }
     }
 }
 
 impl fmt::Display for Parallel {
+    /// The axes with more than one rank; `tp=1` where none has.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let axes: Vec<_> = self.axes().map(|(axis, ranks)| format!("{axis}={ranks}")).collect();
         f.write_str(if axes.is_empty() { "tp=1" } else { "" })?;
@@ -163,28 +191,22 @@ impl FromStr for Parallel {
 
     fn from_str(text: &str) -> Result<Self, ParallelError> {
         // By axis, in the order of its names.
-        const AXES: [(&str, &str); 3] =
-            [("tp", "tensor parallel ranks"), ("dp", "data parallel ranks"), ("ep", "expert parallel ranks")];
+        const AXES: [&str; 3] = ["tp", "dp", "ep"];
         let mut given = [None; AXES.len()];
         for part in text.split(',') {
             let (axis, value) = part.split_once('=').ok_or_else(|| ParallelError::Form(text.to_owned()))?;
             let (axis, value) = (axis.trim(), value.trim());
-            let at = AXES.iter().position(|(name, _)| *name == axis);
+            let at = AXES.iter().position(|name| *name == axis);
             let at = at.ok_or_else(|| ParallelError::Axis(axis.to_owned()))?;
-            let axis = AXES[at].0;
+            let axis = AXES[at];
             let ranks = value.parse().ok().filter(|ranks| (1..=MAX_RANKS).contains(ranks));
             let ranks = ranks.ok_or_else(|| ParallelError::Ranks { axis, value: value.to_owned() })?;
             if given[at].replace(ranks).is_some() {
                 return Err(ParallelError::Twice(axis));
             }
         }
-        for ((axis, what), ranks) in AXES.into_iter().zip(given).filter(|((axis, _), _)| *axis == "dp") {
-            if let Some(ranks) = ranks.filter(|ranks| *ranks > 1) {
-                return Err(ParallelError::Unsupported { axis, ranks, what });
-            }
-        }
-        let [tp, _, ep] = given.map(|ranks| ranks.unwrap_or(1));
-        Self::with_tp(tp)?.with_ep(ep)
+        let [tp, dp, ep] = given.map(|ranks| ranks.unwrap_or(1));
+        Self::with_tp(tp)?.with_dp(dp)?.with_ep(ep)
     }
 }
 
@@ -212,14 +234,33 @@ mod tests {
         assert_eq!(of("tp=2"), Parallel::with_tp(2).unwrap());
         assert_eq!(of("dp=1, tp=4 ,ep=1"), Parallel::with_tp(4).unwrap());
         assert_eq!(of("dp=1"), Parallel::default());
-        assert_eq!((of("tp=2").to_string(), of("tp=2").name()), ("tp=2".to_owned(), "tp2".to_owned()));
+        assert_eq!((of("tp=2").to_string(), of("tp=2").name()), ("tp=2".to_owned(), "tp=2".to_owned()));
+        assert_eq!((of("dp=2").name(), of("dp=3,tp=2").name()), ("dp=2".to_owned(), "tp=2,dp=3".to_owned()));
+        assert_eq!(Parallel::default().to_string(), "tp=1");
         assert_eq!(Parallel::default().name(), "single");
-        assert_eq!((of("ep=4").to_string(), of("ep=4").name()), ("ep=4".to_owned(), "ep4".to_owned()));
+        assert_eq!((of("ep=4").to_string(), of("ep=4").name()), ("ep=4".to_owned(), "ep=4".to_owned()));
         let both = of("ep=4,tp=2");
-        assert_eq!((both.to_string(), both.name(), both.world()), ("tp=2,ep=4".to_owned(), "tp2-ep4".to_owned(), 8));
-        for layout in ["tp=1", "tp=3", "ep=2", "tp=2,ep=2"] {
+        assert_eq!((both.to_string(), both.name(), both.world()), ("tp=2,ep=4".to_owned(), "tp=2,ep=4".to_owned(), 8));
+        let all = of("ep=2,tp=2,dp=3");
+        assert_eq!((all.to_string(), all.world()), ("tp=2,dp=3,ep=2".to_owned(), 12));
+        for layout in ["tp=1", "tp=3", "ep=2", "tp=2,ep=2", "tp=3,dp=2"] {
             assert_eq!(of(layout).to_string(), layout);
         }
+    }
+
+    #[test]
+    fn ranks_that_share_a_model_are_neighbours() {
+        let groups = |layout: &str| {
+            let layout: Parallel = layout.parse().unwrap();
+            let of = |rank| (layout.replica_group(rank), layout.dp_group(rank));
+            (0..layout.world()).map(of).collect::<Vec<_>>()
+        };
+        let two = groups("tp=2,dp=3");
+        assert_eq!(two.len(), 6);
+        assert_eq!(two[0], (0..2, vec![0, 2, 4]));
+        assert_eq!(two[3], (2..4, vec![1, 3, 5]));
+        assert_eq!(two[5], (4..6, vec![1, 3, 5]));
+        assert_eq!(groups("tp=2,dp=2,ep=2")[6], (4..8, vec![2, 6]));
     }
 
     #[test]
@@ -231,8 +272,7 @@ mod tests {
         for value in ["0", "-1", "two", "65", ""] {
             assert_eq!(refusal(&format!("tp={value}")), format!("tp={value}: must be a number from 1 to 64"));
         }
-        let unsupported = "dp=2 is not supported yet: data parallel ranks exist with dp=1 alone";
-        assert_eq!(refusal("tp=2,dp=2"), unsupported);
         assert_eq!(refusal("tp=16,ep=8"), "tp=16,ep=8 has 128 ranks: there are at most 64");
+        assert_eq!(refusal("tp=8,dp=16"), "tp=8,dp=16 has 128 ranks: there are at most 64");
     }
 }

@@ -75,6 +75,8 @@ pub struct EngineStats {
     pub tensor_ranks: u64,
     /// Copies of these that share experts alone.
     pub expert_ranks: u64,
+    /// Replicas of the models that these ranks make up; 1 where there is one alone.
+    pub replicas: u64,
     /// Nanoseconds that its first rank spent in exchanges with the others.
     pub collective_nanoseconds: u64,
     /// Bytes that this rank sent to the others.

@@ -64,7 +64,7 @@ pub enum StopReason {
 }
 
 /// One completion.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SampledSequence {
     /// Why it ended.
     pub stop_reason: StopReason,
@@ -89,7 +89,7 @@ pub struct TopkLogprobs {
 }
 
 /// Independently sampled tokens per prompt position, `[len - 1, k]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PromptAltTokens {
     /// Samples per position.
     pub k: usize,
@@ -100,7 +100,7 @@ pub struct PromptAltTokens {
 }
 
 /// What a sample returned.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SampleResult {
     /// In the order of the request's sequence ids.
     pub sequences: Vec<SampledSequence>,

@@ -83,8 +83,10 @@ fn a_layout_comes_from_the_flag_or_the_file() {
     given.shared.parallel = "tp=4".parse().ok();
     assert_eq!(Config::resolve(given).unwrap().parallel.tp(), 4);
     assert_eq!(Config::resolve(flags("").1).unwrap().parallel.world(), 1);
-    let refused = refusal("parallel = \"tp=2,dp=2\"\n", |_| {});
-    assert!(refused.contains("dp=2 is not supported yet"), "{refused}");
+    assert_eq!(Config::resolve(flags("parallel = \"tp=2,dp=3\"\n").1).unwrap().parallel.world(), 6);
+    assert_eq!(Config::resolve(flags("parallel = \"tp=2,dp=2,ep=2\"\n").1).unwrap().parallel.world(), 8);
+    let refused = refusal("parallel = \"tp=2,pp=2\"\n", |_| {});
+    assert!(refused.contains("axis \"pp\" is unknown"), "{refused}");
 }
 
 #[test]

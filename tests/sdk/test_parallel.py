@@ -1,4 +1,4 @@
-"""Ranks that share a model: what clients see of them, and runs that move between layouts.
+"""Ranks that share a model or have replicas of it: what clients see of them, and runs that move between layouts.
 
 Whole modules run on ranks with `--parallel tp=2`: test_parity.py, test_isolation.py, test_kill.py.
 """
@@ -35,9 +35,11 @@ def restart(server, layout, *flags):
     server.start()
 
 
-@pytest.fixture
-def two(tmp_path):
-    server = with_layout(tmp_path, "tp=2")
+@pytest.fixture(params=["tp=2", "dp=2"])
+def two(request, tmp_path):
+    """A server with two ranks, of either axis."""
+    server = with_layout(tmp_path, request.param)
+    server.layout = request.param
     yield server
     assert server.stop() == 0
     assert "panicked at" not in server.text(), server.tail(100)
@@ -45,12 +47,13 @@ def two(tmp_path):
 
 def test_ranks_are_counted(two):
     assert metric(two, "ranks") == 2
+    assert metric(two, 'layout_ranks{axis="dp"}') == (2 if two.layout == "dp=2" else 1)
     with client(two) as service:
         before = metric(two, "collective_bytes_total")
         train(lora(service), BATCH)
     assert metric(two, "collective_bytes_total") > before
     assert metric(two, "collective_seconds_total") > 0
-    assert "tp=2" in two.text()
+    assert two.layout in two.text()
 
 
 def test_a_sample_continues_what_was_trained(two):
@@ -83,7 +86,7 @@ def test_a_run_waits_for_its_layout_or_says_that_it_changed(two):
         while metric(two, "runs_waiting_for_numerics") == 0:
             assert time.monotonic() < deadline, two.tail()
             time.sleep(0.1)
-        restart(two, "tp=2")
+        restart(two, two.layout)
         waiting.result(WAIT)
         applied.result(WAIT)
         assert changed(run) == []
@@ -92,7 +95,7 @@ def test_a_run_waits_for_its_layout_or_says_that_it_changed(two):
         after = logprobs(forward(run, BATCH))
         for a, b in zip(before, after, strict=True):
             np.testing.assert_allclose(a, b, atol=1e-4)
-        assert "tp2" in str(changed(run)), changed(run)
+        assert two.layout in str(changed(run)), changed(run)
 
 
 def test_a_checkpoint_loads_on_any_layout(two):
@@ -103,14 +106,14 @@ def test_a_checkpoint_loads_on_any_layout(two):
         path = run.save_state("moved").result(WAIT).path
         expected = logprobs(forward(run, BATCH))
         steps = [logprobs(train(run, BATCH)) for _ in range(2)]
-    for layout in ["tp=1", "tp=2"]:
+    for layout in ["tp=1", two.layout]:
         restart(two, layout)
         with client(two) as service:
             resumed = service.create_training_client_from_state_with_optimizer(path).result(WAIT)
             found = [logprobs(forward(resumed, BATCH)), *[logprobs(train(resumed, BATCH)) for _ in range(2)]]
         for ours, theirs in zip(found, [expected, *steps], strict=True):
             for a, b in zip(ours, theirs, strict=True):
-                np.testing.assert_allclose(a, b, atol=0 if layout == "tp=2" else 1e-4)
+                np.testing.assert_allclose(a, b, atol=0 if layout == two.layout else 1e-4)
 
 
 def test_a_layout_that_does_not_fit_is_refused(tmp_path):
@@ -118,9 +121,9 @@ def test_a_layout_that_does_not_fit_is_refused(tmp_path):
         with_layout(tmp_path, "tp=3")
 
 
-@pytest.mark.parametrize("layout", ["dp=2", "tp=2,ep=2"])
-def test_axes_that_do_not_exist_yet_are_refused_by_name(tmp_path, layout):
-    with pytest.raises(RuntimeError, match="is not supported yet"):
+@pytest.mark.parametrize("layout", ["ep=2", "tp=2,ep=2"])
+def test_experts_that_a_model_does_not_have_are_refused_by_name(tmp_path, layout):
+    with pytest.raises(RuntimeError, match="ep=2 does not fit the model: it has no experts"):
         with_layout(tmp_path, layout)
 
 
@@ -130,6 +133,7 @@ def test_doctor_shows_the_layout(tmp_path):
         return next(check for check in checks if check["name"] == "layout")
 
     assert check("--parallel", "tp=2", "--threads", "2")["value"] == "tp=2: 2 ranks, 1 threads each"
+    assert check("--parallel", "tp=2,dp=2", "--threads", "4")["value"] == "tp=2,dp=2: 4 ranks, 1 threads each"
     assert check("--parallel", "tp=2", "--threads", "1")["status"] == "warning"
     failed = Doctor(tmp_path, "--parallel", "tp=3", "--threads", "3").failure("memory")
     assert "num_key_value_heads is 2" in failed["value"]

@@ -41,6 +41,10 @@ impl Params for HostParams {
         self.0.iter().map(|values| size_of_val(&values[..])).sum()
     }
 
+    fn write(&mut self, index: usize, first: usize, values: &[f32]) {
+        self.0[index][first..first + values.len()].copy_from_slice(values);
+    }
+
     fn reduce(&mut self, index: usize, ranks: &Ranks, group: Range<usize>) {
         ranks.reduce_within(group, &mut self.0[index]);
     }

@@ -35,14 +35,29 @@ struct Meeting {
     limit: Duration,
 }
 
-/// The exchange under way. A rank posts for the next one only after it took what it received, so when all have posted, all
-/// of the former exchange has been taken.
+/// The exchanges under way, of all ranks or of groups of them. A rank posts for the next one only after it took what it
+/// received, so when all members have posted, all of their former exchanges have been taken.
 #[derive(Debug)]
 struct Round {
-    posted: Vec<Option<(Call, Vec<Payload>)>>,
+    posted: Vec<Option<Posted>>,
     received: Vec<Option<Vec<Payload>>>,
     gone: Vec<bool>,
     failure: Option<CollectiveError>,
+}
+
+/// What a rank waits in.
+#[derive(Debug)]
+struct Posted {
+    members: Vec<usize>,
+    call: Call,
+    /// For each member.
+    parts: Vec<Payload>,
+}
+
+impl Posted {
+    fn is_same(&self, other: &Self) -> bool {
+        self.call == other.call && self.members == other.members
+    }
 }
 
 impl Meeting {
@@ -53,28 +68,43 @@ impl Meeting {
 }
 
 impl Round {
-    /// Why this call cannot succeed, as far as is known.
-    fn fault(&self, call: &Call) -> Option<CollectiveError> {
+    /// Why this call of `members` cannot succeed, as far as is known. Other ranks may have ended in good order.
+    fn fault(&self, members: &[usize], call: &Call) -> Option<CollectiveError> {
         if self.failure.is_some() {
             return self.failure.clone();
         }
-        let rank = (0..self.gone.len()).find(|&rank| self.gone[rank] && self.posted[rank].is_none())?;
+        let rank = members.iter().copied().find(|&rank| self.gone[rank] && self.posted[rank].is_none())?;
         let reason = "its thread ended".to_owned();
         Some(CollectiveError::Lost { rank, call: call.clone(), reason })
     }
 
-    /// Hands every rank its parts, once all have posted.
-    fn deliver(&mut self) {
-        let posted: Vec<_> = self.posted.iter_mut().filter_map(Option::take).collect();
-        let (first, _) = &posted[0];
-        if let Some(rank) = posted.iter().position(|(call, _)| call != first) {
-            let (theirs, call) = (posted[rank].0.clone(), first.clone());
-            self.failure = Some(CollectiveError::Mismatch { rank, theirs, other: 0, call });
-            return;
+    /// Hands all members their parts, once all have posted. Whether somebody need not wait any longer.
+    fn deliver(&mut self, members: &[usize]) -> bool {
+        let is_there = |rank: &usize| self.posted[*rank].as_ref().is_some_and(|posted| posted.members == members);
+        if !members.iter().all(is_there) {
+            // Each of them waits for another one then.
+            if self.posted.iter().all(Option::is_some) {
+                self.failure = self.mismatch(0);
+            }
+            return self.failure.is_some();
         }
-        for (rank, received) in self.received.iter_mut().enumerate() {
-            *received = Some(posted.iter().map(|(_, parts)| parts[rank].clone()).collect());
+        self.failure = members.first().and_then(|first| self.mismatch(*first));
+        if self.failure.is_some() {
+            return true;
         }
+        let posted: Vec<_> = members.iter().filter_map(|rank| self.posted[*rank].take()).collect();
+        for (at, rank) in members.iter().enumerate() {
+            self.received[*rank] = Some(posted.iter().map(|posted| posted.parts[at].clone()).collect());
+        }
+        true
+    }
+
+    /// The first rank that is in another call than rank `other`, with which it should be in one.
+    fn mismatch(&self, other: usize) -> Option<CollectiveError> {
+        let expected = self.posted[other].as_ref()?;
+        let theirs = expected.members.iter().filter_map(|rank| Some((*rank, self.posted[*rank].as_ref()?)));
+        let (rank, theirs) = theirs.into_iter().find(|(_, theirs)| !theirs.is_same(expected))?;
+        Some(CollectiveError::Mismatch { rank, theirs: theirs.call.clone(), other, call: expected.call.clone() })
     }
 }
 
@@ -87,28 +117,33 @@ impl Collective for LocalRank {
         self.meeting.world
     }
 
-    fn exchange(&self, call: Call, parts: Vec<Payload>) -> Result<Vec<Payload>, CollectiveError> {
-        assert_eq!(parts.len(), self.meeting.world, "a part for each rank");
+    fn exchange_among(
+        &self,
+        members: &[usize],
+        call: Call,
+        parts: Vec<Payload>,
+    ) -> Result<Vec<Payload>, CollectiveError> {
+        assert_eq!(parts.len(), members.len(), "a part for each member");
         let Meeting { changed, limit, .. } = &*self.meeting;
         let deadline = Instant::now() + *limit;
         let mut round = self.meeting.lock();
-        round.posted[self.rank] = Some((call.clone(), parts));
-        if round.posted.iter().all(Option::is_some) && round.failure.is_none() {
-            round.deliver();
+        round.posted[self.rank] = Some(Posted { members: members.to_vec(), call: call.clone(), parts });
+        if round.failure.is_none() && round.deliver(members) {
             changed.notify_all();
         }
         loop {
             if let Some(received) = round.received[self.rank].take() {
                 return Ok(received);
             }
-            if let Some(failure) = round.fault(&call) {
+            if let Some(failure) = round.fault(members, &call) {
                 round.failure = Some(failure.clone());
                 changed.notify_all();
                 return Err(failure);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                let rank = round.posted.iter().position(Option::is_none).unwrap_or(self.rank);
+                let absent = members.iter().find(|rank| round.posted[**rank].is_none());
+                let rank = absent.copied().unwrap_or(self.rank);
                 round.failure = Some(CollectiveError::TimedOut { rank, call: call.clone(), limit: *limit });
                 continue;
             }

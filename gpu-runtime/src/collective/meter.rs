@@ -68,15 +68,20 @@ impl Collective for Metered {
         self.inner.world()
     }
 
-    fn exchange(&self, call: Call, parts: Vec<Payload>) -> Result<Vec<Payload>, CollectiveError> {
+    fn exchange_among(
+        &self,
+        members: &[usize],
+        call: Call,
+        parts: Vec<Payload>,
+    ) -> Result<Vec<Payload>, CollectiveError> {
         let own = self.rank();
-        let for_others = parts.iter().enumerate().filter(|(rank, _)| *rank != own);
+        let for_others = members.iter().zip(&parts).filter(|(rank, _)| **rank != own);
         let bytes: usize = for_others.map(|(_, part)| part.bytes()).sum();
         if let Some(kind) = CollectiveKind::of(call.operation) {
             self.by_kind[kind as usize].fetch_add(bytes as u64, Ordering::Relaxed);
         }
         let began = Instant::now();
-        let received = self.inner.exchange(call, parts);
+        let received = self.inner.exchange_among(members, call, parts);
         self.nanoseconds.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
         self.bytes_sent.fetch_add(bytes as u64, Ordering::Relaxed);
         received

@@ -9,13 +9,13 @@
 //!   ends, and its leases bring its runs to another.
 
 mod call;
-mod group;
 mod local;
 mod meter;
 mod payload;
 mod rank;
 mod ranks;
 mod single;
+mod subgroup;
 mod tcp;
 mod volume;
 

@@ -56,6 +56,15 @@ pub(super) fn floats<'a>(
     }
 }
 
+/// The elements of a part, none where it has bytes.
+#[cfg(test)]
+pub(super) fn floats_of(part: &Payload) -> &[f32] {
+    match part {
+        Payload::Floats(values) => values,
+        Payload::Bytes(_) => &[],
+    }
+}
+
 /// The elements of a part of any length.
 pub(super) fn shared_floats(call: &Call, rank: usize, part: &Payload) -> Result<Arc<Vec<f32>>, CollectiveError> {
     match part {

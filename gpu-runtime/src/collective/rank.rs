@@ -18,12 +18,26 @@ pub trait Collective: Send + Sync {
     /// How many ranks there are.
     fn world(&self) -> usize;
 
-    /// Sends `parts[r]` to rank `r`, and returns what each rank sent to this one, in the order of ranks. All ranks make the
-    /// same `call`.
+    /// Sends `parts[i]` to rank `members[i]`, and returns what each member sent to this one, in their order. Members are in
+    /// ascending order, this rank is one of them, and all make the same `call` with the same members.
     ///
     /// # Errors
     /// See [`CollectiveError`].
-    fn exchange(&self, call: Call, parts: Vec<Payload>) -> Result<Vec<Payload>, CollectiveError>;
+    fn exchange_among(
+        &self,
+        members: &[usize],
+        call: Call,
+        parts: Vec<Payload>,
+    ) -> Result<Vec<Payload>, CollectiveError>;
+
+    /// [`Collective::exchange_among`] all ranks.
+    ///
+    /// # Errors
+    /// See [`CollectiveError`].
+    fn exchange(&self, call: Call, parts: Vec<Payload>) -> Result<Vec<Payload>, CollectiveError> {
+        let all: Vec<usize> = (0..self.world()).collect();
+        self.exchange_among(&all, call, parts)
+    }
 
     /// Replaces `values` with their sum over all ranks.
     ///
@@ -53,11 +67,18 @@ pub trait Collective: Send + Sync {
     /// # Errors
     /// See [`CollectiveError`].
     fn reduce_scatter(&self, values: &[f32]) -> Result<Vec<f32>, CollectiveError> {
-        let call = Call::new(Operation::ReduceScatter, &[values.len()]);
-        let slice = |rank| slice_of(values.len(), self.world(), rank);
-        let parts = (0..self.world()).map(|rank| Payload::from(values[slice(rank)].to_vec())).collect();
-        let received = self.exchange(call.clone(), parts)?;
-        let mut sums = vec![0.0; slice(self.rank()).len()];
+        let slice = |rank| values[slice_of(values.len(), self.world(), rank)].to_vec();
+        self.scatter_sums((0..self.world()).map(slice).collect())
+    }
+
+    /// The sum over all ranks of what each passes for this one: `parts[r]` is for rank `r`, and has the same length on all.
+    ///
+    /// # Errors
+    /// See [`CollectiveError`].
+    fn scatter_sums(&self, parts: Vec<Vec<f32>>) -> Result<Vec<f32>, CollectiveError> {
+        let call = Call::new(Operation::ReduceScatter, &[parts.iter().map(Vec::len).sum()]);
+        let mut sums = vec![0.0; parts[self.rank()].len()];
+        let received = self.exchange(call.clone(), parts.into_iter().map(Payload::from).collect())?;
         sum_into(&call, &received, &mut sums)?;
         Ok(sums)
     }

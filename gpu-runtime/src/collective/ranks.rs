@@ -4,18 +4,24 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::call::{Call, CollectiveError, Operation};
-use super::group::Group;
 use super::meter::{CollectiveUse, Metered};
 use super::payload::{Payload, bytes, floats, shared_floats};
 use super::rank::{Collective, add_part};
 use super::single::Single;
+use super::subgroup::Subgroup;
 
 /// Shares a model's collectives among its passes. Errors are sticky, as those of devices are: a pass whose collective fails
 /// goes on with what it has, and whoever runs passes asks [`Ranks::check`] before it uses a result.
 #[derive(Clone)]
 pub struct Ranks {
-    collective: Arc<Metered>,
+    collective: Arc<dyn Collective>,
+    /// All ranks of the worker, of which these may be some.
+    whole: Arc<Metered>,
+    /// Of all of them.
     failure: Arc<OnceLock<CollectiveError>>,
 }
 
@@ -34,18 +40,33 @@ impl Default for Ranks {
 impl Ranks {
     /// The ranks that `collective` connects.
     pub fn new(collective: Arc<dyn Collective>) -> Self {
-        Self { collective: Arc::new(Metered::new(collective)), failure: Arc::default() }
+        let whole = Arc::new(Metered::new(collective));
+        Self { collective: Arc::<Metered>::clone(&whole), whole, failure: Arc::default() }
     }
 
-    /// Some of these ranks, which follow each other, as ranks of their own. All ranks call their collectives together, each those
-    /// of the group that it belongs to, with the same extents. A failure is one of all.
+    /// Some of all ranks, in ascending order and this one among them, who count from 0 among themselves. What fails among them
+    /// has failed for all.
+    #[must_use]
+    pub fn among(&self, members: Vec<usize>) -> Self {
+        let collective: Arc<dyn Collective> = match members.len() {
+            1 => Arc::new(Single),
+            _ => Arc::new(Subgroup::new(Arc::<Metered>::clone(&self.whole), members)),
+        };
+        Self { collective, ..self.clone() }
+    }
+
+    /// Some of these ranks, which follow each other and this one among them, as ranks of their own. What fails among them has
+    /// failed for all.
+    #[must_use]
     pub fn group(&self, ranks: Range<usize>) -> Self {
         if ranks == (0..self.world()) {
             return self.clone();
         }
-        let world: Arc<dyn Collective> = self.collective.clone();
-        let group = Metered::new(Arc::new(Group::new(world, ranks)));
-        Self { collective: Arc::new(group), failure: Arc::clone(&self.failure) }
+        let collective: Arc<dyn Collective> = match ranks.len() {
+            1 => Arc::new(Single),
+            _ => Arc::new(Subgroup::new(Arc::clone(&self.collective), ranks.collect())),
+        };
+        Self { collective, ..self.clone() }
     }
 
     /// Which rank this is.
@@ -58,9 +79,9 @@ impl Ranks {
         self.collective.world()
     }
 
-    /// What collectives have cost this rank.
+    /// What collectives have cost this rank, among whomever.
     pub fn used(&self) -> CollectiveUse {
-        self.collective.read()
+        self.whole.read()
     }
 
     /// Whether there are no others.
@@ -91,6 +112,24 @@ impl Ranks {
         );
     }
 
+    /// The sum over all ranks, in their order, of what each passes for this one: `parts[r]` is for rank `r`, and has the same
+    /// length on all. Its own part after a failure.
+    pub fn scatter_sums(&self, mut parts: Vec<Vec<f32>>) -> Vec<f32> {
+        if self.is_single() {
+            return parts.pop().unwrap_or_default();
+        }
+        let own = parts[self.rank()].clone();
+        self.recorded(|| own, |collective| collective.scatter_sums(parts))
+    }
+
+    /// The arrays of all ranks, which may differ in length, in the order of ranks. `None` after a failure.
+    pub fn all_gather(&self, mine: Vec<f32>) -> Option<Vec<Arc<Vec<f32>>>> {
+        if self.is_single() {
+            return Some(vec![Arc::new(mine)]);
+        }
+        self.recorded(|| None, |collective| collective.all_gather(mine).map(Some))
+    }
+
     /// The sum of `value` over all ranks, in their order.
     pub fn sum(&self, value: f64) -> f64 {
         let add = |collective: &dyn Collective| {
@@ -102,7 +141,7 @@ impl Ranks {
     }
 
     /// The arrays of all ranks, of `lens` elements, in the order of ranks. `None` after a failure.
-    pub fn all_gather(&self, mine: Vec<f32>, lens: &[usize]) -> Option<Vec<Arc<Vec<f32>>>> {
+    pub fn all_gather_sized(&self, mine: Vec<f32>, lens: &[usize]) -> Option<Vec<Arc<Vec<f32>>>> {
         let gather = |collective: &dyn Collective| {
             let call = Call::new(Operation::AllGather, lens);
             let all = collective.exchange(call.clone(), vec![Payload::from(mine); collective.world()])?;
@@ -134,6 +173,29 @@ impl Ranks {
     pub fn all_bytes(&self, mine: Vec<u8>) -> Vec<Arc<Vec<u8>>> {
         let own = mine.clone();
         self.recorded(|| vec![Arc::new(own)], |collective| all_bytes(collective, mine))
+    }
+
+    /// What every rank passes, in the order of ranks: as MessagePack with names, which keeps every bit of its numbers. `mine`
+    /// alone after a failure; bytes of another version are one.
+    pub fn all_of<T: Serialize + DeserializeOwned>(&self, mine: T) -> Vec<T> {
+        if self.is_single() {
+            return vec![mine];
+        }
+        let read = |collective: &dyn Collective| {
+            let malformed = |rank, found: String| {
+                let call = Call::new(Operation::AllGather, &[]);
+                CollectiveError::Malformed { rank, call, found, expected: "a message of this version".to_owned() }
+            };
+            let own = rmp_serde::to_vec_named(&mine).map_err(|error| malformed(self.rank(), error.to_string()))?;
+            let all = all_bytes(collective, own)?;
+            let others = all.iter().enumerate().filter(|(rank, _)| *rank != self.rank());
+            let others = others
+                .map(|(rank, bytes)| rmp_serde::from_slice(bytes).map_err(|error| malformed(rank, error.to_string())));
+            others.collect::<Result<Vec<T>, _>>()
+        };
+        let mut all = self.recorded(Vec::new, read);
+        all.insert(self.rank().min(all.len()), mine);
+        all
     }
 
     /// What rank 0 decided; `mine`, which is ignored elsewhere, after a failure.

@@ -17,7 +17,12 @@ impl Collective for Single {
         1
     }
 
-    fn exchange(&self, _call: Call, parts: Vec<Payload>) -> Result<Vec<Payload>, CollectiveError> {
+    fn exchange_among(
+        &self,
+        _members: &[usize],
+        _call: Call,
+        parts: Vec<Payload>,
+    ) -> Result<Vec<Payload>, CollectiveError> {
         Ok(parts)
     }
 }

@@ -39,7 +39,7 @@ pub enum ExpertStorage {
 }
 
 impl Experts {
-    /// The rank that has an expert. All ranks have equally many.
+    /// The rank, of those that share the model, that has an expert. All of them have equally many.
     pub fn holder(&self, expert: usize) -> usize {
         expert.checked_div(self.held.len()).unwrap_or(0)
     }

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use trainyard_protocol::{BaseModel, OpError};
 
 use super::fingerprint::Fingerprint;
+use super::rank_groups::RankGroups;
 use crate::backend::Backend;
 use crate::collective::Ranks;
 use crate::config::{LoadError, ModelConfig, ModelFiles, ModelSource, TensorSource, WeightFiles};
 use crate::grammar::{Grammar, GrammarCompiler};
 use crate::model::{Model, ParamSpec, ShardAxis, TrainedParams, Weights, WholeModel};
-use crate::parallel::Parallel;
 use crate::stop::Detokenizer;
 
 /// A base model: packed weights, shared by every run and sampler on it, and with other names of the same files.
@@ -28,22 +28,25 @@ pub(super) struct Base<B: Backend> {
     weight_files: WeightFiles,
     /// Digest of the weights.
     pub(super) fingerprint: Arc<str>,
+    /// Those that hold the same part of the model.
+    pub(super) replicas: Ranks,
 }
 
 impl<B: Backend> Base<B> {
-    /// Packs this rank's part of the weights of `source`, which all of `ranks` share as the `layout` says, unless one of `others` has them.
+    /// Packs the part of this rank of the weights of `source`, unless one of `others` has them.
     pub(super) fn new(
         backend: &B,
         (name, source): (String, ModelSource),
-        (ranks, layout): (&Ranks, Parallel),
+        groups: &RankGroups,
         others: &[Arc<Self>],
     ) -> Result<Self, LoadError> {
+        let ranks = &groups.all;
         let is_same =
             |base: &&Arc<Self>| base.weight_files == source.weight_files && base.whole().config == source.config;
         let (weights, fingerprint) = match others.iter().find(is_same) {
             Some(base) => (Arc::clone(&base.weights), Arc::clone(&base.fingerprint)),
             None => {
-                let model = Arc::new(Model::new(backend, &source.config, ranks.clone(), layout)?);
+                let model = Arc::new(Model::new(backend, &source.config, groups.model.clone(), groups.layout)?);
                 let mut fingerprint = Fingerprint::default();
                 let mut read = |index: usize| {
                     let spec = &model.table.specs[index];
@@ -78,7 +81,13 @@ impl<B: Backend> Base<B> {
             tensors: Mutex::new(source.tensors),
             weight_files: source.weight_files,
             fingerprint,
+            replicas: groups.replicas.clone(),
         })
+    }
+
+    /// Whether it is on this rank alone.
+    pub(super) fn is_alone(&self) -> bool {
+        self.model.ranks.is_single() && self.replicas.is_single()
     }
 
     pub(super) fn config(&self) -> &ModelConfig {
@@ -108,12 +117,16 @@ impl<B: Backend> Base<B> {
         params.iter().zip(values).map(slice).collect()
     }
 
-    /// All of what a run trains from the parts of all ranks, which call it together: on rank 0 alone.
+    /// All of what a run trains from the parts of all ranks of the first replica, which call it together: on rank 0 alone.
+    /// Other replicas hold the same.
     pub(super) fn gather<'a, 'v>(
         &self,
         what: impl Into<TrainedParams<'a>>,
         part: impl Fn(usize) -> Cow<'v, [f32]>,
     ) -> Option<Vec<Vec<f32>>> {
+        if self.replicas.rank() > 0 {
+            return None;
+        }
         let Model { ranks, shard, .. } = &*self.model;
         let params = self.own_params(what);
         // Every rank takes part in every gather, whatever came of the last one.

@@ -18,6 +18,7 @@ use crate::checkpoint::{
 };
 use crate::config::LoadError;
 use crate::load::has_stacks;
+use crate::model::replicas::part_of;
 use crate::model::{AdaptedModule, Adapter, Model, ParamSpec, ParamTable, SCALAR_HEAD_NAMES, Weights};
 
 impl<B: Backend> TrainingRun<B> {
@@ -108,9 +109,10 @@ impl<B: Backend> TrainingRun<B> {
         Ok(run)
     }
 
-    /// Moments or a gradient from all that a file holds.
+    /// What this replica has of moments or of a gradient, from all that a file holds.
     fn upload(&self, backend: &B, all: Vec<Vec<f32>>) -> B::Params {
-        backend.upload_params(self.base.slices(&self.spec, all))
+        let whole = backend.upload_params(self.base.slices(&self.spec, all));
+        if self.base.replicas.is_single() { whole } else { part_of(backend, &self.base.replicas, &whole) }
     }
 }
 

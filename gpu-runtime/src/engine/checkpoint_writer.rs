@@ -94,8 +94,11 @@ pub(super) enum FrozenSnapshot<B: Backend> {
 impl<B: Backend> FrozenSnapshot<B> {
     /// For the rank that writes files; `None` on the others. All ranks call it.
     pub(super) fn new(backend: &Arc<B>, weights: SamplerWeights<B>) -> Option<Self> {
-        if weights.base.model.ranks.is_single() {
+        if weights.base.is_alone() {
             return Some(Self::Held(Arc::clone(backend), weights));
+        }
+        if weights.base.replicas.rank() > 0 {
+            return None;
         }
         // The weights do not leave the engine's thread: when they are freed, they are freed on all ranks alike.
         let (lora, own) = values(&**backend, &weights);

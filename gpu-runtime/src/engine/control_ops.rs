@@ -175,7 +175,7 @@ impl<B: Backend> Engine<B> {
     /// The base model of a run that is about to be loaded, for which keys and values make room.
     fn base_with_room(&mut self, spec: &RunSpec) -> Result<Arc<Base<B>>, OpError> {
         let base = self.base(&spec.base_model)?;
-        self.limit_kv(run_memory(&*self.backend, base.config(), spec).bytes);
+        self.limit_kv(run_memory(&*self.backend, base.config(), spec, base.replicas.world()).bytes);
         Ok(base)
     }
 

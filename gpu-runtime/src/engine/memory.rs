@@ -11,10 +11,9 @@ use super::EngineOptions;
 use super::base::Base;
 use crate::backend::Backend;
 use crate::config::{LoadError, ModelConfig};
-use crate::model::{Adapter, ParamTable, Shard, TrainedParams, Weights};
+use crate::model::replicas::part_elements;
+use crate::model::{Adapter, ParamSpec, ParamTable, Shard, TrainedParams, Weights};
 
-/// Gradients of a run that may be there at once: the accumulated one, and that of the request in progress.
-const GRADIENTS: usize = 2;
 /// The fraction of the limit of keys and values that runs never get.
 const KV_PART: usize = 4;
 
@@ -27,7 +26,8 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// Divides the budget of `options` for an engine that serves the part of `rank` of `models`, each set of weights once.
+    /// Divides the budget of `options`, a rank's, for the engine of rank `rank`, which serves its part of `models`, each set of
+    /// weights once.
     ///
     /// # Errors
     /// When nothing would be left for runs, or the ranks cannot share a model.
@@ -37,6 +37,7 @@ impl Budget {
         options: &EngineOptions,
         rank: usize,
     ) -> Result<Self, LoadError> {
+        let rank = rank % options.parallel.replica();
         let of =
             |config| (Weights::planned_bytes(backend, config, true), Weights::planned_bytes(backend, config, false));
         let own: Vec<_> = models
@@ -72,16 +73,20 @@ impl Budget {
     }
 }
 
-/// What a run of a model takes.
+/// What a run of a model takes on a rank whose part of the model is `config`'s. With several replicas each has a part of the
+/// optimizer's state.
 pub(super) fn run_memory<'a, B: Backend>(
     backend: &B,
     config: &ModelConfig,
     what: impl Into<TrainedParams<'a>>,
+    replicas: usize,
 ) -> RunMemory {
     let (table, what) = (ParamTable::new(config), what.into());
-    let parameters: usize = table.trained(config, what).iter().map(|param| param.len() * size_of::<f32>()).sum();
-    // Masters and two moments.
-    let arrays = (3 + GRADIENTS) * parameters;
+    let lens: Vec<usize> = table.trained(config, what).iter().map(ParamSpec::len).collect();
+    let [whole, part] = [1, replicas].map(|replicas| part_elements(lens.iter().copied(), replicas) * size_of::<f32>());
+    // Masters and the gradient of the request in progress; two moments and the accumulated gradient; and in a step the masters
+    // that this replica updates, where there are others.
+    let arrays = 2 * whole + 3 * part + if replicas > 1 { part } else { 0 };
     let (packed, snapshot) = match what.lora {
         Some(lora) => {
             let [frozen, trained] = [false, true].map(|trains| Adapter::planned_bytes(backend, config, lora, trains));
@@ -120,7 +125,7 @@ impl<B: Backend> PlanMemory for Planner<B> {
 
     fn run(&self, spec: &RunSpec) -> Option<RunMemory> {
         let base = self.bases.iter().find(|base| base.name == spec.base_model)?;
-        Some(run_memory(&*self.backend, base.config(), spec))
+        Some(run_memory(&*self.backend, base.config(), spec, base.replicas.world()))
     }
 }
 

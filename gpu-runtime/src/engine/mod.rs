@@ -9,11 +9,13 @@ mod control_ops;
 mod control_queue;
 mod fair_share;
 mod fingerprint;
+mod frozen_run;
 mod lockstep;
 mod memory;
 mod optimizer;
 mod options;
 mod parallel;
+mod rank_groups;
 mod run;
 mod sample_starts;
 mod sampler;
@@ -47,6 +49,7 @@ use memory::{Budget, Planner, bytes};
 pub use options::EngineOptions;
 use parallel::plan_of_all;
 pub use parallel::{FollowError, ParallelEngine, ProcessRank};
+use rank_groups::RankGroups;
 use run::TrainingRun;
 pub use sampler::MAX_SEQUENCES;
 use sampler::{Sampler, SamplerWeights};
@@ -147,16 +150,18 @@ impl<B: Backend> Engine<B> {
         let is_new = |at: usize| !models[..at].iter().any(|(_, other)| other.is_same_model(&models[at].1));
         let distinct = (0..models.len()).filter(|at| is_new(*at)).map(|at| &models[at].1.config);
         let budget = Budget::new(&backend, distinct, &options, ranks.rank())?;
+        let groups = RankGroups::new(ranks, options.parallel);
         let mut bases = Vec::with_capacity(models.len());
         for model in models {
-            bases.push(Arc::new(Base::new(&backend, model, (&ranks, options.parallel), &bases)?));
+            bases.push(Arc::new(Base::new(&backend, model, &groups, &bases)?));
         }
+        let RankGroups { all: ranks, replicas, .. } = groups;
         backend.limit_unused(options.activation_bytes);
         let microbatch = options.microbatch_tokens.map(MicrobatchRows::of_all);
         let microbatch = microbatch.unwrap_or_else(|| backend.microbatch_rows());
         Ok(Self {
-            trainer: Trainer::new(microbatch, options.activation_bytes),
-            sampler: Sampler::new(options.kv_bytes),
+            trainer: Trainer::new(microbatch, options.activation_bytes).on(&replicas),
+            sampler: Sampler::new(options.kv_bytes).on(&replicas),
             backend: Arc::new(backend),
             bases,
             budget,
@@ -240,24 +245,14 @@ impl<B: Backend> Engine<B> {
         let began = Instant::now();
         match turn {
             Turn::Control => self.control_step(),
-            Turn::Sampling => self.sample_step(),
-            Turn::Training => self.train_step(),
+            Turn::Sampling => self.done.extend(self.sampler.step(&*self.backend)),
+            Turn::Training => self.done.extend(self.trainer.step(&*self.backend, &mut self.runs)),
         }
         self.turns.record(turn, began.elapsed(), sampling);
         // Not after every sampling pass: buffers of microbatches must stay in the pool between two of them.
         if turn == Turn::Training || (turn == Turn::Sampling && self.turns.ends_round()) {
             self.backend.end_pass();
         }
-    }
-
-    fn train_step(&mut self) {
-        let finished = self.trainer.step(&*self.backend, &mut self.runs);
-        self.done.extend(finished);
-    }
-
-    fn sample_step(&mut self) {
-        let finished = self.sampler.step(&*self.backend);
-        self.done.extend(finished);
     }
 }
 
@@ -386,6 +381,7 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
             ranks: self.ranks.world() as u64,
             tensor_ranks: self.parallel.tp() as u64,
             expert_ranks: self.parallel.ep() as u64,
+            replicas: self.parallel.dp() as u64,
             collective_nanoseconds: exchanges.nanoseconds,
             collective_bytes: exchanges.bytes_sent,
             ..sampling

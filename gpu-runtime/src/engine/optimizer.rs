@@ -42,6 +42,8 @@ struct AcceptedStep<'a, B: Backend> {
     run: &'a mut TrainingRun<B>,
     hyper: &'a AdamParams,
     gradient: AccumulatedGradient<B>,
+    /// The masters that it updates, where other replicas update the others.
+    part: Option<B::Params>,
 }
 
 /// One AdamW step of each run with its accumulated gradient, which it clears. A rejected step changes nothing; a panic
@@ -56,7 +58,8 @@ pub(super) fn optim_steps<B: Backend>(
         match validate(hyper).and_then(|()| take_gradient(backend, run)) {
             Err(error) => outcomes.push(Some(Ok(Err(error)))),
             Ok(gradient) => {
-                steps.push(AcceptedStep { run, hyper, gradient });
+                let part = run.master_part(backend);
+                steps.push(AcceptedStep { run, hyper, gradient, part });
                 outcomes.push(None);
             }
         }
@@ -74,20 +77,22 @@ fn take_gradient<B: Backend>(backend: &B, run: &mut TrainingRun<B>) -> Result<Ac
             "the accumulated gradient is not finite, so that no step can be taken with it; load a checkpoint to go on",
         ));
     }
-    let zeros = |run: &mut TrainingRun<B>| AccumulatedGradient { sum: Arc::new(run.zero_gradient(backend)), norm: 0.0 };
+    let zeros =
+        |run: &mut TrainingRun<B>| AccumulatedGradient { sum: Arc::new(run.zero_step_gradient(backend)), norm: 0.0 };
     Ok(run.gradient.take().unwrap_or_else(|| zeros(run)))
 }
 
 fn update<B: Backend>(backend: &B, steps: &mut [AcceptedStep<'_, B>]) -> Vec<Result<(), Fault>> {
-    let of = |AcceptedStep { run, hyper, gradient }: &mut AcceptedStep<'_, B>| {
+    let of = |AcceptedStep { run, hyper, gradient, .. }: &mut AcceptedStep<'_, B>| {
         run.step += 1;
         (run.step, clip_scale(gradient.norm, hyper.grad_clip_norm))
     };
     let settings: Vec<(u64, f32)> = steps.iter_mut().map(of).collect();
-    let calls = steps.iter_mut().zip(settings).map(|(AcceptedStep { run, hyper, gradient }, (step, grad_scale))| {
-        let (params, [m, v]) = run.masters_and_moments(backend);
-        AdamWStep { params, grads: &*gradient.sum, moments: [m, v], hyper, step, grad_scale }
-    });
+    let calls =
+        steps.iter_mut().zip(settings).map(|(AcceptedStep { run, hyper, gradient, part }, (step, grad_scale))| {
+            let (params, [m, v]) = run.masters_and_moments(backend, part.as_mut());
+            AdamWStep { params, grads: &*gradient.sum, moments: [m, v], hyper, step, grad_scale }
+        });
     backend.adamw(calls.collect())
 }
 
@@ -96,8 +101,11 @@ fn finish<B: Backend>(
     step: AcceptedStep<'_, B>,
     updated: Result<(), Fault>,
 ) -> Result<Result<OpResult, OpError>, Fault> {
-    let AcceptedStep { run, gradient: AccumulatedGradient { sum, norm }, .. } = step;
+    let AcceptedStep { run, gradient: AccumulatedGradient { sum, norm }, part, .. } = step;
     updated?;
+    if let Some(part) = part {
+        run.gather_masters(&part);
+    }
     if let Some(grads) = Arc::into_inner(sum) {
         run.recycle_gradient(grads);
     }

@@ -214,10 +214,12 @@ impl<B: Backend> trainyard_protocol::Engine for ParallelEngine<B> {
 
     fn stats(&self) -> EngineStats {
         let (stats, ranks) = (self.leader.stats(), self.ranks());
+        // Rank 0 knows what each replica has of keys and values, which its ranks have equal parts of.
+        let kv = stats.kv_bytes * self.parallel.replica() as u64;
         EngineStats {
-            kv_bytes: stats.kv_bytes * ranks,
+            kv_bytes: kv,
             kv_limit: stats.kv_limit.saturating_mul(ranks),
-            memory: use_of_all(stats.memory, ranks),
+            memory: MemoryUse { kv, ..use_of_all(stats.memory, ranks) },
             memory_budget: stats.memory_budget * ranks,
             ..stats
         }

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use trainyard_protocol::{Engine as _, LoraSpec, ModelHead, Optimizer};
 
 use super::*;
+use crate::backend::Params as _;
 use crate::collective::Rendezvous;
 use crate::config::TensorSource;
 use crate::engine::CpuEngine;
@@ -15,9 +16,14 @@ use crate::load::load;
 use crate::load::tests::{fp8, mxfp4};
 
 fn engine() -> ParallelEngine<HostBackend> {
+    engine_of("tp=2")
+}
+
+fn engine_of(layout: &str) -> ParallelEngine<HostBackend> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/llama");
-    let options = EngineOptions { parallel: Parallel::with_tp(2).unwrap(), threads: 2, ..EngineOptions::default() };
-    let models = (0..2).map(|_| vec![("m".to_owned(), load(&path).unwrap())]).collect();
+    let parallel: Parallel = layout.parse().unwrap();
+    let options = EngineOptions { parallel, threads: 2, ..EngineOptions::default() };
+    let models = (0..parallel.world()).map(|_| vec![("m".to_owned(), load(&path).unwrap())]).collect();
     let mut engine = ParallelEngine::new(models, options).unwrap();
     let lora = LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
     let spec =
@@ -99,6 +105,65 @@ fn a_rank_that_is_lost_ends_the_engine() {
     assert!(message.starts_with("rank 1 was lost during ") && message.ends_with("its thread ended"), "{message}");
 }
 
+#[test]
+fn a_replica_that_is_lost_or_goes_another_way_ends_the_engine() {
+    for layout in ["dp=2", "tp=2,dp=2"] {
+        let mut engine = engine_of(layout);
+        let last = engine.followers.len() - 1;
+        engine.followers[last].as_thread().unwrap().end();
+        let message = failure(&mut engine, pass("a", 3));
+        assert!(message.ends_with("its thread ended"), "{layout}: {message}");
+        // The last follower alone unloads the run.
+        let mut engine = engine_of(layout);
+        engine.followers[last].send(&Command::UnloadRun(RunId::new("a"))).unwrap();
+        let message = failure(&mut engine, pass("a", 3));
+        assert!(message.contains(" entered ") && message.contains(" while rank "), "{layout}: {message}");
+    }
+}
+
+#[test]
+fn a_panic_on_one_replica_fails_its_request_alone() {
+    for layout in ["dp=2", "tp=2,dp=2"] {
+        let mut engine = engine_of(layout);
+        let mut poisoned = pass("a", 3);
+        if let Operation::ForwardBackward(request) = &mut poisoned {
+            // One replica computes this example.
+            request.batch.data[1].tokens[3] = u32::MAX;
+        }
+        start(&mut engine, "pass", poisoned);
+        assert_eq!(drain(&mut engine), 1);
+        assert_eq!(engine.failure(), None, "{layout}");
+        // The run is gone on all of them.
+        start(&mut engine, "again", pass("a", 3));
+        assert_eq!(drain(&mut engine), 1);
+        assert_eq!(engine.failure(), None, "{layout}");
+    }
+}
+
+#[test]
+fn replicas_have_a_part_of_the_moments_each() {
+    let moment_bytes = |layout| {
+        let mut engine = engine_of(layout);
+        for (name, operation) in [("pass", pass("a", 3)), ("step", optim("a"))] {
+            start(&mut engine, name, operation);
+            assert_eq!(drain(&mut engine), 1);
+        }
+        let run = &engine.leader.runs[&RunId::new("a")];
+        let [m, v] = &**run.moments.as_ref().unwrap();
+        (m.bytes() + v.bytes(), run.masters.bytes(), m.lens().len())
+    };
+    let (whole, masters, arrays) = moment_bytes("tp=1");
+    assert_eq!(whole, 2 * masters);
+    for (layout, replicas) in [("dp=2", 2), ("dp=4", 4)] {
+        let (part, own, _) = moment_bytes(layout);
+        assert_eq!(own, masters);
+        assert!(
+            part * replicas >= whole && part <= whole / replicas + 2 * size_of::<f32>() * arrays,
+            "{layout}: {part}"
+        );
+    }
+}
+
 /// What an engine does with these operations: all that it returns.
 fn outcome(engine: &mut impl trainyard_protocol::Engine) -> Vec<Completion> {
     let lora = LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
@@ -120,9 +185,15 @@ fn outcome(engine: &mut impl trainyard_protocol::Engine) -> Vec<Completion> {
 
 #[test]
 fn processes_compute_what_threads_do() {
+    for layout in ["tp=2", "dp=2"] {
+        processes_and_threads(layout.parse().unwrap());
+    }
+}
+
+fn processes_and_threads(parallel: Parallel) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/llama");
     let models = || vec![("m".to_owned(), load(&path).unwrap())];
-    let options = EngineOptions { parallel: Parallel::with_tp(2).unwrap(), threads: 1, ..EngineOptions::default() };
+    let options = EngineOptions { parallel, threads: 1, ..EngineOptions::default() };
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     drop(listener);

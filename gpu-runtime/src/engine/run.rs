@@ -5,10 +5,10 @@ use std::sync::{Arc, Weak};
 use trainyard_protocol::{LoraSpec, OpError, RunMemory, RunSpec};
 
 use super::base::Base;
-use super::checkpoint_writer::FrozenRun;
 use super::memory::run_memory;
 use super::sampler::SamplerWeights;
 use crate::backend::{Backend, Params};
+use crate::model::replicas::{gather_into, part_lens, part_of, scatter_sums};
 use crate::model::{Adapter, Init, ParamSpec, RunHead, Weights, gradient_norm};
 use crate::rng::kaiming_uniform_fill;
 
@@ -17,8 +17,8 @@ pub(super) struct TrainingRun<B: Backend> {
     pub(super) base: Arc<Base<B>>,
     pub(super) spec: RunSpec,
     /// Trained parameters in f32, in the order of [`crate::model::ParamTable::trained`].
-    masters: Arc<B::Params>,
-    /// First and second moments; `None` before the first step.
+    pub(super) masters: Arc<B::Params>,
+    /// First and second moments, this replica's parts of them; `None` before the first step.
     pub(super) moments: Option<Arc<[B::Params; 2]>>,
     /// Optimizer steps taken.
     pub(super) step: u64,
@@ -37,8 +37,9 @@ pub(super) struct TrainingRun<B: Backend> {
 
 /// A sum of gradients for the next optimizer step.
 pub(super) struct AccumulatedGradient<B: Backend> {
+    /// This replica's parts.
     pub(super) sum: Arc<B::Params>,
-    /// The global L2 norm of `sum`: finite, unless a snapshot held a sum that is not.
+    /// The global L2 norm of the sum: finite, unless a snapshot held a sum that is not.
     pub(super) norm: f64,
 }
 
@@ -73,7 +74,7 @@ impl<B: Backend> TrainingRun<B> {
         let planned = |lora, trains| Adapter::planned_bytes(backend, base.config(), lora, trains);
         let bytes = |lora| [false, true].map(|trains| planned(lora, trains));
         let adapter_bytes = spec.lora.as_ref().map_or([0; 2], bytes);
-        let planned = run_memory(backend, base.config(), &spec);
+        let planned = run_memory(backend, base.config(), &spec, base.replicas.world());
         let masters = backend.upload_params(base.slices(&spec, masters));
         let pass_weights = match &spec.lora {
             Some(lora) => PassWeights::Lora(lora.clone(), None),
@@ -94,43 +95,9 @@ impl<B: Backend> TrainingRun<B> {
         })
     }
 
-    /// The current state, for a save: a copy-on-write copy, or what all ranks hold, gathered, on the one that writes. `None`
-    /// on the others.
-    pub(super) fn freeze(&self, backend: &B) -> Option<FrozenRun<B>> {
-        let masters = self.whole(backend, &self.masters);
-        let moments = self.moments.as_ref().map(|moments| self.whole_moments(backend, moments));
-        let grads = self.gradient.as_ref().map(|gradient| self.whole(backend, &gradient.sum));
-        Some(FrozenRun {
-            base: Arc::clone(&self.base),
-            spec: self.spec.clone(),
-            masters: masters?,
-            moments: moments.map_or(Some(None), |moments| moments.map(Some))?,
-            grads: grads.map_or(Some(None), |grads| grads.map(Some))?,
-            step: self.step,
-        })
-    }
-
-    /// Its parameters, moments or gradient as files have them: on the rank that writes files alone.
-    fn whole(&self, backend: &B, own: &Arc<B::Params>) -> Option<Arc<B::Params>> {
-        if self.base.model.ranks.is_single() {
-            return Some(Arc::clone(own));
-        }
-        let all = self.base.gather(&self.spec, |index| own.host(index))?;
-        Some(Arc::new(backend.upload_params(all)))
-    }
-
-    fn whole_moments(&self, backend: &B, own: &Arc<[B::Params; 2]>) -> Option<Arc<[B::Params; 2]>> {
-        if self.base.model.ranks.is_single() {
-            return Some(Arc::clone(own));
-        }
-        let all = |own: &B::Params| self.base.gather(&self.spec, |index| own.host(index));
-        let [m, v] = own.each_ref().map(all);
-        Some(Arc::new([m?, v?].map(|moment| backend.upload_params(moment))))
-    }
-
     /// A gradient with its norm, which all ranks compute together.
     pub(super) fn accumulated(&self, backend: &B, grads: B::Params) -> AccumulatedGradient<B> {
-        let norm = gradient_norm(backend, &self.base.model, &self.spec, &grads, None);
+        let norm = gradient_norm(backend, (&self.base.model, &self.base.replicas), &self.spec, &grads, None);
         AccumulatedGradient { sum: Arc::new(grads), norm }
     }
 
@@ -201,16 +168,18 @@ impl<B: Backend> TrainingRun<B> {
 
     /// Bytes of its arrays and of the weights that its passes read, unless these are the base model's.
     pub(super) fn bytes(&self, backend: &B) -> usize {
-        let moments = if self.moments.is_some() { 2 } else { 0 };
-        let arrays = 1 + moments + usize::from(self.gradient.is_some()) + usize::from(self.spare_gradient.is_some());
+        let moments: usize = self.moments.iter().flat_map(|moments| moments.iter()).map(B::Params::bytes).sum();
+        let gradient = self.gradient.as_ref().map_or(0, |gradient| gradient.sum.bytes());
+        let arrays =
+            self.masters.bytes() + moments + gradient + self.spare_gradient.as_ref().map_or(0, B::Params::bytes);
         let packed = match &self.pass_weights {
             PassWeights::Lora(_, adapter) => adapter.as_ref().map_or(0, |_| self.adapter_bytes(true)),
             PassWeights::Full(weights) => weights.bytes(backend),
         };
-        arrays * self.parameter_bytes() + packed
+        arrays + packed
     }
 
-    /// Bytes of its parameters, and of each moment and gradient.
+    /// Bytes of its parameters, and of the gradient of a request.
     pub(super) fn parameter_bytes(&self) -> usize {
         self.masters.bytes()
     }
@@ -251,16 +220,23 @@ impl<B: Backend> TrainingRun<B> {
         }
     }
 
-    /// Stores a consumed gradient as memory for the next one.
+    /// Stores a consumed gradient as memory for the next one, unless it is a part.
     pub(super) fn recycle_gradient(&mut self, grads: B::Params) {
-        if self.is_full() {
+        if self.is_full() && self.base.replicas.is_single() {
             self.spare_gradient = Some(grads);
         }
     }
 
-    /// Adds the gradient of a request. Fails, changing nothing, if it or the sum is not finite: the run can continue
-    /// without it.
+    /// Adds the gradient of a request, of which each replica computed a part of the examples. Fails, changing nothing, if it or
+    /// the sum is not finite: the run can continue without it.
     pub(super) fn accumulate(&mut self, backend: &B, grads: B::Params) -> Result<(), OpError> {
+        let grads = if self.base.replicas.is_single() {
+            grads
+        } else {
+            let part = scatter_sums(backend, &self.base.replicas, &grads);
+            self.spare_gradient = self.is_full().then_some(grads);
+            part
+        };
         let Some(gradient) = &mut self.gradient else {
             let first = self.accumulated(backend, grads);
             if !first.norm.is_finite() {
@@ -269,7 +245,8 @@ impl<B: Backend> TrainingRun<B> {
             self.gradient = Some(first);
             return Ok(());
         };
-        let norm = gradient_norm(backend, &self.base.model, &self.spec, &gradient.sum, Some(&grads));
+        let holders = (&*self.base.model, &self.base.replicas);
+        let norm = gradient_norm(backend, holders, &self.spec, &gradient.sum, Some(&grads));
         if !norm.is_finite() {
             return Err(OpError::user(
                 "the sum of the gradients since the last optimizer step is not finite: the loss or the model's weights \
@@ -298,14 +275,38 @@ impl<B: Backend> TrainingRun<B> {
         Ok(())
     }
 
-    /// Its parameters and moments, mutable: copied where a save holds them. Moments are zeros before the first step.
-    pub(super) fn masters_and_moments(&mut self, backend: &B) -> (&mut B::Params, &mut [B::Params; 2]) {
+    /// A zero gradient as the optimizer takes it: this replica's parts.
+    pub(super) fn zero_step_gradient(&mut self, backend: &B) -> B::Params {
+        if self.base.replicas.is_single() {
+            return self.zero_gradient(backend);
+        }
+        backend.zero_params(&part_lens(&self.masters.lens(), &self.base.replicas))
+    }
+
+    /// This replica's parts of its parameters, for an optimizer step, if there are other replicas.
+    pub(super) fn master_part(&self, backend: &B) -> Option<B::Params> {
+        let replicas = &self.base.replicas;
+        (!replicas.is_single()).then(|| part_of(backend, replicas, &self.masters))
+    }
+
+    /// Its parameters from the parts that all replicas have updated.
+    pub(super) fn gather_masters(&mut self, part: &B::Params) {
+        gather_into(&self.base.replicas, part, Arc::make_mut(&mut self.masters));
+    }
+
+    /// Its parameters, or the part of them that is given, and the moments of these, mutable: copied where a save holds them.
+    /// Moments are zeros before the first step.
+    pub(super) fn masters_and_moments<'a>(
+        &'a mut self,
+        backend: &B,
+        part: Option<&'a mut B::Params>,
+    ) -> (&'a mut B::Params, &'a mut [B::Params; 2]) {
         let moments = self.moments.take().unwrap_or_else(|| {
-            let lens = self.masters.lens();
+            let lens = part.as_ref().map_or_else(|| self.masters.lens(), |part| part.lens());
             Arc::new([backend.zero_params(&lens), backend.zero_params(&lens)])
         });
         let moments = Arc::make_mut(self.moments.insert(moments));
-        (Arc::make_mut(&mut self.masters), moments)
+        (part.unwrap_or_else(|| Arc::make_mut(&mut self.masters)), moments)
     }
 }
 

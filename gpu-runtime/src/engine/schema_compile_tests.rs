@@ -7,8 +7,8 @@ use trainyard_protocol::{Sample, SamplerSource, SamplingControls, SamplingParams
 
 use super::*;
 use crate::backend::{Dtype, HostBackend};
+use crate::engine::rank_groups::RankGroups;
 use crate::load::load;
-use crate::parallel::Parallel;
 use crate::stop::tests::detokenizer;
 
 /// A base model with a tokenizer whose first ids are bytes.
@@ -17,7 +17,7 @@ fn base() -> Arc<Base<HostBackend>> {
     let tokenizer = detokenizer().to_json().unwrap();
     source.files.insert("tokenizer.json".to_owned(), tokenizer.to_string().into_bytes());
     let backend = HostBackend::new(1).with_dtype(Dtype::F32);
-    Arc::new(Base::new(&backend, ("m".to_owned(), source), (&Ranks::default(), Parallel::default()), &[]).unwrap())
+    Arc::new(Base::new(&backend, ("m".to_owned(), source), &RankGroups::default(), &[]).unwrap())
 }
 
 fn sample(base: &Arc<Base<HostBackend>>, id: &str, tenant: &str, schema: &str) -> LoadedSample<HostBackend> {

@@ -1,18 +1,20 @@
 //! From the terms of a datum's targets to its loss.
 
+use serde::{Deserialize, Serialize};
 use trainyard_protocol::{LossFn, OpError, PolicyInputs, PreparedDatum, ValueInputs};
 
 use super::term::Term;
 use super::{cross_entropy, custom, dro, gspo, ratio, stable_reinforce, value};
 
 /// A datum's loss.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LossValue {
     /// Sum of all terms.
     pub sum: f64,
     /// Each target's term, in the layout of the targets; empty for a custom loss, which has no terms.
     pub elementwise: Vec<f32>,
-    /// d(sum)/d(log-probability), in the layout of the targets.
+    /// d(sum)/d(log-probability), in the layout of the targets. It stays with the rank that computes it.
+    #[serde(skip)]
     pub dlogprobs: Vec<f32>,
     /// The metrics of a custom loss, in its order.
     pub metrics: Vec<f64>,

@@ -3,23 +3,24 @@
 use super::params::{ParamTable, TrainedParams};
 use super::weights::Model;
 use crate::backend::{Backend, EmbeddingGradient};
+use crate::collective::Ranks;
 
 /// The global L2 norm of the gradient `a` of what a run trains, or of `a + b`, over all ranks: sums of squares
-/// of the arrays in order, rank by rank. Finite exactly when all elements are.
+/// of the arrays in order, rank by rank, then over `replicas`, of which each has a part. Finite exactly when all elements are.
 pub(crate) fn gradient_norm<'a, B: Backend>(
     backend: &B,
-    model: &Model<B>,
+    (model, replicas): (&Model<B>, &Ranks),
     what: impl Into<TrainedParams<'a>>,
     a: &B::Params,
     b: Option<&B::Params>,
 ) -> f64 {
     let sums = backend.squared_norms(a, b);
     if model.ranks.is_single() {
-        return sums.iter().sum::<f64>().sqrt();
+        return replicas.sum(sums.iter().sum()).sqrt();
     }
     let trained = model.table.trained(&model.config, what);
     let counted = trained.iter().zip(sums).filter(|(spec, _)| model.shard.counts(spec));
-    model.ranks.sum(counted.map(|(_, sum)| sum).sum()).sqrt()
+    replicas.sum(model.ranks.sum(counted.map(|(_, sum)| sum).sum())).sqrt()
 }
 
 /// A gradient that does not depend on how the examples are cut into microbatches.

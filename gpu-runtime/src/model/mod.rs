@@ -21,6 +21,7 @@ mod norm_weight;
 mod param_value;
 mod params;
 mod projection;
+pub(crate) mod replicas;
 mod rope;
 mod scalar_head;
 mod score;
@@ -47,7 +48,7 @@ pub(crate) use scalar_head::{NAMES as SCALAR_HEAD_NAMES, RunHead};
 pub(crate) use score::{logits, target_logprobs};
 pub(crate) use shard::Shard;
 pub(crate) use shard_axis::ShardAxis;
-pub(crate) use train::{TrainGroup, TrainOutput, train_pass};
+pub(crate) use train::{FailedDatum, TrainGroup, TrainOutput, train_pass};
 pub(crate) use weights::{Model, Weights, WholeModel};
 
 #[cfg(test)]

@@ -32,12 +32,12 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    /// The part of rank `rank` of a layout, and its configuration: of heads, the MLP's width and experts what the rank holds.
+    /// The part of rank `rank` of a replica, and its configuration: of heads, the MLP's width and experts what the rank holds.
     ///
     /// # Errors
     /// When so many ranks cannot share the model.
     pub(crate) fn of(c: &ModelConfig, rank: usize, layout: Parallel) -> Result<(Self, ModelConfig), LayoutError> {
-        let (tensor, ranks) = (layout.tp(), layout.world());
+        let (tensor, ranks) = (layout.tp(), layout.replica());
         if layout.ep() > 1 && !c.has_experts() {
             return Err(LayoutError::NoExperts { ranks: layout.ep() });
         }
@@ -215,7 +215,7 @@ mod tests {
         let specs = ParamTable::new(&config).trained(&config, lora);
         for layout in layouts {
             let parallel: Parallel = layout.parse().unwrap();
-            let world = parallel.world();
+            let world = parallel.replica();
             let ranks: Vec<_> = (0..world).map(|rank| Shard::of(&config, rank, parallel).unwrap()).collect();
             let own: Vec<_> = ranks.iter().map(|(_, own)| ParamTable::new(own).trained(own, lora)).collect();
             let (mut counted, mut elements) = (0, 0);

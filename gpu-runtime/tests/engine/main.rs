@@ -9,6 +9,7 @@ mod fairness;
 mod isolation;
 mod prefix;
 mod ranks;
+mod replicas;
 mod saves;
 mod scalar_head;
 mod smollm2;

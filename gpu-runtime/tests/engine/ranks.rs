@@ -118,7 +118,7 @@ fn ranks_compute_what_one_computes() {
 }
 
 /// Saves everything that can be saved of a run that has moments and a gradient, loads it elsewhere and saves it again.
-fn moved<A: Engine, B: Engine>(from: &mut Driver<A>, to: &mut Driver<B>, adapter: Option<LoraSpec>) {
+pub(crate) fn moved<A: Engine, B: Engine>(from: &mut Driver<A>, to: &mut Driver<B>, adapter: Option<LoraSpec>) {
     let folder = tempfile::tempdir().unwrap();
     let dir = |name: &str| folder.path().join(name);
     from.create("x", adapter.clone());
@@ -180,9 +180,14 @@ fn an_adapter_begins_with_the_same_values_on_every_layout() {
 
 #[test]
 fn samples_from_saved_weights_are_those_from_memory() {
+    saved_weights(|| ranks("qwen3", "tp=2", Dtype::Bf16));
+}
+
+/// Samples from weights in memory and from each way of saving them.
+pub(crate) fn saved_weights<E: Engine>(engine: impl Fn() -> Driver<E>) {
     for adapter in [Some(lora(5, 1)), None] {
         let folder = tempfile::tempdir().unwrap();
-        let mut d = ranks("qwen3", "tp=2", Dtype::Bf16);
+        let mut d = engine();
         d.create("x", adapter);
         train(&mut d, "x", 0, 2);
         let exported = folder.path().join("exported");
@@ -212,12 +217,12 @@ fn the_layout_is_part_of_the_numerics() {
     let two = ranks("llama", "tp=2", Dtype::F32);
     let one = Driver::open(&golden("llama"), Dtype::F32);
     let (two, one) = (two.engine.numerics().remove("m").unwrap(), one.engine.numerics().remove("m").unwrap());
-    assert_eq!((two.layout.as_str(), one.layout.as_str()), ("tp2", "single"));
+    assert_eq!((two.layout.as_str(), one.layout.as_str()), ("tp=2", "single"));
     assert_eq!(two.weights, one.weights, "the same files");
     assert_ne!(two.arithmetic(), one.arithmetic());
     let four = ranks("gpt_oss", "tp=2,ep=2", Dtype::F32).engine.numerics().remove("m").unwrap();
     let one = Driver::open(&golden("gpt_oss"), Dtype::F32).engine.numerics().remove("m").unwrap();
-    assert_eq!(four.layout, "tp2-ep2");
+    assert_eq!(four.layout, "tp=2,ep=2");
     assert_eq!(four.weights, one.weights, "each rank read its experts");
 }
 

@@ -35,11 +35,15 @@ impl Driver {
 }
 
 impl Driver<ParallelEngine<HostBackend>> {
-    /// With the ranks of a layout, which share the model.
+    /// With the ranks of a layout.
     pub(crate) fn on_ranks(path: &Path, layout: &str, dtype: Dtype) -> Self {
         let parallel: Parallel = layout.parse().unwrap();
-        let options = EngineOptions { parallel, dtype, threads: 2, ..EngineOptions::default() };
-        let models = (0..parallel.world()).map(|_| vec![("m".into(), load(path).unwrap())]).collect();
+        Self::on_layout(path, EngineOptions { parallel, dtype, threads: 2, ..EngineOptions::default() })
+    }
+
+    /// With the ranks of a layout.
+    pub(crate) fn on_layout(path: &Path, options: EngineOptions) -> Self {
+        let models = (0..options.parallel.world()).map(|_| vec![("m".into(), load(path).unwrap())]).collect();
         Self::over(ParallelEngine::new(models, options).unwrap())
     }
 }

@@ -64,7 +64,7 @@ impl Collector for EngineMetrics {
         }
         let help = "Ranks along each axis of the layout; 0 without an engine.";
         let mut family = encoder.encode_descriptor("layout_ranks", help, None, MetricType::Gauge)?;
-        for (axis, ranks) in [("tp", stats.tensor_ranks), ("ep", stats.expert_ranks)] {
+        for (axis, ranks) in [("tp", stats.tensor_ranks), ("dp", stats.replicas), ("ep", stats.expert_ranks)] {
             let gauge = ConstGauge::new(i64::try_from(ranks).unwrap_or(i64::MAX));
             gauge.encode(family.encode_family(&[("axis", axis)])?)?;
         }

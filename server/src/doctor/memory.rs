@@ -24,7 +24,7 @@ pub(super) fn check(config: &Config, models: &[ModelSource]) -> Vec<Check> {
         let options = engine_options(config);
         checks.push(budget(machine, options.memory_bytes.map(|bytes| bytes as u64)));
         if models.len() == config.models.len() {
-            checks.push(division(CpuEngine::memory_plan(models, &options)));
+            checks.push(division(CpuEngine::memory_plan(models, &options), config.parallel.world() as u64));
         }
     }
     checks
@@ -46,8 +46,13 @@ fn budget(machine: Option<u64>, budget: Option<u64>) -> Check {
     }
 }
 
-fn division(plan: Result<MemoryPlan, LoadError>) -> Check {
+/// Of all ranks, and what of the models each of them has.
+fn division(plan: Result<MemoryPlan, LoadError>, ranks: u64) -> Check {
     match plan {
+        Ok(plan) if ranks > 1 => {
+            let each = (plan.weights / ranks) >> 20;
+            Check::ok(GROUP, "division", format!("{}; models {each} MiB on each rank", describe_memory(&plan)))
+        }
         Ok(plan) => Check::ok(GROUP, "division", describe_memory(&plan)),
         Err(error @ LoadError::Layout(_)) => {
             let advice = "give --parallel tp=N with an N that divides what the model has";
@@ -78,8 +83,9 @@ mod tests {
     #[test]
     fn a_budget_that_is_too_small_is_a_failure() {
         let plan = MemoryPlan { weights: 10 << 20, ..MemoryPlan::default() };
-        assert_eq!(division(Ok(plan)).status, Status::Ok);
-        let failed = division(Err(LoadError::Memory { budget: 1, plan }));
+        assert_eq!(division(Ok(plan), 1).value, "no limit; models 10 MiB");
+        assert_eq!(division(Ok(plan), 4).value, "no limit; models 10 MiB; models 2 MiB on each rank");
+        let failed = division(Err(LoadError::Memory { budget: 1, plan }), 1);
         assert_eq!(failed.status, Status::Failure);
         assert!(failed.value.contains("too small"), "{failed:?}");
     }

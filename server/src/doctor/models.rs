@@ -37,7 +37,7 @@ fn describe(source: &ModelSource, path: &Path, config: &Config) -> String {
     let size = engine::location(path).map_or(0, |path| bytes(&path));
     let experts = source.config.blocks.iter().filter_map(|block| block.experts.as_ref()).map(|experts| experts.count);
     // Ranks that do not divide them are reported with the memory.
-    let experts = experts.max().map_or_else(String::new, |count| match config.parallel.world() {
+    let experts = experts.max().map_or_else(String::new, |count| match config.parallel.replica() {
         ranks if ranks > 1 && count.is_multiple_of(ranks) => {
             format!(", {count} experts, {} on each rank", count / ranks)
         }

@@ -279,6 +279,7 @@ pub(crate) const PAGES: &[&str] = &[
     "docs/metrics.md",
     "docs/operations.md",
     "docs/performance.md",
+    "docs/planning.md",
     "docs/recipes.md",
     "docs/sdks.md",
     "docs/security.md",

@@ -236,7 +236,7 @@ impl FamilyOps<Self> for Cpu {
         let mut lens = vec![0; ranks.world()];
         extents.iter().for_each(|(rank, rows)| lens[*rank] += rows * width);
         let mine = own.iter().map(|part| &part[..]).collect::<Vec<_>>().concat();
-        let all = ranks.all_gather(mine, &lens);
+        let all = ranks.all_gather_sized(mine, &lens);
         let mut read = vec![0; ranks.world()];
         let part = |(rank, rows): &(usize, usize)| {
             let mut part = HostRows::zeros(cpu, *rows, width);

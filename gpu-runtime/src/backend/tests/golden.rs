@@ -15,6 +15,7 @@ use crate::collective::Ranks;
 use crate::load::load;
 use crate::load::tests::families;
 use crate::loss::{LossFn, PreparedDatum, prepare};
+use crate::model::replicas::{divide, gather_into, part_lens, part_of, scatter_sums};
 use crate::model::{Adapter, GradientSum, Model, ParamSpec, ParamTable, TrainGroup, TrainOutput, Weights, train_pass};
 use crate::parallel::Parallel;
 
@@ -126,7 +127,20 @@ impl<B: Backend> Golden<B> {
         loss: &str,
         trains: bool,
     ) -> (Vec<TrainOutput>, Option<Arrays>) {
+        self.run_on(&Ranks::default(), w, adapter, (loss, trains))
+    }
+
+    /// As [`Golden::run`] on replicas that divide the examples: all outputs, and this replica's parts of the gradient.
+    pub(super) fn run_on(
+        &self,
+        replicas: &Ranks,
+        w: &Weights<B>,
+        adapter: Option<&Arrays>,
+        (loss, trains): (&str, bool),
+    ) -> (Vec<TrainOutput>, Option<Arrays>) {
         let (loss, data) = self.loss(loss);
+        let divided = divide(data.iter().map(|datum| datum.tokens.len()), replicas.world());
+        let own: Vec<&PreparedDatum> = divided[replicas.rank()].iter().map(|index| &data[*index]).collect();
         let (backend, config) = (&self.backend, &self.model.config);
         let params = adapter.map(|params| backend.upload_params(params.clone()));
         let build = |params| Arc::new(Adapter::from_params(backend, config, &self.lora, params));
@@ -134,10 +148,20 @@ impl<B: Backend> Golden<B> {
         let full = adapter.is_none();
         let adapter = params.as_ref().map(build);
         let mut sum = trains.then(|| GradientSum::new(backend.zero_params(&lens)));
-        let mut groups =
-            [TrainGroup { adapter, scalar_head: None, loss, data: data.iter().collect(), grads: sum.as_mut() }];
-        let outputs = train_pass(backend, w, &mut groups, full, config.num_layers()).remove(0).unwrap();
-        (outputs, sum.map(|sum| arrays(&sum.finish(backend, &self.model, (!full).then_some(&self.lora)))))
+        let is_idle = own.is_empty();
+        let mut groups = [TrainGroup { adapter, scalar_head: None, loss, data: own, grads: sum.as_mut() }];
+        let outputs = match is_idle {
+            true => Vec::new(),
+            false => train_pass(backend, w, &mut groups, full, config.num_layers()).remove(0).unwrap(),
+        };
+        let computed = replicas.all_of(outputs).into_iter().flatten();
+        let mut outputs: Vec<_> = divided.into_iter().flatten().zip(computed).collect();
+        outputs.sort_by_key(|(index, _)| *index);
+        let gradient = sum.map(|sum| {
+            let whole = sum.finish(backend, &self.model, (!full).then_some(&self.lora));
+            arrays(&scatter_sums(backend, replicas, &whole))
+        });
+        (outputs.into_iter().map(|(_, output)| output).collect(), gradient)
     }
 
     fn check_logprobs(&self, what: &str, outputs: &[TrainOutput], expected: &Value, tolerance: f32) {
@@ -195,27 +219,39 @@ pub(super) fn adam(json: &Value) -> AdamParams {
     }
 }
 
-/// Parameters with their moments.
+/// Parameters with their moments, of which each replica has a part.
 pub(super) struct Trained<B: Backend> {
     pub(super) params: B::Params,
     moments: [B::Params; 2],
+    replicas: Ranks,
     step: u64,
 }
 
 impl<B: Backend> Trained<B> {
     pub(super) fn new(backend: &B, params: &Arrays) -> Self {
-        let lens: Vec<usize> = params.iter().map(Vec::len).collect();
+        Self::on(&Ranks::default(), backend, params)
+    }
+
+    pub(super) fn on(replicas: &Ranks, backend: &B, params: &Arrays) -> Self {
+        let lens = part_lens(&params.iter().map(Vec::len).collect::<Vec<_>>(), replicas);
         let moments = [0, 1].map(|_| backend.zero_params(&lens));
-        Self { params: backend.upload_params(params.clone()), moments, step: 0 }
+        Self { params: backend.upload_params(params.clone()), moments, replicas: replicas.clone(), step: 0 }
     }
 
     pub(super) fn step(&mut self, backend: &B, grads: Arrays, hyper: &AdamParams) {
         self.step += 1;
         let [m, v] = &mut self.moments;
         let grads = backend.upload_params(grads);
-        let (params, step) = (&mut self.params, self.step);
+        let mut part = part_of(backend, &self.replicas, &self.params);
+        let (params, step) = (&mut part, self.step);
         let step = AdamWStep { params, grads: &grads, moments: [m, v], hyper, step, grad_scale: 1.0 };
         assert!(backend.adamw(vec![step]).iter().all(Result::is_ok));
+        gather_into(&self.replicas, &part, &mut self.params);
+    }
+
+    /// Bytes of this replica's part of a moment.
+    pub(super) fn moment_bytes(&self) -> usize {
+        self.moments[0].bytes()
     }
 }
 

@@ -1,4 +1,5 @@
-//! Every family, shared by tensor parallel and expert parallel ranks, against the same computation on one.
+//! Every family, shared by tensor parallel and expert parallel ranks and computed by data parallel replicas, against the same
+//! computation on one rank.
 
 use std::sync::Arc;
 use std::thread;
@@ -12,7 +13,8 @@ use crate::backend::reference::Reference;
 use crate::backend::{Backend, Dtype};
 use crate::collective::{LocalRank, Ranks, local_ranks};
 use crate::load::tests::families;
-use crate::model::{ParamSpec, Shard};
+use crate::model::replicas::gather_into;
+use crate::model::{ParamSpec, Shard, Weights};
 use crate::parallel::Parallel;
 
 const LIMIT: Duration = Duration::from_secs(100);
@@ -20,7 +22,7 @@ const LIMIT: Duration = Duration::from_secs(100);
 const TOLERANCE: f64 = 1e-5;
 
 /// Adam's epsilon for models with experts. With that of the reference numbers, 1e-12, a weight whose gradient is a sum of few tokens
-/// that cancel, rounding alone, moves by the learning rate in whichever direction the rounding has: one of 200,000 does.
+/// that cancel, rounding alone, moves by the learning rate in whichever direction the rounding has (deepseek_v3 with `tp`).
 const EPS: f64 = 1e-4;
 
 /// What a rank computes.
@@ -42,26 +44,35 @@ struct RankOutcome {
     outcome: Outcome,
     shard: Shard,
     specs: [Vec<ParamSpec>; 2],
+    /// Bytes of a moment of all parameters.
+    moment_bytes: usize,
 }
 
-fn work<B: Backend>(g: &Golden<B>) -> RankOutcome {
+fn work<B: Backend>(g: &Golden<B>, replicas: &Ranks) -> RankOutcome {
     let lora_spec = g.lora.clone();
     let loss = "cross_entropy";
     let logprobs = |outputs: Vec<crate::model::TrainOutput>| outputs.into_iter().flat_map(|o| o.logprobs).collect();
     let lora = g.adapter_params("lora_init.safetensors");
-    let (base, gradient) = g.run(&g.weights, None, loss, true);
-    let (adapted, lora_gradient) = g.run(&g.weights, Some(&lora), loss, true);
-    let mut adapter = Trained::new(&g.backend, &lora);
-    let mut full = Trained::new(&g.backend, &g.masters);
+    let run = |w: &Weights<B>, adapter: Option<&Arrays>, trains| g.run_on(replicas, w, adapter, (loss, trains));
+    let (base, gradient) = run(&g.weights, None, true);
+    let (adapted, lora_gradient) = run(&g.weights, Some(&lora), true);
+    let whole = |parts: Arrays, like: &Arrays| {
+        let mut whole = g.backend.upload_params(like.clone());
+        gather_into(replicas, &g.backend.upload_params(parts), &mut whole);
+        arrays(&whole)
+    };
+    let gradients = [whole(lora_gradient.unwrap(), &lora), whole(gradient.unwrap(), &g.masters)];
+    let mut adapter = Trained::on(replicas, &g.backend, &lora);
+    let mut full = Trained::on(replicas, &g.backend, &g.masters);
     let mut weights = build(&g.backend, &g.model, &g.masters);
     let hyper = |json: &serde_json::Value| {
         let hyper = adam(json);
         AdamParams { eps: if g.model.config.has_experts() { EPS } else { hyper.eps }, ..hyper }
     };
     for _ in 0..3 {
-        let (_, grads) = g.run(&g.weights, Some(&arrays(&adapter.params)), loss, true);
+        let (_, grads) = run(&g.weights, Some(&arrays(&adapter.params)), true);
         adapter.step(&g.backend, grads.unwrap(), &hyper(&g.json["adamw"]));
-        let (_, grads) = g.run(&weights, None, loss, true);
+        let (_, grads) = run(&weights, None, true);
         full.step(&g.backend, grads.unwrap(), &hyper(&g.json["full_finetune"]["adamw"]));
         weights.update(&g.backend, &full.params);
     }
@@ -70,24 +81,35 @@ fn work<B: Backend>(g: &Golden<B>) -> RankOutcome {
     let outcome = Outcome {
         logprobs: logprobs(base),
         lora_logprobs: logprobs(adapted),
-        gradients: [lora_gradient.unwrap(), gradient.unwrap()],
+        gradients,
         trained: [arrays(&adapter.params), arrays(&full.params)],
-        logprobs_after: logprobs(g.run(&weights, None, loss, false).0),
+        logprobs_after: logprobs(run(&weights, None, false).0),
         routed,
     };
     let specs = [Some(&lora_spec), None].map(|lora| g.model.table.trained(&g.model.config, lora));
-    RankOutcome { outcome, shard: g.model.shard, specs }
+    RankOutcome { outcome, shard: g.model.shard, specs, moment_bytes: full.moment_bytes() }
 }
 
-/// What each of the ranks of a layout computes, which are threads.
+/// What each rank of a layout computes; they are threads.
 fn on_ranks<B: Backend>(family: &str, layout: &str, backend: fn() -> B) -> Vec<RankOutcome> {
     let layout: Parallel = layout.parse().unwrap();
-    let run = |rank: LocalRank| work(&Golden::on_ranks(family, backend(), Ranks::new(Arc::new(rank)), layout));
+    let run = |(number, rank): (usize, LocalRank)| {
+        let all = Ranks::new(Arc::new(rank));
+        let [model, replicas] =
+            [layout.replica_group(number).collect(), layout.dp_group(number)].map(|of| all.among(of));
+        let outcome = work(&Golden::on_ranks(family, backend(), model, layout), &replicas);
+        all.check().unwrap();
+        outcome
+    };
     thread::scope(|scope| {
-        let running: Vec<_> =
-            local_ranks(layout.world(), LIMIT).into_iter().map(|rank| scope.spawn(move || run(rank))).collect();
+        let ranks = local_ranks(layout.world(), LIMIT).into_iter().enumerate();
+        let running: Vec<_> = ranks.map(|rank| scope.spawn(move || run(rank))).collect();
         running.into_iter().map(|rank| rank.join().unwrap()).collect()
     })
+}
+
+fn alone<B: Backend>(family: &str, backend: B) -> RankOutcome {
+    work(&Golden::open(family, backend), &Ranks::default())
 }
 
 fn close(what: &str, found: &Arrays, expected: &Arrays) {
@@ -101,9 +123,12 @@ fn part(rank: &RankOutcome, of: usize, whole: &Arrays) -> Arrays {
     pairs.map(|(spec, values)| rank.shard.slice(spec, values.into()).into_owned()).collect()
 }
 
-fn check<B: Backend>(family: &str, layout: &str, backend: fn() -> B, alone: &Outcome) {
+fn check<B: Backend>(family: &str, layout: &str, backend: fn() -> B, alone: &RankOutcome) {
     eprintln!("family {family}, {layout}");
     let ranks = on_ranks(family, layout, backend);
+    let layout: Parallel = layout.parse().unwrap();
+    let (replica, dp, world) = (layout.replica(), layout.dp(), layout.world());
+    let (alone, moment_bytes) = (&alone.outcome, alone.moment_bytes);
     for (number, rank) in ranks.iter().enumerate() {
         let name = |what: &str| format!("{family}, rank {number} of {layout}: {what}");
         let own = &rank.outcome;
@@ -123,14 +148,20 @@ fn check<B: Backend>(family: &str, layout: &str, backend: fn() -> B, alone: &Out
         assert_eq!(own.logprobs, ranks[0].outcome.logprobs);
         assert_eq!(own.logprobs_after, ranks[0].outcome.logprobs_after);
         assert_eq!(own.routed, alone.routed, "{}", name("tokens of experts"));
+        // Replicas have the same parameters to the bit, and rows have the bits that they have alone.
+        assert_eq!(own.trained, ranks[number % replica].outcome.trained);
+        if replica == 1 {
+            assert_eq!(own.logprobs, alone.logprobs);
+            assert!(moment_bytes.abs_diff(dp * rank.moment_bytes) <= world * size_of::<f32>() * own.trained[1].len());
+        }
     }
 }
 
 #[test]
 fn tensor_parallel_ranks_compute_what_one_computes() {
     for family in families().iter().filter(|family| !has_experts(family)) {
-        let alone = work(&Golden::open(family, f32_cpu())).outcome;
-        for layout in ["tp=2", "tp=4"] {
+        let alone = alone(family, f32_cpu());
+        for layout in ["tp=2", "tp=4", "tp=2,dp=2"] {
             check(family, layout, f32_cpu, &alone);
         }
     }
@@ -141,8 +172,8 @@ fn ranks_that_share_experts_compute_what_one_computes() {
     let families: Vec<_> = families().into_iter().filter(|family| has_experts(family)).collect();
     assert_eq!(families, ["deepseek_v3", "gpt_oss", "qwen3_moe"]);
     for family in &families {
-        let alone = work(&Golden::open(family, f32_cpu())).outcome;
-        for layout in ["tp=2", "tp=4", "tp=2,ep=2"] {
+        let alone = alone(family, f32_cpu());
+        for layout in ["tp=2", "tp=4", "tp=2,ep=2", "dp=2,ep=2"] {
             check(family, layout, f32_cpu, &alone);
         }
     }
@@ -157,7 +188,7 @@ fn expert_parallel_ranks_compute_the_bits_of_one() {
                 Dtype::F32 => f32_cpu,
                 Dtype::Bf16 => || Cpu::with_isa(2, Isa::detect()).with_dtype(Dtype::Bf16),
             };
-            let alone = work(&Golden::open(family, backend())).outcome;
+            let alone = alone(family, backend()).outcome;
             for layout in ["ep=2", "ep=4"] {
                 for rank in on_ranks(family, layout, backend) {
                     let expected = Outcome {
@@ -172,16 +203,26 @@ fn expert_parallel_ranks_compute_the_bits_of_one() {
     }
 }
 
+#[test]
+fn replicas_compute_what_one_computes() {
+    for family in &families() {
+        let alone = alone(family, f32_cpu());
+        for layout in ["dp=2", "dp=4"] {
+            check(family, layout, f32_cpu, &alone);
+        }
+    }
+}
+
 /// Latent attention alone: the first block of the golden model, which has no experts.
 #[test]
 fn so_do_those_of_latent_attention() {
     let folder = crate::load::tests::first_block("deepseek_v3");
     let family = folder.path().to_str().unwrap();
-    let alone = work(&Golden::open(family, f32_cpu())).outcome;
-    for layout in ["tp=2", "tp=4"] {
-        check(family, layout, f32_cpu, &alone);
+    let of_cpu = alone(family, f32_cpu());
+    for layout in ["tp=2", "tp=4", "tp=2,dp=2"] {
+        check(family, layout, f32_cpu, &of_cpu);
     }
-    check(family, "tp=2", || Reference, &work(&Golden::open(family, Reference)).outcome);
+    check(family, "tp=2", || Reference, &alone(family, Reference));
 }
 
 fn has_experts(family: &str) -> bool {
@@ -191,18 +232,27 @@ fn has_experts(family: &str) -> bool {
 #[test]
 fn so_do_those_of_the_reference_backend() {
     for family in ["gemma3", "qwen2"] {
-        check(family, "tp=4", || Reference, &work(&Golden::open(family, Reference)).outcome);
+        let alone = alone(family, Reference);
+        for layout in ["tp=4", "dp=2"] {
+            check(family, layout, || Reference, &alone);
+        }
     }
     for (family, layout) in [("qwen3_moe", "ep=2"), ("gpt_oss", "ep=4"), ("deepseek_v3", "tp=2,ep=2")] {
-        check(family, layout, || Reference, &work(&Golden::open(family, Reference)).outcome);
+        check(family, layout, || Reference, &alone(family, Reference));
     }
 }
 
 #[test]
 fn results_of_a_layout_are_reproducible() {
     let of = |ranks: Vec<RankOutcome>| ranks.into_iter().map(|rank| rank.outcome).collect::<Vec<_>>();
-    for (family, layout) in [("qwen3", "tp=2"), ("deepseek_v3", "tp=2,ep=2")] {
-        assert!(of(on_ranks(family, layout, f32_cpu)) == of(on_ranks(family, layout, f32_cpu)));
+    for (family, layout) in [
+        ("qwen3", "tp=2"),
+        ("qwen3", "dp=2"),
+        ("qwen3", "tp=2,dp=2"),
+        ("deepseek_v3", "tp=2,ep=2"),
+        ("gpt_oss", "dp=2,ep=2"),
+    ] {
+        assert!(of(on_ranks(family, layout, f32_cpu)) == of(on_ranks(family, layout, f32_cpu)), "{family}, {layout}");
     }
 }
 

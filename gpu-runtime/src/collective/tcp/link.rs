@@ -122,19 +122,24 @@ impl Collective for TcpRank {
         self.links.lock().unwrap_or_else(PoisonError::into_inner).peers.len()
     }
 
-    fn exchange(&self, call: Call, parts: Vec<Payload>) -> Result<Vec<Payload>, CollectiveError> {
+    fn exchange_among(
+        &self,
+        members: &[usize],
+        call: Call,
+        parts: Vec<Payload>,
+    ) -> Result<Vec<Payload>, CollectiveError> {
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(failure) = &links.failure {
             return Err(failure.clone());
         }
-        assert_eq!(parts.len(), links.peers.len(), "a part for each rank");
-        for (link, part) in links.peers.iter().zip(&parts) {
-            if let Some(link) = link {
+        assert_eq!(parts.len(), members.len(), "a part for each member");
+        for (&rank, part) in members.iter().zip(&parts) {
+            if let Some(link) = &links.peers[rank] {
                 // The writer is gone only with its connection, which the read below reports.
                 let _ = link.outgoing.send(Frame::Part { call: call.clone(), part: part.clone() });
             }
         }
-        let received = links.peers.iter().zip(parts).enumerate().map(|(rank, (link, mine))| match link {
+        let received = members.iter().zip(parts).map(|(&rank, mine)| match &links.peers[rank] {
             Some(link) => self.receive(rank, link, &call),
             None => Ok(mine),
         });

@@ -135,6 +135,57 @@ fn the_root_is_heard_and_barriers_wait_for_all() {
 }
 
 #[test]
+fn groups_of_ranks_exchange_apart_from_each_other() {
+    for ranks in all(4, LIMIT) {
+        let sums = on_each(ranks, |rank| {
+            // Rows and columns of a square, at different times.
+            let (row, column) = (rank.rank() / 2, rank.rank() % 2);
+            let among = |members: [usize; 2], value: usize| {
+                let call = Call::new(Operation::AllReduce, &[1]);
+                let parts = vec![Payload::from(vec![value as f32]); 2];
+                let received = rank.exchange_among(&members, call, parts).unwrap();
+                received.iter().map(|part| payload::floats_of(part)[0] as usize).fold(0, |sum, part| 10 * sum + part)
+            };
+            if row == 1 {
+                thread::sleep(SHORT / 10);
+            }
+            let of_row = among([2 * row, 2 * row + 1], rank.rank() + 1);
+            (of_row, among([column, column + 2], of_row))
+        });
+        assert_eq!(sums, [(12, 120 + 34), (12, 120 + 34), (34, 120 + 34), (34, 120 + 34)]);
+    }
+}
+
+#[test]
+fn ranks_that_wait_in_different_groups_are_noticed() {
+    let [ranks, _] = all(4, LIMIT);
+    let errors = on_each(ranks, |rank| {
+        // Each waits for another one.
+        let members = [[0, 1], [1, 3], [0, 2], [2, 3]][rank.rank()];
+        let call = Call::new(Operation::AllGather, &[rank.rank()]);
+        rank.exchange_among(&members, call, vec![Payload::from(vec![0u8]); 2]).unwrap_err().to_string()
+    });
+    assert_eq!(errors, ["rank 1 entered all-gather of [1] while rank 0 entered all-gather of [0]"; 4]);
+}
+
+#[test]
+fn a_rank_that_is_lost_fails_groups_without_it() {
+    let [ranks, _] = all(3, LIMIT);
+    let failures = on_each(ranks, |rank| {
+        let call = Call::new(Operation::Barrier, &[]);
+        // Rank 0 ends, and rank 1 waits for rank 2, which waits for all.
+        match rank.rank() {
+            0 => None,
+            1 => rank.exchange_among(&[1, 2], call, vec![Payload::from(vec![0u8]); 2]).err(),
+            _ => rank.barrier().err(),
+        }
+    });
+    assert_eq!(failures[0], None);
+    assert!(failures[1..].iter().flatten().all(|error| error.to_string().starts_with("rank 0 was lost")));
+    assert!(failures[1..].iter().all(Option::is_some));
+}
+
+#[test]
 fn a_lost_rank_fails_the_call_for_good() {
     for ranks in all(3, LIMIT) {
         let results = on_each(ranks, |rank| {
@@ -363,29 +414,29 @@ fn groups_are_ranks_of_their_own() {
 }
 
 #[test]
-fn a_failure_of_a_group_is_one_of_all() {
+fn a_failure_of_a_group_is_one_of_its_ranks() {
     for failures in on_ranks(4, |ranks| {
-        if ranks.rank() == 3 {
-            return None;
-        }
         let first = ranks.rank() / 2 * 2;
-        ranks.group(first..first + 2).all_reduce(&mut [1.0]);
-        Some(ranks.check().unwrap_err().to_string())
+        if ranks.rank() < 3 {
+            ranks.group(first..first + 2).all_reduce(&mut [1.0]);
+        }
+        ranks.check().map_err(|failure| failure.to_string())
     }) {
-        let named = |failure: &String| failure.starts_with("rank 3 was lost during all-reduce of [1]");
-        assert!(failures[..3].iter().all(|failure| failure.as_ref().is_some_and(named)), "{failures:?}");
+        assert_eq!([&failures[0], &failures[1]], [&Ok(()), &Ok(())]);
+        let named = failures[2].as_ref().unwrap_err();
+        assert!(named.starts_with("rank 3 was lost during all-reduce of [1]"), "{named}");
     }
 }
 
 #[test]
 fn arrays_of_other_lengths_than_all_ranks_expect_are_refused() {
     let lens = [2, 0, 3];
-    for all in on_ranks(3, |ranks| ranks.all_gather(values(ranks.rank(), lens[ranks.rank()]), &lens).unwrap()) {
+    for all in on_ranks(3, |ranks| ranks.all_gather_sized(values(ranks.rank(), lens[ranks.rank()]), &lens).unwrap()) {
         let expected: Vec<_> = (0..3).map(|rank| Arc::new(values(rank, lens[rank]))).collect();
         assert_eq!(all, [expected.clone(), expected.clone(), expected]);
     }
     for failures in on_ranks(3, |ranks| {
-        assert_eq!(ranks.all_gather(values(ranks.rank(), 2), &lens), None);
+        assert_eq!(ranks.all_gather_sized(values(ranks.rank(), 2), &lens), None);
         ranks.check().unwrap_err().to_string()
     }) {
         assert!(

@@ -9,8 +9,10 @@ mod checkpoint_cache;
 mod pass;
 mod plan;
 mod prefix;
+mod progress;
 mod prompt;
 mod shares;
+mod spread;
 mod stream;
 mod task;
 mod waiting;
@@ -28,6 +30,7 @@ use super::fair_share;
 use super::fair_share::FairShare;
 use super::lockstep::Digest;
 use crate::backend::Backend;
+use crate::collective::Ranks;
 use crate::fault::{Fault, guarded};
 use crate::grammar::Grammar;
 use crate::model::{Adapter, Weights};
@@ -35,6 +38,7 @@ pub(super) use checkpoint_cache::CheckpointCache;
 use pass::PassPart;
 use prefix::PrefixCache;
 pub use shares::MAX_SEQUENCES;
+use spread::{Counts, Report, Spread};
 use task::SampleTask;
 use waiting::WaitingSamples;
 
@@ -100,6 +104,8 @@ pub(super) struct Sampler<B: Backend> {
     /// Whether the last pass was for a quarantined request.
     last_was_quarantined: bool,
     counts: SampleCounts,
+    /// Where there are several replicas of the model: which of them has which sample.
+    spread: Option<Spread<B>>,
 }
 
 /// Counters since the start.
@@ -128,14 +134,21 @@ impl<B: Backend> Sampler<B> {
             passes: FairShare::new(1),
             last_was_quarantined: false,
             counts: SampleCounts::default(),
+            spread: None,
         }
     }
 
-    pub(super) fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.active.is_empty()
+    /// On one of these replicas.
+    pub(super) fn on(self, replicas: &Ranks) -> Self {
+        Self { spread: (!replicas.is_single()).then(|| Spread::new(replicas.clone())), ..self }
     }
 
-    /// Queues a request, with the grammar of its text if that must follow one; fails if it is not valid.
+    /// Whether no replica has a sample.
+    pub(super) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.active.is_empty() && self.spread.as_ref().is_none_or(Spread::is_empty)
+    }
+
+    /// Queues a request on one of the replicas, with the grammar of its text if that must follow one; fails if it is not valid.
     pub(super) fn start(
         &mut self,
         id: RequestId,
@@ -149,7 +162,10 @@ impl<B: Backend> Sampler<B> {
         // Others may use the same base model or published checkpoint, and must not see in a hit what was asked of it.
         task.reports_hits = matches!(source, SamplerSource::Snapshot { .. });
         self.arrivals += 1;
-        self.waiting.push_back(task);
+        let is_own = |spread: &mut Spread<B>| spread.place(&task.id, task.work(), task.weights.clone());
+        if self.spread.as_mut().is_none_or(is_own) {
+            self.waiting.push_back(task);
+        }
         Ok(())
     }
 
@@ -157,6 +173,7 @@ impl<B: Backend> Sampler<B> {
     pub(super) fn cancel(&mut self, ids: &BTreeSet<RequestId>) {
         self.active.retain(|task| !ids.contains(&task.id));
         self.waiting.cancel(ids);
+        self.spread.iter_mut().for_each(|spread| spread.cancel(ids));
         self.evict_unused();
     }
 
@@ -167,11 +184,45 @@ impl<B: Backend> Sampler<B> {
 
     /// Tokens of an active request beyond the known ones, a count per sequence.
     pub(super) fn sampled_since(&self, id: &RequestId, known: &[usize]) -> Vec<SampleProgress> {
-        self.active.iter().find(|task| task.id == *id).map_or_else(Vec::new, |task| task.sampled_since(known))
+        if let Some(task) = self.active.iter().find(|task| task.id == *id) {
+            return task.sampled_since(known);
+        }
+        self.spread.as_ref().map_or_else(Vec::new, |spread| spread.sampled_since(id, known))
+    }
+
+    /// Runs one pass on each replica and returns the requests that these finished.
+    pub(super) fn step(&mut self, backend: &B) -> Vec<Completion> {
+        let finished = self.own_step(backend);
+        let Some(mut spread) = self.spread.take() else { return finished };
+        let merged = spread.exchange(self.report(&spread, finished));
+        self.admitted.extend(merged.admitted);
+        self.spread = Some(spread);
+        self.evict_unused();
+        merged.finished
+    }
+
+    /// What the other replicas have to know of this one's pass.
+    fn report(&mut self, spread: &Spread<B>, finished: Vec<Completion>) -> Report {
+        let progress = |task: &SampleTask<B>| {
+            let reported = spread.reported(&task.id, task.all_sequences());
+            Some((task.id.clone(), task.sampled_since(&reported))).filter(|(_, progress)| !progress.is_empty())
+        };
+        let result = |completion: Completion| match completion.result {
+            Ok(OpResult::Sample(result)) => (completion.id, Ok(result)),
+            Ok(_) => (completion.id, Err(OpError::server("a sample ended with the result of another operation"))),
+            Err(error) => (completion.id, Err(error)),
+        };
+        Report {
+            admitted: std::mem::take(&mut self.admitted),
+            progress: self.active.iter().filter_map(progress).collect(),
+            finished: finished.into_iter().map(result).collect(),
+            counts: Counts::of(&self.own_stats()),
+            digest: self.counts.digest.extent() as u32,
+        }
     }
 
     /// Runs one pass and returns the requests that it finished.
-    pub(super) fn step(&mut self, backend: &B) -> Vec<Completion> {
+    fn own_step(&mut self, backend: &B) -> Vec<Completion> {
         let parts = self.prepare();
         let mut completions = match guarded("sampling pass", || self.run(backend, &parts)) {
             Ok(()) => Vec::new(),
@@ -236,8 +287,13 @@ impl<B: Backend> Sampler<B> {
         self.cache.evict(self.kv_bytes.saturating_sub(self.own_bytes()));
     }
 
-    /// The sampler's part of the engine's statistics; the other fields are zero.
+    /// The sampler's part of the engine's statistics, over all replicas but for the limit; the other fields are zero.
     pub(super) fn stats(&self) -> EngineStats {
+        let own = self.own_stats();
+        self.spread.as_ref().map_or(own, |spread| spread.add_others(own))
+    }
+
+    fn own_stats(&self) -> EngineStats {
         EngineStats {
             sampling_passes: self.counts.passes,
             prompt_tokens: self.counts.prompt_tokens,
@@ -251,7 +307,7 @@ impl<B: Backend> Sampler<B> {
 
     /// Of all tokens that were sampled.
     pub(super) fn digest(&self) -> Digest {
-        self.counts.digest
+        self.spread.as_ref().map_or(self.counts.digest, Spread::digest)
     }
 
     /// Bytes that active requests hold outside the cache.

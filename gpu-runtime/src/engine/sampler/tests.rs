@@ -9,10 +9,9 @@ use trainyard_protocol::{LoraSpec, Sample, SampleResult, SamplingParams, Stop};
 use super::task::StreamTarget;
 use super::*;
 use crate::backend::{HostBackend, KV_BLOCK as BLOCK};
-use crate::collective::Ranks;
+use crate::engine::rank_groups::RankGroups;
 use crate::load::load;
 use crate::model::ParamTable;
-use crate::parallel::Parallel;
 use crate::rng::uniform;
 
 #[path = "session_tests.rs"]
@@ -22,13 +21,7 @@ mod sessions;
 pub(super) fn base(family: &str) -> Arc<Base<HostBackend>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family);
     Arc::new(
-        Base::new(
-            &HostBackend::new(1),
-            (family.into(), load(&path).unwrap()),
-            (&Ranks::default(), Parallel::default()),
-            &[],
-        )
-        .unwrap(),
+        Base::new(&HostBackend::new(1), (family.into(), load(&path).unwrap()), &RankGroups::default(), &[]).unwrap(),
     )
 }
 

@@ -3,8 +3,9 @@
 mod adapter_cache;
 mod plan;
 mod routing;
+mod task;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use trainyard_protocol::{
     Completion, DatumOutput, ForwardBackward, ForwardBackwardResult, ModelExtents, ModelHead, OpError, OpResult,
@@ -15,44 +16,13 @@ use super::fair_share::FairShare;
 use super::lockstep::Digest;
 use super::run::TrainingRun;
 use crate::backend::{Backend, MicrobatchRows};
+use crate::collective::Ranks;
 use crate::fault::{Fault, guarded};
 use crate::loss::{self, LossFn, PreparedBatch, PreparedDatum};
-use crate::model::{GradientSum, TrainGroup, TrainOutput, train_pass};
+use crate::model::{FailedDatum, GradientSum, TrainGroup, TrainOutput, train_pass};
 use adapter_cache::AdapterCache;
-use plan::MicrobatchPlan;
-
-/// By part of a [`MicrobatchPlan`].
-type Outcomes = Vec<Result<Vec<TrainOutput>, OpError>>;
-
-/// A training request in progress. It changes its run only when it completes.
-struct TrainTask<B: Backend> {
-    id: RequestId,
-    share: TenantShare,
-    run: RunId,
-    loss: LossFn,
-    data: Vec<PreparedDatum>,
-    /// Index of the first datum that is not computed yet.
-    next: usize,
-    outputs: Vec<TrainOutput>,
-    /// Whether it computes gradients.
-    trains: bool,
-    /// The sum over the datums computed so far; `None` before the first microbatch.
-    grads: Option<GradientSum<B>>,
-    /// Until this many datums are computed it runs in microbatches alone: a pass that it took part in panicked.
-    quarantined_until: usize,
-}
-
-impl<B: Backend> TrainTask<B> {
-    fn is_quarantined(&self) -> bool {
-        self.next < self.quarantined_until
-    }
-
-    /// Resets the request to its first datum. It runs in microbatches alone until datum `quarantined_until`.
-    fn restart(&mut self, quarantined_until: usize) {
-        (self.next, self.grads, self.quarantined_until) = (0, None, quarantined_until);
-        self.outputs.clear();
-    }
-}
+use plan::{MicrobatchPlan, PlanPart};
+use task::TrainTask;
 
 /// Training requests in progress, in order of arrival. A microbatch takes datums from every request that can share a pass
 /// with its leader; results do not depend on how datums are divided into microbatches.
@@ -62,8 +32,13 @@ pub(super) struct Trainer<B: Backend> {
     adapters: AdapterCache<B>,
     microbatch: MicrobatchRows,
     activation_bytes: usize,
+    /// They compute the datums of every request together.
+    replicas: Ranks,
     stats: TrainStats,
 }
+
+/// By part of a [`MicrobatchPlan`], what a replica computed of it; `None` where it has no datum there.
+type Outcomes = Vec<Option<Result<Vec<TrainOutput>, FailedDatum>>>;
 
 /// Counters since the start.
 #[derive(Clone, Copy, Default)]
@@ -86,8 +61,14 @@ impl<B: Backend> Trainer<B> {
             adapters: AdapterCache::new(),
             microbatch,
             activation_bytes,
+            replicas: Ranks::default(),
             stats: TrainStats::default(),
         }
+    }
+
+    /// On these replicas.
+    pub(super) fn on(self, replicas: &Ranks) -> Self {
+        Self { replicas: replicas.clone(), ..self }
     }
 
     pub(super) fn stats(&self) -> TrainStats {
@@ -126,18 +107,7 @@ impl<B: Backend> Trainer<B> {
         let extents = ModelExtents { vocab_size: config.vocab_size, context: config.max_position_embeddings };
         let PreparedBatch { loss, data, .. } = request.batch.checked_for(extents)?;
         check_head(&loss, &data, head)?;
-        let task = TrainTask {
-            id,
-            share,
-            run,
-            loss,
-            data,
-            next: 0,
-            outputs: Vec::new(),
-            trains,
-            grads: None,
-            quarantined_until: 0,
-        };
+        let task = TrainTask::new((id, share, run), (loss, data), trains, self.replicas.world());
         self.tasks.push(task);
         Ok(())
     }
@@ -152,9 +122,12 @@ impl<B: Backend> Trainer<B> {
         self.stats.passes += 1;
         self.stats.tokens += plan.rows as u64;
         self.stats.capacity += plan.capacity.max(plan.rows) as u64;
-        match guarded("training pass", || self.compute(backend, runs, &plan)) {
-            Ok(outcomes) => self.advance(backend, runs, &plan, outcomes),
-            Err(fault) => self.isolate(runs, &plan, fault),
+        let own = guarded("training pass", || self.compute(backend, runs, &plan));
+        // A panic on one replica is one of the pass.
+        let all = self.replicas.all_of(own.ok());
+        match all.into_iter().collect::<Option<Vec<Outcomes>>>() {
+            Some(outcomes) => self.advance(backend, runs, &plan, outcomes),
+            None => self.isolate(runs, &plan, Fault),
         }
     }
 
@@ -164,74 +137,72 @@ impl<B: Backend> Trainer<B> {
         orphans.map(|task| Completion::new(task.id, Err(OpError::server("the model was unloaded")))).collect()
     }
 
-    /// Runs the pass. On a panic the participants lose their gradients: they must be restarted.
+    /// Runs this replica's part of the pass. On a panic the participants lose their gradients: they must be restarted.
     fn compute(&mut self, backend: &B, runs: &mut BTreeMap<RunId, TrainingRun<B>>, plan: &MicrobatchPlan) -> Outcomes {
-        let members: Vec<&RunId> = plan.parts.iter().map(|(i, _)| &self.tasks[*i].run).collect();
+        let members: Vec<&RunId> = plan.parts.iter().map(|part| &self.tasks[part.task].run).collect();
         let waiting: Vec<&RunId> = self.tasks.iter().map(|task| &task.run).collect();
         self.adapters.pack(backend, runs, &members, &waiting);
+        let replica = self.replicas.rank();
+        let own: Vec<&PlanPart> = plan.parts.iter().filter(|part| part.counts[replica] > 0).collect();
         let mut grads: Vec<Option<GradientSum<B>>> = Vec::new();
-        for (i, _) in &plan.parts {
-            let task = &mut self.tasks[*i];
+        for part in &own {
+            let task = &mut self.tasks[part.task];
             let Some(run) = runs.get_mut(&task.run) else { return Vec::new() };
             let zeros = |run: &mut TrainingRun<B>| GradientSum::new(run.zero_gradient(backend));
             grads.push(task.trains.then(|| task.grads.take().unwrap_or_else(|| zeros(run))));
         }
-        let Some(leader) = plan.parts.first().and_then(|(i, _)| runs.get(&self.tasks[*i].run)) else {
-            return Vec::new();
+        let Some(leader) = own.first().and_then(|part| runs.get(&self.tasks[part.task].run)) else {
+            return plan.parts.iter().map(|_| None).collect();
         };
-        let mut groups: Vec<TrainGroup<'_, B>> = plan
-            .parts
+        let mut groups: Vec<TrainGroup<'_, B>> = own
             .iter()
             .zip(&mut grads)
-            .map(|((i, count), grads)| {
-                let task = &self.tasks[*i];
+            .map(|(part, grads)| {
+                let task = &self.tasks[part.task];
                 TrainGroup {
                     adapter: runs.get(&task.run).and_then(TrainingRun::packed),
                     scalar_head: runs.get(&task.run).and_then(TrainingRun::scalar_head),
                     loss: task.loss.clone(),
-                    data: task.data[task.next..task.next + count].iter().collect(),
+                    data: task.next(replica, part.counts[replica]),
                     grads: grads.as_mut(),
                 }
             })
             .collect();
         let outcomes = train_pass(backend, leader.weights(), &mut groups, leader.is_full(), plan.saved_blocks);
-        for ((i, _), grads) in plan.parts.iter().zip(grads) {
-            self.tasks[*i].grads = grads;
+        for (part, grads) in own.iter().zip(grads) {
+            self.tasks[part.task].grads = grads;
         }
-        outcomes
+        let mut outcomes = outcomes.into_iter();
+        plan.parts.iter().map(|part| if part.counts[replica] > 0 { outcomes.next() } else { None }).collect()
     }
 
-    /// Stores the outputs of a pass; returns the requests that it completed.
+    /// Stores the outputs of a pass, those of each replica; returns the requests that it completed.
     fn advance(
         &mut self,
         backend: &B,
         runs: &mut BTreeMap<RunId, TrainingRun<B>>,
         plan: &MicrobatchPlan,
-        outcomes: Outcomes,
+        replicas: Vec<Outcomes>,
     ) -> Vec<Completion> {
-        let mut finished = BTreeMap::new();
-        for ((i, count), outcome) in plan.parts.iter().zip(outcomes) {
-            let task = &mut self.tasks[*i];
-            match outcome {
-                Ok(outputs) => {
+        for (replica, outcomes) in replicas.into_iter().enumerate() {
+            for (part, outcome) in plan.parts.iter().zip(outcomes) {
+                let Some(outcome) = outcome else { continue };
+                if let Ok(outputs) = &outcome {
                     let logprobs = outputs.iter().flat_map(|output| &output.logprobs);
                     logprobs.for_each(|logprob| self.stats.digest.add(logprob.to_bits()));
-                    task.next += count;
-                    task.outputs.extend(outputs);
-                    if task.next == task.data.len() {
-                        finished.insert(*i, Ok(()));
-                    }
                 }
-                Err(error) => drop(finished.insert(*i, Err(error))),
+                self.tasks[part.task].store(replica, part.counts[replica], outcome);
             }
         }
+        let parts = plan.parts.iter().map(|part| part.task);
+        let finished: BTreeSet<usize> = parts.filter(|task| self.tasks[*task].is_computed()).collect();
         let mut completions: Vec<_> = finished
             .into_iter()
             .rev()
-            .map(|(i, outcome)| {
+            .map(|i| {
                 let task = self.tasks.remove(i);
                 let (id, run) = (task.id.clone(), task.run.clone());
-                match guarded("end of a training request", || outcome.and_then(|()| finish(backend, task, runs))) {
+                match guarded("end of a training request", || finish(backend, task, runs)) {
                     Ok(result) => {
                         self.adapters.enforce_limit(backend, &run, runs);
                         Completion::new(id, result)
@@ -255,14 +226,14 @@ impl<B: Backend> Trainer<B> {
         plan: &MicrobatchPlan,
         fault: Fault,
     ) -> Vec<Completion> {
-        if let [(i, _)] = plan.parts[..] {
-            let task = self.tasks.remove(i);
+        if let [part] = &plan.parts[..] {
+            let task = self.tasks.remove(part.task);
             runs.remove(&task.run);
             return vec![Completion { lost_run: Some(task.run), ..Completion::new(task.id, Err(fault.error())) }];
         }
-        for (i, count) in &plan.parts {
-            let task = &mut self.tasks[*i];
-            task.restart(task.next + count);
+        for part in &plan.parts {
+            let task = &mut self.tasks[part.task];
+            task.restart(task.progress() + part.counts.iter().sum::<usize>());
         }
         Vec::new()
     }
@@ -283,19 +254,22 @@ fn check_head(loss: &LossFn, data: &[PreparedDatum], head: ModelHead) -> Result<
 /// Adds the gradient of a completed request to its run, and assembles the result.
 fn finish<B: Backend>(
     backend: &B,
-    task: TrainTask<B>,
+    mut task: TrainTask<B>,
     runs: &mut BTreeMap<RunId, TrainingRun<B>>,
 ) -> Result<OpResult, OpError> {
-    if let Some(grads) = task.grads {
+    let outputs = task.take_outputs()?;
+    if task.trains {
         let run = runs.get_mut(&task.run).ok_or_else(|| OpError::server("the model was unloaded"))?;
+        // A replica may have had no datum.
+        let grads = task.grads.unwrap_or_else(|| GradientSum::new(run.zero_gradient(backend)));
         let grads = grads.finish(backend, &run.base.model, &run.spec);
         run.accumulate(backend, grads)?;
     }
-    let metrics = metrics(&task.loss, &task.data, &task.outputs);
+    let metrics = metrics(&task.loss, &task.data, &outputs);
     let outputs = task
         .data
         .iter()
-        .zip(task.outputs)
+        .zip(outputs)
         .map(|(datum, output)| DatumOutput {
             shape: datum.shape.clone(),
             logprobs: output.logprobs,

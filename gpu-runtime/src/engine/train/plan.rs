@@ -10,11 +10,19 @@ use crate::backend::{Backend, MicrobatchRows};
 use crate::engine::run::TrainingRun;
 use crate::model::PassMemory;
 
-/// What the next training pass computes.
+/// A task's part of a training pass.
+pub(super) struct PlanPart {
+    /// Index of the task.
+    pub(super) task: usize,
+    /// By replica: how many of its next datums take part.
+    pub(super) counts: Vec<usize>,
+}
+
+/// What the next training pass computes, on all replicas: each plans the same.
 #[derive(Default)]
 pub(super) struct MicrobatchPlan {
-    /// Tasks by index, each with the number of its next datums that take part.
-    pub(super) parts: Vec<(usize, usize)>,
+    /// Each task at most once.
+    pub(super) parts: Vec<PlanPart>,
     /// Transformer blocks that save their activations; the others recompute them in the backward pass.
     pub(super) saved_blocks: usize,
     /// Tokens of all datums.
@@ -29,9 +37,11 @@ struct MicrobatchBuilder {
     eligible: Vec<bool>,
     plan: MicrobatchPlan,
     memory: PassMemory,
-    rows: usize,
+    /// By replica.
+    rows: Vec<usize>,
+    /// Of a replica.
     max_rows: usize,
-    /// As [`MicrobatchPlan::capacity`].
+    /// Tokens that a replica might have had.
     capacity: usize,
     /// By task: bytes of its adapter and gradient in the pass.
     own_bytes: Vec<usize>,
@@ -43,19 +53,21 @@ impl<B: Backend> Trainer<B> {
     /// The next microbatch. Its leader is the oldest request of the tenant whose turn it is; requests that can share a pass
     /// with it fill the rest by fair share.
     pub(super) fn plan(&mut self, runs: &BTreeMap<RunId, TrainingRun<B>>) -> MicrobatchPlan {
-        let Self { tasks, fair_share, microbatch, activation_bytes, .. } = self;
+        let Self { tasks, fair_share, microbatch, activation_bytes, replicas, .. } = self;
+        let replicas = replicas.world();
         let mut batch: Option<MicrobatchBuilder> = None;
         fair_share.fill(tasks.iter().map(|task| &task.share), |tenant| {
             if batch.is_none() {
                 let leader = tasks.iter().find(|task| task.share.name == *tenant)?;
-                batch = Some(MicrobatchBuilder::led_by(leader, tasks, runs, *microbatch, *activation_bytes)?);
+                let limits = (*microbatch, *activation_bytes);
+                batch = Some(MicrobatchBuilder::led_by(leader, tasks, runs, limits, replicas)?);
             }
             batch.as_mut().and_then(|batch| batch.add(tasks, tenant))
         });
         batch.map_or_else(MicrobatchPlan::default, |batch| MicrobatchPlan {
-            saved_blocks: batch.memory.saved_within(batch.rows, *activation_bytes),
-            rows: batch.rows,
-            capacity: batch.capacity,
+            saved_blocks: batch.memory.saved_within(batch.rows.iter().copied().max().unwrap_or(0), *activation_bytes),
+            rows: batch.rows.iter().sum(),
+            capacity: batch.rows.iter().map(|rows| batch.capacity.max(*rows)).sum(),
             ..batch.plan
         })
     }
@@ -67,8 +79,8 @@ impl MicrobatchBuilder {
         leader: &TrainTask<B>,
         tasks: &[TrainTask<B>],
         runs: &BTreeMap<RunId, TrainingRun<B>>,
-        microbatch: MicrobatchRows,
-        activation_bytes: usize,
+        (microbatch, activation_bytes): (MicrobatchRows, usize),
+        replicas: usize,
     ) -> Option<Self> {
         let lead_run = runs.get(&leader.run)?;
         let alone = leader.is_quarantined() || lead_run.is_full();
@@ -92,7 +104,7 @@ impl MicrobatchBuilder {
             eligible,
             plan: MicrobatchPlan::default(),
             memory,
-            rows: 0,
+            rows: vec![0; replicas],
             max_rows,
             capacity,
             own_bytes,
@@ -100,29 +112,39 @@ impl MicrobatchBuilder {
         })
     }
 
-    /// Adds the next datum of the oldest request of a tenant that has one that fits, and returns its rows. The first datum
-    /// is added whatever its size and that of its adapter and gradient; others only within the budget.
+    /// Adds the next datum of the oldest request of a tenant that has one that fits, and returns its rows. The first datum of
+    /// a replica is added whatever its size, and the first one of all whatever the size of its adapter and gradient; others
+    /// only within the budget.
     fn add<B: Backend>(&mut self, tasks: &[TrainTask<B>], tenant: &str) -> Option<usize> {
-        let (i, rows) = tasks.iter().enumerate().find_map(|(i, task)| {
+        let is_empty = self.rows.iter().all(|rows| *rows == 0);
+        // Those with the fewest rows first.
+        let mut replicas: Vec<usize> = (0..self.rows.len()).collect();
+        replicas.sort_by_key(|replica| self.rows[*replica]);
+        let (i, replica, rows) = tasks.iter().enumerate().find_map(|(i, task)| {
             if !self.eligible[i] || *task.share.name != *tenant {
                 return None;
             }
-            let part = self.plan.parts.iter().find(|(part, _)| *part == i);
-            if part.is_none() && self.rows > 0 && self.own_bytes[i] > self.remaining_bytes {
+            let part = self.plan.parts.iter().find(|part| part.task == i);
+            if part.is_none() && !is_empty && self.own_bytes[i] > self.remaining_bytes {
                 return None;
             }
-            let taken = part.map_or(0, |(_, count)| *count);
-            let rows = task.data.get(task.next + taken)?.tokens.len();
-            (self.rows == 0 || self.rows + rows <= self.max_rows).then_some((i, rows))
+            replicas.iter().find_map(|&replica| {
+                let taken = part.map_or(0, |part| part.counts[replica]);
+                let rows = task.rows_ahead(replica, taken)?;
+                let held = self.rows[replica];
+                (held == 0 || held + rows <= self.max_rows).then_some((i, replica, rows))
+            })
         })?;
-        match self.plan.parts.iter_mut().find(|(part, _)| *part == i) {
-            Some((_, count)) => *count += 1,
+        match self.plan.parts.iter_mut().find(|part| part.task == i) {
+            Some(part) => part.counts[replica] += 1,
             None => {
-                self.plan.parts.push((i, 1));
+                let mut counts = vec![0; self.rows.len()];
+                counts[replica] = 1;
+                self.plan.parts.push(PlanPart { task: i, counts });
                 self.remaining_bytes = self.remaining_bytes.saturating_sub(self.own_bytes[i]);
             }
         }
-        self.rows += rows;
+        self.rows[replica] += rows;
         Some(rows)
     }
 }

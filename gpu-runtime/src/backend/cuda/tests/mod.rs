@@ -1,4 +1,5 @@
 //! Each op on the simulated device against the reference backend, on inputs of odd extents; and what happens when something fails.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 mod activation;
 mod attention;

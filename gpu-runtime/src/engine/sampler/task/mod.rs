@@ -154,6 +154,16 @@ impl<B: Backend> SampleTask<B> {
         self.prompt.len()
     }
 
+    /// Tokens that it may take: its prompt, and the longest that its sequences may become.
+    pub(super) fn work(&self) -> u64 {
+        (self.prompt.len() + self.sequences.len() * self.max_new) as u64
+    }
+
+    /// The number of all sequences.
+    pub(super) fn all_sequences(&self) -> usize {
+        self.sequences.len()
+    }
+
     /// The number of sequences that run together.
     pub(super) fn sequences(&self) -> usize {
         self.running().count()

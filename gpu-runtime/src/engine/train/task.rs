@@ -1,0 +1,135 @@
+//! A training request in progress.
+
+use trainyard_protocol::{OpError, RequestId, RunId, TenantShare};
+
+use crate::backend::Backend;
+use crate::loss::{LossFn, PreparedDatum};
+use crate::model::replicas::divide;
+use crate::model::{FailedDatum, GradientSum, TrainOutput};
+
+/// It changes its run only when it completes.
+pub(super) struct TrainTask<B: Backend> {
+    pub(super) id: RequestId,
+    pub(super) share: TenantShare,
+    pub(super) run: RunId,
+    pub(super) loss: LossFn,
+    pub(super) data: Vec<PreparedDatum>,
+    /// By replica: the datums that it computes, by index and in order.
+    queues: Vec<Vec<usize>>,
+    /// By replica: how many of them are computed.
+    computed: Vec<usize>,
+    /// Of the datums that are computed.
+    outputs: Vec<Option<TrainOutput>>,
+    /// The first datum, of those computed, whose loss is not finite: only those before it are computed yet.
+    failure: Option<FailedDatum>,
+    /// Whether it computes gradients.
+    pub(super) trains: bool,
+    /// The sum over the datums that this replica has computed so far; `None` before the first one.
+    pub(super) grads: Option<GradientSum<B>>,
+    /// Until this many datums are computed it runs in microbatches alone: a pass that it took part in panicked.
+    quarantined_until: usize,
+}
+
+impl<B: Backend> TrainTask<B> {
+    /// A request that `replicas` replicas compute.
+    pub(super) fn new(
+        (id, share, run): (RequestId, TenantShare, RunId),
+        (loss, data): (LossFn, Vec<PreparedDatum>),
+        trains: bool,
+        replicas: usize,
+    ) -> Self {
+        let mut task = Self {
+            id,
+            share,
+            run,
+            loss,
+            data,
+            queues: Vec::new(),
+            computed: vec![0; replicas],
+            outputs: Vec::new(),
+            failure: None,
+            trains,
+            grads: None,
+            quarantined_until: 0,
+        };
+        task.reset();
+        task
+    }
+
+    fn reset(&mut self) {
+        // Results depend on this: it has to follow from the request alone.
+        self.queues = divide(self.data.iter().map(|datum| datum.tokens.len()), self.computed.len());
+        self.computed.fill(0);
+        self.outputs = self.data.iter().map(|_| None).collect();
+        (self.failure, self.grads) = (None, None);
+    }
+
+    pub(super) fn is_quarantined(&self) -> bool {
+        self.progress() < self.quarantined_until
+    }
+
+    /// Datums that are computed.
+    pub(super) fn progress(&self) -> usize {
+        self.computed.iter().sum()
+    }
+
+    /// Resets the request to its first datum. It runs in microbatches alone until datum `quarantined_until`.
+    pub(super) fn restart(&mut self, quarantined_until: usize) {
+        self.reset();
+        self.quarantined_until = quarantined_until;
+    }
+
+    /// Rows of the datum that is `ahead` datums after a replica's next one.
+    pub(super) fn rows_ahead(&self, replica: usize, ahead: usize) -> Option<usize> {
+        let index = self.queues[replica].get(self.computed[replica] + ahead)?;
+        Some(self.data[*index].tokens.len())
+    }
+
+    /// A replica's next datums.
+    pub(super) fn next(&self, replica: usize, count: usize) -> Vec<&PreparedDatum> {
+        let next = &self.queues[replica][self.computed[replica]..][..count];
+        next.iter().map(|index| &self.data[*index]).collect()
+    }
+
+    /// Stores what a replica computed of its next `count` datums.
+    pub(super) fn store(&mut self, replica: usize, count: usize, outcome: Result<Vec<TrainOutput>, FailedDatum>) {
+        let first = self.computed[replica];
+        match outcome {
+            Ok(outputs) => {
+                for (index, output) in self.queues[replica][first..].iter().zip(outputs) {
+                    self.outputs[*index] = Some(output);
+                }
+                self.computed[replica] += count;
+            }
+            Err(FailedDatum { at, error }) => {
+                // It is beyond the end where a datum before it has failed.
+                if let Some(index) = self.queues[replica].get(first + at) {
+                    self.failure = Some(FailedDatum { at: *index, error });
+                }
+            }
+        }
+        // Of several errors the request has the first one's, whichever is met first.
+        let Some(FailedDatum { at: end, .. }) = self.failure else { return };
+        for (queue, computed) in self.queues.iter_mut().zip(&mut self.computed) {
+            queue.truncate(queue.partition_point(|index| *index < end));
+            *computed = (*computed).min(queue.len());
+        }
+        self.computed[replica] = self.queues[replica].len().min(first + count);
+    }
+
+    /// Whether all datums are computed, or all before one that fails it.
+    pub(super) fn is_computed(&self) -> bool {
+        self.queues.iter().zip(&self.computed).all(|(queue, computed)| queue.len() == *computed)
+    }
+
+    /// The outputs of all datums, in their order.
+    ///
+    /// # Errors
+    /// That of the first datum whose loss is not finite.
+    pub(super) fn take_outputs(&mut self) -> Result<Vec<TrainOutput>, OpError> {
+        match self.failure.take() {
+            Some(failure) => Err(failure.error),
+            None => Ok(std::mem::take(&mut self.outputs).into_iter().flatten().collect()),
+        }
+    }
+}

@@ -44,27 +44,14 @@ impl Ranks {
         Self { collective: Arc::<Metered>::clone(&whole), whole, failure: Arc::default() }
     }
 
-    /// Some of all ranks, in ascending order and this one among them, who count from 0 among themselves. What fails among them
+    /// Some of these ranks, in ascending order and this one among them, who count from 0 among themselves. What fails among them
     /// has failed for all.
     #[must_use]
     pub fn among(&self, members: Vec<usize>) -> Self {
         let collective: Arc<dyn Collective> = match members.len() {
+            all if all == self.world() => return self.clone(),
             1 => Arc::new(Single),
-            _ => Arc::new(Subgroup::new(Arc::<Metered>::clone(&self.whole), members)),
-        };
-        Self { collective, ..self.clone() }
-    }
-
-    /// Some of these ranks, which follow each other and this one among them, as ranks of their own. What fails among them has
-    /// failed for all.
-    #[must_use]
-    pub fn group(&self, ranks: Range<usize>) -> Self {
-        if ranks == (0..self.world()) {
-            return self.clone();
-        }
-        let collective: Arc<dyn Collective> = match ranks.len() {
-            1 => Arc::new(Single),
-            _ => Arc::new(Subgroup::new(Arc::clone(&self.collective), ranks.collect())),
+            _ => Arc::new(Subgroup::new(Arc::clone(&self.collective), members)),
         };
         Self { collective, ..self.clone() }
     }

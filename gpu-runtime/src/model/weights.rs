@@ -62,7 +62,7 @@ impl<B: Backend> Model<B> {
             kv_block_bytes: backend.kv_block_bytes(&shape),
             shape,
             config,
-            tensor_ranks: ranks.group(shard.tensor_group()),
+            tensor_ranks: ranks.among(shard.tensor_group().collect()),
             ranks,
             shard,
         })

@@ -392,7 +392,7 @@ fn groups_are_ranks_of_their_own() {
     for len in [3, ONE_EXCHANGE + 1] {
         let found = on_ranks(4, |ranks| {
             let (rank, first) = (ranks.rank(), ranks.rank() / 2 * 2);
-            let (pair, alone) = (ranks.group(first..first + 2), ranks.group(rank..rank + 1));
+            let (pair, alone) = (ranks.among(vec![first, first + 1]), ranks.among(vec![rank]));
             let (mut sum, mut own) = (values(rank, len), values(rank, len));
             pair.all_reduce(&mut sum);
             alone.all_reduce(&mut own);
@@ -418,7 +418,7 @@ fn a_failure_of_a_group_is_one_of_its_ranks() {
     for failures in on_ranks(4, |ranks| {
         let first = ranks.rank() / 2 * 2;
         if ranks.rank() < 3 {
-            ranks.group(first..first + 2).all_reduce(&mut [1.0]);
+            ranks.among(vec![first, first + 1]).all_reduce(&mut [1.0]);
         }
         ranks.check().map_err(|failure| failure.to_string())
     }) {

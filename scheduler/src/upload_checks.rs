@@ -78,13 +78,7 @@ impl Write for CheckUpload {
         if upload.state != UploadState::Open {
             return Ok(upload);
         }
-        for (name, file) in &upload.files {
-            if !file.is_complete() {
-                let (received, total) = (file.received(), file.total.map(|total| format!(" of {total}")));
-                let of = total.unwrap_or_default();
-                return Err(Error::Invalid(format!("{name}: {received}{of} bytes arrived; it is not complete")));
-            }
-        }
+        upload.check_complete()?;
         upload.expires_at = now.plus(self.retention);
         let by = self.by.to_text();
         uploads::set_run(conn, &self.id, Some(&self.run), Some(&by), upload.expires_at).await?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use trainyard_protocol::{OpError, RunId, RunSpec, TinkerPath, UploadId};
 
-use crate::Timestamp;
+use crate::{Error, Timestamp};
 
 /// An upload to start.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,6 +57,19 @@ pub struct UploadedFile {
     pub total: Option<u64>,
     /// The files of the upload's folder that hold it, in their order, with their lengths.
     pub pieces: Vec<(String, u64)>,
+}
+
+impl Upload {
+    /// Refuses it while a file is not complete.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], which names the file and how much of it arrived.
+    pub fn check_complete(&self) -> Result<(), Error> {
+        let Some((name, file)) = self.files.iter().find(|(_, file)| !file.is_complete()) else { return Ok(()) };
+        let of = file.total.map(|total| format!(" of {total}")).unwrap_or_default();
+        let received = file.received();
+        Err(Error::Invalid(format!("{name}: {received}{of} bytes arrived; it is not complete")))
+    }
 }
 
 impl UploadedFile {

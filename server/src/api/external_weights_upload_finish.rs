@@ -60,11 +60,7 @@ pub(super) async fn external_weights_upload_finish(
 /// Creates the session whose run checks an upload.
 async fn begin_check(state: &AppState, tenant: &TenantId, upload: &Upload) -> Result<Upload, ApiError> {
     state.disks.admit()?;
-    if let Some((name, file)) = upload.files.iter().find(|(_, file)| !file.is_complete()) {
-        let of = file.total.map(|total| format!(" of {total}")).unwrap_or_default();
-        let received = file.received();
-        return Err(ApiError::invalid(format!("{name}: {received}{of} bytes arrived; it is not complete")));
-    }
+    upload.check_complete()?;
     let new = NewSession {
         tags: Vec::new(),
         user_metadata: Value::Object(serde_json::Map::new()),

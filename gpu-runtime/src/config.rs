@@ -9,12 +9,14 @@ use trainyard_protocol::MemoryPlan;
 
 mod experts;
 mod latent;
+mod vocabulary;
 
 use crate::backend::AttentionShape;
 pub use crate::backend::{Activation, RouterRule, RouterScores};
 use crate::parallel::LayoutError;
 pub use experts::{ExpertStorage, Experts};
 pub use latent::LatentAttention;
+pub use vocabulary::VocabularyPart;
 
 /// A decoder-only transformer: RMSNorm, rotary grouped-query attention, gated MLP. What a family does differently is in
 /// these fields and in its [`Block`]s; one forward pass, one backward pass, one memory plan and one parameter table read
@@ -35,8 +37,10 @@ pub struct ModelConfig {
     pub head_dim: usize,
     /// Queries, keys and values come from latents.
     pub latent: Option<LatentAttention>,
-    /// Rows of the embedding.
+    /// Tokens of the vocabulary, of which ranks have the rows of embedding and unembedding in parts.
     pub vocab_size: usize,
+    /// The part of these rows that is here.
+    pub vocab_part: VocabularyPart,
     /// Longest sequence.
     pub max_position_embeddings: usize,
     /// Added to the mean square in RMSNorm.

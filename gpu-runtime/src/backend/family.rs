@@ -1,4 +1,5 @@
-//! Ops that only some families or runs need: mixture of experts, attention sinks, and heads with one output. The contracts of
+//! Ops that only some families, layouts or runs need: mixture of experts, attention sinks, heads with one output, and parts of a
+//! vocabulary. The contracts of
 //! [`Backend`] hold for them.
 
 use std::ops::Range;
@@ -6,8 +7,11 @@ use std::ops::Range;
 use super::{Backend, Rows};
 use crate::collective::Ranks;
 pub use latent::{LatentHeads, LatentOps, LatentRotation};
+pub(crate) use vocabulary::join_columns;
+pub use vocabulary::{HeadPart, ScorePart, VocabularyOps};
 
 mod latent;
+mod vocabulary;
 
 /// How the experts of a token and their weights follow from a router's logits.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -154,7 +158,7 @@ impl<B: Backend> Clone for ScalarHead<'_, B> {
 impl<B: Backend> Copy for ScalarHead<'_, B> {}
 
 /// Ops of mixtures of experts, of attention sinks and of scalar heads on a backend `B`.
-pub trait FamilyOps<B: Backend>: LatentOps<B> {
+pub trait FamilyOps<B: Backend>: LatentOps<B> + VocabularyOps<B> {
     /// Chooses the experts of every row from the router's `logits`, `[rows, experts]`, with a `correction` for each expert where
     /// the rule has one. Returns them with their weights, `[rows, per_token]`, in the order of [`Dispatch::experts`]. Sums of a
     /// row's scores run in that order, or over all experts in an order that their number decides.

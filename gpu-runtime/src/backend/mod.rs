@@ -392,9 +392,9 @@ pub trait Backend: Sized + Send + Sync + 'static {
     /// Samples a token for each request from its row of `logits`, `[_, vocabulary]`: cut to top-k, of these to top-p, then by
     /// the inverse distribution function at `u`, candidates in order of id, or with a cut, most likely first. Ties go to the
     /// lowest id. NaN counts as -inf, and -inf is not sampled unless there is nothing else.
-    fn sample(&self, logits: &Self::Rows, requests: &[TokenRequest<'_>]) -> Vec<SampledToken>;
+    fn sample(&self, logits: &Logits<'_, Self>, requests: &[TokenRequest<'_>]) -> Vec<SampledToken>;
 
     /// Log-probabilities from rows of `logits`; a target's has the bits that [`Backend::target_logprobs`] returns.
     /// Alternatives are sampled without cuts.
-    fn score(&self, logits: &Self::Rows, requests: &[ScoreRequest]) -> Vec<RowScores>;
+    fn score(&self, logits: &Logits<'_, Self>, requests: &[ScoreRequest]) -> Vec<RowScores>;
 }

@@ -1,5 +1,6 @@
 //! Arguments and results of ops that are the same for all backends.
 
+mod log_sum;
 mod sampling;
 
 use std::borrow::Cow;
@@ -9,6 +10,7 @@ use half::bf16;
 use trainyard_protocol::AdamParams;
 
 use super::Backend;
+pub use log_sum::LogSum;
 pub use sampling::*;
 
 /// Tokens of a block of the KV pool, and keys of a tile of attention.
@@ -294,6 +296,9 @@ pub struct Targets {
 }
 
 impl Targets {
+    /// In place of a token that is not in a part of a vocabulary.
+    pub const ELSEWHERE: u32 = u32::MAX;
+
     /// No rows.
     pub fn empty() -> Self {
         Self { offsets: vec![0], ids: Vec::new() }

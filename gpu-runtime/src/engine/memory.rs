@@ -94,7 +94,7 @@ pub(super) fn run_memory<'a, B: Backend>(
         }
         None => {
             // A snapshot is the weights of the passes, until a step replaces these. Sums of tied embeddings are apart.
-            let lookups = if config.tie_word_embeddings { config.vocab_size * config.hidden_size } else { 0 };
+            let lookups = if config.tie_word_embeddings { config.vocab_rows() * config.hidden_size } else { 0 };
             let weights = Weights::planned_bytes(backend, config, true);
             (weights + lookups * size_of::<f32>(), weights)
         }

@@ -51,6 +51,7 @@ use parallel::plan_of_all;
 pub use parallel::{FollowError, ParallelEngine, ProcessRank};
 use rank_groups::RankGroups;
 use run::TrainingRun;
+pub(crate) use sampler::LOGIT_ROWS;
 pub use sampler::MAX_SEQUENCES;
 use sampler::{Sampler, SamplerWeights};
 use schema_compiles::SchemaCompiles;

@@ -277,3 +277,7 @@ mod tests;
 #[cfg(test)]
 #[path = "loading_tests.rs"]
 mod loading_tests;
+
+#[cfg(test)]
+#[path = "vocabulary_tests.rs"]
+mod vocabulary_tests;

@@ -40,7 +40,7 @@ impl AdaptedModule {
 
     /// The unembedding.
     pub(crate) fn unembedding(c: &ModelConfig) -> Self {
-        Self { name: "lm_head".into(), extents: (c.vocab_size, c.hidden_size), slot: None, experts: None }
+        Self { name: "lm_head".into(), extents: (c.vocab_rows(), c.hidden_size), slot: None, experts: None }
     }
 
     /// Whether A is what all experts have in common, else B.
@@ -77,7 +77,8 @@ impl AdaptedModule {
         }
         // The one that is on every rank meets there a part of the outputs, or of the inputs.
         match self.slot.map(|(_, projection)| projection.shard()) {
-            None | Some(ShardAxis::Replicated) => [ALL, ALL],
+            None => [(ShardAxis::Replicated, true), (ShardAxis::Vocabulary, false)],
+            Some(ShardAxis::Replicated) => [ALL, ALL],
             Some(ShardAxis::Inputs) => [(ShardAxis::Inputs, false), (ShardAxis::Replicated, true)],
             Some(outputs) => [(ShardAxis::Replicated, true), (outputs, false)],
         }

@@ -43,7 +43,7 @@ pub(super) fn backward<B: Backend>(
         GradientSink::Full(sum) => {
             let sinks = GradientSinks::Full(&mut sum.values);
             Backward { batch, sequences, sinks, trains: Vec::new() }.run(blocks, &mut dx);
-            sum.add_lookups(backend, &w.model.table, tokens, &dx, w.model.config.embedding_scale);
+            sum.add_lookups(backend, &w.model, tokens, &dx);
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The collectives that the ranks of a model enter in a pass and at the end of a training request, as [`super::forward`],
-//! [`super::backward`], [`super::experts`] and [`Shard::reduce_gradients`] call them. Tests compare these lists with what ranks
+//! [`super::backward`], [`super::experts`], [`super::vocabulary`] and [`Shard::reduce_gradients`] call them. Tests compare these lists with what ranks
 //! count.
 
 use trainyard_protocol::LoraSpec;
@@ -42,6 +42,28 @@ impl Exchange {
         let len = (rows * per_token * width).div_ceil(ranks);
         Self { members: Members::Replica, kind: CollectiveKind::AllGather, len, count: 1 }
     }
+}
+
+/// Before the first block of a forward pass over `rows` rows: a sum of what each rank has of their embeddings.
+pub(crate) fn embedding_exchanges(c: &ModelConfig, rows: usize) -> Vec<Exchange> {
+    vec![Exchange::sum(rows * c.hidden_size)]
+}
+
+/// Of the loss head over `rows` rows with a target and a gradient each: the targets' logits, what log-sum-exps are of, and in the
+/// backward pass the gradient with respect to the hidden states.
+pub(crate) fn loss_exchanges(c: &ModelConfig, rows: usize) -> Vec<Exchange> {
+    vec![Exchange::sum(rows), of_vocabulary(2 * rows), Exchange::sum(rows * c.hidden_size)]
+}
+
+/// Where tokens are sampled from `rows` rows: the logits of each rank's tokens, of at most `at_once` rows at a time.
+pub(crate) fn logit_exchanges(c: &ModelConfig, rows: usize, at_once: usize) -> Vec<Exchange> {
+    let of = |first: usize| of_vocabulary((rows - first).min(at_once) * c.vocab_rows());
+    merged((0..rows).step_by(at_once).map(of))
+}
+
+/// What each tensor parallel rank has of its part of the vocabulary, to all.
+fn of_vocabulary(len: usize) -> Exchange {
+    Exchange { kind: CollectiveKind::AllGather, ..Exchange::sum(len) }
 }
 
 /// Those of a forward pass over `rows` rows through some blocks of `c`, a rank's part: a sum after attention and one after the MLP,

@@ -1,6 +1,7 @@
 //! A request's gradient while microbatches add to it.
 
-use super::params::{ParamTable, TrainedParams};
+use super::params::TrainedParams;
+use super::vocabulary::held;
 use super::weights::Model;
 use crate::backend::{Backend, EmbeddingGradient};
 use crate::collective::Ranks;
@@ -42,13 +43,18 @@ impl<B: Backend> GradientSum<B> {
     }
 
     /// Adds the gradient with respect to the residual stream before the first block, `[tokens, hidden]`, to the tokens'
-    /// embeddings, which are scaled by `scale`.
-    pub(super) fn add_lookups(&mut self, backend: &B, table: &ParamTable, tokens: &[u32], dx: &B::Rows, scale: f32) {
+    /// embeddings, of which a rank has some.
+    pub(super) fn add_lookups(&mut self, backend: &B, model: &Model<B>, tokens: &[u32], dx: &B::Rows) {
+        let (table, c) = (&model.table, &model.config);
         let into = match table.head == table.embed {
             true => EmbeddingGradient::Sums(&mut self.lookups),
             false => EmbeddingGradient::Param(&mut self.values, table.embed),
         };
-        backend.embed_backward(tokens, dx, scale, into);
+        if !model.shares_vocabulary() {
+            return backend.embed_backward(tokens, dx, c.embedding_scale, into);
+        }
+        let (at, own) = held(c, tokens);
+        backend.embed_backward(&own, &backend.gather(dx, &at), c.embedding_scale, into);
     }
 
     /// The gradient of what a run trains, after all microbatches have been added, with what other ranks have of

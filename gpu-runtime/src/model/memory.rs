@@ -82,7 +82,7 @@ impl PassMemory {
             // The residual stream and its gradient; for all rows and for those that have a loss the normalised ones and
             // their packed copy; of the latter rows also the residual stream, and two gradients.
             head: 9 * hidden * element,
-            logits: c.vocab_size * size_of::<f32>(),
+            logits: c.vocab_rows() * size_of::<f32>(),
             blocks: c.num_layers(),
         }
     }

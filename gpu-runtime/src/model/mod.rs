@@ -29,11 +29,15 @@ mod shard;
 mod shard_axis;
 mod shared_expert;
 mod train;
+mod vocabulary;
 mod weights;
 
 pub(crate) use adapted::AdaptedModule;
 pub(crate) use adapter::{Adapter, RowGroup};
-pub(crate) use exchanges::{Exchange, Members, backward_exchanges, forward_exchanges, gradient_exchanges};
+pub(crate) use exchanges::{
+    Exchange, Members, backward_exchanges, embedding_exchanges, forward_exchanges, gradient_exchanges, logit_exchanges,
+    loss_exchanges,
+};
 pub(crate) use forward::{PassInput, forward};
 pub(crate) use gradient::{GradientSum, gradient_norm};
 #[cfg(test)]
@@ -45,10 +49,11 @@ pub(crate) use projection::Projection;
 #[cfg(test)]
 pub(crate) use rope::rope_table;
 pub(crate) use scalar_head::{NAMES as SCALAR_HEAD_NAMES, RunHead};
-pub(crate) use score::{logits, target_logprobs};
+pub(crate) use score::target_logprobs;
 pub(crate) use shard::Shard;
 pub(crate) use shard_axis::ShardAxis;
 pub(crate) use train::{FailedDatum, TrainGroup, TrainOutput, train_pass};
+pub(crate) use vocabulary::{LastRows, LogitBuffer};
 pub(crate) use weights::{Model, Weights, WholeModel};
 
 #[cfg(test)]

@@ -176,13 +176,13 @@ impl ParamTable {
     /// The parameters of a model.
     pub(crate) fn new(c: &ModelConfig) -> Self {
         let mut table = TableBuilder::default();
-        let embedding = [c.vocab_size, c.hidden_size];
-        let embed = table.add("model.embed_tokens.weight".into(), &embedding, ShardAxis::Replicated);
+        let embedding = [c.vocab_rows(), c.hidden_size];
+        let embed = table.add("model.embed_tokens.weight".into(), &embedding, ShardAxis::Vocabulary);
         let blocks = (0..c.num_layers()).map(|layer| table.block(c, layer)).collect();
         let norm = table.add("model.norm.weight".into(), &[c.hidden_size], ShardAxis::Replicated);
         let head = match c.tie_word_embeddings {
             true => embed,
-            false => table.add("lm_head.weight".into(), &embedding, ShardAxis::Replicated),
+            false => table.add("lm_head.weight".into(), &embedding, ShardAxis::Vocabulary),
         };
         Self { specs: table.specs, embed, blocks, norm, head }
     }

@@ -2,6 +2,7 @@
 
 use super::adapter::RowGroup;
 use super::linear::unembedding_segments;
+use super::vocabulary::head_logprobs;
 use super::weights::Weights;
 use crate::backend::{Backend, LinearCall, LoraSegment, Norm, Targets};
 
@@ -28,12 +29,5 @@ pub(crate) fn target_logprobs<B: Backend>(
 ) -> Vec<f32> {
     let hidden = backend.norm(w.final_norm(), x);
     let lora = unembedding_segments(groups, &[]);
-    backend.target_logprobs(&w.head(&lora), &hidden, targets, false).0
-}
-
-/// Logits of all tokens, written to the first rows of `out[.., vocabulary]`: for rows that are sampled from.
-pub(crate) fn logits<B: Backend>(backend: &B, w: &Weights<B>, x: &B::Rows, groups: &[RowGroup<B>], out: &mut B::Rows) {
-    let hidden = backend.norm_lhs(w.final_norm(), x);
-    let lora = unembedding_segments(groups, &[]);
-    backend.linear(&w.head(&lora), &hidden, None, out);
+    head_logprobs(backend, &w.model, &w.head(&lora), (&hidden, targets), false).0
 }

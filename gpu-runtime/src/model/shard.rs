@@ -3,8 +3,8 @@
 //!
 //! Tensor parallel ranks share heads and the MLP's width. q, k, v, gate and up keep some of their outputs, o and down some of their inputs, so
 //! that a block needs an all-reduce after o and one after down, and its backward pass one before each of them. An adapter's A
-//! follows the inputs of its projection, its B the outputs; the other one is on every rank. Norms, embedding and unembedding
-//! are on every rank.
+//! follows the inputs of its projection, its B the outputs; the other one is on every rank. They also share the rows of embedding
+//! and unembedding ([`super::vocabulary`]). Norms are on every rank.
 //!
 //! Experts are shared by all ranks, tensor parallel ones and the expert parallel copies of these: each has as many whole experts,
 //! which follow each other, in the order of ranks. Tensor parallel ranks follow each other. Routers are on every rank.
@@ -17,7 +17,7 @@ use super::params::ParamSpec;
 use super::shard_axis::ShardAxis;
 use crate::backend::Params;
 use crate::collective::Ranks;
-use crate::config::{LoadError, ModelConfig, TensorSource};
+use crate::config::{LoadError, ModelConfig, TensorSource, VocabularyPart};
 use crate::parallel::{LayoutError, Parallel};
 
 /// A rank's part of a model.
@@ -29,6 +29,8 @@ pub(crate) struct Shard {
     tensor: usize,
     /// Key and value heads of the whole model.
     kv_heads: usize,
+    /// Tokens of its vocabulary.
+    vocab: usize,
 }
 
 impl Shard {
@@ -64,8 +66,9 @@ impl Shard {
             experts.held = rank * each..(rank + 1) * each;
             experts.shared = experts.shared.map(|width| part("the width of shared experts", width)).transpose()?;
         }
-        let own = ModelConfig { num_heads, num_kv_heads: kv_heads, intermediate_size, blocks, ..c.clone() };
-        Ok((Self { rank, tensor, kv_heads: c.num_kv_heads }, own))
+        let vocab_part = VocabularyPart { index: rank % tensor, of: tensor };
+        let own = ModelConfig { num_heads, num_kv_heads: kv_heads, intermediate_size, vocab_part, blocks, ..c.clone() };
+        Ok((Self { rank, tensor, kv_heads: c.num_kv_heads, vocab: c.vocab_size }, own))
     }
 
     /// The tensor parallel ranks that this one is of, among all ranks.
@@ -94,6 +97,11 @@ impl Shard {
                     Cow::Owned(all) => Cow::Owned(all[start..][..own.len()].to_vec()),
                 }
             }
+            ShardAxis::Vocabulary => {
+                let start = (self.tensor_rank() * own.len()).min(all.len());
+                let held = &all[start..(start + own.len()).min(all.len())];
+                Cow::Owned(padded(held.to_vec(), own))
+            }
             ShardAxis::Inputs => {
                 let (width, start) = (all.len() / own.shape[0], self.tensor_rank() * columns);
                 all.chunks_exact(width).flat_map(|row| &row[start..start + columns]).copied().collect()
@@ -114,6 +122,11 @@ impl Shard {
                     return Ok(Vec::new());
                 }
                 tensors.read_part(&own.name, start..start + own.len())
+            }
+            ShardAxis::Vocabulary if own.len() < whole => {
+                let start = (self.tensor_rank() * own.len()).min(whole);
+                let held = start..(start + own.len()).min(whole);
+                tensors.read_part(&own.name, held).map(|held| padded(held, own))
             }
             _ => tensors.read(&own.name).map(|all| self.slice(own, Cow::Owned(all)).into_owned()),
         }
@@ -151,7 +164,7 @@ impl Shard {
         match own.shard {
             ShardAxis::Replicated => self.rank == 0,
             ShardAxis::Expert | ShardAxis::Experts => true,
-            ShardAxis::Outputs | ShardAxis::Inputs => self.is_first_copy(),
+            ShardAxis::Outputs | ShardAxis::Inputs | ShardAxis::Vocabulary => self.is_first_copy(),
             ShardAxis::KvHeads => self.is_first_copy() && self.rank.is_multiple_of(self.sharing()),
         }
     }
@@ -180,6 +193,10 @@ impl Shard {
             ShardAxis::Replicated => parts.first().map(|part| part.to_vec()).unwrap_or_default(),
             ShardAxis::Expert | ShardAxis::Experts => all(whole),
             ShardAxis::Outputs => all(parts),
+            ShardAxis::Vocabulary => {
+                let columns: usize = own.shape[1..].iter().product();
+                parts.iter().flat_map(|part| part.iter().copied()).take(self.vocab * columns).collect()
+            }
             ShardAxis::KvHeads => parts.iter().step_by(self.sharing()).flat_map(|part| part.iter().copied()).collect(),
             ShardAxis::Inputs => {
                 let columns: usize = own.shape[1..].iter().product();
@@ -197,6 +214,13 @@ impl Shard {
             }
         }
     }
+}
+
+/// The elements of the tokens that a rank has, with zeros for the rest of its rows.
+fn padded(mut held: Vec<f32>, own: &ParamSpec) -> Vec<f32> {
+    held.reserve_exact(own.len().saturating_sub(held.len()));
+    held.resize(own.len(), 0.0);
+    held
 }
 
 #[cfg(test)]

@@ -15,4 +15,6 @@ pub(crate) enum ShardAxis {
     Expert,
     /// By expert, its outermost extent.
     Experts,
+    /// By token, its outermost extent, in parts of as many rows: the last ones may have zeros beyond the vocabulary's end.
+    Vocabulary,
 }

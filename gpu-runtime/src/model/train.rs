@@ -14,6 +14,7 @@ use super::kv::KvSequence;
 use super::linear::unembedding_segments;
 use super::memory::MAX_SAVED_LOGITS;
 use super::scalar_head::{self, RunHead};
+use super::vocabulary::{head_backward, head_logprobs};
 use super::weights::Weights;
 use crate::backend::{Backend, GradientSinks, HeadGradient, Targets};
 use crate::loss::{LossFn, LossValue, PreparedDatum, evaluate};
@@ -81,14 +82,14 @@ pub(crate) fn train_pass<B: Backend>(
     let Pass { x, activations, dispatches } = forward(backend, w, input, trains.then_some(saved));
     let targets = targets_of(&data);
     let hidden = backend.norm(w.final_norm(), &x);
-    let logit_bytes = tokens.len() * w.model.config.vocab_size * size_of::<f32>();
+    let logit_bytes = tokens.len() * w.model.config.vocab_rows() * size_of::<f32>();
     let lora = unembedding_segments(&row_groups, &[]);
     let save_logits = trains && logit_bytes <= MAX_SAVED_LOGITS;
     let scalar_heads: Option<Vec<RunHead<B>>> = groups.iter().map(|group| group.scalar_head.clone()).collect();
     let (logprobs, head) = match scalar_heads {
         Some(heads) => (scalar_head::values(backend, &heads, &row_groups, &hidden), Head::Scalar(heads)),
         None => {
-            let (logprobs, state) = backend.target_logprobs(&w.head(&lora), &hidden, &targets, save_logits);
+            let (logprobs, state) = head_logprobs(backend, &w.model, &w.head(&lora), (&hidden, &targets), save_logits);
             (logprobs, Head::Unembedding(state))
         }
     };
@@ -173,7 +174,7 @@ impl<B: Backend> BackwardPass<'_, B> {
             Head::Unembedding(state) => {
                 let lora = unembedding_segments(groups, trains);
                 let gradient = HeadGradient { rows, sequences, targets, d_logprobs };
-                backend.head_backward(&w.head(&lora), &hidden, &gradient, state, w.model.table.head, sinks)
+                head_backward(backend, &w.model, &w.head(&lora), (&hidden, &gradient), state, sinks)
             }
             Head::Scalar(heads) => scalar_head::backward(backend, heads, groups, &hidden, d_logprobs, sinks),
         };

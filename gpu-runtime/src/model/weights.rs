@@ -177,8 +177,8 @@ impl<B: Backend> Weights<B> {
             router + Projection::layers(c, layer).iter().map(fused).sum::<usize>()
         };
         let blocks: usize = (0..c.num_layers()).map(block).sum();
-        let embedding = (c.vocab_size, c.hidden_size);
-        let table = if c.tie_word_embeddings { 0 } else { c.vocab_size * c.hidden_size * backend.dtype().bytes() };
+        let embedding = (c.vocab_rows(), c.hidden_size);
+        let table = if c.tie_word_embeddings { 0 } else { c.vocab_rows() * c.hidden_size * backend.dtype().bytes() };
         // Norms and biases, which may be there twice.
         let vectors = 2 * size_of::<f32>() * ParamTable::new(c).specs.iter().map(ParamSpec::vector_len).sum::<usize>();
         matrix(embedding) + table + blocks + vectors
@@ -209,8 +209,8 @@ impl<B: Backend> Weights<B> {
         params
     }
 
-    /// Embeddings of tokens, `[tokens, hidden]`.
-    pub(super) fn embed(&self, backend: &B, tokens: &[u32]) -> B::Rows {
+    /// Embeddings of tokens from the rows that are here, `[tokens, hidden]`.
+    pub(super) fn embed_held(&self, backend: &B, tokens: &[u32]) -> B::Rows {
         let c = &self.model.config;
         match &self.embed {
             Embedding::Tied => backend.embed_tied(&self.head, tokens, c.embedding_scale),

@@ -149,7 +149,8 @@ pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, f
         Some(lora) => form.adapter(own, lora),
         None => {
             // Sums of tied embeddings are apart.
-            let lookups = if own.tie_word_embeddings { own.vocab_size * own.hidden_size * size_of::<f32>() } else { 0 };
+            let lookups =
+                if own.tie_word_embeddings { own.vocab_rows() * own.hidden_size * size_of::<f32>() } else { 0 };
             // A block's weights are gathered while it is computed.
             let gathered =
                 if layout.zero >= 3 && layout.dp > 1 { weights.div_ceil(own.num_layers().max(1)) } else { 0 };
@@ -190,7 +191,7 @@ pub(super) fn multiplications(own: &ModelConfig, chosen: f64) -> [f64; 2] {
     let all: usize = matrices.map(|(_, spec)| spec.len()).sum();
     let experts = expert_elements(own);
     let blocks = (all - experts) as f64 + experts as f64 * chosen;
-    [blocks, (own.vocab_size * own.hidden_size) as f64]
+    [blocks, (own.vocab_rows() * own.hidden_size) as f64]
 }
 
 /// As [`multiplications`], of an adapter; a rank computes `routed` rows of experts for a row.

@@ -7,7 +7,11 @@ use super::layout::PlannedLayout;
 use super::memory::elements;
 use crate::collective::CollectiveKind;
 use crate::config::ModelConfig;
-use crate::model::{Exchange, Members, ParamTable, Shard, backward_exchanges, forward_exchanges, gradient_exchanges};
+use crate::engine::LOGIT_ROWS;
+use crate::model::{
+    Exchange, Members, ParamTable, Shard, backward_exchanges, embedding_exchanges, forward_exchanges,
+    gradient_exchanges, logit_exchanges, loss_exchanges,
+};
 
 /// Bytes of what ranks exchange: f32, on every transport.
 const ELEMENT: usize = size_of::<f32>();
@@ -85,6 +89,8 @@ pub(super) fn training(
     let mut pass = forward_exchanges(own, rows, ranks, own.blocks.iter());
     pass.extend(backward_exchanges(own, rows, ranks, blocks - saved, lora));
     all.add_model("rows within blocks", &pass, microbatches);
+    all.add_model("embeddings", &embedding_exchanges(own, rows), microbatches);
+    all.add_model("loss head", &loss_exchanges(own, rows), microbatches);
     all.add_model("gradients", &gradient_exchanges(shard, layout.tp, &trained), 1);
     let whole = elements(&trained);
     let part = whole.div_ceil(layout.dp);
@@ -105,6 +111,8 @@ pub(super) fn decoding(own: &ModelConfig, layout: &PlannedLayout, rows: usize) -
     let mut all = List { layout, moved: Vec::new() };
     let pass = forward_exchanges(own, rows, layout.replica(), own.blocks.iter());
     all.add_model("rows within blocks", &pass, 1);
+    all.add_model("embeddings", &embedding_exchanges(own, rows), 1);
+    all.add_model("logits", &logit_exchanges(own, rows, LOGIT_ROWS), 1);
     all.moved
 }
 

@@ -39,6 +39,7 @@ mod scalar_head;
 mod stream;
 mod thread_pool;
 mod vexp;
+mod vocabulary;
 
 #[cfg(test)]
 mod tests;

@@ -14,8 +14,8 @@ use super::{Cpu, elementwise, embedding, head, kv, linear, matrix, norm, optimiz
 use crate::backend::host::HostParams;
 use crate::backend::{
     Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, BufferBytes, DeviceInfo, Dtype,
-    EmbeddingGradient, GradientSinks, HeadGradient, Held, LinearCall, LoraSegment, MatrixRole, MicrobatchRows, Norm,
-    Rotation, RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
+    EmbeddingGradient, GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, MicrobatchRows,
+    Norm, Rotation, RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
 };
 use crate::fault::Fault;
 
@@ -390,11 +390,11 @@ impl Backend for Cpu {
         head::backward(self, head, hidden, gradient, state, param, sinks)
     }
 
-    fn sample(&self, logits: &HostRows, requests: &[TokenRequest<'_>]) -> Vec<SampledToken> {
-        sampling::sample(self, logits, logits.width(), requests)
+    fn sample(&self, logits: &Logits<'_, Self>, requests: &[TokenRequest<'_>]) -> Vec<SampledToken> {
+        sampling::sample(self, logits, requests)
     }
 
-    fn score(&self, logits: &HostRows, requests: &[ScoreRequest]) -> Vec<RowScores> {
-        sampling::score(self, logits, logits.width(), requests)
+    fn score(&self, logits: &Logits<'_, Self>, requests: &[ScoreRequest]) -> Vec<RowScores> {
+        sampling::score(self, logits, requests)
     }
 }

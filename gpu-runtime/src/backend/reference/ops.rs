@@ -6,7 +6,7 @@ use super::{EmbeddingSums, KvPool, Matrix, Reference, Rope, activation, add_scal
 use crate::backend::host::HostParams;
 use crate::backend::{
     Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, BufferBytes, DeviceInfo, Dtype,
-    EmbeddingGradient, GradientSinks, HeadGradient, Held, KV_BLOCK, LinearCall, LoraSegment, MatrixRole, Norm,
+    EmbeddingGradient, GradientSinks, HeadGradient, Held, KV_BLOCK, LinearCall, Logits, LoraSegment, MatrixRole, Norm,
     Rotation, RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
 };
 use crate::fault::Fault;
@@ -48,7 +48,7 @@ impl Backend for Reference {
     type LowRank = Vec<Matrix>;
     type OutputGradient<'a> = Held<'a, Matrix>;
     type WeightInput<'a> = Held<'a, Matrix>;
-    type HeadState = ();
+    type HeadState = head::HeadState;
     type KvPool = KvPool;
     type Family = Self;
 
@@ -374,8 +374,8 @@ impl Backend for Reference {
         hidden: &Matrix,
         targets: &Targets,
         _keep_logits: bool,
-    ) -> (Vec<f32>, ()) {
-        (head::target_logprobs(call, hidden, targets), ())
+    ) -> (Vec<f32>, head::HeadState) {
+        head::target_logprobs(call, hidden, targets)
     }
 
     fn head_backward(
@@ -383,18 +383,18 @@ impl Backend for Reference {
         call: &LinearCall<'_, Self>,
         hidden: &Matrix,
         gradient: &HeadGradient<'_>,
-        _state: &(),
+        state: &head::HeadState,
         param: usize,
         sinks: &mut GradientSinks<'_, '_, Self>,
     ) -> Matrix {
-        head::backward(call, hidden, gradient, param, sinks)
+        head::backward(call, hidden, (gradient, state), param, sinks)
     }
 
-    fn sample(&self, logits: &Matrix, requests: &[TokenRequest<'_>]) -> Vec<SampledToken> {
+    fn sample(&self, logits: &Logits<'_, Self>, requests: &[TokenRequest<'_>]) -> Vec<SampledToken> {
         requests.iter().map(|request| head::sample(logits, request)).collect()
     }
 
-    fn score(&self, logits: &Matrix, requests: &[ScoreRequest]) -> Vec<RowScores> {
+    fn score(&self, logits: &Logits<'_, Self>, requests: &[ScoreRequest]) -> Vec<RowScores> {
         requests.iter().map(|request| head::score(logits, request)).collect()
     }
 }

@@ -6,3 +6,4 @@ mod golden;
 mod latent;
 mod ops;
 mod sharded;
+mod vocabulary;

@@ -46,15 +46,10 @@ use waiting::WaitingSamples;
 const ADMISSION_ROUND: usize = 256;
 /// Largest deficit, in tokens, that sampled tokens leave for the prompts of their tenant.
 const MAX_SAMPLING_DEFICIT: usize = 4096;
-/// Rows per logits buffer, which is `[LOGIT_ROWS, vocab]`.
-const LOGIT_ROWS: usize = 64;
+/// Rows whose logits are computed at a time.
+pub(crate) const LOGIT_ROWS: usize = 64;
 /// Log-probability of an absent candidate, with token 0.
 const ABSENT: f32 = -99_999.0;
-
-/// A buffer for the logits of [`LOGIT_ROWS`] rows: always of the same length, so that the pool can reuse it.
-fn logit_rows<B: Backend>(backend: &B, vocab: usize) -> B::Rows {
-    backend.alloc(LOGIT_ROWS, vocab)
-}
 
 /// The weights that a sample uses. They are immutable: training replaces the weights of a run.
 pub(super) struct SamplerWeights<B: Backend> {

@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::task::StreamTarget;
-use super::{LOGIT_ROWS, Sampler, logit_rows};
+use super::{LOGIT_ROWS, Sampler};
 use crate::backend::{Backend, SampledToken, TokenRequest};
-use crate::model::{Adapter, PassInput, RowGroup, Weights, forward, logits};
+use crate::model::{Adapter, LastRows, LogitBuffer, PassInput, RowGroup, Weights, forward};
 
 /// Consecutive positions of a stream that a pass computes.
 pub(super) struct PassPart {
@@ -122,11 +122,10 @@ impl<B: Backend> Sampler<B> {
             push_group(&mut groups, i..i + 1, last.adapter.as_ref());
         }
         let last = backend.gather(x, &rows.iter().map(|last| last.row).collect::<Vec<_>>());
-        let mut out = logit_rows(backend, weights.model.config.vocab_size);
-        logits(backend, weights, &last, &groups, &mut out);
+        let last = LastRows { weights, x: &last, groups: &groups };
         let request = |token: &NextToken| self.active[token.task].token_request(token.sequence, token.row - first);
         let requests: Vec<TokenRequest<'_>> = tokens.iter().map(request).collect();
-        backend.sample(&out, &requests)
+        LogitBuffer::new(LOGIT_ROWS).sample(backend, last, &requests)
     }
 }
 

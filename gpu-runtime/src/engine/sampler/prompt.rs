@@ -7,9 +7,9 @@ use trainyard_protocol::{
     OpError, PromptAltTokens, Sample, SampleResult, SamplingParams, Tensor, TensorValues, TopkLogprobs,
 };
 
-use super::{ABSENT, LOGIT_ROWS, SamplerWeights, logit_rows};
+use super::{ABSENT, LOGIT_ROWS, SamplerWeights};
 use crate::backend::{Backend, RowScores, ScoreRequest, Targets};
-use crate::model::{RowGroup, logits, target_logprobs};
+use crate::model::{LastRows, LogitBuffer, RowGroup, target_logprobs};
 use crate::rng::{Purpose, uniform_for};
 
 /// Requested outputs by position, filled as rows are computed.
@@ -131,14 +131,15 @@ impl PromptOutputs {
         let gather =
             |rows: Range<usize>| backend.gather(x, &rows.map(|row| row - positions.start + first).collect::<Vec<_>>());
         if self.topk.is_some() || self.alternatives.is_some() {
-            let mut out = logit_rows(backend, weights.weights.model.config.vocab_size);
+            let mut logits = LogitBuffer::new(LOGIT_ROWS);
             for start in rows.clone().step_by(LOGIT_ROWS) {
                 let part = start..rows.end.min(start + LOGIT_ROWS);
                 let group = [group(weights, part.len())];
-                logits(backend, &weights.weights, &gather(part.clone()), &group, &mut out);
+                let x = gather(part.clone());
+                let last = LastRows { weights: &*weights.weights, x: &x, groups: &group };
                 let request = |row| self.score_request(prompt, params, row, row - start);
                 let requests: Vec<_> = part.clone().map(request).collect();
-                let scores = backend.score(&out, &requests);
+                let scores = logits.score(backend, last, &requests);
                 part.zip(scores).for_each(|(row, scores)| self.store(row, scores));
             }
         } else {

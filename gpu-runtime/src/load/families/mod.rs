@@ -1,6 +1,6 @@
 //! `config.json` to [`ModelConfig`]: what the families share, and one file for each.
 
-use crate::config::{Activation, Biases, Block, BlockNorms, LoadError, ModelConfig};
+use crate::config::{Activation, Biases, Block, BlockNorms, LoadError, ModelConfig, VocabularyPart};
 
 use super::keys::Keys;
 
@@ -97,6 +97,7 @@ fn base(keys: &Keys<'_>, defaults: &Defaults) -> Result<ModelConfig, LoadError> 
         head_dim,
         latent: None,
         vocab_size: keys.required_size("vocab_size")?,
+        vocab_part: VocabularyPart::default(),
         max_position_embeddings: keys.required_size("max_position_embeddings")?,
         rms_norm_eps: keys.number("rms_norm_eps")?.unwrap_or(1e-6) as f32,
         norm_offset: 0.0,

@@ -65,6 +65,31 @@ pub(crate) fn first_block(family: &str) -> TempDir {
     folder
 }
 
+/// A folder with a golden model's first `vocab` tokens alone.
+pub(crate) fn with_vocabulary(family: &str, vocab: usize) -> TempDir {
+    let mut config = config_of(family);
+    config.insert("vocab_size".into(), vocab.into());
+    let folder = folder(family, &config);
+    let path = folder.path().join("model.safetensors");
+    let bytes = fs::read(&path).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let cut = |(name, view): (String, TensorView<'_>)| {
+        let (mut shape, mut data) = (view.shape().to_vec(), view.data().to_vec());
+        if ["model.embed_tokens.weight", "lm_head.weight"].contains(&name.as_str()) {
+            data.truncate(data.len() / shape[0] * vocab);
+            shape[0] = vocab;
+        }
+        (name, view.dtype(), shape, data)
+    };
+    let tensors: Vec<_> = file.tensors().into_iter().map(cut).collect();
+    let views: BTreeMap<_, _> = tensors
+        .iter()
+        .map(|(name, dtype, shape, data)| (name, TensorView::new(*dtype, shape.clone(), data).unwrap()))
+        .collect();
+    fs::write(path, safetensors::serialize(views, None).unwrap()).unwrap();
+    folder
+}
+
 /// A folder with the golden DeepSeek-V3 but queries projected from the residual stream, as its smaller siblings have them.
 pub(crate) fn without_query_latent() -> TempDir {
     let mut config = config_of("deepseek_v3");

@@ -1,3 +1,4 @@
 mod experts;
 mod memory;
 mod scalar_head;
+mod vocabulary;

@@ -60,7 +60,7 @@ impl Head<'_> {
         });
     }
 
-    /// Adds `d_logitsᵀ · right` to `out[vocabulary, width]`: the gradient with respect to the unembedding (`right` are the
+    /// Adds `d_logitsᵀ · right` to `out[vocabulary, width]`, of which elements beyond stay: the gradient with respect to the unembedding (`right` are the
     /// hidden states) or to B of an adapter (`right` is its scaled `z`). Rows are summed in order, sequence by sequence.
     pub(in crate::backend::cpu) fn weight_gradient(
         &self,
@@ -75,7 +75,7 @@ impl Head<'_> {
     ) {
         let chunks: Vec<_> = self.chunks().collect();
         let blocks = self.blocks_by_sequence(sequences);
-        par_chunks(&cpu.pool, out, CHUNK * width, |i, out| {
+        par_chunks(&cpu.pool, &mut out[..self.vocab * width], CHUNK * width, |i, out| {
             let columns = chunks[i].clone();
             let mut logits = cpu.buffer(ROWS * columns.len());
             for (block, runs) in &blocks {
@@ -112,7 +112,7 @@ impl Head<'_> {
             let total: f32 = d_logprobs[at.clone()].iter().sum();
             match self.saved {
                 Some(SavedLogits { logits, rows }) => {
-                    let logits = &logits[rows[row] * self.w.n() + columns.start..][..width];
+                    let logits = &logits[rows[row] * self.vocab + columns.start..][..width];
                     scaled_softmax(cpu.isa(), logits, lse[row], -total, out);
                 }
                 None => scaled_softmax_in_place(cpu.isa(), out, lse[row], -total),

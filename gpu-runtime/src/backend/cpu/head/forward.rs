@@ -3,65 +3,77 @@
 use super::super::Cpu;
 use super::super::parallel::SharedPtr;
 use super::super::stream::stream;
-use super::log_sum_exp::{LogSum, add_chunk};
+use super::log_sum_exp::add_chunk;
 use super::{CHUNK, Head, RowBlock};
-use crate::backend::Targets;
+use crate::backend::{LogSum, Targets};
 
 impl Head<'_> {
-    /// Log-probabilities of the targets, in their order, and the log-sum-exp of every row. `save`, `[rows, vocabulary]`,
-    /// receives the logits.
+    /// Log-probabilities of the targets, in their order, and the log-sum-exp of every row.
+    #[cfg(test)]
     pub(in crate::backend::cpu) fn target_logprobs(
         &self,
         cpu: &Cpu,
         targets: &Targets,
         save: Option<&mut [f32]>,
     ) -> (Vec<f32>, Vec<f32>) {
-        let vocab = self.w.n();
+        let (mut logits, sums) = self.target_logits(cpu, targets, save);
+        let lse = targets.normalise(&sums, &mut logits);
+        (logits, lse)
+    }
+
+    /// Logits of the targets, in their order, -0 of those beyond the vocabulary, and what the log-sum-exp of every row is of.
+    /// `save`, `[rows, vocabulary]`, receives all logits.
+    pub(super) fn target_logits(
+        &self,
+        cpu: &Cpu,
+        targets: &Targets,
+        save: Option<&mut [f32]>,
+    ) -> (Vec<f32>, Vec<LogSum>) {
+        let vocab = self.vocab;
         assert!(
             save.as_ref().is_none_or(|save| save.len() >= self.x.rows() * vocab),
             "too few elements for the logits"
         );
         let save = save.map(|save| SharedPtr(save.as_mut_ptr()));
-        let mut logprobs = vec![0f32; targets.ids.len()];
+        let mut logits = vec![-0f32; targets.ids.len()];
         let blocks = self.blocks(cpu, targets);
-        let mut lse = vec![0f32; targets.offsets.len() - 1];
-        let (out, sums) = (SharedPtr(logprobs.as_mut_ptr()), SharedPtr(lse.as_mut_ptr()));
+        let mut sums = vec![LogSum::EMPTY; targets.offsets.len() - 1];
+        let (out, states) = (SharedPtr(logits.as_mut_ptr()), SharedPtr(sums.as_mut_ptr()));
         cpu.pool.run(blocks.len(), |i| {
             let rows = blocks[i].rows.clone();
             let at = targets.offsets[rows.start]..targets.offsets[rows.end];
             // SAFETY: blocks have disjoint rows and targets, which lie in their vectors.
-            let (logprobs, lse) = unsafe {
+            let (logits, sums) = unsafe {
                 (
                     std::slice::from_raw_parts_mut(out.ptr().add(at.start), at.len()),
-                    std::slice::from_raw_parts_mut(sums.ptr().add(rows.start), rows.len()),
+                    std::slice::from_raw_parts_mut(states.ptr().add(rows.start), rows.len()),
                 )
             };
             // SAFETY: blocks have disjoint rows, all of them rows of `x`, and `save` has a row for each row of `x`.
             let save = save.map(|save| unsafe {
                 std::slice::from_raw_parts_mut(save.ptr().add(rows.start * vocab), rows.len() * vocab)
             });
-            self.block_logprobs(cpu, &blocks[i], targets, logprobs, lse, save);
+            self.block_logits(cpu, &blocks[i], targets, logits, sums, save);
         });
-        (logprobs, lse)
+        (logits, sums)
     }
 
-    /// The same of one block: `out` are the log-probabilities of its targets, `lse` has its rows.
-    fn block_logprobs(
+    /// The same of one block: `out` are the logits of its targets, `sums` has its rows.
+    fn block_logits(
         &self,
         cpu: &Cpu,
         block: &RowBlock<'_>,
         targets: &Targets,
         out: &mut [f32],
-        lse: &mut [f32],
+        sums: &mut [LogSum],
         mut save: Option<&mut [f32]>,
     ) {
         let rows = block.rows.clone();
-        let (mut logits, vocab) = (cpu.buffer(rows.len() * CHUNK), self.w.n());
-        let mut states = vec![LogSum::EMPTY; rows.len()];
+        let (mut logits, vocab) = (cpu.buffer(rows.len() * CHUNK), self.vocab);
         let first = targets.offsets[rows.start];
         for columns in self.chunks() {
             self.logits(cpu, block, columns.clone(), &mut logits, columns.len());
-            for (i, (state, logits)) in states.iter_mut().zip(logits.chunks_exact(columns.len())).enumerate() {
+            for (i, (state, logits)) in sums.iter_mut().zip(logits.chunks_exact(columns.len())).enumerate() {
                 let row = rows.start + i;
                 *state = add_chunk(cpu.isa(), logits, 1.0, *state);
                 if let Some(save) = &mut save {
@@ -73,12 +85,6 @@ impl Head<'_> {
                         out[t - first] = logits[id - columns.start];
                     }
                 }
-            }
-        }
-        for (row, (lse, state)) in rows.zip(lse.iter_mut().zip(states)) {
-            *lse = state.value();
-            for t in targets.offsets[row]..targets.offsets[row + 1] {
-                out[t - first] -= *lse;
             }
         }
     }

@@ -3,23 +3,7 @@
 use super::super::Cpu;
 use super::super::vexp::{exp, max, multiversion, sum_by};
 use super::CHUNK;
-
-/// Running log-sum-exp of a row.
-#[derive(Clone, Copy)]
-pub(super) struct LogSum {
-    max: f32,
-    /// Σ exp(x - max).
-    sum: f32,
-}
-
-impl LogSum {
-    pub(super) const EMPTY: Self = Self { max: f32::NEG_INFINITY, sum: 0.0 };
-
-    /// log Σ exp.
-    pub(super) fn value(self) -> f32 {
-        self.max + self.sum.ln()
-    }
-}
+use crate::backend::LogSum;
 
 multiversion! {
     /// The state with a chunk of `scale · logits` added.
@@ -37,7 +21,7 @@ multiversion! {
     }
 }
 
-/// log Σ exp(scale · x) of a row of logits; with scale 1 the same bits as the loss head's.
-pub(in crate::backend::cpu) fn log_sum_exp(cpu: &Cpu, logits: &[f32], scale: f32) -> f32 {
-    logits.chunks(CHUNK).fold(LogSum::EMPTY, |state, chunk| add_chunk(cpu.isa(), chunk, scale, state)).value()
+/// Of exp(scale · x) of a part of a row of logits; with scale 1 the same bits as the loss head's.
+pub(in crate::backend::cpu) fn log_sum(cpu: &Cpu, logits: &[f32], scale: f32) -> LogSum {
+    logits.chunks(CHUNK).fold(LogSum::EMPTY, |state, chunk| add_chunk(cpu.isa(), chunk, scale, state))
 }

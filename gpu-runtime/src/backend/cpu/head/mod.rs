@@ -8,8 +8,8 @@ mod pass;
 
 use std::ops::Range;
 
-pub(super) use log_sum_exp::log_sum_exp;
-pub(super) use pass::{HeadState, backward, target_logprobs};
+pub(super) use log_sum_exp::log_sum;
+pub(super) use pass::{HeadState, backward, part, target_logprobs};
 
 use super::Cpu;
 use super::gemm::{GemmRhs, PackedLhs, matmul_block};
@@ -50,8 +50,10 @@ pub(super) struct HeadRowGroup<'a> {
 pub(super) struct Head<'a> {
     /// Normalised hidden states, packed for `w`.
     pub x: &'a PackedLhs,
-    /// The unembedding `[vocabulary, hidden]`.
+    /// The unembedding `[vocabulary, hidden]`; it may have more rows, which are no tokens.
     pub w: &'a PackedMatrix,
+    /// Tokens of the vocabulary.
+    pub vocab: usize,
     /// Rows by adapter, covering all rows in order.
     pub groups: &'a [HeadRowGroup<'a>],
     /// Logits that the forward pass saved; the backward pass recomputes them without.
@@ -152,7 +154,7 @@ impl<'a> Head<'a> {
 
     /// Columns of each chunk of the vocabulary.
     fn chunks(&self) -> impl Iterator<Item = Range<usize>> {
-        let vocab = self.w.n();
+        let vocab = self.vocab;
         (0..vocab).step_by(CHUNK).map(move |start| start..(start + CHUNK).min(vocab))
     }
 }

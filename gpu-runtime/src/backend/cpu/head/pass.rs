@@ -12,14 +12,16 @@ use super::super::operands::Operand;
 use super::super::rows::HostRows;
 use super::{Head, HeadAdapter, HeadRowGroup, SavedLogits};
 use crate::backend::host::HostParams;
-use crate::backend::{GradientSinks, HeadGradient, LinearCall, LoraSegment, Rows, Targets};
+use crate::backend::{GradientSinks, HeadGradient, HeadPart, LinearCall, LoraSegment, Rows, Targets};
 
 /// What the forward pass saves for the backward pass.
 pub struct HeadState {
     /// Log-sum-exp of every row.
-    lse: Vec<f32>,
+    pub(in crate::backend::cpu) lse: Vec<f32>,
     /// `[rows, vocabulary]`, where they were saved.
     logits: Option<Buffer<f32>>,
+    /// Tokens of the vocabulary, or of the part that is here.
+    vocab: usize,
 }
 
 /// All rows in order, by adapter. `zs` are `scale · x Aᵀ` of the segments.
@@ -47,14 +49,29 @@ pub(in crate::backend::cpu) fn target_logprobs(
     targets: &Targets,
     save_logits: bool,
 ) -> (Vec<f32>, HeadState) {
+    let vocab = call.weight.packed().n();
+    let HeadPart { sums, mut logits, mut state } = part(cpu, call, hidden, targets, vocab, save_logits);
+    state.lse = targets.normalise(&sums, &mut logits);
+    (logits, state)
+}
+
+/// See [`head_part`](crate::backend::VocabularyOps::head_part).
+pub(in crate::backend::cpu) fn part(
+    cpu: &Cpu,
+    call: &LinearCall<'_, Cpu>,
+    hidden: &HostRows,
+    targets: &Targets,
+    vocab: usize,
+    save_logits: bool,
+) -> HeadPart<Cpu> {
     let w = call.weight.packed();
     let x = PackedLhs::new(cpu, w.dtype(), hidden, hidden.width());
     let zs = lora_project(cpu, &x, call.lora);
     let groups = groups(hidden.rows(), call.lora, &zs);
-    let mut logits = save_logits.then(|| cpu.buffer(hidden.rows() * w.n()));
-    let head = Head { x: &x, w, groups: &groups, saved: None };
-    let (logprobs, lse) = head.target_logprobs(cpu, targets, logits.as_deref_mut());
-    (logprobs, HeadState { lse, logits })
+    let mut saved = save_logits.then(|| cpu.buffer(hidden.rows() * vocab));
+    let head = Head { x: &x, w, vocab, groups: &groups, saved: None };
+    let (logits, sums) = head.target_logits(cpu, targets, saved.as_deref_mut());
+    HeadPart { sums, logits, state: HeadState { lse: Vec::new(), logits: saved, vocab } }
 }
 
 /// The backward pass of the head over the rows that have a gradient.
@@ -66,6 +83,8 @@ struct HeadBackward<'a, 's> {
     /// Log-sum-exp of these rows.
     lse: Vec<f32>,
     logits: Option<&'a [f32]>,
+    /// Tokens of the vocabulary.
+    vocab: usize,
     zs: LowRankRows,
 }
 
@@ -83,13 +102,14 @@ pub(in crate::backend::cpu) fn backward(
     let x = PackedLhs::new(cpu, w.dtype(), hidden, width);
     let zs = lora_project(cpu, &x, call.lora);
     let lse = gradient.rows.iter().map(|row| state.lse[*row]).collect();
-    let pass = HeadBackward { cpu, call, hidden, gradient, lse, logits: state.logits.as_deref(), zs };
+    let (logits, vocab) = (state.logits.as_deref(), state.vocab);
+    let pass = HeadBackward { cpu, call, hidden, gradient, lse, logits, vocab, zs };
     let mut groups = groups(hidden.rows(), call.lora, &pass.zs);
     let adapters = groups.iter_mut().filter_map(|group| group.adapter.as_mut());
     for (adapter, segment) in adapters.zip(call.lora) {
         adapter.b_t = Some(segment.b.transposed(cpu));
     }
-    let head = Head { x: &x, w, groups: &groups, saved: pass.saved(0, gradient.rows.len()) };
+    let head = Head { x: &x, w, vocab, groups: &groups, saved: pass.saved(0, gradient.rows.len()) };
     let mut dx = HostRows::zeros(cpu, hidden.rows(), width);
     let mut dz = vec![0f32; pass.zs.iter().map(|z| z.len()).sum()];
     let HeadGradient { targets, d_logprobs, .. } = gradient;
@@ -145,7 +165,7 @@ impl HeadBackward<'_, '_> {
             offsets: all.offsets[rows.start..=rows.end].iter().map(|offset| offset - at.start).collect(),
             ids: all.ids[at.clone()].to_vec(),
         };
-        let head = Head { x: &x, w, groups: &groups, saved: self.saved(rows.start, rows.len()) };
+        let head = Head { x: &x, w, vocab: self.vocab, groups: &groups, saved: self.saved(rows.start, rows.len()) };
         let d_logprobs = &self.gradient.d_logprobs[at];
         let sequences = runs_within(self.gradient.sequences, &rows);
         head.weight_gradient(cpu, &targets, d_logprobs, &self.lse[rows], &sequences, z, segment.rank, out);

@@ -237,7 +237,8 @@ impl HeadRows {
         let b_t = PackedMatrix::pack_transposed(cpu, dtype, rank.max(1), &self.b);
         let adapter = (rank > 0).then_some(HeadAdapter { z, b: &b, b_t: Some(GemmRhs::from(&b_t)), rank });
         let groups = [HeadRowGroup { rows: 0..r.len(), adapter, dz_at: 0 }];
-        let head = Head { x: &PackedLhs::new(cpu, self.dtype, x, hidden), w: &w, groups: &groups, saved: None };
+        let head =
+            Head { x: &PackedLhs::new(cpu, self.dtype, x, hidden), w: &w, vocab: w.n(), groups: &groups, saved: None };
         let targets =
             Targets { offsets: (0..=r.len()).map(|i| 2 * i).collect(), ids: self.ids[2 * r.start..2 * r.end].to_vec() };
         let d_logprobs = &self.d_logprobs[2 * r.start..2 * r.end];

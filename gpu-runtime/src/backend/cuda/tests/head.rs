@@ -34,11 +34,11 @@ fn compare<T: Rounded>(device: &CudaDevice, vocabulary: usize, chunk: usize, tol
 
     let (weight, hidden) = (Matrix::new(w, HIDDEN), Matrix::new(x, HIDDEN));
     let call = LinearCall { weight: &weight, bias: None, lora: &[] };
-    let (expected, ()) = Reference.target_logprobs(&call, &hidden, &targets, false);
+    let (expected, state) = Reference.target_logprobs(&call, &hidden, &targets, false);
     close("log-probabilities", &logprobs.to_host().unwrap(), &expected, 2e-6);
     let gradient = HeadGradient { rows: &[0, 1, 2, 3], sequences: &[], targets: &targets, d_logprobs: &d };
     let mut sinks = GradientSinks::Adapters(&mut []);
-    let expected = Reference.head_backward(&call, &hidden, &gradient, &(), 0, &mut sinks);
+    let expected = Reference.head_backward(&call, &hidden, &gradient, &state, 0, &mut sinks);
     close("gradient", &dx.to_host().unwrap(), expected.data(), tolerance);
 }
 

@@ -2,7 +2,7 @@ use super::simulated::on_device;
 use super::support::{close, rows, values};
 use crate::backend::cuda::{CudaDevice, DeviceRequest, SampleCounter, Slice, sample, uniforms};
 use crate::backend::reference::{Matrix, Reference};
-use crate::backend::{Backend, SampledToken, SamplingRule, TokenRequest};
+use crate::backend::{Backend, Logits, Rows, SampledToken, SamplingRule, TokenRequest};
 use crate::rng::uniform;
 
 fn request(row: u32, temperature: f32) -> DeviceRequest {
@@ -16,7 +16,8 @@ fn expected(logits: &Matrix, requests: &[DeviceRequest], us: &[f64]) -> Vec<Samp
         let rule = SamplingRule { temperature, min_p, top_k, top_p, u: *u, changes: None };
         TokenRequest { row: row as usize, rule, report: report as usize }
     };
-    Reference.sample(logits, &requests.iter().zip(us).map(request).collect::<Vec<_>>())
+    let logits = Logits { rows: logits, part: logits.width() };
+    Reference.sample(&logits, &requests.iter().zip(us).map(request).collect::<Vec<_>>())
 }
 
 /// Samples on the device and on the reference: the same tokens, and the same ones reported.

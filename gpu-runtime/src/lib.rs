@@ -23,4 +23,4 @@ pub mod tokenizer;
 
 pub use backend::Dtype;
 pub use engine::{CpuEngine, Engine, EngineOptions, FollowError, MAX_SEQUENCES, ParallelEngine, ProcessRank};
-pub use parallel::{LayoutError, Parallel, ParallelError};
+pub use parallel::{LayoutError, Parallel, ParallelError, ZeroStage};

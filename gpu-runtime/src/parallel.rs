@@ -1,7 +1,7 @@
 //! How a worker divides its work among its ranks: a layout such as `tp=2,dp=2,ep=2`.
 //!
 //! Ranks that share a model are neighbours: rank = (replica · ep + copy) · tp + part. Those of the same part and copy hold the same
-//! weights, one per replica (data parallel).
+//! weights, one per replica (data parallel). With `zero=3` these divide the parameters of a run that trains all of them.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -23,11 +23,23 @@ pub struct Parallel {
     dp: NonZeroUsize,
     /// Times as many ranks share experts: all ranks of a replica do (expert parallel).
     ep: NonZeroUsize,
+    /// What replicas divide of a run's state.
+    zero: ZeroStage,
+}
+
+/// What replicas divide of the state of a run, by the stages of ZeRO (Rajbhandari et al. 2020, arXiv:1910.02054).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ZeroStage {
+    /// Moments and accumulated gradients.
+    #[default]
+    Two,
+    /// Also parameters and gradients in progress, of runs that train all parameters.
+    Three,
 }
 
 impl Default for Parallel {
     fn default() -> Self {
-        Self { tp: NonZeroUsize::MIN, dp: NonZeroUsize::MIN, ep: NonZeroUsize::MIN }
+        Self { tp: NonZeroUsize::MIN, dp: NonZeroUsize::MIN, ep: NonZeroUsize::MIN, zero: ZeroStage::default() }
     }
 }
 
@@ -38,7 +50,7 @@ pub enum ParallelError {
     #[error("{0:?} is no layout; expected AXIS=RANKS[,AXIS=RANKS], such as tp=2")]
     Form(String),
     /// An axis that does not exist.
-    #[error("axis {0:?} is unknown; there are tp, dp and ep")]
+    #[error("axis {0:?} is unknown; there are tp, dp, ep and zero")]
     Axis(String),
     /// An axis that is given more than once.
     #[error("axis {0} is given twice")]
@@ -51,6 +63,12 @@ pub enum ParallelError {
         /// What was given.
         value: String,
     },
+    /// Not a stage of ZeRO.
+    #[error("zero={0}: must be 2 or 3")]
+    Stage(String),
+    /// Stage 3 without replicas that could divide anything.
+    #[error("zero=3 divides a run among replicas: it needs dp=2 or more")]
+    StageAlone,
     /// More ranks than there may be.
     #[error("{layout} has {ranks} ranks: there are at most {MAX_RANKS}")]
     TooMany {
@@ -108,6 +126,11 @@ impl Parallel {
         self.ep.get()
     }
 
+    /// Whether replicas divide the parameters of a run that trains all of them (ZeRO stage 3).
+    pub fn divides_parameters(self) -> bool {
+        self.zero == ZeroStage::Three
+    }
+
     /// All ranks.
     pub fn world(self) -> usize {
         self.replica() * self.dp()
@@ -163,6 +186,17 @@ impl Parallel {
         Self { ep: ranks_of("ep", ranks)?, ..self }.checked()
     }
 
+    /// The same with this stage of ZeRO.
+    ///
+    /// # Errors
+    /// Stage 3 where there is one replica.
+    pub fn with_zero(self, zero: ZeroStage) -> Result<Self, ParallelError> {
+        match zero {
+            ZeroStage::Three if self.dp() == 1 => Err(ParallelError::StageAlone),
+            _ => Ok(Self { zero, ..self }),
+        }
+    }
+
     fn checked(self) -> Result<Self, ParallelError> {
         match self.world() {
             ranks if ranks > MAX_RANKS => Err(ParallelError::TooMany { layout: self.to_string(), ranks }),
@@ -172,9 +206,10 @@ impl Parallel {
 }
 
 impl fmt::Display for Parallel {
-    /// The axes with more than one rank; `tp=1` where none has.
+    /// The axes with more than one rank; `tp=1` where none has; and ZeRO's stage where that is 3.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let axes: Vec<_> = self.axes().map(|(axis, ranks)| format!("{axis}={ranks}")).collect();
+        let stage = self.divides_parameters().then_some(("zero", 3));
+        let axes: Vec<_> = self.axes().chain(stage).map(|(axis, ranks)| format!("{axis}={ranks}")).collect();
         f.write_str(if axes.is_empty() { "tp=1" } else { "" })?;
         f.write_str(&axes.join(","))
     }
@@ -193,9 +228,21 @@ impl FromStr for Parallel {
         // By axis, in the order of its names.
         const AXES: [&str; 3] = ["tp", "dp", "ep"];
         let mut given = [None; AXES.len()];
+        let mut zero = None;
         for part in text.split(',') {
             let (axis, value) = part.split_once('=').ok_or_else(|| ParallelError::Form(text.to_owned()))?;
             let (axis, value) = (axis.trim(), value.trim());
+            if axis == "zero" {
+                let stage = match value {
+                    "2" => ZeroStage::Two,
+                    "3" => ZeroStage::Three,
+                    other => return Err(ParallelError::Stage(other.to_owned())),
+                };
+                if zero.replace(stage).is_some() {
+                    return Err(ParallelError::Twice("zero"));
+                }
+                continue;
+            }
             let at = AXES.iter().position(|name| *name == axis);
             let at = at.ok_or_else(|| ParallelError::Axis(axis.to_owned()))?;
             let axis = AXES[at];
@@ -206,7 +253,7 @@ impl FromStr for Parallel {
             }
         }
         let [tp, dp, ep] = given.map(|ranks| ranks.unwrap_or(1));
-        Self::with_tp(tp)?.with_dp(dp)?.with_ep(ep)
+        Self::with_tp(tp)?.with_dp(dp)?.with_ep(ep)?.with_zero(zero.unwrap_or_default())
     }
 }
 
@@ -243,9 +290,16 @@ mod tests {
         assert_eq!((both.to_string(), both.name(), both.world()), ("tp=2,ep=4".to_owned(), "tp=2,ep=4".to_owned(), 8));
         let all = of("ep=2,tp=2,dp=3");
         assert_eq!((all.to_string(), all.world()), ("tp=2,dp=3,ep=2".to_owned(), 12));
-        for layout in ["tp=1", "tp=3", "ep=2", "tp=2,ep=2", "tp=3,dp=2"] {
+        for layout in ["tp=1", "tp=3", "ep=2", "tp=2,ep=2", "tp=3,dp=2", "dp=2,zero=3", "tp=2,dp=3,ep=2,zero=3"] {
             assert_eq!(of(layout).to_string(), layout);
         }
+        assert_eq!(of("dp=2,zero=2"), of("dp=2"));
+        let divided = of("zero=3 ,dp=4");
+        assert_eq!(
+            (divided.name(), divided.world(), divided.divides_parameters()),
+            ("dp=4,zero=3".to_owned(), 4, true)
+        );
+        assert!(!of("dp=4").divides_parameters());
     }
 
     #[test]
@@ -267,11 +321,16 @@ mod tests {
     fn what_cannot_be_is_named() {
         assert_eq!(refusal("2"), "\"2\" is no layout; expected AXIS=RANKS[,AXIS=RANKS], such as tp=2");
         assert_eq!(refusal(""), "\"\" is no layout; expected AXIS=RANKS[,AXIS=RANKS], such as tp=2");
-        assert_eq!(refusal("pp=2"), "axis \"pp\" is unknown; there are tp, dp and ep");
+        assert_eq!(refusal("pp=2"), "axis \"pp\" is unknown; there are tp, dp, ep and zero");
         assert_eq!(refusal("tp=2,tp=2"), "axis tp is given twice");
         for value in ["0", "-1", "two", "65", ""] {
             assert_eq!(refusal(&format!("tp={value}")), format!("tp={value}: must be a number from 1 to 64"));
         }
+        for value in ["1", "4", ""] {
+            assert_eq!(refusal(&format!("dp=2,zero={value}")), format!("zero={value}: must be 2 or 3"));
+        }
+        assert_eq!(refusal("dp=2,zero=3,zero=3"), "axis zero is given twice");
+        assert_eq!(refusal("tp=2,zero=3"), "zero=3 divides a run among replicas: it needs dp=2 or more");
         assert_eq!(refusal("tp=16,ep=8"), "tp=16,ep=8 has 128 ranks: there are at most 64");
         assert_eq!(refusal("tp=8,dp=16"), "tp=8,dp=16 has 128 ranks: there are at most 64");
     }

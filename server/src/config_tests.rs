@@ -85,6 +85,8 @@ fn a_layout_comes_from_the_flag_or_the_file() {
     assert_eq!(Config::resolve(flags("").1).unwrap().parallel.world(), 1);
     assert_eq!(Config::resolve(flags("parallel = \"tp=2,dp=3\"\n").1).unwrap().parallel.world(), 6);
     assert_eq!(Config::resolve(flags("parallel = \"tp=2,dp=2,ep=2\"\n").1).unwrap().parallel.world(), 8);
+    let divided = Config::resolve(flags("parallel = \"dp=2,zero=3\"\n").1).unwrap().parallel;
+    assert!(divided.divides_parameters() && divided.world() == 2);
     let refused = refusal("parallel = \"tp=2,pp=2\"\n", |_| {});
     assert!(refused.contains("axis \"pp\" is unknown"), "{refused}");
 }

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tinker import types
 
-from helpers import ADAM, TOKENS, WAIT, client, datum, forward, logprobs, lora, prompt, train
+from helpers import ADAM, TOKENS, WAIT, client, datum, forward, full, logprobs, lora, prompt, train
 from server import KEY, Server
 from test_doctor import Doctor
 
@@ -114,6 +114,31 @@ def test_a_checkpoint_loads_on_any_layout(two):
         for ours, theirs in zip(found, [expected, *steps], strict=True):
             for a, b in zip(ours, theirs, strict=True):
                 np.testing.assert_allclose(a, b, atol=0 if layout == two.layout else 1e-4)
+
+
+def test_replicas_divide_the_parameters_of_a_full_run(tmp_path):
+    """Trained, sampled from and restored like any run, and its checkpoint loads without ranks."""
+    server = with_layout(tmp_path, "dp=2,zero=3")
+    with client(server) as service:
+        run = full(service)
+        for _ in range(2):
+            train(run, BATCH)
+        sampler = run.save_weights_and_get_sampling_client().result(WAIT)
+        sample = sampler.sample(prompt(TOKENS[:5]), 1, types.SamplingParams(max_tokens=8, stop=[], seed=1)).result(WAIT)
+        scored = logprobs(forward(run, [datum([*TOKENS[:5], *sample.sequences[0].tokens])]))[0]
+        found = np.asarray(sample.sequences[0].logprobs, np.float32)
+        assert np.array_equal(scored[4:].astype(np.float32).view(np.uint32), found.view(np.uint32))
+        path = run.save_state("divided").result(WAIT).path
+        expected = logprobs(forward(run, BATCH))
+        restart(server, "dp=2,zero=3")
+        assert all(np.array_equal(a, b) for a, b in zip(logprobs(forward(run, BATCH)), expected, strict=True))
+    restart(server, "tp=1")
+    with client(server) as service:
+        resumed = service.create_training_client_from_state_with_optimizer(path).result(WAIT)
+        for a, b in zip(logprobs(forward(resumed, BATCH)), expected, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-4)
+    assert server.stop() == 0
+    assert "panicked at" not in server.text(), server.tail(100)
 
 
 def test_a_layout_that_does_not_fit_is_refused(tmp_path):

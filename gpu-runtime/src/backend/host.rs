@@ -45,6 +45,12 @@ impl Params for HostParams {
         self.0[index][first..first + values.len()].copy_from_slice(values);
     }
 
+    fn add(&mut self, index: usize, first: usize, values: &[f32]) {
+        for (to, value) in self.0[index][first..first + values.len()].iter_mut().zip(values) {
+            *to += value;
+        }
+    }
+
     fn reduce(&mut self, index: usize, ranks: &Ranks, group: Range<usize>) {
         ranks.reduce_within(group, &mut self.0[index]);
     }

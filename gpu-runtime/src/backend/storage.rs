@@ -39,6 +39,9 @@ pub trait Params: Clone + Send + Sync + 'static {
     /// Overwrites elements of an array, from `first` on.
     fn write(&mut self, index: usize, first: usize, values: &[f32]);
 
+    /// Adds to elements of an array, from `first` on.
+    fn add(&mut self, index: usize, first: usize, values: &[f32]);
+
     /// Replaces an array by its sum over the ranks of a group, see [`Ranks::reduce_within`].
     fn reduce(&mut self, index: usize, ranks: &Ranks, group: Range<usize>);
 }

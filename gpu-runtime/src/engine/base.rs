@@ -11,7 +11,9 @@ use crate::backend::Backend;
 use crate::collective::Ranks;
 use crate::config::{LoadError, ModelConfig, ModelFiles, ModelSource, TensorSource, WeightFiles};
 use crate::grammar::{Grammar, GrammarCompiler};
+use crate::model::replicas::own_part;
 use crate::model::{Model, ParamSpec, ShardAxis, TrainedParams, Weights, WholeModel};
+use crate::parallel::Parallel;
 use crate::stop::Detokenizer;
 
 /// A base model: packed weights, shared by every run and sampler on it, and with other names of the same files.
@@ -30,6 +32,8 @@ pub(super) struct Base<B: Backend> {
     pub(super) fingerprint: Arc<str>,
     /// Those that hold the same part of the model.
     pub(super) replicas: Ranks,
+    /// How all ranks share models and runs.
+    pub(super) layout: Parallel,
 }
 
 impl<B: Backend> Base<B> {
@@ -82,6 +86,7 @@ impl<B: Backend> Base<B> {
             weight_files: source.weight_files,
             fingerprint,
             replicas: groups.replicas.clone(),
+            layout: groups.layout,
         })
     }
 
@@ -160,11 +165,20 @@ impl<B: Backend> Base<B> {
         compiler.as_ref().map_err(Clone::clone)?.compile(schema)
     }
 
-    /// This rank's parts of all parameters in f32, as the files have them.
+    /// Whether replicas divide the parameters of runs that train `what`.
+    pub(super) fn divides<'a>(&self, what: impl Into<TrainedParams<'a>>) -> bool {
+        self.layout.divides_parameters() && !self.replicas.is_single() && what.into().lora.is_none()
+    }
+
+    /// This rank's parts of all parameters in f32, as the files have them; where replicas divide them, this replica's parts of
+    /// these.
     pub(super) fn read_masters(&self) -> Result<Vec<Vec<f32>>, OpError> {
         let tensors = self.tensors.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = self.model.table.specs.iter().map(|param| self.model.shard.read(param, &**tensors));
-        read.collect::<Result<_, _>>()
+        let read = self.model.table.specs.iter().map(|param| {
+            let own = self.model.shard.read(param, &**tensors)?;
+            Ok(if self.layout.divides_parameters() { own_part(&self.replicas, &own) } else { own })
+        });
+        read.collect::<Result<_, LoadError>>()
             .map_err(|error| OpError::server(format!("base model {} cannot be read: {error}", self.name)))
     }
 

@@ -151,7 +151,10 @@ impl<B: Backend> Engine<B> {
                     return Err(not_sampled("model_id"));
                 }
                 let bytes = run.snapshot_bytes();
-                let snapshot = snapshot.map(|key| (key, run.sampler_weights(&*self.backend), bytes));
+                let snapshot = match snapshot {
+                    Some(key) => Some((key, run.sampler_weights(&*self.backend)?, bytes)),
+                    None => None,
+                };
                 let Some(target) = target else {
                     self.add_snapshot(snapshot);
                     return Ok(ControlOutcome::Done(OpResult::Saved(None)));
@@ -175,7 +178,7 @@ impl<B: Backend> Engine<B> {
     /// The base model of a run that is about to be loaded, for which keys and values make room.
     fn base_with_room(&mut self, spec: &RunSpec) -> Result<Arc<Base<B>>, OpError> {
         let base = self.base(&spec.base_model)?;
-        self.limit_kv(run_memory(&*self.backend, base.config(), spec, base.replicas.world()).bytes);
+        self.limit_kv(run_memory(&*self.backend, base.config(), spec, base.layout).bytes);
         Ok(base)
     }
 

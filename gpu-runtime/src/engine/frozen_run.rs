@@ -19,7 +19,10 @@ impl<B: Backend> TrainingRun<B> {
             return Some(frozen(Arc::clone(&self.masters), moments.cloned(), sum.cloned()));
         }
         // Every rank takes part in every gather, whatever came of the last one.
-        let masters = self.whole(backend, &self.masters);
+        let masters = match self.is_divided() {
+            true => self.whole_of_parts(backend, &self.masters),
+            false => self.whole(backend, &self.masters),
+        };
         let moments = moments.map(|moments| moments.each_ref().map(|moment| self.whole_of_parts(backend, moment)));
         let sum = sum.map(|sum| self.whole_of_parts(backend, sum));
         let moments = match moments {
@@ -43,7 +46,7 @@ impl<B: Backend> TrainingRun<B> {
         if self.base.replicas.is_single() {
             return self.whole(backend, own);
         }
-        let all = gather(&self.base.replicas, own, &self.masters.lens())?;
+        let all = gather(&self.base.replicas, own, &self.whole_lens())?;
         self.whole(backend, &backend.upload_params(all))
     }
 }

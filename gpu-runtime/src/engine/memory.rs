@@ -12,7 +12,8 @@ use super::base::Base;
 use crate::backend::Backend;
 use crate::config::{LoadError, ModelConfig};
 use crate::model::replicas::part_elements;
-use crate::model::{Adapter, ParamSpec, ParamTable, Shard, TrainedParams, Weights};
+use crate::model::{Adapter, ParamSpec, ParamTable, Shard, TrainedParams, Units, Weights, lookup_bytes, packed_bytes};
+use crate::parallel::Parallel;
 
 /// The fraction of the limit of keys and values that runs never get.
 const KV_PART: usize = 4;
@@ -73,17 +74,26 @@ impl Budget {
     }
 }
 
-/// What a run of a model takes on a rank whose part of the model is `config`'s. With several replicas each has a part of the
-/// optimizer's state.
+/// What a run of a model takes on a rank of `layout` whose part of the model is `config`'s. With several replicas each has a part of
+/// the optimizer's state, or of all of it.
 pub(super) fn run_memory<'a, B: Backend>(
     backend: &B,
     config: &ModelConfig,
     what: impl Into<TrainedParams<'a>>,
-    replicas: usize,
+    layout: Parallel,
 ) -> RunMemory {
-    let (table, what) = (ParamTable::new(config), what.into());
-    let lens: Vec<usize> = table.trained(config, what).iter().map(ParamSpec::len).collect();
+    let (table, what, replicas) = (ParamTable::new(config), what.into(), layout.dp());
+    let trained = table.trained(config, what);
+    let lens: Vec<usize> = trained.iter().map(ParamSpec::len).collect();
     let [whole, part] = [1, replicas].map(|replicas| part_elements(lens.iter().copied(), replicas) * size_of::<f32>());
+    if layout.divides_parameters() && what.lora.is_none() {
+        // Masters, two moments, and the gradients of the request in progress and those accumulated.
+        let packed = |param: &ParamSpec, trains| packed_bytes(backend, param, trains);
+        let gathered = Units::of(&table, &trained).memory(&trained, packed, lookup_bytes(config));
+        let snapshot = Weights::planned_bytes(backend, config, false);
+        let held = 5 * part + gathered.weights + gathered.gradients;
+        return RunMemory { bytes: bytes(held), snapshot_bytes: bytes(snapshot) };
+    }
     // Masters and the gradient of the request in progress; two moments and the accumulated gradient; and in a step the masters
     // that this replica updates, where there are others.
     let arrays = 2 * whole + 3 * part + if replicas > 1 { part } else { 0 };
@@ -125,7 +135,7 @@ impl<B: Backend> PlanMemory for Planner<B> {
 
     fn run(&self, spec: &RunSpec) -> Option<RunMemory> {
         let base = self.bases.iter().find(|base| base.name == spec.base_model)?;
-        Some(run_memory(&*self.backend, base.config(), spec, base.replicas.world()))
+        Some(run_memory(&*self.backend, base.config(), spec, base.layout))
     }
 }
 

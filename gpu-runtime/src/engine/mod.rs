@@ -7,6 +7,7 @@ mod checkpoint_reader;
 mod checkpoint_writer;
 mod control_ops;
 mod control_queue;
+mod divided_run;
 mod fair_share;
 mod fingerprint;
 mod frozen_run;

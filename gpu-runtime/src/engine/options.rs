@@ -19,7 +19,7 @@ pub struct EngineOptions {
     /// Budget in bytes of keys and values, for samples and the prefix cache together. Runs may leave less of it.
     pub kv_bytes: usize,
     /// Rows of a microbatch; where it is `None`, as many as suit the backend. A longer example is a microbatch of its own. No bit
-    /// of a result depends on it.
+    /// of a result depends on it. Passes that train a run whose parameters replicas divide have their own, on which bits depend.
     pub microbatch_tokens: Option<usize>,
     /// Budget in bytes of a training pass. Microbatches shrink to fit; an example that alone exceeds it saves fewer
     /// activations and recomputes the others, which changes no bit. One that exceeds it even so is computed nevertheless.

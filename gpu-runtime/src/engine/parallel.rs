@@ -281,3 +281,7 @@ mod loading_tests;
 #[cfg(test)]
 #[path = "vocabulary_tests.rs"]
 mod vocabulary_tests;
+
+#[cfg(test)]
+#[path = "divided_memory_tests.rs"]
+mod divided_memory_tests;

@@ -20,14 +20,16 @@ fn engine() -> ParallelEngine<HostBackend> {
 }
 
 fn engine_of(layout: &str) -> ParallelEngine<HostBackend> {
+    engine_with(layout, Some(LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true }))
+}
+
+fn engine_with(layout: &str, lora: Option<LoraSpec>) -> ParallelEngine<HostBackend> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/llama");
     let parallel: Parallel = layout.parse().unwrap();
     let options = EngineOptions { parallel, threads: 2, ..EngineOptions::default() };
     let models = (0..parallel.world()).map(|_| vec![("m".to_owned(), load(&path).unwrap())]).collect();
     let mut engine = ParallelEngine::new(models, options).unwrap();
-    let lora = LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
-    let spec =
-        RunSpec { base_model: "m".into(), lora: Some(lora), optimizer: Optimizer::AdamW, head: ModelHead::Unembedding };
+    let spec = RunSpec { base_model: "m".into(), lora, optimizer: Optimizer::AdamW, head: ModelHead::Unembedding };
     start(&mut engine, "create", Operation::CreateRun { run: RunId::new("a"), spec });
     assert_eq!(drain(&mut engine), 1);
     engine
@@ -107,7 +109,9 @@ fn a_rank_that_is_lost_ends_the_engine() {
 
 #[test]
 fn a_replica_that_is_lost_or_goes_another_way_ends_the_engine() {
-    for layout in ["dp=2", "tp=2,dp=2"] {
+    let layouts = [("dp=2", false), ("tp=2,dp=2", false), ("dp=2,zero=3", true), ("tp=2,dp=2,zero=3", true)];
+    for (layout, full) in layouts {
+        let engine_of = |layout| if full { engine_with(layout, None) } else { engine_of(layout) };
         let mut engine = engine_of(layout);
         let last = engine.followers.len() - 1;
         engine.followers[last].as_thread().unwrap().end();
@@ -123,8 +127,11 @@ fn a_replica_that_is_lost_or_goes_another_way_ends_the_engine() {
 
 #[test]
 fn a_panic_on_one_replica_fails_its_request_alone() {
-    for layout in ["dp=2", "tp=2,dp=2"] {
-        let mut engine = engine_of(layout);
+    let lora = LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
+    for (layout, lora) in
+        [("dp=2", Some(lora.clone())), ("tp=2,dp=2", Some(lora)), ("dp=2,zero=3", None), ("tp=2,dp=2,zero=3", None)]
+    {
+        let mut engine = engine_with(layout, lora);
         let mut poisoned = pass("a", 3);
         if let Operation::ForwardBackward(request) = &mut poisoned {
             // One replica computes this example.
@@ -165,10 +172,10 @@ fn replicas_have_a_part_of_the_moments_each() {
 }
 
 /// What an engine does with these operations: all that it returns.
-fn outcome(engine: &mut impl trainyard_protocol::Engine) -> Vec<Completion> {
+fn outcome(engine: &mut impl trainyard_protocol::Engine, full: bool) -> Vec<Completion> {
     let lora = LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
-    let spec =
-        RunSpec { base_model: "m".into(), lora: Some(lora), optimizer: Optimizer::AdamW, head: ModelHead::default() };
+    let lora = (!full).then_some(lora);
+    let spec = RunSpec { base_model: "m".into(), lora, optimizer: Optimizer::AdamW, head: ModelHead::default() };
     let create = Operation::CreateRun { run: RunId::new("a"), spec };
     let mut done = Vec::new();
     for (name, operation) in
@@ -185,7 +192,7 @@ fn outcome(engine: &mut impl trainyard_protocol::Engine) -> Vec<Completion> {
 
 #[test]
 fn processes_compute_what_threads_do() {
-    for layout in ["tp=2", "dp=2"] {
+    for layout in ["tp=2", "dp=2", "dp=2,zero=3"] {
         processes_and_threads(layout.parse().unwrap());
     }
 }
@@ -208,14 +215,14 @@ fn processes_and_threads(parallel: Parallel) {
         let follower = scope.spawn(move || join(1).follow(models(), &smaller, || ()));
         let mut engine = join(0).lead(models(), &options).unwrap();
         assert_eq!(engine.stats().kv_limit, options.kv_bytes as u64);
-        let found = outcome(&mut engine);
+        let found = outcome(&mut engine, parallel.divides_parameters());
         drop(engine);
         follower.join().unwrap().unwrap();
         found
     });
     let both = EngineOptions { threads: 2, ..options };
     let mut threads = ParallelEngine::new(vec![models(), models()], both).unwrap();
-    assert_eq!(found, outcome(&mut threads));
+    assert_eq!(found, outcome(&mut threads, parallel.divides_parameters()));
 }
 
 /// Notes the tensors that are read.

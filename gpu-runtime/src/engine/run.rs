@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use trainyard_protocol::{LoraSpec, OpError, RunMemory, RunSpec};
 
 use super::base::Base;
+use super::divided_run::own_parts;
 use super::memory::run_memory;
 use super::sampler::SamplerWeights;
 use crate::backend::{Backend, Params};
@@ -16,7 +17,8 @@ use crate::rng::kaiming_uniform_fill;
 pub(super) struct TrainingRun<B: Backend> {
     pub(super) base: Arc<Base<B>>,
     pub(super) spec: RunSpec,
-    /// Trained parameters in f32, in the order of [`crate::model::ParamTable::trained`].
+    /// Trained parameters in f32, in the order of [`crate::model::ParamTable::trained`]: all of them, or this replica's parts where
+    /// replicas divide them.
     pub(super) masters: Arc<B::Params>,
     /// First and second moments, this replica's parts of them; `None` before the first step.
     pub(super) moments: Option<Arc<[B::Params; 2]>>,
@@ -48,6 +50,8 @@ enum PassWeights<B: Backend> {
     /// Packed when a pass or a sampler needs it.
     Lora(LoraSpec, Option<Arc<Adapter<B>>>),
     Full(Arc<Weights<B>>),
+    /// All parameters, of which replicas hold parts: passes gather them.
+    Divided,
 }
 
 impl<B: Backend> TrainingRun<B> {
@@ -64,7 +68,7 @@ impl<B: Backend> TrainingRun<B> {
         Self::from_masters(backend, base, spec, masters)
     }
 
-    /// A run with given parameters, all of them or this rank's parts, and no optimizer state.
+    /// A run with given parameters, all of them or this rank's parts or this replica's parts of these, and no optimizer state.
     pub(super) fn from_masters(
         backend: &B,
         base: Arc<Base<B>>,
@@ -74,10 +78,13 @@ impl<B: Backend> TrainingRun<B> {
         let planned = |lora, trains| Adapter::planned_bytes(backend, base.config(), lora, trains);
         let bytes = |lora| [false, true].map(|trains| planned(lora, trains));
         let adapter_bytes = spec.lora.as_ref().map_or([0; 2], bytes);
-        let planned = run_memory(backend, base.config(), &spec, base.replicas.world());
-        let masters = backend.upload_params(base.slices(&spec, masters));
+        let planned = run_memory(backend, base.config(), &spec, base.layout);
+        let divides = base.divides(&spec);
+        let own = if divides { own_parts(&base, &spec, masters) } else { base.slices(&spec, masters) };
+        let masters = backend.upload_params(own);
         let pass_weights = match &spec.lora {
             Some(lora) => PassWeights::Lora(lora.clone(), None),
+            None if divides => PassWeights::Divided,
             None => PassWeights::Full(Arc::new(base.pack(backend, &masters)?)),
         };
         Ok(Self {
@@ -103,20 +110,25 @@ impl<B: Backend> TrainingRun<B> {
 
     /// Whether it trains all parameters; then it never shares a pass.
     pub(super) fn is_full(&self) -> bool {
-        matches!(self.pass_weights, PassWeights::Full(_))
+        matches!(self.pass_weights, PassWeights::Full(_) | PassWeights::Divided)
+    }
+
+    /// Whether replicas divide its parameters (ZeRO stage 3). Then its gradients are parts from the start.
+    pub(super) fn is_divided(&self) -> bool {
+        matches!(self.pass_weights, PassWeights::Divided)
     }
 
     /// Its adapter, if that is packed.
     pub(super) fn packed(&self) -> Option<Arc<Adapter<B>>> {
         match &self.pass_weights {
             PassWeights::Lora(_, adapter) => adapter.clone(),
-            PassWeights::Full(_) => None,
+            PassWeights::Full(_) | PassWeights::Divided => None,
         }
     }
 
-    /// Its scalar head, if it has one, as its parameters are now.
+    /// Its scalar head, if it has one, as its parameters are now; `None` where passes gather it.
     pub(super) fn scalar_head(&self) -> Option<RunHead<B>> {
-        self.spec.head.is_scalar().then(|| RunHead::of(&self.masters))
+        (self.spec.head.is_scalar() && !self.is_divided()).then(|| RunHead::of(&self.masters))
     }
 
     /// Bytes that its adapter has when it is packed for a pass.
@@ -175,6 +187,7 @@ impl<B: Backend> TrainingRun<B> {
         let packed = match &self.pass_weights {
             PassWeights::Lora(_, adapter) => adapter.as_ref().map_or(0, |_| self.adapter_bytes(true)),
             PassWeights::Full(weights) => weights.bytes(backend),
+            PassWeights::Divided => 0,
         };
         arrays + packed
     }
@@ -184,10 +197,10 @@ impl<B: Backend> TrainingRun<B> {
         self.masters.bytes()
     }
 
-    /// The weights that its passes read, without the adapter.
+    /// The weights that its passes read, without the adapter. Where these gather them, those of the base model.
     pub(super) fn weights(&self) -> &Arc<Weights<B>> {
         match &self.pass_weights {
-            PassWeights::Lora(..) => &self.base.weights,
+            PassWeights::Lora(..) | PassWeights::Divided => &self.base.weights,
             PassWeights::Full(weights) => weights,
         }
     }
@@ -197,8 +210,12 @@ impl<B: Backend> TrainingRun<B> {
         self.planned.snapshot_bytes as usize
     }
 
-    /// The current weights, for a sampler. The adapter is shared between calls until it changes.
-    pub(super) fn sampler_weights(&mut self, backend: &B) -> SamplerWeights<B> {
+    /// The current weights, for a sampler. The adapter is shared between calls until it changes. Where replicas divide the
+    /// parameters, all of them call it together, and each gets all weights.
+    pub(super) fn sampler_weights(&mut self, backend: &B) -> Result<SamplerWeights<B>, OpError> {
+        if self.is_divided() {
+            return self.gathered_weights(backend);
+        }
         let packed = self.pack(backend, &mut None);
         let frozen = |packed: Arc<Adapter<B>>| {
             let adapter = self.sampler_adapter.upgrade().unwrap_or_else(|| Arc::new(packed.frozen(backend)));
@@ -206,7 +223,7 @@ impl<B: Backend> TrainingRun<B> {
             adapter
         };
         let adapter = packed.map(frozen);
-        SamplerWeights { base: Arc::clone(&self.base), weights: Arc::clone(self.weights()), adapter }
+        Ok(SamplerWeights { base: Arc::clone(&self.base), weights: Arc::clone(self.weights()), adapter })
     }
 
     /// A zero gradient, in recycled memory where there is some.
@@ -220,9 +237,14 @@ impl<B: Backend> TrainingRun<B> {
         }
     }
 
-    /// Stores a consumed gradient as memory for the next one, unless it is a part.
+    /// Whether passes add up what the optimizer takes: there are no other replicas, or they exchange gradients in each pass.
+    fn sums_as_stored(&self) -> bool {
+        self.base.replicas.is_single() || self.is_divided()
+    }
+
+    /// Stores a consumed gradient as memory for the next one, if that has the same arrays.
     pub(super) fn recycle_gradient(&mut self, grads: B::Params) {
-        if self.is_full() && self.base.replicas.is_single() {
+        if self.is_full() && self.sums_as_stored() {
             self.spare_gradient = Some(grads);
         }
     }
@@ -230,7 +252,7 @@ impl<B: Backend> TrainingRun<B> {
     /// Adds the gradient of a request, of which each replica computed a part of the examples. Fails, changing nothing, if it or
     /// the sum is not finite: the run can continue without it.
     pub(super) fn accumulate(&mut self, backend: &B, grads: B::Params) -> Result<(), OpError> {
-        let grads = if self.base.replicas.is_single() {
+        let grads = if self.sums_as_stored() {
             grads
         } else {
             let part = scatter_sums(backend, &self.base.replicas, &grads);
@@ -271,22 +293,22 @@ impl<B: Backend> TrainingRun<B> {
                 Some(own) => own.update(backend, &self.masters),
                 None => *weights = Arc::new(self.base.pack(backend, &self.masters)?),
             },
+            PassWeights::Divided => {}
         }
         Ok(())
     }
 
     /// A zero gradient as the optimizer takes it: this replica's parts.
     pub(super) fn zero_step_gradient(&mut self, backend: &B) -> B::Params {
-        if self.base.replicas.is_single() {
+        if self.sums_as_stored() {
             return self.zero_gradient(backend);
         }
         backend.zero_params(&part_lens(&self.masters.lens(), &self.base.replicas))
     }
 
-    /// This replica's parts of its parameters, for an optimizer step, if there are other replicas.
+    /// This replica's parts of its parameters, for an optimizer step, if there are other replicas and all have all of them.
     pub(super) fn master_part(&self, backend: &B) -> Option<B::Params> {
-        let replicas = &self.base.replicas;
-        (!replicas.is_single()).then(|| part_of(backend, replicas, &self.masters))
+        (!self.sums_as_stored()).then(|| part_of(backend, &self.base.replicas, &self.masters))
     }
 
     /// Its parameters from the parts that all replicas have updated.

@@ -7,14 +7,14 @@ use super::linear::Linear;
 use super::norm_weight::NormWeight;
 use crate::backend::{Backend, GradientSinks, LoraSegment, Rows};
 
-/// The backward pass of the blocks of a batch.
+/// The backward pass of a block of a batch.
 pub(super) struct Backward<'a, 'b, 'c, B: Backend> {
     pub(super) batch: BlockPass<'a, B>,
     /// Rows of the batch by sequence.
-    pub(super) sequences: Vec<Range<usize>>,
+    pub(super) sequences: &'a [Range<usize>],
     pub(super) sinks: GradientSinks<'b, 'c, B>,
     /// By group: whether its gradients are wanted.
-    pub(super) trains: Vec<bool>,
+    pub(super) trains: &'a [bool],
 }
 
 impl<'a, B: Backend> Backward<'a, '_, '_, B> {
@@ -28,7 +28,7 @@ impl<'a, B: Backend> Backward<'a, '_, '_, B> {
         dx: &mut B::Rows,
     ) -> (Vec<LoraSegment<'a, B>>, B::LowRank) {
         let lora = match self.sinks {
-            GradientSinks::Adapters(_) => linear.segments(self.batch.groups, layer, None, &self.trains),
+            GradientSinks::Adapters(_) => linear.segments(self.batch.groups, layer, None, self.trains),
             GradientSinks::Full(_) => Vec::new(),
         };
         let d_low_rank = self.batch.backend.linear_backward(&linear.with(&lora), dy, dx);
@@ -44,7 +44,7 @@ impl<'a, B: Backend> Backward<'a, '_, '_, B> {
         x: &B::WeightInput<'_>,
         dy: &B::OutputGradient<'_>,
     ) {
-        let (backend, sequences) = (self.batch.backend, &self.sequences);
+        let (backend, sequences) = (self.batch.backend, self.sequences);
         match &mut self.sinks {
             GradientSinks::Full(grads) => backend.weight_gradients(&linear.parts(), sequences, x, dy, grads),
             GradientSinks::Adapters(sinks) => backend.lora_gradients(lora, sequences, x, dy, low_rank, sinks),
@@ -67,7 +67,7 @@ impl<'a, B: Backend> Backward<'a, '_, '_, B> {
     /// Adds the gradient with respect to the input of a norm to `dx`, and that of its weight to the sink.
     pub(super) fn norm(&mut self, norm: &NormWeight<B>, param: usize, x: &B::Rows, dy: &B::Rows, dx: &mut B::Rows) {
         let dw = full(&mut self.sinks).map(|params| (params, param));
-        let eps = self.batch.w.model.config.rms_norm_eps;
+        let eps = self.batch.model.config.rms_norm_eps;
         self.batch.backend.norm_backward(norm.with(eps), x, dy, dx, dw);
     }
 }

@@ -1,14 +1,15 @@
-//! A batch in its passes through a model's blocks.
+//! A batch in its passes through a block.
 
 use super::adapter::RowGroup;
 use super::linear::Linear;
-use super::weights::Weights;
+use super::weights::{BlockWeights, Model};
 use crate::backend::{AttentionCall, Backend, LatentHeads, LatentRotation, Rotation, Span};
 
-/// The batch as every block sees it.
+/// The batch as a block sees it.
 pub(super) struct BlockPass<'a, B: Backend> {
     pub(super) backend: &'a B,
-    pub(super) w: &'a Weights<B>,
+    pub(super) model: &'a Model<B>,
+    pub(super) block: &'a BlockWeights<B>,
     pub(super) groups: &'a [RowGroup<B>],
     pub(super) positions: &'a [u32],
     pub(super) spans: &'a [Span],
@@ -31,19 +32,19 @@ impl<B: Backend> BlockPass<'_, B> {
 
     /// The arguments of a block's attention.
     pub(super) fn attention(&self, layer: usize) -> AttentionCall<'_> {
-        let window = self.w.model.config.blocks[layer].window;
-        AttentionCall { shape: &self.w.model.shape, layer, window, spans: self.spans }
+        let window = self.model.config.blocks[layer].window;
+        AttentionCall { shape: &self.model.shape, layer, window, spans: self.spans }
     }
 
     /// The arguments of a block's head norms and rotation.
     pub(super) fn rotation(&self, layer: usize) -> Rotation<'_, B> {
-        let eps = self.w.model.config.rms_norm_eps;
-        let norms = self.w.blocks[layer].head_norms.as_ref().map(|norms| norms.each_ref().map(|norm| norm.with(eps)));
-        Rotation { shape: &self.w.model.shape, norms, rope: self.w.model.rope(layer), positions: self.positions }
+        let eps = self.model.config.rms_norm_eps;
+        let norms = self.block.head_norms.as_ref().map(|norms| norms.each_ref().map(|norm| norm.with(eps)));
+        Rotation { shape: &self.model.shape, norms, rope: self.model.rope(layer), positions: self.positions }
     }
 
     /// The arguments of the rotation of a block whose attention is latent.
     pub(super) fn latent_rotation(&self, layer: usize, heads: LatentHeads) -> LatentRotation<'_, B> {
-        LatentRotation { heads, rope: self.w.model.rope(layer), positions: self.positions }
+        LatentRotation { heads, rope: self.model.rope(layer), positions: self.positions }
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct ExpertRanks<'a, B: Backend> {
 
 impl<'a, B: Backend> ExpertRanks<'a, B> {
     pub(super) fn of(batch: &BlockPass<'a, B>, layer: usize) -> Self {
-        let model = &batch.w.model;
+        let model = &batch.model;
         Self { backend: batch.backend, ranks: &model.ranks, experts: model.config.blocks[layer].experts.as_ref() }
     }
 

@@ -61,7 +61,7 @@ fn groups_of<B: Backend>(groups: &[RowGroup<B>], part: &ExpertRows) -> Vec<RowGr
 /// How a block routes, and what it adds to scores for the choice.
 fn rule<'a, B: Backend>(batch: &BlockPass<'a, B>, layer: usize) -> (RouterRule, &'a [f32]) {
     // A block has experts exactly where its description has.
-    let experts = batch.w.model.config.blocks[layer].experts.as_ref();
+    let experts = batch.model.config.blocks[layer].experts.as_ref();
     experts.map_or((RouterRule::softmax(1, true), &[][..]), |experts| (experts.rule, &experts.correction[..]))
 }
 
@@ -73,7 +73,7 @@ pub(super) fn routed<B: Backend>(
     (pre, post): (&NormWeight<B>, Option<&NormWeight<B>>),
     x: B::Rows,
 ) -> (B::Rows, ExpertActivations<B>) {
-    let (backend, c) = (batch.backend, &batch.w.model.config);
+    let (backend, c) = (batch.backend, &batch.model.config);
     let (ExpertWeights { router, shared, .. }, ranks) = (mixture, ExpertRanks::of(batch, layer));
     let normed = backend.norm(pre.with(c.rms_norm_eps), &x);
     let packed = backend.lhs(&normed);
@@ -121,7 +121,7 @@ fn expert<B: Backend>(
     mlp: &GatedMlp<B>,
     normed: &B::Rows,
 ) -> (PartActivations<B>, B::Rows) {
-    let (backend, c) = (batch.backend, &batch.w.model.config);
+    let (backend, c) = (batch.backend, &batch.model.config);
     let groups = groups_of(batch.groups, part);
     let linear = |linear: &Linear<B>, input: &B::Lhs| {
         let lora = linear.segments(&groups, layer, Some(part.expert), &[]);
@@ -148,8 +148,8 @@ pub(super) fn backward<'a, B: Backend>(
     saved: ExpertActivations<B>,
     dx: &mut B::Rows,
 ) {
-    let (backend, w) = (pass.batch.backend, pass.batch.w);
-    let (block, p, c) = (&w.blocks[layer], &w.model.table.blocks[layer], &w.model.config);
+    let (backend, model, block) = (pass.batch.backend, pass.batch.model, pass.batch.block);
+    let (p, c) = (&model.table.blocks[layer], &model.config);
     let (ExpertWeights { router, shared, .. }, ranks) = (mixture, ExpertRanks::of(&pass.batch, layer));
     let ExpertActivations { x, logits, dispatch, weights, parts, outputs, out, shared: saved_shared } = saved;
     let d_out = pass.d_output(block.post_mlp.as_ref().zip(p.post_mlp), out.as_ref(), dx);
@@ -166,11 +166,11 @@ pub(super) fn backward<'a, B: Backend>(
     }
     common_gradients(pass, layer, common, (&dispatch, &weights), &normed, d_sum);
     let mut d_normed = backend.alloc(x.rows(), x.width());
-    let dy = backend.output_gradient(Held::Owned(d_logits), &pass.sequences);
+    let dy = backend.output_gradient(Held::Owned(d_logits), pass.sequences);
     backend.linear_backward(&router.with(&[]), &dy, &mut d_normed);
     if let (Some(grads), MlpParams::Experts { .. }) = (full(&mut pass.sinks), &p.mlp) {
-        let input = backend.weight_input(Held::Borrowed(&normed), &pass.sequences);
-        backend.weight_gradients(&router.parts(), &pass.sequences, &input, &dy, grads);
+        let input = backend.weight_input(Held::Borrowed(&normed), pass.sequences);
+        backend.weight_gradients(&router.parts(), pass.sequences, &input, &dy, grads);
     }
     drop(dy);
     let all = ranks.gather(&d_inputs, &dispatch, x.width());
@@ -196,11 +196,11 @@ fn expert_backward<B: Backend>(
     (normed, d_output): (&B::Rows, B::Rows),
     common: &mut CommonSides<B>,
 ) -> B::Rows {
-    let (backend, c) = (pass.batch.backend, &pass.batch.w.model.config);
+    let (backend, c) = (pass.batch.backend, &pass.batch.model.config);
     let groups = groups_of(pass.batch.groups, part);
     let sequences: Vec<Range<usize>> = pass.sequences.iter().map(|rows| part.within(rows)).collect();
     let trains_all = matches!(pass.sinks, GradientSinks::Full(_));
-    let trains = &pass.trains;
+    let trains = pass.trains;
     let segments = |linear: &Linear<B>| match trains_all {
         true => Vec::new(),
         false => linear.segments(&groups, layer, Some(part.expert), trains),

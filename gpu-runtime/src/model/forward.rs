@@ -11,7 +11,7 @@ use super::latent_weights::QkvWeights;
 use super::linear::Linear;
 use super::mlp_weights::{GatedMlp, MlpWeights};
 use super::norm_weight::NormWeight;
-use super::weights::Weights;
+use super::weight_source::WeightSource;
 use crate::backend::{Backend, Dispatch, FamilyOps, LatentOps, Rows, Span};
 
 /// A batch: every sequence contributes consecutive rows, groups cover the rows in order.
@@ -119,17 +119,26 @@ fn positions(rows: usize, spans: &[Span]) -> Vec<u32> {
 /// blocks save the activations for the backward pass, and the others their input.
 pub(crate) fn forward<B: Backend>(
     backend: &B,
-    w: &Weights<B>,
+    weights: &mut WeightSource<'_, B>,
     input: PassInput<'_, B>,
     save: Option<usize>,
 ) -> Pass<B> {
-    let mut x = w.embed(backend, input.tokens);
-    let spans = w.model.kv().extend(backend, input.rows, input.kv);
+    let model = weights.model();
+    let mut x = weights.embedding(backend).embed(backend, input.tokens);
+    let spans = model.kv().extend(backend, input.rows, input.kv);
     let positions = positions(input.tokens.len(), &spans);
-    let batch = BlockPass { backend, w, groups: input.groups, positions: &positions, spans: &spans };
-    let (mut saved, mut dispatches) = (Vec::new(), Vec::new());
-    for layer in 0..w.blocks.len() {
-        let all = save.is_some_and(|save| layer + save >= w.blocks.len());
+    let (mut saved, mut dispatches, layers) = (Vec::new(), Vec::new(), model.config.num_layers());
+    for layer in 0..layers {
+        let block = weights.block(backend, layer);
+        let batch = BlockPass {
+            backend,
+            model: &model,
+            block: &block,
+            groups: input.groups,
+            positions: &positions,
+            spans: &spans,
+        };
+        let all = save.is_some_and(|save| layer + save >= layers);
         if save.is_some() && !all {
             saved.push(SavedBlock::Input(backend.copy(&x)));
         }
@@ -152,11 +161,11 @@ impl<B: Backend> BlockPass<'_, B> {
     /// Computes a block on the residual stream `x` and returns the stream after it. Keys and values are written unless an
     /// earlier pass over the same batch did. With `save`, also returns the activations.
     fn block(&self, layer: usize, x: B::Rows, writes_kv: bool, save: bool) -> BlockOutput<B> {
-        let (backend, block, c) = (self.backend, &self.w.blocks[layer], &self.w.model.config);
+        let (backend, block, c) = (self.backend, self.block, &self.model.config);
         let normed = backend.norm_lhs(block.pre_attention.with(c.rms_norm_eps), &x);
         let (qkv, projected) = self.qkv(layer, &block.qkv, &normed, save);
         drop(normed);
-        let mut kv = self.w.model.kv();
+        let mut kv = self.model.kv();
         if writes_kv {
             kv.write(backend, layer, self.spans, &qkv);
         }
@@ -189,7 +198,7 @@ impl<B: Backend> BlockPass<'_, B> {
 
     /// Rotated queries, keys and values of a block's normalised input.
     fn qkv(&self, layer: usize, w: &QkvWeights<B>, normed: &B::Lhs, save: bool) -> (B::Rows, QkvActivations<B>) {
-        match (w, Latent::of(&self.w.model.config)) {
+        match (w, Latent::of(&self.model.config)) {
             (QkvWeights::Latent(w), Some(latent)) => {
                 let (qkv, saved) = latent.forward(self, layer, w, normed);
                 (qkv, QkvActivations::Latent(saved))
@@ -210,7 +219,7 @@ impl<B: Backend> BlockPass<'_, B> {
         (pre, post): (&NormWeight<B>, Option<&NormWeight<B>>),
         x: B::Rows,
     ) -> (B::Rows, MlpActivations<B>) {
-        let (backend, c) = (self.backend, &self.w.model.config);
+        let (backend, c) = (self.backend, &self.model.config);
         let normed = backend.norm_lhs(pre.with(c.rms_norm_eps), &x);
         let (gate_up, z_gate_up) = self.linear(layer, &mlp.gate_up, &normed, None);
         drop(normed);
@@ -229,7 +238,7 @@ impl<B: Backend> BlockPass<'_, B> {
         residual: Option<&B::Rows>,
         outputs: usize,
     ) -> (B::Rows, B::LowRank) {
-        let ranks = &self.w.model.tensor_ranks;
+        let ranks = &self.model.tensor_ranks;
         let lora = linear.segments(self.groups, layer, None, &[]);
         let (call, residual) = match ranks.rank() {
             0 => (linear.with(&lora), residual),
@@ -257,7 +266,7 @@ impl<B: Backend> BlockPass<'_, B> {
         };
         let (out, low_rank) = self.sum_onto(layer, linear, input, None, x.width());
         let mut sum = self.backend.copy(x);
-        self.backend.add_norm(norm.with(self.w.model.config.rms_norm_eps), &out, &mut sum);
+        self.backend.add_norm(norm.with(self.model.config.rms_norm_eps), &out, &mut sum);
         (sum, Some(out), low_rank)
     }
 

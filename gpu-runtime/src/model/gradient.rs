@@ -1,6 +1,6 @@
 //! A request's gradient while microbatches add to it.
 
-use super::params::TrainedParams;
+use super::params::{ParamTable, TrainedParams};
 use super::vocabulary::held;
 use super::weights::Model;
 use crate::backend::{Backend, EmbeddingGradient};
@@ -57,14 +57,20 @@ impl<B: Backend> GradientSum<B> {
         backend.embed_backward(&own, &backend.gather(dx, &at), c.embedding_scale, into);
     }
 
+    /// Its values, with the lookups of tied embeddings.
+    pub(super) fn with_lookups(mut self, backend: &B, table: &ParamTable) -> B::Params {
+        backend.add_embedding_sums(self.lookups, &mut self.values, table.embed);
+        self.values
+    }
+
     /// The gradient of what a run trains, after all microbatches have been added, with what other ranks have of
     /// it.
-    pub(crate) fn finish<'a>(mut self, backend: &B, model: &Model<B>, what: impl Into<TrainedParams<'a>>) -> B::Params {
-        backend.add_embedding_sums(self.lookups, &mut self.values, model.table.embed);
+    pub(crate) fn finish<'a>(self, backend: &B, model: &Model<B>, what: impl Into<TrainedParams<'a>>) -> B::Params {
+        let mut values = self.with_lookups(backend, &model.table);
         if !model.ranks.is_single() {
             let trained = model.table.trained(&model.config, what);
-            model.shard.reduce_gradients(&model.tensor_ranks, &trained, &mut self.values);
+            model.shard.reduce_gradients(&model.tensor_ranks, &trained, &mut values);
         }
-        self.values
+        values
     }
 }

@@ -90,7 +90,7 @@ impl Latent {
         d_qkv: B::Rows,
     ) -> B::Rows {
         let LatentActivations { q_down, kv_down, low_rank: [z_q, z_kv_down, z_kv_up] } = saved;
-        let (backend, ranks, hidden) = (pass.batch.backend, &pass.batch.w.model.tensor_ranks, x.width());
+        let (backend, ranks, hidden) = (pass.batch.backend, &pass.batch.model.tensor_ranks, x.width());
         let rotation = pass.batch.latent_rotation(layer, self.heads);
         let [d_q, d_kv, mut d_common] = B::Family::split_heads(backend, &rotation, &d_qkv);
         drop(d_qkv);
@@ -99,40 +99,40 @@ impl Latent {
         // Keys and values.
         let latent = self.keys_and_values(backend, &kv_down);
         drop(kv_down);
-        let dy = backend.output_gradient(Held::Owned(d_kv), &pass.sequences);
+        let dy = backend.output_gradient(Held::Owned(d_kv), pass.sequences);
         let mut d_normed = backend.alloc(latent.rows(), latent.width());
         let (lora, dz) = pass.input(layer, &w.kv_up, &dy, &mut d_normed);
         d_normed.all_reduce(ranks);
-        let input = backend.norm_input(self.norm(&w.kv_norm), &latent, &pass.sequences);
+        let input = backend.norm_input(self.norm(&w.kv_norm), &latent, pass.sequences);
         pass.weights(&w.kv_up, &lora, [&z_kv_up, &dz], &input, &dy);
         drop((input, dy));
         let d_latent = self.norm_backward(pass, (&w.kv_norm, p.kv_norm), &latent, &d_normed);
         drop((latent, d_normed));
         let d_down = B::Family::join_columns(backend, &d_latent, &d_common);
         drop((d_latent, d_common));
-        let dy = backend.output_gradient(Held::Owned(d_down), &pass.sequences);
+        let dy = backend.output_gradient(Held::Owned(d_down), pass.sequences);
         let mut d_input = backend.alloc(x.rows(), hidden);
         let (lora, dz) = pass.input(layer, &w.kv_down, &dy, &mut d_input);
-        let input = backend.norm_input(pre, x, &pass.sequences);
+        let input = backend.norm_input(pre, x, pass.sequences);
         pass.weights(&w.kv_down, &lora, [&z_kv_down, &dz], &input, &dy);
         drop((input, dy));
 
         // Queries.
-        let dy = backend.output_gradient(Held::Owned(d_q), &pass.sequences);
+        let dy = backend.output_gradient(Held::Owned(d_q), pass.sequences);
         let mut d_through_q = match (&w.q_down, q_down, p.q_down) {
             (Some((down, norm)), Some((latent, z_down)), Some((_, param))) => {
                 let mut d_normed = backend.alloc(latent.rows(), latent.width());
                 let (lora, dz) = pass.input(layer, &w.q, &dy, &mut d_normed);
                 d_normed.all_reduce(ranks);
-                let input = backend.norm_input(self.norm(norm), &latent, &pass.sequences);
+                let input = backend.norm_input(self.norm(norm), &latent, pass.sequences);
                 pass.weights(&w.q, &lora, [&z_q, &dz], &input, &dy);
                 drop((input, dy));
                 let d_latent = self.norm_backward(pass, (norm, param), &latent, &d_normed);
                 drop((latent, d_normed));
-                let dy = backend.output_gradient(Held::Owned(d_latent), &pass.sequences);
+                let dy = backend.output_gradient(Held::Owned(d_latent), pass.sequences);
                 let mut d_through_q = backend.alloc(x.rows(), hidden);
                 let (lora, dz) = pass.input(layer, down, &dy, &mut d_through_q);
-                let input = backend.norm_input(pre, x, &pass.sequences);
+                let input = backend.norm_input(pre, x, pass.sequences);
                 pass.weights(down, &lora, [&z_down, &dz], &input, &dy);
                 d_through_q
             }
@@ -140,7 +140,7 @@ impl Latent {
                 let mut d_through_q = backend.alloc(x.rows(), hidden);
                 let (lora, dz) = pass.input(layer, &w.q, &dy, &mut d_through_q);
                 d_through_q.all_reduce(ranks);
-                let input = backend.norm_input(pre, x, &pass.sequences);
+                let input = backend.norm_input(pre, x, pass.sequences);
                 pass.weights(&w.q, &lora, [&z_q, &dz], &input, &dy);
                 d_through_q
             }

@@ -2,7 +2,8 @@
 //!
 //! Each computes the gradient of some examples of a request, which depend on the request alone. The sums, in the order of
 //! replicas, are scattered: a replica has an equal part of every array, takes the optimizer's step on it with its part of the
-//! moments, and gathers the masters of the others (ZeRO stages 1 and 2, Rajbhandari et al. 2020, arXiv:1910.02054).
+//! moments, and gathers the masters of the others (ZeRO stages 1 and 2, Rajbhandari et al. 2020, arXiv:1910.02054). In stage 3
+//! it has no other masters, and [`super::gathered`] says how passes get them.
 
 use std::ops::Range;
 
@@ -42,9 +43,12 @@ pub(crate) fn part_lens(lens: &[usize], replicas: &Ranks) -> Vec<usize> {
 
 /// A replica's parts of arrays that all of them have.
 pub(crate) fn part_of<B: Backend>(backend: &B, replicas: &Ranks, whole: &B::Params) -> B::Params {
-    let own =
-        |(index, len): (usize, usize)| whole.host(index)[slice_of(len, replicas.world(), replicas.rank())].to_vec();
-    backend.upload_params(whole.lens().into_iter().enumerate().map(own).collect())
+    backend.upload_params((0..whole.len()).map(|index| own_part(replicas, &whole.host(index))).collect())
+}
+
+/// A replica's part of an array.
+pub(crate) fn own_part(replicas: &Ranks, values: &[f32]) -> Vec<f32> {
+    values[slice_of(values.len(), replicas.world(), replicas.rank())].to_vec()
 }
 
 /// A replica's parts of the sums of `own` over all replicas.

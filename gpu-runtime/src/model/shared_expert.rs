@@ -21,7 +21,7 @@ pub(super) fn forward<B: Backend>(
     normed: &B::Lhs,
     residual: Option<&B::Rows>,
 ) -> (B::Rows, SharedActivations<B>) {
-    let (backend, c) = (batch.backend, &batch.w.model.config);
+    let (backend, c) = (batch.backend, &batch.model.config);
     let (gate_up, z_gate_up) = batch.linear(layer, &mlp.gate_up, normed, None);
     let act = backend.activate(c.blocks[layer].activation, &gate_up);
     let (out, z_down) = batch.sum_onto(layer, &mlp.down, &act, residual, c.hidden_size);
@@ -36,20 +36,20 @@ pub(super) fn backward<'a, B: Backend>(
     saved: SharedActivations<B>,
     (normed, d_out): (&B::Rows, &B::Rows),
 ) -> B::Rows {
-    let (backend, c) = (pass.batch.backend, &pass.batch.w.model.config);
+    let (backend, c) = (pass.batch.backend, &pass.batch.model.config);
     let SharedActivations { gate_up, low_rank: [z_gate_up, z_down] } = saved;
-    let dy = backend.output_gradient(Held::Borrowed(d_out), &pass.sequences);
+    let dy = backend.output_gradient(Held::Borrowed(d_out), pass.sequences);
     let mut d_act = backend.alloc(d_out.rows(), mlp.gate_up.outputs() / 2);
     let (lora, dz) = pass.input(layer, &mlp.down, &dy, &mut d_act);
     let biased = full(&mut pass.sinks).is_some() && mlp.gate_up.is_biased();
     let activation = c.blocks[layer].activation;
-    let (d_gate_up, act) = backend.activate_backward(activation, gate_up, d_act, &pass.sequences, biased);
+    let (d_gate_up, act) = backend.activate_backward(activation, gate_up, d_act, pass.sequences, biased);
     pass.weights(&mlp.down, &lora, [&z_down, &dz], &act, &dy);
     drop((act, dy));
     let mut d_input = backend.alloc(normed.rows(), normed.width());
     let (lora, dz) = pass.input(layer, &mlp.gate_up, &d_gate_up, &mut d_input);
-    d_input.all_reduce(&pass.batch.w.model.tensor_ranks);
-    let input = backend.weight_input(Held::Borrowed(normed), &pass.sequences);
+    d_input.all_reduce(&pass.batch.model.tensor_ranks);
+    let input = backend.weight_input(Held::Borrowed(normed), pass.sequences);
     pass.weights(&mlp.gate_up, &lora, [&z_gate_up, &dz], &input, &d_gate_up);
     d_input
 }

@@ -15,8 +15,9 @@ use super::linear::unembedding_segments;
 use super::memory::MAX_SAVED_LOGITS;
 use super::scalar_head::{self, RunHead};
 use super::vocabulary::{head_backward, head_logprobs};
+use super::weight_source::WeightSource;
 use super::weights::Weights;
-use crate::backend::{Backend, GradientSinks, HeadGradient, Targets};
+use crate::backend::{Backend, GradientSinks, HeadGradient, Held, Targets};
 use crate::loss::{LossFn, LossValue, PreparedDatum, evaluate};
 
 /// Datums of one run in a microbatch.
@@ -64,14 +65,15 @@ struct ActiveRows<B: Backend> {
 
 /// Runs the groups' datums through the model together. The gradient of a group whose loss fails is untouched. `saved`
 /// blocks save their activations, the others recompute them: the bits are the same. With `full`, the one group trains all
-/// parameters.
-pub(crate) fn train_pass<B: Backend>(
+/// parameters; where replicas divide these, [`GatheredPass::finish`](super::GatheredPass::finish) has to follow.
+pub(crate) fn train_pass<'w, B: Backend>(
     backend: &B,
-    w: &Weights<B>,
+    weights: impl Into<WeightSource<'w, B>>,
     groups: &mut [TrainGroup<'_, B>],
     full: bool,
     saved: usize,
 ) -> GroupOutputs {
+    let mut weights = weights.into();
     let data: Vec<&PreparedDatum> = groups.iter().flat_map(|g| g.data.iter().copied()).collect();
     let tokens: Vec<u32> = data.iter().flat_map(|d| d.tokens.iter().copied()).collect();
     let row_groups = row_groups(groups);
@@ -79,13 +81,15 @@ pub(crate) fn train_pass<B: Backend>(
     let trains = groups.iter().any(|g| g.grads.is_some());
     let rows = rows_of(&data);
     let input = PassInput { tokens: &tokens, rows: &rows, kv: &mut kv, groups: &row_groups };
-    let Pass { x, activations, dispatches } = forward(backend, w, input, trains.then_some(saved));
+    let Pass { x, activations, dispatches } = forward(backend, &mut weights, input, trains.then_some(saved));
     let targets = targets_of(&data);
+    let (w, scalar_head) = weights.head(backend);
     let hidden = backend.norm(w.final_norm(), &x);
     let logit_bytes = tokens.len() * w.model.config.vocab_rows() * size_of::<f32>();
     let lora = unembedding_segments(&row_groups, &[]);
     let save_logits = trains && logit_bytes <= MAX_SAVED_LOGITS;
-    let scalar_heads: Option<Vec<RunHead<B>>> = groups.iter().map(|group| group.scalar_head.clone()).collect();
+    let resident = || groups.iter().map(|group| group.scalar_head.clone()).collect();
+    let scalar_heads: Option<Vec<RunHead<B>>> = scalar_head.map_or_else(resident, |head| Some(vec![head]));
     let (logprobs, head) = match scalar_heads {
         Some(heads) => (scalar_head::values(backend, &heads, &row_groups, &hidden), Head::Scalar(heads)),
         None => {
@@ -111,7 +115,7 @@ pub(crate) fn train_pass<B: Backend>(
         let sinks = groups.iter_mut().zip(failed);
         let sums = sinks.map(|(g, failed)| if failed { None } else { g.grads.as_deref_mut() }).collect();
         let pass = BackwardPass { backend, w, tokens: &tokens, groups: &row_groups, active };
-        pass.run(head, (hidden, x), activations, sums, full);
+        pass.run(&mut weights, head, (hidden, x), activations, sums, full);
     }
     outputs
 }
@@ -126,7 +130,8 @@ enum Head<B: Backend> {
 /// The backward pass of a microbatch.
 struct BackwardPass<'a, B: Backend> {
     backend: &'a B,
-    w: &'a Weights<B>,
+    /// Those of the end of the model.
+    w: Held<'a, Weights<B>>,
     tokens: &'a [u32],
     groups: &'a [RowGroup<B>],
     active: ActiveRows<B>,
@@ -135,24 +140,28 @@ struct BackwardPass<'a, B: Backend> {
 impl<B: Backend> BackwardPass<'_, B> {
     fn run(
         self,
+        weights: &mut WeightSource<'_, B>,
         head: Head<B>,
         (hidden, x): (B::Rows, B::Rows),
         activations: Activations<B>,
         mut sums: Vec<Option<&mut GradientSum<B>>>,
         full: bool,
     ) {
+        let (backend, batch) = (self.backend, (self.tokens, self.groups));
         if full {
             let Some(Some(sum)) = sums.into_iter().next() else { return };
-            let dx = self.head(&head, &hidden, &x, &mut GradientSinks::Full(&mut sum.values), &[]);
-            drop((head, hidden, x));
-            backward(self.backend, self.w, (self.tokens, self.groups), activations, dx, GradientSink::Full(sum));
+            let mut ends = weights.gathered().map(|pass| pass.zeros_of_head(backend));
+            let own = ends.as_mut().map_or(&mut sum.values, |ends| &mut ends.values);
+            let dx = self.head(&head, &hidden, &x, &mut GradientSinks::Full(own), &[]);
+            drop((self.w, self.active, head, hidden, x));
+            let ends = weights.gathered().zip(ends).and_then(|(pass, ends)| pass.reduce_head(ends, sum));
+            backward(backend, weights, batch, activations, dx, GradientSink::Full(sum, ends));
         } else {
             let trains: Vec<bool> = sums.iter().map(Option::is_some).collect();
             let mut sinks: Vec<_> = sums.iter_mut().map(|sum| sum.as_mut().map(|sum| &mut sum.values)).collect();
             let dx = self.head(&head, &hidden, &x, &mut GradientSinks::Adapters(&mut sinks), &trains);
             drop((head, hidden, x));
-            let batch = (self.tokens, self.groups);
-            backward(self.backend, self.w, batch, activations, dx, GradientSink::Adapters(&mut sinks));
+            backward(backend, weights, batch, activations, dx, GradientSink::Adapters(&mut sinks));
         }
     }
 
@@ -166,7 +175,7 @@ impl<B: Backend> BackwardPass<'_, B> {
         sinks: &mut GradientSinks<'_, '_, B>,
         trains: &[bool],
     ) -> B::Rows {
-        let (backend, w, active) = (self.backend, self.w, &self.active);
+        let (backend, w, active) = (self.backend, &self.w, &self.active);
         let width = w.model.config.hidden_size;
         let ActiveRows { rows, sequences, targets, d_logprobs, groups } = active;
         let hidden = backend.gather(hidden, rows);

@@ -121,15 +121,27 @@ impl<B: Backend> Weights<B> {
         model: &Arc<Model<B>>,
         read: &mut dyn FnMut(usize) -> Result<Cow<'a, [f32]>, LoadError>,
     ) -> Result<Self, LoadError> {
-        Self::build(backend, model, &mut |index| read(index).map(ParamValue::Host))
+        Self::build(backend, model, model.table.blocks.len(), &mut |index| read(index).map(ParamValue::Host))
     }
 
     /// Packs parameters that are in the backend's memory, in the order of the model's table.
     pub(crate) fn from_params(backend: &B, model: &Arc<Model<B>>, params: &B::Params) -> Result<Self, LoadError> {
-        Self::build(backend, model, &mut |index| Ok(ParamValue::Param(params, index)))
+        Self::build(backend, model, model.table.blocks.len(), &mut |index| Ok(ParamValue::Param(params, index)))
     }
 
-    fn build(backend: &B, model: &Arc<Model<B>>, read: &mut ReadParam<'_, '_, B>) -> Result<Self, LoadError> {
+    /// As [`Weights::from_params`] without blocks: embedding, unembedding and the norm before it, of which arrays without elements
+    /// stay away.
+    pub(super) fn ends(backend: &B, model: &Arc<Model<B>>, params: &B::Params) -> Result<Self, LoadError> {
+        Self::build(backend, model, 0, &mut |index| Ok(ParamValue::Param(params, index)))
+    }
+
+    /// With the first `layers` blocks.
+    fn build(
+        backend: &B,
+        model: &Arc<Model<B>>,
+        layers: usize,
+        read: &mut ReadParam<'_, '_, B>,
+    ) -> Result<Self, LoadError> {
         let (table, c) = (&model.table, &model.config);
         let embedding = read(table.embed)?;
         let (head, embed) = if table.head == table.embed {
@@ -139,7 +151,7 @@ impl<B: Backend> Weights<B> {
             drop(embedding);
             (backend.pack(&[read(table.head)?.source()], c.hidden_size, MatrixRole::Base), embed)
         };
-        let blocks = table.blocks.iter().enumerate();
+        let blocks = table.blocks.iter().take(layers).enumerate();
         let blocks = blocks.map(|(layer, params)| BlockWeights::build(backend, c, layer, params, read));
         let blocks = blocks.collect::<Result<_, _>>()?;
         let norm = NormWeight::new(backend, read(table.norm)?.source(), c.norm_offset);
@@ -220,7 +232,7 @@ impl<B: Backend> Weights<B> {
 }
 
 impl<B: Backend> BlockWeights<B> {
-    fn build(
+    pub(super) fn build(
         backend: &B,
         c: &ModelConfig,
         layer: usize,

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::PlanError;
+use super::{PlanError, Workload};
 use crate::config::ModelConfig;
 use crate::engine::check_layout;
 use crate::model::Shard;
@@ -108,6 +108,11 @@ impl PlannedLayout {
     /// Ranks that compute the same examples.
     pub(super) fn replica(&self) -> usize {
         self.tp * self.ep
+    }
+
+    /// Whether replicas divide the parameters of what is trained.
+    pub(super) fn divides(&self, work: &Workload) -> bool {
+        self.zero >= 3 && self.dp > 1 && work.lora.is_none()
     }
 
     /// The part of a model that rank 0 holds, as ranks that run it hold it.

@@ -8,7 +8,10 @@ use super::device::Device;
 use super::layout::PlannedLayout;
 use crate::backend::{Backend, Dtype, HostBackend, HostKernels, KV_BLOCK};
 use crate::config::{Experts, ModelConfig};
-use crate::model::{AdaptedModule, Adapter, ParamSpec, ParamTable, PassMemory, Weights};
+use crate::model::replicas::part_elements;
+use crate::model::{
+    AdaptedModule, Adapter, ParamSpec, ParamTable, PassMemory, Units, Weights, lookup_bytes, packed_bytes,
+};
 
 /// AdamW's first and second.
 const MOMENTS: usize = 2;
@@ -100,6 +103,14 @@ impl Form {
         }
     }
 
+    /// A parameter of a run.
+    fn packed(&self, param: &ParamSpec, trains: bool) -> usize {
+        match self {
+            Self::Host(backend) => packed_bytes(&**backend, param, trains),
+            Self::RowMajor(dtype) => matrix_bytes(param, *dtype),
+        }
+    }
+
     fn kv_block(&self, own: &ModelConfig) -> usize {
         let shape = own.attention_shape();
         match self {
@@ -142,37 +153,36 @@ pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, f
     let table = ParamTable::new(own);
     let trained = elements(&table.trained(own, work.lora.as_ref())) * size_of::<f32>();
     let (weights, rope) = (form.weights(own, &table), own.rope_bytes());
-    // Of what replicas share, and of what they share in stage 3 alone.
+    // Of what replicas share.
     let part = |bytes: usize| bytes.div_ceil(layout.dp);
-    let whole = |bytes: usize| if layout.zero >= 3 { part(bytes) } else { bytes };
     let run_weights = match &work.lora {
         Some(lora) => form.adapter(own, lora),
         None => {
             // Sums of tied embeddings are apart.
             let lookups =
                 if own.tie_word_embeddings { own.vocab_rows() * own.hidden_size * size_of::<f32>() } else { 0 };
-            // A block's weights are gathered while it is computed.
-            let gathered =
-                if layout.zero >= 3 && layout.dp > 1 { weights.div_ceil(own.num_layers().max(1)) } else { 0 };
-            whole(weights) + gathered + lookups
+            weights + lookups
         }
     };
-    // That of the request in progress, and the accumulated one.
-    let gradients = whole(trained) + part(trained);
     // A replica's part while it updates it.
-    let updated = if layout.dp > 1 && layout.zero < 3 { part(trained) } else { 0 };
+    let updated = if layout.dp > 1 { part(trained) } else { 0 };
     let kv_token = form.kv_token(own);
     let kv = work.microbatch_tokens.max(work.sequences * work.context.next_multiple_of(KV_BLOCK)) * kv_token;
     let mut bytes = RankMemory {
         base_weights: (weights + rope) as u64,
         run_weights: run_weights as u64,
-        masters: (whole(trained) + updated) as u64,
+        masters: (trained + updated) as u64,
         moments: (MOMENTS * part(trained)) as u64,
-        gradients: gradients as u64,
+        // That of the request in progress, and the accumulated one.
+        gradients: (trained + part(trained)) as u64,
         activations: 0,
         kv: kv as u64,
         reserved: device.reserved_bytes,
     };
+    if layout.divides(work) {
+        let divided = divided_run(own, layout, form);
+        bytes = RankMemory { base_weights: bytes.base_weights, kv: bytes.kv, reserved: bytes.reserved, ..divided };
+    }
     let pass = PassMemory::planned(own, (form.element(), form.kv_block(own)), work.lora.iter());
     let left = device.memory_bytes.saturating_sub(bytes.total());
     let buffers = |saved: usize| pass.buffers(work.microbatch_tokens, saved) as u64;
@@ -180,6 +190,22 @@ pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, f
     bytes.activations = buffers(saved_blocks);
     let pass_weights = weights + if work.lora.is_some() { run_weights } else { 0 };
     Held { bytes, saved_blocks, pass_weights, saved_bytes: buffers(own.num_layers()) as usize }
+}
+
+/// What a rank holds of a run whose parameters replicas divide: parts of everything, and what a pass has gathered when that is most.
+fn divided_run(own: &ModelConfig, layout: &PlannedLayout, form: &Form) -> RankMemory {
+    let table = ParamTable::new(own);
+    let trained = table.trained(own, None);
+    let part = part_elements(trained.iter().map(ParamSpec::len), layout.dp) * size_of::<f32>();
+    let gathered =
+        Units::of(&table, &trained).memory(&trained, |param, trains| form.packed(param, trains), lookup_bytes(own));
+    RankMemory {
+        run_weights: gathered.weights as u64,
+        masters: part as u64,
+        moments: (MOMENTS * part) as u64,
+        gradients: (2 * part + gathered.gradients) as u64,
+        ..RankMemory::default()
+    }
 }
 
 /// Multiply-adds of a row in the matrices of a rank's blocks, and in its unembedding. `chosen` is the fraction of the rank's

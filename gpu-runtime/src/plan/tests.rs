@@ -250,7 +250,8 @@ fn the_forms_of_devices_take_as_much_as_their_elements() {
     // 32 layers, 8 key heads of 128 elements, keys and values, in 16 bits.
     assert_eq!(single.memory.kv, 96 * 32 * 8 * 128 * 2 * 2);
     let shared = of("h200", "tp=8");
-    near(shared.memory.base_weights, 2.0 * 8.03e9 / 8.0);
+    // With the rotary tables, which every rank has: 131,072 positions of 128 elements.
+    near(shared.memory.base_weights, 2.0 * 8.03e9 / 8.0 + 131_072.0 * 128.0 * 4.0);
     assert!(shared.training.compute < single.training.compute);
 }
 
@@ -267,6 +268,60 @@ fn replicas_share_the_state_of_a_run() {
     assert_eq!((four.tokens_per_step, one.tokens_per_step), (4 * EXAMPLES * TOKENS, EXAMPLES * TOKENS));
     let kinds: Vec<_> = four.training_moved.iter().map(|moved| (moved.axis, moved.kind)).collect();
     assert_eq!(kinds, [(Axis::Dp, CollectiveKind::ReduceScatter), (Axis::Dp, CollectiveKind::AllGather)]);
+}
+
+/// Whatever ranks of the replicas do besides, weights and gradients of a unit at a time are what counts. The replicas also tell each
+/// other what came of a pass.
+#[test]
+fn replicas_that_divide_parameters_send_and_hold_what_is_predicted() {
+    for (layout, family) in [
+        ("dp=2,zero=3", "llama_tied"),
+        ("dp=4,zero=3", "qwen2"),
+        ("tp=2,dp=2,zero=3", "gemma3"),
+        ("dp=2,zero=3", "qwen3_moe"),
+    ] {
+        let config = load(&golden(family)).unwrap().config;
+        let of_replica = Workload { microbatch_tokens: EXAMPLES * TOKENS / 2, ..work(None) };
+        let plan = plan(&config, layout.parse().unwrap(), &host(1 << 40), &NETWORK, &of_replica).unwrap();
+        assert_eq!(plan.refusal, None);
+        let parallel: Parallel = layout.parse().unwrap();
+        let options = EngineOptions { parallel, threads: 1, ..EngineOptions::default() };
+        let models = (0..parallel.world()).map(|_| vec![("m".to_owned(), load(&golden(family)).unwrap())]).collect();
+        let mut engine = ParallelEngine::new(models, options).unwrap();
+        let Operation::CreateRun { spec, .. } = create(None) else { panic!("a run") };
+        let planned = engine.memory().run(&spec).unwrap().bytes;
+        assert_eq!(plan.memory.run() * parallel.world() as u64, planned, "{family}, {layout}");
+        run(&mut engine, create(None));
+        let request = pass(&engine);
+        let before = engine.collectives();
+        run(&mut engine, request);
+        let sent = engine.collectives().since(&before);
+        let (counted, predicted) = (counted(sent), predicted(&plan.training_moved, |_| 1));
+        let what = format!("{family}, {layout}: {counted:?} {predicted:?}");
+        let reduce_scatter = CollectiveKind::ReduceScatter.name();
+        assert_eq!(counted[reduce_scatter], predicted[reduce_scatter], "{what}");
+        // Each of two replicas computes half of the examples.
+        assert_eq!(counted["all-reduce"], predicted["all-reduce"], "{what}");
+        // Besides weights: results of the examples, a few hundred bytes for each.
+        let besides = counted["all-gather"].checked_sub(predicted["all-gather"]);
+        assert!(besides.is_some_and(|bytes| bytes < 40_000), "{what}");
+    }
+}
+
+/// A round is of whole examples.
+#[test]
+fn long_microbatches_are_several_rounds() {
+    let config = named_shape("llama-3.1-8b").unwrap().unwrap();
+    let device = Device::named("h200").unwrap();
+    let gathered = |tokens: usize, context: usize| {
+        let work = Workload { microbatch_tokens: tokens, context, ..work(None) };
+        let plan = plan(&config, "dp=4,zero=3".parse().unwrap(), &device, &NETWORK, &work).unwrap();
+        plan.training_moved.iter().map(|moved| moved.bytes).collect::<Vec<_>>()
+    };
+    let one = gathered(1024, 1024);
+    assert_eq!((gathered(96, 64), gathered(4096, 4096)), (one.clone(), one.clone()));
+    assert_eq!(gathered(4096, 1024), one.iter().map(|bytes| 4 * bytes).collect::<Vec<_>>());
+    assert_eq!(gathered(2100, 700), one.iter().map(|bytes| 3 * bytes).collect::<Vec<_>>());
 }
 
 #[test]

@@ -5,12 +5,12 @@ use serde::Serialize;
 use super::Workload;
 use super::layout::PlannedLayout;
 use super::memory::elements;
-use crate::collective::CollectiveKind;
+use crate::collective::{CollectiveKind, slice_of};
 use crate::config::ModelConfig;
 use crate::engine::LOGIT_ROWS;
 use crate::model::{
-    Exchange, Members, ParamTable, Shard, backward_exchanges, embedding_exchanges, forward_exchanges,
-    gradient_exchanges, logit_exchanges, loss_exchanges,
+    Exchange, Members, ParamSpec, ParamTable, ROUND_ROWS, Shard, UnitTraffic, Units, backward_exchanges,
+    embedding_exchanges, forward_exchanges, gradient_exchanges, logit_exchanges, loss_exchanges,
 };
 
 /// Bytes of what ranks exchange: f32, on every transport.
@@ -84,25 +84,26 @@ pub(super) fn training(
 ) -> Vec<Moved> {
     let Workload { microbatch_tokens: rows, microbatches, .. } = *work;
     let (blocks, ranks, lora) = (own.num_layers(), layout.replica(), work.lora.as_ref());
-    let trained = ParamTable::new(own).trained(own, lora);
+    let table = ParamTable::new(own);
+    let trained = table.trained(own, lora);
     let mut all = List { layout, moved: Vec::new() };
     let mut pass = forward_exchanges(own, rows, ranks, own.blocks.iter());
     pass.extend(backward_exchanges(own, rows, ranks, blocks - saved, lora));
     all.add_model("rows within blocks", &pass, microbatches);
     all.add_model("embeddings", &embedding_exchanges(own, rows), microbatches);
     all.add_model("loss head", &loss_exchanges(own, rows), microbatches);
-    all.add_model("gradients", &gradient_exchanges(shard, layout.tp, &trained), 1);
-    let whole = elements(&trained);
-    let part = whole.div_ceil(layout.dp);
-    all.add("gradients", Axis::Dp, &[of_dp(CollectiveKind::ReduceScatter, whole, 1)], 1);
-    match (layout.zero, lora) {
-        // Before the forward and before the backward pass of each block, in f32.
-        (3, None) => {
-            let gathered = of_dp(CollectiveKind::AllGather, part.div_ceil(blocks.max(1)), 2 * blocks);
-            all.add("weights", Axis::Dp, &[gathered], microbatches);
-        }
-        _ => all.add("masters", Axis::Dp, &[of_dp(CollectiveKind::AllGather, part, 1)], 1),
+    all.add_model("gradients", &gradient_exchanges(shard, layout.tp, &parts(&trained, layout, work)), 1);
+    if layout.divides(work) {
+        // Before the forward and the backward pass of each unit, and after the latter.
+        let [gathers, reductions] = Units::of(&table, &trained).traffic(layout.dp);
+        let passes = microbatches * rounds(rows, work.context);
+        all.add_units("gradients", &reductions, passes);
+        all.add_units("weights", &gathers, passes);
+        return all.moved;
     }
+    let whole = elements(&trained);
+    all.add("gradients", Axis::Dp, &[of_dp(CollectiveKind::ReduceScatter, whole, 1)], 1);
+    all.add("masters", Axis::Dp, &[of_dp(CollectiveKind::AllGather, whole.div_ceil(layout.dp), 1)], 1);
     all.moved
 }
 
@@ -114,6 +115,19 @@ pub(super) fn decoding(own: &ModelConfig, layout: &PlannedLayout, rows: usize) -
     all.add_model("embeddings", &embedding_exchanges(own, rows), 1);
     all.add_model("logits", &logit_exchanges(own, rows, LOGIT_ROWS), 1);
     all.moved
+}
+
+/// Passes in which a replica computes `rows` rows of examples of `context` tokens, where it divides parameters with others.
+fn rounds(rows: usize, context: usize) -> usize {
+    let example = context.min(rows);
+    rows.div_ceil((ROUND_ROWS / example).max(1) * example)
+}
+
+/// What tensor parallel ranks add up at the end of a request: all of a rank's gradients, or its part of them where replicas have added
+/// them up before.
+fn parts(trained: &[ParamSpec], layout: &PlannedLayout, work: &Workload) -> Vec<ParamSpec> {
+    let part = |spec: &ParamSpec| ParamSpec { shape: vec![slice_of(spec.len(), layout.dp, 0).len()], ..spec.clone() };
+    if layout.divides(work) { trained.iter().map(part).collect() } else { trained.to_vec() }
 }
 
 /// Members are those of the list that it is added to.
@@ -133,6 +147,14 @@ impl List<'_> {
             let of: Vec<_> = exchanges.iter().filter(|exchange| exchange.members == members).copied().collect();
             self.add(purpose, members.into(), &of, times);
         }
+    }
+
+    /// Adds what replicas exchange in each of `times` passes over a run that they divide.
+    fn add_units(&mut self, purpose: &'static str, traffic: &UnitTraffic, times: usize) {
+        let (bytes, least_bytes) =
+            ((times * ELEMENT * traffic.elements) as u64, traffic.least * (times * ELEMENT) as f64);
+        let (kind, calls) = (traffic.kind, times * traffic.calls);
+        self.moved.push(Moved { purpose, axis: Axis::Dp, kind, calls, bytes, least_bytes });
     }
 
     /// Adds exchanges, by kind, that happen `times` times; none where a group has one rank.

@@ -3,6 +3,7 @@
 
 mod checksums;
 mod controls;
+mod divided;
 mod equality;
 mod experts;
 mod fairness;

@@ -86,7 +86,7 @@ fn expert_parallel_ranks_compute_the_bits_of_one() {
 }
 
 /// Results of training a run, of a last forward pass, and what the trained run samples greedily.
-fn outcome<E: Engine>(d: &mut Driver<E>, full: bool) -> (Vec<ForwardBackwardResult>, Vec<SampledSequence>) {
+pub(crate) fn outcome<E: Engine>(d: &mut Driver<E>, full: bool) -> (Vec<ForwardBackwardResult>, Vec<SampledSequence>) {
     let (mut results, last) = isolation::train(d, 0, full);
     results.push(last);
     d.snapshot("x", "trained");

@@ -18,7 +18,7 @@ fn spec(adapter: Option<LoraSpec>, head: ModelHead) -> RunSpec {
     RunSpec { base_model: "m".into(), lora: adapter, optimizer: Optimizer::AdamW, head }
 }
 
-fn create<E: Engine>(d: &mut Driver<E>, run: &str, adapter: Option<LoraSpec>) {
+pub(crate) fn create<E: Engine>(d: &mut Driver<E>, run: &str, adapter: Option<LoraSpec>) {
     let spec = spec(adapter, ModelHead::Scalar);
     d.run(Operation::CreateRun { run: RunId::new(run), spec }).unwrap();
 }
@@ -43,7 +43,11 @@ fn mse<E: Engine>(d: &Driver<E>, run: &str, data: Vec<Datum>) -> Operation {
 }
 
 /// Trains run `x` for some steps, batched with `others` busy runs, with heads and without; then the values of a probe.
-fn train<E: Engine>(d: &mut Driver<E>, steps: std::ops::Range<usize>, others: usize) -> Vec<ForwardBackwardResult> {
+pub(crate) fn train<E: Engine>(
+    d: &mut Driver<E>,
+    steps: std::ops::Range<usize>,
+    others: usize,
+) -> Vec<ForwardBackwardResult> {
     let mut results = Vec::new();
     for step in steps {
         let mut ids = Vec::new();

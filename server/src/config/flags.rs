@@ -127,7 +127,8 @@ pub struct SharedFlags {
     #[arg(long, env = "TRAINYARD_KERNELS", value_name = "CLASS")]
     pub kernels: Option<HostKernels>,
     /// Ranks that share the models, such as tp=2, or their experts, such as ep=2, and replicas of these, such as dp=2 or
-    /// tp=2,dp=2: as many threads of this process, with a part of the cores each [default: tp=1].
+    /// tp=2,dp=2: as many threads of this process, with a part of the cores each. With zero=3 replicas divide the parameters of runs
+    /// that train all of them [default: tp=1].
     #[arg(long, env = "TRAINYARD_PARALLEL", value_name = "LAYOUT")]
     pub parallel: Option<Parallel>,
     /// What becomes of runs that were computed with the same weights, but with other kernels or another type, while no

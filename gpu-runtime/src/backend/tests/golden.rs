@@ -106,7 +106,7 @@ impl<B: Backend> Golden<B> {
         data.iter().enumerate().map(|(i, d)| prepare(loss, i, &datum(d), vocab).unwrap()).collect()
     }
 
-    fn loss(&self, name: &str) -> (LossFn, Vec<PreparedDatum>) {
+    pub(super) fn loss(&self, name: &str) -> (LossFn, Vec<PreparedDatum>) {
         let mut config = LossConfig::new();
         if matches!(name, "ppo" | "cispo") {
             for (key, value) in self.json["clip"].as_object().unwrap() {

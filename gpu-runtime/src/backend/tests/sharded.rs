@@ -17,13 +17,13 @@ use crate::model::replicas::gather_into;
 use crate::model::{ParamSpec, Shard, Weights};
 use crate::parallel::Parallel;
 
-const LIMIT: Duration = Duration::from_secs(100);
+pub(super) const LIMIT: Duration = Duration::from_secs(100);
 /// Of results in f32 that differ in the order of sums alone.
-const TOLERANCE: f64 = 1e-5;
+pub(super) const TOLERANCE: f64 = 1e-5;
 
 /// Adam's epsilon for models with experts. With that of the reference numbers, 1e-12, a weight whose gradient is a sum of few tokens
 /// that cancel, rounding alone, moves by the learning rate in whichever direction the rounding has (deepseek_v3 with `tp`).
-const EPS: f64 = 1e-4;
+pub(super) const EPS: f64 = 1e-4;
 
 /// What a rank computes.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,7 +112,7 @@ fn alone<B: Backend>(family: &str, backend: B) -> RankOutcome {
     work(&Golden::open(family, backend), &Ranks::default())
 }
 
-fn close(what: &str, found: &Arrays, expected: &Arrays) {
+pub(super) fn close(what: &str, found: &Arrays, expected: &Arrays) {
     let error = relative(found, expected);
     assert!(error < TOLERANCE, "{what} off by {error}");
 }
@@ -276,6 +276,6 @@ fn a_model_that_ranks_cannot_share_is_refused() {
     }
 }
 
-fn f32_cpu() -> Cpu {
+pub(super) fn f32_cpu() -> Cpu {
     cpu(Isa::detect())
 }

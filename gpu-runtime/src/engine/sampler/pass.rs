@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::task::StreamTarget;
 use super::{LOGIT_ROWS, Sampler};
 use crate::backend::{Backend, SampledToken, TokenRequest};
-use crate::model::{Adapter, LastRows, LogitBuffer, PassInput, RowGroup, Weights, forward};
+use crate::model::{Adapter, LastRows, LogitBuffer, PassInput, RowGroup, WeightSource, Weights, forward};
 
 /// Consecutive positions of a stream that a pass computes.
 pub(super) struct PassPart {
@@ -50,7 +50,7 @@ impl<B: Backend> Sampler<B> {
             spans.push((rows, part.positions.start));
         }
         let input = PassInput { tokens: &tokens, rows: &spans, kv: &mut kv, groups: &groups };
-        let x = forward(backend, &weights, input, None).x;
+        let x = forward(backend, &mut WeightSource::Resident(&weights), input, None).x;
         for ((part, (rows, _)), kv) in parts.iter().zip(&spans).zip(kv) {
             let task = &mut self.active[part.task];
             let bytes = task.block_bytes();

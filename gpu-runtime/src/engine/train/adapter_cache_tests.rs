@@ -84,7 +84,7 @@ fn samplers_share_an_adapter_and_hold_no_transposes() {
     let planned = |trains| backend.planned_matrix_bytes((64, 64), MatrixRole::Adapter, trains);
     assert!(if planned(false) < planned(true) { forward < whole * 2 / 3 } else { forward == whole });
     let [first, second] =
-        [run.sampler_weights(backend), run.sampler_weights(backend)].map(|weights| weights.adapter.unwrap());
+        [run.sampler_weights(backend), run.sampler_weights(backend)].map(|weights| weights.unwrap().adapter.unwrap());
     assert!(Arc::ptr_eq(&first, &second), "the same weights are one adapter");
     let values = first.to_host(backend);
     start(&mut engine, "a", optim("a"));
@@ -94,7 +94,7 @@ fn samplers_share_an_adapter_and_hold_no_transposes() {
     let run = runs.get_mut(&RunId::new("a")).unwrap();
     assert_eq!((first.bytes(backend), run.packed_bytes(backend)), (forward, whole));
     assert!(values == first.to_host(backend));
-    let third = run.sampler_weights(backend).adapter.unwrap();
+    let third = run.sampler_weights(backend).unwrap().adapter.unwrap();
     assert!(!Arc::ptr_eq(&first, &third) && values != third.to_host(backend));
     assert_eq!(third.bytes(backend), forward);
 }

@@ -1,6 +1,7 @@
 //! Training requests, divided into microbatches that several runs share.
 
 mod adapter_cache;
+mod divided;
 mod plan;
 mod routing;
 mod task;
@@ -122,7 +123,10 @@ impl<B: Backend> Trainer<B> {
         self.stats.passes += 1;
         self.stats.tokens += plan.rows as u64;
         self.stats.capacity += plan.capacity.max(plan.rows) as u64;
-        let own = guarded("training pass", || self.compute(backend, runs, &plan));
+        let own = match self.divided_part(runs, &plan) {
+            Some(part) => self.compute_divided(backend, runs, part, plan.saved_blocks),
+            None => guarded("training pass", || self.compute(backend, runs, &plan)),
+        };
         // A panic on one replica is one of the pass.
         let all = self.replicas.all_of(own.ok());
         match all.into_iter().collect::<Option<Vec<Outcomes>>>() {
@@ -168,7 +172,7 @@ impl<B: Backend> Trainer<B> {
                 }
             })
             .collect();
-        let outcomes = train_pass(backend, leader.weights(), &mut groups, leader.is_full(), plan.saved_blocks);
+        let outcomes = train_pass(backend, &**leader.weights(), &mut groups, leader.is_full(), plan.saved_blocks);
         for (part, grads) in own.iter().zip(grads) {
             self.tasks[part.task].grads = grads;
         }

@@ -8,7 +8,7 @@ use trainyard_protocol::RunId;
 use super::{TrainTask, Trainer};
 use crate::backend::{Backend, MicrobatchRows};
 use crate::engine::run::TrainingRun;
-use crate::model::PassMemory;
+use crate::model::{PassMemory, ROUND_ROWS};
 
 /// A task's part of a training pass.
 pub(super) struct PlanPart {
@@ -55,15 +55,24 @@ impl<B: Backend> Trainer<B> {
     pub(super) fn plan(&mut self, runs: &BTreeMap<RunId, TrainingRun<B>>) -> MicrobatchPlan {
         let Self { tasks, fair_share, microbatch, activation_bytes, replicas, .. } = self;
         let replicas = replicas.world();
+        let mut round = None;
         let mut batch: Option<MicrobatchBuilder> = None;
         fair_share.fill(tasks.iter().map(|task| &task.share), |tenant| {
             if batch.is_none() {
                 let leader = tasks.iter().find(|task| task.share.name == *tenant)?;
+                let is_divided = runs.get(&leader.run).is_some_and(TrainingRun::is_divided);
+                round = (is_divided && leader.trains).then(|| leader.share.clone());
                 let limits = (*microbatch, *activation_bytes);
                 batch = Some(MicrobatchBuilder::led_by(leader, tasks, runs, limits, replicas)?);
             }
             batch.as_mut().and_then(|batch| batch.add(tasks, tenant))
         });
+        // Whatever the leader's credit, a round is complete: bits depend on it.
+        if let (Some(batch), Some(share)) = (&mut batch, round) {
+            while let Some(rows) = batch.add(tasks, &share.name) {
+                fair_share.charge(&share.name, rows);
+            }
+        }
         batch.map_or_else(MicrobatchPlan::default, |batch| MicrobatchPlan {
             saved_blocks: batch.memory.saved_within(batch.rows.iter().copied().max().unwrap_or(0), *activation_bytes),
             rows: batch.rows.iter().sum(),
@@ -97,7 +106,13 @@ impl MicrobatchBuilder {
         let adapters = candidates.filter_map(|(task, _)| runs.get(&task.run)?.spec.lora.as_ref());
         let memory = PassMemory::of(&lead_run.base.model, adapters);
         let capacity = microbatch.of(leader.trains);
-        let max_rows = if leader.trains { memory.rows_within(activation_bytes, capacity) } else { capacity };
+        let max_rows = match leader.trains {
+            // Gradients of a round are added up over the replicas: what is in it follows from the request alone, and blocks whose
+            // activations do not fit are recomputed.
+            true if lead_run.is_divided() => ROUND_ROWS,
+            true => memory.rows_within(activation_bytes, capacity),
+            false => capacity,
+        };
         let own = |task: &TrainTask<B>| runs.get(&task.run).map_or(0, |run| run.pass_bytes(task.trains));
         let own_bytes = tasks.iter().map(own).collect();
         Some(Self {

@@ -1,0 +1,52 @@
+//! Passes over a run whose parameters replicas divide (ZeRO stage 3): all replicas take the same steps, whichever of them has
+//! examples in the pass.
+
+use std::collections::BTreeMap;
+
+use trainyard_protocol::RunId;
+
+use super::plan::{MicrobatchPlan, PlanPart};
+use super::{Outcomes, Trainer};
+use crate::backend::Backend;
+use crate::engine::run::TrainingRun;
+use crate::fault::{Fault, guarded};
+use crate::model::{GradientSum, TrainGroup, train_pass};
+
+impl<B: Backend> Trainer<B> {
+    /// The only part of a pass over such a run; `None` for other passes.
+    pub(super) fn divided_part<'p>(
+        &self,
+        runs: &BTreeMap<RunId, TrainingRun<B>>,
+        plan: &'p MicrobatchPlan,
+    ) -> Option<&'p PlanPart> {
+        let [part] = &plan.parts[..] else { return None };
+        runs.get(&self.tasks[part.task].run).filter(|run| run.is_divided()).map(|_| part)
+    }
+
+    /// As [`Trainer::compute`] of such a part. A replica without examples takes the steps too, and so does one whose pass
+    /// panicked, so that the others go on: each adds its parts of all gradients to the request's.
+    pub(super) fn compute_divided(
+        &mut self,
+        backend: &B,
+        runs: &mut BTreeMap<RunId, TrainingRun<B>>,
+        part: &PlanPart,
+        saved_blocks: usize,
+    ) -> Result<Outcomes, Fault> {
+        let (replica, task) = (self.replicas.rank(), &mut self.tasks[part.task]);
+        let Some(run) = runs.get_mut(&task.run) else { return Ok(vec![None]) };
+        let sum = task.trains.then(|| task.grads.take());
+        let mut sum = sum.map(|sum| sum.unwrap_or_else(|| GradientSum::new(run.zero_gradient(backend))));
+        let mut pass = run.gathered_pass(task.trains);
+        let count = part.counts[replica];
+        let outcome = guarded("training pass", || {
+            (count > 0).then(|| {
+                let (loss, data) = (task.loss.clone(), task.next(replica, count));
+                let group = TrainGroup { adapter: None, scalar_head: None, loss, data, grads: sum.as_mut() };
+                train_pass(backend, &mut pass, &mut [group], true, saved_blocks)
+            })
+        });
+        pass.finish(sum.as_mut());
+        self.tasks[part.task].grads = sum;
+        outcome.map(|outputs| vec![outputs.and_then(|mut outputs| outputs.pop())])
+    }
+}

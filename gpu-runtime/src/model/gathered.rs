@@ -1,0 +1,163 @@
+//! A pass over a run whose parameters replicas divide (ZeRO stage 3): each unit is gathered before it is used and freed after, and
+//! its gradients are reduced to the replicas' parts as soon as they are complete.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::gradient::GradientSum;
+use super::param_value::ParamValue;
+use super::params::TrainedParams;
+use super::part_exchange::{Extent, gather_parts, reduce_parts};
+use super::scalar_head::RunHead;
+pub(super) use super::units::Unit;
+use super::units::{Step, Units};
+use super::weights::{BlockWeights, Model, Weights};
+use crate::backend::Backend;
+use crate::collective::Ranks;
+use crate::config::LoadError;
+
+/// One replica's part in such a pass. All replicas take the same steps, whatever each of them computes: one that has no examples,
+/// whose loss failed or whose pass panicked takes those that are left with [`GatheredPass::finish`].
+pub(crate) struct GatheredPass<B: Backend> {
+    model: Arc<Model<B>>,
+    replicas: Ranks,
+    /// This replica's parts of what the run trains.
+    masters: Arc<B::Params>,
+    units: Units,
+    /// Those that are left.
+    steps: VecDeque<Step>,
+}
+
+impl<B: Backend> GatheredPass<B> {
+    /// Of a run that trains all parameters, `what`, of which `masters` are this replica's parts.
+    pub(crate) fn new<'a>(
+        (model, replicas): (&Arc<Model<B>>, &Ranks),
+        what: impl Into<TrainedParams<'a>>,
+        masters: &Arc<B::Params>,
+        trains: bool,
+    ) -> Self {
+        let units = Units::of(&model.table, &model.table.trained(&model.config, what));
+        let steps = units.steps(trains);
+        Self { model: Arc::clone(model), replicas: replicas.clone(), masters: Arc::clone(masters), units, steps }
+    }
+
+    pub(super) fn model(&self) -> &Arc<Model<B>> {
+        &self.model
+    }
+
+    /// Takes the steps that are left, with nothing of its own, and adds this replica's parts of the others' gradients to `sum`.
+    pub(crate) fn finish(mut self, mut sum: Option<&mut GradientSum<B>>) {
+        for step in std::mem::take(&mut self.steps) {
+            match (step, &mut sum) {
+                (Step::Gather(unit), _) => {
+                    gather_parts(&self.replicas, &self.units.gathered(unit), &*self.masters, |_, _, _| ());
+                }
+                (Step::Reduce(unit), Some(sum)) => {
+                    reduce_parts(&self.replicas, &self.units.reduced(unit), None, &mut sum.values);
+                }
+                // Passes that do not train have no such steps.
+                (Step::Reduce(_), None) => {}
+            }
+        }
+    }
+
+    /// # Panics
+    /// Where the pass takes another step than the one whose turn it is: other replicas wait in that.
+    fn begin(&mut self, step: Step) {
+        assert_eq!(self.steps.front(), Some(&step), "the steps of a pass are those of all replicas");
+        self.steps.pop_front();
+    }
+
+    /// All elements of a unit's arrays; the others are empty.
+    fn gather(&mut self, backend: &B, unit: Unit) -> B::Params {
+        self.begin(Step::Gather(unit));
+        let arrays = self.units.gathered(unit);
+        let mut whole = vec![Vec::new(); self.units.lens().len()];
+        for Extent { index, len } in &arrays {
+            whole[*index] = vec![0.0; *len];
+        }
+        gather_parts(&self.replicas, &arrays, &*self.masters, |index, first, values| {
+            whole[index][first..first + values.len()].copy_from_slice(values);
+        });
+        backend.upload_params(whole)
+    }
+
+    /// The token embedding.
+    pub(super) fn embedding(&mut self, backend: &B) -> Weights<B> {
+        let params = self.gather(backend, Unit::Embedding);
+        ends(backend, &self.model, &params)
+    }
+
+    /// A block.
+    pub(super) fn block(&mut self, backend: &B, layer: usize) -> BlockWeights<B> {
+        let params = self.gather(backend, Unit::Block(layer));
+        let (config, own) = (&self.model.config, &self.model.table.blocks[layer]);
+        let built =
+            BlockWeights::build(backend, config, layer, own, &mut |index| Ok(ParamValue::Param(&params, index)));
+        let Ok(block) = built else { unreachable!("parameters in memory can be read") };
+        block
+    }
+
+    /// The final norm with the unembedding, or with the run's scalar head.
+    pub(super) fn head(&mut self, backend: &B) -> (Weights<B>, Option<RunHead<B>>) {
+        let params = Arc::new(self.gather(backend, Unit::Head));
+        let weights = ends(backend, &self.model, &params);
+        (weights, self.units.has_scalar_head().then(|| RunHead::of(&params)))
+    }
+
+    /// Zeros for the gradients of a unit; the other arrays are empty.
+    pub(super) fn zeros(&self, backend: &B, unit: Unit) -> B::Params {
+        let mut lens = vec![0; self.units.lens().len()];
+        for Extent { index, len } in self.units.reduced(unit) {
+            lens[index] = len;
+        }
+        backend.zero_params(&lens)
+    }
+
+    /// Zeros for the gradients of the end of the model.
+    pub(super) fn zeros_of_head(&self, backend: &B) -> GradientSum<B> {
+        GradientSum::new(self.zeros(backend, if self.units.reduces_head() { Unit::Head } else { Unit::Embedding }))
+    }
+
+    /// Reduces the gradients of the end of the model, unless they are to be reduced with the embedding's: then it returns them.
+    pub(super) fn reduce_head(&mut self, own: GradientSum<B>, sum: &mut GradientSum<B>) -> Option<GradientSum<B>> {
+        if !self.units.reduces_head() {
+            return Some(own);
+        }
+        self.reduce(Unit::Head, own.values, sum);
+        None
+    }
+
+    /// Adds this replica's parts of all replicas' gradients of a unit to `sum`.
+    pub(super) fn reduce(&mut self, unit: Unit, own: B::Params, sum: &mut GradientSum<B>) {
+        self.begin(Step::Reduce(unit));
+        reduce_parts(&self.replicas, &self.units.reduced(unit), Some(&own), &mut sum.values);
+    }
+}
+
+/// The weights outside of blocks that `params` has.
+fn ends<B: Backend>(backend: &B, model: &Arc<Model<B>>, params: &B::Params) -> Weights<B> {
+    let Ok(weights) = Weights::ends(backend, model, params) else { unreachable!("parameters in memory can be read") };
+    weights
+}
+
+/// All weights of a run whose parameters replicas divide, of which `masters` are this replica's parts; all of them call it. Arrays
+/// are gathered one at a time.
+///
+/// # Errors
+/// Never: parameters in memory can be read.
+pub(crate) fn gathered_weights<B: Backend>(
+    backend: &B,
+    (model, replicas): (&Arc<Model<B>>, &Ranks),
+    masters: &B::Params,
+) -> Result<Weights<B>, LoadError> {
+    Weights::load(backend, model, &mut |index| {
+        let len = model.table.specs[index].len();
+        let mut whole = vec![0.0; len];
+        gather_parts(replicas, &[Extent { index, len }], masters, |_, first, values| {
+            whole[first..first + values.len()].copy_from_slice(values);
+        });
+        Ok(Cow::Owned(whole))
+    })
+}

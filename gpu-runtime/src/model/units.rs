@@ -1,0 +1,228 @@
+//! The units that replicas gather and reduce one at a time where they divide all parameters of a run (ZeRO stage 3, Rajbhandari et
+//! al. 2020, arXiv:1910.02054): the embedding, each block, and the end of the model. The order of these steps in a pass follows
+//! from the model and from whether the pass trains, so that all replicas take the same.
+
+use std::collections::VecDeque;
+
+use super::params::{ParamSpec, ParamTable};
+use super::part_exchange::{Extent, PIECE, calls};
+use crate::backend::{Backend, MatrixRole};
+use crate::collective::{CollectiveKind, slice_of};
+use crate::config::ModelConfig;
+
+/// Rows of each replica after whose backward pass replicas add up gradients: a replica computes as many of its examples as have so
+/// many rows, or one. Neither memory nor kernels nor other requests change it, since bits depend on it.
+pub(crate) const ROUND_ROWS: usize = 1024;
+/// Bytes of an element of parameters and gradients, as replicas hold and exchange them.
+const ELEMENT: usize = size_of::<f32>();
+
+/// What is gathered at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// The token embedding, and where it is the unembedding too, the gradients of all that is outside of blocks.
+    Embedding,
+    /// A decoder block.
+    Block(usize),
+    /// The final norm and the unembedding, or the scalar head in its place.
+    Head,
+}
+
+/// What all replicas do together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// They gather the parameters of a unit.
+    Gather(Unit),
+    /// They add up its gradients, of which each gets its parts.
+    Reduce(Unit),
+}
+
+/// The arrays of each unit of what a run trains.
+#[derive(Clone, Debug)]
+pub(crate) struct Units {
+    /// By index.
+    lens: Vec<usize>,
+    embed: usize,
+    /// The first array of each block, then that of the final norm.
+    starts: Vec<usize>,
+    norm: usize,
+    head: usize,
+    /// The first array of the scalar head, or one beyond the last where there is none.
+    scalar_head: usize,
+}
+
+impl Units {
+    /// Of a run that trains all parameters of `table`, and `trained` in all.
+    pub(crate) fn of(table: &ParamTable, trained: &[ParamSpec]) -> Self {
+        // The norm before attention is the first parameter of a block.
+        let starts = table.blocks.iter().map(|block| block.pre_attention).chain([table.norm]).collect();
+        Self {
+            lens: trained.iter().map(ParamSpec::len).collect(),
+            embed: table.embed,
+            starts,
+            norm: table.norm,
+            head: table.head,
+            scalar_head: table.specs.len(),
+        }
+    }
+
+    /// Elements of all arrays, on all replicas together.
+    pub(super) fn lens(&self) -> &[usize] {
+        &self.lens
+    }
+
+    pub(super) fn has_scalar_head(&self) -> bool {
+        self.scalar_head < self.lens.len()
+    }
+
+    fn is_tied(&self) -> bool {
+        self.head == self.embed
+    }
+
+    fn blocks(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn extents(&self, indices: impl IntoIterator<Item = usize>) -> Vec<Extent> {
+        indices.into_iter().map(|index| Extent { index, len: self.lens[index] }).collect()
+    }
+
+    /// Arrays whose elements a pass needs for a unit.
+    pub(super) fn gathered(&self, unit: Unit) -> Vec<Extent> {
+        let scalar_head = self.scalar_head..self.lens.len();
+        match unit {
+            Unit::Embedding => self.extents([self.embed]),
+            Unit::Block(layer) => self.extents(self.starts[layer]..self.starts[layer + 1]),
+            // A scalar head takes the unembedding's place.
+            Unit::Head if self.has_scalar_head() => self.extents([self.norm].into_iter().chain(scalar_head)),
+            Unit::Head => self.extents([self.norm, self.head]),
+        }
+    }
+
+    /// Arrays whose gradients are complete when a unit's are. Those of an embedding that is the unembedding too are so at the end,
+    /// and with them those of the norm: the unembedding's gradients come first in the sum, then those of lookups.
+    pub(super) fn reduced(&self, unit: Unit) -> Vec<Extent> {
+        match unit {
+            Unit::Embedding if self.is_tied() => {
+                self.extents([self.embed, self.norm].into_iter().chain(self.scalar_head..self.lens.len()))
+            }
+            Unit::Head if self.is_tied() => Vec::new(),
+            unit => self.gathered(unit),
+        }
+    }
+
+    /// Whether the gradients of the model's end are reduced as soon as they are there, not with the embedding's.
+    pub(super) fn reduces_head(&self) -> bool {
+        !self.is_tied()
+    }
+
+    /// What replicas do together in a pass, in order.
+    pub(super) fn steps(&self, trains: bool) -> VecDeque<Step> {
+        let blocks = || (0..self.blocks()).map(Unit::Block);
+        let forward = [Unit::Embedding].into_iter().chain(blocks()).chain([Unit::Head]).map(Step::Gather);
+        let head = self.reduces_head().then_some(Step::Reduce(Unit::Head));
+        let backward = blocks().rev().flat_map(|block| [Step::Gather(block), Step::Reduce(block)]);
+        let backward = head.into_iter().chain(backward).chain([Step::Reduce(Unit::Embedding)]);
+        forward.chain(backward.filter(|_| trains)).collect()
+    }
+
+    /// What replica 0 of `world` sends for the gathers, and for the reductions, of a pass that trains.
+    pub(crate) fn traffic(&self, world: usize) -> [UnitTraffic; 2] {
+        let mut all = [CollectiveKind::AllGather, CollectiveKind::ReduceScatter].map(|kind| UnitTraffic {
+            kind,
+            calls: 0,
+            elements: 0,
+            least: 0.0,
+        });
+        for step in self.steps(true) {
+            let (traffic, arrays) = match step {
+                Step::Gather(unit) => (&mut all[0], self.gathered(unit)),
+                Step::Reduce(unit) => (&mut all[1], self.reduced(unit)),
+            };
+            traffic.calls += calls(&arrays, world);
+            for Extent { len, .. } in arrays {
+                let begins_with = match step {
+                    Step::Gather(_) => slice_of(len, world, 0).len(),
+                    Step::Reduce(_) => len,
+                };
+                traffic.elements += traffic.kind.sent(begins_with, (0, world));
+                // In equal parts: all but the own one are sent, or each to all others.
+                traffic.least += (len * (world - 1)) as f64 / world as f64;
+            }
+        }
+        all
+    }
+
+    /// The most that a rank holds at once beside its parts. `packed` are the bytes of a parameter of `trained` in the form that
+    /// passes read, the second argument says whether with what backward passes need; `lookups` those of gradients of a tied
+    /// embedding as inputs.
+    pub(crate) fn memory(
+        &self,
+        trained: &[ParamSpec],
+        packed: impl Fn(&ParamSpec, bool) -> usize,
+        lookups: usize,
+    ) -> GatheredMemory {
+        let elements = |arrays: &[Extent]| arrays.iter().map(|array| array.len).sum::<usize>();
+        let floats = |unit| ELEMENT * elements(&self.gathered(unit));
+        let gradients = |unit| ELEMENT * elements(&self.reduced(unit));
+        let piece = |bytes: usize| bytes.min(ELEMENT * PIECE);
+        let packed =
+            |unit, trains| self.gathered(unit).iter().map(|of| packed(&trained[of.index], trains)).sum::<usize>();
+        // While a unit is exchanged or packed from f32; while it is used; while its gradients are exchanged, a piece for others
+        // and one from them.
+        let gathering = |unit| floats(unit) + packed(unit, false).max(piece(floats(unit)));
+        let reducing = |unit| gradients(unit) + 2 * piece(gradients(unit));
+        let (ends, held) = match self.is_tied() {
+            true => (gradients(Unit::Embedding), gradients(Unit::Embedding)),
+            false => (gradients(Unit::Head), 0),
+        };
+        let with = |weights, gradients| GatheredMemory { weights, gradients };
+        let mut moments = vec![
+            with(gathering(Unit::Embedding), 0),
+            with(gathering(Unit::Head), 0),
+            with(packed(Unit::Head, true), ends),
+            with(0, reducing(Unit::Head)),
+            with(0, reducing(Unit::Embedding) + lookups),
+        ];
+        for block in (0..self.blocks()).map(Unit::Block) {
+            moments.push(with(gathering(block), held));
+            moments.push(with(packed(block, true), held + gradients(block)));
+            moments.push(with(0, held + reducing(block)));
+        }
+        moments.into_iter().max_by_key(|moment| moment.weights + moment.gradients).unwrap_or_default()
+    }
+}
+
+/// What a replica sends in collectives of one kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct UnitTraffic {
+    pub(crate) kind: CollectiveKind,
+    /// Calls.
+    pub(crate) calls: usize,
+    /// Elements that it sends.
+    pub(crate) elements: usize,
+    /// Elements that a replica has to send at least, where all send the same.
+    pub(crate) least: f64,
+}
+
+/// Bytes that a rank holds beside its parts when these are most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct GatheredMemory {
+    /// Of gathered parameters.
+    pub(crate) weights: usize,
+    /// Of gradients that are yet to be reduced.
+    pub(crate) gradients: usize,
+}
+
+/// Bytes of a parameter in the form that passes read, with its transpose where it `trains`; norms and biases may be there twice.
+pub(crate) fn packed_bytes<B: Backend>(backend: &B, param: &ParamSpec, trains: bool) -> usize {
+    match param.shape[..] {
+        [outputs, inputs] => backend.planned_matrix_bytes((outputs, inputs), MatrixRole::Base, trains),
+        _ => 2 * ELEMENT * param.len(),
+    }
+}
+
+/// Bytes of the gradients of a tied embedding as inputs, by token, of a round.
+pub(crate) fn lookup_bytes(config: &ModelConfig) -> usize {
+    let rows = config.vocab_rows().min(ROUND_ROWS.max(config.max_position_embeddings));
+    if config.tie_word_embeddings { rows * config.hidden_size * ELEMENT } else { 0 }
+}

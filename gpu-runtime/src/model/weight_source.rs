@@ -1,0 +1,73 @@
+//! Where a pass gets its weights from: memory, or replicas that hold parts of them.
+
+use std::sync::Arc;
+
+use super::gathered::GatheredPass;
+use super::scalar_head::RunHead;
+use super::weights::{BlockWeights, Model, Weights};
+use crate::backend::{Backend, Held};
+
+/// The weights of a pass, which asks for them in the order in which it needs them.
+pub(crate) enum WeightSource<'w, B: Backend> {
+    /// All of them are there.
+    Resident(&'w Weights<B>),
+    /// They are gathered one unit at a time.
+    Gathered(&'w mut GatheredPass<B>),
+}
+
+impl<'w, B: Backend> From<&'w Weights<B>> for WeightSource<'w, B> {
+    fn from(weights: &'w Weights<B>) -> Self {
+        Self::Resident(weights)
+    }
+}
+
+impl<'w, B: Backend> From<&'w mut GatheredPass<B>> for WeightSource<'w, B> {
+    fn from(pass: &'w mut GatheredPass<B>) -> Self {
+        Self::Gathered(pass)
+    }
+}
+
+impl<'w, B: Backend> WeightSource<'w, B> {
+    pub(super) fn model(&self) -> Arc<Model<B>> {
+        match self {
+            Self::Resident(weights) => Arc::clone(&weights.model),
+            Self::Gathered(pass) => Arc::clone(pass.model()),
+        }
+    }
+
+    /// Where units are gathered, and their gradients reduced.
+    pub(super) fn gathered(&mut self) -> Option<&mut GatheredPass<B>> {
+        match self {
+            Self::Resident(_) => None,
+            Self::Gathered(pass) => Some(pass),
+        }
+    }
+
+    /// Weights of which the token embedding is there.
+    pub(super) fn embedding(&mut self, backend: &B) -> Held<'w, Weights<B>> {
+        match self {
+            Self::Resident(weights) => Held::Borrowed(weights),
+            Self::Gathered(pass) => Held::Owned(pass.embedding(backend)),
+        }
+    }
+
+    /// A block: in the forward pass each once, in order; in the backward pass again, from the last one on.
+    pub(super) fn block(&mut self, backend: &B, layer: usize) -> Held<'w, BlockWeights<B>> {
+        match self {
+            Self::Resident(weights) => Held::Borrowed(&weights.blocks[layer]),
+            Self::Gathered(pass) => Held::Owned(pass.block(backend, layer)),
+        }
+    }
+
+    /// Weights of which the final norm and the unembedding are there, until the end of the backward pass of these; or where the
+    /// weights are gathered and the run has one, its scalar head in place of the unembedding.
+    pub(super) fn head(&mut self, backend: &B) -> (Held<'w, Weights<B>>, Option<RunHead<B>>) {
+        match self {
+            Self::Resident(weights) => (Held::Borrowed(weights), None),
+            Self::Gathered(pass) => {
+                let (weights, scalar_head) = pass.head(backend);
+                (Held::Owned(weights), scalar_head)
+            }
+        }
+    }
+}

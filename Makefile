@@ -15,7 +15,7 @@ test: ## lint, Rust tests, then the SDK suite against a real server
 test-sdk: ## the SDK suite alone; ARGS go to pytest
 	@$(XTASK) test-sdk $(ARGS)
 
-test-deployments: ## the SDK suite on SQLite, on PostgreSQL, and on two API servers with two workers
+test-deployments: ## the SDK suite on SQLite, on PostgreSQL, and on two API servers with two workers of one rank and of two
 	@$(XTASK) test-deployments
 
 compatibility: ## drive every name of the SDK and write the generated part of docs/compatibility.md

@@ -12,7 +12,7 @@ use trainyard_gpu_runtime::{Dtype, Parallel};
 #[derive(Args, Clone, Debug)]
 pub struct BenchFlags {
     /// The base model: a name and its Hugging Face folder or GGUF file. When absent, a tiny one for --http, and for --parallel one of
-    /// 55 million parameters that 2, 4 and 8 ranks can share.
+    /// 55 million parameters that 2, 4 and 8 ranks can share, or a mixture of experts for ep.
     #[arg(long, value_name = "NAME=PATH", required_unless_present_any = ["http", "store", "parallel"])]
     pub(crate) model: Option<NamedModel>,
     /// Measure these ranks, which share the threads, beside one rank with all of them, such as tp=2.

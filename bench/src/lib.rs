@@ -69,8 +69,8 @@ fn measure(flags: &BenchFlags, open: OpenModel) -> Result<Report, Box<dyn Error>
     let model = match (&flags.model, flags.parallel) {
         (Some(model), _) => model,
         (None, None) => return Err("--model is required".into()),
-        (None, Some(_)) => {
-            made = shared_model(flags)?;
+        (None, Some(layout)) => {
+            made = shared_model(flags, layout)?;
             &made.0
         }
     };
@@ -115,11 +115,12 @@ fn measure(flags: &BenchFlags, open: OpenModel) -> Result<Report, Box<dyn Error>
 }
 
 /// A model that ranks can share, in a folder that goes with it.
-fn shared_model(flags: &BenchFlags) -> Result<(NamedModel, BenchFolder), Box<dyn Error>> {
+fn shared_model(flags: &BenchFlags, layout: Parallel) -> Result<(NamedModel, BenchFolder), Box<dyn Error>> {
+    let shape = if layout.ep() > 1 { &synthetic::SHARED_EXPERTS } else { &synthetic::SHARED };
     let folder = BenchFolder::new(flags.data_dir.as_deref(), "shared")?;
     let path = folder.path.join("shared");
-    synthetic::write(&synthetic::SHARED, &path)?;
-    Ok((NamedModel { name: synthetic::SHARED.name.to_owned(), path }, folder))
+    synthetic::write(shape, &path)?;
+    Ok((NamedModel { name: shape.name.to_owned(), path }, folder))
 }
 
 #[cfg(test)]

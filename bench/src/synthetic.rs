@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use trainyard_gpu_runtime::rng::kaiming_uniform_fill;
 
-/// The extents of a Llama.
+/// The extents of a Llama, or of a Qwen3 with experts.
 pub(super) struct Shape {
     /// What clients call it.
     pub(super) name: &'static str,
@@ -17,31 +17,70 @@ pub(super) struct Shape {
     heads: usize,
     kv_heads: usize,
     vocab: usize,
+    experts: Option<Experts>,
+}
+
+/// Of each block, instead of its MLP.
+struct Experts {
+    count: usize,
+    /// For each token.
+    chosen: usize,
+    inner: usize,
 }
 
 /// So small that its arithmetic hardly counts: what remains is the API.
-pub(super) const TINY: Shape =
-    Shape { name: "trainyard/tiny", layers: 2, hidden: 64, inner: 160, heads: 4, kv_heads: 2, vocab: 1024 };
+pub(super) const TINY: Shape = Shape {
+    name: "trainyard/tiny",
+    layers: 2,
+    hidden: 64,
+    inner: 160,
+    heads: 4,
+    kv_heads: 2,
+    vocab: 1024,
+    experts: None,
+};
 
 /// A model of which up to eight ranks can have equal parts, some of them with the same key heads.
-pub(super) const SHARED: Shape =
-    Shape { name: "trainyard/shared", layers: 12, hidden: 512, inner: 1536, heads: 8, kv_heads: 4, vocab: 16_384 };
+pub(super) const SHARED: Shape = Shape {
+    name: "trainyard/shared",
+    layers: 12,
+    hidden: 512,
+    inner: 1536,
+    heads: 8,
+    kv_heads: 4,
+    vocab: 16_384,
+    experts: None,
+};
+
+/// The same with experts, of which a token computes as much as that has in its MLP.
+pub(super) const SHARED_EXPERTS: Shape =
+    Shape { name: "trainyard/shared-experts", experts: Some(Experts { count: 16, chosen: 4, inner: 384 }), ..SHARED };
 
 const SEED: u64 = 1;
 /// Bound of the random weights.
 const BOUND: f32 = 0.05;
 
-/// Writes the Hugging Face folder of a Llama with random weights: the same ones every time.
+/// Writes the Hugging Face folder of a model with random weights: the same ones every time.
 pub(super) fn write(shape: &Shape, folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let Shape { layers, hidden, inner, heads, kv_heads, vocab, .. } = *shape;
-    let config = json!({
+    let mut config = json!({
         "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": vocab, "hidden_size": hidden,
         "intermediate_size": inner, "num_hidden_layers": layers, "num_attention_heads": heads,
         "num_key_value_heads": kv_heads, "head_dim": hidden / heads, "max_position_embeddings": 2048, "rms_norm_eps": 1e-5,
         "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": false, "attention_bias": false,
         "mlp_bias": false, "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "float32",
     });
+    if let Some(Experts { count, chosen, inner }) = shape.experts {
+        config["architectures"] = json!(["Qwen3MoeForCausalLM"]);
+        config["model_type"] = json!("qwen3_moe");
+        config["num_experts"] = json!(count);
+        config["num_experts_per_tok"] = json!(chosen);
+        config["moe_intermediate_size"] = json!(inner);
+        config["norm_topk_prob"] = json!(true);
+        config["decoder_sparse_step"] = json!(1);
+        config["mlp_only_layers"] = json!([]);
+    }
     fs::write(folder.join("config.json"), config.to_string())?;
     write_weights(shape, BufWriter::new(File::create(folder.join("model.safetensors"))?))
 }
@@ -49,21 +88,31 @@ pub(super) fn write(shape: &Shape, folder: &Path) -> io::Result<()> {
 /// Names and shapes in the order of the file.
 fn tensors(shape: &Shape) -> Vec<(String, Vec<usize>)> {
     let Shape { layers, hidden, inner, heads, kv_heads, vocab, .. } = *shape;
-    let kv = kv_heads * (hidden / heads);
+    let (head_dim, kv) = (hidden / heads, kv_heads * (hidden / heads));
+    let gated = |name: &str, inner: usize| {
+        let projections = [("gate", [inner, hidden]), ("up", [inner, hidden]), ("down", [hidden, inner])];
+        projections.map(|(of, shape)| (format!("{name}.{of}_proj"), shape.to_vec()))
+    };
     let mut all = vec![("model.embed_tokens.weight".to_owned(), vec![vocab, hidden])];
     for layer in 0..layers {
-        let parts = [
+        let attention = [
             ("input_layernorm", vec![hidden]),
             ("self_attn.q_proj", vec![hidden, hidden]),
             ("self_attn.k_proj", vec![kv, hidden]),
             ("self_attn.v_proj", vec![kv, hidden]),
             ("self_attn.o_proj", vec![hidden, hidden]),
             ("post_attention_layernorm", vec![hidden]),
-            ("mlp.gate_proj", vec![inner, hidden]),
-            ("mlp.up_proj", vec![inner, hidden]),
-            ("mlp.down_proj", vec![hidden, inner]),
         ];
-        all.extend(parts.map(|(name, shape)| (format!("model.layers.{layer}.{name}.weight"), shape)));
+        let mut parts: Vec<_> = attention.map(|(name, shape)| (name.to_owned(), shape)).into();
+        match &shape.experts {
+            None => parts.extend(gated("mlp", inner)),
+            Some(experts) => {
+                parts.extend(["q", "k"].map(|of| (format!("self_attn.{of}_norm"), vec![head_dim])));
+                parts.push(("mlp.gate".to_owned(), vec![experts.count, hidden]));
+                parts.extend((0..experts.count).flat_map(|of| gated(&format!("mlp.experts.{of}"), experts.inner)));
+            }
+        }
+        all.extend(parts.into_iter().map(|(name, shape)| (format!("model.layers.{layer}.{name}.weight"), shape)));
     }
     all.push(("model.norm.weight".to_owned(), vec![hidden]));
     all.push(("lm_head.weight".to_owned(), vec![vocab, hidden]));
@@ -101,11 +150,12 @@ mod tests {
 
     #[test]
     fn the_runtime_loads_them() {
-        for shape in [&super::TINY, &super::SHARED] {
+        for shape in [&super::TINY, &super::SHARED, &super::SHARED_EXPERTS] {
             let dir = tempfile::tempdir().unwrap();
             super::write(shape, dir.path()).unwrap();
             let config = load(dir.path()).unwrap().config;
             assert_eq!((config.num_layers(), config.vocab_size), (shape.layers, shape.vocab));
+            assert_eq!(config.has_experts(), shape.experts.is_some());
         }
     }
 }

@@ -1,6 +1,7 @@
 """Each module shares one server; what it serves is the module's `MODELS`, `DTYPE`, `CONFIG` and `FLAGS`.
 
-How it is deployed is chosen with `--deployment`.
+How it is deployed is chosen with `--deployment`, and how its models are divided with `--parallel`. A module with `LAYOUTS` runs
+with each of them where `--parallel` is not given.
 """
 
 import contextlib
@@ -35,6 +36,14 @@ def pytest_configure(config):
     if layout := config.getoption("--parallel"):
         # Every process that a test starts inherits it.
         os.environ["TRAINYARD_PARALLEL"] = layout
+
+
+def pytest_generate_tests(metafunc):
+    """All tests of a module with one layout, then all with the next."""
+    layouts = getattr(metafunc.module, "LAYOUTS", None)
+    if layouts is not None and "layout" in metafunc.fixturenames and not metafunc.config.getoption("--parallel"):
+        names = [layout or "single" for layout in layouts]
+        metafunc.parametrize("layout", layouts, ids=names, indirect=True, scope="module")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -77,10 +86,18 @@ def deploy(request, postgres_server):
 
 
 @pytest.fixture(scope="module")
-def server(request, tmp_path_factory, deploy):
+def layout(request) -> list[str]:
+    """Flags for one of the module's `LAYOUTS`; none for one rank, and where `--parallel` says it for all."""
+    chosen = getattr(request, "param", None)
+    return ["--parallel", chosen] if chosen else []
+
+
+@pytest.fixture(scope="module")
+def server(request, tmp_path_factory, deploy, layout):
     module = request.module
     options = {"models": "MODELS", "dtype": "DTYPE", "config": "CONFIG", "flags": "FLAGS"}
     chosen = {key: getattr(module, name) for key, name in options.items() if hasattr(module, name)}
+    chosen["flags"] = [*chosen.get("flags", []), *layout]
     with deploy(tmp_path_factory.mktemp(module.__name__), **chosen) as running:
         yield running
         code = running.stop()
@@ -97,12 +114,24 @@ def own(tmp_path, deploy):
 
 
 @pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory) -> Outcome:
-    """The workload on one process with SQLite and nobody else there."""
-    calm = Server(tmp_path_factory.mktemp("calm")).start()
-    outcome = work(calm)
-    assert calm.stop() == 0
+def undisturbed_on(tmp_path_factory):
+    """`undisturbed_on(flags)`: the outcome of the workload on one process with SQLite and nobody else there."""
+    outcomes: dict[tuple, Outcome] = {}
+
+    def outcome(flags=()) -> Outcome:
+        key = tuple(flags)
+        if key not in outcomes:
+            calm = Server(tmp_path_factory.mktemp("calm"), flags=list(flags)).start()
+            outcomes[key] = work(calm)
+            assert calm.stop() == 0
+        return outcomes[key]
+
     return outcome
+
+
+@pytest.fixture(scope="session")
+def undisturbed(undisturbed_on) -> Outcome:
+    return undisturbed_on()
 
 
 @pytest.fixture(scope="module")

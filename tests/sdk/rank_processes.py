@@ -1,5 +1,6 @@
 """A worker whose ranks are processes, under a supervisor that starts again what has ended."""
 
+import math
 import threading
 
 from deployment import RoleCluster
@@ -7,17 +8,21 @@ from process import Process, free_port
 
 
 class RankCluster(RoleCluster):
-    """An API server, and a worker of two ranks that are processes."""
+    """An API server, and a worker whose ranks are processes."""
 
-    def __init__(self, folder, database, models=None, dtype="f32"):
-        flags = ["--parallel", "tp=2", "--threads", "1"]
+    def __init__(self, folder, database, models=None, dtype="f32", layout="tp=2"):
+        self.layout = layout
+        flags = ["--parallel", layout, "--threads", "1"]
         super().__init__(folder, database, models, dtype, flags=flags, apis=1, workers=1)
         (first,) = self.workers
-        meeting = ["--world", "2", "--rendezvous", f"127.0.0.1:{free_port()}"]
-        follower = Process("rank-1", [*first.command, "--rank", "1", *meeting], folder / "rank-1.log", cwd=folder)
+        world = math.prod(int(axis.partition("=")[2]) for axis in layout.split(","))
+        meeting = ["--world", str(world), "--rendezvous", f"127.0.0.1:{free_port()}"]
+        for rank in range(1, world):
+            command = [*first.command, "--rank", str(rank), *meeting]
+            follower = Process(f"rank-{rank}", command, folder / f"rank-{rank}.log", cwd=folder)
+            self.workers.append(follower)
+            self.processes.append(follower)
         first.command += ["--rank", "0", *meeting]
-        self.workers.append(follower)
-        self.processes.append(follower)
         self.ended: list[tuple[str, int]] = []
         """Name and exit code of each process that the supervisor has started again."""
         self._done = threading.Event()

@@ -1,4 +1,4 @@
-"""Isolation: a run's numbers do not depend on the other runs."""
+"""Isolation: a run's numbers do not depend on the other runs, with every layout."""
 
 import numpy as np
 import pytest
@@ -21,6 +21,7 @@ from helpers import (
 from server import GOLDEN, TINY
 
 MODELS = {TINY: GOLDEN / "llama", "tiny-qwen3": GOLDEN / "qwen3"}
+LAYOUTS = [None, "tp=2", "dp=2"]
 STEPS = 6
 
 

@@ -17,6 +17,7 @@ STRIKES = 20
 
 # Runs are saved and their log is truncated often enough that recoveries both restore and replay.
 FLAGS = ["--snapshot-tokens", "200"]
+LAYOUTS = ["tp=2", "dp=2"]
 SEED = int(os.environ.get("TRAINYARD_KILL_SEED", "20260401"))
 
 
@@ -25,11 +26,23 @@ SEED = int(os.environ.get("TRAINYARD_KILL_SEED", "20260401"))
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_survives_kills_at_random_moments(kind, tmp_path, undisturbed):
     """Losses, samples and final weights are equal to the bit; the client meets no error."""
+    survive(kind, tmp_path, undisturbed, FLAGS)
+
+
+@pytest.mark.deployments("sqlite")
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("kind", ["sqlite", "cluster"])
+def test_workers_of_several_ranks_survive_kills(kind, tmp_path, undisturbed_on, layout):
+    """What one layout computes undisturbed."""
+    survive(kind, tmp_path, undisturbed_on(layout), [*FLAGS, *layout])
+
+
+def survive(kind, tmp_path, undisturbed, flags):
     database = pg.Cluster() if kind != "sqlite" else None
     try:
         if database:
             database.start()
-        with launch(kind, tmp_path, lambda: database.url, flags=FLAGS) as struck:
+        with launch(kind, tmp_path, lambda: database.url, flags=flags) as struck:
             victims = [Victim(p.name, p.kill, p.start) for p in struck.processes]
             if database:
                 victims.append(Victim("postgres", database.kill, database.start))

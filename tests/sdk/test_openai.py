@@ -278,7 +278,9 @@ def test_a_stream_ends_when_its_organisation_is_disabled(server):
                 refused = http.get("/v1/models")
             finally:
                 trainyard(server, "tenants", "change", "other", "--enable")
-        assert any("the sample was cancelled" in line for line in told[-2:]), told[-2:]
+        # With several servers another one may have cancelled the sample before this one refuses its key, or not yet.
+        reasons = ["the sample was cancelled", "the organisation of the API key is disabled"]
+        assert any(reason in line for line in told[-2:] for reason in reasons), told[-2:]
         assert (refused.status_code, "is disabled" in refused.text) == (401, True)
         wait_until(lambda: http.get("/v1/models").status_code == 200, "it is not accepted again")
 

@@ -1,4 +1,4 @@
-"""The sampler's log-probabilities equal the trainer's, to the bit, whatever else is in the batch."""
+"""The sampler's log-probabilities equal the trainer's, to the bit, whatever else is in the batch, with every layout."""
 
 import numpy as np
 import pytest
@@ -8,11 +8,12 @@ from helpers import WAIT, assert_bits_equal, client, datum, forward, full, logpr
 from server import GOLDEN, TINY_MODELS
 
 MODELS = TINY_MODELS | {"tiny-mistral": GOLDEN / "mistral_swa"}
+LAYOUTS = [None, "tp=2", "dp=2"]
 
 
 @pytest.fixture(scope="module", params=["f32", "bf16"])
-def served(request, tmp_path_factory, deploy):
-    with deploy(tmp_path_factory.mktemp(request.param), models=MODELS, dtype=request.param) as running:
+def served(request, tmp_path_factory, deploy, layout):
+    with deploy(tmp_path_factory.mktemp(request.param), models=MODELS, dtype=request.param, flags=layout) as running:
         yield running
         running.stop()
 

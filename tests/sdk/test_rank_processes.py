@@ -17,10 +17,10 @@ BATCH = [datum(TOKENS * 3), datum(TOKENS[::-1] * 2)]
 STEPS = 12
 
 
-@pytest.fixture
-def ranks(tmp_path, postgres_server):
+@pytest.fixture(params=["tp=2", "dp=2"])
+def ranks(request, tmp_path, postgres_server):
     with postgres.database(postgres_server()) as database:
-        cluster = RankCluster(tmp_path, database)
+        cluster = RankCluster(tmp_path, database, layout=request.param)
         try:
             yield cluster.start()
         finally:
@@ -46,12 +46,19 @@ def program(deployment, before_step=lambda step: None):
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory):
-    """The same program on ranks that are threads."""
-    server = Server(tmp_path_factory.mktemp("threads"), flags=["--parallel", "tp=2"]).start()
-    outcome = program(server)
-    assert server.stop() == 0
-    return outcome
+def outcomes(tmp_path_factory):
+    """The same program on ranks that are threads, by layout."""
+    found = {}
+    for layout in ("tp=2", "dp=2"):
+        server = Server(tmp_path_factory.mktemp("threads"), flags=["--parallel", layout]).start()
+        found[layout] = program(server)
+        assert server.stop() == 0
+    return found
+
+
+@pytest.fixture
+def expected(outcomes, ranks):
+    return outcomes[ranks.layout]
 
 
 def assert_same(outcome, expected):

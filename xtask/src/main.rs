@@ -29,7 +29,11 @@ const TASKS: &[Task] = &[
     ("test", "lint, Rust tests, then the SDK suite against a real server", tasks::test),
     ("deploy-check", "validate the templates for deployments", tasks::deploy_check),
     ("test-sdk", "the SDK suite alone", tasks::test_sdk),
-    ("test-deployments", "the SDK suite on every kind of deployment", tasks::test_deployments),
+    (
+        "test-deployments",
+        "the SDK suite on every kind of deployment and on workers of two ranks",
+        tasks::test_deployments,
+    ),
     ("compatibility", "drive every name of the SDK and write docs/compatibility.md", tasks::compatibility),
     ("soak", "half an hour of mixed work under faults", tasks::soak),
     ("test-cuda-sim", "the simulated CUDA libraries, with NVIDIA's compiler", tasks::test_cuda_sim),

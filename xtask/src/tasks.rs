@@ -15,6 +15,15 @@ pub(crate) const MODEL_NAME: &str = "HuggingFaceTB/SmolLM2-135M-Instruct";
 /// are not last.
 const PARALLEL: &[&str] = &["--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder"];
 
+/// What the SDK suite runs against: kinds of deployments, and layouts of their workers.
+const DEPLOYMENTS: &[&[&str]] = &[
+    &["--deployment", "sqlite"],
+    &["--deployment", "postgres"],
+    &["--deployment", "cluster"],
+    &["--deployment", "cluster", "--parallel", "tp=2"],
+    &["--deployment", "cluster", "--parallel", "dp=2"],
+];
+
 /// Builds `target/release/trainyard`.
 pub(crate) fn build() -> Result {
     step("release build", || run(cargo(&["build", "--release", "--locked", "--bin", "trainyard"])))
@@ -66,13 +75,10 @@ pub(crate) fn compatibility() -> Result {
     sdk_tests("SDK surface", &database()?, &["tests/sdk/test_surface.py", "--write-compatibility"], &[])
 }
 
-/// The SDK suite on every kind of deployment; what lasts by the clock lasts a minute.
+/// The SDK suite on every kind of deployment, and on workers of two ranks; what lasts by the clock lasts a minute.
 pub(crate) fn test_deployments() -> Result {
     let database = database()?;
-    for kind in ["sqlite", "postgres", "cluster"] {
-        sdk_suite(&database, &["--deployment", kind])?;
-    }
-    Ok(())
+    DEPLOYMENTS.iter().try_for_each(|deployment| sdk_suite(&database, deployment))
 }
 
 /// Half an hour of mixed work under faults; further arguments go to `tests/soak/soak.py`.
@@ -93,7 +99,8 @@ fn database() -> Result<Database> {
 }
 
 fn sdk_suite(database: &Database, deployment: &[&str]) -> Result {
-    let name = deployment.last().map_or("SDK suite".to_owned(), |kind| format!("SDK suite on {kind}"));
+    let chosen: Vec<_> = deployment.iter().filter(|word| !word.starts_with("--")).copied().collect();
+    let name = if chosen.is_empty() { "SDK suite".to_owned() } else { format!("SDK suite on {}", chosen.join(", ")) };
     sdk_tests(&name, database, &[&["tests/sdk"], PARALLEL].concat(), deployment)
 }
 

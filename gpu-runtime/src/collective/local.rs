@@ -1,11 +1,19 @@
-//! Ranks that are threads of one process: parts change hands without a copy.
+//! Ranks that are threads of one process: parts change hands without a copy. Who waits polls for a moment before it sleeps: ranks
+//! with equal work arrive within microseconds, and waking a thread takes longer.
 
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{available_parallelism, yield_now};
 use std::time::{Duration, Instant};
 
 use super::call::{Call, CollectiveError};
 use super::payload::Payload;
 use super::rank::Collective;
+
+/// Polls before a waiting rank yields, where every rank has a processor; and before it sleeps.
+const SPINS: usize = 4_000;
+const YIELDS: usize = 200;
 
 /// `world` ranks of one process. A rank that waits longer than `limit` for another fails.
 pub fn local_ranks(world: usize, limit: Duration) -> Vec<LocalRank> {
@@ -14,8 +22,12 @@ pub fn local_ranks(world: usize, limit: Duration) -> Vec<LocalRank> {
         received: (0..world).map(|_| None).collect(),
         gone: vec![false; world],
         failure: None,
+        sleepers: 0,
     };
-    let meeting = Arc::new(Meeting { round: Mutex::new(round), changed: Condvar::new(), world, limit });
+    // Ranks that share processors would keep each other from work.
+    let spins = if world <= available_parallelism().map_or(1, NonZeroUsize::get) { SPINS } else { 0 };
+    let (round, changed, changes) = (Mutex::new(round), Condvar::new(), AtomicUsize::new(0));
+    let meeting = Arc::new(Meeting { round, changed, changes, spins, world, limit });
     (0..world).map(|rank| LocalRank { rank, meeting: Arc::clone(&meeting) }).collect()
 }
 
@@ -31,6 +43,9 @@ pub struct LocalRank {
 struct Meeting {
     round: Mutex<Round>,
     changed: Condvar,
+    /// Of the round that somebody may wait for. It counts under the lock and is polled without it.
+    changes: AtomicUsize,
+    spins: usize,
     world: usize,
     limit: Duration,
 }
@@ -43,6 +58,8 @@ struct Round {
     received: Vec<Option<Vec<Payload>>>,
     gone: Vec<bool>,
     failure: Option<CollectiveError>,
+    /// Ranks that have stopped polling.
+    sleepers: usize,
 }
 
 /// What a rank waits in.
@@ -64,6 +81,35 @@ impl Meeting {
     /// A thread that panicked while it held the lock left nothing half done: every change is a single assignment.
     fn lock(&self) -> MutexGuard<'_, Round> {
         self.round.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells those who wait that the round has changed.
+    fn announce(&self, round: &Round) {
+        // Release: who sees the change takes the lock anyway; it only must not see it early.
+        self.changes.fetch_add(1, Ordering::Release);
+        if round.sleepers > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Returns when the round may have changed, at the latest after `left` and a moment.
+    fn wait<'a>(&'a self, round: MutexGuard<'a, Round>, left: Duration) -> MutexGuard<'a, Round> {
+        let seen = self.changes.load(Ordering::Acquire);
+        drop(round);
+        for poll in 0..self.spins + YIELDS {
+            if self.changes.load(Ordering::Acquire) != seen {
+                return self.lock();
+            }
+            if poll < self.spins { std::hint::spin_loop() } else { yield_now() }
+        }
+        let mut round = self.lock();
+        if self.changes.load(Ordering::Acquire) != seen {
+            return round;
+        }
+        round.sleepers += 1;
+        let mut round = self.changed.wait_timeout(round, left).unwrap_or_else(PoisonError::into_inner).0;
+        round.sleepers -= 1;
+        round
     }
 }
 
@@ -124,12 +170,12 @@ impl Collective for LocalRank {
         parts: Vec<Payload>,
     ) -> Result<Vec<Payload>, CollectiveError> {
         assert_eq!(parts.len(), members.len(), "a part for each member");
-        let Meeting { changed, limit, .. } = &*self.meeting;
-        let deadline = Instant::now() + *limit;
-        let mut round = self.meeting.lock();
+        let meeting = &*self.meeting;
+        let deadline = Instant::now() + meeting.limit;
+        let mut round = meeting.lock();
         round.posted[self.rank] = Some(Posted { members: members.to_vec(), call: call.clone(), parts });
         if round.failure.is_none() && round.deliver(members) {
-            changed.notify_all();
+            meeting.announce(&round);
         }
         loop {
             if let Some(received) = round.received[self.rank].take() {
@@ -137,24 +183,25 @@ impl Collective for LocalRank {
             }
             if let Some(failure) = round.fault(members, &call) {
                 round.failure = Some(failure.clone());
-                changed.notify_all();
+                meeting.announce(&round);
                 return Err(failure);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 let absent = members.iter().find(|rank| round.posted[**rank].is_none());
                 let rank = absent.copied().unwrap_or(self.rank);
-                round.failure = Some(CollectiveError::TimedOut { rank, call: call.clone(), limit: *limit });
+                round.failure = Some(CollectiveError::TimedOut { rank, call: call.clone(), limit: meeting.limit });
                 continue;
             }
-            round = changed.wait_timeout(round, left).unwrap_or_else(PoisonError::into_inner).0;
+            round = meeting.wait(round, left);
         }
     }
 }
 
 impl Drop for LocalRank {
     fn drop(&mut self) {
-        self.meeting.lock().gone[self.rank] = true;
-        self.meeting.changed.notify_all();
+        let mut round = self.meeting.lock();
+        round.gone[self.rank] = true;
+        self.meeting.announce(&round);
     }
 }

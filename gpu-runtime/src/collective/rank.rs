@@ -7,7 +7,8 @@ use super::call::{Call, CollectiveError, Operation};
 use super::payload::{self, Payload, bytes, floats};
 
 /// Elements up to which an all-reduce sends whole arrays in one exchange. Larger ones are reduced in slices and gathered,
-/// which moves `2 (w - 1) / w` of an array per rank instead of `w - 1`. The bits are the same.
+/// which moves `2 (w - 1) / w` of an array per rank instead of `w - 1`; between two ranks that is the same, so that one exchange
+/// is better. The bits are the same.
 pub(super) const ONE_EXCHANGE: usize = 4_096;
 
 /// One of the ranks that compute a model together.
@@ -45,16 +46,18 @@ pub trait Collective: Send + Sync {
     /// See [`CollectiveError`].
     fn all_reduce(&self, values: &mut [f32]) -> Result<(), CollectiveError> {
         let call = Call::new(Operation::AllReduce, &[values.len()]);
-        if values.len() <= ONE_EXCHANGE {
+        if values.len() <= ONE_EXCHANGE || self.world() == 2 {
             let mine = Payload::from(values.to_vec());
             let all = self.exchange(call.clone(), vec![mine; self.world()])?;
             return sum_into(&call, &all, values);
         }
         let slices: Vec<_> = (0..self.world()).map(|rank| slice_of(values.len(), self.world(), rank)).collect();
-        let parts = slices.iter().map(|slice| Payload::from(values[slice.clone()].to_vec())).collect();
-        let received = self.exchange(call.clone(), parts)?;
-        let mut sums = vec![0.0; slices[self.rank()].len()];
-        sum_into(&call, &received, &mut sums)?;
+        // Its own slice is summed from where it is.
+        let sent = |rank: usize| if rank == self.rank() { Vec::new() } else { values[slices[rank].clone()].to_vec() };
+        let received =
+            self.exchange(call.clone(), (0..self.world()).map(|rank| Payload::from(sent(rank))).collect())?;
+        let own = (self.rank(), &values[slices[self.rank()].clone()]);
+        let sums = sum_with(&call, &received, own)?;
         let all = self.exchange(call.clone(), vec![Payload::from(sums); self.world()])?;
         for (rank, (slice, part)) in slices.into_iter().zip(&all).enumerate() {
             values[slice.clone()].copy_from_slice(floats(&call, rank, part, slice.len())?);
@@ -133,10 +136,31 @@ pub fn slice_of(len: usize, world: usize, rank: usize) -> Range<usize> {
 
 /// `sums = parts[0] + parts[1] + …`, element by element in this order.
 fn sum_into(call: &Call, parts: &[Payload], sums: &mut [f32]) -> Result<(), CollectiveError> {
-    for (rank, part) in parts.iter().enumerate() {
-        add_part(rank == 0, floats(call, rank, part, sums.len())?, sums);
+    let terms = parts.iter().enumerate().map(|(rank, part)| floats(call, rank, part, sums.len()));
+    match &terms.collect::<Result<Vec<_>, _>>()?[..] {
+        [] => {}
+        [only] => sums.copy_from_slice(only),
+        [first, second, others @ ..] => {
+            // In one pass over the sums.
+            let pairs = first.iter().zip(*second);
+            sums.iter_mut().zip(pairs).for_each(|(sum, (first, second))| *sum = first + second);
+            others.iter().for_each(|part| add_part(false, part, sums));
+        }
     }
     Ok(())
+}
+
+/// `parts[0] + parts[1] + …`, element by element in this order, with a rank's own elements in the place of its part.
+fn sum_with(call: &Call, parts: &[Payload], (own, elements): (usize, &[f32])) -> Result<Vec<f32>, CollectiveError> {
+    let mut sums: Vec<f32> = Vec::new();
+    for (rank, part) in parts.iter().enumerate() {
+        let term = if rank == own { elements } else { floats(call, rank, part, elements.len())? };
+        match rank {
+            0 => sums.extend_from_slice(term),
+            _ => add_part(false, term, &mut sums),
+        }
+    }
+    Ok(sums)
 }
 
 /// Begins `sums` with the first part, and adds the others to it.

@@ -4,6 +4,7 @@
 //! their own engines (see [`super::lockstep`]); results, counters and files are those of rank 0.
 
 mod command;
+mod idle;
 mod processes;
 mod threads;
 

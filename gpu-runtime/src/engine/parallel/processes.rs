@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::command::Command;
+use super::idle::IdleMemory;
 use super::{Follower, Models, ParallelEngine, check_models, rank_error};
 use crate::backend::{Backend, HostBackend, MicrobatchRows};
 use crate::collective::{CollectiveError, Heartbeat, MessageLink, Ranks, Rendezvous};
@@ -83,9 +84,11 @@ impl ProcessRank {
         let mut engine = Engine::on_ranks(backend, models, options, self.ranks.clone())?;
         ready();
         let Some(link) = self.links.first() else { return Ok(()) };
+        let idle = IdleMemory::watch();
         while let Some(message) = link.receive() {
             let command = Command::from_message(&message).map_err(|error| FollowError::Malformed(error.to_string()))?;
             command.call(&mut engine);
+            idle.called();
             if let Err(failure) = self.ranks.check() {
                 // The cause is known better where the connection was watched.
                 return Err(link.lost().map_or(failure.into(), |reason| FollowError::Lost(reason.to_owned())));

@@ -22,5 +22,8 @@ mod stop;
 pub mod tokenizer;
 
 pub use backend::Dtype;
-pub use engine::{CpuEngine, Engine, EngineOptions, FollowError, MAX_SEQUENCES, ParallelEngine, ProcessRank};
+pub use engine::{
+    CpuEngine, Engine, EngineOptions, FetchDone, FetchFailure, FolderCopies, FollowError, MAX_SEQUENCES,
+    ParallelEngine, ProcessRank, RankFolders,
+};
 pub use parallel::{LayoutError, Parallel, ParallelError, ZeroStage};

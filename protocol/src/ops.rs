@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ModelHead, PreparedBatch, RunId, SampleOperation};
+use crate::{ModelHead, PreparedBatch, RunId, SampleOperation, SamplerSource};
 
 /// What a run trains.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -218,6 +218,19 @@ impl Operation {
             Self::SaveRun(operation) => Some(&operation.run),
             Self::RestoreRun(operation) => Some(&operation.run),
             Self::SaveSnapshot(_) | Self::Sample(_) => None,
+        }
+    }
+
+    /// The folder that it reads: a checkpoint, a snapshot or an upload.
+    pub fn folder_mut(&mut self) -> Option<&mut PathBuf> {
+        match self {
+            Self::LoadState(operation) => Some(&mut operation.dir),
+            Self::RestoreRun(operation) => Some(&mut operation.dir),
+            Self::Sample(operation) => match &mut operation.source {
+                SamplerSource::Checkpoint { dir, .. } => Some(dir),
+                SamplerSource::Base { .. } | SamplerSource::Snapshot { .. } => None,
+            },
+            _ => None,
         }
     }
 }

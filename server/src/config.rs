@@ -182,7 +182,7 @@ impl Config {
         let file = FileConfig { host: None, port: None, ..file };
         let token = flags.shared.metrics_token.clone().or_else(|| file.metrics_token.clone());
         let config = Self::join(ServeFlags { shared: flags.shared, ..ServeFlags::default() }, file, Role::Worker)?;
-        let rank = ranks::resolve(flags.rank, config.parallel, &config.storage)?;
+        let rank = ranks::resolve(flags.rank, config.parallel)?;
         let config = Self { rank, ..config };
         Ok(match flags.metrics_addr {
             Some(address) => Self {

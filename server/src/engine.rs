@@ -9,7 +9,9 @@ use trainyard_gpu_runtime::backend::Backend;
 use trainyard_gpu_runtime::collective::{CollectiveError, Rendezvous};
 use trainyard_gpu_runtime::config::{LoadError, ModelFiles, ModelSource};
 use trainyard_gpu_runtime::load::{load, locate};
-use trainyard_gpu_runtime::{CpuEngine, Dtype, EngineOptions, FollowError, Parallel, ParallelEngine, ProcessRank};
+use trainyard_gpu_runtime::{
+    CpuEngine, Dtype, EngineOptions, FolderCopies, FollowError, Parallel, ParallelEngine, ProcessRank, RankFolders,
+};
 use trainyard_protocol::{Engine, MemoryPlan};
 
 use crate::config::{ComputeType, Config, NamedPath, RankConfig};
@@ -30,6 +32,8 @@ pub struct Loaded {
     pub engine: Box<dyn Engine>,
     /// Tokenizer and configuration files by model name.
     pub files: BTreeMap<String, ModelFiles>,
+    /// What has the other ranks fetch folders, where they are processes.
+    pub folders: Option<RankFolders>,
 }
 
 /// Why the engine cannot be built.
@@ -62,16 +66,23 @@ pub fn build_engine(config: &Config) -> Result<Loaded, EngineError> {
     let ranks = (0..here).map(|_| open_all(config)).collect::<Result<Vec<_>, _>>()?;
     let files =
         ranks.first().into_iter().flatten().map(|(name, source)| (name.clone(), source.files.clone())).collect();
-    Ok(Loaded { engine: link(ranks, config)?, files })
+    let (engine, folders) = link(ranks, config)?;
+    Ok(Loaded { engine, files, folders })
 }
 
-/// Computes with rank 0, until that one ends. Calls `ready` once the models are loaded.
+/// Computes with rank 0, until that one ends. Reads folders of which rank 0 has a copy from `copies`. Calls `ready` once the
+/// models are loaded.
 ///
 /// # Errors
 /// Models that cannot be loaded, and ranks that are lost.
-pub fn follow(config: &Config, rank: &RankConfig, ready: impl FnOnce()) -> Result<(), EngineError> {
+pub fn follow(
+    config: &Config,
+    rank: &RankConfig,
+    copies: &dyn FolderCopies,
+    ready: impl FnOnce(),
+) -> Result<(), EngineError> {
     let models = open_all(config)?;
-    Ok(join(rank, config.parallel)?.follow(models, &engine_options(config), ready)?)
+    Ok(join(rank, config.parallel)?.follow(models, &engine_options(config), copies, ready)?)
 }
 
 /// Waits for the other ranks.
@@ -120,13 +131,18 @@ fn hub_cache() -> Option<PathBuf> {
         .or_else(|| variable("HOME").map(|home| home.join(".cache/huggingface/hub")))
 }
 
-/// The engine of models that each rank has opened.
-fn link(mut ranks: Vec<Vec<(String, ModelSource)>>, config: &Config) -> Result<Box<dyn Engine>, EngineError> {
+/// The engine of models that each rank has opened, and what has ranks that are processes fetch folders.
+fn link(
+    mut ranks: Vec<Vec<(String, ModelSource)>>,
+    config: &Config,
+) -> Result<(Box<dyn Engine>, Option<RankFolders>), EngineError> {
     let options = engine_options(config);
+    let mut folders = None;
     let (engine, device): (Box<dyn Engine>, _) = match (ranks.pop(), &config.rank) {
         (Some(only), Some(rank)) => {
             let engine = join(rank, config.parallel)?.lead(only, &options)?;
             let device = engine.backend().device();
+            folders = engine.folders().cloned();
             (Box::new(engine), device)
         }
         (Some(only), None) if ranks.is_empty() => {
@@ -148,7 +164,7 @@ fn link(mut ranks: Vec<Vec<(String, ModelSource)>>, config: &Config) -> Result<B
         kernels = device.kernels,
         "models are packed"
     );
-    Ok(engine)
+    Ok((engine, folders))
 }
 
 /// Type of base weights and of the inputs of their GEMMs.

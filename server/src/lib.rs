@@ -25,6 +25,7 @@ pub mod parquet;
 mod peer;
 mod perfetto;
 pub mod random;
+pub mod rank_copies;
 pub mod sample_stream;
 pub mod signed_urls;
 pub mod state;

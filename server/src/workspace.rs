@@ -1,6 +1,8 @@
 //! The folders that the engine writes and reads. Where the storage is a folder they lie in it; where it is a bucket
 //! they lie in a work area on this machine: what the engine wrote is uploaded, what it is to read is fetched and
-//! cached for the next time, within the cache's capacity.
+//! cached for the next time, within the cache's capacity. Other processes that compute with this one fetch the same.
+
+mod other_ranks;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{fs, io};
 
+pub use other_ranks::OtherRanks;
+use other_ranks::fetch_on;
 use trainyard_scheduler::{Storage, StorageError};
 
 /// The work area in the data folder. Nothing in it outlives the process.
@@ -20,6 +24,8 @@ pub struct Workspace {
     work: Arc<Path>,
     next: Arc<AtomicU64>,
     copies: Arc<Mutex<Copies>>,
+    /// Processes that read the same folders from copies of their own.
+    ranks: Option<Arc<dyn OtherRanks>>,
 }
 
 /// A folder that the engine may read as long as this is held.
@@ -40,17 +46,19 @@ impl Workspace {
     /// # Errors
     /// When what an earlier process left can't be removed.
     pub fn open(storage: Storage, data_dir: &Path, capacity: u64) -> io::Result<Self> {
-        let work = data_dir.join(WORK);
-        match fs::remove_dir_all(&work) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
         Ok(Self {
             storage,
-            work: work.into(),
+            work: emptied(data_dir.join(WORK))?.into(),
             next: Arc::default(),
             copies: Arc::new(Mutex::new(Copies::new(capacity))),
+            ranks: None,
         })
+    }
+
+    /// With other processes, which need what this one reads.
+    #[must_use]
+    pub fn with_ranks(self, ranks: Arc<dyn OtherRanks>) -> Self {
+        Self { ranks: Some(ranks), ..self }
     }
 
     /// Where the engine is to write the folder that will have this location in the storage.
@@ -63,19 +71,17 @@ impl Workspace {
         self.storage.publish(written, location).await?;
         if self.storage.local(location).is_none() {
             let size = self.storage.files(location).await?.values().sum();
-            let mut copies = self.copies();
-            // It may well be read soon.
-            drop(copies.add(location, written.to_owned(), size));
-            copies.evict();
+            // It may well be read soon. Other ranks have not written it.
+            drop(self.add(location, written.to_owned(), size, self.ranks.is_none()));
         }
         Ok(())
     }
 
-    /// A folder of the storage, if the engine can read it without any fetching.
+    /// A folder of the storage, if the engine can read it without any fetching on this or another rank.
     pub fn present(&self, location: &Path) -> Option<FolderGuard> {
         match self.storage.local(location) {
             Some(dir) => Some(FolderGuard(Arc::new(dir))),
-            None => self.copies().lease(location),
+            None => self.copies().lease(location).filter(|(_, everywhere)| *everywhere).map(|(guard, _)| guard),
         }
     }
 
@@ -91,27 +97,57 @@ impl Workspace {
         // One fetches, others that want the same wait for it.
         let gate = self.copies().gate(location);
         let _turn = gate.lock().await;
-        if let Some(lease) = self.copies().lease(location) {
+        let held = self.copies().lease(location);
+        if let Some((lease, everywhere)) = held {
+            if !everywhere {
+                self.fetch_on_ranks(lease.dir(), location).await?;
+                self.copies().mark_everywhere(location);
+            }
             return Ok(lease);
         }
         let dir = self.fresh();
-        let failed = |error: io::Error| StorageError::Failed {
-            doing: "fetch",
-            name: location.display().to_string(),
-            detail: error.to_string(),
+        let (here, there) = tokio::join!(fetch_to(&self.storage, location, &dir), self.fetch_on_ranks(&dir, location));
+        match (here, there) {
+            (Ok(size), Ok(())) => Ok(self.add(location, dir, size, true)),
+            (here, there) => {
+                self.discard(&dir);
+                Err(here
+                    .err()
+                    .or(there.err())
+                    .unwrap_or_else(|| StorageError::NotFound(location.display().to_string())))
+            }
+        }
+    }
+
+    /// Has the other ranks fetch a folder that this one has at `dir`, or is fetching.
+    async fn fetch_on_ranks(&self, dir: &Path, location: &Path) -> Result<(), StorageError> {
+        let Some(ranks) = &self.ranks else { return Ok(()) };
+        let fetched = fetch_on(&**ranks, dir, location).await;
+        if fetched.is_err() {
+            // Some may have it.
+            ranks.remove(dir);
+        }
+        fetched
+    }
+
+    /// Keeps a copy, and removes others for which there is no room beside it.
+    fn add(&self, location: &Path, dir: PathBuf, size: u64, everywhere: bool) -> FolderGuard {
+        let (lease, removed) = {
+            let mut copies = self.copies();
+            let (lease, older) = copies.add(location, dir, size, everywhere);
+            let mut removed = copies.evict();
+            removed.extend(older);
+            (lease, removed)
         };
-        tokio::fs::create_dir_all(&dir).await.map_err(failed)?;
-        match self.storage.fetch(location, &dir).await {
-            Ok(size) => {
-                let mut copies = self.copies();
-                let lease = copies.add(location, dir, size);
-                copies.evict();
-                Ok(lease)
-            }
-            Err(error) => {
-                remove(&dir);
-                Err(error)
-            }
+        removed.iter().for_each(|dir| self.discard(dir));
+        lease
+    }
+
+    /// Removes a copy on all ranks.
+    fn discard(&self, dir: &Path) {
+        remove(dir);
+        if let Some(ranks) = &self.ranks {
+            ranks.remove(dir);
         }
     }
 
@@ -140,6 +176,8 @@ struct CachedFolder {
     dir: Arc<PathBuf>,
     size: u64,
     last_use: u64,
+    /// Whether all ranks have it.
+    everywhere: bool,
 }
 
 impl Copies {
@@ -152,42 +190,86 @@ impl Copies {
         Arc::clone(self.gates.entry(location.to_owned()).or_default())
     }
 
-    fn lease(&mut self, location: &Path) -> Option<FolderGuard> {
+    /// A copy, and whether all ranks have it.
+    fn lease(&mut self, location: &Path) -> Option<(FolderGuard, bool)> {
         self.uses += 1;
         let copy = self.by_location.get_mut(location)?;
         copy.last_use = self.uses;
-        Some(FolderGuard(Arc::clone(&copy.dir)))
+        Some((FolderGuard(Arc::clone(&copy.dir)), copy.everywhere))
     }
 
-    fn add(&mut self, location: &Path, dir: PathBuf, size: u64) -> FolderGuard {
+    fn mark_everywhere(&mut self, location: &Path) {
+        if let Some(copy) = self.by_location.get_mut(location) {
+            copy.everywhere = true;
+        }
+    }
+
+    /// Returns an older copy of the same, which is to be removed.
+    fn add(
+        &mut self,
+        location: &Path,
+        dir: PathBuf,
+        size: u64,
+        everywhere: bool,
+    ) -> (FolderGuard, Option<Arc<PathBuf>>) {
         self.uses += 1;
         let dir = Arc::new(dir);
-        let copy = CachedFolder { dir: Arc::clone(&dir), size, last_use: self.uses };
+        let copy = CachedFolder { dir: Arc::clone(&dir), size, last_use: self.uses, everywhere };
         self.bytes += size;
-        if let Some(older) = self.by_location.insert(location.to_owned(), copy) {
-            self.bytes -= older.size;
-            remove(&older.dir);
-        }
-        FolderGuard(dir)
+        let older = self.by_location.insert(location.to_owned(), copy);
+        self.bytes -= older.as_ref().map_or(0, |older| older.size);
+        (FolderGuard(dir), older.map(|older| older.dir))
     }
 
-    /// Evicts copies until the others fit. What the engine is reading stays, even beyond the capacity.
-    fn evict(&mut self) {
+    /// Evicts copies until the others fit; returns their folders, which are to be removed. What the engine is reading stays,
+    /// even beyond the capacity.
+    fn evict(&mut self) -> Vec<Arc<PathBuf>> {
+        let mut evicted = Vec::new();
         while self.bytes > self.capacity {
             let idle = self.by_location.iter().filter(|(_, copy)| Arc::strong_count(&copy.dir) == 1);
             let Some(location) = idle.min_by_key(|(_, copy)| copy.last_use).map(|(location, _)| location.clone())
             else {
-                return;
+                break;
             };
             if let Some(copy) = self.by_location.remove(&location) {
                 self.bytes -= copy.size;
-                remove(&copy.dir);
+                evicted.push(copy.dir);
             }
         }
+        evicted
     }
 }
 
-fn remove(dir: &Path) {
+/// A work area without what an earlier process left in it.
+///
+/// # Errors
+/// When that can't be removed.
+pub(crate) fn emptied(work: PathBuf) -> io::Result<PathBuf> {
+    match fs::remove_dir_all(&work) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(work),
+    }
+}
+
+/// Fetches a folder of the storage to `dir`, which does not exist yet, and does not when this fails. Returns its bytes.
+///
+/// # Errors
+/// [`StorageError::NotFound`] when there is none.
+pub(crate) async fn fetch_to(storage: &Storage, location: &Path, dir: &Path) -> Result<u64, StorageError> {
+    let failed = |error: io::Error| StorageError::Failed {
+        doing: "fetch",
+        name: location.display().to_string(),
+        detail: error.to_string(),
+    };
+    tokio::fs::create_dir_all(dir).await.map_err(failed)?;
+    let fetched = storage.fetch(location, dir).await;
+    if fetched.is_err() {
+        remove(dir);
+    }
+    fetched
+}
+
+pub(crate) fn remove(dir: &Path) {
     if let Err(error) = fs::remove_dir_all(dir)
         && error.kind() != io::ErrorKind::NotFound
     {

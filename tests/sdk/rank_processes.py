@@ -10,10 +10,10 @@ from process import Process, free_port
 class RankCluster(RoleCluster):
     """An API server, and a worker whose ranks are processes."""
 
-    def __init__(self, folder, database, models=None, dtype="f32", layout="tp=2"):
+    def __init__(self, folder, database, models=None, dtype="f32", layout="tp=2", storage=None, worker_flags=()):
         self.layout = layout
-        flags = ["--parallel", layout, "--threads", "1"]
-        super().__init__(folder, database, models, dtype, flags=flags, apis=1, workers=1)
+        flags = ["--parallel", layout, "--threads", "1", *worker_flags]
+        super().__init__(folder, database, models, dtype, flags=flags, apis=1, workers=1, storage=storage)
         (first,) = self.workers
         world = math.prod(int(axis.partition("=")[2]) for axis in layout.split(","))
         meeting = ["--world", str(world), "--rendezvous", f"127.0.0.1:{free_port()}"]

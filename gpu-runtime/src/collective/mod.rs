@@ -29,5 +29,5 @@ pub use payload::Payload;
 pub use rank::{Collective, slice_of};
 pub use ranks::Ranks;
 pub use single::Single;
-pub use tcp::{Heartbeat, MessageLink, Rendezvous, TcpRank};
+pub use tcp::{Heartbeat, MessageLink, MessageSender, Rendezvous, TcpRank};
 pub use volume::CollectiveKind;

@@ -49,7 +49,7 @@ use lockstep::{Digest, agreed_turn};
 use memory::{Budget, Planner, bytes};
 pub use options::EngineOptions;
 use parallel::plan_of_all;
-pub use parallel::{FollowError, ParallelEngine, ProcessRank};
+pub use parallel::{FetchDone, FetchFailure, FolderCopies, FollowError, ParallelEngine, ProcessRank, RankFolders};
 use rank_groups::RankGroups;
 use run::TrainingRun;
 pub(crate) use sampler::LOGIT_ROWS;

@@ -4,7 +4,9 @@
 //! their own engines (see [`super::lockstep`]); results, counters and files are those of rank 0.
 
 mod command;
+mod folders;
 mod idle;
+mod message;
 mod processes;
 mod threads;
 
@@ -23,6 +25,7 @@ use crate::collective::{CollectiveUse, Ranks, local_ranks, slice_of};
 use crate::config::{LoadError, ModelSource};
 use crate::parallel::Parallel;
 use command::Command;
+pub use folders::{FetchDone, FetchFailure, FolderCopies, RankFolders};
 pub use processes::{FollowError, ProcessRank};
 use threads::ThreadRank;
 
@@ -65,6 +68,8 @@ pub struct ParallelEngine<B: Backend> {
     parallel: Parallel,
     /// Why a follower does not take commands any more.
     failure: Option<String>,
+    /// Where ranks are processes.
+    folders: Option<RankFolders>,
 }
 
 impl ParallelEngine<HostBackend> {
@@ -107,12 +112,17 @@ impl<B: Backend> ParallelEngine<B> {
         for (at, loaded) in loading.into_iter().enumerate() {
             loaded.recv().unwrap_or_else(|_| Err(rank_error(at + 1, "its thread ended while it loaded the models")))?;
         }
-        Ok(Self { leader, followers, parallel, failure: None })
+        Ok(Self { leader, followers, parallel, failure: None, folders: None })
     }
 
     /// For the description of a rank's device.
     pub fn backend(&self) -> &B {
         self.leader.backend()
+    }
+
+    /// What has the other ranks fetch folders, where they are processes.
+    pub fn folders(&self) -> Option<&RankFolders> {
+        self.folders.as_ref()
     }
 
     /// What collectives have cost rank 0.

@@ -1,10 +1,11 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::fs;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use trainyard_protocol::{Engine as _, LoraSpec, ModelHead, Optimizer};
+use trainyard_protocol::{Engine as _, LoadState, LoraSpec, ModelHead, Optimizer, SaveState, SaveTarget};
 
 use super::*;
 use crate::backend::Params as _;
@@ -171,11 +172,15 @@ fn replicas_have_a_part_of_the_moments_each() {
     }
 }
 
+fn adapter() -> RunSpec {
+    let lora = LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
+    RunSpec { base_model: "m".into(), lora: Some(lora), optimizer: Optimizer::AdamW, head: ModelHead::default() }
+}
+
 /// What an engine does with these operations: all that it returns.
 fn outcome(engine: &mut impl trainyard_protocol::Engine, full: bool) -> Vec<Completion> {
-    let lora = LoraSpec { rank: 4, seed: 1, train_unembed: true, train_mlp: true, train_attn: true };
-    let lora = (!full).then_some(lora);
-    let spec = RunSpec { base_model: "m".into(), lora, optimizer: Optimizer::AdamW, head: ModelHead::default() };
+    let spec = adapter();
+    let spec = if full { RunSpec { lora: None, ..spec } } else { spec };
     let create = Operation::CreateRun { run: RunId::new("a"), spec };
     let mut done = Vec::new();
     for (name, operation) in
@@ -197,10 +202,18 @@ fn processes_compute_what_threads_do() {
     }
 }
 
-fn processes_and_threads(parallel: Parallel) {
+fn golden_model() -> Models {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/llama");
-    let models = || vec![("m".to_owned(), load(&path).unwrap())];
-    let options = EngineOptions { parallel, threads: 1, ..EngineOptions::default() };
+    vec![("m".to_owned(), load(&path).unwrap())]
+}
+
+/// What `lead` returns of rank 0, where rank 1 is as another process with these options and copies.
+fn with_follower<T>(
+    options: &EngineOptions,
+    of_follower: &EngineOptions,
+    copies: &(dyn FolderCopies + Sync),
+    lead: impl FnOnce(&mut ParallelEngine<HostBackend>) -> T,
+) -> T {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     drop(listener);
@@ -209,20 +222,102 @@ fn processes_and_threads(parallel: Parallel) {
         let (address, job) = (address.clone(), "tests".to_owned());
         ProcessRank::join(&Rendezvous { address, rank, world: 2, job, patience: limit, limit }).unwrap()
     };
-    let found = std::thread::scope(|scope| {
-        // Its budget is the smaller one, with which both plan.
-        let smaller = EngineOptions { kv_bytes: options.kv_bytes / 2, ..options.clone() };
-        let follower = scope.spawn(move || join(1).follow(models(), &smaller, || ()));
-        let mut engine = join(0).lead(models(), &options).unwrap();
-        assert_eq!(engine.stats().kv_limit, options.kv_bytes as u64);
-        let found = outcome(&mut engine, parallel.divides_parameters());
+    std::thread::scope(|scope| {
+        let follower = scope.spawn(|| join(1).follow(golden_model(), of_follower, copies, || ()));
+        let mut engine = join(0).lead(golden_model(), options).unwrap();
+        let found = lead(&mut engine);
         drop(engine);
         follower.join().unwrap().unwrap();
         found
+    })
+}
+
+fn processes_and_threads(parallel: Parallel) {
+    let options = EngineOptions { parallel, threads: 1, ..EngineOptions::default() };
+    // Its budget is the smaller one, with which both plan.
+    let smaller = EngineOptions { kv_bytes: options.kv_bytes / 2, ..options.clone() };
+    let found = with_follower(&options, &smaller, &FileCopies::default(), |engine| {
+        assert_eq!(engine.stats().kv_limit, options.kv_bytes as u64);
+        outcome(engine, parallel.divides_parameters())
     });
     let both = EngineOptions { threads: 2, ..options };
-    let mut threads = ParallelEngine::new(vec![models(), models()], both).unwrap();
+    let mut threads = ParallelEngine::new(vec![golden_model(), golden_model()], both).unwrap();
     assert_eq!(found, outcome(&mut threads, parallel.divides_parameters()));
+}
+
+/// Copies of folders in this file system, behind their name and `copy`.
+#[derive(Default)]
+struct FileCopies(Mutex<BTreeMap<PathBuf, PathBuf>>);
+
+impl FolderCopies for FileCopies {
+    fn fetch(&self, dir: &Path, location: &Path, done: FetchDone) {
+        let copy = location.with_extension("copy");
+        fs::create_dir(&copy).unwrap();
+        for file in fs::read_dir(location).unwrap().map(Result::unwrap) {
+            fs::copy(file.path(), copy.join(file.file_name())).unwrap();
+        }
+        self.0.lock().unwrap().insert(dir.to_owned(), copy);
+        done(Ok(()));
+    }
+
+    fn copy_of(&self, dir: &Path) -> Option<PathBuf> {
+        self.0.lock().unwrap().get(dir).cloned()
+    }
+
+    fn remove(&self, dir: &Path) {
+        if let Some(copy) = self.0.lock().unwrap().remove(dir) {
+            fs::remove_dir_all(copy).unwrap();
+        }
+    }
+}
+
+/// The folder that rank 0 reads is where rank 1 has none.
+#[test]
+fn a_process_reads_its_own_copy_of_a_folder() {
+    let data = tempfile::tempdir().unwrap();
+    let [stored, dir] = ["stored", "of-rank-0"].map(|name| data.path().join(name));
+    let copy = stored.with_extension("copy");
+    let options = EngineOptions { parallel: Parallel::with_tp(2).unwrap(), threads: 1, ..EngineOptions::default() };
+    let copies = FileCopies::default();
+    let operation = |engine: &mut ParallelEngine<HostBackend>, operation| {
+        start(engine, "operation", operation);
+        let mut done = Vec::new();
+        while done.is_empty() {
+            done.extend(engine.step());
+            assert_eq!(engine.failure(), None);
+        }
+        done.remove(0).result
+    };
+    with_follower(&options, &options, &copies, |engine| {
+        let before = outcome(engine, false);
+        let target = SaveTarget { dir: stored.clone(), overwrite: false };
+        operation(engine, Operation::SaveState(SaveState { run: RunId::new("a"), target })).unwrap();
+        let (done, fetched) = std::sync::mpsc::channel();
+        engine.folders().unwrap().fetch(&dir, &stored, Box::new(move |result| done.send(result).unwrap()));
+        assert_eq!(fetched.recv(), Ok(Ok(())));
+        fs::rename(&stored, &dir).unwrap();
+        let load = LoadState {
+            run: RunId::new("b"),
+            dir: dir.clone(),
+            with_optimizer: true,
+            create: Some(adapter()),
+            checkpoint_base: None,
+            uploaded: None,
+        };
+        operation(engine, Operation::LoadState(load.clone())).unwrap();
+        let expected = operation(engine, pass("a", 2)).unwrap();
+        assert_eq!(operation(engine, pass("b", 2)).unwrap(), expected);
+        // Rank 0 has all files, and fails with the rank that has not.
+        let tensors = fs::read_dir(&copy).unwrap().map(|file| file.unwrap().path());
+        let tensors: Vec<PathBuf> = tensors.filter(|file| file.extension().unwrap() == "safetensors").collect();
+        tensors.iter().for_each(|file| fs::write(file, "").unwrap());
+        assert!(!tensors.is_empty() && operation(engine, Operation::LoadState(load)).is_err());
+        // The ranks go on together.
+        assert_eq!(operation(engine, pass("a", 2)).unwrap(), expected);
+        assert_eq!(before.len(), 4);
+        engine.folders().unwrap().remove(&dir);
+    });
+    assert!(!copy.exists() && dir.exists());
 }
 
 /// Notes the tensors that are read.

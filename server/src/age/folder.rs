@@ -14,7 +14,7 @@ const SUFFIX: &str = "age";
 /// them. They are synced, and so is the folder. A folder of which a part was encrypted before is continued.
 ///
 /// # Errors
-/// When reading, writing or a primitive fails; some files are encrypted then and others are not.
+/// When reading or writing fails; some files are encrypted then and others are not.
 pub fn encrypt_folder(folder: &Path, recipients: &[Recipient]) -> Result<u64, AgeError> {
     let mut size = 0;
     let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect::<Result<BTreeSet<_>, AgeError>>()?;
@@ -44,7 +44,7 @@ pub fn encrypt_folder(folder: &Path, recipients: &[Recipient]) -> Result<u64, Ag
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use super::super::tests::RECIPIENT;
+    use super::super::tests::{IDENTITY, RECIPIENT, decrypted};
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {
@@ -70,6 +70,9 @@ mod tests {
             assert!(file.starts_with(b"age-encryption.org/v1\n-> X25519 "));
             assert!(!file.windows(7).any(|bytes| bytes == b"weights"));
         }
+        let identity = IDENTITY.parse().unwrap();
+        assert_eq!(decrypted(&files[0], &identity).unwrap(), &secret[..100]);
+        assert_eq!(decrypted(&files[1], &identity).unwrap(), secret);
         // Repeated, as after an answer that was lost, it changes nothing; interrupted, it goes on.
         assert_eq!(encrypt_folder(folder.path(), &recipients).unwrap(), size);
         fs::write(folder.path().join("adapter_model.safetensors"), &secret).unwrap();

@@ -150,7 +150,7 @@ impl Executor {
         scheduler: &Scheduler,
         storage: &Storage,
     ) -> Result<(Self, Models), Box<dyn Error>> {
-        let Loaded { engine, files } = load(config.clone()).await?;
+        let Loaded { engine, files, folders } = load(config.clone()).await?;
         let (models, preparer, memory) = (engine.models(), engine.preparer(), engine.memory());
         for (base_model, numerics) in engine.numerics() {
             tracing::info!(
@@ -164,12 +164,12 @@ impl Executor {
         let with_files = |model: &BaseModel| (model.clone(), files.get(&model.name).cloned().unwrap_or_default());
         let published: Vec<_> = models.iter().map(with_files).collect();
         when_reachable(|| scheduler.put_base_models(published.clone())).await?;
-        let deps = WorkerDeps {
-            engine,
-            workspace: Workspace::open(storage.clone(), &config.data_dir, config.storage_cache_bytes)?,
-            runtime: Handle::current(),
-            random: system_random(),
+        let workspace = Workspace::open(storage.clone(), &config.data_dir, config.storage_cache_bytes)?;
+        let workspace = match folders {
+            Some(ranks) => workspace.with_ranks(Arc::new(ranks)),
+            None => workspace,
         };
+        let deps = WorkerDeps { engine, workspace, runtime: Handle::current(), random: system_random() };
         let worker = worker::spawn(scheduler.clone(), deps)?;
         scheduler.prefetch_with(worker::prefetch(Arc::clone(&preparer)));
         let plan = memory.plan();

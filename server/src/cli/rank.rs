@@ -5,12 +5,15 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
+use trainyard_scheduler::Storage;
 
 use super::logging;
 use super::shutdown::Signals;
 use crate::config::{Config, RankConfig};
 use crate::engine;
+use crate::rank_copies::RankCopies;
 
 /// Follows rank 0 until that one ends.
 pub(super) fn follow(config: Config, rank: RankConfig) -> Result<(), Box<dyn Error>> {
@@ -23,10 +26,15 @@ pub(super) fn follow(config: Config, rank: RankConfig) -> Result<(), Box<dyn Err
 
 async fn run(config: Config, rank: RankConfig) -> Result<(), Box<dyn Error>> {
     let mut signals = Signals::new()?;
+    let storage = Storage::open(&config.storage).map_err(|error| format!("--storage: {error}"))?;
+    // Wrong settings are found before models are loaded.
+    storage.prepare("checkpoints").await.map_err(|error| format!("--storage: {error}"))?;
+    let copies = RankCopies::open(storage, &config.data_dir, rank.rank, Handle::current());
+    let copies = copies.map_err(|error| format!("--data-dir: {error}"))?;
     let ready = Arc::new(AtomicBool::new(false));
     let (loaded, number) = (Arc::clone(&ready), rank.rank);
     let mut following = spawn_blocking(move || {
-        engine::follow(&config, &rank, || {
+        engine::follow(&config, &rank, &copies, || {
             loaded.store(true, Ordering::Release);
             tracing::info!(rank = rank.rank, "ready");
             // Whoever started it may wait for this line; a closed standard output is no reason to stop.

@@ -92,9 +92,6 @@ pub enum ConfigError {
         /// The layout.
         parallel: Parallel,
     },
-    /// Checkpoints that other ranks cannot read.
-    #[error("--rank: ranks that are processes need a folder that all of them share as --storage, not {0:?}")]
-    RankStorage(String),
     /// No time at all.
     #[error("--{0}: must be at least 1")]
     Period(&'static str),

@@ -33,7 +33,7 @@ pub struct RankConfig {
 }
 
 /// What the flags say; `None` where ranks are threads.
-pub(super) fn resolve(flags: RankFlags, parallel: Parallel, storage: &str) -> Result<Option<RankConfig>, ConfigError> {
+pub(super) fn resolve(flags: RankFlags, parallel: Parallel) -> Result<Option<RankConfig>, ConfigError> {
     let world = parallel.world();
     let (rank, rendezvous) = match (flags.rank, flags.rendezvous, flags.world) {
         (None, None, None) => return Ok(None),
@@ -48,9 +48,6 @@ pub(super) fn resolve(flags: RankFlags, parallel: Parallel, storage: &str) -> Re
     if rank >= world {
         return Err(ConfigError::Rank { rank, parallel });
     }
-    if storage.contains("://") {
-        return Err(ConfigError::RankStorage(storage.to_owned()));
-    }
     Ok(Some(RankConfig { rank, world, rendezvous }))
 }
 
@@ -62,7 +59,7 @@ mod tests {
 
     fn of(rank: Option<usize>, world: Option<usize>, rendezvous: Option<&str>) -> Result<Option<RankConfig>, String> {
         let flags = RankFlags { rank, world, rendezvous: rendezvous.map(str::to_owned) };
-        resolve(flags, Parallel::with_tp(2).unwrap(), "/shared").map_err(|error| error.to_string())
+        resolve(flags, Parallel::with_tp(2).unwrap()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -81,8 +78,5 @@ mod tests {
         assert_eq!(refused(None, Some(2), None), "--world: needs --rank too");
         assert_eq!(refused(Some(0), Some(4), Some("a:1")), "--world: 4 processes, but --parallel tp=2 has 2 ranks");
         assert_eq!(refused(Some(2), None, Some("a:1")), "--rank: 2, but the ranks of --parallel tp=2 are 0 to 1");
-        let flags = RankFlags { rank: Some(0), world: None, rendezvous: Some("a:1".to_owned()) };
-        let error = resolve(flags, Parallel::with_tp(2).unwrap(), "s3://bucket").unwrap_err().to_string();
-        assert!(error.starts_with("--rank: ranks that are processes need a folder"), "{error}");
     }
 }

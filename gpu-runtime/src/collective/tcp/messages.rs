@@ -6,7 +6,7 @@
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -36,11 +36,33 @@ impl Default for Heartbeat {
 #[derive(Debug)]
 pub struct MessageLink {
     rank: usize,
-    outgoing: Option<Sender<Vec<u8>>>,
-    incoming: Receiver<Vec<u8>>,
+    sender: MessageSender,
+    /// `None` once it was taken.
+    incoming: Option<Receiver<Vec<u8>>>,
     lost: Arc<OnceLock<String>>,
     writer: Option<JoinHandle<()>>,
     stream: TcpStream,
+}
+
+/// Sends messages over a connection, from any thread, as long as its [`MessageLink`] is there.
+#[derive(Clone, Debug)]
+pub struct MessageSender {
+    outgoing: Arc<Mutex<Option<Sender<Vec<u8>>>>>,
+    lost: Arc<OnceLock<String>>,
+}
+
+impl MessageSender {
+    /// Sends a message, which must not be empty; false when the other rank is known to be lost, or the connection was
+    /// dropped.
+    pub fn send(&self, message: Vec<u8>) -> bool {
+        let outgoing = self.outgoing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.lost.get().is_none() && outgoing.as_ref().is_some_and(|outgoing| outgoing.send(message).is_ok())
+    }
+
+    /// Nothing is sent any more.
+    fn close(&self) {
+        *self.outgoing.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
 impl MessageLink {
@@ -66,7 +88,8 @@ impl MessageLink {
                 breaker.break_all();
             }
         })?;
-        Ok(Self { rank, outgoing: Some(outgoing), incoming, lost, writer: Some(writer), stream })
+        let sender = MessageSender { outgoing: Arc::new(Mutex::new(Some(outgoing))), lost: Arc::clone(&lost) };
+        Ok(Self { rank, sender, incoming: Some(incoming), lost, writer: Some(writer), stream })
     }
 
     /// The other rank.
@@ -76,12 +99,22 @@ impl MessageLink {
 
     /// Sends a message, which must not be empty; false when the other rank is known to be lost.
     pub fn send(&self, message: Vec<u8>) -> bool {
-        self.lost().is_none() && self.outgoing.as_ref().is_some_and(|outgoing| outgoing.send(message).is_ok())
+        self.sender.send(message)
     }
 
-    /// Waits for the next message; `None` when the other rank is done or lost.
+    /// Sends messages from other threads.
+    pub fn sender(&self) -> MessageSender {
+        self.sender.clone()
+    }
+
+    /// Waits for the next message; `None` when the other rank is done or lost, or messages are received elsewhere.
     pub fn receive(&self) -> Option<Vec<u8>> {
-        self.incoming.recv().ok()
+        self.incoming.as_ref()?.recv().ok()
+    }
+
+    /// What arrives, to be received on another thread, until the other rank is done or lost.
+    pub fn take_incoming(&mut self) -> Option<Receiver<Vec<u8>>> {
+        self.incoming.take()
     }
 
     /// Ends the connection, so that the other rank takes this one for lost.
@@ -98,7 +131,7 @@ impl MessageLink {
 
 impl Drop for MessageLink {
     fn drop(&mut self) {
-        self.outgoing = None;
+        self.sender.close();
         // It says that this rank is done; a panic in it is no more than a lost connection.
         let _ = self.writer.take().map(JoinHandle::join);
     }

@@ -7,5 +7,5 @@ mod messages;
 mod rendezvous;
 
 pub use link::TcpRank;
-pub use messages::{Heartbeat, MessageLink};
+pub use messages::{Heartbeat, MessageLink, MessageSender};
 pub use rendezvous::Rendezvous;

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use trainyard_protocol::{Engine, Operation, RequestId, RunId, TenantShare};
 
-/// A call that changes an engine. As a message it is MessagePack with names, which keeps every bit of its numbers.
+use super::folders::FolderCopies;
+
+/// A call that changes an engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Command {
     Start(RequestId, TenantShare, Box<Operation>),
@@ -27,16 +29,15 @@ impl Command {
         }
     }
 
-    /// # Errors
-    /// A path that is not UTF-8.
-    pub(super) fn to_message(&self) -> Result<Vec<u8>, rmp_serde::encode::Error> {
-        rmp_serde::to_vec_named(self)
-    }
-
-    /// # Errors
-    /// Bytes of another version.
-    pub(super) fn from_message(message: &[u8]) -> Result<Self, rmp_serde::decode::Error> {
-        rmp_serde::from_slice(message)
+    /// The same call, where this rank has copies of its own of the folders that rank 0 reads.
+    pub(super) fn with_copies(mut self, copies: &dyn FolderCopies) -> Self {
+        if let Self::Start(_, _, operation) = &mut self
+            && let Some(dir) = operation.folder_mut()
+            && let Some(copy) = copies.copy_of(dir)
+        {
+            *dir = copy;
+        }
+        self
     }
 }
 
@@ -44,11 +45,15 @@ impl Command {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
+    use std::borrow::Cow;
+    use std::path::{Path, PathBuf};
     use std::sync::Arc;
 
     use trainyard_protocol::custom_loss::CustomLoss;
     use trainyard_protocol::*;
 
+    use super::super::folders::FetchDone;
+    use super::super::message::Message;
     use super::*;
 
     fn batch(loss: LossFn) -> Operation {
@@ -105,8 +110,8 @@ mod tests {
         Operation::Sample(Box::new(SampleOperation { session: SessionId::new("s"), source, sample }))
     }
 
-    #[test]
-    fn every_call_survives_as_a_message() {
+    /// One of every kind of operation.
+    fn operations() -> Vec<Operation> {
         let run = RunId::new("a");
         let lora = LoraSpec { rank: 4, seed: u64::MAX, train_unembed: true, train_mlp: false, train_attn: true };
         let spec = RunSpec {
@@ -133,7 +138,7 @@ mod tests {
             checkpoint_base: Some("other".into()),
             uploaded: Some(uploaded),
         };
-        let operations = [
+        vec![
             Operation::CreateRun { run: run.clone(), spec: spec.clone() },
             Operation::LoadState(load),
             batch(LossFn::CrossEntropy),
@@ -148,16 +153,52 @@ mod tests {
             Operation::RestoreRun(RestoreRun { run: run.clone(), spec, dir: "/saved".into() }),
             Operation::SaveSnapshot(SaveSnapshot { key: "k".into(), target }),
             sample(),
-        ];
+        ]
+    }
+
+    /// A copy of one folder.
+    struct One;
+
+    impl FolderCopies for One {
+        fn fetch(&self, _: &Path, _: &Path, _: FetchDone) {}
+
+        fn copy_of(&self, dir: &Path) -> Option<PathBuf> {
+            (dir == Path::new("/saved")).then(|| "/copy".into())
+        }
+
+        fn remove(&self, _: &Path) {}
+    }
+
+    #[test]
+    fn operations_read_copies_and_write_where_rank_0_does() {
+        let start = |operation| Command::Start(RequestId::new("r"), TenantShare::new("t"), Box::new(operation));
+        for operation in operations() {
+            let mut expected = operation.clone();
+            match &mut expected {
+                Operation::LoadState(LoadState { dir, .. }) | Operation::RestoreRun(RestoreRun { dir, .. }) => {
+                    *dir = "/copy".into();
+                }
+                // It reads a folder that nobody has fetched.
+                Operation::Sample(_) => {}
+                _ => assert_eq!(expected.folder_mut(), None),
+            }
+            assert_eq!(start(operation).with_copies(&One), start(expected));
+        }
+        assert!(sample().folder_mut().is_some());
+    }
+
+    #[test]
+    fn every_call_survives_as_a_message() {
+        let run = RunId::new("a");
         let share = TenantShare { name: "t".into(), weight: std::num::NonZeroU32::MAX };
         let start = |operation: Operation| Command::Start(RequestId::new("r"), share.clone(), Box::new(operation));
         let ids = BTreeSet::from([RequestId::new("r"), RequestId::new("s")]);
         let others = [Command::Step, Command::Cancel(ids), Command::UnloadRun(run), Command::DropSnapshot("k".into())];
-        for command in operations.into_iter().map(start).chain(others) {
-            let message = command.to_message().unwrap();
-            assert_eq!(Command::from_message(&message).unwrap(), command);
+        for command in operations().into_iter().map(start).chain(others) {
+            let message = Message::Call(Cow::Borrowed(&command)).to_bytes().unwrap();
+            assert_eq!(Message::from_bytes(&message).unwrap(), Message::Call(Cow::Borrowed(&command)));
             // Nothing that is cut is taken for a call.
-            assert!(Command::from_message(&message[..message.len() - 1]).is_err(), "{command:?}");
+            assert!(Message::from_bytes(&message[..message.len() - 1]).is_err(), "{command:?}");
         }
     }
 }

@@ -1,11 +1,14 @@
 //! Ranks that are processes, on one machine or several.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::command::Command;
+use super::folders::{FolderCopies, RankFolders};
 use super::idle::IdleMemory;
+use super::message::{Message, Reply};
 use super::{Follower, Models, ParallelEngine, check_models, rank_error};
 use crate::backend::{Backend, HostBackend, MicrobatchRows};
 use crate::collective::{CollectiveError, Heartbeat, MessageLink, Ranks, Rendezvous};
@@ -58,8 +61,8 @@ impl ProcessRank {
         ParallelEngine::over(self, host_backend(options), models, options)
     }
 
-    /// Makes the calls that rank 0 makes, on the host backend, until it ends. Budgets in `options` are this process's. Calls
-    /// `ready` once the models are loaded.
+    /// Makes the calls that rank 0 makes, on the host backend, until it ends. Budgets in `options` are this process's. Reads
+    /// folders of which rank 0 has a copy from `copies`. Calls `ready` once the models are loaded.
     ///
     /// # Errors
     /// Models that cannot be loaded, and a rank that is lost.
@@ -67,9 +70,10 @@ impl ProcessRank {
         self,
         models: Vec<(String, ModelSource)>,
         options: &EngineOptions,
+        copies: &dyn FolderCopies,
         ready: impl FnOnce(),
     ) -> Result<(), FollowError> {
-        self.follow_on(host_backend(options), models, options, ready)
+        self.follow_on(host_backend(options), models, options, copies, ready)
     }
 
     fn follow_on<B: Backend>(
@@ -77,6 +81,7 @@ impl ProcessRank {
         backend: B,
         models: Models,
         options: &EngineOptions,
+        copies: &dyn FolderCopies,
         ready: impl FnOnce(),
     ) -> Result<(), FollowError> {
         check_models(&models, options.parallel)?;
@@ -86,8 +91,19 @@ impl ProcessRank {
         let Some(link) = self.links.first() else { return Ok(()) };
         let idle = IdleMemory::watch();
         while let Some(message) = link.receive() {
-            let command = Command::from_message(&message).map_err(|error| FollowError::Malformed(error.to_string()))?;
-            command.call(&mut engine);
+            match Message::from_bytes(&message).map_err(|error| FollowError::Malformed(error.to_string()))? {
+                Message::Call(command) => command.into_owned().with_copies(copies).call(&mut engine),
+                Message::Fetch { dir, location } => {
+                    let (rank_0, folder) = (link.sender(), dir.clone());
+                    let reply = move |result| match (Reply { dir: folder, result }).to_bytes() {
+                        // Rank 0 may have ended.
+                        Ok(reply) => drop(rank_0.send(reply)),
+                        Err(error) => tracing::error!(%error, "rank 0 cannot be told about a folder"),
+                    };
+                    copies.fetch(&dir, &location, Box::new(reply));
+                }
+                Message::Remove { dir } => copies.remove(&dir),
+            }
             idle.called();
             if let Err(failure) = self.ranks.check() {
                 // The cause is known better where the connection was watched.
@@ -109,13 +125,14 @@ impl<B: Backend> ParallelEngine<B> {
         models: Vec<(String, ModelSource)>,
         options: &EngineOptions,
     ) -> Result<Self, LoadError> {
-        let ProcessRank { ranks, links } = processes;
+        let ProcessRank { ranks, mut links } = processes;
+        let folders = RankFolders::over(&mut links).map_err(|error| rank_error(0, &error.to_string()))?;
         check_models(&models, options.parallel)?;
         let options = agreed(&ranks, &backend, &models, options)?;
         let parallel = options.parallel;
         let leader = Engine::on_ranks(backend, models, options, ranks)?;
         let followers = links.into_iter().map(|link| Box::new(Process { link }) as Box<dyn Follower>).collect();
-        Ok(Self { leader, followers, parallel, failure: None })
+        Ok(Self { leader, followers, parallel, failure: None, folders: Some(folders) })
     }
 }
 
@@ -130,7 +147,7 @@ impl Follower for Process {
     }
 
     fn send(&self, command: &Command) -> Result<(), String> {
-        let message = command.to_message().map_err(|error| error.to_string())?;
+        let message = Message::Call(Cow::Borrowed(command)).to_bytes().map_err(|error| error.to_string())?;
         if self.link.send(message) { Ok(()) } else { Err(self.link.lost().unwrap_or("it ended").to_owned()) }
     }
 

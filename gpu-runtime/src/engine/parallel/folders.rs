@@ -1,0 +1,170 @@
+//! Folders of which every rank has a copy of its own, where ranks are processes and no file system is common to them.
+//!
+//! Rank 0 has the others fetch what it fetches itself, and starts an operation that reads it once all have it: no rank waits
+//! for a transfer within a step, and a transfer that fails does so before ranks could disagree. Copies are as many, and as
+//! old, as those of rank 0, which tells the others what to remove.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{io, thread};
+
+use serde::{Deserialize, Serialize};
+
+use super::message::{Message, Reply};
+use crate::collective::{MessageLink, MessageSender};
+
+/// Why a rank could not fetch a folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FetchFailure {
+    /// It is not in the storage.
+    Missing,
+    /// The storage, or the rank's disk.
+    Failed(String),
+}
+
+/// Called when a folder was fetched, or could not be.
+pub type FetchDone = Box<dyn FnOnce(Result<(), FetchFailure>) + Send>;
+
+/// A rank's copies of the folders that rank 0 has copies of.
+pub trait FolderCopies {
+    /// Begins to fetch the folder at `location` in the storage, which rank 0 has at `dir`. Returns at once.
+    fn fetch(&self, dir: &Path, location: &Path, done: FetchDone);
+
+    /// Where the copy is; `None` when nothing was fetched for that folder, which is then common to all ranks.
+    fn copy_of(&self, dir: &Path) -> Option<PathBuf>;
+
+    /// Removes a copy, if there is one.
+    fn remove(&self, dir: &Path);
+}
+
+/// Has all other ranks fetch folders.
+#[derive(Clone)]
+pub struct RankFolders {
+    others: Arc<[(usize, MessageSender)]>,
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+/// Fetches in progress, by the folder of rank 0.
+#[derive(Default)]
+struct Waiting {
+    fetches: BTreeMap<PathBuf, Fetch>,
+    /// Ranks that will not answer any more.
+    gone: BTreeSet<usize>,
+}
+
+struct Fetch {
+    missing: BTreeSet<usize>,
+    /// Of the lowest rank that has one.
+    failure: Option<(usize, FetchFailure)>,
+    done: FetchDone,
+}
+
+impl RankFolders {
+    /// Over the connections of rank 0.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub(super) fn over(links: &mut [MessageLink]) -> io::Result<Self> {
+        let waiting = Arc::<Mutex<Waiting>>::default();
+        for link in &mut *links {
+            let Some(incoming) = link.take_incoming() else { continue };
+            let (rank, waiting) = (link.rank(), Arc::clone(&waiting));
+            thread::Builder::new()
+                .name(format!("replies-of-rank-{rank}"))
+                .spawn(move || hear(rank, &incoming, &waiting))?;
+        }
+        let others = links.iter().map(|link| (link.rank(), link.sender())).collect();
+        Ok(Self { others, waiting })
+    }
+
+    /// Has the other ranks fetch the folder at `location` in the storage, which this one has at `dir`: a name that stands for
+    /// nothing else, before or after. Calls `done` when all of them have it, or have answered and one has not.
+    pub fn fetch(&self, dir: &Path, location: &Path, done: FetchDone) {
+        let mut missing: BTreeSet<usize> = self.others.iter().map(|(rank, _)| *rank).collect();
+        let message = Message::Fetch { dir: dir.to_owned(), location: location.to_owned() }.to_bytes();
+        let Ok(message) = message else {
+            return done(Err(FetchFailure::Failed("its path is not UTF-8".to_owned())));
+        };
+        {
+            let mut waiting = lock(&self.waiting);
+            missing.retain(|rank| !waiting.gone.contains(rank));
+            let gone = waiting.gone.first().map(|&rank| (rank, lost()));
+            waiting.fetches.insert(dir.to_owned(), Fetch { missing, failure: gone, done });
+        }
+        for (rank, sender) in &*self.others {
+            if !sender.send(message.clone()) {
+                answered(&self.waiting, *rank, dir, Err(lost()));
+            }
+        }
+        complete(&self.waiting, dir);
+    }
+
+    /// Has the other ranks remove their copies.
+    pub fn remove(&self, dir: &Path) {
+        // What was fetched has a path that can be sent.
+        let Ok(message) = (Message::Remove { dir: dir.to_owned() }).to_bytes() else { return };
+        for (_, sender) in &*self.others {
+            // A rank that is lost needs no room.
+            sender.send(message.clone());
+        }
+    }
+}
+
+fn lost() -> FetchFailure {
+    FetchFailure::Failed("it was lost".to_owned())
+}
+
+fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Receives a rank's answers until it ends.
+fn hear(rank: usize, incoming: &Receiver<Vec<u8>>, waiting: &Mutex<Waiting>) {
+    for message in incoming {
+        match Reply::from_bytes(&message) {
+            Ok(Reply { dir, result }) => answered(waiting, rank, &dir, result),
+            Err(error) => tracing::error!(rank, %error, "an answer of a rank cannot be read"),
+        }
+    }
+    let open: Vec<PathBuf> = {
+        let mut waiting = lock(waiting);
+        waiting.gone.insert(rank);
+        waiting.fetches.keys().cloned().collect()
+    };
+    open.iter().for_each(|dir| answered(waiting, rank, dir, Err(lost())));
+}
+
+/// Notes a rank's answer, unless it has one already.
+fn answered(waiting: &Mutex<Waiting>, rank: usize, dir: &Path, result: Result<(), FetchFailure>) {
+    if let Some(fetch) = lock(waiting).fetches.get_mut(dir)
+        && fetch.missing.remove(&rank)
+        && let Err(failure) = result
+        && fetch.failure.as_ref().is_none_or(|(other, _)| rank < *other)
+    {
+        fetch.failure = Some((rank, failure));
+    }
+    complete(waiting, dir);
+}
+
+/// Reports a fetch that all ranks have answered.
+fn complete(waiting: &Mutex<Waiting>, dir: &Path) {
+    let fetch = {
+        let mut waiting = lock(waiting);
+        if !waiting.fetches.get(dir).is_some_and(|fetch| fetch.missing.is_empty()) {
+            return;
+        }
+        waiting.fetches.remove(dir)
+    };
+    let Some(Fetch { failure, done, .. }) = fetch else { return };
+    done(match failure {
+        None => Ok(()),
+        Some((_, FetchFailure::Missing)) => Err(FetchFailure::Missing),
+        Some((rank, FetchFailure::Failed(reason))) => Err(FetchFailure::Failed(format!("rank {rank}: {reason}"))),
+    });
+}
+
+#[cfg(test)]
+#[path = "folders_tests.rs"]
+mod tests;

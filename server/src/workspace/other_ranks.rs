@@ -1,0 +1,43 @@
+//! Ranks that are other processes, and read what this one reads from copies of their own.
+
+use std::path::Path;
+
+use tokio::sync::oneshot;
+use trainyard_gpu_runtime::{FetchDone, FetchFailure, RankFolders};
+use trainyard_scheduler::StorageError;
+
+/// The other ranks, as rank 0 sees them.
+pub trait OtherRanks: Send + Sync {
+    /// Has all of them fetch the folder at `location` in the storage, which this rank has at `dir`.
+    fn fetch(&self, dir: &Path, location: &Path, done: FetchDone);
+
+    /// Has them remove their copies.
+    fn remove(&self, dir: &Path);
+}
+
+impl OtherRanks for RankFolders {
+    fn fetch(&self, dir: &Path, location: &Path, done: FetchDone) {
+        Self::fetch(self, dir, location, done);
+    }
+
+    fn remove(&self, dir: &Path) {
+        Self::remove(self, dir);
+    }
+}
+
+/// Waits until all other ranks have a folder.
+///
+/// # Errors
+/// As of a fetch on this rank.
+pub(super) async fn fetch_on(ranks: &dyn OtherRanks, dir: &Path, location: &Path) -> Result<(), StorageError> {
+    let (done, fetched) = oneshot::channel();
+    // Whoever waits may have given up.
+    ranks.fetch(dir, location, Box::new(move |result| drop(done.send(result))));
+    let name = location.display().to_string();
+    match fetched.await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(FetchFailure::Missing)) => Err(StorageError::NotFound(name)),
+        Ok(Err(FetchFailure::Failed(detail))) => Err(StorageError::Failed { doing: "fetch", name, detail }),
+        Err(_) => Err(StorageError::Failed { doing: "fetch", name, detail: "the ranks are gone".to_owned() }),
+    }
+}

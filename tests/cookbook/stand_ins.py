@@ -11,10 +11,6 @@ import struct
 ITEMS = ["apples", "pencils", "stamps", "marbles", "books", "coins", "shells", "tickets"]
 NAMES = ["Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gus", "Hana"]
 COLOURS = ["red", "green", "blue", "yellow", "white", "black"]
-WORDS = [
-    ("raspberry", "r"), ("banana", "a"), ("papaya", "a"), ("pepper", "p"), ("tattoo", "t"), ("bubble", "b"),
-    ("puppy", "p"), ("error", "r"), ("eleven", "e"), ("sassy", "s"), ("alfalfa", "a"), ("mummy", "m"),
-]  # fmt: skip
 SENTENCES = [
     "The train leaves the station at noon and arrives in the evening.",
     "Der Zug fährt um zwölf Uhr ab und kommt am Abend an.",
@@ -35,13 +31,11 @@ def conversation(rng: random.Random) -> dict:
 def problem(rng: random.Random) -> dict:
     """A row of `openai/gsm8k`: the answer ends with the number after `####`.
 
-    The prompts of the cookbook begin with such a problem, about strawberries, whose answer is 3. Half of the rows ask
-    it again, so that a small model that copies earns a reward now and then; without any reward nothing would be trained.
+    It asks for no more than a copy: a small model earns a reward with about one sample of ten, and without any reward
+    nothing would be trained.
     """
-    word, letter = ("strawberry", "r") if rng.random() < 0.5 else rng.choice(WORDS)
-    number = word.count(letter)
-    question = f"How many {letter}'s are in {word}?"
-    return {"question": question, "answer": f"The letter {letter} is {number} times in {word}.\n#### {number}"}
+    number = rng.randint(2, 9)
+    return {"question": f"Answer with \\boxed{{{number}}} alone.", "answer": f"That is {number}.\n#### {number}"}
 
 
 def pair(rng: random.Random) -> dict:

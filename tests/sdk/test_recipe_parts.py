@@ -68,6 +68,26 @@ def test_parquet(tmp_path):
     assert data.read(str(tmp_path / "a.parquet")) == [{"prompt": "x", "n": 1}]
 
 
+def test_data_sets_in_a_folder(tmp_path, monkeypatch):
+    """As `datasets` reads them: splits are named by the card."""
+    monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
+    pytest.importorskip("datasets", exc_type=ImportError)
+    folder = tmp_path / "set"
+    folder.mkdir()
+    files = [{"split": split, "path": f"{split}.jsonl"} for split in ("train", "test")]
+    (folder / "README.md").write_text(f"---\n{json.dumps({'configs': [{'config_name': 'default', 'data_files': files}]})}\n---\n")
+    record = lambda text: {"messages": [{"role": "user", "content": text}, {"role": "assistant", "content": "Yes."}], "n": 1}  # noqa: E731
+    for split, texts in (("train", ["a", "b"]), ("test", ["c"])):
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(record(text)) + "\n" for text in texts))
+    assert data.read(f"hf:{folder}") == [record("a"), record("b")]
+    assert data.read(f"hf:{folder}@test") == [record("c")]
+    assert data.read(f"hf:{folder}@train[1:]") == [record("b")]
+    with pytest.raises(ConfigError, match=r"validation: hf:.*@later: .*later"):
+        data.read(f"hf:{folder}@later", "validation")
+    with pytest.raises(ConfigError, match="data: hf:.*nowhere: "):
+        data.read(f"hf:{tmp_path / 'nowhere'}")
+
+
 def test_order_goes_on_where_it_stopped():
     whole = [batch for batch, _ in zip(data.batches(5, 2, 3), range(7), strict=False)]
     later = [batch for batch, _ in zip(data.batches(5, 2, 3, first=4), range(3), strict=False)]

@@ -1,4 +1,4 @@
-"""Data that the checks make: conversations in Pig Latin, pairs of answers, prompts."""
+"""Data that the checks make: conversations in Pig Latin, pairs of answers, sums."""
 
 import json
 import pathlib
@@ -92,15 +92,26 @@ def pair(word: str) -> dict:
     return {"prompt": question(word), "chosen": pig_latin(word), "rejected": rejected}
 
 
+def addition(left: int, right: int) -> dict:
+    """A prompt as the environment `arithmetic` has it."""
+    system = {"role": "system", "content": "Answer with a number alone."}
+    return {"messages": [system, {"role": "user", "content": f"What is {left} + {right}?"}]}
+
+
 def write(folder: pathlib.Path) -> dict[str, pathlib.Path]:
     """All data sets, by name."""
     folder.mkdir(parents=True, exist_ok=True)
     train, held_out = WORDS[HELD_OUT:], WORDS[:HELD_OUT]
+    sums = [addition(left, right) for left in range(10) for right in range(10)]
+    # Every sixth: all left terms and all right ones are among them.
+    held_out_sums = sums[::6][:HELD_OUT]
     sets = {
         "chats": [conversation(word) for word in train],
         "held_out_chats": [conversation(word) for word in held_out],
         "pairs": [pair(word) for word in train],
         "held_out_pairs": [pair(word) for word in held_out],
+        "sums": [one for one in sums if one not in held_out_sums],
+        "held_out_sums": held_out_sums,
     }
     paths = {}
     for name, records in sets.items():

@@ -4,6 +4,7 @@ A figure has one metric over the steps: the mean of the seeds as a line, their r
 """
 
 import json
+import math
 import pathlib
 import sys
 from statistics import mean
@@ -12,7 +13,7 @@ from xml.sax.saxutils import escape
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 560, 260, 58, 40, 30, 16
 FONT = 'font-family="sans-serif" font-size="12"'
 COLOURS = ["#1b6ca8", "#c2542d", "#3f7d3a"]
-# Name of the figure: its title, the label of its axis, and its lines: label, runs that begin with this, metric.
+# Name of the figure: its title, the label of its axis, and its lines: label, runs of this name and a seed, metric.
 FIGURES = {
     "sft": ("sft: Pig Latin", "loss per token", [("training", "sft", "loss"), ("held out", "sft", "validation_loss")]),
     "dpo": ("dpo: short answers", "loss", [("training", "dpo", "loss"), ("held out", "dpo", "held_out/loss")]),
@@ -20,12 +21,17 @@ FIGURES = {
         ("training", "reward_model", "loss"), ("held out", "reward_model", "held_out/loss"),
     ]),
     "ppo": ("ppo: arithmetic", "reward", [("samples", "ppo", "reward"), ("held out", "ppo", "held_out/reward")]),
-    "distill": ("distill: a fine-tuned teacher", "KL per token", [
+    "distill": ("distill: what grpo made as the teacher", "KL per token", [
         ("reverse, on policy", "distill_on", "held_out/reverse_kl"),
         ("forward, off policy", "distill_off", "held_out/forward_kl"),
     ]),
     "grpo": ("grpo: arithmetic", "reward", [("samples", "grpo", "reward"), ("held out", "grpo", "held_out/reward")]),
-    "agent_env": ("agent_env: text to SQL, two turns", "reward", [("samples", "agent_env", "reward")]),
+    "eval": ("eval: arithmetic, before and after grpo", "pass@k", [
+        ("base model", "eval_base", "pass@k"), ("after grpo", "eval_trained", "pass@k"),
+    ]),
+    "agent_env": ("agent_env: guess in three turns", "reward", [
+        ("samples", "agent_env", "reward"), ("held out", "agent_env", "held_out/reward"),
+    ]),
     "async_grpo": ("async_grpo and grpo with a slow environment", "seconds since the first step", [
         ("grpo", "slow_sync", "elapsed"), ("async_grpo, staleness 2", "slow_async", "elapsed"),
     ]),
@@ -33,32 +39,38 @@ FIGURES = {
         ("grpo", "slow_sync", "reward"), ("async_grpo, staleness 2", "slow_async", "reward"),
     ]),
 }  # fmt: skip
+# What the horizontal axis has, if not steps.
+AXES = {"eval": "k"}
+# Metrics of the end of a step.
+AFTER = ("held_out", "validation", "elapsed", "pass@")
 
 
 def series(runs: pathlib.Path, prefix: str, metric: str) -> dict[float, list[float]]:
-    """Values of all seeds by step; what was measured before the first step is at 0."""
+    """Values of all seeds by the number of updates that the weights had: samples and losses of a step come before its
+    update, evaluations after it."""
     found: dict[float, list[float]] = {}
-    for path in sorted(runs.glob(f"{prefix}-*/metrics.jsonl")):
+    for path in sorted(runs.glob(f"{prefix}-[0-9]*/metrics.jsonl")):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         for line in lines:
-            line["elapsed"] = line["time"] - lines[0]["time"]
+            # Not that of a step that ends with an evaluation.
+            if not any(key.startswith("held_out") and not key.endswith("_before") for key in line):
+                line["elapsed"] = line["time"] - lines[0]["time"]
             if f"{metric}_before" in line:
                 found.setdefault(0, []).append(line[f"{metric}_before"])
             if metric in line:
-                found.setdefault(line["step"] + 1, []).append(line[metric])
+                found.setdefault(line["step"] + metric.startswith(AFTER), []).append(line[metric])
     return found
 
 
-def ticks(low: float, high: float) -> list[float]:
-    """Round numbers in a range."""
-    step = 10.0 ** len(str(int(high - low))) / 10 if high - low >= 1 else 0.01
-    while (high - low) / step > 6:
-        step *= 2 if str(step)[0] in "15" or step < 1 else 2.5
-    first = -(-low // step)
-    return [round((first + at) * step, 6) for at in range(int((high - first * step) / step + 1e-9) + 1)]
+def ticks(low: float, high: float, most: int = 6) -> list[float]:
+    """Multiples in a range of 1, 2 or 5 times a power of ten, as many as there may be."""
+    power = 10.0 ** math.floor(math.log10((high - low) / most))
+    step = next(power * factor for factor in (1, 2, 5, 10, 20) if (high - low) / (power * factor) < most)
+    first = math.ceil(low / step - 1e-9)
+    return [round((first + at) * step, 9) for at in range(int((high - first * step) / step + 1e-9) + 1)]
 
 
-def figure(title: str, label: str, lines: list[tuple[str, dict[float, list[float]]]]) -> str:
+def figure(title: str, label: str, axis: str, lines: list[tuple[str, dict[float, list[float]]]]) -> str:
     """An SVG document."""
     values = [value for _, points in lines for several in points.values() for value in several]
     steps = [step for _, points in lines for step in points]
@@ -69,7 +81,7 @@ def figure(title: str, label: str, lines: list[tuple[str, dict[float, list[float
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" {FONT}>',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
         f'<text x="{LEFT}" y="18" font-weight="bold">{escape(title)}</text>',
-        f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 8}" text-anchor="end">steps</text>',
+        f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 8}" text-anchor="end">{escape(axis)}</text>',
         f'<text transform="translate(14 {HEIGHT / 2}) rotate(-90)" text-anchor="middle">{escape(label)}</text>',
     ]
     for tick in ticks(low, high):
@@ -99,7 +111,7 @@ def draw(runs: pathlib.Path, output: pathlib.Path) -> list[str]:
         found = [(text, series(runs, prefix, metric)) for text, prefix, metric in lines]
         found = [(text, points) for text, points in found if points]
         if found:
-            (output / f"{name}.svg").write_text(figure(title, label, found))
+            (output / f"{name}.svg").write_text(figure(title, label, AXES.get(name, "steps"), found))
             drawn.append(name)
     return drawn
 

@@ -103,7 +103,10 @@ def reverse_kl(found: Sequence[Sequence[float]]) -> float:
 
 
 class OnPolicy:
-    """The student samples; each token's advantage is minus its distance to the teacher."""
+    """The student samples; each token's advantage is minus its distance to the teacher, plus the mean of the step's.
+
+    The mean is a baseline: without it a student that is far from its teacher unlearns whatever it samples.
+    """
 
     def __init__(self, run: Run, teacher: tinker.SamplingClient, config: Config) -> None:
         self.run, self.teacher, self.config = run, teacher, config
@@ -116,15 +119,16 @@ class OnPolicy:
     def step(self, wanted: Sequence[list[int]], step: int) -> dict[str, float]:
         samples, apart = self.student(wanted, seed_of(self.config.seed, step))
         count = sum(len(one.answer) for one in samples)
+        baseline = reverse_kl(apart)
         examples = []
         for one, far in zip(samples, apart, strict=True):
             head = [0.0] * len(one.prompt)
-            advantages = head + [-self.config.kl * value / count for value in far]
+            advantages = head + [self.config.kl * (baseline - value) / count for value in far]
             examples.append(datums.policy(one.tokens, head + one.logprobs, advantages))
         pending = self.run.training.forward_backward(examples, "importance_sampling")
         stepped = self.run.optimize(step)
         pending.result()
-        return {"reverse_kl": reverse_kl(apart), "tokens": float(count)} | (stepped.result().metrics or {})
+        return {"reverse_kl": baseline, "tokens": float(count)} | (stepped.result().metrics or {})
 
     def held_out(self, wanted: Sequence[list[int]]) -> dict[str, float]:
         return {"held_out/reverse_kl": reverse_kl(self.student(wanted, seed_of(self.config.seed, "held out"))[1])}

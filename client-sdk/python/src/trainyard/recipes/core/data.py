@@ -16,7 +16,8 @@ Record = dict[str, Any]
 
 
 def read(source: str, key: str = "data") -> list[Record]:
-    """The records of `FILE.jsonl`, `FILE.parquet` or `hf:NAME[@SPLIT]`; `key` is the setting, for errors."""
+    """The records of `FILE.jsonl`, `FILE.parquet` or `hf:NAME[@SPLIT]`, where a name may be a folder; `key` is the
+    setting, for errors."""
     if source.startswith("hf:"):
         return _from_hub(source.removeprefix("hf:"), key)
     path = Path(source)
@@ -52,10 +53,17 @@ def _from_parquet(path: Path, key: str) -> list[Record]:
     return records
 
 
-def _from_hub(name: str, key: str) -> list[Record]:
-    name, _, split = name.partition("@")
+def _from_hub(source: str, key: str) -> list[Record]:
+    name, _, split = source.partition("@")
     datasets = _module("datasets", "datasets", key)
-    return [dict(record) for record in datasets.load_dataset(name, split=split or "train")]
+    try:
+        records = [dict(record) for record in datasets.load_dataset(name, split=split or "train")]
+    except Exception as error:
+        # What `datasets` raises for a name, a split or a file that it can't use has no common class.
+        raise ConfigError(f"{key}: hf:{source}: {error}") from error
+    if not records:
+        raise ConfigError(f"{key}: hf:{source}: no records")
+    return records
 
 
 def _module(name: str, package: str, key: str) -> Any:

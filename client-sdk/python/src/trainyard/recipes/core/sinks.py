@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -50,10 +51,19 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 class WandB:
-    """Weights & Biases; `WANDB_*` variables choose account and mode."""
+    """Weights & Biases; `WANDB_*` variables choose account and mode.
 
-    def __init__(self, project: str, name: str, config: Mapping[str, Any]) -> None:
-        self._run = _module("wandb").init(project=project, name=name, config=dict(config), resume="allow")
+    A resumed run goes on under the identifier that its folder has. Steps that it repeats are already there: W&B keeps
+    the values that came first.
+    """
+
+    def __init__(self, project: str, folder: Path, first_step: int, config: Mapping[str, Any]) -> None:
+        module = _module("wandb")
+        run_id = _remembered(folder / "wandb.txt", first_step) or secrets.token_hex(8)
+        self._run = module.init(
+            project=project, name=folder.name, id=run_id, resume="allow", dir=str(folder), config=dict(config)
+        )
+        (folder / "wandb.txt").write_text(run_id)
 
     def write(self, step: int, metrics: Metrics) -> None:
         self._run.log(dict(metrics), step=step)
@@ -63,14 +73,20 @@ class WandB:
 
 
 class TensorBoard:
-    """Event files in `<folder>/tensorboard`, written by `tensorboardX` or `torch.utils.tensorboard`."""
+    """Event files in `<folder>/tensorboard`, written by `tensorboardX` or `torch.utils.tensorboard`.
 
-    def __init__(self, folder: Path) -> None:
+    A resumed run adds a file, which hides the values of the steps that it repeats.
+    """
+
+    def __init__(self, folder: Path, first_step: int) -> None:
         try:
             module = _module("tensorboardX")
         except ConfigError:
             module = _module("torch.utils.tensorboard")
-        self._writer = module.SummaryWriter(str(folder / "tensorboard"))
+        # Names of files have the second alone: without a suffix a quick restart would replace the file.
+        self._writer = module.SummaryWriter(
+            str(folder / "tensorboard"), purge_step=first_step or None, filename_suffix=f".{secrets.token_hex(4)}"
+        )
 
     def write(self, step: int, metrics: Metrics) -> None:
         for key, value in metrics.items():
@@ -81,13 +97,20 @@ class TensorBoard:
 
 
 class MLflow:
-    """MLflow; `MLFLOW_TRACKING_URI` chooses the server."""
+    """MLflow; `MLFLOW_TRACKING_URI` chooses the server.
 
-    def __init__(self, project: str, name: str, config: Mapping[str, Any]) -> None:
+    A resumed run goes on under the identifier that its folder has. Of steps that it repeats MLflow has both values.
+    """
+
+    def __init__(self, project: str, folder: Path, first_step: int, config: Mapping[str, Any]) -> None:
         self._mlflow = _module("mlflow")
         self._mlflow.set_experiment(project)
-        self._mlflow.start_run(run_name=name)
-        self._mlflow.log_params(dict(config))
+        run_id = _remembered(folder / "mlflow.txt", first_step)
+        run = self._mlflow.start_run(run_id=run_id, run_name=folder.name)
+        (folder / "mlflow.txt").write_text(run.info.run_id)
+        # Parameters of a run can't change, and a resumed run may have more steps.
+        if run_id is None:
+            self._mlflow.log_params(dict(config))
 
     def write(self, step: int, metrics: Metrics) -> None:
         self._mlflow.log_metrics(dict(metrics), step=step)
@@ -96,21 +119,38 @@ class MLflow:
         self._mlflow.end_run()
 
 
+def _remembered(path: Path, first_step: int) -> str | None:
+    """The identifier that an earlier part of a resumed run has with a service."""
+    return path.read_text().strip() if first_step and path.exists() else None
+
+
 def _module(name: str) -> Any:
     try:
         return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"sinks: the package {name} is not installed: {error}") from error
     except ImportError as error:
-        raise ConfigError(f"sinks: the package {name} is not installed") from error
+        raise ConfigError(f"sinks: the package {name} can't be imported: {error}") from error
 
 
 def open_sinks(names: list[str], project: str, folder: Path, first_step: int, config: Mapping[str, Any]) -> list[Sink]:
     """The JSONL file, then those named: `wandb`, `tensorboard`, `mlflow`."""
     known: dict[str, Callable[[], Sink]] = {
-        "wandb": lambda: WandB(project, folder.name, config),
-        "tensorboard": lambda: TensorBoard(folder),
-        "mlflow": lambda: MLflow(project, folder.name, config),
+        "wandb": lambda: WandB(project, folder, first_step, config),
+        "tensorboard": lambda: TensorBoard(folder, first_step),
+        "mlflow": lambda: MLflow(project, folder, first_step, config),
     }
     for name in names:
         if name not in known:
             raise ConfigError(f"sinks: no sink {name!r}; there are {', '.join(known)}")
-    return [Jsonl(folder / "metrics.jsonl", first_step), *(known[name]() for name in names)]
+    return [Jsonl(folder / "metrics.jsonl", first_step), *(_opened(name, known[name]) for name in names)]
+
+
+def _opened(name: str, sink: Callable[[], Sink]) -> Sink:
+    """A sink whose service refuses the run, for want of an account or of a store, ends it before its first step."""
+    try:
+        return sink()
+    except ConfigError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"sinks: {name}: {error}") from error

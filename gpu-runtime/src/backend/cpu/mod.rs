@@ -38,6 +38,9 @@ mod sampling;
 mod scalar_head;
 mod stream;
 mod thread_pool;
+mod tile_layout;
+#[cfg(target_arch = "x86_64")]
+mod tile_unit;
 mod vexp;
 mod vocabulary;
 

@@ -1,14 +1,14 @@
-//! What backward passes of linear layers compute from: gradients of outputs, and inputs. Kernels in AMX tiles read both
+//! What backward passes of linear layers compute from: gradients of outputs, and inputs. Kernels in tiles read both
 //! packed, each packed once, where rows are computed; others read rows.
 
 use std::ops::Range;
 
 use super::Cpu;
-use super::amx::{TILE, TILE_K};
 use super::gemm::{
     GradientSide, PackedLhs, PackedPart, PackedSide, RowsView, pack_input, pack_output_gradient, uses_tiles,
 };
 use super::rows::HostRows;
+use super::tile_layout::{TILE, TILE_K};
 use crate::backend::{Held, Rows};
 
 /// The gradient with respect to a linear layer's output.

@@ -7,8 +7,8 @@ mod transpose;
 use transpose::{Word, transpose};
 
 use super::aligned::AlignedVec;
-use super::amx::TILE_K;
 use super::parallel::par_chunks;
+use super::tile_layout::TILE_K;
 use super::vexp::multiversion;
 use super::{Cpu, Isa};
 use crate::backend::Dtype;
@@ -50,7 +50,7 @@ fn pair(low: f32, high: f32) -> u32 {
 
 /// Positions of `k` that a bf16 matrix is filled up to with zeros: what one instruction multiplies.
 pub(super) fn k_granule(isa: Isa) -> usize {
-    if isa.has_amx() { TILE_K } else { 2 }
+    if isa.multiplies_bf16() { TILE_K } else { 2 }
 }
 
 /// Rows of a panel.

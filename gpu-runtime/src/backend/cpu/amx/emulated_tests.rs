@@ -10,11 +10,12 @@ use crate::backend::cpu::{Cpu, Isa};
 
 /// Tests of the tiles alone, and tests of each kernel that uses them, which run it for every class: of those, the ones that are
 /// done in seconds.
-const TESTS: [&str; 8] = [
+const TESTS: [&str; 9] = [
     "backend::cpu::amx::",
     "backend::cpu::attention::",
     "backend::cpu::gemm::",
     "backend::cpu::packed::",
+    "backend::cpu::tile_unit::",
     "backend::cpu::tests::attention::windowed_attention_and_its_gradient",
     "backend::cpu::tests::attention_kv::sequences_in_one_pass_may_be_at_different_positions",
     "backend::cpu::tests::head::log_probabilities_and_their_gradients",

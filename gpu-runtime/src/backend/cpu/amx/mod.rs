@@ -1,12 +1,14 @@
 //! Tile instructions of AMX with bf16 operands (Intel, "Architecture Instruction Set Extensions", chapter on AMX): whether
 //! this process may use them, and how a thread configures them. The micro-kernels that all products are made of multiply two
-//! sides (`product`), or several pairs of packed ones into the same sums (`segments`).
+//! sides (`product`), or several pairs of packed ones into the same sums (`segments`, `blocks`).
 //!
 //! Arithmetic of one `tdpbf16ps`, for each of 16 × 16 sums: the 16 products of even positions of `k` are added up by fused
 //! multiply-adds from zero, those of odd positions likewise, then the two are added, and that to the old sum. Denormal inputs
 //! and results count as zero. So the bits of an element depend on the order of tiles along `k` alone: positions are grouped
-//! in runs of [`TILE_K`] from the first one that is multiplied.
+//! in runs of [`TILE_K`](super::tile_layout::TILE_K) from the first one that is multiplied.
 
+#[cfg(target_arch = "x86_64")]
+mod blocks;
 #[cfg(test)]
 mod emulated_tests;
 #[cfg(target_arch = "x86_64")]
@@ -18,16 +20,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use product::{TileLhs, TileRhs, multiply};
+pub(super) use blocks::multiply_blocks;
 #[cfg(target_arch = "x86_64")]
-pub(super) use segments::{PREFETCH, Segment, multiply_segments};
-
-/// Rows of a tile of sums, and its columns.
-pub(super) const TILE: usize = 16;
-/// Positions of `k` that one instruction takes.
-pub(super) const TILE_K: usize = 32;
-/// Bytes of a tile.
-pub(super) const TILE_BYTES: usize = 1024;
+pub(super) use product::multiply;
+#[cfg(target_arch = "x86_64")]
+pub(super) use segments::multiply_segments;
 
 /// Whether the processor has AMX with bf16, the system saves its registers, and this process got the permission to use
 /// them; or the instructions are emulated. Asked once.

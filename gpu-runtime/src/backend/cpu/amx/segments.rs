@@ -2,24 +2,8 @@
 
 use std::arch::asm;
 
-/// Terms of sums over packed tiles: a part of `k`, or the low-rank update of an adapter.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub(crate) struct Segment {
-    /// The first row tile of the left side: tiles of [`TILE_BYTES`](super::TILE_BYTES), one for each step.
-    pub a: *const u8,
-    /// The second row tile, where there is one.
-    pub second: *const u8,
-    /// The right side: rows of 32 words, [`TILE_K`](super::TILE_K) / 2 of them for each step.
-    pub b: *const u8,
-    /// Steps along `k`.
-    pub steps: usize,
-    /// What is prefetched meanwhile into the second-level cache, with two row tiles: [`PREFETCH`] bytes in each step.
-    pub ahead: *const u8,
-}
+use crate::backend::cpu::tile_layout::{PREFETCH, Segment};
 
-/// Bytes that a step with two row tiles prefetches.
-pub(crate) const PREFETCH: usize = 256;
 /// Bytes by which [`multiply_segments`] prefetches the right side where it reads it once.
 const AHEAD: usize = 8 << 10;
 
@@ -84,7 +68,7 @@ pub(crate) unsafe fn multiply_segments<const R: usize, const STREAM: bool>(
             )
         };
     }
-    const { assert!(AHEAD == 8192) };
+    const { assert!(AHEAD == 8192 && PREFETCH == 256) };
     // SAFETY: tiles and sums are in bounds and the registers configured, as the caller ensures; a prefetch reads nothing that
     // the program sees, at any address.
     unsafe {

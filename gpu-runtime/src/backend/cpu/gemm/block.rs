@@ -2,14 +2,14 @@
 
 use super::super::packed::NR;
 use super::super::{Cpu, Isa};
-use super::dispatch::{bf16_tile, f32_tile};
+use super::dispatch::f32_tile;
 use super::lhs::{LhsData, PackedLhs};
 use super::partition::{FEW_ROWS, OutputBlock};
 use super::rhs::GemmRhs;
-use super::strip::{RhsStrip, rhs_strip};
+use super::strip::rhs_strip;
 #[cfg(target_arch = "x86_64")]
 use super::tiled::compute_tiled_block;
-use super::tiles::{MR_BF16, STRIP, TileOut, WriteMode};
+use super::tiles::{MR_F32, STRIP, TileOut, WriteMode};
 use super::transpose::GROUP;
 use super::update::LowRankUpdate;
 use crate::backend::Dtype;
@@ -17,7 +17,7 @@ use crate::backend::Dtype;
 /// Most positions of `k` that one pass takes. Deep passes pay: the output is read and written once per pass.
 const DEPTH: usize = 768;
 
-/// `c (+)= x · Wᵀ` for one block, as `c.write` says, and with AMX the updates that it adds meanwhile, `fused`. Each output
+/// `c (+)= x · Wᵀ` for one block, as `c.write` says, and with tiles the updates that it adds meanwhile, `fused`. Each output
 /// element is one chain of multiply-adds over `k` in order.
 ///
 /// # Safety
@@ -32,29 +32,30 @@ pub(super) unsafe fn compute_block(
     c: TileOut,
 ) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: as the caller ensures; left sides are tiles nowhere but with AMX.
+    // SAFETY: as the caller ensures; left sides are tiles nowhere but with AVX-512 BF16.
     if unsafe { compute_tiled_block(cpu, x, w, block, fused, c, None) }.is_some() {
         return;
     }
     debug_assert!(fused.is_empty(), "updates of other left sides are added apart");
+    // `check_fit` refuses tiles with weights that were not computed above.
+    let LhsData::F32(data) = &x.data else { return };
     let isa = cpu.isa();
     let tile = x.tile_rows();
-    let (width, buffered) = match (w, w.dtype(), &x.data) {
-        (GemmRhs::Transpose(_), ..) => (STRIP, true),
-        (_, Dtype::Bf16, LhsData::Bf16(_) | LhsData::Tiles(_)) => (NR, false),
+    let (width, buffered) = match (w, w.dtype()) {
+        (GemmRhs::Transpose(_), _) => (STRIP, true),
         // With few rows, each weight is used too seldom to be widened beforehand.
-        (_, Dtype::Bf16, LhsData::F32(_)) if isa != Isa::Portable && block.rows.len() <= 3 => (NR, false),
-        (_, Dtype::Bf16, LhsData::F32(_)) => (STRIP, isa == Isa::Portable || block.rows.len() > FEW_ROWS),
-        (_, Dtype::F32, _) => (STRIP, false),
+        (_, Dtype::Bf16) if isa != Isa::Portable && block.rows.len() <= 3 => (NR, false),
+        (_, Dtype::Bf16) => (STRIP, isa == Isa::Portable || block.rows.len() > FEW_ROWS),
+        (_, Dtype::F32) => (STRIP, false),
     };
     let depth = match (w, w.dtype()) {
-        // Both sides of a bf16 GEMM are stored in pairs.
+        // Weights in bf16 are stored in pairs.
         (GemmRhs::Matrix(_), Dtype::Bf16) => block.w_k.len().next_multiple_of(2),
         _ => block.w_k.len(),
     };
     let pass = depth.div_ceil(depth.div_ceil(DEPTH).max(1)).next_multiple_of(GROUP);
     let mut buffer = cpu.buffer(if buffered { pass.min(depth) * STRIP } else { 0 });
-    let mut edge = [0f32; MR_BF16 * NR];
+    let mut edge = [0f32; MR_F32 * NR];
     for start in (0..depth).step_by(pass.max(1)) {
         let steps = (depth - start).min(pass);
         let write = if start > 0 { WriteMode::Add } else { c.write };
@@ -70,16 +71,8 @@ pub(super) unsafe fn compute_block(
                     let at = c.at.add((row - block.rows.start) * c.stride + column - block.columns.start);
                     let direct = TileOut { at, stride: c.stride, write };
                     let first = (row / tile * x.stored_k + block.x_k + start) * tile;
-                    let run = |out: TileOut| match (&x.data, strip) {
-                        (LhsData::F32(data), strip) => {
-                            f32_tile(isa, height, width, steps, data.as_ptr().add(first + lane), strip, out);
-                        }
-                        (LhsData::Bf16(data), RhsStrip::Words(b)) => {
-                            bf16_tile(height, steps / 2, data.as_ptr().add(first / 2 + lane), b, out);
-                        }
-                        // `check_fit` refuses these pairs.
-                        (LhsData::Bf16(_), RhsStrip::F32(_)) | (LhsData::Tiles(_), _) => {}
-                    };
+                    let run =
+                        |out: TileOut| f32_tile(isa, height, width, steps, data.as_ptr().add(first + lane), strip, out);
                     if columns == width {
                         run(direct);
                     } else {
@@ -97,7 +90,7 @@ pub(super) unsafe fn compute_block(
 /// # Safety
 /// `out` holds `height` rows of `columns` elements.
 unsafe fn through_edge(
-    edge: &mut [f32; MR_BF16 * NR],
+    edge: &mut [f32; MR_F32 * NR],
     width: usize,
     height: usize,
     columns: usize,

@@ -6,7 +6,7 @@ use super::super::packed::NR;
 use super::strip::RhsStrip;
 use super::tiles::{LhsF32, MR_F32, STRIP, TileOut, by_height, f32_portable};
 #[cfg(target_arch = "x86_64")]
-use super::tiles::{bf16_avx2, bf16_avx512, f32_avx2_packed};
+use super::tiles::{bf16_avx2, f32_avx2_packed};
 
 /// A tile of f32 inputs.
 ///
@@ -48,20 +48,4 @@ pub(super) unsafe fn f32_tile(
             (_, RhsStrip::Words(_)) => {}
         }
     }
-}
-
-/// A tile of bf16 inputs.
-///
-/// # Safety
-/// The processor has AVX-512 BF16: left sides are bf16 nowhere else. `height <= MR_BF16` rows, [`NR`] columns and `pairs`
-/// pairs of positions are in bounds.
-#[inline]
-pub(super) unsafe fn bf16_tile(height: usize, pairs: usize, a: *const u32, b: *const u32, out: TileOut) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: as the caller ensures.
-    unsafe {
-        by_height!(height, bf16_avx512(pairs, a, b, out): 1 2 3 4 5 6 7 8 9 10 11 12);
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (height, pairs, a, b, out);
 }

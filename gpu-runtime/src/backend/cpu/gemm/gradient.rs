@@ -1,9 +1,11 @@
-//! Gradients of weights: `leftᵀ · right`, summed over rows in order. In f32, but with AMX and bf16 weights ([`tiled_gradient`]).
+//! Gradients of weights: `leftᵀ · right`, summed over rows in order. In f32, but where the processor multiplies bf16, with bf16 weights ([`tiled_gradient`]).
 
 use std::ops::Range;
 use std::time::Instant;
 
 use super::super::parallel::SharedPtr;
+#[cfg(target_arch = "x86_64")]
+use super::super::tile_unit::TileUnit;
 use super::super::{Cpu, Isa};
 use super::outer::WeightGradient;
 use super::rows_view::RowsView;
@@ -23,17 +25,23 @@ const DEPTH: usize = 512;
 /// Tasks per thread, so that threads finish together.
 const TASKS: usize = 8;
 
-/// Whether gradients are computed in AMX tiles, with rounded sides.
+/// Whether gradients are computed in tiles, with rounded sides.
 pub(crate) fn uses_tiles(cpu: &Cpu) -> bool {
-    cpu.isa().has_amx() && cpu.dtype == Dtype::Bf16
+    cpu.isa().multiplies_bf16() && cpu.dtype == Dtype::Bf16
+}
+
+/// What computes gradients in tiles, where that is done.
+#[cfg(target_arch = "x86_64")]
+fn tile_unit(cpu: &Cpu) -> Option<TileUnit> {
+    TileUnit::of(cpu.isa()).filter(|_| uses_tiles(cpu))
 }
 
 /// Computes gradients on all threads. Their outputs are distinct.
 pub(crate) fn add_weight_gradients(cpu: &Cpu, gradients: &mut [WeightGradient<'_>]) {
     #[cfg(target_arch = "x86_64")]
-    if uses_tiles(cpu) {
+    if let Some(unit) = tile_unit(cpu) {
         gradients.iter().for_each(WeightGradient::check);
-        return add_tiled_gradients(cpu, gradients);
+        return add_tiled_gradients(cpu, unit, gradients);
     }
     let mut tasks = Vec::new();
     let outs: Vec<SharedPtr<f32>> = gradients
@@ -64,8 +72,8 @@ pub(crate) fn add_weight_gradients(cpu: &Cpu, gradients: &mut [WeightGradient<'_
 pub(crate) fn add_weight_gradient(cpu: &Cpu, mut gradient: WeightGradient<'_>) {
     gradient.check();
     #[cfg(target_arch = "x86_64")]
-    if uses_tiles(cpu) {
-        return add_tiled_gradient(cpu, &mut gradient);
+    if let Some(unit) = tile_unit(cpu) {
+        return add_tiled_gradient(cpu, unit, &mut gradient);
     }
     gradient.check_rows();
     let out = gradient.out.as_mut_ptr();

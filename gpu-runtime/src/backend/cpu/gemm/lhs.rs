@@ -1,14 +1,13 @@
 //! The left side of a GEMM: rows cut into tiles, each stored along `k`, so that a kernel reads it as one stream.
 
-use super::super::amx::{TILE, TILE_K};
 #[cfg(target_arch = "x86_64")]
 use super::super::avx512::round;
 use super::super::buffer::Buffer;
-use super::super::packed::{bf16_bits, k_granule};
+use super::super::packed::k_granule;
 use super::super::parallel::{par_chunks, rows_per_task};
-use super::super::vexp::multiversion;
+use super::super::tile_layout::{TILE, TILE_K};
 use super::super::{Cpu, Isa};
-use super::tiles::{MR_BF16, MR_F32};
+use super::tiles::MR_F32;
 use crate::backend::Dtype;
 
 /// Rows `[rows, k]` in the form that the kernels read.
@@ -23,9 +22,7 @@ pub struct PackedLhs {
 pub(super) enum LhsData {
     /// `[rows / MR_F32][stored_k][MR_F32]`.
     F32(Buffer<f32>),
-    /// `[rows / MR_BF16][stored_k / 2][MR_BF16]` pairs, the lower `k` in the low half.
-    Bf16(Buffer<u32>),
-    /// `[rows / TILE][stored_k / TILE_K][TILE][TILE_K / 2]` pairs: tiles of AMX.
+    /// `[rows / TILE][stored_k / TILE_K][TILE][TILE_K / 2]` pairs of bf16, the lower `k` in the low half: tiles.
     Tiles(Buffer<u32>),
 }
 
@@ -40,9 +37,6 @@ impl PackedLhs {
         match &mut lhs.data {
             LhsData::F32(data) => par_chunks(&cpu.pool, data, tiles * stored_k * MR_F32, |i, out| {
                 pack_f32(isa, part(i), k, stored_k, out);
-            }),
-            LhsData::Bf16(data) => par_chunks(&cpu.pool, data, tiles * stored_k / 2 * MR_BF16, |i, out| {
-                pack_bf16(isa, part(i), k, out);
             }),
             LhsData::Tiles(data) => par_chunks(&cpu.pool, data, tiles * stored_k / 2 * TILE, |i, out| {
                 pack_tiles(part(i), k, stored_k, out);
@@ -74,12 +68,6 @@ impl PackedLhs {
                     each_tile(task, &mut |tile, x| pack_f32(isa, x, k, stored_k, &mut out[tile * size..][..size]));
                 });
             }
-            LhsData::Bf16(data) => {
-                let size = stored_k / 2 * MR_BF16;
-                par_chunks(&cpu.pool, data, tiles * size, |task, out| {
-                    each_tile(task, &mut |tile, x| pack_bf16(isa, x, k, &mut out[tile * size..][..size]));
-                });
-            }
             LhsData::Tiles(data) => {
                 let size = stored_k / 2 * TILE;
                 par_chunks(&cpu.pool, data, tiles * size, |task, out| {
@@ -107,10 +95,7 @@ impl PackedLhs {
             Dtype::F32 => k,
         };
         let data = match cpu.input_type(dtype) {
-            Dtype::Bf16 if cpu.isa().has_amx() => {
-                LhsData::Tiles(cpu.word_buffer(rows.next_multiple_of(TILE) * stored_k / 2))
-            }
-            Dtype::Bf16 => LhsData::Bf16(cpu.word_buffer(rows.next_multiple_of(MR_BF16) * stored_k / 2)),
+            Dtype::Bf16 => LhsData::Tiles(cpu.word_buffer(rows.next_multiple_of(TILE) * stored_k / 2)),
             Dtype::F32 => LhsData::F32(cpu.buffer(rows.next_multiple_of(MR_F32) * stored_k)),
         };
         Self { data, rows, k, stored_k }
@@ -121,7 +106,6 @@ impl PackedLhs {
     pub fn fill(&mut self, cpu: &Cpu, x: &[f32]) {
         match &mut self.data {
             LhsData::F32(data) => pack_f32(cpu.isa(), x, self.k, self.stored_k, data),
-            LhsData::Bf16(data) => pack_bf16(cpu.isa(), x, self.k, data),
             LhsData::Tiles(data) => pack_tiles(x, self.k, self.stored_k, data),
         }
     }
@@ -142,7 +126,6 @@ impl PackedLhs {
             |word: u32, p: usize| f32::from_bits(if p.is_multiple_of(2) { word << 16 } else { word & 0xffff_0000 });
         let at = |row: usize, p: usize| match &self.data {
             LhsData::F32(data) => data[(row / height * self.stored_k + p) * height + row % height],
-            LhsData::Bf16(data) => half(data[(row / height * self.stored_k / 2 + p / 2) * height + row % height], p),
             LhsData::Tiles(data) => {
                 let tile = row / TILE * (self.stored_k / TILE_K) + p / TILE_K;
                 half(data[(tile * TILE + row % TILE) * (TILE_K / 2) + p % TILE_K / 2], p)
@@ -155,12 +138,11 @@ impl PackedLhs {
     pub(super) fn tile_rows(&self) -> usize {
         match &self.data {
             LhsData::F32(_) => MR_F32,
-            LhsData::Bf16(_) => MR_BF16,
             LhsData::Tiles(_) => TILE,
         }
     }
 
-    /// Whether it is in AMX tiles.
+    /// Whether it is in tiles.
     #[cfg(target_arch = "x86_64")]
     pub(super) fn is_tiled(&self) -> bool {
         matches!(self.data, LhsData::Tiles(_))
@@ -169,7 +151,7 @@ impl PackedLhs {
     /// Positions of `k` at whose multiples a part may begin.
     pub fn k_granule(&self) -> usize {
         match &self.data {
-            LhsData::F32(_) | LhsData::Bf16(_) => 2,
+            LhsData::F32(_) => 2,
             LhsData::Tiles(_) => TILE_K,
         }
     }
@@ -241,23 +223,6 @@ unsafe fn transpose6_avx2(x: *const f32, k: usize, out: *mut f32) -> usize {
     end
 }
 
-/// Packs rows of `k` elements as pairs; zeros where a tile has no row.
-fn pack_bf16(isa: Isa, x: &[f32], k: usize, out: &mut [u32]) {
-    let pairs = k.div_ceil(2);
-    let mut words = vec![0u32; pairs];
-    for (rows, tile) in x.chunks(MR_BF16 * k).zip(out.chunks_exact_mut(pairs * MR_BF16)) {
-        if rows.len() < MR_BF16 * k {
-            tile.fill(0);
-        }
-        for (i, row) in rows.chunks_exact(k).enumerate() {
-            round_row(isa, row, &mut words);
-            for (out, word) in tile.chunks_exact_mut(MR_BF16).zip(&words) {
-                out[i] = *word;
-            }
-        }
-    }
-}
-
 /// Packs rows of `k` elements as tiles; zeros where a tile has no row and beyond `k`.
 fn pack_tiles(x: &[f32], k: usize, stored_k: usize, out: &mut [u32]) {
     if k == 0 {
@@ -268,7 +233,7 @@ fn pack_tiles(x: &[f32], k: usize, stored_k: usize, out: &mut [u32]) {
             tiles.fill(0);
         }
         for (i, row) in rows.chunks_exact(k).enumerate() {
-            // SAFETY: left sides are tiles only where the processor has AMX, and so AVX-512 BF16.
+            // SAFETY: left sides are tiles only where the processor has AVX-512 BF16.
             #[cfg(target_arch = "x86_64")]
             unsafe {
                 round_tile_row(row, i, tiles);
@@ -296,18 +261,6 @@ unsafe fn round_tile_row(row: &[f32], i: usize, tiles: &mut [u32]) {
     }
 }
 
-multiversion! {
-    fn round_row(x: &[f32], out: &mut [u32]) {
-        let mut pairs = x.chunks_exact(2);
-        for (pair, out) in (&mut pairs).zip(out.iter_mut()) {
-            *out = u32::from(bf16_bits(pair[0])) | u32::from(bf16_bits(pair[1])) << 16;
-        }
-        if let ([last], Some(out)) = (pairs.remainder(), out.last_mut()) {
-            *out = u32::from(bf16_bits(*last));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -330,10 +283,6 @@ mod tests {
                                 let tile = row / height * lhs.stored_k * height;
                                 let found = match &lhs.data {
                                     LhsData::F32(data) => data[tile + p * height + row % height],
-                                    LhsData::Bf16(data) => {
-                                        let word = data[tile / 2 + p / 2 * height + row % height];
-                                        f32::from_bits(if p % 2 == 0 { word << 16 } else { word & 0xffff_0000 })
-                                    }
                                     LhsData::Tiles(data) => {
                                         let row_at = tile / 2 + (p / TILE_K * TILE + row % TILE) * (TILE_K / 2);
                                         let word = data[row_at + p % TILE_K / 2];

@@ -3,9 +3,10 @@
 //!
 //! - [`matmul`]: rows by packed weights, with the low-rank updates of adapters ([`update`], [`low_rank`]). A [`block`]
 //!   of the output ([`partition`]) is a task; it reads the left side ([`lhs`]) in tiles and the weights ([`rhs`]) in strips
-//!   ([`strip`], [`transpose`]), and [`dispatch`] picks the kernel ([`tiles`]); with AMX, [`tiled`] computes a block in
-//!   tiles;
-//! - [`gradient`]: `leftᵀ · right`, for gradients of weights ([`outer`]); with AMX and bf16 weights, [`tiled_gradient`], of
+//!   ([`strip`], [`transpose`]), and [`dispatch`] picks the kernel ([`tiles`]); bf16 left sides are in
+//!   tiles, of which [`tiled`] computes a block;
+//! - [`gradient`]: `leftᵀ · right`, for gradients of weights ([`outer`]); where the processor multiplies bf16, and with bf16
+//!   weights, [`tiled_gradient`], of
 //!   rows that may have been packed before ([`sides`]);
 //! - [`strided`]: small plain f32 matrices on the calling thread, for attention.
 //!

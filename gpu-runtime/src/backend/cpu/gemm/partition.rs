@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::super::Cpu;
-use super::super::amx::TILE;
 use super::super::packed::{NR, PackedData, PackedMatrix};
+use super::super::tile_layout::TILE;
 use super::lhs::{LhsData, PackedLhs};
 use super::rhs::GemmRhs;
 use super::transpose::GROUP;

@@ -1,4 +1,4 @@
-//! The sides of gradients of weights in AMX tiles, rounded to bf16. Rows are multiplied in groups of up to [`TILE_K`], which
+//! The sides of gradients of weights in tiles, rounded to bf16. Rows are multiplied in groups of up to [`TILE_K`], which
 //! begin anew with each sequence; a group that has fewer rows is filled with zeros. Rows are packed while they are in cache,
 //! gradients of outputs at once as left sides of GEMMs.
 
@@ -8,12 +8,12 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::super::Cpu;
-use super::super::amx::{TILE, TILE_BYTES, TILE_K};
 #[cfg(target_arch = "x86_64")]
 use super::super::avx512::{interleave, round, transpose};
 use super::super::buffer::Buffer;
 use super::super::packed::NR;
 use super::super::parallel::SharedPtr;
+use super::super::tile_layout::{TILE, TILE_BYTES, TILE_K};
 use super::lhs::{LhsData, PackedLhs};
 use super::rows_view::RowsView;
 
@@ -127,7 +127,7 @@ impl<'a> Packer<'a> {
         assert!(at.is_multiple_of(TILE_K) && end <= self.width && (end.is_multiple_of(TILE_K) || end == self.width));
         assert!(rows.holds(first + self.groups[group].rows));
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: left sides are tiles only where the processor has AMX, and so AVX-512 BF16; columns are in bounds.
+        // SAFETY: left sides are tiles only where the processor has AVX-512 BF16; columns are in bounds.
         unsafe {
             self.put_columns(group, rows, first, at);
         }

@@ -1,12 +1,13 @@
-//! A block of a GEMM's output in AMX tiles: strips of columns, in each tiles of rows, in each all of `k`, and the low-rank
+//! A block of a GEMM's output in tiles: strips of columns, in each tiles of rows, in each all of `k`, and the low-rank
 //! updates of adapters while the sums are in registers.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::super::Cpu;
-use super::super::amx::{PREFETCH, Segment, TILE, TILE_BYTES, TILE_K, configure, multiply_segments};
 use super::super::packed::{NR, PackedData, PackedMatrix};
+use super::super::tile_layout::{PREFETCH, Segment, TILE, TILE_BYTES, TILE_K};
+use super::super::tile_unit::TileUnit;
 use super::lhs::{LhsData, PackedLhs};
 use super::partition::OutputBlock;
 use super::rhs::GemmRhs;
@@ -65,7 +66,7 @@ pub(super) fn can_fuse(update: &LowRankUpdate<'_>, rows: &Range<usize>) -> bool 
 /// stride of `c`, sums begin with its elements instead. `None` without writing anything where the sides are not in tiles.
 ///
 /// # Safety
-/// The processor has AMX where left sides are tiles. `x` and `w` have the rows, columns and positions of the block and
+/// `x` and `w` have the rows, columns and positions of the block and
 /// passed `check_fit`, updates were checked against the GEMM; `c` points at the first element of the block, which nobody
 /// else accesses.
 pub(super) unsafe fn compute_tiled_block(
@@ -77,11 +78,11 @@ pub(super) unsafe fn compute_tiled_block(
     c: TileOut,
     from: Option<*const f32>,
 ) -> Option<()> {
-    let tiled = Tiled::of(x, w)?;
-    let block = TiledBlock { tiled, block, updates };
+    let (tiled, unit) = (Tiled::of(x, w)?, TileUnit::of(cpu.isa())?);
+    let block = TiledBlock { unit, tiled, block, updates };
     // SAFETY: as the caller ensures.
     unsafe {
-        configure();
+        unit.configure();
         if block.row_tiles().len() >= STAGED_TILES {
             block.compute_staged(cpu, from, c);
         } else {
@@ -97,6 +98,7 @@ pub(super) unsafe fn compute_tiled_block(
 
 /// A block of a product and the updates of its output.
 struct TiledBlock<'a> {
+    unit: TileUnit,
     tiled: Tiled<'a>,
     block: &'a OutputBlock,
     updates: &'a [LowRankUpdate<'a>],
@@ -131,9 +133,9 @@ impl TiledBlock<'_> {
     /// With the sums in registers over all of `k`: for few rows.
     ///
     /// # Safety
-    /// As [`compute_tiled_block`], with tiles configured.
+    /// As [`compute_tiled_block`], with the unit configured.
     unsafe fn compute_direct(&self, c: TileOut) {
-        let (tiled, block, row_tiles) = (self.tiled, self.block, self.row_tiles());
+        let (unit, tiled, block, row_tiles) = (self.unit, self.tiled, self.block, self.row_tiles());
         // SAFETY: tiles, columns and positions lie in the block, which left sides, weights and `c` hold.
         unsafe {
             for column in block.columns.clone().step_by(NR) {
@@ -152,11 +154,12 @@ impl TiledBlock<'_> {
                     let at = c.at.add((rows.start - block.rows.start) * c.stride + column - block.columns.start);
                     let out = TileOut { at, ..c };
                     let run = |out: TileOut| {
-                        let add = out.write == WriteMode::Add;
+                        let (segments, add) = (&segments[..count], out.write == WriteMode::Add);
+                        let used = rows.end - tile * TILE;
                         match (pair, row_tiles.len()) {
-                            (true, _) => multiply_segments::<2, false>(&segments[..count], out.at, out.stride, add),
-                            (false, 1) => multiply_segments::<1, true>(&segments[..count], out.at, out.stride, add),
-                            (false, _) => multiply_segments::<1, false>(&segments[..count], out.at, out.stride, add),
+                            (true, _) => unit.multiply_segments::<2, false>(used, segments, out.at, out.stride, add),
+                            (false, 1) => unit.multiply_segments::<1, true>(used, segments, out.at, out.stride, add),
+                            (false, _) => unit.multiply_segments::<1, false>(used, segments, out.at, out.stride, add),
                         }
                     };
                     if rows.len() == height && columns == NR {
@@ -174,9 +177,9 @@ impl TiledBlock<'_> {
     /// side in memory of the thread: rows of `c` are far apart.
     ///
     /// # Safety
-    /// As [`compute_tiled_block`], with tiles configured.
+    /// As [`compute_tiled_block`], with the unit configured.
     unsafe fn compute_staged(&self, cpu: &Cpu, from: Option<*const f32>, c: TileOut) {
-        let (tiled, block, row_tiles) = (self.tiled, self.block, self.row_tiles());
+        let (unit, tiled, block, row_tiles) = (self.unit, self.tiled, self.block, self.row_tiles());
         let steps = block.w_k.len().div_ceil(TILE_K);
         let part = steps.div_ceil(steps.div_ceil(PART_STEPS).max(1)).max(1) * TILE_K;
         let panel = 4 * NR * tiled.w.depth;
@@ -211,13 +214,14 @@ impl TiledBlock<'_> {
                     let (count, same) = if last { self.add_updates(tile, column, &mut segments) } else { (1, true) };
                     let pair = same && tile + 1 < row_tiles.end;
                     let to = sums[(tile - row_tiles.start) * TILE * NR..].as_mut_ptr();
+                    let used = block.rows.end - tile * TILE;
                     // SAFETY: tiles, columns and positions lie in the block, which left sides and weights hold; `sums` has
                     // all of its row tiles.
                     unsafe {
                         if pair {
-                            multiply_segments::<2, false>(&segments[..count], to, NR, adds || from > 0);
+                            unit.multiply_segments::<2, false>(used, &segments[..count], to, NR, adds || from > 0);
                         } else {
-                            multiply_segments::<1, false>(&segments[..count], to, NR, adds || from > 0);
+                            unit.multiply_segments::<1, false>(used, &segments[..count], to, NR, adds || from > 0);
                         }
                     }
                     tile += if pair { 2 } else { 1 };

@@ -1,4 +1,4 @@
-//! Gradients of weights in AMX tiles: `leftᵀ · right` with both sides rounded to bf16, sums in f32. Sides that are not packed
+//! Gradients of weights in tiles: `leftᵀ · right` with both sides rounded to bf16, sums in f32. Sides that are not packed
 //! yet are packed once for all tasks ([`sides`](super::sides)).
 
 use std::arch::x86_64::*;
@@ -6,9 +6,10 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::super::Cpu;
-use super::super::amx::{TILE, TILE_BYTES, TILE_K, TileLhs, TileRhs, configure, multiply};
 use super::super::packed::NR;
 use super::super::parallel::SharedPtr;
+use super::super::tile_layout::{TILE, TILE_BYTES, TILE_K, TileLhs, TileRhs};
+use super::super::tile_unit::TileUnit;
 use super::outer::{GradientSide, WeightGradient};
 use super::sides::{PackedSide, SideForm, TILE_WORDS, groups};
 use super::tiled::through_scratch;
@@ -91,7 +92,7 @@ struct TiledGradient<'a> {
 }
 
 /// Adds gradients, which were checked, on all threads.
-pub(super) fn add_tiled_gradients(cpu: &Cpu, gradients: &mut [WeightGradient<'_>]) {
+pub(super) fn add_tiled_gradients(cpu: &Cpu, unit: TileUnit, gradients: &mut [WeightGradient<'_>]) {
     let begin = Instant::now();
     let mut rights: Vec<SharedRight<'_>> = Vec::new();
     let mut tiled = Vec::new();
@@ -136,13 +137,13 @@ pub(super) fn add_tiled_gradients(cpu: &Cpu, gradients: &mut [WeightGradient<'_>
         let g = &tiled[*i];
         // SAFETY: each gradient was checked and has an output of its own, of which tasks have disjoint parts; sides are packed
         // over all of their columns.
-        unsafe { run_block(g, &rights[g.right].placed, rows.clone(), columns.clone()) };
+        unsafe { run_block(unit, g, &rights[g.right].placed, rows.clone(), columns.clone()) };
         cpu.meter.count(begin, g.steps * TILE_K * rows.len() * columns.len(), 0);
     });
 }
 
 /// Adds one gradient, which was checked, on the calling thread.
-pub(super) fn add_tiled_gradient(cpu: &Cpu, g: &mut WeightGradient<'_>) {
+pub(super) fn add_tiled_gradient(cpu: &Cpu, unit: TileUnit, g: &mut WeightGradient<'_>) {
     let begin = Instant::now();
     let (left, right) = if g.transposed { (g.right, g.left) } else { (g.left, g.right) };
     let (steps, extents) = (groups(g.runs).len(), (left.width(), right.width()));
@@ -150,15 +151,21 @@ pub(super) fn add_tiled_gradient(cpu: &Cpu, g: &mut WeightGradient<'_>) {
     let left = Placed::of(cpu, false, SideForm::Left, &left, g.runs);
     let tiled = TiledGradient { left, right: 0, extents, steps, out: SharedPtr(g.out.as_mut_ptr()) };
     // SAFETY: the gradient was checked, and both sides are packed over all of their columns.
-    unsafe { run_block(&tiled, &right, 0..extents.0, 0..extents.1) };
+    unsafe { run_block(unit, &tiled, &right, 0..extents.0, 0..extents.1) };
     cpu.meter.count(begin, steps * TILE_K * extents.0 * extents.1, 0);
 }
 
 /// Adds a part of a gradient.
 ///
 /// # Safety
-/// The processor has AMX; rows and columns lie in the output, which nobody else accesses there.
-unsafe fn run_block(g: &TiledGradient<'_>, right: &Placed<'_>, rows: Range<usize>, columns: Range<usize>) {
+/// The processor has the unit; rows and columns lie in the output, which nobody else accesses there.
+unsafe fn run_block(
+    unit: TileUnit,
+    g: &TiledGradient<'_>,
+    right: &Placed<'_>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+) {
     let (height, width) = g.extents;
     assert!(rows.start.is_multiple_of(2 * TILE) && columns.start.is_multiple_of(NR));
     assert!(rows.end <= height && columns.end <= width);
@@ -168,7 +175,7 @@ unsafe fn run_block(g: &TiledGradient<'_>, right: &Placed<'_>, rows: Range<usize
     let second = g.left.side.groups.len() * TILE_BYTES;
     // SAFETY: the tiles lie in the packed sides, the sums in the output.
     unsafe {
-        configure();
+        unit.configure();
         for row in rows.clone().step_by(2 * TILE) {
             let a = g.left.at(row / TILE, TILE_WORDS);
             let a = TileLhs { at: a.as_ptr().cast(), row_stride: 64, step: TILE_BYTES, second };
@@ -181,13 +188,13 @@ unsafe fn run_block(g: &TiledGradient<'_>, right: &Placed<'_>, rows: Range<usize
                 let out = TileOut { at, stride: width, write: WriteMode::Add };
                 if used == (2 * TILE, NR) {
                     prefetch(at.wrapping_add(NR), width);
-                    multiply::<2, 2>(g.steps, a, b, at, width, true);
+                    unit.multiply::<2, 2>(g.steps, a, b, at, width, true);
                 } else {
                     through_scratch(0, used.0, used.1, out, |out| {
                         if tall {
-                            multiply::<2, 2>(g.steps, a, b, out.at, out.stride, true);
+                            unit.multiply::<2, 2>(g.steps, a, b, out.at, out.stride, true);
                         } else {
-                            multiply::<1, 2>(g.steps, a, b, out.at, out.stride, true);
+                            unit.multiply::<1, 2>(g.steps, a, b, out.at, out.stride, true);
                         }
                     });
                 }

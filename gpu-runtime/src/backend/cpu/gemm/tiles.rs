@@ -2,8 +2,6 @@
 
 /// Rows of a tile of f32 inputs.
 pub(super) const MR_F32: usize = 6;
-/// Rows of a tile of bf16 inputs.
-pub(super) const MR_BF16: usize = 12;
 /// Columns of a strip of f32 weights.
 pub(super) const STRIP: usize = 16;
 
@@ -55,40 +53,6 @@ macro_rules! by_height {
     (@call $f:ident, $m:literal, ($($arg:expr),*)) => { $f::<$m>($($arg),*) };
 }
 pub(super) use by_height;
-
-/// 32 columns of bf16 pairs; rows of the left side are [`MR_BF16`] apart per pair.
-///
-/// # Safety
-/// The processor has AVX-512 BF16; `a` has `pairs` steps, `b` `pairs` rows of 32 words, `c` `M` rows of 32.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bf16,avx512bw")]
-pub(super) unsafe fn bf16_avx512<const M: usize>(pairs: usize, a: *const u32, b: *const u32, c: TileOut) {
-    use std::arch::x86_64::*;
-    // SAFETY: bounds by the caller; all accesses are unaligned loads and stores.
-    unsafe {
-        let mut acc = [[_mm512_setzero_ps(); 2]; M];
-        if c.write == WriteMode::Add {
-            for (i, acc) in acc.iter_mut().enumerate() {
-                acc[0] = _mm512_loadu_ps(c.at.add(i * c.stride));
-                acc[1] = _mm512_loadu_ps(c.at.add(i * c.stride + 16));
-            }
-        }
-        for p in 0..pairs {
-            let b0 = std::mem::transmute::<__m512i, __m512bh>(_mm512_loadu_si512(b.add(p * 32).cast()));
-            let b1 = std::mem::transmute::<__m512i, __m512bh>(_mm512_loadu_si512(b.add(p * 32 + 16).cast()));
-            for (i, acc) in acc.iter_mut().enumerate() {
-                let pair = _mm512_set1_epi32(a.add(p * MR_BF16 + i).cast::<i32>().read_unaligned());
-                let x = std::mem::transmute::<__m512i, __m512bh>(pair);
-                acc[0] = _mm512_dpbf16_ps(acc[0], x, b0);
-                acc[1] = _mm512_dpbf16_ps(acc[1], x, b1);
-            }
-        }
-        for (i, acc) in acc.iter().enumerate() {
-            _mm512_storeu_ps(c.at.add(i * c.stride), acc[0]);
-            _mm512_storeu_ps(c.at.add(i * c.stride + 16), acc[1]);
-        }
-    }
-}
 
 /// `8 * V` columns of bf16 pairs, widened in registers: for GEMMs with few rows.
 ///

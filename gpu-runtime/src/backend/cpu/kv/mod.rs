@@ -12,7 +12,11 @@ pub(super) use tile::{TilePool, TileRow};
 
 use super::Cpu;
 use super::parallel::{SharedPtr, for_each};
-use crate::backend::{AttentionShape, BlockId, Dtype, KV_BLOCK, Span};
+#[cfg(target_arch = "x86_64")]
+use super::tile_unit::TileUnit;
+#[cfg(target_arch = "x86_64")]
+use crate::backend::Dtype;
+use crate::backend::{AttentionShape, BlockId, KV_BLOCK, Span};
 use paged::Paged;
 
 /// The blocks of a model's sequences. A released block frees its memory; its id is reused.
@@ -25,20 +29,21 @@ pub struct KvPool {
 pub(super) enum Storage {
     /// In f32.
     Floats(FloatPool),
-    /// In bf16, for AMX.
+    /// In bf16, for kernels in tiles.
     #[cfg(target_arch = "x86_64")]
     Tiles(TilePool),
 }
 
-/// Whether a processor computes attention on bf16 tiles: it has AMX, and what it computes with is not f32.
-fn has_tiles(cpu: &Cpu) -> bool {
-    cfg!(target_arch = "x86_64") && cpu.isa().has_amx() && cpu.input_type(cpu.dtype) == Dtype::Bf16
+/// What computes attention on bf16 tiles, where a processor does: it multiplies bf16, and what it computes with is not f32.
+#[cfg(target_arch = "x86_64")]
+fn tile_unit(cpu: &Cpu) -> Option<TileUnit> {
+    TileUnit::of(cpu.isa()).filter(|_| cpu.input_type(cpu.dtype) == Dtype::Bf16)
 }
 
 /// Bytes of a block.
 pub(super) fn block_bytes(cpu: &Cpu, shape: &AttentionShape) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if has_tiles(cpu) {
+    if tile_unit(cpu).is_some() {
         return TilePool::block_bytes(shape);
     }
     let _ = cpu;
@@ -60,8 +65,8 @@ impl KvPool {
     /// A pool without blocks.
     pub(super) fn new(cpu: &Cpu, shape: &AttentionShape) -> Self {
         #[cfg(target_arch = "x86_64")]
-        if has_tiles(cpu) {
-            return Self { shape: *shape, storage: Storage::Tiles(TilePool::new(shape)) };
+        if let Some(unit) = tile_unit(cpu) {
+            return Self { shape: *shape, storage: Storage::Tiles(TilePool::new(unit, shape)) };
         }
         let _ = cpu;
         Self { shape: *shape, storage: Storage::Floats(FloatPool::new(shape)) }

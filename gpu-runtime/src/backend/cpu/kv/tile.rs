@@ -1,9 +1,10 @@
-//! Keys and values in bf16, as AMX tiles. Of each head keys are stored as rows, `[KV_BLOCK][width]`, where `width` is
+//! Keys and values in bf16, as tiles. Of each head keys are stored as rows, `[KV_BLOCK][width]`, where `width` is
 //! `head_dim` rounded up to 32 with zeros, then values transposed, `[width][KV_BLOCK]`: both are left sides of products.
 
 use super::paged::Paged;
 use super::{HeadToken, Layout};
 use crate::backend::cpu::attention::tiles::{padded, write_token};
+use crate::backend::cpu::tile_unit::TileUnit;
 use crate::backend::{AttentionShape, BlockId, KV_BLOCK};
 
 /// A row of a tile: 32 bf16.
@@ -13,13 +14,19 @@ pub(in crate::backend::cpu) struct TileRow(pub(in crate::backend::cpu) [u16; KV_
 
 /// Blocks of tiles.
 pub(in crate::backend::cpu) struct TilePool {
+    unit: TileUnit,
     shape: AttentionShape,
     pub(super) pages: Paged<TileRow>,
 }
 
 impl TilePool {
-    pub(super) fn new(shape: &AttentionShape) -> Self {
-        Self { shape: *shape, pages: Paged::new(shape.layers * shape.kv_heads * head_len(shape)) }
+    pub(super) fn new(unit: TileUnit, shape: &AttentionShape) -> Self {
+        Self { unit, shape: *shape, pages: Paged::new(shape.layers * shape.kv_heads * head_len(shape)) }
+    }
+
+    /// What multiplies them.
+    pub(in crate::backend::cpu) fn unit(&self) -> TileUnit {
+        self.unit
     }
 
     /// Bytes of a block.
@@ -52,7 +59,7 @@ impl Layout for TilePool {
 
     fn put(HeadToken { slot, key, value }: HeadToken<'_>, head: &mut [TileRow]) {
         let (keys, values) = head.split_at_mut(padded(key.len()));
-        // SAFETY: a pool of tiles exists only where the processor has AMX, and with it AVX-512 with BF16.
+        // SAFETY: a pool of tiles exists only where the processor has AVX-512 with BF16.
         unsafe { write_token(slot, [key, value], keys, values) };
     }
 }

@@ -54,7 +54,7 @@ fn reference(shape: &AttentionShape, window: Option<usize>, qkv: &Tensor) -> (Te
 /// to one after that, which leaves 2^-9 of the distance of values from their mean: less than twice the largest one. Sums of
 /// gradients have errors of both signs, and some have terms that are larger than they are.
 fn tolerances(cpu: &Cpu) -> [f64; 2] {
-    let rounds = cpu.isa().has_amx() && cpu.dtype == Dtype::Bf16;
+    let rounds = cpu.isa().multiplies_bf16() && cpu.dtype == Dtype::Bf16;
     if rounds { [1.0 / 256.0, 1.0 / 128.0] } else { [3e-6, 1e-5] }
 }
 

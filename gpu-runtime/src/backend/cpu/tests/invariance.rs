@@ -168,7 +168,7 @@ proptest! {
         let window = window.then_some(7);
         let rows: usize = lens.iter().sum();
         let (qkv, d_out) = (values(rows * shape.qkv_width(), seed), values(rows * shape.q_width(), seed ^ 1));
-        let rounding = Isa::available().into_iter().filter(|isa| isa.has_amx());
+        let rounding = Isa::available().into_iter().filter(|isa| isa.multiplies_bf16());
         for [one, three] in pairs().into_iter().chain(rounding.map(|isa| [1, 3].map(|threads| Cpu::with_isa(threads, isa)))) {
             let all = attend_whole(&one, &shape, window, &lens, &qkv, &d_out);
             let threads = attend_whole(&three, &shape, window, &lens, &qkv, &d_out);

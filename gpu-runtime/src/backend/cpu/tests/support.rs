@@ -28,9 +28,9 @@ pub(crate) fn cpus() -> Vec<Cpu> {
     Isa::available().into_iter().map(|isa| Cpu::with_isa(2, isa).with_dtype(Dtype::F32)).collect()
 }
 
-/// As [`cpus`], and with AMX, whose attention rounds to bf16 where base weights are bf16, that too.
+/// As [`cpus`], and where the processor multiplies bf16, whose attention rounds to bf16 where base weights are bf16, that too.
 pub(crate) fn attention_cpus() -> Vec<Cpu> {
-    let rounding = Isa::available().into_iter().filter(|isa| isa.has_amx()).map(|isa| Cpu::with_isa(2, isa));
+    let rounding = Isa::available().into_iter().filter(|isa| isa.multiplies_bf16()).map(|isa| Cpu::with_isa(2, isa));
     cpus().into_iter().chain(rounding).collect()
 }
 

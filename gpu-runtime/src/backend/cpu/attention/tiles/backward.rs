@@ -9,9 +9,9 @@ use super::pack::{columns, dense, dots, pairs, transpose_block};
 use super::vector::{HeadRows, load_floats, store_floats};
 use super::{BLOCK, QUERIES, ROW, Sight, aligned, padded, with_margin};
 use crate::backend::cpu::Cpu;
-use crate::backend::cpu::amx::{TileLhs, TileRhs, configure, multiply};
 use crate::backend::cpu::kv::TilePool;
 use crate::backend::cpu::parallel::SharedPtr;
+use crate::backend::cpu::tile_layout::{TileLhs, TileRhs};
 use crate::backend::{AttentionCall, Span};
 
 /// Blocks of keys, and query tiles, whose probabilities are in memory at once.
@@ -26,14 +26,13 @@ pub(in super::super) fn attention_backward(
     g: &AttentionGradient<'_>,
     d_qkv: &mut [f32],
 ) {
-    assert!(cpu.isa().has_amx(), "keys and values for other kernels");
     let len = d_qkv.len();
     let to = SharedPtr(d_qkv.as_mut_ptr());
     let kv_heads = call.shape.kv_heads;
     cpu.pool.run(call.spans.len() * kv_heads, |task| {
         let span = &call.spans[task / kv_heads];
         let pass = Pass { call, kv, g, span, kv_head: task % kv_heads, to, len };
-        // SAFETY: the processor has AMX and AVX-512, as asserted above; tasks have disjoint rows or heads.
+        // SAFETY: the processor has the unit of the pool, and AVX-512; tasks have disjoint rows or heads.
         unsafe { pass.run(cpu) };
     });
 }
@@ -98,11 +97,11 @@ fn cut<'a, T>(slice: &mut &'a mut [T], len: usize) -> &'a mut [T] {
 
 impl Pass<'_> {
     /// # Safety
-    /// The processor has AMX and the features; nobody else accesses the elements of these heads and rows.
+    /// The processor has the unit and the features; nobody else accesses the elements of these heads and rows.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
     unsafe fn run(&self, cpu: &Cpu) {
-        // SAFETY: this processor has AMX.
-        unsafe { configure() };
+        // SAFETY: as the caller ensures.
+        unsafe { self.kv.unit().configure() };
         let wide = padded(self.call.shape.head_dim);
         let rows = self.span.rows.len();
         let tiles = rows.div_ceil(QUERIES);
@@ -132,7 +131,7 @@ impl Pass<'_> {
                 let last = self.tiles_of(blocks.end - 1, tiles).end;
                 for from in (first..last).step_by(TILES) {
                     let queries = from..(from + TILES).min(last);
-                    // SAFETY: `run` configured the tiles.
+                    // SAFETY: `run` configured the unit.
                     unsafe { self.add(member == 0, blocks.clone(), queries, tiles, &operands, &mut part, &mut sums) };
                 }
             }
@@ -209,7 +208,7 @@ impl Pass<'_> {
     /// of the keys.
     ///
     /// # Safety
-    /// The processor has AMX, configured on this thread, and the features.
+    /// The processor has the unit, configured on this thread, and the features.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
     unsafe fn add(
         &self,
@@ -237,7 +236,7 @@ impl Pass<'_> {
                 let dq = sums.dq[2 * tile * words + d * QUERIES..][..32 * QUERIES].as_mut_ptr();
                 let adds = seen.start > self.blocks_of(tile).start;
                 // SAFETY: for every block that is seen, `keys` has 32 rows from `d` on and `ds` 16 rows.
-                unsafe { multiply::<2, 2>(seen.len(), lhs, rhs, dq, QUERIES, adds) };
+                unsafe { self.kv.unit().multiply::<2, 2>(seen.len(), lhs, rhs, dq, QUERIES, adds) };
             }
         }
         for block in blocks.clone() {
@@ -259,7 +258,7 @@ impl Pass<'_> {
                     let to = sums[2 * block * words..][..BLOCK * wide][d..].as_mut_ptr();
                     // SAFETY: `rows` has 32 rows of all query tiles that are seen, `right` 16 rows for each, and `to` 32 rows
                     // of `wide`, of which 32 columns follow `d`.
-                    unsafe { multiply::<2, 2>(seen.len(), lhs, rhs, to, wide, adds) };
+                    unsafe { self.kv.unit().multiply::<2, 2>(seen.len(), lhs, rhs, to, wide, adds) };
                 }
             }
         }
@@ -300,7 +299,7 @@ impl Pass<'_> {
                 let rhs = TileRhs { at, row_stride: 4 * QUERIES, step: 64 * QUERIES };
                 let to = to[..BLOCK * QUERIES].as_mut_ptr();
                 // SAFETY: `left` is `[32][wide]`, `right` `[wide / 2][32]`, and `to` `[32][32]`.
-                unsafe { multiply::<2, 2>(wide / 32, lhs, rhs, to, QUERIES, false) };
+                unsafe { self.kv.unit().multiply::<2, 2>(wide / 32, lhs, rhs, to, QUERIES, false) };
             }
             let first = block * BLOCK;
             let whole = first >= seen_by_all.start && first + BLOCK <= seen_by_all.end;

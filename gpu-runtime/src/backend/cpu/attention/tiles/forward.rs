@@ -4,15 +4,14 @@ use std::arch::x86_64::*;
 
 use super::super::{group, visible};
 use super::pack::columns;
-use super::product::multiply_blocks;
 use super::softmax::{Keys, Softmax, rescale};
 use super::vector::{HeadRows, load_floats, prefetch_to_write, store_floats, store_some, transpose_floats};
 use super::{BLOCK, QUERIES, ROW, Sight, aligned, padded, with_margin};
 use crate::backend::cpu::Cpu;
-use crate::backend::cpu::amx::{TileLhs, TileRhs, configure, multiply};
 use crate::backend::cpu::buffer::Buffer;
 use crate::backend::cpu::kv::TilePool;
 use crate::backend::cpu::parallel::SharedPtr;
+use crate::backend::cpu::tile_layout::{TileLhs, TileRhs};
 use crate::backend::{AttentionCall, AttentionShape, Span};
 
 /// Blocks of keys between two updates of the maximum. Such tiles begin at the sequence's first token.
@@ -90,7 +89,6 @@ pub(in super::super) fn attention(
     out: &mut [f32],
     lse: &mut [f32],
 ) {
-    assert!(cpu.isa().has_amx(), "keys and values for other kernels");
     let tiles = query_tiles(call.shape, call.spans, call.shape.qkv_width());
     let (out_len, lse_len) = (out.len(), lse.len());
     let (out, lse) = (SharedPtr(out.as_mut_ptr()), SharedPtr(lse.as_mut_ptr()));
@@ -104,7 +102,7 @@ pub(in super::super) fn attention(
                 pass.queries(next).prefetch();
             }
             let (tile, floats, words) = (&tiles[tile], &mut floats, &mut words);
-            // SAFETY: the processor has AMX and AVX-512, as asserted above; tiles have (row, head) pairs of their own.
+            // SAFETY: the processor has the unit of the pool, and AVX-512; tiles have (row, head) pairs of their own.
             unsafe {
                 if tile.count <= 16 {
                     pass.attend::<1>(tile, floats, words)
@@ -133,13 +131,13 @@ impl Pass<'_> {
     }
 
     /// # Safety
-    /// The processor has AMX and the features; no two calls at once are for the same query, of which a tile has up to 16 C.
+    /// The processor has the unit and the features; no two calls at once are for the same query, of which a tile has up to 16 C.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
     unsafe fn attend<const C: usize>(&self, tile: &QueryTile, floats: &mut Buffer<f32>, words: &mut Buffer<u32>) {
         let AttentionCall { shape, layer, window, spans } = self.call;
         let (wide, line) = (padded(shape.head_dim), 16 * C);
-        // SAFETY: this processor has AMX.
-        unsafe { configure() };
+        // SAFETY: as the caller ensures.
+        unsafe { self.kv.unit().configure() };
         let [floats_len, words_len] = self.scratch_len();
         let (o, s) = aligned(floats, floats_len).split_at_mut(wide * line);
         let (q, p) = aligned(words, words_len).split_at_mut(wide / 2 * line);
@@ -162,7 +160,7 @@ impl Pass<'_> {
                 let rhs = TileRhs { at: q.as_ptr().cast(), row_stride: 4 * line, step: 64 * line };
                 let s = s[i * BLOCK * line..][..BLOCK * line].as_mut_ptr();
                 // SAFETY: `keys` is `[32][wide]`, `q` `[wide / 2][line]`, and `s` has 32 rows of `line`.
-                unsafe { multiply::<2, C>(wide / 32, lhs, rhs, s, line, false) };
+                unsafe { self.kv.unit().multiply::<2, C>(wide / 32, lhs, rhs, s, line, false) };
             }
             let keys = Keys { first: from * BLOCK, blocks: to - from, seen_by_all: seen_by_all.clone() };
             let factors = softmax.add(&keys, s, shape.scale * std::f32::consts::LOG2_E, &sight, p);
@@ -176,7 +174,7 @@ impl Pass<'_> {
             for d in (0..wide).step_by(32) {
                 let (p, o) = (p[..(to - from) * 16 * line].as_ptr(), o[d * line..][..32 * line].as_mut_ptr());
                 // SAFETY: values are `[wide][32]`, `p` has 16 rows for each block, and `o` 32 rows of `line`.
-                unsafe { multiply_blocks::<C>(&values[..to - from], d * ROW, p, o, from > first) };
+                unsafe { self.kv.unit().multiply_blocks::<C>(&values[..to - from], d * ROW, p, o, from > first) };
             }
             from = to;
         }

@@ -1,4 +1,4 @@
-//! Attention on AMX tiles, with keys and values in bf16. All products are computed transposed, `[keys][queries]` and
+//! Attention on bf16 tiles, with keys and values in bf16. All products are computed transposed, `[keys][queries]` and
 //! `[head_dim][queries]`: a query's scores, maximum and sums are a lane of vectors, whatever the other lanes hold, and
 //! probabilities are in the order in which the next product reads them.
 //!
@@ -9,7 +9,6 @@ mod backward;
 mod forward;
 mod gradient;
 mod pack;
-mod product;
 mod results;
 mod softmax;
 mod vector;
@@ -20,8 +19,8 @@ pub(super) use backward::attention_backward;
 pub(super) use forward::attention;
 pub(in crate::backend::cpu) use pack::write_token;
 
-use super::super::amx::TILE_BYTES;
 use super::super::buffer::Buffer;
+use super::super::tile_layout::TILE_BYTES;
 use crate::backend::KV_BLOCK as BLOCK;
 
 /// Positions of a query tile in training and prefill, and blocks of the sums over queries.

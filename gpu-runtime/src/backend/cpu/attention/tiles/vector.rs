@@ -95,7 +95,7 @@ pub(super) fn prefetch_to_write(first: *const f32, stride: usize, rows: usize, w
     for row in 0..rows {
         for d in (0..width).step_by(LANES) {
             let at = first.wrapping_add(row * stride + d);
-            // SAFETY: a hint, which neither reads nor writes, nor faults at any address; processors with AMX have it.
+            // SAFETY: a hint, which neither reads nor writes, nor faults at any address; processors with AVX-512 have it.
             unsafe { std::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags)) };
         }
     }

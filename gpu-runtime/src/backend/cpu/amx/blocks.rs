@@ -1,22 +1,24 @@
 //! A product over blocks that are anywhere in memory.
 
-use super::ROW;
+use std::arch::asm;
+
+/// Bytes of a row of a tile.
+const ROW: usize = 64;
 
 /// `c[32, 16 C] (+)= Σ a · b` over blocks of 32 positions, of which there is one at least: for each, 32 rows of `a` at its
 /// address in `blocks` plus `offset` bytes, one after the other, and 16 rows of 16 C words of `b`, blocks one after the
-/// other. Rows of `c` have 16 C elements. The arithmetic is that of [`multiply`](crate::backend::cpu::amx::multiply).
+/// other. Rows of `c` have 16 C elements. The arithmetic is that of [`multiply`](super::multiply).
 ///
 /// # Safety
 /// The processor has AMX, configured on this thread; all that is in bounds, and nobody else accesses `c`.
 #[inline(always)]
-pub(super) unsafe fn multiply_blocks<const C: usize>(
+pub(crate) unsafe fn multiply_blocks<const C: usize>(
     blocks: &[*const u8],
     offset: usize,
     b: *const u32,
     c: *mut f32,
     add: bool,
 ) {
-    use std::arch::asm;
     const { assert!(C == 1 || C == 2) };
     // Sums are in tmm0 to tmm3: (row tile, column tile) in order; a in tmm4 and tmm5, b in tmm6 and tmm7.
     macro_rules! product {

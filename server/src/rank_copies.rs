@@ -157,7 +157,9 @@ mod tests {
         assert!(first.present(a).is_none() && other.0.copy_of(&written).is_none());
         assert!(matches!(first.fetch(b).await, Err(StorageError::NotFound(_))));
         // A file where the copies are to be.
-        fs::write(data.path().join("work-rank-1"), "").unwrap();
+        let work = data.path().join("work-rank-1");
+        fs::remove_dir_all(&work).unwrap();
+        fs::write(work, "").unwrap();
         let error = first.fetch(a).await.unwrap_err().to_string();
         assert!(error.starts_with("the storage failed to fetch checkpoints/r/weights/a"), "{error}");
     }

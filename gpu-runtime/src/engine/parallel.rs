@@ -4,6 +4,7 @@
 //! their own engines (see [`super::lockstep`]); results, counters and files are those of rank 0.
 
 mod command;
+mod copies;
 mod folders;
 mod idle;
 mod message;
@@ -25,7 +26,8 @@ use crate::collective::{CollectiveUse, Ranks, local_ranks, slice_of};
 use crate::config::{LoadError, ModelSource};
 use crate::parallel::Parallel;
 use command::Command;
-pub use folders::{FetchDone, FetchFailure, FolderCopies, RankFolders};
+pub use copies::{FetchDone, FetchFailure, FolderCopies};
+pub use folders::RankFolders;
 pub use processes::{FollowError, ProcessRank};
 use threads::ThreadRank;
 

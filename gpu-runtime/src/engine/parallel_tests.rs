@@ -14,7 +14,7 @@ use crate::config::TensorSource;
 use crate::engine::CpuEngine;
 use crate::engine::fault_tests::{id, optim, pass};
 use crate::load::load;
-use crate::load::tests::{fp8, mxfp4};
+use crate::load::tests::{fp8, in_gguf, mxfp4};
 
 fn engine() -> ParallelEngine<HostBackend> {
     engine_of("tp=2")
@@ -203,8 +203,7 @@ fn processes_compute_what_threads_do() {
 }
 
 fn golden_model() -> Models {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/llama");
-    vec![("m".to_owned(), load(&path).unwrap())]
+    vec![("m".to_owned(), load(&golden("llama")).unwrap())]
 }
 
 /// What `lead` returns of rank 0, where rank 1 is as another process with these options and copies.
@@ -352,12 +351,43 @@ fn expert_of(name: &str) -> Option<usize> {
     rest.split('.').next()?.parse().ok()
 }
 
+fn golden(family: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family)
+}
+
+/// (architecture in GGUF files, golden folder)
+const EXPERTS_IN_GGUF: [(&str, &str); 3] =
+    [("qwen3moe", "qwen3_moe"), ("gpt-oss", "gpt_oss"), ("deepseek2", "deepseek_v3")];
+
+#[test]
+fn ranks_compute_with_gguf_what_they_do_with_safetensors() {
+    for (arch, family) in EXPERTS_IN_GGUF {
+        let file = in_gguf(arch, &golden(family));
+        for layout in ["tp=1", "tp=2", "ep=2", "tp=2,ep=2"] {
+            let parallel: Parallel = layout.parse().unwrap();
+            let options = EngineOptions { parallel, threads: 1, ..EngineOptions::default() };
+            let engine = |path: &Path| {
+                let models = || vec![("m".to_owned(), load(path).unwrap())];
+                ParallelEngine::new((0..parallel.world()).map(|_| models()).collect(), options.clone()).unwrap()
+            };
+            let (mut found, mut expected) = (engine(file.path()), engine(&golden(family)));
+            assert_eq!(found.numerics(), expected.numerics(), "{family}, {layout}");
+            assert_eq!(outcome(&mut found, false), outcome(&mut expected, false), "{family}, {layout}");
+        }
+    }
+}
+
 #[test]
 fn ranks_read_their_experts_alone() {
-    let golden = |family: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family);
     let (mxfp4, fp8) = (mxfp4(), fp8());
-    let folders =
-        [(golden("qwen3_moe"), 8), (golden("gpt_oss"), 4), (mxfp4.path().to_owned(), 4), (fp8.path().to_owned(), 8)];
+    let ggufs = EXPERTS_IN_GGUF.map(|(arch, family)| in_gguf(arch, &golden(family)));
+    let mut folders = vec![
+        (golden("qwen3_moe"), 8),
+        (golden("gpt_oss"), 4),
+        (mxfp4.path().to_owned(), 4),
+        (fp8.path().to_owned(), 8),
+    ];
+    folders.extend(ggufs.iter().map(|folder| folder.path().to_owned()).zip([8, 4, 8]));
     for ((folder, experts), layout) in folders.iter().flat_map(|folder| ["ep=2", "tp=2,ep=2"].map(|of| (folder, of))) {
         let parallel: Parallel = layout.parse().unwrap();
         let options = EngineOptions { parallel, threads: 1, ..EngineOptions::default() };

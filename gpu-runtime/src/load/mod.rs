@@ -11,6 +11,7 @@ mod gguf;
 mod hf;
 mod hub_cache;
 mod keys;
+mod mxfp4;
 mod safetensors;
 mod stacked;
 

@@ -1,23 +1,18 @@
 //! Checkpoints that hold all experts of a block in one tensor ([`ExpertStorage::Stacked`]), as tensors of each expert; and the
 //! same in reverse, for checkpoints that are written.
 //!
-//! MXFP4 (OCP Microscaling Formats 1.0): 32 elements of a row share an exponent, and two 4-bit floats are in a byte, the first
-//! one in its low half.
+//! In MXFP4 32 elements of a row share an exponent, and a byte holds two neighbours, the first one in its low half.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::mxfp4::{self, BLOCK, BLOCK_BYTES};
 use super::safetensors::SafetensorsSource;
 use crate::config::{ExpertStorage, Experts, LoadError, ModelConfig, TensorSource};
 use crate::model::ParamSpec;
 
-/// The values of 4-bit floats (E2M1).
-const FP4: [f64; 16] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0];
 /// Projections of an expert as single tensors are named.
 const PARTS: [&str; 3] = ["gate_proj", "up_proj", "down_proj"];
-/// Elements that share an exponent, and their bytes.
-const BLOCK: usize = 32;
-const BLOCK_BYTES: usize = BLOCK / 2;
 
 /// A projection of an expert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,9 +157,9 @@ impl StackedExperts {
         let mut values = Vec::with_capacity(outputs / step * inputs);
         for output in (first..outputs).step_by(step) {
             for block in output * row..(output + 1) * row {
-                let scale = 2f64.powi(i32::from(scales[block]) - 127);
+                let scale = mxfp4::scale(scales[block]);
                 for byte in &blocks[block * BLOCK_BYTES..(block + 1) * BLOCK_BYTES] {
-                    values.extend([byte & 15, byte >> 4].map(|bits| (FP4[usize::from(bits)] * scale) as f32));
+                    values.extend([byte & 15, byte >> 4].map(|bits| mxfp4::value(bits, scale)));
                 }
             }
         }

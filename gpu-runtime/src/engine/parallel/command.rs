@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use trainyard_protocol::{Engine, Operation, RequestId, RunId, TenantShare};
 
-use super::folders::FolderCopies;
+use super::copies::FolderCopies;
 
 /// A call that changes an engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ mod tests {
     use trainyard_protocol::custom_loss::CustomLoss;
     use trainyard_protocol::*;
 
-    use super::super::folders::FetchDone;
+    use super::super::copies::FetchDone;
     use super::super::message::Message;
     use super::*;
 

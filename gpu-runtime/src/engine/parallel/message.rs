@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::command::Command;
-use super::folders::FetchFailure;
+use super::copies::FetchFailure;
 
 /// From rank 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

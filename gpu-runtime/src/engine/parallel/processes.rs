@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::command::Command;
-use super::folders::{FolderCopies, RankFolders};
+use super::copies::FolderCopies;
+use super::folders::RankFolders;
 use super::idle::IdleMemory;
 use super::message::{Message, Reply};
 use super::{Follower, Models, ParallelEngine, check_models, rank_error};

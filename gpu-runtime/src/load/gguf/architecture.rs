@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::metadata::GgufFile;
+use super::moe;
 use crate::config::LoadError;
 
 /// Settings of `config.json` that a family has beside the common ones.
@@ -25,6 +26,10 @@ pub(super) struct Architecture {
     pub(super) adds_one_to_norms: bool,
     /// Settings that say whether there are biases, and the module whose bias tensor answers it.
     pub(super) bias_settings: &'static [(&'static str, &'static str)],
+    /// Whether blocks have experts.
+    pub(super) has_experts: bool,
+    /// Whether queries, keys and values come from latents; heads have extents of their own then.
+    pub(super) has_latent_attention: bool,
     /// Other settings.
     pub(super) settings: Settings,
 }
@@ -55,6 +60,8 @@ const LLAMA: Architecture = Architecture {
     interleaves_heads: true,
     adds_one_to_norms: false,
     bias_settings: &[ATTENTION_BIAS, MLP_BIAS],
+    has_experts: false,
+    has_latent_attention: false,
     settings: |_, _| Ok(()),
 };
 
@@ -71,6 +78,71 @@ const GEMMA3: Architecture = Architecture {
     adds_one_to_norms: true,
     bias_settings: &[],
     settings: gemma3_settings,
+    ..LLAMA
+};
+
+const QWEN3_MOE: Architecture = Architecture {
+    name: "qwen3moe",
+    model_type: "qwen3_moe",
+    class: "Qwen3MoeForCausalLM",
+    modules: &[
+        ("ffn_gate_inp", "mlp.gate"),
+        ("ffn_gate_exps", "mlp.experts.gate_proj"),
+        ("ffn_up_exps", "mlp.experts.up_proj"),
+        ("ffn_down_exps", "mlp.experts.down_proj"),
+    ],
+    interleaves_heads: false,
+    bias_settings: &[ATTENTION_BIAS],
+    has_experts: true,
+    settings: moe::qwen3_moe,
+    ..LLAMA
+};
+
+const GPT_OSS: Architecture = Architecture {
+    name: "gpt-oss",
+    model_type: "gpt_oss",
+    class: "GptOssForCausalLM",
+    modules: &[
+        ("post_attention_norm", "post_attention_layernorm"),
+        ("ffn_gate_inp", "mlp.router"),
+        ("ffn_gate_exps", "mlp.experts.gate_proj"),
+        ("ffn_up_exps", "mlp.experts.up_proj"),
+        ("ffn_down_exps", "mlp.experts.down_proj"),
+    ],
+    interleaves_heads: false,
+    bias_settings: &[ATTENTION_BIAS],
+    has_experts: true,
+    settings: moe::gpt_oss,
+    ..LLAMA
+};
+
+const DEEPSEEK2: Architecture = Architecture {
+    name: "deepseek2",
+    model_type: "deepseek_v3",
+    class: "DeepseekV3ForCausalLM",
+    modules: &[
+        ("attn_q_a", "self_attn.q_a_proj"),
+        ("attn_q_a_norm", "self_attn.q_a_layernorm"),
+        ("attn_q_b", "self_attn.q_b_proj"),
+        ("attn_kv_a_mqa", "self_attn.kv_a_proj_with_mqa"),
+        ("attn_kv_a_norm", "self_attn.kv_a_layernorm"),
+        ("attn_kv_b", "self_attn.kv_b_proj"),
+        ("attn_k_b", "self_attn.k_b_proj"),
+        ("attn_v_b", "self_attn.v_b_proj"),
+        ("ffn_gate_inp", "mlp.gate"),
+        ("ffn_gate_exps", "mlp.experts.gate_proj"),
+        ("ffn_up_exps", "mlp.experts.up_proj"),
+        ("ffn_down_exps", "mlp.experts.down_proj"),
+        ("ffn_gate_shexp", "mlp.shared_experts.gate_proj"),
+        ("ffn_up_shexp", "mlp.shared_experts.up_proj"),
+        ("ffn_down_shexp", "mlp.shared_experts.down_proj"),
+    ],
+    interleaves_heads: false,
+    bias_settings: &[("attention_bias", "self_attn.kv_a_proj_with_mqa")],
+    has_experts: true,
+    has_latent_attention: true,
+    settings: moe::deepseek_v3,
+    ..LLAMA
 };
 
 /// Layers of the 27B model, the one whose queries are not scaled by the width of a head; files do not say so.
@@ -103,8 +175,10 @@ fn gemma3_settings(file: &GgufFile, json: &mut Map<String, Value>) -> Result<(),
 }
 
 /// Every family that loads.
-const ALL: [Architecture; 4] = [
+const ALL: [Architecture; 7] = [
+    DEEPSEEK2,
     GEMMA3,
+    GPT_OSS,
     LLAMA,
     Architecture {
         name: "qwen2",
@@ -122,6 +196,7 @@ const ALL: [Architecture; 4] = [
         bias_settings: &[ATTENTION_BIAS],
         ..LLAMA
     },
+    QWEN3_MOE,
 ];
 
 impl Architecture {

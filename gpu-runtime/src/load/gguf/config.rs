@@ -20,7 +20,7 @@ pub(super) fn config_json(
         let key = key(name);
         file.integer(&key)?.ok_or_else(|| file.malformed(format!("metadata key {key} is missing")))
     };
-    if let Some(experts) = file.integer(&key("expert_count"))?.filter(|&count| count > 0) {
+    if let Some(experts) = file.integer(&key("expert_count"))?.filter(|&count| count > 0 && !family.has_experts) {
         return Err(LoadError::Unsupported(format!("{} {experts} (a mixture of experts)", key("expert_count"))));
     }
     let embedding = tensors.shape("model.embed_tokens.weight");
@@ -37,7 +37,6 @@ pub(super) fn config_json(
         "num_hidden_layers": size("block_count")?,
         "num_attention_heads": heads,
         "num_key_value_heads": file.integer(&key("attention.head_count_kv"))?.unwrap_or(heads),
-        "head_dim": head_dim(file, arch, size("embedding_length")? / heads)?,
         "vocab_size": embedding[0],
         "max_position_embeddings": size("context_length")?,
         "rms_norm_eps": file.number(&key("attention.layer_norm_rms_epsilon"))?.unwrap_or(1e-6),
@@ -50,6 +49,9 @@ pub(super) fn config_json(
     });
     for (setting, module) in family.bias_settings {
         json[*setting] = has(module).into();
+    }
+    if !family.has_latent_attention {
+        json["head_dim"] = head_dim(file, arch, size("embedding_length")? / heads)?.into();
     }
     match json {
         Value::Object(mut map) => (family.settings)(file, &mut map).map(|()| map),

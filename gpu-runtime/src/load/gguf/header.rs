@@ -7,8 +7,7 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-use candle_core::quantized::GgmlDType;
-
+use super::dtype::Dtype;
 use super::error::Error;
 use super::reader::Reader;
 use super::value::{self, Value};
@@ -32,7 +31,7 @@ pub(super) struct Header {
 
 /// A tensor of the file.
 pub(super) struct TensorInfo {
-    pub(super) dtype: GgmlDType,
+    pub(super) dtype: Dtype,
     /// Extents, outermost first.
     pub(super) shape: Vec<usize>,
     /// Bytes from `data_start`.
@@ -97,29 +96,9 @@ fn tensor(reader: &mut Reader<impl BufRead>) -> Result<TensorInfo, Error> {
     }
     // The file has the innermost extent first.
     shape.reverse();
-    Ok(TensorInfo { dtype: dtype(reader.u32()?)?, shape, offset: reader.u64()? })
-}
-
-/// ggml's numbers of the element types that the runtime can dequantize, and of two that it refuses by name.
-fn dtype(number: u32) -> Result<GgmlDType, Error> {
-    Ok(match number {
-        0 => GgmlDType::F32,
-        1 => GgmlDType::F16,
-        2 => GgmlDType::Q4_0,
-        3 => GgmlDType::Q4_1,
-        6 => GgmlDType::Q5_0,
-        7 => GgmlDType::Q5_1,
-        8 => GgmlDType::Q8_0,
-        9 => GgmlDType::Q8_1,
-        10 => GgmlDType::Q2K,
-        11 => GgmlDType::Q3K,
-        12 => GgmlDType::Q4K,
-        13 => GgmlDType::Q5K,
-        14 => GgmlDType::Q6K,
-        15 => GgmlDType::Q8K,
-        30 => GgmlDType::BF16,
-        _ => return Err(format!("element type {number} is not supported").into()),
-    })
+    let number = reader.u32()?;
+    let dtype = Dtype::of(number).ok_or_else(|| format!("element type {number} is not supported"))?;
+    Ok(TensorInfo { dtype, shape, offset: reader.u64()? })
 }
 
 fn alignment(metadata: &BTreeMap<String, Value>) -> Result<u64, Error> {

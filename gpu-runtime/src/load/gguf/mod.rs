@@ -12,12 +12,16 @@ use crate::config::{LoadError, ModelSource, WeightFiles};
 
 mod architecture;
 mod config;
+mod dtype;
+mod entry;
 mod error;
 mod header;
 mod metadata;
+mod moe;
 mod names;
 mod reader;
 mod rope;
+mod stacks;
 mod tensors;
 mod tokenizer;
 mod value;
@@ -47,7 +51,9 @@ pub(super) fn load(path: &Path) -> Result<ModelSource, LoadError> {
     let name = path.display().to_string();
     let mut config = families::config(Keys::new(&name, &json))?;
     config.eos_token_ids = config::end_tokens(&file)?;
+    tensors.check_experts(&config)?;
     check::check(&config, &tensors)?;
+    check::read_corrections(&mut config, &tensors)?;
     let files = tokenizer::files(&file, &json, &config.eos_token_ids)?;
     let weight_files = WeightFiles::at(&[path.to_owned()])?;
     Ok(ModelSource { config, files, tensors: Box::new(tensors), weight_files })

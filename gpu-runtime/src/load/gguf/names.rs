@@ -2,7 +2,12 @@
 
 use super::architecture::Architecture;
 
-/// The Hugging Face name of a tensor; `None` for one that the family does not have.
+/// Tensors of a block that are no weight or bias of a module in Hugging Face's folders.
+const WHOLE: [(&str, &str); 2] =
+    [("attn_sinks.weight", "self_attn.sinks"), ("exp_probs_b.bias", "mlp.gate.e_score_correction_bias")];
+
+/// The Hugging Face name of a tensor, without a number of an expert where it holds all of them; `None` for one that the family
+/// does not have.
 pub(super) fn canonical(family: &Architecture, name: &str) -> Option<String> {
     match name {
         "token_embd.weight" => return Some("model.embed_tokens.weight".to_owned()),
@@ -12,6 +17,9 @@ pub(super) fn canonical(family: &Architecture, name: &str) -> Option<String> {
     }
     let (layer, rest) = name.strip_prefix("blk.")?.split_once('.')?;
     let layer: u32 = layer.parse().ok()?;
+    if let Some((_, own)) = WHOLE.iter().find(|(name, _)| *name == rest) {
+        return Some(format!("model.layers.{layer}.{own}"));
+    }
     let (module, parameter) = rest.rsplit_once('.')?;
     if !matches!(parameter, "weight" | "bias") {
         return None;

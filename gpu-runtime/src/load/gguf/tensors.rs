@@ -1,20 +1,18 @@
 //! Tensors of a GGUF file, dequantized when they are read.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use candle_core::Device;
-use candle_core::quantized::GgmlDType;
-use candle_core::quantized::ggml_file::qtensor_from_ggml;
-
 use super::architecture::Architecture;
-use super::header::TensorInfo;
+use super::entry::Entry;
 use super::metadata::GgufFile;
 use super::names;
-use crate::config::{LoadError, TensorSource, absent_part};
+use super::stacks::{ExpertStacks, SplitLatent};
+use crate::config::{LoadError, ModelConfig, TensorSource, absent_part};
 use crate::load::{io, malformed};
 
 /// Elements dequantized at a time; a multiple of every block size.
@@ -28,29 +26,27 @@ pub(super) struct GgufSource {
     path: PathBuf,
     file: File,
     tensors: BTreeMap<String, Entry>,
+    experts: ExpertStacks,
+    /// By the names of the whole.
+    latents: BTreeMap<String, SplitLatent>,
     rope_factors: Option<Entry>,
-}
-
-struct Entry {
-    dtype: GgmlDType,
-    shape: Vec<usize>,
-    /// First byte in the file, elements.
-    offset: u64,
-    elements: usize,
-    /// Heads whose rows llama.cpp interleaved.
-    interleaved_heads: Option<usize>,
-    /// Whether llama.cpp added 1 to its elements.
-    has_one_added: bool,
 }
 
 impl GgufSource {
     /// Finds every tensor of the file and checks that its bytes are there.
     pub(super) fn open(file: &GgufFile, family: &Architecture) -> Result<Self, LoadError> {
         let handle = File::open(&file.path).map_err(|e| io(&file.path, e))?;
-        let mut source = Self { path: file.path.clone(), file: handle, tensors: BTreeMap::new(), rope_factors: None };
+        let mut source = Self {
+            path: file.path.clone(),
+            file: handle,
+            tensors: BTreeMap::new(),
+            experts: ExpertStacks::default(),
+            latents: BTreeMap::new(),
+            rope_factors: None,
+        };
         let size = source.file.metadata().map_err(|e| io(&file.path, e))?.len();
         for (name, info) in &file.header.tensors {
-            let entry = entry(file, size, name, info)?;
+            let entry = Entry::new(file, size, name, info)?;
             if name == ROPE_FACTORS {
                 source.rope_factors = Some(entry);
                 continue;
@@ -58,10 +54,15 @@ impl GgufSource {
             let Some(canonical) = names::canonical(family, name) else {
                 return Err(LoadError::Unsupported(format!("GGUF tensor {name}")));
             };
-            if source.tensors.insert(canonical, entry).is_some() {
+            let is_new = match ExpertStacks::is_stack(&canonical) {
+                true => source.experts.add(canonical, entry)?,
+                false => source.tensors.insert(canonical, entry).is_none(),
+            };
+            if !is_new {
                 return Err(file.malformed(format!("tensor {name} is there twice")));
             }
         }
+        source.join_latents()?;
         if family.interleaves_heads {
             let [queries, keys] = ["head_count", "head_count_kv"].map(|key| format!("{}.attention.{key}", family.name));
             source.mark_interleaved("q_proj", heads(file, &queries)?);
@@ -71,6 +72,27 @@ impl GgufSource {
             source.mark_norms();
         }
         Ok(source)
+    }
+
+    /// Makes wholes of the halves of latent attention, where the file has no whole itself.
+    fn join_latents(&mut self) -> Result<(), LoadError> {
+        let blocks: Vec<String> =
+            self.tensors.keys().filter_map(|name| Some(name.strip_suffix(".k_b_proj.weight")?.to_owned())).collect();
+        for block in blocks {
+            let (whole, values) = (format!("{block}.kv_b_proj.weight"), format!("{block}.v_b_proj.weight"));
+            let keys = self.tensors.remove(&format!("{block}.k_b_proj.weight"));
+            let values = self.tensors.remove(&values).ok_or(LoadError::MissingTensor(values))?;
+            if let Some(keys) = keys.filter(|_| !self.tensors.contains_key(&whole)) {
+                let joined = SplitLatent::new(&whole, keys, values)?;
+                self.latents.insert(whole, joined);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that blocks have the experts of a configuration.
+    pub(super) fn check_experts(&self, config: &ModelConfig) -> Result<(), LoadError> {
+        self.experts.check(config)
     }
 
     /// Divisors of the rotary frequencies, one for each pair of a head's elements.
@@ -86,8 +108,17 @@ impl GgufSource {
         }
     }
 
-    fn entry(&self, name: &str) -> Result<&Entry, LoadError> {
-        self.tensors.get(name).ok_or_else(|| LoadError::MissingTensor(name.to_owned()))
+    fn find(&self, name: &str) -> Option<Cow<'_, Entry>> {
+        self.tensors.get(name).map(Cow::Borrowed).or_else(|| self.experts.find(name).map(Cow::Owned))
+    }
+
+    fn entry(&self, name: &str) -> Result<Cow<'_, Entry>, LoadError> {
+        self.find(name).ok_or_else(|| LoadError::MissingTensor(name.to_owned()))
+    }
+
+    /// Some heads of a whole that the file has in halves.
+    fn latent_heads(&self, name: &str, latent: &SplitLatent, heads: Range<usize>) -> Result<Vec<f32>, LoadError> {
+        latent.heads(heads, |entry, elements| self.values(name, entry, elements))
     }
 
     fn mark_norms(&mut self) {
@@ -100,12 +131,12 @@ impl GgufSource {
     fn values(&self, name: &str, entry: &Entry, elements: Range<usize>) -> Result<Vec<f32>, LoadError> {
         let mut values = Vec::with_capacity(elements.len());
         let mut raw = Vec::new();
-        let mut offset = entry.offset + bytes(entry.dtype, elements.start) as u64;
+        let mut offset = entry.offset + entry.dtype.bytes(elements.start) as u64;
         while values.len() < elements.len() {
             let count = PIECE.min(elements.len() - values.len());
-            raw.resize(bytes(entry.dtype, count), 0);
+            raw.resize(entry.dtype.bytes(count), 0);
             self.file.read_exact_at(&mut raw, offset).map_err(|e| io(&self.path, e))?;
-            let piece = dequantize(entry.dtype, &raw, count);
+            let piece = entry.dtype.dequantize(&raw, count);
             values.extend(piece.map_err(|e| malformed(&self.path, format!("tensor {name}: {e}")))?);
             offset += raw.len() as u64;
         }
@@ -115,11 +146,15 @@ impl GgufSource {
 
 impl TensorSource for GgufSource {
     fn shape(&self, name: &str) -> Option<Vec<usize>> {
-        self.tensors.get(name).map(|entry| entry.shape.clone())
+        let latent = || self.latents.get(name).map(SplitLatent::shape);
+        self.find(name).map(|entry| entry.shape.clone()).or_else(latent)
     }
 
     fn read(&self, name: &str) -> Result<Vec<f32>, LoadError> {
-        let entry = self.entry(name)?;
+        if let Some(latent) = self.latents.get(name) {
+            return self.latent_heads(name, latent, 0..latent.keys.shape[0]);
+        }
+        let entry = &*self.entry(name)?;
         let values = self.values(name, entry, 0..entry.elements)?;
         Ok(match entry.interleaved_heads {
             Some(heads) => split_halves(&values, entry.shape[0], heads),
@@ -129,7 +164,18 @@ impl TensorSource for GgufSource {
     }
 
     fn read_part(&self, name: &str, elements: Range<usize>) -> Result<Vec<f32>, LoadError> {
-        let entry = self.entry(name)?;
+        if let Some(latent) = self.latents.get(name) {
+            let (head, all) = (latent.head().max(1), latent.head() * latent.keys.shape[0]);
+            if elements.start > elements.end || elements.end > all {
+                return Err(absent_part(name, &elements));
+            }
+            // Heads that a range cuts are read whole.
+            let heads = elements.start / head..elements.end.div_ceil(head);
+            let first = heads.start * head;
+            let values = self.latent_heads(name, latent, heads)?;
+            return Ok(values[elements.start - first..elements.end - first].to_vec());
+        }
+        let entry = &*self.entry(name)?;
         if elements.start > elements.end || elements.end > entry.elements {
             return Err(absent_part(name, &elements));
         }
@@ -151,39 +197,14 @@ impl TensorSource for GgufSource {
     }
 
     fn names(&self) -> Vec<String> {
-        self.tensors.keys().cloned().collect()
+        let names = self.tensors.keys().chain(self.latents.keys()).cloned().chain(self.experts.names());
+        names.collect::<BTreeSet<_>>().into_iter().collect()
     }
-}
-
-fn entry(file: &GgufFile, size: u64, name: &str, info: &TensorInfo) -> Result<Entry, LoadError> {
-    let (dtype, shape) = (info.dtype, &info.shape);
-    if matches!(dtype, GgmlDType::Q8_1 | GgmlDType::Q8K) {
-        return Err(LoadError::Unsupported(format!("GGUF tensor {name} of type {dtype:?}")));
-    }
-    let odd = || file.malformed(format!("tensor {name} has shape {shape:?}"));
-    let elements = shape.iter().try_fold(1_usize, |product, &extent| product.checked_mul(extent)).ok_or_else(odd)?;
-    if shape.is_empty() || elements > isize::MAX as usize / 8 || !elements.is_multiple_of(dtype.block_size()) {
-        return Err(odd());
-    }
-    let offset = file.header.data_start.saturating_add(info.offset);
-    let end = offset.saturating_add(bytes(dtype, elements) as u64);
-    if end > size {
-        return Err(file.malformed(format!("truncated GGUF file: tensor {name} ends at byte {end} of {size}")));
-    }
-    Ok(Entry { dtype, shape: shape.clone(), offset, elements, interleaved_heads: None, has_one_added: false })
 }
 
 fn heads(file: &GgufFile, key: &str) -> Result<usize, LoadError> {
     let heads = file.integer(key)?.and_then(|heads| usize::try_from(heads).ok()).filter(|&heads| heads > 0);
     heads.ok_or_else(|| file.malformed(format!("metadata key {key} is missing or zero")))
-}
-
-fn bytes(dtype: GgmlDType, elements: usize) -> usize {
-    elements / dtype.block_size() * dtype.type_size()
-}
-
-fn dequantize(dtype: GgmlDType, raw: &[u8], elements: usize) -> candle_core::Result<Vec<f32>> {
-    qtensor_from_ggml(dtype, raw, vec![elements], &Device::Cpu)?.dequantize(&Device::Cpu)?.to_vec1()
 }
 
 /// Undoes the interleaving of rotary halves: rows `2j` and `2j + 1` of a head become `j` and `j + width / 2`.

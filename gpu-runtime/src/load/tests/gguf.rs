@@ -194,6 +194,37 @@ fn linear_scaling_is_read() {
 }
 
 #[test]
+fn yarn_is_read() {
+    let extra = |more: &[(&str, Value)]| {
+        let common = [
+            ("type", Value::String("yarn".into())),
+            ("factor", Value::F32(4.0)),
+            ("original_context_length", Value::U32(128)),
+            ("yarn_beta_fast", Value::F32(16.0)),
+        ];
+        let all = common.iter().chain(more);
+        all.map(|(key, value)| (format!("llama.rope.scaling.{key}"), value.clone())).collect::<Vec<_>>()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    write_llama(&path, &extra(&[("yarn_attn_factor", Value::F32(1.0))]));
+    let expected = RopeScaling::Yarn {
+        factor: 4.0,
+        beta_fast: 16.0,
+        beta_slow: 1.0,
+        truncate: true,
+        attention_factor: 0.1 * 4f64.ln() + 1.0,
+        original_max_position_embeddings: 128,
+    };
+    assert_eq!(load(&path).unwrap().config.ropes[0].scaling, expected);
+    for key in ["yarn_attn_factor", "yarn_ext_factor", "yarn_log_multiplier"] {
+        write_llama(&path, &extra(&[(key, Value::F32(0.5))]));
+        let found = refusal(&path);
+        assert!(found.contains(&format!("llama.rope.scaling.{key} 0.5 (supported: ")), "{found}");
+    }
+}
+
+#[test]
 fn what_is_unsupported_is_refused_by_name() {
     let set = |key: &'static str, value: Value| {
         refused(move |metadata, _| {
@@ -203,8 +234,10 @@ fn what_is_unsupported_is_refused_by_name() {
     };
     let found = set("general.architecture", Value::String("mamba".into()));
     assert!(found.contains("GGUF architecture \"mamba\" (supported: "), "{found}");
+    let found = set("llama.rope.scaling.type", Value::String("longrope".into()));
+    assert!(found.contains("rope scaling \"longrope\""), "{found}");
     let found = set("llama.rope.scaling.type", Value::String("yarn".into()));
-    assert!(found.contains("rope scaling \"yarn\""), "{found}");
+    assert!(found.contains("llama.rope.scaling.factor is missing"), "{found}");
     let found = set("llama.expert_count", Value::U32(8));
     assert!(found.contains("llama.expert_count 8"), "{found}");
     let found = set("llama.rope.dimension_count", Value::U32(8));

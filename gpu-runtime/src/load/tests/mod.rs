@@ -16,12 +16,14 @@ mod deepseek_v3;
 mod experts;
 mod gemma3;
 mod gguf;
+mod gguf_experts;
 mod hf;
 pub(crate) mod hostile;
 mod tokenizer;
 
 pub(crate) use deepseek_v3::fp8;
 pub(crate) use experts::mxfp4;
+pub(crate) use gguf_experts::in_gguf;
 
 /// Folders of golden models, sorted.
 pub(crate) fn families() -> Vec<String> {

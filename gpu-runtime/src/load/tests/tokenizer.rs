@@ -1,7 +1,7 @@
 //! Tokenizer files made from GGUF metadata.
 
 use candle_core::quantized::gguf_file::Value;
-use tokenizers::Tokenizer;
+use tokenizers::{OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer as _, Tokenizer};
 
 use super::gguf::write_llama;
 use crate::config::{LoadError, ModelFiles};
@@ -67,6 +67,8 @@ fn pre_tokenizers_split_numbers_as_their_models_do() {
         ("gpt-2", "ab ab1234", &["ab", "Ġab", "1234"]),
         ("qwen2", "ab ab1234", &["ab", "Ġab", "1", "2", "3", "4"]),
         ("llama-bpe", "ab ab1234", &["<s>", "ab", "Ġab", "123", "4"]),
+        ("gpt-4o", "ab ab1234", &["ab", "Ġab", "123", "4"]),
+        ("deepseek-v3", "ab ab1234", &["ab", "Ġab", "123", "4"]),
         ("default", "ab ab1234.", &["ab", "Ġab", "123", "4", "."]),
     ];
     for (pre, text, expected) in cases {
@@ -74,6 +76,22 @@ fn pre_tokenizers_split_numbers_as_their_models_do() {
         assert_eq!(encode(&tokenizer, text), expected, "{pre}");
         let ids = tokenizer.encode(text, false).unwrap().get_ids().to_vec();
         assert_eq!(tokenizer.decode(&ids, true).unwrap(), text, "{pre}");
+    }
+}
+
+#[test]
+fn pre_tokenizers_split_words_as_their_models_do() {
+    let cases = [
+        ("gpt-4o", "HelloWorld don't 12345/\n", &["Hello", "World", " don't", " ", "123", "45", "/\n"][..]),
+        ("deepseek-v3", "中文abc 12345 .net !", &["中文", "abc", " ", "123", "45", " .", "net", " !"]),
+    ];
+    for (pre, text, expected) in cases {
+        let tokenizer = tokenizer(&bpe(pre));
+        let mut pieces = PreTokenizedString::from(text);
+        tokenizer.get_pre_tokenizer().unwrap().pre_tokenize(&mut pieces).unwrap();
+        let places = pieces.get_splits(OffsetReferential::Original, OffsetType::Byte);
+        let found: Vec<_> = places.into_iter().map(|(_, (start, end), _)| &text[start..end]).collect();
+        assert_eq!(found, expected, "{pre}");
     }
 }
 

@@ -5,7 +5,6 @@ use candle_core::{D, Tensor, Var};
 use super::support::{assert_close, bits, constant, cpus, elements, gradients, log_sum_exp as reference_lse};
 use super::support::{ranges, rounded, values, var};
 use crate::backend::cpu::Cpu;
-use crate::backend::cpu::Isa;
 use crate::backend::cpu::gemm::{GemmRhs, LowRankUpdate, PackedLhs, add_low_rank, matmul};
 use crate::backend::cpu::head::{Head, HeadAdapter, HeadRowGroup, log_sum};
 use crate::backend::cpu::packed::PackedMatrix;

@@ -17,6 +17,23 @@ const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{
 const QWEN2: &str =
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
+/// GPT-4o's pattern, of gpt-oss too: words by their capitals, up to three digits together.
+const GPT4O: &str = concat!(
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+);
+
+/// DeepSeek-V3's patterns, one after the other: digits, Chinese and Japanese, all else.
+const DEEPSEEK_V3: [&str; 3] = [
+    r"\p{N}{1,3}",
+    "[\u{4e00}-\u{9fa5}\u{3040}-\u{309f}\u{30a0}-\u{30ff}]+",
+    concat!(
+        r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"##,
+        r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+];
+
 pub(super) fn pipeline(file: &GgufFile, vocabulary: &Vocabulary<'_>) -> Result<Pipeline, LoadError> {
     let pre = file.text("tokenizer.ggml.pre")?.unwrap_or("default");
     let pre_tokenizer = pre_tokenizer(pre)?;
@@ -49,6 +66,8 @@ fn pre_tokenizer(name: &str) -> Result<Value, LoadError> {
         "smollm" => vec![json!({"type": "Digits", "individual_digits": true}), byte_level(true)],
         name if is_llama3(name) => vec![split(LLAMA3), byte_level(false)],
         name if is_qwen(name) => vec![split(QWEN2), byte_level(false)],
+        "gpt-4o" => vec![split(GPT4O), byte_level(false)],
+        "deepseek-v3" => DEEPSEEK_V3.map(split).into_iter().chain([byte_level(false)]).collect(),
         "default" => vec![
             split(r"[\p{P}\$\+<=>\^~\|]+"),
             split(GPT2),
@@ -58,7 +77,7 @@ fn pre_tokenizer(name: &str) -> Result<Value, LoadError> {
         ],
         other => {
             return Err(LoadError::Unsupported(format!(
-                "GGUF pre-tokenizer {other:?} (supported: default, gpt-2, smollm, llama-bpe, qwen2)"
+                "GGUF pre-tokenizer {other:?} (supported: default, gpt-2, smollm, llama-bpe, qwen2, gpt-4o, deepseek-v3)"
             )));
         }
     };

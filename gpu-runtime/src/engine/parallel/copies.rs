@@ -1,0 +1,29 @@
+//! A rank's own copies of the folders that rank 0 reads.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// Why a rank could not fetch a folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FetchFailure {
+    /// It is not in the storage.
+    Missing,
+    /// The storage, or the rank's disk.
+    Failed(String),
+}
+
+/// Called when a folder was fetched, or could not be.
+pub type FetchDone = Box<dyn FnOnce(Result<(), FetchFailure>) + Send>;
+
+/// A rank's copies of the folders that rank 0 has copies of.
+pub trait FolderCopies {
+    /// Begins to fetch the folder at `location` in the storage, which rank 0 has at `dir`. Returns at once.
+    fn fetch(&self, dir: &Path, location: &Path, done: FetchDone);
+
+    /// Where the copy is; `None` when nothing was fetched for that folder, which is then common to all ranks.
+    fn copy_of(&self, dir: &Path) -> Option<PathBuf>;
+
+    /// Removes a copy, if there is one.
+    fn remove(&self, dir: &Path);
+}

@@ -1,0 +1,62 @@
+//! Where a tensor of a GGUF file is, and what a reader has to undo.
+
+use super::dtype::Dtype;
+use super::header::TensorInfo;
+use super::metadata::GgufFile;
+use crate::config::LoadError;
+
+/// A tensor of the file, or one of the matrices that are stacked in it.
+#[derive(Clone)]
+pub(super) struct Entry {
+    pub(super) dtype: Dtype,
+    pub(super) shape: Vec<usize>,
+    /// First byte in the file.
+    pub(super) offset: u64,
+    pub(super) elements: usize,
+    /// Heads whose rows llama.cpp interleaved.
+    pub(super) interleaved_heads: Option<usize>,
+    /// Whether llama.cpp added 1 to its elements.
+    pub(super) has_one_added: bool,
+}
+
+impl Entry {
+    /// Checks that the tensor's bytes are within the file of `size` bytes.
+    pub(super) fn new(file: &GgufFile, size: u64, name: &str, info: &TensorInfo) -> Result<Self, LoadError> {
+        use candle_core::quantized::GgmlDType::{Q8_1, Q8K};
+
+        let (dtype, shape) = (info.dtype, &info.shape);
+        if let Dtype::Ggml(refused @ (Q8_1 | Q8K)) = dtype {
+            return Err(LoadError::Unsupported(format!("GGUF tensor {name} of type {refused:?}")));
+        }
+        let odd = || file.malformed(format!("tensor {name} has shape {shape:?}"));
+        let elements =
+            shape.iter().try_fold(1_usize, |product, &extent| product.checked_mul(extent)).ok_or_else(odd)?;
+        if shape.is_empty() || elements > isize::MAX as usize / 8 || !elements.is_multiple_of(dtype.block_size()) {
+            return Err(odd());
+        }
+        let offset = file.header.data_start.saturating_add(info.offset);
+        let end = offset.saturating_add(dtype.bytes(elements) as u64);
+        if end > size {
+            return Err(file.malformed(format!("truncated GGUF file: tensor {name} ends at byte {end} of {size}")));
+        }
+        Ok(Self { dtype, shape: shape.clone(), offset, elements, interleaved_heads: None, has_one_added: false })
+    }
+
+    /// Elements of each of the matrices, or rows, that are stacked along the first extent, if they begin with blocks of their
+    /// own.
+    pub(super) fn stacked_elements(&self) -> Option<usize> {
+        let elements = self.elements.checked_div(*self.shape.first()?)?;
+        (self.shape.len() > 1 && elements.is_multiple_of(self.dtype.block_size())).then_some(elements)
+    }
+
+    /// One of them.
+    pub(super) fn stacked(&self, index: usize) -> Option<Self> {
+        let elements = self.stacked_elements()?;
+        (index < self.shape[0]).then(|| Self {
+            shape: self.shape[1..].to_vec(),
+            offset: self.offset + self.dtype.bytes(index * elements) as u64,
+            elements,
+            ..self.clone()
+        })
+    }
+}

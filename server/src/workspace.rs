@@ -73,6 +73,9 @@ impl Workspace {
             let size = self.storage.files(location).await?.values().sum();
             // It may well be read soon. Other ranks have not written it.
             drop(self.add(location, written.to_owned(), size, self.ranks.is_none()));
+            // Nobody reads it yet, so it goes too where there is no room.
+            let removed = self.copies().evict();
+            removed.iter().for_each(|dir| self.discard(dir));
         }
         Ok(())
     }

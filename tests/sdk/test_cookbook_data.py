@@ -43,8 +43,8 @@ def test_rows_have_the_columns_and_splits_of_the_public_set(name):
 def test_problems_end_with_their_answer_and_pairs_differ_in_the_last_reply_alone():
     sets = stand_ins.repositories()
     for row in rows(sets["openai/gsm8k"], "train"):
-        letter, word = re.fullmatch(r"How many (.)'s are in (.+)\?", row["question"]).groups()
-        assert row["answer"].endswith(f"#### {word.count(letter)}")
+        (number,) = re.fullmatch(r"Answer with \\boxed\{(\d)\} alone\.", row["question"]).groups()
+        assert row["answer"].endswith(f"#### {number}")
     for row in rows(sets["Anthropic/hh-rlhf"], "train"):
         chosen, rejected = (row[kind].rsplit("\n\nAssistant:", 1) for kind in ("chosen", "rejected"))
         assert chosen[0] == rejected[0] and chosen[1] != rejected[1]

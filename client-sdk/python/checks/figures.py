@@ -10,7 +10,7 @@ import sys
 from statistics import mean
 from xml.sax.saxutils import escape
 
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 560, 260, 58, 40, 30, 16
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 560, 276, 58, 40, 48, 16
 FONT = 'font-family="sans-serif" font-size="12"'
 COLOURS = ["#1b6ca8", "#c2542d", "#3f7d3a"]
 # Name of the figure: its title, the label of its axis, and its lines: label, runs of this name and a seed, metric.
@@ -97,9 +97,9 @@ def figure(title: str, label: str, axis: str, lines: list[tuple[str, dict[float,
         middle = [f"{x(step):.1f},{y(mean(points[step])):.1f}" for step in sorted(points)]
         parts.append(f'<polygon points="{" ".join(upper + lower)}" fill="{colour}" opacity="0.18"/>')
         parts.append(f'<polyline points="{" ".join(middle)}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        place = WIDTH - RIGHT - 150 * (len(lines) - number)
-        parts.append(f'<rect x="{place}" y="9" width="10" height="10" fill="{colour}"/>')
-        parts.append(f'<text x="{place + 14}" y="18">{escape(name)}</text>')
+        place = LEFT + 170 * number
+        parts.append(f'<rect x="{place}" y="27" width="10" height="10" fill="{colour}"/>')
+        parts.append(f'<text x="{place + 14}" y="36">{escape(name)}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

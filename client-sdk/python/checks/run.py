@@ -162,7 +162,7 @@ def distill(checks: Checks) -> None:
     sets = {"data": checks.sets["sums"], "validation": checks.sets["held_out_sums"]}
     settings = {**sets, "teacher": path, "steps": 8, "save_every": 4, "eval_every": 4, "max_tokens": 12}
     settings |= {"samples": 4, "batch_size": 8, "adam.learning_rate": 3e-4}
-    on = settings | {"mode": "on_policy"}
+    on = settings | {"mode": "on_policy", "center": "true"}
     checks.moved("distill_on", "held_out/reverse_kl", checks.every_seed("distill", "distill_on", **on), up=False)
     checks.resumes("distill", "distill_on", **on)
     off = settings | {"mode": "off_policy", "samples": 1, "top_k": 16}

@@ -8,7 +8,7 @@ use trainyard_protocol::{BaseModel, OpError};
 use super::fingerprint::Fingerprint;
 use super::rank_groups::RankGroups;
 use crate::backend::Backend;
-use crate::collective::Ranks;
+use crate::collective::{Ranks, slice_of};
 use crate::config::{LoadError, ModelConfig, ModelFiles, ModelSource, TensorSource, WeightFiles};
 use crate::grammar::{Grammar, GrammarCompiler};
 use crate::model::replicas::own_part;
@@ -120,6 +120,19 @@ impl<B: Backend> Base<B> {
         let params = self.own_params(what);
         let slice = |(param, all)| self.model.shard.slice(param, Cow::Owned(all)).into_owned();
         params.iter().zip(values).map(slice).collect()
+    }
+
+    /// This replica's parts of the arrays of a run that trains all parameters, from the whole arrays, from this rank's parts of these,
+    /// or from what they are already.
+    pub(super) fn own_parts<'a>(&self, what: impl Into<TrainedParams<'a>>, arrays: Vec<Vec<f32>>) -> Vec<Vec<f32>> {
+        let of = |(param, values): (&ParamSpec, Vec<f32>)| {
+            let own = slice_of(param.len(), self.replicas.world(), self.replicas.rank());
+            if values.len() == own.len() {
+                return values;
+            }
+            self.model.shard.slice(param, Cow::Owned(values))[own].to_vec()
+        };
+        self.own_params(what).iter().zip(arrays).map(of).collect()
     }
 
     /// All of what a run trains from the parts of all ranks of the first replica, which call it together: on rank 0 alone.

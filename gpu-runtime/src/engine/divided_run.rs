@@ -1,15 +1,12 @@
-//! A run whose parameters replicas divide (ZeRO stage 3): this replica's parts, and how all of them are gathered.
+//! A run whose parameters replicas divide (ZeRO stage 3): how all of them are gathered.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use trainyard_protocol::{OpError, RunSpec};
+use trainyard_protocol::OpError;
 
-use super::base::Base;
 use super::run::TrainingRun;
 use super::sampler::SamplerWeights;
 use crate::backend::Backend;
-use crate::collective::slice_of;
 use crate::model::{GatheredPass, ParamSpec, gathered_weights};
 
 impl<B: Backend> TrainingRun<B> {
@@ -29,17 +26,4 @@ impl<B: Backend> TrainingRun<B> {
     pub(super) fn whole_lens(&self) -> Vec<usize> {
         self.base.own_params(&self.spec).iter().map(ParamSpec::len).collect()
     }
-}
-
-/// This replica's parts of the arrays of a run that trains all parameters, from the whole arrays, from this rank's parts of these, or
-/// from what they are already.
-pub(super) fn own_parts<B: Backend>(base: &Base<B>, spec: &RunSpec, arrays: Vec<Vec<f32>>) -> Vec<Vec<f32>> {
-    let of = |(param, values): (&ParamSpec, Vec<f32>)| {
-        let own = slice_of(param.len(), base.replicas.world(), base.replicas.rank());
-        if values.len() == own.len() {
-            return values;
-        }
-        base.model.shard.slice(param, Cow::Owned(values))[own].to_vec()
-    };
-    base.own_params(spec).iter().zip(arrays).map(of).collect()
 }

@@ -106,8 +106,9 @@ fn a_rank_holds_its_part_and_while_it_loads_one_tensor_more() {
         let parts = 4 * 2 * INNER / tp * HIDDEN;
         let rows = VOCAB.div_ceil(tp).next_multiple_of(32);
         for (rank, (held, most)) in measured.into_iter().enumerate() {
-            // The largest tensor that it reads: rank 0 for its digest whole, others the rows of their tokens, and of down all.
-            let tensor = 4 * HIDDEN * if rank == 0 { VOCAB } else { rows.max(INNER) };
+            // The largest tensor that it reads: rank 0 for its digest whole, others the rows of their tokens, and of down all, with its
+            // bytes in the file.
+            let tensor = 4 * HIDDEN * if rank == 0 { VOCAB } else { rows.max(2 * INNER) };
             let what = format!("rank {rank} of {tp}, {dtype:?}: {held} held, {most} at most, {planned} planned");
             // Transposes are made by the first backward pass, on processors that need them.
             assert!(held as f64 <= planned * 1.1, "{what}");

@@ -5,7 +5,6 @@ use std::sync::{Arc, Weak};
 use trainyard_protocol::{LoraSpec, OpError, RunMemory, RunSpec};
 
 use super::base::Base;
-use super::divided_run::own_parts;
 use super::memory::run_memory;
 use super::sampler::SamplerWeights;
 use crate::backend::{Backend, Params};
@@ -80,7 +79,7 @@ impl<B: Backend> TrainingRun<B> {
         let adapter_bytes = spec.lora.as_ref().map_or([0; 2], bytes);
         let planned = run_memory(backend, base.config(), &spec, base.layout);
         let divides = base.divides(&spec);
-        let own = if divides { own_parts(&base, &spec, masters) } else { base.slices(&spec, masters) };
+        let own = if divides { base.own_parts(&spec, masters) } else { base.slices(&spec, masters) };
         let masters = backend.upload_params(own);
         let pass_weights = match &spec.lora {
             Some(lora) => PassWeights::Lora(lora.clone(), None),

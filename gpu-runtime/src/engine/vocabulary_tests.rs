@@ -10,6 +10,7 @@ use trainyard_protocol::{
 };
 
 use super::*;
+use crate::Dtype;
 use crate::engine::fault_tests::{id, optim};
 use crate::load::load;
 use crate::load::tests::with_vocabulary;
@@ -24,9 +25,9 @@ struct Driver {
 
 impl Driver {
     /// An engine with a run that has taken a step, and a snapshot of it.
-    fn new(folder: &Path, layout: &str) -> Self {
+    fn new(folder: &Path, layout: &str, dtype: Dtype) -> Self {
         let parallel: Parallel = layout.parse().unwrap();
-        let options = EngineOptions { parallel, threads: parallel.world(), ..EngineOptions::default() };
+        let options = EngineOptions { parallel, dtype, threads: parallel.world(), ..EngineOptions::default() };
         let models = (0..parallel.world()).map(|_| vec![("m".to_owned(), load(folder).unwrap())]).collect();
         let engine = ParallelEngine::new(models, options).unwrap();
         let vocab = engine.models()[0].vocab_size;
@@ -152,26 +153,28 @@ fn greedy_like(ask: &Ask) -> Ask {
 }
 
 fn close(found: f32, expected: f32, what: &str) {
-    assert!((found - expected).abs() < 2e-2, "{what}: {found}, {expected}");
+    assert!((found - expected).abs() < 1e-3, "{what}: {found}, {expected}");
 }
 
-fn check(folder: &Path, layouts: &[&str]) {
-    let mut one = Driver::new(folder, "tp=1");
+fn check(folder: &Path, layouts: &[&str], dtype: Dtype) {
+    let mut one = Driver::new(folder, "tp=1", dtype);
     let expected: Vec<SampleResult> = asks().iter().map(|ask| one.sample(ask)).collect();
     for layout in layouts {
-        let mut ranks = Driver::new(folder, layout);
+        let mut ranks = Driver::new(folder, layout, dtype);
         let mut prompts = Vec::new();
         for (at, (ask, expected)) in asks().iter().zip(&expected).enumerate() {
             let what = format!("{}, {layout}, request {at}", folder.display());
             let found = ranks.sample(ask);
-            assert_eq!(found, ranks.sample(ask), "{what}: again");
-            if ask.temperature == 0.0 {
+            // As text: the first token of a prompt has no log-probability, but NaN.
+            assert_eq!(format!("{found:?}"), format!("{:?}", ranks.sample(ask)), "{what}: again");
+            // In bf16 layouts differ by more than some tokens do.
+            if dtype == Dtype::F32 && ask.temperature == 0.0 {
                 for (found, expected) in found.sequences.iter().zip(&expected.sequences) {
                     assert_eq!(found.tokens, expected.tokens, "{what}");
                 }
             }
             let pairs = found.prompt_logprobs.iter().flatten().zip(expected.prompt_logprobs.iter().flatten()).skip(1);
-            pairs.for_each(|(found, expected)| close(*found, *expected, &what));
+            pairs.filter(|_| dtype == Dtype::F32).for_each(|(found, expected)| close(*found, *expected, &what));
             // The trainer's, bit for bit.
             for sequence in &found.sequences {
                 let prompt = (0..PROMPT as i64).map(|t| (t * 5 + 3) % ranks.vocab as i64);
@@ -192,8 +195,9 @@ fn check(folder: &Path, layouts: &[&str]) {
 fn ranks_sample_what_one_samples_with_the_log_probabilities_of_training() {
     let golden = |family: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(family);
     for family in ["llama", "gemma3"] {
-        check(&golden(family), &["tp=2", "tp=4", "tp=2,dp=2"]);
+        check(&golden(family), &["tp=2", "tp=4", "tp=2,dp=2"], Dtype::F32);
     }
-    check(&golden("qwen3_moe"), &["tp=2,ep=2"]);
-    check(with_vocabulary("llama_tied", 467).path(), &["tp=2", "tp=4"]);
+    check(&golden("qwen3_moe"), &["tp=2,ep=2"], Dtype::F32);
+    check(with_vocabulary("llama_tied", 467).path(), &["tp=2", "tp=4"], Dtype::F32);
+    check(&golden("qwen3"), &["tp=2"], Dtype::Bf16);
 }

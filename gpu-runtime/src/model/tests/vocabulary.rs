@@ -101,7 +101,7 @@ impl Rank {
         let own = ParamTable::of_adapter(&model.config, &SPEC);
         let random = |(i, (own, whole)): (u64, (&ParamSpec, &ParamSpec))| {
             let mut values = vec![0.0; whole.len()];
-            kaiming_uniform_fill(9, i, &mut values, 0.1);
+            kaiming_uniform_fill(9, i, &mut values, 0.03);
             model.shard.slice(own, Cow::Owned(values)).into_owned()
         };
         let adapter = (0..).zip(own.iter().zip(&whole)).map(random).collect();
@@ -204,7 +204,8 @@ fn relative(found: &Arrays, expected: &Arrays) -> f64 {
 fn close(what: &str, found: &[f32], expected: &[f32]) {
     assert_eq!(found.len(), expected.len(), "{what}");
     let worst = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    assert!(worst < 1e-5, "{what}: off by {worst}");
+    let most = expected.iter().fold(1f32, |most, value| most.max(value.abs()));
+    assert!(worst < 1e-5 * most, "{what}: off by {worst}");
 }
 
 fn bits(values: &[f32]) -> Vec<u32> {
@@ -254,7 +255,7 @@ fn check(folder: &Path, layouts: &[&str]) {
                     })
                 {
                     let error = relative(&vec![found.clone()], &vec![expected.clone()]);
-                    assert!(error < 1e-5, "{what}: gradient of {} off by {error}", spec.name);
+                    assert!(error < 1e-4, "{what}: gradient of {} off by {error}", spec.name);
                 }
             }
             let (found, expected) = (&rank.scores, &alone.scores);

@@ -34,6 +34,7 @@ class Config(Common):
     samples: int = opt(2, "samples of each prompt")
     max_tokens: int = opt(128, "tokens of a sample")
     kl: float = opt(1.0, "weight of the distance to the teacher, for on_policy")
+    center: bool = opt(False, "take the mean distance of a step from those of its tokens, as a baseline, for on_policy")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -103,10 +104,7 @@ def reverse_kl(found: Sequence[Sequence[float]]) -> float:
 
 
 class OnPolicy:
-    """The student samples; each token's advantage is minus its distance to the teacher, plus the mean of the step's.
-
-    The mean is a baseline: without it a student that is far from its teacher unlearns whatever it samples.
-    """
+    """The student samples; each token's advantage is minus its distance to the teacher."""
 
     def __init__(self, run: Run, teacher: tinker.SamplingClient, config: Config) -> None:
         self.run, self.teacher, self.config = run, teacher, config
@@ -119,7 +117,8 @@ class OnPolicy:
     def step(self, wanted: Sequence[list[int]], step: int) -> dict[str, float]:
         samples, apart = self.student(wanted, seed_of(self.config.seed, step))
         count = sum(len(one.answer) for one in samples)
-        baseline = reverse_kl(apart)
+        distance = reverse_kl(apart)
+        baseline = distance if self.config.center else 0.0
         examples = []
         for one, far in zip(samples, apart, strict=True):
             head = [0.0] * len(one.prompt)
@@ -128,7 +127,7 @@ class OnPolicy:
         pending = self.run.training.forward_backward(examples, "importance_sampling")
         stepped = self.run.optimize(step)
         pending.result()
-        return {"reverse_kl": baseline, "tokens": float(count)} | (stepped.result().metrics or {})
+        return {"reverse_kl": distance, "tokens": float(count)} | (stepped.result().metrics or {})
 
     def held_out(self, wanted: Sequence[list[int]]) -> dict[str, float]:
         return {"held_out/reverse_kl": reverse_kl(self.student(wanted, seed_of(self.config.seed, "held out"))[1])}

@@ -60,8 +60,9 @@ impl Head<'_> {
         });
     }
 
-    /// Adds `d_logitsᵀ · right` to `out[vocabulary, width]`, of which elements beyond stay: the gradient with respect to the unembedding (`right` are the
-    /// hidden states) or to B of an adapter (`right` is its scaled `z`). Rows are summed in order, sequence by sequence.
+    /// Adds `d_logitsᵀ · right` to `out[vocabulary, width]`: the gradient with respect to the unembedding (`right` are the
+    /// hidden states) or to B of an adapter (`right` is its scaled `z`). Rows are summed in order, sequence by sequence. What
+    /// `out` has beyond the vocabulary stays.
     pub(in crate::backend::cpu) fn weight_gradient(
         &self,
         cpu: &Cpu,

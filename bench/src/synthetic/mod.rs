@@ -1,11 +1,12 @@
 //! Models with random weights, for what is measured without a model of its own.
 
+mod weights;
+
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
-use trainyard_gpu_runtime::rng::kaiming_uniform_fill;
+use serde_json::json;
 
 /// The extents of a Llama, or of a Qwen3 with experts.
 pub(super) struct Shape {
@@ -56,10 +57,6 @@ pub(super) const SHARED: Shape = Shape {
 pub(super) const SHARED_EXPERTS: Shape =
     Shape { name: "trainyard/shared-experts", experts: Some(Experts { count: 16, chosen: 4, inner: 384 }), ..SHARED };
 
-const SEED: u64 = 1;
-/// Bound of the random weights.
-const BOUND: f32 = 0.05;
-
 /// Writes the Hugging Face folder of a model with random weights: the same ones every time.
 pub(super) fn write(shape: &Shape, folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
@@ -82,65 +79,7 @@ pub(super) fn write(shape: &Shape, folder: &Path) -> io::Result<()> {
         config["mlp_only_layers"] = json!([]);
     }
     fs::write(folder.join("config.json"), config.to_string())?;
-    write_weights(shape, BufWriter::new(File::create(folder.join("model.safetensors"))?))
-}
-
-/// Names and shapes in the order of the file.
-fn tensors(shape: &Shape) -> Vec<(String, Vec<usize>)> {
-    let Shape { layers, hidden, inner, heads, kv_heads, vocab, .. } = *shape;
-    let (head_dim, kv) = (hidden / heads, kv_heads * (hidden / heads));
-    let gated = |name: &str, inner: usize| {
-        let projections = [("gate", [inner, hidden]), ("up", [inner, hidden]), ("down", [hidden, inner])];
-        projections.map(|(of, shape)| (format!("{name}.{of}_proj"), shape.to_vec()))
-    };
-    let mut all = vec![("model.embed_tokens.weight".to_owned(), vec![vocab, hidden])];
-    for layer in 0..layers {
-        let attention = [
-            ("input_layernorm", vec![hidden]),
-            ("self_attn.q_proj", vec![hidden, hidden]),
-            ("self_attn.k_proj", vec![kv, hidden]),
-            ("self_attn.v_proj", vec![kv, hidden]),
-            ("self_attn.o_proj", vec![hidden, hidden]),
-            ("post_attention_layernorm", vec![hidden]),
-        ];
-        let mut parts: Vec<_> = attention.map(|(name, shape)| (name.to_owned(), shape)).into();
-        match &shape.experts {
-            None => parts.extend(gated("mlp", inner)),
-            Some(experts) => {
-                parts.extend(["q", "k"].map(|of| (format!("self_attn.{of}_norm"), vec![head_dim])));
-                parts.push(("mlp.gate".to_owned(), vec![experts.count, hidden]));
-                parts.extend((0..experts.count).flat_map(|of| gated(&format!("mlp.experts.{of}"), experts.inner)));
-            }
-        }
-        all.extend(parts.into_iter().map(|(name, shape)| (format!("model.layers.{layer}.{name}.weight"), shape)));
-    }
-    all.push(("model.norm.weight".to_owned(), vec![hidden]));
-    all.push(("lm_head.weight".to_owned(), vec![vocab, hidden]));
-    all
-}
-
-/// The safetensors format: the header's length, the header in JSON, the numbers.
-fn write_weights(shape: &Shape, mut out: impl Write) -> io::Result<()> {
-    let (mut header, mut end) = (Map::new(), 0);
-    for (name, shape) in tensors(shape) {
-        let start = end;
-        end += 4 * shape.iter().product::<usize>();
-        header.insert(name, json!({"dtype": "F32", "shape": shape, "data_offsets": [start, end]}));
-    }
-    let header = Value::Object(header).to_string();
-    out.write_all(&(header.len() as u64).to_le_bytes())?;
-    out.write_all(header.as_bytes())?;
-    for (index, (_, shape)) in (0..).zip(tensors(shape)) {
-        let mut values = vec![1.0; shape.iter().product()];
-        // Norms stay at one.
-        if shape.len() > 1 {
-            kaiming_uniform_fill(SEED, index, &mut values, BOUND);
-        }
-        for value in values {
-            out.write_all(&f32::to_le_bytes(value))?;
-        }
-    }
-    out.flush()
+    weights::write(shape, BufWriter::new(File::create(folder.join("model.safetensors"))?))
 }
 
 #[cfg(test)]

@@ -1,0 +1,70 @@
+//! The tensors of a model with random weights, as a safetensors file.
+
+use std::io::{self, Write};
+
+use serde_json::{Map, Value, json};
+use trainyard_gpu_runtime::rng::kaiming_uniform_fill;
+
+use super::Shape;
+
+const SEED: u64 = 1;
+/// Bound of the random weights.
+const BOUND: f32 = 0.05;
+
+/// Names and shapes in the order of the file.
+fn tensors(shape: &Shape) -> Vec<(String, Vec<usize>)> {
+    let Shape { layers, hidden, inner, heads, kv_heads, vocab, .. } = *shape;
+    let (head_dim, kv) = (hidden / heads, kv_heads * (hidden / heads));
+    let gated = |name: &str, inner: usize| {
+        let projections = [("gate", [inner, hidden]), ("up", [inner, hidden]), ("down", [hidden, inner])];
+        projections.map(|(of, shape)| (format!("{name}.{of}_proj"), shape.to_vec()))
+    };
+    let mut all = vec![("model.embed_tokens.weight".to_owned(), vec![vocab, hidden])];
+    for layer in 0..layers {
+        let attention = [
+            ("input_layernorm", vec![hidden]),
+            ("self_attn.q_proj", vec![hidden, hidden]),
+            ("self_attn.k_proj", vec![kv, hidden]),
+            ("self_attn.v_proj", vec![kv, hidden]),
+            ("self_attn.o_proj", vec![hidden, hidden]),
+            ("post_attention_layernorm", vec![hidden]),
+        ];
+        let mut parts: Vec<_> = attention.map(|(name, shape)| (name.to_owned(), shape)).into();
+        match &shape.experts {
+            None => parts.extend(gated("mlp", inner)),
+            Some(experts) => {
+                parts.extend(["q", "k"].map(|of| (format!("self_attn.{of}_norm"), vec![head_dim])));
+                parts.push(("mlp.gate".to_owned(), vec![experts.count, hidden]));
+                parts.extend((0..experts.count).flat_map(|of| gated(&format!("mlp.experts.{of}"), experts.inner)));
+            }
+        }
+        all.extend(parts.into_iter().map(|(name, shape)| (format!("model.layers.{layer}.{name}.weight"), shape)));
+    }
+    all.push(("model.norm.weight".to_owned(), vec![hidden]));
+    all.push(("lm_head.weight".to_owned(), vec![vocab, hidden]));
+    all
+}
+
+/// The safetensors format: the header's length, the header in JSON, the numbers.
+pub(super) fn write(shape: &Shape, mut out: impl Write) -> io::Result<()> {
+    let (mut header, mut end) = (Map::new(), 0);
+    for (name, shape) in tensors(shape) {
+        let start = end;
+        end += 4 * shape.iter().product::<usize>();
+        header.insert(name, json!({"dtype": "F32", "shape": shape, "data_offsets": [start, end]}));
+    }
+    let header = Value::Object(header).to_string();
+    out.write_all(&(header.len() as u64).to_le_bytes())?;
+    out.write_all(header.as_bytes())?;
+    for (index, (_, shape)) in (0..).zip(tensors(shape)) {
+        let mut values = vec![1.0; shape.iter().product()];
+        // Norms stay at one.
+        if shape.len() > 1 {
+            kaiming_uniform_fill(SEED, index, &mut values, BOUND);
+        }
+        for value in values {
+            out.write_all(&f32::to_le_bytes(value))?;
+        }
+    }
+    out.flush()
+}

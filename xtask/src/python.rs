@@ -36,6 +36,9 @@ const COOKBOOK: &str = "tests/cookbook/cookbook.txt";
 /// The pinned compiler for kernels.
 const NVRTC_REQUIREMENTS: &[&str] = &["cuda-sim/requirements.txt"];
 
+/// The pinned assembler for kernels.
+const PTXAS_REQUIREMENTS: &[&str] = &["gpu-runtime/ptxas-requirements.txt"];
+
 /// The interpreter of the tests' and the examples' virtual environment.
 pub(crate) fn venv() -> Result<PathBuf> {
     environment("venv", REQUIREMENTS)
@@ -76,6 +79,15 @@ pub(crate) fn nvrtc() -> Result<PathBuf> {
     let output = command(python, &["-c", place]).output().map_err(|e| format!("start Python: {e}"))?;
     let folder = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     Ok(PathBuf::from(folder).join("lib"))
+}
+
+/// NVIDIA's assembler, which needs no GPU, and the interpreter of the virtual environment that has it.
+pub(crate) fn ptxas() -> Result<(PathBuf, PathBuf)> {
+    let python = environment("ptxas", PTXAS_REQUIREMENTS)?;
+    let place = "import nvidia.cuda_nvcc; print(list(nvidia.cuda_nvcc.__path__)[0])";
+    let output = command(&python, &["-c", place]).output().map_err(|e| format!("start Python: {e}"))?;
+    let folder = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    Ok((python, PathBuf::from(folder).join("bin").join("ptxas")))
 }
 
 /// The interpreter of the virtual environment that has NVIDIA's compiler library.

@@ -8,7 +8,7 @@ constexpr u32 TILE = 32, THREADS = 128, WARPS = THREADS / 32, MOST = 256, NONE =
 struct Row {
   // Of the sequence's first block, among addresses of blocks; where the row's keys and values are written, or 0.
   const u64* blocks;
-  float* to;
+  void* to;
   // NONE: no sequence.
   u32 position;
   // Behind the sequence's last row.
@@ -39,21 +39,34 @@ __device__ __forceinline__ float dot(const float* a, const float* b, u32 length)
 }
 
 // Writes the keys and values of rows into their blocks.
-extern "C" __global__ void kv_write(const float* qkv, const Row* rows, u32 stride, u32 q_width, u32 kv_width, u32 layer) {
+template <typename T>
+__device__ __forceinline__ void write(const float* qkv, const Row* rows, u32 stride, u32 q_width, u32 kv_width, u32 layer) {
   u32 i = blockIdx.y * blockDim.x + threadIdx.x;
-  float* to = rows[blockIdx.x].to;
+  T* to = (T*)rows[blockIdx.x].to;
   if (!to || i >= kv_width) return;
   const float* from = qkv + (u64)blockIdx.x * stride + q_width + i;
-  for (u32 part = 0; part < 2; part++) to[(u64)(layer * 2 + part) * TILE * kv_width + i] = from[part * kv_width];
+  for (u32 part = 0; part < 2; part++) store(to + (u64)(layer * 2 + part) * TILE * kv_width + i, from[part * kv_width]);
 }
 
-// The output of each row and head, and the log-sum-exp of its scaled scores, [rows][heads].
+extern "C" __global__ void kv_write_f32(const float* qkv, const Row* rows, u32 stride, u32 q_width, u32 kv_width, u32 layer) {
+  write<float>(qkv, rows, stride, q_width, kv_width, layer);
+}
+
+extern "C" __global__ void kv_write_bf16(const float* qkv, const Row* rows, u32 stride, u32 q_width, u32 kv_width, u32 layer) {
+  write<u16>(qkv, rows, stride, q_width, kv_width, layer);
+}
+
+// The output of each row and head, and the log-sum-exp of its scaled scores, [rows][heads]; zeros in rows of no sequence.
 extern "C" __global__ void __launch_bounds__(128) attention(const float* qkv, const Row* rows, float* out, float* log_sums,
                                                             SHAPE) {
   __shared__ float q[MOST], scores[TILE];
   Row row = rows[blockIdx.x];
-  if (row.position == NONE) return;
   u32 head = blockIdx.y, kv_head = head / (heads / kv_heads), warp = threadIdx.x / 32;
+  if (row.position == NONE) {
+    for (u32 i = threadIdx.x; i < head_dim; i += THREADS) out[(u64)blockIdx.x * Q_WIDTH + head * head_dim + i] = 0;
+    if (threadIdx.x == 0) log_sums[(u64)blockIdx.x * heads + head] = 0;
+    return;
+  }
   const float* query = qkv + (u64)blockIdx.x * (Q_WIDTH + 2 * KV_WIDTH) + head * head_dim;
   for (u32 i = threadIdx.x; i < head_dim; i += THREADS) q[i] = query[i];
   u32 first = first_key(row.position, window);

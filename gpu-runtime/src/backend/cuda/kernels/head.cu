@@ -1,13 +1,14 @@
-// The loss head over chunks of the vocabulary: `logits` are [rows][width], of the tokens from `first` on. blockIdx.x is the row.
+// The loss head over chunks of the vocabulary: rows of `logits`, `stride` elements apart, have `width` of the tokens from `first` on.
+// blockIdx.x is the row.
 // Row i has the targets offsets[i]..offsets[i + 1].
 
 // Adds a chunk to the running log-sum-exp of each row, (largest, Σ exp(x - largest)), and takes the logits of targets from it.
 // The first chunk starts the sum.
 extern "C" __global__ void __launch_bounds__(256) head_chunk(const float* logits, const u32* offsets, const u32* ids,
                                                              float* largest, float* sums, float* targets, u32 first,
-                                                             u32 width) {
+                                                             u32 width, u32 stride) {
   __shared__ float shared[32];
-  const float* row = logits + (u64)blockIdx.x * width;
+  const float* row = logits + (u64)blockIdx.x * stride;
   float top = -INFINITE;
   for (u32 i = threadIdx.x; i < width; i += blockDim.x) top = fmaxf(top, row[i]);
   top = block_max(top, shared);
@@ -41,25 +42,24 @@ extern "C" __global__ void head_finish(const float* largest, const float* sums, 
 // The gradient with respect to the logits of a chunk: d of the targets, minus their sum times the softmax.
 template <typename T>
 __device__ __forceinline__ void gradient(const float* logits, const float* log_sums, const u32* offsets, const u32* ids,
-                                         const float* d, T* out, u32 first, u32 width) {
+                                         const float* d, T* out, u32 first, u32 width, u32 stride) {
   u32 begin = offsets[blockIdx.x], end = offsets[blockIdx.x + 1];
   float total = 0, log_sum = log_sums[blockIdx.x];
   for (u32 i = begin; i < end; i++) total += d[i];
   for (u32 column = threadIdx.x; column < width; column += blockDim.x) {
-    u64 at = (u64)blockIdx.x * width + column;
-    float x = -total * expf(logits[at] - log_sum);
+    float x = -total * expf(logits[(u64)blockIdx.x * stride + column] - log_sum);
     for (u32 i = begin; i < end; i++)
       if (ids[i] == first + column) x += d[i];
-    store(out + at, x);
+    store(out + (u64)blockIdx.x * width + column, x);
   }
 }
 
 extern "C" __global__ void head_gradient_f32(const float* logits, const float* log_sums, const u32* offsets, const u32* ids,
-                                             const float* d, float* out, u32 first, u32 width) {
-  gradient(logits, log_sums, offsets, ids, d, out, first, width);
+                                             const float* d, float* out, u32 first, u32 width, u32 stride) {
+  gradient(logits, log_sums, offsets, ids, d, out, first, width, stride);
 }
 
 extern "C" __global__ void head_gradient_bf16(const float* logits, const float* log_sums, const u32* offsets, const u32* ids,
-                                              const float* d, u16* out, u32 first, u32 width) {
-  gradient(logits, log_sums, offsets, ids, d, out, first, width);
+                                              const float* d, u16* out, u32 first, u32 width, u32 stride) {
+  gradient(logits, log_sums, offsets, ids, d, out, first, width, stride);
 }

@@ -7,13 +7,15 @@ struct Request {
   u32 top_k;
   float temperature, min_p, top_p;
   u32 report;
+  // The row of changed logits that the token is sampled from; NONE: the row itself.
+  u32 changed;
 };
 
 struct Draw {
   u64 seed, index, position;
 };
 
-constexpr u32 SUM = 512, LANES = 16;
+constexpr u32 SUM = 512, LANES = 16, NONE = 0xffffffffu;
 
 // Ten rounds of Philox4x32 (Salmon et al. 2011), as in `rng.rs`: the numbers in [0, 1) of samples (purpose 0).
 extern "C" __global__ void uniforms(const Draw* draws, double* out, u32 count) {
@@ -194,23 +196,51 @@ __device__ __forceinline__ u32 sample_row(const float* row, u32 vocab, float top
   return (u32)shared[32];
 }
 
-// A token for each request, by its number in [0, 1) of `uniforms`, its log-probability at the temperature (at 1 when greedy), and the `report` likeliest tokens with
-// theirs, [request][reports]. `sums` has a part of (vocab + 511) / 512 for each request.
-extern "C" __global__ void __launch_bounds__(512) sample(const float* logits, const Request* requests,
-                                                          const double* uniforms, double* sums,
-                                                          u32* tokens, float* logprobs, u32* report_ids,
-                                                          float* report_logprobs, u32 vocab, u32 reports) {
+// For request blockIdx.x the log-sum-exp of scale · row, (largest, Σ exp(x - largest)), put together from parts of `part` tokens in
+// the order of the loss head: 256 threads, of which a part uses as many as its width decides.
+extern "C" __global__ void __launch_bounds__(256) row_log_sums(const float* logits, const u32* rows, const float* scales,
+                                                               float* largest, float* sums, u32 stride, u32 vocab, u32 part) {
+  __shared__ float shared[32];
+  const float* row = logits + (u64)rows[blockIdx.x] * stride;
+  float scale = scales[blockIdx.x], before = -INFINITE, old = 0;
+  for (u32 first = 0; first < vocab; first += part) {
+    u32 end = min(vocab, first + part), threads = min((end - first + 31) / 32, 8u) * 32;
+    bool takes_part = threadIdx.x < threads;
+    float top = -INFINITE, sum = 0;
+    if (takes_part)
+      for (u32 i = first + threadIdx.x; i < end; i += threads) top = fmaxf(top, row[i] * scale);
+    top = block_max(top, shared);
+    if (takes_part && top > -INFINITE)
+      for (u32 i = first + threadIdx.x; i < end; i += threads) sum += expf(row[i] * scale - top);
+    sum = block_sum(sum, shared);
+    if (top > before) {
+      old = old > 0.f ? old * expf(before - top) + sum : sum;
+      before = top;
+    } else if (top > -INFINITE) {
+      old = old + sum * expf(top - before);
+    }
+  }
+  if (threadIdx.x == 0) {
+    largest[blockIdx.x] = before;
+    sums[blockIdx.x] = old;
+  }
+}
+
+// A token for each request, by its number in [0, 1) of `uniforms`, its log-probability at the temperature (at 1 when greedy), and
+// the `report` likeliest tokens with theirs, [request][reports]. `sums` has a part of (vocab + 511) / 512 for each request.
+extern "C" __global__ void __launch_bounds__(512) sample(const float* logits, const float* changed, const Request* requests,
+                                                          const double* uniforms, const float* largest_of,
+                                                          const float* sums_of, double* sums, u32* tokens, float* logprobs,
+                                                          u32* report_ids, float* report_logprobs, u32 vocab, u32 reports) {
   __shared__ float floats[32];
   __shared__ u64 ranks[33];
   Request request = requests[blockIdx.x];
   const float* row = logits + (u64)request.row * vocab;
+  const float* from = request.changed == NONE ? row : changed + (u64)request.changed * vocab;
   sums += (u64)blockIdx.x * ((vocab + SUM - 1) / SUM);
-  float top = largest(row, vocab, floats);
-  u32 token = sample_row(row, vocab, top, request, uniforms[blockIdx.x], sums, ranks);
+  u32 token = sample_row(from, vocab, largest(from, vocab, floats), request, uniforms[blockIdx.x], sums, ranks);
   float scale = request.temperature == 0.f ? 1.f : 1.f / request.temperature;
-  float sum = 0;
-  for (u32 id = threadIdx.x; id < vocab; id += blockDim.x) sum += expf(row[id] * scale - top * scale);
-  float log_sum = top * scale + logf(block_sum(sum, floats));
+  float log_sum = largest_of[blockIdx.x] + logf(sums_of[blockIdx.x]);
   if (threadIdx.x == 0) {
     tokens[blockIdx.x] = token;
     logprobs[blockIdx.x] = row[token] * scale - log_sum;
@@ -224,4 +254,59 @@ extern "C" __global__ void __launch_bounds__(512) sample(const float* logits, co
       report_logprobs[at] = row[id_of(bound)] * scale - log_sum;
     }
   }
+}
+
+// The largest logits of a row, best first, with their tokens: counts[blockIdx.x] of them, [request][most].
+extern "C" __global__ void __launch_bounds__(512) top_tokens(const float* logits, const u32* rows, const u32* counts, u32* ids,
+                                                              float* found, u32 stride, u32 vocab, u32 most) {
+  __shared__ u64 ranks[32];
+  const float* row = logits + (u64)rows[blockIdx.x] * stride;
+  u64 bound = ~0ull;
+  for (u32 i = 0; i < min(counts[blockIdx.x], vocab); i++) {
+    bound = next_best(row, vocab, bound, ranks);
+    if (threadIdx.x == 0) {
+      u64 at = (u64)blockIdx.x * most + i;
+      ids[at] = id_of(bound);
+      // NaN counts as -inf.
+      float logit = row[id_of(bound)];
+      found[at] = logit != logit ? -INFINITE : logit;
+    }
+  }
+}
+
+// Logits of tokens of rows; -0 of those that are elsewhere.
+extern "C" __global__ void token_logits(const float* logits, const u32* rows, const u32* ids, float* out, u32 stride, u32 count) {
+  u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) out[i] = ids[i] == NONE ? -0.f : logits[(u64)rows[i] * stride + ids[i]];
+}
+
+// A row of logits that is changed: the mask of its tokens is words `mask`.. of all masks; without words no token is masked.
+struct Changed {
+  u32 row, masked, mask, words;
+};
+
+struct Edit {
+  // Among the changed rows.
+  u32 row, token;
+  float bias, repetition, frequency, presence;
+};
+
+// Copies row blockIdx.x of those that are changed; tokens that are not allowed get -inf. blockIdx.y is a part of the columns.
+extern "C" __global__ void mask_logits(const float* logits, const Changed* rows, const u32* masks, float* out, u32 vocab) {
+  u32 id = blockIdx.y * blockDim.x + threadIdx.x;
+  if (id >= vocab) return;
+  Changed row = rows[blockIdx.x];
+  bool allowed = !row.masked || (id / 32 < row.words && masks[row.mask + id / 32] >> id % 32 & 1);
+  out[(u64)blockIdx.x * vocab + id] = allowed ? logits[(u64)row.row * vocab + id] : -INFINITE;
+}
+
+// Adds a bias to a logit, then the penalties. No two edits are of one logit.
+extern "C" __global__ void edit_logits(float* logits, const Edit* edits, u32 count, u32 vocab) {
+  u32 i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  Edit edit = edits[i];
+  float* to = logits + (u64)edit.row * vocab + edit.token;
+  float x = *to + edit.bias;
+  x = x > 0.f ? x / edit.repetition : x * edit.repetition;
+  *to = x - edit.frequency - edit.presence;
 }

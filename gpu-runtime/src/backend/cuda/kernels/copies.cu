@@ -1,0 +1,29 @@
+// Rows copied from place to place, and elements rounded or shifted. blockIdx.x is the row, blockIdx.y a part of the columns.
+
+// Row i of `to` is row rows[i] of `from`.
+extern "C" __global__ void gather_rows(const float* from, const u32* rows, float* to, u32 width) {
+  u32 column = blockIdx.y * blockDim.x + threadIdx.x;
+  if (column < width) to[(u64)blockIdx.x * width + column] = from[(u64)rows[blockIdx.x] * width + column];
+}
+
+// Row rows[i] of `to` is row i of `from`.
+extern "C" __global__ void scatter_rows(const float* from, const u32* rows, float* to, u32 width) {
+  u32 column = blockIdx.y * blockDim.x + threadIdx.x;
+  if (column < width) to[(u64)rows[blockIdx.x] * width + column] = from[(u64)blockIdx.x * width + column];
+}
+
+// The first `width` elements of rows of `stride`.
+extern "C" __global__ void part_of_rows(const float* from, float* to, u32 stride, u32 width) {
+  u32 column = blockIdx.y * blockDim.x + threadIdx.x;
+  if (column < width) to[(u64)blockIdx.x * width + column] = from[(u64)blockIdx.x * stride + column];
+}
+
+extern "C" __global__ void round_to_bf16(const float* from, u16* to, u64 length) {
+  u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < length) to[i] = to_bf16(from[i]);
+}
+
+extern "C" __global__ void shift(const float* from, float* to, u64 length, float offset) {
+  u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < length) to[i] = from[i] + offset;
+}

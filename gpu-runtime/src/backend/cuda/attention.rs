@@ -1,26 +1,30 @@
-//! Causal grouped-query attention over a pool of keys and values in blocks, in f32 and without tensor cores.
+//! Causal grouped-query attention over a pool of keys and values in blocks, in f32 and without tensor cores. Of pools in bf16,
+//! `tensor_attention.rs` has it.
 
 use std::collections::BTreeSet;
+use std::marker::PhantomData;
 
+use super::attention_tiles::Tiles;
 use super::error::Extents;
 use super::kernels::Argument;
 use super::memory::Element;
 use super::rows::column_blocks;
-use super::{CudaDevice, DeviceRows, Result, Slice};
+use super::{CudaDevice, DeviceRows, Result, RowElement, Slice};
 use crate::backend::{AttentionShape, BlockId, KV_BLOCK, Span};
 
-/// Keys and values of [`KV_BLOCK`] positions each, all layers and heads: `[layer][key, value][position][head]`.
-pub struct DeviceKvPool {
+/// Keys and values of [`KV_BLOCK`] positions each, all layers and heads: `[layer][key, value][position][head]`, in f32
+/// or rounded to bf16.
+pub struct DeviceKvPool<T: RowElement = f32> {
     shape: AttentionShape,
     /// `None`: the id is free.
-    blocks: Vec<Option<Slice<f32>>>,
+    blocks: Vec<Option<Slice<T>>>,
     free: BTreeSet<u32>,
 }
 
 /// Widest heads.
 const MOST_HEAD_DIM: usize = 256;
 
-impl DeviceKvPool {
+impl<T: RowElement> DeviceKvPool<T> {
     /// A pool without blocks for a model's attention.
     pub fn new(shape: &AttentionShape) -> Result<Self> {
         let extents = Extents("a pool of keys and values");
@@ -71,7 +75,7 @@ impl DeviceKvPool {
     }
 
     /// A block that was not freed.
-    fn block(&self, BlockId(id): BlockId) -> Result<&Slice<f32>> {
+    fn block(&self, BlockId(id): BlockId) -> Result<&Slice<T>> {
         let found = self.blocks.get(id as usize).and_then(Option::as_ref);
         found.ok_or_else(|| super::CudaError::Extent {
             op: "a pool of keys and values",
@@ -100,23 +104,26 @@ impl Element for Row {}
 
 /// The sequences of a pass, on the device: for all layers. No block of theirs may be freed or overwritten by a copy before the pass
 /// ends.
-pub struct DeviceSpans {
+pub struct DeviceSpans<T: RowElement = f32> {
     rows: Slice<Row>,
     /// Addresses of blocks, to which the rows refer.
     _blocks: Slice<u64>,
+    pub(super) tiles: Tiles,
     /// Whether every sequence begins at position 0: backward passes need that.
-    whole: bool,
+    pub(super) whole: bool,
+    element: PhantomData<T>,
 }
 
-impl DeviceSpans {
+impl<T: RowElement> DeviceSpans<T> {
     /// Of a batch of `rows` rows.
-    pub fn upload(device: &CudaDevice, pool: &DeviceKvPool, spans: &[Span], rows: usize) -> Result<Self> {
+    pub fn upload(device: &CudaDevice, pool: &DeviceKvPool<T>, spans: &[Span], rows: usize) -> Result<Self> {
         let extents = Extents("the sequences of a pass");
         let mut addresses = Vec::new();
         for block in spans.iter().flat_map(|span| &span.blocks) {
             addresses.push(pool.block(*block)?.address());
         }
         let blocks = device.upload(&addresses)?;
+        let mut tiles = Tiles::planned(&pool.shape);
         let mut packed = vec![Row { position: u32::MAX, ..Row::default() }; rows];
         let (mut written, mut first_block, mut before) = (BTreeSet::new(), 0, 0);
         for span in spans {
@@ -134,23 +141,24 @@ impl DeviceSpans {
             for (position, row) in (span.start..).zip(span.rows.clone()) {
                 let Some(place) = packed.get_mut(row) else { continue };
                 let block = addresses.get(first_block + position / KV_BLOCK).copied().unwrap_or(0);
-                let offset = position % KV_BLOCK * pool.shape.kv_width() * size_of::<f32>();
+                let offset = position % KV_BLOCK * pool.shape.kv_width() * size_of::<T>();
                 let writes = position >= span.held;
                 let to = if writes { block + offset as u64 } else { 0 };
                 *place = Row { blocks: tables, to, position: extents.index("a position", position)?, end };
                 let distinct = !writes || written.insert(to);
                 extents.check(distinct, "a position that two sequences write", position, || "one's own".to_owned())?;
             }
+            tiles.push(tables, span)?;
             first_block += span.blocks.len();
         }
         let whole = spans.iter().all(|span| span.start == 0);
-        Ok(Self { rows: device.upload(&packed)?, _blocks: blocks, whole })
+        let tiles = tiles.upload(device, rows)?;
+        Ok(Self { rows: device.upload(&packed)?, _blocks: blocks, tiles, whole, element: PhantomData })
     }
 }
 
 /// Attention of one decoder block over the sequences of a pass.
-#[derive(Clone, Copy)]
-pub struct DeviceAttention<'a> {
+pub struct DeviceAttention<'a, T: RowElement = f32> {
     /// Extents of the model's attention.
     pub shape: &'a AttentionShape,
     /// Index of the decoder block.
@@ -158,12 +166,20 @@ pub struct DeviceAttention<'a> {
     /// Positions that a query sees, its own included; all before it when `None`.
     pub window: Option<usize>,
     /// The sequences.
-    pub spans: &'a DeviceSpans,
+    pub spans: &'a DeviceSpans<T>,
 }
 
-impl DeviceAttention<'_> {
+impl<T: RowElement> Clone for DeviceAttention<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: RowElement> Copy for DeviceAttention<'_, T> {}
+
+impl<T: RowElement> DeviceAttention<'_, T> {
     /// Rows of the batch, once all extents are checked.
-    fn check(&self, extents: Extents, pool: &DeviceKvPool, qkv: &DeviceRows) -> Result<u32> {
+    pub(super) fn check(&self, extents: Extents, pool: &DeviceKvPool<T>, qkv: &DeviceRows) -> Result<u32> {
         extents.below("the decoder block", self.layer, self.shape.layers)?;
         let same = *self.shape == pool.shape;
         extents.check(same, "the width of q, k and v", self.shape.qkv_width(), || "that of the pool".to_owned())?;
@@ -172,7 +188,7 @@ impl DeviceAttention<'_> {
     }
 
     /// The last parameters of kernels.
-    fn shape(&self, extents: Extents) -> Result<[Argument<'static>; 6]> {
+    pub(super) fn shape(&self, extents: Extents) -> Result<[Argument<'static>; 6]> {
         let shape = self.shape;
         extents.check(self.window != Some(0), "the window", 0, || "at least 1".to_owned())?;
         // 0 stands for none.
@@ -187,7 +203,7 @@ impl DeviceAttention<'_> {
         ])
     }
 
-    fn heads(&self, extents: Extents) -> Result<[u32; 2]> {
+    pub(super) fn heads(&self, extents: Extents) -> Result<[u32; 2]> {
         let [heads, kv_heads] = [self.shape.heads, self.shape.kv_heads].map(|heads| extents.index("the heads", heads));
         Ok([heads?, kv_heads?])
     }
@@ -196,9 +212,14 @@ impl DeviceAttention<'_> {
 /// Threads of a block, as in `kernels/attention.cu`.
 const THREADS: u32 = 128;
 
-/// Writes the rotated keys and the values of the rows of `qkv` into the blocks of their sequences; positions below
-/// [`Span::held`] are skipped.
-pub fn kv_write(device: &CudaDevice, call: DeviceAttention<'_>, pool: &mut DeviceKvPool, qkv: &DeviceRows) -> Result {
+/// Writes the rotated keys and the values of the rows of `qkv` into the blocks of their sequences, rounded to `T`;
+/// positions below [`Span::held`] are skipped.
+pub fn kv_write<T: RowElement>(
+    device: &CudaDevice,
+    call: DeviceAttention<'_, T>,
+    pool: &mut DeviceKvPool<T>,
+    qkv: &DeviceRows,
+) -> Result {
     let extents = Extents("kv_write");
     let rows = call.check(extents, pool, qkv)?;
     let [stride, q_width, kv_width, layer] =
@@ -208,12 +229,12 @@ pub fn kv_write(device: &CudaDevice, call: DeviceAttention<'_>, pool: &mut Devic
     let [threads, columns] = column_blocks(kv_width);
     let arguments =
         [qkv.data().into(), (&call.spans.rows).into(), stride?.into(), q_width?.into(), kv_width.into(), layer?.into()];
-    device.launch("kv_write", [rows, columns, 1], threads, &arguments)
+    device.launch(&format!("kv_write_{}", T::SUFFIX), [rows, columns, 1], threads, &arguments)
 }
 
 /// Attention of the rotated queries in `qkv` over keys and values in the pool, where [`kv_write`] has put those of every position up
-/// to each row's own. Returns the output, `[rows, q_width]`, and the log-sum-exp of the scaled scores, `[rows, heads]`; rows of no
-/// sequence hold anything.
+/// to each row's own. Returns the output, `[rows, q_width]`, and the log-sum-exp of the scaled scores, `[rows, heads]`; both are
+/// zero in rows of no sequence.
 ///
 /// Softmax runs over tiles of [`KV_BLOCK`] keys that begin at a sequence's first token, in order (Dao et al. 2022,
 /// arXiv:2205.14135); all sums are f32.

@@ -31,6 +31,21 @@ impl CudaDevice {
         self.driver.name()
     }
 
+    /// Bytes of its memory.
+    pub fn memory(&self) -> Result<usize> {
+        self.driver.memory()
+    }
+
+    /// The newest version of CUDA that the driver supports: major, minor.
+    pub fn driver_version(&self) -> Result<[i32; 2]> {
+        self.driver.version()
+    }
+
+    /// Its compute capability: major, minor.
+    pub fn capability(&self) -> (i32, i32) {
+        self.driver.capability()
+    }
+
     /// Number of the device.
     pub fn ordinal(&self) -> i32 {
         self.driver.ordinal()

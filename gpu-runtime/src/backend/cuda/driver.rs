@@ -2,10 +2,13 @@
 #![allow(unsafe_code, reason = "the driver is C: handles are made and released here, and pointers are those of slices")]
 
 use std::ffi::{CString, c_int, c_void};
+use std::sync::OnceLock;
 
 use cudarc::driver::DriverError;
 use cudarc::driver::result::{self, ctx, device, module, primary_ctx, stream};
-use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute, CUfunction, CUmodule, CUresult, CUstream};
+use cudarc::driver::sys::{
+    self, CUcontext, CUdevice, CUdevice_attribute, CUfunction, CUmodule, CUresult, CUstream, cuStreamQuery,
+};
 
 use super::library::find_driver;
 use super::{CudaError, Result};
@@ -16,6 +19,9 @@ pub(super) struct Driver {
     device: CUdevice,
     context: CUcontext,
     stream: CUstream,
+    /// Compute capability.
+    capability: (i32, i32),
+    lost: OnceLock<String>,
 }
 
 // SAFETY: the driver's functions may be called by any thread for which the context is current; every call here makes it so first.
@@ -47,11 +53,12 @@ impl Driver {
             return Err(CudaError::Extent { op: "open a device", what: "its number", found, expected });
         }
         let device = device::get(ordinal).map_err(|error| CudaError::driver("cuDeviceGet", error))?;
-        check(ordinal, device)?;
+        let capability = check(ordinal, device)?;
         // SAFETY: the device is the driver's.
         let context = unsafe { primary_ctx::retain(device) };
         let context = context.map_err(|error| CudaError::driver("cuDevicePrimaryCtxRetain", error))?;
-        let mut opened = Self { ordinal, device, context, stream: stream::null() };
+        let lost = OnceLock::new();
+        let mut opened = Self { ordinal, device, context, stream: stream::null(), capability, lost };
         opened.bind()?;
         opened.stream = stream::create(stream::StreamKind::NonBlocking)
             .map_err(|error| CudaError::driver("cuStreamCreate", error))?;
@@ -61,6 +68,43 @@ impl Driver {
     /// The driver's name for the device.
     pub(super) fn name(&self) -> Result<String> {
         device::get_name(self.device).map_err(|error| CudaError::driver("cuDeviceGetName", error))
+    }
+
+    /// The device's compute capability: major, minor.
+    pub(super) fn capability(&self) -> (i32, i32) {
+        self.capability
+    }
+
+    /// Bytes of its memory.
+    pub(super) fn memory(&self) -> Result<usize> {
+        // SAFETY: the device is the driver's.
+        unsafe { device::total_mem(self.device) }.map_err(|error| CudaError::driver("cuDeviceTotalMem", error))
+    }
+
+    /// The newest version of CUDA that the driver supports: major, minor.
+    pub(super) fn version(&self) -> Result<[i32; 2]> {
+        let mut version = 0;
+        // SAFETY: the driver writes a number there.
+        let called = unsafe { sys::cuDriverGetVersion(&raw mut version) }.result();
+        called.map_err(|error| CudaError::driver("cuDriverGetVersion", error))?;
+        Ok([version / 1000, version % 1000 / 10])
+    }
+
+    /// The first error after which the device is of no use.
+    pub(super) fn lost(&self) -> Option<String> {
+        self.lost.get().cloned()
+    }
+
+    /// Notes such an error.
+    pub(super) fn lose(&self, error: &CudaError) {
+        self.lost.get_or_init(|| error.to_string());
+    }
+
+    /// An error of a call: the driver's are final, as every further call returns them too.
+    fn failed(&self, call: impl Into<String>, error: DriverError) -> CudaError {
+        let error = CudaError::driver(call, error);
+        self.lose(&error);
+        error
     }
 
     pub(super) fn ordinal(&self) -> i32 {
@@ -75,7 +119,7 @@ impl Driver {
     /// Makes the context the calling thread's.
     pub(super) fn bind(&self) -> Result {
         // SAFETY: the context is retained while this value lives.
-        unsafe { ctx::set_current(self.context) }.map_err(|error| CudaError::driver("cuCtxSetCurrent", error))
+        unsafe { ctx::set_current(self.context) }.map_err(|error| self.failed("cuCtxSetCurrent", error))
     }
 
     /// Memory with anything in it, or `None` where there is too little.
@@ -85,7 +129,7 @@ impl Driver {
         match unsafe { result::malloc_async(self.stream, bytes) } {
             Ok(address) => Ok(Some(address)),
             Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => Ok(None),
-            Err(error) => Err(CudaError::driver("cuMemAllocAsync", error)),
+            Err(error) => Err(self.failed("cuMemAllocAsync", error)),
         }
     }
 
@@ -93,7 +137,7 @@ impl Driver {
     pub(super) fn free(&self, address: u64) -> Result {
         self.bind()?;
         // SAFETY: the address is the driver's, and the caller has no other use for it.
-        unsafe { result::free_async(address, self.stream) }.map_err(|error| CudaError::driver("cuMemFreeAsync", error))
+        unsafe { result::free_async(address, self.stream) }.map_err(|error| self.failed("cuMemFreeAsync", error))
     }
 
     /// Copies to the device; the source may change at once.
@@ -101,7 +145,7 @@ impl Driver {
         self.bind()?;
         // SAFETY: the caller has that much memory there, of plain numbers. The driver reads pageable memory before it returns.
         unsafe { result::memcpy_htod_async(to, from, self.stream) }
-            .map_err(|error| CudaError::driver("cuMemcpyHtoDAsync", error))
+            .map_err(|error| self.failed("cuMemcpyHtoDAsync", error))
     }
 
     /// Copies to the host, and waits for it and for all work before.
@@ -109,7 +153,7 @@ impl Driver {
         self.bind()?;
         // SAFETY: the caller has that much memory there, of plain numbers; the wait below is before anything reads them.
         unsafe { result::memcpy_dtoh_async(to, from, self.stream) }
-            .map_err(|error| CudaError::driver("cuMemcpyDtoHAsync", error))?;
+            .map_err(|error| self.failed("cuMemcpyDtoHAsync", error))?;
         self.synchronize()
     }
 
@@ -118,7 +162,7 @@ impl Driver {
         self.bind()?;
         // SAFETY: the caller has that much memory in both places.
         unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream) }
-            .map_err(|error| CudaError::driver("cuMemcpyDtoDAsync", error))
+            .map_err(|error| self.failed("cuMemcpyDtoDAsync", error))
     }
 
     /// Sets bytes to zero.
@@ -126,14 +170,25 @@ impl Driver {
         self.bind()?;
         // SAFETY: the caller has that much memory there.
         unsafe { result::memset_d8_async(at, 0, bytes, self.stream) }
-            .map_err(|error| CudaError::driver("cuMemsetD8Async", error))
+            .map_err(|error| self.failed("cuMemsetD8Async", error))
+    }
+
+    /// Whether all work is done.
+    pub(super) fn is_idle(&self) -> Result<bool> {
+        self.bind()?;
+        // SAFETY: the stream is this value's.
+        match unsafe { cuStreamQuery(self.stream) } {
+            CUresult::CUDA_SUCCESS => Ok(true),
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            error => Err(CudaError::driver("cuStreamQuery", DriverError(error))),
+        }
     }
 
     /// Waits for all work.
     pub(super) fn synchronize(&self) -> Result {
         self.bind()?;
         // SAFETY: the stream is this value's.
-        unsafe { stream::synchronize(self.stream) }.map_err(|error| CudaError::driver("cuStreamSynchronize", error))
+        unsafe { stream::synchronize(self.stream) }.map_err(|error| self.failed("cuStreamSynchronize", error))
     }
 
     /// Loads PTX.
@@ -142,7 +197,7 @@ impl Driver {
         let text = c_string(name, ptx)?;
         // SAFETY: PTX is text that ends with a zero.
         let module = unsafe { module::load_data(text.as_ptr().cast()) };
-        module.map(Module).map_err(|error| CudaError::driver(format!("cuModuleLoadData of {name}"), error))
+        module.map(Module).map_err(|error| self.failed(format!("cuModuleLoadData of {name}"), error))
     }
 
     /// A kernel of a module.
@@ -150,7 +205,7 @@ impl Driver {
         self.bind()?;
         // SAFETY: modules stay loaded.
         let function = unsafe { module::get_function(module.0, c_string(name, name)?) };
-        function.map(Function).map_err(|error| CudaError::driver(format!("cuModuleGetFunction of {name}"), error))
+        function.map(Function).map_err(|error| self.failed(format!("cuModuleGetFunction of {name}"), error))
     }
 
     /// Launches a kernel. `parameters` point to values of the sizes that the kernel takes, which [`super::kernels`] checks.
@@ -167,7 +222,7 @@ impl Driver {
         // SAFETY: the function is of a loaded module, and its parameters are those that its PTX declares; that it stays within
         // the memory behind them follows from the extents, which ops check.
         unsafe { result::launch_kernel(function.0, (x, y, z), (threads, 1, 1), 0, self.stream, parameters) }
-            .map_err(|error| CudaError::driver(format!("launch of {name}"), error))
+            .map_err(|error| self.failed(format!("launch of {name}"), error))
     }
 }
 
@@ -185,23 +240,24 @@ impl Drop for Driver {
     }
 }
 
-/// Whether kernels run on a device: compiled for sm_80 and up, with memory in the order of a stream.
-fn check(ordinal: i32, device: CUdevice) -> Result {
-    let attribute = |attribute: CUdevice_attribute| -> Result<c_int> {
-        // SAFETY: the device is the driver's.
-        unsafe { device::get_attribute(device, attribute) }
-            .map_err(|error| CudaError::driver("cuDeviceGetAttribute", error))
-    };
-    let major = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
-    let minor = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
-    let pools = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)?;
+/// The compute capability of a device on which kernels run: compiled for sm_80 and up, with memory in the order of a stream.
+fn check(ordinal: i32, device: CUdevice) -> Result<(i32, i32)> {
+    let major = attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    let pools = attribute(device, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)?;
     let reason = match (major, pools) {
         (..8, _) => format!("its compute capability is {major}.{minor}; kernels need 8.0"),
         (_, 0) => "its driver has no memory pools".to_owned(),
-        _ => return Ok(()),
+        _ => return Ok((major, minor)),
     };
     let name = device::get_name(device).unwrap_or_default();
     Err(CudaError::NotSupported { ordinal, name, reason })
+}
+
+fn attribute(device: CUdevice, attribute: CUdevice_attribute) -> Result<c_int> {
+    // SAFETY: the device is the driver's.
+    unsafe { device::get_attribute(device, attribute) }
+        .map_err(|error| CudaError::driver("cuDeviceGetAttribute", error))
 }
 
 fn c_string(name: &str, text: &str) -> Result<CString> {

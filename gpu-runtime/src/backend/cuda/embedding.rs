@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::error::Extents;
 use super::rows::column_blocks;
-use super::{CudaDevice, DeviceRows, Result, RowElement};
+use super::{CudaDevice, DeviceRows, Result, RowElement, Slice};
 
 /// `scale · E[token]` for every token, `[tokens, width]`, from an embedding `[vocabulary, width]`.
 pub fn embed<T: RowElement>(
@@ -31,11 +31,13 @@ pub fn embed_backward(
     tokens: &[u32],
     dx: &DeviceRows,
     scale: f32,
-    gradient: &mut DeviceRows,
+    gradient: &mut Slice<f32>,
 ) -> Result {
     let extents = Extents("embed_backward");
-    check_tokens(extents, tokens, gradient.rows())?;
-    let [_, width] = dx.expect(extents, "the gradient of the rows", tokens.len(), gradient.width())?;
+    let vocabulary = gradient.len().checked_div(dx.width()).unwrap_or(0);
+    extents.equal("the elements of the gradient", gradient.len(), vocabulary * dx.width())?;
+    check_tokens(extents, tokens, vocabulary)?;
+    let [_, width] = dx.expect(extents, "the gradient of the rows", tokens.len(), dx.width())?;
     let mut rows_of: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     (0u32..).zip(tokens).for_each(|(row, token)| rows_of.entry(*token).or_default().push(row));
     let occurring: Vec<u32> = rows_of.keys().copied().collect();
@@ -53,7 +55,7 @@ pub fn embed_backward(
         (&occurring).into(),
         (&first).into(),
         (&rows).into(),
-        gradient.data_mut().into(),
+        gradient.into(),
         width.into(),
         scale.into(),
     ];

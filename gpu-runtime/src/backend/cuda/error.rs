@@ -59,6 +59,14 @@ pub enum CudaError {
         /// The status's name.
         status: String,
     },
+    /// NCCL refused a call, or a rank is lost: such errors are final for the ranks.
+    #[error("{call} failed: {message}")]
+    Collective {
+        /// What was called.
+        call: &'static str,
+        /// NCCL's description, or what is missing.
+        message: String,
+    },
     /// Extents that do not fit together: nothing was launched.
     #[error("{op}: {what} is {found}, not {expected}")]
     Extent {

@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use super::error::Extents;
+use super::kernels::Argument;
 use super::rows::row_threads;
 use super::{CudaDevice, DeviceRows, Matmul, MatmulPlan, Result, RowElement, Slice, WeightSide};
-use crate::backend::Targets;
+use crate::backend::{LogSum, Targets};
 
 /// Targets of rows, on the device.
 #[derive(Debug)]
@@ -15,10 +16,11 @@ pub struct DeviceTargets {
 }
 
 impl DeviceTargets {
-    /// Checks that all are below the vocabulary's size.
+    /// Checks that all are below the vocabulary's size, or [`Targets::ELSEWHERE`].
     pub fn upload(device: &CudaDevice, targets: &Targets, vocabulary: usize) -> Result<Self> {
         let extents = Extents("targets");
-        targets.ids.iter().try_for_each(|id| extents.below("a target", *id as usize, vocabulary))?;
+        let mut here = targets.ids.iter().filter(|id| **id != Targets::ELSEWHERE);
+        here.try_for_each(|id| extents.below("a target", *id as usize, vocabulary))?;
         let mut offsets = Vec::with_capacity(targets.offsets.len());
         for offset in &targets.offsets {
             let before = offsets.last().copied().unwrap_or(0) as usize;
@@ -30,6 +32,106 @@ impl DeviceTargets {
         extents.equal("the last offset", last, targets.ids.len())?;
         Ok(Self { offsets: device.upload(&offsets)?, ids: device.upload(&targets.ids)? })
     }
+}
+
+/// A chunk of the vocabulary: its logits of rows.
+#[derive(Clone, Copy)]
+pub struct LogitChunk<'a> {
+    /// Rows that have the logits, perhaps among others.
+    pub logits: &'a DeviceRows,
+    /// The column of the first one.
+    pub column: usize,
+    /// Its tokens.
+    pub tokens: (usize, usize),
+}
+
+impl LogitChunk<'_> {
+    /// The logits, and as kernels take them the first token, the number of tokens, and the elements of a row.
+    fn arguments(&self, extents: Extents, rows: usize) -> Result<(Argument<'static>, [u32; 3])> {
+        let (width, end) = (self.tokens.1 - self.tokens.0, self.column + self.tokens.1 - self.tokens.0);
+        let stride = self.logits.width();
+        extents.check(end <= stride, "the last column of logits", end, || format!("at most {stride}"))?;
+        extents.check(rows <= self.logits.rows(), "the rows", rows, || format!("at most {}", self.logits.rows()))?;
+        let last = if rows == 0 { self.column } else { (rows - 1) * stride + end };
+        let at = self.logits.data().address_of(self.column.min(last)..last)?;
+        let [first, width] = [extents.index("a token", self.tokens.0)?, extents.index("a token", width)?];
+        Ok((Argument::address(at), [first, width, extents.index("the vocabulary", stride)?]))
+    }
+}
+
+/// What the log-sum-exps of rows are of, while chunks of the vocabulary are added in order.
+pub struct DeviceLogSums {
+    largest: Slice<f32>,
+    sums: Slice<f32>,
+}
+
+impl DeviceLogSums {
+    /// Of as many rows. The first chunk has to be that of token 0.
+    pub fn new(device: &CudaDevice, rows: usize) -> Result<Self> {
+        Ok(Self { largest: device.uninitialised(rows)?, sums: device.uninitialised(rows)? })
+    }
+
+    /// Adds a chunk, and writes the logits of targets that are in it. The order of a chunk's sum follows from its width.
+    pub fn add(
+        &mut self,
+        device: &CudaDevice,
+        chunk: LogitChunk<'_>,
+        targets: &DeviceTargets,
+        logits: &mut Slice<f32>,
+    ) -> Result {
+        let extents = Extents("log-sum-exp");
+        extents.equal("the logits of targets", logits.len(), targets.ids.len())?;
+        extents.equal("the offsets of targets", targets.offsets.len(), self.sums.len() + 1)?;
+        let rows = extents.index("the number of rows", self.sums.len())?;
+        let (columns, [first, width, stride]) = chunk.arguments(extents, self.sums.len())?;
+        let arguments = [
+            columns,
+            (&targets.offsets).into(),
+            (&targets.ids).into(),
+            (&mut self.largest).into(),
+            (&mut self.sums).into(),
+            logits.into(),
+            first.into(),
+            width.into(),
+            stride.into(),
+        ];
+        device.launch("head_chunk", [rows, 1, 1], row_threads(width), &arguments)
+    }
+
+    /// On the host. Waits for all work on the device.
+    pub fn to_host(&self) -> Result<Vec<LogSum>> {
+        let (largest, sums) = (self.largest.to_host()?, self.sums.to_host()?);
+        Ok(largest.into_iter().zip(sums).map(|(max, sum)| LogSum { max, sum }).collect())
+    }
+}
+
+/// The gradient with respect to the logits of a chunk, `[rows, tokens]`: `d` of the targets, minus their sum times the softmax.
+pub fn logit_gradient<T: RowElement>(
+    device: &CudaDevice,
+    chunk: LogitChunk<'_>,
+    targets: &DeviceTargets,
+    log_sums: &Slice<f32>,
+    d: &Slice<f32>,
+) -> Result<DeviceRows<T>> {
+    let extents = Extents("gradient of logits");
+    extents.equal("the gradients of log-probabilities", d.len(), targets.ids.len())?;
+    extents.equal("the offsets of targets", targets.offsets.len(), log_sums.len() + 1)?;
+    let rows = extents.index("the number of rows", log_sums.len())?;
+    let (columns, [first, width, stride]) = chunk.arguments(extents, log_sums.len())?;
+    let mut out = DeviceRows::<T>::uninitialised(device, log_sums.len(), width as usize)?;
+    let arguments = [
+        columns,
+        log_sums.into(),
+        (&targets.offsets).into(),
+        (&targets.ids).into(),
+        d.into(),
+        out.data_mut().into(),
+        first.into(),
+        width.into(),
+        stride.into(),
+    ];
+    device.launch(&format!("head_gradient_{}", T::SUFFIX), [rows, 1, 1], row_threads(width), &arguments)?;
+    Ok(out)
 }
 
 /// An unembedding `[vocabulary, hidden]`, with plans for chunks of it.
@@ -95,29 +197,21 @@ pub fn target_logprobs<T: RowElement>(
 ) -> Result<(Slice<f32>, Slice<f32>)> {
     let extents = Extents("target_logprobs");
     let rows = head.check(extents, hidden, targets)?;
-    let [mut largest, mut sums, mut log_sums] = [
-        device.uninitialised(hidden.rows())?,
-        device.uninitialised(hidden.rows())?,
-        device.uninitialised(hidden.rows())?,
-    ];
+    let mut sums = DeviceLogSums::new(device, hidden.rows())?;
+    let mut log_sums = device.uninitialised(hidden.rows())?;
     let mut logprobs = device.uninitialised::<f32>(targets.ids.len())?;
     for (chunk, [plan, _]) in head.chunks() {
         let logits = head.logits(device, hidden, chunk.clone(), plan)?;
-        let [first, width] = [extents.index("a token", chunk.start)?, extents.index("a token", chunk.len())?];
-        let arguments = [
-            logits.data().into(),
-            (&targets.offsets).into(),
-            (&targets.ids).into(),
-            (&mut largest).into(),
-            (&mut sums).into(),
-            (&mut logprobs).into(),
-            first.into(),
-            width.into(),
-        ];
-        device.launch("head_chunk", [rows, 1, 1], row_threads(width), &arguments)?;
+        let chunk = LogitChunk { logits: &logits, column: 0, tokens: (chunk.start, chunk.end) };
+        sums.add(device, chunk, targets, &mut logprobs)?;
     }
-    let arguments =
-        [(&largest).into(), (&sums).into(), (&targets.offsets).into(), (&mut logprobs).into(), (&mut log_sums).into()];
+    let arguments = [
+        (&sums.largest).into(),
+        (&sums.sums).into(),
+        (&targets.offsets).into(),
+        (&mut logprobs).into(),
+        (&mut log_sums).into(),
+    ];
     device.launch("head_finish", [rows, 1, 1], 32, &arguments)?;
     Ok((logprobs, log_sums))
 }
@@ -134,25 +228,14 @@ pub fn head_backward<T: RowElement>(
     d_logprobs: &Slice<f32>,
 ) -> Result<DeviceRows> {
     let extents = Extents("head_backward");
-    let rows = head.check(extents, hidden, targets)?;
+    head.check(extents, hidden, targets)?;
     extents.equal("the gradients of log-probabilities", d_logprobs.len(), targets.ids.len())?;
     extents.equal("the log-sum-exps", log_sums.len(), hidden.rows())?;
     let mut dx = DeviceRows::zeros(device, hidden.rows(), hidden.width())?;
     for (chunk, [plan, backward]) in head.chunks() {
         let logits = head.logits(device, hidden, chunk.clone(), plan)?;
-        let mut d_logits = DeviceRows::<T>::uninitialised(device, hidden.rows(), chunk.len())?;
-        let [first, width] = [extents.index("a token", chunk.start)?, extents.index("a token", chunk.len())?];
-        let arguments = [
-            logits.data().into(),
-            log_sums.into(),
-            (&targets.offsets).into(),
-            (&targets.ids).into(),
-            d_logprobs.into(),
-            d_logits.data_mut().into(),
-            first.into(),
-            width.into(),
-        ];
-        device.launch(&format!("head_gradient_{}", T::SUFFIX), [rows, 1, 1], row_threads(width), &arguments)?;
+        let columns = LogitChunk { logits: &logits, column: 0, tokens: (chunk.start, chunk.end) };
+        let d_logits = logit_gradient::<T>(device, columns, targets, log_sums, d_logprobs)?;
         head.matmul.run(backward, &d_logits, (head.weight, chunk), &mut dx, true)?;
     }
     Ok(dx)

@@ -12,13 +12,23 @@ use super::{CudaError, Result};
 pub(super) const PTX: &[(&str, &str)] = &[
     ("activation", include_str!("ptx/activation.ptx")),
     ("attention", include_str!("ptx/attention.ptx")),
+    ("copies", include_str!("ptx/copies.ptx")),
+    ("bias", include_str!("ptx/bias.ptx")),
+    ("collective", include_str!("ptx/collective.ptx")),
+    ("combine", include_str!("ptx/combine.ptx")),
     ("embedding", include_str!("ptx/embedding.ptx")),
     ("head", include_str!("ptx/head.ptx")),
+    ("latent", include_str!("ptx/latent.ptx")),
     ("lora", include_str!("ptx/lora.ptx")),
     ("norm", include_str!("ptx/norm.ptx")),
     ("optimizer", include_str!("ptx/optimizer.ptx")),
     ("rotary", include_str!("ptx/rotary.ptx")),
+    ("routing", include_str!("ptx/routing.ptx")),
     ("sampling", include_str!("ptx/sampling.ptx")),
+    ("scalar_head", include_str!("ptx/scalar_head.ptx")),
+    ("sinks", include_str!("ptx/sinks.ptx")),
+    ("tensor_attention", include_str!("ptx/tensor_attention.ptx")),
+    ("vocabulary", include_str!("ptx/vocabulary.ptx")),
 ];
 
 /// What a parameter of a kernel is, after its declaration in PTX.
@@ -98,7 +108,10 @@ impl Kernels {
     pub(super) fn load(driver: &Driver) -> Result<Self> {
         let mut kernels = BTreeMap::new();
         for (source, ptx) in PTX {
+            #[cfg(not(test))]
             let module = driver.load(source, ptx)?;
+            #[cfg(test)]
+            let module = driver.load(source, &super::tests::mutants::mutated(ptx))?;
             for (name, parameters) in entries(ptx)? {
                 kernels.insert(name, Kernel { function: driver.function(module, name)?, parameters });
             }

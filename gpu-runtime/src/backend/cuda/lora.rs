@@ -1,5 +1,8 @@
 //! Adapters on linear layers, for rows of any mix of adapters and ranks, and gradients of weights.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use super::error::Extents;
 use super::memory::Element;
 use super::rows::column_blocks;
@@ -35,7 +38,8 @@ const NONE: u32 = u32::MAX;
 /// and on the largest rank alone. It refers to adapters that have to outlive it.
 pub struct LoraTable<'a, T: RowElement> {
     adapters: Slice<Packed>,
-    rows: Slice<u32>,
+    packed: Vec<Packed>,
+    rows: Arc<Slice<u32>>,
     /// Number of rows, and the largest rank.
     counts: [u32; 2],
     /// (outputs, inputs).
@@ -76,8 +80,22 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
             indices.push(row.map_or(Ok(NONE), |index| extents.index("a row's adapter", index))?);
         }
         let counts = [extents.index("the number of rows", rows.len())?, most];
-        let (adapters, rows) = (device.upload(&packed)?, device.upload(&indices)?);
-        Ok(Self { adapters, rows, counts, layer, referred: std::marker::PhantomData })
+        let (adapters, rows) = (device.upload(&packed)?, Arc::new(device.upload(&indices)?));
+        Ok(Self { adapters, packed, rows, counts, layer, referred: std::marker::PhantomData })
+    }
+
+    /// The same rows with some of the outputs alone.
+    pub fn of_outputs(&self, device: &CudaDevice, outputs: Range<usize>) -> Result<Self> {
+        let (extents, most) = (Extents("a table of adapters"), self.layer.0);
+        extents.check(outputs.end <= most, "the last output", outputs.end, || format!("at most {most}"))?;
+        let part = |adapter: &Packed| {
+            let before = outputs.start * adapter.rank as usize * size_of::<T>();
+            Packed { b: adapter.b + before as u64, ..*adapter }
+        };
+        let packed: Vec<Packed> = self.packed.iter().map(part).collect();
+        let (adapters, rows) = (device.upload(&packed)?, self.rows.clone());
+        let layer = (outputs.len(), self.layer.1);
+        Ok(Self { adapters, packed, rows, counts: self.counts, layer, referred: std::marker::PhantomData })
     }
 
     /// The largest rank: the width of what [`Self::shrink`] returns.
@@ -93,7 +111,7 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
         let arguments = [
             x.data().into(),
             (&self.adapters).into(),
-            (&self.rows).into(),
+            (&*self.rows).into(),
             z.data_mut().into(),
             inputs.into(),
             self.counts[1].into(),
@@ -113,7 +131,7 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
         let arguments = [
             z.data().into(),
             (&self.adapters).into(),
-            (&self.rows).into(),
+            (&*self.rows).into(),
             out.data_mut().into(),
             outputs.into(),
             most.into(),
@@ -129,11 +147,11 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
         let columns = WeightColumns { first: first_column, count: self.layer.0 };
         let [rows, most] = self.counts;
         let [first, outputs, stride] = columns.of(extents, dy, rows as usize)?;
-        let mut dz = DeviceRows::uninitialised(device, dy.rows(), self.rank())?;
+        let mut dz = DeviceRows::uninitialised(device, rows as usize, self.rank())?;
         let arguments = [
             dy.data().into(),
             (&self.adapters).into(),
-            (&self.rows).into(),
+            (&*self.rows).into(),
             dz.data_mut().into(),
             outputs.into(),
             most.into(),
@@ -154,7 +172,7 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
         let arguments = [
             dz.data().into(),
             (&self.adapters).into(),
-            (&self.rows).into(),
+            (&*self.rows).into(),
             dx.data_mut().into(),
             inputs.into(),
             most.into(),
@@ -167,19 +185,22 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
 const WARPS: u32 = 8;
 
 impl WeightColumns {
-    /// First column, columns, and elements of a row of rows that have them.
+    /// First column, columns, and elements of a row of rows that have them: at least `count` rows.
     fn of<T: RowElement>(self, extents: Extents, rows: &DeviceRows<T>, count: usize) -> Result<[u32; 3]> {
         let end = self.first.saturating_add(self.count);
         extents.check(end <= rows.width(), "the last column", end, || format!("at most {}", rows.width()))?;
-        let [_, stride] = rows.expect(extents, "the rows of outputs", count, rows.width())?;
+        extents.check(count <= rows.rows(), "the rows of outputs", rows.rows(), || format!("at least {count}"))?;
+        let [_, stride] = rows.extents(extents, "the rows of outputs")?;
         Ok([extents.index("a column", self.first)?, extents.index("a column", self.count)?, stride])
     }
 }
 
 /// A gradient of a weight over some rows of the batch.
 pub struct OuterProduct<'a> {
-    /// `[left, right]` elements.
+    /// Has `[left, right]` elements from `first` on.
     pub gradient: &'a mut Slice<f32>,
+    /// The first one of them.
+    pub first: usize,
     /// First row and number of rows.
     pub rows: (usize, usize),
     /// Columns of the left rows.
@@ -220,10 +241,10 @@ pub fn outer_products(
         })?;
         let [_, m, _] = WeightColumns { first: left_first, count: gradient.left }.of(extents, left, left.rows())?;
         let [_, n, _] = WeightColumns { first: right_first, count: gradient.right }.of(extents, right, left.rows())?;
-        extents.equal("the elements of a gradient", gradient.gradient.len(), gradient.left * gradient.right)?;
+        let out = gradient.gradient.address_of(gradient.first..gradient.first + gradient.left * gradient.right)?;
         most = [most[0].max(m), most[1].max(n)];
         let [first, rows] = [extents.index("a row", first)?, extents.index("a row", rows)?];
-        packed.push(PackedOuter { out: gradient.gradient.address(), first, rows, m, n });
+        packed.push(PackedOuter { out, first, rows, m, n });
     }
     let count = extents.index("the number of gradients", packed.len())?;
     let packed = device.upload(&packed)?;

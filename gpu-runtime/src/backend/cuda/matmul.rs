@@ -81,7 +81,8 @@ impl Matmul {
     /// A plan for weights of (outputs, inputs) and rows of elements `T`.
     pub fn plan<T: RowElement>(&self, extents: (usize, usize), side: WeightSide) -> Result<MatmulPlan> {
         self.driver.bind()?;
-        let call = Call::new(extents, side, data_type::<T>(), PLANNED_ROWS)?;
+        let to = if side == WeightSide::Inputs { extents.0 } else { extents.1 };
+        let call = Call::new(extents, side, data_type::<T>(), (PLANNED_ROWS, to))?;
         let preference = Preference::new()?;
         // SAFETY: all handles live until the end of this function.
         let found = unsafe {
@@ -98,8 +99,23 @@ impl Matmul {
         &self,
         plan: &MatmulPlan,
         rows: &DeviceRows<T>,
-        (weight, of_weight): (&DeviceRows<T>, Range<usize>),
+        weight: (&DeviceRows<T>, Range<usize>),
         out: &mut DeviceRows,
+        accumulate: bool,
+    ) -> Result {
+        let extents = Extents("matmul");
+        let to = if plan.side == WeightSide::Inputs { plan.extents.0 } else { plan.extents.1 };
+        out.expect(extents, "the output", rows.rows(), to)?;
+        self.run_columns(plan, rows, weight, (out, 0), accumulate)
+    }
+
+    /// As [`Self::run`], for the columns of `out` from a first one on, and its first rows: as many as `rows` has.
+    pub fn run_columns<T: RowElement>(
+        &self,
+        plan: &MatmulPlan,
+        rows: &DeviceRows<T>,
+        (weight, of_weight): (&DeviceRows<T>, Range<usize>),
+        (out, first_column): (&mut DeviceRows, usize),
         accumulate: bool,
     ) -> Result {
         let extents = Extents("matmul");
@@ -111,18 +127,23 @@ impl Matmul {
         extents.equal("the weight's inputs", weight.width(), inputs)?;
         extents.equal("the weight's outputs", of_weight.len(), outputs)?;
         extents.equal("the plan's bytes of an element", bytes(plan.element), size_of::<T>())?;
-        rows.expect(extents, "the rows", out.rows(), from)?;
-        out.expect(extents, "the output", rows.rows(), to)?;
+        rows.expect(extents, "the rows", rows.rows(), from)?;
+        let (stride, end) = (out.width(), first_column.saturating_add(to));
+        extents.check(end <= stride, "the last column of the output", end, || format!("at most {stride}"))?;
+        extents.check(rows.rows() <= out.rows(), "the number of rows", rows.rows(), || {
+            format!("at most {}", out.rows())
+        })?;
         if rows.rows() == 0 {
             return Ok(());
         }
         let weight = weight.data().address_of(of_weight.start * inputs..of_weight.end * inputs)?;
         self.driver.bind()?;
-        let call = Call::new(plan.extents, plan.side, plan.element, rows.rows())?;
+        let call = Call::new(plan.extents, plan.side, plan.element, (rows.rows(), stride))?;
         let (one, beta) = (1f32, f32::from(u8::from(accumulate)));
         let [one, beta] = [&raw const one, &raw const beta].map(<*const f32>::cast::<c_void>);
         let pointer = |address: u64| address as *mut c_void;
-        let (x, y) = (pointer(rows.data().address()), pointer(out.data().address()));
+        let to = out.data().address_of(first_column..(rows.rows() - 1) * stride + end)?;
+        let (x, y) = (pointer(rows.data().address()), pointer(to));
         // SAFETY: layouts are those of the slices, as just checked; handles and factors live until the call returns.
         let called = unsafe {
             let [a, b, c] = [&call.weight, &call.rows, &call.out].map(|layout| layout.0);
@@ -158,13 +179,19 @@ struct Call {
 }
 
 impl Call {
-    fn new((outputs, inputs): (usize, usize), side: WeightSide, element: cudaDataType, rows: usize) -> Result<Self> {
+    /// For some rows, and elements of a row of the output and what is beside it.
+    fn new(
+        (outputs, inputs): (usize, usize),
+        side: WeightSide,
+        element: cudaDataType,
+        (rows, stride): (usize, usize),
+    ) -> Result<Self> {
         let (from, to) = if side == WeightSide::Inputs { (inputs, outputs) } else { (outputs, inputs) };
         Ok(Self {
             operation: Operation::new(side == WeightSide::Inputs)?,
-            weight: Layout::new(element, inputs, outputs)?,
-            rows: Layout::new(element, from, rows)?,
-            out: Layout::new(f32::TYPE, to, rows)?,
+            weight: Layout::new(element, (inputs, inputs), outputs)?,
+            rows: Layout::new(element, (from, from), rows)?,
+            out: Layout::new(f32::TYPE, (to, stride), rows)?,
         })
     }
 }
@@ -172,9 +199,9 @@ impl Call {
 struct Layout(cublasLtMatrixLayout_t);
 
 impl Layout {
-    /// Of a row-major matrix `[rows, width]`.
-    fn new(element: cudaDataType, width: usize, rows: usize) -> Result<Self> {
-        let layout = lt::create_matrix_layout(element, width as u64, rows as u64, width as i64);
+    /// Of a row-major matrix `[rows, width]` with rows `stride` elements apart.
+    fn new(element: cudaDataType, (width, stride): (usize, usize), rows: usize) -> Result<Self> {
+        let layout = lt::create_matrix_layout(element, width as u64, rows as u64, stride as i64);
         layout.map(Self).map_err(|error| CudaError::matmul("cublasLtMatrixLayoutCreate", error))
     }
 }

@@ -198,11 +198,23 @@ impl<T: Element> Slice<T> {
 
     /// The elements. Waits for all work on the device.
     pub fn to_host(&self) -> Result<Vec<T>> {
-        let mut values = vec![T::default(); self.len];
-        if !self.is_empty() {
-            self.arena.driver.copy_out(&mut values, self.address)?;
+        self.part_to_host(0..self.len)
+    }
+
+    /// Some of the elements. Waits for all work on the device.
+    pub fn part_to_host(&self, range: Range<usize>) -> Result<Vec<T>> {
+        let (from, mut values) = (self.address_of(range.clone())?, vec![T::default(); range.len()]);
+        if !values.is_empty() {
+            self.arena.driver.copy_out(&mut values, from)?;
         }
         Ok(values)
+    }
+
+    /// Overwrites the elements from `first` on with some of another slice's.
+    pub fn copy_from(&mut self, first: usize, other: &Self, range: Range<usize>) -> Result {
+        let (from, len) = (other.address_of(range.clone())?, range.len());
+        let to = self.address_of(first..first + len)?;
+        if len == 0 { Ok(()) } else { self.arena.driver.copy(to, from, len * size_of::<T>()) }
     }
 
     /// Sets all bytes to zero.
@@ -215,11 +227,8 @@ impl<T: Element> Slice<T> {
 
     /// A copy of elements.
     pub fn copy(&self, range: Range<usize>) -> Result<Self> {
-        let (from, len) = (self.address_of(range.clone())?, range.len());
-        let to = Self::uninitialised(&self.arena, len)?;
-        if len > 0 {
-            self.arena.driver.copy(to.address, from, len * size_of::<T>())?;
-        }
+        let mut to = Self::uninitialised(&self.arena, range.len())?;
+        to.copy_from(0, self, range)?;
         Ok(to)
     }
 }

@@ -1,55 +1,87 @@
-//! The foundation of a backend for NVIDIA GPUs: the device, its memory, kernels, and ops on rows. It does not implement
-//! [`Backend`](super::Backend) yet, so no engine can use it; `docs/cuda.md` says what is here, and that nothing of it ever ran on
-//! a GPU.
+//! NVIDIA GPUs: the device, its memory, kernels, ops on rows, and [`Cuda`], which implements [`Backend`](super::Backend) with them.
+//! `docs/cuda.md` says what is here, and that nothing of it ever ran on a GPU.
 //!
-//! Compiled in tests, and with the cargo feature `cuda`: the binary does without. Libraries of CUDA are opened when a device is,
-//! and a machine without them gets a [`CudaError`]. Nothing panics: extents that do not fit together are errors, before anything is
-//! launched.
+//! Compiled in tests, and with the cargo feature `cuda`. Libraries of CUDA are opened when a device is, and a machine without them
+//! gets a [`CudaError`]. Ops do not panic: extents that do not fit together are errors, before anything is launched. [`Cuda`] makes
+//! panics of them, as the trait says.
 //!
 //! - `driver.rs`: calls of the driver on one device and one stream. All ops run on it, in the order in which they are called.
 //! - `memory.rs`: an [`Arena`] of device memory and typed [`Slice`]s of it.
 //! - `kernels.rs`: PTX, as `make kernels` compiles it from `kernels/`, and checked launches.
-//! - `device.rs`: a [`CudaDevice`] joins these; `rows.rs`: rows on it.
+//! - `device.rs`: a [`CudaDevice`] joins these; `rows.rs`: rows on it; `facts.rs`: its libraries and its rates.
+//! - `backend/`: the implementation of the trait.
 //! - The other files: ops, each with its gradient. Contracts are those of the ops of [`Backend`](super::Backend) with these names.
 //!   The order of a row's sums depends on its width alone.
 
 mod activation;
 mod attention;
+mod attention_tiles;
+mod backend;
+mod bias;
+mod combine;
+mod copies;
 mod device;
 mod driver;
 mod embedding;
 mod error;
+mod facts;
 mod head;
 mod kernels;
+mod latent;
 mod library;
+mod logits;
 mod lora;
 mod matmul;
 mod memory;
+mod nccl;
 mod norm;
 mod optimizer;
+mod ranks;
 mod rotary;
+mod routing;
 mod rows;
 mod sampling;
+mod scalar_head;
+mod sinks;
 mod squares;
+mod tensor_attention;
+mod vocabulary;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use activation::{activate, activate_backward};
 pub use attention::{DeviceAttention, DeviceKvPool, DeviceSpans, attention, attention_backward, kv_write};
+pub use attention_tiles::has_tensor_attention;
+pub use backend::Cuda;
+pub use bias::{add_bias, bias_backward};
+pub use combine::{combine, combine_backward};
+pub use copies::{gather, part_of_rows, round_bf16, scatter, shift};
 pub use device::CudaDevice;
 pub use embedding::{embed, embed_backward};
 pub use error::CudaError;
-pub use head::{DeviceTargets, Head, head_backward, target_logprobs};
+pub use facts::{DeviceRates, measure_rates, open_libraries};
+pub use head::{DeviceLogSums, DeviceTargets, Head, LogitChunk, head_backward, logit_gradient, target_logprobs};
+pub use latent::{
+    DeviceLatentRotation, add_rows, columns, head_values, join_columns, join_heads, pad_values, split_heads,
+};
+pub use logits::{change_logits, sample_tokens, score, score_part};
 pub use lora::{DeviceAdapter, LoraTable, OuterProduct, WeightColumns, outer_products};
 pub use matmul::{Matmul, MatmulPlan, WeightSide};
 pub use memory::{Arena, Slice};
+pub use nccl::{Nccl, NcclId};
 pub use norm::{DeviceNorm, add_norm, norm, norm_backward};
 pub use optimizer::{DeviceStep, adamw};
+pub use ranks::DeviceRanks;
 pub use rotary::{DeviceRotation, HeadNorms, rotate, rotate_backward};
+pub use routing::{route, route_backward};
 pub use rows::{DeviceRows, RowElement};
-pub use sampling::{DeviceRequest, SampleCounter, Sampled, sample, uniforms};
+pub use sampling::{DeviceLogits, DeviceRequest, SampleCounter, Sampled, sample, uniforms};
+pub use scalar_head::{DeviceScalarHead, scalar_head, scalar_head_backward};
+pub use sinks::{add_sinks, sinks_backward};
 pub use squares::{add, squared_norms};
+pub use tensor_attention::{tensor_attention, tensor_attention_backward};
+pub use vocabulary::{join_logits, spread};
 
 /// Result of calls of this module.
 pub type Result<T = ()> = std::result::Result<T, CudaError>;

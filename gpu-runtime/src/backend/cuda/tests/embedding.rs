@@ -35,7 +35,7 @@ fn gradients_of_a_token_are_added_in_order() {
         for width in [1, 70] {
             let (dx, old) = (values(7 * width, 2), values(9 * width, 3));
             let mut gradient = rows::<f32>(device, &old, width);
-            embed_backward(device, &TOKENS, &rows(device, &dx, width), 0.7, &mut gradient).unwrap();
+            embed_backward(device, &TOKENS, &rows(device, &dx, width), 0.7, gradient.data_mut()).unwrap();
             let mut expected = HostParams(vec![old]);
             let into = EmbeddingGradient::Param(&mut expected, 0);
             Reference.embed_backward(&TOKENS, &Matrix::new(dx, width), 0.7, into);
@@ -47,11 +47,11 @@ fn gradients_of_a_token_are_added_in_order() {
 #[test]
 fn tokens_beyond_the_vocabulary_are_refused() {
     on_device(|device| {
-        let mut table = DeviceRows::zeros(device, 9, 4).unwrap();
+        let mut table = DeviceRows::<f32>::zeros(device, 9, 4).unwrap();
         let refused = embed(device, &table, &[3, 9], 1.0);
         assert!(matches!(refused, Err(CudaError::Extent { found: 9, .. })), "{refused:?}");
         let dx = DeviceRows::zeros(device, 1, 4).unwrap();
-        assert!(embed_backward(device, &[9], &dx, 1.0, &mut table).is_err());
-        assert!(embed_backward(device, &[1, 2], &dx, 1.0, &mut table).is_err());
+        assert!(embed_backward(device, &[9], &dx, 1.0, table.data_mut()).is_err());
+        assert!(embed_backward(device, &[1, 2], &dx, 1.0, table.data_mut()).is_err());
     });
 }

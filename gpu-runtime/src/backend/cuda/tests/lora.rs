@@ -132,8 +132,8 @@ fn gradients_of_weights_are_sums_over_rows_in_order() {
         let mut gradients = olds.each_ref().map(|old| device.upload(old).unwrap());
         let [first, second] = gradients.each_mut();
         let mut products = [
-            OuterProduct { gradient: first, rows: (0, 4), left: 5, right: 37 },
-            OuterProduct { gradient: second, rows: (4, 5), left: 11, right: 3 },
+            OuterProduct { gradient: first, first: 0, rows: (0, 4), left: 5, right: 37 },
+            OuterProduct { gradient: second, first: 0, rows: (4, 5), left: 11, right: 3 },
         ];
         let (on_left, on_right) = (rows(device, &left, 20), rows(device, &right, 40));
         outer_products(device, (&on_left, 2), (&on_right, 1), &mut products).unwrap();
@@ -148,7 +148,7 @@ fn gradients_of_weights_are_sums_over_rows_in_order() {
             assert_eq!(found.to_host().unwrap(), expected);
         }
         let [first, _] = gradients.each_mut();
-        let mut wide = [OuterProduct { gradient: first, rows: (0, 10), left: 5, right: 37 }];
+        let mut wide = [OuterProduct { gradient: first, first: 0, rows: (0, 10), left: 5, right: 37 }];
         assert!(outer_products(device, (&on_left, 2), (&on_right, 1), &mut wide).is_err(), "there are 9 rows");
     });
 }

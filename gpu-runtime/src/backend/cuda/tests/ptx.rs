@@ -36,6 +36,38 @@ fn every_source_is_loaded() {
     assert_eq!(stems(&folder("ptx"), "ptx"), loaded);
 }
 
+/// The table's rows of a source: checksum of its PTX, kernel, and for each architecture registers, shared memory and spills.
+fn resources(source: &str) -> Vec<(&'static str, &'static str, Vec<Vec<u32>>)> {
+    let rows = include_str!("../resources.txt").lines().filter(|line| !line.starts_with('#'));
+    let row = |line: &'static str| {
+        let mut columns = line.split(' ');
+        let own = columns.next() == Some(source);
+        let [checksum, kernel] = [columns.next().unwrap(), columns.next().unwrap()];
+        let needs = columns.map(|of| of.split('/').map(|number| number.parse().unwrap()).collect());
+        own.then(|| (checksum, kernel, needs.collect()))
+    };
+    rows.filter_map(row).collect()
+}
+
+#[test]
+fn the_table_of_resources_is_of_this_ptx() {
+    let kernels = PTX.iter().map(|(_, ptx)| entries(ptx).unwrap().len()).sum::<usize>();
+    assert_eq!(PTX.iter().map(|(source, _)| resources(source).len()).sum::<usize>(), kernels);
+    for (source, ptx) in PTX {
+        let rows = resources(source);
+        let names: BTreeSet<&str> = rows.iter().map(|(_, kernel, _)| *kernel).collect();
+        assert_eq!(names, entries(ptx).unwrap().into_iter().map(|(name, _)| name).collect());
+        let checksum = format!("{:08x}", crc32fast::hash(ptx.as_bytes()));
+        for (found, kernel, needs) in rows {
+            assert_eq!(found, checksum, "{source}.ptx has changed since: run `make kernels`");
+            assert_eq!(needs.len(), 3, "{kernel}");
+            // What a block may have without being asked, and a thread at all.
+            let fits = |of: &Vec<u32>| of.len() == 3 && of[0] <= 255 && of[1] <= 48 << 10 && of[2] == 0;
+            assert!(needs.iter().all(fits), "{kernel}: {needs:?}");
+        }
+    }
+}
+
 #[test]
 fn sources_include_nothing_and_name_no_architecture() {
     for name in stems(&folder("kernels"), "cu") {

@@ -1,18 +1,25 @@
 use super::simulated::on_device;
 use super::support::{close, rows, values};
-use crate::backend::cuda::{CudaDevice, DeviceRequest, SampleCounter, Slice, sample, uniforms};
+use crate::backend::cuda::{
+    CudaDevice, DeviceLogits, DeviceRequest, DeviceRows, SampleCounter, Slice, sample, uniforms,
+};
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{Backend, Logits, Rows, SampledToken, SamplingRule, TokenRequest};
 use crate::rng::uniform;
 
 fn request(row: u32, temperature: f32) -> DeviceRequest {
-    DeviceRequest { row, temperature, min_p: 0.0, top_k: None, top_p: 1.0, report: 0 }
+    DeviceRequest { row, temperature, min_p: 0.0, top_k: None, top_p: 1.0, report: 0, changed: None }
+}
+
+/// Logits that were computed together.
+fn whole(rows: &DeviceRows) -> DeviceLogits<'_> {
+    DeviceLogits { rows, part: rows.width().max(1), changed: None }
 }
 
 /// What the reference samples.
 fn expected(logits: &Matrix, requests: &[DeviceRequest], us: &[f64]) -> Vec<SampledToken> {
     let request = |(request, u): (&DeviceRequest, &f64)| {
-        let DeviceRequest { row, temperature, min_p, top_k, top_p, report } = *request;
+        let DeviceRequest { row, temperature, min_p, top_k, top_p, report, changed: _ } = *request;
         let rule = SamplingRule { temperature, min_p, top_k, top_p, u: *u, changes: None };
         TokenRequest { row: row as usize, rule, report: report as usize }
     };
@@ -23,7 +30,7 @@ fn expected(logits: &Matrix, requests: &[DeviceRequest], us: &[f64]) -> Vec<Samp
 /// Samples on the device and on the reference: the same tokens, and the same ones reported.
 fn compare(device: &CudaDevice, logits: &[f32], vocabulary: usize, requests: &[DeviceRequest], us: &[f64]) {
     let numbers = device.upload(us).unwrap();
-    let sampled = sample(device, &rows(device, logits, vocabulary), requests, &numbers).unwrap();
+    let sampled = sample(device, &whole(&rows(device, logits, vocabulary)), requests, &numbers).unwrap();
     let expected = expected(&Matrix::new(logits.to_vec(), vocabulary), requests, us);
     let tokens: Vec<u32> = expected.iter().map(|sampled| sampled.token).collect();
     assert_eq!(sampled.tokens.to_host().unwrap(), tokens, "{requests:?} {us:?}");
@@ -133,7 +140,7 @@ fn numbers_stay_on_the_device() {
         let logits = logits(200, 83);
         let counter = SampleCounter { seed: 11, index: 2, position: 5 };
         let numbers: Slice<f64> = uniforms(device, &device.upload(&[counter]).unwrap()).unwrap();
-        let found = sample(device, &rows(device, &logits, 200), &[request(0, 1.0)], &numbers).unwrap();
+        let found = sample(device, &whole(&rows(device, &logits, 200)), &[request(0, 1.0)], &numbers).unwrap();
         let expected = expected(&Matrix::new(logits, 200), &[request(0, 1.0)], &[uniform(11, 2, 5)]);
         assert_eq!(found.tokens.to_host().unwrap(), [expected[0].token]);
     });
@@ -144,9 +151,15 @@ fn rows_are_checked() {
     on_device(|device| {
         let logits = rows::<f32>(device, &[0.0; 10], 5);
         let numbers = device.upload(&[0.5f64]).unwrap();
-        assert!(sample(device, &logits, &[request(2, 1.0)], &numbers).is_err());
-        assert!(sample(device, &logits, &[request(0, 1.0); 2], &numbers).is_err());
-        assert!(sample(device, &rows(device, &[], 0), &[], &device.zeros(0).unwrap()).is_err());
-        assert!(sample(device, &logits, &[], &device.zeros(0).unwrap()).unwrap().tokens.is_empty());
+        let all = whole(&logits);
+        assert!(sample(device, &all, &[request(2, 1.0)], &numbers).is_err());
+        assert!(sample(device, &all, &[request(0, 1.0); 2], &numbers).is_err());
+        assert!(sample(device, &DeviceLogits { part: 0, ..all }, &[request(0, 1.0)], &numbers).is_err());
+        let changed = DeviceRequest { changed: Some(0), ..request(0, 1.0) };
+        assert!(sample(device, &all, &[changed], &numbers).is_err(), "no logits are changed");
+        let narrow = rows::<f32>(device, &[0.0; 4], 4);
+        assert!(sample(device, &DeviceLogits { changed: Some(&narrow), ..all }, &[changed], &numbers).is_err());
+        assert!(sample(device, &whole(&rows(device, &[], 0)), &[], &device.zeros(0).unwrap()).is_err());
+        assert!(sample(device, &all, &[], &device.zeros(0).unwrap()).unwrap().tokens.is_empty());
     });
 }

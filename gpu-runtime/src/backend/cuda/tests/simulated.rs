@@ -1,13 +1,20 @@
-//! Runs tests in processes that find the simulated CUDA libraries, which are looked for when a process starts.
+//! Runs tests in processes that find the simulated CUDA libraries, which are looked for when a process starts; or, where a variable
+//! says so, in this process on a GPU.
 
+use std::process::Command;
 use std::sync::LazyLock;
 
 use cuda_sim_harness::Simulator;
 
-use crate::backend::cuda::{CudaDevice, Result};
+use super::mutants::MUTANT;
+use crate::backend::Dtype;
+use crate::backend::cuda::{Cuda, CudaDevice, Result};
 
 /// Set in these processes.
 const MARK: &str = "TRAINYARD_TEST_ON_SIMULATED_DEVICE";
+
+/// Set where tests run on a GPU with the libraries that are installed: see `make test-gpu`.
+const ON_GPU: &str = "TRAINYARD_TEST_ON_GPU";
 
 /// Orders of blocks, warps and streams.
 const SEEDS: [(&str, &str); 2] = [("CUDASIM_SEED", "1"), ("CUDASIM_SEED", "2")];
@@ -22,38 +29,84 @@ pub(super) fn on_device<F: FnOnce(&CudaDevice)>(body: F) {
         body(&device);
         return device.synchronize().unwrap();
     }
-    SEEDS.into_iter().for_each(|seed| run::<F>(&SIMULATOR, seed));
+    SEEDS.into_iter().for_each(|seed| run::<F>(&SIMULATOR, &[seed]));
 }
 
-/// Calls `body` with what opening the simulated device returned, for one setting of the simulator.
+/// As [`on_device`], with a backend of a type.
+pub(crate) fn on_backend<F: FnOnce(Cuda)>(dtype: Dtype, body: F) {
+    if is_there() {
+        return body(Cuda::open(0, dtype).unwrap());
+    }
+    SEEDS.into_iter().for_each(|seed| run::<F>(&SIMULATOR, &[seed]));
+}
+
+/// As [`on_backend`], for one setting of the simulator.
+pub(crate) fn on_backend_with<F: FnOnce(Cuda)>(setting: (&str, &str), dtype: Dtype, body: F) {
+    if is_there() {
+        return body(Cuda::open(0, dtype).unwrap());
+    }
+    run::<F>(&SIMULATOR, &[setting]);
+}
+
+/// Calls `body` with what opening the simulated device returned, for one setting of the simulator. A GPU has no such settings.
 pub(super) fn with_setting<F: FnOnce(Result<CudaDevice>)>(setting: (&str, &str), body: F) {
+    assert!(!on_gpu(), "a fault is injected: only the simulated device has them");
     if is_there() {
         return body(CudaDevice::open(0, 0));
     }
-    run::<F>(&SIMULATOR, setting);
+    run::<F>(&SIMULATOR, &[setting]);
+}
+
+/// Calls `body` for some settings of the simulator.
+pub(super) fn with_settings<F: FnOnce()>(settings: &[(&str, &str)], body: F) {
+    if is_there() {
+        return body();
+    }
+    run::<F>(&SIMULATOR, settings);
 }
 
 /// The same with a library of which a function is missing.
 pub(super) fn without_symbol<F: FnOnce(Result<CudaDevice>)>(library: &str, symbol: &str, body: F) {
+    assert!(!on_gpu(), "a function is removed: only the simulated libraries are changed");
     if is_there() {
         return body(CudaDevice::open(0, 0));
     }
     let simulator = Simulator::new(&format!("gpu-runtime-{symbol}")).unwrap();
     simulator.remove_symbol(library, symbol).unwrap();
-    run::<F>(&simulator, SEEDS[0]);
+    run::<F>(&simulator, &SEEDS[..1]);
 }
 
 fn is_there() -> bool {
-    std::env::var_os(MARK).is_some()
+    on_gpu() || std::env::var_os(MARK).is_some()
+}
+
+fn on_gpu() -> bool {
+    std::env::var_os(ON_GPU).is_some()
+}
+
+/// Whether a test fails in a process whose kernels have this mutant, with one of the seeds.
+pub(super) fn fails_with_mutant(test: &str, mutant: usize) -> bool {
+    let (module, _) = module_path!().rsplit_once("::").unwrap();
+    let test = format!("{}::{test}", module.split_once("::").unwrap().1);
+    SEEDS.into_iter().any(|seed| {
+        let output = command(&SIMULATOR, &test, &[seed]).env(MUTANT, mutant.to_string()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("running 1 test"), "there is no test {test}");
+        !output.status.success()
+    })
+}
+
+fn command(simulator: &Simulator, test: &str, settings: &[(&str, &str)]) -> Command {
+    let mut program = simulator.command(std::env::current_exe().unwrap());
+    program.args([test, "--exact", "--nocapture", "--test-threads", "1"]).env(MARK, "1").envs(settings.iter().copied());
+    program
 }
 
 /// Runs the test that `F` is a closure of in another process.
-fn run<F>(simulator: &Simulator, (name, value): (&str, &str)) {
+fn run<F>(simulator: &Simulator, settings: &[(&str, &str)]) {
     let closure = std::any::type_name::<F>();
     let test = closure.split_once("::").unwrap().1.trim_end_matches("::{{closure}}");
-    let mut program = simulator.command(std::env::current_exe().unwrap());
-    program.args([test, "--exact", "--nocapture", "--test-threads", "1"]).env(MARK, "1").env(name, value);
-    let output = program.output().unwrap();
+    let output = command(simulator, test, settings).output().unwrap();
     let [text, report] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-    assert!(output.status.success() && text.contains("1 passed"), "{name}={value}\n{text}\n{report}");
+    assert!(output.status.success() && text.contains("1 passed"), "{settings:?}\n{text}\n{report}");
 }

@@ -1,0 +1,215 @@
+//! The op suite: every op of a backend on small inputs against the processor's, with the error and what it may be.
+//!
+//! `trainyard doctor` runs it on a GPU. The functions of the other files call ops and return what they computed; tests compare
+//! these for more inputs and backends.
+//!
+//! - `blocks.rs`, `attention.rs`, `head.rs`, `family.rs`: ops of models. `storage.rs`: weights, parameters, rows. `sampling.rs`:
+//!   sampled tokens and scores.
+//! - `suite.rs`: which inputs the suite has.
+
+mod attention;
+mod blocks;
+mod family;
+mod head;
+mod sampling;
+mod storage;
+mod suite;
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+pub(crate) use attention::attention;
+pub(crate) use blocks::{activations, embeddings, linears, norms};
+#[cfg(test)]
+pub(crate) use family::positions;
+pub(crate) use family::{experts, latent_heads, scalar_heads, sigmoid, sinks};
+pub(crate) use head::{head_parts, heads, score_parts, spread};
+
+use super::{Backend, Dtype, HostBackend, HostKernels, Params};
+use crate::fault::panic_text;
+use crate::rng::kaiming_uniform_fill;
+
+/// Rows from and to the host.
+pub trait HostAccess: Backend {
+    /// Rows of `width` elements.
+    fn rows(&self, rows: &[f32], width: usize) -> Self::Rows;
+
+    /// The elements of rows.
+    fn values(&self, rows: &Self::Rows) -> Vec<f32>;
+
+    /// The elements of a gradient with respect to a linear layer's output.
+    fn gradient(&self, dy: &Self::OutputGradient<'_>) -> Vec<f32>;
+
+    /// The elements of a linear layer's input.
+    fn input(&self, x: &Self::WeightInput<'_>) -> Vec<f32>;
+}
+
+impl HostAccess for HostBackend {
+    fn rows(&self, rows: &[f32], width: usize) -> Self::Rows {
+        let mut out = self.alloc(rows.len() / width, width);
+        out.copy_from_slice(rows);
+        out
+    }
+
+    fn values(&self, rows: &Self::Rows) -> Vec<f32> {
+        rows.to_vec()
+    }
+
+    fn gradient(&self, dy: &Self::OutputGradient<'_>) -> Vec<f32> {
+        dy.to_rows()
+    }
+
+    fn input(&self, x: &Self::WeightInput<'_>) -> Vec<f32> {
+        x.to_rows()
+    }
+}
+
+/// What ops computed, by name.
+pub(crate) type Results = Vec<(&'static str, Vec<f32>)>;
+
+/// Some ops of a device, compared with the processor's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpCheck {
+    /// Which ops.
+    pub ops: &'static str,
+    /// Element type of weights.
+    pub dtype: Dtype,
+    /// The result that differs most.
+    pub result: &'static str,
+    /// By how much it does, relative to its largest element, or to 1 if that is smaller.
+    pub error: f32,
+    /// What the error may be.
+    pub tolerance: f32,
+    /// Why there are no results, where that is so.
+    pub failure: Option<String>,
+}
+
+impl OpCheck {
+    /// The ops and the type.
+    pub fn name(&self) -> String {
+        format!("{}, {}", self.ops, self.dtype.name())
+    }
+
+    /// The error and what it may be, or why there is none.
+    pub fn value(&self) -> String {
+        let Self { result, error, tolerance, failure, .. } = self;
+        failure.clone().unwrap_or_else(|| format!("error {error:.1e} ({result}), at most {tolerance:.0e}"))
+    }
+
+    /// Whether the results are near enough.
+    pub fn holds(&self) -> bool {
+        self.failure.is_none() && self.error <= self.tolerance
+    }
+}
+
+impl fmt::Display for OpCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name(), self.value())
+    }
+}
+
+/// The processor as the suite compares with it.
+pub fn host_backend(dtype: Dtype) -> HostBackend {
+    // Better kernels pack what gradients of weights read, and do not store its rows.
+    HostBackend::with_isa(0, HostKernels::detect().min(HostKernels::Avx2)).with_dtype(dtype)
+}
+
+/// Runs every op on a device and on the processor, which have one element type. A device that fails altogether ends the suite.
+pub fn check<B: HostAccess>(device: &B, host: &HostBackend) -> Vec<OpCheck> {
+    let mut checks = Vec::new();
+    for (case, expected) in suite::cases::<B>().into_iter().zip(suite::cases::<HostBackend>()) {
+        let found = catch_unwind(AssertUnwindSafe(|| (case.run)(device)));
+        let compared = found.map_err(|panic| panic_text(&*panic).to_owned());
+        let compared = compared.and_then(|found| difference(&found, &(expected.run)(host)));
+        let tolerance = if host.dtype() == Dtype::F32 { case.tolerance } else { case.rounded_tolerance };
+        let ((result, error), failure) = match compared {
+            Ok(worst) => (worst, None),
+            Err(failure) => (("", f32::NAN), Some(failure)),
+        };
+        checks.push(OpCheck { ops: case.ops, dtype: host.dtype(), result, error, tolerance, failure });
+        if device.failure().is_some() {
+            break;
+        }
+    }
+    checks
+}
+
+/// The result that differs most, and by how much.
+fn difference(found: &Results, expected: &Results) -> Result<(&'static str, f32), String> {
+    let mut worst = ("all", 0.0);
+    for ((name, found), (_, expected)) in found.iter().zip(expected) {
+        if found.len() != expected.len() {
+            return Err(format!("{name} has {} elements, not {}", found.len(), expected.len()));
+        }
+        let most = expected.iter().fold(1f32, |most, x| most.max(x.abs()));
+        for (found, expected) in found.iter().zip(expected) {
+            let error = (found - expected).abs() / most;
+            if error.is_nan() && found.to_bits() != expected.to_bits() {
+                return Err(format!("{name} has {found} instead of {expected}"));
+            }
+            if error > worst.1 {
+                worst = (name, error);
+            }
+        }
+    }
+    Ok(worst)
+}
+
+/// A number generator; each call returns an independent stream.
+pub(crate) struct Numbers(pub(crate) u64);
+
+impl Numbers {
+    /// Numbers in [-1, 1).
+    pub(crate) fn take(&mut self, len: usize) -> Vec<f32> {
+        self.0 += 1;
+        let mut out = vec![0.0; len];
+        kaiming_uniform_fill(self.0, 7, &mut out, 1.0);
+        out
+    }
+}
+
+/// The elements of all parameters.
+pub(crate) fn host(params: &impl Params) -> Vec<f32> {
+    (0..params.len()).flat_map(|i| params.host(i).into_owned()).collect()
+}
+
+/// Cosines and sines of 200 positions, `[position][half]`.
+fn rotary_table(theta: f64, half: usize) -> Vec<(f32, f32)> {
+    let angle = |position: usize, i: usize| position as f64 * theta.powf(-(i as f64) / half as f64);
+    let pair = |angle: f64| (angle.cos() as f32, angle.sin() as f32);
+    (0..200).flat_map(|position| (0..half).map(move |i| pair(angle(position, i)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_processor_agrees_with_itself() {
+        for dtype in [Dtype::F32, Dtype::Bf16] {
+            let host = host_backend(dtype);
+            for op in check(&host, &host_backend(dtype)) {
+                assert!(op.holds() && op.error == 0.0, "{op}");
+            }
+        }
+    }
+
+    #[test]
+    fn differences_are_relative_to_the_largest_element() {
+        let of = |values: &[f32]| vec![("x", vec![0.5]), ("y", values.to_vec())];
+        assert_eq!(difference(&of(&[4.0, 1.0]), &of(&[4.0, 2.0])), Ok(("y", 0.25)));
+        assert_eq!(difference(&of(&[0.25]), &of(&[0.5])), Ok(("y", 0.25)));
+        assert_eq!(difference(&of(&[f32::NAN]), &of(&[f32::NAN])), Ok(("all", 0.0)));
+        assert!(difference(&of(&[f32::NAN]), &of(&[1.0])).is_err_and(|text| text.contains("NaN instead of 1")));
+        assert!(difference(&of(&[]), &of(&[1.0])).is_err_and(|text| text.contains("0 elements")));
+    }
+
+    #[test]
+    fn a_result_that_is_off_does_not_hold() {
+        let op = OpCheck { ops: "norms", dtype: Dtype::F32, result: "y", error: 2e-3, tolerance: 1e-3, failure: None };
+        assert!(!op.holds());
+        assert_eq!(op.to_string(), "norms, f32: error 2.0e-3 (y), at most 1e-3");
+        assert!(OpCheck { error: 1e-3, ..op.clone() }.holds());
+        assert!(!OpCheck { error: 0.0, failure: Some("lost".to_owned()), ..op }.holds());
+    }
+}

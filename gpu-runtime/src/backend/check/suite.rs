@@ -1,0 +1,56 @@
+//! Inputs of the suite: small, of odd extents, the same every time.
+
+use super::{
+    HostAccess, Results, activations, attention, embeddings, experts, head_parts, heads, latent_heads, linears, norms,
+    scalar_heads, score_parts, sigmoid, sinks, spread,
+};
+use crate::backend::check::{sampling, storage};
+use crate::backend::{Activation, AttentionShape, LatentHeads, RouterRule};
+
+/// Ops on one input.
+pub(super) struct Case<B> {
+    pub(super) ops: &'static str,
+    pub(super) run: fn(&B) -> Results,
+    /// Where weights are f32.
+    pub(super) tolerance: f32,
+    /// Where weights are bf16: of ops that round, both sides do so in other places.
+    pub(super) rounded_tolerance: f32,
+}
+
+/// Of sums in f32, in another order.
+const SUMS: f32 = 2e-5;
+/// Of sums of elements that were rounded to bf16, which has 8 bits.
+const ROUNDED: f32 = 2e-2;
+
+const SHAPE: AttentionShape = AttentionShape { layers: 2, heads: 4, kv_heads: 2, head_dim: 16, scale: 0.25 };
+const LATENT: LatentHeads = LatentHeads { heads: 3, nope: 6, rope: 4, value: 8, width: 10, interleaved: true };
+
+pub(super) fn cases<B: HostAccess>() -> Vec<Case<B>> {
+    let case = |ops, run, tolerance, rounded_tolerance| Case { ops, run, tolerance, rounded_tolerance };
+    vec![
+        case("weights", |b| storage::weights(b, 9, 40, 1), SUMS, ROUNDED),
+        case("parameters and AdamW", |b| storage::parameters(b, &[300, 7], 2), SUMS, SUMS),
+        case("rows", |b| storage::rows(b, 33, 3), 0.0, 0.0),
+        case("embeddings", |b| embeddings(b, 33, 4), SUMS, SUMS),
+        case("norms", |b| norms(b, 5, 70, 5), SUMS, SUMS),
+        case("SwiGLU", |b| activations(b, Activation::Silu, 5, 33, 6), SUMS, ROUNDED),
+        case("GeGLU", |b| activations(b, Activation::GeluTanh, 5, 33, 7), SUMS, ROUNDED),
+        case("clamped SwiGLU", |b| activations(b, Activation::ClampedSwish, 5, 33, 8), SUMS, ROUNDED),
+        case("linear layers with adapters", |b| linears(b, 9, 40, [32, 8], 5, 9), SUMS, ROUNDED),
+        case("rotation and attention", |b| attention(b, SHAPE, [40, 7], None, 10), SUMS, ROUNDED),
+        case("attention with a window", |b| attention(b, SHAPE, [40, 7], Some(5), 11), SUMS, ROUNDED),
+        case("blocks of keys and values", |b| storage::blocks(b, SHAPE, 12), SUMS, ROUNDED),
+        case("loss head", |b| heads(b, 9, 24, 152, true, false, 13), SUMS, ROUNDED),
+        case("loss head, trained", |b| heads(b, 9, 24, 152, false, true, 14), SUMS, ROUNDED),
+        case("part of a loss head", |b| head_parts(b, (6, 24, 100, 4), (true, false), 15), SUMS, ROUNDED),
+        case("scores of a part", |b| score_parts(b, (3, 152, 140), 16), SUMS, SUMS),
+        case("rows among zeros", |b| spread(b, &[4, 0, 2], 6, 7), 0.0, 0.0),
+        case("samples", |b| sampling::samples(b, 150, 17), SUMS, SUMS),
+        case("scores", |b| sampling::scores(b, 150, 18), SUMS, SUMS),
+        case("experts by softmax", |b| experts(b, RouterRule::softmax(2, true), 7, 5, 33, 19), SUMS, SUMS),
+        case("experts by sigmoids", |b| experts(b, sigmoid(2, true, (4, 2), 2.5), 7, 8, 33, 20), SUMS, SUMS),
+        case("attention sinks", |b| sinks(b, 7, 3, 10, 21), SUMS, SUMS),
+        case("scalar heads", |b| scalar_heads(b, 7, 70, 22), SUMS, SUMS),
+        case("latent attention's heads", |b| latent_heads(b, LATENT, 5, 23), SUMS, SUMS),
+    ]
+}

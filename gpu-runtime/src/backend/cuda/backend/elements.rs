@@ -1,0 +1,161 @@
+//! Rows in the type that GEMMs multiply.
+
+use half::bf16;
+
+use super::super::memory::Slice;
+use super::super::{CudaDevice, CudaError, DeviceRows, Result, RowElement, round_bf16};
+use crate::backend::{Dtype, Held};
+
+/// `[rows, width]` of f32 or bf16: weights, and inputs of GEMMs.
+pub enum Elements {
+    /// Of a backend whose type is f32.
+    F32(DeviceRows<f32>),
+    /// Of one whose type is bf16.
+    Bf16(DeviceRows<bf16>),
+}
+
+impl Elements {
+    /// Elements with anything in them.
+    pub(super) fn uninitialised(device: &CudaDevice, dtype: Dtype, rows: usize, width: usize) -> Result<Self> {
+        Ok(match dtype {
+            Dtype::F32 => Self::F32(DeviceRows::uninitialised(device, rows, width)?),
+            Dtype::Bf16 => Self::Bf16(DeviceRows::uninitialised(device, rows, width)?),
+        })
+    }
+
+    /// A copy of rows, rounded.
+    pub(super) fn of(device: &CudaDevice, dtype: Dtype, rows: &DeviceRows) -> Result<Self> {
+        let mut to = Self::uninitialised(device, dtype, rows.rows(), rows.width())?;
+        to.write_device(device, 0, rows.data(), (0, rows.data().len()))?;
+        Ok(to)
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        match self {
+            Self::F32(rows) => rows.rows(),
+            Self::Bf16(rows) => rows.rows(),
+        }
+    }
+
+    pub(super) fn width(&self) -> usize {
+        match self {
+            Self::F32(rows) => rows.width(),
+            Self::Bf16(rows) => rows.width(),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::F32(rows) => rows.data().len() * size_of::<f32>(),
+            Self::Bf16(rows) => rows.data().len() * size_of::<bf16>(),
+        }
+    }
+
+    /// Overwrites elements from `first` on with some of the host, rounded.
+    pub(super) fn write_host(&mut self, first: usize, values: &[f32]) -> Result {
+        match self {
+            Self::F32(rows) => rows.data_mut().write(first, values),
+            Self::Bf16(rows) => {
+                let rounded: Vec<bf16> = values.iter().map(|x| bf16::from_f32(*x)).collect();
+                rows.data_mut().write(first, &rounded)
+            }
+        }
+    }
+
+    /// Overwrites elements from `first` on with some of the device, rounded.
+    pub(super) fn write_device(
+        &mut self,
+        device: &CudaDevice,
+        first: usize,
+        values: &Slice<f32>,
+        (start, end): (usize, usize),
+    ) -> Result {
+        match self {
+            Self::F32(rows) => rows.data_mut().copy_from(first, values, start..end),
+            Self::Bf16(rows) => round_bf16(device, (values, start..end), (rows.data_mut(), first)),
+        }
+    }
+
+    /// All elements on the host.
+    pub(super) fn to_host(&self) -> Result<Vec<f32>> {
+        match self {
+            Self::F32(rows) => rows.to_host(),
+            Self::Bf16(rows) => Ok(rows.to_host()?.into_iter().map(bf16::to_f32).collect()),
+        }
+    }
+}
+
+/// The gradient with respect to a linear layer's output: in f32 for gradients of weights, and rounded for GEMMs where these are
+/// not in f32.
+pub struct OutputGradient<'a> {
+    pub(super) rows: Held<'a, DeviceRows>,
+    pub(super) rounded: Option<DeviceRows<bf16>>,
+}
+
+impl<'a> OutputGradient<'a> {
+    /// In f32.
+    pub(super) fn rows(&self) -> &DeviceRows {
+        &self.rows
+    }
+
+    pub(super) fn new(device: &CudaDevice, dtype: Dtype, rows: Held<'a, DeviceRows>) -> Result<Self> {
+        let rounded = match dtype {
+            Dtype::F32 => None,
+            Dtype::Bf16 => Some(bf16::rounded(device, &rows)?),
+        };
+        Ok(Self { rows, rounded })
+    }
+}
+
+/// Element types of GEMMs.
+pub(super) trait GemmElement: RowElement {
+    /// Rows of this type.
+    fn of(elements: &Elements) -> Result<&DeviceRows<Self>>;
+
+    /// A gradient in this type.
+    fn of_gradient<'g>(gradient: &'g OutputGradient<'_>) -> Result<&'g DeviceRows<Self>>;
+
+    /// A copy of rows in this type.
+    fn rounded(device: &CudaDevice, rows: &DeviceRows) -> Result<DeviceRows<Self>>;
+}
+
+/// Elements of a backend whose type is another one.
+fn other_type(found: usize, expected: usize) -> CudaError {
+    CudaError::Extent { op: "GEMM", what: "the bytes of an element", found, expected: expected.to_string() }
+}
+
+impl GemmElement for f32 {
+    fn of(elements: &Elements) -> Result<&DeviceRows<f32>> {
+        match elements {
+            Elements::F32(rows) => Ok(rows),
+            Elements::Bf16(_) => Err(other_type(2, 4)),
+        }
+    }
+
+    fn of_gradient<'g>(gradient: &'g OutputGradient<'_>) -> Result<&'g DeviceRows<f32>> {
+        Ok(&gradient.rows)
+    }
+
+    fn rounded(_: &CudaDevice, rows: &DeviceRows) -> Result<DeviceRows<f32>> {
+        rows.copy()
+    }
+}
+
+impl GemmElement for bf16 {
+    fn of(elements: &Elements) -> Result<&DeviceRows<bf16>> {
+        match elements {
+            Elements::Bf16(rows) => Ok(rows),
+            Elements::F32(_) => Err(other_type(4, 2)),
+        }
+    }
+
+    fn of_gradient<'g>(gradient: &'g OutputGradient<'_>) -> Result<&'g DeviceRows<bf16>> {
+        gradient.rounded.as_ref().ok_or_else(|| other_type(4, 2))
+    }
+
+    fn rounded(device: &CudaDevice, rows: &DeviceRows) -> Result<DeviceRows<bf16>> {
+        let mut to = DeviceRows::uninitialised(device, rows.rows(), rows.width())?;
+        round_bf16(device, (rows.data(), 0..rows.data().len()), (to.data_mut(), 0))?;
+        Ok(to)
+    }
+}

@@ -1,0 +1,99 @@
+//! Mixtures of experts, attention sinks, and heads with one output.
+
+use std::ops::Range;
+
+use super::super::{
+    DeviceRows, DeviceScalarHead, Slice, add_sinks, combine, combine_backward, route, route_backward, scalar_head,
+    scalar_head_backward, sinks_backward,
+};
+use super::low_rank::LowRank;
+use super::{Cuda, CudaParams};
+use crate::backend::{Dispatch, FamilyOps, RouterRule, ScalarHead};
+
+impl FamilyOps<Self> for Cuda {
+    fn route(cuda: &Self, rule: RouterRule, correction: &[f32], logits: &DeviceRows) -> (Dispatch, DeviceRows) {
+        let routed = cuda.device.upload(correction).and_then(|own| route(&cuda.device, rule, &own, logits));
+        cuda.done(routed)
+    }
+
+    fn route_backward(
+        cuda: &Self,
+        rule: RouterRule,
+        logits: &DeviceRows,
+        routed: (&Dispatch, &DeviceRows),
+        d_weights: &DeviceRows,
+    ) -> DeviceRows {
+        cuda.done(route_backward(&cuda.device, rule, logits, routed, d_weights))
+    }
+
+    fn combine(
+        cuda: &Self,
+        parts: &[DeviceRows],
+        dispatch: &Dispatch,
+        weights: Option<&DeviceRows>,
+        onto: &mut DeviceRows,
+    ) {
+        cuda.done(combine(&cuda.device, parts, dispatch, weights, onto));
+    }
+
+    fn combine_backward(
+        cuda: &Self,
+        parts: &[DeviceRows],
+        dispatch: &Dispatch,
+        weights: &DeviceRows,
+        d_out: &DeviceRows,
+    ) -> (Vec<DeviceRows>, DeviceRows) {
+        Self::combine_backward_of(cuda, parts, 0..parts.len(), dispatch, weights, d_out)
+    }
+
+    fn combine_backward_of(
+        cuda: &Self,
+        parts: &[DeviceRows],
+        held: Range<usize>,
+        dispatch: &Dispatch,
+        weights: &DeviceRows,
+        d_out: &DeviceRows,
+    ) -> (Vec<DeviceRows>, DeviceRows) {
+        cuda.done(combine_backward(&cuda.device, parts, held, dispatch, weights, d_out))
+    }
+
+    fn low_rank_rows(cuda: &Self, low_rank: &LowRank, segment: usize, rank: usize) -> DeviceRows {
+        cuda.done(low_rank.of_segment(cuda, segment, rank))
+    }
+
+    fn add_sinks(cuda: &Self, sinks: &Slice<f32>, [out, log_sums]: &mut [DeviceRows; 2]) {
+        cuda.done(add_sinks(&cuda.device, sinks, [out, log_sums]));
+    }
+
+    fn sinks_backward(
+        cuda: &Self,
+        sinks: &Slice<f32>,
+        attended: [&DeviceRows; 2],
+        d_out: &DeviceRows,
+        (CudaParams(grads), index): (&mut CudaParams, usize),
+    ) {
+        cuda.done(sinks_backward(&cuda.device, sinks, attended, d_out, &mut grads[index]));
+    }
+
+    fn scalar_head(cuda: &Self, head: ScalarHead<'_, Self>, x: &DeviceRows, rows: Range<usize>) -> Vec<f32> {
+        cuda.done(scalar_head(&cuda.device, of(head), x, rows))
+    }
+
+    fn scalar_head_backward(
+        cuda: &Self,
+        head: ScalarHead<'_, Self>,
+        x: &DeviceRows,
+        rows: Range<usize>,
+        dy: &[f32],
+        dx: &mut DeviceRows,
+        grads: Option<&mut CudaParams>,
+    ) {
+        let both = grads.and_then(|grads| grads.0.get_disjoint_mut([head.weight, head.weight + 1]).ok());
+        let grads = both.map(|[weight, bias]| DeviceScalarHead { weight, bias });
+        cuda.done(scalar_head_backward(&cuda.device, of(head), x, rows, dy, dx, grads));
+    }
+}
+
+fn of<'a>(ScalarHead { params, weight }: ScalarHead<'a, Cuda>) -> DeviceScalarHead<&'a Slice<f32>> {
+    DeviceScalarHead { weight: &params.0[weight], bias: &params.0[weight + 1] }
+}

@@ -1,0 +1,24 @@
+//! Rows from and to the host.
+
+use super::super::DeviceRows;
+use super::{Cuda, done};
+use crate::backend::check::HostAccess;
+use crate::backend::{Backend, Held};
+
+impl HostAccess for Cuda {
+    fn rows(&self, rows: &[f32], width: usize) -> DeviceRows {
+        self.done(DeviceRows::upload(self.gpu(), rows, width))
+    }
+
+    fn values(&self, rows: &DeviceRows) -> Vec<f32> {
+        done(rows.to_host())
+    }
+
+    fn gradient(&self, dy: &<Self as Backend>::OutputGradient<'_>) -> Vec<f32> {
+        done(dy.rows().to_host())
+    }
+
+    fn input(&self, x: &Held<'_, DeviceRows>) -> Vec<f32> {
+        done(x.to_host())
+    }
+}

@@ -1,0 +1,114 @@
+//! [`Backend`](crate::backend::Backend) on a GPU: [`Cuda`] calls the ops of this module's parent.
+//!
+//! - `elements.rs`: rows in the type of GEMMs. `weights.rs`: matrices, embeddings, vectors. `params.rs`: masters, moments, gradients.
+//! - `rows.rs`: activations. `linear.rs`, `low_rank.rs`: linear layers with adapters. `attention.rs`, `head.rs`, `sampling.rs`: these
+//!   ops. `family.rs`, `latent.rs`, `vocabulary.rs`: those of some families and layouts.
+//! - `ops.rs`: each op of the trait, delegated to these.
+
+mod attention;
+mod elements;
+mod embedding;
+mod family;
+mod head;
+mod host_access;
+mod latent;
+mod linear;
+mod low_rank;
+mod ops;
+mod params;
+mod rows;
+mod sampling;
+mod vocabulary;
+mod weights;
+
+use std::collections::BTreeMap;
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+
+use self::params::CudaParams;
+use super::{CudaDevice, CudaError, Matmul, MatmulPlan, Result, RowElement, WeightSide};
+use crate::backend::Dtype;
+use crate::fault::DeviceFault;
+
+/// Tokens of the vocabulary, or outputs of a layer, that one GEMM computes.
+const CHUNK: usize = 8192;
+
+/// A GPU as a backend.
+///
+/// Ops of [`Backend`](crate::backend::Backend) return no errors. Where the device refuses one, the op panics with a
+/// [`DeviceFault`], which the engine catches where it catches all panics of a request: too little memory fails the requests of the
+/// pass, and the device may be used further. Every other error of the driver or of cuBLASLt is final: calls that follow fail
+/// too, and [`Backend::failure`](crate::backend::Backend::failure) says so, with which the engine and its worker end as they do
+/// after a failed collective.
+///
+/// Differences from the contracts of the trait:
+/// - A linear layer's residual is added to the sum of the products, not first.
+/// - Collectives of rows go through the host.
+pub struct Cuda {
+    device: CudaDevice,
+    matmul: Matmul,
+    /// By extents, side and whether elements are bf16.
+    plans: Mutex<BTreeMap<(usize, usize, bool, bool), MatmulPlan>>,
+    dtype: Dtype,
+    chunk: usize,
+}
+
+impl Cuda {
+    /// On device `ordinal`, with weights and inputs of GEMMs of a type.
+    ///
+    /// # Errors
+    ///
+    /// Where a library, the device, or something that it needs is missing.
+    pub fn open(ordinal: i32, dtype: Dtype) -> Result<Self> {
+        Self::on(CudaDevice::open(ordinal, 0)?, dtype)
+    }
+
+    /// On an open device.
+    pub(super) fn on(device: CudaDevice, dtype: Dtype) -> Result<Self> {
+        let matmul = Matmul::new(&device)?;
+        Ok(Self { device, matmul, plans: Mutex::default(), dtype, chunk: CHUNK })
+    }
+
+    /// With other chunks of outputs, for tests.
+    #[cfg(test)]
+    pub(crate) fn with_chunk(self, chunk: usize) -> Self {
+        Self { chunk, ..self }
+    }
+
+    /// The device.
+    pub fn gpu(&self) -> &CudaDevice {
+        &self.device
+    }
+
+    /// How products with weights of these extents are computed: decided once.
+    fn plan<T: RowElement>(&self, extents: (usize, usize), side: WeightSide) -> Result<MatmulPlan> {
+        let key = (extents.0, extents.1, side == WeightSide::Inputs, size_of::<T>() < size_of::<f32>());
+        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(plan) = plans.get(&key) {
+            return Ok(*plan);
+        }
+        let plan = self.matmul.plan::<T>(extents, side)?;
+        plans.insert(key, plan);
+        Ok(plan)
+    }
+
+    /// What an op returned, or a panic that says what the device refused.
+    fn done<T>(&self, result: Result<T>) -> T {
+        result.unwrap_or_else(|error| {
+            if matches!(error, CudaError::Matmul { .. }) {
+                self.device.driver().lose(&error);
+            }
+            refuse(&error)
+        })
+    }
+}
+
+/// Unwinds with an error of the device to where the engine catches panics of a request, which logs it.
+fn refuse(error: &CudaError) -> ! {
+    resume_unwind(Box::new(DeviceFault { message: error.to_string() }))
+}
+
+/// As [`Cuda::done`], where memory alone is at hand.
+fn done<T>(result: Result<T>) -> T {
+    result.unwrap_or_else(|error| refuse(&error))
+}

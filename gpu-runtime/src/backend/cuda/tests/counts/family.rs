@@ -1,0 +1,87 @@
+//! Kernels of some families and layouts: experts of Qwen3-30B-A3B, latent heads of DeepSeek-V3, parts of a vocabulary, ranks.
+
+use super::super::support::{rows, values};
+use super::Counts;
+use crate::backend::cuda::kernels::Argument;
+use crate::backend::cuda::{
+    DeviceLatentRotation, DeviceRows, Slice, columns, combine, combine_backward, join_heads, join_logits, route,
+    route_backward, split_heads, spread,
+};
+use crate::backend::{LatentHeads, RouterRule};
+
+const ROWS: usize = 2;
+const HIDDEN: usize = 2048;
+const EXPERTS: usize = 128;
+const PER_TOKEN: usize = 8;
+
+pub(super) fn count(counts: &mut Counts<'_>) {
+    experts(counts);
+    latent(counts);
+    vocabulary(counts);
+    ranks(counts);
+}
+
+fn experts(counts: &mut Counts<'_>) {
+    let device = counts.device;
+    let (rule, shape) = (RouterRule::softmax(PER_TOKEN, true), "2 rows, 8 of 128 experts");
+    let (logits, none) = (rows::<f32>(device, &values(ROWS * EXPERTS, 1), EXPERTS), device.zeros(0).unwrap());
+    let (dispatch, weights) =
+        counts.count(shape, &[("route", "row", ROWS)], |device| route(device, rule, &none, &logits).unwrap());
+    let d_weights = rows::<f32>(device, &values(ROWS * PER_TOKEN, 2), PER_TOKEN);
+    counts.count(shape, &[("route_backward", "row", ROWS)], |device| {
+        route_backward(device, rule, &logits, (&dispatch, &weights), &d_weights).unwrap()
+    });
+    let part = |rows_of: usize, seed: usize| rows::<f32>(device, &values(rows_of * HIDDEN, seed as u64), HIDDEN);
+    let parts: Vec<DeviceRows> = dispatch.parts().iter().map(|of| part(of.rows.len(), 10 + of.expert)).collect();
+    let (mut onto, d_out) = (part(ROWS, 3), part(ROWS, 4));
+    let elements = ROWS * PER_TOKEN * HIDDEN;
+    let shape = "2 rows of 8 experts x 2048";
+    counts.count(shape, &[("combine", "element", elements)], |device| {
+        combine(device, &parts, &dispatch, Some(&weights), &mut onto).unwrap();
+    });
+    let all = 0..parts.len();
+    counts.count(shape, &[("combine_backward", "element", elements)], |device| {
+        combine_backward(device, &parts, all, &dispatch, &weights, &d_out).unwrap()
+    });
+}
+
+fn latent(counts: &mut Counts<'_>) {
+    let device = counts.device;
+    let h = LatentHeads { heads: 8, nope: 128, rope: 64, value: 128, width: 192, interleaved: true };
+    let latent = 512;
+    let of = |width: usize, seed| rows::<f32>(device, &values(ROWS * width, seed), width);
+    let (q, kv, down) = (of(h.queries(), 5), of(h.keys_and_values(), 6), of(latent + h.rope, 7));
+    let (d, rope) = (of(3 * h.heads * h.width, 8), rows::<f32>(device, &values(4 * h.rope, 9), h.rope));
+    let rotation = DeviceLatentRotation { heads: h, rope: &rope, positions: &[2, 3] };
+    let shape = "2 rows of 8 heads of 192";
+    counts
+        .count(shape, &[("join_heads", "row", ROWS)], |device| join_heads(device, &rotation, &q, &kv, &down).unwrap());
+    counts.count(shape, &[("split_heads", "row", ROWS)], |device| split_heads(device, &rotation, &d).unwrap());
+    counts.count("2x512", &[("copy_columns", "element", ROWS * latent)], |device| {
+        columns(device, &down, 0..latent).unwrap()
+    });
+}
+
+fn vocabulary(counts: &mut Counts<'_>) {
+    let device = counts.device;
+    let from = rows::<f32>(device, &values(HIDDEN, 10), HIDDEN);
+    counts.count("1 of 2 rows of 2048", &[("spread", "element", ROWS * HIDDEN)], |device| {
+        spread(device, &from, &[1], ROWS).unwrap()
+    });
+    let (width, mut out) = (4096, rows::<f32>(device, &values(ROWS * 4096, 11), 4096));
+    let own: Slice<f32> = device.upload(&values(ROWS * width, 12)).unwrap();
+    counts.count("2x4096", &[("place_columns", "element", ROWS * width)], |device| {
+        join_logits(device, &[&own], ROWS, &mut out).unwrap();
+    });
+}
+
+/// Of two, as [`DeviceRanks`](crate::backend::cuda::DeviceRanks) launches it once NCCL has brought their parts together.
+fn ranks(counts: &mut Counts<'_>) {
+    let length = ROWS * HIDDEN;
+    let parts: Slice<f32> = counts.device.upload(&values(2 * length, 13)).unwrap();
+    let mut to: Slice<f32> = counts.device.uninitialised(length).unwrap();
+    counts.count("2 ranks of 2x2048", &[("sum_ranks", "element", length)], |device| {
+        let arguments = [(&parts).into(), (&mut to).into(), Argument::wide(length as u64), 2u32.into()];
+        device.launch("sum_ranks", [length.div_ceil(256) as u32, 1, 1], 256, &arguments).unwrap();
+    });
+}

@@ -1,0 +1,117 @@
+//! Ranks as threads of one process, with a simulated device each.
+
+use std::time::Duration;
+
+use super::simulated::{with_settings, without_symbol};
+use super::support::values;
+use crate::backend::cuda::{CudaDevice, CudaError, DeviceRanks, Nccl, Slice};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Calls `body` in as many threads, each with its device and its rank.
+fn ranks(world: usize, body: impl Fn(&CudaDevice, &DeviceRanks) + Sync) {
+    let nccl = Nccl::open().unwrap();
+    assert!(nccl.version().unwrap() >= 21_800);
+    let id = nccl.new_id().unwrap();
+    std::thread::scope(|scope| {
+        for rank in 0..world {
+            let (nccl, body) = (&nccl, &body);
+            scope.spawn(move || {
+                let device = CudaDevice::open(i32::try_from(rank).unwrap(), 0).unwrap();
+                let own = DeviceRanks::join(&device, nccl, id, rank, world).unwrap();
+                assert_eq!((own.rank(), own.world()), (rank, world));
+                body(&device, &own);
+            });
+        }
+    });
+}
+
+/// What a rank has.
+fn of(rank: usize, len: usize) -> Vec<f32> {
+    values(len, 10 + rank as u64)
+}
+
+/// All collectives, each with the bits of the ranks' order.
+fn agree(world: usize) {
+    ranks(world, |device, own| {
+        let rank = own.rank();
+        for len in [0, 1, 33, 4096, 4097, 10_001] {
+            let mut sum = device.upload(&of(rank, len)).unwrap();
+            own.all_reduce(device, &mut sum).unwrap();
+            own.wait(device, LIMIT).unwrap();
+            let terms: Vec<Vec<f32>> = (0..world).map(|rank| of(rank, len)).collect();
+            let expected: Vec<f32> =
+                (0..len).map(|i| terms.iter().map(|of| of[i]).reduce(|sum, x| sum + x).unwrap()).collect();
+            assert_eq!(sum.to_host().unwrap(), expected);
+        }
+        let gathered = own.all_gather(device, &device.upload(&of(rank, 45)).unwrap()).unwrap();
+        own.wait(device, LIMIT).unwrap();
+        assert_eq!(gathered.to_host().unwrap(), (0..world).flat_map(|rank| of(rank, 45)).collect::<Vec<_>>());
+        let mut shared = device.upload(&of(rank, 7)).unwrap();
+        own.broadcast(device, world - 1, &mut shared).unwrap();
+        own.wait(device, LIMIT).unwrap();
+        assert_eq!(shared.to_host().unwrap(), of(world - 1, 7));
+        // Rank r sends 3 r + p elements to rank p, none from the first one to itself.
+        let lens = |from: usize, to: usize| 3 * from + to;
+        let parts: Vec<Slice<f32>> =
+            (0..world).map(|to| device.upload(&of(10 * rank + to, lens(rank, to))).unwrap()).collect();
+        let expected: Vec<usize> = (0..world).map(|from| lens(from, rank)).collect();
+        let received = own.all_to_all(device, &parts, &expected).unwrap();
+        own.wait(device, LIMIT).unwrap();
+        for (from, received) in received.iter().enumerate() {
+            assert_eq!(received.to_host().unwrap(), of(10 * from + rank, lens(from, rank)));
+        }
+        assert!(own.all_to_all(device, &parts[1..], &expected).is_err());
+        assert!(own.broadcast(device, world, &mut shared).is_err());
+    });
+}
+
+#[test]
+fn two_ranks_agree() {
+    with_settings(&[("CUDASIM_DEVICES", "2"), ("CUDASIM_SEED", "1")], || agree(2));
+}
+
+#[test]
+fn three_ranks_agree() {
+    with_settings(&[("CUDASIM_DEVICES", "3"), ("CUDASIM_SEED", "2")], || agree(3));
+}
+
+#[test]
+fn a_lost_rank_is_an_error_of_all() {
+    let settings = [("CUDASIM_DEVICES", "2"), ("CUDASIM_NCCL_DIE", "1:2"), ("CUDASIM_NCCL_TIMEOUT_MS", "3000")];
+    with_settings(&settings, || {
+        ranks(2, |device, own| {
+            let mut shared = device.upload(&of(own.rank(), 5)).unwrap();
+            own.broadcast(device, 0, &mut shared).unwrap();
+            own.wait(device, LIMIT).unwrap();
+            let second = own.broadcast(device, 0, &mut shared).and_then(|()| own.wait(device, LIMIT));
+            assert!(matches!(second, Err(CudaError::Collective { .. })), "{second:?}");
+            let third = own.all_reduce(device, &mut shared).unwrap_err();
+            assert_eq!(third.to_string(), "all_gather failed: an earlier collective failed");
+        });
+    });
+}
+
+#[test]
+fn a_communicator_is_of_one_device() {
+    with_settings(&[("CUDASIM_DEVICES", "2")], || {
+        let nccl = Nccl::open().unwrap();
+        let [device, other] = [0, 1].map(|ordinal| CudaDevice::open(ordinal, 0).unwrap());
+        let id = nccl.new_id().unwrap();
+        assert!(DeviceRanks::join(&device, &nccl, id, 1, 1).is_err());
+        let alone = DeviceRanks::join(&device, &nccl, id, 0, 1).unwrap();
+        let mut values = device.upload(&[1.0, 2.0]).unwrap();
+        alone.all_reduce(&device, &mut values).unwrap();
+        assert_eq!(values.to_host().unwrap(), [1.0, 2.0]);
+        assert!(alone.all_gather(&other, &other.upload(&[1.0]).unwrap()).is_err());
+    });
+}
+
+#[test]
+fn a_library_that_is_too_old_is_named() {
+    without_symbol("libnccl.so.2", "ncclCommGetAsyncError", |device| {
+        device.unwrap();
+        let error = Nccl::open().err().unwrap();
+        assert_eq!(error.to_string(), "libnccl has no function ncclCommGetAsyncError: it is too old");
+    });
+}

@@ -1,7 +1,7 @@
 # Every target does its own setup: it needs Rust, Python >= 3.11 and a C compiler, nothing else.
 XTASK := cargo run --quiet --locked --package xtask --
 
-.PHONY: help demo recipes cookbook test test-sdk test-deployments test-cuda-sim kernels compatibility soak deploy-check build lint bench model openapi sdk check-sdk
+.PHONY: help demo recipes cookbook test test-sdk test-deployments test-cuda-sim test-gpu kernels compatibility soak deploy-check build lint bench model openapi sdk check-sdk
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,7 +27,10 @@ soak: ## half an hour of mixed work of 64 tenants under faults; ARGS go to tests
 test-cuda-sim: ## the simulated CUDA libraries, with kernels that NVIDIA's compiler compiles
 	@$(XTASK) test-cuda-sim $(ARGS)
 
-kernels: ## compile the CUDA kernels to the PTX that is committed
+test-gpu: ## the op suite and the tests of CUDA on the GPU of this machine; ARGS go to pytest
+	@$(XTASK) test-gpu $(ARGS)
+
+kernels: ## compile the CUDA kernels to the PTX that is committed, and list the registers and shared memory that they need
 	@$(XTASK) kernels
 
 deploy-check: ## validate the templates for deployments

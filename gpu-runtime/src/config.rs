@@ -310,6 +310,9 @@ pub enum LoadError {
         /// Why.
         reason: String,
     },
+    /// A GPU refused them.
+    #[error("the device refused the models; the log says why")]
+    Device,
     /// The memory budget leaves nothing for runs.
     #[error("the memory budget of {budget} bytes is too small: {}", parts(plan))]
     Memory {

@@ -9,6 +9,14 @@ use trainyard_protocol::OpError;
 #[derive(Clone, Copy, Debug)]
 pub struct Fault;
 
+/// What a panic carries where a device refused an op.
+#[derive(Clone, Debug)]
+#[cfg_attr(not(any(test, feature = "cuda")), allow(dead_code, reason = "of other devices than the processor"))]
+pub(crate) struct DeviceFault {
+    /// What it said.
+    pub(crate) message: String,
+}
+
 impl Fault {
     /// The error of the request that caused it.
     pub(crate) fn error(self) -> OpError {
@@ -24,10 +32,12 @@ pub(crate) fn guarded<T>(what: &str, f: impl FnOnce() -> T) -> Result<T, Fault> 
     })
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .or_else(|| panic.downcast_ref::<DeviceFault>().map(|fault| fault.message.as_str()))
         .unwrap_or("no message")
 }

@@ -5,6 +5,8 @@ pub mod backend;
 mod checkpoint;
 pub mod collective;
 pub mod config;
+#[cfg(any(test, feature = "cuda"))]
+mod cuda_engine;
 mod engine;
 mod fault;
 #[cfg(test)]
@@ -22,6 +24,8 @@ mod stop;
 pub mod tokenizer;
 
 pub use backend::Dtype;
+#[cfg(any(test, feature = "cuda"))]
+pub use cuda_engine::CudaEngine;
 pub use engine::{
     CpuEngine, Engine, EngineOptions, FetchDone, FetchFailure, FolderCopies, FollowError, MAX_SEQUENCES,
     ParallelEngine, ProcessRank, RankFolders,

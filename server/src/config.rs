@@ -4,6 +4,7 @@
 mod auth;
 mod client;
 mod database;
+mod device;
 mod directory;
 mod error;
 mod file;
@@ -35,6 +36,7 @@ use crate::tls::TlsFiles;
 
 pub use self::client::{AuthCommand, AuthFlags, ServerFlags};
 pub use self::database::parse_database_url;
+pub use self::device::Device;
 pub use self::directory::{KeysCommand, KeysFlags, TenantsCommand, TenantsFlags};
 pub use self::error::ConfigError;
 pub use self::flags::{
@@ -116,6 +118,8 @@ pub struct Config {
     pub threads: usize,
     /// Kernels of the engine, which the processor has; the best ones that it has when `None`.
     pub kernels: Option<HostKernels>,
+    /// What the engine computes on.
+    pub device: Device,
     /// How ranks share the models.
     pub parallel: Parallel,
     /// Which of these ranks this process is; all of them when `None`.
@@ -236,6 +240,7 @@ impl Config {
                 Role::Api => None,
                 Role::All | Role::Worker => kernels(flags.kernels.or(file.kernels), HostKernels::available())?,
             },
+            device: flags.device.or(file.device).unwrap_or_default(),
             parallel: flags.parallel.or(file.parallel).unwrap_or_default(),
             rank: None,
             numerics_mismatch: flags.numerics_mismatch.or(file.numerics_mismatch).unwrap_or_default(),

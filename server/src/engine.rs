@@ -6,15 +6,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use trainyard_gpu_runtime::backend::Backend;
+use trainyard_gpu_runtime::backend::cuda::Cuda;
 use trainyard_gpu_runtime::collective::{CollectiveError, Rendezvous};
 use trainyard_gpu_runtime::config::{LoadError, ModelFiles, ModelSource};
 use trainyard_gpu_runtime::load::{load, locate};
 use trainyard_gpu_runtime::{
-    CpuEngine, Dtype, EngineOptions, FolderCopies, FollowError, Parallel, ParallelEngine, ProcessRank, RankFolders,
+    CpuEngine, CudaEngine, Dtype, EngineOptions, FolderCopies, FollowError, Parallel, ParallelEngine, ProcessRank,
+    RankFolders,
 };
 use trainyard_protocol::{Engine, MemoryPlan};
 
 use crate::config::{ComputeType, Config, NamedPath, RankConfig};
+use crate::device::{self, DeviceError};
 use crate::machine;
 
 /// The engine's share of the machine's memory, unless it is configured: the rest is for requests, the store and the
@@ -50,6 +53,9 @@ pub enum EngineError {
     /// The engine cannot be made of them.
     #[error(transparent)]
     Engine(#[from] LoadError),
+    /// The device cannot be used.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     /// The other ranks did not come.
     #[error("--rendezvous: {0}")]
     Rendezvous(#[from] CollectiveError),
@@ -136,21 +142,30 @@ fn link(
     mut ranks: Vec<Vec<(String, ModelSource)>>,
     config: &Config,
 ) -> Result<(Box<dyn Engine>, Option<RankFolders>), EngineError> {
-    let options = engine_options(config);
+    let gpu = device::open(config)?;
+    let options = match &gpu {
+        Some(gpu) => gpu_options(config, gpu)?,
+        None => engine_options(config),
+    };
     let mut folders = None;
-    let (engine, device): (Box<dyn Engine>, _) = match (ranks.pop(), &config.rank) {
-        (Some(only), Some(rank)) => {
+    let (engine, device): (Box<dyn Engine>, _) = match (ranks.pop(), &config.rank, gpu) {
+        (Some(only), Some(rank), _) => {
             let engine = join(rank, config.parallel)?.lead(only, &options)?;
             let device = engine.backend().device();
             folders = engine.folders().cloned();
             (Box::new(engine), device)
         }
-        (Some(only), None) if ranks.is_empty() => {
+        (Some(only), None, Some(gpu)) if ranks.is_empty() => {
+            let engine = CudaEngine::on_gpu(gpu, only, options)?;
+            let device = engine.backend().device();
+            (Box::new(engine), device)
+        }
+        (Some(only), None, None) if ranks.is_empty() => {
             let engine = CpuEngine::new(only, options)?;
             let device = engine.backend().device();
             (Box::new(engine), device)
         }
-        (last, _) => {
+        (last, ..) => {
             ranks.extend(last);
             let engine = ParallelEngine::new(ranks, options)?;
             let device = engine.backend().device();
@@ -177,22 +192,32 @@ pub(crate) fn dtype(config: &Config) -> Dtype {
 
 /// How the engine is to compute.
 pub(crate) fn engine_options(config: &Config) -> EngineOptions {
+    options_within(config, machine::memory_bytes())
+}
+
+/// The same on a GPU, whose memory it is then.
+fn gpu_options(config: &Config, gpu: &Cuda) -> Result<EngineOptions, DeviceError> {
+    let bytes = gpu.gpu().memory().map_err(|source| DeviceError::Cuda { device: config.device, source })?;
+    Ok(options_within(config, Some(bytes as u64)))
+}
+
+fn options_within(config: &Config, memory: Option<u64>) -> EngineOptions {
     EngineOptions {
         parallel: config.parallel,
         dtype: dtype(config),
         threads: config.threads,
         kernels: config.kernels,
-        ..memory_options(config)
+        ..memory_options(config, memory)
     }
 }
 
-/// The memory budget and its parts: as configured, else a share of what the machine has.
-fn memory_options(config: &Config) -> EngineOptions {
+/// The memory budget and its parts: as configured, else a share of what there is.
+fn memory_options(config: &Config, memory: Option<u64>) -> EngineOptions {
     let defaults = EngineOptions::default();
     let configured = |mib: Option<usize>| mib.map(|mib| mib.saturating_mul(1 << 20));
     let memory_bytes = configured(config.memory_mib).or_else(|| {
         let (share, of) = MACHINE_SHARE;
-        machine::memory_bytes().and_then(|bytes| usize::try_from(bytes / of * share).ok())
+        memory.and_then(|bytes| usize::try_from(bytes / of * share).ok())
     });
     let part = |mib: Option<usize>, default: usize, of_budget: usize| {
         configured(mib).unwrap_or_else(|| memory_bytes.map_or(default, |budget| default.min(budget / of_budget)))

@@ -7,6 +7,7 @@ pub mod calls;
 pub mod cli;
 pub mod codec;
 pub mod config;
+pub mod device;
 pub mod disk;
 pub mod doctor;
 pub mod engine;

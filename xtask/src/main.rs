@@ -6,6 +6,7 @@
 mod apt;
 mod browser;
 mod demo;
+mod gpu;
 mod kernels;
 mod postgres;
 mod postgres_install;
@@ -37,6 +38,7 @@ const TASKS: &[Task] = &[
     ("compatibility", "drive every name of the SDK and write docs/compatibility.md", tasks::compatibility),
     ("soak", "half an hour of mixed work under faults", tasks::soak),
     ("test-cuda-sim", "the simulated CUDA libraries, with NVIDIA's compiler", tasks::test_cuda_sim),
+    ("test-gpu", "the tests of CUDA on the GPU of this machine", gpu::test),
     ("kernels", "compile the CUDA kernels to PTX with NVIDIA's compiler", kernels::kernels),
     ("postgres", "run a command with a private PostgreSQL server, or keep one until interrupted", postgres::postgres),
     ("demo", "train a real model through the official SDK and show what it learned", demo::demo),

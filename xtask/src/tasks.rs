@@ -6,7 +6,7 @@ use crate::Result;
 use crate::postgres::Database;
 use crate::process::{cache, cargo, command, root, run, step, succeeds, target};
 use crate::programs::programs;
-use crate::{browser, python, sdk};
+use crate::{browser, kernels, python, sdk};
 
 /// What the server calls the test model.
 pub(crate) const MODEL_NAME: &str = "HuggingFaceTB/SmolLM2-135M-Instruct";
@@ -120,7 +120,8 @@ fn sdk_tests(name: &str, database: &Database, chosen: &[&str], deployment: &[&st
     })
 }
 
-/// Tests of the simulated CUDA libraries, also with what NVIDIA's compiler makes of kernels.
+/// Tests of the simulated CUDA libraries, also with what NVIDIA's compiler makes of kernels; and the table of what the CUDA backend's
+/// kernels need.
 pub(crate) fn test_cuda_sim() -> Result {
     let compiler = python::nvrtc()?;
     step("simulated CUDA libraries", || {
@@ -129,7 +130,8 @@ pub(crate) fn test_cuda_sim() -> Result {
         tests.args(crates.iter().flat_map(|name| ["--package", name])).args(std::env::args().skip(2));
         tests.env("CUDASIM_NVRTC", &compiler);
         run(tests)
-    })
+    })?;
+    kernels::check_resources()
 }
 
 /// Runs the cookbook's programs, unpatched, against the release binary; further arguments go to `tests/cookbook/run.py`.

@@ -107,6 +107,11 @@ impl Dispatch {
         Self { per_token, count, experts, parts, places }
     }
 
+    /// Rows, experts of a row, and experts that there are.
+    pub fn extents(&self) -> [usize; 3] {
+        [self.experts.len().checked_div(self.per_token).unwrap_or(0), self.per_token, self.count]
+    }
+
     /// Experts that rows go to, ascending.
     pub fn parts(&self) -> &[ExpertRows] {
         &self.parts

@@ -15,9 +15,9 @@
 //!   adds several at once, in groups that begin anew with each sequence: how examples form microbatches changes no bits.
 //! - **Uninitialised rows.** [`Backend::alloc`] returns rows with anything in them (the reference backend: NaN) for
 //!   [`Backend::linear`] and [`Backend::linear_backward`], which overwrite them. Other ops read written elements alone.
-//! - **Fusion.** An op may be fused, tiled and split over threads in any way that leaves its bits as its contract says.
 //! - **Panics.** Extents that do not fit together are a bug of the caller and panic; nothing is written out of bounds.
 
+pub mod check;
 pub mod cpu;
 #[cfg(any(test, feature = "cuda"))]
 pub mod cuda;
@@ -27,10 +27,9 @@ mod microbatch;
 #[cfg(test)]
 pub(crate) mod reference;
 mod storage;
-mod types;
-
 #[cfg(test)]
 mod tests;
+mod types;
 
 pub use cpu::{Cpu as HostBackend, Isa as HostKernels};
 pub use family::*;
@@ -80,6 +79,11 @@ pub trait Backend: Sized + Send + Sync + 'static {
     /// Name and threads, for logs.
     fn device(&self) -> DeviceInfo;
 
+    /// Why the device is of no use any more, if so: all ops panic then, and the engine ends.
+    fn failure(&self) -> Option<String> {
+        None
+    }
+
     /// Rows of a pass that suit the device's caches. No result depends on them.
     fn microbatch_rows(&self) -> MicrobatchRows {
         MicrobatchRows::of_all(256)
@@ -102,7 +106,6 @@ pub trait Backend: Sized + Send + Sync + 'static {
 
     /// Resets [`BufferBytes::peak`] to what is in use now.
     fn reset_peak(&self);
-
     // Weights.
     /// A matrix `[Σ n_i, k]` from row-major parts `[n_i, k]`, stacked along the outputs and rounded for its role.
     fn pack(&self, parts: &[Source<'_, Self>], k: usize, role: MatrixRole) -> Self::Matrix;
@@ -161,7 +164,6 @@ pub trait Backend: Sized + Send + Sync + 'static {
     /// moments, bias correction, update. Elements are independent. Where the denominator is zero (`eps` 0 and no gradient
     /// yet) the parameter only decays. A panic concerns the step alone on which it happened.
     fn adamw(&self, steps: Vec<AdamWStep<'_, Self>>) -> Vec<Result<(), Fault>>;
-
     // Rows.
     /// Rows with anything in them, NaN included: an op has to write their elements before another one reads them.
     fn alloc(&self, rows: usize, width: usize) -> Self::Rows;
@@ -218,7 +220,6 @@ pub trait Backend: Sized + Send + Sync + 'static {
 
     /// `out = residual + x Wᵀ + Σ segments + b`, where `residual` is zero unless given. All have `[rows, outputs]` elements;
     /// `residual` and `out` may have more rows than `x`, of which those of `out` stay. Old elements of `out` are not read.
-    ///
     /// An element is summed in f32 in this order: the residual, the terms of `x Wᵀ` along the inputs in sequence, those of its
     /// segment's `z Bᵀ` along the rank, the bias. `z = scale · (x Aᵀ)` is summed in f32, scaled, and then, as the left side of
     /// a GEMM with B, rounded; `x` is rounded by [`Backend::lhs`]. Returns the unrounded `z` of every segment.
@@ -360,7 +361,6 @@ pub trait Backend: Sized + Send + Sync + 'static {
 
     /// Log-probabilities of the targets of all rows at temperature 1, in the order of the targets, from normalised hidden
     /// states `[rows, hidden]`; rows without targets are allowed.
-    ///
     /// Logits have the bits of [`Backend::linear`] with [`Backend::lhs`] of `hidden`; `head` has no bias. The log-sum-exp is
     /// in f32, in an order that the vocabulary's size decides. The vocabulary is processed in chunks: no `[rows, vocabulary]`
     /// matrix is stored unless `save_logits` is set, which spares [`Backend::head_backward`] from recomputing them.

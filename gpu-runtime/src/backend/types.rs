@@ -159,7 +159,7 @@ impl AttentionShape {
 pub struct BlockId(pub u32);
 
 /// A sequence's rows in a pass: they are its positions from `start` on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Rows of the batch.
     pub rows: Range<usize>,

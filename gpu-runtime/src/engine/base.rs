@@ -130,7 +130,7 @@ impl<B: Backend> Base<B> {
             if values.len() == own.len() {
                 return values;
             }
-            self.model.shard.slice(param, Cow::Owned(values))[own].to_vec()
+            own_part(&self.replicas, &self.model.shard.slice(param, Cow::Owned(values)))
         };
         self.own_params(what).iter().zip(arrays).map(of).collect()
     }

@@ -368,7 +368,7 @@ impl<B: Backend> trainyard_protocol::Engine for Engine<B> {
     }
 
     fn failure(&self) -> Option<OpError> {
-        self.ranks.check().err().map(|failure| OpError::server(failure.to_string()))
+        self.backend.failure().or_else(|| self.ranks.check().err().map(|e| e.to_string())).map(OpError::server)
     }
 
     fn stats(&self) -> EngineStats {

@@ -64,6 +64,50 @@ impl LogitChanges<'_> {
     }
 }
 
+/// What biases and penalties do to a logit: the bias is added; what is then positive is divided by `repetition`, the rest multiplied;
+/// `frequency`, then `presence` are subtracted. The default changes no bit.
+#[cfg(any(test, feature = "cuda"))]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LogitEdit {
+    /// Added.
+    pub(crate) bias: f32,
+    /// Divides or multiplies.
+    pub(crate) repetition: f32,
+    /// The frequency penalty times how often the token was sampled.
+    pub(crate) frequency: f32,
+    /// The presence penalty, of tokens that were sampled.
+    pub(crate) presence: f32,
+}
+
+#[cfg(any(test, feature = "cuda"))]
+impl Default for LogitEdit {
+    fn default() -> Self {
+        Self { bias: -0.0, repetition: 1.0, frequency: 0.0, presence: 0.0 }
+    }
+}
+
+#[cfg(any(test, feature = "cuda"))]
+impl LogitChanges<'_> {
+    /// What [`LogitChanges::apply`] does to the logits of tokens before it masks them, by token.
+    pub(crate) fn edits(&self) -> BTreeMap<u32, LogitEdit> {
+        let mut edits: BTreeMap<u32, LogitEdit> = BTreeMap::new();
+        let Some(rules) = self.rules else { return edits };
+        for &(token, bias) in &rules.bias {
+            edits.entry(token).or_default().bias += bias;
+        }
+        if rules.repetition != 1.0 {
+            for token in rules.prompt.iter().chain(self.counts.keys()) {
+                edits.entry(*token).or_default().repetition = rules.repetition;
+            }
+        }
+        for (&token, &count) in self.counts {
+            let edit = edits.entry(token).or_default();
+            (edit.frequency, edit.presence) = (rules.frequency * count as f32, rules.presence);
+        }
+        edits
+    }
+}
+
 impl LogitRules {
     fn apply(&self, counts: &TokenCounts, logits: &mut [f32]) {
         let mut change = |token: u32, f: &dyn Fn(f32) -> f32| {

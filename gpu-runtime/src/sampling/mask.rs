@@ -14,6 +14,12 @@ impl TokenMask {
         self.0.get(token as usize / 32).is_some_and(|word| word >> (token % 32) & 1 == 1)
     }
 
+    /// The bits.
+    #[cfg(any(test, feature = "cuda"))]
+    pub(crate) fn words(&self) -> &[u32] {
+        &self.0
+    }
+
     /// Allows a token that has a bit.
     pub(crate) fn allow(&mut self, token: u32) {
         if let Some(word) = self.0.get_mut(token as usize / 32) {

@@ -3,12 +3,15 @@
 
 mod checksums;
 mod controls;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod divided;
 mod equality;
 mod experts;
 mod fairness;
 mod isolation;
 mod prefix;
+mod rank_memory;
 mod ranks;
 mod replicas;
 mod saves;

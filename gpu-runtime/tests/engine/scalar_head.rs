@@ -12,7 +12,7 @@ use trainyard_protocol::{
 };
 
 use crate::saves::target;
-use crate::support::{Driver, datum, golden, lora, loss_op, loss_result, optim, params, sample, tokens};
+use crate::support::{Driver, datum, golden, lora, loss_op, loss_result, on_ranks, optim, params, sample, tokens};
 
 fn spec(adapter: Option<LoraSpec>, head: ModelHead) -> RunSpec {
     RunSpec { base_model: "m".into(), lora: adapter, optimizer: Optimizer::AdamW, head }
@@ -272,7 +272,7 @@ fn ranks_compute_what_one_computes_and_write_the_same_files() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("a");
         let mut one = Driver::open(&golden("qwen2"), Dtype::F32);
-        let mut two = Driver::on_ranks(&golden("qwen2"), "tp=2", Dtype::F32);
+        let mut two = on_ranks("qwen2", "tp=2", Dtype::F32);
         create(&mut one, "x", adapter.clone());
         create(&mut two, "x", adapter.clone());
         let (expected, found) = (train(&mut one, 0..3, 0), train(&mut two, 0..3, 0));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use trainyard_gpu_runtime::backend::HostBackend;
 use trainyard_gpu_runtime::load::load;
 use trainyard_gpu_runtime::loss::prepare_batch;
-use trainyard_gpu_runtime::{CpuEngine, Dtype, EngineOptions, Parallel, ParallelEngine};
+use trainyard_gpu_runtime::{CpuEngine, Dtype, EngineOptions, ParallelEngine};
 use trainyard_protocol::{
     AdamParams, Completion, Datum, Engine, ForwardBackward, ForwardBackwardResult, LoraSpec, ModelExtents, ModelHead,
     OpError, OpResult, Operation, Optimizer, RawBatch, RequestId, RunId, RunSpec, Sample, SampleOperation,
@@ -34,13 +34,25 @@ impl Driver {
     }
 }
 
-impl Driver<ParallelEngine<HostBackend>> {
-    /// With the ranks of a layout.
-    pub(crate) fn on_ranks(path: &Path, layout: &str, dtype: Dtype) -> Self {
-        let parallel: Parallel = layout.parse().unwrap();
-        Self::on_layout(path, EngineOptions { parallel, dtype, threads: 2, ..EngineOptions::default() })
-    }
+/// An engine of several ranks.
+pub(crate) type RankDriver = Driver<ParallelEngine<HostBackend>>;
 
+/// Options of an engine with a layout, two threads on each rank.
+pub(crate) fn layout_options(layout: &str, dtype: Dtype) -> EngineOptions {
+    EngineOptions { parallel: layout.parse().unwrap(), dtype, threads: 2, ..EngineOptions::default() }
+}
+
+/// A golden model on the ranks of a layout.
+pub(crate) fn on_ranks(family: &str, layout: &str, dtype: Dtype) -> RankDriver {
+    Driver::on_layout(&golden(family), layout_options(layout, dtype))
+}
+
+/// A golden model on one rank.
+pub(crate) fn on_one_rank(family: &str, dtype: Dtype) -> Driver {
+    Driver::open(&golden(family), dtype)
+}
+
+impl RankDriver {
     /// With the ranks of a layout.
     pub(crate) fn on_layout(path: &Path, options: EngineOptions) -> Self {
         let models = (0..options.parallel.world()).map(|_| vec![("m".into(), load(path).unwrap())]).collect();

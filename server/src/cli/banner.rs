@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use trainyard_protocol::{BaseModel, MemoryPlan};
 
-use crate::config::Config;
+use crate::config::{Config, Device};
 use crate::engine::describe_memory;
 
 /// The start-up text: what is served, where, and how to point a client at it.
@@ -28,7 +28,11 @@ pub(super) fn banner(
         let label = if index == 0 { "models" } else { "" };
         line(label, &describe(model));
     }
-    let threads = if config.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", config.threads) };
+    let threads = match config.device {
+        Device::Cuda(_) => config.device.to_string(),
+        _ if config.threads == 1 => "1 thread".to_owned(),
+        _ => format!("{} threads", config.threads),
+    };
     let layout = if config.parallel.world() == 1 { String::new() } else { format!(", {}", config.parallel) };
     line("compute", &format!("{}, {threads}{layout}", config.dtype.name()));
     if let Some(plan) = memory_plan {

@@ -15,7 +15,7 @@ use super::queue::FileQueue;
 use super::snapshots::FileSnapshots;
 use super::tenants::{FileKey, FileTenant};
 use super::tls::FileTls;
-use super::{ComputeType, ConfigError, LogFormat, NumericsMismatch, ServeRole};
+use super::{ComputeType, ConfigError, Device, LogFormat, NumericsMismatch, ServeRole};
 
 /// The file that is read when `--config` names no other.
 const DEFAULT_FILE: &str = "trainyard.toml";
@@ -36,6 +36,7 @@ pub(super) struct FileConfig {
     pub(super) dtype: Option<ComputeType>,
     pub(super) threads: Option<usize>,
     pub(super) kernels: Option<HostKernels>,
+    pub(super) device: Option<Device>,
     pub(super) parallel: Option<Parallel>,
     pub(super) numerics_mismatch: Option<NumericsMismatch>,
     pub(super) memory_mib: Option<usize>,

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use trainyard_gpu_runtime::Parallel;
 use trainyard_gpu_runtime::backend::HostKernels;
 
-use super::{HttpFlags, HubFlags, QueueFlags, RankFlags, SnapshotFlags, TlsFlags};
+use super::{Device, HttpFlags, HubFlags, QueueFlags, RankFlags, SnapshotFlags, TlsFlags};
 
 /// Flags of `trainyard serve`.
 #[derive(Args, Clone, Debug, Default)]
@@ -126,6 +126,10 @@ pub struct SharedFlags {
     /// ones continue runs that were computed with them.
     #[arg(long, env = "TRAINYARD_KERNELS", value_name = "CLASS")]
     pub kernels: Option<HostKernels>,
+    /// What the engine computes on: cpu; cuda or cuda:N, an NVIDIA GPU; auto, such a GPU where there is one that can be used, else
+    /// the processor [default: cpu].
+    #[arg(long, env = "TRAINYARD_DEVICE", value_name = "DEVICE")]
+    pub device: Option<Device>,
     /// Ranks that share the models, such as tp=2, or their experts, such as ep=2, and replicas of these, such as dp=2 or
     /// tp=2,dp=2: as many threads of this process, with a part of the cores each. With zero=3 replicas divide the parameters of runs
     /// that train all of them [default: tp=1].

@@ -3,6 +3,7 @@
 //!
 //! Each group of checks is a file here. A check never fails the program: what it meets is its result.
 
+mod device;
 mod disk;
 mod limits;
 mod memory;
@@ -20,6 +21,7 @@ use crate::config::Config;
 /// Looks at everything that a server with this configuration needs.
 pub async fn examine(config: &Config) -> Report {
     let mut checks = processor::check(config);
+    checks.extend(device::check(config));
     let (models, sources) = models::check(config);
     checks.extend(memory::check(config, &sources));
     checks.extend(models);

@@ -139,7 +139,6 @@ pub(super) fn is_whole_tiles(width: usize) -> bool {
     width.is_multiple_of(TILE_K)
 }
 
-#[cfg(test)]
 impl OutputGradient<'_> {
     /// Its rows, with the rounding of packing where they were not stored.
     pub(crate) fn to_rows(&self) -> Vec<f32> {
@@ -147,7 +146,6 @@ impl OutputGradient<'_> {
     }
 }
 
-#[cfg(test)]
 impl WeightInput<'_> {
     /// Its rows, of kernels that read rows.
     pub(crate) fn to_rows(&self) -> Vec<f32> {

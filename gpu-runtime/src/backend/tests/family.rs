@@ -3,74 +3,11 @@
 
 use proptest::prelude::*;
 
-use super::ops::{Numbers, Results, ToHost, close, host};
+use super::ops::close;
+use crate::backend::check::{HostAccess as _, Numbers, experts, host, scalar_heads, sigmoid, sinks};
 use crate::backend::cpu::{Cpu, Isa};
 use crate::backend::reference::{Matrix, Reference};
-use crate::backend::{Activation, Backend, Dispatch, Dtype, FamilyOps, RouterRule, RouterScores, ScalarHead, Source};
-
-/// Routing with its backward pass, and the parts of a batch combined by it.
-fn experts<B: ToHost>(b: &B, rule: RouterRule, rows: usize, count: usize, width: usize, seed: u64) -> Results {
-    let mut n = Numbers(seed);
-    // Multiples of a step: what is not equal differs by more than backends round.
-    let logits: Vec<f32> = n.take(rows * count).iter().map(|x| (12.0 * x).round() / 4.0 + 0.1).collect();
-    let correction: Vec<f32> = n.take(count).iter().map(|x| (20.0 * x).round() / 64.0).collect();
-    let logits = b.rows(&logits, count);
-    let (dispatch, weights) = B::Family::route(b, rule, &correction, &logits);
-    let d_weights = b.rows(&n.take(rows * rule.per_token), rule.per_token);
-    let d_logits = B::Family::route_backward(b, rule, &logits, (&dispatch, &weights), &d_weights);
-    let parts: Vec<_> = dispatch.parts().iter().map(|part| b.rows(&n.take(part.rows.len() * width), width)).collect();
-    let [mut weighted, mut plain] = [0, 1].map(|_| b.rows(&n.take(rows * width), width));
-    B::Family::combine(b, &parts, &dispatch, Some(&weights), &mut weighted);
-    B::Family::combine(b, &parts, &dispatch, None, &mut plain);
-    let d_out = b.rows(&n.take(rows * width), width);
-    let (d_parts, d_own) = B::Family::combine_backward(b, &parts, &dispatch, &weights, &d_out);
-    let chosen = (0..rows).flat_map(|row| dispatch.experts(row).iter().map(|expert| *expert as f32)).collect();
-    vec![
-        ("experts", chosen),
-        ("weights", b.values(&weights)),
-        ("d logits", b.values(&d_logits)),
-        ("weighted sum", b.values(&weighted)),
-        ("sum", b.values(&plain)),
-        ("d parts", d_parts.iter().flat_map(|part| b.values(part)).collect()),
-        ("d weights", b.values(&d_own)),
-    ]
-}
-
-fn sinks<B: ToHost>(b: &B, rows: usize, heads: usize, head_dim: usize, seed: u64) -> Results {
-    let mut n = Numbers(seed);
-    let sinks = b.vector(&[Source::Host(&n.take(heads))], 0.0);
-    let width = heads * head_dim;
-    let mut attended = [b.rows(&n.take(rows * width), width), b.rows(&n.take(rows * heads), heads)];
-    B::Family::add_sinks(b, &sinks, &mut attended);
-    let [out, lse] = &attended;
-    let d_out = b.rows(&n.take(rows * width), width);
-    let mut grads = b.upload_params(vec![n.take(heads)]);
-    B::Family::sinks_backward(b, &sinks, [out, lse], &d_out, (&mut grads, 0));
-    vec![("out", b.values(out)), ("lse", b.values(lse)), ("d sinks", host(&grads))]
-}
-
-/// Sigmoids, with experts in groups of which some are chosen from.
-fn sigmoid(per_token: usize, normalised: bool, (groups, chosen_groups): (usize, usize), scaling: f32) -> RouterRule {
-    RouterRule { per_token, normalised, scores: RouterScores::Sigmoid { groups, chosen_groups, scaling } }
-}
-
-/// A scalar head on some rows, among rows of others.
-fn scalar_heads<B: ToHost>(b: &B, rows: usize, width: usize, seed: u64) -> Results {
-    let mut n = Numbers(seed);
-    let params = b.upload_params(vec![n.take(3), n.take(width), n.take(1)]);
-    let head = ScalarHead { params: &params, weight: 1 };
-    let x = b.rows(&n.take((rows + 2) * width), width);
-    let dy = n.take(rows);
-    let mut dx = b.rows(&n.take((rows + 2) * width), width);
-    let mut grads = b.upload_params(vec![n.take(3), n.take(width), n.take(1)]);
-    let of = 1..rows + 1;
-    let values = B::Family::scalar_head(b, head, &x, of.clone());
-    B::Family::scalar_head_backward(b, head, &x, of.clone(), &dy, &mut dx, Some(&mut grads));
-    let with = b.values(&dx);
-    B::Family::scalar_head_backward(b, head, &x, of, &dy, &mut dx, None);
-    vec![("values", values), ("dx", with), ("dx without a sink", b.values(&dx)), ("gradients", host(&grads))]
-}
-
+use crate::backend::{Activation, Backend, Dispatch, Dtype, FamilyOps, RouterRule};
 fn cpus() -> impl Iterator<Item = (Isa, Cpu)> {
     Isa::available().into_iter().map(|isa| (isa, Cpu::with_isa(2, isa).with_dtype(Dtype::F32)))
 }

@@ -2,51 +2,18 @@
 
 use proptest::prelude::*;
 
-use super::ops::{Numbers, Results, ToHost, close};
+use super::ops::close;
+use crate::backend::check::{Numbers, latent_heads as ops, positions};
 use crate::backend::cpu::{Cpu, Isa};
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{Backend, Dtype, LatentHeads, LatentOps, LatentRotation};
 use crate::config::{RopeConfig, RopeScaling};
 use crate::model::rope_table;
 
-/// Columns of the latent before the keys' common part.
-const LATENT: usize = 5;
-
 fn rope<B: Backend>(b: &B, h: &LatentHeads) -> B::Rope {
     let config = RopeConfig { theta: 100.0, scaling: RopeScaling::None };
     b.rope(h.rope / 2, rope_table(&config, h.rope, 200))
 }
-
-fn positions(rows: usize) -> Vec<u32> {
-    (0..rows as u32).map(|row| row * 37 % 200).collect()
-}
-
-fn ops<B: ToHost>(b: &B, h: LatentHeads, rows: usize, seed: u64) -> Results {
-    let mut n = Numbers(seed);
-    let mut take = |width: usize| b.rows(&n.take(rows * width), width);
-    let (q, kv, down) = (take(h.queries()), take(h.keys_and_values()), take(LATENT + h.rope));
-    let (d_qkv, attended, d_values) = (take(3 * h.heads * h.width), take(h.heads * h.width), take(h.values()));
-    let (rope, positions) = (rope(b, &h), positions(rows));
-    let rotation = LatentRotation { heads: h, rope: &rope, positions: &positions };
-    let joined = B::Family::join_heads(b, &rotation, &q, &kv, &down);
-    let [d_q, d_kv, d_common] = B::Family::split_heads(b, &rotation, &d_qkv);
-    let latent = B::Family::columns(b, &down, 0..LATENT);
-    let mut sum = B::Family::columns(b, &down, LATENT..LATENT + h.rope);
-    let again = B::Family::join_columns(b, &latent, &sum);
-    B::Family::add_rows(b, &d_common, &mut sum);
-    assert_eq!(b.values(&again), b.values(&down));
-    vec![
-        ("q, k and v", b.values(&joined)),
-        ("d q", b.values(&d_q)),
-        ("d kv", b.values(&d_kv)),
-        ("d common", b.values(&d_common)),
-        ("latent", b.values(&latent)),
-        ("sum", b.values(&sum)),
-        ("values", b.values(&B::Family::head_values(b, h, &attended))),
-        ("d attended", b.values(&B::Family::pad_values(b, h, &d_values))),
-    ]
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 

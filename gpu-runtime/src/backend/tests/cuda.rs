@@ -1,0 +1,135 @@
+//! The backend for GPUs on a simulated device: its ops against the reference backend, and every family against PyTorch.
+
+use super::golden::{Golden, adapter_training, full_parameter_steps, logprobs, lora_gradients, rounded_gradient};
+use super::ops::close;
+use crate::backend::check;
+use crate::backend::cuda::Cuda;
+use crate::backend::cuda::tests::simulated::{on_backend, on_backend_with};
+use crate::backend::reference::Reference;
+use crate::backend::{Activation, AttentionShape, Backend as _, Dtype, LatentHeads, RouterRule};
+use crate::load::tests::families;
+
+/// Results are those of the reference backend.
+macro_rules! compare {
+    ($cuda:expr, $op:path, $($arg:expr),*) => {
+        close("cuda", &$op($cuda, $($arg),*), &$op(&Reference, $($arg),*), 2e-5);
+    };
+}
+
+#[test]
+fn ops_agree() {
+    on_backend(Dtype::F32, |cuda| {
+        let cuda = &cuda;
+        compare!(cuda, check::norms, 5, 70, 1);
+        for kind in [Activation::Silu, Activation::GeluTanh, Activation::ClampedSwish] {
+            compare!(cuda, check::activations, kind, 5, 33, 2);
+        }
+        compare!(cuda, check::linears, 9, 40, [33, 7], 5, 3);
+        compare!(cuda, check::linears, 2, 1, [1, 1], 1, 4);
+        compare!(cuda, check::embeddings, 33, 5);
+        let shape = AttentionShape { layers: 2, heads: 4, kv_heads: 2, head_dim: 6, scale: 0.7 };
+        compare!(cuda, check::attention, shape, [40, 7], None, 6);
+        compare!(cuda, check::attention, shape, [40, 7], Some(5), 7);
+    });
+}
+
+#[test]
+fn loss_heads_agree() {
+    on_backend(Dtype::F32, |cuda| {
+        // Chunks of the vocabulary: several, and one.
+        let cuda = &cuda.with_chunk(64);
+        for (keep, full) in [(false, false), (false, true), (true, false), (true, true)] {
+            compare!(cuda, check::heads, 9, 20, 150, keep, full, 8);
+            compare!(cuda, check::head_parts, (6, 20, 100, 9), (full, keep), 9);
+        }
+        compare!(cuda, check::heads, 4, 8, 64, false, false, 10);
+        compare!(cuda, check::score_parts, (3, 150, 140), 11);
+        for at in [&[4, 0, 2][..], &[]] {
+            let bits = |results: check::Results| results[0].1.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(check::spread(cuda, at, 6, 7)), bits(check::spread(&Reference, at, 6, 7)));
+        }
+    });
+}
+
+#[test]
+fn ops_of_families_agree() {
+    on_backend(Dtype::F32, |cuda| {
+        let cuda = &cuda;
+        compare!(cuda, check::experts, RouterRule::softmax(2, true), 7, 5, 33, 12);
+        compare!(cuda, check::experts, RouterRule::softmax(3, false), 7, 5, 33, 13);
+        compare!(cuda, check::experts, check::sigmoid(2, true, (4, 2), 2.5), 7, 8, 33, 14);
+        compare!(cuda, check::sinks, 7, 3, 10, 15);
+        compare!(cuda, check::scalar_heads, 7, 70, 16);
+        let heads = LatentHeads { heads: 3, nope: 6, rope: 4, value: 8, width: 10, interleaved: true };
+        compare!(cuda, check::latent_heads, heads, 5, 17);
+    });
+}
+
+#[test]
+fn the_op_suite_passes() {
+    for dtype in [Dtype::F32, Dtype::Bf16] {
+        on_backend_with(SEED, dtype, |cuda| {
+            let host = check::host_backend(cuda.dtype());
+            let found = check::check(&cuda, &host);
+            found.iter().for_each(|op| eprintln!("{op}"));
+            assert!(found.iter().all(check::OpCheck::holds));
+            assert_eq!(cuda.failure(), None);
+        });
+    }
+}
+
+/// One order of blocks, warps and streams.
+const SEED: (&str, &str) = ("CUDASIM_SEED", "3");
+
+/// Log-probabilities, and gradients of adapters and of all parameters, are PyTorch's.
+fn is_golden(family: &str, cuda: Cuda, steps: usize) -> Golden<Cuda> {
+    let g = Golden::open(family, cuda);
+    logprobs(&g);
+    lora_gradients(&g, &["cross_entropy"]);
+    full_parameter_steps(&g, steps);
+    g
+}
+
+#[test]
+fn training_is_golden() {
+    on_backend_with(SEED, Dtype::F32, |cuda| {
+        let g = is_golden("llama", cuda, 3);
+        adapter_training(&g);
+        g.backend.gpu().synchronize().unwrap();
+    });
+}
+
+/// The families of a test, each on a device of its own.
+fn are_golden(families: &[&str]) {
+    for family in families {
+        eprintln!("family {family}");
+        let g = is_golden(family, Cuda::open(0, Dtype::F32).unwrap(), 1);
+        g.backend.gpu().synchronize().unwrap();
+    }
+}
+
+#[test]
+fn dense_families_are_golden() {
+    const FAMILIES: &[&str] = &["llama3_rope", "llama_tied", "mistral_swa", "qwen2", "qwen3", "gemma3"];
+    on_backend_with(SEED, Dtype::F32, |_| are_golden(FAMILIES));
+}
+
+#[test]
+fn families_with_experts_are_golden() {
+    const FAMILIES: &[&str] = &["qwen3_moe", "gpt_oss", "deepseek_v3"];
+    on_backend_with(SEED, Dtype::F32, |_| are_golden(FAMILIES));
+}
+
+#[test]
+fn families_are_golden_in_bf16() {
+    on_backend_with(SEED, Dtype::Bf16, |_| {
+        // Of `qwen3_moe` a token's experts are others where weights are rounded: two are as good.
+        for family in families().into_iter().filter(|family| family != "qwen3_moe") {
+            let g = Golden::open(&family, Cuda::open(0, Dtype::Bf16).unwrap());
+            let error = rounded_gradient(&g, 5e-2);
+            eprintln!("family {family}: the gradient is off by {error}");
+            assert!(error < 5e-2, "{family}: gradient off by {error}");
+            g.backend.gpu().synchronize().unwrap();
+        }
+    });
+}

@@ -1,0 +1,146 @@
+//! The engine on a simulated GPU, in processes that find the simulated libraries.
+
+use std::path::Path;
+
+use cuda_sim_harness::Simulator;
+use trainyard_gpu_runtime::backend::cuda::Cuda;
+use trainyard_gpu_runtime::load::load;
+use trainyard_gpu_runtime::{CudaEngine, Dtype, EngineOptions};
+use trainyard_protocol::{
+    Datum, Engine, ForwardBackwardResult, ModelHead, Operation, Optimizer, RestoreRun, RunId, RunSpec, SampleResult,
+    SamplerSource, SaveRun, SaveTarget,
+};
+
+use crate::support::*;
+
+/// Set in these processes.
+const MARK: &str = "TRAINYARD_TEST_ENGINE_ON_SIMULATED_DEVICE";
+
+/// Set where tests run on a GPU: see `make test-gpu`.
+const ON_GPU: &str = "TRAINYARD_TEST_ON_GPU";
+
+/// Calls `body` in a process of its own, in which a setting of the simulator holds; in this one on a GPU.
+fn simulated<F: FnOnce()>(name: &str, setting: (&str, &str), body: F) {
+    if [MARK, ON_GPU].into_iter().any(|name| std::env::var_os(name).is_some()) {
+        return body();
+    }
+    let simulator = Simulator::new(&format!("engine-{name}")).unwrap();
+    let mut program = simulator.command(std::env::current_exe().unwrap());
+    program.args([&format!("cuda::{name}"), "--exact", "--nocapture", "--test-threads", "1"]);
+    let output = program.env(MARK, "1").env(setting.0, setting.1).output().unwrap();
+    let [text, report] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    assert!(output.status.success() && text.contains("1 passed"), "{text}\n{report}");
+}
+
+fn open(family: &str, dtype: Dtype) -> Driver<CudaEngine> {
+    let gpu = Cuda::open(0, dtype).unwrap();
+    let options = EngineOptions { dtype, ..EngineOptions::default() };
+    Driver::over(CudaEngine::on_gpu(gpu, vec![("m".into(), load(&golden(family)).unwrap())], options).unwrap())
+}
+
+fn examples(seed: usize) -> Vec<Datum> {
+    [9, 5].into_iter().enumerate().map(|(i, length)| datum(&tokens(length, 512, 10 * seed + i))).collect()
+}
+
+/// Trains run `x`, with or without another run and a sample in its passes.
+fn train(d: &mut Driver<CudaEngine>, with_others: bool) -> Vec<ForwardBackwardResult> {
+    d.create("x", Some(lora(4, 1)));
+    let mut others = Vec::new();
+    if with_others {
+        d.create("y", Some(lora(7, 2)));
+        others.push(d.start(loss_op("y", examples(3), false)));
+        let source = SamplerSource::Base { model: "m".into() };
+        others.push(d.start(Operation::Sample(Box::new(sample(source, tokens(6, 512, 4), 1, params(3, 1.0, 5))))));
+    }
+    let own = d.start(loss_op("x", examples(1), false));
+    let first = loss_result(d.take(&own));
+    others.iter().for_each(|id| drop(d.take(id).unwrap()));
+    d.step("x", 1e-2);
+    vec![first, d.forward("x", examples(2))]
+}
+
+/// Log-probabilities of samples are those of a forward pass over the same tokens: within 2e-2, on average within 1e-3.
+fn agree(d: &mut Driver<CudaEngine>, prompt: &[i64], result: &SampleResult) {
+    for sequence in &result.sequences {
+        let mut all = prompt.to_vec();
+        all.extend(sequence.tokens.iter().map(|token| i64::from(*token)));
+        let forward = d.forward("x", vec![datum(&all)]);
+        let prompt_logprobs = result.prompt_logprobs.as_ref().unwrap();
+        let sampled: Vec<f32> = prompt_logprobs[1..].iter().chain(&sequence.logprobs).copied().collect();
+        let trained = &forward.outputs[0].logprobs;
+        assert_eq!(sampled.len(), trained.len());
+        let errors: Vec<f32> = sampled.iter().zip(trained).map(|(a, b)| (a - b).abs()).collect();
+        assert!(errors.iter().all(|error| *error < 2e-2), "{errors:?}");
+        assert!(errors.iter().sum::<f32>() / (errors.len() as f32) < 1e-3, "{errors:?}");
+    }
+}
+
+fn restore(run: &str, dir: &Path) -> Operation {
+    let (lora, head) = (Some(lora(4, 1)), ModelHead::Unembedding);
+    let spec = RunSpec { base_model: "m".into(), lora, optimizer: Optimizer::AdamW, head };
+    Operation::RestoreRun(RestoreRun { run: RunId::new(run), spec, dir: dir.to_owned() })
+}
+
+#[test]
+fn a_run_trains_samples_and_resumes() {
+    simulated("a_run_trains_samples_and_resumes", ("CUDASIM_SEED", "4"), || {
+        for dtype in [Dtype::F32, Dtype::Bf16] {
+            let mut d = open("qwen3", dtype);
+            let trained = train(&mut d, false);
+            d.snapshot("x", "snap");
+            let source = SamplerSource::Snapshot { key: "snap".into() };
+            let prompt = tokens(7, 512, 6);
+            let mut controlled = params(4, 1.0, 8);
+            (controlled.top_k, controlled.top_p) = (Some(20), 0.9);
+            let request = sample(source, prompt.clone(), 2, controlled);
+            let result = sample_result(d.run(Operation::Sample(Box::new(request))));
+            assert_eq!(result.sequences.len(), 2);
+            agree(&mut d, &prompt, &result);
+
+            let folder = tempfile::tempdir().unwrap();
+            let dir = folder.path().join("x");
+            let target = SaveTarget { dir: dir.clone(), overwrite: false };
+            d.run(Operation::SaveRun(SaveRun { run: RunId::new("x"), target })).unwrap();
+            d.engine.unload_run(&RunId::new("x"));
+            d.run(restore("x", &dir)).unwrap();
+            assert_eq!(d.forward("x", examples(2)), trained[1], "{dtype:?}");
+        }
+    });
+}
+
+#[test]
+fn a_run_is_bit_equal_alone_and_with_others() {
+    simulated("a_run_is_bit_equal_alone_and_with_others", ("CUDASIM_SEED", "5"), || {
+        let [alone, batched] = [false, true].map(|others| train(&mut open("qwen3", Dtype::Bf16), others));
+        assert_eq!(alone, batched);
+    });
+}
+
+#[test]
+fn a_request_beyond_the_devices_memory_fails_alone() {
+    simulated("a_request_beyond_the_devices_memory_fails_alone", ("CUDASIM_MEMORY", "6000000"), || {
+        let mut d = open("llama", Dtype::F32);
+        d.create("x", Some(lora(4, 1)));
+        d.create("y", Some(lora(4, 2)));
+        let large = (0..20).map(|seed| datum(&tokens(400, 512, seed))).collect();
+        let id = d.start(loss_op("x", large, false));
+        assert!(d.take(&id).unwrap_err().message.contains("internal error"));
+        d.forward_backward("y", examples(1));
+        d.step("y", 1e-2);
+    });
+}
+
+#[test]
+fn a_lost_device_ends_the_engine() {
+    simulated("a_lost_device_ends_the_engine", ("CUDASIM_FAIL_LAUNCH", "60"), || {
+        let mut d = open("llama", Dtype::F32);
+        d.create("x", Some(lora(4, 1)));
+        d.start(loss_op("x", examples(1), false));
+        for _ in 0..10 {
+            d.engine.step();
+        }
+        let failure = d.engine.failure().unwrap();
+        assert!(failure.message.contains("CUDA_ERROR_LAUNCH_FAILED"), "{failure}");
+        assert!(d.engine.step().is_empty(), "nothing is computed any more");
+    });
+}

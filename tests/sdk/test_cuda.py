@@ -1,0 +1,119 @@
+"""A server on a GPU: the simulated one, whose libraries the Rust tests have built (`cuda-sim/`), or with `TRAINYARD_TEST_ON_GPU` the
+machine's. No GPU was ever there."""
+
+import json
+import os
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from helpers import client, datum, forward, logprobs, lora, sample, train
+from process import free_port
+from server import BINARY, REPOSITORY, TINY, TINY_MODELS, Server
+
+pytestmark = pytest.mark.deployments("sqlite")
+
+LIBRARIES = {
+    "libcuda_sim_driver.so": "libcuda.so",
+    "libcuda_sim_cublaslt.so": "libcublasLt.so",
+}
+
+
+ON_GPU = "TRAINYARD_TEST_ON_GPU" in os.environ
+# What the driver calls the device.
+DEVICE = "NVIDIA" if ON_GPU else "Simulated CUDA device"
+
+
+def without_devices(monkeypatch):
+    """Neither the simulated driver nor a real one shows a device."""
+    monkeypatch.setenv("CUDASIM_DEVICES", "0")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+
+
+@pytest.fixture
+def simulated(tmp_path, monkeypatch):
+    """Processes find the simulated libraries in place of the real ones, unless a GPU is tested."""
+    if ON_GPU:
+        return
+    folder = tmp_path / "libraries"
+    folder.mkdir()
+    for built, name in LIBRARIES.items():
+        shutil.copy(REPOSITORY / "target" / "debug" / "deps" / built, folder / name)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(folder))
+
+
+@pytest.fixture
+def started(tmp_path):
+    servers = []
+
+    def start(*flags):
+        servers.append(Server(tmp_path, flags=[*flags, "--memory-mib", "1024"]))
+        return servers[-1].start()
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+def test_a_run_trains_and_samples_on_a_gpu(simulated, started):
+    server = started("--device", "cuda")
+    assert "computing on a GPU" in server.text() and DEVICE in server.text(), server.tail()
+    batch = [datum(list(range(3, 15)))]
+    with client(server) as service:
+        run = lora(service, rank=4)
+        before = logprobs(forward(run, batch))[0]
+        train(run, batch)
+        assert logprobs(forward(run, batch))[0].mean() > before.mean(), "training has no effect"
+        sampler = run.save_weights_and_get_sampling_client().result(300)
+        (sequence,) = sample(sampler, [5, 6, 7], max_tokens=4, seed=1).sequences
+        scored = logprobs(forward(run, [datum([5, 6, 7, *sequence.tokens])]))[0][2:]
+        np.testing.assert_allclose(sequence.logprobs, scored, atol=2e-2)
+    assert server.stop() == 0
+    assert "panicked at" not in server.text(), server.tail(100)
+
+
+def test_without_a_device_auto_is_the_processor(simulated, started, monkeypatch):
+    without_devices(monkeypatch)
+    server = started("--device", "auto")
+    lines = [line for line in server.text().splitlines() if "computing on the processor" in line]
+    assert len(lines) == 1 and "CUDA_ERROR_NO_DEVICE" in lines[0], server.tail()
+    with client(server) as service:
+        forward(lora(service, rank=4), [datum([1, 2, 3])])
+    assert server.stop() == 0
+
+
+def test_without_a_device_cuda_is_refused(simulated, tmp_path, monkeypatch):
+    without_devices(monkeypatch)
+    command = [BINARY, "serve", "--device", "cuda", "--model", f"{TINY}={TINY_MODELS[TINY]}", "--port", str(free_port())]
+    done = subprocess.run([*command, "--data-dir", tmp_path / "data"], capture_output=True, text=True, timeout=60)
+    said = done.stdout + done.stderr
+    assert done.returncode != 0 and "--device: cuda:0" in said and "CUDA_ERROR_NO_DEVICE" in said, done
+
+
+@pytest.mark.parametrize("devices, status, said", [("1", "ok", DEVICE), ("0", "failure", "CUDA_ERROR_NO_DEVICE")])
+def test_doctor_names_the_device(simulated, tmp_path, monkeypatch, devices, status, said):
+    if devices == "0":
+        without_devices(monkeypatch)
+    command = [BINARY, "doctor", "--device", "cuda", "--model", f"{TINY}={TINY_MODELS[TINY]}", "--data-dir", tmp_path / "data", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    checks = json.loads(done.stdout)["checks"]
+    (check,) = [check for check in checks if (check["group"], check["name"]) == ("device", "compute")]
+    assert check["status"] == status and said in check["value"], check
+    assert (done.returncode == 0) == (devices == "1"), done
+    ops = [check for check in checks if check["group"] == "ops"]
+    if devices == "0":
+        assert ops == []
+        return
+    found = {check["name"]: check["value"] for check in checks if check["group"] == "device"}
+    assert "libcuda.so" in found["libraries"] and "libcublasLt.so" in found["libraries"], found
+    assert "CUDA up to" in found["capability"] and "TFLOP/s" in found["matmul"] and "GB/s" in found["copies"], found
+    # Every op in f32 and in bf16, each with its error.
+    assert len(ops) >= 40 and {op["name"].rsplit(", ")[-1] for op in ops} == {"f32", "bf16"}
+    assert all(op["status"] == "ok" and "at most" in op["value"] for op in ops), ops
+
+
+def test_the_binary_needs_no_library_of_cuda():
+    needed = subprocess.run(["ldd", BINARY], capture_output=True, text=True, check=True).stdout
+    assert "cuda" not in needed and "cublas" not in needed and "nccl" not in needed, needed

@@ -1,0 +1,70 @@
+//! Tests on a GPU.
+
+use std::path::Path;
+
+use crate::Result;
+use crate::process::{cargo, command, root, run, step, target};
+use crate::programs::programs;
+use crate::python;
+
+/// Tests of CUDA use the GPU of the machine where it is set, and the libraries that are installed.
+const ON_GPU: &str = "TRAINYARD_TEST_ON_GPU";
+
+/// Files that the driver has where there is a GPU: of Linux, and of Linux in Windows.
+const DEVICES: &[&str] = &["/dev/nvidia0", "/dev/dxg"];
+
+/// Tests of the runtime that open a device, and those of them that inject faults, which a GPU does not have.
+const TESTS: &[&str] = &["backend::cuda::", "backend::tests::cuda"];
+const FAULTS: &[&str] = &["--skip", "backend::cuda::tests::faults"];
+const ENGINE_FAULTS: &[&str] = &["--skip", "a_lost_device_ends_the_engine"];
+
+/// A model that `trainyard doctor` may look at.
+const MODEL: &str = "m=tests/golden/llama";
+
+/// The op suite, the tests of the runtime, and those of the server, on the GPU of this machine.
+pub(crate) fn test() -> Result {
+    find(DEVICES)?;
+    programs()?;
+    step("op suite", || {
+        let mut doctor = command(target().join("debug").join("trainyard"), &["doctor", "--device", "cuda"]);
+        doctor.args(["--model", MODEL, "--data-dir"]).arg(target().join("test-gpu"));
+        run(doctor)
+    })?;
+    step("tests of the runtime", || {
+        run(cargo_tests(&["--lib"], &[TESTS, FAULTS].concat()))?;
+        run(cargo_tests(&["--test", "engine"], &[&["cuda::"], ENGINE_FAULTS].concat()))
+    })?;
+    step("tests of the server", || {
+        let mut tests = command(python::venv()?, &["-m", "pytest", "tests/sdk/test_cuda.py"]);
+        tests.args(std::env::args().skip(2)).env(ON_GPU, "1");
+        tests.env("TRAINYARD_BIN", target().join("debug").join("trainyard"));
+        run(tests)
+    })
+}
+
+/// Some tests of the workspace, one after the other: they share a device.
+fn cargo_tests(target: &[&str], chosen: &[&str]) -> std::process::Command {
+    let mut tests = cargo(&["test", "--workspace", "--locked"]);
+    tests.args(target).arg("--").args(chosen).args(["--test-threads", "1"]).env(ON_GPU, "1");
+    tests
+}
+
+/// Whether there is a GPU.
+fn find(devices: &[&str]) -> Result {
+    if devices.iter().any(|device| root().join(Path::new(device)).exists()) {
+        return Ok(());
+    }
+    Err(format!("there is no NVIDIA GPU here: none of {} exists", devices.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::find;
+
+    #[test]
+    fn a_machine_without_a_device_says_so_in_one_line() {
+        assert_eq!(find(&["/dev/null"]), Ok(()));
+        let said = "there is no NVIDIA GPU here: none of /dev/no-1, /dev/no-2 exists";
+        assert_eq!(find(&["/dev/no-1", "/dev/no-2"]), Err(said.to_owned()));
+    }
+}

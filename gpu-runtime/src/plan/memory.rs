@@ -88,10 +88,10 @@ impl Form {
         }
     }
 
-    /// Weights of a model; norms and biases, in f32, may be there twice.
-    fn weights(&self, own: &ModelConfig, table: &ParamTable) -> usize {
+    /// Weights of a model, with transposes where a run `trains` through them; norms and biases, in f32, may be there twice.
+    fn weights(&self, own: &ModelConfig, table: &ParamTable, trains: bool) -> usize {
         match self {
-            Self::Host(backend) => Weights::planned_bytes(&**backend, own, true),
+            Self::Host(backend) => Weights::planned_bytes(&**backend, own, trains),
             Self::RowMajor(dtype) => table.specs.iter().map(|spec| matrix_bytes(spec, *dtype)).sum(),
         }
     }
@@ -152,7 +152,9 @@ pub(super) struct Held {
 pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, form: &Form, work: &Workload) -> Held {
     let table = ParamTable::new(own);
     let trained = elements(&table.trained(own, work.lora.as_ref())) * size_of::<f32>();
-    let (weights, rope) = (form.weights(own, &table), own.rope_bytes());
+    let weights = form.weights(own, &table, true);
+    // Runs of all parameters pass through weights of their own.
+    let base_weights = form.weights(own, &table, work.lora.is_some()) + own.rope_bytes();
     // Of what replicas share.
     let part = |bytes: usize| bytes.div_ceil(layout.dp);
     let run_weights = match &work.lora {
@@ -169,7 +171,7 @@ pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, f
     let kv_token = form.kv_token(own);
     let kv = work.microbatch_tokens.max(work.sequences * work.context.next_multiple_of(KV_BLOCK)) * kv_token;
     let mut bytes = RankMemory {
-        base_weights: (weights + rope) as u64,
+        base_weights: base_weights as u64,
         run_weights: run_weights as u64,
         masters: (trained + updated) as u64,
         moments: (MOMENTS * part(trained)) as u64,

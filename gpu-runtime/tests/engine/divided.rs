@@ -1,30 +1,16 @@
 //! Runs whose parameters replicas divide (ZeRO stage 3) behind the engine's trait: the guarantees of replicas hold, results are
 //! theirs to the bit, and files are the same.
 
-use trainyard_gpu_runtime::backend::HostBackend;
-use trainyard_gpu_runtime::{Dtype, EngineOptions, ParallelEngine};
-use trainyard_protocol::{Datum, Engine, ForwardBackwardResult, ModelHead, Optimizer, RunSpec, TenantShare, Tensor};
+use trainyard_gpu_runtime::{Dtype, EngineOptions};
+use trainyard_protocol::{Datum, Engine, ForwardBackwardResult, TenantShare, Tensor};
 
 use crate::equality::parity;
 use crate::isolation::{batch, train};
 use crate::ranks::{moved, outcome, saved_weights};
 use crate::scalar_head;
-use crate::smollm2::model;
-use crate::support::{Driver, datum, golden, lora, loss_op, loss_result, tokens};
-
-type Replicas = Driver<ParallelEngine<HostBackend>>;
-
-fn options(layout: &str, dtype: Dtype) -> EngineOptions {
-    EngineOptions { parallel: layout.parse().unwrap(), dtype, threads: 2, ..EngineOptions::default() }
-}
-
-fn replicas(family: &str, layout: &str, dtype: Dtype) -> Replicas {
-    Driver::on_layout(&golden(family), options(layout, dtype))
-}
-
-fn one(family: &str, dtype: Dtype) -> Driver {
-    Driver::open(&golden(family), dtype)
-}
+use crate::support::{
+    Driver, datum, golden, layout_options, lora, loss_op, loss_result, on_one_rank, on_ranks, tokens,
+};
 
 /// Examples that are several rounds of each of two replicas.
 fn rounds(seed: usize) -> Vec<Datum> {
@@ -53,7 +39,7 @@ fn logprobs_of_sampler_and_trainer_are_bit_equal_where_parameters_are_divided() 
         ("deepseek_v3", "dp=2,zero=3", true, Dtype::Bf16),
         ("llama", "dp=2,zero=3", false, Dtype::Bf16),
     ] {
-        parity(&mut replicas(family, layout, dtype), full);
+        parity(&mut on_ranks(family, layout, dtype), full);
     }
 }
 
@@ -62,7 +48,7 @@ fn a_run_is_bit_equal_to_one_on_replicas_with_all_parameters() {
     for (family, dtype) in [("llama_tied", Dtype::Bf16), ("qwen2", Dtype::F32), ("gpt_oss", Dtype::Bf16)] {
         for dp in [2, 4] {
             let [whole, divided] = ["", ",zero=3"].map(|stage| {
-                let mut d = replicas(family, &format!("dp={dp}{stage}"), dtype);
+                let mut d = on_ranks(family, &format!("dp={dp}{stage}"), dtype);
                 outcome(&mut d, true)
             });
             assert_eq!(whole, divided, "{family}, dp={dp}");
@@ -70,15 +56,15 @@ fn a_run_is_bit_equal_to_one_on_replicas_with_all_parameters() {
     }
     // Adapters are not divided.
     let [whole, divided] =
-        ["dp=2", "dp=2,zero=3"].map(|layout| train(&mut replicas("qwen3", layout, Dtype::Bf16), 0, false));
+        ["dp=2", "dp=2,zero=3"].map(|layout| train(&mut on_ranks("qwen3", layout, Dtype::Bf16), 0, false));
     assert_eq!(whole, divided);
 }
 
 #[test]
 fn a_divided_run_is_bit_equal_alone_and_batched_with_others() {
     for (family, layout) in [("qwen3", "dp=2,zero=3"), ("llama_tied", "tp=2,dp=2,zero=3"), ("gpt_oss", "dp=2,zero=3")] {
-        let alone = train(&mut replicas(family, layout, Dtype::Bf16), 0, true);
-        let batched = train(&mut replicas(family, layout, Dtype::Bf16), 3, true);
+        let alone = train(&mut on_ranks(family, layout, Dtype::Bf16), 0, true);
+        let batched = train(&mut on_ranks(family, layout, Dtype::Bf16), 3, true);
         assert_eq!(alone, batched, "{family}, {layout}");
     }
 }
@@ -87,7 +73,7 @@ fn a_divided_run_is_bit_equal_alone_and_batched_with_others() {
 #[test]
 fn rounds_follow_from_the_request_alone() {
     let with = |options: EngineOptions| long(&mut Driver::on_layout(&golden("llama_tied"), options));
-    let of = || options("dp=2,zero=3", Dtype::F32);
+    let of = || layout_options("dp=2,zero=3", Dtype::F32);
     let expected = with(of());
     for options in [
         EngineOptions { microbatch_tokens: Some(1), ..of() },
@@ -96,7 +82,7 @@ fn rounds_follow_from_the_request_alone() {
     ] {
         assert_eq!(expected, with(options));
     }
-    let mut d = replicas("llama_tied", "dp=2,zero=3", Dtype::F32);
+    let mut d = on_ranks("llama_tied", "dp=2,zero=3", Dtype::F32);
     d.create("other", Some(lora(4, 1)));
     d.create("x", None);
     let mut results = Vec::new();
@@ -113,9 +99,9 @@ fn rounds_follow_from_the_request_alone() {
 
 #[test]
 fn several_rounds_compute_what_one_rank_computes() {
-    let alone = long(&mut one("qwen2", Dtype::F32));
+    let alone = long(&mut on_one_rank("qwen2", Dtype::F32));
     for layout in ["dp=2,zero=3", "dp=4,zero=3", "tp=2,dp=2,zero=3"] {
-        let found = long(&mut replicas("qwen2", layout, Dtype::F32));
+        let found = long(&mut on_ranks("qwen2", layout, Dtype::F32));
         for (found, expected) in found.iter().zip(&alone) {
             for (found, expected) in found.outputs.iter().zip(&expected.outputs) {
                 for (a, b) in found.logprobs.iter().zip(&expected.logprobs) {
@@ -129,9 +115,9 @@ fn several_rounds_compute_what_one_rank_computes() {
 #[test]
 fn greedy_tokens_of_a_trained_run_are_those_of_one_rank() {
     for family in ["llama", "qwen3", "gemma3"] {
-        let (_, expected) = outcome(&mut one(family, Dtype::F32), true);
+        let (_, expected) = outcome(&mut on_one_rank(family, Dtype::F32), true);
         for layout in ["dp=2,zero=3", "dp=4,zero=3", "tp=2,dp=2,zero=3"] {
-            let (_, found) = outcome(&mut replicas(family, layout, Dtype::F32), true);
+            let (_, found) = outcome(&mut on_ranks(family, layout, Dtype::F32), true);
             assert_eq!(found[0].tokens, expected[0].tokens, "{family}, {layout}");
         }
     }
@@ -139,27 +125,27 @@ fn greedy_tokens_of_a_trained_run_are_those_of_one_rank() {
 
 #[test]
 fn runs_move_between_layouts_that_divide_parameters_and_others() {
-    let of = |layout| replicas("qwen2", layout, Dtype::F32);
-    moved(&mut of("dp=2,zero=3"), &mut one("qwen2", Dtype::F32), None);
-    moved(&mut one("qwen2", Dtype::F32), &mut of("tp=2,dp=2,zero=3"), None);
+    let of = |layout| on_ranks("qwen2", layout, Dtype::F32);
+    moved(&mut of("dp=2,zero=3"), &mut on_one_rank("qwen2", Dtype::F32), None);
+    moved(&mut on_one_rank("qwen2", Dtype::F32), &mut of("tp=2,dp=2,zero=3"), None);
     moved(&mut of("tp=2"), &mut of("dp=4,zero=3"), None);
     moved(&mut of("dp=4,zero=3"), &mut of("dp=2"), None);
     moved(&mut of("dp=2,zero=3"), &mut of("dp=2"), Some(lora(6, 5)));
-    let experts = |layout| replicas("qwen3_moe", layout, Dtype::F32);
+    let experts = |layout| on_ranks("qwen3_moe", layout, Dtype::F32);
     moved(&mut experts("dp=2,ep=2,zero=3"), &mut experts("dp=2,zero=3"), None);
 }
 
 #[test]
 fn samples_from_saved_weights_are_those_from_memory_where_parameters_are_divided() {
-    saved_weights(|| replicas("qwen3", "dp=2,zero=3", Dtype::Bf16));
-    saved_weights(|| replicas("llama_tied", "tp=2,dp=2,zero=3", Dtype::Bf16));
+    saved_weights(|| on_ranks("qwen3", "dp=2,zero=3", Dtype::Bf16));
+    saved_weights(|| on_ranks("llama_tied", "tp=2,dp=2,zero=3", Dtype::Bf16));
 }
 
 #[test]
 fn a_scalar_head_is_divided_with_the_rest() {
     for family in ["llama", "llama_tied"] {
         let [whole, divided] = ["dp=2", "dp=2,zero=3"].map(|layout| {
-            let mut d = replicas(family, layout, Dtype::Bf16);
+            let mut d = on_ranks(family, layout, Dtype::Bf16);
             scalar_head::create(&mut d, "x", None);
             scalar_head::train(&mut d, 0..3, 0)
         });
@@ -169,7 +155,7 @@ fn a_scalar_head_is_divided_with_the_rest() {
 
 #[test]
 fn a_failed_request_leaves_a_divided_run_unchanged() {
-    let [mut with_failure, mut without] = [0, 1].map(|_| replicas("llama", "dp=2,zero=3", Dtype::F32));
+    let [mut with_failure, mut without] = [0, 1].map(|_| on_ranks("llama", "dp=2,zero=3", Dtype::F32));
     for d in [&mut with_failure, &mut without] {
         d.create("x", None);
         d.forward_backward("x", batch(1, 4));
@@ -193,7 +179,7 @@ fn a_failed_request_leaves_a_divided_run_unchanged() {
 
 #[test]
 fn fewer_examples_than_replicas_and_steps_without_gradient_are_accepted() {
-    let mut d = replicas("llama", "dp=4,zero=3", Dtype::F32);
+    let mut d = on_ranks("llama", "dp=4,zero=3", Dtype::F32);
     d.create("x", None);
     d.step("x", 1e-3);
     let before = d.forward_backward("x", vec![datum(&tokens(20, 512, 5))]);
@@ -210,66 +196,8 @@ fn fewer_examples_than_replicas_and_steps_without_gradient_are_accepted() {
 
 #[test]
 fn the_division_is_part_of_the_numerics() {
-    let numerics = |layout| replicas("llama", layout, Dtype::F32).engine.numerics().remove("m").unwrap();
+    let numerics = |layout| on_ranks("llama", layout, Dtype::F32).engine.numerics().remove("m").unwrap();
     let (divided, whole) = (numerics("dp=2,zero=3"), numerics("dp=2"));
     assert_eq!((divided.layout.as_str(), whole.layout.as_str()), ("dp=2,zero=3", "dp=2"));
     assert_ne!(divided.arithmetic(), whole.arithmetic());
-}
-
-/// Bytes of this process in memory: now, and the most since the last [`reset_most`].
-fn resident() -> [f64; 2] {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    ["VmRSS:", "VmHWM:"].map(|name| {
-        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
-        1024.0 * line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap()
-    })
-}
-
-fn reset_most() {
-    std::fs::write("/proc/self/clear_refs", "5").unwrap();
-}
-
-/// What a rank of a layout holds of a run of all parameters of SmolLM2 at most, its passes included, by the system's count; and what
-/// is planned for the run.
-fn state_of_smollm2(layout: &str, dtype: Dtype) -> [f64; 2] {
-    let mut d = Driver::on_layout(&model(), options(layout, dtype));
-    // Transposes of base weights and buffers of kernels are there before.
-    d.create("base", Some(lora(1, 1)));
-    d.forward_backward("base", (0..4).map(|i| datum(&tokens(32, 40_000, i))).collect());
-    let ranks = d.engine.stats().ranks as f64;
-    let (base_model, lora) = ("m".to_owned(), None);
-    let spec = RunSpec { base_model, lora, optimizer: Optimizer::AdamW, head: ModelHead::Unembedding };
-    let planned = d.engine.memory().run(&spec).unwrap().bytes as f64;
-    reset_most();
-    let [before, _] = resident();
-    d.create("x", None);
-    for step in 0..2 {
-        for _ in 0..2 {
-            d.forward_backward("x", (0..4).map(|i| datum(&tokens(32, 40_000, 10 * step + i))).collect());
-        }
-        d.step("x", 1e-5);
-    }
-    let [_, most] = resident();
-    [(most - before) / ranks, planned / ranks]
-}
-
-#[test]
-#[ignore = "trains all parameters of SmolLM2 on one rank and on four; alone in its process, since it counts what that holds"]
-fn a_rank_of_four_holds_two_fifths_of_what_one_rank_holds_of_smollm2() {
-    for dtype in [Dtype::Bf16, Dtype::F32] {
-        // The larger one last: memory that was freed and not returned would be to its credit.
-        let [(four, planned_four), (one, planned_one)] = ["dp=4,zero=3", "dp=1"]
-            .map(|layout| state_of_smollm2(layout, dtype))
-            .map(|[held, planned]| (held, planned));
-        let mib = |bytes: f64| bytes / f64::from(1 << 20);
-        eprintln!(
-            "{dtype:?}: a rank of four holds {:.0} MiB ({:.0} planned), one rank {:.0} ({:.0} planned): {:.1} %",
-            mib(four),
-            mib(planned_four),
-            mib(one),
-            mib(planned_one),
-            100.0 * four / one,
-        );
-        assert!(four <= 0.4 * one && planned_four <= 0.4 * planned_one);
-    }
 }

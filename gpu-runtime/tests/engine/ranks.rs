@@ -13,13 +13,7 @@ use trainyard_protocol::{
 use crate::equality::parity;
 use crate::isolation;
 use crate::saves::{load, target, train};
-use crate::support::{Driver, datum, golden, lora, params, sample, sample_result, tokens};
-
-type Ranks = Driver<ParallelEngine<HostBackend>>;
-
-fn ranks(family: &str, layout: &str, dtype: Dtype) -> Ranks {
-    Driver::on_ranks(&golden(family), layout, dtype)
-}
+use crate::support::{Driver, datum, golden, lora, on_ranks, params, sample, sample_result, tokens};
 
 /// Every file of a folder, by name.
 fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
@@ -53,7 +47,7 @@ fn logprobs_of_sampler_and_trainer_are_bit_equal_on_ranks() {
         ("gpt_oss", "tp=2", false, Dtype::Bf16),
         ("deepseek_v3", "tp=2,ep=2", true, Dtype::Bf16),
     ] {
-        parity(&mut ranks(family, layout, dtype), full);
+        parity(&mut on_ranks(family, layout, dtype), full);
     }
 }
 
@@ -66,8 +60,8 @@ fn a_run_on_ranks_is_bit_equal_alone_and_batched_with_others() {
         ("deepseek_v3", "ep=2", true),
         ("qwen3_moe", "tp=2,ep=2", false),
     ] {
-        let alone = isolation::train(&mut ranks(family, layout, Dtype::Bf16), 0, full);
-        let batched = isolation::train(&mut ranks(family, layout, Dtype::Bf16), 3, full);
+        let alone = isolation::train(&mut on_ranks(family, layout, Dtype::Bf16), 0, full);
+        let batched = isolation::train(&mut on_ranks(family, layout, Dtype::Bf16), 3, full);
         assert_eq!(alone, batched, "{family}, {layout}, full {full}");
     }
 }
@@ -79,7 +73,7 @@ fn expert_parallel_ranks_compute_the_bits_of_one() {
         [("qwen3_moe", "ep=4", false), ("gpt_oss", "ep=2", true), ("deepseek_v3", "ep=2", false)]
     {
         let one = outcome(&mut Driver::open(&golden(family), Dtype::Bf16), full);
-        let shared = outcome(&mut ranks(family, layout, Dtype::Bf16), full);
+        let shared = outcome(&mut on_ranks(family, layout, Dtype::Bf16), full);
         assert!(one.0.iter().all(|result| result.metrics.contains_key("e_max_violation:mean")));
         assert_eq!(one, shared, "{family}, {layout}");
     }
@@ -105,7 +99,7 @@ fn ranks_compute_what_one_computes() {
         ("deepseek_v3", "tp=4", false),
     ] {
         let (one, greedy) = outcome(&mut Driver::open(&golden(family), Dtype::F32), full);
-        let (results, sampled) = outcome(&mut ranks(family, layout, Dtype::F32), full);
+        let (results, sampled) = outcome(&mut on_ranks(family, layout, Dtype::F32), full);
         assert_eq!(sampled[0].tokens, greedy[0].tokens, "{family}, {layout}");
         for (found, expected) in results.iter().zip(&one) {
             for (found, expected) in found.outputs.iter().zip(&expected.outputs) {
@@ -150,13 +144,13 @@ pub(crate) fn moved<A: Engine, B: Engine>(from: &mut Driver<A>, to: &mut Driver<
 fn runs_move_between_layouts() {
     for adapter in [Some(lora(6, 5)), None] {
         let one = || Driver::open(&golden("qwen2"), Dtype::F32);
-        moved(&mut ranks("qwen2", "tp=2", Dtype::F32), &mut one(), adapter.clone());
-        moved(&mut one(), &mut ranks("qwen2", "tp=4", Dtype::F32), adapter.clone());
-        moved(&mut ranks("qwen2", "tp=4", Dtype::F32), &mut ranks("qwen2", "tp=2", Dtype::F32), adapter.clone());
+        moved(&mut on_ranks("qwen2", "tp=2", Dtype::F32), &mut one(), adapter.clone());
+        moved(&mut one(), &mut on_ranks("qwen2", "tp=4", Dtype::F32), adapter.clone());
+        moved(&mut on_ranks("qwen2", "tp=4", Dtype::F32), &mut on_ranks("qwen2", "tp=2", Dtype::F32), adapter.clone());
         for (family, from, to) in
             [("qwen3_moe", "ep=2", "tp=1"), ("gpt_oss", "tp=1", "ep=4"), ("deepseek_v3", "tp=2,ep=2", "ep=2")]
         {
-            let of = |layout| ranks(family, layout, Dtype::F32);
+            let of = |layout| on_ranks(family, layout, Dtype::F32);
             moved(&mut of(from), &mut of(to), adapter.clone());
         }
     }
@@ -172,7 +166,7 @@ fn an_adapter_begins_with_the_same_values_on_every_layout() {
     let mut one = Driver::open(&golden("llama"), Dtype::F32);
     one.create("x", Some(lora(4, 7)));
     one.run(save("one")).unwrap();
-    let mut two = ranks("llama", "tp=2", Dtype::F32);
+    let mut two = on_ranks("llama", "tp=2", Dtype::F32);
     two.create("x", Some(lora(4, 7)));
     two.run(save("two")).unwrap();
     assert_same_files(&folder.path().join("one"), &folder.path().join("two"));
@@ -180,7 +174,7 @@ fn an_adapter_begins_with_the_same_values_on_every_layout() {
 
 #[test]
 fn samples_from_saved_weights_are_those_from_memory() {
-    saved_weights(|| ranks("qwen3", "tp=2", Dtype::Bf16));
+    saved_weights(|| on_ranks("qwen3", "tp=2", Dtype::Bf16));
 }
 
 /// Samples from weights in memory and from each way of saving them.
@@ -214,13 +208,13 @@ pub(crate) fn saved_weights<E: Engine>(engine: impl Fn() -> Driver<E>) {
 
 #[test]
 fn the_layout_is_part_of_the_numerics() {
-    let two = ranks("llama", "tp=2", Dtype::F32);
+    let two = on_ranks("llama", "tp=2", Dtype::F32);
     let one = Driver::open(&golden("llama"), Dtype::F32);
     let (two, one) = (two.engine.numerics().remove("m").unwrap(), one.engine.numerics().remove("m").unwrap());
     assert_eq!((two.layout.as_str(), one.layout.as_str()), ("tp=2", "single"));
     assert_eq!(two.weights, one.weights, "the same files");
     assert_ne!(two.arithmetic(), one.arithmetic());
-    let four = ranks("gpt_oss", "tp=2,ep=2", Dtype::F32).engine.numerics().remove("m").unwrap();
+    let four = on_ranks("gpt_oss", "tp=2,ep=2", Dtype::F32).engine.numerics().remove("m").unwrap();
     let one = Driver::open(&golden("gpt_oss"), Dtype::F32).engine.numerics().remove("m").unwrap();
     assert_eq!(four.layout, "tp=2,ep=2");
     assert_eq!(four.weights, one.weights, "each rank read its experts");
@@ -228,13 +222,13 @@ fn the_layout_is_part_of_the_numerics() {
 
 #[test]
 fn models_are_described_as_a_whole() {
-    let (two, one) = (ranks("llama", "tp=2", Dtype::F32), Driver::open(&golden("llama"), Dtype::F32));
+    let (two, one) = (on_ranks("llama", "tp=2", Dtype::F32), Driver::open(&golden("llama"), Dtype::F32));
     assert_eq!(two.engine.models(), one.engine.models());
     let weights = |plan: trainyard_protocol::MemoryPlan| plan.weights;
     let (two, one) = (weights(two.engine.memory().plan()), weights(one.engine.memory().plan()));
     assert!(two > one && two < 2 * one, "embedding and norms are on both ranks: {two}, {one}");
     let [all, attention, experts] = ["tp=1", "tp=2", "ep=2"].map(|layout| {
-        let mut d = ranks("qwen3_moe", layout, Dtype::F32);
+        let mut d = on_ranks("qwen3_moe", layout, Dtype::F32);
         d.create("x", None);
         let stats = d.engine.stats().memory;
         (weights(d.engine.memory().plan()), stats.runs)

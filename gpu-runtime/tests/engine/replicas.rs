@@ -1,7 +1,6 @@
 //! Data parallel replicas behind the engine's trait: the guarantees of one rank hold, and files are the same.
 
-use trainyard_gpu_runtime::backend::HostBackend;
-use trainyard_gpu_runtime::{Dtype, EngineOptions, ParallelEngine};
+use trainyard_gpu_runtime::{Dtype, EngineOptions};
 use trainyard_protocol::{
     Engine, ModelHead, Operation, Optimizer, RunSpec, SampleProgress, SampleResult, SamplerSource, SamplingParams,
     Tensor,
@@ -10,21 +9,9 @@ use trainyard_protocol::{
 use crate::equality::parity;
 use crate::isolation::{batch, train};
 use crate::ranks::{moved, saved_weights};
-use crate::support::{Driver, datum, golden, lora, loss_op, params, sample, sample_result, tokens};
-
-type Replicas = Driver<ParallelEngine<HostBackend>>;
-
-fn options(layout: &str, dtype: Dtype) -> EngineOptions {
-    EngineOptions { parallel: layout.parse().unwrap(), dtype, threads: 2, ..EngineOptions::default() }
-}
-
-fn replicas(family: &str, layout: &str, dtype: Dtype) -> Replicas {
-    Driver::on_layout(&golden(family), options(layout, dtype))
-}
-
-fn one(family: &str, dtype: Dtype) -> Driver {
-    Driver::open(&golden(family), dtype)
-}
+use crate::support::{
+    Driver, datum, golden, layout_options, lora, loss_op, on_one_rank, on_ranks, params, sample, sample_result, tokens,
+};
 
 #[test]
 fn logprobs_of_sampler_and_trainer_are_bit_equal_on_replicas() {
@@ -34,7 +21,7 @@ fn logprobs_of_sampler_and_trainer_are_bit_equal_on_replicas() {
         ("qwen2", "dp=4", true, Dtype::Bf16),
         ("gemma3", "tp=2,dp=2", false, Dtype::F32),
     ] {
-        parity(&mut replicas(family, layout, dtype), full);
+        parity(&mut on_ranks(family, layout, dtype), full);
     }
 }
 
@@ -42,8 +29,8 @@ fn logprobs_of_sampler_and_trainer_are_bit_equal_on_replicas() {
 fn a_run_on_replicas_is_bit_equal_alone_and_batched_with_others() {
     for (family, layout) in [("qwen3", "dp=2"), ("qwen3", "tp=2,dp=2"), ("gpt_oss", "dp=2")] {
         for full in [false, true] {
-            let alone = train(&mut replicas(family, layout, Dtype::Bf16), 0, full);
-            let batched = train(&mut replicas(family, layout, Dtype::Bf16), 3, full);
+            let alone = train(&mut on_ranks(family, layout, Dtype::Bf16), 0, full);
+            let batched = train(&mut on_ranks(family, layout, Dtype::Bf16), 3, full);
             assert_eq!(alone, batched, "{family}, {layout}, full {full}");
         }
     }
@@ -53,7 +40,8 @@ fn a_run_on_replicas_is_bit_equal_alone_and_batched_with_others() {
 fn microbatches_do_not_change_the_bits_of_replicas() {
     for full in [false, true] {
         let train_with = |microbatch_tokens| {
-            let options = EngineOptions { microbatch_tokens: Some(microbatch_tokens), ..options("dp=2", Dtype::F32) };
+            let options =
+                EngineOptions { microbatch_tokens: Some(microbatch_tokens), ..layout_options("dp=2", Dtype::F32) };
             train(&mut Driver::on_layout(&golden("llama_tied"), options), 0, full)
         };
         let whole = train_with(1 << 20);
@@ -66,9 +54,9 @@ fn microbatches_do_not_change_the_bits_of_replicas() {
 #[test]
 fn replicas_compute_what_one_computes() {
     for full in [false, true] {
-        let alone = train(&mut one("qwen2", Dtype::F32), 0, full);
+        let alone = train(&mut on_one_rank("qwen2", Dtype::F32), 0, full);
         for layout in ["dp=2", "dp=4", "tp=2,dp=2"] {
-            let (results, last) = train(&mut replicas("qwen2", layout, Dtype::F32), 0, full);
+            let (results, last) = train(&mut on_ranks("qwen2", layout, Dtype::F32), 0, full);
             for (found, expected) in results.iter().chain([&last]).zip(alone.0.iter().chain([&alone.1])) {
                 for (found, expected) in found.outputs.iter().zip(&expected.outputs) {
                     for (a, b) in found.logprobs.iter().zip(&expected.logprobs) {
@@ -91,9 +79,9 @@ fn greedy_tokens_are_those_of_one_rank() {
         ("gemma3", &["dp=2", "tp=2,dp=2"]),
         ("deepseek_v3", &["dp=2"]),
     ] {
-        let expected = greedy(&mut one(family, Dtype::F32));
+        let expected = greedy(&mut on_one_rank(family, Dtype::F32));
         for layout in layouts {
-            let found = greedy(&mut replicas(family, layout, Dtype::F32));
+            let found = greedy(&mut on_ranks(family, layout, Dtype::F32));
             for (found, expected) in found.iter().zip(&expected) {
                 let tokens =
                     |result: &SampleResult| result.sequences.iter().map(|s| s.tokens.clone()).collect::<Vec<_>>();
@@ -117,22 +105,22 @@ fn of_base(length: usize, seed: usize, params: SamplingParams) -> Operation {
 #[test]
 fn runs_move_between_layouts_with_replicas() {
     for adapter in [Some(lora(6, 5)), None] {
-        let of = |layout| replicas("qwen2", layout, Dtype::F32);
-        moved(&mut of("dp=2"), &mut one("qwen2", Dtype::F32), adapter.clone());
-        moved(&mut one("qwen2", Dtype::F32), &mut of("tp=2,dp=2"), adapter.clone());
+        let of = |layout| on_ranks("qwen2", layout, Dtype::F32);
+        moved(&mut of("dp=2"), &mut on_one_rank("qwen2", Dtype::F32), adapter.clone());
+        moved(&mut on_one_rank("qwen2", Dtype::F32), &mut of("tp=2,dp=2"), adapter.clone());
         moved(&mut of("tp=2,dp=2"), &mut of("dp=4"), adapter);
     }
 }
 
 #[test]
 fn samples_from_saved_weights_are_those_from_memory_on_replicas() {
-    saved_weights(|| replicas("qwen3", "dp=2", Dtype::Bf16));
-    saved_weights(|| replicas("qwen3", "tp=2,dp=2", Dtype::Bf16));
+    saved_weights(|| on_ranks("qwen3", "dp=2", Dtype::Bf16));
+    saved_weights(|| on_ranks("qwen3", "tp=2,dp=2", Dtype::Bf16));
 }
 
 #[test]
 fn samples_are_followed_on_whichever_replica_they_are() {
-    let mut d = replicas("llama", "dp=2", Dtype::Bf16);
+    let mut d = on_ranks("llama", "dp=2", Dtype::Bf16);
     let ids: Vec<_> = (0..4).map(|seed| d.start(of_base(9, seed, params(24, 1.0, seed as u64)))).collect();
     let mut followed = vec![vec![Vec::<u32>::new(); 2]; ids.len()];
     let (mut admitted, mut seen) = (Vec::new(), 0);
@@ -151,7 +139,7 @@ fn samples_are_followed_on_whichever_replica_they_are() {
     admitted.sort();
     assert_eq!(admitted, ids);
     assert!(seen > ids.len());
-    let mut alone = one("llama", Dtype::Bf16);
+    let mut alone = on_one_rank("llama", Dtype::Bf16);
     for ((seed, id), followed) in ids.iter().enumerate().zip(&followed) {
         let result = sample_result(d.take(id));
         let expected = sample_result(alone.run(of_base(9, seed, params(24, 1.0, seed as u64))));
@@ -167,7 +155,7 @@ fn samples_are_followed_on_whichever_replica_they_are() {
 
 #[test]
 fn cancelled_samples_end_on_every_replica() {
-    let mut d = replicas("llama", "dp=2", Dtype::Bf16);
+    let mut d = on_ranks("llama", "dp=2", Dtype::Bf16);
     let ids: Vec<_> = (0..4).map(|seed| d.start(of_base(9, seed, params(200, 1.0, 1)))).collect();
     (0..3).for_each(|_| d.tick());
     d.engine.cancel(&ids[..3].iter().cloned().collect());
@@ -181,8 +169,8 @@ fn cancelled_samples_end_on_every_replica() {
 
 #[test]
 fn a_failed_request_has_the_error_of_its_first_example() {
-    let mut with_failure = replicas("llama", "dp=2", Dtype::F32);
-    let mut without = replicas("llama", "dp=2", Dtype::F32);
+    let mut with_failure = on_ranks("llama", "dp=2", Dtype::F32);
+    let mut without = on_ranks("llama", "dp=2", Dtype::F32);
     for d in [&mut with_failure, &mut without] {
         d.create("x", Some(lora(4, 1)));
         d.forward_backward("x", batch(1, 4));
@@ -203,7 +191,7 @@ fn a_failed_request_has_the_error_of_its_first_example() {
 
 #[test]
 fn one_example_and_steps_without_gradient_are_accepted() {
-    let mut d = replicas("llama", "dp=4", Dtype::F32);
+    let mut d = on_ranks("llama", "dp=4", Dtype::F32);
     d.create("x", Some(lora(4, 1)));
     d.step("x", 1e-2);
     let before = d.forward_backward("x", vec![datum(&tokens(20, 512, 5))]);
@@ -219,10 +207,11 @@ fn replicas_divide_the_optimizers_state() {
         let spec = RunSpec { base_model: "m".into(), lora, optimizer, head };
         d.memory().run(&spec).unwrap().bytes
     };
-    let (alone, two) = (spec(&one("llama", Dtype::F32).engine), spec(&replicas("llama", "dp=2", Dtype::F32).engine));
+    let (alone, two) =
+        (spec(&on_one_rank("llama", Dtype::F32).engine), spec(&on_ranks("llama", "dp=2", Dtype::F32).engine));
     assert!(two < 2 * alone, "{two} on two replicas, {alone} alone");
     // Masters, moments and gradients: 5 arrays alone, 2 whole ones and 4 halves on each of two replicas.
-    let mut d = replicas("llama", "dp=2", Dtype::F32);
+    let mut d = on_ranks("llama", "dp=2", Dtype::F32);
     d.create("x", None);
     d.forward_backward("x", batch(1, 4));
     d.step("x", 1e-3);
@@ -233,6 +222,6 @@ fn replicas_divide_the_optimizers_state() {
 
 #[test]
 fn the_replicas_are_part_of_the_numerics() {
-    let layout = |layout| replicas("llama", layout, Dtype::F32).engine.numerics().remove("m").unwrap().layout;
+    let layout = |layout| on_ranks("llama", layout, Dtype::F32).engine.numerics().remove("m").unwrap().layout;
     assert_eq!((layout("dp=2").as_str(), layout("tp=2,dp=2").as_str()), ("dp=2", "tp=2,dp=2"));
 }

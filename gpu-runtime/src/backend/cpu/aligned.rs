@@ -69,6 +69,17 @@ impl<T: Plain> AlignedVec<T> {
     }
 }
 
+/// Bytes of an array that are in huge pages: a last one is asked for where less than half of it would be unused.
+const fn in_huge_pages(bytes: usize) -> usize {
+    (bytes + HUGE_PAGE / 2) / HUGE_PAGE * HUGE_PAGE
+}
+
+/// Bytes of memory that an array of so many bytes takes where the system gives huge pages.
+pub(super) const fn resident_bytes(bytes: usize) -> usize {
+    let huge = in_huge_pages(bytes);
+    if huge > bytes { huge } else { bytes }
+}
+
 /// Zeros from a huge page's first byte on, and where they begin; `None` where they are too few or can't be had.
 fn huge_pages(bytes: usize) -> Option<(MmapMut, usize)> {
     if bytes < HUGE_PAGE / 2 {
@@ -77,11 +88,9 @@ fn huge_pages(bytes: usize) -> Option<(MmapMut, usize)> {
     // What is in front of the first huge page is never touched, so that it takes no memory.
     let pages = MmapMut::map_anon(bytes + HUGE_PAGE).ok()?;
     let at = pages.as_ptr().align_offset(HUGE_PAGE);
-    // A last huge page is asked for where less than half of it would be unused.
     #[cfg(target_os = "linux")]
     {
-        let huge = (bytes + HUGE_PAGE / 2) / HUGE_PAGE * HUGE_PAGE;
-        if let Err(error) = pages.advise_range(Advice::HugePage, at, huge.min(pages.len() - at)) {
+        if let Err(error) = pages.advise_range(Advice::HugePage, at, in_huge_pages(bytes).min(pages.len() - at)) {
             tracing::debug!("no huge pages: {error}");
         }
     }

@@ -6,7 +6,7 @@ mod transpose;
 
 use transpose::{Word, transpose};
 
-use super::aligned::AlignedVec;
+use super::aligned::{AlignedVec, resident_bytes};
 use super::parallel::par_chunks;
 use super::tile_layout::TILE_K;
 use super::vexp::multiversion;
@@ -287,15 +287,15 @@ impl PackedMatrix {
 
     /// Bytes of the elements of a matrix `[n, k]`.
     pub(super) fn bytes_of(isa: Isa, dtype: Dtype, n: usize, k: usize) -> usize {
-        n.div_ceil(NR) * depth(isa, dtype, k) * NR * size_of::<u32>()
+        resident_bytes(n.div_ceil(NR) * depth(isa, dtype, k) * NR * size_of::<u32>())
     }
 
-    /// Bytes of its elements.
+    /// Bytes of memory that its elements take.
     pub(super) fn bytes(&self) -> usize {
-        match &self.data {
+        resident_bytes(match &self.data {
             PackedData::Bf16(data) => size_of_val(&data[..]),
             PackedData::F32(data) => size_of_val(&data[..]),
-        }
+        })
     }
 
     /// All rows, as f32.

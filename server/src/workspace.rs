@@ -74,8 +74,7 @@ impl Workspace {
             // It may well be read soon. Other ranks have not written it.
             drop(self.add(location, written.to_owned(), size, self.ranks.is_none()));
             // Nobody reads it yet, so it goes too where there is no room.
-            let removed = self.copies().evict();
-            removed.iter().for_each(|dir| self.discard(dir));
+            self.make_room();
         }
         Ok(())
     }
@@ -135,15 +134,18 @@ impl Workspace {
 
     /// Keeps a copy, and removes others for which there is no room beside it.
     fn add(&self, location: &Path, dir: PathBuf, size: u64, everywhere: bool) -> FolderGuard {
-        let (lease, removed) = {
-            let mut copies = self.copies();
-            let (lease, older) = copies.add(location, dir, size, everywhere);
-            let mut removed = copies.evict();
-            removed.extend(older);
-            (lease, removed)
-        };
-        removed.iter().for_each(|dir| self.discard(dir));
+        let (lease, older) = self.copies().add(location, dir, size, everywhere);
+        if let Some(older) = older {
+            self.discard(&older);
+        }
+        self.make_room();
         lease
+    }
+
+    /// Removes copies that nobody reads until the others are within the capacity.
+    fn make_room(&self) {
+        let removed = self.copies().evict();
+        removed.iter().for_each(|dir| self.discard(dir));
     }
 
     /// Removes a copy on all ranks.

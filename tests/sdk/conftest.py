@@ -16,6 +16,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1] / "client-sdk" / "python" / "src"
 import pytest
 
 import postgres as pg
+from bucket import Bucket
 from deployment import KINDS, launch
 from exclusive import turn
 from helpers import client, lora
@@ -83,6 +84,17 @@ def deploy(request, postgres_server):
     """Deploys as chosen: `deploy(folder, **options)` is a context manager."""
     kind = request.config.getoption("--deployment")
     return lambda folder, **options: launch(kind, folder, postgres_server, **options)
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory):
+    """An S3 server with a bucket, which processes that are started meanwhile have the credentials of."""
+    running = Bucket(tmp_path_factory.mktemp("s3"))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in running.environment.items():
+            patch.setenv(name, value)
+        yield running.start()
+    running.close()
 
 
 @pytest.fixture(scope="module")

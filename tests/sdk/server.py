@@ -106,14 +106,17 @@ def engine_flags(models, dtype) -> list[str]:
     for name, path in (models or TINY_MODELS).items():
         flags += ["--model", f"{name}={path}"]
     layout = os.environ.get("TRAINYARD_PARALLEL", "")
-    if smol_path() in (models or {}).values() and layout != smol_layout(layout):
-        flags += ["--parallel", smol_layout(layout)]
+    if layout != layout_of(models or TINY_MODELS, layout):
+        flags += ["--parallel", layout_of(models or TINY_MODELS, layout)]
     return flags
 
 
-def smol_layout(layout: str) -> str:
-    """For the real model three tensor parallel ranks instead of two or four: it has nine heads, three of them of keys."""
-    return re.sub(r"\btp=[24]\b", "tp=3", layout)
+def layout_of(models: dict, layout: str) -> str:
+    """A layout like this one that the models permit. The real one has nine heads, three of them of keys: three tensor parallel
+    ranks instead of two or four, and beside tiny models, which three do not divide, replicas."""
+    if "tp=" not in layout or smol_path() not in models.values():
+        return layout
+    return re.sub(r"\btp=[24]\b", "tp=3", layout) if len(set(models.values())) == 1 else "dp=2"
 
 
 def migrate(database: str):

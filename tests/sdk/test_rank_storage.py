@@ -6,7 +6,6 @@ import shutil
 import pytest
 
 import postgres
-from bucket import Bucket
 from helpers import (
     TOKENS,
     WAIT,
@@ -26,16 +25,6 @@ from server import Server
 
 pytestmark = [pytest.mark.deployments("sqlite"), pytest.mark.timeout(300)]
 BATCH = [datum(TOKENS), datum(TOKENS[::-1])]
-
-
-@pytest.fixture(scope="module")
-def bucket(tmp_path_factory):
-    running = Bucket(tmp_path_factory.mktemp("s3"))
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
-        yield running.start()
-    running.close()
 
 
 @contextlib.contextmanager

@@ -8,7 +8,6 @@ import urllib.request
 import pytest
 from safetensors.numpy import load as load_tensors
 
-from bucket import Bucket
 from helpers import (
     TOKENS,
     WAIT,
@@ -27,16 +26,6 @@ from helpers import (
 from server import Server
 
 BATCH = [datum(TOKENS), datum(TOKENS[::-1])]
-
-
-@pytest.fixture(scope="module")
-def bucket(tmp_path_factory):
-    running = Bucket(tmp_path_factory.mktemp("s3"))
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
-        yield running.start()
-    running.close()
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,17 @@ def check_units() -> None:
             run("systemd-analyze", "verify", "--man=no", copy, complaint=unit.name)
 
 
+def check_images() -> None:
+    images = sorted((HERE / "docker").glob("Dockerfile*"))
+    assert [image.name for image in images] == ["Dockerfile", "Dockerfile.cuda"], images
+    for image in images:
+        run(TOOLS / "hadolint", image)
+    # Both build and start the server in the same way; the other one has libraries and settings besides.
+    plain, cuda = ([line for line in image.read_text().splitlines() if line[:1] not in "#"] for image in images)
+    missing = set(plain) - set(cuda)
+    assert missing == {"FROM debian:bookworm-slim"}, f"Dockerfile.cuda lacks {missing}"
+
+
 def check_compose() -> None:
     compose = yaml.safe_load((HERE / "docker" / "compose.yaml").read_text())
     volumes, secrets = set(compose["volumes"]), set(compose["secrets"])
@@ -45,7 +56,7 @@ def check_compose() -> None:
 
 def main() -> None:
     check_units()
-    run(TOOLS / "hadolint", HERE / "docker" / "Dockerfile")
+    check_images()
     check_compose()
     for manifest in sorted((HERE / "kubernetes").glob("*.yaml")):
         run(sys.executable, TOOLS / "kubernetes-validate", "--strict", manifest)

@@ -1,0 +1,476 @@
+"""Predicts times of the CUDA backend from what the simulator counts: a LoRA step and decoding of Qwen3-8B's shape.
+
+`python3 bench/gpu_roofline.py` prints the tables of docs/gpu.md, which states the assumptions; with `--all` the counts of every
+kernel. Nothing here was measured on a GPU.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+COUNTS = Path(__file__).parent.parent / "gpu-runtime/src/backend/cuda/counts.tsv"
+
+# Of data sheets.
+HBM = {"H100": 3.35e12, "H200": 4.8e12}
+MEMORY = {"H100": 80e9, "H200": 141e9}
+SMS, PEAK = 132, 989e12
+# Assumed: see docs/gpu.md.
+HBM_PART, CLOCK, ISSUE_PART = 0.9, 1.7e9, 0.6
+L2, GEMM, MMA = 4.4e12, 700e12, 500e12
+# Seconds of a load that HBM, the level 2 and the level 1 cache serve.
+LATENCY, RESIDENT_WARPS = (0.7e-6, 0.3e-6, 0.04e-6), 48
+LEAST_TIME, HOST_LAUNCH, HOST_COPY = 2e-6, 3e-6, 6e-6
+GOAL_FLOPS, GOAL_BYTES = 790e12, 4.3e12
+
+# Qwen3-8B.
+BLOCKS, HIDDEN, HEADS, KV_HEADS, DIM, INNER, VOCAB = 36, 4096, 32, 8, 128, 12288, 151936
+Q, KV = HEADS * DIM, KV_HEADS * DIM
+QKV = Q + 2 * KV
+RANK, SEQUENCES, LENGTH, CONTEXT = 32, 8, 2048, 2048
+# Outputs that a GEMM computes at most.
+CHUNK = 8192
+LINEAR = {"q": (HIDDEN, Q), "k": (HIDDEN, KV), "v": (HIDDEN, KV), "o": (Q, HIDDEN)}
+LINEAR |= {"gate": (HIDDEN, INNER), "up": (HIDDEN, INNER), "down": (INNER, HIDDEN)}
+ADAPTER = sum(RANK * (i + o) for i, o in LINEAR.values())
+WEIGHTS = BLOCKS * (HIDDEN * QKV + Q * HIDDEN + 3 * HIDDEN * INNER) + VOCAB * HIDDEN
+
+# Loads of a warp under way at once: a tile of keys and values by asynchronous copies; 4 elsewhere.
+IN_FLIGHT = {"tensor_attention_128": 8}
+
+# How often threads of a block ask for a sector that one of them, or an earlier iteration, has asked for: what the level 1 cache can
+# serve. From the sources; 1 elsewhere.
+REUSE = {
+    "lora_shrink_bf16": 1.8,  # eight warps read one row of inputs, and a row of A each
+    "lora_shrink_backward_bf16": 1.4,  # eight warps read the same sectors of dy
+    "lora_expand_bf16": 16,  # a lane reads a row of B, element by element
+    "lora_expand_backward_bf16": 1.4,  # eight warps read the same dz
+    "outer_products": 8,  # eight warps read the same rows on the right, and one sector on the left
+}
+
+
+def counted() -> dict[tuple[str, str], dict[str, float]]:
+    """Counters per unit of each kernel and shape."""
+    found = {}
+    with COUNTS.open() as file:
+        for line in csv.DictReader(file, delimiter="\t"):
+            kernel, shape, unit = line.pop("kernel"), line.pop("shape"), line.pop("unit")
+            units = int(line.pop("units"))
+            found[kernel, shape] = {name: int(count) / units for name, count in line.items()} | {"unit": unit}
+    return found
+
+
+COUNTED = counted()
+SHAPE_OF = {
+    "tensor_attention_prepare": "128 rows of 4+1 heads of 128",
+    "kv_write_bf16": "128 rows of 1 head of 128",
+    "row_log_sums": "1x8192",
+    "sample": "1x8192",
+}
+DECODED = "1 row of 4+1 heads of 128, 256 keys"
+LORA_GRADIENT = {"A": "of A, 64 rows: 32x256", "B": "of B, 64 rows: 256x32"}
+
+
+def counts_of(kernel: str, shape: str | None) -> dict[str, float]:
+    """Counters per unit; without a shape those of the only one, or of SHAPE_OF."""
+    shape = shape or SHAPE_OF.get(kernel)
+    matching = [counts for (name, of), counts in COUNTED.items() if name == kernel and shape in (None, of)]
+    if len(matching) != 1:
+        raise SystemExit(f"{COUNTS.name} has {len(matching)} lines of {kernel}, {shape}: expected one")
+    return matching[0]
+
+
+@dataclass
+class Work:
+    """All launches of a kernel in a step or in one token's decoding."""
+
+    name: str
+    # Bytes that have to come from or go to HBM, and multiplications and additions that have to be done.
+    least: float
+    flop: float = 0
+    launches: float = 1
+    # Of own kernels: units of the counted line, and warps of a launch.
+    units: float = 0
+    warps: float = 1e9
+    shape: str | None = None
+    per_block: float = 8
+    # Of GEMMs.
+    gemm: bool = False
+    # Copies from the host's memory.
+    uploads: float = 0
+
+    def counts(self) -> dict[str, float]:
+        return counts_of(self.name, self.shape) if self.units else {}
+
+    def bounds(self, device: str) -> dict[str, float]:
+        """Seconds that each resource is busy."""
+        bounds = {"HBM": self.least / (HBM[device] * HBM_PART)}
+        if self.gemm:
+            return bounds | {"GEMM": self.flop / GEMM}
+        c = self.counts()
+        if not c:
+            return bounds
+        sms = min(SMS, max(1, self.warps / self.per_block))
+        sectors, units = c["global_sectors"] * self.units, self.units
+        shared = (c["shared_load_bytes"] + c["shared_store_bytes"]) / 128 + c["bank_conflicts"]
+        warps = min(self.warps, SMS * RESIDENT_WARPS)
+        missed = 1 / REUSE.get(self.name, 1)
+        far = min(missed, self.least / (sectors * 32))
+        latency = sum(part * seconds for part, seconds in zip((far, missed - far, 1 - missed), LATENCY, strict=True))
+        return bounds | {
+            "L2": sectors * 32 / REUSE.get(self.name, 1) / L2,
+            "L1": max(sectors / 4, c["global_requests"] * units) / (sms * CLOCK),
+            "shared": shared * units / (sms * CLOCK),
+            "issue": c["instructions"] * units / (4 * sms * CLOCK * ISSUE_PART),
+            "mma": c["tensor_flop"] * units / (MMA * sms / SMS),
+            "latency": c["global_requests"] * units * latency / (IN_FLIGHT.get(self.name, 4) * warps),
+        }
+
+    def seconds(self, device: str) -> float:
+        return max(max(self.bounds(device).values()), LEAST_TIME * self.launches)
+
+    def bound(self, device: str) -> str:
+        bounds = self.bounds(device)
+        if self.seconds(device) > max(bounds.values()):
+            return "launch"
+        return max(bounds, key=lambda name: bounds[name])
+
+
+def gemm(rows: int, k: int, n: int, label: str, *, accumulate: bool = False, chunked: bool = False, times: float = 1) -> Work:
+    """bf16 times bf16 to f32; `chunked` along the outputs, as the forward pass is."""
+    least = 2 * rows * k + 2 * k * n + 4 * rows * n * (2 if accumulate else 1)
+    launches = -(-n // CHUNK) if chunked else 1
+    return Work(f"GEMM {label}", least * times, 2 * rows * k * n * times, launches * times, gemm=True)
+
+
+def copy(bytes_: float, label: str, times: float = 1) -> Work:
+    return Work(label, bytes_ * times, launches=times)
+
+
+def each(name: str, rows: int, width: int, bytes_: float, times: float = 1, flop: float = 0, launches: float = 0) -> Work:
+    """A kernel whose units are elements."""
+    elements = rows * width
+    warps = elements / 32 if name.startswith(("activate", "round", "gather", "scatter")) else rows * 8
+    return Work(name, elements * bytes_ * times, elements * flop * times, launches or times, elements * times, warps)
+
+
+def lora(rows: int, kind: str, modules: list[str], times: float = 1) -> list[Work]:
+    """A kernel on adapters of layers: shrink, expand, or either of the backward pass."""
+    side = 0 if kind in ("shrink", "expand_backward") else 1
+    found = Work(f"lora_{kind}_bf16", 0, launches=0)
+    for module in modules:
+        width = LINEAR[module][side]
+        into = 4 * rows * RANK
+        wide = rows * width * (2 if kind.startswith("shrink") else 8)
+        found.least += (into + wide + 2 * RANK * width) * times
+        found.units += rows * RANK * width * times
+        found.flop += 2 * rows * RANK * width * times
+        found.launches += times
+        found.uploads += 2 * times if kind in ("shrink", "shrink_backward") else 0
+    found.warps = rows * 32 if kind == "shrink" else rows * 8 if kind == "shrink_backward" else rows * HIDDEN / 32
+    return [found]
+
+
+def gradients(rows: int, modules: list[str], times: float, fused: bool) -> list[Work]:
+    """Of A and B; `fused`: by GEMMs on tensor cores."""
+    found = []
+    for part in "AB":
+        widths = [LINEAR[module][0 if part == "A" else 1] for module in modules]
+        products = rows * RANK * sum(widths) * times
+        least = 4 * (rows * sum(widths) + len(widths) * rows * RANK + 2 * RANK * sum(widths)) * times
+        name = "outer_products"
+        work = Work(name, least, 2 * products, len(widths) * times, products, 1e9, LORA_GRADIENT[part], uploads=len(widths) * times)
+        if fused:
+            work = Work("GEMM gradients of adapters", least, 2 * products, len(widths) * times, gemm=True)
+        found.append(work)
+    return found
+
+
+MODULES = list(LINEAR)
+
+
+@dataclass
+class Design:
+    """What may change: products of adapters by GEMMs, activations saved in bf16, attention at the rates of published kernels."""
+
+    gradients: bool = False
+    adapters: bool = False
+    narrow: bool = False
+    attention: bool = False
+
+
+def adapters_of(rows: int, kinds: tuple[str, ...], times: float, design: Design) -> list[Work]:
+    found = [work for kind in kinds for work in lora(rows, kind, MODULES, times)]
+    if not design.adapters:
+        return found
+    return [Work("GEMM adapters", w.least, w.flop, w.launches, gemm=True, uploads=w.uploads) for w in found]
+
+
+def attention(design: Design, blocks: float) -> list[Work]:
+    pairs = SEQUENCES * HEADS * LENGTH * (LENGTH + 1) / 2
+    rows = SEQUENCES * LENGTH
+    # 16 rows of the four heads of a key head have a tile of queries.
+    tiles = SEQUENCES * KV_HEADS * sum((16 * i + 15) // 32 + 1 for i in range(LENGTH // 16))
+    least, flop = rows * (Q * 8 + 2 * KV * 2) * blocks, 4 * DIM * pairs * blocks
+    if design.attention:
+        return [Work("GEMM attention", least, flop * GEMM / 250e12, blocks, gemm=True)]
+    # Of the lines, the one with more tiles for each block of threads: 8, of 33 on average here.
+    return [Work("tensor_attention_128", least, flop, blocks, tiles * blocks, shape=DECODED, per_block=4)]
+
+
+def attention_backward(design: Design, blocks: float) -> list[Work]:
+    pairs = SEQUENCES * HEADS * LENGTH * (LENGTH + 1) / 2
+    rows = SEQUENCES * LENGTH
+    flop, least = 10 * DIM * pairs * blocks, rows * (3 * Q * 4 + 2 * KV * 4) * blocks
+    tiles = SEQUENCES * KV_HEADS * sum((16 * i + 15) // 32 + 1 for i in range(LENGTH // 16))
+    steps = SEQUENCES * HEADS * sum((LENGTH - 64 * i) // 16 for i in range(LENGTH // 64))
+    zeros = copy(rows * QKV * 4, "memset", blocks)
+    if design.attention:
+        return [zeros, Work("GEMM attention", least, flop * GEMM / 180e12, blocks, gemm=True)]
+    return [
+        zeros,
+        Work("tensor_attention_prepare", rows * Q * 16 * blocks, 0, blocks, rows * HEADS * blocks),
+        # Of five products for each pair, the scores' and the probabilities' gradients are computed by both.
+        Work("tensor_attention_backward_q_128", least, flop * 2 / 5, blocks, tiles * blocks),
+        Work("tensor_attention_backward_kv_128", least, flop * 3 / 5, blocks, steps * blocks),
+    ]
+
+
+def block_forward(design: Design, blocks: float) -> list[Work]:
+    rows = SEQUENCES * LENGTH
+    return [
+        each("norm_bf16", rows, HIDDEN, 6, 2 * blocks),
+        gemm(rows, HIDDEN, QKV, "forward", chunked=True, times=blocks),
+        copy(rows * QKV * 8, "device copy", blocks),
+        Work("rotate", rows * (Q + KV) * 8 * blocks, 0, blocks, rows * blocks, rows * 40, uploads=blocks),
+        each("kv_write_bf16", rows, 2 * KV, 6, blocks),
+        *attention(design, blocks),
+        each("round_to_bf16", rows, HIDDEN, 6, blocks),
+        copy(rows * HIDDEN * 8, "device copy", 2 * blocks),
+        gemm(rows, Q, HIDDEN, "forward", accumulate=True, chunked=True, times=blocks),
+        gemm(rows, HIDDEN, 2 * INNER, "forward", chunked=True, times=blocks),
+        each("activate_bf16", rows, INNER, 10, blocks),
+        gemm(rows, INNER, HIDDEN, "forward", accumulate=True, chunked=True, times=blocks),
+        *adapters_of(rows, ("shrink", "expand"), blocks, design),
+    ]
+
+
+def block_backward(design: Design) -> list[Work]:
+    rows, blocks = SEQUENCES * LENGTH, BLOCKS
+    return [
+        each("round_to_bf16", rows, 2 * HIDDEN + 2 * INNER + QKV, 6, blocks, launches=4 * blocks),
+        gemm(rows, HIDDEN, INNER, "input gradients", times=blocks),
+        each("activate_backward", rows, INNER, 24, blocks),
+        gemm(rows, 2 * INNER, HIDDEN, "input gradients", times=blocks),
+        each("norm_f32", rows, HIDDEN, 8, 2 * blocks),
+        each("norm_backward", rows, HIDDEN, 16, 2 * blocks),
+        gemm(rows, HIDDEN, Q, "input gradients", times=blocks),
+        *attention_backward(design, blocks),
+        Work("rotate_back", rows * (Q + KV) * 12 * blocks, 0, blocks, rows * blocks, rows * 40, uploads=blocks),
+        Work("head_norm_backward", rows * (Q + KV) * 12 * blocks, 0, blocks, rows * blocks, rows * 40),
+        gemm(rows, QKV, HIDDEN, "input gradients", times=blocks),
+        *adapters_of(rows, ("shrink_backward", "expand_backward"), blocks, design),
+        *gradients(rows, MODULES, blocks, design.gradients),
+    ]
+
+
+def ends() -> list[Work]:
+    """Embedding, loss head forward and backward (whose logits are computed again), AdamW and the adapters' rounding."""
+    rows, params = SEQUENCES * LENGTH, BLOCKS * ADAPTER
+    chunks = -(-VOCAB // CHUNK)
+    head = [gemm(rows, HIDDEN, VOCAB, "loss head", chunked=True) for _ in range(2)]
+    # Every chunk reads and writes the gradient of hidden states.
+    back = 2 * rows * VOCAB + 2 * VOCAB * HIDDEN + 8 * rows * HIDDEN * chunks
+    return [
+        each("embed_bf16", rows, HIDDEN, 6),
+        each("norm_f32", rows, HIDDEN, 8),
+        each("gather_rows", rows, HIDDEN, 8, 2),
+        each("scatter_rows", rows, HIDDEN, 8),
+        copy(rows * HIDDEN * 4, "memset", 3),
+        each("round_to_bf16", rows, 2 * HIDDEN + VOCAB, 6, launches=2 + chunks),
+        *head,
+        each("head_chunk", rows, VOCAB, 4, launches=chunks),
+        each("head_gradient_f32", rows, VOCAB, 8, launches=chunks),
+        Work("GEMM loss head", back, 2 * rows * VOCAB * HIDDEN, chunks, gemm=True),
+        each("norm_backward", rows, HIDDEN, 16),
+        Work("squares", 4 * params, 0, 1, params),
+        Work("adamw", 28 * params, 0, 1, params),
+        Work("round_to_bf16", 6 * params, 0, 2 * len(MODULES) * BLOCKS, params),
+    ]
+
+
+SAVED = 4 * (2 * HIDDEN + 2 * QKV + Q + HEADS + 2 * INNER)
+# A pass has 8,192 rows; logits, gradients and the masters of adapters beside the weights.
+PASS_ROWS = 8192
+
+
+def saved_blocks(device: str, design: Design) -> int:
+    rest = PASS_ROWS * 4 * (CHUNK * 3 + 5 * INNER + 2 * QKV) + BLOCKS * ADAPTER * 18 + 2 * (WEIGHTS + VOCAB * HIDDEN)
+    return max(0, min(BLOCKS, int((0.8 * MEMORY[device] - rest) / (PASS_ROWS * SAVED / (1 + design.narrow)))))
+
+
+def lora_step(device: str, design: Design) -> list[Work]:
+    recomputed = BLOCKS - saved_blocks(device, design)
+    again = [work for work in block_forward(design, recomputed) if not work.name.startswith("kv_write")]
+    return block_forward(design, BLOCKS) + (again if recomputed else []) + block_backward(design) + ends()
+
+
+def decode(batch: int, adapters: bool) -> list[Work]:
+    """One token for each of `batch` sequences; one adapter for all, or none."""
+    b = BLOCKS
+    keys = batch * CONTEXT * 2 * KV * 2 * b
+    attend = Work("tensor_attention_128", keys, 0, b, batch * KV_HEADS * CONTEXT / 32 * b, batch * KV_HEADS * 4, DECODED, per_block=4)
+    on_adapters = [work for kind in ("shrink", "expand") for work in lora(batch, kind, MODULES, b)] if adapters else []
+    wide = f"weights, {batch} rows"
+    return [
+        each("embed_bf16", batch, HIDDEN, 6),
+        each("norm_bf16", batch, HIDDEN, 6, 2 * b + 1),
+        gemm(batch, HIDDEN, QKV, wide, chunked=True, times=b),
+        Work("rotate", batch * (Q + KV) * 8 * b, 0, b, batch * b, batch * 40, uploads=b, per_block=4),
+        each("kv_write_bf16", batch, 2 * KV, 6, b),
+        attend,
+        each("round_to_bf16", batch, HIDDEN, 6, b),
+        copy(batch * HIDDEN * 8, "device copy", 2 * b),
+        gemm(batch, Q, HIDDEN, wide, accumulate=True, chunked=True, times=b),
+        gemm(batch, HIDDEN, 2 * INNER, wide, chunked=True, times=b),
+        each("activate_bf16", batch, INNER, 10, b),
+        gemm(batch, INNER, HIDDEN, wide, accumulate=True, chunked=True, times=b),
+        *on_adapters,
+        gemm(batch, HIDDEN, VOCAB, wide, chunked=True),
+        Work("row_log_sums", batch * VOCAB * 4, 0, 1, batch * VOCAB, batch * 8, uploads=2),
+        Work("sample", batch * VOCAB * 4, 0, 1, batch * VOCAB, batch * 16, uploads=4, per_block=16),
+    ]
+
+
+def host_seconds(works: list[Work]) -> float:
+    return sum(work.launches * HOST_LAUNCH + work.uploads * HOST_COPY for work in works)
+
+
+def table(head: list[str], lines: list[list[str]]) -> None:
+    print("| " + " | ".join(head) + " |")
+    print("|" + "---|" * len(head))
+    for line in lines:
+        print("| " + " | ".join(line) + " |")
+    print()
+
+
+def short(value: float) -> str:
+    if value == 0:
+        return "0"
+    for limit, suffix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if value >= limit:
+            return f"{value / (1e3 if suffix == 'k' else limit):.3g} {suffix}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.2g}"
+
+
+def print_counts(every: bool) -> None:
+    """Of all kernels, or of those that a LoRA step and decoding launch."""
+    works = lora_step("H100", Design()) + decode(1, adapters=True)
+    used = {(work.name, work.shape or SHAPE_OF.get(work.name)) for work in works}
+    lines = []
+    for (kernel, shape), c in COUNTED.items():
+        if not every and not used & {(kernel, shape), (kernel, None)}:
+            continue
+        requests, shared, sectors = c["global_requests"], c["shared_requests"], c["global_sectors"]
+        lines.append([
+            f"`{kernel}`", shape, str(c["unit"]), short(c["global_load_bytes"]), short(c["global_store_bytes"]),
+            short(sectors * 32), f"{sectors / requests:.1f}", f"{c['bank_conflicts'] / shared:.2f}" if shared else "",
+            short(c["tensor_flop"]) if c["tensor_flop"] else "", short(c["instructions"]),
+        ])
+    print("### What kernels move, per unit\n")
+    head = ["kernel", "shape", "unit", "bytes loaded", "stored", "in sectors", "sectors per request"]
+    table([*head, "conflicts per shared request", "tensor-core FLOP", "warp instructions"], lines)
+
+
+def merged(works: list[Work]) -> dict[str, list[Work]]:
+    found: dict[str, list[Work]] = {}
+    for work in works:
+        found.setdefault(work.name, []).append(work)
+    return found
+
+
+def print_step(works: dict[str, list[Work]], tokens: int) -> None:
+    lines = []
+    order = sorted(works, key=lambda name: -sum(work.seconds("H100") for work in works[name]))
+    for name in order:
+        of = works[name]
+        sectors = sum(w.counts().get("global_sectors", 0) * 32 * w.units for w in of)
+        times = [f"{1e3 * sum(w.seconds(device) for w in of):.1f}" for device in HBM]
+        longest = max(of, key=lambda w: w.seconds("H200"))
+        least, flop = sum(w.least for w in of), sum(w.flop for w in of)
+        moved = short(sectors / tokens) if sectors else ""
+        name = name if " " in name or name == "memset" else f"`{name}`"
+        lines.append([name, short(least / tokens), short(flop / tokens), moved, *times, longest.bound("H200")])
+    table(["kernel", "least bytes per token", "FLOP per token", "counted bytes per token", "H100 ms", "H200 ms", "bound"], lines)
+
+
+def model_flop() -> float:
+    """Of a LoRA step: GEMMs of the blocks, and of the loss head forward and backward, attention and adapters; nothing twice."""
+    rows = SEQUENCES * LENGTH
+    pairs = SEQUENCES * HEADS * LENGTH * (LENGTH + 1) / 2
+    return rows * (4 * WEIGHTS + 6 * BLOCKS * ADAPTER) + BLOCKS * pairs * DIM * 14
+
+
+def print_lora() -> None:
+    tokens = SEQUENCES * LENGTH
+    all_saved = block_forward(Design(), BLOCKS) + block_backward(Design()) + ends()
+    works = block_forward(Design(), BLOCKS) + block_backward(Design()) + ends()
+    print("### A LoRA step, kernel by kernel\n")
+    print("All blocks' activations saved.\n")
+    print_step(merged(works), tokens)
+    designs = {
+        "as it is": Design(),
+        "gradients of adapters by GEMMs": Design(gradients=True),
+        "and adapters' other products by GEMMs": Design(gradients=True, adapters=True),
+        "and saved activations in bf16": Design(gradients=True, adapters=True, narrow=True),
+        "and attention at 250 and 180 TFLOP/s": Design(gradients=True, adapters=True, narrow=True, attention=True),
+    }
+    print("### Sums\n")
+    lines = []
+    for label, design in designs.items():
+        line = [label]
+        for device in HBM:
+            seconds = sum(work.seconds(device) for work in lora_step(device, design))
+            line += [f"{seconds:.2f} s", f"{100 * model_flop() / seconds / GOAL_FLOPS:.0f} %"]
+        lines.append(line)
+    saved = {device: saved_blocks(device, Design()) for device in HBM}
+    print(f"{model_flop():.3g} FLOP. Blocks that save their activations: " + ", ".join(f"{d} {n}" for d, n in saved.items()) + ".\n")
+    table(["LoRA step, 8x2048 tokens", "H100", "of 790 TFLOP/s", "H200", "of 790 TFLOP/s"], lines)
+
+
+def print_decode() -> None:
+    print("### Decoding, 2,048 tokens of context\n")
+    lines = []
+    for adapters in (False, True):
+        for batch in (1, 16, 128):
+            works = decode(batch, adapters)
+            host = host_seconds(works)
+            line = ["rank 32" if adapters else "none", str(batch), short(sum(work.least for work in works)), f"{1e3 * host:.1f}"]
+            for device in HBM:
+                gpu = sum(work.seconds(device) for work in works)
+                gemms = sum(work.seconds(device) for work in works if work.gemm)
+                attend = sum(work.seconds(device) for work in works if "attention" in work.name)
+                sampling = sum(work.seconds(device) for work in works if work.name in ("sample", "row_log_sums"))
+                step = max(gpu, host)
+                line += [f"{1e3 * seconds:.1f}" for seconds in (gemms, attend, sampling, gpu)] + [f"{batch / step:.0f}"]
+            lines.append([*line, f"{100 * 2 * WEIGHTS / step / GOAL_BYTES:.0f} %"])
+    head = ["adapter", "batch", "least bytes", "host ms"]
+    for device in HBM:
+        head += [f"{device} GEMM ms", "attention ms", "sampling ms", "GPU ms", "tokens/s"]
+    table([*head, "weights at 4.3 TB/s"], lines)
+    print("The longest kernels on H200, with an adapter, in ms:\n")
+    for batch in (1, 16, 128):
+        works = merged(decode(batch, True))
+        times = {name: sum(work.seconds("H200") for work in of) for name, of in works.items()}
+        longest = sorted(times, key=lambda name: -times[name])[:6]
+        bounds = {name: max(works[name], key=lambda work: work.seconds("H200")).bound("H200") for name in longest}
+        print(f"- batch {batch}: " + ", ".join(f"{name} {1e3 * times[name]:.2f} ({bounds[name]})" for name in longest))
+    print()
+
+
+if __name__ == "__main__":
+    print_lora()
+    print_decode()
+    print_counts("--all" in sys.argv)

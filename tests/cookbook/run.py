@@ -30,6 +30,8 @@ from server import Server
 
 LIMIT_SECONDS = 1800
 """For one program."""
+START_SECONDS = 300
+"""For the server, which loads two models on a machine that may be busy."""
 
 
 def main() -> int:
@@ -81,7 +83,7 @@ def place_at(options: argparse.Namespace) -> Iterator[Place]:
     server = Server(runs, models, dtype="bf16", flags=["--hf-upstream", "none"])
     with contextlib.ExitStack() as stack:
         stack.callback(server.close)
-        server.start()
+        server.start(START_SECONDS)
         stack.callback(server.stop)
         datasets = stack.enter_context(hub(stand_ins.repositories(), server.url))
         variables = environment(server.url, datasets.url, runs)

@@ -313,6 +313,9 @@ pub enum LoadError {
     /// A GPU refused them.
     #[error("the device refused the models; the log says why")]
     Device,
+    /// They do not fit into the memory of a GPU.
+    #[error("out of device memory: the models do not fit on the GPU; the log says what was asked for")]
+    DeviceMemory,
     /// The memory budget leaves nothing for runs.
     #[error("the memory budget of {budget} bytes is too small: {}", parts(plan))]
     Memory {

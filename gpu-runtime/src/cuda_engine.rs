@@ -3,7 +3,7 @@
 use crate::backend::cuda::Cuda;
 use crate::config::{LoadError, ModelSource};
 use crate::engine::{Engine, EngineOptions};
-use crate::fault::guarded;
+use crate::fault::{Fault, guarded};
 
 /// An engine on one NVIDIA GPU.
 pub type CudaEngine = Engine<Cuda>;
@@ -12,8 +12,13 @@ impl CudaEngine {
     /// An engine of one rank on a GPU, as [`Engine::on`].
     ///
     /// # Errors
-    /// The first model that cannot be loaded, and [`LoadError::Device`] where the device refuses one: for want of memory as a rule.
+    /// The first model that cannot be loaded, [`LoadError::DeviceMemory`] where the device has too little memory, and
+    /// [`LoadError::Device`] where it refuses a call.
     pub fn on_gpu(device: Cuda, models: Vec<(String, ModelSource)>, options: EngineOptions) -> Result<Self, LoadError> {
-        guarded("loading of models", || Self::on(device, models, options)).unwrap_or(Err(LoadError::Device))
+        let refused = |fault| match fault {
+            Fault::Panic => LoadError::Device,
+            Fault::OutOfMemory => LoadError::DeviceMemory,
+        };
+        guarded("loading of models", || Self::on(device, models, options)).map_err(refused).flatten()
     }
 }

@@ -3,16 +3,25 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use serde::{Deserialize, Serialize};
 use trainyard_protocol::OpError;
 
 /// A panic that was caught. Its cause is in the log.
-#[derive(Clone, Copy, Debug)]
-pub struct Fault;
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(not(any(test, feature = "cuda")), allow(dead_code, reason = "of other devices than the processor"))]
+pub enum Fault {
+    /// An error in the program, or a device that is lost.
+    Panic,
+    /// The device had too little memory; it may be used further.
+    OutOfMemory,
+}
 
 /// What a panic carries where a device refused an op.
 #[derive(Clone, Debug)]
 #[cfg_attr(not(any(test, feature = "cuda")), allow(dead_code, reason = "of other devices than the processor"))]
 pub(crate) struct DeviceFault {
+    /// What requests fail with.
+    pub(crate) fault: Fault,
     /// What it said.
     pub(crate) message: String,
 }
@@ -20,15 +29,26 @@ pub(crate) struct DeviceFault {
 impl Fault {
     /// The error of the request that caused it.
     pub(crate) fn error(self) -> OpError {
-        OpError::server("internal error in the engine; the server's log has the details")
+        OpError::server(match self {
+            Self::Panic => "internal error in the engine; the server's log has the details",
+            Self::OutOfMemory => {
+                "out of device memory: the request needs more than the GPU has left; send less in one request, or try \
+                 again when fewer models are loaded; the server's log has the details"
+            }
+        })
     }
 }
 
 /// Calls `f`; a panic is logged and returned. The caller has to repair what `f` was changing.
 pub(crate) fn guarded<T>(what: &str, f: impl FnOnce() -> T) -> Result<T, Fault> {
     catch_unwind(AssertUnwindSafe(f)).map_err(|panic| {
-        tracing::error!(what, cause = panic_text(&*panic), "the engine panicked");
-        Fault
+        let fault = panic.downcast_ref::<DeviceFault>().map_or(Fault::Panic, |refused| refused.fault);
+        let cause = panic_text(&*panic);
+        match fault {
+            Fault::Panic => tracing::error!(what, cause, "the engine panicked"),
+            Fault::OutOfMemory => tracing::error!(what, cause, "the device is out of memory"),
+        }
+        fault
     })
 }
 

@@ -1,13 +1,15 @@
 """Each module shares one server; what it serves is the module's `MODELS`, `DTYPE`, `CONFIG` and `FLAGS`.
 
 How it is deployed is chosen with `--deployment`, and how its models are divided with `--parallel`. A module with `LAYOUTS` runs
-with each of them where `--parallel` is not given.
+with each of them where `--parallel` is not given. With `--device cuda` all servers compute on a GPU, the simulated one unless
+`TRAINYARD_TEST_ON_GPU` is set; tests marked `processor` are left out then.
 """
 
 import contextlib
 import os
 import pathlib
 import sys
+import tempfile
 
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 HERE = pathlib.Path(__file__).parent
@@ -15,6 +17,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1] / "client-sdk" / "python" / "src"
 
 import pytest
 
+import cuda_device
 import postgres as pg
 from bucket import Bucket
 from deployment import KINDS, launch
@@ -29,6 +32,7 @@ def pytest_addoption(parser):
     default = os.environ.get("TRAINYARD_DEPLOYMENT", "sqlite")
     parser.addoption("--deployment", choices=KINDS, default=default, help="what the suite runs against")
     parser.addoption("--parallel", metavar="LAYOUT", help="how each server or worker divides its models, such as tp=2")
+    parser.addoption("--device", choices=["cpu", "cuda"], default="cpu", help="what each server or worker computes on")
     parser.addoption("--write-compatibility", action="store_true", help="write the generated part of docs/compatibility.md")
     parser.addoption("--write-pictures", action="store_true", help="write the pictures of docs/console.md")
 
@@ -37,20 +41,35 @@ def pytest_configure(config):
     if layout := config.getoption("--parallel"):
         # Every process that a test starts inherits it.
         os.environ["TRAINYARD_PARALLEL"] = layout
+    if config.getoption("--device") == "cuda":
+        os.environ["TRAINYARD_DEVICE"] = "cuda"
+        if not cuda_device.ON_GPU:
+            folder = tempfile.TemporaryDirectory(prefix="cuda-sim-")
+            config.add_cleanup(folder.cleanup)
+            os.environ["LD_LIBRARY_PATH"] = str(cuda_device.install(pathlib.Path(folder.name) / "libraries"))
 
 
 def pytest_generate_tests(metafunc):
     """All tests of a module with one layout, then all with the next."""
     layouts = getattr(metafunc.module, "LAYOUTS", None)
+    if metafunc.config.getoption("--device") == "cuda" and layouts is not None:
+        # Several ranks compute on processors alone.
+        layouts = [None]
     if layouts is not None and "layout" in metafunc.fixturenames and not metafunc.config.getoption("--parallel"):
         names = [layout or "single" for layout in layouts]
         metafunc.parametrize("layout", layouts, ids=names, indirect=True, scope="module")
 
 
 def pytest_collection_modifyitems(config, items):
-    """`deployments(KIND, …)` marks what makes sense with these alone. Tests that deploy by themselves run with sqlite."""
-    kind = config.getoption("--deployment")
+    """`deployments(KIND, …)` marks what makes sense with these alone. Tests that deploy by themselves run with sqlite.
+    `processor(reason)` marks what makes no sense on a GPU, `real_device(reason)` what does not on a simulated one."""
+    kind, device = config.getoption("--deployment"), config.getoption("--device")
     for item in items:
+        for name, where in [("processor", "a GPU"), ("real_device", "a simulated GPU")]:
+            for marker in item.iter_markers(name):
+                (reason,) = marker.args
+                if device == "cuda" and not (name == "real_device" and cuda_device.ON_GPU):
+                    item.add_marker(pytest.mark.skip(reason=f"not on {where}: {reason}"))
         marker = item.get_closest_marker("deployments")
         if marker and kind not in marker.args:
             item.add_marker(pytest.mark.skip(reason=f"not for {kind}"))
@@ -123,6 +142,30 @@ def own(tmp_path, deploy):
     with deploy(tmp_path) as running:
         yield running
         running.stop()
+
+
+@pytest.fixture
+def simulated(tmp_path, monkeypatch):
+    """Processes find the simulated libraries, in a folder of this test's, in place of the real ones, unless a GPU is tested."""
+    if cuda_device.ON_GPU:
+        return None
+    folder = cuda_device.install(tmp_path / "libraries")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(folder))
+    return folder
+
+
+@pytest.fixture
+def started(tmp_path):
+    """`started(flag, …)`: a server in one process, as one test needs it."""
+    servers = []
+
+    def start(*flags, dtype="f32"):
+        servers.append(Server(tmp_path, dtype=dtype, flags=[*flags, "--memory-mib", "1024"]))
+        return servers[-1].start()
+
+    yield start
+    for server in servers:
+        server.close()
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,10 @@ import subprocess
 import time
 
 
+PATIENCE = float(os.environ.get("TRAINYARD_TEST_PATIENCE", "1"))
+"""How many times longer everything may take: a simulated GPU is slow."""
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -45,7 +49,7 @@ class Process:
             self.child.send_signal(signal.SIGTERM)
             self.child.send_signal(signal.SIGCONT)
         try:
-            return self.child.wait(limit)
+            return self.child.wait(limit * PATIENCE)
         except subprocess.TimeoutExpired:
             self.kill()
             raise RuntimeError(f"{self.name} ignored SIGTERM for {limit} s:\n{self.tail()}") from None

@@ -8,7 +8,7 @@ import time
 
 import httpx
 
-from process import Process, free_port
+from process import PATIENCE, Process, free_port
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = REPOSITORY / "tests" / "golden"
@@ -41,7 +41,7 @@ class Deployment:
         return self
 
     def wait_until_ready(self, limit=60.0):
-        deadline = time.monotonic() + limit
+        deadline = time.monotonic() + limit * PATIENCE
         while not self.ready():
             for process in self.processes:
                 if not process.alive():

@@ -1,60 +1,19 @@
-"""A server on a GPU: the simulated one, whose libraries the Rust tests have built (`cuda-sim/`), or with `TRAINYARD_TEST_ON_GPU` the
-machine's. No GPU was ever there."""
+"""A server on a GPU, and on machines where there is none."""
 
 import json
 import os
-import shutil
 import subprocess
 
 import numpy as np
 import pytest
+from tinker import types
 
-from helpers import client, datum, forward, logprobs, lora, sample, train
+from cuda_device import DEVICE, without_devices
+from helpers import WAIT, client, datum, forward, logprobs, lora, prompt, sample, train
 from process import free_port
-from server import BINARY, REPOSITORY, TINY, TINY_MODELS, Server
+from server import BINARY, TINY, TINY_MODELS
 
 pytestmark = pytest.mark.deployments("sqlite")
-
-LIBRARIES = {
-    "libcuda_sim_driver.so": "libcuda.so",
-    "libcuda_sim_cublaslt.so": "libcublasLt.so",
-}
-
-
-ON_GPU = "TRAINYARD_TEST_ON_GPU" in os.environ
-# What the driver calls the device.
-DEVICE = "NVIDIA" if ON_GPU else "Simulated CUDA device"
-
-
-def without_devices(monkeypatch):
-    """Neither the simulated driver nor a real one shows a device."""
-    monkeypatch.setenv("CUDASIM_DEVICES", "0")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-
-
-@pytest.fixture
-def simulated(tmp_path, monkeypatch):
-    """Processes find the simulated libraries in place of the real ones, unless a GPU is tested."""
-    if ON_GPU:
-        return
-    folder = tmp_path / "libraries"
-    folder.mkdir()
-    for built, name in LIBRARIES.items():
-        shutil.copy(REPOSITORY / "target" / "debug" / "deps" / built, folder / name)
-    monkeypatch.setenv("LD_LIBRARY_PATH", str(folder))
-
-
-@pytest.fixture
-def started(tmp_path):
-    servers = []
-
-    def start(*flags):
-        servers.append(Server(tmp_path, flags=[*flags, "--memory-mib", "1024"]))
-        return servers[-1].start()
-
-    yield start
-    for server in servers:
-        server.close()
 
 
 def test_a_run_trains_and_samples_on_a_gpu(simulated, started):
@@ -72,6 +31,30 @@ def test_a_run_trains_and_samples_on_a_gpu(simulated, started):
         np.testing.assert_allclose(sequence.logprobs, scored, atol=2e-2)
     assert server.stop() == 0
     assert "panicked at" not in server.text(), server.tail(100)
+
+
+def test_numbers_do_not_depend_on_other_requests(simulated, started):
+    """Losses, weights and samples are equal to the bit, alone and beside a run that trains and a sample."""
+    server = started("--device", "cuda", dtype="bf16")
+    batch = [datum(list(range(20, 29))), datum([7, 3, 1])]
+    with client(server) as service:
+
+        def numbers():
+            run = lora(service, rank=4, seed=5)
+            losses = [train(run, batch).metrics["loss:sum"] for _ in range(2)]
+            sampler = run.save_weights_and_get_sampling_client().result(WAIT)
+            (sequence,) = sample(sampler, [5, 6, 7], max_tokens=3, seed=1).sequences
+            return losses, sequence.tokens, sequence.logprobs, [lp.tolist() for lp in logprobs(forward(run, batch))]
+
+        alone = numbers()
+        other = lora(service, rank=7, seed=6)
+        base = service.create_sampling_client(base_model=TINY).result(WAIT)
+        busy = [other.forward_backward([datum(list(range(40, 52)))], "cross_entropy") for _ in range(6)]
+        busy += [base.sample(prompt([9, 8]), 2, types.SamplingParams(max_tokens=12, stop=[])) for _ in range(2)]
+        assert numbers() == alone
+        for pending in busy:
+            pending.result(WAIT)
+    assert server.stop() == 0
 
 
 def test_without_a_device_auto_is_the_processor(simulated, started, monkeypatch):
@@ -117,3 +100,41 @@ def test_doctor_names_the_device(simulated, tmp_path, monkeypatch, devices, stat
 def test_the_binary_needs_no_library_of_cuda():
     needed = subprocess.run(["ldd", BINARY], capture_output=True, text=True, check=True).stdout
     assert "cuda" not in needed and "cublas" not in needed and "nccl" not in needed, needed
+
+
+@pytest.fixture
+def real_driver(monkeypatch):
+    """Processes find NVIDIA's driver library, as Debian packages it, on a machine without its kernel module."""
+    if (folder := os.environ.get("TRAINYARD_TEST_LIBCUDA")) is None:
+        pytest.skip("TRAINYARD_TEST_LIBCUDA names no folder with a libcuda.so: the package libcuda1 could not be fetched")
+    if os.path.exists("/dev/nvidia0"):
+        pytest.skip("there is a GPU here")
+    monkeypatch.setenv("LD_LIBRARY_PATH", folder)
+
+
+NO_DEVICE = "cuda:0: cuInit failed: CUDA_ERROR_NO_DEVICE"
+
+
+def test_the_real_driver_without_a_device_leaves_the_processor(real_driver, started):
+    server = started("--device", "auto")
+    lines = [line for line in server.text().splitlines() if "computing on the processor" in line]
+    assert len(lines) == 1 and NO_DEVICE in lines[0], server.tail()
+    with client(server) as service:
+        train(lora(service, rank=4), [datum([1, 2, 3])])
+    assert server.stop() == 0
+
+
+def test_the_real_driver_without_a_device_is_refused_by_name(real_driver, tmp_path):
+    command = [BINARY, "serve", "--device", "cuda", "--model", f"{TINY}={TINY_MODELS[TINY]}", "--port", str(free_port())]
+    done = subprocess.run([*command, "--data-dir", tmp_path / "data"], capture_output=True, text=True, timeout=60)
+    said = done.stdout + done.stderr
+    assert done.returncode > 0 and f"--device: {NO_DEVICE}" in said and "panicked at" not in said, done
+
+
+def test_doctor_says_that_the_real_driver_has_no_device(real_driver, tmp_path):
+    command = [BINARY, "doctor", "--device", "auto", "--model", f"{TINY}={TINY_MODELS[TINY]}", "--data-dir", tmp_path / "data"]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    checks = [check for check in json.loads(done.stdout)["checks"] if check["group"] in ("device", "ops")]
+    (check,) = checks
+    assert (check["name"], check["status"]) == ("compute", "ok"), check
+    assert check["value"].startswith("the processor: ") and "CUDA_ERROR_NO_DEVICE" in check["value"], check

@@ -16,7 +16,14 @@ const DEVICES: &[&str] = &["/dev/nvidia0", "/dev/dxg"];
 /// Tests of the runtime that open a device, and those of them that inject faults, which a GPU does not have.
 const TESTS: &[&str] = &["backend::cuda::", "backend::tests::cuda"];
 const FAULTS: &[&str] = &["--skip", "backend::cuda::tests::faults"];
-const ENGINE_FAULTS: &[&str] = &["--skip", "a_lost_device_ends_the_engine"];
+const ENGINE_FAULTS: &[&str] = &[
+    "--skip",
+    "a_lost_device_ends_the_engine",
+    "--skip",
+    "a_request_beyond_the_devices_memory",
+    "--skip",
+    "memory_that_runs_out_anywhere",
+];
 
 /// A model that `trainyard doctor` may look at.
 const MODEL: &str = "m=tests/golden/llama";

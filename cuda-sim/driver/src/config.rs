@@ -46,7 +46,11 @@ impl Config {
             schedule,
             log: std::env::var_os("CUDASIM_LOG").is_some(),
             step_limit: number("CUDASIM_STEP_LIMIT").unwrap_or(1 << 34),
-            faults: Faults::new(number("CUDASIM_FAIL_ALLOC"), number("CUDASIM_FAIL_LAUNCH")),
+            faults: Faults::new(
+                number("CUDASIM_FAIL_ALLOC"),
+                number("CUDASIM_FAIL_LAUNCH"),
+                std::env::var_os("CUDASIM_FAULT_FILE").map(Into::into),
+            ),
         }
     }
 }

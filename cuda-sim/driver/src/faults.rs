@@ -1,51 +1,88 @@
 //! Injected faults: the n-th allocation or launch fails.
 
+use std::path::PathBuf;
+
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Faults {
-    /// How many more allocations succeed; `None` for all.
-    allocations: Option<u64>,
-    launches: Option<u64>,
+    allocations: Countdown,
+    launches: Countdown,
+    /// `CUDASIM_FAULT_FILE`: where a program beside this one writes faults of a process that runs.
+    file: Option<PathBuf>,
+}
+
+/// Which calls fail.
+#[derive(Debug, Clone, Copy, Default)]
+struct Countdown {
+    /// How many succeed before.
+    before: u64,
+    /// How many fail then.
+    failing: u64,
+}
+
+impl Countdown {
+    /// The `nth` from now fails, counted from 1, and `count` in all; 0 for none.
+    fn new(nth: u64, count: u64) -> Self {
+        nth.checked_sub(1).map_or_else(Self::default, |before| Self { before, failing: count })
+    }
+
+    /// Whether this one fails.
+    fn fires(&mut self) -> bool {
+        if self.before > 0 {
+            self.before -= 1;
+            return false;
+        }
+        let fires = self.failing > 0;
+        self.failing -= u64::from(fires);
+        fires
+    }
 }
 
 impl Faults {
     /// Each counts from 1: `Some(1)` fails the first one.
-    pub(crate) fn new(allocation: Option<u64>, launch: Option<u64>) -> Self {
-        let before = |nth: u64| nth.checked_sub(1);
-        Self { allocations: allocation.and_then(before), launches: launch.and_then(before) }
+    pub(crate) fn new(allocation: Option<u64>, launch: Option<u64>, file: Option<PathBuf>) -> Self {
+        let countdown = |nth: Option<u64>| Countdown::new(nth.unwrap_or(0), 1);
+        Self { allocations: countdown(allocation), launches: countdown(launch), file }
     }
 
     /// Whether this allocation fails.
     pub(crate) fn allocation(&mut self) -> bool {
-        fires(&mut self.allocations)
+        self.read_file();
+        self.allocations.fires()
     }
 
     /// Whether this launch fails.
     pub(crate) fn launch(&mut self) -> bool {
-        fires(&mut self.launches)
+        self.read_file();
+        self.launches.fires()
     }
 
     /// Lets the `nth` allocation from now fail; 0 for none.
     pub(crate) fn set_allocation(&mut self, nth: u64) {
-        self.allocations = nth.checked_sub(1);
+        self.allocations = Countdown::new(nth, 1);
     }
 
     /// Lets the `nth` launch from now fail; 0 for none.
     pub(crate) fn set_launch(&mut self, nth: u64) {
-        self.launches = nth.checked_sub(1);
+        self.launches = Countdown::new(nth, 1);
     }
-}
 
-fn fires(left: &mut Option<u64>) -> bool {
-    match left {
-        Some(0) => {
-            *left = None;
-            true
+    /// Takes what the file says, if there is one, and removes it: lines of `allocation NTH COUNT` or `launch NTH`.
+    fn read_file(&mut self) {
+        let Some(path) = &self.file else { return };
+        let Ok(text) = std::fs::read_to_string(path) else { return };
+        if let Err(error) = std::fs::remove_file(path) {
+            eprintln!("cuda-sim: {} is ignored, as it cannot be removed: {error}", path.display());
+            return;
         }
-        Some(more) => {
-            *more -= 1;
-            false
+        for line in text.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
+            match (words.first().copied(), number(1)) {
+                (Some("allocation"), Some(nth)) => self.allocations = Countdown::new(nth, number(2).unwrap_or(1)),
+                (Some("launch"), Some(nth)) => self.launches = Countdown::new(nth, 1),
+                _ => eprintln!("cuda-sim: {}: not a fault: {line}", path.display()),
+            }
         }
-        None => false,
     }
 }
 
@@ -55,8 +92,23 @@ mod tests {
 
     #[test]
     fn the_nth_fails_once() {
-        let mut faults = Faults::new(Some(2), None);
+        let mut faults = Faults::new(Some(2), None, None);
         assert_eq!([faults.allocation(), faults.allocation(), faults.allocation()], [false, true, false]);
         assert!(!faults.launch());
+        faults.set_launch(1);
+        assert_eq!([faults.launch(), faults.launch()], [true, false]);
+        faults.set_launch(0);
+        assert!(!faults.launch());
+    }
+
+    #[test]
+    fn a_file_says_what_fails_from_now_on() {
+        let path = std::env::temp_dir().join(format!("cuda-sim-faults-{}", std::process::id()));
+        let mut faults = Faults::new(None, None, Some(path.clone()));
+        assert!(!faults.allocation() && !faults.launch());
+        assert!(std::fs::write(&path, "allocation 2 2\nlaunch 1\nnonsense\n").is_ok());
+        assert_eq!([(); 4].map(|()| faults.allocation()), [false, true, true, false]);
+        assert!(!path.exists(), "a file is read once");
+        assert_eq!([faults.launch(), faults.launch()], [true, false]);
     }
 }

@@ -7,8 +7,8 @@ use trainyard_gpu_runtime::backend::cuda::Cuda;
 use trainyard_gpu_runtime::load::load;
 use trainyard_gpu_runtime::{CudaEngine, Dtype, EngineOptions};
 use trainyard_protocol::{
-    Datum, Engine, ForwardBackwardResult, ModelHead, Operation, Optimizer, RestoreRun, RunId, RunSpec, SampleResult,
-    SamplerSource, SaveRun, SaveTarget,
+    Datum, Engine, ForwardBackwardResult, ModelHead, OpError, Operation, Optimizer, RestoreRun, RunId, RunSpec,
+    SampleResult, SamplerSource, SaveRun, SaveSampler, SaveTarget,
 };
 
 use crate::support::*;
@@ -124,9 +124,75 @@ fn a_request_beyond_the_devices_memory_fails_alone() {
         d.create("y", Some(lora(4, 2)));
         let large = (0..20).map(|seed| datum(&tokens(400, 512, seed))).collect();
         let id = d.start(loss_op("x", large, false));
-        assert!(d.take(&id).unwrap_err().message.contains("internal error"));
-        d.forward_backward("y", examples(1));
-        d.step("y", 1e-2);
+        let error = d.take(&id).unwrap_err();
+        assert!(error.message.starts_with("out of device memory: "), "{error}");
+        // The run whose request it was goes on as well: a pass changes none.
+        for run in ["x", "y"] {
+            d.forward_backward(run, examples(1));
+            d.step(run, 1e-2);
+        }
+    });
+}
+
+/// What a run's requests of all kinds return, to the bit, until one fails. As text, in which numbers that are none are equal.
+fn requests_of_all_kinds(d: &mut Driver<CudaEngine>) -> Result<Vec<String>, OpError> {
+    let spec = RunSpec {
+        base_model: "m".into(),
+        lora: Some(lora(4, 1)),
+        optimizer: Optimizer::AdamW,
+        head: ModelHead::Unembedding,
+    };
+    d.run(Operation::CreateRun { run: RunId::new("x"), spec })?;
+    let train = loss_op("x", examples(1), false);
+    let save = SaveSampler { run: RunId::new("x"), snapshot: Some("snap".into()), target: None };
+    let source = SamplerSource::Snapshot { key: "snap".into() };
+    let sample = sample(source, tokens(6, 512, 4), 1, params(3, 1.0, 5));
+    let forward = loss_op("x", examples(2), true);
+    let operations =
+        [train, optim("x", 1e-2), Operation::SaveSampler(save), Operation::Sample(Box::new(sample)), forward];
+    operations.into_iter().map(|operation| Ok(format!("{:?}", d.run(operation)?))).collect()
+}
+
+/// Drops what [`requests_of_all_kinds`] made.
+fn forget(d: &mut Driver<CudaEngine>) {
+    d.engine.unload_run(&RunId::new("x"));
+    d.engine.drop_snapshot("snap");
+}
+
+#[test]
+fn memory_that_runs_out_anywhere_fails_one_request_alone() {
+    let file = std::env::temp_dir().join(format!("trainyard-engine-faults-{}", std::process::id()));
+    let setting = ("CUDASIM_FAULT_FILE", file.to_str().unwrap());
+    simulated("memory_that_runs_out_anywhere_fails_one_request_alone", setting, || {
+        let inject = |fault: &str| {
+            let file = std::env::var_os("CUDASIM_FAULT_FILE").unwrap();
+            let written = Path::new(&file).with_extension("new");
+            std::fs::write(&written, fault).and_then(|()| std::fs::rename(written, file)).unwrap();
+        };
+        let mut d = open("llama", Dtype::F32);
+        // The driver is asked for every slice.
+        d.engine.backend().gpu().arena().limit_unused(0).unwrap();
+        let expected = requests_of_all_kinds(&mut d).unwrap();
+        forget(&mut d);
+        let (mut failed, mut nth) = (0, 1);
+        loop {
+            // The second attempt, after free memory was released, fails as well.
+            inject(&format!("allocation {nth} 2"));
+            let found = requests_of_all_kinds(&mut d);
+            forget(&mut d);
+            inject("allocation 0");
+            assert_eq!(requests_of_all_kinds(&mut d).unwrap(), expected, "after a failure at allocation {nth}");
+            forget(&mut d);
+            match found {
+                Err(error) => assert!(error.message.starts_with("out of device memory: "), "{nth}: {error}"),
+                Ok(found) => {
+                    assert_eq!(found, expected);
+                    break;
+                }
+            }
+            (failed, nth) = (failed + 1, nth + nth / 3 + 1);
+        }
+        assert!(failed >= 10, "{failed} failures");
     });
 }
 

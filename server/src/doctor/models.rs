@@ -70,6 +70,7 @@ fn advice(error: &LoadError) -> &'static str {
         LoadError::Unsupported(_) => "this family or format is not served: docs/compatibility.md lists those that are",
         LoadError::Memory { .. } => "give --memory-mib more",
         LoadError::Device => "give --device another one, or cpu",
+        LoadError::DeviceMemory => "give fewer models, or --device another one, or cpu",
         LoadError::Layout(_) | LoadError::Rank { .. } => {
             "give --parallel fewer ranks, or a number that divides what the model has"
         }

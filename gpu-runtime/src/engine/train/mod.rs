@@ -128,10 +128,10 @@ impl<B: Backend> Trainer<B> {
             None => guarded("training pass", || self.compute(backend, runs, &plan)),
         };
         // A panic on one replica is one of the pass.
-        let all = self.replicas.all_of(own.ok());
-        match all.into_iter().collect::<Option<Vec<Outcomes>>>() {
-            Some(outcomes) => self.advance(backend, runs, &plan, outcomes),
-            None => self.isolate(runs, &plan, Fault),
+        let all = self.replicas.all_of(own);
+        match all.into_iter().collect::<Result<Vec<Outcomes>, Fault>>() {
+            Ok(outcomes) => self.advance(backend, runs, &plan, outcomes),
+            Err(fault) => self.isolate(runs, &plan, fault),
         }
     }
 
@@ -222,8 +222,8 @@ impl<B: Backend> Trainer<B> {
         completions
     }
 
-    /// Handles a panic in a pass: a request that was alone in it fails, and its run is dropped; several are restarted and
-    /// quarantined, to run one at a time.
+    /// Handles a panic in a pass: a request that was alone in it fails, and its run is dropped, unless it was for want of memory: no
+    /// pass changes a run. Several are restarted and quarantined, to run one at a time.
     fn isolate(
         &mut self,
         runs: &mut BTreeMap<RunId, TrainingRun<B>>,
@@ -232,8 +232,9 @@ impl<B: Backend> Trainer<B> {
     ) -> Vec<Completion> {
         if let [part] = &plan.parts[..] {
             let task = self.tasks.remove(part.task);
-            runs.remove(&task.run);
-            return vec![Completion { lost_run: Some(task.run), ..Completion::new(task.id, Err(fault.error())) }];
+            let lost_run = (fault != Fault::OutOfMemory).then_some(task.run);
+            lost_run.iter().for_each(|run| drop(runs.remove(run)));
+            return vec![Completion { lost_run, ..Completion::new(task.id, Err(fault.error())) }];
         }
         for part in &plan.parts {
             let task = &mut self.tasks[part.task];

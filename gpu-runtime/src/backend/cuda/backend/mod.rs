@@ -28,7 +28,7 @@ use std::sync::{Mutex, PoisonError};
 use self::params::CudaParams;
 use super::{CudaDevice, CudaError, Matmul, MatmulPlan, Result, RowElement, WeightSide};
 use crate::backend::Dtype;
-use crate::fault::DeviceFault;
+use crate::fault::{DeviceFault, Fault};
 
 /// Tokens of the vocabulary, or outputs of a layer, that one GEMM computes.
 const CHUNK: usize = 8192;
@@ -105,7 +105,8 @@ impl Cuda {
 
 /// Unwinds with an error of the device to where the engine catches panics of a request, which logs it.
 fn refuse(error: &CudaError) -> ! {
-    resume_unwind(Box::new(DeviceFault { message: error.to_string() }))
+    let fault = if matches!(error, CudaError::OutOfMemory { .. }) { Fault::OutOfMemory } else { Fault::Panic };
+    resume_unwind(Box::new(DeviceFault { fault, message: error.to_string() }))
 }
 
 /// As [`Cuda::done`], where memory alone is at hand.

@@ -43,7 +43,11 @@ fn assert_names_its_place(error: &LoadError, path: &Path) {
         LoadError::Io { path, .. } | LoadError::Malformed { path, .. } => path.starts_with(folder),
         LoadError::Unsupported(what) | LoadError::MissingTensor(what) => !what.is_empty(),
         LoadError::WrongShape { name, .. } => !name.is_empty(),
-        LoadError::Memory { .. } | LoadError::Layout(_) | LoadError::Rank { .. } | LoadError::Device => false,
+        LoadError::Memory { .. }
+        | LoadError::Layout(_)
+        | LoadError::Rank { .. }
+        | LoadError::Device
+        | LoadError::DeviceMemory => false,
     };
     assert!(named, "{error}");
 }

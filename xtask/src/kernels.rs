@@ -6,14 +6,14 @@ use crate::{Result, python};
 /// The program that calls NVIDIA's compiler: a library without headers for Rust.
 const COMPILE: &str = include_str!("compile_kernels.py");
 
-/// The program that calls NVIDIA's assembler and reads what it says.
+/// The program that calls NVIDIA's assembler and disassembler and reads what they say.
 const ASSEMBLE: &str = include_str!("assemble_kernels.py");
 
 /// Where the kernels are, and where their PTX goes: it is committed, so that a build needs no compiler of NVIDIA's.
 const SOURCES: &str = "gpu-runtime/src/backend/cuda/kernels";
 const PTX: &str = "gpu-runtime/src/backend/cuda/ptx";
 
-/// Registers, shared memory and spills of each kernel.
+/// Registers, shared memory, spills and instructions for tensor cores of each kernel.
 const RESOURCES: &str = "gpu-runtime/src/backend/cuda/resources.txt";
 
 /// Compiles all kernels, and assembles them for the table of what they need.
@@ -33,10 +33,10 @@ pub(crate) fn check_resources() -> Result {
 }
 
 fn assemble(name: &str, arguments: &[&str]) -> Result {
-    let (python, ptxas) = python::ptxas()?;
+    let (python, tools) = python::ptxas()?;
     step(name, || {
         let mut assemble = command(python, &["-c", ASSEMBLE]);
-        assemble.arg(&ptxas).args([PTX, RESOURCES]).args(arguments);
+        assemble.args(&tools).args([PTX, RESOURCES]).args(arguments);
         run(assemble)
     })
 }

@@ -36,7 +36,7 @@ const COOKBOOK: &str = "tests/cookbook/cookbook.txt";
 /// The pinned compiler for kernels.
 const NVRTC_REQUIREMENTS: &[&str] = &["cuda-sim/requirements.txt"];
 
-/// The pinned assembler for kernels.
+/// The pinned assembler and disassembler for kernels.
 const PTXAS_REQUIREMENTS: &[&str] = &["gpu-runtime/ptxas-requirements.txt"];
 
 /// The interpreter of the tests' and the examples' virtual environment.
@@ -81,13 +81,17 @@ pub(crate) fn nvrtc() -> Result<PathBuf> {
     Ok(PathBuf::from(folder).join("lib"))
 }
 
-/// NVIDIA's assembler, which needs no GPU, and the interpreter of the virtual environment that has it.
-pub(crate) fn ptxas() -> Result<(PathBuf, PathBuf)> {
-    let python = environment("ptxas", PTXAS_REQUIREMENTS)?;
-    let place = "import nvidia.cuda_nvcc; print(list(nvidia.cuda_nvcc.__path__)[0])";
-    let output = command(&python, &["-c", place]).output().map_err(|e| format!("start Python: {e}"))?;
-    let folder = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    Ok((python, PathBuf::from(folder).join("bin").join("ptxas")))
+/// NVIDIA's assembler and disassembler, which need no GPU, after the interpreter of the virtual environment that has them.
+pub(crate) fn ptxas() -> Result<(PathBuf, [PathBuf; 2])> {
+    let python = environment("kernel-tools", PTXAS_REQUIREMENTS)?;
+    let tool = |module: &str, name: &str| -> Result<PathBuf> {
+        let place = format!("import {module}; print(list({module}.__path__)[0])");
+        let output = command(&python, &["-c", &place]).output().map_err(|e| format!("start Python: {e}"))?;
+        let folder = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        Ok(PathBuf::from(folder).join("bin").join(name))
+    };
+    let tools = [tool("nvidia.cuda_nvcc", "ptxas")?, tool("nvidia.cu13", "nvdisasm")?];
+    Ok((python, tools))
 }
 
 /// The interpreter of the virtual environment that has NVIDIA's compiler library.

@@ -36,7 +36,8 @@ fn every_source_is_loaded() {
     assert_eq!(stems(&folder("ptx"), "ptx"), loaded);
 }
 
-/// The table's rows of a source: checksum of its PTX, kernel, and for each architecture registers, shared memory and spills.
+/// The table's rows of a source: checksum of its PTX, kernel, and for each architecture registers, shared memory, spills and
+/// instructions for tensor cores.
 fn resources(source: &str) -> Vec<(&'static str, &'static str, Vec<Vec<u32>>)> {
     let rows = include_str!("../resources.txt").lines().filter(|line| !line.starts_with('#'));
     let row = |line: &'static str| {
@@ -62,9 +63,27 @@ fn the_table_of_resources_is_of_this_ptx() {
             assert_eq!(found, checksum, "{source}.ptx has changed since: run `make kernels`");
             assert_eq!(needs.len(), 3, "{kernel}");
             // What a block may have without being asked, and a thread at all.
-            let fits = |of: &Vec<u32>| of.len() == 3 && of[0] <= 255 && of[1] <= 48 << 10 && of[2] == 0;
+            let fits = |of: &Vec<u32>| of.len() == 4 && of[0] <= 255 && of[1] <= 48 << 10 && of[2] == 0;
             assert!(needs.iter().all(fits), "{kernel}: {needs:?}");
         }
+    }
+}
+
+#[test]
+fn machine_code_uses_tensor_cores_where_ptx_does() {
+    let mut found = BTreeSet::new();
+    for (source, ptx) in PTX {
+        // From each kernel's name on.
+        let bodies: Vec<&str> = ptx.split(".entry ").skip(1).collect();
+        for (_, kernel, needs) in resources(source) {
+            let body = bodies.iter().find(|body| body.strip_prefix(kernel).is_some_and(|rest| rest.starts_with('(')));
+            let asks = body.unwrap().lines().any(|line| line.trim_start().starts_with("mma.sync."));
+            assert!(needs.iter().all(|of| (of[3] > 0) == asks), "{kernel}: {needs:?}");
+            found.extend(asks.then_some(kernel));
+        }
+    }
+    for kernel in ["tensor_attention", "tensor_attention_backward_q", "tensor_attention_backward_kv"] {
+        assert!([64, 128].iter().all(|extent| found.contains(&*format!("{kernel}_{extent}"))), "{kernel}: {found:?}");
     }
 }
 

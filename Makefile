@@ -24,7 +24,7 @@ compatibility: ## drive every name of the SDK and write the generated part of do
 soak: ## half an hour of mixed work of 64 tenants under faults; ARGS go to tests/soak/soak.py
 	@$(XTASK) soak $(ARGS)
 
-test-cuda-sim: ## the simulated CUDA libraries, with kernels that NVIDIA's compiler compiles
+test-cuda-sim: ## the simulated CUDA libraries, NVIDIA's compiler and assembler on kernels, and the SDK suite on a simulated GPU; ARGS go to pytest
 	@$(XTASK) test-cuda-sim $(ARGS)
 
 test-gpu: ## the op suite and the tests of CUDA on the GPU of this machine; ARGS go to pytest

@@ -39,7 +39,14 @@ def traced(run, steps):
     return [train(run, BATCH).metrics["loss:sum"] for _ in range(steps)]
 
 
-@pytest.mark.parametrize("make", [lora, full, lambda s: lora(s, "tiny-qwen2", rank=3, train_unembed=False)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lora, marks=pytest.mark.gpu_core),
+        full,
+        lambda s: lora(s, "tiny-qwen2", rank=3, train_unembed=False),
+    ],
+)
 def test_resume_goes_on_bit_for_bit(service, make):
     """Weights, both moments and the step count come back: the next losses are those of the uninterrupted run."""
     run = make(service)
@@ -80,6 +87,7 @@ def test_resume_in_another_session(server, run):
         )
 
 
+@pytest.mark.gpu_core
 def test_a_pending_gradient_is_not_saved(service, run):
     """A save between `forward_backward` and `optim_step` holds weights and moments; the gradient stays with the run."""
     traced(run, 1)
@@ -319,6 +327,7 @@ def test_cli_lists(server, run, tmp_path):
     assert path not in cli(server, "--format", "json", "checkpoint", "list", "--limit", "0", folder=tmp_path)
 
 
+@pytest.mark.gpu_core
 def test_sampler_files_are_a_peft_folder(server, run):
     """What a named sampler save leaves in the data folder loads in `peft` as it is."""
     train(run, BATCH)

@@ -31,7 +31,12 @@ def key(tenant: int) -> str:
     return f"tml-team-{tenant}-0123456789"
 
 
-pytestmark = [pytest.mark.alone, pytest.mark.deployments("sqlite", "postgres"), pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.deployments("sqlite", "postgres"),
+    pytest.mark.timeout(300),
+    pytest.mark.real_device("a model of 135 million parameters takes hours"),
+]
 
 
 @pytest.fixture

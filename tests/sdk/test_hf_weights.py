@@ -46,6 +46,7 @@ def test_a_download_that_was_interrupted_goes_on(server):
     assert rest.status_code == 206 and rest.content == source[1000:]
 
 
+@pytest.mark.real_device("a model of 135 million parameters takes hours")
 def test_a_gguf_file_is_offered_under_its_name(tmp_path):
     model = smol_path()
     if not model.is_file():

@@ -29,6 +29,7 @@ def test_training_survives_kills_at_random_moments(kind, tmp_path, undisturbed):
     survive(kind, tmp_path, undisturbed, FLAGS)
 
 
+@pytest.mark.processor("several ranks compute on processors alone")
 @pytest.mark.deployments("sqlite")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", ["sqlite", "cluster"])
@@ -80,6 +81,7 @@ def train_smol(server, steps=KILLED_STEPS):
 
 @pytest.mark.deployments("sqlite")
 @pytest.mark.timeout(900)
+@pytest.mark.real_device("a model of 135 million parameters takes hours")
 def test_kills_from_outside_at_any_rate_fail_no_request(tmp_path):
     """A server that is killed 40 times, 0.5 to 4 s apart, makes progress, and ends with an undisturbed run's numbers."""
     folders = [tmp_path / name for name in ("calm", "struck")]

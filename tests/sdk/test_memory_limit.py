@@ -14,6 +14,7 @@ from cgroup import memory_group
 from helpers import ADAM, WAIT, client, datum, lora, sample
 from server import GOLDEN, Server
 
+pytestmark = pytest.mark.processor("what is limited is the memory of the process")
 LIMIT = 4 << 30
 RUNS, STEPS = 6, 2
 TURNS = 500

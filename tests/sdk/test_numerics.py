@@ -88,6 +88,7 @@ def test_a_run_waits_for_a_server_that_computes_alike(tmp_path, calm, other_weig
         server.stop()
 
 
+@pytest.mark.processor("classes of kernels are the processor's")
 def test_a_run_goes_on_with_the_kernels_that_were_chosen_for_it(tmp_path):
     """On a processor that has better ones, `--kernels` names those that the run began with."""
 
@@ -119,6 +120,7 @@ def test_a_run_goes_on_with_the_kernels_that_were_chosen_for_it(tmp_path):
     assert losses("interrupted", other_kernels) == losses("calm", the_same_kernels)
 
 
+@pytest.mark.processor("classes of kernels are the processor's")
 def test_kernels_that_there_are_not_are_refused(tmp_path):
     server = Server(tmp_path, flags=["--kernels", "avx3"])
     with pytest.raises(RuntimeError, match="expected amx-bf16, avx512-bf16, avx2 or portable"):

@@ -14,7 +14,7 @@ from helpers import ADAM, TOKENS, WAIT, client, datum, forward, full, logprobs, 
 from server import KEY, Server
 from test_doctor import Doctor
 
-pytestmark = pytest.mark.deployments("sqlite")
+pytestmark = [pytest.mark.deployments("sqlite"), pytest.mark.processor("several ranks compute on processors alone")]
 BATCH = [datum(TOKENS), datum(TOKENS[::-1])]
 
 

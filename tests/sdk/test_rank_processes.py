@@ -12,7 +12,11 @@ from helpers import ADAM, TOKENS, WAIT, assert_bits_equal, client, datum, forwar
 from rank_processes import RankCluster
 from server import BINARY, Server, engine_flags
 
-pytestmark = [pytest.mark.deployments("sqlite"), pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.deployments("sqlite"),
+    pytest.mark.timeout(300),
+    pytest.mark.processor("several ranks compute on processors alone"),
+]
 BATCH = [datum(TOKENS * 3), datum(TOKENS[::-1] * 2)]
 STEPS = 12
 

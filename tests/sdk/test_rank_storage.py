@@ -23,7 +23,11 @@ from helpers import (
 from rank_processes import RankCluster
 from server import Server
 
-pytestmark = [pytest.mark.deployments("sqlite"), pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.deployments("sqlite"),
+    pytest.mark.timeout(300),
+    pytest.mark.processor("several ranks compute on processors alone"),
+]
 BATCH = [datum(TOKENS), datum(TOKENS[::-1])]
 
 

@@ -14,6 +14,7 @@ import pytest
 from helpers import KEY, WAIT, assert_bits_equal, datum, forward, logprobs, lora, prompt, refused, sample
 from server import GOLDEN, SMOL, smol_path
 
+pytestmark = pytest.mark.real_device("a model of 135 million parameters takes hours")
 MODELS = {SMOL: smol_path()}
 REFERENCE = json.loads((GOLDEN / "smollm2.json").read_text())["items"]
 CHAT = next(item for item in REFERENCE if item["text"].startswith("<|im_start|>"))

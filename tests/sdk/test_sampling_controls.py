@@ -9,6 +9,7 @@ import tokenizers
 import wire as raw
 from server import SMOL, TINY_MODELS, smol_path
 
+pytestmark = pytest.mark.real_device("a model of 135 million parameters takes hours")
 MODELS = TINY_MODELS | {SMOL: smol_path()}
 SCHEMA = {
     "type": "object",

@@ -27,11 +27,13 @@ def test_model_id_and_info(service, run):
     assert info.optimizer_config.type == "adamw"
 
 
+@pytest.mark.gpu_core
 def test_full_model_info(service):
     info = full(service).get_info()
     assert info.is_lora is False
 
 
+@pytest.mark.gpu_core
 def test_outputs_and_metrics(run):
     """One record per datum, keys with one colon, `loss:sum` always."""
     output = run.forward_backward(BATCH, "cross_entropy").result(WAIT)
@@ -52,6 +54,7 @@ def test_optim_step_metrics_are_numbers(run):
     assert all(np.isfinite(value) for value in metrics.values())
 
 
+@pytest.mark.gpu_core
 def test_forward_leaves_the_gradient_alone(service):
     """A `forward` between `forward_backward` and `optim_step` changes nothing."""
     plain, disturbed = lora(service), lora(service)
@@ -142,6 +145,7 @@ def test_policy_losses_train(run, loss, config):
     assert logprobs(forward(run, [datum(TOKENS)]))[0].sum() > old.sum()
 
 
+@pytest.mark.gpu_core
 def test_policy_loss_weights_mask_tokens(run):
     inputs = rl_datum(TOKENS).loss_fn_inputs
     mask = [1.0, 0.0] * 3 + [1.0]
@@ -173,6 +177,7 @@ def matrix_targets(rng, rows, k):
     return targets, np.where(rng.random((rows, k)) < 0.3, weights, 0)
 
 
+@pytest.mark.gpu_core
 def test_several_targets_per_position(run):
     """[N, K] targets and weights; every cell scores its own token."""
     rng = np.random.default_rng(0)

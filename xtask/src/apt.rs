@@ -1,7 +1,19 @@
 //! Packages of Debian, where that is what the machine runs.
 
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use crate::Result;
-use crate::process::{command, run, succeeds};
+use crate::process::{cache, command, run, succeeds};
+
+/// NVIDIA's driver library as Debian packages it, and where it is in the package.
+const LIBCUDA: &str = "libcuda1";
+const LIBCUDA_FOLDER: &str = "usr/lib/x86_64-linux-gnu/nvidia/current";
+
+/// The archive that has it, and the key that signs that.
+const ARCHIVE: &str = "http://deb.debian.org/debian";
+const KEY: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// Installs a package where that is possible: by root, with `apt-get`. Returns whether it tried.
 pub(crate) fn install(package: &str) -> Result<bool> {
@@ -15,4 +27,58 @@ pub(crate) fn install(package: &str) -> Result<bool> {
     install.env("DEBIAN_FRONTEND", "noninteractive");
     run(install)?;
     Ok(true)
+}
+
+/// The folder of NVIDIA's real driver library, which is unpacked and not installed: nothing on the machine finds it. Fetched on the
+/// first call.
+pub(crate) fn libcuda() -> Result<PathBuf> {
+    let folder = cache()?.join(LIBCUDA);
+    let unpacked = folder.join("unpacked");
+    if !unpacked.exists() {
+        eprintln!("    fetching {LIBCUDA}");
+        let package = download(LIBCUDA, &folder)?;
+        // Renamed last, so that an interrupted unpacking is repeated.
+        let partial = folder.join("partial");
+        let mut unpack = command("dpkg-deb", &["--extract"]);
+        unpack.arg(&package).arg(&partial);
+        run(unpack)?;
+        fs::rename(&partial, &unpacked).map_err(|e| format!("rename {}: {e}", partial.display()))?;
+    }
+    let found = unpacked.join(LIBCUDA_FOLDER);
+    if found.exists() { Ok(found) } else { Err(format!("{LIBCUDA} has nothing for this processor")) }
+}
+
+/// Downloads a package that is not free into a folder, with lists and settings of its own: those of the machine stay as they are.
+fn download(package: &str, folder: &Path) -> Result<PathBuf> {
+    let release = fs::read_to_string("/etc/os-release").map_err(|e| format!("read /etc/os-release: {e}"))?;
+    let value = |key: &str| release.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+    let (Some("debian"), Some(codename)) = (value("ID"), value("VERSION_CODENAME")) else {
+        return Err(format!("{package} is a package of Debian, which this machine does not run"));
+    };
+    for needed in ["state/lists/partial", "cache/archives/partial"] {
+        fs::create_dir_all(folder.join(needed)).map_err(|e| format!("create {}: {e}", folder.display()))?;
+    }
+    let sources = folder.join("sources.list");
+    fs::write(&sources, format!("deb [signed-by={KEY}] {ARCHIVE} {codename} non-free\n"))
+        .map_err(|e| format!("write {}: {e}", sources.display()))?;
+    let apt = |arguments: &[&str]| {
+        let mut apt = command("apt-get", &["-qq"]);
+        let places = [("Dir::Etc::sourcelist", "sources.list"), ("Dir::State", "state"), ("Dir::Cache", "cache")];
+        for (name, place) in places {
+            let mut setting = OsString::from(format!("{name}="));
+            setting.push(folder.join(place));
+            apt.arg("-o").arg(setting);
+        }
+        apt.args(["-o", "Dir::Etc::sourceparts=/dev/null", "-o", "Debug::NoLocking=1"]);
+        apt.args(["-o", "Acquire::http::Timeout=20", "-o", "Acquire::Retries=0"]);
+        // As whoever calls: another user may not enter the folder.
+        apt.args(["-o", "APT::Sandbox::User="]).args(arguments).current_dir(folder);
+        run(apt)
+    };
+    apt(&["update"])?;
+    apt(&["download", package])?;
+    let entries = fs::read_dir(folder).map_err(|e| format!("read {}: {e}", folder.display()))?;
+    let packages = entries.flatten().map(|entry| entry.path());
+    let mut packages = packages.filter(|path| path.extension().is_some_and(|extension| extension == "deb"));
+    packages.next().ok_or_else(|| format!("apt-get downloaded no {package}"))
 }

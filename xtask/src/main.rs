@@ -37,7 +37,7 @@ const TASKS: &[Task] = &[
     ),
     ("compatibility", "drive every name of the SDK and write docs/compatibility.md", tasks::compatibility),
     ("soak", "half an hour of mixed work under faults", tasks::soak),
-    ("test-cuda-sim", "the simulated CUDA libraries, with NVIDIA's compiler", tasks::test_cuda_sim),
+    ("test-cuda-sim", "the simulated CUDA libraries, and the SDK suite on a simulated GPU", tasks::test_cuda_sim),
     ("test-gpu", "the tests of CUDA on the GPU of this machine", gpu::test),
     ("kernels", "compile the CUDA kernels to PTX with NVIDIA's compiler", kernels::kernels),
     ("postgres", "run a command with a private PostgreSQL server, or keep one until interrupted", postgres::postgres),

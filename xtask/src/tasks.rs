@@ -6,7 +6,7 @@ use crate::Result;
 use crate::postgres::Database;
 use crate::process::{cache, cargo, command, root, run, step, succeeds, target};
 use crate::programs::programs;
-use crate::{browser, kernels, python, sdk};
+use crate::{apt, browser, kernels, python, sdk};
 
 /// What the server calls the test model.
 pub(crate) const MODEL_NAME: &str = "HuggingFaceTB/SmolLM2-135M-Instruct";
@@ -14,6 +14,9 @@ pub(crate) const MODEL_NAME: &str = "HuggingFaceTB/SmolLM2-135M-Instruct";
 /// Much of what the SDK suite does is waiting, so its files run in two processes, in the order of their names: the longest
 /// are not last.
 const PARALLEL: &[&str] = &["--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder"];
+
+/// Names the folder of NVIDIA's real driver library to tests.
+const LIBCUDA: &str = "TRAINYARD_TEST_LIBCUDA";
 
 /// What the SDK suite runs against: kinds of deployments, and layouts of their workers.
 const DEPLOYMENTS: &[&[&str]] = &[
@@ -23,6 +26,15 @@ const DEPLOYMENTS: &[&[&str]] = &[
     &["--deployment", "cluster", "--parallel", "tp=2"],
     &["--deployment", "cluster", "--parallel", "dp=2"],
 ];
+
+/// All servers on a GPU, which the driver simulates.
+const ON_GPU: &[&str] = &["--device", "cuda"];
+
+/// The same for tests that a simulated GPU is slow for: a test may take two hours.
+const SIMULATED: &[&str] = &["--device", "cuda", "--timeout", "7200"];
+
+/// How many times longer calls of such tests may take.
+const PATIENCE: &str = "30";
 
 /// Builds `target/release/trainyard`.
 pub(crate) fn build() -> Result {
@@ -62,6 +74,7 @@ pub(crate) fn test() -> Result {
         database.hand_to(&mut tests);
         run(tests)
     })?;
+    sdk_tests("core of the SDK suite on a simulated GPU", &database, &["tests/sdk", "-m", "gpu_core"], ON_GPU)?;
     sdk_suite(&database, &[])
 }
 
@@ -110,28 +123,40 @@ fn sdk_tests(name: &str, database: &Database, chosen: &[&str], deployment: &[&st
     step(name, || {
         let mut tests = command(python::venv()?, &["-m", "pytest"]);
         tests.args(chosen).args(std::env::args().skip(2)).args(deployment);
-        if !deployment.is_empty() {
+        if deployment == SIMULATED {
+            tests.env("TRAINYARD_TEST_PATIENCE", PATIENCE);
+        }
+        if deployment.contains(&"--deployment") {
             tests.env("TRAINYARD_PARTITION_SECONDS", "60").env("TRAINYARD_FAIRNESS_SECONDS", "60");
         }
         tests.env("TRAINYARD_BIN", target().join("debug").join("trainyard"));
         tests.env("TRAINYARD_TEST_MODEL", python::model()?);
+        // Where it can't be fetched, the tests of it are skipped.
+        match apt::libcuda() {
+            Ok(folder) => {
+                tests.env(LIBCUDA, folder);
+            }
+            Err(message) => eprintln!("    without NVIDIA's driver library: {message}"),
+        }
         database.hand_to(&mut tests);
         run(tests)
     })
 }
 
-/// Tests of the simulated CUDA libraries, also with what NVIDIA's compiler makes of kernels; and the table of what the CUDA backend's
-/// kernels need.
+/// Tests of the simulated CUDA libraries, also with what NVIDIA's compiler makes of kernels; the table of what the CUDA backend's
+/// kernels need; and the SDK suite, all of whose servers compute on a simulated GPU. Further arguments go to pytest.
 pub(crate) fn test_cuda_sim() -> Result {
     let compiler = python::nvrtc()?;
     step("simulated CUDA libraries", || {
         let crates = ["cuda-sim-ptx", "cuda-sim-driver", "cuda-sim-cublaslt", "cuda-sim-nccl", "cuda-sim-harness"];
         let mut tests = cargo(&["test", "--locked"]);
-        tests.args(crates.iter().flat_map(|name| ["--package", name])).args(std::env::args().skip(2));
+        tests.args(crates.iter().flat_map(|name| ["--package", name]));
         tests.env("CUDASIM_NVRTC", &compiler);
         run(tests)
     })?;
-    kernels::check_resources()
+    kernels::check_resources()?;
+    let database = database()?;
+    sdk_tests("SDK suite on a simulated GPU", &database, &[&["tests/sdk"], PARALLEL].concat(), SIMULATED)
 }
 
 /// Runs the cookbook's programs, unpatched, against the release binary; further arguments go to `tests/cookbook/run.py`.

@@ -3,7 +3,7 @@
 
 One workload per process, so that peak memory is the workload's own. Prints one JSON object.
 
-  peft_baseline.py --model FOLDER --workload w1 --dtype bf16 [--compile]
+  peft_baseline.py --model FOLDER --workload w1 --dtype bf16 [--device cuda] [--compile]
 """
 
 import argparse
@@ -35,12 +35,12 @@ class Bench:
         self.bf16 = bf16
         self.model = AutoModelForCausalLM.from_pretrained(
             options.model, dtype=torch.bfloat16 if bf16 else torch.float32, attn_implementation="sdpa"
-        )
+        ).to(options.device)
         self.vocab = self.model.config.vocab_size
         self.generator = torch.Generator().manual_seed(0)
 
     def tokens(self, sequences: int, length: int) -> torch.Tensor:
-        return torch.randint(0, self.vocab, (sequences, length), generator=self.generator)
+        return torch.randint(0, self.vocab, (sequences, length), generator=self.generator).to(self.options.device)
 
     def lora(self) -> LoraConfig:
         rank = self.options.rank
@@ -58,7 +58,7 @@ class Bench:
                 torch.nn.init.normal_(parameter, std=0.01)
 
     def autocast(self) -> torch.autocast:
-        return torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.bf16)
+        return torch.autocast(self.options.device, dtype=torch.bfloat16, enabled=self.bf16)
 
     def loss(self, batch: torch.Tensor) -> torch.Tensor:
         with self.autocast():
@@ -144,7 +144,7 @@ def token_logprobs(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, help="Hugging Face folder")
-    parser.add_argument("--workload", required=True, choices=["w1", "w1f", "w2", "w3", "w3b1", "w4"])
+    parser.add_argument("--workload", required=True, choices=["w1", "w1f", "w2", "w3", "w3b1", "w3b128", "w4"])
     parser.add_argument("--dtype", default="bf16", choices=["bf16", "f32"])
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--seq", type=int, default=256)
@@ -152,6 +152,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--base", action="store_true", help="no adapter")
     parser.add_argument("--train-unembed", action="store_true", help="also adapt the unembedding")
     parser.add_argument("--compile", action="store_true", help="w1 and w1f with torch.compile, which needs a C++ compiler")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--new-tokens", type=int, help="instead of 64, of w3b1 128")
     parser.add_argument("--reps", type=int, default=5)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     options = parser.parse_args()
@@ -171,15 +173,19 @@ def main() -> None:
         "w1": bench.train,
         "w1f": bench.train,
         "w2": bench.many_runs,
-        "w3": lambda: bench.generate(16, 64),
-        "w3b1": lambda: bench.generate(1, 128),
+        "w3": lambda: bench.generate(16, options.new_tokens or 64),
+        "w3b1": lambda: bench.generate(1, options.new_tokens or 128),
+        "w3b128": lambda: bench.generate(128, options.new_tokens or 64),
         "w4": bench.score,
     }
     work, tokens = prepare[options.workload]()
+    on_gpu = options.device == "cuda"
     seconds = []
     for _ in range(1 + options.reps):
         start = time.perf_counter()
         work()
+        if on_gpu:
+            torch.cuda.synchronize()
         seconds.append(time.perf_counter() - start)
     first, *steady = seconds
     rates = [tokens / s for s in steady]
@@ -191,7 +197,10 @@ def main() -> None:
         "tokens_per_second": {"median": statistics.median(rates), "min": min(rates), "max": max(rates)},
         "first_seconds": first,
         "seconds": steady,
-        "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        # Of the GPU, or of the process.
+        "peak_memory_mib": torch.cuda.max_memory_allocated() / (1 << 20)
+        if on_gpu
+        else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "load_average": os.getloadavg()[0],
     }
     print(json.dumps(report))

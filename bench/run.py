@@ -4,7 +4,7 @@
   python3 bench/run.py [--workloads w1,w4,w5] [--reps 5] [--no-baseline] [--output results.json]
 
 `make bench` downloads the test model, builds the release binary and calls this with ARGS. One process per workload and
-side. The baseline's packages are installed into .cache/bench-venv when they are missing (several GB).
+side. With `--device cuda` both sides compute on the GPU, on a model of Qwen3-8B's shape with random weights. The baseline's packages are installed into .cache/bench-venv when they are missing (several GB).
 """
 
 import argparse
@@ -22,6 +22,7 @@ VENV = CACHE / "bench-venv"
 PYTHON = VENV / "bin" / "python"
 SDK_PYTHON = CACHE / "venv" / "bin" / "python"
 BASELINE_LOG = CACHE / "bench-baseline.log"
+GPU_FOLDER = CACHE / "bench-gpu"
 PACKAGES = ["torch==2.11.0", "transformers==5.17.0", "peft==0.21.2", "gguf"]
 MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct=.cache/SmolLM2-135M-Instruct.Q4_1.gguf"
 
@@ -50,11 +51,22 @@ WORKLOADS = [
 ]
 NAMES = [workload.name for workload in WORKLOADS] + ["w5"]
 
+GPU_WORKLOADS = [
+    Workload("w1-8x2048", "w1", ("--batch", "8", "--seq", "2048")),
+    Workload("w3b1", "w3b1"),
+    Workload("w3", "w3"),
+    Workload("w3b128", "w3b128"),
+]
+SHAPES = {"qwen3-8b": "random-qwen3-8b", "tiny": "random-tiny"}
+"""Models with random weights, and the folders into which `trainyard bench` writes them."""
+
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default=MODEL, metavar="NAME=PATH", help="Hugging Face folder or GGUF file")
-    parser.add_argument("--workloads", default=",".join(NAMES), help="default: %(default)s")
+    parser.add_argument("--device", default="cpu", help="what both sides compute on: cpu, cuda or cuda:N")
+    parser.add_argument("--shape", default="qwen3-8b", choices=SHAPES, help="of the model on a GPU, whose weights are random")
+    parser.add_argument("--workloads", help="separated by commas; all when absent")
     parser.add_argument("--dtype", default="bf16", choices=["bf16", "f32"])
     parser.add_argument("--reps", type=int, default=5)
     parser.add_argument("--no-baseline", action="store_true", help="Trainyard only")
@@ -68,11 +80,20 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--database-url", metavar="URL", help="an empty PostgreSQL database for --store, beside SQLite")
     parser.add_argument("--output", type=Path, help="write all results to this file as JSON")
     options = parser.parse_args()
-    options.workloads = options.workloads.split(",")
-    unknown = set(options.workloads) - set(NAMES)
+    options.on_gpu = options.device != "cpu"
+    known = [workload.name for workload in GPU_WORKLOADS] if options.on_gpu else NAMES
+    options.workloads = options.workloads.split(",") if options.workloads else known
+    unknown = set(options.workloads) - set(known)
     if unknown:
-        parser.error(f"unknown workloads: {', '.join(sorted(unknown))}; known: {', '.join(NAMES)}")
+        parser.error(f"unknown workloads: {', '.join(sorted(unknown))}; known: {', '.join(known)}")
     return options
+
+
+def model_flags(options: argparse.Namespace) -> list:
+    """What `trainyard bench` measures."""
+    if options.on_gpu:
+        return ["--device", options.device, "--shape", options.shape, "--data-dir", GPU_FOLDER]
+    return ["--model", options.model]
 
 
 def note(text: str) -> None:
@@ -125,11 +146,13 @@ def baseline_folder(path: Path) -> Path:
     return folder
 
 
-def output_of(command: list, timeout: float | None = None, log: Path | None = None) -> dict:
+def output_of(command: list, timeout: float | None = None, log: Path | None = None, environment: dict | None = None) -> dict:
     command = [str(part) for part in command]
     errors = log.open("ab") if log else None
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, check=True, cwd=ROOT, timeout=timeout)
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=errors, check=True, cwd=ROOT, timeout=timeout, env=environment
+        )
     finally:
         if errors:
             errors.close()
@@ -140,18 +163,22 @@ class Baseline:
     """PyTorch with PEFT."""
 
     def __init__(self, options: argparse.Namespace, model: Path) -> None:
-        self.folder = baseline_folder(model)
-        self.dtype = baseline_dtype(options.baseline_dtype)
+        # On a GPU the first workload writes it.
+        self.folder = model if options.on_gpu else baseline_folder(model)
+        self.dtype = (options.baseline_dtype or "bf16") if options.on_gpu else baseline_dtype(options.baseline_dtype)
+        self.device, _, number = options.device.partition(":")
+        self.environment = os.environ | ({"CUDA_VISIBLE_DEVICES": number} if number else {})
         self.reps = options.baseline_reps or options.reps
         self.timeout = options.baseline_timeout
         self.compile_timeout = None if options.no_compile else options.compile_timeout
 
     def measure(self, workload: Workload, threads: int, compiled: bool = False) -> dict:
         script = [PYTHON, ROOT / "bench" / "peft_baseline.py", "--model", self.folder, "--workload", workload.kind]
-        flags = [*workload.flags, "--dtype", self.dtype, "--reps", self.reps, "--threads", threads]
+        flags = [*workload.flags, "--dtype", self.dtype, "--reps", self.reps, "--device", self.device]
+        flags += [] if self.device == "cuda" else ["--threads", threads]
         timeout = self.compile_timeout if compiled else self.timeout
         try:
-            return output_of(script + flags + ["--compile"] * compiled, timeout, BASELINE_LOG)
+            return output_of(script + flags + ["--compile"] * compiled, timeout, BASELINE_LOG, self.environment)
         except subprocess.TimeoutExpired:
             return {"failed": f"no result within {timeout:.0f} s"}
         except subprocess.CalledProcessError as error:
@@ -179,10 +206,10 @@ def row(entry: dict) -> str:
 
 def compare(options: argparse.Namespace, binary: Path, baseline: Baseline | None) -> list[dict]:
     results = []
-    for workload in WORKLOADS:
+    for workload in GPU_WORKLOADS if options.on_gpu else WORKLOADS:
         if workload.name not in options.workloads:
             continue
-        command = [binary, "bench", "--json", "--model", options.model, "--workload", workload.kind, *workload.flags]
+        command = [binary, "bench", "--json", *model_flags(options), "--workload", workload.kind, *workload.flags]
         ours = output_of([*command, "--dtype", options.dtype, "--reps", options.reps])
         entry = {"workload": workload.name, "trainyard": ours}
         sides = {}
@@ -231,13 +258,16 @@ def print_store(result: dict) -> None:
 
 def print_rates(options: argparse.Namespace, results: list[dict], baseline: Baseline | None) -> None:
     first = results[0]["trainyard"]
-    name = options.model.partition("=")[0]
     gflops = f"{first['gemm_gflops']:.0f} GFLOP/s"
-    print(f"\n{name}: {first['isa']}, {first['threads']} threads, packed GEMM {gflops}; tokens/s")
+    device = first["blocking"] if options.on_gpu else f"{first['threads']} threads"
+    print(f"\n{first['model']}: {first['isa']}, {device}, GEMM {gflops}; tokens/s")
     header = f"{'':<11}{'Trainyard ' + options.dtype:>40}"
     print(header + (f"   {'PEFT ' + baseline.dtype:>40}   ratio" if baseline else ""))
     for entry in results:
         print(row(entry))
+    if options.on_gpu:
+        print(f"memory copied on the GPU: {first['read_gb_per_second']:.1f} GB/s")
+        return
     print("\nFraction of all threads' time in GEMM, its throughput, and the bandwidth of weights in decoding")
     print(f"{'':<11}{'GEMM':>9}{'GFLOP/s':>9}{'of peak':>9}{'weights GB/s':>14}{'of bound':>9}")
     for entry in results:
@@ -278,9 +308,9 @@ def main() -> None:
             options.output.write_text(json.dumps({"store": measured}, indent=1) + "\n")
         return
     rates = [name for name in options.workloads if name != "w5"]
-    model = ROOT / options.model.partition("=")[2]
+    model = GPU_FOLDER / SHAPES[options.shape] if options.on_gpu else ROOT / options.model.partition("=")[2]
     baseline = None
-    if rates and not model.exists():
+    if rates and not options.on_gpu and not model.exists():
         sys.exit(f"{model} does not exist; `make model` fetches the test model")
     if rates and not options.no_baseline:
         if baseline_ready():

@@ -5,7 +5,6 @@ use std::error::Error;
 use std::sync::Arc;
 
 use trainyard_gpu_runtime::Parallel;
-use trainyard_gpu_runtime::backend::Backend;
 use trainyard_gpu_runtime::backend::cpu::GemmStats;
 use trainyard_gpu_runtime::rng::uniform;
 use trainyard_protocol::{
@@ -42,9 +41,14 @@ impl Driver {
         (stats.collective_nanoseconds as f64 / 1e9, stats.collective_bytes)
     }
 
-    /// What matrix multiplications took so far, on rank 0.
-    pub(super) fn gemm(&self) -> GemmStats {
-        self.engine.backend().gemm_stats()
+    /// The engine that it drives.
+    pub(super) fn bench_engine(&self) -> &BenchEngine {
+        &self.engine
+    }
+
+    /// What matrix multiplications took so far, on rank 0. A GPU's are not measured.
+    pub(super) fn gemm(&self) -> Option<GemmStats> {
+        self.engine.gemm_stats()
     }
 
     pub(super) fn layout(&self) -> Parallel {
@@ -53,7 +57,7 @@ impl Driver {
 
     /// Those of rank 0.
     pub(super) fn threads(&self) -> usize {
-        self.engine.backend().device().threads
+        self.engine.device().threads
     }
 
     /// Token ids that no other call returns.

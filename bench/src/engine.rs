@@ -3,12 +3,15 @@
 use std::error::Error;
 use std::path::Path;
 
-use trainyard_gpu_runtime::backend::{HostBackend, HostKernels};
+use trainyard_gpu_runtime::backend::cpu::{Blocking, GemmStats, Peaks};
+use trainyard_gpu_runtime::backend::cuda::{Cuda, CudaDevice, measure_rates};
+use trainyard_gpu_runtime::backend::{Backend, DeviceInfo, HostBackend, HostKernels};
 use trainyard_gpu_runtime::config::{LoadError, ModelSource};
-use trainyard_gpu_runtime::{CpuEngine, EngineOptions, Parallel, ParallelEngine};
+use trainyard_gpu_runtime::{CpuEngine, CudaEngine, EngineOptions, Parallel, ParallelEngine};
 use trainyard_protocol::{BaseModel, Engine};
 
-use crate::flags::{BenchFlags, NamedModel};
+use crate::flags::{BenchDevice, BenchFlags, NamedModel};
+use crate::system;
 
 /// Opens a model by its path or its id in the hub's cache.
 pub type OpenModel = fn(&Path) -> Result<ModelSource, LoadError>;
@@ -25,10 +28,14 @@ pub(crate) fn kernels(flags: &BenchFlags) -> Result<HostKernels, String> {
     }
 }
 
+/// The engine's share of a GPU's memory, as that of a server.
+const GPU_SHARE: (usize, usize) = (4, 5);
+
 /// An engine of one rank, or of several that share the threads.
 pub(crate) enum BenchEngine {
     One(Box<CpuEngine>),
     Ranks(Box<ParallelEngine<HostBackend>>),
+    Gpu(Box<CudaEngine>),
 }
 
 impl BenchEngine {
@@ -36,6 +43,7 @@ impl BenchEngine {
         match self {
             Self::One(engine) => &**engine,
             Self::Ranks(engine) => &**engine,
+            Self::Gpu(engine) => &**engine,
         }
     }
 
@@ -43,14 +51,77 @@ impl BenchEngine {
         match self {
             Self::One(engine) => &mut **engine,
             Self::Ranks(engine) => &mut **engine,
+            Self::Gpu(engine) => &mut **engine,
         }
     }
 
-    /// That of rank 0.
-    pub(crate) fn backend(&self) -> &HostBackend {
+    fn gpu(&self) -> Option<&CudaDevice> {
         match self {
-            Self::One(engine) => engine.backend(),
-            Self::Ranks(engine) => engine.backend(),
+            Self::Gpu(engine) => Some(engine.backend().gpu()),
+            _ => None,
+        }
+    }
+
+    /// What rank 0 computes on.
+    pub(crate) fn device(&self) -> DeviceInfo {
+        match self {
+            Self::One(engine) => engine.backend().device(),
+            Self::Ranks(engine) => engine.backend().device(),
+            Self::Gpu(engine) => engine.backend().device(),
+        }
+    }
+
+    /// What matrix multiplications took so far on rank 0. A GPU's are not measured.
+    pub(crate) fn gemm_stats(&self) -> Option<GemmStats> {
+        match self {
+            Self::One(engine) => Some(engine.backend().gemm_stats()),
+            Self::Ranks(engine) => Some(engine.backend().gemm_stats()),
+            Self::Gpu(_) => None,
+        }
+    }
+
+    /// How GEMMs are cut for the processor's caches; a GPU by its name.
+    ///
+    /// # Errors
+    /// When the GPU is lost.
+    pub(crate) fn describe(&self, flags: &BenchFlags) -> Result<String, Box<dyn Error>> {
+        Ok(match self {
+            Self::One(engine) => Blocking::detect(engine.backend().isa()).describe(flags.dtype),
+            Self::Ranks(engine) => Blocking::detect(engine.backend().isa()).describe(flags.dtype),
+            Self::Gpu(engine) => {
+                let gpu = engine.backend().gpu();
+                format!("{}, {} MiB", gpu.name()?, gpu.memory()? >> 20)
+            }
+        })
+    }
+
+    /// The best rates of the machine: of the processor before an engine is there, of a GPU with it.
+    ///
+    /// # Errors
+    /// When the GPU is lost.
+    pub(crate) fn peaks(&self, cpu: Option<Peaks>) -> Result<Peaks, Box<dyn Error>> {
+        match self.gpu() {
+            None => cpu.ok_or_else(|| "the processor was not measured".into()),
+            Some(gpu) => {
+                let rates = measure_rates(gpu)?;
+                Ok(Peaks { gemm_gflops: rates.matmul_flops / 1e9, read_gb_per_second: rates.device / 1e9 })
+            }
+        }
+    }
+
+    /// Starts the peak of memory anew.
+    pub(crate) fn reset_peak_memory(&self) {
+        match self.gpu() {
+            Some(gpu) => gpu.arena().reset_peak(),
+            None => system::reset_peak_memory(),
+        }
+    }
+
+    /// Peak memory in MiB: of the GPU, or of the process.
+    pub(crate) fn peak_memory(&self) -> Option<f64> {
+        match self.gpu() {
+            Some(gpu) => Some(gpu.arena().bytes().peak as f64 / f64::from(1 << 20)),
+            None => system::peak_memory(),
         }
     }
 }
@@ -71,7 +142,7 @@ pub(crate) fn load_engine(
     let mut ranks = (0..parallel.world()).map(models).collect::<Result<Vec<_>, _>>()?;
     let kernels = Some(kernels(flags)?);
     let microbatch_tokens = flags.microbatch.map(|rows| rows as usize);
-    let options = EngineOptions {
+    let mut options = EngineOptions {
         dtype: flags.dtype,
         threads: flags.threads,
         kernels,
@@ -79,9 +150,19 @@ pub(crate) fn load_engine(
         parallel,
         ..EngineOptions::default()
     };
-    let engine = match parallel.world() {
-        1 => BenchEngine::One(Box::new(CpuEngine::new(ranks.pop().unwrap_or_default(), options)?)),
-        _ => BenchEngine::Ranks(Box::new(ParallelEngine::new(ranks, options)?)),
+    if let Some(mib) = flags.activation_memory_mib {
+        options.activation_bytes = (mib as usize) << 20;
+    }
+    let engine = match (flags.device, parallel.world()) {
+        (BenchDevice::Cuda(number), _) => {
+            let gpu = Cuda::open(i32::from(number), flags.dtype)
+                .map_err(|error| format!("--device: {}: {error}", flags.device))?;
+            let (share, of) = GPU_SHARE;
+            options.memory_bytes = Some(gpu.gpu().memory()? / of * share);
+            BenchEngine::Gpu(Box::new(CudaEngine::on_gpu(gpu, ranks.pop().unwrap_or_default(), options)?))
+        }
+        (BenchDevice::Cpu, 1) => BenchEngine::One(Box::new(CpuEngine::new(ranks.pop().unwrap_or_default(), options)?)),
+        (BenchDevice::Cpu, _) => BenchEngine::Ranks(Box::new(ParallelEngine::new(ranks, options)?)),
     };
     let model = engine.engine().models().into_iter().next().ok_or("the engine serves no model")?;
     Ok((engine, model))

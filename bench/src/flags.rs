@@ -1,5 +1,6 @@
 //! The command line of `trainyard bench`.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -13,8 +14,14 @@ use trainyard_gpu_runtime::{Dtype, Parallel};
 pub struct BenchFlags {
     /// The base model: a name and its Hugging Face folder or GGUF file. When absent, a tiny one for --http, and for --parallel one of
     /// 55 million parameters that 2, 4 and 8 ranks can share, or a mixture of experts for ep.
-    #[arg(long, value_name = "NAME=PATH", required_unless_present_any = ["http", "store", "parallel"])]
+    #[arg(long, value_name = "NAME=PATH", required_unless_present_any = ["http", "store", "parallel", "shape"])]
     pub(crate) model: Option<NamedModel>,
+    /// A base model of this shape with random weights, which are written to the folder --data-dir once.
+    #[arg(long, conflicts_with_all = ["model", "http", "store", "parallel"])]
+    pub(crate) shape: Option<RandomShape>,
+    /// What to compute on: cpu, or an NVIDIA GPU: cuda or cuda:N.
+    #[arg(long, default_value = "cpu", conflicts_with_all = ["http", "store", "parallel", "kernels", "threads"])]
+    pub(crate) device: BenchDevice,
     /// Measure these ranks, which share the threads, beside one rank with all of them, such as tp=2.
     #[arg(long, value_name = "LAYOUT", conflicts_with_all = ["http", "store"])]
     pub(crate) parallel: Option<Parallel>,
@@ -30,6 +37,9 @@ pub struct BenchFlags {
     /// Rows of a training microbatch; as many as suit caches and kernels when absent.
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) microbatch: Option<u32>,
+    /// Memory of a training pass, which saves the activations of as many blocks as fit; as the server divides it when absent.
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) activation_memory_mib: Option<u32>,
     /// What to measure, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "all")]
     pub(crate) workload: Vec<Workload>,
@@ -45,7 +55,10 @@ pub struct BenchFlags {
     /// Tokens per sequence of w1, w1f, w2 and w4.
     #[arg(long, default_value_t = 256)]
     pub(crate) seq: usize,
-    /// Sample (w3, w3b1, w4) from the base model instead of from a trained adapter.
+    /// New tokens of each sample of w3, w3b1 and w3b128, instead of 64, 128 and 64.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) new_tokens: Option<u32>,
+    /// Sample (w3, w3b1, w3b128, w4) from the base model instead of from a trained adapter.
     #[arg(long)]
     pub(crate) base: bool,
     /// Also adapt the unembedding.
@@ -101,6 +114,49 @@ impl FromStr for NamedModel {
     }
 }
 
+/// Base models with random weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RandomShape {
+    /// A Qwen3 of 150 thousand parameters in f32, for tests.
+    Tiny,
+    /// That of Qwen3-8B, in bf16: 16 GB.
+    #[value(name = "qwen3-8b")]
+    Qwen3x8b,
+}
+
+/// What the engine computes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BenchDevice {
+    Cpu,
+    /// The GPU of this number.
+    Cuda(u16),
+}
+
+impl FromStr for BenchDevice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("cuda") {
+            None if text == "cpu" => Ok(Self::Cpu),
+            Some("") => Ok(Self::Cuda(0)),
+            Some(rest) => {
+                let number = rest.strip_prefix(':').and_then(|number| number.parse().ok());
+                number.map(Self::Cuda).ok_or_else(|| "expected cpu, cuda or cuda:N".to_owned())
+            }
+            None => Err("expected cpu, cuda or cuda:N".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for BenchDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpu => f.write_str("cpu"),
+            Self::Cuda(number) => write!(f, "cuda:{number}"),
+        }
+    }
+}
+
 fn dtypes() -> impl TypedValueParser<Value = Dtype> {
     let dtype = |name: String| if name == Dtype::F32.name() { Dtype::F32 } else { Dtype::Bf16 };
     PossibleValuesParser::new([Dtype::Bf16.name(), Dtype::F32.name()]).map(dtype)
@@ -119,12 +175,32 @@ pub(crate) enum Workload {
     W3,
     /// Sampling: one prompt of 64 tokens, 128 new tokens.
     W3b1,
+    /// Sampling: 128 prompts of 64 tokens, 64 new tokens each.
+    W3b128,
     /// Prompt log-probabilities.
     W4,
-    /// Everything above.
+    /// Everything above but w3b128.
     All,
 }
 
-/// All workloads, in the order of the report.
+/// What is measured unless something else is asked for, in the order of the report.
 pub(crate) const EVERY: [Workload; 6] =
     [Workload::W1, Workload::W1f, Workload::W2, Workload::W3, Workload::W3b1, Workload::W4];
+
+#[cfg(test)]
+mod tests {
+    use super::BenchDevice;
+
+    #[test]
+    fn devices_are_spelled_as_they_are_read() {
+        for (text, device) in
+            [("cpu", BenchDevice::Cpu), ("cuda:0", BenchDevice::Cuda(0)), ("cuda:3", BenchDevice::Cuda(3))]
+        {
+            assert_eq!((text.parse(), device.to_string().as_str()), (Ok(device), text));
+        }
+        assert_eq!("cuda".parse(), Ok(BenchDevice::Cuda(0)));
+        for text in ["", "auto", "cuda:", "cuda:-1", "cuda1"] {
+            assert!(text.parse::<BenchDevice>().is_err(), "{text}");
+        }
+    }
+}

@@ -16,16 +16,16 @@ pub use flags::BenchFlags;
 pub use http::forward_backward_body;
 
 use std::error::Error;
+use std::fs;
 use std::io::{self, Write};
 
 use serde::Serialize;
 use trainyard_gpu_runtime::Parallel;
-use trainyard_gpu_runtime::backend::Backend;
-use trainyard_gpu_runtime::backend::cpu::{Blocking, Peaks};
+use trainyard_gpu_runtime::backend::cpu::Peaks;
 
 use driver::Driver;
 use engine::{kernels, load_engine};
-use flags::{EVERY, NamedModel, Workload};
+use flags::{BenchDevice, EVERY, NamedModel, RandomShape, Workload};
 use folder::BenchFolder;
 use report::{Overhead, Report};
 
@@ -66,15 +66,22 @@ fn measure(flags: &BenchFlags, open: OpenModel) -> Result<Report, Box<dyn Error>
         return Err("--batch and --seq must be at least 1".into());
     }
     let made;
-    let model = match (&flags.model, flags.parallel) {
-        (Some(model), _) => model,
-        (None, None) => return Err("--model is required".into()),
-        (None, Some(layout)) => {
+    let model = match (&flags.model, flags.shape, flags.parallel) {
+        (Some(model), ..) => model,
+        (None, Some(shape), _) => {
+            made = random_model(flags, shape)?;
+            &made.0
+        }
+        (None, None, Some(layout)) => {
             made = shared_model(flags, layout)?;
             &made.0
         }
+        (None, None, None) => return Err("--model is required".into()),
     };
-    let peaks = Peaks::measure(kernels(flags)?, flags.dtype, flags.threads);
+    let cpu_peaks = match flags.device {
+        BenchDevice::Cpu => Some(Peaks::measure(kernels(flags)?, flags.dtype, flags.threads)),
+        BenchDevice::Cuda(_) => None,
+    };
     let mut drivers = Vec::new();
     for layout in [Some(Parallel::default()), flags.parallel].into_iter().flatten() {
         if drivers.is_empty() || layout.world() > 1 {
@@ -83,11 +90,11 @@ fn measure(flags: &BenchFlags, open: OpenModel) -> Result<Report, Box<dyn Error>
         }
     }
     let (engine, model, _) = drivers.first().ok_or("there is no engine")?;
-    let (engine, model) = (engine.backend(), model.clone());
+    let (peaks, model) = (engine.peaks(cpu_peaks)?, model.clone());
     let (isa, threads) = (engine.device().kernels, engine.device().threads);
     let chosen =
         flags.microbatch.map_or_else(String::new, |rows| format!("; microbatches of {rows} rows are measured"));
-    let blocking = Blocking::detect(engine.isa()).describe(flags.dtype) + &chosen;
+    let blocking = engine.describe(flags)? + &chosen;
     let mut drivers: Vec<_> =
         drivers.into_iter().map(|(engine, model, layout)| Driver::new(engine, model, layout)).collect();
     let choices = if flags.workload.contains(&Workload::All) { &EVERY[..] } else { &flags.workload[..] };
@@ -103,6 +110,7 @@ fn measure(flags: &BenchFlags, open: OpenModel) -> Result<Report, Box<dyn Error>
         model: model.name,
         parameters: model.parameters,
         dtype: flags.dtype.name(),
+        device: flags.device.to_string(),
         isa,
         blocking,
         threads,
@@ -112,6 +120,22 @@ fn measure(flags: &BenchFlags, open: OpenModel) -> Result<Report, Box<dyn Error>
         workloads,
         overheads,
     })
+}
+
+/// A model with random weights in the folder that was asked for, where it stays, or in one that goes with it.
+fn random_model(flags: &BenchFlags, shape: RandomShape) -> Result<(NamedModel, BenchFolder), Box<dyn Error>> {
+    let (shape, file) = match shape {
+        RandomShape::Tiny => (&synthetic::TINY_QWEN3, "random-tiny"),
+        RandomShape::Qwen3x8b => (&synthetic::QWEN3_8B, "random-qwen3-8b"),
+    };
+    let partial = format!("{file}.partial");
+    let folder = BenchFolder::new(flags.data_dir.as_deref(), &partial)?;
+    let (path, partial) = (folder.path.join(file), folder.path.join(partial));
+    if !path.exists() {
+        synthetic::write(shape, &partial)?;
+        fs::rename(&partial, &path)?;
+    }
+    Ok((NamedModel { name: shape.name.to_owned(), path }, folder))
 }
 
 /// A model that ranks can share, in a folder that goes with it.
@@ -153,7 +177,9 @@ mod tests {
         let counted: Vec<_> = report.workloads.iter().map(|w| (w.name, w.tokens)).collect();
         assert_eq!(counted, [("w1", 16), ("w1f", 16), ("w2", 64), ("w4", 16)]);
         assert!(report.workloads.iter().all(|w| w.tokens_per_second.median > 0.0 && w.seconds.len() == 1));
-        assert!(report.workloads.iter().all(|w| w.gemm.fraction > 0.0 && w.gemm.fraction < 1.0 && w.read.is_none()));
+        let within =
+            |w: &super::report::Measured| w.gemm.is_some_and(|gemm| gemm.fraction > 0.0 && gemm.fraction < 1.0);
+        assert!(report.workloads.iter().all(|w| within(w) && w.read.is_none()));
         Ok(())
     }
 
@@ -186,6 +212,31 @@ mod tests {
         assert!(String::from_utf8(table)?.contains("\noverhead of tp=2: w1 "));
         assert!(run(&["--parallel", "tp=3"]).is_err_and(|error| error.to_string().contains("tp=3 does not fit")));
         Ok(())
+    }
+
+    #[test]
+    fn random_models_are_written_once() -> Result<(), Box<dyn Error>> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().to_str().ok_or("no text")?;
+        let args = ["bench", "--shape", "tiny", "--data-dir", path, "--reps", "1", "--workload", "w1,w3b1"];
+        let args = args.into_iter().chain(["--batch", "1", "--seq", "8", "--rank", "2", "--new-tokens", "2"]);
+        let flags = Program::try_parse_from(args)?.flags;
+        let report = measure(&flags, load)?;
+        assert_eq!((report.model.as_str(), report.device.as_str()), ("trainyard/random-tiny", "cpu"));
+        let counted: Vec<_> = report.workloads.iter().map(|w| (w.name, w.tokens)).collect();
+        assert_eq!(counted, [("w1", 8), ("w3b1", 2)]);
+        let weights = folder.path().join("random-tiny").join("model.safetensors");
+        let written = std::fs::metadata(&weights)?.modified()?;
+        measure(&flags, load)?;
+        assert_eq!(std::fs::metadata(&weights)?.modified()?, written);
+        Ok(())
+    }
+
+    #[test]
+    fn a_gpu_that_is_not_there_is_named() {
+        let error = run(&["--device", "cuda:99"]).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.starts_with("--device: cuda:99: "), "{error}");
+        assert!(run(&["--device", "cuda", "--threads", "1"]).is_err(), "threads are the processor's");
     }
 
     #[test]

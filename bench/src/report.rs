@@ -10,15 +10,17 @@ pub(super) struct Report {
     pub(super) model: String,
     pub(super) parameters: u64,
     pub(super) dtype: &'static str,
+    /// What was computed on: cpu, or a GPU.
+    pub(super) device: String,
     pub(super) isa: &'static str,
-    /// Caches, and how GEMMs are cut.
+    /// Caches, and how GEMMs are cut; of a GPU its name and memory.
     pub(super) blocking: String,
     pub(super) threads: usize,
     /// Of the last minute.
     pub(super) load_average: Option<f64>,
-    /// Of a packed GEMM of 2048x576 by 576x3072.
+    /// Of a packed GEMM of 2048x576 by 576x3072; of a GPU with extents that take it 10 ms.
     pub(super) gemm_gflops: f64,
-    /// Memory, read in order by all threads.
+    /// Memory, read in order by all threads; of a GPU, copied on it.
     pub(super) read_gb_per_second: f64,
     pub(super) workloads: Vec<Measured>,
     /// Of ranks that share the threads, relative to one rank with all of them.
@@ -59,7 +61,7 @@ pub(super) struct Measured {
     /// Of each repetition.
     pub(super) seconds: Vec<f64>,
     pub(super) peak_memory_mib: Option<f64>,
-    pub(super) gemm: GemmTime,
+    pub(super) gemm: Option<GemmTime>,
     /// Of workloads that read all weights for every token.
     pub(super) read: Option<Read>,
     /// Where there are several ranks.
@@ -132,10 +134,14 @@ impl Report {
         }
         write!(out, "\n{}", self.blocking)?;
         let (gflops, read) = (self.gemm_gflops, self.read_gb_per_second);
-        writeln!(out, "\npacked GEMM 2048x576x3072: {gflops:.0} GFLOP/s; memory is read at {read:.1} GB/s\n")?;
+        if self.device == "cpu" {
+            writeln!(out, "\npacked GEMM 2048x576x3072: {gflops:.0} GFLOP/s; memory is read at {read:.1} GB/s\n")?;
+        } else {
+            writeln!(out, "\nGEMM in bf16: {gflops:.0} GFLOP/s; memory is copied at {read:.1} GB/s\n")?;
+        }
         writeln!(
             out,
-            "{:<5} {:<18} {:>9} {:>19} {:>9} {:>9} {:>9} {:>7} {:>9} {:>8} {:>8} {:>8}",
+            "{:<6} {:<18} {:>9} {:>19} {:>9} {:>9} {:>9} {:>7} {:>9} {:>8} {:>8} {:>8}",
             "",
             "shape",
             "tokens/s",
@@ -153,7 +159,7 @@ impl Report {
             let rate = &work.tokens_per_second;
             writeln!(
                 out,
-                "{:<5} {:<18} {:>9.1} {:>19} {:>9} {:>9.2} {:>9} {:>7} {:>8.0}% {:>8.0} {:>7.0}% {:>8}",
+                "{:<6} {:<18} {:>9.1} {:>19} {:>9} {:>9.2} {:>9} {:>7} {:>9} {:>8} {:>8} {:>8}",
                 work.name,
                 work.shape,
                 rate.median,
@@ -162,10 +168,10 @@ impl Report {
                 work.first_seconds,
                 optional(work.peak_memory_mib, 0),
                 optional(work.other_cores, 2),
-                work.gemm.fraction * 100.0,
-                work.gemm.gflops,
-                work.gemm.of_peak * 100.0,
-                work.read.map_or_else(|| "-".to_owned(), |read| format!("{:.0}%", read.of_bandwidth * 100.0)),
+                percent(work.gemm.map(|gemm| gemm.fraction)),
+                optional(work.gemm.map(|gemm| gemm.gflops), 0),
+                percent(work.gemm.map(|gemm| gemm.of_peak)),
+                percent(work.read.map(|read| read.of_bandwidth)),
             )?;
         }
         self.write_ranks(out)?;
@@ -201,6 +207,10 @@ impl Report {
         }
         Ok(())
     }
+}
+
+fn percent(fraction: Option<f64>) -> String {
+    fraction.map_or_else(|| "-".to_owned(), |fraction| format!("{:.0}%", fraction * 100.0))
 }
 
 fn optional(value: Option<f64>, digits: usize) -> String {

@@ -9,7 +9,7 @@ use trainyard_protocol::{Datum, LoraSpec, OpResult, SamplerSource};
 use super::driver::{Driver, optim_step, sample, sampled};
 use super::flags::{BenchFlags, Workload};
 use super::report::{Exchanged, GemmTime, Measured, Read, Spread};
-use super::system::{self, Neighbours};
+use super::system::Neighbours;
 
 /// Step size of the timed steps.
 const LEARNING_RATE: f64 = 1e-4;
@@ -42,7 +42,7 @@ pub(super) fn measure(
     flags: &BenchFlags,
     peaks: Peaks,
 ) -> Result<Vec<Measured>, Box<dyn Error>> {
-    system::reset_peak_memory();
+    drivers.iter().for_each(|driver| driver.bench_engine().reset_peak_memory());
     let mut jobs = drivers.iter_mut().map(|driver| job(driver, choice, flags)).collect::<Result<Vec<_>, _>>()?;
     let measured = repeat(drivers, &mut jobs, flags.reps, peaks)?;
     for (driver, job) in drivers.iter_mut().zip(&jobs) {
@@ -56,8 +56,9 @@ fn job(driver: &mut Driver, choice: Workload, flags: &BenchFlags) -> Result<Job,
         Workload::W1 => train(driver, "w1", Some(lora(flags, 0)), flags),
         Workload::W1f => train(driver, "w1f", None, flags),
         Workload::W2 => many_runs(driver, flags),
-        Workload::W3 => generate(driver, "w3", 16, 64, flags),
-        Workload::W3b1 => generate(driver, "w3b1", 1, 128, flags),
+        Workload::W3 => generate(driver, "w3", 16, flags.new_tokens.unwrap_or(64), flags),
+        Workload::W3b1 => generate(driver, "w3b1", 1, flags.new_tokens.unwrap_or(128), flags),
+        Workload::W3b128 => generate(driver, "w3b128", 128, flags.new_tokens.unwrap_or(64), flags),
         Workload::W4 => score(driver, flags),
         Workload::All => Err("all is not one workload".into()),
     }
@@ -164,7 +165,7 @@ fn check(results: Vec<OpResult>, new_tokens: usize, prompt_logprobs: usize) -> R
 struct Tally {
     first_seconds: f64,
     seconds: Vec<f64>,
-    gemm: GemmStats,
+    gemm: Option<GemmStats>,
     collectives: (f64, u64),
 }
 
@@ -187,15 +188,17 @@ fn repeat(drivers: &mut [Driver], jobs: &mut [Job], reps: u32, peaks: Peaks) -> 
     }
     let (other_cores, all_threads) = (neighbours.cores(), drivers.first().map_or(1, Driver::threads));
     // Of several engines in one process it would be that of all.
-    let peak_memory_mib = if drivers.len() == 1 { system::peak_memory() } else { None };
+    let peak_memory_mib = if let [alone] = drivers { alone.bench_engine().peak_memory() } else { None };
     let done = drivers.iter().zip(jobs.iter()).zip(tallies).map(|((driver, job), tally)| {
-        let counted = driver.gemm().since(tally.gemm);
+        let counted = driver.gemm().zip(tally.gemm).map(|(now, before)| now.since(before));
         let rates = tally.seconds.iter().map(|seconds| job.tokens as f64 / seconds).collect();
         let (total, threads) = (tally.seconds.iter().sum::<f64>(), driver.threads() as f64);
-        let gflops = counted.flops as f64 * threads / counted.thread_seconds / 1e9;
-        let fraction = counted.thread_seconds / (total * threads);
         // Rank 0 has a part of the threads.
         let peak = peaks.gemm_gflops * threads / all_threads as f64;
+        let gemm = |counted: GemmStats| {
+            let gflops = counted.flops as f64 * threads / counted.thread_seconds / 1e9;
+            GemmTime { fraction: counted.thread_seconds / (total * threads), gflops, of_peak: gflops / peak }
+        };
         Measured {
             name: job.name,
             layout: driver.layout().to_string(),
@@ -205,8 +208,8 @@ fn repeat(drivers: &mut [Driver], jobs: &mut [Job], reps: u32, peaks: Peaks) -> 
             ms_per_token: job.steps.map(|steps| Spread::of(tally.seconds.clone()).median * 1000.0 / f64::from(steps)),
             first_seconds: tally.first_seconds,
             peak_memory_mib,
-            gemm: GemmTime { fraction, gflops, of_peak: gflops / peak },
-            read: (job.name == "w3b1").then(|| {
+            gemm: counted.map(gemm),
+            read: counted.filter(|_| job.name == "w3b1").map(|counted| {
                 let gb_per_second = counted.weight_bytes as f64 / total / 1e9;
                 Read { gb_per_second, of_bandwidth: gb_per_second / peaks.read_gb_per_second }
             }),

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-/// The extents of a Llama, or of a Qwen3 with experts.
+/// The extents of a Llama, or of a Qwen3, with experts or without.
 pub(super) struct Shape {
     /// What clients call it.
     pub(super) name: &'static str,
@@ -19,6 +19,10 @@ pub(super) struct Shape {
     kv_heads: usize,
     vocab: usize,
     experts: Option<Experts>,
+    /// A Qwen3, whose heads have norms; one with experts is in any case.
+    head_norms: bool,
+    /// Bytes of a weight in the file: of f32, or 2 of bf16.
+    weight_bytes: usize,
 }
 
 /// Of each block, instead of its MLP.
@@ -39,6 +43,25 @@ pub(super) const TINY: Shape = Shape {
     kv_heads: 2,
     vocab: 1024,
     experts: None,
+    head_norms: false,
+    weight_bytes: 4,
+};
+
+/// As small, of the family of [`QWEN3_8B`].
+pub(super) const TINY_QWEN3: Shape = Shape { name: "trainyard/random-tiny", head_norms: true, ..TINY };
+
+/// The extents of Qwen3-8B.
+pub(super) const QWEN3_8B: Shape = Shape {
+    name: "trainyard/random-qwen3-8b",
+    layers: 36,
+    hidden: 4096,
+    inner: 12_288,
+    heads: 32,
+    kv_heads: 8,
+    vocab: 151_936,
+    experts: None,
+    head_norms: true,
+    weight_bytes: 2,
 };
 
 /// A model of which up to eight ranks can have equal parts, some of them with the same key heads.
@@ -51,6 +74,8 @@ pub(super) const SHARED: Shape = Shape {
     kv_heads: 4,
     vocab: 16_384,
     experts: None,
+    head_norms: false,
+    weight_bytes: 4,
 };
 
 /// The same with experts, of which a token computes as much as that has in its MLP.
@@ -64,10 +89,17 @@ pub(super) fn write(shape: &Shape, folder: &Path) -> io::Result<()> {
     let mut config = json!({
         "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": vocab, "hidden_size": hidden,
         "intermediate_size": inner, "num_hidden_layers": layers, "num_attention_heads": heads,
-        "num_key_value_heads": kv_heads, "head_dim": hidden / heads, "max_position_embeddings": 2048, "rms_norm_eps": 1e-5,
+        "num_key_value_heads": kv_heads, "head_dim": hidden / heads, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5,
         "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": false, "attention_bias": false,
         "mlp_bias": false, "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "float32",
     });
+    if shape.weight_bytes == 2 {
+        config["torch_dtype"] = json!("bfloat16");
+    }
+    if shape.head_norms {
+        config["architectures"] = json!(["Qwen3ForCausalLM"]);
+        config["model_type"] = json!("qwen3");
+    }
     if let Some(Experts { count, chosen, inner }) = shape.experts {
         config["architectures"] = json!(["Qwen3MoeForCausalLM"]);
         config["model_type"] = json!("qwen3_moe");
@@ -89,7 +121,9 @@ mod tests {
 
     #[test]
     fn the_runtime_loads_them() {
-        for shape in [&super::TINY, &super::SHARED, &super::SHARED_EXPERTS] {
+        // As that of 8 billion parameters is written.
+        let bf16 = super::Shape { weight_bytes: 2, ..super::TINY_QWEN3 };
+        for shape in [&super::TINY, &super::SHARED, &super::SHARED_EXPERTS, &super::TINY_QWEN3, &bf16] {
             let dir = tempfile::tempdir().unwrap();
             super::write(shape, dir.path()).unwrap();
             let config = load(dir.path()).unwrap().config;

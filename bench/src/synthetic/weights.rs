@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use half::bf16;
 use serde_json::{Map, Value, json};
 use trainyard_gpu_runtime::rng::kaiming_uniform_fill;
 
@@ -10,6 +11,9 @@ use super::Shape;
 const SEED: u64 = 1;
 /// Bound of the random weights.
 const BOUND: f32 = 0.05;
+
+/// Values that are converted at once.
+const CHUNK: usize = 1 << 16;
 
 /// Names and shapes in the order of the file.
 fn tensors(shape: &Shape) -> Vec<(String, Vec<usize>)> {
@@ -30,10 +34,12 @@ fn tensors(shape: &Shape) -> Vec<(String, Vec<usize>)> {
             ("post_attention_layernorm", vec![hidden]),
         ];
         let mut parts: Vec<_> = attention.map(|(name, shape)| (name.to_owned(), shape)).into();
+        if shape.head_norms || shape.experts.is_some() {
+            parts.extend(["q", "k"].map(|of| (format!("self_attn.{of}_norm"), vec![head_dim])));
+        }
         match &shape.experts {
             None => parts.extend(gated("mlp", inner)),
             Some(experts) => {
-                parts.extend(["q", "k"].map(|of| (format!("self_attn.{of}_norm"), vec![head_dim])));
                 parts.push(("mlp.gate".to_owned(), vec![experts.count, hidden]));
                 parts.extend((0..experts.count).flat_map(|of| gated(&format!("mlp.experts.{of}"), experts.inner)));
             }
@@ -47,11 +53,13 @@ fn tensors(shape: &Shape) -> Vec<(String, Vec<usize>)> {
 
 /// The safetensors format: the header's length, the header in JSON, the numbers.
 pub(super) fn write(shape: &Shape, mut out: impl Write) -> io::Result<()> {
+    let width = shape.weight_bytes;
+    let dtype = if width == 2 { "BF16" } else { "F32" };
     let (mut header, mut end) = (Map::new(), 0);
     for (name, shape) in tensors(shape) {
         let start = end;
-        end += 4 * shape.iter().product::<usize>();
-        header.insert(name, json!({"dtype": "F32", "shape": shape, "data_offsets": [start, end]}));
+        end += width * shape.iter().product::<usize>();
+        header.insert(name, json!({"dtype": dtype, "shape": shape, "data_offsets": [start, end]}));
     }
     let header = Value::Object(header).to_string();
     out.write_all(&(header.len() as u64).to_le_bytes())?;
@@ -62,8 +70,12 @@ pub(super) fn write(shape: &Shape, mut out: impl Write) -> io::Result<()> {
         if shape.len() > 1 {
             kaiming_uniform_fill(SEED, index, &mut values, BOUND);
         }
-        for value in values {
-            out.write_all(&f32::to_le_bytes(value))?;
+        for values in values.chunks(CHUNK) {
+            let bytes: Vec<u8> = match width {
+                2 => values.iter().flat_map(|value| bf16::from_f32(*value).to_le_bytes()).collect(),
+                _ => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+            };
+            out.write_all(&bytes)?;
         }
     }
     out.flush()

@@ -10,6 +10,7 @@ use cuda_sim_ptx::{Module, Op};
 use crate::config::Config;
 use crate::device::{Device, Step};
 use crate::error::{Code, INVALID_CONTEXT, INVALID_HANDLE, NOT_INITIALIZED, Result};
+use crate::ffi::host::HostCall;
 use crate::graph::Graph;
 use crate::image;
 use crate::work::LoadedKernel;
@@ -183,6 +184,31 @@ impl Driver {
     }
 }
 
+/// Runs a call of the host that a stream has come to.
+fn run_call((device, stream): (usize, usize), call: &HostCall, op: Op) {
+    let before = CALLING.replace(Some((device, op)));
+    call.run();
+    CALLING.set(before);
+    if let Some(entry) = lock().as_mut().and_then(|driver| driver.devices.get_mut(device)) {
+        entry.call_ended(stream);
+    }
+    PROGRESS.notify_all();
+}
+
+/// Runs one operation of a device, if it has one, for a caller that waits for another device. A call of the host runs on a thread of its
+/// own: it may wait for a third device, and the caller must not wait with it.
+pub(crate) fn progress(device: usize) {
+    let mut guard = lock();
+    let Some(entry) = guard.as_mut().and_then(|driver| driver.devices.get_mut(device)) else { return };
+    if entry.error.is_some() || entry.is_idle() {
+        return;
+    }
+    if let Step::Call { stream, call, op } = entry.step() {
+        drop(guard);
+        std::thread::spawn(move || run_call((device, stream), &call, op));
+    }
+}
+
 /// Runs operations of a device until a condition holds, at most `limit` of them.
 ///
 /// # Errors
@@ -205,14 +231,8 @@ pub(crate) fn advance(device: usize, limit: usize, done: impl Fn(&mut Device) ->
             Step::Ran => {}
             Step::Call { stream, call, op } => {
                 drop(guard);
-                let before = CALLING.replace(Some((device, op)));
-                call.run();
-                CALLING.set(before);
+                run_call((device, stream), &call, op);
                 guard = lock();
-                if let Some(entry) = guard.as_mut().and_then(|driver| driver.devices.get_mut(device)) {
-                    entry.call_ended(stream);
-                }
-                PROGRESS.notify_all();
             }
             // Chance found nothing to do: enough of it.
             Step::Idle if limit < usize::MAX => return Ok(()),

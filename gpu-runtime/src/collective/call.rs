@@ -112,6 +112,14 @@ pub enum CollectiveError {
         /// What should have come.
         expected: String,
     },
+    /// A rank cannot go on, for a reason of its own.
+    #[error("rank {rank} failed: {reason}")]
+    Failed {
+        /// The rank.
+        rank: usize,
+        /// What it said.
+        reason: String,
+    },
     /// The ranks could not be connected.
     #[error("ranks cannot be connected: {0}")]
     Rendezvous(String),

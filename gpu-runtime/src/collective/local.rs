@@ -196,6 +196,20 @@ impl Collective for LocalRank {
             round = meeting.wait(round, left);
         }
     }
+
+    fn fail(&self, failure: CollectiveError) {
+        let mut round = self.meeting.lock();
+        // The first one is the cause.
+        round.failure.get_or_insert(failure);
+        self.meeting.announce(&round);
+    }
+
+    fn fault(&self) -> Option<CollectiveError> {
+        let round = self.meeting.lock();
+        let gone = || round.gone.iter().position(|gone| *gone);
+        let ended = |rank| CollectiveError::Failed { rank, reason: "its thread ended".to_owned() };
+        round.failure.clone().or_else(|| gone().map(ended))
+    }
 }
 
 impl Drop for LocalRank {

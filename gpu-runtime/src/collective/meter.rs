@@ -59,6 +59,14 @@ impl Metered {
     }
 }
 
+impl Metered {
+    /// Counts bytes for other ranks that did not go through this transport.
+    pub(super) fn count(&self, kind: CollectiveKind, bytes: usize) {
+        self.by_kind[kind as usize].fetch_add(bytes as u64, Ordering::Relaxed);
+        self.bytes_sent.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
 impl Collective for Metered {
     fn rank(&self) -> usize {
         self.inner.rank()
@@ -85,5 +93,13 @@ impl Collective for Metered {
         self.nanoseconds.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
         self.bytes_sent.fetch_add(bytes as u64, Ordering::Relaxed);
         received
+    }
+
+    fn fail(&self, failure: CollectiveError) {
+        self.inner.fail(failure);
+    }
+
+    fn fault(&self) -> Option<CollectiveError> {
+        self.inner.fault()
     }
 }

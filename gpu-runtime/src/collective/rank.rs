@@ -31,6 +31,14 @@ pub trait Collective: Send + Sync {
         parts: Vec<Payload>,
     ) -> Result<Vec<Payload>, CollectiveError>;
 
+    /// Has every further call of any rank fail, those included that others wait in: this one cannot go on.
+    fn fail(&self, _failure: CollectiveError) {}
+
+    /// Why further calls will fail, as far as it is known without one.
+    fn fault(&self) -> Option<CollectiveError> {
+        None
+    }
+
     /// [`Collective::exchange_among`] all ranks.
     ///
     /// # Errors

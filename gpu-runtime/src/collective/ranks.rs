@@ -1,5 +1,6 @@
 //! The ranks of a model, as its passes use them.
 
+use std::any::Any;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -13,6 +14,7 @@ use super::payload::{Payload, bytes, floats, shared_floats};
 use super::rank::{Collective, add_part};
 use super::single::Single;
 use super::subgroup::Subgroup;
+use super::volume::CollectiveKind;
 
 /// Shares a model's collectives among its passes. Errors are sticky, as those of devices are: a pass whose collective fails
 /// goes on with what it has, and whoever runs passes asks [`Ranks::check`] before it uses a result.
@@ -23,6 +25,8 @@ pub struct Ranks {
     whole: Arc<Metered>,
     /// Of all of them.
     failure: Arc<OnceLock<CollectiveError>>,
+    /// What a backend exchanges with among these ranks, and not through the host.
+    device: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl fmt::Debug for Ranks {
@@ -41,7 +45,7 @@ impl Ranks {
     /// The ranks that `collective` connects.
     pub fn new(collective: Arc<dyn Collective>) -> Self {
         let whole = Arc::new(Metered::new(collective));
-        Self { collective: Arc::<Metered>::clone(&whole), whole, failure: Arc::default() }
+        Self { collective: Arc::<Metered>::clone(&whole), whole, failure: Arc::default(), device: None }
     }
 
     /// Some of these ranks, in ascending order and this one among them, who count from 0 among themselves. What fails among them
@@ -53,7 +57,18 @@ impl Ranks {
             1 => Arc::new(Single),
             _ => Arc::new(Subgroup::new(Arc::clone(&self.collective), members)),
         };
-        Self { collective, ..self.clone() }
+        Self { collective, device: None, ..self.clone() }
+    }
+
+    /// The same ranks with what a backend exchanges with among them: see [`Ranks::device`].
+    #[must_use]
+    pub fn with_device(self, device: Arc<dyn Any + Send + Sync>) -> Self {
+        Self { device: Some(device), ..self }
+    }
+
+    /// What [`Ranks::with_device`] was given, if it is a `T`.
+    pub fn device<T: Any>(&self) -> Option<&T> {
+        self.device.as_deref()?.downcast_ref()
     }
 
     /// Which rank this is.
@@ -69,6 +84,11 @@ impl Ranks {
     /// What collectives have cost this rank, among whomever.
     pub fn used(&self) -> CollectiveUse {
         self.whole.read()
+    }
+
+    /// Counts bytes that were sent to other ranks, and not through the host.
+    pub(crate) fn count(&self, kind: CollectiveKind, bytes: usize) {
+        self.whole.count(kind, bytes);
     }
 
     /// Whether there are no others.
@@ -210,6 +230,23 @@ impl Ranks {
     /// That one.
     pub fn check(&self) -> Result<(), CollectiveError> {
         self.failure.get().map_or(Ok(()), |failure| Err(failure.clone()))
+    }
+
+    /// Ends all exchanges of all ranks: this one cannot go on.
+    pub fn fail(&self, reason: &str) {
+        let failure = CollectiveError::Failed { rank: self.whole.rank(), reason: reason.to_owned() };
+        self.whole.fail(failure.clone());
+        // The first one is the cause.
+        let _ = self.failure.set(failure);
+    }
+
+    /// Why exchanges fail, or will fail as far as it is known without one.
+    ///
+    /// # Errors
+    /// That.
+    pub fn check_others(&self) -> Result<(), CollectiveError> {
+        self.check()?;
+        self.whole.fault().map_or(Ok(()), Err)
     }
 
     /// Makes a call, unless this is the only rank or a call failed before: then, and if it fails, the result is `own`.

@@ -45,4 +45,12 @@ impl Collective for Subgroup {
         let members: Vec<usize> = members.iter().map(|member| self.members[*member]).collect();
         self.whole.exchange_among(&members, call, parts)
     }
+
+    fn fail(&self, failure: CollectiveError) {
+        self.whole.fail(failure);
+    }
+
+    fn fault(&self) -> Option<CollectiveError> {
+        self.whole.fault()
+    }
 }

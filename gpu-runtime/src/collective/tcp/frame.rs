@@ -20,6 +20,11 @@ pub(super) enum Frame {
 }
 
 impl Frame {
+    /// Whether a frame that begins with this byte is [`Frame::Failed`].
+    pub(super) fn is_failure(first: u8) -> bool {
+        first == FAILED
+    }
+
     pub(super) fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let mut head = Vec::with_capacity(64);
         match self {

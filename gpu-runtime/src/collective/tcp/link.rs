@@ -11,6 +11,9 @@ use crate::collective::call::{Call, CollectiveError};
 use crate::collective::payload::Payload;
 use crate::collective::rank::Collective;
 
+/// How long a look at a connection waits.
+const MOMENT: Duration = Duration::from_millis(1);
+
 /// A rank that is a process of its own.
 #[derive(Debug)]
 pub struct TcpRank {
@@ -53,6 +56,25 @@ impl Link {
             let _ = writer.shutdown(Shutdown::Write);
         })?;
         Ok(Self { stream, outgoing })
+    }
+}
+
+impl Link {
+    /// Why nothing but that can be received, where the next byte says so. Waits for [`MOMENT`] at most.
+    fn fault(&self, limit: Duration) -> Option<String> {
+        let mut next = [0];
+        // Not by making the socket non-blocking: the writer's half would be, too.
+        self.stream.set_read_timeout(Some(MOMENT)).ok()?;
+        let found = self.stream.peek(&mut next);
+        let restored = self.stream.set_read_timeout(Some(limit));
+        match found {
+            Ok(0) => Some("its connection was closed".to_owned()),
+            Ok(_) if Frame::is_failure(next[0]) => Some("it gave up".to_owned()),
+            Err(error) if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Some(error.to_string())
+            }
+            _ => restored.err().map(|error| error.to_string()),
+        }
     }
 }
 
@@ -145,5 +167,21 @@ impl Collective for TcpRank {
         });
         let received: Result<Vec<_>, _> = received.collect();
         received.map_err(|failure| links.fail(failure))
+    }
+
+    fn fail(&self, failure: CollectiveError) {
+        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        if links.failure.is_none() {
+            links.fail(failure);
+        }
+    }
+
+    fn fault(&self) -> Option<CollectiveError> {
+        let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = |(rank, link): (usize, &Option<Link>)| {
+            let reason = link.as_ref()?.fault(self.limit)?;
+            Some(CollectiveError::Failed { rank, reason })
+        };
+        links.failure.clone().or_else(|| links.peers.iter().enumerate().find_map(failed))
     }
 }

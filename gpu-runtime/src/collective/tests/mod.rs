@@ -1,6 +1,8 @@
 //! Every collective on every transport, and every way in which one fails.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod faults;
+
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;

@@ -147,6 +147,12 @@ impl Parallel {
         first..first + self.replica()
     }
 
+    /// The ranks of a replica that share each layer's heads with its rank `rank`, itself included.
+    pub(crate) fn tensor_group(self, rank: usize) -> Range<usize> {
+        let first = rank - rank % self.tp();
+        first..first + self.tp()
+    }
+
     /// The ranks with the same part of the model as rank `rank`, itself included, in the order of replicas.
     pub fn dp_group(self, rank: usize) -> Vec<usize> {
         (0..self.dp()).map(|replica| replica * self.replica() + rank % self.replica()).collect()

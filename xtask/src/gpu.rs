@@ -15,15 +15,12 @@ const DEVICES: &[&str] = &["/dev/nvidia0", "/dev/dxg"];
 
 /// Tests of the runtime that open a device, and those of them that inject faults, which a GPU does not have.
 const TESTS: &[&str] = &["backend::cuda::", "backend::tests::cuda"];
-const FAULTS: &[&str] = &["--skip", "backend::cuda::tests::faults"];
-const ENGINE_FAULTS: &[&str] = &[
-    "--skip",
-    "a_lost_device_ends_the_engine",
-    "--skip",
-    "a_request_beyond_the_devices_memory",
-    "--skip",
-    "memory_that_runs_out_anywhere",
-];
+const FAULTS: &[&str] = &["--skip", "backend::cuda::tests::faults", "--skip", "backend::cuda::tests::ranks"];
+const ENGINE_FAULTS: &[&str] = &["--skip", "a_lost_device_ends_the_engine"];
+
+/// A file that the driver has where there are four GPUs, as many as tests of ranks need; and those of them that inject faults.
+const FOURTH: &str = "/dev/nvidia3";
+const RANK_FAULTS: &[&str] = &["--skip", "ends_all", "--skip", "are_refused"];
 
 /// A model that `trainyard doctor` may look at.
 const MODEL: &str = "m=tests/golden/llama";
@@ -39,7 +36,11 @@ pub(crate) fn test() -> Result {
     })?;
     step("tests of the runtime", || {
         run(cargo_tests(&["--lib"], &[TESTS, FAULTS].concat()))?;
-        run(cargo_tests(&["--test", "engine"], &[&["cuda::"], ENGINE_FAULTS].concat()))
+        run(cargo_tests(&["--test", "engine"], &[&["cuda::"], ENGINE_FAULTS].concat()))?;
+        if !Path::new(FOURTH).exists() {
+            return Ok(());
+        }
+        run(cargo_tests(&["--test", "engine"], &[&["cuda_ranks::"], RANK_FAULTS].concat()))
     })?;
     step("tests of the server", || {
         let mut tests = command(python::venv()?, &["-m", "pytest", "tests/sdk/test_cuda.py"]);

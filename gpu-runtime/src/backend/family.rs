@@ -213,6 +213,15 @@ pub trait FamilyOps<B: Backend>: LatentOps<B> + VocabularyOps<B> {
         (d_parts.into_iter().skip(held.start).take(held.len()).collect(), d_weights)
     }
 
+    /// The same ranks, with what the backend exchanges rows and parameters with among them, if that is not the host: all of them call
+    /// it.
+    ///
+    /// # Errors
+    /// What one of them lacks: the same on all.
+    fn connect(_backend: &B, ranks: Ranks) -> Result<Ranks, String> {
+        Ok(ranks)
+    }
+
     /// The parts of all ranks, in their order, each element as the rank has it that has the part. `extents` says of each part
     /// which rank has it, ascending, and its rows, of `width` elements; `own` are those of this one. All ranks call it.
     fn gather_parts(

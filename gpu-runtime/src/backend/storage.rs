@@ -44,4 +44,21 @@ pub trait Params: Clone + Send + Sync + 'static {
 
     /// Replaces an array by its sum over the ranks of a group, see [`Ranks::reduce_within`].
     fn reduce(&mut self, index: usize, ranks: &Ranks, group: Range<usize>);
+
+    /// The part of every array that is the rank's, see [`slice_of`](crate::collective::slice_of). `None` where the host cuts them.
+    fn part(&self, _ranks: &Ranks) -> Option<Self> {
+        None
+    }
+
+    /// The rank's parts of the sums of all arrays over the ranks, in their order; `buckets` of arrays are exchanged together. `None`
+    /// where ranks exchange through the host.
+    fn sums_of_parts(&self, _ranks: &Ranks, _buckets: &[Range<usize>]) -> Option<Self> {
+        None
+    }
+
+    /// Overwrites all arrays by what the ranks have of them, this one `own`. False where ranks exchange through the host: nothing
+    /// was done then.
+    fn gather_parts(&mut self, _own: &Self, _ranks: &Ranks, _buckets: &[Range<usize>]) -> bool {
+        false
+    }
 }

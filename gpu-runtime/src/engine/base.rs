@@ -50,7 +50,9 @@ impl<B: Backend> Base<B> {
         let (weights, fingerprint) = match others.iter().find(is_same) {
             Some(base) => (Arc::clone(&base.weights), Arc::clone(&base.fingerprint)),
             None => {
-                let model = Arc::new(Model::new(backend, &source.config, groups.model.clone(), groups.layout)?);
+                let mut model = Model::new(backend, &source.config, groups.model.clone(), groups.layout)?;
+                model.tensor_ranks = groups.tensor.clone();
+                let model = Arc::new(model);
                 let mut fingerprint = Fingerprint::default();
                 let mut read = |index: usize| {
                     let spec = &model.table.specs[index];

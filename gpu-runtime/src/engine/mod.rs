@@ -152,7 +152,7 @@ impl<B: Backend> Engine<B> {
         let is_new = |at: usize| !models[..at].iter().any(|(_, other)| other.is_same_model(&models[at].1));
         let distinct = (0..models.len()).filter(|at| is_new(*at)).map(|at| &models[at].1.config);
         let budget = Budget::new(&backend, distinct, &options, ranks.rank())?;
-        let groups = RankGroups::new(ranks, options.parallel);
+        let groups = RankGroups::new(ranks, options.parallel).connected(&backend)?;
         let mut bases = Vec::with_capacity(models.len());
         for model in models {
             bases.push(Arc::new(Base::new(&backend, model, &groups, &bases)?));

@@ -1,6 +1,8 @@
 //! The groups that a rank of a layout belongs to.
 
+use crate::backend::{Backend, FamilyOps};
 use crate::collective::Ranks;
+use crate::config::LoadError;
 use crate::parallel::Parallel;
 
 /// A rank's groups.
@@ -10,6 +12,8 @@ pub(super) struct RankGroups {
     pub(super) all: Ranks,
     /// Those that share the model with it: within a replica.
     pub(super) model: Ranks,
+    /// Of these the ones that share each layer's heads and its MLP's width.
+    pub(super) tensor: Ranks,
     /// Those with the same part of the model: one of each replica.
     pub(super) replicas: Ranks,
     /// The layout of all.
@@ -20,10 +24,25 @@ impl RankGroups {
     /// Of one of the ranks of `layout`, which `all` connects.
     pub(super) fn new(all: Ranks, layout: Parallel) -> Self {
         if all.is_single() {
-            return Self { all: all.clone(), model: all.clone(), replicas: all, layout };
+            return Self { all: all.clone(), model: all.clone(), tensor: all.clone(), replicas: all, layout };
         }
         let model = all.among(layout.replica_group(all.rank()).collect());
+        let tensor = model.among(layout.tensor_group(model.rank()).collect());
         let replicas = all.among(layout.dp_group(all.rank()));
-        Self { all, model, replicas, layout }
+        Self { all, model, tensor, replicas, layout }
+    }
+
+    /// The same groups, whose passes exchange as the backend does.
+    ///
+    /// # Errors
+    /// What a rank lacks for that.
+    pub(super) fn connected<B: Backend>(self, backend: &B) -> Result<Self, LoadError> {
+        let rank = self.all.rank();
+        let connect = |ranks| B::Family::connect(backend, ranks).map_err(|reason| LoadError::Rank { rank, reason });
+        let model = connect(self.model)?;
+        // Most layouts have no other tensor parallel ranks than those of the model.
+        let tensor = if self.tensor.world() == model.world() { model.clone() } else { connect(self.tensor)? };
+        let replicas = connect(self.replicas)?;
+        Ok(Self { model, tensor, replicas, ..self })
     }
 }

@@ -71,12 +71,6 @@ impl Shard {
         Ok((Self { rank, tensor, kv_heads: c.num_kv_heads, vocab: c.vocab_size }, own))
     }
 
-    /// The tensor parallel ranks that this one is of, among all ranks.
-    pub(super) fn tensor_group(&self) -> Range<usize> {
-        let first = self.rank - self.tensor_rank();
-        first..first + self.tensor
-    }
-
     /// This rank among these.
     fn tensor_rank(&self) -> usize {
         self.rank % self.tensor
@@ -276,12 +270,12 @@ mod tests {
         let config = load(&path).unwrap().config;
         let layout: Parallel = "tp=2,ep=2".parse().unwrap();
         for rank in 0..4 {
-            let (shard, own) = Shard::of(&config, rank, layout).unwrap();
+            let (_, own) = Shard::of(&config, rank, layout).unwrap();
             let experts = own.blocks[1].experts.as_ref().unwrap();
             assert_eq!((experts.count, experts.held.clone()), (8, 2 * rank..2 * rank + 2));
             assert_eq!((experts.width, experts.shared), (32, Some(16)), "width is divided of shared experts alone");
             assert_eq!((own.num_heads, own.intermediate_size), (2, 80));
-            assert_eq!(shard.tensor_group(), rank / 2 * 2..rank / 2 * 2 + 2);
+            assert_eq!(layout.tensor_group(rank), rank / 2 * 2..rank / 2 * 2 + 2);
             assert_eq!((0..8).map(|expert| experts.holder(expert)).collect::<Vec<_>>(), [0, 0, 1, 1, 2, 2, 3, 3]);
             let table = ParamTable::new(&own);
             let of_experts = table.specs.iter().filter(|spec| spec.shard == ShardAxis::Expert && spec.len() > 0);

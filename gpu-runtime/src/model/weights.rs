@@ -25,7 +25,7 @@ pub(crate) struct Model<B: Backend> {
     /// Those that compute the model together.
     pub ranks: Ranks,
     /// Of these the ones that share each layer's heads and its MLP's width.
-    pub(super) tensor_ranks: Ranks,
+    pub(crate) tensor_ranks: Ranks,
     pub shard: Shard,
     pub table: ParamTable,
     /// Configuration and table of what the ranks hold together: files have these extents.
@@ -62,7 +62,7 @@ impl<B: Backend> Model<B> {
             kv_block_bytes: backend.kv_block_bytes(&shape),
             shape,
             config,
-            tensor_ranks: ranks.among(shard.tensor_group().collect()),
+            tensor_ranks: ranks.among(layout.tensor_group(ranks.rank()).collect()),
             ranks,
             shard,
         })

@@ -21,13 +21,24 @@ const ON_GPU: &str = "TRAINYARD_TEST_ON_GPU";
 
 /// Calls `body` in a process of its own, in which a setting of the simulator holds; in this one on a GPU.
 fn simulated<F: FnOnce()>(name: &str, setting: (&str, &str), body: F) {
+    simulated_with(&format!("cuda::{name}"), &[setting], None, body);
+}
+
+/// The same for a test of any module, with some settings, and without a function of a library.
+pub(crate) fn simulated_with<F: FnOnce()>(
+    test: &str,
+    settings: &[(&str, &str)],
+    without: Option<(&str, &str)>,
+    body: F,
+) {
     if [MARK, ON_GPU].into_iter().any(|name| std::env::var_os(name).is_some()) {
         return body();
     }
-    let simulator = Simulator::new(&format!("engine-{name}")).unwrap();
+    let simulator = Simulator::new(&format!("engine-{}", test.replace("::", "-"))).unwrap();
+    without.into_iter().for_each(|(library, symbol)| simulator.remove_symbol(library, symbol).unwrap());
     let mut program = simulator.command(std::env::current_exe().unwrap());
-    program.args([&format!("cuda::{name}"), "--exact", "--nocapture", "--test-threads", "1"]);
-    let output = program.env(MARK, "1").env(setting.0, setting.1).output().unwrap();
+    program.args([test, "--exact", "--nocapture", "--test-threads", "1"]);
+    let output = program.env(MARK, "1").envs(settings.iter().copied()).output().unwrap();
     let [text, report] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     assert!(output.status.success() && text.contains("1 passed"), "{text}\n{report}");
 }

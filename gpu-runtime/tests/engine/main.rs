@@ -5,6 +5,8 @@ mod checksums;
 mod controls;
 #[cfg(feature = "cuda")]
 mod cuda;
+#[cfg(feature = "cuda")]
+mod cuda_ranks;
 mod divided;
 mod equality;
 mod experts;

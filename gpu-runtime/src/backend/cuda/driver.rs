@@ -2,7 +2,8 @@
 #![allow(unsafe_code, reason = "the driver is C: handles are made and released here, and pointers are those of slices")]
 
 use std::ffi::{CString, c_int, c_void};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use cudarc::driver::DriverError;
 use cudarc::driver::result::{self, ctx, device, module, primary_ctx, stream};
@@ -13,6 +14,28 @@ use cudarc::driver::sys::{
 use super::library::find_driver;
 use super::{CudaError, Result};
 
+/// How long work on a device waits for other ranks.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// How long [`Driver::settle`] sleeps between two looks at the device, and how often it asks for other ranks.
+const PAUSE: Duration = Duration::from_micros(50);
+const ASK: Duration = Duration::from_millis(100);
+
+/// Largest copy from pageable memory that never waits for work on the device.
+const STAGED: usize = 64 << 10;
+
+/// Ranks that work on a device may wait for.
+pub(super) trait Peers: Send + Sync {
+    /// What their collectives report.
+    fn fault(&self) -> Result;
+
+    /// Whether they are known to have ended otherwise.
+    fn lost(&self) -> Result;
+
+    /// Tells them that this rank cannot go on.
+    fn leave(&self, reason: &str);
+}
+
 /// A device with its primary context and one stream, on which all work is in order.
 pub(super) struct Driver {
     ordinal: i32,
@@ -22,6 +45,7 @@ pub(super) struct Driver {
     /// Compute capability.
     capability: (i32, i32),
     lost: OnceLock<String>,
+    peers: Mutex<Vec<Weak<dyn Peers>>>,
 }
 
 // SAFETY: the driver's functions may be called by any thread for which the context is current; every call here makes it so first.
@@ -57,8 +81,8 @@ impl Driver {
         // SAFETY: the device is the driver's.
         let context = unsafe { primary_ctx::retain(device) };
         let context = context.map_err(|error| CudaError::driver("cuDevicePrimaryCtxRetain", error))?;
-        let lost = OnceLock::new();
-        let mut opened = Self { ordinal, device, context, stream: stream::null(), capability, lost };
+        let (lost, peers) = (OnceLock::new(), Mutex::default());
+        let mut opened = Self { ordinal, device, context, stream: stream::null(), capability, lost, peers };
         opened.bind()?;
         opened.stream = stream::create(stream::StreamKind::NonBlocking)
             .map_err(|error| CudaError::driver("cuStreamCreate", error))?;
@@ -95,14 +119,67 @@ impl Driver {
         self.lost.get().cloned()
     }
 
-    /// Notes such an error.
+    /// Notes such an error. Other ranks end too.
     pub(super) fn lose(&self, error: &CudaError) {
-        self.lost.get_or_init(|| error.to_string());
+        let reason = error.to_string();
+        if self.lost.set(reason.clone()).is_ok() {
+            self.peers().iter().for_each(|peers| peers.leave(&reason));
+        }
+    }
+
+    /// Notes an error that leaves the device usable: final where other ranks go on and wait for this one.
+    pub(super) fn refuse(&self, error: &CudaError) {
+        if !self.peers().is_empty() {
+            self.lose(error);
+        }
+    }
+
+    /// Ranks that work on this device may wait for from now on.
+    pub(super) fn join(&self, peers: Weak<dyn Peers>) {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner).push(peers);
+    }
+
+    fn peers(&self) -> Vec<Arc<dyn Peers>> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Waits for all work, if some of it may wait for other ranks: the driver would wait for them without end.
+    fn settle(&self) -> Result {
+        let peers = self.peers();
+        if peers.is_empty() {
+            return Ok(());
+        }
+        if let Some(message) = self.lost() {
+            return Err(CudaError::Collective { call: "a wait for the device", message });
+        }
+        self.wait_for(&peers).inspect_err(|error| self.lose(error))
+    }
+
+    fn wait_for(&self, peers: &[Arc<dyn Peers>]) -> Result {
+        let (began, mut asked) = (Instant::now(), Instant::now());
+        loop {
+            let idle = self.is_idle();
+            // What a kernel reads after a failed collective was never written: the cause comes first.
+            peers.iter().try_for_each(|peers| peers.fault())?;
+            if idle? {
+                return Ok(());
+            }
+            if asked.elapsed() > ASK {
+                peers.iter().try_for_each(|peers| peers.lost())?;
+                asked = Instant::now();
+            }
+            if began.elapsed() > LIMIT {
+                let message = format!("not done after {} s: a rank is missing", LIMIT.as_secs());
+                return Err(CudaError::Collective { call: "a collective", message });
+            }
+            std::thread::sleep(PAUSE);
+        }
     }
 
     /// An error of a call: the driver's are final, as every further call returns them too.
     fn failed(&self, call: impl Into<String>, error: DriverError) -> CudaError {
-        let error = CudaError::driver(call, error);
+        let cause = self.peers().iter().find_map(|peers| peers.fault().err());
+        let error = cause.unwrap_or_else(|| CudaError::driver(call, error));
         self.lose(&error);
         error
     }
@@ -143,6 +220,9 @@ impl Driver {
     /// Copies to the device; the source may change at once.
     pub(super) fn copy_in<T: Copy>(&self, to: u64, from: &[T]) -> Result {
         self.bind()?;
+        if size_of_val(from) > STAGED {
+            self.settle()?;
+        }
         // SAFETY: the caller has that much memory there, of plain numbers. The driver reads pageable memory before it returns.
         unsafe { result::memcpy_htod_async(to, from, self.stream) }
             .map_err(|error| self.failed("cuMemcpyHtoDAsync", error))
@@ -151,6 +231,7 @@ impl Driver {
     /// Copies to the host, and waits for it and for all work before.
     pub(super) fn copy_out<T: Copy>(&self, to: &mut [T], from: u64) -> Result {
         self.bind()?;
+        self.settle()?;
         // SAFETY: the caller has that much memory there, of plain numbers; the wait below is before anything reads them.
         unsafe { result::memcpy_dtoh_async(to, from, self.stream) }
             .map_err(|error| self.failed("cuMemcpyDtoHAsync", error))?;
@@ -187,6 +268,7 @@ impl Driver {
     /// Waits for all work.
     pub(super) fn synchronize(&self) -> Result {
         self.bind()?;
+        self.settle()?;
         // SAFETY: the stream is this value's.
         unsafe { stream::synchronize(self.stream) }.map_err(|error| self.failed("cuStreamSynchronize", error))
     }

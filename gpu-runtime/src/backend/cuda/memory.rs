@@ -84,9 +84,12 @@ impl Arena {
             self.driver.synchronize()?;
             address = self.driver.allocate(capacity)?;
         }
-        let mut state = self.state();
-        let address = address.ok_or(CudaError::OutOfMemory { bytes, used: state.bytes.used })?;
-        state.grow(capacity);
+        let Some(address) = address else {
+            let error = CudaError::OutOfMemory { bytes, used: self.bytes().used };
+            self.driver.refuse(&error);
+            return Err(error);
+        };
+        self.state().grow(capacity);
         Ok((address, capacity))
     }
 

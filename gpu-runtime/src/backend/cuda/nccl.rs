@@ -51,7 +51,6 @@ functions! {
     version = "ncclGetVersion": fn(*mut c_int) -> Status;
     unique_id = "ncclGetUniqueId": fn(*mut NcclId) -> Status;
     init = "ncclCommInitRank": fn(*mut Communicator, c_int, NcclId, c_int) -> Status;
-    destroy = "ncclCommDestroy": fn(Communicator) -> Status;
     abort = "ncclCommAbort": fn(Communicator) -> Status;
     async_error = "ncclCommGetAsyncError": fn(Communicator, *mut Status) -> Status;
     all_gather = "ncclAllGather": fn(u64, u64, usize, c_int, Communicator, Stream) -> Status;
@@ -126,11 +125,10 @@ impl Nccl {
         Ok(communicator)
     }
 
-    /// Ends a communicator. One that failed is aborted: its ranks don't wait for each other.
-    pub(super) fn leave(&self, communicator: Communicator, failed: bool) {
-        let end = if failed { self.functions.abort } else { self.functions.destroy };
+    /// Ends a communicator. `ncclCommDestroy` would wait for the machine's other ranks, which may end later or have failed.
+    pub(super) fn leave(&self, communicator: Communicator) {
         // SAFETY: the handle is the caller's, who does not use it again. There is nothing to do about an error.
-        let _ = unsafe { end(communicator) };
+        let _ = unsafe { (self.functions.abort)(communicator) };
     }
 
     /// What went wrong in collectives that were started.

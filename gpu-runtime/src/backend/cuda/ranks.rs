@@ -3,24 +3,23 @@
 #![allow(unsafe_code, reason = "NCCL gets addresses of slices, whose lengths are checked here")]
 
 use std::ffi::c_int;
-use std::sync::Arc;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use super::driver::Peers;
 use super::error::Extents;
 use super::kernels::Argument;
 use super::nccl::{Communicator, Message, Nccl, NcclId};
 use super::{CudaDevice, CudaError, Result, Slice};
-use crate::collective::slice_of;
+use crate::collective::{Ranks, slice_of};
 
 /// Elements up to which an all-reduce gathers whole arrays; larger ones are reduced in slices and gathered.
 const ONE_EXCHANGE: usize = 4_096;
 
-/// How long [`DeviceRanks::wait`] sleeps between two looks at the device.
-const PAUSE: Duration = Duration::from_micros(50);
-
 /// This rank among those of a communicator. All ranks call the same functions with the same extents in the same order, on the device
-/// with which they joined.
+/// with which they joined. Collectives are work on its stream; who waits for that gets their errors, which are final: the device is
+/// lost then, and the ranks learn of it.
 pub struct DeviceRanks {
     nccl: Arc<Nccl>,
     communicator: Communicator,
@@ -28,6 +27,10 @@ pub struct DeviceRanks {
     world: usize,
     ordinal: i32,
     failed: AtomicBool,
+    /// What was started last.
+    last: Mutex<&'static str>,
+    /// The same ranks on the host, which notice when one of them ends.
+    host: Option<Ranks>,
 }
 
 // SAFETY: NCCL's functions may be called by any thread; the device's context is made current before each.
@@ -37,15 +40,26 @@ unsafe impl Send for DeviceRanks {}
 unsafe impl Sync for DeviceRanks {}
 
 impl DeviceRanks {
-    /// Joins the communicator of an id, which one rank has made and sent to the others. Waits for all of them.
-    pub fn join(device: &CudaDevice, nccl: &Arc<Nccl>, id: NcclId, rank: usize, world: usize) -> Result<Self> {
+    /// Joins the communicator of an id, which one rank has made and sent to the others, as one of so many ranks. Waits for all of
+    /// them. `host` connects the same ranks.
+    pub fn join(
+        device: &CudaDevice,
+        nccl: &Arc<Nccl>,
+        id: NcclId,
+        (rank, world): (usize, usize),
+        host: Option<Ranks>,
+    ) -> Result<Arc<Self>> {
         let extents = Extents("join ranks");
         extents.below("the rank", rank, world)?;
         let [number, count] = [narrow(extents, rank)?, narrow(extents, world)?];
         device.driver().bind()?;
         let communicator = nccl.join(id, number, count)?;
-        let (nccl, ordinal) = (nccl.clone(), device.ordinal());
-        Ok(Self { nccl, communicator, rank, world, ordinal, failed: AtomicBool::new(false) })
+        let (nccl, ordinal, last) = (nccl.clone(), device.ordinal(), Mutex::new("ncclCommInitRank"));
+        let joined = Self { nccl, communicator, rank, world, ordinal, failed: AtomicBool::new(false), last, host };
+        let joined = Arc::new(joined);
+        let peers: Arc<dyn Peers> = joined.clone();
+        device.driver().join(Arc::downgrade(&peers));
+        Ok(joined)
     }
 
     /// Which rank this is.
@@ -67,7 +81,13 @@ impl DeviceRanks {
             return Err(CudaError::Collective { call: extents.0, message });
         }
         device.driver().bind()?;
-        call().inspect_err(|_| self.failed.store(true, Ordering::Relaxed))
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = extents.0;
+        call().map_err(|error| {
+            self.failed.store(true, Ordering::Relaxed);
+            let error = self.describe(error);
+            device.driver().lose(&error);
+            error
+        })
     }
 
     /// The elements of all ranks, which have as many each, in the order of ranks.
@@ -127,8 +147,7 @@ impl DeviceRanks {
         }
         if values.len() <= ONE_EXCHANGE || self.world == 2 {
             let parts = self.all_gather(device, values)?;
-            let (to, length) = (values.address(), values.len());
-            return self.sum(device, &parts, to, length);
+            return self.sum(device, parts.address(), self.world, (values.address(), values.len()));
         }
         let extents = Extents("all_reduce");
         let slices: Vec<_> = (0..self.world).map(|rank| slice_of(values.len(), self.world, rank)).collect();
@@ -143,7 +162,7 @@ impl DeviceRanks {
             received.push((parts.address_of(peer * count..(peer + 1) * count)?, count, peer));
         }
         self.exchange(device, extents, &places, &received)?;
-        self.sum(device, &parts, own, count)?;
+        self.sum(device, parts.address(), self.world, (own, count))?;
         // Its own sums to all others, and theirs to their places.
         let others = |place: &Message| place.2 != self.rank;
         let sent: Vec<Message> = (0..self.world).map(|peer| (own, count, peer)).filter(others).collect();
@@ -151,45 +170,96 @@ impl DeviceRanks {
         self.exchange(device, extents, &sent, &received)
     }
 
-    /// The sum of the parts of all ranks, of `length` elements each, to an address.
-    fn sum(&self, device: &CudaDevice, parts: &Slice<f32>, to: u64, length: usize) -> Result {
+    /// The sum of the parts of some ranks, of `length` elements each, to an address. Nothing where there is no element.
+    fn sum(&self, device: &CudaDevice, parts: u64, ranks: usize, (to, length): (u64, usize)) -> Result {
         let extents = Extents("all_reduce");
         let blocks = extents.index("the number of blocks", length.div_ceil(256))?;
-        let world = extents.index("the ranks", self.world)?;
-        let arguments = [parts.into(), Argument::address(to), Argument::wide(length as u64), world.into()];
+        let ranks = extents.index("the ranks", ranks)?;
+        let arguments = [Argument::address(parts), Argument::address(to), Argument::wide(length as u64), ranks.into()];
         device.launch("sum_ranks", [blocks, 1, 1], 256, &arguments)
     }
 
-    /// Waits for all work on the device, collectives among it.
-    ///
-    /// # Errors
-    ///
-    /// Where a rank is lost or does not come within `limit`: the communicator is of no use any more, and the worker has to end.
-    pub fn wait(&self, device: &CudaDevice, limit: Duration) -> Result {
-        let began = Instant::now();
-        let failed = |error: CudaError| {
-            self.failed.store(true, Ordering::Relaxed);
-            error
-        };
-        loop {
-            let idle = device.driver().is_idle();
-            // What a kernel reads after a failed collective was never written: the cause comes first.
-            self.nccl.failure(self.communicator).map_err(failed)?;
-            if idle.map_err(failed)? {
-                return Ok(());
+    /// As [`Self::all_gather`] where rank `r` has `lengths[r]` elements; a slice for each rank.
+    pub fn all_gather_sized(
+        &self,
+        device: &CudaDevice,
+        own: &Slice<f32>,
+        lengths: &[usize],
+    ) -> Result<Vec<Slice<f32>>> {
+        let extents = Extents("all_gather");
+        extents.equal("the lengths", lengths.len(), self.world)?;
+        extents.equal("its own elements", own.len(), lengths.get(self.rank).copied().unwrap_or_default())?;
+        let received = lengths.iter().map(|length| device.uninitialised(*length)).collect::<Result<Vec<_>>>()?;
+        let sent: Vec<Message> = (0..self.world).map(|peer| (own.address(), own.len(), peer)).collect();
+        let places: Vec<Message> =
+            received.iter().enumerate().map(|(peer, slice)| (slice.address(), slice.len(), peer)).collect();
+        self.exchange(device, extents, &sent, &places)?;
+        Ok(received)
+    }
+
+    /// The sum over all ranks, in their order, of what each passes for this one: `parts[r]` is for rank `r`.
+    pub fn scatter_sums(&self, device: &CudaDevice, parts: &[Slice<f32>]) -> Result<Slice<f32>> {
+        let extents = Extents("scatter_sums");
+        extents.equal("the parts", parts.len(), self.world)?;
+        let own = parts.get(self.rank).map_or(0, Slice::len);
+        let (terms, sums) = (device.uninitialised::<f32>(self.world * own)?, device.uninitialised::<f32>(own)?);
+        let sent: Vec<Message> =
+            parts.iter().enumerate().map(|(peer, part)| (part.address(), part.len(), peer)).collect();
+        let received = (0..self.world).map(|peer| Ok((terms.address_of(peer * own..(peer + 1) * own)?, own, peer)));
+        self.exchange(device, extents, &sent, &received.collect::<Result<Vec<_>>>()?)?;
+        self.sum(device, terms.address(), self.world, (sums.address(), own))?;
+        Ok(sums)
+    }
+
+    /// Replaces `values` by their sum over the ranks of `group`, in the order of ranks. All ranks call it, each with its group.
+    pub fn reduce_within(&self, device: &CudaDevice, group: Range<usize>, values: &mut Slice<f32>) -> Result {
+        if group == (0..self.world) || values.is_empty() {
+            return self.all_reduce(device, values);
+        }
+        let (all, length) = (self.all_gather(device, values)?, values.len());
+        let parts = all.address_of(group.start * length..group.end * length)?;
+        self.sum(device, parts, group.len(), (values.address(), length))
+    }
+
+    /// An error of NCCL, with what was started last.
+    fn describe(&self, error: CudaError) -> CudaError {
+        match error {
+            CudaError::Collective { message, .. } => {
+                let call = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                CudaError::Collective { call, message: format!("rank {} of {}: {message}", self.rank, self.world) }
             }
-            if began.elapsed() > limit {
-                let message = format!("not done after {} s: a rank is missing", limit.as_secs_f64());
-                return Err(failed(CudaError::Collective { call: "a collective", message }));
-            }
-            std::thread::sleep(PAUSE);
+            other => other,
+        }
+    }
+}
+
+impl Peers for DeviceRanks {
+    fn fault(&self) -> Result {
+        let Err(error) = self.nccl.failure(self.communicator) else { return Ok(()) };
+        self.failed.store(true, Ordering::Relaxed);
+        // Which rank it was is known on the host, if anywhere.
+        self.lost()?;
+        Err(self.describe(error))
+    }
+
+    fn lost(&self) -> Result {
+        let Some(Err(error)) = self.host.as_ref().map(Ranks::check_others) else { return Ok(()) };
+        self.failed.store(true, Ordering::Relaxed);
+        let call = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        Err(CudaError::Collective { call, message: error.to_string() })
+    }
+
+    fn leave(&self, reason: &str) {
+        self.failed.store(true, Ordering::Relaxed);
+        if let Some(host) = &self.host {
+            host.fail(reason);
         }
     }
 }
 
 impl Drop for DeviceRanks {
     fn drop(&mut self) {
-        self.nccl.leave(self.communicator, self.failed.load(Ordering::Relaxed));
+        self.nccl.leave(self.communicator);
     }
 }
 

@@ -34,6 +34,12 @@ impl<T: RowElement> DeviceRows<T> {
         Ok(Self { data: device.uninitialised(rows.saturating_mul(width))?, rows, width })
     }
 
+    /// Rows of these elements.
+    pub(super) fn from_data(data: Slice<T>, rows: usize, width: usize) -> Result<Self> {
+        Extents("rows").equal("their elements", data.len(), rows * width)?;
+        Ok(Self { data, rows, width })
+    }
+
     /// Rows of zeros.
     pub fn zeros(device: &CudaDevice, rows: usize, width: usize) -> Result<Self> {
         Ok(Self { data: device.zeros(rows.saturating_mul(width))?, rows, width })

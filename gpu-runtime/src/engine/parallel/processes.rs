@@ -77,7 +77,8 @@ impl ProcessRank {
         self.follow_on(host_backend(options), models, options, copies, ready)
     }
 
-    fn follow_on<B: Backend>(
+    /// As [`ProcessRank::follow`] on a backend.
+    pub(crate) fn follow_on<B: Backend>(
         self,
         backend: B,
         models: Models,

@@ -6,9 +6,11 @@ use super::super::{
     DeviceRows, DeviceScalarHead, Slice, add_sinks, combine, combine_backward, route, route_backward, scalar_head,
     scalar_head_backward, sinks_backward,
 };
+use super::exchange::{concat, connect, gather};
 use super::low_rank::LowRank;
 use super::{Cuda, CudaParams};
 use crate::backend::{Dispatch, FamilyOps, RouterRule, ScalarHead};
+use crate::collective::Ranks;
 
 impl FamilyOps<Self> for Cuda {
     fn route(cuda: &Self, rule: RouterRule, correction: &[f32], logits: &DeviceRows) -> (Dispatch, DeviceRows) {
@@ -55,6 +57,33 @@ impl FamilyOps<Self> for Cuda {
         d_out: &DeviceRows,
     ) -> (Vec<DeviceRows>, DeviceRows) {
         cuda.done(combine_backward(&cuda.device, parts, held, dispatch, weights, d_out))
+    }
+
+    fn gather_parts(
+        cuda: &Self,
+        own: &[DeviceRows],
+        extents: &[(usize, usize)],
+        width: usize,
+        ranks: &Ranks,
+    ) -> Vec<DeviceRows> {
+        let mut lengths = vec![0; ranks.world()];
+        extents.iter().for_each(|(rank, rows)| lengths[*rank] += rows * width);
+        let mine = concat(&cuda.device, own.iter().map(|part| (part.data(), 0..part.data().len())));
+        let all = gather(&cuda.device, ranks, cuda.done(mine), &lengths);
+        let mut read = vec![0; ranks.world()];
+        let part = |(rank, rows): &(usize, usize)| {
+            let first = read[*rank];
+            read[*rank] += rows * width;
+            match &all {
+                Some(all) => DeviceRows::from_data(all[*rank].copy(first..read[*rank])?, *rows, width),
+                None => DeviceRows::zeros(&cuda.device, *rows, width),
+            }
+        };
+        cuda.done(extents.iter().map(part).collect())
+    }
+
+    fn connect(cuda: &Self, ranks: Ranks) -> Result<Ranks, String> {
+        connect(cuda, ranks)
     }
 
     fn low_rank_rows(cuda: &Self, low_rank: &LowRank, segment: usize, rank: usize) -> DeviceRows {

@@ -1,13 +1,14 @@
 //! [`Backend`](crate::backend::Backend) on a GPU: [`Cuda`] calls the ops of this module's parent.
 //!
 //! - `elements.rs`: rows in the type of GEMMs. `weights.rs`: matrices, embeddings, vectors. `params.rs`: masters, moments, gradients.
-//! - `rows.rs`: activations. `linear.rs`, `low_rank.rs`: linear layers with adapters. `attention.rs`, `head.rs`, `sampling.rs`: these
+//! - `rows.rs`: activations. `exchange.rs`: what ranks exchange. `linear.rs`, `low_rank.rs`: linear layers with adapters. `attention.rs`, `head.rs`, `sampling.rs`: these
 //!   ops. `family.rs`, `latent.rs`, `vocabulary.rs`: those of some families and layouts.
 //! - `ops.rs`: each op of the trait, delegated to these.
 
 mod attention;
 mod elements;
 mod embedding;
+mod exchange;
 mod family;
 mod head;
 mod host_access;
@@ -23,7 +24,7 @@ mod weights;
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use self::params::CudaParams;
 use super::{CudaDevice, CudaError, Matmul, MatmulPlan, Result, RowElement, WeightSide};
@@ -43,9 +44,10 @@ const CHUNK: usize = 8192;
 ///
 /// Differences from the contracts of the trait:
 /// - A linear layer's residual is added to the sum of the products, not first.
-/// - Collectives of rows go through the host.
+/// - Ranks exchange rows and gradients by NCCL once they are connected. Then every error is final, too little memory included: the
+///   other ranks wait for this one.
 pub struct Cuda {
-    device: CudaDevice,
+    device: Arc<CudaDevice>,
     matmul: Matmul,
     /// By extents, side and whether elements are bf16.
     plans: Mutex<BTreeMap<(usize, usize, bool, bool), MatmulPlan>>,
@@ -66,7 +68,7 @@ impl Cuda {
     /// On an open device.
     pub(super) fn on(device: CudaDevice, dtype: Dtype) -> Result<Self> {
         let matmul = Matmul::new(&device)?;
-        Ok(Self { device, matmul, plans: Mutex::default(), dtype, chunk: CHUNK })
+        Ok(Self { device: Arc::new(device), matmul, plans: Mutex::default(), dtype, chunk: CHUNK })
     }
 
     /// With other chunks of outputs, for tests.
@@ -95,8 +97,9 @@ impl Cuda {
     /// What an op returned, or a panic that says what the device refused.
     fn done<T>(&self, result: Result<T>) -> T {
         result.unwrap_or_else(|error| {
-            if matches!(error, CudaError::Matmul { .. }) {
-                self.device.driver().lose(&error);
+            match error {
+                CudaError::Matmul { .. } => self.device.driver().lose(&error),
+                _ => self.device.driver().refuse(&error),
             }
             refuse(&error)
         })

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::super::{CudaDevice, DeviceStep, Result, Slice, adamw, add, squared_norms};
+use super::exchange::reduce;
 use super::{Cuda, done};
 use crate::backend::{AdamWStep, Params};
 use crate::collective::Ranks;
@@ -45,11 +46,20 @@ impl Params for CudaParams {
         self.write(index, first, &sum);
     }
 
-    /// Through the host.
     fn reduce(&mut self, index: usize, ranks: &Ranks, group: Range<usize>) {
-        let mut values = done(self.0[index].to_host());
-        ranks.reduce_within(group, &mut values);
-        self.write(index, 0, &values);
+        reduce(ranks, group, &mut self.0[index]);
+    }
+
+    fn part(&self, ranks: &Ranks) -> Option<Self> {
+        Some(self.part_of(ranks))
+    }
+
+    fn sums_of_parts(&self, ranks: &Ranks, buckets: &[Range<usize>]) -> Option<Self> {
+        self.scattered(ranks, buckets)
+    }
+
+    fn gather_parts(&mut self, own: &Self, ranks: &Ranks, buckets: &[Range<usize>]) -> bool {
+        self.gathered(own, ranks, buckets)
     }
 }
 

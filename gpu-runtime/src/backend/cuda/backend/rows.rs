@@ -1,7 +1,7 @@
 //! Activations, and what ranks do with them.
 
 use super::super::DeviceRows;
-use super::done;
+use super::exchange::reduce;
 use crate::backend::Rows;
 use crate::collective::Ranks;
 
@@ -15,11 +15,6 @@ impl Rows for DeviceRows {
     }
 
     fn all_reduce(&mut self, ranks: &Ranks) {
-        if ranks.is_single() {
-            return;
-        }
-        let mut values = done(self.to_host());
-        ranks.all_reduce(&mut values);
-        done(self.data_mut().write(0, &values));
+        reduce(ranks, 0..ranks.world(), self.data_mut());
     }
 }

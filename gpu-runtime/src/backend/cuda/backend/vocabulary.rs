@@ -1,7 +1,8 @@
 //! Ops of ranks that have a part of the vocabulary each.
 
-use super::super::{DeviceRows, Result, join_logits, score_part, spread};
+use super::super::{DeviceRows, join_logits, score_part, spread};
 use super::Cuda;
+use super::exchange::gather;
 use super::head::HeadState;
 use crate::backend::{HeadPart, LinearCall, ScorePart, ScoreRequest, Targets, VocabularyOps};
 use crate::collective::Ranks;
@@ -26,16 +27,11 @@ impl VocabularyOps<Self> for Cuda {
         state.lse = log_sums;
     }
 
-    /// Through the host.
     fn gather_logits(cuda: &Self, own: &DeviceRows, rows: usize, ranks: &Ranks, out: &mut DeviceRows) {
-        let mine = cuda.done(own.data().part_to_host(0..rows * own.width()));
-        let Some(parts) = ranks.all_gather(mine) else { return };
-        let uploaded: Result<Vec<_>> = parts.iter().map(|part| cuda.device.upload(part)).collect();
-        let joined = uploaded.and_then(|parts| {
-            let parts: Vec<_> = parts.iter().collect();
-            join_logits(&cuda.device, &parts, rows, out)
-        });
-        cuda.done(joined);
+        let elements = rows * own.width();
+        let mine = cuda.done(own.data().copy(0..elements));
+        let Some(parts) = gather(&cuda.device, ranks, mine, &vec![elements; ranks.world()]) else { return };
+        cuda.done(join_logits(&cuda.device, &parts.iter().collect::<Vec<_>>(), rows, out));
     }
 
     fn score_part(cuda: &Self, logits: &DeviceRows, tokens: usize, requests: &[ScoreRequest]) -> Vec<ScorePart> {

@@ -1,12 +1,8 @@
 //! Ranks as threads of one process, with a simulated device each.
 
-use std::time::Duration;
-
 use super::simulated::{with_settings, without_symbol};
 use super::support::values;
 use crate::backend::cuda::{CudaDevice, CudaError, DeviceRanks, Nccl, Slice};
-
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// Calls `body` in as many threads, each with its device and its rank.
 fn ranks(world: usize, body: impl Fn(&CudaDevice, &DeviceRanks) + Sync) {
@@ -18,7 +14,7 @@ fn ranks(world: usize, body: impl Fn(&CudaDevice, &DeviceRanks) + Sync) {
             let (nccl, body) = (&nccl, &body);
             scope.spawn(move || {
                 let device = CudaDevice::open(i32::try_from(rank).unwrap(), 0).unwrap();
-                let own = DeviceRanks::join(&device, nccl, id, rank, world).unwrap();
+                let own = DeviceRanks::join(&device, nccl, id, (rank, world), None).unwrap();
                 assert_eq!((own.rank(), own.world()), (rank, world));
                 body(&device, &own);
             });
@@ -38,18 +34,33 @@ fn agree(world: usize) {
         for len in [0, 1, 33, 4096, 4097, 10_001] {
             let mut sum = device.upload(&of(rank, len)).unwrap();
             own.all_reduce(device, &mut sum).unwrap();
-            own.wait(device, LIMIT).unwrap();
+            device.synchronize().unwrap();
             let terms: Vec<Vec<f32>> = (0..world).map(|rank| of(rank, len)).collect();
             let expected: Vec<f32> =
                 (0..len).map(|i| terms.iter().map(|of| of[i]).reduce(|sum, x| sum + x).unwrap()).collect();
             assert_eq!(sum.to_host().unwrap(), expected);
         }
         let gathered = own.all_gather(device, &device.upload(&of(rank, 45)).unwrap()).unwrap();
-        own.wait(device, LIMIT).unwrap();
+        device.synchronize().unwrap();
         assert_eq!(gathered.to_host().unwrap(), (0..world).flat_map(|rank| of(rank, 45)).collect::<Vec<_>>());
+        // Rank r has 5 r + 1 elements; two groups of ranks, the first one of one rank.
+        let lengths: Vec<usize> = (0..world).map(|rank| 5 * rank + 1).collect();
+        let mine = device.upload(&of(rank, lengths[rank])).unwrap();
+        for (from, part) in own.all_gather_sized(device, &mine, &lengths).unwrap().iter().enumerate() {
+            assert_eq!(part.to_host().unwrap(), of(from, lengths[from]));
+        }
+        let group = if rank == 0 { 0..1 } else { 1..world };
+        let mut within = device.upload(&of(rank, 50)).unwrap();
+        own.reduce_within(device, group.clone(), &mut within).unwrap();
+        let sum = |i: usize| group.clone().map(|rank| of(rank, 50)[i]).reduce(|sum, x| sum + x).unwrap();
+        assert_eq!(within.to_host().unwrap(), (0..50).map(sum).collect::<Vec<_>>());
+        let parts: Vec<_> = (0..world).map(|to| device.upload(&of(10 * rank + to, 3 * to)).unwrap()).collect();
+        let sum = |i: usize| (0..world).map(|from| of(10 * from + rank, 3 * rank)[i]).reduce(|sum, x| sum + x).unwrap();
+        let scattered = own.scatter_sums(device, &parts).unwrap();
+        assert_eq!(scattered.to_host().unwrap(), (0..3 * rank).map(sum).collect::<Vec<_>>());
         let mut shared = device.upload(&of(rank, 7)).unwrap();
         own.broadcast(device, world - 1, &mut shared).unwrap();
-        own.wait(device, LIMIT).unwrap();
+        device.synchronize().unwrap();
         assert_eq!(shared.to_host().unwrap(), of(world - 1, 7));
         // Rank r sends 3 r + p elements to rank p, none from the first one to itself.
         let lens = |from: usize, to: usize| 3 * from + to;
@@ -57,7 +68,7 @@ fn agree(world: usize) {
             (0..world).map(|to| device.upload(&of(10 * rank + to, lens(rank, to))).unwrap()).collect();
         let expected: Vec<usize> = (0..world).map(|from| lens(from, rank)).collect();
         let received = own.all_to_all(device, &parts, &expected).unwrap();
-        own.wait(device, LIMIT).unwrap();
+        device.synchronize().unwrap();
         for (from, received) in received.iter().enumerate() {
             assert_eq!(received.to_host().unwrap(), of(10 * from + rank, lens(from, rank)));
         }
@@ -83,8 +94,8 @@ fn a_lost_rank_is_an_error_of_all() {
         ranks(2, |device, own| {
             let mut shared = device.upload(&of(own.rank(), 5)).unwrap();
             own.broadcast(device, 0, &mut shared).unwrap();
-            own.wait(device, LIMIT).unwrap();
-            let second = own.broadcast(device, 0, &mut shared).and_then(|()| own.wait(device, LIMIT));
+            device.synchronize().unwrap();
+            let second = own.broadcast(device, 0, &mut shared).and_then(|()| device.synchronize());
             assert!(matches!(second, Err(CudaError::Collective { .. })), "{second:?}");
             let third = own.all_reduce(device, &mut shared).unwrap_err();
             assert_eq!(third.to_string(), "all_gather failed: an earlier collective failed");
@@ -98,8 +109,8 @@ fn a_communicator_is_of_one_device() {
         let nccl = Nccl::open().unwrap();
         let [device, other] = [0, 1].map(|ordinal| CudaDevice::open(ordinal, 0).unwrap());
         let id = nccl.new_id().unwrap();
-        assert!(DeviceRanks::join(&device, &nccl, id, 1, 1).is_err());
-        let alone = DeviceRanks::join(&device, &nccl, id, 0, 1).unwrap();
+        assert!(DeviceRanks::join(&device, &nccl, id, (1, 1), None).is_err());
+        let alone = DeviceRanks::join(&device, &nccl, id, (0, 1), None).unwrap();
         let mut values = device.upload(&[1.0, 2.0]).unwrap();
         alone.all_reduce(&device, &mut values).unwrap();
         assert_eq!(values.to_host().unwrap(), [1.0, 2.0]);

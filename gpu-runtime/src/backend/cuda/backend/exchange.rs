@@ -1,0 +1,157 @@
+//! Exchanges between ranks that have a GPU each: on the devices where [`connect`] has made a communicator of them, through the host
+//! where not.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::super::{CudaDevice, DeviceRanks, Nccl, NcclId, Result, Slice};
+use super::{Cuda, CudaParams, done};
+use crate::collective::{CollectiveKind, Ranks, slice_of};
+
+/// Ranks that exchange by NCCL.
+pub(super) struct DeviceGroup {
+    // The communicator ends before its device does.
+    ranks: Arc<DeviceRanks>,
+    device: Arc<CudaDevice>,
+}
+
+/// The same ranks with a communicator. All of them call it; it ends alike on all.
+pub(super) fn connect(cuda: &Cuda, ranks: Ranks) -> std::result::Result<Ranks, String> {
+    if ranks.is_single() || ranks.device::<DeviceGroup>().is_some() {
+        return Ok(ranks);
+    }
+    let nccl = Nccl::open();
+    let own = nccl.as_ref().map_err(ToString::to_string).and_then(|nccl| match ranks.rank() {
+        0 => nccl.new_id().map(|id| id.0.to_vec()).map_err(|error| error.to_string()),
+        _ => Ok(Vec::new()),
+    });
+    // NCCL would wait for a rank that has failed.
+    let all = agreed(&ranks, own)?;
+    let id = all.into_iter().next().and_then(|id| <[u8; 128]>::try_from(id).ok()).map(NcclId);
+    let (Some(id), Ok(nccl)) = (id, nccl) else { return Err("rank 0 sent no id of NCCL".to_owned()) };
+    let device = Arc::clone(&cuda.device);
+    let joined = DeviceRanks::join(&device, &nccl, id, (ranks.rank(), ranks.world()), Some(ranks.clone()));
+    agreed(&ranks, joined.as_ref().map(|_| ()).map_err(ToString::to_string))?;
+    let joined = joined.map_err(|error| error.to_string())?;
+    Ok(ranks.with_device(Arc::new(DeviceGroup { ranks: joined, device })))
+}
+
+/// What all ranks have, or the first one's reason that it has nothing.
+fn agreed<T>(ranks: &Ranks, own: std::result::Result<T, String>) -> std::result::Result<Vec<T>, String>
+where
+    T: serde::Serialize + serde::de::DeserializeOwned,
+{
+    let all = ranks.all_of(own);
+    ranks.check().map_err(|error| error.to_string())?;
+    let named = |(rank, own): (usize, std::result::Result<T, String>)| {
+        own.map_err(|reason| format!("rank {rank} of {}: {reason}", ranks.world()))
+    };
+    all.into_iter().enumerate().map(named).collect()
+}
+
+fn group(ranks: &Ranks) -> Option<&DeviceGroup> {
+    ranks.device()
+}
+
+fn count(ranks: &Ranks, kind: CollectiveKind, elements: usize) {
+    ranks.count(kind, kind.sent(elements, (ranks.rank(), ranks.world())) * size_of::<f32>());
+}
+
+/// Replaces `values` by their sum over the ranks of `within`, in the order of ranks: all of them, or some that this one is of.
+pub(super) fn reduce(ranks: &Ranks, within: Range<usize>, values: &mut Slice<f32>) {
+    if ranks.is_single() {
+        return;
+    }
+    let Some(DeviceGroup { ranks: joined, device }) = group(ranks) else {
+        let mut on_host = done(values.to_host());
+        ranks.reduce_within(within, &mut on_host);
+        return done(values.write(0, &on_host));
+    };
+    let is_whole = within == (0..ranks.world());
+    count(ranks, if is_whole { CollectiveKind::AllReduce } else { CollectiveKind::AllGather }, values.len());
+    done(joined.reduce_within(device, within, values));
+}
+
+/// What each rank has, `lengths` elements. `None` after a failure.
+pub(super) fn gather(
+    device: &CudaDevice,
+    ranks: &Ranks,
+    own: Slice<f32>,
+    lengths: &[usize],
+) -> Option<Vec<Slice<f32>>> {
+    if ranks.is_single() {
+        return Some(vec![own]);
+    }
+    if let Some(DeviceGroup { ranks: joined, device }) = group(ranks) {
+        count(ranks, CollectiveKind::AllGather, own.len());
+        return Some(done(joined.all_gather_sized(device, &own, lengths)));
+    }
+    let parts = ranks.all_gather_sized(done(own.to_host()), lengths)?;
+    Some(done(parts.iter().map(|part| device.upload(part)).collect()))
+}
+
+/// Elements that follow each other in one array, which those of `parts` are copied to one after the other.
+pub(super) fn concat<'a>(
+    device: &CudaDevice,
+    parts: impl Iterator<Item = (&'a Slice<f32>, Range<usize>)> + Clone,
+) -> Result<Slice<f32>> {
+    let mut all = device.uninitialised(parts.clone().map(|(_, range)| range.len()).sum())?;
+    let mut first = 0;
+    for (part, range) in parts {
+        let len = range.len();
+        all.copy_from(first, part, range)?;
+        first += len;
+    }
+    Ok(all)
+}
+
+impl CudaParams {
+    /// See [`Params::sums_of_parts`](crate::backend::Params::sums_of_parts).
+    pub(super) fn scattered(&self, ranks: &Ranks, buckets: &[Range<usize>]) -> Option<Self> {
+        let DeviceGroup { ranks: joined, device } = group(ranks)?;
+        let slice = |index: usize, rank| slice_of(self.0[index].len(), ranks.world(), rank);
+        let mut sums = Vec::with_capacity(self.0.len());
+        for bucket in buckets {
+            let of = |rank| concat(device, bucket.clone().map(|index| (&self.0[index], slice(index, rank))));
+            let parts = done((0..ranks.world()).map(of).collect::<Result<Vec<_>>>());
+            count(ranks, CollectiveKind::ReduceScatter, parts.iter().map(Slice::len).sum());
+            let own = done(joined.scatter_sums(device, &parts));
+            let mut first = 0;
+            for index in bucket.clone() {
+                let end = first + slice(index, ranks.rank()).len();
+                sums.push(done(own.copy(first..end)));
+                first = end;
+            }
+        }
+        Some(Self(sums))
+    }
+
+    /// See [`Params::gather_parts`](crate::backend::Params::gather_parts).
+    pub(super) fn gathered(&mut self, own: &Self, ranks: &Ranks, buckets: &[Range<usize>]) -> bool {
+        let Some(DeviceGroup { ranks: joined, device }) = group(ranks) else { return false };
+        let world = ranks.world();
+        for bucket in buckets {
+            let mine = done(concat(device, bucket.clone().map(|index| (&own.0[index], 0..own.0[index].len()))));
+            let len = |rank| bucket.clone().map(|index| slice_of(self.0[index].len(), world, rank).len()).sum();
+            let lengths: Vec<usize> = (0..world).map(len).collect();
+            count(ranks, CollectiveKind::AllGather, mine.len());
+            let parts = done(joined.all_gather_sized(device, &mine, &lengths));
+            for (rank, part) in parts.iter().enumerate() {
+                let mut first = 0;
+                for whole in &mut self.0[bucket.clone()] {
+                    let slice = slice_of(whole.len(), world, rank);
+                    let end = first + slice.len();
+                    done(whole.copy_from(slice.start, part, first..end));
+                    first = end;
+                }
+            }
+        }
+        true
+    }
+
+    /// See [`Params::part`](crate::backend::Params::part).
+    pub(super) fn part_of(&self, ranks: &Ranks) -> Self {
+        let part = |values: &Slice<f32>| values.copy(slice_of(values.len(), ranks.world(), ranks.rank()));
+        Self(done(self.0.iter().map(part).collect()))
+    }
+}

@@ -36,7 +36,7 @@ use crate::tls::TlsFiles;
 
 pub use self::client::{AuthCommand, AuthFlags, ServerFlags};
 pub use self::database::parse_database_url;
-pub use self::device::Device;
+pub use self::device::{Device, Gpus};
 pub use self::directory::{KeysCommand, KeysFlags, TenantsCommand, TenantsFlags};
 pub use self::error::ConfigError;
 pub use self::flags::{

@@ -1,53 +1,90 @@
-//! The GPU that the engine computes on, where it was asked for and can be used.
+//! The GPUs that the engine computes on, where they were asked for and can be used.
 
 use trainyard_gpu_runtime::backend::cuda::{Cuda, CudaError};
 
-use crate::config::{Config, Device};
+use crate::config::{Config, Device, Gpus};
 use crate::engine::dtype;
 
 /// Why there is no engine on a GPU.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// It is not there, or cannot be used.
-    #[error("--device: {device}: {source}")]
+    #[error("--device: cuda:{number}: {source}")]
     Cuda {
-        /// The device.
-        device: Device,
+        /// The device's number.
+        number: u16,
         /// Why.
         source: CudaError,
     },
-    /// Several ranks.
-    #[error("--device: {device}: --parallel {layout} has several ranks, which compute on processors alone")]
+    /// Every rank has a GPU of its own.
+    #[error(
+        "--device: {gpus}: {ranks} of the ranks of --parallel {layout} are in this process, each of which needs a GPU"
+    )]
     Ranks {
-        /// The device.
-        device: Device,
+        /// Those that were named.
+        gpus: Gpus,
+        /// Ranks of this process.
+        ranks: usize,
         /// The layout.
         layout: String,
     },
 }
 
-/// The GPU that the configuration asks for; `None` is the processor. With `auto`, one line of the log says why it is that.
+/// A GPU for each rank of this process, as the configuration asks for them; none is the processor. With `auto`, one line of the log
+/// says why it is that.
 ///
 /// # Errors
-/// With `cuda`, where it cannot be used.
-pub(crate) fn open(config: &Config) -> Result<Option<Cuda>, DeviceError> {
-    match config.device {
-        Device::Cpu => Ok(None),
-        Device::Cuda(_) => try_open(config).map(Some),
-        Device::Auto => {
-            Ok(try_open(config).inspect_err(|reason| tracing::info!(%reason, "computing on the processor")).ok())
-        }
+/// With `cuda`, where one cannot be used.
+pub(crate) fn open(config: &Config) -> Result<Vec<Cuda>, DeviceError> {
+    match &config.device {
+        Device::Cpu => Ok(Vec::new()),
+        Device::Cuda(gpus) => open_each(config, gpus),
+        Device::Auto => Ok(open_each(config, &Gpus::From(0)).unwrap_or_else(|reason| {
+            tracing::info!(%reason, "computing on the processor");
+            Vec::new()
+        })),
     }
 }
 
-fn try_open(config: &Config) -> Result<Cuda, DeviceError> {
-    let number = if let Device::Cuda(number) = config.device { number } else { 0 };
-    let device = Device::Cuda(number);
-    if config.parallel.world() > 1 || config.rank.is_some() {
-        return Err(DeviceError::Ranks { device, layout: config.parallel.to_string() });
+/// Ranks of this process.
+pub(crate) fn local_ranks(config: &Config) -> usize {
+    if config.rank.is_some() { 1 } else { config.parallel.world() }
+}
+
+fn open_each(config: &Config, gpus: &Gpus) -> Result<Vec<Cuda>, DeviceError> {
+    let ranks = local_ranks(config);
+    let refused = || DeviceError::Ranks { gpus: gpus.clone(), ranks, layout: config.parallel.to_string() };
+    let open = |number: u16| {
+        let cuda = Cuda::open(i32::from(number), dtype(config));
+        let cuda = cuda.map_err(|source| DeviceError::Cuda { number, source })?;
+        let (device, name) = (format!("cuda:{number}"), cuda.gpu().name().unwrap_or_default());
+        tracing::info!(device, name, "computing on a GPU");
+        Ok(cuda)
+    };
+    gpus.of(ranks).ok_or_else(refused)?.into_iter().map(open).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::config::{NamedPath, ServeFlags};
+
+    #[test]
+    fn as_many_gpus_are_named_as_there_are_ranks() {
+        let refusal = |device: &str, layout: &str| {
+            let mut flags = ServeFlags::default();
+            flags.shared.models = vec![NamedPath { name: "m".to_owned(), path: "/m".into() }];
+            let config = Config::resolve(flags).unwrap();
+            let (device, parallel) = (device.parse().unwrap(), layout.parse().unwrap());
+            open(&Config { device, parallel, ..config }).err().unwrap().to_string()
+        };
+        assert_eq!(
+            refusal("cuda:0,1", "tp=2,dp=2"),
+            "--device: cuda:0,1: 4 of the ranks of --parallel tp=2,dp=2 are in this process, each of which needs a GPU"
+        );
+        // No machine has as many.
+        assert!(refusal("cuda:9998", "tp=2").starts_with("--device: cuda:9998: "));
     }
-    let cuda = Cuda::open(i32::from(number), dtype(config)).map_err(|source| DeviceError::Cuda { device, source })?;
-    let name = cuda.gpu().name().unwrap_or_default();
-    tracing::info!(%device, name, "computing on a GPU");
-    Ok(cuda)
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use trainyard_gpu_runtime::backend::Backend;
 use trainyard_gpu_runtime::backend::cuda::Cuda;
+use trainyard_gpu_runtime::backend::{Backend, DeviceInfo};
 use trainyard_gpu_runtime::collective::{CollectiveError, Rendezvous};
 use trainyard_gpu_runtime::config::{LoadError, ModelFiles, ModelSource};
 use trainyard_gpu_runtime::load::{load, locate};
@@ -68,8 +69,7 @@ pub enum EngineError {
 /// are processes.
 pub fn build_engine(config: &Config) -> Result<Loaded, EngineError> {
     // Every rank of this process reads its own part.
-    let here = if config.rank.is_some() { 1 } else { config.parallel.world() };
-    let ranks = (0..here).map(|_| open_all(config)).collect::<Result<Vec<_>, _>>()?;
+    let ranks = (0..device::local_ranks(config)).map(|_| open_all(config)).collect::<Result<Vec<_>, _>>()?;
     let files =
         ranks.first().into_iter().flatten().map(|(name, source)| (name.clone(), source.files.clone())).collect();
     let (engine, folders) = link(ranks, config)?;
@@ -87,8 +87,15 @@ pub fn follow(
     copies: &dyn FolderCopies,
     ready: impl FnOnce(),
 ) -> Result<(), EngineError> {
-    let models = open_all(config)?;
-    Ok(join(rank, config.parallel)?.follow(models, &engine_options(config), copies, ready)?)
+    let (models, gpu) = (open_all(config)?, device::open(config)?.pop());
+    let joined = join(rank, config.parallel)?;
+    Ok(match gpu {
+        Some(gpu) => {
+            let options = gpu_options(config, std::slice::from_ref(&gpu))?;
+            joined.follow_on_gpu(gpu, models, &options, copies, ready)?;
+        }
+        None => joined.follow(models, &engine_options(config), copies, ready)?,
+    })
 }
 
 /// Waits for the other ranks.
@@ -142,35 +149,33 @@ fn link(
     mut ranks: Vec<Vec<(String, ModelSource)>>,
     config: &Config,
 ) -> Result<(Box<dyn Engine>, Option<RankFolders>), EngineError> {
-    let gpu = device::open(config)?;
-    let options = match &gpu {
-        Some(gpu) => gpu_options(config, gpu)?,
-        None => engine_options(config),
-    };
-    let mut folders = None;
-    let (engine, device): (Box<dyn Engine>, _) = match (ranks.pop(), &config.rank, gpu) {
-        (Some(only), Some(rank), _) => {
-            let engine = join(rank, config.parallel)?.lead(only, &options)?;
-            let device = engine.backend().device();
-            folders = engine.folders().cloned();
-            (Box::new(engine), device)
+    let gpus = device::open(config)?;
+    let options = if gpus.is_empty() { engine_options(config) } else { gpu_options(config, &gpus)? };
+    let mut gpus = gpus.into_iter();
+    let only = if ranks.len() == 1 { ranks.pop() } else { None };
+    let (engine, folders, device): (Box<dyn Engine>, _, _) = match (only, &config.rank, gpus.next()) {
+        (Some(only), Some(rank), gpu) => {
+            let joined = join(rank, config.parallel)?;
+            match gpu {
+                Some(gpu) => linked(joined.lead_on_gpu(gpu, only, &options)?),
+                None => linked(joined.lead(only, &options)?),
+            }
         }
-        (Some(only), None, Some(gpu)) if ranks.is_empty() => {
+        (Some(only), None, Some(gpu)) => {
             let engine = CudaEngine::on_gpu(gpu, only, options)?;
             let device = engine.backend().device();
-            (Box::new(engine), device)
+            (Box::new(engine), None, device)
         }
-        (Some(only), None, None) if ranks.is_empty() => {
+        (Some(only), None, None) => {
             let engine = CpuEngine::new(only, options)?;
             let device = engine.backend().device();
-            (Box::new(engine), device)
+            (Box::new(engine), None, device)
         }
-        (last, ..) => {
-            ranks.extend(last);
-            let engine = ParallelEngine::new(ranks, options)?;
-            let device = engine.backend().device();
-            (Box::new(engine), device)
+        (None, _, Some(first)) => {
+            let gpus = iter::once(first).chain(gpus).collect();
+            linked(ParallelEngine::on_gpus(gpus, ranks, &options)?)
         }
+        (None, _, None) => linked(ParallelEngine::new(ranks, options)?),
     };
     tracing::info!(
         dtype = config.dtype.name(),
@@ -180,6 +185,12 @@ fn link(
         "models are packed"
     );
     Ok((engine, folders))
+}
+
+/// An engine of several ranks, what has them fetch folders, and the description of a rank's device.
+fn linked<B: Backend>(engine: ParallelEngine<B>) -> (Box<dyn Engine>, Option<RankFolders>, DeviceInfo) {
+    let (folders, device) = (engine.folders().cloned(), engine.backend().device());
+    (Box::new(engine), folders, device)
 }
 
 /// Type of base weights and of the inputs of their GEMMs.
@@ -195,10 +206,14 @@ pub(crate) fn engine_options(config: &Config) -> EngineOptions {
     options_within(config, machine::memory_bytes())
 }
 
-/// The same on a GPU, whose memory it is then.
-fn gpu_options(config: &Config, gpu: &Cuda) -> Result<EngineOptions, DeviceError> {
-    let bytes = gpu.gpu().memory().map_err(|source| DeviceError::Cuda { device: config.device, source })?;
-    Ok(options_within(config, Some(bytes as u64)))
+/// The same on GPUs, whose memory it is then: of all the smallest one's.
+fn gpu_options(config: &Config, gpus: &[Cuda]) -> Result<EngineOptions, DeviceError> {
+    let bytes = |gpu: &Cuda| {
+        let number = u16::try_from(gpu.gpu().ordinal()).unwrap_or_default();
+        gpu.gpu().memory().map_err(|source| DeviceError::Cuda { number, source })
+    };
+    let each = gpus.iter().map(bytes).collect::<Result<Vec<_>, _>>()?;
+    Ok(options_within(config, each.iter().min().map(|bytes| (bytes * gpus.len()) as u64)))
 }
 
 fn options_within(config: &Config, memory: Option<u64>) -> EngineOptions {

@@ -1,4 +1,4 @@
-//! What computes: the processor, or a GPU.
+//! What computes: the processor, or GPUs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,34 +6,74 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer};
 
 /// What the engine computes on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Device {
-    /// A GPU where there is one that can be used, else the processor.
+    /// GPUs from number 0 on where there are as many as ranks that can be used, else the processor.
     Auto,
     /// The processor.
     #[default]
     Cpu,
-    /// The NVIDIA GPU of this number.
-    Cuda(u16),
+    /// NVIDIA GPUs.
+    Cuda(Gpus),
+}
+
+/// Which GPUs the ranks of a process compute on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gpus {
+    /// From this number on, as many as there are ranks.
+    From(u16),
+    /// Of these numbers, one for each rank, in their order.
+    Each(Vec<u16>),
 }
 
 /// Why a text is no device.
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is no device: auto, cpu, cuda or cuda:N")]
+#[error("{0:?} is no device: auto, cpu, cuda, cuda:N or cuda:N,M,… with distinct numbers")]
 pub struct DeviceError(String);
+
+impl Gpus {
+    /// A number for each of `ranks` ranks; `None` where other numbers were given.
+    pub fn of(&self, ranks: usize) -> Option<Vec<u16>> {
+        match self {
+            Self::From(first) => (0..ranks).map(|rank| first.checked_add(u16::try_from(rank).ok()?)).collect(),
+            Self::Each(numbers) => (numbers.len() == ranks).then(|| numbers.clone()),
+        }
+    }
+}
 
 impl FromStr for Device {
     type Err = DeviceError;
 
     fn from_str(text: &str) -> Result<Self, DeviceError> {
         let refused = || DeviceError(text.to_owned());
+        let number = |text: &str| -> Option<u16> {
+            text.bytes().all(|c| c.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+        };
         match text {
             "auto" => Ok(Self::Auto),
             "cpu" => Ok(Self::Cpu),
-            "cuda" => Ok(Self::Cuda(0)),
+            "cuda" => Ok(Self::Cuda(Gpus::From(0))),
             _ => {
-                let number = text.strip_prefix("cuda:").filter(|number| number.bytes().all(|c| c.is_ascii_digit()));
-                number.and_then(|number| number.parse().ok()).map(Self::Cuda).ok_or_else(refused)
+                let numbers = text.strip_prefix("cuda:").map(|list| list.split(',').map(number).collect());
+                let numbers: Vec<u16> = numbers.flatten().ok_or_else(refused)?;
+                let is_distinct = numbers.iter().enumerate().all(|(at, number)| !numbers[..at].contains(number));
+                match numbers[..] {
+                    [first] => Ok(Self::Cuda(Gpus::From(first))),
+                    _ if is_distinct => Ok(Self::Cuda(Gpus::Each(numbers))),
+                    _ => Err(refused()),
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Gpus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::From(first) => write!(f, "cuda:{first}"),
+            Self::Each(numbers) => {
+                let numbers: Vec<String> = numbers.iter().map(u16::to_string).collect();
+                write!(f, "cuda:{}", numbers.join(","))
             }
         }
     }
@@ -44,7 +84,7 @@ impl fmt::Display for Device {
         match self {
             Self::Auto => f.write_str("auto"),
             Self::Cpu => f.write_str("cpu"),
-            Self::Cuda(number) => write!(f, "cuda:{number}"),
+            Self::Cuda(gpus) => gpus.fmt(f),
         }
     }
 }
@@ -63,13 +103,31 @@ mod tests {
 
     #[test]
     fn devices_are_spelled_as_they_are_read() {
-        for (text, device) in [("auto", Device::Auto), ("cpu", Device::Cpu), ("cuda:3", Device::Cuda(3))] {
-            assert_eq!((text.parse::<Device>().unwrap(), device.to_string().as_str()), (device, text));
+        let each = Device::Cuda(Gpus::Each(vec![2, 0, 1]));
+        let devices = [
+            ("auto", Device::Auto),
+            ("cpu", Device::Cpu),
+            ("cuda:3", Device::Cuda(Gpus::From(3))),
+            ("cuda:2,0,1", each),
+        ];
+        for (text, device) in devices {
+            assert_eq!(device.to_string(), text);
+            assert_eq!(text.parse::<Device>().unwrap(), device);
         }
-        assert_eq!("cuda".parse::<Device>().unwrap(), Device::Cuda(0));
-        for text in ["", "gpu", "cuda:", "cuda:+1", "cuda:-1", "cuda:70000", "cuda0", "CPU"] {
+        assert_eq!("cuda".parse::<Device>().unwrap(), Device::Cuda(Gpus::From(0)));
+        let wrong = ["", "gpu", "cuda:", "cuda:+1", "cuda:-1", "cuda:70000", "cuda0", "CPU", "cuda:1,", "cuda:1,1"];
+        for text in wrong {
             let refused = text.parse::<Device>().unwrap_err().to_string();
-            assert_eq!(refused, format!("{text:?} is no device: auto, cpu, cuda or cuda:N"));
+            let allowed = "auto, cpu, cuda, cuda:N or cuda:N,M,… with distinct numbers";
+            assert_eq!(refused, format!("{text:?} is no device: {allowed}"));
         }
+    }
+
+    #[test]
+    fn each_rank_has_a_gpu() {
+        assert_eq!(Gpus::From(2).of(3), Some(vec![2, 3, 4]));
+        assert_eq!(Gpus::From(u16::MAX).of(2), None);
+        assert_eq!(Gpus::Each(vec![3, 1]).of(2), Some(vec![3, 1]));
+        assert_eq!(Gpus::Each(vec![3, 1]).of(1), None);
     }
 }

@@ -126,8 +126,9 @@ pub struct SharedFlags {
     /// ones continue runs that were computed with them.
     #[arg(long, env = "TRAINYARD_KERNELS", value_name = "CLASS")]
     pub kernels: Option<HostKernels>,
-    /// What the engine computes on: cpu; cuda or cuda:N, an NVIDIA GPU; auto, such a GPU where there is one that can be used, else
-    /// the processor [default: cpu].
+    /// What the engine computes on: cpu; cuda or cuda:N, NVIDIA GPUs from number 0 or N on, one for each rank of the process;
+    /// cuda:N,M,…, these GPUs, as many as ranks; auto, GPUs where there are enough that can be used, else the processor
+    /// [default: cpu].
     #[arg(long, env = "TRAINYARD_DEVICE", value_name = "DEVICE")]
     pub device: Option<Device>,
     /// Ranks that share the models, such as tp=2, or their experts, such as ep=2, and replicas of these, such as dp=2 or

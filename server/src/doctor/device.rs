@@ -3,31 +3,47 @@
 use trainyard_gpu_runtime::Dtype;
 use trainyard_gpu_runtime::backend::Backend as _;
 use trainyard_gpu_runtime::backend::check::{OpCheck, check as check_ops, host_backend};
-use trainyard_gpu_runtime::backend::cuda::{Cuda, CudaError, DeviceRates, measure_rates, open_libraries};
+use trainyard_gpu_runtime::backend::cuda::{Cuda, CudaError, DeviceRates, Nccl, measure_rates, open_libraries};
 
 use super::Check;
-use crate::config::{Config, Device};
+use crate::config::{Config, Device, Gpus};
+use crate::device::local_ranks;
 use crate::engine::dtype;
 
 const GROUP: &str = "device";
 const OPS: &str = "ops";
 
 pub(super) fn check(config: &Config) -> Vec<Check> {
-    let number = match config.device {
+    let ranks = local_ranks(config);
+    let gpus = match &config.device {
         Device::Cpu => return vec![Check::ok(GROUP, "compute", "the processor, as configured")],
-        Device::Auto => 0,
-        Device::Cuda(number) => number,
+        Device::Auto => &Gpus::From(0),
+        Device::Cuda(gpus) => gpus,
     };
-    match examine(number, dtype(config)) {
-        Ok(checks) => checks,
+    let Some(numbers) = gpus.of(ranks) else {
+        let advice = "name a GPU for each rank of the process";
+        return vec![Check::failure(GROUP, "compute", format!("{gpus} are not {ranks} GPUs"), advice)];
+    };
+    let found = numbers.into_iter().map(|number| examine(number, dtype(config))).collect::<Result<Vec<_>, _>>();
+    let found = found.and_then(|found| Ok((found, if ranks > 1 { Some(nccl()?) } else { None })));
+    match found {
+        Ok((found, nccl)) => found.into_iter().flatten().chain(nccl).collect(),
         Err(reason) if config.device == Device::Auto => {
             vec![Check::ok(GROUP, "compute", format!("the processor: {reason}"))]
         }
         Err(reason) => {
-            let advice = "install the NVIDIA driver and cuBLAS 12 or 13, or give --device auto or cpu";
+            let advice =
+                "install the NVIDIA driver, cuBLAS 12 or 13, and NCCL for several ranks, or give --device auto or cpu";
             vec![Check::failure(GROUP, "compute", reason.to_string(), advice)]
         }
     }
+}
+
+/// What ranks exchange with.
+fn nccl() -> Result<Check, CudaError> {
+    let version = Nccl::open()?.version()?;
+    let (major, minor, patch) = (version / 10_000, version / 100 % 100, version % 100);
+    Ok(Check::ok(GROUP, "nccl", format!("NCCL {major}.{minor}.{patch}")))
 }
 
 /// The device, its driver and libraries, its ops, and how fast it is.
@@ -101,6 +117,6 @@ mod tests {
         assert_eq!(of(Device::Cpu), Check::ok(GROUP, "compute", "the processor, as configured"));
         assert_eq!(of(Device::Auto).status, Status::Ok);
         // No machine has as many.
-        assert_eq!(of(Device::Cuda(9999)).status, Status::Failure);
+        assert_eq!(of(Device::Cuda(Gpus::From(9999))).status, Status::Failure);
     }
 }

@@ -24,6 +24,7 @@ pub mod cuda;
 mod family;
 pub(crate) mod host;
 mod microbatch;
+mod passes;
 #[cfg(test)]
 pub(crate) mod reference;
 mod storage;
@@ -34,6 +35,7 @@ mod types;
 pub use cpu::{Cpu as HostBackend, Isa as HostKernels};
 pub use family::*;
 pub use microbatch::MicrobatchRows;
+pub use passes::Passes;
 pub use storage::{Params, Rows};
 pub use types::*;
 
@@ -43,7 +45,7 @@ use crate::fault::Fault;
 pub use crate::sampling::{LogitChanges, SamplingRule};
 
 /// A device with its kernels. One engine owns it; ops run in the order in which they are called.
-pub trait Backend: Sized + Send + Sync + 'static {
+pub trait Backend: Passes + Sized + Send + Sync + 'static {
     /// Activations `[rows, width]`.
     type Rows: Rows;
     /// The left side of GEMMs, `[rows, k]`, in the backend's form.
@@ -92,20 +94,6 @@ pub trait Backend: Sized + Send + Sync + 'static {
     /// Element type of base weights and of the inputs of their GEMMs.
     fn dtype(&self) -> Dtype;
 
-    /// Sets the most bytes of free buffers that are retained between passes.
-    fn limit_unused(&self, bytes: usize);
-
-    /// Marks the end of a pass: frees buffers that the last few passes did not use.
-    fn end_pass(&self);
-
-    /// Frees all free buffers.
-    fn trim(&self);
-
-    /// Bytes of buffers: their peak, those in use, and those free.
-    fn buffer_bytes(&self) -> BufferBytes;
-
-    /// Resets [`BufferBytes::peak`] to what is in use now.
-    fn reset_peak(&self);
     // Weights.
     /// A matrix `[Σ n_i, k]` from row-major parts `[n_i, k]`, stacked along the outputs and rounded for its role.
     fn pack(&self, parts: &[Source<'_, Self>], k: usize, role: MatrixRole) -> Self::Matrix;

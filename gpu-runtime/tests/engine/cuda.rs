@@ -120,6 +120,30 @@ fn a_run_trains_samples_and_resumes() {
 }
 
 #[test]
+fn decoding_is_launched_as_graphs_and_keeps_its_bits() {
+    simulated("decoding_is_launched_as_graphs_and_keeps_its_bits", ("CUDASIM_SEED", "6"), || {
+        // Without memory that is reused no two passes do the same.
+        let sampled = [0, 64 << 20].map(|activation_bytes| {
+            let gpu = Cuda::open(0, Dtype::Bf16).unwrap();
+            let options = EngineOptions { dtype: Dtype::Bf16, activation_bytes, ..EngineOptions::default() };
+            let models = vec![("m".into(), load(&golden("qwen3")).unwrap())];
+            let mut d = Driver::over(CudaEngine::on_gpu(gpu, models, options).unwrap());
+            d.create("x", Some(lora(4, 1)));
+            d.snapshot("x", "snap");
+            let of = |source, seed| sample(source, tokens(5, 512, seed), 2, params(10, 1.0, 8));
+            let base = d.start(Operation::Sample(Box::new(of(SamplerSource::Base { model: "m".into() }, 6))));
+            let own = d.start(Operation::Sample(Box::new(of(SamplerSource::Snapshot { key: "snap".into() }, 7))));
+            let results = [base, own].map(|id| sample_result(d.take(&id)).sequences);
+            (results, d.engine.backend().gpu().launched_graphs())
+        });
+        let [(plain, none), (with_graphs, launched)] = sampled;
+        assert_eq!(none, 0);
+        assert!(launched >= 4, "{launched}");
+        assert_eq!(plain, with_graphs);
+    });
+}
+
+#[test]
 fn a_run_is_bit_equal_alone_and_with_others() {
     simulated("a_run_is_bit_equal_alone_and_with_others", ("CUDASIM_SEED", "5"), || {
         let [alone, batched] = [false, true].map(|others| train(&mut open("qwen3", Dtype::Bf16), others));

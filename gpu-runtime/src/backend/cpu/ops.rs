@@ -13,9 +13,9 @@ use super::rows::HostRows;
 use super::{Cpu, elementwise, embedding, head, kv, linear, matrix, norm, optimizer, rope, sampling};
 use crate::backend::host::HostParams;
 use crate::backend::{
-    Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, BufferBytes, DeviceInfo, Dtype,
-    EmbeddingGradient, GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, MicrobatchRows,
-    Norm, Rotation, RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
+    Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, DeviceInfo, Dtype, EmbeddingGradient,
+    GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, MicrobatchRows, Norm, Rotation,
+    RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
 };
 use crate::fault::Fault;
 
@@ -47,29 +47,6 @@ impl Backend for Cpu {
 
     fn dtype(&self) -> Dtype {
         self.dtype
-    }
-
-    fn limit_unused(&self, bytes: usize) {
-        self.usage.limit_free(bytes);
-    }
-
-    fn end_pass(&self) {
-        self.usage.next_pass();
-        self.floats.evict_idle();
-        self.words.evict_idle();
-    }
-
-    fn trim(&self) {
-        self.floats.trim();
-        self.words.trim();
-    }
-
-    fn buffer_bytes(&self) -> BufferBytes {
-        BufferBytes { peak: self.usage.peak(), used: self.usage.in_use(), unused: self.usage.free() }
-    }
-
-    fn reset_peak(&self) {
-        self.usage.reset_peak();
     }
 
     fn pack(&self, parts: &[Source<'_, Self>], k: usize, role: MatrixRole) -> Matrix {

@@ -80,6 +80,11 @@ impl CudaDevice {
         Ok(slice)
     }
 
+    /// Passes that were launched as one CUDA graph.
+    pub fn launched_graphs(&self) -> u64 {
+        self.driver.launched_graphs()
+    }
+
     pub(super) fn driver(&self) -> &Arc<Driver> {
         &self.driver
     }

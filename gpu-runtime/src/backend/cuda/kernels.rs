@@ -1,7 +1,6 @@
 //! The kernels: their PTX, and launches whose parameters are checked against it.
 
 use std::collections::BTreeMap;
-use std::ffi::c_void;
 use std::marker::PhantomData;
 
 use super::driver::{Driver, Function};
@@ -140,9 +139,8 @@ impl Kernels {
         if grid[1] > MOST_BLOCKS || grid[2] > MOST_BLOCKS {
             return Err(problem(format!("a grid of {grid:?} is too large")));
         }
-        let mut values: Vec<u64> = arguments.iter().map(|argument| argument.bits).collect();
-        let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|value| (&raw mut *value).cast()).collect();
-        driver.launch(name, kernel.function, grid, threads, &mut pointers)
+        let parameters = arguments.iter().map(|argument| argument.bits).collect();
+        driver.launch(name, kernel.function, grid, threads, parameters)
     }
 }
 

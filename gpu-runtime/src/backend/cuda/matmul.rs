@@ -10,10 +10,12 @@ use cudarc::cublaslt::sys::{
     cublasComputeType_t, cublasLtHandle_t, cublasLtMatmulAlgo_t, cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t,
     cublasLtMatmulPreferenceAttributes_t, cublasLtMatrixLayout_t, cudaDataType,
 };
+use cudarc::driver::sys::CUstream;
 use half::bf16;
 
 use super::driver::Driver;
 use super::error::Extents;
+use super::graphs::Work;
 use super::library::find_matmul;
 use super::{CudaDevice, CudaError, DeviceRows, Result, RowElement};
 
@@ -137,20 +139,54 @@ impl Matmul {
             return Ok(());
         }
         let weight = weight.data().address_of(of_weight.start * inputs..of_weight.end * inputs)?;
-        self.driver.bind()?;
-        let call = Call::new(plan.extents, plan.side, plan.element, (rows.rows(), stride))?;
-        let (one, beta) = (1f32, f32::from(u8::from(accumulate)));
-        let [one, beta] = [&raw const one, &raw const beta].map(<*const f32>::cast::<c_void>);
-        let pointer = |address: u64| address as *mut c_void;
         let to = out.data().address_of(first_column..(rows.rows() - 1) * stride + end)?;
-        let (x, y) = (pointer(rows.data().address()), pointer(to));
-        // SAFETY: layouts are those of the slices, as just checked; handles and factors live until the call returns.
+        let (plan, count) = (*plan, (rows.rows(), stride));
+        let product = Product { handle: self.handle, plan, count, weight, rows: rows.data().address(), to, accumulate };
+        self.driver.queue(Work::Multiply(product))
+    }
+}
+
+/// A GEMM on memory of the device.
+#[derive(Clone)]
+pub(super) struct Product {
+    handle: cublasLtHandle_t,
+    plan: MatmulPlan,
+    /// Rows, and elements from one row of the output to the next.
+    count: (usize, usize),
+    weight: u64,
+    rows: u64,
+    to: u64,
+    accumulate: bool,
+}
+
+// SAFETY: NVIDIA documents a handle of cuBLASLt as usable by several threads.
+unsafe impl Send for Product {}
+
+impl PartialEq for Product {
+    fn eq(&self, other: &Self) -> bool {
+        let of = |product: &Self| {
+            let MatmulPlan { extents, side, element, algorithm } = product.plan;
+            let plan = (extents, side, element, algorithm.data);
+            (product.handle, plan, product.count, product.weight, product.rows, product.to, product.accumulate)
+        };
+        of(self) == of(other)
+    }
+}
+
+impl Product {
+    /// Queues it.
+    pub(super) fn issue(&self, stream: CUstream) -> Result {
+        let Self { handle, plan, count, weight, rows, to, accumulate } = self;
+        let call = Call::new(plan.extents, plan.side, plan.element, *count)?;
+        let (one, beta) = (1f32, f32::from(u8::from(*accumulate)));
+        let [one, beta] = [&raw const one, &raw const beta].map(<*const f32>::cast::<c_void>);
+        let [w, x, y] = [*weight, *rows, *to].map(|address| address as *mut c_void);
+        // SAFETY: layouts are those of the slices, which [`Matmul::run_columns`] has checked and whose uses the stream orders; handles
+        // and factors live until the call returns.
         let called = unsafe {
             let [a, b, c] = [&call.weight, &call.rows, &call.out].map(|layout| layout.0);
-            let algorithm = &raw const plan.algorithm;
-            let (none, stream) = (std::ptr::null_mut(), self.driver.stream().cast());
-            let w = pointer(weight);
-            lt::matmul(self.handle, call.operation.0, one, beta, w, a, x, b, y, c, y, c, algorithm, none, 0, stream)
+            let (none, algorithm) = (std::ptr::null_mut(), &raw const plan.algorithm);
+            lt::matmul(*handle, call.operation.0, one, beta, w, a, x, b, y, c, y, c, algorithm, none, 0, stream.cast())
         };
         called.map_err(|error| CudaError::matmul("cublasLtMatmul", error))
     }

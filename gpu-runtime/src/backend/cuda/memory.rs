@@ -1,6 +1,6 @@
 //! Device memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -22,8 +22,8 @@ pub struct Arena {
 
 #[derive(Default)]
 struct State {
-    /// Addresses of free memory by capacity.
-    free: BTreeMap<usize, Vec<u64>>,
+    /// Addresses of free memory by capacity. The lowest is reused first, so that a pass that repeats has its slices where it had them.
+    free: BTreeMap<usize, BTreeSet<u64>>,
     bytes: BufferBytes,
     /// Most free bytes that are retained; with 0 every slice has memory of its own, of exactly its size.
     limit: usize,
@@ -106,7 +106,7 @@ impl State {
     }
 
     fn reuse(&mut self, capacity: usize) -> Option<u64> {
-        let address = self.free.get_mut(&capacity)?.pop()?;
+        let address = self.free.get_mut(&capacity)?.pop_first()?;
         self.bytes.unused -= capacity;
         self.grow(capacity);
         Some(address)
@@ -119,7 +119,7 @@ impl State {
             return false;
         }
         self.bytes.unused += capacity;
-        self.free.entry(capacity).or_default().push(address);
+        self.free.entry(capacity).or_default().insert(address);
         true
     }
 
@@ -129,7 +129,7 @@ impl State {
             return None;
         }
         let mut entry = self.free.last_entry()?;
-        let (capacity, address) = (*entry.key(), entry.get_mut().pop());
+        let (capacity, address) = (*entry.key(), entry.get_mut().pop_last());
         if entry.get().is_empty() {
             entry.remove();
         }
@@ -196,7 +196,9 @@ impl<T: Element> Slice<T> {
     /// Overwrites the elements from `first` on.
     pub fn write(&mut self, first: usize, values: &[T]) -> Result {
         let to = self.address_of(first..first + values.len())?;
-        if values.is_empty() { Ok(()) } else { self.arena.driver.copy_in(to, values) }
+        // Tables that grow from pass to pass within their memory remain the same work to graphs.
+        let room = if first == 0 && values.len() == self.len { self.capacity } else { size_of_val(values) };
+        if values.is_empty() { Ok(()) } else { self.arena.driver.copy_in(to, values, room) }
     }
 
     /// The elements. Waits for all work on the device.

@@ -7,6 +7,7 @@
 //!
 //! - `driver.rs`: calls of the driver on one device and one stream. All ops run on it, in the order in which they are called.
 //! - `memory.rs`: an [`Arena`] of device memory and typed [`Slice`]s of it.
+//! - `graphs.rs`: CUDA graphs for passes that repeat.
 //! - `kernels.rs`: PTX, as `make kernels` compiles it from `kernels/`, and checked launches.
 //! - `device.rs`: a [`CudaDevice`] joins these; `rows.rs`: rows on it; `facts.rs`: its libraries and its rates.
 //! - `backend/`: the implementation of the trait.
@@ -25,6 +26,7 @@ mod driver;
 mod embedding;
 mod error;
 mod facts;
+mod graphs;
 mod head;
 mod kernels;
 mod latent;

@@ -7,7 +7,7 @@ use crate::backend::host::HostParams;
 use crate::backend::{
     Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, BufferBytes, DeviceInfo, Dtype,
     EmbeddingGradient, GradientSinks, HeadGradient, Held, KV_BLOCK, LinearCall, Logits, LoraSegment, MatrixRole, Norm,
-    Rotation, RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
+    Passes, Rotation, RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
 };
 use crate::fault::Fault;
 
@@ -36,6 +36,20 @@ fn stacked(parts: &[Source<'_, Reference>]) -> Vec<f32> {
     parts.iter().flat_map(|part| part.host().into_owned()).collect()
 }
 
+impl Passes for Reference {
+    fn end_pass(&self) {}
+
+    fn limit_unused(&self, _bytes: usize) {}
+
+    fn trim(&self) {}
+
+    fn buffer_bytes(&self) -> BufferBytes {
+        BufferBytes::default()
+    }
+
+    fn reset_peak(&self) {}
+}
+
 impl Backend for Reference {
     type Rows = Matrix;
     type Lhs = Matrix;
@@ -61,18 +75,6 @@ impl Backend for Reference {
     fn dtype(&self) -> Dtype {
         Dtype::F32
     }
-
-    fn limit_unused(&self, _bytes: usize) {}
-
-    fn end_pass(&self) {}
-
-    fn trim(&self) {}
-
-    fn buffer_bytes(&self) -> BufferBytes {
-        BufferBytes::default()
-    }
-
-    fn reset_peak(&self) {}
 
     fn pack(&self, parts: &[Source<'_, Self>], k: usize, _role: MatrixRole) -> Matrix {
         Matrix::new(stacked(parts), k)

@@ -219,7 +219,11 @@ impl<B: Backend> Sampler<B> {
     /// Runs one pass and returns the requests that it finished.
     fn own_step(&mut self, backend: &B) -> Vec<Completion> {
         let parts = self.prepare();
-        let mut completions = match guarded("sampling pass", || self.run(backend, &parts)) {
+        // Decoding computes one position of each sequence, pass after pass.
+        let repeats = parts.iter().all(|part| part.positions.len() == 1);
+        let mut run =
+            || if repeats { backend.repeated(|| self.run(backend, &parts)) } else { self.run(backend, &parts) };
+        let mut completions = match guarded("sampling pass", &mut run) {
             Ok(()) => Vec::new(),
             Err(fault) => self.isolate(&parts, fault),
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use trainyard_protocol::{Datum, LoraSpec, Tensor};
 
-use crate::backend::{Backend, Dtype, HostBackend};
+use crate::backend::{Backend, Dtype, HostBackend, Passes};
 use crate::collective::Ranks;
 use crate::load::load;
 use crate::loss::{LossFn, PreparedDatum, prepare};

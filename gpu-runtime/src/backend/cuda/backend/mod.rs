@@ -3,6 +3,7 @@
 //! - `elements.rs`: rows in the type of GEMMs. `weights.rs`: matrices, embeddings, vectors. `params.rs`: masters, moments, gradients.
 //! - `rows.rs`: activations. `exchange.rs`: what ranks exchange. `linear.rs`, `low_rank.rs`: linear layers with adapters. `attention.rs`, `head.rs`, `sampling.rs`: these
 //!   ops. `family.rs`, `latent.rs`, `vocabulary.rs`: those of some families and layouts.
+//! - `passes.rs`: memory and graphs of passes.
 //! - `ops.rs`: each op of the trait, delegated to these.
 
 mod attention;
@@ -17,6 +18,7 @@ mod linear;
 mod low_rank;
 mod ops;
 mod params;
+mod passes;
 mod rows;
 mod sampling;
 mod vocabulary;

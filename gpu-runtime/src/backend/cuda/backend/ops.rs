@@ -14,9 +14,9 @@ use super::params::step;
 use super::weights::{Matrix, vector};
 use super::{Cuda, CudaParams};
 use crate::backend::{
-    Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, BufferBytes, DeviceInfo, Dtype,
-    EmbeddingGradient, GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, MicrobatchRows,
-    Norm, Rotation, RowScores, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
+    Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, DeviceInfo, Dtype, EmbeddingGradient,
+    GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, MicrobatchRows, Norm, Rotation,
+    RowScores, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
 };
 use crate::fault::{Fault, guarded};
 use half::bf16;
@@ -68,25 +68,6 @@ impl Backend for Cuda {
 
     fn dtype(&self) -> Dtype {
         self.dtype
-    }
-
-    // Errors of these three are those of a lost device, which the next op reports.
-    fn limit_unused(&self, bytes: usize) {
-        let _ = self.device.arena().limit_unused(bytes);
-    }
-
-    fn end_pass(&self) {}
-
-    fn trim(&self) {
-        let _ = self.device.arena().trim();
-    }
-
-    fn buffer_bytes(&self) -> BufferBytes {
-        self.device.arena().bytes()
-    }
-
-    fn reset_peak(&self) {
-        self.device.arena().reset_peak();
     }
 
     fn pack(&self, parts: &[Source<'_, Self>], k: usize, _role: MatrixRole) -> Matrix {

@@ -9,6 +9,7 @@ mod copies;
 mod counts;
 mod embedding;
 mod faults;
+mod graphs;
 mod head;
 mod latent;
 mod logits;

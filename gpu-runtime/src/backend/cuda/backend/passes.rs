@@ -1,0 +1,45 @@
+//! Passes on a GPU: the arena, and the graphs of those that repeat.
+
+use super::Cuda;
+use crate::backend::{BufferBytes, Passes};
+
+impl Passes for Cuda {
+    /// Its work goes through the device's graphs, and all of it is queued in the end; also where the pass panics.
+    fn repeated<R>(&self, pass: impl FnOnce() -> R) -> R {
+        let open = Open(self);
+        self.device.driver().begin_repeated();
+        let result = pass();
+        std::mem::forget(open);
+        self.done(self.device.driver().end_repeated());
+        result
+    }
+
+    fn end_pass(&self) {}
+
+    // Errors of these are those of a lost device, which the next op reports.
+    fn limit_unused(&self, bytes: usize) {
+        let _ = self.device.arena().limit_unused(bytes);
+    }
+
+    fn trim(&self) {
+        let _ = self.device.arena().trim();
+    }
+
+    fn buffer_bytes(&self) -> BufferBytes {
+        self.device.arena().bytes()
+    }
+
+    fn reset_peak(&self) {
+        self.device.arena().reset_peak();
+    }
+}
+
+/// A pass that may repeat, until it is dropped by a panic.
+struct Open<'a>(&'a Cuda);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        // As above.
+        let _ = self.0.device.driver().end_repeated();
+    }
+}

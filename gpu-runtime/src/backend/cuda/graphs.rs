@@ -1,0 +1,364 @@
+//! CUDA graphs for passes that queue the same work again and again, as those of decoding do: one launch for all of it.
+//!
+//! Between [`Driver::begin_repeated`](super::driver::Driver::begin_repeated) and its end, work is held back as long as a known
+//! sequence began with the same: the same kernels with the same parameters, copies to and from the same addresses. Where the host
+//! waits for the device, a sequence ends. Was all of it known, its graph is launched; else what was held back is queued as it would
+//! have been at once, and the sequence is known from then on. So a graph never runs anything but what the ops of the pass asked for.
+//! Bytes that are copied to the device may differ from pass to pass: they go through page-locked memory, which the graph's copies read.
+#![allow(unsafe_code, reason = "graphs and page-locked memory are handles of the driver, made and released here")]
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
+use cudarc::driver::DriverError;
+use cudarc::driver::result::{self, graph, stream};
+use cudarc::driver::sys::{CUgraph, CUgraphExec, CUgraphInstantiate_flags, CUstreamCaptureMode};
+
+use super::Result;
+use super::driver::{Driver, Function};
+use super::matmul::Product;
+
+/// Work on the stream.
+#[derive(Clone, PartialEq)]
+pub(super) enum Work {
+    /// A kernel, with the bits of its parameters.
+    Launch { name: String, function: Function, grid: [u32; 3], threads: u32, parameters: Vec<u64> },
+    /// Bytes from the host; up to `room` bytes may be overwritten.
+    Write { to: u64, room: usize, bytes: Vec<u8> },
+    /// Bytes of the device.
+    Copy { to: u64, from: u64, bytes: usize },
+    /// Zeros.
+    Clear { at: u64, bytes: usize },
+    /// A GEMM.
+    Multiply(Product),
+}
+
+impl Work {
+    /// Whether a graph that does the one does the other.
+    fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Write { to, room, .. }, Self::Write { to: other_to, room: other_room, .. }) => {
+                (to, room) == (other_to, other_room)
+            }
+            _ => self == other,
+        }
+    }
+
+    /// Without bytes of the host.
+    fn outline(&self) -> Self {
+        match self {
+            Self::Write { to, room, .. } => Self::Write { to: *to, room: *room, bytes: Vec::new() },
+            work => work.clone(),
+        }
+    }
+}
+
+/// Fewer are launched one by one.
+const LEAST_WORK: usize = 8;
+/// More belong to no pass of decoding.
+const MOST_WORK: usize = 1 << 16;
+/// Sequences that are known at most: that which was not seen for longest is forgotten.
+const MOST_KNOWN: usize = 64;
+
+/// What becomes of work that is submitted.
+#[derive(Default)]
+enum Mode {
+    /// It is queued at once.
+    #[default]
+    Direct,
+    /// It is queued at once and noted, because no known sequence begins with it.
+    Noted(Vec<Work>),
+    /// It is held back: these known sequences, by index, begin with it.
+    Held(Vec<Work>, Vec<usize>),
+}
+
+/// Known sequences, and the one that is being submitted.
+#[derive(Default)]
+pub(super) struct Graphs {
+    known: Vec<Known>,
+    mode: Mode,
+    /// Whether work is that of a pass that may repeat.
+    is_open: bool,
+    /// Sequences that were begun.
+    clock: u64,
+    /// How often the host waited for the stream.
+    waits: u64,
+    launched: u64,
+}
+
+struct Known {
+    work: Vec<Work>,
+    graph: Option<Graph>,
+    /// Whether the driver made no graph of it.
+    is_refused: bool,
+    seen: u64,
+}
+
+impl Graphs {
+    /// Graphs that were launched.
+    pub(super) fn launched(&self) -> u64 {
+        self.launched
+    }
+
+    /// Begins a pass that may repeat.
+    pub(super) fn open(&mut self) {
+        self.is_open = true;
+        self.begin();
+    }
+
+    /// Ends it: queues what was held back.
+    pub(super) fn close(&mut self, driver: &Driver) -> Result {
+        let done = self.end_sequence(driver);
+        (self.is_open, self.mode) = (false, Mode::Direct);
+        done
+    }
+
+    fn begin(&mut self) {
+        self.clock += 1;
+        self.mode = match (0..self.known.len()).collect::<Vec<_>>() {
+            known if known.is_empty() => Mode::Noted(Vec::new()),
+            known => Mode::Held(Vec::new(), known),
+        };
+    }
+
+    /// Queues work now or later.
+    pub(super) fn submit(&mut self, driver: &Driver, work: Work) -> Result {
+        match &mut self.mode {
+            Mode::Direct => return driver.issue(&work),
+            Mode::Noted(noted) => {
+                driver.issue(&work)?;
+                noted.push(work);
+                if noted.len() > MOST_WORK {
+                    self.mode = Mode::Direct;
+                }
+            }
+            Mode::Held(held, known) => {
+                known.retain(|index| {
+                    let next = self.known.get(*index).and_then(|known| known.work.get(held.len()));
+                    next.is_some_and(|next| next.is_like(&work))
+                });
+                held.push(work);
+                if known.is_empty() {
+                    let held = std::mem::take(held);
+                    issue_all(driver, &held)?;
+                    self.mode = Mode::Noted(held);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Queues what was held back, because something else is about to be queued. The rest of the sequence is not known.
+    pub(super) fn interrupt(&mut self, driver: &Driver) -> Result {
+        match std::mem::take(&mut self.mode) {
+            Mode::Held(held, _) => issue_all(driver, &held),
+            Mode::Direct | Mode::Noted(_) => Ok(()),
+        }
+    }
+
+    /// The host is about to wait: a sequence ends, and another one begins.
+    pub(super) fn wait(&mut self, driver: &Driver) -> Result {
+        if self.is_open {
+            self.end_sequence(driver)?;
+            self.begin();
+        }
+        self.waits += 1;
+        Ok(())
+    }
+
+    fn end_sequence(&mut self, driver: &Driver) -> Result {
+        match std::mem::take(&mut self.mode) {
+            Mode::Direct => Ok(()),
+            Mode::Noted(noted) => {
+                self.note(&noted);
+                Ok(())
+            }
+            Mode::Held(held, known) => {
+                let whole = |index: &usize| self.known.get(*index).is_some_and(|known| known.work.len() == held.len());
+                match known.iter().copied().find(whole) {
+                    Some(index) => self.run_known(driver, index, &held),
+                    None => {
+                        issue_all(driver, &held)?;
+                        self.note(&held);
+                        Ok(())
+                    }
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, work: &[Work]) {
+        if work.len() < LEAST_WORK {
+            return;
+        }
+        if self.known.len() >= MOST_KNOWN
+            && let Some(oldest) = (0..self.known.len()).min_by_key(|index| self.known[*index].seen)
+        {
+            self.known.swap_remove(oldest);
+        }
+        let work = work.iter().map(Work::outline).collect();
+        self.known.push(Known { work, graph: None, is_refused: false, seen: self.clock });
+    }
+
+    /// Launches the graph of a known sequence, which this work is; makes it first where there is none.
+    fn run_known(&mut self, driver: &Driver, index: usize, work: &[Work]) -> Result {
+        let (clock, waits) = (self.clock, self.waits);
+        let Some(known) = self.known.get_mut(index) else { return issue_all(driver, work) };
+        known.seen = clock;
+        if known.graph.is_none() && !known.is_refused {
+            match Graph::capture(driver, &known.work) {
+                Ok(graph) => known.graph = Some(graph),
+                Err(error) => {
+                    tracing::debug!(%error, "the driver makes no graph of a pass; its work is queued one by one");
+                    known.is_refused = true;
+                }
+            }
+        }
+        let Some(graph) = &mut known.graph else { return issue_all(driver, work) };
+        // Its page-locked memory may still be read by its last launch.
+        if graph.launched_at == Some(waits) {
+            driver.wait_for_stream()?;
+            self.waits += 1;
+        }
+        graph.launch(driver, work)?;
+        graph.launched_at = Some(self.waits);
+        self.launched += 1;
+        Ok(())
+    }
+
+    /// Releases all graphs.
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
+    }
+}
+
+fn issue_all(driver: &Driver, work: &[Work]) -> Result {
+    work.iter().try_for_each(|work| driver.issue(work))
+}
+
+/// A graph, and the memory of the host that its copies read.
+struct Graph {
+    graph: CUgraph,
+    executable: CUgraphExec,
+    staging: PageLocked,
+    /// How often the host had waited for the stream when it was launched.
+    launched_at: Option<u64>,
+}
+
+// SAFETY: handles that the driver accepts from any thread for which the context is current.
+unsafe impl Send for Graph {}
+
+impl Graph {
+    /// Of work that is not run by this.
+    fn capture(driver: &Driver, work: &[Work]) -> Result<Self> {
+        let staged = |work: &Work| if let Work::Write { room, .. } = work { *room } else { 0 };
+        let staging = PageLocked::zeros(driver, work.iter().map(staged).sum())?;
+        let stream = driver.raw_stream();
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // SAFETY: the stream is the driver's own.
+        unsafe { stream::begin_capture(stream, mode) }.map_err(|e| refused("cuStreamBeginCapture", e))?;
+        let mut at = 0;
+        let captured = work.iter().try_for_each(|work| match work {
+            Work::Write { to, room, .. } => {
+                let from = staging.part(at, *room);
+                at += room;
+                // SAFETY: `from` is page-locked and lives as long as the graph; `room` bytes at `to` may be overwritten.
+                unsafe { result::memcpy_htod_async(*to, from, stream) }.map_err(|e| refused("cuMemcpyHtoDAsync", e))
+            }
+            Work::Multiply(product) => product.issue(stream),
+            work => driver.issue(work),
+        });
+        // SAFETY: the capture was begun above. It has to end also where something in it failed.
+        let graph = unsafe { stream::end_capture(stream) }.map_err(|e| refused("cuStreamEndCapture", e));
+        captured?;
+        let graph = graph?;
+        // SAFETY: the graph was just made.
+        match unsafe { graph::instantiate(graph, CUgraphInstantiate_flags(0)) } {
+            Ok(executable) => Ok(Self { graph, executable, staging, launched_at: None }),
+            Err(error) => {
+                // SAFETY: as above; nothing refers to it.
+                let _ = unsafe { graph::destroy(graph) };
+                Err(refused("cuGraphInstantiate", error))
+            }
+        }
+    }
+
+    /// Runs it with the bytes of this work, which is like that of its capture.
+    fn launch(&mut self, driver: &Driver, work: &[Work]) -> Result {
+        let mut at = 0;
+        for work in work {
+            if let Work::Write { room, bytes, .. } = work {
+                self.staging.write(at, bytes);
+                at += room;
+            }
+        }
+        // SAFETY: the graph and the stream live; memory that it refers to is that of slices of this pass, as its work is.
+        unsafe { graph::launch(self.executable, driver.raw_stream()) }.map_err(|e| driver.failed("cuGraphLaunch", e))
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // SAFETY: handles are this value's; the driver retains what still runs.
+        unsafe {
+            let _ = graph::exec_destroy(self.executable);
+            let _ = graph::destroy(self.graph);
+        }
+    }
+}
+
+fn refused(call: &str, error: DriverError) -> super::CudaError {
+    super::CudaError::driver(call, error)
+}
+
+/// Page-locked memory of the host.
+struct PageLocked {
+    /// `None` without a byte.
+    start: Option<NonNull<u8>>,
+    len: usize,
+}
+
+impl PageLocked {
+    fn zeros(driver: &Driver, len: usize) -> Result<Self> {
+        driver.bind()?;
+        if len == 0 {
+            return Ok(Self { start: None, len });
+        }
+        // SAFETY: released by `drop`.
+        let memory = unsafe { result::malloc_host(len, 0) }.map_err(|e| refused("cuMemHostAlloc", e))?;
+        let start = NonNull::new(memory.cast::<u8>());
+        if let Some(start) = start {
+            // SAFETY: the driver returned that many bytes.
+            unsafe { start.write_bytes(0, len) };
+        }
+        Ok(Self { len: start.map_or(0, |_| len), start })
+    }
+
+    /// Some of its bytes; none beyond its end.
+    fn part(&self, from: usize, len: usize) -> &[u8] {
+        let inside = from.checked_add(len).is_some_and(|end| end <= self.len);
+        match self.start.filter(|_| inside) {
+            // SAFETY: within the memory, which is initialised; nothing writes while the slice lives.
+            Some(start) => unsafe { std::slice::from_raw_parts(start.add(from).as_ptr(), len) },
+            None => &[],
+        }
+    }
+
+    /// Overwrites bytes from `at` on.
+    fn write(&mut self, at: usize, bytes: &[u8]) {
+        let inside = at.checked_add(bytes.len()).is_some_and(|end| end <= self.len);
+        if let Some(start) = self.start.filter(|_| inside) {
+            // SAFETY: within the memory, and `bytes` are elsewhere. The device reads it after the launch that follows.
+            unsafe { start.add(at).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
+        }
+    }
+}
+
+impl Drop for PageLocked {
+    fn drop(&mut self) {
+        if let Some(start) = self.start {
+            // SAFETY: the driver's memory, which only the graph of the same owner reads.
+            let _ = unsafe { result::free_host(start.as_ptr().cast::<c_void>()) };
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Passes through a model, and the buffers that they share.
+
+use super::BufferBytes;
+
+/// What a backend does for passes as a whole.
+pub trait Passes {
+    /// Runs a pass that others with the same work may follow, as in decoding: a device may launch that as a whole then. Changes no
+    /// bits.
+    fn repeated<R>(&self, pass: impl FnOnce() -> R) -> R {
+        pass()
+    }
+
+    /// Marks the end of a pass: frees buffers that the last few passes did not use.
+    fn end_pass(&self);
+
+    /// Sets the most bytes of free buffers that are retained between passes.
+    fn limit_unused(&self, bytes: usize);
+
+    /// Frees all free buffers.
+    fn trim(&self);
+
+    /// Bytes of buffers: their peak, those in use, and those free.
+    fn buffer_bytes(&self) -> BufferBytes;
+
+    /// Resets [`BufferBytes::peak`] to what is in use now.
+    fn reset_peak(&self);
+}

@@ -6,14 +6,26 @@ use crate::row::{Binary, Row, Unary, Value};
 use crate::types::Type;
 use crate::value::rounding::{flush, saturate};
 
+/// An f32 that rounds to narrower types as `x` does: cut off, with the last bit set where something was. (`from_f64` of `half` drops the
+/// lower half of an f64, and takes what is just above a tie for one.)
+fn odd(x: f64) -> f32 {
+    let near = x as f32;
+    if f64::from(near) == x {
+        return near;
+    }
+    let bits = near.to_bits();
+    let cut = if f64::from(near).abs() > x.abs() { bits - 1 } else { bits };
+    f32::from_bits(cut | 1)
+}
+
 /// Nearest bf16 of an f64, ties to even; NaN becomes 0x7fff.
 pub(crate) fn to_bf16(x: f64) -> bf16 {
-    if x.is_nan() { bf16::from_bits(0x7fff) } else { bf16::from_f64(x) }
+    if x.is_nan() { bf16::from_bits(0x7fff) } else { bf16::from_f32(odd(x)) }
 }
 
 /// Nearest f16 of an f64, ties to even; NaN becomes 0x7fff.
 pub(crate) fn to_f16(x: f64) -> f16 {
-    if x.is_nan() { f16::from_bits(0x7fff) } else { f16::from_f64(x) }
+    if x.is_nan() { f16::from_bits(0x7fff) } else { f16::from_f32(odd(x)) }
 }
 
 /// Nearest tf32: 10 bits of mantissa, ties away from zero, as `cvt.rna` rounds.

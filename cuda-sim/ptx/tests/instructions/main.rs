@@ -111,6 +111,8 @@ pub(crate) const FLOATS: &[f32] = &[
     -2.5,
     3.0,
     1e-3,
+    // Just above a tie of bf16.
+    0.250_976_6,
     -7.25e4,
     1e30,
     -1e30,

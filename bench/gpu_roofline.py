@@ -30,6 +30,8 @@ BLOCKS, HIDDEN, HEADS, KV_HEADS, DIM, INNER, VOCAB = 36, 4096, 32, 8, 128, 12288
 Q, KV = HEADS * DIM, KV_HEADS * DIM
 QKV = Q + 2 * KV
 RANK, SEQUENCES, LENGTH, CONTEXT = 32, 8, 2048, 2048
+# A pass has 8,192 rows; logits, gradients and the masters of adapters beside the weights.
+PASS_ROWS = 8192
 # Outputs that a GEMM computes at most.
 CHUNK = 8192
 LINEAR = {"q": (HIDDEN, Q), "k": (HIDDEN, KV), "v": (HIDDEN, KV), "o": (Q, HIDDEN)}
@@ -37,17 +39,44 @@ LINEAR |= {"gate": (HIDDEN, INNER), "up": (HIDDEN, INNER), "down": (INNER, HIDDE
 ADAPTER = sum(RANK * (i + o) for i, o in LINEAR.values())
 WEIGHTS = BLOCKS * (HIDDEN * QKV + Q * HIDDEN + 3 * HIDDEN * INNER) + VOCAB * HIDDEN
 
-# Loads of a warp under way at once: a tile of keys and values by asynchronous copies; 4 elsewhere.
-IN_FLIGHT = {"tensor_attention_128": 8}
+# Layers that share an input, and so a launch of each kernel of adapters.
+CALLS = (("q", "k", "v"), ("o",), ("gate", "up"), ("down",))
+
+# Loads of a warp under way at once: asynchronous copies of the next tiles, or loads that the source has before their first use; 4
+# elsewhere.
+IN_FLIGHT = {
+    "tensor_attention_128": 8,
+    "tensor_attention_split_128": 8,
+    "tensor_attention_backward_q_128": 8,
+    "tensor_lora_shrink": 12,
+    "tensor_lora_shrink_backward": 12,
+    "tensor_lora_shrink_few": 16,
+    "tensor_lora_expand": 16,
+    "tensor_lora_expand_backward": 8,
+    "tensor_outer_products": 16,
+    "norm_bf16": 8,
+    "norm_f32": 8,
+    "norm_backward": 8,
+}
+
+# Warps of a multiprocessor, as registers allow (resources.txt); elsewhere RESIDENT_WARPS.
+RESIDENT = {
+    "tensor_attention_128": 8,
+    "tensor_attention_split_128": 12,
+    "tensor_attention_backward_q_128": 8,
+    "tensor_attention_backward_kv_128": 8,
+    "tensor_lora_shrink": 16,
+    "tensor_lora_shrink_backward": 16,
+    "tensor_lora_shrink_few": 32,
+    "tensor_lora_expand": 12,
+    "tensor_lora_expand_backward": 16,
+    "tensor_outer_products": 16,
+}
 
 # How often threads of a block ask for a sector that one of them, or an earlier iteration, has asked for: what the level 1 cache can
 # serve. From the sources; 1 elsewhere.
 REUSE = {
-    "lora_shrink_bf16": 1.8,  # eight warps read one row of inputs, and a row of A each
-    "lora_shrink_backward_bf16": 1.4,  # eight warps read the same sectors of dy
-    "lora_expand_bf16": 16,  # a lane reads a row of B, element by element
-    "lora_expand_backward_bf16": 1.4,  # eight warps read the same dz
-    "outer_products": 8,  # eight warps read the same rows on the right, and one sector on the left
+    "tensor_lora_shrink_few": 2,  # two loads have a sector of A, or of the input
 }
 
 
@@ -64,13 +93,16 @@ def counted() -> dict[tuple[str, str], dict[str, float]]:
 
 COUNTED = counted()
 SHAPE_OF = {
-    "tensor_attention_prepare": "128 rows of 4+1 heads of 128",
-    "kv_write_bf16": "128 rows of 1 head of 128",
+    "tensor_attention_prepare": "1024 rows of 4+1 heads of 128",
+    "kv_write_bf16": "1024 rows of 1 head of 128",
     "row_log_sums": "1x8192",
     "sample": "1x8192",
 }
 DECODED = "1 row of 4+1 heads of 128, 256 keys"
-LORA_GRADIENT = {"A": "of A, 64 rows: 32x256", "B": "of B, 64 rows: 256x32"}
+PREFILLED = "1024 rows of 4+1 heads of 128"
+LORA_MANY = "576 rows of 1024 inputs, 1024 outputs, rank 32"
+LORA_ONE = "1 row of 4096 inputs, 1024 outputs, rank 32"
+LORA_GRADIENT = {"A": "of A, 1024 rows: 32x256", "B": "of B, 1024 rows: 256x32"}
 
 
 def counts_of(kernel: str, shape: str | None) -> dict[str, float]:
@@ -115,7 +147,7 @@ class Work:
         sms = min(SMS, max(1, self.warps / self.per_block))
         sectors, units = c["global_sectors"] * self.units, self.units
         shared = (c["shared_load_bytes"] + c["shared_store_bytes"]) / 128 + c["bank_conflicts"]
-        warps = min(self.warps, SMS * RESIDENT_WARPS)
+        warps = min(self.warps, SMS * RESIDENT.get(self.name, RESIDENT_WARPS))
         missed = 1 / REUSE.get(self.name, 1)
         far = min(missed, self.least / (sectors * 32))
         latency = sum(part * seconds for part, seconds in zip((far, missed - far, 1 - missed), LATENCY, strict=True))
@@ -152,60 +184,70 @@ def copy(bytes_: float, label: str, times: float = 1) -> Work:
 def each(name: str, rows: int, width: int, bytes_: float, times: float = 1, flop: float = 0, launches: float = 0) -> Work:
     """A kernel whose units are elements."""
     elements = rows * width
-    warps = elements / 32 if name.startswith(("activate", "round", "gather", "scatter")) else rows * 8
+    of_thread = 4 if name == "round_to_bf16" else 1
+    warps = elements / 32 / of_thread if name.startswith(("activate", "round", "gather", "scatter")) else rows * 8
     return Work(name, elements * bytes_ * times, elements * flop * times, launches or times, elements * times, warps)
 
 
-def lora(rows: int, kind: str, modules: list[str], times: float = 1) -> list[Work]:
-    """A kernel on adapters of layers: shrink, expand, or either of the backward pass."""
+def ceil(x: float, by: float) -> int:
+    return -int(-x // by)
+
+
+def lora(rows: int, kind: str, times: float = 1) -> list[Work]:
+    """A kernel on adapters of all layers: shrink, expand, or either of the backward pass."""
     side = 0 if kind in ("shrink", "expand_backward") else 1
-    found = Work(f"lora_{kind}_bf16", 0, launches=0)
-    for module in modules:
-        width = LINEAR[module][side]
-        into = 4 * rows * RANK
-        wide = rows * width * (2 if kind.startswith("shrink") else 8)
-        found.least += (into + wide + 2 * RANK * width) * times
-        found.units += rows * RANK * width * times
-        found.flop += 2 * rows * RANK * width * times
-        found.launches += times
-        found.uploads += 2 * times if kind in ("shrink", "shrink_backward") else 0
-    found.warps = rows * 32 if kind == "shrink" else rows * 8 if kind == "shrink_backward" else rows * HIDDEN / 32
-    return [found]
-
-
-def gradients(rows: int, modules: list[str], times: float, fused: bool) -> list[Work]:
-    """Of A and B; `fused`: by GEMMs on tensor cores."""
-    found = []
-    for part in "AB":
-        widths = [LINEAR[module][0 if part == "A" else 1] for module in modules]
-        products = rows * RANK * sum(widths) * times
-        least = 4 * (rows * sum(widths) + len(widths) * rows * RANK + 2 * RANK * sum(widths)) * times
-        name = "outer_products"
-        work = Work(name, least, 2 * products, len(widths) * times, products, 1e9, LORA_GRADIENT[part], uploads=len(widths) * times)
-        if fused:
-            work = Work("GEMM gradients of adapters", least, 2 * products, len(widths) * times, gemm=True)
+    few = rows <= 512
+    name = "tensor_lora_" + kind + ("_few" if kind == "shrink" and few else "")
+    shape = LORA_ONE if kind == "shrink" and few or kind == "expand" and rows <= 64 else LORA_MANY
+    # The line of one row is that of a whole tile of rows.
+    counted_rows = rows if shape == LORA_MANY else ceil(rows, 16 if kind == "shrink" else 64)
+    found, in_pass = [], min(rows, PASS_ROWS)
+    for call in CALLS:
+        widths = [LINEAR[module][side] for module in call]
+        narrow = 4 * rows * RANK * len(call) + 2 * RANK * sum(widths)
+        # Inputs are read once for all layers of a call, as is their gradient.
+        wide = rows * (max(widths) if side == 0 else sum(widths)) * (2 if kind.startswith("shrink") else 8)
+        if kind == "shrink":
+            warps = ceil(in_pass, 16) * RANK / 8 * 16 * len(call) if few else ceil(in_pass, 64) * 4 * len(call)
+        elif kind == "shrink_backward":
+            warps = ceil(in_pass, 64) * 4 * len(call)
+        elif kind == "expand":
+            warps = ceil(in_pass, 64) * 4 * sum(ceil(width, 128) for width in widths)
+        else:
+            warps = ceil(in_pass, 64) * 4 * ceil(max(widths), 64)
+        products = RANK * sum(widths) * times
+        uploads = times if kind.startswith("shrink") else 0
+        work = Work(name, (narrow + wide) * times, 2 * rows * products, times, counted_rows * products, warps, shape, uploads=uploads)
+        work.per_block = 16 if name.endswith("_few") else 4
         found.append(work)
     return found
 
 
-MODULES = list(LINEAR)
+def gradients(rows: int, times: float) -> list[Work]:
+    """Of A and B: a launch for each call has both."""
+    found = []
+    for call in CALLS:
+        blocks = sum(ceil(width, 64) for module in call for width in LINEAR[module])
+        for side, part in enumerate("AB"):
+            widths = [LINEAR[module][side] for module in call]
+            products = rows * RANK * sum(widths) * times
+            # Inputs are read by each layer of the call.
+            least = 4 * (rows * sum(widths) + len(widths) * rows * RANK + 2 * RANK * sum(widths)) * times
+            name, shape = "tensor_outer_products", LORA_GRADIENT[part]
+            found.append(Work(name, least, 2 * products, times / 2, products, 8 * blocks, shape, uploads=times))
+    return found
 
 
 @dataclass
 class Design:
-    """What may change: products of adapters by GEMMs, activations saved in bf16, attention at the rates of published kernels."""
+    """What may change: activations saved in bf16, attention at the rates of published kernels."""
 
-    gradients: bool = False
-    adapters: bool = False
     narrow: bool = False
     attention: bool = False
 
 
-def adapters_of(rows: int, kinds: tuple[str, ...], times: float, design: Design) -> list[Work]:
-    found = [work for kind in kinds for work in lora(rows, kind, MODULES, times)]
-    if not design.adapters:
-        return found
-    return [Work("GEMM adapters", w.least, w.flop, w.launches, gemm=True, uploads=w.uploads) for w in found]
+def adapters_of(rows: int, kinds: tuple[str, ...], times: float) -> list[Work]:
+    return [work for kind in kinds for work in lora(rows, kind, times)]
 
 
 def attention(design: Design, blocks: float) -> list[Work]:
@@ -216,8 +258,8 @@ def attention(design: Design, blocks: float) -> list[Work]:
     least, flop = rows * (Q * 8 + 2 * KV * 2) * blocks, 4 * DIM * pairs * blocks
     if design.attention:
         return [Work("GEMM attention", least, flop * GEMM / 250e12, blocks, gemm=True)]
-    # Of the lines, the one with more tiles for each block of threads: 8, of 33 on average here.
-    return [Work("tensor_attention_128", least, flop, blocks, tiles * blocks, shape=DECODED, per_block=4)]
+    # Of the counted line 17 tiles for each block of threads, 33 on average here.
+    return [Work("tensor_attention_128", least, flop, blocks, tiles * blocks, shape=PREFILLED, per_block=4)]
 
 
 def attention_backward(design: Design, blocks: float) -> list[Work]:
@@ -229,12 +271,13 @@ def attention_backward(design: Design, blocks: float) -> list[Work]:
     zeros = copy(rows * QKV * 4, "memset", blocks)
     if design.attention:
         return [zeros, Work("GEMM attention", least, flop * GEMM / 180e12, blocks, gemm=True)]
+    q, kv = "tensor_attention_backward_q_128", "tensor_attention_backward_kv_128"
     return [
         zeros,
         Work("tensor_attention_prepare", rows * Q * 16 * blocks, 0, blocks, rows * HEADS * blocks),
         # Of five products for each pair, the scores' and the probabilities' gradients are computed by both.
-        Work("tensor_attention_backward_q_128", least, flop * 2 / 5, blocks, tiles * blocks),
-        Work("tensor_attention_backward_kv_128", least, flop * 3 / 5, blocks, steps * blocks),
+        Work(q, least, flop * 2 / 5, blocks, tiles * blocks, shape=PREFILLED, per_block=4),
+        Work(kv, least, flop * 3 / 5, blocks, steps * blocks, shape=PREFILLED, per_block=4),
     ]
 
 
@@ -253,7 +296,7 @@ def block_forward(design: Design, blocks: float) -> list[Work]:
         gemm(rows, HIDDEN, 2 * INNER, "forward", chunked=True, times=blocks),
         each("activate_bf16", rows, INNER, 10, blocks),
         gemm(rows, INNER, HIDDEN, "forward", accumulate=True, chunked=True, times=blocks),
-        *adapters_of(rows, ("shrink", "expand"), blocks, design),
+        *adapters_of(rows, ("shrink", "expand"), blocks),
     ]
 
 
@@ -271,8 +314,8 @@ def block_backward(design: Design) -> list[Work]:
         Work("rotate_back", rows * (Q + KV) * 12 * blocks, 0, blocks, rows * blocks, rows * 40, uploads=blocks),
         Work("head_norm_backward", rows * (Q + KV) * 12 * blocks, 0, blocks, rows * blocks, rows * 40),
         gemm(rows, QKV, HIDDEN, "input gradients", times=blocks),
-        *adapters_of(rows, ("shrink_backward", "expand_backward"), blocks, design),
-        *gradients(rows, MODULES, blocks, design.gradients),
+        *adapters_of(rows, ("shrink_backward", "expand_backward"), blocks),
+        *gradients(rows, blocks),
     ]
 
 
@@ -297,13 +340,11 @@ def ends() -> list[Work]:
         each("norm_backward", rows, HIDDEN, 16),
         Work("squares", 4 * params, 0, 1, params),
         Work("adamw", 28 * params, 0, 1, params),
-        Work("round_to_bf16", 6 * params, 0, 2 * len(MODULES) * BLOCKS, params),
+        Work("round_to_bf16", 6 * params, 0, 2 * len(LINEAR) * BLOCKS, params / 4),
     ]
 
 
 SAVED = 4 * (2 * HIDDEN + 2 * QKV + Q + HEADS + 2 * INNER)
-# A pass has 8,192 rows; logits, gradients and the masters of adapters beside the weights.
-PASS_ROWS = 8192
 
 
 def saved_blocks(device: str, design: Design) -> int:
@@ -320,9 +361,16 @@ def lora_step(device: str, design: Design) -> list[Work]:
 def decode(batch: int, adapters: bool) -> list[Work]:
     """One token for each of `batch` sequences; one adapter for all, or none."""
     b = BLOCKS
-    keys = batch * CONTEXT * 2 * KV * 2 * b
-    attend = Work("tensor_attention_128", keys, 0, b, batch * KV_HEADS * CONTEXT / 32 * b, batch * KV_HEADS * 4, DECODED, per_block=4)
-    on_adapters = [work for kind in ("shrink", "expand") for work in lora(batch, kind, MODULES, b)] if adapters else []
+    keys, splits = batch * CONTEXT * 2 * KV * 2 * b, CONTEXT // 128
+    apart = batch * KV_HEADS < 264
+    # Where splits of keys are not apart, a block of threads has all of them: counted as if they were.
+    warps = batch * KV_HEADS * 4 * (splits if apart else 1)
+    tiles = batch * KV_HEADS * CONTEXT / 32 * b
+    attend = [Work("tensor_attention_split_128", keys, 0, b, tiles, warps, DECODED, per_block=4)]
+    if apart:
+        parts = batch * HEADS * splits
+        attend.append(Work("tensor_attention_join", parts * DIM * 4 * b, 0, b, parts * b, batch * HEADS * 4, DECODED, per_block=4))
+    on_adapters = adapters_of(batch, ("shrink", "expand"), b) if adapters else []
     wide = f"weights, {batch} rows"
     return [
         each("embed_bf16", batch, HIDDEN, 6),
@@ -330,7 +378,7 @@ def decode(batch: int, adapters: bool) -> list[Work]:
         gemm(batch, HIDDEN, QKV, wide, chunked=True, times=b),
         Work("rotate", batch * (Q + KV) * 8 * b, 0, b, batch * b, batch * 40, uploads=b, per_block=4),
         each("kv_write_bf16", batch, 2 * KV, 6, b),
-        attend,
+        *attend,
         each("round_to_bf16", batch, HIDDEN, 6, b),
         copy(batch * HIDDEN * 8, "device copy", 2 * b),
         gemm(batch, Q, HIDDEN, wide, accumulate=True, chunked=True, times=b),
@@ -422,10 +470,8 @@ def print_lora() -> None:
     print_step(merged(works), tokens)
     designs = {
         "as it is": Design(),
-        "gradients of adapters by GEMMs": Design(gradients=True),
-        "and adapters' other products by GEMMs": Design(gradients=True, adapters=True),
-        "and saved activations in bf16": Design(gradients=True, adapters=True, narrow=True),
-        "and attention at 250 and 180 TFLOP/s": Design(gradients=True, adapters=True, narrow=True, attention=True),
+        "saved activations in bf16": Design(narrow=True),
+        "and attention at 250 and 180 TFLOP/s": Design(narrow=True, attention=True),
     }
     print("### Sums\n")
     lines = []

@@ -1,8 +1,8 @@
 """Compiles the CUDA kernels to PTX with NVIDIA's compiler library, which needs no GPU.
 
-compile_kernels.py LIBRARIES SOURCES PTX: each file of SOURCES but the prelude, with the prelude in front, becomes a file of PTX,
-which begins with a checksum of what it was made from, the compiler and its options. A file that begins so already is left alone:
-the compiler numbers registers differently each time.
+compile_kernels.py LIBRARIES SOURCES PTX: each file of SOURCES but the preludes, with the prelude in front (and behind it the one for
+tensor cores, where the file's name begins so), becomes a file of PTX, which begins with a checksum of what it was made from, the
+compiler and its options. A file that begins so already is left alone: the compiler numbers registers differently each time.
 """
 
 import ctypes
@@ -12,9 +12,13 @@ import zlib
 
 OPTIONS = ["--gpu-architecture=compute_80", "--std=c++17", "--fmad=false"]
 PRELUDE = "prelude.cu"
+TENSOR, TENSOR_PRELUDE = "tensor_", "tensor_prelude.cu"
 
 # The kernels have no instruction that is newer, and drivers refuse versions that they do not know: this one is of CUDA 11.0.
 VERSION = ".version 7.0"
+
+# Hints that this version does not have.
+HINT = '.pragma "used_bytes_mask'
 
 
 def compile_source(nvrtc: ctypes.CDLL, name: str, source: bytes) -> str:
@@ -49,20 +53,21 @@ def main() -> None:
     nvrtc = ctypes.CDLL(str(libraries / "libnvrtc.so.12"))
     major, minor = ctypes.c_int(), ctypes.c_int()
     check(nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)), "name its version")
-    prelude = (sources / PRELUDE).read_bytes()
+    prelude, tensor = ((sources / name).read_bytes() for name in (PRELUDE, TENSOR_PRELUDE))
     target.mkdir(exist_ok=True)
-    names = {path.stem for path in sources.glob("*.cu")} - {pathlib.Path(PRELUDE).stem}
+    names = {path.stem for path in sources.glob("*.cu")} - {pathlib.Path(name).stem for name in (PRELUDE, TENSOR_PRELUDE)}
     for old in target.glob("*.ptx"):
         if old.stem not in names:
             old.unlink()
     for name in sorted(names):
-        whole = prelude + (sources / f"{name}.cu").read_bytes()
+        whole = prelude + (tensor if name.startswith(TENSOR) else b"") + (sources / f"{name}.cu").read_bytes()
         head = f"// source {zlib.crc32(whole):08x}, compiler {major.value}.{minor.value}, {' '.join(OPTIONS)}\n"
         result = target / f"{name}.ptx"
         if result.exists() and result.read_text().startswith(head):
             continue
         ptx = compile_source(nvrtc, f"{name}.cu", whole)
         lines = [line.rstrip() for line in ptx.splitlines() if line.strip() and not line.startswith("//")]
+        lines = [line for line in lines if not line.lstrip().startswith(HINT)]
         lines = [VERSION if line.startswith(".version ") else line for line in lines]
         result.write_text(head + "\n".join(lines) + "\n")
 

@@ -8,6 +8,15 @@ use crate::backend::{AttentionShape, KV_BLOCK, Span};
 /// Queries, or keys of the backward pass, of a block of threads, as in `kernels/tensor_attention.cu`.
 pub(super) const ROWS: usize = 64;
 
+/// Keys of a split, as in `kernels/tensor_attention.cu`.
+const SPLIT_KEYS: usize = 4 * KV_BLOCK;
+
+/// With fewer blocks of threads than that (two for each multiprocessor of an H100), splits of keys get blocks of their own.
+const FEW_BLOCKS: usize = 264;
+
+/// Most elements of what splits make for the output.
+const MOST_PARTS: usize = 2 << 20;
+
 /// Widest heads.
 pub(super) const MOST_HEAD_DIM: usize = 128;
 
@@ -41,6 +50,8 @@ pub(super) struct Tiles {
     pub(super) keys: Slice<Tile>,
     /// Whether every row of the batch is of a sequence.
     pub(super) covered: bool,
+    /// The longest sequence.
+    longest: usize,
 }
 
 /// Tiles while they are made.
@@ -50,13 +61,23 @@ pub(super) struct PlannedTiles {
     queries: Vec<Tile>,
     keys: Vec<Tile>,
     covered: usize,
+    longest: usize,
 }
 
 impl Tiles {
     /// No tiles yet, for attention of this shape.
     pub(super) fn planned(shape: &AttentionShape) -> PlannedTiles {
         let shared = shape.heads.checked_div(shape.kv_heads).unwrap_or(1).max(1);
-        PlannedTiles { rows: (ROWS / shared).max(1), queries: Vec::new(), keys: Vec::new(), covered: 0 }
+        PlannedTiles { rows: (ROWS / shared).max(1), queries: Vec::new(), keys: Vec::new(), covered: 0, longest: 0 }
+    }
+
+    /// Splits of the longest sequence's keys, where splits are computed apart from each other: where tiles are too few for a device, as
+    /// in decoding. No bits depend on it.
+    pub(super) fn splits(&self, shape: &AttentionShape, rows: usize) -> Option<usize> {
+        let splits = self.longest.div_ceil(SPLIT_KEYS);
+        let few = self.queries.len() * shape.kv_heads < FEW_BLOCKS;
+        let fits = rows.saturating_mul(shape.q_width()).saturating_mul(splits) <= MOST_PARTS;
+        (few && fits && splits > 1).then_some(splits)
     }
 }
 
@@ -77,13 +98,14 @@ impl PlannedTiles {
             self.keys.push(tile(first, ROWS)?);
         }
         self.covered += span.rows.len();
+        self.longest = self.longest.max(span.start + span.rows.len());
         Ok(())
     }
 
     /// All tiles on the device, of a batch of `rows` rows.
     pub(super) fn upload(self, device: &CudaDevice, rows: usize) -> Result<Tiles> {
-        let Self { queries, keys, covered, .. } = self;
-        Ok(Tiles { queries: device.upload(&queries)?, keys: device.upload(&keys)?, covered: covered == rows })
+        let Self { queries, keys, covered, longest, .. } = self;
+        Ok(Tiles { queries: device.upload(&queries)?, keys: device.upload(&keys)?, covered: covered == rows, longest })
     }
 }
 

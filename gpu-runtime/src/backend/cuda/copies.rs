@@ -70,7 +70,7 @@ pub fn round_bf16(
     let length = range.len();
     let [from, to] = [from.address_of(range)?, to.address_of(first..first + length)?].map(Argument::address);
     let arguments = [from, to, Argument::wide(length as u64)];
-    device.launch("round_to_bf16", blocks(extents, length)?, THREADS as u32, &arguments)
+    device.launch("round_to_bf16", blocks(extents, length.div_ceil(4))?, THREADS as u32, &arguments)
 }
 
 /// Overwrites the elements of `to` from `first` on with some of `from`, plus `offset`.

@@ -27,6 +27,8 @@ pub(super) const PTX: &[(&str, &str)] = &[
     ("scalar_head", include_str!("ptx/scalar_head.ptx")),
     ("sinks", include_str!("ptx/sinks.ptx")),
     ("tensor_attention", include_str!("ptx/tensor_attention.ptx")),
+    ("tensor_lora", include_str!("ptx/tensor_lora.ptx")),
+    ("tensor_outer", include_str!("ptx/tensor_outer.ptx")),
     ("vocabulary", include_str!("ptx/vocabulary.ptx")),
 ];
 

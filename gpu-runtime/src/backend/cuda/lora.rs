@@ -1,9 +1,10 @@
-//! Adapters on linear layers, for rows of any mix of adapters and ranks, and gradients of weights.
+//! Adapters on linear layers, for rows of any mix of adapters and ranks: in bf16 on tensor cores.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::error::Extents;
+use super::kernels::Argument;
 use super::memory::Element;
 use super::rows::column_blocks;
 use super::{CudaDevice, DeviceRows, Result, RowElement, Slice};
@@ -27,6 +28,8 @@ struct Packed {
     b: u64,
     rank: u32,
     scale: f32,
+    column: u32,
+    outputs: u32,
 }
 
 impl Element for Packed {}
@@ -34,229 +37,223 @@ impl Element for Packed {}
 /// No adapter.
 const NONE: u32 = u32::MAX;
 
-/// The adapters of a linear layer and which one each row has, on the device. The grids of its launches depend on the number of rows
-/// and on the largest rank alone. It refers to adapters that have to outlive it.
+/// A layer whose outputs are some columns of rows that it shares with others (q, k and v): its adapters, and each row's.
+pub struct LoraLayer<'a, T: RowElement> {
+    /// The first column.
+    pub column: usize,
+    /// How many.
+    pub outputs: usize,
+    /// At least those that rows have.
+    pub adapters: Vec<DeviceAdapter<'a, T>>,
+    /// The index of each row's adapter.
+    pub rows: Vec<Option<usize>>,
+}
+
+/// Indices of rows' adapters that were uploaded last: the layers of a pass have the same.
+#[derive(Default)]
+pub struct RowIndices(Mutex<Option<(Vec<u32>, Arc<Slice<u32>>)>>);
+
+impl RowIndices {
+    fn upload(&self, device: &CudaDevice, indices: Vec<u32>) -> Result<Arc<Slice<u32>>> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((own, uploaded)) = &*last
+            && *own == indices
+        {
+            return Ok(uploaded.clone());
+        }
+        let uploaded = Arc::new(device.upload(&indices)?);
+        *last = Some((indices, uploaded.clone()));
+        Ok(uploaded)
+    }
+}
+
+/// The adapters of layers with the same input and which one each row has, on the device. The grids of its launches depend on the number
+/// of rows and on the largest extents alone. It refers to adapters that have to outlive it.
 pub struct LoraTable<'a, T: RowElement> {
     adapters: Slice<Packed>,
     packed: Vec<Packed>,
     rows: Arc<Slice<u32>>,
-    /// Number of rows, and the largest rank.
-    counts: [u32; 2],
-    /// (outputs, inputs).
-    layer: (usize, usize),
+    size: Size,
     referred: std::marker::PhantomData<&'a DeviceRows<T>>,
 }
 
-/// Which columns of rows a layer's outputs are.
-#[derive(Clone, Copy, Debug)]
-pub struct WeightColumns {
-    /// The first one.
-    pub first: usize,
-    /// How many.
-    pub count: usize,
+/// Extents of a table.
+#[derive(Clone, Copy)]
+struct Size {
+    rows: u32,
+    layers: u32,
+    /// Adapters of each layer.
+    each: u32,
+    /// How far apart the layers' row indices are; 0 where they are the same.
+    step: u32,
+    /// The largest rank.
+    rank: u32,
+    inputs: u32,
+    /// Most outputs of a layer, and the columns that all of them need.
+    outputs: u32,
+    columns: u32,
 }
 
 impl<'a, T: RowElement> LoraTable<'a, T> {
-    /// Of a layer of (outputs, inputs); `rows` has the index of each row's adapter.
-    pub fn new(
-        device: &CudaDevice,
-        adapters: &[DeviceAdapter<'a, T>],
-        rows: &[Option<usize>],
-        layer: (usize, usize),
-    ) -> Result<Self> {
+    /// Of layers with `inputs` inputs, over the same number of rows.
+    pub fn new(device: &CudaDevice, layers: &[LoraLayer<'a, T>], inputs: usize, last: &RowIndices) -> Result<Self> {
         let extents = Extents("a table of adapters");
-        let (mut packed, mut most) = (Vec::new(), 0);
-        for DeviceAdapter { a, b, scale } in adapters {
-            a.expect(extents, "A", b.width(), layer.1)?;
-            let [_, rank] = b.expect(extents, "B", layer.0, a.rows())?;
-            packed.push(Packed { a: a.data().address(), b: b.data().address(), rank, scale: *scale });
-            most = most.max(rank);
-        }
-        let mut indices = Vec::with_capacity(rows.len());
-        for row in rows {
-            if let Some(index) = row {
-                extents.below("a row's adapter", *index, adapters.len())?;
+        let count = layers.first().map_or(0, |layer| layer.rows.len());
+        let each = layers.iter().map(|layer| layer.adapters.len()).max().unwrap_or(0);
+        let (mut packed, mut indices, mut rank) = (Vec::new(), Vec::new(), 0);
+        let [mut outputs, mut columns] = [0, 0];
+        for layer in layers {
+            extents.equal("a layer's rows", layer.rows.len(), count)?;
+            let [column, own] = [extents.index("a column", layer.column)?, extents.index("outputs", layer.outputs)?];
+            columns = columns.max(extents.index("the last column", layer.column + layer.outputs)?);
+            outputs = outputs.max(own);
+            let begin = packed.len();
+            for DeviceAdapter { a, b, scale } in &layer.adapters {
+                a.expect(extents, "A", b.width(), inputs)?;
+                let [_, own_rank] = b.expect(extents, "B", layer.outputs, a.rows())?;
+                let (a, b) = (a.data().address(), b.data().address());
+                packed.push(Packed { a, b, rank: own_rank, scale: *scale, column, outputs: own });
+                rank = rank.max(own_rank);
             }
-            indices.push(row.map_or(Ok(NONE), |index| extents.index("a row's adapter", index))?);
+            packed.resize(begin + each, Packed::default());
+            let mut own = Vec::with_capacity(count);
+            for row in &layer.rows {
+                if let Some(index) = row {
+                    extents.below("a row's adapter", *index, layer.adapters.len())?;
+                }
+                own.push(row.map_or(Ok(NONE), |index| extents.index("a row's adapter", index))?);
+            }
+            indices.push(own);
         }
-        let counts = [extents.index("the number of rows", rows.len())?, most];
-        let (adapters, rows) = (device.upload(&packed)?, Arc::new(device.upload(&indices)?));
-        Ok(Self { adapters, packed, rows, counts, layer, referred: std::marker::PhantomData })
+        let rows = extents.index("the number of rows", count)?;
+        let same = indices.iter().all(|of| Some(of) == indices.first());
+        let step = if same { 0 } else { rows };
+        let indices = if same { indices.into_iter().next().unwrap_or_default() } else { indices.concat() };
+        let [layers, each] = [extents.index("the layers", layers.len())?, extents.index("the adapters", each)?];
+        let size = Size { rows, layers, each, step, rank, inputs: extents.index("inputs", inputs)?, outputs, columns };
+        let (adapters, rows) = (device.upload(&packed)?, last.upload(device, indices)?);
+        Ok(Self { adapters, packed, rows, size, referred: std::marker::PhantomData })
     }
 
-    /// The same rows with some of the outputs alone.
-    pub fn of_outputs(&self, device: &CudaDevice, outputs: Range<usize>) -> Result<Self> {
-        let (extents, most) = (Extents("a table of adapters"), self.layer.0);
+    /// Of a table with one layer, the same rows with some of the outputs alone, from `column` on.
+    pub fn of_outputs(&self, device: &CudaDevice, outputs: Range<usize>, column: usize) -> Result<Self> {
+        let (extents, most) = (Extents("a table of adapters"), self.size.outputs as usize);
+        extents.equal("the layers", self.size.layers as usize, 1)?;
         extents.check(outputs.end <= most, "the last output", outputs.end, || format!("at most {most}"))?;
+        let [count, column] = [extents.index("outputs", outputs.len())?, extents.index("a column", column)?];
         let part = |adapter: &Packed| {
             let before = outputs.start * adapter.rank as usize * size_of::<T>();
-            Packed { b: adapter.b + before as u64, ..*adapter }
+            Packed { b: adapter.b + before as u64, column, outputs: count, ..*adapter }
         };
         let packed: Vec<Packed> = self.packed.iter().map(part).collect();
         let (adapters, rows) = (device.upload(&packed)?, self.rows.clone());
-        let layer = (outputs.len(), self.layer.1);
-        Ok(Self { adapters, packed, rows, counts: self.counts, layer, referred: std::marker::PhantomData })
+        let size = Size { outputs: count, columns: column.saturating_add(count), ..self.size };
+        Ok(Self { adapters, packed, rows, size, referred: std::marker::PhantomData })
     }
 
     /// The largest rank: the width of what [`Self::shrink`] returns.
     pub fn rank(&self) -> usize {
-        self.counts[1] as usize
+        self.size.rank as usize
     }
 
-    /// `z = scale · (x Aᵀ)`, `[rows, rank]`, unrounded; zeros beyond a row's rank.
+    /// Whether kernels run on tensor cores.
+    const TENSOR: bool = size_of::<T>() < size_of::<f32>();
+
+    fn launch(&self, device: &CudaDevice, name: &str, grid: [u32; 3], threads: u32, of: Call<'_>) -> Result {
+        let Size { rows, each, step, .. } = self.size;
+        let table = [(&self.adapters).into(), (&*self.rows).into(), rows.into(), each.into(), step.into()];
+        let rest: Vec<Argument<'_>> = of.rest.iter().map(|number| (*number).into()).collect();
+        let arguments = [&[of.input], &table[..], &[of.output], &rest[..]].concat();
+        let name = format!("{}lora_{name}", if Self::TENSOR { "tensor_" } else { "" });
+        device.launch(&name, grid, threads, &arguments)
+    }
+
+    /// Rows for what adapters make of all layers' rows, and the check of those that they read.
+    fn narrow(&self, device: &CudaDevice) -> Result<DeviceRows> {
+        DeviceRows::uninitialised(device, self.size.rows as usize * self.size.layers as usize, self.rank())
+    }
+
+    fn expect_narrow(&self, extents: Extents, z: &DeviceRows) -> Result {
+        let rows = self.size.rows as usize * self.size.layers as usize;
+        z.expect(extents, "the rows of ranks", rows, self.rank()).map(|_| ())
+    }
+
+    /// The elements of a row that has all layers' outputs.
+    fn stride<U: RowElement>(&self, extents: Extents, rows: &DeviceRows<U>) -> Result<u32> {
+        let (columns, count) = (self.size.columns as usize, self.size.rows as usize);
+        extents.check(columns <= rows.width(), "the last column", columns, || format!("at most {}", rows.width()))?;
+        extents.check(count <= rows.rows(), "the rows of outputs", rows.rows(), || format!("at least {count}"))?;
+        Ok(rows.extents(extents, "the rows of outputs")?[1])
+    }
+
+    /// `z = scale · (x Aᵀ)` of one layer after the other, `[layers · rows, rank]`, unrounded; zeros beyond a row's rank. On tensor
+    /// cores the inputs are cut into at most 16 parts, as their number decides, whose sums are added in order.
     pub fn shrink(&self, device: &CudaDevice, x: &DeviceRows<T>) -> Result<DeviceRows> {
-        let extents = Extents("lora shrink");
-        let [rows, inputs] = x.expect(extents, "the input", self.counts[0] as usize, self.layer.1)?;
-        let mut z = DeviceRows::uninitialised(device, x.rows(), self.rank())?;
-        let arguments = [
-            x.data().into(),
-            (&self.adapters).into(),
-            (&*self.rows).into(),
-            z.data_mut().into(),
-            inputs.into(),
-            self.counts[1].into(),
-        ];
-        let grid = [rows, self.counts[1].div_ceil(WARPS), 1];
-        device.launch(&format!("lora_shrink_{}", T::SUFFIX), grid, 32 * WARPS, &arguments)?;
+        let Size { rows, layers, rank, inputs, .. } = self.size;
+        x.expect(Extents("lora shrink"), "the input", rows as usize, inputs as usize)?;
+        let mut z = self.narrow(device)?;
+        let of = Call { input: x.data().into(), output: z.data_mut().into(), rest: &[inputs, rank] };
+        if !Self::TENSOR {
+            self.launch(device, "shrink", [rows, rank.div_ceil(8), layers], 256, of)?;
+        } else if rows <= FEW_ROWS {
+            self.launch(device, "shrink_few", [rows.div_ceil(16), rank.div_ceil(8), layers], 512, of)?;
+        } else {
+            self.launch(device, "shrink", [rows.div_ceil(ROWS), rank.div_ceil(32), layers], THREADS, of)?;
+        }
         Ok(z)
     }
 
-    /// `out[.., columns] += z Bᵀ`, along the rank in sequence; z is rounded to `T`.
-    pub fn expand(&self, device: &CudaDevice, z: &DeviceRows, out: &mut DeviceRows, first_column: usize) -> Result {
-        let extents = Extents("lora expand");
-        let [rows, most] = z.expect(extents, "z", self.counts[0] as usize, self.rank())?;
-        let columns = WeightColumns { first: first_column, count: self.layer.0 };
-        let [first, outputs, stride] = columns.of(extents, out, z.rows())?;
+    /// `out[.., columns] += z Bᵀ` for each layer, z rounded to `T`. Along the rank in sequence: in f32 from the old value on, on tensor
+    /// cores from zero, and the sum is added.
+    pub fn expand(&self, device: &CudaDevice, z: &DeviceRows, out: &mut DeviceRows) -> Result {
+        let (extents, Size { rows, layers, rank, outputs, .. }) = (Extents("lora expand"), self.size);
+        self.expect_narrow(extents, z)?;
+        let stride = self.stride(extents, out)?;
+        let of = Call { input: z.data().into(), output: out.data_mut().into(), rest: &[rank, stride] };
+        if Self::TENSOR {
+            return self.launch(device, "expand", [rows.div_ceil(ROWS), outputs.div_ceil(128), layers], THREADS, of);
+        }
         let [threads, blocks] = column_blocks(outputs);
-        let arguments = [
-            z.data().into(),
-            (&self.adapters).into(),
-            (&*self.rows).into(),
-            out.data_mut().into(),
-            outputs.into(),
-            most.into(),
-            stride.into(),
-            first.into(),
-        ];
-        device.launch(&format!("lora_expand_{}", T::SUFFIX), [rows, blocks, 1], threads, &arguments)
+        self.launch(device, "expand", [rows, blocks, layers], threads, of)
     }
 
-    /// `dz = scale · (dy[.., columns] B)`, `[rows, rank]`, unrounded; zeros beyond a row's rank.
-    pub fn shrink_backward(&self, device: &CudaDevice, dy: &DeviceRows<T>, first_column: usize) -> Result<DeviceRows> {
-        let extents = Extents("lora shrink, backward");
-        let columns = WeightColumns { first: first_column, count: self.layer.0 };
-        let [rows, most] = self.counts;
-        let [first, outputs, stride] = columns.of(extents, dy, rows as usize)?;
-        let mut dz = DeviceRows::uninitialised(device, rows as usize, self.rank())?;
-        let arguments = [
-            dy.data().into(),
-            (&self.adapters).into(),
-            (&*self.rows).into(),
-            dz.data_mut().into(),
-            outputs.into(),
-            most.into(),
-            stride.into(),
-            first.into(),
-        ];
-        let grid = [rows, most.div_ceil(32), 1];
-        device.launch(&format!("lora_shrink_backward_{}", T::SUFFIX), grid, 256, &arguments)?;
+    /// `dz = scale · (dy[.., columns] B)` of one layer after the other, `[layers · rows, rank]`, unrounded; zeros beyond a row's rank.
+    /// On tensor cores outputs are cut into parts as [`Self::shrink`] does with inputs.
+    pub fn shrink_backward(&self, device: &CudaDevice, dy: &DeviceRows<T>) -> Result<DeviceRows> {
+        let Size { rows, layers, rank, .. } = self.size;
+        let stride = self.stride(Extents("lora shrink, backward"), dy)?;
+        let mut dz = self.narrow(device)?;
+        let of = Call { input: dy.data().into(), output: dz.data_mut().into(), rest: &[stride, rank] };
+        let [tile, threads] = if Self::TENSOR { [ROWS, THREADS] } else { [1, 256] };
+        self.launch(device, "shrink_backward", [rows.div_ceil(tile), rank.div_ceil(32), layers], threads, of)?;
         Ok(dz)
     }
 
-    /// `dx += dz A`, along the rank in sequence; dz is rounded to `T`.
+    /// `dx += Σ dz A` over the layers in order, dz rounded to `T`. Along the rank in sequence: in f32 from the old value on, on tensor
+    /// cores from zero for each layer, and the sum of the layers' sums is added.
     pub fn expand_backward(&self, device: &CudaDevice, dz: &DeviceRows, dx: &mut DeviceRows) -> Result {
-        let extents = Extents("lora expand, backward");
-        let [rows, most] = dz.expect(extents, "dz", self.counts[0] as usize, self.rank())?;
-        let [_, inputs] = dx.expect(extents, "the gradient of the input", dz.rows(), self.layer.1)?;
+        let (extents, Size { rows, layers, rank, inputs, .. }) = (Extents("lora expand, backward"), self.size);
+        self.expect_narrow(extents, dz)?;
+        dx.expect(extents, "the gradient of the input", rows as usize, inputs as usize)?;
+        let of = Call { input: dz.data().into(), output: dx.data_mut().into(), rest: &[layers, rank, inputs] };
+        if Self::TENSOR {
+            return self.launch(device, "expand_backward", [rows.div_ceil(ROWS), inputs.div_ceil(64), 1], THREADS, of);
+        }
         let [threads, blocks] = column_blocks(inputs);
-        let arguments = [
-            dz.data().into(),
-            (&self.adapters).into(),
-            (&*self.rows).into(),
-            dx.data_mut().into(),
-            inputs.into(),
-            most.into(),
-        ];
-        device.launch(&format!("lora_expand_backward_{}", T::SUFFIX), [rows, blocks, 1], threads, &arguments)
+        self.launch(device, "expand_backward", [rows, blocks, 1], threads, of)
     }
 }
 
-/// Warps of a block that shrinks: each has a column.
-const WARPS: u32 = 8;
-
-impl WeightColumns {
-    /// First column, columns, and elements of a row of rows that have them: at least `count` rows.
-    fn of<T: RowElement>(self, extents: Extents, rows: &DeviceRows<T>, count: usize) -> Result<[u32; 3]> {
-        let end = self.first.saturating_add(self.count);
-        extents.check(end <= rows.width(), "the last column", end, || format!("at most {}", rows.width()))?;
-        extents.check(count <= rows.rows(), "the rows of outputs", rows.rows(), || format!("at least {count}"))?;
-        let [_, stride] = rows.extents(extents, "the rows of outputs")?;
-        Ok([extents.index("a column", self.first)?, extents.index("a column", self.count)?, stride])
-    }
+/// What a launch has beside the table.
+struct Call<'c> {
+    input: Argument<'c>,
+    output: Argument<'c>,
+    rest: &'c [u32],
 }
 
-/// A gradient of a weight over some rows of the batch.
-pub struct OuterProduct<'a> {
-    /// Has `[left, right]` elements from `first` on.
-    pub gradient: &'a mut Slice<f32>,
-    /// The first one of them.
-    pub first: usize,
-    /// First row and number of rows.
-    pub rows: (usize, usize),
-    /// Columns of the left rows.
-    pub left: usize,
-    /// Columns of the right rows.
-    pub right: usize,
-}
+/// Rows of a block on tensor cores, and its threads, as in `kernels/tensor_lora.cu`.
+const ROWS: u32 = 64;
+const THREADS: u32 = 128;
 
-#[derive(Clone, Copy, Default)]
-#[repr(C)]
-struct PackedOuter {
-    out: u64,
-    first: u32,
-    rows: u32,
-    m: u32,
-    n: u32,
-}
-
-impl Element for PackedOuter {}
-
-/// `gradient[m, n] += Σ left[row, m] · right[row, n]` for each of the gradients over its rows, in order; columns are counted from
-/// (first of left, first of right). The gradients of A (`dz`, `x`) and of B (`dy`, `z`), and of weights in f32.
-pub fn outer_products(
-    device: &CudaDevice,
-    left: (&DeviceRows, usize),
-    right: (&DeviceRows, usize),
-    gradients: &mut [OuterProduct<'_>],
-) -> Result {
-    let extents = Extents("gradients of weights");
-    let ((left, left_first), (right, right_first)) = (left, right);
-    let [_, right_stride] = right.expect(extents, "the right rows", left.rows(), right.width())?;
-    let [_, left_stride] = left.extents(extents, "the left rows")?;
-    let (mut packed, mut most) = (Vec::new(), [0, 0]);
-    for gradient in gradients.iter_mut() {
-        let (first, rows) = gradient.rows;
-        extents.check(first.saturating_add(rows) <= left.rows(), "the last row", first.saturating_add(rows), || {
-            format!("at most {}", left.rows())
-        })?;
-        let [_, m, _] = WeightColumns { first: left_first, count: gradient.left }.of(extents, left, left.rows())?;
-        let [_, n, _] = WeightColumns { first: right_first, count: gradient.right }.of(extents, right, left.rows())?;
-        let out = gradient.gradient.address_of(gradient.first..gradient.first + gradient.left * gradient.right)?;
-        most = [most[0].max(m), most[1].max(n)];
-        let [first, rows] = [extents.index("a row", first)?, extents.index("a row", rows)?];
-        packed.push(PackedOuter { out, first, rows, m, n });
-    }
-    let count = extents.index("the number of gradients", packed.len())?;
-    let packed = device.upload(&packed)?;
-    let [left_first, right_first] = [left_first, right_first].map(|first| extents.index("a column", first));
-    let arguments = [
-        left.data().into(),
-        right.data().into(),
-        (&packed).into(),
-        left_stride.into(),
-        left_first?.into(),
-        right_stride.into(),
-        right_first?.into(),
-    ];
-    device.launch("outer_products", [most[1].div_ceil(32), most[0].div_ceil(8), count], 256, &arguments)
-}
+/// Up to so many rows, warps share the inputs of a row rather than the rows: the bits are the same.
+const FEW_ROWS: u32 = 512;

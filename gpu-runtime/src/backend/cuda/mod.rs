@@ -38,6 +38,7 @@ mod memory;
 mod nccl;
 mod norm;
 mod optimizer;
+mod outer;
 mod ranks;
 mod rotary;
 mod routing;
@@ -68,12 +69,13 @@ pub use latent::{
     DeviceLatentRotation, add_rows, columns, head_values, join_columns, join_heads, pad_values, split_heads,
 };
 pub use logits::{change_logits, sample_tokens, score, score_part};
-pub use lora::{DeviceAdapter, LoraTable, OuterProduct, WeightColumns, outer_products};
+pub use lora::{DeviceAdapter, LoraLayer, LoraTable, RowIndices};
 pub use matmul::{Matmul, MatmulPlan, WeightSide};
 pub use memory::{Arena, Slice};
 pub use nccl::{Nccl, NcclId};
 pub use norm::{DeviceNorm, add_norm, norm, norm_backward};
 pub use optimizer::{DeviceStep, adamw};
+pub use outer::{OuterProducts, OuterSide};
 pub use ranks::DeviceRanks;
 pub use rotary::{DeviceRotation, HeadNorms, rotate, rotate_backward};
 pub use routing::{route, route_backward};

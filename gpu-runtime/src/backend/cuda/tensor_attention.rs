@@ -24,9 +24,10 @@ fn kernel(extents: Extents, name: &str, shape: &AttentionShape) -> Result<String
 /// every position up to each row's own. Returns the output, `[rows, q_width]`, and the log-sum-exp of the scaled scores,
 /// `[rows, heads]`; both are zero in rows of no sequence.
 ///
-/// Softmax runs over tiles of [`KV_BLOCK`](crate::backend::KV_BLOCK) keys that begin at a sequence's first token, in order. Queries,
-/// keys, values, and probabilities relative to the running maximum are rounded to bf16, sums are f32. The output is divided by the sum
-/// of the rounded probabilities; the log-sum-exp is of the unrounded ones. Extents have to be those of [`has_tensor_attention`].
+/// Softmax runs over splits of 128 keys that begin at a sequence's first token, in each over tiles of
+/// [`KV_BLOCK`](crate::backend::KV_BLOCK) keys in order, and splits are joined in order. Queries, keys, values, and probabilities
+/// relative to the running maximum are rounded to bf16, sums are f32. The output is divided by the sum of the rounded probabilities; the
+/// log-sum-exp is of the unrounded ones. Extents have to be those of [`has_tensor_attention`].
 pub fn tensor_attention(
     device: &CudaDevice,
     call: DeviceAttention<'_, bf16>,
@@ -35,16 +36,40 @@ pub fn tensor_attention(
 ) -> Result<[DeviceRows; 2]> {
     let extents = Extents("tensor_attention");
     call.check(extents, pool, qkv)?;
-    let (kernel, tiles) = (kernel(extents, "tensor_attention", call.shape)?, &call.spans.tiles);
+    let (shape, tiles) = (call.shape, &call.spans.tiles);
+    let name = kernel(extents, "tensor_attention", shape)?;
     let rows = |width| {
         let new = if tiles.covered { DeviceRows::uninitialised } else { DeviceRows::zeros };
         new(device, qkv.rows(), width)
     };
-    let (mut out, mut log_sums) = (rows(call.shape.q_width())?, rows(call.shape.heads)?);
-    let arguments = [qkv.data().into(), (&tiles.queries).into(), out.data_mut().into(), log_sums.data_mut().into()];
+    let (mut out, mut log_sums) = (rows(shape.q_width())?, rows(shape.heads)?);
+    let (blocks, [heads, kv_heads]) = (extents.index("the tiles", tiles.queries.len())?, call.heads(extents)?);
+    let Some(splits) = tiles.splits(shape, qkv.rows()) else {
+        let arguments = [qkv.data().into(), (&tiles.queries).into(), out.data_mut().into(), log_sums.data_mut().into()];
+        let arguments = [&arguments[..], &call.shape(extents)?].concat();
+        device.launch(&name, [blocks, kv_heads, 1], THREADS, &arguments)?;
+        return Ok([out, log_sums]);
+    };
+    let part = |width: usize| DeviceRows::<f32>::uninitialised(device, qkv.rows(), width * splits);
+    let (mut parts, mut states) = (part(shape.q_width())?, part(shape.heads * 3)?);
+    let arguments = [qkv.data().into(), (&tiles.queries).into(), parts.data_mut().into(), states.data_mut().into()];
     let arguments = [&arguments[..], &call.shape(extents)?].concat();
-    let grid = [extents.index("the tiles", tiles.queries.len())?, call.heads(extents)?[1], 1];
-    device.launch(&kernel, grid, THREADS, &arguments)?;
+    let splits = extents.index("the splits", splits)?;
+    let name = kernel(extents, "tensor_attention_split", shape)?;
+    device.launch(&name, [blocks, kv_heads, splits], THREADS, &arguments)?;
+    let arguments = [
+        parts.data().into(),
+        states.data().into(),
+        (&tiles.queries).into(),
+        out.data_mut().into(),
+        log_sums.data_mut().into(),
+        splits.into(),
+        heads.into(),
+        kv_heads.into(),
+        extents.index("the width of a head", shape.head_dim)?.into(),
+    ];
+    let grid = [blocks, kv_heads, heads.checked_div(kv_heads).unwrap_or(0)];
+    device.launch("tensor_attention_join", grid, THREADS, &arguments)?;
     Ok([out, log_sums])
 }
 
@@ -74,14 +99,15 @@ pub fn tensor_attention_backward(
 
     let narrow = || DeviceRows::<bf16>::uninitialised(device, qkv.rows(), shape.q_width());
     let (mut q16, mut d_out16) = (narrow()?, narrow()?);
-    let mut deltas = DeviceRows::<f32>::uninitialised(device, qkv.rows(), shape.heads)?;
+    let mut sums = DeviceRows::<f32>::uninitialised(device, shape.heads, qkv.rows() * 2)?;
     let arguments = [
         qkv.data().into(),
         out.data().into(),
         d_out.data().into(),
+        log_sums.data().into(),
         q16.data_mut().into(),
         d_out16.data_mut().into(),
-        deltas.data_mut().into(),
+        sums.data_mut().into(),
         heads.into(),
         extents.index("the width of a head", shape.head_dim)?.into(),
         extents.index("the width of q, k and v", qkv.width())?.into(),
@@ -92,10 +118,10 @@ pub fn tensor_attention_backward(
     let arguments = [
         qkv.data().into(),
         (&tiles.queries).into(),
-        log_sums.data().into(),
         d_out.data().into(),
-        deltas.data().into(),
+        sums.data().into(),
         d_qkv.data_mut().into(),
+        rows.into(),
     ];
     let arguments = [&arguments[..], &call.shape(extents)?].concat();
     let grid = [extents.index("the tiles", tiles.queries.len())?, kv_heads, 1];
@@ -103,10 +129,10 @@ pub fn tensor_attention_backward(
     let arguments = [
         q16.data().into(),
         (&tiles.keys).into(),
-        log_sums.data().into(),
         d_out16.data().into(),
-        deltas.data().into(),
+        sums.data().into(),
         d_qkv.data_mut().into(),
+        rows.into(),
     ];
     let arguments = [&arguments[..], &call.shape(extents)?].concat();
     let grid = [extents.index("the tiles", tiles.keys.len())?, kv_heads, 1];

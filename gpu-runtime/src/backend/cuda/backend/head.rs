@@ -5,14 +5,14 @@ use std::ops::Range;
 use half::bf16;
 
 use super::super::{
-    DeviceLogSums, DeviceRows, DeviceTargets, LogitChunk, OuterProduct, Result, Slice, WeightSide, add, logit_gradient,
-    outer_products,
+    DeviceLogSums, DeviceRows, DeviceTargets, LogitChunk, OuterProducts, OuterSide, Result, WeightSide, add,
+    logit_gradient,
 };
 use super::elements::GemmElement;
 use super::linear::chunks;
-use super::low_rank::{ColumnAdapters, LowRank, column_gradients};
+use super::low_rank::{Adapters, LowRankRows};
 use super::{Cuda, CudaParams};
-use crate::backend::{Dtype, GradientSinks, HeadGradient, HeadPart, LinearCall, Targets};
+use crate::backend::{Dtype, GradientSinks, GradientSlot, HeadGradient, HeadPart, LinearCall, Targets};
 
 /// What the forward pass saves for the backward pass.
 pub struct HeadState {
@@ -29,24 +29,26 @@ struct AdaptedHead<'a, T: GemmElement> {
     weight: &'a DeviceRows<T>,
     x: DeviceRows<T>,
     /// Where there are adapters.
-    adapters: Option<ColumnAdapters<'a, T>>,
-    z: LowRank,
+    adapters: Option<Adapters<'a, T>>,
+    z: Option<LowRankRows>,
 }
 
 impl<'a, T: GemmElement> AdaptedHead<'a, T> {
     fn new(cuda: &Cuda, call: &LinearCall<'a, Cuda>, hidden: &DeviceRows) -> Result<Self> {
         let x = T::rounded(&cuda.device, hidden)?;
-        let adapters = cuda.adapters::<T>(call.lora, hidden.rows(), |_| true)?.into_iter().next();
-        let z = adapters.iter().map(|adapters| adapters.shrink(cuda, &x)).collect::<Result<_>>()?;
-        Ok(Self { weight: T::of(&call.weight.0)?, x, adapters, z: LowRank(z) })
+        let adapters = cuda.adapters::<T>(call.lora, hidden.rows(), |_| true)?;
+        let shrunk = |of: &Adapters<'_, T>| Ok(of.low_rank(of.table.shrink(&cuda.device, &x)?));
+        let z = adapters.as_ref().map(shrunk).transpose()?;
+        Ok(Self { weight: T::of(&call.weight.0)?, x, adapters, z })
     }
 
     /// Writes the logits of a chunk of the vocabulary to columns of `out`.
     fn logits(&self, cuda: &Cuda, chunk: &Range<usize>, out: &mut DeviceRows, column: usize) -> Result {
         let plan = cuda.plan::<T>((chunk.len(), self.weight.width()), WeightSide::Inputs)?;
         cuda.matmul.run_columns(&plan, &self.x, (self.weight, chunk.clone()), (out, column), false)?;
-        for (adapters, z) in self.adapters.iter().zip(&self.z.0) {
-            adapters.table.of_outputs(&cuda.device, chunk.clone())?.expand(&cuda.device, &z.rows, out, column)?;
+        if let (Some(adapters), Some(z)) = (&self.adapters, &self.z) {
+            let table = adapters.table.of_outputs(&cuda.device, chunk.clone(), column)?;
+            table.expand(&cuda.device, &z.rows, out)?;
         }
         Ok(())
     }
@@ -142,7 +144,7 @@ impl Cuda {
         let (lse, d) = (device.upload(&lse)?, device.upload(gradient.d_logprobs)?);
         let saved = state.logits.as_ref().map(|logits| super::super::gather(device, logits, gradient.rows));
         let saved = saved.transpose()?;
-        let trained = self.adapters::<T>(call.lora, rows, |segment| segment.trains)?.into_iter().next();
+        let trained = self.adapters::<T>(call.lora, rows, |segment| segment.trains)?;
         let mut dz: Option<DeviceRows> = None;
         let mut dx = DeviceRows::zeros(device, rows, width)?;
         for chunk in chunks(state.tokens, self.chunk) {
@@ -162,42 +164,43 @@ impl Cuda {
             let plan = self.plan::<T>((chunk.len(), width), WeightSide::Outputs)?;
             self.matmul.run(&plan, &rounded, (head.weight, chunk.clone()), &mut dx, true)?;
             if let Some(adapters) = &trained {
-                let part = adapters.table.of_outputs(device, chunk.clone())?.shrink_backward(device, &rounded, 0)?;
+                let part = adapters.table.of_outputs(device, chunk.clone(), 0)?.shrink_backward(device, &rounded)?;
                 match &mut dz {
                     Some(dz) => add(device, dz.data_mut(), part.data())?,
                     None => dz = Some(part),
                 }
             }
+            let mut gradients = OuterProducts::new();
             match sinks {
                 GradientSinks::Full(CudaParams(grads)) => {
-                    let gradient = part_of_unembedding(&mut grads[param], &chunk, (rows, width));
-                    outer_products(device, (&d_logits, 0), (hidden, 0), &mut [gradient])?;
+                    let sides = [OuterSide::new(&d_logits, 0, chunk.len()), OuterSide::new(hidden, 0, width)];
+                    gradients.push(&mut grads[param], chunk.start * width, sides, &[0..rows])?;
                 }
                 GradientSinks::Adapters(sinks) => {
-                    for z in &head.z.0 {
-                        let mut outs = column_gradients(call.lora, z, 1, sinks, |s| (chunk.len(), s.rank));
-                        outs.iter_mut().for_each(|out| out.first += chunk.start * out.right);
-                        outer_products(device, (&d_logits, 0), (&z.rows, 0), &mut outs)?;
+                    let of_z = head.z.iter().flat_map(|z| z.trained(call.lora, 1).map(move |of| (z, of)));
+                    for (z, (layer, GradientSlot { param, first }, segment)) in of_z {
+                        let Some(sink) = sinks.get_mut(segment.group).and_then(Option::as_deref_mut) else { continue };
+                        let sides = [OuterSide::new(&d_logits, 0, chunk.len()), z.side(layer, segment.rank)];
+                        let first = first + chunk.start * segment.rank;
+                        gradients.push(&mut sink.0[param], first, sides, std::slice::from_ref(&segment.rows))?;
                     }
                 }
             }
+            // Rows one by one: what has targets is not cut into sequences here.
+            gradients.launch(device, false)?;
         }
         if let (Some(adapters), Some(dz)) = (&trained, dz) {
             adapters.table.expand_backward(device, &dz, &mut dx)?;
             if let GradientSinks::Adapters(sinks) = sinks {
-                let dz = LowRank(vec![adapters.low_rank(dz)]);
-                self.adapter_gradients(call.lora, Some((&dz, hidden)), None, sinks)?;
+                let (dz, mut gradients) = (adapters.low_rank(dz), OuterProducts::new());
+                for (layer, GradientSlot { param, first }, segment) in dz.trained(call.lora, 0) {
+                    let Some(sink) = sinks.get_mut(segment.group).and_then(Option::as_deref_mut) else { continue };
+                    let sides = [dz.side(layer, segment.rank), OuterSide::new(hidden, 0, width)];
+                    gradients.push(&mut sink.0[param], first, sides, std::slice::from_ref(&segment.rows))?;
+                }
+                gradients.launch(device, false)?;
             }
         }
         Ok(dx)
     }
-}
-
-/// The rows of a chunk of tokens in the gradient of the unembedding.
-fn part_of_unembedding<'a>(
-    gradient: &'a mut Slice<f32>,
-    chunk: &Range<usize>,
-    (rows, width): (usize, usize),
-) -> OuterProduct<'a> {
-    OuterProduct { gradient, first: chunk.start * width, rows: (0, rows), left: chunk.len(), right: width }
 }

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::super::{DeviceRows, OuterProduct, Result, WeightSide, add_bias, bias_backward, outer_products};
+use super::super::{DeviceRows, OuterProducts, OuterSide, Result, WeightSide, add_bias, bias_backward};
 use super::elements::{Elements, GemmElement, OutputGradient};
-use super::low_rank::LowRank;
+use super::low_rank::{LowRank, within};
 use super::{Cuda, CudaParams};
 use crate::backend::{Dtype, LinearCall, WeightPart};
 use half::bf16;
@@ -46,11 +46,11 @@ impl Cuda {
             let first = chunk.start;
             self.matmul.run_columns(&plan, x, (weight, chunk), (out, first), residual.is_some())?;
         }
-        let mut low_rank = Vec::new();
-        for adapters in self.adapters::<T>(call.lora, x.rows(), |_| true)? {
-            let z = adapters.shrink(self, x)?;
-            adapters.table.expand(&self.device, &z.rows, out, adapters.column)?;
-            low_rank.push(z);
+        let mut low_rank = None;
+        if let Some(adapters) = self.adapters::<T>(call.lora, x.rows(), |_| true)? {
+            let z = adapters.table.shrink(&self.device, x)?;
+            adapters.table.expand(&self.device, &z, out)?;
+            low_rank = Some(adapters.low_rank(z));
         }
         if let Some(bias) = call.bias {
             add_bias(&self.device, bias, x.rows(), out)?;
@@ -80,11 +80,11 @@ impl Cuda {
         let (dy, weight, extents) = (T::of_gradient(dy)?, T::of(&call.weight.0)?, call.weight.extents());
         let plan = self.plan::<T>(extents, WeightSide::Outputs)?;
         self.matmul.run(&plan, dy, (weight, 0..extents.0), dx, false)?;
-        let mut low_rank = Vec::new();
-        for adapters in self.adapters::<T>(call.lora, dy.rows(), |segment| segment.trains)? {
-            let dz = adapters.shrink_backward(self, dy)?;
-            adapters.table.expand_backward(&self.device, &dz.rows, dx)?;
-            low_rank.push(dz);
+        let mut low_rank = None;
+        if let Some(adapters) = self.adapters::<T>(call.lora, dy.rows(), |segment| segment.trains)? {
+            let dz = adapters.table.shrink_backward(&self.device, dy)?;
+            adapters.table.expand_backward(&self.device, &dz, dx)?;
+            low_rank = Some(adapters.low_rank(dz));
         }
         Ok(LowRank(low_rank))
     }
@@ -93,14 +93,18 @@ impl Cuda {
     pub(super) fn weight_gradients_of(
         &self,
         parts: &[WeightPart],
+        sequences: &[Range<usize>],
         x: &DeviceRows,
         dy: &DeviceRows,
         CudaParams(grads): &mut CudaParams,
     ) -> Result {
-        for WeightPart { weight, bias, column, outputs } in parts {
-            let (gradient, rows) = (&mut grads[*weight], (0, x.rows()));
-            let product = OuterProduct { gradient, first: 0, rows, left: *outputs, right: x.width() };
-            outer_products(&self.device, (dy, *column), (x, 0), &mut [product])?;
+        let (mut gradients, sequences) = (OuterProducts::new(), within(sequences, &(0..x.rows())));
+        for WeightPart { weight, column, outputs, .. } in parts {
+            let sides = [OuterSide::new(dy, *column, *outputs), OuterSide::new(x, 0, x.width())];
+            gradients.push(&mut grads[*weight], 0, sides, &sequences)?;
+        }
+        gradients.launch(&self.device, self.dtype == Dtype::Bf16)?;
+        for WeightPart { bias, column, outputs, .. } in parts {
             if let Some(bias) = bias {
                 bias_backward(&self.device, dy, *column..column + outputs, &mut grads[*bias])?;
             }

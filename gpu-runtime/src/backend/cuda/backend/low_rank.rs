@@ -1,129 +1,138 @@
-//! Adapters on linear layers: the segments of a call as tables of the device, one for each column where segments begin.
+//! Adapters on linear layers: the segments of a call as one table of the device, with a layer for each column where segments begin.
 
 use std::ops::Range;
 
-use super::super::{DeviceAdapter, DeviceRows, LoraTable, OuterProduct, Result, outer_products, part_of_rows};
+use super::super::{DeviceAdapter, DeviceRows, LoraLayer, LoraTable, OuterProducts, OuterSide, Result, part_of_rows};
 use super::elements::GemmElement;
 use super::{Cuda, CudaParams};
-use crate::backend::{GradientSlot, LoraSegment};
+use crate::backend::{Dtype, GradientSlot, LoraSegment};
 
 /// For each segment of a call `scale · (x Aᵀ)`, or the gradient with respect to `x Aᵀ`.
-pub struct LowRank(pub(super) Vec<LowRankColumn>);
+pub struct LowRank(pub(super) Option<LowRankRows>);
 
-/// That of the segments that begin at a column.
-pub(super) struct LowRankColumn {
-    /// `[rows, rank]` of the batch, with the largest rank.
+/// The columns where segments begin, and for each of them the indices of the segments and their rows.
+type Columns = Vec<(usize, Vec<(usize, Range<usize>)>)>;
+
+/// That of all segments.
+pub(super) struct LowRankRows {
+    /// `[columns · rows of the batch, rank]`, with the largest rank.
     pub(super) rows: DeviceRows,
-    /// Indices of the segments, and their rows.
-    segments: Vec<(usize, Range<usize>)>,
+    columns: Columns,
+}
+
+impl LowRankRows {
+    /// Rows of the batch.
+    fn count(&self) -> usize {
+        self.rows.rows() / self.columns.len().max(1)
+    }
+
+    /// Those of a segment, as a side of gradients.
+    pub(super) fn side(&self, layer: usize, rank: usize) -> OuterSide<'_> {
+        OuterSide { rows: &self.rows, first_row: layer * self.count(), column: 0, count: rank }
+    }
+
+    /// The layer of each segment with a gradient of A (0) or B (1), the index of its sink, and the segment.
+    pub(super) fn trained<'s, 'l>(
+        &'s self,
+        lora: &'s [LoraSegment<'l, Cuda>],
+        which: usize,
+    ) -> impl Iterator<Item = (usize, GradientSlot, &'s LoraSegment<'l, Cuda>)> {
+        let layers = self.columns.iter().enumerate();
+        let segments = layers.flat_map(|(layer, (_, segments))| segments.iter().map(move |of| (layer, of.0)));
+        segments.filter_map(move |(layer, index)| {
+            let segment = lora.get(index)?;
+            Some((layer, segment.grads[which].filter(|_| segment.trains)?, segment))
+        })
+    }
 }
 
 impl LowRank {
     /// That of a segment, `[rows of the segment, rank]`; without rows where it has none.
     pub(super) fn of_segment(&self, cuda: &Cuda, segment: usize, rank: usize) -> Result<DeviceRows> {
-        let of = |column: &LowRankColumn| {
-            let found = column.segments.iter().find(|(index, _)| *index == segment);
-            found.map(|(_, rows)| part_of_rows(&cuda.device, &column.rows, rows.clone(), rank))
-        };
-        let found = self.0.iter().find_map(of);
-        found.unwrap_or_else(|| DeviceRows::uninitialised(&cuda.device, 0, rank))
+        let Some(own) = &self.0 else { return DeviceRows::uninitialised(&cuda.device, 0, rank) };
+        for (layer, (_, segments)) in own.columns.iter().enumerate() {
+            if let Some((_, rows)) = segments.iter().find(|(index, _)| *index == segment) {
+                let first = layer * own.count();
+                return part_of_rows(&cuda.device, &own.rows, first + rows.start..first + rows.end, rank);
+            }
+        }
+        DeviceRows::uninitialised(&cuda.device, 0, rank)
     }
 }
 
-/// The segments that begin at a column.
-pub(super) struct ColumnAdapters<'a, T: GemmElement> {
-    pub(super) column: usize,
+/// The adapters of a call.
+pub(super) struct Adapters<'a, T: GemmElement> {
     pub(super) table: LoraTable<'a, T>,
-    segments: Vec<(usize, Range<usize>)>,
+    columns: Columns,
 }
 
-impl<T: GemmElement> ColumnAdapters<'_, T> {
-    /// `scale · (x Aᵀ)`.
-    pub(super) fn shrink(&self, cuda: &Cuda, x: &DeviceRows<T>) -> Result<LowRankColumn> {
-        Ok(self.low_rank(self.table.shrink(&cuda.device, x)?))
-    }
-
-    /// `scale · (dy B)`.
-    pub(super) fn shrink_backward(&self, cuda: &Cuda, dy: &DeviceRows<T>) -> Result<LowRankColumn> {
-        Ok(self.low_rank(self.table.shrink_backward(&cuda.device, dy, self.column)?))
-    }
-
-    pub(super) fn low_rank(&self, rows: DeviceRows) -> LowRankColumn {
-        LowRankColumn { rows, segments: self.segments.clone() }
+impl<T: GemmElement> Adapters<'_, T> {
+    pub(super) fn low_rank(&self, rows: DeviceRows) -> LowRankRows {
+        LowRankRows { rows, columns: self.columns.clone() }
     }
 }
 
 impl Cuda {
-    /// The adapters of segments over a batch of `rows` rows, column by column. Those for which `counts` does not hold add nothing.
+    /// The adapters of segments over a batch of `rows` rows, if there are any. Those for which `counts` does not hold add nothing.
     pub(super) fn adapters<'a, T: GemmElement>(
         &self,
         lora: &[LoraSegment<'a, Self>],
         rows: usize,
         counts: impl Fn(&LoraSegment<'a, Self>) -> bool,
-    ) -> Result<Vec<ColumnAdapters<'a, T>>> {
-        let mut columns: Vec<usize> = Vec::new();
-        for segment in lora {
-            if !columns.contains(&segment.column) {
-                columns.push(segment.column);
+    ) -> Result<Option<Adapters<'a, T>>> {
+        let Some(first) = lora.first() else { return Ok(None) };
+        let (mut columns, mut layers): (Columns, Vec<LoraLayer<'a, T>>) = (Vec::new(), Vec::new());
+        for (index, segment) in lora.iter().enumerate() {
+            let known = columns.iter().position(|(column, _)| *column == segment.column);
+            let at = known.unwrap_or(columns.len());
+            if known.is_none() {
+                columns.push((segment.column, Vec::new()));
+                let (column, outputs) = (segment.column, segment.extents.0);
+                layers.push(LoraLayer { column, outputs, adapters: Vec::new(), rows: vec![None; rows] });
             }
+            let ((_, segments), layer) = (&mut columns[at], &mut layers[at]);
+            if counts(segment) {
+                layer.rows[segment.rows.clone()].fill(Some(layer.adapters.len()));
+            }
+            let (a, b) = (T::of(&segment.a.0)?, T::of(&segment.b.0)?);
+            layer.adapters.push(DeviceAdapter { a, b, scale: segment.scale });
+            segments.push((index, segment.rows.clone()));
         }
-        let of = |column: usize| {
-            let (mut adapters, mut of_row, mut segments, mut layer) =
-                (Vec::new(), vec![None; rows], Vec::new(), (0, 0));
-            for (index, segment) in lora.iter().enumerate().filter(|(_, segment)| segment.column == column) {
-                if counts(segment) {
-                    of_row[segment.rows.clone()].fill(Some(adapters.len()));
-                }
-                let (a, b) = (T::of(&segment.a.0)?, T::of(&segment.b.0)?);
-                adapters.push(DeviceAdapter { a, b, scale: segment.scale });
-                segments.push((index, segment.rows.clone()));
-                layer = segment.extents;
-            }
-            let table = LoraTable::new(&self.device, &adapters, &of_row, layer)?;
-            Ok(ColumnAdapters { column, table, segments })
-        };
-        columns.into_iter().map(of).collect()
+        let table = LoraTable::new(&self.device, &layers, first.extents.1, &self.row_indices)?;
+        Ok(Some(Adapters { table, columns }))
     }
 
-    /// Adds the gradients of A, `dzᵀ x`, and of B, `dyᵀ z`, of the segments that train and whose group has a sink; each may be left
-    /// out.
+    /// Adds the gradients of A, `dzᵀ x`, and of B, `dyᵀ z`, of the segments that train and whose group has a sink; that of B may be
+    /// left out. On tensor cores where the type is bf16.
     pub(super) fn adapter_gradients(
         &self,
         lora: &[LoraSegment<'_, Self>],
-        a: Option<(&LowRank, &DeviceRows)>,
-        b: Option<(&LowRank, &DeviceRows)>,
+        sequences: &[Range<usize>],
+        a: (&LowRank, &DeviceRows),
+        b: (&LowRank, &DeviceRows),
         sinks: &mut [Option<&mut CudaParams>],
     ) -> Result {
-        for column in a.iter().flat_map(|(dz, _)| &dz.0) {
-            let Some((_, x)) = a else { continue };
-            let mut outs = column_gradients(lora, column, 0, sinks, |segment| (segment.rank, segment.extents.1));
-            outer_products(&self.device, (&column.rows, 0), (x, 0), &mut outs)?;
+        let mut gradients = OuterProducts::new();
+        for (which, (low_rank, wide)) in [a, b].into_iter().enumerate() {
+            let Some(low_rank) = &low_rank.0 else { continue };
+            for (layer, GradientSlot { param, first }, segment) in low_rank.trained(lora, which) {
+                let Some(sink) = sinks.get_mut(segment.group).and_then(Option::as_deref_mut) else { continue };
+                let (narrow, (outputs, inputs)) = (low_rank.side(layer, segment.rank), segment.extents);
+                let sides = match which {
+                    0 => [narrow, OuterSide::new(wide, 0, inputs)],
+                    _ => [OuterSide::new(wide, segment.column, outputs), narrow],
+                };
+                gradients.push(&mut sink.0[param], first, sides, &within(sequences, &segment.rows))?;
+            }
         }
-        for column in b.iter().flat_map(|(z, _)| &z.0) {
-            let Some((_, dy)) = b else { continue };
-            let first = column.segments.first().and_then(|(index, _)| lora.get(*index)).map_or(0, |s| s.column);
-            let mut outs = column_gradients(lora, column, 1, sinks, |segment| (segment.extents.0, segment.rank));
-            outer_products(&self.device, (dy, first), (&column.rows, 0), &mut outs)?;
-        }
-        Ok(())
+        gradients.launch(&self.device, self.dtype == Dtype::Bf16)
     }
 }
 
-/// The places of the gradients of A (0) or B (1) of a column's segments, each of a group of its own.
-pub(super) fn column_gradients<'s>(
-    lora: &[LoraSegment<'_, Cuda>],
-    column: &LowRankColumn,
-    which: usize,
-    sinks: &'s mut [Option<&mut CudaParams>],
-    extents: impl Fn(&LoraSegment<'_, Cuda>) -> (usize, usize),
-) -> Vec<OuterProduct<'s>> {
-    let of_group = |(group, sink): (usize, &'s mut Option<&mut CudaParams>)| {
-        let own = column.segments.iter().filter_map(|(index, _)| lora.get(*index));
-        let segment = own.into_iter().find(|segment| segment.group == group && segment.trains)?;
-        let (params, GradientSlot { param, first }) = (sink.as_deref_mut()?, segment.grads[which]?);
-        let (left, right) = extents(segment);
-        let rows = (segment.rows.start, segment.rows.len());
-        Some(OuterProduct { gradient: &mut params.0[param], first, rows, left, right })
-    };
-    sinks.iter_mut().enumerate().filter_map(of_group).collect()
+/// The sequences of a segment; all of its rows as one where none are known.
+pub(super) fn within(sequences: &[Range<usize>], rows: &Range<usize>) -> Vec<Range<usize>> {
+    let part = |of: &Range<usize>| of.start.max(rows.start)..of.end.min(rows.end);
+    let own: Vec<_> = sequences.iter().map(part).filter(|part| !part.is_empty()).collect();
+    let covered = own.iter().map(Range::len).sum::<usize>() == rows.len();
+    if covered { own } else { vec![rows.clone()] }
 }

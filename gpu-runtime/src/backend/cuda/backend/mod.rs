@@ -29,7 +29,7 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use self::params::CudaParams;
-use super::{CudaDevice, CudaError, Matmul, MatmulPlan, Result, RowElement, WeightSide};
+use super::{CudaDevice, CudaError, Matmul, MatmulPlan, Result, RowElement, RowIndices, WeightSide};
 use crate::backend::Dtype;
 use crate::fault::{DeviceFault, Fault};
 
@@ -46,13 +46,16 @@ const CHUNK: usize = 8192;
 ///
 /// Differences from the contracts of the trait:
 /// - A linear layer's residual is added to the sum of the products, not first.
-/// - Ranks exchange rows and gradients by NCCL once they are connected. Then every error is final, too little memory included: the
-///   other ranks wait for this one.
+/// - In bf16 what adapters add, and the gradient of an input by them, is summed along the rank from zero, and then added. Both sides of
+///   gradients of weights are rounded, but for those of the unembedding and of adapters on it.
+/// - Collectives of rows go through the host.
 pub struct Cuda {
     device: Arc<CudaDevice>,
     matmul: Matmul,
     /// By extents, side and whether elements are bf16.
     plans: Mutex<BTreeMap<(usize, usize, bool, bool), MatmulPlan>>,
+    /// Of the adapters of the last pass's rows.
+    row_indices: RowIndices,
     dtype: Dtype,
     chunk: usize,
 }
@@ -70,7 +73,7 @@ impl Cuda {
     /// On an open device.
     pub(super) fn on(device: CudaDevice, dtype: Dtype) -> Result<Self> {
         let matmul = Matmul::new(&device)?;
-        Ok(Self { device: Arc::new(device), matmul, plans: Mutex::default(), dtype, chunk: CHUNK })
+        Ok(Self { device, matmul, plans: Mutex::default(), row_indices: RowIndices::default(), dtype, chunk: CHUNK })
     }
 
     /// With other chunks of outputs, for tests.

@@ -243,24 +243,24 @@ impl Backend for Cuda {
     fn lora_gradients(
         &self,
         lora: &[LoraSegment<'_, Self>],
-        _sequences: &[Range<usize>],
+        sequences: &[Range<usize>],
         x: &Held<'_, DeviceRows>,
         dy: &OutputGradient<'_>,
         [z, dz]: [&LowRank; 2],
         sinks: &mut [Option<&mut CudaParams>],
     ) {
-        self.done(self.adapter_gradients(lora, Some((dz, &**x)), Some((z, &*dy.rows)), sinks));
+        self.done(self.adapter_gradients(lora, sequences, (dz, &**x), (z, &*dy.rows), sinks));
     }
 
     fn weight_gradients(
         &self,
         parts: &[WeightPart],
-        _sequences: &[Range<usize>],
+        sequences: &[Range<usize>],
         x: &Held<'_, DeviceRows>,
         dy: &OutputGradient<'_>,
         grads: &mut CudaParams,
     ) {
-        self.done(self.weight_gradients_of(parts, x, &dy.rows, grads));
+        self.done(self.weight_gradients_of(parts, sequences, x, &dy.rows, grads));
     }
 
     fn rotate(&self, rotation: &Rotation<'_, Self>, qkv: &mut DeviceRows, save: bool) -> Option<DeviceRows> {

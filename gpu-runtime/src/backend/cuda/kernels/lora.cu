@@ -1,139 +1,110 @@
-// What adapters add to linear layers, for rows of any mix of adapters: a table of adapters and each row's index in it are on the
-// device, so that the grid depends on the number of rows and on the largest rank alone. blockIdx.x is the row.
+// What adapters in f32 add to linear layers, without tensor cores, for rows of any mix of adapters, and gradients of weights in f32.
+// Tables are those of tensor_lora.cu, which has the kernels for bf16. blockIdx.x is the row, blockIdx.z the layer.
 
 struct Adapter {
-  // A, [rank, inputs], and B, [outputs, rank], in f32 or bf16.
-  const void* a;
-  const void* b;
+  // A, [rank, inputs], and B, [outputs, rank].
+  const float* a;
+  const float* b;
   u32 rank;
   float scale;
+  // The layer's first column among outputs, and how many it has.
+  u32 column, outputs;
 };
+
+#define TABLE const Adapter *adapters, const u32 *rows, u32 count, u32 each, u32 step
 
 constexpr u32 NONE = 0xffffffffu, TILE = 32;
 
-// z = scale · (x Aᵀ): a warp has one column of z; zeros beyond the adapter's rank and in rows without one.
-template <typename T>
-__device__ __forceinline__ void shrink(const T* x, const Adapter* adapters, const u32* rows, float* z, u32 inputs, u32 most) {
-  u32 r = blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32, index = rows[blockIdx.x];
+// z = scale · (x Aᵀ), [layer][row][most]: a warp has one column of z; zeros beyond the adapter's rank and in rows without one.
+extern "C" __global__ void lora_shrink(const float* x, TABLE, float* z, u32 width, u32 most) {
+  u32 r = blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32, index = rows[(u64)blockIdx.z * step + blockIdx.x];
   if (r >= most) return;
+  const Adapter* adapter = adapters + blockIdx.z * each + index;
   float sum = 0;
-  if (index != NONE && r < adapters[index].rank) {
-    const T* a = (const T*)adapters[index].a + (u64)r * inputs;
-    x += (u64)blockIdx.x * inputs;
-    for (u32 i = lane_id(); i < inputs; i += 32) sum = fmaf(load(x + i), load(a + i), sum);
-    sum = warp_sum(sum) * adapters[index].scale;
+  if (index != NONE && r < adapter->rank) {
+    const float* a = adapter->a + (u64)r * width;
+    x += (u64)blockIdx.x * width;
+    for (u32 i = lane_id(); i < width; i += 32) sum = fmaf(x[i], a[i], sum);
+    sum = warp_sum(sum) * adapter->scale;
   }
-  if (lane_id() == 0) z[(u64)blockIdx.x * most + r] = sum;
+  if (lane_id() == 0) z[((u64)blockIdx.z * count + blockIdx.x) * most + r] = sum;
 }
 
-extern "C" __global__ void lora_shrink_f32(const float* x, const Adapter* adapters, const u32* rows, float* z, u32 inputs,
-                                           u32 most) {
-  shrink(x, adapters, rows, z, inputs, most);
-}
-
-extern "C" __global__ void lora_shrink_bf16(const u16* x, const Adapter* adapters, const u32* rows, float* z, u32 inputs,
-                                            u32 most) {
-  shrink(x, adapters, rows, z, inputs, most);
-}
-
-// out[.., column..] += z Bᵀ, along the rank in sequence; z is rounded as B's elements are.
-template <typename T>
-__device__ __forceinline__ void expand(const float* z, const Adapter* adapters, const u32* rows, float* out, u32 outputs,
-                                       u32 most, u32 stride, u32 column) {
-  u32 n = blockIdx.y * blockDim.x + threadIdx.x, index = rows[blockIdx.x];
-  if (n >= outputs || index == NONE) return;
-  u32 rank = adapters[index].rank;
-  const T* b = (const T*)adapters[index].b + (u64)n * rank;
-  z += (u64)blockIdx.x * most;
-  float* to = out + (u64)blockIdx.x * stride + column + n;
+// out[.., columns] += z Bᵀ, along the rank in sequence.
+extern "C" __global__ void lora_expand(const float* z, TABLE, float* out, u32 most, u32 stride) {
+  u32 n = blockIdx.y * blockDim.x + threadIdx.x, index = rows[(u64)blockIdx.z * step + blockIdx.x];
+  const Adapter* adapter = adapters + blockIdx.z * each + index;
+  if (index == NONE || n >= adapter->outputs) return;
+  u32 rank = adapter->rank;
+  const float* b = adapter->b + (u64)n * rank;
+  z += ((u64)blockIdx.z * count + blockIdx.x) * most;
+  float* to = out + (u64)blockIdx.x * stride + adapter->column + n;
   float sum = *to;
-  for (u32 r = 0; r < rank; r++) sum = fmaf(rounded(b, z[r]), load(b + r), sum);
+  for (u32 r = 0; r < rank; r++) sum = fmaf(z[r], b[r], sum);
   *to = sum;
 }
 
-extern "C" __global__ void lora_expand_f32(const float* z, const Adapter* adapters, const u32* rows, float* out, u32 outputs,
-                                           u32 most, u32 stride, u32 column) {
-  expand<float>(z, adapters, rows, out, outputs, most, stride, column);
-}
-
-extern "C" __global__ void lora_expand_bf16(const float* z, const Adapter* adapters, const u32* rows, float* out, u32 outputs,
-                                            u32 most, u32 stride, u32 column) {
-  expand<u16>(z, adapters, rows, out, outputs, most, stride, column);
-}
-
 // dz = scale · (dy B): eight warps share the outputs, a lane has one column of dz.
-template <typename T>
-__device__ __forceinline__ void shrink_backward(const T* dy, const Adapter* adapters, const u32* rows, float* dz, u32 outputs,
-                                                u32 most, u32 stride, u32 column) {
+extern "C" __global__ void __launch_bounds__(256) lora_shrink_backward(const float* dy, TABLE, float* dz, u32 width, u32 most) {
   __shared__ float parts[8][TILE];
-  u32 r = blockIdx.y * TILE + lane_id(), warp = threadIdx.x / 32, index = rows[blockIdx.x];
+  u32 r = blockIdx.y * TILE + lane_id(), warp = threadIdx.x / 32, index = rows[(u64)blockIdx.z * step + blockIdx.x];
+  const Adapter* adapter = adapters + blockIdx.z * each + index;
   float sum = 0;
-  if (index != NONE && r < adapters[index].rank) {
-    u32 rank = adapters[index].rank;
-    const T* b = (const T*)adapters[index].b + r;
-    dy += (u64)blockIdx.x * stride + column;
-    for (u32 n = warp; n < outputs; n += 8) sum = fmaf(load(dy + n), load(b + (u64)n * rank), sum);
+  if (index != NONE && r < adapter->rank) {
+    u32 rank = adapter->rank, outputs = adapter->outputs;
+    const float* b = adapter->b + r;
+    dy += (u64)blockIdx.x * width + adapter->column;
+    for (u32 n = warp; n < outputs; n += 8) sum = fmaf(dy[n], b[(u64)n * rank], sum);
   }
   parts[warp][lane_id()] = sum;
   __syncthreads();
   if (warp || r >= most) return;
   sum = 0;
   for (u32 part = 0; part < 8; part++) sum += parts[part][lane_id()];
-  dz[(u64)blockIdx.x * most + r] = index == NONE ? 0.f : sum * adapters[index].scale;
+  dz[((u64)blockIdx.z * count + blockIdx.x) * most + r] = index == NONE ? 0.f : sum * adapter->scale;
 }
 
-extern "C" __global__ void __launch_bounds__(256) lora_shrink_backward_f32(const float* dy, const Adapter* adapters,
-                                                                           const u32* rows, float* dz, u32 outputs, u32 most,
-                                                                           u32 stride, u32 column) {
-  shrink_backward(dy, adapters, rows, dz, outputs, most, stride, column);
-}
-
-extern "C" __global__ void __launch_bounds__(256) lora_shrink_backward_bf16(const u16* dy, const Adapter* adapters,
-                                                                            const u32* rows, float* dz, u32 outputs, u32 most,
-                                                                            u32 stride, u32 column) {
-  shrink_backward(dy, adapters, rows, dz, outputs, most, stride, column);
-}
-
-// dx += dz A, along the rank in sequence; dz is rounded as A's elements are.
-template <typename T>
-__device__ __forceinline__ void expand_backward(const float* dz, const Adapter* adapters, const u32* rows, float* dx, u32 inputs,
-                                                u32 most) {
-  u32 k = blockIdx.y * blockDim.x + threadIdx.x, index = rows[blockIdx.x];
-  if (k >= inputs || index == NONE) return;
-  const T* a = (const T*)adapters[index].a + k;
-  dz += (u64)blockIdx.x * most;
+// dx += Σ dz A over the layers in order, along the rank in sequence.
+extern "C" __global__ void lora_expand_backward(const float* dz, TABLE, float* dx, u32 layers, u32 most, u32 inputs) {
+  u32 k = blockIdx.y * blockDim.x + threadIdx.x;
+  if (k >= inputs) return;
   float* to = dx + (u64)blockIdx.x * inputs + k;
   float sum = *to;
-  for (u32 r = 0; r < adapters[index].rank; r++) sum = fmaf(rounded(a, dz[r]), load(a + (u64)r * inputs), sum);
+  for (u32 i = 0; i < layers; i++) {
+    u32 index = rows[(u64)i * step + blockIdx.x];
+    if (index == NONE) continue;
+    const Adapter* adapter = adapters + i * each + index;
+    const float* row = dz + ((u64)i * count + blockIdx.x) * most;
+    for (u32 r = 0; r < adapter->rank; r++) sum = fmaf(row[r], adapter->a[(u64)r * inputs + k], sum);
+  }
   *to = sum;
 }
 
-extern "C" __global__ void lora_expand_backward_f32(const float* dz, const Adapter* adapters, const u32* rows, float* dx,
-                                                    u32 inputs, u32 most) {
-  expand_backward<float>(dz, adapters, rows, dx, inputs, most);
-}
-
-extern "C" __global__ void lora_expand_backward_bf16(const float* dz, const Adapter* adapters, const u32* rows, float* dx,
-                                                     u32 inputs, u32 most) {
-  expand_backward<u16>(dz, adapters, rows, dx, inputs, most);
-}
-
-// A gradient of a weight: out[m, n] += Σ left[row, m] · right[row, n] over some rows.
+// A gradient of a weight, as in tensor_outer.cu: out += Σ left[row, m] · right[row, n] over the rows of some pieces.
 struct Outer {
   float* out;
+  const float* left;
+  const float* right;
+  u32 left_stride, right_stride;
+  u32 m, n, out_m, out_n;
+  u32 first_piece, pieces;
+};
+
+struct Piece {
   u32 first, rows;
-  u32 m, n;
 };
 
 // blockIdx.z is the gradient, threads have elements of it, 32 by 8: rows in order.
-extern "C" __global__ void outer_products(const float* left, const float* right, const Outer* gradients, u32 left_stride,
-                                          u32 left_column, u32 right_stride, u32 right_column) {
-  Outer gradient = gradients[blockIdx.z];
+extern "C" __global__ void outer_products(const Outer* gradients, const Piece* pieces) {
+  const Outer of = gradients[blockIdx.z];
   u32 n = blockIdx.x * 32 + threadIdx.x % 32, m = blockIdx.y * 8 + threadIdx.x / 32;
-  if (m >= gradient.m || n >= gradient.n) return;
-  float* to = gradient.out + (u64)m * gradient.n + n;
+  if (m >= of.m || n >= of.n) return;
+  float* to = of.out + (u64)m * of.out_m + (u64)n * of.out_n;
   float sum = *to;
-  for (u64 row = gradient.first; row < (u64)gradient.first + gradient.rows; row++)
-    sum = fmaf(left[row * left_stride + left_column + m], right[row * right_stride + right_column + n], sum);
+  for (u32 i = 0; i < of.pieces; i++) {
+    Piece piece = pieces[of.first_piece + i];
+    for (u64 row = piece.first; row < (u64)piece.first + piece.rows; row++)
+      sum = fmaf(of.left[row * of.left_stride + m], of.right[row * of.right_stride + n], sum);
+  }
   *to = sum;
 }

@@ -19,15 +19,44 @@ __device__ __forceinline__ Head head_of(float* rows, const float* q_weight, cons
 }
 
 // 1 / sqrt(mean(x²) + eps) of a head, in all lanes, in an order that the head's width decides.
+__device__ __forceinline__ float scale_of(float squares, u32 head_dim, float eps) {
+  return 1.f / sqrtf(warp_sum(squares) / (float)head_dim + eps);
+}
+
+__device__ __forceinline__ float add_squares(float sum, float a, float b) { return fmaf(b, b, fmaf(a, a, sum)); }
+
 __device__ __forceinline__ float head_scale(const float* head, u32 head_dim, float eps) {
   u32 half = head_dim / 2;
   float squares = 0;
-  for (u32 i = lane_id(); i < half; i += 32) {
-    squares = fmaf(head[i], head[i], squares);
-    squares = fmaf(head[i + half], head[i + half], squares);
-  }
-  return 1.f / sqrtf(warp_sum(squares) / (float)head_dim + eps);
+  for (u32 i = lane_id(); i < half; i += 32) squares = add_squares(squares, head[i], head[i + half]);
+  return scale_of(squares, head_dim, eps);
 }
+
+// Whether a lane has two neighbours of each half of a head, all of it at once.
+__device__ __forceinline__ bool paired(u32 head_dim) { return head_dim % 4 == 0 && head_dim <= 128; }
+
+// A lane's elements 2 · lane and the next of both halves of a head.
+struct Pairs {
+  float2 a, b;
+};
+
+__device__ __forceinline__ Pairs pairs_of(const float* head, u32 half) {
+  return {((const float2*)head)[lane_id()], ((const float2*)(head + half))[lane_id()]};
+}
+
+__device__ __forceinline__ void put_pairs(float* head, u32 half, Pairs x) {
+  ((float2*)head)[lane_id()] = x.a;
+  ((float2*)(head + half))[lane_id()] = x.b;
+}
+
+// Rotates by (cos, sin) of two angles; `sign` is -1 for the inverse.
+__device__ __forceinline__ Pairs rotated_by(Pairs x, float4 angles, float sign) {
+  float first = sign * angles.y, second = sign * angles.w;
+  return {make_float2(x.a.x * angles.x - x.b.x * first, x.a.y * angles.z - x.b.y * second),
+          make_float2(x.b.x * angles.x + x.a.x * first, x.b.y * angles.z + x.a.y * second)};
+}
+
+__device__ __forceinline__ float squares_of(Pairs x) { return add_squares(add_squares(0, x.a.x, x.b.x), x.a.y, x.b.y); }
 
 // `rope` has (cos, sin) of [position][half]. Without norms their weights are null.
 extern "C" __global__ void rotate(float* qkv, const float* rope, const u32* positions, const float* q_weight,
@@ -37,6 +66,17 @@ extern "C" __global__ void rotate(float* qkv, const float* rope, const u32* posi
   if (!head.exists) return;
   u32 half = head_dim / 2;
   const float* angles = rope + (u64)positions[blockIdx.x] * head_dim;
+  if (paired(head_dim)) {
+    bool has = 2 * lane_id() < half;
+    Pairs x = has ? pairs_of(head.at, half) : Pairs{};
+    if (q_weight) {
+      float scale = scale_of(squares_of(x), head_dim, head.eps);
+      Pairs w = has ? pairs_of(head.weight, half) : Pairs{};
+      x = {make_float2(x.a.x * scale * w.a.x, x.a.y * scale * w.a.y), make_float2(x.b.x * scale * w.b.x, x.b.y * scale * w.b.y)};
+    }
+    if (has) put_pairs(head.at, half, rotated_by(x, ((const float4*)angles)[lane_id()], 1));
+    return;
+  }
   float scale = q_weight ? head_scale(head.at, head_dim, head.eps) : 1.f;
   for (u32 i = lane_id(); i < half; i += 32) {
     float a = head.at[i], b = head.at[i + half], cosine = angles[2 * i], sine = angles[2 * i + 1];
@@ -57,14 +97,21 @@ extern "C" __global__ void rotate_back(float* d_qkv, float* before, const float*
   if (!head.exists) return;
   u32 half = head_dim / 2;
   const float* angles = rope + (u64)positions[blockIdx.x] * head_dim;
-  for (u32 i = lane_id(); i < half; i += 32) {
-    float a = head.at[i], b = head.at[i + half], cosine = angles[2 * i], sine = -angles[2 * i + 1];
-    head.at[i] = a * cosine - b * sine;
-    head.at[i + half] = b * cosine + a * sine;
+  if (paired(head_dim)) {
+    if (2 * lane_id() < half)
+      put_pairs(head.at, half, rotated_by(pairs_of(head.at, half), ((const float4*)angles)[lane_id()], -1));
+  } else {
+    for (u32 i = lane_id(); i < half; i += 32) {
+      float a = head.at[i], b = head.at[i + half], cosine = angles[2 * i], sine = -angles[2 * i + 1];
+      head.at[i] = a * cosine - b * sine;
+      head.at[i + half] = b * cosine + a * sine;
+    }
   }
   if (!before) return;
   Head input = head_of(before, nullptr, nullptr, stride, heads, kv_heads, head_dim, q_eps, k_eps);
-  float scale = head_scale(input.at, head_dim, input.eps);
+  float scale = paired(head_dim)
+                    ? scale_of(2 * lane_id() < half ? squares_of(pairs_of(input.at, half)) : 0.f, head_dim, input.eps)
+                    : head_scale(input.at, head_dim, input.eps);
   if (lane_id() == 0) scales[(u64)blockIdx.x * (heads + kv_heads) + head_index()] = scale;
 }
 
@@ -91,9 +138,27 @@ extern "C" __global__ void head_norm_backward(float* d_qkv, float* before, const
   if (!head.exists) return;
   Head input = head_of(before, q_weight, k_weight, stride, heads, kv_heads, head_dim, 0, 0);
   float scale = scales[(u64)blockIdx.x * (heads + kv_heads) + head_index()];
+  float cubed = scale * scale * scale;
+  if (paired(head_dim)) {
+    // Four elements that follow each other.
+    bool has = 4 * lane_id() < head_dim;
+    float4 d = make_float4(0, 0, 0, 0), x = d;
+    if (has) {
+      float4 w = ((const float4*)head.weight)[lane_id()];
+      d = ((const float4*)head.at)[lane_id()];
+      x = ((const float4*)input.at)[lane_id()];
+      d = make_float4(d.x * w.x, d.y * w.y, d.z * w.z, d.w * w.w);
+    }
+    float products = fmaf(d.w, x.w, fmaf(d.z, x.z, fmaf(d.y, x.y, d.x * x.x)));
+    float mean = warp_sum(products) * cubed / (float)head_dim;
+    if (has)
+      ((float4*)head.at)[lane_id()] =
+          make_float4(d.x * scale - x.x * mean, d.y * scale - x.y * mean, d.z * scale - x.z * mean, d.w * scale - x.w * mean);
+    return;
+  }
   float products = 0;
   for (u32 i = lane_id(); i < head_dim; i += 32) products = fmaf(head.at[i] * head.weight[i], input.at[i], products);
-  float mean = warp_sum(products) * (scale * scale * scale) / (float)head_dim;
+  float mean = warp_sum(products) * cubed / (float)head_dim;
   for (u32 i = lane_id(); i < head_dim; i += 32)
     head.at[i] = head.at[i] * head.weight[i] * scale - input.at[i] * mean;
 }

@@ -2,10 +2,16 @@
 // probabilities are rounded to bf16; sums are f32. A block of four warps has a tile of 64 queries: rows of a sequence with all query
 // heads of a key head, so that keys are read once for them. Keys and values come by asynchronous copies, a tile ahead.
 //
-// Heads have at most W columns; columns that they lack are zeros. A tile in shared memory has rows of W elements whose chunks of 8 are
-// exchanged by row, so that ldmatrix meets no bank twice.
+// Heads have at most W columns; columns that they lack are zeros. Exponentials are powers of two: scores are multiplied by the scale
+// and log2(e).
 
 constexpr u32 KEYS = 32, ROWS = 64, THREADS = 128;
+
+// Tiles of keys of a split: softmax runs over each split from its beginning, and splits are joined in order.
+constexpr u32 SPLIT = 4;
+
+#define LOG2_E 1.4426950408889634f
+#define LN_2 0.6931471805599453f
 
 // Rows of a sequence that follow each other.
 struct Tile {
@@ -24,90 +30,67 @@ __device__ __forceinline__ u32 first_key(u32 position, u32 window) {
   return window && position + 1 > window ? position + 1 - window : 0;
 }
 
-// Where chunk `column` / 8 of a row is.
+__device__ __forceinline__ float power(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+
+// Where a lane reads 8x8 matrices of a tile: its row, and its chunk before that of 16 columns is exchanged.
 template <u32 W>
-__device__ __forceinline__ u32 place(u32 row, u32 column) {
-  return row * W + ((column / 8) ^ (row & 7)) * 8;
-}
+struct Reader {
+  u32 row, chunk;
 
-__device__ __forceinline__ u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
+  // 16 rows and 16 columns, as a left side or transposed as a right one.
+  __device__ __forceinline__ static Reader across() { return {(lane_id() & 15) * W * 2, ((lane_id() >> 4) ^ (lane_id() & 7)) * 16}; }
 
-// 16 bytes to shared memory, or zeros, once the thread has waited for them.
-__device__ __forceinline__ void copy16(u16* to, const u16* from, bool exists) {
-  u32 bytes = exists ? 16 : 0;
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes) : "memory");
-}
+  // 16 rows as columns of the right side.
+  __device__ __forceinline__ static Reader along() {
+    return {((lane_id() & 7) + (lane_id() >> 4) * 8) * W * 2, ((lane_id() >> 3 & 1) ^ (lane_id() & 7)) * 16};
+  }
 
-__device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+  // The address for rows from `first` on and columns from 16 k on.
+  __device__ __forceinline__ u32 at(u32 tile, u32 first, u32 k) const { return tile + row + (chunk ^ k * 32) + first * W * 2; }
+};
 
-// All but the newest group have arrived.
-__device__ __forceinline__ void wait_for_older() { asm volatile("cp.async.wait_group 1;" ::: "memory"); }
-
-__device__ __forceinline__ void ldmatrix(u32* r, const u16* p) {
+__device__ __forceinline__ void matrices(u32* r, u32 address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(shared_address(p))
+               : "r"(address)
                : "memory");
 }
 
-__device__ __forceinline__ void ldmatrix_transposed(u32* r, const u16* p) {
+__device__ __forceinline__ void transposed_matrices(u32* r, u32 address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(shared_address(p))
+               : "r"(address)
                : "memory");
 }
 
-// d[16][8] += a[16][16] · b[16][8].
-__device__ __forceinline__ void mma(float* d, const u32* a, const u32* b) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
-// Two elements, the first one in the lower half.
-__device__ __forceinline__ u32 pack(float first, float second) {
-  u32 packed;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(second), "f"(first));
-  return packed;
-}
-
-__device__ __forceinline__ float low(u32 packed) { return __uint_as_float(packed << 16); }
-__device__ __forceinline__ float high(u32 packed) { return __uint_as_float(packed & 0xffff0000u); }
-
-// The left side of an mma from the results of two others, rounded.
-__device__ __forceinline__ void as_left(u32* a, const float* first, const float* second) {
-  a[0] = pack(first[0], first[1]);
-  a[1] = pack(first[2], first[3]);
-  a[2] = pack(second[0], second[1]);
-  a[3] = pack(second[2], second[3]);
-}
-
-// 16 rows and 16 columns as the left side; 16 rows as columns of the right side; and 16 rows of the right side.
+// Copies tiles of rows: a thread has chunks of one column, THREADS · 8 / W rows apart.
 template <u32 W>
-__device__ __forceinline__ void left(u32* a, const u16* tile, u32 row, u32 column) {
-  ldmatrix(a, tile + place<W>(row + (lane_id() & 15), column + (lane_id() >> 4) * 8));
-}
+struct Copier {
+  static constexpr u32 APART = THREADS * 8 / W;
+  u32 row, column, bytes, to;
 
-template <u32 W>
-__device__ __forceinline__ void right(u32* b, const u16* tile, u32 row, u32 column) {
-  ldmatrix(b, tile + place<W>(row + (lane_id() & 7) + (lane_id() >> 4) * 8, column + ((lane_id() >> 3) & 1) * 8));
-}
+  __device__ __forceinline__ Copier(u32 head_dim)
+      : row(threadIdx.x / (W / 8)), column(threadIdx.x % (W / 8) * 8), bytes(column < head_dim ? 16 : 0),
+        to(place<W>(row, column) * 2) {}
 
-template <u32 W>
-__device__ __forceinline__ void right_transposed(u32* b, const u16* tile, u32 row, u32 column) {
-  ldmatrix_transposed(b, tile + place<W>(row + (lane_id() & 15), column + (lane_id() >> 4) * 8));
-}
-
-// Starts the copy of `rows` rows, of which `count` exist, with `pitch` elements between them; zeros elsewhere.
-template <u32 W>
-__device__ __forceinline__ void load_tile(u16* to, const u16* from, u32 rows, u32 count, u32 pitch, u32 head_dim) {
-  u32 chunks = (head_dim + 15) / 16 * 2;
-  for (u32 i = threadIdx.x; i < rows * chunks; i += THREADS) {
-    u32 row = i / chunks, column = i % chunks * 8;
-    bool exists = row < count && column < head_dim;
-    copy16(to + place<W>(row, column), exists ? from + (u64)row * pitch + column : from, exists);
+  // Starts the copy of N rows, of which `count` exist, with `pitch` elements between them; zeros elsewhere.
+  template <u32 N>
+  __device__ __forceinline__ void start(u32 tile, const u16* from, u32 count, u32 pitch) const {
+    const u16* source = from + row * pitch + column;
+#pragma unroll
+    for (u32 i = 0; i < N / APART; i++) {
+      u32 size = row + i * APART < count ? bytes : 0;
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(tile + to + i * APART * W * 2),
+                   "l"(size ? source : from), "r"(size)
+                   : "memory");
+      source += APART * pitch;
+    }
   }
-}
+};
 
 // Keys (part 0) or values (1) of a block.
 __device__ __forceinline__ const u16* cached(const u64* blocks, u32 block, u32 layer, u32 part, u32 kv_head, u32 kv_width,
@@ -132,258 +115,359 @@ struct Queries {
   __device__ __forceinline__ u32 first_tile(u32 window) const { return first_key(tile.position, window) / KEYS; }
   __device__ __forceinline__ u32 last_tile() const { return (tile.position + tile.count - 1) / KEYS; }
 
+  // Whether no query of this warp is one.
+  __device__ __forceinline__ bool idle() const { return threadIdx.x / 32 * 16 >= used; }
+
+  // The tiles that all queries of this warp see in full: behind the first number, before the second.
+  __device__ __forceinline__ uint2 whole(u32 window) const {
+    u32 m = threadIdx.x / 32 * 16;
+    return make_uint2((first_key(position(m + 15), window) + KEYS - 1) / KEYS, (position(m) + 1) / KEYS);
+  }
+
   // Starts the copy of keys and values 32 · block.. up to the last one that a query sees.
   template <u32 W>
-  __device__ __forceinline__ void load(u16 (*to)[KEYS * W], u32 block, u32 layer, u32 head_dim) const {
+  __device__ __forceinline__ void load(const Copier<W>& copier, u32 to, u32 block, u32 layer, u32 head_dim) const {
     u32 count = min(KEYS, tile.position + tile.count - block * KEYS);
-    for (u32 part = 0; part < 2; part++)
-      load_tile<W>(to[part], cached(tile.blocks, block, layer, part, kv_head, kv_width, head_dim), KEYS, count, kv_width, head_dim);
+    const u16* keys = cached(tile.blocks, block, layer, 0, kv_head, kv_width, head_dim);
+    copier.template start<KEYS>(to, keys, count, kv_width);
+    copier.template start<KEYS>(to + KEYS * W * 2, keys + (u64)KEYS * kv_width, count, kv_width);
   }
 
   // Each warp's 16 queries of rows of heads as left sides, rounded; `memory` has a tile of them meanwhile.
   template <u32 W>
   __device__ __forceinline__ void as_left_sides(u32 (*to)[4], u16* memory, const float* rows, u64 stride, u32 head_dim) const {
-    u32 columns = (head_dim + 15) / 16 * 16;
-    for (u32 i = threadIdx.x; i < ROWS * columns; i += THREADS) {
-      u32 m = i / columns, column = i % columns;
-      bool exists = m < used && column < head_dim;
-      float x = exists ? rows[row(m) * stride + head(m) * head_dim + column] : 0.f;
-      memory[place<W>(m, column & ~7u) + (column & 7)] = to_bf16(x);
+#pragma unroll
+    for (u32 i = 0; i < ROWS * W / 8 / THREADS; i++) {
+      u32 at = threadIdx.x + i * THREADS, m = at / (W / 8), column = at % (W / 8) * 8;
+      uint4 chunk = make_uint4(0, 0, 0, 0);
+      if (m < used && column < head_dim) {
+        const float4* from = (const float4*)(rows + row(m) * stride + head(m) * head_dim + column);
+        float4 first = from[0], second = from[1];
+        chunk = make_uint4(pack(first.x, first.y), pack(first.z, first.w), pack(second.x, second.y), pack(second.z, second.w));
+      }
+      *(uint4*)(memory + place<W>(m, column)) = chunk;
     }
     __syncthreads();
+    Reader<W> reader = Reader<W>::across();
+    u32 tile = shared_address(memory);
 #pragma unroll
-    for (u32 k = 0; k < W / 16; k++)
-      if (k * 16 < head_dim) left<W>(to[k], memory, threadIdx.x / 32 * 16, k * 16);
+    for (u32 k = 0; k < W / 16; k++) matrices(to[k], reader.at(tile, threadIdx.x / 32 * 16, k));
     __syncthreads();
+  }
+
+  // Writes results of 8 columns each, times a factor, to the heads of rows that a query has.
+  template <u32 N>
+  __device__ __forceinline__ void put(float* rows, u64 stride, u32 part, const float (*from)[4], float factor, u32 head_dim) const {
+    u32 m = own(part);
+    if (m >= used) return;
+    float2* to = (float2*)(rows + row(m) * stride + head(m) * head_dim) + lane_id() % 4;
+#pragma unroll
+    for (u32 i = 0; i < N; i++)
+      if (i * 8 < head_dim) to[i * 4] = make_float2(from[i][2 * part] * factor, from[i][2 * part + 1] * factor);
   }
 };
 
 // c[n][..] = a · rows of `tile`ᵀ, 8 rows for each n.
 template <u32 W, u32 N>
-__device__ __forceinline__ void products(float (*c)[4], const u32 (*a)[4], const u16* tile, u32 head_dim) {
+__device__ __forceinline__ void products(float (*c)[4], const u32 (*a)[4], u32 tile) {
+  Reader<W> reader = Reader<W>::along();
 #pragma unroll
   for (u32 n = 0; n < N; n++)
 #pragma unroll
     for (u32 e = 0; e < 4; e++) c[n][e] = 0;
 #pragma unroll
-  for (u32 k = 0; k < W / 16; k++) {
-    if (k * 16 >= head_dim) break;
+  for (u32 k = 0; k < W / 16; k++)
 #pragma unroll
     for (u32 n = 0; n < N; n += 2) {
       u32 b[4];
-      right<W>(b, tile, n * 8, k * 16);
+      matrices(b, reader.at(tile, n * 8, k));
       mma(c[n], a[k], b);
       mma(c[n + 1], a[k], b + 2);
     }
-  }
 }
 
 // to += weights · tile, for 16 rows of the tile from `row` on.
 template <u32 W>
-__device__ __forceinline__ void add_rows(float (*to)[4], const u32* weights, const u16* tile, u32 row, u32 head_dim) {
+__device__ __forceinline__ void add_rows(float (*to)[4], const u32* weights, u32 tile, u32 row) {
+  Reader<W> reader = Reader<W>::across();
 #pragma unroll
   for (u32 d = 0; d < W / 16; d++) {
-    if (d * 16 >= head_dim) break;
     u32 b[4];
-    right_transposed<W>(b, tile, row, d * 16);
+    transposed_matrices(b, reader.at(tile, row, d));
     mma(to[2 * d], weights, b);
     mma(to[2 * d + 1], weights, b + 2);
   }
 }
 
-// The sum over the four lanes that share a row of results, in all of them.
-__device__ __forceinline__ float quad_sum(float x) {
-  x += __shfl_xor_sync(ALL, x, 1);
-  return x + __shfl_xor_sync(ALL, x, 2);
-}
-
-__device__ __forceinline__ float quad_max(float x) {
-  x = fmaxf(x, __shfl_xor_sync(ALL, x, 1));
-  return fmaxf(x, __shfl_xor_sync(ALL, x, 2));
-}
-
-// The output of each query, and the log-sum-exp of its scaled scores, [rows][heads]. blockIdx.x is the tile, blockIdx.y the key head.
+// Softmax over some keys: for the two queries of a thread the largest score, the sums of the weights and of the rounded ones, which are
+// relative to it, and the weighted sum of values.
 template <u32 W>
-__device__ __forceinline__ void forward(const float* qkv, const Tile* tiles, float* out, float* log_sums, SHAPE) {
-  __shared__ __align__(128) u16 memory[2][2][KEYS * W];
-  Queries queries(tiles[blockIdx.x], heads, kv_heads, head_dim);
-  u64 q_width = heads * head_dim;
-  u32 q[W / 16][4];
-  queries.as_left_sides<W>(q, memory[0][0], qkv, q_width + 2 * queries.kv_width, head_dim);
-  float o[W / 8][4] = {}, largest[2] = {-INFINITE, -INFINITE}, total[2] = {0, 0}, rounded_total[2] = {0, 0};
-  u32 first = queries.first_tile(window), last = queries.last_tile();
-  queries.load<W>(memory[0], first, layer, head_dim);
-  commit();
-  for (u32 tile = first, stage = 0; tile <= last; tile++, stage ^= 1) {
-    if (tile < last) queries.load<W>(memory[stage ^ 1], tile + 1, layer, head_dim);
-    commit();
-    wait_for_older();
-    __syncthreads();
-    float c[KEYS / 8][4];
-    products<W, KEYS / 8>(c, q, memory[stage][0], head_dim);
+struct Softmax {
+  float largest[2] = {-INFINITE, -INFINITE}, total[2] = {0, 0}, rounded[4] = {}, o[W / 8][4] = {};
+
+  // Factors for what is relative to the old largest score, and to another one, once they are relative to the new one.
+  __device__ __forceinline__ static float2 factors(float& largest, float other) {
+    float top = fmaxf(largest, other), base = top == -INFINITE ? 0.f : top;
+    float2 found = make_float2(power(largest - base), power(other - base));
+    largest = top;
+    return found;
+  }
+
+  // Appends those of the next split, whose totals each lane has a part of.
+  __device__ __forceinline__ void join(const Softmax& next) {
 #pragma unroll
     for (u32 part = 0; part < 2; part++) {
-      u32 position = queries.position(queries.own(part)), begin = first_key(position, window);
+      float2 by = factors(largest[part], next.largest[part]);
+      total[part] = fmaf(quad_sum(next.total[part]), by.y, total[part] * by.x);
+      rounded[2 * part] = fmaf(next.rounded[2 * part], by.y, rounded[2 * part] * by.x);
+#pragma unroll
+      for (u32 d = 0; d < W / 8; d++)
+#pragma unroll
+        for (u32 e = 2 * part; e < 2 * part + 2; e++) o[d][e] = fmaf(next.o[d][e], by.y, o[d][e] * by.x);
+    }
+  }
+
+  // Adds a tile of scores, -inf where a query does not see a key, and the values.
+  __device__ __forceinline__ void add(float (*c)[4], u32 values) {
+#pragma unroll
+    for (u32 part = 0; part < 2; part++) {
       float top = largest[part];
 #pragma unroll
-      for (u32 n = 0; n < KEYS / 8; n++)
-#pragma unroll
-        for (u32 e = 2 * part; e < 2 * part + 2; e++) {
-          u32 key = tile * KEYS + n * 8 + lane_id() % 4 * 2 + e % 2;
-          c[n][e] = key >= begin && key <= position ? c[n][e] * scale : -INFINITE;
-          top = fmaxf(top, c[n][e]);
-        }
+      for (u32 n = 0; n < KEYS / 8; n++) top = fmaxf(top, fmaxf(c[n][2 * part], c[n][2 * part + 1]));
       top = quad_max(top);
       // A tile that a query does not see changes nothing of it.
-      float old = largest[part] == -INFINITE ? 0.f : expf(largest[part] - top);
+      float base = top == -INFINITE ? 0.f : top, old = power(largest[part] - base);
       total[part] *= old;
-      rounded_total[part] *= old;
+      rounded[2 * part] *= old;
 #pragma unroll
       for (u32 d = 0; d < W / 8; d++) {
         o[d][2 * part] *= old;
         o[d][2 * part + 1] *= old;
       }
 #pragma unroll
-      for (u32 n = 0; n < KEYS / 8; n++) {
+      for (u32 n = 0; n < KEYS / 8; n++)
 #pragma unroll
         for (u32 e = 2 * part; e < 2 * part + 2; e++) {
-          c[n][e] = c[n][e] == -INFINITE ? 0.f : expf(c[n][e] - top);
+          c[n][e] = power(c[n][e] - base);
           total[part] += c[n][e];
         }
-        u32 packed = pack(c[n][2 * part], c[n][2 * part + 1]);
-        rounded_total[part] += low(packed);
-        rounded_total[part] += high(packed);
-      }
       largest[part] = top;
     }
+    const u32 ones[2] = {0x3f803f80u, 0x3f803f80u};
 #pragma unroll
     for (u32 k = 0; k < KEYS / 16; k++) {
       u32 weights[4];
       as_left(weights, c[2 * k], c[2 * k + 1]);
-      add_rows<W>(o, weights, memory[stage][1], k * 16, head_dim);
+      mma(rounded, weights, ones);
+      add_rows<W>(o, weights, values, k * 16);
     }
-    __syncthreads();
+  }
+};
+
+// Scores of a tile of keys, scaled; -inf where a query does not see a key.
+__device__ __forceinline__ void mask(float (*c)[4], float scale, u32 tile, uint2 whole, const u32* position, u32 window) {
+  if (tile >= whole.x && tile < whole.y) {
+#pragma unroll
+    for (u32 n = 0; n < KEYS / 8; n++)
+#pragma unroll
+      for (u32 e = 0; e < 4; e++) c[n][e] *= scale;
+    return;
   }
 #pragma unroll
   for (u32 part = 0; part < 2; part++) {
-    float sum = quad_sum(total[part]), divisor = quad_sum(rounded_total[part]);
-    u32 m = queries.own(part);
-    if (m >= queries.used) continue;
-    float* to = out + queries.row(m) * q_width + queries.head(m) * head_dim;
+    u32 begin = first_key(position[part], window);
 #pragma unroll
-    for (u32 d = 0; d < W / 8; d++)
+    for (u32 n = 0; n < KEYS / 8; n++)
 #pragma unroll
-      for (u32 e = 0; e < 2; e++) {
-        u32 column = d * 8 + lane_id() % 4 * 2 + e;
-        if (column < head_dim) to[column] = o[d][2 * part + e] / divisor;
+      for (u32 e = 2 * part; e < 2 * part + 2; e++) {
+        u32 key = tile * KEYS + n * 8 + lane_id() % 4 * 2 + e % 2;
+        c[n][e] = key >= begin && key <= position[part] ? c[n][e] * scale : -INFINITE;
       }
-    if (lane_id() % 4 == 0) log_sums[(u64)queries.row(m) * heads + queries.head(m)] = largest[part] + logf(sum);
   }
 }
 
-extern "C" __global__ void __launch_bounds__(128) tensor_attention_64(const float* qkv, const Tile* tiles, float* out,
-                                                                      float* log_sums, SHAPE) {
-  forward<64>(qkv, tiles, out, log_sums, heads, kv_heads, head_dim, layer, window, scale);
+// A split of a row and head: its largest score, and the sums of its weights and of the rounded ones.
+struct State {
+  float largest, total, rounded;
+};
+
+// The output of each query, and the log-sum-exp of its scaled scores, [rows][heads]. blockIdx.x is the tile, blockIdx.y the key head.
+// ONE: of split blockIdx.z alone, what the output is made of, [rows][heads][splits], and its states.
+template <u32 W, bool ONE>
+__device__ __forceinline__ void forward(const float* qkv, const Tile* tiles, float* out, float* log_sums, State* states, SHAPE) {
+  __shared__ __align__(128) u16 memory[2][2][KEYS * W];
+  Queries queries(tiles[blockIdx.x], heads, kv_heads, head_dim);
+  u64 q_width = heads * head_dim;
+  u32 first = queries.first_tile(window), last = queries.last_tile();
+  if (ONE) {
+    u32 begin = blockIdx.z * SPLIT;
+    if (begin > last || begin + SPLIT <= first) {
+      for (u32 m = threadIdx.x; m < queries.used; m += THREADS)
+        states[((u64)queries.row(m) * heads + queries.head(m)) * gridDim.z + blockIdx.z] = State{-INFINITE, 0, 0};
+      return;
+    }
+    first = max(first, begin);
+    last = min(last, begin + SPLIT - 1);
+  }
+  u32 q[W / 16][4];
+  queries.as_left_sides<W>(q, memory[0][0], qkv, q_width + 2 * queries.kv_width, head_dim);
+  Softmax<W> all, split;
+  u32 position[2] = {queries.position(queries.own(0)), queries.position(queries.own(1))};
+  uint2 whole = queries.whole(window);
+  bool idle = queries.idle();
+  Copier<W> copier(head_dim);
+  u32 stage = shared_address(memory), other = stage + 2 * KEYS * W * 2;
+  scale *= LOG2_E;
+  queries.load<W>(copier, stage, first, layer, head_dim);
+  commit();
+  for (u32 tile = first; tile <= last; tile++) {
+    if (tile < last) queries.load<W>(copier, other, tile + 1, layer, head_dim);
+    commit();
+    wait_for_older<1>();
+    __syncthreads();
+    if (!idle) {
+      float c[KEYS / 8][4];
+      products<W, KEYS / 8>(c, q, stage);
+      mask(c, scale, tile, whole, position, window);
+      split.add(c, stage + KEYS * W * 2);
+      if (!ONE && (tile == last || tile % SPLIT == SPLIT - 1)) {
+        all.join(split);
+        split = Softmax<W>();
+      }
+    }
+    __syncthreads();
+    u32 free = stage;
+    stage = other;
+    other = free;
+  }
+#pragma unroll
+  for (u32 part = 0; part < 2; part++) {
+    u32 m = queries.own(part);
+    u64 at = (u64)queries.row(m) * heads + queries.head(m);
+    if (ONE) {
+      float total = quad_sum(split.total[part]);
+      if (m < queries.used && lane_id() % 4 == 0)
+        states[at * gridDim.z + blockIdx.z] = State{split.largest[part], total, split.rounded[2 * part]};
+      float* to = out + blockIdx.z * head_dim - (u64)queries.head(m) * head_dim + (u64)queries.head(m) * gridDim.z * head_dim;
+      queries.put<W / 8>(to, q_width * gridDim.z, part, split.o, 1.f, head_dim);
+    } else {
+      if (m < queries.used && lane_id() % 4 == 0) log_sums[at] = all.largest[part] * LN_2 + logf(all.total[part]);
+      queries.put<W / 8>(out, q_width, part, all.o, 1.f / all.rounded[2 * part], head_dim);
+    }
+  }
 }
 
-extern "C" __global__ void __launch_bounds__(128) tensor_attention_128(const float* qkv, const Tile* tiles, float* out,
-                                                                       float* log_sums, SHAPE) {
-  forward<128>(qkv, tiles, out, log_sums, heads, kv_heads, head_dim, layer, window, scale);
+#define FORWARD(W)                                                                                                                 \
+  extern "C" __global__ void __launch_bounds__(128)                                                                                \
+      tensor_attention_##W(const float* qkv, const Tile* tiles, float* out, float* log_sums, SHAPE) {                              \
+    forward<W, false>(qkv, tiles, out, log_sums, nullptr, heads, kv_heads, head_dim, layer, window, scale);                        \
+  }                                                                                                                                \
+  extern "C" __global__ void __launch_bounds__(128)                                                                                \
+      tensor_attention_split_##W(const float* qkv, const Tile* tiles, float* parts, State* states, SHAPE) {                        \
+    forward<W, true>(qkv, tiles, parts, nullptr, states, heads, kv_heads, head_dim, layer, window, scale);                         \
+  }
+
+FORWARD(64)
+FORWARD(128)
+
+// Joins splits in order, with the bits of `forward`: blockIdx.z is the query head among those of key head blockIdx.y, and a thread has a
+// column.
+extern "C" __global__ void __launch_bounds__(128) tensor_attention_join(const float* parts, const State* states, const Tile* tiles,
+                                                                        float* out, float* log_sums, u32 splits, u32 heads,
+                                                                        u32 kv_heads, u32 head_dim) {
+  Tile tile = tiles[blockIdx.x];
+  u32 head = blockIdx.y * (heads / kv_heads) + blockIdx.z, column = threadIdx.x;
+  for (u32 row = tile.row; row < tile.row + tile.count; row++) {
+    u64 at = (u64)row * heads + head;
+    float largest = -INFINITE, total = 0, rounded = 0, o = 0;
+    for (u32 split = 0; split < splits; split++) {
+      State state = states[at * splits + split];
+      if (state.largest == -INFINITE) continue;
+      float2 by = Softmax<64>::factors(largest, state.largest);
+      total = fmaf(state.total, by.y, total * by.x);
+      rounded = fmaf(state.rounded, by.y, rounded * by.x);
+      if (column < head_dim) o = fmaf(parts[(at * splits + split) * head_dim + column], by.y, o * by.x);
+    }
+    if (column < head_dim) out[at * head_dim + column] = o * (1.f / rounded);
+    if (column == 0) log_sums[at] = largest * LN_2 + logf(total);
+  }
 }
 
-// What the other kernels of the backward pass read: queries and d_out, [rows][heads], in bf16, and Σ out · d_out of each row and head.
-// blockIdx.x is the row, a warp has a head.
+// What the other kernels of the backward pass read: queries and d_out, [rows][heads], in bf16; and of each row and head, [heads][rows],
+// the log-sum-exp over ln 2 and Σ out · d_out. blockIdx.x is the row, a warp has a head.
 extern "C" __global__ void __launch_bounds__(128) tensor_attention_prepare(const float* qkv, const float* out, const float* d_out,
-                                                                           u16* q16, u16* d_out16, float* deltas, u32 heads,
-                                                                           u32 head_dim, u32 stride) {
+                                                                           const float* log_sums, u16* q16, u16* d_out16,
+                                                                           float2* sums, u32 heads, u32 head_dim, u32 stride) {
   u32 head = blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32;
   if (head >= heads) return;
   u64 at = ((u64)blockIdx.x * heads + head) * head_dim;
   const float* q = qkv + (u64)blockIdx.x * stride + head * head_dim;
   float sum = 0;
-  for (u32 i = lane_id(); i < head_dim; i += 32) {
-    sum = fmaf(out[at + i], d_out[at + i], sum);
-    q16[at + i] = to_bf16(q[i]);
-    d_out16[at + i] = to_bf16(d_out[at + i]);
+  for (u32 i = lane_id() * 4; i < head_dim; i += 128) {
+    float4 a = *(const float4*)(out + at + i), b = *(const float4*)(d_out + at + i), c = *(const float4*)(q + i);
+    sum = fmaf(a.x, b.x, fmaf(a.y, b.y, fmaf(a.z, b.z, fmaf(a.w, b.w, sum))));
+    *(uint2*)(q16 + at + i) = make_uint2(pack(c.x, c.y), pack(c.z, c.w));
+    *(uint2*)(d_out16 + at + i) = make_uint2(pack(b.x, b.y), pack(b.z, b.w));
   }
   sum = warp_sum(sum);
-  if (lane_id() == 0) deltas[(u64)blockIdx.x * heads + head] = sum;
+  if (lane_id() == 0)
+    sums[(u64)head * gridDim.x + blockIdx.x] = make_float2(log_sums[(u64)blockIdx.x * heads + head] * LOG2_E, sum);
 }
 
 // The gradient with respect to the queries. Blocks are those of `forward`.
 template <u32 W>
-__device__ __forceinline__ void backward_q(const float* qkv, const Tile* tiles, const float* log_sums, const float* d_out,
-                                           const float* deltas, float* d_qkv, SHAPE) {
+__device__ __forceinline__ void backward_q(const float* qkv, const Tile* tiles, const float* d_out, const float2* sums, float* d_qkv,
+                                           u32 rows, SHAPE) {
   __shared__ __align__(128) u16 memory[2][2][KEYS * W];
   Queries queries(tiles[blockIdx.x], heads, kv_heads, head_dim);
   u64 q_width = heads * head_dim, stride = q_width + 2 * queries.kv_width;
   u32 q[W / 16][4], d[W / 16][4];
   queries.as_left_sides<W>(q, memory[0][0], qkv, stride, head_dim);
   queries.as_left_sides<W>(d, memory[0][0], d_out, q_width, head_dim);
-  float dq[W / 8][4] = {}, log_sum[2], delta[2];
+  float dq[W / 8][4] = {};
+  float2 own[2];
+  u32 position[2];
 #pragma unroll
   for (u32 part = 0; part < 2; part++) {
     u32 m = queries.own(part);
-    u64 at = (u64)queries.row(m) * heads + queries.head(m);
-    log_sum[part] = m < queries.used ? log_sums[at] : 0.f;
-    delta[part] = m < queries.used ? deltas[at] : 0.f;
+    position[part] = queries.position(m);
+    own[part] = m < queries.used ? sums[(u64)queries.head(m) * rows + queries.row(m)] : make_float2(0, 0);
   }
+  uint2 whole = queries.whole(window);
+  bool idle = queries.idle();
+  Copier<W> copier(head_dim);
   u32 first = queries.first_tile(window), last = queries.last_tile();
-  queries.load<W>(memory[0], first, layer, head_dim);
+  u32 stage = shared_address(memory), other = stage + 2 * KEYS * W * 2;
+  queries.load<W>(copier, stage, first, layer, head_dim);
   commit();
-  for (u32 tile = first, stage = 0; tile <= last; tile++, stage ^= 1) {
-    if (tile < last) queries.load<W>(memory[stage ^ 1], tile + 1, layer, head_dim);
+  for (u32 tile = first; tile <= last; tile++) {
+    if (tile < last) queries.load<W>(copier, other, tile + 1, layer, head_dim);
     commit();
-    wait_for_older();
+    wait_for_older<1>();
     __syncthreads();
-    float c[KEYS / 8][4], g[KEYS / 8][4];
-    products<W, KEYS / 8>(c, q, memory[stage][0], head_dim);
-    products<W, KEYS / 8>(g, d, memory[stage][1], head_dim);
-#pragma unroll
-    for (u32 part = 0; part < 2; part++) {
-      u32 m = queries.own(part), position = queries.position(m), begin = first_key(position, window);
+    if (!idle) {
+      float c[KEYS / 8][4], g[KEYS / 8][4];
+      products<W, KEYS / 8>(c, q, stage);
+      products<W, KEYS / 8>(g, d, stage + KEYS * W * 2);
+      mask(c, scale * LOG2_E, tile, whole, position, window);
 #pragma unroll
       for (u32 n = 0; n < KEYS / 8; n++)
 #pragma unroll
-        for (u32 e = 2 * part; e < 2 * part + 2; e++) {
-          u32 key = tile * KEYS + n * 8 + lane_id() % 4 * 2 + e % 2;
-          bool seen = m < queries.used && key >= begin && key <= position;
-          c[n][e] = seen ? expf(c[n][e] * scale - log_sum[part]) * (g[n][e] - delta[part]) : 0.f;
-        }
-    }
+        for (u32 e = 0; e < 4; e++) c[n][e] = power(c[n][e] - own[e / 2].x) * (g[n][e] - own[e / 2].y);
 #pragma unroll
-    for (u32 k = 0; k < KEYS / 16; k++) {
-      u32 weights[4];
-      as_left(weights, c[2 * k], c[2 * k + 1]);
-      add_rows<W>(dq, weights, memory[stage][0], k * 16, head_dim);
+      for (u32 k = 0; k < KEYS / 16; k++) {
+        u32 weights[4];
+        as_left(weights, c[2 * k], c[2 * k + 1]);
+        add_rows<W>(dq, weights, stage, k * 16);
+      }
     }
     __syncthreads();
+    u32 free = stage;
+    stage = other;
+    other = free;
   }
 #pragma unroll
-  for (u32 part = 0; part < 2; part++) {
-    u32 m = queries.own(part);
-    if (m >= queries.used) continue;
-    float* to = d_qkv + queries.row(m) * stride + queries.head(m) * head_dim;
-#pragma unroll
-    for (u32 i = 0; i < W / 8; i++)
-#pragma unroll
-      for (u32 e = 0; e < 2; e++) {
-        u32 column = i * 8 + lane_id() % 4 * 2 + e;
-        if (column < head_dim) to[column] = dq[i][2 * part + e] * scale;
-      }
-  }
-}
-
-extern "C" __global__ void __launch_bounds__(128) tensor_attention_backward_q_64(const float* qkv, const Tile* tiles,
-                                                                                 const float* log_sums, const float* d_out,
-                                                                                 const float* deltas, float* d_qkv, SHAPE) {
-  backward_q<64>(qkv, tiles, log_sums, d_out, deltas, d_qkv, heads, kv_heads, head_dim, layer, window, scale);
-}
-
-extern "C" __global__ void __launch_bounds__(128) tensor_attention_backward_q_128(const float* qkv, const Tile* tiles,
-                                                                                  const float* log_sums, const float* d_out,
-                                                                                  const float* deltas, float* d_qkv, SHAPE) {
-  backward_q<128>(qkv, tiles, log_sums, d_out, deltas, d_qkv, heads, kv_heads, head_dim, layer, window, scale);
+  for (u32 part = 0; part < 2; part++) queries.put<W / 8>(d_qkv, stride, part, dq, scale, head_dim);
 }
 
 // Queries of a step of the next kernel.
@@ -392,98 +476,118 @@ constexpr u32 STEP = 16;
 // The gradients with respect to a tile of 64 keys and values of key head blockIdx.y, 16 of which each warp has, over the query heads
 // that share them, in each over the queries that see them, in order. Sequences begin at position 0.
 template <u32 W>
-__device__ __forceinline__ void backward_kv(const u16* q16, const Tile* tiles, const float* log_sums, const u16* d_out16,
-                                            const float* deltas, float* d_qkv, SHAPE) {
+__device__ __forceinline__ void backward_kv(const u16* q16, const Tile* tiles, const u16* d_out16, const float2* sums, float* d_qkv,
+                                            u32 rows, SHAPE) {
   __shared__ __align__(128) u16 cache[2][ROWS * W], steps[2][2][STEP * W];
   Tile tile = tiles[blockIdx.x];
   u32 kv_width = kv_heads * head_dim, shared = heads / kv_heads, warp = threadIdx.x / 32;
   u64 q_width = heads * head_dim;
-  for (u32 part = 0; part < 2; part++)
-    for (u32 half = 0; half < ROWS / KEYS && half * KEYS < tile.count; half++)
-      load_tile<W>(cache[part] + half * KEYS * W,
-                   cached(tile.blocks, tile.position / KEYS + half, layer, part, blockIdx.y, kv_width, head_dim), KEYS,
-                   min(KEYS, tile.count - half * KEYS), kv_width, head_dim);
-  // A second block that does not exist is zeros.
-  if (tile.count <= KEYS)
-    for (u32 part = 0; part < 2; part++) load_tile<W>(cache[part] + KEYS * W, q16, KEYS, 0, 0, head_dim);
+  Copier<W> copier(head_dim);
+  u32 keys = shared_address(cache[0]), values = shared_address(cache[1]);
+  for (u32 half = 0; half < ROWS / KEYS; half++) {
+    // A second block that does not exist is zeros.
+    u32 count = tile.count > half * KEYS ? min(KEYS, tile.count - half * KEYS) : 0;
+    const u16* from = cached(tile.blocks, tile.position / KEYS + (count ? half : 0), layer, 0, blockIdx.y, kv_width, head_dim);
+    copier.template start<KEYS>(keys + half * KEYS * W * 2, from, count, kv_width);
+    copier.template start<KEYS>(values + half * KEYS * W * 2, from + (u64)KEYS * kv_width, count, kv_width);
+  }
   u32 last = tile.position + tile.count - 1, end = window && tile.end - last > window ? last + window : tile.end;
-  u32 each = (end - tile.position + STEP - 1) / STEP, all = shared * each;
+  u32 each = (end - tile.position + STEP - 1) / STEP;
+  u32 stage = shared_address(steps), other = stage + 2 * STEP * W * 2;
   // Starts the copy of 16 queries of a head and of their d_out.
-  auto load = [&](u32 step) {
-    u32 head = blockIdx.y * shared + step / each, position = tile.position + step % each * STEP;
-    u64 at = (u64)(tile.row + position - tile.position) * q_width + head * head_dim;
-    u32 count = min(STEP, end - position);
-    load_tile<W>(steps[step & 1][0], q16 + at, STEP, count, (u32)q_width, head_dim);
-    load_tile<W>(steps[step & 1][1], d_out16 + at, STEP, count, (u32)q_width, head_dim);
+  auto load = [&](u32 to, u32 head, u32 step) {
+    u64 at = (u64)(tile.row + step * STEP) * q_width + (blockIdx.y * shared + head) * head_dim;
+    u32 count = min(STEP, end - tile.position - step * STEP);
+    copier.template start<STEP>(to, q16 + at, count, (u32)q_width);
+    copier.template start<STEP>(to + STEP * W * 2, d_out16 + at, count, (u32)q_width);
   };
   float dk[W / 8][4] = {}, dv[W / 8][4] = {};
-  load(0);
+  Reader<W> across = Reader<W>::across(), along = Reader<W>::along();
+  float scale2 = scale * LOG2_E;
+  u32 first_own = tile.position + warp * 16;
+  load(stage, 0, 0);
   commit();
-  for (u32 step = 0; step < all; step++) {
-    if (step + 1 < all) load(step + 1);
-    commit();
-    wait_for_older();
-    __syncthreads();
-    const u16 *q = steps[step & 1][0], *d = steps[step & 1][1];
-    float c[2][4] = {}, g[2][4] = {};
+  for (u32 head = 0; head < shared; head++)
+    for (u32 step = 0; step < each; step++) {
+      if (step + 1 < each)
+        load(other, head, step + 1);
+      else if (head + 1 < shared)
+        load(other, head + 1, 0);
+      commit();
+      wait_for_older<1>();
+      __syncthreads();
+      u32 q = stage, d = stage + STEP * W * 2, first = tile.position + step * STEP;
+      float2 own[2][2];
+      const float2* of = sums + (u64)(blockIdx.y * shared + head) * rows + tile.row + step * STEP;
 #pragma unroll
-    for (u32 k = 0; k < W / 16; k++) {
-      if (k * 16 >= head_dim) break;
-      u32 a[4], b[4];
-      left<W>(a, cache[0], warp * 16, k * 16);
-      right<W>(b, q, 0, k * 16);
-      mma(c[0], a, b);
-      mma(c[1], a, b + 2);
-      left<W>(a, cache[1], warp * 16, k * 16);
-      right<W>(b, d, 0, k * 16);
-      mma(g[0], a, b);
-      mma(g[1], a, b + 2);
-    }
-    u32 head = blockIdx.y * shared + step / each;
+      for (u32 n = 0; n < 2; n++)
 #pragma unroll
-    for (u32 n = 0; n < 2; n++)
+        for (u32 e = 0; e < 2; e++) {
+          u32 query = n * 8 + lane_id() % 4 * 2 + e;
+          own[n][e] = first + query < end ? of[query] : make_float2(0, 0);
+        }
+      float c[2][4] = {}, g[2][4] = {};
 #pragma unroll
-      for (u32 e = 0; e < 4; e++) {
-        u32 key = tile.position + warp * 16 + lane_id() / 4 + e / 2 * 8;
-        u32 query = tile.position + step % each * STEP + n * 8 + lane_id() % 4 * 2 + e % 2;
-        bool seen = key <= last && query < end && key <= query && key >= first_key(query, window);
-        u64 at = (u64)(tile.row + query - tile.position) * heads + head;
-        float weight = seen ? expf(c[n][e] * scale - log_sums[at]) : 0.f;
-        c[n][e] = weight;
-        g[n][e] = seen ? weight * (g[n][e] - deltas[at]) : 0.f;
+      for (u32 k = 0; k < W / 16; k++) {
+        u32 a[4], b[4];
+        matrices(a, across.at(keys, warp * 16, k));
+        matrices(b, along.at(q, 0, k));
+        mma(c[0], a, b);
+        mma(c[1], a, b + 2);
+        matrices(a, across.at(values, warp * 16, k));
+        matrices(b, along.at(d, 0, k));
+        mma(g[0], a, b);
+        mma(g[1], a, b + 2);
       }
-    u32 weights[4], scores[4];
-    as_left(weights, c[0], c[1]);
-    as_left(scores, g[0], g[1]);
-    add_rows<W>(dv, weights, d, 0, head_dim);
-    add_rows<W>(dk, scores, q, 0, head_dim);
-    __syncthreads();
-  }
+      // Whether each of the 16 queries sees each of the warp's 16 keys.
+      bool whole = first >= first_own + 15 && first + STEP <= end && first_own + 15 <= last &&
+                   first_own >= first_key(first + STEP - 1, window);
+#pragma unroll
+      for (u32 n = 0; n < 2; n++)
+#pragma unroll
+        for (u32 e = 0; e < 4; e++) {
+          float score = fmaf(c[n][e], scale2, -own[n][e % 2].x);
+          if (!whole) {
+            u32 key = first_own + lane_id() / 4 + e / 2 * 8, query = first + n * 8 + lane_id() % 4 * 2 + e % 2;
+            bool seen = key <= last && query < end && key <= query && key >= first_key(query, window);
+            if (!seen) score = -INFINITE;
+          }
+          c[n][e] = power(score);
+          g[n][e] = c[n][e] * (g[n][e] - own[n][e % 2].y);
+        }
+      u32 weights[4], scores[4];
+      as_left(weights, c[0], c[1]);
+      as_left(scores, g[0], g[1]);
+      add_rows<W>(dv, weights, d, 0);
+      add_rows<W>(dk, scores, q, 0);
+      __syncthreads();
+      u32 free = stage;
+      stage = other;
+      other = free;
+    }
 #pragma unroll
   for (u32 part = 0; part < 2; part++) {
     u32 key = warp * 16 + lane_id() / 4 + part * 8;
     if (key >= tile.count) continue;
-    float* to = d_qkv + (u64)(tile.row + key) * (q_width + 2 * kv_width) + q_width + blockIdx.y * head_dim;
+    float* to = d_qkv + (u64)(tile.row + key) * (q_width + 2 * kv_width) + q_width + blockIdx.y * head_dim + lane_id() % 4 * 2;
 #pragma unroll
-    for (u32 i = 0; i < W / 8; i++)
-#pragma unroll
-      for (u32 e = 0; e < 2; e++) {
-        u32 column = i * 8 + lane_id() % 4 * 2 + e;
-        if (column >= head_dim) continue;
-        to[column] = dk[i][2 * part + e] * scale;
-        to[kv_width + column] = dv[i][2 * part + e];
-      }
+    for (u32 i = 0; i < W / 8; i++) {
+      if (i * 8 >= head_dim) break;
+      *(float2*)(to + i * 8) = make_float2(dk[i][2 * part] * scale, dk[i][2 * part + 1] * scale);
+      *(float2*)(to + kv_width + i * 8) = make_float2(dv[i][2 * part], dv[i][2 * part + 1]);
+    }
   }
 }
 
-extern "C" __global__ void __launch_bounds__(128) tensor_attention_backward_kv_64(const u16* q16, const Tile* tiles,
-                                                                                  const float* log_sums, const u16* d_out16,
-                                                                                  const float* deltas, float* d_qkv, SHAPE) {
-  backward_kv<64>(q16, tiles, log_sums, d_out16, deltas, d_qkv, heads, kv_heads, head_dim, layer, window, scale);
-}
+#define BACKWARD(W)                                                                                                                \
+  extern "C" __global__ void __launch_bounds__(128) tensor_attention_backward_q_##W(                                               \
+      const float* qkv, const Tile* tiles, const float* d_out, const float2* sums, float* d_qkv, u32 rows, SHAPE) {                \
+    backward_q<W>(qkv, tiles, d_out, sums, d_qkv, rows, heads, kv_heads, head_dim, layer, window, scale);                          \
+  }                                                                                                                                \
+  extern "C" __global__ void __launch_bounds__(128) tensor_attention_backward_kv_##W(                                              \
+      const u16* q16, const Tile* tiles, const u16* d_out16, const float2* sums, float* d_qkv, u32 rows, SHAPE) {                  \
+    backward_kv<W>(q16, tiles, d_out16, sums, d_qkv, rows, heads, kv_heads, head_dim, layer, window, scale);                       \
+  }
 
-extern "C" __global__ void __launch_bounds__(128) tensor_attention_backward_kv_128(const u16* q16, const Tile* tiles,
-                                                                                   const float* log_sums, const u16* d_out16,
-                                                                                   const float* deltas, float* d_qkv, SHAPE) {
-  backward_kv<128>(q16, tiles, log_sums, d_out16, deltas, d_qkv, heads, kv_heads, head_dim, layer, window, scale);
-}
+BACKWARD(64)
+BACKWARD(128)

@@ -35,6 +35,11 @@ fn elements_are_rounded_and_shifted() {
         round_bf16(device, (&from, 10..700), (&mut to, 3)).unwrap();
         let expected = [vec![0.0; 3], wide(&rounded::<bf16>(&host[10..])), vec![0.0; 12]].concat();
         assert_eq!(wide(&to.to_host().unwrap()), expected);
+        // Aligned, so that four are moved at once.
+        let mut to = device.zeros::<bf16>(700).unwrap();
+        round_bf16(device, (&from, 8..699), (&mut to, 4)).unwrap();
+        let expected = [vec![0.0; 4], wide(&rounded::<bf16>(&host[8..699])), vec![0.0; 5]].concat();
+        assert_eq!(wide(&to.to_host().unwrap()), expected);
         let mut to = device.zeros::<f32>(300).unwrap();
         shift(device, (&from, 5..300), 0.5, (&mut to, 1)).unwrap();
         let expected: Vec<f32> = host[5..300].iter().map(|x| x + 0.5).collect();

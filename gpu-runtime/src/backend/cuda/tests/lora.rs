@@ -2,40 +2,61 @@ use half::bf16;
 
 use super::simulated::on_device;
 use super::support::{Rounded, close, product, rounded, rows, transposed, values, wide};
-use crate::backend::cuda::{CudaDevice, CudaError, DeviceAdapter, DeviceRows, LoraTable, OuterProduct, outer_products};
+use crate::backend::cuda::{CudaDevice, CudaError, DeviceAdapter, DeviceRows, LoraLayer, LoraTable, RowIndices};
 
-const RANKS: [usize; 3] = [1, 8, 37];
-const ROWS: [Option<usize>; 6] = [Some(2), None, Some(0), Some(1), Some(2), None];
-const OUTPUTS: usize = 45;
-const INPUTS: usize = 70;
-/// Elements of a row of outputs, and the layer's first one.
-const STRIDE: usize = 50;
-const COLUMN: usize = 3;
 const SCALE: f32 = 0.5;
 
-/// Elements of A, [rank, inputs], and B, [outputs, rank].
-struct Adapter([Vec<f32>; 2]);
-
-fn adapters<T: Rounded>() -> Vec<Adapter> {
-    let part = |len: usize, seed: u64| wide(&rounded::<T>(&values(len, seed)));
-    let adapter = |(rank, seed): (usize, u64)| Adapter([part(rank * INPUTS, seed), part(OUTPUTS * rank, seed + 10)]);
-    RANKS.into_iter().zip(61..).map(adapter).collect()
+/// Layers with the same input, and the adapters of each: all have the same ranks.
+struct Case {
+    inputs: usize,
+    /// First column and outputs of each layer.
+    layers: &'static [(usize, usize)],
+    ranks: &'static [usize],
+    /// Elements of a row of outputs.
+    stride: usize,
+    seed: u64,
 }
 
-/// A of each adapter, and B of each.
-fn upload<T: Rounded>(device: &CudaDevice, adapters: &[Adapter]) -> [Vec<DeviceRows<T>>; 2] {
-    let a = adapters.iter().map(|Adapter([a, _])| rows(device, a, INPUTS));
-    let b = adapters.iter().zip(RANKS).map(|(Adapter([_, b]), rank)| rows(device, b, rank));
-    [a.collect(), b.collect()]
+const ODD: Case = Case { inputs: 70, layers: &[(3, 45)], ranks: &[1, 8, 37], stride: 50, seed: 61 };
+/// Widths that asynchronous copies and pairs of elements fit; more inputs than a split has.
+const EVEN: Case =
+    Case { inputs: 528, layers: &[(0, 136), (136, 24), (160, 8)], ranks: &[16, 40, 8], stride: 168, seed: 161 };
+const NARROW: Case = Case { inputs: 1, layers: &[(1, 1), (0, 1)], ranks: &[1], stride: 2, seed: 261 };
+
+const MIXED: &[Option<usize>] = &[Some(2), None, Some(0), Some(1), Some(2), None];
+
+/// A, `[rank, inputs]`, and B, `[outputs, rank]`, of each layer's adapters, on the host and on the device.
+struct Parts<T: Rounded> {
+    host: Vec<Vec<[Vec<f32>; 2]>>,
+    device: Vec<Vec<[DeviceRows<T>; 2]>>,
 }
 
-fn table<'a, T: Rounded>(
-    device: &CudaDevice,
-    [a, b]: &'a [Vec<DeviceRows<T>>; 2],
-    rows: &[Option<usize>],
-) -> Result<LoraTable<'a, T>, CudaError> {
-    let adapters: Vec<_> = a.iter().zip(b).map(|(a, b)| DeviceAdapter { a, b, scale: SCALE }).collect();
-    LoraTable::new(device, &adapters, rows, (OUTPUTS, INPUTS))
+impl<T: Rounded> Parts<T> {
+    fn new(device: &CudaDevice, case: &Case) -> Self {
+        let part = |len: usize, seed: u64| wide(&rounded::<T>(&values(len, seed)));
+        let layer = |(layer, (_, outputs)): (usize, &(usize, usize))| -> Vec<_> {
+            let adapter = |(index, rank): (usize, &usize)| {
+                let seed = case.seed + (layer * 20 + index * 2) as u64;
+                [part(rank * case.inputs, seed), part(outputs * rank, seed + 1)]
+            };
+            case.ranks.iter().enumerate().map(adapter).collect()
+        };
+        let host: Vec<Vec<[Vec<f32>; 2]>> = case.layers.iter().enumerate().map(layer).collect();
+        let upload = |(parts, rank): (&[Vec<f32>; 2], &usize)| {
+            [rows(device, &parts[0], case.inputs), rows(device, &parts[1], *rank)]
+        };
+        let device = host.iter().map(|layer| layer.iter().zip(case.ranks).map(upload).collect()).collect();
+        Self { host, device }
+    }
+
+    fn table(&self, device: &CudaDevice, case: &Case, rows: &[Option<usize>]) -> Result<LoraTable<'_, T>, CudaError> {
+        let mut layers = Vec::new();
+        for (parts, (column, outputs)) in self.device.iter().zip(case.layers) {
+            let adapters = parts.iter().map(|[a, b]| DeviceAdapter { a, b, scale: SCALE }).collect();
+            layers.push(LoraLayer { column: *column, outputs: *outputs, adapters, rows: rows.to_vec() });
+        }
+        LoraTable::new(device, &layers, case.inputs, &RowIndices::default())
+    }
 }
 
 fn scaled(values: Vec<f32>) -> Vec<f32> {
@@ -46,64 +67,114 @@ fn added(to: &mut [f32], values: &[f32]) {
     to.iter_mut().zip(values).for_each(|(to, x)| *to += x);
 }
 
-fn compare<T: Rounded>(device: &CudaDevice) {
-    let host = adapters::<T>();
-    let parts = upload::<T>(device, &host);
-    let table = table(device, &parts, &ROWS).unwrap();
-    let x = wide(&rounded::<T>(&values(ROWS.len() * INPUTS, 71)));
-    let dy = wide(&rounded::<T>(&values(ROWS.len() * STRIDE, 72)));
-    let (mut y, mut dx) = (values(ROWS.len() * STRIDE, 73), values(ROWS.len() * INPUTS, 74));
-    let (mut on_y, mut on_dx) = (rows::<f32>(device, &y, STRIDE), rows::<f32>(device, &dx, INPUTS));
+/// All four ops against sums in f64.
+fn compare<T: Rounded>(device: &CudaDevice, case: &Case, of_rows: &[Option<usize>]) {
+    let parts = Parts::<T>::new(device, case);
+    let (table, count, stride, inputs) =
+        (parts.table(device, case, of_rows).unwrap(), of_rows.len(), case.stride, case.inputs);
+    let [x, dy] =
+        [(inputs, 71), (stride, 72)].map(|(width, seed)| wide(&rounded::<T>(&values(count * width, case.seed + seed))));
+    let [mut y, mut dx] = [(stride, 73), (inputs, 74)].map(|(width, seed)| values(count * width, case.seed + seed));
+    let (mut on_y, mut on_dx) = (rows::<f32>(device, &y, stride), rows::<f32>(device, &dx, inputs));
 
-    let z = table.shrink(device, &rows(device, &x, INPUTS)).unwrap();
-    table.expand(device, &z, &mut on_y, COLUMN).unwrap();
-    let dz = table.shrink_backward(device, &rows(device, &dy, STRIDE), COLUMN).unwrap();
+    let z = table.shrink(device, &rows(device, &x, inputs)).unwrap();
+    table.expand(device, &z, &mut on_y).unwrap();
+    let dz = table.shrink_backward(device, &rows(device, &dy, stride)).unwrap();
     table.expand_backward(device, &dz, &mut on_dx).unwrap();
 
+    let most = table.rank();
     let [z, dz] = [z, dz].map(|rows| rows.to_host().unwrap());
-    for (row, adapter) in ROWS.into_iter().enumerate() {
-        let [z, dz] = [&z, &dz].map(|all| &all[row * 37..(row + 1) * 37]);
-        let Some(adapter) = adapter else {
-            assert!(z.iter().chain(dz).all(|x| *x == 0.0));
-            continue;
-        };
-        let (rank, Adapter([a, b])) = (RANKS[adapter], &host[adapter]);
-        assert!(z[rank..].iter().chain(&dz[rank..]).all(|x| *x == 0.0));
-        let (x, dy) = (&x[row * INPUTS..][..INPUTS], &dy[row * STRIDE + COLUMN..][..OUTPUTS]);
-        close("z", &z[..rank], &scaled(product(x, a, INPUTS)), 2e-6);
-        close("dz", &dz[..rank], &scaled(product(dy, &transposed(b, rank), OUTPUTS)), 2e-6);
-        // From the device's z, so that both round alike.
-        let [z, dz] = [z, dz].map(|z| wide(&rounded::<T>(&z[..rank])));
-        added(&mut y[row * STRIDE + COLUMN..][..OUTPUTS], &product(&z, b, rank));
-        added(&mut dx[row * INPUTS..][..INPUTS], &product(&dz, &transposed(a, INPUTS), rank));
+    for (layer, (column, outputs)) in case.layers.iter().enumerate() {
+        for (row, adapter) in of_rows.iter().enumerate() {
+            let [z, dz] = [&z, &dz].map(|all| &all[(layer * count + row) * most..][..most]);
+            let Some(adapter) = adapter else {
+                assert!(z.iter().chain(dz).all(|x| *x == 0.0));
+                continue;
+            };
+            let (rank, [a, b]) = (case.ranks[*adapter], &parts.host[layer][*adapter]);
+            assert!(z[rank..].iter().chain(&dz[rank..]).all(|x| *x == 0.0));
+            let (x, dy) = (&x[row * inputs..][..inputs], &dy[row * stride + column..][..*outputs]);
+            close("z", &z[..rank], &scaled(product(x, a, inputs)), 4e-6);
+            close("dz", &dz[..rank], &scaled(product(dy, &transposed(b, rank), *outputs)), 4e-6);
+            // From the device's z, so that both round alike.
+            let [z, dz] = [z, dz].map(|z| wide(&rounded::<T>(&z[..rank])));
+            added(&mut y[row * stride + column..][..*outputs], &product(&z, b, rank));
+            added(&mut dx[row * inputs..][..inputs], &product(&dz, &transposed(a, inputs), rank));
+        }
     }
-    close("output", &on_y.to_host().unwrap(), &y, 2e-6);
-    close("gradient", &on_dx.to_host().unwrap(), &dx, 2e-6);
+    close("output", &on_y.to_host().unwrap(), &y, 4e-6);
+    close("gradient", &on_dx.to_host().unwrap(), &dx, 4e-6);
+}
+
+/// Adapters in runs of rows, some of them empty.
+fn runs(lens: &[(Option<usize>, usize)]) -> Vec<Option<usize>> {
+    lens.iter().flat_map(|(adapter, len)| vec![*adapter; *len]).collect()
 }
 
 #[test]
 fn rows_get_what_their_adapters_add() {
     on_device(|device| {
-        compare::<f32>(device);
-        compare::<bf16>(device);
+        compare::<f32>(device, &ODD, MIXED);
+        compare::<f32>(device, &EVEN, &[Some(1), Some(0)]);
+        compare::<bf16>(device, &ODD, MIXED);
+        compare::<bf16>(device, &ODD, &[None, Some(2)]);
+        compare::<bf16>(device, &EVEN, MIXED);
+        compare::<bf16>(device, &EVEN, &[Some(1)]);
+        compare::<bf16>(device, &NARROW, &[Some(0), None, Some(0)]);
+        compare::<bf16>(device, &NARROW, &[None]);
     });
+}
+
+#[test]
+fn many_rows_get_what_their_adapters_add() {
+    on_device(|device| {
+        compare::<bf16>(device, &ODD, &runs(&[(Some(0), 500), (Some(2), 9), (None, 2), (Some(1), 30), (Some(2), 1)]));
+        compare::<bf16>(device, &EVEN, &runs(&[(Some(1), 70), (Some(0), 0), (None, 440), (Some(2), 5)]));
+    });
+}
+
+/// The rows of what each op returns or changes, of one batch.
+fn bits(
+    device: &CudaDevice,
+    parts: &Parts<bf16>,
+    case: &Case,
+    of: &[Option<usize>],
+    x: &[f32],
+    dy: &[f32],
+) -> [Vec<u32>; 4] {
+    let table = parts.table(device, case, of).unwrap();
+    let z = table.shrink(device, &rows(device, x, case.inputs)).unwrap();
+    let dz = table.shrink_backward(device, &rows(device, dy, case.stride)).unwrap();
+    let mut y = DeviceRows::zeros(device, of.len(), case.stride).unwrap();
+    let mut dx = DeviceRows::zeros(device, of.len(), case.inputs).unwrap();
+    table.expand(device, &z, &mut y).unwrap();
+    table.expand_backward(device, &dz, &mut dx).unwrap();
+    [z, dz, y, dx].map(|rows| rows.to_host().unwrap().iter().map(|x| x.to_bits()).collect())
 }
 
 #[test]
 fn a_row_has_its_bits_in_every_batch() {
     on_device(|device| {
-        let parts = upload::<bf16>(device, &adapters::<bf16>());
-        let x = values(ROWS.len() * INPUTS, 75);
-        let outputs = |x: &[f32], adapters: &[Option<usize>]| {
-            let table = table(device, &parts, adapters).unwrap();
-            let mut y = DeviceRows::zeros(device, adapters.len(), STRIDE).unwrap();
-            let z = table.shrink(device, &rows(device, x, INPUTS)).unwrap();
-            table.expand(device, &z, &mut y, COLUMN).unwrap();
-            y.to_host().unwrap()
-        };
-        let all = outputs(&x, &ROWS);
-        for ((x, y), adapter) in x.chunks(INPUTS).zip(all.chunks(STRIDE)).zip(ROWS) {
-            assert_eq!(outputs(x, &[adapter]), y);
+        for case in [&ODD, &EVEN] {
+            let parts = Parts::<bf16>::new(device, case);
+            // The last six rows of a batch in which warps share rows, and in batches in which they share inputs.
+            let of = [runs(&[(Some(2), 300), (None, 3), (Some(0), 260)]), MIXED.to_vec()].concat();
+            let [x, dy] =
+                [(case.inputs, 75), (case.stride, 76)].map(|(width, seed)| values(of.len() * width, case.seed + seed));
+            let all = bits(device, &parts, case, &of, &x, &dy);
+            for count in [1, 2, 6, 20] {
+                let first = of.len() - count;
+                let part =
+                    bits(device, &parts, case, &of[first..], &x[first * case.inputs..], &dy[first * case.stride..]);
+                // z and dz have the rows of one layer after the other.
+                let layers = [case.layers.len(), case.layers.len(), 1, 1];
+                for ((all, part), layers) in all.iter().zip(&part).zip(layers) {
+                    let width = part.len() / count / layers;
+                    for (all, part) in all.chunks(of.len() * width).zip(part.chunks(count * width)) {
+                        assert_eq!(&all[first * width..], part);
+                    }
+                }
+            }
         }
     });
 }
@@ -111,44 +182,17 @@ fn a_row_has_its_bits_in_every_batch() {
 #[test]
 fn tables_are_checked() {
     on_device(|device| {
-        let parts = upload::<f32>(device, &adapters::<f32>());
-        assert!(table(device, &parts, &[Some(3)]).is_err());
-        let [a, b] = &parts;
-        let mixed = [DeviceAdapter { a: &a[0], b: &b[1], scale: 1.0 }];
-        assert!(LoraTable::new(device, &mixed, &[Some(0)], (OUTPUTS, INPUTS)).is_err(), "ranks differ");
-        let table = table(device, &parts, &[Some(0)]).unwrap();
+        let case = &ODD;
+        let parts = Parts::<f32>::new(device, case);
+        assert!(parts.table(device, case, &[Some(3)]).is_err());
+        let [[a, _], [_, b], ..] = &parts.device[0][..] else { panic!() };
+        let adapters = vec![DeviceAdapter { a, b, scale: 1.0 }];
+        let mixed = LoraLayer { column: 0, outputs: 45, adapters, rows: vec![Some(0)] };
+        assert!(LoraTable::new(device, &[mixed], case.inputs, &RowIndices::default()).is_err(), "ranks differ");
+        let table = parts.table(device, case, &[Some(0)]).unwrap();
         let z = DeviceRows::zeros(device, 1, 37).unwrap();
-        let mut out = DeviceRows::zeros(device, 1, STRIDE).unwrap();
-        assert!(table.expand(device, &z, &mut out, STRIDE - OUTPUTS + 1).is_err());
-        assert!(table.shrink(device, &DeviceRows::zeros(device, 2, INPUTS).unwrap()).is_err());
-    });
-}
-
-#[test]
-fn gradients_of_weights_are_sums_over_rows_in_order() {
-    on_device(|device| {
-        let (left, right) = (values(9 * 20, 76), values(9 * 40, 77));
-        let olds = [values(5 * 37, 78), values(11 * 3, 79)];
-        let mut gradients = olds.each_ref().map(|old| device.upload(old).unwrap());
-        let [first, second] = gradients.each_mut();
-        let mut products = [
-            OuterProduct { gradient: first, first: 0, rows: (0, 4), left: 5, right: 37 },
-            OuterProduct { gradient: second, first: 0, rows: (4, 5), left: 11, right: 3 },
-        ];
-        let (on_left, on_right) = (rows(device, &left, 20), rows(device, &right, 40));
-        outer_products(device, (&on_left, 2), (&on_right, 1), &mut products).unwrap();
-        let shapes = [(0..4, 37), (4..9, 3)];
-        for ((found, old), (rows, width)) in gradients.iter().zip(&olds).zip(shapes) {
-            let mut expected = old.clone();
-            for row in rows {
-                for (at, sum) in expected.iter_mut().enumerate() {
-                    *sum = left[row * 20 + 2 + at / width].mul_add(right[row * 40 + 1 + at % width], *sum);
-                }
-            }
-            assert_eq!(found.to_host().unwrap(), expected);
-        }
-        let [first, _] = gradients.each_mut();
-        let mut wide = [OuterProduct { gradient: first, first: 0, rows: (0, 10), left: 5, right: 37 }];
-        assert!(outer_products(device, (&on_left, 2), (&on_right, 1), &mut wide).is_err(), "there are 9 rows");
+        let mut out = DeviceRows::zeros(device, 1, 47).unwrap();
+        assert!(table.expand(device, &z, &mut out).is_err(), "columns 3..48");
+        assert!(table.shrink(device, &DeviceRows::zeros(device, 2, case.inputs).unwrap()).is_err());
     });
 }

@@ -18,6 +18,7 @@ mod matmul;
 pub(super) mod mutants;
 mod norm;
 mod optimizer;
+mod outer;
 mod ptx;
 mod ranks;
 mod rotary;

@@ -7,7 +7,7 @@ use crate::backend::host::HostParams;
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{Backend, Norm};
 
-const EXTENTS: [(usize, usize); 4] = [(1, 1), (3, 33), (5, 64), (2, 700)];
+const EXTENTS: [(usize, usize); 5] = [(1, 1), (3, 33), (5, 64), (2, 700), (1, 4100)];
 const EPS: f32 = 1e-5;
 
 struct Input {

@@ -17,10 +17,12 @@ fn stems(folder: &Path, extension: &str) -> BTreeSet<String> {
 
 #[test]
 fn ptx_is_as_new_as_its_sources() {
-    let prelude = std::fs::read(folder("kernels/prelude.cu")).unwrap();
+    let [prelude, tensor] =
+        ["prelude", "tensor_prelude"].map(|name| std::fs::read(folder("kernels").join(format!("{name}.cu"))).unwrap());
     for (name, ptx) in PTX {
         let source = std::fs::read(folder("kernels").join(format!("{name}.cu"))).unwrap();
-        let expected = crc32fast::hash(&[prelude.as_slice(), &source].concat());
+        let tensor = if name.starts_with("tensor_") { &tensor[..] } else { &[] };
+        let expected = crc32fast::hash(&[&prelude[..], tensor, &source].concat());
         let first = ptx.lines().next().unwrap();
         let found = first.strip_prefix("// source ").and_then(|rest| rest.split(',').next()).unwrap();
         assert_eq!(found, format!("{expected:08x}"), "{name}.ptx is older than its source: run `make kernels`");
@@ -31,7 +33,7 @@ fn ptx_is_as_new_as_its_sources() {
 fn every_source_is_loaded() {
     let loaded: BTreeSet<String> = PTX.iter().map(|(name, _)| (*name).to_owned()).collect();
     let mut sources = stems(&folder("kernels"), "cu");
-    assert!(sources.remove("prelude"));
+    assert!(sources.remove("prelude") && sources.remove("tensor_prelude"));
     assert_eq!(sources, loaded);
     assert_eq!(stems(&folder("ptx"), "ptx"), loaded);
 }

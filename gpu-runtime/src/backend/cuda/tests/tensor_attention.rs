@@ -70,6 +70,8 @@ fn attention_and_its_gradient() {
         compare(device, &shape(2, 1, 128), &[33, 5], None);
         compare(device, &shape(3, 1, 64), &[67], None);
         compare(device, &shape(1, 1, 72), &[130], None);
+        compare(device, &shape(1, 1, 72), &[128], None);
+        compare(device, &shape(2, 2, 16), &[300, 128, 129], None);
     });
 }
 
@@ -80,42 +82,60 @@ fn windowed_attention_and_its_gradient() {
         compare(device, &shape(3, 1, 40), &[100], Some(7));
         compare(device, &shape(1, 1, 8), &[150], Some(33));
         compare(device, &shape(1, 1, 8), &[70], Some(usize::MAX >> 32));
+        compare(device, &shape(1, 1, 16), &[400], Some(100));
     });
 }
 
-/// The output of a pass over some positions of one sequence, whose keys and values it writes first, behind another sequence.
+/// A sequence's output and log-sum-exps in a pass over some of its positions, whose keys and values it writes first, behind `others`
+/// sequences of one row.
 fn pass(
     device: &CudaDevice,
     pool: &mut DeviceKvPool<bf16>,
     qkv: &[f32],
-    positions: std::ops::Range<usize>,
-) -> Vec<f32> {
-    let (shape, blocks) = (shape(4, 2, 16), vec![BlockId(1), BlockId(0), BlockId(3)]);
+    (positions, window): (std::ops::Range<usize>, usize),
+    others: usize,
+) -> [Vec<f32>; 2] {
+    let (shape, blocks) = (shape(4, 2, 16), (0..BLOCKS).rev().map(BlockId).collect());
     let width = shape.qkv_width();
-    let span = Span { rows: 2..2 + positions.len(), start: positions.start, blocks, held: 0 };
-    let other = Span { rows: 0..2, start: 0, blocks: vec![BlockId(2)], held: 0 };
-    let count = positions.len() + 2;
-    let spans = DeviceSpans::upload(device, pool, &[other, span], count).unwrap();
-    let call = DeviceAttention { shape: &shape, layer: 0, window: Some(50), spans: &spans };
-    let others = values(2 * width, positions.start as u64);
-    let qkv = [&others[..], &qkv[positions.start * width..positions.end * width]].concat();
+    let span = Span { rows: others..others + positions.len(), start: positions.start, blocks, held: 0 };
+    let other = |row: usize| {
+        let blocks = vec![BlockId(BLOCKS + row as u32)];
+        Span { rows: row..row + 1, start: 0, blocks, held: 0 }
+    };
+    let spans: Vec<_> = (0..others).map(other).chain([span]).collect();
+    let count = positions.len() + others;
+    let spans = DeviceSpans::upload(device, pool, &spans, count).unwrap();
+    let call = DeviceAttention { shape: &shape, layer: 0, window: Some(window), spans: &spans };
+    let of_others = values(others * width, positions.start as u64);
+    let qkv = [&of_others[..], &qkv[positions.start * width..positions.end * width]].concat();
     let qkv = rows::<f32>(device, &qkv, width);
     kv_write(device, call, pool, &qkv).unwrap();
-    tensor_attention(device, call, pool, &qkv).unwrap()[0].to_host().unwrap()[2 * shape.q_width()..].to_vec()
+    let results = tensor_attention(device, call, pool, &qkv).unwrap();
+    results.map(|rows| rows.to_host().unwrap()[others * rows.width()..].to_vec())
 }
+
+/// Blocks of the sequence.
+const BLOCKS: u32 = 12;
 
 #[test]
 fn a_sequence_may_be_cut_into_passes_and_batched_with_others() {
     on_device(|device| {
-        let shape = shape(4, 2, 16);
-        let qkv = values(90 * shape.qkv_width(), 93);
+        let (shape, len) = (shape(4, 2, 16), BLOCKS as usize * KV_BLOCK - 20);
+        let qkv = values(len * shape.qkv_width(), 93);
         let mut pool = DeviceKvPool::new(&shape).unwrap();
-        (0..4).for_each(|_| {
+        (0..BLOCKS + 140).for_each(|_| {
             pool.take(device).unwrap();
         });
-        let whole = pass(device, &mut pool, &qkv, 0..90);
-        let parts = [0..10, 10..33, 33..34, 34..90].map(|part| pass(device, &mut pool, &qkv, part));
-        assert_eq!(parts.concat(), whole);
+        for window in [50, 200, len] {
+            // Splits of keys have blocks of threads of their own where there are few others.
+            let whole = pass(device, &mut pool, &qkv, (0..len, window), 2);
+            assert_eq!(pass(device, &mut pool, &qkv, (0..len, window), 140), whole);
+            let parts = [0..10, 10..33, 33..34, 34..300, 300..len - 1, len - 1..len];
+            let parts = parts.map(|part| pass(device, &mut pool, &qkv, (part, window), 1));
+            for which in 0..2 {
+                assert_eq!(parts.each_ref().map(|part| &part[which][..]).concat(), whole[which]);
+            }
+        }
     });
 }
 

@@ -54,8 +54,8 @@ impl<T: Rounded> Sequence<T> {
 
 pub(super) fn count(counts: &mut Counts<'_>) {
     plain(counts);
-    on_tensor_cores(counts, 128);
-    on_tensor_cores(counts, 64);
+    on_tensor_cores(counts, 128, 1024);
+    on_tensor_cores(counts, 64, 128);
     sinks(counts);
 }
 
@@ -82,26 +82,30 @@ fn plain(counts: &mut Counts<'_>) {
     });
 }
 
-/// 64 queries are 16 rows; of 128 keys they see 1, 1, 2, 2, 3, 3, 4 and 4 tiles of 32. 64 keys meet 16 queries of a head at a time:
-/// the first 64 of 128 in 8 steps for each head, the others in 4.
-fn on_tensor_cores(counts: &mut Counts<'_>, head_dim: usize) {
-    let (len, shape) = (128, format!("128 rows of 4+1 heads of {head_dim}"));
+/// 64 queries are 16 rows, which see the tiles of 32 keys up to their last one. 64 keys meet 16 queries of a head at a time, from their
+/// own position on. A sequence of 1,024 rows is long enough that it is not split.
+fn on_tensor_cores(counts: &mut Counts<'_>, head_dim: usize, len: usize) {
+    let shape = format!("{len} rows of 4+1 heads of {head_dim}");
+    let tiles = (0..len / 16).map(|i| (16 * i + 15) / 32 + 1).sum::<usize>();
+    let steps = HEADS * (0..len / 64).map(|i| (len - 64 * i) / 16).sum::<usize>();
     let of = Sequence::<bf16>::new(counts, head_dim, len, len);
     let name = |name: &str| format!("{name}_{head_dim}");
     let forward = name("tensor_attention");
-    let [out, sums] = counts.count(&shape, &[(&forward, "tile", 20)], |device| {
+    let [out, sums] = counts.count(&shape, &[(&forward, "tile", tiles)], |device| {
         tensor_attention(device, of.call(), &of.pool, &of.qkv).unwrap()
     });
     let d_out = rows(counts.device, &values(len * HEADS * head_dim, 4), HEADS * head_dim);
     let (q, kv) = (name("tensor_attention_backward_q"), name("tensor_attention_backward_kv"));
     // Kernels that widths share have a line for each.
-    let work =
-        [("tensor_attention_prepare", "row of a head", HEADS * len), (&q, "tile", 20), (&kv, "step", HEADS * 12)];
+    let work = [("tensor_attention_prepare", "row of a head", HEADS * len), (&q, "tile", tiles), (&kv, "step", steps)];
     counts.count(&shape, &work, |device| {
         tensor_attention_backward(device, of.call(), &of.pool, &of.qkv, [&out, &sums], &d_out).unwrap()
     });
+    // Two splits of four tiles.
     let of = Sequence::<bf16>::new(counts, head_dim, 256, 1);
-    counts.count(&format!("1 row of 4+1 heads of {head_dim}, 256 keys"), &[(&forward, "tile", 8)], |device| {
+    let split = name("tensor_attention_split");
+    let work = [(&split[..], "tile", 8), ("tensor_attention_join", "split of a head", HEADS * 2)];
+    counts.count(&format!("1 row of 4+1 heads of {head_dim}, 256 keys"), &work, |device| {
         tensor_attention(device, of.call(), &of.pool, &of.qkv).unwrap()
     });
 }

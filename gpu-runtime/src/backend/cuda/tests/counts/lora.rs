@@ -1,58 +1,64 @@
-//! Adapters of rank 32 on Qwen3-8B's key projection: every row has the same one.
+//! Adapters of rank 32: every row has the same one. In f32 on Qwen3-8B's key projection, on tensor cores on one with fewer inputs.
 
 use half::bf16;
 
 use super::super::support::{Rounded, rows, values};
 use super::Counts;
-use crate::backend::cuda::{DeviceAdapter, DeviceRows, LoraTable, OuterProduct, RowElement, outer_products};
+use crate::backend::cuda::{DeviceAdapter, DeviceRows, LoraLayer, LoraTable, OuterProducts, OuterSide, RowIndices};
 
-const ROWS: usize = 2;
 const RANK: usize = 32;
-const INPUTS: usize = 4096;
 const OUTPUTS: usize = 1024;
 
 pub(super) fn count(counts: &mut Counts<'_>) {
-    adapters::<f32>(counts);
-    adapters::<bf16>(counts);
-    gradient(counts, "of A, 64 rows: 32x256", (RANK, 256));
-    gradient(counts, "of B, 64 rows: 256x32", (256, RANK));
+    adapters::<f32>(counts, 2, 4096, &["lora_shrink", "lora_shrink_backward", "lora_expand", "lora_expand_backward"]);
+    let tensor =
+        ["tensor_lora_shrink", "tensor_lora_shrink_backward", "tensor_lora_expand", "tensor_lora_expand_backward"];
+    // Rows of whole tiles, and more than those whose inputs warps share.
+    adapters::<bf16>(counts, 576, 1024, &tensor);
+    adapters::<bf16>(counts, 1, 4096, &["tensor_lora_shrink_few", "", "tensor_lora_expand", ""]);
+    for (m, n, tensor) in [(RANK, 256, false), (256, RANK, false), (RANK, 256, true), (256, RANK, true)] {
+        gradient(counts, (m, n), tensor);
+    }
 }
 
-fn adapters<T: Rounded>(counts: &mut Counts<'_>) {
+/// The four kernels; those without a name are not counted.
+fn adapters<T: Rounded>(counts: &mut Counts<'_>, count: usize, inputs: usize, names: &[&str; 4]) {
     let device = counts.device;
-    let suffix = <T as RowElement>::SUFFIX;
-    let a = rows::<T>(device, &values(RANK * INPUTS, 1), INPUTS);
+    let a = rows::<T>(device, &values(RANK * inputs, 1), inputs);
     let b = rows::<T>(device, &values(OUTPUTS * RANK, 2), RANK);
-    let adapters = [DeviceAdapter { a: &a, b: &b, scale: 1.0 }];
-    let table = LoraTable::new(device, &adapters, &[Some(0); ROWS], (OUTPUTS, INPUTS)).unwrap();
-    let x = rows::<T>(device, &values(ROWS * INPUTS, 3), INPUTS);
-    let dy = rows::<T>(device, &values(ROWS * OUTPUTS, 4), OUTPUTS);
-    let (mut y, mut dx) = (rows::<f32>(device, &values(ROWS * OUTPUTS, 5), OUTPUTS), wide(counts, INPUTS));
-    let shape = "2 rows of 4096 inputs, 1024 outputs, rank 32";
-    let mut work = |name: &str, width: usize, body: &mut dyn FnMut()| {
-        let name = format!("{name}_{suffix}");
-        counts.count(shape, &[(&name, "product", ROWS * RANK * width)], |_| body());
-    };
-    let (mut z, mut dz) = (None, None);
-    work("lora_shrink", INPUTS, &mut || z = Some(table.shrink(device, &x).unwrap()));
-    work("lora_shrink_backward", OUTPUTS, &mut || dz = Some(table.shrink_backward(device, &dy, 0).unwrap()));
-    work("lora_expand", OUTPUTS, &mut || table.expand(device, z.as_ref().unwrap(), &mut y, 0).unwrap());
-    work("lora_expand_backward", INPUTS, &mut || {
-        table.expand_backward(device, dz.as_ref().unwrap(), &mut dx).unwrap();
+    let adapters = vec![DeviceAdapter { a: &a, b: &b, scale: 1.0 }];
+    let layer = LoraLayer { column: 0, outputs: OUTPUTS, adapters, rows: vec![Some(0); count] };
+    let table = LoraTable::new(device, &[layer], inputs, &RowIndices::default()).unwrap();
+    let x = rows::<T>(device, &values(count * inputs, 3), inputs);
+    let dy = rows::<T>(device, &values(count * OUTPUTS, 4), OUTPUTS);
+    let [mut y, mut dx] = [(OUTPUTS, 5), (inputs, 6)].map(|(width, seed)| {
+        let values = values(count * width, seed);
+        rows::<f32>(device, &values, width)
     });
-}
-
-fn wide(counts: &Counts<'_>, width: usize) -> DeviceRows {
-    rows(counts.device, &values(ROWS * width, 6), width)
+    let plural = if count == 1 { "row" } else { "rows" };
+    let shape = format!("{count} {plural} of {inputs} inputs, {OUTPUTS} outputs, rank {RANK}");
+    let mut work = |which: usize, width: usize, body: &mut dyn FnMut()| {
+        if !names[which].is_empty() {
+            counts.count(&shape, &[(names[which], "product", count * RANK * width)], |_| body());
+        }
+    };
+    let (mut z, mut dz): (Option<DeviceRows>, Option<DeviceRows>) = (None, None);
+    work(0, inputs, &mut || z = Some(table.shrink(device, &x).unwrap()));
+    work(1, OUTPUTS, &mut || dz = Some(table.shrink_backward(device, &dy).unwrap()));
+    work(2, OUTPUTS, &mut || table.expand(device, z.as_ref().unwrap(), &mut y).unwrap());
+    work(3, inputs, &mut || table.expand_backward(device, dz.as_ref().unwrap(), &mut dx).unwrap());
 }
 
 /// A part of a gradient of [m, n]: enough rows that they outweigh its elements.
-fn gradient(counts: &mut Counts<'_>, shape: &str, (m, n): (usize, usize)) {
-    let of = 64;
+fn gradient(counts: &mut Counts<'_>, (m, n): (usize, usize), tensor: bool) {
+    let of = if tensor { 1024 } else { 64 };
     let [left, right] = [(m, 7), (n, 8)].map(|(width, seed)| rows(counts.device, &values(of * width, seed), width));
     let mut sum = counts.device.upload(&values(m * n, 9)).unwrap();
-    counts.count(shape, &[("outer_products", "product", of * m * n)], |device| {
-        let mut out = [OuterProduct { gradient: &mut sum, first: 0, rows: (0, of), left: m, right: n }];
-        outer_products(device, (&left, 0), (&right, 0), &mut out).unwrap();
+    let (name, side) =
+        (if tensor { "tensor_outer_products" } else { "outer_products" }, if m == RANK { "A" } else { "B" });
+    counts.count(&format!("of {side}, {of} rows: {m}x{n}"), &[(name, "product", of * m * n)], |device| {
+        let mut products = OuterProducts::new();
+        products.push(&mut sum, 0, [OuterSide::new(&left, 0, m), OuterSide::new(&right, 0, n)], &[0..of]).unwrap();
+        products.launch(device, tensor).unwrap();
     });
 }

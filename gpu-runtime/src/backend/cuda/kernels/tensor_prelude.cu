@@ -1,0 +1,91 @@
+// What kernels on tensor cores share: the compiler gets it between the prelude and each source whose name begins with tensor_.
+//
+// Elements are bf16 (their bits a u16), sums f32. A tile in shared memory has rows of W elements whose chunks of 8 are exchanged by
+// row, so that ldmatrix meets no bank twice.
+
+// Where chunk `column` / 8 of a row of W elements is.
+template <u32 W>
+__device__ __forceinline__ u32 place(u32 row, u32 column) {
+  return row * W + ((column / 8) ^ (W == 32 ? row / 2 & 3 : row & 7)) * 8;
+}
+
+__device__ __forceinline__ u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
+
+// 16 bytes to shared memory, once the thread has waited for them: the first `bytes` of them are copied, the others zeros.
+__device__ __forceinline__ void copy16(u16* to, const u16* from, u32 bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes) : "memory");
+}
+
+__device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+// All but the newest N groups have arrived.
+template <u32 N>
+__device__ __forceinline__ void wait_for_older() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+__device__ __forceinline__ void ldmatrix(u32* r, const u16* p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared_address(p))
+               : "memory");
+}
+
+__device__ __forceinline__ void ldmatrix_transposed(u32* r, const u16* p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared_address(p))
+               : "memory");
+}
+
+// d[16][8] += a[16][16] · b[16][8].
+__device__ __forceinline__ void mma(float* d, const u32* a, const u32* b) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// Two elements, the first one in the lower half.
+__device__ __forceinline__ u32 pack(float first, float second) {
+  u32 packed;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(second), "f"(first));
+  return packed;
+}
+
+__device__ __forceinline__ float low(u32 packed) { return __uint_as_float(packed << 16); }
+__device__ __forceinline__ float high(u32 packed) { return __uint_as_float(packed & 0xffff0000u); }
+
+// The left side of an mma from the results of two others, rounded.
+__device__ __forceinline__ void as_left(u32* a, const float* first, const float* second) {
+  a[0] = pack(first[0], first[1]);
+  a[1] = pack(first[2], first[3]);
+  a[2] = pack(second[0], second[1]);
+  a[3] = pack(second[2], second[3]);
+}
+
+// 16 rows and 16 columns as the left side; 16 rows as columns of the right side; and 16 rows of the right side.
+template <u32 W>
+__device__ __forceinline__ void left(u32* a, const u16* tile, u32 row, u32 column) {
+  ldmatrix(a, tile + place<W>(row + (lane_id() & 15), column + (lane_id() >> 4) * 8));
+}
+
+template <u32 W>
+__device__ __forceinline__ void right(u32* b, const u16* tile, u32 row, u32 column) {
+  ldmatrix(b, tile + place<W>(row + (lane_id() & 7) + (lane_id() >> 4) * 8, column + ((lane_id() >> 3) & 1) * 8));
+}
+
+template <u32 W>
+__device__ __forceinline__ void right_transposed(u32* b, const u16* tile, u32 row, u32 column) {
+  ldmatrix_transposed(b, tile + place<W>(row + (lane_id() & 15), column + (lane_id() >> 4) * 8));
+}
+
+// The sum over the four lanes that share a row of results, in all of them.
+__device__ __forceinline__ float quad_sum(float x) {
+  x += __shfl_xor_sync(ALL, x, 1);
+  return x + __shfl_xor_sync(ALL, x, 2);
+}
+
+__device__ __forceinline__ float quad_max(float x) {
+  x = fmaxf(x, __shfl_xor_sync(ALL, x, 1));
+  return fmaxf(x, __shfl_xor_sync(ALL, x, 2));
+}

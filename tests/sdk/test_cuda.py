@@ -15,10 +15,51 @@ from server import BINARY, TINY, TINY_MODELS
 
 pytestmark = pytest.mark.deployments("sqlite")
 
+LIBRARIES = {
+    "libcuda_sim_driver.so": "libcuda.so",
+    "libcuda_sim_cublaslt.so": "libcublasLt.so",
+    "libcuda_sim_nccl.so": "libnccl.so.2",
+}
 
-def test_a_run_trains_and_samples_on_a_gpu(simulated, started):
-    server = started("--device", "cuda")
-    assert "computing on a GPU" in server.text() and DEVICE in server.text(), server.tail()
+
+ON_GPU = "TRAINYARD_TEST_ON_GPU" in os.environ
+# What the driver calls the device.
+DEVICE = "NVIDIA" if ON_GPU else "Simulated CUDA device"
+
+
+def without_devices(monkeypatch):
+    """Neither the simulated driver nor a real one shows a device."""
+    monkeypatch.setenv("CUDASIM_DEVICES", "0")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+
+
+@pytest.fixture
+def simulated(tmp_path, monkeypatch):
+    """Processes find the simulated libraries in place of the real ones, unless a GPU is tested."""
+    if ON_GPU:
+        return
+    folder = tmp_path / "libraries"
+    folder.mkdir()
+    for built, name in LIBRARIES.items():
+        shutil.copy(REPOSITORY / "target" / "debug" / "deps" / built, folder / name)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(folder))
+
+
+@pytest.fixture
+def started(tmp_path):
+    servers = []
+
+    def start(*flags):
+        servers.append(Server(tmp_path, flags=[*flags, "--memory-mib", "1024"]))
+        return servers[-1].start()
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+def trains_and_samples(server):
+    """A run learns a sequence, and samples have the log-probabilities of a forward pass."""
     batch = [datum(list(range(3, 15)))]
     with client(server) as service:
         run = lora(service, rank=4)
@@ -33,28 +74,28 @@ def test_a_run_trains_and_samples_on_a_gpu(simulated, started):
     assert "panicked at" not in server.text(), server.tail(100)
 
 
-def test_numbers_do_not_depend_on_other_requests(simulated, started):
-    """Losses, weights and samples are equal to the bit, alone and beside a run that trains and a sample."""
-    server = started("--device", "cuda", dtype="bf16")
-    batch = [datum(list(range(20, 29))), datum([7, 3, 1])]
-    with client(server) as service:
+def test_a_run_trains_and_samples_on_a_gpu(simulated, started):
+    server = started("--device", "cuda")
+    assert "computing on a GPU" in server.text() and DEVICE in server.text(), server.tail()
+    trains_and_samples(server)
 
-        def numbers():
-            run = lora(service, rank=4, seed=5)
-            losses = [train(run, batch).metrics["loss:sum"] for _ in range(2)]
-            sampler = run.save_weights_and_get_sampling_client().result(WAIT)
-            (sequence,) = sample(sampler, [5, 6, 7], max_tokens=3, seed=1).sequences
-            return losses, sequence.tokens, sequence.logprobs, [lp.tolist() for lp in logprobs(forward(run, batch))]
 
-        alone = numbers()
-        other = lora(service, rank=7, seed=6)
-        base = service.create_sampling_client(base_model=TINY).result(WAIT)
-        busy = [other.forward_backward([datum(list(range(40, 52)))], "cross_entropy") for _ in range(6)]
-        busy += [base.sample(prompt([9, 8]), 2, types.SamplingParams(max_tokens=12, stop=[])) for _ in range(2)]
-        assert numbers() == alone
-        for pending in busy:
-            pending.result(WAIT)
-    assert server.stop() == 0
+@pytest.mark.skipif(ON_GPU and not os.path.exists("/dev/nvidia1"), reason="the machine has one GPU")
+def test_a_run_trains_and_samples_on_two_gpus(simulated, started, monkeypatch):
+    monkeypatch.setenv("CUDASIM_DEVICES", "2")
+    server = started("--device", "cuda:1,0", "--parallel", "tp=2")
+    lines = [line for line in server.text().splitlines() if "computing on a GPU" in line]
+    assert len(lines) == 2 and "cuda:1" in lines[0] and "cuda:0" in lines[1], server.tail()
+    trains_and_samples(server)
+
+
+@pytest.mark.skipif(ON_GPU, reason="the machine has as many GPUs as it has")
+def test_fewer_gpus_than_ranks_are_refused(simulated, tmp_path):
+    for device, said in [("cuda", "below 1, the number of devices"), ("cuda:0,1,2", "2 of the ranks of --parallel dp=2")]:
+        command = [BINARY, "serve", "--device", device, "--parallel", "dp=2", "--model", f"{TINY}={TINY_MODELS[TINY]}"]
+        command += ["--port", str(free_port()), "--data-dir", tmp_path / "data"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode != 0 and said in done.stdout + done.stderr, done
 
 
 def test_without_a_device_auto_is_the_processor(simulated, started, monkeypatch):

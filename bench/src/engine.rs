@@ -10,7 +10,8 @@ use trainyard_gpu_runtime::config::{LoadError, ModelSource};
 use trainyard_gpu_runtime::{CpuEngine, CudaEngine, EngineOptions, Parallel, ParallelEngine};
 use trainyard_protocol::{BaseModel, Engine};
 
-use crate::flags::{BenchDevice, BenchFlags, NamedModel};
+use crate::choices::BenchDevice;
+use crate::flags::{BenchFlags, NamedModel};
 use crate::system;
 
 /// Opens a model by its path or its id in the hub's cache.

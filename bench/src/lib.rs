@@ -1,10 +1,12 @@
 //! `trainyard bench`: how fast the engine is on this machine, alone or with the API around it; and the store.
 
+mod choices;
 mod driver;
 mod engine;
 mod flags;
 mod folder;
 mod http;
+mod measured;
 mod report;
 mod store;
 mod synthetic;
@@ -23,11 +25,13 @@ use serde::Serialize;
 use trainyard_gpu_runtime::Parallel;
 use trainyard_gpu_runtime::backend::cpu::Peaks;
 
+use choices::{BenchDevice, EVERY, RandomShape, Workload};
 use driver::Driver;
 use engine::{kernels, load_engine};
-use flags::{BenchDevice, EVERY, NamedModel, RandomShape, Workload};
+use flags::NamedModel;
 use folder::BenchFolder;
-use report::{Overhead, Report};
+use measured::Overhead;
+use report::Report;
 
 /// Measures and prints.
 ///
@@ -178,7 +182,7 @@ mod tests {
         assert_eq!(counted, [("w1", 16), ("w1f", 16), ("w2", 64), ("w4", 16)]);
         assert!(report.workloads.iter().all(|w| w.tokens_per_second.median > 0.0 && w.seconds.len() == 1));
         let within =
-            |w: &super::report::Measured| w.gemm.is_some_and(|gemm| gemm.fraction > 0.0 && gemm.fraction < 1.0);
+            |w: &super::measured::Measured| w.gemm.is_some_and(|gemm| gemm.fraction > 0.0 && gemm.fraction < 1.0);
         assert!(report.workloads.iter().all(|w| within(w) && w.read.is_none()));
         Ok(())
     }

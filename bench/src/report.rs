@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use crate::measured::{Measured, Overhead, Spread};
+
 /// Everything measured.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
@@ -26,102 +28,6 @@ pub(super) struct Report {
     /// Of ranks that share the threads, relative to one rank with all of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) overheads: Vec<Overhead>,
-}
-
-/// What a layout costs in a workload.
-#[derive(Debug, Serialize)]
-pub(super) struct Overhead {
-    pub(super) layout: String,
-    pub(super) name: &'static str,
-    /// Its seconds over those of one rank, of repetitions that follow each other.
-    pub(super) ratio: Spread,
-}
-
-impl Overhead {
-    pub(super) fn of(alone: &Measured, ranks: &Measured) -> Self {
-        let ratios = ranks.seconds.iter().zip(&alone.seconds).map(|(ranks, alone)| ranks / alone).collect();
-        Self { layout: ranks.layout.clone(), name: ranks.name, ratio: Spread::of(ratios) }
-    }
-}
-
-/// One workload.
-#[derive(Debug, Serialize)]
-pub(super) struct Measured {
-    pub(super) name: &'static str,
-    /// How ranks share the model.
-    pub(super) layout: String,
-    pub(super) shape: String,
-    /// Counted per repetition.
-    pub(super) tokens: usize,
-    pub(super) tokens_per_second: Spread,
-    /// Median time of a decoding step, prompts included.
-    pub(super) ms_per_token: Option<f64>,
-    /// The warm-up.
-    pub(super) first_seconds: f64,
-    /// Of each repetition.
-    pub(super) seconds: Vec<f64>,
-    pub(super) peak_memory_mib: Option<f64>,
-    pub(super) gemm: Option<GemmTime>,
-    /// Of workloads that read all weights for every token.
-    pub(super) read: Option<Read>,
-    /// Where there are several ranks.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) collectives: Option<Exchanged>,
-    /// Cores that other processes kept busy meanwhile.
-    pub(super) other_cores: Option<f64>,
-}
-
-/// Matrix multiplications within a workload, attention's small ones apart.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct GemmTime {
-    /// Fraction of the time of all threads.
-    pub(super) fraction: f64,
-    /// While they run.
-    pub(super) gflops: f64,
-    /// Fraction of the best of the packed GEMM.
-    pub(super) of_peak: f64,
-}
-
-/// Reading of weights within a workload.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Read {
-    /// Bytes of weights, over the time of the whole workload.
-    pub(super) gb_per_second: f64,
-    /// Of the speed at which memory is read.
-    pub(super) of_bandwidth: f64,
-}
-
-/// What collectives cost rank 0 in a repetition.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Exchanged {
-    /// Waits for other ranks included.
-    pub(super) seconds: f64,
-    /// Of the repetition.
-    pub(super) fraction: f64,
-    /// That it sends to others, for each token that counts.
-    pub(super) bytes_per_token: f64,
-}
-
-/// Of several repetitions.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Spread {
-    pub(super) median: f64,
-    pub(super) min: f64,
-    pub(super) max: f64,
-}
-
-impl Spread {
-    pub(super) fn of(mut values: Vec<f64>) -> Self {
-        values.sort_by(f64::total_cmp);
-        let at = |i: usize| values.get(i).copied().unwrap_or(f64::NAN);
-        let middle = values.len() / 2;
-        let median = if values.len().is_multiple_of(2) {
-            f64::midpoint(at(middle.wrapping_sub(1)), at(middle))
-        } else {
-            at(middle)
-        };
-        Self { median, min: at(0), max: at(values.len().wrapping_sub(1)) }
-    }
 }
 
 impl Report {
@@ -215,15 +121,4 @@ fn percent(fraction: Option<f64>) -> String {
 
 fn optional(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Spread;
-
-    #[test]
-    fn the_median_of_an_even_number_lies_between() {
-        assert_eq!(Spread::of(vec![4.0, 1.0, 3.0, 2.0]), Spread { median: 2.5, min: 1.0, max: 4.0 });
-        assert_eq!(Spread::of(vec![5.0, 1.0, 3.0]), Spread { median: 3.0, min: 1.0, max: 5.0 });
-    }
 }

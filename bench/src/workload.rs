@@ -6,9 +6,10 @@ use std::time::Instant;
 use trainyard_gpu_runtime::backend::cpu::{GemmStats, Peaks};
 use trainyard_protocol::{Datum, LoraSpec, OpResult, SamplerSource};
 
+use super::choices::Workload;
 use super::driver::{Driver, optim_step, sample, sampled};
-use super::flags::{BenchFlags, Workload};
-use super::report::{Exchanged, GemmTime, Measured, Read, Spread};
+use super::flags::BenchFlags;
+use super::measured::{Exchanged, GemmTime, Measured, Read, Spread};
 use super::system::Neighbours;
 
 /// Step size of the timed steps.

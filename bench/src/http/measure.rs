@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use tokio::try_join;
 
-use super::super::report::Spread;
 use super::super::system;
 use super::client::{Client, Expect, Failure, Sampler, TrainingRun};
 use super::connection::ServerAddress;
 use super::report::{Latency, Quantiles, Rate};
+use crate::measured::Spread;
 
 /// Operations that are not counted, before those that are.
 const WARM_UP: usize = 20;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::super::report::Spread;
+use crate::measured::Spread;
 
 /// Everything measured through HTTP.
 #[derive(Debug, Serialize)]

@@ -17,7 +17,7 @@ use self::report::{Operation, StoreTimes};
 use self::worker::IdleEngine;
 use super::flags::BenchFlags;
 use super::folder::BenchFolder;
-use super::report::Spread;
+use super::measured::Spread;
 use super::system;
 
 /// The base model that the worker claims to serve.

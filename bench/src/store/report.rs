@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::report::Spread;
+use crate::measured::Spread;
 
 /// All stores that were measured.
 #[derive(Debug, Serialize)]

@@ -144,7 +144,7 @@ ARITHMETIC = (
     FRESH,
 )
 MATH = "math_rl.train"
-LOOP = ("batch_size=3", "group_size=8", "max_tokens=32", "max_steps=2", "save_every=1", "lora_rank=8")
+LOOP = ("batch_size=3", "group_size=16", "max_tokens=32", "max_steps=2", "save_every=1", "lora_rank=8")
 
 PROGRAMS = (
     program("sl_loop", "sl_loop", falls(LOSS), "batch_size=16", "max_steps=6", "learning_rate=1e-3", "save_every=3"),

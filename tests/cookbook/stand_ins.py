@@ -35,7 +35,9 @@ def problem(rng: random.Random) -> dict:
     nothing would be trained.
     """
     number = rng.randint(2, 9)
-    return {"question": f"Answer with \\boxed{{{number}}} alone.", "answer": f"That is {number}.\n#### {number}"}
+    boxed = f"\\boxed{{{number}}}"
+    question = f"Say {boxed}. Your answer is {boxed}. The answer is {boxed}."
+    return {"question": question, "answer": f"That is {number}.\n#### {number}"}
 
 
 def pair(rng: random.Random) -> dict:

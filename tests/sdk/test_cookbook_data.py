@@ -43,7 +43,7 @@ def test_rows_have_the_columns_and_splits_of_the_public_set(name):
 def test_problems_end_with_their_answer_and_pairs_differ_in_the_last_reply_alone():
     sets = stand_ins.repositories()
     for row in rows(sets["openai/gsm8k"], "train"):
-        (number,) = re.fullmatch(r"Answer with \\boxed\{(\d)\} alone\.", row["question"]).groups()
+        (number,) = re.match(r"Say \\boxed\{(\d)\}\. ", row["question"]).groups()
         assert row["answer"].endswith(f"#### {number}")
     for row in rows(sets["Anthropic/hh-rlhf"], "train"):
         chosen, rejected = (row[kind].rsplit("\n\nAssistant:", 1) for kind in ("chosen", "rejected"))

@@ -3,14 +3,21 @@
 use crate::backend::cuda::Cuda;
 use crate::config::{LoadError, ModelSource};
 use crate::engine::{Engine, EngineOptions, FolderCopies, FollowError, ParallelEngine, ProcessRank};
-use crate::fault::guarded;
+use crate::fault::{Fault, guarded};
 
 /// An engine on one NVIDIA GPU.
 pub type CudaEngine = Engine<Cuda>;
 
 /// Calls `load`, in which the device may refuse memory.
 fn loaded<T>(load: impl FnOnce() -> Result<T, LoadError>) -> Result<T, LoadError> {
-    guarded("loading of models", load).unwrap_or(Err(LoadError::Device))
+    guarded("loading of models", load).map_err(refused).flatten()
+}
+
+fn refused(fault: Fault) -> LoadError {
+    match fault {
+        Fault::Panic => LoadError::Device,
+        Fault::OutOfMemory => LoadError::DeviceMemory,
+    }
 }
 
 impl CudaEngine {
@@ -65,6 +72,6 @@ impl ProcessRank {
         ready: impl FnOnce(),
     ) -> Result<(), FollowError> {
         guarded("a rank", || self.follow_on(device, models, options, copies, ready))
-            .unwrap_or_else(|_| Err(LoadError::Device.into()))
+            .unwrap_or_else(|fault| Err(refused(fault).into()))
     }
 }

@@ -89,13 +89,14 @@ pub fn follow(
 ) -> Result<(), EngineError> {
     let (models, gpu) = (open_all(config)?, device::open(config)?.pop());
     let joined = join(rank, config.parallel)?;
-    Ok(match gpu {
+    match gpu {
         Some(gpu) => {
             let options = gpu_options(config, std::slice::from_ref(&gpu))?;
             joined.follow_on_gpu(gpu, models, &options, copies, ready)?;
         }
         None => joined.follow(models, &engine_options(config), copies, ready)?,
-    })
+    }
+    Ok(())
 }
 
 /// Waits for the other ranks.

@@ -8,54 +8,12 @@ import numpy as np
 import pytest
 from tinker import types
 
-from cuda_device import DEVICE, without_devices
+from cuda_device import DEVICE, ON_GPU, without_devices
 from helpers import WAIT, client, datum, forward, logprobs, lora, prompt, sample, train
 from process import free_port
 from server import BINARY, TINY, TINY_MODELS
 
 pytestmark = pytest.mark.deployments("sqlite")
-
-LIBRARIES = {
-    "libcuda_sim_driver.so": "libcuda.so",
-    "libcuda_sim_cublaslt.so": "libcublasLt.so",
-    "libcuda_sim_nccl.so": "libnccl.so.2",
-}
-
-
-ON_GPU = "TRAINYARD_TEST_ON_GPU" in os.environ
-# What the driver calls the device.
-DEVICE = "NVIDIA" if ON_GPU else "Simulated CUDA device"
-
-
-def without_devices(monkeypatch):
-    """Neither the simulated driver nor a real one shows a device."""
-    monkeypatch.setenv("CUDASIM_DEVICES", "0")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-
-
-@pytest.fixture
-def simulated(tmp_path, monkeypatch):
-    """Processes find the simulated libraries in place of the real ones, unless a GPU is tested."""
-    if ON_GPU:
-        return
-    folder = tmp_path / "libraries"
-    folder.mkdir()
-    for built, name in LIBRARIES.items():
-        shutil.copy(REPOSITORY / "target" / "debug" / "deps" / built, folder / name)
-    monkeypatch.setenv("LD_LIBRARY_PATH", str(folder))
-
-
-@pytest.fixture
-def started(tmp_path):
-    servers = []
-
-    def start(*flags):
-        servers.append(Server(tmp_path, flags=[*flags, "--memory-mib", "1024"]))
-        return servers[-1].start()
-
-    yield start
-    for server in servers:
-        server.close()
 
 
 def trains_and_samples(server):
@@ -96,6 +54,30 @@ def test_fewer_gpus_than_ranks_are_refused(simulated, tmp_path):
         command += ["--port", str(free_port()), "--data-dir", tmp_path / "data"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert done.returncode != 0 and said in done.stdout + done.stderr, done
+
+
+def test_numbers_do_not_depend_on_other_requests(simulated, started):
+    """Losses, weights and samples are equal to the bit, alone and beside a run that trains and a sample."""
+    server = started("--device", "cuda", dtype="bf16")
+    batch = [datum(list(range(20, 29))), datum([7, 3, 1])]
+    with client(server) as service:
+
+        def numbers():
+            run = lora(service, rank=4, seed=5)
+            losses = [train(run, batch).metrics["loss:sum"] for _ in range(2)]
+            sampler = run.save_weights_and_get_sampling_client().result(WAIT)
+            (sequence,) = sample(sampler, [5, 6, 7], max_tokens=3, seed=1).sequences
+            return losses, sequence.tokens, sequence.logprobs, [lp.tolist() for lp in logprobs(forward(run, batch))]
+
+        alone = numbers()
+        other = lora(service, rank=7, seed=6)
+        base = service.create_sampling_client(base_model=TINY).result(WAIT)
+        busy = [other.forward_backward([datum(list(range(40, 52)))], "cross_entropy") for _ in range(6)]
+        busy += [base.sample(prompt([9, 8]), 2, types.SamplingParams(max_tokens=12, stop=[])) for _ in range(2)]
+        assert numbers() == alone
+        for pending in busy:
+            pending.result(WAIT)
+    assert server.stop() == 0
 
 
 def test_without_a_device_auto_is_the_processor(simulated, started, monkeypatch):

@@ -16,7 +16,14 @@ const DEVICES: &[&str] = &["/dev/nvidia0", "/dev/dxg"];
 /// Tests of the runtime that open a device, and those of them that inject faults, which a GPU does not have.
 const TESTS: &[&str] = &["backend::cuda::", "backend::tests::cuda"];
 const FAULTS: &[&str] = &["--skip", "backend::cuda::tests::faults", "--skip", "backend::cuda::tests::ranks"];
-const ENGINE_FAULTS: &[&str] = &["--skip", "a_lost_device_ends_the_engine"];
+const ENGINE_FAULTS: &[&str] = &[
+    "--skip",
+    "a_lost_device_ends_the_engine",
+    "--skip",
+    "a_request_beyond_the_devices_memory",
+    "--skip",
+    "memory_that_runs_out_anywhere",
+];
 
 /// A file that the driver has where there are four GPUs, as many as tests of ranks need; and those of them that inject faults.
 const FOURTH: &str = "/dev/nvidia3";

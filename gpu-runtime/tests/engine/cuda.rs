@@ -130,7 +130,7 @@ fn decoding_is_launched_as_graphs_and_keeps_its_bits() {
             let mut d = Driver::over(CudaEngine::on_gpu(gpu, models, options).unwrap());
             d.create("x", Some(lora(4, 1)));
             d.snapshot("x", "snap");
-            let of = |source, seed| sample(source, tokens(5, 512, seed), 2, params(10, 1.0, 8));
+            let of = |source, seed| sample(source, tokens(5, 512, seed), 2, params(24, 1.0, 8));
             let base = d.start(Operation::Sample(Box::new(of(SamplerSource::Base { model: "m".into() }, 6))));
             let own = d.start(Operation::Sample(Box::new(of(SamplerSource::Snapshot { key: "snap".into() }, 7))));
             let results = [base, own].map(|id| sample_result(d.take(&id)).sequences);

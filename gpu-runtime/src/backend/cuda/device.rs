@@ -6,12 +6,13 @@ use super::Result;
 use super::driver::Driver;
 use super::kernels::{Argument, Kernels};
 use super::memory::{Arena, Element, Slice};
+use super::queue::Queue;
 
 /// A GPU. Ops run on one stream, in the order in which they are called; host code waits for them only where it reads elements.
 pub struct CudaDevice {
     kernels: Kernels,
     arena: Arc<Arena>,
-    driver: Arc<Driver>,
+    queue: Arc<Queue>,
 }
 
 impl CudaDevice {
@@ -21,34 +22,34 @@ impl CudaDevice {
     ///
     /// Where there is no driver, no such device, or one that the kernels do not run on.
     pub fn open(ordinal: i32, retained_bytes: usize) -> Result<Self> {
-        let driver = Arc::new(Driver::open(ordinal)?);
-        let kernels = Kernels::load(&driver)?;
-        Ok(Self { kernels, arena: Arc::new(Arena::new(driver.clone(), retained_bytes)), driver })
+        let queue = Arc::new(Queue::new(Driver::open(ordinal)?));
+        let kernels = Kernels::load(&queue)?;
+        Ok(Self { kernels, arena: Arc::new(Arena::new(queue.clone(), retained_bytes)), queue })
     }
 
     /// The driver's name for the device.
     pub fn name(&self) -> Result<String> {
-        self.driver.name()
+        self.queue.name()
     }
 
     /// Bytes of its memory.
     pub fn memory(&self) -> Result<usize> {
-        self.driver.memory()
+        self.queue.memory()
     }
 
     /// The newest version of CUDA that the driver supports: major, minor.
     pub fn driver_version(&self) -> Result<[i32; 2]> {
-        self.driver.version()
+        self.queue.version()
     }
 
     /// Its compute capability: major, minor.
     pub fn capability(&self) -> (i32, i32) {
-        self.driver.capability()
+        self.queue.capability()
     }
 
     /// Number of the device.
     pub fn ordinal(&self) -> i32 {
-        self.driver.ordinal()
+        self.queue.ordinal()
     }
 
     /// Its memory.
@@ -58,7 +59,7 @@ impl CudaDevice {
 
     /// Waits for all work, and reports what went wrong in it.
     pub fn synchronize(&self) -> Result {
-        self.driver.synchronize()
+        self.queue.synchronize()
     }
 
     /// Elements with anything in them: they have to be written before they are read.
@@ -82,15 +83,15 @@ impl CudaDevice {
 
     /// Passes that were launched as one CUDA graph.
     pub fn launched_graphs(&self) -> u64 {
-        self.driver.launched_graphs()
+        self.queue.launched_graphs()
     }
 
-    pub(super) fn driver(&self) -> &Arc<Driver> {
-        &self.driver
+    pub(super) fn queue(&self) -> &Arc<Queue> {
+        &self.queue
     }
 
     /// Launches a kernel on a grid of blocks (x, y, z) of `threads` each.
     pub(super) fn launch(&self, name: &str, grid: [u32; 3], threads: u32, arguments: &[Argument<'_>]) -> Result {
-        self.kernels.launch(&self.driver, name, grid, threads, arguments)
+        self.kernels.launch(&self.queue, name, grid, threads, arguments)
     }
 }

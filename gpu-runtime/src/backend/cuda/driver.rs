@@ -1,9 +1,8 @@
 //! Calls of the driver on one device and its stream.
 #![allow(unsafe_code, reason = "the driver is C: handles are made and released here, and pointers are those of slices")]
 
-use std::ffi::{CString, c_int, c_void};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::ffi::{CString, c_int};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use cudarc::driver::DriverError;
 use cudarc::driver::result::{self, ctx, device, module, primary_ctx, stream};
@@ -11,32 +10,9 @@ use cudarc::driver::sys::{
     self, CUcontext, CUdevice, CUdevice_attribute, CUfunction, CUmodule, CUresult, CUstream, cuStreamQuery,
 };
 
-use super::graphs::{Graphs, Work};
 use super::library::find_driver;
-use super::memory::Element;
+use super::peers::{Peers, wait_for_peers};
 use super::{CudaError, Result};
-
-/// How long work on a device waits for other ranks.
-const LIMIT: Duration = Duration::from_secs(600);
-
-/// How long [`Driver::settle`] sleeps between two looks at the device, and how often it asks for other ranks.
-const PAUSE: Duration = Duration::from_micros(50);
-const ASK: Duration = Duration::from_millis(100);
-
-/// Largest copy from pageable memory that never waits for work on the device.
-const STAGED: usize = 64 << 10;
-
-/// Ranks that work on a device may wait for.
-pub(super) trait Peers: Send + Sync {
-    /// What their collectives report.
-    fn fault(&self) -> Result;
-
-    /// Whether they are known to have ended otherwise.
-    fn lost(&self) -> Result;
-
-    /// Tells them that this rank cannot go on.
-    fn leave(&self, reason: &str);
-}
 
 /// A device with its primary context and one stream, on which all work is in order.
 pub(super) struct Driver {
@@ -47,9 +23,7 @@ pub(super) struct Driver {
     /// Compute capability.
     capability: (i32, i32),
     lost: OnceLock<String>,
-    graphs: Mutex<Graphs>,
-    /// Whether work goes through `graphs`.
-    repeats: AtomicBool,
+    peers: Mutex<Vec<Weak<dyn Peers>>>,
 }
 
 // SAFETY: the driver's functions may be called by any thread for which the context is current; every call here makes it so first.
@@ -59,7 +33,7 @@ unsafe impl Sync for Driver {}
 
 /// A kernel of a module.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) struct Function(CUfunction);
+pub(super) struct Function(pub(super) CUfunction);
 
 // SAFETY: a handle that the driver accepts from any thread.
 unsafe impl Send for Function {}
@@ -92,8 +66,7 @@ impl Driver {
             stream: stream::null(),
             capability,
             lost: OnceLock::new(),
-            graphs: Mutex::default(),
-            repeats: AtomicBool::new(false),
+            peers: Mutex::default(),
         };
         opened.bind()?;
         opened.stream = stream::create(stream::StreamKind::NonBlocking)
@@ -151,12 +124,12 @@ impl Driver {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner).push(peers);
     }
 
-    fn peers(&self) -> Vec<Arc<dyn Peers>> {
+    pub(super) fn peers(&self) -> Vec<Arc<dyn Peers>> {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Waits for all work, if some of it may wait for other ranks: the driver would wait for them without end.
-    fn settle(&self) -> Result {
+    pub(super) fn settle(&self) -> Result {
         let peers = self.peers();
         if peers.is_empty() {
             return Ok(());
@@ -164,33 +137,13 @@ impl Driver {
         if let Some(message) = self.lost() {
             return Err(CudaError::Collective { call: "a wait for the device", message });
         }
-        self.wait_for(&peers).inspect_err(|error| self.lose(error))
-    }
-
-    fn wait_for(&self, peers: &[Arc<dyn Peers>]) -> Result {
-        let (began, mut asked) = (Instant::now(), Instant::now());
-        loop {
-            let idle = self.is_idle();
-            // What a kernel reads after a failed collective was never written: the cause comes first.
-            peers.iter().try_for_each(|peers| peers.fault())?;
-            if idle? {
-                return Ok(());
-            }
-            if asked.elapsed() > ASK {
-                peers.iter().try_for_each(|peers| peers.lost())?;
-                asked = Instant::now();
-            }
-            if began.elapsed() > LIMIT {
-                let message = format!("not done after {} s: a rank is missing", LIMIT.as_secs());
-                return Err(CudaError::Collective { call: "a collective", message });
-            }
-            std::thread::sleep(PAUSE);
-        }
+        wait_for_peers(&peers, || self.is_idle()).inspect_err(|error| self.lose(error))
     }
 
     /// An error of a call: the driver's are final, as every further call returns them too.
     pub(super) fn failed(&self, call: impl Into<String>, error: DriverError) -> CudaError {
-        let error = CudaError::driver(call, error);
+        let cause = self.peers().iter().find_map(|peers| peers.fault().err());
+        let error = cause.unwrap_or_else(|| CudaError::driver(call, error));
         self.lose(&error);
         error
     }
@@ -199,68 +152,9 @@ impl Driver {
         self.ordinal
     }
 
-    /// The stream as other libraries take it, which are about to queue work of their own.
-    pub(super) fn stream(&self) -> *mut c_void {
-        // An error is that of a lost device, which their call gets too.
-        let _ = self.interrupt();
-        self.stream.cast()
-    }
-
-    /// The stream alone.
+    /// The stream, for calls that queue work on it.
     pub(super) fn raw_stream(&self) -> CUstream {
         self.stream
-    }
-
-    fn graphs(&self) -> MutexGuard<'_, Graphs> {
-        self.graphs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// From here on work is that of a pass that may repeat: see [`Graphs`].
-    pub(super) fn begin_repeated(&self) {
-        self.graphs().open();
-        self.repeats.store(true, Ordering::Relaxed);
-    }
-
-    /// The end of such a pass, whose work is all queued then.
-    pub(super) fn end_repeated(&self) -> Result {
-        self.repeats.store(false, Ordering::Relaxed);
-        self.bind()?;
-        self.graphs().close(self)
-    }
-
-    /// Graphs that were launched.
-    pub(super) fn launched_graphs(&self) -> u64 {
-        self.graphs().launched()
-    }
-
-    /// Queues work that was held back.
-    fn interrupt(&self) -> Result {
-        match self.repeats.load(Ordering::Relaxed) {
-            true => self.graphs().interrupt(self),
-            false => Ok(()),
-        }
-    }
-
-    /// Queues work, in a pass that may repeat perhaps later.
-    pub(super) fn queue(&self, work: Work) -> Result {
-        self.bind()?;
-        match self.repeats.load(Ordering::Relaxed) {
-            true => self.graphs().submit(self, work),
-            false => self.issue(&work),
-        }
-    }
-
-    /// Queues work now.
-    pub(super) fn issue(&self, work: &Work) -> Result {
-        match work {
-            Work::Launch { name, function, grid, threads, parameters } => {
-                self.issue_launch(name, *function, *grid, *threads, parameters)
-            }
-            Work::Write { to, bytes, .. } => self.issue_write(*to, bytes),
-            Work::Copy { to, from, bytes } => self.issue_copy(*to, *from, *bytes),
-            Work::Clear { at, bytes } => self.issue_clear(*at, *bytes),
-            Work::Multiply(product) => product.issue(self.stream).inspect_err(|error| self.lose(error)),
-        }
     }
 
     /// Makes the context the calling thread's.
@@ -281,79 +175,34 @@ impl Driver {
     }
 
     /// Releases what [`Self::allocate`] returned, after the work that was queued so far.
-    pub(super) fn free(&self, address: u64) -> Result {
-        self.bind()?;
-        self.interrupt()?;
+    pub(super) fn issue_free(&self, address: u64) -> Result {
         // SAFETY: the address is the driver's, and the caller has no other use for it.
         unsafe { result::free_async(address, self.stream) }.map_err(|error| self.failed("cuMemFreeAsync", error))
     }
 
-    /// Copies to the device; the source may change at once. Up to `room` bytes may be overwritten.
-    pub(super) fn copy_in<T: Element>(&self, to: u64, from: &[T], room: usize) -> Result {
-        // SAFETY: elements are numbers, or structs of them without padding.
-        let bytes = unsafe { std::slice::from_raw_parts(from.as_ptr().cast::<u8>(), size_of_val(from)) };
-        if self.repeats.load(Ordering::Relaxed) {
-            return self.queue(Work::Write { to, room: room.max(bytes.len()), bytes: bytes.to_vec() });
-        }
-        self.bind()?;
-        self.issue_write(to, bytes)
-    }
-
-    fn issue_write(&self, to: u64, bytes: &[u8]) -> Result {
+    /// Copies to the device; the source may change at once.
+    pub(super) fn issue_write(&self, to: u64, bytes: &[u8]) -> Result {
         // SAFETY: the caller has that much memory there, of plain numbers. The driver reads pageable memory before it returns.
         unsafe { result::memcpy_htod_async(to, bytes, self.stream) }
             .map_err(|error| self.failed("cuMemcpyHtoDAsync", error))
     }
 
-    /// Copies to the host, and waits for it and for all work before.
-    pub(super) fn copy_out<T: Copy>(&self, to: &mut [T], from: u64) -> Result {
-        self.bind()?;
-        self.graphs().wait(self)?;
-        // SAFETY: the caller has that much memory there, of plain numbers; the wait below is before anything reads them.
+    /// Copies to the host; the wait that follows is before anything reads the elements.
+    pub(super) fn issue_read<T: Copy>(&self, to: &mut [T], from: u64) -> Result {
+        // SAFETY: the caller has that much memory there, of plain numbers.
         unsafe { result::memcpy_dtoh_async(to, from, self.stream) }
-            .map_err(|error| self.failed("cuMemcpyDtoHAsync", error))?;
-        self.wait_for_stream()
-    }
-
-    /// Copies on the device.
-    pub(super) fn copy(&self, to: u64, from: u64, bytes: usize) -> Result {
-        self.queue(Work::Copy { to, from, bytes })
-    }
-
-    fn issue_copy(&self, to: u64, from: u64, bytes: usize) -> Result {
-        // SAFETY: the caller has that much memory in both places.
-        unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream) }
-            .map_err(|error| self.failed("cuMemcpyDtoDAsync", error))
-    }
-
-    /// Sets bytes to zero.
-    pub(super) fn clear(&self, at: u64, bytes: usize) -> Result {
-        self.queue(Work::Clear { at, bytes })
-    }
-
-    fn issue_clear(&self, at: u64, bytes: usize) -> Result {
-        // SAFETY: the caller has that much memory there.
-        unsafe { result::memset_d8_async(at, 0, bytes, self.stream) }
-            .map_err(|error| self.failed("cuMemsetD8Async", error))
+            .map_err(|error| self.failed("cuMemcpyDtoHAsync", error))
     }
 
     /// Whether all work is done.
-    pub(super) fn is_idle(&self) -> Result<bool> {
+    fn is_idle(&self) -> Result<bool> {
         self.bind()?;
-        self.interrupt()?;
         // SAFETY: the stream is this value's.
         match unsafe { cuStreamQuery(self.stream) } {
             CUresult::CUDA_SUCCESS => Ok(true),
             CUresult::CUDA_ERROR_NOT_READY => Ok(false),
             error => Err(CudaError::driver("cuStreamQuery", DriverError(error))),
         }
-    }
-
-    /// Waits for all work.
-    pub(super) fn synchronize(&self) -> Result {
-        self.bind()?;
-        self.graphs().wait(self)?;
-        self.wait_for_stream()
     }
 
     /// Waits for what is queued.
@@ -378,38 +227,6 @@ impl Driver {
         let function = unsafe { module::get_function(module.0, c_string(name, name)?) };
         function.map(Function).map_err(|error| self.failed(format!("cuModuleGetFunction of {name}"), error))
     }
-
-    /// Launches a kernel. `parameters` are the bits of values of the sizes that the kernel takes, which [`super::kernels`] checks.
-    pub(super) fn launch(
-        &self,
-        name: &str,
-        function: Function,
-        grid: [u32; 3],
-        threads: u32,
-        parameters: Vec<u64>,
-    ) -> Result {
-        if self.repeats.load(Ordering::Relaxed) {
-            return self.queue(Work::Launch { name: name.to_owned(), function, grid, threads, parameters });
-        }
-        self.bind()?;
-        self.issue_launch(name, function, grid, threads, &parameters)
-    }
-
-    fn issue_launch(
-        &self,
-        name: &str,
-        function: Function,
-        [x, y, z]: [u32; 3],
-        threads: u32,
-        parameters: &[u64],
-    ) -> Result {
-        let mut pointers: Vec<*mut c_void> =
-            parameters.iter().map(|bits| (&raw const *bits).cast_mut().cast()).collect();
-        // SAFETY: the function is of a loaded module, and its parameters are those that its PTX declares, which the driver reads
-        // before it returns; that it stays within the memory behind them follows from the extents, which ops check.
-        unsafe { result::launch_kernel(function.0, (x, y, z), (threads, 1, 1), 0, self.stream, &mut pointers) }
-            .map_err(|error| self.failed(format!("launch of {name}"), error))
-    }
 }
 
 impl Drop for Driver {
@@ -420,7 +237,6 @@ impl Drop for Driver {
         // SAFETY: the stream and the context are this value's. A device that is lost has nothing to release.
         unsafe {
             let _ = stream::synchronize(self.stream);
-            self.graphs().forget();
             let _ = stream::destroy(self.stream);
             let _ = primary_ctx::release(self.device);
         }

@@ -1,6 +1,6 @@
 //! CUDA graphs for passes that queue the same work again and again, as those of decoding do: one launch for all of it.
 //!
-//! Between [`Driver::begin_repeated`](super::driver::Driver::begin_repeated) and its end, work is held back as long as a known
+//! Between [`Queue::begin_repeated`](super::queue::Queue::begin_repeated) and its end, work is held back as long as a known
 //! sequence began with the same: the same kernels with the same parameters, copies to and from the same addresses. Where the host
 //! waits for the device, a sequence ends. Was all of it known, its graph is launched; else what was held back is queued as it would
 //! have been at once, and the sequence is known from then on. So a graph never runs anything but what the ops of the pass asked for.
@@ -15,43 +15,8 @@ use cudarc::driver::result::{self, graph, stream};
 use cudarc::driver::sys::{CUgraph, CUgraphExec, CUgraphInstantiate_flags, CUstreamCaptureMode};
 
 use super::Result;
-use super::driver::{Driver, Function};
-use super::matmul::Product;
-
-/// Work on the stream.
-#[derive(Clone, PartialEq)]
-pub(super) enum Work {
-    /// A kernel, with the bits of its parameters.
-    Launch { name: String, function: Function, grid: [u32; 3], threads: u32, parameters: Vec<u64> },
-    /// Bytes from the host; up to `room` bytes may be overwritten.
-    Write { to: u64, room: usize, bytes: Vec<u8> },
-    /// Bytes of the device.
-    Copy { to: u64, from: u64, bytes: usize },
-    /// Zeros.
-    Clear { at: u64, bytes: usize },
-    /// A GEMM.
-    Multiply(Product),
-}
-
-impl Work {
-    /// Whether a graph that does the one does the other.
-    fn is_like(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Write { to, room, .. }, Self::Write { to: other_to, room: other_room, .. }) => {
-                (to, room) == (other_to, other_room)
-            }
-            _ => self == other,
-        }
-    }
-
-    /// Without bytes of the host.
-    fn outline(&self) -> Self {
-        match self {
-            Self::Write { to, room, .. } => Self::Write { to: *to, room: *room, bytes: Vec::new() },
-            work => work.clone(),
-        }
-    }
-}
+use super::driver::Driver;
+use super::work::Work;
 
 /// Fewer are launched one by one.
 const LEAST_WORK: usize = 8;
@@ -124,9 +89,9 @@ impl Graphs {
     /// Queues work now or later.
     pub(super) fn submit(&mut self, driver: &Driver, work: Work) -> Result {
         match &mut self.mode {
-            Mode::Direct => return driver.issue(&work),
+            Mode::Direct => return work.issue(driver),
             Mode::Noted(noted) => {
-                driver.issue(&work)?;
+                work.issue(driver)?;
                 noted.push(work);
                 if noted.len() > MOST_WORK {
                     self.mode = Mode::Direct;
@@ -233,7 +198,7 @@ impl Graphs {
 }
 
 fn issue_all(driver: &Driver, work: &[Work]) -> Result {
-    work.iter().try_for_each(|work| driver.issue(work))
+    work.iter().try_for_each(|work| work.issue(driver))
 }
 
 /// A graph, and the memory of the host that its copies read.
@@ -266,7 +231,7 @@ impl Graph {
                 unsafe { result::memcpy_htod_async(*to, from, stream) }.map_err(|e| refused("cuMemcpyHtoDAsync", e))
             }
             Work::Multiply(product) => product.issue(stream),
-            work => driver.issue(work),
+            work => work.issue(driver),
         });
         // SAFETY: the capture was begun above. It has to end also where something in it failed.
         let graph = unsafe { stream::end_capture(stream) }.map_err(|e| refused("cuStreamEndCapture", e));

@@ -5,6 +5,8 @@ use std::marker::PhantomData;
 
 use super::driver::{Driver, Function};
 use super::memory::{Element, Slice};
+use super::queue::Queue;
+use super::work::Work;
 use super::{CudaError, Result};
 
 /// What `make kernels` compiled, by source.
@@ -123,7 +125,7 @@ impl Kernels {
     /// Launches a kernel by name. A grid without a block does nothing.
     pub(super) fn launch(
         &self,
-        driver: &Driver,
+        queue: &Queue,
         name: &str,
         grid: [u32; 3],
         threads: u32,
@@ -142,7 +144,8 @@ impl Kernels {
             return Err(problem(format!("a grid of {grid:?} is too large")));
         }
         let parameters = arguments.iter().map(|argument| argument.bits).collect();
-        driver.launch(name, kernel.function, grid, threads, parameters)
+        let function = kernel.function;
+        queue.push(Work::Launch { name: name.to_owned(), function, grid, threads, parameters })
     }
 }
 

@@ -51,7 +51,10 @@ pub struct LoraLayer<'a, T: RowElement> {
 
 /// Indices of rows' adapters that were uploaded last: the layers of a pass have the same.
 #[derive(Default)]
-pub struct RowIndices(Mutex<Option<(Vec<u32>, Arc<Slice<u32>>)>>);
+pub struct RowIndices(Mutex<Option<Uploaded>>);
+
+/// Indices, and where they are on the device.
+type Uploaded = (Vec<u32>, Arc<Slice<u32>>);
 
 impl RowIndices {
     fn upload(&self, device: &CudaDevice, indices: Vec<u32>) -> Result<Arc<Slice<u32>>> {

@@ -6,27 +6,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use cudarc::cublaslt::result as lt;
-use cudarc::cublaslt::sys::{
-    cublasComputeType_t, cublasLtHandle_t, cublasLtMatmulAlgo_t, cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t,
-    cublasLtMatmulPreferenceAttributes_t, cublasLtMatrixLayout_t, cudaDataType,
-};
-use cudarc::driver::sys::CUstream;
+use cudarc::cublaslt::sys::{cublasLtHandle_t, cublasLtMatmulPreferenceAttributes_t, cudaDataType};
 use half::bf16;
 
-use super::driver::Driver;
 use super::error::Extents;
-use super::graphs::Work;
 use super::library::find_matmul;
+use super::product::{Call, MatmulPlan, Product, WeightSide};
+use super::queue::Queue;
+use super::work::Work;
 use super::{CudaDevice, CudaError, DeviceRows, Result, RowElement};
-
-/// Which side of a weight `[outputs, inputs]` the rows have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WeightSide {
-    /// `x Wᵀ`: rows of inputs become rows of outputs.
-    Inputs,
-    /// `dy W`: rows of outputs become rows of inputs.
-    Outputs,
-}
 
 /// Element types that weights may have.
 trait Typed {
@@ -48,24 +36,13 @@ fn data_type<T: RowElement>() -> cudaDataType {
 /// cuBLASLt for one device.
 pub struct Matmul {
     handle: cublasLtHandle_t,
-    driver: Arc<Driver>,
+    queue: Arc<Queue>,
 }
 
 // SAFETY: NVIDIA documents a handle of cuBLASLt as usable by several threads.
 unsafe impl Send for Matmul {}
 // SAFETY: the same.
 unsafe impl Sync for Matmul {}
-
-/// How products with weights of one extent are computed. The algorithm is chosen once, for 256 rows, and used for any
-/// number of them: the order of a row's sums must not depend on other rows. Sums along the inputs are not split.
-#[derive(Clone, Copy)]
-pub struct MatmulPlan {
-    /// (outputs, inputs).
-    extents: (usize, usize),
-    side: WeightSide,
-    element: cudaDataType,
-    algorithm: cublasLtMatmulAlgo_t,
-}
 
 /// Rows that an algorithm is chosen for.
 const PLANNED_ROWS: usize = 256;
@@ -74,22 +51,22 @@ impl Matmul {
     /// Finds the library.
     pub fn new(device: &CudaDevice) -> Result<Self> {
         find_matmul()?;
-        let driver = device.driver().clone();
-        driver.bind()?;
+        let queue = device.queue().clone();
+        queue.bind()?;
         let handle = lt::create_handle().map_err(|error| CudaError::matmul("cublasLtCreate", error))?;
-        Ok(Self { handle, driver })
+        Ok(Self { handle, queue })
     }
 
     /// A plan for weights of (outputs, inputs) and rows of elements `T`.
     pub fn plan<T: RowElement>(&self, extents: (usize, usize), side: WeightSide) -> Result<MatmulPlan> {
-        self.driver.bind()?;
+        self.queue.bind()?;
         let to = if side == WeightSide::Inputs { extents.0 } else { extents.1 };
         let call = Call::new(extents, side, data_type::<T>(), (PLANNED_ROWS, to))?;
         let preference = Preference::new()?;
         // SAFETY: all handles live until the end of this function.
         let found = unsafe {
-            let [a, b, c] = [&call.weight, &call.rows, &call.out].map(|layout| layout.0);
-            lt::get_matmul_algo_heuristic(self.handle, call.operation.0, a, b, c, c, preference.0)
+            let (operation, [a, b, c]) = call.handles();
+            lt::get_matmul_algo_heuristic(self.handle, operation, a, b, c, c, preference.0)
         };
         let found = found.map_err(|error| CudaError::matmul("cublasLtMatmulAlgoGetHeuristic", error))?;
         Ok(MatmulPlan { extents, side, element: data_type::<T>(), algorithm: found.algo })
@@ -142,59 +119,13 @@ impl Matmul {
         let to = out.data().address_of(first_column..(rows.rows() - 1) * stride + end)?;
         let (plan, count) = (*plan, (rows.rows(), stride));
         let product = Product { handle: self.handle, plan, count, weight, rows: rows.data().address(), to, accumulate };
-        self.driver.queue(Work::Multiply(product))
-    }
-}
-
-/// A GEMM on memory of the device.
-#[derive(Clone)]
-pub(super) struct Product {
-    handle: cublasLtHandle_t,
-    plan: MatmulPlan,
-    /// Rows, and elements from one row of the output to the next.
-    count: (usize, usize),
-    weight: u64,
-    rows: u64,
-    to: u64,
-    accumulate: bool,
-}
-
-// SAFETY: NVIDIA documents a handle of cuBLASLt as usable by several threads.
-unsafe impl Send for Product {}
-
-impl PartialEq for Product {
-    fn eq(&self, other: &Self) -> bool {
-        let of = |product: &Self| {
-            let MatmulPlan { extents, side, element, algorithm } = product.plan;
-            let plan = (extents, side, element, algorithm.data);
-            (product.handle, plan, product.count, product.weight, product.rows, product.to, product.accumulate)
-        };
-        of(self) == of(other)
-    }
-}
-
-impl Product {
-    /// Queues it.
-    pub(super) fn issue(&self, stream: CUstream) -> Result {
-        let Self { handle, plan, count, weight, rows, to, accumulate } = self;
-        let call = Call::new(plan.extents, plan.side, plan.element, *count)?;
-        let (one, beta) = (1f32, f32::from(u8::from(*accumulate)));
-        let [one, beta] = [&raw const one, &raw const beta].map(<*const f32>::cast::<c_void>);
-        let [w, x, y] = [*weight, *rows, *to].map(|address| address as *mut c_void);
-        // SAFETY: layouts are those of the slices, which [`Matmul::run_columns`] has checked and whose uses the stream orders; handles
-        // and factors live until the call returns.
-        let called = unsafe {
-            let [a, b, c] = [&call.weight, &call.rows, &call.out].map(|layout| layout.0);
-            let (none, algorithm) = (std::ptr::null_mut(), &raw const plan.algorithm);
-            lt::matmul(*handle, call.operation.0, one, beta, w, a, x, b, y, c, y, c, algorithm, none, 0, stream.cast())
-        };
-        called.map_err(|error| CudaError::matmul("cublasLtMatmul", error))
+        self.queue.push(Work::Multiply(product))
     }
 }
 
 impl Drop for Matmul {
     fn drop(&mut self) {
-        if self.driver.bind().is_ok() {
+        if self.queue.bind().is_ok() {
             // SAFETY: the handle is this value's. What is queued was handed to the driver.
             let _ = unsafe { lt::destroy_handle(self.handle) };
         }
@@ -203,76 +134,6 @@ impl Drop for Matmul {
 
 fn bytes(element: cudaDataType) -> usize {
     if element == bf16::TYPE { size_of::<bf16>() } else { size_of::<f32>() }
-}
-
-/// Descriptions of one product, as cuBLASLt sees it: by columns, so that a row-major matrix is its transpose. It computes
-/// `outᵀ = op(weightᵀ) · rowsᵀ`.
-struct Call {
-    operation: Operation,
-    weight: Layout,
-    rows: Layout,
-    out: Layout,
-}
-
-impl Call {
-    /// For some rows, and elements of a row of the output and what is beside it.
-    fn new(
-        (outputs, inputs): (usize, usize),
-        side: WeightSide,
-        element: cudaDataType,
-        (rows, stride): (usize, usize),
-    ) -> Result<Self> {
-        let (from, to) = if side == WeightSide::Inputs { (inputs, outputs) } else { (outputs, inputs) };
-        Ok(Self {
-            operation: Operation::new(side == WeightSide::Inputs)?,
-            weight: Layout::new(element, (inputs, inputs), outputs)?,
-            rows: Layout::new(element, (from, from), rows)?,
-            out: Layout::new(f32::TYPE, (to, stride), rows)?,
-        })
-    }
-}
-
-struct Layout(cublasLtMatrixLayout_t);
-
-impl Layout {
-    /// Of a row-major matrix `[rows, width]` with rows `stride` elements apart.
-    fn new(element: cudaDataType, (width, stride): (usize, usize), rows: usize) -> Result<Self> {
-        let layout = lt::create_matrix_layout(element, width as u64, rows as u64, stride as i64);
-        layout.map(Self).map_err(|error| CudaError::matmul("cublasLtMatrixLayoutCreate", error))
-    }
-}
-
-impl Drop for Layout {
-    fn drop(&mut self) {
-        // SAFETY: the handle is this value's.
-        let _ = unsafe { lt::destroy_matrix_layout(self.0) };
-    }
-}
-
-struct Operation(cublasLtMatmulDesc_t);
-
-impl Operation {
-    /// In f32, not in TF32.
-    fn new(transposed: bool) -> Result<Self> {
-        let made = lt::create_matmul_desc(cublasComputeType_t::CUBLAS_COMPUTE_32F, f32::TYPE);
-        let operation = Self(made.map_err(|error| CudaError::matmul("cublasLtMatmulDescCreate", error))?);
-        // CUBLAS_OP_T or CUBLAS_OP_N.
-        let value = i32::from(transposed);
-        let attribute = cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_TRANSA;
-        // SAFETY: the attribute is of this type.
-        unsafe {
-            lt::set_matmul_desc_attribute(operation.0, attribute, (&raw const value).cast(), size_of_val(&value))
-        }
-        .map_err(|error| CudaError::matmul("cublasLtMatmulDescSetAttribute", error))?;
-        Ok(operation)
-    }
-}
-
-impl Drop for Operation {
-    fn drop(&mut self) {
-        // SAFETY: the handle is this value's.
-        let _ = unsafe { lt::destroy_matmul_desc(self.0) };
-    }
 }
 
 /// Which algorithms are asked for: without workspace, and without sums that are split and then reduced.

@@ -1,4 +1,5 @@
 //! Device memory.
+#![allow(unsafe_code, reason = "elements are copied to the device as the bytes that they are")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,15 +9,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use half::bf16;
 
-use super::driver::Driver;
 use super::error::Extents;
+use super::queue::Queue;
+use super::work::Work;
 use super::{CudaError, Result};
 use crate::backend::BufferBytes;
 
 /// Memory of one device for one stream. Released slices are reused by later ones of a similar size, without asking the driver: the
 /// stream orders their uses.
 pub struct Arena {
-    driver: Arc<Driver>,
+    queue: Arc<Queue>,
     state: Mutex<State>,
 }
 
@@ -33,8 +35,8 @@ struct State {
 const GRANULE: usize = 512;
 
 impl Arena {
-    pub(super) fn new(driver: Arc<Driver>, limit: usize) -> Self {
-        Self { driver, state: Mutex::new(State { limit, ..State::default() }) }
+    pub(super) fn new(queue: Arc<Queue>, limit: usize) -> Self {
+        Self { queue, state: Mutex::new(State { limit, ..State::default() }) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -66,7 +68,7 @@ impl Arena {
 
     fn release_above(&self, limit: usize) -> Result {
         while let Some(address) = self.state().evict(limit) {
-            self.driver.free(address)?;
+            self.queue.free(address)?;
         }
         Ok(())
     }
@@ -77,16 +79,16 @@ impl Arena {
         if let Some(address) = self.state().reuse(capacity) {
             return Ok((address, capacity));
         }
-        let mut address = self.driver.allocate(capacity)?;
+        let mut address = self.queue.allocate(capacity)?;
         if address.is_none() {
             // What is free has another size, perhaps.
             self.trim()?;
-            self.driver.synchronize()?;
-            address = self.driver.allocate(capacity)?;
+            self.queue.synchronize()?;
+            address = self.queue.allocate(capacity)?;
         }
         let Some(address) = address else {
             let error = CudaError::OutOfMemory { bytes, used: self.bytes().used };
-            self.driver.refuse(&error);
+            self.queue.refuse(&error);
             return Err(error);
         };
         self.state().grow(capacity);
@@ -95,7 +97,7 @@ impl Arena {
 
     fn give(&self, address: u64, capacity: usize) -> Result {
         let retained = self.state().retain(address, capacity);
-        if retained { Ok(()) } else { self.driver.free(address) }
+        if retained { Ok(()) } else { self.queue.free(address) }
     }
 }
 
@@ -198,7 +200,9 @@ impl<T: Element> Slice<T> {
         let to = self.address_of(first..first + values.len())?;
         // Tables that grow from pass to pass within their memory remain the same work to graphs.
         let room = if first == 0 && values.len() == self.len { self.capacity } else { size_of_val(values) };
-        if values.is_empty() { Ok(()) } else { self.arena.driver.copy_in(to, values, room) }
+        // SAFETY: elements are numbers, or structs of them without padding.
+        let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values)) };
+        if values.is_empty() { Ok(()) } else { self.arena.queue.copy_in(to, bytes, room) }
     }
 
     /// The elements. Waits for all work on the device.
@@ -210,7 +214,7 @@ impl<T: Element> Slice<T> {
     pub fn part_to_host(&self, range: Range<usize>) -> Result<Vec<T>> {
         let (from, mut values) = (self.address_of(range.clone())?, vec![T::default(); range.len()]);
         if !values.is_empty() {
-            self.arena.driver.copy_out(&mut values, from)?;
+            self.arena.queue.copy_out(&mut values, from)?;
         }
         Ok(values)
     }
@@ -219,7 +223,7 @@ impl<T: Element> Slice<T> {
     pub fn copy_from(&mut self, first: usize, other: &Self, range: Range<usize>) -> Result {
         let (from, len) = (other.address_of(range.clone())?, range.len());
         let to = self.address_of(first..first + len)?;
-        if len == 0 { Ok(()) } else { self.arena.driver.copy(to, from, len * size_of::<T>()) }
+        if len == 0 { Ok(()) } else { self.arena.queue.push(Work::Copy { to, from, bytes: len * size_of::<T>() }) }
     }
 
     /// Sets all bytes to zero.
@@ -227,7 +231,7 @@ impl<T: Element> Slice<T> {
         if self.is_empty() {
             return Ok(());
         }
-        self.arena.driver.clear(self.address, self.len * size_of::<T>())
+        self.arena.queue.push(Work::Clear { at: self.address, bytes: self.len * size_of::<T>() })
     }
 
     /// A copy of elements.

@@ -7,7 +7,7 @@
 //!
 //! - `driver.rs`: calls of the driver on one device and one stream. All ops run on it, in the order in which they are called.
 //! - `memory.rs`: an [`Arena`] of device memory and typed [`Slice`]s of it.
-//! - `graphs.rs`: CUDA graphs for passes that repeat.
+//! - `queue.rs`: work on that stream, which `work.rs` describes; `graphs.rs`: CUDA graphs for passes that repeat.
 //! - `kernels.rs`: PTX, as `make kernels` compiles it from `kernels/`, and checked launches.
 //! - `device.rs`: a [`CudaDevice`] joins these; `rows.rs`: rows on it; `facts.rs`: its libraries and its rates.
 //! - `backend/`: the implementation of the trait.
@@ -39,6 +39,9 @@ mod nccl;
 mod norm;
 mod optimizer;
 mod outer;
+mod peers;
+mod product;
+mod queue;
 mod ranks;
 mod rotary;
 mod routing;
@@ -49,6 +52,7 @@ mod sinks;
 mod squares;
 mod tensor_attention;
 mod vocabulary;
+mod work;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -70,12 +74,13 @@ pub use latent::{
 };
 pub use logits::{change_logits, sample_tokens, score, score_part};
 pub use lora::{DeviceAdapter, LoraLayer, LoraTable, RowIndices};
-pub use matmul::{Matmul, MatmulPlan, WeightSide};
+pub use matmul::Matmul;
 pub use memory::{Arena, Slice};
 pub use nccl::{Nccl, NcclId};
 pub use norm::{DeviceNorm, add_norm, norm, norm_backward};
 pub use optimizer::{DeviceStep, adamw};
 pub use outer::{OuterProducts, OuterSide};
+pub use product::{MatmulPlan, WeightSide};
 pub use ranks::DeviceRanks;
 pub use rotary::{DeviceRotation, HeadNorms, rotate, rotate_backward};
 pub use routing::{route, route_backward};

@@ -7,10 +7,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::driver::Peers;
 use super::error::Extents;
 use super::kernels::Argument;
 use super::nccl::{Communicator, Message, Nccl, NcclId};
+use super::peers::Peers;
 use super::{CudaDevice, CudaError, Result, Slice};
 use crate::collective::{Ranks, slice_of};
 
@@ -52,13 +52,13 @@ impl DeviceRanks {
         let extents = Extents("join ranks");
         extents.below("the rank", rank, world)?;
         let [number, count] = [narrow(extents, rank)?, narrow(extents, world)?];
-        device.driver().bind()?;
+        device.queue().bind()?;
         let communicator = nccl.join(id, number, count)?;
         let (nccl, ordinal, last) = (nccl.clone(), device.ordinal(), Mutex::new("ncclCommInitRank"));
         let joined = Self { nccl, communicator, rank, world, ordinal, failed: AtomicBool::new(false), last, host };
         let joined = Arc::new(joined);
         let peers: Arc<dyn Peers> = joined.clone();
-        device.driver().join(Arc::downgrade(&peers));
+        device.queue().join(Arc::downgrade(&peers));
         Ok(joined)
     }
 
@@ -80,12 +80,12 @@ impl DeviceRanks {
             let message = "an earlier collective failed".to_owned();
             return Err(CudaError::Collective { call: extents.0, message });
         }
-        device.driver().bind()?;
+        device.queue().bind()?;
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = extents.0;
         call().map_err(|error| {
             self.failed.store(true, Ordering::Relaxed);
             let error = self.describe(error);
-            device.driver().lose(&error);
+            device.queue().lose(&error);
             error
         })
     }
@@ -98,7 +98,7 @@ impl DeviceRanks {
         }
         let places = (own.address(), to.address(), own.len());
         // SAFETY: both slices have that many elements, and outlive the collective in the stream's order.
-        let call = || unsafe { self.nccl.all_gather(places, self.communicator, device.driver().stream()) };
+        let call = || unsafe { self.nccl.all_gather(places, self.communicator, device.queue().stream()) };
         self.start(device, Extents("all_gather"), call)?;
         Ok(to)
     }
@@ -112,7 +112,7 @@ impl DeviceRanks {
         }
         let (places, root) = ((values.address(), values.len()), narrow(extents, root)?);
         // SAFETY: the slice has that many elements, and outlives the collective in the stream's order.
-        let call = || unsafe { self.nccl.broadcast(places, root, self.communicator, device.driver().stream()) };
+        let call = || unsafe { self.nccl.broadcast(places, root, self.communicator, device.queue().stream()) };
         self.start(device, extents, call)
     }
 
@@ -134,7 +134,7 @@ impl DeviceRanks {
         let some = |messages: &[Message]| -> Vec<Message> {
             messages.iter().copied().filter(|(_, count, _)| *count > 0).collect()
         };
-        let (sent, received, stream) = (some(sent), some(received), device.driver().stream());
+        let (sent, received, stream) = (some(sent), some(received), device.queue().stream());
         // SAFETY: messages are within slices, which outlive the collective in the stream's order.
         self.start(device, extents, || unsafe { self.nccl.exchange(&sent, &received, self.communicator, stream) })
     }

@@ -174,7 +174,7 @@ impl Cuda {
             match sinks {
                 GradientSinks::Full(CudaParams(grads)) => {
                     let sides = [OuterSide::new(&d_logits, 0, chunk.len()), OuterSide::new(hidden, 0, width)];
-                    gradients.push(&mut grads[param], chunk.start * width, sides, &[0..rows])?;
+                    gradients.push(&mut grads[param], chunk.start * width, sides, std::slice::from_ref(&(0..rows)))?;
                 }
                 GradientSinks::Adapters(sinks) => {
                     let of_z = head.z.iter().flat_map(|z| z.trained(call.lora, 1).map(move |of| (z, of)));

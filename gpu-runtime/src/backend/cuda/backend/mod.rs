@@ -48,7 +48,8 @@ const CHUNK: usize = 8192;
 /// - A linear layer's residual is added to the sum of the products, not first.
 /// - In bf16 what adapters add, and the gradient of an input by them, is summed along the rank from zero, and then added. Both sides of
 ///   gradients of weights are rounded, but for those of the unembedding and of adapters on it.
-/// - Collectives of rows go through the host.
+/// - Ranks exchange rows and gradients by NCCL once they are connected. Then every error is final, too little memory included: the
+///   other ranks wait for this one.
 pub struct Cuda {
     device: Arc<CudaDevice>,
     matmul: Matmul,
@@ -73,7 +74,8 @@ impl Cuda {
     /// On an open device.
     pub(super) fn on(device: CudaDevice, dtype: Dtype) -> Result<Self> {
         let matmul = Matmul::new(&device)?;
-        Ok(Self { device, matmul, plans: Mutex::default(), row_indices: RowIndices::default(), dtype, chunk: CHUNK })
+        let (device, plans, row_indices) = (Arc::new(device), Mutex::default(), RowIndices::default());
+        Ok(Self { device, matmul, plans, row_indices, dtype, chunk: CHUNK })
     }
 
     /// With other chunks of outputs, for tests.
@@ -103,8 +105,8 @@ impl Cuda {
     fn done<T>(&self, result: Result<T>) -> T {
         result.unwrap_or_else(|error| {
             match error {
-                CudaError::Matmul { .. } => self.device.driver().lose(&error),
-                _ => self.device.driver().refuse(&error),
+                CudaError::Matmul { .. } => self.device.queue().lose(&error),
+                _ => self.device.queue().refuse(&error),
             }
             refuse(&error)
         })

@@ -47,7 +47,7 @@ impl Backend for Cuda {
     const ACTIVATION_BYTES: usize = size_of::<f32>();
 
     fn device(&self) -> DeviceInfo {
-        let kernels = match self.device.driver().capability() {
+        let kernels = match self.device.queue().capability() {
             (8, 0) => "cuda-sm80",
             (8, _) => "cuda-sm8x",
             (9, _) => "cuda-sm90",
@@ -59,7 +59,7 @@ impl Backend for Cuda {
     }
 
     fn failure(&self) -> Option<String> {
-        self.device.driver().lost()
+        self.device.queue().lost()
     }
 
     fn microbatch_rows(&self) -> MicrobatchRows {

@@ -7,10 +7,10 @@ impl Passes for Cuda {
     /// Its work goes through the device's graphs, and all of it is queued in the end; also where the pass panics.
     fn repeated<R>(&self, pass: impl FnOnce() -> R) -> R {
         let open = Open(self);
-        self.device.driver().begin_repeated();
+        self.device.queue().begin_repeated();
         let result = pass();
         std::mem::forget(open);
-        self.done(self.device.driver().end_repeated());
+        self.done(self.device.queue().end_repeated());
         result
     }
 
@@ -40,6 +40,6 @@ struct Open<'a>(&'a Cuda);
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         // As above.
-        let _ = self.0.device.driver().end_repeated();
+        let _ = self.0.device.queue().end_repeated();
     }
 }

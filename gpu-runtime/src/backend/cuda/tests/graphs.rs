@@ -19,13 +19,13 @@ fn table(device: &CudaDevice) -> (Vec<f32>, DeviceRows) {
 
 /// Rows of an embedding, read where all of them are queued: for each group of tokens a copy and a launch.
 fn read(device: &CudaDevice, (host, table): &(Vec<f32>, DeviceRows), groups: &[&[u32]]) {
-    device.driver().begin_repeated();
+    device.queue().begin_repeated();
     let found: Vec<_> = groups.iter().map(|tokens| embed(device, table, tokens, 1.0).unwrap()).collect();
     for (rows, tokens) in found.iter().zip(groups) {
         let row = |token: &u32| host[*token as usize * WIDTH..(*token as usize + 1) * WIDTH].to_vec();
         assert_eq!(rows.to_host().unwrap(), tokens.iter().flat_map(row).collect::<Vec<_>>(), "{groups:?}");
     }
-    device.driver().end_repeated().unwrap();
+    device.queue().end_repeated().unwrap();
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn what_comes_between_finds_all_work_before_it_queued() {
         let tokens: Vec<u32> = (0..6).collect();
         let queue = || tokens.iter().map(|token| embed(device, &table.1, &[*token], 1.0).unwrap()).collect::<Vec<_>>();
         for pass in 0..4 {
-            device.driver().begin_repeated();
+            device.queue().begin_repeated();
             let found = queue();
             if pass == 2 {
                 // Memory goes back to the driver, which frees it after what is queued: the graph of this pass is not whole.
@@ -76,7 +76,7 @@ fn what_comes_between_finds_all_work_before_it_queued() {
             }
             let more = queue();
             // No wait before the end: the pass after it must not change what the graph copies from.
-            device.driver().end_repeated().unwrap();
+            device.queue().end_repeated().unwrap();
             for (token, [rows, others]) in tokens.iter().zip(found.iter().zip(&more).map(|(a, b)| [a, b])) {
                 let row = &table.0[*token as usize * WIDTH..(*token as usize + 1) * WIDTH];
                 assert_eq!([rows.to_host().unwrap(), others.to_host().unwrap()], [row, row], "{pass}");
@@ -94,9 +94,9 @@ fn passes_without_a_wait_between_them_copy_their_own_bytes() {
         let mut sums = Vec::new();
         for pass in 0..4u32 {
             let mut kept = DeviceRows::<f32>::zeros(device, 1, WIDTH).unwrap();
-            device.driver().begin_repeated();
+            device.queue().begin_repeated();
             let found: Vec<_> = (0..6).map(|group| embed(device, &table.1, &[pass + group], 1.0).unwrap()).collect();
-            device.driver().end_repeated().unwrap();
+            device.queue().end_repeated().unwrap();
             kept.data_mut().copy_from(0, found[5].data(), 0..WIDTH).unwrap();
             sums.push(kept);
         }

@@ -185,7 +185,7 @@ fn tables_are_checked() {
         let case = &ODD;
         let parts = Parts::<f32>::new(device, case);
         assert!(parts.table(device, case, &[Some(3)]).is_err());
-        let [[a, _], [_, b], ..] = &parts.device[0][..] else { panic!() };
+        let [[a, _], [_, b], ..] = &parts.device[0][..] else { unreachable!("the parts above are two") };
         let adapters = vec![DeviceAdapter { a, b, scale: 1.0 }];
         let mixed = LoraLayer { column: 0, outputs: 45, adapters, rows: vec![Some(0)] };
         assert!(LoraTable::new(device, &[mixed], case.inputs, &RowIndices::default()).is_err(), "ranks differ");

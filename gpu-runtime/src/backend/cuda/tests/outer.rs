@@ -1,4 +1,5 @@
 use std::ops::Range;
+use std::slice;
 
 use super::simulated::on_device;
 use super::support::{close, rounded, rows, values, wide};
@@ -19,7 +20,7 @@ fn gradients_are_sums_over_rows_in_order() {
             products.push(gradient, 0, sides, std::slice::from_ref(rows)).unwrap();
         }
         let sides = [OuterSide::new(&on_left, 2, 5), OuterSide::new(&on_right, 1, 37)];
-        assert!(products.push(&mut gradients[0], 0, sides, &[0..10]).is_err(), "there are 9 rows");
+        assert!(products.push(&mut gradients[0], 0, sides, slice::from_ref(&(0..10))).is_err(), "there are 9 rows");
         products.launch(device, false).unwrap();
         for ((found, old), (rows, _, width)) in gradients.iter().zip(&olds).zip(shapes) {
             let mut expected = old.clone();
@@ -99,7 +100,7 @@ fn gradients_share_a_launch() {
         let mut products = OuterProducts::new();
         products.push(narrow, 0, sides, &[0..20, 20..40]).unwrap();
         products.push(wide, 0, [sides[1], sides[0]], &[0..20, 20..40]).unwrap();
-        products.push(other, 0, sides, &[20..40]).unwrap();
+        products.push(other, 0, sides, slice::from_ref(&(20..40))).unwrap();
         products.launch(device, true).unwrap();
         let [narrow, wide, other] = gradients.map(|of| of.to_host().unwrap());
         assert_ne!(narrow, other);

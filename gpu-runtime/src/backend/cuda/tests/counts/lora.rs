@@ -58,7 +58,14 @@ fn gradient(counts: &mut Counts<'_>, (m, n): (usize, usize), tensor: bool) {
         (if tensor { "tensor_outer_products" } else { "outer_products" }, if m == RANK { "A" } else { "B" });
     counts.count(&format!("of {side}, {of} rows: {m}x{n}"), &[(name, "product", of * m * n)], |device| {
         let mut products = OuterProducts::new();
-        products.push(&mut sum, 0, [OuterSide::new(&left, 0, m), OuterSide::new(&right, 0, n)], &[0..of]).unwrap();
+        products
+            .push(
+                &mut sum,
+                0,
+                [OuterSide::new(&left, 0, m), OuterSide::new(&right, 0, n)],
+                std::slice::from_ref(&(0..of)),
+            )
+            .unwrap();
         products.launch(device, tensor).unwrap();
     });
 }

@@ -1,0 +1,47 @@
+//! Waits for a device on which work may wait for other ranks.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{CudaError, Result};
+
+/// How long work on a device waits for other ranks.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// How long [`wait_for_peers`] sleeps between two looks at the device, and how often it asks for other ranks.
+const PAUSE: Duration = Duration::from_micros(50);
+const ASK: Duration = Duration::from_millis(100);
+
+/// Ranks that work on a device may wait for.
+pub(super) trait Peers: Send + Sync {
+    /// What their collectives report.
+    fn fault(&self) -> Result;
+
+    /// Whether they are known to have ended otherwise.
+    fn lost(&self) -> Result;
+
+    /// Tells them that this rank cannot go on.
+    fn leave(&self, reason: &str);
+}
+
+/// Waits until a device is idle, or until it never will be because a rank is missing.
+pub(super) fn wait_for_peers(peers: &[Arc<dyn Peers>], is_idle: impl Fn() -> Result<bool>) -> Result {
+    let (began, mut asked) = (Instant::now(), Instant::now());
+    loop {
+        let idle = is_idle();
+        // What a kernel reads after a failed collective was never written: the cause comes first.
+        peers.iter().try_for_each(|peers| peers.fault())?;
+        if idle? {
+            return Ok(());
+        }
+        if asked.elapsed() > ASK {
+            peers.iter().try_for_each(|peers| peers.lost())?;
+            asked = Instant::now();
+        }
+        if began.elapsed() > LIMIT {
+            let message = format!("not done after {} s: a rank is missing", LIMIT.as_secs());
+            return Err(CudaError::Collective { call: "a collective", message });
+        }
+        std::thread::sleep(PAUSE);
+    }
+}

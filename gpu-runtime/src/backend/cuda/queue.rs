@@ -1,0 +1,132 @@
+//! The work of a device, in the order in which ops ask for it: queued at once, or as [`graphs`](super::graphs).
+
+use std::ffi::c_void;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::Result;
+use super::driver::Driver;
+use super::graphs::Graphs;
+use super::work::Work;
+
+/// Largest copy from pageable memory that never waits for work on the device.
+const STAGED: usize = 64 << 10;
+
+/// A device's stream, and the driver of that device.
+pub(super) struct Queue {
+    driver: Driver,
+    graphs: Mutex<Graphs>,
+    /// Whether work goes through `graphs`.
+    repeats: AtomicBool,
+}
+
+impl Deref for Queue {
+    type Target = Driver;
+
+    fn deref(&self) -> &Driver {
+        &self.driver
+    }
+}
+
+impl Queue {
+    pub(super) fn new(driver: Driver) -> Self {
+        Self { driver, graphs: Mutex::default(), repeats: AtomicBool::new(false) }
+    }
+
+    fn graphs(&self) -> MutexGuard<'_, Graphs> {
+        self.graphs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From here on work is that of a pass that may repeat: see [`Graphs`]. With other ranks it is queued as always: their collectives
+    /// come between, and waits for them have a limit.
+    pub(super) fn begin_repeated(&self) {
+        if !self.driver.peers().is_empty() {
+            return;
+        }
+        self.graphs().open();
+        self.repeats.store(true, Ordering::Relaxed);
+    }
+
+    /// The end of such a pass, whose work is all queued then.
+    pub(super) fn end_repeated(&self) -> Result {
+        self.repeats.store(false, Ordering::Relaxed);
+        self.driver.bind()?;
+        self.graphs().close(&self.driver)
+    }
+
+    /// Graphs that were launched.
+    pub(super) fn launched_graphs(&self) -> u64 {
+        self.graphs().launched()
+    }
+
+    /// Queues work that was held back.
+    fn interrupt(&self) -> Result {
+        match self.repeats.load(Ordering::Relaxed) {
+            true => self.graphs().interrupt(&self.driver),
+            false => Ok(()),
+        }
+    }
+
+    /// Queues work, in a pass that may repeat perhaps later.
+    pub(super) fn push(&self, work: Work) -> Result {
+        self.driver.bind()?;
+        match self.repeats.load(Ordering::Relaxed) {
+            true => self.graphs().submit(&self.driver, work),
+            false => work.issue(&self.driver),
+        }
+    }
+
+    /// The stream as other libraries take it, which are about to queue work of their own.
+    pub(super) fn stream(&self) -> *mut c_void {
+        // An error is that of a lost device, which their call gets too.
+        let _ = self.interrupt();
+        self.driver.raw_stream().cast()
+    }
+
+    /// Releases memory after the work that was queued so far.
+    pub(super) fn free(&self, address: u64) -> Result {
+        self.driver.bind()?;
+        self.interrupt()?;
+        self.driver.issue_free(address)
+    }
+
+    /// Copies to the device; the source may change at once. Up to `room` bytes may be overwritten.
+    pub(super) fn copy_in(&self, to: u64, bytes: &[u8], room: usize) -> Result {
+        if self.repeats.load(Ordering::Relaxed) {
+            return self.push(Work::Write { to, room: room.max(bytes.len()), bytes: bytes.to_vec() });
+        }
+        self.driver.bind()?;
+        if bytes.len() > STAGED {
+            self.driver.settle()?;
+        }
+        self.driver.issue_write(to, bytes)
+    }
+
+    /// Copies to the host, and waits for it and for all work before.
+    pub(super) fn copy_out<T: Copy>(&self, to: &mut [T], from: u64) -> Result {
+        self.driver.bind()?;
+        self.driver.settle()?;
+        self.graphs().wait(&self.driver)?;
+        self.driver.issue_read(to, from)?;
+        self.driver.wait_for_stream()
+    }
+
+    /// Waits for all work.
+    pub(super) fn synchronize(&self) -> Result {
+        self.driver.bind()?;
+        self.driver.settle()?;
+        self.graphs().wait(&self.driver)?;
+        self.driver.wait_for_stream()
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // What runs may still read what graphs own.
+        if self.driver.bind().is_ok() {
+            let _ = self.driver.wait_for_stream();
+        }
+        self.graphs().forget();
+    }
+}

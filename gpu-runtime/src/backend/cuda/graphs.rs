@@ -42,8 +42,6 @@ enum Mode {
 pub(super) struct Graphs {
     known: Vec<Known>,
     mode: Mode,
-    /// Whether work is that of a pass that may repeat.
-    is_open: bool,
     /// Sequences that were begun.
     clock: u64,
     /// How often the host waited for the stream.
@@ -65,20 +63,8 @@ impl Graphs {
         self.launched
     }
 
-    /// Begins a pass that may repeat.
-    pub(super) fn open(&mut self) {
-        self.is_open = true;
-        self.begin();
-    }
-
-    /// Ends it: queues what was held back.
-    pub(super) fn close(&mut self, driver: &Driver) -> Result {
-        let done = self.end_sequence(driver);
-        (self.is_open, self.mode) = (false, Mode::Direct);
-        done
-    }
-
-    fn begin(&mut self) {
+    /// Begins a sequence, in a pass that may repeat.
+    pub(super) fn begin(&mut self) {
         self.clock += 1;
         self.mode = match (0..self.known.len()).collect::<Vec<_>>() {
             known if known.is_empty() => Mode::Noted(Vec::new()),
@@ -121,17 +107,18 @@ impl Graphs {
         }
     }
 
-    /// The host is about to wait: a sequence ends, and another one begins.
-    pub(super) fn wait(&mut self, driver: &Driver) -> Result {
-        if self.is_open {
-            self.end_sequence(driver)?;
+    /// The host is about to wait: the sequence ends, and within a pass that `repeats` another one begins.
+    pub(super) fn wait(&mut self, driver: &Driver, repeats: bool) -> Result {
+        self.end(driver)?;
+        if repeats {
             self.begin();
         }
         self.waits += 1;
         Ok(())
     }
 
-    fn end_sequence(&mut self, driver: &Driver) -> Result {
+    /// Ends the sequence: queues what was held back. Work that follows is queued at once.
+    pub(super) fn end(&mut self, driver: &Driver) -> Result {
         match std::mem::take(&mut self.mode) {
             Mode::Direct => Ok(()),
             Mode::Noted(noted) => {

@@ -44,7 +44,7 @@ impl Queue {
         if !self.driver.peers().is_empty() {
             return;
         }
-        self.graphs().open();
+        self.graphs().begin();
         self.repeats.store(true, Ordering::Relaxed);
     }
 
@@ -52,7 +52,7 @@ impl Queue {
     pub(super) fn end_repeated(&self) -> Result {
         self.repeats.store(false, Ordering::Relaxed);
         self.driver.bind()?;
-        self.graphs().close(&self.driver)
+        self.graphs().end(&self.driver)
     }
 
     /// Graphs that were launched.
@@ -103,20 +103,23 @@ impl Queue {
         self.driver.issue_write(to, bytes)
     }
 
-    /// Copies to the host, and waits for it and for all work before.
-    pub(super) fn copy_out<T: Copy>(&self, to: &mut [T], from: u64) -> Result {
+    /// Queues all work that was asked for, before the host waits for it.
+    fn flush(&self) -> Result {
         self.driver.bind()?;
         self.driver.settle()?;
-        self.graphs().wait(&self.driver)?;
+        self.graphs().wait(&self.driver, self.repeats.load(Ordering::Relaxed))
+    }
+
+    /// Copies to the host, and waits for it and for all work before.
+    pub(super) fn copy_out<T: Copy>(&self, to: &mut [T], from: u64) -> Result {
+        self.flush()?;
         self.driver.issue_read(to, from)?;
         self.driver.wait_for_stream()
     }
 
     /// Waits for all work.
     pub(super) fn synchronize(&self) -> Result {
-        self.driver.bind()?;
-        self.driver.settle()?;
-        self.graphs().wait(&self.driver)?;
+        self.flush()?;
         self.driver.wait_for_stream()
     }
 }

@@ -23,6 +23,8 @@ impl Scheduler {
                 report.sessions.push(session);
             }
         }
+        // Before its sessions end, an organisation's keys are refused.
+        self.core.refresh_grants().await?;
         // Those that were created by calls that were being answered when their organisation was disabled, too.
         self.core.end_sessions_of_disabled().await?;
         self.core.collect_rows().await?;

@@ -325,7 +325,8 @@ impl Device {
             }
             Work::Fill { to, pattern, length } => {
                 memory.touch(to, length, true, op)?;
-                let bytes: Vec<u8> = pattern.iter().copied().cycle().take(length).collect();
+                let mut bytes = pattern.repeat(length.div_ceil(pattern.len().max(1)));
+                bytes.truncate(length);
                 memory.write(to, &bytes)?;
             }
             Work::Allocated { address, length } => memory.touch(address, length, true, op)?,

@@ -144,7 +144,7 @@ impl Machine<'_> {
         let thread = warp.index * LANES + access.lane;
         let Access { address, length, write, .. } = *access;
         let verb = if write { "store" } else { "load" };
-        let Ok((index, start)) = self.memory.range(address, length) else {
+        let Ok((index, start)) = self.memory.range_of_access(address, length) else {
             let place = self.memory.describe(address);
             let what = format!("{verb} of {length} bytes at {address:#x} out of bounds: {place},");
             return Err(self.stop(StopKind::OutOfBounds, &what, block, thread, instruction));

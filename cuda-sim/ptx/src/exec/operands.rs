@@ -1,25 +1,51 @@
 //! The values of operands.
 
+use std::ops::Deref;
+
 use crate::exec::block::Place;
 use crate::exec::warp::Warp;
 use crate::instruction::{Address, Lanes, Operand, Special};
 use crate::row::{LANES, Row};
 
+/// An operand in all lanes: most are registers, which are not copied.
+#[expect(clippy::large_enum_variant, reason = "lives for one instruction; an allocation would cost more than the copy")]
+pub(crate) enum Source<'a> {
+    Register(&'a Row),
+    Values(Row),
+}
+
+impl Deref for Source<'_> {
+    type Target = Row;
+
+    fn deref(&self) -> &Row {
+        match self {
+            Self::Register(row) => row,
+            Self::Values(row) => row,
+        }
+    }
+}
+
 impl Warp {
     /// An operand in all lanes; those that are not active have unspecified values.
-    pub(crate) fn row(&self, operand: Operand, place: &Place<'_>) -> Row {
+    #[inline]
+    pub(crate) fn source(&self, operand: Operand, place: &Place<'_>) -> Source<'_> {
         match operand {
-            Operand::Reg(register) => *self.register(register),
-            Operand::Not(register) => self.register(register).map(|bits| !bits & 1),
-            Operand::Imm(value) => [value; LANES],
-            Operand::Variable(index) => [place.variables.get(index).copied().unwrap_or(0); LANES],
-            Operand::Special(special) => self.special(special, place),
+            Operand::Reg(register) => Source::Register(self.register(register)),
+            Operand::Not(register) => Source::Values(self.register(register).map(|bits| !bits & 1)),
+            Operand::Imm(value) => Source::Values([value; LANES]),
+            Operand::Variable(index) => Source::Values([place.variables.get(index).copied().unwrap_or(0); LANES]),
+            Operand::Special(special) => Source::Values(self.special(special, place)),
         }
+    }
+
+    /// A copy of an operand in all lanes.
+    pub(crate) fn row(&self, operand: Operand, place: &Place<'_>) -> Row {
+        *self.source(operand, place)
     }
 
     /// Addresses of all lanes.
     pub(crate) fn addresses(&self, address: Address, place: &Place<'_>) -> Row {
-        let base = self.row(address.base, place);
+        let base = self.source(address.base, place);
         base.map(|base| base.wrapping_add_signed(address.offset))
     }
 

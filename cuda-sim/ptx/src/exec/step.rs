@@ -59,37 +59,37 @@ impl Machine<'_> {
         let place = self.place(block);
         match &instruction.op {
             Operation::Unary { f, d, a } => {
-                let row = f(&warp.row(*a, &place));
+                let row = f(&warp.source(*a, &place));
                 warp.put(*d, &row, active);
             }
             Operation::Binary { f, d, a, b } => {
-                let row = f(&warp.row(*a, &place), &warp.row(*b, &place));
+                let row = f(&warp.source(*a, &place), &warp.source(*b, &place));
                 warp.put(*d, &row, active);
             }
             Operation::Ternary { f, d, a, b, c } => {
-                let row = f(&warp.row(*a, &place), &warp.row(*b, &place), &warp.row(*c, &place));
+                let row = f(&warp.source(*a, &place), &warp.source(*b, &place), &warp.source(*c, &place));
                 warp.put(*d, &row, active);
             }
             Operation::Quaternary { f, d, sources } => {
-                let [a, b, c, e] = sources.map(|source| warp.row(source, &place));
+                let [a, b, c, e] = sources.map(|source| warp.source(source, &place));
                 warp.put(*d, &f(&a, &b, &c, &e), active);
             }
             Operation::Convert { conversion, d, a } => {
-                let a = warp.row(*a, &place);
-                let row = a.map(|bits| conversion.apply(bits));
+                let row = warp.source(*a, &place).map(|bits| conversion.apply(bits));
                 warp.put(*d, &row, active);
             }
             Operation::Logic { d, a, b, c, table } => {
-                let rows = [*a, *b, *c].map(|source| warp.row(source, &place));
-                warp.put(*d, &logic(&rows, *table), active);
+                let rows = [*a, *b, *c].map(|source| warp.source(source, &place));
+                let row = logic(rows.each_ref().map(|row| &**row), *table);
+                warp.put(*d, &row, active);
             }
             Operation::Set { f, d, a, b, values } => {
-                let holds = f(&warp.row(*a, &place), &warp.row(*b, &place));
+                let holds = f(&warp.source(*a, &place), &warp.source(*b, &place));
                 warp.put(*d, &holds.map(|bit| values[bit as usize]), active);
             }
             Operation::SetPredicate { f, a, b, combine, d, complement } => {
-                let holds = f(&warp.row(*a, &place), &warp.row(*b, &place));
-                let other = combine.map(|(kind, operand)| (kind, warp.row(operand, &place)));
+                let holds = f(&warp.source(*a, &place), &warp.source(*b, &place));
+                let other = combine.map(|(kind, operand)| (kind, warp.source(operand, &place)));
                 let combined = |bit: fn(u64) -> u64| -> Row {
                     std::array::from_fn(|lane| match &other {
                         None => bit(holds[lane]),
@@ -98,14 +98,14 @@ impl Machine<'_> {
                         Some((Combine::Xor, c)) => bit(holds[lane]) ^ c[lane] & 1,
                     })
                 };
-                warp.put(*d, &combined(|bit| bit), active);
-                warp.put(*complement, &combined(|bit| bit ^ 1), active);
+                let (row, inverse) = (combined(|bit| bit), combined(|bit| bit ^ 1));
+                warp.put(*d, &row, active);
+                warp.put(*complement, &inverse, active);
             }
             Operation::Pack { d, sources, bits } => {
                 let mut row = [0; LANES];
                 for (index, source) in sources.iter().enumerate() {
-                    let part = warp.row(*source, &place);
-                    for (out, part) in row.iter_mut().zip(part) {
+                    for (out, part) in row.iter_mut().zip(*warp.source(*source, &place)) {
                         *out |= (part & low_bits(*bits)) << (index as u32 * bits);
                     }
                 }
@@ -178,9 +178,9 @@ fn low_bits(bits: u32) -> u64 {
 }
 
 /// Bit `4a + 2b + c` of the table for each bit position.
-fn logic(rows: &[Row; 3], table: u8) -> Row {
+fn logic(rows: [&Row; 3], table: u8) -> Row {
     std::array::from_fn(|lane| {
-        let [a, b, c] = rows.each_ref().map(|row| row[lane]);
+        let [a, b, c] = rows.map(|row| row[lane]);
         let terms = (0..8).filter(|index| table >> index & 1 == 1).map(|index: u32| {
             let pick = |value: u64, bit: u32| if index >> bit & 1 == 1 { value } else { !value };
             pick(a, 2) & pick(b, 1) & pick(c, 0)

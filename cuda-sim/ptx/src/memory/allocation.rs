@@ -61,6 +61,13 @@ impl Allocation {
         self.base + self.data.len() as u64
     }
 
+    /// Where a range of addresses begins, if all of it lies inside.
+    #[inline]
+    pub(crate) fn offset(&self, address: u64, length: usize) -> Option<usize> {
+        let start = usize::try_from(address.checked_sub(self.base)?).ok()?;
+        (start.checked_add(length)? <= self.data.len()).then_some(start)
+    }
+
     /// Checks a thread's access; the range lies inside. `stored` is what a write will put there.
     pub(crate) fn touch(
         &mut self,

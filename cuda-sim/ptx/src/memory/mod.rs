@@ -50,6 +50,8 @@ pub struct Memory {
     labels: BTreeMap<u32, String>,
     capacity: u64,
     used: u64,
+    /// Where the last access of a thread was found: the next one is there, too, as a rule.
+    recent: usize,
 }
 
 impl Memory {
@@ -64,6 +66,7 @@ impl Memory {
             labels: BTreeMap::new(),
             capacity,
             used: 0,
+            recent: 0,
         }
     }
 
@@ -225,14 +228,23 @@ impl Memory {
         &mut self.allocations[index]
     }
 
+    /// [`Self::range`] for accesses of threads, many of which follow each other in one allocation.
+    #[inline]
+    pub(crate) fn range_of_access(&mut self, address: u64, length: usize) -> Result<(usize, usize), Stop> {
+        if let Some(start) = self.allocations.get(self.recent).and_then(|recent| recent.offset(address, length)) {
+            return Ok((self.recent, start));
+        }
+        let found = self.range(address, length)?;
+        self.recent = found.0;
+        Ok(found)
+    }
+
     /// The allocation that holds a range, and the range's offset in it.
     pub(crate) fn range(&self, address: u64, length: usize) -> Result<(usize, usize), Stop> {
         let index = self.allocations.partition_point(|a| a.base <= address).checked_sub(1);
-        if let Some(allocation) = index.map(|index| &self.allocations[index]) {
-            let start = (address - allocation.base) as usize;
-            if start + length <= allocation.data.len() {
-                return Ok((index.unwrap_or(0), start));
-            }
+        let start = |index: usize| Some((index, self.allocations[index].offset(address, length)?));
+        if let Some(found) = index.and_then(start) {
+            return Ok(found);
         }
         Err(Stop::new(StopKind::OutOfBounds, format!("{length} bytes at {address:#x}: {}", self.describe(address))))
     }

@@ -4,7 +4,7 @@ use half::{bf16, f16};
 
 use crate::row::{Binary, Row, Unary, Value};
 use crate::types::Type;
-use crate::value::rounding::{flush, saturate};
+use crate::value::rounding::{flush, rectified, saturate};
 
 /// An f32 that rounds to narrower types as `x` does: cut off, with the last bit set where something was. (`from_f64` of `half` drops the
 /// lower half of an f64, and takes what is just above a tie for one.)
@@ -77,7 +77,7 @@ impl Conversion {
         match (value, is_float(self.to)) {
             (Wide::Float(x), true) => {
                 let x = if self.whole { (self.round)(x) } else { x };
-                let x = if self.relu && !x.is_nan() { x.max(0.0) } else { x };
+                let x = if self.relu { rectified(x) } else { x };
                 write_float(self.to, x, self.sat, self.ftz)
             }
             (Wide::Integer(x), true) => match self.to {
@@ -166,14 +166,11 @@ pub(crate) fn pair(to: Type, relu: bool) -> Option<Binary> {
     fn joined(a: &Row, b: &Row, f: fn(f32) -> u64) -> Row {
         std::array::from_fn(|i| f(f32::take(a[i])) << 16 | f(f32::take(b[i])))
     }
-    fn positive(x: f32) -> f64 {
-        if x.is_nan() { f64::NAN } else { f64::from(x.max(0.0)) }
-    }
     Some(match (to, relu) {
         (Type::Bf16x2, false) => |a, b| joined(a, b, |x| to_bf16(f64::from(x)).put()),
-        (Type::Bf16x2, true) => |a, b| joined(a, b, |x| to_bf16(positive(x)).put()),
+        (Type::Bf16x2, true) => |a, b| joined(a, b, |x| to_bf16(rectified(f64::from(x))).put()),
         (Type::F16x2, false) => |a, b| joined(a, b, |x| to_f16(f64::from(x)).put()),
-        (Type::F16x2, true) => |a, b| joined(a, b, |x| to_f16(positive(x)).put()),
+        (Type::F16x2, true) => |a, b| joined(a, b, |x| to_f16(rectified(f64::from(x))).put()),
         _ => return None,
     })
 }

@@ -5,6 +5,7 @@ use half::{bf16, f16};
 use crate::row::{Binary, Row, Ternary, Unary, Value};
 use crate::types::Type;
 use crate::value::convert::{to_bf16, to_f16};
+use crate::value::rounding::rectified;
 
 /// A 16-bit float that arithmetic in f64 reads and writes.
 pub(crate) trait Half: Value {
@@ -75,7 +76,7 @@ pub(crate) fn binary(name: &str, ty: Type) -> Option<Binary> {
 pub(crate) fn ternary(name: &str, ty: Type) -> Option<Ternary> {
     match name {
         "fma" => halves!(ty, [a, b, c], |[x, y, z]| x * y + z),
-        "fma.relu" => halves!(ty, [a, b, c], |[x, y, z]| (x * y + z).max(0.0)),
+        "fma.relu" => halves!(ty, [a, b, c], |[x, y, z]| rectified(x * y + z)),
         _ => None,
     }
 }

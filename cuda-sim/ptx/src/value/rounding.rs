@@ -72,3 +72,8 @@ fn fma(a: f32, b: f32, c: f32, direction: Direction) -> f32 {
         (true, Direction::Zero) => nearest.next_up(),
     }
 }
+
+/// Zero for what is negative, -0 too; NaN stays. (`f64::max` leaves the sign of a zero open.)
+pub(crate) fn rectified(x: f64) -> f64 {
+    if x <= 0.0 { 0.0 } else { x }
+}

@@ -52,7 +52,7 @@ fn between_floats() {
     check_f32("cvt.rn.bf16x2.f32 %r1, %x, %y; and.b32 %r0, %r1, 0xffff0000", 0, |x, _, _| bf16::from_f32(x).to_f32());
     check_f32("cvt.rn.bf16x2.f32 %r1, %x, %y; shl.b32 %r0, %r1, 16", 0, |_, y, _| bf16::from_f32(y).to_f32());
     check_f32("cvt.rn.relu.bf16x2.f32 %r1, %x, %y; shl.b32 %r0, %r1, 16", 0, |_, y, _| {
-        if y.is_nan() { y } else { bf16::from_f32(y.max(0.0)).to_f32() }
+        if y <= 0.0 { 0.0 } else { bf16::from_f32(y).to_f32() }
     });
     check_f32("cvt.rna.tf32.f32 %r0, %x", 0, |x, _, _| {
         if x.is_finite() { f32::from_bits((x.to_bits() + 0x1000) & !0x1fff) } else { x }

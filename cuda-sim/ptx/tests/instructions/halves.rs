@@ -18,6 +18,18 @@ fn fused_multiply_add_of_bf16_is_rounded_once() {
 }
 
 #[test]
+fn fused_multiply_add_with_relu_keeps_nan() {
+    let value = |bits: u64| bf16::from_bits(bits as u16).to_f64();
+    let got = run("fma.rn.relu.bf16 %ho, %ha, %hb, %hc; cvt.u64.u16 %o, %ho;", &triples(EDGES));
+    for ([a, b, c], got) in triples(EDGES).iter().zip(got) {
+        let sum = value(*a) * value(*b) + value(*c);
+        // 0x7fff is the only NaN of results.
+        let expected = if sum.is_nan() { 0x7fff } else { bf16::from_f64(if sum > 0.0 { sum } else { 0.0 }).to_bits() };
+        assert_eq!(got as u16, expected, "{a:#x} {b:#x} {c:#x}");
+    }
+}
+
+#[test]
 fn pairs_of_f16() {
     let half = |bits: u64| f16::from_bits(bits as u16);
     let sum = |a: u64, b: u64| f16::from_f64(half(a).to_f64() + half(b).to_f64());

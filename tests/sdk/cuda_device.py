@@ -12,6 +12,12 @@ ON_GPU = "TRAINYARD_TEST_ON_GPU" in os.environ
 DEVICE = "NVIDIA" if ON_GPU else "Simulated CUDA device"
 """What the driver calls the device."""
 
+
+def is_simulated() -> bool:
+    """Whether servers compute on the simulated GPU, which takes a thousand times as long: much of the same is less there."""
+    return os.environ.get("TRAINYARD_DEVICE") == "cuda" and not ON_GPU
+
+
 LIBRARIES = {
     "libcuda_sim_driver.so": ["libcuda.so"],
     "libcuda_sim_cublaslt.so": ["libcublasLt.so"],

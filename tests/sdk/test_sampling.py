@@ -7,6 +7,7 @@ import pytest
 from tinker import types
 
 import wire as raw
+from cuda_device import is_simulated
 from helpers import (
     TOKENS,
     WAIT,
@@ -132,15 +133,15 @@ def test_stop_tokens_end_and_are_included(sampler):
 
 def test_the_end_token_stops_unless_switched_off(sampler):
     """Absent means the model's end tokens; `[]` means never; a list adds to them."""
-    end, n = 2, 64
-    absent = sample(sampler, TOKENS, n, seed=1, max_tokens=400, temperature=1.0)
+    end, (n, length) = 2, (8, 200) if is_simulated() else (64, 400)
+    absent = sample(sampler, TOKENS, n, seed=1, max_tokens=length, temperature=1.0)
     ended = [s for s in absent.sequences if s.stop_reason == "stop"]
     assert ended, "no sample met the end token"
     assert all(s.tokens[-1] == end and end not in s.tokens[:-1] for s in ended)
-    never = sample(sampler, TOKENS, n, seed=1, max_tokens=400, temperature=1.0, stop=[])
-    assert all((len(s.tokens), s.stop_reason) == (400, "length") for s in never.sequences)
+    never = sample(sampler, TOKENS, n, seed=1, max_tokens=length, temperature=1.0, stop=[])
+    assert all((len(s.tokens), s.stop_reason) == (length, "length") for s in never.sequences)
     assert any(end in s.tokens for s in never.sequences)
-    more = sample(sampler, TOKENS, n, seed=1, max_tokens=400, temperature=1.0, stop=[511])
+    more = sample(sampler, TOKENS, n, seed=1, max_tokens=length, temperature=1.0, stop=[511])
     assert any(s.tokens[-1] == end for s in more.sequences if s.stop_reason == "stop")
 
 

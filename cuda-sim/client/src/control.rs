@@ -45,6 +45,28 @@ impl Client {
         checked(unsafe { fail(nth) })
     }
 
+    /// Lets `count` allocations of page-locked memory fail on the device of the thread's context, from the `nth` from now on; 0 for none.
+    ///
+    /// # Errors
+    ///
+    /// If the thread has no context.
+    pub fn fail_pinned(&self, nth: u64, count: u64) -> Result {
+        let fail: unsafe extern "C" fn(u64, u64) -> i32 = self.symbol(b"cudasim_fail_pinned")?;
+        // SAFETY: it takes two numbers.
+        checked(unsafe { fail(nth, count) })
+    }
+
+    /// Lets the `nth` record of an event from now fail on the device of the thread's context; 0 for none.
+    ///
+    /// # Errors
+    ///
+    /// If the thread has no context.
+    pub fn fail_event(&self, nth: u64) -> Result {
+        let fail: unsafe extern "C" fn(u64) -> i32 = self.symbol(b"cudasim_fail_event")?;
+        // SAFETY: it takes a number.
+        checked(unsafe { fail(nth) })
+    }
+
     /// What stopped the device of the thread's context; empty if nothing did.
     ///
     /// # Errors

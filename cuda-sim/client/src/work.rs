@@ -29,7 +29,20 @@ impl Client {
     ///
     /// If the stream refuses work.
     pub fn call(&self, stream: usize, label: &str, work: Work) -> Result {
-        let call: Call = self.symbol(b"cudasim_call")?;
+        self.submit(b"cudasim_call", stream, label, work)
+    }
+
+    /// The same for a function that may wait for other processes: whoever polls the stream meanwhile goes on.
+    ///
+    /// # Errors
+    ///
+    /// If the stream refuses work.
+    pub fn call_waiting(&self, stream: usize, label: &str, work: Work) -> Result {
+        self.submit(b"cudasim_call_waiting", stream, label, work)
+    }
+
+    fn submit(&self, function: &[u8], stream: usize, label: &str, work: Work) -> Result {
+        let call: Call = self.symbol(function)?;
         let label = CString::new(label).map_err(|_| ClientError::Name)?;
         // Never freed: a graph may call it again.
         let job = Box::leak(Box::new(Job { client: Self::open()?, work }));

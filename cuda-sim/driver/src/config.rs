@@ -1,5 +1,7 @@
 //! What the environment says about the simulated machine.
 
+use std::path::PathBuf;
+
 use crate::faults::Faults;
 
 /// When work on streams runs.
@@ -19,6 +21,10 @@ pub(crate) struct Config {
     pub(crate) devices: usize,
     /// `CUDASIM_MEMORY`: bytes of each device.
     pub(crate) memory: u64,
+    /// `CUDASIM_CAPABILITY`: major and minor version of the compute capability, as `9.0`.
+    pub(crate) capability: (u32, u32),
+    /// `CUDASIM_CUBIN_PTX`: a folder of the PTX that cubins were made from, each named after its cubin's checksum.
+    pub(crate) cubin_ptx: Option<PathBuf>,
     /// `CUDASIM_SEED`: chooses the order of streams, blocks and warps.
     pub(crate) seed: u64,
     /// `CUDASIM_SCHEDULE`: `random`, `late` or `eager`.
@@ -42,6 +48,8 @@ impl Config {
         Self {
             devices: number("CUDASIM_DEVICES").unwrap_or(1).min(64) as usize,
             memory: number("CUDASIM_MEMORY").unwrap_or(1 << 32),
+            capability: std::env::var("CUDASIM_CAPABILITY").ok().and_then(|text| capability(&text)).unwrap_or((8, 0)),
+            cubin_ptx: std::env::var_os("CUDASIM_CUBIN_PTX").map(Into::into),
             seed: number("CUDASIM_SEED").unwrap_or(0),
             schedule,
             log: std::env::var_os("CUDASIM_LOG").is_some(),
@@ -52,5 +60,21 @@ impl Config {
                 std::env::var_os("CUDASIM_FAULT_FILE").map(Into::into),
             ),
         }
+    }
+}
+
+fn capability(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.trim().split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::capability;
+
+    #[test]
+    fn capabilities_have_two_parts() {
+        assert_eq!([capability("9.0"), capability("12.1")], [Some((9, 0)), Some((12, 1))]);
+        assert_eq!([capability("9"), capability("nine.0"), capability("")], [None; 3]);
     }
 }

@@ -8,11 +8,12 @@ use std::time::Duration;
 use cuda_sim_ptx::{Module, Op};
 
 use crate::config::Config;
+use crate::cubin::Cubins;
 use crate::device::{Device, Step};
 use crate::error::{Code, INVALID_CONTEXT, INVALID_HANDLE, NOT_INITIALIZED, Result};
 use crate::ffi::host::HostCall;
 use crate::graph::Graph;
-use crate::image;
+use crate::image::{self, Image};
 use crate::work::LoadedKernel;
 
 /// Bits of a handle that say what it is; streams and events name their device in further bits.
@@ -21,6 +22,9 @@ const DEVICE_SHIFT: u32 = 32;
 #[derive(Debug, Default)]
 pub(crate) struct Driver {
     pub(crate) devices: Vec<Device>,
+    /// Compute capability of each of them.
+    pub(crate) capability: (u32, u32),
+    cubins: Cubins,
     modules: BTreeMap<usize, LoadedModule>,
     functions: BTreeMap<usize, LoadedKernel>,
     pub(crate) graphs: BTreeMap<usize, Graph>,
@@ -106,7 +110,8 @@ impl Driver {
     fn new() -> Self {
         let config = Config::from_env();
         let devices = (0..config.devices).map(|index| Device::new(index, &config)).collect();
-        Self { devices, next: 1, ..Self::default() }
+        let (capability, cubins) = (config.capability, Cubins::new(&config));
+        Self { devices, capability, cubins, next: 1, ..Self::default() }
     }
 
     pub(crate) fn device(&mut self, index: usize) -> Result<&mut Device> {
@@ -123,8 +128,11 @@ impl Driver {
     }
 
     /// Loads a module: its variables are allocated, its kernels told where.
-    pub(crate) fn load(&mut self, text: &str, device: usize) -> Result<usize> {
-        let mut module = image::parse(text)?;
+    pub(crate) fn load(&mut self, image: &Image, device: usize) -> Result<usize> {
+        let mut module = match image {
+            Image::Text(text) => image::parse(text)?,
+            Image::Cubin(bytes) => self.cubins.module(bytes)?,
+        };
         let memory = &mut self.device(device)?.memory;
         let mut variables = Vec::new();
         for variable in module.variables() {
@@ -229,6 +237,12 @@ pub(crate) fn advance(device: usize, limit: usize, done: impl Fn(&mut Device) ->
         steps += 1;
         match entry.step() {
             Step::Ran => {}
+            // Who polls looks again later.
+            Step::Call { stream, call, op } if call.waits && limit < usize::MAX => {
+                drop(guard);
+                std::thread::spawn(move || run_call((device, stream), &call, op));
+                return Ok(());
+            }
             Step::Call { stream, call, op } => {
                 drop(guard);
                 run_call((device, stream), &call, op);

@@ -13,6 +13,7 @@ pub(crate) const OUT_OF_MEMORY: Code = Code(2);
 pub(crate) const NOT_INITIALIZED: Code = Code(3);
 pub(crate) const NO_DEVICE: Code = Code(100);
 pub(crate) const INVALID_DEVICE: Code = Code(101);
+pub(crate) const INVALID_IMAGE: Code = Code(200);
 pub(crate) const INVALID_CONTEXT: Code = Code(201);
 pub(crate) const NO_BINARY_FOR_GPU: Code = Code(209);
 pub(crate) const INVALID_PTX: Code = Code(218);
@@ -22,6 +23,7 @@ pub(crate) const NOT_FOUND: Code = Code(500);
 pub(crate) const NOT_READY: Code = Code(600);
 pub(crate) const LAUNCH_FAILED: Code = Code(719);
 pub(crate) const CAPTURE_UNSUPPORTED: Code = Code(900);
+pub(crate) const UNKNOWN: Code = Code(999);
 
 pub(crate) type Result<T = ()> = std::result::Result<T, Code>;
 
@@ -33,6 +35,7 @@ const NAMES: &[(i32, &CStr)] = &[
     (3, c"CUDA_ERROR_NOT_INITIALIZED"),
     (100, c"CUDA_ERROR_NO_DEVICE"),
     (101, c"CUDA_ERROR_INVALID_DEVICE"),
+    (200, c"CUDA_ERROR_INVALID_IMAGE"),
     (201, c"CUDA_ERROR_INVALID_CONTEXT"),
     (209, c"CUDA_ERROR_NO_BINARY_FOR_GPU"),
     (218, c"CUDA_ERROR_INVALID_PTX"),
@@ -44,6 +47,7 @@ const NAMES: &[(i32, &CStr)] = &[
     (716, c"CUDA_ERROR_MISALIGNED_ADDRESS"),
     (719, c"CUDA_ERROR_LAUNCH_FAILED"),
     (900, c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"),
+    (999, c"CUDA_ERROR_UNKNOWN"),
 ];
 
 /// The name of a result.

@@ -1,4 +1,4 @@
-//! Injected faults: the n-th allocation or launch fails.
+//! Injected faults: the n-th allocation, launch, page-locked allocation or recorded event fails.
 
 use std::path::PathBuf;
 
@@ -6,6 +6,10 @@ use std::path::PathBuf;
 pub(crate) struct Faults {
     allocations: Countdown,
     launches: Countdown,
+    /// Of page-locked memory.
+    pinned: Countdown,
+    /// Records of events.
+    events: Countdown,
     /// `CUDASIM_FAULT_FILE`: where a program beside this one writes faults of a process that runs.
     file: Option<PathBuf>,
 }
@@ -41,7 +45,7 @@ impl Faults {
     /// Each counts from 1: `Some(1)` fails the first one.
     pub(crate) fn new(allocation: Option<u64>, launch: Option<u64>, file: Option<PathBuf>) -> Self {
         let countdown = |nth: Option<u64>| Countdown::new(nth.unwrap_or(0), 1);
-        Self { allocations: countdown(allocation), launches: countdown(launch), file }
+        Self { allocations: countdown(allocation), launches: countdown(launch), file, ..Self::default() }
     }
 
     /// Whether this allocation fails.
@@ -56,6 +60,18 @@ impl Faults {
         self.launches.fires()
     }
 
+    /// Whether this allocation of page-locked memory fails.
+    pub(crate) fn pinned(&mut self) -> bool {
+        self.read_file();
+        self.pinned.fires()
+    }
+
+    /// Whether this record of an event fails.
+    pub(crate) fn event(&mut self) -> bool {
+        self.read_file();
+        self.events.fires()
+    }
+
     /// Lets the `nth` allocation from now fail; 0 for none.
     pub(crate) fn set_allocation(&mut self, nth: u64) {
         self.allocations = Countdown::new(nth, 1);
@@ -66,7 +82,18 @@ impl Faults {
         self.launches = Countdown::new(nth, 1);
     }
 
-    /// Takes what the file says, if there is one, and removes it: lines of `allocation NTH COUNT` or `launch NTH`.
+    /// As many allocations of page-locked memory fail, from the `nth` from now on; 0 for none.
+    pub(crate) fn set_pinned(&mut self, nth: u64, count: u64) {
+        self.pinned = Countdown::new(nth, count);
+    }
+
+    /// Lets the `nth` record of an event from now fail; 0 for none.
+    pub(crate) fn set_event(&mut self, nth: u64) {
+        self.events = Countdown::new(nth, 1);
+    }
+
+    /// Takes what the file says, if there is one, and removes it: lines of `allocation NTH COUNT`, `pinned NTH COUNT`, `launch NTH` or
+    /// `event NTH`.
     fn read_file(&mut self) {
         let Some(path) = &self.file else { return };
         let Ok(text) = std::fs::read_to_string(path) else { return };
@@ -79,6 +106,8 @@ impl Faults {
             let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
             match (words.first().copied(), number(1)) {
                 (Some("allocation"), Some(nth)) => self.allocations = Countdown::new(nth, number(2).unwrap_or(1)),
+                (Some("pinned"), Some(nth)) => self.pinned = Countdown::new(nth, number(2).unwrap_or(1)),
+                (Some("event"), Some(nth)) => self.events = Countdown::new(nth, 1),
                 (Some("launch"), Some(nth)) => self.launches = Countdown::new(nth, 1),
                 _ => eprintln!("cuda-sim: {}: not a fault: {line}", path.display()),
             }
@@ -110,5 +139,8 @@ mod tests {
         assert_eq!([(); 4].map(|()| faults.allocation()), [false, true, true, false]);
         assert!(!path.exists(), "a file is read once");
         assert_eq!([faults.launch(), faults.launch()], [true, false]);
+        assert!(std::fs::write(&path, "pinned 1 2\nevent 2").is_ok());
+        assert_eq!([(); 3].map(|()| faults.pinned()), [true, true, false]);
+        assert_eq!([(); 3].map(|()| faults.event()), [false, true, false]);
     }
 }

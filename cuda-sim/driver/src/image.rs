@@ -1,4 +1,4 @@
-//! Module images: PTX text, or a fat binary that holds it.
+//! Module images: PTX text, a fat binary that holds it, or a cubin.
 
 use crate::error::{Code, INVALID_PTX, NO_BINARY_FOR_GPU, Result};
 use cuda_sim_ptx::Module;
@@ -6,6 +6,14 @@ use cuda_sim_ptx::Module;
 const FAT_BINARY: u32 = 0xba55_ed50;
 const FAT_HEADER: usize = 16;
 const KIND_PTX: u16 = 1;
+
+/// A module as a program loads it.
+pub(crate) enum Image {
+    /// PTX.
+    Text(String),
+    /// Machine code for a GPU.
+    Cubin(Vec<u8>),
+}
 
 /// What the first bytes of an image say.
 pub(crate) enum Kind {

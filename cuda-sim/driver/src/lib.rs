@@ -8,6 +8,7 @@
 
 mod clock;
 mod config;
+mod cubin;
 mod device;
 mod driver;
 mod error;

@@ -72,6 +72,36 @@ fn a_missing_event_wait_is_reported_for_every_seed() {
 }
 
 #[test]
+fn copies_to_page_locked_memory_run_late_and_after_their_event() {
+    let (success, out, report) = run("copy-out", &[("CUDASIM_SCHEDULE", "late")]);
+    assert!(success && out.trim() == "before=0 after=1", "{out}{report}");
+    for seed in seeds() {
+        let (success, out, report) = run("copy-out", &[("CUDASIM_SEED", &seed)]);
+        assert!(success && out.contains("after=1"), "{out}{report}");
+        let (success, _, report) = run("early-copy-out", &[("CUDASIM_SEED", &seed)]);
+        assert!(!success && report.contains("missing event wait"), "{report}");
+    }
+}
+
+#[test]
+fn memory_that_is_freed_while_another_stream_copies_it_is_reported() {
+    for seed in seeds() {
+        let (success, _, report) = run("freed-copy", &[("CUDASIM_SEED", &seed)]);
+        assert!(!success && (report.contains("missing event wait") || report.contains("freed memory")), "{report}");
+    }
+}
+
+#[test]
+fn page_locked_memory_and_events_fail_where_they_are_told_to() {
+    let path = std::env::temp_dir().join(format!("cuda-sim-host-faults-{}", std::process::id()));
+    for (fault, error) in [("pinned 1 1", "OUT_OF_MEMORY"), ("event 1", "UNKNOWN")] {
+        std::fs::write(&path, fault).unwrap();
+        let (success, out, _) = run("copy-out", &[("CUDASIM_FAULT_FILE", path.to_str().unwrap())]);
+        assert!(!success && out.contains(error), "{fault}: {out}");
+    }
+}
+
+#[test]
 fn freed_memory_is_recognised() {
     let (success, _, report) = run("use-after-free", &[]);
     assert!(!success && report.contains("inside freed memory"), "{report}");

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::process::{Child, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use cuda_sim_harness::Simulator;
 
@@ -55,10 +56,33 @@ fn a_dead_rank_is_an_error_and_no_hang() {
     let settings = [("CUDASIM_NCCL_DIE", "1:2"), ("CUDASIM_NCCL_TIMEOUT_MS", "5000")];
     let ranks = two_ranks(&Simulator::new("dead-rank").unwrap(), &settings);
     assert!(ranks[0].1.contains("rank 1 left the communicator"), "{}", ranks[0].1);
-    assert!(ranks[1].1.contains("injected fault: this rank dies"), "{}", ranks[1].1);
+    assert!(ranks[1].1.contains("injected fault: rank 1 of 2 dies"), "{}", ranks[1].1);
     for (out, _) in &ranks {
         assert!(!out.contains("right=true"), "{out}");
     }
+}
+
+/// As ranks of a server that has nothing to do.
+#[test]
+fn ranks_may_be_idle_for_longer_than_they_wait_for_each_other() {
+    let settings = [("CUDASIM_NCCL_TIMEOUT_MS", "400"), ("PAUSE_MS", "1200")];
+    for (rank, (out, report)) in two_ranks(&Simulator::new("idle").unwrap(), &settings).iter().enumerate() {
+        assert_eq!(out.trim(), format!("rank {rank} right=true"), "{report}");
+    }
+}
+
+/// Who polls its stream can give up; who only waits gets an error in the end.
+#[test]
+fn a_silent_rank_keeps_nobody_from_ending() {
+    let settings = [("CUDASIM_NCCL_HANG", "1:1"), ("POLL_MS", "500"), ("CUDASIM_NCCL_TIMEOUT_MS", "60000")];
+    let began = Instant::now();
+    for (out, report) in two_ranks(&Simulator::new("silent").unwrap(), &settings) {
+        assert!(out.contains("failed: \"not done\""), "{out}{report}");
+    }
+    let settings = [("CUDASIM_NCCL_HANG", "1:1"), ("CUDASIM_NCCL_TIMEOUT_MS", "500")];
+    let [(first, report), _] = two_ranks(&Simulator::new("missed").unwrap(), &settings);
+    assert!(!first.contains("right=true") && report.contains("rank 1 never called"), "{first}{report}");
+    assert!(began.elapsed() < Duration::from_secs(40));
 }
 
 #[test]

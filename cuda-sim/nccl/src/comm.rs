@@ -12,12 +12,15 @@ use cuda_sim_client::Client;
 use crate::exchange::Exchange;
 use crate::hub::patience;
 use crate::message::{Call, Kind, receive_answer};
+use crate::running;
 
 #[derive(Debug)]
 pub(crate) struct Comm {
     pub(crate) rank: usize,
     pub(crate) world: usize,
     connection: Mutex<Connection>,
+    /// The connection's other handle, to end it while a collective waits.
+    end: UnixStream,
     /// A collective failed: the communicator is of no use any more.
     failed: AtomicBool,
 }
@@ -27,6 +30,10 @@ struct Connection {
     stream: UnixStream,
     /// Collectives after which the rank dies: `CUDASIM_NCCL_DIE=RANK:NTH` names the rank and the first that fails.
     left: Option<u64>,
+    /// Likewise those after which it is silent: `CUDASIM_NCCL_HANG=RANK:NTH`.
+    left_until_silent: Option<u64>,
+    /// Likewise those after which its process is killed: `CUDASIM_NCCL_KILL=RANK:NTH`.
+    left_until_killed: Option<u64>,
 }
 
 /// A collective with its buffers on the device.
@@ -60,8 +67,11 @@ impl Comm {
             }
         };
         stream.write_all(&[(rank as u32).to_le_bytes(), (world as u32).to_le_bytes()].concat())?;
-        let connection = Mutex::new(Connection { stream, left: dies_after(rank) });
-        let comm = Self { rank, world, connection, failed: AtomicBool::new(false) };
+        let end = stream.try_clone()?;
+        let [left, left_until_silent, left_until_killed] =
+            ["DIE", "HANG", "KILL"].map(|fault| collectives_before(&format!("CUDASIM_NCCL_{fault}"), rank));
+        let connection = Mutex::new(Connection { stream, left, left_until_silent, left_until_killed });
+        let comm = Self { rank, world, connection, end, failed: AtomicBool::new(false) };
         let join = Call { kind: Kind::Join, element: 0, operation: 0, root: 0, count: world as u64 };
         comm.exchange(&join, &[], None).map_err(std::io::Error::other)?;
         Ok(comm)
@@ -71,11 +81,10 @@ impl Comm {
         self.failed.load(Ordering::SeqCst)
     }
 
-    /// Ends the rank's part: the others learn of it in their next collective.
+    /// Ends the rank's part, and a collective that waits: the others learn of it in theirs.
     pub(crate) fn leave(&self) {
         self.failed.store(true, Ordering::SeqCst);
-        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = connection.stream.shutdown(std::net::Shutdown::Both);
+        let _ = self.end.shutdown(std::net::Shutdown::Both);
     }
 
     /// Runs a collective in the order of the stream that calls.
@@ -90,10 +99,15 @@ impl Comm {
 
     /// A communicator that failed once does nothing any more.
     fn settle(&self, run: impl FnOnce() -> Result<(), String>) {
+        running::begun();
         if self.has_failed() {
             return;
         }
         if let Err(message) = run() {
+            if self.has_failed() {
+                // It was ended.
+                return;
+            }
             eprintln!("cuda-sim: rank {} of {}: {message}", self.rank, self.world);
             self.failed.store(true, Ordering::SeqCst);
         }
@@ -106,7 +120,7 @@ impl Comm {
             exchange.sends.push((*peer, data));
         }
         exchange.receives = messages.receives.iter().map(|(peer, _, length)| (*peer, *length as u64)).collect();
-        self.die_if_told()?;
+        self.fail_if_told()?;
         let call = Call { kind: Kind::Exchange, element: 0, operation: 0, root: 0, count: 0 };
         let answer = self.exchange(&call, &exchange.encode(), Some(client))?;
         let mut rest = &answer[..];
@@ -118,17 +132,33 @@ impl Comm {
         Ok(())
     }
 
-    /// The injected fault.
-    fn die_if_told(&self) -> Result<(), String> {
-        let dies = {
+    /// The injected faults.
+    fn fail_if_told(&self) -> Result<(), String> {
+        let [dies, is_silent, is_killed] = {
             let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-            let dies = connection.left == Some(0);
-            connection.left = connection.left.map(|left| left.saturating_sub(1));
-            dies
+            let Connection { left, left_until_silent, left_until_killed, .. } = &mut *connection;
+            [left, left_until_silent, left_until_killed].map(|left| {
+                let is_now = *left == Some(0);
+                *left = left.map(|left| left.saturating_sub(1));
+                is_now
+            })
         };
+        if is_killed {
+            eprintln!("cuda-sim: injected fault: the process of rank {} of {} is killed", self.rank, self.world);
+            std::process::abort();
+        }
         if dies {
+            eprintln!("cuda-sim: injected fault: rank {} of {} dies", self.rank, self.world);
             self.leave();
-            return Err("injected fault: this rank dies".to_owned());
+            return Err("it died".to_owned());
+        }
+        if is_silent {
+            eprintln!("cuda-sim: injected fault: rank {} of {} is silent", self.rank, self.world);
+        }
+        // Until it is ended, or everybody has.
+        let deadline = Instant::now() + patience() * 2;
+        while is_silent && !self.has_failed() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
         }
         Ok(())
     }
@@ -141,7 +171,7 @@ impl Comm {
         } else {
             Vec::new()
         };
-        self.die_if_told()?;
+        self.fail_if_told()?;
         let answer = self.exchange(call, &data, Some(client))?;
         if call.kind != Kind::Reduce || call.root as usize == self.rank {
             client.write(collective.receive, &answer).map_err(|error| error.to_string())?;
@@ -155,8 +185,12 @@ impl Comm {
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let stream = &mut connection.stream;
         let hub = |error: std::io::Error| format!("the hub is gone: {error}");
-        call.send(stream, data).map_err(hub)?;
         let mut first = [0];
+        if let Err(error) = call.send(stream, data) {
+            // The hub has ended, and perhaps said why.
+            stream.read_exact(&mut first).map_err(|_| hub(error))?;
+            return receive_answer(first[0], stream).map_err(hub)?;
+        }
         stream.set_read_timeout(Some(Duration::from_millis(1))).map_err(hub)?;
         // The hub loses patience first, and says why.
         let deadline = Instant::now() + patience() * 2;
@@ -179,8 +213,9 @@ impl Comm {
     }
 }
 
-fn dies_after(rank: usize) -> Option<u64> {
-    let set = std::env::var("CUDASIM_NCCL_DIE").ok()?;
+/// How many collectives a rank has before an injected fault.
+fn collectives_before(fault: &str, rank: usize) -> Option<u64> {
+    let set = std::env::var(fault).ok()?;
     let (who, when) = set.split_once(':')?;
     (who.parse() == Ok(rank)).then(|| when.parse::<u64>().ok()?.checked_sub(1))?
 }

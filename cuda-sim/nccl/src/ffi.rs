@@ -15,6 +15,7 @@ use crate::handles::{
 use crate::hub;
 use crate::message::{Call, Kind};
 use crate::reduce::size;
+use crate::running;
 
 /// NCCL 2.27.3.
 const VERSION: c_int = 22703;
@@ -81,7 +82,8 @@ fn submit(request: &Request, handle: usize, stream: usize) -> Result {
     let client = Client::open().map_err(|_| UNHANDLED_CUDA_ERROR)?;
     let label = format!("{:?} of rank {}", request.kind, comm.rank);
     let work = move |client: &Client| comm.run(&collective, client);
-    client.call(stream, &label, Box::new(work)).map_err(|_| UNHANDLED_CUDA_ERROR)
+    running::submitted();
+    client.call_waiting(stream, &label, Box::new(work)).map_err(|_| UNHANDLED_CUDA_ERROR)
 }
 
 macro_rules! exported {

@@ -9,6 +9,7 @@ use cuda_sim_client::Client;
 
 use crate::comm::{Message, Messages};
 use crate::handles::{Result, UNHANDLED_CUDA_ERROR, comm};
+use crate::running;
 
 thread_local! {
     static GROUP: RefCell<Group> = RefCell::new(Group::default());
@@ -52,7 +53,8 @@ fn submit_outside() -> Result {
         let client = Client::open().map_err(|_| UNHANDLED_CUDA_ERROR)?;
         let label = format!("messages of rank {}", comm.rank);
         let work = move |client: &Client| comm.run_messages(&messages, client);
-        client.call(stream, &label, Box::new(work)).map_err(|_| UNHANDLED_CUDA_ERROR)?;
+        running::submitted();
+        client.call_waiting(stream, &label, Box::new(work)).map_err(|_| UNHANDLED_CUDA_ERROR)?;
     }
     Ok(())
 }

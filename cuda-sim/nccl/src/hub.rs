@@ -3,6 +3,7 @@
 use std::io::{Read, Result};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -34,8 +35,9 @@ pub(crate) fn start(path: &Path) -> Result<()> {
         let ranks = gather(&listener);
         // Nobody else comes; the process may end before its ranks have gone.
         let _ = std::fs::remove_file(path);
-        if let Ok(mut ranks) = ranks {
-            while round(&mut ranks) {}
+        if let Ok(hub) = ranks.and_then(Hub::new) {
+            while hub.round() {}
+            hub.end();
         }
     });
     Ok(())
@@ -59,6 +61,7 @@ fn gather(listener: &UnixListener) -> Result<Vec<UnixStream>> {
         stream.set_write_timeout(Some(patience()))?;
         let mut greeting = [0; 8];
         stream.read_exact(&mut greeting)?;
+        stream.set_read_timeout(None)?;
         let number =
             |at: usize| u32::from_le_bytes([greeting[at], greeting[at + 1], greeting[at + 2], greeting[at + 3]]);
         let (rank, world) = (number(0) as usize, number(4) as usize);
@@ -74,33 +77,78 @@ fn gather(listener: &UnixListener) -> Result<Vec<UnixStream>> {
     Ok(ranks.into_iter().flatten().collect())
 }
 
-/// One collective; false once no further one is possible.
-fn round(ranks: &mut [UnixStream]) -> bool {
-    let mut calls = Vec::new();
-    let mut failure = None;
-    for (rank, stream) in ranks.iter_mut().enumerate() {
-        match Call::receive(stream) {
-            Ok(call) => calls.push(call),
-            Err(error) => {
-                failure = Some(format!("rank {rank} left the communicator or never called: {error}"));
-                break;
+/// What a rank calls, or why it never will.
+type Arrival = (usize, Result<(Call, Vec<u8>)>);
+
+/// The connected ranks.
+struct Hub {
+    ranks: Vec<UnixStream>,
+    arrivals: Receiver<Arrival>,
+}
+
+impl Hub {
+    /// With a thread for each rank that reads what it calls: the end of any rank is noticed whoever else is waited for.
+    fn new(ranks: Vec<UnixStream>) -> Result<Self> {
+        let (arrived, arrivals) = channel();
+        for (rank, stream) in ranks.iter().enumerate() {
+            let (mut stream, arrived) = (stream.try_clone()?, arrived.clone());
+            std::thread::spawn(move || {
+                loop {
+                    let call = Call::receive(&mut stream);
+                    let is_last = call.is_err();
+                    if arrived.send((rank, call)).is_err() || is_last {
+                        return;
+                    }
+                }
+            });
+        }
+        Ok(Self { ranks, arrivals })
+    }
+
+    /// The calls of all ranks. There is no limit for the first of them: ranks may have nothing to do.
+    fn calls(&self) -> std::result::Result<Vec<(Call, Vec<u8>)>, String> {
+        let mut calls: Vec<Option<(Call, Vec<u8>)>> = self.ranks.iter().map(|_| None).collect();
+        let mut deadline = None;
+        while let Some(absent) = calls.iter().position(Option::is_none) {
+            let arrival = match deadline {
+                None => self.arrivals.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(deadline) => self.arrivals.recv_timeout(remaining(deadline)),
+            };
+            match arrival {
+                Ok((rank, Ok(call))) => calls[rank] = Some(call),
+                Ok((rank, Err(error))) => return Err(format!("rank {rank} left the communicator: {error}")),
+                Err(_) => return Err(format!("rank {absent} never called")),
             }
+            deadline.get_or_insert_with(|| Instant::now() + patience());
+        }
+        Ok(calls.into_iter().flatten().collect())
+    }
+
+    /// One collective; false once no further one is possible.
+    fn round(&self) -> bool {
+        let answers = self.calls().and_then(|calls| compute(&calls));
+        let _answering = ANSWERING.read().unwrap_or_else(PoisonError::into_inner);
+        for (rank, mut stream) in self.ranks.iter().enumerate() {
+            let answer = match &answers {
+                Ok(answers) => Ok(answers[rank].clone()),
+                Err(message) => Err(message.clone()),
+            };
+            // A rank that is gone needs no answer; the next round notices.
+            let _ = send_answer(&mut stream, &answer);
+        }
+        answers.is_ok()
+    }
+
+    /// Closes the connections: what was sent can still be read.
+    fn end(self) {
+        for stream in self.ranks {
+            let _ = stream.shutdown(std::net::Shutdown::Both);
         }
     }
-    let answers = match failure {
-        Some(message) => Err(message),
-        None => compute(&calls),
-    };
-    let _answering = ANSWERING.read().unwrap_or_else(PoisonError::into_inner);
-    for (rank, stream) in ranks.iter_mut().enumerate() {
-        let answer = match &answers {
-            Ok(answers) => Ok(answers[rank].clone()),
-            Err(message) => Err(message.clone()),
-        };
-        // A rank that is gone needs no answer; the next round notices.
-        let _ = send_answer(stream, &answer);
-    }
-    answers.is_ok()
+}
+
+fn remaining(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now())
 }
 
 /// Each rank's result.
@@ -147,8 +195,8 @@ mod tests {
         let (mut second, hub_of_second) = UnixStream::pair().unwrap();
         let data = vec![7; 4 << 20];
         std::thread::scope(|scope| {
-            let mut ranks = [hub_of_first, hub_of_second];
-            let hub = scope.spawn(move || round(&mut ranks));
+            let hub = Hub::new(vec![hub_of_first, hub_of_second]).unwrap();
+            let hub = scope.spawn(move || hub.round());
             let call = Call { kind: Kind::Broadcast, element: 0, operation: 0, root: 0, count: data.len() as u64 };
             call.send(&mut first, &data).unwrap();
             call.send(&mut second, &[]).unwrap();

@@ -12,3 +12,4 @@ mod handles;
 mod hub;
 mod message;
 mod reduce;
+mod running;

@@ -39,8 +39,14 @@ pub(crate) const CRATES: &[CrateRule] = &[
         why: "an interpreter that others may use alone: plain Rust over plain memory",
     },
     CrateRule {
+        folder: "cuda-sim/cubin",
+        may_use: &[],
+        never: &["cudarc", "libloading"],
+        why: "a reader that others may use alone: plain Rust over bytes",
+    },
+    CrateRule {
         folder: "cuda-sim/driver",
-        may_use: &["cuda-sim/ptx"],
+        may_use: &["cuda-sim/cubin", "cuda-sim/ptx"],
         never: &["cudarc"],
         why: "it stands in for the driver: it knows nothing of those who load it",
     },

@@ -35,6 +35,17 @@ exported! {
         submit(stream, Work::Call(HostCall::new(function, data, &label)))
     }
 
+    /// The same for a function that may wait for other processes, as a kernel of a collective does: whoever polls the stream goes on.
+    fn cudasim_call_waiting(
+        stream: usize,
+        label: *const c_char,
+        function: unsafe extern "C" fn(*mut c_void),
+        data: *mut c_void,
+    ) {
+        let label = host::text(label)?;
+        submit(stream, Work::Call(HostCall::new(function, data, &label).waiting()))
+    }
+
     /// Copies device memory to the host, inside a function that a stream calls.
     fn cudasim_read(to: *mut u8, from: u64, length: usize) {
         let (device, op) = calling().ok_or(INVALID_VALUE)?;
@@ -81,6 +92,22 @@ exported! {
     fn cudasim_fail_launch(nth: u64) {
         with_current(|device| {
             device.faults.set_launch(nth);
+            Ok(())
+        })
+    }
+
+    /// Lets `count` allocations of page-locked memory fail, from the `nth` from now on; 0 for none.
+    fn cudasim_fail_pinned(nth: u64, count: u64) {
+        with_current(|device| {
+            device.faults.set_pinned(nth, count);
+            Ok(())
+        })
+    }
+
+    /// Lets the `nth` record of an event from now fail; 0 for none.
+    fn cudasim_fail_event(nth: u64) {
+        with_current(|device| {
+            device.faults.set_event(nth);
             Ok(())
         })
     }

@@ -9,7 +9,11 @@ use crate::ffi::{exported, host, put};
 /// What the driver says it is: CUDA 13.0.
 const VERSION: c_int = 13000;
 
-/// Attributes of `CUdevice_attribute` that differ from 0.
+/// Attributes of `CUdevice_attribute`: compute capability, major and minor.
+const MAJOR: c_int = 75;
+const MINOR: c_int = 76;
+
+/// The other ones that differ from 0.
 const ATTRIBUTES: &[(c_int, c_int)] = &[
     (1, 1024),       // threads of a block
     (2, 1024),       // of these along x
@@ -28,8 +32,6 @@ const ATTRIBUTES: &[(c_int, c_int)] = &[
     (37, 4096),      // bits of the memory's bus
     (39, 2048),      // threads of a multiprocessor
     (41, 1),         // unified addresses
-    (75, 8),         // compute capability, major
-    (76, 0),         // and minor
     (81, 164 << 10), // shared memory of a multiprocessor
     (97, 163 << 10), // shared memory of a block
     (115, 1),        // memory pools
@@ -83,8 +85,13 @@ exported! {
     }
 
     fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, _device: c_int) {
-        let found = ATTRIBUTES.iter().find(|(number, _)| *number == attribute);
-        put(value, found.map_or(0, |(_, value)| *value))
+        let (major, minor) = driver::with(|driver| driver.capability);
+        let found = match attribute {
+            MAJOR => major as c_int,
+            MINOR => minor as c_int,
+            _ => ATTRIBUTES.iter().find(|(number, _)| *number == attribute).map_or(0, |(_, value)| *value),
+        };
+        put(value, found)
     }
 
     fn cuDeviceGetDefaultMemPool(pool: *mut usize, device: c_int) {

@@ -3,7 +3,7 @@
 use std::ffi::c_uint;
 
 use crate::driver::{self, current, join, split, try_with, with_current};
-use crate::error::{NOT_READY, Result};
+use crate::error::{NOT_READY, Result, UNKNOWN};
 use crate::ffi::{exported, put, spontaneous};
 
 fn is_over(index: usize, event: usize) -> Result<bool> {
@@ -34,7 +34,13 @@ exported! {
     fn cuEventRecord(event: usize, stream: usize) {
         let (_, event) = split(event)?;
         let (index, stream) = split(stream)?;
-        try_with(|driver| driver.device(index)?.record_event(event, stream))?;
+        try_with(|driver| {
+            let device = driver.device(index)?;
+            if device.faults.event() {
+                return Err(UNKNOWN);
+            }
+            device.record_event(event, stream)
+        })?;
         spontaneous(index)
     }
 

@@ -44,6 +44,8 @@ pub(crate) struct HostCall {
     function: unsafe extern "C" fn(*mut c_void),
     data: usize,
     label: String,
+    /// Whether it may wait for others than this process' streams: who polls must not wait with it.
+    pub(crate) waits: bool,
 }
 
 impl HostCall {
@@ -51,7 +53,12 @@ impl HostCall {
     ///
     /// The function may be called with this argument from any thread, once for each time that the work runs.
     pub(crate) unsafe fn new(function: unsafe extern "C" fn(*mut c_void), data: *mut c_void, label: &str) -> Self {
-        Self { function, data: data as usize, label: label.to_owned() }
+        Self { function, data: data as usize, label: label.to_owned(), waits: false }
+    }
+
+    /// The same, of a function that may wait.
+    pub(crate) fn waiting(self) -> Self {
+        Self { waits: true, ..self }
     }
 
     pub(crate) fn label(&self) -> &str {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::device::DEFAULT_STREAM;
 use crate::driver::{self, current, split, try_with, with_current};
-use crate::error::{CAPTURE_UNSUPPORTED, INVALID_VALUE, Result};
+use crate::error::{CAPTURE_UNSUPPORTED, INVALID_VALUE, OUT_OF_MEMORY, Result};
 use crate::ffi::host::{self, HostMemory};
 use crate::ffi::{exported, put, spontaneous, synchronize};
 use crate::work::Work;
@@ -107,6 +107,9 @@ exported! {
     }
 
     fn cuMemHostAlloc(pointer: *mut *mut c_void, length: usize, _flags: c_uint) {
+        if with_current(|device| Ok(device.faults.pinned()))? {
+            return Err(OUT_OF_MEMORY);
+        }
         put(pointer, host::allocate_pinned(length)?)
     }
 

@@ -2,17 +2,20 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-use crate::driver::{current, try_with};
-use crate::error::{INVALID_VALUE, NO_BINARY_FOR_GPU, Result};
-use crate::ffi::{exported, host, put};
-use crate::image::{Kind, fat_binary_text, kind};
+use cuda_sim_cubin::{HEADER, length};
 
-/// The PTX of an image.
+use crate::cubin::invalid;
+use crate::driver::{current, try_with, with};
+use crate::error::{INVALID_VALUE, Result};
+use crate::ffi::{exported, host, put};
+use crate::image::{Image, Kind, fat_binary_text, kind};
+
+/// A copy of an image.
 ///
 /// # Safety
 ///
 /// `image` is PTX that ends with a zero, a cubin or a fat binary.
-unsafe fn text_of(image: *const u8) -> Result<String> {
+unsafe fn image_of(image: *const u8) -> Result<Image> {
     if image.is_null() {
         return Err(INVALID_VALUE);
     }
@@ -31,24 +34,30 @@ unsafe fn text_of(image: *const u8) -> Result<String> {
     }
     match kind(&first) {
         // SAFETY: what is no binary ends with a zero.
-        Kind::Text => unsafe { host::text(image.cast()) },
+        Kind::Text => Ok(Image::Text(unsafe { host::text(image.cast())? })),
         // SAFETY: the header says how long the binary is.
-        Kind::Fat(length) => fat_binary_text(&unsafe { host::bytes(image, length)? }),
-        Kind::Cubin => Err(NO_BINARY_FOR_GPU),
+        Kind::Fat(length) => Ok(Image::Text(fat_binary_text(&unsafe { host::bytes(image, length)? })?)),
+        Kind::Cubin => {
+            // SAFETY: every ELF file has a header.
+            let header = unsafe { image.cast::<[u8; HEADER]>().read() };
+            let length = length(&header).map_err(|error| invalid(&error.to_string()))?;
+            // SAFETY: the header says how long the file is.
+            Ok(Image::Cubin(unsafe { host::bytes(image, length)? }))
+        }
     }
 }
 
 exported! {
     fn cuModuleLoadData(module: *mut usize, image: *const u8) {
-        let text = text_of(image)?;
+        let image = image_of(image)?;
         let device = current()?;
-        put(module, try_with(|driver| driver.load(&text, device))?)
+        put(module, try_with(|driver| driver.load(&image, device))?)
     }
 
     fn cuModuleLoadDataEx(module: *mut usize, image: *const u8, _n: c_uint, _o: *mut c_int, _v: *mut *mut c_void) {
-        let text = text_of(image)?;
+        let image = image_of(image)?;
         let device = current()?;
-        put(module, try_with(|driver| driver.load(&text, device))?)
+        put(module, try_with(|driver| driver.load(&image, device))?)
     }
 
     fn cuModuleUnload(module: usize) {
@@ -84,12 +93,13 @@ exported! {
 
     fn cuFuncGetAttribute(value: *mut c_int, attribute: c_int, function: usize) {
         let kernel = try_with(|driver| driver.kernel(function))?;
-        // Threads of a block, static shared and local memory; registers are not known.
+        // Threads of a block, static shared and local memory, versions of PTX and machine code; registers are not known.
         let found = match attribute {
             0 => kernel.max_threads(),
             1 => kernel.shared_bytes(),
             3 => kernel.local_bytes(),
-            5 | 6 => 80,
+            5 => 80,
+            6 => with(|driver| driver.capability.0 * 10 + driver.capability.1) as usize,
             _ => 0,
         };
         put(value, found as c_int)

@@ -1,8 +1,10 @@
 //! Programs that use cuBLASLt and NCCL.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use cudarc::cublaslt::{CudaBlasLT, Matmul, MatmulConfig};
+use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaContext, CudaStream};
 use cudarc::nccl::{Comm, Id, ReduceOp};
 use half::bf16;
@@ -52,11 +54,36 @@ pub(crate) fn matmul() -> Outcome {
     Ok(())
 }
 
+/// What the environment sets for a test.
+fn milliseconds(name: &str) -> Option<Duration> {
+    Some(Duration::from_millis(std::env::var(name).ok()?.parse().ok()?))
+}
+
+/// Asks whether a stream's work is done, up to a limit.
+fn poll(stream: &CudaStream, limit: Duration) -> Outcome {
+    let began = Instant::now();
+    // SAFETY: the stream is there, and its context the thread's.
+    while unsafe { cudarc::driver::sys::cuStreamQuery(stream.cu_stream()) } != CUresult::CUDA_SUCCESS {
+        if began.elapsed() > limit {
+            return Err("not done".into());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
 fn collectives(stream: &Arc<CudaStream>, comm: &Comm, rank: usize, world: usize) -> Outcome {
     let nccl = |error: cudarc::nccl::result::NcclError| format!("{error:?}");
     let own = stream.clone_htod(&numbers(24, rank))?;
     let mut sum = stream.alloc_zeros::<f32>(24)?;
     comm.all_reduce(&own, &mut sum, &ReduceOp::Sum).map_err(nccl)?;
+    if let Some(limit) = milliseconds("POLL_MS") {
+        poll(stream, limit)?;
+    }
+    if let Some(pause) = milliseconds("PAUSE_MS") {
+        stream.synchronize()?;
+        std::thread::sleep(pause);
+    }
     let mut all = stream.alloc_zeros::<f32>(24 * world)?;
     comm.all_gather(&own, &mut all).map_err(nccl)?;
     let mut part = stream.alloc_zeros::<f32>(24 / world)?;

@@ -26,6 +26,9 @@ const PROGRAMS: &[Program] = &[
     ("pinned", pinned),
     ("two-streams", two_streams),
     ("missing-event", missing_event),
+    ("copy-out", copy_out),
+    ("early-copy-out", early_copy_out),
+    ("freed-copy", freed_copy),
     ("use-after-free", use_after_free),
     ("allocations", allocations),
     ("launches", launches),
@@ -174,6 +177,55 @@ fn missing_event() -> Outcome {
     setup.increment(&other, &mut x, 256)?;
     setup.context.synchronize()?;
     println!("sum={}", setup.stream.clone_dtoh(&x)?[255]);
+    Ok(())
+}
+
+/// Copies to page-locked memory on a second stream, after an event if `waits`.
+fn copied_out(waits: bool) -> Outcome {
+    let setup = Setup::new()?;
+    // SAFETY: the streams are ordered below, or not, which is what these programs are for.
+    unsafe { setup.context.disable_event_tracking() };
+    let other = setup.context.new_stream()?;
+    // SAFETY: it is written before it is read.
+    let mut host = unsafe { setup.context.alloc_pinned::<f32>(256)? };
+    host.as_mut_slice()?.fill(0.0);
+    let pointer = host.as_mut_ptr()?;
+    let mut x = setup.stream.alloc_zeros::<f32>(256)?;
+    setup.stream.synchronize()?;
+    setup.increment(&setup.stream, &mut x, 256)?;
+    if waits {
+        other.join(&setup.stream)?;
+    }
+    other.memcpy_dtoh(&x, &mut host)?;
+    // SAFETY: the memory lives; on the simulator nothing runs beside this.
+    let before = unsafe { pointer.read_volatile() };
+    other.synchronize()?;
+    println!("before={before} after={}", host.as_slice()?[255]);
+    setup.context.synchronize()?;
+    Ok(())
+}
+
+fn copy_out() -> Outcome {
+    copied_out(true)
+}
+
+fn early_copy_out() -> Outcome {
+    copied_out(false)
+}
+
+/// Memory is released in the order of one stream while another one copies it.
+fn freed_copy() -> Outcome {
+    let setup = Setup::new()?;
+    // SAFETY: as above.
+    unsafe { setup.context.disable_event_tracking() };
+    let other = setup.context.new_stream()?;
+    // SAFETY: the copy writes it.
+    let mut host = unsafe { setup.context.alloc_pinned::<f32>(256)? };
+    let x = setup.stream.alloc_zeros::<f32>(256)?;
+    setup.stream.synchronize()?;
+    other.memcpy_dtoh(&x, &mut host)?;
+    drop(x);
+    setup.context.synchronize()?;
     Ok(())
 }
 

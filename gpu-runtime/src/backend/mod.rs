@@ -22,6 +22,7 @@ pub mod cpu;
 #[cfg(any(test, feature = "cuda"))]
 pub mod cuda;
 mod family;
+mod fences;
 pub(crate) mod host;
 mod microbatch;
 mod passes;
@@ -34,6 +35,7 @@ mod types;
 
 pub use cpu::{Cpu as HostBackend, Isa as HostKernels};
 pub use family::*;
+pub use fences::{Fences, Parts};
 pub use microbatch::MicrobatchRows;
 pub use passes::Passes;
 pub use storage::{Params, Rows};
@@ -45,7 +47,7 @@ use crate::fault::Fault;
 pub use crate::sampling::{LogitChanges, SamplingRule};
 
 /// A device with its kernels. One engine owns it; ops run in the order in which they are called.
-pub trait Backend: Passes + Sized + Send + Sync + 'static {
+pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
     /// Activations `[rows, width]`.
     type Rows: Rows;
     /// The left side of GEMMs, `[rows, k]`, in the backend's form.
@@ -86,11 +88,6 @@ pub trait Backend: Passes + Sized + Send + Sync + 'static {
         None
     }
 
-    /// Rows of a pass that suit the device's caches. No result depends on them.
-    fn microbatch_rows(&self) -> MicrobatchRows {
-        MicrobatchRows::of_all(256)
-    }
-
     /// Element type of base weights and of the inputs of their GEMMs.
     fn dtype(&self) -> Dtype;
 
@@ -104,8 +101,8 @@ pub trait Backend: Passes + Sized + Send + Sync + 'static {
     /// The same matrix without a transpose, for forward passes. Both share memory until one is repacked.
     fn share(&self, matrix: &Self::Matrix) -> Self::Matrix;
 
-    /// The elements `[outputs, inputs]` of a matrix, with the rounding of packing.
-    fn matrix_to_host(&self, matrix: &Self::Matrix) -> Vec<f32>;
+    /// The elements `[outputs, inputs]` of a matrix, with the rounding of packing, as they were at a fence.
+    fn matrix_to_host(&self, matrix: &Self::Matrix, fence: &Self::Fence) -> Vec<f32>;
 
     /// Bytes of a matrix, with its transpose where there is one.
     fn matrix_bytes(&self, matrix: &Self::Matrix) -> usize;
@@ -116,14 +113,14 @@ pub trait Backend: Passes + Sized + Send + Sync + 'static {
     /// The elements of `parts`, one part after the other, each plus `offset`, in f32.
     fn vector(&self, parts: &[Source<'_, Self>], offset: f32) -> Self::Vector;
 
-    /// The elements of a vector.
-    fn vector_to_host(&self, vector: &Self::Vector) -> Vec<f32>;
+    /// The elements of a vector, likewise.
+    fn vector_to_host(&self, vector: &Self::Vector, fence: &Self::Fence) -> Vec<f32>;
 
     /// An embedding from its rows of `width` elements, rounded to [`Dtype`].
     fn table(&self, rows: Source<'_, Self>, width: usize) -> Self::Table;
 
-    /// The elements of an embedding, with that rounding.
-    fn table_to_host(&self, table: &Self::Table) -> Vec<f32>;
+    /// The elements of an embedding, with that rounding, likewise.
+    fn table_to_host(&self, table: &Self::Table, fence: &Self::Fence) -> Vec<f32>;
 
     /// Bytes of an embedding.
     fn table_bytes(&self, table: &Self::Table) -> usize;
@@ -134,6 +131,9 @@ pub trait Backend: Passes + Sized + Send + Sync + 'static {
     // Parameters, moments and gradients.
     /// Zeros, one array for each length.
     fn zero_params(&self, lens: &[usize]) -> Self::Params;
+
+    /// Passes on an array's elements as they were at a fence, from the first to the last, until that fails.
+    fn read_params(&self, of: (&Self::Params, usize), fence: &Self::Fence, to: &mut Parts<'_>) -> std::io::Result<()>;
 
     /// Arrays with the given elements.
     fn upload_params(&self, values: Vec<Vec<f32>>) -> Self::Params;
@@ -218,6 +218,18 @@ pub trait Backend: Passes + Sized + Send + Sync + 'static {
         residual: Option<&Self::Rows>,
         out: &mut Self::Rows,
     ) -> Self::LowRank;
+
+    /// [`Backend::linear`] of gate and up without a residual, and [`Backend::activate`] of its output.
+    fn linear_activated(
+        &self,
+        call: &LinearCall<'_, Self>,
+        x: &Self::Lhs,
+        activation: Activation,
+        out: &mut Self::Rows,
+    ) -> (Self::LowRank, Self::Lhs) {
+        let low_rank = self.linear(call, x, None, out);
+        (low_rank, self.activate(activation, out))
+    }
 
     /// Rows as such a gradient. `sequences` are, in all ops of backward passes, the rows of the batch by sequence.
     fn output_gradient<'a>(&self, dy: Held<'a, Self::Rows>, sequences: &[Range<usize>]) -> Self::OutputGradient<'a>;

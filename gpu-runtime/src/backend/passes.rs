@@ -1,9 +1,14 @@
 //! Passes through a model, and the buffers that they share.
 
-use super::BufferBytes;
+use super::{BufferBytes, MicrobatchRows};
 
 /// What a backend does for passes as a whole.
 pub trait Passes {
+    /// Rows of a pass that suit the device's caches. No result depends on them.
+    fn microbatch_rows(&self) -> MicrobatchRows {
+        MicrobatchRows::of_all(256)
+    }
+
     /// Runs a pass that others with the same work may follow, as in decoding: a device may launch that as a whole then. Changes no
     /// bits.
     fn repeated<R>(&self, pass: impl FnOnce() -> R) -> R {
@@ -24,4 +29,9 @@ pub trait Passes {
 
     /// Resets [`BufferBytes::peak`] to what is in use now.
     fn reset_peak(&self);
+
+    /// Bytes that exchanges among so many ranks take, beside what they read and return, where they are not the host's.
+    fn exchange_bytes(&self, _ranks: usize) -> usize {
+        0
+    }
 }

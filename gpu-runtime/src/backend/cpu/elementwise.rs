@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use super::Cpu;
 use super::gemm::{PackedLhs, PackedSide, RowsView, pack_between};
 use super::parallel::{SharedPtr, par_chunks, rows_per_task};
+use super::stream::prefetch;
 use super::vexp::{exp, multiversion, sigmoid};
+use super::{Cpu, Isa};
 use crate::backend::Activation;
 
 /// sqrt(2 / π), and the cubic term of GELU's tanh approximation.
@@ -106,13 +107,18 @@ backward_rows!(silu_backward_row, silu_backward_apart, silu_gradients);
 backward_rows!(gelu_tanh_backward_row, gelu_tanh_backward_apart, gelu_tanh_gradients);
 backward_rows!(clamped_swish_backward_row, clamped_swish_backward_apart, clamped_swish_gradients);
 
-/// `act(gate) · up`, `[rows, width]`, as the left side of a GEMM, from rows of gate then up, `[rows, 2 * width]`.
-pub(super) fn activate(cpu: &Cpu, activation: Activation, gate_up: &[f32], width: usize) -> PackedLhs {
-    let act = match activation {
+/// What computes `act(gate) · up` of elements.
+pub(super) fn activation_row(activation: Activation) -> fn(Isa, &[f32], &[f32], &mut [f32]) {
+    match activation {
         Activation::Silu => silu_row,
         Activation::GeluTanh => gelu_tanh_row,
         Activation::ClampedSwish => clamped_swish_row,
-    };
+    }
+}
+
+/// `act(gate) · up`, `[rows, width]`, as the left side of a GEMM, from rows of gate then up, `[rows, 2 * width]`.
+pub(super) fn activate(cpu: &Cpu, activation: Activation, gate_up: &[f32], width: usize) -> PackedLhs {
+    let act = activation_row(activation);
     PackedLhs::of_rows(cpu, cpu.dtype, gate_up.len() / (2 * width), width, |row, out| {
         let (gate, up) = gate_up[row * 2 * width..][..2 * width].split_at(width);
         act(cpu.isa(), gate, up, out);
@@ -143,6 +149,8 @@ pub(super) fn activate_backward(cpu: &Cpu, activation: Activation, out: &mut [f3
 
 /// Columns of a group of rows that are computed together: they stay in the second-level cache until they are packed.
 const PACKED_COLUMNS: usize = 256;
+/// Rows by which they are prefetched.
+const ROWS_AHEAD: usize = 2;
 
 /// As [`activate_backward`], for kernels in tiles: the gradient with respect to (gate, up), and the output, packed. `width` is
 /// a multiple of a tile's.
@@ -167,7 +175,13 @@ pub(super) fn activate_backward_packed(
             let (d_gate, rest) = results.split_at_mut(part);
             let (d_up, rest) = rest.split_at_mut(part);
             let out = &mut rest[..part];
-            for (j, row) in (group.first..group.first + group.rows).enumerate() {
+            let end = group.first + group.rows;
+            for (j, row) in (group.first..end).enumerate() {
+                // Pieces of rows are too short for hardware prefetchers.
+                let next = (row + ROWS_AHEAD).min(end - 1);
+                prefetch(&gate_up[next * 2 * width + at..][..columns]);
+                prefetch(&gate_up[next * 2 * width + width + at..][..columns]);
+                prefetch(&d_out[next * width + at..][..columns]);
                 let (gate, up) = gate_up[row * 2 * width..][..2 * width].split_at(width);
                 let d = &d_out[row * width + at..][..columns];
                 let own = j * columns..(j + 1) * columns;

@@ -5,7 +5,11 @@ use std::ops::{Deref, Range};
 
 use super::Cpu;
 use super::buffer::Buffer;
-use super::elementwise::{add_bias, add_column_sums, scale};
+#[cfg(target_arch = "x86_64")]
+use super::elementwise::activation_row;
+use super::elementwise::{activate, add_bias, add_column_sums, scale};
+#[cfg(target_arch = "x86_64")]
+use super::gemm::run_gated_gemm;
 use super::gemm::{
     Gemm, GemmRhs, GradientSide, LowRankUpdate, PackedLhs, RowsView, SumStart, WeightGradient, add_low_rank,
     add_weight_gradients, matmul, run_gemms,
@@ -14,7 +18,7 @@ use super::operands::{Operand, OutputGradient, WeightInput};
 use super::packed::NR;
 use super::rows::HostRows;
 use crate::backend::host::HostParams;
-use crate::backend::{LinearCall, LoraSegment, Rows, WeightPart};
+use crate::backend::{Activation, LinearCall, LoraSegment, Rows, WeightPart};
 
 /// By segment, `[rows of the segment, rank]`; empty for segments that do not train, in backward passes.
 pub(super) type LowRankRows = Vec<Buffer<f32>>;
@@ -46,6 +50,31 @@ pub(super) fn forward(
     residual: Option<&HostRows>,
     out: &mut HostRows,
 ) -> LowRankRows {
+    forward_with(cpu, call, x, residual, out, None).0
+}
+
+/// As [`forward`] without a residual, of gate then up, and [`activate`] of the output.
+pub(super) fn forward_activated(
+    cpu: &Cpu,
+    call: &LinearCall<'_, Cpu>,
+    x: &PackedLhs,
+    activation: Activation,
+    out: &mut HostRows,
+) -> (LowRankRows, PackedLhs) {
+    let (zs, act) = forward_with(cpu, call, x, None, out, Some(activation));
+    let width = out.width() / 2;
+    (zs, act.unwrap_or_else(|| activate(cpu, activation, out, width)))
+}
+
+/// [`forward`]; and the activated output, where one is asked for and it can be computed on the way.
+fn forward_with(
+    cpu: &Cpu,
+    call: &LinearCall<'_, Cpu>,
+    x: &PackedLhs,
+    residual: Option<&HostRows>,
+    out: &mut HostRows,
+    activation: Option<Activation>,
+) -> (LowRankRows, Option<PackedLhs>) {
     let (w, lora) = (call.weight.packed(), call.lora);
     let zs = lora_project(cpu, x, lora);
     let lhs = |(s, z): (&Segment<'_>, &Buffer<f32>)| PackedLhs::small(cpu, s.b.packed().dtype(), z, s.rank);
@@ -58,15 +87,30 @@ pub(super) fn forward(
     let (aligned, others): (Vec<_>, Vec<_>) = updates.partition(|update| update.at.is_multiple_of(NR));
     let out = &mut out[..x.rows() * w.n()];
     let start = residual.map_or(SumStart::Zero, |residual| SumStart::Of(residual));
-    let gemm = Gemm { x, rows: 0..x.rows(), x_k: 0, w: w.into(), out: &mut *out, start, low_rank: aligned };
-    run_gemms(cpu, &mut [gemm]);
+    let mut gemm = Gemm { x, rows: 0..x.rows(), x_k: 0, w: w.into(), out: &mut *out, start, low_rank: aligned };
+    let activation = activation.filter(|_| others.is_empty() && call.bias.is_none());
+    let activated = activation.and_then(|activation| run_activated(cpu, &mut gemm, activation));
+    if activated.is_none() {
+        run_gemms(cpu, &mut [gemm]);
+    }
     if !others.is_empty() {
         add_low_rank(cpu, out, w.n(), &others);
     }
     if let Some(bias) = call.bias {
         add_bias(cpu, out, bias);
     }
-    zs
+    (zs, activated)
+}
+
+/// Runs a GEMM together with the activation of its output; `None` without doing anything where kernels can't.
+fn run_activated(cpu: &Cpu, gemm: &mut Gemm<'_>, activation: Activation) -> Option<PackedLhs> {
+    #[cfg(target_arch = "x86_64")]
+    return run_gated_gemm(cpu, gemm, activation_row(activation));
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = (cpu, gemm, activation);
+        None
+    }
 }
 
 /// `dx = dy W`, then `dz A` of the segments that train. Returns `dz`, the gradient with respect to the unscaled `x Aᵀ`.

@@ -14,8 +14,8 @@ use super::{Cpu, elementwise, embedding, head, kv, linear, matrix, norm, optimiz
 use crate::backend::host::HostParams;
 use crate::backend::{
     Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, DeviceInfo, Dtype, EmbeddingGradient,
-    GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, MicrobatchRows, Norm, Rotation,
-    RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
+    GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, Norm, Parts, Rotation, RowScores,
+    Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
 };
 use crate::fault::Fault;
 
@@ -41,10 +41,6 @@ impl Backend for Cpu {
         DeviceInfo { kernels: self.isa.name(), threads: self.pool.threads() }
     }
 
-    fn microbatch_rows(&self) -> MicrobatchRows {
-        self.blocking.microbatch(self.dtype)
-    }
-
     fn dtype(&self) -> Dtype {
         self.dtype
     }
@@ -61,7 +57,7 @@ impl Backend for Cpu {
         matrix.share()
     }
 
-    fn matrix_to_host(&self, matrix: &Matrix) -> Vec<f32> {
+    fn matrix_to_host(&self, matrix: &Matrix, (): &()) -> Vec<f32> {
         matrix.packed().to_rows(self)
     }
 
@@ -78,7 +74,7 @@ impl Backend for Cpu {
         if offset == 0.0 { all.collect() } else { all.map(|x| x + offset).collect() }
     }
 
-    fn vector_to_host(&self, vector: &Vec<f32>) -> Vec<f32> {
+    fn vector_to_host(&self, vector: &Vec<f32>, (): &()) -> Vec<f32> {
         vector.clone()
     }
 
@@ -86,7 +82,7 @@ impl Backend for Cpu {
         EmbeddingTable::new(self, &rows.host())
     }
 
-    fn table_to_host(&self, table: &EmbeddingTable) -> Vec<f32> {
+    fn table_to_host(&self, table: &EmbeddingTable, (): &()) -> Vec<f32> {
         table.to_host()
     }
 
@@ -100,6 +96,10 @@ impl Backend for Cpu {
 
     fn zero_params(&self, lens: &[usize]) -> HostParams {
         optimizer::zeros(self, lens)
+    }
+
+    fn read_params(&self, (params, index): (&HostParams, usize), (): &(), to: &mut Parts<'_>) -> std::io::Result<()> {
+        to(&params[index])
     }
 
     fn upload_params(&self, values: Vec<Vec<f32>>) -> HostParams {
@@ -197,6 +197,16 @@ impl Backend for Cpu {
         out: &mut HostRows,
     ) -> LowRankRows {
         linear::forward(self, call, x, residual, out)
+    }
+
+    fn linear_activated(
+        &self,
+        call: &LinearCall<'_, Self>,
+        x: &PackedLhs,
+        activation: Activation,
+        out: &mut HostRows,
+    ) -> (LowRankRows, PackedLhs) {
+        linear::forward_activated(self, call, x, activation, out)
     }
 
     fn output_gradient<'a>(&self, dy: Held<'a, HostRows>, sequences: &[Range<usize>]) -> OutputGradient<'a> {

@@ -1,9 +1,20 @@
 //! Passes on a processor: its pools of buffers.
 
 use super::Cpu;
-use crate::backend::{BufferBytes, Passes};
+use crate::backend::{BufferBytes, Fences, MicrobatchRows, Passes};
+
+/// Its work is done when an op returns.
+impl Fences for Cpu {
+    type Fence = ();
+
+    fn fence(&self) {}
+}
 
 impl Passes for Cpu {
+    fn microbatch_rows(&self) -> MicrobatchRows {
+        self.blocking.microbatch(self.dtype)
+    }
+
     fn end_pass(&self) {
         self.usage.next_pass();
         self.floats.evict_idle();

@@ -1,6 +1,10 @@
-//! Copies to memory that is not read before it has left the caches.
+//! Memory that is not in the caches: copies to what is not read before it has left them, and prefetches.
 
 use super::Isa;
+
+/// Elements of a cache line.
+#[cfg(target_arch = "x86_64")]
+const LINE: usize = 16;
 
 /// Copies `from` to `to`, of one length, past the caches where the processor can: lines of `to` are not read first.
 pub(super) fn stream(isa: Isa, from: &[f32], to: &mut [f32]) {
@@ -13,11 +17,24 @@ pub(super) fn stream(isa: Isa, from: &[f32], to: &mut [f32]) {
     to.copy_from_slice(from);
 }
 
+/// Fetches what is read soon into the first-level cache.
+#[inline]
+pub(super) fn prefetch(x: &[f32]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in x.chunks(LINE) {
+        // SAFETY: a prefetch reads nothing that the program sees.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(line.as_ptr().cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = x;
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 fn avx512(from: &[f32], to: &mut [f32]) {
     use std::arch::x86_64::{_mm_sfence, _mm512_loadu_ps, _mm512_stream_ps};
-    const LINE: usize = 16;
     assert!(from.len() == to.len());
     // Up to the first whole line.
     let head = to.as_ptr().align_offset(4 * LINE).min(to.len());

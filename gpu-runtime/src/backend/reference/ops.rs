@@ -6,8 +6,9 @@ use super::{EmbeddingSums, KvPool, Matrix, Reference, Rope, activation, add_scal
 use crate::backend::host::HostParams;
 use crate::backend::{
     Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, BufferBytes, DeviceInfo, Dtype,
-    EmbeddingGradient, GradientSinks, HeadGradient, Held, KV_BLOCK, LinearCall, Logits, LoraSegment, MatrixRole, Norm,
-    Passes, Rotation, RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
+    EmbeddingGradient, Fences, GradientSinks, HeadGradient, Held, KV_BLOCK, LinearCall, Logits, LoraSegment,
+    MatrixRole, Norm, Parts, Passes, Rotation, RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets,
+    TokenRequest, WeightPart,
 };
 use crate::fault::Fault;
 
@@ -34,6 +35,12 @@ pub(super) fn norm_row_backward(norm: Norm<'_, Reference>, x: &[f32], dy: &[f32]
 
 fn stacked(parts: &[Source<'_, Reference>]) -> Vec<f32> {
     parts.iter().flat_map(|part| part.host().into_owned()).collect()
+}
+
+impl Fences for Reference {
+    type Fence = ();
+
+    fn fence(&self) {}
 }
 
 impl Passes for Reference {
@@ -88,7 +95,7 @@ impl Backend for Reference {
         matrix.clone()
     }
 
-    fn matrix_to_host(&self, matrix: &Matrix) -> Vec<f32> {
+    fn matrix_to_host(&self, matrix: &Matrix, (): &()) -> Vec<f32> {
         matrix.data.clone()
     }
 
@@ -104,7 +111,7 @@ impl Backend for Reference {
         stacked(parts).iter().map(|x| x + offset).collect()
     }
 
-    fn vector_to_host(&self, vector: &Vec<f32>) -> Vec<f32> {
+    fn vector_to_host(&self, vector: &Vec<f32>, (): &()) -> Vec<f32> {
         vector.clone()
     }
 
@@ -112,7 +119,7 @@ impl Backend for Reference {
         Matrix::new(rows.host().into_owned(), width)
     }
 
-    fn table_to_host(&self, table: &Matrix) -> Vec<f32> {
+    fn table_to_host(&self, table: &Matrix, (): &()) -> Vec<f32> {
         table.data.clone()
     }
 
@@ -126,6 +133,10 @@ impl Backend for Reference {
 
     fn zero_params(&self, lens: &[usize]) -> HostParams {
         HostParams(lens.iter().map(|len| vec![0.0; *len]).collect())
+    }
+
+    fn read_params(&self, (params, index): (&HostParams, usize), (): &(), to: &mut Parts<'_>) -> std::io::Result<()> {
+        to(&params[index])
     }
 
     fn upload_params(&self, values: Vec<Vec<f32>>) -> HostParams {

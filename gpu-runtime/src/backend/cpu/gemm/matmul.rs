@@ -16,7 +16,7 @@ use super::tiles::{TileOut, WriteMode};
 use super::update::LowRankUpdate;
 
 /// Fewest bytes of an output that is written past the caches.
-const STREAMED_BYTES: usize = 512 << 10;
+pub(super) const STREAMED_BYTES: usize = 512 << 10;
 
 /// `out[rows, n] (+)= x[rows, k] · Wᵀ`.
 pub(crate) struct Gemm<'a> {

@@ -4,7 +4,7 @@
 //! - [`matmul`]: rows by packed weights, with the low-rank updates of adapters ([`update`], [`low_rank`]). A [`block`]
 //!   of the output ([`partition`]) is a task; it reads the left side ([`lhs`]) in tiles and the weights ([`rhs`]) in strips
 //!   ([`strip`], [`transpose`]), and [`dispatch`] picks the kernel ([`tiles`]); bf16 left sides are in
-//!   tiles, of which [`tiled`] computes a block;
+//!   tiles, of which [`tiled`] computes a block, and [`gated`] one of gate and up with their activation;
 //! - [`gradient`]: `leftᵀ · right`, for gradients of weights ([`outer`]); where the processor multiplies bf16, and with bf16
 //!   weights, [`tiled_gradient`], of
 //!   rows that may have been packed before ([`sides`]);
@@ -15,6 +15,8 @@
 
 mod block;
 mod dispatch;
+#[cfg(target_arch = "x86_64")]
+mod gated;
 mod gradient;
 mod lhs;
 mod low_rank;
@@ -34,6 +36,8 @@ mod tiles;
 mod transpose;
 mod update;
 
+#[cfg(target_arch = "x86_64")]
+pub(super) use gated::run_gated_gemm;
 pub(super) use gradient::{add_weight_gradient, add_weight_gradients, uses_tiles};
 pub(super) use lhs::PackedLhs;
 pub(super) use low_rank::add_low_rank;

@@ -59,7 +59,18 @@ pub(super) fn output_blocks(
     tile: usize,
     w: &GemmRhs<'_>,
 ) -> Vec<(Range<usize>, Range<usize>)> {
-    let (n, panels) = (w.n(), w.n().div_ceil(NR));
+    blocks_of_columns(cpu, rows, tile, w, w.n())
+}
+
+/// The same of its first `n` columns.
+pub(super) fn blocks_of_columns(
+    cpu: &Cpu,
+    rows: Range<usize>,
+    tile: usize,
+    w: &GemmRhs<'_>,
+    n: usize,
+) -> Vec<(Range<usize>, Range<usize>)> {
+    let panels = n.div_ceil(NR);
     // Each block of rows transposes the weights once more.
     let least = match w {
         GemmRhs::Matrix(_) => 4 * tile,

@@ -140,10 +140,14 @@ impl<'a> Packer<'a> {
     unsafe fn put_columns(&self, index: usize, rows: &RowsView<'_>, first: usize, at: usize) {
         let group = self.groups[index];
         let zero = _mm512_setzero_si512();
+        // Rows that the group does not have stay zero.
+        let mut rounded = [zero; TILE_K];
         for column in (0..rows.width).step_by(TILE_K) {
             let (low, high) = (mask(rows.width - column), mask((rows.width - column).saturating_sub(TILE)));
             let tile = (at + column) / TILE_K;
-            let mut rounded = [zero; TILE_K];
+            if column + TILE_K < rows.width {
+                self.prefetch(index, tile + 1);
+            }
             for (i, rounded) in rounded.iter_mut().enumerate().take(group.rows) {
                 // SAFETY: the row and its columns exist; masks leave out what is beyond them.
                 unsafe {
@@ -151,24 +155,24 @@ impl<'a> Packer<'a> {
                     let high = _mm512_maskz_loadu_ps(high, row.wrapping_add(TILE));
                     *rounded = round(_mm512_maskz_loadu_ps(low, row), high);
                     if let Some((lhs, row_words)) = self.lhs {
-                        let row = group.first + i;
-                        let to = row / TILE * TILE * row_words + tile * TILE_WORDS + row % TILE * (TILE_K / 2);
+                        let to = lhs_line(group.first + i, tile, row_words);
                         _mm512_storeu_si512(lhs.ptr().add(to).cast(), *rounded);
                     }
                 }
             }
             let Some((form, words)) = self.side else { continue };
-            let (mut left, mut right) = ([zero; TILE], [zero; TILE]);
-            for (p, (left, right)) in left.iter_mut().zip(&mut right).enumerate() {
-                [*left, *right] = interleave(rounded[2 * p], rounded[2 * p + 1]);
-            }
+            let pairs = rounded.as_chunks::<2>().0;
             // SAFETY: a side has two tiles of each group for 32 columns.
             unsafe {
                 let store = |at: usize, value: __m512i| _mm512_storeu_si512(words.ptr().add(at).cast(), value);
                 match form {
                     SideForm::Left => {
+                        let (mut left, mut right) = ([zero; TILE], [zero; TILE]);
+                        for ([first, second], (left, right)) in pairs.iter().zip(left.iter_mut().zip(&mut right)) {
+                            [*left, *right] = interleave(*first, *second);
+                        }
                         for (half, pairs) in [left, right].into_iter().enumerate() {
-                            let to = ((2 * tile + half) * self.groups.len() + index) * TILE_WORDS;
+                            let to = self.left_tile(index, tile, half);
                             for (i, column) in transpose(pairs).into_iter().enumerate() {
                                 store(to + i * TILE, column);
                             }
@@ -176,7 +180,8 @@ impl<'a> Packer<'a> {
                     }
                     SideForm::Right => {
                         let to = (tile * self.groups.len() + index) * 2 * TILE_WORDS;
-                        for (p, (left, right)) in left.into_iter().zip(right).enumerate() {
+                        for (p, [first, second]) in pairs.iter().enumerate() {
+                            let [left, right] = interleave(*first, *second);
                             store(to + p * NR, left);
                             store(to + p * NR + TILE, right);
                         }
@@ -185,6 +190,34 @@ impl<'a> Packer<'a> {
             }
         }
     }
+
+    /// First word of a group's tile in a left side of gradients: `half` of 32 columns.
+    #[cfg(target_arch = "x86_64")]
+    fn left_tile(&self, group: usize, tile: usize, half: usize) -> usize {
+        ((2 * tile + half) * self.groups.len() + group) * TILE_WORDS
+    }
+
+    /// Fetches the lines that 32 columns of a group are written to, where these are spread over two outputs.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    fn prefetch(&self, index: usize, tile: usize) {
+        let (Some((lhs, row_words)), Some((SideForm::Left, side))) = (self.lhs, self.side) else { return };
+        let first = self.groups[index].first;
+        for line in 0..TILE_K {
+            let side_line = self.left_tile(index, tile, line / TILE) + line % TILE * TILE;
+            // SAFETY: a prefetch reads nothing that the program sees, at any address.
+            unsafe {
+                _mm_prefetch::<_MM_HINT_ET0>(lhs.ptr().wrapping_add(lhs_line(first + line, tile, row_words)).cast());
+                _mm_prefetch::<_MM_HINT_ET0>(side.ptr().wrapping_add(side_line).cast());
+            }
+        }
+    }
+}
+
+/// First word of a row's 32 columns in a left side of GEMMs with `row_words` words per row.
+#[cfg(target_arch = "x86_64")]
+fn lhs_line(row: usize, tile: usize, row_words: usize) -> usize {
+    row / TILE * TILE * row_words + tile * TILE_WORDS + row % TILE * (TILE_K / 2)
 }
 
 /// The first `count` lanes of 16.

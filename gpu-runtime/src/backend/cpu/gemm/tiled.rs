@@ -22,7 +22,7 @@ const SEGMENTS: usize = 8;
 /// Steps along `k` whose weights of a strip, and as much of the left side, stay in the first-level cache.
 const PART_STEPS: usize = 9;
 /// Fewest row tiles whose sums are staged in memory: with fewer, weights are read too seldom.
-const STAGED_TILES: usize = 3;
+pub(super) const STAGED_TILES: usize = 3;
 
 /// A side by side pair of matrices in tiles, `x · Wᵀ`.
 #[derive(Clone, Copy)]
@@ -78,11 +78,10 @@ pub(super) unsafe fn compute_tiled_block(
     c: TileOut,
     from: Option<*const f32>,
 ) -> Option<()> {
-    let (tiled, unit) = (Tiled::of(x, w)?, TileUnit::of(cpu.isa())?);
-    let block = TiledBlock { unit, tiled, block, updates };
+    let block = TiledBlock::of(cpu, x, w, block, updates)?;
     // SAFETY: as the caller ensures.
     unsafe {
-        unit.configure();
+        block.unit.configure();
         if block.row_tiles().len() >= STAGED_TILES {
             block.compute_staged(cpu, from, c);
         } else {
@@ -97,14 +96,25 @@ pub(super) unsafe fn compute_tiled_block(
 }
 
 /// A block of a product and the updates of its output.
-struct TiledBlock<'a> {
-    unit: TileUnit,
+pub(super) struct TiledBlock<'a> {
+    pub(super) unit: TileUnit,
     tiled: Tiled<'a>,
     block: &'a OutputBlock,
     updates: &'a [LowRankUpdate<'a>],
 }
 
-impl TiledBlock<'_> {
+impl<'a> TiledBlock<'a> {
+    /// `None` where the sides are not in tiles.
+    pub(super) fn of(
+        cpu: &Cpu,
+        x: &'a PackedLhs,
+        w: &GemmRhs<'a>,
+        block: &'a OutputBlock,
+        updates: &'a [LowRankUpdate<'a>],
+    ) -> Option<Self> {
+        Some(Self { unit: TileUnit::of(cpu.isa())?, tiled: Tiled::of(x, w)?, block, updates })
+    }
+
     fn row_tiles(&self) -> Range<usize> {
         self.block.rows.start / TILE..self.block.rows.end.div_ceil(TILE)
     }
@@ -173,17 +183,13 @@ impl TiledBlock<'_> {
         }
     }
 
-    /// In parts of `k` that leave a strip's weights in the first-level cache for all rows, with the sums of a strip side by
-    /// side in memory of the thread: rows of `c` are far apart.
+    /// Strip by strip, with the sums of a strip side by side in memory of the thread: rows of `c` are far apart.
     ///
     /// # Safety
     /// As [`compute_tiled_block`], with the unit configured.
     unsafe fn compute_staged(&self, cpu: &Cpu, from: Option<*const f32>, c: TileOut) {
-        let (unit, tiled, block, row_tiles) = (self.unit, self.tiled, self.block, self.row_tiles());
-        let steps = block.w_k.len().div_ceil(TILE_K);
-        let part = steps.div_ceil(steps.div_ceil(PART_STEPS).max(1)).max(1) * TILE_K;
-        let panel = 4 * NR * tiled.w.depth;
-        let mut sums = cpu.buffer(row_tiles.len() * TILE * NR);
+        let block = self.block;
+        let mut sums = cpu.buffer(self.strip_len());
         for column in block.columns.clone().step_by(NR) {
             let columns = (block.columns.end - column).min(NR);
             // SAFETY: `c` holds the block's rows and columns.
@@ -191,44 +197,65 @@ impl TiledBlock<'_> {
             let own = block.rows.start % TILE * NR..(block.rows.start % TILE + block.rows.len()) * NR;
             let adds = c.write == WriteMode::Add;
             if adds {
-                // SAFETY: as above.
+                // SAFETY: as above, and the processor has AVX-512.
                 unsafe {
                     let from = from.map_or(to.at.cast_const(), |from| from.add(column - block.columns.start));
                     load_strip(&mut sums[own.clone()], columns, from, c.stride);
                 }
             }
-            let mut prefetched = 0;
-            for from in (0..block.w_k.len().max(1)).step_by(part) {
-                let last = from + part >= block.w_k.len();
-                let w_k = block.w_k.start + from..(block.w_k.start + from + part).min(block.w_k.end);
-                let mut tile = row_tiles.start;
-                while tile < row_tiles.end {
-                    let mut first = tiled.segment(tile, column, block.x_k + from, &w_k);
-                    // Each pair of tiles of this strip prefetches a part of the next one.
-                    if prefetched < panel {
-                        let next = tiled.segment(tile, column, block.x_k, &block.w_k).b;
-                        first.ahead = next.wrapping_add(panel + prefetched);
-                        prefetched += first.steps * PREFETCH;
-                    }
-                    let mut segments = [first; SEGMENTS];
-                    let (count, same) = if last { self.add_updates(tile, column, &mut segments) } else { (1, true) };
-                    let pair = same && tile + 1 < row_tiles.end;
-                    let to = sums[(tile - row_tiles.start) * TILE * NR..].as_mut_ptr();
-                    let used = block.rows.end - tile * TILE;
-                    // SAFETY: tiles, columns and positions lie in the block, which left sides and weights hold; `sums` has
-                    // all of its row tiles.
-                    unsafe {
-                        if pair {
-                            unit.multiply_segments::<2, false>(used, &segments[..count], to, NR, adds || from > 0);
-                        } else {
-                            unit.multiply_segments::<1, false>(used, &segments[..count], to, NR, adds || from > 0);
-                        }
-                    }
-                    tile += if pair { 2 } else { 1 };
-                }
+            // SAFETY: as the caller ensures; `c` holds the block's rows and columns, and the processor has AVX-512.
+            unsafe {
+                self.sum_strip(column, adds, &mut sums);
+                store_strip(&sums[own], columns, to);
             }
-            // SAFETY: `c` holds the block's rows and columns, and the processor has AVX-512.
-            unsafe { store_strip(&sums[own], columns, to) };
+        }
+    }
+
+    /// Elements of the sums of a strip: those of whole tiles of rows.
+    pub(super) fn strip_len(&self) -> usize {
+        self.row_tiles().len() * TILE * NR
+    }
+
+    /// The sums of the strip at `column`, rows of [`NR`], added to what is there where `adds` says so; with the updates. They
+    /// are computed in parts of `k` that leave the strip's weights in the first-level cache for all rows.
+    ///
+    /// # Safety
+    /// As [`compute_tiled_block`], with the unit configured; the weights have the strip.
+    pub(super) unsafe fn sum_strip(&self, column: usize, adds: bool, sums: &mut [f32]) {
+        let (unit, tiled, block, row_tiles) = (self.unit, self.tiled, self.block, self.row_tiles());
+        assert!(sums.len() >= self.strip_len(), "sums of too few rows");
+        let steps = block.w_k.len().div_ceil(TILE_K);
+        let part = steps.div_ceil(steps.div_ceil(PART_STEPS).max(1)).max(1) * TILE_K;
+        let panel = 4 * NR * tiled.w.depth;
+        let mut prefetched = 0;
+        for from in (0..block.w_k.len().max(1)).step_by(part) {
+            let last = from + part >= block.w_k.len();
+            let w_k = block.w_k.start + from..(block.w_k.start + from + part).min(block.w_k.end);
+            let mut tile = row_tiles.start;
+            while tile < row_tiles.end {
+                let mut first = tiled.segment(tile, column, block.x_k + from, &w_k);
+                // Each pair of tiles of this strip prefetches a part of the next one.
+                if prefetched < panel {
+                    let next = tiled.segment(tile, column, block.x_k, &block.w_k).b;
+                    first.ahead = next.wrapping_add(panel + prefetched);
+                    prefetched += first.steps * PREFETCH;
+                }
+                let mut segments = [first; SEGMENTS];
+                let (count, same) = if last { self.add_updates(tile, column, &mut segments) } else { (1, true) };
+                let pair = same && tile + 1 < row_tiles.end;
+                let to = sums[(tile - row_tiles.start) * TILE * NR..].as_mut_ptr();
+                let used = block.rows.end - tile * TILE;
+                // SAFETY: tiles, columns and positions lie in the block, which left sides and weights hold; `sums` has
+                // all of its row tiles.
+                unsafe {
+                    if pair {
+                        unit.multiply_segments::<2, false>(used, &segments[..count], to, NR, adds || from > 0);
+                    } else {
+                        unit.multiply_segments::<1, false>(used, &segments[..count], to, NR, adds || from > 0);
+                    }
+                }
+                tile += if pair { 2 } else { 1 };
+            }
         }
     }
 }
@@ -236,7 +263,8 @@ impl TiledBlock<'_> {
 /// Copies `columns` columns of old values to rows of [`NR`] sums.
 ///
 /// # Safety
-/// `from` holds the rows and columns.
+/// `from` holds the rows and columns; the processor has AVX-512.
+#[target_feature(enable = "avx512f")]
 unsafe fn load_strip(sums: &mut [f32], columns: usize, from: *const f32, stride: usize) {
     for (i, row) in sums.as_chunks_mut::<NR>().0.iter_mut().enumerate() {
         // SAFETY: as the caller ensures.
@@ -253,7 +281,7 @@ unsafe fn load_strip(sums: &mut [f32], columns: usize, from: *const f32, stride:
 /// # Safety
 /// `out` holds the rows and columns; the processor has AVX-512.
 #[target_feature(enable = "avx512f")]
-unsafe fn store_strip(sums: &[f32], columns: usize, out: TileOut) {
+pub(super) unsafe fn store_strip(sums: &[f32], columns: usize, out: TileOut) {
     let TileOut { at, stride, write } = out;
     let whole_lines = at.addr().is_multiple_of(4 * TILE) && stride.is_multiple_of(TILE);
     // SAFETY: as the caller ensures; streamed lines are aligned, as checked.

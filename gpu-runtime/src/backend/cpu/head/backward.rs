@@ -113,7 +113,8 @@ impl Head<'_> {
             let total: f32 = d_logprobs[at.clone()].iter().sum();
             match self.saved {
                 Some(SavedLogits { logits, rows }) => {
-                    let logits = &logits[rows[row] * self.vocab + columns.start..][..width];
+                    let saved_rows = logits.len() / self.vocab;
+                    let logits = &logits[saved_rows * columns.start + rows[row] * width..][..width];
                     scaled_softmax(cpu.isa(), logits, lse[row], -total, out);
                 }
                 None => scaled_softmax_in_place(cpu.isa(), out, lse[row], -total),

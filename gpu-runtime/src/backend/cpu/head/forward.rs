@@ -1,5 +1,7 @@
 //! Log-probabilities of targets.
 
+use std::ops::Range;
+
 use super::super::Cpu;
 use super::super::parallel::SharedPtr;
 use super::super::stream::stream;
@@ -22,7 +24,7 @@ impl Head<'_> {
     }
 
     /// Logits of the targets, in their order, -0 of those beyond the vocabulary, and what the log-sum-exp of every row is of.
-    /// `save`, `[rows, vocabulary]`, receives all logits.
+    /// `save`, of `[rows, vocabulary]` elements, receives all logits, as [`SavedLogits`](super::SavedLogits) has them.
     pub(super) fn target_logits(
         &self,
         cpu: &Cpu,
@@ -49,16 +51,18 @@ impl Head<'_> {
                     std::slice::from_raw_parts_mut(states.ptr().add(rows.start), rows.len()),
                 )
             };
-            // SAFETY: blocks have disjoint rows, all of them rows of `x`, and `save` has a row for each row of `x`.
-            let save = save.map(|save| unsafe {
-                std::slice::from_raw_parts_mut(save.ptr().add(rows.start * vocab), rows.len() * vocab)
+            self.block_logits(cpu, &blocks[i], targets, logits, sums, |columns, logits| {
+                let Some(save) = save else { return };
+                let at = self.x.rows() * columns.start + rows.start * columns.len();
+                // SAFETY: blocks have disjoint rows, all of them rows of `x`, and `save` has a row for each row of `x`.
+                let to = unsafe { std::slice::from_raw_parts_mut(save.ptr().add(at), logits.len()) };
+                stream(cpu.isa(), logits, to);
             });
-            self.block_logits(cpu, &blocks[i], targets, logits, sums, save);
         });
         (logits, sums)
     }
 
-    /// The same of one block: `out` are the logits of its targets, `sums` has its rows.
+    /// The same of one block: `out` are the logits of its targets, `sums` has its rows. `save` receives all logits of a chunk.
     fn block_logits(
         &self,
         cpu: &Cpu,
@@ -66,19 +70,17 @@ impl Head<'_> {
         targets: &Targets,
         out: &mut [f32],
         sums: &mut [LogSum],
-        mut save: Option<&mut [f32]>,
+        save: impl Fn(&Range<usize>, &[f32]),
     ) {
         let rows = block.rows.clone();
-        let (mut logits, vocab) = (cpu.buffer(rows.len() * CHUNK), self.vocab);
+        let mut logits = cpu.buffer(rows.len() * CHUNK);
         let first = targets.offsets[rows.start];
         for columns in self.chunks() {
             self.logits(cpu, block, columns.clone(), &mut logits, columns.len());
+            save(&columns, &logits[..rows.len() * columns.len()]);
             for (i, (state, logits)) in sums.iter_mut().zip(logits.chunks_exact(columns.len())).enumerate() {
                 let row = rows.start + i;
                 *state = add_chunk(cpu.isa(), logits, 1.0, *state);
-                if let Some(save) = &mut save {
-                    stream(cpu.isa(), logits, &mut save[i * vocab..][columns.clone()]);
-                }
                 for t in targets.offsets[row]..targets.offsets[row + 1] {
                     let id = targets.ids[t] as usize;
                     if columns.contains(&id) {

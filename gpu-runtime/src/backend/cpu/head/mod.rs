@@ -18,7 +18,7 @@ use super::packed::PackedMatrix;
 use crate::backend::Targets;
 
 /// Columns of a chunk of the vocabulary. Log-sum-exp combines chunks in order, so it is part of the result's bits.
-const CHUNK: usize = 512;
+pub(super) const CHUNK: usize = 512;
 /// Most rows of a block.
 const ROWS: usize = 264;
 /// Most rows of a sequence in a block of [`Head::blocks_by_sequence`].
@@ -63,7 +63,7 @@ pub(super) struct Head<'a> {
 /// Logits of a pass that was small enough to save them.
 #[derive(Clone, Copy)]
 pub(super) struct SavedLogits<'a> {
-    /// `[rows of that pass, vocabulary]`.
+    /// Of all rows of that pass, chunk after chunk of the vocabulary, in each row after row.
     pub logits: &'a [f32],
     /// For each row of the head, its row in `logits`.
     pub rows: &'a [usize],

@@ -18,7 +18,7 @@ use crate::backend::{GradientSinks, HeadGradient, HeadPart, LinearCall, LoraSegm
 pub struct HeadState {
     /// Log-sum-exp of every row.
     pub(in crate::backend::cpu) lse: Vec<f32>,
-    /// `[rows, vocabulary]`, where they were saved.
+    /// Those of all rows, where they were saved, as [`SavedLogits`] has them.
     logits: Option<Buffer<f32>>,
     /// Tokens of the vocabulary, or of the part that is here.
     vocab: usize,

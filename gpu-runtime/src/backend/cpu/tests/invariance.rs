@@ -9,7 +9,7 @@ use crate::backend::cpu::gemm::{
     GemmRhs, GradientSide, LowRankUpdate, PackedLhs, RowsView, WeightGradient, add_low_rank, add_weight_gradients,
     matmul,
 };
-use crate::backend::cpu::head::{Head, HeadAdapter, HeadRowGroup, SavedLogits};
+use crate::backend::cpu::head::{CHUNK, Head, HeadAdapter, HeadRowGroup, SavedLogits};
 use crate::backend::cpu::norm::{add_rms_norm, rms_norm, rms_norm_backward, rms_norm_heads, rms_norm_heads_backward};
 use crate::backend::cpu::packed::PackedMatrix;
 use crate::backend::cpu::rope::Rope;
@@ -272,7 +272,12 @@ impl HeadRows {
         let rows = expected[1].len();
         let mut logits = vec![f32::NAN; rows * self.vocab];
         let (logprobs, lse) = head.target_logprobs(cpu, targets, Some(&mut logits));
-        let reversed: Vec<f32> = logits.rchunks_exact(self.vocab).flatten().copied().collect();
+        let chunk = |start: usize| (start, (start + CHUNK).min(self.vocab));
+        let reversed: Vec<f32> = (0..self.vocab)
+            .step_by(CHUNK)
+            .map(chunk)
+            .flat_map(|(start, end)| logits[rows * start..rows * end].rchunks_exact(end - start).flatten().copied())
+            .collect();
         let order: Vec<usize> = (0..rows).rev().collect();
         let saved = Some(SavedLogits { logits: &reversed, rows: &order });
         let (mut dx, mut dz) = (vec![0.0; expected[2].len()], vec![0.0; expected[3].len()]);

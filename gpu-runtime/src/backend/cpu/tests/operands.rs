@@ -2,13 +2,16 @@
 
 use proptest::prelude::*;
 
-use super::support::values;
+use super::support::{bits, values};
 use crate::backend::cpu::gemm::{PackedLhs, PackedSide, uses_tiles};
 use crate::backend::cpu::operands::{Operand, OutputGradient, WeightInput};
 use crate::backend::cpu::rope::Rope;
 use crate::backend::cpu::rows::HostRows;
 use crate::backend::cpu::{Cpu, Isa};
-use crate::backend::{Activation, AttentionShape, Backend, Held, Norm, Rotation};
+use crate::backend::{
+    Activation, AttentionShape, Backend, GradientSlot, Held, LinearCall, LoraSegment, MatrixRole, Norm, Rotation,
+    Source,
+};
 use crate::config::{RopeConfig, RopeScaling};
 use crate::model::rope_table;
 
@@ -76,6 +79,43 @@ proptest! {
             let fused = cpu.rotate_backward(&rotation, None, d_qkv, None, &sequences);
             same_gradients(&fused, &stored);
             assert_eq!(fused.rows(), stored.rows());
+        }
+    }
+    #[test]
+    fn fused_activations_have_the_bits_of_a_pass_of_their_own(
+        count in 1usize..200, first in 0usize..200, tiled in prop::bool::ANY, k in 1usize..100, width in 1usize..4, odd in prop::bool::ANY, seed: u64,
+    ) {
+        let width = 32 * width + if odd { 8 } else { 0 };
+        // Groups of whole tiles are updated while sums are in registers.
+        let first = if tiled { first / 16 * 16 } else { first }.min(count);
+        for cpu in Isa::available().into_iter().map(|isa| Cpu::with_isa(2, isa)) {
+            let pack = |n: usize, k: usize, role, seed| cpu.pack(&[Source::Host(&values(n * k, seed))], k, role);
+            let weight = pack(2 * width, k, MatrixRole::Base, seed);
+            let pairs = [0, 1, 2, 3].map(|i| {
+                (pack(32, k, MatrixRole::Adapter, seed ^ (2 * i + 8)), pack(width, 32, MatrixRole::Adapter, seed ^ (2 * i + 9)))
+            });
+            let segments = |(i, (a, b))| {
+                let (group, column) = (i / 2, i % 2 * width);
+                let rows = if group == 0 { 0..first } else { first..count };
+                let grads = GradientSlot::pair(0);
+                LoraSegment { group, rows, column, extents: (width, k), rank: 32, scale: 0.5, a, b, grads, trains: false }
+            };
+            let all = pairs.iter().map(|(a, b)| (a, b)).enumerate().map(segments);
+            let lora: Vec<_> = all.filter(|segment: &LoraSegment<'_, Cpu>| !segment.rows.is_empty()).collect();
+            let x = cpu.lhs(&rows(&cpu, &values(count * k, seed ^ 1), k));
+            let bias = values(2 * width, seed ^ 2);
+            let calls = [(None, &lora[..0]), (None, &lora[lora.len() - 2..]), (None, &lora[..]), (Some(&bias), &lora[..])];
+            for (bias, lora) in calls {
+                let call = LinearCall { weight: &weight, bias, lora };
+                let (mut fused, mut own) = (cpu.alloc(count, 2 * width), cpu.alloc(count, 2 * width));
+                let (zs, act) = cpu.linear_activated(&call, &x, Activation::Silu, &mut fused);
+                let expected = cpu.linear(&call, &x, None, &mut own);
+                prop_assert_eq!(bits(&fused), bits(&own));
+                prop_assert_eq!(bits(&act.to_rows()), bits(&cpu.activate(Activation::Silu, &own).to_rows()));
+                for (z, expected) in zs.iter().zip(&expected) {
+                    prop_assert_eq!(bits(z), bits(expected));
+                }
+            }
         }
     }
 }

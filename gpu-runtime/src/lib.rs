@@ -5,6 +5,7 @@ pub mod backend;
 mod checkpoint;
 pub mod collective;
 pub mod config;
+mod copy_on_write;
 #[cfg(any(test, feature = "cuda"))]
 mod cuda_engine;
 mod engine;

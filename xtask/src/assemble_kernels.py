@@ -1,8 +1,13 @@
-"""Assembles the PTX of the CUDA kernels with NVIDIA's assembler, which needs no GPU, and lists what each kernel needs of a device, and
-how many instructions for tensor cores its machine code has.
+"""Assembles the PTX of the CUDA kernels with NVIDIA's assembler, which needs no GPU: writes the machine code for each architecture, and a
+table of what each kernel needs of a device, and of how many instructions for tensor cores its machine code has.
 
-assemble_kernels.py PTXAS NVDISASM PTX TABLE [check]: writes the table, or with `check` compares it with the one that is there. Both end
-with an error where a kernel's registers do not fit, or where its machine code lacks tensor cores that its PTX asks for.
+assemble_kernels.py PTXAS NVDISASM PTX TABLE CUBINS [check]: writes the table and a file of cubins for each source, or with `check` compares
+them with what is there. Both end with an error where a kernel's registers do not fit, or where its machine code lacks tensor cores that
+its PTX asks for.
+
+A file of cubins is compressed. It begins with a line that has the checksum of the PTX and the assembler's version, a line with name and
+bytes for each architecture, and an empty line; the cubins follow in this order. The assembler writes the same bytes each time; a file
+whose contents are the same is left alone.
 """
 
 import pathlib
@@ -12,7 +17,12 @@ import sys
 import tempfile
 import zlib
 
+import zstandard
+
 ARCHITECTURES = ["sm_80", "sm_90a", "sm_100a"]
+
+# The most that a reader needs no larger window for.
+LEVEL = 19
 
 HEAD = f"""\
 # What kernels need, by NVIDIA's assembler {{version}} for {", ".join(ARCHITECTURES)}: for each of them registers of a thread, bytes of
@@ -49,9 +59,12 @@ def tensor_instructions(nvdisasm: str, cubin: str) -> dict[str, int]:
     return {name: len(TENSOR_CODE.findall(code)) for name, code in sections(CODE, done.stdout).items()}
 
 
-def assemble(tools: tuple[str, str], source: pathlib.Path, architecture: str) -> dict[str, tuple[int, int, int, int]]:
-    """Registers, bytes of shared memory, spilled bytes and instructions for tensor cores of each kernel; the assembler's messages end
-    the program."""
+Needs = dict[str, tuple[int, int, int, int]]
+"""Of each kernel: registers, bytes of shared memory, spilled bytes, instructions for tensor cores."""
+
+
+def assemble(tools: tuple[str, str], source: pathlib.Path, architecture: str) -> tuple[bytes, Needs]:
+    """Machine code, and what its kernels need; the assembler's messages end the program."""
     ptxas, nvdisasm = tools
     with tempfile.TemporaryDirectory() as folder:
         command = [ptxas, "--verbose", f"--gpu-name={architecture}", str(source), "-o", f"{folder}/cubin"]
@@ -59,6 +72,7 @@ def assemble(tools: tuple[str, str], source: pathlib.Path, architecture: str) ->
         if done.returncode:
             sys.exit(f"{source} does not assemble for {architecture}\n{done.stderr}")
         tensor = tensor_instructions(nvdisasm, f"{folder}/cubin")
+        cubin = pathlib.Path(folder, "cubin").read_bytes()
     needs, kernel, spilled = {}, "", 0
     for line in done.stderr.splitlines():
         if found := ENTRY.search(line):
@@ -68,16 +82,35 @@ def assemble(tools: tuple[str, str], source: pathlib.Path, architecture: str) ->
         elif found := USED.search(line):
             shared = SHARED.search(line)
             needs[kernel] = (int(found[1]), int(shared[1]) if shared else 0, spilled, tensor[kernel])
-    return needs
+    return cubin, needs
 
 
-def table(tools: tuple[str, str], folder: pathlib.Path) -> str:
-    version = re.search(r"V([\d.]+)", subprocess.run([tools[0], "--version"], capture_output=True, text=True).stdout)
-    rows = []
+def joined(checksum: int, version: str, cubins: list[bytes]) -> bytes:
+    """What a file of cubins has before it is compressed."""
+    lines = [f"ptx {checksum:08x}, assembler {version}"]
+    lines += [f"{name} {len(cubin)}" for name, cubin in zip(ARCHITECTURES, cubins)]
+    return ("\n".join(lines) + "\n\n").encode() + b"".join(cubins)
+
+
+def contents(path: pathlib.Path) -> bytes:
+    """What was compressed to a file; nothing of one that is not there, or that is broken."""
+    try:
+        return zstandard.ZstdDecompressor().decompress(path.read_bytes())
+    except (OSError, zstandard.ZstdError):
+        return b""
+
+
+def results(tools: tuple[str, str], folder: pathlib.Path) -> tuple[str, dict[str, bytes]]:
+    """The table, and the cubins of each source."""
+    said = subprocess.run([tools[0], "--version"], capture_output=True, text=True).stdout
+    version = found[1] if (found := re.search(r"V([\d.]+)", said)) else ""
+    rows, cubins = [], {}
     for source in sorted(folder.glob("*.ptx")):
         checksum = zlib.crc32(source.read_bytes())
         asking = {name for name, text in sections(PTX_KERNEL, source.read_text()).items() if TENSOR_PTX.search(text)}
-        needs = [assemble(tools, source, architecture) for architecture in ARCHITECTURES]
+        assembled = [assemble(tools, source, architecture) for architecture in ARCHITECTURES]
+        cubins[source.stem] = joined(checksum, version, [cubin for cubin, _ in assembled])
+        needs = [of for _, of in assembled]
         for kernel in sorted(needs[0]):
             spilled = [name for name, of in zip(ARCHITECTURES, needs) if of[kernel][2]]
             if spilled:
@@ -86,16 +119,28 @@ def table(tools: tuple[str, str], folder: pathlib.Path) -> str:
                 sys.exit(f"{kernel}: its PTX and its machine code for {', '.join(lacking)} differ in whether they use tensor cores")
             columns = ["/".join(str(number) for number in of[kernel]) for of in needs]
             rows.append(" ".join([source.stem, f"{checksum:08x}", kernel, *columns]))
-    return HEAD.format(version=version[1] if version else "") + "\n".join(rows) + "\n"
+    return HEAD.format(version=version) + "\n".join(rows) + "\n", cubins
 
 
 def main() -> None:
-    ptxas, nvdisasm, folder, path, *check = sys.argv[1:]
-    found, path = table((ptxas, nvdisasm), pathlib.Path(folder)), pathlib.Path(path)
-    if not check:
-        path.write_text(found)
-    elif path.read_text() != found:
-        sys.exit(f"{path} differs from what kernels need: run `make kernels`")
+    ptxas, nvdisasm, *paths = sys.argv[1:6]
+    folder, path, target = (pathlib.Path(argument) for argument in paths)
+    table, cubins = results((ptxas, nvdisasm), folder)
+    files = {target / f"{name}.zst": found for name, found in cubins.items()}
+    differing = [file for file, found in files.items() if contents(file) != found]
+    superfluous = [file for file in target.glob("*.zst") if file not in files]
+    if sys.argv[6:]:
+        if path.read_text() != table:
+            sys.exit(f"{path} differs from what kernels need: run `make kernels`")
+        if wrong := sorted(differing + superfluous):
+            sys.exit(f"{', '.join(map(str, wrong))}: not what the PTX assembles to: run `make kernels`")
+        return
+    path.write_text(table)
+    target.mkdir(exist_ok=True)
+    for file in superfluous:
+        file.unlink()
+    for file in differing:
+        file.write_bytes(zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).compress(files[file]))
 
 
 main()

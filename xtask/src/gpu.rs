@@ -13,9 +13,16 @@ const ON_GPU: &str = "TRAINYARD_TEST_ON_GPU";
 /// Files that the driver has where there is a GPU: of Linux, and of Linux in Windows.
 const DEVICES: &[&str] = &["/dev/nvidia0", "/dev/dxg"];
 
-/// Tests of the runtime that open a device, and those of them that inject faults, which a GPU does not have.
+/// Tests of the runtime that open a device, and those of them that inject faults or choose a device, which a GPU does not have.
 const TESTS: &[&str] = &["backend::cuda::", "backend::tests::cuda"];
-const FAULTS: &[&str] = &["--skip", "backend::cuda::tests::faults", "--skip", "backend::cuda::tests::ranks"];
+const FAULTS: &[&str] = &[
+    "--skip",
+    "backend::cuda::tests::faults",
+    "--skip",
+    "backend::cuda::tests::ranks",
+    "--skip",
+    "backend::cuda::tests::cubin_loading",
+];
 const ENGINE_FAULTS: &[&str] = &[
     "--skip",
     "a_lost_device_ends_the_engine",
@@ -47,7 +54,7 @@ pub(crate) fn test() -> Result {
         if !Path::new(FOURTH).exists() {
             return Ok(());
         }
-        run(cargo_tests(&["--test", "engine"], &[&["cuda_ranks::"], RANK_FAULTS].concat()))
+        run(cargo_tests(&["--test", "engine"], &[&["cuda_ranks::", "cuda_processes::"], RANK_FAULTS].concat()))
     })?;
     step("tests of the server", || {
         let mut tests = command(python::venv()?, &["-m", "pytest", "tests/sdk/test_cuda.py"]);

@@ -36,7 +36,7 @@ const COOKBOOK: &str = "tests/cookbook/cookbook.txt";
 /// The pinned compiler for kernels.
 const NVRTC_REQUIREMENTS: &[&str] = &["cuda-sim/requirements.txt"];
 
-/// The pinned assembler and disassembler for kernels.
+/// The pinned assembler and disassembler for kernels, and what compresses machine code.
 const PTXAS_REQUIREMENTS: &[&str] = &["gpu-runtime/ptxas-requirements.txt"];
 
 /// The interpreter of the tests' and the examples' virtual environment.

@@ -148,9 +148,9 @@ fn sdk_tests(name: &str, database: &Database, chosen: &[&str], deployment: &[&st
 pub(crate) fn test_cuda_sim() -> Result {
     let compiler = python::nvrtc()?;
     step("simulated CUDA libraries", || {
-        let crates = ["cuda-sim-ptx", "cuda-sim-driver", "cuda-sim-cublaslt", "cuda-sim-nccl", "cuda-sim-harness"];
+        let crates = ["cubin", "ptx", "driver", "cublaslt", "nccl", "harness"].map(|name| format!("cuda-sim-{name}"));
         let mut tests = cargo(&["test", "--locked"]);
-        tests.args(crates.iter().flat_map(|name| ["--package", name]));
+        tests.args(crates.iter().flat_map(|name| ["--package", name.as_str()]));
         tests.env("CUDASIM_NVRTC", &compiler);
         run(tests)
     })?;

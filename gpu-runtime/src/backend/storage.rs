@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::collective::Ranks;
+use crate::collective::{Fragment, Ranks};
 
 /// Activations or gradients with respect to them, `[rows, width]`, on the device.
 pub trait Rows: Send + Sync {
@@ -50,15 +50,26 @@ pub trait Params: Clone + Send + Sync + 'static {
         None
     }
 
-    /// The rank's parts of the sums of all arrays over the ranks, in their order; `buckets` of arrays are exchanged together. `None`
-    /// where ranks exchange through the host.
-    fn sums_of_parts(&self, _ranks: &Ranks, _buckets: &[Range<usize>]) -> Option<Self> {
+    /// The rank's parts of the sums of all arrays over the ranks, in their order. `None` where ranks exchange through the host.
+    fn sums_of_parts(&self, _ranks: &Ranks) -> Option<Self> {
         None
     }
 
     /// Overwrites all arrays by what the ranks have of them, this one `own`. False where ranks exchange through the host: nothing
     /// was done then.
-    fn gather_parts(&mut self, _own: &Self, _ranks: &Ranks, _buckets: &[Range<usize>]) -> bool {
+    fn gather_parts(&mut self, _own: &Self, _ranks: &Ranks) -> bool {
+        false
+    }
+
+    /// Arrays of these lengths whose elements the ranks have, this one `self`: those of all fragments, of which each list is exchanged
+    /// together. `None` where ranks exchange through the host.
+    fn gather_fragments(&self, _ranks: &Ranks, _lens: &[usize], _fragments: &[Vec<Fragment>]) -> Option<Self> {
+        None
+    }
+
+    /// Adds the rank's parts of the sums of fragments over the ranks, in their order, to its arrays. `own` are whole arrays; a rank
+    /// without them has zeros. False where ranks exchange through the host: nothing was done then.
+    fn add_sums_of_fragments(&mut self, _own: Option<&Self>, _ranks: &Ranks, _fragments: &[Vec<Fragment>]) -> bool {
         false
     }
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use trainyard_protocol::limits::{LORA_ALPHA, MAX_LORA_RANK};
 use trainyard_protocol::{LoraSpec, OpError};
 
-use super::{NamedTensor, TensorMap, io_error, malformed, read_tensors, write_json, write_tensors};
+use super::{Elements, NamedTensor, TensorMap, io_error, malformed, read_tensors, write_json, write_tensors};
 use crate::config::LoadError;
 
 /// The adapter's description.
@@ -22,13 +22,13 @@ pub(super) const B_SUFFIX: &str = ".lora_B.weight";
 
 /// A module's adapter, to be written.
 #[derive(Clone, Debug)]
-pub(crate) struct AdapterModule<'a> {
+pub(crate) struct AdapterModule<'a, T: ?Sized = [f32]> {
     /// The module in the base model: `model.layers.0.self_attn.q_proj`, `lm_head`.
     pub name: &'a str,
     /// Of A `[rank, inputs]` and B `[outputs, rank]`; on experts `[matrices, …]`, of which one has a matrix for each.
     pub shapes: [Vec<usize>; 2],
-    pub a: &'a [f32],
-    pub b: &'a [f32],
+    pub a: &'a T,
+    pub b: &'a T,
 }
 
 /// A module's adapter, as read.
@@ -53,14 +53,14 @@ pub(crate) struct Adapter {
 
 /// Writes an adapter into the folder `dir`. `target_modules` are the last parts of the modules' names, by which PEFT
 /// finds them.
-pub(crate) fn write_adapter<'a>(
+pub(crate) fn write_adapter<'a, T: Elements + ?Sized + 'a>(
     dir: &Path,
     base_model_name: &str,
     spec: &LoraSpec,
     target_modules: &[String],
-    modules: impl Iterator<Item = AdapterModule<'a>>,
+    modules: impl Iterator<Item = AdapterModule<'a, T>>,
 ) -> Result<(), OpError> {
-    let mut tensors: Vec<NamedTensor<'_>> = Vec::new();
+    let mut tensors: Vec<NamedTensor<'_, T>> = Vec::new();
     for module in modules {
         let [a, b] = module.shapes;
         tensors.push((format!("{PREFIX}{}{A_SUFFIX}", module.name), a, module.a));
@@ -197,8 +197,8 @@ mod tests {
     fn write(dir: &Path) {
         let (a, b) = ([0.1f32, 0.2, 0.3, 0.4, 0.5, 0.6], [1.0f32, -2.0]);
         let modules = [
-            AdapterModule { name: Q, shapes: [vec![2, 3], vec![1, 2]], a: &a, b: &b },
-            AdapterModule { name: "lm_head", shapes: [vec![2, 3], vec![1, 2]], a: &a, b: &b },
+            AdapterModule { name: Q, shapes: [vec![2, 3], vec![1, 2]], a: &a[..], b: &b[..] },
+            AdapterModule { name: "lm_head", shapes: [vec![2, 3], vec![1, 2]], a: &a[..], b: &b[..] },
         ];
         let targets = ["q_proj".to_owned(), "lm_head".to_owned()];
         write_adapter(dir, "base", &spec(), &targets, modules.into_iter()).unwrap();
@@ -241,7 +241,7 @@ mod tests {
         let (a, b) = ([0.5f32; 6], [1.5f32; 8]);
         let name = "model.layers.0.mlp.experts.w1";
         let write = |shapes: [Vec<usize>; 2]| {
-            let module = AdapterModule { name, shapes, a: &a, b: &b };
+            let module = AdapterModule { name, shapes, a: &a[..], b: &b[..] };
             write_adapter(dir.path(), "base", &spec(), &["w1".to_owned()], std::iter::once(module)).unwrap();
             read_adapter(dir.path())
         };

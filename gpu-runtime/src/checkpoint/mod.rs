@@ -8,6 +8,7 @@
 
 pub(crate) mod adapter;
 mod atomic;
+mod elements;
 mod snapshot;
 mod state;
 mod tensors;
@@ -22,6 +23,7 @@ use crate::config::LoadError;
 
 pub(crate) use adapter::{AdapterModule, AdapterTensors, read_adapter, write_adapter};
 pub(crate) use atomic::write_atomically;
+pub(crate) use elements::Elements;
 pub(crate) use snapshot::{Kind, read_run, write_run};
 pub(crate) use state::{
     MANIFEST_FILE, MODEL_FILE, Manifest, MomentsRef, SCALAR_HEAD_FILE, read_manifest, read_optimizer, write_manifest,
@@ -42,7 +44,7 @@ pub(crate) fn unreadable(error: &LoadError) -> OpError {
 }
 
 /// The client's error for a failed write; the log has the path.
-fn unwritable(path: &Path, error: &std::io::Error) -> OpError {
+pub(crate) fn unwritable(path: &Path, error: &std::io::Error) -> OpError {
     tracing::error!(path = %path.display(), %error, "a checkpoint cannot be written");
     let text = format!("the checkpoint cannot be written: {}: {error}", file_name(path));
     match error.kind() {

@@ -9,7 +9,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use trainyard_protocol::{OpError, RunSpec};
 
-use super::{NamedTensor, TensorMap, io_error, malformed, read_tensors, unwritable, write_json, write_tensors};
+use super::{
+    Elements, NamedTensor, TensorMap, io_error, malformed, read_tensors, unwritable, write_json, write_tensors,
+};
 use crate::config::LoadError;
 
 const MANIFEST: &str = "run.json";
@@ -68,11 +70,11 @@ pub(crate) struct RunSnapshot {
 }
 
 /// Writes a run into the folder `dir`. Elements keep their bits.
-pub(crate) fn write_run(
+pub(crate) fn write_run<T: Elements + ?Sized>(
     dir: &Path,
     spec: &RunSpec,
     step: u64,
-    tensors: &BTreeMap<Kind, Vec<NamedTensor<'_>>>,
+    tensors: &BTreeMap<Kind, Vec<NamedTensor<'_, T>>>,
 ) -> Result<(), OpError> {
     let mut files = BTreeMap::new();
     for (kind, tensors) in tensors {

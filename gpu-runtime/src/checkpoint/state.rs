@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use trainyard_protocol::{OpError, RunSpec};
 
-use super::{NamedTensor, io_error, malformed, read_tensors, unwritable, write_json, write_tensors};
+use super::{Elements, NamedTensor, io_error, malformed, read_tensors, unwritable, write_json, write_tensors};
 use crate::config::{LoadError, ModelFiles};
 
 /// All parameters of a run that trains them all, under their Hugging Face names.
@@ -58,15 +58,15 @@ pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest, LoadError> {
 
 /// A parameter's moments, to be written.
 #[derive(Clone, Debug)]
-pub(crate) struct MomentsRef<'a> {
+pub(crate) struct MomentsRef<'a, T: ?Sized = [f32]> {
     /// The parameter.
     pub name: String,
     /// Its extents.
     pub shape: Vec<usize>,
     /// First moment.
-    pub m: &'a [f32],
+    pub m: &'a T,
     /// Second moment.
-    pub v: &'a [f32],
+    pub v: &'a T,
 }
 
 /// A parameter's moments, as read.
@@ -81,8 +81,11 @@ pub(crate) struct Moments {
 }
 
 /// Writes the moments into the folder `dir`, as `<parameter>.m` and `<parameter>.v`.
-pub(crate) fn write_optimizer<'a>(dir: &Path, moments: impl Iterator<Item = MomentsRef<'a>>) -> Result<(), OpError> {
-    let mut tensors: Vec<NamedTensor<'_>> = Vec::new();
+pub(crate) fn write_optimizer<'a, T: Elements + ?Sized + 'a>(
+    dir: &Path,
+    moments: impl Iterator<Item = MomentsRef<'a, T>>,
+) -> Result<(), OpError> {
+    let mut tensors: Vec<NamedTensor<'_, T>> = Vec::new();
     for MomentsRef { name, shape, m, v } in moments {
         tensors.push((format!("{name}{M_SUFFIX}"), shape.clone(), m));
         tensors.push((format!("{name}{V_SUFFIX}"), shape, v));
@@ -175,7 +178,12 @@ mod tests {
     #[test]
     fn moments_come_in_pairs() {
         let dir = tempfile::tempdir().unwrap();
-        let one = |name: &str| MomentsRef { name: name.to_owned(), shape: vec![1, 2], m: &[1.0, 2.0], v: &[3.0, 4.0] };
+        let one = |name: &str| MomentsRef {
+            name: name.to_owned(),
+            shape: vec![1, 2],
+            m: &[1.0, 2.0][..],
+            v: &[3.0, 4.0][..],
+        };
         // Parameters whose names look like moments of each other.
         write_optimizer(dir.path(), ["p", "p.m", "p.v", "q"].map(one).into_iter()).unwrap();
         let read = read_optimizer(dir.path()).unwrap();

@@ -9,11 +9,12 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use trainyard_protocol::OpError;
 
+use super::elements::Elements;
 use super::{io_error, malformed, unwritable};
 use crate::config::LoadError;
 
 /// A tensor to write: its name, its extents, its elements in row-major order.
-pub(crate) type NamedTensor<'a> = (String, Vec<usize>, &'a [f32]);
+pub(crate) type NamedTensor<'a, T = [f32]> = (String, Vec<usize>, &'a T);
 /// Tensors that were read: extents and elements by name.
 pub(crate) type TensorMap = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
 
@@ -34,33 +35,37 @@ pub(super) struct Entry {
 /// Writes tensors in the order given. Elements keep their bits. The file is not synced.
 ///
 /// A repeated name, or a number of elements that is not the product of the extents, is the server's error.
-pub(crate) fn write_tensors(path: &Path, tensors: &[NamedTensor<'_>]) -> Result<(), OpError> {
+pub(crate) fn write_tensors<T: Elements + ?Sized>(path: &Path, tensors: &[NamedTensor<'_, T>]) -> Result<(), OpError> {
     let header = header_of(tensors)?;
     let write = || {
         let mut file = BufWriter::new(File::create(path)?);
         file.write_all(&(header.len() as u64).to_le_bytes())?;
         file.write_all(&header)?;
         let mut bytes = Vec::with_capacity(4 * CHUNK);
-        for chunk in tensors.iter().flat_map(|(_, _, values)| values.chunks(CHUNK)) {
-            bytes.clear();
-            bytes.extend(chunk.iter().flat_map(|value| value.to_le_bytes()));
-            file.write_all(&bytes)?;
+        for (_, _, values) in tensors {
+            values.pass_on(&mut |part| {
+                part.chunks(CHUNK).try_for_each(|chunk| {
+                    bytes.clear();
+                    bytes.extend(chunk.iter().flat_map(|value| value.to_le_bytes()));
+                    file.write_all(&bytes)
+                })
+            })?;
         }
         file.flush()
     };
     write().map_err(|error| unwritable(path, &error))
 }
 
-fn header_of(tensors: &[NamedTensor<'_>]) -> Result<Vec<u8>, OpError> {
+fn header_of<T: Elements + ?Sized>(tensors: &[NamedTensor<'_, T>]) -> Result<Vec<u8>, OpError> {
     let mut entries = BTreeMap::new();
     let mut start = 0u64;
     for (name, shape, values) in tensors {
         let elements = shape.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent));
-        if elements != Some(values.len()) {
-            let count = values.len();
+        if elements != Some(values.count()) {
+            let count = values.count();
             return Err(OpError::server(format!("tensor {name} of shape {shape:?} has {count} elements")));
         }
-        let end = start + 4 * values.len() as u64;
+        let end = start + 4 * values.count() as u64;
         let entry = Entry { dtype: "F32".to_owned(), shape: shape.clone(), data_offsets: (start, end) };
         let entry = serde_json::to_value(entry).map_err(|error| OpError::server(error.to_string()))?;
         if name == METADATA || entries.insert(name.as_str(), entry).is_some() {
@@ -208,7 +213,12 @@ mod tests {
         assert!(write_tensors(&path, &wrong).unwrap_err().message.contains("tensor a of shape [2, 2] has 1 elements"));
         let twice: [NamedTensor<'_>; 2] = [("a".into(), vec![1], &[1.0]), ("a".into(), vec![1], &[1.0])];
         assert!(write_tensors(&path, &twice).unwrap_err().message.contains("name a is taken"));
-        assert!(write_tensors(&dir.path().join("no/t"), &[]).unwrap_err().message.contains("cannot be written: t"));
+        assert!(
+            write_tensors(&dir.path().join("no/t"), &[] as &[NamedTensor<'_>])
+                .unwrap_err()
+                .message
+                .contains("cannot be written: t")
+        );
     }
 
     #[test]

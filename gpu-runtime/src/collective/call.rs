@@ -90,6 +90,14 @@ pub enum CollectiveError {
         /// What is known of the cause.
         reason: String,
     },
+    /// A rank ended, or its connection broke, as is known without a call.
+    #[error("rank {rank} was lost: {reason}")]
+    Gone {
+        /// The rank.
+        rank: usize,
+        /// What is known of the cause.
+        reason: String,
+    },
     /// A rank did not enter the call in time.
     #[error("rank {rank} did not enter {call} within {limit:?}")]
     TimedOut {

@@ -207,7 +207,7 @@ impl Collective for LocalRank {
     fn fault(&self) -> Option<CollectiveError> {
         let round = self.meeting.lock();
         let gone = || round.gone.iter().position(|gone| *gone);
-        let ended = |rank| CollectiveError::Failed { rank, reason: "its thread ended".to_owned() };
+        let ended = |rank| CollectiveError::Gone { rank, reason: "its thread ended".to_owned() };
         round.failure.clone().or_else(|| gone().map(ended))
     }
 }

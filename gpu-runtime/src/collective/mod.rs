@@ -9,6 +9,8 @@
 //!   ends, and its leases bring its runs to another.
 
 mod call;
+mod device_memory;
+mod fragment;
 mod local;
 mod meter;
 mod payload;
@@ -23,6 +25,11 @@ mod volume;
 mod tests;
 
 pub use call::{Call, CollectiveError, Operation};
+#[cfg(any(test, feature = "cuda"))]
+pub(crate) use device_memory::DEVICE_PIECE;
+pub use device_memory::{COMMUNICATOR_BYTES, communicators, exchange_bytes};
+pub(crate) use fragment::pieces;
+pub use fragment::{Extent, Fragment};
 pub use local::{LocalRank, local_ranks};
 pub use meter::CollectiveUse;
 pub use payload::Payload;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,15 +12,48 @@ use super::base::Base;
 use super::sampler::SamplerWeights;
 use crate::backend::{Backend, Params};
 use crate::checkpoint::{
-    AdapterModule, Kind, MODEL_FILE, Manifest, MomentsRef, NamedTensor, SCALAR_HEAD_FILE, write_adapter,
-    write_atomically, write_manifest, write_model_files, write_optimizer, write_run, write_tensors,
+    AdapterModule, Elements, Kind, MODEL_FILE, Manifest, MomentsRef, NamedTensor, SCALAR_HEAD_FILE, unwritable,
+    write_adapter, write_atomically, write_manifest, write_model_files, write_optimizer, write_run, write_tensors,
 };
-use crate::load::stored_tensors;
+use crate::load::{has_stacks, stored_tensors};
 use crate::model::{AdaptedModule, Adapter, ParamSpec, ParamTable, Projection, SCALAR_HEAD_NAMES};
+
+/// How another thread reads what a backend has, as it was when this was made.
+pub(super) struct Reads<B: Backend> {
+    pub(super) backend: Arc<B>,
+    pub(super) fence: B::Fence,
+}
+
+impl<B: Backend> Reads<B> {
+    fn arrays<'a>(&'a self, params: &'a B::Params) -> Vec<Array<'a, B>> {
+        let lens = params.lens().into_iter().enumerate();
+        lens.map(|(index, count)| Array { reads: self, params, index, count }).collect()
+    }
+}
+
+/// An array of parameters, which is read when it is written to a file.
+struct Array<'a, B: Backend> {
+    reads: &'a Reads<B>,
+    params: &'a B::Params,
+    index: usize,
+    count: usize,
+}
+
+impl<B: Backend> Elements for Array<'_, B> {
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    fn pass_on(&self, to: &mut dyn FnMut(&[f32]) -> io::Result<()>) -> io::Result<()> {
+        let Reads { backend, fence } = self.reads;
+        backend.read_params((self.params, self.index), fence, to)
+    }
+}
 
 /// The state of a run at one point in time, as files have it. It shares tensors with the run, which copies what it changes
 /// (copy-on-write), unless they were gathered from ranks.
 pub(super) struct FrozenRun<B: Backend> {
+    pub(super) reads: Reads<B>,
     pub(super) base: Arc<Base<B>>,
     pub(super) spec: RunSpec,
     pub(super) masters: Arc<B::Params>,
@@ -34,7 +68,7 @@ impl<B: Backend> FrozenRun<B> {
         let saved = write_atomically(target, |dir| {
             self.write_weights(dir)?;
             if let Some([m, v]) = self.moments.as_deref() {
-                let (m, v) = (host::<B::Params>(m), host::<B::Params>(v));
+                let (m, v) = (self.reads.arrays(m), self.reads.arrays(v));
                 let moments = self.params().into_iter().zip(&m).zip(&v);
                 write_optimizer(dir, moments.map(|((p, m), v)| MomentsRef { name: p.name, shape: p.shape, m, v }))?;
             }
@@ -52,12 +86,12 @@ impl<B: Backend> FrozenRun<B> {
     /// Writes everything, for recovery.
     pub(super) fn save_run(&self, target: &SaveTarget) -> Result<OpResult, OpError> {
         let params = self.params();
-        let mut values = BTreeMap::from([(Kind::Masters, host::<B::Params>(&self.masters))]);
+        let mut values = BTreeMap::from([(Kind::Masters, self.reads.arrays(&self.masters))]);
         if let Some([m, v]) = self.moments.as_deref() {
-            values.extend([(Kind::FirstMoments, host::<B::Params>(m)), (Kind::SecondMoments, host::<B::Params>(v))]);
+            values.extend([(Kind::FirstMoments, self.reads.arrays(m)), (Kind::SecondMoments, self.reads.arrays(v))]);
         }
         if let Some(grads) = self.grads.as_deref() {
-            values.insert(Kind::Gradient, host::<B::Params>(grads));
+            values.insert(Kind::Gradient, self.reads.arrays(grads));
         }
         let tensors = values.iter().map(|(kind, values)| (*kind, named(&params, values))).collect();
         let saved = write_atomically(target, |dir| write_run(dir, &self.spec, self.step, &tensors))?;
@@ -69,7 +103,7 @@ impl<B: Backend> FrozenRun<B> {
     }
 
     fn write_weights(&self, dir: &Path) -> Result<(), OpError> {
-        let masters = host::<B::Params>(&self.masters);
+        let masters = self.reads.arrays(&self.masters);
         match &self.spec.lora {
             None => write_full(dir, &self.base, &masters),
             Some(lora) => write_lora(dir, &self.base, lora, &masters),
@@ -86,7 +120,7 @@ impl<B: Backend> FrozenRun<B> {
 /// Sampler weights for a save, as files have them.
 pub(super) enum FrozenSnapshot<B: Backend> {
     /// Those in memory, which are read when they are written.
-    Held(Arc<B>, SamplerWeights<B>),
+    Held(Reads<B>, SamplerWeights<B>),
     /// Gathered from ranks: the base model, the adapter's spec if it is one, and the values.
     Gathered(Arc<Base<B>>, Option<LoraSpec>, Vec<Vec<f32>>),
 }
@@ -94,14 +128,15 @@ pub(super) enum FrozenSnapshot<B: Backend> {
 impl<B: Backend> FrozenSnapshot<B> {
     /// For the rank that writes files; `None` on the others. All ranks call it.
     pub(super) fn new(backend: &Arc<B>, weights: SamplerWeights<B>) -> Option<Self> {
+        let reads = Reads { backend: Arc::clone(backend), fence: backend.fence() };
         if weights.base.is_alone() {
-            return Some(Self::Held(Arc::clone(backend), weights));
+            return Some(Self::Held(reads, weights));
         }
         if weights.base.replicas.rank() > 0 {
             return None;
         }
         // The weights do not leave the engine's thread: when they are freed, they are freed on all ranks alike.
-        let (lora, own) = values(&**backend, &weights);
+        let (lora, own) = values(&reads, &weights);
         let all = weights.base.gather(lora.as_ref(), |index| Cow::Borrowed(&own[index]))?;
         Some(Self::Gathered(weights.base, lora, all))
     }
@@ -113,8 +148,8 @@ impl<B: Backend> FrozenSnapshot<B> {
             None => write_full(dir, base, values),
         };
         let saved = write_atomically(target, |dir| match self {
-            Self::Held(backend, weights) => {
-                let (lora, own) = values(&**backend, weights);
+            Self::Held(reads, weights) => {
+                let (lora, own) = values(reads, weights);
                 write(dir, &weights.base, lora.as_ref(), &own)
             }
             Self::Gathered(base, lora, all) => write(dir, base, lora.as_ref(), all),
@@ -124,10 +159,11 @@ impl<B: Backend> FrozenSnapshot<B> {
 }
 
 /// The adapter's spec, if the weights are one, and what this rank has of the values.
-fn values<B: Backend>(backend: &B, weights: &SamplerWeights<B>) -> (Option<LoraSpec>, Vec<Vec<f32>>) {
+fn values<B: Backend>(reads: &Reads<B>, weights: &SamplerWeights<B>) -> (Option<LoraSpec>, Vec<Vec<f32>>) {
+    let Reads { backend, fence } = reads;
     match &weights.adapter {
-        Some(adapter) => (Some(spec_of(adapter)), adapter.to_host(backend)),
-        None => (None, weights.weights.to_host(backend)),
+        Some(adapter) => (Some(spec_of(adapter)), adapter.to_host(backend, fence)),
+        None => (None, weights.weights.to_host(backend, fence)),
     }
 }
 
@@ -142,36 +178,38 @@ fn spec_of<B: Backend>(adapter: &Adapter<B>) -> LoraSpec {
     }
 }
 
-/// The elements of each parameter.
-fn host<P: Params>(params: &P) -> Vec<Cow<'_, [f32]>> {
-    (0..params.len()).map(|index| params.host(index)).collect()
+fn named<'a, T>(params: &[ParamSpec], values: &'a [T]) -> Vec<NamedTensor<'a, T>> {
+    params.iter().zip(values).map(|(p, values)| (p.name.clone(), p.shape.clone(), values)).collect()
 }
 
-fn named<'a>(params: &[ParamSpec], values: &'a [impl AsRef<[f32]>]) -> Vec<NamedTensor<'a>> {
-    params.iter().zip(values).map(|(p, values)| (p.name.clone(), p.shape.clone(), values.as_ref())).collect()
-}
-
-fn write_full<B: Backend>(dir: &Path, base: &Base<B>, masters: &[impl AsRef<[f32]>]) -> Result<(), OpError> {
+fn write_full<B: Backend>(dir: &Path, base: &Base<B>, masters: &[impl Elements]) -> Result<(), OpError> {
     write_model_files(dir, &base.files)?;
-    let whole = base.whole();
-    let stored = stored_tensors(&whole.config, &whole.table.specs, masters);
+    let (whole, path) = (base.whole(), dir.join(MODEL_FILE));
+    let specs = &whole.table.specs;
+    if !has_stacks(&whole.config) && whole.config.corrections().next().is_none() {
+        return write_tensors(&path, &named(specs, masters));
+    }
+    // What files hold is computed from all parameters.
+    let masters = masters.iter().map(Elements::whole).collect::<io::Result<Vec<_>>>();
+    let masters = masters.map_err(|error| unwritable(&path, &error))?;
+    let stored = stored_tensors(&whole.config, specs, &masters);
     let tensors: Vec<NamedTensor<'_>> =
         stored.iter().map(|(name, shape, v)| (name.clone(), shape.clone(), &**v)).collect();
-    write_tensors(&dir.join(MODEL_FILE), &tensors)
+    write_tensors(&path, &tensors)
 }
 
 fn write_lora<B: Backend>(
     dir: &Path,
     base: &Base<B>,
     lora: &LoraSpec,
-    masters: &[impl AsRef<[f32]>],
+    masters: &[impl Elements],
 ) -> Result<(), OpError> {
     let modules = ParamTable::adapted_modules(&base.whole().config, lora);
     let written = modules.iter().zip(masters.chunks_exact(2)).map(|(module, pair)| AdapterModule {
         name: &module.name,
         shapes: module.shapes(lora.rank as usize),
-        a: pair[0].as_ref(),
-        b: pair[1].as_ref(),
+        a: &pair[0],
+        b: &pair[1],
     });
     write_adapter(dir, &base.name, lora, &target_modules(&modules), written)
 }

@@ -28,7 +28,7 @@ fn sum(run: &TrainingRun<HostBackend>) -> Vec<Vec<f32>> {
 fn state(engine: &CpuEngine, run: &str) -> String {
     let backend = engine.backend();
     let run = &engine.runs[&RunId::new(run)];
-    let frozen = run.freeze(backend).unwrap();
+    let frozen = run.freeze(&engine.backend).unwrap();
     format!(
         "{:?} {:?} {:?} {:?} {}",
         frozen.masters,
@@ -86,7 +86,7 @@ fn a_gradient_whose_sum_overflows_is_refused() {
     start(&mut engine, "b", optim("b"));
     let Ok(OpResult::OptimStep { metrics }) = &drain(&mut engine)["b"].result else { panic!("the step failed") };
     assert!(metrics["grad_norm"] > 3e38 && metrics["grad_norm"].is_finite());
-    let masters = engine.runs[&RunId::new("b")].freeze(engine.backend()).unwrap().masters;
+    let masters = engine.runs[&RunId::new("b")].freeze(&engine.backend).unwrap().masters;
     assert!((0..masters.len()).all(|i| masters.host(i).iter().all(|x| x.is_finite())));
 }
 

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use super::checkpoint_writer::FrozenRun;
+use super::checkpoint_writer::{FrozenRun, Reads};
 use super::run::TrainingRun;
 use crate::backend::{Backend, Params};
 use crate::model::replicas::gather;
 
 impl<B: Backend> TrainingRun<B> {
     /// The current state: a copy-on-write copy, or what all ranks hold, gathered, on the one that writes. `None` on the others.
-    pub(super) fn freeze(&self, backend: &B) -> Option<FrozenRun<B>> {
+    pub(super) fn freeze(&self, backend: &Arc<B>) -> Option<FrozenRun<B>> {
         let frozen = |masters, moments, grads| {
             let (base, spec) = (Arc::clone(&self.base), self.spec.clone());
-            FrozenRun { base, spec, masters, moments, grads, step: self.step }
+            let reads = Reads { backend: Arc::clone(backend), fence: backend.fence() };
+            FrozenRun { reads, base, spec, masters, moments, grads, step: self.step }
         };
         let (moments, sum) = (self.moments.as_ref(), self.gradient.as_ref().map(|gradient| &gradient.sum));
         if self.base.is_alone() {

@@ -8,6 +8,7 @@ use super::base::Base;
 use super::memory::run_memory;
 use super::sampler::SamplerWeights;
 use crate::backend::{Backend, Params};
+use crate::copy_on_write::own;
 use crate::model::replicas::{gather_into, part_lens, part_of, scatter_sums};
 use crate::model::{Adapter, Init, ParamSpec, RunHead, Weights, gradient_norm};
 use crate::rng::kaiming_uniform_fill;
@@ -274,7 +275,7 @@ impl<B: Backend> TrainingRun<B> {
                  are too large",
             ));
         }
-        backend.add_params(Arc::make_mut(&mut gradient.sum), &grads);
+        backend.add_params(own(&mut gradient.sum), &grads);
         gradient.norm = norm;
         self.recycle_gradient(grads);
         Ok(())
@@ -312,7 +313,7 @@ impl<B: Backend> TrainingRun<B> {
 
     /// Its parameters from the parts that all replicas have updated.
     pub(super) fn gather_masters(&mut self, part: &B::Params) {
-        gather_into(&self.base.replicas, part, Arc::make_mut(&mut self.masters));
+        gather_into(&self.base.replicas, part, own(&mut self.masters));
     }
 
     /// Its parameters, or the part of them that is given, and the moments of these, mutable: copied where a save holds them.
@@ -326,8 +327,8 @@ impl<B: Backend> TrainingRun<B> {
             let lens = part.as_ref().map_or_else(|| self.masters.lens(), |part| part.lens());
             Arc::new([backend.zero_params(&lens), backend.zero_params(&lens)])
         });
-        let moments = Arc::make_mut(self.moments.insert(moments));
-        (part.unwrap_or_else(|| Arc::make_mut(&mut self.masters)), moments)
+        let moments = own(self.moments.insert(moments));
+        (part.unwrap_or_else(|| own(&mut self.masters)), moments)
     }
 }
 
@@ -367,6 +368,6 @@ impl TrainingRun<crate::backend::HostBackend> {
 
     /// The values of its packed adapter.
     pub(super) fn packed_values(&self, backend: &crate::backend::HostBackend) -> Option<Vec<Vec<f32>>> {
-        self.packed().map(|adapter| adapter.to_host(backend))
+        self.packed().map(|adapter| adapter.to_host(backend, &()))
     }
 }

@@ -221,9 +221,11 @@ impl<B: Backend> BlockPass<'_, B> {
     ) -> (B::Rows, MlpActivations<B>) {
         let (backend, c) = (self.backend, &self.model.config);
         let normed = backend.norm_lhs(pre.with(c.rms_norm_eps), &x);
-        let (gate_up, z_gate_up) = self.linear(layer, &mlp.gate_up, &normed, None);
+        let mut gate_up = backend.alloc(x.rows(), mlp.gate_up.outputs());
+        let lora = mlp.gate_up.segments(self.groups, layer, None, &[]);
+        let (call, activation) = (mlp.gate_up.with(&lora), c.blocks[layer].activation);
+        let (z_gate_up, act) = backend.linear_activated(&call, &normed, activation, &mut gate_up);
         drop(normed);
-        let act = backend.activate(c.blocks[layer].activation, &gate_up);
         let (sum, out, z_down) = self.add_residual(layer, &mlp.down, post, &act, &x);
         (sum, MlpActivations { x, gate_up, out, low_rank: [z_gate_up, z_down] })
     }

@@ -1,20 +1,19 @@
 //! A pass over a run whose parameters replicas divide (ZeRO stage 3): each unit is gathered before it is used and freed after, and
 //! its gradients are reduced to the replicas' parts as soon as they are complete.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::gradient::GradientSum;
 use super::param_value::ParamValue;
 use super::params::TrainedParams;
-use super::part_exchange::{Extent, gather_parts, reduce_parts};
+use super::part_exchange::{gather_params, offer_params, reduce_parts};
 use super::scalar_head::RunHead;
 pub(super) use super::units::Unit;
 use super::units::{Step, Units};
 use super::weights::{BlockWeights, Model, Weights};
 use crate::backend::Backend;
-use crate::collective::Ranks;
+use crate::collective::{Extent, Ranks};
 use crate::config::LoadError;
 
 /// One replica's part in such a pass. All replicas take the same steps, whatever each of them computes: one that has no examples,
@@ -51,7 +50,7 @@ impl<B: Backend> GatheredPass<B> {
         for step in std::mem::take(&mut self.steps) {
             match (step, &mut sum) {
                 (Step::Gather(unit), _) => {
-                    gather_parts(&self.replicas, &self.units.gathered(unit), &*self.masters, |_, _, _| ());
+                    offer_params(&self.replicas, &self.units.gathered(unit), &*self.masters);
                 }
                 (Step::Reduce(unit), Some(sum)) => {
                     reduce_parts(&self.replicas, &self.units.reduced(unit), None, &mut sum.values);
@@ -72,15 +71,7 @@ impl<B: Backend> GatheredPass<B> {
     /// All elements of a unit's arrays; the others are empty.
     fn gather(&mut self, backend: &B, unit: Unit) -> B::Params {
         self.begin(Step::Gather(unit));
-        let arrays = self.units.gathered(unit);
-        let mut whole = vec![Vec::new(); self.units.lens().len()];
-        for Extent { index, len } in &arrays {
-            whole[*index] = vec![0.0; *len];
-        }
-        gather_parts(&self.replicas, &arrays, &*self.masters, |index, first, values| {
-            whole[index][first..first + values.len()].copy_from_slice(values);
-        });
-        backend.upload_params(whole)
+        gather_params(backend, &self.replicas, &self.units.gathered(unit), &*self.masters)
     }
 
     /// The token embedding.
@@ -152,12 +143,8 @@ pub(crate) fn gathered_weights<B: Backend>(
     (model, replicas): (&Arc<Model<B>>, &Ranks),
     masters: &B::Params,
 ) -> Result<Weights<B>, LoadError> {
-    Weights::load(backend, model, &mut |index| {
-        let len = model.table.specs[index].len();
-        let mut whole = vec![0.0; len];
-        gather_parts(replicas, &[Extent { index, len }], masters, |_, first, values| {
-            whole[first..first + values.len()].copy_from_slice(values);
-        });
-        Ok(Cow::Owned(whole))
+    Weights::from_values(backend, model, &mut |index| {
+        let arrays = [Extent { index, len: model.table.specs[index].len() }];
+        Ok(ParamValue::Own(gather_params(backend, replicas, &arrays, masters), index))
     })
 }

@@ -56,9 +56,9 @@ impl<B: Backend> Linear<B> {
     }
 
     /// Writes its weights and biases to their entries of `params`.
-    pub(super) fn write_to_host(&self, backend: &B, params: &mut [Vec<f32>]) {
-        let weight = backend.matrix_to_host(&self.weight);
-        let bias = self.bias.as_ref().map(|bias| backend.vector_to_host(bias)).unwrap_or_default();
+    pub(super) fn write_to_host(&self, (backend, fence): (&B, &B::Fence), params: &mut [Vec<f32>]) {
+        let weight = backend.matrix_to_host(&self.weight, fence);
+        let bias = self.bias.as_ref().map(|bias| backend.vector_to_host(bias, fence)).unwrap_or_default();
         let inputs = weight.len().checked_div(self.outputs()).unwrap_or(0);
         for slot in &self.slots {
             let (own, columns) = (slot.params, slot.column..slot.column + slot.outputs);

@@ -21,7 +21,7 @@ impl<B: Backend> NormWeight<B> {
         Norm { weight: &self.effective, eps }
     }
 
-    pub(super) fn to_host(&self, backend: &B) -> Vec<f32> {
-        backend.vector_to_host(self.stored.as_ref().unwrap_or(&self.effective))
+    pub(super) fn to_host(&self, backend: &B, fence: &B::Fence) -> Vec<f32> {
+        backend.vector_to_host(self.stored.as_ref().unwrap_or(&self.effective), fence)
     }
 }

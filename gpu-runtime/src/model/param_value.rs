@@ -9,6 +9,8 @@ use crate::config::LoadError;
 pub(super) enum ParamValue<'a, B: Backend> {
     Host(Cow<'a, [f32]>),
     Param(&'a B::Params, usize),
+    /// Of arrays that nobody else has.
+    Own(B::Params, usize),
 }
 
 impl<B: Backend> ParamValue<'_, B> {
@@ -16,6 +18,7 @@ impl<B: Backend> ParamValue<'_, B> {
         match self {
             Self::Host(values) => Source::Host(values),
             Self::Param(params, index) => Source::Param(*params, *index),
+            Self::Own(params, index) => Source::Param(params, *index),
         }
     }
 }

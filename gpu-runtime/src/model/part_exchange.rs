@@ -1,59 +1,14 @@
 //! Exchanges of arrays of which each replica holds an equal part, in pieces of bounded size.
 
-use std::ops::Range;
-
-use crate::backend::Params;
-use crate::collective::{Ranks, slice_of};
+use crate::backend::{Backend, Params};
+use crate::collective::{self, Extent, Fragment, Ranks};
 
 /// Elements that all replicas exchange at a time at most.
 pub(super) const PIECE: usize = 1 << 20;
 
-/// An array among those of a run: its index, and its elements on all replicas together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extent {
-    pub(crate) index: usize,
-    pub(crate) len: usize,
-}
-
-/// A range of each replica's slice of an array.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Fragment {
-    of: Extent,
-    offsets: Range<usize>,
-}
-
-impl Fragment {
-    /// Where it lies in the slice of a replica, and in the whole array. Slices may be one element shorter than the first one.
-    fn within(&self, world: usize, replica: usize) -> (Range<usize>, usize) {
-        let slice = slice_of(self.of.len, world, replica);
-        let within = self.offsets.start.min(slice.len())..self.offsets.end.min(slice.len());
-        let first = slice.start + within.start;
-        (within, first)
-    }
-}
-
-/// Fragments that are exchanged together, of arrays in their order. They follow from the extents alone.
+/// Fragments that are exchanged together.
 fn pieces(arrays: &[Extent], world: usize) -> Vec<Vec<Fragment>> {
-    let most = (PIECE / world).max(1);
-    let (mut pieces, mut held) = (vec![Vec::new()], 0);
-    for &of in arrays {
-        // The first slice is the longest.
-        let (len, mut start) = (slice_of(of.len, world, 0).len(), 0);
-        while start < len {
-            if held == most {
-                pieces.push(Vec::new());
-                held = 0;
-            }
-            let end = len.min(start + most - held);
-            held += end - start;
-            if let Some(piece) = pieces.last_mut() {
-                piece.push(Fragment { of, offsets: start..end });
-            }
-            start = end;
-        }
-    }
-    pieces.retain(|piece| !piece.is_empty());
-    pieces
+    collective::pieces(arrays, world, PIECE)
 }
 
 /// Calls of a collective for arrays of these extents.
@@ -61,13 +16,36 @@ pub(super) fn calls(arrays: &[Extent], world: usize) -> usize {
     pieces(arrays, world).len()
 }
 
-/// Passes every element of the arrays, of which `own` has this replica's parts, to `write`: index, first element, elements.
-pub(super) fn gather_parts<P: Params>(
+/// All elements of arrays of which `own` has this replica's parts, in the backend's memory; other arrays are empty.
+pub(super) fn gather_params<B: Backend>(
+    backend: &B,
     replicas: &Ranks,
     arrays: &[Extent],
-    own: &P,
-    mut write: impl FnMut(usize, usize, &[f32]),
-) {
+    own: &B::Params,
+) -> B::Params {
+    let mut lens = vec![0; own.len()];
+    arrays.iter().for_each(|of| lens[of.index] = of.len);
+    if let Some(whole) = own.gather_fragments(replicas, &lens, &pieces(arrays, replicas.world())) {
+        return whole;
+    }
+    let mut whole: Vec<Vec<f32>> = lens.into_iter().map(|len| vec![0.0; len]).collect();
+    gather_parts(replicas, arrays, own, |index, first, values| {
+        whole[index][first..first + values.len()].copy_from_slice(values);
+    });
+    backend.upload_params(whole)
+}
+
+/// Takes part in [`gather_params`] for the others.
+pub(super) fn offer_params<P: Params>(replicas: &Ranks, arrays: &[Extent], own: &P) {
+    let mut lens = vec![0; own.len()];
+    arrays.iter().for_each(|of| lens[of.index] = of.len);
+    if own.gather_fragments(replicas, &lens, &pieces(arrays, replicas.world())).is_none() {
+        gather_parts(replicas, arrays, own, |_, _, _| ());
+    }
+}
+
+/// Passes every element of the arrays, of which `own` has this replica's parts, to `write`: index, first element, elements.
+fn gather_parts<P: Params>(replicas: &Ranks, arrays: &[Extent], own: &P, mut write: impl FnMut(usize, usize, &[f32])) {
     let world = replicas.world();
     for piece in pieces(arrays, world) {
         let mine = piece.iter().fold(Vec::new(), |mut mine, fragment| {
@@ -93,7 +71,11 @@ pub(super) fn gather_parts<P: Params>(
 /// zeros.
 pub(super) fn reduce_parts<P: Params>(replicas: &Ranks, arrays: &[Extent], own: Option<&P>, into: &mut P) {
     let world = replicas.world();
-    for piece in pieces(arrays, world) {
+    let pieces = pieces(arrays, world);
+    if into.add_sums_of_fragments(own, replicas, &pieces) {
+        return;
+    }
+    for piece in pieces {
         let of = |replica| {
             piece.iter().fold(Vec::new(), |mut part, fragment| {
                 let (within, first) = fragment.within(world, replica);
@@ -127,7 +109,7 @@ mod tests {
 
     use super::*;
     use crate::backend::host::HostParams;
-    use crate::collective::local_ranks;
+    use crate::collective::{local_ranks, slice_of};
 
     fn extents(lens: &[usize]) -> Vec<Extent> {
         lens.iter().enumerate().map(|(index, len)| Extent { index, len: *len }).collect()

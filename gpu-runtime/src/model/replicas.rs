@@ -56,13 +56,12 @@ pub(crate) fn own_part(replicas: &Ranks, values: &[f32]) -> Vec<f32> {
 
 /// A replica's parts of the sums of `own` over all replicas.
 pub(crate) fn scatter_sums<B: Backend>(backend: &B, replicas: &Ranks, own: &B::Params) -> B::Params {
-    let lens = own.lens();
-    let buckets = buckets(&lens);
-    if let Some(sums) = own.sums_of_parts(replicas, &buckets) {
+    if let Some(sums) = own.sums_of_parts(replicas) {
         return sums;
     }
+    let lens = own.lens();
     let mut sums = Vec::with_capacity(lens.len());
-    for bucket in buckets {
+    for bucket in buckets(&lens) {
         let of = |rank| {
             let slices = bucket.clone().map(|index| (index, slice_of(lens[index], replicas.world(), rank)));
             slices.fold(Vec::new(), |mut part, (index, slice)| {
@@ -83,12 +82,11 @@ pub(crate) fn scatter_sums<B: Backend>(backend: &B, replicas: &Ranks, own: &B::P
 
 /// Overwrites all elements of `whole` by what the replicas have of them.
 pub(crate) fn gather_into<P: Params>(replicas: &Ranks, own: &P, whole: &mut P) {
-    let lens = whole.lens();
-    let buckets = buckets(&lens);
-    if whole.gather_parts(own, replicas, &buckets) {
+    if whole.gather_parts(own, replicas) {
         return;
     }
-    for bucket in buckets {
+    let lens = whole.lens();
+    for bucket in buckets(&lens) {
         let mine = bucket.clone().flat_map(|index| own.host(index).into_owned()).collect();
         let Some(all) = replicas.all_gather(mine) else { return };
         for (rank, part) in all.iter().enumerate() {

@@ -5,9 +5,9 @@
 use std::collections::VecDeque;
 
 use super::params::{ParamSpec, ParamTable};
-use super::part_exchange::{Extent, PIECE, calls};
+use super::part_exchange::{PIECE, calls};
 use crate::backend::{Backend, MatrixRole};
-use crate::collective::{CollectiveKind, slice_of};
+use crate::collective::{CollectiveKind, Extent, slice_of};
 use crate::config::ModelConfig;
 
 /// Rows of each replica after whose backward pass replicas add up gradients: a replica computes as many of its examples as have so

@@ -129,6 +129,15 @@ impl<B: Backend> Weights<B> {
         Self::build(backend, model, model.table.blocks.len(), &mut |index| Ok(ParamValue::Param(params, index)))
     }
 
+    /// Packs parameters that `read` returns in any form.
+    pub(super) fn from_values(
+        backend: &B,
+        model: &Arc<Model<B>>,
+        read: &mut ReadParam<'_, '_, B>,
+    ) -> Result<Self, LoadError> {
+        Self::build(backend, model, model.table.blocks.len(), read)
+    }
+
     /// As [`Weights::from_params`] without blocks: embedding, unembedding and the norm before it, of which arrays without elements
     /// stay away.
     pub(super) fn ends(backend: &B, model: &Arc<Model<B>>, params: &B::Params) -> Result<Self, LoadError> {
@@ -206,17 +215,17 @@ impl<B: Backend> Weights<B> {
         embed + backend.matrix_bytes(&self.head) + self.blocks.iter().map(block).sum::<usize>()
     }
 
-    /// All parameters, with the rounding of packing, in the order of the model's table.
-    pub(crate) fn to_host(&self, backend: &B) -> Vec<Vec<f32>> {
+    /// All parameters, with the rounding of packing, in the order of the model's table, as they were at a fence.
+    pub(crate) fn to_host(&self, backend: &B, fence: &B::Fence) -> Vec<Vec<f32>> {
         let table = &self.model.table;
         let mut params: Vec<Vec<f32>> = vec![Vec::new(); table.specs.len()];
-        params[table.head] = backend.matrix_to_host(&self.head);
+        params[table.head] = backend.matrix_to_host(&self.head, fence);
         if let Embedding::Own(rows) = &self.embed {
-            params[table.embed] = backend.table_to_host(rows);
+            params[table.embed] = backend.table_to_host(rows, fence);
         }
-        params[table.norm] = self.norm.to_host(backend);
+        params[table.norm] = self.norm.to_host(backend, fence);
         for (block, own) in self.blocks.iter().zip(&table.blocks) {
-            block.write_to_host(backend, own, &mut params);
+            block.write_to_host((backend, fence), own, &mut params);
         }
         params
     }
@@ -296,7 +305,7 @@ impl<B: Backend> BlockWeights<B> {
         }
     }
 
-    fn write_to_host(&self, backend: &B, p: &BlockParams, params: &mut [Vec<f32>]) {
+    fn write_to_host(&self, (backend, fence): (&B, &B::Fence), p: &BlockParams, params: &mut [Vec<f32>]) {
         let heads = self.head_norms.iter().flatten().zip(p.head_norms.into_iter().flatten());
         let own = [
             (Some(&self.pre_attention), Some(p.pre_attention)),
@@ -305,16 +314,16 @@ impl<B: Backend> BlockWeights<B> {
             (self.post_mlp.as_ref(), p.post_mlp),
         ];
         for (norm, index) in own.into_iter().filter_map(|(norm, index)| norm.zip(index)).chain(heads) {
-            params[index] = norm.to_host(backend);
+            params[index] = norm.to_host(backend, fence);
         }
         for (index, norm) in p.qkv.norms().into_iter().zip(self.qkv.norms()) {
-            params[index] = norm.to_host(backend);
+            params[index] = norm.to_host(backend, fence);
         }
         if let (Some(sinks), Some(index)) = (&self.sinks, p.sinks) {
-            params[index] = backend.vector_to_host(sinks);
+            params[index] = backend.vector_to_host(sinks, fence);
         }
         for linear in self.linears() {
-            linear.write_to_host(backend, params);
+            linear.write_to_host((backend, fence), params);
         }
     }
 }

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::backend::Dtype;
 
-/// Bytes of a device that other things take: its context, libraries, and buffers of collectives. An assumption.
-const RESERVED: u64 = 2 << 30;
+/// Bytes of a device that other things take: its context and libraries. An assumption.
+const RESERVED: u64 = 3 << 29;
 /// What is reached of a device's peaks: an assumption, for large GEMMs, for reading weights, and for large messages.
 const ATTAINED: Attained = Attained { compute: 0.7, memory: 0.8, link: 0.8 };
 /// What is reached of what was measured.

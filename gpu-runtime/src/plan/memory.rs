@@ -7,6 +7,7 @@ use super::Workload;
 use super::device::Device;
 use super::layout::PlannedLayout;
 use crate::backend::{Backend, Dtype, HostBackend, HostKernels, KV_BLOCK};
+use crate::collective::{COMMUNICATOR_BYTES, communicators, exchange_bytes};
 use crate::config::{Experts, ModelConfig};
 use crate::model::replicas::part_elements;
 use crate::model::{
@@ -33,6 +34,8 @@ pub struct RankMemory {
     pub activations: u64,
     /// Keys and values of a training pass over a microbatch, or of all sampled sequences: whichever are more.
     pub kv: u64,
+    /// Buffers of exchanges between devices, and those of NCCL's communicators, an assumption.
+    pub exchanges: u64,
     /// What a device takes for itself.
     pub reserved: u64,
 }
@@ -40,8 +43,7 @@ pub struct RankMemory {
 impl RankMemory {
     /// All of it.
     pub fn total(&self) -> u64 {
-        let Self { base_weights, run_weights, masters, moments, gradients, activations, kv, reserved } = self;
-        base_weights + run_weights + masters + moments + gradients + activations + kv + reserved
+        self.parts().into_iter().map(|(_, bytes)| bytes).sum()
     }
 
     /// What a run takes of it.
@@ -50,7 +52,7 @@ impl RankMemory {
     }
 
     /// By name, in the order of tables.
-    pub fn parts(&self) -> [(&'static str, u64); 8] {
+    pub fn parts(&self) -> [(&'static str, u64); 9] {
         [
             ("base weights", self.base_weights),
             ("run: weights of passes", self.run_weights),
@@ -59,6 +61,7 @@ impl RankMemory {
             ("run: gradients", self.gradients),
             ("activations", self.activations),
             ("keys and values", self.kv),
+            ("exchanges", self.exchanges),
             ("reserved by the device", self.reserved),
         ]
     }
@@ -179,11 +182,13 @@ pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, f
         gradients: (trained + part(trained)) as u64,
         activations: 0,
         kv: kv as u64,
+        exchanges: exchanges(layout, device),
         reserved: device.reserved_bytes,
     };
     if layout.divides(work) {
         let divided = divided_run(own, layout, form);
-        bytes = RankMemory { base_weights: bytes.base_weights, kv: bytes.kv, reserved: bytes.reserved, ..divided };
+        let RankMemory { base_weights, kv, exchanges, reserved, .. } = bytes;
+        bytes = RankMemory { base_weights, kv, exchanges, reserved, ..divided };
     }
     let pass = PassMemory::planned(own, (form.element(), form.kv_block(own)), work.lora.iter());
     let left = device.memory_bytes.saturating_sub(bytes.total());
@@ -192,6 +197,15 @@ pub(super) fn held(own: &ModelConfig, layout: &PlannedLayout, device: &Device, f
     bytes.activations = buffers(saved_blocks);
     let pass_weights = weights + if work.lora.is_some() { run_weights } else { 0 };
     Held { bytes, saved_blocks, pass_weights, saved_bytes: buffers(own.num_layers()) as usize }
+}
+
+/// Bytes of exchanges between devices. A processor's are memory of a moment, which plans do not count.
+fn exchanges(layout: &PlannedLayout, device: &Device) -> u64 {
+    if device.is_host {
+        return 0;
+    }
+    let communicators = communicators(layout.tp, layout.dp, layout.ep);
+    (exchange_bytes(layout.world()) + communicators * COMMUNICATOR_BYTES) as u64
 }
 
 /// What a rank holds of a run whose parameters replicas divide: parts of everything, and what a pass has gathered when that is most.

@@ -11,7 +11,7 @@ use trainyard_protocol::{
 
 use super::*;
 use crate::backend::HostBackend;
-use crate::collective::{CollectiveKind, CollectiveUse};
+use crate::collective::{CollectiveKind, CollectiveUse, communicators};
 use crate::load::load;
 use crate::load::tests::families;
 use crate::{EngineOptions, Parallel, ParallelEngine};
@@ -256,6 +256,24 @@ fn the_forms_of_devices_take_as_much_as_their_elements() {
     // With the rotary tables, which every rank has: 131,072 positions of 128 elements.
     near(shared.memory.base_weights, 2.0 * 8.03e9 / 8.0 + 131_072.0 * 128.0 * 4.0);
     assert!(shared.training.compute < single.training.compute);
+}
+
+/// Pieces of 16 MiB: of a rank for the others, of these, and a rank's sums; and what NCCL has for each communicator.
+#[test]
+fn exchanges_of_devices_take_memory() {
+    let config = named_shape("llama-3.1-8b").unwrap().unwrap();
+    let of = |layout: &str, device: &Device| {
+        plan(&config, layout.parse().unwrap(), device, &NETWORK, &work(Some(adapter()))).unwrap().memory.exchanges
+    };
+    let h200 = Device::named("h200").unwrap();
+    assert_eq!(of("tp=1", &h200), 0);
+    assert_eq!(of("tp=2", &h200), (40 << 20) + (512 << 20));
+    assert_eq!(of("tp=2,dp=2", &h200), (36 << 20) + (1024 << 20));
+    assert_eq!(of("tp=2", &host(1 << 40)), 0);
+    assert_eq!(
+        [(1, 1, 1), (2, 1, 1), (1, 1, 2), (2, 2, 2)].map(|(tp, dp, ep)| communicators(tp, dp, ep)),
+        [0, 1, 1, 3]
+    );
 }
 
 #[test]

@@ -10,26 +10,31 @@ use trainyard_protocol::{Datum, Engine, ForwardBackwardResult, Operation, Sample
 use crate::cuda::simulated_with;
 use crate::support::*;
 
-fn try_open(family: &str, layout: &str, dtype: Dtype) -> Result<Driver<ParallelEngine<Cuda>>, String> {
+pub(crate) fn gpu(rank: usize, dtype: Dtype) -> Cuda {
+    Cuda::open(i32::try_from(rank).unwrap(), dtype).unwrap()
+}
+
+fn try_open(family: &str, layout: &str, limit: Option<Duration>) -> Result<Driver<ParallelEngine<Cuda>>, String> {
+    let dtype = Dtype::F32;
     let options = EngineOptions { parallel: layout.parse().unwrap(), dtype, ..EngineOptions::default() };
     let ranks = 0..options.parallel.world();
     let models = ranks.clone().map(|_| vec![("m".into(), load(&golden(family)).unwrap())]).collect();
-    let gpus = ranks.map(|rank| Cuda::open(i32::try_from(rank).unwrap(), dtype).unwrap()).collect();
+    let gpus = ranks.map(|rank| limit.into_iter().fold(gpu(rank, dtype), Cuda::with_rank_limit)).collect();
     ParallelEngine::on_gpus(gpus, models, &options).map(Driver::over).map_err(|error| error.to_string())
 }
 
-fn open(family: &str, layout: &str) -> Driver<ParallelEngine<Cuda>> {
-    try_open(family, layout, Dtype::F32).unwrap()
+pub(crate) fn open(family: &str, layout: &str) -> Driver<ParallelEngine<Cuda>> {
+    try_open(family, layout, None).unwrap()
 }
 
-fn examples(seed: usize) -> Vec<Datum> {
+pub(crate) fn examples(seed: usize) -> Vec<Datum> {
     [7, 5, 6].into_iter().enumerate().map(|(i, length)| datum(&tokens(length, 512, 10 * seed + i))).collect()
 }
 
 /// Results before and after an optimizer step, and what the trained run samples greedily.
-type Outcome = (Vec<ForwardBackwardResult>, Vec<SampledSequence>);
+pub(crate) type Outcome = (Vec<ForwardBackwardResult>, Vec<SampledSequence>);
 
-fn outcome<E: Engine>(d: &mut Driver<E>, full: bool) -> Outcome {
+pub(crate) fn outcome<E: Engine>(d: &mut Driver<E>, full: bool) -> Outcome {
     d.create("x", (!full).then(|| lora(4, 1)));
     let first = d.forward_backward("x", examples(1));
     d.step("x", 1e-2);
@@ -69,7 +74,11 @@ fn tensor_parallel_ranks_compute_what_one_computes() {
 
 #[test]
 fn replicas_compute_what_one_computes() {
-    with_devices("replicas_compute_what_one_computes", "2", || as_one("llama", &["dp=2", "dp=2,zero=3"], true));
+    with_devices("replicas_compute_what_one_computes", "2", || {
+        as_one("llama", &["dp=2"], true);
+        // Requests of one round: the same bits, with parameters whole and divided.
+        assert_eq!(outcome(&mut open("llama", "dp=2,zero=3"), true), outcome(&mut open("llama", "dp=2"), true));
+    });
 }
 
 #[test]
@@ -89,7 +98,7 @@ fn four_ranks_compute_what_one_computes() {
 fn ends(test: &str, settings: &[(&str, &str)], check: impl FnOnce(String)) {
     let common = [("CUDASIM_DEVICES", "2"), ("CUDASIM_NCCL_TIMEOUT_MS", "3000")];
     simulated_with(&format!("cuda_ranks::{test}"), &[&common, settings].concat(), None, || {
-        let mut d = open("llama", "tp=2");
+        let mut d = try_open("llama", "tp=2", Some(Duration::from_secs(5))).unwrap();
         let began = Instant::now();
         d.create("x", Some(lora(4, 1)));
         d.start(loss_op("x", examples(1), false));
@@ -121,10 +130,18 @@ fn a_rank_whose_device_fails_ends_all() {
 }
 
 #[test]
+fn a_rank_that_is_silent_ends_all() {
+    let settings = [("CUDASIM_NCCL_HANG", "1:4"), ("CUDASIM_NCCL_TIMEOUT_MS", "60000")];
+    ends("a_rank_that_is_silent_ends_all", &settings, |failure| {
+        assert!(failure.contains("all_gather failed: not done after 5 s: a rank is missing"), "{failure}");
+    });
+}
+
+#[test]
 fn ranks_without_their_library_are_refused() {
     let (test, without) = ("cuda_ranks::ranks_without_their_library_are_refused", ("libnccl.so.2", "ncclSend"));
     simulated_with(test, &[("CUDASIM_DEVICES", "2")], Some(without), || {
-        let refused = try_open("llama", "tp=2", Dtype::F32).err().unwrap();
+        let refused = try_open("llama", "tp=2", None).err().unwrap();
         assert!(refused.contains("rank 0 of 2: libnccl has no function ncclSend: it is too old"), "{refused}");
     });
 }

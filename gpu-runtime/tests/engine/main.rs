@@ -6,7 +6,11 @@ mod controls;
 #[cfg(feature = "cuda")]
 mod cuda;
 #[cfg(feature = "cuda")]
+mod cuda_processes;
+#[cfg(feature = "cuda")]
 mod cuda_ranks;
+#[cfg(feature = "cuda")]
+mod cuda_saves;
 mod divided;
 mod equality;
 mod experts;

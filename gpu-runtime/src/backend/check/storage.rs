@@ -13,21 +13,22 @@ pub(super) fn weights<B: HostAccess>(b: &B, outputs: usize, k: usize, seed: u64)
     let params = b.upload_params(vec![n.take(outputs * k), n.take(2 * k)]);
     let parts = [Source::Param(&params, 0), Source::Part(&params, 1, (k, 2 * k))];
     let mut matrix = b.pack(&parts, k, MatrixRole::Base);
-    let first = b.matrix_to_host(&matrix);
-    let shared = b.matrix_to_host(&b.share(&matrix));
+    let first = b.matrix_to_host(&matrix, &b.fence());
+    let shared = b.matrix_to_host(&b.share(&matrix), &b.fence());
     let other = n.take((outputs + 1) * k);
     b.repack(vec![(&mut matrix, vec![Source::Host(&other)])]);
     let x = b.rows(&n.take(3 * k), k);
     let mut out = b.alloc(3, outputs + 1);
     b.linear(&LinearCall { weight: &matrix, bias: None, lora: &[] }, &b.lhs(&x), None, &mut out);
     let vector = b.vector(&[Source::Host(&other[..k]), Source::Param(&params, 1)], 1.0);
+    let table = b.table(Source::Host(&other), k);
     vec![
         ("packed", first),
         ("shared", shared),
-        ("packed anew", b.matrix_to_host(&matrix)),
+        ("packed anew", b.matrix_to_host(&matrix, &b.fence())),
         ("its GEMM", b.values(&out)),
-        ("vector", b.vector_to_host(&vector)),
-        ("embedding", b.table_to_host(&b.table(Source::Host(&other), k))),
+        ("vector", b.vector_to_host(&vector, &b.fence())),
+        ("embedding", b.table_to_host(&table, &b.fence())),
     ]
 }
 

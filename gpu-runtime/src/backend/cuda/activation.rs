@@ -1,9 +1,15 @@
 //! Gated activations.
 
+use half::bf16;
+
 use super::error::Extents;
+use super::kernels::Argument;
 use super::rows::column_blocks;
 use super::{CudaDevice, DeviceRows, Result, RowElement};
 use crate::backend::Activation;
+
+/// Columns that a thread has.
+const OF_THREAD: u32 = 4;
 
 /// Its number in `kernels/activation.cu`.
 fn kind(activation: Activation) -> u32 {
@@ -24,7 +30,7 @@ pub fn activate<T: RowElement>(
     let mut out = DeviceRows::uninitialised(device, gate_up.rows(), gate_up.width() / 2)?;
     let [rows, width] = out.extents(extents, "the output")?;
     extents.equal("the width of gate and up", gate_up.width(), 2 * out.width())?;
-    let [threads, columns] = column_blocks(width);
+    let [threads, columns] = column_blocks(width.div_ceil(OF_THREAD));
     let arguments = [gate_up.data().into(), out.data_mut().into(), width.into(), kind(activation).into()];
     device.launch(&format!("activate_{}", T::SUFFIX), [rows, columns, 1], threads, &arguments)?;
     Ok(out)
@@ -38,10 +44,34 @@ pub fn activate_backward(
     gate_up: &mut DeviceRows,
     d_out: &mut DeviceRows,
 ) -> Result {
+    let outputs = [gate_up.data().address(), d_out.data().address()].map(Argument::address);
+    launch_backward::<f32>(device, activation, (gate_up, d_out), outputs)
+}
+
+/// The gradient with respect to (gate, up), and the output of [`activate`], rounded to bf16.
+pub fn activate_backward_rounded(
+    device: &CudaDevice,
+    activation: Activation,
+    gate_up: &DeviceRows,
+    d_out: &DeviceRows,
+) -> Result<[DeviceRows<bf16>; 2]> {
+    let rows = |like: &DeviceRows| DeviceRows::uninitialised(device, like.rows(), like.width());
+    let (mut d_gate_up, mut out) = (rows(gate_up)?, rows(d_out)?);
+    let outputs = [d_gate_up.data_mut().into(), out.data_mut().into()];
+    launch_backward::<bf16>(device, activation, (gate_up, d_out), outputs)?;
+    Ok([d_gate_up, out])
+}
+
+fn launch_backward<T: RowElement>(
+    device: &CudaDevice,
+    activation: Activation,
+    (gate_up, d_out): (&DeviceRows, &DeviceRows),
+    [d_gate_up, out]: [Argument<'_>; 2],
+) -> Result {
     let extents = Extents("activate_backward");
     let [rows, width] = d_out.extents(extents, "the gradient of the output")?;
     gate_up.expect(extents, "gate and up", d_out.rows(), 2 * d_out.width())?;
-    let [threads, columns] = column_blocks(width);
-    let arguments = [gate_up.data_mut().into(), d_out.data_mut().into(), width.into(), kind(activation).into()];
-    device.launch("activate_backward", [rows, columns, 1], threads, &arguments)
+    let [threads, columns] = column_blocks(width.div_ceil(OF_THREAD));
+    let arguments = [gate_up.data().into(), d_out.data().into(), d_gate_up, out, width.into(), kind(activation).into()];
+    device.launch(&format!("activate_backward_{}", T::SUFFIX), [rows, columns, 1], threads, &arguments)
 }

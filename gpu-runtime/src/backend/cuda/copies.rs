@@ -7,7 +7,7 @@ use half::bf16;
 use super::error::Extents;
 use super::kernels::Argument;
 use super::rows::column_blocks;
-use super::{CudaDevice, DeviceRows, Result, Slice};
+use super::{CudaDevice, DeviceRows, Result, RowElement, Slice};
 
 /// Indices of rows as kernels take them, all below `limit`.
 fn indices(device: &CudaDevice, extents: Extents, rows: &[usize], limit: usize) -> Result<Slice<u32>> {
@@ -40,8 +40,13 @@ pub fn scatter(device: &CudaDevice, from: &DeviceRows, rows: &[usize], to: &mut 
     device.launch("scatter_rows", [count, columns, 1], threads, &arguments)
 }
 
-/// The first `width` elements of some rows.
-pub fn part_of_rows(device: &CudaDevice, from: &DeviceRows, rows: Range<usize>, width: usize) -> Result<DeviceRows> {
+/// The first `width` elements of some rows, in f32.
+pub fn part_of_rows<T: RowElement>(
+    device: &CudaDevice,
+    from: &DeviceRows<T>,
+    rows: Range<usize>,
+    width: usize,
+) -> Result<DeviceRows> {
     let extents = Extents("part of rows");
     extents.check(width <= from.width(), "the width", width, || format!("at most {}", from.width()))?;
     let at = from.data().address_of(rows.start * from.width()..rows.end * from.width())?;
@@ -49,7 +54,7 @@ pub fn part_of_rows(device: &CudaDevice, from: &DeviceRows, rows: Range<usize>, 
     let ([count, width], [_, stride]) = (to.extents(extents, "the rows")?, from.extents(extents, "the rows")?);
     let [threads, columns] = column_blocks(width);
     let arguments = [Argument::address(at), to.data_mut().into(), stride.into(), width.into()];
-    device.launch("part_of_rows", [count, columns, 1], threads, &arguments)?;
+    device.launch(&format!("part_of_rows_{}", T::SUFFIX), [count, columns, 1], threads, &arguments)?;
     Ok(to)
 }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::Result;
+use super::cubins::KernelCode;
 use super::driver::Driver;
+use super::fence::Fence;
 use super::kernels::{Argument, Kernels};
 use super::memory::{Arena, Element, Slice};
 use super::queue::Queue;
@@ -47,6 +49,11 @@ impl CudaDevice {
         self.queue.capability()
     }
 
+    /// Whether it runs cubins or PTX.
+    pub fn kernel_code(&self) -> &KernelCode {
+        self.kernels.code()
+    }
+
     /// Number of the device.
     pub fn ordinal(&self) -> i32 {
         self.queue.ordinal()
@@ -84,6 +91,16 @@ impl CudaDevice {
     /// Passes that were launched as one CUDA graph.
     pub fn launched_graphs(&self) -> u64 {
         self.queue.launched_graphs()
+    }
+
+    /// How often the host has waited for all work.
+    pub fn waits(&self) -> u64 {
+        self.queue.waits()
+    }
+
+    /// After all work that was asked for so far: [`Slice::read`] sees its results, and nothing later holds that up.
+    pub fn fence(&self) -> Result<Fence> {
+        Fence::new(&self.queue)
     }
 
     pub(super) fn queue(&self) -> &Arc<Queue> {

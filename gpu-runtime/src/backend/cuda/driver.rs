@@ -1,7 +1,8 @@
-//! Calls of the driver on one device and its stream.
+//! Calls of the driver on one device and its streams.
 #![allow(unsafe_code, reason = "the driver is C: handles are made and released here, and pointers are those of slices")]
 
 use std::ffi::{CString, c_int};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use cudarc::driver::DriverError;
@@ -14,12 +15,29 @@ use super::library::find_driver;
 use super::peers::{Peers, wait_for_peers};
 use super::{CudaError, Result};
 
-/// A device with its primary context and one stream, on which all work is in order.
+/// What drivers answer to machine code that is for other devices, or of a version that they do not know.
+const REFUSALS: [CUresult; 4] = [
+    CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU,
+    CUresult::CUDA_ERROR_INVALID_IMAGE,
+    CUresult::CUDA_ERROR_INVALID_SOURCE,
+    CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+];
+
+/// Largest copy from pageable memory that never waits for work on the device.
+const STAGED: usize = 64 << 10;
+
+/// A device with its primary context and one stream, on which all work is in order but for copies to files.
 pub(super) struct Driver {
     ordinal: i32,
     device: CUdevice,
     context: CUcontext,
     stream: CUstream,
+    /// Of copies to the host beside that work.
+    copies: CUstream,
+    /// On which graphs are captured: nothing runs there.
+    captures: CUstream,
+    /// How often the host waited for `stream`.
+    waits: AtomicU64,
     /// Compute capability.
     capability: (i32, i32),
     lost: OnceLock<String>,
@@ -39,6 +57,20 @@ pub(super) struct Function(pub(super) CUfunction);
 unsafe impl Send for Function {}
 // SAFETY: a handle, which nothing changes.
 unsafe impl Sync for Function {}
+
+/// Why machine code was not loaded.
+pub(super) enum CubinError {
+    /// It is not for the device, or too new for the driver, which may load PTX instead.
+    Refused(CudaError),
+    /// Any other error.
+    Failed(CudaError),
+}
+
+impl From<CudaError> for CubinError {
+    fn from(error: CudaError) -> Self {
+        Self::Failed(error)
+    }
+}
 
 /// A loaded module. It stays loaded until the context is released.
 #[derive(Clone, Copy)]
@@ -64,13 +96,18 @@ impl Driver {
             device,
             context,
             stream: stream::null(),
+            copies: stream::null(),
+            captures: stream::null(),
+            waits: AtomicU64::new(0),
             capability,
             lost: OnceLock::new(),
             peers: Mutex::default(),
         };
         opened.bind()?;
-        opened.stream = stream::create(stream::StreamKind::NonBlocking)
-            .map_err(|error| CudaError::driver("cuStreamCreate", error))?;
+        for stream in [&mut opened.stream, &mut opened.copies, &mut opened.captures] {
+            *stream = stream::create(stream::StreamKind::NonBlocking)
+                .map_err(|error| CudaError::driver("cuStreamCreate", error))?;
+        }
         Ok(opened)
     }
 
@@ -134,10 +171,16 @@ impl Driver {
         if peers.is_empty() {
             return Ok(());
         }
-        if let Some(message) = self.lost() {
-            return Err(CudaError::Collective { call: "a wait for the device", message });
-        }
+        self.check_ranks()?;
         wait_for_peers(&peers, || self.is_idle()).inspect_err(|error| self.lose(error))
+    }
+
+    /// An error where the device is lost to the ranks that wait for it: its work may never end.
+    pub(super) fn check_ranks(&self) -> Result {
+        match self.lost() {
+            Some(message) => Err(CudaError::Collective { call: "a wait for the device", message }),
+            None => Ok(()),
+        }
     }
 
     /// An error of a call: the driver's are final, as every further call returns them too.
@@ -155,6 +198,21 @@ impl Driver {
     /// The stream, for calls that queue work on it.
     pub(super) fn raw_stream(&self) -> CUstream {
         self.stream
+    }
+
+    /// The stream of copies to the host beside the work.
+    pub(super) fn copy_stream(&self) -> CUstream {
+        self.copies
+    }
+
+    /// The stream on which graphs are captured.
+    pub(super) fn capture_stream(&self) -> CUstream {
+        self.captures
+    }
+
+    /// How often the host waited for the work.
+    pub(super) fn waits(&self) -> u64 {
+        self.waits.load(Ordering::Relaxed)
     }
 
     /// Makes the context the calling thread's.
@@ -180,8 +238,11 @@ impl Driver {
         unsafe { result::free_async(address, self.stream) }.map_err(|error| self.failed("cuMemFreeAsync", error))
     }
 
-    /// Copies to the device; the source may change at once.
-    pub(super) fn issue_write(&self, to: u64, bytes: &[u8]) -> Result {
+    /// Copies to the device from pageable memory; the source may change at once.
+    pub(super) fn issue_pageable_write(&self, to: u64, bytes: &[u8]) -> Result {
+        if bytes.len() > STAGED {
+            self.settle()?;
+        }
         // SAFETY: the caller has that much memory there, of plain numbers. The driver reads pageable memory before it returns.
         unsafe { result::memcpy_htod_async(to, bytes, self.stream) }
             .map_err(|error| self.failed("cuMemcpyHtoDAsync", error))
@@ -207,8 +268,17 @@ impl Driver {
 
     /// Waits for what is queued.
     pub(super) fn wait_for_stream(&self) -> Result {
+        self.waits.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the stream is this value's.
         unsafe { stream::synchronize(self.stream) }.map_err(|error| self.failed("cuStreamSynchronize", error))
+    }
+
+    /// Waits for the end of all copies and all work, before what they use is released. A lost device has none.
+    pub(super) fn finish(&self) {
+        for stream in [self.copies, self.stream].into_iter().filter(|stream| !stream.is_null()) {
+            // SAFETY: the stream is this value's.
+            let _ = unsafe { stream::synchronize(stream) };
+        }
     }
 
     /// Loads PTX.
@@ -218,6 +288,25 @@ impl Driver {
         // SAFETY: PTX is text that ends with a zero.
         let module = unsafe { module::load_data(text.as_ptr().cast()) };
         module.map(Module).map_err(|error| self.failed(format!("cuModuleLoadData of {name}"), error))
+    }
+
+    /// Loads machine code. The device may be used further where the driver refuses it.
+    pub(super) fn load_cubin(&self, name: &str, cubin: &[u8]) -> Result<Module, CubinError> {
+        self.bind()?;
+        // An ELF file has words of eight bytes, which the driver may read where they are.
+        let mut words = vec![0_u64; cubin.len().div_ceil(size_of::<u64>())];
+        for (word, bytes) in words.iter_mut().zip(cubin.chunks(size_of::<u64>())) {
+            let mut whole = [0; size_of::<u64>()];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_ne_bytes(whole);
+        }
+        let call = format!("cuModuleLoadData of the cubin of {name}");
+        // SAFETY: an ELF file that ends where its header says.
+        match unsafe { module::load_data(words.as_ptr().cast()) } {
+            Ok(module) => Ok(Module(module)),
+            Err(error) if REFUSALS.contains(&error.0) => Err(CubinError::Refused(CudaError::driver(call, error))),
+            Err(error) => Err(self.failed(call, error).into()),
+        }
     }
 
     /// A kernel of a module.
@@ -231,13 +320,16 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        if self.bind().is_err() || self.stream.is_null() {
+        if self.bind().is_err() {
             return;
         }
-        // SAFETY: the stream and the context are this value's. A device that is lost has nothing to release.
+        let streams = [self.copies, self.stream, self.captures].into_iter().filter(|stream| !stream.is_null());
+        self.finish();
+        // SAFETY: streams and the context are this value's. A device that is lost has nothing to release.
         unsafe {
-            let _ = stream::synchronize(self.stream);
-            let _ = stream::destroy(self.stream);
+            for stream in streams {
+                let _ = stream::destroy(stream);
+            }
             let _ = primary_ctx::release(self.device);
         }
     }

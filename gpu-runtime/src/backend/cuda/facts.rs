@@ -36,7 +36,7 @@ pub struct DeviceRates {
     pub matmul_flops: f64,
     /// Bytes of the largest copy that was measured.
     pub copied: usize,
-    /// Bytes per second, from pageable memory.
+    /// Bytes per second, from pageable memory through page-locked memory.
     pub host_to_device: f64,
     /// Bytes per second that are read, and as many that are written.
     pub device: f64,

@@ -5,17 +5,15 @@
 //! waits for the device, a sequence ends. Was all of it known, its graph is launched; else what was held back is queued as it would
 //! have been at once, and the sequence is known from then on. So a graph never runs anything but what the ops of the pass asked for.
 //! Bytes that are copied to the device may differ from pass to pass: they go through page-locked memory, which the graph's copies read.
-#![allow(unsafe_code, reason = "graphs and page-locked memory are handles of the driver, made and released here")]
-
-use std::ffi::c_void;
-use std::ptr::NonNull;
+#![allow(unsafe_code, reason = "graphs are handles of the driver, made and released here")]
 
 use cudarc::driver::DriverError;
 use cudarc::driver::result::{self, graph, stream};
 use cudarc::driver::sys::{CUgraph, CUgraphExec, CUgraphInstantiate_flags, CUstreamCaptureMode};
 
 use super::Result;
-use super::driver::Driver;
+use super::page_locked::PageLocked;
+use super::transfers::Transfers;
 use super::work::Work;
 
 /// Fewer are launched one by one.
@@ -73,7 +71,7 @@ impl Graphs {
     }
 
     /// Queues work now or later.
-    pub(super) fn submit(&mut self, driver: &Driver, work: Work) -> Result {
+    pub(super) fn submit(&mut self, driver: &Transfers, work: Work) -> Result {
         match &mut self.mode {
             Mode::Direct => return work.issue(driver),
             Mode::Noted(noted) => {
@@ -100,7 +98,7 @@ impl Graphs {
     }
 
     /// Queues what was held back, because something else is about to be queued. The rest of the sequence is not known.
-    pub(super) fn interrupt(&mut self, driver: &Driver) -> Result {
+    pub(super) fn interrupt(&mut self, driver: &Transfers) -> Result {
         match std::mem::take(&mut self.mode) {
             Mode::Held(held, _) => issue_all(driver, &held),
             Mode::Direct | Mode::Noted(_) => Ok(()),
@@ -108,7 +106,7 @@ impl Graphs {
     }
 
     /// The host is about to wait: the sequence ends, and within a pass that `repeats` another one begins.
-    pub(super) fn wait(&mut self, driver: &Driver, repeats: bool) -> Result {
+    pub(super) fn wait(&mut self, driver: &Transfers, repeats: bool) -> Result {
         self.end(driver)?;
         if repeats {
             self.begin();
@@ -118,7 +116,7 @@ impl Graphs {
     }
 
     /// Ends the sequence: queues what was held back. Work that follows is queued at once.
-    pub(super) fn end(&mut self, driver: &Driver) -> Result {
+    pub(super) fn end(&mut self, driver: &Transfers) -> Result {
         match std::mem::take(&mut self.mode) {
             Mode::Direct => Ok(()),
             Mode::Noted(noted) => {
@@ -153,7 +151,7 @@ impl Graphs {
     }
 
     /// Launches the graph of a known sequence, which this work is; makes it first where there is none.
-    fn run_known(&mut self, driver: &Driver, index: usize, work: &[Work]) -> Result {
+    fn run_known(&mut self, driver: &Transfers, index: usize, work: &[Work]) -> Result {
         let (clock, waits) = (self.clock, self.waits);
         let Some(known) = self.known.get_mut(index) else { return issue_all(driver, work) };
         known.seen = clock;
@@ -184,7 +182,7 @@ impl Graphs {
     }
 }
 
-fn issue_all(driver: &Driver, work: &[Work]) -> Result {
+fn issue_all(driver: &Transfers, work: &[Work]) -> Result {
     work.iter().try_for_each(|work| work.issue(driver))
 }
 
@@ -202,10 +200,12 @@ unsafe impl Send for Graph {}
 
 impl Graph {
     /// Of work that is not run by this.
-    fn capture(driver: &Driver, work: &[Work]) -> Result<Self> {
+    fn capture(driver: &Transfers, work: &[Work]) -> Result<Self> {
         let staged = |work: &Work| if let Work::Write { room, .. } = work { *room } else { 0 };
-        let staging = PageLocked::zeros(driver, work.iter().map(staged).sum())?;
-        let stream = driver.raw_stream();
+        driver.bind()?;
+        let staging = PageLocked::zeros(work.iter().map(staged).sum()).map_err(|e| refused("cuMemHostAlloc", e))?;
+        // Not that of the work: what other threads queue meanwhile would be captured too.
+        let stream = driver.capture_stream();
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is the driver's own.
         unsafe { stream::begin_capture(stream, mode) }.map_err(|e| refused("cuStreamBeginCapture", e))?;
@@ -218,7 +218,7 @@ impl Graph {
                 unsafe { result::memcpy_htod_async(*to, from, stream) }.map_err(|e| refused("cuMemcpyHtoDAsync", e))
             }
             Work::Multiply(product) => product.issue(stream),
-            work => work.issue(driver),
+            work => work.issue_on(driver, stream),
         });
         // SAFETY: the capture was begun above. It has to end also where something in it failed.
         let graph = unsafe { stream::end_capture(stream) }.map_err(|e| refused("cuStreamEndCapture", e));
@@ -236,7 +236,7 @@ impl Graph {
     }
 
     /// Runs it with the bytes of this work, which is like that of its capture.
-    fn launch(&mut self, driver: &Driver, work: &[Work]) -> Result {
+    fn launch(&mut self, driver: &Transfers, work: &[Work]) -> Result {
         let mut at = 0;
         for work in work {
             if let Work::Write { room, bytes, .. } = work {
@@ -261,56 +261,4 @@ impl Drop for Graph {
 
 fn refused(call: &str, error: DriverError) -> super::CudaError {
     super::CudaError::driver(call, error)
-}
-
-/// Page-locked memory of the host.
-struct PageLocked {
-    /// `None` without a byte.
-    start: Option<NonNull<u8>>,
-    len: usize,
-}
-
-impl PageLocked {
-    fn zeros(driver: &Driver, len: usize) -> Result<Self> {
-        driver.bind()?;
-        if len == 0 {
-            return Ok(Self { start: None, len });
-        }
-        // SAFETY: released by `drop`.
-        let memory = unsafe { result::malloc_host(len, 0) }.map_err(|e| refused("cuMemHostAlloc", e))?;
-        let start = NonNull::new(memory.cast::<u8>());
-        if let Some(start) = start {
-            // SAFETY: the driver returned that many bytes.
-            unsafe { start.write_bytes(0, len) };
-        }
-        Ok(Self { len: start.map_or(0, |_| len), start })
-    }
-
-    /// Some of its bytes; none beyond its end.
-    fn part(&self, from: usize, len: usize) -> &[u8] {
-        let inside = from.checked_add(len).is_some_and(|end| end <= self.len);
-        match self.start.filter(|_| inside) {
-            // SAFETY: within the memory, which is initialised; nothing writes while the slice lives.
-            Some(start) => unsafe { std::slice::from_raw_parts(start.add(from).as_ptr(), len) },
-            None => &[],
-        }
-    }
-
-    /// Overwrites bytes from `at` on.
-    fn write(&mut self, at: usize, bytes: &[u8]) {
-        let inside = at.checked_add(bytes.len()).is_some_and(|end| end <= self.len);
-        if let Some(start) = self.start.filter(|_| inside) {
-            // SAFETY: within the memory, and `bytes` are elsewhere. The device reads it after the launch that follows.
-            unsafe { start.add(at).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
-        }
-    }
-}
-
-impl Drop for PageLocked {
-    fn drop(&mut self) {
-        if let Some(start) = self.start {
-            // SAFETY: the driver's memory, which only the graph of the same owner reads.
-            let _ = unsafe { result::free_host(start.as_ptr().cast::<c_void>()) };
-        }
-    }
 }

@@ -1,38 +1,15 @@
-//! The kernels: their PTX, and launches whose parameters are checked against it.
+//! The kernels: loaded as cubins or as PTX, and launches whose parameters are checked against the PTX.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
-use super::driver::{Driver, Function};
+use super::cubins::{Cubins, KernelCode, architecture};
+use super::driver::{CubinError, Driver, Function, Module};
 use super::memory::{Element, Slice};
 use super::queue::Queue;
+use super::sources::{SOURCES, Source};
 use super::work::Work;
 use super::{CudaError, Result};
-
-/// What `make kernels` compiled, by source.
-pub(super) const PTX: &[(&str, &str)] = &[
-    ("activation", include_str!("ptx/activation.ptx")),
-    ("attention", include_str!("ptx/attention.ptx")),
-    ("copies", include_str!("ptx/copies.ptx")),
-    ("bias", include_str!("ptx/bias.ptx")),
-    ("collective", include_str!("ptx/collective.ptx")),
-    ("combine", include_str!("ptx/combine.ptx")),
-    ("embedding", include_str!("ptx/embedding.ptx")),
-    ("head", include_str!("ptx/head.ptx")),
-    ("latent", include_str!("ptx/latent.ptx")),
-    ("lora", include_str!("ptx/lora.ptx")),
-    ("norm", include_str!("ptx/norm.ptx")),
-    ("optimizer", include_str!("ptx/optimizer.ptx")),
-    ("rotary", include_str!("ptx/rotary.ptx")),
-    ("routing", include_str!("ptx/routing.ptx")),
-    ("sampling", include_str!("ptx/sampling.ptx")),
-    ("scalar_head", include_str!("ptx/scalar_head.ptx")),
-    ("sinks", include_str!("ptx/sinks.ptx")),
-    ("tensor_attention", include_str!("ptx/tensor_attention.ptx")),
-    ("tensor_lora", include_str!("ptx/tensor_lora.ptx")),
-    ("tensor_outer", include_str!("ptx/tensor_outer.ptx")),
-    ("vocabulary", include_str!("ptx/vocabulary.ptx")),
-];
 
 /// What a parameter of a kernel is, after its declaration in PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,22 +81,47 @@ struct Kernel {
     parameters: Vec<Kind>,
 }
 
+type Named = BTreeMap<&'static str, Kernel>;
+
 /// All kernels, loaded.
-pub(super) struct Kernels(BTreeMap<&'static str, Kernel>);
+pub(super) struct Kernels {
+    named: Named,
+    code: KernelCode,
+}
 
 impl Kernels {
+    /// Loads the cubins for the device, or the PTX where there are none, or where the driver refuses one.
     pub(super) fn load(driver: &Driver) -> Result<Self> {
-        let mut kernels = BTreeMap::new();
-        for (source, ptx) in PTX {
-            #[cfg(not(test))]
-            let module = driver.load(source, ptx)?;
-            #[cfg(test)]
-            let module = driver.load(source, &super::tests::mutants::mutated(ptx))?;
-            for (name, parameters) in entries(ptx)? {
-                kernels.insert(name, Kernel { function: driver.function(module, name)?, parameters });
+        let (device, (major, minor)) = (driver.ordinal(), driver.capability());
+        let reason = match architecture((major, minor)) {
+            Some(architecture) => match load_each(driver, |source| load_cubin(driver, source, architecture.name)) {
+                Ok(named) => return Ok(Self { named, code: KernelCode::Cubin(architecture.name) }),
+                Err(CubinError::Failed(error)) => return Err(error),
+                Err(CubinError::Refused(error)) => {
+                    let reason = error.to_string();
+                    tracing::warn!(device, reason, "the driver refuses the cubins, and compiles the kernels' PTX");
+                    reason
+                }
+            },
+            None => {
+                let reason = format!("no cubin is for compute capability {major}.{minor}");
+                tracing::info!(device, reason, "the driver compiles the kernels' PTX");
+                reason
             }
-        }
-        Ok(Self(kernels))
+        };
+        let named = load_each(driver, |source| {
+            #[cfg(not(test))]
+            let ptx = source.ptx;
+            #[cfg(test)]
+            let ptx = &super::tests::mutants::mutated(source.ptx);
+            driver.load(source.name, ptx)
+        })?;
+        Ok(Self { named, code: KernelCode::Ptx(reason) })
+    }
+
+    /// What was loaded.
+    pub(super) fn code(&self) -> &KernelCode {
+        &self.code
     }
 
     /// Launches a kernel by name. A grid without a block does nothing.
@@ -132,7 +134,7 @@ impl Kernels {
         arguments: &[Argument<'_>],
     ) -> Result {
         let problem = |problem: String| CudaError::Kernel { name: name.to_owned(), problem };
-        let kernel = self.0.get(name).ok_or_else(|| problem("there is none of this name".to_owned()))?;
+        let kernel = self.named.get(name).ok_or_else(|| problem("there is none of this name".to_owned()))?;
         let found: Vec<Kind> = arguments.iter().map(|argument| argument.kind).collect();
         if found != kernel.parameters {
             return Err(problem(format!("its parameters are {:?}, not {found:?}", kernel.parameters)));
@@ -147,6 +149,30 @@ impl Kernels {
         let function = kernel.function;
         queue.push(Work::Launch { name: name.to_owned(), function, grid, threads, parameters })
     }
+}
+
+/// The kernels of all sources, each of which is a module.
+fn load_each<E: From<CudaError>>(
+    driver: &Driver,
+    load: impl Fn(&'static Source) -> Result<Module, E>,
+) -> Result<Named, E> {
+    let mut named = Named::new();
+    for source in SOURCES {
+        let module = load(source)?;
+        for (name, parameters) in entries(source.ptx)? {
+            named.insert(name, Kernel { function: driver.function(module, name)?, parameters });
+        }
+    }
+    Ok(named)
+}
+
+fn load_cubin(driver: &Driver, source: &Source, architecture: &str) -> Result<Module, CubinError> {
+    let cubins = Cubins::unpack(source.name, source.cubins)?;
+    let cubin = cubins.of(architecture).ok_or_else(|| CudaError::Kernel {
+        name: source.name.to_owned(),
+        problem: format!("no cubin for {architecture}"),
+    })?;
+    driver.load_cubin(source.name, cubin)
 }
 
 /// Blocks along y and z.

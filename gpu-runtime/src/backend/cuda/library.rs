@@ -19,6 +19,11 @@ const DRIVER: &[&str] = &[
     "cuDevicePrimaryCtxRetain",
     "cuDeviceTotalMem_v2",
     "cuDriverGetVersion",
+    "cuEventCreate",
+    "cuEventDestroy_v2",
+    "cuEventQuery",
+    "cuEventRecord",
+    "cuEventSynchronize",
     "cuGetErrorName",
     "cuGetErrorString",
     "cuGraphDestroy",
@@ -44,6 +49,7 @@ const DRIVER: &[&str] = &[
     "cuStreamEndCapture",
     "cuStreamQuery",
     "cuStreamSynchronize",
+    "cuStreamWaitEvent",
 ];
 
 /// What cuBLASLt must have.

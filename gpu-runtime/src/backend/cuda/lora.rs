@@ -7,7 +7,7 @@ use super::error::Extents;
 use super::kernels::Argument;
 use super::memory::Element;
 use super::rows::column_blocks;
-use super::{CudaDevice, DeviceRows, Result, RowElement, Slice};
+use super::{Addend, CudaDevice, DeviceRows, Result, RowElement, Slice};
 
 /// An adapter of a linear layer.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +95,8 @@ struct Size {
     /// Most outputs of a layer, and the columns that all of them need.
     outputs: u32,
     columns: u32,
+    /// Whether each of these columns is one of a layer's that has adapters.
+    all: bool,
 }
 
 impl<'a, T: RowElement> LoraTable<'a, T> {
@@ -128,12 +130,17 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
             }
             indices.push(own);
         }
+        let mut parts: Vec<_> = layers.iter().map(|of| (of.column, of.column + of.outputs)).collect();
+        parts.sort_unstable();
+        let adapted = layers.iter().all(|layer| !layer.adapters.is_empty());
+        let all = adapted && parts.iter().try_fold(0, |end, part| (part.0 == end).then_some(part.1)).is_some();
         let rows = extents.index("the number of rows", count)?;
         let same = indices.iter().all(|of| Some(of) == indices.first());
         let step = if same { 0 } else { rows };
         let indices = if same { indices.into_iter().next().unwrap_or_default() } else { indices.concat() };
         let [layers, each] = [extents.index("the layers", layers.len())?, extents.index("the adapters", each)?];
-        let size = Size { rows, layers, each, step, rank, inputs: extents.index("inputs", inputs)?, outputs, columns };
+        let size =
+            Size { rows, layers, each, step, rank, inputs: extents.index("inputs", inputs)?, outputs, columns, all };
         let (adapters, rows) = (device.upload(&packed)?, last.upload(device, indices)?);
         Ok(Self { adapters, packed, rows, size, referred: std::marker::PhantomData })
     }
@@ -150,13 +157,53 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
         };
         let packed: Vec<Packed> = self.packed.iter().map(part).collect();
         let (adapters, rows) = (device.upload(&packed)?, self.rows.clone());
-        let size = Size { outputs: count, columns: column.saturating_add(count), ..self.size };
+        let size = Size {
+            outputs: count,
+            columns: column.saturating_add(count),
+            all: self.size.all && column == 0,
+            ..self.size
+        };
         Ok(Self { adapters, packed, rows, size, referred: std::marker::PhantomData })
     }
 
     /// The largest rank: the width of what [`Self::shrink`] returns.
     pub fn rank(&self) -> usize {
         self.size.rank as usize
+    }
+
+    /// Whether [`Self::expand`] writes all of these many columns: rows of outputs may then have anything in them before.
+    pub fn writes(&self, columns: usize) -> bool {
+        Self::TENSOR && self.size.all && self.size.columns as usize == columns
+    }
+
+    /// The same of [`Self::expand_backward`] and all inputs.
+    pub fn writes_inputs(&self) -> bool {
+        Self::TENSOR
+    }
+
+    /// What kernels on tensor cores add to, of as many rows as `out` has: the address, 0 for nothing.
+    fn addend(&self, extents: Extents, addend: Addend<'_>, out: &DeviceRows) -> Result<Argument<'static>> {
+        match addend {
+            Addend::None => Ok(Argument::null()),
+            Addend::Output => Ok(Argument::address(out.data().address())),
+            Addend::Rows(added) => {
+                extents.equal("the width of what is added", added.width(), out.width())?;
+                Ok(Argument::address(added.data().address_of(0..self.size.rows as usize * out.width())?))
+            }
+        }
+    }
+
+    /// The same where kernels add to the output: it gets what they add to.
+    fn prepare(&self, extents: Extents, addend: Addend<'_>, out: &mut DeviceRows) -> Result {
+        let length = self.size.rows as usize * out.width();
+        match addend {
+            Addend::None => out.data_mut().clear(),
+            Addend::Output => Ok(()),
+            Addend::Rows(added) => {
+                extents.equal("the width of what is added", added.width(), out.width())?;
+                out.data_mut().copy_from(0, added.data(), 0..length)
+            }
+        }
     }
 
     /// Whether kernels run on tensor cores.
@@ -166,17 +213,17 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
         let Size { rows, each, step, .. } = self.size;
         let table = [(&self.adapters).into(), (&*self.rows).into(), rows.into(), each.into(), step.into()];
         let rest: Vec<Argument<'_>> = of.rest.iter().map(|number| (*number).into()).collect();
-        let arguments = [&[of.input], &table[..], &[of.output], &rest[..]].concat();
+        let arguments = [&[of.input], &table[..], &of.addend[..], &[of.output], &rest[..]].concat();
         let name = format!("{}lora_{name}", if Self::TENSOR { "tensor_" } else { "" });
         device.launch(&name, grid, threads, &arguments)
     }
 
     /// Rows for what adapters make of all layers' rows, and the check of those that they read.
-    fn narrow(&self, device: &CudaDevice) -> Result<DeviceRows> {
+    fn narrow<U: RowElement>(&self, device: &CudaDevice) -> Result<DeviceRows<U>> {
         DeviceRows::uninitialised(device, self.size.rows as usize * self.size.layers as usize, self.rank())
     }
 
-    fn expect_narrow(&self, extents: Extents, z: &DeviceRows) -> Result {
+    fn expect_narrow(&self, extents: Extents, z: &DeviceRows<T>) -> Result {
         let rows = self.size.rows as usize * self.size.layers as usize;
         z.expect(extents, "the rows of ranks", rows, self.rank()).map(|_| ())
     }
@@ -189,59 +236,98 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
         Ok(rows.extents(extents, "the rows of outputs")?[1])
     }
 
-    /// `z = scale · (x Aᵀ)` of one layer after the other, `[layers · rows, rank]`, unrounded; zeros beyond a row's rank. On tensor
-    /// cores the inputs are cut into at most 16 parts, as their number decides, whose sums are added in order.
-    pub fn shrink(&self, device: &CudaDevice, x: &DeviceRows<T>) -> Result<DeviceRows> {
+    /// `z = scale · (x Aᵀ)` of one layer after the other, `[layers · rows, rank]`; zeros beyond a row's rank. On tensor cores the inputs
+    /// are cut into at most 16 parts, as their number decides, whose sums are added in order.
+    pub fn shrink(&self, device: &CudaDevice, x: &DeviceRows<T>) -> Result<DeviceRows<T>> {
+        self.shrink_to(device, x)
+    }
+
+    /// As [`Self::shrink`], unrounded.
+    pub fn shrink_unrounded(&self, device: &CudaDevice, x: &DeviceRows<T>) -> Result<DeviceRows> {
+        self.shrink_to(device, x)
+    }
+
+    /// Of kernels that write results in f32 or rounded, the last parameter.
+    fn numbers<U: RowElement>(first: u32, rank: u32) -> Vec<u32> {
+        if Self::TENSOR { vec![first, rank, u32::from(size_of::<U>() == size_of::<f32>())] } else { vec![first, rank] }
+    }
+
+    fn shrink_to<U: RowElement>(&self, device: &CudaDevice, x: &DeviceRows<T>) -> Result<DeviceRows<U>> {
         let Size { rows, layers, rank, inputs, .. } = self.size;
         x.expect(Extents("lora shrink"), "the input", rows as usize, inputs as usize)?;
-        let mut z = self.narrow(device)?;
-        let of = Call { input: x.data().into(), output: z.data_mut().into(), rest: &[inputs, rank] };
+        let mut z = self.narrow::<U>(device)?;
+        let rest = &Self::numbers::<U>(inputs, rank);
+        let of = Call { input: x.data().into(), addend: Vec::new(), output: z.data_mut().into(), rest };
         if !Self::TENSOR {
             self.launch(device, "shrink", [rows, rank.div_ceil(8), layers], 256, of)?;
         } else if rows <= FEW_ROWS {
-            self.launch(device, "shrink_few", [rows.div_ceil(16), rank.div_ceil(8), layers], 512, of)?;
+            self.launch(device, "shrink_few", [rows.div_ceil(8), rank.div_ceil(8), layers], 512, of)?;
         } else {
             self.launch(device, "shrink", [rows.div_ceil(ROWS), rank.div_ceil(32), layers], THREADS, of)?;
         }
         Ok(z)
     }
 
-    /// `out[.., columns] += z Bᵀ` for each layer, z rounded to `T`. Along the rank in sequence: in f32 from the old value on, on tensor
-    /// cores from zero, and the sum is added.
-    pub fn expand(&self, device: &CudaDevice, z: &DeviceRows, out: &mut DeviceRows) -> Result {
+    /// `out[.., columns] = addend + z Bᵀ` for each layer. Along the rank in sequence: in f32 from the addend on, on
+    /// tensor cores from zero, and the sum is added. Rows without an adapter get the addend.
+    pub fn expand(&self, device: &CudaDevice, z: &DeviceRows<T>, addend: Addend<'_>, out: &mut DeviceRows) -> Result {
         let (extents, Size { rows, layers, rank, outputs, .. }) = (Extents("lora expand"), self.size);
         self.expect_narrow(extents, z)?;
         let stride = self.stride(extents, out)?;
-        let of = Call { input: z.data().into(), output: out.data_mut().into(), rest: &[rank, stride] };
         if Self::TENSOR {
+            let addend = vec![self.addend(extents, addend, out)?];
+            let of = Call { input: z.data().into(), addend, output: out.data_mut().into(), rest: &[rank, stride] };
             return self.launch(device, "expand", [rows.div_ceil(ROWS), outputs.div_ceil(128), layers], THREADS, of);
         }
+        self.prepare(extents, addend, out)?;
+        let of =
+            Call { input: z.data().into(), addend: Vec::new(), output: out.data_mut().into(), rest: &[rank, stride] };
         let [threads, blocks] = column_blocks(outputs);
         self.launch(device, "expand", [rows, blocks, layers], threads, of)
     }
 
-    /// `dz = scale · (dy[.., columns] B)` of one layer after the other, `[layers · rows, rank]`, unrounded; zeros beyond a row's rank.
-    /// On tensor cores outputs are cut into parts as [`Self::shrink`] does with inputs.
-    pub fn shrink_backward(&self, device: &CudaDevice, dy: &DeviceRows<T>) -> Result<DeviceRows> {
+    /// `dz = scale · (dy[.., columns] B)` of one layer after the other, `[layers · rows, rank]`; zeros beyond a row's rank. On tensor
+    /// cores outputs are cut into parts as [`Self::shrink`] does with inputs.
+    pub fn shrink_backward(&self, device: &CudaDevice, dy: &DeviceRows<T>) -> Result<DeviceRows<T>> {
+        self.shrink_backward_to(device, dy)
+    }
+
+    /// As [`Self::shrink_backward`], unrounded.
+    pub fn shrink_backward_unrounded(&self, device: &CudaDevice, dy: &DeviceRows<T>) -> Result<DeviceRows> {
+        self.shrink_backward_to(device, dy)
+    }
+
+    fn shrink_backward_to<U: RowElement>(&self, device: &CudaDevice, dy: &DeviceRows<T>) -> Result<DeviceRows<U>> {
         let Size { rows, layers, rank, .. } = self.size;
         let stride = self.stride(Extents("lora shrink, backward"), dy)?;
-        let mut dz = self.narrow(device)?;
-        let of = Call { input: dy.data().into(), output: dz.data_mut().into(), rest: &[stride, rank] };
+        let mut dz = self.narrow::<U>(device)?;
+        let rest = &Self::numbers::<U>(stride, rank);
+        let of = Call { input: dy.data().into(), addend: Vec::new(), output: dz.data_mut().into(), rest };
         let [tile, threads] = if Self::TENSOR { [ROWS, THREADS] } else { [1, 256] };
         self.launch(device, "shrink_backward", [rows.div_ceil(tile), rank.div_ceil(32), layers], threads, of)?;
         Ok(dz)
     }
 
-    /// `dx += Σ dz A` over the layers in order, dz rounded to `T`. Along the rank in sequence: in f32 from the old value on, on tensor
-    /// cores from zero for each layer, and the sum of the layers' sums is added.
-    pub fn expand_backward(&self, device: &CudaDevice, dz: &DeviceRows, dx: &mut DeviceRows) -> Result {
+    /// `dx = addend + Σ dz A` over the layers in order. Along the rank in sequence: in f32 from the addend on, on
+    /// tensor cores from zero for each layer, and the sum of the layers' sums is added.
+    pub fn expand_backward(
+        &self,
+        device: &CudaDevice,
+        dz: &DeviceRows<T>,
+        addend: Addend<'_>,
+        dx: &mut DeviceRows,
+    ) -> Result {
         let (extents, Size { rows, layers, rank, inputs, .. }) = (Extents("lora expand, backward"), self.size);
         self.expect_narrow(extents, dz)?;
         dx.expect(extents, "the gradient of the input", rows as usize, inputs as usize)?;
-        let of = Call { input: dz.data().into(), output: dx.data_mut().into(), rest: &[layers, rank, inputs] };
+        let rest = &[layers, rank, inputs];
         if Self::TENSOR {
+            let addend = vec![self.addend(extents, addend, dx)?];
+            let of = Call { input: dz.data().into(), addend, output: dx.data_mut().into(), rest };
             return self.launch(device, "expand_backward", [rows.div_ceil(ROWS), inputs.div_ceil(64), 1], THREADS, of);
         }
+        self.prepare(extents, addend, dx)?;
+        let of = Call { input: dz.data().into(), addend: Vec::new(), output: dx.data_mut().into(), rest };
         let [threads, blocks] = column_blocks(inputs);
         self.launch(device, "expand_backward", [rows, blocks, 1], threads, of)
     }
@@ -250,6 +336,8 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
 /// What a launch has beside the table.
 struct Call<'c> {
     input: Argument<'c>,
+    /// What is added, of kernels that take it.
+    addend: Vec<Argument<'c>>,
     output: Argument<'c>,
     rest: &'c [u32],
 }

@@ -14,7 +14,7 @@ use super::library::find_matmul;
 use super::product::{Call, MatmulPlan, Product, WeightSide};
 use super::queue::Queue;
 use super::work::Work;
-use super::{CudaDevice, CudaError, DeviceRows, Result, RowElement};
+use super::{Addend, CudaDevice, CudaError, DeviceRows, Result, RowElement};
 
 /// Element types that weights may have.
 trait Typed {
@@ -85,17 +85,19 @@ impl Matmul {
         let extents = Extents("matmul");
         let to = if plan.side == WeightSide::Inputs { plan.extents.0 } else { plan.extents.1 };
         out.expect(extents, "the output", rows.rows(), to)?;
-        self.run_columns(plan, rows, weight, (out, 0), accumulate)
+        let addend = if accumulate { Addend::Output } else { Addend::None };
+        self.run_columns(plan, rows, weight, (out, 0), addend)
     }
 
-    /// As [`Self::run`], for the columns of `out` from a first one on, and its first rows: as many as `rows` has.
+    /// As [`Self::run`], for the columns of `out` from a first one on, and its first rows: as many as `rows` has. Of rows that are added
+    /// they are the same ones.
     pub fn run_columns<T: RowElement>(
         &self,
         plan: &MatmulPlan,
         rows: &DeviceRows<T>,
         (weight, of_weight): (&DeviceRows<T>, Range<usize>),
         (out, first_column): (&mut DeviceRows, usize),
-        accumulate: bool,
+        addend: Addend<'_>,
     ) -> Result {
         let extents = Extents("matmul");
         let (outputs, inputs) = plan.extents;
@@ -116,9 +118,18 @@ impl Matmul {
             return Ok(());
         }
         let weight = weight.data().address_of(of_weight.start * inputs..of_weight.end * inputs)?;
-        let to = out.data().address_of(first_column..(rows.rows() - 1) * stride + end)?;
+        let columns = first_column..(rows.rows() - 1) * stride + end;
+        let to = out.data().address_of(columns.clone())?;
+        let addend = match addend {
+            Addend::None => None,
+            Addend::Output => Some(to),
+            Addend::Rows(added) => {
+                extents.equal("the width of what is added", added.width(), stride)?;
+                Some(added.data().address_of(columns)?)
+            }
+        };
         let (plan, count) = (*plan, (rows.rows(), stride));
-        let product = Product { handle: self.handle, plan, count, weight, rows: rows.data().address(), to, accumulate };
+        let product = Product { handle: self.handle, plan, count, weight, rows: rows.data().address(), addend, to };
         self.queue.push(Work::Multiply(product))
     }
 }

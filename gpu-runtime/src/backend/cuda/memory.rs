@@ -3,14 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::io;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use half::bf16;
-
+pub(super) use super::element::Element;
 use super::error::Extents;
+use super::fence::Fence;
 use super::queue::Queue;
+use super::reads::Part;
 use super::work::Work;
 use super::{CudaError, Result};
 use crate::backend::BufferBytes;
@@ -145,16 +147,6 @@ fn capacity(bytes: usize) -> usize {
     bytes.next_multiple_of(GRANULE.max(bytes.next_power_of_two() / 16))
 }
 
-/// A number, or a plain struct of them without padding, that has the same layout on the host and on the device. Other crates can't name
-/// it: bytes of its values are copied as they are.
-pub trait Element: Copy + Default + Send + Sync + 'static {}
-
-impl Element for f32 {}
-impl Element for f64 {}
-impl Element for u32 {}
-impl Element for u64 {}
-impl Element for bf16 {}
-
 /// Elements on the device. Its memory goes back to the arena when it is dropped.
 pub struct Slice<T: Element> {
     arena: Arc<Arena>,
@@ -216,6 +208,24 @@ impl<T: Element> Slice<T> {
         if !values.is_empty() {
             self.arena.queue.copy_out(&mut values, from)?;
         }
+        Ok(values)
+    }
+
+    /// Calls `each` with the elements, part after part, as they were at a fence, and ends with its error. Waits for nothing that was
+    /// asked for later, and holds none of it up: it runs beside. The elements must not have been written since the fence.
+    pub fn read(&self, fence: &Fence, each: &mut Part<'_, T>) -> Result<io::Result<()>> {
+        if self.is_empty() { Ok(Ok(())) } else { self.arena.queue.read(fence.event(), (self.address, self.len), each) }
+    }
+
+    /// The elements as [`Self::read`] has them.
+    pub fn to_host_after(&self, fence: &Fence) -> Result<Vec<T>> {
+        let mut values = Vec::with_capacity(self.len);
+        let mut add = |part: &[T]| {
+            values.extend_from_slice(part);
+            Ok(())
+        };
+        // `add` has no error.
+        self.read(fence, &mut add)?.unwrap_or_default();
         Ok(values)
     }
 

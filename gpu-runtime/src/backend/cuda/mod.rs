@@ -5,10 +5,13 @@
 //! gets a [`CudaError`]. Ops do not panic: extents that do not fit together are errors, before anything is launched. [`Cuda`] makes
 //! panics of them, as the trait says.
 //!
-//! - `driver.rs`: calls of the driver on one device and one stream. All ops run on it, in the order in which they are called.
+//! - `driver.rs`: calls of the driver on one device. All ops run on one stream, in the order in which they are called; `reads.rs`: copies
+//!   to the host on another one, which `event.rs` and `fence.rs` order after it; `uploads.rs`: copies to the device; `page_locked.rs`:
+//!   their memory, which `transfers.rs` has.
 //! - `memory.rs`: an [`Arena`] of device memory and typed [`Slice`]s of it.
 //! - `queue.rs`: work on that stream, which `work.rs` describes; `graphs.rs`: CUDA graphs for passes that repeat.
-//! - `kernels.rs`: PTX, as `make kernels` compiles it from `kernels/`, and checked launches.
+//! - `sources.rs`: PTX and machine code, as `make kernels` compiles them from `kernels/`; `cubins.rs`: which machine code a device runs;
+//!   `kernels.rs`: all of it loaded, and checked launches.
 //! - `device.rs`: a [`CudaDevice`] joins these; `rows.rs`: rows on it; `facts.rs`: its libraries and its rates.
 //! - `backend/`: the implementation of the trait.
 //! - The other files: ops, each with its gradient. Contracts are those of the ops of [`Backend`](super::Backend) with these names.
@@ -21,11 +24,15 @@ mod backend;
 mod bias;
 mod combine;
 mod copies;
+mod cubins;
 mod device;
 mod driver;
+mod element;
 mod embedding;
 mod error;
+mod event;
 mod facts;
+mod fence;
 mod graphs;
 mod head;
 mod kernels;
@@ -39,36 +46,43 @@ mod nccl;
 mod norm;
 mod optimizer;
 mod outer;
+mod page_locked;
 mod peers;
 mod product;
 mod queue;
 mod ranks;
+mod reads;
 mod rotary;
 mod routing;
 mod rows;
 mod sampling;
 mod scalar_head;
 mod sinks;
+mod sources;
 mod squares;
 mod tensor_attention;
+mod transfers;
+mod uploads;
 mod vocabulary;
 mod work;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use activation::{activate, activate_backward};
+pub use activation::{activate, activate_backward, activate_backward_rounded};
 pub use attention::{DeviceAttention, DeviceKvPool, DeviceSpans, attention, attention_backward, kv_write};
 pub use attention_tiles::has_tensor_attention;
 pub use backend::Cuda;
 pub use bias::{add_bias, bias_backward};
 pub use combine::{combine, combine_backward};
 pub use copies::{gather, part_of_rows, round_bf16, scatter, shift};
+pub use cubins::KernelCode;
 pub use device::CudaDevice;
 pub use embedding::{embed, embed_backward};
 pub use error::CudaError;
 pub use facts::{DeviceRates, measure_rates, open_libraries};
-pub use head::{DeviceLogSums, DeviceTargets, Head, LogitChunk, head_backward, logit_gradient, target_logprobs};
+pub use fence::Fence;
+pub use head::{DeviceLogSums, DeviceTargets, LogitChunk, logit_gradient};
 pub use latent::{
     DeviceLatentRotation, add_rows, columns, head_values, join_columns, join_heads, pad_values, split_heads,
 };
@@ -79,18 +93,18 @@ pub use memory::{Arena, Slice};
 pub use nccl::{Nccl, NcclId};
 pub use norm::{DeviceNorm, add_norm, norm, norm_backward};
 pub use optimizer::{DeviceStep, adamw};
-pub use outer::{OuterProducts, OuterSide};
+pub use outer::{OuterProducts, OuterRows, OuterSide};
 pub use product::{MatmulPlan, WeightSide};
 pub use ranks::DeviceRanks;
-pub use rotary::{DeviceRotation, HeadNorms, rotate, rotate_backward};
+pub use rotary::{DeviceRotation, HeadNorms, rotate, rotate_backward, rotate_backward_rounded};
 pub use routing::{route, route_backward};
-pub use rows::{DeviceRows, RowElement};
+pub use rows::{Addend, DeviceRows, RowElement};
 pub use sampling::{DeviceLogits, DeviceRequest, SampleCounter, Sampled, sample, uniforms};
 pub use scalar_head::{DeviceScalarHead, scalar_head, scalar_head_backward};
 pub use sinks::{add_sinks, sinks_backward};
-pub use squares::{add, squared_norms};
+pub use squares::{add, add_part, squared_norms};
 pub use tensor_attention::{tensor_attention, tensor_attention_backward};
 pub use vocabulary::{join_logits, spread};
 
 /// Result of calls of this module.
-pub type Result<T = ()> = std::result::Result<T, CudaError>;
+pub type Result<T = (), E = CudaError> = std::result::Result<T, E>;

@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "NCCL is C: functions are looked up and called here, with addresses of slices")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use libloading::Library;
@@ -65,8 +66,8 @@ functions! {
 /// The opened library.
 pub struct Nccl {
     functions: Functions,
-    /// Functions are there while it is.
-    _library: Library,
+    /// Functions are there while it is. It stays loaded, since threads of its own may end later than communicators.
+    _library: ManuallyDrop<Library>,
 }
 
 /// Where the elements of a message are, their number, and the other rank.
@@ -82,7 +83,7 @@ impl Nccl {
         // SAFETY: NCCL's initialisers are meant to run in any process.
         let library = NAMES.iter().find_map(|name| unsafe { Library::new(*name) }.ok());
         let library = library.ok_or(CudaError::NoLibrary { library: "libnccl.so.2", purpose: "NCCL" })?;
-        Ok(Arc::new(Self { functions: Functions::find(&library)?, _library: library }))
+        Ok(Arc::new(Self { functions: Functions::find(&library)?, _library: ManuallyDrop::new(library) }))
     }
 
     /// Its version, such as 22703 for 2.27.3.

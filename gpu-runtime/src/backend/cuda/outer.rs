@@ -2,15 +2,38 @@
 
 use std::ops::Range;
 
+use half::bf16;
+
 use super::error::Extents;
 use super::memory::Element;
-use super::{CudaDevice, DeviceRows, Result, Slice};
+use super::{CudaDevice, DeviceRows, Result, RowElement, Slice};
+
+/// Rows that products are of.
+#[derive(Clone, Copy, Debug)]
+pub enum OuterRows<'a> {
+    /// In f32.
+    F32(&'a DeviceRows),
+    /// In bf16.
+    Bf16(&'a DeviceRows<bf16>),
+}
+
+impl<'a> From<&'a DeviceRows> for OuterRows<'a> {
+    fn from(rows: &'a DeviceRows) -> Self {
+        Self::F32(rows)
+    }
+}
+
+impl<'a> From<&'a DeviceRows<bf16>> for OuterRows<'a> {
+    fn from(rows: &'a DeviceRows<bf16>) -> Self {
+        Self::Bf16(rows)
+    }
+}
 
 /// Columns of some rows: a side of the products.
 #[derive(Clone, Copy, Debug)]
 pub struct OuterSide<'a> {
     /// Rows that have the columns.
-    pub rows: &'a DeviceRows,
+    pub rows: OuterRows<'a>,
     /// The row that counts as the first one.
     pub first_row: usize,
     /// The first column.
@@ -21,20 +44,34 @@ pub struct OuterSide<'a> {
 
 impl<'a> OuterSide<'a> {
     /// Columns from `column` on of all rows.
-    pub fn new(rows: &'a DeviceRows, column: usize, count: usize) -> Self {
-        Self { rows, first_row: 0, column, count }
+    pub fn new(rows: impl Into<OuterRows<'a>>, column: usize, count: usize) -> Self {
+        Self { rows: rows.into(), first_row: 0, column, count }
     }
 
     /// Its address, the elements of a row, and its columns, if it has rows before `end`.
     fn packed(&self, extents: Extents, end: usize) -> Result<(u64, [u32; 2])> {
+        match self.rows {
+            OuterRows::F32(rows) => self.packed_of(rows, extents, end),
+            OuterRows::Bf16(rows) => self.packed_of(rows, extents, end),
+        }
+    }
+
+    fn packed_of<T: RowElement>(&self, rows: &DeviceRows<T>, extents: Extents, end: usize) -> Result<(u64, [u32; 2])> {
         let last = self.column.saturating_add(self.count);
-        extents
-            .check(last <= self.rows.width(), "the last column", last, || format!("at most {}", self.rows.width()))?;
+        extents.check(last <= rows.width(), "the last column", last, || format!("at most {}", rows.width()))?;
         let last = self.first_row.saturating_add(end);
-        extents.check(last <= self.rows.rows(), "the last row", last, || format!("at most {}", self.rows.rows()))?;
-        let (data, first) = (self.rows.data(), self.first_row * self.rows.width() + self.column);
+        extents.check(last <= rows.rows(), "the last row", last, || format!("at most {}", rows.rows()))?;
+        let (data, first) = (rows.data(), self.first_row * rows.width() + self.column);
         let address = data.address_of(first.min(data.len())..data.len())?;
-        Ok((address, [extents.index("a row", self.rows.width())?, extents.index("a column", self.count)?]))
+        Ok((address, [extents.index("a row", rows.width())?, extents.index("a column", self.count)?]))
+    }
+
+    /// Bytes of an element.
+    fn bytes(&self) -> usize {
+        match self.rows {
+            OuterRows::F32(_) => size_of::<f32>(),
+            OuterRows::Bf16(_) => size_of::<bf16>(),
+        }
     }
 }
 
@@ -69,6 +106,8 @@ impl Element for Piece {}
 pub struct OuterProducts {
     packed: Vec<Packed>,
     pieces: Vec<Piece>,
+    /// Of an element of all sides; 0 without one.
+    bytes: usize,
 }
 
 impl OuterProducts {
@@ -78,7 +117,7 @@ impl OuterProducts {
     }
 
     /// `gradient[m, n] += Σ left[row, m] · right[row, n]` over the rows of `sequences`; `[left, right]` elements of `gradient` from
-    /// `first` on are the gradient.
+    /// `first` on are the gradient. All sides are of one type.
     pub fn push(
         &mut self,
         gradient: &mut Slice<f32>,
@@ -87,6 +126,11 @@ impl OuterProducts {
         sequences: &[Range<usize>],
     ) -> Result {
         let extents = Extents("gradients of weights");
+        let bytes = if self.packed.is_empty() { left.bytes() } else { self.bytes };
+        for side in [left, right] {
+            extents.equal("the bytes of an element", side.bytes(), bytes)?;
+        }
+        self.bytes = bytes;
         let end = sequences.iter().map(|rows| rows.end).max().unwrap_or(0);
         let (out, first_piece) = (gradient.address_of(first..first + left.count * right.count)?, self.pieces.len());
         let ((left, [left_stride, m]), (right, [right_stride, n])) =
@@ -102,10 +146,13 @@ impl OuterProducts {
         Ok(())
     }
 
-    /// Adds all of them: in f32, rows one by one; or with `tensor`, on tensor cores, both sides rounded to bf16, a sequence's rows in
-    /// groups of 16 in an order that their number decides, and sequences in order.
-    pub fn launch(mut self, device: &CudaDevice, tensor: bool) -> Result {
-        let extents = Extents("gradients of weights");
+    /// Adds all of them: rows one by one; or where sides are bf16, on tensor cores, a sequence's rows in groups of 16 in an order that their
+    /// number decides, and sequences in order.
+    pub fn launch(mut self, device: &CudaDevice) -> Result {
+        if self.packed.is_empty() {
+            return Ok(());
+        }
+        let (extents, tensor) = (Extents("gradients of weights"), self.bytes == size_of::<bf16>());
         if tensor {
             self.packed.iter_mut().for_each(Packed::with_fewer_columns_left);
         }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::{CudaError, Result};
 
-/// How long work on a device waits for other ranks.
-const LIMIT: Duration = Duration::from_secs(600);
+/// How long a wait for a device with other ranks lasts at most, unless it is configured: longer than any pass takes.
+pub(super) const LIMIT: Duration = Duration::from_secs(120);
 
 /// How long [`wait_for_peers`] sleeps between two looks at the device, and how often it asks for other ranks.
 const PAUSE: Duration = Duration::from_micros(50);
@@ -20,6 +20,12 @@ pub(super) trait Peers: Send + Sync {
     /// Whether they are known to have ended otherwise.
     fn lost(&self) -> Result;
 
+    /// How long a wait for the device lasts at most.
+    fn limit(&self) -> Duration;
+
+    /// What was started last, for errors.
+    fn last(&self) -> &'static str;
+
     /// Tells them that this rank cannot go on.
     fn leave(&self, reason: &str);
 }
@@ -27,6 +33,7 @@ pub(super) trait Peers: Send + Sync {
 /// Waits until a device is idle, or until it never will be because a rank is missing.
 pub(super) fn wait_for_peers(peers: &[Arc<dyn Peers>], is_idle: impl Fn() -> Result<bool>) -> Result {
     let (began, mut asked) = (Instant::now(), Instant::now());
+    let limit = peers.iter().map(|peers| peers.limit()).min().unwrap_or(LIMIT);
     loop {
         let idle = is_idle();
         // What a kernel reads after a failed collective was never written: the cause comes first.
@@ -38,9 +45,10 @@ pub(super) fn wait_for_peers(peers: &[Arc<dyn Peers>], is_idle: impl Fn() -> Res
             peers.iter().try_for_each(|peers| peers.lost())?;
             asked = Instant::now();
         }
-        if began.elapsed() > LIMIT {
-            let message = format!("not done after {} s: a rank is missing", LIMIT.as_secs());
-            return Err(CudaError::Collective { call: "a collective", message });
+        if began.elapsed() > limit {
+            let call = peers.first().map_or("a collective", |peers| peers.last());
+            let message = format!("not done after {} s: a rank is missing", limit.as_secs_f64());
+            return Err(CudaError::Collective { call, message });
         }
         std::thread::sleep(PAUSE);
     }

@@ -41,8 +41,9 @@ pub(super) struct Product {
     pub(super) count: (usize, usize),
     pub(super) weight: u64,
     pub(super) rows: u64,
+    /// What is added, with rows as far apart as those of the output.
+    pub(super) addend: Option<u64>,
     pub(super) to: u64,
-    pub(super) accumulate: bool,
 }
 
 // SAFETY: NVIDIA documents a handle of cuBLASLt as usable by several threads.
@@ -53,7 +54,7 @@ impl PartialEq for Product {
         let of = |product: &Self| {
             let MatmulPlan { extents, side, element, algorithm } = product.plan;
             let plan = (extents, side, element, algorithm.data);
-            (product.handle, plan, product.count, product.weight, product.rows, product.to, product.accumulate)
+            (product.handle, plan, product.count, product.weight, product.rows, product.addend, product.to)
         };
         of(self) == of(other)
     }
@@ -62,17 +63,17 @@ impl PartialEq for Product {
 impl Product {
     /// Queues it.
     pub(super) fn issue(&self, stream: CUstream) -> Result {
-        let Self { handle, plan, count, weight, rows, to, accumulate } = self;
+        let Self { handle, plan, count, weight, rows, addend, to } = self;
         let call = Call::new(plan.extents, plan.side, plan.element, *count)?;
-        let (one, beta) = (1f32, f32::from(u8::from(*accumulate)));
+        let (one, beta) = (1f32, f32::from(u8::from(addend.is_some())));
         let [one, beta] = [&raw const one, &raw const beta].map(<*const f32>::cast::<c_void>);
-        let [w, x, y] = [*weight, *rows, *to].map(|address| address as *mut c_void);
+        let [w, x, before, y] = [*weight, *rows, addend.unwrap_or(*to), *to].map(|address| address as *mut c_void);
         // SAFETY: layouts are those of the slices, which [`Matmul`](super::Matmul) has checked and whose uses the stream orders; handles
         // and factors live until the call returns.
         let called = unsafe {
             let (operation, [a, b, c]) = call.handles();
             let (none, algorithm) = (std::ptr::null_mut(), &raw const plan.algorithm);
-            lt::matmul(*handle, operation, one, beta, w, a, x, b, y, c, y, c, algorithm, none, 0, stream.cast())
+            lt::matmul(*handle, operation, one, beta, w, a, x, b, before, c, y, c, algorithm, none, 0, stream.cast())
         };
         called.map_err(|error| CudaError::matmul("cublasLtMatmul", error))
     }

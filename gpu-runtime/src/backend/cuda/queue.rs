@@ -1,21 +1,23 @@
 //! The work of a device, in the order in which ops ask for it: queued at once, or as [`graphs`](super::graphs).
 
 use std::ffi::c_void;
+use std::io;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Result;
 use super::driver::Driver;
+use super::element::Element;
+use super::event::Event;
 use super::graphs::Graphs;
+use super::reads::Part;
+use super::transfers::Transfers;
 use super::work::Work;
-
-/// Largest copy from pageable memory that never waits for work on the device.
-const STAGED: usize = 64 << 10;
 
 /// A device's stream, and the driver of that device.
 pub(super) struct Queue {
-    driver: Driver,
+    driver: Transfers,
     graphs: Mutex<Graphs>,
     /// Whether work goes through `graphs`.
     repeats: AtomicBool,
@@ -31,7 +33,7 @@ impl Deref for Queue {
 
 impl Queue {
     pub(super) fn new(driver: Driver) -> Self {
-        Self { driver, graphs: Mutex::default(), repeats: AtomicBool::new(false) }
+        Self { driver: Transfers::new(driver), graphs: Mutex::default(), repeats: AtomicBool::new(false) }
     }
 
     fn graphs(&self) -> MutexGuard<'_, Graphs> {
@@ -50,9 +52,12 @@ impl Queue {
 
     /// The end of such a pass, whose work is all queued then.
     pub(super) fn end_repeated(&self) -> Result {
-        self.repeats.store(false, Ordering::Relaxed);
         self.driver.bind()?;
-        self.graphs().end(&self.driver)
+        let mut graphs = self.graphs();
+        let ended = graphs.end(&self.driver);
+        // Work of other threads comes after what was held back.
+        self.repeats.store(false, Ordering::Relaxed);
+        ended
     }
 
     /// Graphs that were launched.
@@ -91,15 +96,28 @@ impl Queue {
         self.driver.issue_free(address)
     }
 
+    /// Records an event after all work that was asked for so far.
+    pub(super) fn record(&self, event: &Event) -> Result {
+        self.interrupt()?;
+        event.record(&self.driver, self.driver.raw_stream())
+    }
+
+    /// Copies elements to the host, as they are after an event, beside the work: see [`read`](super::reads::read).
+    pub(super) fn read<T: Element>(
+        &self,
+        after: &Event,
+        of: (u64, usize),
+        each: &mut Part<'_, T>,
+    ) -> Result<io::Result<()>> {
+        self.driver.read(after, of, each)
+    }
+
     /// Copies to the device; the source may change at once. Up to `room` bytes may be overwritten.
     pub(super) fn copy_in(&self, to: u64, bytes: &[u8], room: usize) -> Result {
         if self.repeats.load(Ordering::Relaxed) {
             return self.push(Work::Write { to, room: room.max(bytes.len()), bytes: bytes.to_vec() });
         }
         self.driver.bind()?;
-        if bytes.len() > STAGED {
-            self.driver.settle()?;
-        }
         self.driver.issue_write(to, bytes)
     }
 

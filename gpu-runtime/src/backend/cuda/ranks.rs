@@ -6,16 +6,20 @@ use std::ffi::c_int;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::error::Extents;
 use super::kernels::Argument;
 use super::nccl::{Communicator, Message, Nccl, NcclId};
 use super::peers::Peers;
 use super::{CudaDevice, CudaError, Result, Slice};
-use crate::collective::{Ranks, slice_of};
+use crate::collective::{DEVICE_PIECE, Ranks, slice_of};
 
 /// Elements up to which an all-reduce gathers whole arrays; larger ones are reduced in slices and gathered.
 const ONE_EXCHANGE: usize = 4_096;
+
+/// How long the host may take to notice which rank made a collective fail.
+const NAMED: Duration = Duration::from_secs(1);
 
 /// This rank among those of a communicator. All ranks call the same functions with the same extents in the same order, on the device
 /// with which they joined. Collectives are work on its stream; who waits for that gets their errors, which are final: the device is
@@ -27,6 +31,8 @@ pub struct DeviceRanks {
     world: usize,
     ordinal: i32,
     failed: AtomicBool,
+    /// How long a wait for the device lasts at most.
+    limit: Duration,
     /// What was started last.
     last: Mutex<&'static str>,
     /// The same ranks on the host, which notice when one of them ends.
@@ -41,13 +47,13 @@ unsafe impl Sync for DeviceRanks {}
 
 impl DeviceRanks {
     /// Joins the communicator of an id, which one rank has made and sent to the others, as one of so many ranks. Waits for all of
-    /// them. `host` connects the same ranks.
+    /// them. `host` connects the same ranks. A wait for the device that lasts longer than `limit` is an error: a rank is missing.
     pub fn join(
         device: &CudaDevice,
         nccl: &Arc<Nccl>,
         id: NcclId,
         (rank, world): (usize, usize),
-        host: Option<Ranks>,
+        (host, limit): (Option<Ranks>, Duration),
     ) -> Result<Arc<Self>> {
         let extents = Extents("join ranks");
         extents.below("the rank", rank, world)?;
@@ -55,7 +61,8 @@ impl DeviceRanks {
         device.queue().bind()?;
         let communicator = nccl.join(id, number, count)?;
         let (nccl, ordinal, last) = (nccl.clone(), device.ordinal(), Mutex::new("ncclCommInitRank"));
-        let joined = Self { nccl, communicator, rank, world, ordinal, failed: AtomicBool::new(false), last, host };
+        let joined =
+            Self { nccl, communicator, rank, world, ordinal, failed: AtomicBool::new(false), limit, last, host };
         let joined = Arc::new(joined);
         let peers: Arc<dyn Peers> = joined.clone();
         device.queue().join(Arc::downgrade(&peers));
@@ -92,11 +99,16 @@ impl DeviceRanks {
 
     /// The elements of all ranks, which have as many each, in the order of ranks.
     pub fn all_gather(&self, device: &CudaDevice, own: &Slice<f32>) -> Result<Slice<f32>> {
-        let to = device.uninitialised::<f32>(self.world * own.len())?;
-        if own.is_empty() {
+        self.all_gather_range(device, own, 0..own.len())
+    }
+
+    /// As [`Self::all_gather`] of a range of the elements.
+    fn all_gather_range(&self, device: &CudaDevice, own: &Slice<f32>, range: Range<usize>) -> Result<Slice<f32>> {
+        let to = device.uninitialised::<f32>(self.world * range.len())?;
+        if range.is_empty() {
             return Ok(to);
         }
-        let places = (own.address(), to.address(), own.len());
+        let places = (own.address_of(range.clone())?, to.address(), range.len());
         // SAFETY: both slices have that many elements, and outlive the collective in the stream's order.
         let call = || unsafe { self.nccl.all_gather(places, self.communicator, device.queue().stream()) };
         self.start(device, Extents("all_gather"), call)?;
@@ -142,18 +154,23 @@ impl DeviceRanks {
     /// Replaces `values` by their sum over all ranks, in the order of ranks: the same bits on all of them, and those of
     /// [`Ranks::all_reduce`](crate::collective::Ranks::all_reduce).
     pub fn all_reduce(&self, device: &CudaDevice, values: &mut Slice<f32>) -> Result {
-        if self.world == 1 || values.is_empty() {
+        if self.world == 1 {
             return Ok(());
         }
-        if values.len() <= ONE_EXCHANGE || self.world == 2 {
-            let parts = self.all_gather(device, values)?;
-            return self.sum(device, parts.address(), self.world, (values.address(), values.len()));
+        cut(values.len(), DEVICE_PIECE).try_for_each(|range| self.reduce_range(device, values, range))
+    }
+
+    /// As [`Self::all_reduce`] of a range of the elements.
+    fn reduce_range(&self, device: &CudaDevice, values: &mut Slice<f32>, range: Range<usize>) -> Result {
+        if range.len() <= ONE_EXCHANGE || self.world == 2 {
+            let parts = self.all_gather_range(device, values, range.clone())?;
+            return self.sum(device, parts.address(), self.world, (values.address_of(range.clone())?, range.len()));
         }
         let extents = Extents("all_reduce");
-        let slices: Vec<_> = (0..self.world).map(|rank| slice_of(values.len(), self.world, rank)).collect();
         let mut places = Vec::with_capacity(self.world);
-        for (peer, slice) in slices.iter().enumerate() {
-            places.push((values.address_of(slice.clone())?, slice.len(), peer));
+        for peer in 0..self.world {
+            let slice = slice_of(range.len(), self.world, peer);
+            places.push((values.address_of(range.start + slice.start..range.start + slice.end)?, slice.len(), peer));
         }
         let (own, count, _) = places.get(self.rank).copied().unwrap_or_default();
         let parts = device.uninitialised::<f32>(self.world * count)?;
@@ -216,16 +233,18 @@ impl DeviceRanks {
         if group == (0..self.world) || values.is_empty() {
             return self.all_reduce(device, values);
         }
-        let (all, length) = (self.all_gather(device, values)?, values.len());
-        let parts = all.address_of(group.start * length..group.end * length)?;
-        self.sum(device, parts, group.len(), (values.address(), length))
+        cut(values.len(), 2 * DEVICE_PIECE / self.world).try_for_each(|range| {
+            let (all, length) = (self.all_gather_range(device, values, range.clone())?, range.len());
+            let parts = all.address_of(group.start * length..group.end * length)?;
+            self.sum(device, parts, group.len(), (values.address_of(range)?, length))
+        })
     }
 
     /// An error of NCCL, with what was started last.
     fn describe(&self, error: CudaError) -> CudaError {
         match error {
             CudaError::Collective { message, .. } => {
-                let call = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                let call = self.last();
                 CudaError::Collective { call, message: format!("rank {} of {}: {message}", self.rank, self.world) }
             }
             other => other,
@@ -237,16 +256,27 @@ impl Peers for DeviceRanks {
     fn fault(&self) -> Result {
         let Err(error) = self.nccl.failure(self.communicator) else { return Ok(()) };
         self.failed.store(true, Ordering::Relaxed);
-        // Which rank it was is known on the host, if anywhere.
-        self.lost()?;
+        // Which rank it was is known on the host, if anywhere, and perhaps a moment later.
+        let began = Instant::now();
+        while began.elapsed() < NAMED {
+            self.lost()?;
+            std::thread::sleep(NAMED / 50);
+        }
         Err(self.describe(error))
     }
 
     fn lost(&self) -> Result {
         let Some(Err(error)) = self.host.as_ref().map(Ranks::check_others) else { return Ok(()) };
         self.failed.store(true, Ordering::Relaxed);
-        let call = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        Err(CudaError::Collective { call, message: error.to_string() })
+        Err(CudaError::Collective { call: self.last(), message: error.to_string() })
+    }
+
+    fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    fn last(&self) -> &'static str {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn leave(&self, reason: &str) {
@@ -261,6 +291,11 @@ impl Drop for DeviceRanks {
     fn drop(&mut self) {
         self.nccl.leave(self.communicator);
     }
+}
+
+/// So many elements in ranges of at most `most`.
+fn cut(elements: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..elements).step_by(most.max(1)).map(move |first| first..elements.min(first + most.max(1)))
 }
 
 fn narrow(extents: Extents, number: usize) -> Result<c_int> {

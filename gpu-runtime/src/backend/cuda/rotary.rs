@@ -1,6 +1,8 @@
 //! Norms of heads, and rotary position embedding (Su et al. 2021, arXiv:2104.09864) in the half-split layout: element `i` of a
 //! head pairs with `i + head_dim / 2`.
 
+use half::bf16;
+
 use super::error::Extents;
 use super::kernels::Argument;
 use super::{CudaDevice, DeviceNorm, DeviceRows, Result, Slice};
@@ -52,14 +54,11 @@ impl Checked {
         Ok(Self { positions: device.upload(rotation.positions)?, rows, extents, eps })
     }
 
-    /// A warp for each head of q and k.
-    fn grid(&self) -> [u32; 3] {
+    /// With a warp for each head of q and k, and with `values` of v.
+    fn launch(&self, device: &CudaDevice, name: &str, values: bool, arguments: &[&[Argument<'_>]]) -> Result {
         let [_, heads, kv_heads, _] = self.extents;
-        [self.rows, (heads + kv_heads).div_ceil(WARPS), 1]
-    }
-
-    fn launch(&self, device: &CudaDevice, name: &str, arguments: &[&[Argument<'_>]]) -> Result {
-        device.launch(name, self.grid(), 32 * WARPS, &arguments.concat())
+        let warps = heads + kv_heads + if values { kv_heads } else { 0 };
+        device.launch(name, [self.rows, warps.div_ceil(WARPS), 1], 32 * WARPS, &arguments.concat())
     }
 
     fn extents(&self) -> [Argument<'static>; 4] {
@@ -76,7 +75,7 @@ fn weights(norms: Option<HeadNorms<'_>>) -> [Argument<'_>; 2] {
 }
 
 /// Normalises the heads of q and k where there are norms, then rotates them, in place and in f32; v stays. Where `save` is set and
-/// there are norms, returns a copy of `qkv` from before.
+/// there are norms, returns `qkv` from before, and puts the result into other memory.
 pub fn rotate(
     device: &CudaDevice,
     rotation: &DeviceRotation<'_>,
@@ -84,10 +83,14 @@ pub fn rotate(
     save: bool,
 ) -> Result<Option<DeviceRows>> {
     let checked = Checked::new(device, rotation, Extents("rotate"), qkv)?;
-    let before = if save && rotation.norms.is_some() { Some(qkv.copy()?) } else { None };
-    let data = [qkv.data_mut().into(), rotation.rope.data().into(), (&checked.positions).into()];
-    checked.launch(device, "rotate", &[&data, &weights(rotation.norms), &checked.extents(), &checked.eps()])?;
-    Ok(before)
+    let saves = save && rotation.norms.is_some();
+    let mut rotated = if saves { Some(DeviceRows::uninitialised(device, qkv.rows(), qkv.width())?) } else { None };
+    let from = Argument::address(qkv.data().address());
+    let to = rotated.as_mut().unwrap_or(qkv).data_mut().into();
+    let data = [from, to, rotation.rope.data().into(), (&checked.positions).into()];
+    let rest = [&weights(rotation.norms)[..], &checked.extents(), &checked.eps()].concat();
+    checked.launch(device, "rotate", saves, &[&data, &rest])?;
+    Ok(rotated.map(|rotated| std::mem::replace(qkv, rotated)))
 }
 
 /// Replaces `d_qkv`, the gradient with respect to the result of [`rotate`], by that with respect to its input; those of the norms
@@ -120,7 +123,7 @@ pub fn rotate_backward(
         (&checked.positions).into(),
         (&mut scales).into(),
     ];
-    checked.launch(device, "rotate_back", &[&data, &checked.extents(), &checked.eps()])?;
+    checked.launch(device, "rotate_back", false, &[&data, &checked.extents(), &checked.eps()])?;
     if rotation.norms.is_none() {
         return Ok(());
     }
@@ -132,5 +135,24 @@ pub fn rotate_backward(
         device.launch("head_norm_weight_backward", [2, 1, 1], 128, &arguments)?;
     }
     let data = [d_qkv.data_mut().into(), input, (&scales).into()];
-    checked.launch(device, "head_norm_backward", &[&data, &weights(rotation.norms), &checked.extents()])
+    checked.launch(device, "head_norm_backward", false, &[&data, &weights(rotation.norms), &checked.extents()])
+}
+
+/// As [`rotate_backward`] with norms whose gradients are not wanted, rounded to bf16, in one launch.
+pub fn rotate_backward_rounded(
+    device: &CudaDevice,
+    rotation: &DeviceRotation<'_>,
+    before: &DeviceRows,
+    d_qkv: &DeviceRows,
+) -> Result<DeviceRows<bf16>> {
+    let extents = Extents("rotate_backward");
+    let checked = Checked::new(device, rotation, extents, d_qkv)?;
+    extents.equal("the norms", usize::from(rotation.norms.is_some()), 1)?;
+    before.expect(extents, "q, k and v from before", d_qkv.rows(), d_qkv.width())?;
+    let mut out = DeviceRows::uninitialised(device, d_qkv.rows(), d_qkv.width())?;
+    let data = [d_qkv.data().into(), before.data().into(), out.data_mut().into()];
+    let angles = [rotation.rope.data().into(), (&checked.positions).into()];
+    let rest = [&weights(rotation.norms)[..], &checked.extents(), &checked.eps()].concat();
+    checked.launch(device, "rotate_back_rounded", true, &[&data, &angles, &rest])?;
+    Ok(out)
 }

@@ -95,6 +95,17 @@ impl<T: RowElement> DeviceRows<T> {
     }
 }
 
+/// What an op adds its sums to.
+#[derive(Clone, Copy, Debug)]
+pub enum Addend<'a> {
+    /// Nothing.
+    None,
+    /// What the output has.
+    Output,
+    /// Rows of the output's width.
+    Rows(&'a DeviceRows),
+}
+
 /// Threads of a block that has a row of this width: whole warps, 256 at most.
 pub(super) fn row_threads(width: u32) -> u32 {
     width.div_ceil(32).clamp(1, 8) * 32

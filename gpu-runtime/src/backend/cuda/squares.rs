@@ -1,5 +1,7 @@
 //! Norms of gradients, and their sums.
 
+use std::ops::Range;
+
 use super::error::Extents;
 use super::kernels::Argument;
 use super::memory::Element;
@@ -64,9 +66,18 @@ pub fn squared_norms(device: &CudaDevice, a: &[Slice<f32>], b: Option<&[Slice<f3
 
 /// `to += from`, element by element.
 pub fn add(device: &CudaDevice, to: &mut Slice<f32>, from: &Slice<f32>) -> Result {
-    let extents = Extents("add");
-    extents.equal("the number of terms", from.len(), to.len())?;
-    let blocks = extents.index("the number of blocks", to.len().div_ceil(256))?;
-    let length = Argument::wide(to.len() as u64);
-    device.launch("add", [blocks, 1, 1], 256, &[to.into(), from.into(), length])
+    Extents("add").equal("the number of terms", from.len(), to.len())?;
+    add_part(device, (to, 0), (from, 0..from.len()))
+}
+
+/// Adds a range of `from` to the elements of `to` from `first` on.
+pub fn add_part(
+    device: &CudaDevice,
+    (to, first): (&mut Slice<f32>, usize),
+    (from, range): (&Slice<f32>, Range<usize>),
+) -> Result {
+    let (extents, length) = (Extents("add"), range.len());
+    let [to, from] = [to.address_of(first..first + length)?, from.address_of(range)?].map(Argument::address);
+    let blocks = extents.index("the number of blocks", length.div_ceil(256))?;
+    device.launch("add", [blocks, 1, 1], 256, &[to, from, Argument::wide(length as u64)])
 }

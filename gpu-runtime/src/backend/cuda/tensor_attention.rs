@@ -20,6 +20,9 @@ fn kernel(extents: Extents, name: &str, shape: &AttentionShape) -> Result<String
     Ok(format!("{name}_{}", if head_dim <= 64 { 64 } else { MOST_HEAD_DIM }))
 }
 
+/// Elements of a split's state in `kernels/tensor_attention.cu`.
+const STATE: usize = 4;
+
 /// Attention of the rotated queries in `qkv` over keys and values in the pool, where [`kv_write`](super::kv_write) has put those of
 /// every position up to each row's own. Returns the output, `[rows, q_width]`, and the log-sum-exp of the scaled scores,
 /// `[rows, heads]`; both are zero in rows of no sequence.
@@ -51,7 +54,7 @@ pub fn tensor_attention(
         return Ok([out, log_sums]);
     };
     let part = |width: usize| DeviceRows::<f32>::uninitialised(device, qkv.rows(), width * splits);
-    let (mut parts, mut states) = (part(shape.q_width())?, part(shape.heads * 3)?);
+    let (mut parts, mut states) = (part(shape.q_width())?, part(shape.heads * STATE)?);
     let arguments = [qkv.data().into(), (&tiles.queries).into(), parts.data_mut().into(), states.data_mut().into()];
     let arguments = [&arguments[..], &call.shape(extents)?].concat();
     let splits = extents.index("the splits", splits)?;
@@ -114,7 +117,9 @@ pub fn tensor_attention_backward(
     ];
     device.launch("tensor_attention_prepare", [rows, heads.div_ceil(THREADS / 32), 1], THREADS, &arguments)?;
 
-    let mut d_qkv = DeviceRows::zeros(device, qkv.rows(), qkv.width())?;
+    // The two kernels write all elements of rows of sequences.
+    let new = if tiles.covered { DeviceRows::uninitialised } else { DeviceRows::zeros };
+    let mut d_qkv = new(device, qkv.rows(), qkv.width())?;
     let arguments = [
         qkv.data().into(),
         (&tiles.queries).into(),

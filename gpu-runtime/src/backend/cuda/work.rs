@@ -4,10 +4,12 @@
 use std::ffi::c_void;
 
 use cudarc::driver::result;
+use cudarc::driver::sys::CUstream;
 
 use super::Result;
-use super::driver::{Driver, Function};
+use super::driver::Function;
 use super::product::Product;
+use super::transfers::Transfers;
 
 /// Work on the stream.
 #[derive(Clone, PartialEq)]
@@ -44,8 +46,12 @@ impl Work {
     }
 
     /// Queues it now, for the context of the calling thread.
-    pub(super) fn issue(&self, driver: &Driver) -> Result {
-        let stream = driver.raw_stream();
+    pub(super) fn issue(&self, driver: &Transfers) -> Result {
+        self.issue_on(driver, driver.raw_stream())
+    }
+
+    /// The same on a stream; bytes of the host go to the stream of the device's work.
+    pub(super) fn issue_on(&self, driver: &Transfers, stream: CUstream) -> Result {
         match self {
             Self::Launch { name, function, grid: [x, y, z], threads, parameters } => {
                 let mut pointers: Vec<*mut c_void> =

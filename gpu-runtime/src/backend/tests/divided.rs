@@ -131,7 +131,9 @@ impl<B: Backend> Run<B> for Divided<B> {
         let most = g.masters.iter().map(|whole| whole.len().div_ceil(self.replicas.world())).sum();
         assert!(held <= most, "a replica has its parts alone");
         // A sampler's weights are the parameters themselves in f32.
-        gathered_weights(&g.backend, (&g.model, &self.replicas), &*self.masters).unwrap().to_host(&g.backend)
+        gathered_weights(&g.backend, (&g.model, &self.replicas), &*self.masters)
+            .unwrap()
+            .to_host(&g.backend, &g.backend.fence())
     }
 }
 

@@ -60,20 +60,23 @@ impl Link {
 }
 
 impl Link {
-    /// Why nothing but that can be received, where the next byte says so. Waits for [`MOMENT`] at most.
-    fn fault(&self, limit: Duration) -> Option<String> {
+    /// Why nothing but that can be received of a rank, where the next byte says so. Waits for [`MOMENT`] at most.
+    fn fault(&self, rank: usize, limit: Duration) -> Option<CollectiveError> {
+        let gone = |reason: String| CollectiveError::Gone { rank, reason };
         let mut next = [0];
         // Not by making the socket non-blocking: the writer's half would be, too.
         self.stream.set_read_timeout(Some(MOMENT)).ok()?;
         let found = self.stream.peek(&mut next);
         let restored = self.stream.set_read_timeout(Some(limit));
         match found {
-            Ok(0) => Some("its connection was closed".to_owned()),
-            Ok(_) if Frame::is_failure(next[0]) => Some("it gave up".to_owned()),
-            Err(error) if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                Some(error.to_string())
+            Ok(0) => Some(gone("its connection was closed".to_owned())),
+            Ok(_) if Frame::is_failure(next[0]) => {
+                Some(CollectiveError::Failed { rank, reason: "it gave up".to_owned() })
             }
-            _ => restored.err().map(|error| error.to_string()),
+            Err(error) if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Some(gone(error.to_string()))
+            }
+            _ => restored.err().map(|error| gone(error.to_string())),
         }
     }
 }
@@ -178,10 +181,7 @@ impl Collective for TcpRank {
 
     fn fault(&self) -> Option<CollectiveError> {
         let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
-        let failed = |(rank, link): (usize, &Option<Link>)| {
-            let reason = link.as_ref()?.fault(self.limit)?;
-            Some(CollectiveError::Failed { rank, reason })
-        };
+        let failed = |(rank, link): (usize, &Option<Link>)| link.as_ref()?.fault(rank, self.limit);
         links.failure.clone().or_else(|| links.peers.iter().enumerate().find_map(failed))
     }
 }

@@ -86,16 +86,16 @@ fn samplers_share_an_adapter_and_hold_no_transposes() {
     let [first, second] =
         [run.sampler_weights(backend), run.sampler_weights(backend)].map(|weights| weights.unwrap().adapter.unwrap());
     assert!(Arc::ptr_eq(&first, &second), "the same weights are one adapter");
-    let values = first.to_host(backend);
+    let values = first.to_host(backend, &());
     start(&mut engine, "a", optim("a"));
     start(&mut engine, "a2", pass("a", 2));
     drain(&mut engine);
     let CpuEngine { backend, runs, .. } = &mut engine;
     let run = runs.get_mut(&RunId::new("a")).unwrap();
     assert_eq!((first.bytes(backend), run.packed_bytes(backend)), (forward, whole));
-    assert!(values == first.to_host(backend));
+    assert!(values == first.to_host(backend, &()));
     let third = run.sampler_weights(backend).unwrap().adapter.unwrap();
-    assert!(!Arc::ptr_eq(&first, &third) && values != third.to_host(backend));
+    assert!(!Arc::ptr_eq(&first, &third) && values != third.to_host(backend, &()));
     assert_eq!(third.bytes(backend), forward);
 }
 

@@ -6,8 +6,8 @@ use half::bf16;
 
 use super::super::{
     CudaDevice, DeviceAttention, DeviceKvPool, DeviceNorm, DeviceRotation, DeviceRows, DeviceSpans, Result, RowElement,
-    attention, attention_backward, has_tensor_attention, kv_write, rotate, rotate_backward, tensor_attention,
-    tensor_attention_backward,
+    attention, attention_backward, has_tensor_attention, kv_write, rotate, rotate_backward, rotate_backward_rounded,
+    tensor_attention, tensor_attention_backward,
 };
 use super::{Cuda, CudaParams};
 use crate::backend::{AttentionCall, AttentionShape, BlockId, Dtype, KV_BLOCK, Norm, Rotation, Span};
@@ -154,6 +154,16 @@ impl Cuda {
         save: bool,
     ) -> Result<Option<DeviceRows>> {
         rotate(&self.device, &rotation(of), qkv, save)
+    }
+
+    /// Where there are norms whose gradients are not wanted.
+    pub(super) fn rotate_heads_backward_rounded(
+        &self,
+        of: &Rotation<'_, Self>,
+        before: &DeviceRows,
+        d_qkv: &DeviceRows,
+    ) -> Result<DeviceRows<bf16>> {
+        rotate_backward_rounded(&self.device, &rotation(of), before, d_qkv)
     }
 
     /// Replaces `d_qkv`.

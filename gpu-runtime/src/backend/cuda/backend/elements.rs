@@ -3,7 +3,7 @@
 use half::bf16;
 
 use super::super::memory::Slice;
-use super::super::{CudaDevice, CudaError, DeviceRows, Result, RowElement, round_bf16};
+use super::super::{CudaDevice, CudaError, DeviceRows, Fence, OuterSide, Result, RowElement, round_bf16};
 use crate::backend::{Dtype, Held};
 
 /// `[rows, width]` of f32 or bf16: weights, and inputs of GEMMs.
@@ -76,6 +76,54 @@ impl Elements {
         }
     }
 
+    /// All elements on the host, as they were at a fence.
+    pub(super) fn to_host_after(&self, fence: &Fence) -> Result<Vec<f32>> {
+        match self {
+            Self::F32(rows) => rows.data().to_host_after(fence),
+            Self::Bf16(rows) => Ok(rows.data().to_host_after(fence)?.into_iter().map(bf16::to_f32).collect()),
+        }
+    }
+}
+
+/// Rows that gradients of weights are of, in the type of GEMMs.
+pub enum GradientSide<'a> {
+    /// Of a backend whose type is f32.
+    F32(Held<'a, DeviceRows>),
+    /// Of one whose type is bf16.
+    Bf16(DeviceRows<bf16>),
+}
+
+impl<'a> GradientSide<'a> {
+    /// Rows, rounded where GEMMs are in bf16.
+    pub(super) fn new(device: &CudaDevice, dtype: Dtype, rows: Held<'a, DeviceRows>) -> Result<Self> {
+        Ok(match dtype {
+            Dtype::F32 => Self::F32(rows),
+            Dtype::Bf16 => Self::Bf16(bf16::rounded(device, &rows)?),
+        })
+    }
+
+    /// Some columns of it.
+    pub(super) fn side(&self, column: usize, count: usize) -> OuterSide<'_> {
+        match self {
+            Self::F32(rows) => OuterSide::new(&**rows, column, count),
+            Self::Bf16(rows) => OuterSide::new(rows, column, count),
+        }
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        match self {
+            Self::F32(rows) => rows.rows(),
+            Self::Bf16(rows) => rows.rows(),
+        }
+    }
+
+    pub(super) fn width(&self) -> usize {
+        match self {
+            Self::F32(rows) => rows.width(),
+            Self::Bf16(rows) => rows.width(),
+        }
+    }
+
     /// All elements on the host.
     pub(super) fn to_host(&self) -> Result<Vec<f32>> {
         match self {
@@ -85,25 +133,37 @@ impl Elements {
     }
 }
 
-/// The gradient with respect to a linear layer's output: in f32 for gradients of weights, and rounded for GEMMs where these are
-/// not in f32.
+/// The gradient with respect to a linear layer's output.
 pub struct OutputGradient<'a> {
-    pub(super) rows: Held<'a, DeviceRows>,
-    pub(super) rounded: Option<DeviceRows<bf16>>,
+    /// As GEMMs and gradients of weights read it.
+    pub(super) side: GradientSide<'a>,
+    /// Of bf16 what it was rounded from, where gradients of biases may be wanted.
+    wide: Option<Held<'a, DeviceRows>>,
 }
 
 impl<'a> OutputGradient<'a> {
-    /// In f32.
-    pub(super) fn rows(&self) -> &DeviceRows {
-        &self.rows
+    /// Of rows in f32.
+    pub(super) fn new(device: &CudaDevice, dtype: Dtype, rows: Held<'a, DeviceRows>) -> Result<Self> {
+        Ok(match dtype {
+            Dtype::F32 => Self { side: GradientSide::F32(rows), wide: None },
+            Dtype::Bf16 => {
+                let rounded = bf16::rounded(device, &rows)?;
+                Self { side: GradientSide::Bf16(rounded), wide: Some(rows) }
+            }
+        })
     }
 
-    pub(super) fn new(device: &CudaDevice, dtype: Dtype, rows: Held<'a, DeviceRows>) -> Result<Self> {
-        let rounded = match dtype {
-            Dtype::F32 => None,
-            Dtype::Bf16 => Some(bf16::rounded(device, &rows)?),
-        };
-        Ok(Self { rows, rounded })
+    /// Of rounded rows alone.
+    pub(super) fn rounded(rows: DeviceRows<bf16>) -> Self {
+        Self { side: GradientSide::Bf16(rows), wide: None }
+    }
+
+    /// In f32.
+    pub(super) fn wide(&self) -> Result<&DeviceRows> {
+        match (&self.side, &self.wide) {
+            (GradientSide::F32(rows), _) | (_, Some(rows)) => Ok(rows),
+            (GradientSide::Bf16(_), None) => Err(other_type(2, 4)),
+        }
     }
 }
 
@@ -114,6 +174,9 @@ pub(super) trait GemmElement: RowElement {
 
     /// A gradient in this type.
     fn of_gradient<'g>(gradient: &'g OutputGradient<'_>) -> Result<&'g DeviceRows<Self>>;
+
+    /// As elements.
+    fn elements(rows: DeviceRows<Self>) -> Elements;
 
     /// A copy of rows in this type.
     fn rounded(device: &CudaDevice, rows: &DeviceRows) -> Result<DeviceRows<Self>>;
@@ -133,7 +196,14 @@ impl GemmElement for f32 {
     }
 
     fn of_gradient<'g>(gradient: &'g OutputGradient<'_>) -> Result<&'g DeviceRows<f32>> {
-        Ok(&gradient.rows)
+        match &gradient.side {
+            GradientSide::F32(rows) => Ok(rows),
+            GradientSide::Bf16(_) => Err(other_type(2, 4)),
+        }
+    }
+
+    fn elements(rows: DeviceRows<f32>) -> Elements {
+        Elements::F32(rows)
     }
 
     fn rounded(_: &CudaDevice, rows: &DeviceRows) -> Result<DeviceRows<f32>> {
@@ -150,7 +220,14 @@ impl GemmElement for bf16 {
     }
 
     fn of_gradient<'g>(gradient: &'g OutputGradient<'_>) -> Result<&'g DeviceRows<bf16>> {
-        gradient.rounded.as_ref().ok_or_else(|| other_type(4, 2))
+        match &gradient.side {
+            GradientSide::Bf16(rows) => Ok(rows),
+            GradientSide::F32(_) => Err(other_type(4, 2)),
+        }
+    }
+
+    fn elements(rows: DeviceRows<bf16>) -> Elements {
+        Elements::Bf16(rows)
     }
 
     fn rounded(device: &CudaDevice, rows: &DeviceRows) -> Result<DeviceRows<bf16>> {

@@ -11,8 +11,8 @@ use crate::collective::{CollectiveKind, Ranks, slice_of};
 /// Ranks that exchange by NCCL.
 pub(super) struct DeviceGroup {
     // The communicator ends before its device does.
-    ranks: Arc<DeviceRanks>,
-    device: Arc<CudaDevice>,
+    pub(super) ranks: Arc<DeviceRanks>,
+    pub(super) device: Arc<CudaDevice>,
 }
 
 /// The same ranks with a communicator. All of them call it; it ends alike on all.
@@ -30,7 +30,8 @@ pub(super) fn connect(cuda: &Cuda, ranks: Ranks) -> std::result::Result<Ranks, S
     let id = all.into_iter().next().and_then(|id| <[u8; 128]>::try_from(id).ok()).map(NcclId);
     let (Some(id), Ok(nccl)) = (id, nccl) else { return Err("rank 0 sent no id of NCCL".to_owned()) };
     let device = Arc::clone(&cuda.device);
-    let joined = DeviceRanks::join(&device, &nccl, id, (ranks.rank(), ranks.world()), Some(ranks.clone()));
+    let joined =
+        DeviceRanks::join(&device, &nccl, id, (ranks.rank(), ranks.world()), (Some(ranks.clone()), cuda.rank_limit));
     agreed(&ranks, joined.as_ref().map(|_| ()).map_err(ToString::to_string))?;
     let joined = joined.map_err(|error| error.to_string())?;
     Ok(ranks.with_device(Arc::new(DeviceGroup { ranks: joined, device })))
@@ -49,11 +50,11 @@ where
     all.into_iter().enumerate().map(named).collect()
 }
 
-fn group(ranks: &Ranks) -> Option<&DeviceGroup> {
+pub(super) fn group(ranks: &Ranks) -> Option<&DeviceGroup> {
     ranks.device()
 }
 
-fn count(ranks: &Ranks, kind: CollectiveKind, elements: usize) {
+pub(super) fn count(ranks: &Ranks, kind: CollectiveKind, elements: usize) {
     ranks.count(kind, kind.sent(elements, (ranks.rank(), ranks.world())) * size_of::<f32>());
 }
 
@@ -106,49 +107,6 @@ pub(super) fn concat<'a>(
 }
 
 impl CudaParams {
-    /// See [`Params::sums_of_parts`](crate::backend::Params::sums_of_parts).
-    pub(super) fn scattered(&self, ranks: &Ranks, buckets: &[Range<usize>]) -> Option<Self> {
-        let DeviceGroup { ranks: joined, device } = group(ranks)?;
-        let slice = |index: usize, rank| slice_of(self.0[index].len(), ranks.world(), rank);
-        let mut sums = Vec::with_capacity(self.0.len());
-        for bucket in buckets {
-            let of = |rank| concat(device, bucket.clone().map(|index| (&self.0[index], slice(index, rank))));
-            let parts = done((0..ranks.world()).map(of).collect::<Result<Vec<_>>>());
-            count(ranks, CollectiveKind::ReduceScatter, parts.iter().map(Slice::len).sum());
-            let own = done(joined.scatter_sums(device, &parts));
-            let mut first = 0;
-            for index in bucket.clone() {
-                let end = first + slice(index, ranks.rank()).len();
-                sums.push(done(own.copy(first..end)));
-                first = end;
-            }
-        }
-        Some(Self(sums))
-    }
-
-    /// See [`Params::gather_parts`](crate::backend::Params::gather_parts).
-    pub(super) fn gathered(&mut self, own: &Self, ranks: &Ranks, buckets: &[Range<usize>]) -> bool {
-        let Some(DeviceGroup { ranks: joined, device }) = group(ranks) else { return false };
-        let world = ranks.world();
-        for bucket in buckets {
-            let mine = done(concat(device, bucket.clone().map(|index| (&own.0[index], 0..own.0[index].len()))));
-            let len = |rank| bucket.clone().map(|index| slice_of(self.0[index].len(), world, rank).len()).sum();
-            let lengths: Vec<usize> = (0..world).map(len).collect();
-            count(ranks, CollectiveKind::AllGather, mine.len());
-            let parts = done(joined.all_gather_sized(device, &mine, &lengths));
-            for (rank, part) in parts.iter().enumerate() {
-                let mut first = 0;
-                for whole in &mut self.0[bucket.clone()] {
-                    let slice = slice_of(whole.len(), world, rank);
-                    let end = first + slice.len();
-                    done(whole.copy_from(slice.start, part, first..end));
-                    first = end;
-                }
-            }
-        }
-        true
-    }
-
     /// See [`Params::part`](crate::backend::Params::part).
     pub(super) fn part_of(&self, ranks: &Ranks) -> Self {
         let part = |values: &Slice<f32>| values.copy(slice_of(values.len(), ranks.world(), ranks.rank()));

@@ -5,7 +5,7 @@ use std::ops::Range;
 use half::bf16;
 
 use super::super::{
-    DeviceLogSums, DeviceRows, DeviceTargets, LogitChunk, OuterProducts, OuterSide, Result, WeightSide, add,
+    Addend, DeviceLogSums, DeviceRows, DeviceTargets, LogitChunk, OuterProducts, OuterSide, Result, WeightSide, add,
     logit_gradient,
 };
 use super::elements::GemmElement;
@@ -30,14 +30,19 @@ struct AdaptedHead<'a, T: GemmElement> {
     x: DeviceRows<T>,
     /// Where there are adapters.
     adapters: Option<Adapters<'a, T>>,
-    z: Option<LowRankRows>,
+    /// Of these, and rounded for products with B.
+    z: Option<(LowRankRows, DeviceRows<T>)>,
 }
 
 impl<'a, T: GemmElement> AdaptedHead<'a, T> {
     fn new(cuda: &Cuda, call: &LinearCall<'a, Cuda>, hidden: &DeviceRows) -> Result<Self> {
         let x = T::rounded(&cuda.device, hidden)?;
         let adapters = cuda.adapters::<T>(call.lora, hidden.rows(), |_| true)?;
-        let shrunk = |of: &Adapters<'_, T>| Ok(of.low_rank(of.table.shrink(&cuda.device, &x)?));
+        let shrunk = |of: &Adapters<'_, T>| -> Result<_> {
+            let z = of.table.shrink_unrounded(&cuda.device, &x)?;
+            let rounded = T::rounded(&cuda.device, &z)?;
+            Ok((of.low_rank(z), rounded))
+        };
         let z = adapters.as_ref().map(shrunk).transpose()?;
         Ok(Self { weight: T::of(&call.weight.0)?, x, adapters, z })
     }
@@ -45,10 +50,10 @@ impl<'a, T: GemmElement> AdaptedHead<'a, T> {
     /// Writes the logits of a chunk of the vocabulary to columns of `out`.
     fn logits(&self, cuda: &Cuda, chunk: &Range<usize>, out: &mut DeviceRows, column: usize) -> Result {
         let plan = cuda.plan::<T>((chunk.len(), self.weight.width()), WeightSide::Inputs)?;
-        cuda.matmul.run_columns(&plan, &self.x, (self.weight, chunk.clone()), (out, column), false)?;
-        if let (Some(adapters), Some(z)) = (&self.adapters, &self.z) {
+        cuda.matmul.run_columns(&plan, &self.x, (self.weight, chunk.clone()), (out, column), Addend::None)?;
+        if let (Some(adapters), Some((_, z))) = (&self.adapters, &self.z) {
             let table = adapters.table.of_outputs(&cuda.device, chunk.clone(), column)?;
-            table.expand(&cuda.device, &z.rows, out)?;
+            table.expand(&cuda.device, z, Addend::Output, out)?;
         }
         Ok(())
     }
@@ -145,6 +150,8 @@ impl Cuda {
         let saved = state.logits.as_ref().map(|logits| super::super::gather(device, logits, gradient.rows));
         let saved = saved.transpose()?;
         let trained = self.adapters::<T>(call.lora, rows, |segment| segment.trains)?;
+        // Gradients of the unembedding, or of adapters on it, are of the gradient of logits in f32.
+        let wide = trained.is_some() || matches!(sinks, GradientSinks::Full(_));
         let mut dz: Option<DeviceRows> = None;
         let mut dx = DeviceRows::zeros(device, rows, width)?;
         for chunk in chunks(state.tokens, self.chunk) {
@@ -159,38 +166,43 @@ impl Cuda {
             let Some(logits) = saved.as_ref().or(own.as_ref()) else { continue };
             let column = if saved.is_some() { chunk.start } else { 0 };
             let columns = LogitChunk { logits, column, tokens: (chunk.start, chunk.end) };
-            let d_logits = logit_gradient::<f32>(device, columns, &targets, &lse, &d)?;
-            let rounded = T::rounded(device, &d_logits)?;
+            let d_logits = wide.then(|| logit_gradient::<f32>(device, columns, &targets, &lse, &d)).transpose()?;
+            let rounded = match &d_logits {
+                Some(d_logits) => T::rounded(device, d_logits)?,
+                None => logit_gradient::<T>(device, columns, &targets, &lse, &d)?,
+            };
             let plan = self.plan::<T>((chunk.len(), width), WeightSide::Outputs)?;
             self.matmul.run(&plan, &rounded, (head.weight, chunk.clone()), &mut dx, true)?;
             if let Some(adapters) = &trained {
-                let part = adapters.table.of_outputs(device, chunk.clone(), 0)?.shrink_backward(device, &rounded)?;
+                let part =
+                    adapters.table.of_outputs(device, chunk.clone(), 0)?.shrink_backward_unrounded(device, &rounded)?;
                 match &mut dz {
                     Some(dz) => add(device, dz.data_mut(), part.data())?,
                     None => dz = Some(part),
                 }
             }
+            let Some(d_logits) = &d_logits else { continue };
             let mut gradients = OuterProducts::new();
             match sinks {
                 GradientSinks::Full(CudaParams(grads)) => {
-                    let sides = [OuterSide::new(&d_logits, 0, chunk.len()), OuterSide::new(hidden, 0, width)];
+                    let sides = [OuterSide::new(d_logits, 0, chunk.len()), OuterSide::new(hidden, 0, width)];
                     gradients.push(&mut grads[param], chunk.start * width, sides, std::slice::from_ref(&(0..rows)))?;
                 }
                 GradientSinks::Adapters(sinks) => {
-                    let of_z = head.z.iter().flat_map(|z| z.trained(call.lora, 1).map(move |of| (z, of)));
+                    let of_z = head.z.iter().flat_map(|(z, _)| z.trained(call.lora, 1).map(move |of| (z, of)));
                     for (z, (layer, GradientSlot { param, first }, segment)) in of_z {
                         let Some(sink) = sinks.get_mut(segment.group).and_then(Option::as_deref_mut) else { continue };
-                        let sides = [OuterSide::new(&d_logits, 0, chunk.len()), z.side(layer, segment.rank)];
+                        let sides = [OuterSide::new(d_logits, 0, chunk.len()), z.side(layer, segment.rank)];
                         let first = first + chunk.start * segment.rank;
                         gradients.push(&mut sink.0[param], first, sides, std::slice::from_ref(&segment.rows))?;
                     }
                 }
             }
             // Rows one by one: what has targets is not cut into sequences here.
-            gradients.launch(device, false)?;
+            gradients.launch(device)?;
         }
         if let (Some(adapters), Some(dz)) = (&trained, dz) {
-            adapters.table.expand_backward(device, &dz, &mut dx)?;
+            adapters.table.expand_backward(device, &T::rounded(device, &dz)?, Addend::Output, &mut dx)?;
             if let GradientSinks::Adapters(sinks) = sinks {
                 let (dz, mut gradients) = (adapters.low_rank(dz), OuterProducts::new());
                 for (layer, GradientSlot { param, first }, segment) in dz.trained(call.lora, 0) {
@@ -198,7 +210,7 @@ impl Cuda {
                     let sides = [dz.side(layer, segment.rank), OuterSide::new(hidden, 0, width)];
                     gradients.push(&mut sink.0[param], first, sides, std::slice::from_ref(&segment.rows))?;
                 }
-                gradients.launch(device, false)?;
+                gradients.launch(device)?;
             }
         }
         Ok(dx)

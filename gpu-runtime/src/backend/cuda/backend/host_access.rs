@@ -2,8 +2,8 @@
 
 use super::super::DeviceRows;
 use super::{Cuda, done};
+use crate::backend::Backend;
 use crate::backend::check::HostAccess;
-use crate::backend::{Backend, Held};
 
 impl HostAccess for Cuda {
     fn rows(&self, rows: &[f32], width: usize) -> DeviceRows {
@@ -15,10 +15,10 @@ impl HostAccess for Cuda {
     }
 
     fn gradient(&self, dy: &<Self as Backend>::OutputGradient<'_>) -> Vec<f32> {
-        done(dy.rows().to_host())
+        done(dy.side.to_host())
     }
 
-    fn input(&self, x: &Held<'_, DeviceRows>) -> Vec<f32> {
+    fn input(&self, x: &<Self as Backend>::WeightInput<'_>) -> Vec<f32> {
         done(x.to_host())
     }
 }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::super::{DeviceRows, OuterProducts, OuterSide, Result, WeightSide, add_bias, bias_backward};
-use super::elements::{Elements, GemmElement, OutputGradient};
+use super::super::{Addend, DeviceRows, OuterProducts, Result, WeightSide, add_bias, bias_backward};
+use super::elements::{Elements, GemmElement, GradientSide, OutputGradient};
 use super::low_rank::{LowRank, within};
 use super::{Cuda, CudaParams};
 use crate::backend::{Dtype, LinearCall, WeightPart};
@@ -38,20 +38,25 @@ impl Cuda {
     ) -> Result<LowRank> {
         let (x, weight) = (T::of(x)?, T::of(&call.weight.0)?);
         let (outputs, inputs) = call.weight.extents();
-        if let Some(residual) = residual {
-            out.data_mut().copy_from(0, residual.data(), 0..x.rows() * outputs)?;
+        let mut addend = residual.map_or(Addend::None, Addend::Rows);
+        let adapters = self.adapters::<T>(call.lora, x.rows(), |_| true)?;
+        let z = adapters.as_ref().map(|of| of.table.shrink(&self.device, x)).transpose()?;
+        let shrunk = adapters.as_ref().zip(z.as_ref());
+        // What adapters add goes to the GEMM, which reads it once, where they have all of the columns.
+        let before = shrunk.filter(|(of, _)| of.table.writes(outputs));
+        if let Some((adapters, z)) = before {
+            adapters.table.expand(&self.device, z, addend, out)?;
+            addend = Addend::Output;
         }
         for chunk in chunks(outputs, self.chunk) {
             let plan = self.plan::<T>((chunk.len(), inputs), WeightSide::Inputs)?;
             let first = chunk.start;
-            self.matmul.run_columns(&plan, x, (weight, chunk), (out, first), residual.is_some())?;
+            self.matmul.run_columns(&plan, x, (weight, chunk), (out, first), addend)?;
         }
-        let mut low_rank = None;
-        if let Some(adapters) = self.adapters::<T>(call.lora, x.rows(), |_| true)? {
-            let z = adapters.table.shrink(&self.device, x)?;
-            adapters.table.expand(&self.device, &z, out)?;
-            low_rank = Some(adapters.low_rank(z));
+        if let (None, Some((adapters, z))) = (before, shrunk) {
+            adapters.table.expand(&self.device, z, Addend::Output, out)?;
         }
+        let low_rank = adapters.zip(z).map(|(adapters, z)| adapters.low_rank(z));
         if let Some(bias) = call.bias {
             add_bias(&self.device, bias, x.rows(), out)?;
         }
@@ -79,14 +84,18 @@ impl Cuda {
     ) -> Result<LowRank> {
         let (dy, weight, extents) = (T::of_gradient(dy)?, T::of(&call.weight.0)?, call.weight.extents());
         let plan = self.plan::<T>(extents, WeightSide::Outputs)?;
-        self.matmul.run(&plan, dy, (weight, 0..extents.0), dx, false)?;
-        let mut low_rank = None;
-        if let Some(adapters) = self.adapters::<T>(call.lora, dy.rows(), |segment| segment.trains)? {
-            let dz = adapters.table.shrink_backward(&self.device, dy)?;
-            adapters.table.expand_backward(&self.device, &dz, dx)?;
-            low_rank = Some(adapters.low_rank(dz));
+        let adapters = self.adapters::<T>(call.lora, dy.rows(), |segment| segment.trains)?;
+        let dz = adapters.as_ref().map(|of| of.table.shrink_backward(&self.device, dy)).transpose()?;
+        let shrunk = adapters.as_ref().zip(dz.as_ref());
+        let before = shrunk.filter(|(of, _)| of.table.writes_inputs());
+        if let Some((adapters, dz)) = before {
+            adapters.table.expand_backward(&self.device, dz, Addend::None, dx)?;
         }
-        Ok(LowRank(low_rank))
+        self.matmul.run(&plan, dy, (weight, 0..extents.0), dx, before.is_some())?;
+        if let (None, Some((adapters, dz))) = (before, shrunk) {
+            adapters.table.expand_backward(&self.device, dz, Addend::Output, dx)?;
+        }
+        Ok(LowRank(adapters.zip(dz).map(|(adapters, dz)| adapters.low_rank(dz))))
     }
 
     /// `dW += dyᵀ x` and `db += Σ dy` of every part.
@@ -94,19 +103,19 @@ impl Cuda {
         &self,
         parts: &[WeightPart],
         sequences: &[Range<usize>],
-        x: &DeviceRows,
-        dy: &DeviceRows,
+        x: &GradientSide<'_>,
+        dy: &OutputGradient<'_>,
         CudaParams(grads): &mut CudaParams,
     ) -> Result {
         let (mut gradients, sequences) = (OuterProducts::new(), within(sequences, &(0..x.rows())));
         for WeightPart { weight, column, outputs, .. } in parts {
-            let sides = [OuterSide::new(dy, *column, *outputs), OuterSide::new(x, 0, x.width())];
+            let sides = [dy.side.side(*column, *outputs), x.side(0, x.width())];
             gradients.push(&mut grads[*weight], 0, sides, &sequences)?;
         }
-        gradients.launch(&self.device, self.dtype == Dtype::Bf16)?;
+        gradients.launch(&self.device)?;
         for WeightPart { bias, column, outputs, .. } in parts {
             if let Some(bias) = bias {
-                bias_backward(&self.device, dy, *column..column + outputs, &mut grads[*bias])?;
+                bias_backward(&self.device, dy.wide()?, *column..column + outputs, &mut grads[*bias])?;
             }
         }
         Ok(())

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::super::{DeviceAdapter, DeviceRows, LoraLayer, LoraTable, OuterProducts, OuterSide, Result, part_of_rows};
-use super::elements::GemmElement;
+use super::elements::{Elements, GemmElement, GradientSide, OutputGradient};
 use super::{Cuda, CudaParams};
-use crate::backend::{Dtype, GradientSlot, LoraSegment};
+use crate::backend::{GradientSlot, LoraSegment};
 
 /// For each segment of a call `scale · (x Aᵀ)`, or the gradient with respect to `x Aᵀ`.
 pub struct LowRank(pub(super) Option<LowRankRows>);
@@ -15,8 +15,8 @@ type Columns = Vec<(usize, Vec<(usize, Range<usize>)>)>;
 
 /// That of all segments.
 pub(super) struct LowRankRows {
-    /// `[columns · rows of the batch, rank]`, with the largest rank.
-    pub(super) rows: DeviceRows,
+    /// `[columns · rows of the batch, rank]`, with the largest rank: rounded, but for those of the unembedding.
+    pub(super) rows: Elements,
     columns: Columns,
 }
 
@@ -28,7 +28,11 @@ impl LowRankRows {
 
     /// Those of a segment, as a side of gradients.
     pub(super) fn side(&self, layer: usize, rank: usize) -> OuterSide<'_> {
-        OuterSide { rows: &self.rows, first_row: layer * self.count(), column: 0, count: rank }
+        let side = match &self.rows {
+            Elements::F32(rows) => OuterSide::new(rows, 0, rank),
+            Elements::Bf16(rows) => OuterSide::new(rows, 0, rank),
+        };
+        OuterSide { first_row: layer * self.count(), ..side }
     }
 
     /// The layer of each segment with a gradient of A (0) or B (1), the index of its sink, and the segment.
@@ -53,7 +57,11 @@ impl LowRank {
         for (layer, (_, segments)) in own.columns.iter().enumerate() {
             if let Some((_, rows)) = segments.iter().find(|(index, _)| *index == segment) {
                 let first = layer * own.count();
-                return part_of_rows(&cuda.device, &own.rows, first + rows.start..first + rows.end, rank);
+                let rows = first + rows.start..first + rows.end;
+                return match &own.rows {
+                    Elements::F32(all) => part_of_rows(&cuda.device, all, rows, rank),
+                    Elements::Bf16(all) => part_of_rows(&cuda.device, all, rows, rank),
+                };
             }
         }
         DeviceRows::uninitialised(&cuda.device, 0, rank)
@@ -67,8 +75,8 @@ pub(super) struct Adapters<'a, T: GemmElement> {
 }
 
 impl<T: GemmElement> Adapters<'_, T> {
-    pub(super) fn low_rank(&self, rows: DeviceRows) -> LowRankRows {
-        LowRankRows { rows, columns: self.columns.clone() }
+    pub(super) fn low_rank<U: GemmElement>(&self, rows: DeviceRows<U>) -> LowRankRows {
+        LowRankRows { rows: U::elements(rows), columns: self.columns.clone() }
     }
 }
 
@@ -108,24 +116,24 @@ impl Cuda {
         &self,
         lora: &[LoraSegment<'_, Self>],
         sequences: &[Range<usize>],
-        a: (&LowRank, &DeviceRows),
-        b: (&LowRank, &DeviceRows),
+        (dz, x): (&LowRank, &GradientSide<'_>),
+        (z, dy): (&LowRank, &OutputGradient<'_>),
         sinks: &mut [Option<&mut CudaParams>],
     ) -> Result {
         let mut gradients = OuterProducts::new();
-        for (which, (low_rank, wide)) in [a, b].into_iter().enumerate() {
+        for (which, (low_rank, wide)) in [(dz, x), (z, &dy.side)].into_iter().enumerate() {
             let Some(low_rank) = &low_rank.0 else { continue };
             for (layer, GradientSlot { param, first }, segment) in low_rank.trained(lora, which) {
                 let Some(sink) = sinks.get_mut(segment.group).and_then(Option::as_deref_mut) else { continue };
                 let (narrow, (outputs, inputs)) = (low_rank.side(layer, segment.rank), segment.extents);
                 let sides = match which {
-                    0 => [narrow, OuterSide::new(wide, 0, inputs)],
-                    _ => [OuterSide::new(wide, segment.column, outputs), narrow],
+                    0 => [narrow, wide.side(0, inputs)],
+                    _ => [wide.side(segment.column, outputs), narrow],
                 };
                 gradients.push(&mut sink.0[param], first, sides, &within(sequences, &segment.rows))?;
             }
         }
-        gradients.launch(&self.device, self.dtype == Dtype::Bf16)
+        gradients.launch(&self.device)
     }
 }
 

@@ -1,7 +1,7 @@
 //! [`Backend`](crate::backend::Backend) on a GPU: [`Cuda`] calls the ops of this module's parent.
 //!
 //! - `elements.rs`: rows in the type of GEMMs. `weights.rs`: matrices, embeddings, vectors. `params.rs`: masters, moments, gradients.
-//! - `rows.rs`: activations. `exchange.rs`: what ranks exchange. `linear.rs`, `low_rank.rs`: linear layers with adapters. `attention.rs`, `head.rs`, `sampling.rs`: these
+//! - `rows.rs`: activations. `exchange.rs`, `fragments.rs`: what ranks exchange. `linear.rs`, `low_rank.rs`: linear layers with adapters. `attention.rs`, `head.rs`, `sampling.rs`: these
 //!   ops. `family.rs`, `latent.rs`, `vocabulary.rs`: those of some families and layouts.
 //! - `passes.rs`: memory and graphs of passes.
 //! - `ops.rs`: each op of the trait, delegated to these.
@@ -11,6 +11,7 @@ mod elements;
 mod embedding;
 mod exchange;
 mod family;
+mod fragments;
 mod head;
 mod host_access;
 mod latent;
@@ -27,8 +28,10 @@ mod weights;
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use self::params::CudaParams;
+use super::peers::LIMIT;
 use super::{CudaDevice, CudaError, Matmul, MatmulPlan, Result, RowElement, RowIndices, WeightSide};
 use crate::backend::Dtype;
 use crate::fault::{DeviceFault, Fault};
@@ -45,8 +48,9 @@ const CHUNK: usize = 8192;
 /// after a failed collective.
 ///
 /// Differences from the contracts of the trait:
-/// - A linear layer's residual is added to the sum of the products, not first.
-/// - In bf16 what adapters add, and the gradient of an input by them, is summed along the rank from zero, and then added. Both sides of
+/// - A linear layer's products are summed from zero, and the residual is added to the sum.
+/// - In bf16 what adapters add is summed along the rank from zero and added to the residual, or is the gradient of an input, before the
+///   GEMM adds its products; [`Backend::linear`](crate::backend::Backend::linear) returns `z` rounded, and `dz` is too. Both sides of
 ///   gradients of weights are rounded, but for those of the unembedding and of adapters on it.
 /// - Ranks exchange rows and gradients by NCCL once they are connected. Then every error is final, too little memory included: the
 ///   other ranks wait for this one.
@@ -59,6 +63,7 @@ pub struct Cuda {
     row_indices: RowIndices,
     dtype: Dtype,
     chunk: usize,
+    rank_limit: Duration,
 }
 
 impl Cuda {
@@ -75,7 +80,13 @@ impl Cuda {
     pub(super) fn on(device: CudaDevice, dtype: Dtype) -> Result<Self> {
         let matmul = Matmul::new(&device)?;
         let (device, plans, row_indices) = (Arc::new(device), Mutex::default(), RowIndices::default());
-        Ok(Self { device, matmul, plans, row_indices, dtype, chunk: CHUNK })
+        Ok(Self { device, matmul, plans, row_indices, dtype, chunk: CHUNK, rank_limit: LIMIT })
+    }
+
+    /// With another limit for waits in which other ranks are missing.
+    #[must_use]
+    pub fn with_rank_limit(self, rank_limit: Duration) -> Self {
+        Self { rank_limit, ..self }
     }
 
     /// With other chunks of outputs, for tests.

@@ -1,12 +1,14 @@
 //! The ops of [`Backend`], each delegated to the file that computes it.
 
+use std::io;
 use std::ops::Range;
 
 use super::super::{
-    DeviceNorm, DeviceRows, Slice, activate, activate_backward, add_norm, gather, norm, norm_backward, scatter,
+    DeviceNorm, DeviceRows, Fence, Slice, activate, activate_backward, activate_backward_rounded, add_norm, gather,
+    norm, norm_backward, scatter,
 };
 use super::attention::KvPool;
-use super::elements::{Elements, OutputGradient};
+use super::elements::{Elements, GradientSide, OutputGradient};
 use super::embedding::EmbeddingSums;
 use super::head::HeadState;
 use super::low_rank::LowRank;
@@ -15,14 +17,11 @@ use super::weights::{Matrix, vector};
 use super::{Cuda, CudaParams};
 use crate::backend::{
     Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, DeviceInfo, Dtype, EmbeddingGradient,
-    GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, MicrobatchRows, Norm, Rotation,
-    RowScores, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
+    GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, Norm, Parts, Rotation, RowScores,
+    SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
 };
 use crate::fault::{Fault, guarded};
 use half::bf16;
-
-/// Rows of a pass: as many as keep a GPU busy. Memory may allow fewer.
-const MICROBATCH_ROWS: usize = 8192;
 
 fn of<'a>(norm: Norm<'a, Cuda>) -> DeviceNorm<'a> {
     DeviceNorm { weight: norm.weight, eps: norm.eps }
@@ -39,7 +38,7 @@ impl Backend for Cuda {
     type EmbeddingSums = EmbeddingSums;
     type LowRank = LowRank;
     type OutputGradient<'a> = OutputGradient<'a>;
-    type WeightInput<'a> = Held<'a, DeviceRows>;
+    type WeightInput<'a> = GradientSide<'a>;
     type HeadState = HeadState;
     type KvPool = KvPool;
     type Family = Self;
@@ -62,10 +61,6 @@ impl Backend for Cuda {
         self.device.queue().lost()
     }
 
-    fn microbatch_rows(&self) -> MicrobatchRows {
-        MicrobatchRows::of_all(MICROBATCH_ROWS)
-    }
-
     fn dtype(&self) -> Dtype {
         self.dtype
     }
@@ -84,8 +79,8 @@ impl Backend for Cuda {
         Matrix(matrix.0.clone())
     }
 
-    fn matrix_to_host(&self, matrix: &Matrix) -> Vec<f32> {
-        self.done(matrix.0.to_host())
+    fn matrix_to_host(&self, matrix: &Matrix, fence: &Fence) -> Vec<f32> {
+        self.done(matrix.0.to_host_after(fence))
     }
 
     fn matrix_bytes(&self, matrix: &Matrix) -> usize {
@@ -100,16 +95,16 @@ impl Backend for Cuda {
         self.done(vector(&self.device, parts, offset))
     }
 
-    fn vector_to_host(&self, vector: &Slice<f32>) -> Vec<f32> {
-        self.done(vector.to_host())
+    fn vector_to_host(&self, vector: &Slice<f32>, fence: &Fence) -> Vec<f32> {
+        self.done(vector.to_host_after(fence))
     }
 
     fn table(&self, rows: Source<'_, Self>, width: usize) -> Elements {
         self.done(Elements::pack(&self.device, self.dtype, &[rows], width))
     }
 
-    fn table_to_host(&self, table: &Elements) -> Vec<f32> {
-        self.done(table.to_host())
+    fn table_to_host(&self, table: &Elements, fence: &Fence) -> Vec<f32> {
+        self.done(table.to_host_after(fence))
     }
 
     fn table_bytes(&self, table: &Elements) -> usize {
@@ -123,6 +118,10 @@ impl Backend for Cuda {
 
     fn zero_params(&self, lens: &[usize]) -> CudaParams {
         self.done(CudaParams::zeros(&self.device, lens))
+    }
+
+    fn read_params(&self, (params, index): (&CudaParams, usize), fence: &Fence, to: &mut Parts<'_>) -> io::Result<()> {
+        self.done(params.0[index].read(fence, to))
     }
 
     fn upload_params(&self, values: Vec<Vec<f32>>) -> CudaParams {
@@ -228,12 +227,15 @@ impl Backend for Cuda {
         self.done(OutputGradient::new(&self.device, self.dtype, dy))
     }
 
-    fn weight_input<'a>(&self, x: Held<'a, DeviceRows>, _sequences: &[Range<usize>]) -> Held<'a, DeviceRows> {
-        x
+    fn weight_input<'a>(&self, x: Held<'a, DeviceRows>, _sequences: &[Range<usize>]) -> GradientSide<'a> {
+        self.done(GradientSide::new(&self.device, self.dtype, x))
     }
 
-    fn norm_input(&self, norm: Norm<'_, Self>, x: &DeviceRows, _: &[Range<usize>]) -> Held<'static, DeviceRows> {
-        Held::Owned(self.norm(norm, x))
+    fn norm_input(&self, norm: Norm<'_, Self>, x: &DeviceRows, _: &[Range<usize>]) -> GradientSide<'static> {
+        match self.norm_lhs(norm, x) {
+            Elements::F32(rows) => GradientSide::F32(Held::Owned(rows)),
+            Elements::Bf16(rows) => GradientSide::Bf16(rows),
+        }
     }
 
     fn linear_backward(&self, call: &LinearCall<'_, Self>, dy: &OutputGradient<'_>, dx: &mut DeviceRows) -> LowRank {
@@ -244,23 +246,23 @@ impl Backend for Cuda {
         &self,
         lora: &[LoraSegment<'_, Self>],
         sequences: &[Range<usize>],
-        x: &Held<'_, DeviceRows>,
+        x: &GradientSide<'_>,
         dy: &OutputGradient<'_>,
         [z, dz]: [&LowRank; 2],
         sinks: &mut [Option<&mut CudaParams>],
     ) {
-        self.done(self.adapter_gradients(lora, sequences, (dz, &**x), (z, &*dy.rows), sinks));
+        self.done(self.adapter_gradients(lora, sequences, (dz, x), (z, dy), sinks));
     }
 
     fn weight_gradients(
         &self,
         parts: &[WeightPart],
         sequences: &[Range<usize>],
-        x: &Held<'_, DeviceRows>,
+        x: &GradientSide<'_>,
         dy: &OutputGradient<'_>,
         grads: &mut CudaParams,
     ) {
-        self.done(self.weight_gradients_of(parts, sequences, x, &dy.rows, grads));
+        self.done(self.weight_gradients_of(parts, sequences, x, dy, grads));
     }
 
     fn rotate(&self, rotation: &Rotation<'_, Self>, qkv: &mut DeviceRows, save: bool) -> Option<DeviceRows> {
@@ -275,6 +277,10 @@ impl Backend for Cuda {
         dw: Option<(&mut CudaParams, [usize; 2])>,
         sequences: &[Range<usize>],
     ) -> OutputGradient<'static> {
+        // Biases need gradients in f32: a model with norms of heads whose gradients are not wanted trains none.
+        if let (Dtype::Bf16, Some(before), None, Some(_)) = (self.dtype, before, &dw, rotation.norms) {
+            return OutputGradient::rounded(self.done(self.rotate_heads_backward_rounded(rotation, before, &d_qkv)));
+        }
         self.done(self.rotate_heads_backward(rotation, before, &mut d_qkv, dw));
         self.output_gradient(Held::Owned(d_qkv), sequences)
     }
@@ -307,10 +313,14 @@ impl Backend for Cuda {
         mut gate_up: DeviceRows,
         mut d_out: DeviceRows,
         sequences: &[Range<usize>],
-        _biased: bool,
-    ) -> (OutputGradient<'static>, Held<'static, DeviceRows>) {
+        biased: bool,
+    ) -> (OutputGradient<'static>, GradientSide<'static>) {
+        if self.dtype == Dtype::Bf16 && !biased {
+            let [d_gate_up, out] = self.done(activate_backward_rounded(&self.device, activation, &gate_up, &d_out));
+            return (OutputGradient::rounded(d_gate_up), GradientSide::Bf16(out));
+        }
         self.done(activate_backward(&self.device, activation, &mut gate_up, &mut d_out));
-        (self.output_gradient(Held::Owned(gate_up), sequences), Held::Owned(d_out))
+        (self.output_gradient(Held::Owned(gate_up), sequences), self.weight_input(Held::Owned(d_out), sequences))
     }
 
     fn kv_pool(&self, shape: &AttentionShape) -> KvPool {

@@ -7,7 +7,7 @@ use super::super::{CudaDevice, DeviceStep, Result, Slice, adamw, add, squared_no
 use super::exchange::reduce;
 use super::{Cuda, done};
 use crate::backend::{AdamWStep, Params};
-use crate::collective::Ranks;
+use crate::collective::{Fragment, Ranks};
 
 /// An f32 array on the device for each parameter.
 pub struct CudaParams(pub(super) Vec<Slice<f32>>);
@@ -54,12 +54,20 @@ impl Params for CudaParams {
         Some(self.part_of(ranks))
     }
 
-    fn sums_of_parts(&self, ranks: &Ranks, buckets: &[Range<usize>]) -> Option<Self> {
-        self.scattered(ranks, buckets)
+    fn sums_of_parts(&self, ranks: &Ranks) -> Option<Self> {
+        self.scattered(ranks)
     }
 
-    fn gather_parts(&mut self, own: &Self, ranks: &Ranks, buckets: &[Range<usize>]) -> bool {
-        self.gathered(own, ranks, buckets)
+    fn gather_parts(&mut self, own: &Self, ranks: &Ranks) -> bool {
+        self.gathered(own, ranks)
+    }
+
+    fn gather_fragments(&self, ranks: &Ranks, lens: &[usize], fragments: &[Vec<Fragment>]) -> Option<Self> {
+        self.whole(ranks, lens, fragments)
+    }
+
+    fn add_sums_of_fragments(&mut self, own: Option<&Self>, ranks: &Ranks, fragments: &[Vec<Fragment>]) -> bool {
+        self.add_sums(own, ranks, fragments)
     }
 }
 

@@ -1,9 +1,18 @@
-//! Passes on a GPU: the arena, and the graphs of those that repeat.
+//! Passes on a GPU: the arena, the graphs of those that repeat, and fences between them.
 
+use super::super::Fence;
 use super::Cuda;
-use crate::backend::{BufferBytes, Passes};
+use crate::backend::{BufferBytes, Fences, MicrobatchRows, Passes};
+use crate::collective::exchange_bytes;
+
+/// Rows of a pass: as many as keep a GPU busy. Memory may allow fewer.
+const MICROBATCH_ROWS: usize = 8192;
 
 impl Passes for Cuda {
+    fn microbatch_rows(&self) -> MicrobatchRows {
+        MicrobatchRows::of_all(MICROBATCH_ROWS)
+    }
+
     /// Its work goes through the device's graphs, and all of it is queued in the end; also where the pass panics.
     fn repeated<R>(&self, pass: impl FnOnce() -> R) -> R {
         let open = Open(self);
@@ -31,6 +40,18 @@ impl Passes for Cuda {
 
     fn reset_peak(&self) {
         self.device.arena().reset_peak();
+    }
+
+    fn exchange_bytes(&self, ranks: usize) -> usize {
+        exchange_bytes(ranks)
+    }
+}
+
+impl Fences for Cuda {
+    type Fence = Fence;
+
+    fn fence(&self) -> Fence {
+        self.done(self.device.fence())
     }
 }
 

@@ -1,4 +1,5 @@
-// Gated activations of rows of gate, then up. blockIdx.x is the row, blockIdx.y a part of the columns.
+// Gated activations of rows of gate, then up. blockIdx.x is the row, blockIdx.y a part of the columns; a thread has four columns, which it
+// moves at once where rows are multiples of four.
 
 enum Kind { SILU, GELU_TANH, CLAMPED_SWISH };
 
@@ -33,12 +34,50 @@ __device__ __forceinline__ Value factor(u32 kind, float up) {
   return {up + 1.f, 1.f};
 }
 
+// Elements of four columns, of which `count` exist, from rows whose elements of four columns are where a load may have them at once.
+struct Four {
+  float x[4];
+};
+
+__device__ __forceinline__ Four load_four(const float* p, u32 count, bool whole) {
+  if (whole) {
+    float4 all = *(const float4*)p;
+    return {all.x, all.y, all.z, all.w};
+  }
+  Four some = {};
+  for (u32 i = 0; i < count; i++) some.x[i] = p[i];
+  return some;
+}
+
+__device__ __forceinline__ void store_all(float* p, Four x) { *(float4*)p = make_float4(x.x[0], x.x[1], x.x[2], x.x[3]); }
+__device__ __forceinline__ void store_all(u16* p, Four x) {
+  *(uint2*)p = make_uint2(to_bf16(x.x[0]) | (u32)to_bf16(x.x[1]) << 16, to_bf16(x.x[2]) | (u32)to_bf16(x.x[3]) << 16);
+}
+
+template <typename T>
+__device__ __forceinline__ void store_four(T* p, Four x, u32 count, bool whole) {
+  if (whole) return store_all(p, x);
+  for (u32 i = 0; i < count; i++) store(p + i, x.x[i]);
+}
+
+// The columns of a thread: the first one, and how many of four exist.
+struct Columns {
+  u32 first, count;
+  bool whole;
+
+  __device__ __forceinline__ Columns(u32 width)
+      : first((blockIdx.y * blockDim.x + threadIdx.x) * 4), count(first < width ? min(4, width - first) : 0), whole(width % 4 == 0) {}
+};
+
 template <typename T>
 __device__ __forceinline__ void activate(const float* gate_up, T* out, u32 width, u32 kind) {
-  u32 column = blockIdx.y * blockDim.x + threadIdx.x;
-  if (column >= width) return;
-  const float* row = gate_up + (u64)blockIdx.x * 2 * width;
-  store(out + (u64)blockIdx.x * width + column, activation(kind, row[column]).value * factor(kind, row[width + column]).value);
+  Columns columns(width);
+  if (!columns.count) return;
+  const float* row = gate_up + (u64)blockIdx.x * 2 * width + columns.first;
+  Four gate = load_four(row, columns.count, columns.whole), up = load_four(row + width, columns.count, columns.whole);
+#pragma unroll
+  for (u32 i = 0; i < 4; i++) gate.x[i] = activation(kind, gate.x[i]).value * factor(kind, up.x[i]).value;
+  store_four(out + (u64)blockIdx.x * width + columns.first, gate, columns.count, columns.whole);
 }
 
 extern "C" __global__ void activate_f32(const float* gate_up, float* out, u32 width, u32 kind) {
@@ -49,15 +88,33 @@ extern "C" __global__ void activate_bf16(const float* gate_up, u16* out, u32 wid
   activate(gate_up, out, width, kind);
 }
 
-// Replaces (gate, up) by the gradients with respect to them, and the gradient with respect to the output by the output.
-extern "C" __global__ void activate_backward(float* gate_up, float* d_out, u32 width, u32 kind) {
-  u32 column = blockIdx.y * blockDim.x + threadIdx.x;
-  if (column >= width) return;
-  float* gate = gate_up + (u64)blockIdx.x * 2 * width + column;
-  float* out = d_out + (u64)blockIdx.x * width + column;
-  Value act = activation(kind, *gate), up = factor(kind, gate[width]);
-  float d = *out;
-  *gate = d * up.value * act.slope;
-  gate[width] = d * act.value * up.slope;
-  *out = act.value * up.value;
+// The gradients with respect to (gate, up), and the output, from the gradient with respect to it. In f32 they may take the place of
+// (gate, up) and of that gradient.
+template <typename T>
+__device__ __forceinline__ void activate_backward(const float* gate_up, const float* d_out, T* d_gate_up, T* out, u32 width, u32 kind) {
+  Columns columns(width);
+  if (!columns.count) return;
+  u64 row = (u64)blockIdx.x * width + columns.first, wide = (u64)blockIdx.x * 2 * width + columns.first;
+  Four gate = load_four(gate_up + wide, columns.count, columns.whole);
+  Four up = load_four(gate_up + wide + width, columns.count, columns.whole), d = load_four(d_out + row, columns.count, columns.whole);
+#pragma unroll
+  for (u32 i = 0; i < 4; i++) {
+    Value act = activation(kind, gate.x[i]), by = factor(kind, up.x[i]);
+    gate.x[i] = d.x[i] * by.value * act.slope;
+    up.x[i] = d.x[i] * act.value * by.slope;
+    d.x[i] = act.value * by.value;
+  }
+  store_four(d_gate_up + wide, gate, columns.count, columns.whole);
+  store_four(d_gate_up + wide + width, up, columns.count, columns.whole);
+  store_four(out + row, d, columns.count, columns.whole);
+}
+
+extern "C" __global__ void activate_backward_f32(const float* gate_up, const float* d_out, float* d_gate_up, float* out, u32 width,
+                                                 u32 kind) {
+  activate_backward(gate_up, d_out, d_gate_up, out, width, kind);
+}
+
+extern "C" __global__ void activate_backward_bf16(const float* gate_up, const float* d_out, u16* d_gate_up, u16* out, u32 width,
+                                                  u32 kind) {
+  activate_backward(gate_up, d_out, d_gate_up, out, width, kind);
 }

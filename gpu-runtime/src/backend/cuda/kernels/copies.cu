@@ -13,9 +13,18 @@ extern "C" __global__ void scatter_rows(const float* from, const u32* rows, floa
 }
 
 // The first `width` elements of rows of `stride`.
-extern "C" __global__ void part_of_rows(const float* from, float* to, u32 stride, u32 width) {
+template <typename T>
+__device__ __forceinline__ void part_of_rows(const T* from, float* to, u32 stride, u32 width) {
   u32 column = blockIdx.y * blockDim.x + threadIdx.x;
-  if (column < width) to[(u64)blockIdx.x * width + column] = from[(u64)blockIdx.x * stride + column];
+  if (column < width) to[(u64)blockIdx.x * width + column] = load(from + (u64)blockIdx.x * stride + column);
+}
+
+extern "C" __global__ void part_of_rows_f32(const float* from, float* to, u32 stride, u32 width) {
+  part_of_rows(from, to, stride, width);
+}
+
+extern "C" __global__ void part_of_rows_bf16(const u16* from, float* to, u32 stride, u32 width) {
+  part_of_rows(from, to, stride, width);
 }
 
 // A thread has four elements, which it moves at once where they are aligned.

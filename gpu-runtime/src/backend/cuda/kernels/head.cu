@@ -31,14 +31,6 @@ extern "C" __global__ void __launch_bounds__(256) head_chunk(const float* logits
     if (ids[i] >= first && ids[i] - first < width) targets[i] = row[ids[i] - first];
 }
 
-// The log-sum-exp of each row, and the log-probabilities of its targets in place of their logits.
-extern "C" __global__ void head_finish(const float* largest, const float* sums, const u32* offsets, float* targets,
-                                       float* log_sums) {
-  float log_sum = largest[blockIdx.x] + logf(sums[blockIdx.x]);
-  if (threadIdx.x == 0) log_sums[blockIdx.x] = log_sum;
-  for (u32 i = offsets[blockIdx.x] + threadIdx.x; i < offsets[blockIdx.x + 1]; i += blockDim.x) targets[i] -= log_sum;
-}
-
 // The gradient with respect to the logits of a chunk: d of the targets, minus their sum times the softmax.
 template <typename T>
 __device__ __forceinline__ void gradient(const float* logits, const float* log_sums, const u32* offsets, const u32* ids,

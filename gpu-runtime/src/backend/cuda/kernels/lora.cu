@@ -79,32 +79,3 @@ extern "C" __global__ void lora_expand_backward(const float* dz, TABLE, float* d
   }
   *to = sum;
 }
-
-// A gradient of a weight, as in tensor_outer.cu: out += Σ left[row, m] · right[row, n] over the rows of some pieces.
-struct Outer {
-  float* out;
-  const float* left;
-  const float* right;
-  u32 left_stride, right_stride;
-  u32 m, n, out_m, out_n;
-  u32 first_piece, pieces;
-};
-
-struct Piece {
-  u32 first, rows;
-};
-
-// blockIdx.z is the gradient, threads have elements of it, 32 by 8: rows in order.
-extern "C" __global__ void outer_products(const Outer* gradients, const Piece* pieces) {
-  const Outer of = gradients[blockIdx.z];
-  u32 n = blockIdx.x * 32 + threadIdx.x % 32, m = blockIdx.y * 8 + threadIdx.x / 32;
-  if (m >= of.m || n >= of.n) return;
-  float* to = of.out + (u64)m * of.out_m + (u64)n * of.out_n;
-  float sum = *to;
-  for (u32 i = 0; i < of.pieces; i++) {
-    Piece piece = pieces[of.first_piece + i];
-    for (u64 row = piece.first; row < (u64)piece.first + piece.rows; row++)
-      sum = fmaf(of.left[row * of.left_stride + m], of.right[row * of.right_stride + n], sum);
-  }
-  *to = sum;
-}

@@ -1,8 +1,9 @@
 // Norms and rotation of the heads of q and k in rows of q, k and v. blockIdx.x is the row; a warp has one head. Element i of
 // a head pairs with i + head_dim / 2, and one lane has both.
 
-struct Head {
-  float* at;
+template <typename T>
+struct HeadOf {
+  T* at;
   const float* weight;
   float eps;
   bool exists;
@@ -10,7 +11,8 @@ struct Head {
 
 __device__ __forceinline__ u32 head_index() { return blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32; }
 
-__device__ __forceinline__ Head head_of(float* rows, const float* q_weight, const float* k_weight, u32 stride, u32 heads,
+template <typename T>
+__device__ __forceinline__ HeadOf<T> head_of(T* rows, const float* q_weight, const float* k_weight, u32 stride, u32 heads,
                                         u32 kv_heads, u32 head_dim, float q_eps, float k_eps) {
   u32 head = head_index();
   bool query = head < heads;
@@ -49,6 +51,24 @@ __device__ __forceinline__ void put_pairs(float* head, u32 half, Pairs x) {
   ((float2*)(head + half))[lane_id()] = x.b;
 }
 
+__device__ __forceinline__ u32 rounded_pair(float2 x) { return to_bf16(x.x) | (u32)to_bf16(x.y) << 16; }
+
+__device__ __forceinline__ void put_pairs(u16* head, u32 half, Pairs x) {
+  ((u32*)head)[lane_id()] = rounded_pair(x.a);
+  ((u32*)(head + half))[lane_id()] = rounded_pair(x.b);
+}
+
+// A copy of a head, rounded where it is to bf16.
+template <typename T>
+__device__ __forceinline__ void copy_head(const float* head, T* to, u32 head_dim) {
+  u32 half = head_dim / 2;
+  if (paired(head_dim)) {
+    if (2 * lane_id() < half) put_pairs(to, half, pairs_of(head, half));
+  } else {
+    for (u32 i = lane_id(); i < head_dim; i += 32) store(to + i, head[i]);
+  }
+}
+
 // Rotates by (cos, sin) of two angles; `sign` is -1 for the inverse.
 __device__ __forceinline__ Pairs rotated_by(Pairs x, float4 angles, float sign) {
   float first = sign * angles.y, second = sign * angles.w;
@@ -58,12 +78,17 @@ __device__ __forceinline__ Pairs rotated_by(Pairs x, float4 angles, float sign) 
 
 __device__ __forceinline__ float squares_of(Pairs x) { return add_squares(add_squares(0, x.a.x, x.b.x), x.a.y, x.b.y); }
 
-// `rope` has (cos, sin) of [position][half]. Without norms their weights are null.
-extern "C" __global__ void rotate(float* qkv, const float* rope, const u32* positions, const float* q_weight,
+// From `qkv` to `out`, which may be the same rows; else heads of v, which follow, are copied. `rope` has (cos, sin) of [position][half].
+// Without norms their weights are null.
+extern "C" __global__ void rotate(const float* qkv, float* out, const float* rope, const u32* positions, const float* q_weight,
                                   const float* k_weight, u32 stride, u32 heads, u32 kv_heads, u32 head_dim, float q_eps,
                                   float k_eps) {
-  Head head = head_of(qkv, q_weight, k_weight, stride, heads, kv_heads, head_dim, q_eps, k_eps);
-  if (!head.exists) return;
+  HeadOf<const float> head = head_of(qkv, q_weight, k_weight, stride, heads, kv_heads, head_dim, q_eps, k_eps);
+  float* to = out + (head.at - qkv);
+  if (!head.exists) {
+    if (out != qkv && head_index() < heads + 2 * kv_heads) copy_head(head.at, to, head_dim);
+    return;
+  }
   u32 half = head_dim / 2;
   const float* angles = rope + (u64)positions[blockIdx.x] * head_dim;
   if (paired(head_dim)) {
@@ -74,7 +99,7 @@ extern "C" __global__ void rotate(float* qkv, const float* rope, const u32* posi
       Pairs w = has ? pairs_of(head.weight, half) : Pairs{};
       x = {make_float2(x.a.x * scale * w.a.x, x.a.y * scale * w.a.y), make_float2(x.b.x * scale * w.b.x, x.b.y * scale * w.b.y)};
     }
-    if (has) put_pairs(head.at, half, rotated_by(x, ((const float4*)angles)[lane_id()], 1));
+    if (has) put_pairs(to, half, rotated_by(x, ((const float4*)angles)[lane_id()], 1));
     return;
   }
   float scale = q_weight ? head_scale(head.at, head_dim, head.eps) : 1.f;
@@ -84,8 +109,8 @@ extern "C" __global__ void rotate(float* qkv, const float* rope, const u32* posi
       a = a * scale * head.weight[i];
       b = b * scale * head.weight[i + half];
     }
-    head.at[i] = a * cosine - b * sine;
-    head.at[i + half] = b * cosine + a * sine;
+    to[i] = a * cosine - b * sine;
+    to[i + half] = b * cosine + a * sine;
   }
 }
 
@@ -93,7 +118,7 @@ extern "C" __global__ void rotate(float* qkv, const float* rope, const u32* posi
 // head's 1 / rms of what was rotated, `before`, to `scales`, [row][head].
 extern "C" __global__ void rotate_back(float* d_qkv, float* before, const float* rope, const u32* positions, float* scales,
                                        u32 stride, u32 heads, u32 kv_heads, u32 head_dim, float q_eps, float k_eps) {
-  Head head = head_of(d_qkv, nullptr, nullptr, stride, heads, kv_heads, head_dim, q_eps, k_eps);
+  HeadOf<float> head = head_of(d_qkv, nullptr, nullptr, stride, heads, kv_heads, head_dim, q_eps, k_eps);
   if (!head.exists) return;
   u32 half = head_dim / 2;
   const float* angles = rope + (u64)positions[blockIdx.x] * head_dim;
@@ -108,7 +133,7 @@ extern "C" __global__ void rotate_back(float* d_qkv, float* before, const float*
     }
   }
   if (!before) return;
-  Head input = head_of(before, nullptr, nullptr, stride, heads, kv_heads, head_dim, q_eps, k_eps);
+  HeadOf<float> input = head_of(before, nullptr, nullptr, stride, heads, kv_heads, head_dim, q_eps, k_eps);
   float scale = paired(head_dim)
                     ? scale_of(2 * lane_id() < half ? squares_of(pairs_of(input.at, half)) : 0.f, head_dim, input.eps)
                     : head_scale(input.at, head_dim, input.eps);
@@ -134,9 +159,9 @@ extern "C" __global__ void head_norm_weight_backward(const float* d_qkv, const f
 // The gradient with respect to the heads before their norms, in place.
 extern "C" __global__ void head_norm_backward(float* d_qkv, float* before, const float* scales, const float* q_weight,
                                               const float* k_weight, u32 stride, u32 heads, u32 kv_heads, u32 head_dim) {
-  Head head = head_of(d_qkv, q_weight, k_weight, stride, heads, kv_heads, head_dim, 0, 0);
+  HeadOf<float> head = head_of(d_qkv, q_weight, k_weight, stride, heads, kv_heads, head_dim, 0, 0);
   if (!head.exists) return;
-  Head input = head_of(before, q_weight, k_weight, stride, heads, kv_heads, head_dim, 0, 0);
+  HeadOf<float> input = head_of(before, q_weight, k_weight, stride, heads, kv_heads, head_dim, 0, 0);
   float scale = scales[(u64)blockIdx.x * (heads + kv_heads) + head_index()];
   float cubed = scale * scale * scale;
   if (paired(head_dim)) {
@@ -161,4 +186,52 @@ extern "C" __global__ void head_norm_backward(float* d_qkv, float* before, const
   float mean = warp_sum(products) * cubed / (float)head_dim;
   for (u32 i = lane_id(); i < head_dim; i += 32)
     head.at[i] = head.at[i] * head.weight[i] * scale - input.at[i] * mean;
+}
+
+// Both of the above at once, and the heads of v, rounded to bf16: the gradient with respect to heads before norms and rotation.
+extern "C" __global__ void rotate_back_rounded(const float* d_qkv, const float* before, u16* out, const float* rope,
+                                               const u32* positions, const float* q_weight, const float* k_weight, u32 stride,
+                                               u32 heads, u32 kv_heads, u32 head_dim, float q_eps, float k_eps) {
+  HeadOf<const float> head = head_of(d_qkv, q_weight, k_weight, stride, heads, kv_heads, head_dim, q_eps, k_eps);
+  u64 at = head.at - d_qkv;
+  u16* to = out + at;
+  if (!head.exists) {
+    if (head_index() < heads + 2 * kv_heads) copy_head(head.at, to, head_dim);
+    return;
+  }
+  u32 half = head_dim / 2;
+  const float *angles = rope + (u64)positions[blockIdx.x] * head_dim, *input = before + at;
+  if (paired(head_dim)) {
+    bool has = 2 * lane_id() < half;
+    Pairs d = {}, x = {};
+    if (has) {
+      Pairs w = pairs_of(head.weight, half);
+      x = pairs_of(input, half);
+      d = rotated_by(pairs_of(head.at, half), ((const float4*)angles)[lane_id()], -1);
+      d = {make_float2(d.a.x * w.a.x, d.a.y * w.a.y), make_float2(d.b.x * w.b.x, d.b.y * w.b.y)};
+    }
+    float scale = scale_of(squares_of(x), head_dim, head.eps);
+    float products = fmaf(d.b.y, x.b.y, fmaf(d.a.y, x.a.y, fmaf(d.b.x, x.b.x, d.a.x * x.a.x)));
+    float mean = warp_sum(products) * (scale * scale * scale) / (float)head_dim;
+    if (has)
+      put_pairs(to, half, {make_float2(d.a.x * scale - x.a.x * mean, d.a.y * scale - x.a.y * mean),
+                           make_float2(d.b.x * scale - x.b.x * mean, d.b.y * scale - x.b.y * mean)});
+    return;
+  }
+  float scale = head_scale(input, head_dim, head.eps), products = 0;
+  // (a, b) of a pair, rotated back, times the weights.
+  auto weighted = [&](u32 i) {
+    float a = head.at[i], b = head.at[i + half], cosine = angles[2 * i], sine = -angles[2 * i + 1];
+    return make_float2((a * cosine - b * sine) * head.weight[i], (b * cosine + a * sine) * head.weight[i + half]);
+  };
+  for (u32 i = lane_id(); i < half; i += 32) {
+    float2 d = weighted(i);
+    products = fmaf(d.y, input[i + half], fmaf(d.x, input[i], products));
+  }
+  float mean = warp_sum(products) * (scale * scale * scale) / (float)head_dim;
+  for (u32 i = lane_id(); i < half; i += 32) {
+    float2 d = weighted(i);
+    to[i] = to_bf16(d.x * scale - input[i] * mean);
+    to[i + half] = to_bf16(d.y * scale - input[i + half] * mean);
+  }
 }

@@ -62,13 +62,28 @@ __device__ __forceinline__ u64 rank_of(u32 id, float logit) {
 
 __device__ __forceinline__ u32 id_of(u64 rank) { return ~(u32)rank; }
 
+// Calls f(i, row[i]) for i = first, first + step, ... below `end` in order: sixteen loads before the calls for them.
+template <typename F>
+__device__ __forceinline__ void each_logit(const float* row, u32 first, u32 end, u32 step, F f) {
+  constexpr u32 AHEAD = 16;
+  u32 i = first;
+  for (; i + (AHEAD - 1) * step < end; i += AHEAD * step) {
+    float x[AHEAD];
+#pragma unroll
+    for (u32 j = 0; j < AHEAD; j++) x[j] = row[i + j * step];
+#pragma unroll
+    for (u32 j = 0; j < AHEAD; j++) f(i + j * step, x[j]);
+  }
+  for (; i < end; i += step) f(i, row[i]);
+}
+
 // The likeliest token below a rank, or 0 where there is none; in all threads.
 __device__ __forceinline__ u64 next_best(const float* row, u32 vocab, u64 bound, u64* shared) {
   u64 best = 0;
-  for (u32 id = threadIdx.x; id < vocab; id += blockDim.x) {
-    u64 rank = rank_of(id, row[id]);
+  each_logit(row, threadIdx.x, vocab, blockDim.x, [&](u32 id, float logit) {
+    u64 rank = rank_of(id, logit);
     if (rank < bound && rank > best) best = rank;
-  }
+  });
   for (int distance = 16; distance; distance >>= 1) best = max(best, __shfl_xor_sync(ALL, best, distance));
   __syncthreads();
   if (lane_id() == 0) shared[threadIdx.x / 32] = best;
@@ -80,7 +95,7 @@ __device__ __forceinline__ u64 next_best(const float* row, u32 vocab, u64 bound,
 
 __device__ __forceinline__ float largest(const float* row, u32 vocab, float* shared) {
   float top = -INFINITE;
-  for (u32 id = threadIdx.x; id < vocab; id += blockDim.x) top = fmaxf(top, row[id]);
+  each_logit(row, threadIdx.x, vocab, blockDim.x, [&](u32, float logit) { top = fmaxf(top, logit); });
   return block_max(top, shared);
 }
 
@@ -93,8 +108,8 @@ __device__ __forceinline__ void sum_weights(const float* row, u32 vocab, float t
     u32 block = first + threadIdx.x / LANES;
     float sum = 0;
     if (block < blocks)
-      for (u32 id = block * SUM + lane; id < min((block + 1) * SUM, vocab); id += LANES)
-        sum += weight_of(row[id], top, request);
+      each_logit(row, block * SUM + lane, min((block + 1) * SUM, vocab), LANES,
+                 [&](u32, float logit) { sum += weight_of(logit, top, request); });
     double total = 0;
     for (u32 other = 0; other < LANES; other++) total += (double)__shfl_sync(ALL, sum, half + other);
     if (block < blocks && lane == 0) sums[block] = total;
@@ -208,10 +223,10 @@ extern "C" __global__ void __launch_bounds__(256) row_log_sums(const float* logi
     bool takes_part = threadIdx.x < threads;
     float top = -INFINITE, sum = 0;
     if (takes_part)
-      for (u32 i = first + threadIdx.x; i < end; i += threads) top = fmaxf(top, row[i] * scale);
+      each_logit(row, first + threadIdx.x, end, threads, [&](u32, float logit) { top = fmaxf(top, logit * scale); });
     top = block_max(top, shared);
     if (takes_part && top > -INFINITE)
-      for (u32 i = first + threadIdx.x; i < end; i += threads) sum += expf(row[i] * scale - top);
+      each_logit(row, first + threadIdx.x, end, threads, [&](u32, float logit) { sum += expf(logit * scale - top); });
     sum = block_sum(sum, shared);
     if (top > before) {
       old = old > 0.f ? old * expf(before - top) + sum : sum;

@@ -286,9 +286,9 @@ __device__ __forceinline__ void mask(float (*c)[4], float scale, u32 tile, uint2
   }
 }
 
-// A split of a row and head: its largest score, and the sums of its weights and of the rounded ones.
-struct State {
-  float largest, total, rounded;
+// A split of a row and head: its largest score, and the sums of its weights and of the rounded ones; one load has all of it.
+struct __align__(16) State {
+  float largest, total, rounded, unused;
 };
 
 // The output of each query, and the log-sum-exp of its scaled scores, [rows][heads]. blockIdx.x is the tile, blockIdx.y the key head.
@@ -347,7 +347,7 @@ __device__ __forceinline__ void forward(const float* qkv, const Tile* tiles, flo
     if (ONE) {
       float total = quad_sum(split.total[part]);
       if (m < queries.used && lane_id() % 4 == 0)
-        states[at * gridDim.z + blockIdx.z] = State{split.largest[part], total, split.rounded[2 * part]};
+        states[at * gridDim.z + blockIdx.z] = State{split.largest[part], total, split.rounded[2 * part], 0};
       float* to = out + blockIdx.z * head_dim - (u64)queries.head(m) * head_dim + (u64)queries.head(m) * gridDim.z * head_dim;
       queries.put<W / 8>(to, q_width * gridDim.z, part, split.o, 1.f, head_dim);
     } else {
@@ -371,22 +371,35 @@ FORWARD(64)
 FORWARD(128)
 
 // Joins splits in order, with the bits of `forward`: blockIdx.z is the query head among those of key head blockIdx.y, and a thread has a
-// column.
+// column. Eight splits are loaded at once.
 extern "C" __global__ void __launch_bounds__(128) tensor_attention_join(const float* parts, const State* states, const Tile* tiles,
                                                                         float* out, float* log_sums, u32 splits, u32 heads,
                                                                         u32 kv_heads, u32 head_dim) {
+  constexpr u32 AT_ONCE = 8;
   Tile tile = tiles[blockIdx.x];
   u32 head = blockIdx.y * (heads / kv_heads) + blockIdx.z, column = threadIdx.x;
   for (u32 row = tile.row; row < tile.row + tile.count; row++) {
     u64 at = (u64)row * heads + head;
     float largest = -INFINITE, total = 0, rounded = 0, o = 0;
-    for (u32 split = 0; split < splits; split++) {
-      State state = states[at * splits + split];
-      if (state.largest == -INFINITE) continue;
-      float2 by = Softmax<64>::factors(largest, state.largest);
-      total = fmaf(state.total, by.y, total * by.x);
-      rounded = fmaf(state.rounded, by.y, rounded * by.x);
-      if (column < head_dim) o = fmaf(parts[(at * splits + split) * head_dim + column], by.y, o * by.x);
+    for (u32 first = 0; first < splits; first += AT_ONCE) {
+      State state[AT_ONCE];
+      float part[AT_ONCE];
+#pragma unroll
+      for (u32 i = 0; i < AT_ONCE; i++) {
+        state[i].largest = -INFINITE;
+        if (first + i < splits) state[i] = states[at * splits + first + i];
+      }
+#pragma unroll
+      for (u32 i = 0; i < AT_ONCE; i++)
+        part[i] = state[i].largest != -INFINITE && column < head_dim ? parts[(at * splits + first + i) * head_dim + column] : 0.f;
+#pragma unroll
+      for (u32 i = 0; i < AT_ONCE; i++) {
+        if (state[i].largest == -INFINITE) continue;
+        float2 by = Softmax<64>::factors(largest, state[i].largest);
+        total = fmaf(state[i].total, by.y, total * by.x);
+        rounded = fmaf(state[i].rounded, by.y, rounded * by.x);
+        o = fmaf(part[i], by.y, o * by.x);
+      }
     }
     if (column < head_dim) out[at * head_dim + column] = o * (1.f / rounded);
     if (column == 0) log_sums[at] = largest * LN_2 + logf(total);

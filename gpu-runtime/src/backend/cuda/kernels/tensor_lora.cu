@@ -47,25 +47,6 @@ struct Present {
   }
 };
 
-// Starts the copy of N rows of C elements, `pitch` elements apart, of which `n` and `c` exist; zeros elsewhere. Where 16 bytes of a row
-// are not where a copy may begin, elements are stored one by one.
-template <u32 N, u32 C>
-__device__ __forceinline__ void load_tile(u16* to, const u16* from, u32 n, u32 c, u32 pitch) {
-  if ((((u64)from | (u64)pitch * 2) & 15) == 0) {
-#pragma unroll
-    for (u32 i = 0; i < N * C / 8 / THREADS; i++) {
-      u32 chunk = threadIdx.x + i * THREADS, row = chunk / (C / 8), column = chunk % (C / 8) * 8;
-      bool exists = row < n && column < c;
-      copy16(to + place<C>(row, column), exists ? from + (u64)row * pitch + column : from, exists ? min(16, 2 * (c - column)) : 0);
-    }
-  } else {
-    for (u32 i = threadIdx.x; i < N * C; i += THREADS) {
-      u32 row = i / C, column = i % C;
-      to[place<C>(row, column & ~7u) + (column & 7)] = row < n && column < c ? from[(u64)row * pitch + column] : (u16)0;
-    }
-  }
-}
-
 // Two results of a row's that follow each other: its own number and adapter.
 struct Own {
   u32 row[2], adapter[2];
@@ -79,10 +60,19 @@ struct Own {
   }
 };
 
-// z = scale · (x Aᵀ), [layer][row][most]; BACKWARD: dz = scale · (dy B). Zeros beyond the rank and in rows without an adapter.
+// An element of z, in f32 or rounded.
+__device__ __forceinline__ void put_element(void* z, u64 at, float x, u32 wide) {
+  if (wide)
+    ((float*)z)[at] = x;
+  else
+    ((u16*)z)[at] = to_bf16(x);
+}
+
+// z = scale · (x Aᵀ), [layer][row][most]; BACKWARD: dz = scale · (dy B). Zeros beyond the rank and in rows without an adapter. In f32
+// where it is `wide`, else rounded.
 // blockIdx.x is a tile of 64 rows, y one of 32 ranks; x has rows of `width` elements.
 template <bool BACKWARD>
-__device__ __forceinline__ void shrink(const u16* x, TABLE, float* z, u32 width, u32 most) {
+__device__ __forceinline__ void shrink(const u16* x, TABLE, void* z, u32 width, u32 most, u32 wide) {
   constexpr u32 WIDE = BACKWARD ? RANKS : DEPTH;
   __shared__ __align__(128) u16 tiles[3][ROWS * DEPTH], weights[3][RANKS * DEPTH];
   Table table = layer(adapters, rows, each, step, blockIdx.z);
@@ -91,12 +81,15 @@ __device__ __forceinline__ void shrink(const u16* x, TABLE, float* z, u32 width,
   Present present(table.rows, begin, count);
   auto put = [&](u32 part, u32 n, float first, float second) {
     u32 column = rank + n * 8 + lane_id() % 4 * 2;
-    float* to = z + ((u64)blockIdx.z * count + own.row[part]) * most + column;
+    u64 at = ((u64)blockIdx.z * count + own.row[part]) * most + column;
     if (column + 1 < most && most % 2 == 0) {
-      *(float2*)to = make_float2(first, second);
+      if (wide)
+        *(float2*)((float*)z + at) = make_float2(first, second);
+      else
+        *(u32*)((u16*)z + at) = pack(first, second);
     } else {
-      if (column < most) to[0] = first;
-      if (column + 1 < most) to[1] = second;
+      if (column < most) put_element(z, at, first, wide);
+      if (column + 1 < most) put_element(z, at + 1, second, wide);
     }
   };
 #pragma unroll
@@ -112,11 +105,11 @@ __device__ __forceinline__ void shrink(const u16* x, TABLE, float* z, u32 width,
     auto load = [&](u32 i) {
       if (i < steps) {
         u32 k = i * DEPTH, exist = min(DEPTH, depth - k);
-        load_tile<ROWS, DEPTH>(tiles[i % 3], from + k, count - begin, exist, width);
+        load_tile<ROWS, DEPTH, THREADS>(threadIdx.x, tiles[i % 3], from + k, count - begin, exist, width);
         if (BACKWARD)
-          load_tile<DEPTH, RANKS>(weights[i % 3], side + (u64)k * pitch, exist, ranks, pitch);
+          load_tile<DEPTH, RANKS, THREADS>(threadIdx.x, weights[i % 3], side + (u64)k * pitch, exist, ranks, pitch);
         else
-          load_tile<RANKS, DEPTH>(weights[i % 3], side + k, ranks, exist, pitch);
+          load_tile<RANKS, DEPTH, THREADS>(threadIdx.x, weights[i % 3], side + k, ranks, exist, pitch);
       }
       commit();
     };
@@ -168,113 +161,167 @@ __device__ __forceinline__ void shrink(const u16* x, TABLE, float* z, u32 width,
   }
 }
 
-extern "C" __global__ void __launch_bounds__(128) tensor_lora_shrink(const u16* x, TABLE, float* z, u32 width, u32 most) {
-  shrink<false>(x, adapters, rows, count, each, step, z, width, most);
+extern "C" __global__ void __launch_bounds__(128) tensor_lora_shrink(const u16* x, TABLE, void* z, u32 width, u32 most, u32 wide) {
+  shrink<false>(x, adapters, rows, count, each, step, z, width, most, wide);
 }
 
-extern "C" __global__ void __launch_bounds__(128) tensor_lora_shrink_backward(const u16* dy, TABLE, float* dz, u32 width, u32 most) {
-  shrink<true>(dy, adapters, rows, count, each, step, dz, width, most);
+extern "C" __global__ void __launch_bounds__(128) tensor_lora_shrink_backward(const u16* dy, TABLE, void* dz, u32 width, u32 most,
+                                                                              u32 wide) {
+  shrink<true>(dy, adapters, rows, count, each, step, dz, width, most, wide);
 }
 
-// Two elements of a row, zeros from `end` on. `even`: both are in one word.
-__device__ __forceinline__ u32 two(const u16* row, u32 column, u32 end, bool even) {
-  if (column >= end) return 0;
-  if (even) return *(const u32*)(row + column);
-  return row[column] | (column + 1 < end ? (u32)row[column + 1] << 16 : 0);
+// Eight elements of a row from `column` on, zeros from `end` on, one by one.
+__device__ __forceinline__ uint4 eight(const u16* row, u32 column, u32 end) {
+  u64 words[2] = {0, 0};
+  // Not unrolled: it would take registers from the other path.
+#pragma unroll 1
+  for (u32 i = 0; i < 8 && column + i < end; i++) {
+    u64 bits = (u64)row[column + i] << i % 4 * 16;
+    words[0] |= i < 4 ? bits : 0;
+    words[1] |= i < 4 ? 0 : bits;
+  }
+  return make_uint4((u32)words[0], (u32)(words[0] >> 32), (u32)words[1], (u32)(words[1] >> 32));
 }
 
-// The bits of `tensor_lora_shrink`, for few rows: each of 16 warps has a split of the sum. A block has 16 rows and 8 ranks.
-extern "C" __global__ void __launch_bounds__(512) tensor_lora_shrink_few(const u16* x, TABLE, float* z, u32 width, u32 most) {
-  constexpr u32 BATCH = 4;
-  __shared__ float sums[SPLITS][128];
+// The bits of `tensor_lora_shrink`, for few rows: each of 16 warps has a split of the sum. A block has 8 rows, the upper half of an mma's,
+// and 8 ranks. A lane loads eight elements of a row at once, which ldmatrix gives to the lanes whose operands they are. Where there are
+// fewer rows or ranks the last one is loaded in place of others, whose results are not stored.
+extern "C" __global__ void __launch_bounds__(512) tensor_lora_shrink_few(const u16* x, TABLE, void* z, u32 width, u32 most,
+                                                                         u32 wide) {
+  // Columns that eight rows have in a tile, and how many tiles are loaded at once.
+  constexpr u32 COLUMNS = 32, BATCH = 4, STEP = BATCH * COLUMNS, FEW = 8;
+  __shared__ __align__(128) u16 tiles[SPLITS][BATCH][FEW * COLUMNS];
+  __shared__ float sums[SPLITS][FEW * 8];
   Table table = layer(adapters, rows, each, step, blockIdx.z);
-  u32 begin = blockIdx.x * 16, last = min(begin + 16, count), rank = blockIdx.y * 8, warp = threadIdx.x / 32;
-  u32 group = lane_id() / 4, pair = lane_id() % 4 * 2;
-  bool even = width % 2 == 0;
+  u32 begin = blockIdx.x * FEW, last = min(begin + FEW, count), rank = blockIdx.y * 8, warp = threadIdx.x / 32;
+  u32 group = lane_id() / 4, quarter = lane_id() % 4;
   Present present(table.rows, begin, last);
-  // Threads below 128 have a result each.
+  // The first 64 threads have a result each.
   u32 row = begin + threadIdx.x / 8, r = rank + threadIdx.x % 8;
-  bool writes = threadIdx.x < 128 && row < last && r < most;
+  bool writes = threadIdx.x < FEW * 8 && row < last && r < most;
   u32 own = writes ? table.rows[row] : NONE;
-  float* to = z + ((u64)blockIdx.z * count + row) * most + r;
-  if (writes && own == NONE) *to = 0;
+  u64 at = ((u64)blockIdx.z * count + row) * most + r;
+  if (writes && own == NONE) put_element(z, at, 0, wide);
   u32 begin_k = warp * split_width(width), end = min(width, begin_k + split_width(width));
-  const u16 *above = x + (u64)(begin + group) * width, *below = above + (u64)8 * width;
-  u32 above_end = begin + group < last ? end : 0, below_end = begin + group + 8 < last ? end : 0;
+  const u16* input = x + (u64)min(begin + group, last - 1) * width;
+  // Row g of matrix m, eight columns, is chunk 8 m + (g + 2 m) % 8 of a tile, so that neither access meets a bank twice.
+  u16* put = tiles[warp][0] + (quarter * 8 + ((group + 2 * quarter) & 7)) * 8;
+  const u16* get = tiles[warp][0] + ((lane_id() & 24) + ((lane_id() + lane_id() / 8 * 2) & 7)) * 8;
+  auto operands = [&](u32 (*to)[4], const uint4* from) {
+    __syncwarp();
+#pragma unroll
+    for (u32 i = 0; i < BATCH; i++) *(uint4*)(put + i * FEW * COLUMNS) = from[i];
+    __syncwarp();
+#pragma unroll
+    for (u32 i = 0; i < BATCH; i++) ldmatrix(to[i], get + i * FEW * COLUMNS);
+  };
+  struct Batch {
+    uint4 a[BATCH], b[BATCH];
+  };
   for (u32 index = present.next(0); index != NONE; index = present.next(index + 1)) {
     const Adapter adapter = table.adapters[index];
-    const u16* side = adapter.a + (u64)(rank + group) * width;
-    u32 side_end = rank + group < adapter.rank ? end : 0;
-    float sum[4] = {};
-    for (u32 k = begin_k; k < end; k += 16 * BATCH) {
-      u32 a[BATCH][4], b[BATCH][2];
+    const u16* side = adapter.a + (u64)min(rank + group, adapter.rank - 1) * width;
+    bool aligned = (((u64)x | (u64)adapter.a | (u64)width * 2) & 15) == 0;
+    auto fetch = [&](Batch& to, u32 k) {
+      if (k >= end) return;
+      u32 column = k + quarter * 8;
+      if (aligned && k + STEP <= end) {
+        const uint4 *of_side = (const uint4*)(side + column), *of_input = (const uint4*)(input + column);
 #pragma unroll
-      for (u32 i = 0; i < BATCH; i++) {
-        u32 column = k + i * 16 + pair;
+        for (u32 i = 0; i < BATCH; i++) to.b[i] = of_side[i * COLUMNS / 8];
 #pragma unroll
-        for (u32 half = 0; half < 2; half++) {
-          b[i][half] = two(side, column + half * 8, side_end, even);
-          a[i][half * 2] = two(above, column + half * 8, above_end, even);
-          a[i][half * 2 + 1] = two(below, column + half * 8, below_end, even);
+        for (u32 i = 0; i < BATCH; i++) to.a[i] = of_input[i * COLUMNS / 8];
+      } else {
+#pragma unroll
+        for (u32 i = 0; i < BATCH; i++) {
+          to.b[i] = eight(side, column + i * COLUMNS, end);
+          to.a[i] = eight(input, column + i * COLUMNS, end);
         }
       }
+    };
+    float sum[4] = {};
+    auto add = [&](const Batch& of) {
+      u32 a[BATCH][4], b[BATCH][4];
+      operands(b, of.b);
+      operands(a, of.a);
 #pragma unroll
-      for (u32 i = 0; i < BATCH; i++) mma(sum, a[i], b[i]);
+      for (u32 i = 0; i < BATCH; i++)
+#pragma unroll
+        for (u32 half = 0; half < 4; half += 2) {
+          u32 upper[4] = {a[i][half], 0, a[i][half + 1], 0};
+          mma(sum, upper, b[i] + half);
+        }
+    };
+    Batch first, second;
+    fetch(first, begin_k);
+    fetch(second, begin_k + STEP);
+    for (u32 k = begin_k; k < end; k += 2 * STEP) {
+      add(first);
+      fetch(first, k + 2 * STEP);
+      if (k + STEP >= end) break;
+      add(second);
+      fetch(second, k + 3 * STEP);
     }
 #pragma unroll
-    for (u32 e = 0; e < 4; e++) sums[warp][(group + e / 2 * 8) * 8 + pair + e % 2] = sum[e];
+    for (u32 e = 0; e < 2; e++) sums[warp][group * 8 + quarter * 2 + e] = sum[e];
     __syncthreads();
     if (own == index) {
       float total = 0;
       for (u32 split = 0; split < SPLITS; split++) total += sums[split][threadIdx.x];
-      *to = total * adapter.scale;
+      put_element(z, at, r < adapter.rank ? total * adapter.scale : 0.f, wide);
     }
     __syncthreads();
   }
 }
 
-// 16 columns of a warp's 16 rows of z as a left side, rounded; zeros from `end` on, which is at most `most`.
-__device__ __forceinline__ void left_of(u32* a, const float* z, u32 begin, u32 count, u32 column, u32 end, u32 most) {
+// 16 columns of a warp's 16 rows of z as a left side; zeros from `end` on, which is at most `most`.
+__device__ __forceinline__ void left_of(u32* a, const u16* z, u32 begin, u32 count, u32 column, u32 end, u32 most) {
 #pragma unroll
   for (u32 i = 0; i < 4; i++) {
     u32 row = begin + threadIdx.x / 32 * 16 + lane_id() / 4 + i % 2 * 8, at = column + i / 2 * 8 + lane_id() % 4 * 2;
-    const float* from = z + (u64)row * most + at;
-    float first = 0, second = 0;
-    if (row < count && at + 1 < end && most % 2 == 0) {
-      float2 both = *(const float2*)from;
-      first = both.x;
-      second = both.y;
-    } else if (row < count && at < end) {
-      first = from[0];
-      second = at + 1 < end ? from[1] : 0.f;
-    }
-    a[i] = pack(first, second);
+    const u16* from = z + (u64)row * most + at;
+    if (row >= count || at >= end)
+      a[i] = 0;
+    else if (at + 1 < end && most % 2 == 0)
+      a[i] = *(const u32*)from;
+    else
+      a[i] = from[0] | (at + 1 < end ? (u32)from[1] << 16 : 0);
   }
 }
 
-// Adds results of 8 N columns to those of a row from `to` on, of which `exist`: all loads before the stores.
+// Writes results of 8 N columns to those of a row from `at` on, of which `exist`, added to those of the same row of `addend`: eight loads
+// before their stores. Without one they are added to -0, which changes no bits.
 template <u32 N>
-__device__ __forceinline__ void add_to(float* to, const float (*sum)[4], u32 part, u32 exist) {
-  float2 old[N];
+__device__ __forceinline__ void put_sums(const float* addend, float* out, u64 at, const float (*sum)[4], u32 part, u32 exist) {
   u32 first = lane_id() % 4 * 2;
-  if (exist >= 8 * N && ((u64)to & 7) == 0) {
+  const float* from = addend + at;
+  float* to = out + at;
+  if (exist >= 8 * N && (((u64)to | (u64)addend) & 7) == 0) {
 #pragma unroll
-    for (u32 n = 0; n < N; n++) old[n] = *(float2*)(to + n * 8 + first);
+    for (u32 base = 0; base < N; base += 8) {
+      float2 old[8];
 #pragma unroll
-    for (u32 n = 0; n < N; n++)
-      *(float2*)(to + n * 8 + first) = make_float2(old[n].x + sum[n][2 * part], old[n].y + sum[n][2 * part + 1]);
+      for (u32 n = 0; n < 8; n++) old[n] = addend ? *(const float2*)(from + (base + n) * 8 + first) : make_float2(-0.f, -0.f);
+#pragma unroll
+      for (u32 n = 0; n < 8; n++) {
+        const float* added = sum[base + n] + 2 * part;
+        *(float2*)(to + (base + n) * 8 + first) = make_float2(old[n].x + added[0], old[n].y + added[1]);
+      }
+    }
   } else {
 #pragma unroll
     for (u32 n = 0; n < N; n++)
 #pragma unroll
       for (u32 e = 0; e < 2; e++)
-        if (n * 8 + first + e < exist) to[n * 8 + first + e] += sum[n][2 * part + e];
+        if (n * 8 + first + e < exist)
+          to[n * 8 + first + e] = (addend ? from[n * 8 + first + e] : -0.f) + sum[n][2 * part + e];
   }
 }
 
-// out[.., columns] += z Bᵀ: the sum along the rank, then the addition; z is rounded. blockIdx.x is a tile of 64 rows, y one of 128
-// outputs; out has rows of `stride` elements.
-extern "C" __global__ void __launch_bounds__(128) tensor_lora_expand(const float* z, TABLE, float* out, u32 most, u32 stride) {
+// out[.., columns] = addend + z Bᵀ: the sum along the rank, then the addition. Rows without an adapter get the addend,
+// which may be `out` itself, or null. blockIdx.x is a tile of 64 rows, y one of 128 outputs; out has rows of `stride` elements.
+extern "C" __global__ void __launch_bounds__(128) tensor_lora_expand(const u16* z, TABLE, const float* addend, float* out, u32 most,
+                                                                     u32 stride) {
   constexpr u32 OUTPUTS = 128;
   __shared__ __align__(128) u16 weights[OUTPUTS * RANKS];
   Table table = layer(adapters, rows, each, step, blockIdx.z);
@@ -282,13 +329,27 @@ extern "C" __global__ void __launch_bounds__(128) tensor_lora_expand(const float
   Own own(table.rows, begin, count);
   Present present(table.rows, begin, count);
   z += (u64)blockIdx.z * count * most;
+  auto at = [&](u32 part, const Adapter& adapter) { return (u64)own.row[part] * stride + adapter.column + first; };
+  if (addend != out) {
+    // All adapters of a layer have the same columns.
+    const Adapter any = table.adapters[0];
+    float nothing[OUTPUTS / 8][4];
+#pragma unroll
+    for (u32 n = 0; n < OUTPUTS / 8; n++)
+#pragma unroll
+      for (u32 e = 0; e < 4; e++) nothing[n][e] = -0.f;
+#pragma unroll
+    for (u32 part = 0; part < 2; part++)
+      if (own.row[part] < count && own.adapter[part] == NONE && first < any.outputs)
+        put_sums<OUTPUTS / 8>(addend, out, at(part, any), nothing, part, any.outputs - first);
+  }
   for (u32 index = present.next(0); index != NONE; index = present.next(index + 1)) {
     const Adapter adapter = table.adapters[index];
     u32 rank = adapter.rank, outputs = adapter.outputs;
     if (first >= outputs) continue;
     float sum[OUTPUTS / 8][4] = {};
     for (u32 r = 0; r < rank; r += RANKS) {
-      load_tile<OUTPUTS, RANKS>(weights, adapter.b + (u64)first * rank + r, outputs - first, min(RANKS, rank - r), rank);
+      load_tile<OUTPUTS, RANKS, THREADS>(threadIdx.x, weights, adapter.b + (u64)first * rank + r, outputs - first, min(RANKS, rank - r), rank);
       commit();
       u32 a[RANKS / 16][4];
 #pragma unroll
@@ -309,19 +370,23 @@ extern "C" __global__ void __launch_bounds__(128) tensor_lora_expand(const float
 #pragma unroll
     for (u32 part = 0; part < 2; part++)
       if (own.adapter[part] == index)
-        add_to<OUTPUTS / 8>(out + (u64)own.row[part] * stride + adapter.column + first, sum, part, outputs - first);
+        put_sums<OUTPUTS / 8>(addend, out, at(part, adapter), sum, part, outputs - first);
   }
 }
 
-// dx += Σ dz A over the layers: each one's sum along the rank, these in order, then the addition; dz is rounded. blockIdx.y is a tile
-// of 64 inputs.
-extern "C" __global__ void __launch_bounds__(128) tensor_lora_expand_backward(const float* dz, TABLE, float* dx, u32 layers, u32 most,
-                                                                              u32 inputs) {
+// dx = addend + Σ dz A over the layers: each one's sum along the rank, these in order, then the addition. blockIdx.y is a
+// tile of 64 inputs.
+extern "C" __global__ void __launch_bounds__(128) tensor_lora_expand_backward(const u16* dz, TABLE, const float* addend, float* dx,
+                                                                              u32 layers, u32 most, u32 inputs) {
   constexpr u32 INPUTS = 64;
   __shared__ __align__(128) u16 weights[RANKS * INPUTS];
   u32 begin = blockIdx.x * ROWS, first = blockIdx.y * INPUTS;
-  float total[INPUTS / 8][4] = {};
-  u32 changed = 0;
+  // -0 until a layer adds to it.
+  float total[INPUTS / 8][4];
+#pragma unroll
+  for (u32 n = 0; n < INPUTS / 8; n++)
+#pragma unroll
+    for (u32 e = 0; e < 4; e++) total[n][e] = -0.f;
   for (u32 i = 0; i < layers; i++) {
     Table table = layer(adapters, rows, each, step, i);
     Own own(table.rows, begin, count);
@@ -331,7 +396,7 @@ extern "C" __global__ void __launch_bounds__(128) tensor_lora_expand_backward(co
       u32 rank = adapter.rank;
       float sum[INPUTS / 8][4] = {};
       for (u32 r = 0; r < rank; r += RANKS) {
-        load_tile<RANKS, INPUTS>(weights, adapter.a + (u64)r * inputs + first, rank - r, min(INPUTS, inputs - first), inputs);
+        load_tile<RANKS, INPUTS, THREADS>(threadIdx.x, weights, adapter.a + (u64)r * inputs + first, rank - r, min(INPUTS, inputs - first), inputs);
         commit();
         u32 a[RANKS / 16][4];
 #pragma unroll
@@ -352,7 +417,6 @@ extern "C" __global__ void __launch_bounds__(128) tensor_lora_expand_backward(co
 #pragma unroll
       for (u32 part = 0; part < 2; part++) {
         if (own.adapter[part] != index) continue;
-        changed |= 1u << part;
 #pragma unroll
         for (u32 n = 0; n < INPUTS / 8; n++)
 #pragma unroll
@@ -364,6 +428,6 @@ extern "C" __global__ void __launch_bounds__(128) tensor_lora_expand_backward(co
 #pragma unroll
   for (u32 part = 0; part < 2; part++) {
     u32 row = begin + threadIdx.x / 32 * 16 + lane_id() / 4 + part * 8;
-    if (changed >> part & 1) add_to<INPUTS / 8>(dx + (u64)row * inputs + first, total, part, inputs - first);
+    if (row < count) put_sums<INPUTS / 8>(addend, dx, (u64)row * inputs + first, total, part, inputs - first);
   }
 }

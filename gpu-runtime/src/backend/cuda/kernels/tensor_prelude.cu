@@ -24,6 +24,25 @@ __device__ __forceinline__ void wait_for_older() {
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
 
+// Starts the copy of N rows of C elements, `pitch` elements apart, of which `n` and `c` exist; zeros elsewhere. Each of T threads has a
+// share. Where 16 bytes of a row are not where a copy may begin, elements are stored one by one.
+template <u32 N, u32 C, u32 T>
+__device__ __forceinline__ void load_tile(u32 thread, u16* to, const u16* from, u32 n, u32 c, u32 pitch) {
+  if ((((u64)from | (u64)pitch * 2) & 15) == 0) {
+#pragma unroll
+    for (u32 i = 0; i < N * C / 8 / T; i++) {
+      u32 chunk = thread + i * T, row = chunk / (C / 8), column = chunk % (C / 8) * 8;
+      bool exists = row < n && column < c;
+      copy16(to + place<C>(row, column), exists ? from + (u64)row * pitch + column : from, exists ? min(16, 2 * (c - column)) : 0);
+    }
+  } else {
+    for (u32 i = thread; i < N * C; i += T) {
+      u32 row = i / C, column = i % C;
+      to[place<C>(row, column & ~7u) + (column & 7)] = row < n && column < c ? from[(u64)row * pitch + column] : (u16)0;
+    }
+  }
+}
+
 __device__ __forceinline__ void ldmatrix(u32* r, const u16* p) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -77,6 +96,12 @@ __device__ __forceinline__ void right(u32* b, const u16* tile, u32 row, u32 colu
 template <u32 W>
 __device__ __forceinline__ void right_transposed(u32* b, const u16* tile, u32 row, u32 column) {
   ldmatrix_transposed(b, tile + place<W>(row + (lane_id() & 15), column + (lane_id() >> 4) * 8));
+}
+
+// 16 rows of the left side's columns: the left side is the tile's transpose.
+template <u32 W>
+__device__ __forceinline__ void left_transposed(u32* a, const u16* tile, u32 row, u32 column) {
+  ldmatrix_transposed(a, tile + place<W>(row + (lane_id() & 7) + (lane_id() >> 4) * 8, column + ((lane_id() >> 3) & 1) * 8));
 }
 
 // The sum over the four lanes that share a row of results, in all of them.

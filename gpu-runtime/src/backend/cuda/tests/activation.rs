@@ -2,7 +2,7 @@ use half::bf16;
 
 use super::simulated::on_device;
 use super::support::{close, rounded, rows, values};
-use crate::backend::cuda::{DeviceRows, activate, activate_backward};
+use crate::backend::cuda::{DeviceRows, activate, activate_backward, activate_backward_rounded};
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{Activation, Backend, Held};
 
@@ -34,11 +34,15 @@ fn gates_are_activated() {
 #[test]
 fn gradients_are_those_of_the_formula() {
     on_device(|device| {
-        for (count, width) in [(1, 1), (3, 45)] {
+        for (count, width) in [(1, 1), (3, 45), (2, 260)] {
             let (values, d) = (gate_up(count, width), values(count * width, 12));
             for kind in KINDS {
                 let (mut gate_up, mut out) = (rows(device, &values, 2 * width), rows(device, &d, width));
+                let narrow = activate_backward_rounded(device, kind, &gate_up, &out).unwrap();
                 activate_backward(device, kind, &mut gate_up, &mut out).unwrap();
+                for (narrow, wide) in narrow.iter().zip([&gate_up, &out]) {
+                    assert_eq!(narrow.to_host().unwrap(), rounded::<bf16>(&wide.to_host().unwrap()));
+                }
                 let matrix = |values: &[f32], width| Matrix::new(values.to_vec(), width);
                 let (gradient, output): (Held<'_, Matrix>, Held<'_, Matrix>) =
                     Reference.activate_backward(kind, matrix(&values, 2 * width), matrix(&d, width), &[], false);

@@ -19,6 +19,8 @@ fn rows_are_gathered_and_scattered() {
             let part = part_of_rows(device, &from, 1..4, width.div_ceil(2)).unwrap();
             let expected: Vec<f32> = (1..4).flat_map(|row| of(row)[..width.div_ceil(2)].to_vec()).collect();
             assert_eq!(part.to_host().unwrap(), expected);
+            let part = part_of_rows(device, &rows::<bf16>(device, &host, width), 1..4, width.div_ceil(2)).unwrap();
+            assert_eq!(part.to_host().unwrap(), wide(&rounded::<bf16>(&expected)));
             assert!(gather(device, &from, &[5]).is_err() && scatter(device, &from, &[0, 1, 2, 3, 4], &mut to).is_err());
             assert!(part_of_rows(device, &from, 4..6, width).is_err());
         }

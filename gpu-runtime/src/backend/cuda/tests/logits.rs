@@ -1,12 +1,13 @@
 use trainyard_protocol::SamplingControls;
 
-use super::simulated::on_device;
+use super::simulated::{on_backend, on_device};
 use super::support::{close, rows, values};
-use crate::backend::cuda::{
-    CudaDevice, DeviceTargets, Head, Matmul, change_logits, sample_tokens, score, score_part, target_logprobs,
-};
+use crate::backend::check::HostAccess;
+use crate::backend::cuda::{CudaDevice, Matmul, change_logits, sample_tokens, score, score_part};
 use crate::backend::reference::{Matrix, Reference};
-use crate::backend::{Backend, Logits, ScoreRequest, Targets, TokenRequest, VocabularyOps};
+use crate::backend::{
+    Backend, Dtype, LinearCall, Logits, MatrixRole, ScoreRequest, Source, Targets, TokenRequest, VocabularyOps,
+};
 use crate::rng::uniform;
 use crate::sampling::{LogitChanges, LogitRules, SamplingRule, TokenCounts, TokenMask};
 
@@ -167,18 +168,18 @@ fn product(x: &[f32], w: &[f32], device: &CudaDevice) -> Vec<f32> {
 
 #[test]
 fn scores_have_the_bits_of_the_loss_head() {
-    on_device(|device| {
+    on_backend(Dtype::F32, |cuda| {
+        let mut cuda = cuda;
         for (vocabulary, chunk) in [(300, 300), (301, 43), (520, 256)] {
+            cuda = cuda.with_chunk(chunk);
             let (w, x) = (values(vocabulary * 16, 5), values(2 * 16, 6));
             let mut targets = Targets::empty();
             targets.push([0, 57]);
             targets.push([vocabulary as u32 - 1]);
-            let matmul = Matmul::new(device).unwrap();
-            let weight = rows::<f32>(device, &w, 16);
-            let head = Head::new(&matmul, &weight, chunk).unwrap();
-            let on = DeviceTargets::upload(device, &targets, vocabulary).unwrap();
-            let (_, log_sums) = target_logprobs(device, &head, &rows(device, &x, 16), &on).unwrap();
-            let logits = rows::<f32>(device, &product(&x, &w, device), vocabulary);
+            let weight = cuda.pack(&[Source::Host(&w)], 16, MatrixRole::Base);
+            let call = LinearCall { weight: &weight, bias: None, lora: &[] };
+            let (logprobs, _) = cuda.target_logprobs(&call, &cuda.rows(&x, 16), &targets, false);
+            let logits = rows::<f32>(cuda.gpu(), &product(&x, &w, cuda.gpu()), vocabulary);
             let requests: Vec<_> = (0..2)
                 .map(|row| ScoreRequest {
                     row,
@@ -186,12 +187,8 @@ fn scores_have_the_bits_of_the_loss_head() {
                     ..ScoreRequest::default()
                 })
                 .collect();
-            let found = score(device, &logits, chunk, &requests).unwrap();
-            let logits = logits.to_host().unwrap();
-            for ((row, found), lse) in found.iter().enumerate().zip(log_sums.to_host().unwrap()) {
-                let expected =
-                    targets.ids[targets.of(row)].iter().map(|id| logits[row * vocabulary + *id as usize] - lse);
-                assert_eq!(found.targets, expected.collect::<Vec<_>>());
+            for (row, found) in score(cuda.gpu(), &logits, chunk, &requests).unwrap().iter().enumerate() {
+                assert_eq!(found.targets, logprobs[targets.of(row)]);
             }
         }
     });

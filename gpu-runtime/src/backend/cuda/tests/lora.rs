@@ -2,7 +2,9 @@ use half::bf16;
 
 use super::simulated::on_device;
 use super::support::{Rounded, close, product, rounded, rows, transposed, values, wide};
-use crate::backend::cuda::{CudaDevice, CudaError, DeviceAdapter, DeviceRows, LoraLayer, LoraTable, RowIndices};
+use crate::backend::cuda::{
+    Addend, CudaDevice, CudaError, DeviceAdapter, DeviceRows, LoraLayer, LoraTable, RowIndices,
+};
 
 const SCALE: f32 = 0.5;
 
@@ -67,6 +69,24 @@ fn added(to: &mut [f32], values: &[f32]) {
     to.iter_mut().zip(values).for_each(|(to, x)| *to += x);
 }
 
+/// What an op adds to rows `old`, `sum`, is the same where it writes it elsewhere, and without them what it adds to zeros: it writes all of
+/// the memory, which has nothing before.
+fn same_to_any_memory(
+    device: &CudaDevice,
+    op: impl Fn(Addend<'_>, &mut DeviceRows),
+    (old, sum): (&DeviceRows, &DeviceRows),
+    mut zeros: DeviceRows,
+) {
+    let result = |addend| {
+        let mut out = DeviceRows::uninitialised(device, sum.rows(), sum.width()).unwrap();
+        op(addend, &mut out);
+        out.to_host().unwrap()
+    };
+    assert_eq!(result(Addend::Rows(old)), sum.to_host().unwrap());
+    op(Addend::Output, &mut zeros);
+    assert_eq!(result(Addend::None), zeros.to_host().unwrap());
+}
+
 /// All four ops against sums in f64.
 fn compare<T: Rounded>(device: &CudaDevice, case: &Case, of_rows: &[Option<usize>]) {
     let parts = Parts::<T>::new(device, case);
@@ -76,14 +96,31 @@ fn compare<T: Rounded>(device: &CudaDevice, case: &Case, of_rows: &[Option<usize
         [(inputs, 71), (stride, 72)].map(|(width, seed)| wide(&rounded::<T>(&values(count * width, case.seed + seed))));
     let [mut y, mut dx] = [(stride, 73), (inputs, 74)].map(|(width, seed)| values(count * width, case.seed + seed));
     let (mut on_y, mut on_dx) = (rows::<f32>(device, &y, stride), rows::<f32>(device, &dx, inputs));
+    let (old_y, old_dx) = (on_y.copy().unwrap(), on_dx.copy().unwrap());
 
     let z = table.shrink(device, &rows(device, &x, inputs)).unwrap();
-    table.expand(device, &z, &mut on_y).unwrap();
+    table.expand(device, &z, Addend::Output, &mut on_y).unwrap();
     let dz = table.shrink_backward(device, &rows(device, &dy, stride)).unwrap();
-    table.expand_backward(device, &dz, &mut on_dx).unwrap();
+    table.expand_backward(device, &dz, Addend::Output, &mut on_dx).unwrap();
+    let zeros = |rows: &DeviceRows| DeviceRows::zeros(device, rows.rows(), rows.width()).unwrap();
+    if table.writes(stride) {
+        let op = |addend: Addend<'_>, out: &mut DeviceRows| table.expand(device, &z, addend, out).unwrap();
+        same_to_any_memory(device, op, (&old_y, &on_y), zeros(&on_y));
+    }
+    if table.writes_inputs() {
+        let op = |addend: Addend<'_>, out: &mut DeviceRows| table.expand_backward(device, &dz, addend, out).unwrap();
+        same_to_any_memory(device, op, (&old_dx, &on_dx), zeros(&on_dx));
+    }
 
     let most = table.rank();
-    let [z, dz] = [z, dz].map(|rows| rows.to_host().unwrap());
+    let unrounded = [
+        table.shrink_unrounded(device, &rows(device, &x, inputs)).unwrap(),
+        table.shrink_backward_unrounded(device, &rows(device, &dy, stride)).unwrap(),
+    ];
+    let unrounded = unrounded.map(|rows| rows.to_host().unwrap());
+    let narrow = [z, dz].map(|rows| wide(&rows.to_host().unwrap()));
+    assert_eq!(narrow, unrounded.each_ref().map(|rows| wide(&rounded::<T>(rows))));
+    let [z, dz] = unrounded;
     for (layer, (column, outputs)) in case.layers.iter().enumerate() {
         for (row, adapter) in of_rows.iter().enumerate() {
             let [z, dz] = [&z, &dz].map(|all| &all[(layer * count + row) * most..][..most]);
@@ -147,9 +184,11 @@ fn bits(
     let dz = table.shrink_backward(device, &rows(device, dy, case.stride)).unwrap();
     let mut y = DeviceRows::zeros(device, of.len(), case.stride).unwrap();
     let mut dx = DeviceRows::zeros(device, of.len(), case.inputs).unwrap();
-    table.expand(device, &z, &mut y).unwrap();
-    table.expand_backward(device, &dz, &mut dx).unwrap();
-    [z, dz, y, dx].map(|rows| rows.to_host().unwrap().iter().map(|x| x.to_bits()).collect())
+    table.expand(device, &z, Addend::Output, &mut y).unwrap();
+    table.expand_backward(device, &dz, Addend::Output, &mut dx).unwrap();
+    let [z, dz] = [z, dz].map(|rows| rows.to_host().unwrap().iter().map(|x| u32::from(x.to_bits())).collect());
+    let [y, dx] = [y, dx].map(|rows| rows.to_host().unwrap().iter().map(|x| x.to_bits()).collect());
+    [z, dz, y, dx]
 }
 
 #[test]
@@ -192,7 +231,7 @@ fn tables_are_checked() {
         let table = parts.table(device, case, &[Some(0)]).unwrap();
         let z = DeviceRows::zeros(device, 1, 37).unwrap();
         let mut out = DeviceRows::zeros(device, 1, 47).unwrap();
-        assert!(table.expand(device, &z, &mut out).is_err(), "columns 3..48");
+        assert!(table.expand(device, &z, Addend::Output, &mut out).is_err(), "columns 3..48");
         assert!(table.shrink(device, &DeviceRows::zeros(device, 2, case.inputs).unwrap()).is_err());
     });
 }

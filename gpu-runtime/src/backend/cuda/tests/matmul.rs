@@ -2,7 +2,7 @@ use half::bf16;
 
 use super::simulated::on_device;
 use super::support::{Rounded, close, product, rounded, rows, transposed, values, wide};
-use crate::backend::cuda::{CudaDevice, DeviceRows, Matmul, WeightSide};
+use crate::backend::cuda::{Addend, CudaDevice, DeviceRows, Matmul, WeightSide};
 
 fn products<T: Rounded>(device: &CudaDevice) {
     let matmul = Matmul::new(device).unwrap();
@@ -18,6 +18,12 @@ fn products<T: Rounded>(device: &CudaDevice) {
         let forward = product(&x, &w, inputs);
         let expected: Vec<f32> = forward.iter().zip(&old).map(|(new, old)| new + old).collect();
         close("accumulated", &y.to_host().unwrap(), &expected, 1e-5);
+        let (added, sum) = (rows::<f32>(device, &old, outputs), y.to_host().unwrap());
+        let mut y = DeviceRows::uninitialised(device, count, outputs).unwrap();
+        matmul.run_columns(&plans[0], &on_x, (&on_w, 0..outputs), (&mut y, 0), Addend::Rows(&added)).unwrap();
+        assert_eq!(y.to_host().unwrap(), sum, "the same from other rows");
+        let other = DeviceRows::zeros(device, count, outputs + 1).unwrap();
+        assert!(matmul.run_columns(&plans[0], &on_x, (&on_w, 0..outputs), (&mut y, 0), Addend::Rows(&other)).is_err());
         let mut y = DeviceRows::uninitialised(device, count, outputs).unwrap();
         matmul.run(&plans[0], &on_x, (&on_w, 0..outputs), &mut y, false).unwrap();
         close("product", &y.to_host().unwrap(), &forward, 1e-5);

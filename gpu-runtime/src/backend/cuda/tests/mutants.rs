@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::simulated::fails_with_mutant;
-use crate::backend::cuda::kernels::PTX;
+use crate::backend::cuda::sources::{SOURCES, Source};
 
 /// Set to a mutant's index in processes that run with it.
 pub(super) const MUTANT: &str = "TRAINYARD_TEST_MUTANT";
@@ -31,7 +31,7 @@ const HALF: &str = "st.global.u16";
 /// A kernel, what is wrong with it, and the test that has to fail.
 const MUTANTS: &[(&str, Change, &str)] = &[
     ("activate_f32", Shift(FLOAT, 0, 4), "activation::gates_are_activated"),
-    ("activate_backward", Replace("setp.ge.u32", 0, "setp.gt.u32"), "activation::gradients_are_those_of_the_formula"),
+    ("activate_backward_f32", Shift(FLOAT, 0, 4), "activation::gradients_are_those_of_the_formula"),
     ("attention", Delete(BARRIER, 0), "attention::attention_and_its_gradient"),
     ("attention", Delete(BARRIER, 1), "attention::attention_and_its_gradient"),
     ("attention_backward_q", Delete(BARRIER, 1), "attention::attention_and_its_gradient"),
@@ -47,7 +47,7 @@ const MUTANTS: &[(&str, Change, &str)] = &[
     ("embed_f32", Shift(FLOAT, 0, 4), "embedding::rows_are_those_of_the_tokens"),
     ("head_chunk", Delete(BARRIER, 1), "head::log_probabilities_and_their_gradients"),
     ("head_chunk", Delete(BARRIER, 2), "head::log_probabilities_and_their_gradients"),
-    ("head_gradient_bf16", Shift(HALF, 0, 2), "head::log_probabilities_and_their_gradients"),
+    ("head_gradient_bf16", Shift(HALF, 0, 2), "head::log_probabilities_and_their_gradients_in_bf16"),
     ("sum_ranks", Replace("setp.ge.u64", 0, "setp.gt.u64"), "ranks::three_ranks_agree"),
     ("copy_columns", Replace("setp.ge.u32", 0, "setp.gt.u32"), "latent::heads_are_joined_and_split"),
     ("split_heads", Shift(FLOAT, 0, 4), "latent::heads_are_joined_and_split"),
@@ -61,6 +61,7 @@ const MUTANTS: &[(&str, Change, &str)] = &[
     ("norm_backward", Delete(BARRIER, 2), "norm::gradients_are_those_of_the_formula"),
     ("squares", Delete(BARRIER, 1), "squares::squares_are_summed_in_f64"),
     ("rotate", Shift(FLOAT, 0, 4), "rotary::heads_are_normalised_and_rotated"),
+    ("rotate_back_rounded", Shift(HALF, 0, 2), "rotary::heads_are_normalised_and_rotated"),
     ("route", Delete(WARP, 2), "routing::experts_by_sigmoids_of_groups"),
     ("route_backward", Delete(WARP, 0), "routing::experts_by_softmax"),
     ("sample", Delete(BARRIER, 1), "sampling::tokens_without_cuts_are_those_of_the_processor"),
@@ -80,11 +81,14 @@ const MUTANTS: &[(&str, Change, &str)] = &[
     ("tensor_lora_shrink", Delete(BARRIER, 0), "lora::many_rows_get_what_their_adapters_add"),
     ("tensor_lora_shrink_few", Delete(BARRIER, 0), "lora::rows_get_what_their_adapters_add"),
     ("tensor_lora_shrink_few", Delete(BARRIER, 1), "lora::rows_get_what_their_adapters_add"),
+    ("tensor_lora_shrink_few", Delete(WARP, 1), "lora::rows_get_what_their_adapters_add"),
     ("tensor_lora_shrink_backward", Delete(WAIT, 0), "lora::rows_get_what_their_adapters_add"),
     ("tensor_lora_expand", Delete(BARRIER, 0), "lora::rows_get_what_their_adapters_add"),
     ("tensor_lora_expand_backward", Delete(BARRIER, 1), "lora::rows_get_what_their_adapters_add"),
     ("tensor_outer_products", Delete(BARRIER, 0), "outer::gradients_on_tensor_cores"),
-    ("tensor_outer_products", Shift("st.f32", 0, 4), "outer::gradients_on_tensor_cores"),
+    ("tensor_outer_products", Delete(WAIT, 0), "outer::gradients_on_tensor_cores"),
+    ("tensor_outer_products", Delete(WARP, 0), "outer::gradients_on_tensor_cores"),
+    ("tensor_outer_products", Delete(BARRIER, 1), "outer::gradients_on_tensor_cores"),
     ("spread", Shift(FLOAT, 0, 4), "vocabulary::rows_are_spread"),
 ];
 
@@ -124,7 +128,7 @@ pub(in crate::backend::cuda) fn mutated(ptx: &'static str) -> Cow<'static, str> 
 #[test]
 fn every_mutant_is_caught() {
     let survives = |(index, (kernel, change, test)): (usize, &(&str, Change, &str))| {
-        let found = PTX.iter().filter(|(_, ptx)| changed(ptx, kernel, *change).is_some()).count();
+        let found = SOURCES.iter().filter(|source| changed(source.ptx, kernel, *change).is_some()).count();
         assert_eq!(found, 1, "{kernel} has no instruction for {change:?}");
         (!fails_with_mutant(test, index)).then(|| format!("{kernel} {change:?}"))
     };
@@ -140,8 +144,8 @@ fn every_mutant_is_caught() {
 
 #[test]
 fn each_source_of_kernels_has_a_mutant() {
-    for (source, ptx) in PTX {
+    for Source { name, ptx, .. } in SOURCES {
         let has = |(kernel, change, _): &(&str, Change, &str)| changed(ptx, kernel, *change).is_some();
-        assert!(MUTANTS.iter().any(has), "{source}");
+        assert!(MUTANTS.iter().any(has), "{name}");
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::backend::cuda::kernels::{Kind, PTX, entries};
+use crate::backend::cuda::kernels::{Kind, entries};
+use crate::backend::cuda::sources::{SOURCES, Source};
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/backend/cuda").join(name)
@@ -19,7 +20,7 @@ fn stems(folder: &Path, extension: &str) -> BTreeSet<String> {
 fn ptx_is_as_new_as_its_sources() {
     let [prelude, tensor] =
         ["prelude", "tensor_prelude"].map(|name| std::fs::read(folder("kernels").join(format!("{name}.cu"))).unwrap());
-    for (name, ptx) in PTX {
+    for Source { name, ptx, .. } in SOURCES {
         let source = std::fs::read(folder("kernels").join(format!("{name}.cu"))).unwrap();
         let tensor = if name.starts_with("tensor_") { &tensor[..] } else { &[] };
         let expected = crc32fast::hash(&[&prelude[..], tensor, &source].concat());
@@ -31,11 +32,12 @@ fn ptx_is_as_new_as_its_sources() {
 
 #[test]
 fn every_source_is_loaded() {
-    let loaded: BTreeSet<String> = PTX.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let loaded: BTreeSet<String> = SOURCES.iter().map(|source| source.name.to_owned()).collect();
     let mut sources = stems(&folder("kernels"), "cu");
     assert!(sources.remove("prelude") && sources.remove("tensor_prelude"));
     assert_eq!(sources, loaded);
     assert_eq!(stems(&folder("ptx"), "ptx"), loaded);
+    assert_eq!(stems(&folder("cubin"), "zst"), loaded);
 }
 
 /// The table's rows of a source: checksum of its PTX, kernel, and for each architecture registers, shared memory, spills and
@@ -54,9 +56,9 @@ fn resources(source: &str) -> Vec<(&'static str, &'static str, Vec<Vec<u32>>)> {
 
 #[test]
 fn the_table_of_resources_is_of_this_ptx() {
-    let kernels = PTX.iter().map(|(_, ptx)| entries(ptx).unwrap().len()).sum::<usize>();
-    assert_eq!(PTX.iter().map(|(source, _)| resources(source).len()).sum::<usize>(), kernels);
-    for (source, ptx) in PTX {
+    let kernels = SOURCES.iter().map(|source| entries(source.ptx).unwrap().len()).sum::<usize>();
+    assert_eq!(SOURCES.iter().map(|source| resources(source.name).len()).sum::<usize>(), kernels);
+    for Source { name: source, ptx, .. } in SOURCES {
         let rows = resources(source);
         let names: BTreeSet<&str> = rows.iter().map(|(_, kernel, _)| *kernel).collect();
         assert_eq!(names, entries(ptx).unwrap().into_iter().map(|(name, _)| name).collect());
@@ -74,7 +76,7 @@ fn the_table_of_resources_is_of_this_ptx() {
 #[test]
 fn machine_code_uses_tensor_cores_where_ptx_does() {
     let mut found = BTreeSet::new();
-    for (source, ptx) in PTX {
+    for Source { name: source, ptx, .. } in SOURCES {
         // From each kernel's name on.
         let bodies: Vec<&str> = ptx.split(".entry ").skip(1).collect();
         for (_, kernel, needs) in resources(source) {
@@ -95,7 +97,7 @@ fn sources_include_nothing_and_name_no_architecture() {
         let source = std::fs::read_to_string(folder("kernels").join(format!("{name}.cu"))).unwrap();
         assert!(!source.contains("#include") && !source.contains("__CUDA_ARCH__"), "{name}");
     }
-    assert!(PTX.iter().all(|(_, ptx)| ptx.contains(".version 7.0\n.target sm_80\n")));
+    assert!(SOURCES.iter().all(|source| source.ptx.contains(".version 7.0\n.target sm_80\n")));
 }
 
 #[test]
@@ -104,7 +106,8 @@ fn parameters_are_read_from_ptx() {
         entries(".visible .entry f(\n\t.param .u64 f_0,\n\t.param .u32 f_1,\n\t.param .f32 f_2\n)\n{ }").unwrap();
     assert_eq!(found, [("f", vec![Kind::Wide, Kind::Word, Kind::Float])]);
     assert!(entries(".entry f(.param .align 8 .b8 f_0[24])").is_err());
-    let names: Vec<&str> = PTX.iter().flat_map(|(_, ptx)| entries(ptx).unwrap()).map(|(name, _)| name).collect();
+    let names: Vec<&str> =
+        SOURCES.iter().flat_map(|source| entries(source.ptx).unwrap()).map(|(name, _)| name).collect();
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "kernels of one name");
     assert!(names.len() > 30);
 }

@@ -1,11 +1,21 @@
 //! Ranks as threads of one process, with a simulated device each.
 
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
 use super::simulated::{with_settings, without_symbol};
 use super::support::values;
+use crate::backend::cuda::peers::LIMIT;
 use crate::backend::cuda::{CudaDevice, CudaError, DeviceRanks, Nccl, Slice};
+use crate::collective::{DEVICE_PIECE, exchange_bytes};
 
 /// Calls `body` in as many threads, each with its device and its rank.
 fn ranks(world: usize, body: impl Fn(&CudaDevice, &DeviceRanks) + Sync) {
+    ranks_within(LIMIT, world, body);
+}
+
+/// The same with a limit for waits.
+fn ranks_within(limit: Duration, world: usize, body: impl Fn(&CudaDevice, &DeviceRanks) + Sync) {
     let nccl = Nccl::open().unwrap();
     assert!(nccl.version().unwrap() >= 21_800);
     let id = nccl.new_id().unwrap();
@@ -14,7 +24,7 @@ fn ranks(world: usize, body: impl Fn(&CudaDevice, &DeviceRanks) + Sync) {
             let (nccl, body) = (&nccl, &body);
             scope.spawn(move || {
                 let device = CudaDevice::open(i32::try_from(rank).unwrap(), 0).unwrap();
-                let own = DeviceRanks::join(&device, nccl, id, (rank, world), None).unwrap();
+                let own = DeviceRanks::join(&device, nccl, id, (rank, world), (None, limit)).unwrap();
                 assert_eq!((own.rank(), own.world()), (rank, world));
                 body(&device, &own);
             });
@@ -87,6 +97,28 @@ fn three_ranks_agree() {
     with_settings(&[("CUDASIM_DEVICES", "3"), ("CUDASIM_SEED", "2")], || agree(3));
 }
 
+/// Arrays beyond a piece: the bits of one, in the memory that plans count.
+#[test]
+fn large_arrays_go_in_pieces_of_planned_memory() {
+    with_settings(&[("CUDASIM_DEVICES", "2"), ("CUDASIM_SEED", "3")], || {
+        ranks(2, |device, own| {
+            let (len, bytes) = (DEVICE_PIECE + 5, 4 * DEVICE_PIECE);
+            // The sum of two numbers with few bits is exact.
+            let of = |rank: usize| (0..len).map(|i| ((i * 7 + rank * 13) % 1021) as f32).collect::<Vec<_>>();
+            let mut sum = device.upload(&of(own.rank())).unwrap();
+            let held = || device.arena().bytes();
+            device.arena().reset_peak();
+            let before = held().used;
+            own.all_reduce(device, &mut sum).unwrap();
+            device.synchronize().unwrap();
+            let most = held().peak - before;
+            assert!(most >= 2 * bytes && most <= exchange_bytes(2), "{most}");
+            let expected: Vec<f32> = of(0).iter().zip(of(1)).map(|(a, b)| a + b).collect();
+            assert!(sum.to_host().unwrap() == expected);
+        });
+    });
+}
+
 #[test]
 fn a_lost_rank_is_an_error_of_all() {
     let settings = [("CUDASIM_DEVICES", "2"), ("CUDASIM_NCCL_DIE", "1:2"), ("CUDASIM_NCCL_TIMEOUT_MS", "3000")];
@@ -103,14 +135,35 @@ fn a_lost_rank_is_an_error_of_all() {
     });
 }
 
+/// Its kernel waits without an error, as one that hangs: the others end, and so does it.
+#[test]
+fn a_silent_rank_is_missed() {
+    let settings = [("CUDASIM_DEVICES", "2"), ("CUDASIM_NCCL_HANG", "1:2"), ("CUDASIM_NCCL_TIMEOUT_MS", "60000")];
+    with_settings(&settings, || {
+        let (began, found) = (Instant::now(), Mutex::new(Vec::new()));
+        ranks_within(Duration::from_millis(700), 2, |device, own| {
+            let mut shared = device.upload(&of(own.rank(), 5)).unwrap();
+            own.broadcast(device, 0, &mut shared).unwrap();
+            device.synchronize().unwrap();
+            let missed = own.broadcast(device, 0, &mut shared).and_then(|()| device.synchronize()).unwrap_err();
+            found.lock().unwrap().push(missed.to_string());
+        });
+        // The second one may see the first one leave.
+        let found = found.into_inner().unwrap();
+        assert!(found.contains(&"broadcast failed: not done after 0.7 s: a rank is missing".to_owned()), "{found:?}");
+        assert!(found.iter().all(|missed| missed.starts_with("broadcast failed: ")), "{found:?}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    });
+}
+
 #[test]
 fn a_communicator_is_of_one_device() {
     with_settings(&[("CUDASIM_DEVICES", "2")], || {
         let nccl = Nccl::open().unwrap();
         let [device, other] = [0, 1].map(|ordinal| CudaDevice::open(ordinal, 0).unwrap());
         let id = nccl.new_id().unwrap();
-        assert!(DeviceRanks::join(&device, &nccl, id, (1, 1), None).is_err());
-        let alone = DeviceRanks::join(&device, &nccl, id, (0, 1), None).unwrap();
+        assert!(DeviceRanks::join(&device, &nccl, id, (1, 1), (None, LIMIT)).is_err());
+        let alone = DeviceRanks::join(&device, &nccl, id, (0, 1), (None, LIMIT)).unwrap();
         let mut values = device.upload(&[1.0, 2.0]).unwrap();
         alone.all_reduce(&device, &mut values).unwrap();
         assert_eq!(values.to_host().unwrap(), [1.0, 2.0]);

@@ -1,6 +1,6 @@
 use super::simulated::on_device;
-use super::support::{close, rows, values};
-use crate::backend::cuda::{CudaDevice, DeviceNorm, DeviceRotation, rotate, rotate_backward};
+use super::support::{close, rows, values, wide};
+use crate::backend::cuda::{CudaDevice, DeviceNorm, DeviceRotation, rotate, rotate_backward, rotate_backward_rounded};
 use crate::backend::host::HostParams;
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{AttentionShape, Backend, Held, Norm, Rotation};
@@ -28,7 +28,11 @@ fn compare(device: &CudaDevice, shape: &AttentionShape, normed: bool, count: usi
     let norms = [DeviceNorm { weight: &wq, eps: EPS[0] }, DeviceNorm { weight: &wk, eps: EPS[1] }];
     let rotation = DeviceRotation { shape, norms: normed.then_some(norms), rope: &rope, positions };
     let (mut found, mut d_found) = (rows::<f32>(device, &qkv, width), rows::<f32>(device, &d, width));
+    let mut in_place = found.copy().unwrap();
     let before = rotate(device, &rotation, &mut found, true).unwrap();
+    assert!(rotate(device, &rotation, &mut in_place, false).unwrap().is_none());
+    assert_eq!(found.to_host().unwrap(), in_place.to_host().unwrap());
+    let narrow = before.as_ref().map(|of| rotate_backward_rounded(device, &rotation, of, &d_found).unwrap());
     let dw = normed.then_some([&mut dq, &mut dk]);
     rotate_backward(device, &rotation, before.as_ref(), &mut d_found, dw).unwrap();
 
@@ -43,6 +47,9 @@ fn compare(device: &CudaDevice, shape: &AttentionShape, normed: bool, count: usi
 
     close("rotated", &found.to_host().unwrap(), expected.data(), 2e-6);
     close("gradient", &d_found.to_host().unwrap(), d.data(), 4e-6);
+    if let Some(narrow) = narrow {
+        close("rounded gradient", &wide(&narrow.to_host().unwrap()), d.data(), 4e-3);
+    }
     close("q's norm", &dq.to_host().unwrap(), &dw[0], 4e-6);
     close("k's norm", &dk.to_host().unwrap(), &dw[1], 4e-6);
 }
@@ -74,5 +81,6 @@ fn positions_and_widths_are_checked() {
         assert!(rotate(device, &DeviceRotation { positions: &[0, 1], ..good }, &mut qkv, true).is_err());
         let normed = DeviceRotation { norms: Some([norm; 2]), ..good };
         assert!(rotate_backward(device, &normed, None, &mut qkv, None).is_err(), "what was rotated is missing");
+        assert!(rotate_backward_rounded(device, &good, &qkv, &qkv).is_err(), "there are no norms");
     });
 }

@@ -6,10 +6,10 @@ use super::super::support::{rows, values};
 use super::Counts;
 use crate::backend::cuda::copies::{round_bf16, shift};
 use crate::backend::cuda::{
-    CudaDevice, DeviceNorm, DeviceRotation, DeviceRows, DeviceScalarHead, DeviceStep, DeviceTargets, Head, LogitChunk,
-    Matmul, Slice, activate, activate_backward, adamw, add, add_bias, add_norm, bias_backward, embed, embed_backward,
-    gather, logit_gradient, norm, norm_backward, part_of_rows, rotate, rotate_backward, scalar_head,
-    scalar_head_backward, scatter, squared_norms, target_logprobs,
+    CudaDevice, DeviceLogSums, DeviceNorm, DeviceRotation, DeviceRows, DeviceScalarHead, DeviceStep, DeviceTargets,
+    LogitChunk, Slice, activate, activate_backward, activate_backward_rounded, adamw, add, add_bias, add_norm,
+    bias_backward, embed, embed_backward, gather, logit_gradient, norm, norm_backward, part_of_rows, rotate,
+    rotate_backward, rotate_backward_rounded, scalar_head, scalar_head_backward, scatter, squared_norms,
 };
 use crate::backend::{Activation, AttentionShape, Targets};
 use trainyard_protocol::AdamParams;
@@ -75,6 +75,9 @@ fn rotation(counts: &mut Counts<'_>) {
     let [mut qkv, mut d] = [13, 14].map(|seed| rows::<f32>(counts.device, &values(ROWS * width, seed), width));
     let shape = "2 rows of 32+8 heads of 128";
     let before = counts.count(shape, &[("rotate", "row", ROWS)], |device| rotate(device, &of, &mut qkv, true).unwrap());
+    counts.count(shape, &[("rotate_back_rounded", "row", ROWS)], |device| {
+        rotate_backward_rounded(device, &of, before.as_ref().unwrap(), &d).unwrap();
+    });
     let backward = ["rotate_back", "head_norm_weight_backward", "head_norm_backward"].map(|name| (name, "row", ROWS));
     counts.count(shape, &backward, |device| {
         rotate_backward(device, &of, before.as_ref(), &mut d, Some([&mut dq, &mut dk])).unwrap();
@@ -89,7 +92,10 @@ fn activations(counts: &mut Counts<'_>) {
     let shape = "1x12288";
     counts.count(shape, &work("activate_bf16"), |device| activate::<bf16>(device, of, &gate_up).unwrap());
     counts.count(shape, &work("activate_f32"), |device| activate::<f32>(device, of, &gate_up).unwrap());
-    counts.count(shape, &work("activate_backward"), |device| {
+    counts.count(shape, &work("activate_backward_bf16"), |device| {
+        activate_backward_rounded(device, of, &gate_up, &d).unwrap();
+    });
+    counts.count(shape, &work("activate_backward_f32"), |device| {
         activate_backward(device, of, &mut gate_up, &mut d).unwrap();
     });
 }
@@ -101,7 +107,8 @@ fn copies(counts: &mut Counts<'_>) {
     let work = |name| [(name, EACH, elements)];
     counts.count(WIDE, &work("gather_rows"), |device| gather(device, &x, &[1, 0]).unwrap());
     counts.count(WIDE, &work("scatter_rows"), |device| scatter(device, &x, &[1, 0], &mut to).unwrap());
-    counts.count(WIDE, &work("part_of_rows"), |device| part_of_rows(device, &x, 0..ROWS, HIDDEN).unwrap());
+    counts.count(WIDE, &work("part_of_rows_f32"), |device| part_of_rows(device, &x, 0..ROWS, HIDDEN).unwrap());
+    counts.count(WIDE, &work("part_of_rows_bf16"), |device| part_of_rows(device, &narrow, 0..ROWS, HIDDEN).unwrap());
     counts.count(WIDE, &work("round_to_bf16"), |device| {
         round_bf16(device, (x.data(), 0..elements), (narrow.data_mut(), 0)).unwrap();
     });
@@ -112,26 +119,23 @@ fn copies(counts: &mut Counts<'_>) {
 
 /// One target for each row.
 fn head(counts: &mut Counts<'_>) {
-    let (width, elements, shape) = (16, ROWS * CHUNK, "2x8192");
-    let matmul = Matmul::new(counts.device).unwrap();
-    let weight = rows::<bf16>(counts.device, &values(CHUNK * width, 19), width);
-    let x = rows::<bf16>(counts.device, &values(ROWS * width, 20), width);
-    let head = Head::new(&matmul, &weight, CHUNK).unwrap();
+    let (elements, shape) = (ROWS * CHUNK, "2x8192");
     let mut targets = Targets::empty();
     targets.push([5]);
     targets.push([8000]);
     let targets = DeviceTargets::upload(counts.device, &targets, CHUNK).unwrap();
-    let work = [("head_chunk", EACH, elements), ("head_finish", "row", ROWS)];
-    let (_, sums) = counts.count(shape, &work, |device| target_logprobs(device, &head, &x, &targets).unwrap());
     let logits = rows::<f32>(counts.device, &values(elements, 21), CHUNK);
-    let d = counts.device.upload(&values(ROWS, 22)).unwrap();
     let chunk = LogitChunk { logits: &logits, column: 0, tokens: (0, CHUNK) };
+    let mut sums = DeviceLogSums::new(counts.device, ROWS).unwrap();
+    let mut found = counts.device.zeros(ROWS).unwrap();
     let work = |name| [(name, EACH, elements)];
+    counts.count(shape, &work("head_chunk"), |device| sums.add(device, chunk, &targets, &mut found).unwrap());
+    let [lse, d] = [vec![9.5; ROWS], values(ROWS, 22)].map(|values| counts.device.upload(&values).unwrap());
     counts.count(shape, &work("head_gradient_f32"), |device| {
-        logit_gradient::<f32>(device, chunk, &targets, &sums, &d).unwrap();
+        logit_gradient::<f32>(device, chunk, &targets, &lse, &d).unwrap();
     });
     counts.count(shape, &work("head_gradient_bf16"), |device| {
-        logit_gradient::<bf16>(device, chunk, &targets, &sums, &d).unwrap();
+        logit_gradient::<bf16>(device, chunk, &targets, &lse, &d).unwrap();
     });
 }
 

@@ -4,7 +4,9 @@ use half::bf16;
 
 use super::super::support::{Rounded, rows, values};
 use super::Counts;
-use crate::backend::cuda::{DeviceAdapter, DeviceRows, LoraLayer, LoraTable, OuterProducts, OuterSide, RowIndices};
+use crate::backend::cuda::{
+    Addend, DeviceAdapter, DeviceRows, LoraLayer, LoraTable, OuterProducts, OuterSide, RowIndices,
+};
 
 const RANK: usize = 32;
 const OUTPUTS: usize = 1024;
@@ -42,30 +44,35 @@ fn adapters<T: Rounded>(counts: &mut Counts<'_>, count: usize, inputs: usize, na
             counts.count(&shape, &[(names[which], "product", count * RANK * width)], |_| body());
         }
     };
-    let (mut z, mut dz): (Option<DeviceRows>, Option<DeviceRows>) = (None, None);
+    let (mut z, mut dz): (Option<DeviceRows<T>>, Option<DeviceRows<T>>) = (None, None);
     work(0, inputs, &mut || z = Some(table.shrink(device, &x).unwrap()));
     work(1, OUTPUTS, &mut || dz = Some(table.shrink_backward(device, &dy).unwrap()));
-    work(2, OUTPUTS, &mut || table.expand(device, z.as_ref().unwrap(), &mut y).unwrap());
-    work(3, inputs, &mut || table.expand_backward(device, dz.as_ref().unwrap(), &mut dx).unwrap());
+    work(2, OUTPUTS, &mut || table.expand(device, z.as_ref().unwrap(), Addend::None, &mut y).unwrap());
+    work(3, inputs, &mut || table.expand_backward(device, dz.as_ref().unwrap(), Addend::None, &mut dx).unwrap());
+    if names[2].starts_with("tensor") {
+        let (onto, shape) = (y.copy().unwrap(), format!("{shape}, onto rows"));
+        counts.count(&shape, &[(names[2], "product", count * RANK * OUTPUTS)], |_| {
+            table.expand(device, z.as_ref().unwrap(), Addend::Rows(&onto), &mut y).unwrap();
+        });
+    }
 }
 
 /// A part of a gradient of [m, n]: enough rows that they outweigh its elements.
 fn gradient(counts: &mut Counts<'_>, (m, n): (usize, usize), tensor: bool) {
     let of = if tensor { 1024 } else { 64 };
-    let [left, right] = [(m, 7), (n, 8)].map(|(width, seed)| rows(counts.device, &values(of * width, seed), width));
+    let host = [(m, 7), (n, 8)].map(|(width, seed)| (values(of * width, seed), width));
+    let narrow = host.each_ref().map(|(values, width)| rows::<bf16>(counts.device, values, *width));
+    let wide = host.each_ref().map(|(values, width)| rows::<f32>(counts.device, values, *width));
     let mut sum = counts.device.upload(&values(m * n, 9)).unwrap();
     let (name, side) =
         (if tensor { "tensor_outer_products" } else { "outer_products" }, if m == RANK { "A" } else { "B" });
     counts.count(&format!("of {side}, {of} rows: {m}x{n}"), &[(name, "product", of * m * n)], |device| {
         let mut products = OuterProducts::new();
-        products
-            .push(
-                &mut sum,
-                0,
-                [OuterSide::new(&left, 0, m), OuterSide::new(&right, 0, n)],
-                std::slice::from_ref(&(0..of)),
-            )
-            .unwrap();
-        products.launch(device, tensor).unwrap();
+        let side = |i: usize, width: usize| match tensor {
+            true => OuterSide::new(&narrow[i], 0, width),
+            false => OuterSide::new(&wide[i], 0, width),
+        };
+        products.push(&mut sum, 0, [side(0, m), side(1, n)], std::slice::from_ref(&(0..of))).unwrap();
+        products.launch(device).unwrap();
     });
 }

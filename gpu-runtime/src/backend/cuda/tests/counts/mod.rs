@@ -16,7 +16,8 @@ use cuda_sim_client::Client;
 
 use super::simulated::on_device;
 use crate::backend::cuda::CudaDevice;
-use crate::backend::cuda::kernels::{PTX, entries};
+use crate::backend::cuda::kernels::entries;
+use crate::backend::cuda::sources::SOURCES;
 
 const RECORD: &str = "TRAINYARD_RECORD_COUNTS";
 
@@ -52,7 +53,7 @@ fn header() -> String {
 }
 
 fn kernels() -> BTreeSet<&'static str> {
-    PTX.iter().flat_map(|(_, ptx)| entries(ptx).unwrap()).map(|(name, _)| name).collect()
+    SOURCES.iter().flat_map(|source| entries(source.ptx).unwrap()).map(|(name, _)| name).collect()
 }
 
 /// What was counted so far.

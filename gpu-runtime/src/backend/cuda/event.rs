@@ -1,0 +1,70 @@
+//! Events: points in the work of a stream, for which the host or another stream can wait.
+#![allow(unsafe_code, reason = "events are handles of the driver, made and released here")]
+
+use cudarc::driver::DriverError;
+use cudarc::driver::result::{event, stream};
+use cudarc::driver::sys::{CUevent, CUevent_flags, CUevent_wait_flags, CUresult, CUstream, cuEventQuery};
+
+use super::driver::Driver;
+use super::peers::wait_for_peers;
+use super::{CudaError, Result};
+
+/// Where a stream was when this was recorded last.
+pub(super) struct Event(CUevent);
+
+// SAFETY: a handle that the driver accepts from any thread for which the context is current.
+unsafe impl Send for Event {}
+// SAFETY: the same; nothing changes the handle.
+unsafe impl Sync for Event {}
+
+impl Event {
+    /// For the context of the calling thread, as are the other calls.
+    pub(super) fn new(driver: &Driver) -> Result<Self> {
+        // Whoever waits for it sleeps.
+        let flags = CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32 | CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+        let mut made = std::ptr::null_mut();
+        // SAFETY: the driver writes a handle there.
+        let called = unsafe { cudarc::driver::sys::cuEventCreate(&raw mut made, flags) }.result();
+        called.map(|()| Self(made)).map_err(|error| driver.failed("cuEventCreate", error))
+    }
+
+    /// It is over once all that was queued on the stream so far is.
+    pub(super) fn record(&self, driver: &Driver, stream: CUstream) -> Result {
+        // SAFETY: both handles live.
+        unsafe { event::record(self.0, stream) }.map_err(|error| driver.failed("cuEventRecord", error))
+    }
+
+    /// What is queued on the stream from now on begins after it.
+    pub(super) fn hold_back(&self, driver: &Driver, stream: CUstream) -> Result {
+        let flags = CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+        // SAFETY: both handles live.
+        unsafe { stream::wait_event(stream, self.0, flags) }.map_err(|error| driver.failed("cuStreamWaitEvent", error))
+    }
+
+    /// Waits until it is over, or until it never will be because a rank is missing: an error that is final.
+    pub(super) fn wait(&self, driver: &Driver) -> Result {
+        let peers = driver.peers();
+        if peers.is_empty() {
+            // SAFETY: the handle lives.
+            return unsafe { event::synchronize(self.0) }.map_err(|error| driver.failed("cuEventSynchronize", error));
+        }
+        driver.check_ranks()?;
+        wait_for_peers(&peers, || self.is_over()).inspect_err(|error| driver.lose(error))
+    }
+
+    fn is_over(&self) -> Result<bool> {
+        // SAFETY: the handle lives.
+        match unsafe { cuEventQuery(self.0) } {
+            CUresult::CUDA_SUCCESS => Ok(true),
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            error => Err(CudaError::driver("cuEventQuery", DriverError(error))),
+        }
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: the handle is this value's; the driver retains what still waits for it.
+        let _ = unsafe { event::destroy(self.0) };
+    }
+}

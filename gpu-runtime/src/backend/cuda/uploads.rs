@@ -1,0 +1,99 @@
+//! Copies to the device through page-locked memory, so that the host goes on while they run.
+#![allow(unsafe_code, reason = "the driver reads page-locked memory after the call")]
+
+use cudarc::driver::result;
+
+use super::Result;
+use super::driver::Driver;
+use super::event::Event;
+use super::page_locked::PageLocked;
+
+/// Parts of the memory, and bytes of each. Tests have less, so that they reach its end.
+const PARTS: usize = 4;
+const PART: usize = if cfg!(test) { 1 << 10 } else { 4 << 20 };
+
+/// Where copies of the host's bytes begin.
+const ALIGNMENT: usize = 64;
+
+/// Page-locked memory that copies go through in turn: a part is overwritten once the copies from it are done.
+#[derive(Default)]
+pub(super) enum Uploads {
+    /// Nothing was copied yet.
+    #[default]
+    New,
+    Ring(Ring),
+    /// There is no page-locked memory: the driver copies as from any memory.
+    Pageable,
+}
+
+pub(super) struct Ring {
+    parts: Vec<Part>,
+    current: usize,
+    /// Bytes of the current part that copies read.
+    used: usize,
+}
+
+struct Part {
+    memory: PageLocked,
+    /// After the copies from it.
+    copied: Event,
+    is_read: bool,
+}
+
+impl Uploads {
+    /// The memory, if there is any.
+    pub(super) fn ring(&mut self, driver: &Driver) -> Result<Option<&mut Ring>> {
+        if matches!(self, Self::New) {
+            let mut parts = Vec::with_capacity(PARTS);
+            while parts.len() < PARTS
+                && let Some(memory) = PageLocked::if_any(driver, PART)?
+            {
+                parts.push(Part { memory, copied: Event::new(driver)?, is_read: false });
+            }
+            // With one part the host would wait for each copy.
+            *self = if parts.len() < 2 { Self::Pageable } else { Self::Ring(Ring { parts, current: 0, used: 0 }) };
+        }
+        match self {
+            Self::Ring(ring) => Ok(Some(ring)),
+            Self::New | Self::Pageable => Ok(None),
+        }
+    }
+}
+
+impl Ring {
+    /// Copies to the device; the source may change at once. Waits for memory, not for the copy.
+    pub(super) fn write(&mut self, driver: &Driver, mut to: u64, mut bytes: &[u8]) -> Result {
+        while !bytes.is_empty() {
+            let room = PART - self.used;
+            // What fits in a part is copied at once.
+            if room < bytes.len().min(PART) && (bytes.len() <= PART || room == 0) {
+                self.turn(driver)?;
+            }
+            let (now, rest) = bytes.split_at(bytes.len().min(PART - self.used));
+            let Some(part) = self.parts.get_mut(self.current) else { return Ok(()) };
+            part.memory.write(self.used, now);
+            // SAFETY: the caller has that much memory there, of plain numbers. What the copy reads is not overwritten before `copied`.
+            unsafe { result::memcpy_htod_async(to, part.memory.part(self.used, now.len()), driver.raw_stream()) }
+                .map_err(|error| driver.failed("cuMemcpyHtoDAsync", error))?;
+            self.used = (self.used + now.len()).next_multiple_of(ALIGNMENT).min(PART);
+            (to, bytes) = (to + now.len() as u64, rest);
+        }
+        Ok(())
+    }
+
+    /// Goes on with the next part.
+    fn turn(&mut self, driver: &Driver) -> Result {
+        if let Some(part) = self.parts.get_mut(self.current) {
+            part.copied.record(driver, driver.raw_stream())?;
+            part.is_read = true;
+        }
+        (self.current, self.used) = ((self.current + 1) % self.parts.len(), 0);
+        match self.parts.get_mut(self.current) {
+            Some(Part { copied, is_read, .. }) if *is_read => {
+                *is_read = false;
+                copied.wait(driver)
+            }
+            _ => Ok(()),
+        }
+    }
+}

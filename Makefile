@@ -30,7 +30,7 @@ test-cuda-sim: ## the simulated CUDA libraries, NVIDIA's compiler and assembler 
 test-gpu: ## the op suite and the tests of CUDA on the GPU of this machine; ARGS go to pytest
 	@$(XTASK) test-gpu $(ARGS)
 
-kernels: ## compile the CUDA kernels to the PTX that is committed, and list the registers and shared memory that they need
+kernels: ## compile the CUDA kernels to the PTX and the cubins that are committed, and list the registers and shared memory that they need
 	@$(XTASK) kernels
 
 deploy-check: ## validate the templates for deployments

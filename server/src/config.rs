@@ -122,6 +122,8 @@ pub struct Config {
     pub device: Device,
     /// How ranks share the models.
     pub parallel: Parallel,
+    /// How long ranks with a GPU wait for each other; the runtime's default when `None`.
+    pub rank_timeout: Option<Duration>,
     /// Which of these ranks this process is; all of them when `None`.
     pub rank: Option<RankConfig>,
     /// What becomes of runs that were computed in another way.
@@ -243,6 +245,7 @@ impl Config {
             device: flags.device.or(file.device).unwrap_or_default(),
             parallel: flags.parallel.or(file.parallel).unwrap_or_default(),
             rank: None,
+            rank_timeout: flags.rank_timeout_seconds.or(file.rank_timeout_seconds).map(Duration::from_secs),
             numerics_mismatch: flags.numerics_mismatch.or(file.numerics_mismatch).unwrap_or_default(),
             memory_mib: flags.memory_mib.or(file.memory_mib),
             activation_memory_mib: flags.activation_memory_mib.or(file.activation_memory_mib),
@@ -279,6 +282,7 @@ impl Config {
                 Err(ConfigError::NeedsPostgres)
             }
             Self { lease: Duration::ZERO, .. } => Err(ConfigError::Lease),
+            Self { rank_timeout: Some(Duration::ZERO), .. } => Err(ConfigError::Period("rank-timeout-seconds")),
             Self { session_timeout: Some(Duration::ZERO), .. } => Err(ConfigError::Period("session-seconds")),
             Self { database_readers: Some(0), .. } => Err(ConfigError::DatabaseReaders),
             Self { threads: 0, .. } => Err(ConfigError::Threads),

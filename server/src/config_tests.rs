@@ -128,6 +128,7 @@ fn what_is_wrong_is_named() {
     assert!(refusal("role = \"api\"\n", |_| {}).contains("postgres://"));
     assert!(refusal("lease_seconds = 0\n", |_| {}).contains("--lease-seconds"));
     assert!(refusal("session_seconds = 0\n", |_| {}).contains("--session-seconds"));
+    assert!(refusal("rank_timeout_seconds = 0\n", |_| {}).contains("--rank-timeout-seconds"));
     for hours in ["0", "-1", "nan", "inf", "1e300", "1e-6"] {
         assert!(refusal(&format!("retention_hours = {hours}\n"), |_| {}).contains("--retention-hours"), "{hours}");
     }

@@ -59,7 +59,7 @@ fn open_each(config: &Config, gpus: &Gpus) -> Result<Vec<Cuda>, DeviceError> {
         let cuda = cuda.map_err(|source| DeviceError::Cuda { number, source })?;
         let (device, name) = (format!("cuda:{number}"), cuda.gpu().name().unwrap_or_default());
         tracing::info!(device, name, "computing on a GPU");
-        Ok(cuda)
+        Ok(config.rank_timeout.into_iter().fold(cuda, Cuda::with_rank_limit))
     };
     gpus.of(ranks).ok_or_else(refused)?.into_iter().map(open).collect()
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use trainyard_gpu_runtime::backend::cuda::Cuda;
 use trainyard_gpu_runtime::backend::{Backend, DeviceInfo};
-use trainyard_gpu_runtime::collective::{CollectiveError, Rendezvous};
+use trainyard_gpu_runtime::collective::{COMMUNICATOR_BYTES, CollectiveError, Rendezvous, communicators};
 use trainyard_gpu_runtime::config::{LoadError, ModelFiles, ModelSource};
 use trainyard_gpu_runtime::load::{load, locate};
 use trainyard_gpu_runtime::{
@@ -214,7 +214,9 @@ fn gpu_options(config: &Config, gpus: &[Cuda]) -> Result<EngineOptions, DeviceEr
         gpu.gpu().memory().map_err(|source| DeviceError::Cuda { number, source })
     };
     let each = gpus.iter().map(bytes).collect::<Result<Vec<_>, _>>()?;
-    Ok(options_within(config, each.iter().min().map(|bytes| (bytes * gpus.len()) as u64)))
+    // Of which NCCL takes some.
+    let nccl = communicators(config.parallel.tp(), config.parallel.dp(), config.parallel.ep()) * COMMUNICATOR_BYTES;
+    Ok(options_within(config, each.iter().min().map(|bytes| (bytes.saturating_sub(nccl) * gpus.len()) as u64)))
 }
 
 fn options_within(config: &Config, memory: Option<u64>) -> EngineOptions {

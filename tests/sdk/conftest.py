@@ -47,13 +47,14 @@ def pytest_configure(config):
             folder = tempfile.TemporaryDirectory(prefix="cuda-sim-")
             config.add_cleanup(folder.cleanup)
             os.environ["LD_LIBRARY_PATH"] = str(cuda_device.install(pathlib.Path(folder.name) / "libraries"))
+            os.environ.update(cuda_device.SEVERAL)
 
 
 def pytest_generate_tests(metafunc):
     """All tests of a module with one layout, then all with the next."""
     layouts = getattr(metafunc.module, "LAYOUTS", None)
     if metafunc.config.getoption("--device") == "cuda" and layouts is not None:
-        # Several ranks compute on processors alone.
+        # A layout that --parallel names is that of all servers; each besides would take hours.
         layouts = [None]
     if layouts is not None and "layout" in metafunc.fixturenames and not metafunc.config.getoption("--parallel"):
         names = [layout or "single" for layout in layouts]

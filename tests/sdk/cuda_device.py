@@ -26,6 +26,15 @@ LIBRARIES = {
 """The names under which programs load what is built."""
 
 
+SEVERAL = {"CUDASIM_DEVICES": "4", "CUDASIM_NCCL_TIMEOUT_MS": "600000", "TRAINYARD_RANK_TIMEOUT_SECONDS": "600"}
+"""A GPU for each rank of a process, all of which share few cores and wait for each other as long as they take."""
+
+
+def is_simulated() -> bool:
+    """Whether all servers of the suite compute on the simulated GPU."""
+    return not ON_GPU and os.environ.get("TRAINYARD_DEVICE", "cpu").startswith("cuda")
+
+
 def install(folder: pathlib.Path) -> pathlib.Path:
     """Puts the simulated libraries into a new folder, under the names of the real ones."""
     folder.mkdir()

@@ -1,6 +1,7 @@
 """A worker whose ranks are processes, under a supervisor that starts again what has ended."""
 
 import math
+import os
 import threading
 
 from deployment import RoleCluster
@@ -23,6 +24,9 @@ class RankCluster(RoleCluster):
             self.workers.append(follower)
             self.processes.append(follower)
         first.command += ["--rank", "0", *meeting]
+        if os.environ.get("TRAINYARD_DEVICE", "cpu") == "cuda":
+            for rank, process in enumerate(self.workers):
+                process.command += ["--device", f"cuda:{rank}"]
         self.ended: list[tuple[str, int]] = []
         """Name and exit code of each process that the supervisor has started again."""
         self._done = threading.Event()

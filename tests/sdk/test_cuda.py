@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from tinker import types
 
-from cuda_device import DEVICE, ON_GPU, without_devices
+import postgres
+from cuda_device import DEVICE, ON_GPU, SEVERAL, without_devices
 from helpers import WAIT, client, datum, forward, logprobs, lora, prompt, sample, train
 from process import free_port
+from rank_processes import RankCluster
 from server import BINARY, TINY, TINY_MODELS
 
 pytestmark = pytest.mark.deployments("sqlite")
@@ -35,6 +37,9 @@ def trains_and_samples(server):
 def test_a_run_trains_and_samples_on_a_gpu(simulated, started):
     server = started("--device", "cuda")
     assert "computing on a GPU" in server.text() and DEVICE in server.text(), server.tail()
+    if not ON_GPU:
+        # One line for all modules.
+        assert server.text().count("the driver refuses the cubins") == 1, server.tail()
     trains_and_samples(server)
 
 
@@ -48,7 +53,8 @@ def test_a_run_trains_and_samples_on_two_gpus(simulated, started, monkeypatch):
 
 
 @pytest.mark.skipif(ON_GPU, reason="the machine has as many GPUs as it has")
-def test_fewer_gpus_than_ranks_are_refused(simulated, tmp_path):
+def test_fewer_gpus_than_ranks_are_refused(simulated, tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDASIM_DEVICES", "1")
     for device, said in [("cuda", "below 1, the number of devices"), ("cuda:0,1,2", "2 of the ranks of --parallel dp=2")]:
         command = [BINARY, "serve", "--device", device, "--parallel", "dp=2", "--model", f"{TINY}={TINY_MODELS[TINY]}"]
         command += ["--port", str(free_port()), "--data-dir", tmp_path / "data"]
@@ -56,25 +62,58 @@ def test_fewer_gpus_than_ranks_are_refused(simulated, tmp_path):
         assert done.returncode != 0 and said in done.stdout + done.stderr, done
 
 
+def numbers(service, between=lambda: None):
+    """Losses of two steps, and a sample and log-probabilities of what they trained; calls `between` them."""
+    batch = [datum(list(range(20, 29))), datum([7, 3, 1])]
+    run = lora(service, rank=4, seed=5)
+    losses = [train(run, batch).metrics["loss:sum"]]
+    between()
+    losses.append(train(run, batch).metrics["loss:sum"])
+    sampler = run.save_weights_and_get_sampling_client().result(WAIT)
+    (sequence,) = sample(sampler, [5, 6, 7], max_tokens=3, seed=1).sequences
+    return losses, sequence.tokens, sequence.logprobs, [lp.tolist() for lp in logprobs(forward(run, batch))]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(ON_GPU and not os.path.exists("/dev/nvidia1"), reason="the machine has one GPU")
+def test_ranks_that_are_processes_compute_what_threads_do(simulated, started, tmp_path, postgres_server, monkeypatch):
+    """To the bit, also when one is killed: the other ends with its name, and the worker goes on from what is durable."""
+    for name, value in {**SEVERAL, "TRAINYARD_DEVICE": "cuda"}.items():
+        monkeypatch.setenv(name, value)
+    server = started("--parallel", "tp=2")
+    with client(server) as service:
+        expected = numbers(service)
+    assert server.stop() == 0
+    folder = tmp_path / "ranks"
+    folder.mkdir()
+    with postgres.database(postgres_server()) as database:
+        ranks = RankCluster(folder, database)
+        try:
+            ranks.start()
+            with client(ranks) as service:
+                assert numbers(service) == expected
+                ranks.supervise()
+                assert numbers(service, ranks.workers[1].kill) == expected
+            assert [name for name, code in ranks.ended if code == -9] == ["rank-1"]
+            assert [name for name, code in ranks.ended if code == 1] == ["worker-0"], ranks.ended
+            assert "rank 1 was lost" in ranks.workers[0].text(), ranks.tail()
+            assert all("computing on a GPU" in process.text() for process in ranks.workers), ranks.tail()
+            assert ranks.stop() == 0, ranks.tail()
+            assert "panicked at" not in ranks.text(), ranks.tail(100)
+        finally:
+            ranks.close()
+
+
 def test_numbers_do_not_depend_on_other_requests(simulated, started):
     """Losses, weights and samples are equal to the bit, alone and beside a run that trains and a sample."""
     server = started("--device", "cuda", dtype="bf16")
-    batch = [datum(list(range(20, 29))), datum([7, 3, 1])]
     with client(server) as service:
-
-        def numbers():
-            run = lora(service, rank=4, seed=5)
-            losses = [train(run, batch).metrics["loss:sum"] for _ in range(2)]
-            sampler = run.save_weights_and_get_sampling_client().result(WAIT)
-            (sequence,) = sample(sampler, [5, 6, 7], max_tokens=3, seed=1).sequences
-            return losses, sequence.tokens, sequence.logprobs, [lp.tolist() for lp in logprobs(forward(run, batch))]
-
-        alone = numbers()
+        alone = numbers(service)
         other = lora(service, rank=7, seed=6)
         base = service.create_sampling_client(base_model=TINY).result(WAIT)
         busy = [other.forward_backward([datum(list(range(40, 52)))], "cross_entropy") for _ in range(6)]
         busy += [base.sample(prompt([9, 8]), 2, types.SamplingParams(max_tokens=12, stop=[])) for _ in range(2)]
-        assert numbers() == alone
+        assert numbers(service) == alone
         for pending in busy:
             pending.result(WAIT)
     assert server.stop() == 0
@@ -115,6 +154,8 @@ def test_doctor_names_the_device(simulated, tmp_path, monkeypatch, devices, stat
     found = {check["name"]: check["value"] for check in checks if check["group"] == "device"}
     assert "libcuda.so" in found["libraries"] and "libcublasLt.so" in found["libraries"], found
     assert "CUDA up to" in found["capability"] and "TFLOP/s" in found["matmul"] and "GB/s" in found["copies"], found
+    # The simulated device refuses cubins; not every GPU has some that are for it.
+    assert found["kernels"].startswith(("cubins for sm_", "PTX") if ON_GPU else "PTX, compiled by the driver: cuModuleLoadData"), found
     # Every op in f32 and in bf16, each with its error.
     assert len(ops) >= 40 and {op["name"].rsplit(", ")[-1] for op in ops} == {"f32", "bf16"}
     assert all(op["status"] == "ok" and "at most" in op["value"] for op in ops), ops

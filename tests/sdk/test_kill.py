@@ -29,7 +29,6 @@ def test_training_survives_kills_at_random_moments(kind, tmp_path, undisturbed):
     survive(kind, tmp_path, undisturbed, FLAGS)
 
 
-@pytest.mark.processor("several ranks compute on processors alone")
 @pytest.mark.deployments("sqlite")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", ["sqlite", "cluster"])

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from tinker import types
 
-from helpers import ADAM, TOKENS, WAIT, client, datum, forward, full, logprobs, lora, prompt, train
+from helpers import ADAM, TOKENS, WAIT, assert_agree, client, datum, forward, full, logprobs, lora, prompt, train
 from server import KEY, Server
 from test_doctor import Doctor
 
-pytestmark = [pytest.mark.deployments("sqlite"), pytest.mark.processor("several ranks compute on processors alone")]
+pytestmark = pytest.mark.deployments("sqlite")
 BATCH = [datum(TOKENS), datum(TOKENS[::-1])]
 
 
@@ -57,7 +57,7 @@ def test_ranks_are_counted(two):
 
 
 def test_a_sample_continues_what_was_trained(two):
-    """Bits of sampler and trainer are equal while both work."""
+    """Log-probabilities of sampler and trainer are equal while both work."""
     with client(two) as service:
         run = lora(service)
         for _ in range(3):
@@ -68,8 +68,7 @@ def test_a_sample_continues_what_was_trained(two):
         for i, answer in enumerate(pending):
             for sequence in answer.result(WAIT).sequences:
                 scored = logprobs(forward(run, [datum([*TOKENS[: i + 2], *sequence.tokens])]))[0]
-                found = np.asarray(sequence.logprobs, np.float32)
-                assert np.array_equal(scored[i + 1 :].astype(np.float32).view(np.uint32), found.view(np.uint32))
+                assert_agree([sequence.logprobs], [scored[i + 1 :]])
 
 
 def test_a_run_waits_for_its_layout_or_says_that_it_changed(two):
@@ -126,8 +125,7 @@ def test_replicas_divide_the_parameters_of_a_full_run(tmp_path):
         sampler = run.save_weights_and_get_sampling_client().result(WAIT)
         sample = sampler.sample(prompt(TOKENS[:5]), 1, types.SamplingParams(max_tokens=8, stop=[], seed=1)).result(WAIT)
         scored = logprobs(forward(run, [datum([*TOKENS[:5], *sample.sequences[0].tokens])]))[0]
-        found = np.asarray(sample.sequences[0].logprobs, np.float32)
-        assert np.array_equal(scored[4:].astype(np.float32).view(np.uint32), found.view(np.uint32))
+        assert_agree([sample.sequences[0].logprobs], [scored[4:]])
         path = run.save_state("divided").result(WAIT).path
         expected = logprobs(forward(run, BATCH))
         restart(server, "dp=2,zero=3")
@@ -152,6 +150,7 @@ def test_experts_that_a_model_does_not_have_are_refused_by_name(tmp_path, layout
         with_layout(tmp_path, layout)
 
 
+@pytest.mark.processor("threads are those of the processor")
 def test_doctor_shows_the_layout(tmp_path):
     def check(*words):
         checks = Doctor(tmp_path, *words).report["checks"]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from tinker import types
 
+import cuda_device
 import postgres
 from helpers import ADAM, TOKENS, WAIT, assert_bits_equal, client, datum, forward, logprobs, lora, prompt
 from rank_processes import RankCluster
@@ -15,10 +16,10 @@ from server import BINARY, Server, engine_flags
 pytestmark = [
     pytest.mark.deployments("sqlite"),
     pytest.mark.timeout(300),
-    pytest.mark.processor("several ranks compute on processors alone"),
 ]
 BATCH = [datum(TOKENS * 3), datum(TOKENS[::-1] * 2)]
-STEPS = 12
+STEPS, STRUCK = (4, (1, 2)) if cuda_device.is_simulated() else (12, (3, 8))
+"""Steps of a program, and those before which a rank is killed."""
 
 
 @pytest.fixture(params=["tp=2", "dp=2"])
@@ -90,7 +91,7 @@ def test_a_killed_rank_costs_no_bit(ranks, expected, victim):
     ranks.supervise()
 
     def strike(step):
-        if step in (3, 8):
+        if step in STRUCK:
             ranks.workers[victim].kill()
 
     assert_same(program(ranks, strike), expected)

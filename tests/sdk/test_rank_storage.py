@@ -26,7 +26,6 @@ from server import Server
 pytestmark = [
     pytest.mark.deployments("sqlite"),
     pytest.mark.timeout(300),
-    pytest.mark.processor("several ranks compute on processors alone"),
 ]
 BATCH = [datum(TOKENS), datum(TOKENS[::-1])]
 

@@ -38,6 +38,7 @@ pub(super) struct FileConfig {
     pub(super) kernels: Option<HostKernels>,
     pub(super) device: Option<Device>,
     pub(super) parallel: Option<Parallel>,
+    pub(super) rank_timeout_seconds: Option<u64>,
     pub(super) numerics_mismatch: Option<NumericsMismatch>,
     pub(super) memory_mib: Option<usize>,
     pub(super) activation_memory_mib: Option<usize>,

@@ -55,6 +55,7 @@ fn examine(number: u16, dtype: Dtype) -> Result<Vec<Check>, CudaError> {
     let mut checks = vec![
         Check::ok(GROUP, "compute", found),
         Check::ok(GROUP, "capability", format!("{major}.{minor}; the driver supports CUDA up to {newest}.{of}")),
+        Check::ok(GROUP, "kernels", device.kernel_code().to_string()),
         Check::ok(GROUP, "libraries", open_libraries().join(", ")),
     ];
     let rates = measure_rates(device)?;

@@ -51,9 +51,12 @@ IN_FLIGHT = {
     "tensor_lora_shrink": 12,
     "tensor_lora_shrink_backward": 12,
     "tensor_lora_shrink_few": 16,
-    "tensor_lora_expand": 16,
+    "tensor_lora_expand": 8,
     "tensor_lora_expand_backward": 8,
-    "tensor_outer_products": 16,
+    "tensor_outer_products": 6,
+    "tensor_attention_join": 8,
+    "row_log_sums": 16,
+    "sample": 16,
     "norm_bf16": 8,
     "norm_f32": 8,
     "norm_backward": 8,
@@ -67,7 +70,7 @@ RESIDENT = {
     "tensor_attention_backward_kv_128": 8,
     "tensor_lora_shrink": 16,
     "tensor_lora_shrink_backward": 16,
-    "tensor_lora_shrink_few": 32,
+    "tensor_lora_shrink_few": 16,
     "tensor_lora_expand": 12,
     "tensor_lora_expand_backward": 16,
     "tensor_outer_products": 16,
@@ -75,9 +78,7 @@ RESIDENT = {
 
 # How often threads of a block ask for a sector that one of them, or an earlier iteration, has asked for: what the level 1 cache can
 # serve. From the sources; 1 elsewhere.
-REUSE = {
-    "tensor_lora_shrink_few": 2,  # two loads have a sector of A, or of the input
-}
+REUSE: dict[str, float] = {}
 
 
 def counted() -> dict[tuple[str, str], dict[str, float]]:
@@ -102,6 +103,8 @@ DECODED = "1 row of 4+1 heads of 128, 256 keys"
 PREFILLED = "1024 rows of 4+1 heads of 128"
 LORA_MANY = "576 rows of 1024 inputs, 1024 outputs, rank 32"
 LORA_ONE = "1 row of 4096 inputs, 1024 outputs, rank 32"
+# Layers whose outputs are added to the residual stream: their launch of `tensor_lora_expand` reads it.
+ONTO, RESIDUAL = ", onto rows", ("o", "down")
 LORA_GRADIENT = {"A": "of A, 1024 rows: 32x256", "B": "of B, 1024 rows: 256x32"}
 
 
@@ -184,8 +187,11 @@ def copy(bytes_: float, label: str, times: float = 1) -> Work:
 def each(name: str, rows: int, width: int, bytes_: float, times: float = 1, flop: float = 0, launches: float = 0) -> Work:
     """A kernel whose units are elements."""
     elements = rows * width
-    of_thread = 4 if name == "round_to_bf16" else 1
-    warps = elements / 32 / of_thread if name.startswith(("activate", "round", "gather", "scatter")) else rows * 8
+    of_thread = 4 if name.startswith(("round", "activate")) else 1
+    if name.startswith("kv_write"):
+        of_thread = 2
+    spread = name.startswith(("activate", "round", "gather", "scatter", "kv_write"))
+    warps = elements / 32 / of_thread if spread else rows * 8
     return Work(name, elements * bytes_ * times, elements * flop * times, launches or times, elements * times, warps)
 
 
@@ -200,15 +206,18 @@ def lora(rows: int, kind: str, times: float = 1) -> list[Work]:
     name = "tensor_lora_" + kind + ("_few" if kind == "shrink" and few else "")
     shape = LORA_ONE if kind == "shrink" and few or kind == "expand" and rows <= 64 else LORA_MANY
     # The line of one row is that of a whole tile of rows.
-    counted_rows = rows if shape == LORA_MANY else ceil(rows, 16 if kind == "shrink" else 64)
+    counted_rows = rows if shape == LORA_MANY else ceil(rows, 8 if kind == "shrink" else 64)
     found, in_pass = [], min(rows, PASS_ROWS)
     for call in CALLS:
         widths = [LINEAR[module][side] for module in call]
-        narrow = 4 * rows * RANK * len(call) + 2 * RANK * sum(widths)
-        # Inputs are read once for all layers of a call, as is their gradient.
-        wide = rows * (max(widths) if side == 0 else sum(widths)) * (2 if kind.startswith("shrink") else 8)
+        narrow = 2 * rows * RANK * len(call) + 2 * RANK * sum(widths)
+        # What the shrinks read is bf16; the others write f32, which the GEMM adds to.
+        onto = kind == "expand" and call[0] in RESIDUAL
+        bytes_ = 2 if kind.startswith("shrink") else 8 if onto else 4
+        # Inputs are read once for all layers of a call, and their gradient is written once.
+        wide = rows * (max(widths) if side == 0 else sum(widths)) * bytes_
         if kind == "shrink":
-            warps = ceil(in_pass, 16) * RANK / 8 * 16 * len(call) if few else ceil(in_pass, 64) * 4 * len(call)
+            warps = ceil(in_pass, 8) * RANK / 8 * 16 * len(call) if few else ceil(in_pass, 64) * 4 * len(call)
         elif kind == "shrink_backward":
             warps = ceil(in_pass, 64) * 4 * len(call)
         elif kind == "expand":
@@ -217,7 +226,8 @@ def lora(rows: int, kind: str, times: float = 1) -> list[Work]:
             warps = ceil(in_pass, 64) * 4 * ceil(max(widths), 64)
         products = RANK * sum(widths) * times
         uploads = times if kind.startswith("shrink") else 0
-        work = Work(name, (narrow + wide) * times, 2 * rows * products, times, counted_rows * products, warps, shape, uploads=uploads)
+        of = shape + (ONTO if onto else "")
+        work = Work(name, (narrow + wide) * times, 2 * rows * products, times, counted_rows * products, warps, of, uploads=uploads)
         work.per_block = 16 if name.endswith("_few") else 4
         found.append(work)
     return found
@@ -231,8 +241,8 @@ def gradients(rows: int, times: float) -> list[Work]:
         for side, part in enumerate("AB"):
             widths = [LINEAR[module][side] for module in call]
             products = rows * RANK * sum(widths) * times
-            # Inputs are read by each layer of the call.
-            least = 4 * (rows * sum(widths) + len(widths) * rows * RANK + 2 * RANK * sum(widths)) * times
+            # Both sides are bf16. Inputs are read by each layer of the call.
+            least = (2 * rows * (sum(widths) + len(widths) * RANK) + 8 * RANK * sum(widths)) * times
             name, shape = "tensor_outer_products", LORA_GRADIENT[part]
             found.append(Work(name, least, 2 * products, times / 2, products, 8 * blocks, shape, uploads=times))
     return found
@@ -268,12 +278,10 @@ def attention_backward(design: Design, blocks: float) -> list[Work]:
     flop, least = 10 * DIM * pairs * blocks, rows * (3 * Q * 4 + 2 * KV * 4) * blocks
     tiles = SEQUENCES * KV_HEADS * sum((16 * i + 15) // 32 + 1 for i in range(LENGTH // 16))
     steps = SEQUENCES * HEADS * sum((LENGTH - 64 * i) // 16 for i in range(LENGTH // 64))
-    zeros = copy(rows * QKV * 4, "memset", blocks)
     if design.attention:
-        return [zeros, Work("GEMM attention", least, flop * GEMM / 180e12, blocks, gemm=True)]
+        return [Work("GEMM attention", least, flop * GEMM / 180e12, blocks, gemm=True)]
     q, kv = "tensor_attention_backward_q_128", "tensor_attention_backward_kv_128"
     return [
-        zeros,
         Work("tensor_attention_prepare", rows * Q * 16 * blocks, 0, blocks, rows * HEADS * blocks),
         # Of five products for each pair, the scores' and the probabilities' gradients are computed by both.
         Work(q, least, flop * 2 / 5, blocks, tiles * blocks, shape=PREFILLED, per_block=4),
@@ -285,15 +293,14 @@ def block_forward(design: Design, blocks: float) -> list[Work]:
     rows = SEQUENCES * LENGTH
     return [
         each("norm_bf16", rows, HIDDEN, 6, 2 * blocks),
-        gemm(rows, HIDDEN, QKV, "forward", chunked=True, times=blocks),
-        copy(rows * QKV * 8, "device copy", blocks),
-        Work("rotate", rows * (Q + KV) * 8 * blocks, 0, blocks, rows * blocks, rows * 40, uploads=blocks),
+        gemm(rows, HIDDEN, QKV, "forward", accumulate=True, chunked=True, times=blocks),
+        # To other memory: v is copied.
+        Work("rotate", rows * QKV * 8 * blocks, 0, blocks, rows * blocks, rows * 48, uploads=blocks),
         each("kv_write_bf16", rows, 2 * KV, 6, blocks),
         *attention(design, blocks),
         each("round_to_bf16", rows, HIDDEN, 6, blocks),
-        copy(rows * HIDDEN * 8, "device copy", 2 * blocks),
         gemm(rows, Q, HIDDEN, "forward", accumulate=True, chunked=True, times=blocks),
-        gemm(rows, HIDDEN, 2 * INNER, "forward", chunked=True, times=blocks),
+        gemm(rows, HIDDEN, 2 * INNER, "forward", accumulate=True, chunked=True, times=blocks),
         each("activate_bf16", rows, INNER, 10, blocks),
         gemm(rows, INNER, HIDDEN, "forward", accumulate=True, chunked=True, times=blocks),
         *adapters_of(rows, ("shrink", "expand"), blocks),
@@ -303,17 +310,17 @@ def block_forward(design: Design, blocks: float) -> list[Work]:
 def block_backward(design: Design) -> list[Work]:
     rows, blocks = SEQUENCES * LENGTH, BLOCKS
     return [
-        each("round_to_bf16", rows, 2 * HIDDEN + 2 * INNER + QKV, 6, blocks, launches=4 * blocks),
-        gemm(rows, HIDDEN, INNER, "input gradients", times=blocks),
-        each("activate_backward", rows, INNER, 24, blocks),
-        gemm(rows, 2 * INNER, HIDDEN, "input gradients", times=blocks),
-        each("norm_f32", rows, HIDDEN, 8, 2 * blocks),
+        # The gradient of the residual stream for down and for o, and attention's output for the gradient of A.
+        each("round_to_bf16", rows, 2 * HIDDEN + Q, 6, blocks, launches=3 * blocks),
+        gemm(rows, HIDDEN, INNER, "input gradients", accumulate=True, times=blocks),
+        each("activate_backward_bf16", rows, INNER, 18, blocks),
+        gemm(rows, 2 * INNER, HIDDEN, "input gradients", accumulate=True, times=blocks),
+        each("norm_bf16", rows, HIDDEN, 6, 2 * blocks),
         each("norm_backward", rows, HIDDEN, 16, 2 * blocks),
-        gemm(rows, HIDDEN, Q, "input gradients", times=blocks),
+        gemm(rows, HIDDEN, Q, "input gradients", accumulate=True, times=blocks),
         *attention_backward(design, blocks),
-        Work("rotate_back", rows * (Q + KV) * 12 * blocks, 0, blocks, rows * blocks, rows * 40, uploads=blocks),
-        Work("head_norm_backward", rows * (Q + KV) * 12 * blocks, 0, blocks, rows * blocks, rows * 40),
-        gemm(rows, QKV, HIDDEN, "input gradients", times=blocks),
+        Work("rotate_back_rounded", rows * (6 * QKV + 4 * (Q + KV)) * blocks, 0, blocks, rows * blocks, rows * 48, uploads=blocks),
+        gemm(rows, QKV, HIDDEN, "input gradients", accumulate=True, times=blocks),
         *adapters_of(rows, ("shrink_backward", "expand_backward"), blocks),
         *gradients(rows, blocks),
     ]
@@ -332,10 +339,10 @@ def ends() -> list[Work]:
         each("gather_rows", rows, HIDDEN, 8, 2),
         each("scatter_rows", rows, HIDDEN, 8),
         copy(rows * HIDDEN * 4, "memset", 3),
-        each("round_to_bf16", rows, 2 * HIDDEN + VOCAB, 6, launches=2 + chunks),
+        each("round_to_bf16", rows, 2 * HIDDEN, 6, launches=2),
         *head,
         each("head_chunk", rows, VOCAB, 4, launches=chunks),
-        each("head_gradient_f32", rows, VOCAB, 8, launches=chunks),
+        each("head_gradient_bf16", rows, VOCAB, 6, launches=chunks),
         Work("GEMM loss head", back, 2 * rows * VOCAB * HIDDEN, chunks, gemm=True),
         each("norm_backward", rows, HIDDEN, 16),
         Work("squares", 4 * params, 0, 1, params),
@@ -375,14 +382,13 @@ def decode(batch: int, adapters: bool) -> list[Work]:
     return [
         each("embed_bf16", batch, HIDDEN, 6),
         each("norm_bf16", batch, HIDDEN, 6, 2 * b + 1),
-        gemm(batch, HIDDEN, QKV, wide, chunked=True, times=b),
+        gemm(batch, HIDDEN, QKV, wide, accumulate=adapters, chunked=True, times=b),
         Work("rotate", batch * (Q + KV) * 8 * b, 0, b, batch * b, batch * 40, uploads=b, per_block=4),
         each("kv_write_bf16", batch, 2 * KV, 6, b),
         *attend,
         each("round_to_bf16", batch, HIDDEN, 6, b),
-        copy(batch * HIDDEN * 8, "device copy", 2 * b),
         gemm(batch, Q, HIDDEN, wide, accumulate=True, chunked=True, times=b),
-        gemm(batch, HIDDEN, 2 * INNER, wide, chunked=True, times=b),
+        gemm(batch, HIDDEN, 2 * INNER, wide, accumulate=adapters, chunked=True, times=b),
         each("activate_bf16", batch, INNER, 10, b),
         gemm(batch, INNER, HIDDEN, wide, accumulate=True, chunked=True, times=b),
         *on_adapters,

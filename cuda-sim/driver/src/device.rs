@@ -98,8 +98,23 @@ impl Device {
         number
     }
 
+    /// As on a GPU, what was submitted before still records it and waits for it.
     pub(crate) fn destroy_event(&mut self, event: usize) -> Result {
-        self.events.remove(&event).map(|_| ()).ok_or(INVALID_HANDLE)
+        let entry = self.event(event)?;
+        entry.destroyed = true;
+        if entry.queued == 0 {
+            self.events.remove(&event);
+        }
+        Ok(())
+    }
+
+    /// A record or a wait that names the event has left its queue.
+    fn event_used(&mut self, event: usize) {
+        let Some(entry) = self.events.get_mut(&event) else { return };
+        entry.queued -= 1;
+        if entry.destroyed && entry.queued == 0 {
+            self.events.remove(&event);
+        }
     }
 
     pub(crate) fn stream(&mut self, stream: usize) -> Result<&mut Stream> {
@@ -107,7 +122,7 @@ impl Device {
     }
 
     pub(crate) fn event(&mut self, event: usize) -> Result<&mut Event> {
-        self.events.get_mut(&event).ok_or(INVALID_HANDLE)
+        self.events.get_mut(&event).filter(|event| !event.destroyed).ok_or(INVALID_HANDLE)
     }
 
     /// The address of new memory; it is there for the stream at once, for others after an event.
@@ -143,6 +158,7 @@ impl Device {
         entry.capture = capture;
         if capture.is_none() {
             entry.submitted += 1;
+            entry.queued += 1;
             self.submit(stream, Work::Record { event })?;
         }
         Ok(())
@@ -162,6 +178,7 @@ impl Device {
         if self.stream(stream)?.capture.is_some() {
             return Ok(());
         }
+        self.event(event)?.queued += 1;
         self.submit(stream, Work::Wait { event, recording })
     }
 
@@ -257,6 +274,7 @@ impl Device {
             if let Some(time) = self.events.get(&event).and_then(|event| event.time(recording)) {
                 stream.time.join(&time);
             }
+            self.event_used(event);
             return Step::Ran;
         }
         stream.done += 1;
@@ -266,6 +284,7 @@ impl Device {
             if let Some(event) = self.events.get_mut(&event) {
                 event.record(time);
             }
+            self.event_used(event);
             return Step::Ran;
         }
         let id = self.memory.begin(&format!("{} (stream {chosen}, operation {number})", work.label()));

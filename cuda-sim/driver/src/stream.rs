@@ -27,6 +27,10 @@ pub(crate) struct Event {
     pub(crate) times: VecDeque<(u64, Clock)>,
     /// The graph whose capture recorded it last.
     pub(crate) capture: Option<usize>,
+    /// Records and waits in the queues of streams that name it.
+    pub(crate) queued: usize,
+    /// The program has destroyed it: it stays for what is queued.
+    pub(crate) destroyed: bool,
 }
 
 impl Event {

@@ -3,14 +3,18 @@
 use crate::{Architecture, CubinError};
 
 /// Bytes of the header.
-pub const HEADER: usize = 64;
+pub const HEADER_BYTES: usize = 64;
+
+/// Bytes of the header that say what the file is: `e_ident`, the type and the machine.
+pub const IDENTITY_BYTES: usize = 20;
 
 /// `EM_CUDA`.
 const MACHINE: u64 = 190;
 
-/// The ABI's versions: where the flags have the architecture's number, and whether it is for that one alone.
-const ABI_7: u8 = 7;
-const ABI_8: u8 = 8;
+/// The versions of the ABI, `EI_ABIVERSION`: each has the architecture's number, and whether the code is for it alone, in other bits of
+/// the header's flags.
+const ABI_VERSION_7: u8 = 7;
+const ABI_VERSION_8: u8 = 8;
 
 /// A section without bytes in the file, such as shared memory.
 const NO_BITS: u64 = 8;
@@ -22,8 +26,8 @@ type Result<T> = std::result::Result<T, CubinError>;
 /// # Errors
 ///
 /// Where the header is not that of a cubin.
-pub fn length(header: &[u8; HEADER]) -> Result<usize> {
-    check(header)?;
+pub fn file_length(header: &[u8; HEADER_BYTES]) -> Result<usize> {
+    check_identity(header)?;
     let table = |what, at: usize, entry: usize, count: usize| {
         let start = number(header, at, 8, what)?;
         let bytes = number(header, entry, 2, what)? * number(header, count, 2, what)?;
@@ -34,7 +38,13 @@ pub fn length(header: &[u8; HEADER]) -> Result<usize> {
     usize::try_from(end).map_err(|_| CubinError::Truncated("the table of sections"))
 }
 
-fn check(header: &[u8; HEADER]) -> Result<()> {
+/// Checks the first [`IDENTITY_BYTES`] of a file. The headers of other ELF files may be shorter than that of a cubin: this comes before the
+/// whole header is read.
+///
+/// # Errors
+///
+/// Where no cubin begins so.
+pub fn check_identity(header: &[u8]) -> Result<()> {
     let begins = |start: &[u8]| header.starts_with(start);
     match () {
         () if !begins(b"\x7fELF") => Err(CubinError::Header("it does not begin as one")),
@@ -70,15 +80,15 @@ pub(crate) struct Section<'a> {
 }
 
 pub(crate) struct File<'a> {
-    header: &'a [u8; HEADER],
+    header: &'a [u8; HEADER_BYTES],
     pub(crate) sections: Vec<Section<'a>>,
 }
 
 impl<'a> File<'a> {
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self> {
         const WHAT: &str = "a section";
-        let header = bytes.first_chunk::<HEADER>().ok_or(CubinError::Truncated("the header"))?;
-        if length(header)? > bytes.len() {
+        let header = bytes.first_chunk::<HEADER_BYTES>().ok_or(CubinError::Truncated("the header"))?;
+        if file_length(header)? > bytes.len() {
             return Err(CubinError::Truncated(WHAT));
         }
         let field = |at, length| number(bytes, at, length, WHAT);
@@ -107,8 +117,8 @@ impl<'a> File<'a> {
     pub(crate) fn architecture(&self) -> Result<Architecture> {
         let flags = number(self.header, 48, 4, "the flags")? as u32;
         match self.header[8] {
-            ABI_7 => Ok(Architecture { number: flags & 0xff, specific: flags & 0x800 != 0 }),
-            ABI_8 => Ok(Architecture { number: flags >> 8 & 0xff, specific: flags & 8 != 0 }),
+            ABI_VERSION_7 => Ok(Architecture { number: flags & 0xff, specific: flags & 0x800 != 0 }),
+            ABI_VERSION_8 => Ok(Architecture { number: flags >> 8 & 0xff, specific: flags & 8 != 0 }),
             abi => Err(CubinError::Abi(abi)),
         }
     }

@@ -10,7 +10,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-pub use elf::{HEADER, length};
+pub use elf::{HEADER_BYTES, IDENTITY_BYTES, check_identity, file_length};
 
 /// Why a file is no cubin.
 #[derive(Debug, Error, PartialEq, Eq)]

@@ -1,15 +1,17 @@
 //! Files made by hand, as NVIDIA's assembler makes them.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use cuda_sim_cubin::{Architecture, Cubin, CubinError, HEADER, Kernel, length};
+use cuda_sim_cubin::{
+    Architecture, Cubin, CubinError, HEADER_BYTES, IDENTITY_BYTES, Kernel, check_identity, file_length,
+};
 
-/// An ELF file with the sections, behind an empty one and the names; the link of each is the section behind it.
+/// An ELF file of an empty section, the given ones and the table of names, in this order. Each given one links to the one behind it.
 fn elf(abi: u8, flags: u32, sections: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let mut names = b"\0.names\0".to_vec();
     let mut body = Vec::new();
     let mut table = [vec![0; 64], Vec::new()].concat();
     let mut add = |name: u32, bytes: &[u8], link: u32, body: &mut Vec<u8>| {
-        let at = (HEADER + body.len()) as u64;
+        let at = (HEADER_BYTES + body.len()) as u64;
         table.extend([name, 1].map(u32::to_le_bytes).concat());
         table.extend([0, 0, at, bytes.len() as u64].map(u64::to_le_bytes).concat());
         table.extend([link, 0].map(u32::to_le_bytes).concat());
@@ -25,7 +27,7 @@ fn elf(abi: u8, flags: u32, sections: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let count = sections.len() as u16 + 2;
     let mut file = b"\x7fELF\x02\x01\x01".to_vec();
     file.extend([0x33, abi, 0, 0, 0, 0, 0, 0, 0, 2, 0, 190, 0, 1, 0, 0, 0]);
-    file.extend([0, 0, (HEADER + body.len()) as u64].map(u64::to_le_bytes).concat());
+    file.extend([0, 0, (HEADER_BYTES + body.len()) as u64].map(u64::to_le_bytes).concat());
     file.extend(flags.to_le_bytes());
     file.extend([64, 56, 0, 64, count, count - 1].map(u16::to_le_bytes).concat());
     [file, body, table].concat()
@@ -98,13 +100,23 @@ fn devices_run_what_is_for_them() {
 #[test]
 fn the_header_says_how_long_a_file_is() {
     let file = cubin(7, 0x50_0550, 0);
-    let mut header = [0; HEADER];
-    header.copy_from_slice(&file[..HEADER]);
-    assert_eq!(length(&header), Ok(file.len()));
+    let mut header = [0; HEADER_BYTES];
+    header.copy_from_slice(&file[..HEADER_BYTES]);
+    assert_eq!(file_length(&header), Ok(file.len()));
     header[40..48].fill(0xff);
-    assert_eq!(length(&header), Err(CubinError::Truncated("the table of sections")));
+    assert_eq!(file_length(&header), Err(CubinError::Truncated("the table of sections")));
     header[18] = 62;
-    assert_eq!(length(&header), Err(CubinError::Header("it is for another machine")));
+    assert_eq!(file_length(&header), Err(CubinError::Header("it is for another machine")));
+}
+
+#[test]
+fn the_first_bytes_say_whether_a_file_can_be_a_cubin() {
+    let mut file = cubin(7, 0x50_0550, 0);
+    assert_eq!(check_identity(&file[..IDENTITY_BYTES]), Ok(()));
+    assert_eq!(check_identity(&file[..IDENTITY_BYTES - 1]), Err(CubinError::Truncated("the machine")));
+    file[4] = 1;
+    let error = CubinError::Header("not of 64 bits, not little endian, or of a new version");
+    assert_eq!(check_identity(&file[..IDENTITY_BYTES]), Err(error));
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(crate) struct Config {
     pub(crate) seed: u64,
     /// `CUDASIM_SCHEDULE`: `random`, `late` or `eager`.
     pub(crate) schedule: Schedule,
-    /// `CUDASIM_LOG`: a line for each launch.
+    /// `CUDASIM_LOG`: a line for each launch, and for cubins that are refused.
     pub(crate) log: bool,
     /// `CUDASIM_STEP_LIMIT`: instructions of warps after which a launch counts as endless.
     pub(crate) step_limit: u64,
@@ -65,7 +65,8 @@ impl Config {
 
 fn capability(text: &str) -> Option<(u32, u32)> {
     let (major, minor) = text.trim().split_once('.')?;
-    Some((major.parse().ok()?, minor.parse().ok()?))
+    let part = |text: &str| text.parse::<u8>().ok().map(u32::from);
+    Some((part(major)?, part(minor)?))
 }
 
 #[cfg(test)]
@@ -76,5 +77,7 @@ mod tests {
     fn capabilities_have_two_parts() {
         assert_eq!([capability("9.0"), capability("12.1")], [Some((9, 0)), Some((12, 1))]);
         assert_eq!([capability("9"), capability("nine.0"), capability("")], [None; 3]);
+        // Larger than any: products with these numbers stay in range.
+        assert_eq!([capability("256.0"), capability("8.4294967295")], [None; 2]);
     }
 }

@@ -131,7 +131,7 @@ impl Driver {
     pub(crate) fn load(&mut self, image: &Image, device: usize) -> Result<usize> {
         let mut module = match image {
             Image::Text(text) => image::parse(text)?,
-            Image::Cubin(bytes) => self.cubins.module(bytes)?,
+            Image::Cubin(bytes) => self.cubins.module(bytes, self.capability)?,
         };
         let memory = &mut self.device(device)?.memory;
         let mut variables = Vec::new();

@@ -2,19 +2,36 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-use cuda_sim_cubin::{HEADER, length};
+use cuda_sim_cubin::{HEADER_BYTES, IDENTITY_BYTES, check_identity, file_length};
 
-use crate::cubin::invalid;
+use crate::cubin::report_invalid;
 use crate::driver::{current, try_with, with};
-use crate::error::{INVALID_VALUE, Result};
+use crate::error::{INVALID_IMAGE, INVALID_VALUE, Result};
 use crate::ffi::{exported, host, put};
 use crate::image::{Image, Kind, fat_binary_text, kind};
+
+/// Larger binaries are refused: nobody has one, and reading as much would leave the image's memory.
+const MAX_BINARY_BYTES: usize = 1 << 30;
+
+/// A copy of a binary of this length.
+///
+/// # Safety
+///
+/// `image` is valid for reads of `length` bytes, if these are not more than a binary may have.
+unsafe fn binary(image: *const u8, length: usize) -> Result<Vec<u8>> {
+    if length > MAX_BINARY_BYTES {
+        eprintln!("cuda-sim: a binary: its header says that it has {length} bytes");
+        return Err(INVALID_IMAGE);
+    }
+    // SAFETY: by the contract of this function.
+    unsafe { host::bytes(image, length) }
+}
 
 /// A copy of an image.
 ///
 /// # Safety
 ///
-/// `image` is PTX that ends with a zero, a cubin or a fat binary.
+/// `image` is PTX that ends with a zero, a cubin, a fat binary, or another ELF file.
 unsafe fn image_of(image: *const u8) -> Result<Image> {
     if image.is_null() {
         return Err(INVALID_VALUE);
@@ -35,14 +52,17 @@ unsafe fn image_of(image: *const u8) -> Result<Image> {
     match kind(&first) {
         // SAFETY: what is no binary ends with a zero.
         Kind::Text => Ok(Image::Text(unsafe { host::text(image.cast())? })),
-        // SAFETY: the header says how long the binary is.
-        Kind::Fat(length) => Ok(Image::Text(fat_binary_text(&unsafe { host::bytes(image, length)? })?)),
+        // SAFETY: a fat binary is as long as its header says; the interface takes no length that could be compared.
+        Kind::Fat(length) => Ok(Image::Text(fat_binary_text(&unsafe { binary(image, length)? })?)),
         Kind::Cubin => {
-            // SAFETY: every ELF file has a header.
-            let header = unsafe { image.cast::<[u8; HEADER]>().read() };
-            let length = length(&header).map_err(|error| invalid(&error.to_string()))?;
-            // SAFETY: the header says how long the file is.
-            Ok(Image::Cubin(unsafe { host::bytes(image, length)? }))
+            // SAFETY: it begins as an ELF file, and the shortest header of one, that of 32 bits, has 52 bytes.
+            let identity = unsafe { image.cast::<[u8; IDENTITY_BYTES]>().read() };
+            check_identity(&identity).map_err(|error| report_invalid(&error.to_string()))?;
+            // SAFETY: it is an ELF file of 64 bits for a GPU, whose header has these bytes.
+            let header = unsafe { image.cast::<[u8; HEADER_BYTES]>().read() };
+            let length = file_length(&header).map_err(|error| report_invalid(&error.to_string()))?;
+            // SAFETY: a file that is whole is as long as its header says; the interface takes no length that could be compared.
+            Ok(Image::Cubin(unsafe { binary(image, length)? }))
         }
     }
 }
@@ -107,5 +127,44 @@ exported! {
 
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut c_int, _f: usize, _threads: c_int, _shared: usize) {
         put(blocks, 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Code;
+
+    fn refusal(image: &[u8]) -> Option<Code> {
+        // SAFETY: the images below end where they are refused, or have the header that they begin.
+        unsafe { image_of(image.as_ptr()) }.err()
+    }
+
+    /// An ELF file of this class for this machine, as far as that; the tables of sections and segments end at `end`.
+    fn header(class: u8, machine: u8, end: u64) -> Vec<u8> {
+        let mut header = b"\x7fELF".to_vec();
+        header.extend([class, 1, 1]);
+        header.resize(18, 0);
+        header.extend([machine, 0]);
+        header.resize(40, 0);
+        header.extend(end.to_le_bytes());
+        header.resize(HEADER_BYTES, 0);
+        header
+    }
+
+    #[test]
+    fn elf_files_for_other_machines_are_refused_by_their_first_bytes() {
+        for other in [header(2, 62, 0), header(1, 190, 0)] {
+            assert_eq!(refusal(&other[..IDENTITY_BYTES]), Some(INVALID_IMAGE));
+        }
+    }
+
+    #[test]
+    fn binaries_of_absurd_lengths_are_refused() {
+        assert_eq!(refusal(&header(2, 190, (1 << 30) + 1)), Some(INVALID_IMAGE));
+        let mut fat = 0xba55_ed50_u32.to_le_bytes().to_vec();
+        fat.extend([1, 0, 16, 0]);
+        fat.extend(u64::MAX.to_le_bytes());
+        assert_eq!(refusal(&fat), Some(INVALID_IMAGE));
     }
 }

@@ -20,6 +20,20 @@ fn seen(index: usize, event: usize) -> Result {
     })
 }
 
+/// Records an event, unless it was told to fail.
+fn record(event: usize, stream: usize) -> Result {
+    let (_, event) = split(event)?;
+    let (index, stream) = split(stream)?;
+    try_with(|driver| {
+        let device = driver.device(index)?;
+        if device.faults.event() {
+            return Err(UNKNOWN);
+        }
+        device.record_event(event, stream)
+    })?;
+    spontaneous(index)
+}
+
 exported! {
     fn cuEventCreate(event: *mut usize, _flags: c_uint) {
         let index = current()?;
@@ -32,22 +46,11 @@ exported! {
     }
 
     fn cuEventRecord(event: usize, stream: usize) {
-        let (_, event) = split(event)?;
-        let (index, stream) = split(stream)?;
-        try_with(|driver| {
-            let device = driver.device(index)?;
-            if device.faults.event() {
-                return Err(UNKNOWN);
-            }
-            device.record_event(event, stream)
-        })?;
-        spontaneous(index)
+        record(event, stream)
     }
 
     fn cuEventRecordWithFlags(event: usize, stream: usize, _flags: c_uint) {
-        let (_, event) = split(event)?;
-        let (index, stream) = split(stream)?;
-        try_with(|driver| driver.device(index)?.record_event(event, stream))
+        record(event, stream)
     }
 
     fn cuEventSynchronize(event: usize) {
@@ -82,5 +85,34 @@ exported! {
             return Err(NOT_READY);
         }
         put(milliseconds, 0.001)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_functions_that_record_events_fail_where_they_are_told_to() {
+        driver::with(|driver| driver.initialised = true);
+        driver::set_current(Some(0));
+        let fail = || {
+            with_current(|device| {
+                device.faults.set_event(1);
+                Ok(())
+            })
+        };
+        let mut event = 0;
+        // SAFETY: there is a place for the handle.
+        assert_eq!(unsafe { cuEventCreate(&raw mut event, 0) }, 0);
+        let stream = join(0, crate::device::DEFAULT_STREAM);
+        assert_eq!(fail(), Ok(()));
+        // SAFETY: these functions use no pointer.
+        assert_eq!(unsafe { cuEventRecord(event, stream) }, UNKNOWN.0);
+        assert_eq!(fail(), Ok(()));
+        // SAFETY: likewise.
+        assert_eq!(unsafe { cuEventRecordWithFlags(event, stream, 0) }, UNKNOWN.0);
+        // SAFETY: likewise.
+        assert_eq!(unsafe { [cuEventRecordWithFlags(event, stream, 0), cuEventSynchronize(event)] }, [0, 0]);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::{Mutex, PoisonError};
 
-use crate::error::{INVALID_VALUE, Result};
+use crate::error::{INVALID_VALUE, OUT_OF_MEMORY, Result};
 
 /// Memory of the host that is used when a copy runs.
 #[derive(Debug, Clone, Copy)]
@@ -84,6 +84,9 @@ fn layout(length: usize) -> Result<std::alloc::Layout> {
 pub(crate) fn allocate_pinned(length: usize) -> Result<*mut c_void> {
     // SAFETY: the layout has a size.
     let pointer = unsafe { std::alloc::alloc_zeroed(layout(length)?) };
+    if pointer.is_null() {
+        return Err(OUT_OF_MEMORY);
+    }
     PINNED.lock().unwrap_or_else(PoisonError::into_inner).insert(pointer as usize, length);
     Ok(pointer.cast())
 }
@@ -149,4 +152,14 @@ pub(crate) unsafe fn put_text(text: &str, to: *mut c_char, capacity: usize) -> R
         to.add(length).write(0);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_locked_memory_that_is_not_there_is_an_error() {
+        assert_eq!(allocate_pinned(1 << 62), Err(OUT_OF_MEMORY));
+    }
 }

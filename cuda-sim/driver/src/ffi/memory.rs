@@ -41,6 +41,14 @@ fn fill(to: u64, pattern: &[u8], count: usize, stream: usize) -> Result {
     submit(stream, Work::Fill { to, pattern: pattern.to_vec(), length: pattern.len() * count })
 }
 
+/// Page-locked memory, unless it was told to fail.
+fn allocate_pinned(length: usize) -> Result<*mut c_void> {
+    if with_current(|device| Ok(device.faults.pinned()))? {
+        return Err(OUT_OF_MEMORY);
+    }
+    host::allocate_pinned(length)
+}
+
 /// Work on the default stream that is over when the call returns.
 fn at_once(work: Work) -> Result {
     submit(DEFAULT_STREAM, work)?;
@@ -107,14 +115,11 @@ exported! {
     }
 
     fn cuMemHostAlloc(pointer: *mut *mut c_void, length: usize, _flags: c_uint) {
-        if with_current(|device| Ok(device.faults.pinned()))? {
-            return Err(OUT_OF_MEMORY);
-        }
-        put(pointer, host::allocate_pinned(length)?)
+        put(pointer, allocate_pinned(length)?)
     }
 
     fn cuMemAllocHost_v2(pointer: *mut *mut c_void, length: usize) {
-        put(pointer, host::allocate_pinned(length)?)
+        put(pointer, allocate_pinned(length)?)
     }
 
     fn cuMemFreeHost(pointer: *mut c_void) {
@@ -170,5 +175,32 @@ exported! {
 
     fn cuMemsetD32Async(to: u64, value: u32, count: usize, stream: usize) {
         fill(to, &value.to_le_bytes(), count, stream)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_functions_for_page_locked_memory_fail_where_they_are_told_to() {
+        driver::with(|driver| driver.initialised = true);
+        driver::set_current(Some(0));
+        let fail = || {
+            with_current(|device| {
+                device.faults.set_pinned(1, 1);
+                Ok(())
+            })
+        };
+        let mut pointer = std::ptr::null_mut();
+        assert_eq!(fail(), Ok(()));
+        // SAFETY: there is a place for the pointer.
+        assert_eq!(unsafe { cuMemHostAlloc(&raw mut pointer, 8, 0) }, OUT_OF_MEMORY.0);
+        assert_eq!(fail(), Ok(()));
+        // SAFETY: likewise.
+        assert_eq!(unsafe { cuMemAllocHost_v2(&raw mut pointer, 8) }, OUT_OF_MEMORY.0);
+        // SAFETY: likewise, and it is freed once.
+        let codes = unsafe { [cuMemAllocHost_v2(&raw mut pointer, 8), cuMemFreeHost(pointer)] };
+        assert_eq!(codes, [0, 0]);
     }
 }

@@ -5,6 +5,8 @@ use std::ffi::{CString, c_char, c_void};
 use crate::{Client, ClientError, Result, checked};
 
 type Call = unsafe extern "C" fn(usize, *const c_char, unsafe extern "C" fn(*mut c_void), *mut c_void) -> i32;
+type CallWaiting =
+    unsafe extern "C" fn(usize, usize, *const c_char, unsafe extern "C" fn(*mut c_void), *mut c_void) -> i32;
 type Read = unsafe extern "C" fn(*mut u8, u64, usize) -> i32;
 type Write = unsafe extern "C" fn(u64, *const u8, usize) -> i32;
 
@@ -22,6 +24,12 @@ unsafe extern "C" fn run(data: *mut c_void) {
     (job.work)(&job.client);
 }
 
+/// Never freed: a graph may call it again.
+fn leaked(work: Work) -> Result<*mut c_void> {
+    let job = Box::leak(Box::new(Job { client: Client::open()?, work }));
+    Ok(std::ptr::from_mut(job).cast())
+}
+
 impl Client {
     /// Lets a stream, named by its CUDA handle, call a function in its order.
     ///
@@ -29,25 +37,36 @@ impl Client {
     ///
     /// If the stream refuses work.
     pub fn call(&self, stream: usize, label: &str, work: Work) -> Result {
-        self.submit(b"cudasim_call", stream, label, work)
+        let call: Call = self.symbol(b"cudasim_call")?;
+        let label = CString::new(label).map_err(|_| ClientError::Name)?;
+        let job = leaked(work)?;
+        // SAFETY: `run` may be called with the job at any time, on any thread.
+        checked(unsafe { call(stream, label.as_ptr(), run, job) })
     }
 
-    /// The same for a function that may wait for other processes: whoever polls the stream meanwhile goes on.
+    /// The same for a function that may wait for other ranks: it runs on a thread of its own. All such functions of a communicator have the
+    /// same group.
     ///
     /// # Errors
     ///
     /// If the stream refuses work.
-    pub fn call_waiting(&self, stream: usize, label: &str, work: Work) -> Result {
-        self.submit(b"cudasim_call_waiting", stream, label, work)
+    pub fn call_waiting(&self, stream: usize, group: usize, label: &str, work: Work) -> Result {
+        let call: CallWaiting = self.symbol(b"cudasim_call_waiting")?;
+        let label = CString::new(label).map_err(|_| ClientError::Name)?;
+        let job = leaked(work)?;
+        // SAFETY: `run` may be called with the job at any time, on any thread.
+        checked(unsafe { call(stream, group, label.as_ptr(), run, job) })
     }
 
-    fn submit(&self, function: &[u8], stream: usize, label: &str, work: Work) -> Result {
-        let call: Call = self.symbol(function)?;
-        let label = CString::new(label).map_err(|_| ClientError::Name)?;
-        // Never freed: a graph may call it again.
-        let job = Box::leak(Box::new(Job { client: Self::open()?, work }));
-        // SAFETY: `run` may be called with the job at any time, on any thread.
-        checked(unsafe { call(stream, label.as_ptr(), run, std::ptr::from_mut(job).cast()) })
+    /// Waits until no stream runs a function of this group or will.
+    ///
+    /// # Errors
+    ///
+    /// If the driver is not the simulator.
+    pub fn finish(&self, group: usize) -> Result {
+        let finish: unsafe extern "C" fn(usize) -> i32 = self.symbol(b"cudasim_finish")?;
+        // SAFETY: it takes a number.
+        checked(unsafe { finish(group) })
     }
 
     /// Reads device memory; only inside work that a stream calls.
@@ -83,5 +102,18 @@ impl Client {
         let progress: unsafe extern "C" fn() -> i32 = self.symbol(b"cudasim_progress")?;
         // SAFETY: it takes nothing.
         checked(unsafe { progress() })
+    }
+
+    /// Lets devices do a little whose streams will come to a function that may wait for other ranks; whether there was anything to do.
+    ///
+    /// # Errors
+    ///
+    /// If the driver is not the simulator.
+    pub fn progress_waiting(&self) -> Result<bool> {
+        let progress: unsafe extern "C" fn(*mut bool) -> i32 = self.symbol(b"cudasim_progress_waiting")?;
+        let mut ran = false;
+        // SAFETY: there is a place for the answer.
+        checked(unsafe { progress(&raw mut ran) })?;
+        Ok(ran)
     }
 }

@@ -201,7 +201,7 @@ impl Device {
         self.captures.remove(&graph).ok_or(crate::error::ILLEGAL_STATE)
     }
 
-    /// How many steps run by chance after a submission.
+    /// How many steps run at most, by chance, after a submission.
     pub(crate) fn spontaneous_steps(&mut self) -> usize {
         match self.schedule {
             Schedule::Random => self.random.below(3),
@@ -212,12 +212,24 @@ impl Device {
 
     /// Whether everything that was submitted to a stream ran.
     pub(crate) fn is_complete(&mut self, stream: usize) -> Result<bool> {
-        let stream = self.stream(stream)?;
-        Ok(stream.queue.is_empty() && !stream.busy)
+        Ok(self.stream(stream)?.is_complete())
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.streams.values().all(|stream| stream.queue.is_empty() && !stream.busy)
+        self.streams.values().all(Stream::is_complete)
+    }
+
+    /// Whether a stream will come to a call that may wait for other ranks: they wait for it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.streams.values().any(|stream| stream.queued_groups().next().is_some())
+    }
+
+    /// Whether calls of a group run or will run.
+    pub(crate) fn has_calls_of(&self, group: usize) -> bool {
+        let running = |stream: &Stream| stream.running.as_ref().and_then(|call| call.group);
+        self.streams
+            .values()
+            .any(|stream| running(stream).into_iter().chain(stream.queued_groups()).any(|of| of == group))
     }
 
     /// The host has seen the end of a stream's work.
@@ -296,7 +308,7 @@ impl Device {
             return Step::Ran;
         }
         if let Work::Call(call) = work {
-            stream.busy = true;
+            stream.running = Some(call.clone());
             return Step::Call { stream: chosen, call, op };
         }
         if let Err(stop) = self.run(work, &op) {
@@ -308,7 +320,7 @@ impl Device {
     /// A call of the host returned.
     pub(crate) fn call_ended(&mut self, stream: usize) {
         if let Some(stream) = self.streams.get_mut(&stream) {
-            stream.busy = false;
+            stream.running = None;
         }
     }
 

@@ -203,26 +203,44 @@ fn run_call((device, stream): (usize, usize), call: &HostCall, op: Op) {
     PROGRESS.notify_all();
 }
 
-/// Runs one operation of a device, if it has one, for a caller that waits for another device. A call of the host runs on a thread of its
-/// own: it may wait for a third device, and the caller must not wait with it.
-pub(crate) fn progress(device: usize) {
+/// Runs a call of the host on a thread of its own: it may wait for other ranks, and who came to it must not wait with it.
+fn spawn_call(place: (usize, usize), call: HostCall, op: Op) {
+    std::thread::spawn(move || run_call(place, &call, op));
+}
+
+/// Runs one operation of a device that fits a condition, for a caller that waits for something else; whether there was one.
+pub(crate) fn progress(device: usize, condition: impl Fn(&Device) -> bool) -> bool {
     let mut guard = lock();
-    let Some(entry) = guard.as_mut().and_then(|driver| driver.devices.get_mut(device)) else { return };
-    if entry.error.is_some() || entry.is_idle() {
-        return;
+    let Some(entry) = guard.as_mut().and_then(|driver| driver.devices.get_mut(device)) else { return false };
+    if entry.error.is_some() || !condition(entry) {
+        return false;
     }
-    if let Step::Call { stream, call, op } = entry.step() {
-        drop(guard);
-        std::thread::spawn(move || run_call((device, stream), &call, op));
+    match entry.step() {
+        Step::Ran => true,
+        Step::Call { stream, call, op } => {
+            spawn_call((device, stream), call, op);
+            true
+        }
+        Step::Idle => false,
     }
 }
 
-/// Runs operations of a device until a condition holds, at most `limit` of them.
+/// How far [`advance`] goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// So many operations, fewer if no more can run now: by chance, or for a host that polls.
+    UpTo(usize),
+    /// Until the condition holds, also while other threads run what it needs.
+    Wait,
+}
+
+/// Runs operations of a device, on any of its streams, until a condition holds or the extent is reached. Calls that may wait for other
+/// ranks run on threads of their own, so that no caller waits for more than its condition. Other calls of the host run on this thread.
 ///
 /// # Errors
 ///
 /// What stopped the device.
-pub(crate) fn advance(device: usize, limit: usize, done: impl Fn(&mut Device) -> Result<bool>) -> Result {
+pub(crate) fn advance(device: usize, extent: Extent, done: impl Fn(&mut Device) -> Result<bool>) -> Result {
     let mut steps = 0;
     let mut guard = lock();
     loop {
@@ -231,25 +249,19 @@ pub(crate) fn advance(device: usize, limit: usize, done: impl Fn(&mut Device) ->
         if let Some(code) = entry.error {
             return Err(code);
         }
-        if done(entry)? || steps >= limit {
+        if done(entry)? || matches!(extent, Extent::UpTo(limit) if steps >= limit) {
             return Ok(());
         }
         steps += 1;
         match entry.step() {
             Step::Ran => {}
-            // Who polls looks again later.
-            Step::Call { stream, call, op } if call.waits && limit < usize::MAX => {
-                drop(guard);
-                std::thread::spawn(move || run_call((device, stream), &call, op));
-                return Ok(());
-            }
+            Step::Call { stream, call, op } if call.group.is_some() => spawn_call((device, stream), call, op),
             Step::Call { stream, call, op } => {
                 drop(guard);
                 run_call((device, stream), &call, op);
                 guard = lock();
             }
-            // Chance found nothing to do: enough of it.
-            Step::Idle if limit < usize::MAX => return Ok(()),
+            Step::Idle if extent != Extent::Wait => return Ok(()),
             // Another thread runs a call that the condition needs.
             Step::Idle => {
                 let waited = PROGRESS.wait_timeout(guard, Duration::from_millis(20));

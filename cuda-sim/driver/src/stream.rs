@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::clock::Clock;
+use crate::ffi::host::HostCall;
 use crate::work::{Submission, Work};
 
 #[derive(Debug, Default)]
@@ -14,8 +15,8 @@ pub(crate) struct Stream {
     pub(crate) done: u64,
     /// The graph that its work is captured into, instead of running.
     pub(crate) capture: Option<usize>,
-    /// A call of the host that runs now.
-    pub(crate) busy: bool,
+    /// The call of the host that runs now.
+    pub(crate) running: Option<HostCall>,
 }
 
 #[derive(Debug, Default)]
@@ -60,9 +61,24 @@ impl Stream {
     /// Whether its next work can run now.
     pub(crate) fn is_ready(&self, passed: impl Fn(usize, u64) -> bool) -> bool {
         match self.queue.front() {
-            Some(Submission { work: Work::Wait { event, recording }, .. }) => !self.busy && passed(*event, *recording),
-            Some(_) => !self.busy,
+            Some(Submission { work: Work::Wait { event, recording }, .. }) => {
+                self.running.is_none() && passed(*event, *recording)
+            }
+            Some(_) => self.running.is_none(),
             None => false,
         }
+    }
+
+    /// Whether everything that was submitted ran.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.queue.is_empty() && self.running.is_none()
+    }
+
+    /// Groups of the calls in its queue that may wait for other ranks.
+    pub(crate) fn queued_groups(&self) -> impl Iterator<Item = usize> {
+        self.queue.iter().filter_map(|submission| match &submission.work {
+            Work::Call(call) => call.group,
+            _ => None,
+        })
     }
 }

@@ -14,18 +14,25 @@ fn run(simulator: &Simulator, program: &str, settings: &[(&str, &str)]) -> (Stri
     (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
 }
 
-/// Two processes, and what each printed.
-fn two_ranks(simulator: &Simulator, settings: &[(&str, &str)]) -> [(String, String); 2] {
+/// Two processes of a program, and what each printed.
+fn two_ranks(simulator: &Simulator, program: &str, settings: &[(&str, &str)]) -> [(String, String); 2] {
     let id = simulator.folder().join("id");
     let start = |rank: &str| -> Child {
         let mut command = simulator.command(HOST);
-        command.args(["rank", rank]).arg(&id).envs(settings.iter().copied());
+        command.args([program, rank]).arg(&id).envs(settings.iter().copied());
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
     [start("0"), start("1")].map(|child| {
         let Output { stdout, stderr, .. } = child.wait_with_output().unwrap();
         (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
     })
+}
+
+/// Both ranks found what they should.
+fn right(ranks: &[(String, String); 2]) {
+    for (rank, (out, report)) in ranks.iter().enumerate() {
+        assert_eq!(out.trim(), format!("rank {rank} right=true"), "{report}");
+    }
 }
 
 #[test]
@@ -36,10 +43,7 @@ fn cublaslt_multiplies_bf16() {
 
 #[test]
 fn two_processes_agree_in_all_collectives() {
-    let ranks = two_ranks(&Simulator::new("processes").unwrap(), &[]);
-    for (rank, (out, report)) in ranks.iter().enumerate() {
-        assert_eq!(out.trim(), format!("rank {rank} right=true"), "{report}");
-    }
+    right(&two_ranks(&Simulator::new("processes").unwrap(), "rank", &[]));
 }
 
 #[test]
@@ -53,10 +57,10 @@ fn two_threads_agree_in_all_collectives() {
 
 #[test]
 fn a_dead_rank_is_an_error_and_no_hang() {
-    let settings = [("CUDASIM_NCCL_DIE", "1:2"), ("CUDASIM_NCCL_TIMEOUT_MS", "5000")];
-    let ranks = two_ranks(&Simulator::new("dead-rank").unwrap(), &settings);
+    let settings = [("CUDASIM_NCCL_DIE", "1:2"), ("CUDASIM_NCCL_TIMEOUT_MS", "60000")];
+    let ranks = two_ranks(&Simulator::new("dead-rank").unwrap(), "rank", &settings);
     assert!(ranks[0].1.contains("rank 1 left the communicator"), "{}", ranks[0].1);
-    assert!(ranks[1].1.contains("injected fault: rank 1 of 2 dies"), "{}", ranks[1].1);
+    assert!(ranks[1].1.contains("rank 1 of 2: injected fault: it dies"), "{}", ranks[1].1);
     for (out, _) in &ranks {
         assert!(!out.contains("right=true"), "{out}");
     }
@@ -65,24 +69,47 @@ fn a_dead_rank_is_an_error_and_no_hang() {
 /// As ranks of a server that has nothing to do.
 #[test]
 fn ranks_may_be_idle_for_longer_than_they_wait_for_each_other() {
-    let settings = [("CUDASIM_NCCL_TIMEOUT_MS", "400"), ("PAUSE_MS", "1200")];
-    for (rank, (out, report)) in two_ranks(&Simulator::new("idle").unwrap(), &settings).iter().enumerate() {
-        assert_eq!(out.trim(), format!("rank {rank} right=true"), "{report}");
-    }
+    let settings = [("CUDASIM_NCCL_TIMEOUT_MS", "5000"), ("PAUSE_MS", "7000")];
+    right(&two_ranks(&Simulator::new("idle").unwrap(), "rank", &settings));
 }
 
 /// Who polls its stream can give up; who only waits gets an error in the end.
 #[test]
 fn a_silent_rank_keeps_nobody_from_ending() {
-    let settings = [("CUDASIM_NCCL_HANG", "1:1"), ("POLL_MS", "500"), ("CUDASIM_NCCL_TIMEOUT_MS", "60000")];
+    let settings = [("CUDASIM_NCCL_HANG", "1:1"), ("POLL_MS", "500"), ("CUDASIM_NCCL_TIMEOUT_MS", "600000")];
     let began = Instant::now();
-    for (out, report) in two_ranks(&Simulator::new("silent").unwrap(), &settings) {
+    for (out, report) in two_ranks(&Simulator::new("silent").unwrap(), "rank", &settings) {
         assert!(out.contains("failed: \"not done\""), "{out}{report}");
     }
-    let settings = [("CUDASIM_NCCL_HANG", "1:1"), ("CUDASIM_NCCL_TIMEOUT_MS", "500")];
-    let [(first, report), _] = two_ranks(&Simulator::new("missed").unwrap(), &settings);
+    assert!(began.elapsed() < Duration::from_secs(300), "less than ranks wait for each other");
+    let settings = [("CUDASIM_NCCL_HANG", "1:1"), ("CUDASIM_NCCL_TIMEOUT_MS", "5000")];
+    let [(first, report), _] = two_ranks(&Simulator::new("missed").unwrap(), "rank", &settings);
     assert!(!first.contains("right=true") && report.contains("rank 1 never called"), "{first}{report}");
-    assert!(began.elapsed() < Duration::from_secs(40));
+}
+
+/// A wait for one stream is no wait for the collectives of others.
+#[test]
+fn a_stream_does_not_wait_for_a_collective_of_another() {
+    for seed in ["1", "2", "3", "4"] {
+        let settings = [("CUDASIM_SCHEDULE", "late"), ("CUDASIM_SEED", seed), ("CUDASIM_NCCL_TIMEOUT_MS", "60000")];
+        let simulator = Simulator::new("two-stream-rank").unwrap();
+        right(&two_ranks(&simulator, "two-stream-rank", &settings));
+    }
+}
+
+/// Nothing runs work that is late but the library's own thread.
+#[test]
+fn a_device_comes_to_its_collectives_while_its_host_does_nothing() {
+    let settings = [("CUDASIM_SCHEDULE", "late"), ("CUDASIM_NCCL_TIMEOUT_MS", "60000")];
+    right(&two_ranks(&Simulator::new("sleeping-rank").unwrap(), "sleeping-rank", &settings));
+}
+
+#[test]
+fn a_communicator_is_destroyed_after_its_collectives() {
+    for schedule in ["late", "eager"] {
+        let simulator = Simulator::new("destroying-rank").unwrap();
+        right(&two_ranks(&simulator, "destroying-rank", &[("CUDASIM_SCHEDULE", schedule)]));
+    }
 }
 
 #[test]

@@ -10,17 +10,19 @@ use std::time::{Duration, Instant};
 use cuda_sim_client::Client;
 
 use crate::exchange::Exchange;
+use crate::handles::number;
 use crate::hub::patience;
 use crate::message::{Call, Kind, receive_answer};
-use crate::running;
 
 #[derive(Debug)]
 pub(crate) struct Comm {
     pub(crate) rank: usize,
     pub(crate) world: usize,
+    /// What the driver knows its collectives by.
+    pub(crate) group: usize,
     connection: Mutex<Connection>,
-    /// The connection's other handle, to end it while a collective waits.
-    end: UnixStream,
+    /// Another handle of the connection, to shut it down while a collective waits.
+    shutdown_handle: UnixStream,
     /// A collective failed: the communicator is of no use any more.
     failed: AtomicBool,
 }
@@ -28,12 +30,19 @@ pub(crate) struct Comm {
 #[derive(Debug)]
 struct Connection {
     stream: UnixStream,
-    /// Collectives after which the rank dies: `CUDASIM_NCCL_DIE=RANK:NTH` names the rank and the first that fails.
-    left: Option<u64>,
-    /// Likewise those after which it is silent: `CUDASIM_NCCL_HANG=RANK:NTH`.
-    left_until_silent: Option<u64>,
-    /// Likewise those after which its process is killed: `CUDASIM_NCCL_KILL=RANK:NTH`.
-    left_until_killed: Option<u64>,
+    /// The fault that comes first, and how many collectives succeed before.
+    fault: Option<(Fault, u64)>,
+}
+
+/// What happens to a rank in its n-th collective.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// `CUDASIM_NCCL_KILL=RANK:NTH`: its process is killed.
+    Kill,
+    /// `CUDASIM_NCCL_DIE=RANK:NTH`: it leaves the communicator.
+    Die,
+    /// `CUDASIM_NCCL_HANG=RANK:NTH`: it never calls the hub.
+    Hang,
 }
 
 /// A collective with its buffers on the device.
@@ -67,14 +76,16 @@ impl Comm {
             }
         };
         stream.write_all(&[(rank as u32).to_le_bytes(), (world as u32).to_le_bytes()].concat())?;
-        let end = stream.try_clone()?;
-        let [left, left_until_silent, left_until_killed] =
-            ["DIE", "HANG", "KILL"].map(|fault| collectives_before(&format!("CUDASIM_NCCL_{fault}"), rank));
-        let connection = Mutex::new(Connection { stream, left, left_until_silent, left_until_killed });
-        let comm = Self { rank, world, connection, end, failed: AtomicBool::new(false) };
+        let comm = Self::new(stream, rank, world, injected_fault(rank))?;
         let join = Call { kind: Kind::Join, element: 0, operation: 0, root: 0, count: world as u64 };
         comm.exchange(&join, &[], None).map_err(std::io::Error::other)?;
         Ok(comm)
+    }
+
+    fn new(stream: UnixStream, rank: usize, world: usize, fault: Option<(Fault, u64)>) -> std::io::Result<Self> {
+        let shutdown_handle = stream.try_clone()?;
+        let connection = Mutex::new(Connection { stream, fault });
+        Ok(Self { rank, world, group: number(), connection, shutdown_handle, failed: AtomicBool::new(false) })
     }
 
     pub(crate) fn has_failed(&self) -> bool {
@@ -84,7 +95,11 @@ impl Comm {
     /// Ends the rank's part, and a collective that waits: the others learn of it in theirs.
     pub(crate) fn leave(&self) {
         self.failed.store(true, Ordering::SeqCst);
-        let _ = self.end.shutdown(std::net::Shutdown::Both);
+        self.disconnect();
+    }
+
+    fn disconnect(&self) {
+        let _ = self.shutdown_handle.shutdown(std::net::Shutdown::Both);
     }
 
     /// Runs a collective in the order of the stream that calls.
@@ -99,7 +114,6 @@ impl Comm {
 
     /// A communicator that failed once does nothing any more.
     fn settle(&self, run: impl FnOnce() -> Result<(), String>) {
-        running::begun();
         if self.has_failed() {
             return;
         }
@@ -120,7 +134,7 @@ impl Comm {
             exchange.sends.push((*peer, data));
         }
         exchange.receives = messages.receives.iter().map(|(peer, _, length)| (*peer, *length as u64)).collect();
-        self.fail_if_told()?;
+        self.inject_fault()?;
         let call = Call { kind: Kind::Exchange, element: 0, operation: 0, root: 0, count: 0 };
         let answer = self.exchange(&call, &exchange.encode(), Some(client))?;
         let mut rest = &answer[..];
@@ -132,35 +146,31 @@ impl Comm {
         Ok(())
     }
 
-    /// The injected faults.
-    fn fail_if_told(&self) -> Result<(), String> {
-        let [dies, is_silent, is_killed] = {
-            let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-            let Connection { left, left_until_silent, left_until_killed, .. } = &mut *connection;
-            [left, left_until_silent, left_until_killed].map(|left| {
-                let is_now = *left == Some(0);
-                *left = left.map(|left| left.saturating_sub(1));
-                is_now
-            })
-        };
-        if is_killed {
-            eprintln!("cuda-sim: injected fault: the process of rank {} of {} is killed", self.rank, self.world);
-            std::process::abort();
+    /// The injected fault, if this collective is the one. A rank that hangs keeps its connection, and the lock of it: nothing of the
+    /// communicator goes on until it is aborted or the hub has given up.
+    fn inject_fault(&self) -> Result<(), String> {
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((fault, collectives_before)) = connection.fault.take() else { return Ok(()) };
+        if let Some(before) = collectives_before.checked_sub(1) {
+            connection.fault = Some((fault, before));
+            return Ok(());
         }
-        if dies {
-            eprintln!("cuda-sim: injected fault: rank {} of {} dies", self.rank, self.world);
-            self.leave();
-            return Err("it died".to_owned());
+        match fault {
+            Fault::Kill => {
+                eprintln!("cuda-sim: injected fault: the process of rank {} of {} is killed", self.rank, self.world);
+                std::process::abort();
+            }
+            Fault::Die => {
+                self.disconnect();
+                Err("injected fault: it dies".to_owned())
+            }
+            Fault::Hang => {
+                eprintln!("cuda-sim: injected fault: rank {} of {} is silent", self.rank, self.world);
+                // Unasked, the hub only answers when it gives up.
+                self.answer(&mut connection.stream, None, None)?;
+                Err("an answer to a rank that is silent".to_owned())
+            }
         }
-        if is_silent {
-            eprintln!("cuda-sim: injected fault: rank {} of {} is silent", self.rank, self.world);
-        }
-        // Until it is ended, or everybody has.
-        let deadline = Instant::now() + patience() * 2;
-        while is_silent && !self.has_failed() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        Ok(())
     }
 
     fn try_run(&self, collective: &Collective, client: &Client) -> Result<(), String> {
@@ -171,7 +181,7 @@ impl Comm {
         } else {
             Vec::new()
         };
-        self.fail_if_told()?;
+        self.inject_fault()?;
         let answer = self.exchange(call, &data, Some(client))?;
         if call.kind != Kind::Reduce || call.root as usize == self.rank {
             client.write(collective.receive, &answer).map_err(|error| error.to_string())?;
@@ -184,38 +194,115 @@ impl Comm {
     fn exchange(&self, call: &Call, data: &[u8], client: Option<&Client>) -> Result<Vec<u8>, String> {
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let stream = &mut connection.stream;
-        let hub = |error: std::io::Error| format!("the hub is gone: {error}");
-        let mut first = [0];
         if let Err(error) = call.send(stream, data) {
             // The hub has ended, and perhaps said why.
-            stream.read_exact(&mut first).map_err(|_| hub(error))?;
-            return receive_answer(first[0], stream).map_err(hub)?;
+            let mut first = [0];
+            stream.read_exact(&mut first).map_err(|_| hub_is_gone(error))?;
+            return receive_answer(first[0], stream).map_err(hub_is_gone)?;
         }
-        stream.set_read_timeout(Some(Duration::from_millis(1))).map_err(hub)?;
         // The hub loses patience first, and says why.
-        let deadline = Instant::now() + patience() * 2;
+        self.answer(stream, Some(Instant::now() + patience() * 2), client)
+    }
+
+    /// Waits for the hub's answer.
+    fn answer(
+        &self,
+        stream: &mut UnixStream,
+        deadline: Option<Instant>,
+        client: Option<&Client>,
+    ) -> Result<Vec<u8>, String> {
+        let mut first = [0];
+        stream.set_read_timeout(Some(Duration::from_millis(1))).map_err(hub_is_gone)?;
         loop {
             match stream.read_exact(&mut first) {
                 Ok(()) => break,
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    if Instant::now() > deadline {
-                        return Err(hub(error));
+                    if deadline.is_some_and(|deadline| Instant::now() > deadline) {
+                        return Err(hub_is_gone(error));
+                    }
+                    if self.has_failed() {
+                        return Err("another collective of the communicator failed".to_owned());
                     }
                     if let Some(client) = client {
                         let _ = client.progress();
                     }
                 }
-                Err(error) => return Err(hub(error)),
+                Err(error) => return Err(hub_is_gone(error)),
             }
         }
-        stream.set_read_timeout(Some(patience())).map_err(hub)?;
-        receive_answer(first[0], stream).map_err(hub)?
+        stream.set_read_timeout(Some(patience())).map_err(hub_is_gone)?;
+        receive_answer(first[0], stream).map_err(hub_is_gone)?
     }
 }
 
-/// How many collectives a rank has before an injected fault.
-fn collectives_before(fault: &str, rank: usize) -> Option<u64> {
-    let set = std::env::var(fault).ok()?;
+fn hub_is_gone(error: std::io::Error) -> String {
+    format!("the hub is gone: {error}")
+}
+
+/// The first of the faults that the environment has for a rank: nothing follows it.
+fn injected_fault(rank: usize) -> Option<(Fault, u64)> {
+    let faults = [(Fault::Kill, "KILL"), (Fault::Die, "DIE"), (Fault::Hang, "HANG")];
+    let of_rank = faults.into_iter().filter_map(|(fault, name)| {
+        let set = std::env::var(format!("CUDASIM_NCCL_{name}")).ok()?;
+        Some((fault, collectives_before(&set, rank)?))
+    });
+    of_rank.min_by_key(|(_, before)| *before)
+}
+
+/// How many collectives a rank has before a fault that is set as `RANK:NTH`.
+fn collectives_before(set: &str, rank: usize) -> Option<u64> {
     let (who, when) = set.split_once(':')?;
     (who.parse() == Ok(rank)).then(|| when.parse::<u64>().ok()?.checked_sub(1))?
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::message::send_answer;
+
+    /// A rank whose second collective has a fault, and the hub's end of its connection.
+    fn rank(fault: Fault) -> (Comm, UnixStream) {
+        let (stream, hub) = UnixStream::pair().unwrap();
+        let comm = Comm::new(stream, 1, 2, Some((fault, 1))).unwrap();
+        assert_eq!(comm.inject_fault(), Ok(()));
+        (comm, hub)
+    }
+
+    /// Lets a rank hang, and ends it.
+    fn hang(end: impl FnOnce(&Comm, &mut UnixStream)) -> Result<(), String> {
+        let (comm, mut hub) = rank(Fault::Hang);
+        std::thread::scope(|scope| {
+            let hangs = scope.spawn(|| comm.inject_fault());
+            std::thread::sleep(Duration::from_millis(50));
+            assert!(!hangs.is_finished());
+            hub.set_nonblocking(true).unwrap();
+            assert_eq!(hub.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock, "it calls nothing");
+            end(&comm, &mut hub);
+            let outcome = hangs.join().unwrap();
+            assert_eq!(comm.inject_fault(), Ok(()), "once");
+            outcome
+        })
+    }
+
+    #[test]
+    fn a_rank_that_hangs_goes_on_when_it_is_aborted_or_the_hub_gives_up() {
+        let aborted = hang(|comm, _| comm.leave()).unwrap_err();
+        assert!(aborted.contains("the hub is gone") || aborted.contains("another collective"), "{aborted}");
+        let answer = Err("rank 1 never called".to_owned());
+        assert_eq!(hang(|_, hub| send_answer(hub, &answer).unwrap()), answer.map(|_: Vec<u8>| ()));
+    }
+
+    #[test]
+    fn a_rank_that_dies_says_so() {
+        let (comm, mut hub) = rank(Fault::Die);
+        assert_eq!(comm.inject_fault(), Err("injected fault: it dies".to_owned()));
+        assert_eq!(hub.read(&mut [0]).unwrap(), 0, "its connection is closed");
+    }
+
+    #[test]
+    fn faults_are_of_one_rank() {
+        assert_eq!([collectives_before("1:4", 1), collectives_before("1:4", 0)], [Some(3), None]);
+        assert_eq!([collectives_before("1:0", 1), collectives_before("1", 1)], [None; 2]);
+    }
 }

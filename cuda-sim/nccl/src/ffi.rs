@@ -10,12 +10,13 @@ use cuda_sim_client::Client;
 use crate::comm::{Collective, Comm, Message};
 use crate::group;
 use crate::handles::{
-    INVALID_ARGUMENT, REMOTE_ERROR, Result, SYSTEM_ERROR, Status, UNHANDLED_CUDA_ERROR, add, comm, number, remove,
+    INVALID_ARGUMENT, REMOTE_ERROR, Result, SYSTEM_ERROR, Status, UNHANDLED_CUDA_ERROR, abort, add, comm, destroy,
+    number,
 };
 use crate::hub;
 use crate::message::{Call, Kind};
+use crate::progress_thread;
 use crate::reduce::size;
-use crate::running;
 
 /// NCCL 2.27.3.
 const VERSION: c_int = 22703;
@@ -50,6 +51,7 @@ fn join(id: &UniqueId, world: c_int, rank: c_int) -> Result<usize> {
         eprintln!("cuda-sim: rank {rank} of {world} can't join: {error}");
         SYSTEM_ERROR
     })?;
+    progress_thread::start();
     Ok(add(comm))
 }
 
@@ -81,9 +83,8 @@ fn submit(request: &Request, handle: usize, stream: usize) -> Result {
     let collective = Collective { call, send: request.send, send_bytes, receive: request.receive };
     let client = Client::open().map_err(|_| UNHANDLED_CUDA_ERROR)?;
     let label = format!("{:?} of rank {}", request.kind, comm.rank);
-    let work = move |client: &Client| comm.run(&collective, client);
-    running::submitted();
-    client.call_waiting(stream, &label, Box::new(work)).map_err(|_| UNHANDLED_CUDA_ERROR)
+    let (group, work) = (comm.group, move |client: &Client| comm.run(&collective, client));
+    client.call_waiting(stream, group, &label, Box::new(work)).map_err(|_| UNHANDLED_CUDA_ERROR)
 }
 
 macro_rules! exported {
@@ -131,11 +132,11 @@ exported! {
     }
 
     fn ncclCommDestroy(handle: usize) {
-        remove(handle)
+        destroy(handle)
     }
 
     fn ncclCommAbort(handle: usize) {
-        remove(handle)
+        abort(handle)
     }
 
     fn ncclCommGetAsyncError(handle: usize, status: *mut c_int) {

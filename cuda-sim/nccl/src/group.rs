@@ -9,7 +9,6 @@ use cuda_sim_client::Client;
 
 use crate::comm::{Message, Messages};
 use crate::handles::{Result, UNHANDLED_CUDA_ERROR, comm};
-use crate::running;
 
 thread_local! {
     static GROUP: RefCell<Group> = RefCell::new(Group::default());
@@ -52,9 +51,8 @@ fn submit_outside() -> Result {
         let comm = comm(handle)?;
         let client = Client::open().map_err(|_| UNHANDLED_CUDA_ERROR)?;
         let label = format!("messages of rank {}", comm.rank);
-        let work = move |client: &Client| comm.run_messages(&messages, client);
-        running::submitted();
-        client.call_waiting(stream, &label, Box::new(work)).map_err(|_| UNHANDLED_CUDA_ERROR)?;
+        let (group, work) = (comm.group, move |client: &Client| comm.run_messages(&messages, client));
+        client.call_waiting(stream, group, &label, Box::new(work)).map_err(|_| UNHANDLED_CUDA_ERROR)?;
     }
     Ok(())
 }

@@ -5,6 +5,8 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cuda_sim_client::Client;
+
 use crate::comm::Comm;
 use crate::hub::wait_for_answers;
 
@@ -29,12 +31,28 @@ pub(crate) fn comm(handle: usize) -> Result<Arc<Comm>> {
     comms.get(&handle).cloned().ok_or(INVALID_ARGUMENT)
 }
 
-/// Ends a communicator.
-pub(crate) fn remove(handle: usize) -> Result {
-    let removed = COMMS.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle);
-    removed.ok_or(INVALID_ARGUMENT)?.leave();
-    wait_for_answers();
+/// Ends a communicator after its collectives that run or are queued.
+pub(crate) fn destroy(handle: usize) -> Result {
+    let comm = remove(handle)?;
+    let finished = Client::open().and_then(|client| client.finish(comm.group));
+    leave(&comm);
+    finished.map_err(|_| UNHANDLED_CUDA_ERROR)
+}
+
+/// Ends a communicator at once: its collectives that run or are queued do nothing any more.
+pub(crate) fn abort(handle: usize) -> Result {
+    let comm = remove(handle)?;
+    leave(&comm);
     Ok(())
+}
+
+fn remove(handle: usize) -> Result<Arc<Comm>> {
+    COMMS.lock().unwrap_or_else(PoisonError::into_inner).remove(&handle).ok_or(INVALID_ARGUMENT)
+}
+
+fn leave(comm: &Comm) {
+    comm.leave();
+    wait_for_answers();
 }
 
 /// A number that nothing else of the process has.

@@ -20,7 +20,8 @@ pub(crate) fn wait_for_answers() {
     drop(ANSWERING.write().unwrap_or_else(PoisonError::into_inner));
 }
 
-/// How long ranks wait for each other: `CUDASIM_NCCL_TIMEOUT_MS`.
+/// `CUDASIM_NCCL_TIMEOUT_MS`: how long the ranks that came to a collective wait for the last one, and how long joining, sending and
+/// receiving may take. Before the first rank comes to a collective there is no limit.
 pub(crate) fn patience() -> Duration {
     let set = std::env::var("CUDASIM_NCCL_TIMEOUT_MS").ok().and_then(|value| value.parse().ok());
     Duration::from_millis(set.unwrap_or(20_000))

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_uint};
 
-use crate::driver;
+use crate::driver::{self, Extent};
 use crate::error::{INVALID_CONTEXT, INVALID_DEVICE};
 use crate::ffi::{exported, put};
 
@@ -41,7 +41,7 @@ exported! {
 
     fn cuCtxSynchronize() {
         let index = driver::current()?;
-        driver::advance(index, usize::MAX, |device| Ok(device.is_idle()))?;
+        driver::advance(index, Extent::Wait, |device| Ok(device.is_idle()))?;
         driver::try_with(|driver| {
             driver.device(index)?.host_knows_all();
             Ok(())

@@ -3,7 +3,8 @@
 
 use std::ffi::{c_char, c_void};
 
-use crate::driver::{self, calling, try_with, with, with_current};
+use crate::device::Device;
+use crate::driver::{self, Extent, calling, try_with, with, with_current};
 use crate::error::{Code, INVALID_VALUE, NOT_FOUND, Result};
 use crate::ffi::host::{self, HostCall};
 use crate::ffi::memory::submit;
@@ -35,15 +36,17 @@ exported! {
         submit(stream, Work::Call(HostCall::new(function, data, &label)))
     }
 
-    /// The same for a function that may wait for other processes, as a kernel of a collective does: whoever polls the stream goes on.
+    /// The same for a function that may wait for other ranks, as a kernel of a collective does: it runs on a thread of its own. The group
+    /// is a number that all such functions of a communicator have.
     fn cudasim_call_waiting(
         stream: usize,
+        group: usize,
         label: *const c_char,
         function: unsafe extern "C" fn(*mut c_void),
         data: *mut c_void,
     ) {
         let label = host::text(label)?;
-        submit(stream, Work::Call(HostCall::new(function, data, &label).waiting()))
+        submit(stream, Work::Call(HostCall::new(function, data, &label).waiting(group)))
     }
 
     /// Copies device memory to the host, inside a function that a stream calls.
@@ -75,7 +78,24 @@ exported! {
         let count = with(|driver| driver.devices.len());
         for device in (0..count).filter(|device| Some(*device) != own) {
             // What stops another device is told to those who use it.
-            driver::progress(device);
+            driver::progress(device, |device| !device.is_idle());
+        }
+        Ok(())
+    }
+
+    /// Runs something on every device that will come to a function that may wait for other ranks; says whether there was anything.
+    fn cudasim_progress_waiting(ran: *mut bool) {
+        let count = with(|driver| driver.devices.len());
+        let devices_that_ran = (0..count).filter(|device| driver::progress(*device, Device::is_awaited)).count();
+        put(ran, devices_that_ran > 0)
+    }
+
+    /// Waits until no device has a function of this group in a queue or running.
+    fn cudasim_finish(group: usize) {
+        let count = with(|driver| driver.devices.len());
+        for device in 0..count {
+            // What a stopped device did not come to, it never will.
+            let _ = driver::advance(device, Extent::Wait, |device| Ok(!device.has_calls_of(group)));
         }
         Ok(())
     }

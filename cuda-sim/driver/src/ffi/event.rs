@@ -2,7 +2,7 @@
 
 use std::ffi::c_uint;
 
-use crate::driver::{self, current, join, split, try_with, with_current};
+use crate::driver::{self, Extent, current, join, split, try_with, with_current};
 use crate::error::{NOT_READY, Result, UNKNOWN};
 use crate::ffi::{exported, put, spontaneous};
 
@@ -55,7 +55,7 @@ exported! {
 
     fn cuEventSynchronize(event: usize) {
         let (index, event) = split(event)?;
-        driver::advance(index, usize::MAX, |device| {
+        driver::advance(index, Extent::Wait, |device| {
             let event = device.event(event)?;
             Ok(event.recorded >= event.submitted)
         })?;
@@ -64,7 +64,7 @@ exported! {
 
     fn cuEventQuery(event: usize) {
         let (index, event) = split(event)?;
-        driver::advance(index, 1, |_| Ok(false))?;
+        driver::advance(index, Extent::UpTo(1), |_| Ok(false))?;
         if !is_over(index, event)? {
             return Err(NOT_READY);
         }

@@ -44,8 +44,8 @@ pub(crate) struct HostCall {
     function: unsafe extern "C" fn(*mut c_void),
     data: usize,
     label: String,
-    /// Whether it may wait for others than this process' streams: who polls must not wait with it.
-    pub(crate) waits: bool,
+    /// If it may wait for others than this process' streams, as a collective does, a number that all such calls of its communicator have.
+    pub(crate) group: Option<usize>,
 }
 
 impl HostCall {
@@ -53,12 +53,12 @@ impl HostCall {
     ///
     /// The function may be called with this argument from any thread, once for each time that the work runs.
     pub(crate) unsafe fn new(function: unsafe extern "C" fn(*mut c_void), data: *mut c_void, label: &str) -> Self {
-        Self { function, data: data as usize, label: label.to_owned(), waits: false }
+        Self { function, data: data as usize, label: label.to_owned(), group: None }
     }
 
     /// The same, of a function that may wait.
-    pub(crate) fn waiting(self) -> Self {
-        Self { waits: true, ..self }
+    pub(crate) fn waiting(self, group: usize) -> Self {
+        Self { group: Some(group), ..self }
     }
 
     pub(crate) fn label(&self) -> &str {

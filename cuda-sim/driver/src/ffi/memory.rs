@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
 
 use crate::device::DEFAULT_STREAM;
-use crate::driver::{self, current, split, try_with, with_current};
+use crate::driver::{self, Extent, current, split, try_with, with_current};
 use crate::error::{CAPTURE_UNSUPPORTED, INVALID_VALUE, OUT_OF_MEMORY, Result};
 use crate::ffi::host::{self, HostMemory};
 use crate::ffi::{exported, put, spontaneous, synchronize};
@@ -89,7 +89,7 @@ exported! {
             return Ok(());
         }
         let index = current()?;
-        driver::advance(index, usize::MAX, |device| Ok(device.is_idle()))?;
+        driver::advance(index, Extent::Wait, |device| Ok(device.is_idle()))?;
         with_current(|device| {
             device.host_knows_all();
             Ok(device.memory.free(address)?)
@@ -124,7 +124,7 @@ exported! {
 
     fn cuMemFreeHost(pointer: *mut c_void) {
         if let Ok(index) = current() {
-            driver::advance(index, usize::MAX, |device| Ok(device.is_idle()))?;
+            driver::advance(index, Extent::Wait, |device| Ok(device.is_idle()))?;
         }
         host::free_pinned(pointer)
     }

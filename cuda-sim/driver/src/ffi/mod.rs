@@ -16,7 +16,7 @@ mod memory;
 mod module;
 mod stream;
 
-use crate::driver;
+use crate::driver::{self, Extent};
 use crate::error::{INVALID_VALUE, Result};
 
 /// Defines exported functions; their bodies give a `Result`.
@@ -57,12 +57,12 @@ fn spontaneous(device: usize) -> Result {
     if steps == 0 {
         return Ok(());
     }
-    driver::advance(device, steps, |device| Ok(device.is_idle()))
+    driver::advance(device, Extent::UpTo(steps), |device| Ok(device.is_idle()))
 }
 
 /// Waits for everything on a stream.
 fn synchronize(device: usize, stream: usize) -> Result {
-    driver::advance(device, usize::MAX, |device| device.is_complete(stream))?;
+    driver::advance(device, Extent::Wait, |device| device.is_complete(stream))?;
     driver::with(|driver| {
         driver.device(device)?.host_knows(stream);
         Ok(())

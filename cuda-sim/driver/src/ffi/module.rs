@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use cuda_sim_cubin::{HEADER_BYTES, IDENTITY_BYTES, check_identity, file_length};
 
 use crate::cubin::report_invalid;
-use crate::driver::{current, try_with, with};
+use crate::driver::{Extent, advance, current, try_with, with};
 use crate::error::{INVALID_IMAGE, INVALID_VALUE, Result};
 use crate::ffi::{exported, host, put};
 use crate::image::{Image, Kind, fat_binary_text, kind};
@@ -82,7 +82,7 @@ exported! {
 
     fn cuModuleUnload(module: usize) {
         let device = current()?;
-        crate::driver::advance(device, usize::MAX, |device| Ok(device.is_idle()))?;
+        advance(device, Extent::Wait, |device| Ok(device.is_idle()))?;
         try_with(|driver| driver.unload(module))
     }
 

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_uint};
 
 use crate::device::DEFAULT_STREAM;
-use crate::driver::{self, current, join, split, try_with, with_current};
+use crate::driver::{self, Extent, current, join, split, try_with, with_current};
 use crate::error::{CAPTURE_UNSUPPORTED, NOT_READY, Result};
 use crate::ffi::{exported, put, spontaneous, synchronize};
 
@@ -30,7 +30,7 @@ exported! {
     fn cuStreamDestroy_v2(stream: usize) {
         let (index, stream) = split(stream)?;
         // A destroyed stream's work still runs; here it runs at once. What stopped the device was reported before.
-        let _ = driver::advance(index, usize::MAX, |device| device.is_complete(stream));
+        let _ = driver::advance(index, Extent::Wait, |device| device.is_complete(stream));
         try_with(|driver| driver.device(index)?.destroy_stream(stream))
     }
 
@@ -45,7 +45,7 @@ exported! {
     fn cuStreamQuery(stream: usize) {
         let (index, stream) = split(stream)?;
         // Whoever polls sees progress in the end.
-        driver::advance(index, 1, |device| device.is_complete(stream))?;
+        driver::advance(index, Extent::UpTo(1), |device| device.is_complete(stream))?;
         try_with(|driver| {
             let device = driver.device(index)?;
             if !device.is_complete(stream)? {

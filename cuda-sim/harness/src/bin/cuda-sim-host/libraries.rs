@@ -12,7 +12,7 @@ use half::bf16;
 use crate::Outcome;
 
 /// Small integers, so that every order of sums gives the same.
-fn numbers(count: usize, seed: usize) -> Vec<f32> {
+pub(crate) fn numbers(count: usize, seed: usize) -> Vec<f32> {
     (0..count).map(|i| ((i * 7 + seed * 13) % 11) as f32 - 5.0).collect()
 }
 
@@ -72,7 +72,7 @@ fn poll(stream: &CudaStream, limit: Duration) -> Outcome {
     Ok(())
 }
 
-fn collectives(stream: &Arc<CudaStream>, comm: &Comm, rank: usize, world: usize) -> Outcome {
+pub(crate) fn collectives(stream: &Arc<CudaStream>, comm: &Comm, rank: usize, world: usize) -> Outcome {
     let nccl = |error: cudarc::nccl::result::NcclError| format!("{error:?}");
     let own = stream.clone_htod(&numbers(24, rank))?;
     let mut sum = stream.alloc_zeros::<f32>(24)?;
@@ -116,39 +116,6 @@ fn collectives(stream: &Arc<CudaStream>, comm: &Comm, rank: usize, world: usize)
         && stream.clone_dtoh(&first)? == expected_all[..24];
     println!("rank {rank} right={right}");
     Ok(())
-}
-
-/// One rank of two processes: `rank NUMBER FILE`, where the file carries the id.
-pub(crate) fn rank() -> Outcome {
-    let arguments: Vec<String> = std::env::args().collect();
-    let [_, _, rank, path] = &arguments[..] else { return Err("rank NUMBER FILE".into()) };
-    let rank: usize = rank.parse()?;
-    let context = CudaContext::new(0)?;
-    let stream = context.new_stream()?;
-    let id = if rank == 0 {
-        let id = Id::new().map_err(|error| format!("{error:?}"))?;
-        let bytes: Vec<u8> = id.internal().iter().map(|byte| *byte as u8).collect();
-        std::fs::write(format!("{path}.partial"), bytes)?;
-        std::fs::rename(format!("{path}.partial"), path)?;
-        id
-    } else {
-        let bytes = loop {
-            match std::fs::read(path) {
-                Ok(bytes) => break bytes,
-                Err(_) => std::thread::sleep(std::time::Duration::from_millis(5)),
-            }
-        };
-        let mut internal = [0; 128];
-        for (to, from) in internal.iter_mut().zip(bytes) {
-            *to = from as std::ffi::c_char;
-        }
-        Id::uninit(internal)
-    };
-    let comm = Comm::from_rank(stream.clone(), rank, 2, id).map_err(|error| format!("{error:?}"))?;
-    let outcome = collectives(&stream, &comm, rank, 2);
-    // A communicator that failed is aborted by its owner; dropping it does so.
-    drop(comm);
-    outcome
 }
 
 /// Two ranks as threads of one process, each with a device.

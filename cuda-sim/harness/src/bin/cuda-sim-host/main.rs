@@ -4,6 +4,7 @@
 
 mod compiled;
 mod libraries;
+mod ranks;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -38,8 +39,11 @@ const PROGRAMS: &[Program] = &[
     ("racing-norm", compiled::racing_norm),
     ("racing-gemm", compiled::racing_gemm),
     ("matmul", libraries::matmul),
-    ("rank", libraries::rank),
     ("ranks", libraries::ranks),
+    ("rank", ranks::all),
+    ("two-stream-rank", ranks::two_streams),
+    ("sleeping-rank", ranks::sleeping),
+    ("destroying-rank", ranks::destroying),
 ];
 
 fn main() -> ExitCode {

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -21,6 +21,15 @@ pub struct TcpRank {
     limit: Duration,
     /// Locked for a whole exchange: collectives of a rank are in order.
     links: Mutex<Links>,
+    /// Why a [`Breaker`] has ended the connections.
+    broken: Arc<OnceLock<LostRank>>,
+}
+
+/// A rank that is lost, and what is known of the cause.
+#[derive(Clone, Debug)]
+struct LostRank {
+    rank: usize,
+    reason: String,
 }
 
 #[derive(Debug)]
@@ -83,11 +92,17 @@ impl Link {
 
 /// Ends all connections of a rank, so that what waits in them fails at once.
 #[derive(Debug)]
-pub(super) struct Breaker(Vec<TcpStream>);
+pub(super) struct Breaker {
+    streams: Vec<TcpStream>,
+    broken: Arc<OnceLock<LostRank>>,
+}
 
 impl Breaker {
-    pub(super) fn break_all(self) {
-        for stream in self.0 {
+    /// For the loss of a rank, which errors of this one name: it is seldom the one whose connection is read next.
+    pub(super) fn break_all(self, rank: usize, reason: String) {
+        // The first one is the cause.
+        let _ = self.broken.set(LostRank { rank, reason });
+        for stream in self.streams {
             // One that is closed already needs nothing.
             let _ = stream.shutdown(Shutdown::Both);
         }
@@ -98,24 +113,27 @@ impl TcpRank {
     pub(super) fn new(rank: usize, streams: Vec<Option<TcpStream>>, limit: Duration) -> std::io::Result<Self> {
         let peers = streams.into_iter().map(|stream| stream.map(|stream| Link::new(stream, limit)).transpose());
         let links = Links { peers: peers.collect::<Result<_, _>>()?, failure: None };
-        Ok(Self { rank, limit, links: Mutex::new(links) })
+        Ok(Self { rank, limit, links: Mutex::new(links), broken: Arc::default() })
     }
 
     pub(super) fn breaker(&self) -> std::io::Result<Breaker> {
         let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         let streams = links.peers.iter().flatten().map(|link| link.stream.try_clone());
-        streams.collect::<Result<_, _>>().map(Breaker)
+        let streams = streams.collect::<Result<_, _>>()?;
+        Ok(Breaker { streams, broken: self.broken.clone() })
     }
 
     fn receive(&self, rank: usize, link: &Link, call: &Call) -> Result<Payload, CollectiveError> {
         let lost = |reason: String| CollectiveError::Lost { rank, call: call.clone(), reason };
-        let frame = Frame::read(&mut &link.stream).map_err(|error| match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-                CollectiveError::TimedOut { rank, call: call.clone(), limit: self.limit }
-            }
-            ErrorKind::UnexpectedEof => lost("its connection was closed".to_owned()),
-            _ => lost(error.to_string()),
-        })?;
+        let frame =
+            Frame::read(&mut &link.stream).map_err(|error| match (self.broken.get().cloned(), error.kind()) {
+                (Some(LostRank { rank, reason }), _) => CollectiveError::Lost { rank, call: call.clone(), reason },
+                (None, ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    CollectiveError::TimedOut { rank, call: call.clone(), limit: self.limit }
+                }
+                (None, ErrorKind::UnexpectedEof) => lost("its connection was closed".to_owned()),
+                _ => lost(error.to_string()),
+            })?;
         match frame {
             Frame::Part { call: theirs, part } if theirs == *call => Ok(part),
             Frame::Part { call: theirs, .. } => {
@@ -181,7 +199,11 @@ impl Collective for TcpRank {
 
     fn fault(&self) -> Option<CollectiveError> {
         let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        let broken = || {
+            let LostRank { rank, reason } = self.broken.get().cloned()?;
+            Some(CollectiveError::Gone { rank, reason })
+        };
         let failed = |(rank, link): (usize, &Option<Link>)| link.as_ref()?.fault(rank, self.limit);
-        links.failure.clone().or_else(|| links.peers.iter().enumerate().find_map(failed))
+        links.failure.clone().or_else(broken).or_else(|| links.peers.iter().enumerate().find_map(failed))
     }
 }

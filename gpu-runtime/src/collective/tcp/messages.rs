@@ -84,8 +84,9 @@ impl MessageLink {
         let noticed = Arc::clone(&lost);
         thread::Builder::new().name(format!("from-rank-{rank}")).spawn(move || {
             if let Err(error) = read_messages(&mut from, &arrived) {
-                let _ = noticed.set(reason(&error, heartbeat.limit));
-                breaker.break_all();
+                let reason = reason(&error, heartbeat.limit);
+                let _ = noticed.set(reason.clone());
+                breaker.break_all(rank, reason);
             }
         })?;
         let sender = MessageSender { outgoing: Arc::new(Mutex::new(Some(outgoing))), lost: Arc::clone(&lost) };

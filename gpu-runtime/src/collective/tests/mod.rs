@@ -365,6 +365,32 @@ fn a_silent_rank_is_lost_and_nobody_waits_for_it() {
     assert_eq!(failures, [Some(format!("no heartbeat for {SHORT:?}")), None]);
 }
 
+/// Its connections with all others are ended then, and these are not the cause.
+#[test]
+fn of_several_ranks_the_one_that_is_lost_is_named() {
+    let often = Heartbeat { every: Duration::from_millis(20), limit: SHORT };
+    let silent = Heartbeat { every: LIMIT, limit: LIMIT };
+    let ended = Barrier::new(3);
+    let found = with_messages(&[often, often, silent], |rank, links| {
+        let mut found = Vec::new();
+        if rank.rank() == 0 {
+            while links[1].lost().is_none() {
+                thread::sleep(Duration::from_millis(5));
+            }
+            // The connections are ended a moment after the reason is known.
+            while rank.fault().is_none() {
+                thread::sleep(Duration::from_millis(5));
+            }
+            found.push(rank.fault().unwrap().to_string());
+            found.push(rank.barrier().unwrap_err().to_string());
+        }
+        ended.wait();
+        found
+    });
+    let reason = format!("no heartbeat for {SHORT:?}");
+    assert_eq!(found[0], [format!("rank 2 was lost: {reason}"), format!("rank 2 was lost during barrier: {reason}")]);
+}
+
 #[test]
 fn heartbeats_keep_idle_ranks() {
     let often = Heartbeat { every: Duration::from_millis(20), limit: SHORT };

@@ -167,26 +167,29 @@ impl Driver {
 
     /// Waits for all work, if some of it may wait for other ranks: the driver would wait for them without end.
     pub(super) fn settle(&self) -> Result {
-        let peers = self.peers();
-        if peers.is_empty() {
-            return Ok(());
+        match self.peers().is_empty() {
+            true => Ok(()),
+            false => self.wait_with_ranks(|| self.is_idle(self.stream)),
         }
-        self.check_ranks()?;
-        wait_for_peers(&peers, || self.is_idle()).inspect_err(|error| self.lose(error))
     }
 
-    /// An error where the device is lost to the ranks that wait for it: its work may never end.
-    pub(super) fn check_ranks(&self) -> Result {
-        match self.lost() {
-            Some(message) => Err(CudaError::Collective { call: "a wait for the device", message }),
-            None => Ok(()),
+    /// Waits until something is done, or until it never will be because a rank is missing: an error that is final.
+    pub(super) fn wait_with_ranks(&self, is_done: impl Fn() -> Result<bool>) -> Result {
+        if let Some(message) = self.lost() {
+            return Err(CudaError::Collective { call: "a wait for the device", message });
         }
+        wait_for_peers(&self.peers(), is_done).inspect_err(|error| self.lose(error))
     }
 
     /// An error of a call: the driver's are final, as every further call returns them too.
     pub(super) fn failed(&self, call: impl Into<String>, error: DriverError) -> CudaError {
+        self.fail(CudaError::driver(call, error))
+    }
+
+    /// Notes an error that is final, and returns it, or its cause where that is another rank.
+    pub(super) fn fail(&self, error: CudaError) -> CudaError {
         let cause = self.peers().iter().find_map(|peers| peers.fault().err());
-        let error = cause.unwrap_or_else(|| CudaError::driver(call, error));
+        let error = cause.unwrap_or(error);
         self.lose(&error);
         error
     }
@@ -255,11 +258,11 @@ impl Driver {
             .map_err(|error| self.failed("cuMemcpyDtoHAsync", error))
     }
 
-    /// Whether all work is done.
-    fn is_idle(&self) -> Result<bool> {
+    /// Whether all work of one of the streams is done.
+    fn is_idle(&self, stream: CUstream) -> Result<bool> {
         self.bind()?;
         // SAFETY: the stream is this value's.
-        match unsafe { cuStreamQuery(self.stream) } {
+        match unsafe { cuStreamQuery(stream) } {
             CUresult::CUDA_SUCCESS => Ok(true),
             CUresult::CUDA_ERROR_NOT_READY => Ok(false),
             error => Err(CudaError::driver("cuStreamQuery", DriverError(error))),
@@ -273,12 +276,26 @@ impl Driver {
         unsafe { stream::synchronize(self.stream) }.map_err(|error| self.failed("cuStreamSynchronize", error))
     }
 
-    /// Waits for the end of all copies and all work, before what they use is released. A lost device has none.
-    pub(super) fn finish(&self) {
+    /// Waits for the copies beside the work.
+    pub(super) fn wait_for_copies(&self) -> Result {
+        if !self.peers().is_empty() {
+            return self.wait_with_ranks(|| self.is_idle(self.copies));
+        }
+        // SAFETY: the stream is this value's.
+        unsafe { stream::synchronize(self.copies) }.map_err(|error| self.failed("cuStreamSynchronize", error))
+    }
+
+    /// Waits for the end of all copies and all work, before what they use is released. False where they may never end: a device is
+    /// lost when a rank is missing, too. What they use has to stay then; the process ends soon.
+    pub(super) fn finish(&self) -> bool {
+        if self.lost().is_some() || self.bind().is_err() {
+            return false;
+        }
         for stream in [self.copies, self.stream].into_iter().filter(|stream| !stream.is_null()) {
             // SAFETY: the stream is this value's.
             let _ = unsafe { stream::synchronize(stream) };
         }
+        true
     }
 
     /// Loads PTX.
@@ -320,12 +337,11 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        if self.bind().is_err() {
+        if !self.finish() {
             return;
         }
         let streams = [self.copies, self.stream, self.captures].into_iter().filter(|stream| !stream.is_null());
-        self.finish();
-        // SAFETY: streams and the context are this value's. A device that is lost has nothing to release.
+        // SAFETY: streams and the context are this value's.
         unsafe {
             for stream in streams {
                 let _ = stream::destroy(stream);

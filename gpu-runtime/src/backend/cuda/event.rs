@@ -6,7 +6,6 @@ use cudarc::driver::result::{event, stream};
 use cudarc::driver::sys::{CUevent, CUevent_flags, CUevent_wait_flags, CUresult, CUstream, cuEventQuery};
 
 use super::driver::Driver;
-use super::peers::wait_for_peers;
 use super::{CudaError, Result};
 
 /// Where a stream was when this was recorded last.
@@ -28,31 +27,29 @@ impl Event {
         called.map(|()| Self(made)).map_err(|error| driver.failed("cuEventCreate", error))
     }
 
-    /// It is over once all that was queued on the stream so far is.
+    /// It is complete once all that was queued on the stream so far is.
     pub(super) fn record(&self, driver: &Driver, stream: CUstream) -> Result {
         // SAFETY: both handles live.
         unsafe { event::record(self.0, stream) }.map_err(|error| driver.failed("cuEventRecord", error))
     }
 
     /// What is queued on the stream from now on begins after it.
-    pub(super) fn hold_back(&self, driver: &Driver, stream: CUstream) -> Result {
+    pub(super) fn make_stream_wait(&self, driver: &Driver, stream: CUstream) -> Result {
         let flags = CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
         // SAFETY: both handles live.
         unsafe { stream::wait_event(stream, self.0, flags) }.map_err(|error| driver.failed("cuStreamWaitEvent", error))
     }
 
-    /// Waits until it is over, or until it never will be because a rank is missing: an error that is final.
+    /// Waits until it is complete, or until it never will be because a rank is missing: an error that is final.
     pub(super) fn wait(&self, driver: &Driver) -> Result {
-        let peers = driver.peers();
-        if peers.is_empty() {
-            // SAFETY: the handle lives.
-            return unsafe { event::synchronize(self.0) }.map_err(|error| driver.failed("cuEventSynchronize", error));
+        if !driver.peers().is_empty() {
+            return driver.wait_with_ranks(|| self.is_complete());
         }
-        driver.check_ranks()?;
-        wait_for_peers(&peers, || self.is_over()).inspect_err(|error| driver.lose(error))
+        // SAFETY: the handle lives.
+        unsafe { event::synchronize(self.0) }.map_err(|error| driver.failed("cuEventSynchronize", error))
     }
 
-    fn is_over(&self) -> Result<bool> {
+    fn is_complete(&self) -> Result<bool> {
         // SAFETY: the handle lives.
         match unsafe { cuEventQuery(self.0) } {
             CUresult::CUDA_SUCCESS => Ok(true),

@@ -175,11 +175,6 @@ impl Graphs {
         self.launched += 1;
         Ok(())
     }
-
-    /// Releases all graphs.
-    pub(super) fn forget(&mut self) {
-        self.known.clear();
-    }
 }
 
 fn issue_all(driver: &Transfers, work: &[Work]) -> Result {
@@ -217,7 +212,6 @@ impl Graph {
                 // SAFETY: `from` is page-locked and lives as long as the graph; `room` bytes at `to` may be overwritten.
                 unsafe { result::memcpy_htod_async(*to, from, stream) }.map_err(|e| refused("cuMemcpyHtoDAsync", e))
             }
-            Work::Multiply(product) => product.issue(stream),
             work => work.issue_on(driver, stream),
         });
         // SAFETY: the capture was begun above. It has to end also where something in it failed.

@@ -51,12 +51,18 @@ impl PageLocked {
         }
     }
 
+    /// Where some of its bytes are; nowhere beyond its end.
+    fn address(&self, from: usize, len: usize) -> Option<NonNull<u8>> {
+        let inside = from.checked_add(len).is_some_and(|end| end <= self.len);
+        // SAFETY: within the memory.
+        self.start.filter(|_| inside).map(|start| unsafe { start.add(from) })
+    }
+
     /// Some of its bytes; none beyond its end.
     pub(super) fn part(&self, from: usize, len: usize) -> &[u8] {
-        let inside = from.checked_add(len).is_some_and(|end| end <= self.len);
-        match self.start.filter(|_| inside) {
+        match self.address(from, len) {
             // SAFETY: within the memory, which is initialised; nothing writes while the slice lives.
-            Some(start) => unsafe { std::slice::from_raw_parts(start.add(from).as_ptr(), len) },
+            Some(start) => unsafe { std::slice::from_raw_parts(start.as_ptr(), len) },
             None => &[],
         }
     }
@@ -64,17 +70,18 @@ impl PageLocked {
     /// The same, for a copy that writes them.
     #[cfg(test)]
     pub(super) fn part_mut(&mut self, from: usize, len: usize) -> &mut [u8] {
-        let part = self.part(from, len);
-        // SAFETY: as above, and the only reference, as `self` is.
-        unsafe { std::slice::from_raw_parts_mut(part.as_ptr().cast_mut(), part.len()) }
+        match self.address(from, len) {
+            // SAFETY: as above, and the only reference, as `self` is.
+            Some(start) => unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) },
+            None => &mut [],
+        }
     }
 
     /// Overwrites bytes from `at` on.
     pub(super) fn write(&mut self, at: usize, bytes: &[u8]) {
-        let inside = at.checked_add(bytes.len()).is_some_and(|end| end <= self.len);
-        if let Some(start) = self.start.filter(|_| inside) {
+        if let Some(start) = self.address(at, bytes.len()) {
             // SAFETY: within the memory, and `bytes` are elsewhere. No copy that is under way reads it: the owner has waited for that.
-            unsafe { start.add(at).copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
+            unsafe { start.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
         }
     }
 }
@@ -105,12 +112,12 @@ impl HostBuffer {
         matches!(self, Self::Pageable(_))
     }
 
-    /// The first elements.
+    /// The first elements; none where there are fewer.
     pub(super) fn elements<T: Element>(&self, len: usize) -> &[T] {
         const { assert!(align_of::<T>() <= align_of::<u64>()) };
         let (start, bytes) = match self {
             Self::PageLocked(memory) => {
-                (memory.start.map_or(std::ptr::null(), |start| start.as_ptr().cast_const()), memory.len)
+                (memory.start.map_or(std::ptr::null(), |at| at.as_ptr().cast_const()), memory.len)
             }
             Self::Pageable(words) => (words.as_ptr().cast::<u8>(), size_of_val(&words[..])),
         };
@@ -122,11 +129,17 @@ impl HostBuffer {
         unsafe { std::slice::from_raw_parts(start.cast::<T>(), len) }
     }
 
-    /// The first elements, for a copy that writes them.
+    /// The same, for a copy that writes them.
     pub(super) fn elements_mut<T: Element>(&mut self, len: usize) -> &mut [T] {
-        let elements = self.elements::<T>(len);
-        let (start, len) = (elements.as_ptr().cast_mut(), elements.len());
+        const { assert!(align_of::<T>() <= align_of::<u64>()) };
+        let (start, bytes) = match self {
+            Self::PageLocked(memory) => (memory.start.map_or(std::ptr::null_mut(), NonNull::as_ptr), memory.len),
+            Self::Pageable(words) => (words.as_mut_ptr().cast::<u8>(), size_of_val(&words[..])),
+        };
+        if start.is_null() || len > bytes / size_of::<T>() {
+            return &mut [];
+        }
         // SAFETY: as above, and the only reference, as `self` is.
-        unsafe { std::slice::from_raw_parts_mut(start, len) }
+        unsafe { std::slice::from_raw_parts_mut(start.cast::<T>(), len) }
     }
 }

@@ -145,9 +145,9 @@ impl Queue {
 impl Drop for Queue {
     fn drop(&mut self) {
         // What runs may still read what graphs own.
-        if self.driver.bind().is_ok() {
-            let _ = self.driver.wait_for_stream();
+        let graphs = std::mem::take(&mut *self.graphs());
+        if !self.driver.finish() {
+            std::mem::forget(graphs);
         }
-        self.graphs().forget();
     }
 }

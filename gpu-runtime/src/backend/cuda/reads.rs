@@ -22,37 +22,59 @@ pub(super) type Part<'a, T> = dyn FnMut(&[T]) -> io::Result<()> + 'a;
 pub(super) struct Buffer {
     memory: HostBuffer,
     filled: Event,
-    is_filling: bool,
+    copy: Copying,
+}
+
+/// Whether a copy may write a buffer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Copying {
+    No,
+    /// Until the buffer's event, which is not recorded yet.
+    Queued,
+    /// Until the buffer's event.
+    UntilFilled,
 }
 
 impl Buffer {
     pub(super) fn new(driver: &Driver) -> Result<Self> {
-        Ok(Self { memory: HostBuffer::zeros(driver, CHUNK)?, filled: Event::new(driver)?, is_filling: false })
+        Ok(Self { memory: HostBuffer::zeros(driver, CHUNK)?, filled: Event::new(driver)?, copy: Copying::No })
     }
 
     /// Begins to fill it with elements.
     fn fill<T: Element>(&mut self, driver: &Driver, from: u64, len: usize) -> Result {
         let to = self.memory.elements_mut::<T>(len);
-        self.is_filling = true;
+        self.copy = Copying::Queued;
         // SAFETY: the caller has that many elements there. Nothing reads the buffer before `filled`.
         unsafe { result::memcpy_dtoh_async(to, from, driver.copy_stream()) }
             .map_err(|error| driver.failed("cuMemcpyDtoHAsync", error))?;
-        self.filled.record(driver, driver.copy_stream())
+        self.filled.record(driver, driver.copy_stream())?;
+        self.copy = Copying::UntilFilled;
+        Ok(())
     }
 
     /// Waits until it is filled, if it is being filled.
     fn finish(&mut self, driver: &Driver) -> Result {
-        if std::mem::take(&mut self.is_filling) { self.filled.wait(driver) } else { Ok(()) }
+        match self.copy {
+            Copying::No => return Ok(()),
+            Copying::Queued => driver.wait_for_copies()?,
+            Copying::UntilFilled => self.filled.wait(driver)?,
+        }
+        self.copy = Copying::No;
+        Ok(())
     }
 }
 
-/// Buffers in use: however that ends, no copy is under way then, so that their source may be overwritten or released.
+/// Buffers in use: however that ends, no copy is under way then, so that their source may be overwritten or released. Where a rank is
+/// missing the copy may wait for it without end: all errors are final then, and nothing is queued that would write the source.
 struct Filling<'a>(&'a Driver, &'a mut [Buffer; 2]);
 
 impl Drop for Filling<'_> {
     fn drop(&mut self) {
         // An error is final for the device: whoever uses it next gets it.
-        self.1.iter_mut().for_each(|buffer| drop(buffer.finish(self.0)));
+        let waited = self.1.iter_mut().map(|buffer| buffer.finish(self.0)).fold(Ok(()), Result::and);
+        if waited.is_err() {
+            let _ = self.0.wait_for_copies();
+        }
     }
 }
 
@@ -68,7 +90,7 @@ pub(super) fn read<T: Element>(
         // The driver would wait for it within the copy, perhaps without end.
         after.wait(driver)?;
     }
-    after.hold_back(driver, driver.copy_stream())?;
+    after.make_stream_wait(driver, driver.copy_stream())?;
     let filling = Filling(driver, buffers);
     let [mut now, mut next] = filling.1.each_mut();
     let most = CHUNK / size_of::<T>();

@@ -32,12 +32,17 @@ impl Transfers {
     }
 
     /// Copies to the device, in the order of its work; the source may change at once.
-    pub(super) fn issue_write(&self, to: u64, bytes: &[u8]) -> Result {
-        let mut uploads = self.uploads.lock().unwrap_or_else(PoisonError::into_inner);
-        match uploads.ring(&self.driver)? {
-            Some(ring) => ring.write(&self.driver, to, bytes),
-            None => self.driver.issue_pageable_write(to, bytes),
+    pub(super) fn issue_write(&self, mut to: u64, mut bytes: &[u8]) -> Result {
+        while !bytes.is_empty() {
+            // Other threads copy between the parts of a large array.
+            let mut uploads = self.uploads.lock().unwrap_or_else(PoisonError::into_inner);
+            let copied = match uploads.ring(&self.driver)? {
+                Some(ring) => ring.write(&self.driver, to, bytes)?,
+                None => return self.driver.issue_pageable_write(to, bytes),
+            };
+            (to, bytes) = (to + copied as u64, bytes.get(copied..).unwrap_or_default());
         }
+        Ok(())
     }
 
     /// Copies to the host beside the work, see [`read`].
@@ -59,11 +64,11 @@ impl Transfers {
 
 impl Drop for Transfers {
     fn drop(&mut self) {
-        if self.driver.bind().is_ok() {
-            self.driver.finish();
-        }
         // While the context is there.
-        *self.uploads.get_mut().unwrap_or_else(PoisonError::into_inner) = Uploads::default();
-        *self.buffers.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
+        let uploads = std::mem::take(self.uploads.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let buffers = self.buffers.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if !self.driver.finish() {
+            std::mem::forget((uploads, buffers));
+        }
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct Ring {
 
 struct Part {
     memory: PageLocked,
-    /// After the copies from it.
+    /// After the copies from it, and all work that was queued before the next part was begun.
     copied: Event,
     is_read: bool,
 }
@@ -61,39 +61,35 @@ impl Uploads {
 }
 
 impl Ring {
-    /// Copies to the device; the source may change at once. Waits for memory, not for the copy.
-    pub(super) fn write(&mut self, driver: &Driver, mut to: u64, mut bytes: &[u8]) -> Result {
-        while !bytes.is_empty() {
-            let room = PART - self.used;
-            // What fits in a part is copied at once.
-            if room < bytes.len().min(PART) && (bytes.len() <= PART || room == 0) {
-                self.turn(driver)?;
-            }
-            let (now, rest) = bytes.split_at(bytes.len().min(PART - self.used));
-            let Some(part) = self.parts.get_mut(self.current) else { return Ok(()) };
-            part.memory.write(self.used, now);
-            // SAFETY: the caller has that much memory there, of plain numbers. What the copy reads is not overwritten before `copied`.
-            unsafe { result::memcpy_htod_async(to, part.memory.part(self.used, now.len()), driver.raw_stream()) }
-                .map_err(|error| driver.failed("cuMemcpyHtoDAsync", error))?;
-            self.used = (self.used + now.len()).next_multiple_of(ALIGNMENT).min(PART);
-            (to, bytes) = (to + now.len() as u64, rest);
+    /// Copies the first of the bytes to the device, as many as fit in a part, and returns their number; they may change at once. Waits
+    /// for memory, not for the copy.
+    pub(super) fn write(&mut self, driver: &Driver, to: u64, bytes: &[u8]) -> Result<usize> {
+        let room = PART - self.used;
+        // What fits in a part is copied at once.
+        if room < bytes.len().min(PART) && (bytes.len() <= PART || room == 0) {
+            self.turn(driver)?;
         }
-        Ok(())
+        let now = &bytes[..bytes.len().min(PART - self.used)];
+        let part = &mut self.parts[self.current];
+        part.memory.write(self.used, now);
+        // SAFETY: the caller has that much memory there, of plain numbers. What the copy reads is not overwritten before `copied`.
+        unsafe { result::memcpy_htod_async(to, part.memory.part(self.used, now.len()), driver.raw_stream()) }
+            .map_err(|error| driver.failed("cuMemcpyHtoDAsync", error))?;
+        self.used = (self.used + now.len()).next_multiple_of(ALIGNMENT).min(PART);
+        Ok(now.len())
     }
 
     /// Goes on with the next part.
     fn turn(&mut self, driver: &Driver) -> Result {
-        if let Some(part) = self.parts.get_mut(self.current) {
-            part.copied.record(driver, driver.raw_stream())?;
-            part.is_read = true;
-        }
+        let full = &mut self.parts[self.current];
+        full.copied.record(driver, driver.raw_stream())?;
+        full.is_read = true;
         (self.current, self.used) = ((self.current + 1) % self.parts.len(), 0);
-        match self.parts.get_mut(self.current) {
-            Some(Part { copied, is_read, .. }) if *is_read => {
-                *is_read = false;
-                copied.wait(driver)
-            }
-            _ => Ok(()),
+        let next = &mut self.parts[self.current];
+        if next.is_read {
+            next.copied.wait(driver)?;
+            next.is_read = false;
         }
+        Ok(())
     }
 }

@@ -6,10 +6,10 @@ use std::ffi::c_void;
 use cudarc::driver::result;
 use cudarc::driver::sys::CUstream;
 
-use super::Result;
 use super::driver::Function;
 use super::product::Product;
 use super::transfers::Transfers;
+use super::{CudaError, Result};
 
 /// Work on the stream.
 #[derive(Clone, PartialEq)]
@@ -45,12 +45,12 @@ impl Work {
         }
     }
 
-    /// Queues it now, for the context of the calling thread.
+    /// Queues it now, for the context of the calling thread. An error is final for the device.
     pub(super) fn issue(&self, driver: &Transfers) -> Result {
-        self.issue_on(driver, driver.raw_stream())
+        self.issue_on(driver, driver.raw_stream()).map_err(|error| driver.fail(error))
     }
 
-    /// The same on a stream; bytes of the host go to the stream of the device's work.
+    /// The same on a stream, with an error that a capture may have; bytes of the host go to the stream of the device's work.
     pub(super) fn issue_on(&self, driver: &Transfers, stream: CUstream) -> Result {
         match self {
             Self::Launch { name, function, grid: [x, y, z], threads, parameters } => {
@@ -59,16 +59,16 @@ impl Work {
                 // SAFETY: the function is of a loaded module, and its parameters are those that its PTX declares, which the driver
                 // reads before it returns; that it stays within the memory behind them follows from the extents, which ops check.
                 unsafe { result::launch_kernel(function.0, (*x, *y, *z), (*threads, 1, 1), 0, stream, &mut pointers) }
-                    .map_err(|error| driver.failed(format!("launch of {name}"), error))
+                    .map_err(|error| CudaError::driver(format!("launch of {name}"), error))
             }
             Self::Write { to, bytes, .. } => driver.issue_write(*to, bytes),
             // SAFETY: slices have that much memory in both places.
             Self::Copy { to, from, bytes } => unsafe { result::memcpy_dtod_async(*to, *from, *bytes, stream) }
-                .map_err(|error| driver.failed("cuMemcpyDtoDAsync", error)),
+                .map_err(|error| CudaError::driver("cuMemcpyDtoDAsync", error)),
             // SAFETY: a slice has that much memory there.
             Self::Clear { at, bytes } => unsafe { result::memset_d8_async(*at, 0, *bytes, stream) }
-                .map_err(|error| driver.failed("cuMemsetD8Async", error)),
-            Self::Multiply(product) => product.issue(stream).inspect_err(|error| driver.lose(error)),
+                .map_err(|error| CudaError::driver("cuMemsetD8Async", error)),
+            Self::Multiply(product) => product.issue(stream),
         }
     }
 }

@@ -99,7 +99,7 @@ fn memory_that_is_released_during_a_copy_is_caught() {
         // A copy as that of a read, but for the wait before the memory is reused.
         let queue = device.queue();
         queue.bind().unwrap();
-        fence.event().hold_back(queue, queue.copy_stream()).unwrap();
+        fence.event().make_stream_wait(queue, queue.copy_stream()).unwrap();
         let mut host = PageLocked::zeros(4 * LEN).unwrap();
         let to = host.part_mut(0, 4 * LEN);
         // SAFETY: both sides have that many bytes, and live until the device is idle.

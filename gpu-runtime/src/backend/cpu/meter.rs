@@ -11,7 +11,8 @@ pub(super) struct GemmMeter {
     weight_bytes: AtomicU64,
 }
 
-/// GEMMs since the start, or between two readings; those of attention excepted.
+/// GEMMs since the start, or between two readings; those of attention excepted. Where gate and up are activated strip by strip, the
+/// time of that counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GemmStats {
     /// Time of all threads together.

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::support::{bits, values};
-use crate::backend::cpu::gemm::{PackedLhs, PackedSide, uses_tiles};
+use crate::backend::cpu::elementwise::activation_row;
+use crate::backend::cpu::gemm::{Gemm, PackedLhs, PackedSide, SumStart, run_gated_gemm, uses_tiles};
 use crate::backend::cpu::operands::{Operand, OutputGradient, WeightInput};
 use crate::backend::cpu::rope::Rope;
 use crate::backend::cpu::rows::HostRows;
@@ -81,6 +82,7 @@ proptest! {
             assert_eq!(fused.rows(), stored.rows());
         }
     }
+
     #[test]
     fn fused_activations_have_the_bits_of_a_pass_of_their_own(
         count in 1usize..200, first in 0usize..200, tiled in prop::bool::ANY, k in 1usize..100, width in 1usize..4, odd in prop::bool::ANY, seed: u64,
@@ -116,6 +118,27 @@ proptest! {
                     prop_assert_eq!(bits(z), bits(expected));
                 }
             }
+        }
+    }
+}
+
+/// Several parts of `k`, and an output that is written past the caches.
+#[test]
+fn wide_outputs_are_activated_on_the_way_where_gemms_have_tiles() {
+    let (count, k, width) = (300, 600, 512);
+    for cpu in Isa::available().into_iter().map(|isa| Cpu::with_isa(2, isa)) {
+        let weight = cpu.pack(&[Source::Host(&values(2 * width * k, 1))], k, MatrixRole::Base);
+        let x = cpu.lhs(&rows(&cpu, &values(count * k, 2), k));
+        for activation in [Activation::Silu, Activation::GeluTanh, Activation::ClampedSwish] {
+            let (mut out, mut own) = (cpu.alloc(count, 2 * width), cpu.alloc(count, 2 * width));
+            let (w, start) = (weight.packed().into(), SumStart::Zero);
+            let mut gemm = Gemm { x: &x, rows: 0..count, x_k: 0, w, out: &mut out, start, low_rank: Vec::new() };
+            let act = run_gated_gemm(&cpu, &mut gemm, activation_row(activation));
+            assert_eq!(act.is_some(), uses_tiles(&cpu), "{:?}", cpu.isa());
+            let Some(act) = act else { continue };
+            cpu.linear(&LinearCall { weight: &weight, bias: None, lora: &[] }, &x, None, &mut own);
+            assert_eq!(bits(&out), bits(&own));
+            assert_eq!(bits(&act.to_rows()), bits(&cpu.activate(activation, &own).to_rows()));
         }
     }
 }

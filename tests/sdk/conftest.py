@@ -63,7 +63,8 @@ def pytest_generate_tests(metafunc):
 
 def pytest_collection_modifyitems(config, items):
     """`deployments(KIND, …)` marks what makes sense with these alone. Tests that deploy by themselves run with sqlite.
-    `processor(reason)` marks what makes no sense on a GPU, `real_device(reason)` what does not on a simulated one."""
+    `processor(reason)` marks what makes no sense on a GPU, `real_device(reason)` what does not on a simulated one, `ranks(number)`
+    what needs a GPU for each of so many ranks."""
     kind, device = config.getoption("--deployment"), config.getoption("--device")
     for item in items:
         for name, where in [("processor", "a GPU"), ("real_device", "a simulated GPU")]:
@@ -71,6 +72,9 @@ def pytest_collection_modifyitems(config, items):
                 (reason,) = marker.args
                 if device == "cuda" and not (name == "real_device" and cuda_device.ON_GPU):
                     item.add_marker(pytest.mark.skip(reason=f"not on {where}: {reason}"))
+        marker = item.get_closest_marker("ranks")
+        if marker and device == "cuda" and marker.args[0] > cuda_device.COUNT:
+            item.add_marker(pytest.mark.skip(reason=f"{marker.args[0]} ranks need as many GPUs"))
         marker = item.get_closest_marker("deployments")
         if marker and kind not in marker.args:
             item.add_marker(pytest.mark.skip(reason=f"not for {kind}"))

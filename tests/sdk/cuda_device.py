@@ -1,6 +1,7 @@
 """The GPU that servers find: the simulated one, whose libraries the Rust tests have built (`cuda-sim/`), or with
 `TRAINYARD_TEST_ON_GPU` the machine's."""
 
+import glob
 import os
 import pathlib
 import shutil
@@ -9,13 +10,11 @@ from server import BINARY
 
 ON_GPU = "TRAINYARD_TEST_ON_GPU" in os.environ
 
+COUNT = len(glob.glob("/dev/nvidia[0-9]*")) if ON_GPU else 4
+"""How many there are."""
+
 DEVICE = "NVIDIA" if ON_GPU else "Simulated CUDA device"
 """What the driver calls the device."""
-
-
-def is_simulated() -> bool:
-    """Whether servers compute on the simulated GPU, which takes a thousand times as long: much of the same is less there."""
-    return os.environ.get("TRAINYARD_DEVICE") == "cuda" and not ON_GPU
 
 
 LIBRARIES = {
@@ -26,12 +25,13 @@ LIBRARIES = {
 """The names under which programs load what is built."""
 
 
-SEVERAL = {"CUDASIM_DEVICES": "4", "CUDASIM_NCCL_TIMEOUT_MS": "600000", "TRAINYARD_RANK_TIMEOUT_SECONDS": "600"}
+SEVERAL = {"CUDASIM_DEVICES": str(COUNT), "CUDASIM_NCCL_TIMEOUT_MS": "600000", "TRAINYARD_RANK_TIMEOUT_SECONDS": "600"}
 """A GPU for each rank of a process, all of which share few cores and wait for each other as long as they take."""
 
 
 def is_simulated() -> bool:
-    """Whether all servers of the suite compute on the simulated GPU."""
+    """Whether all servers of the suite compute on the simulated GPU, which takes a thousand times as long: much of the same is less
+    there."""
     return not ON_GPU and os.environ.get("TRAINYARD_DEVICE", "cpu").startswith("cuda")
 
 

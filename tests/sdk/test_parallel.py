@@ -14,7 +14,7 @@ from helpers import ADAM, TOKENS, WAIT, assert_agree, client, datum, forward, fu
 from server import KEY, Server
 from test_doctor import Doctor
 
-pytestmark = pytest.mark.deployments("sqlite")
+pytestmark = [pytest.mark.deployments("sqlite"), pytest.mark.ranks(4)]
 BATCH = [datum(TOKENS), datum(TOKENS[::-1])]
 
 

@@ -15,6 +15,7 @@ from server import BINARY, Server, engine_flags
 
 pytestmark = [
     pytest.mark.deployments("sqlite"),
+    pytest.mark.ranks(2),
     pytest.mark.timeout(300),
 ]
 BATCH = [datum(TOKENS * 3), datum(TOKENS[::-1] * 2)]

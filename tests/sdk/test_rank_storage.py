@@ -25,6 +25,7 @@ from server import Server
 
 pytestmark = [
     pytest.mark.deployments("sqlite"),
+    pytest.mark.ranks(2),
     pytest.mark.timeout(300),
 ]
 BATCH = [datum(TOKENS), datum(TOKENS[::-1])]

@@ -1,6 +1,7 @@
 //! Passes through a model, and the buffers that they share.
 
 use super::{BufferBytes, MicrobatchRows};
+use crate::parallel::Parallel;
 
 /// What a backend does for passes as a whole.
 pub trait Passes {
@@ -30,8 +31,8 @@ pub trait Passes {
     /// Resets [`BufferBytes::peak`] to what is in use now.
     fn reset_peak(&self);
 
-    /// Bytes that exchanges among so many ranks take, beside what they read and return, where they are not the host's.
-    fn exchange_bytes(&self, _ranks: usize) -> usize {
+    /// Bytes that exchanges of the layout's ranks take, beside what they read and return, where they are not the host's.
+    fn exchange_bytes(&self, _layout: Parallel) -> usize {
         0
     }
 }

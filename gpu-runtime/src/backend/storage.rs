@@ -67,6 +67,11 @@ pub trait Params: Clone + Send + Sync + 'static {
         None
     }
 
+    /// Takes part in [`Params::gather_fragments`] for the others. False where ranks exchange through the host.
+    fn offer_fragments(&self, _ranks: &Ranks, _fragments: &[Vec<Fragment>]) -> bool {
+        false
+    }
+
     /// Adds the rank's parts of the sums of fragments over the ranks, in their order, to its arrays. `own` are whole arrays; a rank
     /// without them has zeros. False where ranks exchange through the host: nothing was done then.
     fn add_sums_of_fragments(&mut self, _own: Option<&Self>, _ranks: &Ranks, _fragments: &[Vec<Fragment>]) -> bool {

@@ -7,14 +7,22 @@ pub(crate) const DEVICE_PIECE: usize = 1 << 22;
 /// NVLink. An assumption, which nothing has measured.
 pub const COMMUNICATOR_BYTES: usize = 512 << 20;
 
-/// Bytes that exchanges of parameters, gradients and sums of rows take beside what they read and return: most in a sum of parts, of
-/// which a rank has a piece for each rank, as many from them, and their sums.
-pub fn exchange_bytes(world: usize) -> usize {
-    if world == 1 { 0 } else { size_of::<f32>() * (2 * DEVICE_PIECE + DEVICE_PIECE.div_ceil(world)) }
+/// Bytes that exchanges of parameters, gradients and sums of rows take beside what they read and return, given the sizes of axes: most
+/// in a sum of parts, of which a rank has a piece for each rank of the communicator, as many from them, and their sums. Exchanges of
+/// one communicator follow those of another.
+pub fn exchange_bytes(tp: usize, dp: usize, ep: usize) -> usize {
+    let most = |ranks: usize| size_of::<f32>() * (2 * DEVICE_PIECE + DEVICE_PIECE.div_ceil(ranks));
+    communicator_ranks(tp, dp, ep).map(most).max().unwrap_or(0)
 }
 
-/// Communicators of a rank, given the sizes of axes: of its replica, of replicas, and of the tensor parallel ranks where these are
-/// not all of the replica.
+/// Communicators of a rank.
 pub fn communicators(tp: usize, dp: usize, ep: usize) -> usize {
-    [tp * ep > 1, dp > 1, tp > 1 && ep > 1].into_iter().filter(|is_there| *is_there).count()
+    communicator_ranks(tp, dp, ep).count()
+}
+
+/// Ranks of each communicator of a rank: of its replica, of replicas, and of the tensor parallel ranks where these are not all of the
+/// replica.
+fn communicator_ranks(tp: usize, dp: usize, ep: usize) -> impl Iterator<Item = usize> {
+    let within = if ep > 1 { tp } else { 1 };
+    [tp * ep, dp, within].into_iter().filter(|ranks| *ranks > 1)
 }

@@ -51,7 +51,7 @@ impl Budget {
         let plan = MemoryPlan {
             budget: options.memory_bytes.map(bytes),
             weights: bytes(weights),
-            activations: bytes(options.activation_bytes + backend.exchange_bytes(options.parallel.world())),
+            activations: bytes(options.activation_bytes + backend.exchange_bytes(options.parallel)),
             // Any checkpoint of all parameters fits.
             checkpoints: bytes(if bounded { options.checkpoint_bytes.max(largest) } else { options.checkpoint_bytes }),
             kv: bytes(options.kv_bytes / KV_PART),

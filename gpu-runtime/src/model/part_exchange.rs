@@ -37,9 +37,7 @@ pub(super) fn gather_params<B: Backend>(
 
 /// Takes part in [`gather_params`] for the others.
 pub(super) fn offer_params<P: Params>(replicas: &Ranks, arrays: &[Extent], own: &P) {
-    let mut lens = vec![0; own.len()];
-    arrays.iter().for_each(|of| lens[of.index] = of.len);
-    if own.gather_fragments(replicas, &lens, &pieces(arrays, replicas.world())).is_none() {
+    if !own.offer_fragments(replicas, &pieces(arrays, replicas.world())) {
         gather_parts(replicas, arrays, own, |_, _, _| ());
     }
 }

@@ -205,7 +205,7 @@ fn exchanges(layout: &PlannedLayout, device: &Device) -> u64 {
         return 0;
     }
     let communicators = communicators(layout.tp, layout.dp, layout.ep);
-    (exchange_bytes(layout.world()) + communicators * COMMUNICATOR_BYTES) as u64
+    (exchange_bytes(layout.tp, layout.dp, layout.ep) + communicators * COMMUNICATOR_BYTES) as u64
 }
 
 /// What a rank holds of a run whose parameters replicas divide: parts of everything, and what a pass has gathered when that is most.

@@ -136,8 +136,8 @@ pub struct SharedFlags {
     /// that train all of them [default: tp=1].
     #[arg(long, env = "TRAINYARD_PARALLEL", value_name = "LAYOUT")]
     pub parallel: Option<Parallel>,
-    /// A rank with a GPU that waits for the others for so long in one wait ends them all, so that the worker is started again
-    /// [default: 120].
+    /// With several ranks on GPUs, how long a rank waits for its device at most, whose work may wait for other ranks: then a rank is
+    /// missing, all end, and the worker is started again [default: 120].
     #[arg(long, env = "TRAINYARD_RANK_TIMEOUT_SECONDS", value_name = "SECONDS")]
     pub rank_timeout_seconds: Option<u64>,
     /// What becomes of runs that were computed with the same weights, but with other kernels or another type, while no

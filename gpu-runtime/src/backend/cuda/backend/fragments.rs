@@ -32,7 +32,7 @@ impl CudaParams {
         let Some(DeviceGroup { ranks: joined, device }) = group(ranks) else { return false };
         for piece in self.pieces(joined.world()) {
             count(ranks, CollectiveKind::AllGather, elements(&piece, joined, joined.rank()));
-            done(own.gather(device, joined, &piece, &mut self.0));
+            done(own.gather(device, joined, &piece, Some(&mut self.0)));
         }
         true
     }
@@ -50,17 +50,36 @@ impl CudaParams {
         let mut whole = done(lens.iter().map(|len| device.uninitialised(*len)).collect::<Result<Vec<_>>>());
         for piece in fragments {
             count(ranks, CollectiveKind::AllGather, elements(piece, joined, joined.rank()));
-            done(self.gather(device, joined, piece, &mut whole));
+            done(self.gather(device, joined, piece, Some(&mut whole)));
         }
         Some(Self(whole))
     }
 
-    fn gather(&self, device: &CudaDevice, ranks: &DeviceRanks, piece: &[Fragment], whole: &mut [Slice<f32>]) -> Result {
+    /// See [`Params::offer_fragments`](crate::backend::Params::offer_fragments).
+    pub(super) fn offer(&self, ranks: &Ranks, fragments: &[Vec<Fragment>]) -> bool {
+        let Some(DeviceGroup { ranks: joined, device }) = group(ranks) else { return false };
+        for piece in fragments {
+            count(ranks, CollectiveKind::AllGather, elements(piece, joined, joined.rank()));
+            done(self.gather(device, joined, piece, None));
+        }
+        true
+    }
+
+    /// Elements that all ranks have of a piece, to whole arrays where this rank needs them.
+    fn gather(
+        &self,
+        device: &CudaDevice,
+        ranks: &DeviceRanks,
+        piece: &[Fragment],
+        whole: Option<&mut [Slice<f32>]>,
+    ) -> Result {
         let within = |rank| move |of: &Fragment| of.within(ranks.world(), rank);
         let own = within(ranks.rank());
         let mine = concat(device, piece.iter().map(|of| (&self.0[of.of.index], own(of).0)))?;
         let lengths: Vec<usize> = (0..ranks.world()).map(|rank| elements(piece, ranks, rank)).collect();
-        for (rank, part) in ranks.all_gather_sized(device, &mine, &lengths)?.iter().enumerate() {
+        let parts = ranks.all_gather_sized(device, &mine, &lengths)?;
+        let Some(whole) = whole else { return Ok(()) };
+        for (rank, part) in parts.iter().enumerate() {
             let mut from = 0;
             for of in piece {
                 let (within, first) = within(rank)(of);

@@ -66,6 +66,10 @@ impl Params for CudaParams {
         self.whole(ranks, lens, fragments)
     }
 
+    fn offer_fragments(&self, ranks: &Ranks, fragments: &[Vec<Fragment>]) -> bool {
+        self.offer(ranks, fragments)
+    }
+
     fn add_sums_of_fragments(&mut self, own: Option<&Self>, ranks: &Ranks, fragments: &[Vec<Fragment>]) -> bool {
         self.add_sums(own, ranks, fragments)
     }

@@ -4,6 +4,7 @@ use super::super::Fence;
 use super::Cuda;
 use crate::backend::{BufferBytes, Fences, MicrobatchRows, Passes};
 use crate::collective::exchange_bytes;
+use crate::parallel::Parallel;
 
 /// Rows of a pass: as many as keep a GPU busy. Memory may allow fewer.
 const MICROBATCH_ROWS: usize = 8192;
@@ -42,8 +43,8 @@ impl Passes for Cuda {
         self.device.arena().reset_peak();
     }
 
-    fn exchange_bytes(&self, ranks: usize) -> usize {
-        exchange_bytes(ranks)
+    fn exchange_bytes(&self, layout: Parallel) -> usize {
+        exchange_bytes(layout.tp(), layout.dp(), layout.ep())
     }
 }
 

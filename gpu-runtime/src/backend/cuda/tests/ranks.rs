@@ -1,13 +1,14 @@
 //! Ranks as threads of one process, with a simulated device each.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 
 use super::simulated::{with_settings, without_symbol};
 use super::support::values;
 use crate::backend::cuda::peers::LIMIT;
-use crate::backend::cuda::{CudaDevice, CudaError, DeviceRanks, Nccl, Slice};
-use crate::collective::{DEVICE_PIECE, exchange_bytes};
+use crate::backend::cuda::{Cuda, CudaDevice, CudaError, DeviceRanks, Nccl, Slice};
+use crate::backend::{Backend, Dtype, FamilyOps, Params};
+use crate::collective::{DEVICE_PIECE, Extent, Ranks, exchange_bytes, local_ranks, pieces, slice_of};
 
 /// Calls `body` in as many threads, each with its device and its rank.
 fn ranks(world: usize, body: impl Fn(&CudaDevice, &DeviceRanks) + Sync) {
@@ -97,26 +98,38 @@ fn three_ranks_agree() {
     with_settings(&[("CUDASIM_DEVICES", "3"), ("CUDASIM_SEED", "2")], || agree(3));
 }
 
-/// Arrays beyond a piece: the bits of one, in the memory that plans count.
-#[test]
-fn large_arrays_go_in_pieces_of_planned_memory() {
-    with_settings(&[("CUDASIM_DEVICES", "2"), ("CUDASIM_SEED", "3")], || {
-        ranks(2, |device, own| {
-            let (len, bytes) = (DEVICE_PIECE + 5, 4 * DEVICE_PIECE);
-            // The sum of two numbers with few bits is exact.
-            let of = |rank: usize| (0..len).map(|i| ((i * 7 + rank * 13) % 1021) as f32).collect::<Vec<_>>();
-            let mut sum = device.upload(&of(own.rank())).unwrap();
+/// Arrays beyond a piece, summed over all ranks and over the last two: the bits of one, in the memory that plans count.
+fn sum_in_pieces(world: usize) {
+    ranks(world, |device, own| {
+        let len = DEVICE_PIECE + 5;
+        // Sums of numbers with few bits are exact.
+        let of = |rank: usize| (0..len).map(move |i| ((i * 7 + rank * 13) % 1021) as f32);
+        let last = world - 2..world;
+        let group = if last.contains(&own.rank()) { last.clone() } else { own.rank()..own.rank() + 1 };
+        for within in [0..world, group] {
+            let mut sum = device.upload(&of(own.rank()).collect::<Vec<_>>()).unwrap();
             let held = || device.arena().bytes();
             device.arena().reset_peak();
             let before = held().used;
-            own.all_reduce(device, &mut sum).unwrap();
+            own.reduce_within(device, within.clone(), &mut sum).unwrap();
             device.synchronize().unwrap();
             let most = held().peak - before;
-            assert!(most >= 2 * bytes && most <= exchange_bytes(2), "{most}");
-            let expected: Vec<f32> = of(0).iter().zip(of(1)).map(|(a, b)| a + b).collect();
+            assert!(most >= 4 * DEVICE_PIECE && most <= exchange_bytes(world, 1, 1), "{most}");
+            let mut terms: Vec<_> = within.map(of).collect();
+            let expected: Vec<f32> = (0..len).map(|_| terms.iter_mut().filter_map(Iterator::next).sum()).collect();
             assert!(sum.to_host().unwrap() == expected);
-        });
+        }
     });
+}
+
+#[test]
+fn large_arrays_go_in_pieces_of_planned_memory() {
+    with_settings(&[("CUDASIM_DEVICES", "2"), ("CUDASIM_SEED", "3")], || sum_in_pieces(2));
+}
+
+#[test]
+fn large_arrays_of_three_ranks_go_in_pieces_of_planned_memory() {
+    with_settings(&[("CUDASIM_DEVICES", "3"), ("CUDASIM_SEED", "4")], || sum_in_pieces(3));
 }
 
 #[test]
@@ -150,8 +163,84 @@ fn a_silent_rank_is_missed() {
         });
         // The second one may see the first one leave.
         let found = found.into_inner().unwrap();
-        assert!(found.contains(&"broadcast failed: not done after 0.7 s: a rank is missing".to_owned()), "{found:?}");
+        assert!(
+            found.contains(&"broadcast failed: not done after 0.7 s: a rank is missing, or a device hangs".to_owned()),
+            "{found:?}"
+        );
         assert!(found.iter().all(|missed| missed.starts_with("broadcast failed: ")), "{found:?}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    });
+}
+
+/// What ranks have of arrays, exchanged in pieces that begin and end within arrays.
+#[test]
+fn fragments_of_arrays_make_them_whole() {
+    let world = 3;
+    with_settings(&[("CUDASIM_DEVICES", "3"), ("CUDASIM_SEED", "5")], || {
+        let lens = [5, 0, 1000, 33];
+        let arrays: Vec<_> = lens.iter().enumerate().map(|(index, len)| Extent { index, len: *len }).collect();
+        let fragments = pieces(&arrays, world, 100);
+        assert!(fragments.len() > 10);
+        let array = |rank: usize, index: usize| of(10 * rank + index, lens[index]);
+        let arrays_of = |rank| (0..lens.len()).map(|index| array(rank, index)).collect::<Vec<_>>();
+        std::thread::scope(|scope| {
+            for rank in local_ranks(world, LIMIT) {
+                let (fragments, arrays_of) = (&fragments, &arrays_of);
+                scope.spawn(move || {
+                    let ranks = Ranks::new(Arc::new(rank));
+                    let own = ranks.rank();
+                    let cuda = Cuda::open(i32::try_from(own).unwrap(), Dtype::F32).unwrap();
+                    let ranks = Cuda::connect(&cuda, ranks).unwrap();
+                    let part = |values: Vec<f32>| values[slice_of(values.len(), world, own)].to_vec();
+                    let mut parts = cuda.upload_params(arrays_of(0).into_iter().map(part).collect());
+                    // One rank has no use for them.
+                    if own == 1 {
+                        assert!(parts.offer_fragments(&ranks, fragments));
+                    } else {
+                        let whole = parts.gather_fragments(&ranks, &lens, fragments).unwrap();
+                        assert_eq!(host(&whole), arrays_of(0));
+                    }
+                    // The last one has no gradient.
+                    let gradient = (own < 2).then(|| cuda.upload_params(arrays_of(own)));
+                    assert!(parts.add_sums_of_fragments(gradient.as_ref(), &ranks, fragments));
+                    let sum = |(before, after): (Vec<f32>, Vec<f32>)| {
+                        part(before.iter().zip(after).map(|(x, y)| x + (x + y)).collect())
+                    };
+                    let expected: Vec<_> = arrays_of(0).into_iter().zip(arrays_of(1)).map(sum).collect();
+                    assert_eq!(host(&parts), expected);
+                });
+            }
+        });
+    });
+}
+
+fn host(params: &<Cuda as Backend>::Params) -> Vec<Vec<f32>> {
+    (0..params.len()).map(|index| params.host(index).into_owned()).collect()
+}
+
+/// A device whose work never ends is dropped without waiting for it.
+#[test]
+fn a_device_that_hangs_is_dropped() {
+    let settings = [("CUDASIM_DEVICES", "2"), ("CUDASIM_NCCL_HANG", "1:1"), ("CUDASIM_NCCL_TIMEOUT_MS", "60000")];
+    with_settings(&settings, || {
+        let (nccl, began) = (Nccl::open().unwrap(), Instant::now());
+        let id = nccl.new_id().unwrap();
+        let dropped = Barrier::new(2);
+        std::thread::scope(|scope| {
+            for rank in 0..2 {
+                let (nccl, dropped) = (&nccl, &dropped);
+                scope.spawn(move || {
+                    let device = CudaDevice::open(i32::try_from(rank).unwrap(), 0).unwrap();
+                    let limit = Duration::from_millis(300);
+                    // Lives longer than the device: leaving the communicator would end its collectives.
+                    let own = DeviceRanks::join(&device, nccl, id, (rank, 2), (None, limit)).unwrap();
+                    let mut shared = device.upload(&of(rank, 5)).unwrap();
+                    assert!(own.broadcast(&device, 0, &mut shared).and_then(|()| device.synchronize()).is_err());
+                    drop((shared, device));
+                    dropped.wait();
+                });
+            }
+        });
         assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     });
 }

@@ -7,7 +7,7 @@ use super::error::Extents;
 use super::kernels::Argument;
 use super::memory::Element;
 use super::rows::column_blocks;
-use super::{Addend, CudaDevice, DeviceRows, Result, RowElement, Slice};
+use super::{Addend, CudaDevice, CudaError, DeviceRows, Result, RowElement, Slice};
 
 /// An adapter of a linear layer.
 #[derive(Clone, Copy, Debug)]
@@ -157,12 +157,8 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
         };
         let packed: Vec<Packed> = self.packed.iter().map(part).collect();
         let (adapters, rows) = (device.upload(&packed)?, self.rows.clone());
-        let size = Size {
-            outputs: count,
-            columns: column.saturating_add(count),
-            all: self.size.all && column == 0,
-            ..self.size
-        };
+        // A part adds to what the GEMM wrote: nobody asks whether it writes all columns.
+        let size = Size { outputs: count, columns: column.saturating_add(count), all: false, ..self.size };
         Ok(Self { adapters, packed, rows, size, referred: std::marker::PhantomData })
     }
 
@@ -193,15 +189,12 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
         }
     }
 
-    /// The same where kernels add to the output: it gets what they add to.
-    fn prepare(&self, extents: Extents, addend: Addend<'_>, out: &mut DeviceRows) -> Result {
-        let length = self.size.rows as usize * out.width();
+    /// Kernels without tensor cores add to the output, and to nothing else.
+    fn expect_output(name: &str, addend: Addend<'_>) -> Result {
         match addend {
-            Addend::None => out.data_mut().clear(),
             Addend::Output => Ok(()),
-            Addend::Rows(added) => {
-                extents.equal("the width of what is added", added.width(), out.width())?;
-                out.data_mut().copy_from(0, added.data(), 0..length)
+            Addend::None | Addend::Rows(_) => {
+                Err(CudaError::Kernel { name: name.to_owned(), problem: "it adds to the output alone".to_owned() })
             }
         }
     }
@@ -268,7 +261,7 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
         Ok(z)
     }
 
-    /// `out[.., columns] = addend + z Bᵀ` for each layer. Along the rank in sequence: in f32 from the addend on, on
+    /// `out[.., columns] = addend + z Bᵀ` for each layer. Along the rank in sequence: in f32 from the addend on, which is the output, on
     /// tensor cores from zero, and the sum is added. Rows without an adapter get the addend.
     pub fn expand(&self, device: &CudaDevice, z: &DeviceRows<T>, addend: Addend<'_>, out: &mut DeviceRows) -> Result {
         let (extents, Size { rows, layers, rank, outputs, .. }) = (Extents("lora expand"), self.size);
@@ -279,7 +272,7 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
             let of = Call { input: z.data().into(), addend, output: out.data_mut().into(), rest: &[rank, stride] };
             return self.launch(device, "expand", [rows.div_ceil(ROWS), outputs.div_ceil(128), layers], THREADS, of);
         }
-        self.prepare(extents, addend, out)?;
+        Self::expect_output("lora_expand", addend)?;
         let of =
             Call { input: z.data().into(), addend: Vec::new(), output: out.data_mut().into(), rest: &[rank, stride] };
         let [threads, blocks] = column_blocks(outputs);
@@ -308,7 +301,7 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
         Ok(dz)
     }
 
-    /// `dx = addend + Σ dz A` over the layers in order. Along the rank in sequence: in f32 from the addend on, on
+    /// `dx = addend + Σ dz A` over the layers in order. Along the rank in sequence: in f32 from the addend on, which is the output, on
     /// tensor cores from zero for each layer, and the sum of the layers' sums is added.
     pub fn expand_backward(
         &self,
@@ -326,7 +319,7 @@ impl<'a, T: RowElement> LoraTable<'a, T> {
             let of = Call { input: dz.data().into(), addend, output: dx.data_mut().into(), rest };
             return self.launch(device, "expand_backward", [rows.div_ceil(ROWS), inputs.div_ceil(64), 1], THREADS, of);
         }
-        self.prepare(extents, addend, dx)?;
+        Self::expect_output("lora_expand_backward", addend)?;
         let of = Call { input: dz.data().into(), addend: Vec::new(), output: dx.data_mut().into(), rest };
         let [threads, blocks] = column_blocks(inputs);
         self.launch(device, "expand_backward", [rows, blocks, 1], threads, of)

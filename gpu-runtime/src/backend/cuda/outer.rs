@@ -146,8 +146,8 @@ impl OuterProducts {
         Ok(())
     }
 
-    /// Adds all of them: rows one by one; or where sides are bf16, on tensor cores, a sequence's rows in groups of 16 in an order that their
-    /// number decides, and sequences in order.
+    /// Adds all of them: rows one by one; or where sides are bf16, on tensor cores, a sequence's rows in groups of 16 in an order that
+    /// their number decides, and sequences in order.
     pub fn launch(mut self, device: &CudaDevice) -> Result {
         if self.packed.is_empty() {
             return Ok(());

@@ -1,8 +1,8 @@
 //! [`Backend`](crate::backend::Backend) on a GPU: [`Cuda`] calls the ops of this module's parent.
 //!
 //! - `elements.rs`: rows in the type of GEMMs. `weights.rs`: matrices, embeddings, vectors. `params.rs`: masters, moments, gradients.
-//! - `rows.rs`: activations. `exchange.rs`, `fragments.rs`: what ranks exchange. `linear.rs`, `low_rank.rs`: linear layers with adapters. `attention.rs`, `head.rs`, `sampling.rs`: these
-//!   ops. `family.rs`, `latent.rs`, `vocabulary.rs`: those of some families and layouts.
+//! - `rows.rs`: activations. `exchange.rs`, `fragments.rs`: what ranks exchange. `linear.rs`, `low_rank.rs`: linear layers with adapters.
+//!   `attention.rs`, `head.rs`, `sampling.rs`: these ops. `family.rs`, `latent.rs`, `vocabulary.rs`: those of some families and layouts.
 //! - `passes.rs`: memory and graphs of passes.
 //! - `ops.rs`: each op of the trait, delegated to these.
 
@@ -50,8 +50,9 @@ const CHUNK: usize = 8192;
 /// Differences from the contracts of the trait:
 /// - A linear layer's products are summed from zero, and the residual is added to the sum.
 /// - In bf16 what adapters add is summed along the rank from zero and added to the residual, or is the gradient of an input, before the
-///   GEMM adds its products; [`Backend::linear`](crate::backend::Backend::linear) returns `z` rounded, and `dz` is too. Both sides of
-///   gradients of weights are rounded, but for those of the unembedding and of adapters on it.
+///   GEMM adds its products; where adapters have some of a layer's columns alone, it is added to these products instead.
+///   [`Backend::linear`](crate::backend::Backend::linear) returns `z` rounded, and `dz` is too. Both sides of gradients of weights are
+///   rounded, but for those of the unembedding and of adapters on it.
 /// - Ranks exchange rows and gradients by NCCL once they are connected. Then every error is final, too little memory included: the
 ///   other ranks wait for this one.
 pub struct Cuda {

@@ -47,9 +47,12 @@ fn adapters<T: Rounded>(counts: &mut Counts<'_>, count: usize, inputs: usize, na
     let (mut z, mut dz): (Option<DeviceRows<T>>, Option<DeviceRows<T>>) = (None, None);
     work(0, inputs, &mut || z = Some(table.shrink(device, &x).unwrap()));
     work(1, OUTPUTS, &mut || dz = Some(table.shrink_backward(device, &dy).unwrap()));
-    work(2, OUTPUTS, &mut || table.expand(device, z.as_ref().unwrap(), Addend::None, &mut y).unwrap());
-    work(3, inputs, &mut || table.expand_backward(device, dz.as_ref().unwrap(), Addend::None, &mut dx).unwrap());
-    if names[2].starts_with("tensor") {
+    let tensor = names[2].starts_with("tensor");
+    // In f32 they add to the output alone.
+    let addend = if tensor { Addend::None } else { Addend::Output };
+    work(2, OUTPUTS, &mut || table.expand(device, z.as_ref().unwrap(), addend, &mut y).unwrap());
+    work(3, inputs, &mut || table.expand_backward(device, dz.as_ref().unwrap(), addend, &mut dx).unwrap());
+    if tensor {
         let (onto, shape) = (y.copy().unwrap(), format!("{shape}, onto rows"));
         counts.count(&shape, &[(names[2], "product", count * RANK * OUTPUTS)], |_| {
             table.expand(device, z.as_ref().unwrap(), Addend::Rows(&onto), &mut y).unwrap();

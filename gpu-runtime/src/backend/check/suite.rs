@@ -37,6 +37,8 @@ pub(super) fn cases<B: HostAccess>() -> Vec<Case<B>> {
         case("GeGLU", |b| activations(b, Activation::GeluTanh, 5, 33, 7), SUMS, ROUNDED),
         case("clamped SwiGLU", |b| activations(b, Activation::ClampedSwish, 5, 33, 8), SUMS, ROUNDED),
         case("linear layers with adapters", |b| linears(b, 9, 40, [32, 8], 5, 9), SUMS, ROUNDED),
+        // So many that lanes load several parts of a row ahead.
+        case("adapters on many inputs", |b| linears(b, 3, 4128, [8, 8], 5, 24), SUMS, ROUNDED),
         case("rotation and attention", |b| attention(b, SHAPE, [40, 7], None, 10), SUMS, ROUNDED),
         case("attention with a window", |b| attention(b, SHAPE, [40, 7], Some(5), 11), SUMS, ROUNDED),
         case("blocks of keys and values", |b| storage::blocks(b, SHAPE, 12), SUMS, ROUNDED),

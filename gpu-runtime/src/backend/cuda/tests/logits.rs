@@ -137,6 +137,22 @@ fn scores_are_those_of_the_reference() {
 }
 
 #[test]
+fn scores_of_more_than_sixteen_logits_for_each_thread() {
+    on_device(|device| {
+        let vocabulary = 9_000;
+        let logits = logits(vocabulary, 7);
+        let (on, matrix) = (rows::<f32>(device, &logits, vocabulary), Matrix::new(logits, vocabulary));
+        let requests = [ScoreRequest { row: 0, targets: vec![0, 8_999], topk: 4, alternatives: None }];
+        for part in [vocabulary, 5_000] {
+            let found = score(device, &on, part, &requests).unwrap();
+            let expected = Reference.score(&Logits { rows: &matrix, part }, &requests);
+            close("targets", &found[0].targets, &expected[0].targets, 1e-5);
+            same_tokens(&found[0].topk, &expected[0].topk);
+        }
+    });
+}
+
+#[test]
 fn parts_of_scores_are_those_of_the_reference() {
     on_device(|device| {
         let logits = logits(2 * 130, 4);

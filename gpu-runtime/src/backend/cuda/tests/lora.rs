@@ -23,6 +23,9 @@ const ODD: Case = Case { inputs: 70, layers: &[(3, 45)], ranks: &[1, 8, 37], str
 /// Widths that asynchronous copies and pairs of elements fit; more inputs than a split has.
 const EVEN: Case =
     Case { inputs: 528, layers: &[(0, 136), (136, 24), (160, 8)], ranks: &[16, 40, 8], stride: 168, seed: 161 };
+/// Three fetches of a warp with few rows, the last of which ends before its second load, and three whole ones.
+const WIDE: Case = Case { inputs: 4128, layers: &[(0, 8)], ranks: &[8, 3, 10], stride: 8, seed: 361 };
+const WIDER: Case = Case { inputs: 6144, layers: &[(0, 8)], ranks: &[8], stride: 8, seed: 461 };
 const NARROW: Case = Case { inputs: 1, layers: &[(1, 1), (0, 1)], ranks: &[1], stride: 2, seed: 261 };
 
 const MIXED: &[Option<usize>] = &[Some(2), None, Some(0), Some(1), Some(2), None];
@@ -157,6 +160,8 @@ fn rows_get_what_their_adapters_add() {
         compare::<bf16>(device, &ODD, &[None, Some(2)]);
         compare::<bf16>(device, &EVEN, MIXED);
         compare::<bf16>(device, &EVEN, &[Some(1)]);
+        compare::<bf16>(device, &WIDE, &[Some(2), None, Some(1)]);
+        compare::<bf16>(device, &WIDER, &[Some(0)]);
         compare::<bf16>(device, &NARROW, &[Some(0), None, Some(0)]);
         compare::<bf16>(device, &NARROW, &[None]);
     });
@@ -194,7 +199,7 @@ fn bits(
 #[test]
 fn a_row_has_its_bits_in_every_batch() {
     on_device(|device| {
-        for case in [&ODD, &EVEN] {
+        for case in [&ODD, &EVEN, &WIDE] {
             let parts = Parts::<bf16>::new(device, case);
             // The last six rows of a batch in which warps share rows, and in batches in which they share inputs.
             let of = [runs(&[(Some(2), 300), (None, 3), (Some(0), 260)]), MIXED.to_vec()].concat();
@@ -233,5 +238,10 @@ fn tables_are_checked() {
         let mut out = DeviceRows::zeros(device, 1, 47).unwrap();
         assert!(table.expand(device, &z, Addend::Output, &mut out).is_err(), "columns 3..48");
         assert!(table.shrink(device, &DeviceRows::zeros(device, 2, case.inputs).unwrap()).is_err());
+        let (mut out, dz) = (DeviceRows::zeros(device, 1, case.stride).unwrap(), z.copy().unwrap());
+        assert!(table.expand(device, &z, Addend::None, &mut out).is_err(), "in f32 the output is added to");
+        let (rows, mut dx) = (out.copy().unwrap(), DeviceRows::zeros(device, 1, case.inputs).unwrap());
+        assert!(table.expand(device, &z, Addend::Rows(&rows), &mut out).is_err());
+        assert!(table.expand_backward(device, &dz, Addend::None, &mut dx).is_err());
     });
 }

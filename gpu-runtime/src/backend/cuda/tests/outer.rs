@@ -35,10 +35,9 @@ fn gradients_are_sums_over_rows_in_order() {
 }
 
 /// A gradient of (m, n) over sequences of these lengths on tensor cores, against a sum in f64 of rounded elements; the left rows are
-/// some of others, and so are its columns, from `first` on.
-fn compare(device: &CudaDevice, (m, n): (usize, usize), first: usize, lens: &[usize], seed: u64) {
-    let (count, before) = (lens.iter().sum::<usize>(), 3);
-    let (left_width, right_width) = (m + 2 * first, n + first);
+/// some of others, and so are its columns, from `first` on. Rows have as many elements as `widths` says.
+fn compare(device: &CudaDevice, (m, n): (usize, usize), first: usize, widths: [usize; 2], lens: &[usize], seed: u64) {
+    let (count, before, [left_width, right_width]) = (lens.iter().sum::<usize>(), 3, widths);
     let left = values((before + count) * left_width, seed);
     let right = values(count * right_width, seed + 1);
     let old = values(m * n, seed + 2);
@@ -82,13 +81,14 @@ fn compare(device: &CudaDevice, (m, n): (usize, usize), first: usize, lens: &[us
 #[test]
 fn gradients_on_tensor_cores() {
     on_device(|device| {
-        compare(device, (1, 1), 1, &[1], 80);
-        compare(device, (5, 37), 1, &[4, 0, 17], 83);
-        compare(device, (32, 64), 0, &[16, 32], 86);
-        // Rows that asynchronous copies begin at, with columns that end within one.
-        compare(device, (40, 136), 8, &[3, 140], 89);
-        compare(device, (70, 8), 1, &[300, 1], 92);
-        compare(device, (72, 8), 8, &[260, 17], 94);
+        compare(device, (1, 1), 1, [3, 2], &[1], 80);
+        compare(device, (5, 37), 1, [7, 38], &[4, 0, 17], 83);
+        compare(device, (32, 64), 0, [32, 64], &[16, 32], 86);
+        // Rows that asynchronous copies begin at, with columns that end with one, and within one.
+        compare(device, (40, 136), 8, [56, 144], &[3, 140], 89);
+        compare(device, (36, 132), 8, [56, 144], &[3, 40], 97);
+        compare(device, (70, 8), 1, [72, 9], &[300, 1], 92);
+        compare(device, (72, 8), 8, [88, 16], &[260, 17], 94);
     });
 }
 

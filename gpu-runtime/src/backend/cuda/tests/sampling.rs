@@ -97,6 +97,17 @@ fn cuts_are_those_of_the_processor() {
 }
 
 #[test]
+fn rows_of_more_than_sixteen_logits_for_each_thread() {
+    on_device(|device| {
+        let vocabulary = 9_000;
+        let logits = logits(vocabulary, 84);
+        let cut = DeviceRequest { top_k: Some(5), top_p: 0.9, ..request(0, 0.7) };
+        let requests = [request(0, 1.0), DeviceRequest { report: 3, ..request(0, 0.0) }, cut];
+        compare(device, &logits, vocabulary, &requests, &[uniform(5, 0, 0), 0.5, uniform(5, 0, 1)]);
+    });
+}
+
+#[test]
 fn extremes_are_safe() {
     on_device(|device| {
         let (nan, inf) = (f32::NAN, f32::INFINITY);

@@ -140,6 +140,39 @@ fn a_sequence_may_be_cut_into_passes_and_batched_with_others() {
 }
 
 #[test]
+fn a_row_sees_more_splits_than_are_joined_at_once() {
+    on_device(|device| {
+        // Nine splits of 128 keys.
+        let (shape, len) = (shape(4, 2, 16), 1_100);
+        let width = shape.qkv_width();
+        let qkv = narrow(len * width, 95);
+        let (mut pool, mut expected_pool) = (DeviceKvPool::<bf16>::new(&shape).unwrap(), Reference.kv_pool(&shape));
+        let blocks: Vec<_> = (0..len.div_ceil(KV_BLOCK)).map(|_| pool.take(device).unwrap()).collect();
+        blocks.iter().for_each(|block| assert_eq!(Reference.kv_take(&mut expected_pool), *block));
+        let part = |positions: std::ops::Range<usize>| {
+            let span = Span { rows: 0..positions.len(), start: positions.start, blocks: blocks.clone(), held: 0 };
+            ([span], qkv[positions.start * width..positions.end * width].to_vec())
+        };
+        for positions in [0..len - 1, len - 1..len] {
+            let (spans, qkv) = part(positions.clone());
+            let on_spans = DeviceSpans::upload(device, &pool, &spans, positions.len()).unwrap();
+            let call = DeviceAttention { shape: &shape, layer: 1, window: None, spans: &on_spans };
+            let on_qkv = rows::<f32>(device, &qkv, width);
+            kv_write(device, call, &mut pool, &on_qkv).unwrap();
+            let qkv = Matrix::new(qkv, width);
+            Reference.kv_write(&mut expected_pool, &shape, 1, &spans, &qkv);
+            if positions.len() == 1 {
+                let [out, log_sums] = tensor_attention(device, call, &pool, &on_qkv).unwrap();
+                let call = AttentionCall { shape: &shape, layer: 1, window: None, spans: &spans };
+                let [expected, expected_sums] = Reference.attention(call, &expected_pool, &qkv);
+                close("log-sum-exp", &log_sums.to_host().unwrap(), expected_sums.data(), 2e-6);
+                close("output", &out.to_host().unwrap(), expected.data(), 4e-3);
+            }
+        }
+    });
+}
+
+#[test]
 fn heads_are_checked() {
     on_device(|device| {
         assert!(has_tensor_attention(&shape(64, 1, 128)));

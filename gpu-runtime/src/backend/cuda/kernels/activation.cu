@@ -34,14 +34,15 @@ __device__ __forceinline__ Value factor(u32 kind, float up) {
   return {up + 1.f, 1.f};
 }
 
-// Elements of four columns, of which `count` exist, from rows whose elements of four columns are where a load may have them at once.
+// Elements of four columns.
 struct Four {
   float x[4];
 };
 
-__device__ __forceinline__ Four load_four(const float* p, u32 count, bool whole) {
+// Of these `count` exist, and the others are zeros; where rows are `whole`, four do, and one load may have them.
+__device__ __forceinline__ Four load_columns(const float* p, u32 count, bool whole) {
   if (whole) {
-    float4 all = *(const float4*)p;
+    float4 all = load_four(p);
     return {all.x, all.y, all.z, all.w};
   }
   Four some = {};
@@ -49,14 +50,9 @@ __device__ __forceinline__ Four load_four(const float* p, u32 count, bool whole)
   return some;
 }
 
-__device__ __forceinline__ void store_all(float* p, Four x) { *(float4*)p = make_float4(x.x[0], x.x[1], x.x[2], x.x[3]); }
-__device__ __forceinline__ void store_all(u16* p, Four x) {
-  *(uint2*)p = make_uint2(to_bf16(x.x[0]) | (u32)to_bf16(x.x[1]) << 16, to_bf16(x.x[2]) | (u32)to_bf16(x.x[3]) << 16);
-}
-
 template <typename T>
-__device__ __forceinline__ void store_four(T* p, Four x, u32 count, bool whole) {
-  if (whole) return store_all(p, x);
+__device__ __forceinline__ void store_columns(T* p, Four x, u32 count, bool whole) {
+  if (whole) return store_four(p, make_float4(x.x[0], x.x[1], x.x[2], x.x[3]));
   for (u32 i = 0; i < count; i++) store(p + i, x.x[i]);
 }
 
@@ -74,10 +70,10 @@ __device__ __forceinline__ void activate(const float* gate_up, T* out, u32 width
   Columns columns(width);
   if (!columns.count) return;
   const float* row = gate_up + (u64)blockIdx.x * 2 * width + columns.first;
-  Four gate = load_four(row, columns.count, columns.whole), up = load_four(row + width, columns.count, columns.whole);
+  Four gate = load_columns(row, columns.count, columns.whole), up = load_columns(row + width, columns.count, columns.whole);
 #pragma unroll
   for (u32 i = 0; i < 4; i++) gate.x[i] = activation(kind, gate.x[i]).value * factor(kind, up.x[i]).value;
-  store_four(out + (u64)blockIdx.x * width + columns.first, gate, columns.count, columns.whole);
+  store_columns(out + (u64)blockIdx.x * width + columns.first, gate, columns.count, columns.whole);
 }
 
 extern "C" __global__ void activate_f32(const float* gate_up, float* out, u32 width, u32 kind) {
@@ -95,8 +91,8 @@ __device__ __forceinline__ void activate_backward(const float* gate_up, const fl
   Columns columns(width);
   if (!columns.count) return;
   u64 row = (u64)blockIdx.x * width + columns.first, wide = (u64)blockIdx.x * 2 * width + columns.first;
-  Four gate = load_four(gate_up + wide, columns.count, columns.whole);
-  Four up = load_four(gate_up + wide + width, columns.count, columns.whole), d = load_four(d_out + row, columns.count, columns.whole);
+  Four gate = load_columns(gate_up + wide, columns.count, columns.whole);
+  Four up = load_columns(gate_up + wide + width, columns.count, columns.whole), d = load_columns(d_out + row, columns.count, columns.whole);
 #pragma unroll
   for (u32 i = 0; i < 4; i++) {
     Value act = activation(kind, gate.x[i]), by = factor(kind, up.x[i]);
@@ -104,9 +100,9 @@ __device__ __forceinline__ void activate_backward(const float* gate_up, const fl
     up.x[i] = d.x[i] * act.value * by.slope;
     d.x[i] = act.value * by.value;
   }
-  store_four(d_gate_up + wide, gate, columns.count, columns.whole);
-  store_four(d_gate_up + wide + width, up, columns.count, columns.whole);
-  store_four(out + row, d, columns.count, columns.whole);
+  store_columns(d_gate_up + wide, gate, columns.count, columns.whole);
+  store_columns(d_gate_up + wide + width, up, columns.count, columns.whole);
+  store_columns(out + row, d, columns.count, columns.whole);
 }
 
 extern "C" __global__ void activate_backward_f32(const float* gate_up, const float* d_out, float* d_gate_up, float* out, u32 width,

@@ -33,8 +33,7 @@ extern "C" __global__ void round_to_bf16(const float* from, u16* to, u64 length)
   if (i >= length) return;
   from += i, to += i;
   if (length - i >= 4 && ((u64)from & 15) == 0 && ((u64)to & 7) == 0) {
-    float4 x = *(const float4*)from;
-    *(uint2*)to = make_uint2(to_bf16(x.x) | (u32)to_bf16(x.y) << 16, to_bf16(x.z) | (u32)to_bf16(x.w) << 16);
+    store_four(to, load_four(from));
   } else {
     for (u32 j = 0; j < min(4ull, length - i); j++) to[j] = to_bf16(from[j]);
   }

@@ -1,5 +1,6 @@
-// What adapters in f32 add to linear layers, without tensor cores, for rows of any mix of adapters, and gradients of weights in f32.
-// Tables are those of tensor_lora.cu, which has the kernels for bf16. blockIdx.x is the row, blockIdx.z the layer.
+// What adapters in f32 add to linear layers, without tensor cores, for rows of any mix of adapters. Gradients of
+// weights are in tensor_outer.cu. Tables are those of tensor_lora.cu, which has the kernels for bf16. blockIdx.x is the row, blockIdx.z the
+// layer.
 
 struct Adapter {
   // A, [rank, inputs], and B, [outputs, rank].

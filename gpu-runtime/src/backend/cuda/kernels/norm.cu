@@ -16,12 +16,6 @@ __device__ __forceinline__ void each_group(u32 width, F f) {
   }
 }
 
-__device__ __forceinline__ float4 four(const float* p) { return *(const float4*)p; }
-__device__ __forceinline__ void store_four(float* p, float4 x) { *(float4*)p = x; }
-__device__ __forceinline__ void store_four(u16* p, float4 x) {
-  *(uint2*)p = make_uint2(to_bf16(x.x) | (u32)to_bf16(x.y) << 16, to_bf16(x.z) | (u32)to_bf16(x.w) << 16);
-}
-
 __device__ __forceinline__ float add_squares(float sum, float4 x) {
   return fmaf(x.w, x.w, fmaf(x.z, x.z, fmaf(x.y, x.y, fmaf(x.x, x.x, sum))));
 }
@@ -51,8 +45,8 @@ __device__ __forceinline__ void norm(const float* x, const float* weight, T* y, 
   float4 own[GROUPS], weights[GROUPS];
   float squares = 0;
   each_group(width, [&](u32 i, u32 column) {
-    own[i] = four(x + column);
-    weights[i] = four(weight + column);
+    own[i] = load_four(x + column);
+    weights[i] = load_four(weight + column);
   });
   each_group(width, [&](u32 i, u32) { squares = add_squares(squares, own[i]); });
   float scale = inverse_rms(squares, width, eps, shared);
@@ -77,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(256) add_norm(const float* y, const
   y += (u64)blockIdx.x * width;
   float squares = 0;
   if (grouped(width))
-    each_group(width, [&](u32, u32 column) { squares = add_squares(squares, four(y + column)); });
+    each_group(width, [&](u32, u32 column) { squares = add_squares(squares, load_four(y + column)); });
   else
     squares = squares_of(y, width);
   float scale = inverse_rms(squares, width, eps, shared);
@@ -100,8 +94,8 @@ extern "C" __global__ void __launch_bounds__(256) norm_backward(const float* x, 
     float4 own[GROUPS], d[GROUPS];
     float squares = 0;
     each_group(width, [&](u32 i, u32 column) {
-      float4 dys = four(dy + column), w = four(weight + column);
-      own[i] = four(x + column);
+      float4 dys = load_four(dy + column), w = load_four(weight + column);
+      own[i] = load_four(x + column);
       d[i] = make_float4(dys.x * w.x, dys.y * w.y, dys.z * w.z, dys.w * w.w);
     });
     each_group(width, [&](u32 i, u32) {
@@ -112,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(256) norm_backward(const float* x, 
     scale = inverse_rms(squares, width, eps, shared);
     float mean = block_sum(products, shared) * (scale * scale * scale) / (float)width;
     each_group(width, [&](u32 i, u32 column) {
-      float4 a = own[i], b = d[i], old = four(dx + column);
+      float4 a = own[i], b = d[i], old = load_four(dx + column);
       store_four(dx + column, make_float4(old.x + (b.x * scale - a.x * mean), old.y + (b.y * scale - a.y * mean),
                                           old.z + (b.z * scale - a.z * mean), old.w + (b.w * scale - a.w * mean)));
     });

@@ -24,6 +24,18 @@ __device__ __forceinline__ u16 to_bf16(float x) {
 __device__ __forceinline__ void store(float* p, float x) { *p = x; }
 __device__ __forceinline__ void store(u16* p, float x) { *p = to_bf16(x); }
 
+// Two elements in bf16, the first one in the lower half.
+__device__ __forceinline__ u32 pack(float first, float second) {
+  u32 packed;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(second), "f"(first));
+  return packed;
+}
+
+// Four elements that follow each other, where one access may have all of them: at a multiple of its size.
+__device__ __forceinline__ float4 load_four(const float* p) { return *(const float4*)p; }
+__device__ __forceinline__ void store_four(float* p, float4 x) { *(float4*)p = x; }
+__device__ __forceinline__ void store_four(u16* p, float4 x) { *(uint2*)p = make_uint2(pack(x.x, x.y), pack(x.z, x.w)); }
+
 // x as an element of the type of p.
 __device__ __forceinline__ float rounded(const float*, float x) { return x; }
 __device__ __forceinline__ float rounded(const u16*, float x) { return __uint_as_float((u32)to_bf16(x) << 16); }

@@ -13,7 +13,7 @@ __device__ __forceinline__ u32 head_index() { return blockIdx.y * (blockDim.x / 
 
 template <typename T>
 __device__ __forceinline__ HeadOf<T> head_of(T* rows, const float* q_weight, const float* k_weight, u32 stride, u32 heads,
-                                        u32 kv_heads, u32 head_dim, float q_eps, float k_eps) {
+                                             u32 kv_heads, u32 head_dim, float q_eps, float k_eps) {
   u32 head = head_index();
   bool query = head < heads;
   return {rows + (u64)blockIdx.x * stride + head * head_dim, query ? q_weight : k_weight, query ? q_eps : k_eps,
@@ -51,11 +51,9 @@ __device__ __forceinline__ void put_pairs(float* head, u32 half, Pairs x) {
   ((float2*)(head + half))[lane_id()] = x.b;
 }
 
-__device__ __forceinline__ u32 rounded_pair(float2 x) { return to_bf16(x.x) | (u32)to_bf16(x.y) << 16; }
-
 __device__ __forceinline__ void put_pairs(u16* head, u32 half, Pairs x) {
-  ((u32*)head)[lane_id()] = rounded_pair(x.a);
-  ((u32*)(head + half))[lane_id()] = rounded_pair(x.b);
+  ((u32*)head)[lane_id()] = pack(x.a.x, x.a.y);
+  ((u32*)(head + half))[lane_id()] = pack(x.b.x, x.b.y);
 }
 
 // A copy of a head, rounded where it is to bf16.

@@ -417,10 +417,10 @@ extern "C" __global__ void __launch_bounds__(128) tensor_attention_prepare(const
   const float* q = qkv + (u64)blockIdx.x * stride + head * head_dim;
   float sum = 0;
   for (u32 i = lane_id() * 4; i < head_dim; i += 128) {
-    float4 a = *(const float4*)(out + at + i), b = *(const float4*)(d_out + at + i), c = *(const float4*)(q + i);
+    float4 a = load_four(out + at + i), b = load_four(d_out + at + i), c = load_four(q + i);
     sum = fmaf(a.x, b.x, fmaf(a.y, b.y, fmaf(a.z, b.z, fmaf(a.w, b.w, sum))));
-    *(uint2*)(q16 + at + i) = make_uint2(pack(c.x, c.y), pack(c.z, c.w));
-    *(uint2*)(d_out16 + at + i) = make_uint2(pack(b.x, b.y), pack(b.z, b.w));
+    store_four(q16 + at + i, c);
+    store_four(d_out16 + at + i, b);
   }
   sum = warp_sum(sum);
   if (lane_id() == 0)

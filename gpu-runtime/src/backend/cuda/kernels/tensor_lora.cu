@@ -225,12 +225,19 @@ extern "C" __global__ void __launch_bounds__(512) tensor_lora_shrink_few(const u
     auto fetch = [&](Batch& to, u32 k) {
       if (k >= end) return;
       u32 column = k + quarter * 8;
+      const uint4 *of_side = (const uint4*)(side + column), *of_input = (const uint4*)(input + column);
       if (aligned && k + STEP <= end) {
-        const uint4 *of_side = (const uint4*)(side + column), *of_input = (const uint4*)(input + column);
 #pragma unroll
         for (u32 i = 0; i < BATCH; i++) to.b[i] = of_side[i * COLUMNS / 8];
 #pragma unroll
         for (u32 i = 0; i < BATCH; i++) to.a[i] = of_input[i * COLUMNS / 8];
+      } else if (aligned) {
+        // Splits and the width are multiples of eight: all eight elements exist, or none.
+        const uint4 zeros = make_uint4(0, 0, 0, 0);
+#pragma unroll
+        for (u32 i = 0; i < BATCH; i++) to.b[i] = column + i * COLUMNS < end ? of_side[i * COLUMNS / 8] : zeros;
+#pragma unroll
+        for (u32 i = 0; i < BATCH; i++) to.a[i] = column + i * COLUMNS < end ? of_input[i * COLUMNS / 8] : zeros;
       } else {
 #pragma unroll
         for (u32 i = 0; i < BATCH; i++) {
@@ -349,7 +356,8 @@ extern "C" __global__ void __launch_bounds__(128) tensor_lora_expand(const u16* 
     if (first >= outputs) continue;
     float sum[OUTPUTS / 8][4] = {};
     for (u32 r = 0; r < rank; r += RANKS) {
-      load_tile<OUTPUTS, RANKS, THREADS>(threadIdx.x, weights, adapter.b + (u64)first * rank + r, outputs - first, min(RANKS, rank - r), rank);
+      const u16* from = adapter.b + (u64)first * rank + r;
+      load_tile<OUTPUTS, RANKS, THREADS>(threadIdx.x, weights, from, outputs - first, min(RANKS, rank - r), rank);
       commit();
       u32 a[RANKS / 16][4];
 #pragma unroll
@@ -396,7 +404,8 @@ extern "C" __global__ void __launch_bounds__(128) tensor_lora_expand_backward(co
       u32 rank = adapter.rank;
       float sum[INPUTS / 8][4] = {};
       for (u32 r = 0; r < rank; r += RANKS) {
-        load_tile<RANKS, INPUTS, THREADS>(threadIdx.x, weights, adapter.a + (u64)r * inputs + first, rank - r, min(INPUTS, inputs - first), inputs);
+        const u16* from = adapter.a + (u64)r * inputs + first;
+        load_tile<RANKS, INPUTS, THREADS>(threadIdx.x, weights, from, rank - r, min(INPUTS, inputs - first), inputs);
         commit();
         u32 a[RANKS / 16][4];
 #pragma unroll

@@ -64,13 +64,7 @@ __device__ __forceinline__ void mma(float* d, const u32* a, const u32* b) {
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// Two elements, the first one in the lower half.
-__device__ __forceinline__ u32 pack(float first, float second) {
-  u32 packed;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(second), "f"(first));
-  return packed;
-}
-
+// The two elements of `pack`.
 __device__ __forceinline__ float low(u32 packed) { return __uint_as_float(packed << 16); }
 __device__ __forceinline__ float high(u32 packed) { return __uint_as_float(packed & 0xffff0000u); }
 

@@ -27,6 +27,7 @@ const WAIT: &str = "cp.async.wait_group";
 const COMMIT: &str = "cp.async.commit_group";
 const FLOAT: &str = "st.global.f32";
 const HALF: &str = "st.global.u16";
+const FOUR_WORDS: &str = "ld.global.v4.u32";
 
 /// A kernel, what is wrong with it, and the test that has to fail.
 const MUTANTS: &[(&str, Change, &str)] = &[
@@ -82,6 +83,11 @@ const MUTANTS: &[(&str, Change, &str)] = &[
     ("tensor_lora_shrink_few", Delete(BARRIER, 0), "lora::rows_get_what_their_adapters_add"),
     ("tensor_lora_shrink_few", Delete(BARRIER, 1), "lora::rows_get_what_their_adapters_add"),
     ("tensor_lora_shrink_few", Delete(WARP, 1), "lora::rows_get_what_their_adapters_add"),
+    // A fetch that ends within a split, a whole one, and the third one of either kind.
+    ("tensor_lora_shrink_few", Shift(FOUR_WORDS, 1, 16), "lora::rows_get_what_their_adapters_add"),
+    ("tensor_lora_shrink_few", Shift(FOUR_WORDS, 11, 16), "lora::rows_get_what_their_adapters_add"),
+    ("tensor_lora_shrink_few", Shift(FOUR_WORDS, 16, 16), "lora::rows_get_what_their_adapters_add"),
+    ("tensor_lora_shrink_few", Shift(FOUR_WORDS, 24, 16), "lora::rows_get_what_their_adapters_add"),
     ("tensor_lora_shrink_backward", Delete(WAIT, 0), "lora::rows_get_what_their_adapters_add"),
     ("tensor_lora_expand", Delete(BARRIER, 0), "lora::rows_get_what_their_adapters_add"),
     ("tensor_lora_expand_backward", Delete(BARRIER, 1), "lora::rows_get_what_their_adapters_add"),

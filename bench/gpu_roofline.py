@@ -11,17 +11,19 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-COUNTS = Path(__file__).parent.parent / "gpu-runtime/src/backend/cuda/counts.tsv"
+CUDA = Path(__file__).parent.parent / "gpu-runtime/src/backend/cuda"
+COUNTS, RESOURCES = CUDA / "counts.tsv", CUDA / "resources.txt"
 
-# Of data sheets.
+# Of data sheets; registers and bytes of shared memory of a multiprocessor, of which each block takes 1 KiB more than it asks for.
 HBM = {"H100": 3.35e12, "H200": 4.8e12}
 MEMORY = {"H100": 80e9, "H200": 141e9}
 SMS, PEAK = 132, 989e12
+REGISTERS, SHARED = 65536, 228 * 1024
 # Assumed: see docs/gpu.md.
 HBM_PART, CLOCK, ISSUE_PART = 0.9, 1.7e9, 0.6
 L2, GEMM, MMA = 4.4e12, 700e12, 500e12
-# Seconds of a load that HBM, the level 2 and the level 1 cache serve.
-LATENCY, RESIDENT_WARPS = (0.7e-6, 0.3e-6, 0.04e-6), 48
+# Seconds of a load that HBM and the level 2 cache serve; warps of a multiprocessor at most.
+HBM_LATENCY, L2_LATENCY, RESIDENT_WARPS = 0.7e-6, 0.3e-6, 48
 LEAST_TIME, HOST_LAUNCH, HOST_COPY = 2e-6, 3e-6, 6e-6
 GOAL_FLOPS, GOAL_BYTES = 790e12, 4.3e12
 
@@ -62,24 +64,6 @@ IN_FLIGHT = {
     "norm_backward": 8,
 }
 
-# Warps of a multiprocessor, as registers allow (resources.txt); elsewhere RESIDENT_WARPS.
-RESIDENT = {
-    "tensor_attention_128": 8,
-    "tensor_attention_split_128": 12,
-    "tensor_attention_backward_q_128": 8,
-    "tensor_attention_backward_kv_128": 8,
-    "tensor_lora_shrink": 16,
-    "tensor_lora_shrink_backward": 16,
-    "tensor_lora_shrink_few": 16,
-    "tensor_lora_expand": 12,
-    "tensor_lora_expand_backward": 16,
-    "tensor_outer_products": 16,
-}
-
-# How often threads of a block ask for a sector that one of them, or an earlier iteration, has asked for: what the level 1 cache can
-# serve. From the sources; 1 elsewhere.
-REUSE: dict[str, float] = {}
-
 
 def counted() -> dict[tuple[str, str], dict[str, float]]:
     """Counters per unit of each kernel and shape."""
@@ -92,7 +76,14 @@ def counted() -> dict[tuple[str, str], dict[str, float]]:
     return found
 
 
-COUNTED = counted()
+def needed() -> dict[str, tuple[int, int]]:
+    """Registers of a thread and bytes of shared memory of a block of each kernel on sm_90a."""
+    lines = [line.split() for line in RESOURCES.read_text().splitlines() if not line.startswith("#")]
+    needs = {kernel: sm_90a.split("/") for _, _, kernel, _, sm_90a, _ in lines}
+    return {kernel: (int(registers), int(shared)) for kernel, (registers, shared, *_) in needs.items()}
+
+
+COUNTED, NEEDED = counted(), needed()
 SHAPE_OF = {
     "tensor_attention_prepare": "1024 rows of 4+1 heads of 128",
     "kv_write_bf16": "1024 rows of 1 head of 128",
@@ -130,11 +121,18 @@ class Work:
     units: float = 0
     warps: float = 1e9
     shape: str | None = None
-    per_block: float = 8
+    # Warps of a block.
+    per_block: int = 8
     # Of GEMMs.
     gemm: bool = False
     # Copies from the host's memory.
     uploads: float = 0
+
+    def resident(self) -> int:
+        """Warps that a multiprocessor has at once: as registers, which come in units of 8, and shared memory allow."""
+        registers, shared = NEEDED[self.name]
+        blocks = min(REGISTERS // (ceil(registers, 8) * 8 * 32 * self.per_block), SHARED // (shared + 1024))
+        return min(RESIDENT_WARPS, blocks * self.per_block)
 
     def counts(self) -> dict[str, float]:
         return counts_of(self.name, self.shape) if self.units else {}
@@ -150,12 +148,11 @@ class Work:
         sms = min(SMS, max(1, self.warps / self.per_block))
         sectors, units = c["global_sectors"] * self.units, self.units
         shared = (c["shared_load_bytes"] + c["shared_store_bytes"]) / 128 + c["bank_conflicts"]
-        warps = min(self.warps, SMS * RESIDENT.get(self.name, RESIDENT_WARPS))
-        missed = 1 / REUSE.get(self.name, 1)
-        far = min(missed, self.least / (sectors * 32))
-        latency = sum(part * seconds for part, seconds in zip((far, missed - far, 1 - missed), LATENCY, strict=True))
+        warps = min(self.warps, SMS * self.resident())
+        far = min(1, self.least / (sectors * 32))
+        latency = far * HBM_LATENCY + (1 - far) * L2_LATENCY
         return bounds | {
-            "L2": sectors * 32 / REUSE.get(self.name, 1) / L2,
+            "L2": sectors * 32 / L2,
             "L1": max(sectors / 4, c["global_requests"] * units) / (sms * CLOCK),
             "shared": shared * units / (sms * CLOCK),
             "issue": c["instructions"] * units / (4 * sms * CLOCK * ISSUE_PART),
@@ -469,7 +466,6 @@ def model_flop() -> float:
 
 def print_lora() -> None:
     tokens = SEQUENCES * LENGTH
-    all_saved = block_forward(Design(), BLOCKS) + block_backward(Design()) + ends()
     works = block_forward(Design(), BLOCKS) + block_backward(Design()) + ends()
     print("### A LoRA step, kernel by kernel\n")
     print("All blocks' activations saved.\n")

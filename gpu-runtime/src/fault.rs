@@ -1,7 +1,7 @@
 //! Panics within the engine, caught at the boundary of the requests that they concern.
 
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use serde::{Deserialize, Serialize};
 use trainyard_protocol::OpError;
@@ -42,7 +42,7 @@ impl Fault {
 /// Calls `f`; a panic is logged and returned. The caller has to repair what `f` was changing.
 pub(crate) fn guarded<T>(what: &str, f: impl FnOnce() -> T) -> Result<T, Fault> {
     catch_unwind(AssertUnwindSafe(f)).map_err(|panic| {
-        let fault = panic.downcast_ref::<DeviceFault>().map_or(Fault::Panic, |refused| refused.fault);
+        let fault = fault_of(&*panic);
         let cause = panic_text(&*panic);
         match fault {
             Fault::Panic => tracing::error!(what, cause, "the engine panicked"),
@@ -50,6 +50,20 @@ pub(crate) fn guarded<T>(what: &str, f: impl FnOnce() -> T) -> Result<T, Fault> 
         }
         fault
     })
+}
+
+/// Calls `f`; `None` where the device had too little memory for it, which the caller handles: the log has nothing of that. Any
+/// other panic goes on.
+pub(crate) fn if_memory_suffices<T>(f: impl FnOnce() -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(value) => Some(value),
+        Err(panic) if fault_of(&*panic) == Fault::OutOfMemory => None,
+        Err(panic) => resume_unwind(panic),
+    }
+}
+
+fn fault_of(panic: &(dyn Any + Send)) -> Fault {
+    panic.downcast_ref::<DeviceFault>().map_or(Fault::Panic, |refused| refused.fault)
 }
 
 /// What a panic said.

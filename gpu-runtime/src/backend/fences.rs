@@ -12,5 +12,5 @@ pub trait Fences {
     fn fence(&self) -> Self::Fence;
 }
 
-/// What gets elements part after part, each time until it fails.
-pub type Parts<'a> = dyn FnMut(&[f32]) -> io::Result<()> + 'a;
+/// What gets an array's elements, chunk after chunk, until it fails.
+pub type ChunkSink<'a> = dyn FnMut(&[f32]) -> io::Result<()> + 'a;

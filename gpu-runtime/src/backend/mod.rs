@@ -35,12 +35,13 @@ mod types;
 
 pub use cpu::{Cpu as HostBackend, Isa as HostKernels};
 pub use family::*;
-pub use fences::{Fences, Parts};
+pub use fences::{ChunkSink, Fences};
 pub use microbatch::MicrobatchRows;
 pub use passes::Passes;
 pub use storage::{Params, Rows};
 pub use types::*;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::fault::Fault;
@@ -133,7 +134,15 @@ pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
     fn zero_params(&self, lens: &[usize]) -> Self::Params;
 
     /// Passes on an array's elements as they were at a fence, from the first to the last, until that fails.
-    fn read_params(&self, of: (&Self::Params, usize), fence: &Self::Fence, to: &mut Parts<'_>) -> std::io::Result<()>;
+    fn read_params(
+        &self,
+        of: (&Self::Params, usize),
+        fence: &Self::Fence,
+        to: &mut ChunkSink<'_>,
+    ) -> std::io::Result<()>;
+
+    /// The elements of an array as they were at a fence: borrowed where the host has them.
+    fn param_to_host<'a>(&self, of: (&'a Self::Params, usize), fence: &Self::Fence) -> Cow<'a, [f32]>;
 
     /// Arrays with the given elements.
     fn upload_params(&self, values: Vec<Vec<f32>>) -> Self::Params;

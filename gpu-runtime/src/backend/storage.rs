@@ -19,7 +19,7 @@ pub trait Rows: Send + Sync {
 
 /// A list of f32 arrays on the device, one for each trained parameter: masters, a moment or a gradient.
 pub trait Params: Clone + Send + Sync + 'static {
-    /// The elements of an array on the host: for files.
+    /// The elements of an array on the host, after all work that was asked for: for what ranks exchange there.
     fn host(&self, index: usize) -> Cow<'_, [f32]>;
 
     /// Number of arrays.

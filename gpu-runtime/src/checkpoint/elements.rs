@@ -3,19 +3,21 @@
 use std::borrow::Cow;
 use std::io;
 
+use crate::backend::ChunkSink;
+
 /// Elements of a tensor, in row-major order.
 pub(crate) trait Elements {
     /// Number of elements.
     fn count(&self) -> usize;
 
-    /// Passes all of them on, part after part, until that fails.
-    fn pass_on(&self, to: &mut dyn FnMut(&[f32]) -> io::Result<()>) -> io::Result<()>;
+    /// Calls `sink` with all of them, chunk after chunk, until it fails.
+    fn for_each_chunk(&self, sink: &mut ChunkSink<'_>) -> io::Result<()>;
 
     /// All of them.
     fn whole(&self) -> io::Result<Cow<'_, [f32]>> {
         let mut all = Vec::with_capacity(self.count());
-        self.pass_on(&mut |part| {
-            all.extend_from_slice(part);
+        self.for_each_chunk(&mut |chunk| {
+            all.extend_from_slice(chunk);
             Ok(())
         })?;
         Ok(Cow::Owned(all))
@@ -27,8 +29,8 @@ impl Elements for [f32] {
         self.len()
     }
 
-    fn pass_on(&self, to: &mut dyn FnMut(&[f32]) -> io::Result<()>) -> io::Result<()> {
-        to(self)
+    fn for_each_chunk(&self, sink: &mut ChunkSink<'_>) -> io::Result<()> {
+        sink(self)
     }
 
     fn whole(&self) -> io::Result<Cow<'_, [f32]>> {
@@ -41,8 +43,8 @@ impl Elements for Vec<f32> {
         self.len()
     }
 
-    fn pass_on(&self, to: &mut dyn FnMut(&[f32]) -> io::Result<()>) -> io::Result<()> {
-        to(self)
+    fn for_each_chunk(&self, sink: &mut ChunkSink<'_>) -> io::Result<()> {
+        sink(self)
     }
 
     fn whole(&self) -> io::Result<Cow<'_, [f32]>> {

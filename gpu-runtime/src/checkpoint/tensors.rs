@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ pub(super) struct Entry {
 
 /// Writes tensors in the order given. Elements keep their bits. The file is not synced.
 ///
-/// A repeated name, or a number of elements that is not the product of the extents, is the server's error.
+/// A repeated name, or a number of elements, said or written, that is not the product of the extents, is the server's error.
 pub(crate) fn write_tensors<T: Elements + ?Sized>(path: &Path, tensors: &[NamedTensor<'_, T>]) -> Result<(), OpError> {
     let header = header_of(tensors)?;
     let write = || {
@@ -42,14 +42,22 @@ pub(crate) fn write_tensors<T: Elements + ?Sized>(path: &Path, tensors: &[NamedT
         file.write_all(&(header.len() as u64).to_le_bytes())?;
         file.write_all(&header)?;
         let mut bytes = Vec::with_capacity(4 * CHUNK);
-        for (_, _, values) in tensors {
-            values.pass_on(&mut |part| {
-                part.chunks(CHUNK).try_for_each(|chunk| {
+        for (name, _, values) in tensors {
+            let mut left = values.count();
+            let differs =
+                || io::Error::other(format!("tensor {name} has not the {} elements of its shape", values.count()));
+            values.for_each_chunk(&mut |chunk| {
+                left = left.checked_sub(chunk.len()).ok_or_else(differs)?;
+                chunk.chunks(CHUNK).try_for_each(|part| {
                     bytes.clear();
-                    bytes.extend(chunk.iter().flat_map(|value| value.to_le_bytes()));
+                    bytes.extend(part.iter().flat_map(|value| value.to_le_bytes()));
                     file.write_all(&bytes)
                 })
             })?;
+            // The header says where each tensor ends: a file with fewer elements would be read as another one.
+            if left > 0 {
+                return Err(differs());
+            }
         }
         file.flush()
     };
@@ -219,6 +227,37 @@ mod tests {
                 .message
                 .contains("cannot be written: t")
         );
+    }
+
+    /// Elements of which more or fewer come than were announced.
+    struct Announced(usize, Vec<f32>);
+
+    impl Elements for Announced {
+        fn count(&self) -> usize {
+            self.0
+        }
+
+        fn for_each_chunk(&self, sink: &mut crate::backend::ChunkSink<'_>) -> io::Result<()> {
+            self.1.chunks(3).try_for_each(sink)
+        }
+    }
+
+    #[test]
+    fn a_file_has_as_many_elements_as_its_header_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.safetensors");
+        let write = |written: usize| {
+            let values = Announced(8, vec![1.0; written]);
+            write_tensors(
+                &path,
+                &[("a".into(), vec![2, 4], &values), ("b".into(), vec![8], &Announced(8, vec![2.0; 8]))],
+            )
+        };
+        write(8).unwrap();
+        for written in [0, 7, 9, 100] {
+            let error = write(written).unwrap_err();
+            assert!(error.message.contains("tensor a has not the 8 elements of its shape"), "{error}");
+        }
     }
 
     #[test]

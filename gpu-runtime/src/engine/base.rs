@@ -142,7 +142,7 @@ impl<B: Backend> Base<B> {
     pub(super) fn gather<'a, 'v>(
         &self,
         what: impl Into<TrainedParams<'a>>,
-        part: impl Fn(usize) -> Cow<'v, [f32]>,
+        mut part: impl FnMut(usize) -> Cow<'v, [f32]>,
     ) -> Option<Vec<Vec<f32>>> {
         if self.replicas.rank() > 0 {
             return None;

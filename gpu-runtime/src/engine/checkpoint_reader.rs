@@ -45,7 +45,7 @@ impl<B: Backend> TrainingRun<B> {
         // The seed of the checkpoint, not of `expected`: the run continues its weights.
         let mut run = Self::from_masters(backend, base, manifest.spec, masters)?;
         if *with_optimizer && manifest.step > 0 {
-            run.moments = Some(Arc::new(read_moments(dir, &specs)?.map(|moment| run.upload(backend, moment))));
+            run.moments = Some(read_moments(dir, &specs)?.map(|moment| Arc::new(run.upload(backend, moment))));
             run.step = manifest.step;
         }
         Ok(run)
@@ -84,7 +84,7 @@ impl<B: Backend> TrainingRun<B> {
         Self::from_masters(backend, base, expected.clone(), masters)
     }
 
-    /// A run as [`super::checkpoint_writer::FrozenRun::save_run`] wrote it; its spec must agree with `expected`.
+    /// A run as [`super::checkpoint_writer::FrozenRun`] wrote all of it; its spec must agree with `expected`.
     pub(super) fn restore(backend: &B, base: Arc<Base<B>>, expected: &RunSpec, dir: &Path) -> Result<Self, OpError> {
         let mut stored = read_run(dir).map_err(|error| unreadable(&error))?;
         check_spec(&stored.spec, expected)
@@ -100,7 +100,7 @@ impl<B: Backend> TrainingRun<B> {
         let grads: Option<Vec<Vec<f32>>> = read(Kind::Gradient)?;
         let mut run = Self::from_masters(backend, base, stored.spec, masters)?;
         run.moments = match moments {
-            [Some(m), Some(v)] => Some(Arc::new([m, v].map(|moment| run.upload(backend, moment)))),
+            [Some(m), Some(v)] => Some([m, v].map(|moment| Arc::new(run.upload(backend, moment)))),
             [None, None] => None,
             _ => return Err(missing("one of the moments")),
         };

@@ -10,7 +10,7 @@ use trainyard_protocol::{LoraSpec, OpError, OpResult, RunSpec, SaveTarget};
 
 use super::base::Base;
 use super::sampler::SamplerWeights;
-use crate::backend::{Backend, Params};
+use crate::backend::{Backend, ChunkSink, Params};
 use crate::checkpoint::{
     AdapterModule, Elements, Kind, MODEL_FILE, Manifest, MomentsRef, NamedTensor, SCALAR_HEAD_FILE, unwritable,
     write_adapter, write_atomically, write_manifest, write_model_files, write_optimizer, write_run, write_tensors,
@@ -24,51 +24,97 @@ pub(super) struct Reads<B: Backend> {
     pub(super) fence: B::Fence,
 }
 
-impl<B: Backend> Reads<B> {
-    fn arrays<'a>(&'a self, params: &'a B::Params) -> Vec<Array<'a, B>> {
-        let lens = params.lens().into_iter().enumerate();
-        lens.map(|(index, count)| Array { reads: self, params, index, count }).collect()
+/// Arrays of a run, one for each parameter.
+pub(super) enum Arrays<B: Backend> {
+    /// Those of the run, which are read when they are written to files. The run copies them before it changes them (copy-on-write).
+    Shared(Arc<Reads<B>>, Arc<B::Params>),
+    /// Gathered from ranks, on the host.
+    Gathered(Vec<Vec<f32>>),
+}
+
+impl<B: Backend> Arrays<B> {
+    pub(super) fn each(&self) -> Vec<Array<'_, B>> {
+        match self {
+            Self::Shared(reads, params) => {
+                let lens = params.lens().into_iter().enumerate();
+                lens.map(|(index, count)| Array::Shared { reads, params, index, count }).collect()
+            }
+            Self::Gathered(all) => all.iter().map(|values| Array::Gathered(values)).collect(),
+        }
     }
 }
 
-/// An array of parameters, which is read when it is written to a file.
-struct Array<'a, B: Backend> {
-    reads: &'a Reads<B>,
-    params: &'a B::Params,
-    index: usize,
-    count: usize,
+/// One of [`Arrays`].
+pub(super) enum Array<'a, B: Backend> {
+    Shared { reads: &'a Reads<B>, params: &'a B::Params, index: usize, count: usize },
+    Gathered(&'a [f32]),
 }
 
 impl<B: Backend> Elements for Array<'_, B> {
     fn count(&self) -> usize {
-        self.count
+        match self {
+            Self::Shared { count, .. } => *count,
+            Self::Gathered(values) => values.len(),
+        }
     }
 
-    fn pass_on(&self, to: &mut dyn FnMut(&[f32]) -> io::Result<()>) -> io::Result<()> {
-        let Reads { backend, fence } = self.reads;
-        backend.read_params((self.params, self.index), fence, to)
+    fn for_each_chunk(&self, sink: &mut ChunkSink<'_>) -> io::Result<()> {
+        match self {
+            Self::Shared { reads: Reads { backend, fence }, params, index, .. } => {
+                backend.read_params((params, *index), fence, sink)
+            }
+            Self::Gathered(values) => sink(values),
+        }
+    }
+
+    fn whole(&self) -> io::Result<Cow<'_, [f32]>> {
+        Ok(match self {
+            Self::Shared { reads: Reads { backend, fence }, params, index, .. } => {
+                backend.param_to_host((params, *index), fence)
+            }
+            Self::Gathered(values) => Cow::Borrowed(values),
+        })
     }
 }
 
-/// The state of a run at one point in time, as files have it. It shares tensors with the run, which copies what it changes
-/// (copy-on-write), unless they were gathered from ranks.
+/// What a save has of a run: each has what those before it have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Contents {
+    /// The trained parameters, for sampling and for other programs.
+    Weights,
+    /// And the moments, with which training goes on.
+    State,
+    /// And the accumulated gradient: all of it, for recovery.
+    Run,
+}
+
+/// The state of a run at one point in time, as files have it, or as much of it as the save needs.
 pub(super) struct FrozenRun<B: Backend> {
-    pub(super) reads: Reads<B>,
     pub(super) base: Arc<Base<B>>,
     pub(super) spec: RunSpec,
-    pub(super) masters: Arc<B::Params>,
-    pub(super) moments: Option<Arc<[B::Params; 2]>>,
-    pub(super) grads: Option<Arc<B::Params>>,
+    pub(super) contents: Contents,
+    pub(super) masters: Arrays<B>,
+    pub(super) moments: Option<[Arrays<B>; 2]>,
+    pub(super) gradient: Option<Arrays<B>>,
     pub(super) step: u64,
 }
 
 impl<B: Backend> FrozenRun<B> {
+    /// Writes it in the format of its contents.
+    pub(super) fn save(&self, target: &SaveTarget) -> Result<OpResult, OpError> {
+        match self.contents {
+            Contents::Weights => self.save_weights(target),
+            Contents::State => self.save_state(target),
+            Contents::Run => self.save_run(target),
+        }
+    }
+
     /// Writes weights, moments and step count.
-    pub(super) fn save_state(&self, target: &SaveTarget) -> Result<OpResult, OpError> {
+    fn save_state(&self, target: &SaveTarget) -> Result<OpResult, OpError> {
         let saved = write_atomically(target, |dir| {
             self.write_weights(dir)?;
-            if let Some([m, v]) = self.moments.as_deref() {
-                let (m, v) = (self.reads.arrays(m), self.reads.arrays(v));
+            if let Some([m, v]) = &self.moments {
+                let (m, v) = (m.each(), v.each());
                 let moments = self.params().into_iter().zip(&m).zip(&v);
                 write_optimizer(dir, moments.map(|((p, m), v)| MomentsRef { name: p.name, shape: p.shape, m, v }))?;
             }
@@ -78,21 +124,19 @@ impl<B: Backend> FrozenRun<B> {
     }
 
     /// Writes weights alone: a PEFT adapter, or a Hugging Face folder; and the scalar head, if there is one.
-    pub(super) fn save_weights(&self, target: &SaveTarget) -> Result<OpResult, OpError> {
+    fn save_weights(&self, target: &SaveTarget) -> Result<OpResult, OpError> {
         let saved = write_atomically(target, |dir| self.write_weights(dir))?;
         Ok(OpResult::Saved(Some(saved)))
     }
 
     /// Writes everything, for recovery.
-    pub(super) fn save_run(&self, target: &SaveTarget) -> Result<OpResult, OpError> {
+    fn save_run(&self, target: &SaveTarget) -> Result<OpResult, OpError> {
         let params = self.params();
-        let mut values = BTreeMap::from([(Kind::Masters, self.reads.arrays(&self.masters))]);
-        if let Some([m, v]) = self.moments.as_deref() {
-            values.extend([(Kind::FirstMoments, self.reads.arrays(m)), (Kind::SecondMoments, self.reads.arrays(v))]);
+        let mut values = BTreeMap::from([(Kind::Masters, self.masters.each())]);
+        if let Some([m, v]) = &self.moments {
+            values.extend([(Kind::FirstMoments, m.each()), (Kind::SecondMoments, v.each())]);
         }
-        if let Some(grads) = self.grads.as_deref() {
-            values.insert(Kind::Gradient, self.reads.arrays(grads));
-        }
+        values.extend(self.gradient.as_ref().map(|gradient| (Kind::Gradient, gradient.each())));
         let tensors = values.iter().map(|(kind, values)| (*kind, named(&params, values))).collect();
         let saved = write_atomically(target, |dir| write_run(dir, &self.spec, self.step, &tensors))?;
         Ok(OpResult::Saved(Some(saved)))
@@ -103,7 +147,7 @@ impl<B: Backend> FrozenRun<B> {
     }
 
     fn write_weights(&self, dir: &Path) -> Result<(), OpError> {
-        let masters = self.reads.arrays(&self.masters);
+        let masters = self.masters.each();
         match &self.spec.lora {
             None => write_full(dir, &self.base, &masters),
             Some(lora) => write_lora(dir, &self.base, lora, &masters),
@@ -141,7 +185,7 @@ impl<B: Backend> FrozenSnapshot<B> {
         Some(Self::Gathered(weights.base, lora, all))
     }
 
-    /// Writes them in the format of [`FrozenRun::save_weights`]. Rounding is idempotent: reading them returns the same bits.
+    /// Writes them in the format of [`Contents::Weights`]. Rounding is idempotent: reading them returns the same bits.
     pub(super) fn save(&self, target: &SaveTarget) -> Result<OpResult, OpError> {
         let write = |dir: &Path, base: &Base<B>, lora: Option<&LoraSpec>, values: &[Vec<f32>]| match lora {
             Some(lora) => write_lora(dir, base, lora, values),

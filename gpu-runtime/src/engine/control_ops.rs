@@ -12,7 +12,7 @@ use trainyard_protocol::{
 use super::background::Job;
 use super::base::Base;
 use super::checkpoint_reader::not_sampled;
-use super::checkpoint_writer::{FrozenRun, FrozenSnapshot};
+use super::checkpoint_writer::{Contents, FrozenRun, FrozenSnapshot};
 use super::lockstep::agreed;
 use super::memory::run_memory;
 use super::run::TrainingRun;
@@ -132,13 +132,13 @@ impl<B: Backend> Engine<B> {
             Operation::LoadState(load) => return self.load_state(load).map(ControlOutcome::Done),
             Operation::RestoreRun(restore) => return self.restore_run(restore).map(ControlOutcome::Done),
             Operation::SaveState(SaveState { run, target }) => {
-                write_job(self.run(&run)?.freeze(&self.backend), target, FrozenRun::save_state)
+                write_job(self.run(&run)?.freeze(&self.backend, Contents::State), target, FrozenRun::save)
             }
             Operation::SaveExternal(SaveExternal { run, target }) => {
-                write_job(self.run(&run)?.freeze(&self.backend), target, FrozenRun::save_weights)
+                write_job(self.run(&run)?.freeze(&self.backend, Contents::Weights), target, FrozenRun::save)
             }
             Operation::SaveRun(SaveRun { run, target }) => {
-                write_job(self.run(&run)?.freeze(&self.backend), target, FrozenRun::save_run)
+                write_job(self.run(&run)?.freeze(&self.backend, Contents::Run), target, FrozenRun::save)
             }
             Operation::SaveSnapshot(SaveSnapshot { key, target }) => {
                 let weights = self.snapshots.get(&key);
@@ -159,7 +159,7 @@ impl<B: Backend> Engine<B> {
                     self.add_snapshot(snapshot);
                     return Ok(ControlOutcome::Done(OpResult::Saved(None)));
                 };
-                let write = write_job(run.freeze(&self.backend), target, FrozenRun::save_weights);
+                let write = write_job(run.freeze(&self.backend, Contents::Weights), target, FrozenRun::save);
                 return Ok(ControlOutcome::Save(write, snapshot));
             }
             Operation::ForwardBackward(_) | Operation::OptimStep { .. } | Operation::Sample(_) => {

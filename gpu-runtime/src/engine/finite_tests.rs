@@ -28,15 +28,8 @@ fn sum(run: &TrainingRun<HostBackend>) -> Vec<Vec<f32>> {
 fn state(engine: &CpuEngine, run: &str) -> String {
     let backend = engine.backend();
     let run = &engine.runs[&RunId::new(run)];
-    let frozen = run.freeze(&engine.backend).unwrap();
-    format!(
-        "{:?} {:?} {:?} {:?} {}",
-        frozen.masters,
-        frozen.moments,
-        frozen.grads,
-        run.packed_values(backend),
-        run.step
-    )
+    let gradient = run.gradient.as_ref().map(|gradient| &gradient.sum);
+    format!("{:?} {:?} {gradient:?} {:?} {}", run.masters, run.moments, run.packed_values(backend), run.step)
 }
 
 #[test]
@@ -86,7 +79,7 @@ fn a_gradient_whose_sum_overflows_is_refused() {
     start(&mut engine, "b", optim("b"));
     let Ok(OpResult::OptimStep { metrics }) = &drain(&mut engine)["b"].result else { panic!("the step failed") };
     assert!(metrics["grad_norm"] > 3e38 && metrics["grad_norm"].is_finite());
-    let masters = engine.runs[&RunId::new("b")].freeze(&engine.backend).unwrap().masters;
+    let masters = &engine.runs[&RunId::new("b")].masters;
     assert!((0..masters.len()).all(|i| masters.host(i).iter().all(|x| x.is_finite())));
 }
 

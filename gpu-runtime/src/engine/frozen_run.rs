@@ -1,53 +1,53 @@
 //! A run's state for a save: shared with the run, or gathered from the ranks that hold parts of it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::checkpoint_writer::{FrozenRun, Reads};
+use super::checkpoint_writer::{Arrays, Contents, FrozenRun, Reads};
 use super::run::TrainingRun;
 use crate::backend::{Backend, Params};
 use crate::model::replicas::gather;
 
 impl<B: Backend> TrainingRun<B> {
-    /// The current state: a copy-on-write copy, or what all ranks hold, gathered, on the one that writes. `None` on the others.
-    pub(super) fn freeze(&self, backend: &Arc<B>) -> Option<FrozenRun<B>> {
-        let frozen = |masters, moments, grads| {
-            let (base, spec) = (Arc::clone(&self.base), self.spec.clone());
-            let reads = Reads { backend: Arc::clone(backend), fence: backend.fence() };
-            FrozenRun { reads, base, spec, masters, moments, grads, step: self.step }
+    /// The current state, or what a save of these contents needs of it: a copy-on-write copy, or what all ranks hold, gathered, on the one
+    /// that writes. `None` on the others. All ranks call it with the same contents.
+    pub(super) fn freeze(&self, backend: &Arc<B>, contents: Contents) -> Option<FrozenRun<B>> {
+        let reads =
+            self.base.is_alone().then(|| Arc::new(Reads { backend: Arc::clone(backend), fence: backend.fence() }));
+        let arrays = |own: &Arc<B::Params>, is_part: bool| match &reads {
+            Some(reads) => Some(Arrays::Shared(Arc::clone(reads), Arc::clone(own))),
+            None => self.gathered(own, is_part).map(Arrays::Gathered),
         };
-        let (moments, sum) = (self.moments.as_ref(), self.gradient.as_ref().map(|gradient| &gradient.sum));
-        if self.base.is_alone() {
-            return Some(frozen(Arc::clone(&self.masters), moments.cloned(), sum.cloned()));
-        }
+        let moments = self.moments.as_ref().filter(|_| contents >= Contents::State);
+        let gradient = self.gradient.as_ref().filter(|_| contents >= Contents::Run);
         // Every rank takes part in every gather, whatever came of the last one.
-        let masters = match self.is_divided() {
-            true => self.whole_of_parts(backend, &self.masters),
-            false => self.whole(backend, &self.masters),
-        };
-        let moments = moments.map(|moments| moments.each_ref().map(|moment| self.whole_of_parts(backend, moment)));
-        let sum = sum.map(|sum| self.whole_of_parts(backend, sum));
+        let masters = arrays(&self.masters, self.is_divided());
+        let moments = moments.map(|moments| moments.each_ref().map(|moment| arrays(moment, true)));
+        let gradient = gradient.map(|gradient| arrays(&gradient.sum, true));
         let moments = match moments {
-            Some([m, v]) => Some(Arc::new([m?, v?])),
+            Some([m, v]) => Some([m?, v?]),
             None => None,
         };
-        let sum = match sum {
-            Some(sum) => Some(Arc::new(sum?)),
+        let gradient = match gradient {
+            Some(gradient) => Some(gradient?),
             None => None,
         };
-        Some(frozen(Arc::new(masters?), moments, sum))
+        let (base, spec, masters) = (Arc::clone(&self.base), self.spec.clone(), masters?);
+        Some(FrozenRun { base, spec, contents, masters, moments, gradient, step: self.step })
     }
 
-    /// Arrays that all replicas hold, as files have them: on the rank that writes files alone.
-    fn whole(&self, backend: &B, own: &B::Params) -> Option<B::Params> {
-        self.base.gather(&self.spec, |index| own.host(index)).map(|all| backend.upload_params(all))
-    }
-
-    /// Arrays of which each replica holds a part, likewise.
-    fn whole_of_parts(&self, backend: &B, own: &B::Params) -> Option<B::Params> {
-        if self.base.replicas.is_single() {
-            return self.whole(backend, own);
+    /// Arrays as files have them, on the rank that writes files alone. It has them on the host: a device has no memory for those of all
+    /// ranks. Replicas hold the same, or, if it `is_part`, a part each.
+    fn gathered(&self, own: &B::Params, is_part: bool) -> Option<Vec<Vec<f32>>> {
+        let (base, spec) = (&self.base, &self.spec);
+        if base.replicas.is_single() || !is_part {
+            return base.gather(spec, |index| own.host(index));
         }
-        let all = gather(&self.base.replicas, own, &self.whole_lens())?;
-        self.whole(backend, &backend.upload_params(all))
+        let mut all = gather(&base.replicas, own, &self.whole_lens())?;
+        base.gather(spec, |index| Cow::Owned(std::mem::take(&mut all[index])))
     }
 }
+
+#[cfg(test)]
+#[path = "frozen_run_tests.rs"]
+mod tests;

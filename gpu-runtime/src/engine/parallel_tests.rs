@@ -157,7 +157,7 @@ fn replicas_have_a_part_of_the_moments_each() {
             assert_eq!(drain(&mut engine), 1);
         }
         let run = &engine.leader.runs[&RunId::new("a")];
-        let [m, v] = &**run.moments.as_ref().unwrap();
+        let [m, v] = run.moments.as_ref().unwrap();
         (m.bytes() + v.bytes(), run.masters.bytes(), m.lens().len())
     };
     let (whole, masters, arrays) = moment_bytes("tp=1");

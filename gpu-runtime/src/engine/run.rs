@@ -8,7 +8,7 @@ use super::base::Base;
 use super::memory::run_memory;
 use super::sampler::SamplerWeights;
 use crate::backend::{Backend, Params};
-use crate::copy_on_write::own;
+use crate::copy_on_write::make_mut_or_wait;
 use crate::model::replicas::{gather_into, part_lens, part_of, scatter_sums};
 use crate::model::{Adapter, Init, ParamSpec, RunHead, Weights, gradient_norm};
 use crate::rng::kaiming_uniform_fill;
@@ -21,7 +21,7 @@ pub(super) struct TrainingRun<B: Backend> {
     /// replicas divide them.
     pub(super) masters: Arc<B::Params>,
     /// First and second moments, this replica's parts of them; `None` before the first step.
-    pub(super) moments: Option<Arc<[B::Params; 2]>>,
+    pub(super) moments: Option<[Arc<B::Params>; 2]>,
     /// Optimizer steps taken.
     pub(super) step: u64,
     /// Since the last optimizer step.
@@ -180,7 +180,7 @@ impl<B: Backend> TrainingRun<B> {
 
     /// Bytes of its arrays and of the weights that its passes read, unless these are the base model's.
     pub(super) fn bytes(&self, backend: &B) -> usize {
-        let moments: usize = self.moments.iter().flat_map(|moments| moments.iter()).map(B::Params::bytes).sum();
+        let moments: usize = self.moments.iter().flatten().map(|moment| moment.bytes()).sum();
         let gradient = self.gradient.as_ref().map_or(0, |gradient| gradient.sum.bytes());
         let arrays =
             self.masters.bytes() + moments + gradient + self.spare_gradient.as_ref().map_or(0, B::Params::bytes);
@@ -275,7 +275,7 @@ impl<B: Backend> TrainingRun<B> {
                  are too large",
             ));
         }
-        backend.add_params(own(&mut gradient.sum), &grads);
+        backend.add_params(make_mut_or_wait(&mut gradient.sum), &grads);
         gradient.norm = norm;
         self.recycle_gradient(grads);
         Ok(())
@@ -313,7 +313,7 @@ impl<B: Backend> TrainingRun<B> {
 
     /// Its parameters from the parts that all replicas have updated.
     pub(super) fn gather_masters(&mut self, part: &B::Params) {
-        gather_into(&self.base.replicas, part, own(&mut self.masters));
+        gather_into(&self.base.replicas, part, make_mut_or_wait(&mut self.masters));
     }
 
     /// Its parameters, or the part of them that is given, and the moments of these, mutable: copied where a save holds them.
@@ -322,13 +322,13 @@ impl<B: Backend> TrainingRun<B> {
         &'a mut self,
         backend: &B,
         part: Option<&'a mut B::Params>,
-    ) -> (&'a mut B::Params, &'a mut [B::Params; 2]) {
+    ) -> (&'a mut B::Params, [&'a mut B::Params; 2]) {
         let moments = self.moments.take().unwrap_or_else(|| {
             let lens = part.as_ref().map_or_else(|| self.masters.lens(), |part| part.lens());
-            Arc::new([backend.zero_params(&lens), backend.zero_params(&lens)])
+            [(); 2].map(|()| Arc::new(backend.zero_params(&lens)))
         });
-        let moments = own(self.moments.insert(moments));
-        (part.unwrap_or_else(|| own(&mut self.masters)), moments)
+        let moments = self.moments.insert(moments).each_mut().map(make_mut_or_wait);
+        (part.unwrap_or_else(|| make_mut_or_wait(&mut self.masters)), moments)
     }
 }
 

@@ -1,13 +1,14 @@
 //! The ops of [`Backend`].
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::{EmbeddingSums, KvPool, Matrix, Reference, Rope, activation, add_scaled, attention, dot, head, linear};
 use crate::backend::host::HostParams;
 use crate::backend::{
-    Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, BufferBytes, DeviceInfo, Dtype,
+    Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, BufferBytes, ChunkSink, DeviceInfo, Dtype,
     EmbeddingGradient, Fences, GradientSinks, HeadGradient, Held, KV_BLOCK, LinearCall, Logits, LoraSegment,
-    MatrixRole, Norm, Parts, Passes, Rotation, RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets,
+    MatrixRole, Norm, Passes, Rotation, RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets,
     TokenRequest, WeightPart,
 };
 use crate::fault::Fault;
@@ -135,8 +136,17 @@ impl Backend for Reference {
         HostParams(lens.iter().map(|len| vec![0.0; *len]).collect())
     }
 
-    fn read_params(&self, (params, index): (&HostParams, usize), (): &(), to: &mut Parts<'_>) -> std::io::Result<()> {
+    fn read_params(
+        &self,
+        (params, index): (&HostParams, usize),
+        (): &(),
+        to: &mut ChunkSink<'_>,
+    ) -> std::io::Result<()> {
         to(&params[index])
+    }
+
+    fn param_to_host<'a>(&self, (params, index): (&'a HostParams, usize), (): &()) -> Cow<'a, [f32]> {
+        Cow::Borrowed(&params[index])
     }
 
     fn upload_params(&self, values: Vec<Vec<f32>>) -> HostParams {

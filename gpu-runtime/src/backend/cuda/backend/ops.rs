@@ -1,5 +1,6 @@
 //! The ops of [`Backend`], each delegated to the file that computes it.
 
+use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
 
@@ -16,9 +17,9 @@ use super::params::step;
 use super::weights::{Matrix, vector};
 use super::{Cuda, CudaParams};
 use crate::backend::{
-    Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, DeviceInfo, Dtype, EmbeddingGradient,
-    GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, Norm, Parts, Rotation, RowScores,
-    SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
+    Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, ChunkSink, DeviceInfo, Dtype,
+    EmbeddingGradient, GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, Norm, Rotation,
+    RowScores, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
 };
 use crate::fault::{Fault, guarded};
 use half::bf16;
@@ -120,8 +121,17 @@ impl Backend for Cuda {
         self.done(CudaParams::zeros(&self.device, lens))
     }
 
-    fn read_params(&self, (params, index): (&CudaParams, usize), fence: &Fence, to: &mut Parts<'_>) -> io::Result<()> {
+    fn read_params(
+        &self,
+        (params, index): (&CudaParams, usize),
+        fence: &Fence,
+        to: &mut ChunkSink<'_>,
+    ) -> io::Result<()> {
         self.done(params.0[index].read(fence, to))
+    }
+
+    fn param_to_host<'a>(&self, (params, index): (&'a CudaParams, usize), fence: &Fence) -> Cow<'a, [f32]> {
+        Cow::Owned(self.done(params.0[index].to_host_after(fence)))
     }
 
     fn upload_params(&self, values: Vec<Vec<f32>>) -> CudaParams {

@@ -9,6 +9,9 @@ use super::run::{AccumulatedGradient, TrainingRun};
 use crate::backend::{AdamWStep, Backend};
 use crate::fault::{Fault, guarded};
 
+/// Of panics, in the log.
+const WHAT: &str = "optimizer step";
+
 /// Fails if a hyper-parameter is out of range; the error names the field.
 fn validate(params: &AdamParams) -> Result<(), OpError> {
     let AdamParams { learning_rate, beta1, beta2, eps, weight_decay, grad_clip_norm } = *params;
@@ -37,6 +40,9 @@ fn clip_scale(norm: f64, grad_clip_norm: f64) -> f32 {
     if grad_clip_norm > 0.0 { (grad_clip_norm / (norm + 1e-6)).min(1.0) as f32 } else { 1.0 }
 }
 
+/// What a step returns, or why its run is lost.
+type Outcome = Result<Result<OpResult, OpError>, Fault>;
+
 /// A validated step with the gradient that it consumes.
 struct AcceptedStep<'a, B: Backend> {
     run: &'a mut TrainingRun<B>,
@@ -46,22 +52,27 @@ struct AcceptedStep<'a, B: Backend> {
     part: Option<B::Params>,
 }
 
-/// One AdamW step of each run with its accumulated gradient, which it clears. A rejected step changes nothing; a panic
-/// fails only the step of its run. Results of a run do not depend on the other runs.
-pub(super) fn optim_steps<B: Backend>(
-    backend: &B,
-    runs: Vec<(&mut TrainingRun<B>, &AdamParams)>,
-) -> Vec<Result<Result<OpResult, OpError>, Fault>> {
-    let mut outcomes: Vec<Option<_>> = Vec::new();
-    let mut steps = Vec::new();
+impl<'a, B: Backend> AcceptedStep<'a, B> {
+    fn new(backend: &B, run: &'a mut TrainingRun<B>, hyper: &'a AdamParams) -> Result<Self, OpError> {
+        validate(hyper)?;
+        let gradient = take_gradient(backend, run)?;
+        let part = run.master_part(backend);
+        Ok(Self { run, hyper, gradient, part })
+    }
+}
+
+/// One AdamW step of each run with its accumulated gradient, which it clears. A rejected step changes nothing; a panic, also one for
+/// want of memory, fails only the step of its run. Results of a run do not depend on the other runs.
+pub(super) fn optim_steps<B: Backend>(backend: &B, runs: Vec<(&mut TrainingRun<B>, &AdamParams)>) -> Vec<Outcome> {
+    let (mut outcomes, mut steps) = (Vec::new(), Vec::new());
     for (run, hyper) in runs {
-        match validate(hyper).and_then(|()| take_gradient(backend, run)) {
-            Err(error) => outcomes.push(Some(Ok(Err(error)))),
-            Ok(gradient) => {
-                let part = run.master_part(backend);
-                steps.push(AcceptedStep { run, hyper, gradient, part });
+        match guarded(WHAT, || AcceptedStep::new(backend, run, hyper)) {
+            Ok(Ok(step)) => {
+                steps.push(step);
                 outcomes.push(None);
             }
+            Ok(Err(error)) => outcomes.push(Some(Ok(Err(error)))),
+            Err(fault) => outcomes.push(Some(Err(fault))),
         }
     }
     let updated = update(backend, &mut steps);
@@ -82,35 +93,39 @@ fn take_gradient<B: Backend>(backend: &B, run: &mut TrainingRun<B>) -> Result<Ac
     Ok(run.gradient.take().unwrap_or_else(|| zeros(run)))
 }
 
+/// Updates the masters and the moments of all steps at once, but of those for which there is no memory.
 fn update<B: Backend>(backend: &B, steps: &mut [AcceptedStep<'_, B>]) -> Vec<Result<(), Fault>> {
-    let of = |AcceptedStep { run, hyper, gradient, .. }: &mut AcceptedStep<'_, B>| {
+    let (mut outcomes, mut calls) = (Vec::new(), Vec::new());
+    for AcceptedStep { run, hyper, gradient, part } in steps {
         run.step += 1;
-        (run.step, clip_scale(gradient.norm, hyper.grad_clip_norm))
-    };
-    let settings: Vec<(u64, f32)> = steps.iter_mut().map(of).collect();
-    let calls =
-        steps.iter_mut().zip(settings).map(|(AcceptedStep { run, hyper, gradient, part }, (step, grad_scale))| {
-            let (params, [m, v]) = run.masters_and_moments(backend, part.as_mut());
-            AdamWStep { params, grads: &*gradient.sum, moments: [m, v], hyper, step, grad_scale }
-        });
-    backend.adamw(calls.collect())
+        let (step, grad_scale) = (run.step, clip_scale(gradient.norm, hyper.grad_clip_norm));
+        match guarded(WHAT, move || run.masters_and_moments(backend, part.as_mut())) {
+            Ok((params, moments)) => {
+                calls.push(AdamWStep { params, grads: &*gradient.sum, moments, hyper, step, grad_scale });
+                outcomes.push(None);
+            }
+            Err(fault) => outcomes.push(Some(Err(fault))),
+        }
+    }
+    // A device would allocate for no step too.
+    let updated = if calls.is_empty() { Vec::new() } else { backend.adamw(calls) };
+    let mut updated = updated.into_iter();
+    outcomes.into_iter().filter_map(|outcome| outcome.or_else(|| updated.next())).collect()
 }
 
-fn finish<B: Backend>(
-    backend: &B,
-    step: AcceptedStep<'_, B>,
-    updated: Result<(), Fault>,
-) -> Result<Result<OpResult, OpError>, Fault> {
+fn finish<B: Backend>(backend: &B, step: AcceptedStep<'_, B>, updated: Result<(), Fault>) -> Outcome {
     let AcceptedStep { run, gradient: AccumulatedGradient { sum, norm }, part, .. } = step;
     updated?;
-    if let Some(part) = part {
-        run.gather_masters(&part);
-    }
-    if let Some(grads) = Arc::into_inner(sum) {
-        run.recycle_gradient(grads);
-    }
-    let metrics = BTreeMap::from([("grad_norm".to_owned(), norm)]);
-    guarded("optimizer step", || run.refresh(backend).map(|()| OpResult::OptimStep { metrics }))
+    guarded(WHAT, || {
+        if let Some(part) = part {
+            run.gather_masters(&part);
+        }
+        if let Some(grads) = Arc::into_inner(sum) {
+            run.recycle_gradient(grads);
+        }
+        let metrics = BTreeMap::from([("grad_norm".to_owned(), norm)]);
+        run.refresh(backend).map(|()| OpResult::OptimStep { metrics })
+    })
 }
 
 #[cfg(test)]

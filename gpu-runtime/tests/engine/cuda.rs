@@ -1,14 +1,14 @@
 //! The engine on a simulated GPU, in processes that find the simulated libraries.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cuda_sim_harness::Simulator;
 use trainyard_gpu_runtime::backend::cuda::Cuda;
 use trainyard_gpu_runtime::load::load;
 use trainyard_gpu_runtime::{CudaEngine, Dtype, EngineOptions};
 use trainyard_protocol::{
-    Datum, Engine, ForwardBackwardResult, ModelHead, OpError, Operation, Optimizer, RestoreRun, RunId, RunSpec,
-    SampleResult, SamplerSource, SaveRun, SaveSampler, SaveTarget,
+    Datum, Engine, ForwardBackwardResult, LoraSpec, ModelHead, OpError, Operation, Optimizer, RestoreRun, RunId,
+    RunSpec, SampleResult, SamplerSource, SaveRun, SaveSampler, SaveTarget,
 };
 
 use crate::support::*;
@@ -84,6 +84,22 @@ fn agree(d: &mut Driver<CudaEngine>, prompt: &[i64], result: &SampleResult) {
         assert!(errors.iter().all(|error| *error < 2e-2), "{errors:?}");
         assert!(errors.iter().sum::<f32>() / (errors.len() as f32) < 1e-3, "{errors:?}");
     }
+}
+
+/// The simulator reads it before its next allocation, launch or event.
+fn fault_file() -> PathBuf {
+    std::env::var_os("CUDASIM_FAULT_FILE").unwrap().into()
+}
+
+/// Has the simulated device fail from now on as it says.
+pub(crate) fn inject(fault: &str) {
+    let written = fault_file().with_extension("new");
+    std::fs::write(&written, fault).and_then(|()| std::fs::rename(written, fault_file())).unwrap();
+}
+
+/// Whether the device has read what was injected last.
+pub(crate) fn is_injected() -> bool {
+    !fault_file().exists()
 }
 
 fn restore(run: &str, dir: &Path) -> Operation {
@@ -199,11 +215,6 @@ fn memory_that_runs_out_anywhere_fails_one_request_alone() {
     let file = std::env::temp_dir().join(format!("trainyard-engine-faults-{}", std::process::id()));
     let setting = ("CUDASIM_FAULT_FILE", file.to_str().unwrap());
     simulated("memory_that_runs_out_anywhere_fails_one_request_alone", setting, || {
-        let inject = |fault: &str| {
-            let file = std::env::var_os("CUDASIM_FAULT_FILE").unwrap();
-            let written = Path::new(&file).with_extension("new");
-            std::fs::write(&written, fault).and_then(|()| std::fs::rename(written, file)).unwrap();
-        };
         let mut d = open("llama", Dtype::F32);
         // The driver is asked for every slice.
         d.engine.backend().gpu().arena().limit_unused(0).unwrap();
@@ -228,6 +239,61 @@ fn memory_that_runs_out_anywhere_fails_one_request_alone() {
             (failed, nth) = (failed + 1, nth + nth / 2 + 1);
         }
         assert!(failed >= 6, "{failed} failures");
+    });
+}
+
+#[test]
+fn memory_that_runs_out_anywhere_in_a_first_step_loses_one_run_alone() {
+    let file = std::env::temp_dir().join(format!("trainyard-step-faults-{}", std::process::id()));
+    let setting = ("CUDASIM_FAULT_FILE", file.to_str().unwrap());
+    simulated("memory_that_runs_out_anywhere_in_a_first_step_loses_one_run_alone", setting, || {
+        let mut d = open("llama", Dtype::F32);
+        d.engine.backend().gpu().arena().limit_unused(0).unwrap();
+        // Steps of two runs at once, one with a gradient and one without; what a forward pass returns after them, where there is one.
+        let mut steps = |fault: &str| {
+            for (seed, run) in (0..).zip(["x", "y"]) {
+                let adapter = LoraSpec { rank: 1, seed, train_unembed: true, train_mlp: false, train_attn: false };
+                d.create(run, Some(adapter));
+            }
+            d.forward_backward("x", vec![datum(&tokens(5, 512, 1))]);
+            inject(fault);
+            let steps = ["x", "y"].map(|run| d.start(optim(run, 1e-2)));
+            let steps = steps.map(|id| d.take(&id));
+            assert!(is_injected());
+            inject("allocation 0");
+            let after = ["x", "y"].map(|run| {
+                let forward = d.run(loss_op(run, vec![datum(&tokens(4, 512, 2))], true));
+                d.engine.unload_run(&RunId::new(run));
+                forward
+            });
+            (steps, after)
+        };
+        let (expected, logprobs) = steps("allocation 0");
+        assert!(expected.iter().all(Result::is_ok));
+        let mut lost = [0; 2];
+        let mut nth = 1;
+        loop {
+            // The second attempt, after free memory was released, fails as well.
+            let (found, after) = steps(&format!("allocation {nth} 2"));
+            let failed: Vec<usize> = (0..2).filter(|run| found[*run].is_err()).collect();
+            assert!(failed.len() < 2, "allocation {nth}: {found:?}");
+            for run in 0..2 {
+                if failed.contains(&run) {
+                    let [step, pass] = [&found[run], &after[run]].map(|result| result.as_ref().unwrap_err());
+                    assert!(step.message.starts_with("out of device memory: "), "{nth}: {step}");
+                    assert!(pass.message.ends_with("is not loaded"), "{nth}: {pass}");
+                    lost[run] += 1;
+                } else {
+                    assert_eq!((&found[run], &after[run]), (&expected[run], &logprobs[run]), "allocation {nth}");
+                }
+            }
+            if failed.is_empty() && nth > 20 {
+                break;
+            }
+            nth += 1;
+        }
+        // Two arrays: moments of both runs, and the gradient of the one without.
+        assert_eq!(lost, [4, 6]);
     });
 }
 

@@ -21,7 +21,7 @@ use crate::backend::{
     EmbeddingGradient, GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, Norm, Rotation,
     RowScores, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
 };
-use crate::fault::{Fault, guarded};
+use crate::fault::{Fault, guarded, if_memory_suffices};
 use half::bf16;
 
 fn of<'a>(norm: Norm<'a, Cuda>) -> DeviceNorm<'a> {
@@ -150,10 +150,18 @@ impl Backend for Cuda {
         self.done(a.squared_norms(&self.device, b))
     }
 
-    fn adamw(&self, steps: Vec<AdamWStep<'_, Self>>) -> Vec<Result<(), Fault>> {
-        let count = steps.len();
-        let stepped = guarded("optimizer step", || self.done(step(&self.device, steps)));
-        vec![stepped; count]
+    fn adamw(&self, mut steps: Vec<AdamWStep<'_, Self>>) -> Vec<Result<(), Fault>> {
+        const WHAT: &str = "optimizer step";
+        let all = guarded(WHAT, || if_memory_suffices(|| self.done(step(&self.device, &mut steps))));
+        match all {
+            Ok(Some(())) => vec![Ok(()); steps.len()],
+            // Nothing was changed. One after the other they need less, and one that fails then fails alone.
+            Ok(None) => {
+                let alone = |step_of: &mut [_]| guarded(WHAT, || self.done(step(&self.device, step_of)));
+                steps.chunks_mut(1).map(alone).collect()
+            }
+            Err(fault) => vec![Err(fault); steps.len()],
+        }
     }
 
     fn alloc(&self, rows: usize, width: usize) -> DeviceRows {

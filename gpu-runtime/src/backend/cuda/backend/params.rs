@@ -101,14 +101,14 @@ impl CudaParams {
 }
 
 /// All steps in one launch: an error concerns all of them, and where it is too little memory, nothing was changed.
-pub(super) fn step(device: &CudaDevice, steps: Vec<AdamWStep<'_, Cuda>>) -> Result {
-    adamw(device, steps.into_iter().map(DeviceStep::from).collect())
+pub(super) fn step(device: &CudaDevice, steps: &mut [AdamWStep<'_, Cuda>]) -> Result {
+    adamw(device, steps.iter_mut().map(DeviceStep::from).collect())
 }
 
-impl<'a> From<AdamWStep<'a, Cuda>> for DeviceStep<'a> {
-    fn from(of: AdamWStep<'a, Cuda>) -> Self {
+impl<'a> From<&'a mut AdamWStep<'_, Cuda>> for DeviceStep<'a> {
+    fn from(of: &'a mut AdamWStep<'_, Cuda>) -> Self {
         let AdamWStep { params, grads, moments: [first, second], hyper, step, grad_scale } = of;
         let moments = [&mut first.0[..], &mut second.0[..]];
-        Self { params: &mut params.0, grads: &grads.0, moments, hyper, step, grad_scale }
+        Self { params: &mut params.0, grads: &grads.0, moments, hyper, step: *step, grad_scale: *grad_scale }
     }
 }

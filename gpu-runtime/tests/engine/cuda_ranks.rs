@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 use trainyard_gpu_runtime::backend::cuda::Cuda;
 use trainyard_gpu_runtime::load::load;
 use trainyard_gpu_runtime::{Dtype, EngineOptions, ParallelEngine};
-use trainyard_protocol::{Datum, Engine, ForwardBackwardResult, Operation, SampledSequence, SamplerSource};
+use trainyard_protocol::{
+    Datum, Engine, ForwardBackwardResult, Operation, RunId, SampledSequence, SamplerSource, SaveRun, SaveState,
+    SaveTarget,
+};
 
 use crate::cuda::simulated_with;
 use crate::support::*;
@@ -84,6 +87,31 @@ fn replicas_compute_what_one_computes() {
 #[test]
 fn expert_parallel_ranks_compute_what_one_computes() {
     with_devices("expert_parallel_ranks_compute_what_one_computes", "2", || as_one("qwen3_moe", &["ep=2"], false));
+}
+
+#[test]
+fn saves_of_ranks_take_no_memory_of_a_device() {
+    with_devices("saves_of_ranks_take_no_memory_of_a_device", "2", || {
+        for (layout, full) in [("tp=2", false), ("dp=2", false), ("dp=2,zero=3", true)] {
+            let mut d = open("llama", layout);
+            d.create("x", (!full).then(|| lora(4, 1)));
+            d.forward_backward("x", examples(1));
+            d.step("x", 1e-2);
+            d.forward_backward("x", examples(2));
+            let folder = tempfile::tempdir().unwrap();
+            let target = |name: &str| SaveTarget { dir: folder.path().join(name), overwrite: false };
+            let run = || RunId::new("x");
+            let (run, state) =
+                (SaveRun { run: run(), target: target("run") }, SaveState { run: run(), target: target("state") });
+            let used = |d: &Driver<ParallelEngine<Cuda>>| d.engine.backend().gpu().arena().bytes();
+            d.engine.backend().gpu().arena().reset_peak();
+            let before = used(&d);
+            for save in [Operation::SaveRun(run), Operation::SaveState(state)] {
+                d.run(save).unwrap();
+            }
+            assert_eq!((used(&d).peak, used(&d).used), (before.used, before.used), "{layout}");
+        }
+    });
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use trainyard_gpu_runtime::backend::cuda::Cuda;
 use trainyard_gpu_runtime::load::load;
@@ -10,7 +11,7 @@ use trainyard_protocol::{
     Engine, LoraSpec, OpResult, Operation, RunId, SaveExternal, SaveRun, SaveSnapshot, SaveState, SaveTarget,
 };
 
-use crate::cuda::simulated_with;
+use crate::cuda::{inject, is_injected, simulated_with};
 use crate::support::*;
 
 /// Work runs when the host waits, in a random order of streams.
@@ -70,18 +71,23 @@ fn saves_beside_training_write_what_saves_at_rest_write() {
                 d.run(save).unwrap();
             }
             assert_eq!(d.engine.backend().gpu().waits(), waits, "a save waited for the device's work");
-            for save in saves(&beside) {
+            let mut overlapped = 0;
+            for (save, name) in saves(&beside).into_iter().zip(["run", "state", "weights", "snap"]) {
                 // The state of each save is that before the steps that follow it.
                 let mut d = open("llama_tied");
                 trained(&mut d, [Some(lora(4, 1)), None][case].clone());
                 let id = d.start(save);
                 d.tick();
-                let training =
-                    [optim("x", 1e-2), loss_op("x", vec![datum(&tokens(9, 512, 3))], false), optim("x", 1e-2)];
+                let step = d.start(optim("x", 1e-2));
+                d.tick();
+                // Where the folder is not in place yet, the step was queued while the save read what it shares with the run.
+                overlapped += usize::from(!beside.join(name).exists());
+                let training = [loss_op("x", vec![datum(&tokens(9, 512, 3))], false), optim("x", 1e-2)];
                 let others: Vec<_> = training.into_iter().map(|operation| d.start(operation)).collect();
                 assert!(matches!(d.take(&id), Ok(OpResult::Saved(Some(_)))));
-                others.iter().for_each(|id| drop(d.take(id).unwrap()));
+                others.iter().chain([&step]).for_each(|id| drop(d.take(id).unwrap()));
             }
+            assert!(overlapped > 0, "case {case}: every save was done before a step began");
             let [rest, beside] = [files(&rest), files(&beside)];
             assert!(rest.len() >= 12, "{:?}", rest.keys());
             assert!(rest == beside, "case {case}: files differ");
@@ -96,13 +102,15 @@ fn a_save_without_page_locked_memory_writes_the_same() {
     simulated_with("cuda_saves::a_save_without_page_locked_memory_writes_the_same", &[setting], None, || {
         let folder = tempfile::tempdir().unwrap();
         let written = ["pinned 0", "pinned 1 1000"].map(|fault| {
-            std::fs::write(std::env::var_os("CUDASIM_FAULT_FILE").unwrap(), fault).unwrap();
             let dir = folder.path().join(fault);
             let mut d = open("llama");
             trained(&mut d, Some(lora(4, 1)));
+            // The buffers of saves are allocated by the first one.
+            inject(fault);
             for save in saves(&dir) {
                 d.run(save).unwrap();
             }
+            assert!(is_injected());
             files(&dir)
         });
         assert!(written[0] == written[1]);
@@ -120,11 +128,13 @@ fn a_save_that_the_device_fails_is_an_error_and_leaves_nothing() {
         let [save, ..] = saves(folder.path());
         let id = d.start(save);
         // The first event is the fence, which is recorded with the save.
-        std::fs::write(std::env::var_os("CUDASIM_FAULT_FILE").unwrap(), "event 3").unwrap();
-        let mut completed = Vec::new();
+        inject("event 3");
+        let (mut completed, began) = (Vec::new(), Instant::now());
         while d.engine.failure().is_none() {
+            assert!(began.elapsed() < Duration::from_secs(60), "the device goes on");
             completed.extend(d.engine.step());
         }
+        assert!(is_injected());
         let failure = d.engine.failure().unwrap();
         assert!(failure.message.contains("cuEventRecord failed"), "{failure}");
         // Either its error was there before the device's, or the process ends without a word about it: it is never acknowledged.

@@ -1,5 +1,7 @@
 //! A device: its memory, and the streams whose work it runs.
 
+mod events;
+
 use std::collections::BTreeMap;
 
 use cuda_sim_ptx::{Counters, Launch as KernelLaunch, Memory, Op, Random, Stop, launch};
@@ -92,37 +94,8 @@ impl Device {
         Ok(())
     }
 
-    pub(crate) fn create_event(&mut self) -> usize {
-        let number = self.number();
-        self.events.insert(number, Event::default());
-        number
-    }
-
-    /// As on a GPU, what was submitted before still records it and waits for it.
-    pub(crate) fn destroy_event(&mut self, event: usize) -> Result {
-        let entry = self.event(event)?;
-        entry.destroyed = true;
-        if entry.queued == 0 {
-            self.events.remove(&event);
-        }
-        Ok(())
-    }
-
-    /// A record or a wait that names the event has left its queue.
-    fn event_used(&mut self, event: usize) {
-        let Some(entry) = self.events.get_mut(&event) else { return };
-        entry.queued -= 1;
-        if entry.destroyed && entry.queued == 0 {
-            self.events.remove(&event);
-        }
-    }
-
     pub(crate) fn stream(&mut self, stream: usize) -> Result<&mut Stream> {
         self.streams.get_mut(&stream).ok_or(INVALID_HANDLE)
-    }
-
-    pub(crate) fn event(&mut self, event: usize) -> Result<&mut Event> {
-        self.events.get_mut(&event).filter(|event| !event.destroyed).ok_or(INVALID_HANDLE)
     }
 
     /// The address of new memory; it is there for the stream at once, for others after an event.
@@ -150,36 +123,6 @@ impl Device {
         }
         queue.queue.push_back(Submission { work, known });
         Ok(())
-    }
-
-    pub(crate) fn record_event(&mut self, event: usize, stream: usize) -> Result {
-        let capture = self.stream(stream)?.capture;
-        let entry = self.event(event)?;
-        entry.capture = capture;
-        if capture.is_none() {
-            entry.submitted += 1;
-            entry.queued += 1;
-            self.submit(stream, Work::Record { event })?;
-        }
-        Ok(())
-    }
-
-    /// A stream that waits for an event of a capture takes part in the capture.
-    pub(crate) fn wait_event(&mut self, stream: usize, event: usize) -> Result {
-        let entry = self.event(event)?;
-        let (capture, recording) = (entry.capture, entry.submitted);
-        if let Some(graph) = capture {
-            // An event of a capture that has ended orders nothing.
-            if self.captures.contains_key(&graph) {
-                self.stream(stream)?.capture = capture;
-            }
-            return Ok(());
-        }
-        if self.stream(stream)?.capture.is_some() {
-            return Ok(());
-        }
-        self.event(event)?.queued += 1;
-        self.submit(stream, Work::Wait { event, recording })
     }
 
     pub(crate) fn begin_capture(&mut self, stream: usize) -> Result {
@@ -238,13 +181,6 @@ impl Device {
             self.known.join(&stream.time.clone());
         }
         self.forget();
-    }
-
-    /// The host has seen an event.
-    pub(crate) fn host_saw(&mut self, event: usize) {
-        if let Some(time) = self.events.get(&event).and_then(|event| event.time(event.recorded)) {
-            self.known.join(&time);
-        }
     }
 
     /// The host has seen the end of everything.

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use cuda_sim_client::Client;
 
 use crate::exchange::Exchange;
-use crate::handles::number;
 use crate::hub::patience;
 use crate::message::{Call, Kind, receive_answer};
+use crate::numbers::number;
 
 #[derive(Debug)]
 pub(crate) struct Comm {

@@ -11,10 +11,10 @@ use crate::comm::{Collective, Comm, Message};
 use crate::group;
 use crate::handles::{
     INVALID_ARGUMENT, REMOTE_ERROR, Result, SYSTEM_ERROR, Status, UNHANDLED_CUDA_ERROR, abort, add, comm, destroy,
-    number,
 };
 use crate::hub;
 use crate::message::{Call, Kind};
+use crate::numbers::number;
 use crate::progress_thread;
 use crate::reduce::size;
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cuda_sim_client::Client;
 
 use crate::comm::Comm;
 use crate::hub::wait_for_answers;
+use crate::numbers::number;
 
 /// A `ncclResult_t` other than success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,6 @@ pub(crate) type Result<T = ()> = std::result::Result<T, Status>;
 
 /// Communicators by their handles.
 static COMMS: Mutex<BTreeMap<usize, Arc<Comm>>> = Mutex::new(BTreeMap::new());
-static NEXT: AtomicUsize = AtomicUsize::new(1);
 
 /// The communicator of a handle.
 pub(crate) fn comm(handle: usize) -> Result<Arc<Comm>> {
@@ -53,11 +52,6 @@ fn remove(handle: usize) -> Result<Arc<Comm>> {
 fn leave(comm: &Comm) {
     comm.leave();
     wait_for_answers();
-}
-
-/// A number that nothing else of the process has.
-pub(crate) fn number() -> usize {
-    NEXT.fetch_add(1, Ordering::SeqCst)
 }
 
 /// The handle of a new communicator.

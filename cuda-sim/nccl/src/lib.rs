@@ -15,5 +15,6 @@ mod group;
 mod handles;
 mod hub;
 mod message;
+mod numbers;
 mod progress_thread;
 mod reduce;

@@ -86,6 +86,15 @@ impl<E: Engine> Driver<E> {
         self.done.contains_key(id)
     }
 
+    /// Executes an operation; what is in progress may go on after it, such as saves.
+    pub(crate) fn run_beside(&mut self, operation: Operation) -> Result<OpResult, OpError> {
+        let id = self.start(operation);
+        while !self.is_done(&id) {
+            self.tick();
+        }
+        self.done.remove(&id).expect("completed")
+    }
+
     pub(crate) fn tick(&mut self) {
         let done = self.engine.step();
         assert_eq!(self.engine.failure(), None);

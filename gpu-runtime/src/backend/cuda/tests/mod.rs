@@ -32,5 +32,6 @@ mod sinks;
 mod squares;
 mod support;
 mod tensor_attention;
+mod transfer_faults;
 mod transfers;
 mod vocabulary;

@@ -1,15 +1,26 @@
 //! Points in the order of a backend's work, for reads by other threads.
 
+use std::borrow::Cow;
 use std::io;
+
+use super::Params;
 
 /// A backend whose work has an order in which other threads can read what is there.
 pub trait Fences {
     /// A point in that order.
     type Fence: Send + Sync + 'static;
+    /// Masters, moments or gradients.
+    type Params: Params;
 
     /// After all work that was asked for so far. Another thread that reads after it sees the results of that work; it neither waits for
     /// what is asked for later nor holds it up. Nothing that it reads may be written meanwhile: who shares data copies it before.
     fn fence(&self) -> Self::Fence;
+
+    /// Passes on an array's elements as they were at a fence, from the first to the last, until that fails.
+    fn read_params(&self, of: (&Self::Params, usize), fence: &Self::Fence, to: &mut ChunkSink<'_>) -> io::Result<()>;
+
+    /// The elements of an array as they were at a fence: borrowed where the host has them.
+    fn param_to_host<'a>(&self, of: (&'a Self::Params, usize), fence: &Self::Fence) -> Cow<'a, [f32]>;
 }
 
 /// What gets an array's elements, chunk after chunk, until it fails.

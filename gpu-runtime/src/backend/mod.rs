@@ -41,7 +41,6 @@ pub use passes::Passes;
 pub use storage::{Params, Rows};
 pub use types::*;
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::fault::Fault;
@@ -61,8 +60,6 @@ pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
     type Table: Send + Sync;
     /// Cosines and sines by position.
     type Rope: Send + Sync;
-    /// Masters, moments or gradients.
-    type Params: Params;
     /// Gradients of embedding rows by token, apart from their parameter.
     type EmbeddingSums: Default + Send;
     /// For each segment of a [`LinearCall`], in order: `scale · (x Aᵀ)`, or the gradient with respect to `x Aᵀ`.
@@ -132,17 +129,6 @@ pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
     // Parameters, moments and gradients.
     /// Zeros, one array for each length.
     fn zero_params(&self, lens: &[usize]) -> Self::Params;
-
-    /// Passes on an array's elements as they were at a fence, from the first to the last, until that fails.
-    fn read_params(
-        &self,
-        of: (&Self::Params, usize),
-        fence: &Self::Fence,
-        to: &mut ChunkSink<'_>,
-    ) -> std::io::Result<()>;
-
-    /// The elements of an array as they were at a fence: borrowed where the host has them.
-    fn param_to_host<'a>(&self, of: (&'a Self::Params, usize), fence: &Self::Fence) -> Cow<'a, [f32]>;
 
     /// Arrays with the given elements.
     fn upload_params(&self, values: Vec<Vec<f32>>) -> Self::Params;

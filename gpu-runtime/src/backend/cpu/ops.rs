@@ -1,6 +1,5 @@
 //! The ops of [`Backend`], each delegated to the file that computes it.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use super::attention::{AttentionGradient, attention, attention_backward};
@@ -14,9 +13,9 @@ use super::rows::HostRows;
 use super::{Cpu, elementwise, embedding, head, kv, linear, matrix, norm, optimizer, rope, sampling};
 use crate::backend::host::HostParams;
 use crate::backend::{
-    Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, ChunkSink, DeviceInfo, Dtype,
-    EmbeddingGradient, GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, Norm, Rotation,
-    RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
+    Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, DeviceInfo, Dtype, EmbeddingGradient,
+    GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, Norm, Rotation, RowScores, Rows,
+    SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
 };
 use crate::fault::Fault;
 
@@ -27,7 +26,6 @@ impl Backend for Cpu {
     type Vector = Vec<f32>;
     type Table = EmbeddingTable;
     type Rope = rope::Rope;
-    type Params = HostParams;
     type EmbeddingSums = embedding::EmbeddingSums;
     type LowRank = LowRankRows;
     type OutputGradient<'a> = OutputGradient<'a>;
@@ -97,19 +95,6 @@ impl Backend for Cpu {
 
     fn zero_params(&self, lens: &[usize]) -> HostParams {
         optimizer::zeros(self, lens)
-    }
-
-    fn read_params(
-        &self,
-        (params, index): (&HostParams, usize),
-        (): &(),
-        to: &mut ChunkSink<'_>,
-    ) -> std::io::Result<()> {
-        to(&params[index])
-    }
-
-    fn param_to_host<'a>(&self, (params, index): (&'a HostParams, usize), (): &()) -> Cow<'a, [f32]> {
-        Cow::Borrowed(&params[index])
     }
 
     fn upload_params(&self, values: Vec<Vec<f32>>) -> HostParams {

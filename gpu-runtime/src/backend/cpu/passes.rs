@@ -1,13 +1,30 @@
 //! Passes on a processor: its pools of buffers.
 
+use std::borrow::Cow;
+
 use super::Cpu;
-use crate::backend::{BufferBytes, Fences, MicrobatchRows, Passes};
+use crate::backend::host::HostParams;
+use crate::backend::{BufferBytes, ChunkSink, Fences, MicrobatchRows, Passes};
 
 /// Its work is done when an op returns.
 impl Fences for Cpu {
     type Fence = ();
+    type Params = HostParams;
 
     fn fence(&self) {}
+
+    fn read_params(
+        &self,
+        (params, index): (&HostParams, usize),
+        (): &(),
+        to: &mut ChunkSink<'_>,
+    ) -> std::io::Result<()> {
+        to(&params[index])
+    }
+
+    fn param_to_host<'a>(&self, (params, index): (&'a HostParams, usize), (): &()) -> Cow<'a, [f32]> {
+        Cow::Borrowed(&params[index])
+    }
 }
 
 impl Passes for Cpu {

@@ -40,8 +40,22 @@ fn stacked(parts: &[Source<'_, Reference>]) -> Vec<f32> {
 
 impl Fences for Reference {
     type Fence = ();
+    type Params = HostParams;
 
     fn fence(&self) {}
+
+    fn read_params(
+        &self,
+        (params, index): (&HostParams, usize),
+        (): &(),
+        to: &mut ChunkSink<'_>,
+    ) -> std::io::Result<()> {
+        to(&params[index])
+    }
+
+    fn param_to_host<'a>(&self, (params, index): (&'a HostParams, usize), (): &()) -> Cow<'a, [f32]> {
+        Cow::Borrowed(&params[index])
+    }
 }
 
 impl Passes for Reference {
@@ -65,7 +79,6 @@ impl Backend for Reference {
     type Vector = Vec<f32>;
     type Table = Matrix;
     type Rope = Rope;
-    type Params = HostParams;
     type EmbeddingSums = EmbeddingSums;
     type LowRank = Vec<Matrix>;
     type OutputGradient<'a> = Held<'a, Matrix>;
@@ -134,19 +147,6 @@ impl Backend for Reference {
 
     fn zero_params(&self, lens: &[usize]) -> HostParams {
         HostParams(lens.iter().map(|len| vec![0.0; *len]).collect())
-    }
-
-    fn read_params(
-        &self,
-        (params, index): (&HostParams, usize),
-        (): &(),
-        to: &mut ChunkSink<'_>,
-    ) -> std::io::Result<()> {
-        to(&params[index])
-    }
-
-    fn param_to_host<'a>(&self, (params, index): (&'a HostParams, usize), (): &()) -> Cow<'a, [f32]> {
-        Cow::Borrowed(&params[index])
     }
 
     fn upload_params(&self, values: Vec<Vec<f32>>) -> HostParams {

@@ -1,7 +1,5 @@
 //! The ops of [`Backend`], each delegated to the file that computes it.
 
-use std::borrow::Cow;
-use std::io;
 use std::ops::Range;
 
 use super::super::{
@@ -17,9 +15,9 @@ use super::params::step;
 use super::weights::{Matrix, vector};
 use super::{Cuda, CudaParams};
 use crate::backend::{
-    Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, ChunkSink, DeviceInfo, Dtype,
-    EmbeddingGradient, GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, Norm, Rotation,
-    RowScores, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
+    Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, DeviceInfo, Dtype, EmbeddingGradient,
+    GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, Norm, Rotation, RowScores,
+    SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
 };
 use crate::fault::{Fault, guarded, if_memory_suffices};
 use half::bf16;
@@ -35,7 +33,6 @@ impl Backend for Cuda {
     type Vector = Slice<f32>;
     type Table = Elements;
     type Rope = DeviceRows;
-    type Params = CudaParams;
     type EmbeddingSums = EmbeddingSums;
     type LowRank = LowRank;
     type OutputGradient<'a> = OutputGradient<'a>;
@@ -119,19 +116,6 @@ impl Backend for Cuda {
 
     fn zero_params(&self, lens: &[usize]) -> CudaParams {
         self.done(CudaParams::zeros(&self.device, lens))
-    }
-
-    fn read_params(
-        &self,
-        (params, index): (&CudaParams, usize),
-        fence: &Fence,
-        to: &mut ChunkSink<'_>,
-    ) -> io::Result<()> {
-        self.done(params.0[index].read(fence, to))
-    }
-
-    fn param_to_host<'a>(&self, (params, index): (&'a CudaParams, usize), fence: &Fence) -> Cow<'a, [f32]> {
-        Cow::Owned(self.done(params.0[index].to_host_after(fence)))
     }
 
     fn upload_params(&self, values: Vec<Vec<f32>>) -> CudaParams {

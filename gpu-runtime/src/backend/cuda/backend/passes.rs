@@ -1,8 +1,11 @@
 //! Passes on a GPU: the arena, the graphs of those that repeat, and fences between them.
 
+use std::borrow::Cow;
+use std::io;
+
 use super::super::Fence;
-use super::Cuda;
-use crate::backend::{BufferBytes, Fences, MicrobatchRows, Passes};
+use super::{Cuda, CudaParams};
+use crate::backend::{BufferBytes, ChunkSink, Fences, MicrobatchRows, Passes};
 use crate::collective::exchange_bytes;
 use crate::parallel::Parallel;
 
@@ -50,9 +53,23 @@ impl Passes for Cuda {
 
 impl Fences for Cuda {
     type Fence = Fence;
+    type Params = CudaParams;
 
     fn fence(&self) -> Fence {
         self.done(self.device.fence())
+    }
+
+    fn read_params(
+        &self,
+        (params, index): (&CudaParams, usize),
+        fence: &Fence,
+        to: &mut ChunkSink<'_>,
+    ) -> io::Result<()> {
+        self.done(params.0[index].read(fence, to))
+    }
+
+    fn param_to_host<'a>(&self, (params, index): (&'a CudaParams, usize), fence: &Fence) -> Cow<'a, [f32]> {
+        Cow::Owned(self.done(params.0[index].to_host_after(fence)))
     }
 }
 

@@ -7,7 +7,7 @@ use super::simulated::{with_settings, without_symbol};
 use super::support::values;
 use crate::backend::cuda::peers::LIMIT;
 use crate::backend::cuda::{Cuda, CudaDevice, CudaError, DeviceRanks, Nccl, Slice};
-use crate::backend::{Backend, Dtype, FamilyOps, Params};
+use crate::backend::{Backend, Dtype, FamilyOps, Fences, Params};
 use crate::collective::{DEVICE_PIECE, Extent, Ranks, exchange_bytes, local_ranks, pieces, slice_of};
 
 /// Calls `body` in as many threads, each with its device and its rank.
@@ -214,7 +214,7 @@ fn fragments_of_arrays_make_them_whole() {
     });
 }
 
-fn host(params: &<Cuda as Backend>::Params) -> Vec<Vec<f32>> {
+fn host(params: &<Cuda as Fences>::Params) -> Vec<Vec<f32>> {
     (0..params.len()).map(|index| params.host(index).into_owned()).collect()
 }
 

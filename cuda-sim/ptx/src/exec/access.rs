@@ -92,7 +92,7 @@ impl Machine<'_> {
                     acquired: *acquired,
                     publications: &self.publications,
                 };
-                match shared.touch(start, length, access.stored, access.write, &by) {
+                match shared.touch(start, length, access.stored, access.write, by) {
                     Ok(()) => Ok(Target::Shared(start)),
                     Err(SharedRefusal::Uninitialised(byte)) => {
                         let what = format!(
@@ -144,7 +144,7 @@ impl Machine<'_> {
         let thread = warp.index * LANES + access.lane;
         let Access { address, length, write, .. } = *access;
         let verb = if write { "store" } else { "load" };
-        let Ok((index, start)) = self.memory.range_of_access(address, length) else {
+        let Some((index, start)) = self.memory.find(address, length) else {
             let place = self.memory.describe(address);
             let what = format!("{verb} of {length} bytes at {address:#x} out of bounds: {place},");
             return Err(self.stop(StopKind::OutOfBounds, &what, block, thread, instruction));
@@ -190,9 +190,7 @@ impl Machine<'_> {
             Target::Local(start) => &warp.local[start..start + length],
             Target::Param(start) => &self.launch.params[start..start + length],
         };
-        let mut value = [0; 8];
-        value[..length].copy_from_slice(bytes);
-        u64::from_le_bytes(value)
+        number(bytes)
     }
 
     /// Stores bytes in a checked range.
@@ -205,6 +203,30 @@ impl Machine<'_> {
             Target::Local(start) => warp.local[start..start + bytes.len()].copy_from_slice(bytes),
             Target::Param(_) => {}
         }
+    }
+}
+
+/// Up to eight bytes as a number.
+#[inline]
+pub(crate) fn number(bytes: &[u8]) -> u64 {
+    match *bytes {
+        [a] => u64::from(a),
+        [a, b] => u64::from(u16::from_le_bytes([a, b])),
+        [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
+        [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+        _ => bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)),
+    }
+}
+
+/// As many of a number's low bytes as there is room for, up to eight.
+#[inline]
+pub(crate) fn put_number(bytes: &mut [u8], value: u64) {
+    match bytes.len() {
+        1 => bytes.copy_from_slice(&(value as u8).to_le_bytes()),
+        2 => bytes.copy_from_slice(&(value as u16).to_le_bytes()),
+        4 => bytes.copy_from_slice(&(value as u32).to_le_bytes()),
+        8 => bytes.copy_from_slice(&value.to_le_bytes()),
+        _ => bytes.iter_mut().zip(value.to_le_bytes()).for_each(|(to, byte)| *to = byte),
     }
 }
 

@@ -6,6 +6,8 @@ use crate::instruction::Reg;
 #[derive(Debug, Default)]
 pub(crate) struct Barriers {
     slots: [Slot; 16],
+    /// Whether somebody arrived since [`Self::complete`] was asked.
+    arrived: bool,
 }
 
 #[derive(Debug, Default)]
@@ -40,6 +42,7 @@ pub(crate) struct Arrival<'a> {
 
 impl Barriers {
     pub(crate) fn arrive(&mut self, arrival: &Arrival<'_>) {
+        self.arrived = true;
         let slot = &mut self.slots[arrival.id];
         if slot.arrived == 0 {
             slot.seen = vec![0; arrival.warp.seen.len()];
@@ -63,7 +66,11 @@ impl Barriers {
     }
 
     /// A barrier at which everybody arrived.
-    pub(crate) fn complete(&self) -> Option<usize> {
+    #[inline]
+    pub(crate) fn complete(&mut self) -> Option<usize> {
+        if !std::mem::take(&mut self.arrived) {
+            return None;
+        }
         self.slots.iter().position(|slot| slot.arrived > 0 && slot.arrived >= slot.expected)
     }
 

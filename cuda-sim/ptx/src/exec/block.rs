@@ -69,14 +69,16 @@ impl Block {
 
     /// Runs one warp, chosen at random, for a while.
     pub(crate) fn advance(&mut self, machine: &mut Machine<'_>) -> Result<Progress, Stop> {
-        let ready: Vec<usize> = (0..self.warps.len()).filter(|index| self.warps[*index].ready().is_some()).collect();
-        if ready.is_empty() {
+        let is_ready = |warp: &&Warp| warp.ready().is_some();
+        let ready = self.warps.iter().filter(is_ready).count();
+        if ready == 0 {
             if self.warps.iter().all(|warp| warp.alive == 0) {
                 return Ok(Progress::Finished);
             }
             return Err(self.stuck(machine));
         }
-        let chosen = ready[machine.random.below(ready.len())];
+        let nth = machine.random.below(ready);
+        let chosen = self.warps.iter().filter(is_ready).nth(nth).map_or(0, |warp| warp.index);
         let burst = 1 + machine.random.below(BURST);
         for _ in 0..burst {
             let warp = &mut self.warps[chosen];

@@ -66,15 +66,27 @@ fn conflicts(addresses: &Row, active: u32, length: u64) -> u64 {
     };
     let mut extra = 0;
     for part in (0..LANES).step_by(lanes_at_once) {
-        let mut words: Vec<u64> = Vec::with_capacity(32);
-        for lane in lanes(active).filter(|lane| (part..part + lanes_at_once).contains(lane)) {
-            words.extend(addresses[lane] / 4..(addresses[lane] + length).div_ceil(4));
+        let mut words = [0; LANES * 2];
+        let mut found = 0;
+        let mut ascending = true;
+        for lane in lanes(active & ((u64::from(u32::MAX) >> (LANES - lanes_at_once) << part) as u32)) {
+            for word in addresses[lane] / 4..(addresses[lane] + length).div_ceil(4) {
+                if found == 0 || words[found - 1] != word {
+                    ascending &= found == 0 || words[found - 1] < word;
+                    words[found] = word;
+                    found += 1;
+                }
+            }
         }
-        words.sort_unstable();
-        words.dedup();
+        let words = &mut words[..found];
+        if !ascending {
+            words.sort_unstable();
+        }
         let mut banks = [0u64; BANKS as usize];
-        for word in words {
-            banks[(word % BANKS) as usize] += 1;
+        for (index, word) in words.iter().enumerate() {
+            if index == 0 || words[index - 1] != *word {
+                banks[(word % BANKS) as usize] += 1;
+            }
         }
         extra += banks.into_iter().max().unwrap_or(0).saturating_sub(1);
     }

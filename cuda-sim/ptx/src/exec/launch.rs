@@ -68,21 +68,19 @@ impl Machine<'_> {
         for index in (1..waiting.len()).rev() {
             waiting.swap(index, self.random.below(index + 1));
         }
-        let mut spare: Vec<SharedMemory> = Vec::new();
         let mut resident: Vec<Block> = Vec::new();
         while !waiting.is_empty() || !resident.is_empty() {
             while resident.len() < RESIDENT {
                 let Some(index) = waiting.pop() else { break };
-                let size = kernel.shared + self.launch.dynamic_shared;
-                let shared = spare.pop().unwrap_or_else(|| SharedMemory::new(size));
+                let mut shared = self.memory.spare_shared.pop().unwrap_or_else(SharedMemory::new);
+                shared.reuse(kernel.shared + self.launch.dynamic_shared);
                 resident.push(self.block(index, shared));
             }
             let chosen = self.random.below(resident.len());
             let block = &mut resident[chosen];
             if block.advance(self)? == Progress::Finished {
-                let mut shared = resident.swap_remove(chosen).into_shared();
-                shared.clear();
-                spare.push(shared);
+                let shared = resident.swap_remove(chosen).into_shared();
+                self.memory.spare_shared.push(shared);
             }
             if self.counters.instructions > self.launch.step_limit {
                 let message = format!("{}: {} instructions and no end", kernel.name(), self.counters.instructions);

@@ -79,10 +79,13 @@ impl Machine<'_> {
     ) -> Result<(), Stop> {
         let size = ty.size();
         let length = size * d.len();
-        if strong {
+        let left = if strong {
             self.acquire(block);
-        }
-        for lane in lanes(active) {
+            active
+        } else {
+            self.load_in_order(block, warp, active, (space, addresses), (ty, d))
+        };
+        for lane in lanes(left) {
             let access =
                 Access { space, address: addresses[lane], length, lane, write: false, atomic: strong, stored: None };
             let target = self.check(block, warp, &access, at)?;
@@ -109,7 +112,9 @@ impl Machine<'_> {
     ) -> Result<(), Stop> {
         let size = ty.size();
         let length = size * rows.len();
-        for lane in lanes(active) {
+        let left =
+            if strong { active } else { self.store_in_order(block, warp, active, (space, addresses), (size, rows)) };
+        for lane in lanes(left) {
             let mut bytes = [0; 32];
             for (index, row) in rows.iter().enumerate() {
                 bytes[index * size..][..size].copy_from_slice(&row[lane].to_le_bytes()[..size]);
@@ -192,7 +197,7 @@ fn window(space: Space) -> u64 {
     }
 }
 
-fn sign_extended(bits: u64, size: usize) -> u64 {
+pub(crate) fn sign_extended(bits: u64, size: usize) -> u64 {
     let unused = 64 - size as u32 * 8;
     ((bits << unused) as i64 >> unused) as u64
 }

@@ -7,6 +7,7 @@ pub(crate) mod block;
 pub(crate) mod collective;
 pub(crate) mod copies;
 pub(crate) mod count;
+pub(crate) mod in_order;
 pub(crate) mod launch;
 pub(crate) mod machine;
 pub(crate) mod memory_ops;

@@ -4,7 +4,7 @@ use crate::exec::barrier::{Arrival, Reduction};
 use crate::exec::block::BlockState;
 use crate::exec::machine::Machine;
 use crate::exec::warp::{State, Warp};
-use crate::instruction::{Combine, Instruction, Operand, Operation, VoteMode};
+use crate::instruction::{Combine, DISCARD, Instruction, Operand, Operation, VoteMode};
 use crate::row::{LANES, Row};
 use crate::stop::{Stop, StopKind};
 
@@ -90,17 +90,20 @@ impl Machine<'_> {
             Operation::SetPredicate { f, a, b, combine, d, complement } => {
                 let holds = f(&warp.source(*a, &place), &warp.source(*b, &place));
                 let other = combine.map(|(kind, operand)| (kind, warp.source(operand, &place)));
-                let combined = |bit: fn(u64) -> u64| -> Row {
-                    std::array::from_fn(|lane| match &other {
-                        None => bit(holds[lane]),
-                        Some((Combine::And, c)) => bit(holds[lane]) & c[lane] & 1,
-                        Some((Combine::Or, c)) => bit(holds[lane]) | c[lane] & 1,
-                        Some((Combine::Xor, c)) => bit(holds[lane]) ^ c[lane] & 1,
-                    })
+                let combined = |holds: &Row| -> Row {
+                    match &other {
+                        None => *holds,
+                        Some((Combine::And, c)) => std::array::from_fn(|lane| holds[lane] & c[lane] & 1),
+                        Some((Combine::Or, c)) => std::array::from_fn(|lane| holds[lane] | c[lane] & 1),
+                        Some((Combine::Xor, c)) => std::array::from_fn(|lane| holds[lane] ^ c[lane] & 1),
+                    }
                 };
-                let (row, inverse) = (combined(|bit| bit), combined(|bit| bit ^ 1));
+                let row = combined(&holds);
+                let inverse = (*complement != DISCARD).then(|| combined(&holds.map(|bit| bit ^ 1)));
                 warp.put(*d, &row, active);
-                warp.put(*complement, &inverse, active);
+                if let Some(inverse) = inverse {
+                    warp.put(*complement, &inverse, active);
+                }
             }
             Operation::Pack { d, sources, bits } => {
                 let mut row = [0; LANES];
@@ -179,12 +182,13 @@ fn low_bits(bits: u32) -> u64 {
 
 /// Bit `4a + 2b + c` of the table for each bit position.
 fn logic(rows: [&Row; 3], table: u8) -> Row {
-    std::array::from_fn(|lane| {
-        let [a, b, c] = rows.map(|row| row[lane]);
-        let terms = (0..8).filter(|index| table >> index & 1 == 1).map(|index: u32| {
-            let pick = |value: u64, bit: u32| if index >> bit & 1 == 1 { value } else { !value };
-            pick(a, 2) & pick(b, 1) & pick(c, 0)
-        });
-        terms.fold(0, |all, term| all | term)
-    })
+    let mut out = [0; LANES];
+    for index in (0..8).filter(|index| table >> index & 1 == 1) {
+        // All ones where the bit has to be clear: an exclusive or makes it set.
+        let [a, b, c] = [2, 1, 0].map(|bit| if index >> bit & 1 == 1 { 0 } else { u64::MAX });
+        for (lane, out) in out.iter_mut().enumerate() {
+            *out |= (rows[0][lane] ^ a) & (rows[1][lane] ^ b) & (rows[2][lane] ^ c);
+        }
+    }
+    out
 }

@@ -32,7 +32,7 @@ pub(crate) struct Group {
 #[derive(Debug)]
 pub(crate) struct Warp {
     pub(crate) index: usize,
-    registers: Vec<Row>,
+    pub(crate) registers: Registers,
     pub(crate) groups: Vec<Group>,
     /// Lanes that have not exited.
     pub(crate) alive: u32,
@@ -44,6 +44,35 @@ pub(crate) struct Warp {
     pub(crate) local_written: Initialised,
 }
 
+/// A warp's registers.
+#[derive(Debug)]
+pub(crate) struct Registers(Vec<Row>);
+
+impl Registers {
+    /// Writes the lanes of a mask.
+    #[inline]
+    pub(crate) fn put(&mut self, register: Reg, row: &Row, mask: u32) {
+        if register == DISCARD {
+            return;
+        }
+        let target = &mut self.0[register as usize];
+        if mask == u32::MAX {
+            *target = *row;
+        } else {
+            for lane in super::lanes(mask) {
+                target[lane] = row[lane];
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn put_lane(&mut self, register: Reg, lane: usize, value: u64) {
+        if register != DISCARD {
+            self.0[register as usize][lane] = value;
+        }
+    }
+}
+
 impl Warp {
     /// Warp `index` of a block of `threads` threads, before its first instruction.
     pub(crate) fn new(index: usize, threads: usize, registers: usize, local: usize) -> Self {
@@ -51,7 +80,7 @@ impl Warp {
         let alive = if count == LANES { u32::MAX } else { (1 << count) - 1 };
         Self {
             index,
-            registers: vec![[0; LANES]; registers],
+            registers: Registers(vec![[0; LANES]; registers]),
             groups: vec![Group { pc: 0, lanes: alive, state: State::Ready }],
             alive,
             seen: vec![0; threads.div_ceil(LANES)],
@@ -62,34 +91,29 @@ impl Warp {
     }
 
     /// The ready group with the lowest program counter.
+    #[inline]
     pub(crate) fn ready(&self) -> Option<usize> {
+        if let [group] = &self.groups[..] {
+            return (group.state == State::Ready).then_some(0);
+        }
         let ready = self.groups.iter().enumerate().filter(|(_, group)| group.state == State::Ready);
         ready.min_by_key(|(_, group)| group.pc).map(|(index, _)| index)
     }
 
+    #[inline]
     pub(crate) fn register(&self, register: Reg) -> &Row {
-        &self.registers[register as usize]
+        &self.registers.0[register as usize]
     }
 
     /// Writes the lanes of a mask.
+    #[inline]
     pub(crate) fn put(&mut self, register: Reg, row: &Row, mask: u32) {
-        if register == DISCARD {
-            return;
-        }
-        let target = &mut self.registers[register as usize];
-        if mask == u32::MAX {
-            *target = *row;
-        } else {
-            for lane in super::lanes(mask) {
-                target[lane] = row[lane];
-            }
-        }
+        self.registers.put(register, row, mask);
     }
 
+    #[inline]
     pub(crate) fn put_lane(&mut self, register: Reg, lane: usize, value: u64) {
-        if register != DISCARD {
-            self.registers[register as usize][lane] = value;
-        }
+        self.registers.put_lane(register, lane, value);
     }
 
     /// Moves the lanes of group `index` that `taken` names to `target`, the others to the next instruction.

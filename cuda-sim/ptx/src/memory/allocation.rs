@@ -2,7 +2,7 @@
 
 use crate::memory::Op;
 use crate::memory::initialised::Initialised;
-use crate::memory::shadow::{Conflict, Toucher, Word};
+use crate::memory::shadow::{Conflict, Toucher, WarpTouch, Word};
 
 /// Bytes of a shadow word.
 const WORD: usize = 4;
@@ -90,15 +90,55 @@ impl Allocation {
         let same = stored.is_some_and(|bytes| {
             self.initialised.first_missing(start, length).is_none() && self.data[start..start + length] == *bytes
         });
-        for index in start / WORD..(start + length).div_ceil(WORD) {
-            let mask = mask(index * WORD, start, length);
-            let chunk = self.shadow[index / CHUNK].get_or_insert_with(|| vec![Word::default(); CHUNK].into());
-            chunk[index % CHUNK].touch(mask, write, same, by).map_err(Refusal::Race)?;
+        for (index, mask) in words(start, length) {
+            self.word(index).touch(mask, write, same, by).map_err(Refusal::Race)?;
         }
         if write {
             self.initialised.set(start, length);
         }
         Ok(())
+    }
+
+    /// The shadow of a word.
+    #[inline]
+    fn word(&mut self, index: usize) -> &mut Word {
+        let first = index - index % CHUNK;
+        let words = (self.data.len().div_ceil(WORD) - first).min(CHUNK);
+        let chunk = self.shadow[index / CHUNK].get_or_insert_with(|| vec![Word::default(); words].into());
+        &mut chunk[index % CHUNK]
+    }
+
+    /// Records a read of written bytes that is plainly ordered: of all lanes if `shared`, else of the one named. Whether it was.
+    #[inline]
+    pub(crate) fn read_in_order(
+        &mut self,
+        (start, length): (usize, usize),
+        (lane, shared): (usize, bool),
+        by: &WarpTouch<'_>,
+    ) -> bool {
+        if !by.in_order || !self.initialised.covers(start, length) {
+            return false;
+        }
+        words(start, length).all(|(index, mask)| self.word(index).read_in_order(by.access(lane, mask), shared, by))
+    }
+
+    /// Records a lane's write that is plainly ordered. Whether it was.
+    #[inline]
+    pub(crate) fn written_in_order(
+        &mut self,
+        (start, length): (usize, usize),
+        lane: usize,
+        by: &WarpTouch<'_>,
+    ) -> bool {
+        if !by.in_order || self.constant {
+            return false;
+        }
+        let ordered =
+            words(start, length).all(|(index, mask)| self.word(index).written_in_order(by.access(lane, mask), by));
+        if ordered {
+            self.initialised.set(start, length);
+        }
+        ordered
     }
 
     /// Checks and records an operation on a whole range: a copy, a memset, a library's call.
@@ -133,7 +173,14 @@ impl Allocation {
     }
 }
 
+/// The words of a range, and its bytes in each.
+#[inline]
+fn words(start: usize, length: usize) -> impl Iterator<Item = (usize, u8)> {
+    (start / WORD..(start + length).div_ceil(WORD)).map(move |index| (index, mask(index * WORD, start, length)))
+}
+
 /// The bytes of a word at `at` that a range covers, as bits.
+#[inline]
 fn mask(at: usize, start: usize, length: usize) -> u8 {
     let from = start.saturating_sub(at).min(WORD);
     let to = (start + length).saturating_sub(at).min(WORD);

@@ -11,12 +11,31 @@ impl Initialised {
         Self { bits: vec![0; bytes.div_ceil(8)] }
     }
 
-    pub(crate) fn clear(&mut self) {
-        self.bits.fill(0);
+    /// So many bytes, none of which is written.
+    pub(crate) fn reset(&mut self, bytes: usize) {
+        self.bits.clear();
+        self.bits.resize(bytes.div_ceil(8), 0);
     }
 
+    #[inline]
     pub(crate) fn set(&mut self, start: usize, length: usize) {
+        let at = start % 8;
+        if at + length <= 8 {
+            self.bits[start / 8] |= (((1u16 << length) - 1) << at) as u8;
+            return;
+        }
         self.put(start, length, true);
+    }
+
+    /// Whether all bytes of a range were written.
+    #[inline]
+    pub(crate) fn covers(&self, start: usize, length: usize) -> bool {
+        let at = start % 8;
+        if at + length <= 8 {
+            let mask = (((1u16 << length) - 1) << at) as u8;
+            return self.bits[start / 8] & mask == mask;
+        }
+        self.first_missing(start, length).is_none()
     }
 
     fn put(&mut self, start: usize, length: usize, value: bool) {

@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::stop::{Stop, StopKind};
 use allocation::{Allocation, Refusal};
+use shared::SharedMemory;
 
 /// Where the first allocation begins; no address of a process on Linux.
 const FIRST: u64 = 0x5_0000_0000_0000;
@@ -52,6 +53,8 @@ pub struct Memory {
     used: u64,
     /// Where the last access of a thread was found: the next one is there, too, as a rule.
     recent: usize,
+    /// Of multiprocessors that run no block.
+    pub(crate) spare_shared: Vec<SharedMemory>,
 }
 
 impl Memory {
@@ -67,6 +70,7 @@ impl Memory {
             capacity,
             used: 0,
             recent: 0,
+            spare_shared: Vec::new(),
         }
     }
 
@@ -228,25 +232,26 @@ impl Memory {
         &mut self.allocations[index]
     }
 
-    /// [`Self::range`] for accesses of threads, many of which follow each other in one allocation.
+    /// The allocation that holds the range of an access, and the range's offset in it: many accesses follow each other in one.
     #[inline]
-    pub(crate) fn range_of_access(&mut self, address: u64, length: usize) -> Result<(usize, usize), Stop> {
+    pub(crate) fn find(&mut self, address: u64, length: usize) -> Option<(usize, usize)> {
         if let Some(start) = self.allocations.get(self.recent).and_then(|recent| recent.offset(address, length)) {
-            return Ok((self.recent, start));
+            return Some((self.recent, start));
         }
-        let found = self.range(address, length)?;
+        let found = self.search(address, length)?;
         self.recent = found.0;
-        Ok(found)
+        Some(found)
+    }
+
+    fn search(&self, address: u64, length: usize) -> Option<(usize, usize)> {
+        let index = self.allocations.partition_point(|a| a.base <= address).checked_sub(1)?;
+        Some((index, self.allocations[index].offset(address, length)?))
     }
 
     /// The allocation that holds a range, and the range's offset in it.
     pub(crate) fn range(&self, address: u64, length: usize) -> Result<(usize, usize), Stop> {
-        let index = self.allocations.partition_point(|a| a.base <= address).checked_sub(1);
-        let start = |index: usize| Some((index, self.allocations[index].offset(address, length)?));
-        if let Some(found) = index.and_then(start) {
-            return Ok(found);
-        }
-        Err(Stop::new(StopKind::OutOfBounds, format!("{length} bytes at {address:#x}: {}", self.describe(address))))
+        let outside = || format!("{length} bytes at {address:#x}: {}", self.describe(address));
+        self.search(address, length).ok_or_else(|| Stop::new(StopKind::OutOfBounds, outside()))
     }
 
     /// What lies at an address, or before it.

@@ -93,6 +93,48 @@ impl Toucher<'_> {
     }
 }
 
+/// An instruction of a warp that touches memory: what its lanes' accesses have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct WarpTouch<'a> {
+    pub(crate) op: u32,
+    /// Whether every earlier operation is ordered before this one.
+    pub(crate) in_order: bool,
+    pub(crate) block: u32,
+    /// The thread of lane 0.
+    pub(crate) first_thread: u16,
+    /// The launch's clock.
+    pub(crate) epoch: u32,
+    /// For each warp of the block, the clock before which its accesses are ordered before this warp.
+    pub(crate) seen: &'a [u32],
+}
+
+impl WarpTouch<'_> {
+    /// A lane's access to some bytes of a word.
+    #[inline]
+    pub(crate) fn access(&self, lane: usize, mask: u8) -> Access {
+        let thread = self.first_thread + lane as u16;
+        Access { op: self.op, block: self.block, epoch: self.epoch, thread, mask, atomic: false }
+    }
+
+    /// Whether an earlier access is ordered before all lanes of the warp, or touched other bytes. Accesses of the own thread and those
+    /// that atomics order are not recognised.
+    #[inline]
+    fn follows(&self, before: &Access, mask: u8) -> bool {
+        if before.op != self.op {
+            return before.op == 0 || self.in_order;
+        }
+        before.mask & mask == 0
+            || before.block == self.block && before.epoch < self.seen[usize::from(before.thread()) / 32]
+    }
+
+    /// The same for one thread, which also follows its own accesses.
+    #[inline]
+    fn follows_in(&self, before: &Access, now: &Access) -> bool {
+        self.follows(before, now.mask)
+            || before.op == now.op && before.block == now.block && before.thread == now.thread
+    }
+}
+
 /// An earlier access that nothing orders before this one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Conflict {
@@ -101,6 +143,27 @@ pub(crate) struct Conflict {
 }
 
 impl Word {
+    /// Records a read that is plainly ordered after the last write: of all lanes of a warp if `shared`, else of one. Whether it was.
+    #[inline]
+    pub(crate) fn read_in_order(&mut self, now: Access, shared: bool, by: &WarpTouch<'_>) -> bool {
+        let last = &self.write;
+        let ordered = if shared { by.follows(last, now.mask) } else { by.follows_in(last, &now) };
+        if ordered {
+            self.record_read(now);
+        }
+        ordered
+    }
+
+    /// Records a write that is plainly ordered after the last write and the last reads. Whether it was.
+    #[inline]
+    pub(crate) fn written_in_order(&mut self, now: Access, by: &WarpTouch<'_>) -> bool {
+        let ordered = by.follows_in(&self.write, &now) && self.reads.iter().all(|read| by.follows_in(read, &now));
+        if ordered {
+            self.write = self.merged(now);
+        }
+        ordered
+    }
+
     /// Checks an access and records it. A write that stores what is there already conflicts with no earlier write.
     pub(crate) fn touch(&mut self, mask: u8, write: bool, same: bool, by: &Toucher<'_>) -> Result<(), Conflict> {
         let last = self.write;
@@ -122,6 +185,7 @@ impl Word {
         Ok(())
     }
 
+    #[inline]
     fn merged(&self, now: Access) -> Access {
         let last = self.write;
         let same_warp = last.op == now.op && last.block == now.block && last.thread() / 32 == now.thread / 32;
@@ -132,6 +196,7 @@ impl Word {
         Access { thread, mask: last.mask | now.mask, ..now }
     }
 
+    #[inline]
     fn record_read(&mut self, now: Access) {
         let last = self.reads[0];
         let same_warp = last.op == now.op && last.block == now.block && last.thread / 32 == now.thread / 32;

@@ -1,17 +1,19 @@
 //! The shared memory of one block.
 
+use crate::memory::Op;
 use crate::memory::initialised::Initialised;
-use crate::memory::shadow::{Conflict, Toucher, Word};
+use crate::memory::shadow::{Conflict, Toucher, WarpTouch, Word};
 
 /// Bytes of a shadow word: those of a bf16, so that neighbours are told apart.
 const WORD: usize = 2;
 
-/// Blocks use it one after the other; what an earlier block left in the shadow has that block's number.
+/// Blocks use it one after the other. Each is an operation of its own, which what earlier ones left in the shadow is ordered before.
 #[derive(Debug)]
 pub(crate) struct SharedMemory {
     data: Vec<u8>,
     initialised: Initialised,
     shadow: Vec<Word>,
+    op: Op,
 }
 
 /// Why an access of a thread stops the launch.
@@ -22,15 +24,23 @@ pub(crate) enum SharedRefusal {
 }
 
 impl SharedMemory {
-    pub(crate) fn new(size: usize) -> Self {
-        let shadow = vec![Word::default(); size.div_ceil(WORD)];
-        Self { data: vec![0; size], initialised: Initialised::new(size), shadow }
+    pub(crate) fn new() -> Self {
+        Self { data: Vec::new(), initialised: Initialised::new(0), shadow: Vec::new(), op: Op::default() }
     }
 
-    /// For the next block: nothing is written.
-    pub(crate) fn clear(&mut self) {
-        self.initialised.clear();
-        self.shadow.fill(Word::default());
+    /// For the next block, with so many bytes: nothing is written.
+    pub(crate) fn reuse(&mut self, size: usize) {
+        self.data.resize(size, 0);
+        self.initialised.reset(size);
+        if self.shadow.len() < size.div_ceil(WORD) {
+            self.shadow.resize(size.div_ceil(WORD), Word::default());
+        }
+        self.op.id += 1;
+    }
+
+    /// The number of the block that uses it now.
+    pub(crate) fn op(&self) -> u32 {
+        self.op.id
     }
 
     pub(crate) fn size(&self) -> usize {
@@ -40,6 +50,18 @@ impl SharedMemory {
     /// The bytes of a range that was checked.
     pub(crate) fn bytes(&self, start: usize, length: usize) -> &[u8] {
         &self.data[start..start + length]
+    }
+
+    /// Where a range begins that lies inside.
+    #[inline]
+    pub(crate) fn offset(&self, address: u64, length: usize) -> Option<usize> {
+        let start = address as usize;
+        (start.checked_add(length)? <= self.data.len()).then_some(start)
+    }
+
+    /// Room in a range that was checked.
+    pub(crate) fn bytes_mut(&mut self, start: usize, length: usize) -> &mut [u8] {
+        &mut self.data[start..start + length]
     }
 
     /// Stores bytes in a range that was checked.
@@ -59,22 +81,60 @@ impl SharedMemory {
         length: usize,
         stored: Option<&[u8]>,
         write: bool,
-        by: &Toucher<'_>,
+        by: Toucher<'_>,
     ) -> Result<(), SharedRefusal> {
+        let by = Toucher { op: &self.op, ..by };
         let missing = self.initialised.first_missing(start, length);
         if let Some(missing) = missing.filter(|_| !write || by.atomic) {
             return Err(SharedRefusal::Uninitialised(missing));
         }
         let same = missing.is_none() && stored.is_some_and(|bytes| self.data[start..start + length] == *bytes);
-        for index in start / WORD..(start + length).div_ceil(WORD) {
-            let from = start.saturating_sub(index * WORD).min(WORD);
-            let to = (start + length - index * WORD).min(WORD);
-            let mask = ((1u8 << to) - (1u8 << from)) & 3;
-            self.shadow[index].touch(mask, write, same, by).map_err(SharedRefusal::Race)?;
+        for (index, mask) in words(start, length) {
+            self.shadow[index].touch(mask, write, same, &by).map_err(SharedRefusal::Race)?;
         }
         if write {
             self.initialised.set(start, length);
         }
         Ok(())
     }
+
+    /// Records a read inside the memory, of written bytes, that is plainly ordered: of all lanes if `shared`, else of the one named.
+    /// Whether it was.
+    #[inline]
+    pub(crate) fn read_in_order(
+        &mut self,
+        (start, length): (usize, usize),
+        (lane, shared): (usize, bool),
+        by: &WarpTouch<'_>,
+    ) -> bool {
+        self.initialised.covers(start, length)
+            && words(start, length)
+                .all(|(index, mask)| self.shadow[index].read_in_order(by.access(lane, mask), shared, by))
+    }
+
+    /// Records a lane's write inside the memory that is plainly ordered. Whether it was.
+    #[inline]
+    pub(crate) fn written_in_order(
+        &mut self,
+        (start, length): (usize, usize),
+        lane: usize,
+        by: &WarpTouch<'_>,
+    ) -> bool {
+        let ordered =
+            words(start, length).all(|(index, mask)| self.shadow[index].written_in_order(by.access(lane, mask), by));
+        if ordered {
+            self.initialised.set(start, length);
+        }
+        ordered
+    }
+}
+
+/// The words of a range, and its bytes in each.
+#[inline]
+fn words(start: usize, length: usize) -> impl Iterator<Item = (usize, u8)> {
+    (start / WORD..(start + length).div_ceil(WORD)).map(move |index| {
+        let from = start.saturating_sub(index * WORD).min(WORD);
+        let to = (start + length - index * WORD).min(WORD);
+        (index, ((1u8 << to) - (1u8 << from)) & 3)
+    })
 }

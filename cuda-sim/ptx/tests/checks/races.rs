@@ -49,6 +49,29 @@ fn lanes_of_a_warp_need_a_barrier_too() {
 }
 
 #[test]
+fn one_word_that_all_lanes_read_was_written_before_a_barrier() {
+    for memory in [
+        "st.shared.u32 [tile], 7; {} ld.shared.u32 %r1, [tile];",
+        "st.global.u32 [%data], 7; {} ld.global.u32 %r1, [%data];",
+    ] {
+        let lines = |between: &str| {
+            let accesses = memory.replacen("st.", "setp.eq.u32 %p1, %t, 31; @%p1 st.", 1).replace("{}", between);
+            format!("{accesses} add.u32 %r1, %r1, %t; st.global.u32 [%own+512], %r1;")
+        };
+        passes(&lines("bar.warp.sync -1;"), 1, 32);
+        stops(&lines(""), 1, 32, Race, &["was written by thread 31"]);
+    }
+}
+
+#[test]
+fn a_block_finds_nothing_of_the_one_before_in_shared_memory() {
+    let lines =
+        |writers: u32| format!("setp.lt.u32 %p1, %b, {writers}; @%p1 st.shared.u32 [%s], %t; ld.shared.u32 %r1, [%s];");
+    passes(&lines(64), 64, 32);
+    stops(&lines(60), 64, 32, Uninitialised, &["shared byte"]);
+}
+
+#[test]
 fn neighbours_of_two_bytes_are_told_apart() {
     let lines = |offset: &str| {
         format!(

@@ -8,7 +8,7 @@ use cuda_sim_ptx::{Counters, Launch as KernelLaunch, Memory, Op, Random, Stop, l
 
 use crate::clock::Clock;
 use crate::config::{Config, Schedule};
-use crate::error::{CAPTURE_UNSUPPORTED, Code, INVALID_HANDLE, LAUNCH_FAILED, OUT_OF_MEMORY, Result};
+use crate::error::{CAPTURE_UNSUPPORTED, Code, INVALID_HANDLE, INVALID_VALUE, LAUNCH_FAILED, OUT_OF_MEMORY, Result};
 use crate::faults::Faults;
 use crate::ffi::host::HostCall;
 use crate::graph::Graph;
@@ -100,6 +100,9 @@ impl Device {
 
     /// The address of new memory; it is there for the stream at once, for others after an event.
     pub(crate) fn allocate(&mut self, length: usize, stream: Option<usize>) -> Result<u64> {
+        if length == 0 {
+            return Err(INVALID_VALUE);
+        }
         if self.faults.allocation() {
             return Err(OUT_OF_MEMORY);
         }

@@ -41,6 +41,14 @@ fn fill(to: u64, pattern: &[u8], count: usize, stream: usize) -> Result {
     submit(stream, Work::Fill { to, pattern: pattern.to_vec(), length: pattern.len() * count })
 }
 
+/// Memory that is there once a stream comes to it.
+fn allocate_in_order(length: usize, stream: usize) -> Result<u64> {
+    let (index, stream) = split(stream)?;
+    let address = try_with(|driver| driver.device(index)?.allocate(length, Some(stream)))?;
+    spontaneous(index)?;
+    Ok(address)
+}
+
 /// Page-locked memory, unless it was told to fail.
 fn allocate_pinned(length: usize) -> Result<*mut c_void> {
     if with_current(|device| Ok(device.faults.pinned()))? {
@@ -63,25 +71,15 @@ exported! {
     }
 
     fn cuMemAlloc_v2(address: *mut u64, length: usize) {
-        if length == 0 {
-            return Err(INVALID_VALUE);
-        }
         put(address, with_current(|device| device.allocate(length, None))?)
     }
 
     fn cuMemAllocAsync(address: *mut u64, length: usize, stream: usize) {
-        if length == 0 {
-            return Err(INVALID_VALUE);
-        }
-        let (index, stream) = split(stream)?;
-        let allocated = try_with(|driver| driver.device(index)?.allocate(length, Some(stream)))?;
-        put(address, allocated)?;
-        spontaneous(index)
+        put(address, allocate_in_order(length, stream)?)
     }
 
     fn cuMemAllocFromPoolAsync(address: *mut u64, length: usize, _pool: usize, stream: usize) {
-        let (index, stream) = split(stream)?;
-        put(address, try_with(|driver| driver.device(index)?.allocate(length, Some(stream)))?)
+        put(address, allocate_in_order(length, stream)?)
     }
 
     fn cuMemFree_v2(address: u64) {

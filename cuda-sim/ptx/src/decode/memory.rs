@@ -24,22 +24,24 @@ fn space(of: &Statement<'_>) -> Result<Space> {
 pub(crate) fn load(of: &Statement<'_>, names: &mut Names<'_>) -> Result<Operation> {
     let d = names.destinations(of, of.operand(0)?)?;
     let address = names.address(of, of.operand(1)?)?;
-    Ok(Operation::Load { space: space(of)?, ty: scalar(of)?, strong: strong(of), d, address })
+    Ok(Operation::Load { space: space(of)?, ty: scalar(of, d.len())?, strong: strong(of), d, address })
 }
 
 pub(crate) fn store(of: &Statement<'_>, names: &mut Names<'_>) -> Result<Operation> {
     let address = names.address(of, of.operand(0)?)?;
     let sources = names.sources(of, of.operand(1)?)?;
-    Ok(Operation::Store { space: space(of)?, ty: scalar(of)?, strong: strong(of), sources, address })
+    Ok(Operation::Store { space: space(of)?, ty: scalar(of, sources.len())?, strong: strong(of), sources, address })
 }
 
 fn strong(of: &Statement<'_>) -> bool {
     ["volatile", "relaxed", "acquire", "release"].iter().any(|suffix| of.has(suffix))
 }
 
-fn scalar(of: &Statement<'_>) -> Result<Type> {
+/// The type of each of so many elements, which have at most 32 bytes together.
+fn scalar(of: &Statement<'_>, elements: usize) -> Result<Type> {
     match of.ty()? {
         Type::B128 | Type::Pred => Err(of.unknown()),
+        ty if ty.size() * elements > 32 => Err(of.unknown()),
         ty => Ok(ty),
     }
 }

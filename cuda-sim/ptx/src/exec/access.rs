@@ -68,19 +68,18 @@ impl Machine<'_> {
         let stop = |machine: &Self, block: &BlockState, kind, what: &str| {
             Err(machine.stop(kind, what, block, thread, instruction))
         };
-        let natural = length.next_power_of_two().min(16) as u64;
-        if !address.is_multiple_of(natural) {
+        if !is_aligned(address, length) {
             let what = format!("misaligned {verb} of {length} bytes at {address:#x} ({space:?})");
             return stop(self, block, StopKind::Misaligned, &what);
         }
         match space {
             Space::Shared => {
-                let (start, size) = (address as usize, block.shared.size());
-                if start + length > size {
+                let Some(start) = block.shared.offset(address, length) else {
+                    let size = block.shared.size();
                     let what =
-                        format!("{verb} of {length} bytes at {start} out of bounds of {size} bytes of shared memory");
+                        format!("{verb} of {length} bytes at {address} out of bounds of {size} bytes of shared memory");
                     return stop(self, block, StopKind::OutOfBounds, &what);
-                }
+                };
                 let BlockState { shared, index, acquired, .. } = block;
                 let by = Toucher {
                     op: &self.op,
@@ -204,6 +203,12 @@ impl Machine<'_> {
             Target::Param(_) => {}
         }
     }
+}
+
+/// Whether an address is a multiple of what an access of so many bytes asks for.
+#[inline]
+pub(crate) fn is_aligned(address: u64, length: usize) -> bool {
+    address & (length.next_power_of_two().min(16) as u64 - 1) == 0
 }
 
 /// Up to eight bytes as a number.

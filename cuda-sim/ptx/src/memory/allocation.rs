@@ -2,7 +2,7 @@
 
 use crate::memory::Op;
 use crate::memory::initialised::Initialised;
-use crate::memory::shadow::{Conflict, Toucher, WarpTouch, Word};
+use crate::memory::shadow::{Conflict, Lanes, Toucher, WarpTouch, Word, words};
 
 /// Bytes of a shadow word.
 const WORD: usize = 4;
@@ -90,7 +90,7 @@ impl Allocation {
         let same = stored.is_some_and(|bytes| {
             self.initialised.first_missing(start, length).is_none() && self.data[start..start + length] == *bytes
         });
-        for (index, mask) in words(start, length) {
+        for (index, mask) in words::<WORD>(start, length) {
             self.word(index).touch(mask, write, same, by).map_err(Refusal::Race)?;
         }
         if write {
@@ -108,33 +108,23 @@ impl Allocation {
         &mut chunk[index % CHUNK]
     }
 
-    /// Records a read of written bytes that is plainly ordered: of all lanes if `shared`, else of the one named. Whether it was.
+    /// Records a read of written bytes that is plainly ordered. Whether it is.
     #[inline]
-    pub(crate) fn read_in_order(
-        &mut self,
-        (start, length): (usize, usize),
-        (lane, shared): (usize, bool),
-        by: &WarpTouch<'_>,
-    ) -> bool {
-        if !by.in_order || !self.initialised.covers(start, length) {
-            return false;
-        }
-        words(start, length).all(|(index, mask)| self.word(index).read_in_order(by.access(lane, mask), shared, by))
+    pub(crate) fn read_in_order(&mut self, (start, length): (usize, usize), by: &WarpTouch<'_>, lanes: Lanes) -> bool {
+        self.initialised.covers(start, length)
+            && words::<WORD>(start, length).all(|(index, mask)| self.word(index).read_in_order(mask, by, lanes))
     }
 
-    /// Records a lane's write that is plainly ordered. Whether it was.
+    /// Records a lane's write that is plainly ordered. Whether it is.
     #[inline]
     pub(crate) fn written_in_order(
         &mut self,
         (start, length): (usize, usize),
-        lane: usize,
         by: &WarpTouch<'_>,
+        lane: usize,
     ) -> bool {
-        if !by.in_order || self.constant {
-            return false;
-        }
-        let ordered =
-            words(start, length).all(|(index, mask)| self.word(index).written_in_order(by.access(lane, mask), by));
+        let ordered = !self.constant
+            && words::<WORD>(start, length).all(|(index, mask)| self.word(index).written_in_order(mask, by, lane));
         if ordered {
             self.initialised.set(start, length);
         }
@@ -171,18 +161,4 @@ impl Allocation {
     pub(crate) fn forget_before(&mut self, op: u32) {
         self.ranges.retain(|range| range.op >= op);
     }
-}
-
-/// The words of a range, and its bytes in each.
-#[inline]
-fn words(start: usize, length: usize) -> impl Iterator<Item = (usize, u8)> {
-    (start / WORD..(start + length).div_ceil(WORD)).map(move |index| (index, mask(index * WORD, start, length)))
-}
-
-/// The bytes of a word at `at` that a range covers, as bits.
-#[inline]
-fn mask(at: usize, start: usize, length: usize) -> u8 {
-    let from = start.saturating_sub(at).min(WORD);
-    let to = (start + length).saturating_sub(at).min(WORD);
-    ((1u16 << to) - (1u16 << from)) as u8
 }

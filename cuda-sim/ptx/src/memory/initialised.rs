@@ -17,25 +17,22 @@ impl Initialised {
         self.bits.resize(bytes.div_ceil(8), 0);
     }
 
+    /// Marks a range as written.
     #[inline]
     pub(crate) fn set(&mut self, start: usize, length: usize) {
-        let at = start % 8;
-        if at + length <= 8 {
-            self.bits[start / 8] |= (((1u16 << length) - 1) << at) as u8;
-            return;
+        match within_byte(start, length) {
+            Some(mask) => self.bits[start / 8] |= mask,
+            None => self.put(start, length, true),
         }
-        self.put(start, length, true);
     }
 
     /// Whether all bytes of a range were written.
     #[inline]
     pub(crate) fn covers(&self, start: usize, length: usize) -> bool {
-        let at = start % 8;
-        if at + length <= 8 {
-            let mask = (((1u16 << length) - 1) << at) as u8;
-            return self.bits[start / 8] & mask == mask;
+        match within_byte(start, length) {
+            Some(mask) => self.bits[start / 8] & mask == mask,
+            None => self.first_missing(start, length).is_none(),
         }
-        self.first_missing(start, length).is_none()
     }
 
     fn put(&mut self, start: usize, length: usize, value: bool) {
@@ -93,6 +90,13 @@ impl Initialised {
     }
 }
 
+/// The bits of a range that lie in one byte of them, which are those of most accesses.
+#[inline]
+fn within_byte(start: usize, length: usize) -> Option<u8> {
+    let at = start % 8;
+    (length > 0 && at + length <= 8).then(|| (((1u16 << length) - 1) << at) as u8)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +109,10 @@ mod tests {
         assert_eq!(written.first_missing(0, 8), Some(0));
         assert_eq!(written.first_missing(4, 40), Some(23));
         assert_eq!(written.runs(0, 30), [(3, 23)]);
+        assert!(written.covers(3, 20) && !written.covers(3, 21) && !written.covers(16, 8) && written.covers(8, 8));
+        // Nothing, also behind the last byte.
+        written.set(64, 0);
+        assert!(written.covers(64, 0));
         written.unset(10, 2);
         assert_eq!(written.runs(5, 30), [(0, 5), (7, 18)]);
     }

@@ -53,7 +53,7 @@ pub struct Memory {
     used: u64,
     /// Where the last access of a thread was found: the next one is there, too, as a rule.
     recent: usize,
-    /// Of multiprocessors that run no block.
+    /// Shared memory of blocks that have ended, for the next ones.
     pub(crate) spare_shared: Vec<SharedMemory>,
 }
 
@@ -232,7 +232,8 @@ impl Memory {
         &mut self.allocations[index]
     }
 
-    /// The allocation that holds the range of an access, and the range's offset in it: many accesses follow each other in one.
+    /// The allocation that holds the range of an access, and the range's offset in it. Many accesses follow each other in
+    /// one.
     #[inline]
     pub(crate) fn find(&mut self, address: u64, length: usize) -> Option<(usize, usize)> {
         if let Some(start) = self.allocations.get(self.recent).and_then(|recent| recent.offset(address, length)) {

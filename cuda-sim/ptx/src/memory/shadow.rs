@@ -93,12 +93,10 @@ impl Toucher<'_> {
     }
 }
 
-/// An instruction of a warp that touches memory: what its lanes' accesses have in common.
+/// An instruction of a warp that touches memory, after every other operation: what its lanes' accesses have in common.
 #[derive(Clone, Copy)]
 pub(crate) struct WarpTouch<'a> {
     pub(crate) op: u32,
-    /// Whether every earlier operation is ordered before this one.
-    pub(crate) in_order: bool,
     pub(crate) block: u32,
     /// The thread of lane 0.
     pub(crate) first_thread: u16,
@@ -108,31 +106,48 @@ pub(crate) struct WarpTouch<'a> {
     pub(crate) seen: &'a [u32],
 }
 
+/// Lanes that touch the same bytes.
+#[derive(Clone, Copy)]
+pub(crate) enum Lanes {
+    One(usize),
+    /// All active ones.
+    All {
+        last: usize,
+    },
+}
+
 impl WarpTouch<'_> {
     /// A lane's access to some bytes of a word.
     #[inline]
-    pub(crate) fn access(&self, lane: usize, mask: u8) -> Access {
+    fn access(&self, lane: usize, mask: u8) -> Access {
         let thread = self.first_thread + lane as u16;
         Access { op: self.op, block: self.block, epoch: self.epoch, thread, mask, atomic: false }
     }
 
-    /// Whether an earlier access is ordered before all lanes of the warp, or touched other bytes. Accesses of the own thread and those
-    /// that atomics order are not recognised.
+    /// Whether an earlier access to some bytes is ordered before all lanes of the warp, or was one to others. What atomics
+    /// order is not recognised.
     #[inline]
-    fn follows(&self, before: &Access, mask: u8) -> bool {
-        if before.op != self.op {
-            return before.op == 0 || self.in_order;
-        }
-        before.mask & mask == 0
+    fn warp_follows(&self, before: &Access, mask: u8) -> bool {
+        before.op != self.op
+            || before.mask & mask == 0
             || before.block == self.block && before.epoch < self.seen[usize::from(before.thread()) / 32]
     }
 
-    /// The same for one thread, which also follows its own accesses.
+    /// The same for one lane, which also follows its own accesses.
     #[inline]
-    fn follows_in(&self, before: &Access, now: &Access) -> bool {
-        self.follows(before, now.mask)
-            || before.op == now.op && before.block == now.block && before.thread == now.thread
+    fn lane_follows(&self, before: &Access, now: &Access) -> bool {
+        self.warp_follows(before, now.mask) || before.block == now.block && before.thread == now.thread
     }
+}
+
+/// The words of `N` bytes that a range touches, and its bytes in each as bits.
+#[inline]
+pub(crate) fn words<const N: usize>(start: usize, length: usize) -> impl Iterator<Item = (usize, u8)> {
+    (start / N..(start + length).div_ceil(N)).map(move |index| {
+        let from = start.saturating_sub(index * N).min(N);
+        let to = (start + length - index * N).min(N);
+        (index, ((1u16 << to) - (1u16 << from)) as u8)
+    })
 }
 
 /// An earlier access that nothing orders before this one.
@@ -143,21 +158,27 @@ pub(crate) struct Conflict {
 }
 
 impl Word {
-    /// Records a read that is plainly ordered after the last write: of all lanes of a warp if `shared`, else of one. Whether it was.
+    /// Records a read that is plainly ordered after the last write. Whether it is.
     #[inline]
-    pub(crate) fn read_in_order(&mut self, now: Access, shared: bool, by: &WarpTouch<'_>) -> bool {
-        let last = &self.write;
-        let ordered = if shared { by.follows(last, now.mask) } else { by.follows_in(last, &now) };
+    pub(crate) fn read_in_order(&mut self, mask: u8, by: &WarpTouch<'_>, lanes: Lanes) -> bool {
+        let (now, ordered) = match lanes {
+            Lanes::All { last } => (by.access(last, mask), by.warp_follows(&self.write, mask)),
+            Lanes::One(lane) => {
+                let now = by.access(lane, mask);
+                (now, by.lane_follows(&self.write, &now))
+            }
+        };
         if ordered {
             self.record_read(now);
         }
         ordered
     }
 
-    /// Records a write that is plainly ordered after the last write and the last reads. Whether it was.
+    /// Records a lane's write that is plainly ordered after the last write and the last reads. Whether it is.
     #[inline]
-    pub(crate) fn written_in_order(&mut self, now: Access, by: &WarpTouch<'_>) -> bool {
-        let ordered = by.follows_in(&self.write, &now) && self.reads.iter().all(|read| by.follows_in(read, &now));
+    pub(crate) fn written_in_order(&mut self, mask: u8, by: &WarpTouch<'_>, lane: usize) -> bool {
+        let now = by.access(lane, mask);
+        let ordered = by.lane_follows(&self.write, &now) && self.reads.iter().all(|read| by.lane_follows(read, &now));
         if ordered {
             self.write = self.merged(now);
         }

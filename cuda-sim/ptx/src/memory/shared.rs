@@ -2,12 +2,13 @@
 
 use crate::memory::Op;
 use crate::memory::initialised::Initialised;
-use crate::memory::shadow::{Conflict, Toucher, WarpTouch, Word};
+use crate::memory::shadow::{Conflict, Lanes, Toucher, WarpTouch, Word, words};
 
 /// Bytes of a shadow word: those of a bf16, so that neighbours are told apart.
 const WORD: usize = 2;
 
-/// Blocks use it one after the other. Each is an operation of its own, which what earlier ones left in the shadow is ordered before.
+/// Blocks use it one after the other. Each counts as an operation of its own, ordered after all that earlier blocks left in
+/// the shadow.
 #[derive(Debug)]
 pub(crate) struct SharedMemory {
     data: Vec<u8>,
@@ -89,7 +90,7 @@ impl SharedMemory {
             return Err(SharedRefusal::Uninitialised(missing));
         }
         let same = missing.is_none() && stored.is_some_and(|bytes| self.data[start..start + length] == *bytes);
-        for (index, mask) in words(start, length) {
+        for (index, mask) in words::<WORD>(start, length) {
             self.shadow[index].touch(mask, write, same, &by).map_err(SharedRefusal::Race)?;
         }
         if write {
@@ -98,43 +99,26 @@ impl SharedMemory {
         Ok(())
     }
 
-    /// Records a read inside the memory, of written bytes, that is plainly ordered: of all lanes if `shared`, else of the one named.
-    /// Whether it was.
+    /// Records a read inside the memory, of written bytes, that is plainly ordered. Whether it is.
     #[inline]
-    pub(crate) fn read_in_order(
-        &mut self,
-        (start, length): (usize, usize),
-        (lane, shared): (usize, bool),
-        by: &WarpTouch<'_>,
-    ) -> bool {
+    pub(crate) fn read_in_order(&mut self, (start, length): (usize, usize), by: &WarpTouch<'_>, lanes: Lanes) -> bool {
         self.initialised.covers(start, length)
-            && words(start, length)
-                .all(|(index, mask)| self.shadow[index].read_in_order(by.access(lane, mask), shared, by))
+            && words::<WORD>(start, length).all(|(index, mask)| self.shadow[index].read_in_order(mask, by, lanes))
     }
 
-    /// Records a lane's write inside the memory that is plainly ordered. Whether it was.
+    /// Records a lane's write inside the memory that is plainly ordered. Whether it is.
     #[inline]
     pub(crate) fn written_in_order(
         &mut self,
         (start, length): (usize, usize),
-        lane: usize,
         by: &WarpTouch<'_>,
+        lane: usize,
     ) -> bool {
         let ordered =
-            words(start, length).all(|(index, mask)| self.shadow[index].written_in_order(by.access(lane, mask), by));
+            words::<WORD>(start, length).all(|(index, mask)| self.shadow[index].written_in_order(mask, by, lane));
         if ordered {
             self.initialised.set(start, length);
         }
         ordered
     }
-}
-
-/// The words of a range, and its bytes in each.
-#[inline]
-fn words(start: usize, length: usize) -> impl Iterator<Item = (usize, u8)> {
-    (start / WORD..(start + length).div_ceil(WORD)).map(move |index| {
-        let from = start.saturating_sub(index * WORD).min(WORD);
-        let to = (start + length - index * WORD).min(WORD);
-        (index, ((1u8 << to) - (1u8 << from)) & 3)
-    })
 }

@@ -64,6 +64,54 @@ fn one_word_that_all_lanes_read_was_written_before_a_barrier() {
 }
 
 #[test]
+fn lanes_that_race_are_found_beside_one_that_does_not() {
+    // Lane 1 follows its own store, lane 0 does not, whichever of its bytes lane 1 writes again.
+    let halves = |between: &str| {
+        format!(
+            "setp.eq.u32 %p1, %t, 1; @%p1 st.global.u32 [%data], 5; {between} mad.wide.u32 %d1, %t, 2, %data;\n\
+             setp.lt.u32 %p2, %t, 2; cvt.u16.u32 %h1, %t; @%p2 st.global.u16 [%d1], %h1;"
+        )
+    };
+    passes(&halves("bar.warp.sync -1;"), 1, 32);
+    stops(&halves(""), 1, 32, Race, &["was written by thread 1 and is now written"]);
+    let other_value = |between: &str| {
+        format!("setp.eq.u32 %p1, %t, 5; @%p1 st.shared.u32 [tile], 1; {between} st.shared.u32 [tile], 2;")
+    };
+    passes(&other_value("bar.warp.sync -1;"), 1, 32);
+    stops(&other_value(""), 1, 32, Race, &["was written by thread 5 and is now written"]);
+}
+
+#[test]
+fn a_read_of_other_bytes_does_not_hide_one() {
+    // Byte 0 is of lanes that store without order, byte 2 of nobody since the barrier.
+    let lines = |last: &str| {
+        format!(
+            "setp.eq.u32 %p1, %t, 0; @%p1 st.shared.u32 [tile], 0; bar.warp.sync -1; setp.lt.u32 %p2, %t, 2;\n\
+             mov.u32 %r1, tile; add.u32 %r2, %r1, %t; @%p2 st.shared.u8 [%r2], %t;\n\
+             setp.eq.u32 %p3, %t, 2; setp.lt.u32 %p4, %t, 1; or.pred %p4, %p3, %p4; @%p4 ld.shared.u8 %r3, [%r2];\n\
+             {last} setp.eq.u32 %p5, %t, 3; @%p5 st.shared.u8 [tile+2], 1;"
+        )
+    };
+    passes(&lines("bar.warp.sync -1;"), 1, 32);
+    stops(&lines(""), 1, 32, Race, &["was read by thread 2 and is now written"]);
+}
+
+#[test]
+fn lanes_of_one_load_may_read_other_spaces() {
+    let lines = |address: &str| {
+        format!(
+            "st.shared.u32 [%s], %t; bar.warp.sync -1; mov.u64 %d1, tile; cvta.shared.u64 %d1, %d1;\n\
+             and.b32 %r1, %t, 1; setp.eq.u32 %p1, %r1, 0; mad.wide.u32 %d1, %t, 4, %d1; add.u64 %d2, %own, {address};\n\
+             selp.b64 %d3, %d1, %d2, %p1; ld.u32 %r2, [%d3]; st.global.u32 [%own], %r2;"
+        )
+    };
+    let out = passes(&lines("0"), 1, 32);
+    let words = out.chunks_exact(4).take(32).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+    assert_eq!(words.collect::<Vec<_>>(), (0..32).map(|t| if t % 2 == 0 { t } else { 0 }).collect::<Vec<_>>());
+    stops(&lines("1024"), 1, 32, cuda_sim_ptx::StopKind::OutOfBounds, &["load of 4 bytes"]);
+}
+
+#[test]
 fn a_block_finds_nothing_of_the_one_before_in_shared_memory() {
     let lines =
         |writers: u32| format!("setp.lt.u32 %p1, %b, {writers}; @%p1 st.shared.u32 [%s], %t; ld.shared.u32 %r1, [%s];");

@@ -1,9 +1,10 @@
 //! Parameters in host memory: of the CPU and of the reference backend.
 
 use std::borrow::Cow;
+use std::io;
 use std::ops::{Deref, DerefMut, Range};
 
-use super::Params;
+use super::{ChunkSink, Fences, Params};
 use crate::collective::Ranks;
 
 /// An f32 array for each parameter.
@@ -53,5 +54,23 @@ impl Params for HostParams {
 
     fn reduce(&mut self, index: usize, ranks: &Ranks, group: Range<usize>) {
         ranks.reduce_within(group, &mut self.0[index]);
+    }
+}
+
+/// A backend on the host, whose work is done when an op returns.
+pub trait OnHost {}
+
+impl<B: OnHost> Fences for B {
+    type Fence = ();
+    type Params = HostParams;
+
+    fn fence(&self) {}
+
+    fn read_params(&self, (params, index): (&HostParams, usize), (): &(), to: &mut ChunkSink<'_>) -> io::Result<()> {
+        to(&params[index])
+    }
+
+    fn param_to_host<'a>(&self, (params, index): (&'a HostParams, usize), (): &()) -> Cow<'a, [f32]> {
+        Cow::Borrowed(&params[index])
     }
 }

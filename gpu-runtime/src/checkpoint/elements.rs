@@ -44,10 +44,10 @@ impl Elements for Vec<f32> {
     }
 
     fn for_each_chunk(&self, sink: &mut ChunkSink<'_>) -> io::Result<()> {
-        sink(self)
+        self.as_slice().for_each_chunk(sink)
     }
 
     fn whole(&self) -> io::Result<Cow<'_, [f32]>> {
-        Ok(Cow::Borrowed(self))
+        self.as_slice().whole()
     }
 }

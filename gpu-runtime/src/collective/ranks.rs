@@ -14,6 +14,7 @@ use super::payload::{Payload, bytes, floats, shared_floats};
 use super::rank::{Collective, add_part};
 use super::single::Single;
 use super::subgroup::Subgroup;
+#[cfg(any(test, feature = "cuda"))]
 use super::volume::CollectiveKind;
 
 /// Shares a model's collectives among its passes. Errors are sticky, as those of devices are: a pass whose collective fails
@@ -87,6 +88,7 @@ impl Ranks {
     }
 
     /// Counts bytes that were sent to other ranks, and not through the host.
+    #[cfg(any(test, feature = "cuda"))]
     pub(crate) fn count(&self, kind: CollectiveKind, bytes: usize) {
         self.whole.count(kind, bytes);
     }

@@ -1,31 +1,10 @@
 //! Passes on a processor: its pools of buffers.
 
-use std::borrow::Cow;
-
 use super::Cpu;
-use crate::backend::host::HostParams;
-use crate::backend::{BufferBytes, ChunkSink, Fences, MicrobatchRows, Passes};
+use crate::backend::host::OnHost;
+use crate::backend::{BufferBytes, MicrobatchRows, Passes};
 
-/// Its work is done when an op returns.
-impl Fences for Cpu {
-    type Fence = ();
-    type Params = HostParams;
-
-    fn fence(&self) {}
-
-    fn read_params(
-        &self,
-        (params, index): (&HostParams, usize),
-        (): &(),
-        to: &mut ChunkSink<'_>,
-    ) -> std::io::Result<()> {
-        to(&params[index])
-    }
-
-    fn param_to_host<'a>(&self, (params, index): (&'a HostParams, usize), (): &()) -> Cow<'a, [f32]> {
-        Cow::Borrowed(&params[index])
-    }
-}
+impl OnHost for Cpu {}
 
 impl Passes for Cpu {
     fn microbatch_rows(&self) -> MicrobatchRows {

@@ -12,7 +12,7 @@ pub(super) use super::element::Element;
 use super::error::Extents;
 use super::fence::Fence;
 use super::queue::Queue;
-use super::reads::Part;
+use super::reads::ElementSink;
 use super::work::Work;
 use super::{CudaError, Result};
 use crate::backend::BufferBytes;
@@ -213,7 +213,7 @@ impl<T: Element> Slice<T> {
 
     /// Calls `each` with the elements, part after part, as they were at a fence, and ends with its error. Waits for nothing that was
     /// asked for later, and holds none of it up: it runs beside. The elements must not have been written since the fence.
-    pub fn read(&self, fence: &Fence, each: &mut Part<'_, T>) -> Result<io::Result<()>> {
+    pub fn read(&self, fence: &Fence, each: &mut ElementSink<'_, T>) -> Result<io::Result<()>> {
         if self.is_empty() { Ok(Ok(())) } else { self.arena.queue.read(fence.event(), (self.address, self.len), each) }
     }
 

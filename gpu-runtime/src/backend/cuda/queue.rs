@@ -11,7 +11,7 @@ use super::driver::Driver;
 use super::element::Element;
 use super::event::Event;
 use super::graphs::Graphs;
-use super::reads::Part;
+use super::reads::ElementSink;
 use super::transfers::Transfers;
 use super::work::Work;
 
@@ -107,7 +107,7 @@ impl Queue {
         &self,
         after: &Event,
         of: (u64, usize),
-        each: &mut Part<'_, T>,
+        each: &mut ElementSink<'_, T>,
     ) -> Result<io::Result<()>> {
         self.driver.read(after, of, each)
     }

@@ -15,8 +15,8 @@ use super::page_locked::HostBuffer;
 /// Bytes of a buffer. Tests have less, so that they fill several.
 const CHUNK: usize = if cfg!(test) { 1 << 10 } else { 16 << 20 };
 
-/// What gets the elements, part after part.
-pub(super) type Part<'a, T> = dyn FnMut(&[T]) -> io::Result<()> + 'a;
+/// What gets the elements, chunk after chunk.
+pub(super) type ElementSink<'a, T> = dyn FnMut(&[T]) -> io::Result<()> + 'a;
 
 /// A buffer of the host that copies fill.
 pub(super) struct Buffer {
@@ -84,7 +84,7 @@ pub(super) fn read<T: Element>(
     driver: &Driver,
     buffers: &mut [Buffer; 2],
     (after, (from, len)): (&Event, (u64, usize)),
-    each: &mut Part<'_, T>,
+    each: &mut ElementSink<'_, T>,
 ) -> Result<io::Result<()>> {
     if buffers.iter().any(|buffer| buffer.memory.is_pageable()) {
         // The driver would wait for it within the copy, perhaps without end.

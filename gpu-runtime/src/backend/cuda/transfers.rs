@@ -8,7 +8,7 @@ use super::Result;
 use super::driver::Driver;
 use super::element::Element;
 use super::event::Event;
-use super::reads::{Buffer, Part, read};
+use super::reads::{Buffer, ElementSink, read};
 use super::uploads::Uploads;
 
 /// The driver of a device, and memory for copies from and to the host.
@@ -50,7 +50,7 @@ impl Transfers {
         &self,
         after: &Event,
         of: (u64, usize),
-        each: &mut Part<'_, T>,
+        each: &mut ElementSink<'_, T>,
     ) -> Result<io::Result<()>> {
         self.driver.bind()?;
         let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);

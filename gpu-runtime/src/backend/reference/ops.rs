@@ -1,15 +1,13 @@
 //! The ops of [`Backend`].
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use super::{EmbeddingSums, KvPool, Matrix, Reference, Rope, activation, add_scaled, attention, dot, head, linear};
-use crate::backend::host::HostParams;
+use crate::backend::host::{HostParams, OnHost};
 use crate::backend::{
-    Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, BufferBytes, ChunkSink, DeviceInfo, Dtype,
-    EmbeddingGradient, Fences, GradientSinks, HeadGradient, Held, KV_BLOCK, LinearCall, Logits, LoraSegment,
-    MatrixRole, Norm, Passes, Rotation, RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets,
-    TokenRequest, WeightPart,
+    Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, BufferBytes, DeviceInfo, Dtype,
+    EmbeddingGradient, GradientSinks, HeadGradient, Held, KV_BLOCK, LinearCall, Logits, LoraSegment, MatrixRole, Norm,
+    Passes, Rotation, RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
 };
 use crate::fault::Fault;
 
@@ -38,25 +36,7 @@ fn stacked(parts: &[Source<'_, Reference>]) -> Vec<f32> {
     parts.iter().flat_map(|part| part.host().into_owned()).collect()
 }
 
-impl Fences for Reference {
-    type Fence = ();
-    type Params = HostParams;
-
-    fn fence(&self) {}
-
-    fn read_params(
-        &self,
-        (params, index): (&HostParams, usize),
-        (): &(),
-        to: &mut ChunkSink<'_>,
-    ) -> std::io::Result<()> {
-        to(&params[index])
-    }
-
-    fn param_to_host<'a>(&self, (params, index): (&'a HostParams, usize), (): &()) -> Cow<'a, [f32]> {
-        Cow::Borrowed(&params[index])
-    }
-}
+impl OnHost for Reference {}
 
 impl Passes for Reference {
     fn end_pass(&self) {}

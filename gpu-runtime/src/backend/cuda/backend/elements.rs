@@ -110,17 +110,11 @@ impl<'a> GradientSide<'a> {
         }
     }
 
-    pub(super) fn rows(&self) -> usize {
+    /// Rows, and their width.
+    pub(super) fn extents(&self) -> (usize, usize) {
         match self {
-            Self::F32(rows) => rows.rows(),
-            Self::Bf16(rows) => rows.rows(),
-        }
-    }
-
-    pub(super) fn width(&self) -> usize {
-        match self {
-            Self::F32(rows) => rows.width(),
-            Self::Bf16(rows) => rows.width(),
+            Self::F32(rows) => (rows.rows(), rows.width()),
+            Self::Bf16(rows) => (rows.rows(), rows.width()),
         }
     }
 

@@ -29,12 +29,8 @@ impl CudaParams {
 
     /// See [`Params::gather_parts`](crate::backend::Params::gather_parts).
     pub(super) fn gathered(&mut self, own: &Self, ranks: &Ranks) -> bool {
-        let Some(DeviceGroup { ranks: joined, device }) = group(ranks) else { return false };
-        for piece in self.pieces(joined.world()) {
-            count(ranks, CollectiveKind::AllGather, elements(&piece, joined, joined.rank()));
-            done(own.gather(device, joined, &piece, Some(&mut self.0)));
-        }
-        true
+        let Some(DeviceGroup { ranks: joined, .. }) = group(ranks) else { return false };
+        own.gather_pieces(ranks, &self.pieces(joined.world()), Some(&mut self.0))
     }
 
     /// Of whole arrays.
@@ -46,21 +42,22 @@ impl CudaParams {
 
     /// See [`Params::gather_fragments`](crate::backend::Params::gather_fragments).
     pub(super) fn whole(&self, ranks: &Ranks, lens: &[usize], fragments: &[Vec<Fragment>]) -> Option<Self> {
-        let DeviceGroup { ranks: joined, device } = group(ranks)?;
+        let DeviceGroup { device, .. } = group(ranks)?;
         let mut whole = done(lens.iter().map(|len| device.uninitialised(*len)).collect::<Result<Vec<_>>>());
-        for piece in fragments {
-            count(ranks, CollectiveKind::AllGather, elements(piece, joined, joined.rank()));
-            done(self.gather(device, joined, piece, Some(&mut whole)));
-        }
-        Some(Self(whole))
+        self.gather_pieces(ranks, fragments, Some(&mut whole)).then_some(Self(whole))
     }
 
     /// See [`Params::offer_fragments`](crate::backend::Params::offer_fragments).
     pub(super) fn offer(&self, ranks: &Ranks, fragments: &[Vec<Fragment>]) -> bool {
+        self.gather_pieces(ranks, fragments, None)
+    }
+
+    /// All-gathers pieces, one after the other, into whole arrays where this rank needs them; whether the ranks share devices.
+    fn gather_pieces(&self, ranks: &Ranks, pieces: &[Vec<Fragment>], mut whole: Option<&mut [Slice<f32>]>) -> bool {
         let Some(DeviceGroup { ranks: joined, device }) = group(ranks) else { return false };
-        for piece in fragments {
+        for piece in pieces {
             count(ranks, CollectiveKind::AllGather, elements(piece, joined, joined.rank()));
-            done(self.gather(device, joined, piece, None));
+            done(self.gather(device, joined, piece, whole.as_deref_mut()));
         }
         true
     }

@@ -107,9 +107,10 @@ impl Cuda {
         dy: &OutputGradient<'_>,
         CudaParams(grads): &mut CudaParams,
     ) -> Result {
-        let (mut gradients, sequences) = (OuterProducts::new(), within(sequences, &(0..x.rows())));
+        let (rows, width) = x.extents();
+        let (mut gradients, sequences) = (OuterProducts::new(), within(sequences, &(0..rows)));
         for WeightPart { weight, column, outputs, .. } in parts {
-            let sides = [dy.side.side(*column, *outputs), x.side(0, x.width())];
+            let sides = [dy.side.side(*column, *outputs), x.side(0, width)];
             gradients.push(&mut grads[*weight], 0, sides, &sequences)?;
         }
         gradients.launch(&self.device)?;

@@ -31,6 +31,8 @@ struct State {
     bytes: BufferBytes,
     /// Most free bytes that are retained; with 0 every slice has memory of its own, of exactly its size.
     limit: usize,
+    /// Bytes of new memory since the last pass ended.
+    grown: usize,
 }
 
 /// Alignment of all slices, and the smallest capacity that is reused.
@@ -68,6 +70,11 @@ impl Arena {
         state.bytes.peak = state.bytes.used;
     }
 
+    /// Marks the end of a pass.
+    pub(super) fn end_pass(&self) {
+        self.state().grown = 0;
+    }
+
     fn release_above(&self, limit: usize) -> Result {
         while let Some(address) = self.state().evict(limit) {
             self.queue.free(address)?;
@@ -81,6 +88,9 @@ impl Arena {
         if let Some(address) = self.state().reuse(capacity) {
             return Ok((address, capacity));
         }
+        // A pass of other sizes than the last one takes the place of what that left.
+        let limit = self.state().limit_beside(capacity);
+        self.release_above(limit)?;
         let mut address = self.queue.allocate(capacity)?;
         if address.is_none() {
             // What is free has another size, perhaps.
@@ -107,6 +117,12 @@ impl State {
     fn grow(&mut self, bytes: usize) {
         self.bytes.used += bytes;
         self.bytes.peak = self.bytes.peak.max(self.bytes.used);
+    }
+
+    /// Most free bytes beside all new memory of a pass, with that of so many bytes.
+    fn limit_beside(&mut self, capacity: usize) -> usize {
+        self.grown += capacity;
+        self.limit.saturating_sub(self.grown)
     }
 
     fn reuse(&mut self, capacity: usize) -> Option<u64> {
@@ -294,5 +310,17 @@ mod tests {
         assert!(state.retain(1, 600));
         assert_eq!((state.evict(600), state.evict(0), state.evict(0)), (None, Some(1), None));
         assert_eq!(state.bytes.unused, 0);
+    }
+
+    #[test]
+    fn a_pass_of_other_sizes_takes_the_place_of_free_memory() {
+        let mut state = State { limit: 1000, ..State::default() };
+        state.grow(900);
+        assert!(state.retain(1, 900));
+        // Two new slices, and a third one after the pass.
+        assert_eq!([state.limit_beside(300), state.limit_beside(400)], [700, 300]);
+        state.grown = 0;
+        assert_eq!(state.limit_beside(600), 400);
+        assert_eq!(state.limit_beside(600), 0);
     }
 }

@@ -27,7 +27,9 @@ impl Passes for Cuda {
         result
     }
 
-    fn end_pass(&self) {}
+    fn end_pass(&self) {
+        self.device.arena().end_pass();
+    }
 
     // Errors of these are those of a lost device, which the next op reports.
     fn limit_unused(&self, bytes: usize) {

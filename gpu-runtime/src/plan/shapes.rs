@@ -4,7 +4,7 @@ use crate::config::{LoadError, ModelConfig};
 use crate::load::describe_json;
 
 /// Names, with the members of the published `config.json` that the families read.
-const SHAPES: [(&str, &str); 3] = [
+const SHAPES: [(&str, &str); 4] = [
     // meta-llama/Llama-3.1-8B
     (
         "llama-3.1-8b",
@@ -22,6 +22,13 @@ const SHAPES: [(&str, &str); 3] = [
             "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "tie_word_embeddings": false,
             "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                              "original_max_position_embeddings": 8192}}"#,
+    ),
+    // Qwen/Qwen3-8B
+    (
+        "qwen3-8b",
+        r#"{"model_type": "qwen3", "hidden_size": 4096, "intermediate_size": 12288, "num_hidden_layers": 36,
+            "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936,
+            "max_position_embeddings": 40960, "rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "tie_word_embeddings": false}"#,
     ),
     // Qwen/Qwen3-235B-A22B
     (
@@ -57,6 +64,7 @@ mod tests {
         let count = |name| ParamTable::new(&named(name).unwrap().unwrap()).elements();
         assert_eq!(count("llama-3.1-8b"), 8_030_261_248);
         assert_eq!(count("llama-3.1-70b"), 70_553_706_496);
+        assert_eq!(count("qwen3-8b"), 8_190_735_360);
         assert_eq!(count("qwen3-235b-a22b"), 235_093_634_560);
         assert!(named("llama").is_none());
     }

@@ -32,8 +32,8 @@ BLOCKS, HIDDEN, HEADS, KV_HEADS, DIM, INNER, VOCAB = 36, 4096, 32, 8, 128, 12288
 Q, KV = HEADS * DIM, KV_HEADS * DIM
 QKV = Q + 2 * KV
 RANK, SEQUENCES, LENGTH, CONTEXT = 32, 8, 2048, 2048
-# A pass has 8,192 rows; logits, gradients and the masters of adapters beside the weights.
-PASS_ROWS = 8192
+# Rows of a pass at most, and from which on more bring little; what is for runs first: as `division.rs` of the runtime has them.
+PASS_ROWS, ENOUGH_ROWS, RUNS, GIB = 8192, 4096, 4 << 30, 1 << 30
 # Outputs that a GEMM computes at most.
 CHUNK = 8192
 LINEAR = {"q": (HIDDEN, Q), "k": (HIDDEN, KV), "v": (HIDDEN, KV), "o": (Q, HIDDEN)}
@@ -204,7 +204,7 @@ def lora(rows: int, kind: str, times: float = 1) -> list[Work]:
     shape = LORA_ONE if kind == "shrink" and few or kind == "expand" and rows <= 64 else LORA_MANY
     # The line of one row is that of a whole tile of rows.
     counted_rows = rows if shape == LORA_MANY else ceil(rows, 8 if kind == "shrink" else 64)
-    found, in_pass = [], min(rows, PASS_ROWS)
+    found = []
     for call in CALLS:
         widths = [LINEAR[module][side] for module in call]
         narrow = 2 * rows * RANK * len(call) + 2 * RANK * sum(widths)
@@ -214,13 +214,13 @@ def lora(rows: int, kind: str, times: float = 1) -> list[Work]:
         # Inputs are read once for all layers of a call, and their gradient is written once.
         wide = rows * (max(widths) if side == 0 else sum(widths)) * bytes_
         if kind == "shrink":
-            warps = ceil(in_pass, 8) * RANK / 8 * 16 * len(call) if few else ceil(in_pass, 64) * 4 * len(call)
+            warps = ceil(rows, 8) * RANK / 8 * 16 * len(call) if few else ceil(rows, 64) * 4 * len(call)
         elif kind == "shrink_backward":
-            warps = ceil(in_pass, 64) * 4 * len(call)
+            warps = ceil(rows, 64) * 4 * len(call)
         elif kind == "expand":
-            warps = ceil(in_pass, 64) * 4 * sum(ceil(width, 128) for width in widths)
+            warps = ceil(rows, 64) * 4 * sum(ceil(width, 128) for width in widths)
         else:
-            warps = ceil(in_pass, 64) * 4 * ceil(max(widths), 64)
+            warps = ceil(rows, 64) * 4 * ceil(max(widths), 64)
         products = RANK * sum(widths) * times
         uploads = times if kind.startswith("shrink") else 0
         of = shape + (ONTO if onto else "")
@@ -257,11 +257,11 @@ def adapters_of(rows: int, kinds: tuple[str, ...], times: float) -> list[Work]:
     return [work for kind in kinds for work in lora(rows, kind, times)]
 
 
-def attention(design: Design, blocks: float) -> list[Work]:
-    pairs = SEQUENCES * HEADS * LENGTH * (LENGTH + 1) / 2
-    rows = SEQUENCES * LENGTH
+def attention(design: Design, sequences: int, blocks: float) -> list[Work]:
+    pairs = sequences * HEADS * LENGTH * (LENGTH + 1) / 2
+    rows = sequences * LENGTH
     # 16 rows of the four heads of a key head have a tile of queries.
-    tiles = SEQUENCES * KV_HEADS * sum((16 * i + 15) // 32 + 1 for i in range(LENGTH // 16))
+    tiles = sequences * KV_HEADS * sum((16 * i + 15) // 32 + 1 for i in range(LENGTH // 16))
     least, flop = rows * (Q * 8 + 2 * KV * 2) * blocks, 4 * DIM * pairs * blocks
     if design.attention:
         return [Work("GEMM attention", least, flop * GEMM / 250e12, blocks, gemm=True)]
@@ -269,12 +269,12 @@ def attention(design: Design, blocks: float) -> list[Work]:
     return [Work("tensor_attention_128", least, flop, blocks, tiles * blocks, shape=PREFILLED, per_block=4)]
 
 
-def attention_backward(design: Design, blocks: float) -> list[Work]:
-    pairs = SEQUENCES * HEADS * LENGTH * (LENGTH + 1) / 2
-    rows = SEQUENCES * LENGTH
+def attention_backward(design: Design, sequences: int, blocks: float) -> list[Work]:
+    pairs = sequences * HEADS * LENGTH * (LENGTH + 1) / 2
+    rows = sequences * LENGTH
     flop, least = 10 * DIM * pairs * blocks, rows * (3 * Q * 4 + 2 * KV * 4) * blocks
-    tiles = SEQUENCES * KV_HEADS * sum((16 * i + 15) // 32 + 1 for i in range(LENGTH // 16))
-    steps = SEQUENCES * HEADS * sum((LENGTH - 64 * i) // 16 for i in range(LENGTH // 64))
+    tiles = sequences * KV_HEADS * sum((16 * i + 15) // 32 + 1 for i in range(LENGTH // 16))
+    steps = sequences * HEADS * sum((LENGTH - 64 * i) // 16 for i in range(LENGTH // 64))
     if design.attention:
         return [Work("GEMM attention", least, flop * GEMM / 180e12, blocks, gemm=True)]
     q, kv = "tensor_attention_backward_q_128", "tensor_attention_backward_kv_128"
@@ -286,15 +286,15 @@ def attention_backward(design: Design, blocks: float) -> list[Work]:
     ]
 
 
-def block_forward(design: Design, blocks: float) -> list[Work]:
-    rows = SEQUENCES * LENGTH
+def block_forward(design: Design, sequences: int) -> list[Work]:
+    rows, blocks = sequences * LENGTH, BLOCKS
     return [
         each("norm_bf16", rows, HIDDEN, 6, 2 * blocks),
         gemm(rows, HIDDEN, QKV, "forward", accumulate=True, chunked=True, times=blocks),
         # To other memory: v is copied.
         Work("rotate", rows * QKV * 8 * blocks, 0, blocks, rows * blocks, rows * 48, uploads=blocks),
         each("kv_write_bf16", rows, 2 * KV, 6, blocks),
-        *attention(design, blocks),
+        *attention(design, sequences, blocks),
         each("round_to_bf16", rows, HIDDEN, 6, blocks),
         gemm(rows, Q, HIDDEN, "forward", accumulate=True, chunked=True, times=blocks),
         gemm(rows, HIDDEN, 2 * INNER, "forward", accumulate=True, chunked=True, times=blocks),
@@ -304,8 +304,8 @@ def block_forward(design: Design, blocks: float) -> list[Work]:
     ]
 
 
-def block_backward(design: Design) -> list[Work]:
-    rows, blocks = SEQUENCES * LENGTH, BLOCKS
+def block_backward(design: Design, sequences: int) -> list[Work]:
+    rows, blocks = sequences * LENGTH, BLOCKS
     return [
         # The gradient of the residual stream for down and for o, and attention's output for the gradient of A.
         each("round_to_bf16", rows, 2 * HIDDEN + Q, 6, blocks, launches=3 * blocks),
@@ -315,7 +315,7 @@ def block_backward(design: Design) -> list[Work]:
         each("norm_bf16", rows, HIDDEN, 6, 2 * blocks),
         each("norm_backward", rows, HIDDEN, 16, 2 * blocks),
         gemm(rows, HIDDEN, Q, "input gradients", accumulate=True, times=blocks),
-        *attention_backward(design, blocks),
+        *attention_backward(design, sequences, blocks),
         Work("rotate_back_rounded", rows * (6 * QKV + 4 * (Q + KV)) * blocks, 0, blocks, rows * blocks, rows * 48, uploads=blocks),
         gemm(rows, QKV, HIDDEN, "input gradients", accumulate=True, times=blocks),
         *adapters_of(rows, ("shrink_backward", "expand_backward"), blocks),
@@ -323,9 +323,9 @@ def block_backward(design: Design) -> list[Work]:
     ]
 
 
-def ends() -> list[Work]:
-    """Embedding, loss head forward and backward (whose logits are computed again), AdamW and the adapters' rounding."""
-    rows, params = SEQUENCES * LENGTH, BLOCKS * ADAPTER
+def ends(sequences: int) -> list[Work]:
+    """Embedding, and loss head forward and backward, whose logits are computed again."""
+    rows = sequences * LENGTH
     chunks = -(-VOCAB // CHUNK)
     head = [gemm(rows, HIDDEN, VOCAB, "loss head", chunked=True) for _ in range(2)]
     # Every chunk reads and writes the gradient of hidden states.
@@ -342,24 +342,42 @@ def ends() -> list[Work]:
         each("head_gradient_bf16", rows, VOCAB, 6, launches=chunks),
         Work("GEMM loss head", back, 2 * rows * VOCAB * HIDDEN, chunks, gemm=True),
         each("norm_backward", rows, HIDDEN, 16),
+    ]
+
+
+def update() -> list[Work]:
+    """AdamW and the adapters' rounding."""
+    params = BLOCKS * ADAPTER
+    return [
         Work("squares", 4 * params, 0, 1, params),
         Work("adamw", 28 * params, 0, 1, params),
         Work("round_to_bf16", 6 * params, 0, 2 * len(LINEAR) * BLOCKS, params / 4),
     ]
 
 
-SAVED = 4 * (2 * HIDDEN + 2 * QKV + Q + HEADS + 2 * INNER)
+# Bytes of a row that a block saves, and of what is alive at once beside.
+SAVED, WORKING = 4 * (2 * HIDDEN + 2 * QKV + Q + HEADS + 2 * INNER), 4 * (5 * INNER + 2 * QKV)
 
 
-def saved_blocks(device: str, design: Design) -> int:
-    rest = PASS_ROWS * 4 * (CHUNK * 3 + 5 * INNER + 2 * QKV) + BLOCKS * ADAPTER * 18 + 2 * (WEIGHTS + VOCAB * HIDDEN)
-    return max(0, min(BLOCKS, int((0.8 * MEMORY[device] - rest) / (PASS_ROWS * SAVED / (1 + design.narrow)))))
+def sequences_of_pass(device: str, design: Design) -> int:
+    """As the trainer plans a pass where nothing is configured: so many that every block saves its activations."""
+    weights = 2 * (WEIGHTS + VOCAB * HIDDEN)
+    # Beside the weights, a checkpoint of all of them has to fit.
+    left = 0.8 * MEMORY[device] - 2 * weights
+    row = BLOCKS * (SAVED + 4 * KV) + WORKING
+    budget = min(min(GIB, left / 8) + 0.6 * (left - RUNS), ENOUGH_ROWS * row * 9 / 8)
+    fits = int(min(budget / (BLOCKS * (SAVED / (1 + design.narrow) + 4 * KV) + WORKING), PASS_ROWS)) // LENGTH
+    # An even part of the request; one that alone does not fit would compute blocks again.
+    return max(number for number in (1, 2, 4) if number <= max(fits, 1))
+
+
+def pass_of(design: Design, sequences: int) -> list[Work]:
+    return block_forward(design, sequences) + block_backward(design, sequences) + ends(sequences)
 
 
 def lora_step(device: str, design: Design) -> list[Work]:
-    recomputed = BLOCKS - saved_blocks(device, design)
-    again = [work for work in block_forward(design, recomputed) if not work.name.startswith("kv_write")]
-    return block_forward(design, BLOCKS) + (again if recomputed else []) + block_backward(design) + ends()
+    sequences = sequences_of_pass(device, design)
+    return pass_of(design, sequences) * (SEQUENCES // sequences) + update()
 
 
 def decode(batch: int, adapters: bool) -> list[Work]:
@@ -466,10 +484,9 @@ def model_flop() -> float:
 
 def print_lora() -> None:
     tokens = SEQUENCES * LENGTH
-    works = block_forward(Design(), BLOCKS) + block_backward(Design()) + ends()
     print("### A LoRA step, kernel by kernel\n")
-    print("All blocks' activations saved.\n")
-    print_step(merged(works), tokens)
+    print("Passes of 8,192 rows.\n")
+    print_step(merged(pass_of(Design(), 4) * (SEQUENCES // 4) + update()), tokens)
     designs = {
         "as it is": Design(),
         "saved activations in bf16": Design(narrow=True),
@@ -481,11 +498,12 @@ def print_lora() -> None:
         line = [label]
         for device in HBM:
             seconds = sum(work.seconds(device) for work in lora_step(device, design))
-            line += [f"{seconds:.2f} s", f"{100 * model_flop() / seconds / GOAL_FLOPS:.0f} %"]
+            passes = SEQUENCES // sequences_of_pass(device, design)
+            line += [str(passes), f"{seconds:.2f} s", f"{100 * model_flop() / seconds / GOAL_FLOPS:.0f} %"]
         lines.append(line)
-    saved = {device: saved_blocks(device, Design()) for device in HBM}
-    print(f"{model_flop():.3g} FLOP. Blocks that save their activations: " + ", ".join(f"{d} {n}" for d, n in saved.items()) + ".\n")
-    table(["LoRA step, 8x2048 tokens", "H100", "of 790 TFLOP/s", "H200", "of 790 TFLOP/s"], lines)
+    print(f"{model_flop():.3g} FLOP.\n")
+    head = [name for device in HBM for name in (f"{device} passes", "time", "of 790 TFLOP/s")]
+    table(["LoRA step, 8x2048 tokens", *head], lines)
 
 
 def print_decode() -> None:

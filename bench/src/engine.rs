@@ -7,7 +7,7 @@ use trainyard_gpu_runtime::backend::cpu::{Blocking, GemmStats, Peaks};
 use trainyard_gpu_runtime::backend::cuda::{Cuda, CudaDevice, measure_rates};
 use trainyard_gpu_runtime::backend::{Backend, DeviceInfo, HostBackend, HostKernels};
 use trainyard_gpu_runtime::config::{LoadError, ModelSource};
-use trainyard_gpu_runtime::{CpuEngine, CudaEngine, EngineOptions, Parallel, ParallelEngine};
+use trainyard_gpu_runtime::{ConfiguredParts, CpuEngine, CudaEngine, EngineOptions, Parallel, ParallelEngine};
 use trainyard_protocol::{BaseModel, Engine};
 
 use crate::choices::BenchDevice;
@@ -151,16 +151,18 @@ pub(crate) fn load_engine(
         parallel,
         ..EngineOptions::default()
     };
-    if let Some(mib) = flags.activation_memory_mib {
-        options.activation_bytes = (mib as usize) << 20;
-    }
+    let activation_bytes = flags.activation_memory_mib.map(|mib| (mib as usize) << 20);
+    options.activation_bytes = activation_bytes.unwrap_or(options.activation_bytes);
     let engine = match (flags.device, parallel.world()) {
         (BenchDevice::Cuda(number), _) => {
             let gpu = Cuda::open(i32::from(number), flags.dtype)
                 .map_err(|error| format!("--device: {}: {error}", flags.device))?;
             let (share, of) = GPU_SHARE;
             options.memory_bytes = Some(gpu.gpu().memory()? / of * share);
-            BenchEngine::Gpu(Box::new(CudaEngine::on_gpu(gpu, ranks.pop().unwrap_or_default(), options)?))
+            let models = ranks.pop().unwrap_or_default();
+            let configured = ConfiguredParts { activation_bytes, ..ConfiguredParts::default() };
+            let options = options.divided_on_gpus(&models, 1, configured);
+            BenchEngine::Gpu(Box::new(CudaEngine::on_gpu(gpu, models, options)?))
         }
         (BenchDevice::Cpu, 1) => BenchEngine::One(Box::new(CpuEngine::new(ranks.pop().unwrap_or_default(), options)?)),
         (BenchDevice::Cpu, _) => BenchEngine::Ranks(Box::new(ParallelEngine::new(ranks, options)?)),

@@ -28,7 +28,7 @@ pub use backend::Dtype;
 #[cfg(any(test, feature = "cuda"))]
 pub use cuda_engine::CudaEngine;
 pub use engine::{
-    CpuEngine, Engine, EngineOptions, FetchDone, FetchFailure, FolderCopies, FollowError, MAX_SEQUENCES,
-    ParallelEngine, ProcessRank, RankFolders,
+    ConfiguredParts, CpuEngine, Engine, EngineOptions, FetchDone, FetchFailure, FolderCopies, FollowError,
+    MAX_SEQUENCES, ParallelEngine, ProcessRank, RankFolders,
 };
 pub use parallel::{LayoutError, Parallel, ParallelError, ZeroStage};

@@ -12,8 +12,8 @@ use trainyard_gpu_runtime::collective::{COMMUNICATOR_BYTES, CollectiveError, Ren
 use trainyard_gpu_runtime::config::{LoadError, ModelFiles, ModelSource};
 use trainyard_gpu_runtime::load::{load, locate};
 use trainyard_gpu_runtime::{
-    CpuEngine, CudaEngine, Dtype, EngineOptions, FolderCopies, FollowError, Parallel, ParallelEngine, ProcessRank,
-    RankFolders,
+    ConfiguredParts, CpuEngine, CudaEngine, Dtype, EngineOptions, FolderCopies, FollowError, Parallel, ParallelEngine,
+    ProcessRank, RankFolders,
 };
 use trainyard_protocol::{Engine, MemoryPlan};
 
@@ -91,7 +91,7 @@ pub fn follow(
     let joined = join(rank, config.parallel)?;
     match gpu {
         Some(gpu) => {
-            let options = gpu_options(config, std::slice::from_ref(&gpu))?;
+            let options = gpu_options(config, std::slice::from_ref(&gpu), &models)?;
             joined.follow_on_gpu(gpu, models, &options, copies, ready)?;
         }
         None => joined.follow(models, &engine_options(config), copies, ready)?,
@@ -151,7 +151,10 @@ fn link(
     config: &Config,
 ) -> Result<(Box<dyn Engine>, Option<RankFolders>), EngineError> {
     let gpus = device::open(config)?;
-    let options = if gpus.is_empty() { engine_options(config) } else { gpu_options(config, &gpus)? };
+    let options = match ranks.first() {
+        Some(models) if !gpus.is_empty() => gpu_options(config, &gpus, models)?,
+        _ => engine_options(config),
+    };
     let mut gpus = gpus.into_iter();
     let only = if ranks.len() == 1 { ranks.pop() } else { None };
     let (engine, folders, device): (Box<dyn Engine>, _, _) = match (only, &config.rank, gpus.next()) {
@@ -204,11 +207,11 @@ pub(crate) fn dtype(config: &Config) -> Dtype {
 
 /// How the engine is to compute.
 pub(crate) fn engine_options(config: &Config) -> EngineOptions {
-    options_within(config, machine::memory_bytes())
+    options_within(config, machine::memory_bytes()).divided_on_host(configured_parts(config))
 }
 
 /// The same on GPUs, whose memory it is then: of all the smallest one's.
-fn gpu_options(config: &Config, gpus: &[Cuda]) -> Result<EngineOptions, DeviceError> {
+fn gpu_options(config: &Config, gpus: &[Cuda], models: &[(String, ModelSource)]) -> Result<EngineOptions, DeviceError> {
     let bytes = |gpu: &Cuda| {
         let number = u16::try_from(gpu.gpu().ordinal()).unwrap_or_default();
         gpu.gpu().memory().map_err(|source| DeviceError::Cuda { number, source })
@@ -216,37 +219,34 @@ fn gpu_options(config: &Config, gpus: &[Cuda]) -> Result<EngineOptions, DeviceEr
     let each = gpus.iter().map(bytes).collect::<Result<Vec<_>, _>>()?;
     // Of which NCCL takes some.
     let nccl = communicators(config.parallel.tp(), config.parallel.dp(), config.parallel.ep()) * COMMUNICATOR_BYTES;
-    Ok(options_within(config, each.iter().min().map(|bytes| (bytes.saturating_sub(nccl) * gpus.len()) as u64)))
+    let memory = each.iter().min().map(|bytes| (bytes.saturating_sub(nccl) * gpus.len()) as u64);
+    Ok(options_within(config, memory).divided_on_gpus(models, gpus.len(), configured_parts(config)))
 }
 
+/// With the memory budget: as configured, else a share of what there is.
 fn options_within(config: &Config, memory: Option<u64>) -> EngineOptions {
+    let (share, of) = MACHINE_SHARE;
+    let available = memory.and_then(|bytes| usize::try_from(bytes / of * share).ok());
     EngineOptions {
         parallel: config.parallel,
         dtype: dtype(config),
         threads: config.threads,
         kernels: config.kernels,
-        ..memory_options(config, memory)
+        memory_bytes: config.memory_mib.map(mib_bytes).or(available),
+        ..EngineOptions::default()
     }
 }
 
-/// The memory budget and its parts: as configured, else a share of what there is.
-fn memory_options(config: &Config, memory: Option<u64>) -> EngineOptions {
-    let defaults = EngineOptions::default();
-    let configured = |mib: Option<usize>| mib.map(|mib| mib.saturating_mul(1 << 20));
-    let memory_bytes = configured(config.memory_mib).or_else(|| {
-        let (share, of) = MACHINE_SHARE;
-        memory.and_then(|bytes| usize::try_from(bytes / of * share).ok())
-    });
-    let part = |mib: Option<usize>, default: usize, of_budget: usize| {
-        configured(mib).unwrap_or_else(|| memory_bytes.map_or(default, |budget| default.min(budget / of_budget)))
-    };
-    EngineOptions {
-        memory_bytes,
-        kv_bytes: part(config.kv_memory_mib, defaults.kv_bytes, 4),
-        activation_bytes: part(config.activation_memory_mib, defaults.activation_bytes, 8),
-        checkpoint_bytes: part(config.checkpoint_memory_mib, defaults.checkpoint_bytes, 16),
-        ..defaults
+fn configured_parts(config: &Config) -> ConfiguredParts {
+    ConfiguredParts {
+        kv_bytes: config.kv_memory_mib.map(mib_bytes),
+        activation_bytes: config.activation_memory_mib.map(mib_bytes),
+        checkpoint_bytes: config.checkpoint_memory_mib.map(mib_bytes),
     }
+}
+
+fn mib_bytes(mib: usize) -> usize {
+    mib.saturating_mul(1 << 20)
 }
 
 /// The memory budget and its parts.

@@ -16,7 +16,7 @@ use crate::model::{Adapter, ParamSpec, ParamTable, Shard, TrainedParams, Units, 
 use crate::parallel::Parallel;
 
 /// The fraction of the limit of keys and values that runs never get.
-const KV_PART: usize = 4;
+pub(super) const KV_PART: usize = 4;
 
 /// The division of the budget.
 #[derive(Clone, Copy)]

@@ -8,6 +8,7 @@ mod checkpoint_writer;
 mod control_ops;
 mod control_queue;
 mod divided_run;
+mod division;
 mod fair_share;
 mod fingerprint;
 mod frozen_run;
@@ -45,6 +46,8 @@ use background::Background;
 use base::Base;
 use checkpoint_loads::CheckpointLoads;
 use control_queue::ControlQueue;
+pub use division::ConfiguredParts;
+use division::distinct;
 use lockstep::{Digest, agreed_turn};
 use memory::{Budget, Planner, bytes};
 pub use options::EngineOptions;
@@ -113,10 +116,8 @@ impl CpuEngine {
     /// model.
     pub fn memory_plan(models: &[ModelSource], options: &EngineOptions) -> Result<MemoryPlan, LoadError> {
         let backend = host_backend(options);
-        let is_new = |at: usize| !models[..at].iter().any(|other| other.is_same_model(&models[at]));
-        let distinct = (0..models.len()).filter(|at| is_new(*at)).map(|at| &models[at].config);
         let world = options.parallel.world();
-        let budget = Budget::new(&backend, distinct, &options.of_rank(), 0)?;
+        let budget = Budget::new(&backend, distinct(models.iter()), &options.of_rank(), 0)?;
         Ok(plan_of_all(budget.plan, world as u64))
     }
 }
@@ -149,8 +150,7 @@ impl<B: Backend> Engine<B> {
         options: EngineOptions,
         ranks: Ranks,
     ) -> Result<Self, LoadError> {
-        let is_new = |at: usize| !models[..at].iter().any(|(_, other)| other.is_same_model(&models[at].1));
-        let distinct = (0..models.len()).filter(|at| is_new(*at)).map(|at| &models[at].1.config);
+        let distinct = distinct(models.iter().map(|(_, model)| model));
         let budget = Budget::new(&backend, distinct, &options, ranks.rank())?;
         let groups = RankGroups::new(ranks, options.parallel).connected(&backend)?;
         let mut bases = Vec::with_capacity(models.len());

@@ -149,11 +149,11 @@ pub struct SharedFlags {
     #[arg(long, env = "TRAINYARD_MEMORY_MIB", value_name = "MIB")]
     pub memory_mib: Option<usize>,
     /// Memory that a training pass may hold for its backward pass; longer examples recompute activations
-    /// [default: 1024].
+    /// [default: 1024; on GPUs as models leave it].
     #[arg(long, env = "TRAINYARD_ACTIVATION_MEMORY_MIB", value_name = "MIB")]
     pub activation_memory_mib: Option<usize>,
     /// Memory for keys and values of samples and their prefix cache; a sample that needs more computes some of its
-    /// sequences at a time [default: 2048].
+    /// sequences at a time [default: 2048; on GPUs as models leave it].
     #[arg(long, env = "TRAINYARD_KV_MEMORY_MIB", value_name = "MIB")]
     pub kv_memory_mib: Option<usize>,
     /// Memory for sampler checkpoints that were sampled from, so that the next sample does not reload them

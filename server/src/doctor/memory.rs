@@ -5,7 +5,7 @@ use trainyard_gpu_runtime::config::{LoadError, ModelSource};
 use trainyard_protocol::MemoryPlan;
 
 use super::Check;
-use crate::config::{Config, Role};
+use crate::config::{Config, Device, Role};
 use crate::engine::{describe_memory, engine_options};
 use crate::machine;
 
@@ -20,7 +20,9 @@ pub(super) fn check(config: &Config, models: &[ModelSource]) -> Vec<Check> {
             Check::warning(GROUP, "machine", "the system does not tell", advice)
         }
     }];
-    if config.role != Role::Api {
+    // GPUs have their own, which a server divides when it has opened them.
+    let on_gpus = matches!(config.device, Device::Cuda(_));
+    if config.role != Role::Api && !on_gpus {
         let options = engine_options(config);
         checks.push(budget(machine, options.memory_bytes.map(|bytes| bytes as u64)));
         if models.len() == config.models.len() {

@@ -5,6 +5,8 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from process import PATIENCE
+
 
 def fields(message: bytes):
     """The (number, value) pairs of a protobuf message: integers, or bytes."""
@@ -101,7 +103,7 @@ class Collector:
         return {span.name: span for span in list(self.spans) if span.trace == trace}
 
     def wait_for(self, trace: str, names: set[str]) -> dict[str, Span]:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 60 * PATIENCE
         while not names <= self.of(trace).keys():
             assert time.monotonic() < deadline, f"{names - self.of(trace).keys()} of {trace} did not arrive"
             time.sleep(0.1)

@@ -22,10 +22,10 @@ import postgres as pg
 from bucket import Bucket
 from deployment import KINDS, launch
 from exclusive import turn
-from helpers import client, lora
+from helpers import WAIT, client, lora
+from process import PATIENCE
 from server import TINY, Server
 from wire import Wire
-from workload import Outcome, work
 
 
 def pytest_addoption(parser):
@@ -72,6 +72,8 @@ def pytest_collection_modifyitems(config, items):
                 (reason,) = marker.args
                 if device == "cuda" and not (name == "real_device" and cuda_device.ON_GPU):
                     item.add_marker(pytest.mark.skip(reason=f"not on {where}: {reason}"))
+        if (limit := item.get_closest_marker("timeout")) and PATIENCE > 1:
+            item.add_marker(pytest.mark.timeout(limit.args[0] * PATIENCE), append=False)
         marker = item.get_closest_marker("ranks")
         if marker and device == "cuda" and marker.args[0] > cuda_device.COUNT:
             item.add_marker(pytest.mark.skip(reason=f"{marker.args[0]} ranks need as many GPUs"))
@@ -176,6 +178,9 @@ def started(tmp_path):
 @pytest.fixture(scope="session")
 def undisturbed_on(tmp_path_factory):
     """`undisturbed_on(flags)`: the outcome of the workload on one process with SQLite and nobody else there."""
+    # Its size depends on the device, which the configuration of a run in one process sets after this file is read.
+    from workload import Outcome, work
+
     outcomes: dict[tuple, Outcome] = {}
 
     def outcome(flags=()) -> Outcome:
@@ -190,7 +195,7 @@ def undisturbed_on(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def undisturbed(undisturbed_on) -> Outcome:
+def undisturbed(undisturbed_on):
     return undisturbed_on()
 
 
@@ -209,7 +214,7 @@ def run(service):
 @pytest.fixture(scope="module")
 def sampler(service):
     """The base model."""
-    return service.create_sampling_client(base_model=TINY).result(60)
+    return service.create_sampling_client(base_model=TINY).result(WAIT)
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,7 @@ class Client(tinker.ServiceClient):
 
     def __exit__(self, kind, *_):
         with contextlib.suppress(concurrent.futures.TimeoutError):
-            self.close("success" if kind is None else "errored").result(20)
+            self.close("success" if kind is None else "errored").result(20 * PATIENCE)
 
 
 def client(server, key=KEY, **kwargs) -> tinker.ServiceClient:
@@ -203,8 +203,9 @@ def gauge(server, name) -> float:
     return float(value)
 
 
-def wait_until(condition, message, limit=30.0):
+def wait_until(condition, message="it does not happen", limit=60.0):
+    """Waits for what happens by itself; `message` can be a function, which is asked when it is too late."""
     deadline = time.monotonic() + limit * PATIENCE
     while not condition():
-        assert time.monotonic() < deadline, message
+        assert time.monotonic() < deadline, message() if callable(message) else message
         time.sleep(0.05)

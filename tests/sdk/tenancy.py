@@ -7,6 +7,7 @@ import time
 
 import httpx
 
+from process import PATIENCE
 from server import BINARY
 
 ROOT = "tml-root-0123456789"
@@ -33,7 +34,7 @@ def store_flags(deployment) -> list:
 def trainyard(deployment, *words, fails=False) -> list[list[str]]:
     """The lines that a command prints, in fields."""
     command = [str(word) for word in (BINARY, *words, *store_flags(deployment))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=deployment.folder)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60 * PATIENCE, cwd=deployment.folder)
     assert (done.returncode != 0) == fails, f"{command}: {done.returncode}\n{done.stdout}{done.stderr}"
     return [line.split("\t") for line in (done.stderr if fails else done.stdout).splitlines()]
 
@@ -48,13 +49,13 @@ def seconds_until(holds, within=30.0) -> float:
     """How long it takes from now until something holds, measured at the end of the look that finds it so."""
     start = time.monotonic()
     while not holds():
-        assert time.monotonic() - start < within, "it never holds"
+        assert time.monotonic() - start < within * PATIENCE, "it never holds"
         time.sleep(0.01)
     return time.monotonic() - start
 
 
 def admin(url, key=ROOT) -> httpx.Client:
-    return httpx.Client(base_url=f"{url}/api/v1/", headers={"x-api-key": key}, timeout=60)
+    return httpx.Client(base_url=f"{url}/api/v1/", headers={"x-api-key": key}, timeout=60 * PATIENCE)
 
 
 def tinker(url, key, home, *words, stdin=None, fails=False, **environment) -> str:
@@ -63,7 +64,7 @@ def tinker(url, key, home, *words, stdin=None, fails=False, **environment) -> st
     if key is not None:
         environment["TINKER_API_KEY"] = key
     command = [sys.executable, "-m", "tinker.cli", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, input=stdin, cwd=home)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120 * PATIENCE, env=environment, input=stdin, cwd=home)
     # The client's native transport now and then aborts the interpreter's exit, when all is done.
     succeeded = done.returncode == 0 or (done.returncode == -signal.SIGABRT and not done.stderr)
     assert succeeded != fails, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 import wire as raw
-from process import Process, free_port
+from process import PATIENCE, Process, free_port
 from server import BINARY, KEY, TINY, Server, engine_flags
 
 CONFIG = '[[tenants]]\nname = "alpha"\nkeys = [{ key = "tml-alpha" }]\n'
@@ -13,7 +13,7 @@ CONFIG = '[[tenants]]\nname = "alpha"\nkeys = [{ key = "tml-alpha" }]\n'
 def test_a_public_url_without_keys_is_refused_at_the_start(tmp_path):
     command = [BINARY, "serve", "--port", free_port(), "--data-dir", tmp_path / "data", "--public-url", "https://a.example"]
     process = Process("server", command + engine_flags(None, "f32"), tmp_path / "log", cwd=tmp_path).start()
-    assert process.child.wait(30) == 1
+    assert process.child.wait(30 * PATIENCE) == 1
     assert "--insecure-no-auth" in process.text()
 
 

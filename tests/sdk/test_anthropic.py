@@ -12,6 +12,7 @@ import pytest
 
 import chat_model
 from helpers import KEY, WAIT, cancelled, gauge, lora, sample, wait_until
+from process import PATIENCE
 
 FOLDER = chat_model.write(pathlib.Path(tempfile.mkdtemp()) / "tiny-chat")
 MODEL = chat_model.NAME
@@ -134,10 +135,10 @@ def test_a_client_that_hangs_up_frees_its_place(server, claude, stream):
     before = cancelled(server)
     # So many tokens that together they last longer than any pause of the test.
     body = {"model": ENDLESS, "messages": CHAT, "max_tokens": 20_000, "temperature": 1, "stream": stream}
-    together = threading.Barrier(HANGING, timeout=60)
+    together = threading.Barrier(HANGING, timeout=60 * PATIENCE)
 
     def hang_up(_):
-        with httpx.Client(base_url=server.url, headers={"x-api-key": KEY}, timeout=60) as http:
+        with httpx.Client(base_url=server.url, headers={"x-api-key": KEY}, timeout=60 * PATIENCE) as http:
             if not stream:
                 with contextlib.suppress(httpx.ReadTimeout):
                     http.post("/v1/messages", json=body, timeout=0.1)

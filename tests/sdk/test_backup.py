@@ -10,7 +10,9 @@ import pytest
 
 import postgres as pg
 from bucket import Bucket
+from cuda_device import is_simulated
 from helpers import WAIT, assert_bits_equal, client, datum, forward, logprobs, lora, sample, train
+from process import PATIENCE
 from server import BINARY, Server
 
 pytestmark = pytest.mark.deployments("sqlite")
@@ -29,7 +31,7 @@ def steps(run, numbers) -> list:
 
 
 def tool(*words, code=0) -> str:
-    done = subprocess.run([BINARY, *map(str, words)], capture_output=True, text=True, timeout=120, cwd="/")
+    done = subprocess.run([BINARY, *map(str, words)], capture_output=True, text=True, timeout=120 * PATIENCE, cwd="/")
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -57,8 +59,8 @@ class Load:
         try:
             with client(self.server) as service:
                 run = lora(service, seed=99)
-                # Large enough for payloads that are files.
-                large = [datum([(i + j) % 500 for j in range(60)]) for i in range(300)]
+                # Large enough for payloads that are files, where that does not take minutes.
+                large = [datum([(i + j) % 500 for j in range(60)]) for i in range(20 if is_simulated() else 300)]
                 for turn in range(10_000):
                     train(run, batch(turn))
                     run.forward(large, "cross_entropy").result(WAIT)

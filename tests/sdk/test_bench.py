@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 import cuda_device
+from process import PATIENCE
 from server import BINARY
 
 
@@ -14,7 +15,7 @@ from server import BINARY
 @pytest.mark.deployments("sqlite")
 def test_the_service_is_measured_without_an_error(tmp_path):
     command = [BINARY, "bench", "--http", "--json", "--reps", "1", "--clients", "8", "--data-dir", tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300 * PATIENCE)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     latencies = {latency["name"]: latency for latency in report["latencies"]}
@@ -33,7 +34,7 @@ def test_a_gpu_is_measured_with_random_weights(simulated, tmp_path):
     """No model is needed: it is written on the first call, and read on the second."""
     command = [BINARY, "bench", "--device", "cuda", "--shape", "tiny", "--data-dir", tmp_path, "--reps", "1", "--rank", "2"]
     command += ["--workload", "w1,w3b1", "--batch", "1", "--seq", "8", "--new-tokens", "2"]
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=200)
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=200 * PATIENCE)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert (report["model"], report["device"]) == ("trainyard/random-tiny", "cuda:0")
@@ -47,7 +48,7 @@ def test_a_gpu_is_measured_with_random_weights(simulated, tmp_path):
     assert all(work["peak_memory_mib"] > 0.5 for work in report["workloads"]), report
     assert all(work["tokens_per_second"]["median"] > 0 for work in report["workloads"])
     written = (tmp_path / "random-tiny" / "model.safetensors").stat().st_mtime_ns
-    table = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    table = subprocess.run(command, capture_output=True, text=True, timeout=200 * PATIENCE)
     assert table.returncode == 0 and "GEMM in bf16" in table.stdout, table.stderr
     assert (tmp_path / "random-tiny" / "model.safetensors").stat().st_mtime_ns == written
 
@@ -56,5 +57,5 @@ def test_a_gpu_is_measured_with_random_weights(simulated, tmp_path):
 def test_a_gpu_that_is_not_there_is_not_measured(simulated, tmp_path, monkeypatch):
     cuda_device.without_devices(monkeypatch)
     command = [BINARY, "bench", "--device", "cuda", "--shape", "tiny", "--data-dir", tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60 * PATIENCE)
     assert done.returncode == 1 and "--device: cuda:0: cuInit failed: CUDA_ERROR_NO_DEVICE" in done.stderr, done

@@ -29,6 +29,7 @@ from helpers import (
     rest,
     train,
 )
+from process import PATIENCE
 from server import GOLDEN, TINY
 
 MODELS = {TINY: GOLDEN / "llama", "tiny-qwen2": GOLDEN / "qwen2"}
@@ -286,7 +287,7 @@ def test_encrypted_exports_are_refused_by_name(run):
 def cli(server, *arguments, folder):
     environment = os.environ | {"TINKER_BASE_URL": server.url, "TINKER_API_KEY": KEY, "HOME": str(folder)}
     command = [sys.executable, "-m", "tinker.cli", *arguments]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=180)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=180 * PATIENCE)
     # The client's native transport now and then aborts the interpreter's exit, when all is done.
     assert done.returncode == 0 or (done.returncode == -signal.SIGABRT and not done.stderr), done.stdout + done.stderr
     return done.stdout

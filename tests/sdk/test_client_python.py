@@ -17,7 +17,7 @@ import chat_model
 import trainyard
 from client_workload import LEARNING_RATE, MAX_TOKENS, PROMPT, RANK, SEED, STEPS, Expected, expected, tokens
 from helpers import WAIT, datum, lora, prompt
-from process import free_port
+from process import PATIENCE, free_port
 from server import KEY, REPOSITORY, TINY, TINY_MODELS
 from trainyard.generated.api.catalogue import checkpoints, training_runs
 from trainyard.models import ChatMessage, ChatRequest, CompletionRequest, MessagesRequest
@@ -273,7 +273,7 @@ def example_program(server, name, model) -> str:
     folder = REPOSITORY / "client-sdk" / "python"
     settings = {"TRAINYARD_BASE_URL": server.url, "TRAINYARD_API_KEY": KEY, "PYTHONPATH": str(folder / "src")}
     command = [sys.executable, folder / "examples" / f"{name}.py", model]
-    done = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

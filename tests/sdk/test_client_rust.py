@@ -12,6 +12,7 @@ import pytest
 
 import chat_model
 from client_workload import LEARNING_RATE, MAX_TOKENS, PROMPT, RANK, SEED, STEPS, Expected, expected, tokens
+from process import PATIENCE
 from server import BINARY, KEY, TINY, TINY_MODELS
 
 EXAMPLES = BINARY.parent / "examples"
@@ -27,7 +28,7 @@ def start(server, name, *arguments) -> subprocess.Popen:
 
 
 def finish(program: subprocess.Popen) -> tuple[str, str]:
-    out, err = program.communicate(timeout=100)
+    out, err = program.communicate(timeout=100 * PATIENCE)
     assert program.returncode == 0, err
     return out, err
 
@@ -71,7 +72,7 @@ def test_its_program_goes_on_while_the_server_is_killed(own, official):
     out = program.stdout.read()
     for thread in threads:
         thread.join()
-    assert program.wait(60) == 0, "".join(lines)
+    assert program.wait(60 * PATIENCE) == 0, "".join(lines)
     assert kills[0] is None, "the program was running when the server was killed first"
     own.wait_until_ready()
     assert Expected(**json.loads(out)) == official
@@ -93,5 +94,5 @@ def test_the_examples_do_what_they_say(server):
 
 def test_refusals_name_the_field(server):
     program = start(server, "sft", "no-such-model")
-    _, err = program.communicate(timeout=60)
+    _, err = program.communicate(timeout=60 * PATIENCE)
     assert program.returncode != 0 and "no-such-model" in err and "status: 400" in err

@@ -9,10 +9,12 @@ import pytest
 from tinker import types
 
 import wire as raw
+from cuda_device import is_simulated
 from helpers import ADAM, WAIT, assert_bits_equal, client, datum, forward, logprobs, lora, prompt
+from process import PATIENCE
 from server import BINARY, KEY
 
-RUNS = 64
+RUNS = 16 if is_simulated() else 64
 RANKS = (1, 2, 4, 8, 16, 32)
 STEPS = 3
 
@@ -63,7 +65,7 @@ def test_2000_samples_outstanding(service, sampler):
 def load(url):
     """500 one-token samples per second and 2,000 at once, by the program's own client; nothing is left behind."""
     command = [BINARY, "bench", "--http", "--url", url, "--api-key", KEY, "--json", "--reps", "1", "--clients", "8"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300 * PATIENCE)
     assert done.returncode == 0, done.stderr
     assert [rate["errors"] for rate in json.loads(done.stdout)["rates"]] == [0, 0, 0], done.stdout
 
@@ -74,6 +76,7 @@ def end_sessions(server):
         wire.finish(session, "success")
 
 
+@pytest.mark.real_device("2,500 requests take an hour")
 @pytest.mark.deployments("sqlite", "postgres")
 def test_memory_comes_back(own):
     """When the load is over, a server holds what it held when it was idle before, within 10 %."""

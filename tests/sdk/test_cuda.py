@@ -11,7 +11,7 @@ from tinker import types
 import postgres
 from cuda_device import DEVICE, ON_GPU, SEVERAL, without_devices
 from helpers import WAIT, client, datum, forward, logprobs, lora, prompt, sample, train
-from process import free_port
+from process import PATIENCE, free_port
 from rank_processes import RankCluster
 from server import BINARY, TINY, TINY_MODELS
 
@@ -26,7 +26,7 @@ def trains_and_samples(server):
         before = logprobs(forward(run, batch))[0]
         train(run, batch)
         assert logprobs(forward(run, batch))[0].mean() > before.mean(), "training has no effect"
-        sampler = run.save_weights_and_get_sampling_client().result(300)
+        sampler = run.save_weights_and_get_sampling_client().result(3 * WAIT)
         (sequence,) = sample(sampler, [5, 6, 7], max_tokens=4, seed=1).sequences
         scored = logprobs(forward(run, [datum([5, 6, 7, *sequence.tokens])]))[0][2:]
         np.testing.assert_allclose(sequence.logprobs, scored, atol=2e-2)
@@ -58,7 +58,7 @@ def test_fewer_gpus_than_ranks_are_refused(simulated, tmp_path, monkeypatch):
     for device, said in [("cuda", "below 1, the number of devices"), ("cuda:0,1,2", "2 of the ranks of --parallel dp=2")]:
         command = [BINARY, "serve", "--device", device, "--parallel", "dp=2", "--model", f"{TINY}={TINY_MODELS[TINY]}"]
         command += ["--port", str(free_port()), "--data-dir", tmp_path / "data"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60 * PATIENCE)
         assert done.returncode != 0 and said in done.stdout + done.stderr, done
 
 
@@ -132,7 +132,7 @@ def test_without_a_device_auto_is_the_processor(simulated, started, monkeypatch)
 def test_without_a_device_cuda_is_refused(simulated, tmp_path, monkeypatch):
     without_devices(monkeypatch)
     command = [BINARY, "serve", "--device", "cuda", "--model", f"{TINY}={TINY_MODELS[TINY]}", "--port", str(free_port())]
-    done = subprocess.run([*command, "--data-dir", tmp_path / "data"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*command, "--data-dir", tmp_path / "data"], capture_output=True, text=True, timeout=60 * PATIENCE)
     said = done.stdout + done.stderr
     assert done.returncode != 0 and "--device: cuda:0" in said and "CUDA_ERROR_NO_DEVICE" in said, done
 
@@ -142,7 +142,7 @@ def test_doctor_names_the_device(simulated, tmp_path, monkeypatch, devices, stat
     if devices == "0":
         without_devices(monkeypatch)
     command = [BINARY, "doctor", "--device", "cuda", "--model", f"{TINY}={TINY_MODELS[TINY]}", "--data-dir", tmp_path / "data", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120 * PATIENCE, cwd=tmp_path)
     checks = json.loads(done.stdout)["checks"]
     (check,) = [check for check in checks if (check["group"], check["name"]) == ("device", "compute")]
     assert check["status"] == status and said in check["value"], check
@@ -190,14 +190,14 @@ def test_the_real_driver_without_a_device_leaves_the_processor(real_driver, star
 
 def test_the_real_driver_without_a_device_is_refused_by_name(real_driver, tmp_path):
     command = [BINARY, "serve", "--device", "cuda", "--model", f"{TINY}={TINY_MODELS[TINY]}", "--port", str(free_port())]
-    done = subprocess.run([*command, "--data-dir", tmp_path / "data"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*command, "--data-dir", tmp_path / "data"], capture_output=True, text=True, timeout=60 * PATIENCE)
     said = done.stdout + done.stderr
     assert done.returncode > 0 and f"--device: {NO_DEVICE}" in said and "panicked at" not in said, done
 
 
 def test_doctor_says_that_the_real_driver_has_no_device(real_driver, tmp_path):
     command = [BINARY, "doctor", "--device", "auto", "--model", f"{TINY}={TINY_MODELS[TINY]}", "--data-dir", tmp_path / "data"]
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=120 * PATIENCE, cwd=tmp_path)
     checks = [check for check in json.loads(done.stdout)["checks"] if check["group"] in ("device", "ops")]
     (check,) = checks
     assert (check["name"], check["status"]) == ("compute", "ok"), check

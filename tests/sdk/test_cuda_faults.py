@@ -7,7 +7,7 @@ import tinker
 
 import cuda_device
 from helpers import WAIT, assert_bits_equal, client, datum, forward, logprobs, lora, sample, train
-from process import free_port
+from process import PATIENCE, free_port
 from server import BINARY, TINY, TINY_MODELS
 
 pytestmark = [
@@ -42,7 +42,7 @@ def faults(simulated, tmp_path, monkeypatch):
 def refusal(folder, **environment) -> str:
     """What `serve --device cuda` says before it ends."""
     command = [BINARY, "serve", "--device", "cuda", "--model", f"{TINY}={TINY_MODELS[TINY]}", "--port", str(free_port())]
-    done = subprocess.run([*command, "--data-dir", folder / "data"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*command, "--data-dir", folder / "data"], capture_output=True, text=True, timeout=60 * PATIENCE)
     said = done.stdout + done.stderr
     assert done.returncode not in (0, None) and done.returncode > 0 and "panicked at" not in said, done
     return said
@@ -129,7 +129,7 @@ def test_a_launch_that_fails_ends_the_server_and_a_new_one_goes_on(faults, start
         first = train(run, BATCH)
         faults(f"launch {nth}")
         pending = run.forward_backward(BATCH, "cross_entropy")
-        code = server.server.child.wait(60)
+        code = server.server.child.wait(60 * PATIENCE)
         assert code > 0, f"{code}: {server.tail()}"
         assert "CUDA_ERROR_LAUNCH_FAILED" in server.text() and "panicked at" not in server.text(), server.tail(100)
         server.start()

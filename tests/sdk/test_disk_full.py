@@ -12,12 +12,14 @@ import time
 import httpx
 import pytest
 
-from helpers import TOKENS, WAIT, client, datum, lora, train
+from cuda_device import is_simulated
+from helpers import TOKENS, WAIT, client, datum, lora, train, wait_until
 from wire import Wire
 
 pytestmark = pytest.mark.deployments("sqlite", "postgres")
 
 BATCH = [datum(TOKENS), datum(TOKENS[::-1])]
+LARGE = BATCH * (4 if is_simulated() else 40)
 SIZE_MIB = 64
 RESERVE = ["--disk-reserve-mib", "16"]
 NO_RESERVE = ["--disk-reserve-mib", "0"]
@@ -74,13 +76,6 @@ def readiness(server) -> dict:
     return answer.json()
 
 
-def wait_for(condition, limit=60.0):
-    deadline = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < deadline, "it does not happen"
-        time.sleep(0.05)
-
-
 def low(server) -> bool:
     (line,) = [
         line for line in httpx.get(f"{server.url}/metrics").text.splitlines()
@@ -99,7 +94,7 @@ def test_saves_wait_for_the_reserve_and_the_rest_goes_on(tmp_path, deploy, disk)
         expected = [loss(saving), loss(training)]
         assert readiness(server)["status"] == "ok"
         disk.fill(leave=8 << 20)
-        wait_for(lambda: low(server))
+        wait_until(lambda: low(server))
         assert readiness(server)["status"] == "degraded"
 
         wire = Wire(server)
@@ -122,7 +117,7 @@ def test_saves_wait_for_the_reserve_and_the_rest_goes_on(tmp_path, deploy, disk)
 def test_a_full_disk_loses_nothing_and_work_goes_on_afterwards(tmp_path, deploy, disk):
     with deployed(deploy, tmp_path, NO_RESERVE) as server, client(server) as service:
         run, twin = lora(service), lora(service)
-        pending = [run.forward_backward(BATCH * 40, "cross_entropy") for _ in range(8)]
+        pending = [run.forward_backward(LARGE, "cross_entropy") for _ in range(8)]
         pending[0].result(WAIT)
         # Some are accepted, some wait until there is space, and so do results.
         disk.fill(leave=0)
@@ -133,7 +128,7 @@ def test_a_full_disk_loses_nothing_and_work_goes_on_afterwards(tmp_path, deploy,
         assert len(set(results)) == 1
         first = loss(run)
         for _ in pending:
-            twin.forward_backward(BATCH * 40, "cross_entropy").result(WAIT)
+            twin.forward_backward(LARGE, "cross_entropy").result(WAIT)
         assert loss(twin) == first
 
         disk.fill(leave=0)
@@ -151,7 +146,7 @@ def test_a_save_that_finds_no_space_is_written_later(tmp_path, deploy, disk):
         size = sum(file.stat().st_size for file in disk.folder.glob("checkpoints/*/weights/first*/*"))
         disk.fill(leave=size // 2)
         saved = run.save_state("second")
-        wait_for(lambda: "save deferred: no disk space" in server.text())
+        wait_until(lambda: "save deferred: no disk space" in server.text())
         disk.free()
         path = saved.result(WAIT).path
         again = service.create_training_client_from_state_with_optimizer(path).result(WAIT)

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 import postgres as pg
-from process import free_port
+from process import PATIENCE, free_port
 from server import BINARY, TINY, TINY_MODELS, Server
 
 pytestmark = pytest.mark.deployments("sqlite")
@@ -22,13 +22,13 @@ class Doctor:
         command = [BINARY, "doctor", "--model", f"{TINY}={model}", "--data-dir", folder / "data"]
         command += ["--port", port or free_port(), *words]
         self.command = [str(word) for word in command]
-        done = subprocess.run([*self.command, "--json"], capture_output=True, text=True, timeout=60, cwd=folder)
+        done = subprocess.run([*self.command, "--json"], capture_output=True, text=True, timeout=60 * PATIENCE, cwd=folder)
         self.code = done.returncode
         self.errors = done.stderr
         self.report = json.loads(done.stdout)
 
     def text(self) -> str:
-        return subprocess.run(self.command, capture_output=True, text=True, timeout=60, cwd="/").stdout
+        return subprocess.run(self.command, capture_output=True, text=True, timeout=60 * PATIENCE, cwd="/").stdout
 
     def failures(self) -> list[dict]:
         return [check for check in self.report["checks"] if check["status"] == "failure"]
@@ -54,6 +54,7 @@ def test_a_healthy_configuration_is_found_so_and_nothing_is_made(tmp_path):
     assert "kernels" in text and "failures: 0" in text.lower() or "All is well" in text
 
 
+@pytest.mark.processor("classes of kernels are the processor's")
 def test_kernels_that_were_chosen_are_named(tmp_path):
     (kernels,) = [check for check in Doctor(tmp_path, "--kernels", "portable").report["checks"] if check["name"] == "kernels"]
     assert kernels["value"].startswith("portable") and kernels["group"] == "processor"
@@ -134,5 +135,6 @@ def test_options_that_the_server_refuses(tmp_path):
     assert "--host" in Doctor(tmp_path, "--host", "0.0.0.0").failure("configuration")["value"]
 
 
+@pytest.mark.processor("it is that of the machine")
 def test_more_memory_than_the_machine_has(tmp_path):
     assert Doctor(tmp_path, "--memory-mib", 1 << 30).failure("memory")["name"] == "budget"

@@ -14,6 +14,8 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 import chat_model
 import document
+from cuda_device import is_simulated
+from process import PATIENCE
 from server import KEY, SMOL
 from tenant_objects import Objects
 
@@ -29,7 +31,7 @@ CHECKS = (
     "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance",
     "response_headers_conformance",
 )  # fmt: skip
-EXAMPLES = 12
+EXAMPLES = 3 if is_simulated() else 12
 """Random requests of each operation. Those with the smallest and largest values of each field come on top: some 8,000 in all."""
 SEED = 20
 REFUSED = {"DELETE /api/v1/auth/apikey/me"}
@@ -123,13 +125,13 @@ def test_the_server_does_what_the_document_says(server, tmp_path):
     command = [
         sys.executable, "-m", "schemathesis.cli", "run", described, "--url", server.url, "--header", f"x-api-key: {KEY}",
         "--phases", "examples,coverage,fuzzing", "--checks", ",".join(CHECKS), "--max-examples", EXAMPLES,
-        "--seed", SEED, "--generation-database", "none", "--workers", 1, "--request-timeout", 60, "--no-color",
+        "--seed", SEED, "--generation-database", "none", "--workers", 1, "--request-timeout", 60 * PATIENCE, "--no-color",
         "--continue-on-failure", "--warnings", "off", "--report-ndjson-path", report,
         # They judge how fast requests are generated.
         "--suppress-health-check", "all",
     ]  # fmt: skip
     done = subprocess.run(
-        [str(word) for word in command], capture_output=True, text=True, timeout=360, cwd=tmp_path,
+        [str(word) for word in command], capture_output=True, text=True, timeout=360 * PATIENCE, cwd=tmp_path,
         env=os.environ | {"PYTHONWARNINGS": "ignore", "SCHEMATHESIS_HOOKS": "hooks", "PYTHONPATH": str(tmp_path)},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2_000:]

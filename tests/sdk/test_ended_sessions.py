@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 import wire as raw
+from helpers import wait_until
 from server import TINY_MODELS
 
 pytestmark = [pytest.mark.deployments("sqlite", "postgres"), pytest.mark.timeout(300)]
@@ -40,10 +41,7 @@ def backlog(wire) -> tuple[str, list[str]]:
 
 
 def until(condition, seconds=SECONDS):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(0.02)
+    wait_until(condition, f"not within {seconds} s", seconds)
 
 
 def test_a_backlog_does_not_block_another_session_of_the_tenant(deployed):

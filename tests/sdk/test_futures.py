@@ -11,6 +11,7 @@ import zstandard
 from tinker.proto.response_conv import deserialize_forward_backward_output, deserialize_sample_response
 
 import wire as raw
+from process import PATIENCE
 from server import TINY
 
 
@@ -187,7 +188,7 @@ def test_a_held_poll_wakes_at_once(wire, fresh):
         time.sleep(1)
         assert not held.done()
         wire.forward_backward(fresh, 1)
-        assert held.result(10).headers["content-type"].startswith(raw.PROTOBUF)
+        assert held.result(10 * PATIENCE).headers["content-type"].startswith(raw.PROTOBUF)
 
 
 def test_unknown_futures(wire, fresh):

@@ -9,6 +9,7 @@ import sys
 import httpx
 import pytest
 
+from process import PATIENCE
 from server import GOLDEN, TINY, TINY_MODELS, Server, smol_path
 
 MODELS = TINY_MODELS
@@ -22,7 +23,7 @@ def download(server, model: str, cache: pathlib.Path) -> pathlib.Path:
     """All files of a repository, with the hub's own client."""
     variables = {"HF_ENDPOINT": f"{server.url}/hf", "HF_HOME": str(cache), "HF_HUB_DISABLE_XET": "1"}
     command = [sys.executable, "-c", PROGRAM, model]
-    done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, timeout=120 * PATIENCE)
     assert done.returncode == 0, done.stderr
     return pathlib.Path(done.stdout.strip().splitlines()[-1])
 

@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from certificates import Authority
-from helpers import client, datum, lora, train
-from process import Process, free_port
+from helpers import client, datum, lora, train, wait_until
+from process import PATIENCE, Process, free_port
 from server import BINARY, KEY, REPOSITORY, Server, engine_flags, migrate
 
 ADDRESS = "127.0.0.1"
@@ -62,10 +62,7 @@ class SecureServer(Server):
             return connection.getpeercert(binary_form=True)
 
     def wait_for(self, condition, what: str):
-        deadline = time.monotonic() + NOTICED
-        while not condition():
-            assert time.monotonic() < deadline, f"{what}\n{self.tail()}"
-            time.sleep(0.1)
+        wait_until(condition, lambda: f"{what}\n{self.tail()}", NOTICED)
 
 
 @pytest.fixture(scope="module")
@@ -89,13 +86,13 @@ def test_the_clients_of_this_repository_speak_https(secure):
     programs = [[sys.executable, package / "examples" / "sample.py"], [BINARY.parent / "examples" / "sample"]]
     for program in programs:
         environment = os.environ | settings | {"PYTHONPATH": str(package / "src")}
-        done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
         assert done.returncode == 0, done.stderr
         environment.pop("SSL_CERT_FILE")
         started = time.monotonic()
-        done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
         assert done.returncode != 0 and "certificate" in done.stderr.lower()
-        assert time.monotonic() - started < 10, "a certificate that nobody vouches for is refused at once"
+        assert time.monotonic() - started < 10 * PATIENCE, "a certificate that nobody vouches for is refused at once"
 
 
 def test_versions_from_1_2_are_spoken_and_http_1_1_is_agreed(secure):
@@ -177,7 +174,7 @@ def test_files_that_can_t_be_used_are_refused_at_the_start(tmp_path, fault):
     server = SecureServer(tmp_path)
     spoil, complaint = BROKEN[fault]
     spoil(server)
-    done = subprocess.run(server.server.command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    done = subprocess.run(server.server.command, capture_output=True, text=True, cwd=tmp_path, timeout=60 * PATIENCE)
     assert done.returncode == 1 and complaint in done.stderr, done.stderr
     assert "--tls-" in done.stderr
 
@@ -223,10 +220,8 @@ def test_a_worker_serves_its_metrics_over_https(tmp_path, postgres):
     worker = Process("worker", command, tmp_path / "worker.log", cwd=tmp_path).start()
     try:
         trust = ssl.create_default_context(cafile=tmp_path / "root.pem")
-        deadline = time.monotonic() + 60
-        while "ready" not in worker.text():
-            assert worker.alive() and time.monotonic() < deadline, worker.tail()
-            time.sleep(0.1)
+        wait_until(lambda: not worker.alive() or "ready" in worker.text(), worker.tail)
+        assert worker.alive(), worker.tail()
         text = httpx.get(f"https://127.0.0.1:{port}/metrics", verify=trust).text
         assert "trainyard_tls_certificate_expiry_timestamp_seconds 0" not in text and text.endswith("# EOF\n")
     finally:

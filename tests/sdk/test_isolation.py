@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tinker import types
 
+from cuda_device import is_simulated
 from helpers import (
     ADAM,
     TOKENS,
@@ -22,7 +23,7 @@ from server import GOLDEN, TINY
 
 MODELS = {TINY: GOLDEN / "llama", "tiny-qwen3": GOLDEN / "qwen3"}
 LAYOUTS = [None, "tp=2", "dp=2"]
-STEPS = 6
+STEPS, LENGTH = (2, 16) if is_simulated() else (6, 64)
 
 
 def batches(seed):
@@ -56,7 +57,7 @@ def test_alone_and_beside_three_busy_runs(service, make):
         (lora(service, "tiny-qwen3", rank=2), 8, "importance_sampling"),
     ]
     sampler = service.create_sampling_client(base_model=TINY).result(WAIT)
-    noise = [sampler.sample(prompt(TOKENS), 4, types.SamplingParams(max_tokens=64, stop=[])) for _ in range(4)]
+    noise = [sampler.sample(prompt(TOKENS), 4, types.SamplingParams(max_tokens=LENGTH, stop=[])) for _ in range(4)]
     busy = [submit(run, seed, loss) for run, seed, loss in neighbours]
     beside = make(service)
     mine = submit(beside, seed=5)

@@ -13,7 +13,7 @@ from helpers import ADAM, TOKENS, WAIT, assert_bits_equal, client, datum, forwar
 from server import SMOL, Server, smol_path
 from workload import STEPS, work
 
-STRIKES = 20
+STRIKES = STEPS // 2
 
 # Runs are saved and their log is truncated often enough that recoveries both restore and replay.
 FLAGS = ["--snapshot-tokens", "200"]
@@ -74,7 +74,7 @@ def train_smol(server, steps=KILLED_STEPS):
         for _ in range(steps):
             passes.append(run.forward_backward(BATCH, "cross_entropy"))
             run.optim_step(ADAM)
-        losses = [output.result(600).metrics["loss:sum"] for output in passes]
+        losses = [output.result(5 * WAIT).metrics["loss:sum"] for output in passes]
         return losses, logprobs(forward(run, BATCH))
 
 

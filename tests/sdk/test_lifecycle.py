@@ -1,14 +1,13 @@
 """Unloaded runs come back on demand, with the same bits; cancelled samples free their memory."""
 
 import re
-import time
 
 import httpx
 import pytest
 
 import wire as raw
 from deployment import launch
-from helpers import ADAM, TOKENS, WAIT, assert_bits_equal, client, datum, forward, logprobs, lora, sample, train
+from helpers import ADAM, TOKENS, WAIT, assert_bits_equal, client, datum, forward, logprobs, lora, sample, train, wait_until
 
 BATCH = [datum(TOKENS), datum(TOKENS[::-1])]
 SECONDS = ["--idle-seconds", "2", "--lease-seconds", "2"]
@@ -24,16 +23,9 @@ def short_lived(tmp_path, postgres_server):
         assert running.stop() == 0, running.tail()
 
 
-def until(condition, what: str, limit=60.0):
-    deadline = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
-
-
 def wait_for_unload(server, run, times: int):
     line = re.compile(rf"idle[^\n]* run={run.model_id}")
-    until(lambda: len(line.findall(server.text())) >= times, f"{line.pattern}:\n{server.tail(60)}")
+    wait_until(lambda: len(line.findall(server.text())) >= times, f"{line.pattern}:\n{server.tail(60)}")
 
 
 def gauge(server, name: str) -> float:
@@ -71,10 +63,10 @@ def test_a_cancelled_sample_frees_what_it_held(short_lived):
     sampler = wire.sampling_session(wire.session()).json()["sampling_session_id"]
     answer = wire.asample(sampler, 0, num_samples=512, params={"max_tokens": 500, "stop": []})
     request = answer.json()["request_id"]
-    until(lambda: gauge(short_lived, "trainyard_active_samples") > 0, "it does not start")
-    until(lambda: gauge(short_lived, "trainyard_kv_bytes") > 0, "it holds nothing")
+    wait_until(lambda: gauge(short_lived, "trainyard_active_samples") > 0, "it does not start")
+    wait_until(lambda: gauge(short_lived, "trainyard_kv_bytes") > 0, "it holds nothing")
     assert wire.post("cancel_future", {"request_id": request}).status_code < 300
-    until(lambda: gauge(short_lived, "trainyard_active_samples") == 0, "it goes on", limit=5)
+    wait_until(lambda: gauge(short_lived, "trainyard_active_samples") == 0, "it goes on", limit=5)
     assert wire.result(request).status_code in (200, 410)
     text = httpx.get(f"{short_lived.url}/metrics").text
     (sampled,) = re.findall(r"^trainyard_sampled_tokens_total (\d+)", text, re.M) or ["0"]

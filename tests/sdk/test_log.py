@@ -6,6 +6,7 @@ import time
 import pytest
 
 import wire as raw
+from process import PATIENCE
 from server import KEY, Server
 
 SECRET = "an-unlikely-word"
@@ -20,7 +21,7 @@ def logged(tmp_path_factory):
 
 def lines(server, message, **fields):
     """The log's lines with this message and these fields, once there are any."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 30 * PATIENCE
     while time.monotonic() < deadline:
         records = [json.loads(line) for line in server.text().splitlines() if line.startswith("{")]
         found = [r for r in records if r["message"] == message and fields.items() <= r.items()]
@@ -51,7 +52,7 @@ def test_samples_share_lines(logged):
     requests = [wire.asample(sampler, seq).json()["request_id"] for seq in range(100)]
     for request in requests:
         wire.result(request)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 30 * PATIENCE
     found = []
     while sum(line["succeeded"] for line in found) < 100 and time.monotonic() < deadline:
         found = lines(logged, "requests ended", kind="sample", of=sampler)

@@ -1,12 +1,11 @@
 """A run is computed with the weights, the type and the kernels that it began with, or says when that changed."""
 
 import shutil
-import time
 
 import httpx
 import pytest
 
-from helpers import ADAM, TOKENS, WAIT, client, datum, lora, train
+from helpers import ADAM, TOKENS, WAIT, client, datum, lora, train, wait_until
 from server import GOLDEN, KEY, TINY, Server
 
 pytestmark = pytest.mark.deployments("sqlite")
@@ -19,10 +18,7 @@ def metric(server, name) -> int:
 
 
 def until_waiting(server):
-    deadline = time.monotonic() + 60
-    while metric(server, "runs_waiting_for_numerics") == 0:
-        assert time.monotonic() < deadline, server.tail()
-        time.sleep(0.1)
+    wait_until(lambda: metric(server, "runs_waiting_for_numerics") > 0, server.tail)
 
 
 def step(run) -> float:

@@ -11,6 +11,7 @@ import pytest
 
 import chat_model
 from helpers import KEY, WAIT, cancelled, client, lora, sample, wait_until
+from process import PATIENCE
 from server import GOLDEN, TINY, TINY_MODELS
 from tenancy import trainyard
 
@@ -255,7 +256,7 @@ def test_a_client_that_hangs_up_cancels(server, stream):
     before = cancelled(server)
     body = {"model": ENDLESS, "messages": CHAT, "max_tokens": chat_model.CONTEXT, "stream": stream}
     headers = {"authorization": f"Bearer {KEY}"}
-    with httpx.Client(base_url=server.url, headers=headers, timeout=60) as http:
+    with httpx.Client(base_url=server.url, headers=headers, timeout=60 * PATIENCE) as http:
         if stream:
             with http.stream("POST", "/v1/chat/completions", json=body) as answer:
                 assert answer.status_code == 200
@@ -268,7 +269,7 @@ def test_a_client_that_hangs_up_cancels(server, stream):
 
 def test_a_stream_ends_when_its_organisation_is_disabled(server):
     body = {"model": ENDLESS, "messages": CHAT, "max_tokens": chat_model.CONTEXT, "stream": True}
-    with httpx.Client(base_url=server.url, headers={"authorization": f"Bearer {OTHER}"}, timeout=60) as http:
+    with httpx.Client(base_url=server.url, headers={"authorization": f"Bearer {OTHER}"}, timeout=60 * PATIENCE) as http:
         with http.stream("POST", "/v1/chat/completions", json=body) as answer:
             lines = answer.iter_lines()
             next(lines)
@@ -312,7 +313,7 @@ def test_errors_are_in_the_form_of_the_api(server, oai):
 
 
 def test_a_used_up_rate_limit_is_429_with_a_time(server):
-    poor = api(server, POOR).with_options(timeout=60)
+    poor = api(server, POOR).with_options(timeout=60 * PATIENCE)
     with pytest.raises(openai.RateLimitError) as refused:
         for _ in range(5):
             poor.completions.create(model=MODEL, prompt="some words", max_tokens=50, extra_body={"top_k": 1})

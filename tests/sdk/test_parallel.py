@@ -3,14 +3,13 @@
 Whole modules run on ranks with `--parallel tp=2`: test_parity.py, test_isolation.py, test_kill.py.
 """
 
-import time
 
 import httpx
 import numpy as np
 import pytest
 from tinker import types
 
-from helpers import ADAM, TOKENS, WAIT, assert_agree, client, datum, forward, full, logprobs, lora, prompt, train
+from helpers import ADAM, TOKENS, WAIT, assert_agree, client, datum, forward, full, logprobs, lora, prompt, train, wait_until
 from server import KEY, Server
 from test_doctor import Doctor
 
@@ -81,10 +80,7 @@ def test_a_run_waits_for_its_layout_or_says_that_it_changed(two):
         train(run, BATCH)
         restart(two, "tp=1")
         waiting, applied = run.forward_backward(BATCH, "cross_entropy"), run.optim_step(ADAM)
-        deadline = time.monotonic() + 60
-        while metric(two, "runs_waiting_for_numerics") == 0:
-            assert time.monotonic() < deadline, two.tail()
-            time.sleep(0.1)
+        wait_until(lambda: metric(two, "runs_waiting_for_numerics") > 0, two.tail)
         restart(two, two.layout)
         waiting.result(WAIT)
         applied.result(WAIT)

@@ -7,6 +7,7 @@ import pytest
 
 import postgres as pg
 from certificates import Authority
+from process import PATIENCE
 from server import BINARY, Server
 
 HOST = "localhost"
@@ -40,7 +41,7 @@ class Secured:
 
     def migrate(self, **parameters) -> subprocess.CompletedProcess:
         command = [BINARY, "migrate", "--database-url", self.url(**parameters)]
-        return subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=60)
+        return subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=60 * PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +91,6 @@ def test_a_connection_that_can_t_be_trusted_is_refused_with_the_reason(secured, 
 
 def test_a_server_without_tls_is_refused_where_it_is_required(postgres_server):
     command = [BINARY, "migrate", "--database-url", f"{postgres_server()}?sslmode=require"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/", timeout=60 * PATIENCE)
     assert done.returncode != 0
     assert "TLS" in done.stderr and "reached" not in done.stderr, done.stderr

@@ -12,6 +12,7 @@ from tinker import types
 
 import wire as raw
 from helpers import TOKENS, WAIT, client, datum, lora, rest, sample, train
+from process import PATIENCE
 from server import KEY
 
 pytestmark = pytest.mark.filterwarnings("ignore:RestClient.search_sessions is experimental")
@@ -167,6 +168,6 @@ def test_the_trace_of_a_session(server, worked, tmp_path):
         rest(server).export_session_trace("nobody").result(WAIT)
     environment = os.environ | {"TINKER_BASE_URL": server.url, "TINKER_API_KEY": KEY, "TINKER_TELEMETRY": "0"}
     command = [sys.executable, "-m", "tinker.cli", "session", "export-trace", session, "--output", "a.pftrace"]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120 * PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr
     assert slices((tmp_path / "a.pftrace").read_bytes()) == names

@@ -26,6 +26,7 @@ from helpers import (
     sample,
     train,
 )
+from process import PATIENCE
 
 CONFIG = TWO_TENANTS
 
@@ -98,7 +99,7 @@ def test_what_can_be_done_with_them(server, bob, hers):
 def test_the_command_line_downloads_one(server, hers, tmp_path):
     command = [sys.executable, "-m", "tinker.cli", "checkpoint", "download", hers["state"], "--output", tmp_path]
     environment = os.environ | {"TINKER_BASE_URL": server.url, "TINKER_API_KEY": BOB, "TINKER_TELEMETRY": "0"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120 * PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [path.name for path in tmp_path.rglob("adapter_model.safetensors")]
 

@@ -2,7 +2,7 @@
 
 import threading
 
-from helpers import TOKENS, client, datum, lora, train
+from helpers import TOKENS, WAIT, client, datum, lora, train
 from wire import Wire
 
 KEY = "tml-bounded-0123456789"
@@ -73,6 +73,6 @@ def test_the_sdk_waits_until_the_queue_has_drained(server):
         run = lora(service)
         # The first request of a run is always accepted; those behind it wait for the other run's.
         futures = [run.forward_backward([datum(TOKENS)] * 4, "cross_entropy") for _ in range(10)]
-        assert all(future.result(120).metrics for future in futures)
+        assert all(future.result(WAIT).metrics for future in futures)
         assert train(run, [datum(TOKENS)]).metrics
     drained.join()

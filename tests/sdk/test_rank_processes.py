@@ -1,7 +1,6 @@
 """Ranks that are processes: the bits of ranks that are threads, and what happens when one of them is lost."""
 
 import subprocess
-import time
 
 import numpy as np
 import pytest
@@ -9,7 +8,8 @@ from tinker import types
 
 import cuda_device
 import postgres
-from helpers import ADAM, TOKENS, WAIT, assert_bits_equal, client, datum, forward, logprobs, lora, prompt
+from helpers import ADAM, TOKENS, WAIT, assert_bits_equal, client, datum, forward, logprobs, lora, prompt, wait_until
+from process import PATIENCE
 from rank_processes import RankCluster
 from server import BINARY, Server, engine_flags
 
@@ -72,13 +72,6 @@ def assert_same(outcome, expected):
     assert_bits_equal(outcome[2], expected[2])
 
 
-def wait_until(happened, cluster, limit=60.0):
-    deadline = time.monotonic() + limit
-    while not happened():
-        assert time.monotonic() < deadline, cluster.tail()
-        time.sleep(0.05)
-
-
 def test_processes_compute_what_threads_do(ranks, expected):
     assert_same(program(ranks), expected)
     assert ranks.stop() == 0, ranks.tail()
@@ -106,14 +99,14 @@ def test_a_killed_rank_costs_no_bit(ranks, expected, victim):
 
 def test_a_rank_is_missed_while_nothing_is_to_be_done(ranks):
     ranks.workers[1].kill()
-    wait_until(lambda: not ranks.workers[0].alive(), ranks)
+    wait_until(lambda: not ranks.workers[0].alive(), ranks.tail)
     assert "rank 1 was lost: its connection was closed" in ranks.workers[0].text()
 
 
 def refusal(tmp_path, database, *flags) -> str:
     command = [BINARY, "worker", *engine_flags(None, "f32"), "--database-url", database, "--data-dir", tmp_path / "other"]
     command += ["--storage", tmp_path / "storage", *flags]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60 * PATIENCE, cwd=tmp_path)
     assert done.returncode != 0
     return done.stderr
 
@@ -133,7 +126,7 @@ def test_ranks_that_compute_differently_are_refused(tmp_path, postgres_server):
         try:
             for process in cluster.processes:
                 process.start()
-            wait_until(lambda: not any(process.alive() for process in cluster.workers), cluster)
+            wait_until(lambda: not any(process.alive() for process in cluster.workers), cluster.tail)
             for process in cluster.workers:
                 assert "rank 1: its weights are bf16, those of rank 0 f32" in process.text()
         finally:

@@ -21,6 +21,7 @@ from helpers import (
     train,
 )
 from rank_processes import RankCluster
+from process import PATIENCE
 from server import Server
 
 pytestmark = [
@@ -154,7 +155,7 @@ def test_a_rank_without_the_bucket_is_refused_at_the_start(tmp_path, postgres_se
         follower.command[follower.command.index(bucket.url)] = "s3://nobody/prefix"
         try:
             follower.start()
-            follower.child.wait(60)
+            follower.child.wait(60 * PATIENCE)
             assert "--storage" in follower.text(), follower.tail()
         finally:
             ranks.close()

@@ -12,6 +12,7 @@ import openai
 import pytest
 
 from helpers import KEY, WAIT, assert_bits_equal, datum, forward, logprobs, lora, prompt, refused, sample
+from process import PATIENCE
 from server import GOLDEN, SMOL, smol_path
 
 pytestmark = pytest.mark.real_device("a model of 135 million parameters takes hours")
@@ -66,7 +67,7 @@ def tokenized(server, tmp_path_factory):
         "HOME": str(home), "TRANSFORMERS_VERBOSITY": "error",
     }  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "-c", TOKENIZE], env=environment, capture_output=True, text=True, timeout=200
+        [sys.executable, "-c", TOKENIZE], env=environment, capture_output=True, text=True, timeout=200 * PATIENCE
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout.splitlines()[-1])

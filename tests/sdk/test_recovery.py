@@ -23,6 +23,7 @@ from helpers import (
     sample,
     train,
 )
+from process import PATIENCE
 from server import Server
 
 BATCH = [datum(TOKENS), datum(TOKENS[::-1])]
@@ -144,7 +145,7 @@ def test_killed_while_saving(own):
         os.utime(entry, (two_hours_ago, two_hours_ago))
     own.start()
     (folder,) = {config.parent.parent for config in own.storage.rglob("save-*/adapter_config.json")}
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 20 * PATIENCE
     while sorted(left := [entry.name.split(".")[0] for entry in folder.iterdir()]) != sorted(names):
         assert time.monotonic() < deadline, left
         time.sleep(0.05)

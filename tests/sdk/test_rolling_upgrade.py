@@ -1,13 +1,12 @@
 """Databases that a newer release has migrated."""
 
-import time
 
 import httpx
 import pytest
 
 import postgres as pg
 from deployment import launch
-from helpers import TOKENS, client, datum, lora, train
+from helpers import TOKENS, client, datum, lora, train, wait_until
 
 pytestmark = pytest.mark.deployments("sqlite")
 
@@ -31,10 +30,7 @@ def test_processes_work_on_after_a_migration_that_only_adds_and_end_after_anothe
             cluster.wait_until_ready()
             assert httpx.get(f"{cluster.api_urls[0]}/readyz").json()["checks"]["schema"] == "ok"
         pg.query(cluster.database, "UPDATE schema_compatibility SET oldest_program = 99")
-        deadline = time.monotonic() + 60
-        while any(process.alive() for process in cluster.processes):
-            assert time.monotonic() < deadline, cluster.tail()
-            time.sleep(0.1)
+        wait_until(lambda: not any(process.alive() for process in cluster.processes), cluster.tail)
         for process in cluster.processes:
             assert process.child.returncode == 1, process.tail()
             assert "use a newer program" in process.text(), process.tail()

@@ -6,6 +6,7 @@ import pytest
 import tinker
 
 from helpers import TOKENS, WAIT, datum, lora, sample, train
+from process import PATIENCE
 
 FLAGS = ["--sampler-snapshots", "2", "--sampler-snapshot-seconds", "1"]
 
@@ -28,7 +29,7 @@ def test_weights_that_are_not_used_leave_the_storage_and_say_so(server, service)
     assert sample(samplers[0], TOKENS, seed=1).sequences[0].tokens == first
     for _ in range(2):
         samplers.append(run.save_weights_and_get_sampling_client().result(WAIT))
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 30 * PATIENCE
     # Twelve were written. One that was written twice is left to garbage collection.
     while len(folders(server)) > 7 and time.monotonic() < deadline:
         time.sleep(0.1)

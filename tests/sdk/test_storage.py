@@ -1,7 +1,6 @@
 """Everything that is too large for a row is in a bucket; nothing in the data folder needs to survive."""
 
 import shutil
-import time
 import urllib.error
 import urllib.request
 
@@ -22,6 +21,7 @@ from helpers import (
     rest,
     sample,
     train,
+    wait_until,
 )
 from server import Server
 
@@ -55,13 +55,6 @@ def folder_name(run) -> str:
 def folders(bucket, run, kind) -> set[str]:
     """The folders of a run's checkpoints of a kind."""
     return {name.split("/")[3] for name in bucket.names(f"checkpoints/{folder_name(run)}/{kind}/")}
-
-
-def wait_for(condition, limit=20.0):
-    deadline = time.monotonic() + limit
-    while not condition():
-        assert time.monotonic() < deadline, "it does not happen"
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("make", [lora, full])
@@ -112,10 +105,10 @@ def test_overwriting_replaces_the_objects(bucket, service, run):
     run.save_state("rolling").result(WAIT)
     (first,) = folders(bucket, run, "weights")
     refused(lambda: run.save_state("rolling").result(WAIT), "rolling", "overwrite")
-    wait_for(lambda: folders(bucket, run, "weights") == {first})
+    wait_until(lambda: folders(bucket, run, "weights") == {first})
     step(run)
     path = run.save_state("rolling", overwrite=True).result(WAIT).path
-    wait_for(lambda: first not in folders(bucket, run, "weights"))
+    wait_until(lambda: first not in folders(bucket, run, "weights"))
     resumed = service.create_training_client_from_state_with_optimizer(path).result(WAIT)
     assert_bits_equal(logprobs(forward(run, BATCH)), logprobs(forward(resumed, BATCH)))
 
@@ -131,6 +124,7 @@ def test_a_sampler_keeps_its_weights_when_the_checkpoint_is_deleted(server, serv
     assert_bits_equal([s.logprobs for s in one.sequences], [s.logprobs for s in other.sequences])
 
 
+@pytest.mark.real_device("payloads of 256 KiB are tens of thousands of tokens")
 def test_large_payloads_and_results_are_objects(bucket, run):
     data = [datum([(i + j) % 500 for j in range(60)]) for i in range(600)]
     before = set(bucket.names("blobs/"))

@@ -184,6 +184,9 @@ class Request:
                 node[name] = MODEL
             elif isinstance(value, str) and (kind := known_kind(self.operation, Place("body", path))):
                 node[name] = getattr(self.mine, kind)
+            elif name == "max_tokens":
+                # What is sampled is not looked at.
+                node[name] = min(value, 4)
             elif name == "seq_id":
                 node[name] = self.mine.next_seq if "model_id" in node else self.mine.number()
             elif name.endswith("_seq_id"):

@@ -14,6 +14,7 @@ import wire as raw
 from deployment import launch
 from helpers import ADAM, WAIT, client, datum, lora, rest
 from identity_provider import Key, claims, decode, encode
+from process import PATIENCE
 from server import BINARY, TINY
 from tenancy import CONFIG, admin, new_key, tinker, trainyard
 
@@ -79,7 +80,7 @@ def test_the_own_command_line_says_who_a_key_is(server):
     def run(*words, key=key):
         command = [BINARY, "auth", *words, "--url", server.url]
         environment = {"TINKER_API_KEY": key}
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+        return subprocess.run(command, capture_output=True, text=True, timeout=60 * PATIENCE, env=environment)
 
     told = run("whoami").stdout.splitlines()
     assert told == ["organisation\tacme", "user\t-", "role\tread-only", "scopes\t-", f'key\t{number} "test"', "expires\t-"]

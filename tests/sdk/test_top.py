@@ -16,6 +16,7 @@ import pytest
 
 from helpers import ADAM, ALICE, TWO_TENANTS, WAIT, client, datum, lora
 from helpers import TOKENS as TEXT
+from process import PATIENCE
 from server import BINARY, KEY, TINY
 
 CONFIG = TWO_TENANTS
@@ -40,7 +41,7 @@ class Terminal:
         return CONTROL.sub(b" ", self.seen).decode(errors="replace")
 
     def wait_for(self, *parts, limit=20.0):
-        deadline = time.monotonic() + limit
+        deadline = time.monotonic() + limit * PATIENCE
         while not all(part in self.text() for part in parts):
             assert time.monotonic() < deadline, self.text()[-3000:]
             self.read(0.2)
@@ -55,7 +56,7 @@ class Terminal:
         os.write(self.master, keys)
 
     def end(self) -> int:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 10 * PATIENCE
         while self.child.poll() is None and time.monotonic() < deadline:
             # What it still writes has to go somewhere.
             self.read(0.1)
@@ -92,7 +93,7 @@ def test_a_wrong_key_is_a_message(server):
 
 def test_without_a_terminal_it_says_so(server):
     done = subprocess.run(
-        [BINARY, "top", "--url", server.url], env=os.environ | {"TINKER_API_KEY": ALICE}, capture_output=True, text=True, timeout=30
+        [BINARY, "top", "--url", server.url], env=os.environ | {"TINKER_API_KEY": ALICE}, capture_output=True, text=True, timeout=30 * PATIENCE
     )
     assert done.returncode == 1 and "needs a terminal" in done.stderr
 

@@ -8,7 +8,8 @@ import pytest
 import postgres as pg
 from deployment import LEASE_SECONDS, launch
 from helpers import ADAM, WAIT, assert_bits_equal, client, datum, forward, logprobs, lora
-from workload import work
+from process import PATIENCE
+from workload import STEPS, work
 
 CUT_SECONDS = float(os.environ.get("TRAINYARD_PARTITION_SECONDS", str(3 * LEASE_SECONDS)))
 
@@ -94,7 +95,7 @@ def wait_for_lease(cluster, number, limit=60.0):
     """Until the worker has sent a heartbeat, and for one lease more, in which a stale write would arrive."""
     identity = (cluster.folder / cluster.workers[number].name / "worker-id").read_text().strip()
     sql = f"SELECT expires_at FROM workers WHERE id = '{identity}'"
-    first, deadline = pg.query(cluster.database, sql), time.monotonic() + limit
+    first, deadline = pg.query(cluster.database, sql), time.monotonic() + limit * PATIENCE
     while pg.query(cluster.database, sql) == first:
         assert time.monotonic() < deadline, f"{identity} does not come back:\n{cluster.tail()}"
         time.sleep(0.1)
@@ -106,10 +107,10 @@ def test_work_goes_on_while_a_worker_is_cut_off(cluster, undisturbed):
     events = {}
 
     def disturb(step):
-        if step == 8:
+        if step == STEPS // 5:
             cluster.networks[0].cut()
             events["cut"] = time.monotonic()
-        if step == 24:
+        if step == STEPS * 3 // 5:
             time.sleep(max(0.0, events["cut"] + CUT_SECONDS - time.monotonic()))
             cluster.networks[0].heal()
 

@@ -6,16 +6,17 @@ import httpx
 import numpy as np
 from tinker.proto import tinker_public_pb2 as pb
 
+from process import PATIENCE
 from server import KEY, TINY
 
 JSON, PROTOBUF = "application/json", "application/x-protobuf"
-RESULT_SECONDS = 60
+RESULT_SECONDS = 60 * PATIENCE
 
 
 class Wire:
     """Raw requests of one tenant."""
 
-    def __init__(self, server, key=KEY, timeout=60):
+    def __init__(self, server, key=KEY, timeout=60 * PATIENCE):
         self.http = httpx.Client(base_url=f"{server.url}/api/v1/", headers={"x-api-key": key}, timeout=timeout)
 
     def post(self, path, body=None, **kwargs) -> httpx.Response:

@@ -9,6 +9,7 @@ import pytest
 from tinker import types
 
 from helpers import TOKENS, WAIT, datum, forward, logprobs
+from process import PATIENCE
 from server import TINY
 from surface import losses
 from surface.table import client_only, works
@@ -132,7 +133,7 @@ def get_tokenizer(world, call):
         "HF_HOME": str(home), "HOME": str(home),
     }  # fmt: skip
     command = [sys.executable, "-c", TOKENIZE, call.owner, TINY, LONG]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=110)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=110 * PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1] == "512"
 

@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 
 import chat_model
 from browser import NARROW, Visit, chromium
+from cuda_device import is_simulated
 from helpers import ADAM, WAIT, client, datum, lora, refused, sample
 from helpers import TOKENS as TEXT
 from server import KEY, REPOSITORY, SMOL
@@ -116,10 +117,11 @@ def test_the_overview_shows_what_waits_and_what_failed(visit, server, chief):
         refused(lambda: run.forward([short], "cross_entropy").result(WAIT))
         expect(visit.page.get_by_role("region", name="Newest first")).to_contain_text("weights")
         seen = threading.Event()
+        length, number = (1, 4) if is_simulated() else (16, 30)
 
         def keep_busy():
             while not seen.is_set():
-                for each in [run.forward([datum(TEXT * 16)] * 8, "cross_entropy") for _ in range(30)]:
+                for each in [run.forward([datum(TEXT * length)] * 8, "cross_entropy") for _ in range(number)]:
                     each.result(WAIT)
 
         busy = threading.Thread(target=keep_busy)

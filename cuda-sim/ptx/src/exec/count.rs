@@ -34,14 +34,13 @@ impl Machine<'_> {
     }
 }
 
-/// Aligned units of `unit` bytes that the accesses touch.
-fn distinct(addresses: &Row, active: u32, length: u64, unit: u64) -> u64 {
+/// Aligned units of `unit` bytes that the accesses touch: ascending, each once, and how many there are.
+fn units(addresses: &Row, active: u32, length: u64, unit: u64) -> ([u64; LANES * 2], usize) {
     let mut units = [0; LANES * 2];
     let mut found = 0;
     let mut ascending = true;
     for lane in lanes(active) {
-        let (first, last) = (addresses[lane] / unit, (addresses[lane] + length - 1) / unit);
-        for unit in first..=last.min(first + 1) {
+        for unit in addresses[lane] / unit..=(addresses[lane] + length - 1) / unit {
             if found == 0 || units[found - 1] != unit {
                 ascending &= found == 0 || units[found - 1] < unit;
                 units[found] = unit;
@@ -50,11 +49,22 @@ fn distinct(addresses: &Row, active: u32, length: u64, unit: u64) -> u64 {
         }
     }
     if ascending {
-        return found as u64;
+        return (units, found);
     }
-    let units = &mut units[..found];
-    units.sort_unstable();
-    1 + units.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64
+    units[..found].sort_unstable();
+    let mut kept = 1;
+    for index in 1..found {
+        if units[index] != units[kept - 1] {
+            units[kept] = units[index];
+            kept += 1;
+        }
+    }
+    (units, kept)
+}
+
+/// How many aligned units of `unit` bytes the accesses touch.
+fn distinct(addresses: &Row, active: u32, length: u64, unit: u64) -> u64 {
+    units(addresses, active, length, unit).1 as u64
 }
 
 /// Passes beyond the first of each part of the warp: accesses of 8 bytes go by halves, of 16 by quarters.
@@ -66,27 +76,11 @@ fn conflicts(addresses: &Row, active: u32, length: u64) -> u64 {
     };
     let mut extra = 0;
     for part in (0..LANES).step_by(lanes_at_once) {
-        let mut words = [0; LANES * 2];
-        let mut found = 0;
-        let mut ascending = true;
-        for lane in lanes(active & ((u64::from(u32::MAX) >> (LANES - lanes_at_once) << part) as u32)) {
-            for word in addresses[lane] / 4..(addresses[lane] + length).div_ceil(4) {
-                if found == 0 || words[found - 1] != word {
-                    ascending &= found == 0 || words[found - 1] < word;
-                    words[found] = word;
-                    found += 1;
-                }
-            }
-        }
-        let words = &mut words[..found];
-        if !ascending {
-            words.sort_unstable();
-        }
+        let of_part = active & ((u64::from(u32::MAX) >> (LANES - lanes_at_once) << part) as u32);
+        let (words, found) = units(addresses, of_part, length, 4);
         let mut banks = [0u64; BANKS as usize];
-        for (index, word) in words.iter().enumerate() {
-            if index == 0 || words[index - 1] != *word {
-                banks[(word % BANKS) as usize] += 1;
-            }
+        for word in &words[..found] {
+            banks[(word % BANKS) as usize] += 1;
         }
         extra += banks.into_iter().max().unwrap_or(0).saturating_sub(1);
     }

@@ -22,7 +22,7 @@ import postgres as pg
 from bucket import Bucket
 from deployment import KINDS, launch
 from exclusive import turn
-from helpers import WAIT, client, lora
+from helpers import client, lora
 from process import PATIENCE
 from server import TINY, Server
 from wire import Wire
@@ -214,7 +214,7 @@ def run(service):
 @pytest.fixture(scope="module")
 def sampler(service):
     """The base model."""
-    return service.create_sampling_client(base_model=TINY).result(WAIT)
+    return service.create_sampling_client(base_model=TINY).result(60 * PATIENCE)
 
 
 @pytest.fixture(scope="module")

@@ -203,7 +203,7 @@ def gauge(server, name) -> float:
     return float(value)
 
 
-def wait_until(condition, message="it does not happen", limit=60.0):
+def wait_until(condition, message="it does not happen", limit=30.0):
     """Waits for what happens by itself; `message` can be a function, which is asked when it is too late."""
     deadline = time.monotonic() + limit * PATIENCE
     while not condition():

@@ -26,7 +26,7 @@ def trains_and_samples(server):
         before = logprobs(forward(run, batch))[0]
         train(run, batch)
         assert logprobs(forward(run, batch))[0].mean() > before.mean(), "training has no effect"
-        sampler = run.save_weights_and_get_sampling_client().result(3 * WAIT)
+        sampler = run.save_weights_and_get_sampling_client().result(300 * PATIENCE)
         (sequence,) = sample(sampler, [5, 6, 7], max_tokens=4, seed=1).sequences
         scored = logprobs(forward(run, [datum([5, 6, 7, *sequence.tokens])]))[0][2:]
         np.testing.assert_allclose(sequence.logprobs, scored, atol=2e-2)

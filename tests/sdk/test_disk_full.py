@@ -94,7 +94,7 @@ def test_saves_wait_for_the_reserve_and_the_rest_goes_on(tmp_path, deploy, disk)
         expected = [loss(saving), loss(training)]
         assert readiness(server)["status"] == "ok"
         disk.fill(leave=8 << 20)
-        wait_until(lambda: low(server))
+        wait_until(lambda: low(server), limit=60)
         assert readiness(server)["status"] == "degraded"
 
         wire = Wire(server)
@@ -146,7 +146,7 @@ def test_a_save_that_finds_no_space_is_written_later(tmp_path, deploy, disk):
         size = sum(file.stat().st_size for file in disk.folder.glob("checkpoints/*/weights/first*/*"))
         disk.fill(leave=size // 2)
         saved = run.save_state("second")
-        wait_until(lambda: "save deferred: no disk space" in server.text())
+        wait_until(lambda: "save deferred: no disk space" in server.text(), limit=60)
         disk.free()
         path = saved.result(WAIT).path
         again = service.create_training_client_from_state_with_optimizer(path).result(WAIT)

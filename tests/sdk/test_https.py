@@ -220,7 +220,7 @@ def test_a_worker_serves_its_metrics_over_https(tmp_path, postgres):
     worker = Process("worker", command, tmp_path / "worker.log", cwd=tmp_path).start()
     try:
         trust = ssl.create_default_context(cafile=tmp_path / "root.pem")
-        wait_until(lambda: not worker.alive() or "ready" in worker.text(), worker.tail)
+        wait_until(lambda: not worker.alive() or "ready" in worker.text(), worker.tail, limit=60)
         assert worker.alive(), worker.tail()
         text = httpx.get(f"https://127.0.0.1:{port}/metrics", verify=trust).text
         assert "trainyard_tls_certificate_expiry_timestamp_seconds 0" not in text and text.endswith("# EOF\n")

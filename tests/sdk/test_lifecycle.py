@@ -25,7 +25,7 @@ def short_lived(tmp_path, postgres_server):
 
 def wait_for_unload(server, run, times: int):
     line = re.compile(rf"idle[^\n]* run={run.model_id}")
-    wait_until(lambda: len(line.findall(server.text())) >= times, f"{line.pattern}:\n{server.tail(60)}")
+    wait_until(lambda: len(line.findall(server.text())) >= times, f"{line.pattern}:\n{server.tail(60)}", limit=60)
 
 
 def gauge(server, name: str) -> float:
@@ -63,8 +63,8 @@ def test_a_cancelled_sample_frees_what_it_held(short_lived):
     sampler = wire.sampling_session(wire.session()).json()["sampling_session_id"]
     answer = wire.asample(sampler, 0, num_samples=512, params={"max_tokens": 500, "stop": []})
     request = answer.json()["request_id"]
-    wait_until(lambda: gauge(short_lived, "trainyard_active_samples") > 0, "it does not start")
-    wait_until(lambda: gauge(short_lived, "trainyard_kv_bytes") > 0, "it holds nothing")
+    wait_until(lambda: gauge(short_lived, "trainyard_active_samples") > 0, "it does not start", limit=60)
+    wait_until(lambda: gauge(short_lived, "trainyard_kv_bytes") > 0, "it holds nothing", limit=60)
     assert wire.post("cancel_future", {"request_id": request}).status_code < 300
     wait_until(lambda: gauge(short_lived, "trainyard_active_samples") == 0, "it goes on", limit=5)
     assert wire.result(request).status_code in (200, 410)

@@ -18,7 +18,7 @@ def metric(server, name) -> int:
 
 
 def until_waiting(server):
-    wait_until(lambda: metric(server, "runs_waiting_for_numerics") > 0, server.tail)
+    wait_until(lambda: metric(server, "runs_waiting_for_numerics") > 0, server.tail, limit=60)
 
 
 def step(run) -> float:

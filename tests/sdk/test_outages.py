@@ -48,7 +48,7 @@ def test_a_silent_database_is_answered_with_503_and_work_goes_on_once_it_answers
                     assert wire.http.get("training_runs").status_code == 503
                 finally:
                     own_postgres.thaw()
-                wait_until(lambda: wire.post("create_session", body).status_code == 200, server.tail)
+                wait_until(lambda: wire.post("create_session", body).status_code == 200, server.tail, limit=60)
             assert train(run, BATCH).metrics["loss:sum"] < before
         assert server.stop() == 0
     finally:

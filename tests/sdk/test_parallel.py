@@ -80,7 +80,7 @@ def test_a_run_waits_for_its_layout_or_says_that_it_changed(two):
         train(run, BATCH)
         restart(two, "tp=1")
         waiting, applied = run.forward_backward(BATCH, "cross_entropy"), run.optim_step(ADAM)
-        wait_until(lambda: metric(two, "runs_waiting_for_numerics") > 0, two.tail)
+        wait_until(lambda: metric(two, "runs_waiting_for_numerics") > 0, two.tail, limit=60)
         restart(two, two.layout)
         waiting.result(WAIT)
         applied.result(WAIT)

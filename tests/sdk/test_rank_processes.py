@@ -99,7 +99,7 @@ def test_a_killed_rank_costs_no_bit(ranks, expected, victim):
 
 def test_a_rank_is_missed_while_nothing_is_to_be_done(ranks):
     ranks.workers[1].kill()
-    wait_until(lambda: not ranks.workers[0].alive(), ranks.tail)
+    wait_until(lambda: not ranks.workers[0].alive(), ranks.tail, limit=60)
     assert "rank 1 was lost: its connection was closed" in ranks.workers[0].text()
 
 
@@ -126,7 +126,7 @@ def test_ranks_that_compute_differently_are_refused(tmp_path, postgres_server):
         try:
             for process in cluster.processes:
                 process.start()
-            wait_until(lambda: not any(process.alive() for process in cluster.workers), cluster.tail)
+            wait_until(lambda: not any(process.alive() for process in cluster.workers), cluster.tail, limit=60)
             for process in cluster.workers:
                 assert "rank 1: its weights are bf16, those of rank 0 f32" in process.text()
         finally:

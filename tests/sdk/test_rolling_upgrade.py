@@ -30,7 +30,7 @@ def test_processes_work_on_after_a_migration_that_only_adds_and_end_after_anothe
             cluster.wait_until_ready()
             assert httpx.get(f"{cluster.api_urls[0]}/readyz").json()["checks"]["schema"] == "ok"
         pg.query(cluster.database, "UPDATE schema_compatibility SET oldest_program = 99")
-        wait_until(lambda: not any(process.alive() for process in cluster.processes), cluster.tail)
+        wait_until(lambda: not any(process.alive() for process in cluster.processes), cluster.tail, limit=60)
         for process in cluster.processes:
             assert process.child.returncode == 1, process.tail()
             assert "use a newer program" in process.text(), process.tail()

@@ -105,10 +105,10 @@ def test_overwriting_replaces_the_objects(bucket, service, run):
     run.save_state("rolling").result(WAIT)
     (first,) = folders(bucket, run, "weights")
     refused(lambda: run.save_state("rolling").result(WAIT), "rolling", "overwrite")
-    wait_until(lambda: folders(bucket, run, "weights") == {first})
+    wait_until(lambda: folders(bucket, run, "weights") == {first}, limit=20)
     step(run)
     path = run.save_state("rolling", overwrite=True).result(WAIT).path
-    wait_until(lambda: first not in folders(bucket, run, "weights"))
+    wait_until(lambda: first not in folders(bucket, run, "weights"), limit=20)
     resumed = service.create_training_client_from_state_with_optimizer(path).result(WAIT)
     assert_bits_equal(logprobs(forward(run, BATCH)), logprobs(forward(resumed, BATCH)))
 

@@ -118,7 +118,7 @@ def test_a_collector_that_takes_nothing_stops_no_request(tmp_path, mode):
         with httpx.Client(base_url=server.url, headers={"x-api-key": KEY}, timeout=10) as http:
             for _ in range(600):
                 assert http.get("/api/v1/get_server_capabilities").status_code == 200
-        wait_until(lambda: exported(server)["failed"] > 0, lambda: exported(server))
+        wait_until(lambda: exported(server)["failed"] > 0, lambda: exported(server), limit=60)
         assert exported(server)["exported"] == 0
         assert "traces can't be exported" in server.text()
         assert server.stop() == 0

@@ -7,7 +7,8 @@ import pytest
 from tinker import types
 from tinker.types import _tensor_container as containers
 
-from helpers import TOKENS, WAIT, datum, forward, logprobs
+from helpers import TOKENS, datum, forward, logprobs
+from process import PATIENCE
 from surface.table import client_only, works
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
@@ -60,8 +61,8 @@ def from_tinker_path(world, call):
 @works("Datum.with_provenance")
 def with_provenance(world, call):
     """Spans that the server checks, with a loss that uses them."""
-    sampler = world.run().save_weights_and_get_sampling_client(record_stability_info=True).result(WAIT)
-    sequence = sampler.sample(INPUT, 1, types.SamplingParams(max_tokens=4, stop=[])).result(WAIT).sequences[0]
+    sampler = world.run().save_weights_and_get_sampling_client(record_stability_info=True).result(60 * PATIENCE)
+    sequence = sampler.sample(INPUT, 1, types.SamplingParams(max_tokens=4, stop=[])).result(60 * PATIENCE).sequences[0]
     tokens = TOKENS + sequence.tokens
     start = len(TOKENS) - 1
     plain = datum(

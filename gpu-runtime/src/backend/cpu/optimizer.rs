@@ -48,10 +48,11 @@ pub(super) fn adamw(cpu: &Cpu, steps: Vec<AdamWStep<'_, Cpu>>) -> Vec<Result<(),
     faults.into_iter().map(outcome).collect()
 }
 
-/// Zeros, one array for each length.
+/// Zeros, one array for each length. They are written: a fresh page of zeros from the system would be mapped when it is first read,
+/// and copied when it is written to, which has to interrupt the other threads.
 pub(super) fn zeros(cpu: &Cpu, lens: &[usize]) -> HostParams {
-    let mut arrays: Vec<Vec<f32>> = lens.iter().map(|_| Vec::new()).collect();
-    for_each(cpu, &mut arrays, |i, values| *values = vec![0.0; lens[i]]);
+    let mut arrays: Vec<Vec<f32>> = lens.iter().map(|len| Vec::with_capacity(*len)).collect();
+    for_each(cpu, &mut arrays, |i, values| values.resize(lens[i], 0.0));
     HostParams(arrays)
 }
 

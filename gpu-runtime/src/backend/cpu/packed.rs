@@ -2,14 +2,15 @@
 //! 32-bit word (the lower `k` in the low half), so that one `vdpbf16ps`, or one shift and one mask in
 //! AVX2, reads both.
 
+mod panel;
 mod transpose;
 
-use transpose::{Word, transpose};
+use panel::{pack_panel, pair_rows, round_columns};
+use transpose::transpose;
 
 use super::aligned::{AlignedVec, resident_bytes};
 use super::parallel::par_chunks;
 use super::tile_layout::TILE_K;
-use super::vexp::multiversion;
 use super::{Cpu, Isa};
 use crate::backend::Dtype;
 
@@ -43,11 +44,6 @@ pub(super) fn bf16_bits(x: f32) -> u16 {
     if x.is_nan() { nan as u16 } else { rounded as u16 }
 }
 
-#[inline(always)]
-fn pair(low: f32, high: f32) -> u32 {
-    u32::from(bf16_bits(low)) | u32::from(bf16_bits(high)) << 16
-}
-
 /// Positions of `k` that a bf16 matrix is filled up to with zeros: what one instruction multiplies.
 pub(super) fn k_granule(isa: Isa) -> usize {
     if isa.multiplies_bf16() { TILE_K } else { 2 }
@@ -58,75 +54,6 @@ fn depth(isa: Isa, dtype: Dtype, k: usize) -> usize {
     match dtype {
         Dtype::Bf16 => k.next_multiple_of(k_granule(isa)) / 2,
         Dtype::F32 => k,
-    }
-}
-
-multiversion! {
-    /// Rounds elements in pairs; the last may be alone.
-    fn round_pairs(x: &[f32], out: &mut [u32]) {
-        let (pairs, rest) = x.as_chunks::<2>();
-        for (out, [low, high]) in out.iter_mut().zip(pairs) {
-            *out = pair(*low, *high);
-        }
-        if let ([last], Some(out)) = (rest, out.get_mut(pairs.len())) {
-            *out = pair(*last, 0.0);
-        }
-    }
-}
-
-multiversion! {
-    /// Packs columns `from..from + NR` of `x[_, stride]`: rows in pairs.
-    fn round_columns(x: &[f32], stride: usize, from: usize, words: &mut [u32]) {
-        let columns = (stride - from).min(NR);
-        for (rows, words) in x.chunks(2 * stride).zip(words.chunks_exact_mut(NR)) {
-            let (low, high) = rows.split_at(stride);
-            let low = &low[from..from + columns];
-            // The last row may be alone.
-            let Some(high) = high.get(from..from + columns) else {
-                words.iter_mut().zip(low).for_each(|(word, low)| *word = pair(*low, 0.0));
-                break;
-            };
-            for ((word, low), high) in words.iter_mut().zip(low).zip(high) {
-                *word = pair(*low, *high);
-            }
-        }
-    }
-}
-
-multiversion! {
-    /// `words[i]` are two columns of row `i`. Writes pairs of rows: of the first column to `first`, of the second to `second`.
-    fn pair_rows(words: &[u32; NR], first: &mut [u32; NR / 2], second: &mut [u32; NR / 2]) {
-        for (([a, b], first), second) in words.as_chunks::<2>().0.iter().zip(first).zip(second) {
-            *first = (a & 0xffff) | b << 16;
-            *second = a >> 16 | b & 0xffff_0000;
-        }
-    }
-}
-
-/// Positions of `k` that are packed together, so that source and destination stay in the first-level cache.
-const BLOCK: usize = 128;
-
-/// Packs a panel: positions of its `rows` side by side. `read` writes the elements of a row's range of at most [`BLOCK`]
-/// positions, `per` positions in each.
-fn pack_panel<T: Word + Default>(
-    cpu: &Cpu,
-    rows: &[&[f32]],
-    per: usize,
-    panel: &mut [T],
-    read: impl Fn(&[f32], &mut [T]),
-) {
-    let width = BLOCK / per;
-    let mut block = [T::default(); NR * BLOCK];
-    for (i, panel) in panel.chunks_mut(width * NR).enumerate() {
-        for (row, block) in rows.iter().zip(block.chunks_exact_mut(width)) {
-            let from = (i * BLOCK).min(row.len());
-            let row = &row[from..(from + BLOCK).min(row.len())];
-            if row.len() < BLOCK {
-                block.fill(T::default());
-            }
-            read(row, block);
-        }
-        transpose(cpu.isa(), (NR, panel.len() / NR), &block, width, panel, NR);
     }
 }
 
@@ -161,8 +88,8 @@ impl PackedMatrix {
         self.for_panels(
             cpu,
             parallel,
-            |panel, words| pack_panel(cpu, panel_rows(panel), 2, words, |x, out| round_pairs(cpu.isa(), x, out)),
-            |panel, values| pack_panel(cpu, panel_rows(panel), 1, values, |x, out| out[..x.len()].copy_from_slice(x)),
+            |panel, words| pack_panel(cpu, panel_rows(panel), words),
+            |panel, values| pack_panel(cpu, panel_rows(panel), values),
         );
     }
 
@@ -349,7 +276,7 @@ mod tests {
     #[test]
     fn packing_keeps_every_element() {
         for cpu in Isa::available().into_iter().map(|isa| Cpu::with_isa(2, isa)) {
-            for (n, k) in [(45, 7), (64, 70), (33, 64), (70, 301), (1, 1)] {
+            for (n, k) in [(45, 7), (64, 70), (33, 64), (70, 301), (1, 1), (3, 4101)] {
                 let w: Vec<f32> = (0..n * k).map(|i| i as f32 - 100.0).collect();
                 for dtype in [Dtype::Bf16, Dtype::F32] {
                     check_packing(&cpu, dtype, n, k, &w);

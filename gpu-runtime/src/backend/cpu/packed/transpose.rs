@@ -3,7 +3,7 @@
 use crate::backend::cpu::Isa;
 
 /// Elements of four bytes, which are moved without regard to what they mean.
-pub(super) trait Word: Copy {}
+pub(super) trait Word: Copy + Default {}
 
 impl Word for u32 {}
 impl Word for f32 {}

@@ -2,58 +2,121 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::ops::{Deref, DerefMut, Range};
+use std::ops::{Index, IndexMut, Range};
 
 use super::{ChunkSink, Fences, Params};
 use crate::collective::Ranks;
 
-/// An f32 array for each parameter.
+/// An f32 array for each parameter. An array of zeros may be without elements until it is first written to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct HostParams(pub Vec<Vec<f32>>);
+pub struct HostParams {
+    /// Of the length in `lens`, or empty: zeros.
+    arrays: Vec<Vec<f32>>,
+    lens: Vec<usize>,
+}
 
-impl Deref for HostParams {
-    type Target = Vec<Vec<f32>>;
+impl HostParams {
+    /// Arrays with these elements.
+    pub(crate) fn new(arrays: Vec<Vec<f32>>) -> Self {
+        let lens = arrays.iter().map(Vec::len).collect();
+        Self { arrays, lens }
+    }
 
-    fn deref(&self) -> &Vec<Vec<f32>> {
-        &self.0
+    /// Zeros without elements.
+    pub(crate) fn unwritten(lens: &[usize]) -> Self {
+        Self { arrays: vec![Vec::new(); lens.len()], lens: lens.to_vec() }
+    }
+
+    /// Sets all elements to zero by removing them; their memory stays.
+    pub(crate) fn clear(&mut self) {
+        self.arrays.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Length of an array.
+    pub(crate) fn array_len(&self, index: usize) -> usize {
+        self.lens[index]
+    }
+
+    /// Takes an array out, with its elements or with none; [`HostParams::put`] brings it back.
+    pub(crate) fn take(&mut self, index: usize) -> Vec<f32> {
+        std::mem::take(&mut self.arrays[index])
+    }
+
+    /// Replaces an array by one with all of its elements, or with none where they are zeros.
+    pub(crate) fn put(&mut self, index: usize, array: Vec<f32>) {
+        assert!(array.is_empty() || array.len() == self.lens[index], "an array of another length");
+        self.arrays[index] = array;
+    }
+
+    /// The arrays, for reading. Panics where one has not been written.
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &[f32]> {
+        (0..self.lens.len()).map(|index| &self[index])
+    }
+
+    /// The arrays, each with its length, as they are: an empty one is zeros.
+    pub(crate) fn arrays_mut(&mut self) -> impl Iterator<Item = (&mut Vec<f32>, usize)> {
+        self.arrays.iter_mut().zip(self.lens.iter().copied())
+    }
+
+    /// The arrays, all of which are written.
+    pub(crate) fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = &mut [f32]> {
+        self.arrays.iter_mut().zip(&self.lens).map(|(array, len)| written(array, *len))
     }
 }
 
-impl DerefMut for HostParams {
-    fn deref_mut(&mut self) -> &mut Vec<Vec<f32>> {
-        &mut self.0
+/// An array with its elements.
+fn written(array: &mut Vec<f32>, len: usize) -> &mut [f32] {
+    array.resize(len, 0.0);
+    array
+}
+
+/// For reading. Panics where the array has not been written.
+impl Index<usize> for HostParams {
+    type Output = [f32];
+
+    fn index(&self, index: usize) -> &[f32] {
+        let array = &self.arrays[index];
+        assert!(array.len() == self.lens[index], "an array that has not been written");
+        array
+    }
+}
+
+/// For writing, zeros included.
+impl IndexMut<usize> for HostParams {
+    fn index_mut(&mut self, index: usize) -> &mut [f32] {
+        written(&mut self.arrays[index], self.lens[index])
     }
 }
 
 impl Params for HostParams {
     fn host(&self, index: usize) -> Cow<'_, [f32]> {
-        Cow::Borrowed(&self.0[index])
+        Cow::Borrowed(&self[index])
     }
 
     fn len(&self) -> usize {
-        self.0.len()
+        self.lens.len()
     }
 
     fn lens(&self) -> Vec<usize> {
-        self.0.iter().map(Vec::len).collect()
+        self.lens.clone()
     }
 
     fn bytes(&self) -> usize {
-        self.0.iter().map(|values| size_of_val(&values[..])).sum()
+        self.lens.iter().sum::<usize>() * size_of::<f32>()
     }
 
     fn write(&mut self, index: usize, first: usize, values: &[f32]) {
-        self.0[index][first..first + values.len()].copy_from_slice(values);
+        self[index][first..first + values.len()].copy_from_slice(values);
     }
 
     fn add(&mut self, index: usize, first: usize, values: &[f32]) {
-        for (to, value) in self.0[index][first..first + values.len()].iter_mut().zip(values) {
+        for (to, value) in self[index][first..first + values.len()].iter_mut().zip(values) {
             *to += value;
         }
     }
 
     fn reduce(&mut self, index: usize, ranks: &Ranks, group: Range<usize>) {
-        ranks.reduce_within(group, &mut self.0[index]);
+        ranks.reduce_within(group, &mut self[index]);
     }
 }
 
@@ -72,5 +135,31 @@ impl<B: OnHost> Fences for B {
 
     fn param_to_host<'a>(&self, (params, index): (&'a HostParams, usize), (): &()) -> Cow<'a, [f32]> {
         Cow::Borrowed(&params[index])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_are_written_when_something_is_added() {
+        let mut params = HostParams::unwritten(&[3, 2]);
+        assert_eq!((params.len(), params.bytes(), params.take(0)), (2, 20, Vec::new()));
+        params.add(1, 1, &[0.5]);
+        assert_eq!(params[1], [0.0, 0.5]);
+        params.put(0, vec![1.0; 3]);
+        assert_eq!(params, HostParams::new(vec![vec![1.0; 3], vec![0.0, 0.5]]));
+        params.clear();
+        assert_eq!(params.lens(), [3, 2]);
+        params.iter_mut().for_each(|array| array[0] += 2.0);
+        assert_eq!(params, HostParams::new(vec![vec![2.0, 0.0, 0.0], vec![2.0, 0.0]]));
+    }
+
+    #[test]
+    #[should_panic(expected = "an array that has not been written")]
+    fn zeros_without_elements_are_not_read() {
+        let params = HostParams::unwritten(&[3]);
+        assert_eq!(params[0].len(), 0);
     }
 }

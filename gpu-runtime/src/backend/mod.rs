@@ -133,8 +133,12 @@ pub trait Backend: Passes + Fences + Sized + Send + Sync + 'static {
     /// Arrays with the given elements.
     fn upload_params(&self, values: Vec<Vec<f32>>) -> Self::Params;
 
-    /// Sets all elements to zero.
-    fn clear_params(&self, params: &mut Self::Params);
+    /// Zeros to add a gradient to, one array for each length, in the memory of `old`, which has these lengths, where it is given.
+    /// They can be read from [`Backend::finish_gradient`] on: memory may hold nothing before something is added.
+    fn begin_gradient(&self, lens: &[usize], old: Option<Self::Params>) -> Self::Params;
+
+    /// Ends the additions to a gradient.
+    fn finish_gradient(&self, _gradient: &mut Self::Params) {}
 
     /// `to += from`, element by element.
     fn add_params(&self, to: &mut Self::Params, from: &Self::Params);

@@ -226,15 +226,9 @@ impl<B: Backend> TrainingRun<B> {
         Ok(SamplerWeights { base: Arc::clone(&self.base), weights: Arc::clone(self.weights()), adapter })
     }
 
-    /// A zero gradient, in recycled memory where there is some.
-    pub(super) fn zero_gradient(&mut self, backend: &B) -> B::Params {
-        match self.spare_gradient.take() {
-            Some(mut spare_gradient) => {
-                backend.clear_params(&mut spare_gradient);
-                spare_gradient
-            }
-            None => backend.zero_params(&self.masters.lens()),
-        }
+    /// Zeros to add a gradient to, in recycled memory where there is some.
+    pub(super) fn begin_gradient(&mut self, backend: &B) -> B::Params {
+        backend.begin_gradient(&self.masters.lens(), self.spare_gradient.take())
     }
 
     /// Whether passes add up what the optimizer takes: there are no other replicas, or they exchange gradients in each pass.
@@ -301,7 +295,9 @@ impl<B: Backend> TrainingRun<B> {
     /// A zero gradient as the optimizer takes it: this replica's parts.
     pub(super) fn zero_step_gradient(&mut self, backend: &B) -> B::Params {
         if self.sums_as_stored() {
-            return self.zero_gradient(backend);
+            let mut zeros = self.begin_gradient(backend);
+            backend.finish_gradient(&mut zeros);
+            return zeros;
         }
         backend.zero_params(&part_lens(&self.masters.lens(), &self.base.replicas))
     }
@@ -361,9 +357,11 @@ impl<B: Backend> RecycledAdapter<B> {
 
 #[cfg(test)]
 impl TrainingRun<crate::backend::HostBackend> {
-    /// Clears a parameter, so that packing panics.
+    /// Removes the elements of a parameter, so that packing panics.
     pub(super) fn poison(&mut self) {
-        Arc::make_mut(&mut self.masters)[0].clear();
+        let mut arrays: Vec<Vec<f32>> = self.masters.iter().map(<[f32]>::to_vec).collect();
+        arrays[0].clear();
+        self.masters = Arc::new(crate::backend::host::HostParams::new(arrays));
     }
 
     /// The values of its packed adapter.

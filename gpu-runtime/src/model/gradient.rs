@@ -37,7 +37,7 @@ pub(crate) struct GradientSum<B: Backend> {
 }
 
 impl<B: Backend> GradientSum<B> {
-    /// Adds to `values`, zeros as a rule.
+    /// Adds to `values`, of [`Backend::begin_gradient`] as a rule.
     pub(crate) fn new(values: B::Params) -> Self {
         Self { values, lookups: B::EmbeddingSums::default() }
     }
@@ -57,9 +57,10 @@ impl<B: Backend> GradientSum<B> {
         backend.embed_backward(&own, &backend.gather(dx, &at), c.embedding_scale, into);
     }
 
-    /// Its values, with the lookups of tied embeddings.
+    /// Its values, to which nothing more is added, with the lookups of tied embeddings.
     pub(super) fn with_lookups(mut self, backend: &B, table: &ParamTable) -> B::Params {
         backend.add_embedding_sums(self.lookups, &mut self.values, table.embed);
+        backend.finish_gradient(&mut self.values);
         self.values
     }
 

@@ -142,14 +142,14 @@ mod tests {
                 let replicas = Ranks::new(Arc::new(rank));
                 let own = replicas.rank();
                 let part = |(index, len): (usize, &usize)| slice_of(*len, world, own).map(|at| value(0, index, at)).collect();
-                let mut parts = HostParams(lens.iter().enumerate().map(part).collect());
+                let mut parts = HostParams::new(lens.iter().enumerate().map(part).collect());
                 let mut whole: Vec<Vec<f32>> = lens.iter().map(|len| vec![f32::NAN; *len]).collect();
                 gather_parts(&replicas, &arrays, &parts, |index, first, values| {
                     whole[index][first..first + values.len()].copy_from_slice(values);
                 });
                 let all = |(index, len): (usize, &usize)| (0..*len).map(|at| value(own, index, at)).collect();
-                let gradient = (own + 1 < world).then(|| HostParams(lens.iter().enumerate().map(all).collect()));
-                parts.0.iter_mut().for_each(|part| part.fill(0.5));
+                let gradient = (own + 1 < world).then(|| HostParams::new(lens.iter().enumerate().map(all).collect()));
+                parts.iter_mut().for_each(|part| part.fill(0.5));
                 reduce_parts(&replicas, &arrays, gradient.as_ref(), &mut parts);
                 replicas.check().unwrap();
                 (whole, parts)

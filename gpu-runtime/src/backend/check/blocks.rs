@@ -79,12 +79,13 @@ pub(crate) fn linears<B: HostAccess>(
     let mut dx = b.alloc(rows, k);
     let dz = b.linear_backward(&call, &dy, &mut dx);
     let lens = |outputs: &[usize]| outputs.iter().flat_map(|n| [rank * k, n * rank]).collect::<Vec<_>>();
-    let (mut first, mut second) = (b.zero_params(&lens(&outputs)), b.zero_params(&lens(&outputs[..1])));
+    let [mut first, mut second] = [&outputs[..], &outputs[..1]].map(|outputs| b.begin_gradient(&lens(outputs), None));
     let x = b.weight_input(Held::Borrowed(&x), &sequences);
     b.lora_gradients(&lora, &sequences, &x, &dy, [&z, &dz], &mut [Some(&mut first), Some(&mut second)]);
-    let mut full = b.zero_params(&[outputs[0] * k, outputs[1] * k, outputs[0], outputs[1]]);
+    let mut full = b.begin_gradient(&[outputs[0] * k, outputs[1] * k, outputs[0], outputs[1]], None);
     let part = |i: usize| WeightPart { weight: i, bias: Some(2 + i), column: i * outputs[0], outputs: outputs[i] };
     b.weight_gradients(&[part(0), part(1)], &sequences, &x, &dy, &mut full);
+    [&mut first, &mut second, &mut full].into_iter().for_each(|gradient| b.finish_gradient(gradient));
     vec![
         ("out", b.values(&out)),
         ("dx", b.values(&dx)),

@@ -53,13 +53,14 @@ fn gradients<B: HostAccess>(
 ) -> [Vec<f32>; 2] {
     let (vocab, width) = extents;
     let lens = if full { vec![vocab * width] } else { vec![RANK * width, vocab * RANK] };
-    let mut grads = b.zero_params(&lens);
+    let mut grads = b.begin_gradient(&lens, None);
     let dx = if full {
         b.head_backward(call, hidden, gradient, state, 0, &mut GradientSinks::Full(&mut grads))
     } else {
         let mut sinks = [Some(&mut grads)];
         b.head_backward(call, hidden, gradient, state, 9, &mut GradientSinks::Adapters(&mut sinks))
     };
+    b.finish_gradient(&mut grads);
     [b.values(&dx), host(&grads)]
 }
 

@@ -37,8 +37,9 @@ pub(super) fn parameters<B: HostAccess>(b: &B, lens: &[usize], seed: u64) -> Res
     let mut n = Numbers(seed);
     let mut arrays = || b.upload_params(lens.iter().map(|len| n.take(*len)).collect());
     let (mut first, mut second, mut grads, others) = (arrays(), arrays(), arrays(), arrays());
-    let mut cleared = arrays();
-    b.clear_params(&mut cleared);
+    let old = arrays();
+    let mut cleared = b.begin_gradient(lens, Some(old));
+    b.finish_gradient(&mut cleared);
     let joint = b.squared_norms(&grads, Some(&others));
     b.add_params(&mut grads, &others);
     grads.add(0, 1, &[0.5]);

@@ -16,9 +16,10 @@ use super::gemm::{
 };
 use super::operands::{Operand, OutputGradient, WeightInput};
 use super::packed::NR;
+use super::param_sum::ParamSum;
 use super::rows::HostRows;
 use crate::backend::host::HostParams;
-use crate::backend::{Activation, LinearCall, LoraSegment, Rows, WeightPart};
+use crate::backend::{Activation, GradientSlot, LinearCall, LoraSegment, Rows, WeightPart};
 
 /// By segment, `[rows of the segment, rank]`; empty for segments that do not train, in backward passes.
 pub(super) type LowRankRows = Vec<Buffer<f32>>;
@@ -212,39 +213,39 @@ pub(super) fn add_lora_pair_gradients(
     dy: Operand<'_>,
     sinks: &mut [Option<&mut HostParams>],
 ) {
-    // Moved out of the sinks, so that threads can write several gradients of a group at once.
-    let mut outs: Vec<[Option<Vec<f32>>; 2]> = pairs
+    let runs: Vec<Vec<Range<usize>>> = pairs.iter().map(|pair| runs_within(sequences, &pair.segment.rows)).collect();
+    let mut sums: Vec<[Option<ParamSum>; 2]> = pairs
         .iter()
-        .map(|pair| match sinks[pair.segment.group].as_deref_mut().filter(|_| pair.segment.trains) {
-            Some(grads) => pair.segment.grads.map(|slot| slot.map(|slot| std::mem::take(&mut grads[slot.param]))),
-            None => Default::default(),
+        .zip(&runs)
+        .map(|(LoraPairGradient { segment: s, z, .. }, runs)| {
+            let grads = &mut sinks[s.group].as_deref_mut().filter(|_| s.trains && !runs.is_empty());
+            let mut take = |slot: Option<GradientSlot>, len| {
+                let (grads, slot) = (grads.as_deref_mut()?, slot?);
+                Some(ParamSum::take(grads, slot.param, slot.first..slot.first + len))
+            };
+            let [a, b] = s.grads;
+            [take(a, s.rank * s.extents.1), take(b.filter(|_| z.is_some()), s.extents.0 * s.rank)]
         })
         .collect();
-    let runs: Vec<Vec<Range<usize>>> = pairs.iter().map(|pair| runs_within(sequences, &pair.segment.rows)).collect();
     let mut gradients = Vec::new();
-    for ((LoraPairGradient { segment: s, z, dz }, [a, b]), runs) in pairs.iter().zip(&mut outs).zip(&runs) {
+    for ((LoraPairGradient { segment: s, z, dz }, [a, b]), runs) in pairs.iter().zip(&mut sums).zip(&runs) {
         let rows = s.rows.clone();
-        let [a, b] = [(a, s.grads[0], s.rank * s.extents.1), (b, s.grads[1], s.extents.0 * s.rank)]
-            .map(|(out, slot, len)| out.as_deref_mut().zip(slot).map(|(out, slot)| &mut out[slot.first..][..len]));
         if let (Some(z), Some(b)) = (z, b) {
             let right = dy.part(rows.start, s.column..s.column + s.extents.0);
             let left = GradientSide::Rows(RowsView::dense(z, s.rank));
-            gradients.push(WeightGradient { runs, left, right, transposed: true, out: b });
+            gradients.push(WeightGradient { runs, left, right, transposed: true, out: b.out() });
         }
         if let Some(a) = a {
             let (left, right) = (GradientSide::Rows(RowsView::dense(dz, s.rank)), x.part(rows.start, 0..x.width));
-            gradients.push(WeightGradient { runs, left, right, transposed: false, out: a });
+            gradients.push(WeightGradient { runs, left, right, transposed: false, out: a.out() });
         }
     }
     add_weight_gradients(cpu, &mut gradients);
     drop(gradients);
-    for (pair, outs) in pairs.iter().zip(outs) {
+    for (pair, sums) in pairs.iter().zip(sums) {
         let Some(grads) = sinks[pair.segment.group].as_deref_mut() else { continue };
-        for (slot, out) in pair.segment.grads.iter().zip(outs) {
-            if let (Some(slot), Some(out)) = (slot, out) {
-                grads[slot.param] = out;
-            }
-        }
+        // SAFETY: a gradient was computed for each.
+        sums.into_iter().flatten().for_each(|sum| unsafe { sum.put(grads) });
     }
 }
 
@@ -274,15 +275,20 @@ pub(super) fn weight_gradients(
     grads: &mut HostParams,
 ) {
     let (right, left) = (x.operand(), dy.operand());
-    // Moved out of the parameters, so that threads can write several gradients at once.
-    let mut outs: Vec<Vec<f32>> = parts.iter().map(|part| std::mem::take(&mut grads[part.weight])).collect();
-    let gradients = parts.iter().zip(&mut outs).map(|(part, out)| {
+    if sequences.iter().all(Range::is_empty) {
+        return;
+    }
+    let take = |part: &WeightPart| ParamSum::take(grads, part.weight, 0..part.outputs * right.width);
+    let mut sums: Vec<ParamSum> = parts.iter().map(take).collect();
+    let gradients = parts.iter().zip(&mut sums).map(|(part, sum)| {
         let left = left.part(0, part.column..part.column + part.outputs);
-        WeightGradient { runs: sequences, left, right: right.part(0, 0..right.width), transposed: false, out }
+        let right = right.part(0, 0..right.width);
+        WeightGradient { runs: sequences, left, right, transposed: false, out: sum.out() }
     });
     add_weight_gradients(cpu, &mut gradients.collect::<Vec<_>>());
-    for (part, out) in parts.iter().zip(outs) {
-        grads[part.weight] = out;
+    for (part, sum) in parts.iter().zip(sums) {
+        // SAFETY: its gradient was computed.
+        unsafe { sum.put(grads) };
         if let Some(bias) = part.bias {
             add_column_sums(cpu, left.rows, left.width, part.column, &mut grads[bias]);
         }

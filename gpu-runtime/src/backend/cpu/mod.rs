@@ -31,6 +31,7 @@ mod ops;
 mod optimizer;
 mod packed;
 mod parallel;
+mod param_sum;
 mod passes;
 mod peaks;
 mod rope;

@@ -98,11 +98,19 @@ impl Backend for Cpu {
     }
 
     fn upload_params(&self, values: Vec<Vec<f32>>) -> HostParams {
-        HostParams(values)
+        HostParams::new(values)
     }
 
-    fn clear_params(&self, params: &mut HostParams) {
-        optimizer::clear(self, params);
+    fn begin_gradient(&self, lens: &[usize], old: Option<HostParams>) -> HostParams {
+        let cleared = old.map(|mut old| {
+            old.clear();
+            old
+        });
+        cleared.unwrap_or_else(|| HostParams::unwritten(lens))
+    }
+
+    fn finish_gradient(&self, gradient: &mut HostParams) {
+        optimizer::write_zeros(self, gradient);
     }
 
     fn add_params(&self, to: &mut HostParams, from: &HostParams) {

@@ -7,8 +7,8 @@ use trainyard_protocol::AdamParams;
 use super::Cpu;
 use super::parallel::for_each;
 use super::vexp::multiversion;
-use crate::backend::AdamWStep;
 use crate::backend::host::HostParams;
+use crate::backend::{AdamWStep, Params};
 use crate::fault::{Fault, guarded};
 
 /// Elements that a task updates.
@@ -48,18 +48,18 @@ pub(super) fn adamw(cpu: &Cpu, steps: Vec<AdamWStep<'_, Cpu>>) -> Vec<Result<(),
     faults.into_iter().map(outcome).collect()
 }
 
-/// Zeros, one array for each length. They are written: a fresh page of zeros from the system would be mapped when it is first read,
-/// and copied when it is written to, which has to interrupt the other threads.
+/// Zeros, one array for each length.
 pub(super) fn zeros(cpu: &Cpu, lens: &[usize]) -> HostParams {
-    let mut arrays: Vec<Vec<f32>> = lens.iter().map(|len| Vec::with_capacity(*len)).collect();
-    for_each(cpu, &mut arrays, |i, values| values.resize(lens[i], 0.0));
-    HostParams(arrays)
+    let mut params = HostParams::unwritten(lens);
+    write_zeros(cpu, &mut params);
+    params
 }
 
-/// Sets all elements to zero.
-pub(super) fn clear(cpu: &Cpu, params: &mut HostParams) {
-    let mut chunks: Vec<&mut [f32]> = params.iter_mut().flat_map(|values| values.chunks_mut(CHUNK)).collect();
-    for_each(cpu, &mut chunks, |_, values| values.fill(0.0));
+/// Writes the arrays of zeros that have not been written. A fresh page of zeros from the system would be mapped when it is first read,
+/// and copied when it is written to, which has to interrupt the other threads.
+pub(super) fn write_zeros(cpu: &Cpu, params: &mut HostParams) {
+    let mut arrays: Vec<_> = params.arrays_mut().filter(|(values, len)| values.len() < *len).collect();
+    for_each(cpu, &mut arrays, |_, (values, len)| values.resize(*len, 0.0));
 }
 
 /// Sums of squares of the arrays of `a`, or of `a + b`: arrays in parallel.

@@ -7,7 +7,8 @@ use crate::backend::host::{HostParams, OnHost};
 use crate::backend::{
     Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, BufferBytes, DeviceInfo, Dtype,
     EmbeddingGradient, GradientSinks, HeadGradient, Held, KV_BLOCK, LinearCall, Logits, LoraSegment, MatrixRole, Norm,
-    Passes, Rotation, RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
+    Params, Passes, Rotation, RowScores, Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest,
+    WeightPart,
 };
 use crate::fault::Fault;
 
@@ -126,15 +127,15 @@ impl Backend for Reference {
     }
 
     fn zero_params(&self, lens: &[usize]) -> HostParams {
-        HostParams(lens.iter().map(|len| vec![0.0; *len]).collect())
+        HostParams::new(lens.iter().map(|len| vec![0.0; *len]).collect())
     }
 
     fn upload_params(&self, values: Vec<Vec<f32>>) -> HostParams {
-        HostParams(values)
+        HostParams::new(values)
     }
 
-    fn clear_params(&self, params: &mut HostParams) {
-        params.iter_mut().for_each(|values| values.fill(0.0));
+    fn begin_gradient(&self, lens: &[usize], _old: Option<HostParams>) -> HostParams {
+        self.zero_params(lens)
     }
 
     fn add_params(&self, to: &mut HostParams, from: &HostParams) {
@@ -142,7 +143,7 @@ impl Backend for Reference {
     }
 
     fn squared_norms(&self, a: &HostParams, b: Option<&HostParams>) -> Vec<f64> {
-        let of = |(i, values): (usize, &Vec<f32>)| {
+        let of = |(i, values): (usize, &[f32])| {
             let sum = |(j, x): (usize, &f32)| f64::from(x + b.map_or(0.0, |b| b[i][j])).powi(2);
             values.iter().enumerate().map(sum).sum::<f64>()
         };

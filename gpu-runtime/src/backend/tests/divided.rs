@@ -88,7 +88,7 @@ impl<B: Backend> Run<B> for Divided<B> {
         let replicas = &self.replicas;
         let divided = divide(data.iter().map(|datum| datum.tokens.len()), replicas.world());
         let own: Vec<&PreparedDatum> = divided[replicas.rank()].iter().map(|index| &data[*index]).collect();
-        let mut sum = trains.then(|| GradientSum::new(g.backend.zero_params(&self.masters.lens())));
+        let mut sum = trains.then(|| GradientSum::new(g.backend.begin_gradient(&self.masters.lens(), None)));
         let before = replicas.used();
         let mut pass = GatheredPass::new((&g.model, replicas), ALL, &self.masters, trains);
         let mut outputs = Vec::new();

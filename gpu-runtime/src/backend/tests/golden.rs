@@ -147,7 +147,7 @@ impl<B: Backend> Golden<B> {
         let lens: Vec<usize> = adapter.unwrap_or(&self.masters).iter().map(Vec::len).collect();
         let full = adapter.is_none();
         let adapter = params.as_ref().map(build);
-        let mut sum = trains.then(|| GradientSum::new(backend.zero_params(&lens)));
+        let mut sum = trains.then(|| GradientSum::new(backend.begin_gradient(&lens, None)));
         let is_idle = own.is_empty();
         let mut groups = [TrainGroup { adapter, scalar_head: None, loss, data: own, grads: sum.as_mut() }];
         let outputs = match is_idle {

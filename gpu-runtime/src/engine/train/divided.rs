@@ -35,7 +35,7 @@ impl<B: Backend> Trainer<B> {
         let (replica, task) = (self.replicas.rank(), &mut self.tasks[part.task]);
         let Some(run) = runs.get_mut(&task.run) else { return Ok(vec![None]) };
         let sum = task.trains.then(|| task.grads.take());
-        let mut sum = sum.map(|sum| sum.unwrap_or_else(|| GradientSum::new(run.zero_gradient(backend))));
+        let mut sum = sum.map(|sum| sum.unwrap_or_else(|| GradientSum::new(run.begin_gradient(backend))));
         let mut pass = run.gathered_pass(task.trains);
         let count = part.counts[replica];
         let outcome = guarded("training pass", || {

@@ -152,7 +152,7 @@ impl<B: Backend> Trainer<B> {
         for part in &own {
             let task = &mut self.tasks[part.task];
             let Some(run) = runs.get_mut(&task.run) else { return Vec::new() };
-            let zeros = |run: &mut TrainingRun<B>| GradientSum::new(run.zero_gradient(backend));
+            let zeros = |run: &mut TrainingRun<B>| GradientSum::new(run.begin_gradient(backend));
             grads.push(task.trains.then(|| task.grads.take().unwrap_or_else(|| zeros(run))));
         }
         let Some(leader) = own.first().and_then(|part| runs.get(&self.tasks[part.task].run)) else {
@@ -266,7 +266,7 @@ fn finish<B: Backend>(
     if task.trains {
         let run = runs.get_mut(&task.run).ok_or_else(|| OpError::server("the model was unloaded"))?;
         // A replica may have had no datum.
-        let grads = task.grads.unwrap_or_else(|| GradientSum::new(run.zero_gradient(backend)));
+        let grads = task.grads.unwrap_or_else(|| GradientSum::new(run.begin_gradient(backend)));
         let grads = grads.finish(backend, &run.base.model, &run.spec);
         run.accumulate(backend, grads)?;
     }

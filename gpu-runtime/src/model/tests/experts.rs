@@ -64,7 +64,7 @@ impl<B: Backend> Fixture<B> {
         let backend = &self.backend;
         let weights = Weights::load(backend, &self.model, &mut |i| Ok(Cow::Borrowed(&masters[i][..]))).unwrap();
         let lens: Vec<usize> = adapter.unwrap_or(masters).iter().map(Vec::len).collect();
-        let mut sum = GradientSum::new(backend.zero_params(&lens));
+        let mut sum = GradientSum::new(backend.begin_gradient(&lens, None));
         let packed = adapter.map(|params| {
             let params = backend.upload_params(params.clone());
             Arc::new(Adapter::from_params(backend, &self.model.config, &SPEC, &params))

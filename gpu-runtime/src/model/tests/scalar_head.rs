@@ -86,7 +86,7 @@ impl<B: Backend> Fixture<B> {
         let base = if full { params } else { &self.masters };
         let weights = Weights::load(backend, &self.model, &mut |i| Ok(Cow::Borrowed(&base[i][..]))).unwrap();
         let lens: Vec<usize> = params.iter().map(Vec::len).collect();
-        let mut sum = GradientSum::new(backend.zero_params(&lens));
+        let mut sum = GradientSum::new(backend.begin_gradient(&lens, None));
         let params = Arc::new(backend.upload_params(params.clone()));
         let config = &self.model.config;
         let adapter = self.lora.as_ref().map(|lora| Arc::new(Adapter::from_params(backend, config, lora, &params)));

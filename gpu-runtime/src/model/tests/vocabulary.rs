@@ -118,7 +118,7 @@ impl Rank {
         let vocab = self.model.config.vocab_size as i64;
         let data = [datum(20, 1, vocab), datum(7, 2, vocab)];
         let lens: Vec<usize> = if lora { &self.adapter } else { &self.masters }.iter().map(Vec::len).collect();
-        let mut sum = GradientSum::new(self.backend.zero_params(&lens));
+        let mut sum = GradientSum::new(self.backend.begin_gradient(&lens, None));
         let loss = LossFn::parse("cross_entropy", &BTreeMap::new()).unwrap();
         let (adapter, data) = (lora.then(|| self.packed()), data.iter().collect());
         let group = TrainGroup { adapter, scalar_head: None, loss, data, grads: Some(&mut sum) };

@@ -57,7 +57,7 @@ pub(crate) fn add_weight_gradients(cpu: &Cpu, gradients: &mut [WeightGradient<'_
                 let right = (0..right_width).step_by(width);
                 tasks.extend(right.map(|r| (i, left.clone(), r..(r + width).min(right_width))));
             }
-            SharedPtr(g.out.as_mut_ptr())
+            SharedPtr(g.out.at())
         })
         .collect();
     let gradients = &*gradients;
@@ -76,7 +76,7 @@ pub(crate) fn add_weight_gradient(cpu: &Cpu, mut gradient: WeightGradient<'_>) {
         return add_tiled_gradient(cpu, unit, &mut gradient);
     }
     gradient.check_rows();
-    let out = gradient.out.as_mut_ptr();
+    let out = gradient.out.at();
     let (left_width, right_width) = (gradient.left.width(), gradient.right.width());
     for left in (0..left_width).step_by(LEFT_BLOCK) {
         let left = left..(left + LEFT_BLOCK).min(left_width);
@@ -102,10 +102,9 @@ unsafe fn run_block(cpu: &Cpu, g: &WeightGradient<'_>, left: Range<usize>, right
             copy_rows(&g.right.rows(), start, column..column + columns, &mut strip[..steps * STRIP], STRIP);
             for (row, tile) in left.clone().step_by(MR_F32).zip(tiles.chunks_exact(steps * MR_F32)) {
                 let height = (left.end - row).min(MR_F32);
+                let (rows, columns) = (row..row + height, column..column + columns);
                 // SAFETY: as the caller ensures.
-                unsafe {
-                    run_tile(cpu.isa(), g, row..row + height, column..column + columns, steps, tile, &strip, out)
-                };
+                unsafe { run_tile(cpu.isa(), g, rows, columns, (start, steps), tile, &strip, out) };
             }
         }
     }
@@ -130,32 +129,37 @@ fn copy_rows(from: &RowsView<'_>, start: usize, columns: Range<usize>, to: &mut 
     }
 }
 
+/// Adds what `steps` rows from `start` on contribute.
+///
 /// # Safety
-/// As [`run_block`]; `tile` and `strip` hold `steps` positions of the rows and columns.
+/// As [`run_block`]; `tile` and `strip` hold these positions of the rows and columns.
 unsafe fn run_tile(
     isa: Isa,
     g: &WeightGradient<'_>,
     rows: Range<usize>,
     columns: Range<usize>,
-    steps: usize,
+    (start, steps): (usize, usize),
     tile: &[f32],
     strip: &[f32],
     out: *mut f32,
 ) {
     let (row_stride, column_stride) = if g.transposed { (1, g.left.width()) } else { (g.right.width(), 1) };
+    let write = WriteMode::add_if(start > 0 || g.out.adds());
     // SAFETY: rows and columns lie in the output.
     unsafe {
         let at = out.add(rows.start * row_stride + columns.start * column_stride);
         if !g.transposed && columns.len() == STRIP {
-            return add_tile(isa, rows.len(), steps, tile, strip, at, row_stride);
+            return add_tile(isa, rows.len(), steps, tile, strip, TileOut { at, stride: row_stride, write });
         }
         let mut edge = [0f32; MR_F32 * STRIP];
-        for i in 0..rows.len() {
-            for j in 0..columns.len() {
-                edge[i * STRIP + j] = *at.add(i * row_stride + j * column_stride);
+        if write == WriteMode::Add {
+            for i in 0..rows.len() {
+                for j in 0..columns.len() {
+                    edge[i * STRIP + j] = *at.add(i * row_stride + j * column_stride);
+                }
             }
         }
-        add_tile(isa, rows.len(), steps, tile, strip, edge.as_mut_ptr(), STRIP);
+        add_tile(isa, rows.len(), steps, tile, strip, TileOut { at: edge.as_mut_ptr(), stride: STRIP, write });
         for i in 0..rows.len() {
             for j in 0..columns.len() {
                 *at.add(i * row_stride + j * column_stride) = edge[i * STRIP + j];
@@ -164,15 +168,14 @@ unsafe fn run_tile(
     }
 }
 
-/// `out += tileᵀ · strip`, over `steps` rows.
+/// `out += tileᵀ · strip`, over `steps` rows, or `=` as `out` says.
 ///
 /// # Safety
 /// `out` has `height` rows of [`STRIP`] elements.
-unsafe fn add_tile(isa: Isa, height: usize, steps: usize, tile: &[f32], strip: &[f32], out: *mut f32, stride: usize) {
+unsafe fn add_tile(isa: Isa, height: usize, steps: usize, tile: &[f32], strip: &[f32], out: TileOut) {
     assert!(tile.len() >= steps * MR_F32 && strip.len() >= steps * STRIP);
     let lhs = LhsF32 { at: tile.as_ptr(), row_stride: 1, k_stride: MR_F32 };
     let rhs = RhsF32 { at: strip.as_ptr(), stride: STRIP };
-    let out = TileOut { at: out, stride, write: WriteMode::Add };
     // SAFETY: checked above and by the caller; AVX2 kernels run only where `isa` says so.
     unsafe {
         match isa {

@@ -1,5 +1,6 @@
 //! What a gradient of weights is computed from: rows of two matrices, and the output of their product.
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::rows_view::RowsView;
@@ -59,6 +60,29 @@ impl PackedPart<'_> {
     }
 }
 
+/// Where a gradient goes, dense.
+pub(crate) enum GradientOut<'a> {
+    /// It is added to these elements.
+    Add(&'a mut [f32]),
+    /// It is written to these: as many as it has, from at least one row.
+    Write(&'a mut [MaybeUninit<f32>]),
+}
+
+impl GradientOut<'_> {
+    /// Whether the elements that it has are read.
+    pub(super) fn adds(&self) -> bool {
+        matches!(self, Self::Add(_))
+    }
+
+    /// Its first element.
+    pub(super) fn at(&mut self) -> *mut f32 {
+        match self {
+            Self::Add(out) => out.as_mut_ptr(),
+            Self::Write(out) => out.as_mut_ptr().cast(),
+        }
+    }
+}
+
 /// `out[left.width, right.width] += leftᵀ · right`, or its transpose.
 pub(crate) struct WeightGradient<'a> {
     /// Rows that are summed, in order. Kernels that add several rows at once count them from the first row of each range.
@@ -69,8 +93,8 @@ pub(crate) struct WeightGradient<'a> {
     pub right: GradientSide<'a>,
     /// Whether the transpose, `[right.width, left.width]`, is added.
     pub transposed: bool,
-    /// Dense, in the order that `transposed` says.
-    pub out: &'a mut [f32],
+    /// In the order that `transposed` says.
+    pub out: GradientOut<'a>,
 }
 
 impl WeightGradient<'_> {
@@ -82,7 +106,14 @@ impl WeightGradient<'_> {
     pub(super) fn check(&self) {
         assert!(self.runs.is_sorted_by(|a, b| a.end <= b.start), "rows of a gradient out of order");
         assert!(self.left.holds(self.runs) && self.right.holds(self.runs), "gradient of mismatched matrices");
-        assert!(self.out.len() >= self.left.width() * self.right.width(), "gradient out of bounds");
+        let len = self.left.width() * self.right.width();
+        match &self.out {
+            GradientOut::Add(out) => assert!(out.len() >= len, "gradient out of bounds"),
+            GradientOut::Write(out) => {
+                let some = self.runs.iter().any(|run| !run.is_empty());
+                assert!(out.len() == len && some, "a gradient that does not write all elements");
+            }
+        }
     }
 
     /// As [`WeightGradient::check`], for kernels that read rows.

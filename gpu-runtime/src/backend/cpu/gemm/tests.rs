@@ -1,5 +1,6 @@
 //! GEMMs against plain sums, and their bits under every split.
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use proptest::prelude::*;
@@ -117,7 +118,7 @@ proptest! {
 
     #[test]
     fn gradients_match_reference_and_split_along_rows(
-        rows in 1usize..40, left in 1usize..140, right in 1usize..40, cut in 0usize..39, transposed: bool
+        rows in prop_oneof![9 => 1usize..40, 1 => 511usize..516], left in 1usize..140, right in 1usize..40, cut in 0usize..39, transposed: bool
     ) {
         let cut = cut.min(rows);
         let (stride_left, stride_right) = (left + 3, right + 1);
@@ -130,14 +131,27 @@ proptest! {
             };
             let (mut whole, mut parts) = (vec![0.5; left * right], vec![0.5; left * right]);
             // Two sequences, which the cut separates.
-            let runs = |rows: Range<usize>| runs_within(&[0..cut, cut..40], &rows);
-            let (left_rows, right_rows) = sides(0);
-            add_weight_gradients(&cpu, &mut [WeightGradient { runs: &runs(0..rows), left: left_rows, right: right_rows, transposed, out: &mut whole }]);
-            add_weight_gradients(&cpu, &mut [WeightGradient { runs: &runs(0..cut), left: left_rows, right: right_rows, transposed, out: &mut parts }]);
-            let (left_rows, right_rows) = sides(cut);
-            let rest = WeightGradient { runs: &runs(cut..rows), left: left_rows, right: right_rows, transposed, out: &mut parts };
-            add_weight_gradient(&cpu, rest);
+            let runs = |rows: Range<usize>| runs_within(&[0..cut, cut..600], &rows);
+            let compute = |rows: Range<usize>, out: GradientOut<'_>, alone: bool| {
+                let (left, right) = sides(rows.start);
+                let runs = &runs(rows);
+                let gradient = WeightGradient { runs, left, right, transposed, out };
+                if alone { add_weight_gradient(&cpu, gradient) } else { add_weight_gradients(&cpu, &mut [gradient]) }
+            };
+            compute(0..rows, GradientOut::Add(&mut whole), false);
+            compute(0..cut, GradientOut::Add(&mut parts), false);
+            compute(cut..rows, GradientOut::Add(&mut parts), true);
             prop_assert_eq!(&whole, &parts);
+            let mut from_zeros = vec![0.0; left * right];
+            compute(0..rows, GradientOut::Add(&mut from_zeros), false);
+            for alone in [false, true] {
+                let mut written = vec![MaybeUninit::new(f32::NAN); left * right];
+                compute(0..rows, GradientOut::Write(&mut written), alone);
+                for (written, sum) in written.iter().zip(&from_zeros) {
+                    // SAFETY: all elements were initialised.
+                    prop_assert_eq!(unsafe { written.assume_init() }.to_bits(), sum.to_bits());
+                }
+            }
             for i in 0..left {
                 for j in 0..right {
                     let sum: f32 = 0.5 + (0..rows).map(|m| l[m * stride_left + i] * r[m * stride_right + j]).sum::<f32>();

@@ -89,6 +89,8 @@ struct TiledGradient<'a> {
     extents: (usize, usize),
     steps: usize,
     out: SharedPtr<f32>,
+    /// Whether it is added to what `out` has.
+    adds: bool,
 }
 
 /// Adds gradients, which were checked, on all threads.
@@ -110,7 +112,8 @@ pub(super) fn add_tiled_gradients(cpu: &Cpu, unit: TileUnit, gradients: &mut [We
             right: index,
             extents: (left.width(), right.width()),
             steps: groups(runs).len(),
-            out: SharedPtr(g.out.as_mut_ptr()),
+            out: SharedPtr(g.out.at()),
+            adds: g.out.adds(),
         });
     }
     let mut tasks = Vec::new();
@@ -149,13 +152,14 @@ pub(super) fn add_tiled_gradient(cpu: &Cpu, unit: TileUnit, g: &mut WeightGradie
     let (steps, extents) = (groups(g.runs).len(), (left.width(), right.width()));
     let right = Placed::of(cpu, false, SideForm::Right, &right, g.runs);
     let left = Placed::of(cpu, false, SideForm::Left, &left, g.runs);
-    let tiled = TiledGradient { left, right: 0, extents, steps, out: SharedPtr(g.out.as_mut_ptr()) };
+    let (adds, out) = (g.out.adds(), SharedPtr(g.out.at()));
+    let tiled = TiledGradient { left, right: 0, extents, steps, out, adds };
     // SAFETY: the gradient was checked, and both sides are packed over all of their columns.
     unsafe { run_block(unit, &tiled, &right, 0..extents.0, 0..extents.1) };
     cpu.meter.count(begin, steps * TILE_K * extents.0 * extents.1, 0);
 }
 
-/// Adds a part of a gradient.
+/// Adds or writes a part of a gradient.
 ///
 /// # Safety
 /// The processor has the unit; rows and columns lie in the output, which nobody else accesses there.
@@ -185,16 +189,16 @@ unsafe fn run_block(
                 let b = TileRhs { at: b.as_ptr().cast(), row_stride: 4 * NR, step: 2 * TILE_BYTES };
                 let used = ((rows.end - row).min(2 * TILE), (columns.end - column).min(NR));
                 let at = g.out.ptr().add(row * width + column);
-                let out = TileOut { at, stride: width, write: WriteMode::Add };
+                let out = TileOut { at, stride: width, write: WriteMode::add_if(g.adds) };
                 if used == (2 * TILE, NR) {
                     prefetch(at.wrapping_add(NR), width);
-                    unit.multiply::<2, 2>(g.steps, a, b, at, width, true);
+                    unit.multiply::<2, 2>(g.steps, a, b, at, width, g.adds);
                 } else {
                     through_scratch(0, used.0, used.1, out, |out| {
                         if tall {
-                            unit.multiply::<2, 2>(g.steps, a, b, out.at, out.stride, true);
+                            unit.multiply::<2, 2>(g.steps, a, b, out.at, out.stride, g.adds);
                         } else {
-                            unit.multiply::<1, 2>(g.steps, a, b, out.at, out.stride, true);
+                            unit.multiply::<1, 2>(g.steps, a, b, out.at, out.stride, g.adds);
                         }
                     });
                 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::super::Cpu;
 use super::super::gemm::{
-    GemmRhs, GradientSide, PackedLhs, RowsView, WeightGradient, add_weight_gradient, matmul_block,
+    GemmRhs, GradientOut, GradientSide, PackedLhs, RowsView, WeightGradient, add_weight_gradient, matmul_block,
 };
 use super::super::parallel::{SharedPtr, par_chunks};
 use super::super::vexp::{exp, multiversion};
@@ -86,7 +86,7 @@ impl Head<'_> {
                 let (left, right) =
                     (RowsView::dense(d, columns.len()), RowsView::dense(&right[rows.start * width..], width));
                 let (left, right) = (GradientSide::Rows(left), GradientSide::Rows(right));
-                let gradient = WeightGradient { runs, left, right, transposed: false, out: &mut *out };
+                let gradient = WeightGradient { runs, left, right, transposed: false, out: GradientOut::Add(out) };
                 add_weight_gradient(cpu, gradient);
             }
         });

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use super::support::{attend_whole, attention_shape, bits, ranges, values};
 use crate::backend::cpu::elementwise::{activate, activate_backward, add_bias, add_column_sums};
 use crate::backend::cpu::gemm::{
-    GemmRhs, GradientSide, LowRankUpdate, PackedLhs, RowsView, WeightGradient, add_low_rank, add_weight_gradients,
-    matmul,
+    GemmRhs, GradientOut, GradientSide, LowRankUpdate, PackedLhs, RowsView, WeightGradient, add_low_rank,
+    add_weight_gradients, matmul,
 };
 use crate::backend::cpu::head::{CHUNK, Head, HeadAdapter, HeadRowGroup, SavedLogits};
 use crate::backend::cpu::norm::{add_rms_norm, rms_norm, rms_norm_backward, rms_norm_heads, rms_norm_heads_backward};
@@ -141,7 +141,7 @@ proptest! {
             let left = GradientSide::Rows(RowsView::dense(&x[r.start * k..], k));
             let right = GradientSide::Rows(RowsView::dense(&y[r.start * n..], n));
             let runs = &by_row(r.len());
-            add_weight_gradients(cpu, &mut [WeightGradient { runs, left, right, transposed: false, out }]);
+            add_weight_gradients(cpu, &mut [WeightGradient { runs, left, right, transposed: false, out: GradientOut::Add(out) }]);
         });
         for dtype in [Dtype::F32, Dtype::Bf16] {
             check_rows(rows, |cpu, r| {

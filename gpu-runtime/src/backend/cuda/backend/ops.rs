@@ -122,8 +122,10 @@ impl Backend for Cuda {
         self.done(CudaParams::upload(&self.device, &values))
     }
 
-    fn clear_params(&self, params: &mut CudaParams) {
-        self.done(params.clear());
+    fn begin_gradient(&self, lens: &[usize], old: Option<CudaParams>) -> CudaParams {
+        let Some(mut old) = old else { return self.zero_params(lens) };
+        self.done(old.clear());
+        old
     }
 
     fn add_params(&self, to: &mut CudaParams, from: &CudaParams) {

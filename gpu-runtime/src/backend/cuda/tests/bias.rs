@@ -36,7 +36,7 @@ fn gradients_have_the_bits_of_rows_in_order() {
             let on_dy = rows::<f32>(device, &dy, width);
             bias_backward(device, &on_dy, columns.clone(), &mut db).unwrap();
             let part = WeightPart { weight: 0, bias: Some(1), column: columns.start, outputs: columns.len() };
-            let mut grads = HostParams(vec![vec![0.0; columns.len()], old]);
+            let mut grads = HostParams::new(vec![vec![0.0; columns.len()], old]);
             let [x, dy] = [Matrix::new(vec![0.0; count], 1), Matrix::new(dy, width)].map(Held::Owned);
             Reference.weight_gradients(&[part], &[], &x, &dy, &mut grads);
             assert_eq!(db.to_host().unwrap(), grads[1]);

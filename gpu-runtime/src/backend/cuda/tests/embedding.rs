@@ -36,7 +36,7 @@ fn gradients_of_a_token_are_added_in_order() {
             let (dx, old) = (values(7 * width, 2), values(9 * width, 3));
             let mut gradient = rows::<f32>(device, &old, width);
             embed_backward(device, &TOKENS, &rows(device, &dx, width), 0.7, gradient.data_mut()).unwrap();
-            let mut expected = HostParams(vec![old]);
+            let mut expected = HostParams::new(vec![old]);
             let into = EmbeddingGradient::Param(&mut expected, 0);
             Reference.embed_backward(&TOKENS, &Matrix::new(dx, width), 0.7, into);
             assert_eq!(gradient.to_host().unwrap(), expected[0]);

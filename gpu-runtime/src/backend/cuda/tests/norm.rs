@@ -81,7 +81,7 @@ fn gradients_are_those_of_the_formula() {
             let (weight, mut dw) = (device.upload(&input.weight).unwrap(), device.upload(&old_dw).unwrap());
             let mut dx = rows(device, &old_dx, input.width);
             norm_backward(device, on(&weight), &x, &dy, &mut dx, Some(&mut dw)).unwrap();
-            let (mut expected_dx, mut expected_dw) = (input.matrix(&old_dx), HostParams(vec![old_dw]));
+            let (mut expected_dx, mut expected_dw) = (input.matrix(&old_dx), HostParams::new(vec![old_dw]));
             let [x, dy] = [&input.x, &input.dy].map(|x| input.matrix(x));
             let sink = Some((&mut expected_dw, 0));
             Reference.norm_backward(input.reference(), &x, &dy, &mut expected_dx, sink);

@@ -16,7 +16,7 @@ struct Set([HostParams; 4]);
 impl Set {
     fn new(lens: &[usize], seed: u64) -> Self {
         let array = |part: u64| move |(i, len): (usize, &usize)| values(*len, 1000 * seed + 100 * part + i as u64);
-        let part = |part| HostParams(lens.iter().enumerate().map(array(part)).collect());
+        let part = |part| HostParams::new(lens.iter().enumerate().map(array(part)).collect());
         let mut set = Self([part(0), part(1), part(2), part(3)]);
         set.0[3].iter_mut().flatten().for_each(|v| *v = v.abs());
         set
@@ -52,7 +52,7 @@ fn a_step_has_the_bits_of_the_processors() {
         for (found, Set(expected)) in found.iter().zip(&sets) {
             for (found, expected) in found.iter().zip(expected) {
                 let found: Vec<Vec<f32>> = found.iter().map(|values| values.to_host().unwrap()).collect();
-                assert_eq!(found, expected.0);
+                assert_eq!(found, expected.iter().collect::<Vec<_>>());
             }
         }
     });

@@ -41,7 +41,7 @@ fn compare(device: &CudaDevice, shape: &AttentionShape, normed: bool, count: usi
     let rotation = Rotation { shape, norms: normed.then_some(norms), rope: &rope, positions };
     let mut expected = Matrix::new(qkv, width);
     let before = Reference.rotate(&rotation, &mut expected, true);
-    let mut dw = HostParams(olds.to_vec());
+    let mut dw = HostParams::new(olds.to_vec());
     let d: Held<'_, Matrix> =
         Reference.rotate_backward(&rotation, before.as_ref(), Matrix::new(d, width), Some((&mut dw, [0, 1])), &[]);
 

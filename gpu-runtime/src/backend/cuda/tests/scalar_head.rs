@@ -21,14 +21,14 @@ fn compare(device: &CudaDevice, count: usize, width: usize) {
     scalar_head_backward(device, head, &on_x, of.clone(), &dy, &mut dx, Some(grads)).unwrap();
     assert_eq!(dx.to_host().unwrap(), without);
 
-    let params = HostParams(params);
-    let (x, mut expected_dx, mut grads) = (Matrix::new(x, width), Matrix::new(old_dx, width), HostParams(old));
+    let params = HostParams::new(params);
+    let (x, mut expected_dx, mut grads) = (Matrix::new(x, width), Matrix::new(old_dx, width), HostParams::new(old));
     let head = ScalarHead { params: &params, weight: 0 };
     let expected = Reference::scalar_head(&Reference, head, &x, of.clone());
     Reference::scalar_head_backward(&Reference, head, &x, of, &dy, &mut expected_dx, Some(&mut grads));
     close("values", &found, &expected, 2e-6);
     assert_eq!(without, expected_dx.data());
-    assert_eq!([dw.to_host().unwrap(), db.to_host().unwrap()], grads.0[..]);
+    assert_eq!([dw.to_host().unwrap(), db.to_host().unwrap()], grads.iter().collect::<Vec<_>>()[..]);
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn compare(device: &CudaDevice, count: usize, heads: usize, head_dim: usize) {
 
     let mut expected = [Matrix::new(out, width), Matrix::new(sums, heads)];
     Reference::add_sinks(&Reference, &sinks, &mut expected);
-    let mut grads = HostParams(vec![old]);
+    let mut grads = HostParams::new(vec![old]);
     let d_out = Matrix::new(d_out, width);
     Reference::sinks_backward(&Reference, &sinks, expected.each_ref(), &d_out, (&mut grads, 0));
     close("output", &found.to_host().unwrap(), expected[0].data(), 4e-6);

@@ -7,7 +7,8 @@ use std::ops::{Index, IndexMut, Range};
 use super::{ChunkSink, Fences, Params};
 use crate::collective::Ranks;
 
-/// An f32 array for each parameter. An array of zeros may be without elements until it is first written to.
+/// An f32 array for each parameter. An array of zeros may be without elements until it is first written to; for [`PartialEq`] it is
+/// another one than zeros with elements.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostParams {
     /// Of the length in `lens`, or empty: zeros.
@@ -23,7 +24,7 @@ impl HostParams {
     }
 
     /// Zeros without elements.
-    pub(crate) fn unwritten(lens: &[usize]) -> Self {
+    pub(crate) fn zeros(lens: &[usize]) -> Self {
         Self { arrays: vec![Vec::new(); lens.len()], lens: lens.to_vec() }
     }
 
@@ -42,9 +43,10 @@ impl HostParams {
         std::mem::take(&mut self.arrays[index])
     }
 
-    /// Replaces an array by one with all of its elements, or with none where they are zeros.
+    /// Brings back an array with all of its elements. Nothing was added to it meanwhile.
     pub(crate) fn put(&mut self, index: usize, array: Vec<f32>) {
-        assert!(array.is_empty() || array.len() == self.lens[index], "an array of another length");
+        assert!(array.len() == self.lens[index], "an array of another length");
+        assert!(self.arrays[index].is_empty(), "an array that was written while it was out");
         self.arrays[index] = array;
     }
 
@@ -53,18 +55,19 @@ impl HostParams {
         (0..self.lens.len()).map(|index| &self[index])
     }
 
-    /// The arrays, each with its length, as they are: an empty one is zeros.
-    pub(crate) fn arrays_mut(&mut self) -> impl Iterator<Item = (&mut Vec<f32>, usize)> {
-        self.arrays.iter_mut().zip(self.lens.iter().copied())
+    /// Those arrays of a range that are zeros without elements, for these to be written: each with its length.
+    pub(crate) fn without_elements(&mut self, range: Range<usize>) -> impl Iterator<Item = (&mut Vec<f32>, usize)> {
+        let arrays = self.arrays[range.clone()].iter_mut().zip(self.lens[range].iter().copied());
+        arrays.filter(|(array, len)| array.len() < *len)
     }
 
-    /// The arrays, all of which are written.
+    /// The arrays, with elements: zeros are written first.
     pub(crate) fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = &mut [f32]> {
         self.arrays.iter_mut().zip(&self.lens).map(|(array, len)| written(array, *len))
     }
 }
 
-/// An array with its elements.
+/// An array with its elements: zeros are written first.
 fn written(array: &mut Vec<f32>, len: usize) -> &mut [f32] {
     array.resize(len, 0.0);
     array
@@ -144,7 +147,7 @@ mod tests {
 
     #[test]
     fn zeros_are_written_when_something_is_added() {
-        let mut params = HostParams::unwritten(&[3, 2]);
+        let mut params = HostParams::zeros(&[3, 2]);
         assert_eq!((params.len(), params.bytes(), params.take(0)), (2, 20, Vec::new()));
         params.add(1, 1, &[0.5]);
         assert_eq!(params[1], [0.0, 0.5]);
@@ -159,7 +162,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "an array that has not been written")]
     fn zeros_without_elements_are_not_read() {
-        let params = HostParams::unwritten(&[3]);
+        let params = HostParams::zeros(&[3]);
         assert_eq!(params[0].len(), 0);
     }
 }

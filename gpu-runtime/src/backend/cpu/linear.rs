@@ -218,13 +218,13 @@ pub(super) fn add_lora_pair_gradients(
         .iter()
         .zip(&runs)
         .map(|(LoraPairGradient { segment: s, z, .. }, runs)| {
-            let grads = &mut sinks[s.group].as_deref_mut().filter(|_| s.trains && !runs.is_empty());
-            let mut take = |slot: Option<GradientSlot>, len| {
-                let (grads, slot) = (grads.as_deref_mut()?, slot?);
-                Some(ParamSum::take(grads, slot.param, slot.first..slot.first + len))
+            let Some(grads) = sinks[s.group].as_deref_mut().filter(|_| s.trains) else { return [None, None] };
+            let take = |(slot, len): (Option<GradientSlot>, usize)| {
+                let GradientSlot { param, first } = slot?;
+                Some(ParamSum::take(cpu, grads, param, first..first + len, !runs.is_empty()))
             };
             let [a, b] = s.grads;
-            [take(a, s.rank * s.extents.1), take(b.filter(|_| z.is_some()), s.extents.0 * s.rank)]
+            [(a, s.rank * s.extents.1), (b.filter(|_| z.is_some()), s.extents.0 * s.rank)].map(take)
         })
         .collect();
     let mut gradients = Vec::new();
@@ -275,10 +275,8 @@ pub(super) fn weight_gradients(
     grads: &mut HostParams,
 ) {
     let (right, left) = (x.operand(), dy.operand());
-    if sequences.iter().all(Range::is_empty) {
-        return;
-    }
-    let take = |part: &WeightPart| ParamSum::take(grads, part.weight, 0..part.outputs * right.width);
+    let some = sequences.iter().any(|run| !run.is_empty());
+    let take = |part: &WeightPart| ParamSum::take(cpu, grads, part.weight, 0..part.outputs * right.width, some);
     let mut sums: Vec<ParamSum> = parts.iter().map(take).collect();
     let gradients = parts.iter().zip(&mut sums).map(|(part, sum)| {
         let left = left.part(0, part.column..part.column + part.outputs);

@@ -14,8 +14,8 @@ use super::{Cpu, elementwise, embedding, head, kv, linear, matrix, norm, optimiz
 use crate::backend::host::HostParams;
 use crate::backend::{
     Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, DeviceInfo, Dtype, EmbeddingGradient,
-    GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, Norm, Rotation, RowScores, Rows,
-    SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
+    GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, Norm, Params, Rotation, RowScores,
+    Rows, SampledToken, ScoreRequest, Source, Span, Targets, TokenRequest, WeightPart,
 };
 use crate::fault::Fault;
 
@@ -102,15 +102,14 @@ impl Backend for Cpu {
     }
 
     fn begin_gradient(&self, lens: &[usize], old: Option<HostParams>) -> HostParams {
-        let cleared = old.map(|mut old| {
-            old.clear();
-            old
-        });
-        cleared.unwrap_or_else(|| HostParams::unwritten(lens))
+        let Some(mut old) = old else { return HostParams::zeros(lens) };
+        assert!(old.lens() == lens, "memory for a gradient of other lengths");
+        old.clear();
+        old
     }
 
     fn finish_gradient(&self, gradient: &mut HostParams) {
-        optimizer::write_zeros(self, gradient);
+        optimizer::write_zeros(self, gradient, 0..gradient.len());
     }
 
     fn add_params(&self, to: &mut HostParams, from: &HostParams) {
@@ -154,7 +153,10 @@ impl Backend for Cpu {
         embedding::embed(self, tokens, head.k(), scale, |token, out| head.row(token, out))
     }
 
-    fn embed_backward(&self, tokens: &[u32], dx: &HostRows, scale: f32, into: EmbeddingGradient<'_, Self>) {
+    fn embed_backward(&self, tokens: &[u32], dx: &HostRows, scale: f32, mut into: EmbeddingGradient<'_, Self>) {
+        if let EmbeddingGradient::Param(grads, index) = &mut into {
+            optimizer::write_zeros(self, grads, *index..*index + 1);
+        }
         embedding::backward(tokens, dx, scale, into);
     }
 

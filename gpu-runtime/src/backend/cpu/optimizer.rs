@@ -1,5 +1,7 @@
 //! AdamW and norms of gradients, over all parameters of several runs at once.
 
+use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use trainyard_protocol::AdamParams;
@@ -50,16 +52,25 @@ pub(super) fn adamw(cpu: &Cpu, steps: Vec<AdamWStep<'_, Cpu>>) -> Vec<Result<(),
 
 /// Zeros, one array for each length.
 pub(super) fn zeros(cpu: &Cpu, lens: &[usize]) -> HostParams {
-    let mut params = HostParams::unwritten(lens);
-    write_zeros(cpu, &mut params);
+    let mut params = HostParams::zeros(lens);
+    write_zeros(cpu, &mut params, 0..lens.len());
     params
 }
 
-/// Writes the arrays of zeros that have not been written. A fresh page of zeros from the system would be mapped when it is first read,
-/// and copied when it is written to, which has to interrupt the other threads.
-pub(super) fn write_zeros(cpu: &Cpu, params: &mut HostParams) {
-    let mut arrays: Vec<_> = params.arrays_mut().filter(|(values, len)| values.len() < *len).collect();
-    for_each(cpu, &mut arrays, |_, (values, len)| values.resize(*len, 0.0));
+/// Writes zeros to those arrays of a range that are without elements. A fresh page of zeros from the system would be mapped when it
+/// is first read, and copied when it is written to, which has to interrupt the other threads.
+pub(super) fn write_zeros(cpu: &Cpu, params: &mut HostParams, range: Range<usize>) {
+    let mut arrays: Vec<(&mut Vec<f32>, usize)> = params.without_elements(range).collect();
+    let mut chunks: Vec<&mut [MaybeUninit<f32>]> = Vec::new();
+    for (array, len) in &mut arrays {
+        array.reserve_exact(*len);
+        chunks.extend(array.spare_capacity_mut()[..*len].chunks_mut(CHUNK));
+    }
+    for_each(cpu, &mut chunks, |_, chunk| chunk.fill(MaybeUninit::new(0.0)));
+    for (array, len) in arrays {
+        // SAFETY: they were reserved and written.
+        unsafe { array.set_len(len) };
+    }
 }
 
 /// Sums of squares of the arrays of `a`, or of `a + b`: arrays in parallel.

@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn packing_keeps_every_element() {
         for cpu in Isa::available().into_iter().map(|isa| Cpu::with_isa(2, isa)) {
-            for (n, k) in [(45, 7), (64, 70), (33, 64), (70, 301), (1, 1), (3, 4101)] {
+            for (n, k) in [(45, 7), (64, 70), (33, 64), (70, 301), (1, 1), (70, 4101)] {
                 let w: Vec<f32> = (0..n * k).map(|i| i as f32 - 100.0).collect();
                 for dtype in [Dtype::Bf16, Dtype::F32] {
                     check_packing(&cpu, dtype, n, k, &w);

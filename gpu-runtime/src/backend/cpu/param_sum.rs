@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
+use super::Cpu;
 use super::gemm::GradientOut;
+use super::optimizer::write_zeros;
 use crate::backend::host::HostParams;
 
 /// A parameter's gradient, taken out of the others, so that threads can add to several at once. The first product of a whole
@@ -18,14 +20,15 @@ pub(super) struct ParamSum {
 }
 
 impl ParamSum {
-    /// Takes parameter `index`, to add a product to a part of its elements. [`ParamSum::put`] brings it back.
-    pub(super) fn take(grads: &mut HostParams, index: usize, part: Range<usize>) -> Self {
-        let (mut values, len) = (grads.take(index), grads.array_len(index));
-        if part == (0..len) {
-            values.reserve_exact(len - values.len());
-        } else {
-            values.resize(len, 0.0);
+    /// Takes parameter `index`, to add a product to a part of its elements; `some` where that has rows. [`ParamSum::put`] brings it
+    /// back.
+    pub(super) fn take(cpu: &Cpu, grads: &mut HostParams, index: usize, part: Range<usize>, some: bool) -> Self {
+        let len = grads.array_len(index);
+        if part != (0..len) || !some {
+            write_zeros(cpu, grads, index..index + 1);
         }
+        let mut values = grads.take(index);
+        values.reserve_exact(len - values.len());
         Self { index, values, part, len }
     }
 
@@ -43,8 +46,66 @@ impl ParamSum {
     /// # Safety
     /// The product was computed, to what [`ParamSum::out`] returned.
     pub(super) unsafe fn put(mut self, grads: &mut HostParams) {
-        // SAFETY: `take` reserved them, and they were written if they were not there before.
+        // SAFETY: `take` reserved them, and the product was written to all if they were not there before.
         unsafe { self.values.set_len(self.len) };
         grads.put(self.index, self.values);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Adds 1 to a part of parameter 1, as a product would.
+    fn add_one(cpu: &Cpu, grads: &mut HostParams, part: Range<usize>, some: bool) -> bool {
+        let mut sum = ParamSum::take(cpu, grads, 1, part, some);
+        let writes = match sum.out() {
+            GradientOut::Add(out) => {
+                out.iter_mut().for_each(|x| *x += 1.0);
+                false
+            }
+            GradientOut::Write(out) => {
+                out.iter_mut().for_each(|x| _ = x.write(1.0));
+                true
+            }
+        };
+        // SAFETY: all elements of `out` were written.
+        unsafe { sum.put(grads) };
+        writes
+    }
+
+    #[test]
+    fn only_the_first_product_of_a_whole_parameter_is_written() {
+        let cpu = Cpu::new(2);
+        let mut grads = HostParams::new(vec![vec![7.0], vec![7.0; 3]]);
+        for _ in 0..2 {
+            grads.clear();
+            assert!(add_one(&cpu, &mut grads, 0..3, true));
+            assert!(!add_one(&cpu, &mut grads, 0..3, true));
+            assert!(!add_one(&cpu, &mut grads, 1..2, true));
+            assert_eq!(grads[1], [2.0, 3.0, 2.0]);
+        }
+        for (part, some) in [(1..3, true), (0..3, false)] {
+            grads.clear();
+            assert!(!add_one(&cpu, &mut grads, part.clone(), some));
+            assert_eq!(grads[1].iter().sum::<f32>(), part.len() as f32);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "an array that was written while it was out")]
+    fn a_parameter_is_taken_once_at_a_time() {
+        let (cpu, mut grads) = (Cpu::new(1), HostParams::zeros(&[0, 3]));
+        let [mut first, mut second] = [0..3, 0..3].map(|part| ParamSum::take(&cpu, &mut grads, 1, part, true));
+        for sum in [&mut first, &mut second] {
+            if let GradientOut::Write(out) = sum.out() {
+                out.iter_mut().for_each(|x| _ = x.write(1.0));
+            }
+        }
+        // SAFETY: all elements were written.
+        unsafe {
+            first.put(&mut grads);
+            second.put(&mut grads);
+        }
     }
 }

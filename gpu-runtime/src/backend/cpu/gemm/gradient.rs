@@ -129,7 +129,7 @@ fn copy_rows(from: &RowsView<'_>, start: usize, columns: Range<usize>, to: &mut 
     }
 }
 
-/// Adds what `steps` rows from `start` on contribute.
+/// Adds what `steps` rows from `start` on contribute; the first ones are written where nothing is added to.
 ///
 /// # Safety
 /// As [`run_block`]; `tile` and `strip` hold these positions of the rows and columns.

@@ -60,11 +60,12 @@ impl PackedPart<'_> {
     }
 }
 
-/// Where a gradient goes, dense.
+/// Where the product of a gradient goes, dense.
 pub(crate) enum GradientOut<'a> {
     /// It is added to these elements.
     Add(&'a mut [f32]),
-    /// It is written to these: as many as it has, from at least one row.
+    /// It is written to these, which hold nothing before. There are as many as the product has, and it has rows, so that all of them
+    /// are written.
     Write(&'a mut [MaybeUninit<f32>]),
 }
 
@@ -83,7 +84,7 @@ impl GradientOut<'_> {
     }
 }
 
-/// `out[left.width, right.width] += leftᵀ · right`, or its transpose.
+/// `out[left.width, right.width] += leftᵀ · right`, or `=`, or the transpose.
 pub(crate) struct WeightGradient<'a> {
     /// Rows that are summed, in order. Kernels that add several rows at once count them from the first row of each range.
     pub runs: &'a [Range<usize>],
@@ -91,7 +92,7 @@ pub(crate) struct WeightGradient<'a> {
     pub left: GradientSide<'a>,
     /// `[rows, right.width]`; it is faster to have the wider matrix here.
     pub right: GradientSide<'a>,
-    /// Whether the transpose, `[right.width, left.width]`, is added.
+    /// Whether it is the transpose, `[right.width, left.width]`.
     pub transposed: bool,
     /// In the order that `transposed` says.
     pub out: GradientOut<'a>,
@@ -104,7 +105,9 @@ impl WeightGradient<'_> {
     }
 
     pub(super) fn check(&self) {
-        assert!(self.runs.is_sorted_by(|a, b| a.end <= b.start), "rows of a gradient out of order");
+        let in_order =
+            self.runs.is_sorted_by(|a, b| a.end <= b.start) && self.runs.iter().all(|run| run.start <= run.end);
+        assert!(in_order, "rows of a gradient out of order");
         assert!(self.left.holds(self.runs) && self.right.holds(self.runs), "gradient of mismatched matrices");
         let len = self.left.width() * self.right.width();
         match &self.out {

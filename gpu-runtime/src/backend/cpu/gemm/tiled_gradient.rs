@@ -93,7 +93,7 @@ struct TiledGradient<'a> {
     adds: bool,
 }
 
-/// Adds gradients, which were checked, on all threads.
+/// Adds or writes gradients, which were checked, on all threads.
 pub(super) fn add_tiled_gradients(cpu: &Cpu, unit: TileUnit, gradients: &mut [WeightGradient<'_>]) {
     let begin = Instant::now();
     let mut rights: Vec<SharedRight<'_>> = Vec::new();
@@ -145,7 +145,7 @@ pub(super) fn add_tiled_gradients(cpu: &Cpu, unit: TileUnit, gradients: &mut [We
     });
 }
 
-/// Adds one gradient, which was checked, on the calling thread.
+/// Adds or writes one gradient, which was checked, on the calling thread.
 pub(super) fn add_tiled_gradient(cpu: &Cpu, unit: TileUnit, g: &mut WeightGradient<'_>) {
     let begin = Instant::now();
     let (left, right) = if g.transposed { (g.right, g.left) } else { (g.left, g.right) };

@@ -204,10 +204,12 @@ pub(super) unsafe fn f32_portable(height: usize, columns: usize, k: usize, a: Lh
     for i in 0..height {
         // SAFETY: bounds by the caller.
         unsafe {
-            let out = std::slice::from_raw_parts_mut(c.at.add(i * c.stride), columns);
+            let at = c.at.add(i * c.stride);
             if c.write != WriteMode::Add {
-                out.fill(0.0);
+                // Positive zeros.
+                at.write_bytes(0, columns);
             }
+            let out = std::slice::from_raw_parts_mut(at, columns);
             for p in 0..k {
                 let x = *a.at.add(i * a.row_stride + p * a.k_stride);
                 let b = std::slice::from_raw_parts(b.at.add(p * b.stride), columns);

@@ -9,6 +9,7 @@ use super::super::linear::{
     LoraPairGradient, LowRankRows, add_lora_pair_gradients, d_input, lora_project, runs_within,
 };
 use super::super::operands::Operand;
+use super::super::optimizer::write_zeros;
 use super::super::rows::HostRows;
 use super::{Head, HeadAdapter, HeadRowGroup, SavedLogits};
 use crate::backend::host::HostParams;
@@ -116,6 +117,7 @@ pub(in crate::backend::cpu) fn backward(
     head.backward(cpu, call.weight.transposed(cpu), targets, d_logprobs, &pass.lse, &mut dx, &mut dz);
     match sinks {
         GradientSinks::Full(grads) => {
+            write_zeros(cpu, grads, param..param + 1);
             let grad = &mut grads[param];
             head.weight_gradient(cpu, targets, d_logprobs, &pass.lse, gradient.sequences, hidden, width, grad);
         }

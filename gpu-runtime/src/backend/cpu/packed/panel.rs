@@ -15,7 +15,7 @@ const BLOCK: usize = 2048;
 const PADDING: usize = 16;
 
 /// An element of a panel.
-pub(super) trait Element: Word {
+pub(super) trait Element: Word + Default {
     /// Positions of `k` in each.
     const POSITIONS: usize;
 

@@ -221,7 +221,7 @@ pub(super) fn add_lora_pair_gradients(
             let Some(grads) = sinks[s.group].as_deref_mut().filter(|_| s.trains) else { return [None, None] };
             let take = |(slot, len): (Option<GradientSlot>, usize)| {
                 let GradientSlot { param, first } = slot?;
-                Some(ParamSum::take(cpu, grads, param, first..first + len, !runs.is_empty()))
+                Some(ParamSum::take(cpu, grads, param, first..first + len, runs))
             };
             let [a, b] = s.grads;
             [(a, s.rank * s.extents.1), (b.filter(|_| z.is_some()), s.extents.0 * s.rank)].map(take)
@@ -275,8 +275,7 @@ pub(super) fn weight_gradients(
     grads: &mut HostParams,
 ) {
     let (right, left) = (x.operand(), dy.operand());
-    let some = sequences.iter().any(|run| !run.is_empty());
-    let take = |part: &WeightPart| ParamSum::take(cpu, grads, part.weight, 0..part.outputs * right.width, some);
+    let take = |part: &WeightPart| ParamSum::take(cpu, grads, part.weight, 0..part.outputs * right.width, sequences);
     let mut sums: Vec<ParamSum> = parts.iter().map(take).collect();
     let gradients = parts.iter().zip(&mut sums).map(|(part, sum)| {
         let left = left.part(0, part.column..part.column + part.outputs);

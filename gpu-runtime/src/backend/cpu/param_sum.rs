@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Cpu;
-use super::gemm::GradientOut;
+use super::gemm::{GradientOut, has_rows};
 use super::optimizer::write_zeros;
 use crate::backend::host::HostParams;
 
@@ -20,11 +20,16 @@ pub(super) struct ParamSum {
 }
 
 impl ParamSum {
-    /// Takes parameter `index`, to add a product to a part of its elements; `some` where that has rows. [`ParamSum::put`] brings it
-    /// back.
-    pub(super) fn take(cpu: &Cpu, grads: &mut HostParams, index: usize, part: Range<usize>, some: bool) -> Self {
+    /// Takes parameter `index`, to add the product of `runs` of rows to a part of its elements. [`ParamSum::put`] brings it back.
+    pub(super) fn take(
+        cpu: &Cpu,
+        grads: &mut HostParams,
+        index: usize,
+        part: Range<usize>,
+        runs: &[Range<usize>],
+    ) -> Self {
         let len = grads.array_len(index);
-        if part != (0..len) || !some {
+        if part != (0..len) || !has_rows(runs) {
             write_zeros(cpu, grads, index..index + 1);
         }
         let mut values = grads.take(index);
@@ -57,8 +62,8 @@ mod tests {
     use super::*;
 
     /// Adds 1 to a part of parameter 1, as a product would.
-    fn add_one(cpu: &Cpu, grads: &mut HostParams, part: Range<usize>, some: bool) -> bool {
-        let mut sum = ParamSum::take(cpu, grads, 1, part, some);
+    fn add_one(cpu: &Cpu, grads: &mut HostParams, part: Range<usize>, rows: Range<usize>) -> bool {
+        let mut sum = ParamSum::take(cpu, grads, 1, part, &[rows]);
         let writes = match sum.out() {
             GradientOut::Add(out) => {
                 out.iter_mut().for_each(|x| *x += 1.0);
@@ -80,14 +85,14 @@ mod tests {
         let mut grads = HostParams::new(vec![vec![7.0], vec![7.0; 3]]);
         for _ in 0..2 {
             grads.clear();
-            assert!(add_one(&cpu, &mut grads, 0..3, true));
-            assert!(!add_one(&cpu, &mut grads, 0..3, true));
-            assert!(!add_one(&cpu, &mut grads, 1..2, true));
+            assert!(add_one(&cpu, &mut grads, 0..3, 0..1));
+            assert!(!add_one(&cpu, &mut grads, 0..3, 0..1));
+            assert!(!add_one(&cpu, &mut grads, 1..2, 0..1));
             assert_eq!(grads[1], [2.0, 3.0, 2.0]);
         }
-        for (part, some) in [(1..3, true), (0..3, false)] {
+        for (part, rows) in [(1..3, 0..1), (0..3, 0..0)] {
             grads.clear();
-            assert!(!add_one(&cpu, &mut grads, part.clone(), some));
+            assert!(!add_one(&cpu, &mut grads, part.clone(), rows));
             assert_eq!(grads[1].iter().sum::<f32>(), part.len() as f32);
         }
     }
@@ -96,7 +101,8 @@ mod tests {
     #[should_panic(expected = "an array that was written while it was out")]
     fn a_parameter_is_taken_once_at_a_time() {
         let (cpu, mut grads) = (Cpu::new(1), HostParams::zeros(&[0, 3]));
-        let [mut first, mut second] = [0..3, 0..3].map(|part| ParamSum::take(&cpu, &mut grads, 1, part, true));
+        let runs = std::slice::from_ref(&(0..1));
+        let [mut first, mut second] = [0..3, 0..3].map(|part| ParamSum::take(&cpu, &mut grads, 1, part, runs));
         for sum in [&mut first, &mut second] {
             if let GradientOut::Write(out) = sum.out() {
                 out.iter_mut().for_each(|x| _ = x.write(1.0));

@@ -42,7 +42,7 @@ pub(super) use gradient::{add_weight_gradient, add_weight_gradients, uses_tiles}
 pub(super) use lhs::PackedLhs;
 pub(super) use low_rank::add_low_rank;
 pub(super) use matmul::{Gemm, SumStart, matmul, matmul_block, run_gemms};
-pub(super) use outer::{GradientOut, GradientSide, PackedPart, WeightGradient};
+pub(super) use outer::{GradientOut, GradientSide, PackedPart, WeightGradient, has_rows};
 pub(super) use rhs::GemmRhs;
 pub(super) use rows_view::RowsView;
 pub(super) use sides::{PackedSide, pack_between, pack_input, pack_output_gradient};

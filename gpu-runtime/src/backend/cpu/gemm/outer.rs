@@ -84,6 +84,11 @@ impl GradientOut<'_> {
     }
 }
 
+/// Whether there is a row in one of the runs, so that [`GradientOut::Write`] is allowed.
+pub(crate) fn has_rows(runs: &[Range<usize>]) -> bool {
+    runs.iter().any(|run| !run.is_empty())
+}
+
 /// `out[left.width, right.width] += leftᵀ · right`, or `=`, or the transpose.
 pub(crate) struct WeightGradient<'a> {
     /// Rows that are summed, in order. Kernels that add several rows at once count them from the first row of each range.
@@ -113,8 +118,7 @@ impl WeightGradient<'_> {
         match &self.out {
             GradientOut::Add(out) => assert!(out.len() >= len, "gradient out of bounds"),
             GradientOut::Write(out) => {
-                let some = self.runs.iter().any(|run| !run.is_empty());
-                assert!(out.len() == len && some, "a gradient that does not write all elements");
+                assert!(out.len() == len && has_rows(self.runs), "a gradient that does not write all elements");
             }
         }
     }

@@ -7,7 +7,21 @@ import pytest
 
 import wire as raw
 from deployment import launch
-from helpers import ADAM, TOKENS, WAIT, assert_bits_equal, client, datum, forward, logprobs, lora, sample, train, wait_until
+from helpers import (
+    ADAM,
+    TOKENS,
+    WAIT,
+    assert_bits_equal,
+    client,
+    datum,
+    forward,
+    gauge,
+    logprobs,
+    lora,
+    sample,
+    train,
+    wait_until,
+)
 
 BATCH = [datum(TOKENS), datum(TOKENS[::-1])]
 SECONDS = ["--idle-seconds", "2", "--lease-seconds", "2"]
@@ -26,11 +40,6 @@ def short_lived(tmp_path, postgres_server):
 def wait_for_unload(server, run, times: int):
     line = re.compile(rf"idle[^\n]* run={run.model_id}")
     wait_until(lambda: len(line.findall(server.text())) >= times, f"{line.pattern}:\n{server.tail(60)}", limit=60)
-
-
-def gauge(server, name: str) -> float:
-    (value,) = re.findall(rf"^{name} (\S+)$", httpx.get(f"{server.url}/metrics").text, re.M)
-    return float(value)
 
 
 def test_an_unloaded_run_comes_back(short_lived):

@@ -9,17 +9,27 @@ import numpy as np
 import pytest
 from tinker import types
 
-from helpers import ADAM, TOKENS, WAIT, assert_agree, client, datum, forward, full, logprobs, lora, prompt, train, wait_until
+from helpers import (
+    ADAM,
+    TOKENS,
+    WAIT,
+    assert_agree,
+    client,
+    datum,
+    forward,
+    full,
+    gauge,
+    logprobs,
+    lora,
+    prompt,
+    train,
+    wait_until,
+)
 from server import KEY, Server
 from test_doctor import Doctor
 
 pytestmark = [pytest.mark.deployments("sqlite"), pytest.mark.ranks(4)]
 BATCH = [datum(TOKENS), datum(TOKENS[::-1])]
-
-
-def metric(server, name) -> float:
-    lines = httpx.get(f"{server.url}/metrics").text.splitlines()
-    return next(float(line.split()[1]) for line in lines if line.startswith(f"trainyard_{name} "))
 
 
 def with_layout(folder, layout, **options):
@@ -45,13 +55,13 @@ def two(request, tmp_path):
 
 
 def test_ranks_are_counted(two):
-    assert metric(two, "ranks") == 2
-    assert metric(two, 'layout_ranks{axis="dp"}') == (2 if two.layout == "dp=2" else 1)
+    assert gauge(two, "trainyard_ranks") == 2
+    assert gauge(two, 'trainyard_layout_ranks{axis="dp"}') == (2 if two.layout == "dp=2" else 1)
     with client(two) as service:
-        before = metric(two, "collective_bytes_total")
+        before = gauge(two, "trainyard_collective_bytes_total")
         train(lora(service), BATCH)
-    assert metric(two, "collective_bytes_total") > before
-    assert metric(two, "collective_seconds_total") > 0
+    assert gauge(two, "trainyard_collective_bytes_total") > before
+    assert gauge(two, "trainyard_collective_seconds_total") > 0
     assert two.layout in two.text()
 
 
@@ -80,7 +90,7 @@ def test_a_run_waits_for_its_layout_or_says_that_it_changed(two):
         train(run, BATCH)
         restart(two, "tp=1")
         waiting, applied = run.forward_backward(BATCH, "cross_entropy"), run.optim_step(ADAM)
-        wait_until(lambda: metric(two, "runs_waiting_for_numerics") > 0, two.tail, limit=60)
+        wait_until(lambda: gauge(two, "trainyard_runs_waiting_for_numerics") > 0, two.tail, limit=60)
         restart(two, two.layout)
         waiting.result(WAIT)
         applied.result(WAIT)

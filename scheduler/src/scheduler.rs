@@ -8,19 +8,18 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use trainyard_protocol::{PlanMemory, TenantId};
 
-use crate::core::{Core, Message};
-use crate::database_lock::lock_database;
-use crate::lock::lock;
+use crate::calls::tenants;
+use crate::context::core::{Core, Message};
+use crate::context::lock::lock;
 use crate::metrics::PresentCounts;
+use crate::processes::database_lock::lock_database;
+use crate::processes::{notifications, progress_exchange};
 use crate::store::blobs::Blobs;
 use crate::store::db::{Conn, Database, RowScope, connect_readers};
 use crate::store::{failed, quotas, schema, sessions, workers};
-use crate::write::Write;
 use crate::writer::Writer;
-use crate::{
-    Error, ExecutionObserver, Metrics, Options, PrefetchDecoder, RequestState, lease, notifications, progress_exchange,
-    tenants,
-};
+use crate::writer::write::Write;
+use crate::{Error, ExecutionObserver, Metrics, Options, PrefetchDecoder, RequestState, lease};
 
 /// Counters since the scheduler was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use super::rows::file_of;
 use super::{BackupError, Manifest};
-use crate::crashes::WorkerEnd;
+use crate::execution::crashes::WorkerEnd;
 use crate::store::copies::{Columns, TABLES, Table, columns, continue_arrivals, insert_rows};
 use crate::store::db::Conn;
 use crate::store::db::cells::Cell;

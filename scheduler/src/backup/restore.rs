@@ -9,7 +9,7 @@ use super::load::load_tables;
 use super::objects::OBJECTS;
 use super::take::PRIVATE;
 use super::{BackupError, Manifest, verify};
-use crate::database_lock::lock_database;
+use crate::processes::database_lock::lock_database;
 use crate::store::copies::{is_empty, table_names};
 use crate::store::db::{Conn, connect_as_system};
 use crate::store::{blobs, folders, schema};

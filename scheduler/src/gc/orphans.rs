@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::core::{Core, OrphanGcProgress};
+use crate::context::core::{Core, OrphanGcProgress};
 use crate::storage::{Area, StorageError};
 use crate::store::{blobs, folders, gc};
 use crate::{Error, Timestamp};

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Error;
-use crate::core::Core;
+use crate::context::core::Core;
 use crate::store::db::{Conn, RowScope};
 use crate::store::gc::{self, DroppedRows};
-use crate::write::Write;
+use crate::writer::write::Write;
 
 /// An acknowledged result is kept for so long, should the acknowledgement have been a mistake.
 const ACKNOWLEDGED_RETENTION: Duration = Duration::from_secs(600);

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use crate::Error;
-use crate::core::Core;
+use crate::context::core::Core;
 use crate::store::db::{Conn, RowScope};
 use crate::store::uploads;
-use crate::write::Write;
+use crate::writer::write::Write;
 
 impl Core {
     /// Deletes uploads that have expired.

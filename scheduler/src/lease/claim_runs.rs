@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 use trainyard_protocol::RunId;
 
 use super::release::ReleaseRun;
-use crate::core::Core;
+use crate::context::core::Core;
 use crate::store::db::{Conn, RowScope};
 use crate::store::leases::{self, ClaimedRun};
 use crate::store::numerics;
 use crate::store::workers::{self, LiveWorker};
-use crate::write::Write;
+use crate::writer::write::Write;
 use crate::{Error, NumericsChange, WorkerOptions};
 
 /// Runs claimed in one transaction.

@@ -10,13 +10,13 @@ use trainyard_protocol::{OpError, SessionId, TenantId};
 use super::claim_runs::is_registered;
 use super::release::ReleaseSamples;
 use super::session_end::apply_session_end;
-use crate::core::Core;
-use crate::lock::lock;
+use crate::context::core::Core;
+use crate::context::lock::lock;
 use crate::queue::{ClaimBudget, ClaimedSample};
 use crate::store::db::{Conn, RowScope};
 use crate::store::sample_claims::{self, ClaimedSampleRow, OpenSequences, SampleClaim};
 use crate::store::{sampling, sessions, workers};
-use crate::write::Write;
+use crate::writer::write::Write;
 use crate::{Error, SamplingSession, WorkerOptions};
 
 /// Longer than another worker's claim takes to commit.

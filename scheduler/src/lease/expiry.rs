@@ -5,13 +5,13 @@ use std::sync::atomic::Ordering;
 
 use tokio::time::Instant;
 
-use crate::core::Core;
-use crate::crashes::WorkerEnd;
-use crate::signals::Signal;
+use crate::context::core::Core;
+use crate::execution::crashes::WorkerEnd;
+use crate::processes::signals::Signal;
 use crate::store::db::{Conn, RowScope};
 use crate::store::leases::{self, FreedLeases};
 use crate::store::workers;
-use crate::write::Write;
+use crate::writer::write::Write;
 use crate::{Error, Timestamp};
 
 impl Core {

@@ -1,7 +1,7 @@
 //! Fencing: a write about a request stands only while this worker has it.
 
 use crate::Error;
-use crate::core::Core;
+use crate::context::core::Core;
 use crate::queue::Fence;
 use crate::store::db::Conn;
 use crate::store::leases;

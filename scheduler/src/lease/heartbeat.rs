@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::core::Core;
+use crate::context::core::Core;
 use crate::store::db::{Conn, RowScope};
 use crate::store::workers;
-use crate::write::Write;
+use crate::writer::write::Write;
 use crate::{EngineReport, Error, Timestamp};
 
 /// The period of a process without a worker.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use trainyard_protocol::{OpError, RunId, RunMemory};
 
 use super::session_end::apply_session_end;
-use crate::core::Core;
-use crate::lock::lock;
+use crate::context::core::Core;
+use crate::context::lock::lock;
 use crate::queue::{AcceptedRequest, History, Queue, RunQueue, creation_failed, session_ended};
 use crate::store::requests::RequestRow;
 use crate::store::runs::RunRow;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use trainyard_protocol::{Numerics, RequestId, TenantId};
 
-use crate::core::Core;
-use crate::lock::lock;
+use crate::context::core::Core;
+use crate::context::lock::lock;
 use crate::store::numerics::{self, StoredNumerics};
 use crate::store::{leases, workers};
 use crate::{Error, NumericsMismatch, Scheduler, WorkerWait};

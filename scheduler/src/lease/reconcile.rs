@@ -7,8 +7,8 @@ use trainyard_protocol::{RequestId, RunId};
 
 use super::release::{ReleaseRun, ReleaseSamples};
 use crate::Error;
-use crate::core::Core;
-use crate::lock::lock;
+use crate::context::core::Core;
+use crate::context::lock::lock;
 use crate::store::leases;
 
 /// In place of a claim's number: the store has no such claim.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::core::{Core, Subject};
-use crate::crashes::WorkerEnd;
-use crate::signals::Signal;
+use crate::context::core::{Core, Subject};
+use crate::execution::crashes::WorkerEnd;
+use crate::processes::signals::Signal;
 use crate::store::db::{Conn, Database, RowScope};
 use crate::store::leases::{self, FreedLeases};
 use crate::store::{numerics, workers};
-use crate::write::Write;
+use crate::writer::write::Write;
 use crate::{EngineReport, Error};
 
 impl Core {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use trainyard_protocol::{RequestId, RunId};
 
 use crate::Error;
-use crate::core::{Core, Subject, Urgency};
-use crate::signals::Signal;
+use crate::context::core::{Core, Subject, Urgency};
+use crate::processes::signals::Signal;
 use crate::store::db::{Conn, RowScope};
 use crate::store::leases;
-use crate::write::Write;
+use crate::writer::write::Write;
 
 /// Releases the lease of a run of which the worker holds nothing any more.
 pub(crate) struct ReleaseRun {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use trainyard_protocol::SessionId;
 
-use crate::core::Core;
-use crate::lock::lock;
+use crate::context::core::Core;
+use crate::context::lock::lock;
 use crate::queue::Queue;
 use crate::store::sessions;
 use crate::{Error, FinishReason, SessionStatus};

@@ -10,7 +10,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use trainyard_protocol::EngineStats;
 
-use crate::lock::lock;
+use crate::context::lock::lock;
 
 /// The last counters that an engine reported. All zero where there is none.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use trainyard_protocol::{RequestId, SampleProgress};
 
-use crate::signals::MAX_BYTES;
+use crate::processes::signals::MAX_BYTES;
 
 /// Most bytes of a token with its log-probability in JSON, and of a candidate.
 const TOKEN_BYTES: usize = 32;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 use trainyard_protocol::{RequestId, SampleProgress};
 
-use crate::lock::lock;
+use crate::context::lock::lock;
 
 /// Tokens that may wait to be sent; more are dropped, and asked for again.
 const MAX_WAITING: usize = 1 << 16;

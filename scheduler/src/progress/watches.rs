@@ -10,7 +10,7 @@ use trainyard_protocol::limits::MAX_NUM_SAMPLES;
 use trainyard_protocol::{RequestId, SampleProgress};
 
 use crate::Timestamp;
-use crate::lock::lock;
+use crate::context::lock::lock;
 
 /// A sample whose tokens somebody waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]

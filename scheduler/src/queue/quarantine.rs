@@ -6,7 +6,7 @@ use trainyard_protocol::{OpError, RequestId};
 
 use super::effects::Rejection;
 use super::state::{Quarantine, Queue, StartCandidate};
-use crate::crashes::CrashRecord;
+use crate::execution::crashes::CrashRecord;
 use crate::{Timestamp, Work};
 
 impl Queue {

@@ -7,7 +7,7 @@ use super::failures::creation_failed;
 use super::request::{InFlightRequest, PayloadSlot, QueuedRequest};
 use super::run_queue::{History, PendingPlace, RunQueue};
 use super::state::Queue;
-use crate::crashes::CrashRecord;
+use crate::execution::crashes::CrashRecord;
 use crate::{RequestKind, Timestamp, Work};
 
 impl Queue {

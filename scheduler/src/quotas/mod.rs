@@ -1,6 +1,7 @@
 //! What a tenant may use: fair-share weights, quotas and rate limits. Free of input and output; the time is an
 //! argument.
 
+pub(crate) mod admission;
 mod grants;
 mod limits;
 mod policy;
@@ -12,7 +13,7 @@ mod token_bucket;
 mod training;
 
 use crate::Timestamp;
-use crate::crashes::CrashRecord;
+use crate::execution::crashes::CrashRecord;
 
 pub use grants::Policies;
 pub(crate) use grants::{Grants, StoredGrant};

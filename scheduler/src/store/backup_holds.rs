@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::db::{Conn, sql_by};
 use super::failed;
 use crate::Error;
-use crate::clock::millis;
+use crate::context::clock::millis;
 
 /// So much longer than it lasts a hold is respected: a renewal may be committed a while after its moment.
 const GRACE: Duration = Duration::from_secs(60);

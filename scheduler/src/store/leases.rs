@@ -6,7 +6,7 @@ use super::db::{Conn, Row, column, sql, sql_by};
 use super::numerics::{StoredNumerics, may_execute, some_worker_equals};
 use super::{as_i64, failed};
 use crate::Error;
-use crate::crashes::{QUARANTINE_CRASHES, WorkerEnd};
+use crate::execution::crashes::{QUARANTINE_CRASHES, WorkerEnd};
 
 /// The runs that unfinished requests wait for: their own, or those whose snapshots they need. They are found by what is
 /// unfinished, which is little beside all that is retained; `CROSS JOIN` keeps SQLite from turning that round.

@@ -8,7 +8,7 @@ use trainyard_protocol::{CheckpointKind, OpError, RequestId, RunId, SamplingSess
 use super::blobs::StoredBytes;
 use super::db::{Bulk, Conn, Row, Sql, Value, column, sql, sql_by};
 use super::{as_i64, as_u64, failed, parsed, to_json};
-use crate::crashes::CrashRecord;
+use crate::execution::crashes::CrashRecord;
 use crate::quotas::Cost;
 use crate::{Error, RequestKind, RequestState, Timestamp};
 

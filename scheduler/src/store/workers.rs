@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::db::{Conn, column, sql, sql_by};
 use super::numerics::StoredNumerics;
 use super::{failed, from_json, to_json};
-use crate::clock::millis;
+use crate::context::clock::millis;
 use crate::{EngineReport, Error};
 
 /// Registers a worker, or its restart, with leases that end after `lease`, and returns how often it has started.

@@ -188,7 +188,7 @@ struct MarkCollected {
     key: String,
 }
 
-impl crate::write::Write for MarkCollected {
+impl crate::writer::write::Write for MarkCollected {
     type Output = ();
 
     fn scope(&self) -> crate::store::db::RowScope {
@@ -198,7 +198,7 @@ impl crate::write::Write for MarkCollected {
     async fn apply(
         &mut self,
         conn: &mut crate::store::db::Conn,
-        _core: &crate::core::Core,
+        _core: &crate::context::core::Core,
     ) -> Result<(), Error> {
         let dir = std::path::Path::new("snapshots/r/gone");
         crate::store::sampling::set_snapshot_dir(conn, &self.run, &self.key, Some(dir)).await?;

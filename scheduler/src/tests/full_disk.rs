@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
 use crate::Database;
-use crate::core::{Core, Urgency};
+use crate::context::core::{Core, Urgency};
 use crate::store::db::{Conn, RowScope, connect_as_system, sql};
 use crate::store::failed;
-use crate::write::Write;
+use crate::writer::write::Write;
 
 /// A change that finds no space so many times.
 struct Call(Arc<AtomicU32>);

@@ -6,7 +6,7 @@ use trainyard_protocol::BaseModel;
 
 use super::fleet::{Fleet, Site, kill, next, report, round, succeeded};
 use super::*;
-use crate::lock::lock;
+use crate::context::lock::lock;
 use crate::store::db::sql;
 use crate::{MaintenanceOp, WorkerOptions};
 

@@ -2,11 +2,11 @@
 
 
 use super::*;
-use crate::crashes::WorkerEnd;
 use crate::store::results::{self, RequestEnd};
 use crate::store::db::{Conn, connect_as_system, sql};
 use crate::store::{blobs::StoredBytes, leases, requests, runs};
 use crate::{RequestState, RunState};
+use crate::execution::crashes::WorkerEnd;
 
 const REQUEST_STATES: [RequestState; 5] = [
     RequestState::Queued,

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use trainyard_protocol::PreparedContent;
 
 use crate::RequestKind;
-use crate::lock::lock;
+use crate::context::lock::lock;
 
 /// The content of a payload, decoded and checked, for the worker to use in place of the bytes, so that decoding costs it no
 /// time. It can be taken once, and is gone after a restart or when much waits; then the bytes are decoded.

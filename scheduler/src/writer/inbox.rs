@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::task::{Id, JoinSet};
 
-use crate::core::{Core, QueuedWrite, Subject};
+use crate::context::core::{Core, QueuedWrite, Subject};
 
 /// How long to wait before a preparation that failed is repeated.
 const RETRY_DELAY: Duration = Duration::from_millis(500);

@@ -1,8 +1,10 @@
 //! The one task of a process that writes: it applies what has queued up in one transaction, commits once, then
 //! answers everyone.
 
+pub(crate) mod audit;
 mod inbox;
 mod transaction;
+pub(crate) mod write;
 
 use std::fs::File;
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use tokio::time::Instant;
 use self::inbox::Inbox;
 use self::transaction::{fails_all, transact};
 use crate::Error;
-use crate::core::{Core, Message, QueuedWrite, Urgency};
+use crate::context::core::{Core, Message, QueuedWrite, Urgency};
 use crate::store::db::{Conn, RowScope, connect};
 use crate::store::failed;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use tokio::time::Instant;
 
 use crate::Error;
-use crate::core::{Core, QueuedWrite, Urgency};
-use crate::signals::{self, Signal};
+use crate::context::core::{Core, QueuedWrite, Urgency};
+use crate::processes::signals::{self, Signal};
 use crate::store::db::{Conn, Dialect};
 use crate::store::{self, failed, locks};
 

@@ -13,7 +13,7 @@ use super::deadline::ACQUIRE;
 use super::listener::Listener;
 use super::remote::{Idle, Remote};
 use super::row_scope::RowScope;
-use crate::lock::lock;
+use crate::context::lock::lock;
 
 /// Before another attempt to connect to a server that refuses.
 const RETRY: Duration = Duration::from_millis(100);

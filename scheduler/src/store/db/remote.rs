@@ -10,7 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::deadline::{CONNECT, PROBE, within};
 use super::row_scope::{Entered, RowScope};
-use crate::lock::lock;
+use crate::context::lock::lock;
 
 /// Connections that nobody uses, and the scopes that they have entered.
 pub(super) type Idle = Arc<Mutex<Vec<(PgConnection, Entered)>>>;

@@ -9,7 +9,7 @@ use super::super::fleet::compute;
 use super::super::{new_custom_loss, new_run, new_sampling, new_session, spec};
 use super::fill::LOG;
 use super::{NOW, Plans};
-use crate::crashes::WorkerEnd;
+use crate::execution::crashes::WorkerEnd;
 use crate::store::blobs::StoredBytes;
 use crate::store::checkpoints::Listed;
 use crate::store::db::RowScope;

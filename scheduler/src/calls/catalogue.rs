@@ -1,0 +1,273 @@
+//! Runs and checkpoints.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value};
+use trainyard_protocol::limits::{MAX_TTL_SECONDS, MIN_TTL_SECONDS};
+use trainyard_protocol::{RequestId, RunId, SessionId, TenantId, TinkerPath};
+
+use crate::context::core::Core;
+use crate::store::checkpoints::{self, Listed};
+use crate::store::db::{Conn, RowScope};
+use crate::store::{failed, folders, gc, run_listing, runs, usage};
+use crate::writer::audit::Audit;
+use crate::writer::write::Write;
+use crate::{AccessScope, AuditCategory, Checkpoint, Error, NewAuditEntry, Page, Run, RunFilter, Scheduler, Timestamp};
+
+impl Scheduler {
+    /// A page of the runs that a filter lets through, newest first, and how many there are on all pages.
+    pub async fn runs(&self, tenant: &TenantId, filter: &RunFilter, page: Page) -> Result<(Vec<Run>, u64), Error> {
+        let now = self.core.now();
+        run_listing::list_runs(&mut self.core.reader_of(tenant).await?, tenant, filter, page, now).await
+    }
+
+    /// A run of the tenant.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for an unknown run, or another tenant's.
+    pub async fn run(&self, tenant: &TenantId, run: &RunId) -> Result<Run, Error> {
+        runs::run(&mut self.core.reader_of(tenant).await?, tenant, run).await
+    }
+
+    /// A run that the tenant may read: its own, or another tenant's that has a public checkpoint.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for any other.
+    pub async fn readable_run(&self, tenant: &TenantId, run: &RunId) -> Result<Run, Error> {
+        let now = self.core.now();
+        runs::readable_run(&mut self.core.reader_of(tenant).await?, tenant, run, now).await
+    }
+
+    /// A page of checkpoints, newest first, and how many there are on all pages.
+    pub async fn checkpoints(
+        &self,
+        tenant: &TenantId,
+        scope: AccessScope,
+        page: Page,
+    ) -> Result<(Vec<Checkpoint>, u64), Error> {
+        let now = self.core.now();
+        checkpoints::list_checkpoints(&mut self.core.reader_of(tenant).await?, tenant, Listed::In(scope), page, now)
+            .await
+    }
+
+    /// As [`Self::checkpoints`], of those of the tenant's sessions that are in a project.
+    pub async fn project_checkpoints(
+        &self,
+        tenant: &TenantId,
+        project: &str,
+        page: Page,
+    ) -> Result<(Vec<Checkpoint>, u64), Error> {
+        let now = self.core.now();
+        checkpoints::list_checkpoints(
+            &mut self.core.reader_of(tenant).await?,
+            tenant,
+            Listed::OfProject(project),
+            page,
+            now,
+        )
+        .await
+    }
+
+    /// As [`Self::checkpoints`], of those of one run that the tenant may read: all of its own run, the public ones of
+    /// another tenant's.
+    pub async fn run_checkpoints(
+        &self,
+        tenant: &TenantId,
+        run: &RunId,
+        page: Page,
+    ) -> Result<(Vec<Checkpoint>, u64), Error> {
+        let now = self.core.now();
+        checkpoints::list_checkpoints(&mut self.core.reader_of(tenant).await?, tenant, Listed::OfRun(run), page, now)
+            .await
+    }
+
+    /// A checkpoint that the tenant may read: its own or a public one.
+    pub async fn checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<Checkpoint, Error> {
+        let now = self.core.now();
+        checkpoints::readable_checkpoint(&mut self.core.reader_of(tenant).await?, tenant, path, now).await
+    }
+
+    /// The folder that a load reads: that of the checkpoint when this is first called for the request. It stays
+    /// as long as the run may have to be restored, even if the checkpoint is deleted or replaced.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the tenant can't read such a checkpoint.
+    pub async fn pin_load(&self, tenant: &TenantId, request: &RequestId, path: &TinkerPath) -> Result<PathBuf, Error> {
+        self.write(PinLoad { tenant: tenant.clone(), request: request.clone(), path: path.clone() }).await
+    }
+
+    /// Deletes a checkpoint, and its folder as soon as nothing needs it.
+    pub async fn delete_checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<Checkpoint, Error> {
+        self.delete(tenant, path, None).await
+    }
+
+    /// Deletes a checkpoint if it has expired.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when it has not, as when it was replaced meanwhile.
+    pub async fn delete_expired_checkpoint(&self, tenant: &TenantId, path: &TinkerPath) -> Result<Checkpoint, Error> {
+        self.delete(tenant, path, Some(self.core.now())).await
+    }
+
+    async fn delete(
+        &self,
+        tenant: &TenantId,
+        path: &TinkerPath,
+        expired_by: Option<Timestamp>,
+    ) -> Result<Checkpoint, Error> {
+        let delete =
+            DeleteCheckpoint { tenant: tenant.clone(), path: path.clone(), expired_by, audit: self.begin_audit() };
+        let (deleted, needed) = self.write(delete).await?;
+        if !needed {
+            self.core.remove_folder(deleted.dir.clone()).await;
+        }
+        Ok(deleted)
+    }
+
+    /// Lets a checkpoint expire so many seconds from now, or never.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] outside the protocol's limits.
+    pub async fn set_ttl(&self, tenant: &TenantId, path: &TinkerPath, seconds: Option<i64>) -> Result<(), Error> {
+        if let Some(seconds) = seconds
+            && !(MIN_TTL_SECONDS..=MAX_TTL_SECONDS).contains(&seconds)
+        {
+            return Err(Error::Invalid(format!(
+                "ttl_seconds {seconds} is invalid: use {MIN_TTL_SECONDS} to {MAX_TTL_SECONDS}, or null"
+            )));
+        }
+        self.change_checkpoint(tenant, path, CheckpointChange::ExpiresIn(seconds)).await
+    }
+
+    /// Lets other tenants read a checkpoint, or no longer.
+    pub async fn set_public(&self, tenant: &TenantId, path: &TinkerPath, public: bool) -> Result<(), Error> {
+        self.change_checkpoint(tenant, path, CheckpointChange::Public(public)).await
+    }
+
+    async fn change_checkpoint(
+        &self,
+        tenant: &TenantId,
+        path: &TinkerPath,
+        change: CheckpointChange,
+    ) -> Result<(), Error> {
+        let (tenant, path, audit) = (tenant.clone(), path.clone(), self.begin_audit());
+        self.write(ChangeCheckpoint { tenant, path, change, audit }).await
+    }
+
+    /// Expired checkpoints of all tenants, up to a thousand.
+    pub async fn expired_checkpoints(&self) -> Result<Vec<(TenantId, Checkpoint)>, Error> {
+        checkpoints::expired_checkpoints(&mut self.core.system_reader().await?, self.core.now()).await
+    }
+}
+
+struct PinLoad {
+    /// Who reads the checkpoint: the tenant of the request, or one who has granted it access.
+    tenant: TenantId,
+    request: RequestId,
+    path: TinkerPath,
+}
+
+impl Write for PinLoad {
+    type Output = PathBuf;
+
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<PathBuf, Error> {
+        if let Some(dir) = folders::load(conn, &self.request).await? {
+            return Ok(dir);
+        }
+        checkpoints::hold_checkpoint(conn, &self.path, &RowScope::of(&self.tenant)).await?;
+        let dir = checkpoints::readable_checkpoint(conn, &self.tenant, &self.path, core.now()).await?.dir;
+        conn.enter(&RowScope::System).await.map_err(failed("record what a load reads"))?;
+        folders::insert_load(conn, &self.request, &dir).await?;
+        Ok(dir)
+    }
+}
+
+/// What the audit log says of a checkpoint.
+fn checkpoint_entry(
+    tenant: &TenantId,
+    path: &TinkerPath,
+    event: &'static str,
+    details: Option<(&str, Value)>,
+) -> NewAuditEntry {
+    let details: Map<String, Value> = details.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
+    let (organisation, category) = (tenant.clone(), AuditCategory::Checkpoints);
+    NewAuditEntry { organisation, category, event, subject: path.to_string(), details }
+}
+
+struct DeleteCheckpoint {
+    tenant: TenantId,
+    path: TinkerPath,
+    audit: Audit,
+    /// Only if it had expired by then.
+    expired_by: Option<Timestamp>,
+}
+
+impl Write for DeleteCheckpoint {
+    /// The checkpoint, and whether its folder is still needed.
+    type Output = (Checkpoint, bool);
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
+
+    fn sessions(&self) -> Vec<SessionId> {
+        // A run's id begins with that of its session.
+        let session = self.path.run.as_str().split_once(':').map(|(session, _)| SessionId::new(session));
+        session.into_iter().collect()
+    }
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(Checkpoint, bool), Error> {
+        let deleted = checkpoints::delete_checkpoint(conn, &self.tenant, &self.path, self.expired_by).await?;
+        usage::end_storage(conn, &self.path, core.now()).await?;
+        gc::revisit_session(conn, &self.path.run).await?;
+        // Copies and loads of other tenants may need the files.
+        conn.enter(&RowScope::System).await.map_err(failed("delete a checkpoint"))?;
+        let needed = folders::is_needed(conn, &deleted.dir, core.revivable_after()).await?;
+        conn.enter(&self.scope()).await.map_err(failed("delete a checkpoint"))?;
+        let event = if self.expired_by.is_some() { "checkpoint_expire" } else { "checkpoint_delete" };
+        let size = Some(("size_bytes", Value::from(deleted.size_bytes)));
+        self.audit.append(conn, &checkpoint_entry(&self.tenant, &self.path, event, size)).await?;
+        Ok((deleted, needed))
+    }
+}
+
+enum CheckpointChange {
+    /// Seconds from now; never when `None`.
+    ExpiresIn(Option<i64>),
+    Public(bool),
+}
+
+struct ChangeCheckpoint {
+    tenant: TenantId,
+    path: TinkerPath,
+    change: CheckpointChange,
+    audit: Audit,
+}
+
+impl Write for ChangeCheckpoint {
+    type Output = ();
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(), Error> {
+        let (now, tenant, path) = (core.now(), &self.tenant, &self.path);
+        let (event, details) = match self.change {
+            CheckpointChange::ExpiresIn(seconds) => {
+                let expires_at = seconds.map(|seconds| Timestamp(now.0.saturating_add(seconds.saturating_mul(1000))));
+                checkpoints::set_checkpoint_expiry(conn, tenant, path, expires_at, now).await?;
+                ("checkpoint_ttl_set", Some(("ttl_seconds", Value::from(seconds))))
+            }
+            CheckpointChange::Public(public) => {
+                checkpoints::set_checkpoint_public(conn, tenant, path, public, now).await?;
+                (if public { "checkpoint_publish" } else { "checkpoint_unpublish" }, None)
+            }
+        };
+        self.audit.append(conn, &checkpoint_entry(tenant, path, event, details)).await
+    }
+}

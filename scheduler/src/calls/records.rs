@@ -1,0 +1,71 @@
+//! What was recorded of samples, for training requests that name their sequences.
+
+use std::time::Duration;
+
+use trainyard_protocol::{RequestId, TenantId};
+
+use crate::context::core::Core;
+use crate::store::db::{Conn, RowScope};
+use crate::store::records;
+use crate::writer::write::Write;
+use crate::{Error, RecordedResult, Scheduler, Timestamp};
+
+/// A use is recorded at most this often, so that training writes nothing most of the time.
+const RENEWAL: Duration = Duration::from_secs(3600);
+
+impl Core {
+    /// Records that were used since then need no renewal.
+    fn renewal_due_before(&self) -> Timestamp {
+        self.now().minus(RENEWAL.min(self.options.retention / 2))
+    }
+}
+
+impl Scheduler {
+    /// The result of a sample of the tenant that was submitted as `recorded`; `None` when there is none, when it did not
+    /// succeed, and when the retention since its last use is over.
+    ///
+    /// # Errors
+    /// When store or storage can't be read.
+    pub async fn recorded_result(
+        &self,
+        tenant: &TenantId,
+        request: &RequestId,
+    ) -> Result<Option<RecordedResult>, Error> {
+        // The connection goes back before a file is read.
+        let found = records::recorded_result(&mut self.core.reader_of(tenant).await?, tenant, request).await?;
+        let Some(record) = found else { return Ok(None) };
+        let renewal_due = record.used_at < self.core.renewal_due_before();
+        Ok(Some(RecordedResult { payload: self.core.blobs.get(record.result).await?, renewal_due }))
+    }
+
+    /// Keeps the results of recorded samples for another retention. Others are ignored.
+    ///
+    /// # Errors
+    /// When the store can't be written.
+    pub async fn renew_records(&self, tenant: &TenantId, requests: Vec<RequestId>) -> Result<(), Error> {
+        if requests.is_empty() {
+            return Ok(());
+        }
+        self.write(RenewRecords { tenant: tenant.clone(), requests }).await
+    }
+}
+
+struct RenewRecords {
+    tenant: TenantId,
+    requests: Vec<RequestId>,
+}
+
+impl Write for RenewRecords {
+    type Output = ();
+
+    const UNDO: bool = false;
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(), Error> {
+        let due = core.renewal_due_before();
+        records::renew_records(conn, &self.tenant, &self.requests, due, core.now()).await
+    }
+}

@@ -1,0 +1,72 @@
+//! Creating and reading sessions.
+
+use std::sync::Arc;
+
+use trainyard_protocol::{SessionId, TenantId};
+
+use crate::context::core::Core;
+use crate::store::db::{Conn, RowScope};
+use crate::store::sessions;
+use crate::writer::write::Write;
+use crate::{Actor, Error, NewSession, Page, Scheduler, Session};
+
+impl Scheduler {
+    /// Creates a session; the same one again for the same idempotency key.
+    pub async fn create_session(&self, tenant: &TenantId, new: NewSession) -> Result<SessionId, Error> {
+        if !new.user_metadata.is_object() {
+            return Err(Error::Invalid("user_metadata must be an object".into()));
+        }
+        let id = SessionId::from_uuid(self.core.new_uuid());
+        self.write(CreateSession { tenant: tenant.clone(), id, new, user: Actor::current().user }).await
+    }
+
+    /// A session with its runs and sampling sessions.
+    pub async fn session(&self, tenant: &TenantId, session: &SessionId) -> Result<Session, Error> {
+        sessions::session(&mut self.core.reader_of(tenant).await?, tenant, session).await
+    }
+
+    /// Sessions, of one project if it is given, newest first.
+    pub async fn list_sessions(
+        &self,
+        tenant: &TenantId,
+        project_id: Option<&str>,
+        page: Page,
+    ) -> Result<Vec<SessionId>, Error> {
+        sessions::list_sessions(&mut self.core.reader_of(tenant).await?, tenant, project_id, page).await
+    }
+}
+
+struct CreateSession {
+    tenant: TenantId,
+    id: SessionId,
+    new: NewSession,
+    /// Whose key creates it.
+    user: Option<String>,
+}
+
+impl Write for CreateSession {
+    type Output = SessionId;
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<SessionId, Error> {
+        if let Some(key) = &self.new.idempotency_key
+            && let Some(id) = sessions::session_by_idempotency_key(conn, &self.tenant, key).await?
+        {
+            return Ok(id);
+        }
+        sessions::insert_session(conn, &self.tenant, &self.id, &self.new, core.now()).await?;
+        if let Some(user) = &self.user {
+            sessions::set_session_user(conn, &self.id, user).await?;
+        }
+        Ok(self.id.clone())
+    }
+
+    fn committed(&mut self, session: &SessionId, _core: &Arc<Core>) {
+        if *session == self.id {
+            tracing::info!(%session, tenant = %self.tenant, "session created");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Heartbeats of sessions: requests of any kind count, and keep a session from expiring.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use trainyard_protocol::{SessionId, TenantId};
+
+use crate::context::core::{Core, Urgency};
+use crate::context::lock::lock;
+use crate::store::db::{Conn, RowScope};
+use crate::store::sessions::{self, SessionRow};
+use crate::writer::write::Write;
+use crate::{Error, Scheduler, SessionStatus, Timestamp};
+
+/// How old a session's recorded heartbeat may be: a younger one is not recorded.
+const RESOLUTION: Duration = Duration::from_secs(10);
+/// Most sessions whose recorded heartbeats are remembered.
+const REMEMBERED: usize = 65_536;
+
+impl Scheduler {
+    /// Records a heartbeat of a session, which revives an expired one. Submissions count as heartbeats too.
+    ///
+    /// # Errors
+    /// [`Error::Gone`] when it is finished, or expired so long ago that its results are gone.
+    pub async fn heartbeat(&self, tenant: &TenantId, session: &SessionId) -> Result<(), Error> {
+        match sessions::session_row(&mut self.core.reader_of(tenant).await?, tenant, session).await?.status {
+            SessionStatus::Active => match self.core.due_heartbeat(session) {
+                Some(heartbeat) => self.write(heartbeat).await,
+                None => Ok(()),
+            },
+            SessionStatus::Expired => {
+                let revive = ReviveSession { tenant: tenant.clone(), session: session.clone() };
+                self.write(revive).await.map_err(|error| match error {
+                    Error::SessionFinished { id } => Error::Gone { what: "session", id },
+                    error => error,
+                })
+            }
+            SessionStatus::Finished { .. } => Err(Error::Gone { what: "session", id: session.to_string() }),
+        }
+    }
+
+    /// Extends the heartbeats of all sessions to now: for a while none could be received.
+    pub async fn extend_heartbeats(&self) -> Result<(), Error> {
+        self.write(ExtendHeartbeats).await
+    }
+}
+
+impl Core {
+    /// A request arrived in a session: records a heartbeat, now and then.
+    pub(crate) fn touch(&self, session: &SessionId) {
+        self.activity.fetch_add(1, Ordering::Relaxed);
+        if let Some(heartbeat) = self.due_heartbeat(session) {
+            self.record(heartbeat);
+        }
+    }
+
+    /// A heartbeat to record, unless the last one is recent.
+    fn due_heartbeat(&self, session: &SessionId) -> Option<RecordHeartbeat> {
+        let now = self.now();
+        let mut recorded = lock(&self.recorded_heartbeats);
+        if recorded.get(session).is_some_and(|last| now < last.plus(RESOLUTION)) {
+            return None;
+        }
+        if recorded.len() >= REMEMBERED {
+            recorded.clear();
+        }
+        recorded.insert(session.clone(), now);
+        Some(RecordHeartbeat { session: session.clone(), at: now })
+    }
+}
+
+/// Records a heartbeat.
+struct RecordHeartbeat {
+    session: SessionId,
+    at: Timestamp,
+}
+
+impl Write for RecordHeartbeat {
+    type Output = ();
+    const URGENCY: Urgency = Urgency::Record;
+
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
+
+    async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<(), Error> {
+        sessions::touch_session(conn, &self.session, self.at).await
+    }
+}
+
+struct ExtendHeartbeats;
+
+impl Write for ExtendHeartbeats {
+    type Output = ();
+
+    fn scope(&self) -> RowScope {
+        RowScope::System
+    }
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(), Error> {
+        sessions::extend_heartbeats(conn, core.now()).await
+    }
+}
+
+/// Refuses a session that accepts nothing more. An expired one is revived, as long as the results of its requests are
+/// kept.
+pub(crate) async fn ensure_alive(conn: &mut Conn, core: &Core, session: &SessionRow) -> Result<(), Error> {
+    let now = core.now();
+    let over = || Error::SessionFinished { id: session.id.to_string() };
+    match session.status {
+        SessionStatus::Active => Ok(()),
+        SessionStatus::Finished { .. } => Err(over()),
+        SessionStatus::Expired => {
+            if !sessions::revive_session(conn, &session.id, core.revivable_after(), now).await? {
+                return Err(over());
+            }
+            tracing::info!(session = %session.id, "expired session revived");
+            Ok(())
+        }
+    }
+}
+
+/// A heartbeat of an expired session.
+struct ReviveSession {
+    tenant: TenantId,
+    session: SessionId,
+}
+
+impl Write for ReviveSession {
+    type Output = ();
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<(), Error> {
+        let session = sessions::session_row(conn, &self.tenant, &self.session).await?;
+        ensure_alive(conn, core, &session).await
+    }
+}

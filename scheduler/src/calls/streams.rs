@@ -1,0 +1,58 @@
+//! Tokens of samples while they are executed.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc::UnboundedReceiver;
+use trainyard_protocol::{RequestId, SampleProgress, TenantId};
+
+use crate::context::core::Core;
+use crate::{Error, Scheduler, WatchedSample};
+
+/// A sample that is watched until this is dropped.
+pub struct SampleWatch {
+    request: RequestId,
+    number: u64,
+    progress: UnboundedReceiver<SampleProgress>,
+    core: Arc<Core>,
+}
+
+impl SampleWatch {
+    /// The next tokens: each once, in order within their sequence. It waits for them; tokens shortly before the sample's
+    /// end may come with its result alone. Nothing is lost when the future is dropped.
+    pub async fn next(&mut self) -> SampleProgress {
+        match self.progress.recv().await {
+            Some(progress) => progress,
+            // The sender lives as long as the watch.
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for SampleWatch {
+    fn drop(&mut self) {
+        self.core.progress.unwatch(&self.request, self.number);
+    }
+}
+
+impl Scheduler {
+    /// Watches a sample, wherever it is executed. Tokens are reported from the sample's first one on.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for an unknown request, [`Error::Gone`] when its result was dropped.
+    pub async fn watch_sample(&self, tenant: &TenantId, request: &RequestId) -> Result<SampleWatch, Error> {
+        self.look(tenant, request).await?;
+        let (number, progress) = self.core.progress.watch(request);
+        self.core.outbox.due.notify_one();
+        Ok(SampleWatch { request: request.clone(), number, progress, core: Arc::clone(&self.core) })
+    }
+
+    /// The samples whose tokens are to be reported while they are executed. It costs next to nothing while there are none.
+    pub fn watched_samples(&self) -> Vec<WatchedSample> {
+        self.core.progress.watched(self.core.now())
+    }
+
+    /// Reports tokens of a sample that this process's worker executes.
+    pub fn report_progress(&self, request: &RequestId, progress: Vec<SampleProgress>) {
+        self.core.report_progress(request, &progress);
+    }
+}

@@ -1,0 +1,227 @@
+//! Organisations with their projects, users and keys: through a scheduler, or beside running ones from the command line.
+
+mod browser_sessions;
+mod keys;
+mod limits;
+mod organisations;
+mod projects;
+pub(crate) mod refresh;
+mod signing_keys;
+mod users;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use serde_json::{Map, Value};
+use trainyard_protocol::TenantId;
+use uuid::{NoContext, Uuid};
+
+use crate::context::core::Core;
+use crate::processes::signals::{self, CHANNEL, Signal};
+use crate::store::db::{Conn, Dialect, RowScope, connect, sql};
+use crate::store::{failed, schema};
+use crate::writer::audit::Audit;
+use crate::writer::write::Write;
+use crate::{AuditCategory, Clock, Database, Error, NewAuditEntry, Policies, Scheduler, SystemClock, Timestamp};
+
+/// Longest name, email or note, in bytes.
+const MAX_TEXT: usize = 200;
+
+/// Organisations, projects, users and keys of a store. Every change is in the audit log, in the name of the current
+/// [`crate::Actor`].
+pub struct Directory(Access);
+
+enum Access {
+    Here(Arc<Core>),
+    /// Beside the processes that may be at work on it.
+    Beside {
+        database: Database,
+        /// What the configuration file grants.
+        file: Policies,
+    },
+}
+
+/// Where a change is made.
+pub(crate) struct Stage {
+    pub(crate) now: Timestamp,
+    /// A time-ordered id for something new.
+    pub(crate) new_id: Uuid,
+}
+
+/// A change, with what the audit log says of it.
+pub(crate) trait Act: Send + Sync + 'static {
+    type Output: Send + 'static;
+
+    /// Whose objects are concerned.
+    fn scope(&self) -> RowScope;
+
+    /// Makes the change; it may be undone and made again.
+    fn make(&self, conn: &mut Conn, stage: &Stage) -> impl Future<Output = Result<Self::Output, Error>> + Send;
+
+    /// What the audit log says, unless nothing was changed.
+    fn entry(&self, output: &Self::Output) -> Option<NewAuditEntry>;
+
+    /// The same, for a change that concerns several organisations.
+    fn entries(&self, output: &Self::Output) -> Vec<NewAuditEntry> {
+        self.entry(output).into_iter().collect()
+    }
+}
+
+impl Scheduler {
+    /// Organisations, projects, users and keys.
+    pub fn directory(&self) -> Directory {
+        Directory(Access::Here(Arc::clone(&self.core)))
+    }
+
+    /// Counts the changes of keys, users and organisations that this process knows of: while it does not change, nothing
+    /// was changed here, and other processes have said of no change.
+    pub fn directory_version(&self) -> u64 {
+        self.core.directory_version.load(Ordering::SeqCst)
+    }
+}
+
+impl Directory {
+    /// Of a database on which other processes may be at work. The schema of a SQLite file is brought up to date.
+    ///
+    /// # Errors
+    /// When it can't be reached, or its schema is not current.
+    pub async fn beside(database: Database) -> Result<Self, Error> {
+        schema::connect_current(&database).await?.close().await.map_err(failed("close the database"))?;
+        Ok(Self(Access::Beside { database, file: Policies::default() }))
+    }
+
+    async fn system_reader(&self) -> Result<Conn, Error> {
+        self.reader_in(&RowScope::System).await
+    }
+
+    async fn reader_of(&self, organisation: &TenantId) -> Result<Conn, Error> {
+        self.reader_in(&RowScope::of(organisation)).await
+    }
+
+    async fn reader_in(&self, scope: &RowScope) -> Result<Conn, Error> {
+        match &self.0 {
+            Access::Here(core) => core.reader_in(scope).await,
+            Access::Beside { database, .. } => {
+                let mut conn = connect(database).await?;
+                conn.enter(scope).await.map_err(failed("open the database"))?;
+                Ok(conn)
+            }
+        }
+    }
+
+    async fn act<A: Act>(&self, act: A) -> Result<A::Output, Error> {
+        match &self.0 {
+            Access::Here(core) => {
+                let output = core.call(Recorded { act, audit: Audit::begin(core.now(), core.new_uuid()) }).await?;
+                // What was changed counts here from now on; should it not be read, it is a moment later.
+                if let Err(error) = core.refresh_grants().await {
+                    tracing::debug!(%error, "limits of organisations could not be read; retrying");
+                }
+                Ok(output)
+            }
+            Access::Beside { database, .. } => act_beside(database, &act).await,
+        }
+    }
+}
+
+struct Recorded<A> {
+    act: A,
+    audit: Audit,
+}
+
+impl<A: Act> Write for Recorded<A> {
+    type Output = A::Output;
+
+    fn scope(&self) -> RowScope {
+        self.act.scope()
+    }
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<A::Output, Error> {
+        let stage = Stage { now: core.now(), new_id: core.new_uuid() };
+        record(conn, &self.act, &self.audit, &stage).await
+    }
+
+    fn signals(&self, _output: &A::Output, signals: &mut Vec<Signal>) {
+        signals.push(Signal::Directory);
+    }
+
+    fn committed(&mut self, _output: &A::Output, core: &Arc<Core>) {
+        core.directory_changed();
+    }
+}
+
+async fn record<A: Act>(conn: &mut Conn, act: &A, audit: &Audit, stage: &Stage) -> Result<A::Output, Error> {
+    let output = act.make(conn, stage).await?;
+    for (index, entry) in act.entries(&output).iter().enumerate() {
+        audit.part(index).append(conn, entry).await?;
+    }
+    Ok(output)
+}
+
+/// In a transaction of its own, which other processes are notified of.
+async fn act_beside<A: Act>(database: &Database, act: &A) -> Result<A::Output, Error> {
+    let mut conn = connect(database).await?;
+    conn.begin_in(&act.scope()).await.map_err(failed("write"))?;
+    let now = SystemClock.now();
+    let stage = Stage { now, new_id: uuid_at(now) };
+    let done = record(&mut conn, act, &Audit::begin(now, uuid_at(now)), &stage).await;
+    let done = match done {
+        Ok(output) => notify(&mut conn).await.map(|()| output),
+        Err(error) => Err(error),
+    };
+    match done {
+        Ok(output) => {
+            conn.commit().await.map_err(failed("write"))?;
+            conn.close().await.map_err(failed("close the database"))?;
+            Ok(output)
+        }
+        Err(error) => {
+            // What was not committed is undone when the connection ends, whatever becomes of this.
+            let _ = conn.rollback().await;
+            Err(error)
+        }
+    }
+}
+
+async fn notify(conn: &mut Conn) -> Result<(), Error> {
+    const SQL: &str = "-- notify_of_directory
+        SELECT pg_notify($1, $2)";
+    if conn.dialect() == Dialect::Sqlite {
+        return Ok(());
+    }
+    for text in signals::encode("directory", &[Signal::Directory]) {
+        sql(SQL).bind(CHANNEL).bind(text).execute(conn).await.map_err(failed("notify other processes"))?;
+    }
+    Ok(())
+}
+
+fn uuid_at(now: Timestamp) -> Uuid {
+    let millis = u64::try_from(now.as_millis()).unwrap_or(0);
+    let nanos = u32::try_from(millis % 1000).unwrap_or(0) * 1_000_000;
+    Uuid::new_v7(uuid::Timestamp::from_unix(NoContext, millis / 1000, nanos))
+}
+
+/// Refuses a text that is empty or too long.
+fn check_text(field: &str, text: &str, may_be_empty: bool) -> Result<(), Error> {
+    if text.is_empty() && !may_be_empty {
+        return Err(Error::Invalid(format!("{field}: must not be empty")));
+    }
+    if text.len() > MAX_TEXT {
+        return Err(Error::Invalid(format!("{field}: {} bytes, at most {MAX_TEXT} are allowed", text.len())));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(Error::Invalid(format!("{field}: must not contain control characters")));
+    }
+    Ok(())
+}
+
+fn entry<const N: usize>(
+    organisation: &TenantId,
+    (category, event): (AuditCategory, &'static str),
+    subject: impl ToString,
+    details: [(&str, Value); N],
+) -> NewAuditEntry {
+    let details: Map<String, Value> = details.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    NewAuditEntry { organisation: organisation.clone(), category, event, subject: subject.to_string(), details }
+}

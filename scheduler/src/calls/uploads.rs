@@ -1,0 +1,265 @@
+//! Uploads of adapters, while their pieces arrive in the storage.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use trainyard_protocol::{TenantId, UploadId};
+
+use crate::context::core::Core;
+use crate::quotas::admission;
+use crate::store::db::{Conn, RowScope};
+use crate::store::uploads;
+use crate::writer::write::Write;
+use crate::{Error, NewUpload, Scheduler, StorageError, Upload, UploadState, UploadedFile};
+
+/// The folder of all uploads in the storage.
+const UPLOADS: &str = "uploads";
+/// Uploads of a tenant that are open at the same time.
+pub const MAX_OPEN_UPLOADS: u64 = 64;
+
+impl Scheduler {
+    /// Starts an upload, which is deleted after `retention` unless its check has begun.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] beyond [`MAX_OPEN_UPLOADS`].
+    pub async fn start_upload(&self, tenant: &TenantId, new: NewUpload, retention: Duration) -> Result<Upload, Error> {
+        let id = UploadId::from_uuid(self.core.new_uuid());
+        let dir = format!("{UPLOADS}/{id}");
+        self.core.options.storage.prepare(&dir).await.map_err(|error| storage_failed("start an upload", error))?;
+        let start = StartUpload { tenant: tenant.clone(), id, dir: dir.clone().into(), new, retention };
+        let started = self.write(start).await;
+        if started.is_err() {
+            self.core.remove_folder(dir.into()).await;
+        }
+        started
+    }
+
+    /// An upload of the tenant.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for an unknown one, or one that has expired.
+    pub async fn upload(&self, tenant: &TenantId, id: &UploadId) -> Result<Upload, Error> {
+        uploads::upload(&mut self.core.reader_of(tenant).await?, tenant, id, self.core.now()).await
+    }
+
+    /// Sets the size of a file, where that is known, and discards what arrived of it from the offset `keep` on. Returns how
+    /// much is left.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] for an unknown upload or file, [`Error::Invalid`] when the upload is not open any more, when another
+    /// size was given before, and beyond the storage quota.
+    pub async fn begin_upload_file(
+        &self,
+        tenant: &TenantId,
+        id: &UploadId,
+        file: &str,
+        total: Option<u64>,
+        keep: u64,
+    ) -> Result<u64, Error> {
+        let change = FileChange::Begin { total, keep };
+        self.change_upload(tenant, id, file, change).await.map(|file| file.received())
+    }
+
+    /// Appends bytes to a file, durably.
+    ///
+    /// # Errors
+    /// As [`Self::begin_upload_file`]; [`Error::Invalid`] when they don't begin where the file ends so far, or exceed its size.
+    pub async fn append_to_upload(
+        &self,
+        tenant: &TenantId,
+        id: &UploadId,
+        file: &str,
+        start: u64,
+        bytes: Bytes,
+    ) -> Result<(), Error> {
+        // Nothing is written for an upload that is not the tenant's.
+        let upload = self.upload(tenant, id).await?;
+        if !upload.files.contains_key(file) {
+            return Err(Error::not_found("file", file));
+        }
+        let length = bytes.len() as u64;
+        // Each write has a name of its own, so that nothing is written over.
+        let name = format!("{file}.{start:016x}.{}", self.core.new_uuid().simple());
+        let path = format!("{UPLOADS}/{id}/{name}");
+        let storage = &self.core.options.storage;
+        storage.put(&path, bytes).await.map_err(|error| storage_failed("store a piece of an upload", error))?;
+        let change = FileChange::Append { start, name, length };
+        let done = self.change_upload(tenant, id, file, change).await;
+        if matches!(done, Err(Error::NotFound { .. } | Error::Invalid(_))) {
+            // A failure costs space only, until the upload is deleted.
+            let _ = storage.remove(vec![path]).await;
+        }
+        done.map(drop)
+    }
+
+    /// Says that all of a file has arrived: its size is what arrived.
+    ///
+    /// # Errors
+    /// As [`Self::begin_upload_file`].
+    pub async fn end_upload_file(&self, tenant: &TenantId, id: &UploadId, file: &str) -> Result<u64, Error> {
+        self.change_upload(tenant, id, file, FileChange::End).await.map(|file| file.received())
+    }
+
+    async fn change_upload(
+        &self,
+        tenant: &TenantId,
+        id: &UploadId,
+        file: &str,
+        change: FileChange,
+    ) -> Result<UploadedFile, Error> {
+        let change = ChangeFile { tenant: tenant.clone(), id: id.clone(), file: file.to_owned(), change };
+        let changed = self.write(change).await;
+        self.core.count_refusal(tenant, &changed);
+        let (file, discarded) = changed.map_err(|error| match error {
+            // Waiting does not help against it.
+            Error::Quota(refusal) => Error::Invalid(refusal.to_string()),
+            error => error,
+        })?;
+        if !discarded.is_empty() {
+            let _ = self.core.options.storage.remove(discarded).await;
+        }
+        Ok(file)
+    }
+}
+
+fn storage_failed(doing: &'static str, error: StorageError) -> Error {
+    match error {
+        StorageError::NoSpace { .. } => Error::no_space(doing, error),
+        error => Error::store(doing, error),
+    }
+}
+
+struct StartUpload {
+    tenant: TenantId,
+    id: UploadId,
+    dir: PathBuf,
+    new: NewUpload,
+    retention: Duration,
+}
+
+impl Write for StartUpload {
+    type Output = Upload;
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
+
+    fn counts(&self, _core: &Core) -> Vec<String> {
+        vec![self.tenant.to_string()]
+    }
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Upload, Error> {
+        let now = core.now();
+        if uploads::open_uploads(conn, &self.tenant).await?.0 >= MAX_OPEN_UPLOADS {
+            let text = format!("{MAX_OPEN_UPLOADS} uploads are open; finish them, or wait until one expires");
+            return Err(Error::Invalid(text));
+        }
+        let times = (now, now.plus(self.retention));
+        uploads::insert_upload(conn, &self.tenant, (&self.id, &self.dir), &self.new, times).await?;
+        uploads::upload(conn, &self.tenant, &self.id, now).await
+    }
+
+    fn committed(&mut self, upload: &Upload, _core: &Arc<Core>) {
+        tracing::info!(upload = %upload.id, tenant = %self.tenant, "upload started");
+    }
+}
+
+enum FileChange {
+    /// See [`Scheduler::begin_upload_file`].
+    Begin { total: Option<u64>, keep: u64 },
+    /// See [`Scheduler::append_to_upload`].
+    Append { start: u64, name: String, length: u64 },
+    /// See [`Scheduler::end_upload_file`].
+    End,
+}
+
+struct ChangeFile {
+    tenant: TenantId,
+    id: UploadId,
+    file: String,
+    change: FileChange,
+}
+
+impl ChangeFile {
+    /// Changes a file, as rows and as the result. Returns the pieces that nothing needs any more.
+    async fn change(&self, conn: &mut Conn, file: &mut UploadedFile) -> Result<Vec<String>, Error> {
+        let name = &self.file;
+        let received = file.received();
+        match &self.change {
+            FileChange::Begin { total, keep } => {
+                let starts_over = *keep == 0;
+                if let (Some(known), Some(total), false) = (file.total, total, starts_over)
+                    && known != *total
+                {
+                    return Err(Error::Invalid(format!("{name}: the size was {known} bytes before, not {total}")));
+                }
+                if total.is_some_and(|total| (*keep).min(received) > total) {
+                    return Err(Error::Invalid(format!("{name}: {received} bytes arrived, more than {total:?}")));
+                }
+                file.total = if starts_over { *total } else { total.or(file.total) };
+                self.discard(conn, file, *keep).await
+            }
+            FileChange::Append { start, name: piece, length } => {
+                if *start != received {
+                    return Err(Error::Invalid(format!("{name}: expected the bytes from {received} on, not {start}")));
+                }
+                let end = start.saturating_add(*length);
+                if let Some(total) = file.total.filter(|total| end > *total) {
+                    return Err(Error::Invalid(format!("{name}: more than the {total} bytes that it should have")));
+                }
+                uploads::insert_piece(conn, &self.id, name, *start, (piece, *length)).await?;
+                file.pieces.push((piece.clone(), *length));
+                Ok(Vec::new())
+            }
+            FileChange::End => {
+                file.total = Some(received);
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// Removes the pieces from the first one on that ends behind `keep`.
+    async fn discard(&self, conn: &mut Conn, file: &mut UploadedFile, keep: u64) -> Result<Vec<String>, Error> {
+        let (mut start, mut kept) = (0, 0);
+        for (_, length) in &file.pieces {
+            if start + length > keep {
+                break;
+            }
+            (start, kept) = (start + length, kept + 1);
+        }
+        let discarded = file.pieces.split_off(kept);
+        if discarded.is_empty() {
+            return Ok(Vec::new());
+        }
+        uploads::delete_pieces(conn, &self.id, &self.file, start).await?;
+        Ok(discarded.into_iter().map(|(name, _)| format!("{UPLOADS}/{}/{name}", self.id)).collect())
+    }
+}
+
+impl Write for ChangeFile {
+    /// The file, and the names of pieces that nothing needs any more.
+    type Output = (UploadedFile, Vec<String>);
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.tenant)
+    }
+
+    fn counts(&self, _core: &Core) -> Vec<String> {
+        vec![self.tenant.to_string()]
+    }
+
+    async fn apply(&mut self, conn: &mut Conn, core: &Core) -> Result<Self::Output, Error> {
+        let mut upload = uploads::upload(conn, &self.tenant, &self.id, core.now()).await?;
+        if upload.state != UploadState::Open {
+            return Err(Error::Invalid(format!("upload {} is finished and can't be changed", self.id)));
+        }
+        let mut file = upload.files.remove(&self.file).ok_or_else(|| Error::not_found("file", &self.file))?;
+        let discarded = self.change(conn, &mut file).await?;
+        upload.files.insert(self.file.clone(), file.clone());
+        uploads::set_sizes(conn, &self.id, &upload.files).await?;
+        admission::check_uploads(conn, core, &self.tenant).await?;
+        Ok((file, discarded))
+    }
+}

@@ -1,0 +1,13 @@
+//! What every part of a scheduler shares: the state of the process, its clock, its options and its errors.
+
+pub(crate) mod actor;
+pub(crate) mod caches;
+pub(crate) mod clock;
+pub(crate) mod core;
+pub(crate) mod error;
+pub(crate) mod lock;
+pub(crate) mod options;
+pub(crate) mod origin;
+pub(crate) mod trace_context;
+pub(crate) mod waiters;
+pub(crate) mod work_log;

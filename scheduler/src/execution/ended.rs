@@ -1,0 +1,64 @@
+//! What follows from the end of a request: waiting clients wake, here and in other processes.
+
+use std::sync::atomic::Ordering;
+
+use trainyard_protocol::RequestId;
+
+use crate::RequestState;
+use crate::context::core::Core;
+use crate::context::origin::{Executed, Stages};
+use crate::context::work_log::Times;
+use crate::processes::signals::Signal;
+use crate::store::results::EndedRequest;
+
+impl EndedRequest {
+    /// What clients of other processes may wait for.
+    pub(crate) fn signals(&self, request: &RequestId, signals: &mut Vec<Signal>) {
+        signals.push(Signal::Done(request.clone()));
+        if let Some((session, clone)) = &self.sample {
+            signals.push(Signal::Event(session.clone(), *clone));
+        }
+    }
+}
+
+impl Core {
+    /// Wakes who waits for a request that ended, and removes a payload file that it no longer needs. `stages` are
+    /// those of its execution, if it was executed.
+    pub(crate) fn announce_end(&self, request: &RequestId, ended: &EndedRequest, stages: Option<Stages>) {
+        let times = stages.map(|Stages { accepted, started, committed, .. }| Times {
+            waited: accepted.until(started),
+            served: started.until(committed),
+        });
+        let origin = self.origins.take(request);
+        let EndedRequest { tenant, kind, state, tokens, .. } = ended;
+        self.activity.fetch_add(1, Ordering::Relaxed);
+        self.metrics.ended(*kind, tenant, *state, times.map(|times| times.served), *tokens);
+        self.work_log.ended(&self.runtime, request, ended, times, origin.as_ref());
+        if let (Some(origin), Some(stages), Some(observer)) = (&origin, stages, self.execution_observer.get()) {
+            let EndedRequest { run, failure, .. } = ended;
+            observer(Executed {
+                request,
+                kind: *kind,
+                tenant,
+                run: run.as_ref(),
+                tokens: *tokens,
+                failure: failure.as_ref(),
+                origin,
+                stages,
+            });
+        }
+        match (&ended.creates, state) {
+            (Some(run), RequestState::Succeeded) => tracing::info!(%run, %request, "run is ready"),
+            (Some(run), _) => tracing::info!(%run, %request, "run could not be created"),
+            (None, _) => {}
+        }
+        self.waiters.wake(request);
+        if let Some(sample) = &ended.sample {
+            self.sample_waiters.wake(sample);
+        }
+        if let Some(file) = ended.unneeded.clone() {
+            let blobs = self.blobs.clone();
+            self.runtime.spawn(async move { blobs.remove(vec![file]).await });
+        }
+    }
+}

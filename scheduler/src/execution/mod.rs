@@ -1,0 +1,12 @@
+//! The way of a request from the queue to the worker and back, and what happens when execution fails.
+
+pub(crate) mod crashes;
+mod dispatch;
+mod drain;
+mod ended;
+pub(crate) mod memory_waits;
+mod payloads;
+pub(crate) mod quarantine;
+mod queue_effects;
+pub(crate) mod rejection;
+mod run_snapshots;

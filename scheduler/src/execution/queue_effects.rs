@@ -1,0 +1,62 @@
+//! The effects of the queue's changes as writes and reads: what the queue leaves in [`QueueEffects`] is recorded in
+//! the store, and payloads that it needs are fetched.
+
+use std::sync::Arc;
+
+use crate::context::core::Core;
+use crate::context::lock::lock;
+use crate::execution::memory_waits::RecordMemoryWait;
+use crate::execution::quarantine::RecordIsolatedStart;
+use crate::execution::rejection::RecordRejections;
+use crate::lease::{ReleaseRun, ReleaseSamples};
+use crate::queue::{Queue, QueueEffects};
+
+impl Core {
+    /// Changes the queue, then does what follows. Records are sent under the lock, so that they reach the writer in
+    /// the order of the changes.
+    pub(crate) fn with_queue<T>(self: &Arc<Self>, change: impl FnOnce(&mut Queue) -> T) -> T {
+        let mut queue = lock(&self.queue);
+        let value = change(&mut queue);
+        let effects = self.record_effects(queue.take_effects());
+        drop(queue);
+        self.follow_effects(effects);
+        value
+    }
+
+    /// Sends what has to be recorded, and returns the rest.
+    fn record_effects(&self, mut effects: QueueEffects) -> QueueEffects {
+        let unrestorable = std::mem::take(&mut effects.unrestorable);
+        let rejected = std::mem::take(&mut effects.rejected);
+        if !unrestorable.is_empty() || !rejected.is_empty() {
+            self.record(RecordRejections::new(unrestorable, rejected));
+        }
+        for (run, epoch) in effects.released_runs.drain(..) {
+            self.record(ReleaseRun { run, epoch });
+        }
+        if let Some(request) = effects.isolated_start.take() {
+            self.record(RecordIsolatedStart(request));
+        }
+        // In a single process the queue itself can tell.
+        for (run, epoch, wait) in effects.memory_waits.drain(..).filter(|_| self.is_shared()) {
+            self.record(RecordMemoryWait { run, epoch, wait });
+        }
+        let samples = std::mem::take(&mut effects.released_samples);
+        if !samples.is_empty() {
+            self.record(ReleaseSamples { samples, quiet: false });
+        }
+        effects
+    }
+
+    fn follow_effects(self: &Arc<Self>, effects: QueueEffects) {
+        if effects.ready {
+            self.ready.notify_all();
+        }
+        if effects.has_capacity {
+            self.wake_claims();
+        }
+        for fetch in effects.fetches {
+            let core = Arc::clone(self);
+            self.runtime.spawn(async move { core.fetch(fetch).await });
+        }
+    }
+}

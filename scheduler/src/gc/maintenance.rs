@@ -1,0 +1,36 @@
+//! Periodic maintenance: sessions expire, and garbage is collected.
+
+use crate::calls::sessions::EndSession;
+use crate::store::sessions;
+use crate::{Error, MaintenanceReport, Scheduler, SessionStatus};
+
+impl Scheduler {
+    /// Expires sessions without heartbeats, collects garbage in the store and the storage, and reports expired
+    /// checkpoints. To be called every few seconds.
+    pub async fn maintain(&self) -> Result<MaintenanceReport, Error> {
+        let mut report = MaintenanceReport::default();
+        let deadline = self.core.now().minus(self.core.options.session_timeout);
+        let expired = sessions::sessions_without_heartbeat(&mut self.core.system_reader().await?, deadline).await?;
+        for session in expired {
+            let end = EndSession {
+                tenant: None,
+                session: session.clone(),
+                status: SessionStatus::Expired,
+                without_heartbeat_since: Some(deadline),
+            };
+            if self.write(end).await?.now {
+                tracing::info!(%session, "session expired: no heartbeat");
+                report.sessions.push(session);
+            }
+        }
+        // Before its sessions end, an organisation's keys are refused.
+        self.core.refresh_grants().await?;
+        // Those that were created by calls that were being answered when their organisation was disabled, too.
+        self.core.end_sessions_of_disabled().await?;
+        self.core.collect_rows().await?;
+        self.core.collect_uploads().await?;
+        self.core.collect_orphans().await?;
+        report.checkpoints = self.expired_checkpoints().await?;
+        Ok(report)
+    }
+}

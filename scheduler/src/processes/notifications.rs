@@ -1,0 +1,139 @@
+//! Notifications of other processes on the same database, through LISTEN.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use trainyard_protocol::{RunId, SessionId};
+
+use crate::Error;
+use crate::context::core::Core;
+use crate::context::lock::lock;
+use crate::processes::progress_exchange::channel_of;
+use crate::processes::signals::{self, CHANNEL, Signal};
+use crate::store::db::{Listener, Notification, Pool};
+use crate::store::{requests, sessions};
+
+/// How long to wait before another attempt to listen.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// How long to wait for a notification before it is time to see whether the scheduler is still there.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Listens until the scheduler is gone. SQLite has one process, which needs no notifications.
+pub(crate) async fn listen(core: Weak<Core>) {
+    while let Some(strong) = core.upgrade().filter(|core| !core.is_closed()) {
+        let Pool::Postgres(pool) = strong.readers.clone() else { return };
+        let own = channel_of(&strong.process);
+        drop(strong);
+        let done = match pool.listener(CHANNEL, own).await {
+            Ok(listener) => receive(listener, &core).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = done {
+            tracing::warn!(%error, "notifications interrupted; reconnecting");
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+async fn receive(mut listener: Listener, core: &Weak<Core>) -> Result<(), sqlx::Error> {
+    // Notifications that were missed until now are made up for by reading.
+    let Some(listening) = core.upgrade() else { return Ok(()) };
+    listening.catch_up().await;
+    drop(listening);
+    while core.upgrade().is_some_and(|core| !core.is_closed()) {
+        let Some(notification) = listener.next(LOOK).await? else { continue };
+        let Some(core) = core.upgrade() else { return Ok(()) };
+        match notification {
+            Notification::Shared(text) => {
+                signals::decode(&core.process, &text).into_iter().for_each(|signal| core.handle_signal(signal));
+            }
+            Notification::Own(text) => core.progress_arrived(&text),
+        }
+    }
+    Ok(())
+}
+
+impl Core {
+    /// Looks at everything of which a notification may have been missed.
+    async fn catch_up(self: &Arc<Self>) {
+        if let Err(error) = self.wake_ended().await {
+            tracing::debug!(%error, "missed notifications: ended requests could not be read; the next lease round does it");
+        }
+        self.directory_changed();
+        self.sample_waiters.wake_all();
+        self.metrics_waiters.wake_all();
+        self.stored_samples_waiters.wake_all();
+        self.progress.suspect_gaps();
+        self.outbox.due.notify_one();
+        if self.options.worker.is_some() {
+            if let Err(error) = self.read_all_new_requests().await {
+                tracing::debug!(%error, "missed notifications: new requests could not be read; the next lease round does it");
+            }
+            self.wake_claims();
+        }
+    }
+
+    /// Wakes who waits for requests that have ended, found by one statement for all of them.
+    pub(crate) async fn wake_ended(&self) -> Result<(), Error> {
+        let awaited = self.waiters.keys();
+        if awaited.is_empty() {
+            return Ok(());
+        }
+        let pending = requests::unfinished_of(&mut self.system_reader().await?, &awaited).await?;
+        awaited.iter().filter(|request| !pending.contains(*request)).for_each(|request| self.waiters.wake(request));
+        Ok(())
+    }
+
+    fn handle_signal(self: &Arc<Self>, signal: Signal) {
+        let works = self.options.worker.is_some();
+        match signal {
+            Signal::Done(request) => self.waiters.wake(&request),
+            Signal::Event(session, clone) => self.sample_waiters.wake(&(session, clone)),
+            Signal::Metrics(run) => self.metrics_waiters.wake(&run),
+            Signal::StoredSamples(run) => self.stored_samples_waiters.wake(&run),
+            Signal::Run(run, owner) if works => self.run_has_request(run, owner.as_deref()),
+            Signal::Directory => self.directory_changed(),
+            Signal::Samples if works => self.wake_claims(),
+            Signal::Released if works => self.wake_claims_of_released(),
+            Signal::Watch { request, process, from_start } if works => self.watched_by(request, process, from_start),
+            Signal::Cancel(request) if works => self.with_queue(|queue| queue.drop_sample(&request)),
+            Signal::Session(session) if works && lock(&self.queue).has_session(&session) => {
+                let core = Arc::clone(self);
+                self.runtime.spawn(async move { core.session_ended(session).await });
+            }
+            Signal::Run(..)
+            | Signal::Samples
+            | Signal::Released
+            | Signal::Cancel(_)
+            | Signal::Session(_)
+            | Signal::Watch { .. } => {}
+        }
+    }
+
+    /// A run has a new request, for which its owner was `owner`: who has the run reads it; who may have it claims it.
+    pub(crate) fn run_has_request(&self, run: RunId, owner: Option<&str>) {
+        let is_here = lock(&self.queue).next_seq(&run).is_some();
+        // It may be about to arrive here.
+        lock(&self.runs_to_read).insert(run);
+        if is_here {
+            self.claim_wakeup.notify_one();
+        } else if owner.is_none_or(|owner| Some(owner) == self.worker_id()) {
+            self.wake_claims();
+        }
+    }
+
+    async fn session_ended(self: Arc<Self>, session: SessionId) {
+        let status = match self.system_reader().await {
+            Ok(mut conn) => sessions::session_status(&mut conn, &session).await,
+            Err(error) => Err(error),
+        };
+        let done = match status {
+            Ok(status) => self.end_session_here(&session, &status).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = done {
+            tracing::warn!(%session, %error, "session ended elsewhere, and its end could not be read");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The audit log: what was done is appended in the transaction that does it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use trainyard_protocol::TenantId;
+use uuid::Uuid;
+
+use crate::context::core::Core;
+use crate::store::audit::{self, AuditedCall};
+use crate::store::db::{Conn, RowScope};
+use crate::writer::write::Write;
+use crate::{Actor, AuditCategory, AuditEntry, Error, NewAuditEntry, Origin, Scheduler, Timestamp};
+
+/// Who is doing what is about to be done, and when.
+#[derive(Clone)]
+pub(crate) struct Audit {
+    id: Uuid,
+    at: Timestamp,
+    actor: Actor,
+    request_id: Option<Arc<str>>,
+}
+
+impl Audit {
+    /// On behalf of the current task's actor and call.
+    pub(crate) fn begin(at: Timestamp, id: Uuid) -> Self {
+        Self { id, at, actor: Actor::current(), request_id: Origin::current().map(|origin| origin.call) }
+    }
+
+    /// Who does it, to be stored until it is done.
+    pub(crate) fn to_text(&self) -> String {
+        let Self { actor: Actor { name, key, user, address }, request_id, .. } = self;
+        let request_id = request_id.as_deref();
+        json!({ "name": name, "key": key, "user": user, "address": address, "request_id": request_id }).to_string()
+    }
+
+    /// On behalf of whom [`Self::to_text`] told; of the service itself where that is unknown.
+    pub(crate) fn on_behalf_of(text: Option<&str>, at: Timestamp, id: Uuid) -> Self {
+        let known: Option<Value> = text.and_then(|text| serde_json::from_str(text).ok());
+        let field = |name: &str| known.as_ref()?.get(name)?.as_str().map(str::to_owned);
+        let actor = field("name").map(|name| Actor {
+            name,
+            key: known.as_ref().and_then(|known| known.get("key")?.as_i64()),
+            user: field("user"),
+            address: field("address"),
+        });
+        Self { id, at, actor: actor.unwrap_or_else(Actor::service), request_id: field("request_id").map(Arc::from) }
+    }
+
+    /// For one of several entries of the same change: each has an id of its own.
+    pub(crate) fn part(&self, index: usize) -> Self {
+        Self { id: Uuid::from_u128(self.id.as_u128().wrapping_add(index as u128)), ..self.clone() }
+    }
+
+    pub(crate) async fn append(&self, conn: &mut Conn, entry: &NewAuditEntry) -> Result<(), Error> {
+        let call = AuditedCall {
+            id: self.id.hyphenated().to_string(),
+            actor: &self.actor,
+            request_id: self.request_id.as_deref(),
+        };
+        audit::append_to_audit_log(conn, &call, entry, self.at).await
+    }
+}
+
+impl Scheduler {
+    pub(crate) fn begin_audit(&self) -> Audit {
+        Audit::begin(self.core.now(), self.core.new_uuid())
+    }
+
+    /// Appends what was done on behalf of the current actor to the audit log.
+    ///
+    /// # Errors
+    /// When the store can't be written.
+    pub async fn audit(&self, entry: NewAuditEntry) -> Result<(), Error> {
+        self.write(Append { audit: self.begin_audit(), entry }).await
+    }
+
+    /// Entries of an organisation from one time to before another, oldest first, of one category when given; of too many
+    /// the newest.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn audit_log(
+        &self,
+        organisation: &TenantId,
+        category: Option<AuditCategory>,
+        period: (Timestamp, Timestamp),
+    ) -> Result<Vec<AuditEntry>, Error> {
+        audit::audit_entries(&mut self.core.reader_of(organisation).await?, organisation, category, period).await
+    }
+}
+
+struct Append {
+    audit: Audit,
+    entry: NewAuditEntry,
+}
+
+impl Write for Append {
+    type Output = ();
+
+    fn scope(&self) -> RowScope {
+        RowScope::of(&self.entry.organisation)
+    }
+
+    async fn apply(&mut self, conn: &mut Conn, _core: &Core) -> Result<(), Error> {
+        self.audit.append(conn, &self.entry).await
+    }
+}

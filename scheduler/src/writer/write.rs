@@ -1,0 +1,247 @@
+//! A change of the store, and sending it to the writer.
+
+use std::any::{Any, TypeId};
+use std::future::Future;
+use std::iter;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout};
+use trainyard_protocol::SessionId;
+
+use crate::Error;
+use crate::context::core::{Core, Message, QueuedWrite, Subject, Urgency, WriteResults, WriteStep};
+use crate::processes::signals::Signal;
+use crate::store::db::{Conn, RowScope};
+
+/// How long a caller waits for a database that can't be reached, or does not answer. Long enough to find that a connection is
+/// lost and to make another; what a call read before it comes on top, of the 20 s that docs/operations.md promises.
+const CALL_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// A change of the store.
+pub(crate) trait Write: Send + 'static {
+    /// What the change returns.
+    type Output: Send + 'static;
+    /// See [`Urgency`].
+    const URGENCY: Urgency = Urgency::Call;
+    /// Whether a change that fails may have been made in part, so that it has to be undone.
+    const UNDO: bool = true;
+
+    /// Whose rows it sees and changes. What it needs of others is read after entering another scope.
+    fn scope(&self) -> RowScope;
+
+    /// The tenants whose present use the change depends on or changes; no other transaction may change it meanwhile.
+    fn counts(&self, _core: &Core) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The sessions whose samples the change may start or end. They are locked before the transaction changes anything,
+    /// in the order of their names: ends of samples are numbered one after the other, and no two transactions wait for
+    /// each other's rows.
+    fn sessions(&self) -> Vec<SessionId> {
+        Vec::new()
+    }
+
+    /// Whether [`Self::apply_all`] makes it together with neighbours of its type. A call that joins is made before
+    /// all that does not: no caller has an answer yet, so no order was promised.
+    fn joins(&self, _core: &Core) -> bool {
+        false
+    }
+
+    /// Makes several changes that join, in their order. Returns what became of each, or why none could be made.
+    fn apply_all(
+        writes: Vec<&mut Self>,
+        conn: &mut Conn,
+        core: &Core,
+    ) -> impl Future<Output = Result<Vec<Result<Self::Output, Error>>, Error>> + Send {
+        async move {
+            let mut outputs = Vec::with_capacity(writes.len());
+            for write in writes {
+                outputs.push(write.apply(conn, core).await);
+            }
+            Ok(outputs)
+        }
+    }
+
+    /// What it is about; of interest where that, or another write about the same, is prepared.
+    fn subjects(&self) -> Vec<Subject> {
+        Vec::new()
+    }
+
+    /// Whether it can be applied at once. What can't is prepared first, beside other writes.
+    fn is_ready(&mut self) -> bool {
+        true
+    }
+
+    /// What is done before the transaction, because it takes long and needs none: of a record, until it succeeds.
+    fn prepare(&mut self, _core: &Core) -> impl Future<Output = Result<(), Error>> + Send {
+        async { Ok(()) }
+    }
+
+    /// Makes the change. It may be undone and applied again, even after a commit whose answer was lost; so it leaves
+    /// memory alone and takes its own traces for success.
+    fn apply(&mut self, conn: &mut Conn, core: &Core) -> impl Future<Output = Result<Self::Output, Error>> + Send;
+
+    /// What other processes have to know of the change.
+    fn signals(&self, _output: &Self::Output, _signals: &mut Vec<Signal>) {}
+
+    /// Follows the change in memory, after the commit, in the order of the writes.
+    fn committed(&mut self, _output: &Self::Output, _core: &Arc<Core>) {}
+}
+
+impl Core {
+    /// Makes a change durable.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when the database does not answer in time. Then the change may have been made, as with
+    /// any commit whose answer is lost.
+    pub(crate) async fn call<W: Write>(&self, write: W) -> Result<W::Output, Error> {
+        const CLOSED: Error = Error::Store("write after it was closed");
+        let messages = self.messages.upgrade().ok_or(CLOSED)?;
+        let (reply, answer) = oneshot::channel();
+        messages.send(Message::Write(Sent::boxed(write, Some(reply), self))).map_err(|_| CLOSED)?;
+        drop(messages);
+        match timeout(CALL_TIMEOUT, answer).await {
+            Ok(answer) => answer.unwrap_or(Err(CLOSED)),
+            Err(_) => Err(Error::Unavailable("write")),
+        }
+    }
+
+    /// Sends a record to the writer. When the scheduler has closed, a restart finds the same again.
+    pub(crate) fn record<W: Write>(&self, write: W) {
+        if let Some(messages) = self.messages.upgrade() {
+            let _ = messages.send(Message::Write(Sent::boxed(write, None, self)));
+        }
+    }
+}
+
+type Reply<W> = oneshot::Sender<Result<<W as Write>::Output, Error>>;
+
+/// A write that was sent to the writer.
+struct Sent<W: Write> {
+    write: W,
+    output: Option<Result<W::Output, Error>>,
+    reply: Option<Reply<W>>,
+    since: Instant,
+    _queued: Queued,
+}
+
+/// Counts a write as long as it lives.
+struct Queued(Gauge);
+
+impl Queued {
+    fn new(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl<W: Write> Sent<W> {
+    fn boxed(write: W, reply: Option<Reply<W>>, core: &Core) -> Box<dyn QueuedWrite> {
+        let queued = Queued::new(&core.metrics.store.queued);
+        Box::new(Self { write, output: None, reply, since: Instant::now(), _queued: queued })
+    }
+}
+
+impl<W: Write> QueuedWrite for Sent<W> {
+    fn urgency(&self) -> Urgency {
+        W::URGENCY
+    }
+
+    fn scope(&self) -> RowScope {
+        self.write.scope()
+    }
+
+    fn undo(&self) -> bool {
+        W::URGENCY == Urgency::Call && W::UNDO
+    }
+
+    fn is_overdue(&self) -> bool {
+        W::URGENCY == Urgency::Call && self.since.elapsed() > CALL_TIMEOUT
+    }
+
+    fn sent_at(&self) -> Instant {
+        self.since
+    }
+
+    fn locks(&self, core: &Core) -> Vec<String> {
+        let sessions = self.write.sessions().into_iter().map(|session| session.to_string());
+        self.write.counts(core).into_iter().chain(sessions).collect()
+    }
+
+    fn subjects(&self) -> Vec<Subject> {
+        self.write.subjects()
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.write.is_ready()
+    }
+
+    fn prepare<'a>(&'a mut self, core: &'a Core) -> WriteStep<'a> {
+        Box::pin(self.write.prepare(core))
+    }
+
+    fn apply<'a>(&'a mut self, conn: &'a mut Conn, core: &'a Core) -> WriteStep<'a> {
+        Box::pin(async move {
+            let output = self.write.apply(conn, core).await;
+            let done = output.as_ref().map(|_| ()).map_err(Clone::clone);
+            self.output = Some(output);
+            done
+        })
+    }
+
+    fn joins(&self, core: &Core) -> Option<TypeId> {
+        self.write.joins(core).then(TypeId::of::<Self>)
+    }
+
+    fn as_any(&mut self) -> &mut (dyn Any + Send) {
+        self
+    }
+
+    fn apply_with<'a>(
+        &'a mut self,
+        others: &'a mut [Box<dyn QueuedWrite>],
+        conn: &'a mut Conn,
+        core: &'a Core,
+    ) -> WriteStep<'a, WriteResults> {
+        Box::pin(async move {
+            let others = others.iter_mut().filter_map(|other| other.as_any().downcast_mut::<Self>());
+            let (writes, slots): (Vec<_>, Vec<_>) =
+                iter::once(self).chain(others).map(|sent| (&mut sent.write, &mut sent.output)).unzip();
+            let outputs = W::apply_all(writes, conn, core).await?;
+            let done = outputs.iter().map(|output| output.as_ref().map(drop).map_err(Clone::clone)).collect();
+            for (slot, output) in slots.into_iter().zip(outputs) {
+                *slot = Some(output);
+            }
+            Ok(done)
+        })
+    }
+
+    fn signals(&self, signals: &mut Vec<Signal>) {
+        if let Some(Ok(output)) = &self.output {
+            self.write.signals(output, signals);
+        }
+    }
+
+    fn settle(mut self: Box<Self>, failure: Option<Error>, core: &Arc<Core>) {
+        let output = match failure {
+            Some(error) => Err(error),
+            None => self.output.take().unwrap_or(Err(Error::Store("write"))),
+        };
+        if let Ok(value) = &output {
+            self.write.committed(value, core);
+        }
+        if let Some(reply) = self.reply.take() {
+            // The caller may have gone; the write stands.
+            let _ = reply.send(output);
+        }
+    }
+}

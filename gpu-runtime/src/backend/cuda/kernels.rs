@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
-use super::cubins::{Cubins, KernelCode, architecture};
-use super::driver::{CubinError, Driver, Function, Module};
-use super::memory::{Element, Slice};
-use super::queue::Queue;
-use super::sources::{SOURCES, Source};
-use super::work::Work;
-use super::{CudaError, Result};
+use super::device::cubins::{Cubins, KernelCode, architecture};
+use super::device::driver::{CubinError, Driver, Function, Module};
+use super::device::error::{CudaError, Result};
+use super::device::memory::{Element, Slice};
+use super::device::queue::Queue;
+use super::device::sources::{SOURCES, Source};
+use super::device::work::Work;
 
 /// What a parameter of a kernel is, after its declaration in PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) enum Kind {
 
 /// A parameter of a launch.
 #[derive(Clone, Copy)]
-pub(super) struct Argument<'a> {
+pub(crate) struct Argument<'a> {
     kind: Kind,
     /// The value's bytes, little endian.
     bits: u64,

@@ -5,106 +5,25 @@
 //! gets a [`CudaError`]. Ops do not panic: extents that do not fit together are errors, before anything is launched. [`Cuda`] makes
 //! panics of them, as the trait says.
 //!
-//! - `driver.rs`: calls of the driver on one device. All ops run on one stream, in the order in which they are called; `reads.rs`: copies
-//!   to the host on another one, which `event.rs` and `fence.rs` order after it; `uploads.rs`: copies to the device; `page_locked.rs`:
-//!   their memory, which `transfers.rs` has.
-//! - `memory.rs`: an [`Arena`] of device memory and typed [`Slice`]s of it.
-//! - `queue.rs`: work on that stream, which `work.rs` describes; `graphs.rs`: CUDA graphs for passes that repeat.
-//! - `sources.rs`: PTX and machine code, as `make kernels` compiles them from `kernels/`; `cubins.rs`: which machine code a device runs;
-//!   `kernels.rs`: all of it loaded, and checked launches.
-//! - `device.rs`: a [`CudaDevice`] joins these; `rows.rs`: rows on it; `facts.rs`: its libraries and its rates.
+//! Each layer imports only the layers below it:
+//!
 //! - `backend/`: the implementation of the trait.
-//! - The other files: ops, each with its gradient. Contracts are those of the ops of [`Backend`](super::Backend) with these names.
-//!   The order of a row's sums depends on its width alone.
+//! - `ops/`: ops on rows, each with its gradient. Contracts are those of the ops of [`Backend`](super::Backend) with these names.
+//!   The order of a row's sums depends only on its width.
+//! - `kernels.rs`: the loaded kernels and checked launches; `kernels/`: their sources, which `make kernels` compiles to `ptx/` and `cubin/`.
+//! - `device/`: the driver, memory, copies and libraries. All ops run on one stream, in the order of the calls; copies to the
+//!   host run on another, ordered after it by events and fences. `open.rs` joins these to a [`CudaDevice`].
 
-mod activation;
-mod attention;
-mod attention_tiles;
 mod backend;
-mod bias;
-mod combine;
-mod copies;
-mod cubins;
 mod device;
-mod driver;
-mod element;
-mod embedding;
-mod error;
-mod event;
-mod facts;
-mod fence;
-mod graphs;
-mod head;
 mod kernels;
-mod latent;
-mod library;
-mod logits;
-mod lora;
-mod matmul;
-mod memory;
-mod nccl;
-mod norm;
-mod optimizer;
-mod outer;
-mod page_locked;
-mod peers;
-mod product;
-mod queue;
-mod ranks;
-mod reads;
-mod rotary;
-mod routing;
-mod rows;
-mod sampling;
-mod scalar_head;
-mod sinks;
-mod sources;
-mod squares;
-mod tensor_attention;
-mod transfers;
-mod uploads;
-mod vocabulary;
-mod work;
+mod ops;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use activation::{activate, activate_backward, activate_backward_rounded};
-pub use attention::{DeviceAttention, DeviceKvPool, DeviceSpans, attention, attention_backward, kv_write};
-pub use attention_tiles::has_tensor_attention;
 pub use backend::Cuda;
-pub use bias::{add_bias, bias_backward};
-pub use combine::{combine, combine_backward};
-pub use copies::{gather, part_of_rows, round_bf16, scatter, shift};
-pub use cubins::KernelCode;
-pub use device::CudaDevice;
-pub use embedding::{embed, embed_backward};
-pub use error::CudaError;
-pub use facts::{DeviceRates, measure_rates, open_libraries};
-pub use fence::Fence;
-pub use head::{DeviceLogSums, DeviceTargets, LogitChunk, logit_gradient};
-pub use latent::{
-    DeviceLatentRotation, add_rows, columns, head_values, join_columns, join_heads, pad_values, split_heads,
-};
-pub use logits::{change_logits, sample_tokens, score, score_part};
-pub use lora::{DeviceAdapter, LoraLayer, LoraTable, RowIndices};
-pub use matmul::Matmul;
-pub use memory::{Arena, Slice};
-pub use nccl::{Nccl, NcclId};
-pub use norm::{DeviceNorm, add_norm, norm, norm_backward};
-pub use optimizer::{DeviceStep, adamw};
-pub use outer::{OuterProducts, OuterRows, OuterSide};
-pub use product::{MatmulPlan, WeightSide};
-pub use ranks::DeviceRanks;
-pub use rotary::{DeviceRotation, HeadNorms, rotate, rotate_backward, rotate_backward_rounded};
-pub use routing::{route, route_backward};
-pub use rows::{Addend, DeviceRows, RowElement};
-pub use sampling::{DeviceLogits, DeviceRequest, SampleCounter, Sampled, sample, uniforms};
-pub use scalar_head::{DeviceScalarHead, scalar_head, scalar_head_backward};
-pub use sinks::{add_sinks, sinks_backward};
-pub use squares::{add, add_part, squared_norms};
-pub use tensor_attention::{tensor_attention, tensor_attention_backward};
-pub use vocabulary::{join_logits, spread};
-
-/// Result of calls of this module.
-pub type Result<T = (), E = CudaError> = std::result::Result<T, E>;
+pub use device::error::CudaError;
+pub use device::facts::{DeviceRates, measure_rates, open_libraries};
+pub use device::nccl::Nccl;
+pub use device::open::CudaDevice;

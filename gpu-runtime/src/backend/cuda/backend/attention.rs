@@ -4,12 +4,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use half::bf16;
 
-use super::super::{
-    CudaDevice, DeviceAttention, DeviceKvPool, DeviceNorm, DeviceRotation, DeviceRows, DeviceSpans, Result, RowElement,
-    attention, attention_backward, has_tensor_attention, kv_write, rotate, rotate_backward, rotate_backward_rounded,
-    tensor_attention, tensor_attention_backward,
-};
 use super::{Cuda, CudaParams};
+use crate::backend::cuda::device::error::Result;
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::attention::{
+    DeviceAttention, DeviceKvPool, DeviceSpans, attention, attention_backward, kv_write,
+};
+use crate::backend::cuda::ops::attention_tiles::has_tensor_attention;
+use crate::backend::cuda::ops::norm::DeviceNorm;
+use crate::backend::cuda::ops::rotary::{DeviceRotation, rotate, rotate_backward, rotate_backward_rounded};
+use crate::backend::cuda::ops::rows::{DeviceRows, RowElement};
+use crate::backend::cuda::ops::tensor_attention::{tensor_attention, tensor_attention_backward};
 use crate::backend::{AttentionCall, AttentionShape, BlockId, Dtype, KV_BLOCK, Norm, Rotation, Span};
 
 /// Keys and values: in bf16 for tensor cores, where the weights are in bf16 and the heads fit them, else in f32.

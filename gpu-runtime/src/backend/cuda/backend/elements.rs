@@ -2,8 +2,13 @@
 
 use half::bf16;
 
-use super::super::memory::Slice;
-use super::super::{CudaDevice, CudaError, DeviceRows, Fence, OuterSide, Result, RowElement, round_bf16};
+use crate::backend::cuda::device::error::{CudaError, Result};
+use crate::backend::cuda::device::fence::Fence;
+use crate::backend::cuda::device::memory::Slice;
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::copies::round_bf16;
+use crate::backend::cuda::ops::outer::OuterSide;
+use crate::backend::cuda::ops::rows::{DeviceRows, RowElement};
 use crate::backend::{Dtype, Held};
 
 /// `[rows, width]` of f32 or bf16: weights, and inputs of GEMMs.

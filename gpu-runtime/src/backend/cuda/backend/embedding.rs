@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{CudaDevice, DeviceRows, Result, embed, embed_backward};
 use super::Cuda;
 use super::elements::Elements;
 use crate::backend::EmbeddingGradient;
+use crate::backend::cuda::device::error::Result;
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::embedding::{embed, embed_backward};
+use crate::backend::cuda::ops::rows::DeviceRows;
 
 /// Gradients of embedding rows by token, apart from their parameter. Only tokens that occur take memory.
 #[derive(Default)]
@@ -65,7 +68,7 @@ impl Cuda {
     pub(super) fn add_sums(
         &self,
         EmbeddingSums { tokens, sums }: EmbeddingSums,
-        gradient: &mut super::super::Slice<f32>,
+        gradient: &mut crate::backend::cuda::device::memory::Slice<f32>,
     ) -> Result {
         let Some(sums) = sums else { return Ok(()) };
         let mut by_row: Vec<(u32, u32)> = tokens.into_iter().map(|(token, row)| (row, token)).collect();

@@ -4,8 +4,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::super::{CudaDevice, DeviceRanks, Nccl, NcclId, Result, Slice};
 use super::{Cuda, CudaParams, done};
+use crate::backend::cuda::device::error::Result;
+use crate::backend::cuda::device::memory::Slice;
+use crate::backend::cuda::device::nccl::{Nccl, NcclId};
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::ranks::DeviceRanks;
 use crate::collective::{CollectiveKind, Ranks, slice_of};
 
 /// Ranks that exchange by NCCL.

@@ -2,13 +2,15 @@
 
 use std::ops::Range;
 
-use super::super::{
-    DeviceRows, DeviceScalarHead, Slice, add_sinks, combine, combine_backward, route, route_backward, scalar_head,
-    scalar_head_backward, sinks_backward,
-};
 use super::exchange::{concat, connect, gather};
 use super::low_rank::LowRank;
 use super::{Cuda, CudaParams};
+use crate::backend::cuda::device::memory::Slice;
+use crate::backend::cuda::ops::combine::{combine, combine_backward};
+use crate::backend::cuda::ops::routing::{route, route_backward};
+use crate::backend::cuda::ops::rows::DeviceRows;
+use crate::backend::cuda::ops::scalar_head::{DeviceScalarHead, scalar_head, scalar_head_backward};
+use crate::backend::cuda::ops::sinks::{add_sinks, sinks_backward};
 use crate::backend::{Dispatch, FamilyOps, RouterRule, ScalarHead};
 use crate::collective::Ranks;
 

@@ -1,8 +1,12 @@
 //! Exchanges of parameters and gradients that replicas divide, in pieces of bounded size.
 
-use super::super::{CudaDevice, DeviceRanks, Result, Slice, add_part};
 use super::exchange::{DeviceGroup, concat, count, group};
 use super::{CudaParams, done};
+use crate::backend::cuda::device::error::Result;
+use crate::backend::cuda::device::memory::Slice;
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::ranks::DeviceRanks;
+use crate::backend::cuda::ops::squares::add_part;
 use crate::collective::{CollectiveKind, DEVICE_PIECE, Extent, Fragment, Ranks, pieces, slice_of};
 
 /// What becomes of sums.

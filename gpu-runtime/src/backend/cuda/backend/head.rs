@@ -4,14 +4,16 @@ use std::ops::Range;
 
 use half::bf16;
 
-use super::super::{
-    Addend, DeviceLogSums, DeviceRows, DeviceTargets, LogitChunk, OuterProducts, OuterSide, Result, WeightSide, add,
-    logit_gradient,
-};
 use super::elements::GemmElement;
 use super::linear::chunks;
 use super::low_rank::{Adapters, LowRankRows};
 use super::{Cuda, CudaParams};
+use crate::backend::cuda::device::error::Result;
+use crate::backend::cuda::ops::head::{DeviceLogSums, DeviceTargets, LogitChunk, logit_gradient};
+use crate::backend::cuda::ops::outer::{OuterProducts, OuterSide};
+use crate::backend::cuda::ops::product::WeightSide;
+use crate::backend::cuda::ops::rows::{Addend, DeviceRows};
+use crate::backend::cuda::ops::squares::add;
 use crate::backend::{Dtype, GradientSinks, GradientSlot, HeadGradient, HeadPart, LinearCall, Targets};
 
 /// What the forward pass saves for the backward pass.
@@ -147,7 +149,10 @@ impl Cuda {
         let targets = DeviceTargets::upload(device, gradient.targets, state.tokens)?;
         let lse: Vec<f32> = gradient.rows.iter().map(|row| state.lse[*row]).collect();
         let (lse, d) = (device.upload(&lse)?, device.upload(gradient.d_logprobs)?);
-        let saved = state.logits.as_ref().map(|logits| super::super::gather(device, logits, gradient.rows));
+        let saved = state
+            .logits
+            .as_ref()
+            .map(|logits| crate::backend::cuda::ops::copies::gather(device, logits, gradient.rows));
         let saved = saved.transpose()?;
         let trained = self.adapters::<T>(call.lora, rows, |segment| segment.trains)?;
         // Gradients of the unembedding, or of adapters on it, are of the gradient of logits in f32.

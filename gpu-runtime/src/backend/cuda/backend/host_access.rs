@@ -1,9 +1,9 @@
 //! Rows from and to the host.
 
-use super::super::DeviceRows;
 use super::{Cuda, done};
 use crate::backend::Backend;
 use crate::backend::check::HostAccess;
+use crate::backend::cuda::ops::rows::DeviceRows;
 
 impl HostAccess for Cuda {
     fn rows(&self, rows: &[f32], width: usize) -> DeviceRows {

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use super::super::{
-    DeviceLatentRotation, DeviceRows, add_rows, columns, head_values, join_columns, join_heads, pad_values, split_heads,
-};
 use super::Cuda;
+use crate::backend::cuda::ops::latent::{
+    DeviceLatentRotation, add_rows, columns, head_values, join_columns, join_heads, pad_values, split_heads,
+};
+use crate::backend::cuda::ops::rows::DeviceRows;
 use crate::backend::{LatentHeads, LatentOps, LatentRotation};
 
 fn of<'a>(rotation: &LatentRotation<'a, Cuda>) -> DeviceLatentRotation<'a> {

@@ -2,10 +2,14 @@
 
 use std::ops::Range;
 
-use super::super::{Addend, DeviceRows, OuterProducts, Result, WeightSide, add_bias, bias_backward};
 use super::elements::{Elements, GemmElement, GradientSide, OutputGradient};
 use super::low_rank::{LowRank, within};
 use super::{Cuda, CudaParams};
+use crate::backend::cuda::device::error::Result;
+use crate::backend::cuda::ops::bias::{add_bias, bias_backward};
+use crate::backend::cuda::ops::outer::OuterProducts;
+use crate::backend::cuda::ops::product::WeightSide;
+use crate::backend::cuda::ops::rows::{Addend, DeviceRows};
 use crate::backend::{Dtype, LinearCall, WeightPart};
 use half::bf16;
 

@@ -2,9 +2,13 @@
 
 use std::ops::Range;
 
-use super::super::{DeviceAdapter, DeviceRows, LoraLayer, LoraTable, OuterProducts, OuterSide, Result, part_of_rows};
 use super::elements::{Elements, GemmElement, GradientSide, OutputGradient};
 use super::{Cuda, CudaParams};
+use crate::backend::cuda::device::error::Result;
+use crate::backend::cuda::ops::copies::part_of_rows;
+use crate::backend::cuda::ops::lora::{DeviceAdapter, LoraLayer, LoraTable};
+use crate::backend::cuda::ops::outer::{OuterProducts, OuterSide};
+use crate::backend::cuda::ops::rows::DeviceRows;
 use crate::backend::{GradientSlot, LoraSegment};
 
 /// For each segment of a call `scale · (x Aᵀ)`, or the gradient with respect to `x Aᵀ`.

@@ -31,8 +31,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use self::params::CudaParams;
-use super::peers::LIMIT;
-use super::{CudaDevice, CudaError, Matmul, MatmulPlan, Result, RowElement, RowIndices, WeightSide};
+use super::device::error::{CudaError, Result};
+use super::device::open::CudaDevice;
+use super::device::peers::LIMIT;
+use super::ops::lora::RowIndices;
+use super::ops::matmul::Matmul;
+use super::ops::product::{MatmulPlan, WeightSide};
+use super::ops::rows::RowElement;
 use crate::backend::Dtype;
 use crate::fault::{DeviceFault, Fault};
 

@@ -2,10 +2,6 @@
 
 use std::ops::Range;
 
-use super::super::{
-    DeviceNorm, DeviceRows, Fence, Slice, activate, activate_backward, activate_backward_rounded, add_norm, gather,
-    norm, norm_backward, scatter,
-};
 use super::attention::KvPool;
 use super::elements::{Elements, GradientSide, OutputGradient};
 use super::embedding::EmbeddingSums;
@@ -14,6 +10,12 @@ use super::low_rank::LowRank;
 use super::params::step;
 use super::weights::{Matrix, vector};
 use super::{Cuda, CudaParams};
+use crate::backend::cuda::device::fence::Fence;
+use crate::backend::cuda::device::memory::Slice;
+use crate::backend::cuda::ops::activation::{activate, activate_backward, activate_backward_rounded};
+use crate::backend::cuda::ops::copies::{gather, scatter};
+use crate::backend::cuda::ops::norm::{DeviceNorm, add_norm, norm, norm_backward};
+use crate::backend::cuda::ops::rows::DeviceRows;
 use crate::backend::{
     Activation, AdamWStep, AttentionCall, AttentionShape, Backend, BlockId, DeviceInfo, Dtype, EmbeddingGradient,
     GradientSinks, HeadGradient, Held, LinearCall, Logits, LoraSegment, MatrixRole, Norm, Rotation, RowScores,

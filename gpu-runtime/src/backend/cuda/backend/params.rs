@@ -3,9 +3,13 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::super::{CudaDevice, DeviceStep, Result, Slice, adamw, add, squared_norms};
 use super::exchange::reduce;
 use super::{Cuda, done};
+use crate::backend::cuda::device::error::Result;
+use crate::backend::cuda::device::memory::Slice;
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::optimizer::{DeviceStep, adamw};
+use crate::backend::cuda::ops::squares::{add, squared_norms};
 use crate::backend::{AdamWStep, Params};
 use crate::collective::{Fragment, Ranks};
 

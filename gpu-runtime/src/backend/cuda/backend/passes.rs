@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::io;
 
-use super::super::Fence;
 use super::{Cuda, CudaParams};
+use crate::backend::cuda::device::fence::Fence;
 use crate::backend::{BufferBytes, ChunkSink, Fences, MicrobatchRows, Passes};
 use crate::collective::exchange_bytes;
 use crate::parallel::Parallel;

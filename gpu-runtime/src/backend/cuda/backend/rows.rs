@@ -1,8 +1,8 @@
 //! Activations, and what ranks do with them.
 
-use super::super::DeviceRows;
 use super::exchange::reduce;
 use crate::backend::Rows;
+use crate::backend::cuda::ops::rows::DeviceRows;
 use crate::collective::Ranks;
 
 impl Rows for DeviceRows {

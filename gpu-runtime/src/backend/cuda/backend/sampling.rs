@@ -1,7 +1,8 @@
 //! Tokens and log-probabilities from rows of logits.
 
-use super::super::{Result, sample_tokens, score};
 use super::Cuda;
+use crate::backend::cuda::device::error::Result;
+use crate::backend::cuda::ops::logits::{sample_tokens, score};
 use crate::backend::{Logits, RowScores, SampledToken, ScoreRequest, TokenRequest};
 
 impl Cuda {

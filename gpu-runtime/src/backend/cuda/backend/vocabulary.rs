@@ -1,9 +1,11 @@
 //! Ops of ranks that have a part of the vocabulary each.
 
-use super::super::{DeviceRows, join_logits, score_part, spread};
 use super::Cuda;
 use super::exchange::gather;
 use super::head::HeadState;
+use crate::backend::cuda::ops::logits::score_part;
+use crate::backend::cuda::ops::rows::DeviceRows;
+use crate::backend::cuda::ops::vocabulary::{join_logits, spread};
 use crate::backend::{HeadPart, LinearCall, ScorePart, ScoreRequest, Targets, VocabularyOps};
 use crate::collective::Ranks;
 

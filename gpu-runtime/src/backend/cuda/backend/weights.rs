@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use super::super::{CudaDevice, Result, Slice, shift};
 use super::elements::Elements;
 use super::{Cuda, CudaParams};
+use crate::backend::cuda::device::error::Result;
+use crate::backend::cuda::device::memory::Slice;
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::copies::shift;
 use crate::backend::{Dtype, Source};
 
 /// A weight `[outputs, inputs]`, row-major; products with its transpose read the same elements.

@@ -2,7 +2,8 @@ use half::bf16;
 
 use super::simulated::on_device;
 use super::support::{close, rounded, rows, values};
-use crate::backend::cuda::{DeviceRows, activate, activate_backward, activate_backward_rounded};
+use crate::backend::cuda::ops::activation::{activate, activate_backward, activate_backward_rounded};
+use crate::backend::cuda::ops::rows::DeviceRows;
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{Activation, Backend, Held};
 

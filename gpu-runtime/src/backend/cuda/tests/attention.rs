@@ -2,8 +2,9 @@ use std::ops::Range;
 
 use super::simulated::on_device;
 use super::support::{close, rows, values};
-use crate::backend::cuda::{
-    CudaDevice, DeviceAttention, DeviceKvPool, DeviceSpans, attention, attention_backward, kv_write,
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::attention::{
+    DeviceAttention, DeviceKvPool, DeviceSpans, attention, attention_backward, kv_write,
 };
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{AttentionCall, AttentionShape, Backend, BlockId, KV_BLOCK, Span};

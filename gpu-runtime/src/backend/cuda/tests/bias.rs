@@ -1,6 +1,6 @@
 use super::simulated::on_device;
 use super::support::{rows, values};
-use crate::backend::cuda::{add_bias, bias_backward};
+use crate::backend::cuda::ops::bias::{add_bias, bias_backward};
 use crate::backend::host::HostParams;
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{Backend, Held, WeightPart};

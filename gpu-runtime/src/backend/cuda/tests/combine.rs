@@ -1,6 +1,8 @@
 use super::simulated::on_device;
 use super::support::{close, rows, values};
-use crate::backend::cuda::{CudaDevice, DeviceRows, combine, combine_backward};
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::combine::{combine, combine_backward};
+use crate::backend::cuda::ops::rows::DeviceRows;
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{Dispatch, FamilyOps};
 

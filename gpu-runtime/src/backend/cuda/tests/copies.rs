@@ -2,7 +2,8 @@ use half::bf16;
 
 use super::simulated::on_device;
 use super::support::{rounded, rows, values, wide};
-use crate::backend::cuda::{DeviceRows, gather, part_of_rows, round_bf16, scatter, shift};
+use crate::backend::cuda::ops::copies::{gather, part_of_rows, round_bf16, scatter, shift};
+use crate::backend::cuda::ops::rows::DeviceRows;
 
 #[test]
 fn rows_are_gathered_and_scattered() {

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::cubins::computes;
 use super::simulated::{with_setting, with_settings};
-use crate::backend::cuda::CudaDevice;
-use crate::backend::cuda::cubins::{ARCHITECTURES, Cubins, KernelCode, architecture};
-use crate::backend::cuda::driver::{CubinError, Driver};
-use crate::backend::cuda::sources::SOURCES;
+use crate::backend::cuda::device::cubins::{ARCHITECTURES, Cubins, KernelCode, architecture};
+use crate::backend::cuda::device::driver::{CubinError, Driver};
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::device::sources::SOURCES;
 
 /// A folder that the simulator finds the PTX of all cubins in.
 fn known_ptx(ptx: impl Fn(&'static str) -> String) -> tempfile::TempDir {

@@ -6,10 +6,12 @@ use cuda_sim_cubin::Cubin;
 
 use super::simulated::on_device;
 use super::support::{rows, values};
-use crate::backend::cuda::cubins::{ARCHITECTURES, Cubins, KernelCode, architecture};
+use crate::backend::cuda::device::cubins::{ARCHITECTURES, Cubins, KernelCode, architecture};
+use crate::backend::cuda::device::error::CudaError;
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::device::sources::{SOURCES, Source};
 use crate::backend::cuda::kernels::{Kind, entries};
-use crate::backend::cuda::sources::{SOURCES, Source};
-use crate::backend::cuda::{CudaDevice, CudaError, embed};
+use crate::backend::cuda::ops::embedding::embed;
 
 /// Rows of an embedding, copied by a kernel.
 pub(super) fn computes(device: &CudaDevice) {

@@ -2,7 +2,10 @@ use half::bf16;
 
 use super::simulated::on_device;
 use super::support::{Rounded, rounded, rows, values, wide};
-use crate::backend::cuda::{CudaDevice, CudaError, DeviceRows, embed, embed_backward};
+use crate::backend::cuda::device::error::CudaError;
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::embedding::{embed, embed_backward};
+use crate::backend::cuda::ops::rows::DeviceRows;
 use crate::backend::host::HostParams;
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{Backend, EmbeddingGradient};

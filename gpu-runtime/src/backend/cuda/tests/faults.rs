@@ -2,8 +2,12 @@
 
 use super::simulated::{on_device, with_setting, without_symbol};
 use super::support::{rows, values};
+use crate::backend::cuda::device::error::CudaError;
 use crate::backend::cuda::kernels::Argument;
-use crate::backend::cuda::{CudaError, DeviceRows, Matmul, embed, squared_norms};
+use crate::backend::cuda::ops::embedding::embed;
+use crate::backend::cuda::ops::matmul::Matmul;
+use crate::backend::cuda::ops::rows::DeviceRows;
+use crate::backend::cuda::ops::squares::squared_norms;
 
 #[test]
 fn a_machine_without_a_device_says_so() {
@@ -20,7 +24,7 @@ fn a_device_that_is_not_there_is_refused() {
     on_device(|device| {
         assert_eq!((device.ordinal(), device.name().unwrap().as_str()), (0, "Simulated CUDA device"));
         for ordinal in [1, -1] {
-            assert!(crate::backend::cuda::CudaDevice::open(ordinal, 0).is_err());
+            assert!(crate::backend::cuda::device::open::CudaDevice::open(ordinal, 0).is_err());
         }
     });
 }

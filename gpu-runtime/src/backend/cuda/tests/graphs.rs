@@ -1,6 +1,8 @@
 use super::simulated::with_settings;
 use super::support::{rows, values};
-use crate::backend::cuda::{CudaDevice, DeviceRows, embed};
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::embedding::embed;
+use crate::backend::cuda::ops::rows::DeviceRows;
 
 const SEED: &[(&str, &str)] = &[("CUDASIM_SEED", "3")];
 

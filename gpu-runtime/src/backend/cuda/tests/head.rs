@@ -3,7 +3,8 @@ use half::bf16;
 use super::simulated::{on_backend, on_device};
 use super::support::{Rounded, close, rounded, rows, values, wide};
 use crate::backend::check::HostAccess;
-use crate::backend::cuda::{Cuda, DeviceLogSums, DeviceTargets, LogitChunk};
+use crate::backend::cuda::backend::Cuda;
+use crate::backend::cuda::ops::head::{DeviceLogSums, DeviceTargets, LogitChunk};
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{Backend, Dtype, GradientSinks, HeadGradient, LinearCall, MatrixRole, Source, Targets};
 

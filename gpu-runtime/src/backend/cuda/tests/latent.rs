@@ -1,9 +1,10 @@
 use super::simulated::on_device;
 use super::support::{close, rows, values};
-use crate::backend::cuda::{
-    CudaDevice, DeviceLatentRotation, DeviceRows, add_rows, columns, head_values, join_columns, join_heads, pad_values,
-    split_heads,
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::latent::{
+    DeviceLatentRotation, add_rows, columns, head_values, join_columns, join_heads, pad_values, split_heads,
 };
+use crate::backend::cuda::ops::rows::DeviceRows;
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{Backend, LatentHeads, LatentOps, LatentRotation};
 

@@ -3,7 +3,9 @@ use trainyard_protocol::SamplingControls;
 use super::simulated::{on_backend, on_device};
 use super::support::{close, rows, values};
 use crate::backend::check::HostAccess;
-use crate::backend::cuda::{CudaDevice, Matmul, change_logits, sample_tokens, score, score_part};
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::logits::{change_logits, sample_tokens, score, score_part};
+use crate::backend::cuda::ops::matmul::Matmul;
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{
     Backend, Dtype, LinearCall, Logits, MatrixRole, ScoreRequest, Source, Targets, TokenRequest, VocabularyOps,
@@ -175,7 +177,7 @@ fn parts_of_scores_are_those_of_the_reference() {
 /// The logits of a head with these weights, rows of which are the hidden states.
 fn product(x: &[f32], w: &[f32], device: &CudaDevice) -> Vec<f32> {
     let matmul = Matmul::new(device).unwrap();
-    let plan = matmul.plan::<f32>((w.len() / 16, 16), crate::backend::cuda::WeightSide::Inputs).unwrap();
+    let plan = matmul.plan::<f32>((w.len() / 16, 16), crate::backend::cuda::ops::product::WeightSide::Inputs).unwrap();
     let weight = rows::<f32>(device, w, 16);
     let mut logits = rows(device, &vec![0.0; x.len() / 16 * (w.len() / 16)], w.len() / 16);
     matmul.run(&plan, &rows(device, x, 16), (&weight, 0..w.len() / 16), &mut logits, false).unwrap();

@@ -2,9 +2,10 @@ use half::bf16;
 
 use super::simulated::on_device;
 use super::support::{Rounded, close, product, rounded, rows, transposed, values, wide};
-use crate::backend::cuda::{
-    Addend, CudaDevice, CudaError, DeviceAdapter, DeviceRows, LoraLayer, LoraTable, RowIndices,
-};
+use crate::backend::cuda::device::error::CudaError;
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::lora::{DeviceAdapter, LoraLayer, LoraTable, RowIndices};
+use crate::backend::cuda::ops::rows::{Addend, DeviceRows};
 
 const SCALE: f32 = 0.5;
 

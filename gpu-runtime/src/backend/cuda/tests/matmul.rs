@@ -2,7 +2,10 @@ use half::bf16;
 
 use super::simulated::on_device;
 use super::support::{Rounded, close, product, rounded, rows, transposed, values, wide};
-use crate::backend::cuda::{Addend, CudaDevice, DeviceRows, Matmul, WeightSide};
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::matmul::Matmul;
+use crate::backend::cuda::ops::product::WeightSide;
+use crate::backend::cuda::ops::rows::{Addend, DeviceRows};
 
 fn products<T: Rounded>(device: &CudaDevice) {
     let matmul = Matmul::new(device).unwrap();

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::simulated::fails_with_mutant;
-use crate::backend::cuda::sources::{SOURCES, Source};
+use crate::backend::cuda::device::sources::{SOURCES, Source};
 
 /// Set to a mutant's index in processes that run with it.
 pub(super) const MUTANT: &str = "TRAINYARD_TEST_MUTANT";

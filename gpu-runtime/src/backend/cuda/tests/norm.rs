@@ -2,7 +2,10 @@ use half::bf16;
 
 use super::simulated::on_device;
 use super::support::{close, rounded, rows, values};
-use crate::backend::cuda::{CudaDevice, DeviceNorm, DeviceRows, Slice, add_norm, norm, norm_backward};
+use crate::backend::cuda::device::memory::Slice;
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::norm::{DeviceNorm, add_norm, norm, norm_backward};
+use crate::backend::cuda::ops::rows::DeviceRows;
 use crate::backend::host::HostParams;
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{Backend, Norm};

@@ -3,7 +3,9 @@ use trainyard_protocol::AdamParams;
 use super::simulated::on_device;
 use super::support::values;
 use crate::backend::cpu::Cpu;
-use crate::backend::cuda::{CudaDevice, DeviceStep, Slice, adamw};
+use crate::backend::cuda::device::memory::Slice;
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::optimizer::{DeviceStep, adamw};
 use crate::backend::host::HostParams;
 use crate::backend::{AdamWStep, Backend};
 

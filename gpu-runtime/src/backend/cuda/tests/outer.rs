@@ -3,7 +3,8 @@ use std::slice;
 
 use super::simulated::on_device;
 use super::support::{close, rounded, rows, values, wide};
-use crate::backend::cuda::{CudaDevice, OuterProducts, OuterSide};
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::outer::{OuterProducts, OuterSide};
 use half::bf16;
 
 #[test]

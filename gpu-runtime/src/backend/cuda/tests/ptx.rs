@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use crate::backend::cuda::device::sources::{SOURCES, Source};
 use crate::backend::cuda::kernels::{Kind, entries};
-use crate::backend::cuda::sources::{SOURCES, Source};
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/backend/cuda").join(name)

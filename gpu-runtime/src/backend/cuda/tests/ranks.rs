@@ -5,8 +5,13 @@ use std::time::{Duration, Instant};
 
 use super::simulated::{with_settings, without_symbol};
 use super::support::values;
-use crate::backend::cuda::peers::LIMIT;
-use crate::backend::cuda::{Cuda, CudaDevice, CudaError, DeviceRanks, Nccl, Slice};
+use crate::backend::cuda::backend::Cuda;
+use crate::backend::cuda::device::error::CudaError;
+use crate::backend::cuda::device::memory::Slice;
+use crate::backend::cuda::device::nccl::Nccl;
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::device::peers::LIMIT;
+use crate::backend::cuda::ops::ranks::DeviceRanks;
 use crate::backend::{Backend, Dtype, FamilyOps, Fences, Params};
 use crate::collective::{DEVICE_PIECE, Extent, Ranks, exchange_bytes, local_ranks, pieces, slice_of};
 

@@ -1,6 +1,8 @@
 use super::simulated::on_device;
 use super::support::{close, rows, values, wide};
-use crate::backend::cuda::{CudaDevice, DeviceNorm, DeviceRotation, rotate, rotate_backward, rotate_backward_rounded};
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::norm::DeviceNorm;
+use crate::backend::cuda::ops::rotary::{DeviceRotation, rotate, rotate_backward, rotate_backward_rounded};
 use crate::backend::host::HostParams;
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{AttentionShape, Backend, Held, Norm, Rotation};

@@ -1,6 +1,7 @@
 use super::simulated::on_device;
 use super::support::{close, rows, values};
-use crate::backend::cuda::{CudaDevice, route, route_backward};
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::routing::{route, route_backward};
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{Dispatch, FamilyOps, RouterRule, RouterScores};
 

@@ -1,8 +1,9 @@
 use super::simulated::on_device;
 use super::support::{close, rows, values};
-use crate::backend::cuda::{
-    CudaDevice, DeviceLogits, DeviceRequest, DeviceRows, SampleCounter, Slice, sample, uniforms,
-};
+use crate::backend::cuda::device::memory::Slice;
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::rows::DeviceRows;
+use crate::backend::cuda::ops::sampling::{DeviceLogits, DeviceRequest, SampleCounter, sample, uniforms};
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{Backend, Logits, Rows, SampledToken, SamplingRule, TokenRequest};
 use crate::rng::uniform;

@@ -1,6 +1,8 @@
 use super::simulated::on_device;
 use super::support::{close, rows, values};
-use crate::backend::cuda::{CudaDevice, DeviceRows, DeviceScalarHead, scalar_head, scalar_head_backward};
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::rows::DeviceRows;
+use crate::backend::cuda::ops::scalar_head::{DeviceScalarHead, scalar_head, scalar_head_backward};
 use crate::backend::host::HostParams;
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{FamilyOps, ScalarHead};

@@ -8,7 +8,9 @@ use cuda_sim_harness::Simulator;
 
 use super::mutants::MUTANT;
 use crate::backend::Dtype;
-use crate::backend::cuda::{Cuda, CudaDevice, Result};
+use crate::backend::cuda::backend::Cuda;
+use crate::backend::cuda::device::error::Result;
+use crate::backend::cuda::device::open::CudaDevice;
 
 /// Set in these processes.
 const MARK: &str = "TRAINYARD_TEST_ON_SIMULATED_DEVICE";

@@ -1,7 +1,9 @@
 use super::simulated::on_device;
 use super::support::{close, rows, values};
 use crate::backend::FamilyOps;
-use crate::backend::cuda::{CudaDevice, DeviceRows, add_sinks, sinks_backward};
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::rows::DeviceRows;
+use crate::backend::cuda::ops::sinks::{add_sinks, sinks_backward};
 use crate::backend::host::HostParams;
 use crate::backend::reference::{Matrix, Reference};
 

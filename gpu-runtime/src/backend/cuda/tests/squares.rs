@@ -1,6 +1,7 @@
 use super::simulated::on_device;
 use super::support::values;
-use crate::backend::cuda::{Slice, add, squared_norms};
+use crate::backend::cuda::device::memory::Slice;
+use crate::backend::cuda::ops::squares::{add, squared_norms};
 
 const LENS: [usize; 5] = [1, 4096, 0, 9000, 33];
 

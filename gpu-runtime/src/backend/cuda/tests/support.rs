@@ -2,7 +2,8 @@
 
 use half::bf16;
 
-use crate::backend::cuda::{CudaDevice, DeviceRows, RowElement};
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::rows::{DeviceRows, RowElement};
 use crate::rng::kaiming_uniform_fill;
 
 /// Numbers in [-1, 1); streams of different `seed` are independent.

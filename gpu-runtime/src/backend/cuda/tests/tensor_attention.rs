@@ -2,10 +2,10 @@ use half::bf16;
 
 use super::simulated::on_device;
 use super::support::{close, rounded, rows, values, wide};
-use crate::backend::cuda::{
-    CudaDevice, DeviceAttention, DeviceKvPool, DeviceSpans, has_tensor_attention, kv_write, tensor_attention,
-    tensor_attention_backward,
-};
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::attention::{DeviceAttention, DeviceKvPool, DeviceSpans, kv_write};
+use crate::backend::cuda::ops::attention_tiles::has_tensor_attention;
+use crate::backend::cuda::ops::tensor_attention::{tensor_attention, tensor_attention_backward};
 use crate::backend::reference::{Matrix, Reference};
 use crate::backend::{AttentionCall, AttentionShape, Backend, BlockId, KV_BLOCK, Span};
 

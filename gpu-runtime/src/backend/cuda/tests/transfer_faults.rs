@@ -10,9 +10,9 @@ use cudarc::driver::result;
 use super::simulated::with_settings;
 use super::support::values;
 use super::transfers::{LATE, LEN, add, device};
-use crate::backend::cuda::page_locked::PageLocked;
-use crate::backend::cuda::peers::{LIMIT, Peers};
-use crate::backend::cuda::{CudaError, Result};
+use crate::backend::cuda::device::error::{CudaError, Result};
+use crate::backend::cuda::device::page_locked::PageLocked;
+use crate::backend::cuda::device::peers::{LIMIT, Peers};
 
 #[test]
 fn a_read_sees_a_fence_and_waits_for_nothing_later() {

@@ -6,8 +6,9 @@ use std::sync::mpsc::channel;
 
 use super::simulated::with_settings;
 use super::support::values;
+use crate::backend::cuda::device::memory::Slice;
+use crate::backend::cuda::device::open::CudaDevice;
 use crate::backend::cuda::kernels::Argument;
-use crate::backend::cuda::{CudaDevice, Slice};
 
 /// Work runs when the host waits, in a random order of streams.
 pub(super) const LATE: [(&str, &str); 2] = [("CUDASIM_SCHEDULE", "late"), ("CUDASIM_SEED", "7")];

@@ -1,7 +1,9 @@
 use super::simulated::on_device;
 use super::support::{rows, values};
 use crate::backend::VocabularyOps;
-use crate::backend::cuda::{DeviceRows, Slice, join_logits, spread};
+use crate::backend::cuda::device::memory::Slice;
+use crate::backend::cuda::ops::rows::DeviceRows;
+use crate::backend::cuda::ops::vocabulary::{join_logits, spread};
 use crate::backend::reference::{Matrix, Reference};
 
 fn bits(x: &[f32]) -> Vec<u32> {

@@ -4,10 +4,12 @@ use half::bf16;
 
 use super::super::support::{Rounded, rows, values};
 use super::Counts;
-use crate::backend::cuda::{
-    DeviceAttention, DeviceKvPool, DeviceRows, DeviceSpans, RowElement, add_sinks, attention, attention_backward,
-    kv_write, sinks_backward, tensor_attention, tensor_attention_backward,
+use crate::backend::cuda::ops::attention::{
+    DeviceAttention, DeviceKvPool, DeviceSpans, attention, attention_backward, kv_write,
 };
+use crate::backend::cuda::ops::rows::{DeviceRows, RowElement};
+use crate::backend::cuda::ops::sinks::{add_sinks, sinks_backward};
+use crate::backend::cuda::ops::tensor_attention::{tensor_attention, tensor_attention_backward};
 use crate::backend::{AttentionShape, KV_BLOCK, Span};
 
 const HEADS: usize = 4;

@@ -4,13 +4,19 @@ use half::bf16;
 
 use super::super::support::{rows, values};
 use super::Counts;
-use crate::backend::cuda::copies::{round_bf16, shift};
-use crate::backend::cuda::{
-    CudaDevice, DeviceLogSums, DeviceNorm, DeviceRotation, DeviceRows, DeviceScalarHead, DeviceStep, DeviceTargets,
-    LogitChunk, Slice, activate, activate_backward, activate_backward_rounded, adamw, add, add_bias, add_norm,
-    bias_backward, embed, embed_backward, gather, logit_gradient, norm, norm_backward, part_of_rows, rotate,
-    rotate_backward, rotate_backward_rounded, scalar_head, scalar_head_backward, scatter, squared_norms,
-};
+use crate::backend::cuda::device::memory::Slice;
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::ops::activation::{activate, activate_backward, activate_backward_rounded};
+use crate::backend::cuda::ops::bias::{add_bias, bias_backward};
+use crate::backend::cuda::ops::copies::{gather, part_of_rows, round_bf16, scatter, shift};
+use crate::backend::cuda::ops::embedding::{embed, embed_backward};
+use crate::backend::cuda::ops::head::{DeviceLogSums, DeviceTargets, LogitChunk, logit_gradient};
+use crate::backend::cuda::ops::norm::{DeviceNorm, add_norm, norm, norm_backward};
+use crate::backend::cuda::ops::optimizer::{DeviceStep, adamw};
+use crate::backend::cuda::ops::rotary::{DeviceRotation, rotate, rotate_backward, rotate_backward_rounded};
+use crate::backend::cuda::ops::rows::DeviceRows;
+use crate::backend::cuda::ops::scalar_head::{DeviceScalarHead, scalar_head, scalar_head_backward};
+use crate::backend::cuda::ops::squares::{add, squared_norms};
 use crate::backend::{Activation, AttentionShape, Targets};
 use trainyard_protocol::AdamParams;
 

@@ -2,11 +2,13 @@
 
 use super::super::support::{rows, values};
 use super::Counts;
+use crate::backend::cuda::device::memory::Slice;
 use crate::backend::cuda::kernels::Argument;
-use crate::backend::cuda::{
-    DeviceLatentRotation, DeviceRows, Slice, columns, combine, combine_backward, join_heads, join_logits, route,
-    route_backward, split_heads, spread,
-};
+use crate::backend::cuda::ops::combine::{combine, combine_backward};
+use crate::backend::cuda::ops::latent::{DeviceLatentRotation, columns, join_heads, split_heads};
+use crate::backend::cuda::ops::routing::{route, route_backward};
+use crate::backend::cuda::ops::rows::DeviceRows;
+use crate::backend::cuda::ops::vocabulary::{join_logits, spread};
 use crate::backend::{LatentHeads, RouterRule};
 
 const ROWS: usize = 2;
@@ -75,7 +77,7 @@ fn vocabulary(counts: &mut Counts<'_>) {
     });
 }
 
-/// Of two, as [`DeviceRanks`](crate::backend::cuda::DeviceRanks) launches it once NCCL has brought their parts together.
+/// Of two, as [`DeviceRanks`](crate::backend::cuda::ops::ranks::DeviceRanks) launches it once NCCL has brought their parts together.
 fn ranks(counts: &mut Counts<'_>) {
     let length = ROWS * HIDDEN;
     let parts: Slice<f32> = counts.device.upload(&values(2 * length, 13)).unwrap();

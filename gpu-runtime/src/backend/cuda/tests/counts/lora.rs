@@ -4,9 +4,9 @@ use half::bf16;
 
 use super::super::support::{Rounded, rows, values};
 use super::Counts;
-use crate::backend::cuda::{
-    Addend, DeviceAdapter, DeviceRows, LoraLayer, LoraTable, OuterProducts, OuterSide, RowIndices,
-};
+use crate::backend::cuda::ops::lora::{DeviceAdapter, LoraLayer, LoraTable, RowIndices};
+use crate::backend::cuda::ops::outer::{OuterProducts, OuterSide};
+use crate::backend::cuda::ops::rows::{Addend, DeviceRows};
 
 const RANK: usize = 32;
 const OUTPUTS: usize = 1024;

@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use cuda_sim_client::Client;
 
 use super::simulated::on_device;
-use crate::backend::cuda::CudaDevice;
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::device::sources::SOURCES;
 use crate::backend::cuda::kernels::entries;
-use crate::backend::cuda::sources::SOURCES;
 
 const RECORD: &str = "TRAINYARD_RECORD_COUNTS";
 

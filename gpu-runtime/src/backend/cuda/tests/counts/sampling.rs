@@ -5,7 +5,8 @@ use trainyard_protocol::SamplingControls;
 use super::super::support::{rows, values};
 use super::Counts;
 use crate::backend::ScoreRequest;
-use crate::backend::cuda::{DeviceLogits, DeviceRequest, SampleCounter, change_logits, sample, score_part, uniforms};
+use crate::backend::cuda::ops::logits::{change_logits, score_part};
+use crate::backend::cuda::ops::sampling::{DeviceLogits, DeviceRequest, SampleCounter, sample, uniforms};
 use crate::sampling::{LogitChanges, LogitRules, TokenCounts};
 
 const VOCABULARY: usize = 8192;

@@ -1,0 +1,149 @@
+//! What may go wrong on a device.
+
+use cudarc::cublaslt::result::CublasError;
+use cudarc::driver::DriverError;
+use thiserror::Error;
+
+/// Result of calls of the CUDA backend.
+pub(crate) type Result<T = (), E = CudaError> = std::result::Result<T, E>;
+
+/// Why a device is not there, or what it refused.
+#[derive(Debug, Error)]
+pub enum CudaError {
+    /// No library of this name is installed.
+    #[error("no {library}: {purpose} is not installed, or not where the dynamic linker looks")]
+    NoLibrary {
+        /// Name of the library.
+        library: &'static str,
+        /// What it belongs to.
+        purpose: &'static str,
+    },
+    /// The installed library is too old.
+    #[error("{library} has no function {symbol}: it is too old")]
+    NoSymbol {
+        /// Name of the library.
+        library: &'static str,
+        /// What is missing.
+        symbol: &'static str,
+    },
+    /// The device lacks something that the kernels need.
+    #[error("device {ordinal} ({name}) is not supported: {reason}")]
+    NotSupported {
+        /// Number of the device.
+        ordinal: i32,
+        /// The driver's name for it.
+        name: String,
+        /// What it lacks.
+        reason: String,
+    },
+    /// The device has too little memory. It may be used further.
+    #[error("out of device memory: {bytes} bytes were asked for, {used} are in use")]
+    OutOfMemory {
+        /// What was asked for.
+        bytes: usize,
+        /// What the arena holds.
+        used: usize,
+    },
+    /// The driver refused a call, or reports what an earlier launch did: such errors are final for the device.
+    #[error("{call} failed: {code}: {message}")]
+    Driver {
+        /// What was called, or what was launched.
+        call: String,
+        /// The name of CUDA's error, such as `CUDA_ERROR_ILLEGAL_ADDRESS`.
+        code: String,
+        /// The driver's description of it.
+        message: String,
+    },
+    /// cuBLASLt refused a call.
+    #[error("{call} failed: {status}")]
+    Matmul {
+        /// What was called.
+        call: &'static str,
+        /// The status's name.
+        status: String,
+    },
+    /// NCCL refused a call, or a rank is lost: such errors are final for the ranks.
+    #[error("{call} failed: {message}")]
+    Collective {
+        /// What was called.
+        call: &'static str,
+        /// NCCL's description, or what is missing.
+        message: String,
+    },
+    /// Extents that do not fit together: nothing was launched.
+    #[error("{op}: {what} is {found}, not {expected}")]
+    Extent {
+        /// The op.
+        op: &'static str,
+        /// What has the wrong extent.
+        what: &'static str,
+        /// The extent.
+        found: usize,
+        /// What it has to be.
+        expected: String,
+    },
+    /// There is no such kernel, or its parameters differ from those of the launch.
+    #[error("kernel {name}: {problem}")]
+    Kernel {
+        /// The kernel.
+        name: String,
+        /// What differs.
+        problem: String,
+    },
+}
+
+impl CudaError {
+    /// An error of the driver in a call.
+    pub(crate) fn driver(call: impl Into<String>, error: DriverError) -> Self {
+        let text = |found: Option<&std::ffi::CStr>| {
+            found.map_or_else(|| format!("{:?}", error.0), |text| text.to_string_lossy().into_owned())
+        };
+        Self::Driver {
+            call: call.into(),
+            code: text(error.error_name().ok()),
+            message: text(error.error_string().ok()),
+        }
+    }
+
+    /// An error of cuBLASLt in a call.
+    pub(crate) fn matmul(call: &'static str, CublasError(status): CublasError) -> Self {
+        Self::Matmul { call, status: format!("{status:?}") }
+    }
+}
+
+/// Extents of an op that are checked before it is launched.
+#[derive(Clone, Copy)]
+pub(crate) struct Extents(pub(crate) &'static str);
+
+impl Extents {
+    /// `found` has to be `expected`.
+    pub(crate) fn equal(self, what: &'static str, found: usize, expected: usize) -> Result<(), CudaError> {
+        self.check(found == expected, what, found, || expected.to_string())
+    }
+
+    /// `found` has to be below `limit`.
+    pub(crate) fn below(self, what: &'static str, found: usize, limit: usize) -> Result<(), CudaError> {
+        self.check(found < limit, what, found, || format!("below {limit}"))
+    }
+
+    /// `found` has to be what `expected` says.
+    pub(crate) fn check(
+        self,
+        holds: bool,
+        what: &'static str,
+        found: usize,
+        expected: impl FnOnce() -> String,
+    ) -> Result<(), CudaError> {
+        if holds { Ok(()) } else { Err(CudaError::Extent { op: self.0, what, found, expected: expected() }) }
+    }
+
+    /// `found` as kernels take it.
+    pub(crate) fn index(self, what: &'static str, found: usize) -> Result<u32, CudaError> {
+        u32::try_from(found).map_err(|_| CudaError::Extent {
+            op: self.0,
+            what,
+            found,
+            expected: "below 4294967296".to_owned(),
+        })
+    }
+}

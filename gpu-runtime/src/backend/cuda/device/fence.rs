@@ -1,0 +1,34 @@
+//! Points in the order of a device's work.
+
+use std::sync::Arc;
+
+use super::error::Result;
+use super::event::Event;
+use super::queue::Queue;
+
+/// A point in the order of a device's work: reads after it see what was written before, and wait for nothing that comes later.
+pub struct Fence {
+    event: Event,
+    queue: Arc<Queue>,
+}
+
+impl Fence {
+    /// After all work that was asked for so far.
+    pub(crate) fn new(queue: &Arc<Queue>) -> Result<Self> {
+        queue.bind()?;
+        let event = Event::new(queue)?;
+        queue.record(&event)?;
+        Ok(Self { event, queue: queue.clone() })
+    }
+
+    pub(crate) fn event(&self) -> &Event {
+        &self.event
+    }
+}
+
+impl Drop for Fence {
+    fn drop(&mut self) {
+        // The event is released for the device's context, on any thread; one of a lost device ends with the process.
+        let _ = self.queue.bind();
+    }
+}

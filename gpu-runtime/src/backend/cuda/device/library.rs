@@ -1,0 +1,105 @@
+//! Whether the libraries of CUDA are installed, and new enough: without one, or without a function, `cudarc` panics when that is
+//! first called.
+#![allow(unsafe_code, reason = "opens libraries and looks up functions, without calling them")]
+
+use std::ffi::c_void;
+
+use cudarc::{cublaslt, driver};
+
+use super::error::{CudaError, Result};
+
+/// What the driver must have.
+const DRIVER: &[&str] = &[
+    "cuCtxSetCurrent",
+    "cuDeviceGet",
+    "cuDeviceGetAttribute",
+    "cuDeviceGetCount",
+    "cuDeviceGetName",
+    "cuDevicePrimaryCtxRelease_v2",
+    "cuDevicePrimaryCtxRetain",
+    "cuDeviceTotalMem_v2",
+    "cuDriverGetVersion",
+    "cuEventCreate",
+    "cuEventDestroy_v2",
+    "cuEventQuery",
+    "cuEventRecord",
+    "cuEventSynchronize",
+    "cuGetErrorName",
+    "cuGetErrorString",
+    "cuGraphDestroy",
+    "cuGraphExecDestroy",
+    "cuGraphInstantiateWithFlags",
+    "cuGraphLaunch",
+    "cuInit",
+    "cuLaunchKernel",
+    "cuMemAllocAsync",
+    "cuMemFreeAsync",
+    "cuMemFreeHost",
+    "cuMemHostAlloc",
+    "cuMemcpyDtoDAsync_v2",
+    "cuMemcpyDtoHAsync_v2",
+    "cuMemcpyHtoDAsync_v2",
+    "cuMemsetD8Async",
+    "cuModuleGetFunction",
+    "cuModuleLoadData",
+    "cuModuleUnload",
+    "cuStreamBeginCapture_v2",
+    "cuStreamCreate",
+    "cuStreamDestroy_v2",
+    "cuStreamEndCapture",
+    "cuStreamQuery",
+    "cuStreamSynchronize",
+    "cuStreamWaitEvent",
+];
+
+/// What cuBLASLt must have.
+const MATMUL: &[&str] = &[
+    "cublasLtCreate",
+    "cublasLtDestroy",
+    "cublasLtMatmul",
+    "cublasLtMatmulAlgoGetHeuristic",
+    "cublasLtMatmulDescCreate",
+    "cublasLtMatmulDescDestroy",
+    "cublasLtMatmulDescSetAttribute",
+    "cublasLtMatmulPreferenceCreate",
+    "cublasLtMatmulPreferenceDestroy",
+    "cublasLtMatmulPreferenceSetAttribute",
+    "cublasLtMatrixLayoutCreate",
+    "cublasLtMatrixLayoutDestroy",
+];
+
+/// Checks the driver.
+pub(super) fn find_driver() -> Result {
+    const NAME: &str = "libcuda";
+    // SAFETY: a driver's initialisers are meant to run in any process; the same holds for opening it again below.
+    if !unsafe { driver::sys::is_culib_present() } {
+        return Err(CudaError::NoLibrary { library: NAME, purpose: "the NVIDIA driver" });
+    }
+    // SAFETY: the library is there, as just seen, so that this does not panic.
+    let library = unsafe { driver::sys::culib() };
+    for symbol in DRIVER {
+        // SAFETY: the address is not used.
+        if unsafe { library.get::<*mut c_void>(symbol.as_bytes()) }.is_err() {
+            return Err(CudaError::NoSymbol { library: NAME, symbol });
+        }
+    }
+    Ok(())
+}
+
+/// Checks cuBLASLt.
+pub(crate) fn find_matmul() -> Result {
+    const NAME: &str = "libcublasLt";
+    // SAFETY: as for the driver.
+    if !unsafe { cublaslt::sys::is_culib_present() } {
+        return Err(CudaError::NoLibrary { library: NAME, purpose: "cuBLAS" });
+    }
+    // SAFETY: the library is there, as just seen, so that this does not panic.
+    let library = unsafe { cublaslt::sys::culib() };
+    for symbol in MATMUL {
+        // SAFETY: the address is not used.
+        if unsafe { library.get::<*mut c_void>(symbol.as_bytes()) }.is_err() {
+            return Err(CudaError::NoSymbol { library: NAME, symbol });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,22 @@
+//! The device and what moves on it: driver, memory, copies, graphs, libraries. No op and no kernel by its name.
+
+pub(crate) mod cubins;
+pub(crate) mod driver;
+mod element;
+pub(crate) mod error;
+mod event;
+pub(crate) mod facts;
+pub(crate) mod fence;
+mod graphs;
+pub(crate) mod library;
+pub(crate) mod memory;
+pub(crate) mod nccl;
+pub(crate) mod open;
+pub(crate) mod page_locked;
+pub(crate) mod peers;
+pub(crate) mod queue;
+mod reads;
+pub(crate) mod sources;
+mod transfers;
+mod uploads;
+pub(crate) mod work;

@@ -1,0 +1,114 @@
+//! A device with its memory and its kernels.
+
+use std::sync::Arc;
+
+use super::cubins::KernelCode;
+use super::driver::Driver;
+use super::error::Result;
+use super::fence::Fence;
+use super::memory::{Arena, Element, Slice};
+use super::queue::Queue;
+use crate::backend::cuda::kernels::{Argument, Kernels};
+
+/// A GPU. Ops run on one stream, in the order in which they are called; host code waits for them only where it reads elements.
+pub struct CudaDevice {
+    kernels: Kernels,
+    arena: Arc<Arena>,
+    queue: Arc<Queue>,
+}
+
+impl CudaDevice {
+    /// Opens device `ordinal`: finds the driver, loads the kernels. Up to `retained_bytes` of free memory are retained for reuse.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no driver, no such device, or one that the kernels do not run on.
+    pub fn open(ordinal: i32, retained_bytes: usize) -> Result<Self> {
+        let queue = Arc::new(Queue::new(Driver::open(ordinal)?));
+        let kernels = Kernels::load(&queue)?;
+        Ok(Self { kernels, arena: Arc::new(Arena::new(queue.clone(), retained_bytes)), queue })
+    }
+
+    /// The driver's name for the device.
+    pub fn name(&self) -> Result<String> {
+        self.queue.name()
+    }
+
+    /// Bytes of its memory.
+    pub fn memory(&self) -> Result<usize> {
+        self.queue.memory()
+    }
+
+    /// The newest version of CUDA that the driver supports: major, minor.
+    pub fn driver_version(&self) -> Result<[i32; 2]> {
+        self.queue.version()
+    }
+
+    /// Its compute capability: major, minor.
+    pub fn capability(&self) -> (i32, i32) {
+        self.queue.capability()
+    }
+
+    /// Whether it runs cubins or PTX.
+    pub fn kernel_code(&self) -> &KernelCode {
+        self.kernels.code()
+    }
+
+    /// Number of the device.
+    pub fn ordinal(&self) -> i32 {
+        self.queue.ordinal()
+    }
+
+    /// Its memory.
+    pub fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    /// Waits for all work, and reports what went wrong in it.
+    pub fn synchronize(&self) -> Result {
+        self.queue.synchronize()
+    }
+
+    /// Elements with anything in them: they have to be written before they are read.
+    pub fn uninitialised<T: Element>(&self, len: usize) -> Result<Slice<T>> {
+        Slice::uninitialised(&self.arena, len)
+    }
+
+    /// Zeros.
+    pub fn zeros<T: Element>(&self, len: usize) -> Result<Slice<T>> {
+        let mut slice = self.uninitialised(len)?;
+        slice.clear()?;
+        Ok(slice)
+    }
+
+    /// A copy of elements of the host.
+    pub fn upload<T: Element>(&self, values: &[T]) -> Result<Slice<T>> {
+        let mut slice = self.uninitialised(values.len())?;
+        slice.write(0, values)?;
+        Ok(slice)
+    }
+
+    /// Passes that were launched as one CUDA graph.
+    pub fn launched_graphs(&self) -> u64 {
+        self.queue.launched_graphs()
+    }
+
+    /// How often the host has waited for all work.
+    pub fn waits(&self) -> u64 {
+        self.queue.waits()
+    }
+
+    /// After all work that was asked for so far: [`Slice::read`] sees its results, and nothing later holds that up.
+    pub fn fence(&self) -> Result<Fence> {
+        Fence::new(&self.queue)
+    }
+
+    pub(crate) fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    /// Launches a kernel on a grid of blocks (x, y, z) of `threads` each.
+    pub(crate) fn launch(&self, name: &str, grid: [u32; 3], threads: u32, arguments: &[Argument<'_>]) -> Result {
+        self.kernels.launch(&self.queue, name, grid, threads, arguments)
+    }
+}

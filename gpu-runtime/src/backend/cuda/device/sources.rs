@@ -1,0 +1,44 @@
+//! What `make kernels` made of each source.
+
+/// A source's PTX and machine code.
+pub(crate) struct Source {
+    pub(crate) name: &'static str,
+    pub(crate) ptx: &'static str,
+    /// Its cubins, compressed: see [`Cubins`](super::cubins::Cubins).
+    pub(crate) cubins: &'static [u8],
+}
+
+macro_rules! sources {
+    ($($name:literal),* $(,)?) => {
+        &[$(Source {
+            name: $name,
+            ptx: include_str!(concat!("../ptx/", $name, ".ptx")),
+            cubins: include_bytes!(concat!("../cubin/", $name, ".zst")),
+        }),*]
+    };
+}
+
+/// All of them.
+pub(crate) const SOURCES: &[Source] = sources![
+    "activation",
+    "attention",
+    "bias",
+    "collective",
+    "combine",
+    "copies",
+    "embedding",
+    "head",
+    "latent",
+    "lora",
+    "norm",
+    "optimizer",
+    "rotary",
+    "routing",
+    "sampling",
+    "scalar_head",
+    "sinks",
+    "tensor_attention",
+    "tensor_lora",
+    "tensor_outer",
+    "vocabulary",
+];

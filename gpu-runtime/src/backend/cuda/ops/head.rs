@@ -1,0 +1,134 @@
+//! The loss head's ops on logits: log-sum-exps of rows and logits of targets, and the gradient, in chunks of the vocabulary.
+
+use super::rows::{DeviceRows, RowElement, row_threads};
+use crate::backend::cuda::device::error::{Extents, Result};
+use crate::backend::cuda::device::memory::Slice;
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::kernels::Argument;
+use crate::backend::{LogSum, Targets};
+
+/// Targets of rows, on the device.
+#[derive(Debug)]
+pub(crate) struct DeviceTargets {
+    offsets: Slice<u32>,
+    ids: Slice<u32>,
+}
+
+impl DeviceTargets {
+    /// Checks that all are below the vocabulary's size, or [`Targets::ELSEWHERE`].
+    pub(crate) fn upload(device: &CudaDevice, targets: &Targets, vocabulary: usize) -> Result<Self> {
+        let extents = Extents("targets");
+        let mut here = targets.ids.iter().filter(|id| **id != Targets::ELSEWHERE);
+        here.try_for_each(|id| extents.below("a target", *id as usize, vocabulary))?;
+        let mut offsets = Vec::with_capacity(targets.offsets.len());
+        for offset in &targets.offsets {
+            let before = offsets.last().copied().unwrap_or(0) as usize;
+            let in_order = *offset >= before && *offset <= targets.ids.len();
+            extents.check(in_order, "an offset", *offset, || format!("from {before} to {}", targets.ids.len()))?;
+            offsets.push(extents.index("an offset", *offset)?);
+        }
+        let last = targets.offsets.last().copied().unwrap_or(0);
+        extents.equal("the last offset", last, targets.ids.len())?;
+        Ok(Self { offsets: device.upload(&offsets)?, ids: device.upload(&targets.ids)? })
+    }
+}
+
+/// A chunk of the vocabulary: its logits of rows.
+#[derive(Clone, Copy)]
+pub(crate) struct LogitChunk<'a> {
+    /// Rows that have the logits, perhaps among others.
+    pub logits: &'a DeviceRows,
+    /// The column of the first one.
+    pub column: usize,
+    /// Its tokens.
+    pub tokens: (usize, usize),
+}
+
+impl LogitChunk<'_> {
+    /// The logits, and as kernels take them the first token, the number of tokens, and the elements of a row.
+    fn arguments(&self, extents: Extents, rows: usize) -> Result<(Argument<'static>, [u32; 3])> {
+        let (width, end) = (self.tokens.1 - self.tokens.0, self.column + self.tokens.1 - self.tokens.0);
+        let stride = self.logits.width();
+        extents.check(end <= stride, "the last column of logits", end, || format!("at most {stride}"))?;
+        extents.check(rows <= self.logits.rows(), "the rows", rows, || format!("at most {}", self.logits.rows()))?;
+        let last = if rows == 0 { self.column } else { (rows - 1) * stride + end };
+        let at = self.logits.data().address_of(self.column.min(last)..last)?;
+        let [first, width] = [extents.index("a token", self.tokens.0)?, extents.index("a token", width)?];
+        Ok((Argument::address(at), [first, width, extents.index("the vocabulary", stride)?]))
+    }
+}
+
+/// What the log-sum-exps of rows are of, while chunks of the vocabulary are added in order.
+pub(crate) struct DeviceLogSums {
+    largest: Slice<f32>,
+    sums: Slice<f32>,
+}
+
+impl DeviceLogSums {
+    /// Of as many rows. The first chunk has to be that of token 0.
+    pub(crate) fn new(device: &CudaDevice, rows: usize) -> Result<Self> {
+        Ok(Self { largest: device.uninitialised(rows)?, sums: device.uninitialised(rows)? })
+    }
+
+    /// Adds a chunk, and writes the logits of targets that are in it. The order of a chunk's sum follows from its width.
+    pub(crate) fn add(
+        &mut self,
+        device: &CudaDevice,
+        chunk: LogitChunk<'_>,
+        targets: &DeviceTargets,
+        logits: &mut Slice<f32>,
+    ) -> Result {
+        let extents = Extents("log-sum-exp");
+        extents.equal("the logits of targets", logits.len(), targets.ids.len())?;
+        extents.equal("the offsets of targets", targets.offsets.len(), self.sums.len() + 1)?;
+        let rows = extents.index("the number of rows", self.sums.len())?;
+        let (columns, [first, width, stride]) = chunk.arguments(extents, self.sums.len())?;
+        let arguments = [
+            columns,
+            (&targets.offsets).into(),
+            (&targets.ids).into(),
+            (&mut self.largest).into(),
+            (&mut self.sums).into(),
+            logits.into(),
+            first.into(),
+            width.into(),
+            stride.into(),
+        ];
+        device.launch("head_chunk", [rows, 1, 1], row_threads(width), &arguments)
+    }
+
+    /// On the host. Waits for all work on the device.
+    pub(crate) fn to_host(&self) -> Result<Vec<LogSum>> {
+        let (largest, sums) = (self.largest.to_host()?, self.sums.to_host()?);
+        Ok(largest.into_iter().zip(sums).map(|(max, sum)| LogSum { max, sum }).collect())
+    }
+}
+
+/// The gradient with respect to the logits of a chunk, `[rows, tokens]`: `d` of the targets, minus their sum times the softmax.
+pub(crate) fn logit_gradient<T: RowElement>(
+    device: &CudaDevice,
+    chunk: LogitChunk<'_>,
+    targets: &DeviceTargets,
+    log_sums: &Slice<f32>,
+    d: &Slice<f32>,
+) -> Result<DeviceRows<T>> {
+    let extents = Extents("gradient of logits");
+    extents.equal("the gradients of log-probabilities", d.len(), targets.ids.len())?;
+    extents.equal("the offsets of targets", targets.offsets.len(), log_sums.len() + 1)?;
+    let rows = extents.index("the number of rows", log_sums.len())?;
+    let (columns, [first, width, stride]) = chunk.arguments(extents, log_sums.len())?;
+    let mut out = DeviceRows::<T>::uninitialised(device, log_sums.len(), width as usize)?;
+    let arguments = [
+        columns,
+        log_sums.into(),
+        (&targets.offsets).into(),
+        (&targets.ids).into(),
+        d.into(),
+        out.data_mut().into(),
+        first.into(),
+        width.into(),
+        stride.into(),
+    ];
+    device.launch(&format!("head_gradient_{}", T::SUFFIX), [rows, 1, 1], row_threads(width), &arguments)?;
+    Ok(out)
+}

@@ -1,0 +1,161 @@
+//! Norms of heads, and rotary position embedding (Su et al. 2021, arXiv:2104.09864) in the half-split layout: element `i` of a
+//! head pairs with `i + head_dim / 2`.
+
+use half::bf16;
+
+use super::norm::DeviceNorm;
+use super::rows::DeviceRows;
+use crate::backend::AttentionShape;
+use crate::backend::cuda::device::error::{Extents, Result};
+use crate::backend::cuda::device::memory::Slice;
+use crate::backend::cuda::device::open::CudaDevice;
+use crate::backend::cuda::kernels::Argument;
+
+/// Norms of q heads and of k heads, `[head_dim]` each.
+pub(crate) type HeadNorms<'a> = [DeviceNorm<'a>; 2];
+
+/// What is done to q and k between projection and attention: RMSNorm of each head where there are norms, then rotation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DeviceRotation<'a> {
+    /// Extents of `qkv`.
+    pub shape: &'a AttentionShape,
+    /// Norms, of some families.
+    pub norms: Option<HeadNorms<'a>>,
+    /// (cos, sin) of `[position][head_dim / 2]`, pair by pair: `[positions, head_dim]`.
+    pub rope: &'a DeviceRows,
+    /// Position of every row.
+    pub positions: &'a [u32],
+}
+
+/// Warps of a block: each has a head.
+const WARPS: u32 = 4;
+
+/// Extents as kernels take them, once they are checked.
+struct Checked {
+    positions: Slice<u32>,
+    rows: u32,
+    /// Elements of a row, heads of q, heads of k, elements of a head.
+    extents: [u32; 4],
+    eps: [f32; 2],
+}
+
+impl Checked {
+    fn new(device: &CudaDevice, rotation: &DeviceRotation<'_>, extents: Extents, qkv: &DeviceRows) -> Result<Self> {
+        let shape = rotation.shape;
+        let [rows, stride] = qkv.expect(extents, "q, k and v", rotation.positions.len(), shape.qkv_width())?;
+        extents.check(shape.head_dim.is_multiple_of(2), "the width of a head", shape.head_dim, || "even".to_owned())?;
+        extents.equal("the width of the rotary table", rotation.rope.width(), shape.head_dim)?;
+        for position in rotation.positions {
+            extents.below("a position", *position as usize, rotation.rope.rows())?;
+        }
+        for norm in rotation.norms.iter().flatten() {
+            extents.equal("the weight of a norm", norm.weight.len(), shape.head_dim)?;
+        }
+        let [heads, kv_heads] = [shape.heads, shape.kv_heads].map(|heads| extents.index("the heads", heads));
+        let extents = [stride, heads?, kv_heads?, extents.index("the width of a head", shape.head_dim)?];
+        let eps = rotation.norms.map_or([0.0; 2], |norms| norms.map(|norm| norm.eps));
+        Ok(Self { positions: device.upload(rotation.positions)?, rows, extents, eps })
+    }
+
+    /// With a warp for each head of q and k, and with `values` of v.
+    fn launch(&self, device: &CudaDevice, name: &str, values: bool, arguments: &[&[Argument<'_>]]) -> Result {
+        let [_, heads, kv_heads, _] = self.extents;
+        let warps = heads + kv_heads + if values { kv_heads } else { 0 };
+        device.launch(name, [self.rows, warps.div_ceil(WARPS), 1], 32 * WARPS, &arguments.concat())
+    }
+
+    fn extents(&self) -> [Argument<'static>; 4] {
+        self.extents.map(Argument::from)
+    }
+
+    fn eps(&self) -> [Argument<'static>; 2] {
+        self.eps.map(Argument::from)
+    }
+}
+
+fn weights(norms: Option<HeadNorms<'_>>) -> [Argument<'_>; 2] {
+    norms.map_or([Argument::null(); 2], |norms| norms.map(|norm| norm.weight.into()))
+}
+
+/// Normalises the heads of q and k where there are norms, then rotates them, in place and in f32; v stays. Where `save` is set and
+/// there are norms, returns `qkv` from before, and puts the result into other memory.
+pub(crate) fn rotate(
+    device: &CudaDevice,
+    rotation: &DeviceRotation<'_>,
+    qkv: &mut DeviceRows,
+    save: bool,
+) -> Result<Option<DeviceRows>> {
+    let checked = Checked::new(device, rotation, Extents("rotate"), qkv)?;
+    let saves = save && rotation.norms.is_some();
+    let mut rotated = if saves { Some(DeviceRows::uninitialised(device, qkv.rows(), qkv.width())?) } else { None };
+    let from = Argument::address(qkv.data().address());
+    let to = rotated.as_mut().unwrap_or(qkv).data_mut().into();
+    let data = [from, to, rotation.rope.data().into(), (&checked.positions).into()];
+    let rest = [&weights(rotation.norms)[..], &checked.extents(), &checked.eps()].concat();
+    checked.launch(device, "rotate", saves, &[&data, &rest])?;
+    Ok(rotated.map(|rotated| std::mem::replace(qkv, rotated)))
+}
+
+/// Replaces `d_qkv`, the gradient with respect to the result of [`rotate`], by that with respect to its input; those of the norms
+/// are added to `dw` (q's, k's), rows and in them heads in order. `before` is what [`rotate`] returned with `save`: present where
+/// there are norms.
+pub(crate) fn rotate_backward(
+    device: &CudaDevice,
+    rotation: &DeviceRotation<'_>,
+    before: Option<&DeviceRows>,
+    d_qkv: &mut DeviceRows,
+    dw: Option<[&mut Slice<f32>; 2]>,
+) -> Result {
+    let extents = Extents("rotate_backward");
+    let checked = Checked::new(device, rotation, extents, d_qkv)?;
+    let normed = usize::from(rotation.norms.is_some());
+    extents.equal("the number of copies from before", usize::from(before.is_some()), normed)?;
+    if let Some(before) = before {
+        before.expect(extents, "q, k and v from before", d_qkv.rows(), d_qkv.width())?;
+    }
+    for dw in dw.iter().flatten() {
+        extents.equal("the gradient of a norm", dw.len(), rotation.shape.head_dim)?;
+    }
+    let heads = rotation.shape.heads + rotation.shape.kv_heads;
+    let mut scales = device.uninitialised::<f32>(normed * d_qkv.rows() * heads)?;
+    let input = before.map_or_else(Argument::null, |before| before.data().into());
+    let data = [
+        d_qkv.data_mut().into(),
+        input,
+        rotation.rope.data().into(),
+        (&checked.positions).into(),
+        (&mut scales).into(),
+    ];
+    checked.launch(device, "rotate_back", false, &[&data, &checked.extents(), &checked.eps()])?;
+    if rotation.norms.is_none() {
+        return Ok(());
+    }
+    if let Some([dq, dk]) = dw {
+        let [stride, heads, kv_heads, head_dim] = checked.extents();
+        let [gradient, scales] = [Argument::from(d_qkv.data()), (&scales).into()];
+        let arguments =
+            [gradient, input, scales, dq.into(), dk.into(), checked.rows.into(), stride, heads, kv_heads, head_dim];
+        device.launch("head_norm_weight_backward", [2, 1, 1], 128, &arguments)?;
+    }
+    let data = [d_qkv.data_mut().into(), input, (&scales).into()];
+    checked.launch(device, "head_norm_backward", false, &[&data, &weights(rotation.norms), &checked.extents()])
+}
+
+/// As [`rotate_backward`] with norms whose gradients are not wanted, rounded to bf16, in one launch.
+pub(crate) fn rotate_backward_rounded(
+    device: &CudaDevice,
+    rotation: &DeviceRotation<'_>,
+    before: &DeviceRows,
+    d_qkv: &DeviceRows,
+) -> Result<DeviceRows<bf16>> {
+    let extents = Extents("rotate_backward");
+    let checked = Checked::new(device, rotation, extents, d_qkv)?;
+    extents.equal("the norms", usize::from(rotation.norms.is_some()), 1)?;
+    before.expect(extents, "q, k and v from before", d_qkv.rows(), d_qkv.width())?;
+    let mut out = DeviceRows::uninitialised(device, d_qkv.rows(), d_qkv.width())?;
+    let data = [d_qkv.data().into(), before.data().into(), out.data_mut().into()];
+    let angles = [rotation.rope.data().into(), (&checked.positions).into()];
+    let rest = [&weights(rotation.norms)[..], &checked.extents(), &checked.eps()].concat();
+    checked.launch(device, "rotate_back_rounded", true, &[&data, &angles, &rest])?;
+    Ok(out)
+}

@@ -11,7 +11,7 @@ use crate::backend::Backend;
 use crate::collective::{Ranks, slice_of};
 use crate::config::{LoadError, ModelConfig, ModelFiles, ModelSource, TensorSource, WeightFiles};
 use crate::grammar::{Grammar, GrammarCompiler};
-use crate::model::replicas::own_part;
+use crate::model::zero::replicas::own_part;
 use crate::model::{Model, ParamSpec, ShardAxis, TrainedParams, Weights, WholeModel};
 use crate::parallel::Parallel;
 use crate::stop::Detokenizer;

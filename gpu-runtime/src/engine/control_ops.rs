@@ -9,13 +9,13 @@ use trainyard_protocol::{
     SaveExternal, SaveRun, SaveSampler, SaveSnapshot, SaveState, SaveTarget, SavedFiles,
 };
 
-use super::background::Job;
 use super::base::Base;
-use super::checkpoint_reader::not_sampled;
-use super::checkpoint_writer::{Contents, FrozenRun, FrozenSnapshot};
 use super::lockstep::agreed;
 use super::memory::run_memory;
 use super::run::TrainingRun;
+use super::saves::background::Job;
+use super::saves::reader::not_sampled;
+use super::saves::writer::{Contents, FrozenRun, FrozenSnapshot};
 use super::{Engine, NewSnapshot, optimizer, unknown_run};
 use crate::backend::Backend;
 use crate::fault::{Fault, guarded};

@@ -1,17 +1,11 @@
 //! The engine: runs, training microbatches and continuous batching over one backend.
 
-mod background;
 mod base;
-mod checkpoint_loads;
-mod checkpoint_reader;
-mod checkpoint_writer;
 mod control_ops;
 mod control_queue;
 mod divided_run;
-mod division;
 mod fair_share;
 mod fingerprint;
-mod frozen_run;
 mod lockstep;
 mod memory;
 mod optimizer;
@@ -21,8 +15,8 @@ mod rank_groups;
 mod run;
 mod sample_starts;
 mod sampler;
+mod saves;
 mod schema_compiles;
-mod snapshots;
 mod tenant_queues;
 mod train;
 mod turns;
@@ -36,18 +30,19 @@ use trainyard_protocol::{
     Prepare, RequestId, RunId, SampleProgress, TenantShare,
 };
 
+pub use self::memory::gpu::ConfiguredParts;
+use self::memory::gpu::distinct;
+use self::saves::background::Background;
+use self::saves::loads::CheckpointLoads;
+use self::saves::snapshots::Snapshots;
 use crate::backend::{Backend, HostBackend, HostKernels, MicrobatchRows};
 use crate::collective::Ranks;
 use crate::config::{LoadError, ModelConfig, ModelSource};
 use crate::loss::Preparer;
 use crate::model::Shard;
 use crate::parallel::{LayoutError, Parallel};
-use background::Background;
 use base::Base;
-use checkpoint_loads::CheckpointLoads;
 use control_queue::ControlQueue;
-pub use division::ConfiguredParts;
-use division::distinct;
 use lockstep::{Digest, agreed_turn};
 use memory::{Budget, Planner, bytes};
 pub use options::EngineOptions;
@@ -59,7 +54,6 @@ pub(crate) use sampler::LOGIT_ROWS;
 pub use sampler::MAX_SEQUENCES;
 use sampler::{Sampler, SamplerWeights};
 use schema_compiles::SchemaCompiles;
-use snapshots::Snapshots;
 use train::Trainer;
 use turns::{Turn, Turns, Waiting};
 

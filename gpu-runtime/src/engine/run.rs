@@ -9,7 +9,7 @@ use super::memory::run_memory;
 use super::sampler::SamplerWeights;
 use crate::backend::{Backend, Params};
 use crate::copy_on_write::make_mut_or_wait;
-use crate::model::replicas::{gather_into, part_lens, part_of, scatter_sums};
+use crate::model::zero::replicas::{gather_into, part_lens, part_of, scatter_sums};
 use crate::model::{Adapter, Init, ParamSpec, RunHead, Weights, gradient_norm};
 use crate::rng::kaiming_uniform_fill;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use trainyard_protocol::{OpError, RequestId, SampleOperation, SamplerSource, TenantShare};
 
 use super::Engine;
-use super::checkpoint_loads::CheckpointSample;
 use super::sampler::SamplerWeights;
+use super::saves::loads::CheckpointSample;
 use super::schema_compiles::LoadedSample;
 use crate::backend::Backend;
 

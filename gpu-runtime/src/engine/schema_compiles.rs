@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use trainyard_protocol::{OpError, RequestId, SampleOperation, TenantShare};
 
-use super::background::Background;
 use super::base::Base;
 use super::sampler::SamplerWeights;
+use super::saves::background::Background;
 use crate::backend::Backend;
 use crate::collective::Ranks;
 use crate::grammar::Grammar;

@@ -7,13 +7,13 @@ use super::experts::backward as experts_backward;
 use super::forward::{
     Activations, AttentionActivations, BlockActivations, BlockMlp, MlpActivations, QkvActivations, SavedBlock,
 };
-use super::gathered::Unit;
 use super::gradient::GradientSum;
 use super::latent::Latent;
 use super::latent_weights::QkvWeights;
 use super::mlp_weights::{GatedMlp, MlpWeights};
 use super::params::QkvParams;
-use super::weight_source::WeightSource;
+use super::zero::gathered::Unit;
+use super::zero::weight_source::WeightSource;
 use crate::backend::{Backend, FamilyOps, GradientSinks, Held, LatentOps, Rows};
 
 /// Where a pass's gradients go.

@@ -11,7 +11,7 @@ use super::latent_weights::QkvWeights;
 use super::linear::Linear;
 use super::mlp_weights::{GatedMlp, MlpWeights};
 use super::norm_weight::NormWeight;
-use super::weight_source::WeightSource;
+use super::zero::weight_source::WeightSource;
 use crate::backend::{Backend, Dispatch, FamilyOps, LatentOps, Rows, Span};
 
 /// A batch: every sequence contributes consecutive rows, groups cover the rows in order.

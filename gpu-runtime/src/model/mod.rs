@@ -10,7 +10,6 @@ mod exchanges;
 mod expert_ranks;
 mod experts;
 mod forward;
-mod gathered;
 mod gradient;
 mod kv;
 mod latent;
@@ -21,9 +20,7 @@ mod mlp_weights;
 mod norm_weight;
 mod param_value;
 mod params;
-mod part_exchange;
 mod projection;
-pub(crate) mod replicas;
 mod rope;
 mod scalar_head;
 mod score;
@@ -31,10 +28,9 @@ mod shard;
 mod shard_axis;
 mod shared_expert;
 mod train;
-mod units;
 mod vocabulary;
-mod weight_source;
 mod weights;
+pub(crate) mod zero;
 
 pub(crate) use adapted::AdaptedModule;
 pub(crate) use adapter::{Adapter, RowGroup};
@@ -43,7 +39,6 @@ pub(crate) use exchanges::{
     loss_exchanges,
 };
 pub(crate) use forward::{PassInput, forward};
-pub(crate) use gathered::{GatheredPass, gathered_weights};
 pub(crate) use gradient::{GradientSum, gradient_norm};
 #[cfg(test)]
 pub(crate) use kv::KvCache;
@@ -58,10 +53,11 @@ pub(crate) use score::target_logprobs;
 pub(crate) use shard::Shard;
 pub(crate) use shard_axis::ShardAxis;
 pub(crate) use train::{FailedDatum, TrainGroup, TrainOutput, train_pass};
-pub(crate) use units::{ROUND_ROWS, UnitTraffic, Units, lookup_bytes, packed_bytes};
 pub(crate) use vocabulary::{LastRows, LogitBuffer};
-pub(crate) use weight_source::WeightSource;
 pub(crate) use weights::{Model, Weights, WholeModel};
+pub(crate) use zero::gathered::{GatheredPass, gathered_weights};
+pub(crate) use zero::units::{ROUND_ROWS, UnitTraffic, Units, lookup_bytes, packed_bytes};
+pub(crate) use zero::weight_source::WeightSource;
 
 #[cfg(test)]
 mod tests;

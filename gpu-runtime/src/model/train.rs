@@ -15,8 +15,8 @@ use super::linear::unembedding_segments;
 use super::memory::MAX_SAVED_LOGITS;
 use super::scalar_head::{self, RunHead};
 use super::vocabulary::{head_backward, head_logprobs};
-use super::weight_source::WeightSource;
 use super::weights::Weights;
+use super::zero::weight_source::WeightSource;
 use crate::backend::{Backend, GradientSinks, HeadGradient, Held, Targets};
 use crate::loss::{LossFn, LossValue, PreparedDatum, evaluate};
 

@@ -84,7 +84,7 @@ impl<B: Backend> Model<B> {
 }
 
 /// A decoder block.
-pub(super) struct BlockWeights<B: Backend> {
+pub(crate) struct BlockWeights<B: Backend> {
     pub(super) pre_attention: NormWeight<B>,
     pub(super) qkv: QkvWeights<B>,
     pub(super) head_norms: Option<[NormWeight<B>; 2]>,

@@ -9,7 +9,7 @@ use super::layout::PlannedLayout;
 use crate::backend::{Backend, Dtype, HostBackend, HostKernels, KV_BLOCK};
 use crate::collective::{COMMUNICATOR_BYTES, communicators, exchange_bytes};
 use crate::config::{Experts, ModelConfig};
-use crate::model::replicas::part_elements;
+use crate::model::zero::replicas::part_elements;
 use crate::model::{
     AdaptedModule, Adapter, ParamSpec, ParamTable, PassMemory, Units, Weights, lookup_bytes, packed_bytes,
 };

@@ -13,7 +13,7 @@ use crate::backend::{AdamWStep, Backend, Params};
 use crate::collective::{CollectiveKind, LocalRank, Ranks, local_ranks};
 use crate::load::tests::families;
 use crate::loss::PreparedDatum;
-use crate::model::replicas::{divide, gather_into, part_lens, part_of};
+use crate::model::zero::replicas::{divide, gather_into, part_lens, part_of};
 use crate::model::{
     GatheredPass, GradientSum, ParamSpec, Shard, TrainGroup, TrainOutput, Units, gathered_weights, train_pass,
 };

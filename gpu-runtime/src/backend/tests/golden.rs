@@ -15,7 +15,7 @@ use crate::collective::Ranks;
 use crate::load::load;
 use crate::load::tests::families;
 use crate::loss::{LossFn, PreparedDatum, prepare};
-use crate::model::replicas::{divide, gather_into, part_lens, part_of, scatter_sums};
+use crate::model::zero::replicas::{divide, gather_into, part_lens, part_of, scatter_sums};
 use crate::model::{Adapter, GradientSum, Model, ParamSpec, ParamTable, TrainGroup, TrainOutput, Weights, train_pass};
 use crate::parallel::Parallel;
 

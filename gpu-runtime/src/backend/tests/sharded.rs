@@ -13,7 +13,7 @@ use crate::backend::reference::Reference;
 use crate::backend::{Backend, Dtype};
 use crate::collective::{LocalRank, Ranks, local_ranks};
 use crate::load::tests::families;
-use crate::model::replicas::gather_into;
+use crate::model::zero::replicas::gather_into;
 use crate::model::{ParamSpec, Shard, Weights};
 use crate::parallel::Parallel;
 

@@ -4,7 +4,7 @@ use trainyard_protocol::{OpError, RequestId, RunId, TenantShare};
 
 use crate::backend::Backend;
 use crate::loss::{LossFn, PreparedDatum};
-use crate::model::replicas::divide;
+use crate::model::zero::replicas::divide;
 use crate::model::{FailedDatum, GradientSum, TrainOutput};
 
 /// It changes its run only when it completes.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::gathered::GatheredPass;
-use super::scalar_head::RunHead;
-use super::weights::{BlockWeights, Model, Weights};
 use crate::backend::{Backend, Held};
+use crate::model::scalar_head::RunHead;
+use crate::model::weights::{BlockWeights, Model, Weights};
 
 /// The weights of a pass, which asks for them in the order in which it needs them.
 pub(crate) enum WeightSource<'w, B: Backend> {
@@ -28,7 +28,7 @@ impl<'w, B: Backend> From<&'w mut GatheredPass<B>> for WeightSource<'w, B> {
 }
 
 impl<'w, B: Backend> WeightSource<'w, B> {
-    pub(super) fn model(&self) -> Arc<Model<B>> {
+    pub(crate) fn model(&self) -> Arc<Model<B>> {
         match self {
             Self::Resident(weights) => Arc::clone(&weights.model),
             Self::Gathered(pass) => Arc::clone(pass.model()),
@@ -36,7 +36,7 @@ impl<'w, B: Backend> WeightSource<'w, B> {
     }
 
     /// Where units are gathered, and their gradients reduced.
-    pub(super) fn gathered(&mut self) -> Option<&mut GatheredPass<B>> {
+    pub(crate) fn gathered(&mut self) -> Option<&mut GatheredPass<B>> {
         match self {
             Self::Resident(_) => None,
             Self::Gathered(pass) => Some(pass),
@@ -44,7 +44,7 @@ impl<'w, B: Backend> WeightSource<'w, B> {
     }
 
     /// Weights of which the token embedding is there.
-    pub(super) fn embedding(&mut self, backend: &B) -> Held<'w, Weights<B>> {
+    pub(crate) fn embedding(&mut self, backend: &B) -> Held<'w, Weights<B>> {
         match self {
             Self::Resident(weights) => Held::Borrowed(weights),
             Self::Gathered(pass) => Held::Owned(pass.embedding(backend)),
@@ -52,7 +52,7 @@ impl<'w, B: Backend> WeightSource<'w, B> {
     }
 
     /// A block: in the forward pass each once, in order; in the backward pass again, from the last one on.
-    pub(super) fn block(&mut self, backend: &B, layer: usize) -> Held<'w, BlockWeights<B>> {
+    pub(crate) fn block(&mut self, backend: &B, layer: usize) -> Held<'w, BlockWeights<B>> {
         match self {
             Self::Resident(weights) => Held::Borrowed(&weights.blocks[layer]),
             Self::Gathered(pass) => Held::Owned(pass.block(backend, layer)),
@@ -61,7 +61,7 @@ impl<'w, B: Backend> WeightSource<'w, B> {
 
     /// Weights of which the final norm and the unembedding are there, until the end of the backward pass of these; or where the
     /// weights are gathered and the run has one, its scalar head in place of the unembedding.
-    pub(super) fn head(&mut self, backend: &B) -> (Held<'w, Weights<B>>, Option<RunHead<B>>) {
+    pub(crate) fn head(&mut self, backend: &B) -> (Held<'w, Weights<B>>, Option<RunHead<B>>) {
         match self {
             Self::Resident(weights) => (Held::Borrowed(weights), None),
             Self::Gathered(pass) => {

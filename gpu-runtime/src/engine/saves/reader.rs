@@ -7,9 +7,6 @@ use std::sync::Arc;
 
 use trainyard_protocol::{LoadState, LoraSpec, ModelHead, OpError, RunSpec, UploadedAdapter};
 
-use super::base::Base;
-use super::run::TrainingRun;
-use super::sampler::SamplerWeights;
 use crate::backend::{Backend, Source};
 use crate::checkpoint::adapter::{CONFIG_FILE, TENSORS_FILE};
 use crate::checkpoint::{
@@ -17,13 +14,16 @@ use crate::checkpoint::{
     read_optimizer, read_run, read_tensors, read_uploaded, unreadable,
 };
 use crate::config::LoadError;
+use crate::engine::base::Base;
+use crate::engine::run::TrainingRun;
+use crate::engine::sampler::SamplerWeights;
 use crate::load::has_stacks;
-use crate::model::replicas::part_of;
+use crate::model::zero::replicas::part_of;
 use crate::model::{AdaptedModule, Adapter, Model, ParamSpec, ParamTable, SCALAR_HEAD_NAMES, Weights};
 
 impl<B: Backend> TrainingRun<B> {
     /// A run from a training checkpoint, whose spec must agree with `expected`, but for another name of the base model.
-    pub(super) fn load(backend: &B, base: Arc<Base<B>>, expected: &RunSpec, load: &LoadState) -> Result<Self, OpError> {
+    pub(crate) fn load(backend: &B, base: Arc<Base<B>>, expected: &RunSpec, load: &LoadState) -> Result<Self, OpError> {
         let LoadState { dir, with_optimizer, checkpoint_base, .. } = load;
         if let Some(files) = &load.uploaded {
             return Self::load_uploaded(backend, base, expected, dir, files);
@@ -84,8 +84,8 @@ impl<B: Backend> TrainingRun<B> {
         Self::from_masters(backend, base, expected.clone(), masters)
     }
 
-    /// A run as [`super::checkpoint_writer::FrozenRun`] wrote all of it; its spec must agree with `expected`.
-    pub(super) fn restore(backend: &B, base: Arc<Base<B>>, expected: &RunSpec, dir: &Path) -> Result<Self, OpError> {
+    /// A run as [`super::writer::FrozenRun`] wrote all of it; its spec must agree with `expected`.
+    pub(crate) fn restore(backend: &B, base: Arc<Base<B>>, expected: &RunSpec, dir: &Path) -> Result<Self, OpError> {
         let mut stored = read_run(dir).map_err(|error| unreadable(&error))?;
         check_spec(&stored.spec, expected)
             .and_then(|()| check_head(stored.spec.head, expected.head, true))
@@ -252,7 +252,7 @@ fn check_shapes(module: &AdaptedModule, pair: &AdapterTensors, rank: usize, expe
 }
 
 /// Bytes that the weights of a sampler checkpoint will take: of an adapter, about those of its file.
-pub(super) fn planned_bytes<B: Backend>(backend: &B, base: &Base<B>, dir: &Path) -> usize {
+pub(crate) fn planned_bytes<B: Backend>(backend: &B, base: &Base<B>, dir: &Path) -> usize {
     if dir.join(CONFIG_FILE).exists() {
         return std::fs::metadata(dir.join(TENSORS_FILE)).map_or(0, |file| file.len() as usize);
     }
@@ -287,7 +287,7 @@ pub(super) fn load_sampler<B: Backend>(
 }
 
 /// The refusal to sample from a model with a scalar head, which has no distribution over tokens.
-pub(super) fn not_sampled(field: &str) -> OpError {
+pub(crate) fn not_sampled(field: &str) -> OpError {
     OpError::user(format!("{field}: the model has a scalar head (trainyard.head) and cannot be sampled from"))
 }
 

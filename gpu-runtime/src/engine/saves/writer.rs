@@ -8,24 +8,24 @@ use std::sync::Arc;
 
 use trainyard_protocol::{LoraSpec, OpError, OpResult, RunSpec, SaveTarget};
 
-use super::base::Base;
-use super::sampler::SamplerWeights;
 use crate::backend::{Backend, ChunkSink, Params};
 use crate::checkpoint::{
     AdapterModule, Elements, Kind, MODEL_FILE, Manifest, MomentsRef, NamedTensor, SCALAR_HEAD_FILE, unwritable,
     write_adapter, write_atomically, write_manifest, write_model_files, write_optimizer, write_run, write_tensors,
 };
+use crate::engine::base::Base;
+use crate::engine::sampler::SamplerWeights;
 use crate::load::{has_stacks, stored_tensors};
 use crate::model::{AdaptedModule, Adapter, ParamSpec, ParamTable, Projection, SCALAR_HEAD_NAMES};
 
 /// How another thread reads what a backend has, as it was when this was made.
-pub(super) struct Reads<B: Backend> {
-    pub(super) backend: Arc<B>,
-    pub(super) fence: B::Fence,
+pub(crate) struct Reads<B: Backend> {
+    pub(crate) backend: Arc<B>,
+    pub(crate) fence: B::Fence,
 }
 
 /// Arrays of a run, one for each parameter.
-pub(super) enum Arrays<B: Backend> {
+pub(crate) enum Arrays<B: Backend> {
     /// Those of the run, which are read when they are written to files. The run copies them before it changes them (copy-on-write).
     Shared(Arc<Reads<B>>, Arc<B::Params>),
     /// Gathered from ranks, on the host.
@@ -33,7 +33,7 @@ pub(super) enum Arrays<B: Backend> {
 }
 
 impl<B: Backend> Arrays<B> {
-    pub(super) fn each(&self) -> Vec<Array<'_, B>> {
+    pub(crate) fn each(&self) -> Vec<Array<'_, B>> {
         match self {
             Self::Shared(reads, params) => {
                 let lens = params.lens().into_iter().enumerate();
@@ -45,7 +45,7 @@ impl<B: Backend> Arrays<B> {
 }
 
 /// One of [`Arrays`].
-pub(super) enum Array<'a, B: Backend> {
+pub(crate) enum Array<'a, B: Backend> {
     Shared { reads: &'a Reads<B>, params: &'a B::Params, index: usize, count: usize },
     Gathered(&'a [f32]),
 }
@@ -79,7 +79,7 @@ impl<B: Backend> Elements for Array<'_, B> {
 
 /// What a save has of a run: each has what those before it have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Contents {
+pub(crate) enum Contents {
     /// The trained parameters, for sampling and for other programs.
     Weights,
     /// And the moments, with which training goes on.
@@ -89,19 +89,19 @@ pub(super) enum Contents {
 }
 
 /// The state of a run at one point in time, as files have it, or as much of it as the save needs.
-pub(super) struct FrozenRun<B: Backend> {
-    pub(super) base: Arc<Base<B>>,
-    pub(super) spec: RunSpec,
-    pub(super) contents: Contents,
-    pub(super) masters: Arrays<B>,
-    pub(super) moments: Option<[Arrays<B>; 2]>,
-    pub(super) gradient: Option<Arrays<B>>,
-    pub(super) step: u64,
+pub(crate) struct FrozenRun<B: Backend> {
+    pub(crate) base: Arc<Base<B>>,
+    pub(crate) spec: RunSpec,
+    pub(crate) contents: Contents,
+    pub(crate) masters: Arrays<B>,
+    pub(crate) moments: Option<[Arrays<B>; 2]>,
+    pub(crate) gradient: Option<Arrays<B>>,
+    pub(crate) step: u64,
 }
 
 impl<B: Backend> FrozenRun<B> {
     /// Writes it in the format of its contents.
-    pub(super) fn save(&self, target: &SaveTarget) -> Result<OpResult, OpError> {
+    pub(crate) fn save(&self, target: &SaveTarget) -> Result<OpResult, OpError> {
         match self.contents {
             Contents::Weights => self.save_weights(target),
             Contents::State => self.save_state(target),
@@ -162,7 +162,7 @@ impl<B: Backend> FrozenRun<B> {
 }
 
 /// Sampler weights for a save, as files have them.
-pub(super) enum FrozenSnapshot<B: Backend> {
+pub(crate) enum FrozenSnapshot<B: Backend> {
     /// Those in memory, which are read when they are written.
     Held(Reads<B>, SamplerWeights<B>),
     /// Gathered from ranks: the base model, the adapter's spec if it is one, and the values.
@@ -171,7 +171,7 @@ pub(super) enum FrozenSnapshot<B: Backend> {
 
 impl<B: Backend> FrozenSnapshot<B> {
     /// For the rank that writes files; `None` on the others. All ranks call it.
-    pub(super) fn new(backend: &Arc<B>, weights: SamplerWeights<B>) -> Option<Self> {
+    pub(crate) fn new(backend: &Arc<B>, weights: SamplerWeights<B>) -> Option<Self> {
         let reads = Reads { backend: Arc::clone(backend), fence: backend.fence() };
         if weights.base.is_alone() {
             return Some(Self::Held(reads, weights));
@@ -186,7 +186,7 @@ impl<B: Backend> FrozenSnapshot<B> {
     }
 
     /// Writes them in the format of [`Contents::Weights`]. Rounding is idempotent: reading them returns the same bits.
-    pub(super) fn save(&self, target: &SaveTarget) -> Result<OpResult, OpError> {
+    pub(crate) fn save(&self, target: &SaveTarget) -> Result<OpResult, OpError> {
         let write = |dir: &Path, base: &Base<B>, lora: Option<&LoraSpec>, values: &[Vec<f32>]| match lora {
             Some(lora) => write_lora(dir, base, lora, values),
             None => write_full(dir, base, values),

@@ -4,7 +4,7 @@ use crate::backend::{Backend, Params};
 use crate::collective::{self, Extent, Fragment, Ranks};
 
 /// Elements that all replicas exchange at a time at most.
-pub(super) const PIECE: usize = 1 << 20;
+pub(crate) const PIECE: usize = 1 << 20;
 
 /// Fragments that are exchanged together.
 fn pieces(arrays: &[Extent], world: usize) -> Vec<Vec<Fragment>> {
@@ -12,7 +12,7 @@ fn pieces(arrays: &[Extent], world: usize) -> Vec<Vec<Fragment>> {
 }
 
 /// Calls of a collective for arrays of these extents.
-pub(super) fn calls(arrays: &[Extent], world: usize) -> usize {
+pub(crate) fn calls(arrays: &[Extent], world: usize) -> usize {
     pieces(arrays, world).len()
 }
 

@@ -11,7 +11,7 @@ use super::EngineOptions;
 use super::base::Base;
 use crate::backend::Backend;
 use crate::config::{LoadError, ModelConfig};
-use crate::model::replicas::part_elements;
+use crate::model::zero::replicas::part_elements;
 use crate::model::{Adapter, ParamSpec, ParamTable, Shard, TrainedParams, Units, Weights, lookup_bytes, packed_bytes};
 use crate::parallel::Parallel;
 
@@ -139,6 +139,6 @@ impl<B: Backend> PlanMemory for Planner<B> {
     }
 }
 
+pub(crate) mod gpu;
 #[cfg(test)]
-#[path = "memory_tests.rs"]
 mod tests;

@@ -4,17 +4,17 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::gradient::GradientSum;
-use super::param_value::ParamValue;
-use super::params::TrainedParams;
 use super::part_exchange::{gather_params, offer_params, reduce_parts};
-use super::scalar_head::RunHead;
-pub(super) use super::units::Unit;
+pub(crate) use super::units::Unit;
 use super::units::{Step, Units};
-use super::weights::{BlockWeights, Model, Weights};
 use crate::backend::Backend;
 use crate::collective::{Extent, Ranks};
 use crate::config::LoadError;
+use crate::model::gradient::GradientSum;
+use crate::model::param_value::ParamValue;
+use crate::model::params::TrainedParams;
+use crate::model::scalar_head::RunHead;
+use crate::model::weights::{BlockWeights, Model, Weights};
 
 /// One replica's part in such a pass. All replicas take the same steps, whatever each of them computes: one that has no examples,
 /// whose loss failed or whose pass panicked takes those that are left with [`GatheredPass::finish`].
@@ -41,7 +41,7 @@ impl<B: Backend> GatheredPass<B> {
         Self { model: Arc::clone(model), replicas: replicas.clone(), masters: Arc::clone(masters), units, steps }
     }
 
-    pub(super) fn model(&self) -> &Arc<Model<B>> {
+    pub(crate) fn model(&self) -> &Arc<Model<B>> {
         &self.model
     }
 
@@ -75,13 +75,13 @@ impl<B: Backend> GatheredPass<B> {
     }
 
     /// The token embedding.
-    pub(super) fn embedding(&mut self, backend: &B) -> Weights<B> {
+    pub(crate) fn embedding(&mut self, backend: &B) -> Weights<B> {
         let params = self.gather(backend, Unit::Embedding);
         ends(backend, &self.model, &params)
     }
 
     /// A block.
-    pub(super) fn block(&mut self, backend: &B, layer: usize) -> BlockWeights<B> {
+    pub(crate) fn block(&mut self, backend: &B, layer: usize) -> BlockWeights<B> {
         let params = self.gather(backend, Unit::Block(layer));
         let (config, own) = (&self.model.config, &self.model.table.blocks[layer]);
         let built =
@@ -91,14 +91,14 @@ impl<B: Backend> GatheredPass<B> {
     }
 
     /// The final norm with the unembedding, or with the run's scalar head.
-    pub(super) fn head(&mut self, backend: &B) -> (Weights<B>, Option<RunHead<B>>) {
+    pub(crate) fn head(&mut self, backend: &B) -> (Weights<B>, Option<RunHead<B>>) {
         let params = Arc::new(self.gather(backend, Unit::Head));
         let weights = ends(backend, &self.model, &params);
         (weights, self.units.has_scalar_head().then(|| RunHead::of(&params)))
     }
 
     /// Zeros for the gradients of a unit; the other arrays are empty.
-    pub(super) fn zeros(&self, backend: &B, unit: Unit) -> B::Params {
+    pub(crate) fn zeros(&self, backend: &B, unit: Unit) -> B::Params {
         let mut lens = vec![0; self.units.lens().len()];
         for Extent { index, len } in self.units.reduced(unit) {
             lens[index] = len;
@@ -107,12 +107,12 @@ impl<B: Backend> GatheredPass<B> {
     }
 
     /// Zeros for the gradients of the end of the model.
-    pub(super) fn zeros_of_head(&self, backend: &B) -> GradientSum<B> {
+    pub(crate) fn zeros_of_head(&self, backend: &B) -> GradientSum<B> {
         GradientSum::new(self.zeros(backend, if self.units.reduces_head() { Unit::Head } else { Unit::Embedding }))
     }
 
     /// Reduces the gradients of the end of the model, unless they are to be reduced with the embedding's: then it returns them.
-    pub(super) fn reduce_head(&mut self, own: GradientSum<B>, sum: &mut GradientSum<B>) -> Option<GradientSum<B>> {
+    pub(crate) fn reduce_head(&mut self, own: GradientSum<B>, sum: &mut GradientSum<B>) -> Option<GradientSum<B>> {
         if !self.units.reduces_head() {
             return Some(own);
         }
@@ -121,7 +121,7 @@ impl<B: Backend> GatheredPass<B> {
     }
 
     /// Adds this replica's parts of all replicas' gradients of a unit to `sum`.
-    pub(super) fn reduce(&mut self, unit: Unit, own: B::Params, sum: &mut GradientSum<B>) {
+    pub(crate) fn reduce(&mut self, unit: Unit, own: B::Params, sum: &mut GradientSum<B>) {
         self.begin(Step::Reduce(unit));
         reduce_parts(&self.replicas, &self.units.reduced(unit), Some(&own), &mut sum.values);
     }

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use trainyard_protocol::OpError;
 
-use super::lockstep::agreed;
 use crate::collective::Ranks;
+use crate::engine::lockstep::agreed;
 use crate::fault::guarded;
 
 /// How long a rank waits for its own result after that of rank 0 is there; the others give up before.
 const UNTIL_DONE: Duration = Duration::from_secs(3600);
 
 /// A piece of work; owns all data that it needs.
-pub(super) type Job<T> = Box<dyn FnOnce() -> Result<T, OpError> + Send>;
+pub(crate) type Job<T> = Box<dyn FnOnce() -> Result<T, OpError> + Send>;
 
 /// Does one job at a time. The thread is started by the first one.
-pub(super) struct Background<K, T> {
+pub(crate) struct Background<K, T> {
     /// What a job is: in errors, and the name of the thread.
     what: &'static str,
     thread: Option<RunningThread<T>>,
@@ -50,17 +50,17 @@ impl<T: Send + 'static> RunningThread<T> {
 
 impl<K, T: Send + 'static> Background<K, T> {
     /// For jobs that are a `what`.
-    pub(super) fn new(what: &'static str) -> Self {
+    pub(crate) fn new(what: &'static str) -> Self {
         Self { what, thread: None, pending: None, ranks: Ranks::default() }
     }
 
     /// On these ranks.
-    pub(super) fn on(mut self, ranks: &Ranks) -> Self {
+    pub(crate) fn on(mut self, ranks: &Ranks) -> Self {
         self.ranks = ranks.clone();
         self
     }
 
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.pending.is_none()
     }
 
@@ -70,7 +70,7 @@ impl<K, T: Send + 'static> Background<K, T> {
     }
 
     /// Starts a job. Fails if another one is being done or the thread cannot be started.
-    pub(super) fn start(&mut self, key: K, job: Job<T>) -> Result<(), OpError> {
+    pub(crate) fn start(&mut self, key: K, job: Job<T>) -> Result<(), OpError> {
         let what = self.what;
         let failed = |text: &str| OpError::server(format!("the {what} cannot be started: {text}"));
         if !self.is_idle() {
@@ -86,7 +86,7 @@ impl<K, T: Send + 'static> Background<K, T> {
     }
 
     /// The key and the result of the current job, if it finishes within `wait`.
-    pub(super) fn finished(&mut self, wait: Duration) -> Option<(K, Result<T, OpError>)> {
+    pub(crate) fn finished(&mut self, wait: Duration) -> Option<(K, Result<T, OpError>)> {
         self.pending.as_ref()?;
         let result = if self.ranks.is_single() {
             self.result(wait)?

@@ -1,9 +1,9 @@
 //! How the memory of GPUs is divided where that is not configured.
 
-use super::EngineOptions;
-use super::memory::KV_PART;
+use super::KV_PART;
 use crate::backend::KV_BLOCK;
 use crate::config::{ModelConfig, ModelSource};
+use crate::engine::EngineOptions;
 use crate::model::{ParamTable, PassMemory, Shard};
 
 /// Parts of a budget that are configured, in bytes. The others follow from the budget and from the models.
@@ -86,7 +86,7 @@ impl EngineOptions {
 }
 
 /// The configurations of models, each set of weights once.
-pub(super) fn distinct<'a>(models: impl Iterator<Item = &'a ModelSource>) -> impl Iterator<Item = &'a ModelConfig> {
+pub(crate) fn distinct<'a>(models: impl Iterator<Item = &'a ModelSource>) -> impl Iterator<Item = &'a ModelConfig> {
     let mut seen: Vec<&ModelSource> = Vec::new();
     models.filter_map(move |model| {
         let is_new = !seen.iter().any(|other| other.is_same_model(model));

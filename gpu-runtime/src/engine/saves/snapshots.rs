@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::sampler::SamplerWeights;
 use crate::backend::Backend;
+use crate::engine::sampler::SamplerWeights;
 
 /// Weights of a snapshot, with their bytes.
 struct Snapshot<B: Backend> {
@@ -13,7 +13,7 @@ struct Snapshot<B: Backend> {
 }
 
 /// Snapshots by key. Those that were dropped count as long as samples use them.
-pub(super) struct Snapshots<B: Backend> {
+pub(crate) struct Snapshots<B: Backend> {
     by_key: BTreeMap<String, Snapshot<B>>,
     dropped: Vec<Snapshot<B>>,
 }
@@ -25,17 +25,17 @@ impl<B: Backend> Default for Snapshots<B> {
 }
 
 impl<B: Backend> Snapshots<B> {
-    pub(super) fn get(&self, key: &str) -> Option<SamplerWeights<B>> {
+    pub(crate) fn get(&self, key: &str) -> Option<SamplerWeights<B>> {
         self.by_key.get(key).map(|snapshot| snapshot.weights.clone())
     }
 
     /// Adds a snapshot of `bytes` bytes; it replaces one of the same key.
-    pub(super) fn insert(&mut self, key: String, weights: SamplerWeights<B>, bytes: usize) {
+    pub(crate) fn insert(&mut self, key: String, weights: SamplerWeights<B>, bytes: usize) {
         let replaced = self.by_key.insert(key, Snapshot { weights, bytes });
         self.retire(replaced);
     }
 
-    pub(super) fn remove(&mut self, key: &str) {
+    pub(crate) fn remove(&mut self, key: &str) {
         let removed = self.by_key.remove(key);
         self.retire(removed);
     }
@@ -46,12 +46,12 @@ impl<B: Backend> Snapshots<B> {
     }
 
     /// Frees those that were dropped and that no sample uses any more.
-    pub(super) fn free_unused(&mut self) {
+    pub(crate) fn free_unused(&mut self) {
         self.dropped.retain(|snapshot| snapshot.weights.is_shared());
     }
 
     /// Bytes of all, each counted in full.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.by_key.values().chain(&self.dropped).map(|snapshot| snapshot.bytes).sum()
     }
 }
@@ -66,7 +66,7 @@ impl<B: Backend> SamplerWeights<B> {
     }
 
     /// Whether its adapter, or where it has none its weights, have another holder.
-    pub(super) fn is_shared(&self) -> bool {
+    pub(crate) fn is_shared(&self) -> bool {
         self.adapter.as_ref().map_or_else(|| Arc::strong_count(&self.weights), Arc::strong_count) > 1
     }
 }

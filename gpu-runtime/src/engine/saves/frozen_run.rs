@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::checkpoint_writer::{Arrays, Contents, FrozenRun, Reads};
-use super::run::TrainingRun;
+use super::writer::{Arrays, Contents, FrozenRun, Reads};
 use crate::backend::{Backend, Params};
-use crate::model::replicas::gather;
+use crate::engine::run::TrainingRun;
+use crate::model::zero::replicas::gather;
 
 impl<B: Backend> TrainingRun<B> {
     /// The current state, or what a save of these contents needs of it: a copy-on-write copy, or what all ranks hold, gathered, on the one
     /// that writes. `None` on the others. All ranks call it with the same contents.
-    pub(super) fn freeze(&self, backend: &Arc<B>, contents: Contents) -> Option<FrozenRun<B>> {
+    pub(crate) fn freeze(&self, backend: &Arc<B>, contents: Contents) -> Option<FrozenRun<B>> {
         let reads =
             self.base.is_alone().then(|| Arc::new(Reads { backend: Arc::clone(backend), fence: backend.fence() }));
         let arrays = |own: &Arc<B::Params>, is_part: bool| match &reads {

@@ -9,17 +9,17 @@ use std::time::Duration;
 use trainyard_protocol::{OpError, RequestId, SampleOperation, TenantShare};
 
 use super::background::Background;
-use super::base::Base;
-use super::checkpoint_reader::{load_sampler, planned_bytes};
-use super::sampler::{CheckpointCache, SamplerWeights};
+use super::reader::{load_sampler, planned_bytes};
 use crate::backend::Backend;
 use crate::collective::Ranks;
+use crate::engine::base::Base;
+use crate::engine::sampler::{CheckpointCache, SamplerWeights};
 
 /// A sample whose weights are not in memory yet.
-pub(super) struct CheckpointSample {
-    pub(super) id: RequestId,
-    pub(super) share: TenantShare,
-    pub(super) operation: SampleOperation,
+pub(crate) struct CheckpointSample {
+    pub(crate) id: RequestId,
+    pub(crate) share: TenantShare,
+    pub(crate) operation: SampleOperation,
 }
 
 /// A sample with its weights, or with the reason why there are none.
@@ -41,7 +41,7 @@ impl<B: Backend> Load<B> {
 }
 
 /// Weights of checkpoint folders, within a limit that counts those in use and the one that is being read.
-pub(super) struct CheckpointLoads<B: Backend> {
+pub(crate) struct CheckpointLoads<B: Backend> {
     cache: CheckpointCache<B>,
     /// The first one may be in progress.
     waiting: VecDeque<Load<B>>,
@@ -53,28 +53,28 @@ pub(super) struct CheckpointLoads<B: Backend> {
 
 impl<B: Backend> CheckpointLoads<B> {
     /// With a limit of `limit` bytes.
-    pub(super) fn new(limit: usize, strict: bool) -> Self {
+    pub(crate) fn new(limit: usize, strict: bool) -> Self {
         let thread = Background::new("checkpoint load");
         Self { cache: CheckpointCache::new(limit), waiting: VecDeque::new(), thread, strict }
     }
 
     /// On these ranks.
-    pub(super) fn on(self, ranks: &Ranks) -> Self {
+    pub(crate) fn on(self, ranks: &Ranks) -> Self {
         Self { thread: self.thread.on(ranks), ..self }
     }
 
     /// Whether no sample waits for weights.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.waiting.is_empty()
     }
 
     /// Bytes of all weights, of the load in progress included.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.cache.bytes() + self.thread.pending().copied().unwrap_or(0)
     }
 
     /// See [`CheckpointCache::invalidate`].
-    pub(super) fn invalidate(&mut self, dir: &Path) {
+    pub(crate) fn invalidate(&mut self, dir: &Path) {
         self.cache.invalidate(dir);
         if let Some(load) = self.waiting.front_mut().filter(|load| load.dir == dir) {
             load.overwritten = !self.thread.is_idle();
@@ -82,7 +82,7 @@ impl<B: Backend> CheckpointLoads<B> {
     }
 
     /// Queues a sample; [`CheckpointLoads::advance`] returns it with its weights.
-    pub(super) fn push(&mut self, base: Arc<Base<B>>, dir: PathBuf, sample: CheckpointSample) {
+    pub(crate) fn push(&mut self, base: Arc<Base<B>>, dir: PathBuf, sample: CheckpointSample) {
         let joins = |load: &&mut Load<B>| load.dir == dir && load.base.name == base.name && !load.overwritten;
         match self.waiting.iter_mut().find(joins) {
             Some(load) => load.samples.push(sample),
@@ -91,7 +91,7 @@ impl<B: Backend> CheckpointLoads<B> {
     }
 
     /// Removes samples that wait.
-    pub(super) fn cancel(&mut self, ids: &BTreeSet<RequestId>) {
+    pub(crate) fn cancel(&mut self, ids: &BTreeSet<RequestId>) {
         self.waiting.iter_mut().for_each(|load| load.samples.retain(|sample| !ids.contains(&sample.id)));
         let mut in_progress = !self.thread.is_idle();
         self.waiting.retain(|load| std::mem::take(&mut in_progress) || !load.samples.is_empty());
@@ -99,7 +99,7 @@ impl<B: Backend> CheckpointLoads<B> {
 
     /// Completes the load in progress if it is done within `wait`, and starts the next one if there is room for it. Returns
     /// the samples that need to wait no longer.
-    pub(super) fn advance(&mut self, backend: &Arc<B>, wait: Duration) -> Vec<Resolved<B>> {
+    pub(crate) fn advance(&mut self, backend: &Arc<B>, wait: Duration) -> Vec<Resolved<B>> {
         let mut resolved = Vec::new();
         if let Some((_, loaded)) = self.thread.finished(wait)
             && let Some(load) = self.waiting.pop_front()
@@ -146,5 +146,5 @@ impl<B: Backend> CheckpointLoads<B> {
 }
 
 #[cfg(test)]
-#[path = "checkpoint_load_tests.rs"]
+#[path = "load_tests.rs"]
 mod tests;

@@ -4,11 +4,11 @@
 
 use std::collections::VecDeque;
 
-use super::params::{ParamSpec, ParamTable};
 use super::part_exchange::{PIECE, calls};
 use crate::backend::{Backend, MatrixRole};
 use crate::collective::{CollectiveKind, Extent, slice_of};
 use crate::config::ModelConfig;
+use crate::model::params::{ParamSpec, ParamTable};
 
 /// Rows of each replica after whose backward pass replicas add up gradients: a replica computes as many of its examples as have so
 /// many rows, or one. Neither memory nor kernels nor other requests change it, since bits depend on it.
@@ -66,7 +66,7 @@ impl Units {
     }
 
     /// Elements of all arrays, on all replicas together.
-    pub(super) fn lens(&self) -> &[usize] {
+    pub(crate) fn lens(&self) -> &[usize] {
         &self.lens
     }
 
@@ -87,7 +87,7 @@ impl Units {
     }
 
     /// Arrays whose elements a pass needs for a unit.
-    pub(super) fn gathered(&self, unit: Unit) -> Vec<Extent> {
+    pub(crate) fn gathered(&self, unit: Unit) -> Vec<Extent> {
         let scalar_head = self.scalar_head..self.lens.len();
         match unit {
             Unit::Embedding => self.extents([self.embed]),
@@ -100,7 +100,7 @@ impl Units {
 
     /// Arrays whose gradients are complete when a unit's are. Those of an embedding that is the unembedding too are so at the end,
     /// and with them those of the norm: the unembedding's gradients come first in the sum, then those of lookups.
-    pub(super) fn reduced(&self, unit: Unit) -> Vec<Extent> {
+    pub(crate) fn reduced(&self, unit: Unit) -> Vec<Extent> {
         match unit {
             Unit::Embedding if self.is_tied() => {
                 self.extents([self.embed, self.norm].into_iter().chain(self.scalar_head..self.lens.len()))
@@ -116,7 +116,7 @@ impl Units {
     }
 
     /// What replicas do together in a pass, in order.
-    pub(super) fn steps(&self, trains: bool) -> VecDeque<Step> {
+    pub(crate) fn steps(&self, trains: bool) -> VecDeque<Step> {
         let blocks = || (0..self.blocks()).map(Unit::Block);
         let forward = [Unit::Embedding].into_iter().chain(blocks()).chain([Unit::Head]).map(Step::Gather);
         let head = self.reduces_head().then_some(Step::Reduce(Unit::Head));

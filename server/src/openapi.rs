@@ -10,31 +10,13 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{AnyOf, Schema};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{OpenApi, RefOr};
-use utoipa::{Modify, OpenApi as _, ToSchema};
+use utoipa::{Modify, OpenApi as _};
 
 use self::others::Others;
-pub(crate) use self::refusals::{AnthropicRefusals, OpenAiRefusals, Refusals};
 use crate::api::Endpoints;
 use crate::wire::anthropic::AnthropicErrorResponse;
 use crate::wire::futures::{FailedResponse, TryAgainResponse};
 use crate::wire::openai::ErrorResponse;
-
-/// A body that is no text.
-#[derive(ToSchema)]
-#[schema(value_type = String, format = Binary)]
-#[allow(dead_code, reason = "only its description is used")]
-pub(crate) struct Binary(Vec<u8>);
-
-/// One of the events that a stream consists of, in the order of their fields.
-#[derive(ToSchema)]
-#[allow(dead_code, reason = "only its description is used")]
-pub(crate) struct ServerSentEvent {
-    /// Its type; absent in streams of the OpenAI API.
-    #[schema(nullable = false)]
-    event: Option<String>,
-    /// JSON; at the end of a stream of the OpenAI API `[DONE]`.
-    data: String,
-}
 
 /// The frame around the endpoints.
 #[derive(utoipa::OpenApi)]

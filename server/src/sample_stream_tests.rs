@@ -5,7 +5,7 @@ use trainyard_protocol::{SampleResult, StopReason};
 use trainyard_scheduler::{Outcome, Work, WorkItem};
 
 use super::*;
-use crate::api::testing::{Server, sample};
+use crate::api::tests::testing::{Server, sample};
 use crate::wire::sampling::{ComputedWith, encode_result};
 
 fn tenant() -> TenantId {

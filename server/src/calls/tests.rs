@@ -8,7 +8,7 @@ use axum::middleware::from_fn_with_state;
 use tower::ServiceExt;
 
 use super::*;
-use crate::api::testing::Server;
+use crate::api::tests::testing::Server;
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::api::BodyLimits;
-use crate::api::testing::{KEY, Server};
+use crate::api::tests::testing::{KEY, Server};
 use crate::auth::Keys;
 use crate::state::Limits;
 

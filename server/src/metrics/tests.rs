@@ -7,7 +7,7 @@ use axum::http::{Request, header};
 use tower::ServiceExt;
 
 use super::*;
-use crate::api::testing::{Server, sample};
+use crate::api::tests::testing::{Server, sample};
 
 const DOCUMENTED: &str = include_str!("../../../docs/metrics.md");
 

@@ -74,7 +74,7 @@ fn docs() {}
     params(("file" = String, Path)),
     responses(
         (status = 200, description = "the file",
-            content((String = "text/html"), (String = "text/css"), (String = "text/javascript"), (inline(super::Binary) = "image/png"))),
+            content((String = "text/html"), (String = "text/css"), (String = "text/javascript"), (inline(crate::api::Binary) = "image/png"))),
         (status = 400, description = "the path is no text", body = ErrorBody),
         (status = 404, description = "the page has no such file", body = ErrorBody),
     ),
@@ -134,9 +134,9 @@ fn metrics() {}
     params(("path" = String, Path, description = "such as `<model>/resolve/main/tokenizer.json`")),
     responses(
         (status = 200, description = "the file, or what `api/models/<model>` says of a model",
-            content((serde_json::Value = "application/json"), (String = "text/plain"), (inline(super::Binary) = "application/octet-stream"))),
+            content((serde_json::Value = "application/json"), (String = "text/plain"), (inline(crate::api::Binary) = "application/octet-stream"))),
         (status = 206, description = "the part of the file that `Range` asks for",
-            content((inline(super::Binary) = "application/json"), (inline(super::Binary) = "text/plain"), (inline(super::Binary) = "application/octet-stream"))),
+            content((inline(crate::api::Binary) = "application/json"), (inline(crate::api::Binary) = "text/plain"), (inline(crate::api::Binary) = "application/octet-stream"))),
         (status = 307, description = "another hub may have it"),
         (status = 400, description = "the path is no text"),
         (status = 401, description = "a key is required and missing or wrong", body = ErrorBody),

@@ -2,13 +2,13 @@
 
 use axum::extract::State;
 
-use super::super::body::JsonBody;
-use super::super::extract::ApiPath;
-use super::super::respond::{Answer, Reply};
 use super::{convert, organisation};
+use crate::api::request::body::JsonBody;
+use crate::api::request::extract::ApiPath;
+use crate::api::request::refusals::Refusals;
+use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::openapi::Refusals;
 use crate::state::AppState;
 use crate::wire::admin::{ChangeOrganisationRequest, Organisation};
 

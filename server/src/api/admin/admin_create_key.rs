@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use axum::extract::State;
 
-use super::super::body::JsonBody;
-use super::super::extract::ApiQuery;
-use super::super::respond::{Answer, Reply};
 use super::{convert, organisation};
+use crate::api::request::body::JsonBody;
+use crate::api::request::extract::ApiQuery;
+use crate::api::request::refusals::Refusals;
+use crate::api::request::respond::{Answer, Reply};
 use crate::auth::{Caller, KeyRequest};
 use crate::error::ApiError;
-use crate::openapi::Refusals;
 use crate::state::AppState;
 use crate::wire::admin::{CreateKeyRequest, CreateKeyResponse, OrganisationQuery};
 

@@ -3,12 +3,12 @@
 use axum::extract::State;
 use trainyard_protocol::TenantId;
 
-use super::super::body::JsonBody;
-use super::super::respond::{Answer, Reply};
 use super::convert;
+use crate::api::request::body::JsonBody;
+use crate::api::request::refusals::Refusals;
+use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::openapi::Refusals;
 use crate::state::AppState;
 use crate::wire::admin::{CreateOrganisationRequest, Organisation};
 

@@ -3,12 +3,12 @@
 use axum::extract::State;
 use trainyard_scheduler::NewUser;
 
-use super::super::body::JsonBody;
-use super::super::extract::ApiQuery;
-use super::super::respond::{Answer, Reply};
 use super::{convert, organisation};
+use crate::api::request::body::JsonBody;
+use crate::api::request::extract::ApiQuery;
+use crate::api::request::refusals::Refusals;
+use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
-use crate::openapi::Refusals;
 use crate::state::AppState;
 use crate::wire::admin::{CreateUserRequest, OrganisationQuery, User};
 

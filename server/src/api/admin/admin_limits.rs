@@ -2,11 +2,11 @@
 
 use axum::extract::State;
 
-use super::super::extract::ApiPath;
-use super::super::respond::{Answer, Reply};
 use super::{limits, organisation};
+use crate::api::request::extract::ApiPath;
+use crate::api::request::refusals::Refusals;
+use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
-use crate::openapi::Refusals;
 use crate::state::AppState;
 use crate::wire::limits::LimitsResponse;
 

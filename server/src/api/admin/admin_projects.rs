@@ -2,11 +2,11 @@
 
 use axum::extract::State;
 
-use super::super::extract::ApiQuery;
-use super::super::respond::{Answer, Reply};
 use super::{convert, organisation};
+use crate::api::request::extract::ApiQuery;
+use crate::api::request::refusals::Refusals;
+use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
-use crate::openapi::Refusals;
 use crate::state::AppState;
 use crate::wire::admin::{OrganisationQuery, ProjectsResponse};
 

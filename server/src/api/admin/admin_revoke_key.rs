@@ -3,11 +3,11 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 
-use super::super::extract::{ApiPath, ApiQuery};
 use super::organisation;
+use crate::api::request::extract::{ApiPath, ApiQuery};
+use crate::api::request::refusals::Refusals;
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::openapi::Refusals;
 use crate::state::AppState;
 use crate::wire::admin::OrganisationQuery;
 

@@ -2,10 +2,10 @@
 
 use axum::extract::State;
 
-use super::super::respond::{Answer, Reply};
+use crate::api::request::refusals::Refusals;
+use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::openapi::Refusals;
 use crate::state::AppState;
 use crate::wire::auth::RotateSigningResponse;
 

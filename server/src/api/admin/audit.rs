@@ -10,12 +10,12 @@ use time::{Date, OffsetDateTime, Time};
 use trainyard_protocol::TinkerPath;
 use trainyard_scheduler::{self as scheduler, AuditCategory, Timestamp};
 
-use super::super::extract::ApiQuery;
-use super::super::respond::{Answer, Reply};
 use super::organisation;
+use crate::api::request::extract::ApiQuery;
+use crate::api::request::refusals::Refusals;
+use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::error::ApiError;
-use crate::openapi::Refusals;
 use crate::state::AppState;
 use crate::wire::admin::{AuditEntry, AuditQuery, AuditResponse};
 use crate::wire::timestamp::rfc3339;

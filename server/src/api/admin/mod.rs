@@ -2,6 +2,7 @@
 
 mod convert;
 mod limits;
+pub(crate) mod usage;
 
 pub(super) mod admin_change_limits;
 pub(super) mod admin_change_organisation;
@@ -21,6 +22,8 @@ pub(super) mod admin_users;
 pub(super) mod audit;
 
 use trainyard_protocol::TenantId;
+
+pub(super) use self::usage::{admin_usage_csv, billing_storage, billing_usage};
 
 use crate::auth::Principal;
 use crate::error::ApiError;

@@ -1,0 +1,122 @@
+//! `GET admin/usage.csv`.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use futures::stream;
+use trainyard_protocol::TenantId;
+use trainyard_scheduler::{RequestUsage, Timestamp};
+
+use super::period;
+use crate::api::admin::organisation;
+use crate::api::request::extract::ApiQuery;
+use crate::api::request::refusals::Refusals;
+use crate::auth::Caller;
+use crate::error::ApiError;
+use crate::state::AppState;
+use crate::wire::timestamp::rfc3339;
+use crate::wire::usage::UsageQuery;
+
+/// Requests that are read at once.
+const PAGE: u32 = 2_000;
+const HEADER: &str = "request_id,ended_at,kind,base_model,session_id,project_id,user,trained,prefill,cached,sampled\n";
+
+/// What each request of an organisation used that ended in a period, as CSV. For admins.
+#[utoipa::path(
+    get, path = "/api/v1/admin/usage.csv", tag = "administration", params(UsageQuery),
+    responses((status = 200, description = "done", body = String, content_type = "text/csv"), Refusals),
+)]
+pub(in crate::api) async fn admin_usage_csv(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+    ApiQuery(query): ApiQuery<UsageQuery>,
+) -> Result<Response, ApiError> {
+    let period = period::read(&query, state.clock.now())?;
+    let organisation = organisation(&caller, query.organisation)?;
+    // What can fail, fails before the answer begins.
+    let first = Export { state, organisation, period, after: String::new() }.page().await?;
+    let pages = stream::unfold(Some(first), |page| async move {
+        let (text, rest) = page?;
+        Some(match rest {
+            None => (Ok(text), None),
+            Some(export) => match export.page().await {
+                Ok(next) => (Ok(text), Some(next)),
+                Err(error) => (Err(error), None),
+            },
+        })
+    });
+    let mut response = Response::new(Body::from_stream(pages));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/csv"));
+    Ok(response)
+}
+
+/// What is left to export.
+struct Export {
+    state: AppState,
+    organisation: TenantId,
+    period: (Timestamp, Timestamp),
+    after: String,
+}
+
+impl Export {
+    /// The next lines, and what comes behind them.
+    async fn page(self) -> Result<(String, Option<Self>), ApiError> {
+        let found = self.state.scheduler.request_usage(&self.organisation, self.period, &self.after, PAGE).await?;
+        let mut text = if self.after.is_empty() { HEADER.to_owned() } else { String::new() };
+        found.iter().for_each(|usage| text.push_str(&line(usage)));
+        let rest = match found.last() {
+            Some(last) if found.len() as u64 == u64::from(PAGE) => {
+                Some(Self { after: last.request.clone(), period: (last.at, self.period.1), ..self })
+            }
+            _ => None,
+        };
+        Ok((text, rest))
+    }
+}
+
+fn line(usage: &RequestUsage) -> String {
+    let RequestUsage { request, at, kind, of, tokens } = usage;
+    let texts = [
+        request.as_str(),
+        &rfc3339(at.as_millis()),
+        kind.as_str(),
+        &of.base_model,
+        of.session.as_str(),
+        of.project.as_deref().unwrap_or_default(),
+        of.user.as_deref().unwrap_or_default(),
+    ];
+    let counts = [tokens.trained, tokens.prefill, tokens.cached, tokens.sampled];
+    let fields = texts.iter().map(|text| field(text)).chain(counts.iter().map(u64::to_string));
+    let mut line = fields.collect::<Vec<_>>().join(",");
+    line.push('\n');
+    line
+}
+
+/// A field as RFC 4180 has it. Spreadsheets compute what begins like a formula, and projects are named by users: such a text
+/// begins with an apostrophe, which spreadsheets do not show.
+fn field(text: &str) -> String {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        return field(&format!("'{text}"));
+    }
+    if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::field;
+
+    #[test]
+    fn fields_with_separators_are_quoted() {
+        assert_eq!(field("plain"), "plain");
+        assert_eq!(field("a,\"b\"\n"), "\"a,\"\"b\"\"\n\"");
+    }
+
+    #[test]
+    fn formulas_are_texts() {
+        for text in ["=1+1", "+1", "-1", "@a", "\t=1"] {
+            assert_eq!(field(text), format!("'{text}"));
+        }
+        assert_eq!(field("=HYPERLINK(\"http://a\",\"b\")"), "\"'=HYPERLINK(\"\"http://a\"\",\"\"b\"\")\"");
+    }
+}

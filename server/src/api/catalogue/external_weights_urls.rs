@@ -1,0 +1,131 @@
+//! `GET training_runs/{run_id}/checkpoints/{kind}/{name}/external_weights_urls`.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use serde_json::Value;
+use trainyard_protocol::{CheckpointKind, TinkerPath};
+
+use super::download::{checkpoint_entry, encode_component};
+use crate::api::request::extract::{ApiPath, checkpoint_path};
+use crate::api::request::refusals::Refusals;
+use crate::api::request::respond::{Answer, Reply};
+use crate::auth::Tenant;
+use crate::error::ApiError;
+use crate::signed_urls::Grant;
+use crate::state::AppState;
+use crate::wire::timestamp::rfc3339;
+use crate::wire::weights::ExternalUrlsResponse;
+
+/// Self-authorising URLs of an exported checkpoint's files.
+#[utoipa::path(
+    get, path = "/api/v1/training_runs/{run_id}/checkpoints/{kind}/{name}/external_weights_urls", tag = "catalogue",
+    params(("run_id" = String, Path), ("kind" = String, Path), ("name" = String, Path)),
+    responses((status = 200, description = "done", body = ExternalUrlsResponse), Refusals),
+)]
+pub(in crate::api) async fn external_weights_urls(
+    State(state): State<AppState>,
+    Tenant(tenant): Tenant,
+    headers: HeaderMap,
+    ApiPath(parts): ApiPath<(String, String, String)>,
+) -> Reply<ExternalUrlsResponse> {
+    let path = checkpoint_path(parts)?;
+    if path.kind != CheckpointKind::External {
+        return Err(ApiError::invalid(format!("{path} is no external checkpoint (external_weights/<name>)")));
+    }
+    let checkpoint = state.scheduler.checkpoint(&tenant, &path).await?;
+    let base = base_url(&state, &headers)?;
+    let end = state.clock.now().plus(state.limits.download_url_lifetime);
+    let expires = end.as_millis() / 1_000;
+    let mut urls = BTreeMap::new();
+    for file in state.storage.files(&checkpoint.dir).await?.into_keys() {
+        let grant = Grant { tenant: &tenant, object: &path.to_string(), file: &file, expires };
+        let url = url(&state, &base, &path, grant);
+        urls.insert(file, url);
+    }
+    let entry =
+        checkpoint_entry(&tenant, &path, "checkpoint_urls_sign", ("expires", Value::from(rfc3339(expires * 1_000))));
+    state.scheduler.audit(entry).await?;
+    Ok(Answer(ExternalUrlsResponse { urls, expires: rfc3339(expires * 1_000) }))
+}
+
+fn url(state: &AppState, base: &str, path: &TinkerPath, grant: Grant<'_>) -> String {
+    format!(
+        "{base}/api/v1/downloads/{}/{}/{}/{}?tenant={}&expires={}&signature={}",
+        encode_component(path.run.as_str()),
+        path.kind.segment(),
+        path.name,
+        encode_component(grant.file),
+        encode_component(grant.tenant.as_str()),
+        grant.expires,
+        state.signer.sign(grant),
+    )
+}
+
+/// Where the client reaches this server: as configured, else as its request and the proxies before it say.
+pub(crate) fn base_url(state: &AppState, headers: &HeaderMap) -> Result<String, ApiError> {
+    if let Some(url) = &state.public_url {
+        return Ok(url.to_string());
+    }
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).filter(|value| !value.is_empty());
+    let host = text("x-forwarded-host").or_else(|| text("host"));
+    let host = host.ok_or_else(|| ApiError::invalid("the header Host is missing"))?;
+    let scheme = text("x-forwarded-proto").unwrap_or(if state.https { "https" } else { "http" });
+    let prefix = text("x-forwarded-prefix").unwrap_or_default().trim_end_matches('/');
+    Ok(format!("{scheme}://{host}{prefix}"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use axum::body::Body;
+    use axum::http::{Method, Request};
+
+    use crate::api::tests::testing::*;
+
+    #[tokio::test]
+    async fn urls_work_without_a_key_until_they_expire() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        server.checkpoint(&run, 1, "external_weights", "download").await;
+        let got = server
+            .get(&format!("training_runs/{run}/checkpoints/external_weights/download/external_weights_urls"))
+            .await;
+        let got = got.json();
+        assert_eq!(got["expires"], "2023-11-14T23:13:20Z");
+        let url = got["urls"]["adapter_model.safetensors"].as_str().unwrap();
+        let path = url.strip_prefix("http://trainyard.test:8000").unwrap();
+        let fetch = async |path: &str| server.send(Request::get(path).body(Body::empty()).unwrap()).await;
+        let file = fetch(path).await;
+        assert_eq!((file.status.as_u16(), &file.body[..]), (200, &b"weights"[..]));
+        assert_eq!(file.headers["content-length"], "7");
+        for (from, to) in [
+            ("safetensors?", "bin?"),
+            ("tenant=local", "tenant=other"),
+            ("expires=1", "expires=2"),
+            ("signature=", "signature=A"),
+        ] {
+            assert!(path.contains(from));
+            fetch(&path.replace(from, to)).await.refused(403);
+        }
+        fetch(path.split('?').next().unwrap()).await.refused(403);
+        server.clock.advance(3_600);
+        fetch(path).await.refused(403);
+    }
+
+    #[tokio::test]
+    async fn the_url_is_where_the_proxy_says_and_only_exports_have_one() {
+        let server = Server::start().await;
+        let run = server.run().await;
+        server.checkpoint(&run, 1, "external_weights", "x").await;
+        server.checkpoint(&run, 2, "weights", "x").await;
+        let headers =
+            [("x-forwarded-proto", "https"), ("x-forwarded-host", "y.example"), ("x-forwarded-prefix", "/t/")];
+        let path = format!("/api/v1/training_runs/{run}/checkpoints/external_weights/x/external_weights_urls");
+        let got = server.call(Method::GET, &path, &headers, Body::empty()).await.json();
+        let url = got["urls"]["adapter_model.safetensors"].as_str().unwrap();
+        assert!(url.starts_with("https://y.example/t/api/v1/downloads/"), "{url}");
+        server.get(&format!("training_runs/{run}/checkpoints/weights/x/external_weights_urls")).await.refused(400);
+    }
+}

@@ -1,0 +1,24 @@
+//! What a run's training requests measured: as curves, and as files.
+
+mod columns;
+mod curve;
+mod range;
+
+pub(in crate::api) mod metrics_export;
+pub(in crate::api) mod run_metrics;
+
+use trainyard_scheduler::RunMetrics;
+
+use crate::wire::run_metrics::MetricsLine;
+use crate::wire::timestamp::rfc3339;
+
+/// A row as the wire writes it.
+pub(crate) fn line(row: RunMetrics) -> MetricsLine {
+    MetricsLine {
+        step: row.step,
+        seq_id: row.seq_id,
+        kind: row.kind.as_str().to_owned(),
+        time: rfc3339(row.at.as_millis()),
+        metrics: row.values,
+    }
+}

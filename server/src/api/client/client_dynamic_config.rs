@@ -1,0 +1,17 @@
+//! `POST client/dynamic_config`.
+
+use crate::api::request::body::JsonBody;
+use crate::api::request::refusals::Refusals;
+use crate::api::request::respond::{Answer, Reply};
+use crate::wire::client::{ClientConfigRequest, ClientDynamicConfigResponse};
+
+/// Settings that a client polls from time to time.
+#[utoipa::path(
+    post, path = "/api/v1/client/dynamic_config", tag = "client", request_body = ClientConfigRequest,
+    responses((status = 200, description = "done", body = ClientDynamicConfigResponse), Refusals),
+)]
+pub(in crate::api) async fn client_dynamic_config(
+    JsonBody(_request): JsonBody<ClientConfigRequest>,
+) -> Reply<ClientDynamicConfigResponse> {
+    Ok(Answer(ClientDynamicConfigResponse::default()))
+}

@@ -1,0 +1,33 @@
+//! `GET /.well-known/jwks.json`.
+
+use axum::extract::State;
+use axum::http::{HeaderName, header};
+
+use crate::api::request::respond::Answer;
+use crate::error::ApiError;
+use crate::state::AppState;
+use crate::wire::auth::{JwkResponse, JwksResponse};
+use crate::wire::client::ErrorBody;
+
+/// Keys are published for longer than this before they sign.
+const CACHED: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "public, max-age=60")];
+
+/// The public keys of the tokens of `auth/token`, as a JSON Web Key Set (RFC 7517). Needs no key.
+///
+/// None before the first token. A new key is published five minutes before it signs, and a former one until the last token that
+/// it signed has expired.
+#[utoipa::path(
+    get, path = "/.well-known/jwks.json", tag = "client", security(()),
+    responses(
+        (status = 200, description = "done", body = JwksResponse),
+        (status = 500, description = "the service is at fault", body = ErrorBody),
+        (status = 503, description = "the store is not available", body = ErrorBody),
+    ),
+)]
+pub(in crate::api) async fn jwks(
+    State(state): State<AppState>,
+) -> Result<([(HeaderName, &'static str); 1], Answer<JwksResponse>), ApiError> {
+    let keys = state.auth.public_keys().await?;
+    let keys = keys.into_iter().map(|key| JwkResponse::ed25519(key.kid, key.x)).collect();
+    Ok((CACHED, Answer(JwksResponse { keys })))
+}

@@ -1,0 +1,29 @@
+//! `DELETE auth/apikey/me`.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+
+use crate::api::request::refusals::Refusals;
+use crate::auth::{Caller, Credential};
+use crate::error::ApiError;
+use crate::state::AppState;
+
+/// Revokes the API key of the call.
+#[utoipa::path(
+    delete, path = "/api/v1/auth/apikey/me", tag = "client",
+    responses((status = 204, description = "revoked"), Refusals),
+)]
+pub(in crate::api) async fn own_key_revoke(
+    State(state): State<AppState>,
+    Caller(caller): Caller,
+) -> Result<StatusCode, ApiError> {
+    let Some(found) = caller.key.as_deref() else {
+        let text = match caller.credential {
+            Credential::Issuer { .. } => "the caller has no API key, but a token of the external issuer",
+            _ => "the API key is not in the store: it can be removed from the configuration file alone",
+        };
+        return Err(ApiError::NotAllowed(text.to_owned()));
+    };
+    state.scheduler.directory().revoke_key(found.key.organisation.clone(), found.key.id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,26 @@
+//! `POST messages/count_tokens` of the Anthropic API.
+
+use axum::extract::State;
+
+use crate::api::request::body::JsonBody;
+use crate::api::request::refusals::AnthropicRefusals;
+use crate::api::request::respond::{Answer, Reply};
+use crate::auth::Tenant;
+use crate::inference::anthropic;
+use crate::state::AppState;
+use crate::wire::anthropic::{CountTokensRequest, CountTokensResponse};
+
+/// Counts the tokens of a conversation, rendered with the model's own chat template. Nothing is sampled.
+///
+/// The same under `/v1/messages/count_tokens`.
+#[utoipa::path(
+    post, path = "/anthropic/api/v1/messages/count_tokens", tag = "anthropic", request_body = CountTokensRequest,
+    responses((status = 200, description = "done", body = CountTokensResponse), AnthropicRefusals),
+)]
+pub(in crate::api) async fn anthropic_count_tokens(
+    State(state): State<AppState>,
+    Tenant(tenant): Tenant,
+    JsonBody(request): JsonBody<CountTokensRequest>,
+) -> Reply<CountTokensResponse> {
+    Ok(Answer(anthropic::count_tokens(&state, &tenant, request).await?))
+}

@@ -1,0 +1,33 @@
+//! `POST messages` of the Anthropic API.
+
+use axum::extract::State;
+use axum::response::Response;
+
+use crate::api::request::body::JsonBody;
+use crate::api::request::refusals::{AnthropicRefusals, ServerSentEvent};
+use crate::api::request::respond::whole_or_stream;
+use crate::auth::Tenant;
+use crate::error::ApiError;
+use crate::inference::anthropic;
+use crate::state::AppState;
+use crate::wire::anthropic::{MessageResponse, MessagesRequest};
+
+/// Answers a conversation, rendered with the model's own chat template. With `stream`, the answer is a stream of
+/// server-sent events from `message_start` to `message_stop`.
+///
+/// The same under `/v1/messages`.
+#[utoipa::path(
+    post, path = "/anthropic/api/v1/messages", tag = "anthropic", request_body = MessagesRequest,
+    responses(
+        (status = 200, description = "the reply, whole or in events",
+            content((MessageResponse = "application/json"), (ServerSentEvent = "text/event-stream"))),
+        AnthropicRefusals,
+    ),
+)]
+pub(in crate::api) async fn anthropic_messages(
+    State(state): State<AppState>,
+    Tenant(tenant): Tenant,
+    JsonBody(request): JsonBody<MessagesRequest>,
+) -> Result<Response, ApiError> {
+    Ok(whole_or_stream(anthropic::messages(&state, &tenant, request).await?))
+}

@@ -1,0 +1,33 @@
+//! `POST chat/completions` of the OpenAI API.
+
+use axum::extract::State;
+use axum::response::Response;
+
+use crate::api::request::body::JsonBody;
+use crate::api::request::refusals::{OpenAiRefusals, ServerSentEvent};
+use crate::api::request::respond::whole_or_stream;
+use crate::auth::Tenant;
+use crate::error::ApiError;
+use crate::inference::openai;
+use crate::state::AppState;
+use crate::wire::openai::{ChatRequest, ChatResponse};
+
+/// Answers a conversation, rendered with the model's own chat template. With `stream`, the answer is a stream of
+/// server-sent events, `chat.completion.chunk` each, that ends with `[DONE]`.
+///
+/// The same under `/v1/chat/completions`.
+#[utoipa::path(
+    post, path = "/oai/api/v1/chat/completions", tag = "openai", request_body = ChatRequest,
+    responses(
+        (status = 200, description = "the replies, whole or in chunks",
+            content((ChatResponse = "application/json"), (ServerSentEvent = "text/event-stream"))),
+        OpenAiRefusals,
+    ),
+)]
+pub(in crate::api) async fn oai_chat_completions(
+    State(state): State<AppState>,
+    Tenant(tenant): Tenant,
+    JsonBody(request): JsonBody<ChatRequest>,
+) -> Result<Response, ApiError> {
+    Ok(whole_or_stream(openai::chat(&state, &tenant, request).await?))
+}

@@ -1,0 +1,32 @@
+//! `POST completions` of the OpenAI API.
+
+use axum::extract::State;
+use axum::response::Response;
+
+use crate::api::request::body::JsonBody;
+use crate::api::request::refusals::{OpenAiRefusals, ServerSentEvent};
+use crate::api::request::respond::whole_or_stream;
+use crate::auth::Tenant;
+use crate::error::ApiError;
+use crate::inference::openai;
+use crate::state::AppState;
+use crate::wire::openai::{CompletionRequest, CompletionResponse};
+
+/// Completes texts or tokens. With `stream`, the answer is a stream of server-sent events that ends with `[DONE]`.
+///
+/// The same under `/v1/completions`.
+#[utoipa::path(
+    post, path = "/oai/api/v1/completions", tag = "openai", request_body = CompletionRequest,
+    responses(
+        (status = 200, description = "the completions, whole or in chunks",
+            content((CompletionResponse = "application/json"), (ServerSentEvent = "text/event-stream"))),
+        OpenAiRefusals,
+    ),
+)]
+pub(in crate::api) async fn oai_completions(
+    State(state): State<AppState>,
+    Tenant(tenant): Tenant,
+    JsonBody(request): JsonBody<CompletionRequest>,
+) -> Result<Response, ApiError> {
+    Ok(whole_or_stream(openai::completions(&state, &tenant, request).await?))
+}

@@ -1,0 +1,50 @@
+//! The console: pages for browsers, which call the API with the session that a login begins.
+//!
+//! The pages' files are in `server/console`; the binary contains them, and sends their modules as one script. What the pages need and no client
+//! of the API does is under `/console/data`.
+
+mod assets;
+mod bundle;
+mod events;
+mod hosted;
+mod login;
+mod overview;
+mod requests;
+mod run;
+mod runs;
+mod samples;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+pub(in crate::api) use self::assets::page;
+use crate::state::AppState;
+
+/// What needs no session.
+pub(crate) fn open() -> Router<AppState> {
+    Router::new()
+        .route("/console", get(assets::to_page))
+        .route("/console/", get(assets::to_page))
+        .route("/console/{file}", get(assets::asset))
+        .route("/console/session", get(login::session))
+        .route("/console/login", post(login::login))
+        .route("/console/logout", post(login::logout))
+        .route("/sessions", get(hosted::sessions))
+        .route("/sessions/{session_id}", get(hosted::session))
+        .route("/training_runs/{run_id}", get(hosted::training_run))
+        .route("/checkpoints/{run_id}/{checkpoint_id}", get(hosted::checkpoint))
+        .route("/playground", get(hosted::playground))
+        .route("/keys", get(hosted::keys))
+        .route("/keys/{key_id}", get(hosted::keys))
+}
+
+/// What needs one, or a key.
+pub(crate) fn keyed() -> Router<AppState> {
+    Router::new()
+        .route("/console/data/overview", get(overview::overview))
+        .route("/console/data/runs", get(runs::runs))
+        .route("/console/data/runs/{run_id}", get(run::run))
+        .route("/console/data/runs/{run_id}/requests", get(requests::requests))
+        .route("/console/data/runs/{run_id}/samples", get(samples::samples).delete(samples::delete))
+        .route("/console/data/events", get(events::events))
+}

@@ -1,0 +1,283 @@
+//! `GET /console/data/runs`: runs by filter and order, with how far they are.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use trainyard_protocol::{RunId, TenantId};
+use trainyard_scheduler::{ListedRun, Page, RunProgress};
+
+use crate::api::request::extract::ApiQuery;
+use crate::api::request::respond::{Answer, Reply};
+use crate::auth::Tenant;
+use crate::error::ApiError;
+use crate::state::AppState;
+use crate::wire::timestamp::rfc3339;
+
+/// Runs that a filter looks at: the newest ones.
+const LOOKED_AT: u32 = 5_000;
+/// Most runs of one answer.
+const PAGE: usize = 200;
+
+/// Which runs, and in which order.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RunsQuery {
+    /// Words that a run's id, model, project, tags or metadata must contain, each of them; `project=…`, `tag=…` and
+    /// `key=…` name one of these.
+    q: String,
+    /// `active`, `ended`, `creating`, `failed`; all when empty.
+    state: String,
+    /// `created`, the newest first; `last_request`, the latest first; `steps`, the most first; `loss`, the least first.
+    sort: String,
+    limit: Option<usize>,
+    offset: usize,
+}
+
+/// A page of runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Runs {
+    runs: Vec<RunLine>,
+    /// On all pages.
+    total: usize,
+    /// Whether older runs were not looked at.
+    truncated: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct RunLine {
+    run_id: String,
+    base_model: String,
+    lora_rank: Option<u32>,
+    state: &'static str,
+    project: Option<String>,
+    tags: Vec<String>,
+    user_metadata: BTreeMap<String, String>,
+    created: String,
+    last_request: String,
+    steps: u64,
+    loss: Option<f64>,
+}
+
+/// The caller's runs.
+pub(super) async fn runs(
+    State(state): State<AppState>,
+    Tenant(tenant): Tenant,
+    ApiQuery(query): ApiQuery<RunsQuery>,
+) -> Reply<Runs> {
+    Ok(Answer(look(&state, &tenant, &query).await?))
+}
+
+/// An order of runs. Equal ones stay in the order of their creation, the newest first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Created,
+    LastRequest,
+    Steps,
+    Loss,
+}
+
+/// The page that a query asks for, now.
+pub(super) async fn look(state: &AppState, tenant: &TenantId, query: &RunsQuery) -> Result<Runs, ApiError> {
+    let order = match query.sort.as_str() {
+        "" | "created" => Order::Created,
+        "last_request" => Order::LastRequest,
+        "steps" => Order::Steps,
+        "loss" => Order::Loss,
+        sort => {
+            let text = format!("sort: {sort:?} is none of \"created\", \"last_request\", \"steps\" and \"loss\"");
+            return Err(ApiError::invalid(text));
+        }
+    };
+    if !["", "active", "ended", "creating", "failed"].contains(&query.state.as_str()) {
+        return Err(ApiError::invalid(format!("state: {:?} is no state of a run", query.state)));
+    }
+    let limit = query.limit.unwrap_or(100);
+    if !(1..=PAGE).contains(&limit) {
+        return Err(ApiError::invalid(format!("limit: {limit} is not between 1 and {PAGE}")));
+    }
+    let words: Vec<String> = query.q.split_whitespace().map(str::to_lowercase).collect();
+    if order == Order::Created && query.state.is_empty() && words.is_empty() {
+        return newest(state, tenant, limit, query.offset).await;
+    }
+    let mut found = state.scheduler.newest_runs(tenant, Page { limit: LOOKED_AT, offset: 0 }).await?;
+    let truncated = found.len() >= LOOKED_AT as usize;
+    found.retain(|listed| {
+        (query.state.is_empty() || query.state == state_of(listed)) && words.iter().all(|word| contains(listed, word))
+    });
+    match order {
+        Order::Created => {}
+        Order::LastRequest => found.sort_by_key(|listed| Reverse(listed.run.last_request_at)),
+        Order::Steps | Order::Loss => {
+            let mut runs: Vec<_> = progress_of(state, tenant, &found).await?.into_iter().zip(found).collect();
+            match order {
+                Order::Loss => runs.sort_by(|(a, _), (b, _)| loss_of(a).total_cmp(&loss_of(b))),
+                _ => runs.sort_by_key(|(progress, _)| Reverse(progress.steps)),
+            }
+            found = runs.into_iter().map(|(_, listed)| listed).collect();
+        }
+    }
+    let total = found.len();
+    let page: Vec<ListedRun> = found.into_iter().skip(query.offset).take(limit).collect();
+    Ok(Runs { runs: lines(state, tenant, page).await?, total, truncated })
+}
+
+/// As [`look`] where all runs are asked for, the newest first: of the others their number is read alone.
+async fn newest(state: &AppState, tenant: &TenantId, limit: usize, offset: usize) -> Result<Runs, ApiError> {
+    let total = state.scheduler.count_newest_runs(tenant, LOOKED_AT).await?;
+    let left = total.saturating_sub(offset as u64).min(limit as u64);
+    let page = match u32::try_from(left).unwrap_or(u32::MAX) {
+        0 => Vec::new(),
+        limit => state.scheduler.newest_runs(tenant, Page { limit, offset: offset as u64 }).await?,
+    };
+    let runs = lines(state, tenant, page).await?;
+    Ok(Runs { runs, total: total as usize, truncated: total >= u64::from(LOOKED_AT) })
+}
+
+async fn progress_of(state: &AppState, tenant: &TenantId, runs: &[ListedRun]) -> Result<Vec<RunProgress>, ApiError> {
+    let ids: Vec<RunId> = runs.iter().map(|listed| listed.run.id.clone()).collect();
+    Ok(state.scheduler.progress_of_runs(tenant, &ids).await?)
+}
+
+/// Runs without a loss come last.
+fn loss_of(progress: &RunProgress) -> f64 {
+    progress.loss.unwrap_or(f64::INFINITY)
+}
+
+async fn lines(state: &AppState, tenant: &TenantId, page: Vec<ListedRun>) -> Result<Vec<RunLine>, ApiError> {
+    let progress = progress_of(state, tenant, &page).await?;
+    Ok(page.into_iter().zip(progress).map(|(listed, progress)| line(listed, &progress)).collect())
+}
+
+/// A run's state, as far as it matters to who looks at it.
+pub(super) fn state_of(listed: &ListedRun) -> &'static str {
+    match listed.run.state {
+        trainyard_scheduler::RunState::Creating => "creating",
+        trainyard_scheduler::RunState::Failed => "failed",
+        trainyard_scheduler::RunState::Ready if listed.active => "active",
+        trainyard_scheduler::RunState::Ready => "ended",
+    }
+}
+
+fn contains(listed: &ListedRun, word: &str) -> bool {
+    let has = |text: &str| text.to_lowercase().contains(word);
+    let named = |name: &str, text: &str| word.strip_prefix(name).is_some_and(|rest| text.to_lowercase().contains(rest));
+    has(listed.run.id.as_str())
+        || has(&listed.run.spec.base_model)
+        || listed.project.as_deref().is_some_and(|project| has(project) || named("project=", project))
+        || listed.tags.iter().any(|tag| has(tag) || named("tag=", tag))
+        || listed.run.user_metadata.iter().any(|(key, value)| has(&format!("{key}={value}")))
+}
+
+fn line(listed: ListedRun, progress: &RunProgress) -> RunLine {
+    let state = state_of(&listed);
+    let ListedRun { run, project, tags, .. } = listed;
+    RunLine {
+        run_id: run.id.to_string(),
+        base_model: run.spec.base_model,
+        lora_rank: run.spec.lora.map(|lora| lora.rank),
+        state,
+        project,
+        tags,
+        user_metadata: run.user_metadata,
+        created: rfc3339(run.created_at.as_millis()),
+        last_request: rfc3339(run.last_request_at.as_millis()),
+        steps: progress.steps,
+        loss: progress.loss,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::collections::BTreeMap;
+
+    use axum::body::Body;
+    use axum::http::Method;
+    use serde_json::{Value, json};
+    use trainyard_scheduler::{Encoding, Measured, Outcome};
+
+    use crate::api::tests::testing::*;
+
+    async fn find(server: &Server, query: &str) -> Value {
+        server.call(Method::GET, &format!("/console/data/runs?{query}"), &[], Body::empty()).await.json()
+    }
+
+    fn ids(found: &Value) -> Vec<&str> {
+        found["runs"].as_array().unwrap().iter().map(|run| run["run_id"].as_str().unwrap()).collect()
+    }
+
+    /// A run of a session with so many optimizer steps; the loss of its last pass.
+    async fn trained(server: &Server, tag: &str, steps: i64, loss: f64) -> String {
+        let body = json!({"tags": [tag], "user_metadata": {}, "sdk_version": "0.38.0", "type": "create_session"});
+        let session = server.post("create_session", body).await.text("session_id");
+        let body = json!({
+            "session_id": session, "model_seq_id": 0, "base_model": MODEL, "user_metadata": {"sweep": tag},
+            "lora_config": {"rank": 8}, "optimizer_config": {"type": "adamw"}, "type": "create_model",
+        });
+        let run = server.post("create_model", body).await.text("model_id");
+        let work = server.next_work().await;
+        server.succeed(&work, &json!({"model_id": run}), vec![]);
+        for step in 0..steps {
+            for (call, body, name, value) in [
+                ("forward_backward", backward(&run, 2 * step + 1), "loss:sum", loss),
+                ("optim_step", adam(&run, 2 * step + 2, 1e-4), "norm", 1.0),
+            ] {
+                let id = server.post(call, body).await.text("request_id");
+                let work = server.next_work().await;
+                let metrics = Some(BTreeMap::from([(name.to_owned(), value)]));
+                let measured = Measured { metrics, ..Measured::default() };
+                let outcome = || Outcome::Succeeded { encoding: Encoding::Json, payload: "{}".into() };
+                server.state.scheduler.complete_encoded_by(work.request, measured, Box::new(outcome));
+                server.poll(&id).await;
+            }
+        }
+        server.clock.advance(1);
+        run
+    }
+
+    #[tokio::test]
+    async fn runs_are_filtered_and_ordered() {
+        let server = Server::start().await;
+        let (a, b, c) = (
+            trained(&server, "first", 1, 3.5).await,
+            trained(&server, "second", 2, 1.5).await,
+            trained(&server, "third", 0, 0.0).await,
+        );
+        let newest = find(&server, "").await;
+        assert_eq!(
+            (ids(&newest), &newest["total"], &newest["truncated"]),
+            (vec![&*c, &*b, &*a], &json!(3), &json!(false))
+        );
+        assert_eq!(newest["runs"][1]["steps"], 2);
+        assert_eq!(newest["runs"][1]["loss"], 1.5);
+        assert_eq!(newest["runs"][2], find(&server, "q=first").await["runs"][0]);
+        assert_eq!((&newest["runs"][0]["steps"], &newest["runs"][0]["loss"]), (&json!(0), &Value::Null));
+        // Pages, of the plain list and of one that is filtered.
+        for query in ["limit=1&offset=1", "limit=1&offset=1&state=active"] {
+            let page = find(&server, query).await;
+            assert_eq!((ids(&page), &page["total"]), (vec![&*b], &json!(3)), "{query}");
+        }
+        assert_eq!(ids(&find(&server, "offset=3").await), Vec::<&str>::new());
+        for (query, expected) in [
+            ("sort=steps", vec![&*b, &*a, &*c]),
+            ("sort=loss", vec![&*b, &*a, &*c]),
+            ("sort=loss&offset=1&limit=1", vec![&*a]),
+            ("sort=last_request", vec![&*c, &*b, &*a]),
+            ("q=tag%3Dsecond", vec![&*b]),
+            ("q=sweep%3Dthird", vec![&*c]),
+            ("q=SECOND+tiny", vec![&*b]),
+            ("q=project%3Dfirst", vec![]),
+            // Names of fields are no content.
+            ("q=tag", vec![]),
+            ("state=failed", vec![]),
+        ] {
+            assert_eq!(ids(&find(&server, query).await), expected, "{query}");
+        }
+        for query in ["sort=size", "state=lost", "limit=0", "limit=201"] {
+            let path = format!("/console/data/runs?{query}");
+            server.call(Method::GET, &path, &[], Body::empty()).await.refused(400);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! `/console/data/runs/{run_id}/samples`: the newest stored samples of a run, as text and as tokens.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use serde::Serialize;
+use serde_json::{Value, json};
+use trainyard_protocol::{RunId, TenantId};
+use trainyard_scheduler::{MAX_STORED_SAMPLES, RunSample, STORE_SAMPLES};
+
+use crate::api::request::extract::ApiPath;
+use crate::api::request::respond::{Answer, Reply};
+use crate::auth::Tenant;
+use crate::error::ApiError;
+use crate::inference::{ModelText, pieces};
+use crate::state::AppState;
+use crate::stored_samples::{StoredSample, StoredSequence};
+use crate::wire::timestamp::rfc3339;
+
+/// Samples of one answer.
+const NEWEST: u32 = 20;
+/// What JSON has for a probability of zero.
+const LEAST: f64 = -9_999.0;
+
+/// What the page shows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Samples {
+    samples: Vec<SampleLine>,
+    /// How many of its newest samples the run stores; `None` when it asked for none.
+    newest: Option<u32>,
+    /// How many are stored, and their bytes.
+    count: u64,
+    bytes: u64,
+    /// Whether the storage quota has no room for more.
+    quota_is_full: bool,
+    /// How a run asks for it, and for how many at most.
+    key: &'static str,
+    most: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct SampleLine {
+    request_id: String,
+    sampling_session_id: String,
+    time: String,
+    /// Tokens of the whole prompt, of which the last ones follow.
+    prompt_tokens: u32,
+    prompt: Vec<u32>,
+    /// Their text, if the model has a tokenizer here.
+    prompt_text: Option<String>,
+    /// Completions that were sampled, of which the first ones follow.
+    sampled: u32,
+    sequences: Vec<SequenceLine>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct SequenceLine {
+    stop_reason: &'static str,
+    /// Tokens of the whole completion, of which the first ones follow.
+    sampled: u32,
+    tokens: Vec<u32>,
+    logprobs: Vec<f64>,
+    /// The text of each token, if the model has a tokenizer here.
+    texts: Option<Vec<String>>,
+}
+
+/// The newest stored samples of one of the caller's runs.
+pub(super) async fn samples(
+    State(state): State<AppState>,
+    Tenant(tenant): Tenant,
+    ApiPath(run_id): ApiPath<String>,
+) -> Reply<Samples> {
+    Ok(Answer(look(&state, &tenant, &RunId::new(run_id)).await?))
+}
+
+/// Deletes the stored samples of one of the caller's runs.
+pub(super) async fn delete(
+    State(state): State<AppState>,
+    Tenant(tenant): Tenant,
+    ApiPath(run_id): ApiPath<String>,
+) -> Reply<Value> {
+    let deleted = state.scheduler.delete_run_samples(&tenant, &RunId::new(run_id)).await?;
+    Ok(Answer(json!({"deleted": deleted})))
+}
+
+/// The newest stored samples now.
+pub(super) async fn look(state: &AppState, tenant: &TenantId, run: &RunId) -> Result<Samples, ApiError> {
+    let found = state.scheduler.run_samples(tenant, run, NEWEST).await?;
+    let text = match found.samples.is_empty() {
+        true => None,
+        false => {
+            let model = state.scheduler.run(tenant, run).await?.spec.base_model;
+            // Without a tokenizer the page shows numbers.
+            state.inference.texts.get(state.models.hub(), &model).await.ok()
+        }
+    };
+    let stored = found.samples;
+    let render = move || stored.into_iter().map(|sample| line(sample, text.as_ref())).collect();
+    let samples: Result<Vec<SampleLine>, ApiError> = state.inference.texts.work(render).await?;
+    Ok(Samples {
+        samples: samples?,
+        newest: found.newest,
+        count: found.count,
+        bytes: found.bytes,
+        quota_is_full: found.quota_is_full,
+        key: STORE_SAMPLES,
+        most: MAX_STORED_SAMPLES,
+    })
+}
+
+fn line(found: RunSample, text: Option<&Arc<ModelText>>) -> Result<SampleLine, ApiError> {
+    let request = found.request.to_string();
+    let stored = StoredSample::read(found.content)
+        .map_err(|error| ApiError::Internal(format!("the stored sample {request} is damaged: {error}")))?;
+    Ok(SampleLine {
+        sampling_session_id: found.sampling_session.to_string(),
+        time: rfc3339(found.at.as_millis()),
+        prompt_tokens: stored.prompt_tokens,
+        prompt_text: text.map(|text| pieces(text, &stored.prompt).concat()),
+        prompt: stored.prompt,
+        sampled: stored.sequences,
+        sequences: stored.stored.into_iter().map(|sequence| sequence_line(sequence, text)).collect(),
+        request_id: request,
+    })
+}
+
+fn sequence_line(stored: StoredSequence, text: Option<&Arc<ModelText>>) -> SequenceLine {
+    SequenceLine {
+        stop_reason: if stored.stopped { "stop" } else { "length" },
+        sampled: stored.sampled,
+        texts: text.map(|text| pieces(text, &stored.tokens)),
+        logprobs: stored.logprobs.iter().map(|logprob| f64::from(*logprob).max(LEAST)).collect(),
+        tokens: stored.tokens,
+    }
+}

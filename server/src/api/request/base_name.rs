@@ -1,0 +1,28 @@
+//! Names of base models that stand for the same weights.
+
+use trainyard_protocol::OpError;
+
+use crate::error::ApiError;
+use crate::state::AppState;
+
+/// A checkpoint's name `found` for its base model, where `wanted` is another one for the same weights; or, as the inner
+/// error, that the checkpoint does not fit, with the `field` that says what is wanted.
+///
+/// # Errors
+/// When the store fails.
+pub(crate) async fn other_name(
+    state: &AppState,
+    field: &str,
+    wanted: &str,
+    found: &str,
+) -> Result<Result<Option<String>, OpError>, ApiError> {
+    if wanted == found {
+        return Ok(Ok(None));
+    }
+    if state.scheduler.are_same_weights(wanted, found).await? {
+        return Ok(Ok(Some(found.to_owned())));
+    }
+    let text =
+        format!("{field}: the checkpoint's base model {found:?} is not {wanted:?}, nor another name of its weights");
+    Ok(Err(OpError::user(text)))
+}

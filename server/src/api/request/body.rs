@@ -1,0 +1,290 @@
+//! Reading request bodies: bounded before and after decompression.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, header};
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use zstd::zstd_safe;
+
+use super::receive::Memory;
+use crate::error::ApiError;
+use crate::state::AppState;
+use crate::wire::json;
+
+/// Bodies up to so many bytes are decoded where they are read.
+const INLINE_DECODING: usize = 1 << 20;
+
+/// Bytes that bodies take together while they are decompressed and decoded; further ones wait.
+const DECODING: usize = 512 << 20;
+
+/// What small parts make of a body, however few bytes they take in it.
+const PARTS: usize = 64 << 20;
+
+/// Endpoints that store their bodies; those that create or save something are refused whatever their size while the
+/// disk is almost full.
+const STORED: [&str; 6] = [
+    "/api/v1/asample",
+    "/api/v1/forward",
+    "/api/v1/forward_backward",
+    "/oai/api/v1/completions",
+    "/oai/api/v1/chat/completions",
+    "/anthropic/api/v1/messages",
+];
+
+/// A stored body up to so many bytes is accepted even then.
+const SMALL_STORED: usize = 64 << 10;
+
+/// Bytes of one permit.
+const UNIT: usize = 1 << 10;
+
+/// Memory budget of the bodies that are being decoded. Cheap to clone; all clones share it.
+#[derive(Clone)]
+pub(crate) struct DecodingBudget(Arc<Semaphore>);
+
+impl Default for DecodingBudget {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(DECODING / UNIT)))
+    }
+}
+
+impl DecodingBudget {
+    /// Permits of a body of so many bytes: never more than there are. Small bodies need none; they are decoded where
+    /// they are read, so there are only as many at a time as there are threads.
+    fn permits(bytes: usize) -> usize {
+        if bytes <= INLINE_DECODING { 0 } else { bytes.saturating_add(PARTS).min(DECODING).div_ceil(UNIT) }
+    }
+
+    /// Waits, in order of arrival, until a body of at most so many bytes may be decoded.
+    async fn reserve(&self, bytes: usize) -> Result<Reservation, ApiError> {
+        let permits = u32::try_from(Self::permits(bytes)).unwrap_or(u32::MAX);
+        let permit = Arc::clone(&self.0).acquire_many_owned(permits).await;
+        permit.map(Reservation).map_err(|error| ApiError::Internal(format!("no body is decoded any more: {error}")))
+    }
+}
+
+/// What a body has of the budget.
+struct Reservation(OwnedSemaphorePermit);
+
+impl Reservation {
+    /// Releases what a body of so many bytes does not need.
+    fn shrink(&mut self, bytes: usize) {
+        let spare = self.0.num_permits().saturating_sub(DecodingBudget::permits(bytes));
+        drop(self.0.split(spare));
+    }
+}
+
+/// The content types that endpoints distinguish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Media {
+    Json,
+    Protobuf,
+    Other,
+}
+
+/// A decompressed body.
+pub(crate) struct RawBody {
+    pub(crate) bytes: Bytes,
+    pub(crate) media: Media,
+    /// Until it is decoded.
+    reservation: Option<Reservation>,
+    /// Until it is processed.
+    _memory: Memory,
+}
+
+impl RawBody {
+    /// The same body, read as JSON whatever its content type says.
+    pub(crate) fn into_json(self) -> Self {
+        Self { media: Media::Json, ..self }
+    }
+
+    /// Decodes it, once, on a thread of its own when it is large.
+    pub(crate) async fn decode<T: Send + 'static>(
+        &mut self,
+        read: impl FnOnce(&Bytes) -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let (bytes, reservation) = (self.bytes.clone(), self.reservation.take());
+        // The thread goes on when the client has gone, so it owns the reservation.
+        beside(bytes.len(), move || {
+            let _reservation = reservation;
+            read(&bytes)
+        })
+        .await
+    }
+}
+
+/// Does what takes a time like so many bytes, on a thread of its own when they are many.
+pub(crate) async fn beside<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    if bytes <= INLINE_DECODING {
+        return Ok(work());
+    }
+    let done = tokio::task::spawn_blocking(work);
+    done.await.map_err(|error| ApiError::Internal(format!("a large body was not processed: {error}")))
+}
+
+/// A body of JSON, whatever its content type says.
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+impl FromRequest<AppState> for RawBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
+        let limit = state.limits.max_body_bytes;
+        let (parts, body) = request.into_parts();
+        let stored = STORED.contains(&parts.uri.path());
+        let admit = |size| if stored && size > SMALL_STORED { state.disks.admit() } else { Ok(()) };
+        let (bytes, memory) = state.receiving.receive(body, limit, parts.extensions.get(), admit).await?;
+        // Not before the body is read: a client's next request would meet the end of the connection.
+        let encoding = encoding(&parts.headers)?;
+        let (bytes, reservation) = match encoding {
+            Encoding::Identity => {
+                let reservation = state.decoding.reserve(bytes.len()).await?;
+                (bytes, reservation)
+            }
+            Encoding::Zstd => {
+                let limit = decompressed_limit(&bytes, limit);
+                decompress(bytes, limit, state.decoding.reserve(limit).await?).await?
+            }
+        };
+        admit(bytes.len())?;
+        Ok(Self { bytes, media: media(&parts.headers), reservation: Some(reservation), _memory: memory })
+    }
+}
+
+impl<T: DeserializeOwned + Send + 'static> FromRequest<AppState> for JsonBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
+        let mut body = RawBody::from_request(request, state).await?;
+        Ok(Self(body.decode(|bytes| json::parse(bytes)).await??))
+    }
+}
+
+enum Encoding {
+    Identity,
+    Zstd,
+}
+
+fn encoding(headers: &HeaderMap) -> Result<Encoding, ApiError> {
+    let Some(value) = headers.get(header::CONTENT_ENCODING) else { return Ok(Encoding::Identity) };
+    let name = value.to_str().unwrap_or_default().trim().to_ascii_lowercase();
+    match name.as_str() {
+        "" | "identity" => Ok(Encoding::Identity),
+        "zstd" => Ok(Encoding::Zstd),
+        _ => Err(ApiError::UnsupportedMediaType(format!(
+            "content-encoding {name:?} is not supported; send the body plain or with zstd"
+        ))),
+    }
+}
+
+fn media(headers: &HeaderMap) -> Media {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match essence.as_str() {
+        "application/json" => Media::Json,
+        "application/x-protobuf" => Media::Protobuf,
+        _ => Media::Other,
+    }
+}
+
+/// Bytes that a compressed body can be decompressed to within `limit`: what its frame says when that is all of it.
+fn decompressed_limit(body: &[u8], limit: usize) -> usize {
+    if zstd_safe::find_frame_compressed_size(body) != Ok(body.len()) {
+        return limit;
+    }
+    match zstd_safe::get_frame_content_size(body) {
+        Ok(Some(size)) => usize::try_from(size).map_or(limit, |size| size.min(limit)),
+        Ok(None) | Err(_) => limit,
+    }
+}
+
+/// Decompresses a body under a reservation of `limit` bytes, and releases what it does not need.
+async fn decompress(body: Bytes, limit: usize, mut reservation: Reservation) -> Result<(Bytes, Reservation), ApiError> {
+    let done = tokio::task::spawn_blocking(move || {
+        let bytes = decompress_now(&body, limit)?;
+        reservation.shrink(bytes.len());
+        Ok((bytes, reservation))
+    });
+    done.await.unwrap_or_else(|error| Err(ApiError::Internal(format!("decompression did not finish: {error}"))))
+}
+
+/// Decodes one byte beyond the limit at most, so that a small body can't fill the memory.
+fn decompress_now(body: &[u8], limit: usize) -> Result<Bytes, ApiError> {
+    let invalid = |error: std::io::Error| ApiError::invalid(format!("the body is not valid zstd: {error}"));
+    let decoder = zstd::stream::read::Decoder::with_buffer(body).map_err(invalid)?;
+    let mut out = Vec::new();
+    decoder.take((limit as u64).saturating_add(1)).read_to_end(&mut out).map_err(invalid)?;
+    if out.len() > limit { Err(ApiError::TooLarge { limit }) } else { Ok(out.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn a_bomb_is_refused_without_being_unpacked() {
+        let bomb = zstd::encode_all(std::io::repeat(0).take(64 << 20), 19).unwrap();
+        assert!(bomb.len() < 64 << 10);
+        assert!(matches!(decompress_now(&bomb, 1 << 20), Err(ApiError::TooLarge { limit }) if limit == 1 << 20));
+    }
+
+    #[test]
+    fn truncated_and_foreign_bodies_are_refused() {
+        let whole = zstd::encode_all(&b"some text that is long enough"[..], 3).unwrap();
+        assert_eq!(decompress_now(&whole, 100).unwrap(), &b"some text that is long enough"[..]);
+        assert!(matches!(decompress_now(&whole[..whole.len() - 4], 100), Err(ApiError::Invalid(_))));
+        assert!(matches!(decompress_now(b"plain", 100), Err(ApiError::Invalid(_))));
+    }
+
+    #[test]
+    fn a_frame_says_what_it_holds() {
+        let frame = zstd::bulk::compress(&[0; 5_000], 3).unwrap();
+        assert_eq!(decompressed_limit(&frame, 1 << 20), 5_000);
+        assert_eq!(decompressed_limit(&frame, 4_000), 4_000);
+        assert_eq!(decompressed_limit(&[frame.clone(), frame].concat(), 1 << 20), 1 << 20);
+        let stream = zstd::encode_all(&[0; 5_000][..], 3).unwrap();
+        assert_eq!(decompressed_limit(&stream, 1 << 20), 1 << 20);
+        assert_eq!(decompressed_limit(b"none", 1 << 20), 1 << 20);
+    }
+
+    #[tokio::test]
+    async fn bodies_wait_for_room_and_none_for_ever() {
+        let budget = DecodingBudget::default();
+        let whole = budget.reserve(usize::MAX).await.unwrap();
+        let small = budget.reserve(INLINE_DECODING).await.unwrap();
+        assert_eq!((whole.0.num_permits(), small.0.num_permits()), (DECODING / UNIT, 0));
+        let second = tokio::spawn({
+            let budget = budget.clone();
+            async move { budget.reserve(2 << 20).await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!second.is_finished());
+        drop(whole);
+        let mut second = second.await.unwrap().unwrap();
+        assert_eq!(second.0.num_permits(), (PARTS + (2 << 20)) / UNIT);
+        second.shrink(10);
+        assert_eq!(budget.0.available_permits(), DECODING / UNIT);
+    }
+
+    #[tokio::test]
+    async fn the_room_is_given_back_once_a_body_is_decoded() {
+        let budget = DecodingBudget::default();
+        let bytes = vec![0; 2 << 20].into();
+        let mut body = RawBody {
+            bytes,
+            media: Media::Other,
+            reservation: Some(budget.reserve(2 << 20).await.unwrap()),
+            _memory: Memory::default(),
+        };
+        let inside = budget.clone();
+        assert!(body.decode(move |_| inside.0.available_permits()).await.unwrap() < DECODING / UNIT);
+        assert_eq!(budget.0.available_permits(), DECODING / UNIT);
+    }
+}

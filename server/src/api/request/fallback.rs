@@ -1,0 +1,61 @@
+//! Paths and methods that the server does not serve.
+
+use axum::body::HttpBody;
+use axum::extract::{MatchedPath, Request};
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Method, StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use crate::error::ApiError;
+use crate::inference::error_form::long_path;
+
+/// 404 that names the path: clients retry anything from 500 for minutes.
+pub(crate) async fn not_supported(uri: Uri) -> ApiError {
+    ApiError::Unsupported(uri.path().to_owned())
+}
+
+/// 405 in JSON.
+pub(crate) async fn method_not_allowed(method: Method, uri: Uri) -> ApiError {
+    ApiError::MethodNotAllowed { method: method.to_string(), path: uri.path().to_owned() }
+}
+
+/// Changes paths before they are routed.
+///
+/// Percent-encoded slashes become plain ones: a checkpoint id is `weights/<name>`, and clients send it as two segments or
+/// encoded as one. Paths below `/v1` are short for those of the compatible APIs.
+pub(crate) async fn rewrite_path(mut request: Request, next: Next) -> Response {
+    let path_and_query = request.uri().path_and_query().map(|value| value.as_str()).unwrap_or_default();
+    let (path, query) = path_and_query.split_once('?').map_or((path_and_query, None), |(p, q)| (p, Some(q)));
+    let encoded = path.starts_with("/api/v1/training_runs/") && (path.contains("%2F") || path.contains("%2f"));
+    let new = if encoded { Some(path.replace("%2F", "/").replace("%2f", "/")) } else { long_path(path) };
+    if let Some(mut new) = new {
+        if let Some(query) = query {
+            new.push('?');
+            new.push_str(query);
+        }
+        if let Ok(uri) = new.parse::<Uri>() {
+            *request.uri_mut() = uri;
+        }
+    }
+    next.run(request).await
+}
+
+/// Tells the client that the connection ends with a refusal that leaves its body unread: it would send its next request
+/// there.
+pub(crate) async fn close_unread(request: Request, next: Next) -> Response {
+    let has_body = !request.body().is_end_stream();
+    let matched = request.extensions().get::<MatchedPath>().is_some();
+    let mut response = next.run(request).await;
+    let refused_unread = match response.status() {
+        StatusCode::UNAUTHORIZED
+        | StatusCode::FORBIDDEN
+        | StatusCode::METHOD_NOT_ALLOWED
+        | StatusCode::REQUEST_TIMEOUT => true,
+        _ => !matched,
+    };
+    if has_body && refused_unread {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}

@@ -1,0 +1,31 @@
+//! Answers of known length.
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::error::{ApiError, full_response};
+use crate::inference::Answered;
+
+/// A JSON answer with status 200.
+pub(crate) struct Answer<T>(pub(crate) T);
+
+impl<T: Serialize> IntoResponse for Answer<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_vec(&self.0) {
+            Ok(body) => full_response(StatusCode::OK, "application/json", body.into()),
+            Err(error) => ApiError::Internal(format!("an answer could not be written: {error}")).into_response(),
+        }
+    }
+}
+
+/// What a handler returns.
+pub(crate) type Reply<T> = Result<Answer<T>, ApiError>;
+
+/// An answer of the compatible APIs.
+pub(crate) fn whole_or_stream<T: Serialize>(answered: Answered<T>) -> Response {
+    match answered {
+        Answered::Whole(whole) => Answer(whole).into_response(),
+        Answered::Stream(events) => events,
+    }
+}

@@ -1,0 +1,29 @@
+//! Access to another tenant's checkpoints with one of its keys.
+
+use trainyard_protocol::{TenantId, TinkerPath};
+use trainyard_scheduler::Error;
+
+use crate::error::ApiError;
+use crate::state::AppState;
+
+/// In whose name a checkpoint is read: the caller's, or, where the caller may not read it, that of the tenant whose key the
+/// caller gives as `weights_access_token`.
+///
+/// # Errors
+/// [`ApiError::Forbidden`] when the token is no valid key of this server for checkpoints. Whether there is such a checkpoint does not show.
+pub(crate) async fn reader(
+    state: &AppState,
+    tenant: &TenantId,
+    path: &TinkerPath,
+    token: Option<&str>,
+) -> Result<TenantId, ApiError> {
+    let Some(token) = token else { return Ok(tenant.clone()) };
+    match state.scheduler.checkpoint(tenant, path).await {
+        Ok(_) => Ok(tenant.clone()),
+        Err(Error::NotFound { .. }) => state.auth.reader(token).await?.ok_or(UNKNOWN),
+        Err(error) => Err(error.into()),
+    }
+}
+
+const UNKNOWN: ApiError =
+    ApiError::Forbidden("weights_access_token: it is no valid key of this server for checkpoints");

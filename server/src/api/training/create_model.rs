@@ -1,0 +1,157 @@
+//! `POST create_model`.
+
+use axum::extract::State;
+use trainyard_protocol::SessionId;
+use trainyard_scheduler::{NewRun, RequestKind};
+
+use crate::api::request::body::JsonBody;
+use crate::api::request::refusals::Refusals;
+use crate::api::request::respond::Reply;
+use crate::api::request::submit::{admit, future_of};
+use crate::auth::Tenant;
+use crate::error::ApiError;
+use crate::state::AppState;
+use crate::wire::futures::SubmitResponse;
+use crate::wire::json;
+use crate::wire::models::CreateModelRequest;
+
+/// Creates a run: LoRA with a positive rank, all parameters otherwise. Identified by session and
+/// `model_seq_id`.
+#[utoipa::path(
+    post, path = "/api/v1/create_model", tag = "training", request_body = CreateModelRequest,
+    responses((status = 200, description = "accepted: its future", body = SubmitResponse), Refusals),
+)]
+pub(in crate::api) async fn create_model(
+    State(state): State<AppState>,
+    Tenant(tenant): Tenant,
+    JsonBody(request): JsonBody<CreateModelRequest>,
+) -> Reply<SubmitResponse> {
+    admit(&state, RequestKind::CreateModel)?;
+    state.require_model(&request.base_model)?;
+    check_number("model_seq_id", request.model_seq_id)?;
+    let (spec, payload) = request.payload(|| (state.random)())?;
+    let new = NewRun {
+        session: SessionId::new(request.session_id),
+        model_seq_id: request.model_seq_id,
+        spec,
+        user_metadata: json::text_metadata(&request.user_metadata),
+        kind: RequestKind::CreateModel,
+        payload: payload.encode()?,
+        identity: payload.identity()?,
+        rejected: None,
+    };
+    let (run, submitted) = state.scheduler.submit_create(&tenant, new).await?;
+    Ok(future_of(submitted, Some(&run)))
+}
+
+/// Refuses a negative counter.
+pub(crate) fn check_number(field: &str, value: i64) -> Result<(), ApiError> {
+    if value < 0 { Err(ApiError::invalid(format!("{field}: {value} is negative"))) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+    use std::num::NonZeroU64;
+
+    use serde_json::{Value, json};
+    use trainyard_scheduler::TenantPolicy;
+
+    use crate::api::tests::testing::*;
+    use crate::codec::Payload;
+
+    fn body(session: &str, changes: &Value) -> Value {
+        let mut body =
+            json!({"session_id": session, "model_seq_id": 0, "base_model": MODEL, "lora_config": {"rank": 4}});
+        for (key, value) in changes.as_object().unwrap() {
+            body[key] = value.clone();
+        }
+        body
+    }
+
+    #[tokio::test]
+    async fn the_id_is_the_one_that_clients_compute_and_a_retry_is_the_same_future() {
+        let server = Server::start().await;
+        let session = server.session().await;
+        let first = server.post("create_model", body(&session, &json!({}))).await;
+        assert_eq!(first.text("model_id"), format!("{session}:train:0"));
+        // The server chooses another seed for the retry, and the first one stands.
+        let again = server.post("create_model", body(&session, &json!({}))).await;
+        assert_eq!(again.text("request_id"), first.text("request_id"));
+        let other = json!({"lora_config": {"rank": 5}});
+        server.post("create_model", body(&session, &other)).await.refused(422);
+        let work = server.next_work().await;
+        let Payload::CreateModel { spec, server_seed } = Payload::decode(&work.payload).unwrap() else { panic!() };
+        assert_eq!((spec.lora.unwrap().seed, server_seed), (40, true));
+        server.succeed(&work, &json!({"model_id": format!("{session}:train:0")}), vec![]);
+        assert_eq!(server.poll(&first.text("request_id")).await.text("model_id"), format!("{session}:train:0"));
+    }
+
+    #[tokio::test]
+    async fn a_run_beyond_the_quota_is_put_off() {
+        let policy = TenantPolicy { max_runs: NonZeroU64::new(1), ..TenantPolicy::default() };
+        let server = Server::granted(policy).await;
+        let session = server.session().await;
+        server.post("create_model", body(&session, &json!({}))).await.json();
+        let refused = server.post("create_model", body(&session, &json!({"model_seq_id": 1}))).await;
+        assert!(refused.refused(429).contains("quota max_runs: 1 of 1 training runs are live"));
+        assert_eq!(
+            (&refused.headers["retry-after"], &refused.any_json()["quota"]),
+            (&"10".parse().unwrap(), &json!("max_runs"))
+        );
+    }
+
+    #[tokio::test]
+    async fn no_lora_or_rank_0_trains_everything() {
+        let server = Server::start().await;
+        let session = server.session().await;
+        for (n, lora) in [json!(null), json!({"rank": 0})].into_iter().enumerate() {
+            let changes = json!({"model_seq_id": n, "lora_config": lora});
+            server.post("create_model", body(&session, &changes)).await.json();
+            let Payload::CreateModel { spec, .. } = Payload::decode(&server.next_work().await.payload).unwrap() else {
+                panic!()
+            };
+            assert_eq!(spec.lora, None);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_scalar_head_is_asked_for_by_metadata_and_takes_the_unembedding_s_place() {
+        let server = Server::start().await;
+        let session = server.session().await;
+        let head = json!({"trainyard.head": "scalar"});
+        for (n, lora) in [json!({"rank": 4}), json!(null)].into_iter().enumerate() {
+            let changes = json!({"model_seq_id": n, "lora_config": lora, "user_metadata": head});
+            server.post("create_model", body(&session, &changes)).await.json();
+            let Payload::CreateModel { spec, .. } = Payload::decode(&server.next_work().await.payload).unwrap() else {
+                panic!()
+            };
+            assert!(spec.head.is_scalar());
+            assert!(spec.lora.is_none_or(|lora| lora.train_mlp && lora.train_attn && !lora.train_unembed));
+        }
+        let unembedding = json!({"rank": 4, "train_attn": false, "train_mlp": false});
+        let changes = json!({"model_seq_id": 2, "lora_config": unembedding, "user_metadata": head});
+        let refused = server.post("create_model", body(&session, &changes)).await.refused(400);
+        assert!(refused.starts_with("lora_config.train_unembed: a model with a scalar head"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_trained_is_refused_by_name() {
+        let server = Server::start().await;
+        let session = server.session().await;
+        let off = json!({"rank": 4, "train_attn": false, "train_mlp": false, "train_unembed": false});
+        for (changes, text) in [
+            (json!({"base_model": "nobody/none"}), "served: acme/tiny"),
+            (json!({"lora_config": off}), "At least one of train_unembed, train_mlp, train_attn must be True"),
+            (json!({"lora_config": {"rank": -1}}), "lora_config.rank"),
+            (json!({"optimizer_config": {"type": "dimuon", "version": 1}}), "dimuon"),
+            (json!({"user_metadata": {"trainyard.head": "vector"}}), "user_metadata.trainyard.head: \"vector\" is not"),
+            (json!({"model_seq_id": -1}), "model_seq_id"),
+            (json!({"model_seq_id": "x"}), "model_seq_id"),
+        ] {
+            let refused = server.post("create_model", body(&session, &changes)).await.refused(400);
+            assert!(refused.contains(text), "{refused}");
+        }
+        server.post("create_model", body("none", &json!({}))).await.refused(404);
+    }
+}

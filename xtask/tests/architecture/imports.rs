@@ -134,7 +134,7 @@ mod tests {
         let api = IMPORTS.iter().find(|rule| rule.folders == ["server/src/api"]).unwrap();
         let found = |path| found(api, &file(path, &["trainyard_server", "api", "forward"], text)).len();
         assert_eq!(
-            (found("server/src/api/forward.rs"), found("server/src/apis.rs"), found("server/src/engine.rs")),
+            (found("server/src/api/training/forward.rs"), found("server/src/apis.rs"), found("server/src/engine.rs")),
             (1, 0, 0)
         );
     }

@@ -18,7 +18,7 @@ test-sdk: ## the SDK suite alone; ARGS go to pytest
 test-deployments: ## the SDK suite on SQLite, on PostgreSQL, and on two API servers with two workers of one rank and of two
 	@$(XTASK) test-deployments
 
-compatibility: ## drive every name of the SDK and write the generated part of docs/compatibility.md
+compatibility: ## drive every name of the SDK and write the generated part of docs/users/compatibility.md
 	@$(XTASK) compatibility
 
 soak: ## half an hour of mixed work of 64 tenants under faults; ARGS go to tests/soak/soak.py

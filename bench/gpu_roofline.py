@@ -1,6 +1,6 @@
 """Predicts times of the CUDA backend from what the simulator counts: a LoRA step and decoding of Qwen3-8B's shape.
 
-`python3 bench/gpu_roofline.py` prints the tables of docs/gpu.md, which states the assumptions; with `--all` the counts of every
+`python3 bench/gpu_roofline.py` prints the tables of docs/design/gpu.md, which states the assumptions; with `--all` the counts of every
 kernel. Nothing here was measured on a GPU.
 """
 
@@ -19,7 +19,7 @@ HBM = {"H100": 3.35e12, "H200": 4.8e12}
 MEMORY = {"H100": 80e9, "H200": 141e9}
 SMS, PEAK = 132, 989e12
 REGISTERS, SHARED = 65536, 228 * 1024
-# Assumed: see docs/gpu.md.
+# Assumed: see docs/design/gpu.md.
 HBM_PART, CLOCK, ISSUE_PART = 0.9, 1.7e9, 0.6
 L2, GEMM, MMA = 4.4e12, 700e12, 500e12
 # Seconds of a load that HBM and the level 2 cache serve; warps of a multiprocessor at most.

@@ -1,4 +1,4 @@
-"""Prints the tables of docs/planning.md: bytes that ranks send for each token, and projections.
+"""Prints the tables of docs/operators/planning.md: bytes that ranks send for each token, and projections.
 
     python bench/plan_tables.py [--binary target/release/trainyard]
 """

@@ -2,7 +2,7 @@
 //!
 //! [`Scheduler`] accepts requests durably, hands them to one worker in the right order, stores their results and wakes
 //! waiting clients. It knows neither HTTP nor tensors: payloads and results are bytes that the server encodes.
-//! `docs/data-model.md` describes the tables and their transitions.
+//! `docs/design/data-model.md` describes the tables and their transitions.
 //!
 //! Modules import in one direction, from the top of this list to the bottom:
 //!

@@ -33,8 +33,8 @@ def pytest_addoption(parser):
     parser.addoption("--deployment", choices=KINDS, default=default, help="what the suite runs against")
     parser.addoption("--parallel", metavar="LAYOUT", help="how each server or worker divides its models, such as tp=2")
     parser.addoption("--device", choices=["cpu", "cuda"], default="cpu", help="what each server or worker computes on")
-    parser.addoption("--write-compatibility", action="store_true", help="write the generated part of docs/compatibility.md")
-    parser.addoption("--write-pictures", action="store_true", help="write the pictures of docs/console.md")
+    parser.addoption("--write-compatibility", action="store_true", help="write the generated part of docs/users/compatibility.md")
+    parser.addoption("--write-pictures", action="store_true", help="write the pictures of docs/users/console.md")
 
 
 def pytest_configure(config):

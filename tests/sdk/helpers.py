@@ -47,7 +47,7 @@ class Client(tinker.ServiceClient):
     """The SDK's, whose block always ends.
 
     `close` cancels the heartbeat and waits for it. The SDK's transport loses a cancellation that coincides with the
-    heartbeat's answer (docs/compatibility.md); the session is finished by then, the wait would never end.
+    heartbeat's answer (docs/users/compatibility.md); the session is finished by then, the wait would never end.
     """
 
     def __exit__(self, kind, *_):

@@ -28,7 +28,7 @@ name = "slow"
 keys = [{{ name = "slow", key = "{SLOW}", role = "admin" }}]
 tokens_per_minute = 60
 """
-PICTURES = REPOSITORY / "docs" / "console"
+PICTURES = REPOSITORY / "docs" / "users" / "console"
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.deployments("sqlite")]
 

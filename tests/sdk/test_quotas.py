@@ -153,7 +153,7 @@ def test_the_metrics_page_lists_what_is_exposed(server):
     suffix = {"counter": "_total", "info": "_info"}
     types = re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE)
     exposed = {name + suffix.get(kind, ""): kind for name, kind in types}
-    page = (REPOSITORY / "docs" / "metrics.md").read_text()
+    page = (REPOSITORY / "docs" / "operators" / "metrics.md").read_text()
     documented = dict(re.findall(r"^\| `((?:trainyard|process)_\w+)` \| (\w+) \|", page, re.MULTILINE))
     assert exposed == documented
     assert "tenant=" not in text, "tenants are no labels"

@@ -45,7 +45,7 @@ def test_values_begin_at_zero_and_are_fitted(service):
 
 
 def test_clip_and_weights(service):
-    """The terms are those of docs/compatibility.md, in float64 from the values."""
+    """The terms are those of docs/users/compatibility.md, in float64 from the values."""
     run = critic(service)
     for _ in range(3):
         train(run, DATA, "value_mse")

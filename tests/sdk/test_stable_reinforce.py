@@ -1,4 +1,4 @@
-"""The loss `stable_reinforce`: its value as docs/compatibility.md defines it, and the log-probabilities that the server
+"""The loss `stable_reinforce`: its value as docs/users/compatibility.md defines it, and the log-probabilities that the server
 recorded when it sampled."""
 
 import dataclasses

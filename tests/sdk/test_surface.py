@@ -1,6 +1,6 @@
 """Every public method, command, value and request of the installed SDK, driven against a real server.
 
-What there is comes from the package itself; `surface/` has a driver for each name. docs/compatibility.md lists the
+What there is comes from the package itself; `surface/` has a driver for each name. docs/users/compatibility.md lists the
 outcome.
 """
 

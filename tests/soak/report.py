@@ -19,9 +19,9 @@ GRACE = 60.0
 
 DOCUMENTED = [
     # Text of the error, the disturbance that explains it, where the documentation names it.
-    ("storage", "full disk", "docs/storage.md"),
-    ("disk", "full disk", "docs/storage.md"),
-    ("space", "full disk", "docs/storage.md"),
+    ("storage", "full disk", "docs/operators/storage.md"),
+    ("disk", "full disk", "docs/operators/storage.md"),
+    ("space", "full disk", "docs/operators/storage.md"),
 ]
 
 ABANDONED = {200, 408, 429, 503}

@@ -20,11 +20,11 @@ pub(crate) fn demo() -> Result {
     with_server("demo", |interpreter| Ok(command(interpreter, &["client-sdk/python/examples/demo.py"])))
 }
 
-/// Runs each recipe in a small form, checks its effect and draws the figures of `docs/recipes.md`; further arguments
+/// Runs each recipe in a small form, checks its effect and draws the figures of `docs/users/recipes.md`; further arguments
 /// go to the program.
 pub(crate) fn recipes() -> Result {
     with_server("recipes", |interpreter| {
-        let mut checks = command(interpreter, &["client-sdk/python/checks/run.py", "--figures", "docs/figures"]);
+        let mut checks = command(interpreter, &["client-sdk/python/checks/run.py", "--figures", "docs/users/figures"]);
         checks.arg("--runs").arg(cache()?.join("recipes")).args(std::env::args().skip(2));
         Ok(checks)
     })

@@ -35,7 +35,7 @@ const TASKS: &[Task] = &[
         "the SDK suite on every kind of deployment and on workers of two ranks",
         tasks::test_deployments,
     ),
-    ("compatibility", "drive every name of the SDK and write docs/compatibility.md", tasks::compatibility),
+    ("compatibility", "drive every name of the SDK and write docs/users/compatibility.md", tasks::compatibility),
     ("soak", "half an hour of mixed work under faults", tasks::soak),
     ("test-cuda-sim", "the simulated CUDA libraries, and the SDK suite on a simulated GPU", tasks::test_cuda_sim),
     ("test-gpu", "the tests of CUDA on the GPU of this machine", gpu::test),

@@ -88,7 +88,7 @@ pub(crate) fn test_sdk() -> Result {
     sdk_suite(&database()?, &[])
 }
 
-/// Drives every name of the SDK's surface and writes the generated part of `docs/compatibility.md`.
+/// Drives every name of the SDK's surface and writes the generated part of `docs/users/compatibility.md`.
 pub(crate) fn compatibility() -> Result {
     sdk_tests("SDK surface", &database()?, &["tests/sdk/test_surface.py", "--write-compatibility"], &[])
 }

@@ -1,4 +1,4 @@
-"""Draws the figures of docs/recipes.md from the metrics of runs: `python figures.py RUNS OUTPUT`.
+"""Draws the figures of docs/users/recipes.md from the metrics of runs: `python figures.py RUNS OUTPUT`.
 
 A figure has one metric over the steps: the mean of the seeds as a line, their range as a band.
 """

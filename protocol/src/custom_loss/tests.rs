@@ -195,7 +195,7 @@ fn a_target_has_one_signature_of_distinct_parameters() {
     }
 }
 
-/// The allow-list as docs/compatibility.md has it: a table of modules.
+/// The allow-list as docs/users/compatibility.md has it: a table of modules.
 fn listing() -> String {
     let groups = [
         ("methods of tensors", "Tensor."),
@@ -220,6 +220,6 @@ fn listing() -> String {
 
 #[test]
 fn the_documentation_lists_the_allowed_targets() {
-    let page = include_str!("../../../docs/compatibility.md");
-    assert!(page.contains(&listing()), "docs/compatibility.md must contain:\n{}", listing());
+    let page = include_str!("../../../docs/users/compatibility.md");
+    assert!(page.contains(&listing()), "docs/users/compatibility.md must contain:\n{}", listing());
 }

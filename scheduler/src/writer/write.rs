@@ -17,7 +17,7 @@ use crate::processes::signals::Signal;
 use crate::store::db::{Conn, RowScope};
 
 /// How long a caller waits for a database that can't be reached, or does not answer. Long enough to find that a connection is
-/// lost and to make another; what a call read before it comes on top, of the 20 s that docs/operations.md promises.
+/// lost and to make another; what a call read before it comes on top, of the 20 s that docs/operators/operations.md promises.
 const CALL_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A change of the store.

@@ -16,7 +16,7 @@ pub(super) const MAX_AGE: Duration = Duration::from_millis(500);
 /// others do not wait.
 const GRACE: Duration = Duration::from_millis(250);
 /// How long a call waits to hear whether there are keys, where an earlier answer can stand in. What it waits here and for
-/// its own work is what docs/operations.md promises for a database that does not answer.
+/// its own work is what docs/operators/operations.md promises for a database that does not answer.
 const PATIENCE: Duration = Duration::from_secs(4);
 /// Answers of a kind that are held at most: one for each key that is in use, and for each wrong one that was tried lately.
 const MOST: usize = 16_384;

@@ -36,6 +36,6 @@ pub async fn examine(config: &Config) -> Report {
 
 /// What there is to say about a configuration that is refused.
 pub fn refused(reason: &str) -> Report {
-    let advice = "correct the flag, variable or file that it names; docs/deployment.md describes them";
+    let advice = "correct the flag, variable or file that it names; docs/operators/deployment.md describes them";
     Report::new(vec![Check::failure("configuration", "options", reason, advice)])
 }

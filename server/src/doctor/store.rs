@@ -22,7 +22,7 @@ pub(super) async fn check(config: &Config) -> Vec<Check> {
         Err(error) => {
             let advice = match database {
                 Database::Sqlite(_) => {
-                    "give another --data-dir or --database-url, or restore a backup (docs/backup.md)"
+                    "give another --data-dir or --database-url, or restore a backup (docs/operators/backup.md)"
                 }
                 Database::Postgres(_) => {
                     "start the server, and compare address, user, password, sslmode and pg_hba.conf with --database-url"
@@ -52,7 +52,7 @@ fn row_level_security(bypass: Option<&str>) -> Check {
         None => Check::ok(GROUP, NAME, "keeps tenants apart".to_owned()),
         Some(reason) => {
             let advice =
-                "connect with a role of its own that owns the database and is no superuser (docs/operations.md)";
+                "connect with a role of its own that owns the database and is no superuser (docs/operators/operations.md)";
             Check::warning(GROUP, NAME, format!("does not keep tenants apart: {reason}"), advice)
         }
     }

@@ -9,7 +9,7 @@ use tower::ServiceExt;
 use super::*;
 use crate::api::tests::testing::{Server, sample};
 
-const DOCUMENTED: &str = include_str!("../../../docs/metrics.md");
+const DOCUMENTED: &str = include_str!("../../../docs/operators/metrics.md");
 
 async fn get(server: &Server, access: Access, header: Option<&str>) -> (StatusCode, String) {
     let router = router(Arc::clone(&server.state.metrics), server.state.scheduler.clone(), access);

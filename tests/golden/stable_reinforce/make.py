@@ -1,4 +1,4 @@
-"""Writes golden.json: values, gradients and metrics of `stable_reinforce` as docs/compatibility.md defines it.
+"""Writes golden.json: values, gradients and metrics of `stable_reinforce` as docs/users/compatibility.md defines it.
 
     python tests/golden/stable_reinforce/make.py
 

@@ -126,10 +126,10 @@ fn pages_name_files_that_exist() {
 
 #[test]
 fn the_page_of_promises_names_tests_that_exist() {
-    let text = std::fs::read_to_string(root().join("docs/operations.md")).unwrap();
+    let text = std::fs::read_to_string(root().join("docs/operators/operations.md")).unwrap();
     let rust: String = crates().map(|(folder, _)| sources::all_text(&root().join(folder))).collect();
     let unknown = documents::unknown_tests(&root(), &text, &rust);
-    assert!(unknown.is_empty(), "named in docs/operations.md, but not there: {unknown:?}");
+    assert!(unknown.is_empty(), "named in docs/operators/operations.md, but not there: {unknown:?}");
 }
 
 #[test]

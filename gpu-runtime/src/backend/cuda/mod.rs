@@ -1,5 +1,5 @@
 //! NVIDIA GPUs: the device, its memory, kernels, ops on rows, and [`Cuda`], which implements [`Backend`](super::Backend) with them.
-//! `docs/cuda.md` says what is here, and that nothing of it ever ran on a GPU.
+//! `docs/operators/cuda.md` says what is here, and that nothing of it ever ran on a GPU.
 //!
 //! Compiled in tests, and with the cargo feature `cuda`. Libraries of CUDA are opened when a device is, and a machine without them
 //! gets a [`CudaError`]. Ops do not panic: extents that do not fit together are errors, before anything is launched. [`Cuda`] makes

@@ -20,7 +20,7 @@ pub struct ConfiguredParts {
 /// Bytes of each GPU that runs get before a pass, keys and values get more than on a processor.
 const RUNS: usize = 4 << 30;
 
-/// Rows of a pass beyond which a GPU gains next to nothing (docs/gpu.md).
+/// Rows of a pass beyond which a GPU gains next to nothing (docs/design/gpu.md).
 const ENOUGH_ROWS: usize = 4096;
 
 /// Bytes of an element of activations: they are f32.
@@ -134,7 +134,7 @@ mod tests {
         plan.runs()
     }
 
-    /// What docs/gpu.md says of passes.
+    /// What docs/design/gpu.md says of passes.
     #[test]
     fn gpus_of_80_and_141_gb_save_whole_sequences_of_an_8b_model() {
         let config = shape("qwen3-8b");

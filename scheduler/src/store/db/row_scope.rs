@@ -179,7 +179,7 @@ pub(crate) async fn bypass(conn: &mut Conn) -> Result<Option<String>, sqlx::Erro
 /// Warns when row-level security does not keep tenants apart.
 pub(super) async fn warn_of_bypass(conn: &mut Conn) -> Result<(), Error> {
     if let Some(reason) = bypass(conn).await.map_err(failed("open the database"))? {
-        tracing::warn!(reason, "row-level security does not keep tenants apart: see docs/operations.md");
+        tracing::warn!(reason, "row-level security does not keep tenants apart: see docs/operators/operations.md");
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 """Models with a scalar head: values of positions, and rewards of whole sequences.
 
-The head is an extension of this server (docs/compatibility.md): a model that is created with the metadata `SCALAR_HEAD`
+The head is an extension of this server (docs/users/compatibility.md): a model that is created with the metadata `SCALAR_HEAD`
 returns values where others return log-probabilities. The loss `value_mse` fits them to returns; `cross_entropy` is
 minus their weighted sum, so that any slope can be sent as weights.
 """

@@ -5,8 +5,8 @@ use trainyard_protocol::{Category, SamplingControls};
 
 use super::tests::compiler;
 use super::*;
-use crate::fuzz::mutate::Corpus;
-use crate::load::tests::hostile::heap;
+use trainyard_test_support::heap;
+use trainyard_test_support::mutate::Corpus;
 
 /// Bytes that a grammar may hold, with what it is compiled from.
 const MOST_BYTES: usize = 256 << 20;

@@ -10,8 +10,6 @@ mod copy_on_write;
 mod cuda_engine;
 mod engine;
 mod fault;
-#[cfg(test)]
-mod fuzz;
 mod grammar;
 pub mod load;
 pub mod loss;

@@ -14,9 +14,9 @@ use utoipa::{Modify, OpenApi as _};
 
 use self::others::Others;
 use crate::api::Endpoints;
-use crate::wire::anthropic::AnthropicErrorResponse;
-use crate::wire::futures::{FailedResponse, TryAgainResponse};
-use crate::wire::openai::ErrorResponse;
+use trainyard_wire::anthropic::AnthropicErrorResponse;
+use trainyard_wire::futures::{FailedResponse, TryAgainResponse};
+use trainyard_wire::openai::ErrorResponse;
 
 /// The frame around the endpoints.
 #[derive(utoipa::OpenApi)]

@@ -13,8 +13,8 @@ use tokio::runtime::Handle;
 use trainyard_protocol::{OpError, RequestId, SampleProgress, SampledSequence, TenantId};
 use trainyard_scheduler::{Encoding, Error, Poll, SampleWatch, Scheduler};
 
-use crate::wire::results::ResultError;
-use crate::wire::sampling::{SampleOutput, decode_result};
+use trainyard_wire::results::ResultError;
+use trainyard_wire::sampling::{SampleOutput, decode_result};
 
 /// How long one wait for the result lasts before the next begins.
 const WAIT: Duration = Duration::from_secs(30);

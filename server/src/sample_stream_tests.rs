@@ -6,7 +6,7 @@ use trainyard_scheduler::{Outcome, Work, WorkItem};
 
 use super::*;
 use crate::api::tests::testing::{Server, sample};
-use crate::wire::sampling::{ComputedWith, encode_result};
+use trainyard_wire::sampling::{ComputedWith, encode_result};
 
 fn tenant() -> TenantId {
     TenantId::new("local")

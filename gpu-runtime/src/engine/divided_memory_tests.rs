@@ -15,8 +15,8 @@ use crate::Dtype;
 use crate::collective::{Call, Collective, CollectiveError, Operation as Exchange, Payload};
 use crate::engine::fault_tests::{id, optim};
 use crate::load::load;
-use crate::load::tests::hostile::heap;
 use crate::plan::{Device, Host, LinkKind, Network, PlannedLayout, Workload, plan};
+use trainyard_test_support::heap;
 
 const HIDDEN: usize = 48;
 const INNER: usize = 144;

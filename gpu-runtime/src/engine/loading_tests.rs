@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use super::*;
 use crate::Dtype;
 use crate::load::load;
-use crate::load::tests::hostile::heap;
 use crate::plan::{Device, Host, LinkKind, Network, PlannedLayout, Workload, plan};
+use trainyard_test_support::heap;
 
 const HIDDEN: usize = 128;
 const INNER: usize = 512;

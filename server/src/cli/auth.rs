@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::directory::line;
 use crate::auth::API_KEY;
 use crate::config::{AuthCommand, ServerFlags};
-use crate::wire::auth::{AuthTokenResponse, WhoamiResponse};
+use trainyard_wire::auth::{AuthTokenResponse, WhoamiResponse};
 
 /// How long the server may take.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -8,7 +8,7 @@ use trainyard_scheduler::{Actor, Directory, Role, Scope, Timestamp};
 
 use super::logging;
 use crate::config::{LogFormat, StoreFlags, Stores};
-use crate::wire::timestamp::rfc3339;
+use trainyard_wire::timestamp::rfc3339;
 
 /// Calls something with the store that the flags name.
 pub(super) fn with<T, F>(flags: StoreFlags, call: impl FnOnce(Directory) -> F) -> Result<T, Box<dyn Error>>

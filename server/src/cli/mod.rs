@@ -108,7 +108,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::Cli;
-    use crate::wire::training;
+    use trainyard_wire::training;
 
     /// The benchmark has message types of its own.
     #[test]

@@ -13,7 +13,7 @@ use super::texts::ModelText;
 use crate::error::ApiError;
 use crate::sample_stream::StreamEvent;
 use crate::state::AppState;
-use crate::wire::sampling::SampleOutput;
+use trainyard_wire::sampling::SampleOutput;
 
 /// A prompt, and how to complete it.
 pub(crate) struct Prompt {

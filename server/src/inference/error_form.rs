@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use trainyard_scheduler::Origin;
 
 use crate::error::{Detail, json_response};
-use crate::wire::anthropic::{AnthropicError, AnthropicErrorResponse};
-use crate::wire::openai::{ErrorResponse, OpenAiError};
+use trainyard_wire::anthropic::{AnthropicError, AnthropicErrorResponse};
+use trainyard_wire::openai::{ErrorResponse, OpenAiError};
 
 /// Where the OpenAI API is.
 pub(crate) const OPENAI: &str = "/oai/api/v1/";

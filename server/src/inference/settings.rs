@@ -4,7 +4,7 @@ use trainyard_protocol::limits::{MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MIN_TE
 use trainyard_protocol::{SamplingControls, SamplingParams, Stop};
 
 use crate::error::ApiError;
-use crate::wire::json::fold_seed;
+use trainyard_wire::json::fold_seed;
 
 /// Completions of one request.
 pub(crate) const MAX_COMPLETIONS: u32 = 128;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::wire::client::{ErrorBody, HealthResponse};
+use trainyard_wire::client::{ErrorBody, HealthResponse};
 
 /// Their descriptions.
 #[derive(utoipa::OpenApi)]

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use self::stream::Overviews;
 use crate::config::ServerFlags;
-use crate::wire::overview::Overview;
+use trainyard_wire::overview::Overview;
 
 /// How long to wait before another attempt to reach the server.
 const RETRY: Duration = Duration::from_secs(2);

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::auth::API_KEY;
 use crate::config::ServerFlags;
-use crate::wire::overview::Overview;
+use trainyard_wire::overview::Overview;
 
 /// A server that sends nothing for so long, not even a heartbeat, is gone.
 const SILENCE: Duration = Duration::from_secs(40);

@@ -6,7 +6,7 @@ use ratatui::style::{Modifier, Style, Stylize};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Gauge, Paragraph, Row, Sparkline, Table};
 
-use crate::wire::overview::{MinuteRate, Overview};
+use trainyard_wire::overview::{MinuteRate, Overview};
 
 /// Minutes of the sparklines.
 const MINUTES: i64 = 60;
@@ -141,7 +141,7 @@ mod tests {
     use trainyard_protocol::Category;
 
     use super::*;
-    use crate::wire::overview::{EngineUse, Failure, MinuteRate, TenantQueue, Worker};
+    use trainyard_wire::overview::{EngineUse, Failure, MinuteRate, TenantQueue, Worker};
 
     fn screen(shown: &Overview, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();

@@ -13,10 +13,11 @@ use trainyard_scheduler::{MaintenanceOp, NewSamplingSession, RequestKind, Sampli
 use super::folders::{BuildOperation, FolderSource, WaitingForFolder};
 use super::prefetch::prepare_batch;
 use super::reply::{PendingReply, ReplyKind};
-use crate::codec::{EphemeralKind, NamedSave, Payload, checkpoint_location, snapshot_location};
+use crate::save_locations::{checkpoint_location, snapshot_location};
 use crate::stored_samples::PromptToStore;
-use crate::wire::sampling::ComputedWith;
 use crate::workspace::Workspace;
+use trainyard_wire::payload::{EphemeralKind, NamedSave, Payload};
+use trainyard_wire::sampling::ComputedWith;
 
 /// What a request needs next.
 pub(super) enum Dispatch {

@@ -10,7 +10,7 @@ use trainyard_scheduler::{Decoded, Effect, Encoding, Outcome, Storage, Timestamp
 use super::super::reply::CompletionOutcome;
 use super::*;
 use crate::engine::testing::preparer;
-use crate::wire::{proto, tensor, training};
+use trainyard_wire::{proto, tensor, training};
 
 fn workspace() -> Workspace {
     Workspace::open(Storage::folder("/data"), Path::new("/none"), 0).unwrap()
@@ -142,7 +142,7 @@ fn a_sample_is_answered_in_protobuf() {
     };
     let (outcome, effects) = reported(reply.finish(Ok(OpResult::Sample(result))));
     let Outcome::Succeeded { encoding: Encoding::Protobuf, payload } = outcome else { unreachable!("a result") };
-    let with = crate::wire::sampling::computed_with(&payload).unwrap();
+    let with = trainyard_wire::sampling::computed_with(&payload).unwrap();
     assert_eq!((with.weights.as_str(), with.arithmetic.as_str()), ("m", "f32 scalar single v1"));
     assert_eq!(proto::SampleResponse::decode(payload).unwrap().sequences.len(), 1);
     assert!(effects.is_empty());

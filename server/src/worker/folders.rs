@@ -9,8 +9,8 @@ use trainyard_scheduler::{Effect, Error, Outcome, StorageError};
 
 use super::mailbox::Mailbox;
 use super::reply::{PendingReply, WrittenFolder};
-use crate::age::{self, Recipient};
 use crate::workspace::{FolderGuard, Workspace};
+use trainyard_age::{self as age, Recipient};
 
 /// Between two attempts to reach the store.
 const PAUSE: Duration = Duration::from_millis(250);

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use trainyard_protocol::{OpError, Prepare, PreparedBatch, PreparedContent};
 use trainyard_scheduler::{Decoded, PrefetchDecoder, RequestKind};
 
-use crate::codec::Payload;
-use crate::wire::training;
+use trainyard_wire::payload::Payload;
+use trainyard_wire::training;
 
 /// Decodes samples, and checks the examples of training requests. Others are small: the worker decodes them.
 pub fn prefetch(preparer: Arc<dyn Prepare>) -> PrefetchDecoder {
@@ -48,7 +48,7 @@ mod tests {
 
     use super::*;
     use crate::engine::testing::{EXTENTS, preparer};
-    use crate::wire::proto;
+    use trainyard_wire::proto;
 
     /// A pass over one token.
     fn pass(token: u8) -> Bytes {

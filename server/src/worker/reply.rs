@@ -10,13 +10,13 @@ use trainyard_protocol::{
 use trainyard_scheduler::{Effect, Encode, Encoding, Measured, NewCheckpoint, NewSamplingSession, Outcome, Tokens};
 
 use super::save_attempt::SaveAttempt;
-use crate::codec::NamedSave;
 use crate::stored_samples::PromptToStore;
-use crate::wire::models::{CreateModelResult, OptimStepResult};
-use crate::wire::sampling::ComputedWith;
-use crate::wire::weights::{EphemeralResult, ExternalResult, LoadResult, SavedResult};
-use crate::wire::{sampling, training};
 use crate::workspace::FolderGuard;
+use trainyard_wire::models::{CreateModelResult, OptimStepResult};
+use trainyard_wire::payload::NamedSave;
+use trainyard_wire::sampling::ComputedWith;
+use trainyard_wire::weights::{EphemeralResult, ExternalResult, LoadResult, SavedResult};
+use trainyard_wire::{sampling, training};
 
 /// What a finished operation comes to.
 pub(super) enum CompletionOutcome {

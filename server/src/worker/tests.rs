@@ -16,7 +16,7 @@ use trainyard_protocol::{
 use trainyard_scheduler::{Decoded, Encode, Encoding, Error, Measured, RequestKind, Storage, WatchedSample};
 
 use super::*;
-use crate::codec::{EphemeralKind, NamedSave, Payload};
+use trainyard_wire::payload::{EphemeralKind, NamedSave, Payload};
 
 #[derive(Default)]
 struct State {

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use trainyard_protocol::Category;
 
 use super::*;
-use crate::fuzz::mutate;
-use crate::load::tests::hostile::heap;
+use trainyard_test_support::heap;
+use trainyard_test_support::mutate;
 
 /// The modules of the corpus.
 fn modules() -> Vec<ExpectedModule> {

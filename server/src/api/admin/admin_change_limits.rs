@@ -10,7 +10,7 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::limits::{ChangeLimitsRequest, LimitsResponse};
+use trainyard_wire::limits::{ChangeLimitsRequest, LimitsResponse};
 
 /// Sets and unsets the weight and the quotas of an organisation; for admins of operators. What is absent stays, and `null`
 /// unsets. Every server enforces them within a second; what was accepted or started before is not taken back. A limit that

@@ -9,7 +9,7 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
-use crate::wire::admin::{ChangeUserRequest, OrganisationQuery, User};
+use trainyard_wire::admin::{ChangeUserRequest, OrganisationQuery, User};
 
 /// Gives a user another role, or refuses the user's keys or accepts them again.
 #[utoipa::path(

@@ -12,7 +12,7 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::{Caller, KeyRequest};
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::admin::{CreateKeyRequest, CreateKeyResponse, OrganisationQuery};
+use trainyard_wire::admin::{CreateKeyRequest, CreateKeyResponse, OrganisationQuery};
 
 /// Creates an API key. The answer alone has it: what is stored is its SHA-256.
 #[utoipa::path(

@@ -10,7 +10,7 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::admin::{CreateOrganisationRequest, Organisation};
+use trainyard_wire::admin::{CreateOrganisationRequest, Organisation};
 
 /// Creates an organisation; for admins of operators.
 #[utoipa::path(

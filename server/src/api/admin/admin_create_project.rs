@@ -9,7 +9,7 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
-use crate::wire::admin::{CreateProjectRequest, OrganisationQuery, Project};
+use trainyard_wire::admin::{CreateProjectRequest, OrganisationQuery, Project};
 
 /// Creates a project.
 #[utoipa::path(

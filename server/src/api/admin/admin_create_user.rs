@@ -10,7 +10,7 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
-use crate::wire::admin::{CreateUserRequest, OrganisationQuery, User};
+use trainyard_wire::admin::{CreateUserRequest, OrganisationQuery, User};
 
 /// Creates a user.
 #[utoipa::path(

@@ -9,7 +9,7 @@ use crate::api::request::refusals::Refusals;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::admin::OrganisationQuery;
+use trainyard_wire::admin::OrganisationQuery;
 
 /// Deletes a project. Sessions keep its id.
 #[utoipa::path(

@@ -8,7 +8,7 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
-use crate::wire::admin::{KeysResponse, OrganisationQuery};
+use trainyard_wire::admin::{KeysResponse, OrganisationQuery};
 
 /// The API keys of an organisation, those that are not accepted any more included.
 #[utoipa::path(

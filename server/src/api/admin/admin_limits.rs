@@ -8,7 +8,7 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
-use crate::wire::limits::LimitsResponse;
+use trainyard_wire::limits::LimitsResponse;
 
 /// The weight and the quotas of an organisation, and where each is set.
 #[utoipa::path(

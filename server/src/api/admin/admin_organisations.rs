@@ -7,7 +7,7 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
-use crate::wire::admin::OrganisationsResponse;
+use trainyard_wire::admin::OrganisationsResponse;
 
 /// The organisations that the caller manages.
 #[utoipa::path(

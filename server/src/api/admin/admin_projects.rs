@@ -8,7 +8,7 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
-use crate::wire::admin::{OrganisationQuery, ProjectsResponse};
+use trainyard_wire::admin::{OrganisationQuery, ProjectsResponse};
 
 /// The projects of an organisation.
 #[utoipa::path(

@@ -9,7 +9,7 @@ use crate::api::request::refusals::Refusals;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::admin::OrganisationQuery;
+use trainyard_wire::admin::OrganisationQuery;
 
 /// Revokes an API key: every server refuses it from now on.
 #[utoipa::path(

@@ -7,7 +7,7 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::auth::RotateSigningResponse;
+use trainyard_wire::auth::RotateSigningResponse;
 
 /// Withdraws all keys that sign the service's tokens, and makes another one, which signs at once; for admins of operators, when
 /// one may have become known. Every server refuses the tokens that were made before within a second, and clients that

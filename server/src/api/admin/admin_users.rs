@@ -8,7 +8,7 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
-use crate::wire::admin::{OrganisationQuery, UsersResponse};
+use trainyard_wire::admin::{OrganisationQuery, UsersResponse};
 
 /// The users of an organisation.
 #[utoipa::path(

@@ -17,8 +17,8 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::admin::{AuditEntry, AuditQuery, AuditResponse};
-use crate::wire::timestamp::rfc3339;
+use trainyard_wire::admin::{AuditEntry, AuditQuery, AuditResponse};
+use trainyard_wire::timestamp::rfc3339;
 
 const DAY: Duration = Duration::from_secs(86_400);
 

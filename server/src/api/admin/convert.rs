@@ -3,8 +3,8 @@
 use trainyard_scheduler::{self as scheduler, Role, Scope, Timestamp};
 
 use crate::error::ApiError;
-use crate::wire::admin::{ApiKey, Organisation, Project, User};
-use crate::wire::timestamp::rfc3339;
+use trainyard_wire::admin::{ApiKey, Organisation, Project, User};
+use trainyard_wire::timestamp::rfc3339;
 
 /// Reads a role; `member` when it is absent.
 pub(super) fn role(text: Option<&str>) -> Result<Role, ApiError> {

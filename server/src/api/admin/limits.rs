@@ -6,7 +6,7 @@ use trainyard_protocol::TenantId;
 use trainyard_scheduler::{Limit, LimitChanges, LimitOutOfRange, Policies, TenantLimits};
 
 use crate::error::ApiError;
-use crate::wire::limits::{ChangeLimitsRequest, LimitOrigin, LimitValue, LimitsResponse};
+use trainyard_wire::limits::{ChangeLimitsRequest, LimitOrigin, LimitValue, LimitsResponse};
 
 /// The limits of a tenant for which the store has these.
 pub(super) fn response(tenant: &TenantId, file: &Policies, stored: &TenantLimits) -> LimitsResponse {
@@ -54,7 +54,7 @@ pub(super) fn changes(request: &ChangeLimitsRequest) -> Result<LimitChanges, Api
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
-    use crate::wire::json;
+    use trainyard_wire::json;
 
     fn asked(body: &str) -> Result<LimitChanges, String> {
         let request = json::parse::<ChangeLimitsRequest>(body.as_bytes()).map_err(|error| error.message)?;

@@ -9,7 +9,7 @@ use crate::api::request::refusals::Refusals;
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::weights::{TtlRequest, check_ttl};
+use trainyard_wire::weights::{TtlRequest, check_ttl};
 
 /// Lets a checkpoint expire so many seconds from now; null removes the expiry.
 #[utoipa::path(

@@ -8,7 +8,7 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use crate::wire::catalogue::{CheckpointsResponse, PageQuery};
+use trainyard_wire::catalogue::{CheckpointsResponse, PageQuery};
 
 /// The caller's checkpoints across runs, newest first; with `access_scope=accessible` also other tenants' public ones. With
 /// `project_id`, those of sessions in this project of the caller's alone, whatever the scope.

@@ -12,8 +12,8 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::checkpoint_search::{CheckpointCursor, CheckpointSearchRequest, CheckpointSearchResponse};
-use crate::wire::session_search::SearchOwner;
+use trainyard_wire::checkpoint_search::{CheckpointCursor, CheckpointSearchRequest, CheckpointSearchResponse};
+use trainyard_wire::session_search::SearchOwner;
 
 /// Most checkpoints of one page.
 const MAX_PAGE: u32 = 200;

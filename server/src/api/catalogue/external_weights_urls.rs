@@ -15,8 +15,8 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::signed_urls::Grant;
 use crate::state::AppState;
-use crate::wire::timestamp::rfc3339;
-use crate::wire::weights::ExternalUrlsResponse;
+use trainyard_wire::timestamp::rfc3339;
+use trainyard_wire::weights::ExternalUrlsResponse;
 
 /// Self-authorising URLs of an exported checkpoint's files.
 #[utoipa::path(

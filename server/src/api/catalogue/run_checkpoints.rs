@@ -10,7 +10,7 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use crate::wire::catalogue::CheckpointsResponse;
+use trainyard_wire::catalogue::CheckpointsResponse;
 
 /// Everything: clients don't ask for pages here.
 const ALL: Page = Page { limit: u32::MAX, offset: 0 };

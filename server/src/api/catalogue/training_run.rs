@@ -10,7 +10,7 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use crate::wire::catalogue::{ScopeQuery, TrainingRun};
+use trainyard_wire::catalogue::{ScopeQuery, TrainingRun};
 
 /// A training run; with `access_scope=accessible` also another tenant's that has a public checkpoint.
 #[utoipa::path(

@@ -9,7 +9,7 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use crate::wire::catalogue::{PageQuery, TrainingRunsResponse};
+use trainyard_wire::catalogue::{PageQuery, TrainingRunsResponse};
 
 /// The caller's training runs, newest first; with `access_scope=accessible` also other tenants' runs that have a public
 /// checkpoint.

@@ -8,7 +8,7 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
-use crate::wire::auth::{AuthTokenRequest, AuthTokenResponse};
+use trainyard_wire::auth::{AuthTokenRequest, AuthTokenResponse};
 
 /// A token for the caller's API key, which allows the same for a short while.
 ///

@@ -6,7 +6,7 @@ use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::state::AppState;
-use crate::wire::client::{ClientConfigRequest, ClientConfigResponse};
+use trainyard_wire::client::{ClientConfigRequest, ClientConfigResponse};
 
 /// Settings that the server chooses for a client.
 #[utoipa::path(

@@ -3,7 +3,7 @@
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
-use crate::wire::client::{ClientConfigRequest, ClientDynamicConfigResponse};
+use trainyard_wire::client::{ClientConfigRequest, ClientDynamicConfigResponse};
 
 /// Settings that a client polls from time to time.
 #[utoipa::path(

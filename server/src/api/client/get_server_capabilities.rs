@@ -5,7 +5,7 @@ use axum::extract::State;
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::state::AppState;
-use crate::wire::client::{ServerCapabilities, SupportedModel};
+use trainyard_wire::client::{ServerCapabilities, SupportedModel};
 
 /// The base models that are served.
 #[utoipa::path(

@@ -5,7 +5,7 @@ use axum::extract::State;
 use crate::api::request::respond::{Answer, Reply};
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::client::{ErrorBody, HealthResponse};
+use trainyard_wire::client::{ErrorBody, HealthResponse};
 
 /// Whether the models are loaded. Needs no key.
 #[utoipa::path(

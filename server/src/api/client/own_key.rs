@@ -3,7 +3,7 @@
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
-use crate::wire::admin::{OwnKeyDetails, OwnKeyOrganisation, OwnKeyResponse, OwnKeyUser};
+use trainyard_wire::admin::{OwnKeyDetails, OwnKeyOrganisation, OwnKeyResponse, OwnKeyUser};
 
 /// The API key of the call: its names, and whose it is.
 #[utoipa::path(

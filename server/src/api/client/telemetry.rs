@@ -3,7 +3,7 @@
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
-use crate::wire::client::{TelemetryRequest, TelemetryResponse};
+use trainyard_wire::client::{TelemetryRequest, TelemetryResponse};
 
 /// Takes a client's events and keeps none of them.
 #[utoipa::path(

@@ -3,8 +3,8 @@
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::{Caller, Credential, Principal};
-use crate::wire::auth::{WhoamiCredential, WhoamiKey, WhoamiResponse, WhoamiUser};
-use crate::wire::timestamp::rfc3339;
+use trainyard_wire::auth::{WhoamiCredential, WhoamiKey, WhoamiResponse, WhoamiUser};
+use trainyard_wire::timestamp::rfc3339;
 
 /// Who the caller is, and what it may do.
 #[utoipa::path(

@@ -8,7 +8,7 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use crate::wire::futures::{CancelFutureRequest, CancelFutureResponse};
+use trainyard_wire::futures::{CancelFutureRequest, CancelFutureResponse};
 
 /// Cancels a sample. Repetitions are accepted, and a finished sample keeps its result.
 #[utoipa::path(

@@ -15,9 +15,9 @@ use crate::api::request::respond::Answer;
 use crate::auth::Tenant;
 use crate::error::{ApiError, full_response};
 use crate::state::AppState;
-use crate::wire::custom_loss::CreateCustomLossResponse;
-use crate::wire::futures::{FailedResponse, RetrieveFutureRequest, TryAgainResponse};
-use crate::wire::results::{self, ResultError, RetrieveFutureResponse};
+use trainyard_wire::custom_loss::CreateCustomLossResponse;
+use trainyard_wire::futures::{FailedResponse, RetrieveFutureRequest, TryAgainResponse};
+use trainyard_wire::results::{self, ResultError, RetrieveFutureResponse};
 
 /// The state of a queue whose owner has used up a quota.
 const PAUSED_RATE_LIMIT: &str = "paused_rate_limit";

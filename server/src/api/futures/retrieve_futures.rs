@@ -12,7 +12,7 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::futures::{FutureCompletion, RetrieveFuturesRequest, RetrieveFuturesResponse};
+use trainyard_wire::futures::{FutureCompletion, RetrieveFuturesRequest, RetrieveFuturesResponse};
 
 /// Waits for samples of one sampling session to finish. The cursor covers exactly what is returned.
 #[utoipa::path(

@@ -8,7 +8,7 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::inference::anthropic;
 use crate::state::AppState;
-use crate::wire::anthropic::{CountTokensRequest, CountTokensResponse};
+use trainyard_wire::anthropic::{CountTokensRequest, CountTokensResponse};
 
 /// Counts the tokens of a conversation, rendered with the model's own chat template. Nothing is sampled.
 ///

@@ -10,7 +10,7 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::inference::anthropic;
 use crate::state::AppState;
-use crate::wire::anthropic::{MessageResponse, MessagesRequest};
+use trainyard_wire::anthropic::{MessageResponse, MessagesRequest};
 
 /// Answers a conversation, rendered with the model's own chat template. With `stream`, the answer is a stream of
 /// server-sent events from `message_start` to `message_stop`.

@@ -10,7 +10,7 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::inference::openai;
 use crate::state::AppState;
-use crate::wire::openai::{ChatRequest, ChatResponse};
+use trainyard_wire::openai::{ChatRequest, ChatResponse};
 
 /// Answers a conversation, rendered with the model's own chat template. With `stream`, the answer is a stream of
 /// server-sent events, `chat.completion.chunk` each, that ends with `[DONE]`.

@@ -10,7 +10,7 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::inference::openai;
 use crate::state::AppState;
-use crate::wire::openai::{CompletionRequest, CompletionResponse};
+use trainyard_wire::openai::{CompletionRequest, CompletionResponse};
 
 /// Completes texts or tokens. With `stream`, the answer is a stream of server-sent events that ends with `[DONE]`.
 ///

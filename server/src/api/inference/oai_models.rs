@@ -7,7 +7,7 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::inference::openai;
 use crate::state::AppState;
-use crate::wire::openai::ModelsResponse;
+use trainyard_wire::openai::ModelsResponse;
 
 /// What may be named in the field `model` of the OpenAI and Anthropic APIs: the base models and the caller's sampler
 /// checkpoints.

@@ -13,7 +13,7 @@ use zstd::zstd_safe;
 use super::receive::Memory;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::json;
+use trainyard_wire::json;
 
 /// Bodies up to so many bytes are decoded where they are read.
 const INLINE_DECODING: usize = 1 << 20;

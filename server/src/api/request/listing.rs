@@ -5,8 +5,8 @@ use trainyard_scheduler::{AccessScope, Checkpoint, NumericsChange, Page, Run};
 
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::catalogue::{self, PageQuery};
-use crate::wire::timestamp::rfc3339;
+use trainyard_wire::catalogue::{self, PageQuery};
+use trainyard_wire::timestamp::rfc3339;
 
 /// Most entries of one page.
 const MAX_PAGE: u32 = 1_000;

@@ -5,8 +5,8 @@ use trainyard_protocol::{OpError, RawBatch, TenantId};
 use super::body::beside;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::proto::ForwardBackwardRequest;
-use crate::wire::provenance::Provenance;
+use trainyard_wire::proto::ForwardBackwardRequest;
+use trainyard_wire::provenance::Provenance;
 
 /// A request whose `logprobs` are the recorded ones: the message to store, and what was decoded of it.
 pub(super) type Resolved = Result<(ForwardBackwardRequest, RawBatch), OpError>;
@@ -58,8 +58,8 @@ mod tests {
     use serde_json::json;
 
     use crate::api::tests::testing::*;
-    use crate::wire::proto::provenance_span::Span;
-    use crate::wire::{proto, tensor, training};
+    use trainyard_wire::proto::provenance_span::Span;
+    use trainyard_wire::{proto, tensor, training};
 
     /// An example of a prompt of two tokens, as `sample` has it, and the two tokens of a sequence.
     fn message(run: &str, seq_id: i32, sequence: &str, logprobs: [f32; 3]) -> Vec<u8> {

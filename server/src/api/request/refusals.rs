@@ -2,9 +2,9 @@
 
 use utoipa::{IntoResponses, ToSchema};
 
-use crate::wire::anthropic::AnthropicErrorResponse;
-use crate::wire::client::ErrorBody;
-use crate::wire::openai;
+use trainyard_wire::anthropic::AnthropicErrorResponse;
+use trainyard_wire::client::ErrorBody;
+use trainyard_wire::openai;
 
 /// A body that is no text.
 #[derive(ToSchema)]

@@ -7,11 +7,11 @@ use trainyard_scheduler::{Decoded, RequestKind, Run, RunSubmission, Submitted};
 
 use super::body::RawBody;
 use super::respond::{Answer, Reply};
-use crate::codec::Payload;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::futures::SubmitResponse;
-use crate::wire::json;
+use trainyard_wire::futures::SubmitResponse;
+use trainyard_wire::json;
+use trainyard_wire::payload::Payload;
 
 /// Bytes of the largest body that is read as a save.
 const MAX_SAVE: usize = 1 << 20;

@@ -10,8 +10,8 @@ use crate::api::training::create_model::check_number;
 use crate::auth::Tenant;
 use crate::inference::submit::{NewSample, submit};
 use crate::state::AppState;
-use crate::wire::futures::SubmitResponse;
-use crate::wire::sampling::SampleRequest;
+use trainyard_wire::futures::SubmitResponse;
+use trainyard_wire::sampling::SampleRequest;
 
 /// Samples completions of a prompt. Identified by sampling session and `seq_id`, which orders nothing.
 #[utoipa::path(
@@ -50,9 +50,9 @@ mod tests {
     use super::*;
     use crate::api::tests::testing::*;
     use crate::auth::Keys;
-    use crate::codec::Payload;
     use crate::inference::submit::{check_against_model, check_queue};
     use crate::state::Limits;
+    use trainyard_wire::payload::Payload;
 
     #[tokio::test]
     async fn each_completion_has_an_id_and_a_retry_repeats_them() {

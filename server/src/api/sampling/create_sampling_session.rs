@@ -13,7 +13,7 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::exports::{ensure_readable, is_sampled};
 use crate::state::AppState;
-use crate::wire::sampling::{CreateSamplingSessionRequest, CreateSamplingSessionResponse};
+use trainyard_wire::sampling::{CreateSamplingSessionRequest, CreateSamplingSessionResponse};
 
 /// Opens a sampling session on a base model or a sampler checkpoint. Identified by session and
 /// `sampling_session_seq_id`; weights load when they are first needed.

@@ -8,7 +8,7 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use crate::wire::sampling::SamplerResponse;
+use trainyard_wire::sampling::SamplerResponse;
 
 /// What a sampling session samples from.
 #[utoipa::path(

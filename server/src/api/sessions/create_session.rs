@@ -11,7 +11,7 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::sessions::{CreateSessionRequest, CreateSessionResponse};
+use trainyard_wire::sessions::{CreateSessionRequest, CreateSessionResponse};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("x-idempotency-key");
 

@@ -9,9 +9,9 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use crate::wire::catalogue::ScopeQuery;
-use crate::wire::json;
-use crate::wire::sessions::SessionResponse;
+use trainyard_wire::catalogue::ScopeQuery;
+use trainyard_wire::json;
+use trainyard_wire::sessions::SessionResponse;
 
 /// A session with its runs and samplers.
 #[utoipa::path(

@@ -11,7 +11,7 @@ use crate::api::request::refusals::Refusals;
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::sessions::{FinishKind, FinishRequest};
+use trainyard_wire::sessions::{FinishKind, FinishRequest};
 
 /// Ends a session. The first reason stands; repetitions are accepted.
 #[utoipa::path(

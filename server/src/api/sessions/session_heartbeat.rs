@@ -8,7 +8,7 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use crate::wire::sessions::{HeartbeatRequest, HeartbeatResponse};
+use trainyard_wire::sessions::{HeartbeatRequest, HeartbeatResponse};
 
 /// Keeps a session alive; 410 once it is over, so that the client stops.
 #[utoipa::path(

@@ -10,7 +10,7 @@ use crate::api::request::refusals::Refusals;
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::session_search::SessionProjectRequest;
+use trainyard_wire::session_search::SessionProjectRequest;
 
 /// Moves a session, with its runs and sampling sessions, into a project. A project is a name that sessions share.
 #[utoipa::path(

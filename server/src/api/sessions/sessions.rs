@@ -8,8 +8,8 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use crate::wire::catalogue::PageQuery;
-use crate::wire::sessions::SessionsResponse;
+use trainyard_wire::catalogue::PageQuery;
+use trainyard_wire::sessions::SessionsResponse;
 
 /// The caller's sessions, newest first.
 #[utoipa::path(

@@ -13,12 +13,12 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::json;
-use crate::wire::session_search::{
+use trainyard_wire::json;
+use trainyard_wire::session_search::{
     SearchCursor, SearchOwner, SessionSearchRequest, SessionSearchResponse, SessionSummary, StatusQuery, StatusSummary,
 };
-use crate::wire::sessions::{self, FinishKind};
-use crate::wire::timestamp::rfc3339;
+use trainyard_wire::sessions::{self, FinishKind};
+use trainyard_wire::timestamp::rfc3339;
 
 /// Most sessions of one page.
 const MAX_PAGE: u32 = 200;

@@ -12,7 +12,7 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::signed_urls::Grant;
 use crate::state::AppState;
-use crate::wire::session_search::TraceExportResponse;
+use trainyard_wire::session_search::TraceExportResponse;
 
 /// The URL of a session's timeline as a Perfetto trace. The URL is its own authorisation.
 #[utoipa::path(

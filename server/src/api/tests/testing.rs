@@ -242,7 +242,7 @@ impl Server {
         let submitted = self.post(call, json!({"model_id": run, "seq_id": seq_id, "path": name})).await;
         let work = self.next_work().await;
         let path: TinkerPath = format!("tinker://{run}/{kind}/{name}").parse().unwrap();
-        let dir = crate::codec::checkpoint_location(&path, &work.request, 0);
+        let dir = crate::save_locations::checkpoint_location(&path, &work.request, 0);
         let files = self.dir.path().join(&dir);
         std::fs::create_dir_all(&files).unwrap();
         std::fs::write(files.join("adapter_model.safetensors"), b"weights").unwrap();

@@ -13,9 +13,9 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::custom_loss::CreateCustomLossRequest;
-use crate::wire::futures::SubmitResponse;
-use crate::wire::json;
+use trainyard_wire::custom_loss::CreateCustomLossRequest;
+use trainyard_wire::futures::SubmitResponse;
+use trainyard_wire::json;
 
 /// Bytes of ids and blanks beside the graph.
 const MARGIN: usize = 64 << 10;
@@ -115,7 +115,7 @@ pub(crate) mod tests {
         let Some(PreparedContent::Batch(Ok(batch))) = work.decoded.take() else { unreachable!() };
         let LossFn::Custom(found) = &batch.loss else { unreachable!("{:?}", batch.loss) };
         assert_eq!((found.name.as_str(), found.nodes.len()), ("square", 2));
-        let stored = crate::wire::training::stored_batch(work.payload.clone()).unwrap();
+        let stored = trainyard_wire::training::stored_batch(work.payload.clone()).unwrap();
         assert_eq!(stored.custom_loss.unwrap().unwrap(), *found);
     }
 

@@ -11,9 +11,9 @@ use crate::api::request::submit::{admit, future_of};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::futures::SubmitResponse;
-use crate::wire::json;
-use crate::wire::models::CreateModelRequest;
+use trainyard_wire::futures::SubmitResponse;
+use trainyard_wire::json;
+use trainyard_wire::models::CreateModelRequest;
 
 /// Creates a run: LoRA with a positive rank, all parameters otherwise. Identified by session and
 /// `model_seq_id`.
@@ -58,7 +58,7 @@ mod tests {
     use trainyard_scheduler::TenantPolicy;
 
     use crate::api::tests::testing::*;
-    use crate::codec::Payload;
+    use trainyard_wire::payload::Payload;
 
     fn body(session: &str, changes: &Value) -> Value {
         let mut body =

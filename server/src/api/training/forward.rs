@@ -10,9 +10,9 @@ use crate::api::request::respond::Reply;
 use crate::api::request::submit;
 use crate::auth::Tenant;
 use crate::state::AppState;
-use crate::wire::futures::SubmitResponse;
-use crate::wire::json;
-use crate::wire::training::ForwardBody;
+use trainyard_wire::futures::SubmitResponse;
+use trainyard_wire::json;
+use trainyard_wire::training::ForwardBody;
 
 /// Computes a loss without its gradient; JSON, as older clients send it.
 #[utoipa::path(

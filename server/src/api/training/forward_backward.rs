@@ -14,11 +14,11 @@ use crate::api::request::submit::{self, NewRequest};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::custom_loss;
-use crate::wire::futures::SubmitResponse;
-use crate::wire::proto::ForwardBackwardRequest;
-use crate::wire::training::{self, ForwardBackwardBody};
-use crate::wire::{json, provenance};
+use trainyard_wire::custom_loss;
+use trainyard_wire::futures::SubmitResponse;
+use trainyard_wire::proto::ForwardBackwardRequest;
+use trainyard_wire::training::{self, ForwardBackwardBody};
+use trainyard_wire::{json, provenance};
 
 /// Computes a loss and adds its gradient to the run's, unless `forward_only`. The body is the protobuf
 /// message `ForwardBackwardRequest` (see `tinker_public.proto`), plain or compressed with zstd, or JSON.

@@ -8,7 +8,7 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use crate::wire::models::{GetInfoRequest, GetInfoResponse, ModelData};
+use trainyard_wire::models::{GetInfoRequest, GetInfoResponse, ModelData};
 
 /// What a run trains, and where its tokenizer is.
 #[utoipa::path(

@@ -9,8 +9,8 @@ use crate::api::request::respond::Reply;
 use crate::api::request::submit::submit_json;
 use crate::auth::Tenant;
 use crate::state::AppState;
-use crate::wire::futures::SubmitResponse;
-use crate::wire::models::OptimStepRequest;
+use trainyard_wire::futures::SubmitResponse;
+use trainyard_wire::models::OptimStepRequest;
 
 /// Applies and clears a run's accumulated gradient.
 #[utoipa::path(

@@ -14,8 +14,8 @@ use crate::api::training::create_model::check_number;
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::copies::{CopyWeightsRequest, CopyWeightsResponse};
-use crate::wire::weights::check_ttl;
+use trainyard_wire::copies::{CopyWeightsRequest, CopyWeightsResponse};
+use trainyard_wire::weights::check_ttl;
 
 const ACCESS_TOKEN: HeaderName = HeaderName::from_static("x-tinker-weights-access-token");
 

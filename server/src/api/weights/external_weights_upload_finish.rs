@@ -18,10 +18,10 @@ use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
-use crate::codec::{NamedSave, Payload};
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::uploads::{UploadFinishRequest, UploadFinishResponse};
+use trainyard_wire::payload::{NamedSave, Payload};
+use trainyard_wire::uploads::{UploadFinishRequest, UploadFinishResponse};
 
 /// The name of the checkpoint.
 const NAME: &str = "upload";

@@ -12,8 +12,8 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::signed_urls::Grant;
 use crate::state::AppState;
-use crate::wire::timestamp::rfc3339;
-use crate::wire::uploads::{UploadStartRequest, UploadStartResponse};
+use trainyard_wire::timestamp::rfc3339;
+use trainyard_wire::uploads::{UploadStartRequest, UploadStartResponse};
 
 /// The files of an adapter.
 pub(super) const CONFIG_FILE: &str = "adapter_config.json";

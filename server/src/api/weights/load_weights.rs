@@ -13,13 +13,13 @@ use crate::api::request::submit::{self, NewRequest, future_of};
 use crate::api::request::weights_access::reader;
 use crate::api::training::create_model::check_number;
 use crate::auth::Tenant;
-use crate::codec::Payload;
 use crate::error::ApiError;
 use crate::exports::ensure_readable;
 use crate::state::AppState;
-use crate::wire::futures::SubmitResponse;
-use crate::wire::json;
-use crate::wire::weights::{LoadForm, LoadWeightsRequest};
+use trainyard_wire::futures::SubmitResponse;
+use trainyard_wire::json;
+use trainyard_wire::payload::Payload;
+use trainyard_wire::weights::{LoadForm, LoadWeightsRequest};
 
 /// Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads one into an
 /// existing run (`model_id`, `seq_id`).

@@ -9,8 +9,8 @@ use crate::api::request::respond::Reply;
 use crate::api::request::submit::submit_json;
 use crate::auth::Tenant;
 use crate::state::AppState;
-use crate::wire::futures::SubmitResponse;
-use crate::wire::weights::SaveWeightsExternalRequest;
+use trainyard_wire::futures::SubmitResponse;
+use trainyard_wire::weights::SaveWeightsExternalRequest;
 
 /// Exports a run's weights for download.
 #[utoipa::path(

@@ -9,8 +9,8 @@ use crate::api::request::respond::Reply;
 use crate::api::request::submit::submit_json;
 use crate::auth::Tenant;
 use crate::state::AppState;
-use crate::wire::futures::SubmitResponse;
-use crate::wire::weights::SaveWeightsForSamplerRequest;
+use trainyard_wire::futures::SubmitResponse;
+use trainyard_wire::weights::SaveWeightsForSamplerRequest;
 
 /// Freezes a run's weights for sampling: under a name, or in memory as a new sampling session.
 #[utoipa::path(
@@ -32,7 +32,7 @@ mod tests {
     use serde_json::json;
 
     use crate::api::tests::testing::*;
-    use crate::codec::Payload;
+    use trainyard_wire::payload::Payload;
 
     /// Clients repeat an ephemeral save with a new `sampling_session_seq_id`.
     #[tokio::test]

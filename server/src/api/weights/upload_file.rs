@@ -20,7 +20,7 @@ use crate::api::request::respond::Answer;
 use crate::error::ApiError;
 use crate::signed_urls::Grant;
 use crate::state::AppState;
-use crate::wire::uploads::UploadedFileResponse;
+use trainyard_wire::uploads::UploadedFileResponse;
 
 /// Most bytes of an adapter's configuration, and of its tensors.
 const MOST: (u64, u64) = (1 << 20, 64 << 30);

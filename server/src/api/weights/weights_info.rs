@@ -9,7 +9,7 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::weights::{WeightsInfoRequest, WeightsInfoResponse};
+use trainyard_wire::weights::{WeightsInfoRequest, WeightsInfoResponse};
 
 /// What a checkpoint holds.
 #[utoipa::path(

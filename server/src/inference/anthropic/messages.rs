@@ -15,7 +15,7 @@ use super::reply::reply;
 use super::stream::MessageStream;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::anthropic::{CountTokensRequest, CountTokensResponse, MessageResponse, MessagesRequest};
+use trainyard_wire::anthropic::{CountTokensRequest, CountTokensResponse, MessageResponse, MessagesRequest};
 
 /// Answers a conversation.
 ///

@@ -8,7 +8,7 @@ mod stream;
 pub(crate) use self::messages::{count_tokens, messages};
 use super::completion::Tokens;
 use super::sequence::End;
-use crate::wire::anthropic::AnthropicUsage;
+use trainyard_wire::anthropic::AnthropicUsage;
 
 /// Tokens of a request.
 fn usage(tokens: Tokens) -> AnthropicUsage {

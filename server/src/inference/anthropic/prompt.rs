@@ -6,7 +6,7 @@ use super::super::conversation::{map, set_effort, set_thinking};
 use super::super::settings::unsupported;
 use super::super::template::{ChatTemplate, Conversation};
 use crate::error::ApiError;
-use crate::wire::anthropic::{
+use trainyard_wire::anthropic::{
     AnthropicContent, AnthropicMessage, AnthropicTool, Block, CountTokensRequest, MessagesRequest, OutputConfig,
     Thinking, ToolChoice,
 };
@@ -259,7 +259,7 @@ mod tests {
 
     use super::super::super::template::to_line;
     use super::*;
-    use crate::wire::json::parse;
+    use trainyard_wire::json::parse;
 
     fn checked(extra: &Value) -> Result<(Vec<String>, Option<String>), ApiError> {
         let mut body = json!({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]});

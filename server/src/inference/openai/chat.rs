@@ -19,7 +19,7 @@ use super::controls::{Given, controls};
 use super::{Answered, Head};
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::openai::{ChatContent, ChatMessage, ChatRequest, ChatResponse, StopStrings, ToolCall};
+use trainyard_wire::openai::{ChatContent, ChatMessage, ChatRequest, ChatResponse, StopStrings, ToolCall};
 
 /// Messages of one conversation.
 const MAX_MESSAGES: usize = 16_384;
@@ -224,7 +224,7 @@ mod tests {
     use trainyard_protocol::SamplingControls;
 
     use super::*;
-    use crate::wire::json::parse;
+    use trainyard_wire::json::parse;
 
     fn request(extra: &Value) -> Result<ChatRequest, ApiError> {
         let mut body = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]});

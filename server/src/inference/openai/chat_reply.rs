@@ -7,7 +7,7 @@ use super::super::texts::ModelText;
 use super::logprobs::of_chat;
 use super::{Head, finish_reason, usage};
 use crate::error::ApiError;
-use crate::wire::openai::{ChatChoice, ChatLogprobs, ChatReply, ChatResponse, FunctionCall, ToolCall};
+use trainyard_wire::openai::{ChatChoice, ChatLogprobs, ChatReply, ChatResponse, FunctionCall, ToolCall};
 
 /// Waits for the completions' end.
 pub(super) async fn reply(

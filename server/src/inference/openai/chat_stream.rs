@@ -12,7 +12,7 @@ use super::chat_reply::tool_call;
 use super::logprobs::of_chat;
 use super::{DONE, Head, PING, failure, finish_reason, usage};
 use crate::error::ApiError;
-use crate::wire::openai::{ChatChunk, ChatChunkChoice, ChatDelta, ChatLogprobs, TokenLogprob, Usage};
+use trainyard_wire::openai::{ChatChunk, ChatChunkChoice, ChatDelta, ChatLogprobs, TokenLogprob, Usage};
 
 /// Completions of a conversation as chunks.
 pub(super) struct ChatStream {

@@ -11,7 +11,7 @@ use super::super::texts::ModelText;
 use super::completions::{Shown, delta};
 use super::{DONE, Head, PING, failure, usage};
 use crate::error::ApiError;
-use crate::wire::openai::{CompletionChoice, CompletionResponse, Usage};
+use trainyard_wire::openai::{CompletionChoice, CompletionResponse, Usage};
 
 /// Completions of all prompts as chunks, as they come.
 pub(super) struct CompletionStream {

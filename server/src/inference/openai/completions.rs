@@ -20,7 +20,7 @@ use super::logprobs::of_completion;
 use super::{Answered, Head, finish_reason, usage};
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::openai::{
+use trainyard_wire::openai::{
     CompletionChoice, CompletionLogprobs, CompletionPrompt, CompletionRequest, CompletionResponse, StopStrings,
 };
 
@@ -225,7 +225,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::wire::json::parse;
+    use trainyard_wire::json::parse;
 
     fn checked(extra: &Value) -> Result<Settings, ApiError> {
         let mut body = json!({"model": "m", "prompt": "Hi"});

@@ -4,8 +4,8 @@ use trainyard_protocol::SamplingControls;
 
 use super::super::template::to_line;
 use crate::error::ApiError;
-use crate::wire::openai::ResponseFormat;
-use crate::wire::sampling::LogitBias;
+use trainyard_wire::openai::ResponseFormat;
+use trainyard_wire::sampling::LogitBias;
 
 /// What `json_object` stands for.
 const ANY_OBJECT: &str = r#"{"type": "object"}"#;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::sequence::Token;
 use super::super::texts::ModelText;
-use crate::wire::openai::{CompletionLogprobs, TokenLogprob, TopLogprob};
+use trainyard_wire::openai::{CompletionLogprobs, TokenLogprob, TopLogprob};
 
 /// What JSON has for a probability of zero.
 const LEAST: f64 = -9_999.0;

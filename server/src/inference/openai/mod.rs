@@ -16,7 +16,7 @@ use super::completion::Completion;
 pub(crate) use super::sse::Answered;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::openai::Usage;
+use trainyard_wire::openai::Usage;
 
 /// The last event of a stream.
 const DONE: &str = "data: [DONE]\n\n";

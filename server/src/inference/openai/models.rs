@@ -5,7 +5,7 @@ use trainyard_scheduler::{AccessScope, Page};
 
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::openai::{ModelEntry, ModelsResponse};
+use trainyard_wire::openai::{ModelEntry, ModelsResponse};
 
 /// Checkpoints that are looked at together.
 const PAGE: u32 = 1_000;

@@ -8,8 +8,8 @@ use minijinja::Value;
 use time::OffsetDateTime;
 
 use super::{ChatTemplate, Conversation, FUEL, STACK};
-use crate::wire::fuzz::heap;
-use crate::wire::fuzz::mutate::Corpus;
+use trainyard_test_support::heap;
+use trainyard_test_support::mutate::Corpus;
 
 /// Bytes that a rendering may hold: what its fuel pays for, as the value, in the output and while it is copied.
 const MOST_BYTES: usize = 6 * 64 * FUEL as usize;

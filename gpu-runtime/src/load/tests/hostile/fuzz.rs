@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::attempt;
-use crate::fuzz::mutate::Corpus;
+use trainyard_test_support::mutate::Corpus;
 
 /// The model whose weights are in `tests/fuzz/safetensors`.
 fn write_config(folder: &Path) {

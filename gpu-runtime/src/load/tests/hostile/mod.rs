@@ -3,13 +3,14 @@
 
 use std::path::Path;
 
+use trainyard_test_support::heap;
+
 use crate::config::LoadError;
 use crate::load::load;
 
 mod config;
 mod fuzz;
 mod gguf;
-pub(crate) mod heap;
 mod safetensors;
 
 /// Bytes that a loader may hold for each byte of the file.

@@ -7,9 +7,9 @@ use serde_json::Value as Json;
 use trainyard_protocol::custom_loss::{CustomLoss, SIGNATURES};
 use trainyard_protocol::{Category, Datum, LossFn, OpError, Tensor, TensorValues};
 
-use crate::fuzz::mutate::Corpus;
-use crate::load::tests::hostile::heap;
 use crate::loss::{evaluate, prepare};
+use trainyard_test_support::heap;
+use trainyard_test_support::mutate::Corpus;
 
 /// Bytes that a loss may hold on a datum: what it may cost bounds what it may make.
 const MOST_BYTES: usize = 256 << 20;

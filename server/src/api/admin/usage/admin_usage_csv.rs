@@ -15,8 +15,8 @@ use crate::api::request::refusals::Refusals;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::timestamp::rfc3339;
-use crate::wire::usage::UsageQuery;
+use trainyard_wire::timestamp::rfc3339;
+use trainyard_wire::usage::UsageQuery;
 
 /// Requests that are read at once.
 const PAGE: u32 = 2_000;

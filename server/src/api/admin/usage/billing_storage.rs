@@ -9,7 +9,7 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
-use crate::wire::usage::{StorageInUse, StorageQuery, StorageResponse};
+use trainyard_wire::usage::{StorageInUse, StorageQuery, StorageResponse};
 
 /// The checkpoints that an organisation has now, by project and user. For admins.
 #[utoipa::path(

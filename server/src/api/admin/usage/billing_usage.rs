@@ -14,9 +14,9 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
-use crate::wire::json;
-use crate::wire::timestamp::rfc3339;
-use crate::wire::usage::{UsageEvent, UsageInfo, UsageQuery, UsageResponse, UsageSession};
+use trainyard_wire::json;
+use trainyard_wire::timestamp::rfc3339;
+use trainyard_wire::usage::{UsageEvent, UsageInfo, UsageQuery, UsageResponse, UsageSession};
 
 /// What an organisation used, by hour, session and kind: tokens of the requests that ended in the hour, checkpoints that were
 /// saved, and storage. For admins. There are no prices.

@@ -5,7 +5,7 @@ use time::format_description::well_known::Rfc3339;
 use trainyard_scheduler::Timestamp;
 
 use crate::error::ApiError;
-use crate::wire::usage::UsageQuery;
+use trainyard_wire::usage::UsageQuery;
 
 /// An hour in ms.
 pub(super) const HOUR: i64 = 3_600_000;

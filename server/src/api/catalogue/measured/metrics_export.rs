@@ -19,7 +19,7 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::parquet::ParquetWriter;
 use crate::state::AppState;
-use crate::wire::run_metrics::{ExportQuery, MetricsFilter};
+use trainyard_wire::run_metrics::{ExportQuery, MetricsFilter};
 
 const JSON_LINES: &str = "application/x-ndjson";
 const PARQUET: &str = "application/vnd.apache.parquet";

@@ -9,8 +9,8 @@ pub(in crate::api) mod run_metrics;
 
 use trainyard_scheduler::RunMetrics;
 
-use crate::wire::run_metrics::MetricsLine;
-use crate::wire::timestamp::rfc3339;
+use trainyard_wire::run_metrics::MetricsLine;
+use trainyard_wire::timestamp::rfc3339;
 
 /// A row as the wire writes it.
 pub(crate) fn line(row: RunMetrics) -> MetricsLine {

@@ -7,7 +7,7 @@ use time::format_description::well_known::Rfc3339;
 use trainyard_scheduler::{MetricsRange, RequestKind, RunMetrics, Timestamp};
 
 use crate::error::ApiError;
-use crate::wire::run_metrics::MetricsFilter;
+use trainyard_wire::run_metrics::MetricsFilter;
 
 /// A checked filter.
 #[derive(Debug)]

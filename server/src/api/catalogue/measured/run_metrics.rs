@@ -12,7 +12,7 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::run_metrics::{CurveQuery, MetricSeries, MetricsFilter, MetricsResponse};
+use trainyard_wire::run_metrics::{CurveQuery, MetricSeries, MetricsFilter, MetricsResponse};
 
 const POINTS: u32 = 1_000;
 

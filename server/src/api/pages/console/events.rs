@@ -17,7 +17,7 @@ use crate::auth::{Caller, Principal};
 use crate::error::ApiError;
 use crate::inference::sse::{EventSource, named, respond};
 use crate::state::AppState;
-use crate::wire::run_metrics::MetricsLine;
+use trainyard_wire::run_metrics::MetricsLine;
 
 /// A stream ends after so long, and the browser opens another: its session is checked again.
 const LONGEST: Duration = Duration::from_secs(300);

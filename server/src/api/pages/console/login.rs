@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::auth::{Principal, browser};
 use crate::error::{ApiError, json_response};
 use crate::state::AppState;
-use crate::wire::timestamp::rfc3339;
+use trainyard_wire::timestamp::rfc3339;
 
 /// What a login sends.
 #[derive(Deserialize)]

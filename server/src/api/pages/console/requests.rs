@@ -11,7 +11,7 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::timestamp::rfc3339;
+use trainyard_wire::timestamp::rfc3339;
 
 const NEWEST: u32 = 50;
 

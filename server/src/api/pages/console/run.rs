@@ -13,8 +13,8 @@ use crate::api::request::listing::numerics_change;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use crate::wire::catalogue::NumericsChange;
-use crate::wire::timestamp::rfc3339;
+use trainyard_wire::catalogue::NumericsChange;
+use trainyard_wire::timestamp::rfc3339;
 
 /// A run's configuration.
 #[derive(Clone, Debug, PartialEq, Serialize)]

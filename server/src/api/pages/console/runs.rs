@@ -13,7 +13,7 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use crate::wire::timestamp::rfc3339;
+use trainyard_wire::timestamp::rfc3339;
 
 /// Runs that a filter looks at: the newest ones.
 const LOOKED_AT: u32 = 5_000;

@@ -15,7 +15,7 @@ use crate::error::ApiError;
 use crate::inference::{ModelText, pieces};
 use crate::state::AppState;
 use crate::stored_samples::{StoredSample, StoredSequence};
-use crate::wire::timestamp::rfc3339;
+use trainyard_wire::timestamp::rfc3339;
 
 /// Samples of one answer.
 const NEWEST: u32 = 20;

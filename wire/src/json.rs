@@ -182,7 +182,7 @@ pub(crate) fn seed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 }
 
 /// A seed as the engine takes it: any integer, folded into `[0, 2^63)`.
-pub(crate) fn fold_seed(seed: i128) -> u64 {
+pub fn fold_seed(seed: i128) -> u64 {
     // The modulus is 2^63, so the remainder fits.
     seed.rem_euclid(1 << 63) as u64
 }

@@ -11,8 +11,8 @@ use utoipa::ToSchema;
 use super::bounds;
 use super::json::{self, Metadata};
 use super::models::OptimizerConfig;
-use crate::age;
-use crate::codec::{EphemeralKind, NamedSave, Payload};
+use crate::payload::{EphemeralKind, NamedSave, Payload};
+use trainyard_age as age;
 
 /// Body of `save_weights`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::mutate::Random;
+use crate::random::Random;
 
 /// Changes one value within a value.
-pub(super) fn mutate(value: &mut Value, others: &[Value], words: &[&str], random: &mut Random) {
+pub(crate) fn mutate(value: &mut Value, others: &[Value], words: &[&str], random: &mut Random) {
     let count = nodes(value);
     let other = &others[random.below(others.len())];
     let donor = at(other, random.below(nodes(other))).clone();

@@ -5,25 +5,21 @@
 //! loaders of weights have such tests of their own (`gpu-runtime/src/load/tests/hostile`).
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-#[path = "../../../../gpu-runtime/src/load/tests/hostile/heap.rs"]
-pub(crate) mod heap;
-pub(crate) mod mutate;
-mod values;
-
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
+use trainyard_age::Recipient;
 use trainyard_protocol::{
     CheckpointName, LoraSpec, ModelHead, OpError, Optimizer, RawBatch, RunSpec, SessionId, TinkerPath,
 };
-
-use self::mutate::Corpus;
-use super::tensor::MAX_EXPANDED_ELEMENTS;
-use super::{
+use trainyard_test_support::heap;
+use trainyard_test_support::mutate::{self, Corpus};
+use trainyard_wire::payload::Payload;
+use trainyard_wire::tensor::MAX_EXPANDED_ELEMENTS;
+use trainyard_wire::{
     admin, anthropic, checkpoint_search, client, copies, custom_loss, futures, json, models, openai, proto, provenance,
     results, sampling, session_search, sessions, training, uploads, weights,
 };
-use crate::age::Recipient;
-use crate::codec::Payload;
+
 use crate::jwt::{self, Expected, PublicKeys, SigningKey, Unverified};
 
 /// Bytes that a decoder may hold for each byte of its input.
@@ -74,8 +70,8 @@ fn check(batch: &RawBatch) {
 fn resolve(mut message: proto::ForwardBackwardRequest, mut batch: RawBatch) {
     let Some(mut found) = understood(provenance::Provenance::read(&message, &batch)) else { return };
     let sequence = proto::SampledSequence {
-        tokens: super::tensor::token_bytes(&[3, 4]),
-        logprobs: Some(super::tensor::f32_bytes(&[-1.0, -2.0])),
+        tokens: trainyard_wire::tensor::token_bytes(&[3, 4]),
+        logprobs: Some(trainyard_wire::tensor::f32_bytes(&[-1.0, -2.0])),
         ..proto::SampledSequence::default()
     };
     let record = proto::SampleResponse { sequences: vec![sequence], ..proto::SampleResponse::default() };

@@ -79,7 +79,6 @@ mod tests {
         let size = encrypt_folder(folder.path(), &recipients).unwrap();
         assert_eq!(names(folder.path()), expected);
         let sizes = expected.map(|name| fs::metadata(folder.path().join(name)).unwrap().len());
-        // A header has a stanza of random length, so the size is another one.
         assert_eq!(sizes.iter().sum::<u64>(), size);
         assert_eq!(fs::read(folder.path().join(expected[0])).unwrap(), files[0]);
     }

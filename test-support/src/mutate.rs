@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::random::Random;
+
 /// Inputs that a target gets, unless it says or `FUZZ_INPUTS` says otherwise.
 const INPUTS: u64 = 3_000;
 /// Most changes of an input, unless a target says otherwise.
@@ -15,7 +17,7 @@ const MOST_TIME: Duration = Duration::from_secs(5);
 
 /// A corpus, and how it is mutated.
 #[derive(Clone, Copy)]
-pub(crate) struct Corpus<'a> {
+pub struct Corpus<'a> {
     /// A folder of `tests/fuzz`.
     name: &'a str,
     inputs: u64,
@@ -26,33 +28,33 @@ pub(crate) struct Corpus<'a> {
 }
 
 /// Calls a target with every file of `tests/fuzz/<corpus>` as it is, and then with mutations of them.
-pub(crate) fn each(corpus: &str, target: impl FnMut(&[u8])) {
+pub fn each(corpus: &str, target: impl FnMut(&[u8])) {
     Corpus::new(corpus).each(target);
 }
 
 impl<'a> Corpus<'a> {
     /// With words of JSON and paths.
-    pub(crate) fn new(name: &'a str) -> Self {
+    pub fn new(name: &'a str) -> Self {
         Self { name, inputs: INPUTS, changes: CHANGES, words: &TOKENS }
     }
 
     /// With so many mutations.
-    pub(crate) fn inputs(self, inputs: u64) -> Self {
+    pub fn inputs(self, inputs: u64) -> Self {
         Self { inputs, ..self }
     }
 
     /// With so many changes of an input at most, where more of them leave nothing that is decoded to its end.
-    pub(crate) fn changes(self, changes: usize) -> Self {
+    pub fn changes(self, changes: usize) -> Self {
         Self { changes, ..self }
     }
 
     /// With other words.
-    pub(crate) fn words(self, words: &'a [&'a str]) -> Self {
+    pub fn words(self, words: &'a [&'a str]) -> Self {
         Self { words, ..self }
     }
 
     /// Calls a target with the files and with mutations of their bytes.
-    pub(crate) fn each(self, mut target: impl FnMut(&[u8])) {
+    pub fn each(self, mut target: impl FnMut(&[u8])) {
         let files = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz").join(self.name));
         files.iter().for_each(|file| in_time(file, &mut target));
         for mut random in self.seeds() {
@@ -66,7 +68,7 @@ impl<'a> Corpus<'a> {
     }
 
     /// Calls a target with mutations of the values in the files, which must be JSON: what is reached behind a parser.
-    pub(crate) fn each_value(self, mut target: impl FnMut(&serde_json::Value)) {
+    pub fn each_value(self, mut target: impl FnMut(&serde_json::Value)) {
         let files = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fuzz").join(self.name));
         let values: Vec<serde_json::Value> = files.iter().map(|file| serde_json::from_slice(file).unwrap()).collect();
         for mut random in self.seeds() {
@@ -80,7 +82,7 @@ impl<'a> Corpus<'a> {
 
     fn seeds(self) -> impl Iterator<Item = Random> {
         let inputs = std::env::var("FUZZ_INPUTS").ok().and_then(|count| count.parse().ok()).unwrap_or(self.inputs);
-        (0..inputs).map(|seed| Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d))
+        (0..inputs).map(|seed| Random::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d))
     }
 }
 
@@ -103,33 +105,6 @@ fn read(folder: &Path) -> Vec<Vec<u8>> {
     paths.sort();
     assert!(!paths.is_empty(), "{folder:?} is empty");
     paths.iter().map(|path| fs::read(path).unwrap()).collect()
-}
-
-/// xorshift64*.
-pub(super) struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// Below a limit, which is at least 1.
-    pub(super) fn below(&mut self, limit: usize) -> usize {
-        (self.next() >> 16) as usize % limit.max(1)
-    }
-
-    pub(super) fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len())]
-    }
-
-    /// A range of an input.
-    fn range(&mut self, length: usize) -> std::ops::Range<usize> {
-        let start = self.below(length + 1);
-        start..start + self.below((length - start).min(64) + 1)
-    }
 }
 
 /// Texts that mean something to one of the decoders.

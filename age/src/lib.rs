@@ -1,56 +1,58 @@
-//! Encryption of exports in the age v1 format (<https://age-encryption.org/v1>), to X25519 recipients, with the crate
-//! `age`.
+//! Encryption of exports in the age v1 format (<https://age-encryption.org/v1>), to X25519 recipients.
+//!
+//! This crate only writes files. Its tests decrypt them with the crate `age`.
 
 mod folder;
+mod header;
 mod recipient;
+mod stream;
 
 use std::io::{self, Read, Write};
 
-use age::Encryptor;
+use ring::error::Unspecified;
+use ring::rand::{SecureRandom, SystemRandom};
 
 pub use folder::encrypt_folder;
 pub use recipient::{Recipient, recipients};
 
-/// Why something could not be encrypted.
+/// Why a file could not be encrypted.
 #[derive(Debug, thiserror::Error)]
 pub enum AgeError {
-    /// Reading the plaintext or writing the file failed.
+    /// The plaintext could not be read or the file could not be written.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// The crate refused the recipients: there are none.
-    #[error("{0}")]
-    Refused(#[from] age::EncryptError),
+    /// The list of recipients is empty.
+    #[error("expected at least one recipient")]
+    NoRecipients,
+    /// A cryptographic operation failed; the library does not tell why.
+    #[error("a cryptographic operation failed")]
+    Cryptography,
 }
 
-/// Encrypts all of `plain` to recipients, of whom there is at least one. Holds a chunk of 64 KiB at a time. Returns the
-/// bytes that were written.
+impl From<Unspecified> for AgeError {
+    fn from(_: Unspecified) -> Self {
+        Self::Cryptography
+    }
+}
+
+/// Encrypts all of `plain` to recipients, and returns the bytes that were written. Holds two chunks of 64 KiB at a time.
 ///
 /// # Errors
-/// When reading or writing fails, or there is no recipient.
-pub fn encrypt(mut plain: impl Read, to: impl Write, recipients: &[Recipient]) -> Result<u64, AgeError> {
-    let mut counted = Counted { to, written: 0 };
-    let mut sealed = Encryptor::with_recipients(recipients.iter().map(Recipient::key))?.wrap_output(&mut counted)?;
-    io::copy(&mut plain, &mut sealed)?;
-    sealed.finish()?.flush()?;
-    Ok(counted.written)
-}
-
-/// Counts the bytes that it passes on.
-struct Counted<W> {
-    to: W,
-    written: u64,
-}
-
-impl<W: Write> Write for Counted<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = self.to.write(bytes)?;
-        self.written += taken as u64;
-        Ok(taken)
+/// When reading or writing fails, or `recipients` is empty.
+pub fn encrypt(plain: impl Read, mut to: impl Write, recipients: &[Recipient]) -> Result<u64, AgeError> {
+    if recipients.is_empty() {
+        return Err(AgeError::NoRecipients);
     }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.to.flush()
-    }
+    let random = SystemRandom::new();
+    let mut file_key = [0; header::FILE_KEY];
+    random.fill(&mut file_key)?;
+    let mut nonce = [0; 16];
+    random.fill(&mut nonce)?;
+    let header = header::header(&file_key, recipients, &random)?;
+    let key = header::sealing_key(&header::derive(&file_key, &nonce, b"payload")?)?;
+    to.write_all(header.as_bytes())?;
+    to.write_all(&nonce)?;
+    Ok(header.len() as u64 + nonce.len() as u64 + stream::seal(plain, to, &key)?)
 }
 
 #[cfg(test)]
@@ -101,7 +103,7 @@ mod tests {
     #[test]
     fn without_recipients_nothing_is_encrypted() {
         let mut file = Vec::new();
-        assert!(matches!(encrypt(&b"text"[..], &mut file, &[]), Err(AgeError::Refused(_))));
+        assert!(matches!(encrypt(&b"text"[..], &mut file, &[]), Err(AgeError::NoRecipients)));
         assert!(file.is_empty());
     }
 

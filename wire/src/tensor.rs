@@ -321,17 +321,17 @@ fn words<'a, const N: usize>(
 }
 
 /// Little-endian bytes of floats.
-pub(crate) fn f32_bytes(values: &[f32]) -> Bytes {
+pub fn f32_bytes(values: &[f32]) -> Bytes {
     values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>().into()
 }
 
 /// Little-endian bytes of 64-bit integers.
-pub(crate) fn i64_bytes(values: &[i64]) -> Bytes {
+pub fn i64_bytes(values: &[i64]) -> Bytes {
     values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>().into()
 }
 
 /// Token ids as little-endian `int32`. Vocabularies are far below 2^31.
-pub(crate) fn token_bytes(tokens: &[u32]) -> Bytes {
+pub fn token_bytes(tokens: &[u32]) -> Bytes {
     tokens.iter().flat_map(|token| token.to_le_bytes()).collect::<Vec<u8>>().into()
 }
 

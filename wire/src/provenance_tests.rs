@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use trainyard_protocol::Category;
 
 use super::*;
-use crate::wire::training;
+use crate::training;
 
 fn span(sampled: bool, sequence: &str, offset: i64, length: i64) -> proto::ProvenanceSpan {
     let tokens = proto::TokenSpan { sequence_id: sequence.to_owned(), offset, length };

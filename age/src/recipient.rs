@@ -2,9 +2,8 @@
 
 use std::str::FromStr;
 
-use age::x25519;
-use bech32::Bech32;
 use bech32::primitives::decode::CheckedHrpstring;
+use bech32::{Bech32, Hrp};
 use ring::agreement::{EphemeralPrivateKey, UnparsedPublicKey, X25519, agree_ephemeral};
 use ring::rand::SystemRandom;
 use trainyard_protocol::OpError;
@@ -12,51 +11,62 @@ use trainyard_protocol::OpError;
 /// Most recipients of an export.
 const MAX_RECIPIENTS: usize = 10;
 
-/// Who can decrypt a file: the holder of an X25519 identity. Something can be encrypted to the key.
+/// The prefix of a recipient's text.
+const PREFIX: Hrp = Hrp::parse_unchecked("age");
+
+/// The public key of somebody who can decrypt a file with the identity that belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recipient(x25519::Recipient);
+pub struct Recipient([u8; 32]);
 
 impl FromStr for Recipient {
     type Err = String;
 
-    /// Reads `age1…`, in lower case.
+    /// Reads `age1…`, in lower case. Errors do not repeat the text, which may be a secret key by mistake.
     fn from_str(text: &str) -> Result<Self, String> {
         if text.starts_with("ssh-") {
-            return Err("SSH keys are not supported; give a native recipient, age1…".to_owned());
+            return Err("SSH keys are not supported; expected a native recipient, age1…".to_owned());
         }
-        // Only what the key is written as: not in upper case, nor with padding that is not zero.
-        let key: Option<x25519::Recipient> =
-            text.parse().ok().filter(|key: &x25519::Recipient| key.to_string() == text);
-        let key = key.ok_or_else(|| format!("{text:?} is not an age recipient, age1…"))?;
-        if !agrees(text) {
-            return Err(format!("nothing can be encrypted to the key of {text:?}"));
+        if text.get(..15).is_some_and(|start| start.eq_ignore_ascii_case("AGE-SECRET-KEY-")) {
+            return Err("this is a secret key; expected the recipient that belongs to it, age1…".to_owned());
         }
-        Ok(Self(key))
+        let recipient = read(text).ok_or("expected an age recipient, age1… in lower case")?;
+        if !recipient.agrees() {
+            return Err("nothing can be encrypted to this key".to_owned());
+        }
+        Ok(recipient)
     }
 }
 
-/// Whether X25519 gives a secret with the public key of this text. With a key of low order it is always zero, at which
-/// the crate `age` panics when it encrypts.
-fn agrees(text: &str) -> bool {
-    let Ok(key) = CheckedHrpstring::new::<Bech32>(text) else { return false };
-    let peer = UnparsedPublicKey::new(&X25519, key.byte_iter().collect::<Vec<u8>>());
-    // Ring refuses a secret of zeros.
-    EphemeralPrivateKey::generate(&X25519, &SystemRandom::new())
-        .and_then(|ephemeral| agree_ephemeral(ephemeral, &peer, |_| ()))
-        .is_ok()
+/// Reads the one way of writing a key: in lower case, with padding of zeros.
+fn read(text: &str) -> Option<Recipient> {
+    let decoded = CheckedHrpstring::new::<Bech32>(text).ok()?;
+    let key: [u8; 32] = decoded.byte_iter().collect::<Vec<u8>>().try_into().ok()?;
+    let written = bech32::encode::<Bech32>(PREFIX, &key).ok()?;
+    (written == text).then_some(Recipient(key))
 }
 
 impl Recipient {
-    /// What the crate encrypts to.
-    pub(super) fn key(&self) -> &dyn age::Recipient {
+    pub(crate) fn key(&self) -> &[u8] {
         &self.0
+    }
+
+    /// Returns the key as an agreement takes it.
+    pub(crate) fn peer(&self) -> UnparsedPublicKey<[u8; 32]> {
+        UnparsedPublicKey::new(&X25519, self.0)
+    }
+
+    /// Whether X25519 gives a secret with this key. With a key of low order the secret is always zero, which `ring` refuses.
+    fn agrees(&self) -> bool {
+        EphemeralPrivateKey::generate(&X25519, &SystemRandom::new())
+            .and_then(|ephemeral| agree_ephemeral(ephemeral, &self.peer(), |_| ()))
+            .is_ok()
     }
 }
 
 /// Reads the recipients of an export.
 ///
 /// # Errors
-/// The user's, by place: too many, a text that is none, a key to which nothing can be encrypted.
+/// When there are too many, or a text is not a recipient, by its index.
 pub fn recipients(texts: &[String]) -> Result<Vec<Recipient>, OpError> {
     let field = "age_encryption_recipients";
     if texts.len() > MAX_RECIPIENTS {
@@ -73,9 +83,7 @@ pub fn recipients(texts: &[String]) -> Result<Vec<Recipient>, OpError> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use bech32::Hrp;
-
-    use super::super::tests::RECIPIENT;
+    use super::super::tests::{IDENTITY, RECIPIENT};
     use super::*;
 
     fn refusal(texts: &[&str]) -> String {
@@ -93,6 +101,15 @@ mod tests {
         );
         for text in ["", "age1", "age1x", "AGE-SECRET-KEY-1", &RECIPIENT[1..], &format!("{RECIPIENT} ")] {
             assert!(refusal(&[text]).starts_with("age_encryption_recipients[0]: "), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_secret_key_is_refused_and_not_repeated() {
+        for secret in [IDENTITY.to_owned(), IDENTITY.to_lowercase(), format!("{IDENTITY}x")] {
+            let message = refusal(&[&secret]);
+            assert!(message.contains("this is a secret key"), "{message}");
+            assert!(!message.contains(&secret[15..40]), "{message}");
         }
     }
 
@@ -115,7 +132,7 @@ mod tests {
         let text = |prefix: &str, key: &[u8]| bech32::encode::<Bech32>(Hrp::parse(prefix).unwrap(), key).unwrap();
         assert!(text("age", &[9; 32]).parse::<Recipient>().is_ok());
         for other in [text("agf", &[9; 32]), text("age1tag", &[9; 33]), text("age", &[9; 31]), text("age", &[9; 33])] {
-            assert!(other.parse::<Recipient>().unwrap_err().ends_with("is not an age recipient, age1…"), "{other}");
+            assert!(other.parse::<Recipient>().unwrap_err().starts_with("expected an age recipient"), "{other}");
         }
         let other = bech32::encode::<bech32::Bech32m>(Hrp::parse("age").unwrap(), &[9; 32]).unwrap();
         assert!(other.parse::<Recipient>().is_err(), "{other}");

@@ -11,8 +11,6 @@ pub mod client;
 pub mod copies;
 pub mod custom_loss;
 pub mod futures;
-#[cfg(test)]
-pub(crate) mod fuzz;
 pub mod json;
 pub mod limits;
 pub mod model_input;
@@ -21,6 +19,7 @@ mod numbers;
 pub mod openai;
 pub mod overview;
 mod parts;
+pub mod payload;
 pub mod proto;
 pub mod provenance;
 pub mod results;

@@ -87,26 +87,9 @@ fn identities_leave_out_what_a_retry_changes() {
     assert!(!same(&ephemeral(1, EphemeralKind::Snapshot), &ephemeral(1, EphemeralKind::Inflight)));
 }
 
-#[test]
-fn each_save_has_a_folder_of_its_own_below_the_checkpoints() {
-    let path: TinkerPath = "tinker://0c1f-2:train:0/sampler_weights/step-400".parse().unwrap();
-    let request = RequestId::new("0c20");
-    let expected = "checkpoints/0c1f-2%3atrain%3a0/sampler_weights/step-400.0c20-000000000000002a";
-    assert_eq!(checkpoint_location(&path, &request, 42), PathBuf::from(expected));
-    assert_ne!(checkpoint_location(&path, &request, 42), checkpoint_location(&path, &request, 43));
-    let path: TinkerPath = "tinker://../weights/a".parse().unwrap();
-    let expected = "checkpoints/%2e%2e/weights/a.%2e%2e%2fx-0000000000000000";
-    assert_eq!(checkpoint_location(&path, &RequestId::new("../x"), 0), PathBuf::from(expected));
-}
-
 proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
         let _ = Payload::decode(&bytes);
-    }
-
-    #[test]
-    fn different_runs_have_different_folders(a in "[a%:/.]{1,4}", b in "[a%:/.]{1,4}") {
-        prop_assert_eq!(folder_name(&a) == folder_name(&b), a == b);
     }
 }

@@ -55,7 +55,7 @@ pub fn to_json(payload: &Bytes) -> Result<Bytes, ResultError> {
 #[schema(as = RetrieveFutureResponse)]
 #[serde(untagged)]
 #[allow(dead_code, reason = "only its description is used")]
-pub(crate) enum RetrieveFutureResponse {
+pub enum RetrieveFutureResponse {
     /// Poll again.
     TryAgain(TryAgainResponse),
     /// The request failed.
@@ -70,7 +70,7 @@ pub(crate) enum RetrieveFutureResponse {
 
 /// Result of `forward` and `forward_backward`.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct TrainingResult<'a> {
+pub struct TrainingResult<'a> {
     /// The kind of the outputs.
     loss_fn_output_type: &'a str,
     /// `logprobs` and `elementwise_loss` of each datum, in the request's order.
@@ -99,7 +99,7 @@ impl<'a> TrainingResult<'a> {
 
 /// Result of `asample`.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct SampleResult<'a> {
+pub struct SampleResult<'a> {
     /// `sample`.
     #[serde(rename = "type")]
     kind: &'static str,

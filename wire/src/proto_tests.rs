@@ -188,7 +188,7 @@ fn sample_response() {
 /// Every field of the documented messages, by name and number, is what the code has.
 #[test]
 fn the_proto_file_lists_the_same_fields() {
-    let documented = include_str!("../../../openapi/tinker_public.proto");
+    let documented = include_str!("../../openapi/tinker_public.proto");
     let code = include_str!("proto.rs");
     for (message, fields) in messages(documented) {
         // The two provenance spans have the same fields and share a type.

@@ -16,7 +16,7 @@ static COUNTING: Counting = Counting;
 struct Counting;
 
 /// What `work` returns, and the most bytes that it held at once beyond those that were there before.
-pub(crate) fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
+pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.get().0;
     HELD.set((before, before));
     let result = work();
@@ -25,7 +25,7 @@ pub(crate) fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
 
 /// Bytes that the thread holds.
 #[allow(dead_code, reason = "of the crates that this file is compiled into, one needs it")]
-pub(crate) fn held() -> isize {
+pub fn held() -> isize {
     HELD.get().0
 }
 

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::bounds;
 use super::json::{self, Metadata};
-use crate::codec::Payload;
+use crate::payload::Payload;
 
 /// Body of `create_model`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

@@ -1,6 +1,6 @@
 //! What is stored of a request until the worker executes it.
 //!
-//! `forward` and `forward_backward` are stored as their protobuf message (see [`crate::wire::training`]);
+//! `forward` and `forward_backward` are stored as their protobuf message (see [`crate::training`]);
 //! everything else is a [`Payload`] in JSON. A payload is complete: seeds that the client left open are chosen
 //! before it is stored, so that executing it again gives the same bits.
 
@@ -9,10 +9,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use trainyard_protocol::{
-    AdamParams, CheckpointKind, RequestId, RunId, RunSpec, Sample, SessionId, TenantId, TinkerPath, UploadedAdapter,
-};
-use trainyard_scheduler::RequestKind;
+use trainyard_protocol::{AdamParams, CheckpointKind, RunSpec, Sample, SessionId, TenantId, UploadedAdapter};
 
 /// A stored request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -160,34 +157,6 @@ impl Payload {
     }
 }
 
-/// A folder for a save, relative to the storage: `checkpoints/<run>/<segment>/<name>.<request>-<attempt>`. Each
-/// attempt has one of its own, so nothing that is saved is ever written over.
-pub fn checkpoint_location(path: &TinkerPath, request: &RequestId, attempt: u64) -> PathBuf {
-    let folder = format!("{}.{}-{attempt:016x}", path.name, folder_name(request.as_str()));
-    [CHECKPOINTS, &folder_name(path.run.as_str()), path.kind.segment(), &folder].iter().collect()
-}
-
-/// Where the storage has what recovery needs of a run. Every attempt to save has a folder of its own.
-pub fn snapshot_location(run: &RunId, kind: RequestKind, attempt: u64) -> PathBuf {
-    ["snapshots", &folder_name(run.as_str()), &format!("{}-{attempt:016x}", kind.as_str())].iter().collect()
-}
-
-/// The folder of all checkpoints in the storage.
-const CHECKPOINTS: &str = "checkpoints";
-
-/// An id as a folder: every character that is unsafe in a file name is written as `%` and its bytes in hexadecimal.
-fn folder_name(id: &str) -> String {
-    let mut name = String::with_capacity(id.len());
-    for byte in id.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {
-            name.push(char::from(byte));
-        } else {
-            name.push_str(&format!("%{byte:02x}"));
-        }
-    }
-    name
-}
-
 #[cfg(test)]
-#[path = "codec_tests.rs"]
+#[path = "payload_tests.rs"]
 mod tests;

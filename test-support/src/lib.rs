@@ -1,0 +1,9 @@
+//! Support for tests of several crates: mutated inputs of decoders, and a count of allocated memory.
+//!
+//! A crate that depends on this one for its tests counts all their allocations ([`heap`]).
+#![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used, reason = "tests")]
+
+pub mod heap;
+pub mod mutate;
+mod random;
+mod values;

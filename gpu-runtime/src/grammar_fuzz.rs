@@ -2,11 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use trainyard_protocol::{Category, SamplingControls};
+use trainyard_test_support::heap;
+use trainyard_test_support::mutate::Corpus;
 
 use super::tests::compiler;
 use super::*;
-use trainyard_test_support::heap;
-use trainyard_test_support::mutate::Corpus;
 
 /// Bytes that a grammar may hold, with what it is compiled from.
 const MOST_BYTES: usize = 256 << 20;

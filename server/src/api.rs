@@ -19,11 +19,9 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, delete, get, post, put};
 
 use self::pages::{console, docs, health, index};
-pub(crate) use self::request::body::DecodingBudget;
-pub(crate) use self::request::receive::BodyBudget;
-pub use self::request::receive::BodyLimits;
 pub(crate) use self::request::refusals::{Binary, Refusals};
 use self::request::{extract, fallback};
+pub use super::bodies::BodyLimits;
 use crate::auth::require_key;
 use crate::inference::error_form::in_own_form;
 use crate::metrics::count;

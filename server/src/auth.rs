@@ -23,6 +23,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use trainyard_protocol::TenantId;
 use trainyard_scheduler::{self as scheduler, Clock, FoundKey, KeyRefusal, Scheduler, Scope};
+use trainyard_wire::auth::KEY_PREFIX;
 
 use self::issuer::Issuer;
 pub(crate) use self::issuer::is_protected;
@@ -44,8 +45,6 @@ use crate::peer::{self, Peer, is_forwarded};
 
 /// The header that carries the key, or a token.
 pub const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
-/// What every key starts with.
-pub const KEY_PREFIX: &str = "tml-";
 /// The tenant of a server without keys.
 pub const LOCAL_TENANT: &str = "local";
 

@@ -1,9 +1,17 @@
 //! The GPUs that the engine computes on, where they were asked for and can be used.
 
+use trainyard_gpu_runtime::backend::Dtype;
 use trainyard_gpu_runtime::backend::cuda::{Cuda, CudaError};
 
-use crate::config::{Config, Device, Gpus};
-use crate::engine::dtype;
+use crate::config::{ComputeType, Config, Device, Gpus};
+
+/// The type of base weights and of the inputs of their GEMMs.
+pub(crate) fn dtype(config: &Config) -> Dtype {
+    match config.dtype {
+        ComputeType::Bf16 => Dtype::Bf16,
+        ComputeType::F32 => Dtype::F32,
+    }
+}
 
 /// Why there is no engine on a GPU.
 #[derive(Debug, thiserror::Error)]

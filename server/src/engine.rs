@@ -12,13 +12,13 @@ use trainyard_gpu_runtime::collective::{COMMUNICATOR_BYTES, CollectiveError, Ren
 use trainyard_gpu_runtime::config::{LoadError, ModelFiles, ModelSource};
 use trainyard_gpu_runtime::load::{load, locate};
 use trainyard_gpu_runtime::{
-    ConfiguredParts, CpuEngine, CudaEngine, Dtype, EngineOptions, FolderCopies, FollowError, Parallel, ParallelEngine,
+    ConfiguredParts, CpuEngine, CudaEngine, EngineOptions, FolderCopies, FollowError, Parallel, ParallelEngine,
     ProcessRank, RankFolders,
 };
 use trainyard_protocol::{Engine, MemoryPlan};
 
-use crate::config::{ComputeType, Config, NamedPath, RankConfig};
-use crate::device::{self, DeviceError};
+use crate::config::{Config, NamedPath, RankConfig};
+use crate::device::{self, DeviceError, dtype};
 use crate::machine;
 
 /// The engine's share of the machine's memory, unless it is configured: the rest is for requests, the store and the
@@ -195,14 +195,6 @@ fn link(
 fn linked<B: Backend>(engine: ParallelEngine<B>) -> (Box<dyn Engine>, Option<RankFolders>, DeviceInfo) {
     let (folders, device) = (engine.folders().cloned(), engine.backend().device());
     (Box::new(engine), folders, device)
-}
-
-/// Type of base weights and of the inputs of their GEMMs.
-pub(crate) fn dtype(config: &Config) -> Dtype {
-    match config.dtype {
-        ComputeType::Bf16 => Dtype::Bf16,
-        ComputeType::F32 => Dtype::F32,
-    }
 }
 
 /// How the engine is to compute.

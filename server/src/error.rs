@@ -6,8 +6,8 @@ use axum::response::{IntoResponse, Response};
 use trainyard_protocol::{OpError, redacted};
 use trainyard_scheduler::{self as scheduler, Origin, Refusal};
 
-use crate::auth::KEY_PREFIX;
 use crate::jwt::TokenError;
+use trainyard_wire::auth::KEY_PREFIX;
 
 /// When a client may repeat what a full disk refused. Clients repeat a request ten times: that is some minutes.
 const NO_SPACE_RETRY_SECONDS: u64 = 20;

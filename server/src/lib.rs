@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod auth;
+pub mod bodies;
 pub mod calls;
 pub mod cli;
 pub mod config;

@@ -6,6 +6,9 @@ mod others;
 mod refusals;
 mod wording;
 
+use trainyard_wire::anthropic::AnthropicErrorResponse;
+use trainyard_wire::futures::{FailedResponse, TryAgainResponse};
+use trainyard_wire::openai::ErrorResponse;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{AnyOf, Schema};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -14,9 +17,6 @@ use utoipa::{Modify, OpenApi as _};
 
 use self::others::Others;
 use crate::api::Endpoints;
-use trainyard_wire::anthropic::AnthropicErrorResponse;
-use trainyard_wire::futures::{FailedResponse, TryAgainResponse};
-use trainyard_wire::openai::ErrorResponse;
 
 /// The frame around the endpoints.
 #[derive(utoipa::OpenApi)]

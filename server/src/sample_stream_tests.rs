@@ -3,10 +3,10 @@
 use futures::{FutureExt, StreamExt};
 use trainyard_protocol::{SampleResult, StopReason};
 use trainyard_scheduler::{Outcome, Work, WorkItem};
+use trainyard_wire::sampling::{ComputedWith, encode_result};
 
 use super::*;
 use crate::api::tests::testing::{Server, sample};
-use trainyard_wire::sampling::{ComputedWith, encode_result};
 
 fn tenant() -> TenantId {
     TenantId::new("local")

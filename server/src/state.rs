@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::extract::FromRef;
+use bytes::Bytes;
 use tokio::sync::watch;
 use trainyard_protocol::{BaseModel, Prepare};
 use trainyard_scheduler::{Clock, Scheduler, Storage};
 
-use crate::api::{BodyBudget, BodyLimits, DecodingBudget};
 use crate::auth::Authenticator;
+use crate::bodies::{BodyBudget, BodyLimits, DecodingBudget};
 use crate::disk::Disks;
 use crate::error::ApiError;
 use crate::inference::Inference;
@@ -105,6 +106,8 @@ pub struct Setup {
     pub disks: Disks,
     /// Whether the console is served.
     pub console: bool,
+    /// The OpenAPI document.
+    pub openapi: Bytes,
 }
 
 /// What every handler shares. Cheap to clone.
@@ -146,6 +149,8 @@ pub struct AppState {
     pub traces: Traces,
     /// Tokenizers, chat templates and sampling sessions of the compatible APIs.
     pub inference: Inference,
+    /// The OpenAPI document.
+    pub(crate) openapi: Bytes,
     /// Memory budget of bodies that are being received.
     pub(crate) receiving: BodyBudget,
     /// Memory budget of bodies that are being decoded.
@@ -160,6 +165,7 @@ impl AppState {
             metrics: Arc::new(Metrics::new(&setup.scheduler, &setup.process_metrics, &setup.disks)),
             disks: setup.disks,
             console: setup.console,
+            openapi: setup.openapi,
             scheduler: setup.scheduler,
             models: setup.models,
             preparer: setup.preparer,

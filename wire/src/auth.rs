@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+/// The prefix of every API key.
+pub const KEY_PREFIX: &str = "tml-";
+
 /// Body of `auth/token`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct AuthTokenRequest {}

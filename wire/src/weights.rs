@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use trainyard_age as age;
 use trainyard_protocol::limits::{MAX_TTL_SECONDS, MIN_TTL_SECONDS};
 use trainyard_protocol::{CheckpointKind, CheckpointName, OpError, RunId, RunSpec, SessionId, TenantId, TinkerPath};
 use utoipa::ToSchema;
@@ -12,7 +13,6 @@ use super::bounds;
 use super::json::{self, Metadata};
 use super::models::OptimizerConfig;
 use crate::payload::{EphemeralKind, NamedSave, Payload};
-use trainyard_age as age;
 
 /// Body of `save_weights`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

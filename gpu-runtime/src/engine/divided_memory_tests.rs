@@ -9,6 +9,7 @@ use std::thread;
 use serde_json::{Map, json};
 use tempfile::TempDir;
 use trainyard_protocol::{Datum, Engine as _, ForwardBackward, ModelHead, Optimizer, RawBatch, Tensor};
+use trainyard_test_support::heap;
 
 use super::*;
 use crate::Dtype;
@@ -16,7 +17,6 @@ use crate::collective::{Call, Collective, CollectiveError, Operation as Exchange
 use crate::engine::fault_tests::{id, optim};
 use crate::load::load;
 use crate::plan::{Device, Host, LinkKind, Network, PlannedLayout, Workload, plan};
-use trainyard_test_support::heap;
 
 const HIDDEN: usize = 48;
 const INNER: usize = 144;

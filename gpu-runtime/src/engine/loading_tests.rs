@@ -8,12 +8,12 @@ use std::thread;
 
 use serde_json::{Map, json};
 use tempfile::TempDir;
+use trainyard_test_support::heap;
 
 use super::*;
 use crate::Dtype;
 use crate::load::load;
 use crate::plan::{Device, Host, LinkKind, Network, PlannedLayout, Workload, plan};
-use trainyard_test_support::heap;
 
 const HIDDEN: usize = 128;
 const INNER: usize = 512;

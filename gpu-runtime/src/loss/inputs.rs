@@ -1,8 +1,9 @@
 //! Checks a datum against its loss function before any work is done for it.
 
-use super::custom;
 use trainyard_protocol::limits::check_targets;
 use trainyard_protocol::{Datum, LossFn, OpError, PolicyInputs, PreparedDatum, Tensor, TensorValues, ValueInputs};
+
+use super::custom;
 
 const CROSS_ENTROPY_INPUTS: &[&str] = &["target_tokens", "weights"];
 const TOKEN_LEVEL_INPUTS: &[&str] = &["target_tokens", "logprobs", "advantages", "weights"];

@@ -6,11 +6,11 @@ use std::time::Duration;
 use reqwest::{Client, Method, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use trainyard_wire::auth::{AuthTokenResponse, WhoamiResponse};
 
 use super::directory::line;
 use crate::auth::API_KEY;
 use crate::config::{AuthCommand, ServerFlags};
-use trainyard_wire::auth::{AuthTokenResponse, WhoamiResponse};
 
 /// How long the server may take.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -5,10 +5,10 @@ use std::future::Future;
 use std::io::{self, Write};
 
 use trainyard_scheduler::{Actor, Directory, Role, Scope, Timestamp};
+use trainyard_wire::timestamp::rfc3339;
 
 use super::logging;
 use crate::config::{LogFormat, StoreFlags, Stores};
-use trainyard_wire::timestamp::rfc3339;
 
 /// Calls something with the store that the flags name.
 pub(super) fn with<T, F>(flags: StoreFlags, call: impl FnOnce(Directory) -> F) -> Result<T, Box<dyn Error>>

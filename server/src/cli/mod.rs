@@ -106,9 +106,9 @@ fn print_openapi() -> Result<(), Box<dyn Error>> {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+    use trainyard_wire::training;
 
     use super::Cli;
-    use trainyard_wire::training;
 
     /// The benchmark has message types of its own.
     #[test]

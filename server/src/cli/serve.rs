@@ -169,6 +169,7 @@ async fn app_state(
         signer: signer(config, scheduler).await?,
         disks: files.disks.clone(),
         console: config.console,
+        openapi: crate::openapi::json()?.into(),
     }))
 }
 

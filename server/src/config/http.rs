@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Deserialize;
 
 use super::ConfigError;
-use crate::api::BodyLimits;
+use crate::bodies::BodyLimits;
 use crate::listener::{ConnectionLimits, MinRate};
 
 /// Flags of what clients may take of the HTTP side.

@@ -6,7 +6,8 @@ use serde::Deserialize;
 use trainyard_protocol::TenantId;
 use trainyard_scheduler::{Limit, Policies, Role, TenantLimits, TenantPolicy, TrainingLimits};
 
-use crate::auth::{KEY_PREFIX, Keys, SeedKey};
+use crate::auth::{Keys, SeedKey};
+use trainyard_wire::auth::KEY_PREFIX;
 
 /// `[[tenants]]`: one tenant with all that belongs to it.
 #[derive(Clone, Deserialize)]

@@ -7,8 +7,8 @@ use trainyard_gpu_runtime::backend::cuda::{Cuda, CudaError, DeviceRates, Nccl, m
 
 use super::Check;
 use crate::config::{Config, Device, Gpus};
+use crate::device::dtype;
 use crate::device::local_ranks;
-use crate::engine::dtype;
 
 const GROUP: &str = "device";
 const OPS: &str = "ops";

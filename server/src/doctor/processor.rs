@@ -7,7 +7,7 @@ use trainyard_gpu_runtime::backend::cpu::{Blocking, Isa};
 
 use super::Check;
 use crate::config::Config;
-use crate::engine::dtype;
+use crate::device::dtype;
 
 const GROUP: &str = "processor";
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use trainyard_protocol::{Sample, SampleProgress, TenantId};
+use trainyard_wire::sampling::SampleOutput;
 
 use super::generation::Generation;
 use super::model_name::Target;
@@ -13,7 +14,6 @@ use super::texts::ModelText;
 use crate::error::ApiError;
 use crate::sample_stream::StreamEvent;
 use crate::state::AppState;
-use trainyard_wire::sampling::SampleOutput;
 
 /// A prompt, and how to complete it.
 pub(crate) struct Prompt {

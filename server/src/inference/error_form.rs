@@ -8,10 +8,10 @@ use axum::middleware::Next;
 use axum::response::Response;
 use serde_json::{Value, json};
 use trainyard_scheduler::Origin;
-
-use crate::error::{Detail, json_response};
 use trainyard_wire::anthropic::{AnthropicError, AnthropicErrorResponse};
 use trainyard_wire::openai::{ErrorResponse, OpenAiError};
+
+use crate::error::{Detail, json_response};
 
 /// Where the OpenAI API is.
 pub(crate) const OPENAI: &str = "/oai/api/v1/";

@@ -2,9 +2,9 @@
 
 use trainyard_protocol::limits::{MAX_STOP_STRING_BYTES, MAX_STOP_STRINGS, MIN_TEMPERATURE};
 use trainyard_protocol::{SamplingControls, SamplingParams, Stop};
+use trainyard_wire::json::fold_seed;
 
 use crate::error::ApiError;
-use trainyard_wire::json::fold_seed;
 
 /// Completions of one request.
 pub(crate) const MAX_COMPLETIONS: u32 = 128;

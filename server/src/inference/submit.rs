@@ -3,10 +3,10 @@
 use trainyard_protocol::limits::{check_candidates, check_targets};
 use trainyard_protocol::{BaseModel, PreparedContent, Sample, SamplingSessionId, Stop, TenantId};
 use trainyard_scheduler::{Decoded, SampleSubmission, Submitted};
+use trainyard_wire::payload::{CodecError, Payload};
 
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::payload::{CodecError, Payload};
 
 /// After how many seconds a client should repeat a sample that was rejected with 429.
 const RETRY_AFTER_SECONDS: u32 = 1;

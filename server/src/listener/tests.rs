@@ -8,9 +8,9 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::api::BodyLimits;
 use crate::api::tests::testing::{KEY, Server};
 use crate::auth::Keys;
+use crate::bodies::BodyLimits;
 use crate::state::Limits;
 
 /// Longer than anything takes, shorter than a test may.

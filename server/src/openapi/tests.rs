@@ -2,12 +2,12 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-
-use super::*;
 use trainyard_wire::{
     admin, anthropic, auth, catalogue, checkpoint_search, client, copies, custom_loss, futures, json, limits, models,
     openai, run_metrics, sampling, session_search, sessions, training, uploads, usage, weights,
 };
+
+use super::*;
 
 #[test]
 fn the_committed_document_is_current() {

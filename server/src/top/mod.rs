@@ -11,10 +11,10 @@ use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
+use trainyard_wire::overview::Overview;
 
 use self::stream::Overviews;
 use crate::config::ServerFlags;
-use trainyard_wire::overview::Overview;
 
 /// How long to wait before another attempt to reach the server.
 const RETRY: Duration = Duration::from_secs(2);

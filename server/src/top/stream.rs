@@ -5,10 +5,10 @@ use std::time::Duration;
 use reqwest::{Client, Response, StatusCode};
 use serde_json::Value;
 use tokio::time::timeout;
+use trainyard_wire::overview::Overview;
 
 use crate::auth::API_KEY;
 use crate::config::ServerFlags;
-use trainyard_wire::overview::Overview;
 
 /// A server that sends nothing for so long, not even a heartbeat, is gone.
 const SILENCE: Duration = Duration::from_secs(40);

@@ -139,9 +139,9 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use trainyard_protocol::Category;
+    use trainyard_wire::overview::{EngineUse, Failure, MinuteRate, TenantQueue, Worker};
 
     use super::*;
-    use trainyard_wire::overview::{EngineUse, Failure, MinuteRate, TenantQueue, Worker};
 
     fn screen(shown: &Overview, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();

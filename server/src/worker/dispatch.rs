@@ -9,6 +9,8 @@ use trainyard_protocol::{
     SaveSnapshot, SaveState, SaveTarget, SessionId, TenantId, TinkerPath, UploadedAdapter,
 };
 use trainyard_scheduler::{MaintenanceOp, NewSamplingSession, RequestKind, SamplingSession, Work};
+use trainyard_wire::payload::{EphemeralKind, NamedSave, Payload};
+use trainyard_wire::sampling::ComputedWith;
 
 use super::folders::{BuildOperation, FolderSource, WaitingForFolder};
 use super::prefetch::prepare_batch;
@@ -16,8 +18,6 @@ use super::reply::{PendingReply, ReplyKind};
 use crate::save_locations::{checkpoint_location, snapshot_location};
 use crate::stored_samples::PromptToStore;
 use crate::workspace::Workspace;
-use trainyard_wire::payload::{EphemeralKind, NamedSave, Payload};
-use trainyard_wire::sampling::ComputedWith;
 
 /// What a request needs next.
 pub(super) enum Dispatch {

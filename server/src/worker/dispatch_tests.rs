@@ -6,11 +6,11 @@ use trainyard_protocol::{
     TenantId,
 };
 use trainyard_scheduler::{Decoded, Effect, Encoding, Outcome, Storage, Timestamp};
+use trainyard_wire::{proto, tensor, training};
 
 use super::super::reply::CompletionOutcome;
 use super::*;
 use crate::engine::testing::preparer;
-use trainyard_wire::{proto, tensor, training};
 
 fn workspace() -> Workspace {
     Workspace::open(Storage::folder("/data"), Path::new("/none"), 0).unwrap()

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use trainyard_age::{self as age, Recipient};
 use trainyard_protocol::{OpError, Operation, RequestId, TenantId, TinkerPath};
 use trainyard_scheduler::{Effect, Error, Outcome, StorageError};
 
 use super::mailbox::Mailbox;
 use super::reply::{PendingReply, WrittenFolder};
 use crate::workspace::{FolderGuard, Workspace};
-use trainyard_age::{self as age, Recipient};
 
 /// Between two attempts to reach the store.
 const PAUSE: Duration = Duration::from_millis(250);

@@ -45,10 +45,10 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use trainyard_protocol::{Category, ModelExtents};
+    use trainyard_wire::proto;
 
     use super::*;
     use crate::engine::testing::{EXTENTS, preparer};
-    use trainyard_wire::proto;
 
     /// A pass over one token.
     fn pass(token: u8) -> Bytes {

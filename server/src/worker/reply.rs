@@ -8,15 +8,15 @@ use trainyard_protocol::{
     CheckpointKind, OpError, OpResult, RunId, SampleResult, SamplingSessionId, SavedFiles, SparseIndices, TinkerPath,
 };
 use trainyard_scheduler::{Effect, Encode, Encoding, Measured, NewCheckpoint, NewSamplingSession, Outcome, Tokens};
-
-use super::save_attempt::SaveAttempt;
-use crate::stored_samples::PromptToStore;
-use crate::workspace::FolderGuard;
 use trainyard_wire::models::{CreateModelResult, OptimStepResult};
 use trainyard_wire::payload::NamedSave;
 use trainyard_wire::sampling::ComputedWith;
 use trainyard_wire::weights::{EphemeralResult, ExternalResult, LoadResult, SavedResult};
 use trainyard_wire::{sampling, training};
+
+use super::save_attempt::SaveAttempt;
+use crate::stored_samples::PromptToStore;
+use crate::workspace::FolderGuard;
 
 /// What a finished operation comes to.
 pub(super) enum CompletionOutcome {

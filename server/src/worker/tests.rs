@@ -14,9 +14,9 @@ use trainyard_protocol::{
     SaveTarget, SavedFiles, SessionId, TenantId, TinkerPath,
 };
 use trainyard_scheduler::{Decoded, Encode, Encoding, Error, Measured, RequestKind, Storage, WatchedSample};
+use trainyard_wire::payload::{EphemeralKind, NamedSave, Payload};
 
 use super::*;
-use trainyard_wire::payload::{EphemeralKind, NamedSave, Payload};
 
 #[derive(Default)]
 struct State {

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use trainyard_protocol::Category;
-
-use super::*;
 use trainyard_test_support::heap;
 use trainyard_test_support::mutate;
+
+use super::*;
 
 /// The modules of the corpus.
 fn modules() -> Vec<ExpectedModule> {

@@ -1,5 +1,7 @@
 //! Extremes with their places, variances and norms.
 
+use trainyard_protocol::custom_loss::Binary;
+
 use super::binary::binary;
 use super::error::{Failure, Result};
 use super::lanes::{Lanes, by_row};
@@ -7,7 +9,6 @@ use super::reduce::{best_of, largest, over, smallest};
 use super::tape::Tape;
 use super::tensor::{GraphTensor, Kind};
 use super::value::{Arguments, Value};
-use trainyard_protocol::custom_loss::Binary;
 
 /// Which extreme is meant.
 #[derive(Clone, Copy, PartialEq, Eq)]

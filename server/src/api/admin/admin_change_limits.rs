@@ -1,6 +1,7 @@
 //! `PUT admin/organisations/{organisation}/limits`.
 
 use axum::extract::State;
+use trainyard_wire::limits::{ChangeLimitsRequest, LimitsResponse};
 
 use super::{limits, organisation};
 use crate::api::request::body::JsonBody;
@@ -10,7 +11,6 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::limits::{ChangeLimitsRequest, LimitsResponse};
 
 /// Sets and unsets the weight and the quotas of an organisation; for admins of operators. What is absent stays, and `null`
 /// unsets. Every server enforces them within a second; what was accepted or started before is not taken back. A limit that

@@ -1,6 +1,7 @@
 //! `PUT admin/organisations/{organisation}`.
 
 use axum::extract::State;
+use trainyard_wire::admin::{ChangeOrganisationRequest, Organisation};
 
 use super::{convert, organisation};
 use crate::api::request::body::JsonBody;
@@ -10,7 +11,6 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::admin::{ChangeOrganisationRequest, Organisation};
 
 /// Changes what people call an organisation, or disables or enables it. What is absent stays. While it is disabled, its keys and
 /// tokens get 401, on every server within a second; its sessions expire, which cancels what waits and all samples, and its

@@ -1,6 +1,7 @@
 //! `PUT admin/users/{email}`.
 
 use axum::extract::State;
+use trainyard_wire::admin::{ChangeUserRequest, OrganisationQuery, User};
 
 use super::{convert, organisation};
 use crate::api::request::body::JsonBody;
@@ -9,7 +10,6 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
-use trainyard_wire::admin::{ChangeUserRequest, OrganisationQuery, User};
 
 /// Gives a user another role, or refuses the user's keys or accepts them again.
 #[utoipa::path(

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::extract::State;
+use trainyard_wire::admin::{CreateKeyRequest, CreateKeyResponse, OrganisationQuery};
 
 use super::{convert, organisation};
 use crate::api::request::body::JsonBody;
@@ -12,7 +13,6 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::{Caller, KeyRequest};
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::admin::{CreateKeyRequest, CreateKeyResponse, OrganisationQuery};
 
 /// Creates an API key. The answer alone has it: what is stored is its SHA-256.
 #[utoipa::path(

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use trainyard_protocol::TenantId;
+use trainyard_wire::admin::{CreateOrganisationRequest, Organisation};
 
 use super::convert;
 use crate::api::request::body::JsonBody;
@@ -10,7 +11,6 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::admin::{CreateOrganisationRequest, Organisation};
 
 /// Creates an organisation; for admins of operators.
 #[utoipa::path(

@@ -1,6 +1,7 @@
 //! `POST admin/projects`.
 
 use axum::extract::State;
+use trainyard_wire::admin::{CreateProjectRequest, OrganisationQuery, Project};
 
 use super::{convert, organisation};
 use crate::api::request::body::JsonBody;
@@ -9,7 +10,6 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
-use trainyard_wire::admin::{CreateProjectRequest, OrganisationQuery, Project};
 
 /// Creates a project.
 #[utoipa::path(

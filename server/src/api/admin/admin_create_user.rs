@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use trainyard_scheduler::NewUser;
+use trainyard_wire::admin::{CreateUserRequest, OrganisationQuery, User};
 
 use super::{convert, organisation};
 use crate::api::request::body::JsonBody;
@@ -10,7 +11,6 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
-use trainyard_wire::admin::{CreateUserRequest, OrganisationQuery, User};
 
 /// Creates a user.
 #[utoipa::path(

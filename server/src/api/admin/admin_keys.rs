@@ -1,6 +1,7 @@
 //! `GET admin/keys`.
 
 use axum::extract::State;
+use trainyard_wire::admin::{KeysResponse, OrganisationQuery};
 
 use super::{convert, organisation};
 use crate::api::request::extract::ApiQuery;
@@ -8,7 +9,6 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
-use trainyard_wire::admin::{KeysResponse, OrganisationQuery};
 
 /// The API keys of an organisation, those that are not accepted any more included.
 #[utoipa::path(

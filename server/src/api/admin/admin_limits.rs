@@ -1,6 +1,7 @@
 //! `GET admin/organisations/{organisation}/limits`.
 
 use axum::extract::State;
+use trainyard_wire::limits::LimitsResponse;
 
 use super::{limits, organisation};
 use crate::api::request::extract::ApiPath;
@@ -8,7 +9,6 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
-use trainyard_wire::limits::LimitsResponse;
 
 /// The weight and the quotas of an organisation, and where each is set.
 #[utoipa::path(

@@ -1,13 +1,13 @@
 //! `GET admin/organisations`.
 
 use axum::extract::State;
+use trainyard_wire::admin::OrganisationsResponse;
 
 use super::convert;
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
-use trainyard_wire::admin::OrganisationsResponse;
 
 /// The organisations that the caller manages.
 #[utoipa::path(

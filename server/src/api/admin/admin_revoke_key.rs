@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use trainyard_wire::admin::OrganisationQuery;
 
 use super::organisation;
 use crate::api::request::extract::{ApiPath, ApiQuery};
@@ -9,7 +10,6 @@ use crate::api::request::refusals::Refusals;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::admin::OrganisationQuery;
 
 /// Revokes an API key: every server refuses it from now on.
 #[utoipa::path(

@@ -1,13 +1,13 @@
 //! `POST admin/signing_keys/rotate`.
 
 use axum::extract::State;
+use trainyard_wire::auth::RotateSigningResponse;
 
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::auth::RotateSigningResponse;
 
 /// Withdraws all keys that sign the service's tokens, and makes another one, which signs at once; for admins of operators, when
 /// one may have become known. Every server refuses the tokens that were made before within a second, and clients that

@@ -9,6 +9,8 @@ use time::format_description::well_known::Iso8601;
 use time::{Date, OffsetDateTime, Time};
 use trainyard_protocol::TinkerPath;
 use trainyard_scheduler::{self as scheduler, AuditCategory, Timestamp};
+use trainyard_wire::admin::{AuditEntry, AuditQuery, AuditResponse};
+use trainyard_wire::timestamp::rfc3339;
 
 use super::organisation;
 use crate::api::request::extract::ApiQuery;
@@ -17,8 +19,6 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::admin::{AuditEntry, AuditQuery, AuditResponse};
-use trainyard_wire::timestamp::rfc3339;
 
 const DAY: Duration = Duration::from_secs(86_400);
 

@@ -1,10 +1,10 @@
 //! Between the store's values and those of the wire.
 
 use trainyard_scheduler::{self as scheduler, Role, Scope, Timestamp};
-
-use crate::error::ApiError;
 use trainyard_wire::admin::{ApiKey, Organisation, Project, User};
 use trainyard_wire::timestamp::rfc3339;
+
+use crate::error::ApiError;
 
 /// Reads a role; `member` when it is absent.
 pub(super) fn role(text: Option<&str>) -> Result<Role, ApiError> {

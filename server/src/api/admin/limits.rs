@@ -4,9 +4,9 @@ use std::num::NonZeroU64;
 
 use trainyard_protocol::TenantId;
 use trainyard_scheduler::{Limit, LimitChanges, LimitOutOfRange, Policies, TenantLimits};
+use trainyard_wire::limits::{ChangeLimitsRequest, LimitOrigin, LimitValue, LimitsResponse};
 
 use crate::error::ApiError;
-use trainyard_wire::limits::{ChangeLimitsRequest, LimitOrigin, LimitValue, LimitsResponse};
 
 /// The limits of a tenant for which the store has these.
 pub(super) fn response(tenant: &TenantId, file: &Policies, stored: &TenantLimits) -> LimitsResponse {
@@ -53,8 +53,9 @@ pub(super) fn changes(request: &ChangeLimitsRequest) -> Result<LimitChanges, Api
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use super::*;
     use trainyard_wire::json;
+
+    use super::*;
 
     fn asked(body: &str) -> Result<LimitChanges, String> {
         let request = json::parse::<ChangeLimitsRequest>(body.as_bytes()).map_err(|error| error.message)?;

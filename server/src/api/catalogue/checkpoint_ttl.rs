@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use trainyard_wire::weights::{TtlRequest, check_ttl};
 
 use crate::api::request::body::JsonBody;
 use crate::api::request::extract::{ApiPath, checkpoint_path};
@@ -9,7 +10,6 @@ use crate::api::request::refusals::Refusals;
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::weights::{TtlRequest, check_ttl};
 
 /// Lets a checkpoint expire so many seconds from now; null removes the expiry.
 #[utoipa::path(

@@ -1,6 +1,7 @@
 //! `GET checkpoints`.
 
 use axum::extract::State;
+use trainyard_wire::catalogue::{CheckpointsResponse, PageQuery};
 
 use crate::api::request::extract::ApiQuery;
 use crate::api::request::listing::{checkpoint, cursor, page, scope};
@@ -8,7 +9,6 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use trainyard_wire::catalogue::{CheckpointsResponse, PageQuery};
 
 /// The caller's checkpoints across runs, newest first; with `access_scope=accessible` also other tenants' public ones. With
 /// `project_id`, those of sessions in this project of the caller's alone, whatever the scope.

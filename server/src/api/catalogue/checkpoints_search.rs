@@ -4,6 +4,8 @@ use axum::extract::State;
 use time::OffsetDateTime;
 use trainyard_protocol::{CheckpointKind, OpError, TenantId};
 use trainyard_scheduler::{AccessScope, CheckpointPosition, CheckpointSearch, Timestamp};
+use trainyard_wire::checkpoint_search::{CheckpointCursor, CheckpointSearchRequest, CheckpointSearchResponse};
+use trainyard_wire::session_search::SearchOwner;
 
 use crate::api::request::body::JsonBody;
 use crate::api::request::listing::checkpoint;
@@ -12,8 +14,6 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::checkpoint_search::{CheckpointCursor, CheckpointSearchRequest, CheckpointSearchResponse};
-use trainyard_wire::session_search::SearchOwner;
 
 /// Most checkpoints of one page.
 const MAX_PAGE: u32 = 200;

@@ -6,6 +6,8 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use serde_json::Value;
 use trainyard_protocol::{CheckpointKind, TinkerPath};
+use trainyard_wire::timestamp::rfc3339;
+use trainyard_wire::weights::ExternalUrlsResponse;
 
 use super::download::{checkpoint_entry, encode_component};
 use crate::api::request::extract::{ApiPath, checkpoint_path};
@@ -15,8 +17,6 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::signed_urls::Grant;
 use crate::state::AppState;
-use trainyard_wire::timestamp::rfc3339;
-use trainyard_wire::weights::ExternalUrlsResponse;
 
 /// Self-authorising URLs of an exported checkpoint's files.
 #[utoipa::path(

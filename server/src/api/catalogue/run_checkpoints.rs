@@ -3,6 +3,7 @@
 use axum::extract::State;
 use trainyard_protocol::RunId;
 use trainyard_scheduler::Page;
+use trainyard_wire::catalogue::CheckpointsResponse;
 
 use crate::api::request::extract::ApiPath;
 use crate::api::request::listing::{checkpoint, cursor};
@@ -10,7 +11,6 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use trainyard_wire::catalogue::CheckpointsResponse;
 
 /// Everything: clients don't ask for pages here.
 const ALL: Page = Page { limit: u32::MAX, offset: 0 };

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use trainyard_protocol::RunId;
 use trainyard_scheduler::AccessScope;
+use trainyard_wire::catalogue::{ScopeQuery, TrainingRun};
 
 use crate::api::request::extract::{ApiPath, ApiQuery};
 use crate::api::request::listing;
@@ -10,7 +11,6 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use trainyard_wire::catalogue::{ScopeQuery, TrainingRun};
 
 /// A training run; with `access_scope=accessible` also another tenant's that has a public checkpoint.
 #[utoipa::path(

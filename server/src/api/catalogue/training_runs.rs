@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use trainyard_scheduler::RunFilter;
+use trainyard_wire::catalogue::{PageQuery, TrainingRunsResponse};
 
 use crate::api::request::extract::ApiQuery;
 use crate::api::request::listing::{cursor, page, scope, training_run};
@@ -9,7 +10,6 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use trainyard_wire::catalogue::{PageQuery, TrainingRunsResponse};
 
 /// The caller's training runs, newest first; with `access_scope=accessible` also other tenants' runs that have a public
 /// checkpoint.

@@ -2,13 +2,13 @@
 
 use axum::extract::State;
 use axum::http::HeaderMap;
+use trainyard_wire::auth::{AuthTokenRequest, AuthTokenResponse};
 
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
-use trainyard_wire::auth::{AuthTokenRequest, AuthTokenResponse};
 
 /// A token for the caller's API key, which allows the same for a short while.
 ///

@@ -1,12 +1,12 @@
 //! `POST client/config`.
 
 use axum::extract::State;
+use trainyard_wire::client::{ClientConfigRequest, ClientConfigResponse};
 
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::state::AppState;
-use trainyard_wire::client::{ClientConfigRequest, ClientConfigResponse};
 
 /// Settings that the server chooses for a client.
 #[utoipa::path(

@@ -1,9 +1,10 @@
 //! `POST client/dynamic_config`.
 
+use trainyard_wire::client::{ClientConfigRequest, ClientDynamicConfigResponse};
+
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
-use trainyard_wire::client::{ClientConfigRequest, ClientDynamicConfigResponse};
 
 /// Settings that a client polls from time to time.
 #[utoipa::path(

@@ -1,11 +1,11 @@
 //! `GET get_server_capabilities`.
 
 use axum::extract::State;
+use trainyard_wire::client::{ServerCapabilities, SupportedModel};
 
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::state::AppState;
-use trainyard_wire::client::{ServerCapabilities, SupportedModel};
 
 /// The base models that are served.
 #[utoipa::path(

@@ -1,11 +1,11 @@
 //! `GET healthz`.
 
 use axum::extract::State;
+use trainyard_wire::client::{ErrorBody, HealthResponse};
 
 use crate::api::request::respond::{Answer, Reply};
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::client::{ErrorBody, HealthResponse};
 
 /// Whether the models are loaded. Needs no key.
 #[utoipa::path(

@@ -2,12 +2,12 @@
 
 use axum::extract::State;
 use axum::http::{HeaderName, header};
+use trainyard_wire::auth::{JwkResponse, JwksResponse};
+use trainyard_wire::client::ErrorBody;
 
 use crate::api::request::respond::Answer;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::auth::{JwkResponse, JwksResponse};
-use trainyard_wire::client::ErrorBody;
 
 /// Keys are published for longer than this before they sign.
 const CACHED: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "public, max-age=60")];

@@ -1,17 +1,17 @@
 //! `GET /openapi.json`.
 
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 
-use crate::error::{ApiError, full_response};
-use crate::openapi;
+use crate::error::full_response;
+use crate::state::AppState;
 
 /// This document. Needs no key.
 #[utoipa::path(
     get, path = "/openapi.json", tag = "client", security(()),
     responses((status = 200, description = "the OpenAPI document", body = serde_json::Value)),
 )]
-pub(in crate::api) async fn openapi_json() -> Result<Response, ApiError> {
-    let text = openapi::json().map_err(|error| ApiError::Internal(error.to_string()))?;
-    Ok(full_response(StatusCode::OK, "application/json", text.into()))
+pub(in crate::api) async fn openapi_json(State(state): State<AppState>) -> Response {
+    full_response(StatusCode::OK, "application/json", state.openapi)
 }

@@ -1,9 +1,10 @@
 //! `GET auth/apikey/me`.
 
+use trainyard_wire::admin::{OwnKeyDetails, OwnKeyOrganisation, OwnKeyResponse, OwnKeyUser};
+
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
-use trainyard_wire::admin::{OwnKeyDetails, OwnKeyOrganisation, OwnKeyResponse, OwnKeyUser};
 
 /// The API key of the call: its names, and whose it is.
 #[utoipa::path(

@@ -1,9 +1,10 @@
 //! `POST telemetry`.
 
+use trainyard_wire::client::{TelemetryRequest, TelemetryResponse};
+
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
-use trainyard_wire::client::{TelemetryRequest, TelemetryResponse};
 
 /// Takes a client's events and keeps none of them.
 #[utoipa::path(

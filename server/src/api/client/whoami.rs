@@ -1,10 +1,11 @@
 //! `GET auth/whoami`.
 
+use trainyard_wire::auth::{WhoamiCredential, WhoamiKey, WhoamiResponse, WhoamiUser};
+use trainyard_wire::timestamp::rfc3339;
+
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::{Caller, Credential, Principal};
-use trainyard_wire::auth::{WhoamiCredential, WhoamiKey, WhoamiResponse, WhoamiUser};
-use trainyard_wire::timestamp::rfc3339;
 
 /// Who the caller is, and what it may do.
 #[utoipa::path(

@@ -2,13 +2,13 @@
 
 use axum::extract::State;
 use trainyard_protocol::RequestId;
+use trainyard_wire::futures::{CancelFutureRequest, CancelFutureResponse};
 
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use trainyard_wire::futures::{CancelFutureRequest, CancelFutureResponse};
 
 /// Cancels a sample. Repetitions are accepted, and a finished sample keeps its result.
 #[utoipa::path(

@@ -8,6 +8,9 @@ use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use trainyard_protocol::{CustomLossId, OpError, RequestId, TenantId};
 use trainyard_scheduler::{Encoding, Error, MemoryWait, Pause, Poll, WorkerWait};
+use trainyard_wire::custom_loss::CreateCustomLossResponse;
+use trainyard_wire::futures::{FailedResponse, RetrieveFutureRequest, TryAgainResponse};
+use trainyard_wire::results::{self, ResultError, RetrieveFutureResponse};
 
 use crate::api::request::body::{JsonBody, beside};
 use crate::api::request::refusals::{Binary, Refusals};
@@ -15,9 +18,6 @@ use crate::api::request::respond::Answer;
 use crate::auth::Tenant;
 use crate::error::{ApiError, full_response};
 use crate::state::AppState;
-use trainyard_wire::custom_loss::CreateCustomLossResponse;
-use trainyard_wire::futures::{FailedResponse, RetrieveFutureRequest, TryAgainResponse};
-use trainyard_wire::results::{self, ResultError, RetrieveFutureResponse};
 
 /// The state of a queue whose owner has used up a quota.
 const PAUSED_RATE_LIMIT: &str = "paused_rate_limit";

@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::extract::State;
 use trainyard_protocol::{RequestId, SamplingSessionId, TenantId};
 use trainyard_scheduler::{CompletionItem, Completions, Error};
+use trainyard_wire::futures::{FutureCompletion, RetrieveFuturesRequest, RetrieveFuturesResponse};
 
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
@@ -12,7 +13,6 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::futures::{FutureCompletion, RetrieveFuturesRequest, RetrieveFuturesResponse};
 
 /// Waits for samples of one sampling session to finish. The cursor covers exactly what is returned.
 #[utoipa::path(

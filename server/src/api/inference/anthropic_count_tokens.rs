@@ -1,6 +1,7 @@
 //! `POST messages/count_tokens` of the Anthropic API.
 
 use axum::extract::State;
+use trainyard_wire::anthropic::{CountTokensRequest, CountTokensResponse};
 
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::AnthropicRefusals;
@@ -8,7 +9,6 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::inference::anthropic;
 use crate::state::AppState;
-use trainyard_wire::anthropic::{CountTokensRequest, CountTokensResponse};
 
 /// Counts the tokens of a conversation, rendered with the model's own chat template. Nothing is sampled.
 ///

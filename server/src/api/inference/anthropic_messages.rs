@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use trainyard_wire::anthropic::{MessageResponse, MessagesRequest};
 
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::{AnthropicRefusals, ServerSentEvent};
@@ -10,7 +11,6 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::inference::anthropic;
 use crate::state::AppState;
-use trainyard_wire::anthropic::{MessageResponse, MessagesRequest};
 
 /// Answers a conversation, rendered with the model's own chat template. With `stream`, the answer is a stream of
 /// server-sent events from `message_start` to `message_stop`.

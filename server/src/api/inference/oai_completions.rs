@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use trainyard_wire::openai::{CompletionRequest, CompletionResponse};
 
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::{OpenAiRefusals, ServerSentEvent};
@@ -10,7 +11,6 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::inference::openai;
 use crate::state::AppState;
-use trainyard_wire::openai::{CompletionRequest, CompletionResponse};
 
 /// Completes texts or tokens. With `stream`, the answer is a stream of server-sent events that ends with `[DONE]`.
 ///

@@ -1,13 +1,13 @@
 //! `GET models` of the OpenAI API.
 
 use axum::extract::State;
+use trainyard_wire::openai::ModelsResponse;
 
 use crate::api::request::refusals::OpenAiRefusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::inference::openai;
 use crate::state::AppState;
-use trainyard_wire::openai::ModelsResponse;
 
 /// What may be named in the field `model` of the OpenAI and Anthropic APIs: the base models and the caller's sampler
 /// checkpoints.

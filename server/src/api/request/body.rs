@@ -1,28 +1,17 @@
 //! Reading request bodies: bounded before and after decompression.
 
 use std::io::Read;
-use std::sync::Arc;
 
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use trainyard_wire::json;
 use zstd::zstd_safe;
 
-use super::receive::Memory;
+use crate::bodies::{INLINE_DECODING, Memory, Reservation};
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::json;
-
-/// Bodies up to so many bytes are decoded where they are read.
-const INLINE_DECODING: usize = 1 << 20;
-
-/// Bytes that bodies take together while they are decompressed and decoded; further ones wait.
-const DECODING: usize = 512 << 20;
-
-/// What small parts make of a body, however few bytes they take in it.
-const PARTS: usize = 64 << 20;
 
 /// Endpoints that store their bodies; those that create or save something are refused whatever their size while the
 /// disk is almost full.
@@ -37,45 +26,6 @@ const STORED: [&str; 6] = [
 
 /// A stored body up to so many bytes is accepted even then.
 const SMALL_STORED: usize = 64 << 10;
-
-/// Bytes of one permit.
-const UNIT: usize = 1 << 10;
-
-/// Memory budget of the bodies that are being decoded. Cheap to clone; all clones share it.
-#[derive(Clone)]
-pub(crate) struct DecodingBudget(Arc<Semaphore>);
-
-impl Default for DecodingBudget {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(DECODING / UNIT)))
-    }
-}
-
-impl DecodingBudget {
-    /// Permits of a body of so many bytes: never more than there are. Small bodies need none; they are decoded where
-    /// they are read, so there are only as many at a time as there are threads.
-    fn permits(bytes: usize) -> usize {
-        if bytes <= INLINE_DECODING { 0 } else { bytes.saturating_add(PARTS).min(DECODING).div_ceil(UNIT) }
-    }
-
-    /// Waits, in order of arrival, until a body of at most so many bytes may be decoded.
-    async fn reserve(&self, bytes: usize) -> Result<Reservation, ApiError> {
-        let permits = u32::try_from(Self::permits(bytes)).unwrap_or(u32::MAX);
-        let permit = Arc::clone(&self.0).acquire_many_owned(permits).await;
-        permit.map(Reservation).map_err(|error| ApiError::Internal(format!("no body is decoded any more: {error}")))
-    }
-}
-
-/// What a body has of the budget.
-struct Reservation(OwnedSemaphorePermit);
-
-impl Reservation {
-    /// Releases what a body of so many bytes does not need.
-    fn shrink(&mut self, bytes: usize) {
-        let spare = self.0.num_permits().saturating_sub(DecodingBudget::permits(bytes));
-        drop(self.0.split(spare));
-    }
-}
 
 /// The content types that endpoints distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,6 +177,7 @@ fn decompress_now(body: &[u8], limit: usize) -> Result<Bytes, ApiError> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use crate::bodies::DecodingBudget;
 
     #[test]
     fn a_bomb_is_refused_without_being_unpacked() {
@@ -255,25 +206,6 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bodies_wait_for_room_and_none_for_ever() {
-        let budget = DecodingBudget::default();
-        let whole = budget.reserve(usize::MAX).await.unwrap();
-        let small = budget.reserve(INLINE_DECODING).await.unwrap();
-        assert_eq!((whole.0.num_permits(), small.0.num_permits()), (DECODING / UNIT, 0));
-        let second = tokio::spawn({
-            let budget = budget.clone();
-            async move { budget.reserve(2 << 20).await }
-        });
-        tokio::task::yield_now().await;
-        assert!(!second.is_finished());
-        drop(whole);
-        let mut second = second.await.unwrap().unwrap();
-        assert_eq!(second.0.num_permits(), (PARTS + (2 << 20)) / UNIT);
-        second.shrink(10);
-        assert_eq!(budget.0.available_permits(), DECODING / UNIT);
-    }
-
-    #[tokio::test]
     async fn the_room_is_given_back_once_a_body_is_decoded() {
         let budget = DecodingBudget::default();
         let bytes = vec![0; 2 << 20].into();
@@ -284,7 +216,7 @@ mod tests {
             _memory: Memory::default(),
         };
         let inside = budget.clone();
-        assert!(body.decode(move |_| inside.0.available_permits()).await.unwrap() < DECODING / UNIT);
-        assert_eq!(budget.0.available_permits(), DECODING / UNIT);
+        assert!(body.decode(move |_| inside.available()).await.unwrap() < DecodingBudget::default().available());
+        assert_eq!(budget.available(), DecodingBudget::default().available());
     }
 }

@@ -2,11 +2,11 @@
 
 use trainyard_protocol::{CheckpointKind, TenantId};
 use trainyard_scheduler::{AccessScope, Checkpoint, NumericsChange, Page, Run};
+use trainyard_wire::catalogue::{self, PageQuery};
+use trainyard_wire::timestamp::rfc3339;
 
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::catalogue::{self, PageQuery};
-use trainyard_wire::timestamp::rfc3339;
 
 /// Most entries of one page.
 const MAX_PAGE: u32 = 1_000;

@@ -1,12 +1,12 @@
 //! The log-probabilities that were recorded of the sequences that training examples name.
 
 use trainyard_protocol::{OpError, RawBatch, TenantId};
+use trainyard_wire::proto::ForwardBackwardRequest;
+use trainyard_wire::provenance::Provenance;
 
 use super::body::beside;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::proto::ForwardBackwardRequest;
-use trainyard_wire::provenance::Provenance;
 
 /// A request whose `logprobs` are the recorded ones: the message to store, and what was decoded of it.
 pub(super) type Resolved = Result<(ForwardBackwardRequest, RawBatch), OpError>;
@@ -56,10 +56,10 @@ mod tests {
     use axum::http::Method;
     use prost::Message;
     use serde_json::json;
-
-    use crate::api::tests::testing::*;
     use trainyard_wire::proto::provenance_span::Span;
     use trainyard_wire::{proto, tensor, training};
+
+    use crate::api::tests::testing::*;
 
     /// An example of a prompt of two tokens, as `sample` has it, and the two tokens of a sequence.
     fn message(run: &str, seq_id: i32, sequence: &str, logprobs: [f32; 3]) -> Vec<u8> {

@@ -4,14 +4,14 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use trainyard_protocol::{CheckpointKind, OpError, RunId, TenantId};
 use trainyard_scheduler::{Decoded, RequestKind, Run, RunSubmission, Submitted};
+use trainyard_wire::futures::SubmitResponse;
+use trainyard_wire::json;
+use trainyard_wire::payload::Payload;
 
 use super::body::RawBody;
 use super::respond::{Answer, Reply};
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::futures::SubmitResponse;
-use trainyard_wire::json;
-use trainyard_wire::payload::Payload;
 
 /// Bytes of the largest body that is read as a save.
 const MAX_SAVE: usize = 1 << 20;

@@ -2,6 +2,8 @@
 
 use axum::extract::State;
 use trainyard_protocol::SamplingSessionId;
+use trainyard_wire::futures::SubmitResponse;
+use trainyard_wire::sampling::SampleRequest;
 
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
@@ -10,8 +12,6 @@ use crate::api::training::create_model::check_number;
 use crate::auth::Tenant;
 use crate::inference::submit::{NewSample, submit};
 use crate::state::AppState;
-use trainyard_wire::futures::SubmitResponse;
-use trainyard_wire::sampling::SampleRequest;
 
 /// Samples completions of a prompt. Identified by sampling session and `seq_id`, which orders nothing.
 #[utoipa::path(
@@ -46,13 +46,13 @@ mod tests {
     use serde_json::json;
     use trainyard_protocol::{BaseModel, PreparedContent, TenantId};
     use trainyard_scheduler::{RequestKind, TenantPolicy, WorkItem};
+    use trainyard_wire::payload::Payload;
 
     use super::*;
     use crate::api::tests::testing::*;
     use crate::auth::Keys;
     use crate::inference::submit::{check_against_model, check_queue};
     use crate::state::Limits;
-    use trainyard_wire::payload::Payload;
 
     #[tokio::test]
     async fn each_completion_has_an_id_and_a_retry_repeats_them() {

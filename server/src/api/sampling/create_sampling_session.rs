@@ -3,6 +3,7 @@
 use axum::extract::State;
 use trainyard_protocol::{OpError, SessionId, TenantId, TinkerPath};
 use trainyard_scheduler::NewSamplingSession;
+use trainyard_wire::sampling::{CreateSamplingSessionRequest, CreateSamplingSessionResponse};
 
 use crate::api::request::base_name::other_name;
 use crate::api::request::body::JsonBody;
@@ -13,7 +14,6 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::exports::{ensure_readable, is_sampled};
 use crate::state::AppState;
-use trainyard_wire::sampling::{CreateSamplingSessionRequest, CreateSamplingSessionResponse};
 
 /// Opens a sampling session on a base model or a sampler checkpoint. Identified by session and
 /// `sampling_session_seq_id`; weights load when they are first needed.

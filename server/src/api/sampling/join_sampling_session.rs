@@ -2,13 +2,13 @@
 
 use axum::extract::State;
 use trainyard_protocol::SamplingSessionId;
+use trainyard_wire::sampling::{JoinSamplingSessionRequest, JoinSamplingSessionResponse};
 
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use trainyard_wire::sampling::{JoinSamplingSessionRequest, JoinSamplingSessionResponse};
 
 /// Numbers a clone of a sampling session's client. The clone counts its samples from `client_counter` times 10^9, so that no
 /// two clients use the same `seq_id`.

@@ -2,13 +2,13 @@
 
 use axum::extract::State;
 use trainyard_protocol::SamplingSessionId;
+use trainyard_wire::sampling::SamplerResponse;
 
 use crate::api::request::extract::ApiPath;
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use trainyard_wire::sampling::SamplerResponse;
 
 /// What a sampling session samples from.
 #[utoipa::path(

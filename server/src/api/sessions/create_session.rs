@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName};
 use trainyard_protocol::limits::MAX_IDEMPOTENCY_KEY_BYTES;
 use trainyard_scheduler::NewSession;
+use trainyard_wire::sessions::{CreateSessionRequest, CreateSessionResponse};
 
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
@@ -11,7 +12,6 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::sessions::{CreateSessionRequest, CreateSessionResponse};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("x-idempotency-key");
 

@@ -2,6 +2,9 @@
 
 use axum::extract::State;
 use trainyard_protocol::SessionId;
+use trainyard_wire::catalogue::ScopeQuery;
+use trainyard_wire::json;
+use trainyard_wire::sessions::SessionResponse;
 
 use crate::api::request::extract::{ApiPath, ApiQuery};
 use crate::api::request::listing::scope;
@@ -9,9 +12,6 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use trainyard_wire::catalogue::ScopeQuery;
-use trainyard_wire::json;
-use trainyard_wire::sessions::SessionResponse;
 
 /// A session with its runs and samplers.
 #[utoipa::path(

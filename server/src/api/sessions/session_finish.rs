@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use trainyard_protocol::SessionId;
 use trainyard_scheduler::FinishReason;
+use trainyard_wire::sessions::{FinishKind, FinishRequest};
 
 use crate::api::request::body::JsonBody;
 use crate::api::request::extract::ApiPath;
@@ -11,7 +12,6 @@ use crate::api::request::refusals::Refusals;
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::sessions::{FinishKind, FinishRequest};
 
 /// Ends a session. The first reason stands; repetitions are accepted.
 #[utoipa::path(

@@ -2,13 +2,13 @@
 
 use axum::extract::State;
 use trainyard_protocol::SessionId;
+use trainyard_wire::sessions::{HeartbeatRequest, HeartbeatResponse};
 
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use trainyard_wire::sessions::{HeartbeatRequest, HeartbeatResponse};
 
 /// Keeps a session alive; 410 once it is over, so that the client stops.
 #[utoipa::path(

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use trainyard_protocol::SessionId;
+use trainyard_wire::session_search::SessionProjectRequest;
 
 use crate::api::request::body::JsonBody;
 use crate::api::request::extract::ApiPath;
@@ -10,7 +11,6 @@ use crate::api::request::refusals::Refusals;
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::session_search::SessionProjectRequest;
 
 /// Moves a session, with its runs and sampling sessions, into a project. A project is a name that sessions share.
 #[utoipa::path(

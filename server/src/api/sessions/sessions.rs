@@ -1,6 +1,8 @@
 //! `GET sessions`.
 
 use axum::extract::State;
+use trainyard_wire::catalogue::PageQuery;
+use trainyard_wire::sessions::SessionsResponse;
 
 use crate::api::request::extract::ApiQuery;
 use crate::api::request::listing::{page, scope};
@@ -8,8 +10,6 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use trainyard_wire::catalogue::PageQuery;
-use trainyard_wire::sessions::SessionsResponse;
 
 /// The caller's sessions, newest first.
 #[utoipa::path(

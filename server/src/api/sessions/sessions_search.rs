@@ -6,6 +6,12 @@ use trainyard_protocol::{SessionId, TenantId};
 use trainyard_scheduler::{
     FinishReason, FoundSession, SearchPosition, SessionSearch, SessionStatus, StatusFilter, Timestamp,
 };
+use trainyard_wire::json;
+use trainyard_wire::session_search::{
+    SearchCursor, SearchOwner, SessionSearchRequest, SessionSearchResponse, SessionSummary, StatusQuery, StatusSummary,
+};
+use trainyard_wire::sessions::{self, FinishKind};
+use trainyard_wire::timestamp::rfc3339;
 
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
@@ -13,12 +19,6 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::json;
-use trainyard_wire::session_search::{
-    SearchCursor, SearchOwner, SessionSearchRequest, SessionSearchResponse, SessionSummary, StatusQuery, StatusSummary,
-};
-use trainyard_wire::sessions::{self, FinishKind};
-use trainyard_wire::timestamp::rfc3339;
 
 /// Most sessions of one page.
 const MAX_PAGE: u32 = 200;

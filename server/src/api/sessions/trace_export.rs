@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
 use trainyard_protocol::SessionId;
+use trainyard_wire::session_search::TraceExportResponse;
 
 use crate::api::catalogue::download::encode_component;
 use crate::api::catalogue::external_weights_urls::base_url;
@@ -12,7 +13,6 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::signed_urls::Grant;
 use crate::state::AppState;
-use trainyard_wire::session_search::TraceExportResponse;
 
 /// The URL of a session's timeline as a Perfetto trace. The URL is its own authorisation.
 #[utoipa::path(

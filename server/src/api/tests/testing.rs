@@ -145,6 +145,7 @@ impl Server {
             process_metrics: ProcessMetrics::default(),
             disks,
             console: true,
+            openapi: crate::openapi::json().unwrap().into(),
             traces: Traces::default(),
         });
         let router = crate::api::router(state.clone());

@@ -5,6 +5,9 @@ use bytes::Bytes;
 use trainyard_protocol::custom_loss::MAX_GRAPH_BYTES;
 use trainyard_protocol::{OpError, SessionId};
 use trainyard_scheduler::NewCustomLoss;
+use trainyard_wire::custom_loss::CreateCustomLossRequest;
+use trainyard_wire::futures::SubmitResponse;
+use trainyard_wire::json;
 
 use super::create_model::check_number;
 use crate::api::request::body::RawBody;
@@ -13,9 +16,6 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::custom_loss::CreateCustomLossRequest;
-use trainyard_wire::futures::SubmitResponse;
-use trainyard_wire::json;
 
 /// Bytes of ids and blanks beside the graph.
 const MARGIN: usize = 64 << 10;

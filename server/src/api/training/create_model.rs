@@ -3,6 +3,9 @@
 use axum::extract::State;
 use trainyard_protocol::SessionId;
 use trainyard_scheduler::{NewRun, RequestKind};
+use trainyard_wire::futures::SubmitResponse;
+use trainyard_wire::json;
+use trainyard_wire::models::CreateModelRequest;
 
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
@@ -11,9 +14,6 @@ use crate::api::request::submit::{admit, future_of};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::futures::SubmitResponse;
-use trainyard_wire::json;
-use trainyard_wire::models::CreateModelRequest;
 
 /// Creates a run: LoRA with a positive rank, all parameters otherwise. Identified by session and
 /// `model_seq_id`.
@@ -56,9 +56,9 @@ mod tests {
 
     use serde_json::{Value, json};
     use trainyard_scheduler::TenantPolicy;
+    use trainyard_wire::payload::Payload;
 
     use crate::api::tests::testing::*;
-    use trainyard_wire::payload::Payload;
 
     fn body(session: &str, changes: &Value) -> Value {
         let mut body =

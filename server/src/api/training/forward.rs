@@ -2,6 +2,9 @@
 
 use axum::extract::State;
 use bytes::Bytes;
+use trainyard_wire::futures::SubmitResponse;
+use trainyard_wire::json;
+use trainyard_wire::training::ForwardBody;
 
 use super::forward_backward::{Pass, prepare};
 use crate::api::request::body::RawBody;
@@ -10,9 +13,6 @@ use crate::api::request::respond::Reply;
 use crate::api::request::submit;
 use crate::auth::Tenant;
 use crate::state::AppState;
-use trainyard_wire::futures::SubmitResponse;
-use trainyard_wire::json;
-use trainyard_wire::training::ForwardBody;
 
 /// Computes a loss without its gradient; JSON, as older clients send it.
 #[utoipa::path(

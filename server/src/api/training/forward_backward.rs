@@ -5,6 +5,11 @@ use bytes::Bytes;
 use trainyard_protocol::limits::scored_tokens;
 use trainyard_protocol::{CustomLossId, Datum, OpError, PreparedContent, RawBatch, RunId, TenantId};
 use trainyard_scheduler::{Decoded, Error, RequestKind, Run};
+use trainyard_wire::custom_loss;
+use trainyard_wire::futures::SubmitResponse;
+use trainyard_wire::proto::ForwardBackwardRequest;
+use trainyard_wire::training::{self, ForwardBackwardBody};
+use trainyard_wire::{json, provenance};
 
 use crate::api::request::body::{Media, RawBody, beside};
 use crate::api::request::recorded;
@@ -14,11 +19,6 @@ use crate::api::request::submit::{self, NewRequest};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::custom_loss;
-use trainyard_wire::futures::SubmitResponse;
-use trainyard_wire::proto::ForwardBackwardRequest;
-use trainyard_wire::training::{self, ForwardBackwardBody};
-use trainyard_wire::{json, provenance};
 
 /// Computes a loss and adds its gradient to the run's, unless `forward_only`. The body is the protobuf
 /// message `ForwardBackwardRequest` (see `tinker_public.proto`), plain or compressed with zstd, or JSON.

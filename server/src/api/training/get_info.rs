@@ -2,13 +2,13 @@
 
 use axum::extract::State;
 use trainyard_protocol::RunId;
+use trainyard_wire::models::{GetInfoRequest, GetInfoResponse, ModelData};
 
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use trainyard_wire::models::{GetInfoRequest, GetInfoResponse, ModelData};
 
 /// What a run trains, and where its tokenizer is.
 #[utoipa::path(

@@ -2,6 +2,8 @@
 
 use axum::extract::State;
 use trainyard_scheduler::RequestKind;
+use trainyard_wire::futures::SubmitResponse;
+use trainyard_wire::models::OptimStepRequest;
 
 use crate::api::request::body::RawBody;
 use crate::api::request::refusals::Refusals;
@@ -9,8 +11,6 @@ use crate::api::request::respond::Reply;
 use crate::api::request::submit::submit_json;
 use crate::auth::Tenant;
 use crate::state::AppState;
-use trainyard_wire::futures::SubmitResponse;
-use trainyard_wire::models::OptimStepRequest;
 
 /// Applies and clears a run's accumulated gradient.
 #[utoipa::path(

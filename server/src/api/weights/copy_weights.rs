@@ -4,6 +4,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName};
 use trainyard_protocol::{OpError, SessionId, TinkerPath};
 use trainyard_scheduler::{CopyDestination, NewCopy, NewSession};
+use trainyard_wire::copies::{CopyWeightsRequest, CopyWeightsResponse};
+use trainyard_wire::weights::check_ttl;
 
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
@@ -14,8 +16,6 @@ use crate::api::training::create_model::check_number;
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::copies::{CopyWeightsRequest, CopyWeightsResponse};
-use trainyard_wire::weights::check_ttl;
 
 const ACCESS_TOKEN: HeaderName = HeaderName::from_static("x-tinker-weights-access-token");
 

@@ -12,6 +12,8 @@ use trainyard_protocol::{
 use trainyard_scheduler::{
     Decoded, Error, FinishReason, NewRun, NewSession, Poll, RequestKind, RunSubmission, Upload, UploadEnd, UploadState,
 };
+use trainyard_wire::payload::{NamedSave, Payload};
+use trainyard_wire::uploads::{UploadFinishRequest, UploadFinishResponse};
 
 use super::external_weights_upload_start::{CONFIG_FILE, TENSORS_FILE};
 use crate::api::request::body::JsonBody;
@@ -20,8 +22,6 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::payload::{NamedSave, Payload};
-use trainyard_wire::uploads::{UploadFinishRequest, UploadFinishResponse};
 
 /// The name of the checkpoint.
 const NAME: &str = "upload";

@@ -3,6 +3,8 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
 use trainyard_scheduler::NewUpload;
+use trainyard_wire::timestamp::rfc3339;
+use trainyard_wire::uploads::{UploadStartRequest, UploadStartResponse};
 
 use crate::api::catalogue::download::encode_component;
 use crate::api::catalogue::external_weights_urls::base_url;
@@ -12,8 +14,6 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::signed_urls::Grant;
 use crate::state::AppState;
-use trainyard_wire::timestamp::rfc3339;
-use trainyard_wire::uploads::{UploadStartRequest, UploadStartResponse};
 
 /// The files of an adapter.
 pub(super) const CONFIG_FILE: &str = "adapter_config.json";

@@ -4,6 +4,10 @@ use axum::extract::State;
 use bytes::Bytes;
 use trainyard_protocol::{ModelHead, OpError, RunId, RunSpec, SessionId, TenantId, TinkerPath};
 use trainyard_scheduler::{NewRun, RequestKind, Run};
+use trainyard_wire::futures::SubmitResponse;
+use trainyard_wire::json;
+use trainyard_wire::payload::Payload;
+use trainyard_wire::weights::{LoadForm, LoadWeightsRequest};
 
 use crate::api::request::base_name::other_name;
 use crate::api::request::body::RawBody;
@@ -16,10 +20,6 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::exports::ensure_readable;
 use crate::state::AppState;
-use trainyard_wire::futures::SubmitResponse;
-use trainyard_wire::json;
-use trainyard_wire::payload::Payload;
-use trainyard_wire::weights::{LoadForm, LoadWeightsRequest};
 
 /// Creates a run from a training checkpoint (`session_id`, `model_seq_id`), or loads one into an
 /// existing run (`model_id`, `seq_id`).

@@ -2,6 +2,8 @@
 
 use axum::extract::State;
 use trainyard_scheduler::{RequestKind, Run};
+use trainyard_wire::futures::SubmitResponse;
+use trainyard_wire::weights::SaveWeightsExternalRequest;
 
 use crate::api::request::body::RawBody;
 use crate::api::request::refusals::Refusals;
@@ -9,8 +11,6 @@ use crate::api::request::respond::Reply;
 use crate::api::request::submit::submit_json;
 use crate::auth::Tenant;
 use crate::state::AppState;
-use trainyard_wire::futures::SubmitResponse;
-use trainyard_wire::weights::SaveWeightsExternalRequest;
 
 /// Exports a run's weights for download.
 #[utoipa::path(

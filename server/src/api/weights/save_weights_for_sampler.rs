@@ -2,6 +2,8 @@
 
 use axum::extract::State;
 use trainyard_scheduler::{RequestKind, Run};
+use trainyard_wire::futures::SubmitResponse;
+use trainyard_wire::weights::SaveWeightsForSamplerRequest;
 
 use crate::api::request::body::RawBody;
 use crate::api::request::refusals::Refusals;
@@ -9,8 +11,6 @@ use crate::api::request::respond::Reply;
 use crate::api::request::submit::submit_json;
 use crate::auth::Tenant;
 use crate::state::AppState;
-use trainyard_wire::futures::SubmitResponse;
-use trainyard_wire::weights::SaveWeightsForSamplerRequest;
 
 /// Freezes a run's weights for sampling: under a name, or in memory as a new sampling session.
 #[utoipa::path(
@@ -30,9 +30,9 @@ pub(in crate::api) async fn save_weights_for_sampler(
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
     use serde_json::json;
+    use trainyard_wire::payload::Payload;
 
     use crate::api::tests::testing::*;
-    use trainyard_wire::payload::Payload;
 
     /// Clients repeat an ephemeral save with a new `sampling_session_seq_id`.
     #[tokio::test]

@@ -8,19 +8,19 @@ use bytes::Bytes;
 use futures::TryStreamExt;
 use sha2::{Digest, Sha256};
 use trainyard_protocol::{TenantId, UploadId};
+use trainyard_wire::uploads::UploadedFileResponse;
 
 use super::external_weights_upload_start::CONFIG_FILE;
 use crate::api::catalogue::download::{EXPIRED, FORGED, Signature};
 use crate::api::request::content_range::{CONTENT_DIGEST, Part, REPR_DIGEST, sha256};
 use crate::api::request::extract::{ApiPath, ApiQuery};
-use crate::api::request::receive::Paced;
-use crate::api::request::receive_pieces::BodyPieces;
 use crate::api::request::refusals::{Binary, Refusals};
 use crate::api::request::respond::Answer;
+use crate::bodies::BodyPieces;
+use crate::bodies::Paced;
 use crate::error::ApiError;
 use crate::signed_urls::Grant;
 use crate::state::AppState;
-use trainyard_wire::uploads::UploadedFileResponse;
 
 /// Most bytes of an adapter's configuration, and of its tensors.
 const MOST: (u64, u64) = (1 << 20, 64 << 30);

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use trainyard_protocol::{OpError, TinkerPath};
+use trainyard_wire::weights::{WeightsInfoRequest, WeightsInfoResponse};
 
 use crate::api::request::body::JsonBody;
 use crate::api::request::refusals::Refusals;
@@ -9,7 +10,6 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::weights::{WeightsInfoRequest, WeightsInfoResponse};
 
 /// What a checkpoint holds.
 #[utoipa::path(

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use trainyard_protocol::TenantId;
+use trainyard_wire::anthropic::{CountTokensRequest, CountTokensResponse, MessageResponse, MessagesRequest};
 
 use super::super::completion::{Completion, Prompt};
 use super::super::conversation::{Rendered, render};
@@ -15,7 +16,6 @@ use super::reply::reply;
 use super::stream::MessageStream;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::anthropic::{CountTokensRequest, CountTokensResponse, MessageResponse, MessagesRequest};
 
 /// Answers a conversation.
 ///

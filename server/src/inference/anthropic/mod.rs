@@ -6,9 +6,10 @@ mod reply;
 mod stream;
 
 pub(crate) use self::messages::{count_tokens, messages};
+use trainyard_wire::anthropic::AnthropicUsage;
+
 use super::completion::Tokens;
 use super::sequence::End;
-use trainyard_wire::anthropic::AnthropicUsage;
 
 /// Tokens of a request.
 fn usage(tokens: Tokens) -> AnthropicUsage {

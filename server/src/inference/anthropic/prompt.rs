@@ -1,15 +1,15 @@
 //! From the messages of the Anthropic API to a conversation.
 
 use minijinja::Value as Ordered;
+use trainyard_wire::anthropic::{
+    AnthropicContent, AnthropicMessage, AnthropicTool, Block, CountTokensRequest, MessagesRequest, OutputConfig,
+    Thinking, ToolChoice,
+};
 
 use super::super::conversation::{map, set_effort, set_thinking};
 use super::super::settings::unsupported;
 use super::super::template::{ChatTemplate, Conversation};
 use crate::error::ApiError;
-use trainyard_wire::anthropic::{
-    AnthropicContent, AnthropicMessage, AnthropicTool, Block, CountTokensRequest, MessagesRequest, OutputConfig,
-    Thinking, ToolChoice,
-};
 
 /// Messages of one conversation.
 const MAX_MESSAGES: usize = 16_384;
@@ -256,10 +256,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use serde_json::{Value, json};
+    use trainyard_wire::json::parse;
 
     use super::super::super::template::to_line;
     use super::*;
-    use trainyard_wire::json::parse;
 
     fn checked(extra: &Value) -> Result<(Vec<String>, Option<String>), ApiError> {
         let mut body = json!({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]});

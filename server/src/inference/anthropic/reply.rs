@@ -1,13 +1,13 @@
 //! `POST messages`: the whole answer.
 
 use serde_json::Value;
+use trainyard_wire::anthropic::{AnthropicUsage, MessageResponse, ReplyBlock};
 
 use super::super::completion::Completion;
 use super::super::output::Part;
 use super::super::sequence::Piece;
 use super::{call_id, message_id, stop_reason, usage};
 use crate::error::ApiError;
-use trainyard_wire::anthropic::{AnthropicUsage, MessageResponse, ReplyBlock};
 
 /// An answer before its content.
 pub(super) fn empty(id: String, model: String, usage: AnthropicUsage) -> MessageResponse {

@@ -3,6 +3,7 @@
 use minijinja::Value as Ordered;
 use serde_json::Value;
 use trainyard_protocol::TenantId;
+use trainyard_wire::openai::{ChatContent, ChatMessage, ChatRequest, ChatResponse, StopStrings, ToolCall};
 
 use super::super::completion::{Completion, Prompt};
 use super::super::conversation::{map, render, set_effort};
@@ -19,7 +20,6 @@ use super::controls::{Given, controls};
 use super::{Answered, Head};
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::openai::{ChatContent, ChatMessage, ChatRequest, ChatResponse, StopStrings, ToolCall};
 
 /// Messages of one conversation.
 const MAX_MESSAGES: usize = 16_384;
@@ -222,9 +222,9 @@ mod tests {
 
     use serde_json::json;
     use trainyard_protocol::SamplingControls;
+    use trainyard_wire::json::parse;
 
     use super::*;
-    use trainyard_wire::json::parse;
 
     fn request(extra: &Value) -> Result<ChatRequest, ApiError> {
         let mut body = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]});

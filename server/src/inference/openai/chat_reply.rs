@@ -1,5 +1,7 @@
 //! `POST chat/completions`: the whole answer.
 
+use trainyard_wire::openai::{ChatChoice, ChatLogprobs, ChatReply, ChatResponse, FunctionCall, ToolCall};
+
 use super::super::completion::Completion;
 use super::super::output::{self, Part};
 use super::super::sequence::Piece;
@@ -7,7 +9,6 @@ use super::super::texts::ModelText;
 use super::logprobs::of_chat;
 use super::{Head, finish_reason, usage};
 use crate::error::ApiError;
-use trainyard_wire::openai::{ChatChoice, ChatLogprobs, ChatReply, ChatResponse, FunctionCall, ToolCall};
 
 /// Waits for the completions' end.
 pub(super) async fn reply(

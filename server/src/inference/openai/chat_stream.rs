@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use trainyard_wire::openai::{ChatChunk, ChatChunkChoice, ChatDelta, ChatLogprobs, TokenLogprob, Usage};
+
 use super::super::completion::{Completion, Update};
 use super::super::output::Part;
 use super::super::sequence::Piece;
@@ -12,7 +14,6 @@ use super::chat_reply::tool_call;
 use super::logprobs::of_chat;
 use super::{DONE, Head, PING, failure, finish_reason, usage};
 use crate::error::ApiError;
-use trainyard_wire::openai::{ChatChunk, ChatChunkChoice, ChatDelta, ChatLogprobs, TokenLogprob, Usage};
 
 /// Completions of a conversation as chunks.
 pub(super) struct ChatStream {

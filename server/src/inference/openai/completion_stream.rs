@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures::future::select_all;
+use trainyard_wire::openai::{CompletionChoice, CompletionResponse, Usage};
 
 use super::super::completion::{Completion, Update};
 use super::super::sse::{self, EventSource};
 use super::super::texts::ModelText;
-use super::completions::{Shown, delta};
+use super::completion_choice::{Shown, delta};
 use super::{DONE, Head, PING, failure, usage};
 use crate::error::ApiError;
-use trainyard_wire::openai::{CompletionChoice, CompletionResponse, Usage};
 
 /// Completions of all prompts as chunks, as they come.
 pub(super) struct CompletionStream {

@@ -3,42 +3,27 @@
 use std::sync::Arc;
 
 use trainyard_protocol::TenantId;
+use trainyard_wire::openai::{CompletionChoice, CompletionPrompt, CompletionRequest, CompletionResponse, StopStrings};
 
-use super::super::completion::{Completion, Prompt, Update};
+use super::super::completion::{Completion, Prompt};
 use super::super::conversation::encode;
 use super::super::model_name::{Target, resolve};
-use super::super::output::{OutputFormat, Part};
-use super::super::sequence::Piece;
+use super::super::output::OutputFormat;
 use super::super::settings::{
     MAX_COMPLETIONS, MAX_LOGPROBS, Settings, count, stop_strings, top_k, unsupported, within,
 };
 use super::super::sse;
 use super::super::texts::ModelText;
+use super::completion_choice::{Shown, add};
 use super::completion_stream::CompletionStream;
 use super::controls::{Given, controls};
 use super::logprobs::of_completion;
-use super::{Answered, Head, finish_reason, usage};
+use super::{Answered, Head, usage};
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::openai::{
-    CompletionChoice, CompletionLogprobs, CompletionPrompt, CompletionRequest, CompletionResponse, StopStrings,
-};
 
 /// `max_tokens` of a request that has none.
 const DEFAULT_MAX_TOKENS: u32 = 16;
-
-/// How the answer shows a request's completions.
-#[derive(Clone, Copy)]
-pub(super) struct Shown {
-    /// Completions per prompt.
-    pub(super) n: usize,
-    /// The prompt stands before the completion.
-    pub(super) echo: bool,
-    /// Log-probabilities are there.
-    pub(super) logprobs: bool,
-    /// The completion is left out: `max_tokens` is 0, and one token had to be sampled.
-    pub(super) prompt_alone: bool,
-}
 
 /// Completes prompts.
 ///
@@ -185,47 +170,13 @@ fn begin(index: usize, completion: &Completion, text: &ModelText, shown: Shown) 
     CompletionChoice { index, text: prompt, logprobs, finish_reason: None }
 }
 
-fn add(choice: &mut CompletionChoice, piece: Piece, text: &ModelText, shown: Shown, offset: &mut usize) {
-    match piece {
-        Piece::End(_) if shown.prompt_alone => choice.finish_reason = Some("length".to_owned()),
-        Piece::End(end) => choice.finish_reason = Some(finish_reason(&end).to_owned()),
-        _ if shown.prompt_alone => {}
-        Piece::Part(Part::Text(more) | Part::Reasoning(more)) => choice.text.push_str(&more),
-        Piece::Part(Part::ToolCall(_)) => {}
-        Piece::Tokens(tokens) => {
-            let new = of_completion(text, &tokens, offset);
-            extend(choice.logprobs.get_or_insert_default(), new);
-        }
-    }
-}
-
-fn extend(logprobs: &mut CompletionLogprobs, new: CompletionLogprobs) {
-    logprobs.tokens.extend(new.tokens);
-    logprobs.token_logprobs.extend(new.token_logprobs);
-    logprobs.top_logprobs.extend(new.top_logprobs);
-    logprobs.text_offset.extend(new.text_offset);
-}
-
-/// What an update adds to a choice of a stream.
-pub(super) fn delta(
-    first: usize,
-    (at, piece): Update,
-    text: &ModelText,
-    shown: Shown,
-    offset: &mut usize,
-) -> CompletionChoice {
-    let mut choice = CompletionChoice { index: first + at, text: String::new(), logprobs: None, finish_reason: None };
-    add(&mut choice, piece, text, shown, offset);
-    choice
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use serde_json::{Value, json};
+    use trainyard_wire::json::parse;
 
     use super::*;
-    use trainyard_wire::json::parse;
 
     fn checked(extra: &Value) -> Result<Settings, ApiError> {
         let mut body = json!({"model": "m", "prompt": "Hi"});

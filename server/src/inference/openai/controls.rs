@@ -1,11 +1,11 @@
 //! Penalties, biases, `min_p` and the form of a reply, as the OpenAI API and its extensions have them.
 
 use trainyard_protocol::SamplingControls;
+use trainyard_wire::openai::ResponseFormat;
+use trainyard_wire::sampling::LogitBias;
 
 use super::super::template::to_line;
 use crate::error::ApiError;
-use trainyard_wire::openai::ResponseFormat;
-use trainyard_wire::sampling::LogitBias;
 
 /// What `json_object` stands for.
 const ANY_OBJECT: &str = r#"{"type": "object"}"#;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use trainyard_wire::openai::{CompletionLogprobs, TokenLogprob, TopLogprob};
+
 use super::super::sequence::Token;
 use super::super::texts::ModelText;
-use trainyard_wire::openai::{CompletionLogprobs, TokenLogprob, TopLogprob};
 
 /// What JSON has for a probability of zero.
 const LEAST: f64 = -9_999.0;

@@ -3,6 +3,7 @@
 mod chat;
 mod chat_reply;
 mod chat_stream;
+mod completion_choice;
 mod completion_stream;
 mod completions;
 mod controls;
@@ -14,9 +15,10 @@ pub(crate) use self::completions::completions;
 pub(crate) use self::models::models;
 use super::completion::Completion;
 pub(crate) use super::sse::Answered;
+use trainyard_wire::openai::Usage;
+
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::openai::Usage;
 
 /// The last event of a stream.
 const DONE: &str = "data: [DONE]\n\n";

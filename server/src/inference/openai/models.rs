@@ -2,10 +2,10 @@
 
 use trainyard_protocol::{CheckpointKind, TenantId};
 use trainyard_scheduler::{AccessScope, Page};
+use trainyard_wire::openai::{ModelEntry, ModelsResponse};
 
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::openai::{ModelEntry, ModelsResponse};
 
 /// Checkpoints that are looked at together.
 const PAGE: u32 = 1_000;

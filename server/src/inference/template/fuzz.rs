@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use minijinja::Value;
 use time::OffsetDateTime;
-
-use super::{ChatTemplate, Conversation, FUEL, STACK};
 use trainyard_test_support::heap;
 use trainyard_test_support::mutate::Corpus;
+
+use super::{ChatTemplate, Conversation, FUEL, STACK};
 
 /// Bytes that a rendering may hold: what its fuel pays for, as the value, in the output and while it is copied.
 const MOST_BYTES: usize = 6 * 64 * FUEL as usize;

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::json;
+use trainyard_test_support::mutate::Corpus;
 
 use super::attempt;
-use trainyard_test_support::mutate::Corpus;
 
 /// The model whose weights are in `tests/fuzz/safetensors`.
 fn write_config(folder: &Path) {

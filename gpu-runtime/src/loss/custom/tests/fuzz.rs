@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use trainyard_protocol::custom_loss::{CustomLoss, SIGNATURES};
 use trainyard_protocol::{Category, Datum, LossFn, OpError, Tensor, TensorValues};
-
-use crate::loss::{evaluate, prepare};
 use trainyard_test_support::heap;
 use trainyard_test_support::mutate::Corpus;
+
+use crate::loss::{evaluate, prepare};
 
 /// Bytes that a loss may hold on a datum: what it may cost bounds what it may make.
 const MOST_BYTES: usize = 256 << 20;

@@ -7,6 +7,8 @@ use axum::response::Response;
 use futures::stream;
 use trainyard_protocol::TenantId;
 use trainyard_scheduler::{RequestUsage, Timestamp};
+use trainyard_wire::timestamp::rfc3339;
+use trainyard_wire::usage::UsageQuery;
 
 use super::period;
 use crate::api::admin::organisation;
@@ -15,8 +17,6 @@ use crate::api::request::refusals::Refusals;
 use crate::auth::Caller;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::timestamp::rfc3339;
-use trainyard_wire::usage::UsageQuery;
 
 /// Requests that are read at once.
 const PAGE: u32 = 2_000;

@@ -1,6 +1,7 @@
 //! `GET billing/usage/checkpoints/current`.
 
 use axum::extract::State;
+use trainyard_wire::usage::{StorageInUse, StorageQuery, StorageResponse};
 
 use super::GIGABYTE;
 use crate::api::admin::organisation;
@@ -9,7 +10,6 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
-use trainyard_wire::usage::{StorageInUse, StorageQuery, StorageResponse};
 
 /// The checkpoints that an organisation has now, by project and user. For admins.
 #[utoipa::path(

@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::extract::State;
 use trainyard_protocol::SessionId;
 use trainyard_scheduler::{Attribution, HourlyUsage};
+use trainyard_wire::json;
+use trainyard_wire::timestamp::rfc3339;
+use trainyard_wire::usage::{UsageEvent, UsageInfo, UsageQuery, UsageResponse, UsageSession};
 
 use super::period::{self, HOUR};
 use super::storage;
@@ -14,9 +17,6 @@ use crate::api::request::refusals::Refusals;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Caller;
 use crate::state::AppState;
-use trainyard_wire::json;
-use trainyard_wire::timestamp::rfc3339;
-use trainyard_wire::usage::{UsageEvent, UsageInfo, UsageQuery, UsageResponse, UsageSession};
 
 /// What an organisation used, by hour, session and kind: tokens of the requests that ended in the hour, checkpoints that were
 /// saved, and storage. For admins. There are no prices.

@@ -3,9 +3,9 @@
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use trainyard_scheduler::Timestamp;
+use trainyard_wire::usage::UsageQuery;
 
 use crate::error::ApiError;
-use trainyard_wire::usage::UsageQuery;
 
 /// An hour in ms.
 pub(super) const HOUR: i64 = 3_600_000;

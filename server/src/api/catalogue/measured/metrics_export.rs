@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures::stream;
 use trainyard_protocol::{RunId, TenantId};
 use trainyard_scheduler::{MetricsReader, RunMetrics};
+use trainyard_wire::run_metrics::{ExportQuery, MetricsFilter};
 
 use super::range::Selection;
 use super::{columns, line};
@@ -19,7 +20,6 @@ use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::parquet::ParquetWriter;
 use crate::state::AppState;
-use trainyard_wire::run_metrics::{ExportQuery, MetricsFilter};
 
 const JSON_LINES: &str = "application/x-ndjson";
 const PARQUET: &str = "application/vnd.apache.parquet";

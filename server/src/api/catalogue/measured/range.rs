@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use trainyard_scheduler::{MetricsRange, RequestKind, RunMetrics, Timestamp};
+use trainyard_wire::run_metrics::MetricsFilter;
 
 use crate::error::ApiError;
-use trainyard_wire::run_metrics::MetricsFilter;
 
 /// A checked filter.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use trainyard_protocol::RunId;
 use trainyard_scheduler::{MetricCurve, MetricPoint};
+use trainyard_wire::run_metrics::{CurveQuery, MetricSeries, MetricsFilter, MetricsResponse};
 
 use super::curve;
 use super::range::Selection;
@@ -12,7 +13,6 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::run_metrics::{CurveQuery, MetricSeries, MetricsFilter, MetricsResponse};
 
 const POINTS: u32 = 1_000;
 

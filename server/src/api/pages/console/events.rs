@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep, sleep_until};
 use trainyard_protocol::RunId;
 use trainyard_scheduler::{MetricsRange, MetricsReader, MetricsWatch, SamplesWatch};
+use trainyard_wire::run_metrics::MetricsLine;
 
 use super::runs::RunsQuery;
 use super::{overview, requests, runs, samples};
@@ -17,7 +18,6 @@ use crate::auth::{Caller, Principal};
 use crate::error::ApiError;
 use crate::inference::sse::{EventSource, named, respond};
 use crate::state::AppState;
-use trainyard_wire::run_metrics::MetricsLine;
 
 /// A stream ends after so long, and the browser opens another: its session is checked again.
 const LONGEST: Duration = Duration::from_secs(300);

@@ -7,11 +7,11 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use trainyard_wire::timestamp::rfc3339;
 
 use crate::auth::{Principal, browser};
 use crate::error::{ApiError, json_response};
 use crate::state::AppState;
-use trainyard_wire::timestamp::rfc3339;
 
 /// What a login sends.
 #[derive(Deserialize)]

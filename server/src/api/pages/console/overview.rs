@@ -6,13 +6,13 @@ use axum::extract::State;
 use trainyard_scheduler::{
     EngineReport, FailedRequest, QueuedRequests, RequestState, Timestamp, TokenRate, Tokens, WorkerStatus,
 };
+use trainyard_wire::overview::{EngineUse, Failure, MinuteRate, Overview, ServedModel, TenantQueue, Worker};
+use trainyard_wire::timestamp::rfc3339;
 
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::{Caller, Principal};
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::overview::{EngineUse, Failure, MinuteRate, Overview, ServedModel, TenantQueue, Worker};
-use trainyard_wire::timestamp::rfc3339;
 
 /// How far back speed is shown, in ms, and in which stretches.
 const HOUR: i64 = 3_600_000;

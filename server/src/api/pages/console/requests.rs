@@ -4,6 +4,7 @@ use axum::extract::State;
 use serde::Serialize;
 use trainyard_protocol::{RunId, TenantId};
 use trainyard_scheduler::{RequestState, RunRequest};
+use trainyard_wire::timestamp::rfc3339;
 
 use crate::api::futures::retrieve_future::waiting_reason;
 use crate::api::request::extract::ApiPath;
@@ -11,7 +12,6 @@ use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::timestamp::rfc3339;
 
 const NEWEST: u32 = 50;
 

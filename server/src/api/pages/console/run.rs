@@ -6,6 +6,8 @@ use axum::extract::State;
 use serde::Serialize;
 use trainyard_protocol::{LoraSpec, Optimizer, RunId};
 use trainyard_scheduler::ListedRun;
+use trainyard_wire::catalogue::NumericsChange;
+use trainyard_wire::timestamp::rfc3339;
 
 use super::runs::state_of;
 use crate::api::request::extract::ApiPath;
@@ -13,8 +15,6 @@ use crate::api::request::listing::numerics_change;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::state::AppState;
-use trainyard_wire::catalogue::NumericsChange;
-use trainyard_wire::timestamp::rfc3339;
 
 /// A run's configuration.
 #[derive(Clone, Debug, PartialEq, Serialize)]

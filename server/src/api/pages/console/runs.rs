@@ -7,13 +7,13 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use trainyard_protocol::{RunId, TenantId};
 use trainyard_scheduler::{ListedRun, Page, RunProgress};
+use trainyard_wire::timestamp::rfc3339;
 
 use crate::api::request::extract::ApiQuery;
 use crate::api::request::respond::{Answer, Reply};
 use crate::auth::Tenant;
 use crate::error::ApiError;
 use crate::state::AppState;
-use trainyard_wire::timestamp::rfc3339;
 
 /// Runs that a filter looks at: the newest ones.
 const LOOKED_AT: u32 = 5_000;

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use trainyard_protocol::{RunId, TenantId};
 use trainyard_scheduler::{MAX_STORED_SAMPLES, RunSample, STORE_SAMPLES};
+use trainyard_wire::timestamp::rfc3339;
 
 use crate::api::request::extract::ApiPath;
 use crate::api::request::respond::{Answer, Reply};
@@ -15,7 +16,6 @@ use crate::error::ApiError;
 use crate::inference::{ModelText, pieces};
 use crate::state::AppState;
 use crate::stored_samples::{StoredSample, StoredSequence};
-use trainyard_wire::timestamp::rfc3339;
 
 /// Samples of one answer.
 const NEWEST: u32 = 20;

@@ -1,6 +1,7 @@
 //! Kernels of dense models, by rows and widths of Qwen3-8B.
 
 use half::bf16;
+use trainyard_protocol::AdamParams;
 
 use super::super::support::{rows, values};
 use super::Counts;
@@ -18,7 +19,6 @@ use crate::backend::cuda::ops::rows::DeviceRows;
 use crate::backend::cuda::ops::scalar_head::{DeviceScalarHead, scalar_head, scalar_head_backward};
 use crate::backend::cuda::ops::squares::{add, squared_norms};
 use crate::backend::{Activation, AttentionShape, Targets};
-use trainyard_protocol::AdamParams;
 
 const ROWS: usize = 2;
 const HIDDEN: usize = 4096;

@@ -19,7 +19,7 @@ pub(crate) struct BodyPieces<'a> {
 }
 
 /// The next part of a body.
-pub(in crate::api) struct NextPiece {
+pub(crate) struct NextPiece {
     /// At most [`PIECE`] bytes, and what a frame had beyond; empty at the end.
     pub(crate) bytes: Bytes,
     /// Whether more may follow; or why the body was cut off behind these bytes.

@@ -11,7 +11,7 @@ pub(super) const SMALL: usize = 1 << 20;
 const SMALL_PART: usize = 4;
 
 /// Bytes of one permit.
-pub(super) const UNIT: usize = 1 << 10;
+pub(crate) const UNIT: usize = 1 << 10;
 
 /// The parts.
 pub(crate) struct Parts {
@@ -48,7 +48,7 @@ impl Parts {
 }
 
 pub(crate) struct Part {
-    pub(super) permits: Arc<Semaphore>,
+    pub(crate) permits: Arc<Semaphore>,
     capacity: usize,
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 use trainyard_protocol::TenantId;
 
-use super::body_memory::{Parts, SMALL};
+use super::memory::{Parts, SMALL};
 use crate::error::ApiError;
 
 /// Bodies up to so many bytes need no memory budget: the connection's buffer holds as much.
@@ -254,7 +254,7 @@ mod tests {
 
     use futures::stream;
 
-    use super::super::body_memory::{Part, UNIT};
+    use super::super::memory::{Part, UNIT};
     use super::*;
 
     fn budget(memory: usize) -> BodyBudget {

@@ -1,0 +1,58 @@
+//! Choices of `POST completions`, as pieces of a completion make them.
+
+use trainyard_wire::openai::{CompletionChoice, CompletionLogprobs};
+
+use super::super::completion::Update;
+use super::super::output::Part;
+use super::super::sequence::Piece;
+use super::super::texts::ModelText;
+use super::finish_reason;
+use super::logprobs::of_completion;
+
+/// How the answer shows a request's completions.
+#[derive(Clone, Copy)]
+pub(super) struct Shown {
+    /// Completions per prompt.
+    pub(super) n: usize,
+    /// The prompt stands before the completion.
+    pub(super) echo: bool,
+    /// Log-probabilities are there.
+    pub(super) logprobs: bool,
+    /// The completion is left out: `max_tokens` is 0, and one token had to be sampled.
+    pub(super) prompt_alone: bool,
+}
+
+/// Adds a piece of a completion to its choice. `offset` counts the characters of the choice so far.
+pub(super) fn add(choice: &mut CompletionChoice, piece: Piece, text: &ModelText, shown: Shown, offset: &mut usize) {
+    match piece {
+        Piece::End(_) if shown.prompt_alone => choice.finish_reason = Some("length".to_owned()),
+        Piece::End(end) => choice.finish_reason = Some(finish_reason(&end).to_owned()),
+        _ if shown.prompt_alone => {}
+        Piece::Part(Part::Text(more) | Part::Reasoning(more)) => choice.text.push_str(&more),
+        Piece::Part(Part::ToolCall(_)) => {}
+        Piece::Tokens(tokens) => {
+            let new = of_completion(text, &tokens, offset);
+            extend(choice.logprobs.get_or_insert_default(), new);
+        }
+    }
+}
+
+fn extend(logprobs: &mut CompletionLogprobs, new: CompletionLogprobs) {
+    logprobs.tokens.extend(new.tokens);
+    logprobs.token_logprobs.extend(new.token_logprobs);
+    logprobs.top_logprobs.extend(new.top_logprobs);
+    logprobs.text_offset.extend(new.text_offset);
+}
+
+/// What an update adds to a choice of a stream.
+pub(super) fn delta(
+    first: usize,
+    (at, piece): Update,
+    text: &ModelText,
+    shown: Shown,
+    offset: &mut usize,
+) -> CompletionChoice {
+    let mut choice = CompletionChoice { index: first + at, text: String::new(), logprobs: None, finish_reason: None };
+    add(&mut choice, piece, text, shown, offset);
+    choice
+}

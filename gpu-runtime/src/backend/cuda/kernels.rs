@@ -16,9 +16,9 @@ use super::device::work::Work;
 pub(super) enum Kind {
     /// `.u64`: an address or a number.
     Wide,
-    /// `.u32`.
+    /// `.u32`: a number or an index.
     Word,
-    /// `.f32`.
+    /// `.f32`: a single-precision number.
     Float,
 }
 
@@ -46,7 +46,6 @@ impl Argument<'_> {
         Self::new(Kind::Wide, value)
     }
 
-    /// No memory.
     pub(super) fn null() -> Self {
         Self::address(0)
     }
@@ -83,7 +82,6 @@ struct Kernel {
 
 type Named = BTreeMap<&'static str, Kernel>;
 
-/// All kernels, loaded.
 pub(super) struct Kernels {
     named: Named,
     code: KernelCode,
@@ -119,7 +117,6 @@ impl Kernels {
         Ok(Self { named, code: KernelCode::Ptx(reason) })
     }
 
-    /// What was loaded.
     pub(super) fn code(&self) -> &KernelCode {
         &self.code
     }

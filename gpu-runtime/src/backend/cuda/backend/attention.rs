@@ -19,13 +19,13 @@ use crate::backend::{AttentionCall, AttentionShape, BlockId, Dtype, KV_BLOCK, No
 
 /// Keys and values: in bf16 for tensor cores, where the weights are in bf16 and the heads fit them, else in f32.
 pub enum KvPool {
-    /// In f32.
+    /// Keys and values stored as f32.
     F32(Pool<f32>),
-    /// Rounded to bf16.
+    /// Keys and values rounded to bf16.
     Bf16(Pool<bf16>),
 }
 
-/// The sequences of a batch of so many rows, on the device.
+/// The sequences of a batch and its number of rows, on the device.
 type LastSpans<T> = (Vec<Span>, usize, Arc<DeviceSpans<T>>);
 
 /// Blocks of keys and values, and the sequences of the last call: all decoder blocks of a pass have the same.
@@ -171,7 +171,7 @@ impl Cuda {
         rotate_backward_rounded(&self.device, &rotation(of), before, d_qkv)
     }
 
-    /// Replaces `d_qkv`.
+    /// Turns the gradient of the rotated heads back, in place of `d_qkv`.
     pub(super) fn rotate_heads_backward(
         &self,
         of: &Rotation<'_, Self>,

@@ -111,7 +111,7 @@ pub(super) fn concat<'a>(
 }
 
 impl CudaParams {
-    /// See [`Params::part`](crate::backend::Params::part).
+    /// Implementation of [`Params::part`](crate::backend::Params::part) on the device.
     pub(super) fn part_of(&self, ranks: &Ranks) -> Self {
         let part = |values: &Slice<f32>| values.copy(slice_of(values.len(), ranks.world(), ranks.rank()));
         Self(done(self.0.iter().map(part).collect()))

@@ -32,7 +32,7 @@ struct AdaptedHead<'a, T: GemmElement> {
     x: DeviceRows<T>,
     /// Where there are adapters.
     adapters: Option<Adapters<'a, T>>,
-    /// Of these, and rounded for products with B.
+    /// The adapters' low-rank rows, and the same rows rounded for products with B.
     z: Option<(LowRankRows, DeviceRows<T>)>,
 }
 
@@ -62,7 +62,7 @@ impl<'a, T: GemmElement> AdaptedHead<'a, T> {
 }
 
 impl Cuda {
-    /// See [`head_part`](crate::backend::VocabularyOps::head_part).
+    /// Implementation of [`head_part`](crate::backend::VocabularyOps::head_part) on the device.
     pub(super) fn head_part_of(
         &self,
         call: &LinearCall<'_, Self>,
@@ -107,7 +107,7 @@ impl Cuda {
         Ok(HeadPart { sums: sums.to_host()?, logits: found.to_host()?, state })
     }
 
-    /// See [`target_logprobs`](crate::backend::Backend::target_logprobs).
+    /// Implementation of [`target_logprobs`](crate::backend::Backend::target_logprobs) on the device.
     pub(super) fn head_logprobs(
         &self,
         call: &LinearCall<'_, Self>,
@@ -121,7 +121,7 @@ impl Cuda {
         Ok((logits, state))
     }
 
-    /// See [`head_backward`](crate::backend::Backend::head_backward).
+    /// Implementation of [`head_backward`](crate::backend::Backend::head_backward) on the device.
     pub(super) fn head_gradient(
         &self,
         call: &LinearCall<'_, Self>,

@@ -11,7 +11,7 @@ use crate::backend::cuda::ops::outer::{OuterProducts, OuterSide};
 use crate::backend::cuda::ops::rows::DeviceRows;
 use crate::backend::{GradientSlot, LoraSegment};
 
-/// For each segment of a call `scale · (x Aᵀ)`, or the gradient with respect to `x Aᵀ`.
+/// The value `scale · (x Aᵀ)` for each segment of a call, or the gradient with respect to `x Aᵀ`.
 pub struct LowRank(pub(super) Option<LowRankRows>);
 
 /// The columns where segments begin, and for each of them the indices of the segments and their rows.

@@ -76,7 +76,7 @@ impl Matrix {
         }
     }
 
-    /// (outputs, inputs).
+    /// Numbers of outputs and inputs.
     pub(super) fn extents(&self) -> (usize, usize) {
         (self.0.rows(), self.0.width())
     }

@@ -9,8 +9,8 @@ pub(crate) struct Architecture {
     pub(crate) name: &'static str,
     /// Compute capability: major, minor.
     capability: (i32, i32),
-    /// Whether devices of exactly this capability run it, as it has instructions of theirs alone; else those with a higher minor
-    /// version do too.
+    /// Whether only devices of exactly this capability run it, because its instructions are specific to them; otherwise
+    /// devices with a higher minor version run it too.
     exact: bool,
 }
 

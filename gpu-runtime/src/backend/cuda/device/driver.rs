@@ -32,13 +32,13 @@ pub(crate) struct Driver {
     device: CUdevice,
     context: CUcontext,
     stream: CUstream,
-    /// Of copies to the host beside that work.
+    /// The stream for copies to the host that overlap with `stream`.
     copies: CUstream,
-    /// On which graphs are captured: nothing runs there.
+    /// The stream on which graphs are captured; nothing runs there.
     captures: CUstream,
     /// How often the host waited for `stream`.
     waits: AtomicU64,
-    /// Compute capability.
+    /// Compute capability: major, minor.
     capability: (i32, i32),
     lost: OnceLock<String>,
     peers: Mutex<Vec<Weak<dyn Peers>>>,
@@ -62,7 +62,6 @@ unsafe impl Sync for Function {}
 pub(crate) enum CubinError {
     /// It is not for the device, or too new for the driver, which may load PTX instead.
     Refused(CudaError),
-    /// Any other error.
     Failed(CudaError),
 }
 
@@ -298,7 +297,6 @@ impl Driver {
         true
     }
 
-    /// Loads PTX.
     pub(crate) fn load(&self, name: &str, ptx: &str) -> Result<Module> {
         self.bind()?;
         let text = c_string(name, ptx)?;

@@ -23,7 +23,7 @@ pub enum CudaError {
     NoSymbol {
         /// Name of the library.
         library: &'static str,
-        /// What is missing.
+        /// The missing function.
         symbol: &'static str,
     },
     /// The device lacks something that the kernels need.
@@ -33,7 +33,7 @@ pub enum CudaError {
         ordinal: i32,
         /// The driver's name for it.
         name: String,
-        /// What it lacks.
+        /// The missing feature.
         reason: String,
     },
     /// The device has too little memory. It may be used further.
@@ -57,15 +57,15 @@ pub enum CudaError {
     /// cuBLASLt refused a call.
     #[error("{call} failed: {status}")]
     Matmul {
-        /// What was called.
+        /// The cuBLASLt function called.
         call: &'static str,
-        /// The status's name.
+        /// Name of the status.
         status: String,
     },
     /// NCCL refused a call, or a rank is lost: such errors are final for the ranks.
     #[error("{call} failed: {message}")]
     Collective {
-        /// What was called.
+        /// The NCCL function called.
         call: &'static str,
         /// NCCL's description, or what is missing.
         message: String,
@@ -73,21 +73,21 @@ pub enum CudaError {
     /// Extents that do not fit together: nothing was launched.
     #[error("{op}: {what} is {found}, not {expected}")]
     Extent {
-        /// The op.
+        /// Name of the op.
         op: &'static str,
         /// What has the wrong extent.
         what: &'static str,
-        /// The extent.
+        /// The extent found.
         found: usize,
-        /// What it has to be.
+        /// The extent expected.
         expected: String,
     },
-    /// There is no such kernel, or its parameters differ from those of the launch.
+    /// The kernel does not exist, or its parameters differ from those of the launch.
     #[error("kernel {name}: {problem}")]
     Kernel {
-        /// The kernel.
+        /// Name of the kernel.
         name: String,
-        /// What differs.
+        /// The difference found.
         problem: String,
     },
 }

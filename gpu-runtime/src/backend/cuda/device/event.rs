@@ -17,7 +17,7 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Event {
-    /// For the context of the calling thread, as are the other calls.
+    /// Creates an event in the calling thread's context, which the other methods need too.
     pub(crate) fn new(driver: &Driver) -> Result<Self> {
         // Whoever waits for it sleeps.
         let flags = CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32 | CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;

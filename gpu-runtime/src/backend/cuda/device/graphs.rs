@@ -194,7 +194,7 @@ struct Graph {
 unsafe impl Send for Graph {}
 
 impl Graph {
-    /// Of work that is not run by this.
+    /// Captures a graph of the given work, without running it.
     fn capture(driver: &Transfers, work: &[Work]) -> Result<Self> {
         let staged = |work: &Work| if let Work::Write { room, .. } = work { *room } else { 0 };
         driver.bind()?;

@@ -68,7 +68,7 @@ const MATMUL: &[&str] = &[
     "cublasLtMatrixLayoutDestroy",
 ];
 
-/// Checks the driver.
+/// Checks that libcuda is installed and has every function used here.
 pub(super) fn find_driver() -> Result {
     const NAME: &str = "libcuda";
     // SAFETY: a driver's initialisers are meant to run in any process; the same holds for opening it again below.
@@ -86,7 +86,7 @@ pub(super) fn find_driver() -> Result {
     Ok(())
 }
 
-/// Checks cuBLASLt.
+/// Checks that libcublasLt is installed and has every function used here.
 pub(crate) fn find_matmul() -> Result {
     const NAME: &str = "libcublasLt";
     // SAFETY: as for the driver.

@@ -1,4 +1,4 @@
-//! Device memory.
+//! Allocation, copies and reuse of device memory.
 #![allow(unsafe_code, reason = "elements are copied to the device as the bytes that they are")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -179,12 +179,12 @@ impl<T: Element> Slice<T> {
         Ok(Self { arena: arena.clone(), address, capacity, len, element: PhantomData })
     }
 
-    /// Number of elements.
+    /// The number of elements in the slice.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no element.
+    /// Whether the slice has zero elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

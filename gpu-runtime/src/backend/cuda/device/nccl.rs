@@ -9,10 +9,9 @@ use libloading::Library;
 
 use super::error::{CudaError, Result};
 
-/// Names of the library; packages have the first one alone.
+/// Names of the library; packages install only the first one.
 const NAMES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
 
-/// `ncclFloat32`.
 const FLOAT: c_int = 7;
 
 /// What all ranks of a communicator begin with: `ncclUniqueId`. One rank makes it and sends it to the others.
@@ -20,10 +19,8 @@ const FLOAT: c_int = 7;
 #[repr(C)]
 pub struct NcclId(pub [u8; 128]);
 
-/// `ncclComm_t`.
 pub(crate) type Communicator = *mut c_void;
 
-/// `cudaStream_t`.
 pub(crate) type Stream = *mut c_void;
 
 type Status = c_int;
@@ -63,7 +60,6 @@ functions! {
     error_string = "ncclGetErrorString": fn(Status) -> *const c_char;
 }
 
-/// The opened library.
 pub struct Nccl {
     functions: Functions,
     /// Functions are there while it is. It stays loaded, since threads of its own may end later than communicators.

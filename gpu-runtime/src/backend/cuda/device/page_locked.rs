@@ -39,7 +39,7 @@ impl PageLocked {
         Ok(Self { len: start.map_or(0, |_| len), start })
     }
 
-    /// As [`Self::zeros`]; `None` where there is no more of it. Other errors are final.
+    /// Like [`Self::zeros`], but `None` if no page-locked memory is left. Other errors are final.
     pub(super) fn if_any(driver: &Driver, len: usize) -> Result<Option<Self>> {
         match Self::zeros(len) {
             Ok(memory) => Ok(Some(memory)),

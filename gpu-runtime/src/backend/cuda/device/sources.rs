@@ -18,7 +18,7 @@ macro_rules! sources {
     };
 }
 
-/// All of them.
+/// The sources of all kernels.
 pub(crate) const SOURCES: &[Source] = sources![
     "activation",
     "attention",

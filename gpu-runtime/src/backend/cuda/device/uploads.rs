@@ -22,7 +22,7 @@ pub(super) enum Uploads {
     #[default]
     New,
     Ring(Ring),
-    /// There is no page-locked memory: the driver copies as from any memory.
+    /// No page-locked memory is left: the driver copies from pageable memory.
     Pageable,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Ring {
 
 struct Part {
     memory: PageLocked,
-    /// After the copies from it, and all work that was queued before the next part was begun.
+    /// Recorded behind the copies from this part and all work queued before the next part was begun.
     copied: Event,
     is_read: bool,
 }

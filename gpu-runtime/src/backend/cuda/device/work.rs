@@ -18,11 +18,11 @@ pub(crate) enum Work {
     Launch { name: String, function: Function, grid: [u32; 3], threads: u32, parameters: Vec<u64> },
     /// Bytes from the host; up to `room` bytes may be overwritten.
     Write { to: u64, room: usize, bytes: Vec<u8> },
-    /// Bytes of the device.
+    /// Copies bytes within the device.
     Copy { to: u64, from: u64, bytes: usize },
-    /// Zeros.
+    /// Writes zeros to device memory.
     Clear { at: u64, bytes: usize },
-    /// A GEMM.
+    /// Runs a GEMM on the device.
     Multiply(Product),
 }
 
@@ -37,7 +37,7 @@ impl Work {
         }
     }
 
-    /// Without bytes of the host.
+    /// The same work without bytes from the host.
     pub(super) fn outline(&self) -> Self {
         match self {
             Self::Write { to, room, .. } => Self::Write { to: *to, room: *room, bytes: Vec::new() },

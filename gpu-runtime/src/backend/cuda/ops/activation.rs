@@ -1,4 +1,4 @@
-//! Gated activations.
+//! Gated activations and their gradients.
 
 use half::bf16;
 

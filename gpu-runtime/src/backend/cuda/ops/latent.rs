@@ -14,7 +14,7 @@ use crate::backend::cuda::kernels::Argument;
 /// How the heads of a batch are rotated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeviceLatentRotation<'a> {
-    /// Their extents.
+    /// Extents of the heads.
     pub heads: LatentHeads,
     /// (cos, sin) of `[position][heads.rope / 2]`, pair by pair: `[positions, heads.rope]`.
     pub rope: &'a DeviceRows,
@@ -73,7 +73,7 @@ fn copy_columns(
     device.launch("copy_columns", [index(rows)?, blocks, 1], threads, &arguments)
 }
 
-/// `to += from`.
+/// Adds `from` to `to`, element by element.
 pub(crate) fn add_rows(device: &CudaDevice, from: &DeviceRows, to: &mut DeviceRows) -> Result {
     from.expect(Extents("add_rows"), "the rows", to.rows(), to.width())?;
     add(device, to.data_mut(), from.data())

@@ -49,7 +49,7 @@ unsafe impl Sync for Matmul {}
 const PLANNED_ROWS: usize = 256;
 
 impl Matmul {
-    /// Finds the library.
+    /// Finds cuBLASLt and creates a handle on the device.
     pub(crate) fn new(device: &CudaDevice) -> Result<Self> {
         find_matmul()?;
         let queue = device.queue().clone();
@@ -90,8 +90,9 @@ impl Matmul {
         self.run_columns(plan, rows, weight, (out, 0), addend)
     }
 
-    /// As [`Self::run`], for the columns of `out` from a first one on, and its first rows: as many as `rows` has. Of rows that are added
-    /// they are the same ones.
+    /// Like [`Self::run`], but writes only the columns of `out` from a first one on, and only its first rows: as many
+    /// as
+    /// `rows` has. Rows that are added are the same ones.
     pub(crate) fn run_columns<T: RowElement>(
         &self,
         plan: &MatmulPlan,

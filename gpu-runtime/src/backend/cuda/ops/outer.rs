@@ -12,9 +12,7 @@ use crate::backend::cuda::device::open::CudaDevice;
 /// Rows that products are of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OuterRows<'a> {
-    /// In f32.
     F32(&'a DeviceRows),
-    /// In bf16.
     Bf16(&'a DeviceRows<bf16>),
 }
 
@@ -37,9 +35,9 @@ pub(crate) struct OuterSide<'a> {
     pub rows: OuterRows<'a>,
     /// The row that counts as the first one.
     pub first_row: usize,
-    /// The first column.
+    /// First column of the side.
     pub column: usize,
-    /// How many columns.
+    /// Number of columns in the side.
     pub count: usize,
 }
 
@@ -107,12 +105,12 @@ impl Element for Piece {}
 pub(crate) struct OuterProducts {
     packed: Vec<Packed>,
     pieces: Vec<Piece>,
-    /// Of an element of all sides; 0 without one.
+    /// Bytes of one element, the same for all sides; 0 while there are no products.
     bytes: usize,
 }
 
 impl OuterProducts {
-    /// None yet.
+    /// An empty list of products.
     pub(crate) fn new() -> Self {
         Self::default()
     }

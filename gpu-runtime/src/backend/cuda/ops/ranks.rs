@@ -107,7 +107,7 @@ impl DeviceRanks {
         self.all_gather_range(device, own, 0..own.len())
     }
 
-    /// As [`Self::all_gather`] of a range of the elements.
+    /// Like [`Self::all_gather`], but for a range of the elements.
     fn all_gather_range(&self, device: &CudaDevice, own: &Slice<f32>, range: Range<usize>) -> Result<Slice<f32>> {
         let to = device.uninitialised::<f32>(self.world * range.len())?;
         if range.is_empty() {
@@ -178,7 +178,7 @@ impl DeviceRanks {
         cut(values.len(), DEVICE_PIECE).try_for_each(|range| self.reduce_range(device, values, range))
     }
 
-    /// As [`Self::all_reduce`] of a range of the elements.
+    /// Like [`Self::all_reduce`], but for a range of the elements.
     fn reduce_range(&self, device: &CudaDevice, values: &mut Slice<f32>, range: Range<usize>) -> Result {
         if range.len() <= ONE_EXCHANGE || self.world == 2 {
             let parts = self.all_gather_range(device, values, range.clone())?;
@@ -205,7 +205,7 @@ impl DeviceRanks {
         self.exchange(device, extents, &sent, &received)
     }
 
-    /// The sum of the parts of some ranks, of `length` elements each, to an address. Nothing where there is no element.
+    /// Sums the parts of some ranks, of `length` elements each, to an address. Does nothing if there are no elements.
     fn sum(&self, device: &CudaDevice, parts: u64, ranks: usize, (to, length): (u64, usize)) -> Result {
         let extents = Extents("all_reduce");
         let blocks = extents.index("the number of blocks", length.div_ceil(256))?;
@@ -214,7 +214,7 @@ impl DeviceRanks {
         device.launch("sum_ranks", [blocks, 1, 1], 256, &arguments)
     }
 
-    /// As [`Self::all_gather`] where rank `r` has `lengths[r]` elements; a slice for each rank.
+    /// Like [`Self::all_gather`], but rank `r` has `lengths[r]` elements; returns a slice for each rank.
     pub(crate) fn all_gather_sized(
         &self,
         device: &CudaDevice,

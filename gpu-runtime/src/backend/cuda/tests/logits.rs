@@ -24,7 +24,7 @@ fn rules(presence: f32, frequency: f32, repetition: f32, bias: &[(u32, f32)], pr
     LogitRules::new(&controls, prompt).unwrap()
 }
 
-/// Logits with ties.
+/// Logits rounded so that ties occur.
 fn logits(count: usize, seed: u64) -> Vec<f32> {
     values(count, seed).iter().map(|x| (x * 24.0).round() / 4.0).collect()
 }

@@ -9,13 +9,13 @@ use crate::backend::cuda::device::sources::{SOURCES, Source};
 /// Set to a mutant's index in processes that run with it.
 pub(super) const MUTANT: &str = "TRAINYARD_TEST_MUTANT";
 
-/// What is done to the n-th instruction of a kernel that begins so, counted from 0.
+/// A change to the n-th instruction, counted from 0, that begins with the given text.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Delete(&'static str, usize),
-    /// Adds bytes to its address.
+    /// Adds bytes to the instruction's address.
     Shift(&'static str, usize, usize),
-    /// Replaces the beginning.
+    /// Replaces the beginning of the instruction.
     Replace(&'static str, usize, &'static str),
 }
 

@@ -49,7 +49,7 @@ fn compare(device: &CudaDevice, logits: &[f32], vocabulary: usize, requests: &[D
     }
 }
 
-/// Logits with ties.
+/// Logits rounded so that ties occur.
 fn logits(count: usize, seed: u64) -> Vec<f32> {
     values(count, seed).iter().map(|x| (x * 24.0).round() / 4.0).collect()
 }

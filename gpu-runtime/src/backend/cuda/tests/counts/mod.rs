@@ -99,7 +99,6 @@ impl<'a> Counts<'a> {
     }
 }
 
-/// The committed table.
 fn recorded() -> Lines {
     let text = std::fs::read_to_string(table()).unwrap();
     assert_eq!(text.lines().next().unwrap(), header());

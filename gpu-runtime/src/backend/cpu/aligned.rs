@@ -26,7 +26,7 @@ pub(super) fn aligned<T>(data: &[T], len: usize) -> &[T] {
     &data[start(data, len)..][..len]
 }
 
-/// As [`aligned`].
+/// Mutable form of [`aligned`], with the same bounds.
 pub(super) fn aligned_mut<T>(data: &mut [T], len: usize) -> &mut [T] {
     let start = start(data, len);
     &mut data[start..][..len]
@@ -61,7 +61,7 @@ enum Storage<T> {
 }
 
 impl<T: Plain> AlignedVec<T> {
-    /// `len` zeros.
+    /// A vector of `len` zeros.
     pub(super) fn zeros(len: usize) -> Self {
         let pages = huge_pages(len * size_of::<T>()).map(|(pages, at)| Storage::Pages(pages, at));
         let data = pages.unwrap_or_else(|| Storage::Heap(vec![T::default(); capacity_for::<T>(len)]));

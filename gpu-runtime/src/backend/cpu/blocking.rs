@@ -48,7 +48,7 @@ impl Blocking {
         }
     }
 
-    /// For people, with weights of a type.
+    /// A description for logs, for weights of type `dtype`.
     pub fn describe(&self, dtype: Dtype) -> String {
         let (l2, MicrobatchRows { training, forward }) = (self.l2_bytes >> 10, self.microbatch(dtype));
         let blocks = match self.lhs_bytes {
@@ -61,8 +61,8 @@ impl Blocking {
     }
 }
 
-/// From the deterministic cache parameters of CPUID: leaf 4 of Intel's processors, 0x8000001D of AMD's, which have the same
-/// form.
+/// Bytes of the second-level cache by CPUID's deterministic cache parameters: leaf 4 of Intel's processors, and
+/// 0x8000001D of AMD's, which has the same form.
 #[cfg(target_arch = "x86_64")]
 fn l2_bytes() -> Option<usize> {
     use std::arch::x86_64::{__cpuid, __cpuid_count};

@@ -21,7 +21,7 @@ pub(super) struct BufferUsage {
     peak: AtomicUsize,
     free: AtomicUsize,
     max_free: AtomicUsize,
-    /// Counts passes.
+    /// Number of the current pass.
     pass: AtomicU64,
 }
 

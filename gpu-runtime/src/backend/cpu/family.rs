@@ -309,7 +309,7 @@ impl FamilyOps<Self> for Cpu {
     }
 }
 
-/// log(exp(lse) + exp(sink)).
+/// The log-sum-exp that includes a sink: log(exp(lse) + exp(sink)).
 fn with_sink(lse: f32, sink: f32) -> f32 {
     let (low, high) = if lse < sink { (lse, sink) } else { (sink, lse) };
     high + (low - high).exp().ln_1p()

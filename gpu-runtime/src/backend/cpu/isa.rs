@@ -1,4 +1,4 @@
-//! Instruction sets.
+//! Instruction sets that kernels are compiled for.
 
 use std::str::FromStr;
 
@@ -11,9 +11,9 @@ use super::amx;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Isa {
-    /// Plain Rust.
+    /// Plain Rust, for any processor.
     Portable,
-    /// AVX2 and FMA.
+    /// AVX2 instructions with FMA.
     Avx2,
     /// AVX-512 (F, BW, DQ, VL) with BF16 dot products.
     Avx512Bf16,

@@ -21,7 +21,7 @@ use super::rows::HostRows;
 use crate::backend::host::HostParams;
 use crate::backend::{Activation, GradientSlot, LinearCall, LoraSegment, Rows, WeightPart};
 
-/// By segment, `[rows of the segment, rank]`; empty for segments that do not train, in backward passes.
+/// Low-rank rows by segment, `[rows of the segment, rank]`; in backward passes empty for segments that do not train.
 pub(super) type LowRankRows = Vec<Buffer<f32>>;
 
 type Segment<'a> = LoraSegment<'a, Cpu>;
@@ -54,7 +54,7 @@ pub(super) fn forward(
     forward_with(cpu, call, x, residual, out, None).0
 }
 
-/// As [`forward`] without a residual, of gate then up, and [`activate`] of the output.
+/// Computes [`forward`] without a residual for gate then up, and [`activate`] of the output.
 pub(super) fn forward_activated(
     cpu: &Cpu,
     call: &LinearCall<'_, Cpu>,

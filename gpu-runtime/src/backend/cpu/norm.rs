@@ -72,7 +72,7 @@ multiversion! {
 }
 
 multiversion! {
-    /// As `norm_row_backward`, but `dy` becomes the gradient.
+    /// Like `norm_row_backward`, but `dy` becomes the gradient.
     fn norm_row_backward_in_place(x: &[f32], w: &[f32], eps: f32, dy: &mut [f32]) {
         let (scale, mean) = backward_factors(x, w, eps, dy);
         for ((dy, x), w) in dy.iter_mut().zip(x).zip(w) {

@@ -15,7 +15,7 @@ pub(super) struct ParamSum {
     values: Vec<f32>,
     /// Elements to which the product is added.
     part: Range<usize>,
-    /// Elements in all.
+    /// Number of elements in the array.
     len: usize,
 }
 

@@ -18,8 +18,8 @@ use super::tiles::{TileOut, WriteMode};
 /// Computes `act(gate) · up` of elements.
 pub(crate) type GatedActivation = fn(Isa, &[f32], &[f32], &mut [f32]);
 
-/// As [`run_gemms`](super::run_gemms) of one GEMM whose output has gates, then as many ups, and its activation as the left side
-/// of a GEMM, to the bit. `None` without writing anything for what has to be computed in two passes.
+/// Runs [`run_gemms`](super::run_gemms) for one GEMM whose output has gates, then as many ups; returns the activation,
+/// equal to the bit, as the left side of a GEMM. `None`, without writing anything, if two passes are needed.
 pub(crate) fn run_gated_gemm(cpu: &Cpu, gemm: &mut Gemm<'_>, act: GatedActivation) -> Option<PackedLhs> {
     const { assert!(NR == TILE_K, "a strip is a tile of the left side") };
     let (n, rows) = (gemm.w.n(), gemm.x.rows());

@@ -1,4 +1,4 @@
-//! GEMMs with packed weights, alone or many in one parallel region.
+//! GEMMs with packed weights, one or many in one parallel region.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -20,9 +20,9 @@ pub(super) const STREAMED_BYTES: usize = 512 << 10;
 
 /// `out[rows, n] (+)= x[rows, k] · Wᵀ`.
 pub(crate) struct Gemm<'a> {
-    /// The left side.
+    /// The packed left side.
     pub x: &'a PackedLhs,
-    /// Its rows that are multiplied.
+    /// Range of rows of `x` that are multiplied.
     pub rows: Range<usize>,
     /// The first position of its `k` that is multiplied, even; their number is that of `w`.
     pub x_k: usize,
@@ -36,7 +36,7 @@ pub(crate) struct Gemm<'a> {
     pub low_rank: Vec<LowRankUpdate<'a>>,
 }
 
-/// Where sums begin.
+/// The value that sums start from.
 #[derive(Clone, Copy)]
 pub(crate) enum SumStart<'a> {
     Zero,
@@ -111,10 +111,7 @@ pub(crate) fn run_gemms(cpu: &Cpu, gemms: &mut [Gemm<'_>]) {
     });
 }
 
-/// As [`compute_block`], added to values that are elsewhere, `from`, in rows of the same stride.
-///
-/// # Safety
-/// As [`compute_block`]; `from` holds the block as well.
+/// Like [`compute_block`], but added to the values at `from`, in rows of the same stride.
 unsafe fn add_to_values(
     cpu: &Cpu,
     gemm: &Gemm<'_>,

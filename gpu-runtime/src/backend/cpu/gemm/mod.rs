@@ -1,5 +1,6 @@
-//! GEMMs. Each output element is one chain of multiply-adds over `k` in order, starting from zero or from the element's old
-//! value, whatever the tile height and however rows, columns and `k` are split: the bits of a row depend on that row alone.
+//! GEMMs. Each output element is one chain of multiply-adds over `k` in order, starting from zero or from the element's
+//! old value, whatever the tile height and however rows, columns and `k` are split: the bits of a row depend only on
+//! that row.
 //!
 //! - [`matmul`]: rows by packed weights, with the low-rank updates of adapters ([`update`], [`low_rank`]). A [`block`]
 //!   of the output ([`partition`]) is a task; it reads the left side ([`lhs`]) in tiles and the weights ([`rhs`]) in strips

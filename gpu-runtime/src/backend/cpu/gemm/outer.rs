@@ -75,7 +75,7 @@ impl GradientOut<'_> {
         matches!(self, Self::Add(_))
     }
 
-    /// Its first element.
+    /// Pointer to the first element.
     pub(super) fn at(&mut self) -> *mut f32 {
         match self {
             Self::Add(out) => out.as_mut_ptr(),
@@ -93,13 +93,13 @@ pub(crate) fn has_rows(runs: &[Range<usize>]) -> bool {
 pub(crate) struct WeightGradient<'a> {
     /// Rows that are summed, in order. Kernels that add several rows at once count them from the first row of each range.
     pub runs: &'a [Range<usize>],
-    /// `[rows, left.width]`.
+    /// The left side: `[rows, left.width]`.
     pub left: GradientSide<'a>,
-    /// `[rows, right.width]`; it is faster to have the wider matrix here.
+    /// The right side: `[rows, right.width]`; it is faster to have the wider matrix here.
     pub right: GradientSide<'a>,
-    /// Whether it is the transpose, `[right.width, left.width]`.
+    /// Whether the result is written transposed: `[right.width, left.width]`.
     pub transposed: bool,
-    /// In the order that `transposed` says.
+    /// The gradient, in the order given by `transposed`.
     pub out: GradientOut<'a>,
 }
 
@@ -123,7 +123,7 @@ impl WeightGradient<'_> {
         }
     }
 
-    /// As [`WeightGradient::check`], for kernels that read rows.
+    /// [`WeightGradient::check`] for kernels that read rows, which can't read packed sides.
     pub(super) fn check_rows(&self) {
         self.check();
         let rows = [self.left, self.right].map(|side| side.rows().holds(self.rows()));

@@ -34,7 +34,6 @@ pub(super) struct OutputBlock {
 /// What blocks cost, for the meter.
 #[derive(Clone, Copy, Default)]
 pub(super) struct GemmWork {
-    /// Multiply-adds.
     pub terms: usize,
     /// Bytes of weights that are read.
     pub weight_bytes: usize,

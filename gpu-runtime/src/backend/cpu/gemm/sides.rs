@@ -60,7 +60,7 @@ impl PackedSide {
         Self { form, words, groups, width }
     }
 
-    /// Columns.
+    /// Number of columns per row.
     pub(crate) fn width(&self) -> usize {
         self.width
     }
@@ -86,13 +86,12 @@ pub(crate) struct Packer<'a> {
     groups: Vec<Group>,
     lhs: Option<(SharedPtr<u32>, usize)>,
     side: Option<(SideForm, SharedPtr<u32>)>,
-    /// Columns.
     width: usize,
     outputs: PhantomData<&'a mut u32>,
 }
 
 impl<'a> Packer<'a> {
-    /// For a left side of GEMMs, a side of gradients, or both, of as many rows and columns.
+    /// A packer for a left side of GEMMs, a side of gradients, or both, with equal numbers of rows and columns.
     fn new(lhs: Option<&'a mut PackedLhs>, side: Option<&'a mut PackedSide>) -> Self {
         let groups = side.as_ref().map(|side| side.groups.clone()).unwrap_or_default();
         let width = side.as_ref().map_or(0, |side| side.width);

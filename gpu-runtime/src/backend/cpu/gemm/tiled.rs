@@ -53,8 +53,8 @@ impl<'a> Tiled<'a> {
     }
 }
 
-/// Whether an update can be added while the sums of a GEMM over `rows` are in registers: whole tiles of rows have it, and
-/// with the GEMM's own terms it has not too many.
+/// Whether an update can be added while the sums of a GEMM over `rows` are in registers: it must cover whole tiles of
+/// rows, and its terms and those of the GEMM must be few enough.
 pub(super) fn can_fuse(update: &LowRankUpdate<'_>, rows: &Range<usize>) -> bool {
     let whole = |row: usize| row.is_multiple_of(TILE);
     let in_tiles = update.terms.iter().all(|(z, w)| Tiled::of(z, w).is_some());
@@ -140,10 +140,7 @@ impl<'a> TiledBlock<'a> {
         (count, same)
     }
 
-    /// With the sums in registers over all of `k`: for few rows.
-    ///
-    /// # Safety
-    /// As [`compute_tiled_block`], with the unit configured.
+    /// Computes the block with the sums in registers over all of `k`, for few rows.
     unsafe fn compute_direct(&self, c: TileOut) {
         let (unit, tiled, block, row_tiles) = (self.unit, self.tiled, self.block, self.row_tiles());
         // SAFETY: tiles, columns and positions lie in the block, which left sides, weights and `c` hold.

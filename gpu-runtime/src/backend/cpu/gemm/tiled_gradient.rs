@@ -22,9 +22,8 @@ const TASKS: usize = 8;
 /// Where a gradient's side is in packed rows.
 struct Placed<'a> {
     side: Held<'a, PackedSide>,
-    /// Its first group.
     group: usize,
-    /// Its first tile of columns, or panel.
+    /// First tile of columns, or panel.
     first: usize,
 }
 
@@ -47,7 +46,7 @@ impl<'a> Placed<'a> {
         }
     }
 
-    /// From a tile of columns, or a panel, on: `words` for each group.
+    /// The words of one group from a tile of columns, or a panel, on; `words` is their number per group.
     fn at(&self, index: usize, words: usize) -> &[u32] {
         &self.side.words[((self.first + index) * self.side.groups.len() + self.group) * words..]
     }
@@ -73,7 +72,7 @@ impl SideKey {
     }
 }
 
-/// A right side.
+/// A right side that several gradients may share.
 struct SharedRight<'a> {
     key: Option<SideKey>,
     runs: &'a [Range<usize>],

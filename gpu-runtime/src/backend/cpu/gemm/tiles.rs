@@ -11,7 +11,7 @@ pub(super) const STRIP: usize = 16;
 #[repr(usize)]
 pub(super) enum WriteMode {
     Overwrite,
-    /// As `Overwrite`, where the output is larger than caches: kernels may write past them.
+    /// Overwrites an output larger than the caches, which kernels may bypass.
     Stream,
     Add,
 }

@@ -1,4 +1,4 @@
-//! Log-probabilities of targets.
+//! Log-probabilities of targets in the loss head.
 
 use std::ops::Range;
 

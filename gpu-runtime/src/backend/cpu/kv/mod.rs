@@ -25,11 +25,10 @@ pub struct KvPool {
     storage: Storage,
 }
 
-/// Keys and values by their layout, which decides on the kernels that read them.
+/// Keys and values; the layout determines the kernels that read them.
 pub(super) enum Storage {
-    /// In f32.
     Floats(FloatPool),
-    /// In bf16, for kernels in tiles.
+    /// Tiles of bf16, for kernels in tiles.
     #[cfg(target_arch = "x86_64")]
     Tiles(TilePool),
 }
@@ -72,7 +71,6 @@ impl KvPool {
         Self { shape: *shape, storage: Storage::Floats(FloatPool::new(shape)) }
     }
 
-    /// Keys and values.
     pub(super) fn storage(&self) -> &Storage {
         &self.storage
     }
@@ -82,7 +80,6 @@ impl KvPool {
         with_pages!(&mut self.storage, pages => pages.alloc())
     }
 
-    /// Frees a block.
     pub(super) fn release(&mut self, block: BlockId) {
         with_pages!(&mut self.storage, pages => pages.release(block));
     }
@@ -123,7 +120,7 @@ struct SpanWriter<'a, T> {
     blocks: Vec<SharedPtr<T>>,
 }
 
-/// See [`kv_write`](crate::backend::Backend::kv_write).
+/// Implementation of [`kv_write`](crate::backend::Backend::kv_write) on the processor.
 pub(super) fn write(cpu: &Cpu, pool: &mut KvPool, shape: &AttentionShape, layer: usize, spans: &[Span], qkv: &[f32]) {
     assert!(pool.shape == *shape, "keys and values of another model");
     match &mut pool.storage {

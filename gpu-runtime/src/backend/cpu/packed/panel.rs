@@ -67,7 +67,7 @@ fn pair(low: f32, high: f32) -> u32 {
 }
 
 multiversion! {
-    /// [`Element::read_rows`], rounded in pairs; a row's last position may be alone.
+    /// [`Element::read_rows`] with elements rounded in pairs; a row's last element may be unpaired.
     fn round_rows(rows: &[&[f32]], positions: Range<usize>, block: &mut [u32], stride: usize) {
         let width = positions.len().div_ceil(2);
         for (row, out) in rows.iter().zip(block.chunks_exact_mut(stride)) {

@@ -9,10 +9,10 @@ use super::Isa;
 use super::amx;
 use super::tile_layout::{Segment, TILE, TileLhs, TileRhs};
 
-/// What multiplies tiles.
+/// The unit that multiplies tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TileUnit {
-    /// Tile registers.
+    /// Tile registers of AMX.
     Amx,
     /// Dot products of pairs of bf16 in vector registers.
     Avx512,

@@ -23,7 +23,7 @@ pub enum CudaError {
     NoSymbol {
         /// Name of the library.
         library: &'static str,
-        /// The missing function.
+        /// Name of the missing function.
         symbol: &'static str,
     },
     /// The device lacks something that the kernels need.
@@ -33,7 +33,7 @@ pub enum CudaError {
         ordinal: i32,
         /// The driver's name for it.
         name: String,
-        /// The missing feature.
+        /// The feature that it lacks.
         reason: String,
     },
     /// The device has too little memory. It may be used further.
@@ -77,9 +77,9 @@ pub enum CudaError {
         op: &'static str,
         /// What has the wrong extent.
         what: &'static str,
-        /// The extent found.
+        /// The extent that was found.
         found: usize,
-        /// The extent expected.
+        /// The extent that is required.
         expected: String,
     },
     /// The kernel does not exist, or its parameters differ from those of the launch.
@@ -87,7 +87,7 @@ pub enum CudaError {
     Kernel {
         /// Name of the kernel.
         name: String,
-        /// The difference found.
+        /// Description of the difference.
         problem: String,
     },
 }

@@ -19,8 +19,7 @@ pub struct CudaDevice {
 
 impl CudaDevice {
     /// Opens device `ordinal`: finds the driver and loads the kernels. Up to `retained_bytes` of free memory are
-    /// retained for
-    /// reuse.
+    /// retained for reuse.
     ///
     /// # Errors
     ///

@@ -91,8 +91,7 @@ impl Matmul {
     }
 
     /// Like [`Self::run`], but writes only the columns of `out` from a first one on, and only its first rows: as many
-    /// as
-    /// `rows` has. Rows that are added are the same ones.
+    /// as `rows` has. Rows that are added are the same ones.
     pub(crate) fn run_columns<T: RowElement>(
         &self,
         plan: &MatmulPlan,

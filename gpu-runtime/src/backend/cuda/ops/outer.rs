@@ -105,7 +105,7 @@ impl Element for Piece {}
 pub(crate) struct OuterProducts {
     packed: Vec<Packed>,
     pieces: Vec<Piece>,
-    /// Bytes of one element, the same for all sides; 0 while there are no products.
+    /// Bytes of one element, the same for all sides; 0 before the first product.
     bytes: usize,
 }
 

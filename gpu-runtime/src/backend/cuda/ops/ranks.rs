@@ -205,7 +205,7 @@ impl DeviceRanks {
         self.exchange(device, extents, &sent, &received)
     }
 
-    /// Sums the parts of some ranks, of `length` elements each, to an address. Does nothing if there are no elements.
+    /// Sums the parts of some ranks, of `length` elements each, to an address. Does nothing without elements.
     fn sum(&self, device: &CudaDevice, parts: u64, ranks: usize, (to, length): (u64, usize)) -> Result {
         let extents = Extents("all_reduce");
         let blocks = extents.index("the number of blocks", length.div_ceil(256))?;

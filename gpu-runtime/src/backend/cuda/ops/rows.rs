@@ -98,7 +98,6 @@ impl<T: RowElement> DeviceRows<T> {
 /// What an op adds its sums to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Addend<'a> {
-    /// Nothing is added.
     None,
     /// The previous contents of the output are added.
     Output,

@@ -111,8 +111,7 @@ pub(super) struct RowSums {
 
 impl RowSums {
     /// Sums over the first `tokens` logits of these rows, times their scales, assembled from parts of `part` tokens.
-    /// Where
-    /// the scale is 1, they equal to the bit the sums of loss-head chunks of this width.
+    /// Where the scale is 1, they equal to the bit the sums of loss-head chunks of this width.
     pub(crate) fn new(
         device: &CudaDevice,
         logits: &DeviceRows,

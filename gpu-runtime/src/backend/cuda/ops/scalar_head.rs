@@ -27,8 +27,7 @@ fn check(extents: Extents, head: [&Slice<f32>; 2], x: &DeviceRows, rows: &Range<
 }
 
 /// Computes `x · w + b` for some rows of `x`. The order of the sum depends only on the width, and the bias is added
-/// last.
-/// Waits for all work on the device.
+/// last. Waits for all work on the device.
 pub(crate) fn scalar_head(
     device: &CudaDevice,
     head: DeviceScalarHead<&Slice<f32>>,

@@ -43,8 +43,8 @@ struct Terms {
 impl Element for Terms {}
 
 /// The sum of squares of each array's elements in `a`, or in `a + b` if `b` is given. It is computed in f64, in an
-/// order
-/// that depends only on the array's length. Finite exactly when all its elements are. Waits for all work on the device.
+/// order that depends only on the array's length. Finite exactly when all its elements are. Waits for all work on the
+/// device.
 pub(crate) fn squared_norms(device: &CudaDevice, a: &[Slice<f32>], b: Option<&[Slice<f32>]>) -> Result<Vec<f64>> {
     let extents = Extents("squared_norms");
     if let Some(b) = b {

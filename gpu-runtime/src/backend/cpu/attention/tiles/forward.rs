@@ -80,7 +80,7 @@ struct Pass<'a> {
     lse_len: usize,
 }
 
-/// See [`attention`](super::super::attention).
+/// Computes [`attention`](super::super::attention) in tiles.
 pub(in super::super) fn attention(
     cpu: &Cpu,
     call: AttentionCall<'_>,

@@ -56,11 +56,11 @@ const CHUNK: usize = 8192;
 /// - A linear layer's products are summed from zero, and the residual is added to the sum.
 /// - In bf16, the adapters' contribution is summed along the rank from zero and added to the residual (or is the
 ///   gradient of an input) before the GEMM adds its products. Where adapters cover only some of a layer's columns, it
-/// is added to these products instead. [`Backend::linear`](crate::backend::Backend::linear) returns `z` rounded, and
-/// `dz` is rounded too. Both sides of weight gradients are rounded, except for those of the unembedding and of its
-/// adapters.
+///   is added to these products instead. [`Backend::linear`](crate::backend::Backend::linear) returns `z` rounded, and
+///   `dz` is rounded too. Both sides of weight gradients are rounded, except for those of the unembedding and of its
+///   adapters.
 /// - Ranks exchange rows and gradients by NCCL once they are connected. From then on every error is final, including
-/// too little memory, because the other ranks wait for this one.
+///   too little memory, because the other ranks wait for this one.
 pub struct Cuda {
     device: Arc<CudaDevice>,
     matmul: Matmul,

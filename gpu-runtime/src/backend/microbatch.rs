@@ -3,9 +3,9 @@
 /// Rows of a pass that suit a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MicrobatchRows {
-    /// Of a pass that trains: it reads all weights twice.
+    /// Rows of a training pass, which reads all weights twice.
     pub training: usize,
-    /// Of a forward pass.
+    /// Rows of a forward pass.
     pub forward: usize,
 }
 
@@ -15,7 +15,7 @@ impl MicrobatchRows {
         Self { training: rows, forward: rows }
     }
 
-    /// Of a pass.
+    /// Rows of a pass.
     pub fn of(self, trains: bool) -> usize {
         if trains { self.training } else { self.forward }
     }

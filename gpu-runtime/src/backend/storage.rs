@@ -22,10 +22,10 @@ pub trait Params: Clone + Send + Sync + 'static {
     /// The elements of an array on the host, after all work that was asked for: for what ranks exchange there.
     fn host(&self, index: usize) -> Cow<'_, [f32]>;
 
-    /// Number of arrays.
+    /// The number of arrays.
     fn len(&self) -> usize;
 
-    /// Whether there is no array.
+    /// Whether the number of arrays is zero.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -13,7 +13,7 @@ const RANK: usize = 3;
 
 /// An adapter on the unembedding.
 struct Adapter<B: HostAccess> {
-    /// (vocabulary, hidden size).
+    /// Vocabulary size and hidden size.
     extents: (usize, usize),
     a: B::Matrix,
     b: B::Matrix,

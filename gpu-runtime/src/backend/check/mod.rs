@@ -70,17 +70,17 @@ pub(crate) type Results = Vec<(&'static str, Vec<f32>)>;
 /// Some ops of a device, compared with the processor's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpCheck {
-    /// Which ops.
+    /// Names of the checked ops.
     pub ops: &'static str,
     /// Element type of weights.
     pub dtype: Dtype,
-    /// The result that differs most.
+    /// The result with the largest error.
     pub result: &'static str,
-    /// By how much it does, relative to its largest element, or to 1 if that is smaller.
+    /// Error of that result, relative to its largest element, or to 1 if that is smaller.
     pub error: f32,
-    /// What the error may be.
+    /// Largest error that passes.
     pub tolerance: f32,
-    /// Why there are no results, where that is so.
+    /// Reason why the check has no results, if it has none.
     pub failure: Option<String>,
 }
 

@@ -6,20 +6,20 @@ use std::sync::Arc;
 use crate::backend::{Backend, LinearCall, LogSum, ScoreRequest, Targets};
 use crate::collective::Ranks;
 
-/// What a part of the vocabulary contributes to [`Backend::target_logprobs`].
+/// Contribution of a part of the vocabulary to [`Backend::target_logprobs`].
 pub struct HeadPart<B: Backend> {
-    /// For each row, of the part's logits.
+    /// Log-sum of the part's logits, for each row.
     pub sums: Vec<LogSum>,
     /// Logits of the targets; -0 of those that are [`Targets::ELSEWHERE`].
     pub logits: Vec<f32>,
-    /// For [`Backend::head_backward`], once [`VocabularyOps::set_log_sums`] was called.
+    /// State for [`Backend::head_backward`], once [`VocabularyOps::set_log_sums`] was called.
     pub state: B::HeadState,
 }
 
-/// What a part of the vocabulary contributes to [`Backend::score`].
+/// Contribution of a part of the vocabulary to [`Backend::score`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScorePart {
-    /// Of the part's logits.
+    /// Log-sum of the part's logits.
     pub sum: LogSum,
     /// Logits of the targets, -0 of those that are [`Targets::ELSEWHERE`].
     pub targets: Vec<f32>,
@@ -32,7 +32,8 @@ pub trait VocabularyOps<B: Backend> {
     /// `rows` rows: row `i` of `from` at `at[i]`, which are distinct, and elsewhere -0, which changes no bit of what it is added to.
     fn spread(backend: &B, from: &B::Rows, at: &[usize], rows: usize) -> B::Rows;
 
-    /// As [`Backend::target_logprobs`] of the first `tokens` rows of the unembedding alone, from which targets are counted.
+    /// [`Backend::target_logprobs`] of only the first `tokens` rows of the unembedding; targets are counted from the
+    /// first row.
     fn head_part(
         backend: &B,
         head: &LinearCall<'_, B>,

@@ -1,4 +1,4 @@
-//! Gated activations.
+//! Gated activations by their formulas.
 
 use super::Matrix;
 use crate::backend::{Activation, Rows};

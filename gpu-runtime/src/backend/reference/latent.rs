@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::{Matrix, Reference, add_scaled};
 use crate::backend::{LatentHeads, LatentOps, LatentRotation, Rows};
 
-/// From a place of a source to one of its row in attention's queries, keys and values: first column there, first column here,
-/// by how much it is multiplied.
+/// A source element that goes into attention's queries, keys and values: its column in the source, its column in the
+/// row, and its factor.
 type Term = (usize, usize, f32);
 
 /// Which source an element of attention's rows comes from: queries, keys and values, or the keys' common part.

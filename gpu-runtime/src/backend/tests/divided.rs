@@ -45,7 +45,7 @@ trait Run<B: Backend> {
     fn parameters(&self, g: &Golden<B>) -> Arrays;
 }
 
-/// On one rank, or on replicas with all parameters.
+/// Training on one rank, or on replicas with all parameters.
 struct Whole<B: Backend> {
     trained: Trained<B>,
     replicas: Ranks,
@@ -66,7 +66,7 @@ impl<B: Backend> Run<B> for Whole<B> {
     }
 }
 
-/// On replicas that divide parameters.
+/// Training on replicas that divide parameters.
 struct Divided<B: Backend> {
     masters: Arc<B::Params>,
     moments: [B::Params; 2],
@@ -129,7 +129,7 @@ impl<B: Backend> Run<B> for Divided<B> {
     fn parameters(&self, g: &Golden<B>) -> Arrays {
         let held: usize = self.masters.lens().iter().sum();
         let most = g.masters.iter().map(|whole| whole.len().div_ceil(self.replicas.world())).sum();
-        assert!(held <= most, "a replica has its parts alone");
+        assert!(held <= most, "a replica has only its parts");
         // A sampler's weights are the parameters themselves in f32.
         gathered_weights(&g.backend, (&g.model, &self.replicas), &*self.masters)
             .unwrap()

@@ -28,11 +28,11 @@ pub(super) type Arrays = Vec<Vec<f32>>;
 pub(super) struct Golden<B: Backend> {
     pub(super) backend: B,
     pub(super) model: Arc<Model<B>>,
-    /// Of this rank.
+    /// Master parameters of this rank.
     pub(super) masters: Arrays,
     pub(super) weights: Weights<B>,
     pub(super) json: Value,
-    /// Of the adapters: on attention alone where the reference's are.
+    /// Spec of the adapters: only on attention where the reference's are.
     pub(super) lora: LoraSpec,
     dir: PathBuf,
 }
@@ -130,7 +130,8 @@ impl<B: Backend> Golden<B> {
         self.run_on(&Ranks::default(), w, adapter, (loss, trains))
     }
 
-    /// As [`Golden::run`] on replicas that divide the examples: all outputs, and this replica's parts of the gradient.
+    /// [`Golden::run`] on replicas that divide the examples: returns all outputs, and this replica's parts of the
+    /// gradient.
     pub(super) fn run_on(
         &self,
         replicas: &Ranks,

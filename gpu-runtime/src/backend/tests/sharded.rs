@@ -18,11 +18,12 @@ use crate::model::{ParamSpec, Shard, Weights};
 use crate::parallel::Parallel;
 
 pub(super) const LIMIT: Duration = Duration::from_secs(100);
-/// Of results in f32 that differ in the order of sums alone.
+/// Tolerance of results in f32 that differ only in the order of sums.
 pub(super) const TOLERANCE: f64 = 1e-5;
 
-/// Adam's epsilon for models with experts. With that of the reference numbers, 1e-12, a weight whose gradient is a sum of few tokens
-/// that cancel, rounding alone, moves by the learning rate in whichever direction the rounding has (deepseek_v3 with `tp`).
+/// Adam's epsilon for models with experts. The reference numbers' 1e-12 is too small for a weight whose gradient is a
+/// sum of few cancelling tokens: rounding moves it by the learning rate in an arbitrary direction (deepseek_v3 with
+/// `tp`).
 pub(super) const EPS: f64 = 1e-4;
 
 /// What a rank computes.
@@ -30,9 +31,9 @@ pub(super) const EPS: f64 = 1e-4;
 struct Outcome {
     logprobs: Vec<f32>,
     lora_logprobs: Vec<f32>,
-    /// Of the adapter, then of all parameters.
+    /// Gradients of the adapter, then of all parameters.
     gradients: [Arrays; 2],
-    /// After three optimizer steps.
+    /// Parameters after three optimizer steps.
     trained: [Arrays; 2],
     logprobs_after: Vec<f32>,
     /// Tokens that each expert of each block got, with the adapter: by example.
@@ -117,7 +118,7 @@ pub(super) fn close(what: &str, found: &Arrays, expected: &Arrays) {
     assert!(error < TOLERANCE, "{what} off by {error}");
 }
 
-/// A rank's part of what one rank computes alone.
+/// The part of one rank's results that a rank of several computes.
 fn part(rank: &RankOutcome, of: usize, whole: &Arrays) -> Arrays {
     let pairs = rank.specs[of].iter().zip(whole);
     pairs.map(|(spec, values)| rank.shard.slice(spec, values.into()).into_owned()).collect()
@@ -213,7 +214,7 @@ fn replicas_compute_what_one_computes() {
     }
 }
 
-/// Latent attention alone: the first block of the golden model, which has no experts.
+/// Latent attention by itself: the first block of the golden model, which has no experts.
 #[test]
 fn so_do_those_of_latent_attention() {
     let folder = crate::load::tests::first_block("deepseek_v3");

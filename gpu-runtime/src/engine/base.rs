@@ -1,4 +1,4 @@
-//! Loaded base models.
+//! Base models that an engine has loaded.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -25,7 +25,7 @@ pub(super) struct Base<B: Backend> {
     pub(super) detokenizer: Option<Arc<Detokenizer>>,
     /// Made when the first schema comes.
     grammars: OnceLock<Result<GrammarCompiler, OpError>>,
-    /// For full-parameter runs, which start from the unrounded weights.
+    /// Source of the unrounded weights, which full-parameter runs start from.
     tensors: Mutex<Box<dyn TensorSource>>,
     weight_files: WeightFiles,
     /// Digest of the weights.
@@ -92,7 +92,7 @@ impl<B: Backend> Base<B> {
         })
     }
 
-    /// Whether it is on this rank alone.
+    /// Whether this rank holds the whole model and is the only replica.
     pub(super) fn is_alone(&self) -> bool {
         self.model.ranks.is_single() && self.replicas.is_single()
     }
@@ -137,8 +137,8 @@ impl<B: Backend> Base<B> {
         self.own_params(what).iter().zip(arrays).map(of).collect()
     }
 
-    /// All of what a run trains from the parts of all ranks of the first replica, which call it together: on rank 0 alone.
-    /// Other replicas hold the same.
+    /// Gathers everything that a run trains from the parts of the first replica's ranks, which call it together. Only
+    /// rank 0 gets a result. Other replicas hold the same parameters.
     pub(super) fn gather<'a, 'v>(
         &self,
         what: impl Into<TrainedParams<'a>>,

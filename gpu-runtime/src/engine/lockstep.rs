@@ -26,7 +26,7 @@ impl Digest {
         self.0 = (self.0 ^ u64::from(word)).wrapping_mul(0x0100_0000_01b3);
     }
 
-    /// As an extent of a collective, on which ranks have to agree.
+    /// The value as an extent of a collective, on which ranks must agree.
     pub(super) fn extent(self) -> usize {
         // Half of the bits are enough, and fit everywhere.
         (self.0 >> 32) as usize

@@ -9,7 +9,7 @@ use super::run::{AccumulatedGradient, TrainingRun};
 use crate::backend::{AdamWStep, Backend};
 use crate::fault::{Fault, guarded};
 
-/// Of panics, in the log.
+/// Description of the work, for panics in the log.
 const WHAT: &str = "optimizer step";
 
 /// Fails if a hyper-parameter is out of range; the error names the field.
@@ -93,7 +93,7 @@ fn take_gradient<B: Backend>(backend: &B, run: &mut TrainingRun<B>) -> Result<Ac
     Ok(run.gradient.take().unwrap_or_else(|| zeros(run)))
 }
 
-/// Updates the masters and the moments of all steps at once, but of those for which there is no memory.
+/// Updates the masters and moments of all steps at once, except of those for which memory is missing.
 fn update<B: Backend>(backend: &B, steps: &mut [AcceptedStep<'_, B>]) -> Vec<Result<(), Fault>> {
     let (mut outcomes, mut calls) = (Vec::new(), Vec::new());
     for AcceptedStep { run, hyper, gradient, part } in steps {

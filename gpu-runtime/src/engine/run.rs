@@ -22,14 +22,14 @@ pub(super) struct TrainingRun<B: Backend> {
     pub(super) masters: Arc<B::Params>,
     /// First and second moments, this replica's parts of them; `None` before the first step.
     pub(super) moments: Option<[Arc<B::Params>; 2]>,
-    /// Optimizer steps taken.
+    /// Number of optimizer steps taken.
     pub(super) step: u64,
-    /// Since the last optimizer step.
+    /// Gradient accumulated since the last optimizer step.
     pub(super) gradient: Option<AccumulatedGradient<B>>,
     /// Memory for the next gradient; only of runs that train all parameters.
     spare_gradient: Option<B::Params>,
     pass_weights: PassWeights<B>,
-    /// What it takes of the memory budget at most.
+    /// Largest share of the memory budget that the run takes.
     pub(super) planned: RunMemory,
     /// Bytes of its packed adapter for a forward-only pass, and for one that trains.
     adapter_bytes: [usize; 2],
@@ -39,7 +39,7 @@ pub(super) struct TrainingRun<B: Backend> {
 
 /// A sum of gradients for the next optimizer step.
 pub(super) struct AccumulatedGradient<B: Backend> {
-    /// This replica's parts.
+    /// This replica's parts of the sum.
     pub(super) sum: Arc<B::Params>,
     /// The global L2 norm of the sum: finite, unless a snapshot held a sum that is not.
     pub(super) norm: f64,
@@ -231,7 +231,8 @@ impl<B: Backend> TrainingRun<B> {
         backend.begin_gradient(&self.masters.lens(), self.spare_gradient.take())
     }
 
-    /// Whether passes add up what the optimizer takes: there are no other replicas, or they exchange gradients in each pass.
+    /// Whether passes add up exactly the sums that the optimizer takes: this is the only replica, or replicas exchange
+    /// gradients in each pass.
     fn sums_as_stored(&self) -> bool {
         self.base.replicas.is_single() || self.is_divided()
     }

@@ -25,22 +25,22 @@ pub struct RankFolders {
 #[derive(Default)]
 struct Waiting {
     fetches: BTreeMap<PathBuf, Fetch>,
-    /// Ranks that will not answer any more.
+    /// Ranks that will no longer answer.
     gone: BTreeSet<usize>,
 }
 
 struct Fetch {
     missing: BTreeSet<usize>,
-    /// Of the lowest rank that has one.
+    /// Failure of the lowest rank that has one.
     failure: Option<(usize, FetchFailure)>,
     done: FetchDone,
 }
 
 impl RankFolders {
-    /// Over the connections of rank 0.
+    /// Makes folders over the connections of rank 0.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// If the system refuses a thread.
     pub(super) fn over(links: &mut [MessageLink]) -> io::Result<Self> {
         let waiting = Arc::<Mutex<Waiting>>::default();
         for link in &mut *links {
@@ -54,8 +54,8 @@ impl RankFolders {
         Ok(Self { others, waiting })
     }
 
-    /// Has the other ranks fetch the folder at `location` in the storage, which this one has at `dir`: a name that stands for
-    /// nothing else, before or after. Calls `done` when all of them have it, or have answered and one has not.
+    /// Has the other ranks fetch the folder at `location` in the storage, which this rank has at `dir`, a path never
+    /// used for anything else. Calls `done` when all ranks have it, or when all have answered and one has failed.
     pub fn fetch(&self, dir: &Path, location: &Path, done: FetchDone) {
         let mut missing: BTreeSet<usize> = self.others.iter().map(|(rank, _)| *rank).collect();
         let message = Message::Fetch { dir: dir.to_owned(), location: location.to_owned() }.to_bytes();

@@ -19,11 +19,11 @@ use crate::engine::{Engine, EngineOptions, host_backend};
 /// This process among the ranks of a worker.
 pub struct ProcessRank {
     ranks: Ranks,
-    /// On rank 0 with each of the others, on them with rank 0.
+    /// Connections of rank 0 to each other rank; on the others only the one to rank 0.
     links: Vec<MessageLink>,
 }
 
-/// Why a rank stopped to follow rank 0.
+/// Reasons why a rank stopped following rank 0.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
     /// It cannot load the models.
@@ -35,7 +35,7 @@ pub enum FollowError {
     /// Rank 0 sent something that this version does not read.
     #[error("rank 0 sent a call that cannot be read: {0}")]
     Malformed(String),
-    /// A collective failed.
+    /// A collective with other ranks failed.
     #[error(transparent)]
     Collective(#[from] CollectiveError),
 }
@@ -77,7 +77,7 @@ impl ProcessRank {
         self.follow_on(host_backend(options), models, options, copies, ready)
     }
 
-    /// As [`ProcessRank::follow`] on a backend.
+    /// [`ProcessRank::follow`] on a given backend.
     pub(crate) fn follow_on<B: Backend>(
         self,
         backend: B,

@@ -77,8 +77,8 @@ impl<B: Backend> Sampler<B> {
         parts
     }
 
-    /// The request that runs in the next pass alone: the oldest quarantined one, in every second pass while other requests
-    /// are active.
+    /// The request that runs by itself in the next pass: the oldest quarantined one, in every second pass while other
+    /// requests are active.
     fn next_quarantined(&mut self) -> Option<usize> {
         let oldest = self.active.iter().position(SampleTask::is_quarantined);
         let others = self.active.iter().any(|task| !task.is_quarantined());
@@ -172,7 +172,7 @@ struct PrefillRows {
     /// Blocks that the pass computes: of chunks that begin with the same block only one is computed, and the others find it
     /// in the cache in the next pass.
     claimed: BTreeSet<(NodeId, BlockTokens)>,
-    /// Complete chunks.
+    /// Chunks that are complete.
     parts: Vec<PassPart>,
 }
 

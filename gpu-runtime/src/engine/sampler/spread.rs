@@ -1,8 +1,8 @@
 //! Samples spread over replicas of the model.
 //!
-//! Each request is computed by one replica, which alone has its keys and values: that with the least work when it comes. All
-//! replicas hold the same weights, so results do not depend on which. After each pass the replicas tell each other what they have
-//! sampled and finished.
+//! Each request is computed by one replica, the only one with its keys and values: that with the least work on its
+//! arrival. All replicas hold the same weights, so results do not depend on the choice. After each pass the replicas
+//! tell each other what they have sampled and finished.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,18 +21,18 @@ pub(super) struct Spread<B: Backend> {
     samples: BTreeMap<RequestId, Placed<B>>,
     /// What the other replicas hold and have done.
     others: Counts,
-    /// Of what all replicas have sampled.
+    /// Digest of all replicas' samples.
     digest: Digest,
 }
 
-/// A sample that has not ended.
+/// An unfinished sample and the replica that computes it.
 struct Placed<B: Backend> {
     replica: usize,
     /// Tokens that it may take.
     work: u64,
     /// Held as long as the replica that computes it holds them, so that all replicas free weights at once.
     _weights: SamplerWeights<B>,
-    /// By sequence, what other replicas know of it.
+    /// Progress by sequence, as other replicas know it.
     sequences: BTreeMap<usize, SequenceProgress>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Report {
     pub(super) progress: Vec<(RequestId, Vec<SampleProgress>)>,
     pub(super) finished: Vec<(RequestId, Result<SampleResult, OpError>)>,
     pub(super) counts: Counts,
-    /// Of what it has sampled.
+    /// Digest of its samples.
     pub(super) digest: u32,
 }
 

@@ -126,7 +126,7 @@ impl SamplerDriver {
         }
     }
 
-    /// Only a sequence that is alone may exceed the budget.
+    /// Only the last remaining sequence may exceed the budget.
     fn check(&self) {
         let running: usize = self.sampler.active.iter().map(|task| task.targets().count()).sum();
         assert!(self.held() <= self.sampler.kv_bytes || running <= 1, "{running} sequences hold {}", self.held());

@@ -36,8 +36,8 @@ impl<B: Backend> TrainingRun<B> {
         Some(FrozenRun { base, spec, contents, masters, moments, gradient, step: self.step })
     }
 
-    /// Arrays as files have them, on the rank that writes files alone. It has them on the host: a device has no memory for those of all
-    /// ranks. Replicas hold the same, or, if it `is_part`, a part each.
+    /// Arrays as files contain them, only on the rank that writes files. They are on the host, because a device lacks
+    /// memory for those of all ranks. Replicas hold the same arrays, or, if `is_part`, a part each.
     fn gathered(&self, own: &B::Params, is_part: bool) -> Option<Vec<Vec<f32>>> {
         let (base, spec) = (&self.base, &self.spec);
         if base.replicas.is_single() || !is_part {

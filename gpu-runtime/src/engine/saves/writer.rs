@@ -44,7 +44,7 @@ impl<B: Backend> Arrays<B> {
     }
 }
 
-/// One of [`Arrays`].
+/// One array of [`Arrays`].
 pub(crate) enum Array<'a, B: Backend> {
     Shared { reads: &'a Reads<B>, params: &'a B::Params, index: usize, count: usize },
     Gathered(&'a [f32]),
@@ -123,7 +123,7 @@ impl<B: Backend> FrozenRun<B> {
         Ok(OpResult::Saved(Some(saved)))
     }
 
-    /// Writes weights alone: a PEFT adapter, or a Hugging Face folder; and the scalar head, if there is one.
+    /// Writes only weights: a PEFT adapter, or a Hugging Face folder; and the scalar head, if there is one.
     fn save_weights(&self, target: &SaveTarget) -> Result<OpResult, OpError> {
         let saved = write_atomically(target, |dir| self.write_weights(dir))?;
         Ok(OpResult::Saved(Some(saved)))
@@ -170,7 +170,7 @@ pub(crate) enum FrozenSnapshot<B: Backend> {
 }
 
 impl<B: Backend> FrozenSnapshot<B> {
-    /// For the rank that writes files; `None` on the others. All ranks call it.
+    /// The snapshot on the rank that writes files; `None` on the others. All ranks call it.
     pub(crate) fn new(backend: &Arc<B>, weights: SamplerWeights<B>) -> Option<Self> {
         let reads = Reads { backend: Arc::clone(backend), fence: backend.fence() };
         if weights.base.is_alone() {

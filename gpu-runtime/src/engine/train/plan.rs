@@ -14,7 +14,7 @@ use crate::model::{PassMemory, ROUND_ROWS};
 pub(super) struct PlanPart {
     /// Index of the task.
     pub(super) task: usize,
-    /// By replica: how many of its next datums take part.
+    /// Number of the task's next datums that take part, by replica.
     pub(super) counts: Vec<usize>,
 }
 
@@ -33,17 +33,17 @@ pub(super) struct MicrobatchPlan {
 
 /// A microbatch under construction, within a budget of rows and bytes.
 struct MicrobatchBuilder {
-    /// By task: whether it can share the pass with the leader.
+    /// Whether each task can share the pass with the leader.
     eligible: Vec<bool>,
     plan: MicrobatchPlan,
     memory: PassMemory,
-    /// By replica.
+    /// Number of rows of each replica.
     rows: Vec<usize>,
-    /// Of a replica.
+    /// Limit of a replica's rows.
     max_rows: usize,
     /// Tokens that a replica might have had.
     capacity: usize,
-    /// By task: bytes of its adapter and gradient in the pass.
+    /// Bytes of each task's adapter and gradient in the pass.
     own_bytes: Vec<usize>,
     /// Bytes left for adapters and gradients of further tasks.
     remaining_bytes: usize,

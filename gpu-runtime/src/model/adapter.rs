@@ -18,11 +18,11 @@ pub(crate) struct LoraPair<B: Backend> {
     pub param: usize,
     /// (outputs, inputs), of each expert.
     pub extents: (usize, usize),
-    /// A, `[rank, inputs]`.
+    /// Matrices A: `[rank, inputs]` each.
     a: Vec<B::Matrix>,
-    /// B, `[outputs, rank]`.
+    /// Matrices B: `[outputs, rank]` each.
     b: Vec<B::Matrix>,
-    /// On experts, the first of this rank's, and which of A (0) and B (1) they have in common.
+    /// First expert of this rank, and which of A (0) and B (1) the experts share; only for pairs on experts.
     shared: Option<(usize, usize)>,
 }
 
@@ -66,11 +66,11 @@ type BlockPairs<B> = [Option<LoraPair<B>>; Projection::ALL.len()];
 /// An adapter's weights. They are updated in place only where this is their sole holder.
 pub(crate) struct Adapter<B: Backend> {
     pub rank: usize,
-    /// alpha / rank.
+    /// Factor of the product BA: alpha / rank.
     pub scale: f32,
-    /// Per block, by [`Projection`].
+    /// Pairs of each block, by [`Projection`].
     blocks: Vec<BlockPairs<B>>,
-    /// On the unembedding.
+    /// Pair on the unembedding.
     pub unembed: Option<LoraPair<B>>,
 }
 

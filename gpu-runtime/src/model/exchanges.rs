@@ -10,12 +10,13 @@ use super::shard::Shard;
 use crate::collective::CollectiveKind;
 use crate::config::{Block, Experts, ModelConfig};
 
-/// Who takes part.
+/// Ranks that take part in an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Members {
-    /// Tensor parallel ranks.
+    /// Tensor-parallel ranks of a replica.
     Tensor,
-    /// All ranks of a replica: they share experts, of which each has some, and compute the rest of a block alike or in parts.
+    /// All ranks of a replica: they share experts, of which each holds some, and compute the rest of a block alike or
+    /// in parts.
     Replica,
 }
 
@@ -44,13 +45,13 @@ impl Exchange {
     }
 }
 
-/// Before the first block of a forward pass over `rows` rows: a sum of what each rank has of their embeddings.
+/// The exchange before the first block of a forward pass over `rows` rows: a sum of each rank's part of the embeddings.
 pub(crate) fn embedding_exchanges(c: &ModelConfig, rows: usize) -> Vec<Exchange> {
     vec![Exchange::sum(rows * c.hidden_size)]
 }
 
-/// Of the loss head over `rows` rows with a target and a gradient each: the targets' logits, what log-sum-exps are of, and in the
-/// backward pass the gradient with respect to the hidden states.
+/// Exchanges of the loss head over `rows` rows, each with a target and a gradient: the targets' logits, the terms of
+/// the log-sum-exps, and in the backward pass the gradient with respect to the hidden states.
 pub(crate) fn loss_exchanges(c: &ModelConfig, rows: usize) -> Vec<Exchange> {
     vec![Exchange::sum(rows), of_vocabulary(2 * rows), Exchange::sum(rows * c.hidden_size)]
 }

@@ -30,7 +30,7 @@ pub(crate) fn gradient_norm<'a, B: Backend>(
 /// lookups of a microbatch would come before the unembedding of the next one, so they are summed separately until
 /// [`GradientSum::finish`]. Only rows of tokens that occur take memory.
 pub(crate) struct GradientSum<B: Backend> {
-    /// By parameter, without the lookups of tied embeddings.
+    /// Gradients by parameter, without the lookups of tied embeddings.
     pub(super) values: B::Params,
     /// Gradients of tied embeddings as inputs, by token.
     lookups: B::EmbeddingSums,

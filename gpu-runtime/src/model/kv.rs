@@ -36,7 +36,7 @@ pub(crate) struct KvSequence {
 }
 
 impl KvSequence {
-    /// Tokens held.
+    /// Number of tokens held.
     pub(crate) fn len(&self) -> usize {
         self.len
     }

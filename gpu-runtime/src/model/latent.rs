@@ -39,7 +39,7 @@ impl Latent {
         Some(Self { config, heads })
     }
 
-    /// A latent's norm.
+    /// The RMSNorm of a latent, with the model's epsilon.
     fn norm<'n, B: Backend>(&self, norm: &'n NormWeight<B>) -> Norm<'n, B> {
         norm.with(self.config.norm_eps)
     }

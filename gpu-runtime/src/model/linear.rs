@@ -8,11 +8,9 @@ use crate::backend::{Backend, LinearCall, LoraSegment, MatrixRole, Source, Weigh
 /// Where a projection's outputs are in its linear layer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProjectionSlot {
-    /// `None` where no adapter can be on it.
+    /// The projection that adapters refer to; `None` if the part can't have adapters.
     pub(super) projection: Option<Projection>,
-    /// First column.
     pub(super) column: usize,
-    /// Columns.
     pub(super) outputs: usize,
     pub(super) params: LinearParams,
 }
@@ -25,8 +23,8 @@ pub(super) struct Linear<B: Backend> {
 }
 
 impl<B: Backend> Linear<B> {
-    /// From the weights and biases of the parts: for each its projection, if adapters can be on it, its outputs and its
-    /// parameters.
+    /// Builds a layer from the weights and biases of its parts. Each part has its projection, if adapters can be on it,
+    /// its number of outputs, and its parameters.
     pub(super) fn new(
         backend: &B,
         inputs: usize,
@@ -87,7 +85,7 @@ impl<B: Backend> Linear<B> {
         LinearCall { weight: &self.weight, bias: self.bias.as_ref(), lora }
     }
 
-    /// As [`Linear::with`] without the bias: for ranks whose sums another rank adds it to.
+    /// Like [`Linear::with`], but without the bias, for ranks whose sums another rank adds the bias to.
     pub(super) fn without_bias<'a>(&'a self, lora: &'a [LoraSegment<'a, B>]) -> LinearCall<'a, B> {
         LinearCall { bias: None, ..self.with(lora) }
     }

@@ -14,29 +14,28 @@ pub(super) const MAX_SAVED_LOGITS: usize = 64 << 20;
 /// Bytes per row of a training pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PassMemory {
-    /// Keys and values.
+    /// Bytes of keys and values per row.
     pub(super) kv: usize,
-    /// What a block saves for its backward pass: that of the largest one.
+    /// Bytes per row that the largest block saves for its backward pass.
     pub(super) block: usize,
-    /// What a recomputed block saves: its input.
+    /// Bytes per row that a recomputed block saves: its input.
     pub(super) input: usize,
-    /// What else is alive at once in the backward pass of a block: left sides of GEMMs and gradients.
+    /// Bytes per row of left sides of GEMMs and gradients that live at once in a block's backward pass.
     pub(super) working: usize,
-    /// What is alive at once in the loss head, logits excepted.
+    /// Bytes per row that live at once in the loss head, without logits.
     pub(super) head: usize,
-    /// Logits.
     pub(super) logits: usize,
     /// Number of blocks; not in bytes.
     pub(super) blocks: usize,
 }
 
 impl PassMemory {
-    /// For passes over a model; `adapters` are those that may be in the batch.
+    /// The memory of passes over a model; `adapters` are those that may be in the batch.
     pub(crate) fn of<'a, B: Backend>(model: &Model<B>, adapters: impl Iterator<Item = &'a LoraSpec>) -> Self {
         Self::planned(&model.config, (B::ACTIVATION_BYTES, model.kv_block_bytes), adapters)
     }
 
-    /// As [`PassMemory::of`] for a model that is not loaded, given bytes of an element of activations and of a KV block.
+    /// Like [`PassMemory::of`], but for a model that is not loaded; takes the bytes of an activation and of a KV block.
     pub(crate) fn planned<'a>(
         c: &ModelConfig,
         (element, kv_block_bytes): (usize, usize),
@@ -92,7 +91,7 @@ impl PassMemory {
         rows * self.kv + self.buffers(rows, saved)
     }
 
-    /// As [`PassMemory::bytes`], without keys and values.
+    /// Like [`PassMemory::bytes`], but without keys and values.
     pub(crate) fn buffers(&self, rows: usize, saved: usize) -> usize {
         let recomputed = self.blocks - saved;
         // Blocks that are recomputed are the first ones: when their backward pass runs, one after the other, those that
@@ -138,7 +137,7 @@ fn attention_elements(c: &ModelConfig, shape: &AttentionShape) -> usize {
     hidden + (q + qkv).max(qkv + projected).max(expanded)
 }
 
-/// Of these, what the MLP or the experts save.
+/// Elements that the MLP or the experts save.
 fn mlp_elements(c: &ModelConfig, block: &Block) -> usize {
     match &block.experts {
         None => 2 * c.intermediate_size,

@@ -7,7 +7,7 @@ use super::projection::Projection;
 use crate::backend::{Backend, Source};
 use crate::config::{LoadError, ModelConfig};
 
-/// A gated MLP.
+/// Weights of a gated MLP.
 pub(super) struct GatedMlp<B: Backend> {
     /// gate and up, fused.
     pub(super) gate_up: Linear<B>,

@@ -23,9 +23,9 @@ use crate::parallel::{LayoutError, Parallel};
 /// A rank's part of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shard {
-    /// Among all ranks of the model.
+    /// Rank among all ranks of the model.
     rank: usize,
-    /// How many share a layer's heads and its MLP's width.
+    /// Number of ranks that share a layer's heads and the width of its MLP.
     tensor: usize,
     /// Key and value heads of the whole model.
     kv_heads: usize,
@@ -168,8 +168,8 @@ impl Shard {
         self.rank < self.tensor
     }
 
-    /// On rank 0 all elements of a parameter, of which every rank passes its part; all ranks call it. `None` on the others,
-    /// and after a failure.
+    /// Gathers all elements of a parameter on rank 0. Every rank passes its part; all ranks call it. `None` on the
+    /// other ranks, and after a failure.
     pub(crate) fn gather(&self, ranks: &Ranks, own: &ParamSpec, part: Cow<'_, [f32]>) -> Option<Vec<f32>> {
         if own.shard == ShardAxis::Replicated || ranks.is_single() {
             return (self.rank == 0).then(|| part.into_owned());
@@ -273,7 +273,7 @@ mod tests {
             let (_, own) = Shard::of(&config, rank, layout).unwrap();
             let experts = own.blocks[1].experts.as_ref().unwrap();
             assert_eq!((experts.count, experts.held.clone()), (8, 2 * rank..2 * rank + 2));
-            assert_eq!((experts.width, experts.shared), (32, Some(16)), "width is divided of shared experts alone");
+            assert_eq!((experts.width, experts.shared), (32, Some(16)), "only shared experts divide their width");
             assert_eq!((own.num_heads, own.intermediate_size), (2, 80));
             assert_eq!(layout.tensor_group(rank), rank / 2 * 2..rank / 2 * 2 + 2);
             assert_eq!((0..8).map(|expert| experts.holder(expert)).collect::<Vec<_>>(), [0, 0, 1, 1, 2, 2, 3, 3]);

@@ -28,7 +28,7 @@ pub(crate) struct TrainGroup<'a, B: Backend> {
     pub scalar_head: Option<RunHead<B>>,
     pub loss: LossFn,
     pub data: Vec<&'a PreparedDatum>,
-    /// Where its gradient is added; `None` computes the loss alone.
+    /// Destination of its gradient; with `None` only the loss is computed.
     pub grads: Option<&'a mut GradientSum<B>>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct TrainOutput {
     /// Log-probabilities of its targets, or with a scalar head the values of its positions.
     pub logprobs: Vec<f32>,
     pub value: LossValue,
-    /// Of each block with experts: how many of its tokens each expert got.
+    /// Number of its tokens that each expert got, for each block with experts.
     pub expert_tokens: Vec<Vec<u32>>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct FailedDatum {
     pub error: OpError,
 }
 
-/// By group: its outputs per datum, or the datum at fault.
+/// For each group its outputs per datum, or the datum at fault.
 type GroupOutputs = Vec<Result<Vec<TrainOutput>, FailedDatum>>;
 
 /// Rows of the microbatch that have a gradient.
@@ -123,7 +123,7 @@ pub(crate) fn train_pass<'w, B: Backend>(
 /// What a pass ended with, for its backward pass.
 enum Head<B: Backend> {
     Unembedding(B::HeadState),
-    /// By group.
+    /// Scalar head of each group.
     Scalar(Vec<RunHead<B>>),
 }
 

@@ -22,7 +22,7 @@ impl<B: Backend> Model<B> {
     }
 }
 
-/// Of some tokens those that this rank has: their indices among them, and their rows in its part.
+/// Those of `tokens` that this rank holds: their indices in `tokens`, and their rows in the rank's part.
 pub(super) fn held(c: &ModelConfig, tokens: &[u32]) -> (Vec<usize>, Vec<u32>) {
     let own = tokens.iter().enumerate().filter_map(|(at, token)| Some((at, row_of(c, *token)?)));
     own.unzip()
@@ -132,7 +132,7 @@ pub(crate) struct LogitBuffer<B: Backend> {
 }
 
 impl<B: Backend> LogitBuffer<B> {
-    /// For up to `rows` rows.
+    /// Makes a buffer for up to `rows` rows.
     pub(crate) fn new(rows: usize) -> Self {
         Self { rows, whole: None, own: None }
     }
@@ -210,10 +210,11 @@ impl<B: Backend> LastRows<'_, B> {
     }
 }
 
-/// Of a row: what its log-sum-exp is of, logits of its targets, and the most likely tokens with their logits.
+/// One row's results on one rank: the terms of its log-sum-exp, logits of its targets, and the most likely tokens with
+/// their logits.
 type PartMessage = ((f32, f32), Vec<f32>, Vec<(u32, f32)>);
 
-/// The scores of request `at` from what all ranks have of them.
+/// The scores of request `at`, merged from the results of all ranks.
 fn merged(request: &ScoreRequest, all: &[Vec<PartMessage>], at: usize) -> RowScores {
     let of = || all.iter().filter_map(|rank| rank.get(at));
     let lse = LogSum::of(of().map(|((max, sum), ..)| LogSum { max: *max, sum: *sum })).value();

@@ -1,5 +1,5 @@
-//! Ranks that share the vocabulary, also one that is no multiple of their number: what they look up, score, sample and train is
-//! what one rank does.
+//! Ranks that share the vocabulary look up, score, sample and train like one rank, also if its size is not a multiple
+//! of their number.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -63,17 +63,17 @@ struct Outcome {
     specs: [Vec<ParamSpec>; 2],
     embeddings: Vec<f32>,
     logprobs: Vec<f32>,
-    /// Of the adapter, then of all parameters.
+    /// Gradients of the adapter, then of all parameters.
     gradients: [Arrays; 2],
     scores: Scores,
-    /// Of packed weights, of the adapter, and of a training pass.
+    /// Bytes of packed weights, of the adapter, and of a training pass.
     bytes: [usize; 3],
 }
 
-/// Of the same rows.
+/// Scores of the same rows by different calls.
 #[derive(Clone, Debug, PartialEq)]
 struct Scores {
-    /// Of two targets of each row, as a prompt's are computed.
+    /// Log-probabilities of two targets of each row, as a prompt's are computed.
     targets: Vec<f32>,
     /// The same, with the most likely tokens; and with alternatives.
     scores: [Vec<RowScores>; 2],
@@ -229,7 +229,7 @@ fn assert_consistent(scores: &Scores, what: &str) {
 
 fn check(folder: &Path, layouts: &[&str]) {
     let alone = on_ranks(folder, "tp=1", Dtype::F32).remove(0);
-    assert_consistent(&alone.scores, "alone");
+    assert_consistent(&alone.scores, "one rank");
     for layout in layouts {
         let ranks = on_ranks(folder, layout, Dtype::F32);
         for (number, rank) in ranks.iter().enumerate() {
@@ -281,7 +281,7 @@ fn ranks_that_share_the_vocabulary_compute_what_one_computes() {
     check(&golden("qwen3_moe"), &["tp=2,ep=2"]);
 }
 
-/// With four ranks the last one has none of 129 tokens, and the one before it one.
+/// The last of four ranks holds none of 129 tokens, and the one before it holds one.
 #[test]
 fn so_do_ranks_whose_parts_are_not_full() {
     for (family, vocab) in [("llama", 509), ("llama_tied", 509), ("llama", 129), ("gemma3", 129), ("qwen2", 21)] {

@@ -29,7 +29,7 @@ pub(crate) struct GatheredPass<B: Backend> {
 }
 
 impl<B: Backend> GatheredPass<B> {
-    /// Of a run that trains all parameters, `what`, of which `masters` are this replica's parts.
+    /// The pass of a run that trains all parameters `what`; `masters` are this replica's parts of them.
     pub(crate) fn new<'a>(
         (model, replicas): (&Arc<Model<B>>, &Ranks),
         what: impl Into<TrainedParams<'a>>,
@@ -74,13 +74,13 @@ impl<B: Backend> GatheredPass<B> {
         gather_params(backend, &self.replicas, &self.units.gathered(unit), &*self.masters)
     }
 
-    /// The token embedding.
+    /// Gathers the token embedding.
     pub(crate) fn embedding(&mut self, backend: &B) -> Weights<B> {
         let params = self.gather(backend, Unit::Embedding);
         ends(backend, &self.model, &params)
     }
 
-    /// A block.
+    /// Gathers one decoder block.
     pub(crate) fn block(&mut self, backend: &B, layer: usize) -> BlockWeights<B> {
         let params = self.gather(backend, Unit::Block(layer));
         let (config, own) = (&self.model.config, &self.model.table.blocks[layer]);

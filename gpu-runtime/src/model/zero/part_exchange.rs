@@ -128,7 +128,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 6, ..ProptestConfig::default() })]
 
-        /// Whatever the lengths: what is gathered is what all have, and what is reduced their sum in the order of replicas.
+        /// Holds for any lengths: gathering returns all replicas' parts, and reducing their sum in the order of
+        /// replicas.
         #[test]
         fn parts_make_the_whole(
             world in 2..5_usize,

@@ -21,7 +21,7 @@ const ELEMENT: usize = size_of::<f32>();
 pub(crate) enum Unit {
     /// The token embedding, and where it is the unembedding too, the gradients of all that is outside of blocks.
     Embedding,
-    /// A decoder block.
+    /// One decoder block.
     Block(usize),
     /// The final norm and the unembedding, or the scalar head in its place.
     Head,
@@ -39,7 +39,7 @@ pub(crate) enum Step {
 /// The arrays of each unit of what a run trains.
 #[derive(Clone, Debug)]
 pub(crate) struct Units {
-    /// By index.
+    /// Lengths of arrays by index.
     lens: Vec<usize>,
     embed: usize,
     /// The first array of each block, then that of the final norm.
@@ -51,7 +51,7 @@ pub(crate) struct Units {
 }
 
 impl Units {
-    /// Of a run that trains all parameters of `table`, and `trained` in all.
+    /// Units of a run that trains all parameters of `table`, and `trained` in total.
     pub(crate) fn of(table: &ParamTable, trained: &[ParamSpec]) -> Self {
         // The norm before attention is the first parameter of a block.
         let starts = table.blocks.iter().map(|block| block.pre_attention).chain([table.norm]).collect();
@@ -192,28 +192,29 @@ impl Units {
     }
 }
 
-/// What a replica sends in collectives of one kind.
+/// Traffic of a replica in collectives of one kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct UnitTraffic {
     pub(crate) kind: CollectiveKind,
-    /// Calls.
+    /// Number of calls.
     pub(crate) calls: usize,
-    /// Elements that it sends.
+    /// Number of elements that it sends.
     pub(crate) elements: usize,
-    /// Elements that a replica has to send at least, where all send the same.
+    /// Minimum number of elements that a replica must send, if all send the same number.
     pub(crate) least: f64,
 }
 
-/// Bytes that a rank holds beside its parts when these are most.
+/// Bytes that a rank holds in addition to its parts, at the moment of the largest sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GatheredMemory {
-    /// Of gathered parameters.
+    /// Bytes of gathered parameters.
     pub(crate) weights: usize,
-    /// Of gradients that are yet to be reduced.
+    /// Bytes of gradients that are yet to be reduced.
     pub(crate) gradients: usize,
 }
 
-/// Bytes of a parameter in the form that passes read, with its transpose where it `trains`; norms and biases may be there twice.
+/// Bytes of a parameter in the form that passes read, with its transpose if it `trains`; norms and biases may exist
+/// twice.
 pub(crate) fn packed_bytes<B: Backend>(backend: &B, param: &ParamSpec, trains: bool) -> usize {
     match param.shape[..] {
         [outputs, inputs] => backend.planned_matrix_bytes((outputs, inputs), MatrixRole::Base, trains),

@@ -5,11 +5,11 @@
 pub(crate) enum ShardAxis {
     /// Every rank holds the whole parameter.
     Replicated,
-    /// Divided by output.
+    /// Divided along the outputs.
     Outputs,
-    /// Divided by key and value head; with more ranks than heads, several ranks hold the same head.
+    /// Divided along the outputs by key and value head; with more ranks than heads, several ranks hold the same head.
     KvHeads,
-    /// Divided by input.
+    /// Divided along the inputs.
     Inputs,
     /// The parameter of one expert: one rank holds all of it, the others nothing.
     Expert,

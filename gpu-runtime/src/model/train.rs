@@ -50,7 +50,7 @@ pub(crate) struct FailedDatum {
     pub error: OpError,
 }
 
-/// For each group its outputs per datum, or the datum at fault.
+/// Outputs per datum of each group, or its datum at fault.
 type GroupOutputs = Vec<Result<Vec<TrainOutput>, FailedDatum>>;
 
 /// Rows of the microbatch that have a gradient.

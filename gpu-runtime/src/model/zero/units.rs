@@ -21,7 +21,7 @@ const ELEMENT: usize = size_of::<f32>();
 pub(crate) enum Unit {
     /// The token embedding, and where it is the unembedding too, the gradients of all that is outside of blocks.
     Embedding,
-    /// One decoder block.
+    /// The parameters of one decoder block.
     Block(usize),
     /// The final norm and the unembedding, or the scalar head in its place.
     Head,
@@ -196,7 +196,6 @@ impl Units {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct UnitTraffic {
     pub(crate) kind: CollectiveKind,
-    /// Number of calls.
     pub(crate) calls: usize,
     /// Number of elements that it sends.
     pub(crate) elements: usize,

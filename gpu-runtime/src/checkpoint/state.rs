@@ -14,9 +14,9 @@ use crate::config::{LoadError, ModelFiles};
 pub(crate) const MODEL_FILE: &str = "model.safetensors";
 /// Weight and bias of a scalar head.
 pub(crate) const SCALAR_HEAD_FILE: &str = "value_head.safetensors";
-/// The optimizer's moments.
+/// File with the optimizer's moments.
 pub(super) const OPTIMIZER_FILE: &str = "optimizer.safetensors";
-/// See [`Manifest`].
+/// File with the [`Manifest`].
 pub(crate) const MANIFEST_FILE: &str = "trainyard.json";
 
 const FORMAT: u32 = 1;
@@ -26,9 +26,8 @@ const V_SUFFIX: &str = ".v";
 /// What was trained and how far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
-    /// The run's spec.
     pub spec: RunSpec,
-    /// Optimizer steps taken.
+    /// Number of optimizer steps taken.
     pub step: u64,
 }
 
@@ -59,24 +58,19 @@ pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest, LoadError> {
 /// A parameter's moments, to be written.
 #[derive(Clone, Debug)]
 pub(crate) struct MomentsRef<'a, T: ?Sized = [f32]> {
-    /// The parameter.
+    /// Name of the parameter.
     pub name: String,
-    /// Its extents.
+    /// Extents of the parameter.
     pub shape: Vec<usize>,
-    /// First moment.
     pub m: &'a T,
-    /// Second moment.
     pub v: &'a T,
 }
 
 /// A parameter's moments, as read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Moments {
-    /// The parameter's extents.
     pub shape: Vec<usize>,
-    /// First moment.
     pub m: Vec<f32>,
-    /// Second moment.
     pub v: Vec<f32>,
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn write_tensors<T: Elements + ?Sized>(path: &Path, tensors: &[NamedT
         for (name, _, values) in tensors {
             let mut left = values.count();
             let differs =
-                || io::Error::other(format!("tensor {name} has not the {} elements of its shape", values.count()));
+                || io::Error::other(format!("tensor {name} must have the {} elements of its shape", values.count()));
             values.for_each_chunk(&mut |chunk| {
                 left = left.checked_sub(chunk.len()).ok_or_else(differs)?;
                 chunk.chunks(CHUNK).try_for_each(|part| {
@@ -256,7 +256,7 @@ mod tests {
         write(8).unwrap();
         for written in [0, 7, 9, 100] {
             let error = write(written).unwrap_err();
-            assert!(error.message.contains("tensor a has not the 8 elements of its shape"), "{error}");
+            assert!(error.message.contains("tensor a must have the 8 elements of its shape"), "{error}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Hugging Face folders.
+//! Models in Hugging Face folders.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

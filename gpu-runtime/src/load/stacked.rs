@@ -32,7 +32,7 @@ struct ExpertTensor {
 }
 
 impl ExpertTensor {
-    /// `model.layers.0.mlp.experts.3.gate_proj.weight`
+    /// Parses a name like `model.layers.0.mlp.experts.3.gate_proj.weight`.
     fn parse(name: &str) -> Option<Self> {
         let (layer, rest) = name.strip_prefix("model.layers.")?.split_once(".mlp.experts.")?;
         let (expert, rest) = rest.split_once('.')?;

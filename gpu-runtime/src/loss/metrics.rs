@@ -34,7 +34,7 @@ fn stable_reinforce<'a>(data: impl Iterator<Item = (&'a PreparedDatum, &'a [f32]
     named.into_iter().map(|(name, value)| (format!("stable_reinforce_trainyard/{name}"), value)).collect()
 }
 
-/// Of the sampled positions of a datum.
+/// Statistics of ratios over the sampled positions of a datum.
 #[derive(Default)]
 struct Ratios {
     count: f64,

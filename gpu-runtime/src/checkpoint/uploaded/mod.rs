@@ -20,9 +20,9 @@ use self::pieces::Pieces;
 use super::adapter::{A_SUFFIX, B_SUFFIX, CONFIG_FILE, PREFIX, TENSORS_FILE};
 use super::tensors::{Entry, read_header};
 
-/// Longest configuration.
+/// Maximum bytes of a configuration.
 const MAX_CONFIG: u64 = 1 << 20;
-/// Bytes of a header for each tensor, and in any case.
+/// Maximum bytes of a header for each tensor, and in addition.
 const HEADER: (u64, u64) = (1 << 10, 64 << 10);
 /// Elements that are converted at a time.
 const CHUNK: u64 = 16_384;
@@ -53,9 +53,9 @@ pub(crate) fn read_uploaded(
     read_tensors(tensors, modules, config.alpha() / LORA_ALPHA)
 }
 
-/// Where a tensor goes.
+/// Destination of a tensor.
 struct Slot {
-    /// In the result.
+    /// Index in the result.
     index: usize,
     shape: Vec<usize>,
     scale: f32,

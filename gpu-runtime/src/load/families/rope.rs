@@ -41,7 +41,8 @@ fn yarn_scale(factor: f64, scale: f64) -> f64 {
     if factor <= 1.0 { 1.0 } else { 0.1 * scale * factor.ln() + 1.0 }
 }
 
-/// From an object of parameters, if there is one; what it does not say is in the outer object, the base under `theta_key`.
+/// Reads an object of parameters, if there is one; missing keys are read from the outer object, the base under
+/// `theta_key`.
 pub(super) fn parse(
     keys: &Keys<'_>,
     parameters: Option<Keys<'_>>,

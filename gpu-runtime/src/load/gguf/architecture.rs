@@ -30,7 +30,6 @@ pub(super) struct Architecture {
     pub(super) has_experts: bool,
     /// Whether queries, keys and values come from latents; heads have extents of their own then.
     pub(super) has_latent_attention: bool,
-    /// Other settings.
     pub(super) settings: Settings,
 }
 

@@ -49,7 +49,7 @@ impl Entry {
         (self.shape.len() > 1 && elements.is_multiple_of(self.dtype.block_size())).then_some(elements)
     }
 
-    /// One of them.
+    /// The matrix or row `index` of them.
     pub(super) fn stacked(&self, index: usize) -> Option<Self> {
         let elements = self.stacked_elements()?;
         (index < self.shape[0]).then(|| Self {

@@ -32,9 +32,8 @@ pub(super) struct Header {
 /// A tensor of the file.
 pub(super) struct TensorInfo {
     pub(super) dtype: Dtype,
-    /// Extents, outermost first.
     pub(super) shape: Vec<usize>,
-    /// Bytes from `data_start`.
+    /// Offset in bytes from `data_start`.
     pub(super) offset: u64,
 }
 

@@ -15,7 +15,6 @@ pub(super) struct Infos(pub(super) BTreeMap<String, Info>);
 #[derive(Deserialize)]
 pub(super) struct Info {
     pub(super) dtype: Dtype,
-    /// Extents, outermost first.
     pub(super) shape: Vec<usize>,
     /// First byte and end, from the header's end.
     pub(super) data_offsets: (u64, u64),

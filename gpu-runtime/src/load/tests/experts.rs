@@ -1,4 +1,4 @@
-//! Families with experts.
+//! Configurations of families with experts.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -6,12 +6,12 @@ use super::error::Result;
 use super::tape::Tape;
 use super::tensor::{GraphTensor, dense, elements, volume};
 
-/// A tensor whose last dimension holds what is reduced together.
+/// A tensor whose last dimension is reduced.
 pub(super) struct Lanes {
-    /// `[rows, width]`.
+    /// Lanes as rows: `[rows, width]`.
     pub(super) tensor: GraphTensor,
     pub(super) width: usize,
-    /// Extents of the dimensions that stay.
+    /// Extents of the dimensions that remain.
     outer: Vec<usize>,
     /// Where the dimensions of the original are now.
     order: Vec<usize>,
@@ -33,7 +33,7 @@ impl Lanes {
         Ok(Self { tensor, width, outer, order, shape })
     }
 
-    /// The rows' elements.
+    /// Elements of each row.
     pub(super) fn rows(&self) -> Result<Vec<Vec<f64>>> {
         Ok(split(self.tensor.to_floats()?, self.width, volume(&self.outer)))
     }

@@ -66,7 +66,7 @@ impl Value {
         }
     }
 
-    /// As a tensor: a number becomes one of no dimensions.
+    /// The value as a tensor; a number becomes a tensor without dimensions.
     pub(super) fn to_tensor(&self) -> Result<GraphTensor> {
         match self {
             Self::Tensor(tensor) => Ok(tensor.clone()),

@@ -1,4 +1,4 @@
-//! Safetensors headers.
+//! Hostile headers of safetensors files.
 
 use std::fs;
 

@@ -63,7 +63,7 @@ fn mutated_graphs() {
     assert!(evaluated > 100, "{evaluated}: some mutations are graphs that can be computed");
 }
 
-/// As a client's body has them.
+/// Mutates texts of graphs as a client's body contains them.
 #[test]
 fn mutated_texts_of_graphs() {
     Corpus::new("custom_loss").each(|input| {

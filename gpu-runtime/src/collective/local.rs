@@ -43,7 +43,7 @@ pub struct LocalRank {
 struct Meeting {
     round: Mutex<Round>,
     changed: Condvar,
-    /// Of the round that somebody may wait for. It counts under the lock and is polled without it.
+    /// Number of changes to the round that somebody may wait for. It is written under the lock and polled without it.
     changes: AtomicUsize,
     spins: usize,
     world: usize,
@@ -67,7 +67,7 @@ struct Round {
 struct Posted {
     members: Vec<usize>,
     call: Call,
-    /// For each member.
+    /// Part of each member.
     parts: Vec<Payload>,
 }
 

@@ -16,7 +16,7 @@ pub struct CollectiveUse {
     pub nanoseconds: u64,
     /// Bytes for other ranks.
     pub bytes_sent: u64,
-    /// Of these, by [`CollectiveKind`].
+    /// Bytes sent by [`CollectiveKind`].
     by_kind: [u64; CollectiveKind::ALL.len()],
 }
 

@@ -22,11 +22,11 @@ use super::volume::CollectiveKind;
 #[derive(Clone)]
 pub struct Ranks {
     collective: Arc<dyn Collective>,
-    /// All ranks of the worker, of which these may be some.
+    /// All ranks of the worker; these may be a part of them.
     whole: Arc<Metered>,
-    /// Of all of them.
+    /// First failure among all ranks.
     failure: Arc<OnceLock<CollectiveError>>,
-    /// What a backend exchanges with among these ranks, and not through the host.
+    /// Transport that a backend uses among these ranks instead of the host's.
     device: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -93,7 +93,7 @@ impl Ranks {
         self.whole.count(kind, bytes);
     }
 
-    /// Whether there are no others.
+    /// Whether this rank is the only one.
     pub fn is_single(&self) -> bool {
         self.world() == 1
     }
@@ -163,8 +163,8 @@ impl Ranks {
         self.recorded(|| None, gather)
     }
 
-    /// On rank 0 the arrays of all ranks, which may differ in length, in the order of ranks. `None` on the others, and after a
-    /// failure.
+    /// Gathers the arrays of all ranks on rank 0, in the order of ranks; their lengths may differ. `None` on the other
+    /// ranks, and after a failure.
     pub fn gather(&self, mine: Vec<f32>) -> Option<Vec<Arc<Vec<f32>>>> {
         let gather = |collective: &dyn Collective| {
             let call = Call::new(Operation::Gather { root: 0 }, &[]);
@@ -178,14 +178,14 @@ impl Ranks {
         self.recorded(|| None, gather).filter(|_| self.rank() == 0)
     }
 
-    /// The bytes of every rank, in the order of ranks; those of this one alone after a failure.
+    /// The bytes of every rank, in the order of ranks; after a failure only those of this rank.
     pub fn all_bytes(&self, mine: Vec<u8>) -> Vec<Arc<Vec<u8>>> {
         let own = mine.clone();
         self.recorded(|| vec![Arc::new(own)], |collective| all_bytes(collective, mine))
     }
 
-    /// What every rank passes, in the order of ranks: as MessagePack with names, which keeps every bit of its numbers. `mine`
-    /// alone after a failure; bytes of another version are one.
+    /// The value that each rank passes, in the order of ranks. Values travel as MessagePack with names, which keeps
+    /// every bit of numbers. After a failure, bytes of another version included, the result is only `mine`.
     pub fn all_of<T: Serialize + DeserializeOwned>(&self, mine: T) -> Vec<T> {
         if self.is_single() {
             return vec![mine];

@@ -18,10 +18,10 @@ pub enum CollectiveKind {
 }
 
 impl CollectiveKind {
-    /// In the order of tables.
+    /// All kinds in the order of tables.
     pub const ALL: [Self; 4] = [Self::AllReduce, Self::ReduceScatter, Self::AllGather, Self::AllToAll];
 
-    /// For people.
+    /// Name of the kind in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::AllReduce => "all-reduce",

@@ -1,4 +1,4 @@
-//! Mixtures of experts.
+//! Configuration of mixtures of experts.
 
 use std::ops::Range;
 
@@ -8,9 +8,9 @@ use crate::backend::{RouterRule, RouterScores};
 /// A mixture of experts (Shazeer et al. 2017, arXiv:1701.06538): gated MLPs of which a router chooses some for every token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experts {
-    /// Number of experts.
+    /// Number of routed experts.
     pub count: usize,
-    /// Those that this rank has: all of them, unless ranks share them.
+    /// Experts that this rank holds: all of them, unless ranks share them.
     pub held: Range<usize>,
     /// Width of each expert's MLP.
     pub width: usize,
@@ -18,8 +18,8 @@ pub struct Experts {
     pub shared: Option<usize>,
     /// How a token's experts and their weights follow from the router's logits.
     pub rule: RouterRule,
-    /// Added to the experts' scores for the choice alone, where the rule has one: `e_score_correction_bias` of the checkpoint
-    /// (Wang et al. 2024, arXiv:2408.15664). No gradient trains it.
+    /// Correction added to the experts' scores only for the choice, if the rule has one: `e_score_correction_bias` of
+    /// the checkpoint (Wang et al. 2024, arXiv:2408.15664). No gradient trains it.
     pub correction: Vec<f32>,
     /// The router's module within a block.
     pub router: &'static str,

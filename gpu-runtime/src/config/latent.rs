@@ -1,4 +1,4 @@
-//! Multi-head latent attention.
+//! Configuration of multi-head latent attention.
 
 use super::ModelConfig;
 use crate::backend::LatentHeads;

@@ -18,7 +18,7 @@ pub struct VocabularyPart {
 }
 
 impl Default for VocabularyPart {
-    /// All of it.
+    /// The whole vocabulary as one part.
     fn default() -> Self {
         Self { index: 0, of: 1 }
     }

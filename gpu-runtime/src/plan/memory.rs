@@ -26,9 +26,9 @@ pub struct RankMemory {
     pub run_weights: u64,
     /// Its parameters in f32.
     pub masters: u64,
-    /// Its moments.
+    /// The run's optimizer moments.
     pub moments: u64,
-    /// Its gradients.
+    /// The run's accumulated gradients.
     pub gradients: u64,
     /// A training pass over a microbatch.
     pub activations: u64,
@@ -41,7 +41,7 @@ pub struct RankMemory {
 }
 
 impl RankMemory {
-    /// All of it.
+    /// The sum of all parts.
     pub fn total(&self) -> u64 {
         self.parts().into_iter().map(|(_, bytes)| bytes).sum()
     }
@@ -51,7 +51,7 @@ impl RankMemory {
         self.run_weights + self.masters + self.moments + self.gradients
     }
 
-    /// By name, in the order of tables.
+    /// Parts by name, in the order of tables.
     pub fn parts(&self) -> [(&'static str, u64); 9] {
         [
             ("base weights", self.base_weights),
@@ -139,14 +139,14 @@ pub(super) fn elements(specs: &[ParamSpec]) -> usize {
     specs.iter().map(ParamSpec::len).sum()
 }
 
-/// A rank's memory.
+/// Memory that a rank holds.
 pub(super) struct Held {
     pub(super) bytes: RankMemory,
     /// Blocks that save their activations; the others are computed again.
     pub(super) saved_blocks: usize,
     /// Bytes of the weights that a pass reads.
     pub(super) pass_weights: usize,
-    /// Of activations that a pass writes and reads again.
+    /// Bytes of activations that a pass writes and reads again.
     pub(super) saved_bytes: usize,
 }
 
@@ -236,7 +236,7 @@ pub(super) fn multiplications(own: &ModelConfig, chosen: f64) -> [f64; 2] {
     [blocks, (own.vocab_rows() * own.hidden_size) as f64]
 }
 
-/// As [`multiplications`], of an adapter; a rank computes `routed` rows of experts for a row.
+/// Like [`multiplications`], but for an adapter; a rank computes `routed` rows of experts per row.
 pub(super) fn adapter_multiplications(own: &ModelConfig, lora: &LoraSpec, routed: f64) -> f64 {
     let of = |module: AdaptedModule| {
         let (outputs, inputs) = module.extents;

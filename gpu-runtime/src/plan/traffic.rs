@@ -20,16 +20,16 @@ const ELEMENT: usize = size_of::<f32>();
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Axis {
-    /// Tensor parallel ones.
+    /// Tensor-parallel ranks of a replica.
     Tp,
     /// All ranks of a replica.
     Replica,
-    /// Those with the same part of each replica.
+    /// Ranks with the same part of each replica.
     Dp,
 }
 
 impl Axis {
-    /// For people.
+    /// Name of the axis in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tp => "tp",
@@ -60,13 +60,13 @@ impl From<Members> for Axis {
 /// Collectives of one kind and purpose in a step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Moved {
-    /// What they are for.
+    /// Purpose of the collectives.
     pub purpose: &'static str,
-    /// Among which ranks.
+    /// Ranks that take part.
     pub axis: Axis,
-    /// Their kind.
+    /// Kind of the collectives.
     pub kind: CollectiveKind,
-    /// Calls in a step.
+    /// Number of calls in a step.
     pub calls: usize,
     /// Bytes that rank 0 sends in a step through the exchanges of this version.
     pub bytes: u64,

@@ -13,7 +13,7 @@ pub(crate) struct LogitRules {
     presence: f32,
     frequency: f32,
     repetition: f32,
-    /// By token, rising.
+    /// Biases by token, rising.
     bias: Vec<(u32, f32)>,
     /// Tokens of the prompt, rising, each once; empty where the repetition penalty is off.
     prompt: Vec<u32>,
@@ -44,9 +44,9 @@ pub(crate) type TokenCounts = BTreeMap<u32, u32>;
 /// What changes the logits of a sequence's next token.
 #[derive(Clone, Copy, Debug)]
 pub struct LogitChanges<'a> {
-    /// Biases and penalties.
+    /// Rules for biases and penalties.
     pub(crate) rules: Option<&'a LogitRules>,
-    /// Of the tokens that the sequence has so far.
+    /// Counts of the tokens that the sequence has so far.
     pub(crate) counts: &'a TokenCounts,
     /// The only tokens that may be sampled.
     pub(crate) allowed: Option<&'a TokenMask>,
@@ -69,9 +69,9 @@ impl LogitChanges<'_> {
 #[cfg(any(test, feature = "cuda"))]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LogitEdit {
-    /// Added.
+    /// Value added to the logit.
     pub(crate) bias: f32,
-    /// Divides or multiplies.
+    /// Repetition penalty, which divides or multiplies the logit.
     pub(crate) repetition: f32,
     /// The frequency penalty times how often the token was sampled.
     pub(crate) frequency: f32,

@@ -34,7 +34,7 @@ struct LostRank {
 
 #[derive(Debug)]
 struct Links {
-    /// By rank; `None` for this one.
+    /// Links by rank; `None` for this one.
     peers: Vec<Option<Link>>,
     failure: Option<CollectiveError>,
 }
@@ -98,7 +98,8 @@ pub(super) struct Breaker {
 }
 
 impl Breaker {
-    /// For the loss of a rank, which errors of this one name: it is seldom the one whose connection is read next.
+    /// Breaks all connections because `rank` was lost. Errors of this rank then name the lost rank, which is seldom the
+    /// one whose connection is read next.
     pub(super) fn break_all(self, rank: usize, reason: String) {
         // The first one is the cause.
         let _ = self.broken.set(LostRank { rank, reason });

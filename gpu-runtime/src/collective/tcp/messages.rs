@@ -59,14 +59,15 @@ impl MessageSender {
         self.lost.get().is_none() && outgoing.as_ref().is_some_and(|outgoing| outgoing.send(message).is_ok())
     }
 
-    /// Nothing is sent any more.
+    /// Closes the queue: later messages are dropped.
     fn close(&self) {
         *self.outgoing.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
 impl MessageLink {
-    /// Over `stream`, with rank `rank`. When that one is lost, `breaker` ends the collectives too, which would wait for it.
+    /// A link with rank `rank` over `stream`. When that rank is lost, `breaker` also ends the collectives, which would
+    /// wait for it.
     pub(super) fn new(rank: usize, stream: TcpStream, heartbeat: Heartbeat, breaker: Breaker) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(heartbeat.limit))?;
@@ -93,7 +94,7 @@ impl MessageLink {
         Ok(Self { rank, sender, incoming: Some(incoming), lost, writer: Some(writer), stream })
     }
 
-    /// The other rank.
+    /// The rank at the other end.
     pub fn rank(&self) -> usize {
         self.rank
     }

@@ -48,11 +48,11 @@ impl Rendezvous {
         TcpRank::new(self.rank, streams, self.limit).map_err(|error| failed(error.to_string()))
     }
 
-    /// As [`Rendezvous::join`], with messages beside the collectives: from rank 0 to each of the others in the order of ranks,
-    /// and from each of them to rank 0.
+    /// Joins the ranks like [`Rendezvous::join`], and opens message links beside the collectives: from rank 0 to each
+    /// of the others in the order of ranks, and from each of them to rank 0.
     ///
     /// # Errors
-    /// As there.
+    /// Errors of [`Rendezvous::join`].
     pub fn join_with_messages(&self, heartbeat: Heartbeat) -> Result<(TcpRank, Vec<MessageLink>), CollectiveError> {
         self.check()?;
         let deadline = Instant::now() + self.patience;
@@ -194,7 +194,7 @@ impl Rendezvous {
 
 /// A rank that rank 0 has accepted.
 struct Greeted {
-    /// To rank 0.
+    /// Connection to rank 0.
     stream: TcpStream,
     greeting: Greeting,
     /// Where the ranks above come.

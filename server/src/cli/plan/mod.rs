@@ -142,7 +142,7 @@ mod tests {
                 "--model qwen3-235b-a22b --parallel ep=3",
                 "ep=3 does not fit the model: its 3 ranks do not divide the 128 experts",
             ),
-            ("--model llama-3.1-8b --link 4x", "\"4x\" is no link"),
+            ("--model llama-3.1-8b --link 4x", "invalid link \"4x\""),
             ("--model llama-3.1-8b --flops 1e12", "--flops is for --device cpu"),
             ("--model llama-3.1-8b --kernels avx2", "--kernels is for --device cpu"),
             ("--model llama-3.1-8b --device cpu --flops 0", "--flops must be a positive number"),

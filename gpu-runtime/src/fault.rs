@@ -20,9 +20,9 @@ pub enum Fault {
 #[derive(Clone, Debug)]
 #[cfg_attr(not(any(test, feature = "cuda")), allow(dead_code, reason = "of other devices than the processor"))]
 pub(crate) struct DeviceFault {
-    /// What requests fail with.
+    /// Fault that the requests fail with.
     pub(crate) fault: Fault,
-    /// What it said.
+    /// Message of the panic.
     pub(crate) message: String,
 }
 

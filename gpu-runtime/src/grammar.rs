@@ -51,10 +51,10 @@ fn refused(reason: impl fmt::Display) -> OpError {
 }
 
 impl GrammarCompiler {
-    /// For a model with this tokenizer, so many token ids and these end tokens.
+    /// Makes a compiler for a model with this tokenizer, `vocab_size` token ids and the end tokens `eos`.
     ///
     /// # Errors
-    /// The user's, when the bytes of its tokens are not known.
+    /// An error of the user, if the bytes of the model's tokens are unknown.
     pub(crate) fn new(detokenizer: &Detokenizer, vocab_size: usize, eos: &[u32]) -> Result<Self, OpError> {
         let unsuitable = |reason: String| refused(format_args!("this model's tokenizer does not allow it: {reason}"));
         let json = detokenizer.to_json().map_err(unsuitable)?;

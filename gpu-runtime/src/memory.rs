@@ -30,7 +30,7 @@ pub fn release_free() {
     #[cfg(target_env = "gnu")]
     {
         unsafe extern "C" {
-            /// malloc_trim(3).
+            /// The C library's `malloc_trim(3)`.
             fn malloc_trim(pad: usize) -> i32;
         }
         // SAFETY: it may be called at any time by any thread, and touches only memory that nobody has allocated.

@@ -46,11 +46,11 @@ impl Default for Parallel {
 /// A layout that cannot be read, or that is not supported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParallelError {
-    /// Not the form of a layout.
-    #[error("{0:?} is no layout; expected AXIS=RANKS[,AXIS=RANKS], such as tp=2")]
+    /// The text does not have the form of a layout.
+    #[error("invalid layout {0:?}: expected AXIS=RANKS[,AXIS=RANKS], such as tp=2")]
     Form(String),
     /// An axis that does not exist.
-    #[error("axis {0:?} is unknown; there are tp, dp, ep and zero")]
+    #[error("unknown axis {0:?}: expected tp, dp, ep or zero")]
     Axis(String),
     /// An axis that is given more than once.
     #[error("axis {0} is given twice")]
@@ -58,12 +58,12 @@ pub enum ParallelError {
     /// Not a number of ranks.
     #[error("{axis}={value}: must be a number from 1 to {MAX_RANKS}")]
     Ranks {
-        /// Of which axis.
+        /// Name of the axis.
         axis: &'static str,
-        /// What was given.
+        /// Value that was given.
         value: String,
     },
-    /// Not a stage of ZeRO.
+    /// The value is not a stage of ZeRO.
     #[error("zero={0}: must be 2 or 3")]
     Stage(String),
     /// Stage 3 without replicas that could divide anything.
@@ -72,9 +72,9 @@ pub enum ParallelError {
     /// More ranks than there may be.
     #[error("{layout} has {ranks} ranks: there are at most {MAX_RANKS}")]
     TooMany {
-        /// What was asked for.
+        /// Layout that was given.
         layout: String,
-        /// Its ranks.
+        /// Number of its ranks.
         ranks: usize,
     },
 }
@@ -89,17 +89,17 @@ pub enum LayoutError {
         ranks: usize,
         /// The name in the model's configuration.
         what: &'static str,
-        /// Its value.
+        /// Value of that extent.
         extent: usize,
     },
     /// Ranks that do not divide the experts of a block.
     #[error("{layout} does not fit the model: its {ranks} ranks do not divide the {experts} experts of a block")]
     Experts {
-        /// What was asked for.
+        /// Layout that was given.
         layout: Parallel,
-        /// All ranks.
+        /// Number of all ranks of a replica.
         ranks: usize,
-        /// Experts of the block.
+        /// Number of the block's experts.
         experts: usize,
     },
     /// Expert parallel ranks for a model that they would not share.
@@ -111,7 +111,7 @@ pub enum LayoutError {
 }
 
 impl Parallel {
-    /// Tensor parallel ranks.
+    /// Number of tensor-parallel ranks.
     pub fn tp(self) -> usize {
         self.tp.get()
     }
@@ -131,7 +131,7 @@ impl Parallel {
         self.zero == ZeroStage::Three
     }
 
-    /// All ranks.
+    /// Number of all ranks.
     pub fn world(self) -> usize {
         self.replica() * self.dp()
     }
@@ -168,10 +168,10 @@ impl Parallel {
         if self.world() == 1 { "single".to_owned() } else { self.to_string() }
     }
 
-    /// With so many tensor parallel ranks, and one replica.
+    /// A layout with `ranks` tensor-parallel ranks, and one replica.
     ///
     /// # Errors
-    /// When that is 0 or too many.
+    /// If `ranks` is 0 or too large.
     pub fn with_tp(ranks: usize) -> Result<Self, ParallelError> {
         Ok(Self { tp: ranks_of("tp", ranks)?, ..Self::default() })
     }
@@ -325,9 +325,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_named() {
-        assert_eq!(refusal("2"), "\"2\" is no layout; expected AXIS=RANKS[,AXIS=RANKS], such as tp=2");
-        assert_eq!(refusal(""), "\"\" is no layout; expected AXIS=RANKS[,AXIS=RANKS], such as tp=2");
-        assert_eq!(refusal("pp=2"), "axis \"pp\" is unknown; there are tp, dp, ep and zero");
+        assert_eq!(refusal("2"), "invalid layout \"2\": expected AXIS=RANKS[,AXIS=RANKS], such as tp=2");
+        assert_eq!(refusal(""), "invalid layout \"\": expected AXIS=RANKS[,AXIS=RANKS], such as tp=2");
+        assert_eq!(refusal("pp=2"), "unknown axis \"pp\": expected tp, dp, ep or zero");
         assert_eq!(refusal("tp=2,tp=2"), "axis tp is given twice");
         for value in ["0", "-1", "two", "65", ""] {
             assert_eq!(refusal(&format!("tp={value}")), format!("tp={value}: must be a number from 1 to 64"));

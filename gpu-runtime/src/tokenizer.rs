@@ -37,7 +37,7 @@ pub struct TextTokenizer {
     tokenizer: Tokenizer,
     /// Whether the text of tokens is the concatenation of their bytes.
     byte_level: bool,
-    /// Added tokens that are no text.
+    /// Added tokens that do not stand for text.
     special: BTreeMap<u32, String>,
 }
 

@@ -12,7 +12,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If there is no counter of this name.
+    /// If the counter does not exist.
     pub fn counter(&self, kernel: &str, name: &str) -> Result<u64> {
         let counter: Counter = self.symbol(b"cudasim_counter")?;
         let [kernel, name] = [kernel, name].map(CString::new);

@@ -27,7 +27,7 @@ pub enum ClientError {
 
 type Result<T = ()> = std::result::Result<T, ClientError>;
 
-/// The loaded driver.
+/// Handle of the loaded driver library.
 #[derive(Debug)]
 pub struct Client {
     library: Library,

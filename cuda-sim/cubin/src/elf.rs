@@ -8,11 +8,11 @@ pub const HEADER_BYTES: usize = 64;
 /// Bytes of the header that say what the file is: `e_ident`, the type and the machine.
 pub const IDENTITY_BYTES: usize = 20;
 
-/// `EM_CUDA`.
+/// Machine number of CUDA: `EM_CUDA`.
 const MACHINE: u64 = 190;
 
-/// The versions of the ABI, `EI_ABIVERSION`: each has the architecture's number, and whether the code is for it alone, in other bits of
-/// the header's flags.
+/// Versions of the ABI, `EI_ABIVERSION`. Each stores in other bits of the header's flags the architecture's number, and
+/// whether the code runs only on that architecture.
 const ABI_VERSION_7: u8 = 7;
 const ABI_VERSION_8: u8 = 8;
 
@@ -68,7 +68,7 @@ pub(crate) fn number(bytes: &[u8], at: usize, length: usize, what: &'static str)
 fn name(table: &[u8], at: u64) -> Result<&str> {
     let rest = usize::try_from(at).ok().and_then(|at| table.get(at..)).ok_or(CubinError::Truncated("a name"))?;
     let end = rest.iter().position(|byte| *byte == 0).ok_or(CubinError::Truncated("a name"))?;
-    std::str::from_utf8(&rest[..end]).map_err(|_| CubinError::Header("a name is no text"))
+    std::str::from_utf8(&rest[..end]).map_err(|_| CubinError::Header("a name is not UTF-8"))
 }
 
 pub(crate) struct Section<'a> {

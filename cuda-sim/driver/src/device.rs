@@ -195,7 +195,8 @@ impl Device {
         self.forget();
     }
 
-    /// Nothing can be concurrent any more with what the host knows, once no older submission is left.
+    /// Forgets times once no older submission is left: nothing can then be concurrent with anything that the host
+    /// knows.
     fn forget(&mut self) {
         if !self.is_idle() {
             return;
@@ -263,7 +264,7 @@ impl Device {
         }
     }
 
-    /// Stops the device.
+    /// Puts the device into its error state.
     pub(crate) fn fail(&mut self, stop: &Stop) {
         eprintln!("cuda-sim: {}", stop.message);
         if self.error.is_none() {

@@ -35,7 +35,7 @@ pub(crate) struct Driver {
 #[derive(Debug)]
 struct LoadedModule {
     functions: BTreeMap<String, usize>,
-    /// Name, address, bytes.
+    /// Variables with name, address and bytes.
     variables: Vec<(String, u64, usize)>,
     device: usize,
 }

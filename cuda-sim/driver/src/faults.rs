@@ -6,18 +6,18 @@ use std::path::PathBuf;
 pub(crate) struct Faults {
     allocations: Countdown,
     launches: Countdown,
-    /// Of page-locked memory.
+    /// Allocations of page-locked memory that fail.
     pinned: Countdown,
-    /// Records of events.
+    /// Records of events that fail.
     events: Countdown,
     /// `CUDASIM_FAULT_FILE`: where a program beside this one writes faults of a process that runs.
     file: Option<PathBuf>,
 }
 
-/// Which calls fail.
+/// Range of calls that fail.
 #[derive(Debug, Clone, Copy, Default)]
 struct Countdown {
-    /// How many succeed before.
+    /// Number of calls that succeed before.
     before: u64,
     /// How many fail then.
     failing: u64,
@@ -82,7 +82,7 @@ impl Faults {
         self.launches = Countdown::new(nth, 1);
     }
 
-    /// As many allocations of page-locked memory fail, from the `nth` from now on; 0 for none.
+    /// Makes `count` allocations of page-locked memory fail, from the `nth` from now on; 0 for none.
     pub(crate) fn set_pinned(&mut self, nth: u64, count: u64) {
         self.pinned = Countdown::new(nth, count);
     }

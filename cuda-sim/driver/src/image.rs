@@ -9,7 +9,7 @@ const KIND_PTX: u16 = 1;
 
 /// A module as a program loads it.
 pub(crate) enum Image {
-    /// PTX.
+    /// Text of a PTX module.
     Text(String),
     /// Machine code for a GPU.
     Cubin(Vec<u8>),

@@ -66,7 +66,7 @@ fn a_dead_rank_is_an_error_and_no_hang() {
     }
 }
 
-/// As ranks of a server that has nothing to do.
+/// Ranks of a server without requests are idle like this.
 #[test]
 fn ranks_may_be_idle_for_longer_than_they_wait_for_each_other() {
     let settings = [("CUDASIM_NCCL_TIMEOUT_MS", "5000"), ("PAUSE_MS", "7000")];
@@ -87,7 +87,7 @@ fn a_silent_rank_keeps_nobody_from_ending() {
     assert!(!first.contains("right=true") && report.contains("rank 1 never called"), "{first}{report}");
 }
 
-/// A wait for one stream is no wait for the collectives of others.
+/// Waiting for one stream does not wait for the collectives of others.
 #[test]
 fn a_stream_does_not_wait_for_a_collective_of_another() {
     for seed in ["1", "2", "3", "4"] {

@@ -23,7 +23,7 @@ pub(crate) struct Comm {
     connection: Mutex<Connection>,
     /// Another handle of the connection, to shut it down while a collective waits.
     shutdown_handle: UnixStream,
-    /// A collective failed: the communicator is of no use any more.
+    /// Whether a collective failed, after which the communicator is unusable.
     failed: AtomicBool,
 }
 
@@ -112,7 +112,7 @@ impl Comm {
         self.settle(|| self.try_messages(messages, client));
     }
 
-    /// A communicator that failed once does nothing any more.
+    /// Runs a call, unless the communicator has failed before.
     fn settle(&self, run: impl FnOnce() -> Result<(), String>) {
         if self.has_failed() {
             return;

@@ -3,9 +3,9 @@
 /// What one rank sends and expects, in the order of its calls.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Exchange {
-    /// Receiver and bytes.
+    /// Receiver and bytes of each message.
     pub(crate) sends: Vec<(u32, Vec<u8>)>,
-    /// Sender and number of bytes.
+    /// Sender and number of bytes of each message.
     pub(crate) receives: Vec<(u32, u64)>,
 }
 

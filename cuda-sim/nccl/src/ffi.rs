@@ -18,7 +18,7 @@ use crate::numbers::number;
 use crate::progress_thread;
 use crate::reduce::size;
 
-/// NCCL 2.27.3.
+/// Version number of NCCL 2.27.3.
 const VERSION: c_int = 22703;
 
 const ID_BYTES: usize = 128;

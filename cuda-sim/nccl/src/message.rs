@@ -17,14 +17,14 @@ pub(crate) struct Call {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Everybody is there.
+    /// Waits until all ranks are there.
     Join,
     AllReduce,
     Broadcast,
     Reduce,
     AllGather,
     ReduceScatter,
-    /// Messages between pairs.
+    /// Exchanges messages between pairs.
     Exchange,
 }
 

@@ -7,7 +7,7 @@ use crate::value::convert::Conversion;
 /// Index of a register in a warp.
 pub(crate) type Reg = u32;
 
-/// The destination `_`.
+/// Stands for the destination `_`.
 pub(crate) const DISCARD: Reg = u32::MAX;
 
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub(crate) struct Instruction {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Operand {
     Reg(Reg),
-    /// A negated predicate.
+    /// Register with a predicate that is negated.
     Not(Reg),
     Imm(u64),
     Special(Special),

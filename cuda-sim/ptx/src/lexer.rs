@@ -71,7 +71,7 @@ fn is_word(b: u8) -> bool {
     b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'$' | b'%')
 }
 
-/// Words hold `::` inside, as in `shared::cta`; a colon alone ends a label.
+/// Length of a word. Words may contain `::`, as in `shared::cta`; a single colon ends a label.
 fn word_length(bytes: &[u8]) -> usize {
     let mut length = 0;
     while length < bytes.len() {

@@ -17,9 +17,9 @@ pub(crate) type Quaternary = fn(&Row, &Row, &Row, &Row) -> Row;
 
 /// What a register can hold.
 pub(crate) trait Value: Copy {
-    /// From the low bits of a register.
+    /// Takes the value from the low bits of a register.
     fn take(bits: u64) -> Self;
-    /// To a register.
+    /// The bits of the value in a register.
     fn put(self) -> u64;
 }
 

@@ -55,7 +55,7 @@ impl Type {
         })
     }
 
-    /// Bytes in memory.
+    /// Number of bytes in memory.
     pub(crate) fn size(self) -> usize {
         match self {
             Self::B8 | Self::U8 | Self::S8 | Self::Pred => 1,

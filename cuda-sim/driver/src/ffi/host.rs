@@ -80,7 +80,6 @@ fn layout(length: usize) -> Result<std::alloc::Layout> {
     std::alloc::Layout::from_size_align(length.max(1), ALIGNMENT).map_err(|_| INVALID_VALUE)
 }
 
-/// Allocates page-locked memory.
 pub(crate) fn allocate_pinned(length: usize) -> Result<*mut c_void> {
     // SAFETY: the layout has a size.
     let pointer = unsafe { std::alloc::alloc_zeroed(layout(length)?) };

@@ -20,7 +20,7 @@ const MAX_BINARY_BYTES: usize = 1 << 30;
 /// `image` is valid for reads of `length` bytes, if these are not more than a binary may have.
 unsafe fn binary(image: *const u8, length: usize) -> Result<Vec<u8>> {
     if length > MAX_BINARY_BYTES {
-        eprintln!("cuda-sim: a binary: its header says that it has {length} bytes");
+        eprintln!("cuda-sim: binary of {length} bytes by its header: expected at most {MAX_BINARY_BYTES}");
         return Err(INVALID_IMAGE);
     }
     // SAFETY: by the contract of this function.

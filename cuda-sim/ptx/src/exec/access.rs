@@ -16,7 +16,7 @@ pub(crate) const SHARED_WINDOW: u64 = 1 << 56;
 pub(crate) const LOCAL_WINDOW: u64 = 2 << 56;
 const WINDOW_MASK: u64 = 0xff << 56;
 
-/// One thread's access.
+/// A memory access of one thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Access<'a> {
     pub(crate) space: Space,
@@ -32,7 +32,7 @@ pub(crate) struct Access<'a> {
 /// A range that was checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// Allocation and offset.
+    /// Index of an allocation, and offset in it.
     Global(usize, usize),
     Shared(usize),
     /// Offset in the warp's local memory.
@@ -223,7 +223,7 @@ pub(crate) fn number(bytes: &[u8]) -> u64 {
     }
 }
 
-/// As many of a number's low bytes as there is room for, up to eight.
+/// Writes the low bytes of a number into `bytes`, up to eight.
 #[inline]
 pub(crate) fn put_number(bytes: &mut [u8], value: u64) {
     match bytes.len() {

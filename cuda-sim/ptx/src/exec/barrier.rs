@@ -36,7 +36,6 @@ pub(crate) struct Arrival<'a> {
     pub(crate) expected: usize,
     pub(crate) lanes: u32,
     pub(crate) warp: &'a Warp,
-    /// The launch's clock.
     pub(crate) clock: u32,
 }
 

@@ -12,11 +12,11 @@ pub type Dim = [u32; 3];
 /// What `cuLaunchKernel` is told.
 #[derive(Debug, Clone)]
 pub struct Launch<'a> {
-    /// From [`Module::kernel`](crate::Module::kernel).
+    /// A kernel from [`Module::kernel`](crate::Module::kernel).
     pub kernel: &'a Kernel,
-    /// Blocks.
+    /// Number of blocks in each dimension.
     pub grid: Dim,
-    /// Threads of a block.
+    /// Number of threads of a block in each dimension.
     pub block: Dim,
     /// Bytes of dynamic shared memory.
     pub dynamic_shared: usize,

@@ -70,7 +70,7 @@ impl Initialised {
         None
     }
 
-    /// As if a range was never written.
+    /// Marks a range as never written.
     pub(crate) fn unset(&mut self, start: usize, length: usize) {
         self.put(start, length, false);
     }

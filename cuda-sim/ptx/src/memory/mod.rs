@@ -34,7 +34,7 @@ pub enum MemoryError {
 /// An operation on a stream: a launch, a copy, a library's call.
 #[derive(Debug, Clone, Default)]
 pub struct Op {
-    /// From [`Memory::begin`]; a launch without one begins its own.
+    /// Number from [`Memory::begin`]; a launch without one begins its own operation.
     pub id: u32,
     /// Operations that ran already, although nothing orders them before this one.
     pub concurrent: Vec<u32>,
@@ -86,7 +86,7 @@ impl Memory {
         self.used
     }
 
-    /// Bytes in all.
+    /// The number of bytes of the memory.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.capacity

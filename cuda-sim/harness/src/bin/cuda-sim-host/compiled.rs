@@ -146,7 +146,7 @@ fn functions(compiled: &Compiled) -> Outcome {
     Ok(())
 }
 
-/// By the series, which converges fast enough here; beyond 4 it is 1 to f32's precision.
+/// Computes erf by its series, which converges fast enough here; beyond 4 it is 1 to f32's precision.
 fn error_function(x: f64) -> f64 {
     if x.abs() > 4.0 {
         return 1f64.copysign(x);

@@ -18,7 +18,7 @@ use crate::libraries::{collectives, numbers};
 /// How long one rank waits for what the other does without CUDA.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// This process.
+/// This process as a rank.
 struct Rank {
     number: usize,
     id: Id,
@@ -92,7 +92,7 @@ impl Rank {
     }
 }
 
-/// All collectives.
+/// Runs every collective once per case.
 pub(crate) fn all() -> Outcome {
     let rank = Rank::new()?;
     let comm = rank.join()?;

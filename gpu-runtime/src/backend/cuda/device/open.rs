@@ -23,7 +23,7 @@ impl CudaDevice {
     ///
     /// # Errors
     ///
-    /// If there is no driver, no such device, or the kernels do not run on the device.
+    /// If the driver or the device is missing, or the kernels do not run on the device.
     pub fn open(ordinal: i32, retained_bytes: usize) -> Result<Self> {
         let queue = Arc::new(Queue::new(Driver::open(ordinal)?));
         let kernels = Kernels::load(&queue)?;
